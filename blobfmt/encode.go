@@ -22,7 +22,7 @@ type EncoderOptions struct {
 	BlockSize int               // bytes of lines in a block, at most 4 MiB; 0: 512 KiB
 	// FilterPercent bounds the list of words, and the ids, by which a search rules out blocks:
 	// each is left out if it takes more than this share of the blocks' bytes. 0: 3 % for words
-	// and 8 % for ids. Below 0 there are no filters, which saves a seventh of the CPU and a
+	// and 8 % for ids. Below 0 there are no filters, which saves an eighth of the CPU and a
 	// twentieth of the bytes.
 	FilterPercent int
 }

@@ -63,7 +63,7 @@ type Flush struct {
 	Age    Duration `yaml:"age" help:"Age at which a blob is made of at least flush-min." env:"BLOBTAIL_FLUSH_AGE"`
 	Min    Size     `yaml:"min" help:"See flush-age." env:"BLOBTAIL_FLUSH_MIN"`
 	MaxAge Duration `yaml:"max-age" help:"Age at which a blob is made unconditionally." env:"BLOBTAIL_FLUSH_MAX_AGE"`
-	// Filters makes a search quick and costs a seventh of the CPU.
+	// Filters makes a search quick and costs an eighth of the CPU.
 	Filters bool `yaml:"filters" negatable:"" help:"Store words and ids with a blob, by which a search rules out blocks." env:"BLOBTAIL_FLUSH_FILTERS"`
 }
 
