@@ -1,3 +1,0 @@
-package filter
-
-func (b *Builder) Keys() int { return len(b.keys) }
