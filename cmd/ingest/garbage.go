@@ -13,7 +13,7 @@ const (
 	// all memory in use is buffers for batches, which are used again. With the runtime's
 	// rule, as much garbage as memory in use, the process grows for millions of records
 	// although it needs no more.
-	allGarbage = 32 << 20
+	allGarbage = 24 << 20
 
 	// A collection costs time for each byte in use that has pointers, so there is more
 	// garbage where much is in use. With little in use the runtime's own rule holds.
