@@ -88,7 +88,13 @@ func (v *View) Look(ctx context.Context) error {
 // [horizon.Settle] is right.
 func (v *View) Settled(most time.Duration) bool {
 	h := v.now.Load()
-	return h != nil && time.Since(h.Begun) <= min(most, horizon.Settle/2)
+	if h == nil {
+		return false
+	}
+	most = min(most, horizon.Settle/2)
+	// The monotonic clock stands still while the host sleeps, and the other one may be set.
+	passed := time.Now().Round(0).Sub(h.Begun.Round(0))
+	return time.Since(h.Begun) <= most && 0 <= passed && passed <= most
 }
 
 // Hides reports whether a day of a service has been dropped, as of the last check.

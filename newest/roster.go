@@ -36,6 +36,8 @@ type survey struct {
 	begun time.Time
 	done  chan struct{}
 	found roster
+	// expired is that of the roster as it was read.
+	expired horizon.Horizons
 }
 
 // wait returns the roster once it is there.
@@ -44,9 +46,10 @@ func (s *survey) wait() *roster {
 	return &s.found
 }
 
-// checked returns the expired days, once they are there.
+// checked returns the expired days, once they are there. The roster may change meanwhile.
 func (s *survey) checked() horizon.Checked {
-	return horizon.Checked{Days: s.wait().expired, Begun: s.begun}
+	<-s.done
+	return horizon.Checked{Days: s.expired, Begun: s.begun}
 }
 
 // surveyPatience is how long a read waits for the rows of the ingesters: without them
@@ -72,6 +75,7 @@ func (r *Reader) survey(ctx context.Context, services []string) *survey {
 		k.came = time.Now()
 		k.unread, k.err = heartbeat.Unread(err)
 		reading.Wait()
+		s.expired = k.expired
 	}()
 	return s
 }

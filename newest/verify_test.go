@@ -458,3 +458,34 @@ func TestVerifyTailAndOnce(t *testing.T) {
 		says(t, got.problems, 2, "00000002")
 	})
 }
+
+// The same beside a Scout, which reads the expired days of the roster meanwhile.
+func TestVerifyRestartedAhead(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		c.running()
+		old, _, err := c.list(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.all[0].kill()
+		c.all[0].start()
+		time.Sleep(time.Second)
+		for range 20 {
+			lists := 0
+			r := c.reader(c.via("i0"), func(o *newest.Options) {
+				o.Ingesters = func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+					if lists++; lists == 1 {
+						return old, c.now(), nil
+					}
+					return c.list(ctx)
+				}
+			})
+			q := always("web")
+			q.Ahead = true
+			c.gather(r, q)
+			if lists != 2 {
+				t.Errorf("%d lists", lists)
+			}
+		}
+	})
+}

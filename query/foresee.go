@@ -96,15 +96,15 @@ func blockOf(m *blobfmt.Meta) int64 {
 	return rawBlock
 }
 
-// newestBlocks is the probable length of the lines of the last blocks of a blob, as far as
-// they have the wanted records that the limit allows. All blocks but the last end where one
-// more line would make them too long.
+// newestBlocks is the probable length of the lines of the last block of a blob; of the last
+// two, if that block probably has fewer wanted records than the limit allows. All blocks but
+// the last end where one more line would make them too long.
 func (l *loader) newestBlocks(m *blobfmt.Meta) int64 {
 	full := max(1, blockOf(m)-m.RawBytes/max(1, m.Records)/2)
 	need := int64(float64(l.task.limit) * float64(m.RawBytes) / float64(max(1, wanted(l.match.levels, &m.Levels))))
 	last := max(0, m.RawBytes-1)%full + 1
 	if need > last {
-		last += (need - last + full - 1) / full * full
+		last += full
 	}
 	return min(last, m.RawBytes)
 }

@@ -1,13 +1,17 @@
 package query_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"blobtail/query"
 	"blobtail/record"
+	"blobtail/storage"
 )
 
 // noisy are records of which a blob of some blocks is made: one each second of an hour, of
@@ -77,5 +81,35 @@ func TestForeseen(t *testing.T) {
 			t.Errorf("%s: %d requests, want %d; near %+v, distant %+v", c.name, dsum.Requests, c.requests, sum, dsum)
 		}
 		t.Logf("%s: %d requests of %d bytes near, %d of %d distant", c.name, sum.Requests, sum.Fetched, dsum.Requests, dsum.Fetched)
+	}
+}
+
+// gets notes the longest range that was requested.
+type gets struct {
+	storage.BlobStore
+	mu   sync.Mutex
+	most int64
+}
+
+func (g *gets) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	g.mu.Lock()
+	g.most = max(g.most, n)
+	g.mu.Unlock()
+	return g.BlobStore.Get(ctx, key, off, n)
+}
+
+// The newest records are in the last blocks, or in far more if few records are wanted. No more
+// than two blocks are foreseen.
+func TestForeseenBytes(t *testing.T) {
+	b := newBuilder(t, 0)
+	b.add(60*60e9, noisy("web", 3600)) // 7 MB, an error in each 1,000 records
+	errorsOnly, _ := query.ParseLevels("error")
+	for _, q := range []query.Query{{Limit: 10}, {Limit: 3, Filter: query.Filter{Levels: errorsOnly}}, {Limit: 3000}} {
+		q.Services, q.Range = []string{"web"}, query.Always()
+		s := &gets{BlobStore: b.store}
+		got, _ := newest(t, query.New(s, query.Options{Distant: true, GroupBytes: 600_000}), q)
+		if len(got) != q.Limit || s.most > 1_300_000 {
+			t.Errorf("limit %d: %d records, a GET of %d bytes", q.Limit, len(got), s.most)
+		}
 	}
 }

@@ -86,6 +86,7 @@ func (r *Reader) ahead(ctx context.Context, q Query, services []string, expired 
 		p.blobs = slices.DeleteFunc(p.blobs, func(b blob) bool { return days.Hides(b.Name.Service, b.Day()) })
 	}
 	pass := a.newPass(ctx, p.task())
+	pass.work.Requests, pass.work.Fetched = p.listed.Requests, p.listed.Fetched // of compacted blobs' indexes
 	pass.ahead.startNext()
 	return pass
 }

@@ -75,7 +75,7 @@ func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration)
 	settled := slices.DeleteFunc(slices.Clone(marks), func(m horizon.Mark) bool {
 		age := grace
 		if m.Single { // a store's times may be whole seconds
-			age = min(grace, horizon.Settle+time.Second)
+			age = horizon.Settle + time.Second
 		}
 		return m.Blob.Created.IsZero() || now.Sub(m.Blob.Created) < age
 	})

@@ -84,7 +84,7 @@ func (b *Builder) Reset() {
 	}
 	clear(b.table)
 	clear(b.long)
-	clear(b.recent[:])
+	b.forget()
 	clear(b.seen[:])
 	b.block, b.used = 0, 0
 	b.text, b.words, b.pairs, b.keys = b.text[:0], b.words[:0], b.pairs[:0], b.keys[:0]
@@ -99,7 +99,7 @@ func (b *Builder) Block(lines []byte, fresh []uint64) {
 	b.scan(lines, fresh)
 	b.readEscaped(lines)
 	b.block++
-	clear(b.recent[:])
+	b.forget()
 	clear(b.seen[:])
 }
 
@@ -330,6 +330,12 @@ func (b *Builder) addID(token []byte) {
 	if len(b.keys) > maxPairs {
 		b.noIDs = true
 	}
+}
+
+// forget makes all slots of recent empty.
+func (b *Builder) forget() {
+	clear(b.recent[:])
+	b.recent[0] = 1 << 24 // no key of the first slot, which has the key 0
 }
 
 // addKey adds a key of the current block.

@@ -182,3 +182,19 @@ func TestAbsent(t *testing.T) {
 		t.Errorf("%.2f blocks are left for an id in one", each)
 	}
 }
+
+// An id whose key is 0 is found: memory that is cleared has this key too.
+func TestKeyOfZero(t *testing.T) {
+	const id = "08vjqxww"
+	needs := filter.NeedsOf(id, true, true)
+	if len(needs.Keys) != 1 || needs.Keys[0] != 0 {
+		t.Fatalf("%s: %+v", id, needs)
+	}
+	b := filter.NewBuilder()
+	for range 2 {
+		made := build(t, b, [][]string{{"abc12345"}, {"of " + id}, {"def67890"}})
+		if may := made.may(t, needs); !may[1] {
+			t.Errorf("%s is ruled out: %v", id, may)
+		}
+	}
+}
