@@ -111,10 +111,12 @@ func (x *Index) Dict() (dict []record.Origin, err error) {
 		return nil, err
 	}
 	// They are at the start of the section, and the spans behind them are much longer.
-	if head := x.decoder.head(stored); x.origins.Codec == codecZstd && head != nil {
-		r := sectionReader{rest: head}
-		if dict = parseDict(&r); r.err == nil {
-			return dict, nil
+	if x.origins.Codec == codecZstd {
+		if head := x.decoder.head(stored); head != nil {
+			r := sectionReader{rest: head}
+			if dict = parseDict(&r); r.err == nil {
+				return dict, nil
+			}
 		}
 	}
 	err = x.parse(x.origins, "origins: ", func(s *sectionReader) {
