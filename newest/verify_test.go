@@ -143,24 +143,9 @@ func TestVerifySilentWhateverRange(t *testing.T) {
 func TestVerifyRestarted(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
-		old, _, err := c.list(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.all[0].kill()
-		c.all[0].start()
-		time.Sleep(time.Second)
-		lists := 0
-		r := c.reader(c.via("i0"), func(o *newest.Options) {
-			o.Ingesters = func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
-				if lists++; lists == 1 {
-					return old, c.now(), nil
-				}
-				return c.list(ctx)
-			}
-		})
-		if g := c.reads(r, all); !g.Live || lists != 2 {
-			t.Errorf("%d lists, and all have answered: %v", lists, g.Live)
+		r, lists := restarted(t, c)()
+		if g := c.reads(r, all); !g.Live || *lists != 2 {
+			t.Errorf("%d lists, and all have answered: %v", *lists, g.Live)
 		}
 		c.all[0].kill()
 		c.all[0].cut.Store(true)
@@ -463,29 +448,39 @@ func TestVerifyTailAndOnce(t *testing.T) {
 func TestVerifyRestartedAhead(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		c.running()
-		old, _, err := c.list(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.all[0].kill()
-		c.all[0].start()
-		time.Sleep(time.Second)
+		reader := restarted(t, c)
 		for range 20 {
-			lists := 0
-			r := c.reader(c.via("i0"), func(o *newest.Options) {
-				o.Ingesters = func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
-					if lists++; lists == 1 {
-						return old, c.now(), nil
-					}
-					return c.list(ctx)
-				}
-			})
+			r, lists := reader()
 			q := always("web")
 			q.Ahead = true
 			c.gather(r, q)
-			if lists != 2 {
-				t.Errorf("%d lists", lists)
+			if *lists != 2 {
+				t.Errorf("%d lists", *lists)
 			}
 		}
 	})
+}
+
+// restarted kills and starts an ingester. It makes readers whose first list of ingesters is
+// the one before that, and which count their lists.
+func restarted(t *testing.T, c *company) (reader func() (r *newest.Reader, lists *int)) {
+	t.Helper()
+	old, _, err := c.list(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.all[0].kill()
+	c.all[0].start()
+	time.Sleep(time.Second)
+	return func() (*newest.Reader, *int) {
+		lists := new(int)
+		return c.reader(c.via("i0"), func(o *newest.Options) {
+			o.Ingesters = func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+				if *lists++; *lists == 1 {
+					return old, c.now(), nil
+				}
+				return c.list(ctx)
+			}
+		}), lists
+	}
 }

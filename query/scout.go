@@ -50,7 +50,7 @@ func (r *Reader) Scout(ctx context.Context, q Query, expired func() horizon.Chec
 		services, err := s.look(ctx, r, q)
 		close(s.done)
 		if err == nil && q.Ahead && q.Limit == 0 && len(services) > 0 {
-			s.pass = r.ahead(ctx, q, services, expired)
+			s.pass = r.beginPass(ctx, q, services, expired)
 		}
 	}()
 	return s
@@ -68,8 +68,8 @@ func (s *Scout) look(ctx context.Context, r *Reader, q Query) (services []string
 	return services, err
 }
 
-// ahead begins the pass of a read; nil: it failed.
-func (r *Reader) ahead(ctx context.Context, q Query, services []string, expired func() horizon.Checked) *pass {
+// beginPass lists the blobs of a query and begins the pass of a read; nil: it failed.
+func (r *Reader) beginPass(ctx context.Context, q Query, services []string, expired func() horizon.Checked) *pass {
 	quiet := *r
 	quiet.opt.Progress = nil // the read counts the blobs
 	q.Services, q.Unflushed, q.Scout, q.Expired.Days = services, nil, nil, horizon.Horizons{}
@@ -100,9 +100,8 @@ func (s *Scout) Close() {
 	}
 }
 
-// take returns the pass that the Scout has begun, if it began with the same task and filter,
-// and all its blobs are still there. Otherwise it ends that pass, adds its requests to a
-// summary, and returns nil.
+// take returns the pass that the Scout has begun, if it can go on as the pass of a read.
+// Otherwise it ends that pass, adds its requests to a summary, and returns nil.
 func (s *Scout) take(t task, f Filter, sum *Summary) *pass {
 	if s == nil {
 		return nil
@@ -111,7 +110,7 @@ func (s *Scout) take(t task, f Filter, sum *Summary) *pass {
 	select {
 	case <-s.began:
 	default:
-		overtaken = true
+		overtaken = true // a pass that begins after the stop can read nothing
 		s.stop()
 		<-s.began
 	}
@@ -120,21 +119,7 @@ func (s *Scout) take(t task, f Filter, sum *Summary) *pass {
 		return nil
 	}
 	s.pass = nil
-	early := make(map[string]*blob, len(p.blobs))
-	for i := range p.blobs {
-		early[p.blobs[i].Key] = &p.blobs[i]
-	}
-	same := 0
-	for i := range t.blobs {
-		b := &t.blobs[i]
-		if e := early[b.Key]; b.body == nil && e != nil && e.Size == b.Size && e.Version == b.Version && e.State == b.State && e.Meta == b.Meta {
-			same++
-		} else {
-			p.further = append(p.further, b)
-		}
-	}
-	alike := p.rng == t.rng && p.desc == t.desc && p.limit == t.limit && reflect.DeepEqual(p.asked.query.Filter, f)
-	if alike && same == len(p.blobs) && !overtaken {
+	if !overtaken && p.suits(t, f) {
 		return p
 	}
 	var work Summary
@@ -142,6 +127,31 @@ func (s *Scout) take(t task, f Filter, sum *Summary) *pass {
 	sum.Requests += work.Requests
 	sum.Fetched += work.Fetched
 	return nil
+}
+
+// suits reports whether a pass that has begun is one of the same task and filter, and all its
+// blobs are among those of the task. It notes the further ones.
+func (p *pass) suits(t task, f Filter) bool {
+	if p.rng != t.rng || p.desc != t.desc || p.limit != t.limit || !reflect.DeepEqual(p.asked.query.Filter, f) {
+		return false
+	}
+	begun := make(map[string]*catalog.Entry, len(p.blobs))
+	for i := range p.blobs {
+		begun[p.blobs[i].Key] = p.blobs[i].Entry
+	}
+	p.further = nil
+	for i := range t.blobs {
+		b := &t.blobs[i]
+		if e := begun[b.Key]; b.body != nil || e == nil || !sameBlob(e, b.Entry) {
+			p.further = append(p.further, b)
+		}
+	}
+	return len(t.blobs)-len(p.further) == len(p.blobs)
+}
+
+// sameBlob reports whether two listings of a key found the same blob.
+func sameBlob(a, b *catalog.Entry) bool {
+	return a.Size == b.Size && a.Version == b.Version && a.State == b.State && a.Meta == b.Meta
 }
 
 // scouted makes a plan for the services that a Scout found, and lists the services again at

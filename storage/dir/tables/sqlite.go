@@ -204,10 +204,10 @@ func (t *table) atRest(ask func(*sql.DB) (*sql.Rows, error), props []string) (fo
 }
 
 const (
-	// settled is the age from which on a file's time shows the next write, however coarse it is.
-	settled = time.Minute
-	// settledSize bounds the rows that are held until it is known whether they count.
-	settledSize = 64 << 10
+	// restAge is the age from which on a file's time shows the next write, however coarse it is.
+	restAge = time.Minute
+	// restSize bounds the rows that are held until it is known whether they count.
+	restSize = 64 << 10
 )
 
 // resting describes the database if all its rows are in the one file, and have been for a
@@ -218,7 +218,7 @@ func (t *table) resting() fs.FileInfo {
 		return nil
 	}
 	fi, err := os.Stat(t.path)
-	if err != nil || fi.Size() > settledSize || time.Since(fi.ModTime()) < settled {
+	if err != nil || fi.Size() > restSize || time.Since(fi.ModTime()) < restAge {
 		return nil
 	}
 	return fi
