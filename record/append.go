@@ -71,6 +71,16 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	return append(dst, "}\n"...), s
 }
 
+// Level returns the value of the level of the object scanned last as it stands in the
+// source, nil if it has none. [Parser.AppendLine] reads it by the usual vocabularies.
+func (p *Parser) Level() []byte {
+	at := p.first(nameLevel, nameLogLevel)
+	if at < 0 {
+		return nil
+	}
+	return p.src[p.fields[at].val:p.fields[at].valEnd]
+}
+
 // appendTime is AppendTime, but quicker for the time that it appended last: all
 // records of a body without a time get the same one.
 func (p *Parser) appendTime(dst []byte, ns int64) []byte {

@@ -1,0 +1,279 @@
+package formats
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html"
+	"slices"
+	"strconv"
+
+	"blobtail/record"
+)
+
+// classicFields are the names of the fields, in order; version 1.0 has the first 30.
+func classicFields() []string {
+	return []string{
+		"version-number", "request-start-time", "operation-type", "request-status", "http-status-code",
+		"end-to-end-latency-in-ms", "server-latency-in-ms", "authentication-type", "requester-account-name", "owner-account-name",
+		"service-type", "request-url", "requested-object-key", "request-id-header", "operation-count",
+		"requester-ip-address", "request-version", "request-header-size", "request-packet-size", "response-header-size",
+		"response-packet-size", "request-content-length", "request-md5", "server-md5", "etag-identifier",
+		"last-modified-time", "conditions-used", "user-agent-header", "referrer-header", "client-request-id",
+		"user-object-id", "tenant-id", "application-id", "audience", "issuer",
+		"user-principal-name", "reserved", "authorization-detail",
+	}
+}
+
+// Places of fields that make the head of a line, or the identity of a request.
+const (
+	startTime     = 1
+	operation     = 2
+	requestStatus = 3
+	httpStatus    = 4
+	latency       = 5
+	owner         = 9
+	objectKey     = 12
+	requestID     = 13
+	operationNo   = 14
+)
+
+// numeric reports whether the field of a place is a number.
+func numeric(place int) bool {
+	return place >= httpStatus && place <= latency+1 || place == operationNo || place >= 17 && place <= 21
+}
+
+// The numbers of fields of versions 1.0 and 2.0.
+const (
+	fewFields  = 30
+	manyFields = 38
+)
+
+// maxQuoted bounds a field in quotes. An URL has at most some KiB. Without a bound, each
+// quote that is not closed would cost a search through the rest of the blob.
+const maxQuoted = 64 << 10
+
+// A field is the text of one field, still escaped.
+type field struct{ text []byte }
+
+var (
+	errShort   = errors.New("the data ends within the entry")
+	errUnclose = &MalformedError{"a quote is not closed"}
+	errMany    = &MalformedError{"more than 38 fields"}
+)
+
+// cutFields cuts the first entry of data into fields, and returns its end behind the
+// newline. It returns errShort if the entry goes on behind data.
+func cutFields(data []byte, fields []field, atEOF bool) (out []field, end int, err error) {
+	for at := 0; ; {
+		if len(fields) == manyFields {
+			// The samples of the documentation end in one more semicolon.
+			if n := lineEnd(data[at:]); n > 0 || at == len(data) && atEOF {
+				return fields, at + n, nil
+			}
+			if len(data)-at < 2 && !atEOF {
+				return fields, 0, errShort
+			}
+			return fields, 0, errMany
+		}
+		n, err := 0, error(nil)
+		if at < len(data) && data[at] == '"' {
+			n, err = quotedEnd(data[at:], atEOF)
+		} else {
+			n = plainEnd(data[at:])
+		}
+		if err != nil {
+			return fields, 0, err
+		}
+		if at+n == len(data) && !atEOF {
+			return fields, 0, errShort
+		}
+		text := data[at : at+n]
+		if n > 0 && text[0] == '"' {
+			text = text[1 : n-1]
+		}
+		fields = append(fields, field{text})
+		at += n
+		if n := lineEnd(data[at:]); n > 0 || at == len(data) {
+			if len(fields) == fewFields+1 && len(fields[fewFields].text) == 0 {
+				fields = fields[:fewFields] // the line ends in a semicolon
+			}
+			return fields, at + n, nil
+		}
+		if data[at] == '\r' {
+			return fields, 0, errShort // the newline is not here yet
+		}
+		at++
+	}
+}
+
+// lineEnd returns the length of the newline at the start of data, 0 if there is none.
+func lineEnd(data []byte) int {
+	switch {
+	case len(data) > 0 && data[0] == '\n':
+		return 1
+	case len(data) > 1 && data[0] == '\r' && data[1] == '\n':
+		return 2
+	}
+	return 0
+}
+
+// plainEnd returns the length of the field without quotes at the start of data. Addresses
+// are escaped there too: the semicolon of an entity such as &amp; belongs to the field.
+func plainEnd(data []byte) int {
+	for i, c := range data {
+		switch {
+		case c == ';' && !endsEntity(data[:i]):
+			return i
+		case c == '\n':
+			if i > 0 && data[i-1] == '\r' {
+				return i - 1
+			}
+			return i
+		}
+	}
+	return len(data)
+}
+
+// longestEntity is the length of &#x10ffff.
+const longestEntity = 9
+
+// endsEntity reports whether a text ends in an entity that lacks its semicolon.
+func endsEntity(text []byte) bool {
+	text = text[max(0, len(text)-longestEntity):]
+	at := bytes.LastIndexByte(text, '&')
+	if at < 0 {
+		return false
+	}
+	name := text[at+1:]
+	switch string(name) {
+	case "amp", "quot", "lt", "gt", "apos":
+		return true
+	}
+	if len(name) < 2 || name[0] != '#' {
+		return false
+	}
+	digits := name[1:]
+	if digits[0] == 'x' || digits[0] == 'X' {
+		_, err := strconv.ParseUint(string(digits[1:]), 16, 32)
+		return err == nil
+	}
+	_, err := strconv.ParseUint(string(digits), 10, 32)
+	return err == nil
+}
+
+// quotedEnd returns the length of the field in quotes at the start of data. Its last quote
+// comes before a semicolon or the end of the line. Quotes within are escaped, but for old
+// lines: these have ""0x8D…"".
+func quotedEnd(data []byte, atEOF bool) (n int, err error) {
+	for i := 1; i < len(data); i++ {
+		at := bytes.IndexByte(data[i:min(len(data), maxQuoted)], '"')
+		if at < 0 {
+			break
+		}
+		i += at
+		rest := data[i+1:]
+		switch {
+		case len(rest) == 0 && atEOF, len(rest) > 0 && rest[0] == ';', lineEnd(rest) > 0:
+			return i + 1, nil
+		case len(rest) == 0 || len(rest) == 1 && rest[0] == '\r':
+			return 0, errShort
+		case i > 1 && rest[0] != '"':
+			return 0, errUnclose // a quote within
+		}
+	}
+	if atEOF || len(data) >= maxQuoted {
+		return 0, errUnclose
+	}
+	return 0, errShort
+}
+
+// checkCount checks that an entry has all fields.
+func checkCount(fields []field) error {
+	if n := len(fields); n != fewFields && n != manyFields {
+		return &MalformedError{fmt.Sprintf("%d fields; a line has %d or %d", n, fewFields, manyFields)}
+	}
+	return nil
+}
+
+// classic appends the line of an entry of Storage Analytics.
+func (t *Translator) classic(dst, entry []byte) (line []byte, stamp record.Stamp, err error) {
+	if t.fields, _, err = cutFields(entry, t.fields[:0], true); err == nil {
+		err = checkCount(t.fields)
+	}
+	if err != nil {
+		return dst, stamp, err
+	}
+	t.text = t.text[:0]
+	for i := range t.fields {
+		f := &t.fields[i]
+		if bytes.IndexByte(f.text, '&') >= 0 {
+			at := len(t.text)
+			t.text = append(t.text, html.UnescapeString(string(f.text))...)
+			f.text = t.text[at:len(t.text):len(t.text)]
+		}
+	}
+	at := t.fields
+	ns, ok := record.ParseTime(at[startTime].text)
+	if !ok {
+		return dst, stamp, &MalformedError{fmt.Sprintf("%.40q is no time", at[startTime].text)}
+	}
+	t.setID(at[requestID].text, at[operationNo].text)
+	parts := t.parser.Begin(dst, record.Head{
+		Time: ns, Level: []byte(statusLevel(at[httpStatus].text, at[requestStatus].text).String()), Msg: t.classicMessage(),
+	}, record.Defaults{Service: t.service})
+	for i, name := range t.names[:len(at)] {
+		if n, ok := wholeNumber(at[i].text); ok && numeric(i) {
+			parts.Int(name, n)
+		} else {
+			parts.Text(name, at[i].text)
+		}
+	}
+	line, stamp, err = parts.End()
+	if err != nil {
+		return dst, stamp, &MalformedError{err.Error()}
+	}
+	return line, stamp, nil
+}
+
+// classicMessage is a request in short: GetBlob 200 /container/x.txt 9ms.
+func (t *Translator) classicMessage() []byte {
+	at := t.fields
+	status := at[httpStatus].text
+	if len(status) == 0 {
+		status = at[requestStatus].text
+	}
+	key := at[objectKey].text
+	if account := at[owner].text; len(key) > 0 && bytes.HasPrefix(key[1:], append(slices.Clip(account), '/')) && len(account) > 0 {
+		key = key[1+len(account):]
+	}
+	took := at[latency].text
+	if len(took) > 0 {
+		took = append(slices.Clip(took), "ms"...)
+	}
+	t.msg = t.msg[:0]
+	for _, word := range [][]byte{at[operation].text, status, key, took} {
+		if len(word) == 0 {
+			continue
+		}
+		if len(t.msg) > 0 {
+			t.msg = append(t.msg, ' ')
+		}
+		t.msg = append(t.msg, word...)
+	}
+	return t.msg
+}
+
+// wholeNumber returns the number of a text that is written as JSON writes it.
+func wholeNumber(text []byte) (n int64, ok bool) {
+	if len(text) == 0 || len(text) > 18 || len(text) > 1 && text[0] == '0' {
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}

@@ -1,0 +1,190 @@
+package formats
+
+import (
+	"bytes"
+
+	"github.com/zeebo/xxh3"
+
+	"blobtail/record"
+)
+
+// A summary is the members of a resource log that make the head of its line. The values are
+// those of a canonical line.
+type summary struct {
+	operation, result []byte // inside of strings
+	word              []byte // an unusual spelling of the level
+	code, status      []byte
+	correlated        bool
+}
+
+// resource appends the line of a JSON object of Azure Monitor.
+func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stamp, err error) {
+	n, err := t.parser.Scan(entry)
+	if err != nil {
+		return dst, stamp, &MalformedError{err.Error()}
+	}
+	if blanks(entry[n:]) < len(entry[n:]) {
+		return dst, stamp, &MalformedError{"text behind the JSON object"}
+	}
+	word := append(t.word[:0], t.parser.Level()...)
+	t.word = word
+	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], record.Defaults{Service: t.service})
+	if !stamp.OwnTime {
+		return dst, stamp, &MalformedError{"it has no time"}
+	}
+	msg, ok := record.LineMsg(t.scratch)
+	end := msg - 1 + record.ValueLen(t.scratch[max(msg-1, 0):])
+	if !ok || end < msg {
+		return dst, stamp, &MalformedError{"it has no canonical line"}
+	}
+	var s summary
+	t.members = append(append(t.members[:0], '{'), bytes.TrimPrefix(t.scratch[end:], []byte(","))...)
+	s.gather(t.members, true)
+	t.id, t.hasID = xxh3.Hash128(entry).Bytes(), s.correlated
+
+	level, kept := s.level(word)
+	stamp.Level = level
+	dst = append(dst, `{"ts":"`...)
+	dst = record.AppendTime(dst, stamp.Time)
+	dst = append(dst, `","level":"`...)
+	dst = append(dst, level.String()...)
+	dst = append(dst, `","service":"`...)
+	dst = append(dst, stamp.Service...)
+	dst = append(dst, `","msg":"`...)
+	if own := t.scratch[msg : end-1]; len(own) > 0 {
+		dst = append(dst, own...)
+	} else {
+		dst = append(dst, s.operation...)
+		if len(s.operation) > 0 && len(s.result) > 0 {
+			dst = append(dst, ' ')
+		}
+		dst = append(dst, s.result...)
+	}
+	dst = append(dst, '"')
+	if kept {
+		dst = append(dst, `,"level.original":"`...)
+		dst = record.AppendEscaped(dst, unquoted(word))
+		dst = append(dst, '"')
+	}
+	return append(dst, t.scratch[end:]...), stamp, nil
+}
+
+// gather notes the members of an object. top says that it is the whole record; else it is
+// its properties, which some services use for the status.
+func (s *summary) gather(object []byte, top bool) {
+	var properties []byte
+	for key, value := range record.Fields(object) {
+		switch string(key) {
+		case "operationName", "OperationName":
+			if top && s.operation == nil {
+				s.operation = nameOf(value)
+			}
+		case "resultDescription", "ResultDescription":
+			if top && s.result == nil {
+				s.result = content(value)
+			}
+		case "correlationId", "CorrelationId":
+			s.correlated = s.correlated || top && len(content(value)) > 0
+		case "Level":
+			s.word = value
+		case "statusCode", "httpStatusCode", "httpStatus":
+			if s.code == nil {
+				s.code = unquoted(value)
+			}
+		case "resultSignature":
+			if top && s.code == nil && isStatus(unquoted(value)) {
+				s.code = unquoted(value)
+			}
+		case "statusText", "resultType":
+			if s.status == nil || isThrottled(value) {
+				s.status = value
+			}
+		case "properties":
+			if len(value) > 0 && value[0] == '{' {
+				properties = value
+			}
+		}
+	}
+	if top && s.code == nil {
+		s.gather(properties, false)
+	}
+}
+
+// nameOf is the name of an operation. Old records of the activity log have an object.
+func nameOf(value []byte) []byte {
+	if len(value) > 0 && value[0] == '{' {
+		value, _ = record.Lookup(value, "value")
+	}
+	return content(value)
+}
+
+// content is the inside of a string; nil for other values.
+func content(value []byte) []byte {
+	if !record.IsString(value) {
+		return nil
+	}
+	return value[1 : len(value)-1]
+}
+
+// unquoted is a value without quotes.
+func unquoted(value []byte) []byte {
+	if record.IsString(value) {
+		return value[1 : len(value)-1]
+	}
+	return value
+}
+
+// level is the level of a record by its own word, or else by its status. kept says that the
+// word means nothing, and has to be kept.
+func (s *summary) level(word []byte) (level record.Level, kept bool) {
+	for _, text := range [][]byte{unquoted(word), unquoted(s.word)} {
+		if l := wordLevel(text); l != record.Other {
+			return l, false
+		}
+	}
+	text := unquoted(word)
+	return statusLevel(s.code, s.status), len(text) > 0 && string(text) != "null"
+}
+
+// wordLevel is the level of a word. Numbers are those of .NET's EventLevel, which Azure's
+// services use: 1 is critical and 5 verbose.
+func wordLevel(text []byte) record.Level {
+	if len(text) == 1 {
+		switch text[0] {
+		case '0', '4':
+			return record.Info
+		case '1':
+			return record.Critical
+		case '2':
+			return record.Error
+		case '3':
+			return record.Warn
+		case '5':
+			return record.Trace
+		}
+	}
+	return record.ParseLevel(text)
+}
+
+// statusLevel is the level of a request by its HTTP status and the word for it.
+func statusLevel(code, status []byte) record.Level {
+	switch {
+	case isThrottled(status), string(code) == "429":
+		return record.Warn
+	case !isStatus(code):
+		return record.Info
+	case code[0] == '5':
+		return record.Error
+	case code[0] == '4':
+		return record.Warn
+	}
+	return record.Info
+}
+
+func isThrottled(status []byte) bool { return bytes.Contains(status, []byte("Throttl")) }
+
+// isStatus reports whether a text is an HTTP status.
+func isStatus(code []byte) bool {
+	n, ok := wholeNumber(code)
+	return ok && n >= 100 && n < 600
+}

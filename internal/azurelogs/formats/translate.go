@@ -1,0 +1,69 @@
+package formats
+
+import (
+	"github.com/zeebo/xxh3"
+
+	"blobtail/record"
+)
+
+// ID identifies an event: entries of one ID are copies.
+type ID [16]byte
+
+// A Translator makes canonical lines of entries. It keeps its memory from one entry to the
+// next; only one goroutine may use it at a time.
+type Translator struct {
+	kind    Kind
+	service string
+	parser  *record.Parser
+	names   []string
+	fields  []field
+	text    []byte // unescaped fields
+	msg     []byte
+	word    []byte
+	scratch []byte
+	line    []byte // before signatures are masked
+	members []byte
+	id      ID
+	hasID   bool
+}
+
+// NewTranslator returns a Translator of entries of a kind. service is the service of all
+// lines.
+func NewTranslator(kind Kind, service string) *Translator {
+	return &Translator{kind: kind, service: service, parser: record.NewParser(), names: classicFields()}
+}
+
+// Append appends the canonical line of an entry to dst, without the signatures of shared
+// access, and returns it with its time. The error is a [*MalformedError], and dst is
+// unchanged then.
+func (t *Translator) Append(dst, entry []byte) (out []byte, stamp record.Stamp, err error) {
+	t.hasID = false
+	if len(entry) > record.MaxRecord {
+		return dst, stamp, &MalformedError{"longer than 1 MiB"}
+	}
+	line := t.line[:0]
+	if t.kind == Classic {
+		line, stamp, err = t.classic(line, entry)
+	} else {
+		line, stamp, err = t.resource(line, entry)
+	}
+	if err != nil {
+		return dst, stamp, err
+	}
+	t.line = line
+	return appendMasked(dst, line), stamp, nil
+}
+
+// ID returns the identity of the event of the last entry. ok is false if the entry names
+// none: then an equal entry elsewhere may be another event.
+func (t *Translator) ID() (id ID, ok bool) { return t.id, t.hasID }
+
+// setID sets the identity of a request, or of an operation of a batch. Storage Analytics
+// may log one twice (learn.microsoft.com, "Storage Analytics logging").
+func (t *Translator) setID(request, operation []byte) {
+	h := xxh3.New()
+	_, _ = h.Write(request)
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write(operation)
+	t.id, t.hasID = h.Sum128().Bytes(), len(request) > 0
+}
