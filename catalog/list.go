@@ -9,6 +9,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/retention/horizon"
+	"blobtail/storage"
 )
 
 // Range is the half-open span [From, To) of times at which the periods of blobs
@@ -32,7 +33,7 @@ func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Ent
 	return func(yield func(Entry, error) bool) {
 		v.Begin(ctx)
 		if until == "" || until > after {
-			for o, err := range v.store.List(ctx, prefix, after) {
+			for o, err := range list(ctx, v.store, prefix, after, until) {
 				if unknown := v.Wait(); err == nil && unknown != nil {
 					break
 				}
@@ -54,6 +55,20 @@ func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Ent
 			yield(Entry{}, err)
 		}
 	}
+}
+
+// bounded is implemented by a store that makes its objects while it lists them, and has to
+// know where a listing ends.
+type bounded interface {
+	// ListUntil is List of the keys before until, "" for no end.
+	ListUntil(ctx context.Context, prefix, startAfter, until string) iter.Seq2[storage.Blob, error]
+}
+
+func list(ctx context.Context, store Store, prefix, after, until string) iter.Seq2[storage.Blob, error] {
+	if b, ok := store.(bounded); ok {
+		return b.ListUntil(ctx, prefix, after, until)
+	}
+	return store.List(ctx, prefix, after)
 }
 
 // keys returns the prefix to list, the key to start after ("" for none), and the key to

@@ -40,6 +40,9 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if a.config.Store.Logs() {
+		return 0, cli.Usagef("bill is for blobtail's own stores; logquery ls shows the stored bytes of Azure's own logs")
+	}
 	report, err := c.read(ctx, a, rng)
 	if err != nil {
 		return 0, err

@@ -56,7 +56,7 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats,
+		query: q, live: c.Live, stats: c.Stats, most: c.MaxBytes,
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 			return c.print(ctx, a, blobs, q, by, form)
 		},

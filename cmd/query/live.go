@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/storeid"
 	"blobtail/newest"
@@ -30,7 +31,8 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*query.Reader, *newest.
 	if err != nil {
 		return nil, nil, err
 	}
-	var ahead atomic.Int64 // the store's clock ahead of ours in ns, after the first question for it
+	alive = alive && !a.config.Store.Logs() // no ingester writes there
+	var ahead atomic.Int64                  // the store's clock ahead of ours in ns, after the first question for it
 	ingesters := func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
 		rows, now, unread, err := a.ingesters(ctx)
 		if len(rows) > 0 {
@@ -74,6 +76,9 @@ type whole struct {
 	// explains says that the verb prints what it would read. That there is nothing is an
 	// answer.
 	explains bool
+	// most bounds the bytes of Azure's own logs that a read without a range takes from a remote
+	// store; 0: no bound.
+	most config.Size
 	// print prints the records of the completed query.
 	print func(blobs *query.Reader, q query.Query) (query.Summary, error)
 }
@@ -85,6 +90,9 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	w.mode = map[string]newest.Mode{"auto": newest.Auto, "off": newest.Off, "only": newest.Only}[w.live]
 	blobs, logs, err := a.openLogs(ctx, w.mode != newest.Off)
 	if err != nil {
+		return 0, err
+	}
+	if err := a.boundedLogs(ctx, w.most, w.query); err != nil {
 		return 0, err
 	}
 	if !w.listing {
@@ -137,6 +145,12 @@ func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *new
 	a.report(report)
 	if err != nil {
 		return 0, err
+	}
+	if a.store.Problems != nil {
+		sum.Problems = append(sum.Problems, a.store.Problems()...)
+		for _, note := range a.store.Notes() {
+			a.Note("%s", note)
+		}
 	}
 	if w.query.Filter.Where != nil {
 		for _, note := range w.query.Filter.Where.Notes() {

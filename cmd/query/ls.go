@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,9 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 			return 0, &cli.UsageError{Err: err}
 		}
 	}
+	if a.config.Store.Logs() {
+		return c.logs(ctx, a, form, what, day)
+	}
 	w := whole{
 		query: query.Query{Services: serviceNames([]string{c.Service}), Range: query.Always()}, live: c.Live, listing: true,
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
@@ -46,7 +50,7 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 			}
 			entries, sum, err := blobs.List(ctx, q, day)
 			if err == nil {
-				c.print(a, form, what, entries)
+				c.print(a, form, what, entries, false)
 				c.note(a, entries, &sum)
 			}
 			sum.Records = int64(len(entries))
@@ -76,13 +80,20 @@ func (c *lsCmd) note(a *app, entries []query.Total, sum *query.Summary) {
 }
 
 // print writes a table for people, with times in their zone. The other forms have plain
-// bytes and UTC. Records of a day that are in no blob have no row among its blobs.
-func (c *lsCmd) print(a *app, form, what string, entries []query.Total) {
+// bytes and UTC. Records of a day that are in no blob have no row among its blobs. unread says
+// that the records were not counted.
+func (c *lsCmd) print(a *app, form, what string, entries []query.Total, unread bool) {
 	key, _, _ := strings.Cut(what, " ")
 	t := table{heads: []head{{"first", true, 4}, {"last", true, 2}, {"blobs", false, 5}, {"records", false, 0}, {"in no blob", false, 1},
 		{"bytes", false, 6}, {"stored", false, 3}, {what, true, 0}}}
 	if form == "csv" {
 		fmt.Fprintf(a.out, "%s,blobs,records,bytes,stored,first,last,unflushed\n", key)
+	}
+	number := func(n int64, unknown string) string {
+		if unread {
+			return unknown
+		}
+		return strconv.FormatInt(n, 10)
 	}
 	for _, e := range entries {
 		if e.Name == "" {
@@ -90,16 +101,20 @@ func (c *lsCmd) print(a *app, form, what string, entries []query.Total) {
 		}
 		switch form {
 		case "tabs":
-			fmt.Fprintf(a.out, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%d\n", e.Name, e.Blobs, e.Records, e.Raw, e.Stored,
+			fmt.Fprintf(a.out, "%s\t%d\t%s\t%s\t%d\t%s\t%s\t%d\n", cli.SafeLine(e.Name), e.Blobs, number(e.Records, "-"), number(e.Raw, "-"), e.Stored,
 				rfc3339(e.First), rfc3339(e.Last), e.Unflushed)
 		case "json":
-			fmt.Fprintf(a.out, `{"%s":"%s","blobs":%d,"records":%d,"bytes":%d,"stored":%d,"first":"%s","last":"%s","unflushed":%d}`+"\n",
-				key, e.Name, e.Blobs, e.Records, e.Raw, e.Stored, rfc3339(e.First), rfc3339(e.Last), e.Unflushed)
+			fmt.Fprintf(a.out, `{"%s":"%s","blobs":%d,"records":%s,"bytes":%s,"stored":%d,"first":"%s","last":"%s","unflushed":%d}`+"\n",
+				key, record.AppendEscaped(nil, []byte(e.Name)), e.Blobs, number(e.Records, "null"), number(e.Raw, "null"), e.Stored, rfc3339(e.First), rfc3339(e.Last), e.Unflushed)
 		case "csv":
-			fmt.Fprintf(a.out, "%s,%d,%d,%d,%d,%s,%s,%d\n", e.Name, e.Blobs, e.Records, e.Raw, e.Stored, rfc3339(e.First), rfc3339(e.Last), e.Unflushed)
+			fmt.Fprintf(a.out, "%s,%d,%s,%s,%d,%s,%s,%d\n", csvText(e.Name), e.Blobs, number(e.Records, ""), number(e.Raw, ""), e.Stored, rfc3339(e.First), rfc3339(e.Last), e.Unflushed)
 		default:
-			t.add(a.at(e.First).Format(time.DateTime), a.at(e.Last).Format(time.DateTime), cli.Thousands(e.Blobs), cli.Thousands(int(e.Records)),
-				cli.Thousands(int(e.Unflushed)), bytesText(e.Raw), bytesText(e.Stored), cli.Safe(e.Name))
+			records, raw := cli.Thousands(int(e.Records)), bytesText(e.Raw)
+			if unread {
+				records, raw = "-", "-"
+			}
+			t.add(a.at(e.First).Format(time.DateTime), a.at(e.Last).Format(time.DateTime), cli.Thousands(e.Blobs), records,
+				cli.Thousands(int(e.Unflushed)), raw, bytesText(e.Stored), cli.Safe(e.Name))
 		}
 	}
 	if len(t.rows) > 0 {
@@ -109,3 +124,11 @@ func (c *lsCmd) print(a *app, form, what string, entries []query.Total) {
 
 // rfc3339 writes a time such that texts sort like times.
 func rfc3339(ns int64) string { return string(record.AppendTime(nil, ns)) }
+
+// csvText writes a text as a field of CSV.
+func csvText(text string) string {
+	if !strings.ContainsAny(text, "\",\r\n") {
+		return text
+	}
+	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
+}

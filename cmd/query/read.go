@@ -125,9 +125,9 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	if around.any() {
 		q.Filter, q.Limit, q.First = query.Filter{}, 0, 0 // what is around the matches is wanted too
 	}
-	q.Ahead = a.config.Store.Remote() && !c.Explain && !c.Count && !around.any()
+	q.Ahead = a.config.Store.Remote() && !a.config.Store.Logs() && !c.Explain && !c.Count && !around.any()
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats, explains: c.Explain,
+		query: q, live: c.Live, stats: c.Stats, explains: c.Explain, most: c.MaxBytes,
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 			print := c.print
 			if c.Explain {
@@ -181,7 +181,7 @@ func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 
 // bounded refuses an unbounded remote read that costs more than intended.
 func (a *app) bounded(most config.Size, q query.Query, plan *query.Plan) error {
-	if !a.config.Store.Remote() || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || plan.Bytes() <= int64(most) {
+	if !a.config.Store.Remote() || a.config.Store.Logs() || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || plan.Bytes() <= int64(most) {
 		return nil
 	}
 	return cli.Usagef("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",

@@ -75,6 +75,9 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if a.config.Store.Logs() && (c.Follow || after != nil) {
+		return 0, cli.Usagef("Azure's own logs cannot be followed: records come minutes to an hour late, in any order; run tail or read again")
+	}
 	if c.Follow || after != nil || q.Limit == 0 {
 		return c.follow(ctx, a, logs, out, newest.FollowOptions{Query: q, After: after, Once: !c.Follow})
 	}

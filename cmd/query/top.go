@@ -55,7 +55,7 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, cli.Usagef("-n %d: it must be positive, or 0 for all", most)
 	}
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats,
+		query: q, live: c.Live, stats: c.Stats, most: c.MaxBytes,
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 			plan, err := blobs.Plan(ctx, q)
 			if err != nil {

@@ -30,7 +30,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	v, err := reader.Verify(ctx, query.Query{Services: serviceNames(c.Services), Range: rng}, func(f query.Finding) {
+	found := func(f query.Finding) {
 		if form == "json" {
 			a.json(struct {
 				Blob    string `json:"blob,omitempty"`
@@ -47,7 +47,14 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 			f.Err = fmt.Errorf("%s: %w", f.Key, f.Err)
 		}
 		print("%v", f.Err)
-	})
+	}
+	q := query.Query{Services: serviceNames(c.Services), Range: rng}
+	var v query.Verified
+	if a.store.Logs != nil {
+		v, err = a.verifyLogs(ctx, q, found)
+	} else {
+		v, err = reader.Verify(ctx, q, found)
+	}
 	if err != nil {
 		return 0, err
 	}

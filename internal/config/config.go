@@ -264,6 +264,7 @@ func (m *mistakes) check(ok bool, key string, value any, want string) {
 func (c Config) Validate() error {
 	var m mistakes
 	m.check(c.Store != openstore.Spec{}, "store", "", "want dir:PATH or azure:[ACCOUNT/]CONTAINER")
+	m.check(!c.Store.Logs(), "store", c.Store.String(), "want a store to write to; Azure's own logs are for logquery, and for ingest import --from")
 	in := c.Ingest
 	usual := Default().Ingest
 	for _, a := range []struct{ key, value, usual string }{{"ingest.listen", in.Listen, usual.Listen}, {"ingest.admin", in.Admin, usual.Admin}} {

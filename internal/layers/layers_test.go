@@ -46,6 +46,8 @@ var allowed = map[string][]string{
 	"storage/traffic":         {},
 	"storage/azure":           {"storage", "storage/internal/bounds", "storage/traffic"},
 
+	"internal/azurelogs/formats": {"record"},
+
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
 	"buffer":                    {"record", "buffer/wal", "buffer/runlog"},
 	"blobwriter":                {"record", "blobfmt", "storage"},
@@ -61,28 +63,31 @@ var allowed = map[string][]string{
 	"retention/horizon":         {"record", "blobfmt", "storage"},
 	"catalog":                   {"record", "blobfmt", "storage", "retention/horizon"},
 
+	"internal/azurelogs": {"record", "storage", "internal/azurelogs/formats"},
+
 	// 3: the ends. Sources do not know the buffer.
-	"source/body":       {"record", "record/origin"},
-	"source/httpsource": {"record", "record/origin", "source/body"},
-	"source/natssource": {"record", "record/origin", "source/body"},
-	"query/search":      {"record", "blobfmt/filter"},
-	"query/where":       {"record"},
-	"query":             {"query/search", "query/where", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling"},
-	"configs":           {},
-	"internal/bill":     {"configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
-	"internal/config":   {"record", "internal/openstore", "internal/fsys", "internal/spelling"},
-	"retention/compact": {"record", "blobfmt", "storage", "retention/horizon", "catalog", "internal/progress"},
-	"retention":         {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
+	"source/body":                {"record", "record/origin"},
+	"source/httpsource":          {"record", "record/origin", "source/body"},
+	"source/natssource":          {"record", "record/origin", "source/body"},
+	"query/search":               {"record", "blobfmt/filter"},
+	"query/where":                {"record"},
+	"query":                      {"query/search", "query/where", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling"},
+	"internal/azurelogs/asblobs": {"record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats"},
+	"configs":                    {},
+	"internal/bill":              {"configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
+	"internal/config":            {"record", "internal/openstore", "internal/fsys", "internal/spelling"},
+	"retention/compact":          {"record", "blobfmt", "storage", "retention/horizon", "catalog", "internal/progress"},
+	"retention":                  {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
 	// It joins the records in blobs with unflushed ones.
 	"newest": {"record", "storage", "query", "tailindex", "newest/live", "internal/heartbeat", "retention/horizon"},
 
 	// 4: wiring.
-	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/traffic", "internal/fsys"},
+	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
 	"cmd/ingest": {"internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys"},
 	"cmd/retention": {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
-	"cmd/query":     {"query/where", "internal/cli", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling"},
+	"cmd/query":     {"query/where", "internal/cli", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling"},
 }
 
 // forTests are packages that only tests and development programs import, with the

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"time"
 
+	"blobtail/internal/azurelogs"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/traffic"
@@ -22,6 +23,13 @@ type Store struct {
 	Explain func(error) string
 	// Traffic counts the requests to the store; nil if it is a directory.
 	Traffic *traffic.Counter
+	// Logs are Azure's own logs, which Blobs shows in blobtail's form; nil for other stores.
+	Logs *azurelogs.Source
+	// Problems returns the parts of the store that could not be read so far and that no read
+	// reports itself; Notes returns facts on it for people. Both are nil but for Azure's own
+	// logs.
+	Problems func() []error
+	Notes    func() []string
 }
 
 // Explained returns an error of the store with its remedy, in one line; nil stays
@@ -53,18 +61,32 @@ func (e *explainedError) Unwrap() error { return e.err }
 // ingester must accept records while the service is down.
 const makeTimeout = time.Second
 
-// Open opens a store and the tables that belong to it. With create it makes a missing
+// Options are the tunables of [OpenWith]. The zero value works.
+type Options struct {
+	// Late is how much later than its time a record of Azure's own logs may have arrived;
+	// see [asblobs.Options].
+	Late time.Duration
+}
+
+// Open is [OpenWith] without options.
+func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
+	return OpenWith(ctx, spec, create, Options{})
+}
+
+// OpenWith opens a store and the tables that belong to it. With create it makes a missing
 // store; without, a missing store is [storage.ErrNotExist]. It makes no table. The zero
 // Spec is a [*BadSpecError], and so is a directory on a system other than Linux. Each
 // kind of store must have tables: the kind decides where they are, and there is no
 // substitute.
-func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
+func OpenWith(ctx context.Context, spec Spec, create bool, o Options) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	switch spec.kind {
 	case inDir:
 		return openDir(spec, create)
+	case azureLogs:
+		return openLogs(spec, create, o)
 	case inAzure:
 		sent := new(traffic.Counter)
 		s, err := azure.Open(spec.place, azure.Options{Create: create, Traffic: sent})

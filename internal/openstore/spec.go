@@ -7,16 +7,18 @@ import (
 	"blobtail/storage/azure"
 )
 
-// Spec names a store as an operator writes it: dir:PATH or
-// azure:[ACCOUNT/]CONTAINER. Specs can be compared. The zero Spec names none.
+// Spec names a store as an operator writes it: dir:PATH, azure:[ACCOUNT/]CONTAINER, or
+// azurelogs:ACCOUNT[/CONTAINER] and azurelogs:dir:PATH, which can only be read. Specs can be
+// compared. The zero Spec names none.
 type Spec struct {
-	kind  string // inDir or inAzure
+	kind  string // inDir, inAzure or azureLogs
 	place string
 }
 
 const (
-	inDir   = "dir"
-	inAzure = "azure"
+	inDir     = "dir"
+	inAzure   = "azure"
+	azureLogs = "azurelogs"
 )
 
 // BadSpecError is a text that names no store.
@@ -35,15 +37,20 @@ func Default() Spec { return Spec{inDir, "./data"} }
 // The error is a [*BadSpecError].
 func Parse(text string) (Spec, error) {
 	kind, place, _ := strings.Cut(text, ":")
-	if place == "" || kind != inDir && kind != inAzure {
-		return Spec{}, &BadSpecError{text, "it must be dir:PATH or azure:[ACCOUNT/]CONTAINER"}
-	}
-	if kind == inAzure {
+	s := Spec{kind, place}
+	switch {
+	case place == "" || kind != inDir && kind != inAzure && kind != azureLogs, kind == azureLogs && place == copied:
+		return Spec{}, &BadSpecError{text, "it must be dir:PATH or azure:[ACCOUNT/]CONTAINER; to read Azure's own logs azurelogs:ACCOUNT[/CONTAINER] or azurelogs:dir:PATH"}
+	case kind == inAzure:
 		if _, _, err := azure.ParseSpec(place); err != nil {
 			return Spec{}, &BadSpecError{text, err.Error()}
 		}
+	case kind == azureLogs && s.copy() == "":
+		if _, _, err := azure.ParseLogs(place); err != nil {
+			return Spec{}, &BadSpecError{text, err.Error()}
+		}
 	}
-	return Spec{kind, place}, nil
+	return s, nil
 }
 
 // UnmarshalText is [Parse] for flags and files. An empty text is the zero Spec.
@@ -74,9 +81,25 @@ func (s Spec) Dir() string {
 	return s.place
 }
 
+// copied begins the place of a directory with copies of Azure's own logs.
+const copied = "dir:"
+
+// copy is the path of a directory with copies of Azure's own logs, "" for other stores.
+func (s Spec) copy() string {
+	path, ok := strings.CutPrefix(s.place, copied)
+	if s.kind != azureLogs || !ok {
+		return ""
+	}
+	return path
+}
+
+// Logs reports whether the store is Azure's own logs. It can only be read, and no ingester
+// writes to it.
+func (s Spec) Logs() bool { return s.kind == azureLogs }
+
 // Remote reports whether a network is between this host and the store. Reading
 // costs money then.
-func (s Spec) Remote() bool { return s.kind == inAzure }
+func (s Spec) Remote() bool { return s.kind == inAzure || s.kind == azureLogs && s.copy() == "" }
 
 // Name is the name of the store in its tables, which the containers of an account
 // share: the container's, and "" for a directory, which has tables of its own.

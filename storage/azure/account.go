@@ -34,13 +34,40 @@ func ParseSpec(spec string) (account, container string, err error) {
 	account, container, ok := strings.Cut(spec, "/")
 	if !ok {
 		account, container = "", spec
-	} else if !regexp.MustCompile(`^[a-z0-9]{3,24}$`).MatchString(account) {
-		return "", "", fmt.Errorf("bad account name %.80q: 3 to 24 lower-case letters and digits", account)
+	} else if err := checkAccount(account); err != nil {
+		return "", "", err
 	}
+	return account, container, checkContainer(container)
+}
+
+// ParseLogs splits ACCOUNT[/CONTAINER] and checks both names. The container may also be
+// $logs, which no command can make. It is "" if the spec has none.
+func ParseLogs(spec string) (account, container string, err error) {
+	account, container, ok := strings.Cut(spec, "/")
+	if err := checkAccount(account); err != nil {
+		return "", "", err
+	}
+	if !ok || container == ClassicLogs {
+		return account, container, nil
+	}
+	return account, container, checkContainer(container)
+}
+
+// ClassicLogs is the container of Storage Analytics. A list of containers lacks it.
+const ClassicLogs = "$logs"
+
+func checkAccount(name string) error {
+	if !regexp.MustCompile(`^[a-z0-9]{3,24}$`).MatchString(name) {
+		return fmt.Errorf("bad account name %.80q: 3 to 24 lower-case letters and digits", name)
+	}
+	return nil
+}
+
+func checkContainer(container string) error {
 	if len(container) < 3 || len(container) > 63 || !regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(container) {
-		return "", "", fmt.Errorf("bad container name %.80q: 3 to 63 lower-case letters, digits and single dashes", container)
+		return fmt.Errorf("bad container name %.80q: 3 to 63 lower-case letters, digits and single dashes", container)
 	}
-	return account, container, nil
+	return nil
 }
 
 // readAccount finds the account in the environment. It must be the account called name,

@@ -83,7 +83,17 @@ func Open(spec string, o Options) (s *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	co := o.Client
+	return open(a, containerName, o, clientOptions(o.Client))
+}
+
+// open returns the store of a container.
+func open(a account, containerName string, o Options, co azcore.ClientOptions) (*Store, error) {
+	s := &Store{name: a.name + "/" + containerName, account: a, retry: co.Retry, create: o.Create}
+	return s, translate(s.connect(a, a.blobURL+"/"+containerName, co, o.Traffic))
+}
+
+// clientOptions completes the options of the SDK's clients.
+func clientOptions(co azcore.ClientOptions) azcore.ClientOptions {
 	// Without a timeout a request that hangs holds a batch for ever.
 	co.Retry.TryTimeout = cmp.Or(co.Retry.TryTimeout, 30*time.Second)
 	co.Telemetry.ApplicationID = "blobtail"
@@ -93,8 +103,7 @@ func Open(spec string, o Options) (s *Store, err error) {
 	if co.Retry.ShouldRetry == nil && co.Retry.StatusCodes == nil {
 		co.Retry.ShouldRetry = again
 	}
-	s = &Store{name: a.name + "/" + containerName, account: a, retry: co.Retry, create: o.Create}
-	return s, translate(s.connect(a, a.blobURL+"/"+containerName, co, o.Traffic))
+	return co
 }
 
 // mostIdle is how many connections to a service stay open for its next request. A reader

@@ -56,11 +56,10 @@ const maxQuoted = 64 << 10
 // A field is the text of one field, still escaped.
 type field struct{ text []byte }
 
-var (
-	errShort   = errors.New("the data ends within the entry")
-	errUnclose = &MalformedError{"a quote is not closed"}
-	errMany    = &MalformedError{"more than 38 fields"}
-)
+// errShort says that the data end within the entry.
+var errShort = errors.New("the data end within the entry")
+
+func unclosed() error { return &MalformedError{"a quote is not closed"} }
 
 // cutFields cuts the first entry of data into fields, and returns its end behind the
 // newline. It returns errShort if the entry goes on behind data.
@@ -74,7 +73,7 @@ func cutFields(data []byte, fields []field, atEOF bool) (out []field, end int, e
 			if len(data)-at < 2 && !atEOF {
 				return fields, 0, errShort
 			}
-			return fields, 0, errMany
+			return fields, 0, &MalformedError{"more than 38 fields"}
 		}
 		n, err := 0, error(nil)
 		if at < len(data) && data[at] == '"' {
@@ -163,8 +162,9 @@ func endsEntity(text []byte) bool {
 }
 
 // quotedEnd returns the length of the field in quotes at the start of data. Its last quote
-// comes before a semicolon or the end of the line. Quotes within are escaped, but for old
-// lines: these have ""0x8D…"".
+// comes before a semicolon or the end of the line. Most quotes within are escaped, but not
+// those of old ETags (""0x8D…"") and of JSON. One behind a semicolon begins another field, so
+// this one was not closed.
 func quotedEnd(data []byte, atEOF bool) (n int, err error) {
 	for i := 1; i < len(data); i++ {
 		at := bytes.IndexByte(data[i:min(len(data), maxQuoted)], '"')
@@ -178,12 +178,12 @@ func quotedEnd(data []byte, atEOF bool) (n int, err error) {
 			return i + 1, nil
 		case len(rest) == 0 || len(rest) == 1 && rest[0] == '\r':
 			return 0, errShort
-		case i > 1 && rest[0] != '"':
-			return 0, errUnclose // a quote within
+		case data[i-1] == ';':
+			return 0, unclosed()
 		}
 	}
 	if atEOF || len(data) >= maxQuoted {
-		return 0, errUnclose
+		return 0, unclosed()
 	}
 	return 0, errShort
 }

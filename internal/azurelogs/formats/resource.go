@@ -3,8 +3,6 @@ package formats
 import (
 	"bytes"
 
-	"github.com/zeebo/xxh3"
-
 	"blobtail/record"
 )
 
@@ -40,7 +38,7 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	var s summary
 	t.members = append(append(t.members[:0], '{'), bytes.TrimPrefix(t.scratch[end:], []byte(","))...)
 	s.gather(t.members, true)
-	t.id, t.hasID = xxh3.Hash128(entry).Bytes(), s.correlated
+	t.id, t.hasID = idOf(entry), s.correlated
 
 	level, kept := s.level(word)
 	stamp.Level = level
@@ -181,7 +179,10 @@ func statusLevel(code, status []byte) record.Level {
 	return record.Info
 }
 
-func isThrottled(status []byte) bool { return bytes.Contains(status, []byte("Throttl")) }
+// isThrottled reports whether the word for a status says that the service was too busy.
+func isThrottled(status []byte) bool {
+	return bytes.Contains(status, []byte("Throttl")) || bytes.Contains(status, []byte("ServerBusy"))
+}
 
 // isStatus reports whether a text is an HTTP status.
 func isStatus(code []byte) bool {

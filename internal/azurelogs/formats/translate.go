@@ -1,7 +1,7 @@
 package formats
 
 import (
-	"github.com/zeebo/xxh3"
+	"crypto/sha256"
 
 	"blobtail/record"
 )
@@ -25,6 +25,7 @@ type Translator struct {
 	members []byte
 	id      ID
 	hasID   bool
+	key     []byte // hashed for an id
 }
 
 // NewTranslator returns a Translator of entries of a kind. service is the service of all
@@ -61,9 +62,11 @@ func (t *Translator) ID() (id ID, ok bool) { return t.id, t.hasID }
 // setID sets the identity of a request, or of an operation of a batch. Storage Analytics
 // may log one twice (learn.microsoft.com, "Storage Analytics logging").
 func (t *Translator) setID(request, operation []byte) {
-	h := xxh3.New()
-	_, _ = h.Write(request)
-	_, _ = h.Write([]byte{0})
-	_, _ = h.Write(operation)
-	t.id, t.hasID = h.Sum128().Bytes(), len(request) > 0
+	t.key = append(append(append(t.key[:0], request...), 0), operation...)
+	t.id, t.hasID = idOf(t.key), len(request) > 0
+}
+
+func idOf(text []byte) ID {
+	sum := sha256.Sum256(text)
+	return ID(sum[:len(ID{})])
 }

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"blobtail/internal/azurelogs"
+	"blobtail/internal/cli"
+	"blobtail/internal/config"
+	"blobtail/internal/openstore"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// logs is run for Azure's own logs. It goes by the names of their blobs and opens none, so
+// nobody counts their records.
+func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Time) (int, error) {
+	if _, err := a.open(ctx); err != nil {
+		return 0, err
+	}
+	services := []string{"*"}
+	if c.Service != "" {
+		services = serviceNames([]string{c.Service})
+	}
+	services, err := a.logServices(ctx, services)
+	if err != nil {
+		return 0, err
+	}
+	var span azurelogs.Span
+	if !day.IsZero() {
+		span = azurelogs.Span{From: day.UTC(), To: day.UTC().Add(23 * time.Hour)}
+	}
+	var entries []query.Total
+	at := make(map[string]int)
+	for _, service := range services {
+		blobs, err := a.store.Logs.Blobs(ctx, service, span)
+		if err != nil {
+			return 0, err
+		}
+		for i := range blobs {
+			b := &blobs[i]
+			name := service
+			switch {
+			case !day.IsZero():
+				name = b.Path()
+			case c.Service != "":
+				name = b.Hour.Format(time.DateOnly)
+			}
+			n, ok := at[name]
+			if !ok {
+				n = len(entries)
+				at[name], entries = n, append(entries, query.Total{Name: name, First: query.Newest, Last: query.Oldest})
+			}
+			first, last := hoursOf(b)
+			e := &entries[n]
+			e.First, e.Last = min(e.First, first), max(e.Last, last)
+			e.Blobs++
+			e.Stored += b.Size
+		}
+	}
+	if day.IsZero() {
+		slices.SortFunc(entries, func(a, b query.Total) int { return strings.Compare(a.Name, b.Name) })
+	}
+	c.print(a, form, what, entries, true)
+	c.note(a, entries, &query.Summary{})
+	if len(entries) == 0 {
+		return cli.Nothing, nil
+	}
+	return cli.OK, nil
+}
+
+// hoursOf are the times of the first and the last record of a blob by its metadata, or the
+// hour of its name, in which the records came.
+func hoursOf(b *azurelogs.Blob) (first, last int64) {
+	if !b.First.IsZero() {
+		return record.ClampTime(b.First), record.ClampTime(b.Last)
+	}
+	return record.ClampTime(b.Hour), record.ClampTime(b.Hour.Add(time.Hour - 1))
+}
+
+// logServices returns the services of Azure's own logs that names and globs mean.
+func (a *app) logServices(ctx context.Context, patterns []string) (out []string, err error) {
+	stored, err := a.store.Logs.Services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, pattern := range patterns {
+		any := false
+		for _, name := range stored {
+			if record.MatchService(pattern, name) {
+				out, any = append(out, name), true
+			}
+		}
+		if strings.ContainsAny(pattern, `*?[\\`) {
+			continue
+		}
+		if !any { // the name by which the lines know it, perhaps
+			_, err := a.store.Logs.Years(ctx, pattern)
+			if _, unknown := errors.AsType[*azurelogs.NoServiceError](err); unknown {
+				return nil, &query.NoServiceError{Name: pattern, Stored: stored}
+			}
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, pattern)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// boundedLogs refuses an unbounded read of remote logs that takes more bytes than intended.
+// Their records are read before the first one is shown, so it asks for the sizes of the
+// blobs.
+func (a *app) boundedLogs(ctx context.Context, most config.Size, q query.Query) error {
+	if a.store.Logs == nil || !a.config.Store.Remote() || most == 0 || q.Range.Bounded() || q.Limit > 0 {
+		return nil
+	}
+	services, err := a.logServices(ctx, q.Services)
+	if _, none := errors.AsType[*query.NoServiceError](err); none {
+		return nil // the read says so
+	}
+	if err != nil {
+		return err
+	}
+	size := int64(0)
+	for _, service := range services {
+		blobs, err := a.store.Logs.Blobs(ctx, service, azurelogs.Span{})
+		if err != nil {
+			return err
+		}
+		for i := range blobs {
+			size += blobs[i].Size
+		}
+	}
+	if size <= int64(most) {
+		return nil
+	}
+	return cli.Usagef("this would read %s of logs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes", bytesText(size), most)
+}
+
+// verifyLogs reads Azure's own logs and calls found with each line that is malformed, and
+// with notes on records outside the times that the name and the metadata of their blob say.
+func (a *app) verifyLogs(ctx context.Context, q query.Query, found func(query.Finding)) (v query.Verified, err error) {
+	if len(q.Services) == 0 {
+		q.Services = []string{"*"}
+	}
+	services, err := a.logServices(ctx, q.Services)
+	if err != nil {
+		return v, err
+	}
+	var span azurelogs.Span
+	if q.Range.From != query.Oldest {
+		span.From = time.Unix(0, q.Range.From).UTC().Truncate(time.Hour)
+	}
+	if q.Range.To != query.Newest {
+		span.To = time.Unix(0, q.Range.To-1).UTC().Truncate(time.Hour)
+	}
+	late := cmp.Or(time.Duration(a.flags.Late), openstore.DefaultLate)
+	for _, service := range services {
+		blobs, err := a.store.Logs.Blobs(ctx, service, span)
+		if err != nil {
+			return v, err
+		}
+		for i := range blobs {
+			if err := verifyLog(ctx, &blobs[i], late, &v, found); err != nil {
+				return v, err
+			}
+		}
+	}
+	return v, nil
+}
+
+// verifyLog is verifyLogs of one blob.
+func verifyLog(ctx context.Context, b *azurelogs.Blob, late time.Duration, v *query.Verified, found func(query.Finding)) error {
+	v.Blobs++
+	tooLate, outside := 0, 0
+	for chunk, err := range azurelogs.Read(ctx, b, nil) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			v.Bad++
+			found(query.Finding{Err: err})
+			continue
+		}
+		for _, bad := range chunk.Malformed {
+			v.Bad++
+			found(query.Finding{Err: bad})
+		}
+		v.Records += int64(len(chunk.Lines))
+		v.Bytes += int64(len(chunk.Data))
+		for i := range chunk.Lines {
+			at := time.Unix(0, chunk.Lines[i].Time)
+			if b.Hour.Sub(at) > late {
+				tooLate++
+			}
+			if !b.First.IsZero() && (at.Before(b.First.Truncate(time.Second)) || !at.Before(b.Last.Add(time.Second))) {
+				outside++
+			}
+		}
+	}
+	for n, text := range map[*int]string{
+		&tooLate: fmt.Sprintf("records came more than %s after their time; a read of a range finds them with a longer --late", config.Duration(late)),
+		&outside: "records are outside the times of the metadata",
+	} {
+		if *n > 0 {
+			v.Notes++
+			found(query.Finding{Key: b.Path(), Note: true, Err: fmt.Errorf("%d %s", *n, text)})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package azurelogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"blobtail/storage"
+)
+
+// Dir finds the containers in a directory with copies of blobs, as azcopy makes them: the
+// directory is a container itself, or its directories are. It follows no links to
+// directories.
+func Dir(root string) ([]Container, error) {
+	info, err := os.Stat(root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("directory %s %w", root, storage.ErrNotExist)
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is no directory", root)
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, err
+	}
+	top := Container{Name: containerName(root), Objects: files{os.DirFS(root)}}
+	if slices.ContainsFunc(entries, isLogs) {
+		return []Container{top}, nil
+	}
+	var out []Container
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, Container{Name: e.Name(), Objects: files{os.DirFS(filepath.Join(root, e.Name()))}})
+		}
+	}
+	return out, nil
+}
+
+// isLogs reports whether an entry of a directory is the first part of keys of logs.
+func isLogs(e fs.DirEntry) bool {
+	return e.IsDir() && (strings.HasSuffix(e.Name(), "=") || slices.Contains([]string{"blob", "file", "queue", "table"}, e.Name()))
+}
+
+// containerName is the name of a directory.
+func containerName(root string) string {
+	if abs, err := filepath.Abs(root); err == nil {
+		root = abs
+	}
+	return filepath.Base(root)
+}
+
+// files are the files of a directory as objects.
+type files struct{ fs fs.FS }
+
+// List implements [Objects].
+func (f files) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		top := path.Dir(prefix + "x")
+		err := fs.WalkDir(f.fs, top, func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil && name == top && errors.Is(err, fs.ErrNotExist):
+				return fs.SkipAll
+			case err != nil:
+				return err
+			case d.IsDir() && name != ".":
+				dir := name + "/"
+				if !strings.HasPrefix(dir, prefix) && !strings.HasPrefix(prefix, dir) || dir < startAfter && !strings.HasPrefix(startAfter, dir) {
+					return fs.SkipDir
+				}
+				return nil
+			case d.IsDir() || !strings.HasPrefix(name, prefix) || name <= startAfter:
+				return nil
+			}
+			info, err := fs.Stat(f.fs, name) // the file behind a link
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if !info.Mode().IsRegular() {
+				return nil
+			}
+			b := storage.Blob{Key: name, Size: info.Size(), Version: fmt.Sprintf("%d-%d", info.Size(), info.ModTime().UnixNano())}
+			if !yield(b, nil) {
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if err != nil {
+			yield(storage.Blob{}, err)
+		}
+	}
+}
+
+// Dirs implements [Objects].
+func (f files) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		entries, err := fs.ReadDir(f.fs, path.Clean("./"+prefix))
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			yield("", err)
+			return
+		}
+		for _, e := range entries {
+			if e.IsDir() && !yield(e.Name(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Get implements [Objects].
+func (f files) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	file, err := f.fs.Open(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s %w", key, storage.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.CopyN(io.Discard, file, off); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(file, n), file}, nil
+}

@@ -1,0 +1,78 @@
+package openstore
+
+import (
+	"context"
+
+	"blobtail/internal/azurelogs"
+	"blobtail/internal/azurelogs/asblobs"
+	"blobtail/internal/fsys"
+	"blobtail/storage/azure"
+	"blobtail/storage/mem"
+	"blobtail/storage/traffic"
+)
+
+// DefaultLate is the default of [Options.Late].
+const DefaultLate = asblobs.DefaultLate
+
+// openLogs opens Azure's own logs as a store for reading. Its tables are empty.
+func openLogs(spec Spec, create bool, o Options) (*Store, error) {
+	if create {
+		return nil, &BadSpecError{spec.String(), "Azure's own logs can only be read; ingest import --from " + spec.String() + " brings them into another store"}
+	}
+	source, explain, sent, err := logsOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	blobs := asblobs.New(source, asblobs.Options{Late: o.Late})
+	return &Store{
+		Blobs: blobs, Tables: mem.New(mem.Options{}), Close: blobs.Close, Explain: explain, Traffic: sent,
+		Logs: source, Problems: blobs.Problems, Notes: blobs.Notes,
+	}, nil
+}
+
+// logsOf returns the source of Azure's own logs, with the remedies of its errors and the
+// count of its requests.
+func logsOf(spec Spec) (*azurelogs.Source, func(error) string, *traffic.Counter, error) {
+	if path := spec.copy(); path != "" {
+		if _, err := azurelogs.Dir(path); err != nil {
+			return nil, nil, nil, err
+		}
+		source := azurelogs.New(azurelogs.Options{Find: func(context.Context) ([]azurelogs.Container, error) { return azurelogs.Dir(path) }})
+		return source, func(err error) string { return fsys.Remedy(err, path) }, nil, nil
+	}
+	name, container, err := azure.ParseLogs(spec.place)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	sent := new(traffic.Counter)
+	account, err := azure.OpenAccount(name, azure.Options{Traffic: sent})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	source := azurelogs.New(azurelogs.Options{Account: name, Find: func(ctx context.Context) ([]azurelogs.Container, error) {
+		return containers(ctx, account, container)
+	}})
+	return source, account.Explain, sent, nil
+}
+
+// containers returns one container, or all containers of an account that have logs.
+func containers(ctx context.Context, account *azure.Account, one string) (out []azurelogs.Container, err error) {
+	names := []string{one}
+	if one == "" {
+		names = []string{azure.ClassicLogs}
+		for name, err := range account.Containers(ctx, azurelogs.Prefix) {
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		c, err := account.Container(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, azurelogs.Container{Name: name, Optional: one == "", Objects: c})
+	}
+	return out, nil
+}

@@ -1,0 +1,95 @@
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+)
+
+// Account lists the containers of a storage account, and opens any of them for reading.
+type Account struct {
+	account account
+	options Options
+	client  azcore.ClientOptions
+	service *service.Client
+}
+
+// OpenAccount returns an account. It sends nothing. The credentials come from the same
+// places as those of [Open].
+func OpenAccount(name string, o Options) (acc *Account, err error) {
+	defer func() {
+		if err != nil {
+			acc, err = nil, fmt.Errorf("open Azure storage account %s: %w", name, err)
+		}
+	}()
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	a, err := readAccount(name, o.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	acc = &Account{account: a, options: o, client: clientOptions(o.Client)}
+	return acc, translate(acc.connect())
+}
+
+func (a *Account) connect() (err error) {
+	so := &service.ClientOptions{ClientOptions: a.client}
+	so.PerRetryPolicies = slices.Concat(a.client.PerRetryPolicies, []policy.Policy{counting{a.options.Traffic, false}})
+	switch {
+	case a.account.key != "":
+		c, cerr := container.NewSharedKeyCredential(a.account.name, a.account.key)
+		if cerr != nil {
+			return errors.New("the account key is not base64") // the SDK's error may quote it
+		}
+		a.service, err = service.NewClientWithSharedKeyCredential(a.account.blobURL, c, so)
+	case a.account.sas != "":
+		a.service, err = service.NewClientWithNoCredential(a.account.blobURL+"/?"+a.account.sas, so)
+	default:
+		c, cerr := azidentity.NewDefaultAzureCredential(nil)
+		if cerr != nil {
+			return cerr
+		}
+		a.service, err = service.NewClient(a.account.blobURL, c, so)
+	}
+	return err
+}
+
+// Containers walks the names of the containers with a prefix. [ClassicLogs] is never among
+// them.
+func (a *Account) Containers(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		pages := a.service.NewListContainersPager(&service.ListContainersOptions{Prefix: &prefix})
+		for pages.More() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield("", fmt.Errorf("list the containers of %s: %w", a.account.name, translate(err)))
+				return
+			}
+			for _, c := range page.ContainerItems {
+				if !yield(value(c.Name), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Container returns a container, which need not exist. It sends nothing.
+func (a *Account) Container(name string) (*Store, error) {
+	return open(a.account, name, a.options, a.client)
+}
+
+// Explain is [Store.Explain] for the account.
+func (a *Account) Explain(err error) string {
+	return (&Store{name: a.account.name, account: a.account}).Explain(err)
+}
