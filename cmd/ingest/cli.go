@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"blobtail/internal/cli"
@@ -26,9 +28,10 @@ type grammar struct {
 		Lost   bool            `help:"Acknowledge what the ingester has lost, so that reads are complete without it."`
 		Silent config.Duration `help:"Every ingester that may hold records and has been silent for so long." placeholder:"DURATION"`
 	} `cmd:"" help:"Give up an ingester whose log directory is lost for good, with what was in no blob."`
-	Check       struct{} `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
-	CheckConfig struct{} `cmd:"" help:"Say whether the configuration is sound, and try nothing."`
-	PrintConfig struct{} `cmd:"" help:"Print the configuration that is in force."`
+	Import      importCmd `cmd:"" help:"Bring Azure's own logs into the store; repeat it, and it goes on."`
+	Check       struct{}  `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
+	CheckConfig struct{}  `cmd:"" help:"Say whether the configuration is sound, and try nothing."`
+	PrintConfig struct{}  `cmd:"" help:"Print the configuration that is in force."`
 }
 
 // command runs the program and returns its exit code. It prints an error once.
@@ -45,6 +48,10 @@ func command(args []string, stdout, stderr io.Writer) int {
 		return cli.OK
 	case errors.Is(err, errLogged), errors.Is(err, errSaid):
 		return cli.Failed
+	case errors.Is(err, errIncomplete):
+		return cli.Incomplete
+	case errors.Is(err, context.Canceled):
+		return cli.Interrupted
 	}
 	console := cli.Console{Name: "ingest", Stderr: stderr}
 	console.Complain("%v", err)
@@ -84,6 +91,9 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 		return check(ctx, c, stdout)
 	}
 	log := cli.NewLog(stderr, cli.IsTerminal(stderr))
+	if strings.HasPrefix(verb, "import") {
+		return g.Import.run(ctx, c, log, stdout, stderr)
+	}
 	if err := run(ctx, c, log); err != nil {
 		log.Error().Err(err).Msg("ended")
 		return errLogged

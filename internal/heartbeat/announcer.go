@@ -239,6 +239,13 @@ func (a *Announcer) Stop(ctx context.Context, empty bool) error {
 	})
 }
 
+// Absent writes a row that says Stopped, in place of Run and Stop. It is for a process that
+// stores records, and acknowledges none before it has stored it: a store with blobs and
+// without any row looks as if its table had been removed.
+func (a *Announcer) Absent(ctx context.Context) error {
+	return a.write(ctx, func() State { return Stopped })
+}
+
 // beat lists the rows of peers and writes the own row. While the lane is new it lists
 // them again afterwards: of two that write first and then list, at least one sees the
 // other. The other may have listed before, and not do so again until its next beat. So

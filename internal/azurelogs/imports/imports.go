@@ -1,0 +1,232 @@
+// Package imports brings Azure's own logs into a store of blobtail, through the buffer of an
+// ingester.
+//
+// An [Importer] goes through the hours of a service, oldest first, and hands over the chunks
+// of their blobs as requests. Chunks have fixed bounds and origins. So an import that is
+// repeated or was killed, also of logs that have grown since, hands over the same records,
+// and readers show each once.
+//
+// An hour whose records are all in blobs gets a mark in the store: an empty object whose name
+// has a digest of the hour's blobs. A later import skips the hour as long as its blobs have
+// that digest. Marks save work, and nothing else depends on them.
+package imports
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"blobtail/internal/azurelogs"
+	"blobtail/internal/azurelogs/formats"
+	"blobtail/record"
+	"blobtail/storage"
+)
+
+// Marks is the part of a store that keeps the marks of hours.
+type Marks interface {
+	Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error
+	List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error]
+}
+
+// Options are the parts of an [Importer]. All must be set.
+type Options struct {
+	Source *azurelogs.Source
+	// Accept hands a request over to the buffer. [record.ErrFull] is tried again.
+	Accept func(ctx context.Context, r *record.Request) (record.Receipt, error)
+	// Flush returns when all accepted records are in blobs.
+	Flush func(ctx context.Context) error
+	Marks Marks
+	Log   zerolog.Logger
+}
+
+// Result counts the work of an import.
+type Result struct {
+	Hours, Skipped int   // those read, and those that were imported whole before
+	Records        int64 // that were handed over
+	Copies         int64 // entries that repeat others
+	Expired        int64 // records of dropped days
+	// Problems are the malformed lines, and the blobs that could not be read. The others are
+	// imported.
+	Problems []error
+}
+
+// Importer brings logs into a store. Only one goroutine may use it.
+type Importer struct {
+	o      Options
+	result Result
+	ready  []string // marks of hours whose records are accepted, and not all in blobs
+	bytes  int64    // accepted since the last flush
+}
+
+// New returns an Importer. It does nothing yet.
+func New(o Options) *Importer { return &Importer{o: o} }
+
+const (
+	// marksPrefix begins the names of marks. It is no service.
+	marksPrefix = "_imported/"
+	hourLayout  = "2006010215"
+	// flushBytes is how many bytes of lines are accepted before hours are marked.
+	flushBytes = 256 << 20
+)
+
+// Service imports the logs of a service whose hours begin at or after since, which is
+// rounded down to an hour. With again it imports marked hours too. Call [Importer.End] after
+// the last service.
+func (im *Importer) Service(ctx context.Context, service string, since time.Time, again bool) error {
+	var span azurelogs.Span
+	if !since.IsZero() {
+		span.From = since.UTC().Truncate(time.Hour)
+	}
+	blobs, err := im.o.Source.Blobs(ctx, service, span)
+	if err != nil || len(blobs) == 0 {
+		return err
+	}
+	marked, err := im.marked(ctx, service, blobs[0].Hour)
+	if err != nil {
+		return err
+	}
+	for len(blobs) > 0 {
+		n := 1
+		for n < len(blobs) && blobs[n].Hour.Equal(blobs[0].Hour) {
+			n++
+		}
+		mark := markOf(service, blobs[:n])
+		if marked[mark] && !again {
+			im.result.Skipped++
+		} else if err := im.hour(ctx, blobs[:n], mark); err != nil {
+			return err
+		}
+		blobs = blobs[n:]
+	}
+	return nil
+}
+
+// End waits until all records are in blobs, and returns the counts.
+func (im *Importer) End(ctx context.Context) (Result, error) { return im.result, im.flush(ctx) }
+
+// Result returns the counts so far.
+func (im *Importer) Result() Result { return im.result }
+
+// marked lists the marks of a service from an hour on.
+func (im *Importer) marked(ctx context.Context, service string, from time.Time) (map[string]bool, error) {
+	marked := make(map[string]bool)
+	prefix := marksPrefix + service + "/"
+	for o, err := range im.o.Marks.List(ctx, prefix, prefix+from.Format(hourLayout)) {
+		if err != nil {
+			return nil, fmt.Errorf("list the hours that were imported before: %w", err)
+		}
+		marked[o.Key] = true
+	}
+	return marked, nil
+}
+
+// markOf is the name of the mark of the blobs of an hour, as they are now.
+func markOf(service string, blobs []azurelogs.Blob) string {
+	h := sha256.New()
+	for i := range blobs {
+		fmt.Fprintf(h, "%q %d %q\n", blobs[i].Key, blobs[i].Size, blobs[i].Version)
+	}
+	return marksPrefix + service + "/" + blobs[0].Hour.Format(hourLayout) + "-" + hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// hour imports the blobs of an hour.
+func (im *Importer) hour(ctx context.Context, blobs []azurelogs.Blob, mark string) error {
+	before := len(im.result.Problems)
+	seen := make(azurelogs.Seen)
+	for i := range blobs {
+		if err := im.blob(ctx, &blobs[i], seen); err != nil {
+			return err
+		}
+		if blobs[i].Kind != formats.Classic {
+			clear(seen)
+		}
+	}
+	im.result.Hours++
+	if len(im.result.Problems) == before {
+		im.ready = append(im.ready, mark)
+	}
+	if im.bytes < flushBytes {
+		return nil
+	}
+	return im.flush(ctx)
+}
+
+// blob hands over the chunks of a blob.
+func (im *Importer) blob(ctx context.Context, b *azurelogs.Blob, seen azurelogs.Seen) error {
+	for chunk, err := range azurelogs.Read(ctx, b, seen) {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, storage.ErrUnauthorized):
+			return err
+		case err != nil:
+			im.result.Problems = append(im.result.Problems, err)
+			continue
+		}
+		for _, bad := range chunk.Malformed {
+			im.result.Problems = append(im.result.Problems, bad)
+		}
+		im.result.Copies += int64(chunk.Copies)
+		if len(chunk.Lines) == 0 {
+			continue
+		}
+		if err := im.accept(ctx, &chunk.Request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accept hands over a request, and waits while the log is full. Then it waits until the log
+// has the request on its disk, so that it never holds much that is not.
+func (im *Importer) accept(ctx context.Context, r *record.Request) error {
+	const first, longest = 20 * time.Millisecond, time.Second
+	for wait := first; ; wait = min(2*wait, longest) {
+		receipt, err := im.o.Accept(ctx, r)
+		if errors.Is(err, record.ErrFull) {
+			select {
+			case <-time.After(wait):
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if err == nil {
+			err = receipt.Wait(ctx, false)
+		}
+		if err != nil {
+			return fmt.Errorf("hand %d records over: %w", len(r.Lines), err)
+		}
+		im.result.Records += int64(len(r.Lines) - receipt.Expired)
+		im.result.Expired += int64(receipt.Expired)
+		im.bytes += int64(len(r.Data))
+		return nil
+	}
+}
+
+// flush waits until all accepted records are in blobs, and marks their hours.
+func (im *Importer) flush(ctx context.Context) error {
+	if im.bytes > 0 {
+		if err := im.o.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	im.bytes = 0
+	for _, mark := range im.ready {
+		err := im.o.Marks.Create(ctx, mark, nil, storage.Attrs{ContentType: "text/plain"})
+		if err != nil && !errors.Is(err, storage.ErrExist) {
+			return fmt.Errorf("mark an imported hour: %w", err)
+		}
+	}
+	if n := len(im.ready); n > 0 {
+		im.o.Log.Info().Int("hours", im.result.Hours).Int64("records", im.result.Records).Msg("imported so far")
+	}
+	im.ready = im.ready[:0]
+	return nil
+}
