@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"html"
-	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"blobtail/record"
 )
@@ -134,31 +133,62 @@ func plainEnd(data []byte) int {
 	return len(data)
 }
 
-// longestEntity is the length of &#x10ffff.
+// longestEntity is the length of &#x10ffff, and &#0001114111 is not expected.
 const longestEntity = 9
 
 // endsEntity reports whether a text ends in an entity that lacks its semicolon.
 func endsEntity(text []byte) bool {
 	text = text[max(0, len(text)-longestEntity):]
 	at := bytes.LastIndexByte(text, '&')
-	if at < 0 {
-		return false
-	}
-	name := text[at+1:]
+	return at >= 0 && entity(text[at+1:]) >= 0
+}
+
+// entity returns the character of an entity by its name, such as amp or #39; -1 for others.
+func entity(name []byte) rune {
 	switch string(name) {
-	case "amp", "quot", "lt", "gt", "apos":
-		return true
+	case "amp":
+		return '&'
+	case "quot":
+		return '"'
+	case "lt":
+		return '<'
+	case "gt":
+		return '>'
+	case "apos":
+		return '\''
 	}
-	if len(name) < 2 || name[0] != '#' {
-		return false
+	if len(name) < 2 || len(name) >= longestEntity || name[0] != '#' {
+		return -1
 	}
-	digits := name[1:]
-	if digits[0] == 'x' || digits[0] == 'X' {
-		_, err := strconv.ParseUint(string(digits[1:]), 16, 32)
-		return err == nil
+	base := 10
+	if name = name[1:]; name[0]|0x20 == 'x' {
+		name, base = name[1:], 16
 	}
-	_, err := strconv.ParseUint(string(digits), 10, 32)
-	return err == nil
+	n, err := strconv.ParseUint(string(name), base, 21)
+	if err != nil || n > utf8.MaxRune {
+		return -1
+	}
+	return rune(n)
+}
+
+// appendUnescaped appends a text with characters in place of entities. It knows no more of
+// HTML than Azure writes: an address may well have &copy=1 in it.
+func appendUnescaped(dst, text []byte) []byte {
+	for {
+		at := bytes.IndexByte(text, '&')
+		if at < 0 {
+			return append(dst, text...)
+		}
+		dst, text = append(dst, text[:at]...), text[at:]
+		end := bytes.IndexByte(text[:min(len(text), longestEntity+1)], ';')
+		if r := rune(-1); end > 0 {
+			if r = entity(text[1:end]); r >= 0 {
+				dst, text = utf8.AppendRune(dst, r), text[end+1:]
+				continue
+			}
+		}
+		dst, text = append(dst, '&'), text[1:]
+	}
 }
 
 // quotedEnd returns the length of the field in quotes at the start of data. Its last quote
@@ -209,7 +239,7 @@ func (t *Translator) classic(dst, entry []byte) (line []byte, stamp record.Stamp
 		f := &t.fields[i]
 		if bytes.IndexByte(f.text, '&') >= 0 {
 			at := len(t.text)
-			t.text = append(t.text, html.UnescapeString(string(f.text))...)
+			t.text = appendUnescaped(t.text, f.text)
 			f.text = t.text[at:len(t.text):len(t.text)]
 		}
 	}
@@ -244,15 +274,11 @@ func (t *Translator) classicMessage() []byte {
 		status = at[requestStatus].text
 	}
 	key := at[objectKey].text
-	if account := at[owner].text; len(key) > 0 && bytes.HasPrefix(key[1:], append(slices.Clip(account), '/')) && len(account) > 0 {
-		key = key[1+len(account):]
-	}
-	took := at[latency].text
-	if len(took) > 0 {
-		took = append(slices.Clip(took), "ms"...)
+	if n := 1 + len(at[owner].text); n > 1 && len(key) > n && key[0] == '/' && key[n] == '/' && bytes.Equal(key[1:n], at[owner].text) {
+		key = key[n:]
 	}
 	t.msg = t.msg[:0]
-	for _, word := range [][]byte{at[operation].text, status, key, took} {
+	for i, word := range [...][]byte{at[operation].text, status, key, at[latency].text} {
 		if len(word) == 0 {
 			continue
 		}
@@ -260,6 +286,9 @@ func (t *Translator) classicMessage() []byte {
 			t.msg = append(t.msg, ' ')
 		}
 		t.msg = append(t.msg, word...)
+		if i == 3 {
+			t.msg = append(t.msg, "ms"...)
+		}
 	}
 	return t.msg
 }

@@ -110,10 +110,14 @@ func (s *Splitter) classic(data []byte, atEOF bool) (advance int, entry []byte) 
 	if err == nil && checkCount(s.fields) == nil {
 		return end, data[:end]
 	}
-	if end = bytes.IndexByte(data, '\n') + 1; end == 0 {
-		end = len(data)
+	end = bytes.IndexByte(data, '\n') + 1
+	switch {
+	case end > 0:
+		return end, data[:end]
+	case atEOF:
+		return len(data), data
 	}
-	return end, data[:end]
+	return 0, nil
 }
 
 // line is next for JSON objects, each on a line.
