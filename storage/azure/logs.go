@@ -13,6 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+
+	"blobtail/storage"
 )
 
 // Account lists the containers of a storage account, and opens any of them for reading.
@@ -89,7 +91,14 @@ func (a *Account) Container(name string) (*Store, error) {
 	return open(a.account, name, a.options, a.client)
 }
 
-// Explain is [Store.Explain] for the account.
+// Explain is [Store.Explain] for a reader of the account's logs.
 func (a *Account) Explain(err error) string {
-	return (&Store{name: a.account.name, account: a.account}).Explain(err)
+	name := a.account.name
+	switch {
+	case hasCode(err, "ContainerNotFound"):
+		return fmt.Sprintf("account %s has no such container; az storage container list --account-name %s shows all but %s", name, name, ClassicLogs)
+	case errors.Is(err, storage.ErrUnauthorized) && a.account.sas == "" && a.account.key == "" && isAnswer(err):
+		return fmt.Sprintf("the identity of this process lacks the role Storage Blob Data Reader on account %s; with that role on one container, name it: azurelogs:%s/CONTAINER", name, name)
+	}
+	return (&Store{name: name, account: a.account}).Explain(err)
 }

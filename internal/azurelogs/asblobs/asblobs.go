@@ -299,8 +299,7 @@ func (s *Store) Notes() (notes []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := s.late.records; n > 0 {
-		hours := int64((s.late.most + time.Hour - 1) / time.Hour)
-		notes = append(notes, fmt.Sprintf("%d records came more than %s after their time; a read of a range finds such with --late %dh", n, s.o.Late, hours))
+		notes = append(notes, fmt.Sprintf("%d records came more than %s after their time; a read of a range finds such with --late %dh", n, s.o.Late, s.late.most/time.Hour))
 	}
 	return notes
 }

@@ -183,7 +183,7 @@ func (e *encoder) chunk(b *azurelogs.Blob, c *azurelogs.Chunk) error {
 				return err
 			}
 		}
-		e.store.came(b.Hour.Sub(end), n-from)
+		e.store.came(b.Hour.Sub(hour), n-from)
 		body, meta, err := e.blobs.Finish(batchOf(c.Origin, hour))
 		if err != nil {
 			return err
@@ -205,13 +205,13 @@ func batchOf(origin record.Origin, hour time.Time) (id blobfmt.BatchID) {
 	return id
 }
 
-// came notes that records arrived in an hour that began so long after the end of theirs.
+// came notes that records of an hour came so much later, by the hours alone.
 func (s *Store) came(after time.Duration, records int) {
-	if after <= s.o.Late {
+	if after <= roundUp(s.o.Late) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.late.records += records
-	s.late.most = max(s.late.most, after+time.Hour)
+	s.late.most = max(s.late.most, after)
 }

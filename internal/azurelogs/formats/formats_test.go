@@ -111,18 +111,18 @@ func classic(replace map[int]string) string {
 // A field keeps its text, whatever its separators and escapes look like.
 func TestClassicFields(t *testing.T) {
 	for escaped, want := range map[string]string{
-		`"a;b"`:                          "a;b",
-		`a&amp;b&quot;&lt;&gt;&#39;`:     `a&b"<>'`,
+		`"a;b"`:                         "a;b",
+		`a&amp;b&quot;&lt;&gt;&#39;`:    `a&b"<>'`,
 		`a?x=1&copy=2&amp;nbsp&unknown`: "a?x=1&copy=2&nbsp&unknown",
-		`&#x41;&#65;`:                    "AA",
-		`""0x8D9""`:                      `"0x8D9"`,
-		`"[{"action":"a", "id":"b"}]"`:   `[{"action":"a", "id":"b"}]`,
-		`"a"b;"`:                         `a"b;`,
-		`""`:                             "",
-		`"two` + "\n" + `lines;"`:        "two\nlines;",
-		`"&quot;; &amp;amp;"`:            `"; &amp;`,
-		`x&amp;sig=abc%2B%3D&amp;se=1`:   "x&sig=XXXXX&se=1",
-		`"` + "\n" + classic(nil) + `"`:  "\n" + classic(nil)[:len(classic(nil))-1] + "\n", // a forged line
+		`&#x41;&#65;`:                   "AA",
+		`""0x8D9""`:                     `"0x8D9"`,
+		`"[{"action":"a", "id":"b"}]"`:  `[{"action":"a", "id":"b"}]`,
+		`"a"b;"`:                        `a"b;`,
+		`""`:                            "",
+		`"two` + "\n" + `lines;"`:       "two\nlines;",
+		`"&quot;; &amp;amp;"`:           `"; &amp;`,
+		`x&amp;sig=abc%2B%3D&amp;se=1`:  "x&sig=XXXXX&se=1",
+		`"` + "\n" + classic(nil) + `"`: "\n" + classic(nil)[:len(classic(nil))-1] + "\n", // a forged line
 	} {
 		if strings.Contains(escaped, `"/acct`) { // quotes are always escaped within quotes
 			escaped = `"` + strings.ReplaceAll(escaped[1:len(escaped)-1], `"`, "&quot;") + `"`

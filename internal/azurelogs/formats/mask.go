@@ -8,12 +8,22 @@ const masked = "XXXXX"
 // appendMasked appends a line to dst without the signatures of shared access (sig=…). Azure
 // has replaced those of requests, and not those in other places, such as a referrer.
 func appendMasked(dst, line []byte) []byte {
-	from := 0 // of the bytes that are not appended yet
-	for i := 2; i < len(line); i++ {
-		if line[i]|0x20 != 'g' || line[i-1]|0x20 != 'i' || line[i-2]|0x20 != 's' {
+	from := 0                           // of the bytes that are not appended yet
+	for i := 2; i < len(line); i += 3 { // one letter of each word of three is looked at
+		at := i
+		switch line[i] | 0x20 {
+		case 's':
+		case 'i':
+			at = i - 1
+		case 'g':
+			at = i - 2
+		default:
 			continue
 		}
-		if begin, end := signature(line, i-2); begin > 0 {
+		if at+3 > len(line) || line[at]|0x20 != 's' || line[at+1]|0x20 != 'i' || line[at+2]|0x20 != 'g' {
+			continue
+		}
+		if begin, end := signature(line, at); begin > 0 {
 			dst = append(append(dst, line[from:begin]...), masked...)
 			from, i = end, end-1
 		}
