@@ -1,0 +1,171 @@
+package integration_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"blobtail/internal/azurelogs/logstest"
+	"blobtail/internal/testkit"
+)
+
+// importing returns the command that imports a service into a store.
+func importing(from, to place, service string) (*exec.Cmd, *bytes.Buffer) {
+	cmd := exec.Command(filepath.Join(shared.bin, "ingest"), "import", "--from", from.store, service, "--since", "30d", "--store", to.store)
+	cmd.Env = slices.Concat(cleanEnv(), from.env, to.env)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	errs := &bytes.Buffer{}
+	cmd.Stderr = errs
+	return cmd, errs
+}
+
+// imports runs an import that must exit with a code, and returns its notes.
+func imports(t testing.TB, from, to place, service string, code int) string {
+	t.Helper()
+	cmd, errs := importing(from, to, service)
+	if got := killedAfter(t, testkit.Patience, cmd); got != code {
+		t.Fatalf("ingest import %s exits %d, want %d: %.4000s", service, got, code, errs)
+	}
+	for _, sign := range []string{"panic:", "DATA RACE", "fatal error:"} {
+		if strings.Contains(errs.String(), sign) {
+			t.Errorf("%s: %s", strings.Join(cmd.Args, " "), errs)
+		}
+	}
+	return errs.String()
+}
+
+// killedAfter runs a command and returns its exit code: -1 if it had to be killed.
+func killedAfter(t testing.TB, limit time.Duration, cmd *exec.Cmd) int {
+	t.Helper()
+	if err := shared.start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() }) // it may have ended
+	defer timer.Stop()
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// imported compares a store with the expected records, and verifies its blobs.
+func imported(t testing.TB, at place, service string, want []logstest.Record) {
+	t.Helper()
+	out, _ := readTo(t, at, 0, "read", service, "-o", "json")
+	compareSet(t, out, service, want)
+	if n := count(t, at, "read", service); n != len(want) {
+		t.Errorf("--count prints %d, want %d", n, len(want))
+	}
+	if _, stderr, code := answered(t, at, "verify"); code != 0 {
+		t.Errorf("verify exits %d: %s", code, stderr)
+	}
+}
+
+// An import brings each line once into a store, however often it is repeated.
+func TestImportTwice(t *testing.T) {
+	t.Parallel()
+	for _, k := range azureKinds() {
+		t.Run(k.name, func(t *testing.T) {
+			logs := k.compose(logstest.Options{Seed: newSeed(t), Hour: pastHour(), Lines: 10_000, BlobLines: 3000, Unfinished: true})
+			from, _ := azureDir(t, logs.Blobs)
+			to, _ := dirStore(t)
+			for range 3 {
+				imports(t, from, to, k.service, 0)
+				imported(t, to, k.service, logs.Want)
+			}
+		})
+	}
+}
+
+// An import of logs that have grown brings the new lines only.
+func TestImportGrowth(t *testing.T) {
+	t.Parallel()
+	for _, k := range azureKinds() {
+		t.Run(k.name, func(t *testing.T) {
+			seed := newSeed(t)
+			r := rand.New(rand.NewPCG(seed, 5))
+			logs := k.compose(logstest.Options{Seed: seed, Hour: pastHour(), Lines: 9000, BlobLines: 1000, Unfinished: true})
+			from, root := azureDir(t, nil)
+			to, _ := dirStore(t)
+			lengths := map[string]int{}
+			for step := range 4 {
+				for i, b := range logs.Blobs {
+					switch {
+					case step == 3 || k.name == "classic" && i <= 2*step+1:
+						lengths[b.Key] = len(b.Body)
+					case k.name == "classic": // its blobs do not grow: there are more of them
+						continue
+					default:
+						lengths[b.Key] += r.IntN(len(b.Body) - lengths[b.Key])
+					}
+					b.Body = b.Body[:lengths[b.Key]]
+					if err := logstest.Write(root, []logstest.Blob{b}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want := written(logs.Want, lengths)
+				if len(want) == 0 {
+					continue
+				}
+				imports(t, from, to, k.service, 0)
+				imported(t, to, k.service, want)
+			}
+		})
+	}
+}
+
+// An import names malformed lines, exits 3 and brings all others.
+func TestImportMalformed(t *testing.T) {
+	t.Parallel()
+	for _, k := range azureKinds() {
+		t.Run(k.name, func(t *testing.T) {
+			logs := k.compose(logstest.Options{Seed: newSeed(t), Hour: pastHour(), Lines: 2000, Malformed: 5})
+			from, _ := azureDir(t, logs.Blobs)
+			to, _ := dirStore(t)
+			for range 2 {
+				named(t, imports(t, from, to, k.service, 3), logs.Malformed)
+				imported(t, to, k.service, logs.Want)
+			}
+		})
+	}
+}
+
+// An import is killed at any moment, again and again. The one that ends must leave each
+// line in the store once.
+func TestImportKilled(t *testing.T) {
+	t.Parallel()
+	for _, k := range azureKinds() {
+		t.Run(k.name, func(t *testing.T) {
+			seed := newSeed(t)
+			r := rand.New(rand.NewPCG(seed, 9))
+			logs := k.compose(logstest.Options{Seed: seed, Hour: pastHour(), Lines: testkit.Share(60_000, 20_000), BlobLines: 5000, Resources: 8, Unfinished: true})
+			from, _ := azureDir(t, logs.Blobs)
+			to, _ := dirStore(t)
+			killed := 0
+			for range kills(t, 20) {
+				cmd, errs := importing(from, to, k.service)
+				switch code := killedAfter(t, time.Duration(r.IntN(600))*time.Millisecond, cmd); code {
+				case -1:
+					killed++
+				case 0:
+				default:
+					t.Errorf("exit code %d: %s", code, errs)
+				}
+			}
+			if killed == 0 {
+				t.Error("each import ended before it was killed")
+			}
+			t.Logf("%d killed", killed)
+			imports(t, from, to, k.service, 0)
+			imported(t, to, k.service, logs.Want)
+		})
+	}
+}
