@@ -81,26 +81,102 @@ func members(service string, r logstest.Record) map[string]any {
 	return all
 }
 
-// compareRecords compares lines with the expected records one by one.
+// compareRecords compares lines with the expected records one by one. Records of one time
+// must have the order of their blob, and of the blobs of a classic hour. Blobs of several
+// resources have no order among each other.
 func compareRecords(t testing.TB, out io.Reader, service string, want []logstest.Record) {
 	t.Helper()
 	lines := bufio.NewReaderSize(out, 1<<20)
-	for n, r := range want {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			t.Fatalf("%d records, want %d; the next is %s line %d: %v", n, len(want), r.Key, r.Line, err)
+	for n := 0; n < len(want); {
+		group := sameTime(want[n:])
+		left := [][]logstest.Record{} // of this time, by blob
+		for _, r := range group {
+			at := slices.IndexFunc(left, func(q []logstest.Record) bool { return ordered(q[0].Key, r.Key) })
+			if at < 0 {
+				at, left = len(left), append(left, nil)
+			}
+			left[at] = append(left[at], r)
 		}
-		if got := decodeLine(t, line); !reflect.DeepEqual(got, members(service, r)) {
-			t.Fatalf("record %d (%s line %d): %s", n, r.Key, r.Line, differences(got, members(service, r)))
+		got := make([]map[string]any, len(group))
+		for i := range group {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				t.Fatalf("%d records, want %d; the next is %s line %d: %v", n+i, len(want), group[i].Key, group[i].Line, err)
+			}
+			got[i] = decodeLine(t, line)
+			checkHead(t, line, got[i])
 		}
-		head := fmt.Sprintf(`{"ts":"%s","level":"%s","service":"%s","msg":"`, r.TS, r.Level, service)
-		if !strings.HasPrefix(string(line), head) {
-			t.Fatalf("record %d is %.300s, want %s", n, line, head)
+		if matched, best := matchQueues(got, service, left); !matched {
+			r := best.left[0][0]
+			t.Fatalf("record %d (%s line %d): %s", n+len(got)-len(best.got), r.Key, r.Line, differences(best.got[0], members(service, r)))
 		}
+		n += len(group)
 	}
 	if rest, err := lines.ReadBytes('\n'); err != io.EOF {
 		t.Fatalf("more than %d records: %.2000s", len(want), rest)
 	}
+}
+
+// sameTime are the first records with the time of the first one.
+func sameTime(all []logstest.Record) []logstest.Record {
+	n := slices.IndexFunc(all, func(r logstest.Record) bool { return r.TS != all[0].TS })
+	if n < 0 {
+		return all
+	}
+	return all[:n]
+}
+
+// ordered reports whether the records of two blobs with one time have an order.
+func ordered(a, b string) bool { return a == b || !strings.HasPrefix(a, "resourceId=") }
+
+// checkHead checks that the members of each record come first that a canonical line has
+// first.
+func checkHead(t testing.TB, line []byte, got map[string]any) {
+	t.Helper()
+	if head := fmt.Sprintf(`{"ts":"%s","level":"%s","service":"%s","msg":"`, got["ts"], got["level"], got["service"]); !strings.HasPrefix(string(line), head) {
+		t.Fatalf("%.300s does not begin with %s", line, head)
+	}
+}
+
+// matching is a state of matchQueues: records that were read, and expected ones by blob.
+type matching struct {
+	got  []map[string]any
+	left [][]logstest.Record
+}
+
+// matchQueues reports whether records are the expected ones of each blob in turn. Blobs
+// may have equal records, so it tries each. If none matches, it returns the farthest state.
+func matchQueues(got []map[string]any, service string, left [][]logstest.Record) (ok bool, best matching) {
+	if len(got) == 0 {
+		return true, best
+	}
+	best = matching{got, left}
+	for i, q := range left {
+		if !reflect.DeepEqual(got[0], members(service, q[0])) {
+			continue
+		}
+		rest := slices.Clone(left)
+		if rest[i] = q[1:]; len(q) == 1 {
+			rest = slices.Delete(rest, i, i+1)
+		}
+		ok, farthest := matchQueues(got[1:], service, rest)
+		if ok {
+			return true, best
+		}
+		if len(farthest.got) < len(best.got) {
+			best = farthest
+		}
+	}
+	return false, best
+}
+
+// newest are the newest records: n, or a few more if the n-th has the time of the one
+// before it.
+func newest(all []logstest.Record, n int) []logstest.Record {
+	for all[len(all)-n].TS == all[len(all)-n-1].TS {
+		n++
+	}
+	return all[len(all)-n:]
 }
 
 func decodeLine(t testing.TB, line []byte) (all map[string]any) {
@@ -230,12 +306,12 @@ func named(t testing.TB, stderr string, malformed []logstest.Place) {
 		}
 	}
 	counted := 0
-	for _, m := range regexp.MustCompile(`(\d[\d,]*) (?:\w+ ){0,2}(?:more|others)`).FindAllStringSubmatch(stderr, -1) {
+	for _, m := range regexp.MustCompile(`and (\d[\d,]*) more`).FindAllStringSubmatch(stderr, -1) {
 		n, _ := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
 		counted += n
 	}
 	if len(missing) != counted || len(missing) == len(malformed) {
-		t.Errorf("%d of %d malformed lines are not named, %d are counted; the first is %v:\n%.4000s",
+		t.Errorf("%d of %d malformed lines are not named, %d are counted; the first is %v:\n%.1500s",
 			len(missing), len(malformed), counted, slices.Concat(missing, malformed)[0], stderr)
 	}
 }
