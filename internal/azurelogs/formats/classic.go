@@ -218,18 +218,32 @@ func quotedEnd(data []byte, atEOF bool) (n int, err error) {
 	return 0, errShort
 }
 
-// checkCount checks that an entry has all fields.
-func checkCount(fields []field) error {
-	if n := len(fields); n != fewFields && n != manyFields {
+// checkFields checks that an entry begins with a version and has all fields of it. A version
+// that is not known yet may have as many fields as one that is.
+func checkFields(fields []field) error {
+	n := len(fields)
+	if n != fewFields && n != manyFields {
 		return &MalformedError{fmt.Sprintf("%d fields; a line has %d or %d", n, fewFields, manyFields)}
 	}
+	version := fields[0].text
+	switch major, minor, ok := bytes.Cut(version, []byte{'.'}); {
+	case !ok || !isNumber(major) || !isNumber(minor):
+		return &MalformedError{fmt.Sprintf("%.40q is no version", version)}
+	case string(version) == "1.0" && n != fewFields, string(version) == "2.0" && n != manyFields:
+		return &MalformedError{fmt.Sprintf("%d fields; a line of version %s has %d", n, version, fewFields+manyFields-n)}
+	}
 	return nil
+}
+
+func isNumber(text []byte) bool {
+	_, ok := wholeNumber(text)
+	return ok
 }
 
 // classic appends the line of an entry of Storage Analytics.
 func (t *Translator) classic(dst, entry []byte) (line []byte, stamp record.Stamp, err error) {
 	if t.fields, _, err = cutFields(entry, t.fields[:0], true); err == nil {
-		err = checkCount(t.fields)
+		err = checkFields(t.fields)
 	}
 	if err != nil {
 		return dst, stamp, err

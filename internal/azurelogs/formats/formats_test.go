@@ -160,14 +160,18 @@ func TestClassicLevels(t *testing.T) {
 // A malformed line is reported alone, and no other line is lost.
 func TestClassicMalformed(t *testing.T) {
 	for bad, reason := range map[string]string{
-		"garbage\n":                          "1 fields",
-		"1.0;2022\n":                         "2 fields",
-		classic(map[int]string{1: "soon"}):   `"soon" is no time`,
-		classic(map[int]string{12: `"open`}): "a quote is not closed",
-		classic(map[int]string{29: "a;b;c"}): "32 fields",
-		strings.Repeat(";", 50) + "\n":       "more than 38 fields",
-		"\x00\xff;\"\n":                      "a quote is not closed",
-		strings.Repeat("x", 3<<20) + "\n":    "longer than 1 MiB",
+		"garbage\n":                                         "1 fields",
+		"1.0;2022\n":                                        "2 fields",
+		classic(map[int]string{1: "soon"}):                  `"soon" is no time`,
+		classic(map[int]string{12: `"open`}):                "a quote is not closed",
+		classic(map[int]string{29: "a;b;c"}):                "32 fields",
+		classic(map[int]string{0: ""}):                      `"" is no version`,
+		classic(map[int]string{0: "1."}):                    `"1." is no version`,
+		classic(map[int]string{0: "2.0"}):                   "30 fields; a line of version 2.0 has 38",
+		classic(map[int]string{29: strings.Repeat(";", 8)}): "38 fields; a line of version 1.0 has 30",
+		strings.Repeat(";", 50) + "\n":                      "more than 38 fields",
+		"\x00\xff;\"\n":                                     "a quote is not closed",
+		strings.Repeat("x", 3<<20) + "\n":                   "longer than 1 MiB",
 	} {
 		got, _ := read(t, formats.Classic, []byte(classic(nil)+bad+classic(nil)+classic(nil)))
 		if len(got) != 4 || !strings.Contains(got[1].reason, reason) || got[1].line != 2 {

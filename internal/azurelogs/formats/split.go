@@ -107,7 +107,7 @@ func (s *Splitter) classic(data []byte, atEOF bool) (advance int, entry []byte) 
 	if errors.Is(err, errShort) {
 		return 0, nil
 	}
-	if err == nil && checkCount(s.fields) == nil {
+	if err == nil && checkFields(s.fields) == nil {
 		return end, data[:end]
 	}
 	end = bytes.IndexByte(data, '\n') + 1
