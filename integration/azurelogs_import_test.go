@@ -146,7 +146,7 @@ func TestImportKilled(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			seed := newSeed(t)
 			r := rand.New(rand.NewPCG(seed, 9))
-			logs := k.compose(logstest.Options{Seed: seed, Hour: pastHour(), Lines: testkit.Share(60_000, 20_000), BlobLines: 5000, Resources: 8, Unfinished: true})
+			logs := k.compose(logstest.Options{Seed: seed, Hour: pastHour(), Lines: 60_000, BlobLines: 5000, Resources: 8, Unfinished: true})
 			from, _ := azureDir(t, logs.Blobs)
 			to, _ := dirStore(t)
 			killed := 0

@@ -262,7 +262,7 @@ func (t *Translator) classic(dst, entry []byte) (line []byte, stamp record.Stamp
 	if !ok {
 		return dst, stamp, &MalformedError{fmt.Sprintf("%.40q is no time", at[startTime].text)}
 	}
-	t.setID(at[requestID].text, at[operationNo].text)
+	t.setID(entry, at[requestID].text, at[operationNo].text)
 	parts := t.parser.Begin(dst, record.Head{
 		Time: ns, Level: []byte(statusLevel(at[httpStatus].text, at[requestStatus].text).String()), Msg: t.classicMessage(),
 	}, record.Defaults{Service: t.service})

@@ -101,7 +101,7 @@ func TestSamples(t *testing.T) {
 // classic is a line of version 1.0 with some fields replaced.
 func classic(replace map[int]string) string {
 	f := strings.Split(strings.Repeat(";", 29), ";")
-	f[0], f[1], f[2], f[3], f[4], f[5], f[9], f[12], f[13], f[14] = "1.0", "2022-01-03T20:35:13.07Z", "GetBlob", "Success", "200", "9", "acct", `"/acct/c/x"`, "id", "0"
+	f[0], f[1], f[2], f[3], f[4], f[5], f[9], f[12], f[13], f[14] = "1.0", "2022-01-03T20:35:13.07Z", "GetBlob", "Success", "200", "9", "acct", `"/acct/c/x"`, "id1", "0"
 	for i, text := range replace {
 		f[i] = text
 	}
@@ -205,9 +205,18 @@ func TestClassicEnds(t *testing.T) {
 
 // An identity is that of a request and its operation.
 func TestIDs(t *testing.T) {
-	got, _ := read(t, formats.Classic, []byte(classic(nil)+classic(map[int]string{5: "10"})+classic(map[int]string{14: "1"})+classic(map[int]string{13: ""})))
-	if got[0].id != got[1].id || got[0].id == got[2].id || !got[2].hasID || got[3].hasID {
+	got, _ := read(t, formats.Classic, []byte(classic(nil)+classic(map[int]string{5: "10"})+classic(map[int]string{14: "1"})))
+	if got[0].id != got[1].id || got[0].id == got[2].id || !got[0].hasID || !got[2].hasID {
 		t.Errorf("%+v", got)
+	}
+	if got, _ = read(t, formats.Classic, []byte(classic(map[int]string{13: ""}))); got[0].hasID {
+		t.Error("a request without id has an identity")
+	}
+	for _, hidden := range []string{"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxx", "00000000-0000-0000-0000-000000000000", "REDACTED"} {
+		got, _ = read(t, formats.Classic, []byte(classic(map[int]string{13: hidden})+classic(map[int]string{13: hidden, 5: "10"})+classic(map[int]string{13: hidden})))
+		if !got[0].hasID || got[0].id != got[2].id || got[0].id == got[1].id {
+			t.Errorf("%q: %+v", hidden, got)
+		}
 	}
 	got, _ = read(t, formats.Resource, []byte(`{"time":"2022-07-05T11:47:39Z","correlationId":"a"}
 {"time":"2022-07-05T11:47:39Z","correlationId":"a"}

@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"bytes"
 	"crypto/sha256"
 
 	"blobtail/record"
@@ -60,11 +61,19 @@ func (t *Translator) Append(dst, entry []byte) (out []byte, stamp record.Stamp, 
 func (t *Translator) ID() (id ID, ok bool) { return t.id, t.hasID }
 
 // setID sets the identity of a request, or of an operation of a batch. Storage Analytics
-// may log one twice (learn.microsoft.com, "Storage Analytics logging").
-func (t *Translator) setID(request, operation []byte) {
+// may log one twice (learn.microsoft.com, "Storage Analytics logging"). Ids that were
+// overwritten to hide them are all alike, so there only an equal entry is a copy.
+func (t *Translator) setID(entry, request, operation []byte) {
 	t.key = append(append(append(t.key[:0], request...), 0), operation...)
+	if isOverwritten(request) {
+		t.key = append(t.key, entry...)
+	}
 	t.id, t.hasID = idOf(t.key), len(request) > 0
 }
+
+// isOverwritten reports whether a request id is none that Azure drew, such as REDACTED, or
+// xxxxxxxx-xxxx in Azure's own samples. Those have a digit that is no zero.
+func isOverwritten(request []byte) bool { return !bytes.ContainsAny(request, "123456789") }
 
 func idOf(text []byte) ID {
 	sum := sha256.Sum256(text)
