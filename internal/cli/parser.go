@@ -88,7 +88,7 @@ func Words(n *kong.Node, names ...string) (out []string) {
 // configuration.
 type Settings struct {
 	Config string         `help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
-	Store  openstore.Spec `help:"dir:PATH, azure:[ACCOUNT/]CONTAINER or, of Azure's own logs, azurelogs:ACCOUNT[/CONTAINER] (dir:./data)." env:"BLOBTAIL_STORE" placeholder:"STORE"`
+	Store  openstore.Spec `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data); logquery reads azurelogs:ACCOUNT[/CONTAINER] too." env:"BLOBTAIL_STORE" placeholder:"STORE"`
 }
 
 // Load reads the file, and lays the flags over it. The error is a [*UsageError].
