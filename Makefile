@@ -121,7 +121,7 @@ fuzz: ## each fuzz target for FUZZTIME, one after another
 	@grep -rn --include='*_test.go' --exclude-dir=node_modules -o '^func Fuzz[A-Za-z0-9_]*' . | sort | \
 	while IFS=: read -r file _ name; do \
 		echo "== $$(dirname "$$file") $${name#func }"; \
-		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null || exit 1; \
+		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "$$(dirname "$$file")" </dev/null || exit 1; \
 	done
 
 clean: ## what was built and installed; no data

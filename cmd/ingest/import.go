@@ -57,7 +57,7 @@ func (i *importCmd) run(ctx context.Context, c config.Config, log zerolog.Logger
 	c.Ingest.WAL = c.WALDir() + "-import"
 	result, err := i.through(ctx, c, from, services, log)
 	console := cli.Console{Name: "ingest", Stderr: stderr}
-	console.Problems(result.Problems)
+	lost := console.Problems(result.Problems.All())
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -66,8 +66,8 @@ func (i *importCmd) run(ctx context.Context, c config.Config, log zerolog.Logger
 	}
 	fmt.Fprintf(stdout, "imported %s records of %s hours; %s hours were imported before; %s copies left out; %s records of dropped days left out\n",
 		cli.Thousands(int(result.Records)), cli.Thousands(result.Hours), cli.Thousands(result.Skipped), cli.Thousands(int(result.Copies)), cli.Thousands(int(result.Expired)))
-	if n := len(result.Problems); n > 0 {
-		console.Complain("INCOMPLETE: %s lines or blobs could not be read", cli.Thousands(n))
+	if lost > 0 {
+		console.Complain("INCOMPLETE: %s lines or blobs could not be read", cli.Thousands(lost))
 		return errIncomplete
 	}
 	return nil

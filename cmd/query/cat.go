@@ -84,5 +84,8 @@ func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.store.Logs != nil {
+		return nil, cli.Usagef("cat is for the blobs of blobtail's own stores; logquery SERVICE prints Azure's own logs")
+	}
 	return reader.Body(ctx, c.Name)
 }

@@ -200,11 +200,11 @@ func (a *app) verdict(ctx context.Context, sum *query.Summary) int {
 			sum.Problems[i] = fmt.Errorf("%w; is one running there? logquery ingesters lists them", err)
 		}
 	}
-	a.Problems(sum.Problems)
+	n := a.Problems(sum.Problems)
 	switch {
 	case !sum.Complete():
 		parts := "1 part"
-		if n := len(sum.Problems); n > 1 {
+		if n > 1 {
 			parts = fmt.Sprintf("%d parts", n)
 		}
 		a.Complain("INCOMPLETE: %s could not be read", parts)

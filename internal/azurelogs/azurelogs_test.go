@@ -301,3 +301,28 @@ func TestListedSize(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 }
+
+// Of very many malformed lines the first are named, and the others counted.
+func TestManyProblems(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "$logs/blob/2026/11/22/0300/000000.log", classic("2026-11-22T03:00:01Z", "acct", "a1")+strings.Repeat("broken\n", 25_000))
+	blobs, err := dirSource(dir).Blobs(t.Context(), "acct.blob", azurelogs.Span{})
+	if err != nil || len(blobs) != 1 {
+		t.Fatal(blobs, err)
+	}
+	var p azurelogs.Problems
+	for c, err := range azurelogs.Read(t.Context(), &blobs[0], nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Add(c.Malformed)
+	}
+	p.Fail(errors.New("it ends early"))
+	list, rest := p.All(), (*azurelogs.UnnamedError)(nil)
+	if p.Len() != 25_001 || len(list) != 10_002 || !errors.As(list[10_001], &rest) || rest.Parts() != 15_000 {
+		t.Errorf("%d problems, %d in a list that ends with %v", p.Len(), len(list), list[len(list)-1])
+	}
+	if bad := (*azurelogs.LineError)(nil); !errors.As(list[9999], &bad) || bad.Line != 10_001 {
+		t.Errorf("%v", list[9999])
+	}
+}

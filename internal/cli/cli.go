@@ -68,15 +68,24 @@ func (c *Console) Note(format string, args ...any) {
 	}
 }
 
-// Problems writes the first few errors of a run, and the number of the others.
-func (c *Console) Problems(list []error) {
+// Problems writes the first few errors of a run, and the number of the others. It returns the
+// number of all. An error with a method Parts stands for so many.
+func (c *Console) Problems(list []error) (all int) {
 	const most = 20
-	for _, err := range list[:min(most, len(list))] {
-		c.Complain("%v", err)
+	for i, err := range list {
+		if i < most {
+			c.Complain("%v", err)
+		}
+		if many, ok := err.(interface{ Parts() int }); ok {
+			all += many.Parts()
+		} else {
+			all++
+		}
 	}
-	if n := len(list) - most; n > 0 {
-		c.Complain("and %d more", n)
+	if all > most {
+		c.Complain("and %d more", all-most)
 	}
+	return all
 }
 
 // ExitCode reports an error in one line, with its fix, and returns the exit code. The store

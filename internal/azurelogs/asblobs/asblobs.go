@@ -51,7 +51,7 @@ type Store struct {
 
 	mu       sync.Mutex
 	services map[string]*service
-	problems []error
+	problems azurelogs.Problems
 	late     lateness
 }
 
@@ -290,7 +290,7 @@ func unknown(err error) bool {
 func (s *Store) Problems() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.problems)
+	return s.problems.All()
 }
 
 // Notes returns the facts that a reader should know: so far, how many records came later
@@ -302,12 +302,6 @@ func (s *Store) Notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%d records came more than %s after their time; a read of a range finds such with --late %dh", n, s.o.Late, s.late.most/time.Hour))
 	}
 	return notes
-}
-
-func (s *Store) problem(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.problems = append(s.problems, err)
 }
 
 // Close releases the blobs. No read may be under way.

@@ -131,12 +131,10 @@ func (s *Store) encodeUnit(ctx context.Context, u unit) (out []*made, err error)
 				return nil, ctx.Err()
 			case errors.Is(err, storage.ErrUnauthorized):
 				return nil, err
-			case err != nil:
-				s.problem(err)
-				continue
 			}
-			for _, bad := range chunk.Malformed {
-				s.problem(bad)
+			s.note(chunk, err)
+			if err != nil {
+				continue
 			}
 			if err := e.chunk(b, chunk); err != nil {
 				return nil, err
@@ -147,6 +145,17 @@ func (s *Store) encodeUnit(ctx context.Context, u unit) (out []*made, err error)
 		}
 	}
 	return e.made, nil
+}
+
+// note keeps the problems of a read: the malformed lines of a chunk, or its error.
+func (s *Store) note(chunk *azurelogs.Chunk, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.problems.Fail(err)
+		return
+	}
+	s.problems.Add(chunk.Malformed)
 }
 
 // An encoder makes blobs of chunks.

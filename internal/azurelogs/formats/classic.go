@@ -60,9 +60,25 @@ var errShort = errors.New("the data end within the entry")
 
 func unclosed() error { return &MalformedError{"a quote is not closed"} }
 
+// A quoteSearch remembers the last search for the quote that ends a field: none of the bytes
+// from its begin up to its end was one. Each line of a damaged blob may begin a field in
+// quotes. Without this memory each of them would search the same bytes again.
+type quoteSearch struct{ begin, end int }
+
+// known returns how many bytes behind a place need no search.
+func (s *quoteSearch) known(at int) int {
+	if at < s.begin || at >= s.end {
+		return 0
+	}
+	return s.end - at
+}
+
+// moved adjusts the places to data that begin n bytes later.
+func (s *quoteSearch) moved(n int) { s.begin, s.end = s.begin-n, s.end-n }
+
 // cutFields cuts the first entry of data into fields, and returns its end behind the
 // newline. It returns errShort if the entry goes on behind data.
-func cutFields(data []byte, fields []field, atEOF bool) (out []field, end int, err error) {
+func cutFields(data []byte, fields []field, quotes *quoteSearch, atEOF bool) (out []field, end int, err error) {
 	for at := 0; ; {
 		if len(fields) == manyFields {
 			// The samples of the documentation end in one more semicolon.
@@ -76,7 +92,7 @@ func cutFields(data []byte, fields []field, atEOF bool) (out []field, end int, e
 		}
 		n, err := 0, error(nil)
 		if at < len(data) && data[at] == '"' {
-			n, err = quotedEnd(data[at:], atEOF)
+			n, err = quotedEnd(data[at:], atEOF, quotes, at)
 		} else {
 			n = plainEnd(data[at:])
 		}
@@ -195,10 +211,17 @@ func appendUnescaped(dst, text []byte) []byte {
 // comes before a semicolon or the end of the line. Most quotes within are escaped, but not
 // those of old ETags (""0x8D…"") and of JSON. One behind a semicolon begins another field, so
 // this one was not closed.
-func quotedEnd(data []byte, atEOF bool) (n int, err error) {
-	for i := 1; i < len(data); i++ {
-		at := bytes.IndexByte(data[i:min(len(data), maxQuoted)], '"')
+func quotedEnd(data []byte, atEOF bool, quotes *quoteSearch, place int) (n int, err error) {
+	most := min(len(data), maxQuoted)
+	i := min(max(1, quotes.known(place)), most)
+	if i == 1 {
+		quotes.begin = place
+	}
+	defer func() { quotes.end = place + i }()
+	for ; i < most; i++ {
+		at := bytes.IndexByte(data[i:most], '"')
 		if at < 0 {
+			i = most
 			break
 		}
 		i += at
@@ -242,7 +265,7 @@ func isNumber(text []byte) bool {
 
 // classic appends the line of an entry of Storage Analytics.
 func (t *Translator) classic(dst, entry []byte) (line []byte, stamp record.Stamp, err error) {
-	if t.fields, _, err = cutFields(entry, t.fields[:0], true); err == nil {
+	if t.fields, _, err = cutFields(entry, t.fields[:0], &quoteSearch{}, true); err == nil {
 		err = checkFields(t.fields)
 	}
 	if err != nil {

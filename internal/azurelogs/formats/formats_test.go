@@ -184,6 +184,18 @@ func TestClassicMalformed(t *testing.T) {
 	}
 }
 
+// A blob in which each line begins a field that never ends is read in one pass: each byte is
+// searched for its end once. Else this test would take minutes.
+func TestQuotesNeverClosed(t *testing.T) {
+	for _, bad := range []string{`"b`, `1.0;"b`, `"`} {
+		const lines = 300_000
+		got, _ := read(t, formats.Classic, []byte(strings.Repeat(bad+"\n", lines)+classic(nil)))
+		if len(got) != lines+1 || got[lines].reason != "" || got[lines].line != lines+1 {
+			t.Errorf("%q: %d entries; the last is %+v", bad, len(got), got[len(got)-1])
+		}
+	}
+}
+
 // The last line of a classic log needs no newline. White space and a byte order mark are
 // no entries.
 func TestClassicEnds(t *testing.T) {

@@ -27,6 +27,7 @@ type Splitter struct {
 	skip   bool // the rest of an entry that is too long
 	array  arrayState
 	fields []field
+	quotes quoteSearch // in the data of the next call
 }
 
 // arrayState is the place of a Splitter in an object {"records":[…]}.
@@ -55,6 +56,7 @@ func (s *Splitter) Split(data []byte, atEOF bool) (advance int, entry []byte, er
 		}
 		s.lines += bytes.Count(data[advance:advance+n], []byte{'\n'})
 		advance += n
+		s.quotes.moved(n)
 	}
 	return advance, entry, nil
 }
@@ -103,7 +105,7 @@ func (s *Splitter) classic(data []byte, atEOF bool) (advance int, entry []byte) 
 	}
 	var end int
 	var err error
-	s.fields, end, err = cutFields(data, s.fields[:0], atEOF)
+	s.fields, end, err = cutFields(data, s.fields[:0], &s.quotes, atEOF)
 	if errors.Is(err, errShort) {
 		return 0, nil
 	}

@@ -53,7 +53,7 @@ type Result struct {
 	Expired        int64 // records of dropped days
 	// Problems are the malformed lines, and the blobs that could not be read. The others are
 	// imported.
-	Problems []error
+	Problems azurelogs.Problems
 }
 
 // Importer brings logs into a store. Only one goroutine may use it.
@@ -137,7 +137,7 @@ func markOf(service string, blobs []azurelogs.Blob) string {
 
 // hour imports the blobs of an hour.
 func (im *Importer) hour(ctx context.Context, blobs []azurelogs.Blob, mark string) error {
-	before := len(im.result.Problems)
+	before := im.result.Problems.Len()
 	seen := make(azurelogs.Seen)
 	for i := range blobs {
 		if err := im.blob(ctx, &blobs[i], seen); err != nil {
@@ -148,7 +148,7 @@ func (im *Importer) hour(ctx context.Context, blobs []azurelogs.Blob, mark strin
 		}
 	}
 	im.result.Hours++
-	if len(im.result.Problems) == before {
+	if im.result.Problems.Len() == before {
 		im.ready = append(im.ready, mark)
 	}
 	if im.bytes < flushBytes {
@@ -166,12 +166,10 @@ func (im *Importer) blob(ctx context.Context, b *azurelogs.Blob, seen azurelogs.
 		case errors.Is(err, storage.ErrUnauthorized):
 			return err
 		case err != nil:
-			im.result.Problems = append(im.result.Problems, err)
+			im.result.Problems.Fail(err)
 			continue
 		}
-		for _, bad := range chunk.Malformed {
-			im.result.Problems = append(im.result.Problems, bad)
-		}
+		im.result.Problems.Add(chunk.Malformed)
 		im.result.Copies += int64(chunk.Copies)
 		if len(chunk.Lines) == 0 {
 			continue

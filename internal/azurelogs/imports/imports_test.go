@@ -112,7 +112,7 @@ func TestMalformed(t *testing.T) {
 	write(t, dir, 0, 10, "broken\n")
 	for range 2 {
 		r, err := d.run(t, dir, time.Time{}, false)
-		if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "line 11") || r.Hours != 1 || len(d.records) != 10 {
+		if err != nil || r.Problems.Len() != 1 || !strings.Contains(r.Problems.All()[0].Error(), "line 11") || r.Hours != 1 || len(d.records) != 10 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}
