@@ -38,8 +38,16 @@ func imports(t testing.TB, from, to place, service string, code int) string {
 			t.Errorf("%s: %s", strings.Join(cmd.Args, " "), errs)
 		}
 	}
+	if most := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10; most > mostImporting {
+		t.Errorf("ingest import %s has taken %d MiB, more than %d", service, most, mostImporting)
+	} else {
+		t.Logf("ingest import %s: %d MiB", service, most)
+	}
 	return errs.String()
 }
+
+// mostImporting bounds the memory of an import in MiB, however many lines it brings.
+const mostImporting = 320
 
 // killedAfter runs a command and returns its exit code: -1 if it had to be killed.
 func killedAfter(t testing.TB, limit time.Duration, cmd *exec.Cmd) int {
@@ -146,13 +154,14 @@ func TestImportKilled(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			seed := newSeed(t)
 			r := rand.New(rand.NewPCG(seed, 9))
-			logs := k.compose(logstest.Options{Seed: seed, Hour: pastHour(), Lines: 60_000, BlobLines: 5000, Resources: 8, Unfinished: true})
+			lines := testkit.Setting("BLOBTAIL_IMPORT_LINES", 60_000)
+			logs := k.compose(logstest.Options{Seed: seed, Hour: pastHour(), Lines: lines, BlobLines: 5000, Resources: 8, Unfinished: true})
 			from, _ := azureDir(t, logs.Blobs)
 			to, _ := dirStore(t)
 			killed := 0
 			for range kills(t, 20) {
 				cmd, errs := importing(from, to, k.service)
-				switch code := killedAfter(t, time.Duration(r.IntN(600))*time.Millisecond, cmd); code {
+				switch code := killedAfter(t, time.Duration(r.IntN(lines/100))*time.Millisecond, cmd); code {
 				case -1:
 					killed++
 				case 0:

@@ -67,6 +67,7 @@ policies() {
 	run policies-compactors tests ./retention/compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun)$' BLOBTAIL_RACES="$((races / 20))"
 	run policies-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$((races / 4))"
 }
+imports() { run imports tests ./integration '^TestImport' BLOBTAIL_IMPORT_LINES=1000000; }
 filters() { run filters tests ./query '^TestFilters$' BLOBTAIL_FILTER_QUERIES=100000; }
 log() { run log tests ./buffer/wal . BLOBTAIL_TORTURE=1; }
 blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions"; }
@@ -82,7 +83,7 @@ simulation() {
 }
 
 # The longest part is last, so that the others report early.
-processes=(faults outage stuck disk azure reads newest retention kills)
+processes=(faults outage stuck disk azure reads newest imports retention kills)
 computed=(complete simulation states mutants policies log blobs filters)
 for part in "$@"; do
 	if [[ " ${processes[*]} ${computed[*]} " != *" $part "* ]]; then
