@@ -295,6 +295,15 @@ func TestAzureLogsAzurite(t *testing.T) {
 			compareRecords(t, out, "storageread", written(resource.Want, lengths))
 		}
 	}
+
+	own := place{store: "azure:" + testenv.Name("imported"), env: env}
+	all := place{store: "azurelogs:" + a.Account, env: env}
+	for range 2 {
+		imports(t, at, own, service, 0)
+		imports(t, all, own, "storageread", 0)
+		imported(t, own, service, classic.Want)
+		imported(t, own, "storageread", resource.Want)
+	}
 }
 
 func newContainer(t *testing.T, a *testenv.Azurite, name string) *container.Client {
