@@ -13,6 +13,8 @@ type Defaults struct {
 	Service string
 	// Time is the effective time of a record without one.
 	Time int64
+	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
+	ForeignTs bool
 }
 
 // Stamp describes an appended line.
@@ -43,7 +45,11 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 
 	var h head
 	var text []byte
-	h.time, text = p.findTime(&s)
+	names := nameTs
+	if d.ForeignTs {
+		names = nameTime
+	}
+	h.time, text = p.findTime(names, &s)
 	dst = append(dst, tsPrefix...)
 	if text != nil {
 		dst = append(dst, text...)
@@ -107,10 +113,10 @@ func (p *Parser) first(a, b name) int {
 	return -1
 }
 
-// findTime finds the field with the time, or -1, and its text if that is canonical. A
-// plain zero is not a time.
-func (p *Parser) findTime(s *Stamp) (at int, canonical []byte) {
-	for n := nameTs; n <= nameDate; n++ {
+// findTime finds the field with the time, or -1, and its text if that is canonical. It looks
+// at the names from first on. A plain zero is not a time.
+func (p *Parser) findTime(first name, s *Stamp) (at int, canonical []byte) {
+	for n := first; n <= nameDate; n++ {
 		if p.found>>n&1 == 0 {
 			continue
 		}

@@ -1,6 +1,7 @@
 package azurelogs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"blobtail/storage"
 )
@@ -33,14 +35,14 @@ func Dir(root string) ([]Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	top := Container{Name: containerName(root), Objects: files{os.DirFS(root)}}
+	top := Container{Name: containerName(root), Objects: files{root, os.DirFS(root)}}
 	if slices.ContainsFunc(entries, isLogs) {
 		return []Container{top}, nil
 	}
 	var out []Container
 	for _, e := range entries {
 		if e.IsDir() {
-			out = append(out, Container{Name: e.Name(), Objects: files{os.DirFS(filepath.Join(root, e.Name()))}})
+			out = append(out, Container{Name: e.Name(), Objects: files{filepath.Join(root, e.Name()), os.DirFS(filepath.Join(root, e.Name()))}})
 		}
 	}
 	return out, nil
@@ -60,7 +62,18 @@ func containerName(root string) string {
 }
 
 // files are the files of a directory as objects.
-type files struct{ fs fs.FS }
+type files struct {
+	root string
+	fs   fs.FS
+}
+
+// located gives an error the whole path of its file in place of that in the directory.
+func (f files) located(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: e.Op, Path: filepath.Join(f.root, e.Path), Err: e.Err}
+	}
+	return err
+}
 
 // List implements [Objects].
 func (f files) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
@@ -84,8 +97,8 @@ func (f files) List(ctx context.Context, prefix, startAfter string) iter.Seq2[st
 				return nil
 			}
 			info, err := fs.Stat(f.fs, name) // the file behind a link
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
+				return nil // a link that leads nowhere
 			}
 			if err != nil {
 				return err
@@ -100,7 +113,7 @@ func (f files) List(ctx context.Context, prefix, startAfter string) iter.Seq2[st
 			return nil
 		})
 		if err != nil {
-			yield(storage.Blob{}, err)
+			yield(storage.Blob{}, f.located(err))
 		}
 	}
 }
@@ -112,7 +125,7 @@ func (f files) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error]
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
+		if err = cmp.Or(f.located(err), ctx.Err()); err != nil {
 			yield("", err)
 			return
 		}
@@ -134,11 +147,11 @@ func (f files) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser
 		return nil, fmt.Errorf("%s %w", key, storage.ErrNotExist)
 	}
 	if err != nil {
-		return nil, err
+		return nil, f.located(err)
 	}
 	if _, err := io.CopyN(io.Discard, file, off); err != nil {
 		file.Close()
-		return nil, err
+		return nil, f.located(err)
 	}
 	return struct {
 		io.Reader

@@ -86,11 +86,12 @@ func (st *stream) resources(ctx context.Context) ([]string, error) {
 		}
 		var next []string
 		for i, names := range below {
-			if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "y=") }) {
+			isYear := func(name string) bool { return strings.HasPrefix(name, "y=") }
+			if slices.ContainsFunc(names, isYear) {
 				roots = append(roots, level[i])
-				continue
 			}
-			for _, name := range names {
+			// A resource may have others below it, such as the slots of a web site.
+			for _, name := range slices.DeleteFunc(names, isYear) {
 				next = append(next, level[i]+name+"/")
 			}
 		}

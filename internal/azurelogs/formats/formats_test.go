@@ -252,14 +252,21 @@ func TestResource(t *testing.T) {
 		`"Level": 1 , "x" : 2`:           `"level":"critical","service":"svc","msg":"","Level":1,"x":2}`,
 		`"level":"Odd","statusCode":500`: `"level":"error","service":"svc","msg":"","level.original":"Odd","statusCode":500}`,
 		`"statusCode":"404"`:             `"level":"warn","service":"svc","msg":"","statusCode":"404"}`,
-		`"statusCode":503,"statusText":"ThrottlingError"`:    `"level":"warn","service":"svc","msg":"","statusCode":503,"statusText":"ThrottlingError"}`,
-		`"resultSignature":"401","resultType":"Failure"`:     `"level":"warn","service":"svc","msg":"","resultSignature":"401","resultType":"Failure"}`,
-		`"properties":{"httpStatusCode":500}`:                `"level":"error","service":"svc","msg":"","properties":{"httpStatusCode":500}}`,
-		`"uri":"https://a/b?sig=a%2Fb%3D\u0026se=1"`:         `"level":"info","service":"svc","msg":"","uri":"https://a/b?sig=XXXXX&se=1"}`,
-		`"a":"%3Fsig%3Dab%252B%26se","b":"x%253fsig%253Dq"`:  `"level":"info","service":"svc","msg":"","a":"%3Fsig%3DXXXXX%26se","b":"x%253fsig%253DXXXXX"}`,
-		`"a":"design=1 sig= SIG=x; sigh=2 signature"`:        `"level":"info","service":"svc","msg":"","a":"design=1 sig= SIG=XXXXX; sigh=2 signature"}`,
+		`"statusCode":503,"statusText":"ThrottlingError"`:                        `"level":"warn","service":"svc","msg":"","statusCode":503,"statusText":"ThrottlingError"}`,
+		`"resultSignature":"401","resultType":"Failure"`:                         `"level":"warn","service":"svc","msg":"","resultSignature":"401","resultType":"Failure"}`,
+		`"properties":{"httpStatusCode":500}`:                                    `"level":"error","service":"svc","msg":"","properties":{"httpStatusCode":500}}`,
+		`"uri":"https://a/b?sig=a%2Fb%3D\u0026se=1"`:                             `"level":"info","service":"svc","msg":"","uri":"https://a/b?sig=XXXXX&se=1"}`,
+		`"a":"%3Fsig%3Dab%252B%26se","b":"x%253fsig%253Dq"`:                      `"level":"info","service":"svc","msg":"","a":"%3Fsig%3DXXXXX%26se","b":"x%253fsig%253DXXXXX"}`,
+		`"a":"design=1 sig= SIG=x; sigh=2 signature"`:                            `"level":"info","service":"svc","msg":"","a":"design=1 sig= SIG=XXXXX; sigh=2 signature"}`,
+		`"a":"{\"uri\":\"https://a?x=1\\u0026sig=S%2Babc%3D\\u0026se=1\"}"`:      `"level":"info","service":"svc","msg":"","a":"{\"uri\":\"https://a?x=1\\u0026sig=XXXXX\\u0026se=1\"}"}`,
+		`"a":"{\"u\":\"?sig=S\\u002bA\\/\\u003d&a\"}","b":"\nsig=S"`:             `"level":"info","service":"svc","msg":"","a":"{\"u\":\"?sig=XXXXX&a\"}","b":"\nsig=XXXXX"}`,
+		`"a":"b%3Fsv%3D1%26amp%3Bsig%3DS%26x","b":"a%252526sig%25253DSS%252526"`: `"level":"info","service":"svc","msg":"","a":"b%3Fsv%3D1%26amp%3Bsig%3DXXXXX%26x","b":"a%252526sig%25253DXXXXX%252526"}`,
+		`"a":"{\"u\":\"\\u003fsig\\u003dS\"}","b":"x%41sig=1&y%zsig=2"`:          `"level":"info","service":"svc","msg":"","a":"{\"u\":\"\\u003fsig\\u003dXXXXX\"}","b":"x%41sig=1&y%zsig=2"}`,
+		`"a":"{\"u\":\"?x=%20x\\u0026sig=S\"}","b":"\u4126sig=1"`:                `"level":"info","service":"svc","msg":"","a":"{\"u\":\"?x=%20x\\u0026sig=XXXXX\"}","b":"䄦sig=XXXXX"}`,
+
 		`"operationName":{"value":"V","localizedValue":"L"}`: `"level":"info","service":"svc","msg":"V","operationName":{"value":"V","localizedValue":"L"}}`,
 		`"message":"m","operationName":"A"`:                  `"level":"info","service":"svc","msg":"m","operationName":"A"}`,
+		`"ts":1`:                                             `"level":"info","service":"svc","msg":"","ts.original":1}`,
 		`"service":"Other"`:                                  `"level":"info","service":"svc","msg":"","service.name":"Other"}`,
 	} {
 		got, _ := read(t, formats.Resource, []byte("{"+head+body+"}\r\n"))
@@ -274,13 +281,14 @@ func TestResource(t *testing.T) {
 func TestResourceMalformed(t *testing.T) {
 	const good = `{"time":"2022-07-05T11:47:39Z","a":1}` + "\n"
 	for bad, reason := range map[string]string{
-		"garbage\n":                             "",
-		"[1]\n":                                 "",
-		`{"a":1}` + "\n":                        "it has no time",
-		`{"time":"late"}` + "\n":                "it has no time",
-		`{"time":"2022-07-05T11:47:39Z"` + "\n": "",
-		`{"time":"2022-07-05T11:47:39Z"}x` + "\n":                                     "text behind",
-		`{"time":"2022-07-05T11:47:39Z","a":1,"a":2}` + "\n":                          "",
+		"garbage\n":                                          "",
+		"[1]\n":                                              "",
+		`{"a":1}` + "\n":                                     "it has no time",
+		`{"time":"late"}` + "\n":                             `its time "late" cannot be read`,
+		`{"ts":"2022-07-05T11:47:39Z"}` + "\n":               "it has no time",
+		`{"time":"2022-07-05T11:47:39Z"` + "\n":              "",
+		`{"time":"2022-07-05T11:47:39Z"}x` + "\n":            "text behind",
+		`{"time":"2022-07-05T11:47:39Z","a":1,"a":2}` + "\n": "",
 		`{"time":"2022-07-05T11:47:39Z","a":"` + strings.Repeat("x", 3<<20) + "\"}\n": "longer than 1 MiB",
 	} {
 		got, unfinished := read(t, formats.Resource, []byte("\n"+good+bad+good+"\n"+good+`{"time":"2022-07-05T11:47:39Z","a":1}`))

@@ -1,6 +1,9 @@
 package formats
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // masked stands for a signature, as in Azure's own logs.
 const masked = "XXXXX"
@@ -32,21 +35,21 @@ func appendMasked(dst, line []byte) []byte {
 }
 
 // signature returns the value of a parameter sig whose name is at a place, also in a part of
-// an address that was escaped once or more often. begin is 0 if this is no such parameter.
+// an address that was escaped once or more often: for an address, or for a string of JSON.
+// begin is 0 if this is no such parameter.
 func signature(line []byte, at int) (begin, end int) {
-	if at > 0 && isAlnum(line[at-1]) && !endsEscape(line[:at], "26", "3f") {
+	if at > 0 && isAlnum(line[at-1]) && !endsEscape(line[:at]) {
 		return 0, 0
 	}
 	begin = at + len("sig")
-	if n := escapeLen(line[begin:], "3d"); n > 0 {
-		begin += n
-	} else if begin < len(line) && line[begin] == '=' {
-		begin++
-	} else {
+	equals, n := character(line[begin:])
+	if equals != '=' {
 		return 0, 0
 	}
-	for end = begin; end < len(line) && inSignature(line[end]); end++ {
-		if escapeLen(line[end:], "26") > 0 {
+	begin += n
+	for end = begin; end < len(line); end += n {
+		var c byte
+		if c, n = character(line[end:]); !isAlnum(c) && strings.IndexByte("%+/=_~.-", c) < 0 {
 			break
 		}
 	}
@@ -56,39 +59,85 @@ func signature(line []byte, at int) (begin, end int) {
 	return begin, end
 }
 
-// escapeLen returns the length of an escaped byte at the start of text: %3d, or %253d if it
-// was escaped twice; 0 if there is none.
-func escapeLen(text []byte, code string) int {
-	if len(text) == 0 || text[0] != '%' {
-		return 0
+// character returns the first character of a text and the length of its spelling: as it is,
+// as %3d, %253d and so on, or behind backslashes: \u003d, \\u003d, \/. It is 0 for one beyond
+// ASCII, and '%' for a percent sign that begins no escape.
+func character(text []byte) (c byte, n int) {
+	if len(text) == 0 {
+		return 0, 0
 	}
-	n := 1
-	for len(text) >= n+2 && string(text[n:n+2]) == "25" {
-		n += 2
+	switch c = text[0]; c {
+	case '%':
+		n = 1
+		for bytes.HasPrefix(text[n:], []byte("25")) {
+			n += 2
+		}
+		if c, ok := hex(text[n:], 2); ok {
+			return c, n + 2
+		}
+		return '%', 1
+	case '\\':
+		for n = 1; n < len(text) && text[n] == '\\'; {
+			n++
+		}
+		if n == len(text) {
+			return c, n
+		}
+		if c, ok := hex(bytes.TrimPrefix(text[n:], []byte("u00")), 2); ok && text[n] == 'u' {
+			return c, n + len("u00") + 2
+		}
+		if text[n] == '/' {
+			return '/', n + 1
+		}
+		return c, n
 	}
-	if len(text) < n+2 || !bytes.EqualFold(text[n:n+2], []byte(code)) {
-		return 0
+	if c >= 0x80 {
+		return 0, 1
 	}
-	return n + 2
+	return c, 1
 }
 
-// endsEscape reports whether a text ends in one of some escaped bytes.
-func endsEscape(text []byte, codes ...string) bool {
-	at := bytes.LastIndexByte(text, '%')
-	if at < 0 {
-		return false
+// hex reads a number of digits.
+func hex(text []byte, digits int) (c byte, ok bool) {
+	if len(text) < digits {
+		return 0, false
 	}
-	for _, code := range codes {
-		if escapeLen(text[at:], code) == len(text)-at {
+	for _, d := range text[:digits] {
+		switch {
+		case d >= '0' && d <= '9':
+			d -= '0'
+		case d|0x20 >= 'a' && d|0x20 <= 'f':
+			d = d|0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		c = c<<4 | d
+	}
+	return c, true
+}
+
+// endsEscape reports whether a text ends in an escape of a character that may come before a
+// parameter: %26, %3f, %0a, \u0026, \n and others, but no letter or digit.
+func endsEscape(text []byte) bool {
+	text = text[max(0, len(text)-longestEscape):]
+	for _, begin := range `%\` {
+		at := bytes.LastIndexByte(text, byte(begin))
+		if at < 0 {
+			continue
+		}
+		if c, n := character(text[at:]); at+n == len(text) {
+			return !isAlnum(c)
+		}
+		if begin == '\\' && at+2 == len(text) {
 			return true
 		}
 	}
 	return false
 }
 
+// longestEscape is more than the length of an escape that was itself escaped some times.
+const longestEscape = 16
+
 func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
-
-// inSignature reports whether a byte may be in a signature: base64, escaped or not.
-func inSignature(c byte) bool { return isAlnum(c) || bytes.IndexByte([]byte("%+/=_~.-"), c) >= 0 }

@@ -2,6 +2,7 @@ package formats
 
 import (
 	"bytes"
+	"fmt"
 
 	"blobtail/record"
 )
@@ -26,9 +27,9 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	}
 	word := append(t.word[:0], t.parser.Level()...)
 	t.word = word
-	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], record.Defaults{Service: t.service})
+	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], record.Defaults{Service: t.service, ForeignTs: true})
 	if !stamp.OwnTime {
-		return dst, stamp, &MalformedError{"it has no time"}
+		return dst, stamp, t.noTime()
 	}
 	msg, ok := record.LineMsg(t.scratch)
 	end := msg - 1 + record.ValueLen(t.scratch[max(msg-1, 0):])
@@ -65,6 +66,16 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 		dst = append(dst, '"')
 	}
 	return append(dst, t.scratch[end:]...), stamp, nil
+}
+
+// noTime is the error of an object whose time cannot be read.
+func (t *Translator) noTime() error {
+	for key, value := range record.Fields(t.scratch) {
+		if string(key) == "time" {
+			return &MalformedError{fmt.Sprintf("its time %.40s cannot be read", value)}
+		}
+	}
+	return &MalformedError{"it has no time"}
 }
 
 // gather notes the members of an object. top says that it is the whole record; else it is
