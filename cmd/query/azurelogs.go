@@ -186,12 +186,16 @@ func verifyLog(ctx context.Context, b *azurelogs.Blob, late time.Duration, v *qu
 		}
 		if err != nil {
 			v.Bad++
-			found(query.Finding{Err: err})
+			found(query.Finding{Key: b.Path(), Err: errors.Unwrap(err)}) // it names the blob itself
 			continue
 		}
 		for _, bad := range chunk.Malformed {
 			v.Bad++
-			found(query.Finding{Err: bad})
+			found(query.Finding{Key: b.Path(), Err: errors.New(bad.InBlob())})
+		}
+		if n := chunk.Unfinished; n > 0 {
+			v.Notes++
+			found(query.Finding{Key: b.Path(), Note: true, Err: fmt.Errorf("it ends within line %d, which was left out", n)})
 		}
 		v.Records += int64(len(chunk.Lines))
 		v.Bytes += int64(len(chunk.Data))

@@ -2,6 +2,7 @@ package azurelogs
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -33,6 +34,10 @@ type Chunk struct {
 	Malformed []*LineError
 	// Copies counts the entries that were left out, because they repeat others.
 	Copies int
+	// Unfinished is the line of a classic log at which an entry begins that was left out,
+	// because the blob ends within it; 0: there is none. Only the last chunk of a blob, which
+	// may have no records then, tells it. Resource logs end so while they grow, and do not.
+	Unfinished int
 }
 
 // Line returns the canonical line of a number.
@@ -45,17 +50,32 @@ func (c *Chunk) Line(i int) []byte {
 type LineError struct {
 	Blob string // container and key
 	Line int    // from 1
-	Err  error  // a [*formats.MalformedError]
+	// Element is the number in an array of records, which may be a single line; from 1, or 0
+	// outside of one.
+	Element int
+	Err     error // a [*formats.MalformedError]
 }
 
-func (e *LineError) Error() string { return fmt.Sprintf("%s: line %d: %v", e.Blob, e.Line, e.Err) }
+func (e *LineError) Error() string { return e.Blob + ": " + e.InBlob() }
+
+// InBlob is the error without the name of the blob.
+func (e *LineError) InBlob() string {
+	if e.Element > 0 {
+		return fmt.Sprintf("line %d: record %d: %v", e.Line, e.Element, e.Err)
+	}
+	return fmt.Sprintf("line %d: %v", e.Line, e.Err)
+}
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Seen are the events of the blobs of one hour, by which copies are left out. Make one with
-// make, and give it to the reads of all blobs of a classic service and hour, one after
-// another. Resource logs repeat records within a blob only.
-type Seen map[formats.ID]struct{}
+// Seen are the events of the blobs of one hour with their places, by which copies are left
+// out. Make one with make, and give it to the reads of all blobs of a classic service and hour,
+// one after another: an event stays at the place where it was read first, also if that is read
+// again. Resource logs repeat records within a blob only.
+type Seen map[formats.ID]place
+
+// place is 40 bits of the hash of a key and 24 bits of the number of an entry.
+type place uint64
 
 // Read reads a blob up to its listed size. A chunk is valid until the next one. seen may be
 // nil for a blob whose copies do not matter. The sequence ends at its first error, which
@@ -89,6 +109,9 @@ func Read(ctx context.Context, b *Blob, seen Seen) iter.Seq2[*Chunk, error] {
 		if err != nil {
 			err = fmt.Errorf("read %s: %w", b.Path(), err)
 		}
+		if b.Kind == formats.Classic {
+			c.chunk.Unfinished = c.splitter.Unfinished
+		}
 		if c.flush(yield) && err != nil {
 			yield(nil, err)
 		}
@@ -102,8 +125,10 @@ type chunker struct {
 	splitter   *formats.Splitter
 	translator *formats.Translator
 	chunk      Chunk
-	number     int // of the chunk
-	entries    int // of the chunk so far
+	origin     record.Origin // of the blob
+	number     int           // of the chunk
+	entries    int           // of the chunk so far
+	passed     int           // entries of the chunks before
 	bytes      int
 }
 
@@ -111,34 +136,39 @@ func (c *chunker) full() bool { return c.entries >= chunkEntries || c.bytes >= c
 
 // add adds an entry.
 func (c *chunker) add(entry []byte) {
-	place, from := c.entries, len(c.chunk.Data)
+	if c.number == 0 && c.entries == 0 {
+		c.origin = c.blob.origin(entry)
+	}
+	index, from := c.entries, len(c.chunk.Data)
 	c.entries++
 	c.bytes += len(entry)
 	data, stamp, err := c.translator.Append(c.chunk.Data, entry)
 	if err != nil {
-		c.chunk.Malformed = append(c.chunk.Malformed, &LineError{Blob: c.blob.Path(), Line: c.splitter.Line, Err: err})
+		c.chunk.Malformed = append(c.chunk.Malformed, &LineError{Blob: c.blob.Path(), Line: c.splitter.Line, Element: c.splitter.Element, Err: err})
 		return
 	}
 	if id, ok := c.translator.ID(); ok && c.seen != nil {
-		if _, known := c.seen[id]; known {
+		here := place(binary.BigEndian.Uint64(c.origin[8:])&^(1<<24-1)) | place(c.passed+index)&(1<<24-1)
+		if first, known := c.seen[id]; known && first != here {
 			c.chunk.Copies++
 			return
 		}
-		c.seen[id] = struct{}{}
+		c.seen[id] = here
 	}
 	c.chunk.Data = data
 	c.chunk.Lines = append(c.chunk.Lines, record.Line{
-		Time: stamp.Time, Off: uint32(from), Len: uint32(len(data) - from), Shift: int32(place - len(c.chunk.Lines)),
+		Time: stamp.Time, Off: uint32(from), Len: uint32(len(data) - from), Shift: int32(index - len(c.chunk.Lines)),
 	})
 }
 
-// flush yields the chunk, unless it has no entry, and begins the next.
+// flush yields the chunk, unless it has nothing to tell, and begins the next.
 func (c *chunker) flush(yield func(*Chunk, error) bool) bool {
-	if c.entries == 0 {
+	if c.entries == 0 && c.chunk.Unfinished == 0 {
 		return true
 	}
 	r := &c.chunk.Request
-	r.Origin = c.blob.origin(c.number)
+	r.Origin = c.origin
+	r.Origin[13], r.Origin[14], r.Origin[15] = byte(c.number>>16), byte(c.number>>8), byte(c.number)
 	r.Outcome = record.Outcome{
 		Accepted: uint32(len(r.Lines)), Rejected: uint32(len(c.chunk.Malformed) + c.chunk.Copies), Sum: sumOf(r.Data),
 	}
@@ -146,6 +176,7 @@ func (c *chunker) flush(yield func(*Chunk, error) bool) bool {
 		return false
 	}
 	c.number++
+	c.passed += c.entries
 	c.entries, c.bytes = 0, 0
 	r.Lines, r.Data = r.Lines[:0], r.Data[:0]
 	c.chunk.Malformed, c.chunk.Copies = nil, 0
@@ -158,16 +189,16 @@ func sumOf(data []byte) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// origin is the origin of a chunk: the hour of the blob in ms, its counter, a hash of service
-// and key, and the number of the chunk. So records of equal times keep the order of their
-// blob, and of the blobs of a classic hour. The name of the container is left out: copies of
-// a blob elsewhere have the same records.
-func (b *Blob) origin(chunk int) (o record.Origin) {
+// origin is the origin of the chunks of a blob, but for their number in the last three bytes:
+// the hour of the blob in ms, its counter, and a hash of service, key and first entry. So
+// records of equal times keep the order of their blob, and of the blobs of a classic hour. The
+// container has no part in it: copies of a blob elsewhere have the same records. But blobs of
+// one key in two accounts differ in their first entry.
+func (b *Blob) origin(first []byte) (o record.Origin) {
 	binary.BigEndian.PutUint64(o[:], uint64(b.Hour.UnixMilli())<<16)
 	counter, _ := strconv.Atoi(strings.TrimSuffix(path.Base(b.Key), ".log")) // PT1H.json has none
 	binary.BigEndian.PutUint16(o[6:], uint16(min(max(counter, 0), math.MaxUint16)))
-	sum := sha256.Sum256([]byte(b.Service + "\x00" + b.Key))
+	sum := sha256.Sum256(append([]byte(b.Service+"\x00"+b.Key+"\x00"), bytes.TrimRight(first, "\r\n")...))
 	copy(o[8:13], sum[:])
-	o[13], o[14], o[15] = byte(chunk>>16), byte(chunk>>8), byte(chunk)
 	return o
 }

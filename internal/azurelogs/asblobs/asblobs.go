@@ -53,6 +53,7 @@ type Store struct {
 	services map[string]*service
 	problems azurelogs.Problems
 	late     lateness
+	cut      unfinished
 }
 
 // service is the encoded blobs of a service.
@@ -68,6 +69,13 @@ type service struct {
 type object struct {
 	storage.Blob
 	body extent
+}
+
+// unfinished is the blobs of classic logs that end within a line.
+type unfinished struct {
+	blobs int
+	last  string
+	line  int
 }
 
 // lateness is the records that came later than the store looks ahead.
@@ -294,12 +302,15 @@ func (s *Store) Problems() []error {
 }
 
 // Notes returns the facts that a reader should know: so far, how many records came later
-// than a listing looks ahead.
+// than a listing looks ahead, and that classic logs end within a line.
 func (s *Store) Notes() (notes []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := s.late.records; n > 0 {
 		notes = append(notes, fmt.Sprintf("%d records came more than %s after their time; a read of a range finds such with --late %dh", n, s.o.Late, s.late.most/time.Hour))
+	}
+	if n := s.cut.blobs; n > 0 {
+		notes = append(notes, fmt.Sprintf("%d blobs end within a line, which was left out: line %d of %s, for one; a copy is perhaps still being made", n, s.cut.line, s.cut.last))
 	}
 	return notes
 }

@@ -132,7 +132,7 @@ func (s *Store) encodeUnit(ctx context.Context, u unit) (out []*made, err error)
 			case errors.Is(err, storage.ErrUnauthorized):
 				return nil, err
 			}
-			s.note(chunk, err)
+			s.note(b, chunk, err)
 			if err != nil {
 				continue
 			}
@@ -148,7 +148,7 @@ func (s *Store) encodeUnit(ctx context.Context, u unit) (out []*made, err error)
 }
 
 // note keeps the problems of a read: the malformed lines of a chunk, or its error.
-func (s *Store) note(chunk *azurelogs.Chunk, err error) {
+func (s *Store) note(b *azurelogs.Blob, chunk *azurelogs.Chunk, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -156,6 +156,9 @@ func (s *Store) note(chunk *azurelogs.Chunk, err error) {
 		return
 	}
 	s.problems.Add(chunk.Malformed)
+	if chunk.Unfinished > 0 {
+		s.cut = unfinished{s.cut.blobs + 1, b.Path(), chunk.Unfinished}
+	}
 }
 
 // An encoder makes blobs of chunks.

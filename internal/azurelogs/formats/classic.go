@@ -58,6 +58,9 @@ type field struct{ text []byte }
 // errShort says that the data end within the entry.
 var errShort = errors.New("the data end within the entry")
 
+// errOpen says that a quote is not closed before the end of the blob.
+var errOpen = unclosed()
+
 func unclosed() error { return &MalformedError{"a quote is not closed"} }
 
 // A quoteSearch remembers the last search for the quote that ends a field: none of the bytes
@@ -235,8 +238,11 @@ func quotedEnd(data []byte, atEOF bool, quotes *quoteSearch, place int) (n int, 
 			return 0, unclosed()
 		}
 	}
-	if atEOF || len(data) >= maxQuoted {
+	switch {
+	case len(data) >= maxQuoted:
 		return 0, unclosed()
+	case atEOF:
+		return 0, errOpen
 	}
 	return 0, errShort
 }

@@ -48,7 +48,7 @@ func read(t testing.TB, kind formats.Kind, blob []byte) (out []entry, unfinished
 	if err := scanner.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return out, s.Unfinished
+	return out, s.Unfinished > 0
 }
 
 func check(t testing.TB, line []byte, stamp record.Stamp) {
@@ -201,7 +201,7 @@ func TestQuotesNeverClosed(t *testing.T) {
 func TestClassicEnds(t *testing.T) {
 	line := strings.TrimSuffix(classic(nil), "\n")
 	for blob, want := range map[string]int{
-		line: 1, line + "\r\n\r\n" + line: 2, "\xef\xbb\xbf" + line + "\n\n\n": 1, "": 0, "\n": 0, "\r\n": 0, line + ";\n" + line: 2, sample2 + ";\r\n" + sample2 + "\n": 2,
+		line + `"cid"`: 1, sample2: 1, line + "\n" + line[:40]: 1, line: 1, line + "\r\n\r\n" + line: 2, "\xef\xbb\xbf" + line + "\n\n\n": 1, "": 0, "\n": 0, "\r\n": 0, line + ";\n" + line: 2, sample2 + ";\r\n" + sample2 + "\n": 2,
 	} {
 		got, _ := read(t, formats.Classic, []byte(blob))
 		for _, e := range got {
@@ -211,6 +211,33 @@ func TestClassicEnds(t *testing.T) {
 		}
 		if len(got) != want {
 			t.Errorf("%.20q: %d entries, want %d", blob, len(got), want)
+		}
+	}
+}
+
+// A classic log that is cut anywhere within its last line has all lines before it. The last one
+// is there if it may be whole; otherwise it is unfinished, and no malformed line.
+func TestClassicCut(t *testing.T) {
+	line := classic(map[int]string{27: "\"a\nb; &quot;1.0;\"", 29: `"id"`})
+	for n := range len(line) + 1 {
+		got, unfinished := read(t, formats.Classic, []byte(line+line+line[:n]))
+		want := 2
+		if n >= len(line)-1 || strings.HasSuffix(line[:n], ";") && n == len(line)-len(`"id"`)-1 {
+			want = 3
+		}
+		if len(got) != want || unfinished != (want == 2 && n > 0) {
+			t.Fatalf("cut after %q: %d entries, unfinished %v: %+v", line[:n], len(got), unfinished, got[1:])
+		}
+		for _, e := range got {
+			if e.reason != "" {
+				t.Fatalf("cut after %q: %s", line[:n], e.reason)
+			}
+		}
+	}
+	for _, last := range []string{"client", `1.0;junk`, `"open`} {
+		got, unfinished := read(t, formats.Classic, []byte(line+strings.TrimSuffix(classic(nil), "\n")+last))
+		if len(got) != 1 || !unfinished {
+			t.Errorf("%q: %d entries, unfinished %v", last, len(got), unfinished)
 		}
 	}
 }

@@ -16,10 +16,13 @@ const MaxBuffer = 2 * record.MaxRecord
 type Splitter struct {
 	// Line is the number of the line, from 1, at which the last entry begins.
 	Line int
-	// Unfinished says that the blob ends within a line, which was left out: the blob is still
-	// growing. The last line of a classic log is an entry even without a newline, because such
-	// a blob is stored whole.
-	Unfinished bool
+	// Element is the number of the last entry in an array of records, from 1; 0 outside of one.
+	Element int
+	// Unfinished is the line at which an entry begins that the blob does not have as a whole,
+	// because it is still growing: the entry was left out. 0: there is none. The last entry of
+	// a resource log needs its newline to be whole. That of a classic log is whole if its end
+	// is one by its fields.
+	Unfinished int
 
 	kind   Kind
 	lines  int // that were passed
@@ -90,7 +93,7 @@ func (s *Splitter) next(data []byte, atEOF bool) (advance int, entry []byte) {
 		advance, entry = s.element(data, atEOF)
 	}
 	if advance == 0 && len(data) > record.MaxRecord {
-		s.skip, s.array = true, outside
+		s.skip, s.array, s.Element = true, outside, 0
 		return len(data), data // longer than any line may be, as its reader will find
 	}
 	return advance, entry
@@ -109,17 +112,34 @@ func (s *Splitter) classic(data []byte, atEOF bool) (advance int, entry []byte) 
 	if errors.Is(err, errShort) {
 		return 0, nil
 	}
-	if err == nil && checkFields(s.fields) == nil {
+	if err == nil && checkFields(s.fields) == nil && (!cutOff(data[:end]) || endsField(data[:end])) {
 		return end, data[:end]
 	}
-	end = bytes.IndexByte(data, '\n') + 1
+	first := bytes.IndexByte(data, '\n') + 1
 	switch {
-	case end > 0:
-		return end, data[:end]
-	case atEOF:
-		return len(data), data
+	case atEOF && (first == 0 || err == nil && end == len(data) && cutOff(data) || errors.Is(err, errOpen) && !hasLine(data)):
+		s.Unfinished = s.lines + 1
+		return len(data), nil
+	case first > 0:
+		return first, data[:first]
 	}
 	return 0, nil
+}
+
+// cutOff reports whether an entry lacks its newline.
+func cutOff(entry []byte) bool { return entry[len(entry)-1] != '\n' }
+
+// endsField reports whether an entry with all of its fields ends where a field may end.
+// Behind a quote or a semicolon it does, since the last field is usually empty. Behind other
+// text, more of it may come.
+func endsField(entry []byte) bool {
+	last := entry[len(entry)-1]
+	return last == '"' || last == ';'
+}
+
+// hasLine reports whether a text has a line in it that begins as a line of Storage Analytics.
+func hasLine(text []byte) bool {
+	return bytes.Contains(text, []byte("\n1.0;")) || bytes.Contains(text, []byte("\n2.0;"))
 }
 
 // line is next for JSON objects, each on a line.
@@ -130,7 +150,7 @@ func (s *Splitter) line(data []byte, atEOF bool) (advance int, entry []byte) {
 	n, more := arrayHead(data)
 	switch {
 	case n > 0:
-		s.array = inside
+		s.array, s.Element = inside, 0
 		return n, nil
 	case more && !atEOF:
 		return 0, nil
@@ -140,7 +160,7 @@ func (s *Splitter) line(data []byte, atEOF bool) (advance int, entry []byte) {
 	case end >= 0:
 		return end + 1, data[:end]
 	case atEOF:
-		s.Unfinished = true
+		s.Unfinished = s.lines + 1
 		return len(data), nil
 	}
 	return 0, nil
@@ -153,7 +173,7 @@ func (s *Splitter) element(data []byte, atEOF bool) (advance int, entry []byte) 
 	case n > 0:
 		return n, nil
 	case s.array == finished:
-		s.array = outside
+		s.array, s.Element = outside, 0
 		if data[0] == '}' {
 			return 1, nil
 		}
@@ -168,8 +188,10 @@ func (s *Splitter) element(data []byte, atEOF bool) (advance int, entry []byte) 
 	end := valueEnd(data)
 	switch {
 	case end > 0:
+		s.Element++
 		return end, data[:end]
 	case atEOF: // Azure adds elements before the end of the array, so this is damage
+		s.Element++
 		return len(data), data
 	}
 	return 0, nil

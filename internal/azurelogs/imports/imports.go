@@ -17,6 +17,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"time"
 
@@ -28,8 +29,9 @@ import (
 	"blobtail/storage"
 )
 
-// Marks is the part of a store that keeps the marks of hours.
+// Marks is the part of a store that keeps the marks and views of hours.
 type Marks interface {
+	Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error)
 	Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error]
 }
@@ -51,6 +53,8 @@ type Result struct {
 	Records        int64 // that were handed over
 	Copies         int64 // entries that repeat others
 	Expired        int64 // records of dropped days
+	// Unfinished names the blobs of classic logs that end within a line.
+	Unfinished []string
 	// Problems are the malformed lines, and the blobs that could not be read. The others are
 	// imported.
 	Problems azurelogs.Problems
@@ -99,7 +103,7 @@ func (im *Importer) Service(ctx context.Context, service string, since time.Time
 		mark := markOf(service, blobs[:n])
 		if marked[mark] && !again {
 			im.result.Skipped++
-		} else if err := im.hour(ctx, blobs[:n], mark); err != nil {
+		} else if err := im.hour(ctx, blobs[:n], mark, marked); err != nil {
 			return err
 		}
 		blobs = blobs[n:]
@@ -113,7 +117,7 @@ func (im *Importer) End(ctx context.Context) (Result, error) { return im.result,
 // Result returns the counts so far.
 func (im *Importer) Result() Result { return im.result }
 
-// marked lists the marks of a service from an hour on.
+// marked lists the marks and views of a service from an hour on.
 func (im *Importer) marked(ctx context.Context, service string, from time.Time) (map[string]bool, error) {
 	marked := make(map[string]bool)
 	prefix := marksPrefix + service + "/"
@@ -135,20 +139,36 @@ func markOf(service string, blobs []azurelogs.Blob) string {
 	return marksPrefix + service + "/" + blobs[0].Hour.Format(hourLayout) + "-" + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// hour imports the blobs of an hour.
-func (im *Importer) hour(ctx context.Context, blobs []azurelogs.Blob, mark string) error {
-	before := im.result.Problems.Len()
+// hour imports the blobs of an hour. stored has the names of marks and views.
+func (im *Importer) hour(ctx context.Context, blobs []azurelogs.Blob, mark string, stored map[string]bool) error {
+	problems := im.result.Problems.Len()
 	seen := make(azurelogs.Seen)
-	for i := range blobs {
-		if err := im.blob(ctx, &blobs[i], seen); err != nil {
+	classic := blobs[0].Kind == formats.Classic
+	if classic {
+		views, err := im.views(ctx, blobs[0].Service, blobs, stored)
+		if err != nil {
 			return err
 		}
-		if blobs[i].Kind != formats.Classic {
+		if err := before(ctx, blobs, views[:len(views)-1], seen); err != nil {
+			return im.unread(ctx, err)
+		}
+	}
+	for i := range blobs {
+		err := im.blob(ctx, &blobs[i], seen)
+		switch {
+		case err == nil:
+		case im.unread(ctx, err) != nil:
+			return err
+		case classic:
+			// Copies of its records in the blobs behind it would pass for the first ones.
+			return nil
+		}
+		if !classic {
 			clear(seen)
 		}
 	}
 	im.result.Hours++
-	if im.result.Problems.Len() == before {
+	if im.result.Problems.Len() == problems {
 		im.ready = append(im.ready, mark)
 	}
 	if im.bytes < flushBytes {
@@ -157,20 +177,32 @@ func (im *Importer) hour(ctx context.Context, blobs []azurelogs.Blob, mark strin
 	return im.flush(ctx)
 }
 
+// readError is the failure to read a blob of the source.
+type readError struct{ err error }
+
+func (e *readError) Error() string { return e.err.Error() }
+func (e *readError) Unwrap() error { return e.err }
+
+// unread notes the failure to read a blob, and returns any other error.
+func (im *Importer) unread(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*readError](err); !ok || ctx.Err() != nil || errors.Is(err, storage.ErrUnauthorized) {
+		return err
+	}
+	im.result.Problems.Fail(err)
+	return nil
+}
+
 // blob hands over the chunks of a blob.
 func (im *Importer) blob(ctx context.Context, b *azurelogs.Blob, seen azurelogs.Seen) error {
 	for chunk, err := range azurelogs.Read(ctx, b, seen) {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, storage.ErrUnauthorized):
-			return err
-		case err != nil:
-			im.result.Problems.Fail(err)
-			continue
+		if err != nil {
+			return &readError{err}
 		}
 		im.result.Problems.Add(chunk.Malformed)
 		im.result.Copies += int64(chunk.Copies)
+		if n := chunk.Unfinished; n > 0 {
+			im.result.Unfinished = append(im.result.Unfinished, fmt.Sprintf("%s ends within line %d, which was left out", b.Path(), n))
+		}
 		if len(chunk.Lines) == 0 {
 			continue
 		}

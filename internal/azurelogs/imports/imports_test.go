@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,7 @@ type destination struct {
 	pending int               // accepted and not flushed
 	full    int               // how many requests meet a full log
 	refuse  error             // of Flush
+	most    int               // requests before Accept fails; 0: any number
 	flushes int
 }
 
@@ -35,6 +37,11 @@ func (d *destination) accept(_ context.Context, r *record.Request) (record.Recei
 	if d.full > 0 {
 		d.full--
 		return record.Receipt{}, record.ErrFull
+	}
+	if d.most > 0 {
+		if d.most--; d.most == 0 {
+			return record.Receipt{}, errKilled
+		}
 	}
 	for i, l := range r.Lines {
 		id, line := fmt.Sprintf("%s/%d", r.Origin, r.Index(uint32(i))), string(r.Data[l.Off:l.Off+l.Len])
@@ -55,12 +62,20 @@ func (d *destination) flush(context.Context) error {
 	return d.refuse
 }
 
+// errKilled ends an import early.
+var errKilled = errors.New("killed")
+
 // run imports the service of a directory.
 func (d *destination) run(t *testing.T, dir string, since time.Time, again bool) (imports.Result, error) {
 	t.Helper()
+	return d.runService(t, dir, "c", since, again)
+}
+
+func (d *destination) runService(t *testing.T, dir, service string, since time.Time, again bool) (imports.Result, error) {
+	t.Helper()
 	source := azurelogs.New(azurelogs.Options{Find: func(context.Context) ([]azurelogs.Container, error) { return azurelogs.Dir(dir) }})
 	im := imports.New(imports.Options{Source: source, Accept: d.accept, Flush: d.flush, Marks: d.marks})
-	if err := im.Service(t.Context(), "c", since, again); err != nil {
+	if err := im.Service(t.Context(), service, since, again); err != nil {
 		return im.Result(), err
 	}
 	return im.End(t.Context())
@@ -144,4 +159,79 @@ func TestOrder(t *testing.T) {
 			t.Errorf("a full log: %v", err)
 		}
 	})
+}
+
+// Storage Analytics logs a request up to three times in the blobs of an hour. The blobs come
+// in any order and grow, and imports are cut off. Then each request is there once.
+func TestCopiesInGrowingBlobs(t *testing.T) {
+	const blobs, requests = 4, 60
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		dir, d := t.TempDir(), newDestination()
+		var whole [blobs]string
+		for range 2 * requests {
+			id := 1 + r.IntN(requests)
+			f := make([]string, 30)
+			f[0], f[1], f[9], f[13], f[14] = "1.0", fmt.Sprintf("2026-11-22T03:00:%02dZ", id%60), "acct", fmt.Sprint("id", id), "0"
+			f[5] = fmt.Sprint(r.IntN(1000)) // the copies of a request need not be equal
+			f[29] = `"client"`
+			at := r.IntN(blobs)
+			whole[at] += strings.Join(f, ";") + "\n"
+		}
+		var lengths [blobs]int
+		visible := func() map[string]bool {
+			ids := make(map[string]bool)
+			for i, text := range whole {
+				for line := range strings.Lines(text[:lengths[i]]) {
+					if f := strings.Split(line, ";"); len(f) == 30 && (strings.HasSuffix(line, "\n") || strings.HasSuffix(f[29], `t"`)) {
+						ids[f[13]] = true
+					}
+				}
+			}
+			return ids
+		}
+		for step := range 6 {
+			for i := range whole {
+				if step == 5 {
+					lengths[i] = len(whole[i])
+				} else if r.IntN(2) == 0 {
+					lengths[i] += r.IntN(len(whole[i]) - lengths[i] + 1)
+				}
+				for strings.HasSuffix(whole[i][:lengths[i]], ";") {
+					lengths[i]++ // behind the last one the line would pass for whole
+				}
+				name := filepath.Join(dir, "$logs/blob/2026/11/22/0300", fmt.Sprintf("%06d.log", i))
+				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(whole[i][:lengths[i]]), 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(visible()) == 0 {
+				continue // not even the account is known
+			}
+			if d.most = r.IntN(4); d.most > 0 {
+				if _, err := d.runService(t, dir, "acct.blob", time.Time{}, false); err != nil && !errors.Is(err, errKilled) {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				d.most = 0
+			}
+			result, err := d.runService(t, dir, "acct.blob", time.Time{}, false)
+			if err != nil || result.Problems.Len() > 0 {
+				t.Fatalf("seed %d, step %d: %v %v", seed, step, err, result.Problems.All())
+			}
+			count := make(map[string]int)
+			for _, line := range d.records {
+				v, _ := record.Lookup([]byte(line), "request-id-header")
+				count[strings.Trim(string(v), `"`)]++
+			}
+			want := visible()
+			for id, n := range count {
+				if n != 1 || !want[id] {
+					t.Fatalf("seed %d, step %d: %s is there %d times", seed, step, id, n)
+				}
+			}
+			if len(count) != len(want) {
+				t.Fatalf("seed %d, step %d: %d of %d requests", seed, step, len(count), len(want))
+			}
+		}
+	}
 }
