@@ -54,6 +54,9 @@ func command(args []string, stdout, stderr io.Writer) int {
 		return cli.Interrupted
 	}
 	console := cli.Console{Name: "ingest", Stderr: stderr}
+	if logs, ok := errors.AsType[*sourceError](err); ok {
+		return logs.report(console)
+	}
 	console.Complain("%v", err)
 	if errors.As(err, &usage) {
 		return cli.Usage

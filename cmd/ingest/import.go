@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,13 +16,16 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
+	"blobtail/internal/azurelogs"
 	"blobtail/internal/azurelogs/imports"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
+	"blobtail/internal/spelling"
 	"blobtail/internal/storeid/premises"
 	"blobtail/record"
+	"blobtail/storage"
 )
 
 // importCmd brings Azure's own logs into the store.
@@ -45,14 +50,17 @@ func (i *importCmd) run(ctx context.Context, c config.Config, log zerolog.Logger
 	if !i.From.Logs() {
 		return cli.Usagef("--from %s: want azurelogs:ACCOUNT[/CONTAINER] or azurelogs:dir:PATH", i.From)
 	}
+	if isSame(i.From.Copied(), c.Store.Dir()) {
+		return cli.Usagef("--store %s has the logs that --from names; name another directory", c.Store)
+	}
 	from, err := openstore.Open(ctx, i.From, false)
 	if err != nil {
-		return fmt.Errorf("open the logs: %w", err)
+		return &sourceError{err, i.From, nil}
 	}
 	defer from.Close()
 	services, err := i.services(ctx, from)
 	if err != nil {
-		return from.Explained(err)
+		return &sourceError{err, i.From, from}
 	}
 	c.Ingest.WAL = c.WALDir() + "-import"
 	result, err := i.through(ctx, c, from, services, log)
@@ -61,8 +69,14 @@ func (i *importCmd) run(ctx context.Context, c config.Config, log zerolog.Logger
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if errors.As(err, new(*imports.SourceError)) {
+		return &sourceError{err, i.From, from}
+	}
 	if err != nil {
-		return from.Explained(err)
+		return err
+	}
+	for _, text := range result.Unfinished {
+		console.Note("%s", text)
 	}
 	fmt.Fprintf(stdout, "imported %s records of %s hours; %s hours were imported before; %s copies left out; %s records of dropped days left out\n",
 		cli.Thousands(int(result.Records)), cli.Thousands(result.Hours), cli.Thousands(result.Skipped), cli.Thousands(int(result.Copies)), cli.Thousands(int(result.Expired)))
@@ -73,27 +87,62 @@ func (i *importCmd) run(ctx context.Context, c config.Config, log zerolog.Logger
 	return nil
 }
 
+// isSame reports whether two paths are one directory.
+func isSame(a, b string) bool {
+	one, err1 := os.Stat(a)
+	other, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(one, other)
+}
+
 // services returns the services that names and globs mean.
-func (i *importCmd) services(ctx context.Context, from *openstore.Store) (out []string, err error) {
-	stored, err := from.Logs.Services(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (i *importCmd) services(ctx context.Context, from *openstore.Store) ([]string, error) {
+	var all []string
 	for _, pattern := range i.Services {
+		pattern = strings.ToLower(pattern)
 		if !record.ValidPattern(pattern) {
 			return nil, cli.Usagef("service %q is no name and no glob", pattern)
 		}
-		any := false
-		for _, name := range stored {
-			if record.MatchService(pattern, name) {
-				out, any = append(out, name), true
+		names, err := from.Logs.Match(ctx, []string{pattern})
+		if none, ok := errors.AsType[*azurelogs.NoServiceError](err); ok {
+			hint := fmt.Sprintf("logquery ls --store %s lists them", i.From)
+			if near := spelling.Near(pattern, none.Stored); near != "" {
+				hint = fmt.Sprintf("there is %q", near)
 			}
+			return nil, cli.Usagef("no service %q in %s; %s", pattern, i.From, hint)
 		}
-		if !any {
-			return nil, fmt.Errorf("no service %q in %s; logquery ls --store %s lists them", pattern, i.From, i.From)
+		if err != nil {
+			return nil, err
 		}
+		if len(names) == 0 {
+			return nil, cli.Usagef("no service matches %s in %s; logquery ls --store %s lists them", pattern, i.From, i.From)
+		}
+		all = append(all, names...)
 	}
-	return out, nil
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// sourceError is a failure of the logs that are imported.
+type sourceError struct {
+	err  error
+	spec openstore.Spec
+	from *openstore.Store // nil if they could not be opened
+}
+
+func (e *sourceError) Error() string { return e.err.Error() }
+func (e *sourceError) Unwrap() error { return e.err }
+
+// report prints the failure and returns the exit code, which is that of logquery.
+func (e *sourceError) report(console cli.Console) int {
+	if e.from != nil {
+		console.Explain = e.from.Explain
+	}
+	return console.ExitCode(e.err, e.spec, "reading needs the role Storage Blob Data Reader", func(err error) (int, string) {
+		if errors.Is(err, storage.ErrNotExist) {
+			return cli.NoStore, fmt.Sprintf("no logs at %s: %v", e.spec, err)
+		}
+		return 0, ""
+	})
 }
 
 // through lets the parts of an ingester work until all records are in blobs.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/internal/openstore"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -84,34 +82,12 @@ func hoursOf(b *azurelogs.Blob) (first, last int64) {
 }
 
 // logServices returns the services of Azure's own logs that names and globs mean.
-func (a *app) logServices(ctx context.Context, patterns []string) (out []string, err error) {
-	stored, err := a.store.Logs.Services(ctx)
-	if err != nil {
-		return nil, err
+func (a *app) logServices(ctx context.Context, patterns []string) ([]string, error) {
+	names, err := a.store.Logs.Match(ctx, patterns)
+	if none, ok := errors.AsType[*azurelogs.NoServiceError](err); ok {
+		return nil, &query.NoServiceError{Name: none.Service, Stored: none.Stored}
 	}
-	for _, pattern := range patterns {
-		any := false
-		for _, name := range stored {
-			if record.MatchService(pattern, name) {
-				out, any = append(out, name), true
-			}
-		}
-		if strings.ContainsAny(pattern, `*?[\\`) {
-			continue
-		}
-		if !any { // the name by which the lines know it, perhaps
-			_, err := a.store.Logs.Years(ctx, pattern)
-			if _, unknown := errors.AsType[*azurelogs.NoServiceError](err); unknown {
-				return nil, &query.NoServiceError{Name: pattern, Stored: stored}
-			}
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, pattern)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	return names, err
 }
 
 // boundedLogs refuses an unbounded read of remote logs that takes more bytes than intended.
@@ -161,14 +137,13 @@ func (a *app) verifyLogs(ctx context.Context, q query.Query, found func(query.Fi
 	if q.Range.To != query.Newest {
 		span.To = time.Unix(0, q.Range.To-1).UTC().Truncate(time.Hour)
 	}
-	late := cmp.Or(time.Duration(a.flags.Late), openstore.DefaultLate)
 	for _, service := range services {
 		blobs, err := a.store.Logs.Blobs(ctx, service, span)
 		if err != nil {
 			return v, err
 		}
 		for i := range blobs {
-			if err := verifyLog(ctx, &blobs[i], late, &v, found); err != nil {
+			if err := verifyLog(ctx, &blobs[i], time.Duration(a.flags.Late), &v, found); err != nil {
 				return v, err
 			}
 		}

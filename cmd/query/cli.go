@@ -37,7 +37,7 @@ type grammar struct {
 	NoPager  bool            `help:"Long output is not shown by a pager (PAGER, less) on a terminal."`
 	Quiet    bool            `short:"q" help:"No notes on stderr, only errors."`
 	Context  string          `help:"Use a context (logquery context): a store by a name of your own." env:"BLOBTAIL_CONTEXT" placeholder:"NAME"`
-	Late     config.Duration `help:"How much later than its time a record of Azure's own logs may have come (2h)." placeholder:"DURATION"`
+	Late     config.Duration `default:"2h" help:"How much later than its time a record of Azure's own logs may have come (2h)." placeholder:"DURATION"`
 	Version  cli.VersionFlag `help:"Print the version."`
 }
 
@@ -289,10 +289,14 @@ func (a *app) forced() bool {
 // open opens the store until the end of the run, and returns a reader of it. A read ends
 // before the blobs that it listed can be deleted.
 func (a *app) open(ctx context.Context) (reader *query.Reader, err error) {
-	if a.flags.Late < 0 || a.flags.Late > 0 && !a.config.Store.Logs() {
+	late := time.Duration(a.flags.Late)
+	if late < 0 || late != openstore.DefaultLate && !a.config.Store.Logs() {
 		return nil, cli.Usagef("--late is for a store azurelogs:..., and a length of time such as 6h")
 	}
-	if a.store, err = openstore.OpenWith(ctx, a.config.Store, false, openstore.Options{Late: time.Duration(a.flags.Late)}); err != nil {
+	if late == 0 {
+		late = openstore.NeverLate
+	}
+	if a.store, err = openstore.OpenWith(ctx, a.config.Store, false, openstore.Options{Late: late}); err != nil {
 		return nil, err
 	}
 	a.Explain = a.store.Explain

@@ -94,7 +94,10 @@ const Prefix = "insights-"
 const categoryPrefix = Prefix + "logs-"
 
 // NoServiceError says that a source has no logs of a service.
-type NoServiceError struct{ Service string }
+type NoServiceError struct {
+	Service string
+	Stored  []string // the services that it has, if they were asked for
+}
 
 func (e *NoServiceError) Error() string { return fmt.Sprintf("no service %q", e.Service) }
 
@@ -110,6 +113,37 @@ func (s *Source) Services(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// Match returns the services that names and globs mean, sorted. The error is a
+// [*NoServiceError] for a name without logs; a glob may match nothing.
+func (s *Source) Match(ctx context.Context, patterns []string) (out []string, err error) {
+	stored, err := s.Services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, pattern := range patterns {
+		before := len(out)
+		for _, name := range stored {
+			if record.MatchService(pattern, name) {
+				out = append(out, name)
+			}
+		}
+		if len(out) > before || strings.ContainsAny(pattern, `*?[\\`) {
+			continue
+		}
+		// It may be the name by which the lines know the service.
+		_, err := s.find(ctx, pattern)
+		if _, none := errors.AsType[*NoServiceError](err); none {
+			return nil, &NoServiceError{pattern, stored}
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, pattern)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // find returns the streams of a service. A copy of the logs of another account may be in the
@@ -143,7 +177,7 @@ func (s *Source) find(ctx context.Context, service string) ([]*stream, error) {
 		})
 	}
 	if len(out) == 0 {
-		return nil, &NoServiceError{service}
+		return nil, &NoServiceError{Service: service}
 	}
 	return out, ctx.Err()
 }

@@ -11,8 +11,11 @@ import (
 	"blobtail/storage/traffic"
 )
 
-// DefaultLate is the default of [Options.Late].
-const DefaultLate = asblobs.DefaultLate
+// The default of [Options.Late], and its value for records that never come late.
+const (
+	DefaultLate = asblobs.DefaultLate
+	NeverLate   = asblobs.NeverLate
+)
 
 // openLogs opens Azure's own logs as a store for reading. Its tables are empty.
 func openLogs(spec Spec, create bool, o Options) (*Store, error) {
@@ -33,7 +36,7 @@ func openLogs(spec Spec, create bool, o Options) (*Store, error) {
 // logsOf returns the source of Azure's own logs, with the remedies of its errors and the
 // count of its requests.
 func logsOf(spec Spec) (*azurelogs.Source, func(error) string, *traffic.Counter, error) {
-	if path := spec.copy(); path != "" {
+	if path := spec.Copied(); path != "" {
 		if _, err := azurelogs.Dir(path); err != nil {
 			return nil, nil, nil, err
 		}

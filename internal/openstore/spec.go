@@ -45,7 +45,7 @@ func Parse(text string) (Spec, error) {
 		if _, _, err := azure.ParseSpec(place); err != nil {
 			return Spec{}, &BadSpecError{text, err.Error()}
 		}
-	case kind == azureLogs && s.copy() == "":
+	case kind == azureLogs && s.Copied() == "":
 		if _, _, err := azure.ParseLogs(place); err != nil {
 			return Spec{}, &BadSpecError{text, err.Error()}
 		}
@@ -84,8 +84,8 @@ func (s Spec) Dir() string {
 // copied begins the place of a directory with copies of Azure's own logs.
 const copied = "dir:"
 
-// copy is the path of a directory with copies of Azure's own logs, "" for other stores.
-func (s Spec) copy() string {
+// Copied is the path of a directory with copies of Azure's own logs, "" for other stores.
+func (s Spec) Copied() string {
 	path, ok := strings.CutPrefix(s.place, copied)
 	if s.kind != azureLogs || !ok {
 		return ""
@@ -99,7 +99,7 @@ func (s Spec) Logs() bool { return s.kind == azureLogs }
 
 // Remote reports whether a network is between this host and the store. Reading
 // costs money then.
-func (s Spec) Remote() bool { return s.kind == inAzure || s.kind == azureLogs && s.copy() == "" }
+func (s Spec) Remote() bool { return s.kind == inAzure || s.kind == azureLogs && s.Copied() == "" }
 
 // Name is the name of the store in its tables, which the containers of an account
 // share: the container's, and "" for a directory, which has tables of its own.

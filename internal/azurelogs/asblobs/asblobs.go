@@ -32,14 +32,18 @@ import (
 
 // Options are the tunables of [New]. The zero value works.
 type Options struct {
-	// Late is how much later than its time a record may have arrived; 0: 2 h.
+	// Late is how much later than its time a record may have arrived; 0: 2 h, [NeverLate]: not
+	// at all.
 	Late time.Duration
 	// Workers is how many hours are read at once; 0: 4.
 	Workers int
 }
 
-// DefaultLate is the default of [Options.Late].
-const DefaultLate = 2 * time.Hour
+// Values of [Options.Late]: its default, and that for records in the hour of their time.
+const (
+	DefaultLate = 2 * time.Hour
+	NeverLate   = time.Duration(-1)
+)
 
 const defaultWorkers = 4
 
@@ -86,8 +90,11 @@ type lateness struct {
 
 // New returns a Store of the logs of a source. It reads nothing yet.
 func New(source *azurelogs.Source, o Options) *Store {
-	if o.Late <= 0 {
+	switch {
+	case o.Late == 0:
 		o.Late = DefaultLate
+	case o.Late < 0:
+		o.Late = 0
 	}
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
@@ -307,7 +314,11 @@ func (s *Store) Notes() (notes []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := s.late.records; n > 0 {
-		notes = append(notes, fmt.Sprintf("%d records came more than %s after their time; a read of a range finds such with --late %dh", n, s.o.Late, s.late.most/time.Hour))
+		remedy := fmt.Sprintf("a read of a range finds such with --late %dh", s.late.most/time.Hour)
+		if s.late.most > 31*24*time.Hour {
+			remedy = "some by over a month: only a read without a range finds these"
+		}
+		notes = append(notes, fmt.Sprintf("%d records came more than %s after their time; %s", n, s.o.Late, remedy))
 	}
 	if n := s.cut.blobs; n > 0 {
 		notes = append(notes, fmt.Sprintf("%d blobs end within a line, which was left out: line %d of %s, for one; a copy is perhaps still being made", n, s.cut.line, s.cut.last))

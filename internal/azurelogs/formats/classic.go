@@ -58,8 +58,8 @@ type field struct{ text []byte }
 // errShort says that the data end within the entry.
 var errShort = errors.New("the data end within the entry")
 
-// errOpen says that a quote is not closed before the end of the blob.
-var errOpen = unclosed()
+// errOpen says that a quote is not closed before the end of the data, which is that of the blob.
+var errOpen = errors.New("a quote is open at the end")
 
 func unclosed() error { return &MalformedError{"a quote is not closed"} }
 
@@ -273,6 +273,9 @@ func isNumber(text []byte) bool {
 func (t *Translator) classic(dst, entry []byte) (line []byte, stamp record.Stamp, err error) {
 	if t.fields, _, err = cutFields(entry, t.fields[:0], &quoteSearch{}, true); err == nil {
 		err = checkFields(t.fields)
+	}
+	if errors.Is(err, errOpen) {
+		err = unclosed()
 	}
 	if err != nil {
 		return dst, stamp, err

@@ -81,15 +81,19 @@ const (
 
 // Service imports the logs of a service whose hours begin at or after since, which is
 // rounded down to an hour. With again it imports marked hours too. Call [Importer.End] after
-// the last service.
+// the last service. A [*SourceError] is a failure of the source, any other error one of the
+// store or the buffer.
 func (im *Importer) Service(ctx context.Context, service string, since time.Time, again bool) error {
 	var span azurelogs.Span
 	if !since.IsZero() {
 		span.From = since.UTC().Truncate(time.Hour)
 	}
 	blobs, err := im.o.Source.Blobs(ctx, service, span)
-	if err != nil || len(blobs) == 0 {
-		return err
+	if err != nil {
+		return &SourceError{err}
+	}
+	if len(blobs) == 0 {
+		return nil
 	}
 	marked, err := im.marked(ctx, service, blobs[0].Hour)
 	if err != nil {
@@ -177,15 +181,15 @@ func (im *Importer) hour(ctx context.Context, blobs []azurelogs.Blob, mark strin
 	return im.flush(ctx)
 }
 
-// readError is the failure to read a blob of the source.
-type readError struct{ err error }
+// SourceError is a failure to list or read the source.
+type SourceError struct{ err error }
 
-func (e *readError) Error() string { return e.err.Error() }
-func (e *readError) Unwrap() error { return e.err }
+func (e *SourceError) Error() string { return e.err.Error() }
+func (e *SourceError) Unwrap() error { return e.err }
 
 // unread notes the failure to read a blob, and returns any other error.
 func (im *Importer) unread(ctx context.Context, err error) error {
-	if _, ok := errors.AsType[*readError](err); !ok || ctx.Err() != nil || errors.Is(err, storage.ErrUnauthorized) {
+	if _, ok := errors.AsType[*SourceError](err); !ok || ctx.Err() != nil || errors.Is(err, storage.ErrUnauthorized) {
 		return err
 	}
 	im.result.Problems.Fail(err)
@@ -196,7 +200,7 @@ func (im *Importer) unread(ctx context.Context, err error) error {
 func (im *Importer) blob(ctx context.Context, b *azurelogs.Blob, seen azurelogs.Seen) error {
 	for chunk, err := range azurelogs.Read(ctx, b, seen) {
 		if err != nil {
-			return &readError{err}
+			return &SourceError{err}
 		}
 		im.result.Problems.Add(chunk.Malformed)
 		im.result.Copies += int64(chunk.Copies)

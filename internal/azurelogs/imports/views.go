@@ -121,7 +121,7 @@ func before(ctx context.Context, blobs []azurelogs.Blob, views []view, seen azur
 			b.Size = min(b.Size, blob.size)
 			for _, err := range azurelogs.Read(ctx, &b, seen) {
 				if err != nil {
-					return &readError{err}
+					return &SourceError{err}
 				}
 			}
 		}
