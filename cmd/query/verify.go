@@ -48,13 +48,11 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 		print("%v", f.Err)
 	}
-	q := query.Query{Services: serviceNames(c.Services), Range: rng}
-	var v query.Verified
+	verify := reader.Verify
 	if a.store.Logs != nil {
-		v, err = a.verifyLogs(ctx, q, found)
-	} else {
-		v, err = reader.Verify(ctx, q, found)
+		verify = a.verifyLogs
 	}
+	v, err := verify(ctx, query.Query{Services: serviceNames(c.Services), Range: rng}, found)
 	if err != nil {
 		return 0, err
 	}
