@@ -74,8 +74,8 @@ func (e *LineError) Unwrap() error { return e.Err }
 // again. Resource logs repeat records within a blob only.
 type Seen map[formats.ID]place
 
-// place is 40 bits of the hash of a key and 24 bits of the number of an entry.
-type place uint64
+// place is 24 bits of the hash of a key and 24 bits of the number of an entry.
+type place [6]byte
 
 // Read reads a blob up to its listed size. A chunk is valid until the next one. seen may be
 // nil for a blob whose copies do not matter. The sequence ends at its first error, which
@@ -148,7 +148,8 @@ func (c *chunker) add(entry []byte) {
 		return
 	}
 	if id, ok := c.translator.ID(); ok && c.seen != nil {
-		here := place(binary.BigEndian.Uint64(c.origin[8:])&^(1<<24-1)) | place(c.passed+index)&(1<<24-1)
+		number := c.passed + index
+		here := place{c.origin[8], c.origin[9], c.origin[10], byte(number >> 16), byte(number >> 8), byte(number)}
 		if first, known := c.seen[id]; known && first != here {
 			c.chunk.Copies++
 			return

@@ -7,8 +7,9 @@ import (
 	"blobtail/record"
 )
 
-// ID identifies an event: entries of one ID are copies.
-type ID [16]byte
+// ID identifies an event: entries of one ID are copies. It is 80 bits of a hash: an hour may have
+// millions, all in memory, and two different ones of a million are equal once in 10^12 hours.
+type ID [10]byte
 
 // A Translator makes canonical lines of entries. It keeps its memory from one entry to the
 // next; only one goroutine may use it at a time.
