@@ -9,6 +9,10 @@
 // An hour whose records are all in blobs gets a mark in the store: an empty object whose name
 // has a digest of the hour's blobs. A later import skips the hour as long as its blobs have
 // that digest. Marks save work, and nothing else depends on them.
+//
+// Classic logs may have a request twice in an hour. So that each import leaves out the same one
+// of the two, it keeps a view of the hour in the store: the blobs that it sees, with their
+// sizes. Later imports go by it.
 package imports
 
 import (
@@ -95,7 +99,7 @@ func (im *Importer) Service(ctx context.Context, service string, since time.Time
 	if len(blobs) == 0 {
 		return nil
 	}
-	marked, err := im.marked(ctx, service, blobs[0].Hour)
+	kept, err := im.kept(ctx, service, blobs[0].Hour)
 	if err != nil {
 		return err
 	}
@@ -105,9 +109,9 @@ func (im *Importer) Service(ctx context.Context, service string, since time.Time
 			n++
 		}
 		mark := markOf(service, blobs[:n])
-		if marked[mark] && !again {
+		if kept[mark] && !again {
 			im.result.Skipped++
-		} else if err := im.hour(ctx, blobs[:n], mark, marked); err != nil {
+		} else if err := im.hour(ctx, blobs[:n], mark, kept); err != nil {
 			return err
 		}
 		blobs = blobs[n:]
@@ -121,17 +125,17 @@ func (im *Importer) End(ctx context.Context) (Result, error) { return im.result,
 // Result returns the counts so far.
 func (im *Importer) Result() Result { return im.result }
 
-// marked lists the marks and views of a service from an hour on.
-func (im *Importer) marked(ctx context.Context, service string, from time.Time) (map[string]bool, error) {
-	marked := make(map[string]bool)
+// kept lists the marks and views of a service from an hour on.
+func (im *Importer) kept(ctx context.Context, service string, from time.Time) (map[string]bool, error) {
+	kept := make(map[string]bool)
 	prefix := marksPrefix + service + "/"
 	for o, err := range im.o.Marks.List(ctx, prefix, prefix+from.Format(hourLayout)) {
 		if err != nil {
 			return nil, fmt.Errorf("list the hours that were imported before: %w", err)
 		}
-		marked[o.Key] = true
+		kept[o.Key] = true
 	}
-	return marked, nil
+	return kept, nil
 }
 
 // markOf is the name of the mark of the blobs of an hour, as they are now.
@@ -143,13 +147,13 @@ func markOf(service string, blobs []azurelogs.Blob) string {
 	return marksPrefix + service + "/" + blobs[0].Hour.Format(hourLayout) + "-" + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// hour imports the blobs of an hour. stored has the names of marks and views.
-func (im *Importer) hour(ctx context.Context, blobs []azurelogs.Blob, mark string, stored map[string]bool) error {
+// hour imports the blobs of an hour. kept has the names of marks and views.
+func (im *Importer) hour(ctx context.Context, blobs []azurelogs.Blob, mark string, kept map[string]bool) error {
 	problems := im.result.Problems.Len()
 	seen := make(azurelogs.Seen)
 	classic := blobs[0].Kind == formats.Classic
 	if classic {
-		views, err := im.views(ctx, blobs[0].Service, blobs, stored)
+		views, err := im.views(ctx, blobs, kept)
 		if err != nil {
 			return err
 		}

@@ -65,12 +65,12 @@ func parseView(text []byte) (v view, err error) {
 }
 
 // views returns the views of an hour up to the present one, which it keeps first if it is new.
-// stored has the names of those in the store. Another import may keep views at the same time.
-func (im *Importer) views(ctx context.Context, service string, blobs []azurelogs.Blob, stored map[string]bool) (all []view, err error) {
-	now, hour := viewOf(blobs), blobs[0].Hour
+// kept has the names of those in the store. Another import may keep views at the same time.
+func (im *Importer) views(ctx context.Context, blobs []azurelogs.Blob, kept map[string]bool) (all []view, err error) {
+	now := viewOf(blobs)
 	for n := 1; ; n++ {
-		name := viewName(service, hour, n)
-		if !stored[name] {
+		name := viewName(blobs[0].Service, blobs[0].Hour, n)
+		if !kept[name] {
 			if len(all) > 0 && slices.Equal(all[len(all)-1], now) {
 				return all, nil
 			}
