@@ -30,10 +30,15 @@ func TestAzureLogsHour(t *testing.T) {
 	for _, k := range azureKinds() {
 		t.Run(k.name, func(t *testing.T) {
 			hour := pastHour()
-			logs := k.compose(logstest.Options{Seed: newSeed(t), Hour: hour, Lines: 100_000, Unfinished: true})
+			o := logstest.Options{Seed: newSeed(t), Hour: hour, Lines: 100_000, Unfinished: true}
+			logs := k.compose(o)
 			at, _ := azureDir(t, logs.Blobs)
 			out, _ := readTo(t, at, 0, "read", k.service, "-o", "json")
 			compareRecords(t, out, k.service, logs.Want)
+
+			o.Lines = 20_000
+			logs = k.compose(o)
+			at, _ = azureDir(t, logs.Blobs)
 			azureCounts(t, at, k.service, logs.Want)
 			azureNewest(t, at, k.service, logs.Want)
 			azureHist(t, at, k.service, logs.Want)
@@ -296,7 +301,7 @@ func TestAzureLogsAzurite(t *testing.T) {
 		}
 	}
 
-	own := place{store: "azure:" + testenv.Name("imported"), env: env}
+	own := place{store: "azure:" + testenv.Name("imported"), env: append(env, "BLOBTAIL_WAL="+filepath.Join(t.TempDir(), "wal"))}
 	all := place{store: "azurelogs:" + a.Account, env: env}
 	for range 2 {
 		imports(t, at, own, service, 0)
