@@ -103,7 +103,7 @@ func New(source *azurelogs.Source, o Options) *Store {
 }
 
 // errReadOnly is the answer to writes.
-var errReadOnly = errors.New("Azure's own logs are for reading only")
+var errReadOnly = errors.New("logs of Azure's own are for reading only")
 
 // Create implements [storage.BlobStore]; it always fails.
 func (s *Store) Create(_ context.Context, key string, _ []byte, _ storage.Attrs) error {

@@ -43,8 +43,6 @@ type classic struct {
 
 	// The line at hand.
 	raw, want []string
-	level     string
-	msg       string
 }
 
 // close ends a blob. Its metadata has seconds only, as Azure's.
