@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
@@ -66,7 +67,8 @@ func TestLiveMemory(t *testing.T) {
 
 // A reader with the least memory reads lines that are longer than that.
 func TestLiveLongLines(t *testing.T) {
-	p := start(t, t.TempDir(), &memSink{}, buffer.Options{}, true)
+	// No batch may be stored by its age meanwhile, on a machine however busy.
+	p := start(t, t.TempDir(), &memSink{}, buffer.Options{Age: time.Hour, MaxAge: time.Hour}, true)
 	long := strings.Repeat("x", 5<<19)
 	for i := range 8 {
 		p.accept(request(0, line{"web", at(i), long}, line{"db", at(i), long}, line{"api", at(50), "short"}))

@@ -75,7 +75,13 @@ func TestFullDisk(t *testing.T) {
 		refused += s.refused // not each time: flushing may make room before the answer
 		if round%2 == 1 {    // killed, and started on the full disk
 			p.kill()
-			fill(t, other+"2")
+			// A start needs the ballast. A process that was killed just after it gave that up has
+			// left its room, which would be taken here.
+			if _, err := os.Stat(filepath.Join(wal, "ballast")); err == nil {
+				fill(t, other+"2")
+			} else {
+				t.Logf("round %d: killed without ballast", round)
+			}
 			p = start(t, at, wal, conf)
 			// The ballast may leave room for a first request. The ledger checks the
 			// records of either answer.
