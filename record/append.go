@@ -2,6 +2,8 @@ package record
 
 import (
 	"bytes"
+	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 )
@@ -11,6 +13,9 @@ type Defaults struct {
 	// Service is the folded name from the path or the subject. It takes precedence over
 	// the record's own, which becomes a field. "" uses the record's own.
 	Service string
+	// Fallback is the folded name for records that have none, if Service is "". "" is
+	// "unknown".
+	Fallback string
 	// Time is the effective time of a record without one.
 	Time int64
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
@@ -62,7 +67,7 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	dst, s.Level = p.appendLevel(dst, h.level)
 
 	h.service = p.first(nameService, nameApp)
-	h.keepService = p.findService(h.service, &s)
+	h.keepService = p.findService(h.service, d.Fallback, &s)
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)
 
@@ -85,6 +90,20 @@ func (p *Parser) Level() []byte {
 		return nil
 	}
 	return p.src[p.fields[at].val:p.fields[at].valEnd]
+}
+
+// Members iterates over the object scanned last: the keys, escaped as in canonical lines, and
+// the values as they are in the source. Neither may be kept, or the parser used for another
+// object, until the iteration has ended.
+func (p *Parser) Members() iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		for i := range p.fields {
+			f := &p.fields[i]
+			if !yield(p.key(p.src, f), p.src[f.val:f.valEnd]) {
+				return
+			}
+		}
+	}
 }
 
 // appendTime is AppendTime, but quicker for the time that it appended last: all
@@ -228,7 +247,7 @@ func (p *Parser) compact(f *field) []byte {
 
 // findService determines the service and reports whether the record's own, in the
 // field at, has to be kept as well.
-func (p *Parser) findService(at int, s *Stamp) (keep bool) {
+func (p *Parser) findService(at int, fallback string, s *Stamp) (keep bool) {
 	var text []byte
 	if at >= 0 {
 		switch f := &p.fields[at]; p.src[f.val] {
@@ -239,16 +258,16 @@ func (p *Parser) findService(at int, s *Stamp) (keep bool) {
 			text = p.compact(f)
 		}
 	}
-	return p.setService(text, s)
+	return p.setService(text, fallback, s)
 }
 
 // setService is findService for the text of the record's own service.
-func (p *Parser) setService(own []byte, s *Stamp) (keep bool) {
+func (p *Parser) setService(own []byte, fallback string, s *Stamp) (keep bool) {
 	switch {
 	case s.Service != "":
 		return len(own) > 0 && string(own) != s.Service
 	case len(own) == 0:
-		s.Service = unknownService
+		s.Service = cmp.Or(fallback, unknownService)
 		return false
 	}
 	folded := p.foldCached(own)

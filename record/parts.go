@@ -1,6 +1,7 @@
 package record
 
 import (
+	"math"
 	"slices"
 	"strconv"
 )
@@ -12,7 +13,14 @@ type Head struct {
 	Level   []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service []byte // the sender's name for it, not folded
 	Msg     []byte
+	// Renames says that a repeated key is no mistake, because the fields come from several
+	// places: it gets the first free number from 2 appended. Such a record has at most
+	// [MaxFields] fields.
+	Renames bool
 }
+
+// MaxFields is the number of fields that a record with [Head.Renames] may have.
+const MaxFields = 256
 
 // Parts writes the canonical line of a record that is not a JSON object. Begin it
 // with [Parser.Begin], add fields, and call [Parts.End]. The line is the same as that
@@ -28,6 +36,7 @@ type Parts struct {
 	stamp  Stamp
 	own    []byte // the record's own service, when it is kept as a field
 	room   int    // bytes that further parts may have
+	rename bool   // repeated keys
 }
 
 // Begin begins a record by parts, and will append its line to dst. The parts are
@@ -35,7 +44,7 @@ type Parts struct {
 // not be called before End.
 func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	b := &p.parts
-	b.room, b.own = MaxRecord, nil
+	b.room, b.own, b.rename = MaxRecord, nil, h.Renames
 	if len(p.fields) > 0 || p.reject != nil {
 		p.reset()
 	}
@@ -46,7 +55,7 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	if h.Time != 0 {
 		s.Time, s.OwnTime = h.Time, true
 	}
-	if p.setService(h.Service, &s) {
+	if p.setService(h.Service, d.Fallback, &s) {
 		b.own = h.Service
 	}
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
@@ -88,6 +97,9 @@ func (b *Parts) key(name string, n int) bool {
 	case "ts", "level", "service", "msg":
 		p.names = append(p.names, ".original"...)
 	}
+	if b.rename && !b.renamed(from) {
+		return false
+	}
 	key := p.names[from:]
 	p.fields = append(p.fields, field{key: int32(at + 1), flags: keyDirty, name: int32(from), nameEnd: int32(len(p.names))})
 	p.addName(nil, &p.fields[len(p.fields)-1], key, firstWord(key))
@@ -95,6 +107,33 @@ func (b *Parts) key(name string, n int) bool {
 	b.line = append(b.line, key...)
 	b.line = append(b.line, '"', ':')
 	return p.reject == nil
+}
+
+// renamed gives the key that begins at from in names a number if it is taken. It reports
+// whether the record may have one more field.
+func (b *Parts) renamed(from int) bool {
+	p := b.parser
+	if len(p.fields) == MaxFields {
+		p.reject = &RejectError{Offset: MaxRecord - b.room, Reason: "more than 256 fields"}
+		return false
+	}
+	end := len(p.names)
+	for n := 2; p.taken(p.names[from:]); n++ {
+		p.names = append(p.names[:end], '.')
+		p.names = strconv.AppendInt(p.names, int64(n), 10)
+	}
+	return true
+}
+
+// taken reports whether a field by parts has a key. There are at most [MaxFields].
+func (p *Parser) taken(key []byte) bool {
+	for i := range p.fields {
+		f := &p.fields[i]
+		if int(f.nameEnd-f.name) == len(key) && string(p.names[f.name:f.nameEnd]) == string(key) {
+			return true
+		}
+	}
+	return false
 }
 
 // Text adds a string. Bytes that are no UTF-8 become the text \xnn.
@@ -110,6 +149,41 @@ func (b *Parts) Text(key string, text []byte) {
 func (b *Parts) Int(key string, n int64) {
 	if b.key(key, 1) {
 		b.line = strconv.AppendInt(b.line, n, 10)
+	}
+}
+
+// Float adds a number. One that JSON cannot express is added as text, such as "NaN".
+func (b *Parts) Float(key string, f float64) {
+	switch {
+	case math.IsNaN(f), math.IsInf(f, 0):
+		b.Text(key, strconv.AppendFloat(nil, f, 'g', -1, 64))
+	case b.key(key, 1):
+		b.line = strconv.AppendFloat(b.line, f, 'g', -1, 64)
+	}
+}
+
+// Bool adds true or false.
+func (b *Parts) Bool(key string, v bool) {
+	if b.key(key, 1) {
+		b.line = strconv.AppendBool(b.line, v)
+	}
+}
+
+// JSON adds a value of any kind. If it is not one valid JSON value, or is nested too
+// deeply, the record is rejected.
+func (b *Parts) JSON(key string, value []byte) {
+	if !b.key(key, len(value)) {
+		return
+	}
+	p := b.parser
+	end, bad := p.scanValue(value)
+	switch {
+	case bad != nil:
+		p.reject = bad
+	case end != len(value):
+		p.reject = syntaxError(value, end, "after a value")
+	default:
+		b.line = appendCompact(b.line, value)
 	}
 }
 

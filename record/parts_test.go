@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -194,5 +195,65 @@ func BenchmarkParts(b *testing.B) {
 		r.Text("user_id", user)
 		r.Int("status", 200)
 		dst, _, _ = r.End()
+	}
+}
+
+// Fields from several places may have the same names, and values of any kind.
+func TestPartsKinds(t *testing.T) {
+	p := record.NewParser()
+	b := p.Begin(nil, record.Head{Time: 1, Msg: []byte("m"), Renames: true}, record.Defaults{Fallback: "web"})
+	b.Text("a", []byte("1"))
+	b.Text("a", []byte("2"))
+	b.Text("a.2", []byte("3"))
+	b.Text("a", []byte("4"))
+	b.Float("f", 1.5)
+	b.Float("nan", math.NaN())
+	b.Bool("yes", true)
+	b.JSON("o", []byte(`{ "x" : [1, "é\/"] }`))
+	line, stamp, err := b.End()
+	const want = `{"ts":"1970-01-01T00:00:00.000000001Z","level":"","service":"web","msg":"m","a":"1","a.2":"2","a.2.2":"3","a.3":"4",` +
+		`"f":1.5,"nan":"NaN","yes":true,"o":{"x":[1,"é/"]}}` + "\n"
+	if err != nil || string(line) != want || stamp.Service != "web" {
+		t.Errorf("%s %+v %v\nwant %s", line, stamp, err, want)
+	}
+	for name, add := range map[string]func(b *record.Parts){
+		"no JSON":       func(b *record.Parts) { b.JSON("o", []byte(`{"x":}`)) },
+		"text after it": func(b *record.Parts) { b.JSON("o", []byte(`1 2`)) },
+		"too deep":      func(b *record.Parts) { b.JSON("o", []byte(strings.Repeat("[", 70)+strings.Repeat("]", 70))) },
+		"too many": func(b *record.Parts) {
+			for range record.MaxFields + 1 {
+				b.Text("k", nil)
+			}
+		},
+	} {
+		b := p.Begin(nil, record.Head{Renames: true}, record.Defaults{})
+		add(b)
+		if _, _, err := b.End(); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// The members of an object are those of the source, and a record without a service of its
+// own has the fallback.
+func TestMembers(t *testing.T) {
+	p := record.NewParser()
+	if _, err := p.Scan([]byte(`{ "a\/b" : [1, 2], "msg": "x" }`)); err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for key, value := range p.Members() {
+		got += string(key) + "=" + string(value) + ";"
+	}
+	if want := `a/b=[1, 2];msg="x";`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, row := range []struct{ src, want string }{{`{}`, "web"}, {`{"app":"Own"}`, "own"}} {
+		if _, err := p.Scan([]byte(row.src)); err != nil {
+			t.Fatal(err)
+		}
+		if _, stamp := p.AppendLine(nil, record.Defaults{Fallback: "web"}); stamp.Service != row.want {
+			t.Errorf("%s: %s", row.src, stamp.Service)
+		}
 	}
 }

@@ -113,6 +113,9 @@ func (g *Gatherer) Scanned() (ns int64, own bool) {
 // Last returns the time of the last record of the body, as in [Sink].
 func (g *Gatherer) Last() (ns int64, own, any bool) { return g.before.Time, g.before.OwnTime, g.begun }
 
+// Fallback names the service of records that name none, as in [Sink].
+func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
+
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
 	g.parts = g.parser.Begin(g.Req.Data, h, g.defaults)

@@ -24,6 +24,9 @@ type Sink interface {
 	// Last returns the time of the last record of the body, accepted or not, and whether
 	// that is its own; any is false before the first one.
 	Last() (ns int64, own, any bool)
+	// Fallback names the service, folded, of the records from here on that name none
+	// themselves. It is that of the arrival, if there is one, all the same.
+	Fallback(service string)
 	// Begin begins a record by parts; the caller adds its fields, then calls Record.
 	Begin(record.Head) *record.Parts
 	// Record accepts the record begun last. raw is the source of it, for a rejection. It
@@ -47,11 +50,36 @@ type Rejection struct {
 // not white space to the sink, as part of a record or of a reject.
 type decoder func(body []byte, off int, to Sink)
 
+// A Decoder is the decoder of a protocol. It passes records to the sink, with ends that
+// rise up to the length of the body, until the sink returns false. An invalid record is a
+// reject; an [*Error] is a body that cannot be accepted.
+type Decoder func(body []byte, to Sink) error
+
 // A Form is the form of a body according to its header.
 type Form struct {
 	Encoding Encoding
-	decode   decoder
-	sniffed  bool
+	// Inner is a second layer of compression, below Encoding. Plain: there is none.
+	Inner Encoding
+	// Weight is how many bytes of memory the decoder needs for each byte of the body.
+	Weight int
+
+	decode  decoder
+	own     Decoder // of a protocol, in place of decode
+	sniffed bool
+}
+
+// NewForm makes the form of a protocol's body. encodings are the values of its
+// Content-Encoding. The error is an [*Error].
+func NewForm(d Decoder, encodings []string) (f Form, err error) {
+	f.own = d
+	f.Encoding, err = parseEncoding(encodings)
+	return f, err
+}
+
+// JSON is the [Decoder] of an array of objects, or of objects one after the other.
+func JSON(body []byte, to Sink) error {
+	decodeJSON(body, bom(body), to)
+	return nil
 }
 
 // ParseForm parses the Content-Type and the values of Content-Encoding. The error is an
@@ -66,6 +94,9 @@ func ParseForm(contentType string, encodings []string) (f Form, err error) {
 // Decode passes the records of a decompressed body to the sink. The error is an [*Error]:
 // the body would be stored as lines of noise.
 func (f Form) Decode(body []byte, to Sink) error {
+	if f.own != nil {
+		return f.own(body, to)
+	}
 	if f.sniffed && f.Encoding == Plain {
 		if err := looksCompressed(body); err != nil {
 			return err

@@ -16,45 +16,48 @@ import (
 // statusGone is counted for a client that did not wait for its answer.
 const statusGone = 499
 
-// An answer counts the records of a request by their outcome.
-type answer struct {
+// A Result counts the records of a request by their outcome. Its JSON is the answer of the
+// native protocol.
+type Result struct {
 	Accepted  int         `json:"accepted"`
 	Rejected  int         `json:"rejected"`
 	Expired   int         `json:"expired,omitempty"` // neither: their day has been dropped
 	Duplicate bool        `json:"duplicate,omitempty"`
-	Errors    []lineError `json:"errors,omitempty"`
+	Errors    []LineError `json:"errors,omitempty"`
 	Note      string      `json:"note,omitempty"`  // it was taken, and may not mean what it does
 	Error     string      `json:"error,omitempty"` // nothing could be read
 }
 
-// A lineError is the reason for rejecting a record, with its number in the request.
-type lineError struct {
+// A LineError is the reason for rejecting a record, with its number in the request.
+type LineError struct {
 	Index  int    `json:"index"`
 	Reason string `json:"reason"`
 }
 
-// A refusal is the answer to a request that is rejected as a whole.
-type refusal struct {
-	status int
-	reason string // the fault, its place, and a remedy
+// A Refusal is the answer to a request that is rejected as a whole.
+type Refusal struct {
+	Status int
+	Reason string // the fault, its place, and a remedy
 	hangUp bool   // the connection is of no more use
 }
 
-func (f *refusal) Error() string { return f.reason }
+// Error returns the reason alone.
+func (f *Refusal) Error() string { return f.Reason }
 
-// retry reports whether the answer has a Retry-After.
-func (f *refusal) retry() bool {
-	return f.status == http.StatusTooManyRequests || f.status == http.StatusServiceUnavailable
+// Refuse makes a refusal.
+func Refuse(status int, format string, args ...any) *Refusal {
+	return &Refusal{Status: status, Reason: fmt.Sprintf(format, args...)}
 }
 
-func refuse(status int, format string, args ...any) *refusal {
-	return &refusal{status: status, reason: fmt.Sprintf(format, args...)}
+// retry reports whether the answer has a Retry-After.
+func (f *Refusal) retry() bool {
+	return f.Status == http.StatusTooManyRequests || f.Status == http.StatusServiceUnavailable
 }
 
 // refusalOf returns the refusal in err, or makes one for an unacceptable body;
 // otherwise nil.
-func refusalOf(err error) *refusal {
-	var f *refusal
+func refusalOf(err error) *Refusal {
+	var f *Refusal
 	var e *body.Error
 	switch {
 	case errors.As(err, &f):
@@ -62,15 +65,15 @@ func refusalOf(err error) *refusal {
 	case !errors.As(err, &e):
 		return nil
 	case errors.Is(err, body.ErrTooLarge):
-		return refuse(http.StatusRequestEntityTooLarge, "%s", e.Reason)
+		return Refuse(http.StatusRequestEntityTooLarge, "%s", e.Reason)
 	case errors.Is(err, body.ErrUnsupported):
-		return refuse(http.StatusUnsupportedMediaType, "%s", e.Reason)
+		return Refuse(http.StatusUnsupportedMediaType, "%s", e.Reason)
 	}
-	return refuse(http.StatusBadRequest, "%s", e.Reason)
+	return Refuse(http.StatusBadRequest, "%s", e.Reason)
 }
 
 // explain turns an error into a refusal, unless it is one; nil into nil.
-func (s *Source) explain(r *http.Request, err error) *refusal {
+func (s *Source) explain(r *http.Request, err error) *Refusal {
 	f := refusalOf(err)
 	switch {
 	case err == nil:
@@ -78,20 +81,20 @@ func (s *Source) explain(r *http.Request, err error) *refusal {
 	case f != nil: // first: net/http reports a truncated body as a client that has gone
 		return f
 	case r.Context().Err() != nil:
-		return &refusal{status: statusGone, hangUp: true,
-			reason: "the connection was closed before the answer; what became of the records is not known: send them again"}
+		return &Refusal{Status: statusGone, hangUp: true,
+			Reason: "the connection was closed before the answer; what became of the records is not known: send them again"}
 	case errors.Is(err, record.ErrFull):
-		return refuse(http.StatusTooManyRequests, "%v: blobs are not stored as fast as records come; send it again later", err)
+		return Refuse(http.StatusTooManyRequests, "%v: blobs are not stored as fast as records come; send it again later", err)
 	case errors.Is(err, record.ErrUnheld):
-		return refuse(http.StatusServiceUnavailable, "%v; send it again later", err)
+		return Refuse(http.StatusServiceUnavailable, "%v; send it again later", err)
 	case errors.Is(err, record.ErrKeyReused):
-		return refuse(http.StatusUnprocessableEntity,
+		return Refuse(http.StatusUnprocessableEntity,
 			"%v; use a new Idempotency-Key for each new body, and for each path it is sent to", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = errors.New("it took too long")
 	}
 	s.failures.Error().Err(err).Str("path", body.Short(r.URL.Path)).Msg("request not taken")
-	return refuse(http.StatusServiceUnavailable, "the records are not safe yet (%v); send them again", err)
+	return Refuse(http.StatusServiceUnavailable, "the records are not safe yet (%v); send them again", err)
 }
 
 // retryAfter is longer the longer every request has been refused, and different for

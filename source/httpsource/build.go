@@ -40,7 +40,7 @@ type builder struct {
 	part int
 
 	// Of the whole body.
-	answer     answer
+	answer     Result
 	broken     int // rejected, not even well formed
 	duplicates int // parts
 	receipts   []record.Receipt
@@ -50,18 +50,18 @@ type builder struct {
 
 // begin accepts a decoded body, which is counted in h already, and counts the memory
 // that its lines are likely to need.
-func (b *builder) begin(s *Source, r *http.Request, in intake, h *hold, decoded []byte) error {
+func (b *builder) begin(s *Source, r *http.Request, in Intake, h *hold, decoded []byte) error {
 	b.s, b.request, b.hold, b.body = s, r, h, decoded
 	if s.o.Dedupe != DedupeOff {
-		b.key = in.key
+		b.key = in.Key
 	}
 	b.After = b.cut
 	b.Arrive(body.Arrival{
-		Source: "http " + r.Method + " " + body.Short(r.URL.Path), Service: in.service,
+		Source: "http " + r.Method + " " + body.Short(r.URL.Path), Service: in.Service,
 		Time: s.o.Now().UnixNano(), Clock: "this host's clock", Key: b.key,
 	})
 	b.held = int(max(h.n, int64(len(decoded))))
-	b.own = min(len(decoded), partSize)/4*5 + 4<<10
+	b.own = min(len(decoded), partSize)/4*5 + 4<<10 + in.Form.Weight*len(decoded)
 	return h.atLeast(int64(b.held + b.own))
 }
 
@@ -144,7 +144,7 @@ func (b *builder) report(r record.Receipt) {
 	b.broken += b.Broken
 	for i := 0; i < rejected && len(b.answer.Errors) < maxErrors; i++ {
 		bad := &b.Rejected[i]
-		b.answer.Errors = append(b.answer.Errors, lineError{Index: bad.Index, Reason: body.Short(bad.Reason)})
+		b.answer.Errors = append(b.answer.Errors, LineError{Index: bad.Index, Reason: body.Short(bad.Reason)})
 	}
 	if rejected > 0 {
 		bad := &b.Rejected[0]

@@ -43,7 +43,7 @@ func checkAnswers(t *testing.T, s *Source, c *counter, sent []byte) {
 		r.Header.Set("Content-Type", contentType)
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
-		var a answer
+		var a Result
 		if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
 			t.Fatal(err)
 		}

@@ -124,6 +124,6 @@ func (h *hold) release() {
 }
 
 func errNoMemory() error {
-	return refuse(http.StatusTooManyRequests,
+	return Refuse(http.StatusTooManyRequests,
 		"the requests in flight hold all the memory meant for them; send it again later, or smaller bodies")
 }

@@ -23,7 +23,7 @@ func newMetrics(r prometheus.Registerer, b *budget) *metrics {
 		Help: "Bytes that request bodies hold in memory."}, func() float64 { return float64(b.inUse()) })
 	return &metrics{
 		requests: f.NewCounterVec(prometheus.CounterOpts{Name: "blobtail_http_requests_total",
-			Help: "HTTP requests by status code; 499 is a client that had gone."}, []string{"code"}),
+			Help: "HTTP requests by status code and protocol; 499 is a client that had gone."}, []string{"code", "protocol"}),
 		accepted:   records.WithLabelValues("accepted"),
 		rejected:   records.WithLabelValues("rejected"),
 		duplicates: records.WithLabelValues("duplicate"),

@@ -15,7 +15,7 @@ import (
 // note returns a remark for the client about a request that was taken, "" for none. Such a
 // request is no error, because a shipper drops a body that is answered 400, and the proxies
 // between add parameters of their own.
-func (s *Source) note(r *http.Request, decoded []byte, a *answer) string {
+func (s *Source) note(r *http.Request, decoded []byte, a *Result) string {
 	var notes []string
 	if r.URL.RawQuery != "" {
 		if text := unusedParameters(r.URL.Query()); text != "" {

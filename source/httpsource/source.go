@@ -55,6 +55,9 @@ type Options struct {
 	Dedupe Dedupe
 	// Ready returns the reason that nothing can be accepted now. Nil: always ready.
 	Ready func() error
+	// Protocols are those besides the native one. The first that has the path of a request
+	// handles it.
+	Protocols []Protocol
 	// Admin is the address of the listener for operators, for the answer to a request that
 	// belongs there. Empty: there is none.
 	Admin string
@@ -78,16 +81,17 @@ type Options struct {
 // Source is the HTTP source, an [http.Handler]. Its methods may be called by any
 // number of goroutines.
 type Source struct {
-	o        Options
-	budget   *budget
-	metrics  *metrics
-	unpack   *body.Decompressor
-	buffers  buffers
-	builders sync.Pool      // of *builder
-	rejects  zerolog.Logger // the log, for events that clients cause
-	failures zerolog.Logger
-	unused   zerolog.Logger            // of parameters: a shipper sends them with each request
-	refused  atomic.Pointer[time.Time] // when the first request in a row was refused
+	o         Options
+	protocols []Protocol
+	budget    *budget
+	metrics   *metrics
+	unpack    *body.Decompressor
+	buffers   buffers
+	builders  sync.Pool      // of *builder
+	rejects   zerolog.Logger // the log, for events that clients cause
+	failures  zerolog.Logger
+	unused    zerolog.Logger            // of parameters: a shipper sends them with each request
+	refused   atomic.Pointer[time.Time] // when the first request in a row was refused
 }
 
 // New makes a Source. It starts nothing.
@@ -103,15 +107,16 @@ func New(o Options) *Source {
 	o.ReadGrace = cmp.Or(o.ReadGrace, 30*time.Second)
 	b := newBudget(cmp.Or(o.MaxInFlight, 256<<20))
 	return &Source{
-		o:        o,
-		budget:   b,
-		metrics:  newMetrics(o.Metrics, b),
-		buffers:  newBuffers(),
-		unpack:   body.NewDecompressor(2 * runtime.GOMAXPROCS(0)),
-		builders: sync.Pool{New: func() any { return &builder{Gatherer: body.NewGatherer()} }},
-		rejects:  o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
-		failures: o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
-		unused:   o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Hour}),
+		o:         o,
+		protocols: o.protocols(),
+		budget:    b,
+		metrics:   newMetrics(o.Metrics, b),
+		buffers:   newBuffers(),
+		unpack:    body.NewDecompressor(2 * runtime.GOMAXPROCS(0)),
+		builders:  sync.Pool{New: func() any { return &builder{Gatherer: body.NewGatherer()} }},
+		rejects:   o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
+		failures:  o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
+		unused:    o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Hour}),
 	}
 }
 
@@ -121,85 +126,105 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// for it. Without a connection there is no deadline.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.ReadGrace))
 	begun := time.Now()
-	a, err := s.take(w, r)
+	name, x := s.exchange(r)
+	counts, err := s.take(w, r, x)
 	refused := s.explain(r, err)
 	switch {
 	case refused == nil:
 		s.refused.Store(nil)
 	case refused.retry():
 		w.Header().Set("Retry-After", strconv.Itoa(s.retryAfter()))
-	case refused.status == http.StatusMethodNotAllowed:
+	case refused.Status == http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", "POST, PUT")
 	}
 	if refused != nil && refused.hangUp {
 		w.Header().Set("Connection", "close")
 	}
-	status := respond(w, &a, refused)
-	s.metrics.requests.WithLabelValues(strconv.Itoa(status)).Inc()
+	status := respond(w, x, &counts, refused)
+	s.metrics.requests.WithLabelValues(strconv.Itoa(status), name).Inc()
 	s.metrics.seconds.Observe(time.Since(begun).Seconds())
+}
+
+// respond sends the answer of a protocol, and returns its status. It writes the whole answer
+// at once. It is at most a few KiB, which a socket accepts even if the client does not read:
+// there is no write deadline, because waiting for a blob may rightly take minutes.
+func respond(w http.ResponseWriter, x Exchange, counts *Result, refused *Refusal) (status int) {
+	status, text := x.Reply(w.Header(), counts, refused)
+	if status != http.StatusNoContent {
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	}
+	w.WriteHeader(status)
+	// The client may have gone; then nothing is left to do.
+	_, _ = w.Write(text)
+	return status
 }
 
 // take reads the body of a request, decodes it, appends its parts to the log and waits
 // until they are durable.
-func (s *Source) take(w http.ResponseWriter, r *http.Request) (answer, error) {
-	in, err := parseHead(r, s.o.Admin)
+func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Result, error) {
+	in, err := x.Open()
 	if err != nil {
-		return answer{}, err
+		return Result{}, err
 	}
 	if err := s.o.Ready(); err != nil {
-		return answer{}, refuse(http.StatusServiceUnavailable, "not ready: %v; send it again later", err)
+		return Result{}, Refuse(http.StatusServiceUnavailable, "not ready: %v; send it again later", err)
+	}
+	if in.Probe {
+		return Result{}, nil
 	}
 	a, receipts, err := s.appendAll(w, r, in)
 	for i := 0; err == nil && i < len(receipts); i++ {
-		err = receipts[i].Wait(r.Context(), in.stored)
+		err = receipts[i].Wait(r.Context(), in.Stored)
 	}
 	return a, err
 }
 
 // appendAll does everything from reading the body to appending its parts to the log.
 // All memory that the request needs is allocated and released in here.
-func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake) (answer, []record.Receipt, error) {
-	enc := in.form.Encoding
-	if r.ContentLength > enc.WireLimit() {
-		return answer{}, nil, enc.TooLarge()
+func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake) (Result, []record.Receipt, error) {
+	outer := cmp.Or(in.Form.Encoding, in.Form.Inner)
+	if r.ContentLength > outer.WireLimit() {
+		return Result{}, nil, outer.TooLarge()
 	}
 	h, err := s.budget.enter(r.Context(), s.o.Patience)
 	if err != nil {
-		return answer{}, nil, err
+		return Result{}, nil, err
 	}
 	defer h.release()
 	p := newPace(w, s.o.ReadGrace) // only now: waiting for admission is not slowness of the client
-	wire, err := s.readWire(r, p, enc, h)
-	defer func() { s.buffers.put(wire) }()
+	text, err := s.readWire(r, p, outer, h)
+	defer func() { s.buffers.put(text) }()
 	if err != nil {
-		return answer{}, nil, err
+		return Result{}, nil, err
 	}
 	p.done()
-	s.metrics.wire.Add(float64(len(wire)))
-	decoded := wire
-	if enc != body.Plain && len(wire) > 0 {
-		decoded, err = s.decompress(r.Context(), enc, wire, h)
-		defer func() { s.buffers.put(decoded) }()
-		if err != nil {
-			return answer{}, nil, err
+	s.metrics.wire.Add(float64(len(text)))
+	for _, enc := range [...]body.Encoding{in.Form.Encoding, in.Form.Inner} {
+		if enc == body.Plain || len(text) == 0 {
+			continue
+		}
+		decoded, err := s.decompress(r.Context(), enc, text, h)
+		s.buffers.put(text)
+		if text = decoded; err != nil {
+			return Result{}, nil, err
 		}
 	}
-	s.metrics.decoded.Add(float64(len(decoded)))
+	s.metrics.decoded.Add(float64(len(text)))
 
 	b := s.builders.Get().(*builder)
 	defer func() {
 		b.forget()
 		s.builders.Put(b)
 	}()
-	if err := b.begin(s, r, in, h, decoded); err != nil {
-		return answer{}, nil, err
+	if err := b.begin(s, r, in, h, text); err != nil {
+		return Result{}, nil, err
 	}
-	if err := in.form.Decode(decoded, b.Gatherer); err != nil {
-		return answer{}, nil, err
+	if err := in.Form.Decode(text, b.Gatherer); err != nil {
+		return Result{}, nil, err
 	}
 	err = b.end()
-	if err == nil {
-		b.answer.Note = s.note(r, decoded, &b.answer)
+	if err == nil && in.notes {
+		b.answer.Note = s.note(r, text, &b.answer)
 	}
 	return b.answer, b.receipts, err
 }

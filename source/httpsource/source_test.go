@@ -482,10 +482,10 @@ func TestMetrics(t *testing.T) {
 blobtail_http_records_total{result="accepted"} 2
 blobtail_http_records_total{result="duplicate"} 3
 blobtail_http_records_total{result="rejected"} 1
-# HELP blobtail_http_requests_total HTTP requests by status code; 499 is a client that had gone.
+# HELP blobtail_http_requests_total HTTP requests by status code and protocol; 499 is a client that had gone.
 # TYPE blobtail_http_requests_total counter
-blobtail_http_requests_total{code="200"} 2
-blobtail_http_requests_total{code="404"} 1
+blobtail_http_requests_total{code="200",protocol="native"} 2
+blobtail_http_requests_total{code="404",protocol="native"} 1
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "blobtail_http_records_total", "blobtail_http_requests_total"); err != nil {
 		t.Error(err)

@@ -1,0 +1,62 @@
+package httpsource
+
+import (
+	"net/http"
+
+	"blobtail/source/body"
+)
+
+// A Protocol is a form of requests with records, and of their answers. Its methods may be
+// called by any number of goroutines.
+type Protocol interface {
+	// Name is a short word for metrics, such as loki.
+	Name() string
+	// Exchange returns the exchange of a request, or nil if the path is not one of this
+	// protocol. It reads only the path.
+	Exchange(r *http.Request) Exchange
+}
+
+// An Exchange is one request and its answer. Only one goroutine uses it.
+type Exchange interface {
+	// Open parses the path and the header. It does not read the body. The error is a
+	// *[Refusal] or a [*body.Error].
+	Open() (Intake, error)
+	// Reply sets the header of the answer, and returns its status and body. It is called
+	// once, also if Open failed. With a refusal, which may be of any kind, the counts are
+	// those up to it. The source itself sets Content-Length, Retry-After and Allow. A client must not
+	// see a status below 300 with a refusal.
+	Reply(h http.Header, counts *Result, refused *Refusal) (status int, text []byte)
+}
+
+// An Intake is the knowledge of a request before its body is read.
+type Intake struct {
+	// Probe says that the request has no records: a client asks whether this is the server
+	// that it knows. Its body is not read, and Reply is called at once.
+	Probe bool
+	// Service is the folded service of all records; "" leaves it to each record.
+	Service string
+	// Form is the form of the body.
+	Form body.Form
+	// Key is the Idempotency-Key, "" for none.
+	Key string
+	// Stored says to answer only when the records are in a blob.
+	Stored bool
+
+	notes bool // the answer has room for a note
+}
+
+// protocols returns the protocols of a source: native is the last, because it answers each
+// path that is not one of the others.
+func (o *Options) protocols() []Protocol {
+	return append(o.Protocols[:len(o.Protocols):len(o.Protocols)], native{o.Admin})
+}
+
+// exchange finds the protocol of a request.
+func (s *Source) exchange(r *http.Request) (name string, x Exchange) {
+	for _, p := range s.protocols {
+		if x = p.Exchange(r); x != nil {
+			return p.Name(), x
+		}
+	}
+	return "", nil // native has every path
+}
