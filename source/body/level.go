@@ -18,7 +18,10 @@ const (
 
 // TextLevel returns the level of a message, as a part of it or as a word for it. It is nil
 // if the message has none.
-func TextLevel(msg []byte) []byte { return textLevel(msg, false) }
+func TextLevel(msg []byte) []byte {
+	rest, _, timed := textTime(msg)
+	return textLevel(rest, timed)
+}
 
 // textLevel finds the level of a line of text. It returns a part of the line, or a word for
 // it, or nil. rest is the line behind its time, if timed.

@@ -1,0 +1,208 @@
+package loki
+
+import (
+	"bytes"
+
+	"blobtail/record"
+	"blobtail/source/body"
+)
+
+// A decoder makes records of the entries of one body. Its memory serves the next body.
+type decoder struct {
+	to     body.Sink
+	stream labels         // of the entries that come
+	meta   []pair         // the structured metadata of an entry
+	parser *record.Parser // for lines that are objects
+	names  map[string]string
+	text   []byte // unescaped strings of an entry
+}
+
+// A pair is a label, or an item of structured metadata.
+type pair struct {
+	name  string
+	value []byte
+	json  bool // value is JSON, not text
+}
+
+func newDecoder() *decoder {
+	return &decoder{parser: record.NewParser(), names: map[string]string{}}
+}
+
+// Bounds of the memory that a decoder keeps.
+const (
+	keptNames = 1024
+	longName  = 64
+	keptText  = 256 << 10
+	keptPairs = 1024
+)
+
+// forget makes the decoder ready for another body. It reports whether that is worthwhile.
+func (d *decoder) forget() bool {
+	if cap(d.text)+cap(d.stream.text) > keptText || cap(d.meta)+cap(d.stream.pairs) > keptPairs {
+		return false
+	}
+	d.to = nil
+	d.stream.source = nil
+	clear(d.meta)
+	d.meta = d.meta[:0]
+	return true
+}
+
+// name returns a name as a string, allocated once for most names.
+func (d *decoder) name(text []byte) string {
+	if s, ok := d.names[string(text)]; ok {
+		return s
+	}
+	if len(text) > longName {
+		return string(text)
+	}
+	if len(d.names) >= keptNames {
+		clear(d.names)
+	}
+	s := string(text)
+	d.names[s] = s
+	return s
+}
+
+// An entry is a line of a stream. The metadata are in the decoder.
+type entry struct {
+	time    int64  // Unix nanoseconds, 0 for none
+	badTime []byte // the text of a time that could not be read, nil for none
+	line    []byte
+	end     int // in the body
+}
+
+// record passes an entry to the sink. It reports whether to go on.
+func (d *decoder) record(e entry) bool {
+	h := record.Head{Time: e.time, Msg: e.line, Renames: true}
+	level, inMeta := best(d.meta, levelRank), true
+	if level < 0 {
+		level, inMeta = d.stream.level, false
+	}
+	service := d.stream.service
+	switch {
+	case service >= 0:
+		h.Service = d.stream.pairs[service].value
+	default:
+		if at := best(d.meta, serviceRank); at >= 0 {
+			h.Service = d.meta[at].value
+		}
+	}
+	switch {
+	case level < 0:
+	case inMeta:
+		h.Level = d.meta[level].value
+	default:
+		h.Level = d.stream.pairs[level].value
+	}
+	// Loki's own word for a level that it could not detect.
+	if len(h.Level) == 0 || string(h.Level) == "unknown" {
+		h.Level, level = d.lineLevel(e.line), -1
+	}
+	b := d.to.Begin(h)
+	for i := range d.meta {
+		if m := &d.meta[i]; i != level || !inMeta {
+			m.add(b)
+		}
+	}
+	for i := range d.stream.pairs {
+		l := &d.stream.pairs[i]
+		// The head keeps the name of the service, also if it is folded.
+		named := i == service && (l.name == "service_name" || l.name == "service")
+		if !named && (i != level || inMeta) {
+			l.add(b)
+		}
+	}
+	if e.badTime != nil {
+		b.Text("ts", e.badTime)
+	}
+	return d.to.Record(e.line, 1, e.end)
+}
+
+func (p *pair) add(b *record.Parts) {
+	if p.json {
+		b.JSON(p.name, p.value)
+	} else {
+		b.Text(p.name, p.value)
+	}
+}
+
+// lineLevel returns the level that a line shows, nil for none.
+func (d *decoder) lineLevel(line []byte) []byte {
+	if len(line) == 0 || line[0] != '{' {
+		return body.TextLevel(line)
+	}
+	if n, err := d.parser.Scan(line); err != nil || len(bytes.TrimSpace(line[n:])) > 0 {
+		return body.TextLevel(line)
+	}
+	level := d.parser.Level()
+	if record.IsString(level) {
+		return level[1 : len(level)-1]
+	}
+	return level
+}
+
+// best returns the index of the pair with the lowest rank from 1 on, or -1. 0 is no rank.
+func best(pairs []pair, rank func(name string) int) int {
+	at, least := -1, 0
+	for i := range pairs {
+		if n := rank(pairs[i].name); n > 0 && (at < 0 || n < least) {
+			at, least = i, n
+		}
+	}
+	return at
+}
+
+// levelRank ranks the names of a level.
+func levelRank(name string) int {
+	switch name {
+	case "level":
+		return 1
+	case "severity":
+		return 2
+	case "lvl":
+		return 3
+	case "severity_text":
+		return 4
+	case "detected_level":
+		return 5
+	}
+	return 0
+}
+
+// serviceRank ranks the labels that name a service, in the order in which Loki looks for one
+// (discover_service_name,
+// https://grafana.com/docs/loki/latest/get-started/labels/#default-labels-for-all-users).
+func serviceRank(name string) int {
+	switch name {
+	case "service_name":
+		return 1
+	case "service":
+		return 2
+	case "app":
+		return 3
+	case "application":
+		return 4
+	case "app_name":
+		return 5
+	case "name":
+		return 6
+	case "app_kubernetes_io_name":
+		return 7
+	case "container":
+		return 8
+	case "container_name":
+		return 9
+	case "k8s_container_name":
+		return 10
+	case "component":
+		return 11
+	case "workload":
+		return 12
+	case "job":
+		return 13
+	case "k8s_job_name":
+		return 14
+	}
+	return 0
+}

@@ -1,0 +1,129 @@
+// Package loki is the protocol by which shippers push logs to Loki: POST /loki/api/v1/push,
+// as JSON or as a snappy block of protobuf.
+//
+// Make a [Protocol] with [New] and give it to a source of HTTP. An entry becomes a record:
+// its line is the message, unchanged; its structured metadata and the labels of its stream
+// are fields. One label names the service, see [serviceLabels], and one the level. An entry
+// without a level gets the one that its line shows.
+//
+// The package answers the push API and the probe /ready. It does not answer queries.
+package loki
+
+import (
+	"mime"
+	"net/http"
+	"sync"
+
+	"blobtail/source/body"
+	"blobtail/source/httpsource"
+)
+
+// Protocol is Loki's push API, an [httpsource.Protocol].
+type Protocol struct {
+	decoders sync.Pool // of *decoder
+}
+
+// New makes the protocol.
+func New() *Protocol {
+	return &Protocol{decoders: sync.Pool{New: func() any { return newDecoder() }}}
+}
+
+// Name implements [httpsource.Protocol].
+func (*Protocol) Name() string { return "loki" }
+
+// Exchange implements [httpsource.Protocol].
+func (p *Protocol) Exchange(r *http.Request) httpsource.Exchange {
+	switch r.URL.Path {
+	case "/loki/api/v1/push", "/api/prom/push":
+		return &push{r, p}
+	case "/ready":
+		return ready{r}
+	}
+	return nil
+}
+
+// push is a request with records.
+type push struct {
+	r *http.Request
+	p *Protocol
+}
+
+// Open implements [httpsource.Exchange]. As in Loki, the body is protobuf unless its type is
+// JSON, and protobuf is a snappy block whether a header says so or not.
+func (x *push) Open() (in httpsource.Intake, err error) {
+	if x.r.Method != http.MethodPost {
+		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: entries are pushed with POST", x.r.Method, x.r.URL.Path)
+	}
+	media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
+	decode := x.p.json
+	if media != "application/json" {
+		decode = x.p.proto
+	}
+	if in.Form, err = body.NewForm(decode, x.r.Header.Values("Content-Encoding")); err != nil {
+		return in, err
+	}
+	if media != "application/json" && in.Form.Encoding != body.Snappy {
+		in.Form.Inner = body.Snappy
+	}
+	return in, nil
+}
+
+// Reply implements [httpsource.Exchange]: 204, or the reason as text.
+func (x *push) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
+	switch {
+	case refused != nil:
+		return plain(h, refused.Status, refused.Reason)
+	case counts.Error != "":
+		return plain(h, http.StatusBadRequest, counts.Error)
+	}
+	return http.StatusNoContent, nil
+}
+
+func plain(h http.Header, status int, text string) (int, []byte) {
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	return status, []byte(text + "\n")
+}
+
+// ready is the probe of clients that check whether Loki is up.
+type ready struct{ r *http.Request }
+
+// Open implements [httpsource.Exchange].
+func (x ready) Open() (in httpsource.Intake, err error) {
+	in.Probe = true
+	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
+		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s /ready: want GET", x.r.Method)
+	}
+	return in, nil
+}
+
+// Reply implements [httpsource.Exchange].
+func (ready) Reply(h http.Header, _ *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
+	if refused != nil {
+		return plain(h, refused.Status, refused.Reason)
+	}
+	return plain(h, http.StatusOK, "ready")
+}
+
+func (p *Protocol) json(b []byte, to body.Sink) error {
+	d := p.decoders.Get().(*decoder)
+	defer p.release(d)
+	d.to = to
+	d.json(b)
+	return nil
+}
+
+func (p *Protocol) proto(b []byte, to body.Sink) error {
+	d := p.decoders.Get().(*decoder)
+	defer p.release(d)
+	d.to = to
+	d.proto(b)
+	return nil
+}
+
+// release keeps a decoder for the next body, unless this one made it large.
+func (p *Protocol) release(d *decoder) {
+	if d.forget() {
+		p.decoders.Put(d)
+	}
+}
