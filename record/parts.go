@@ -37,6 +37,7 @@ type Parts struct {
 	own    []byte // the record's own service, when it is kept as a field
 	room   int    // bytes that further parts may have
 	rename bool   // repeated keys
+	keys   partKeys
 }
 
 // Begin begins a record by parts, and will append its line to dst. The parts are
@@ -45,6 +46,7 @@ type Parts struct {
 func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	b := &p.parts
 	b.room, b.own, b.rename = MaxRecord, nil, h.Renames
+	b.keys.begin(h.Renames)
 	if len(p.fields) > 0 || p.reject != nil {
 		p.reset()
 	}
@@ -91,6 +93,10 @@ func (b *Parts) key(name string, n int) bool {
 	if !b.fits(len(name) + n) {
 		return false
 	}
+	if k := b.keys.next(p, name); k != nil {
+		b.line = append(b.line, b.keys.text[k.key:k.end]...)
+		return true
+	}
 	from := len(p.names)
 	p.names = AppendEscaped(p.names, []byte(name))
 	switch name {
@@ -106,7 +112,11 @@ func (b *Parts) key(name string, n int) bool {
 	b.line = append(b.line, ',', '"')
 	b.line = append(b.line, key...)
 	b.line = append(b.line, '"', ':')
-	return p.reject == nil
+	if p.reject != nil {
+		return false
+	}
+	b.keys.learn(len(p.fields)-1, name, key, &p.fields[len(p.fields)-1])
+	return true
 }
 
 // renamed gives the key that begins at from in names a number if it is taken. It reports

@@ -43,7 +43,10 @@ func (d *decoder) forget() bool {
 	}
 	d.to = nil
 	d.stream.source = nil
-	clear(d.meta)
+	d.meta = d.meta[:cap(d.meta)]
+	for i := range d.meta {
+		d.meta[i].value = nil
+	}
 	d.meta = d.meta[:0]
 	return true
 }

@@ -43,25 +43,20 @@ func (d *decoder) proto(b []byte) {
 // protoStream passes the entries of a stream, which ends at end in the body. The labels may
 // come last.
 func (d *decoder) protoStream(b []byte, end int) (more bool, err error) {
-	var selector []byte
-	for off := 0; off < len(b); {
-		num, value, n, err := next(b[off:])
-		if err != nil {
-			return false, err
-		}
-		if num == 1 && value != nil {
-			selector = value
-		}
-		off += n
+	selector, err := selectorOf(b)
+	if err != nil {
+		return false, err
 	}
 	if err := d.selector(selector); err != nil {
 		return d.to.Reject(b, body.Rejection{Reason: err.Error()}, end), nil
 	}
 	for off := 0; off < len(b); {
 		num, value, n, err := next(b[off:])
-		off += n
-		if err != nil || num != 2 || value == nil {
-			continue // the first loop found no error
+		if err != nil {
+			return false, err
+		}
+		if off += n; num != 2 || value == nil {
+			continue
 		}
 		more, err := d.protoEntry(value, end-len(b)+off)
 		if err != nil || !more {
@@ -69,6 +64,22 @@ func (d *decoder) protoStream(b []byte, end int) (more bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// selectorOf returns the labels of a stream. They are its first field, unless an encoder has
+// an order of its own.
+func selectorOf(b []byte) (selector []byte, err error) {
+	for off := 0; off < len(b); {
+		num, value, n, err := next(b[off:])
+		if err != nil {
+			return nil, err
+		}
+		if num == 1 && value != nil {
+			return value, nil
+		}
+		off += n
+	}
+	return nil, nil
 }
 
 // protoEntry passes an entry.
@@ -90,31 +101,41 @@ func (d *decoder) protoEntry(b []byte, end int) (more bool, err error) {
 		case num == 2:
 			e.line = value
 		case num == 3:
-			p, err := d.protoPair(value)
-			if err != nil {
+			if err := d.protoPair(value); err != nil {
 				return false, err
 			}
-			d.meta = append(d.meta, p)
 		}
 	}
 	return d.record(e), nil
 }
 
-func (d *decoder) protoPair(b []byte) (p pair, err error) {
+// protoPair adds an item of metadata. Entries of a stream mostly have the same names.
+func (d *decoder) protoPair(b []byte) error {
+	var name, value []byte
 	for off := 0; off < len(b); {
-		num, value, n, err := next(b[off:])
+		num, bytes, n, err := next(b[off:])
 		if err != nil {
-			return p, err
+			return err
 		}
 		off += n
 		switch num {
 		case 1:
-			p.name = d.name(value)
+			name = bytes
 		case 2:
-			p.value = value
+			value = bytes
 		}
 	}
-	return p, nil
+	at := len(d.meta)
+	if at < cap(d.meta) {
+		d.meta = d.meta[:at+1]
+	} else {
+		d.meta = append(d.meta, pair{})
+	}
+	p := &d.meta[at]
+	if p.value, p.json = value, false; p.name != string(name) {
+		p.name = d.name(name)
+	}
+	return nil
 }
 
 // timestamp reads the time of an entry. Nanoseconds may be unable to express it.
@@ -157,6 +178,12 @@ func (e *entry) timestamp(b []byte) error {
 // next reads the field at the start of b, and returns its length. value is nil if it is not
 // of bytes.
 func next(b []byte) (num protowire.Number, value []byte, n int, err error) {
+	// Tags have one byte, and most lengths too.
+	if len(b) >= 2 && b[0] < 0x80 && b[0]&7 == byte(protowire.BytesType) && b[0] >= 8 && b[1] < 0x80 {
+		if end := 2 + int(b[1]); end <= len(b) {
+			return protowire.Number(b[0] >> 3), b[2:end], end, nil
+		}
+	}
 	num, kind, n := protowire.ConsumeTag(b)
 	if n < 0 {
 		return 0, nil, 0, protowire.ParseError(n)
