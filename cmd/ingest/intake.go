@@ -18,6 +18,8 @@ import (
 	"blobtail/newest/live"
 	"blobtail/record"
 	"blobtail/source/httpsource"
+	"blobtail/source/journald"
+	"blobtail/source/loki"
 )
 
 // An intake accepts the incoming records. Once it has ended it accepts none.
@@ -41,6 +43,7 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 	source := httpsource.New(httpsource.Options{
 		Accept:      gate{buf, company.announcer, company.premises},
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
+		Protocols:   []httpsource.Protocol{loki.New(), journald.New()},
 		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
 		MaxInFlight: int64(c.Limits.InFlight),

@@ -69,6 +69,8 @@ var allowed = map[string][]string{
 	"source/body":                {"record", "record/origin"},
 	"source/httpsource":          {"record", "record/origin", "source/body"},
 	"source/natssource":          {"record", "record/origin", "source/body"},
+	"source/loki":                {"record", "source/body", "source/httpsource"},
+	"source/journald":            {"record", "source/body", "source/httpsource"},
 	"query/search":               {"record", "blobfmt/filter"},
 	"query/where":                {"record"},
 	"query":                      {"query/search", "query/where", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling"},
@@ -85,7 +87,7 @@ var allowed = map[string][]string{
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
-	"cmd/ingest": {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
+	"cmd/ingest": {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "storage", "internal/openstore",
 		"internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys"},
 	"cmd/retention": {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
 	"cmd/query":     {"query/where", "internal/cli", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling"},

@@ -46,6 +46,8 @@ type builder struct {
 	receipts   []record.Receipt
 	patience   time.Time // when to give up on a full log
 	err        error
+
+	id *partID // of the part of a stream, nil for a body
 }
 
 // begin accepts a decoded body, which is counted in h already, and counts the memory
@@ -109,8 +111,7 @@ func (b *builder) flush(end int) bool {
 	if len(b.Req.Lines)+len(b.Rejected) == 0 {
 		return true
 	}
-	part := b.body[b.from:end]
-	b.origin(part)
+	b.origin(b.body[b.from:end])
 	if b.err = b.AddRejected(b.countLines); b.err != nil {
 		return false
 	}
@@ -160,6 +161,11 @@ func (b *builder) origin(part []byte) {
 	timed := b.Owned == b.Accepted && b.Accepted > 0
 	b.Identify(record.Origin{})
 	switch {
+	case b.id != nil:
+		if timed && b.s.o.Dedupe == DedupeBody {
+			b.Req.Origin = origin.OfBody(senderOf(b.request), path, 0, b.id.record, b.id.time)
+			b.Req.Outcome = b.Outcome()
+		}
 	case b.key != "":
 		b.IdentifyByKey(path, b.part, part)
 	case b.s.o.Dedupe == DedupeBody && timed && (b.Found > 1 || b.EarliestOwn%int64(time.Second) != 0):
@@ -181,6 +187,9 @@ func (b *builder) append() (record.Receipt, error) {
 		now := time.Now()
 		if b.patience.IsZero() {
 			b.patience = now.Add(b.s.o.Patience)
+			if b.id != nil {
+				b.patience = now.Add(streamPatience)
+			}
 		}
 		if !now.Before(b.patience) {
 			return receipt, err

@@ -42,6 +42,10 @@ type Intake struct {
 	// Stored says to answer only when the records are in a blob.
 	Stored bool
 
+	// Stream decodes a body of any length while it comes, in place of Form. Nil: the body is
+	// read whole. Only the encoding of Form counts then.
+	Stream Stream
+
 	notes bool // the answer has room for a note
 }
 

@@ -172,6 +172,9 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Resul
 	if in.Probe {
 		return Result{}, nil
 	}
+	if in.Stream != nil {
+		return s.stream(w, r, in)
+	}
 	a, receipts, err := s.appendAll(w, r, in)
 	for i := 0; err == nil && i < len(receipts); i++ {
 		err = receipts[i].Wait(r.Context(), in.Stored)

@@ -1,0 +1,144 @@
+package httpsource
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"blobtail/source/body"
+)
+
+// A Stream decodes a body of any length while it comes. It passes records to the sink until
+// the body ends, or the sink returns false. The raw slices must not change until the next
+// part. The error is that of r, or a reason why no more can be read.
+type Stream func(r *bufio.Reader, to StreamSink) error
+
+// A StreamSink accepts the records of a stream.
+type StreamSink interface {
+	body.Sink
+	// Part ends a part and begins the next one with the record that comes. That has a text
+	// of its own in the stream, and a time in Unix nanoseconds. Both are the identity of the
+	// part, with the sender: so a stream that is sent again must have the same parts. Each
+	// part takes memory until its end: it should have at most [StreamPart] bytes. False stops
+	// the decoder.
+	Part(text []byte, ns int64) bool
+}
+
+// StreamPart is the size in bytes at which a decoder of a stream should begin another part.
+const StreamPart = 2 << 20
+
+const (
+	// streamHold is what a stream holds from its beginning: buffers for reading, and a part.
+	streamHold = 2*StreamPart + 128<<10
+	// streamWindow is added for a compressed stream.
+	streamWindow = 9 << 20
+	// streamWaits is how many parts may wait for the disk.
+	streamWaits = 16
+	// streamPatience is how long a stream waits for a full log. A client that is cut off sends
+	// all of it again, so the limit is long.
+	streamPatience = 5 * time.Minute
+)
+
+// A partID identifies a part of a stream by its first record.
+type partID struct {
+	record []byte
+	time   int64
+}
+
+// stream appends a body while it comes, and returns when all of it is durable.
+func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake) (Result, error) {
+	h, err := s.budget.enter(r.Context(), s.o.Patience)
+	if err != nil {
+		return Result{}, err
+	}
+	defer h.release()
+	wire := &streamWire{s: s, body: r.Body, pace: newPace(w, s.o.ReadGrace)}
+	need := int64(streamHold)
+	if in.Form.Encoding != body.Plain {
+		need += streamWindow
+	}
+	if err := h.atLeast(need); err != nil {
+		return Result{}, err
+	}
+	text, err := body.NewReader(in.Form.Encoding, wire)
+	if err != nil {
+		return Result{}, wire.explain(err)
+	}
+	defer text.Close()
+	b := s.builders.Get().(*builder)
+	defer func() {
+		b.forget()
+		s.builders.Put(b)
+	}()
+	if err := b.begin(s, r, in, h, nil); err != nil {
+		return Result{}, err
+	}
+	sink := &streamSink{b}
+	b.After = sink.after
+	b.id = new(partID)
+	err = in.Stream(bufio.NewReaderSize(text, 64<<10), sink)
+	if err = cmp.Or(b.err, wire.err, err); err != nil {
+		return b.answer, wire.explain(err)
+	}
+	wire.pace.done()
+	err = b.end()
+	for i := 0; err == nil && i < len(b.receipts); i++ {
+		err = b.receipts[i].Wait(r.Context(), in.Stored)
+	}
+	return b.answer, err
+}
+
+// streamSink makes parts of a stream.
+type streamSink struct{ *builder }
+
+// Part implements [StreamSink].
+func (s *streamSink) Part(text []byte, ns int64) bool {
+	b := s.builder
+	if b.err != nil || !b.flush(0) {
+		return false
+	}
+	b.patience = time.Time{}
+	b.id.record, b.id.time = append(b.id.record[:0], text...), ns
+	if len(b.receipts) > streamWaits {
+		b.err = b.receipts[0].Wait(b.request.Context(), false)
+		b.receipts = append(b.receipts[:0], b.receipts[1:]...)
+	}
+	return b.err == nil
+}
+
+// after counts the memory of the part.
+func (s *streamSink) after(int) bool { return s.count(s.Accepted + len(s.Rejected)) }
+
+// streamWire reads a body off the wire at no less than the minimum rate.
+type streamWire struct {
+	s    *Source
+	body io.Reader
+	pace *pace
+	n    int
+	err  error // of body, except io.EOF
+}
+
+// Read implements [io.Reader].
+func (w *streamWire) Read(p []byte) (int, error) {
+	w.pace.extend(w.n)
+	n, err := w.body.Read(p)
+	w.n += n
+	w.s.metrics.wire.Add(float64(n))
+	if err != nil && err != io.EOF {
+		w.err = err
+	}
+	return n, err
+}
+
+// explain returns the refusal for a stream that broke off.
+func (w *streamWire) explain(err error) error {
+	if w.err == nil {
+		return err
+	}
+	f, _ := errors.AsType[*Refusal](readFailed(w.err, w.n))
+	f.Reason += "; a stream is taken in parts: the ones before may be stored, and are recognised when they come again"
+	return f
+}
