@@ -3,7 +3,6 @@ package record
 import (
 	"bytes"
 	"cmp"
-	"iter"
 	"slices"
 	"strconv"
 )
@@ -90,20 +89,6 @@ func (p *Parser) Level() []byte {
 		return nil
 	}
 	return p.src[p.fields[at].val:p.fields[at].valEnd]
-}
-
-// Members iterates over the object scanned last: the keys, escaped as in canonical lines, and
-// the values as they are in the source. Neither may be kept, or the parser used for another
-// object, until the iteration has ended.
-func (p *Parser) Members() iter.Seq2[[]byte, []byte] {
-	return func(yield func(key, value []byte) bool) {
-		for i := range p.fields {
-			f := &p.fields[i]
-			if !yield(p.key(p.src, f), p.src[f.val:f.valEnd]) {
-				return
-			}
-		}
-	}
 }
 
 // appendTime is AppendTime, but quicker for the time that it appended last: all

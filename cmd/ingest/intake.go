@@ -17,9 +17,12 @@ import (
 	"blobtail/internal/storeid/premises"
 	"blobtail/newest/live"
 	"blobtail/record"
+	"blobtail/source/datadog"
+	"blobtail/source/gelf"
 	"blobtail/source/httpsource"
 	"blobtail/source/journald"
 	"blobtail/source/loki"
+	"blobtail/source/splunk"
 )
 
 // An intake accepts the incoming records. Once it has ended it accepts none.
@@ -43,7 +46,7 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 	source := httpsource.New(httpsource.Options{
 		Accept:      gate{buf, company.announcer, company.premises},
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
-		Protocols:   []httpsource.Protocol{loki.New(), journald.New()},
+		Protocols:   protocols(),
 		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
 		MaxInFlight: int64(c.Limits.InFlight),
@@ -57,6 +60,11 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 	in.http = httpsource.NewServer(withLive(in.counted(source), answers), part(log, "http"))
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
 	return in, ready
+}
+
+// protocols are those of stock shippers.
+func protocols() []httpsource.Protocol {
+	return []httpsource.Protocol{loki.New(), journald.New(), splunk.New(), datadog.New(), gelf.New()}
 }
 
 var errDrained = errors.New("this ingester takes no more: it was drained")

@@ -136,6 +136,13 @@ func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
 		"application/json (an array, or objects one after the other), or text/plain", Short(media))
 }
 
+// Text is the [Decoder] of a body of any form: an array, objects, lines of text, or several of
+// them.
+func Text(body []byte, to Sink) error {
+	decodeSniffed(body, bom(body), to)
+	return nil
+}
+
 // looksCompressed is an [Error] for a compressed body without a Content-Encoding.
 // Neither prefix is valid UTF-8.
 func looksCompressed(body []byte) error {

@@ -9,53 +9,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zlib"
-	"github.com/klauspost/compress/zstd"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"blobtail/record"
 	"blobtail/source/httpsource"
 	"blobtail/source/loki"
+	"blobtail/source/sourcetest"
 )
 
-// recorder keeps what a source appends to the log.
-type recorder struct {
-	lines   []string
-	origins []record.Origin
-	err     error
-}
-
-func (r *recorder) Accept(_ context.Context, q *record.Request) (record.Receipt, error) {
-	if r.err != nil {
-		return record.Receipt{}, r.err
-	}
-	for _, l := range q.Lines {
-		r.lines = append(r.lines, strings.TrimSuffix(string(q.Data[l.Off:l.Off+l.Len]), "\n"))
-	}
-	r.origins = append(r.origins, q.Origin)
-	return record.Receipt{Wait: func(context.Context, bool) error { return nil }}, nil
-}
-
-func newSource(r *recorder) *httpsource.Source {
-	return httpsource.New(httpsource.Options{
-		Accept: r, Patience: time.Millisecond, Protocols: []httpsource.Protocol{loki.New()},
-		Now: func() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC) },
-	})
-}
-
 func send(s http.Handler, contentType, encoding string, body []byte) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, "/loki/api/v1/push", bytes.NewReader(body))
-	r.Header.Set("Content-Type", contentType)
-	if encoding != "" {
-		r.Header.Set("Content-Encoding", encoding)
-	}
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	return w
+	return sourcetest.Send(s, http.MethodPost, "/loki/api/v1/push", bytes.NewReader(body), "Content-Type", contentType, "Content-Encoding", encoding)
 }
 
 // push appends a stream to a push request in protobuf.
@@ -98,33 +63,6 @@ func line(ns int64, text string, meta ...string) []byte {
 
 const ns = 1795519265123456789 // 2026-11-24T11:21:05.123456789Z
 
-func encode(t testing.TB, encoding string, b []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	switch encoding {
-	case "gzip":
-		w := gzip.NewWriter(&out)
-		_, _ = w.Write(b)
-		_ = w.Close()
-	case "deflate":
-		w := zlib.NewWriter(&out)
-		_, _ = w.Write(b)
-		_ = w.Close()
-	case "zstd":
-		w, err := zstd.NewWriter(&out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = w.Write(b)
-		_ = w.Close()
-	case "snappy":
-		return s2.EncodeSnappy(nil, b)
-	default:
-		return b
-	}
-	return out.Bytes()
-}
-
 // The same entries in every form and encoding are the same records.
 func TestForms(t *testing.T) {
 	const json = `{"streams":[{"stream":{"app":"Web","level":"warning","host":"a\"b"},"values":[` +
@@ -156,20 +94,20 @@ func TestForms(t *testing.T) {
 			t.Run(row.name+" "+encoding, func(t *testing.T) {
 				b := []byte(row.body)
 				if encoding != "snappy" {
-					b = encode(t, row.inner, b)
+					b = sourcetest.Encode(t, row.inner, b)
 				}
-				r := &recorder{}
-				s := newSource(r)
+				r := new(sourcetest.Log)
+				s := r.Source(loki.New())
 				for range 2 {
-					if w := send(s, row.contentType, encoding, encode(t, encoding, b)); w.Code != http.StatusNoContent || w.Body.Len() > 0 {
+					if w := send(s, row.contentType, encoding, sourcetest.Encode(t, encoding, b)); w.Code != http.StatusNoContent || w.Body.Len() > 0 {
 						t.Fatalf("%d %s", w.Code, w.Body)
 					}
 				}
-				if !slices.Equal(r.lines, append(slices.Clone(row.want), row.want...)) {
-					t.Errorf("%s", strings.Join(r.lines, "\n"))
+				if !slices.Equal(r.Lines(), append(slices.Clone(row.want), row.want...)) {
+					t.Errorf("%s", strings.Join(r.Lines(), "\n"))
 				}
-				if r.origins[0].IsZero() || r.origins[0] != r.origins[1] {
-					t.Errorf("origins %v", r.origins)
+				if r.Origins()[0].IsZero() || r.Origins()[0] != r.Origins()[1] {
+					t.Errorf("origins %v", r.Origins())
 				}
 			})
 		}
@@ -195,13 +133,13 @@ func TestHead(t *testing.T) {
 		{`{app="a"}`, `level=error msg="x"`, nil, `"error","service":"a","msg":"level=error msg=\"x\"","app":"a"}`},
 		{"{app=`a\\n`,}", "", nil, `"","service":"a-n","msg":"","app":"a\\n","service.name":"a\\n"}`},
 	} {
-		r := &recorder{}
-		if w := send(newSource(r), "", "", s2.EncodeSnappy(nil, push(nil, row.selector, line(ns, row.line, row.meta...)))); w.Code != http.StatusNoContent {
+		r := new(sourcetest.Log)
+		if w := send(r.Source(loki.New()), "", "", s2.EncodeSnappy(nil, push(nil, row.selector, line(ns, row.line, row.meta...)))); w.Code != http.StatusNoContent {
 			t.Fatalf("%s: %d %s", row.selector, w.Code, w.Body)
 		}
 		want := `{"ts":"2026-11-24T11:21:05.123456789Z","level":` + row.want
-		if len(r.lines) != 1 || r.lines[0] != want {
-			t.Errorf("%s %s %q:\n%s, want\n%s", row.selector, row.line, row.meta, strings.Join(r.lines, "\n"), want)
+		if len(r.Lines()) != 1 || r.Lines()[0] != want {
+			t.Errorf("%s %s %q:\n%s, want\n%s", row.selector, row.line, row.meta, strings.Join(r.Lines(), "\n"), want)
 		}
 	}
 }
@@ -231,14 +169,14 @@ func TestInvalid(t *testing.T) {
 		{"text behind", "application/json", `{"streams":[{"stream":{"app":"a"},"values":[["1795519265123456789","good"]]}]} x`, 204, 1, 1, "text after the object"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := &recorder{}
+			r := new(sourcetest.Log)
 			b := []byte(row.body)
 			if row.contentType == "" {
 				b = s2.EncodeSnappy(nil, b)
 			}
-			w := send(newSource(r), row.contentType, "", b)
+			w := send(r.Source(loki.New()), row.contentType, "", b)
 			rejected := 0
-			for _, l := range r.lines {
+			for _, l := range r.Lines() {
 				if strings.Contains(l, `"service":"_rejected"`) {
 					rejected++
 					if !strings.Contains(l, row.reason) {
@@ -246,8 +184,8 @@ func TestInvalid(t *testing.T) {
 					}
 				}
 			}
-			if w.Code != row.status || rejected != row.rejected || len(r.lines)-rejected != row.good {
-				t.Errorf("%d %s\n%s", w.Code, w.Body, strings.Join(r.lines, "\n"))
+			if w.Code != row.status || rejected != row.rejected || len(r.Lines())-rejected != row.good {
+				t.Errorf("%d %s\n%s", w.Code, w.Body, strings.Join(r.Lines(), "\n"))
 			}
 		})
 	}
@@ -276,7 +214,7 @@ func TestRefused(t *testing.T) {
 			r := httptest.NewRequest(row.method, row.path, bytes.NewReader(row.body))
 			r.Header.Set("Content-Encoding", row.encoding)
 			w := httptest.NewRecorder()
-			newSource(&recorder{err: row.err}).ServeHTTP(w, r)
+			(&sourcetest.Log{Err: row.err}).Source(loki.New()).ServeHTTP(w, r)
 			if w.Code != row.status || !strings.Contains(w.Body.String(), row.text) || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 				t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 			}
@@ -292,10 +230,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add(push(push(nil, `{app="a",b="c\"d"}`, line(ns, "x", "a", "b")), `{}`, line(0, "")), false)
 	f.Add([]byte(`{"streams":[{"stream":{"a":"b"},"values":[["1","x",{"k":"v","n":1}],["2","y"]]},{"labels":"{a=\"b\"}","entries":[{"ts":"1","line":"x"}]}]}`), true)
 	f.Add([]byte(`{"streams":[{"values":[["1","x"]],"stream":{"a":"\u0041"}},{"stream":null,"values":null}],"x":{}}`), true)
-	r := &recorder{}
-	s := newSource(r)
 	f.Fuzz(func(t *testing.T, b []byte, json bool) {
-		*r = recorder{}
+		r := new(sourcetest.Log)
+		s := r.Source(loki.New())
 		contentType := "application/json"
 		if !json {
 			contentType, b = "", s2.EncodeSnappy(nil, b)
@@ -304,12 +241,7 @@ func FuzzDecode(f *testing.F) {
 		if w.Code != http.StatusNoContent && w.Code != http.StatusBadRequest {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
-		p := record.NewParser()
-		for _, l := range r.lines {
-			if n, err := p.Scan([]byte(l)); err != nil || n != len(l) {
-				t.Errorf("%q: %v", l, err)
-			}
-		}
+		r.Valid(t)
 	})
 }
 

@@ -1,0 +1,69 @@
+package record
+
+import (
+	"bytes"
+	"iter"
+	"strings"
+)
+
+// Members iterates over the object scanned last: the keys, escaped as in canonical lines, and
+// the values as they are in the source. Neither may be kept, or the parser used for another
+// object, until the iteration has ended.
+func (p *Parser) Members() iter.Seq2[[]byte, []byte] { return p.members(nil) }
+
+// Head returns the head that [Parser.AppendLine] would find in the object scanned last, for a
+// record by parts, and iterates over the other members. Its bytes are a copy.
+func (p *Parser) Head() (h Head, rest iter.Seq2[[]byte, []byte]) {
+	var s Stamp
+	at := head{level: p.first(nameLevel, nameLogLevel), service: p.first(nameService, nameApp), msg: p.first(nameMsg, nameLog)}
+	if at.time, _ = p.findTime(nameTs, &s); at.time >= 0 {
+		h.Time = s.Time
+	}
+	h.Level, h.Service, h.Msg = p.copied(at.level), p.copied(at.service), p.copied(at.msg)
+	return h, p.members(&at)
+}
+
+// members iterates over the members that are not in a head.
+func (p *Parser) members(h *head) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		for i := range p.fields {
+			if h != nil && (i == h.time || i == h.level || i == h.service || i == h.msg) {
+				continue
+			}
+			f := &p.fields[i]
+			if !yield(p.key(p.src, f), p.src[f.val:f.valEnd]) {
+				return
+			}
+		}
+	}
+}
+
+// copied returns the text of a string, or the JSON of any other value; nil for null, and for
+// the index -1.
+func (p *Parser) copied(at int) []byte {
+	if at < 0 {
+		return nil
+	}
+	return TextOf(p.src[p.fields[at].val:p.fields[at].valEnd])
+}
+
+// TextOf returns the text of a JSON string, or the compact JSON of any other value, as a copy.
+// It is nil for null.
+func TextOf(value []byte) []byte {
+	switch {
+	case IsString(value):
+		return AppendUnescaped(nil, value[1:len(value)-1])
+	case string(value) == "null":
+		return nil
+	}
+	return appendCompact(nil, value)
+}
+
+// Member adds a member of an object, as [Parser.Members] yields it. A prefix of its name is cut
+// off.
+func (b *Parts) Member(key, value []byte, prefix string) {
+	if bytes.IndexByte(key, '\\') >= 0 {
+		key = AppendUnescaped(nil, key)
+	}
+	b.JSON(strings.TrimPrefix(string(key), prefix), value)
+}

@@ -1,0 +1,155 @@
+// Package datadog is the protocol by which Datadog's agents and libraries send logs: POST
+// /api/v2/logs and /v1/input, and the probe of the API key.
+//
+// Make a [Protocol] with [New] and give it to a source of HTTP. An item becomes a record: its
+// message is unchanged, status is the level, and service the service, or else ddsource. The
+// tags of ddtags, hostname and all other attributes are fields.
+package datadog
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"blobtail/record"
+	"blobtail/source/body"
+	"blobtail/source/httpsource"
+)
+
+// Protocol is that of Datadog's logs, an [httpsource.Protocol].
+type Protocol struct{}
+
+// New makes the protocol.
+func New() Protocol { return Protocol{} }
+
+// Name implements [httpsource.Protocol].
+func (Protocol) Name() string { return "datadog" }
+
+// Exchange implements [httpsource.Protocol].
+func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
+	switch r.URL.Path {
+	case "/api/v2/logs", "/v1/input":
+		return logs{r}
+	case "/api/v1/validate":
+		return validate{r}
+	}
+	return nil
+}
+
+type logs struct{ r *http.Request }
+
+// Open implements [httpsource.Exchange].
+func (x logs) Open() (in httpsource.Intake, err error) {
+	if x.r.Method != http.MethodPost {
+		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: logs are sent with POST", x.r.Method, x.r.URL.Path)
+	}
+	// The agent sends the time of all items in a header if it has no other.
+	sent, _ := record.ParseTime([]byte(x.r.Header.Get("Dd-Message-Timestamp")))
+	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{to, record.NewParser(), sent}) }
+	in.Form, err = body.NewForm(decode, x.r.Header.Values("Content-Encoding"))
+	return in, err
+}
+
+// Reply implements [httpsource.Exchange]: 202 and an empty object, or a list of errors.
+func (logs) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
+	switch {
+	case refused != nil:
+		return failed(h, refused.Status, refused.Reason)
+	case counts.Error != "":
+		return failed(h, http.StatusBadRequest, counts.Error)
+	}
+	h.Set("Content-Type", "application/json")
+	return http.StatusAccepted, []byte("{}")
+}
+
+func failed(h http.Header, status int, reason string) (int, []byte) {
+	h.Set("Content-Type", "application/json")
+	b, _ := json.Marshal(map[string][]string{"errors": {reason}}) // texts have a form in JSON
+	return status, b
+}
+
+// validate is the probe of the API key.
+type validate struct{ r *http.Request }
+
+// Open implements [httpsource.Exchange].
+func (x validate) Open() (in httpsource.Intake, err error) {
+	in.Probe = true
+	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
+		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: want GET", x.r.Method, x.r.URL.Path)
+	}
+	return in, nil
+}
+
+// Reply implements [httpsource.Exchange].
+func (validate) Reply(h http.Header, _ *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
+	if refused != nil {
+		return failed(h, refused.Status, refused.Reason)
+	}
+	h.Set("Content-Type", "application/json")
+	return http.StatusOK, []byte(`{"valid":true}`)
+}
+
+// A sink makes records of the items that a decoder of JSON finds.
+type sink struct {
+	body.Sink
+	parser *record.Parser
+	sent   int64 // time of items without one, 0 for none
+}
+
+// Object passes an item.
+func (s *sink) Object(raw []byte, end int) bool {
+	if _, err := s.parser.Scan(raw); err != nil {
+		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
+	}
+	h, rest := s.parser.Head()
+	h.Renames = true
+	var source, tags []byte
+	levelled := len(h.Level) > 0 // then status has another meaning
+	for key, value := range rest {
+		switch string(key) {
+		case "status":
+			if !levelled {
+				h.Level = record.TextOf(value)
+			}
+		case "ddsource":
+			source = record.TextOf(value)
+		case "ddtags":
+			tags = record.TextOf(value)
+		}
+	}
+	if len(h.Service) == 0 {
+		h.Service = source
+	}
+	if len(h.Level) == 0 {
+		h.Level = body.TextLevel(h.Msg)
+	}
+	if h.Time == 0 {
+		h.Time = s.sent
+	}
+	b := s.Begin(h)
+	for key, value := range rest {
+		switch name := string(key); {
+		case name == "status" && !levelled, name == "ddtags":
+		default:
+			b.Member(key, value, "")
+		}
+	}
+	addTags(b, tags)
+	return s.Record(raw, 1, end)
+}
+
+// addTags adds the tags of a list such as env:prod,team:web. A tag without a value is a field
+// that is true.
+func addTags(b *record.Parts, list []byte) {
+	for tag := range bytes.SplitSeq(list, []byte(",")) {
+		name, value, ok := bytes.Cut(bytes.TrimSpace(tag), []byte(":"))
+		switch {
+		case len(name) == 0:
+		case ok:
+			b.Text(strings.TrimSpace(string(name)), value)
+		default:
+			b.Bool(string(name), true)
+		}
+	}
+}

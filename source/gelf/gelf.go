@@ -1,0 +1,126 @@
+// Package gelf is the protocol of Graylog's GELF over HTTP: POST /gelf with one message in
+// JSON, or with several one after the other.
+//
+// Make a [Protocol] with [New] and give it to a source of HTTP. A message becomes a record:
+// short_message is its message, level its level, timestamp its time. Its additional fields are
+// fields without the underscore. The service is one of them, or else the host. Chunks belong
+// to GELF over UDP, which is not supported.
+package gelf
+
+import (
+	"net/http"
+
+	"blobtail/record"
+	"blobtail/source/body"
+	"blobtail/source/httpsource"
+)
+
+// Protocol is GELF over HTTP, an [httpsource.Protocol].
+type Protocol struct{}
+
+// New makes the protocol.
+func New() Protocol { return Protocol{} }
+
+// Name implements [httpsource.Protocol].
+func (Protocol) Name() string { return "gelf" }
+
+// Exchange implements [httpsource.Protocol].
+func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
+	if r.URL.Path != "/gelf" {
+		return nil
+	}
+	return messages{r}
+}
+
+type messages struct{ r *http.Request }
+
+// Open implements [httpsource.Exchange].
+func (x messages) Open() (in httpsource.Intake, err error) {
+	if x.r.Method != http.MethodPost {
+		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s /gelf: messages are sent with POST", x.r.Method)
+	}
+	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{to, record.NewParser()}) }
+	in.Form, err = body.NewForm(decode, x.r.Header.Values("Content-Encoding"))
+	return in, err
+}
+
+// Reply implements [httpsource.Exchange] as Graylog does: 202 without a body, or the reason as
+// text.
+func (messages) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	switch {
+	case refused != nil:
+		return refused.Status, []byte(refused.Reason + "\n")
+	case counts.Error != "":
+		return http.StatusBadRequest, []byte(counts.Error + "\n")
+	}
+	return http.StatusAccepted, nil
+}
+
+// A sink makes records of the messages that a decoder of JSON finds.
+type sink struct {
+	body.Sink
+	parser *record.Parser
+}
+
+// Object passes a message.
+func (s *sink) Object(raw []byte, end int) bool {
+	if _, err := s.parser.Scan(raw); err != nil {
+		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
+	}
+	h := record.Head{Renames: true}
+	best := 0 // rank of the service
+	var unread []byte
+	for key, value := range s.parser.Members() {
+		switch name := string(key); name {
+		case "short_message":
+			h.Msg = record.TextOf(value)
+		case "level":
+			h.Level = record.TextOf(value)
+		case "timestamp":
+			text := record.TextOf(value)
+			ns, ok := record.ParseTime(text)
+			if h.Time = ns; !ok {
+				unread = text
+			}
+		default:
+			if rank := serviceRank(name); rank > best && len(value) > 2 {
+				best, h.Service = rank, record.TextOf(value)
+			}
+		}
+	}
+	if h.Level == nil {
+		h.Level = body.TextLevel(h.Msg)
+	}
+	b := s.Begin(h)
+	for key, value := range s.parser.Members() {
+		switch string(key) {
+		case "version", "short_message", "level", "timestamp", "_service":
+		default:
+			b.Member(key, value, "_")
+		}
+	}
+	if len(unread) > 0 {
+		b.Text("ts", unread)
+	}
+	return s.Record(raw, 1, end)
+}
+
+// serviceRank ranks the members that name a service: the highest is the best.
+func serviceRank(name string) int {
+	switch name {
+	case "_service":
+		return 6
+	case "_service_name", "_service.name":
+		return 5
+	case "_app", "_application", "_application_name":
+		return 4
+	case "_container_name":
+		return 3
+	case "facility", "_facility":
+		return 2
+	case "host":
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,163 @@
+// Package splunk is the protocol of Splunk's HTTP Event Collector: events in JSON at
+// /services/collector/event, text at /services/collector/raw, and the probe of its health.
+//
+// Make a [Protocol] with [New] and give it to a source of HTTP. An event becomes a record. Its
+// text is the message; of an event that is an object, the usual names of message, level and
+// service are recognised. The metadata host, source, sourcetype and index are fields, and so
+// are its indexed fields. The service is the event's own, or else the source, unless that is a
+// path, the source type or the index.
+//
+// The package has no acknowledgements by channel: the answer means that the events are stored
+// durably.
+package splunk
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"blobtail/record"
+	"blobtail/source/body"
+	"blobtail/source/httpsource"
+)
+
+// Protocol is that of the HTTP Event Collector, an [httpsource.Protocol].
+type Protocol struct{}
+
+// New makes the protocol.
+func New() Protocol { return Protocol{} }
+
+// Name implements [httpsource.Protocol].
+func (Protocol) Name() string { return "splunk" }
+
+// Exchange implements [httpsource.Protocol].
+func (Protocol) Exchange(r *http.Request) httpsource.Exchange {
+	rest, ok := strings.CutPrefix(r.URL.Path, "/services/collector")
+	if !ok {
+		return nil
+	}
+	switch strings.TrimSuffix(rest, "/1.0") {
+	case "", "/event":
+		return &events{r, false}
+	case "/raw":
+		return &events{r, true}
+	case "/health":
+		return health{r}
+	}
+	return nil
+}
+
+// events is a request with events.
+type events struct {
+	r   *http.Request
+	raw bool // text
+}
+
+// Open implements [httpsource.Exchange]. The Content-Type means nothing: clients send JSON as
+// a form.
+func (x *events) Open() (in httpsource.Intake, err error) {
+	if x.r.Method != http.MethodPost {
+		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: events are sent with POST", x.r.Method, body.Short(x.r.URL.Path))
+	}
+	given := metadataOf(x.r.URL.Query())
+	decode := func(b []byte, to body.Sink) error {
+		return body.JSON(b, &sink{Sink: to, given: given, outer: record.NewParser(), inner: record.NewParser()})
+	}
+	if x.raw {
+		decode = func(b []byte, to body.Sink) error {
+			to.Fallback(record.FoldService(string(given.service())))
+			return body.Text(b, to)
+		}
+	}
+	in.Form, err = body.NewForm(decode, x.r.Header.Values("Content-Encoding"))
+	return in, err
+}
+
+// Reply implements [httpsource.Exchange] with the codes of the collector
+// (https://docs.splunk.com/Documentation/Splunk/latest/Data/TroubleshootHTTPEventCollector).
+func (x *events) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
+	switch {
+	case refused != nil:
+		return refuse(h, refused)
+	case counts.Error != "":
+		return answer(h, http.StatusBadRequest, 6, "Invalid data format", counts.Error)
+	case counts.Accepted+counts.Rejected+counts.Expired == 0:
+		return answer(h, http.StatusBadRequest, 5, "No data", "")
+	}
+	return answer(h, http.StatusOK, 0, "Success", "")
+}
+
+func refuse(h http.Header, f *httpsource.Refusal) (int, []byte) {
+	switch f.Status {
+	case http.StatusUnauthorized:
+		return answer(h, f.Status, 2, "Token is required", f.Reason)
+	case http.StatusForbidden:
+		return answer(h, f.Status, 4, "Invalid token", f.Reason)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		// The collector itself never answers 429.
+		return answer(h, http.StatusServiceUnavailable, 9, "Server is busy", f.Reason)
+	}
+	return answer(h, f.Status, 6, "Invalid data format", f.Reason)
+}
+
+func answer(h http.Header, status, code int, text, reason string) (int, []byte) {
+	h.Set("Content-Type", "application/json; charset=UTF-8")
+	b, _ := json.Marshal(struct {
+		Text   string `json:"text"`
+		Code   int    `json:"code"`
+		Reason string `json:"reason,omitempty"`
+	}{text, code, reason}) // texts and numbers have a form in JSON
+	return status, b
+}
+
+// health is the probe of the collector's health.
+type health struct{ r *http.Request }
+
+// Open implements [httpsource.Exchange].
+func (x health) Open() (in httpsource.Intake, err error) {
+	in.Probe = true
+	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
+		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: want GET", x.r.Method, body.Short(x.r.URL.Path))
+	}
+	return in, nil
+}
+
+// Reply implements [httpsource.Exchange].
+func (health) Reply(h http.Header, _ *httpsource.Result, refused *httpsource.Refusal) (int, []byte) {
+	if refused != nil {
+		return refuse(h, refused)
+	}
+	return answer(h, http.StatusOK, 17, "HEC is healthy", "")
+}
+
+// metadata are the four words of the collector about an event, as JSON; nil if one is missing.
+type metadata struct{ host, source, sourcetype, index []byte }
+
+// metadataOf returns the metadata in a query, which are for all events of a request.
+func metadataOf(q url.Values) (m metadata) {
+	for name, to := range m.named() {
+		if text := q.Get(name); text != "" {
+			*to = append(record.AppendEscaped([]byte{'"'}, []byte(text)), '"')
+		}
+	}
+	return m
+}
+
+func (m *metadata) named() map[string]*[]byte {
+	return map[string]*[]byte{"host": &m.host, "source": &m.source, "sourcetype": &m.sourcetype, "index": &m.index}
+}
+
+// service returns the service of events that name none. A source may be the path of a file.
+func (m *metadata) service() []byte {
+	source := record.TextOf(m.source)
+	if len(source) > 0 && !strings.ContainsAny(string(source), `/\`) {
+		return source
+	}
+	for _, word := range [][]byte{m.sourcetype, m.index} {
+		if text := record.TextOf(word); len(text) > 0 {
+			return text
+		}
+	}
+	return nil
+}
