@@ -68,6 +68,7 @@ policies() {
 	run policies-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$((races / 4))"
 }
 imports() { run imports tests ./integration '^TestImport' BLOBTAIL_IMPORT_LINES=1000000; }
+hostile() { run hostile tests ./integration '^TestHostile$' BLOBTAIL_TORTURE=1; }
 filters() { run filters tests ./query '^TestFilters$' BLOBTAIL_FILTER_QUERIES=100000; }
 log() { run log tests ./buffer/wal . BLOBTAIL_TORTURE=1; }
 blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions"; }
@@ -83,7 +84,7 @@ simulation() {
 }
 
 # The longest part is last, so that the others report early.
-processes=(faults outage stuck disk azure reads newest imports retention kills)
+processes=(hostile faults outage stuck disk azure reads newest imports retention kills)
 computed=(complete simulation states mutants policies log blobs filters)
 for part in "$@"; do
 	if [[ " ${processes[*]} ${computed[*]} " != *" $part "* ]]; then
