@@ -28,6 +28,7 @@ type grammar struct {
 		Lost   bool            `help:"Acknowledge what the ingester has lost, so that reads are complete without it."`
 		Silent config.Duration `help:"Every ingester that may hold records and has been silent for so long." placeholder:"DURATION"`
 	} `cmd:"" help:"Give up an ingester whose log directory is lost for good, with what was in no blob."`
+	Token       tokenCmd  `cmd:"" help:"Make, list and remove the tokens of senders and readers."`
 	Import      importCmd `cmd:"" help:"Bring Azure's own logs into the store; repeat it, and it goes on."`
 	Check       struct{}  `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
 	CheckConfig struct{}  `cmd:"" help:"Say whether the configuration is sound, and try nothing."`
@@ -87,6 +88,9 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 		return askDrain(c, g.Drain.Timeout, stdout)
 	case "forget", "forget <id>":
 		return forget(c, g.Forget.ID, g.Forget.Lost, time.Duration(g.Forget.Silent), stdout)
+	}
+	if strings.HasPrefix(verb, "token ") {
+		return g.Token.run(verb, g.Token.File, stdout, stderr)
 	}
 	ctx, cancel := cli.UntilSignal(0)
 	defer cancel()

@@ -31,6 +31,8 @@ var allowed = map[string][]string{
 	"internal/when":     {},
 	"internal/progress": {},
 	"internal/spelling": {},
+	"internal/units":    {},
+	"internal/watch":    {},
 	"buffer/wal":        {"internal/fsys"},
 
 	// 1: stored forms and drivers.
@@ -47,6 +49,9 @@ var allowed = map[string][]string{
 	"storage/azure":           {"storage", "storage/internal/bounds", "storage/traffic"},
 
 	"internal/azurelogs/formats": {"record"},
+
+	"internal/access": {"record", "internal/units", "internal/watch"},
+	"internal/certs":  {"internal/watch"},
 
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
 	"buffer":                    {"record", "buffer/wal", "buffer/runlog"},
@@ -81,7 +86,7 @@ var allowed = map[string][]string{
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
 	"internal/bill":              {"configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
-	"internal/config":            {"record", "internal/openstore", "internal/fsys", "internal/spelling"},
+	"internal/config":            {"record", "internal/units", "internal/openstore", "internal/fsys", "internal/spelling"},
 	"retention/compact":          {"record", "blobfmt", "storage", "retention/horizon", "catalog", "internal/progress"},
 	"retention":                  {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
 	// It joins the records in blobs with unflushed ones.
@@ -91,7 +96,8 @@ var allowed = map[string][]string{
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
 	"cmd/ingest": {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "source/splunk", "source/datadog", "source/gelf", "storage", "internal/openstore",
-		"internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys"},
+		"internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys",
+		"internal/access", "internal/certs"},
 	"cmd/retention": {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
 	"cmd/query":     {"query/where", "internal/cli", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling"},
 }
@@ -120,7 +126,7 @@ var externals = map[string][]string{
 	"github.com/Azure/":          {"storage/azure"},
 	"modernc.org/sqlite":         {"storage/dir/tables"},
 	"github.com/alecthomas/kong": {"internal/cli", "cmd/ingest", "cmd/query", "cmd/retention"},
-	"github.com/goccy/go-yaml":   {"internal/config", "internal/bill"},
+	"github.com/goccy/go-yaml":   {"internal/config", "internal/bill", "internal/access"},
 	"net/http/pprof":             {"cmd/ingest"},
 	"log/slog":                   {},
 	"log":                        {"source/httpsource"}, // net/http's ErrorLog is of its type

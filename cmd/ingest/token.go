@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"blobtail/internal/access"
+	"blobtail/internal/cli"
+	"blobtail/internal/config"
+)
+
+// tokenCmd has the verbs that change the file of tokens.
+type tokenCmd struct {
+	New struct {
+		ID       string          `arg:"" help:"Letters, digits, - and _: the name of the sender or reader." placeholder:"ID"`
+		Write    []string        `help:"A service, or a glob of services, that it may send records of." placeholder:"GLOB"`
+		Read     []string        `help:"A service, or a glob of services, that it may read." placeholder:"GLOB"`
+		Peer     bool            `xor:"role" help:"It is for ingesters, which answer readers for each other."`
+		Operator bool            `xor:"role" help:"It may read the metrics."`
+		Expires  config.Duration `help:"How long it is accepted, such as 90d (default: for ever)." placeholder:"DURATION"`
+	} `cmd:"" help:"Make a token, or another secret of one that exists, and print it once."`
+	List   struct{} `cmd:"" help:"List the tokens. Their secrets are not known."`
+	Revoke struct {
+		ID string `arg:"" placeholder:"ID"`
+	} `cmd:"" help:"Remove a token. Ingesters that run accept it no more a few seconds later."`
+
+	File string `help:"File of tokens (default: access.tokens of the configuration)." placeholder:"FILE"`
+}
+
+// run does the work of a verb.
+func (t *tokenCmd) run(verb, file string, stdout, stderr io.Writer) error {
+	console := cli.Console{Name: "ingest", Stderr: stderr}
+	if strings.HasPrefix(verb, "token new") {
+		return t.add(file, console, stdout)
+	}
+	if file == "" {
+		return cli.Usagef("which file of tokens? Give --file, or access.tokens in the configuration")
+	}
+	if strings.HasPrefix(verb, "token list") {
+		return listTokens(file, stdout)
+	}
+	if err := access.Revoke(file, t.Revoke.ID); err != nil {
+		return err
+	}
+	console.Note("token %s is removed from %s; ingesters that run accept it for a few seconds more", t.Revoke.ID, file)
+	return nil
+}
+
+// add makes a token. Only the token is on stdout, for scripts.
+func (t *tokenCmd) add(file string, console cli.Console, stdout io.Writer) error {
+	secret, hash := access.NewSecret()
+	e := access.Entry{ID: t.New.ID, Hash: hash, Write: t.New.Write, Read: t.New.Read}
+	switch {
+	case t.New.Peer:
+		e.Role = access.Peer
+	case t.New.Operator:
+		e.Role = access.Operator
+	}
+	if t.New.Expires > 0 {
+		e.Expires = time.Now().Add(time.Duration(t.New.Expires)).Truncate(time.Second)
+	}
+	if err := e.Check(); err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	idle := len(e.Write)+len(e.Read) == 0 && e.Role == ""
+	if file == "" {
+		if idle {
+			return errIdle(e.ID)
+		}
+		fmt.Fprintf(stdout, "%s.%s\n\ntokens:\n%s", e.ID, secret, e.Text(2))
+		return nil
+	}
+	if known, err := exists(file, e.ID); err != nil {
+		return err
+	} else if idle && !known {
+		return errIdle(e.ID)
+	}
+	done, err := access.Add(file, e)
+	if errors.Is(err, access.ErrExists) {
+		return &cli.UsageError{Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s.%s\n", e.ID, secret)
+	switch {
+	case done.Dropped:
+		console.Note("token %s had two secrets; the older one is not accepted any more", e.ID)
+	case done.Rotated:
+		console.Note("token %s has two secrets now; when all its clients have the new one, run this again, and the old one goes", e.ID)
+	default:
+		console.Note("token %s is in %s; this is the only time that its secret is shown", e.ID, file)
+	}
+	return nil
+}
+
+func errIdle(id string) error {
+	return cli.Usagef("token %s could do nothing; give --write GLOB, --read GLOB, --peer or --operator", id)
+}
+
+// exists reports whether a file has a token. A file that is missing has none.
+func exists(file, id string) (bool, error) {
+	list, err := access.Read(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return slices.ContainsFunc(list, func(t *access.Token) bool { return t.ID == id }), err
+}
+
+// listTokens prints a table of the tokens.
+func listTokens(file string, stdout io.Writer) error {
+	list, err := access.Read(file)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tSECRETS\tWRITES\tREADS\tROLE\tEXPIRES\tLIMITS\tCERTIFICATE")
+	dash := func(texts ...string) string { return cmp.Or(cli.SafeLine(strings.Join(texts, " ")), "-") }
+	for _, t := range list {
+		expires := "never"
+		if !t.Expires.IsZero() {
+			expires = t.Expires.UTC().Format(time.RFC3339)
+			if time.Now().After(t.Expires) {
+				expires += " (expired)"
+			}
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Secrets(), dash(t.Write...), dash(t.Read...), dash(string(t.Role)),
+			expires, dash(t.Limits.String()), dash(t.Certificate...))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,194 @@
+// Package access decides who may send records, who may read them, and how much.
+//
+// Operators list the tokens in a file, see [Read]. It has hashes of secrets, no secret.
+// [Open] reads it, [Tokens.Run] reads it again when it changes, and [Tokens.Reload] at a
+// signal. [Tokens.Of] finds the token of a request by its headers or by its certificate;
+// [CredentialsOf] lists the headers. The [Token] then says which services its holder may
+// write and read. [Token.Take] and [Token.TakeService] hold it to its limits.
+//
+//	request -> Tokens.Of -> Token -> MayWrite, MayRead
+//	                             -> Take, TakeService: limits, kept over a Reload
+//	ingest token -> Add, Revoke -> file
+//
+// The package answers no request and knows no protocol: a source turns its errors into
+// status codes. It accepts no secret in a URL, because URLs are written to logs. Limits
+// are those of one ingester.
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+
+	"blobtail/internal/watch"
+)
+
+// The reasons why a request has no token. All but ErrMissing come in a [DeniedError].
+// Clients are told none of them, so that nobody learns which ids exist.
+var (
+	// ErrMissing says that a request has neither credentials nor a certificate.
+	ErrMissing = errors.New("no token was sent")
+	// ErrUnknown says that no token has this id or certificate.
+	ErrUnknown = errors.New("no token has this id")
+	// ErrSecret says that the secret is another one.
+	ErrSecret = errors.New("the secret is wrong")
+	// ErrExpired says that the secret is right and too old.
+	ErrExpired = errors.New("the token has expired")
+)
+
+// DeniedError says why credentials are not accepted.
+type DeniedError struct {
+	// ID is that of an existing token, else "". What a stranger sends as an id may be a
+	// secret, and is not kept.
+	ID  string
+	Err error
+}
+
+// Error implements error. It has no secret.
+func (e *DeniedError) Error() string {
+	if e.ID == "" {
+		return e.Err.Error()
+	}
+	return "token " + e.ID + ": " + e.Err.Error()
+}
+
+// Unwrap returns the reason.
+func (e *DeniedError) Unwrap() error { return e.Err }
+
+// Tokens are the tokens of a file. Any number of goroutines may use them.
+type Tokens struct {
+	path string
+	log  zerolog.Logger
+	file *watch.Files
+	now  atomic.Pointer[roll]
+
+	mu     sync.Mutex
+	meters map[string]*meter // by id
+}
+
+// roll is the content of a file.
+type roll struct {
+	byID          map[string]*Token
+	byCertificate map[string]*Token
+}
+
+// Open reads the file. The error names the file, the line and the entry.
+func Open(path string, log zerolog.Logger) (*Tokens, error) {
+	t := &Tokens{path: path, log: log, file: watch.New(path), meters: make(map[string]*meter)}
+	if err := t.Reload(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Run reads the file when its time or size has changed, until ctx ends. It logs the
+// error of a bad file once.
+func (t *Tokens) Run(ctx context.Context) {
+	t.file.Run(ctx, t.Reload, func(err error) {
+		t.log.Error().Err(err).Msg("the changed file of tokens is not used; the tokens of before stay in force")
+	})
+}
+
+// Reload reads the file now. After an error the tokens of before stay in force.
+func (t *Tokens) Reload() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fi, err := os.Stat(t.path)
+	if err != nil {
+		return err
+	}
+	list, err := Read(t.path)
+	if err != nil {
+		return err
+	}
+	if fi.Mode().Perm()&0o027 != 0 {
+		t.log.Warn().Str("file", t.path).Str("mode", fi.Mode().Perm().String()).
+			Msg("others than its owner can read or change the file of tokens; run: chmod 600 " + t.path)
+	}
+	next := &roll{byID: make(map[string]*Token, len(list)), byCertificate: make(map[string]*Token)}
+	meters := make(map[string]*meter, len(list))
+	for _, token := range list {
+		m := t.meters[token.ID]
+		if m == nil {
+			m = new(meter)
+		}
+		meters[token.ID], token.meter = m, m
+		next.byID[token.ID] = token
+		for _, name := range token.Certificate {
+			next.byCertificate[foldName(name)] = token
+		}
+	}
+	t.meters = meters
+	t.now.Store(next)
+	t.log.Info().Str("file", t.path).Int("tokens", len(list)).Msg("tokens read")
+	return nil
+}
+
+// Of returns the token of a request: that of its credentials or, if it has none, that of
+// its client's certificate, which the server has verified. The error is [ErrMissing] or a
+// [DeniedError].
+func (t *Tokens) Of(r *http.Request) (*Token, error) {
+	if c, ok := CredentialsOf(r); ok {
+		return t.Check(c.ID, c.Secret)
+	}
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return nil, ErrMissing
+	}
+	for _, name := range namesOf(r.TLS.PeerCertificates[0]) {
+		if token := t.now.Load().byCertificate[name]; token != nil {
+			if err := token.valid(); err != nil {
+				return nil, err
+			}
+			return token, nil
+		}
+	}
+	return nil, &DeniedError{Err: ErrUnknown}
+}
+
+// Check returns the token of an id if the secret is one of its secrets. The time that it
+// takes does not depend on the secret, nor on whether the id exists. The error is a
+// [DeniedError].
+func (t *Tokens) Check(id, secret string) (*Token, error) {
+	sum := sha256.Sum256([]byte(secret))
+	token := t.now.Load().byID[id]
+	var hashes [maxSecrets][sha256.Size]byte
+	known := 0
+	if token != nil {
+		known = copy(hashes[:], token.hashes)
+	}
+	right := 0
+	for i := range hashes {
+		right |= subtle.ConstantTimeCompare(sum[:], hashes[i][:]) & subtle.ConstantTimeLessOrEq(i+1, known)
+	}
+	switch {
+	case token == nil:
+		return nil, &DeniedError{Err: ErrUnknown}
+	case right != 1:
+		return nil, &DeniedError{ID: id, Err: ErrSecret}
+	}
+	if err := token.valid(); err != nil {
+		return nil, err
+	}
+	return token, nil
+}
+
+// Reason names the reason of an error of [Tokens.Of] in one word, for a counter: missing,
+// unknown, secret or expired.
+func Reason(err error) string {
+	switch {
+	case errors.Is(err, ErrMissing):
+		return "missing"
+	case errors.Is(err, ErrSecret):
+		return "secret"
+	case errors.Is(err, ErrExpired):
+		return "expired"
+	}
+	return "unknown"
+}
