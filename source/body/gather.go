@@ -29,9 +29,11 @@ type Gatherer struct {
 	Req      record.Request
 	Rejected []Rejected // not in Req before AddRejected
 	Broken   int        // of them, those that are not even well formed
-	Accepted int        // lines in Req
-	Owned    int        // of them, those with their own time
-	Places   int        // of the records so far; the next one has this place
+
+	Forbidden int // of Rejected, those whose sender may not send them
+	Accepted  int // lines in Req
+	Owned     int // of them, those with their own time
+	Places    int // of the records so far; the next one has this place
 	// These depend on the body alone: the number of its records, rejected ones too, and
 	// the earliest time among them.
 	Found       int
@@ -49,6 +51,7 @@ type Gatherer struct {
 	last     uint32       // service of the previous line
 	before   record.Stamp // of the last record of the body, if begun
 	begun    bool
+	checked  verdict  // of the service that was checked last
 	untimed  []uint32 // of a keyed body, the accepted lines without a time
 }
 
@@ -69,6 +72,17 @@ type Arrival struct {
 	Time    int64  // Unix nanoseconds; records may be at most 24 h later
 	Clock   string // the owner of the clock, for the reason of a rejection
 	Key     string // an idempotency key; "" for none
+	// Client is the id of the sender, by which keys are kept apart; "" for none.
+	Client string
+	// Allow returns the reason why records of a service are rejected, "" if they are not.
+	// forbidden says that the reason does not pass with time. Nil: all are accepted.
+	Allow func(service string) (reason string, forbidden bool)
+}
+
+// verdict is a result of Arrival.Allow.
+type verdict struct {
+	service, reason string
+	forbidden       bool
 }
 
 // maxAhead is how far a record may be in the future of its arrival.
@@ -77,7 +91,7 @@ const maxAhead = 24 * time.Hour
 // Arrive begins a body. Records without a time get that of the key, if it has one, else
 // the arrival. If the time of a key is too far ahead, all records would be rejected.
 func (g *Gatherer) Arrive(a Arrival) {
-	g.arrival, g.begun = a, false
+	g.arrival, g.begun, g.checked = a, false, verdict{}
 	g.defaults = record.Defaults{Service: a.Service, Time: a.Time}
 	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
@@ -139,6 +153,12 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 		return g.reject(raw, Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
 			record.AppendTime(nil, stamp.Time), g.arrival.Clock)}, places, end)
 	}
+	if g.arrival.Allow != nil && !g.allowed(stamp.Service) {
+		if g.checked.forbidden {
+			g.Forbidden++
+		}
+		return g.reject(raw, Rejection{Reason: g.checked.reason}, places, end)
+	}
 	g.longest = max(g.longest, len(raw))
 	if stamp.OwnTime {
 		g.Owned++
@@ -152,6 +172,16 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 	}
 	g.Accepted++
 	return g.After(end)
+}
+
+// allowed reports whether the sender may send records of a service. Most records have the
+// service of the one before.
+func (g *Gatherer) allowed(service string) bool {
+	if g.checked.service != service {
+		reason, forbidden := g.arrival.Allow(service)
+		g.checked = verdict{service, reason, forbidden}
+	}
+	return g.checked.reason == ""
 }
 
 // found counts a record, accepted or not.
@@ -268,7 +298,7 @@ func (g *Gatherer) IdentifyByKey(path string, part int, body []byte) {
 	_, _ = g.hash.WriteString("\x00")
 	_, _ = g.hash.Write(body)
 	g.Req.Sum = max(g.hash.Sum64(), 1)
-	g.Req.Origin = origin.OfKey("", g.arrival.Key, part, g.EarliestOwn, g.AnyOwn)
+	g.Req.Origin = origin.OfKey(g.arrival.Client, g.arrival.Key, part, g.EarliestOwn, g.AnyOwn)
 	g.Req.Outcome, g.Req.DefaultTime = g.Outcome(), g.defaults.Time
 }
 
@@ -361,7 +391,7 @@ func (g *Gatherer) Clear() {
 	clear(g.services)
 	clear(g.Rejected)
 	g.Rejected, g.untimed = g.Rejected[:0], g.untimed[:0]
-	g.last, g.Accepted, g.Owned, g.earliest, g.Places, g.Broken = 0, 0, 0, 0, 0, 0
+	g.last, g.Accepted, g.Owned, g.earliest, g.Places, g.Broken, g.Forbidden = 0, 0, 0, 0, 0, 0, 0
 	g.Found, g.EarliestOwn, g.AnyOwn = 0, 0, false
 }
 

@@ -26,6 +26,8 @@ type Result struct {
 	Errors    []LineError `json:"errors,omitempty"`
 	Note      string      `json:"note,omitempty"`  // it was taken, and may not mean what it does
 	Error     string      `json:"error,omitempty"` // nothing could be read
+
+	forbidden error // nothing may be sent by the sender
 }
 
 // A LineError is the reason for rejecting a record, with its number in the request.
@@ -38,7 +40,9 @@ type LineError struct {
 type Refusal struct {
 	Status int
 	Reason string // the fault, its place, and a remedy
-	hangUp bool   // the connection is of no more use
+	// After is when to send the request again, for 429 and 503. 0: the source decides.
+	After  time.Duration
+	hangUp bool // the connection is of no more use
 }
 
 // Error returns the reason alone.

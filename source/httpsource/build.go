@@ -30,6 +30,7 @@ type builder struct {
 	*body.Gatherer // this part's
 	s              *Source
 	request        *http.Request
+	sender         string // that equal bodies are compared for
 	key            string // "" if none is used
 	hold           *hold
 	held           int // bytes of hold for the body
@@ -42,6 +43,7 @@ type builder struct {
 	// Of the whole body.
 	answer     Result
 	broken     int // rejected, not even well formed
+	denied     int // rejected, because the sender may not send them
 	duplicates int // parts
 	receipts   []record.Receipt
 	patience   time.Time // when to give up on a full log
@@ -52,16 +54,22 @@ type builder struct {
 
 // begin accepts a decoded body, which is counted in h already, and counts the memory
 // that its lines are likely to need.
-func (b *builder) begin(s *Source, r *http.Request, in Intake, h *hold, decoded []byte) error {
+func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *hold, decoded []byte) error {
 	b.s, b.request, b.hold, b.body = s, r, h, decoded
 	if s.o.Dedupe != DedupeOff {
 		b.key = in.Key
 	}
 	b.After = b.cut
-	b.Arrive(body.Arrival{
+	b.sender = senderOf(r)
+	a := body.Arrival{
 		Source: "http " + r.Method + " " + body.Short(r.URL.Path), Service: in.Service,
 		Time: s.o.Now().UnixNano(), Clock: "this host's clock", Key: b.key,
-	})
+	}
+	if who != nil {
+		a.Client, a.Allow = who.ID(), who.Allow
+		b.sender = a.Client + " " + b.sender
+	}
+	b.Arrive(a)
 	b.held = int(max(h.n, int64(len(decoded))))
 	b.own = min(len(decoded), partSize)/4*5 + 4<<10 + in.Form.Weight*len(decoded)
 	return h.atLeast(int64(b.held + b.own))
@@ -99,6 +107,7 @@ func (b *builder) end() error {
 		return b.err
 	}
 	a := &b.answer
+	a.forbidden = b.forbidden()
 	a.Duplicate = b.part > 0 && b.duplicates == b.part
 	if a.Accepted+a.Expired == 0 && a.Rejected > 0 && b.broken == a.Rejected {
 		a.Error = "nothing in the body could be read; its lines are kept in the service " + record.RejectedService
@@ -143,6 +152,7 @@ func (b *builder) report(r record.Receipt) {
 	b.answer.Expired += r.Expired
 	b.answer.Rejected += rejected
 	b.broken += b.Broken
+	b.denied += b.Forbidden
 	for i := 0; i < rejected && len(b.answer.Errors) < maxErrors; i++ {
 		bad := &b.Rejected[i]
 		b.answer.Errors = append(b.answer.Errors, LineError{Index: bad.Index, Reason: body.Short(bad.Reason)})
@@ -169,7 +179,7 @@ func (b *builder) origin(part []byte) {
 	case b.key != "":
 		b.IdentifyByKey(path, b.part, part)
 	case b.s.o.Dedupe == DedupeBody && timed && (b.Found > 1 || b.EarliestOwn%int64(time.Second) != 0):
-		b.Req.Origin = origin.OfBody(senderOf(b.request), path, b.part, part, b.EarliestOwn)
+		b.Req.Origin = origin.OfBody(b.sender, path, b.part, part, b.EarliestOwn)
 		b.Req.Outcome = b.Outcome()
 	}
 }

@@ -19,19 +19,19 @@ type Protocol interface {
 // An Exchange is one request and its answer. Only one goroutine uses it.
 type Exchange interface {
 	// Open parses the path and the header. It does not read the body. The error is a
-	// *[Refusal] or a [*body.Error].
+	// *[Refusal] or a [*body.Error]. The sender may turn out not to be admitted afterwards.
 	Open() (Intake, error)
 	// Reply sets the header of the answer, and returns its status and body. It is called
 	// once, also if Open failed. With a refusal, which may be of any kind, the counts are
-	// those up to it. The source itself sets Content-Length, Retry-After and Allow. A client must not
-	// see a status below 300 with a refusal.
+	// those up to it. The source itself sets Content-Length, Retry-After, Allow and
+	// WWW-Authenticate. A client must not see a status below 300 with a refusal.
 	Reply(h http.Header, counts *Result, refused *Refusal) (status int, text []byte)
 }
 
 // An Intake is the knowledge of a request before its body is read.
 type Intake struct {
 	// Probe says that the request has no records: a client asks whether this is the server
-	// that it knows. Its body is not read, and Reply is called at once.
+	// that it knows. A guard admits it like any other. Its body is not read, and Reply is called at once.
 	Probe bool
 	// Service is the folded service of all records; "" leaves it to each record.
 	Service string

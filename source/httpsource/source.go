@@ -58,6 +58,8 @@ type Options struct {
 	// Protocols are those besides the native one. The first that has the path of a request
 	// handles it.
 	Protocols []Protocol
+	// Guard decides who may send. Nil: everybody.
+	Guard Guard
 	// Admin is the address of the listener for operators, for the answer to a request that
 	// belongs there. Empty: there is none.
 	Admin string
@@ -133,7 +135,9 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case refused == nil:
 		s.refused.Store(nil)
 	case refused.retry():
-		w.Header().Set("Retry-After", strconv.Itoa(s.retryAfter()))
+		w.Header().Set("Retry-After", strconv.Itoa(cmp.Or(int((refused.After+time.Second-1)/time.Second), s.retryAfter())))
+	case refused.Status == http.StatusUnauthorized:
+		challenge(w.Header())
 	case refused.Status == http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", "POST, PUT")
 	}
@@ -162,8 +166,9 @@ func respond(w http.ResponseWriter, x Exchange, counts *Result, refused *Refusal
 // take reads the body of a request, decodes it, appends its parts to the log and waits
 // until they are durable.
 func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Result, error) {
-	in, err := x.Open()
-	if err != nil {
+	in, unread := x.Open() // before anything else, because Reply may need it
+	who, err := s.admit(r)
+	if err = cmp.Or(err, unread); err != nil {
 		return Result{}, err
 	}
 	if err := s.o.Ready(); err != nil {
@@ -173,21 +178,25 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Resul
 		return Result{}, nil
 	}
 	if in.Stream != nil {
-		return s.stream(w, r, in)
+		a, err := s.stream(w, r, in, who)
+		return a, cmp.Or(err, a.forbidden)
 	}
-	a, receipts, err := s.appendAll(w, r, in)
+	a, receipts, err := s.appendAll(w, r, in, who)
 	for i := 0; err == nil && i < len(receipts); i++ {
 		err = receipts[i].Wait(r.Context(), in.Stored)
 	}
-	return a, err
+	return a, cmp.Or(err, a.forbidden)
 }
 
 // appendAll does everything from reading the body to appending its parts to the log.
 // All memory that the request needs is allocated and released in here.
-func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake) (Result, []record.Receipt, error) {
+func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, who Sender) (Result, []record.Receipt, error) {
 	outer := cmp.Or(in.Form.Encoding, in.Form.Inner)
 	if r.ContentLength > outer.WireLimit() {
 		return Result{}, nil, outer.TooLarge()
+	}
+	if err := open(r, who, in.Service, max(0, r.ContentLength), s.o.Patience); err != nil {
+		return Result{}, nil, err
 	}
 	h, err := s.budget.enter(r.Context(), s.o.Patience)
 	if err != nil {
@@ -213,13 +222,16 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake) (R
 		}
 	}
 	s.metrics.decoded.Add(float64(len(text)))
+	if who != nil {
+		who.Charge(int64(len(text)) - max(0, r.ContentLength))
+	}
 
 	b := s.builders.Get().(*builder)
 	defer func() {
 		b.forget()
 		s.builders.Put(b)
 	}()
-	if err := b.begin(s, r, in, h, text); err != nil {
+	if err := b.begin(s, r, in, who, h, text); err != nil {
 		return Result{}, nil, err
 	}
 	if err := in.Form.Decode(text, b.Gatherer); err != nil {

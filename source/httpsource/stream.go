@@ -49,7 +49,10 @@ type partID struct {
 }
 
 // stream appends a body while it comes, and returns when all of it is durable.
-func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake) (Result, error) {
+func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who Sender) (Result, error) {
+	if err := open(r, who, in.Service, 0, s.o.Patience); err != nil {
+		return Result{}, err
+	}
 	h, err := s.budget.enter(r.Context(), s.o.Patience)
 	if err != nil {
 		return Result{}, err
@@ -73,10 +76,10 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake) (Resu
 		b.forget()
 		s.builders.Put(b)
 	}()
-	if err := b.begin(s, r, in, h, nil); err != nil {
+	if err := b.begin(s, r, in, who, h, nil); err != nil {
 		return Result{}, err
 	}
-	sink := &streamSink{b}
+	sink := &streamSink{b, who}
 	b.After = sink.after
 	b.id = new(partID)
 	err = in.Stream(bufio.NewReaderSize(text, 64<<10), sink)
@@ -92,13 +95,23 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake) (Resu
 }
 
 // streamSink makes parts of a stream.
-type streamSink struct{ *builder }
+type streamSink struct {
+	*builder
+	who Sender
+}
 
 // Part implements [StreamSink].
 func (s *streamSink) Part(text []byte, ns int64) bool {
 	b := s.builder
+	size := int64(len(b.Req.Data))
 	if b.err != nil || !b.flush(0) {
 		return false
+	}
+	if s.who != nil && size > 0 {
+		s.who.Charge(size)
+		if b.err = open(b.request, s.who, "", 0, streamPatience); b.err != nil {
+			return false
+		}
 	}
 	b.patience = time.Time{}
 	b.id.record, b.id.time = append(b.id.record[:0], text...), ns
