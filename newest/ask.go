@@ -79,7 +79,7 @@ func (k *roster) askable() []heartbeat.Ingester {
 
 // askAt asks the ingester at an address; with silent it waits only a second.
 func (r *Reader) askAt(ctx context.Context, address string, silent bool, q live.Query, known *survey) (*live.Answer, error) {
-	o := live.ClientOptions{HTTP: r.o.Announced}
+	o := live.ClientOptions{HTTP: r.o.Announced, Token: r.o.Token}
 	if silent {
 		o.Wait = live.HastyWait
 	}

@@ -55,6 +55,8 @@ type Options struct {
 	// Announced asks the ingesters at the addresses in their rows; nil: without Live no
 	// ingester can be asked. See [live.ClientOptions].
 	Announced *http.Client
+	// Token is the credentials for them, as id.secret; "": none.
+	Token string
 	// Unasked says that the caller already knows that the records in the logs of
 	// ingesters are missing: no ingester is asked, and no report mentions them.
 	Unasked bool

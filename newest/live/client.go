@@ -36,6 +36,9 @@ const (
 type ClientOptions struct {
 	// HTTP sends the questions, as a client of [NewHTTP] does; nil: one of its own.
 	HTTP *http.Client
+	// Token is the credentials of the reader, as id.secret; "": none. It is sent to the one
+	// ingester, also without TLS.
+	Token string
 	// Wait is how long an ingester may take for the header of its answer; 0: 15 s.
 	Wait time.Duration
 }
@@ -45,7 +48,10 @@ type ClientOptions struct {
 type Client struct {
 	base  *url.URL
 	http  *http.Client
+	token string
 	alone bool // asks for the one ingester's own records
+	// readable has the globs that the reader of an asking ingester may read; "": all.
+	readable string
 	// The longest waits: for the header of an answer, and for more of its body.
 	wait, idle time.Duration
 }
@@ -56,7 +62,7 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{base: u, http: o.HTTP, wait: cmp.Or(o.Wait, readerHeaderWait), idle: readerIdleWait}
+	c := &Client{base: u, http: o.HTTP, token: o.Token, wait: cmp.Or(o.Wait, readerHeaderWait), idle: readerIdleWait}
 	if c.http == nil {
 		c.http = NewHTTP()
 	}
@@ -132,6 +138,12 @@ func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 		return nil, fmt.Errorf("ask %s: %w", c.base, err)
 	}
 	req.Header.Set(headerVersion, strconv.Itoa(Version))
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.readable != "" {
+		req.Header.Set(headerReadable, c.readable)
+	}
 	late := time.AfterFunc(c.wait, func() { cancel(errNoHeader) })
 	resp, err := c.http.Do(req)
 	late.Stop()

@@ -22,6 +22,7 @@ import (
 // case.
 type fan struct {
 	query   Query
+	scope   scope
 	self    Self
 	rowsAge time.Duration // age of the list of peers when the question came; negative: there is none
 	held    Held
@@ -35,17 +36,24 @@ type fan struct {
 type stream struct {
 	peer   heartbeat.Ingester
 	answer *Answer
+	scope  scope
 	next   record.Entry
 	err    error // in place of next
 }
 
-// pull gets the next record.
-func (s *stream) pull() { s.next, s.err = s.answer.Next() }
+// pull gets the next record that may be read. A peer leaves the others out already, unless
+// it is of an older version.
+func (s *stream) pull() {
+	s.next, s.err = s.answer.Next()
+	for s.err == nil && !s.scope.allowed(s.next.Line) {
+		s.next, s.err = s.answer.Next()
+	}
+}
 
 // ask takes all snapshots at the same time. It fails only if the own log does.
 func (h *Handler) ask(ctx context.Context, f *fan, alone bool) (own error) {
 	q := LogQuery{
-		Match: f.query.Match, From: f.query.From, To: f.query.To, Keep: f.query.keep(), Newest: f.query.Newest,
+		Match: func(service string) bool { return f.query.Match(service) && f.scope.may(service) }, From: f.query.From, To: f.query.To, Keep: f.query.keep(), Newest: f.query.Newest,
 		Follow: f.query.Follow, After: f.query.After[f.self.ID],
 	}
 	if f.query.Now { // an empty snapshot has a position too
@@ -88,13 +96,13 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	var asking sync.WaitGroup
 	for i, p := range peers {
 		if p.MayHold(roll.Now) {
-			asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, &p, !p.Live(roll.Now), f.self.Store, f.query) })
+			asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, &p, !p.Live(roll.Now), f) })
 		}
 	}
 	asking.Wait()
 	for i, p := range peers {
 		if answers[i] != nil {
-			f.answers = append(f.answers, &stream{peer: p, answer: answers[i]})
+			f.answers = append(f.answers, &stream{peer: p, answer: answers[i], scope: f.scope})
 		}
 		holding, lost := p.State == heartbeat.Holding, p.LostFrom(f.query.From)
 		if f.query.Follow {
@@ -115,15 +123,16 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 // askPeer asks one peer for its own records. An answer of another ingester or of
 // another store is no answer. The answer of another start is returned with an error:
 // there may be more records.
-func (h *Handler) askPeer(ctx context.Context, p *heartbeat.Ingester, silent bool, store string, q Query) (*Answer, error) {
+func (h *Handler) askPeer(ctx context.Context, p *heartbeat.Ingester, silent bool, f *fan) (*Answer, error) {
+	q, store := f.query, f.self.Store
 	if p.Address == "" {
 		return nil, errors.New("it announces no address; set --advertise")
 	}
-	c, err := NewClient(p.Address, ClientOptions{HTTP: h.o.HTTP, Wait: headerWait})
+	c, err := NewClient(p.Address, ClientOptions{HTTP: h.o.HTTP, Wait: headerWait, Token: h.o.Token})
 	if err != nil {
 		return nil, fmt.Errorf("its address cannot be used: %w", err)
 	}
-	c.alone, c.idle = true, idleWait
+	c.alone, c.idle, c.readable = true, idleWait, f.scope.readable()
 	if silent { // perhaps only its row cannot be written
 		c.wait = HastyWait
 	}

@@ -74,6 +74,11 @@ type Options struct {
 	// While the table cannot be read it is the last list that was read. With an error
 	// there may be more peers than it has. nil: there are none.
 	Peers func(ctx context.Context, fresh bool) (Roll, error)
+	// Guard returns the reader that sent a question. The error is a [*Refusal]. nil:
+	// everybody may read everything.
+	Guard func(r *http.Request) (Reader, error)
+	// Token is the credentials for the peers, as id.secret; "": they want none.
+	Token string
 	HTTP  *http.Client // asks the peers; it must not follow redirects; nil: a client with its own connections
 	Log   zerolog.Logger
 }
@@ -179,6 +184,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 		fmt.Fprintln(w, text)
 		return status
 	}
+	scope, err := h.admit(r)
+	if err != nil {
+		return refuse(refusal(w, err))
+	}
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
 		return refuse(http.StatusMethodNotAllowed, "live records are asked for with GET")
@@ -186,6 +195,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	q, alone, err := parseQuery(r.PathValue("service"), r.URL.RawQuery)
 	if err != nil {
 		return refuse(http.StatusBadRequest, err.Error())
+	}
+	if err := scope.check(&q); err != nil {
+		return refuse(refusal(w, err))
 	}
 	places := h.readers
 	if alone {
@@ -203,7 +215,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	if h.stopping.Err() != nil {
 		return refuse(http.StatusServiceUnavailable, errStopping.Error()+"; ask another one")
 	}
-	f := &fan{query: q, self: h.o.Self(), rowsAge: -1}
+	f := &fan{query: q, scope: scope, self: h.o.Self(), rowsAge: -1}
 	defer f.close()
 	if err := h.ask(ctx, f, alone); err != nil {
 		if ctx.Err() != nil && context.Cause(ctx) != errStopping {
@@ -214,6 +226,20 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	}
 	h.answer(ctx, w, f, alone)
 	return http.StatusOK
+}
+
+// refusal returns the status and the text for someone who may not read, and names the
+// credentials that are accepted.
+func refusal(w http.ResponseWriter, err error) (status int, text string) {
+	status = http.StatusForbidden
+	if f, ok := errors.AsType[*Refusal](err); ok {
+		status = f.Status
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Add("WWW-Authenticate", `Basic realm="blobtail"`)
+		w.Header().Add("WWW-Authenticate", `Bearer realm="blobtail"`)
+	}
+	return status, err.Error()
 }
 
 // statusGone is counted for a reader that did not wait.

@@ -173,7 +173,7 @@ func (b *builder) origin(part []byte) {
 	switch {
 	case b.id != nil:
 		if timed && b.s.o.Dedupe == DedupeBody {
-			b.Req.Origin = origin.OfBody(senderOf(b.request), path, 0, b.id.record, b.id.time)
+			b.Req.Origin = origin.OfBody(b.sender, path, 0, b.id.record, b.id.time)
 			b.Req.Outcome = b.Outcome()
 		}
 	case b.key != "":

@@ -1,0 +1,96 @@
+package live
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"blobtail/record"
+)
+
+// A Reader is someone who may ask. The zero value may read nothing.
+type Reader struct {
+	// All says that the reader may read all services, as ingesters do for each other.
+	All bool
+	// Globs are the services that the reader may read, as of [record.MatchService].
+	Globs []string
+}
+
+// A Refusal is the answer to someone who may not read.
+type Refusal struct {
+	Status int // 401 if the credentials are missing or wrong, else 403
+	Reason string
+}
+
+// Error returns the reason.
+func (f *Refusal) Error() string { return f.Reason }
+
+// headerReadable is of a question of an ingester: the globs that its own reader may read.
+// It only takes rights away, so every asker may send it.
+const headerReadable = "Blobtail-Readable"
+
+// A scope is what a question may be answered with; nil is everything. Each list of globs
+// must match.
+type scope [][]string
+
+// may reports whether records of a service may be in an answer.
+func (s scope) may(service string) bool {
+	for _, globs := range s {
+		if !slices.ContainsFunc(globs, func(glob string) bool { return record.MatchService(glob, service) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// admit returns the scope of a question by its header. The error is a [Refusal].
+func (h *Handler) admit(r *http.Request) (s scope, err error) {
+	if h.o.Guard != nil {
+		reader, err := h.o.Guard(r)
+		if err != nil {
+			return nil, err
+		}
+		if !reader.All {
+			s = append(s, reader.Globs)
+		}
+	}
+	for _, list := range r.Header.Values(headerReadable) {
+		s = append(s, slices.Collect(names(list)))
+	}
+	return s, nil
+}
+
+// check refuses a question about a named service that may not be read. A glob is about
+// those that may be.
+func (s scope) check(q *Query) error {
+	some := false
+	for name := range names(q.Service) {
+		glob := strings.ContainsAny(name, `*?[\`)
+		if !glob && !s.may(name) {
+			return &Refusal{http.StatusForbidden, fmt.Sprintf("the token may not read the service %s", plain(name))}
+		}
+		some = some || !glob
+	}
+	if none := func(globs []string) bool { return len(globs) == 0 }; !some && slices.ContainsFunc(s, none) {
+		return &Refusal{http.StatusForbidden, "the token may read no service"}
+	}
+	return nil
+}
+
+// readable is the scope as a header for other ingesters; "" is everything.
+func (s scope) readable() string {
+	if len(s) == 0 {
+		return ""
+	}
+	return strings.Join(s[0], ",") // an ingester that answers others asks no peers, so there is one list
+}
+
+// allowed reports whether a line may be in an answer.
+func (s scope) allowed(line []byte) bool {
+	if len(s) == 0 {
+		return true
+	}
+	service, ok := record.LineService(line)
+	return ok && s.may(string(service))
+}
