@@ -180,7 +180,8 @@ func TestStartRefused(t *testing.T) {
 	}
 }
 
-// Whoever reaches the listener for records can send and read: a start beyond loopback warns.
+// Whoever reaches the listener for records can send and read: a start beyond loopback needs
+// tokens, or is told to let everybody in, and warns then.
 func TestWarnsBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -188,6 +189,6 @@ func TestWarnsBeyondLoopback(t *testing.T) {
 	if p := start(t, at, t.TempDir()); strings.Contains(p.stderr(), warning) {
 		t.Error("it warns on loopback")
 	}
-	p := start(t, at, t.TempDir(), "--listen", "0.0.0.0:0")
+	p := start(t, at, t.TempDir(), "--listen", "0.0.0.0:0", "--open")
 	p.waitLog(t, warning)
 }

@@ -22,8 +22,8 @@ import (
 )
 
 // newAdmin returns the operators' server. It answers changes and dumps of memory on
-// this host only. records is the address of the listener for records.
-func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, records string, reg *prometheus.Registry) *http.Server {
+// this host only. records is the URL of the listener for records.
+func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, secure *security, records url.URL, own net.Listener, reg *prometheus.Registry) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "alive") })
@@ -40,20 +40,24 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, records string
 	mux.Handle("POST /flush", loopback(patient(flush(buf))))
 	mux.Handle("POST /drain", loopback(patient(drain(buf, in))))
 	mux.Handle("/debug/pprof/", loopback(http.DefaultServeMux)) // which net/http/pprof sets up
-	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	all := http.Handler(mux)
+	if secure.guard != nil && !isLoopback(own) {
+		all = secure.guard.operators(mux)
+	}
+	return &http.Server{Handler: all, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
 // sendToRecords answers a request that belongs to the listener for records. It names that
 // with the host that the client knows, if it listens on all addresses.
-func sendToRecords(w http.ResponseWriter, r *http.Request, records string) {
-	host, port, err := net.SplitHostPort(records)
+func sendToRecords(w http.ResponseWriter, r *http.Request, records url.URL) {
+	host, port, err := net.SplitHostPort(records.Host)
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
 		if known, _, err := net.SplitHostPort(r.Host); err == nil {
-			records = net.JoinHostPort(known, port)
+			records.Host = net.JoinHostPort(known, port)
 		}
 	}
-	where := url.URL{Scheme: "http", Host: records, Path: r.URL.Path}
-	http.Error(w, "this is the admin listener; records are sent to the one of --listen: "+where.String(), http.StatusNotFound)
+	records.Path = r.URL.Path
+	http.Error(w, "this is the admin listener; records are sent to the one of --listen: "+records.String(), http.StatusNotFound)
 }
 
 // flush answers when every record acknowledged before is in a blob. If its time is over
@@ -105,13 +109,19 @@ func patient(h http.Handler) http.Handler {
 // loopback accepts only requests from this host.
 func loopback(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		if !fromHere(r) {
 			http.Error(w, r.URL.Path+" is answered on the host itself only", http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// fromHere reports whether a request comes from this host.
+func fromHere(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
 }
 
 // drain ends the acceptance of records for good. It answers as flush does, when all

@@ -167,7 +167,7 @@ func (p *company) started(ctx context.Context, group *errgroup.Group, log zerolo
 		if c.NATS.URL != "" {
 			event = event.Str("stream", c.NATS.Stream)
 		}
-		event.Str("send", "http://"+ingest.Addr().String()+"/ingest/SERVICE").Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
+		event.Str("send", scheme(c)+"://"+ingest.Addr().String()+"/ingest/SERVICE").Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
 			Stringer("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", cli.Version()).Msg(state)
 	}
 	err := ready()

@@ -47,14 +47,22 @@ func TestAnsweringIsNotForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave()
-	if err := answering(t.Context(), tables, "", "0badcafe"); err == nil || !strings.Contains(err.Error(), "it answers at "+server.URL) {
+	if err := answering(t.Context(), tables, "", "0badcafe", ""); err == nil || !strings.Contains(err.Error(), "it answers at "+server.URL) {
 		t.Errorf("one that answers: %v", err)
 	}
-	if err := answering(t.Context(), tables, "", "deadbeef"); err != nil {
+	if err := answering(t.Context(), tables, "", "deadbeef", ""); err != nil {
 		t.Errorf("one that is not there: %v", err)
 	}
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "a token is needed", http.StatusUnauthorized)
+	}))
+	defer refuses.Close()
+	server.Config.Handler = refuses.Config.Handler
+	if err := answering(t.Context(), tables, "", "0badcafe", ""); err == nil || !strings.Contains(err.Error(), "set BLOBTAIL_PEER_TOKEN") {
+		t.Errorf("one that wants a token: %v", err)
+	}
 	server.Close()
-	if err := answering(t.Context(), tables, "", "0badcafe"); err != nil {
+	if err := answering(t.Context(), tables, "", "0badcafe", ""); err != nil {
 		t.Errorf("one that is gone: %v", err)
 	}
 }

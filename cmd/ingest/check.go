@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
 	"blobtail/buffer/wal"
 	"blobtail/internal/cli"
 	"blobtail/internal/clockskew"
@@ -39,6 +42,7 @@ type checking struct {
 func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 	k := &checking{c: c, stdout: stdout}
 	k.report("configuration", "sound", nil)
+	k.access()
 	k.store(ctx)
 	good, err := k.logDir()
 	k.report("log directory", good, err)
@@ -46,7 +50,7 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 	for _, l := range []struct{ name, flag, address string }{
 		{"records", "--listen", c.Ingest.Listen}, {"operators", "--admin", c.Ingest.Admin},
 	} {
-		good, err := address(l.flag, l.address, holder)
+		good, err := address(l.flag, l.address, holder, c)
 		k.report(l.name, good, err)
 	}
 	if c.NATS.URL != "" {
@@ -61,6 +65,20 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 		return errSaid
 	}
 	return nil
+}
+
+// access reads the files of tokens and certificates, if there are any.
+func (k *checking) access() {
+	secure, err := openSecurity(k.c, zerolog.Nop(), prometheus.NewRegistry())
+	switch {
+	case err != nil:
+		k.report("access", "", err)
+	case secure.tokens != nil:
+		k.report("access", k.c.Access.Tokens+" can be read", nil)
+	}
+	if err == nil && secure.certs != nil {
+		k.report("TLS", k.c.TLS.Cert+" can be used", nil)
+	}
 }
 
 // report prints the result of a check.
@@ -210,7 +228,7 @@ func tryFile(dir string) error {
 
 // address checks whether an address can be opened. The ingester with this log may have it
 // open already: holder is its process, 0 if none runs.
-func address(flag, address string, holder int) (good string, err error) {
+func address(flag, address string, holder int, c config.Config) (good string, err error) {
 	l, err := listen(flag, address)
 	taken, ok := errors.AsType[*takenError](err)
 	switch {
@@ -222,7 +240,10 @@ func address(flag, address string, holder int) (good string, err error) {
 		return "", fmt.Errorf("%w; %s chooses another address", err, flag)
 	}
 	defer l.Close()
-	if !isLoopback(l) && flag == "--listen" {
+	if err := mayListen(c, flag, l); err != nil {
+		return "", err
+	}
+	if !isLoopback(l) && flag == "--listen" && c.Access.Tokens == "" {
 		return fmt.Sprintf("%s is free; %s", address, openToOthers), nil
 	}
 	return address + " is free", nil

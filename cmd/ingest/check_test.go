@@ -122,7 +122,10 @@ func TestCheckProblems(t *testing.T) {
 	}
 	args := append(free(t), "--store", "dir:"+dir)
 	args[1] = "0.0.0.0:0"
-	if code, lines := checked(t, args...); code != cli.OK || !strings.HasSuffix(lines["records"], "is free; "+openToOthers) {
+	if code, lines := checked(t, args...); code != cli.Failed || !strings.Contains(lines["records"], "is open to other hosts, and there are no tokens; make a file of tokens") {
+		t.Errorf("beyond loopback without tokens: %d, %v", code, lines)
+	}
+	if code, lines := checked(t, append(args, "--open")...); code != cli.OK || !strings.HasSuffix(lines["records"], "is free; "+openToOthers) {
 		t.Errorf("beyond loopback: %d, %v", code, lines)
 	}
 	if code := command([]string{"check", "--period", "7m"}, &bytes.Buffer{}, &bytes.Buffer{}); code != cli.Usage {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,7 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 		return forget(c, g.Forget.ID, g.Forget.Lost, time.Duration(g.Forget.Silent), stdout)
 	}
 	if strings.HasPrefix(verb, "token ") {
-		return g.Token.run(verb, g.Token.File, stdout, stderr)
+		return g.Token.run(verb, cmp.Or(g.Token.File, c.Access.Tokens), stdout, stderr)
 	}
 	ctx, cancel := cli.UntilSignal(0)
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"time"
 
 	"blobtail/internal/cli"
@@ -66,7 +67,11 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 		}
 		return err
 	}
-	if err := answering(ctx, tables, store, id); err != nil {
+	token, err := config.Token("BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile)
+	if err != nil {
+		return err
+	}
+	if err := answering(ctx, tables, store, id, token); err != nil {
 		return err
 	}
 	was, err := heartbeat.Forget(ctx, tables, store, id, now)
@@ -78,7 +83,7 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 
 // answering refuses to forget an ingester that answers at its address: it may only be
 // unable to write its row.
-func answering(ctx context.Context, tables storage.TableStore, store, id string) error {
+func answering(ctx context.Context, tables storage.TableStore, store, id, token string) error {
 	rows, err := heartbeat.List(ctx, tables, store)
 	if _, err = heartbeat.Unread(err); err != nil {
 		return nil // forgetting fails for the same reason, and says so
@@ -87,12 +92,15 @@ func answering(ctx context.Context, tables storage.TableStore, store, id string)
 		if i.ID != id || i.Address == "" || i.State != heartbeat.Holding {
 			continue
 		}
-		client, err := live.NewClient(i.Address, live.ClientOptions{Wait: live.HastyWait})
+		client, err := live.NewClient(i.Address, live.ClientOptions{Wait: live.HastyWait, Token: token})
 		if err != nil {
 			return nil
 		}
 		defer client.Close()
 		answer, err := client.Ask(ctx, live.Query{Service: "-", From: math.MinInt64, To: math.MaxInt64})
+		if no, ok := errors.AsType[*live.NoAnswerError](err); ok && (no.Status == http.StatusUnauthorized || no.Status == http.StatusForbidden) {
+			return fmt.Errorf("ingester %s: something runs at its address %s and wants a token; set BLOBTAIL_PEER_TOKEN, so that it can be asked: %w", i.ID, i.Address, err)
+		}
 		if err != nil {
 			return nil // it is gone, or does not answer
 		}

@@ -39,11 +39,11 @@ type intake struct {
 
 // newIntake makes the HTTP source next to the stream, with the answers to readers. ready
 // is the reason why records cannot be accepted, stored or announced.
-func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *stream, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
+func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *stream, secure *security, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
 	in = &intake{stream: stream, log: part(log, "intake")}
 	in.ended, in.end = context.WithCancel(context.Background())
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
-	source := httpsource.New(httpsource.Options{
+	options := httpsource.Options{
 		Accept:      gate{buf, company.announcer, company.premises},
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
 		Protocols:   protocols(),
@@ -52,12 +52,17 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 		MaxInFlight: int64(c.Limits.InFlight),
 		Log:         part(log, "http"),
 		Metrics:     reg,
-	})
-	answers := live.NewHandler(live.Options{
-		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Log: part(log, "live"),
-	})
+	}
+	asked := live.Options{
+		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Token: secure.peer, Log: part(log, "live"),
+	}
+	if secure.guard != nil {
+		options.Guard, asked.Guard = secure.guard, secure.guard.reader
+	}
+	answers := live.NewHandler(asked)
 	showLive(answers, reg)
-	in.http = httpsource.NewServer(withLive(in.counted(source), answers), part(log, "http"))
+	all := withLive(in.counted(httpsource.New(options)), answers, secure.guard)
+	in.http = httpsource.NewServer(secure.addressed(all), part(log, "http"))
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
 	return in, ready
 }

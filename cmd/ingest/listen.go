@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/procfs"
 	"github.com/rs/zerolog"
+
+	"blobtail/internal/config"
 )
 
 // listen opens an address. If that is taken, the error names who has it, and the flag to
@@ -22,6 +24,18 @@ func listen(flag, address string) (net.Listener, error) {
 		return nil, &takenError{flag, address, listener(address)}
 	}
 	return l, err
+}
+
+// listenAs opens an address, if the configuration lets others than this host reach it.
+func listenAs(flag, address string, c config.Config) (net.Listener, error) {
+	l, err := listen(flag, address)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayListen(c, flag, l); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
 // takenError says that an address is taken.
@@ -104,8 +118,8 @@ func listening(port uint16) (sockets []string) {
 const openToOthers = "every host that reaches this address can send records and read those that are in no blob yet; nobody is authenticated"
 
 // warnOpen warns if others than this host can send records and read them.
-func warnOpen(log zerolog.Logger, l net.Listener) {
-	if !isLoopback(l) {
+func warnOpen(log zerolog.Logger, c config.Config, l net.Listener) {
+	if !isLoopback(l) && c.Access.Tokens == "" {
 		log.Warn().Str("listen", l.Addr().String()).Msg(openToOthers)
 	}
 }

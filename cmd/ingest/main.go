@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"syscall"
 	"time"
@@ -57,6 +58,10 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	limitMemory(c, log)
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	secure, err := openSecurity(c, log, reg)
+	if err != nil {
+		return err
+	}
 	store, err := openstore.Open(ctx, c.Store, true)
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
@@ -91,24 +96,24 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		options.Messages = stream.source
 	}
 	buf := buffer.New(journal, out, options)
-	records, err := listen("--listen", c.Ingest.Listen)
+	records, err := listenAs("--listen", c.Ingest.Listen, c)
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)
 	}
 	defer records.Close()
-	warnOpen(log, records)
-	company, err = newCompany(c, store, premises, journal, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
+	warnOpen(log, c, records)
+	company, err = newCompany(c, store, premises, journal, buf, out.SetLane, scheme(c)+"://"+records.Addr().String(), log, reg)
 	if err != nil {
 		return err
 	}
 	tail.join(c, company, buf, log, reg)
-	in, ready := newIntake(c, buf, company, stream, log, reg)
-	operators, err := listen("--admin", c.Ingest.Admin)
+	in, ready := newIntake(c, buf, company, stream, secure, log, reg)
+	operators, err := listenAs("--admin", c.Ingest.Admin, c)
 	if err != nil {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer operators.Close()
-	p := &parts{out.watch, buf, stream, company, tail, in, ready, newAdmin(buf, in, ready, records.Addr().String(), reg), records, operators}
+	p := &parts{out.watch, buf, stream, company, tail, in, ready, newAdmin(buf, in, ready, secure, url.URL{Scheme: scheme(c), Host: records.Addr().String()}, operators, reg), secure, records, operators}
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }
 
@@ -122,6 +127,7 @@ type parts struct {
 	in        *intake
 	ready     func() error
 	admin     *http.Server
+	secure    *security
 	records   net.Listener
 	operators net.Listener
 }
@@ -140,7 +146,8 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	p.company.run(working, group)
 	await(ctx, until, p.watch.First(), p.company.announcer.First(), p.company.clock.First(), p.company.trial.First())
 	group.Go(func() error { return p.stream.run(working, gate{p.buf, p.company.announcer, p.company.premises}) })
-	group.Go(func() error { return serve(p.in.http, p.records) })
+	p.secure.run(working, group)
+	group.Go(func() error { return serve(p.in.http, p.secure.wrap(p.records)) })
 	group.Go(func() error { return serve(p.admin, p.operators) })
 	p.company.started(working, group, log, p.ready, c, p.records, p.operators)
 

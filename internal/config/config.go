@@ -35,6 +35,8 @@ type Config struct {
 	// none, or on a dir store the ingesters that announce themselves there.
 	Live   string `yaml:"live" kong:"-"`
 	Ingest Ingest `yaml:"ingest" embed:""`
+	Access Access `yaml:"access" embed:""`
+	TLS    TLS    `yaml:"tls" embed:"" prefix:"tls-"`
 	Flush  Flush  `yaml:"flush" embed:"" prefix:"flush-"`
 	Limits Limits `yaml:"limits" kong:"-"`
 	Log    Log    `yaml:"log" kong:"-"`
@@ -285,6 +287,7 @@ func (c Config) Validate() error {
 		}
 		m.check(a.value == "" || isAddress(a.value), a.key, a.value, "want a URL without a name or password, for example "+example)
 	}
+	c.TLS.validate(&m)
 	const more = "want more than nothing"
 	m.check(c.Ingest.Grace > 0, "ingest.grace", c.Ingest.Grace, more)
 	m.check(c.Flush.Size >= leastFlush, "flush.size", c.Flush.Size,

@@ -162,7 +162,7 @@ func TestExplained(t *testing.T) {
 		"tail: {enabled: maybe}":                      "line 1: tail.enabled: want true or false",
 		"retention: {rules: 3}":                       "line 1: retention.rules: want a list",
 		"store:\n  dir: x":                            "line 2: store: want one value",
-		"words":                                       "line 1: want the keys store, live, ingest, flush, limits, log, nats, tail, retention",
+		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, nats, tail, retention",
 		"# a key\nnats: {url: '${NATS_URL}'}":         "nats.url: ${NATS_URL} stays as it is in this file; set BLOBTAIL_NATS instead",
 	} {
 		_, err := load(t, text)

@@ -1,0 +1,53 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Access says who may send and read. Its secrets are in no key.
+type Access struct {
+	Tokens      string `yaml:"tokens" help:"File of tokens: who may send and read (ingest token)." env:"BLOBTAIL_TOKENS" placeholder:"FILE"`
+	Open        bool   `yaml:"open" negatable:"" help:"Listen beyond this host without tokens or TLS." env:"BLOBTAIL_OPEN"`
+	BehindProxy bool   `yaml:"behind-proxy" negatable:"" help:"A proxy in front ends TLS, and names its client in X-Forwarded-For." env:"BLOBTAIL_BEHIND_PROXY"`
+	// PeerTokenFile has the token that this ingester shows the others. BLOBTAIL_PEER_TOKEN
+	// may have the token itself.
+	PeerTokenFile string `yaml:"peer-token-file" kong:"-"`
+	// TokenFile has the token of logquery. BLOBTAIL_TOKEN may have the token itself.
+	TokenFile string `yaml:"token-file" kong:"-"`
+}
+
+// TLS is the certificate of the listener for records. Without one it speaks plain HTTP.
+type TLS struct {
+	Cert     string `yaml:"cert" help:"Certificate of the listener for records (PEM)." env:"BLOBTAIL_TLS_CERT" placeholder:"FILE"`
+	Key      string `yaml:"key" help:"Its key (PEM)." env:"BLOBTAIL_TLS_KEY" placeholder:"FILE"`
+	ClientCA string `yaml:"client-ca" help:"Authorities of client certificates that stand for tokens (PEM)." env:"BLOBTAIL_TLS_CLIENT_CA" placeholder:"FILE"`
+}
+
+func (t TLS) validate(m *mistakes) {
+	m.check((t.Cert == "") == (t.Key == ""), "tls.key", t.Key, "want tls.cert and tls.key, or neither")
+	m.check(t.ClientCA == "" || t.Cert != "", "tls.client-ca", t.ClientCA, "want tls.cert too: client certificates need TLS")
+}
+
+// Token returns a token, id.secret, from an environment variable or, if that is empty, from
+// a file; "" if there is neither. The error shows nothing of it.
+func Token(variable, file string) (string, error) {
+	text, where := os.Getenv(variable), variable
+	if text == "" {
+		if file == "" {
+			return "", nil
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		text, where = string(content), file
+	}
+	text = strings.TrimSpace(text)
+	id, secret, ok := strings.Cut(text, ".")
+	if !ok || id == "" || secret == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("%s: want one token, id.secret, as `ingest token new` prints it", where)
+	}
+	return text, nil
+}
