@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"time"
 
 	"blobtail/internal/cli"
@@ -67,7 +68,7 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 		}
 		return err
 	}
-	token, err := config.Token("BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile)
+	token, err := config.Token(os.Getenv, "BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile)
 	if err != nil {
 		return err
 	}

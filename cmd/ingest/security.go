@@ -34,7 +34,7 @@ type security struct {
 // openSecurity reads the files of tokens and certificates.
 func openSecurity(c config.Config, log zerolog.Logger, reg prometheus.Registerer) (s *security, err error) {
 	s = &security{proxy: c.Access.BehindProxy, log: part(log, "access")}
-	if s.peer, err = config.Token("BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile); err != nil {
+	if s.peer, err = config.Token(os.Getenv, "BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile); err != nil {
 		return nil, fmt.Errorf("token for other ingesters: %w", err)
 	}
 	if c.Access.Tokens != "" {

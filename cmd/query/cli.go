@@ -29,16 +29,17 @@ import (
 // environment.
 type grammar struct {
 	cli.Settings
-	LiveURL  string          `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
-	Timezone string          `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
-	UTC      bool            `short:"u" name:"utc" help:"The same as --timezone UTC."`
-	Color    string          `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
-	NoColor  bool            `hidden:""`
-	NoPager  bool            `help:"Long output is not shown by a pager (PAGER, less) on a terminal."`
-	Quiet    bool            `short:"q" help:"No notes on stderr, only errors."`
-	Context  string          `help:"Use a context (logquery context): a store by a name of your own." env:"BLOBTAIL_CONTEXT" placeholder:"NAME"`
-	Late     config.Duration `default:"2h" help:"How much later than its time a record of Azure's own logs may have come (2h)." placeholder:"DURATION"`
-	Version  cli.VersionFlag `help:"Print the version."`
+	LiveURL   string          `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
+	TokenFile string          `help:"File with the token that is shown to ingesters (BLOBTAIL_TOKEN has the token itself)." placeholder:"FILE" env:"BLOBTAIL_TOKEN_FILE"`
+	Timezone  string          `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
+	UTC       bool            `short:"u" name:"utc" help:"The same as --timezone UTC."`
+	Color     string          `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
+	NoColor   bool            `hidden:""`
+	NoPager   bool            `help:"Long output is not shown by a pager (PAGER, less) on a terminal."`
+	Quiet     bool            `short:"q" help:"No notes on stderr, only errors."`
+	Context   string          `help:"Use a context (logquery context): a store by a name of your own." env:"BLOBTAIL_CONTEXT" placeholder:"NAME"`
+	Late      config.Duration `default:"2h" help:"How much later than its time a record of Azure's own logs may have come (2h)." placeholder:"DURATION"`
+	Version   cli.VersionFlag `help:"Print the version."`
 }
 
 // verbs are the commands.

@@ -42,7 +42,7 @@ func (c *contextCmd) change(a *app) error {
 		if f.Store == (openstore.Spec{}) && f.Config == "" {
 			return cli.Usagef("logquery context add %s: add --store, and --live-url or --config if the store needs them", c.Name)
 		}
-		of := config.Context{Store: f.Store.String(), Live: f.LiveURL, Config: f.Config, Timezone: f.Timezone}
+		of := config.Context{Store: f.Store.String(), Live: f.LiveURL, TokenFile: f.TokenFile, Config: f.Config, Timezone: f.Timezone}
 		return a.contexts.Add(c.Name, anywhere(of, f.Store.Dir()))
 	case "use":
 		return a.contexts.Use(c.Name)
@@ -75,6 +75,9 @@ func anywhere(of config.Context, dir string) config.Context {
 	}
 	if path, err := filepath.Abs(of.Config); err == nil && of.Config != "" {
 		of.Config = path
+	}
+	if path, err := filepath.Abs(of.TokenFile); err == nil && of.TokenFile != "" {
+		of.TokenFile = path
 	}
 	return of
 }
@@ -109,6 +112,9 @@ func (a *app) useContext() error {
 		if !a.given("live-url") {
 			f.LiveURL = ""
 		}
+		if !a.given("token-file") {
+			f.TokenFile = "" // that of another store
+		}
 		if !a.given("config") {
 			f.Config = ""
 		}
@@ -127,7 +133,7 @@ func (a *app) useContext() error {
 			return cli.Usagef("context %s: %w", name, err)
 		}
 	}
-	f.LiveURL, f.Config = cmp.Or(f.LiveURL, of.Live), cmp.Or(f.Config, of.Config)
+	f.LiveURL, f.TokenFile, f.Config = cmp.Or(f.LiveURL, of.Live), cmp.Or(f.TokenFile, of.TokenFile), cmp.Or(f.Config, of.Config)
 	if f.Timezone == "" && !f.UTC && of.Timezone != "" {
 		if _, err := when.Zone(of.Timezone); err != nil {
 			return cli.Usagef("context %s: %w", name, err)

@@ -49,10 +49,15 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*query.Reader, *newest.
 			Now: func() time.Time { return a.clock().Add(time.Duration(ahead.Load())) },
 		}),
 	}
+	if alive {
+		if o.Token, err = a.token(); err != nil {
+			return nil, nil, &cli.UsageError{Err: err}
+		}
+	}
 	switch {
 	case !alive:
 	case a.config.Live != "":
-		client, err := live.NewClient(a.config.Live, live.ClientOptions{HTTP: a.counted()})
+		client, err := live.NewClient(a.config.Live, live.ClientOptions{HTTP: a.counted(), Token: o.Token})
 		if err != nil {
 			return nil, nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)
 		}
@@ -186,6 +191,15 @@ func (a *app) held(ctx context.Context, service string) bool {
 	}
 	holds, _ := a.logs.Holds(ctx, service) // if nobody can tell, it stays unknown
 	return holds
+}
+
+// token is the token for ingesters, "" if there is none. A file that is named counts more
+// than BLOBTAIL_TOKEN, and that more than the configuration.
+func (a *app) token() (string, error) {
+	if file := a.flags.TokenFile; file != "" {
+		return config.Token(func(string) string { return "" }, "", file)
+	}
+	return config.Token(a.env.getenv, "BLOBTAIL_TOKEN", a.config.Access.TokenFile)
 }
 
 // counted is a client for ingesters whose requests are counted.

@@ -147,6 +147,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *newest.Reader, out *
 func (a *app) where() (out []string) {
 	for _, f := range []struct{ flag, value, env string }{
 		{"--config", a.flags.Config, "BLOBTAIL_CONFIG"}, {"--store", a.flags.Store.String(), "BLOBTAIL_STORE"}, {"--live-url", a.flags.LiveURL, "BLOBTAIL_LIVE"},
+		{"--token-file", a.flags.TokenFile, "BLOBTAIL_TOKEN_FILE"},
 	} {
 		if f.value != "" && f.value != a.env.getenv(f.env) {
 			out = append(out, f.flag, f.value)

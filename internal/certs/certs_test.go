@@ -3,17 +3,9 @@ package certs_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,75 +15,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/certs"
+	"blobtail/internal/certs/certstest"
 )
-
-// authority makes certificates.
-type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	a := &authority{t: t}
-	pair := a.make(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, time.Hour*24*365)
-	a.cert, a.key = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
-	return a
-}
-
-func (a *authority) make(c *x509.Certificate, life time.Duration) tls.Certificate {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	c.SerialNumber, c.NotBefore, c.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour), time.Now().Add(life)
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-}
-
-func (a *authority) server(name string, life time.Duration) tls.Certificate {
-	return a.make(&x509.Certificate{DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, life)
-}
-
-func (a *authority) client(name string) tls.Certificate {
-	return a.make(&x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, time.Hour)
-}
-
-func (a *authority) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return pool
-}
-
-// store writes a certificate and its key.
-func store(t *testing.T, paths certs.Paths, pair tls.Certificate) {
-	t.Helper()
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, paths.Certificate, "CERTIFICATE", pair.Certificate[0])
-	write(t, paths.Key, "PRIVATE KEY", key)
-}
-
-func write(t *testing.T, path, kind string, der []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func pathsIn(dir string) certs.Paths {
 	return certs.Paths{Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
@@ -116,8 +41,8 @@ func dial(c *certs.Certs, client *tls.Config) (server, seen tls.ConnectionState,
 
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, paths := newAuthority(t), pathsIn(t.TempDir())
-		store(t, paths, a.server("one.example.com", time.Hour*24*90))
+		a, paths := certstest.New(t), pathsIn(t.TempDir())
+		certstest.Write(t, paths.Certificate, paths.Key, a.Server("one.example.com", time.Hour*24*90))
 		var out bytes.Buffer
 		c, err := certs.Open(paths, zerolog.New(&out))
 		if err != nil {
@@ -127,13 +52,13 @@ func TestReload(t *testing.T) {
 		defer cancel()
 		go c.Run(ctx)
 		served := func(name string) error {
-			_, _, err := dial(c, &tls.Config{RootCAs: a.pool(), ServerName: name})
+			_, _, err := dial(c, &tls.Config{RootCAs: a.Pool(), ServerName: name})
 			return err
 		}
 		if err := served("one.example.com"); err != nil {
 			t.Error(err)
 		}
-		store(t, paths, a.server("two.example.com", time.Hour))
+		certstest.Write(t, paths.Certificate, paths.Key, a.Server("two.example.com", time.Hour))
 		time.Sleep(5 * time.Second)
 		if err := served("two.example.com"); err != nil || served("one.example.com") == nil {
 			t.Error("the new certificate is not in force", err)
@@ -141,7 +66,7 @@ func TestReload(t *testing.T) {
 		if !strings.Contains(out.String(), "ends soon") {
 			t.Error("no warning of the end")
 		}
-		write(t, paths.Key, "PRIVATE KEY", []byte("s3cret"))
+		certstest.WritePEM(t, paths.Key, "PRIVATE KEY", []byte("s3cret"))
 		time.Sleep(time.Minute)
 		if err := served("two.example.com"); err != nil {
 			t.Error("a bad key took the certificate away", err)
@@ -150,10 +75,10 @@ func TestReload(t *testing.T) {
 			t.Errorf("logged %d times", n)
 		}
 		// The key comes after the certificate: both are read again until they fit.
-		three := a.server("three.example.com", time.Hour)
-		write(t, paths.Certificate, "CERTIFICATE", three.Certificate[0])
+		three := a.Server("three.example.com", time.Hour)
+		certstest.WritePEM(t, paths.Certificate, "CERTIFICATE", three.Certificate[0])
 		time.Sleep(5 * time.Second)
-		store(t, paths, three)
+		certstest.Write(t, paths.Certificate, paths.Key, three)
 		time.Sleep(5 * time.Second)
 		if err := served("three.example.com"); err != nil {
 			t.Error(err)
@@ -162,10 +87,10 @@ func TestReload(t *testing.T) {
 }
 
 func TestClients(t *testing.T) {
-	a, other, paths := newAuthority(t), newAuthority(t), pathsIn(t.TempDir())
+	a, other, paths := certstest.New(t), certstest.New(t), pathsIn(t.TempDir())
 	paths.ClientCA = filepath.Join(filepath.Dir(paths.Key), "ca.pem")
-	store(t, paths, a.server("logs.example.com", time.Hour))
-	write(t, paths.ClientCA, "CERTIFICATE", a.cert.Raw)
+	certstest.Write(t, paths.Certificate, paths.Key, a.Server("logs.example.com", time.Hour))
+	a.Write(paths.ClientCA)
 	c, err := certs.Open(paths, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
@@ -177,14 +102,14 @@ func TestClients(t *testing.T) {
 		fails    bool
 	}{
 		"none":                 {},
-		"ours":                 {clients: []tls.Certificate{a.client("web")}, verified: true},
-		"of another authority": {clients: []tls.Certificate{other.client("web")}, fails: true},
-		"a server's":           {clients: []tls.Certificate{a.server("web", time.Hour)}, fails: true},
+		"ours":                 {clients: []tls.Certificate{a.Client("web")}, verified: true},
+		"of another authority": {clients: []tls.Certificate{other.Client("web")}, fails: true},
+		"a server's":           {clients: []tls.Certificate{a.Server("web", time.Hour)}, fails: true},
 		"TLS 1.2":              {most: tls.VersionTLS12},
 		"TLS 1.1":              {most: tls.VersionTLS11, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := &tls.Config{RootCAs: a.pool(), ServerName: "logs.example.com", MaxVersion: row.most, MinVersion: tls.VersionTLS10}
+			config := &tls.Config{RootCAs: a.Pool(), ServerName: "logs.example.com", MaxVersion: row.most, MinVersion: tls.VersionTLS10}
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				if len(row.clients) == 0 {
 					return new(tls.Certificate), nil
@@ -203,10 +128,10 @@ func TestClients(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
-	a, dir := newAuthority(t), t.TempDir()
+	a, dir := certstest.New(t), t.TempDir()
 	good, swapped := pathsIn(dir), pathsIn(t.TempDir())
-	store(t, good, a.server("a", time.Hour))
-	store(t, swapped, a.server("b", time.Hour))
+	certstest.Write(t, good.Certificate, good.Key, a.Server("a", time.Hour))
+	certstest.Write(t, swapped.Certificate, swapped.Key, a.Server("b", time.Hour))
 	noCA := good
 	noCA.ClientCA = good.Key
 	for name, c := range map[string]struct {

@@ -30,10 +30,10 @@ func (t TLS) validate(m *mistakes) {
 	m.check(t.ClientCA == "" || t.Cert != "", "tls.client-ca", t.ClientCA, "want tls.cert too: client certificates need TLS")
 }
 
-// Token returns a token, id.secret, from an environment variable or, if that is empty, from
-// a file; "" if there is neither. The error shows nothing of it.
-func Token(variable, file string) (string, error) {
-	text, where := os.Getenv(variable), variable
+// Token returns a token, id.secret, from a variable of the environment or, if that is
+// empty, from a file; "" if there is neither. The error shows nothing of it.
+func Token(getenv func(string) string, variable, file string) (string, error) {
+	text, where := getenv(variable), variable
 	if text == "" {
 		if file == "" {
 			return "", nil

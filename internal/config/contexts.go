@@ -25,12 +25,15 @@ type Contexts struct {
 	path string
 }
 
-// Context is a store and the way to read it. It holds no secrets.
+// Context is a store and the way to read it. It holds no secret, but may
+// name the file of one.
 type Context struct {
-	Store    string `yaml:"store,omitempty"`
-	Live     string `yaml:"live,omitempty"` // URL of an ingester
-	Config   string `yaml:"config,omitempty"`
-	Timezone string `yaml:"timezone,omitempty"`
+	Store string `yaml:"store,omitempty"`
+	Live  string `yaml:"live,omitempty"` // URL of an ingester
+	// TokenFile has the token that ingesters are shown.
+	TokenFile string `yaml:"token-file,omitempty"`
+	Config    string `yaml:"config,omitempty"`
+	Timezone  string `yaml:"timezone,omitempty"`
 }
 
 func contextName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) }
