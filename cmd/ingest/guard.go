@@ -21,18 +21,15 @@ type guard struct {
 	log      zerolog.Logger
 }
 
-func newGuard(tokens *access.Tokens, log zerolog.Logger, reg prometheus.Registerer) *guard {
-	g := &guard{
-		tokens: tokens,
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "blobtail_auth_failures_total",
-			Help: "Requests without the right to do what they ask, by reason: missing, unknown, secret, expired, forbidden, limit."}, []string{"reason"}),
-		log: log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
-	}
+// newFailures makes the counter of a guard.
+func newFailures(reg prometheus.Registerer) *prometheus.CounterVec {
+	failures := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "blobtail_auth_failures_total",
+		Help: "Requests without the right to do what they ask, by reason: missing, unknown, secret, expired, forbidden, limit."}, []string{"reason"})
 	for _, reason := range []string{"missing", "unknown", "secret", "expired", "forbidden", "limit"} {
-		g.failures.WithLabelValues(reason)
+		failures.WithLabelValues(reason)
 	}
-	reg.MustRegister(g.failures)
-	return g
+	reg.MustRegister(failures)
+	return failures
 }
 
 // token returns the token of a request, or the reason that the client is told.

@@ -89,12 +89,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	options := bufferOptions(c, part(log, "buffer"), reg)
 	options.Expired = out.expired
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
-	if c.Tail.Enabled {
-		options.Tail = tail
-	}
-	if stream != nil {
-		options.Messages = stream.source
-	}
+	connect(&options, c, tail, stream)
 	buf := buffer.New(journal, out, options)
 	records, err := listenAs("--listen", c.Ingest.Listen, c)
 	if err != nil {
@@ -205,6 +200,16 @@ func bufferOptions(c config.Config, log zerolog.Logger, reg prometheus.Registere
 		Full:    func() bool { return diskFull(c.WALDir(), c.Log.DiskFull) },
 		Log:     log,
 		Metrics: reg,
+	}
+}
+
+// connect gives the buffer the tail and the stream, as far as there are any.
+func connect(o *buffer.Options, c config.Config, tail *tail, stream *stream) {
+	if c.Tail.Enabled {
+		o.Tail = tail
+	}
+	if stream != nil {
+		o.Messages = stream.source
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -33,6 +35,7 @@ type security struct {
 
 // openSecurity reads the files of tokens and certificates.
 func openSecurity(c config.Config, log zerolog.Logger, reg prometheus.Registerer) (s *security, err error) {
+	failures := newFailures(reg)
 	s = &security{proxy: c.Access.BehindProxy, log: part(log, "access")}
 	if s.peer, err = config.Token(os.Getenv, "BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile); err != nil {
 		return nil, fmt.Errorf("token for other ingesters: %w", err)
@@ -41,7 +44,8 @@ func openSecurity(c config.Config, log zerolog.Logger, reg prometheus.Registerer
 		if s.tokens, err = access.Open(c.Access.Tokens, s.log); err != nil {
 			return nil, fmt.Errorf("read the tokens: %w", err)
 		}
-		s.guard = newGuard(s.tokens, s.log, reg)
+		s.tokens.Remember(filepath.Join(c.WALDir(), "services"))
+		s.guard = &guard{s.tokens, failures, s.log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second})}
 	}
 	if c.TLS.Cert != "" {
 		paths := certs.Paths{Certificate: c.TLS.Cert, Key: c.TLS.Key, ClientCA: c.TLS.ClientCA}

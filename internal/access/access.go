@@ -24,6 +24,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -71,6 +72,7 @@ type Tokens struct {
 
 	mu     sync.Mutex
 	meters map[string]*meter // by id
+	memory string            // file of the services that tokens have sent; "": none
 }
 
 // roll is the content of a file.
@@ -89,8 +91,23 @@ func Open(path string, log zerolog.Logger) (*Tokens, error) {
 }
 
 // Run reads the file when its time or size has changed, until ctx ends. It logs the
-// error of a bad file once.
+// error of a bad file once. It saves what [Tokens.Remember] reads.
 func (t *Tokens) Run(ctx context.Context) {
+	var saving sync.WaitGroup
+	defer saving.Wait()
+	saving.Go(func() {
+		tick := time.NewTicker(saveEvery)
+		defer tick.Stop()
+		defer t.save()
+		for {
+			select {
+			case <-tick.C:
+				t.save()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 	t.file.Run(ctx, t.Reload, func(err error) {
 		t.log.Error().Err(err).Msg("the changed file of tokens is not used; the tokens of before stay in force")
 	})

@@ -34,6 +34,7 @@ type meter struct {
 	requests account
 	services account
 	known    map[string]time.Time // services, and when they were sent last
+	changed  bool                 // known, since it was saved
 	swept    time.Time            // when old ones were removed
 }
 
@@ -127,7 +128,9 @@ func (t *Token) TakeService(service string) error {
 	if m.known == nil {
 		m.known = make(map[string]time.Time)
 	}
-	m.known[service] = now
+	if now.Sub(last) > saveEvery {
+		m.known[service], m.changed = now, true
+	}
 	return nil
 }
 

@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 
 	"internal/azurelogs/formats": {"record"},
 
-	"internal/access": {"record", "internal/units", "internal/watch"},
+	"internal/access": {"record", "internal/fsys", "internal/units", "internal/watch"},
 	"internal/certs":  {"internal/watch"},
 
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
