@@ -153,7 +153,7 @@ func freePorts(t *testing.T, n int) []string {
 // empty directory, and compares the stdout of each block with the block below it.
 // Only the two ports differ.
 func TestPages(t *testing.T) {
-	need(t, "bash", "curl", "zstd", "jq")
+	need(t, "bash", "curl", "zstd", "jq", "openssl")
 	bin, ran := build(t), map[string]int{}
 	for _, page := range pages(t) {
 		run := slices.DeleteFunc(blocks(t, page), func(b block) bool { return b.skip != "" })
@@ -167,7 +167,7 @@ func TestPages(t *testing.T) {
 			runPage(t, page, run, bin, ports)
 		})
 	}
-	for page, least := range map[string]int{"README.md": 5, "docs/SENDING.md": 6, "docs/READING.md": 8, "docs/OPERATING.md": 3, "docs/UPGRADE.md": 4, "docs/AZURE-LOGS.md": 4} {
+	for page, least := range map[string]int{"README.md": 5, "docs/SENDING.md": 6, "docs/READING.md": 8, "docs/OPERATING.md": 3, "docs/UPGRADE.md": 4, "docs/AZURE-LOGS.md": 4, "docs/SECURITY.md": 6} {
 		if ran[page] < least {
 			t.Errorf("%s: found %d blocks to run, not %d", page, ran[page], least)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/certs"
-	"blobtail/internal/certs/certstest"
+	"blobtail/internal/testkit/certstest"
 )
 
 func pathsIn(dir string) certs.Paths {

@@ -105,18 +105,18 @@ var allowed = map[string][]string{
 // forTests are packages that only tests and development programs import, with the
 // packages that they may import themselves.
 var forTests = map[string][]string{
-	"storage/storagetest":      {"storage"},
-	"internal/fsys/simdisk":    {"internal/fsys"},
-	"internal/certs/certstest": {},
-	"internal/testenv":         {},
-	"source/sourcetest":        {"record", "source/httpsource"},
-	"internal/testenv/stores":  {"internal/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
-	"internal/testkit":         {},
-	"internal/testkit/pty":     {},
-	"internal/testkit/meter":   {},
-	"internal/check":           {"record"},
-	"internal/bench/report":    {},
-	"internal/loggen":          {"record"},
+	"storage/storagetest":        {"storage"},
+	"internal/fsys/simdisk":      {"internal/fsys"},
+	"internal/testkit/certstest": {},
+	"internal/testenv":           {},
+	"source/sourcetest":          {"record", "source/httpsource"},
+	"internal/testenv/stores":    {"internal/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
+	"internal/testkit":           {},
+	"internal/testkit/pty":       {},
+	"internal/testkit/meter":     {},
+	"internal/check":             {"record"},
+	"internal/bench/report":      {},
+	"internal/loggen":            {"record"},
 	// It may import no parser: the expected records must not share the mistakes of one.
 	"internal/azurelogs/logstest": {},
 }
