@@ -62,7 +62,9 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 	answers := live.NewHandler(asked)
 	showLive(answers, reg)
 	all := withLive(in.counted(httpsource.New(options)), answers, secure.guard)
-	in.http = httpsource.NewServer(secure.addressed(all), part(log, "http"))
+	// A stranger makes a line with each handshake that fails.
+	quiet := part(log, "http").Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Second})
+	in.http = httpsource.NewServer(secure.addressed(all), quiet)
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
 	return in, ready
 }
