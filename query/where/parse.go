@@ -42,6 +42,7 @@ func Parse(text string) (*Expr, error) {
 	}
 	e.compared = names.compared
 	e.equals = equals(tree.Node, names, nil)
+	e.needs = needsOf(tree.Node, names)
 	e.vms.New = func() any { return new(vm.VM) }
 	return e, nil
 }

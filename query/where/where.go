@@ -40,6 +40,7 @@ type Expr struct {
 
 	compared []comparison
 	equals   []string
+	needs    needs
 
 	matched atomic.Bool
 	records atomic.Int64 // whose names are in others
@@ -73,28 +74,31 @@ func (e *Expr) Match(line []byte) bool {
 	return matched
 }
 
-// fields decodes the values of the expression's names.
+// fields decodes the values of the expression's names, and takes notes.
 func (e *Expr) fields(line []byte) map[string]any {
+	env := e.values(line)
+	if e.survey() {
+		var keys []string
+		for key := range record.Fields(line) {
+			keys = append(keys, string(record.AppendUnescaped(nil, key)))
+		}
+		e.note(keys, env)
+	}
+	return env
+}
+
+// values decodes the values of the expression's names, or all if it uses the whole record.
+func (e *Expr) values(line []byte) map[string]any {
 	env := make(map[string]any, len(e.names))
 	for _, name := range e.names {
 		if value, ok := record.Lookup(line, name); ok {
 			env[inside(name)] = decode(value)
 		}
 	}
-	survey := e.survey()
-	if !survey && !e.whole {
-		return env
-	}
-	var keys []string
-	for key, value := range record.Fields(line) {
-		name := string(record.AppendUnescaped(nil, key))
-		keys = append(keys, name)
-		if e.whole {
-			env[name] = decode(value)
+	if e.whole {
+		for key, value := range record.Fields(line) {
+			env[string(record.AppendUnescaped(nil, key))] = decode(value)
 		}
-	}
-	if survey {
-		e.note(keys, env)
 	}
 	return env
 }

@@ -7,7 +7,7 @@ import (
 	"blobtail/query/where"
 )
 
-const line = `{"ts":"2026-11-20T15:04:05Z","level":"error","service":"web","msg":"say \"hi\"","status":502,"path":"/api/x","ok":false,"none":null,"http.method":"GET","http":{"status":404,"a":{"b":1}},"tags":["a","b"],"took":1.5e3,"größe":"xl","count":7,"duration":{"len":3}}` + "\n"
+const line = `{"ts":"2026-11-20T15:04:05.000000000Z","level":"error","service":"web","msg":"say \"hi\"","status":502,"path":"/api/x","ok":false,"none":null,"http.method":"GET","http":{"status":404,"a":{"b":1}},"tags":["a","b"],"took":1.5e3,"größe":"xl","count":7,"duration":{"len":3}}` + "\n"
 
 func TestMatch(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -59,7 +59,55 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		} else if e.Match([]byte(line)) != want {
 			t.Errorf("%s: not %v; %q", text, want, e.Notes())
+		} else if e.Select([]byte(line)) != want {
+			t.Errorf("%s: Select is not %v", text, want)
 		}
+	}
+}
+
+// Select has the result of Match for records that lack a level or a text that the
+// expression needs, and for those that have it in another form.
+func TestSelect(t *testing.T) {
+	lines := []string{line}
+	for _, level := range []string{"", "info", "error", "critical", "audit", `say \"hi\"`} {
+		for _, rest := range []string{``, `,"path":"/api/x"`, `,"path":["/api/x"]`, `,"path":"say \"hi\""`, `,"path":"\ud83d"`, `,"path":"\\ud83d"`, `,"p":"/api/x","level.x":"error"`} {
+			lines = append(lines, `{"ts":"2026-11-20T15:04:05.000000000Z","level":"`+level+`","service":"web","msg":"m"`+rest+"}\n")
+		}
+	}
+	for _, text := range []string{
+		`level == "error"`, `"error" == level`, `not (level == "error")`, `level != "error"`, `level in ["error", "critical"]`, `level not in ["error"]`,
+		`level == "audit"`, `level == ""`, `level == "error" and path == "/api/x"`, `level == "error" or path == "/api/x"`,
+		`path == "/api/x"`, `path == 'say "hi"'`, `level == 'say "hi"'`, `level == "error" and level == "info"`, `path == "\\ud83d"`,
+		`let level = path; level == "error"`, `(level == "error" ? path : level) == "info"`, `level == path`, `level in [path, "info"]`, `level == 5 or level == "info"`,
+	} {
+		e, err := where.Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		for _, line := range lines {
+			if got, want := e.Select([]byte(line)), e.Match([]byte(line)); got != want {
+				t.Errorf("%s: Select is %v, Match %v: %s", text, got, want, line)
+			}
+		}
+	}
+}
+
+// BenchmarkSelect measures expressions over a record that lacks what they need, and over
+// one that has it.
+func BenchmarkSelect(b *testing.B) {
+	record := []byte(line)
+	for _, text := range []string{`level == "info" and status >= 500`, `path == "/other"`, `level == "error"`, `level == "error" and status >= 500`} {
+		b.Run(text, func(b *testing.B) {
+			e, err := where.Parse(text)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Select(record)
+			}
+		})
 	}
 }
 
