@@ -279,3 +279,23 @@ func TestNoAllocation(t *testing.T) {
 		t.Errorf("%v allocations", allocs)
 	}
 }
+
+// The level of a line is that of its word alone, and words like it are no levels.
+func TestLineLevel(t *testing.T) {
+	p := record.NewParser()
+	for l := range record.Other {
+		word := l.String()
+		for _, tc := range []struct {
+			word string
+			want record.Level
+		}{{word, l}, {word + "x", record.Other}, {word + " s", record.Other}, {"x" + word, record.Other}, {word[:len(word)-1] + "_", record.Other}, {"", record.Other}, {`\"`, record.Other}, {"\x00", record.Other}} {
+			line, stamp, err := p.Begin(nil, record.Head{Level: []byte(tc.word)}, record.Defaults{Time: arrival}).End()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := record.LineLevel(line); got != tc.want || got != stamp.Level {
+				t.Errorf("%q: %v, want %v; stamp %v", tc.word, got, tc.want, stamp.Level)
+			}
+		}
+	}
+}
