@@ -18,12 +18,14 @@ const allLevels = 1<<record.NumLevels - 1
 // needs is what a line must have so that an expression can be true.
 type needs struct {
 	levels levels
+	enough bool     // the level alone decides
 	texts  [][]byte // in quotes, as canonical lines have them
 }
 
 // needsOf finds the needs of a tree whose conditions are joined by "and".
 func needsOf(node ast.Node, n *names) needs {
-	found := needs{levels: levelsOf(node, n)}
+	var found needs
+	found.levels, found.enough = levelsOf(node, n)
 	for _, text := range equals(node, n, nil) {
 		quoted := append(record.AppendEscaped([]byte{'"'}, []byte(text)), '"')
 		if !bytes.Contains(quoted, []byte(`\\`)) { // a line may have half a surrogate pair for it
@@ -33,46 +35,54 @@ func needsOf(node ast.Node, n *names) needs {
 	return found
 }
 
-// levelsOf returns the levels that a record may have for a condition to be true.
-func levelsOf(node ast.Node, n *names) levels {
+// levelsOf returns the levels that a record may have for a condition to be true, and whether
+// it is true for each record that has one of them.
+func levelsOf(node ast.Node, n *names) (_ levels, enough bool) {
 	at, ok := node.(*ast.BinaryNode)
 	if !ok {
-		return allLevels
+		return allLevels, false
 	}
 	switch at.Operator {
-	case "&&", "and":
-		return levelsOf(at.Left, n) & levelsOf(at.Right, n)
-	case "||", "or":
-		return levelsOf(at.Left, n) | levelsOf(at.Right, n)
+	case "&&", "and", "||", "or":
+		left, enough := levelsOf(at.Left, n)
+		right, both := levelsOf(at.Right, n)
+		if at.Operator == "&&" || at.Operator == "and" {
+			return left & right, enough && both
+		}
+		return left | right, enough && both
 	case "==":
 		one := names{own: n.own}
 		one.compare(at)
 		if len(one.compared) == 1 && one.compared[0].name == "level" {
-			return levelNamed(one.compared[0].value)
+			return levelsNamed(one.compared[0].value)
 		}
 	case "in":
 		field, named := at.Left.(*ast.IdentifierNode)
 		list, fixed := at.Right.(*ast.ArrayNode)
 		if !named || !fixed || n.own[field.Value] || outside(field.Value) != "level" {
-			return allLevels
+			return allLevels, false
 		}
-		some := levels(0)
+		var words []any
 		for _, item := range list.Nodes {
 			text, ok := item.(*ast.StringNode)
 			if !ok {
-				return allLevels
+				return allLevels, false
 			}
-			some |= levelNamed(text.Value)
+			words = append(words, text.Value)
 		}
-		return some
+		return levelsNamed(words...)
 	}
-	return allLevels
+	return allLevels, false
 }
 
-// levelNamed is the set of the level with a word. Other has all words that are no level's.
-func levelNamed(word any) levels {
-	text, _ := word.(string)
-	return 1 << record.LevelOf([]byte(text))
+// levelsNamed is the set of the levels with these words. Other has all words that are no
+// level's, so it decides nothing.
+func levelsNamed(words ...any) (some levels, enough bool) {
+	for _, word := range words {
+		text, _ := word.(string)
+		some |= 1 << record.LevelOf([]byte(text))
+	}
+	return some, some>>record.Other&1 == 0
 }
 
 // Select is [Expr.Match] for a line that is one of very many, at an ingester. It keeps
@@ -81,6 +91,9 @@ func levelNamed(word any) levels {
 func (e *Expr) Select(line []byte) bool {
 	if e.needs.levels != allLevels && e.needs.levels>>record.LineLevel(line)&1 == 0 {
 		return false
+	}
+	if e.needs.enough {
+		return true
 	}
 	if slices.ContainsFunc(e.needs.texts, func(text []byte) bool { return !bytes.Contains(line, text) }) {
 		return false

@@ -77,6 +77,7 @@ func TestSelect(t *testing.T) {
 	for _, text := range []string{
 		`level == "error"`, `"error" == level`, `not (level == "error")`, `level != "error"`, `level in ["error", "critical"]`, `level not in ["error"]`,
 		`level == "audit"`, `level == ""`, `level == "error" and path == "/api/x"`, `level == "error" or path == "/api/x"`,
+		`level == "error" or level == "info"`, `level in ["error"] and level in ["error", "audit"]`, `level in ["error", "info"] and level == "info"`,
 		`path == "/api/x"`, `path == 'say "hi"'`, `level == 'say "hi"'`, `level == "error" and level == "info"`, `path == "\\ud83d"`,
 		`let level = path; level == "error"`, `(level == "error" ? path : level) == "info"`, `level == path`, `level in [path, "info"]`, `level == 5 or level == "info"`,
 	} {

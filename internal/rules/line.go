@@ -1,0 +1,226 @@
+package rules
+
+import (
+	"bytes"
+	"errors"
+
+	"blobtail/record"
+)
+
+// errLine says that a line is not canonical, which no sender can cause.
+var errLine = errors.New("a line for the rules is not canonical")
+
+// maxDepth is more than the depth of any canonical line.
+const maxDepth = record.MaxDepth + 2
+
+// A rewriter masks values in canonical lines. It belongs to one goroutine.
+type rewriter struct {
+	masks []mask
+	line  []byte
+	at    int    // in line
+	out   []byte // what is rewritten
+	from  int    // line from here on is not in out yet
+	path  []byte // the name of the value, from the top
+	depth int
+	text  []byte // room for a decoded text
+	raw   bool   // the message is not masked here
+	hits  uint64 // the rules with a mask that had an effect
+}
+
+// mask appends a line with its values masked to dst. ok is false if it stays as it is; then
+// nothing is appended.
+func (w *rewriter) mask(dst, line []byte, masks []mask) (_ []byte, ok bool, err error) {
+	w.hits = 0
+	active := uint64(0) // the masks of all values
+	for i := range masks {
+		if m := &masks[i]; len(m.field) == 0 && m.may(line) {
+			active |= 1 << i
+		} else if len(m.field) > 0 {
+			active |= named
+		}
+	}
+	if active == 0 {
+		return dst, false, nil
+	}
+	w.masks, w.line, w.at, w.out, w.from, w.path, w.depth = masks, line, 0, dst, 0, w.path[:0], 0
+	if !w.object(active) {
+		return dst, false, errLine
+	}
+	if w.hits == 0 {
+		return dst, false, nil
+	}
+	return append(w.out, line[w.from:]...), true, nil
+}
+
+// named is the bit that says that some masks have a field.
+const named = 1 << MostMasks
+
+// value masks the value at w.at, and reports whether the line is valid so far. Names of
+// fields in it have to be compared if active has the bit named.
+func (w *rewriter) value(active uint64) bool {
+	if w.at >= len(w.line) {
+		return false
+	}
+	if active == 0 {
+		return w.skip()
+	}
+	for i := range w.masks {
+		if active>>i&1 != 0 && w.masks[i].find == nil {
+			start := w.at
+			w.hits |= 1 << w.masks[i].rule
+			return w.skip() && w.put(start, []byte(w.masks[i].with))
+		}
+	}
+	switch c := w.line[w.at]; {
+	case c == '{':
+		return w.object(active)
+	case c == '[':
+		return w.array(active)
+	case active&^named != 0 && (c == '"' || c == '-' || isDigit(c)):
+		return w.scalar(active)
+	}
+	return w.skip()
+}
+
+// object masks the members of the object at w.at.
+func (w *rewriter) object(active uint64) bool {
+	if w.depth++; w.depth > maxDepth || w.at >= len(w.line) || w.line[w.at] != '{' {
+		return false
+	}
+	defer func() { w.depth-- }()
+	if w.at++; w.at < len(w.line) && w.line[w.at] == '}' {
+		w.at++
+		return true
+	}
+	outer := len(w.path)
+	for {
+		key := w.at
+		if w.at >= len(w.line) || w.line[w.at] != '"' || !w.skip() || w.at >= len(w.line) || w.line[w.at] != ':' {
+			return false
+		}
+		inside := active
+		if active&named != 0 {
+			if outer > 0 {
+				w.path = append(w.path, '.')
+			}
+			w.path = record.AppendUnescaped(w.path, w.line[key+1:w.at-1])
+			inside |= w.fields()
+		}
+		if w.at++; w.depth == 1 && w.kept(w.line[key:w.at-1]) {
+			inside = 0
+		}
+		if !w.value(inside) || w.at >= len(w.line) {
+			return false
+		}
+		w.path = w.path[:outer]
+		switch w.line[w.at] {
+		case ',':
+			w.at++
+		case '}':
+			w.at++
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// kept reports whether the value of a key at the top level is not masked: the time, the
+// service, and a level that is known.
+func (w *rewriter) kept(key []byte) bool {
+	switch string(key) {
+	case `"ts"`, `"service"`:
+		return true
+	case `"msg"`:
+		return w.raw
+	case `"level"`:
+		return record.LineLevel(w.line) != record.Other
+	}
+	return false
+}
+
+// fields returns the masks of the field w.path.
+func (w *rewriter) fields() (found uint64) {
+	for i := range w.masks {
+		if m := &w.masks[i]; len(m.field) > 0 && matchField(m.field, w.path) {
+			found |= 1 << i
+		}
+	}
+	return found
+}
+
+// array masks the items of the array at w.at. They have the name of the array.
+func (w *rewriter) array(active uint64) bool {
+	if w.depth++; w.depth > maxDepth {
+		return false
+	}
+	defer func() { w.depth-- }()
+	if w.at++; w.at < len(w.line) && w.line[w.at] == ']' {
+		w.at++
+		return true
+	}
+	for {
+		if !w.value(active) || w.at >= len(w.line) {
+			return false
+		}
+		switch w.line[w.at] {
+		case ',':
+			w.at++
+		case ']':
+			w.at++
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// scalar masks the string or number at w.at. A number with a match becomes a string.
+func (w *rewriter) scalar(active uint64) bool {
+	start := w.at
+	if !w.skip() {
+		return false
+	}
+	text := w.line[start:w.at]
+	if text[0] == '"' {
+		if text = text[1 : len(text)-1]; bytes.IndexByte(text, '\\') >= 0 {
+			w.text = record.AppendUnescaped(w.text[:0], text)
+			text = w.text
+		}
+	}
+	hit := false
+	for i := range w.masks {
+		if active>>i&1 != 0 {
+			next, ok := w.masks[i].find.replace(text)
+			if text = next; ok {
+				hit = true
+				w.hits |= 1 << w.masks[i].rule
+			}
+		}
+	}
+	return !hit || w.put(start, text)
+}
+
+// put replaces the value from start to w.at by a text.
+func (w *rewriter) put(start int, text []byte) bool {
+	w.out = append(w.out, w.line[w.from:start]...)
+	w.out = append(w.out, '"')
+	w.out = record.AppendEscaped(w.out, text)
+	w.out = append(w.out, '"')
+	w.from = w.at
+	return true
+}
+
+// skip moves behind the value, or the key, at w.at.
+func (w *rewriter) skip() bool {
+	if w.line[w.at] == '"' { // quicker than the general form
+		rest := w.line[w.at+1:]
+		if n := bytes.IndexByte(rest, '"'); n >= 0 && (n == 0 || rest[n-1] != '\\') {
+			w.at += n + 2
+			return true
+		}
+	}
+	n := record.ValueLen(w.line[w.at:])
+	w.at += n
+	return n > 0
+}
