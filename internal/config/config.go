@@ -44,6 +44,10 @@ type Config struct {
 	Tail   Tail   `yaml:"tail" kong:"-"`
 	// Retention is the policy of the command retention.
 	Retention Retention `yaml:"retention" kong:"-"`
+	// Counters count records for Prometheus.
+	Counters []Counter `yaml:"counters" kong:"-"`
+	// Rules drop, sample and mask records. They apply in their order.
+	Rules []RecordRule `yaml:"rules" kong:"-"`
 }
 
 // Ingest says where the ingester listens, and how it names blobs.
@@ -119,6 +123,8 @@ func Default() Config {
 		Tail:   Tail{Enabled: true, Prefix: "tail", Shards: 4},
 
 		Retention: Retention{Tail: Age(3 * day), Grace: Duration(time.Hour), Rules: []Rule{}},
+		Counters:  []Counter{},
+		Rules:     []RecordRule{},
 	}
 }
 
@@ -310,5 +316,7 @@ func (c Config) Validate() error {
 	m.check(letters && c.Tail.Prefix != "" && len(c.Tail.Prefix) <= 40, "tail.prefix", c.Tail.Prefix, "want letters only, at most 40, for example tail")
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")
 	c.Retention.validate(&m)
+	validateCounters(&m, c.Counters)
+	validateRules(&m, c.Rules)
 	return errors.Join(m...)
 }

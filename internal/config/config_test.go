@@ -111,6 +111,24 @@ func TestMistakesAreNamed(t *testing.T) {
 			`retention.rules[1].service: "web": the rule never counts, because rules[0] ("*") is before it`},
 		{"rule twice", "retention: {rules: [{service: web, age: 4d}, {service: api, age: 4d}, {service: web, age: keep}]}", "rules[2].service"},
 		{"rule behind a glob", "retention: {rules: [{service: 'we?', age: 4d}, {service: web, age: keep}]}", "rules[1].service"},
+		{"counter without a name", "counters: [{service: a}]", "counters[0].name"},
+		{"counter with a name for a metric", "counters: [{name: 'http:errors', service: a}]", `counters[0].name: "http:errors": want a name of its own`},
+		{"counter twice", "counters: [{name: a, service: a}, {name: a, service: b}]", `counters[1].name: "a"`},
+		{"counter of everything", "counters: [{name: a}]", "counters[0]: a: want service, where, or both"},
+		{"counter of no service", "counters: [{name: a, service: Web}]", `counters[0].service: "Web"`},
+		{"record rule without a name", "rules: [{service: a, drop: true}]", "rules[0].name"},
+		{"record rule without a service", "rules: [{name: a, drop: true}]", "rules[0].service"},
+		{"record rule that does nothing", "rules: [{name: a, service: a}]", "rules[0]: a: want one of drop: true, sample and mask"},
+		{"record rule that does two things", "rules: [{name: a, service: a, drop: true, sample: 0.5}]", "rules[0]: a: want one of"},
+		{"sample of all", "rules: [{name: a, service: a, sample: 1}]", "rules[0].sample: 1: want the share to keep"},
+		{"sample of less than nothing", "rules: [{name: a, service: a, sample: -0.1}]", "rules[0].sample"},
+		{"mask of nothing", "rules: [{name: a, service: a, mask: [{kind: card}, {with: x}]}]", "rules[0].mask[1]: nothing: want field, kind or pattern"},
+		{"mask of two kinds", "rules: [{name: a, service: a, mask: [{kind: card, pattern: x}]}]", "rules[0].mask[0].kind"},
+		{"mask of the time", "rules: [{name: a, service: a, mask: [{field: ts}]}]", "rules[0].mask[0].field"},
+		{"mask of a glob", "rules: [{name: a, service: a, mask: [{field: 'a[0]'}]}]", "rules[0].mask[0].field"},
+		{"record rule behind a drop", "rules: [{name: all, service: 'web*', drop: true}, {name: late, service: web-1, sample: 0.5}]",
+			"rules[1]: late: the rule never counts, because rules[0] (all) is before it and drops the same records; put it before that"},
+		{"record rule behind the same condition", "rules: [{name: a, service: '*', where: x == 1, drop: true}, {name: b, service: web, where: x == 1, mask: [{kind: jwt}]}]", "rules[1]: b: the rule never counts"},
 		{"glob behind a glob", "retention: {rules: [{service: 'web*', age: 4d}, {service: 'web-*-db', age: keep}]}", "rules[1].service"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -133,6 +151,8 @@ func TestNoMistakes(t *testing.T) {
 		"retention: {rules: [{service: 'web-*', age: 4d}, {service: 'web*', age: keep}, {service: '*', age: 3d}]}",
 		"retention: {rules: [{service: '[a-c]*', age: 4d}, {service: 'a*', age: keep}]}",
 		"flush: {size: 64KiB}",
+		"rules: [{name: a, service: '*', sample: 0.5}, {name: b, service: web, drop: true}, {name: c, service: _rejected, drop: true}, {name: d, service: 'w*', where: x == 1, drop: true}, {name: e, service: 'web-*', drop: true}]",
+		"counters: [{name: a, service: _rejected}, {name: b, where: status >= 500}]",
 	} {
 		c, err := load(t, text)
 		if err == nil {
@@ -161,8 +181,12 @@ func TestExplained(t *testing.T) {
 		"log: {disk-full: many}":                      "line 1: log.disk-full: want a whole number",
 		"tail: {enabled: maybe}":                      "line 1: tail.enabled: want true or false",
 		"retention: {rules: 3}":                       "line 1: retention.rules: want a list",
+		"rules: [{sample: many}]":                     "line 1: rules[0].sample: want a number",
+		"rules: [{mask: card}]":                       "line 1: rules[0].mask: want a list",
+		"rules: [{mask: [{regex: x}]}]":               `line 1: there is no key rules[0].mask[0].regex; rules[0].mask[0] may have field, kind, pattern, with`,
+		"counters: [{name: a, wehre: x}]":             `line 1: there is no key counters[0].wehre; did you mean "where"?`,
 		"store:\n  dir: x":                            "line 2: store: want one value",
-		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, nats, tail, retention",
+		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, nats, tail, retention, counters, rules",
 		"# a key\nnats: {url: '${NATS_URL}'}":         "nats.url: ${NATS_URL} stays as it is in this file; set BLOBTAIL_NATS instead",
 	} {
 		_, err := load(t, text)

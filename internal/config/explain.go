@@ -96,6 +96,11 @@ func findMistake(node ast.Node, of reflect.Type, path string) error {
 		if _, ok := node.(*ast.BoolNode); !ok {
 			return wrongKind(node, path, "true or false")
 		}
+	case reflect.Float64:
+		_, whole := node.(*ast.IntegerNode)
+		if _, ok := node.(*ast.FloatNode); !ok && !whole {
+			return wrongKind(node, path, "a number")
+		}
 	case reflect.Int:
 		if _, ok := node.(*ast.IntegerNode); !ok {
 			return wrongKind(node, path, "a whole number")
