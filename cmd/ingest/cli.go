@@ -19,6 +19,7 @@ type grammar struct {
 	File    string          `name:"config" help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
 	Version cli.VersionFlag `help:"Print the version and exit."`
 	config.Config
+	handling handling // of the configuration
 
 	Run   struct{} `cmd:"" default:"1" help:"Take records (the default)."`
 	Drain struct {
@@ -34,6 +35,12 @@ type grammar struct {
 	Check       struct{}  `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
 	CheckConfig struct{}  `cmd:"" help:"Say whether the configuration is sound, and try nothing."`
 	PrintConfig struct{}  `cmd:"" help:"Print the configuration that is in force."`
+}
+
+// Validate returns every mistake in the configuration at once, and compiles it.
+func (g *grammar) Validate() (err error) {
+	g.handling, err = compile(g.Config)
+	return errors.Join(g.Config.Validate(), err)
 }
 
 // command runs the program and returns its exit code. It prints an error once.
@@ -100,9 +107,9 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	}
 	log := cli.NewLog(stderr, cli.IsTerminal(stderr))
 	if strings.HasPrefix(verb, "import") {
-		return g.Import.run(ctx, c, log, stdout, stderr)
+		return g.Import.run(ctx, c, g.handling, log, stdout, stderr)
 	}
-	if err := run(ctx, c, log); err != nil {
+	if err := run(ctx, c, g.handling, log); err != nil {
 		log.Error().Err(err).Msg("ended")
 		return errLogged
 	}

@@ -46,7 +46,7 @@ var errIncomplete = errors.New("incomplete")
 // run imports the services. Its records take the way of an ingester: log, buffer, writer. It
 // has a log directory of its own, so an ingester may run next to it. It promises no record to
 // anybody before that is in a blob, so it announces itself to nobody.
-func (i *importCmd) run(ctx context.Context, c config.Config, log zerolog.Logger, stdout, stderr io.Writer) error {
+func (i *importCmd) run(ctx context.Context, c config.Config, h handling, log zerolog.Logger, stdout, stderr io.Writer) error {
 	if !i.From.Logs() {
 		return cli.Usagef("--from %s: want azurelogs:ACCOUNT[/CONTAINER] or azurelogs:dir:PATH", i.From)
 	}
@@ -63,7 +63,7 @@ func (i *importCmd) run(ctx context.Context, c config.Config, log zerolog.Logger
 		return &sourceError{err, i.From, from}
 	}
 	c.Ingest.WAL = c.WALDir() + "-import"
-	result, err := i.through(ctx, c, from, services, log)
+	result, err := i.through(ctx, c, h, from, services, log)
 	console := cli.Console{Name: "ingest", Stderr: stderr}
 	lost := console.Problems(result.Problems.All())
 	if err != nil && ctx.Err() != nil {
@@ -146,7 +146,7 @@ func (e *sourceError) report(console cli.Console) int {
 }
 
 // through lets the parts of an ingester work until all records are in blobs.
-func (i *importCmd) through(ctx context.Context, c config.Config, from *openstore.Store, services []string, log zerolog.Logger) (result imports.Result, err error) {
+func (i *importCmd) through(ctx context.Context, c config.Config, h handling, from *openstore.Store, services []string, log zerolog.Logger) (result imports.Result, err error) {
 	reg := prometheus.NewRegistry()
 	limitMemory(c, log)
 	store, err := openstore.Open(ctx, c.Store, true)
@@ -185,7 +185,7 @@ func (i *importCmd) through(ctx context.Context, c config.Config, from *openstor
 			return err
 		}
 		im := imports.New(imports.Options{
-			Source: from.Logs, Accept: buf.Accept, Marks: store.Blobs, Log: part(log, "import"),
+			Source: from.Logs, Accept: h.filtered(buf, reg).Accept, Marks: store.Blobs, Log: part(log, "import"),
 			Flush: func(ctx context.Context) error { _, err := buf.Flush(ctx); return err },
 		})
 		defer func() { result = im.Result() }()

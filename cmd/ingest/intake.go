@@ -37,14 +37,14 @@ type intake struct {
 	serving sync.RWMutex
 }
 
-// newIntake makes the HTTP source next to the stream, with the answers to readers. ready
-// is the reason why records cannot be accepted, stored or announced.
-func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *stream, secure *security, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
+// newIntake makes the HTTP source next to the stream, with the answers to readers. The source
+// hands requests to accept. ready is the reason why records cannot be accepted, stored or announced.
+func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *company, stream *stream, secure *security, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
 	in = &intake{stream: stream, log: part(log, "intake")}
 	in.ended, in.end = context.WithCancel(context.Background())
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
 	options := httpsource.Options{
-		Accept:      gate{buf, company.announcer, company.premises},
+		Accept:      accept,
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
 		Protocols:   protocols(),
 		Admin:       c.Ingest.Admin,

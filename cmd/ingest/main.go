@@ -8,6 +8,7 @@
 //	nothing of days that were dropped <-- horizon <-- blob store
 //	buffer --newest of each second--> tailindex --> tables
 //	buffer --unflushed records--> live --HTTP--> readers, other ingesters
+//	tally: counts what is accepted --> /metrics; rules: drop, sample and mask it before the log
 //	gate: no record is accepted unless heartbeat's row says so --> tables <-- readers
 //	other ingesters <-- heartbeat, clockskew --> tables, the store's clock
 //	premises: log and store belong together --> storeid --> blob store
@@ -45,6 +46,7 @@ import (
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid"
 	"blobtail/internal/storeid/premises"
+	"blobtail/internal/tally"
 	"blobtail/retention/horizon"
 )
 
@@ -53,7 +55,7 @@ func main() {
 }
 
 // run connects the parts, and lets them work until ctx ends.
-func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
+func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) error {
 	begun := time.Now()
 	limitMemory(c, log)
 	reg := prometheus.NewRegistry()
@@ -102,18 +104,20 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		return err
 	}
 	tail.join(c, company, buf, log, reg)
-	in, ready := newIntake(c, buf, company, stream, secure, log, reg)
+	accept := h.counted(gate{buf, company.announcer, company.premises}, reg)
+	in, ready := newIntake(c, accept, buf, company, stream, secure, log, reg)
 	operators, err := listenAs("--admin", c.Ingest.Admin, c)
 	if err != nil {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer operators.Close()
-	p := &parts{out.watch, buf, stream, company, tail, in, ready, newAdmin(buf, in, ready, secure, url.URL{Scheme: scheme(c), Host: records.Addr().String()}, operators, reg), secure, records, operators}
+	p := &parts{accept, out.watch, buf, stream, company, tail, in, ready, newAdmin(buf, in, ready, secure, url.URL{Scheme: scheme(c), Host: records.Addr().String()}, operators, reg), secure, records, operators}
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }
 
 // parts are the parts of a running ingester.
 type parts struct {
+	accept    *tally.Tally
 	watch     *horizon.Watch
 	buf       *buffer.Buffer
 	stream    *stream
@@ -136,11 +140,12 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	group, failed := errgroup.WithContext(working)
 	group.Go(func() error { boundGarbage(working); return nil })
 	group.Go(func() error { p.watch.Run(working); return nil })
+	group.Go(func() error { p.accept.Run(working); return nil })
 	group.Go(func() error { return p.buf.Run(working) })
 	group.Go(func() error { return p.tail.run(working) })
 	p.company.run(working, group)
 	await(ctx, until, p.watch.First(), p.company.announcer.First(), p.company.clock.First(), p.company.trial.First())
-	group.Go(func() error { return p.stream.run(working, gate{p.buf, p.company.announcer, p.company.premises}) })
+	group.Go(func() error { return p.stream.run(working, p.accept) })
 	p.secure.run(working, group)
 	group.Go(func() error { return serve(p.in.http, p.secure.wrap(p.records)) })
 	group.Go(func() error { return serve(p.admin, p.operators) })

@@ -55,7 +55,7 @@ func natsOptions(c config.NATS) natssource.Options {
 }
 
 // run accepts messages until stop is called or ctx ends.
-func (s *stream) run(ctx context.Context, accept gate) error {
+func (s *stream) run(ctx context.Context, accept accepter) error {
 	if s == nil {
 		return nil
 	}

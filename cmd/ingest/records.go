@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"blobtail/internal/config"
+	"blobtail/internal/rules"
+	"blobtail/internal/tally"
+	"blobtail/record"
+)
+
+// accepter is each part on the way of a request from its source to the buffer.
+type accepter interface {
+	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
+}
+
+// handling is the configured handling of records, compiled.
+type handling struct {
+	counters *tally.Counters
+	rules    *rules.Rules // nil: there are none
+}
+
+// compile compiles the counters and rules of the configuration. An error names the key and the
+// column of each mistake.
+func compile(c config.Config) (h handling, err error) {
+	counters := make([]tally.Counter, len(c.Counters))
+	for i, counter := range c.Counters {
+		counters[i] = tally.Counter(counter)
+	}
+	var badCounters, badRules error
+	if len(counters) > 0 {
+		h.counters, badCounters = tally.NewCounters(counters)
+	}
+	all := make([]rules.Rule, len(c.Rules))
+	for i, r := range c.Rules {
+		all[i] = rules.Rule{Name: r.Name, Service: r.Service, Where: r.Where, Drop: r.Drop, Sample: r.Sample}
+		for _, m := range r.Mask {
+			all[i].Mask = append(all[i].Mask, rules.Mask(m))
+		}
+	}
+	if len(all) > 0 {
+		h.rules, badRules = rules.Compile(all)
+	}
+	return h, errors.Join(badCounters, badRules)
+}
+
+// filtered puts the rules before a part.
+func (h handling) filtered(next accepter, reg prometheus.Registerer) accepter {
+	if h.rules == nil {
+		return next
+	}
+	return rules.NewFilter(h.rules, next, reg)
+}
+
+// counted counts the records of the sources before the rules: a sample must not change a rate.
+func (h handling) counted(next accepter, reg prometheus.Registerer) *tally.Tally {
+	return tally.New(tally.Options{Accept: h.filtered(next, reg), Counters: h.counters, Metrics: reg})
+}
