@@ -53,7 +53,7 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "$(STAMP)"
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release demo picture test test-processes test-packages test-counted torture lint bench bench-micro bench-table fuzz clean
+.PHONY: build release demo picture test test-processes test-packages test-counted torture lint promcheck bench bench-micro bench-table fuzz clean
 
 build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
@@ -111,6 +111,9 @@ lint: ## gofmt, vet, staticcheck, the layers
 	$(AS_BUILT) $(BESIDE) go vet ./...
 	$(AS_BUILT) $(BESIDE) go tool staticcheck ./...
 	$(AS_BUILT) go test ./internal/layers
+
+promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its own, and a minute to build
+	cd internal/tools/promcheck && go vet ./... && go test -count=1 ./...
 
 bench: bench-micro bench-table ## micro-benchmarks, then the table of docs/PERFORMANCE.md
 

@@ -427,7 +427,11 @@ func metrics(t *testing.T, bin string) map[string]bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "ingest"), "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+	config := filepath.Join(t.TempDir(), "blobtail.yaml") // some metrics are those of settings
+	if err := os.WriteFile(config, []byte("counters: [{name: a, service: a}]\nrules: [{name: a, service: a, drop: true}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "ingest"), "--config", config, "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
 		"--nats", stream(t))
 	cmd.Env = environment()
 	stderr, err := cmd.StderrPipe()
