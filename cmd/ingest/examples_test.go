@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"blobtail/internal/config"
+)
+
+// The counters and rules that operators copy, of the configuration file and of the page for
+// operators, are sound.
+func TestExamples(t *testing.T) {
+	comment := regexp.MustCompile(`(?m)^#  ( .*)?$`)
+	found := 0
+	for file, form := range map[string]string{
+		"../../configs/blobtail.yaml": `(?m)^#   (?:counters|rules):\n(?:#    .*\n)+`,
+		"../../docs/OPERATING.md":     "(?m)^(?:counters|rules):\n(?:  .*\n)+",
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, example := range regexp.MustCompile(form).FindAllString(string(text), -1) {
+			found++
+			if strings.HasPrefix(example, "#") {
+				example = comment.ReplaceAllString(example, "$1")
+			}
+			example = regexp.MustCompile(`(?m)^ (counters|rules):`).ReplaceAllString(example, "$1:")
+			path := filepath.Join(t.TempDir(), "example.yaml")
+			if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c, err := config.Load(path)
+			if err == nil {
+				err = c.Validate()
+			}
+			if err == nil {
+				_, err = compile(c)
+			}
+			if err != nil || len(c.Counters)+len(c.Rules) < 2 {
+				t.Errorf("%s: %v\n%s", file, err, example)
+			}
+		}
+	}
+	if found != 4 {
+		t.Errorf("%d examples", found)
+	}
+}
