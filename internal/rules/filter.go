@@ -76,7 +76,7 @@ const keptBytes = 2 << 20
 
 func (f *Filter) release(w *work) {
 	w.request = record.Request{} // the source reuses its memory
-	if cap(w.data)+cap(w.line)+cap(w.spare)+cap(w.lines)*24 > keptBytes {
+	if cap(w.data)+cap(w.line)+cap(w.spare)+(cap(w.lines)+cap(w.wanted))*24 > keptBytes {
 		return
 	}
 	f.works.Put(w)

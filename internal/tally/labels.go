@@ -89,6 +89,10 @@ func (l *labels) add(names []string, counts []byLevel) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for i, name := range names {
+		if i%256 == 255 { // a request of very many services must not hold up a new label
+			l.mu.RUnlock()
+			l.mu.RLock()
+		}
 		if n := counts[i].sum(); n > 0 {
 			l.find(name, n).add(&counts[i])
 		}

@@ -323,3 +323,25 @@ func BenchmarkAccept(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFlood measures a request of 100,000 services that are new each time.
+func BenchmarkFlood(b *testing.B) {
+	c, err := tally.NewCounters([]tally.Counter{{Name: "errors", Where: `level == "error"`}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := tally.New(tally.Options{Accept: &next{}, Counters: c})
+	services := make([]string, 100_000)
+	n := 0
+	for b.Loop() {
+		b.StopTimer()
+		for i := range services {
+			n++
+			services[i] = fmt.Sprintf("service-%d", n)
+		}
+		r := many(1, services...)
+		b.StartTimer()
+		_, _ = a.Accept(b.Context(), r)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/record")
+}
