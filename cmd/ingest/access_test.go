@@ -72,7 +72,7 @@ func runGuarded(t *testing.T, admin string, entries ...string) *guarded {
 	c.Ingest.Grace = config.Duration(time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- run(ctx, c, zerolog.New(g.log)) }()
+	go func() { done <- run(ctx, c, handling{}, zerolog.New(g.log)) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
