@@ -36,6 +36,8 @@ type Azurite struct {
 	BlobURL, TableURL string
 	// Emulator is the address of the emulator's blob service behind the queue.
 	Emulator string
+	// Certificate is the file with the certificate of a secure emulator, "" for others.
+	Certificate string
 }
 
 // Key is that of every account. It is public.
@@ -58,6 +60,10 @@ type Env struct {
 	tests map[string]*Azurite // by the name of a test
 	err   error
 	stop  func()
+
+	secure     *ports // once the emulator with HTTPS runs
+	secured    int    // its accounts in use
+	stopSecure func()
 }
 
 // Run runs the tests, then stops the servers that they started.
@@ -65,8 +71,10 @@ func (e *Env) Run(m *testing.M) int {
 	code := m.Run()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.stop != nil {
-		e.stop()
+	for _, stop := range []func(){e.stop, e.stopSecure} {
+		if stop != nil {
+			stop()
+		}
 	}
 	return code
 }
@@ -87,7 +95,7 @@ func (e *Env) Azurite(t testing.TB) *Azurite {
 		return a
 	}
 	if e.ports == nil && e.err == nil {
-		e.ports, e.stop, e.err = startAzurite()
+		e.ports, e.stop, e.err = startAzurite(nil)
 	}
 	var missing *missingError
 	switch {
@@ -103,7 +111,7 @@ func (e *Env) Azurite(t testing.TB) *Azurite {
 // keeps the emulator busy for long: other tests would wait for theirs.
 func (e *Env) Alone(t testing.TB) {
 	t.Helper()
-	ports, stop, err := startAzurite()
+	ports, stop, err := startAzurite(nil)
 	if _, missing := errors.AsType[*missingError](err); missing {
 		return // [Env.Azurite] reports it
 	} else if err != nil {
@@ -118,7 +126,7 @@ func (e *Env) Alone(t testing.TB) {
 // Start starts an emulator for a program that is not a test, and returns n of its
 // accounts. The caller stops it.
 func Start(n int) (all []*Azurite, stop func(), err error) {
-	ports, stop, err := startAzurite()
+	ports, stop, err := startAzurite(nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,13 +149,23 @@ func accountName(n int) string { return fmt.Sprintf("account%d", n) }
 
 // ports are where the services are reached: blobs and tables through the queue, and the
 // emulator's blob service itself.
-type ports struct{ blob, table, emulator string }
+type ports struct {
+	blob, table, emulator string
+	pair                  *keyPair // nil: over HTTP
+}
 
 func account(name string, p *ports) *Azurite {
 	const host = "127.0.0.1:"
-	a := &Azurite{Account: name, BlobURL: "http://" + host + p.blob + "/" + name, TableURL: "http://" + host + p.table + "/" + name, Emulator: host + p.emulator}
-	a.ConnectionString = fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=%s;TableEndpoint=%s;",
-		name, Key, a.BlobURL, a.TableURL)
+	scheme := "http"
+	if p.pair != nil {
+		scheme = "https"
+	}
+	a := &Azurite{Account: name, BlobURL: scheme + "://" + host + p.blob + "/" + name, TableURL: scheme + "://" + host + p.table + "/" + name, Emulator: host + p.emulator}
+	a.ConnectionString = fmt.Sprintf("DefaultEndpointsProtocol=%s;AccountName=%s;AccountKey=%s;BlobEndpoint=%s;TableEndpoint=%s;",
+		scheme, name, Key, a.BlobURL, a.TableURL)
+	if p.pair != nil {
+		a.Certificate = p.pair.certificate
+	}
 	return a
 }
 
@@ -196,7 +214,8 @@ func (e *missingError) Error() string {
 	return e.what + " is missing; with Node installed, run: npm ci --ignore-scripts"
 }
 
-func startAzurite() (p *ports, stop func(), err error) {
+// startAzurite starts an emulator; with a pair it serves HTTPS.
+func startAzurite(pair *keyPair) (p *ports, stop func(), err error) {
 	root, err := repository()
 	if err != nil {
 		return nil, nil, err
@@ -210,7 +229,7 @@ func startAzurite() (p *ports, stop func(), err error) {
 		return nil, nil, &missingError{"Node"}
 	}
 	for try := 1; ; try++ {
-		p, stop, err = launch(node, script)
+		p, stop, err = launch(node, script, pair)
 		if err == nil || try == startTries {
 			return p, stop, err
 		}
@@ -236,7 +255,7 @@ func repository() (string, error) {
 	}
 }
 
-func launch(node, script string) (*ports, func(), error) {
+func launch(node, script string, pair *keyPair) (*ports, func(), error) {
 	free, err := freePorts(3)
 	if err != nil {
 		return nil, nil, err
@@ -248,8 +267,12 @@ func launch(node, script string) (*ports, func(), error) {
 	// azblob speaks a newer version of the protocol than Azurite knows. The queue
 	// service cannot be switched off, so it gets a port.
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, node, script, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck",
-		"--blobPort", free[0], "--queuePort", free[1], "--tablePort", free[2])
+	args := []string{script, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck",
+		"--blobPort", free[0], "--queuePort", free[1], "--tablePort", free[2]}
+	if pair != nil {
+		args = append(args, "--cert", pair.certificate, "--key", pair.key, "--oauth", "basic")
+	}
+	cmd := exec.CommandContext(ctx, node, args...)
 	cmd.Dir = dir
 	var all strings.Builder
 	for n := range accounts {
@@ -272,12 +295,15 @@ func launch(node, script string) (*ports, func(), error) {
 	if err == nil {
 		err = waitFor(out, "Azurite Table service is successfully listening")
 	}
-	if err == nil {
+	if err == nil && pair == nil {
 		q, err = newQueue(free[0], free[2])
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		stop()
 		return nil, nil, fmt.Errorf("start Azurite: %w", err)
+	case pair != nil:
+		return &ports{blob: free[0], table: free[2], emulator: free[0], pair: pair}, stop, nil
 	}
 	return &ports{blob: q.ports[0], table: q.ports[1], emulator: free[0]}, stop, nil
 }

@@ -86,7 +86,7 @@ func readAccount(name string, getenv func(string) string) (account, error) {
 		a.name = cmp.Or(name, getenv("AZURE_STORAGE_ACCOUNT"))
 		if a.name == getenv("AZURE_STORAGE_ACCOUNT") || getenv("AZURE_STORAGE_ACCOUNT") == "" {
 			a.key = getenv("AZURE_STORAGE_KEY")
-			a.sas = strings.TrimPrefix(getenv("AZURE_STORAGE_SAS_TOKEN"), "?")
+			a.sas = sasOf(getenv("AZURE_STORAGE_SAS_TOKEN"))
 		}
 		if a.name == "" {
 			return account{}, errors.New("which storage account? Name it as ACCOUNT/CONTAINER, or set AZURE_STORAGE_ACCOUNT or AZURE_STORAGE_CONNECTION_STRING")
@@ -97,6 +97,15 @@ func readAccount(name string, getenv func(string) string) (account, error) {
 	a.tableURL = strings.TrimRight(cmp.Or(getenv("AZURE_STORAGE_TABLE_ENDPOINT"), a.tableURL), "/")
 	emulator := a.name == developmentName && a.key == developmentKey
 	return a, errors.Join(checkEndpoint(a.blobURL, emulator), checkEndpoint(a.tableURL, emulator))
+}
+
+// sasOf is the SAS of a text that people copy: the SAS, perhaps with its question mark, or a
+// whole URL with it.
+func sasOf(text string) string {
+	if _, sas, ok := strings.Cut(text, "?"); ok {
+		return sas
+	}
+	return text
 }
 
 func (a *account) endpoints(scheme, suffix string) {
@@ -119,7 +128,7 @@ func parseConnectionString(s string) (account, error) {
 		parts[strings.ToLower(name)] = value
 	}
 	a := account{
-		name: parts["accountname"], key: parts["accountkey"], sas: strings.TrimPrefix(parts["sharedaccesssignature"], "?"),
+		name: parts["accountname"], key: parts["accountkey"], sas: sasOf(parts["sharedaccesssignature"]),
 		blobURL: parts["blobendpoint"], tableURL: parts["tableendpoint"],
 	}
 	if strings.EqualFold(parts["usedevelopmentstorage"], "true") {

@@ -26,7 +26,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
@@ -45,6 +44,9 @@ type Options struct {
 	// Client tunes the SDK: retries, transport. A try of a request ends after
 	// Retry.TryTimeout, 0 is 30 s. An upload gets more, depending on its size.
 	Client azcore.ClientOptions
+	// Login tunes the requests for tokens of Entra ID, which go to other hosts than the
+	// storage.
+	Login azcore.ClientOptions
 	// Traffic counts the requests; nil: nobody does.
 	Traffic *traffic.Counter
 }
@@ -55,7 +57,9 @@ type Store struct {
 	storage.TableStore
 	name      string // account/container
 	account   account
+	identity  *identity // nil unless it signs
 	container *container.Client
+	client    azcore.ClientOptions
 	retry     policy.RetryOptions
 	create    bool
 }
@@ -63,8 +67,8 @@ type Store struct {
 // Open returns the store of a spec of the form [ACCOUNT/]CONTAINER. It sends nothing.
 // The account and the credentials come from AZURE_STORAGE_CONNECTION_STRING. If that is
 // missing, they come from AZURE_STORAGE_ACCOUNT (which the spec overrides) with
-// AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN. If these are missing too, the
-// credentials come from azidentity.NewDefaultAzureCredential.
+// AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, which may also be a URL with a SAS. If
+// these are missing too, the credentials come from azidentity.NewDefaultAzureCredential.
 // AZURE_STORAGE_BLOB_ENDPOINT and AZURE_STORAGE_TABLE_ENDPOINT override the endpoints.
 func Open(spec string, o Options) (s *Store, err error) {
 	defer func() {
@@ -88,7 +92,13 @@ func Open(spec string, o Options) (s *Store, err error) {
 
 // open returns the store of a container.
 func open(a account, containerName string, o Options, co azcore.ClientOptions) (*Store, error) {
-	s := &Store{name: a.name + "/" + containerName, account: a, retry: co.Retry, create: o.Create}
+	s := &Store{name: a.name + "/" + containerName, account: a, client: co, retry: co.Retry, create: o.Create}
+	if a.key == "" && a.sas == "" {
+		var err error
+		if s.identity, err = newIdentity(o.Login); err != nil {
+			return nil, translate(err)
+		}
+	}
 	return s, translate(s.connect(a, a.blobURL+"/"+containerName, co, o.Traffic))
 }
 
@@ -148,12 +158,8 @@ func (s *Store) connect(a account, containerURL string, co azcore.ClientOptions,
 		s.container, berr = container.NewClientWithNoCredential(containerURL+"?"+a.sas, bo)
 		service, terr = aztables.NewServiceClientWithNoCredential(a.tableURL+"/?"+a.sas, to)
 	default:
-		cred, err := azidentity.NewDefaultAzureCredential(nil)
-		if err != nil {
-			return err
-		}
-		s.container, berr = container.NewClient(containerURL, cred, bo)
-		service, terr = aztables.NewServiceClient(a.tableURL, cred, to)
+		s.container, berr = container.NewClient(containerURL, s.identity, bo)
+		service, terr = aztables.NewServiceClient(a.tableURL, s.identity, to)
 	}
 	s.TableStore = bounds.Tables(tables{service})
 	return errors.Join(berr, terr)

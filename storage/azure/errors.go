@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
@@ -27,7 +28,10 @@ type ServiceError struct {
 	Status    int    // of HTTP
 	Code      string // such as "ServerBusy"; may be empty
 	RequestID string // for Microsoft's support
-	sentinel  error  // of package storage, or nil
+	// Ahead is how far the host's clock was ahead of the service's when the refusal came; 0
+	// if that is not known.
+	Ahead    time.Duration
+	sentinel error // of package storage, or nil
 }
 
 func (e *ServiceError) Error() string {
@@ -80,6 +84,9 @@ func serviceError(re *azcore.ResponseError) error {
 	e := &ServiceError{Status: re.StatusCode, Code: re.ErrorCode}
 	if re.RawResponse != nil {
 		e.RequestID = re.RawResponse.Header.Get("x-ms-request-id")
+		if there, err := http.ParseTime(re.RawResponse.Header.Get("Date")); err == nil {
+			e.Ahead = time.Since(there)
+		}
 		if e.Code == "" || e.Status == http.StatusAccepted {
 			e.fromBody(re.RawResponse)
 		}

@@ -28,22 +28,74 @@ func (s *Store) Explain(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("nothing listens at %s or %s; correct the connection string, or AZURE_STORAGE_BLOB_ENDPOINT and AZURE_STORAGE_TABLE_ENDPOINT", host(a.blobURL), host(a.tableURL))
 	case hasCode(err, "ContainerNotFound"):
-		return fmt.Sprintf("account %s has no container %s; an ingester makes it if it may, or: az storage container create --account-name %s --name %s", a.name, container, a.name, container)
-	case !errors.Is(err, storage.ErrUnauthorized):
+		return fmt.Sprintf("account %s has no container %s; an ingester makes it if it may, or: az storage container create --account-name %s --name %s --auth-mode login", a.name, container, a.name, container)
+	case !errors.Is(err, storage.ErrUnauthorized) && !hasCode(err, "PublicAccessNotPermitted"):
+	case skewOf(err).Abs() > mostSkew:
+		return fmt.Sprintf("the clock of this host is %s, and the service refuses its requests: set it, for example by timedatectl set-ntp true", aheadOf(skewOf(err)))
 	case a.sas != "":
 		return a.explainSAS(err, time.Now())
 	case hasCode(err, "KeyBasedAuthenticationNotPermitted"):
 		return fmt.Sprintf("account %s takes no keys; unset AZURE_STORAGE_KEY and AZURE_STORAGE_CONNECTION_STRING, set AZURE_STORAGE_ACCOUNT, and run az login", a.name)
+	case a.key != "" && hasCode(err, "AuthorizationFailure"):
+		return fmt.Sprintf("the key of account %s is refused; look it up: az storage account keys list --account-name %s; if it is right, %s", a.name, a.name, a.networkRules())
 	case a.key != "":
 		return fmt.Sprintf("the key of account %s is refused; look it up: az storage account keys list --account-name %s", a.name, a.name)
+	case hasCode(err, "AuthorizationFailure"):
+		return a.networkRules()
 	case strings.Contains(err.Error(), "EnvironmentCredential authentication failed"):
 		return "the identity in AZURE_TENANT_ID and AZURE_CLIENT_ID is refused; correct these and its secret, or unset them and run az login"
 	case !isAnswer(err):
 		return "there are no credentials: run az login, or set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN"
+	case hasCode(err, "PublicAccessNotPermitted", "NoAuthenticationInformation"):
+		return "the request had no credentials when it arrived: a proxy may remove the header Authorization"
+	case hasCode(err, "InvalidAuthenticationInfo", "AuthenticationFailed"):
+		return fmt.Sprintf("account %s refuses the token: it must be of the tenant of the account's subscription; az login --tenant TENANT, or correct AZURE_TENANT_ID", a.name)
 	default:
-		return fmt.Sprintf("the identity of this process lacks a role on account %s: logquery needs Storage Blob Data Reader and Storage Table Data Reader, ingest and retention need the Contributor roles", a.name)
+		return s.lacksRole(operation(err))
 	}
 	return ""
+}
+
+func (a *account) networkRules() string {
+	return fmt.Sprintf("the network rules of account %s refuse this host: az storage account network-rule add --account-name %s --ip-address ADDRESS, or use its private endpoint", a.name, a.name)
+}
+
+// mostSkew is how far the host's clock may be off before a refusal is blamed on it. The
+// service accepts 15 minutes; the time of its answers is right to the second.
+const mostSkew = 5 * time.Minute
+
+// skewOf is how far the host's clock was ahead when the service refused the request as not
+// authentic; 0 for other errors.
+func skewOf(err error) time.Duration {
+	e, ok := errors.AsType[*ServiceError](err)
+	if !ok || !hasCode(err, "AuthenticationFailed", "InvalidAuthenticationInfo") {
+		return 0
+	}
+	return e.Ahead
+}
+
+func aheadOf(skew time.Duration) string {
+	if skew < 0 {
+		return (-skew).Round(time.Second).String() + " slow"
+	}
+	return skew.Round(time.Second).String() + " fast"
+}
+
+// lacksRole names the least built-in role for an operation, and the command that assigns
+// it. Blobs need it on the container only; a right to tables is one on the account.
+func (s *Store) lacksRole(op string) string {
+	account, container, _ := strings.Cut(s.name, "/")
+	role, scope := "Storage Blob Data Reader", "/blobServices/default/containers/"+container
+	switch op {
+	case "create", "delete":
+		role = "Storage Blob Data Contributor"
+	case "upsert", "swap", "drop":
+		role, scope = "Storage Table Data Contributor", ""
+	case "scan", "tables":
+		role, scope = "Storage Table Data Reader", ""
+	}
+	return fmt.Sprintf(`the identity of this process lacks the role %s; deploy/README.md has narrower ones. It takes up to 10 minutes after: az role assignment create --assignee %s --role "%s" --scope "$(az storage account show --name %s --query id --output tsv)%s"`,
+		role, s.identity.assignee(), role, account, scope)
 }
 
 func host(endpoint string) string {
@@ -73,6 +125,14 @@ func (a *account) explainSAS(err error, now time.Time) string {
 	}
 	if start, ok := at("st"); ok && now.Before(start) {
 		return fmt.Sprintf("the SAS is valid from %s on; is this host's clock right?", start.Format(time.RFC3339))
+	}
+	switch {
+	case hasCode(err, "AuthorizationSourceIPMismatch"):
+		return fmt.Sprintf("the SAS is for the addresses %s, and the service sees another one; make one for the address that this host has outside", parts.Get("sip"))
+	case hasCode(err, "AuthorizationProtocolMismatch"):
+		return "the SAS is for https alone, and the endpoint is http; correct AZURE_STORAGE_BLOB_ENDPOINT and AZURE_STORAGE_TABLE_ENDPOINT"
+	case hasCode(err, "KeyBasedAuthenticationNotPermitted"):
+		return fmt.Sprintf("account %s takes no keys, and the SAS is signed by one; use the identity of this host, or a SAS signed by an identity", a.name)
 	}
 	if op := operation(err); parts.Get("sr") != "" && slices.Contains([]string{"scan", "tables", "drop", "upsert", "swap"}, op) {
 		return fmt.Sprintf("the SAS is for blobs alone (sr=%s) and tables are needed too; make one of the account (ss=bt, srt=sco)", parts.Get("sr"))

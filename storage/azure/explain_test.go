@@ -179,7 +179,7 @@ func TestExplainNoCredentials(t *testing.T) {
 		t.Errorf("a secret that is refused: %q", got)
 	}
 	err = fmt.Errorf("list: %w", &azure.ServiceError{Status: http.StatusForbidden, Code: "AuthorizationPermissionMismatch"})
-	if got := s.Explain(errors.Join(storage.ErrUnauthorized, err)); !strings.HasPrefix(got, "the identity of this process lacks a role on account acct: logquery needs Storage Blob Data Reader") {
+	if got := s.Explain(errors.Join(storage.ErrUnauthorized, err)); !strings.HasPrefix(got, "the identity of this process lacks the role Storage Blob Data Reader; ") {
 		t.Errorf("a role that is missing: %q", got)
 	}
 	if got := s.Explain(errors.New("anything else")); got != "" {

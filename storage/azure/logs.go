@@ -10,19 +10,17 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
-
-	"blobtail/storage"
 )
 
 // Account lists the containers of a storage account, and opens any of them for reading.
 type Account struct {
-	account account
-	options Options
-	client  azcore.ClientOptions
-	service *service.Client
+	account  account
+	options  Options
+	client   azcore.ClientOptions
+	identity *identity // nil unless it signs
+	service  *service.Client
 }
 
 // OpenAccount returns an account. It sends nothing. The credentials come from the same
@@ -57,11 +55,10 @@ func (a *Account) connect() (err error) {
 	case a.account.sas != "":
 		a.service, err = service.NewClientWithNoCredential(a.account.blobURL+"/?"+a.account.sas, so)
 	default:
-		c, cerr := azidentity.NewDefaultAzureCredential(nil)
-		if cerr != nil {
-			return cerr
+		if a.identity, err = newIdentity(a.options.Login); err != nil {
+			return err
 		}
-		a.service, err = service.NewClient(a.account.blobURL, c, so)
+		a.service, err = service.NewClient(a.account.blobURL, a.identity, so)
 	}
 	return err
 }
@@ -97,8 +94,8 @@ func (a *Account) Explain(err error) string {
 	switch {
 	case hasCode(err, "ContainerNotFound"):
 		return fmt.Sprintf("account %s has no such container; az storage container list --account-name %s shows all but %s", name, name, ClassicLogs)
-	case errors.Is(err, storage.ErrUnauthorized) && a.account.sas == "" && a.account.key == "" && isAnswer(err):
+	case hasCode(err, "AuthorizationPermissionMismatch") && a.identity != nil:
 		return fmt.Sprintf("the identity of this process lacks the role Storage Blob Data Reader on account %s; with that role on one container, name it: azurelogs:%s/CONTAINER", name, name)
 	}
-	return (&Store{name: name, account: a.account}).Explain(err)
+	return (&Store{name: name, account: a.account, identity: a.identity}).Explain(err)
 }
