@@ -74,12 +74,24 @@ func (v *View) Look(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { <-v.turn }()
-	begun := time.Now()
-	h, err := horizon.Read(ctx, v.store, v.services...)
-	if err == nil {
-		v.now.Store(&horizon.Checked{Days: h, Begun: begun})
+	c, err := horizon.Check(ctx, v.store, v.services...)
+	if err != nil {
+		return err
 	}
-	return err
+	if was := v.now.Load(); was != nil && was.Forbidden == nil && c.Forbidden != nil {
+		return c.Forbidden // the right ended meanwhile
+	}
+	v.now.Store(&c)
+	return nil
+}
+
+// Forbidden is the error if the reader has no right to read the horizons, and so hides no
+// day.
+func (v *View) Forbidden() error {
+	if c := v.now.Load(); c != nil {
+		return c.Forbidden
+	}
+	return nil
 }
 
 // Settled reports whether a listing that has just ended lacks no blob of a day that the last

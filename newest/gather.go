@@ -87,7 +87,7 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 	switch {
 	case !g.r.asks() && g.mode == Only:
 		g.Report.problem(errors.New("no ingester to ask for live records is known; set BLOBTAIL_LIVE to the URL of one"))
-	case !g.r.asks():
+	case !g.r.asks() && !g.known.wait().dark:
 		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE): of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", tailindex.MaxLines)
 	case errors.Is(err, ErrNobody) && g.mode == Only:
 		g.Report.note("%v, so there are no live records", err)
@@ -173,6 +173,9 @@ func (x *hidden) collect(answer *live.Answer, match func(line []byte) bool, add 
 // addWritten adds the rows of the tail since the oldest record that may be unflushed.
 func (g *Gathered) addWritten(ctx context.Context) error {
 	k := g.known.wait()
+	if k.dark {
+		return nil // a problem says it
+	}
 	if err := k.unlisted(); err != nil {
 		g.Report.note("whether there are records that are in no blob yet is not known: %v", err)
 		return nil

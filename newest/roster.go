@@ -29,6 +29,8 @@ type roster struct {
 	// expired are the expired days of the services asked for; nil: not known.
 	expired    horizon.Horizons
 	expiredErr error
+	// dark says that the rows may not be read, and no ingester can vouch for the others.
+	dark bool
 }
 
 // survey is a roster that is being read.
@@ -37,7 +39,7 @@ type survey struct {
 	done  chan struct{}
 	found roster
 	// expired is that of the roster as it was read.
-	expired horizon.Horizons
+	expired horizon.Checked
 }
 
 // wait returns the roster once it is there.
@@ -49,7 +51,7 @@ func (s *survey) wait() *roster {
 // checked returns the expired days, once they are there. The roster may change meanwhile.
 func (s *survey) checked() horizon.Checked {
 	<-s.done
-	return horizon.Checked{Days: s.expired, Begun: s.begun}
+	return s.expired
 }
 
 // surveyPatience is how long a read waits for the rows of the ingesters: without them
@@ -65,7 +67,7 @@ func (r *Reader) survey(ctx context.Context, services []string) *survey {
 		k := &s.found
 		var reading sync.WaitGroup
 		if len(services) > 0 {
-			reading.Go(func() { k.expired, k.expiredErr = r.o.Blobs.Horizons(ctx, services) })
+			reading.Go(func() { s.expired, k.expiredErr = r.o.Blobs.Horizons(ctx, services) })
 		}
 		hasty, cancel := context.WithTimeout(ctx, surveyPatience)
 		defer cancel()
@@ -75,7 +77,8 @@ func (r *Reader) survey(ctx context.Context, services []string) *survey {
 		k.came = time.Now()
 		k.unread, k.err = heartbeat.Unread(err)
 		reading.Wait()
-		s.expired = k.expired
+		s.expired.Begun, k.expired = s.begun, s.expired.Days
+		k.dark = errors.Is(k.err, storage.ErrUnauthorized) && !r.asks()
 	}()
 	return s
 }
@@ -195,6 +198,10 @@ func (r *Reader) lacking(known *roster, h *heard) (all []heartbeat.Ingester) {
 
 // doubts reports reasons not to rely on the roster.
 func (k *roster) doubts(h *heard, report *Report) {
+	if k.dark {
+		report.problem(errors.New("whether all records are in blobs is not known: these credentials may not read the table of ingesters (role Storage Table Data Reader), and no ingester was asked (BLOBTAIL_LIVE). --live off reads blobs alone"))
+		return
+	}
 	if k.storeErr != nil {
 		report.problem(fmt.Errorf("which store this is cannot be read, so nobody knows whose records belong to it: %w", k.storeErr))
 	}

@@ -86,6 +86,9 @@ func (g *Gathered) judge(oldest, newest int64) {
 		tableErr = nil
 	}
 	k := g.known.wait()
+	if k.dark {
+		return // a problem says it
+	}
 	if err := errors.Join(tableErr, k.unlisted()); err != nil {
 		report.problem(fmt.Errorf("the tail is stale from %s on: its tables cannot be read: %w", from, err))
 		return

@@ -213,6 +213,9 @@ func (r *Reader) noService(ctx context.Context, name string) error {
 		}
 	}
 	names, err := catalog.Services(ctx, r.store)
+	if errors.Is(err, storage.ErrUnauthorized) && catalog.IsService(name) {
+		return &NoServiceError{Name: name} // a reader of some services alone
+	}
 	if err != nil {
 		return err
 	}

@@ -19,16 +19,17 @@ const defaultMaxAge = 30 * time.Minute
 // errOld ends a read that is older than it may be.
 var errOld = errors.New("what was listed before may be deleted or compacted by now; read less at once, by a shorter range")
 
-// Horizons reads the horizons of the services that names and globs mean.
-func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Horizons, error) {
+// Horizons reads the horizons of the services that names and globs mean. A reader without
+// the right to read them gets none; see [horizon.Check].
+func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Checked, error) {
 	if slices.ContainsFunc(names, isGlob) {
-		return horizon.Read(ctx, r.store)
+		return horizon.Check(ctx, r.store)
 	}
 	services := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !catalog.IsService(name) })
 	if len(services) == 0 {
-		return horizon.Horizons{}, nil
+		return horizon.Checked{Days: horizon.Horizons{}}, nil
 	}
-	return horizon.Read(ctx, r.store, services...)
+	return horizon.Check(ctx, r.store, services...)
 }
 
 // gone explains a missing blob: its day has expired, or else there is an error.
@@ -109,6 +110,9 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 // since the listing. If the limit of newest records is reached, no older one is
 // missing.
 func (a *asked) tellExpired(sum *Summary) {
+	if err := a.view.Forbidden(); err != nil {
+		sum.Warnings = append(sum.Warnings, fmt.Errorf("days that were dropped may be read all the same, in part: no right to list _horizon/ and _dropped/ (%w)", err))
+	}
 	if !(a.query.Limit > 0 && sum.Records >= int64(a.query.Limit)) {
 		sum.Warnings = append(sum.Warnings, a.expiredLines()...)
 	}

@@ -95,6 +95,20 @@ type Checked struct {
 	Days Horizons
 	// Begun is the time just before they were read, by the host's clock; zero: it is unknown.
 	Begun time.Time
+	// Forbidden is the error if the reader has no right to read them. Days is empty then,
+	// and records of dropped days are read as if they were kept.
+	Forbidden error
+}
+
+// Check reads the horizons like [Read]. A reader without the right to read them gets no
+// days: it can read the records of these days anyway, so hiding them would protect nothing.
+func Check(ctx context.Context, store Lister, services ...string) (c Checked, err error) {
+	c.Begun = time.Now()
+	c.Days, err = Read(ctx, store, services...)
+	if errors.Is(err, storage.ErrUnauthorized) {
+		c.Days, c.Forbidden, err = Horizons{}, err, nil
+	}
+	return c, err
 }
 
 // Lister is the part of a blob store that this package needs to read.

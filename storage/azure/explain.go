@@ -137,7 +137,11 @@ func (a *account) explainSAS(err error, now time.Time) string {
 	if op := operation(err); parts.Get("sr") != "" && slices.Contains([]string{"scan", "tables", "drop", "upsert", "swap"}, op) {
 		return fmt.Sprintf("the SAS is for blobs alone (sr=%s) and tables are needed too; make one of the account (ss=bt, srt=sco)", parts.Get("sr"))
 	}
-	if lacks := lacking(parts, err); lacks != "" {
+	switch lacks := lacking(parts, err); lacks {
+	case "":
+	case reach:
+		return fmt.Sprintf("the SAS has sp=%s and does not reach so far: it may be for one directory alone, or signed by an identity that may not do this itself", parts.Get("sp"))
+	default:
 		return fmt.Sprintf("the SAS has sp=%s and lacks %s; make one for blobs and tables (ss=bt, srt=sco): logquery needs sp=rl, ingest sp=rlacwu, retention sp=rlacwd", parts.Get("sp"), lacks)
 	}
 	return fmt.Sprintf("the SAS is refused: it is not of account %s, or its key has changed; make a new one", a.name)
@@ -165,8 +169,11 @@ func lacking(parts url.Values, err error) string {
 			return need.name
 		}
 	}
-	return "a right"
+	return reach
 }
+
+// reach is what a SAS lacks that has the right for an operation.
+const reach = "reach"
 
 // operation is the operation that failed, "" if the error does not say.
 func operation(err error) string {
