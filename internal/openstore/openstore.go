@@ -21,6 +21,9 @@ type Store struct {
 	Close  func() error // releases the store
 	// Explain returns the remedy of an error of the store, in one line, or "".
 	Explain func(error) string
+	// Grant signs the right to read one service for a time; nil if the store cannot do that.
+	// See [azure.Store.Grant].
+	Grant func(context.Context, Grant) (Granted, error)
 	// Traffic counts the requests to the store; nil if it is a directory.
 	Traffic *traffic.Counter
 	// Logs are Azure's own logs, which Blobs shows in blobtail's form; nil for other stores.
@@ -56,6 +59,12 @@ func (e *explainedError) Error() string {
 }
 
 func (e *explainedError) Unwrap() error { return e.err }
+
+// The grants of a store in Azure.
+type (
+	Grant   = azure.Grant
+	Granted = azure.Granted
+)
 
 // makeTimeout bounds the time that making a container may add to a start. An
 // ingester must accept records while the service is down.
@@ -99,7 +108,7 @@ func OpenWith(ctx context.Context, spec Spec, create bool, o Options) (*Store, e
 			defer cancel()
 			_ = s.EnsureContainer(ctx)
 		}
-		return &Store{Blobs: s, Tables: s, Close: func() error { return nil }, Explain: s.Explain, Traffic: sent}, nil
+		return &Store{Blobs: s, Tables: s, Close: func() error { return nil }, Explain: s.Explain, Grant: s.Grant, Traffic: sent}, nil
 	}
 	_, err := Parse(spec.String())
 	return nil, err

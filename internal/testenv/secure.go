@@ -65,6 +65,22 @@ func startSecure() (*ports, func(), error) {
 	return p, func() { stop(); os.RemoveAll(dir) }, nil
 }
 
+// Certify returns a certificate for 127.0.0.1 and localhost, and the file by which a process
+// trusts it (SSL_CERT_FILE).
+func Certify(t testing.TB) (c tls.Certificate, file string) {
+	t.Helper()
+	dir := t.TempDir()
+	pair := &keyPair{certificate: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem")}
+	err := pair.make()
+	if err == nil {
+		c, err = tls.LoadX509KeyPair(pair.certificate, pair.key)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, pair.certificate
+}
+
 // keyPair are the files of a certificate that signs itself.
 type keyPair struct{ certificate, key string }
 

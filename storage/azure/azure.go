@@ -60,6 +60,7 @@ type Store struct {
 	identity  *identity // nil unless it signs
 	container *container.Client
 	client    azcore.ClientOptions
+	sent      *traffic.Counter
 	retry     policy.RetryOptions
 	create    bool
 }
@@ -92,7 +93,7 @@ func Open(spec string, o Options) (s *Store, err error) {
 
 // open returns the store of a container.
 func open(a account, containerName string, o Options, co azcore.ClientOptions) (*Store, error) {
-	s := &Store{name: a.name + "/" + containerName, account: a, client: co, retry: co.Retry, create: o.Create}
+	s := &Store{name: a.name + "/" + containerName, account: a, client: co, sent: o.Traffic, retry: co.Retry, create: o.Create}
 	if a.key == "" && a.sas == "" {
 		var err error
 		if s.identity, err = newIdentity(o.Login); err != nil {

@@ -93,6 +93,8 @@ func (s *Store) lacksRole(op string) string {
 		role, scope = "Storage Table Data Contributor", ""
 	case "scan", "tables":
 		role, scope = "Storage Table Data Reader", ""
+	case opSign:
+		role, scope = "Storage Blob Delegator", ""
 	}
 	return fmt.Sprintf(`the identity of this process lacks the role %s; deploy/README.md has narrower ones. It takes up to 10 minutes after: az role assignment create --assignee %s --role "%s" --scope "$(az storage account show --name %s --query id --output tsv)%s"`,
 		role, s.identity.assignee(), role, account, scope)
