@@ -99,7 +99,7 @@ func serviceError(re *azcore.ResponseError) error {
 		e.sentinel = storage.ErrExist
 	case e.Code == "TableBeingDeleted":
 		e.sentinel = storage.ErrBeingDeleted
-	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden, e.Code == "PublicAccessNotPermitted":
 		e.sentinel = storage.ErrUnauthorized
 	}
 	return e

@@ -29,9 +29,11 @@ func (s *Store) Explain(err error) string {
 		return fmt.Sprintf("nothing listens at %s or %s; correct the connection string, or AZURE_STORAGE_BLOB_ENDPOINT and AZURE_STORAGE_TABLE_ENDPOINT", host(a.blobURL), host(a.tableURL))
 	case hasCode(err, "ContainerNotFound"):
 		return fmt.Sprintf("account %s has no container %s; an ingester makes it if it may, or: az storage container create --account-name %s --name %s --auth-mode login", a.name, container, a.name, container)
-	case !errors.Is(err, storage.ErrUnauthorized) && !hasCode(err, "PublicAccessNotPermitted"):
+	case !errors.Is(err, storage.ErrUnauthorized):
 	case skewOf(err).Abs() > mostSkew:
 		return fmt.Sprintf("the clock of this host is %s, and the service refuses its requests: set it, for example by timedatectl set-ntp true", aheadOf(skewOf(err)))
+	case hasCode(err, "PublicAccessNotPermitted", "NoAuthenticationInformation"):
+		return "the request had no credentials when it arrived: a proxy may remove the header Authorization, or parts of the URL"
 	case a.sas != "":
 		return a.explainSAS(err, time.Now())
 	case hasCode(err, "KeyBasedAuthenticationNotPermitted"):
@@ -46,8 +48,6 @@ func (s *Store) Explain(err error) string {
 		return "the identity in AZURE_TENANT_ID and AZURE_CLIENT_ID is refused; correct these and its secret, or unset them and run az login"
 	case !isAnswer(err):
 		return "there are no credentials: run az login, or set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN"
-	case hasCode(err, "PublicAccessNotPermitted", "NoAuthenticationInformation"):
-		return "the request had no credentials when it arrived: a proxy may remove the header Authorization"
 	case hasCode(err, "InvalidAuthenticationInfo", "AuthenticationFailed"):
 		return fmt.Sprintf("account %s refuses the token: it must be of the tenant of the account's subscription; az login --tenant TENANT, or correct AZURE_TENANT_ID", a.name)
 	default:
