@@ -148,7 +148,8 @@ func (e *redacted) Unwrap() error { return e.cause }
 // or that a body broke off.
 func redact(err error) *redacted {
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	secrets := regexp.MustCompile(`(?i)((?:\bsig|AccountKey|SharedAccessSignature|client_secret|Authorization)\s*[=:]\s*)[^\s&;"]+`)
+	secrets := regexp.MustCompile(`(?i)((?:\bsig|AccountKey|SharedAccessSignature|client_secret|client_assertion|(?:access|refresh|id)_?token|Authorization)` +
+		`["\\]*\s*[=:]\s*["\\]*(?:(?:Bearer|Basic|SharedKey|SharedKeyLite)\s+)?|\b(?:Bearer|SharedKey|SharedKeyLite)\s+)[^\s&;,"\\}]+`)
 	e := &redacted{text: secrets.ReplaceAllString(text, "${1}REDACTED")}
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -44,14 +44,29 @@ func (s *Store) Explain(err error) string {
 		return fmt.Sprintf("the key of account %s is refused; look it up: az storage account keys list --account-name %s", a.name, a.name)
 	case hasCode(err, "AuthorizationFailure"):
 		return a.networkRules()
-	case strings.Contains(err.Error(), "EnvironmentCredential authentication failed"):
-		return "the identity in AZURE_TENANT_ID and AZURE_CLIENT_ID is refused; correct these and its secret, or unset them and run az login"
+	case !isAnswer(err) && explainLogin(err.Error()) != "":
+		return explainLogin(err.Error())
 	case !isAnswer(err):
 		return "there are no credentials: run az login, or set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN"
 	case hasCode(err, "InvalidAuthenticationInfo", "AuthenticationFailed"):
 		return fmt.Sprintf("account %s refuses the token: it must be of the tenant of the account's subscription; az login --tenant TENANT, or correct AZURE_TENANT_ID", a.name)
 	default:
 		return s.lacksRole(operation(err))
+	}
+	return ""
+}
+
+// explainLogin is the remedy of a refusal by Entra ID, which names the kind of credentials
+// that it refuses; "" if there were none.
+func explainLogin(text string) string {
+	refused := func(kind string) bool { return strings.Contains(text, kind+"Credential authentication failed") }
+	switch {
+	case refused("Environment"), refused("ClientSecret"), refused("ClientCertificate"):
+		return "the identity in AZURE_TENANT_ID and AZURE_CLIENT_ID is refused; correct these and its secret, or unset them and run az login"
+	case refused("WorkloadIdentity"):
+		return "the token in AZURE_FEDERATED_TOKEN_FILE is refused; the identity AZURE_CLIENT_ID needs a federated credential for the service account of this pod: az identity federated-credential list --identity-name NAME --resource-group GROUP"
+	case refused("ManagedIdentity"):
+		return "this host does not have the managed identity; assign it: az vm identity assign --name VM --resource-group GROUP --identities IDENTITY, or correct AZURE_CLIENT_ID"
 	}
 	return ""
 }

@@ -229,6 +229,60 @@ func TestCredentialsOfCLI(t *testing.T) {
 	}
 }
 
+// A refusal by Entra ID may repeat what was sent, and a proxy may repeat the headers. No error
+// shows them.
+func TestErrorsHoldNoTokens(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("s3cr3t.assertion"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		process []string
+		refuses bool // Entra ID; else the storage
+		fix     string
+	}{
+		"client secret":    {[]string{"AZURE_CLIENT_SECRET", "s3cr3t+/="}, true, "the identity in AZURE_TENANT_ID and AZURE_CLIENT_ID is refused"},
+		"federated":        {[]string{"AZURE_FEDERATED_TOKEN_FILE", file, "AZURE_TOKEN_CREDENTIALS", "WorkloadIdentityCredential"}, true, "the token in AZURE_FEDERATED_TOKEN_FILE is refused"},
+		"token of storage": {[]string{"AZURE_CLIENT_SECRET", "s3cr3t"}, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noIdentity(t)
+			for pair := range slices.Chunk(append([]string{"AZURE_TENANT_ID", testenv.Tenant, "AZURE_CLIENT_ID", "a-client", "AZURE_TOKEN_CREDENTIALS", "prod"}, c.process...), 2) {
+				t.Setenv(pair[0], pair[1])
+			}
+			token := testenv.Token(time.Now(), time.Hour)
+			e := &entra{}
+			login := e.login()
+			login.Transport = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				if c.refuses && strings.HasSuffix(r.URL.Path, "/token") {
+					body, _ := io.ReadAll(r.Body)
+					form, _ := url.ParseQuery(string(body))
+					form = url.Values{"client_secret": form["client_secret"], "client_assertion": form["client_assertion"]}
+					return answerJSON(r, http.StatusUnauthorized, map[string]any{"a": form.Encode(), "error": "invalid_client"}), nil
+				}
+				return e.RoundTrip(r)
+			})}
+			storage := roundTripper(func(r *http.Request) (*http.Response, error) {
+				return nil, fmt.Errorf("proxy refuses %s with Authorization: %s", r.URL, r.Header.Get("Authorization"))
+			})
+			s, err := azure.Open("acct/logs", azure.Options{Getenv: env2(), Client: once(storage), Login: login})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, statErr := s.Stat(t.Context(), "k")
+			if got := s.Explain(statErr); !strings.HasPrefix(got, c.fix) {
+				t.Errorf("%q, want %q", got, c.fix)
+			}
+			_, grantErr := s.Grant(t.Context(), azure.Grant{Dir: "web", For: time.Hour})
+			for _, err := range []error{statErr, grantErr, last(s.List(t.Context(), "", "")), last(s.Scan(t.Context(), "tail", "p", "", "", 0))} {
+				if err == nil || !strings.Contains(err.Error(), "REDACTED") || strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), token[:20]) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+}
+
 // The token that a cluster gives to a pod is read again from its file, which the cluster
 // replaces, and an access token is replaced before it expires.
 func TestFederatedTokenRotates(t *testing.T) {
