@@ -39,8 +39,8 @@ var (
 // others: only one role deletes, and none can overwrite a blob.
 func TestRoles(t *testing.T) {
 	for name, want := range map[string]struct{ actions, data [][]string }{
-		"ingester":  {[][]string{getContainer, queryTables, createTable}, [][]string{readBlobs, putNewBlob, readEntities, upsert}},
-		"reader":    {[][]string{getContainer, queryTables}, [][]string{readBlobs, readEntities}},
+		"ingester":  {[][]string{getContainer, createTable}, [][]string{readBlobs, putNewBlob, readEntities, upsert}},
+		"reader":    {[][]string{getContainer}, [][]string{readBlobs, readEntities}},
 		"retention": {[][]string{getContainer, queryTables, deleteTable}, [][]string{readBlobs, putNewBlob, deleteBlob}},
 	} {
 		var r role
