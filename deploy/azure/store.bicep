@@ -5,7 +5,7 @@
 //      ingesters='["<principal id>"]' readers='["<principal id>"]' retention='["<principal id>"]'
 //
 // The account is for blobtail alone: the tables of an account belong to all of
-// its containers, and listing them is a right on the account.
+// its containers, and making and listing them are rights on the account.
 targetScope = 'resourceGroup'
 
 @description('Name of the storage account, unique in the world.')
