@@ -122,7 +122,7 @@ func TestCutFileSelection(t *testing.T) {
 		t.Errorf("the next hour: %d lines, %v", len(got), sum.Problems)
 	}
 
-	body, err := r.Body(t.Context(), key)
+	body, _, err := r.Body(t.Context(), key)
 	if p := (*query.Problem)(nil); !errors.As(err, &p) || !errors.Is(err, storage.ErrDamaged) || !bytes.Equal(body, whole[:len(whole)-3]) {
 		t.Errorf("Body: %d bytes of %d, %v", len(body), len(whole)-3, err)
 	}
@@ -157,7 +157,7 @@ func TestNoMetadataCopies(t *testing.T) {
 	if n, _, err := plan.Count(t.Context()); n != 30 || err != nil {
 		t.Errorf("count %d, %v", n, err)
 	}
-	if body, err := r.Body(t.Context(), key); len(body) == 0 || !errors.Is(err, blobfmt.ErrForeign) {
+	if body, _, err := r.Body(t.Context(), key); len(body) == 0 || !errors.Is(err, blobfmt.ErrForeign) {
 		t.Errorf("Body: %d bytes, %v", len(body), err)
 	}
 }

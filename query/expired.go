@@ -110,8 +110,8 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 // since the listing. If the limit of newest records is reached, no older one is
 // missing.
 func (a *asked) tellExpired(sum *Summary) {
-	if err := a.view.Forbidden(); err != nil {
-		sum.Warnings = append(sum.Warnings, fmt.Errorf("days that were dropped may be read all the same, in part: no right to list _horizon/ and _dropped/ (%w)", err))
+	if err := unseen(a.view.Forbidden()); err != nil {
+		sum.Warnings = append(sum.Warnings, err)
 	}
 	if !(a.query.Limit > 0 && sum.Records >= int64(a.query.Limit)) {
 		sum.Warnings = append(sum.Warnings, a.expiredLines()...)
@@ -122,6 +122,14 @@ func (a *asked) tellExpired(sum *Summary) {
 			sum.Warnings = append(sum.Warnings, fmt.Errorf("%s of %s expired while it was read", text, service))
 		}
 	}
+}
+
+// unseen is the warning of a reader that may not read the horizons; nil for others.
+func unseen(forbidden error) error {
+	if forbidden == nil {
+		return nil
+	}
+	return fmt.Errorf("days that were dropped may be read all the same, in part: no right to list _horizon/ and _dropped/ (%w)", forbidden)
 }
 
 const (

@@ -140,7 +140,7 @@ func TestHidden(t *testing.T) {
 		"app/2026/11/18/1300/000001.log": true, "app/2026/11/19/1300/000001.log": false,
 		"app2/2026/11/22/1300/000001.log": true, "app2/2026/11/18/1300/000001.log": false, "app/2026/11/18/1300/000009.log": true,
 	} {
-		body, err := r.Body(t.Context(), key)
+		body, _, err := r.Body(t.Context(), key)
 		if none := (*query.NoBlobError)(nil); (len(body) == 0) != expired || expired && (!errors.As(err, &none) || !none.Expired) {
 			t.Errorf("%s: %d bytes, %v", key, len(body), err)
 		}

@@ -100,35 +100,37 @@ func (r *Reader) List(ctx context.Context, q Query, day time.Time) ([]Total, Sum
 
 // Body reads one blob whole. A [*Problem] comes with the rest of it if the store knows
 // it to be damaged, or if its metadata cannot be read. A [*NoBlobError] means that the
-// blob does not exist, or that its day has expired.
-func (r *Reader) Body(ctx context.Context, key string) ([]byte, error) {
-	body, err := r.source(blob{Entry: &catalog.Entry{Key: key}}, new(Summary)).whole(ctx)
+// blob does not exist, or that its day has expired. The warning says that nobody knows
+// whether it has expired.
+func (r *Reader) Body(ctx context.Context, key string) (body []byte, warning, err error) {
+	body, err = r.source(blob{Entry: &catalog.Entry{Key: key}}, new(Summary)).whole(ctx)
 	if name, nerr := blobfmt.ParseName(key); nerr == nil && ctx.Err() == nil {
 		// After the read: a day is hidden before it is deleted.
-		h, herr := horizon.Read(ctx, r.store, name.Service)
+		h, herr := horizon.Check(ctx, r.store, name.Service)
 		if herr != nil {
-			return nil, herr
+			return nil, nil, herr
 		}
-		if day := horizon.DayOf(name.Period); h.Hides(name.Service, day) {
-			return nil, &NoBlobError{Key: key, Expired: true}
+		if day := horizon.DayOf(name.Period); h.Days.Hides(name.Service, day) {
+			return nil, nil, &NoBlobError{Key: key, Expired: true}
 		}
+		warning = unseen(h.Forbidden)
 	}
 	switch {
 	case errors.Is(err, storage.ErrDamaged):
-		return body, &Problem{Blob: key, Err: bareError(err)}
+		return body, warning, &Problem{Blob: key, Err: bareError(err)}
 	case errors.Is(err, storage.ErrNotExist):
-		return nil, &NoBlobError{Key: key}
+		return nil, warning, &NoBlobError{Key: key}
 	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", key, err)
+		return nil, warning, fmt.Errorf("read %s: %w", key, err)
 	}
 	b, err := r.store.Stat(ctx, key)
 	if err == nil {
 		_, err = blobfmt.ParseMeta(b.Metadata)
 	}
 	if err != nil {
-		return body, &Problem{Blob: key, Err: bareError(err)}
+		return body, warning, &Problem{Blob: key, Err: bareError(err)}
 	}
-	return body, nil
+	return body, warning, nil
 }
 
 // NoBlobError says that nothing is stored under a key, or that its day has expired.

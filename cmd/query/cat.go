@@ -87,5 +87,9 @@ func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 	if a.store.Logs != nil {
 		return nil, cli.Usagef("cat is for the blobs of blobtail's own stores; logquery SERVICE prints Azure's own logs")
 	}
-	return reader.Body(ctx, c.Name)
+	body, warning, err := reader.Body(ctx, c.Name)
+	if warning != nil && err == nil {
+		a.Note("%v", warning)
+	}
+	return body, err
 }

@@ -240,6 +240,8 @@ func TestPrefixAlone(t *testing.T) {
 	check("web --live off --count", cli.OK, "2\n", unseen)
 	check("web --live off --from 2026-01-01 --to 2026-02-01", cli.Nothing, "", unseen)
 	check("verify web", cli.OK, "", unseen, "2 blobs with 2 records")
+	check("cat web/2026/11/20/1400/000002.log -o raw", cli.OK, "record 1\n", unseen)
+	check("cat orders/2026/11/20/1400/000001.log", cli.Refused, "", "403")
 	check("orders --live off", cli.Refused, "", "403 AuthorizationPermissionMismatch; the SAS has sp=rl and does not reach so far")
 	check("* --live off", cli.Refused, "", "not authorized")
 
