@@ -50,6 +50,18 @@ func (fieldsCmd) Help() string {
 }
 
 // Help has the examples of the verb.
+func (grantCmd) Help() string {
+	return `Examples:
+  logquery grant web --for 1h
+  logquery grant web --for 8h --ip 192.0.2.7
+  logquery grant web -q --store azure:myaccount/logs
+
+The SAS goes to stdout. It needs an account with a hierarchical namespace, and an
+identity with the roles Storage Blob Data Reader and Storage Blob Delegator. For other
+accounts the command prints the role assignment that gives the same right.`
+}
+
+// Help has the examples of the verb.
 func (lsCmd) Help() string {
 	return `Examples:
   logquery ls

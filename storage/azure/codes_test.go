@@ -39,10 +39,7 @@ func refusing(t *testing.T, status int, code string, clock time.Duration) *httpt
 // it. These answers were never seen from Azure itself: the codes and states are those of its
 // documentation.
 func TestExplainCodes(t *testing.T) {
-	noIdentity(t)
-	for name, value := range map[string]string{"AZURE_TENANT_ID": testenv.Tenant, "AZURE_CLIENT_ID": "a-client", "AZURE_CLIENT_SECRET": "s3cret"} {
-		t.Setenv(name, value)
-	}
+	asClient(t)
 	key := []string{"AZURE_STORAGE_KEY", base64.StdEncoding.EncodeToString([]byte("key"))}
 	sas := func(text string) []string { return []string{"AZURE_STORAGE_SAS_TOKEN", text + "&sig=c2VjcmV0"} }
 	var identity []string

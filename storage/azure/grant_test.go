@@ -76,7 +76,7 @@ func port(at string) string {
 // the documented text alone.
 func TestGrant(t *testing.T) {
 	a := env.Secure(t)
-	noIdentity(t)
+	asClient(t)
 	for _, c := range []struct {
 		name    string
 		g       azure.Grant
@@ -129,7 +129,7 @@ func TestGrant(t *testing.T) {
 // the condition of a role is named that limits a reader there.
 func TestGrantOfFlatAccount(t *testing.T) {
 	a := env.Secure(t)
-	noIdentity(t)
+	asClient(t)
 	d := &delegating{to: a.Transport(t)}
 	s, err := azure.Open(testenv.Name("c"), azure.Options{Getenv: hosted(a), Client: once(d), Login: (&entra{}).login()})
 	if err != nil {
@@ -156,7 +156,7 @@ func TestGrantOfFlatAccount(t *testing.T) {
 // What cannot be granted is refused before a request, or with the role that is missing.
 func TestGrantRefused(t *testing.T) {
 	a := env.Secure(t)
-	noIdentity(t)
+	asClient(t)
 	reject := roundTripper(func(r *http.Request) (*http.Response, error) {
 		if r.URL.Query().Get("restype") == "account" {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"X-Ms-Is-Hns-Enabled": {"true"}}, Body: http.NoBody, Request: r}, nil
