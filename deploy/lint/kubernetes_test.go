@@ -1,0 +1,285 @@
+// Package lint checks the files of deploy/ as their readers do, by the libraries of
+// those: the registry and the profiles of pods of Kubernetes, the loader of Compose, the
+// linter of BuildKit. It has tests only. Package deploy holds the same files against
+// blobtail's own programs.
+package lint
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/apps"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"
+	appsvalidation "k8s.io/kubernetes/pkg/apis/apps/validation"
+	"k8s.io/kubernetes/pkg/apis/batch"
+	_ "k8s.io/kubernetes/pkg/apis/batch/install"
+	batchvalidation "k8s.io/kubernetes/pkg/apis/batch/validation"
+	"k8s.io/kubernetes/pkg/apis/core"
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/networking"
+	_ "k8s.io/kubernetes/pkg/apis/networking/install"
+	networkvalidation "k8s.io/kubernetes/pkg/apis/networking/validation"
+	kubepolicy "k8s.io/kubernetes/pkg/apis/policy"
+	_ "k8s.io/kubernetes/pkg/apis/policy/install"
+	policyvalidation "k8s.io/kubernetes/pkg/apis/policy/validation"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+const manifests = "../kubernetes"
+
+// objects decodes each object of a manifest. A field that Kubernetes does not know, or
+// that stands there twice, fails the test.
+func objects(t *testing.T, text []byte) []runtime.Object {
+	t.Helper()
+	strict := serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	var all []runtime.Object
+	for docs := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, _, err := strict.Decode(doc, nil, nil)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		all = append(all, o)
+	}
+}
+
+// manifest returns the objects of all files of the folder but kustomization.yaml.
+func manifest(t *testing.T) []runtime.Object {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(manifests, "*.yaml"))
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	var all []runtime.Object
+	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, objects(t, text)...)
+	}
+	return all
+}
+
+func name(t *testing.T, o runtime.Object) string {
+	t.Helper()
+	m, err := meta.Accessor(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.GetObjectKind().GroupVersionKind().Kind + "/" + m.GetName()
+}
+
+// validate returns what the API server finds wrong with a new object, and what it warns
+// of. ok is false for a kind that is not known here.
+func validate(t *testing.T, o runtime.Object) (wrong field.ErrorList, warnings []string, ok bool) {
+	t.Helper()
+	template := field.NewPath("spec", "template")
+	switch o := o.(type) {
+	case *apps.StatefulSet:
+		wrong = appsvalidation.ValidateStatefulSet(o, appsvalidation.StatefulSetValidationOptions{}, pod.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
+		warnings = pod.GetWarningsForPodTemplate(t.Context(), template, &o.Spec.Template, nil)
+	case *batch.CronJob:
+		p := &o.Spec.JobTemplate.Spec.Template
+		wrong = batchvalidation.ValidateCronJobCreate(o, pod.GetValidationOptionsFromPodTemplate(p, nil))
+		warnings = pod.GetWarningsForPodTemplate(t.Context(), template, p, nil)
+	case *core.ConfigMap:
+		wrong = corevalidation.ValidateConfigMap(o)
+	case *core.Namespace:
+		wrong = corevalidation.ValidateNamespace(o)
+	case *core.Service:
+		if o.Spec.ClusterIP != "" { // its storage copies it before it validates
+			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
+		}
+		wrong = corevalidation.ValidateServiceCreate(o)
+	case *core.ServiceAccount:
+		wrong = corevalidation.ValidateServiceAccount(o)
+	case *networking.NetworkPolicy:
+		wrong = networkvalidation.ValidateNetworkPolicy(o, networkvalidation.NetworkPolicyValidationOptions{})
+	case *kubepolicy.PodDisruptionBudget:
+		wrong = policyvalidation.ValidatePodDisruptionBudget(o, policyvalidation.PodDisruptionBudgetValidationOptions{})
+	default:
+		return nil, nil, false
+	}
+	return wrong, warnings, true
+}
+
+// complaints returns what the API server would find wrong with an object, and what it
+// would warn of: its own code sets defaults, converts and validates here.
+func complaints(t *testing.T, o runtime.Object) []string {
+	t.Helper()
+	legacyscheme.Scheme.Default(o)
+	internal, err := legacyscheme.Scheme.ConvertToVersion(o, runtime.InternalGroupVersioner)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	m, err := meta.Accessor(internal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, is := internal.(*core.Namespace); !is {
+		m.SetNamespace("logs")
+	}
+	wrong, found, ok := validate(t, internal)
+	if !ok {
+		found = append(found, "no validation is known here; add that of its kind")
+	}
+	for _, err := range wrong {
+		found = append(found, err.Error())
+	}
+	return found
+}
+
+// TestValid ensures that the API server would create each object, and warn of nothing.
+func TestValid(t *testing.T) {
+	for _, o := range manifest(t) {
+		for _, c := range complaints(t, o) {
+			t.Errorf("%s: %s", name(t, o), c)
+		}
+	}
+}
+
+// TestInvalid ensures that TestValid can fail.
+func TestInvalid(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(manifests, "ingest.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ old, new, want string }{
+		"quantity":       {"storage: 16Gi", "storage: -16Gi", "must be greater than zero"},
+		"access mode":    {"ReadWriteOncePod", "ReadWriteOncePods", "Unsupported value"},
+		"name of a port": {"{name: admin, containerPort", "{name: admin-of-operators, containerPort", "must be no more than 15"},
+		"labels":         {"matchLabels: {app.kubernetes.io/name: blobtail, app.kubernetes.io/component: ingest}\n  template", "matchLabels: {app: x}\n  template", "`selector` does not match"},
+		"mount":          {"{name: log, mountPath", "{name: lock, mountPath", "Not found"},
+		"network":        {"cidr: 0.0.0.0/0", "cidr: 10.0.0.0/8", "must be a strict subset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := strings.Replace(string(text), c.old, c.new, 1)
+			if changed == string(text) {
+				t.Fatalf("there is no %q", c.old)
+			}
+			var all []string
+			for _, o := range objects(t, []byte(changed)) {
+				all = append(all, complaints(t, o)...)
+			}
+			if !strings.Contains(strings.Join(all, "\n"), c.want) {
+				t.Errorf("it says %q, want %q", all, c.want)
+			}
+		})
+	}
+}
+
+// pods returns the templates of pods in the manifests.
+func pods(t *testing.T) map[string]corev1.PodTemplateSpec {
+	t.Helper()
+	found := map[string]corev1.PodTemplateSpec{}
+	for _, o := range manifest(t) {
+		switch o := o.(type) {
+		case *appsv1.StatefulSet:
+			found[name(t, o)] = o.Spec.Template
+		case *batchv1.CronJob:
+			found[name(t, o)] = o.Spec.JobTemplate.Spec.Template
+		}
+	}
+	if len(found) != 3 {
+		t.Fatalf("found %d pods", len(found))
+	}
+	return found
+}
+
+// TestRestricted ensures that the profile "restricted" of Kubernetes lets the pods in.
+func TestRestricted(t *testing.T) {
+	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	for id, p := range pods(t) {
+		for _, r := range e.EvaluatePod(level, &p.ObjectMeta, &p.Spec) {
+			if !r.Allowed {
+				t.Errorf("%s: %s: %s", id, r.ForbiddenReason, r.ForbiddenDetail)
+			}
+		}
+	}
+}
+
+// TestLeastRights holds the pods to more than that profile: a root file system that
+// cannot be written to, no token for Kubernetes, and the log as the only thing to write.
+func TestLeastRights(t *testing.T) {
+	for id, p := range pods(t) {
+		if p.Spec.AutomountServiceAccountToken == nil || *p.Spec.AutomountServiceAccountToken {
+			t.Errorf("%s: it gets a token for Kubernetes", id)
+		}
+		if p.Labels["azure.workload.identity/use"] != "true" {
+			t.Errorf("%s: it gets no token for Azure", id)
+		}
+		for _, c := range p.Spec.Containers {
+			if s := c.SecurityContext; s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
+				t.Errorf("%s: it can write to its root", id)
+			}
+			for _, m := range c.VolumeMounts {
+				if !m.ReadOnly && m.Name != "log" {
+					t.Errorf("%s: it can write to %s", id, m.MountPath)
+				}
+			}
+			if _, limited := c.Resources.Limits[corev1.ResourceMemory]; !limited {
+				t.Errorf("%s: its memory has no limit", id)
+			}
+		}
+	}
+}
+
+// TestKustomize ensures that the folder builds with kustomize, into one namespace, and
+// that the API server knows what comes out.
+func TestKustomize(t *testing.T) {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := objects(t, text)
+	if want := len(manifest(t)); len(all) != want {
+		t.Errorf("%d objects of %d", len(all), want)
+	}
+	for _, o := range all {
+		m, err := meta.Accessor(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, is := o.(*corev1.Namespace); !is && m.GetNamespace() != "logs" {
+			t.Errorf("%s is in namespace %q", name(t, o), m.GetNamespace())
+		}
+	}
+}
