@@ -48,27 +48,54 @@ STAMP   := -X blobtail/internal/cli.stamped=$(VERSION) -X blobtail/internal/cli.
 # The same for every binary: static, and the same bytes wherever it is built.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "$(STAMP)"
 
+# The Go that releases are built with, fetched as a module where another one is installed;
+# `local` takes the one that is. The Dockerfile has the same. A newer patch of it when
+# `make vuln` asks for one.
+RELEASE_GO ?= go1.26.11
+# Nothing of the builder gets into a binary: not its folder, its clock, its user, its git,
+# its GOFLAGS, its kind of processor.
+RELEASE_BUILD := GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS= GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 CGO_ENABLED=0 \
+	go build -trimpath -buildvcs=false -ldflags "$(STAMP)"
+# Checks of deploy/ and programs for releases, in a module of their own.
+LINT := deploy/lint
+# A URL of the database of vulnerabilities. Without it, it is the Go module of the same.
+VULNDB ?=
+
 # Where `make release` writes, and what: OS/architecture/command. Only logquery runs
 # elsewhere than on Linux.
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release demo picture test test-processes test-packages test-counted torture lint promcheck bench bench-micro bench-table fuzz clean
+.PHONY: build release sbom reproducible vuln demo picture test test-processes test-packages test-counted torture lint deploy-lint promcheck bench bench-micro bench-table fuzz clean
 
 build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
 	$(GO_BUILD) -o bin/logquery ./cmd/query
 	$(GO_BUILD) -o bin/retention ./cmd/retention
 
-release: ## dist/: static binaries for all systems, and SHA256SUMS
+release: ## dist/: static binaries for all systems, their SBOMs, and SHA256SUMS
 	@mkdir -p "$(DIST)" && rm -f "$(DIST)"/{ingest,logquery,retention}-* "$(DIST)"/SHA256SUMS
 	@set -e; for target in $(RELEASE); do \
 		IFS=/ read -r os arch name <<<"$$target"; \
 		file="$$name-$$os-$$arch$$([ "$$os" != windows ] || echo .exe)"; \
 		echo "$$file $(VERSION)"; \
-		GOOS=$$os GOARCH=$$arch $(GO_BUILD) -o "$(DIST)/$$file" "./cmd/$${name/#logquery/query}"; \
+		GOOS=$$os GOARCH=$$arch $(RELEASE_BUILD) -o "$(DIST)/$$file" "./cmd/$${name/#logquery/query}"; \
 	done
+	@$(MAKE) --no-print-directory sbom
 	cd "$(DIST)" && sha256sum -- *-*-* >SHA256SUMS
+
+# Without a serial number and a time, which would differ each time.
+sbom: ## dist/*.cdx.json: the modules in each binary of dist/, for CycloneDX
+	@set -e; dist=$$(cd "$(DIST)" && pwd); rm -f "$$dist"/*.cdx.json; for file in "$$dist"/*-*-*; do \
+		GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS=-trimpath CGO_ENABLED=0 go -C $(LINT) tool cyclonedx-gomod bin -json -std \
+			-noserial -notimestamp $(if $(VERSION),-version "$(VERSION)") -output "$$file.cdx.json" "$$file"; \
+	done
+
+reproducible: ## make release twice, in two folders that have nothing in common; the sums are equal
+	RELEASE_GO="$(RELEASE_GO)" RELEASE="$(RELEASE)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" ./deploy/reproducible.sh
+
+vuln: build ## known vulnerabilities in what is linked into the three commands
+	go -C $(LINT) run ./vuln -release-go "$(filter-out local,$(RELEASE_GO))" $(if $(VULNDB),-db "$(VULNDB)") $(CURDIR)/bin/{ingest,logquery,retention}
 
 demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 	./internal/demo/demo.sh
@@ -82,6 +109,7 @@ test: ## everything; in-process tests with the race detector
 	@$(MAKE) --no-print-directory -j 2 lint test-processes
 	@$(MAKE) --no-print-directory test-packages
 	@$(MAKE) --no-print-directory test-counted
+	@$(MAKE) --no-print-directory deploy-lint
 	@echo "make test: all passed"
 
 # The three parts run one after another, once the commands are built, and lint beside the first.
@@ -114,6 +142,10 @@ lint: ## gofmt, vet, staticcheck, the layers
 
 promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its own, and a minute to build
 	cd internal/tools/promcheck && go vet ./... && go test -count=1 ./...
+
+# The files of deploy/ as Kubernetes, Compose and BuildKit read them.
+deploy-lint: ## validates the manifests, the compose file and the Dockerfile
+	cd $(LINT) && $(AS_BUILT) $(BESIDE) go vet ./... && $(AS_BUILT) $(BESIDE) go test -vet=off -count=1 ./...
 
 bench: bench-micro bench-table ## micro-benchmarks, then the table of docs/PERFORMANCE.md
 

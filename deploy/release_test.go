@@ -24,7 +24,7 @@ func makeRelease(t *testing.T, version string, commands ...string) string {
 	for _, name := range commands {
 		targets += runtime.GOOS + "/" + runtime.GOARCH + "/" + name + " "
 	}
-	cmd := exec.Command("make", "release", "VERSION="+version, "DIST="+dist, "RELEASE="+targets)
+	cmd := exec.Command("make", "release", "VERSION="+version, "DIST="+dist, "RELEASE="+targets, "RELEASE_GO=local")
 	cmd.Dir = ".."
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make release: %v\n%s", err, out)
@@ -32,9 +32,9 @@ func makeRelease(t *testing.T, version string, commands ...string) string {
 	return dist
 }
 
-// make release writes binaries that report their version, and their checksums. A
-// second run writes the same bytes. The test builds for this host alone: with an
-// empty build cache the others take minutes.
+// make release writes binaries that report their version, their SBOMs, and the checksums
+// of both. A second run writes the same bytes; `make reproducible` holds it to more. The
+// test builds for this host alone: with an empty build cache the others take minutes.
 func TestRelease(t *testing.T) {
 	const version = "v9.8.7-rc.1"
 	commands := []string{"ingest", "logquery", "retention"}
@@ -52,7 +52,12 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s --version prints %q, %v", file, out, err)
 		}
 	}
-	if len(sums) != 3 {
+	for _, name := range commands {
+		if file := name + "-" + runtime.GOOS + "-" + runtime.GOARCH + ".cdx.json"; sums[file] == "" {
+			t.Errorf("%s is not in SHA256SUMS", file)
+		}
+	}
+	if len(sums) != 6 {
 		t.Errorf("%v", sums)
 	}
 	for file, sum := range readSums(t, makeRelease(t, version, "logquery")) {

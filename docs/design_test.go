@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -68,6 +69,8 @@ func TestPackages(t *testing.T) {
 		}
 		if name := d.Name(); d.IsDir() && (name == "node_modules" || name == ".git" || name == "testdata") {
 			return filepath.SkipDir
+		} else if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
+			return filepath.SkipDir // another module
 		}
 		rel, err := filepath.Rel(root, path)
 		pkg := filepath.ToSlash(filepath.Dir(rel))

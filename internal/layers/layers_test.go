@@ -178,6 +178,9 @@ func parse(t *testing.T) []file {
 			if base == "node_modules" || base == "testdata" || strings.HasPrefix(base, ".") && name != root {
 				return filepath.SkipDir
 			}
+			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && name != root {
+				return filepath.SkipDir // another module, no part of the product
+			}
 			return nil
 		}
 		if !strings.HasSuffix(base, ".go") || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {

@@ -1,6 +1,0 @@
-package lint
-
-import (
-	_ "github.com/CycloneDX/cyclonedx-go"
-	_ "golang.org/x/vuln/scan"
-)
