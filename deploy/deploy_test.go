@@ -6,6 +6,7 @@ package deploy
 
 import (
 	"encoding/json"
+	"go/version"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,12 +71,19 @@ func instructions(t *testing.T) [][]string {
 }
 
 // TestDockerfile ensures that the image can be built from the files in the
-// repository, on named base images, and does not run as root.
+// repository, on named base images, as make release does it, and does not run as root.
+// deploy/lint has Docker's own linter look at the file.
 func TestDockerfile(t *testing.T) {
 	stages := map[string]bool{}
 	made := read(t, "Dockerfile")
-	last := map[string]string{}
+	last, args := map[string]string{}, map[string]string{}
 	for _, in := range instructions(t) {
+		if name, value, ok := strings.Cut(in[1], "="); ok && in[0] == "ARG" {
+			args["${"+name+"}"] = value
+		}
+		if in[0] == "FROM" {
+			in[1] = args[in[1]] // so that a digest can be given
+		}
 		last[in[0]] = strings.Join(in[1:], " ")
 		switch in[0] {
 		case "FROM":
@@ -113,12 +121,18 @@ func TestDockerfile(t *testing.T) {
 	if !strings.Contains(last["FROM"], "distroless/static") {
 		t.Errorf("the image is made from %s", last["FROM"])
 	}
-	if !strings.Contains(made, "CGO_ENABLED=0 go build -trimpath") {
-		t.Error("the binaries are not built as make build does it")
+	makefile := read(t, filepath.Join("..", "Makefile"))
+	const flags = `go build -trimpath -buildvcs=false -ldflags "`
+	if !strings.Contains(made, "export CGO_ENABLED=0") || strings.Count(made, flags) != 3 || strings.Count(makefile, flags) != 1 {
+		t.Error("the binaries are not built as make release does it")
 	}
-	mod := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, filepath.Join("..", "go.mod")))
-	if mod == nil || !strings.Contains(made, "golang:"+mod[1]) {
-		t.Errorf("the build stage is not of the Go that go.mod asks for (%v)", mod)
+	release := regexp.MustCompile(`(?m)^RELEASE_GO \?= go(\S+)$`).FindStringSubmatch(makefile)
+	if release == nil || args["${GO_IMAGE}"] != "golang:"+release[1]+"-bookworm" {
+		t.Errorf("the build stage is %s, make release takes Go %v", args["${GO_IMAGE}"], release)
+	}
+	mod := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(read(t, filepath.Join("..", "go.mod")))
+	if mod == nil || release == nil || version.Compare("go"+release[1], "go"+mod[1]) < 0 {
+		t.Errorf("releases are built with Go %v, go.mod asks for %v", release, mod)
 	}
 	var entry []string
 	if err := json.Unmarshal([]byte(last["ENTRYPOINT"]), &entry); err != nil || len(entry) != 1 {
