@@ -196,11 +196,14 @@ func TestCompose(t *testing.T) {
 		}
 		for _, p := range s.Ports {
 			if !strings.HasPrefix(p, "127.0.0.1:") {
-				t.Errorf("%s: port %s is open to all, and nobody is asked who they are", name, p)
+				t.Errorf("%s: port %s is open to all", name, p)
 			}
 		}
 		for _, v := range s.Volumes {
 			volume, _, _ := strings.Cut(v, ":")
+			if strings.HasPrefix(volume, "./secrets/ingest") && strings.HasSuffix(v, ":ro") {
+				continue // which tls.sh makes
+			}
 			if _, ok := c.Volumes[volume]; !ok {
 				t.Errorf("%s: there is no volume %s", name, volume)
 			}

@@ -36,11 +36,13 @@ type ingestContainer struct {
 		PreStop struct{ Sleep struct{ Seconds int } } `yaml:"preStop"`
 	}
 	Resources    struct{ Limits struct{ Memory string } }
-	VolumeMounts []struct {
-		Name      string
-		MountPath string `yaml:"mountPath"`
-		ReadOnly  bool   `yaml:"readOnly"`
-	} `yaml:"volumeMounts"`
+	VolumeMounts []mount `yaml:"volumeMounts"`
+}
+
+type mount struct {
+	Name      string
+	MountPath string `yaml:"mountPath"`
+	ReadOnly  bool   `yaml:"readOnly"`
 }
 
 type containerPort struct {
@@ -142,10 +144,9 @@ func effective(t *testing.T, env map[string]string, text string) config.Config {
 	return conf
 }
 
-// TestStatefulSet ensures that the ingester accepts the configuration that its pod gets
-// from the image, the environment and the ConfigMap together, and that the ports, the
-// directory of the log, the memory and the time to stop are what the manifest provides.
-func TestStatefulSet(t *testing.T) {
+// ingestManifest returns the pod of the StatefulSet and its configuration.
+func ingestManifest(t *testing.T) (ingestPod, string) {
+	t.Helper()
 	docs := documents(t, "kubernetes/ingest.yaml")
 	var s stateful
 	var o object
@@ -154,13 +155,20 @@ func TestStatefulSet(t *testing.T) {
 			t.Fatal(yaml.FormatError(err, false, true))
 		}
 	}
-	pod := s.Spec.Template.Spec
+	return s.Spec.Template.Spec, o.Data["blobtail.yaml"]
+}
+
+// TestStatefulSet ensures that the ingester accepts the configuration that its pod gets
+// from the image, the environment and the ConfigMap together, and that the ports, the
+// directory of the log, the memory and the time to stop are what the manifest provides.
+func TestStatefulSet(t *testing.T) {
+	pod, text := ingestManifest(t)
 	c := pod.Containers[0]
 	if want := []string{"/usr/local/bin/ingest", "--config", "/etc/blobtail/blobtail.yaml"}; !slices.Equal(c.Command, want) {
 		t.Fatalf("the pod runs %q", c.Command)
 	}
 	env := environ(t, c)
-	conf := effective(t, env, o.Data["blobtail.yaml"])
+	conf := effective(t, env, text)
 
 	if store := conf.Store.String(); !strings.HasPrefix(store, "azure:") {
 		t.Errorf("the store is %s, that of the image", store)
@@ -179,6 +187,14 @@ func TestStatefulSet(t *testing.T) {
 	}
 	if !mounted {
 		t.Errorf("the log is in %s, and no volume is", conf.WALDir())
+	}
+	for volume, path := range map[string]string{"access": conf.Access.Tokens, "tls": conf.TLS.Key} {
+		if !slices.ContainsFunc(c.VolumeMounts, func(m mount) bool { return m.Name == volume && m.ReadOnly && m.MountPath == filepath.Dir(path) }) {
+			t.Errorf("nothing mounts %s", path)
+		}
+		if !strings.Contains(read(t, "README.md"), "--from-file="+filepath.Base(path)) {
+			t.Errorf("README.md makes no secret with %s", filepath.Base(path))
+		}
 	}
 	need := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second + time.Duration(conf.Ingest.Grace)
 	if got := time.Duration(pod.TerminationGracePeriodSeconds) * time.Second; got < need+5*time.Second {

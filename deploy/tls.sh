@@ -4,9 +4,10 @@
 #
 #   deploy/tls.sh FOLDER NAME...       NAME: a DNS name, also *.example.com, or an address
 #
-# FOLDER gets tls.crt and tls.key for the ingester, ca.crt for those who send and read,
-# and ca.key, which belongs on no server. Called again, it makes a new certificate by the
-# same authority: clients go on trusting it. The certificate is good for 397 days.
+# FOLDER/ingest gets tls.crt and tls.key for the ingester, and ca.crt for those who send
+# and read. FOLDER/authority gets the key of the authority, which belongs on no server.
+# Called again, it makes a new certificate by the same authority: clients go on trusting
+# it, and ingesters take the new one by themselves. It is good for 397 days.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
 folder=$1
@@ -17,20 +18,22 @@ for name in "$@"; do
 	if [[ $name =~ ^[0-9.]+$ || $name == *:* ]]; then names+="IP:$name,"; else names+="DNS:$name,"; fi
 done
 
-# A container reads tls.key as another user than the one who makes it. So the file is for
-# all, and the folder for its owner alone.
+# A container reads FOLDER/ingest as another user than the one who makes it, so what is in
+# there is for all, and FOLDER for its owner alone.
 mkdir -p -m 0700 "$folder"
 cd "$folder"
+mkdir -p -m 0755 ingest
+mkdir -p -m 0700 authority
 umask 077
-if [ ! -e ca.key ]; then
-	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.crt -days 3650 -sha256 \
+ca=authority/ca.key
+if [ ! -e "$ca" ]; then
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$ca" -out ingest/ca.crt -days 3650 -sha256 \
 		-subj "/CN=blobtail authority" -addext "keyUsage=critical,keyCertSign,cRLSign" -addext "basicConstraints=critical,CA:TRUE,pathlen:0" 2>/dev/null
 fi
-openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout tls.key.new -out tls.csr -subj "/CN=blobtail ingester" 2>/dev/null
-openssl x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -set_serial "0x$(openssl rand -hex 16)" -days 397 -sha256 -out tls.crt.new -extfile <(
+openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout authority/tls.key -out authority/tls.csr -subj "/CN=blobtail ingester" 2>/dev/null
+openssl x509 -req -in authority/tls.csr -CA ingest/ca.crt -CAkey "$ca" -set_serial "0x$(openssl rand -hex 16)" -days 397 -sha256 -out authority/tls.crt -extfile <(
 	printf 'subjectAltName=%s\nextendedKeyUsage=serverAuth\nkeyUsage=critical,digitalSignature\nbasicConstraints=critical,CA:FALSE\n' "${names%,}"
 ) 2>/dev/null
-rm tls.csr
-chmod 0644 tls.key.new tls.crt.new ca.crt
-mv tls.key.new tls.key
-mv tls.crt.new tls.crt
+rm authority/tls.csr
+chmod 0644 authority/tls.key authority/tls.crt ingest/ca.crt
+mv authority/tls.key authority/tls.crt ingest/

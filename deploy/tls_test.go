@@ -2,13 +2,21 @@ package deploy
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"blobtail/internal/testkit"
 )
 
 // makeTLS runs tls.sh.
@@ -33,21 +41,21 @@ func need(t *testing.T, programs ...string) {
 }
 
 // TestTLS ensures that the certificate of tls.sh is good for its names, that a second
-// one is of the same authority, and that the keys are for their owner alone.
+// one is of the same authority, and that the folder is for its owner alone.
 func TestTLS(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "with a space")
 	makeTLS(t, folder, "localhost", "127.0.0.1", "::1", "*.blobtail-peers.logs.svc")
-	ca := []byte(read(t, filepath.Join(folder, "ca.crt")))
-	first := read(t, filepath.Join(folder, "tls.crt"))
+	ca := []byte(read(t, filepath.Join(folder, "ingest", "ca.crt")))
+	first := read(t, filepath.Join(folder, "ingest", "tls.crt"))
 	makeTLS(t, folder, "localhost")
-	if again := []byte(read(t, filepath.Join(folder, "ca.crt"))); !bytes.Equal(again, ca) {
+	if again := []byte(read(t, filepath.Join(folder, "ingest", "ca.crt"))); !bytes.Equal(again, ca) {
 		t.Error("the second call made another authority")
 	}
-	if read(t, filepath.Join(folder, "tls.crt")) == first {
+	if read(t, filepath.Join(folder, "ingest", "tls.crt")) == first {
 		t.Error("the second call made no certificate")
 	}
 	makeTLS(t, folder, "localhost", "127.0.0.1", "::1", "*.blobtail-peers.logs.svc")
-	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "ingest", "tls.crt"), filepath.Join(folder, "ingest", "tls.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +74,142 @@ func TestTLS(t *testing.T) {
 	if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: "example.com", Roots: roots}); err == nil {
 		t.Error("it is good for names that were not given")
 	}
-	for name, want := range map[string]os.FileMode{".": 0o700, "ca.key": 0o600} {
+	for name, want := range map[string]os.FileMode{".": 0o700, "authority/ca.key": 0o600, "ingest": 0o755, "ingest/tls.key": 0o644} {
 		if f, err := os.Stat(filepath.Join(folder, name)); err != nil || f.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", name, f.Mode(), err)
 		}
+	}
+}
+
+// running is an ingester that the test runs.
+type running struct {
+	records, admin string // addresses
+}
+
+// start runs an ingester on free ports of this host, with more settings in env, and waits
+// until it is ready. The test stops it.
+func start(t *testing.T, bin string, env ...string) running {
+	t.Helper()
+	ports := routePorts(t)
+	r := running{fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])}
+	cmd := exec.Command(bin)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	cmd.Env = append(slices.Clone(env), "BLOBTAIL_LISTEN="+r.records, "BLOBTAIL_ADMIN="+r.admin,
+		"BLOBTAIL_ADVERTISE=https://"+r.records, "BLOBTAIL_FLUSH_MAX_AGE=1h")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Log(stderr.String())
+		}
+	})
+	testkit.Until(t, "the ingester is ready", func() bool { return curl(t, "http://"+r.admin+"/readyz") == "200" })
+	return r
+}
+
+// curl returns the status that curl gets, "000" if it gets none.
+func curl(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, "curl", append([]string{"-s", "-o", os.DevNull, "-w", "%{http_code}"}, args...)...).Output()
+	return string(out)
+}
+
+// newToken makes a token in a file and returns it.
+func newToken(t *testing.T, bin, file string, args ...string) string {
+	t.Helper()
+	made, err := exec.Command(bin, slices.Concat([]string{"token", "new"}, args, []string{"--file", file})...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(made))
+}
+
+// TestComposeSecured runs the ingester of compose.yaml on this host, with its settings and
+// the files that the head of compose.yaml makes. Who has a token gets in, and nobody else.
+func TestComposeSecured(t *testing.T) {
+	need(t, "bash", "openssl", "curl")
+	var c compose
+	if err := yaml.Unmarshal([]byte(read(t, "compose.yaml")), &c); err != nil {
+		t.Fatal(yaml.FormatError(err, false, true))
+	}
+	folder, bin := t.TempDir(), ingester(t)
+	makeTLS(t, folder, "ingest", "localhost", "127.0.0.1")
+	secrets := filepath.Join(folder, "ingest")
+	token := newToken(t, bin, filepath.Join(secrets, "tokens.yaml"), "me", "--write", "*", "--read", "*")
+	env := []string{"BLOBTAIL_STORE=dir:" + filepath.Join(folder, "store")}
+	for _, name := range []string{"BLOBTAIL_TOKENS", "BLOBTAIL_TLS_CERT", "BLOBTAIL_TLS_KEY"} {
+		path := c.Services["ingest"].Environment[name]
+		if !strings.HasPrefix(path, "/etc/blobtail/") {
+			t.Errorf("%s=%s", name, path)
+		}
+		env = append(env, name+"="+filepath.Join(secrets, filepath.Base(path)))
+	}
+	r := start(t, bin, env...)
+	send := []string{"--cacert", filepath.Join(secrets, "ca.crt"), "-d", "the lights are on", "https://" + r.records + "/ingest/hello"}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"with the token":        {append([]string{"-H", "Authorization: Bearer " + token}, send...), "200"},
+		"without a token":       {send, "401"},
+		"with another secret":   {append([]string{"-H", "Authorization: Bearer me.x"}, send...), "401"},
+		"without the authority": {append([]string{"-H", "Authorization: Bearer " + token}, send[2:]...), "000"},
+		"by plain HTTP":         {[]string{"-d", "x", "http://" + r.records + "/ingest/hello"}, "400"},
+	} {
+		if got := curl(t, c.args...); got != c.want {
+			t.Errorf("%s: curl prints %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestPeersSecured runs two ingesters with the files that README.md makes for Kubernetes,
+// and the settings that the manifest has for them. A reader asks one, and gets the records
+// that the other holds.
+func TestPeersSecured(t *testing.T) {
+	need(t, "bash", "openssl", "curl")
+	pod, conf := ingestManifest(t)
+	folder, bin := t.TempDir(), ingester(t)
+	makeTLS(t, folder, "blobtail-ingest.logs.svc", "*.blobtail-peers.logs.svc", "127.0.0.1")
+	secrets := filepath.Join(folder, "ingest")
+	tokens := filepath.Join(secrets, "tokens.yaml")
+	peer := newToken(t, bin, tokens, "peers", "--peer")
+	if err := os.WriteFile(filepath.Join(secrets, "peer"), []byte(peer+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writer := newToken(t, bin, tokens, "web", "--write", "web-*")
+	reader := newToken(t, bin, tokens, "reader", "--read", "*")
+
+	// Each mount of a secret becomes the folder that the secret is made of.
+	for _, m := range pod.Containers[0].VolumeMounts {
+		if m.Name == "tls" || m.Name == "access" {
+			conf = strings.ReplaceAll(conf, m.MountPath, secrets)
+		}
+	}
+	file := filepath.Join(folder, "blobtail.yaml")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := "BLOBTAIL_STORE=dir:" + filepath.Join(folder, "store")
+	trust := "SSL_CERT_DIR=" + secrets
+	var asked, holds running
+	for i, r := range []*running{&asked, &holds} {
+		*r = start(t, bin, "BLOBTAIL_CONFIG="+file, store, trust, fmt.Sprintf("BLOBTAIL_WAL=%s/wal-%d", folder, i))
+	}
+	ca := []string{"--cacert", filepath.Join(secrets, "ca.crt"), "-H", "Authorization: Bearer " + writer, "-d", "the lights are on"}
+	for service, want := range map[string]string{"web-shop": "200", "orders": "403"} {
+		if got := curl(t, append(ca, "https://"+holds.records+"/ingest/"+service)...); got != want {
+			t.Errorf("%s: curl prints %s, want %s", service, got, want)
+		}
+	}
+	query := exec.Command(build(t, "query"), "web-shop")
+	query.Env = append(os.Environ(), store, trust, "BLOBTAIL_LIVE=https://"+asked.records, "BLOBTAIL_TOKEN="+reader)
+	if out, err := query.CombinedOutput(); err != nil || !strings.Contains(string(out), "the lights are on") {
+		t.Errorf("logquery: %v\n%s", err, out)
 	}
 }
