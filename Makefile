@@ -54,8 +54,8 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "$(STAMP)"
 RELEASE_GO ?= go1.26.11
 # Nothing of the builder gets into a binary: not its folder, its clock, its user, its git,
 # its GOFLAGS, its kind of processor.
-RELEASE_BUILD := GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS= GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 CGO_ENABLED=0 \
-	go build -trimpath -buildvcs=false -ldflags "$(STAMP)"
+RELEASE_ENV   := GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS= GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 CGO_ENABLED=0
+RELEASE_BUILD := $(RELEASE_ENV) go build -trimpath -buildvcs=false -ldflags "$(STAMP)"
 # Checks of deploy/ and programs for releases, in a module of their own.
 LINT := deploy/lint
 # A URL of the database of vulnerabilities. Without it, it is the Go module of the same.
@@ -84,11 +84,13 @@ release: ## dist/: static binaries for all systems, their SBOMs, and SHA256SUMS
 	@$(MAKE) --no-print-directory sbom
 	cd "$(DIST)" && sha256sum -- *-*-* >SHA256SUMS
 
-# Without a serial number and a time, which would differ each time.
+# Without a serial number and a time, which would differ each time. A document has the hash
+# of the program that wrote it, so that is built like a release; `go tool` would not.
 sbom: ## dist/*.cdx.json: the modules in each binary of dist/, for CycloneDX
-	@set -e; dist=$$(cd "$(DIST)" && pwd); rm -f "$$dist"/*.cdx.json; for file in "$$dist"/*-*-*; do \
-		GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS=-trimpath CGO_ENABLED=0 go -C $(LINT) tool cyclonedx-gomod bin -json -std \
-			-noserial -notimestamp $(if $(VERSION),-version "$(VERSION)") -output "$$file.cdx.json" "$$file"; \
+	@set -e; dist=$$(cd "$(DIST)" && pwd); rm -f "$$dist"/*.cdx.json; tmp=$$(mktemp -d); trap 'rm -r "$$tmp"' EXIT; \
+	$(RELEASE_ENV) go -C $(LINT) build -trimpath -buildvcs=false -o "$$tmp" github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod; \
+	for file in "$$dist"/*-*-*; do \
+		"$$tmp/cyclonedx-gomod" bin -json -std -noserial -notimestamp $(if $(VERSION),-version "$(VERSION)") -output "$$file.cdx.json" "$$file"; \
 	done
 
 reproducible: ## make release twice, in two folders that have nothing in common; the sums are equal
