@@ -43,6 +43,11 @@ const lineRoom = 192
 // not count as present; such a ts is kept as ts.original. The record's own service is
 // kept as service.name if it differs from the line's. If another field has that key
 // already, the key is service.original, or else that with a number.
+//
+// Objects of the Elastic Common Schema have a level and a service too: level in an object
+// log, which is never the message, and name in an object service. The object log stays a
+// field, and service becomes the field service.original. Flat names of the level come
+// first.
 func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	dst = slices.Grow(dst, len(p.src)+lineRoom)
 	s := Stamp{Time: d.Time, Service: d.Service}
@@ -65,12 +70,13 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	dst = append(dst, levelPrefix...)
 	dst, s.Level = p.appendLevel(dst, h.level)
 
-	h.service = p.first(nameService, nameApp)
-	h.keepService = p.findService(h.service, d.Fallback, &s)
+	p.findService(&h, d.Fallback, &s)
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)
 
-	h.msg = p.first(nameMsg, nameLog)
+	if h.msg = p.first(nameMsg, nameLog); h.msg >= 0 && p.fields[h.msg].known == nameLog && p.isObject(h.msg) {
+		h.msg = -1
+	}
 	dst = append(dst, msgPrefix...)
 	if h.msg >= 0 {
 		dst = p.appendWord(dst, &p.fields[h.msg])
@@ -86,7 +92,7 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 func (p *Parser) Level() []byte {
 	at := p.first(nameLevel, nameLogLevel)
 	if at < 0 {
-		return nil
+		return p.nestedLevel()
 	}
 	return p.src[p.fields[at].val:p.fields[at].valEnd]
 }
@@ -186,6 +192,9 @@ func (p *Parser) text(f *field) []byte {
 // appendLevel appends the inside of the level's string.
 func (p *Parser) appendLevel(dst []byte, at int) ([]byte, Level) {
 	if at < 0 {
+		if v := p.nestedLevel(); v != nil {
+			return p.appendNestedLevel(dst, v)
+		}
 		return dst, Other
 	}
 	f := &p.fields[at]
@@ -230,12 +239,21 @@ func (p *Parser) compact(f *field) []byte {
 	return p.value
 }
 
-// findService determines the service and reports whether the record's own, in the
-// field at, has to be kept as well.
-func (p *Parser) findService(at int, fallback string, s *Stamp) (keep bool) {
+// findService determines the service, and whether the record's own has to be kept as a
+// field as well.
+func (p *Parser) findService(h *head, fallback string, s *Stamp) {
 	var text []byte
-	if at >= 0 {
-		switch f := &p.fields[at]; p.src[f.val] {
+	h.service = p.first(nameService, nameApp)
+	if p.isObject(h.service) && p.fields[h.service].known == nameService {
+		if text = p.nestedService(); text != nil {
+			p.setService(text, fallback, s)
+			h.keepService = true
+			return
+		}
+		h.service = p.first(nameServiceName, nameApp)
+	}
+	if h.service >= 0 {
+		switch f := &p.fields[h.service]; p.src[f.val] {
 		case '"':
 			text = p.text(f)
 		case 'n': // null
@@ -243,7 +261,7 @@ func (p *Parser) findService(at int, fallback string, s *Stamp) (keep bool) {
 			text = p.compact(f)
 		}
 	}
-	return p.setService(text, fallback, s)
+	h.keepService = p.setService(text, fallback, s)
 }
 
 // setService is findService for the text of the record's own service.
@@ -304,6 +322,8 @@ func (p *Parser) renamed(i int, h *head) (key string, skip bool) {
 		return "", true
 	case i == h.service && !h.keepService:
 		return "", true
+	case f.known == nameService && p.isObject(i):
+		return p.freeKey("service.original"), false
 	case i == h.service:
 		return p.serviceKey(f), false
 	case f.known != nameTs:

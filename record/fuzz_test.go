@@ -26,6 +26,8 @@ func FuzzScan(f *testing.F) {
 		`{"a":1,"\u0061":2}`,
 		"{\"\xff\":\"\xed\xa0\x80\\ud83d\\ude00\\ud83d\"}",
 		`{"a":[[[{"b":[]}]],{}],"c":tru}`,
+		`{"@timestamp":"2026-11-20T15:04:05Z","log":{"a":[1,{"level":2}],"level":"WARN"},"service":{"id":1, "n\u0061me":"My Web"},"message":"m"}`,
+		`{"log":{"level":-30},"service":{},"app":"B"}`,
 	} {
 		f.Add([]byte(src), []byte(`{}`), "")
 		f.Add([]byte(src), []byte(src), "web")
@@ -226,14 +228,29 @@ func reference(in []member, d record.Defaults) []member {
 	ts := find(isTime, "ts", "time", "timestamp", "@timestamp", "date")
 	level := find(anything, "level", "severity", "lvl", "log.level")
 	msg := find(anything, "msg", "message", "log")
+	if msg >= 0 && in[msg].Key == "log" && isObject(in[msg]) {
+		msg = -1
+	}
 	service := find(anything, "service", "service.name", "app")
+	inner := ""
+	if service >= 0 && in[service].Key == "service" && isObject(in[service]) {
+		if inner = inside(in[service], "name", false); inner == "" {
+			service = find(anything, "service.name", "app")
+		}
+	}
 
 	ns, word, text, name, original := d.Time, "", "", d.Service, ""
 	if ts >= 0 {
 		ns, _ = timeOf(in[ts])
 	}
+	if i := find(isObject, "log"); level < 0 && i >= 0 {
+		word = inside(in[i], "level", true)
+	}
 	if level >= 0 {
-		if word = textOf(in[level]); record.ParseLevel([]byte(word)) != record.Other {
+		word = textOf(in[level])
+	}
+	if word != "" {
+		if record.ParseLevel([]byte(word)) != record.Other {
 			word = record.ParseLevel([]byte(word)).String()
 		}
 	}
@@ -241,7 +258,9 @@ func reference(in []member, d record.Defaults) []member {
 		text = textOf(in[msg])
 	}
 	if service >= 0 {
-		original = textOf(in[service])
+		if original = textOf(in[service]); inner != "" {
+			original = inner
+		}
 	}
 	if name == "" {
 		name = record.FoldService(original)
@@ -252,6 +271,8 @@ func reference(in []member, d record.Defaults) []member {
 	}
 	for i, m := range in {
 		switch {
+		case m.Key == "service" && isObject(m):
+			m.Key = free(in, "service.original")
 		case i == ts || i == level || i == msg || i == service && (original == "" || original == name):
 			continue
 		case i == service && m.Key != "service.name":
@@ -282,6 +303,34 @@ func free(in []member, key string) string {
 		n++
 	}
 	return fmt.Sprint(key, ".", n)
+}
+
+func isObject(m member) bool { _, ok := m.Value.(map[string]any); return ok }
+
+// inside is the text of the first member of an object with a key, if it is a string or, with
+// numbers set, a number that is not negative.
+func inside(m member, key string, numbers bool) string {
+	dec := json.NewDecoder(strings.NewReader(m.text))
+	dec.UseNumber()
+	_, _ = dec.Token()
+	for dec.More() {
+		name, _ := dec.Token()
+		var v any
+		_ = dec.Decode(&v)
+		if name != key {
+			continue
+		}
+		switch v := v.(type) {
+		case string:
+			return v
+		case json.Number:
+			if numbers && v[0] != '-' {
+				return v.String()
+			}
+		}
+		return ""
+	}
+	return ""
 }
 
 func timeOf(m member) (int64, bool) {

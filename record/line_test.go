@@ -84,10 +84,26 @@ func TestAppendLine(t *testing.T) {
 		{"true", "", `{"level":true}`, `{"ts":"T","level":"true","service":"unknown","msg":""}`},
 		{"object", "", `{"level":{"a": "b"}}`, `{"ts":"T","level":"{\"a\":\"b\"}","service":"unknown","msg":""}`},
 
+		// Those of the Elastic Common Schema.
+		{"nested", "", `{"log":{"logger":"a","level":"WARN"},"message":"m"}`, `{"ts":"T","level":"warn","service":"unknown","msg":"m","log":{"logger":"a","level":"WARN"}}`},
+		{"nested, with spaces", "", `{"log" : { "a" : [ { "level" : 1 } ] , "level" : "error" } }`, `{"ts":"T","level":"error","service":"unknown","msg":"","log":{"a":[{"level":1}],"level":"error"}}`},
+		{"nested, escaped", "", `{"log":{"level":"\u0069nfo"}}`, `{"ts":"T","level":"info","service":"unknown","msg":"","log":{"level":"info"}}`},
+		{"nested, another word", "", `{"log":{"level":"au\u0064it\/\n"}}`, `{"ts":"T","level":"audit/\n","service":"unknown","msg":"","log":{"level":"audit/\n"}}`},
+		{"nested, a number", "", `{"log":{"level":50}}`, `{"ts":"T","level":"error","service":"unknown","msg":"","log":{"level":50}}`},
+		{"nested, another number", "", `{"log":{"level":7.25}}`, `{"ts":"T","level":"7.25","service":"unknown","msg":"","log":{"level":7.25}}`},
+		{"nested, no word", "", `{"log":{"level":{"a":1}}}`, `{"ts":"T","level":"","service":"unknown","msg":"","log":{"level":{"a":1}}}`},
+		{"nested, the first counts", "", `{"log":{"level":"info","level":"error"}}`, `{"ts":"T","level":"info","service":"unknown","msg":"","log":{"level":"info","level":"error"}}`},
+		{"nested, flat names first", "", `{"log":{"level":"error"},"log.level":"info"}`, `{"ts":"T","level":"info","service":"unknown","msg":"","log":{"level":"error"}}`},
+		{"all of that schema", "", `{"@timestamp":"O","log.level":"info","message":"m","ecs":{"version":"8.10.0"},"service":{"name":"web","version":"1"},"event":{"dataset":"web.log"},"error":{"message":"no"}}`,
+			`{"ts":"O","level":"info","service":"web","msg":"m","ecs":{"version":"8.10.0"},"service.original":{"name":"web","version":"1"},"event":{"dataset":"web.log"},"error":{"message":"no"}}`},
+
 		// Messages.
 		{"null message", "", `{"msg":null}`, `{"ts":"T","level":"","service":"unknown","msg":""}`},
 		{"number", "", `{"msg":1.50}`, `{"ts":"T","level":"","service":"unknown","msg":"1.50"}`},
 		{"array", "", `{"msg":[1, "a\"b\u00e9",null]}`, `{"ts":"T","level":"","service":"unknown","msg":"[1,\"a\\\"bé\",null]"}`},
+
+		{"object log is no message", "", `{"log":{"file":{"path":"/x"}}}`, `{"ts":"T","level":"","service":"unknown","msg":"","log":{"file":{"path":"/x"}}}`},
+		{"array log is one", "", `{"log":[1]}`, `{"ts":"T","level":"","service":"unknown","msg":"[1]"}`},
 
 		// Services.
 		{"folded", "", `{"service":"My Web"}`, `{"ts":"T","level":"","service":"my-web","msg":"","service.name":"My Web"}`},
@@ -103,7 +119,15 @@ func TestAppendLine(t *testing.T) {
 		{"empty service", "", `{"service":""}`, `{"ts":"T","level":"","service":"unknown","msg":""}`},
 		{"null service", "web", `{"service":null}`, `{"ts":"T","level":"","service":"web","msg":""}`},
 		{"number as service", "", `{"service":42}`, `{"ts":"T","level":"","service":"42","msg":""}`},
-		{"object as service", "", `{"service":{"name": "Web"}}`, `{"ts":"T","level":"","service":"name-web","msg":"","service.name":{"name":"Web"}}`},
+		{"object as service", "", `{"a":1,"service":{"version":"2","name": "My Web"},"b":2}`, `{"ts":"T","level":"","service":"my-web","msg":"","a":1,"service.original":{"version":"2","name":"My Web"},"b":2}`},
+		{"object as service, path wins", "db", `{"service":{"name":"web"}}`, `{"ts":"T","level":"","service":"db","msg":"","service.original":{"name":"web"}}`},
+		{"object as service, escaped name", "", `{"service":{"name":"w\u0065b"}}`, `{"ts":"T","level":"","service":"web","msg":"","service.original":{"name":"web"}}`},
+		{"object as service, its other name taken", "", `{"service":{"name":"web"},"service.original":1}`, `{"ts":"T","level":"","service":"web","msg":"","service.original.2":{"name":"web"},"service.original":1}`},
+		{"object as service, name in an inner object", "", `{"service":{"node":{"name":"n1"}}}`, `{"ts":"T","level":"","service":"unknown","msg":"","service.original":{"node":{"name":"n1"}}}`},
+		{"object as service without a name, other names", "", `{"service":{"id":1},"service.name":"x y","app":"z"}`, `{"ts":"T","level":"","service":"x-y","msg":"","service.original":{"id":1},"service.name":"x y","app":"z"}`},
+		{"object as service without a name, app", "", `{"service":{},"app":"X"}`, `{"ts":"T","level":"","service":"x","msg":"","service.original":{},"service.name":"X"}`},
+		{"object as service, names of no use", "", `{"service":{"name":""}}`, `{"ts":"T","level":"","service":"unknown","msg":"","service.original":{"name":""}}`},
+		{"object as service, name a number", "", `{"service":{"name":7}}`, `{"ts":"T","level":"","service":"unknown","msg":"","service.original":{"name":7}}`},
 		{"escaped service", "", `{"service":"w\u0065b"}`, `{"ts":"T","level":"","service":"web","msg":""}`},
 		{"nothing to fold", "", `{"service":"--"}`, `{"ts":"T","level":"","service":"unknown","msg":"","service.name":"--"}`},
 

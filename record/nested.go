@@ -1,0 +1,76 @@
+package record
+
+// The Elastic Common Schema has objects where other senders have flat names: log has the
+// level, service has the name. Only a record that has such an object pays for these.
+
+// nested returns the value of a member of the object that is the value of a recognised
+// field. It is nil if there is no such field, or it is no object, or has no such member.
+func (p *Parser) nested(n name, key string) []byte {
+	if p.found>>n&1 == 0 || !p.isObject(int(p.slots[n])) {
+		return nil
+	}
+	f := &p.fields[p.slots[n]]
+	return p.member(p.src[f.val:f.valEnd], key)
+}
+
+// isObject reports whether the value of a field is an object.
+func (p *Parser) isObject(at int) bool { return at >= 0 && p.src[p.fields[at].val] == '{' }
+
+// member returns the value of the first member of a valid object with a key, or nil.
+func (p *Parser) member(object []byte, key string) []byte {
+	for i := skipSpace(object, 1); object[i] == '"'; {
+		end, state := scanString(object, i+1)
+		name := object[i+1 : end]
+		if state&stringEscaped != 0 {
+			p.scratch = AppendUnescaped(p.scratch[:0], name)
+			name = p.scratch
+		}
+		found := string(name) == key
+		i = skipSpace(object, end+1)
+		i = skipSpace(object, i+1) // behind the colon
+		end, _ = p.scanValue(object[i:])
+		if found {
+			return object[i : i+end]
+		}
+		if i = skipSpace(object, i+end); object[i] == ',' {
+			i = skipSpace(object, i+1)
+		}
+	}
+	return nil
+}
+
+// nestedLevel returns the string or the number in log.level, or nil.
+func (p *Parser) nestedLevel() []byte {
+	v := p.nested(nameLog, "level")
+	if len(v) > 0 && (v[0] == '"' || isDigit(v[0])) {
+		return v
+	}
+	return nil
+}
+
+// appendNestedLevel is appendLevel for a value of nestedLevel.
+func (p *Parser) appendNestedLevel(dst, v []byte) ([]byte, Level) {
+	if v[0] == '"' {
+		v = v[1 : len(v)-1]
+		p.scratch = AppendUnescaped(p.scratch[:0], v)
+		if l := ParseLevel(p.scratch); l != Other {
+			return append(dst, l.String()...), l
+		}
+		return appendCanonical(dst, v), Other
+	}
+	if l := ParseLevel(v); l != Other {
+		return append(dst, l.String()...), l
+	}
+	return append(dst, v...), Other
+}
+
+// nestedService returns the text of the name in the object service, or nil. It may be in
+// scratch.
+func (p *Parser) nestedService() []byte {
+	v := p.nested(nameService, "name")
+	if len(v) <= len(`""`) || v[0] != '"' {
+		return nil
+	}
+	p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
+	return p.scratch
+}
