@@ -18,6 +18,7 @@ import (
 	"blobtail/newest/live"
 	"blobtail/record"
 	"blobtail/source/datadog"
+	"blobtail/source/elastic"
 	"blobtail/source/gelf"
 	"blobtail/source/httpsource"
 	"blobtail/source/journald"
@@ -71,7 +72,7 @@ func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *co
 
 // protocols are those of stock shippers.
 func protocols() []httpsource.Protocol {
-	return []httpsource.Protocol{loki.New(), journald.New(), splunk.New(), datadog.New(), gelf.New()}
+	return []httpsource.Protocol{loki.New(), elastic.New(elastic.Options{}), journald.New(), splunk.New(), datadog.New(), gelf.New()}
 }
 
 var errDrained = errors.New("this ingester takes no more: it was drained")

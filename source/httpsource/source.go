@@ -144,22 +144,27 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused != nil && refused.hangUp {
 		w.Header().Set("Connection", "close")
 	}
-	status := respond(w, x, &counts, refused)
+	status := s.respond(w, x, &counts, refused)
 	s.metrics.requests.WithLabelValues(strconv.Itoa(status), name).Inc()
 	s.metrics.seconds.Observe(time.Since(begun).Seconds())
 }
 
 // respond sends the answer of a protocol, and returns its status. It writes the whole answer
 // at once. It is at most a few KiB, which a socket accepts even if the client does not read:
-// there is no write deadline, because waiting for a blob may rightly take minutes.
-func respond(w http.ResponseWriter, x Exchange, counts *Result, refused *Refusal) (status int) {
+// there is no write deadline, because waiting for a blob may rightly take minutes. The
+// pieces of a [LongReply] have deadlines.
+func (s *Source) respond(w http.ResponseWriter, x Exchange, counts *Result, refused *Refusal) (status int) {
 	status, text := x.Reply(w.Header(), counts, refused)
-	if status != http.StatusNoContent {
+	rest := restOf(x)
+	if status != http.StatusNoContent && rest == nil {
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	}
 	w.WriteHeader(status)
 	// The client may have gone; then nothing is left to do.
 	_, _ = w.Write(text)
+	if rest != nil {
+		writeRest(w, rest, s.o.ReadGrace)
+	}
 	return status
 }
 

@@ -1,0 +1,296 @@
+package elastic_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+
+	"blobtail/record"
+)
+
+const doc = `{"@timestamp":"2026-11-24T10:00:00.5Z","message":"m"}` + "\n"
+
+// brief is a line as service, message, and whether it is a dead letter with a reason.
+func brief(lines []map[string]any) (all []string) {
+	for _, l := range lines {
+		if l["service"] == record.RejectedService {
+			all = append(all, fmt.Sprintf("rejected %s: %s", l["msg"], l["reason"]))
+		} else {
+			all = append(all, fmt.Sprintf("%s %s", l["service"], l["msg"]))
+		}
+	}
+	return all
+}
+
+// briefItems are items as action, index, id and status.
+func briefItems(items []item) (all []string) {
+	for _, i := range items {
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s %d", i.action, i.Index, i.ID, i.Status)))
+	}
+	return all
+}
+
+// TestActions sends bodies of any kind. The id of an item that the sender gave none is left
+// out of want.
+func TestActions(t *testing.T) {
+	const noAction = `no action: want a line such as {"create":{}} or {"index":{}} before each document`
+	for _, row := range []struct {
+		name, path, body string
+		items, lines     []string
+	}{
+		{"all kinds", "/a/_bulk", `{"index":{"_id":"1"}}` + "\n" + doc + `{"delete":{"_index":"b","_id":"2"}}` + "\n" + `{"create":{"_index":"c","_id":"3"}}` + "\n" + doc +
+			`{"update":{"_id":"4"}}` + "\n" + `{"doc":{"@timestamp":"2026-11-24T10:00:00Z","message":"new"},"doc_as_upsert":true}` + "\n",
+			[]string{"index a 1 201", "delete b 2 200", "create c 3 201", "update a 4 201"}, []string{"a m", "c m", "a new"}},
+		{"update with an upsert", "/a/_bulk", `{"update":{"_id":"4"}}` + "\n" + `{"script":{"source":"x"},"upsert":{"message":"up"}}` + "\n",
+			[]string{"update a 4 201"}, []string{"a up"}},
+		{"doc comes before upsert", "/a/_bulk", `{"update":{"_id":"4"}}` + "\n" + `{"upsert":{"message":"up"},"doc":{"message":"new"}}` + "\n",
+			[]string{"update a 4 201"}, []string{"a new"}},
+		{"update by a script", "/a/_bulk", `{"update":{"_id":"4"}}` + "\n" + `{"script":"x"}` + "\n",
+			[]string{"update a 4 201"}, []string{`rejected {"script":"x"}: no document in an update: want {"doc":{...}} or {"upsert":{...}}`}},
+		{"update with a document that is none", "/a/_bulk", `{"update":{"_id":"4"}}` + "\n" + `{"doc":[1]}` + "\n",
+			[]string{"update a 4 201"}, []string{`rejected {"doc":[1]}: at byte 0: not valid JSON: character '[' at the beginning of an object`}},
+		{"no index at all", "/_bulk", `{"create":{}}` + "\n" + doc, []string{"create   201"}, []string{"unknown m"}},
+		{"the document's service", "/a/_bulk", `{"create":{}}` + "\n" + `{"service":"S","message":"m"}` + "\n" + `{"create":{}}` + "\n" + doc,
+			[]string{"create a  201", "create a  201"}, []string{"s m", "a m"}},
+		{"empty lines and carriage returns", "/a/_bulk", "\n\r\n" + `{"create":{}}` + "\r\n\r\n \t\n" + strings.TrimSpace(doc) + "\r\n\n  " + `{"create":{}}` + "  \n" + doc,
+			[]string{"create a  201", "create a  201"}, []string{"a m", "a m"}},
+		{"a byte order mark, and no line feed at the end", "/a/_bulk", "\xef\xbb\xbf" + `{"create":{}}` + "\n" + strings.TrimSpace(doc), []string{"create a  201"}, []string{"a m"}},
+		{"spaces and escapes", "/a/_bulk", ` { "cr\u0065ate" : { "_ind\u0065x" : "\u0062" , "_id" : "x\"y" , "routing": null, "dynamic_templates":{"_id":"z"} } } ` + "\n" + doc,
+			[]string{`create b x"y 201`}, []string{"b m"}},
+		{"a number as id", "/a/_bulk", `{"create":{"_id":17}}` + "\n" + doc, []string{"create a 17 201"}, []string{"a m"}},
+		{"other ids", "/a/_bulk", `{"create":{"_id":null}}` + "\n" + doc + `{"create":{"_id":{"a":1}}}` + "\n" + doc + `{"create":{"_id":""}}` + "\n" + doc +
+			`{"create":{"_id":"` + strings.Repeat("x", 513) + `"}}` + "\n" + doc,
+			[]string{"create a  201", "create a  201", "create a  201", "create a  201"}, []string{"a m", "a m", "a m", "a m"}},
+		{"ids that follow a form", "/a/_bulk", `{"index":{"_id":"1","_index":"b"}}` + "\n" + doc + `{"index":{"_id":"22","_index":"b"}}` + "\n" + doc +
+			`{"index":{"_id":"3","_index":"c"}}` + "\n" + doc + `{"index":{"_id":"\u0034","_index":"b"}}` + "\n" + doc + `{"index":{"_id":"","_index":"b"}}` + "\n" + doc +
+			`{"index":{"_id":"5","_id":"6","_index":"b"}}` + "\n" + doc + `{"index":{"_id":"1","_index":"b"}}` + "\n" + doc,
+			[]string{"index b 1 201", "index b 22 201", "index c 3 201", "index b 4 201", "index b  201", "index a  201", "index b 1 201"},
+			[]string{"b m", "b m", "c m", "b m", "b m", "a m", "b m"}},
+		{"repeated keys in an action", "/a/_bulk", `{"create":{"_index":"b","_index":"c"}}` + "\n" + doc, []string{"create a  201"}, []string{"a m"}},
+
+		{"no document at the end", "/a/_bulk", `{"create":{}}` + "\n" + doc + `{"index":{"_id":"9"}}` + "\n\n",
+			[]string{"create a  201", "index a 9 201"}, []string{"a m", `rejected {"index":{"_id":"9"}}: the body ends before the document of this action`}},
+		{"a document without an action", "/a/_bulk", `{"create":{}}` + "\n" + doc + `{"message":"lost"}` + "\n" + `{"create":{}}` + "\n" + doc,
+			[]string{"create a  201", "create a  201"}, []string{"a m", "a m", `rejected {"message":"lost"}: ` + noAction}},
+		{"an unknown action", "/a/_bulk", `{"upsert":{}}` + "\n" + `{"create":{}}` + "\n" + doc, []string{"create a  201"}, []string{"a m", `rejected {"upsert":{}}: ` + noAction}},
+		{"two actions in a line", "/a/_bulk", `{"create":{},"index":{}}` + "\n" + `{"create":{}}` + "\n" + doc, []string{"create a  201"}, []string{"a m", `rejected {"create":{},"index":{}}: ` + noAction}},
+		{"one action twice in a line", "/a/_bulk", `{"create":{},"create":{}}` + "\n" + `{"create":{}}` + "\n" + doc,
+			[]string{"create a  201"}, []string{"a m", `rejected {"create":{},"create":{}}: no action: at byte 13: duplicate key "create"`}},
+		{"no object in an action", "/a/_bulk", `{"create":null}` + "\n" + `{"create":{}}` + "\n" + doc, []string{"create a  201"}, []string{"a m", `rejected {"create":null}: ` + noAction}},
+		{"text after an action", "/a/_bulk", `{"create":{}} x` + "\n" + `{"create":{}}` + "\n" + doc, []string{"create a  201"}, []string{"a m", `rejected {"create":{}} x: no action: at byte 13: text after it`}},
+		{"broken documents", "/a/_bulk", `{"create":{}}` + "\n" + `{"message":"cut` + "\n" + `{"create":{}}` + "\n" + `[1]` + "\n" + `{"create":{}}` + "\n" + `{"a":1,"a":2}` + "\n" + `{"create":{}}` + "\n" + `{} {}` + "\n",
+			[]string{"create a  201", "create a  201", "create a  201", "create a  201"},
+			[]string{`rejected {"message":"cut: at byte 15: not valid JSON: it ends too early`, `rejected [1]: at byte 0: not valid JSON: character '[' at the beginning of an object`,
+				`rejected {"a":1,"a":2}: at byte 7: duplicate key "a"`, `rejected {} {}: text after the document; send one on a line`}},
+		{"only deletes", "/a/_bulk", `{"delete":{"_id":"1"}}` + "\n" + `{"delete":{"_id":"2"}}` + "\n", []string{"delete a 1 200", "delete a 2 200"}, nil},
+		{"deletes and noise", "/a/_bulk", `{"delete":{"_id":"1"}}` + "\nnoise\n", []string{"delete a 1 200"},
+			[]string{"rejected noise: no action: at byte 0: not valid JSON: character 'n' at the beginning of an object"}},
+		{"empty", "/a/_bulk", "", nil, nil},
+		{"empty lines", "/a/_bulk", "\n\n", nil, nil},
+
+		{"an index from elsewhere", "/_bulk", `{"create":{"_index":"../..//etc"}}` + "\n" + doc, []string{"create ../..//etc  201"}, []string{"etc m"}},
+		{"control characters and quotes", "/_bulk", `{"create":{"_index":"a\u0000\"b\r\n\u001b[31m"}}` + "\n" + doc, []string{"create a\x00\"b\r\n\x1b[31m  201"}, []string{"a-b-31m m"}},
+		{"not UTF-8", "/_bulk", "{\"create\":{\"_index\":\"a\xff\",\"_id\":\"\xfe\"}}\n" + doc, []string{`create a\xff \xfe 201`}, []string{"a m"}},
+		{"a long index", "/_bulk", `{"create":{"_index":"` + strings.Repeat("x", 300) + `"}}` + "\n" + doc, []string{"create " + strings.Repeat("x", 255) + "  201"}, []string{strings.Repeat("x", 63) + " m"}},
+		{"an escaped index in the path", "/%3Clogs-%7Bnow%2Fd%7D%3E/_bulk", `{"create":{}}` + "\n" + doc, []string{"create <logs-{now/d}>  201"}, []string{"logs m"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m := &memory{}
+			items := itemsOf(t, do(t, newSource(m), http.MethodPost, row.path, row.body))
+			for i := range items {
+				if items[i].ID == "" {
+					t.Errorf("no id: %+v", items[i])
+				}
+				if !strings.Contains(row.body, items[i].ID) && !strings.ContainsAny(items[i].ID, `"\4`) || strings.Contains(items[i].ID, "-") {
+					items[i].ID = ""
+				}
+			}
+			if got := briefItems(items); !reflect.DeepEqual(got, row.items) {
+				t.Errorf("items\n%q, want\n%q", got, row.items)
+			}
+			if got := brief(m.stored(t)); !reflect.DeepEqual(got, row.lines) {
+				t.Errorf("lines\n%q, want\n%q", got, row.lines)
+			}
+		})
+	}
+}
+
+func TestNothingReadable(t *testing.T) {
+	for _, row := range []struct{ name, body string }{
+		{"NDJSON without actions", `{"message":"a"}` + "\n" + `{"message":"b"}` + "\n"},
+		{"text", "hello\nworld\n"},
+		{"an array", `[{"message":"a"}]`},
+		{"a long line", `{"create":{"_index":"` + strings.Repeat("x", 1<<20) + `"}}` + "\n"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m := &memory{}
+			w := do(t, newSource(m), http.MethodPost, "/a/_bulk", row.body)
+			if e := errorOf(t, w.Body.Bytes()); w.Code != 400 || e.Status != 400 || e.Error.Type != "illegal_argument_exception" ||
+				!strings.Contains(e.Error.Reason, "no action: ") || !strings.Contains(e.Error.Reason, "_rejected") {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			if n := strings.Count(strings.TrimSpace(row.body), "\n") + 1; len(m.lines) != n {
+				t.Errorf("%d dead letters of %d lines", len(m.lines), n)
+			}
+		})
+	}
+}
+
+type failure struct {
+	Status int
+	Error  struct {
+		Type, Reason string
+		RootCause    []struct{ Type, Reason string } `json:"root_cause"`
+	}
+}
+
+// errorOf reads an error in the form of Elasticsearch.
+func errorOf(t *testing.T, text []byte) (f failure) {
+	t.Helper()
+	if err := json.Unmarshal(text, &f); err != nil || len(f.Error.RootCause) != 1 || f.Error.RootCause[0].Reason != f.Error.Reason || f.Error.RootCause[0].Type != f.Error.Type {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return f
+}
+
+func TestRefusals(t *testing.T) {
+	pair := `{"create":{}}` + "\n" + doc
+	for _, row := range []struct {
+		name, method, path, body, header string
+		full                             error
+		status                           int
+		kind, retry, allow               string
+	}{
+		{"full log", "POST", "/_bulk", pair, "", record.ErrFull, 429, "es_rejected_execution_exception", "1", ""},
+		{"not announced", "POST", "/_bulk", pair, "", record.ErrUnheld, 503, "unavailable_shards_exception", "1", ""},
+		{"reading", "GET", "/_bulk", "", "", nil, 405, "method_not_allowed_exception", "", "POST, PUT"},
+		{"another charset", "POST", "/_bulk", pair, "Content-Type: application/json; charset=latin1", nil, 415, "media_type_header_exception", "", ""},
+		{"binary", "POST", "/_bulk", pair, "Content-Type: application/vnd.elasticsearch+cbor; compatible-with=8", nil, 415, "media_type_header_exception", "", ""},
+		{"unknown encoding", "POST", "/_bulk", pair, "Content-Encoding: br", nil, 415, "media_type_header_exception", "", ""},
+		{"broken encoding", "POST", "/_bulk", pair, "Content-Encoding: gzip", nil, 400, "illegal_argument_exception", "", ""},
+		{"too many lines", "POST", "/_bulk", strings.Repeat("{\"delete\":{}}\n", 2_000_001), "", nil, 413, "content_too_long_exception", "", ""},
+		{"search", "POST", "/logs/_search", "", "", nil, 404, "resource_not_found_exception", "", ""},
+		{"search everywhere", "GET", "/_search", "", "", nil, 404, "resource_not_found_exception", "", ""},
+		{"one document", "POST", "/logs/_doc", "{}", "", nil, 404, "resource_not_found_exception", "", ""},
+		{"the root", "POST", "/", "{}", "", nil, 405, "method_not_allowed_exception", "", "POST, PUT"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m := &memory{err: row.full}
+			path := row.path
+			if strings.HasPrefix(path, "/logs") {
+				path = "/elasticsearch" + path
+			}
+			w := do(t, newSource(m), row.method, path, row.body, row.header)
+			if e := errorOf(t, w.Body.Bytes()); w.Code != row.status || e.Status != row.status || e.Error.Type != row.kind || e.Error.Reason == "" {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			if got := w.Header().Get("Retry-After"); (got == "") != (row.retry == "") {
+				t.Errorf("Retry-After: %q", got)
+			}
+			if len(m.lines) > 0 {
+				t.Errorf("stored %s", m.lines)
+			}
+		})
+	}
+}
+
+func TestEncodings(t *testing.T) {
+	plain := `{"create":{"_index":"a"}}` + "\n" + doc
+	through := func(make func(w io.Writer) io.WriteCloser) string {
+		var b bytes.Buffer
+		w := make(&b)
+		_, _ = io.WriteString(w, plain)
+		w.Close()
+		return b.String()
+	}
+	for encoding, body := range map[string]string{
+		"identity": plain,
+		"gzip":     through(func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }),
+		"deflate":  through(func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }),
+		"snappy":   string(s2.EncodeSnappy(nil, []byte(plain))),
+		"zstd": through(func(w io.Writer) io.WriteCloser {
+			z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return z
+		}),
+	} {
+		t.Run(encoding, func(t *testing.T) {
+			m := &memory{}
+			if got := briefItems(itemsOf(t, do(t, newSource(m), http.MethodPut, "/_bulk", body, "Content-Encoding: "+encoding))); len(got) != 1 {
+				t.Errorf("items %q", got)
+			}
+			if got := brief(m.stored(t)); !reflect.DeepEqual(got, []string{"a m"}) {
+				t.Errorf("lines %q", got)
+			}
+		})
+	}
+}
+
+// A client that gets no answer sends the same body again.
+func TestRepeat(t *testing.T) {
+	m := &memory{}
+	s := newSource(m)
+	body := `{"create":{"_index":"a"}}` + "\n" + doc + "noise\n" + `{"index":{"_id":"1"}}` + "\n" + doc
+	for range 2 {
+		itemsOf(t, do(t, s, http.MethodPost, "/_bulk", body))
+	}
+	itemsOf(t, do(t, s, http.MethodPost, "/b/_bulk", body))
+	if o := m.origins; len(o) != 3 || o[0] != o[1] || o[0].IsZero() || o[2] == o[0] {
+		t.Errorf("origins %v", o)
+	}
+}
+
+func TestFilterPath(t *testing.T) {
+	body := `{"create":{"_index":"a","_id":"1"}}` + "\n" + doc + `{"delete":{"_index":"a","_id":"2"}}` + "\n"
+	const items = `"items":[{"create":{"_index":"a","_id":"1","status":201}},{"delete":{"_index":"a","_id":"2","status":200}}]`
+	const took = `"took":0`
+	for _, row := range []struct{ filter, want string }{
+		{"", `{` + took + `,"errors":false,` + items + `}`},
+		{"errors,items.*.error,items.*.status", `{"errors":false,"items":[{"create":{"status":201}},{"delete":{"status":200}}]}`},
+		{"errors,items.index.status,items.index.error,items.create.status,items.create.error", `{"errors":false,"items":[{"create":{"status":201}}]}`},
+		{"items.*.error,took", `{` + took + `}`},
+		{"errors", `{"errors":false}`},
+		{"items.*.error", `{}`},
+		{"items", `{` + items + `}`},
+		{"items.*", `{` + items + `}`},
+		{"items.**", `{` + items + `}`},
+		{"**.status", `{"items":[{"create":{"status":201}},{"delete":{"status":200}}]}`},
+		{"items.*._i*", `{"items":[{"create":{"_index":"a","_id":"1"}},{"delete":{"_index":"a","_id":"2"}}]}`},
+		{"-items", `{` + took + `,"errors":false}`},
+		{"items,-items.*._id,-items.delete", `{"items":[{"create":{"_index":"a","status":201}}]}`},
+		{"t*,er*", `{` + took + `,"errors":false}`},
+		{"took.x,errors.y,items.create.status.z", `{}`},
+		{" errors , ,", `{"errors":false}`},
+		{"[,items.*.[", `{}`},
+		{strings.Repeat("**.", 9) + "status", `{` + took + `,"errors":false,` + items + `}`},
+		{strings.Repeat("x,", 70), `{` + took + `,"errors":false,` + items + `}`},
+	} {
+		t.Run(row.filter, func(t *testing.T) {
+			r := strings.NewReplacer("*", "%2A", " ", "+", "[", "%5B")
+			w := do(t, newSource(&memory{}), http.MethodPost, "/_bulk?filter_path="+r.Replace(row.filter), body)
+			got := w.Body.String()
+			if i := strings.Index(got, `"took":`); i >= 0 { // milliseconds
+				n := i + len(`"took":`)
+				for n < len(got) && got[n] >= '0' && got[n] <= '9' {
+					n++
+				}
+				got = got[:i] + took + got[n:]
+			}
+			if w.Code != 200 || got != row.want {
+				t.Errorf("got  %s\nwant %s", got, row.want)
+			}
+		})
+	}
+}

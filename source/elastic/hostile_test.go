@@ -1,0 +1,148 @@
+package elastic_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"blobtail/source/elastic"
+	"blobtail/source/httpsource"
+)
+
+// listen serves a source on a free port.
+func listen(t *testing.T, s http.Handler) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httpsource.NewServer(s, zerolog.Nop())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		srv.Close()
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// A million tiny actions have an answer of tens of megabytes, which is never held in memory.
+func TestMillionActions(t *testing.T) {
+	const n = 1_000_000
+	addr := listen(t, httpsource.New(httpsource.Options{Accept: discard{}, Protocols: []httpsource.Protocol{elastic.New(elastic.Options{})}}))
+	for _, row := range []struct{ name, pair string }{
+		{"alike", "{\"index\":{}}\n{}\n"},
+		{"in turn", "{\"index\":{}}\n{}\n{\"create\":{}}\n{}\n"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			body := strings.Repeat(row.pair, 2*n/strings.Count(row.pair, "\n"))
+			res, err := (&http.Client{Transport: transport}).Post("http://"+addr+"/a/_bulk", "application/x-ndjson", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			items, ends := 0, 0
+			buf, overlap := make([]byte, 1<<20), 0
+			for {
+				k, err := io.ReadAtLeast(res.Body, buf[overlap:], 1)
+				text := buf[:overlap+k]
+				items += bytes.Count(text, []byte(`"status":201}}`))
+				if i := bytes.LastIndexByte(text, '}'); bytes.HasSuffix(text, []byte("]}")) && i >= 0 {
+					ends++
+				}
+				if err != nil {
+					break
+				}
+				i := max(bytes.LastIndex(text, []byte(`}}`))+2, 2)
+				overlap = copy(buf, text[min(i, len(text)):])
+			}
+			runtime.ReadMemStats(&after)
+			if items != n || ends == 0 {
+				t.Errorf("%d items, %d ends", items, ends)
+			}
+			if held := int64(after.HeapInuse) - int64(before.HeapInuse); held > 8<<20 {
+				t.Errorf("%d bytes more while the answer was read", held)
+			}
+		})
+	}
+}
+
+// A client that does not read a long answer is cut off.
+func TestAnswerNotRead(t *testing.T) {
+	addr := listen(t, httpsource.New(httpsource.Options{
+		Accept: discard{}, ReadGrace: 200 * time.Millisecond, Protocols: []httpsource.Protocol{elastic.New(elastic.Options{})}}))
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	body := strings.Repeat("{\"index\":{}}\n{}\n", 600_000)
+	fmt.Fprintf(c, "POST /a/_bulk HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	time.Sleep(time.Second)
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	n, err := io.Copy(io.Discard, c)
+	if errors.Is(err, os.ErrDeadlineExceeded) || n == 0 || n > 30<<20 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// Many names and ids are answered with fewer of them, and stored all the same.
+func TestManyNames(t *testing.T) {
+	const n = 40_000
+	var body strings.Builder
+	for i := range n {
+		fmt.Fprintf(&body, "{\"create\":{\"_index\":\"index%d\",\"_id\":\"%040d\"}}\n{\"message\":\"m\"}\n", i, i)
+	}
+	m := &memory{}
+	items := itemsOf(t, do(t, newSource(m), http.MethodPost, "/a/_bulk", body.String()))
+	if len(items) != n || len(m.lines) != n {
+		t.Fatalf("%d items, %d lines", len(items), len(m.lines))
+	}
+	named, sent := 0, 0
+	for i, it := range items {
+		if it.Index != "" && it.Index != fmt.Sprint("index", i) || it.ID == "" || it.Status != 201 {
+			t.Fatalf("item %d: %+v", i, it)
+		}
+		if it.Index != "" {
+			named++
+		}
+		if it.ID == fmt.Sprintf("%040d", i) {
+			sent++
+		}
+	}
+	if named == 0 || named == n || sent == 0 || sent == n {
+		t.Errorf("%d names, %d ids", named, sent)
+	}
+	for i, l := range m.stored(t) {
+		if l["service"] != fmt.Sprint("index", i) {
+			t.Fatalf("line %d: %v", i, l)
+		}
+	}
+}
+
+// A body of several parts has its items in one answer.
+func TestParts(t *testing.T) {
+	m := &memory{}
+	body := strings.Repeat(`{"create":{"_index":"a"}}`+"\n"+`{"@timestamp":"2026-11-24T10:00:00.5Z","message":"`+strings.Repeat("x", 1000)+`"}`+"\n", 10_000)
+	items := itemsOf(t, do(t, newSource(m), http.MethodPost, "/_bulk", body))
+	if len(items) != 10_000 || len(m.lines) != 10_000 || len(m.origins) != 2 {
+		t.Errorf("%d items, %d lines, %d parts", len(items), len(m.lines), len(m.origins))
+	}
+}
