@@ -74,9 +74,7 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)
 
-	if h.msg = p.first(nameMsg, nameLog); h.msg >= 0 && p.fields[h.msg].known == nameLog && p.isObject(h.msg) {
-		h.msg = -1
-	}
+	h.msg = p.msgField()
 	dst = append(dst, msgPrefix...)
 	if h.msg >= 0 {
 		dst = p.appendWord(dst, &p.fields[h.msg])
@@ -242,16 +240,13 @@ func (p *Parser) compact(f *field) []byte {
 // findService determines the service, and whether the record's own has to be kept as a
 // field as well.
 func (p *Parser) findService(h *head, fallback string, s *Stamp) {
-	var text []byte
-	h.service = p.first(nameService, nameApp)
-	if p.isObject(h.service) && p.fields[h.service].known == nameService {
-		if text = p.nestedService(); text != nil {
-			p.setService(text, fallback, s)
-			h.keepService = true
-			return
-		}
-		h.service = p.first(nameServiceName, nameApp)
+	at, text := p.serviceField()
+	if text != nil {
+		p.setService(text, fallback, s)
+		h.service, h.keepService = at, true
+		return
 	}
+	h.service = at
 	if h.service >= 0 {
 		switch f := &p.fields[h.service]; p.src[f.val] {
 		case '"':

@@ -15,11 +15,20 @@ func (p *Parser) Members() iter.Seq2[[]byte, []byte] { return p.members(nil) }
 // record by parts, and iterates over the other members. Its bytes are a copy.
 func (p *Parser) Head() (h Head, rest iter.Seq2[[]byte, []byte]) {
 	var s Stamp
-	at := head{level: p.first(nameLevel, nameLogLevel), service: p.first(nameService, nameApp), msg: p.first(nameMsg, nameLog)}
+	at := head{level: p.first(nameLevel, nameLogLevel), msg: p.msgField()}
 	if at.time, _ = p.findTime(nameTs, &s); at.time >= 0 {
 		h.Time = s.Time
 	}
-	h.Level, h.Service, h.Msg = p.copied(at.level), p.copied(at.service), p.copied(at.msg)
+	h.Level, h.Msg = p.copied(at.level), p.copied(at.msg)
+	if v := p.nestedLevel(); at.level < 0 && v != nil {
+		h.Level = TextOf(v)
+	}
+	var name []byte
+	if at.service, name = p.serviceField(); name == nil {
+		h.Service = p.copied(at.service)
+	} else {
+		h.Service, at.service = bytes.Clone(name), -1 // the object is a member
+	}
 	return h, p.members(&at)
 }
 

@@ -3,16 +3,6 @@ package record
 // The Elastic Common Schema has objects where other senders have flat names: log has the
 // level, service has the name. Only a record that has such an object pays for these.
 
-// nested returns the value of a member of the object that is the value of a recognised
-// field. It is nil if there is no such field, or it is no object, or has no such member.
-func (p *Parser) nested(n name, key string) []byte {
-	if p.found>>n&1 == 0 || !p.isObject(int(p.slots[n])) {
-		return nil
-	}
-	f := &p.fields[p.slots[n]]
-	return p.member(p.src[f.val:f.valEnd], key)
-}
-
 // isObject reports whether the value of a field is an object.
 func (p *Parser) isObject(at int) bool { return at >= 0 && p.src[p.fields[at].val] == '{' }
 
@@ -41,7 +31,11 @@ func (p *Parser) member(object []byte, key string) []byte {
 
 // nestedLevel returns the string or the number in log.level, or nil.
 func (p *Parser) nestedLevel() []byte {
-	v := p.nested(nameLog, "level")
+	if p.found>>nameLog&1 == 0 || !p.isObject(int(p.slots[nameLog])) {
+		return nil
+	}
+	f := &p.fields[p.slots[nameLog]]
+	v := p.member(p.src[f.val:f.valEnd], "level")
 	if len(v) > 0 && (v[0] == '"' || isDigit(v[0])) {
 		return v
 	}
@@ -64,13 +58,26 @@ func (p *Parser) appendNestedLevel(dst, v []byte) ([]byte, Level) {
 	return append(dst, v...), Other
 }
 
-// nestedService returns the text of the name in the object service, or nil. It may be in
-// scratch.
-func (p *Parser) nestedService() []byte {
-	v := p.nested(nameService, "name")
-	if len(v) <= len(`""`) || v[0] != '"' {
-		return nil
+// msgField is the index of the field with the message, -1 for none. An object log is none.
+func (p *Parser) msgField() int {
+	at := p.first(nameMsg, nameLog)
+	if at >= 0 && p.fields[at].known == nameLog && p.isObject(at) {
+		return -1
 	}
-	p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
-	return p.scratch
+	return at
+}
+
+// serviceField is the index of the field with the service, -1 for none. If that is an object
+// service with a name, it returns the name too, which may be in scratch.
+func (p *Parser) serviceField() (at int, name []byte) {
+	at = p.first(nameService, nameApp)
+	if !p.isObject(at) || p.fields[at].known != nameService {
+		return at, nil
+	}
+	f := &p.fields[at]
+	if v := p.member(p.src[f.val:f.valEnd], "name"); len(v) > len(`""`) && v[0] == '"' {
+		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
+		return at, p.scratch
+	}
+	return p.first(nameServiceName, nameApp), nil
 }

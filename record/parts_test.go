@@ -257,3 +257,29 @@ func TestMembers(t *testing.T) {
 		}
 	}
 }
+
+// The head of a record by parts has the level and the service of nested objects, which stay
+// members.
+func TestHeadOfNested(t *testing.T) {
+	for _, row := range []struct{ name, src, level, service, msg, rest string }{
+		{"flat", `{"level":"warn","service":"a","message":"m","x":1}`, "warn", "a", "m", "x"},
+		{"nested", `{"log":{"level":"warn"},"service":{"name":"w\u0065b"},"message":"m"}`, "warn", "web", "m", "log service"},
+		{"no name", `{"log":{"a":1},"service":{"id":1},"app":"b"}`, "", "b", "", "log service"},
+		{"flat level first", `{"log":{"level":"warn"},"lvl":"info"}`, "info", "", "", "log"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := record.NewParser()
+			if _, err := p.Scan([]byte(row.src)); err != nil {
+				t.Fatal(err)
+			}
+			h, members := p.Head()
+			var keys []string
+			for key := range members {
+				keys = append(keys, string(key))
+			}
+			if rest := strings.Join(keys, " "); string(h.Level) != row.level || string(h.Service) != row.service || string(h.Msg) != row.msg || rest != row.rest {
+				t.Errorf("level %q, service %q, msg %q, rest %q", h.Level, h.Service, h.Msg, rest)
+			}
+		})
+	}
+}

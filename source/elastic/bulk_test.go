@@ -186,11 +186,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m := &memory{err: row.full}
-			path := row.path
-			if strings.HasPrefix(path, "/logs") {
-				path = "/elasticsearch" + path
-			}
-			w := do(t, newSource(m), row.method, path, row.body, row.header)
+			w := do(t, newSource(m), row.method, row.path, row.body, row.header)
 			if e := errorOf(t, w.Body.Bytes()); w.Code != row.status || e.Status != row.status || e.Error.Type != row.kind || e.Error.Reason == "" {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}

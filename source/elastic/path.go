@@ -18,8 +18,8 @@ type place struct {
 }
 
 // parsePath parses an escaped path. ok is false if it belongs to another protocol. At the
-// root that is every path but the root itself, those that begin with "_" or end in _bulk,
-// and the index that Logstash creates.
+// root that is every path but the root itself, those with a first or second segment that
+// begins with "_", and the index that Logstash creates.
 func parsePath(path string) (at place, ok bool) {
 	path, below := cutPrefix(path)
 	segments := strings.Split(strings.TrimPrefix(strings.TrimSuffix(path, "/"), "/"), "/")
@@ -40,7 +40,8 @@ func parsePath(path string) (at place, ok bool) {
 		return place{bulk: true, index: first}, true
 	}
 	logstash := strings.HasPrefix(strings.TrimPrefix(first, "<"), "logstash") && len(segments) == 1
-	return place{probe: first, rest: segments[1:]}, below || path == "/" || strings.HasPrefix(first, "_") || logstash
+	question := strings.HasPrefix(first, "_") || len(segments) > 1 && strings.HasPrefix(segments[1], "_")
+	return place{probe: first, rest: segments[1:]}, below || path == "/" || question || logstash
 }
 
 // cutPrefix removes the path below which the protocol is found as well. VictoriaLogs has it

@@ -3,6 +3,7 @@ package elastic
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"blobtail/source/body"
@@ -10,7 +11,7 @@ import (
 )
 
 const (
-	acknowledged = `{"acknowledged":true}`
+	acknowledged = `{"acknowledged":true,"_shards":{"total":1,"successful":1,"failed":0}}`
 	licensed     = `"license":{"status":"active","uid":"00000000-0000-0000-0000-000000000000","type":"basic","mode":"basic",` +
 		`"issue_date_in_millis":0,"expiry_date_in_millis":4000000000000,"issued_to":"blobtail","issuer":"blobtail"}}`
 	license = `{` + licensed
@@ -68,13 +69,14 @@ func (x *exchange) probe() (answer string, written bool) {
 		return `{"persistent":{},"transient":{}}`, true
 	case "_cat":
 		return "blobtail green\n", false
-	case "_index_template", "_component_template", "_template", "_ilm", "_ingest", "_alias", "_aliases", "_data_stream", "_logstash":
+	case "_index_template", "_component_template", "_template", "_ilm", "_ingest", "_alias", "_aliases", "_data_stream", "_logstash", "_refresh", "_flush":
 		return `{}`, true
 	}
-	if strings.HasPrefix(x.at.probe, "_") || len(x.at.rest) > 0 {
-		return "", false
+	index := !strings.HasPrefix(x.at.probe, "_")
+	if index && (len(x.at.rest) == 0 || len(x.at.rest) == 1 && slices.Contains([]string{"_refresh", "_flush", "_mapping", "_settings", "_alias"}, x.at.rest[0])) {
+		return `{}`, true
 	}
-	return `{}`, true // an index
+	return "", false
 }
 
 // root is the answer to the first question of every client. The official ones look at the
