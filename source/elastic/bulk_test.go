@@ -1,21 +1,15 @@
 package elastic_test
 
 import (
-	"bytes"
-	"compress/gzip"
-	"compress/zlib"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zstd"
-
 	"blobtail/record"
+	"blobtail/source/sourcetest"
 )
 
 const doc = `{"@timestamp":"2026-11-24T10:00:00.5Z","message":"m"}` + "\n"
@@ -105,8 +99,8 @@ func TestActions(t *testing.T) {
 		{"an escaped index in the path", "/%3Clogs-%7Bnow%2Fd%7D%3E/_bulk", `{"create":{}}` + "\n" + doc, []string{"create <logs-{now/d}>  201"}, []string{"logs m"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			m := &memory{}
-			items := itemsOf(t, do(t, newSource(m), http.MethodPost, row.path, row.body))
+			m := &sourcetest.Log{}
+			items := itemsOf(t, do(t, source(m), http.MethodPost, row.path, row.body))
 			for i := range items {
 				if items[i].ID == "" {
 					t.Errorf("no id: %+v", items[i])
@@ -118,7 +112,7 @@ func TestActions(t *testing.T) {
 			if got := briefItems(items); !reflect.DeepEqual(got, row.items) {
 				t.Errorf("items\n%q, want\n%q", got, row.items)
 			}
-			if got := brief(m.stored(t)); !reflect.DeepEqual(got, row.lines) {
+			if got := brief(stored(t, m)); !reflect.DeepEqual(got, row.lines) {
 				t.Errorf("lines\n%q, want\n%q", got, row.lines)
 			}
 		})
@@ -133,14 +127,14 @@ func TestNothingReadable(t *testing.T) {
 		{"a long line", `{"create":{"_index":"` + strings.Repeat("x", 1<<20) + `"}}` + "\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			m := &memory{}
-			w := do(t, newSource(m), http.MethodPost, "/a/_bulk", row.body)
+			m := &sourcetest.Log{}
+			w := do(t, source(m), http.MethodPost, "/a/_bulk", row.body)
 			if e := errorOf(t, w.Body.Bytes()); w.Code != 400 || e.Status != 400 || e.Error.Type != "illegal_argument_exception" ||
 				!strings.Contains(e.Error.Reason, "no action: ") || !strings.Contains(e.Error.Reason, "_rejected") {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
-			if n := strings.Count(strings.TrimSpace(row.body), "\n") + 1; len(m.lines) != n {
-				t.Errorf("%d dead letters of %d lines", len(m.lines), n)
+			if n := strings.Count(strings.TrimSpace(row.body), "\n") + 1; len(m.Lines()) != n {
+				t.Errorf("%d dead letters of %d lines", len(m.Lines()), n)
 			}
 		})
 	}
@@ -185,16 +179,16 @@ func TestRefusals(t *testing.T) {
 		{"the root", "POST", "/", "{}", "", nil, 405, "method_not_allowed_exception", "", "POST, PUT"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			m := &memory{err: row.full}
-			w := do(t, newSource(m), row.method, row.path, row.body, row.header)
+			m := &sourcetest.Log{Err: row.full}
+			w := do(t, source(m), row.method, row.path, row.body, row.header)
 			if e := errorOf(t, w.Body.Bytes()); w.Code != row.status || e.Status != row.status || e.Error.Type != row.kind || e.Error.Reason == "" {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
 			if got := w.Header().Get("Retry-After"); (got == "") != (row.retry == "") {
 				t.Errorf("Retry-After: %q", got)
 			}
-			if len(m.lines) > 0 {
-				t.Errorf("stored %s", m.lines)
+			if len(m.Lines()) > 0 {
+				t.Errorf("stored %s", m.Lines())
 			}
 		})
 	}
@@ -202,32 +196,14 @@ func TestRefusals(t *testing.T) {
 
 func TestEncodings(t *testing.T) {
 	plain := `{"create":{"_index":"a"}}` + "\n" + doc
-	through := func(make func(w io.Writer) io.WriteCloser) string {
-		var b bytes.Buffer
-		w := make(&b)
-		_, _ = io.WriteString(w, plain)
-		w.Close()
-		return b.String()
-	}
-	for encoding, body := range map[string]string{
-		"identity": plain,
-		"gzip":     through(func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }),
-		"deflate":  through(func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }),
-		"snappy":   string(s2.EncodeSnappy(nil, []byte(plain))),
-		"zstd": through(func(w io.Writer) io.WriteCloser {
-			z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return z
-		}),
-	} {
+	for _, encoding := range []string{"", "gzip", "deflate", "snappy", "zstd"} {
 		t.Run(encoding, func(t *testing.T) {
-			m := &memory{}
-			if got := briefItems(itemsOf(t, do(t, newSource(m), http.MethodPut, "/_bulk", body, "Content-Encoding: "+encoding))); len(got) != 1 {
+			m := &sourcetest.Log{}
+			body := string(sourcetest.Encode(t, encoding, []byte(plain)))
+			if got := briefItems(itemsOf(t, do(t, source(m), http.MethodPut, "/_bulk", body, "Content-Encoding: "+encoding))); len(got) != 1 {
 				t.Errorf("items %q", got)
 			}
-			if got := brief(m.stored(t)); !reflect.DeepEqual(got, []string{"a m"}) {
+			if got := brief(stored(t, m)); !reflect.DeepEqual(got, []string{"a m"}) {
 				t.Errorf("lines %q", got)
 			}
 		})
@@ -236,14 +212,17 @@ func TestEncodings(t *testing.T) {
 
 // A client that gets no answer sends the same body again.
 func TestRepeat(t *testing.T) {
-	m := &memory{}
-	s := newSource(m)
+	m := &sourcetest.Log{}
+	s := source(m)
 	body := `{"create":{"_index":"a"}}` + "\n" + doc + "noise\n" + `{"index":{"_id":"1"}}` + "\n" + doc
 	for range 2 {
 		itemsOf(t, do(t, s, http.MethodPost, "/_bulk", body))
 	}
+	if n := m.Identities(); n != 3 || len(m.Lines()) != 6 {
+		t.Errorf("%d records in %d lines", n, len(m.Lines()))
+	}
 	itemsOf(t, do(t, s, http.MethodPost, "/b/_bulk", body))
-	if o := m.origins; len(o) != 3 || o[0] != o[1] || o[0].IsZero() || o[2] == o[0] {
+	if o := m.Origins(); len(o) != 3 || o[0] != o[1] || o[0].IsZero() || o[2] == o[0] {
 		t.Errorf("origins %v", o)
 	}
 }
@@ -275,7 +254,7 @@ func TestFilterPath(t *testing.T) {
 	} {
 		t.Run(row.filter, func(t *testing.T) {
 			r := strings.NewReplacer("*", "%2A", " ", "+", "[", "%5B")
-			w := do(t, newSource(&memory{}), http.MethodPost, "/_bulk?filter_path="+r.Replace(row.filter), body)
+			w := do(t, source(&sourcetest.Log{}), http.MethodPost, "/_bulk?filter_path="+r.Replace(row.filter), body)
 			got := w.Body.String()
 			if i := strings.Index(got, `"took":`); i >= 0 { // milliseconds
 				n := i + len(`"took":`)

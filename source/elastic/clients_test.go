@@ -3,6 +3,8 @@ package elastic_test
 import (
 	"strings"
 	"testing"
+
+	"blobtail/source/sourcetest"
 )
 
 const (
@@ -66,8 +68,8 @@ func TestClients(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for _, prefix := range []string{"", "/elasticsearch", "/insert/elasticsearch"} {
-				m := &memory{}
-				w := do(t, newSource(m), "POST", prefix+row.path, row.body, row.header...)
+				m := &sourcetest.Log{}
+				w := do(t, source(m), "POST", prefix+row.path, row.body, row.header...)
 				if got := w.Header().Get("Content-Type"); got != row.contentType {
 					t.Errorf("Content-Type: %s", got)
 				}
@@ -78,7 +80,7 @@ func TestClients(t *testing.T) {
 				} else if items := itemsOf(t, w); len(items) != 1 || items[0].Status != 201 || items[0].ID == "" || !strings.Contains(row.path+row.body, items[0].Index) {
 					t.Errorf("items %+v", items)
 				}
-				lines := m.stored(t)
+				lines := stored(t, m)
 				if len(lines) != 1 {
 					t.Fatalf("%d lines", len(lines))
 				}
@@ -86,7 +88,7 @@ func TestClients(t *testing.T) {
 				if got["service"] != row.service || got["level"] != row.level || got["msg"] != row.msg || !strings.HasPrefix(got["ts"].(string), "2026-11-24T10:00:00.123") {
 					t.Errorf("stored %v", got)
 				}
-				if m.origins[0].IsZero() {
+				if m.Origins()[0].IsZero() {
 					t.Error("a copy of the body would be stored again")
 				}
 			}

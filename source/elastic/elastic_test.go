@@ -2,54 +2,28 @@ package elastic_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
-	"blobtail/record"
 	"blobtail/source/elastic"
-	"blobtail/source/httpsource"
+	"blobtail/source/sourcetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// noon is the clock of the tests.
-var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+// source makes a source with this protocol.
+func source(l *sourcetest.Log) http.Handler { return l.Source(elastic.New(elastic.Options{})) }
 
-// A memory is an Accepter that keeps the lines and the origins of its requests.
-type memory struct {
-	mu      sync.Mutex
-	lines   []string
-	origins []record.Origin
-	err     error
-}
-
-func (m *memory) Accept(_ context.Context, r *record.Request) (record.Receipt, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err != nil {
-		return record.Receipt{}, m.err
-	}
-	for _, l := range r.Lines {
-		m.lines = append(m.lines, string(r.Data[l.Off:l.Off+l.Len]))
-	}
-	m.origins = append(m.origins, r.Origin)
-	return record.Receipt{Wait: func(context.Context, bool) error { return nil }}, nil
-}
-
-// stored returns the fields of the lines, without the time.
-func (m *memory) stored(t *testing.T) (all []map[string]any) {
+// stored returns the fields of the lines of a log.
+func stored(t *testing.T, l *sourcetest.Log) (all []map[string]any) {
 	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, line := range m.lines {
+	l.Valid(t)
+	for _, line := range l.Lines() {
 		v := map[string]any{}
 		if err := json.Unmarshal([]byte(line), &v); err != nil {
 			t.Fatalf("%v: %s", err, line)
@@ -59,24 +33,15 @@ func (m *memory) stored(t *testing.T) (all []map[string]any) {
 	return all
 }
 
-// newSource makes a source with this protocol.
-func newSource(m *memory) *httpsource.Source {
-	return httpsource.New(httpsource.Options{
-		Accept: m, Now: func() time.Time { return noon }, Patience: time.Millisecond,
-		Protocols: []httpsource.Protocol{elastic.New(elastic.Options{})},
-	})
-}
-
 // do sends a request with header lines "Name: value".
 func do(t *testing.T, s http.Handler, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	var pairs []string
 	for _, h := range header {
 		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
+		pairs = append(pairs, name, value)
 	}
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
+	w := sourcetest.Send(s, method, path, strings.NewReader(body), pairs...)
 	if got := w.Header().Get("X-Elastic-Product"); got != "Elasticsearch" {
 		t.Errorf("%s %s: X-Elastic-Product: %q", method, path, got)
 	}

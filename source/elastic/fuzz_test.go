@@ -3,9 +3,13 @@ package elastic_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"blobtail/source/elastic"
+	"blobtail/source/sourcetest"
 )
 
 // FuzzBulk sends any body. The answer is JSON. Each line that is not empty is an action with
@@ -19,10 +23,10 @@ func FuzzBulk(f *testing.F) {
 		f.Add([]byte(s), "errors,items.*.status")
 		f.Add([]byte(s), "")
 	}
-	m := &memory{}
-	s := newSource(m)
+	p := elastic.New(elastic.Options{})
 	f.Fuzz(func(t *testing.T, body []byte, filter string) {
-		m.lines, m.origins = nil, nil
+		m := &sourcetest.Log{}
+		s := m.Source(p)
 		w := do(t, s, http.MethodPost, "/logs/_bulk", string(body))
 		if !json.Valid(w.Body.Bytes()) || !utf8.Valid(w.Body.Bytes()) {
 			t.Fatalf("answer %q", w.Body)
@@ -37,20 +41,19 @@ func FuzzBulk(f *testing.F) {
 		case http.StatusOK:
 			items := itemsOf(t, w)
 			// A last action without a document is one line, one item and one dead letter.
-			if n := len(items) + len(m.lines); n != lines && n != lines+1 {
-				t.Fatalf("%d items and %d lines of %d lines", len(items), len(m.lines), lines)
+			if n := len(items) + len(m.Lines()); n != lines && n != lines+1 {
+				t.Fatalf("%d items and %d lines of %d lines", len(items), len(m.Lines()), lines)
 			}
 		case http.StatusBadRequest:
-			if len(m.lines) != lines {
-				t.Fatalf("%d dead letters of %d lines", len(m.lines), lines)
+			if len(m.Lines()) != lines {
+				t.Fatalf("%d dead letters of %d lines", len(m.Lines()), lines)
 			}
 		default:
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
-		before := m.lines
-		m.lines = nil
-		r := do(t, s, http.MethodPost, "/logs/_bulk?filter_path="+escape(filter), string(body))
-		if r.Code != w.Code || !json.Valid(r.Body.Bytes()) || strings.Join(m.lines, "") != strings.Join(before, "") {
+		again := &sourcetest.Log{}
+		r := do(t, again.Source(p), http.MethodPost, "/logs/_bulk?filter_path="+escape(filter), string(body))
+		if r.Code != w.Code || !json.Valid(r.Body.Bytes()) || !slices.Equal(m.Lines(), again.Lines()) {
 			t.Fatalf("filtered %d %s", r.Code, r.Body)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 
 	"blobtail/source/elastic"
 	"blobtail/source/httpsource"
+	"blobtail/source/sourcetest"
 )
 
 // listen serves a source on a free port.
@@ -110,10 +111,10 @@ func TestManyNames(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(&body, "{\"create\":{\"_index\":\"index%d\",\"_id\":\"%040d\"}}\n{\"message\":\"m\"}\n", i, i)
 	}
-	m := &memory{}
-	items := itemsOf(t, do(t, newSource(m), http.MethodPost, "/a/_bulk", body.String()))
-	if len(items) != n || len(m.lines) != n {
-		t.Fatalf("%d items, %d lines", len(items), len(m.lines))
+	m := &sourcetest.Log{}
+	items := itemsOf(t, do(t, source(m), http.MethodPost, "/a/_bulk", body.String()))
+	if len(items) != n || len(m.Lines()) != n {
+		t.Fatalf("%d items, %d lines", len(items), len(m.Lines()))
 	}
 	named, sent := 0, 0
 	for i, it := range items {
@@ -130,7 +131,7 @@ func TestManyNames(t *testing.T) {
 	if named == 0 || named == n || sent == 0 || sent == n {
 		t.Errorf("%d names, %d ids", named, sent)
 	}
-	for i, l := range m.stored(t) {
+	for i, l := range stored(t, m) {
 		if l["service"] != fmt.Sprint("index", i) {
 			t.Fatalf("line %d: %v", i, l)
 		}
@@ -139,10 +140,10 @@ func TestManyNames(t *testing.T) {
 
 // A body of several parts has its items in one answer.
 func TestParts(t *testing.T) {
-	m := &memory{}
+	m := &sourcetest.Log{}
 	body := strings.Repeat(`{"create":{"_index":"a"}}`+"\n"+`{"@timestamp":"2026-11-24T10:00:00.5Z","message":"`+strings.Repeat("x", 1000)+`"}`+"\n", 10_000)
-	items := itemsOf(t, do(t, newSource(m), http.MethodPost, "/_bulk", body))
-	if len(items) != 10_000 || len(m.lines) != 10_000 || len(m.origins) != 2 {
-		t.Errorf("%d items, %d lines, %d parts", len(items), len(m.lines), len(m.origins))
+	items := itemsOf(t, do(t, source(m), http.MethodPost, "/_bulk", body))
+	if len(items) != 10_000 || len(m.Lines()) != 10_000 || len(m.Origins()) != 2 {
+		t.Errorf("%d items, %d lines, %d parts", len(items), len(m.Lines()), len(m.Origins()))
 	}
 }

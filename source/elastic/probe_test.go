@@ -9,6 +9,7 @@ import (
 
 	"blobtail/source/elastic"
 	"blobtail/source/httpsource"
+	"blobtail/source/sourcetest"
 )
 
 // TestProbes sends the requests that clients send before documents.
@@ -44,10 +45,10 @@ func TestProbes(t *testing.T) {
 	} {
 		t.Run(row.client+" "+row.method+" "+row.path, func(t *testing.T) {
 			for _, prefix := range []string{"", "/elasticsearch", "/insert/elasticsearch"} {
-				m := &memory{}
-				w := do(t, newSource(m), row.method, prefix+row.path, row.body, "Accept: application/vnd.elasticsearch+json; compatible-with=9")
+				m := &sourcetest.Log{}
+				w := do(t, source(m), row.method, prefix+row.path, row.body, "Accept: application/vnd.elasticsearch+json; compatible-with=9")
 				text := w.Body.String()
-				if w.Code != 200 || !strings.Contains(text, row.want) || len(m.lines) > 0 {
+				if w.Code != 200 || !strings.Contains(text, row.want) || len(m.Lines()) > 0 {
 					t.Errorf("%s: %d %s", prefix, w.Code, text)
 				}
 				if got := w.Header().Get("Content-Type"); got == "application/vnd.elasticsearch+json;compatible-with=9" && !json.Valid(w.Body.Bytes()) {
@@ -57,14 +58,14 @@ func TestProbes(t *testing.T) {
 		})
 	}
 	for _, path := range []string{"/elasticsearch", "/elasticsearch/", "/insert/elasticsearch", "/elasticsearch/some-index"} {
-		if w := do(t, newSource(&memory{}), "HEAD", path, ""); w.Code != 200 {
+		if w := do(t, source(&sourcetest.Log{}), "HEAD", path, ""); w.Code != 200 {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
 }
 
 func TestVersion(t *testing.T) {
-	s := httpsource.New(httpsource.Options{Accept: &memory{}, Protocols: []httpsource.Protocol{elastic.New(elastic.Options{Version: "7.17.9"})}})
+	s := httpsource.New(httpsource.Options{Accept: &sourcetest.Log{}, Protocols: []httpsource.Protocol{elastic.New(elastic.Options{Version: "7.17.9"})}})
 	for path, want := range map[string]string{"/": `"number":"7.17.9"`, "/_nodes/http": `"version":"7.17.9"`} {
 		if w := do(t, s, "GET", path, ""); !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %s", path, w.Body)
@@ -87,10 +88,10 @@ func TestOtherPaths(t *testing.T) {
 		{"PUT", "/elasticsearchx", 404},
 		{"POST", "/a/b/c/_bulk", 404},
 	} {
-		m := &memory{}
+		m := &sourcetest.Log{}
 		r := httptest.NewRequest(row.method, row.path, strings.NewReader(`{"msg":"m"}`))
 		w := httptest.NewRecorder()
-		newSource(m).ServeHTTP(w, r)
+		source(m).ServeHTTP(w, r)
 		if w.Code != row.status || w.Header().Get("X-Elastic-Product") != "" {
 			t.Errorf("%s %s: %d %s", row.method, row.path, w.Code, w.Body)
 		}
@@ -130,10 +131,10 @@ func TestService(t *testing.T) {
 		"":                                    "unknown",
 		"_all":                                "all",
 	} {
-		m := &memory{}
+		m := &sourcetest.Log{}
 		body, _ := json.Marshal(map[string]any{"create": map[string]string{"_index": index}})
-		itemsOf(t, do(t, newSource(m), http.MethodPost, "/_bulk", string(body)+"\n"+doc))
-		if got := brief(m.stored(t)); len(got) != 1 || got[0] != want+" m" {
+		itemsOf(t, do(t, source(m), http.MethodPost, "/_bulk", string(body)+"\n"+doc))
+		if got := brief(stored(t, m)); len(got) != 1 || got[0] != want+" m" {
 			t.Errorf("%s: %s, want %s", index, got, want)
 		}
 	}
