@@ -95,11 +95,17 @@ func (p *Parser) Level() []byte {
 	return p.src[p.fields[at].val:p.fields[at].valEnd]
 }
 
-// appendTime is AppendTime, but quicker for the time that it appended last: all
-// records of a body without a time get the same one.
+// appendTime is AppendTime, but quicker for the time that it appended last, because all
+// records of a body without a time get the same one, and for others of that day.
 func (p *Parser) appendTime(dst []byte, ns int64) []byte {
-	if p.lastText == nil || ns != p.lastTime {
-		p.lastTime, p.lastText = ns, AppendTime(p.lastText[:0], ns)
+	const day = daySec * second
+	switch since := ns - p.lastDay; {
+	case p.lastText != nil && ns == p.lastTime:
+	case p.lastText != nil && ns >= 0 && p.lastTime >= 0 && since >= 0 && since < day:
+		p.lastTime = ns
+		putClock(p.lastText, uint(since/second), uint(since%second))
+	default:
+		p.lastTime, p.lastDay, p.lastText = ns, ns-ns%day, AppendTime(p.lastText[:0], ns)
 	}
 	return append(dst, p.lastText...)
 }

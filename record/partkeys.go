@@ -9,11 +9,13 @@ type partKeys struct {
 	text    []byte
 	renames bool // the record had Head.Renames
 	on      bool // each key of the record so far is the next one here
+	used    int  // of these keys by the record, while on; its fields are noted when it leaves them
 }
 
 // begin begins a record.
 func (k *partKeys) begin(renames bool) {
-	if k.on = true; k.renames != renames {
+	k.on, k.used = true, 0
+	if k.renames != renames {
 		k.renames = renames
 		k.cut(0)
 	}
@@ -33,31 +35,41 @@ const (
 	longestPartKey = 64
 )
 
-// next adds a field with the next key, if that is its name. Otherwise it returns nil.
+// next returns the next key, if that is its name, otherwise nil.
 func (k *partKeys) next(p *Parser, name string) *partKey {
 	if !k.on {
 		return nil
 	}
-	at := len(p.fields)
-	if at < len(k.keys) {
-		key := &k.keys[at]
+	if k.used < len(k.keys) {
+		key := &k.keys[k.used]
 		if string(k.text[key.name:key.key]) == name {
-			from := len(p.names)
-			p.names = append(p.names, k.text[key.key+2:key.end-2]...)
-			p.fields = append(p.fields, field{flags: keyDirty, name: int32(from), nameEnd: int32(len(p.names)), hash: key.hash, known: key.known})
+			k.used++
 			if key.known != 0 {
-				p.slots[key.known] = int32(at)
 				p.found |= 1 << key.known
 			}
 			return key
 		}
 	}
-	k.on = false
-	for i := range p.fields {
-		p.seen.add(p.fields[i].hash)
-	}
-	k.cut(at)
+	k.leave(p)
+	k.cut(k.used)
 	return nil
+}
+
+// leave notes the fields with these keys: the next key is compared with each of them.
+func (k *partKeys) leave(p *Parser) {
+	if !k.on {
+		return
+	}
+	k.on = false
+	for at := range k.keys[:k.used] {
+		key, from := &k.keys[at], len(p.names)
+		p.names = append(p.names, k.text[key.key+2:key.end-2]...)
+		p.fields = append(p.fields, field{flags: keyDirty, name: int32(from), nameEnd: int32(len(p.names)), hash: key.hash, known: key.known})
+		p.seen.add(key.hash)
+		if key.known != 0 {
+			p.slots[key.known] = int32(at)
+		}
+	}
 }
 
 // cut forgets the keys from the one with this number on.

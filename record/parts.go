@@ -47,7 +47,7 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	b := &p.parts
 	b.room, b.own, b.rename = MaxRecord, nil, h.Renames
 	b.keys.begin(h.Renames)
-	if len(p.fields) > 0 || p.reject != nil {
+	if len(p.fields) > 0 || p.found != 0 || p.reject != nil {
 		p.reset()
 	}
 	if !b.fits(len(h.Level) + len(h.Service) + len(h.Msg)) {
@@ -203,6 +203,9 @@ func (b *Parts) JSON(key string, value []byte) {
 func (b *Parts) End() ([]byte, Stamp, error) {
 	p := b.parser
 	if b.own != nil {
+		if p.found>>nameServiceName&1 != 0 {
+			b.keys.leave(p)
+		}
 		name := p.serviceKey(&field{})
 		b.room += len(name) + len(b.own) // they are already counted
 		b.Text(name, b.own)

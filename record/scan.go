@@ -38,6 +38,7 @@ type Parser struct {
 
 	day      DayCache
 	lastTime int64  // the time that appendTime appended last
+	lastDay  int64  // the beginning of its day, if that is not before 1970
 	lastText []byte // of lastTime
 	services map[string]*service
 	recent   [recentServices]*service

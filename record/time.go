@@ -226,21 +226,25 @@ func AppendTime(dst []byte, ns int64) []byte {
 	t := time.Unix(0, ns).UTC()
 	year, month, day := t.Date()
 	hour, minute, sec := t.Clock()
-	n := uint(t.Nanosecond())
 	b := [canonicalLen]byte{4: '-', 7: '-', 10: 'T', 13: ':', 16: ':', 19: '.', 29: 'Z'}
 	put2(b[0:], uint(year)/100)
 	put2(b[2:], uint(year)%100)
 	put2(b[5:], uint(month))
 	put2(b[8:], uint(day))
-	put2(b[11:], uint(hour))
-	put2(b[14:], uint(minute))
-	put2(b[17:], uint(sec))
-	put2(b[20:], n/10_000_000)
-	put2(b[22:], n/100_000%100)
-	put2(b[24:], n/1000%100)
-	put2(b[26:], n/10%100)
-	b[28] = byte('0' + n%10)
+	putClock(b[:], uint(hour*3600+minute*60+sec), uint(t.Nanosecond()))
 	return append(dst, b[:]...)
+}
+
+// putClock writes the time of day into a canonical time: seconds and nanoseconds.
+func putClock(b []byte, sec, nano uint) {
+	put2(b[11:], sec/3600)
+	put2(b[14:], sec/60%60)
+	put2(b[17:], sec%60)
+	put2(b[20:], nano/10_000_000)
+	put2(b[22:], nano/100_000%100)
+	put2(b[24:], nano/1000%100)
+	put2(b[26:], nano/10%100)
+	b[28] = byte('0' + nano%10)
 }
 
 // ParseCanonicalTime is the inverse of [AppendTime], and accepts no other form.
