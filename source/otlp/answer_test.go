@@ -1,0 +1,287 @@
+package otlp_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"blobtail/record"
+)
+
+// TestOTelJS sends what the exporter of OpenTelemetry JS sends as JSON: times as strings,
+// other integers as numbers.
+func TestOTelJS(t *testing.T) {
+	body, err := os.ReadFile("testdata/otel-js.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{}
+	w := send(newSource(r), jsonType, body)
+	const shared = `"otel.scope.name":"shop","otel.scope.version":"1.4.0","telemetry.sdk.language":"nodejs","telemetry.sdk.name":"opentelemetry",` +
+		`"telemetry.sdk.version":"2.11.0","process.command_args":["/usr/bin/node","app.js"]}` + "\n"
+	want := `{"ts":"2025-11-20T10:00:00.123000000Z","level":"error","service":"checkout","msg":"card declined",` +
+		`"trace_id":"0af7651916cd43dd8448eb211c80319c","span_id":"b7ad6b7169203331","order":1,"amount":12.5,"retry":false,"tags":["a",2],` +
+		`"ctx":{"ip":"10.0.0.1"},"raw":"AQID","event_name":"payment.failed","flags":1,` + shared +
+		`{"ts":"2025-11-20T10:00:00.125000000Z","level":"info","service":"checkout","msg":"card \"4242\" accepted","ms":31,` + shared
+	if got := string(bytes.Join(r.lines, nil)); got != want || w.Code != http.StatusOK || w.Body.String() != "{}" {
+		t.Errorf("%d %s\n%s\nwant\n%s", w.Code, w.Body, got, want)
+	}
+	logs, err := unmarshal(jsonType, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, r.lines, logs)
+}
+
+// TestSpellings sends JSON that no library writes and that is still clear.
+func TestSpellings(t *testing.T) {
+	wrap := func(records string) string {
+		return `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + records + `]}]}]}`
+	}
+	const ts = `{"ts":"2026-11-20T12:00:00.000000000Z",`
+	head := ts + `"level":"","service":"unknown","msg":""`
+	for _, row := range []struct {
+		name, body, want string
+	}{
+		{"head behind", `{"resource_logs":[{"scope_logs":[{"log_records":[{"body":{"string_value":"x"}}],"scope":{"name":"n"}}],` +
+			`"resource":{"attributes":[{"value":{"stringValue":"web"},"key":"service.name"}]}}]}`,
+			ts + `"level":"","service":"web","msg":"x","otel.scope.name":"n"}`},
+		{"libraries", `{"resourceLogs":[{"instrumentationLibraryLogs":[{"instrumentationLibrary":{"name":"n"},"logs":[{}]}]}]}`,
+			head + `,"otel.scope.name":"n"}`},
+		{"nulls", `{"resourceLogs":[null,{"resource":null,"schemaUrl":null,"scopeLogs":[null,{"scope":null,"logRecords":[null,{"body":null,"attributes":null,"traceId":null,"timeUnixNano":null}]}]}]}`,
+			head + "}"},
+		{"white space and unknown members", "\xef\xbb\xbf \n{\"x\": [1, {\"y\": \"]\"}] ,\"resourceLogs\" :\n[ { \"scopeLogs\": [ {\"logRecords\" : [ { \"body\" : { \"stringValue\" : \"x\" } , \"z\":{\"]\":1} } ] } ] } ] }\n",
+			ts + `"level":"","service":"unknown","msg":"x"}`},
+		{"no records", `{"resourceLogs":[]}`, ""},
+		{"nothing", `{}`, ""},
+		{"one after the other", wrap(`{"body":{"stringValue":"a"}}`) + "\n" + wrap(`{"body":{"stringValue":"b"}}`),
+			ts + `"level":"","service":"unknown","msg":"a"}` + "\n" + ts + `"level":"","service":"unknown","msg":"b"}`},
+		{"numbers in strings and out of them", wrap(`{"timeUnixNano":1.7636328e18,"attributes":[{"key":"a","value":{"intValue":"12"}},` +
+			`{"key":"b","value":{"doubleValue":"NaN"}},{"key":"c","value":{"doubleValue":3}},{"key":"d","value":{"intValue":1.5}},{"key":"e","value":{"intValue":"x"}},{"key":"f","value":{"boolValue":"true"}}]}`),
+			`{"ts":"2025-11-20T10:00:00.000000000Z","level":"","service":"unknown","msg":"","a":12,"b":"NaN","c":3,"d":1.5,"e":"x","f":true}`},
+		{"a time that is none", wrap(`{"timeUnixNano":"today"}`), head + `,"time_unix_nano":"today"}`},
+		{"severity by name", wrap(`{"severityNumber":"SEVERITY_NUMBER_FATAL2"}`), ts + `"level":"critical","service":"unknown","msg":""}`},
+		{"ids of no form", wrap(`{"traceId":"xyz","spanId":"AbC"}`), head + `,"trace_id":"xyz","span_id":"abc"}`},
+		{"ids of zeros", wrap(`{"traceId":"00000000000000000000000000000000","spanId":""}`), head + `}`},
+		{"bad base64", wrap(`{"body":{"bytesValue":"a-_b"}}`), ts + `"level":"","service":"unknown","msg":"a-_b"}`},
+		{"plain values", wrap(`{"body":"x","attributes":[{"key":"n","value":5},{"key":"l","value":[1,"b"]},{"key":"m","value":{"arrayValue":{"values":[7,"s",null,[1]]}}}]}`),
+			ts + `"level":"","service":"unknown","msg":"x","n":5,"l":[1,"b"],"m":[7,"s",null,[1]]}`},
+		{"the last of two values", wrap(`{"body":{"stringValue":"a","intValue":2},"attributes":[{"key":"a","value":{"arrayValue":{"values":[{"arrayValue":{},"intValue":4},{"kvlistValue":{"values":[{"value":{"boolValue":true},"key":"k"},{"key":"l"}]},"x":1}]}}}]}`),
+			ts + `"level":"","service":"unknown","msg":"2","a":[4,{"k":true,"l":null}]}`},
+		{"escapes", wrap(`{"body":{"stringValue":"\u00e9\ud83d\ude00\\\"\/\n"},"attributes":[{"key":"\u0061\n","value":{"stringValue":"\ud800"}}]}`),
+			ts + `"level":"","service":"unknown","msg":"é😀\\\"/\n","a\n":"\\ud800"}`},
+	} {
+		r := &recorder{}
+		w := send(newSource(r), jsonType, []byte(row.body))
+		if got := strings.TrimSuffix(string(bytes.Join(r.lines, nil)), "\n"); got != row.want || w.Code != http.StatusOK || w.Body.String() != "{}" {
+			t.Errorf("%s: %d %s\n%s\nwant\n%s", row.name, w.Code, w.Body, got, row.want)
+		}
+	}
+}
+
+// A message of protobuf may have its fields in any order, several times, and of types that
+// are not known yet.
+func TestProtobufOrder(t *testing.T) {
+	part := func(number protowire.Number, b []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), b)
+	}
+	str := func(number protowire.Number, s string) []byte { return part(number, []byte(s)) }
+	pair := func(k, v string) []byte { return append(part(2, str(1, v)), str(1, k)...) }
+	unknown := protowire.AppendVarint(protowire.AppendTag(nil, 99, protowire.VarintType), 5)
+	group := append(protowire.AppendTag(nil, 77, protowire.StartGroupType), unknown...)
+	group = protowire.AppendTag(group, 77, protowire.EndGroupType)
+	rec := bytes.Join([][]byte{unknown, part(5, str(1, "a")), group, part(6, pair("k", "v")), part(5, append(str(1, "b"), unknown...)), part(9, []byte("abc"))}, nil)
+	scope := part(1, append(str(1, "n"), part(3, pair("s", "t"))...))
+	body := bytes.Join([][]byte{
+		unknown,
+		part(1, bytes.Join([][]byte{part(2, append(part(2, rec), scope...)), part(1, part(1, pair("service.name", "web"))), unknown, part(1, part(1, pair("r", "q"))), part(1000, part(2, nil))}, nil)),
+	}, nil)
+	r := &recorder{}
+	w := send(newSource(r), protobuf, body)
+	const head = `{"ts":"2026-11-20T12:00:00.000000000Z","level":"","service":"web","msg":`
+	want := head + `"b","trace_id":"616263","k":"v","otel.scope.name":"n","s":"t","r":"q"}` + "\n" + head + `"","r":"q"}` + "\n"
+	if got := string(bytes.Join(r.lines, nil)); got != want || w.Code != 200 || w.Body.Len() != 0 {
+		t.Errorf("%d %q\n%s\nwant\n%s", w.Code, w.Body, got, want)
+	}
+}
+
+func compressed(t *testing.T, encoding string, body []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	switch encoding {
+	case "gzip":
+		w := gzip.NewWriter(&out)
+		_, _ = w.Write(body)
+		_ = w.Close()
+	case "deflate":
+		w := zlib.NewWriter(&out)
+		_, _ = w.Write(body)
+		_ = w.Close()
+	case "zstd":
+		w, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.Write(body)
+		_ = w.Close()
+	case "snappy":
+		return s2.EncodeSnappy(nil, body)
+	default:
+		return body
+	}
+	return out.Bytes()
+}
+
+// TestEncodings sends each encoding with each compression twice. The second time it is a
+// repeat, also under the other path's name or another compression of the same sender.
+func TestEncodings(t *testing.T) {
+	_, logs := corpus()
+	for contentType, body := range map[string][]byte{
+		protobuf: inProtobuf(t, logs), jsonType + "; charset=utf-8": inJSON(t, logs), "": inProtobuf(t, logs),
+		"application/x-www-form-urlencoded": inJSON(t, logs),
+	} {
+		r := &recorder{}
+		s := newSource(r)
+		for _, encoding := range []string{"", "gzip", "zstd", "deflate", "snappy"} {
+			w := send(s, contentType, compressed(t, encoding, body), "Content-Encoding", encoding)
+			if w.Code != http.StatusOK {
+				t.Errorf("%s %s: %d %s", contentType, encoding, w.Code, w.Body)
+			}
+		}
+		if len(r.lines) != perBody || len(r.origins) != 1 || r.origins[0].IsZero() {
+			t.Errorf("%s: %d lines, origins %v", contentType, len(r.lines), r.origins)
+		}
+	}
+}
+
+// A status is a google.rpc.Status.
+type status struct {
+	Code    int
+	Message string
+}
+
+func parseStatus(t *testing.T, w *httptest.ResponseRecorder) (s status) {
+	t.Helper()
+	if w.Header().Get("Content-Type") == jsonType {
+		if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for b := w.Body.Bytes(); len(b) > 0; {
+		number, kind, n := protowire.ConsumeTag(b)
+		b = b[max(n, 0):]
+		switch {
+		case number == 1 && kind == protowire.VarintType:
+			v, n := protowire.ConsumeVarint(b)
+			s.Code, b = int(v), b[n:]
+		case number == 2 && kind == protowire.BytesType:
+			v, n := protowire.ConsumeString(b)
+			s.Message, b = v, b[n:]
+		default:
+			t.Fatalf("no status: %q", w.Body)
+		}
+	}
+	return s
+}
+
+func TestRefusals(t *testing.T) {
+	good := inProtobuf(t, one(func(pcommon.Map, pcommon.InstrumentationScope, plog.LogRecord) {}))
+	for _, row := range []struct {
+		name, method, contentType, encoding string
+		body                                []byte
+		log                                 error
+		http, code                          int
+		message                             string
+	}{
+		{name: "full log", contentType: protobuf, body: good, log: record.ErrFull, http: 429, code: 8, message: "send it again later"},
+		{name: "full log", contentType: jsonType, body: []byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{}]}]}]}`), log: record.ErrFull, http: 429, code: 8, message: "again"},
+		{name: "failing disk", contentType: protobuf, body: good, log: errors.New("disk"), http: 503, code: 14, message: "again"},
+		{name: "method", method: "GET", contentType: protobuf, http: 405, code: 12, message: "POST"},
+		{name: "type", contentType: "application/grpc", body: good, http: 415, code: 3, message: "application/x-protobuf"},
+		{name: "charset", contentType: "application/json; charset=utf-16", body: good, http: 415, code: 3, message: "UTF-8"},
+		{name: "no type", contentType: ";", body: good, http: 415, code: 3, message: "Content-Type"},
+		{name: "encoding", contentType: protobuf, encoding: "br", body: good, http: 415, code: 3, message: "gzip"},
+		{name: "bad gzip", contentType: jsonType, encoding: "gzip", body: good, http: 400, code: 3, message: "gzip"},
+		{name: "a bomb", contentType: protobuf, encoding: "gzip", body: compressed(t, "gzip", make([]byte, 65<<20)), http: 413, code: 8, message: "200 times"},
+	} {
+		r := &recorder{err: row.log}
+		method := row.method
+		if method == "" {
+			method = http.MethodPost
+		}
+		q := httptest.NewRequest(method, "/otlp/v1/logs", bytes.NewReader(row.body))
+		q.Header.Set("Content-Type", row.contentType)
+		q.Header.Set("Content-Encoding", row.encoding)
+		w := httptest.NewRecorder()
+		newSource(r).ServeHTTP(w, q)
+		s := parseStatus(t, w)
+		if w.Code != row.http || s.Code != row.code || !strings.Contains(s.Message, row.message) {
+			t.Errorf("%s: %d %+v", row.name, w.Code, s)
+		}
+		if want := protobuf; row.contentType == protobuf && w.Header().Get("Content-Type") != want {
+			t.Errorf("%s: answered as %s", row.name, w.Header().Get("Content-Type"))
+		}
+		if retry := w.Header().Get("Retry-After") != ""; retry != (row.http == 429 || row.http == 503) {
+			t.Errorf("%s: Retry-After %t", row.name, retry)
+		}
+		if len(r.lines) > 0 {
+			t.Errorf("%s: %d lines", row.name, len(r.lines))
+		}
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	for contentType, want := range map[string]string{protobuf: protobuf, jsonType: jsonType, "": protobuf} {
+		r := &recorder{}
+		w := send(newSource(r), contentType, nil)
+		text := map[string]string{jsonType: "{}"}[want]
+		if w.Code != 200 || w.Body.String() != text || w.Header().Get("Content-Type") != want || len(r.lines) > 0 {
+			t.Errorf("%q: %d %q as %s", contentType, w.Code, w.Body, w.Header().Get("Content-Type"))
+		}
+	}
+}
+
+// Rejected records are kept and counted. The others are accepted.
+func TestPartialSuccess(t *testing.T) {
+	logs := plog.NewLogs()
+	records := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+	records.AppendEmpty().Body().SetStr("good")
+	deep := records.AppendEmpty().Body().SetEmptySlice()
+	for range record.MaxDepth {
+		deep = deep.AppendEmpty().SetEmptySlice()
+	}
+	records.AppendEmpty().SetTimestamp(pcommon.NewTimestampFromTime(noon.AddDate(0, 0, 2)))
+	records.AppendEmpty().Body().SetStr("good too")
+	const message = "record 1: nested deeper than 64; rejected records are kept in the service _rejected"
+	for contentType, body := range map[string][]byte{protobuf: inProtobuf(t, logs), jsonType: inJSON(t, logs)} {
+		r := &recorder{}
+		w := send(newSource(r), contentType, body)
+		if len(r.lines) != 4 || len(r.rejected(t)) != 2 || w.Code != 200 || w.Header().Get("Content-Type") != contentType {
+			t.Fatalf("%d %q, %d lines", w.Code, w.Body, len(r.lines))
+		}
+		if contentType == jsonType {
+			if want := `{"partialSuccess":{"rejectedLogRecords":"2","errorMessage":"` + message + `"}}`; w.Body.String() != want {
+				t.Errorf("%s, want %s", w.Body, want)
+			}
+			continue
+		}
+		want := "\x0a" + string(rune(2+2+len(message))) + "\x08\x02\x12" + string(rune(len(message))) + message
+		if w.Body.String() != want {
+			t.Errorf("%q, want %q", w.Body, want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package otlp_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"blobtail/record"
+)
+
+// FuzzProtobuf compares the lines of a body with those that the reference makes of the
+// library's form of it, and the same as JSON.
+func FuzzProtobuf(f *testing.F) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 5 {
+		f.Add(inProtobuf(f, randomLogs(r)))
+	}
+	f.Add(ofRecord(message(5, deepProtobuf(500))))
+	f.Add(message(1, message(1000, message(2, []byte("\x10\x09\x7b\x08\x01\x7c")))))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		rec := checkBody(t, protobuf, body)
+		logs, err := unmarshal(protobuf, body)
+		// Two things are not compared: old libraries, which the library forgets, and what only
+		// it takes for protobuf.
+		if err != nil || bytes.Contains(body, []byte("\xc2\x3e")) || !rejectedByLimits(t, rec) {
+			return
+		}
+		if n := compare(t, rec.lines, logs); n != len(rec.rejected(t)) {
+			t.Fatalf("%d rejected, want %d", len(rec.rejected(t)), n)
+		}
+		text := inJSON(t, logs)
+		if logs, err = unmarshal(jsonType, text); err != nil {
+			return // an id in a list of bytes, say
+		}
+		rec = checkBody(t, jsonType, text)
+		if n := compare(t, rec.lines, logs); n != len(rec.rejected(t)) {
+			t.Fatalf("%d rejected, want %d, in %s", len(rec.rejected(t)), n, text)
+		}
+	})
+}
+
+// FuzzJSON checks that any body becomes lines and rejects.
+func FuzzJSON(f *testing.F) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 5 {
+		f.Add(inJSON(f, randomLogs(r)))
+	}
+	js, err := os.ReadFile("testdata/otel-js.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(js)
+	f.Add([]byte(`{"resource_logs":[{"scope_logs":[{"scope":{},"log_records":[null,{"body":[1,{"a":2}],"traceId":"x","severityNumber":"SEVERITY_NUMBER_WARN3"}],"scope":1}],"resource":{"attributes":[{"value":{"kvlistValue":{"values":[{"value":"v","key":"k"}]}},"key":"\ud800"}]}}]} {}`))
+	f.Fuzz(func(t *testing.T, body []byte) { checkBody(t, jsonType, body) })
+}
+
+// checkBody sends a body twice. Both times it becomes the same lines, each of them
+// canonical, and the answer agrees with them.
+func checkBody(t *testing.T, contentType string, body []byte) *recorder {
+	t.Helper()
+	first, again := &recorder{}, &recorder{}
+	s := newSource(first)
+	w := send(s, contentType, body)
+	send(newSource(again), contentType, body)
+	if !bytes.Equal(bytes.Join(first.lines, nil), bytes.Join(again.lines, nil)) {
+		t.Fatal("not the same lines again")
+	}
+	for _, l := range first.lines {
+		if !json.Valid(l) || !utf8.Valid(l) || bytes.Count(l, []byte("\n")) != 1 {
+			t.Fatalf("%q is no line", l)
+		}
+	}
+	rejected := len(first.rejected(t))
+	full := w.Code == http.StatusOK && (w.Body.Len() == 0 || w.Body.String() == "{}")
+	if full != (rejected == 0) || w.Code != http.StatusOK && (w.Code != http.StatusBadRequest || rejected != len(first.lines)) {
+		t.Fatalf("%d %q with %d of %d lines rejected", w.Code, w.Body, rejected, len(first.lines))
+	}
+	return first
+}
+
+// rejectedByLimits reports whether all rejects are records beyond a limit of ours.
+func rejectedByLimits(t *testing.T, r *recorder) bool {
+	for _, m := range r.rejected(t) {
+		reason, _ := m["reason"].(string)
+		if !strings.Contains(reason, "nested deeper") && !strings.Contains(reason, "256 fields") && !strings.Contains(reason, "ahead of") {
+			return false
+		}
+	}
+	return len(r.lines) < record.MaxFields
+}
