@@ -23,6 +23,7 @@ import (
 	"blobtail/source/httpsource"
 	"blobtail/source/journald"
 	"blobtail/source/loki"
+	"blobtail/source/otlp"
 	"blobtail/source/splunk"
 )
 
@@ -72,7 +73,7 @@ func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *co
 
 // protocols are those of stock shippers.
 func protocols() []httpsource.Protocol {
-	return []httpsource.Protocol{loki.New(), elastic.New(elastic.Options{}), journald.New(), splunk.New(), datadog.New(), gelf.New()}
+	return []httpsource.Protocol{loki.New(), otlp.New(), elastic.New(elastic.Options{}), journald.New(), splunk.New(), datadog.New(), gelf.New()}
 }
 
 var errDrained = errors.New("this ingester takes no more: it was drained")

@@ -2,6 +2,7 @@ package otlp_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -10,15 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zlib"
-	"github.com/klauspost/compress/zstd"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"blobtail/record"
+	"blobtail/source/otlp"
+	"blobtail/source/sourcetest"
 )
 
 // TestOTelJS sends what the exporter of OpenTelemetry JS sends as JSON: times as strings,
@@ -28,22 +27,21 @@ func TestOTelJS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{}
-	w := send(newSource(r), jsonType, body)
+	l, w := send(jsonType, body)
 	const shared = `"otel.scope.name":"shop","otel.scope.version":"1.4.0","telemetry.sdk.language":"nodejs","telemetry.sdk.name":"opentelemetry",` +
-		`"telemetry.sdk.version":"2.11.0","process.command_args":["/usr/bin/node","app.js"]}` + "\n"
+		`"telemetry.sdk.version":"2.11.0","process.command_args":["/usr/bin/node","app.js"]}`
 	want := `{"ts":"2025-11-20T10:00:00.123000000Z","level":"error","service":"checkout","msg":"card declined",` +
 		`"trace_id":"0af7651916cd43dd8448eb211c80319c","span_id":"b7ad6b7169203331","order":1,"amount":12.5,"retry":false,"tags":["a",2],` +
-		`"ctx":{"ip":"10.0.0.1"},"raw":"AQID","event_name":"payment.failed","flags":1,` + shared +
+		`"ctx":{"ip":"10.0.0.1"},"raw":"AQID","event_name":"payment.failed","flags":1,` + shared + "\n" +
 		`{"ts":"2025-11-20T10:00:00.125000000Z","level":"info","service":"checkout","msg":"card \"4242\" accepted","ms":31,` + shared
-	if got := string(bytes.Join(r.lines, nil)); got != want || w.Code != http.StatusOK || w.Body.String() != "{}" {
+	if got := strings.Join(l.Lines(), "\n"); got != want || w.Code != http.StatusOK || w.Body.String() != "{}" {
 		t.Errorf("%d %s\n%s\nwant\n%s", w.Code, w.Body, got, want)
 	}
 	logs, err := unmarshal(jsonType, body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, r.lines, logs)
+	compare(t, l.Lines(), logs)
 }
 
 // TestSpellings sends JSON that no library writes and that is still clear.
@@ -51,7 +49,7 @@ func TestSpellings(t *testing.T) {
 	wrap := func(records string) string {
 		return `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + records + `]}]}]}`
 	}
-	const ts = `{"ts":"2026-11-20T12:00:00.000000000Z",`
+	const ts = `{"ts":"2026-11-24T12:00:00.000000000Z",`
 	head := ts + `"level":"","service":"unknown","msg":""`
 	for _, row := range []struct {
 		name, body, want string
@@ -84,9 +82,8 @@ func TestSpellings(t *testing.T) {
 		{"escapes", wrap(`{"body":{"stringValue":"\u00e9\ud83d\ude00\\\"\/\n"},"attributes":[{"key":"\u0061\n","value":{"stringValue":"\ud800"}}]}`),
 			ts + `"level":"","service":"unknown","msg":"é😀\\\"/\n","a\n":"\\ud800"}`},
 	} {
-		r := &recorder{}
-		w := send(newSource(r), jsonType, []byte(row.body))
-		if got := strings.TrimSuffix(string(bytes.Join(r.lines, nil)), "\n"); got != row.want || w.Code != http.StatusOK || w.Body.String() != "{}" {
+		l, w := send(jsonType, []byte(row.body))
+		if got := strings.Join(l.Lines(), "\n"); got != row.want || w.Code != http.StatusOK || w.Body.String() != "{}" {
 			t.Errorf("%s: %d %s\n%s\nwant\n%s", row.name, w.Code, w.Body, got, row.want)
 		}
 	}
@@ -109,60 +106,32 @@ func TestProtobufOrder(t *testing.T) {
 		unknown,
 		part(1, bytes.Join([][]byte{part(2, append(part(2, rec), scope...)), part(1, part(1, pair("service.name", "web"))), unknown, part(1, part(1, pair("r", "q"))), part(1000, part(2, nil))}, nil)),
 	}, nil)
-	r := &recorder{}
-	w := send(newSource(r), protobuf, body)
-	const head = `{"ts":"2026-11-20T12:00:00.000000000Z","level":"","service":"web","msg":`
-	want := head + `"b","trace_id":"616263","k":"v","otel.scope.name":"n","s":"t","r":"q"}` + "\n" + head + `"","r":"q"}` + "\n"
-	if got := string(bytes.Join(r.lines, nil)); got != want || w.Code != 200 || w.Body.Len() != 0 {
+	l, w := send(protobuf, body)
+	const head = `{"ts":"2026-11-24T12:00:00.000000000Z","level":"","service":"web","msg":`
+	want := head + `"b","trace_id":"616263","k":"v","otel.scope.name":"n","s":"t","r":"q"}` + "\n" + head + `"","r":"q"}`
+	if got := strings.Join(l.Lines(), "\n"); got != want || w.Code != 200 || w.Body.Len() != 0 {
 		t.Errorf("%d %q\n%s\nwant\n%s", w.Code, w.Body, got, want)
 	}
 }
 
-func compressed(t *testing.T, encoding string, body []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	switch encoding {
-	case "gzip":
-		w := gzip.NewWriter(&out)
-		_, _ = w.Write(body)
-		_ = w.Close()
-	case "deflate":
-		w := zlib.NewWriter(&out)
-		_, _ = w.Write(body)
-		_ = w.Close()
-	case "zstd":
-		w, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = w.Write(body)
-		_ = w.Close()
-	case "snappy":
-		return s2.EncodeSnappy(nil, body)
-	default:
-		return body
-	}
-	return out.Bytes()
-}
-
-// TestEncodings sends each encoding with each compression twice. The second time it is a
-// repeat, also under the other path's name or another compression of the same sender.
+// TestEncodings sends each encoding with each compression. From the second time on it is a
+// repeat.
 func TestEncodings(t *testing.T) {
 	_, logs := corpus()
 	for contentType, body := range map[string][]byte{
 		protobuf: inProtobuf(t, logs), jsonType + "; charset=utf-8": inJSON(t, logs), "": inProtobuf(t, logs),
 		"application/x-www-form-urlencoded": inJSON(t, logs),
 	} {
-		r := &recorder{}
-		s := newSource(r)
+		l := &sourcetest.Log{}
+		s := l.Source(otlp.New())
 		for _, encoding := range []string{"", "gzip", "zstd", "deflate", "snappy"} {
-			w := send(s, contentType, compressed(t, encoding, body), "Content-Encoding", encoding)
+			w := sendTo(s, contentType, sourcetest.Encode(t, encoding, body), "Content-Encoding", encoding)
 			if w.Code != http.StatusOK {
 				t.Errorf("%s %s: %d %s", contentType, encoding, w.Code, w.Body)
 			}
 		}
-		if len(r.lines) != perBody || len(r.origins) != 1 || r.origins[0].IsZero() {
-			t.Errorf("%s: %d lines, origins %v", contentType, len(r.lines), r.origins)
+		if len(l.Lines()) != 5*perBody || l.Identities() != perBody || l.Origins()[0].IsZero() {
+			t.Errorf("%s: %d lines, %d different, origins %v", contentType, len(l.Lines()), l.Identities(), l.Origins())
 		}
 	}
 }
@@ -216,18 +185,12 @@ func TestRefusals(t *testing.T) {
 		{name: "no type", contentType: ";", body: good, http: 415, code: 3, message: "Content-Type"},
 		{name: "encoding", contentType: protobuf, encoding: "br", body: good, http: 415, code: 3, message: "gzip"},
 		{name: "bad gzip", contentType: jsonType, encoding: "gzip", body: good, http: 400, code: 3, message: "gzip"},
-		{name: "a bomb", contentType: protobuf, encoding: "gzip", body: compressed(t, "gzip", make([]byte, 65<<20)), http: 413, code: 8, message: "200 times"},
+		{name: "a bomb", contentType: protobuf, encoding: "gzip", body: sourcetest.Encode(t, "gzip", make([]byte, 65<<20)), http: 413, code: 8, message: "200 times"},
 	} {
-		r := &recorder{err: row.log}
-		method := row.method
-		if method == "" {
-			method = http.MethodPost
-		}
-		q := httptest.NewRequest(method, "/otlp/v1/logs", bytes.NewReader(row.body))
-		q.Header.Set("Content-Type", row.contentType)
-		q.Header.Set("Content-Encoding", row.encoding)
-		w := httptest.NewRecorder()
-		newSource(r).ServeHTTP(w, q)
+		l := &sourcetest.Log{Err: row.log}
+		method := cmp.Or(row.method, http.MethodPost)
+		w := sourcetest.Send(l.Source(otlp.New()), method, "/otlp/v1/logs", bytes.NewReader(row.body),
+			"Content-Type", row.contentType, "Content-Encoding", row.encoding)
 		s := parseStatus(t, w)
 		if w.Code != row.http || s.Code != row.code || !strings.Contains(s.Message, row.message) {
 			t.Errorf("%s: %d %+v", row.name, w.Code, s)
@@ -238,18 +201,17 @@ func TestRefusals(t *testing.T) {
 		if retry := w.Header().Get("Retry-After") != ""; retry != (row.http == 429 || row.http == 503) {
 			t.Errorf("%s: Retry-After %t", row.name, retry)
 		}
-		if len(r.lines) > 0 {
-			t.Errorf("%s: %d lines", row.name, len(r.lines))
+		if len(l.Lines()) > 0 {
+			t.Errorf("%s: %d lines", row.name, len(l.Lines()))
 		}
 	}
 }
 
 func TestEmpty(t *testing.T) {
 	for contentType, want := range map[string]string{protobuf: protobuf, jsonType: jsonType, "": protobuf} {
-		r := &recorder{}
-		w := send(newSource(r), contentType, nil)
+		l, w := send(contentType, nil)
 		text := map[string]string{jsonType: "{}"}[want]
-		if w.Code != 200 || w.Body.String() != text || w.Header().Get("Content-Type") != want || len(r.lines) > 0 {
+		if w.Code != 200 || w.Body.String() != text || w.Header().Get("Content-Type") != want || len(l.Lines()) > 0 {
 			t.Errorf("%q: %d %q as %s", contentType, w.Code, w.Body, w.Header().Get("Content-Type"))
 		}
 	}
@@ -264,14 +226,13 @@ func TestPartialSuccess(t *testing.T) {
 	for range record.MaxDepth {
 		deep = deep.AppendEmpty().SetEmptySlice()
 	}
-	records.AppendEmpty().SetTimestamp(pcommon.NewTimestampFromTime(noon.AddDate(0, 0, 2)))
+	records.AppendEmpty().SetTimestamp(pcommon.NewTimestampFromTime(sourcetest.Now().AddDate(0, 0, 2)))
 	records.AppendEmpty().Body().SetStr("good too")
 	const message = "record 1: nested deeper than 64; rejected records are kept in the service _rejected"
 	for contentType, body := range map[string][]byte{protobuf: inProtobuf(t, logs), jsonType: inJSON(t, logs)} {
-		r := &recorder{}
-		w := send(newSource(r), contentType, body)
-		if len(r.lines) != 4 || len(r.rejected(t)) != 2 || w.Code != 200 || w.Header().Get("Content-Type") != contentType {
-			t.Fatalf("%d %q, %d lines", w.Code, w.Body, len(r.lines))
+		l, w := send(contentType, body)
+		if len(l.Lines()) != 4 || l.Rejected() != 2 || w.Code != 200 || w.Header().Get("Content-Type") != contentType {
+			t.Fatalf("%d %q, %d lines", w.Code, w.Body, len(l.Lines()))
 		}
 		if contentType == jsonType {
 			if want := `{"partialSuccess":{"rejectedLogRecords":"2","errorMessage":"` + message + `"}}`; w.Body.String() != want {

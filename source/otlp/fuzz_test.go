@@ -2,15 +2,16 @@ package otlp_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/source/sourcetest"
 )
 
 // FuzzProtobuf compares the lines of a body with those that the reference makes of the
@@ -30,16 +31,16 @@ func FuzzProtobuf(f *testing.F) {
 		if err != nil || bytes.Contains(body, []byte("\xc2\x3e")) || !rejectedByLimits(t, rec) {
 			return
 		}
-		if n := compare(t, rec.lines, logs); n != len(rec.rejected(t)) {
-			t.Fatalf("%d rejected, want %d", len(rec.rejected(t)), n)
+		if n := compare(t, rec.Lines(), logs); n != rec.Rejected() {
+			t.Fatalf("%d rejected, want %d", rec.Rejected(), n)
 		}
 		text := inJSON(t, logs)
 		if logs, err = unmarshal(jsonType, text); err != nil {
 			return // an id in a list of bytes, say
 		}
 		rec = checkBody(t, jsonType, text)
-		if n := compare(t, rec.lines, logs); n != len(rec.rejected(t)) {
-			t.Fatalf("%d rejected, want %d, in %s", len(rec.rejected(t)), n, text)
+		if n := compare(t, rec.Lines(), logs); n != rec.Rejected() {
+			t.Fatalf("%d rejected, want %d, in %s", rec.Rejected(), n, text)
 		}
 	})
 }
@@ -61,35 +62,34 @@ func FuzzJSON(f *testing.F) {
 
 // checkBody sends a body twice. Both times it becomes the same lines, each of them
 // canonical, and the answer agrees with them.
-func checkBody(t *testing.T, contentType string, body []byte) *recorder {
+func checkBody(t *testing.T, contentType string, body []byte) *sourcetest.Log {
 	t.Helper()
-	first, again := &recorder{}, &recorder{}
-	s := newSource(first)
-	w := send(s, contentType, body)
-	send(newSource(again), contentType, body)
-	if !bytes.Equal(bytes.Join(first.lines, nil), bytes.Join(again.lines, nil)) {
+	first, w := send(contentType, body)
+	again, _ := send(contentType, body)
+	if !slices.Equal(first.Lines(), again.Lines()) {
 		t.Fatal("not the same lines again")
 	}
-	for _, l := range first.lines {
-		if !json.Valid(l) || !utf8.Valid(l) || bytes.Count(l, []byte("\n")) != 1 {
+	first.Valid(t)
+	for _, l := range first.Lines() {
+		if !utf8.ValidString(l) || strings.Contains(l, "\n") {
 			t.Fatalf("%q is no line", l)
 		}
 	}
-	rejected := len(first.rejected(t))
+	rejected := first.Rejected()
 	full := w.Code == http.StatusOK && (w.Body.Len() == 0 || w.Body.String() == "{}")
-	if full != (rejected == 0) || w.Code != http.StatusOK && (w.Code != http.StatusBadRequest || rejected != len(first.lines)) {
-		t.Fatalf("%d %q with %d of %d lines rejected", w.Code, w.Body, rejected, len(first.lines))
+	if full != (rejected == 0) || w.Code != http.StatusOK && (w.Code != http.StatusBadRequest || rejected != len(first.Lines())) {
+		t.Fatalf("%d %q with %d of %d lines rejected", w.Code, w.Body, rejected, len(first.Lines()))
 	}
 	return first
 }
 
 // rejectedByLimits reports whether all rejects are records beyond a limit of ours.
-func rejectedByLimits(t *testing.T, r *recorder) bool {
-	for _, m := range r.rejected(t) {
+func rejectedByLimits(t *testing.T, r *sourcetest.Log) bool {
+	for _, m := range rejected(t, r) {
 		reason, _ := m["reason"].(string)
 		if !strings.Contains(reason, "nested deeper") && !strings.Contains(reason, "256 fields") && !strings.Contains(reason, "ahead of") {
 			return false
 		}
 	}
-	return len(r.lines) < record.MaxFields
+	return len(r.Lines()) < record.MaxFields
 }

@@ -14,6 +14,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"blobtail/record"
+	"blobtail/source/httpsource"
+	"blobtail/source/otlp"
+	"blobtail/source/sourcetest"
 )
 
 // message returns a field with a message.
@@ -108,12 +111,11 @@ func TestHostile(t *testing.T) {
 		{"deep unknown JSON", jsonType, inLogs(`{"x":` + strings.Repeat(`{"a":`, 4<<20) + "1" + strings.Repeat("}", 4<<20) + "},{}"), 200, 1, 1, "longer than 1 MiB"},
 		{"open JSON", jsonType, []byte(strings.Repeat(`{"resourceLogs":[`, 2<<20)), 400, 0, 1, "ends too early"},
 	} {
-		r := &recorder{}
 		begun := time.Now()
-		w := send(newSource(r), row.contentType, row.body)
-		rejected := r.rejected(t)
-		if w.Code != row.status || len(r.lines)-len(rejected) != row.stored || len(rejected) != row.rejected {
-			t.Errorf("%s: %d %.300q, %d stored, %d rejected %v", row.name, w.Code, w.Body, len(r.lines)-len(rejected), len(rejected), short(rejected))
+		l, w := send(row.contentType, row.body)
+		rejected := rejected(t, l)
+		if stored := len(l.Lines()) - len(rejected); w.Code != row.status || stored != row.stored || len(rejected) != row.rejected {
+			t.Errorf("%s: %d %.300q, %d stored, %d rejected", row.name, w.Code, w.Body, stored, len(rejected))
 			continue
 		}
 		if reason, _ := rejected[0]["reason"].(string); !strings.Contains(reason, row.reason) || !strings.Contains(w.Body.String(), row.reason) {
@@ -123,13 +125,6 @@ func TestHostile(t *testing.T) {
 			t.Errorf("%s took %v", row.name, took)
 		}
 	}
-}
-
-func short(lines []map[string]any) (reasons []any) {
-	for _, l := range lines {
-		reasons = append(reasons, l["reason"])
-	}
-	return reasons
 }
 
 // Bodies that announce very many values take no more memory than the lines of their
@@ -157,10 +152,10 @@ func TestMemory(t *testing.T) {
 		if body[0] == '{' {
 			contentType = jsonType
 		}
-		s := newSource(&recorder{})
+		s := (&sourcetest.Log{}).Source(otlp.New())
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		w := send(s, contentType, body)
+		w := sendTo(s, contentType, body)
 		runtime.ReadMemStats(&after)
 		// Of which 16 MiB and more are for reading the body itself.
 		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
@@ -177,7 +172,8 @@ func TestSharedAttributes(t *testing.T) {
 	for name, value := range map[string]string{"text": strings.Repeat("x", 60_000), "escapes": strings.Repeat("\x00", 10_000)} {
 		resource := message(1, message(1, append(message(1, []byte("k")), message(2, message(1, []byte(value)))...)))
 		c := &counter{}
-		w := send(newSourceOf(c), protobuf, message(1, append(resource, message(2, bytes.Repeat([]byte{0x12, 0}, records))...)))
+		s := httpsource.New(httpsource.Options{Accept: c, Protocols: []httpsource.Protocol{otlp.New()}})
+		w := sendTo(s, protobuf, message(1, append(resource, message(2, bytes.Repeat([]byte{0x12, 0}, records))...)))
 		if w.Code != http.StatusOK || c.lines != records || c.rejected < records/2 || c.bytes < most/2 || c.bytes > most+records*500 {
 			t.Errorf("%s: %d, %d lines of %d MiB, %d rejected", name, w.Code, c.lines, c.bytes>>20, c.rejected)
 		}
@@ -235,8 +231,8 @@ func TestAllocations(t *testing.T) {
 
 // Nothing of one request shows up in the next.
 func TestReuse(t *testing.T) {
-	r := &recorder{}
-	s := newSource(r)
+	l := &sourcetest.Log{}
+	s := l.Source(otlp.New())
 	full := one(func(a pcommon.Map, scope pcommon.InstrumentationScope, x plog.LogRecord) {
 		a.PutStr("service.name", "web")
 		a.PutStr("r", "r")
@@ -251,13 +247,13 @@ func TestReuse(t *testing.T) {
 	bare.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
 	for range 3 {
 		for contentType, body := range map[string][]byte{protobuf: inProtobuf(t, full), jsonType: inJSON(t, full)} {
-			send(s, contentType, body)
-			send(s, contentType, map[string][]byte{protobuf: inProtobuf(t, bare), jsonType: inJSON(t, bare)}[contentType])
+			sendTo(s, contentType, body)
+			sendTo(s, contentType, map[string][]byte{protobuf: inProtobuf(t, bare), jsonType: inJSON(t, bare)}[contentType])
 		}
 	}
-	for i := 1; i < len(r.lines); i += 2 {
-		if want := `{"ts":"2026-11-20T12:00:00.000000000Z","level":"","service":"unknown","msg":""}` + "\n"; string(r.lines[i]) != want {
-			t.Errorf("%s", r.lines[i])
+	for i := 1; i < len(l.Lines()); i += 2 {
+		if got := l.Lines()[i]; got != `{"ts":"2026-11-24T12:00:00.000000000Z","level":"","service":"unknown","msg":""}` {
+			t.Error(got)
 		}
 	}
 }

@@ -2,23 +2,20 @@ package otlp_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/goleak"
 
 	"blobtail/record"
-	"blobtail/source/body"
-	"blobtail/source/httpsource"
 	"blobtail/source/otlp"
+	"blobtail/source/sourcetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,63 +51,30 @@ func unmarshal(contentType string, b []byte) (plog.Logs, error) {
 	return (&plog.ProtoUnmarshaler{}).UnmarshalLogs(b)
 }
 
-// A recorder keeps what a source appends to the log, and recognises origins.
-type recorder struct {
-	lines   [][]byte
-	origins []record.Origin
-	err     error
-}
-
-func (r *recorder) Accept(_ context.Context, q *record.Request) (record.Receipt, error) {
-	if r.err != nil {
-		return record.Receipt{}, r.err
-	}
-	receipt := record.Receipt{Wait: func(context.Context, bool) error { return nil }}
-	for _, o := range r.origins {
-		if o == q.Origin && !o.IsZero() {
-			receipt.Duplicate = true
-			return receipt, nil
-		}
-	}
-	r.origins = append(r.origins, q.Origin)
-	for _, l := range q.Lines {
-		r.lines = append(r.lines, bytes.Clone(q.Data[l.Off:l.Off+l.Len]))
-	}
-	return receipt, nil
-}
-
 // rejected returns the lines of rejected records.
-func (r *recorder) rejected(tb testing.TB) (lines []map[string]any) {
+func rejected(tb testing.TB, l *sourcetest.Log) (lines []map[string]any) {
 	tb.Helper()
-	for _, text := range r.lines {
+	for _, text := range l.Lines() {
+		if !strings.Contains(text, `"service":"`+record.RejectedService) {
+			continue
+		}
 		var m map[string]any
-		if err := json.Unmarshal(text, &m); err != nil {
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
 			tb.Fatalf("%v in %s", err, text)
 		}
-		if m["service"] == record.RejectedService {
-			lines = append(lines, m)
-		}
+		lines = append(lines, m)
 	}
 	return lines
 }
 
-func newSource(r *recorder) *httpsource.Source { return newSourceOf(r) }
-
-func newSourceOf(a body.Accepter) *httpsource.Source {
-	return httpsource.New(httpsource.Options{Accept: a, Patience: time.Millisecond,
-		Protocols: []httpsource.Protocol{otlp.New()}, Now: func() time.Time { return noon }})
+// send sends a body to a source of its own and returns its records. header are pairs.
+func send(contentType string, body []byte, header ...string) (*sourcetest.Log, *httptest.ResponseRecorder) {
+	l := &sourcetest.Log{}
+	return l, sendTo(l.Source(otlp.New()), contentType, body, header...)
 }
 
-// send sends a body; header are pairs.
-func send(h http.Handler, contentType string, body []byte, header ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, "/v1/logs", bytes.NewReader(body))
-	r.Header.Set("Content-Type", contentType)
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
+func sendTo(h http.Handler, contentType string, body []byte, header ...string) *httptest.ResponseRecorder {
+	return sourcetest.Send(h, http.MethodPost, "/v1/logs", bytes.NewReader(body), append([]string{"Content-Type", contentType}, header...)...)
 }
 
 // one makes logs of one record.
@@ -130,7 +94,7 @@ func TestMapping(t *testing.T) {
 		rec        = plog.LogRecord
 	)
 	head := func(level, service, msg string) string {
-		return `{"ts":"2026-11-20T12:00:00.000000000Z","level":"` + level + `","service":"` + service + `","msg":"` + msg + `"`
+		return `{"ts":"2026-11-24T12:00:00.000000000Z","level":"` + level + `","service":"` + service + `","msg":"` + msg + `"`
 	}
 	empty := head("", "unknown", "")
 	for _, row := range []struct {
@@ -219,10 +183,9 @@ func TestMapping(t *testing.T) {
 					body = bytes.ReplaceAll(body, []byte(`\ufffd`), []byte("\xff"))
 				}
 			}
-			r := &recorder{}
-			w := send(newSource(r), contentType, body)
-			if w.Code != http.StatusOK || len(r.lines) != 1 || string(r.lines[0]) != row.want+"}\n" {
-				t.Errorf("%s as %s: %d\n%s\nwant\n%s", row.name, contentType, w.Code, bytes.Join(r.lines, nil), row.want)
+			l, w := send(contentType, body)
+			if got := strings.Join(l.Lines(), "\n"); w.Code != http.StatusOK || got != row.want+"}" {
+				t.Errorf("%s as %s: %d\n%s\nwant\n%s", row.name, contentType, w.Code, got, row.want)
 			}
 		}
 	}
@@ -238,10 +201,9 @@ func TestRandomLogs(t *testing.T) {
 			if contentType == jsonType {
 				body = inJSON(t, logs)
 			}
-			rec := &recorder{}
-			w := send(newSource(rec), contentType, body)
-			if n := compare(t, rec.lines, logs); n != len(rec.rejected(t)) || w.Code != http.StatusOK {
-				t.Fatalf("%d, %d rejected, want %d", w.Code, len(rec.rejected(t)), n)
+			l, w := send(contentType, body)
+			if n := compare(t, l.Lines(), logs); n != l.Rejected() || w.Code != http.StatusOK {
+				t.Fatalf("%d, %d rejected, want %d", w.Code, l.Rejected(), n)
 			}
 		}
 	}
@@ -318,11 +280,10 @@ func randomValue(r *rand.Rand, v pcommon.Value, depth int) {
 func TestManyRecords(t *testing.T) {
 	_, logs := corpus()
 	for _, l := range loads(t)[1:] {
-		r := &recorder{}
-		send(newSource(r), l.contentType, l.body)
-		compare(t, r.lines, logs)
-		if len(r.lines) != perBody {
-			t.Errorf("%s: %d lines", l.name, len(r.lines))
+		log, _ := send(l.contentType, l.body)
+		compare(t, log.Lines(), logs)
+		if len(log.Lines()) != perBody {
+			t.Errorf("%s: %d lines", l.name, len(log.Lines()))
 		}
 	}
 }

@@ -1,13 +1,13 @@
 package otlp_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -16,10 +16,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"blobtail/record"
+	"blobtail/source/sourcetest"
 )
-
-// noon is the arrival of all requests.
-var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // A line is a stored record: its fields in their order. A value is a string, json.Number,
 // bool, nil, []any or a line.
@@ -82,7 +80,7 @@ func reference(logs plog.Logs) (lines []line) {
 }
 
 func referenceLine(resource pcommon.Map, scope pcommon.InstrumentationScope, r plog.LogRecord) line {
-	t := noon.UnixNano()
+	t := sourcetest.Now().UnixNano()
 	for _, own := range []pcommon.Timestamp{r.Timestamp(), r.ObservedTimestamp()} {
 		if own > 0 && own <= math.MaxInt64 {
 			t = int64(own)
@@ -159,7 +157,7 @@ func referenceLine(resource pcommon.Map, scope pcommon.InstrumentationScope, r p
 		}
 		l.add(name, stored(service))
 	}
-	if t > noon.Add(24*time.Hour).UnixNano() || tooMuch(l) {
+	if t > sourcetest.Now().Add(24*time.Hour).UnixNano() || tooMuch(l) {
 		return nil
 	}
 	// The members of a map are as deep as attributes.
@@ -302,9 +300,9 @@ func jsonOf(v any) []byte {
 }
 
 // parseLine reads a stored line.
-func parseLine(tb testing.TB, text []byte) line {
+func parseLine(tb testing.TB, text string) line {
 	tb.Helper()
-	d := json.NewDecoder(bytes.NewReader(text))
+	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	v := parseValue(tb, d)
 	l, ok := v.(line)
@@ -342,7 +340,7 @@ func parseValue(tb testing.TB, d *json.Decoder) any {
 
 // compare compares stored lines with those of the reference. It returns the number of
 // rejected records that the reference expects.
-func compare(t *testing.T, got [][]byte, logs plog.Logs) (rejected int) {
+func compare(t *testing.T, got []string, logs plog.Logs) (rejected int) {
 	t.Helper()
 	var want []line
 	for _, l := range reference(logs) {
