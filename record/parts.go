@@ -168,7 +168,7 @@ func (b *Parts) Float(key string, f float64) {
 	case math.IsNaN(f), math.IsInf(f, 0):
 		b.Text(key, strconv.AppendFloat(nil, f, 'g', -1, 64))
 	case b.key(key, 1):
-		b.line = strconv.AppendFloat(b.line, f, 'g', -1, 64)
+		b.line = AppendFloat(b.line, f)
 	}
 }
 
