@@ -1,15 +1,16 @@
 package otlp
 
 import (
-	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 
 	"blobtail/record"
 )
 
 // A cursor reads JSON token by token. It is as lenient as the readers of other collectors:
 // null is an empty value of any kind, and what it skips needs only closed brackets and
-// quotes. After a fault in the syntax it stays where it is, and its methods find nothing.
+// quotes. After a fault in the syntax it is at the end, and its methods find nothing.
 type cursor struct {
 	src   []byte
 	at    int
@@ -17,18 +18,26 @@ type cursor struct {
 }
 
 func (c *cursor) fail(want string) {
-	if c.fault == "" && c.at >= len(c.src) {
+	switch {
+	case c.fault != "":
+	case c.at >= len(c.src):
 		c.fault = "not valid JSON: it ends too early"
-	} else if c.fault == "" {
+	default:
 		c.fault = fmt.Sprintf("not valid JSON: byte 0x%02x where %s should be", c.src[c.at], want)
 	}
+	c.at = len(c.src)
 }
 
 // next returns the first byte of the next token, 0 if there is none.
 func (c *cursor) next() byte {
-	if c.fault != "" {
-		return 0
+	if c.at < len(c.src) && c.src[c.at] > ' ' {
+		return c.src[c.at]
 	}
+	return c.spaced()
+}
+
+// spaced is next behind white space.
+func (c *cursor) spaced() byte {
 	if c.at = skipSpace(c.src, c.at); c.at < len(c.src) {
 		return c.src[c.at]
 	}
@@ -81,33 +90,66 @@ func (c *cursor) quoted() (inside []byte, escaped bool) {
 		c.fail("a string")
 		return nil, false
 	}
-	from := c.at + 1
-	for at := from; ; {
-		n := bytes.IndexByte(c.src[at:], '"')
-		if n < 0 {
-			c.at = len(c.src)
-			c.fail("")
-			return nil, false
-		}
-		end := at + n
-		// Only a backslash since the last quote can escape this one.
-		slash := bytes.IndexByte(c.src[at:end], '\\')
-		if slash < 0 {
-			c.at = end + 1
-			return c.src[from:end], escaped
-		}
-		escaped = true
-		for at += slash; at < end; {
-			if c.src[at] == '\\' {
-				at++ // with the one that it escapes
+	src, from := c.src, c.at+1
+	for at := from; at < len(src); at++ {
+		if at+8 <= len(src) {
+			m := marks(binary.LittleEndian.Uint64(src[at:]))
+			if m == 0 {
+				at += 7
+				continue
 			}
+			at += bits.TrailingZeros64(m) >> 3
+		}
+		switch src[at] {
+		case '"':
+			c.at = at + 1
+			return src[from:at], escaped
+		case '\\':
+			escaped = true
 			at++
 		}
-		if at == end {
-			c.at = end + 1
-			return c.src[from:end], true
+	}
+	c.at = len(src)
+	c.fail("")
+	return nil, false
+}
+
+// has reports whether the next bytes are a text, and reads over them.
+func (c *cursor) has(want string) bool {
+	if len(c.src)-c.at >= len(want) && string(c.src[c.at:c.at+len(want)]) == want {
+		c.at += len(want)
+		return true
+	}
+	return false
+}
+
+// plain reads the rest of a string, behind its first quote. It returns false for one that has
+// escapes or is very long.
+func (c *cursor) plain(inside *[]byte) bool {
+	from := c.at
+	for at := from; at+8 <= len(c.src) && at-from < record.MaxRecord; at += 8 {
+		if m := marks(binary.LittleEndian.Uint64(c.src[at:])); m != 0 {
+			at += bits.TrailingZeros64(m) >> 3
+			*inside, c.at = c.src[from:at], at+1
+			return c.src[at] == '"'
 		}
 	}
+	return false
+}
+
+// number reads the digits and signs of a number.
+func (c *cursor) number() []byte {
+	from := c.at
+	c.word()
+	return c.src[from:c.at]
+}
+
+// marks sets the high bit of the first of eight bytes that is a quote or a backslash. It may
+// set those of later bytes that are not.
+func marks(x uint64) uint64 {
+	const low = 0x0101010101010101
+	q, b := x^'"'*low, x^'\\'*low
+	return ((q-low)&^q | (b-low)&^b) & (0x80 * low)
 }
 
 // skip reads over any value and returns its text.
@@ -120,7 +162,9 @@ func (c *cursor) skip() []byte {
 	case '{', '[':
 		c.nested()
 	default:
-		c.word()
+		if c.word(); c.at == from {
+			c.fail("a value")
+		}
 	}
 	if c.fault != "" {
 		return nil
@@ -130,7 +174,7 @@ func (c *cursor) skip() []byte {
 
 // nested reads over an array or object.
 func (c *cursor) nested() {
-	for depth := 0; c.fault == "" && c.at < len(c.src); {
+	for depth := 0; c.at < len(c.src); {
 		switch c.src[c.at] {
 		case '"':
 			c.quoted()
@@ -147,18 +191,14 @@ func (c *cursor) nested() {
 	c.fail("")
 }
 
-// word reads over a number, true, false or null.
+// word reads over a number, true, false or null, if that is next.
 func (c *cursor) word() {
-	from := c.at
 	for c.at < len(c.src) {
 		b := c.src[c.at]
 		if b != '-' && b != '+' && b != '.' && (b < '0' || b > '9') && (b|0x20 < 'a' || b|0x20 > 'z') {
 			break
 		}
 		c.at++
-	}
-	if c.at == from {
-		c.fail("a value")
 	}
 }
 

@@ -201,11 +201,48 @@ func (w *walker) listJSON(s *set) {
 		s.reject("not OTLP logs: attributes are no array", true)
 	}
 	for ; has; has = c.more('[') {
-		key, v := w.pairJSON(s, 1, false)
-		if a := s.next(); a != nil {
+		a := s.next()
+		if a != nil && a.plainJSON(c) {
+			continue
+		}
+		if key, v := w.pairJSON(s, 1, false); a != nil {
 			a.key, a.value = key, v
 		}
 	}
+}
+
+// plainJSON reads a KeyValue of the usual form, and reports whether it is one: without white
+// space and escapes, with a text, a number or a boolean.
+func (a *attribute) plainJSON(c *cursor) bool {
+	from := c.at
+	if c.has(`{"key":"`) && c.plain(&a.key) && c.has(`,"value":{"`) && a.value.plainJSON(c) && c.has(`}}`) {
+		return true
+	}
+	c.at = from
+	return false
+}
+
+// plainJSON reads the member of an AnyValue of the usual form, behind its first quote.
+func (v *value) plainJSON(c *cursor) bool {
+	switch {
+	case c.has(`stringValue":"`):
+		v.kind = text
+		return c.plain(&v.bytes)
+	case c.has(`intValue":`):
+		quoted := c.has(`"`)
+		*v = integerOf(c.number())
+		return v.kind == integer && (!quoted || c.has(`"`))
+	case c.has(`doubleValue":`):
+		*v = doubleOf(c.number())
+		return v.kind == double
+	case c.has(`boolValue":true`):
+		*v = value{kind: boolean, bits: 1}
+		return true
+	case c.has(`boolValue":false`):
+		*v = value{kind: boolean}
+		return true
+	}
+	return false
 }
 
 // walkRecordJSON reads and passes a LogRecord.
@@ -299,18 +336,14 @@ func severityOf(name []byte) uint64 {
 func (s *set) idText(t []byte) []byte {
 	upper := false
 	for _, b := range t {
-		switch {
-		case b >= 'A' && b <= 'F':
+		if b-'A' < 6 {
 			upper = true
-		case b >= '0' && b <= '9', b >= 'a' && b <= 'f':
-		default:
-			return t
 		}
 	}
-	if len(bytes.Trim(t, "0")) == 0 {
+	switch {
+	case len(t) == 0 || t[0] == '0' && len(bytes.Trim(t, "0")) == 0:
 		return nil
-	}
-	if upper {
+	case upper && len(bytes.Trim(t, "0123456789abcdefABCDEF")) == 0:
 		from := len(s.text)
 		s.text = append(s.text, bytes.ToLower(t)...)
 		return s.text[from:]

@@ -351,7 +351,7 @@ func appendWord(dst []byte, v value) []byte {
 		return append(dst, v.bytes...)
 	case v.kind == data:
 		return base64.StdEncoding.AppendEncode(dst, v.bytes)
-	case v.kind == double:
+	case v.kind == double && (math.IsNaN(f) || math.IsInf(f, 0)):
 		return strconv.AppendFloat(dst, f, 'g', -1, 64)
 	}
 	return appendJSON(dst, v)
@@ -372,7 +372,7 @@ func appendJSON(dst []byte, v value) []byte {
 		return append(dst, '"')
 	case double:
 		if f := math.Float64frombits(v.bits); !math.IsNaN(f) && !math.IsInf(f, 0) {
-			return strconv.AppendFloat(dst, f, 'g', -1, 64)
+			return record.AppendFloat(dst, f)
 		}
 		fallthrough // JSON has no such number
 	case data:

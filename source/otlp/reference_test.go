@@ -232,7 +232,8 @@ func plain(v pcommon.Value) any {
 		return json.Number(strconv.FormatInt(v.Int(), 10))
 	case pcommon.ValueTypeDouble:
 		if f := v.Double(); !math.IsNaN(f) && !math.IsInf(f, 0) {
-			return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
+			b, _ := json.Marshal(f)
+			return json.Number(b)
 		}
 		return strconv.FormatFloat(v.Double(), 'g', -1, 64)
 	case pcommon.ValueTypeBool:
