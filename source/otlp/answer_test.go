@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"blobtail/record"
+	"blobtail/source/httpsource"
 	"blobtail/source/otlp"
 	"blobtail/source/sourcetest"
 )
@@ -204,6 +205,23 @@ func TestRefusals(t *testing.T) {
 		if len(l.Lines()) > 0 {
 			t.Errorf("%s: %d lines", row.name, len(l.Lines()))
 		}
+	}
+}
+
+// A request may be refused before its header is read, for its credentials.
+func TestRefusedAtOnce(t *testing.T) {
+	for contentType, want := range map[string]string{protobuf: protobuf, jsonType: jsonType, "": jsonType, "image/png": jsonType} {
+		r := httptest.NewRequest(http.MethodPost, "/v1/logs", nil)
+		r.Header.Set("Content-Type", contentType)
+		w := httptest.NewRecorder()
+		code, text := otlp.New().Exchange(r).Reply(w.Header(), &httpsource.Result{}, httpsource.Refuse(http.StatusUnauthorized, "no token"))
+		_, _ = w.Write(text)
+		if s := parseStatus(t, w); code != 401 || s != (status{16, "no token"}) || w.Header().Get("Content-Type") != want {
+			t.Errorf("%q: %d %+v as %s", contentType, code, s, w.Header().Get("Content-Type"))
+		}
+	}
+	if x := otlp.New().Exchange(httptest.NewRequest(http.MethodPost, "/v1/traces", nil)); x != nil {
+		t.Error("it takes traces")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/source/httpsource"
 	"blobtail/source/otlp"
@@ -44,20 +45,43 @@ func deepProtobuf(n int) []byte {
 	return buf[at:]
 }
 
-// TestHostile sends bodies that are made to break a decoder. All bytes that are no records
-// are kept in _rejected, and the answer says why.
-func TestHostile(t *testing.T) {
-	inLogs := func(records string) []byte {
-		return []byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + records + `]}]}]}`)
+// A hostile is a body that is made to break a decoder, and the number of its records that are
+// stored or rejected.
+type hostile struct {
+	name, contentType        string
+	body                     []byte
+	status, stored, rejected int
+	reason                   string
+}
+
+// check sends the body. All bytes that are no records are kept in _rejected, and the answer
+// says why.
+func (h *hostile) check(t *testing.T) {
+	t.Helper()
+	begun := time.Now()
+	l, w := send(h.contentType, h.body)
+	rejected := rejected(t, l)
+	if stored := len(l.Lines()) - len(rejected); w.Code != h.status || stored != h.stored || len(rejected) != h.rejected {
+		t.Errorf("%s: %d %.300q, %d stored, %d rejected", h.name, w.Code, w.Body, stored, len(rejected))
+		return
 	}
+	if reason, _ := rejected[0]["reason"].(string); !strings.Contains(reason, h.reason) || !strings.Contains(w.Body.String(), h.reason) {
+		t.Errorf("%s: reason %q, answer %.300q", h.name, reason, w.Body)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("%s took %v", h.name, took)
+	}
+}
+
+// inLogs returns a request with these records as JSON.
+func inLogs(records string) []byte {
+	return []byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + records + `]}]}]}`)
+}
+
+func TestHostileProtobuf(t *testing.T) {
 	manyPairs := bytes.Repeat(message(6, message(1, []byte("k"))), 300)
 	good := ofRecord(message(5, message(1, []byte("good"))))
-	for _, row := range []struct {
-		name, contentType        string
-		body                     []byte
-		status, stored, rejected int
-		reason                   string
-	}{
+	for _, row := range []hostile{
 		{"text as protobuf", protobuf, []byte("hello world, this is a log"), 400, 0, 1, "not a request of OTLP"},
 		{"JSON as protobuf", protobuf, inLogs("{}"), 400, 0, 1, "not a request of OTLP"},
 		{"zeros", protobuf, make([]byte, 100), 400, 0, 1, "not a request of OTLP"},
@@ -83,9 +107,13 @@ func TestHostile(t *testing.T) {
 		{"a long record", protobuf, ofRecord(message(5, message(1, make([]byte, record.MaxRecord)))), 200, 0, 1, "longer than 1 MiB"},
 		{"deep", protobuf, ofRecord(message(5, deepProtobuf(900<<10))), 200, 0, 1, "nested deeper than 64"},
 		{"deep attribute", protobuf, ofRecord(message(6, append(message(1, []byte("k")), message(2, deepProtobuf(900<<10))...))), 200, 0, 1, "nested deeper than 64"},
-		{"very deep", protobuf, ofRecord(message(5, deepProtobuf(60<<20))), 200, 0, 1, "longer than 1 MiB"},
-		{"a group without end", protobuf, bytes.Repeat([]byte{0x7b}, 32<<20), 400, 0, 1, "not a request"},
+	} {
+		row.check(t)
+	}
+}
 
+func TestHostileJSON(t *testing.T) {
+	for _, row := range []hostile{
 		{"text as JSON", jsonType, []byte("hello"), 400, 0, 1, "no resourceLogs"},
 		{"an array", jsonType, []byte(`[{"body":"x"}]`), 400, 0, 1, "no resourceLogs"},
 		{"records of no form", jsonType, []byte(`{"msg":"x"}`), 400, 0, 1, "no resourceLogs"},
@@ -105,31 +133,30 @@ func TestHostile(t *testing.T) {
 		{"too many attributes in JSON", jsonType, inLogs(`{"attributes":[` + strings.Repeat(`{},`, 256) + `{}]}`), 200, 0, 1, "256 fields"},
 		{"too many members in JSON", jsonType, inLogs(`{"body":{"kvlistValue":{"values":[` + strings.Repeat(`{},`, 256) + `{}]}}}`), 200, 0, 1, "256 fields"},
 		{"a long record in JSON", jsonType, inLogs(`{"body":{"stringValue":"` + strings.Repeat("x", record.MaxRecord) + `"}},{}`), 200, 1, 1, "longer than 1 MiB"},
-		{"deep JSON", jsonType, inLogs(`{"body":` + strings.Repeat(`{"kvlistValue":{"values":[{"value":`, 1<<20) + "1" + strings.Repeat(`}]}}`, 1<<20) + "}"), 200, 0, 1, "nested deeper than 64"},
 		{"deep plain JSON", jsonType, inLogs(`{"attributes":[{"key":"k","value":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}]}"), 200, 0, 1, "nested deeper than 64"},
+	} {
+		row.check(t)
+	}
+}
+
+func TestHostileSizes(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
+	for _, row := range []hostile{
+		{"very deep", protobuf, ofRecord(message(5, deepProtobuf(60<<20))), 200, 0, 1, "longer than 1 MiB"},
+		{"a group without end", protobuf, bytes.Repeat([]byte{0x7b}, 32<<20), 400, 0, 1, "not a request"},
+		{"deep JSON", jsonType, inLogs(`{"body":` + strings.Repeat(`{"kvlistValue":{"values":[{"value":`, 1<<20) + "1" + strings.Repeat(`}]}}`, 1<<20) + "}"), 200, 0, 1, "nested deeper than 64"},
 		{"very deep plain JSON", jsonType, inLogs(`{"attributes":[{"key":"k","value":` + strings.Repeat("[", 16<<20) + strings.Repeat("]", 16<<20) + "}]}"), 200, 0, 1, "longer than 1 MiB"},
 		{"deep unknown JSON", jsonType, inLogs(`{"x":` + strings.Repeat(`{"a":`, 4<<20) + "1" + strings.Repeat("}", 4<<20) + "},{}"), 200, 1, 1, "longer than 1 MiB"},
 		{"open JSON", jsonType, []byte(strings.Repeat(`{"resourceLogs":[`, 2<<20)), 400, 0, 1, "ends too early"},
 	} {
-		begun := time.Now()
-		l, w := send(row.contentType, row.body)
-		rejected := rejected(t, l)
-		if stored := len(l.Lines()) - len(rejected); w.Code != row.status || stored != row.stored || len(rejected) != row.rejected {
-			t.Errorf("%s: %d %.300q, %d stored, %d rejected", row.name, w.Code, w.Body, stored, len(rejected))
-			continue
-		}
-		if reason, _ := rejected[0]["reason"].(string); !strings.Contains(reason, row.reason) || !strings.Contains(w.Body.String(), row.reason) {
-			t.Errorf("%s: reason %q, answer %.300q", row.name, reason, w.Body)
-		}
-		if took := time.Since(begun); took > 20*time.Second {
-			t.Errorf("%s took %v", row.name, took)
-		}
+		row.check(t)
 	}
 }
 
 // Bodies that announce very many values take no more memory than the lines of their
 // records. That is why the form of a body has no weight.
 func TestMemory(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
 	const n = 8 << 20
 	json := func(head, element, tail string) []byte {
 		return []byte(head + strings.Repeat(element+",", n/(len(element)+1)) + element + tail)
@@ -168,6 +195,7 @@ func TestMemory(t *testing.T) {
 
 // A resource with many attributes is not multiplied without end.
 func TestSharedAttributes(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
 	const records, most = 10_000, 128 << 20
 	for name, value := range map[string]string{"text": strings.Repeat("x", 60_000), "escapes": strings.Repeat("\x00", 10_000)} {
 		resource := message(1, message(1, append(message(1, []byte("k")), message(2, message(1, []byte(value)))...)))
@@ -220,6 +248,7 @@ func BenchmarkLibraryMemory(b *testing.B) {
 
 // The usual request allocates nothing for its records.
 func TestAllocations(t *testing.T) {
+	testkit.FullOnly(t, "under the race detector a sync.Pool drops things at random")
 	for _, l := range loads(t)[1:] {
 		once, _ := l.sender()
 		once()

@@ -194,7 +194,7 @@ func TestMapping(t *testing.T) {
 // Random logs become the lines that the reference makes of the library's form of them.
 func TestRandomLogs(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	for range 3000 {
+	for range 1000 {
 		logs := randomLogs(r)
 		for _, contentType := range []string{protobuf, jsonType} {
 			body := inProtobuf(t, logs)

@@ -122,28 +122,7 @@ func referenceLine(resource pcommon.Map, scope pcommon.InstrumentationScope, r p
 	if r.Body().Type() == pcommon.ValueTypeMap {
 		l = bodyFields(l, r.Body().Map())
 	}
-	addText := func(name, s string) {
-		if s != "" {
-			l.add(name, stored(s))
-		}
-	}
-	addNumber := func(name string, n uint64) {
-		if n > 0 {
-			l.add(name, json.Number(strconv.FormatUint(n, 10)))
-		}
-	}
-	addText("event_name", r.EventName())
-	addText("severity_text", unknown)
-	addNumber("flags", uint64(r.Flags()))
-	addNumber("dropped_attributes_count", uint64(r.DroppedAttributesCount()))
-	if n > 24 {
-		addNumber("severity_number", uint64(n))
-	}
-	if r.Timestamp() > math.MaxInt64 {
-		addNumber("time_unix_nano", uint64(r.Timestamp()))
-	}
-	addText("otel.scope.name", scope.Name())
-	addText("otel.scope.version", scope.Version())
+	l = otherFields(l, r, scope, unknown)
 	for k, v := range scope.Attributes().All() {
 		l.add(k, plain(v))
 	}
@@ -168,6 +147,33 @@ func referenceLine(resource pcommon.Map, scope pcommon.InstrumentationScope, r p
 	if depth+1 > record.MaxDepth {
 		return nil
 	}
+	return l
+}
+
+// otherFields adds what is neither attribute nor id. unknown is a text of the severity.
+func otherFields(l line, r plog.LogRecord, scope pcommon.InstrumentationScope, unknown string) line {
+	addText := func(name, s string) {
+		if s != "" {
+			l.add(name, stored(s))
+		}
+	}
+	addNumber := func(name string, n uint64) {
+		if n > 0 {
+			l.add(name, json.Number(strconv.FormatUint(n, 10)))
+		}
+	}
+	addText("event_name", r.EventName())
+	addText("severity_text", unknown)
+	addNumber("flags", uint64(r.Flags()))
+	addNumber("dropped_attributes_count", uint64(r.DroppedAttributesCount()))
+	if n := uint32(r.SeverityNumber()); n > 24 {
+		addNumber("severity_number", uint64(n))
+	}
+	if r.Timestamp() > math.MaxInt64 {
+		addNumber("time_unix_nano", uint64(r.Timestamp()))
+	}
+	addText("otel.scope.name", scope.Name())
+	addText("otel.scope.version", scope.Version())
 	return l
 }
 

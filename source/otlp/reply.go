@@ -16,6 +16,10 @@ import (
 // takes any partial_success for a report of rejected records. Rejected records are a
 // success too, because a client must not send them again. An error is a google.rpc.Status.
 func (x *exchange) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.Refusal) (status int, text []byte) {
+	if x.encoding == sniffed {
+		// A request may be refused before Open. A type that is not taken is answered in JSON.
+		x.encoding, _ = encodingOf(x.request.Header.Get("Content-Type"))
+	}
 	h.Set("Content-Type", "application/json")
 	if x.encoding == inProto {
 		h.Set("Content-Type", "application/x-protobuf")
