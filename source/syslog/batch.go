@@ -1,0 +1,344 @@
+package syslog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"blobtail/record"
+	"blobtail/source/body"
+)
+
+const (
+	// batchBytes and batchRecords limit a batch.
+	batchBytes   = 1 << 20
+	batchRecords = 1000
+	// batchAge is how long a batch waits for more records. Nobody waits for an answer, and
+	// a request to the log of one record costs as much as one of hundreds.
+	batchAge = 10 * time.Millisecond
+	// mostInFlight is how many batches may be appended and not durable yet.
+	mostInFlight = 64
+	// noName is the service of a message without an application's name.
+	noName = "syslog"
+	// mostParams is how many parameters become fields of their own. The rest of the
+	// structured data is one field.
+	mostParams = 64
+)
+
+// A batch gathers the records of all connections, so that a thousand devices with a message
+// a second make a hundred requests a second. Appending is one after the other, so that the
+// messages of a connection keep their order.
+type batch struct {
+	s       *Source
+	lasting context.Context // of appending; set by Run
+	begun   chan struct{}   // a batch has its first record
+	waiting chan record.Receipt
+
+	turn   chan struct{} // holds the one who uses the rest
+	g      *body.Gatherer
+	parser parser
+	names  names
+	may    map[string]bool // services by the names of applications
+	value  []byte
+	digit  [1]byte
+	noName []byte
+}
+
+func newBatch(s *Source) *batch {
+	return &batch{
+		s: s, begun: make(chan struct{}, 1), turn: make(chan struct{}, 1), waiting: make(chan record.Receipt, mostInFlight),
+		g: body.NewGatherer(), parser: parser{zone: s.o.Zone}, names: newNames(), may: make(map[string]bool), noName: []byte(noName),
+	}
+}
+
+// take adds the messages of a buffer that came from a peer, and returns how many bytes they
+// have. The buffer may be changed when it has returned.
+func (b *batch) take(f *framer, buf []byte, from *peer) (used int) {
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	b.arrive(from)
+	for used < len(buf) {
+		m, n := f.next(buf[used:])
+		if n == 0 {
+			break
+		}
+		used += n
+		b.add(m, from)
+	}
+	b.end()
+	return used
+}
+
+// last adds the unfinished message of a connection that has ended.
+func (b *batch) last(m frame, from *peer) {
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	b.arrive(from)
+	b.add(m, from)
+	b.end()
+}
+
+// arrive prepares the gatherer for messages of a peer.
+func (b *batch) arrive(from *peer) {
+	now := b.s.o.Now()
+	b.parser.arrive(now)
+	b.g.After = func(int) bool { return true }
+	b.g.Arrive(body.Arrival{Source: from.source, Service: b.s.o.Service, Time: now.UnixNano(), Clock: "this host's clock"})
+}
+
+// add adds a message, and appends the batch if it is full.
+func (b *batch) add(m frame, from *peer) {
+	if len(m.msg) == 0 && m.bad == "" {
+		return
+	}
+	if m.bad != "" {
+		b.g.Reject(m.msg, body.Rejection{Reason: m.bad}, 0)
+	} else {
+		b.record(m.msg, from)
+	}
+	if len(b.g.Req.Data) >= batchBytes || b.g.Places >= batchRecords {
+		b.flush()
+		b.arrive(from)
+	}
+}
+
+// end ends the messages of a buffer. A rejected message is a part of the buffer until it is
+// appended.
+func (b *batch) end() {
+	switch {
+	case len(b.g.Rejected) > 0:
+		b.s.refusals.Warn().Str("source", b.g.Source()).Int("rejected", len(b.g.Rejected)).
+			Str("reason", body.Short(b.g.Rejected[0].Reason)).Msg("records rejected")
+		b.flush()
+	case b.g.Accepted > 0:
+		select {
+		case b.begun <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// record adds the record of a message.
+func (b *batch) record(raw []byte, from *peer) {
+	m := b.parser.parse(raw)
+	if m.plain {
+		b.s.metrics.plain.Inc()
+	}
+	service := m.app
+	if service == nil && b.s.o.Service == "" {
+		service = b.noName
+	}
+	if !b.mayWrite(service) {
+		b.g.Reject(raw, body.Rejection{Reason: fmt.Sprintf("the service %s is none of those that syslog.services allows",
+			record.FoldService(string(service)))}, 0)
+		return
+	}
+	h := record.Head{Time: m.time, Service: service, Msg: m.msg}
+	if m.priority >= 0 {
+		b.digit[0] = '0' + byte(m.priority%8)
+		h.Level = b.digit[:]
+	}
+	parts := b.g.Begin(h)
+	host := m.host
+	if host == nil {
+		host = from.host
+	}
+	text(parts, "host", host)
+	if m.priority >= 0 {
+		text(parts, "facility", facility(m.priority/8))
+	}
+	text(parts, "procid", m.procID)
+	text(parts, "msgid", m.msgID)
+	text(parts, "seq", m.sequence)
+	text(parts, "node", m.node)
+	b.data(parts, m.data)
+	b.g.Record(raw, 1, 0)
+}
+
+func text(parts *record.Parts, key string, value []byte) {
+	if len(value) > 0 {
+		parts.Text(key, value)
+	}
+}
+
+// facility is the name of a facility, a part of one text.
+func facility(n int) []byte {
+	const width = len("authpriv")
+	const all = "kern    user    mail    daemon  auth    syslog  lpr     news    " +
+		"uucp    cron    authprivftp     ntp     audit   alert   clock   " +
+		"local0  local1  local2  local3  local4  local5  local6  local7  "
+	name := all[n*width : (n+1)*width]
+	for name[len(name)-1] == ' ' {
+		name = name[:len(name)-1]
+	}
+	return []byte(name)
+}
+
+// mayWrite reports whether the service of an application may be written.
+func (b *batch) mayWrite(app []byte) bool {
+	const most = 1024
+	if len(b.s.o.Services) == 0 {
+		return true
+	}
+	if may, known := b.may[string(app)]; known {
+		return may
+	}
+	name := b.s.o.Service
+	if name == "" {
+		name = record.FoldService(string(app))
+	}
+	may := slices.ContainsFunc(b.s.o.Services, func(p string) bool { return record.MatchService(p, name) })
+	if len(b.may) >= most {
+		clear(b.may)
+	}
+	if len(app) <= longestName {
+		b.may[string(app)] = may
+	}
+	return may
+}
+
+// data adds the parameters of structured data as fields, named by their element and
+// themselves. An element without parameters is a value of the field sd.
+func (b *batch) data(parts *record.Parts, data []byte) {
+	b.names.begin()
+	for len(data) > 0 {
+		id := data[1 : 1+nameLen(data[1:])]
+		whole := data
+		data = data[1+len(id):]
+		if data[0] == ']' {
+			parts.Text(b.names.key(nil, id[:0]), id)
+		}
+		for data[0] == ' ' {
+			if data = data[1:]; data[0] == ' ' || data[0] == ']' {
+				continue
+			}
+			if len(b.names.used) >= mostParams {
+				parts.Text(b.names.key([]byte("sd"), []byte("rest")), whole)
+				return
+			}
+			n := nameLen(data)
+			key := b.names.key(id, data[:n])
+			data = data[n+2:]
+			n = quotedLen(data)
+			b.value = appendValue(b.value[:0], data[:n])
+			parts.Text(key, b.value)
+			data = data[n+1:]
+		}
+		data = data[1:]
+	}
+}
+
+// flush appends the batch, however long that takes.
+func (b *batch) flush() {
+	_ = b.g.AddRejected(nil)
+	defer b.g.Forget(cap(b.g.Req.Data) > 4*batchBytes)
+	if len(b.g.Req.Lines) == 0 {
+		return
+	}
+	b.g.Identify(record.Origin{})
+	accepted, rejected := float64(b.g.Accepted), float64(len(b.g.Rejected))
+	const first, longest = 20 * time.Millisecond, 500 * time.Millisecond
+	for wait := first; ; wait = min(2*wait, longest) {
+		receipt, err := b.g.Append(b.lasting, b.s.o.Accept, nil)
+		if err == nil {
+			b.s.metrics.accepted.Add(accepted - float64(receipt.Expired))
+			b.s.metrics.rejected.Add(rejected)
+			b.waiting <- receipt
+			return
+		}
+		if b.lasting.Err() != nil {
+			b.s.metrics.lost.Add(accepted + rejected)
+			b.s.o.Log.Error().Err(err).Int("records", len(b.g.Req.Lines)).Msg("records of syslog are lost: they could not be appended before the end")
+			return
+		}
+		b.s.metrics.full.Inc()
+		b.s.failures.Warn().Err(err).Msg("senders of syslog wait: nothing more is read")
+		pause(b.lasting, wait)
+	}
+}
+
+// flushLate appends batches that have waited for more records, until ctx ends.
+func (b *batch) flushLate(ctx context.Context) {
+	for {
+		select {
+		case <-b.begun:
+		case <-ctx.Done():
+			return
+		}
+		pause(ctx, batchAge)
+		b.turn <- struct{}{}
+		b.flush()
+		<-b.turn
+	}
+}
+
+// await makes the appended batches durable, until the batch is closed. One fsync covers all
+// that were appended before it. While many are not durable, flush waits.
+func (b *batch) await() {
+	for receipt := range b.waiting {
+		if err := receipt.Wait(b.lasting, false); err != nil && b.lasting.Err() == nil {
+			b.s.failures.Error().Err(err).Msg("records of syslog may not be durable")
+		}
+	}
+}
+
+// close appends what is left. No other method may be called any more.
+func (b *batch) close() {
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	b.flush()
+	close(b.waiting)
+}
+
+const (
+	mostNames   = 4096
+	longestName = 256
+)
+
+// names keeps the names of fields, so that they are allocated once.
+type names struct {
+	known map[string]string
+	used  []string // of this record
+	text  []byte
+}
+
+func newNames() names { return names{known: make(map[string]string)} }
+
+func (n *names) begin() { n.used = n.used[:0] }
+
+// key is the name of the field of a parameter: id.name. If the record has it already, it
+// gets a number.
+func (n *names) key(id, name []byte) string {
+	n.text = append(n.text[:0], id...)
+	if len(id) == 0 {
+		n.text = append(n.text, "sd"...)
+	} else {
+		n.text = append(append(n.text, '.'), name...)
+	}
+	base := len(n.text)
+	key := n.intern()
+	for i := int64(2); slices.Contains(n.used, key); i++ {
+		n.text = strconv.AppendInt(append(n.text[:base], '.'), i, 10)
+		key = n.intern()
+	}
+	n.used = append(n.used, key)
+	return key
+}
+
+// intern returns the string of n.text.
+func (n *names) intern() string {
+	if key, ok := n.known[string(n.text)]; ok {
+		return key
+	}
+	key := string(n.text)
+	if len(key) > longestName {
+		return key
+	}
+	if len(n.known) >= mostNames {
+		clear(n.known)
+	}
+	n.known[key] = key
+	return key
+}

@@ -1,0 +1,121 @@
+package syslog_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/source/syslog"
+)
+
+// counted frames a message by its length.
+func counted(msg string) string { return fmt.Sprintf("%d %s", len(msg), msg) }
+
+// texts sends parts of bytes over one connection, and returns the texts of the records.
+func texts(t testing.TB, parts ...string) (accepted, rejected []string) {
+	t.Helper()
+	j := &journal{}
+	l := newPipes()
+	stop := run(t, syslog.Options{Accept: j, Now: atArrival, Zone: time.UTC}, l)
+	c := l.dial()
+	for _, part := range parts {
+		send(t, c, part)
+	}
+	c.Close()
+	gone(t, c)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	return j.msgs(t)
+}
+
+func TestFraming(t *testing.T) {
+	for _, row := range []struct {
+		name, bytes string
+		want        []string
+	}{
+		{"lines", "<13>a\n<13>b\n", []string{"a", "b"}},
+		{"lines with carriage returns", "<13>a\r\n<13>b\r\n", []string{"a", "b"}},
+		{"empty lines", "\n\n<13>a\n\r\n\n<13>b\n\n", []string{"a", "b"}},
+		{"a last line without an end", "<13>a\n<13>b", []string{"a", "b"}},
+		{"lengths", counted("<13>a") + counted("<13>b"), []string{"a", "b"}},
+		{"lengths, with line feeds inside", counted("<13>a\nb") + counted("<13>c"), []string{"a\nb", "c"}},
+		{"lengths, with line feeds at the end", counted("<13>a\n") + counted("<13>b\n"), []string{"a", "b"}},
+		{"lengths, with line feeds between", counted("<13>a") + "\n" + counted("<13>b") + "\n", []string{"a", "b"}},
+		{"lengths without priorities", counted("<13>a") + counted("hello") + counted("12 b"), []string{"a", "hello", "12 b"}},
+		{"mixed", counted("<13>a\nb") + "<13>c\n" + counted("<13>d") + "<13>e\n", []string{"a\nb", "c", "d", "e"}},
+		{"NUL", "<13>a\x00<13>b\x00", []string{"a", "b"}},
+		{"NUL, with line feeds inside", "<13>a\x00<13>b\nc\n\nd\x00<13>e\x00", []string{"a", "b\nc\n\nd", "e"}},
+		{"NUL in the first of many lines", "<13>a\x00b\n<13>c\n<13>d\n", []string{"a", "b", "c", "d"}},
+		{"line feeds and NUL", "<13>a\n\x00<13>b\n\x00", []string{"a", "b"}},
+		{"lines that begin with numbers", "12 monkeys\n2026-11-20 x\n123456789 <13>b\n7\n", []string{"12 monkeys", "2026-11-20 x", "123456789 <13>b", "7"}},
+		{"a number that is no length", "012 <13>a\n0 <13>b\n", []string{"012 <13>a", "0 <13>b"}},
+		{"a number at the end", "<13>a\n12", []string{"a", "12"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got, rejected := texts(t, row.bytes)
+			if !slices.Equal(got, row.want) || len(rejected) > 0 {
+				t.Errorf("at once: %q, rejected %q; want %q", got, rejected, row.want)
+			}
+			for at := 1; at < len(row.bytes); at++ {
+				if got, rejected := texts(t, row.bytes[:at], row.bytes[at:]); !slices.Equal(got, row.want) || len(rejected) > 0 {
+					t.Errorf("cut at %d: %q, rejected %q; want %q", at, got, rejected, row.want)
+				}
+			}
+			if got, _ := texts(t, strings.Split(row.bytes, "")...); !slices.Equal(got, row.want) {
+				t.Errorf("byte by byte: %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+// A message that its sender does not end is kept, and marked.
+func TestCutOff(t *testing.T) {
+	got, rejected := texts(t, counted("<13>a"), "20 <13>only this")
+	if !slices.Equal(got, []string{"a"}) || !slices.Equal(rejected, []string{"<13>only this"}) {
+		t.Errorf("accepted %q, rejected %q", got, rejected)
+	}
+	lines := joined(stored(t, syslog.Options{}, "20 <13>only this"))
+	if want := `"reason":"the sender ended the connection within a message, after 13 of its 20 bytes"`; !strings.Contains(lines, want) {
+		t.Errorf("got %s, want %s", lines, want)
+	}
+}
+
+// Of a message that is too long the beginning is kept, and the next one is found.
+func TestTooLong(t *testing.T) {
+	const mib = 1 << 20
+	long := "<13>" + strings.Repeat("x", 3*mib)
+	for _, row := range []struct{ name, bytes, reason string }{
+		{"a line", long + "\n<13>next\n", "longer than 1 MiB"},
+		{"with a length", counted(long) + counted("<13>next"), "the message has 3145732 bytes"},
+		{"with the greatest length", "99999999 " + long, "the message has 99999999 bytes"},
+		{"a line that just fits no more", "<13>" + strings.Repeat("y", mib-4) + "\n<13>next\n", "longer than 1 MiB"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for _, parts := range [][]string{{row.bytes}, chunks(row.bytes, 100_000)} {
+				lines := stored(t, syslog.Options{}, parts...)
+				all := joined(lines)
+				if n := strings.Count(all, `"service":"_rejected"`); n != 1 || !strings.Contains(all, row.reason) {
+					t.Errorf("%d rejected records: %.300s", n, all)
+				}
+				if want := strings.HasSuffix(row.bytes, "next\n") || strings.HasSuffix(row.bytes, "next"); want != strings.Contains(all, `"msg":"next"`) {
+					t.Errorf("the next message: %v", !want)
+				}
+			}
+		})
+	}
+	// The longest that fits.
+	fits := "<13>" + strings.Repeat("z", mib-300)
+	if got, rejected := texts(t, fits+"\n", counted(fits)); len(got) != 2 || len(rejected) > 0 || len(got[1]) != mib-300 {
+		t.Errorf("%d accepted, %d rejected", len(got), len(rejected))
+	}
+}
+
+func chunks(s string, n int) (parts []string) {
+	for len(s) > n {
+		parts, s = append(parts, s[:n]), s[n:]
+	}
+	return append(parts, s)
+}
