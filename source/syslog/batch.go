@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"blobtail/record"
@@ -43,13 +42,12 @@ type batch struct {
 	may    map[string]bool // services by the names of applications
 	value  []byte
 	digit  [1]byte
-	noName []byte
 }
 
 func newBatch(s *Source) *batch {
 	return &batch{
 		s: s, begun: make(chan struct{}, 1), turn: make(chan struct{}, 1), waiting: make(chan record.Receipt, mostInFlight),
-		g: body.NewGatherer(), parser: parser{zone: s.o.Zone}, names: newNames(), may: make(map[string]bool), noName: []byte(noName),
+		g: body.NewGatherer(), parser: parser{zone: s.o.Zone}, names: newNames(), may: make(map[string]bool),
 	}
 }
 
@@ -86,6 +84,7 @@ func (b *batch) arrive(from *peer) {
 	b.parser.arrive(now)
 	b.g.After = func(int) bool { return true }
 	b.g.Arrive(body.Arrival{Source: from.source, Service: b.s.o.Service, Time: now.UnixNano(), Clock: "this host's clock"})
+	b.g.Fallback(noName)
 }
 
 // add adds a message, and appends the batch if it is full.
@@ -126,16 +125,12 @@ func (b *batch) record(raw []byte, from *peer) {
 	if m.plain {
 		b.s.metrics.plain.Inc()
 	}
-	service := m.app
-	if service == nil && b.s.o.Service == "" {
-		service = b.noName
-	}
-	if !b.mayWrite(service) {
+	if !b.mayWrite(m.app) {
 		b.g.Reject(raw, body.Rejection{Reason: fmt.Sprintf("the service %s is none of those that syslog.services allows",
-			record.FoldService(string(service)))}, 0)
+			b.serviceOf(m.app))}, 0)
 		return
 	}
-	h := record.Head{Time: m.time, Service: service, Msg: m.msg}
+	h := record.Head{Time: m.time, Service: m.app, Msg: m.msg, Renames: true}
 	if m.priority >= 0 {
 		b.digit[0] = '0' + byte(m.priority%8)
 		h.Level = b.digit[:]
@@ -185,10 +180,7 @@ func (b *batch) mayWrite(app []byte) bool {
 	if may, known := b.may[string(app)]; known {
 		return may
 	}
-	name := b.s.o.Service
-	if name == "" {
-		name = record.FoldService(string(app))
-	}
+	name := b.serviceOf(app)
 	may := slices.ContainsFunc(b.s.o.Services, func(p string) bool { return record.MatchService(p, name) })
 	if len(b.may) >= most {
 		clear(b.may)
@@ -199,23 +191,33 @@ func (b *batch) mayWrite(app []byte) bool {
 	return may
 }
 
+// serviceOf is the service of an application's records.
+func (b *batch) serviceOf(app []byte) string {
+	switch {
+	case b.s.o.Service != "":
+		return b.s.o.Service
+	case len(app) == 0:
+		return noName
+	}
+	return record.FoldService(string(app))
+}
+
 // data adds the parameters of structured data as fields, named by their element and
 // themselves. An element without parameters is a value of the field sd.
 func (b *batch) data(parts *record.Parts, data []byte) {
-	b.names.begin()
-	for len(data) > 0 {
-		id := data[1 : 1+nameLen(data[1:])]
+	for params := 0; len(data) > 0; data = data[1:] {
 		whole := data
+		id := data[1 : 1+nameLen(data[1:])]
 		data = data[1+len(id):]
 		if data[0] == ']' {
-			parts.Text(b.names.key(nil, id[:0]), id)
+			parts.Text("sd", id)
 		}
 		for data[0] == ' ' {
 			if data = data[1:]; data[0] == ' ' || data[0] == ']' {
 				continue
 			}
-			if len(b.names.used) >= mostParams {
-				parts.Text(b.names.key([]byte("sd"), []byte("rest")), whole)
+			if params++; params > mostParams {
+				parts.Text("sd.rest", whole)
 				return
 			}
 			n := nameLen(data)
@@ -226,7 +228,6 @@ func (b *batch) data(parts *record.Parts, data []byte) {
 			parts.Text(key, b.value)
 			data = data[n+1:]
 		}
-		data = data[1:]
 	}
 }
 
@@ -300,35 +301,14 @@ const (
 // names keeps the names of fields, so that they are allocated once.
 type names struct {
 	known map[string]string
-	used  []string // of this record
 	text  []byte
 }
 
 func newNames() names { return names{known: make(map[string]string)} }
 
-func (n *names) begin() { n.used = n.used[:0] }
-
-// key is the name of the field of a parameter: id.name. If the record has it already, it
-// gets a number.
+// key is the name of the field of a parameter: id.name.
 func (n *names) key(id, name []byte) string {
-	n.text = append(n.text[:0], id...)
-	if len(id) == 0 {
-		n.text = append(n.text, "sd"...)
-	} else {
-		n.text = append(append(n.text, '.'), name...)
-	}
-	base := len(n.text)
-	key := n.intern()
-	for i := int64(2); slices.Contains(n.used, key); i++ {
-		n.text = strconv.AppendInt(append(n.text[:base], '.'), i, 10)
-		key = n.intern()
-	}
-	n.used = append(n.used, key)
-	return key
-}
-
-// intern returns the string of n.text.
-func (n *names) intern() string {
+	n.text = append(append(append(n.text[:0], id...), '.'), name...)
 	if key, ok := n.known[string(n.text)]; ok {
 		return key
 	}

@@ -68,13 +68,10 @@ func (s *Source) serve(ctx context.Context, nc net.Conn) {
 	defer nc.Close()
 	from := newPeer(nc.RemoteAddr())
 	if s.o.TLS != nil {
-		secure := tls.Server(nc, s.o.TLS)
-		hasty, cancel := context.WithTimeout(ctx, handshake)
-		err := secure.HandshakeContext(hasty)
-		cancel()
+		secure, err := s.secure(ctx, nc)
 		if err != nil {
 			s.metrics.untrusted.Inc()
-			s.refusals.Warn().Err(err).Str("source", from.source).Msg("a connection of syslog has no TLS handshake")
+			s.refusals.Warn().Err(err).Str("source", from.source).Msg("a sender of syslog has no TLS connection")
 			return
 		}
 		nc = secure
@@ -89,6 +86,20 @@ func (s *Source) serve(ctx context.Context, nc net.Conn) {
 	if rest := c.framer.rest(c.buf[:c.n], closed, why); len(rest.msg) > 0 || rest.bad != "" {
 		s.batch.last(rest, from)
 	}
+}
+
+// secure makes the handshake of TLS.
+func (s *Source) secure(ctx context.Context, nc net.Conn) (net.Conn, error) {
+	secure := tls.Server(nc, s.o.TLS)
+	hasty, cancel := context.WithTimeout(ctx, handshake)
+	defer cancel()
+	if err := secure.HandshakeContext(hasty); err != nil {
+		return nil, err
+	}
+	if s.o.ClientCerts && len(secure.ConnectionState().VerifiedChains) == 0 {
+		return nil, errors.New("the sender has shown no certificate")
+	}
+	return secure, nil
 }
 
 // finish tells the sender that nothing more is read after a short while.

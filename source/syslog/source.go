@@ -47,11 +47,13 @@ const DefaultMemory = 64 << 20
 type Options struct {
 	// Accept appends the requests.
 	Accept body.Accepter
-	// TLS is the configuration of a listener with TLS. Nil: the listener has none. With
-	// client certificates required it also decides who may send.
+	// TLS is the configuration of a listener with TLS. Nil: the listener has none.
 	TLS *tls.Config
+	// ClientCerts lets only senders in that have shown a certificate. TLS must ask for one,
+	// and verify it.
+	ClientCerts bool
 	// Allow are the networks that may connect. Empty: all, if the listener is on loopback
-	// or client certificates are required.
+	// or ClientCerts is set.
 	Allow []netip.Prefix
 	// Service is the folded service of all records. Empty: each has its own, from the
 	// application's name.
@@ -125,8 +127,10 @@ func New(o Options) *Source {
 // check returns an error if nothing limits who may send. Syslog has no passwords.
 func (s *Source) check(l net.Listener) error {
 	at, ok := l.Addr().(*net.TCPAddr)
-	certificates := s.o.TLS != nil && s.o.TLS.ClientAuth >= tls.RequireAndVerifyClientCert
-	if !ok || at.IP.IsLoopback() || len(s.o.Allow) > 0 || certificates {
+	if s.o.ClientCerts && s.o.TLS == nil {
+		return errors.New("client certificates are required without TLS")
+	}
+	if !ok || at.IP.IsLoopback() || len(s.o.Allow) > 0 || s.o.ClientCerts {
 		return nil
 	}
 	return fmt.Errorf("anybody who reaches %s could send; name the networks that may (0.0.0.0/0 and ::/0 are all), or require client certificates", at)
