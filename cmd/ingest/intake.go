@@ -31,6 +31,7 @@ import (
 type intake struct {
 	http   *http.Server
 	stream *stream
+	syslog *syslogs
 	log    zerolog.Logger
 
 	ended context.Context
@@ -39,9 +40,10 @@ type intake struct {
 	serving sync.RWMutex
 }
 
-// newIntake makes the HTTP source next to the stream, with the answers to readers. The source
-// hands requests to accept. ready is the reason why records cannot be accepted, stored or announced.
-func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *company, stream *stream, secure *security, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
+// newIntake makes the HTTP source next to the stream, with the answers to readers, and
+// listens for syslog. The sources hand requests to accept. ready is the reason why records
+// cannot be accepted, stored or announced.
+func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *company, stream *stream, secure *security, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error, err error) {
 	in = &intake{stream: stream, log: part(log, "intake")}
 	in.ended, in.end = context.WithCancel(context.Background())
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
@@ -68,7 +70,8 @@ func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *co
 	quiet := part(log, "http").Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Second})
 	in.http = httpsource.NewServer(secure.addressed(all), quiet)
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
-	return in, ready
+	in.syslog, err = openSyslog(c.Syslog, accept, part(log, "syslog"), reg)
+	return in, ready, err
 }
 
 // protocols are those of stock shippers.
@@ -103,6 +106,7 @@ func (i *intake) counted(source http.Handler) http.Handler {
 func (i *intake) drain(ctx context.Context) {
 	i.end()
 	i.stream.stop(ctx)
+	i.syslog.stop(ctx)
 	idle := make(chan struct{})
 	go func() {
 		i.serving.Lock()
@@ -120,6 +124,7 @@ func (i *intake) drain(ctx context.Context) {
 func (i *intake) close(ctx context.Context) {
 	i.end()
 	i.stream.stop(ctx)
+	i.syslog.stop(ctx)
 	if err := i.http.Shutdown(ctx); err != nil {
 		i.log.Warn().Err(err).Msg("requests were cut off; they were not acknowledged")
 	}

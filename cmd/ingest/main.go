@@ -2,7 +2,8 @@
 // numbered blobs.
 //
 //	shippers --HTTP--> source/httpsource -+-> buffer --> blobwriter --> blob store
-//	JetStream  <-----> source/natssource -+    |  ^
+//	devices    --TCP-> source/syslog -----+    |  ^
+//	JetStream  <-----> source/natssource -+    |  |
 //	                                           v  | replay on start
 //	                                          wal (local disk)
 //	nothing of days that were dropped <-- horizon <-- blob store
@@ -58,8 +59,7 @@ func main() {
 func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) error {
 	begun := time.Now()
 	limitMemory(c, log)
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg := newRegistry()
 	secure, err := openSecurity(c, log, reg)
 	if err != nil {
 		return err
@@ -91,7 +91,10 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 	options := bufferOptions(c, part(log, "buffer"), reg)
 	options.Expired = out.expired
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
-	connect(&options, c, tail, stream)
+	if c.Tail.Enabled {
+		options.Tail = tail
+	}
+	options.Messages = stream.messages()
 	buf := buffer.New(journal, out, options)
 	records, err := listenAs("--listen", c.Ingest.Listen, c)
 	if err != nil {
@@ -105,7 +108,11 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 	}
 	tail.join(c, company, buf, log, reg)
 	accept := h.counted(gate{buf, company.announcer, company.premises}, reg)
-	in, ready := newIntake(c, accept, buf, company, stream, secure, log, reg)
+	in, ready, err := newIntake(c, accept, buf, company, stream, secure, log, reg)
+	if err != nil {
+		return err
+	}
+	defer in.syslog.close()
 	operators, err := listenAs("--admin", c.Ingest.Admin, c)
 	if err != nil {
 		return fmt.Errorf("listen for operators: %w", err)
@@ -146,6 +153,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	p.company.run(working, group)
 	await(ctx, until, p.watch.First(), p.company.announcer.First(), p.company.clock.First(), p.company.trial.First())
 	group.Go(func() error { return p.stream.run(working, p.accept) })
+	group.Go(func() error { return p.in.syslog.run(working) })
 	p.secure.run(working, group)
 	group.Go(func() error { return serve(p.in.http, p.secure.wrap(p.records)) })
 	group.Go(func() error { return serve(p.admin, p.operators) })
@@ -164,6 +172,13 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	p.in.http.Close()
 	p.admin.Close()
 	return group.Wait()
+}
+
+// newRegistry returns a registry with the metrics of the process.
+func newRegistry() *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return reg
 }
 
 // openJournal opens the log. An error names the fix.
@@ -205,16 +220,6 @@ func bufferOptions(c config.Config, log zerolog.Logger, reg prometheus.Registere
 		Full:    func() bool { return diskFull(c.WALDir(), c.Log.DiskFull) },
 		Log:     log,
 		Metrics: reg,
-	}
-}
-
-// connect gives the buffer the tail and the stream, as far as there are any.
-func connect(o *buffer.Options, c config.Config, tail *tail, stream *stream) {
-	if c.Tail.Enabled {
-		o.Tail = tail
-	}
-	if stream != nil {
-		o.Messages = stream.source
 	}
 }
 

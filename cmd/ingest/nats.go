@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"blobtail/buffer"
 	"blobtail/internal/config"
 	"blobtail/source/natssource"
 )
@@ -52,6 +53,14 @@ func natsOptions(c config.NATS) natssource.Options {
 		Cert:        c.Cert,
 		Key:         c.Key,
 	}
+}
+
+// messages are told of the outcome of each message; nil if there are none.
+func (s *stream) messages() buffer.Messages {
+	if s == nil {
+		return nil
+	}
+	return s.source
 }
 
 // run accepts messages until stop is called or ctx ends.

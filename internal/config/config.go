@@ -41,6 +41,7 @@ type Config struct {
 	Limits Limits `yaml:"limits" kong:"-"`
 	Log    Log    `yaml:"log" kong:"-"`
 	NATS   NATS   `yaml:"nats" embed:""`
+	Syslog Syslog `yaml:"syslog" embed:""`
 	Tail   Tail   `yaml:"tail" kong:"-"`
 	// Retention is the policy of the command retention.
 	Retention Retention `yaml:"retention" kong:"-"`
@@ -121,6 +122,7 @@ func Default() Config {
 		Log:    Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
 		NATS:   NATS{Stream: "LOGS", Consumer: "blobtail", AckWait: Duration(10 * time.Minute)},
 		Tail:   Tail{Enabled: true, Prefix: "tail", Shards: 4},
+		Syslog: Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
 
 		Retention: Retention{Tail: Age(3 * day), Grace: Duration(time.Hour), Rules: []Rule{}},
 		Counters:  []Counter{},
@@ -312,6 +314,7 @@ func (c Config) Validate() error {
 	m.check(l.Max == 0 || l.Max >= l.Soft, "log.max", l.Max, "want 0 or at least log.soft ("+l.Soft.String()+")")
 	m.check(l.DiskFull >= 1 && l.DiskFull <= 100, "log.disk-full", l.DiskFull, "want 1 to 100 (percent)")
 	c.NATS.validate(&m)
+	c.Syslog.validate(&m)
 	letters := strings.Trim(c.Tail.Prefix, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 	m.check(letters && c.Tail.Prefix != "" && len(c.Tail.Prefix) <= 40, "tail.prefix", c.Tail.Prefix, "want letters only, at most 40, for example tail")
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")

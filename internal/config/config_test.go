@@ -92,6 +92,17 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"nats consumer", "nats: {url: x, consumer: ''}", "nats.consumer"},
 		{"nats ack-wait", "nats: {url: x, ack-wait: 10ms}", "nats.ack-wait"},
 		{"nats cert", "nats: {url: x, cert: a.pem}", "nats.cert"},
+		{"syslog listen", "syslog: {listen: '6514'}", "for example 127.0.0.1:6514"},
+		{"syslog for everybody", "syslog: {listen: '0.0.0.0:6514'}", "syslog.listen: \"0.0.0.0:6514\": want syslog.allow"},
+		{"syslog on all addresses", "syslog: {listen: ':6514'}", "want syslog.allow"},
+		{"syslog allow", "syslog: {listen: ':6514', allow: [10.0.0.0/33]}", "syslog.allow: \"10.0.0.0/33\""},
+		{"syslog service", "syslog: {listen: 'localhost:6514', service: Net Gear}", "want a name such as net-gear"},
+		{"syslog services", "syslog: {listen: 'localhost:6514', services: ['[a']}", "syslog.services"},
+		{"syslog service and services", "syslog: {listen: 'localhost:6514', service: a, services: [b]}", "syslog.service gives all records one"},
+		{"syslog zone", "syslog: {listen: 'localhost:6514', zone: Mars}", "syslog.zone"},
+		{"syslog connections", "syslog: {listen: 'localhost:6514', max-connections: 0}", "syslog.max-connections"},
+		{"syslog cert", "syslog: {listen: 'localhost:6514', cert: a.pem}", "syslog.cert"},
+		{"syslog client-ca", "syslog: {listen: ':6514', client-ca: a.pem}", "syslog.client-ca"},
 		{"tail prefix", "tail: {prefix: tail-1}", "tail.prefix"},
 		{"tail shards", "tail: {shards: 17}", "tail.shards"},
 		{"no tail shards", "tail: {shards: 0}", "tail.shards"},
@@ -186,7 +197,7 @@ func TestExplained(t *testing.T) {
 		"rules: [{mask: [{regex: x}]}]":               `line 1: there is no key rules[0].mask[0].regex; rules[0].mask[0] may have field, kind, pattern, with`,
 		"counters: [{name: a, wehre: x}]":             `line 1: there is no key counters[0].wehre; did you mean "where"?`,
 		"store:\n  dir: x":                            "line 2: store: want one value",
-		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, nats, tail, retention, counters, rules",
+		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, nats, syslog, tail, retention, counters, rules",
 		"# a key\nnats: {url: '${NATS_URL}'}":         "nats.url: ${NATS_URL} stays as it is in this file; set BLOBTAIL_NATS instead",
 	} {
 		_, err := load(t, text)
@@ -329,5 +340,30 @@ func TestDollar(t *testing.T) {
 		if _, err := config.Load(write(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// Who may send syslog beyond loopback has to be said, and everybody may be.
+func TestSyslog(t *testing.T) {
+	for _, text := range []string{
+		"syslog: {listen: '127.0.0.1:6514'}",
+		"syslog: {listen: '[::1]:6514'}",
+		"syslog: {listen: ':6514', allow: [10.0.0.0/8, 192.0.2.7, 'fd00::/8']}",
+		"syslog: {listen: ':6514', allow: [0.0.0.0/0, '::/0'], zone: Europe/Berlin}",
+		"syslog: {listen: ':6514', cert: a, key: b, client-ca: c, services: ['web-*']}",
+		"syslog: {allow: [nonsense]}", // it is not used
+	} {
+		c, err := load(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	s := config.Syslog{Allow: []string{"10.1.2.3/8", "192.0.2.7"}}
+	got, err := s.Networks()
+	if err != nil || len(got) != 2 || got[0].String() != "10.0.0.0/8" || got[1].String() != "192.0.2.7/32" {
+		t.Errorf("networks %v, %v", got, err)
 	}
 }

@@ -82,6 +82,7 @@ var allowed = map[string][]string{
 	"source/datadog":             {"record", "source/body", "source/httpsource"},
 	"source/gelf":                {"record", "source/body", "source/httpsource"},
 	"source/otlp":                {"record", "source/body", "source/httpsource"},
+	"source/syslog":              {"record", "source/body"},
 	"query/search":               {"record", "blobfmt/filter"},
 	"query/where":                {"record"},
 	"internal/tally":             {"record", "internal/globset", "query/where"},
@@ -91,7 +92,7 @@ var allowed = map[string][]string{
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
 	"internal/bill":              {"configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
-	"internal/config":            {"record", "internal/units", "internal/openstore", "internal/fsys", "internal/spelling"},
+	"internal/config":            {"record", "internal/units", "internal/openstore", "internal/fsys", "internal/spelling", "internal/when"},
 	"retention/compact":          {"record", "blobfmt", "storage", "retention/horizon", "catalog", "internal/progress"},
 	"retention":                  {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
 	// It joins the records in blobs with unflushed ones.
@@ -100,7 +101,7 @@ var allowed = map[string][]string{
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
-	"cmd/ingest":         {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "source/splunk", "source/datadog", "source/gelf", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/elastic", "cmd/retention", "internal/when", "retention", "retention/compact", "internal/progress", "cmd/query", "query/where", "blobfmt", "storage/traffic", "query", "newest", "internal/bill", "catalog", "source/otlp"},
+	"cmd/ingest":         {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "source/splunk", "source/datadog", "source/gelf", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/elastic", "cmd/retention", "internal/when", "retention", "retention/compact", "internal/progress", "cmd/query", "query/where", "blobfmt", "storage/traffic", "query", "newest", "internal/bill", "catalog", "source/otlp", "source/syslog"},
 }
 
 // forTests are packages that only tests and development programs import, with the

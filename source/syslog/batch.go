@@ -85,6 +85,7 @@ func (b *batch) arrive(from *peer) {
 	b.g.After = func(int) bool { return true }
 	b.g.Arrive(body.Arrival{Source: from.source, Service: b.s.o.Service, Time: now.UnixNano(), Clock: "this host's clock"})
 	b.g.Fallback(noName)
+	b.g.Past = from.messages - b.g.Places
 }
 
 // add adds a message, and appends the batch if it is full.
@@ -97,6 +98,7 @@ func (b *batch) add(m frame, from *peer) {
 	} else {
 		b.record(m.msg, from)
 	}
+	from.messages++
 	if len(b.g.Req.Data) >= batchBytes || b.g.Places >= batchRecords {
 		b.flush()
 		b.arrive(from)

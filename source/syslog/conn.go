@@ -33,6 +33,8 @@ const (
 type peer struct {
 	source string // for rejected messages
 	host   []byte // for messages without a host; nil: not known
+	// messages counts those of the connection, so that a rejected one has a number.
+	messages int
 }
 
 func newPeer(at net.Addr) *peer {
