@@ -48,9 +48,15 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 	k.report("log directory", good, err)
 	holder := wal.Holder(c.WALDir())
 	for _, l := range []struct{ name, flag, address string }{
-		{"records", "--listen", c.Ingest.Listen}, {"operators", "--admin", c.Ingest.Admin},
+		{"records", "--listen", c.Ingest.Listen}, {"operators", "--admin", c.Ingest.Admin}, {"syslog", "--syslog", c.Syslog.Listen},
 	} {
+		if l.address == "" {
+			continue
+		}
 		good, err := address(l.flag, l.address, holder, c)
+		if l.flag == "--syslog" && err == nil {
+			_, err = syslogOptions(c.Syslog) // its certificates
+		}
 		k.report(l.name, good, err)
 	}
 	if c.NATS.URL != "" {
@@ -240,6 +246,9 @@ func address(flag, address string, holder int, c config.Config) (good string, er
 		return "", fmt.Errorf("%w; %s chooses another address", err, flag)
 	}
 	defer l.Close()
+	if flag == "--syslog" {
+		return address + " is free", nil // the configuration says who may send
+	}
 	if err := mayListen(c, flag, l); err != nil {
 		return "", err
 	}

@@ -11,16 +11,20 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/config"
+	"blobtail/source/syslog"
 )
 
-// limitMemory sets the memory limit of the collector: twice the memory that requests
-// may hold, and room for batches and their blobs. In a container it is at most four
-// fifths of the container's memory.
+// limitMemory sets the memory limit of the collector: twice the memory that requests and
+// connections of syslog may hold, and room for batches and their blobs. In a container it is
+// at most four fifths of the container's memory.
 func limitMemory(c config.Config, log zerolog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
 	limit := 2*int64(c.Limits.InFlight) + 512<<20
+	if c.Syslog.Listen != "" {
+		limit += 2 * syslog.DefaultMemory
+	}
 	if most := groupMemory("/proc/self/cgroup", "/sys/fs/cgroup"); most/5*4 < limit {
 		limit = most / 5 * 4
 		log.Info().Int64("bytes", most).Msg("the container bounds the memory")

@@ -182,7 +182,7 @@ func TestExplained(t *testing.T) {
 		"ingest:\n  maxAge: 1h\n":                     `line 2: there is no key ingest.maxAge; ingest may have listen, admin, wal, lane, period, dedupe, grace, advertise, announce`,
 		"flush: {maxAge: 1h}":                         `line 1: there is no key flush.maxAge; did you mean "max-age"?`,
 		"flush: {max_age: 1h}":                        `line 1: there is no key flush.max_age; did you mean "max-age"?`,
-		"listen: x":                                   `line 1: there is no key listen; there is ingest.listen`,
+		"listen: x":                                   `line 1: there is no key listen; there is ingest.listen and syslog.listen`,
 		"flush-size: 1MiB":                            `line 1: there is no key flush-size; there is flush.size`,
 		"retention:\n  age: 3d":                       `line 2: there is no key retention.age; there is flush.age and retention.rules[].age`,
 		"retention: {rules: [{service: a, aeg: 3d}]}": `line 1: there is no key retention.rules[0].aeg; did you mean "age"?`,
