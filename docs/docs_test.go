@@ -432,7 +432,7 @@ func metrics(t *testing.T, bin string) map[string]bool {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "ingest"), "--config", config, "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
-		"--nats", stream(t))
+		"--nats", stream(t), "--syslog", "127.0.0.1:0")
 	cmd.Env = environment()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

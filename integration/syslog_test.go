@@ -92,7 +92,7 @@ func TestSyslogLogger(t *testing.T) {
 	}
 }
 
-// forwarder starts rsyslogd, which follows a file and sends its lines to an ingester.
+// forwarder starts rsyslogd. It follows a file and sends the lines to an ingester.
 // Settings are lines for all of it, and options are those of the action.
 func forwarder(t testing.TB, file, service, host, port, options string, settings ...string) {
 	t.Helper()

@@ -1,5 +1,5 @@
-// Command ingest accepts log records over HTTP and from JetStream and writes them as
-// numbered blobs.
+// Command ingest accepts log records over HTTP, from JetStream and from syslog, and writes
+// them as numbered blobs.
 //
 //	shippers --HTTP--> source/httpsource -+-> buffer --> blobwriter --> blob store
 //	devices    --TCP-> source/syslog -----+    |  ^

@@ -35,7 +35,7 @@ type batch struct {
 	begun   chan struct{}   // a batch has its first record
 	waiting chan record.Receipt
 
-	turn   chan struct{} // holds the one who uses the rest
+	turn   chan struct{} // holds the goroutine that uses the rest
 	g      *body.Gatherer
 	parser parser
 	names  names
@@ -287,7 +287,7 @@ func (b *batch) await() {
 	}
 }
 
-// close appends what is left. No other method may be called any more.
+// close appends the rest. No other method may be called any more.
 func (b *batch) close() {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()

@@ -185,7 +185,7 @@ func (c *conn) wait() time.Duration {
 	return c.s.o.Idle
 }
 
-// pass passes on the messages in the buffer, which were read since begun.
+// pass passes on the messages in the buffer. The last read began at begun.
 func (c *conn) pass(begun time.Time) {
 	waited := time.Since(begun)
 	used := c.s.batch.take(&c.framer, c.buf[:c.n], c.from)
@@ -247,7 +247,7 @@ func (c *conn) hold(n int64) {
 	c.s.held.Add(n)
 }
 
-// shrink gives the large buffer back, which must be empty or of no use any more.
+// shrink gives the large buffer back. Its bytes are lost.
 func (c *conn) shrink() {
 	if c.large != nil {
 		c.s.large.Put(c.large)

@@ -158,7 +158,7 @@ func (f *framer) trailer(b []byte) int {
 	return at
 }
 
-// pass returns how many bytes of b belong to a message whose beginning was kept.
+// pass returns how many bytes of b are the rest of a message that was too long.
 func (f *framer) pass(b []byte) int {
 	if f.skip > 0 {
 		n := min(f.skip, len(b))

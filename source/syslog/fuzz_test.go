@@ -48,8 +48,8 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// FuzzMessage sends one message with a length. It becomes one record, of which no text is
-// missing.
+// FuzzMessage sends one message with a length. It becomes one record with all of
+// its text.
 func FuzzMessage(f *testing.F) {
 	for _, seed := range []string{
 		`1 2026-11-20T15:04:05.003Z host su - ID47 - text`, `1 - - - - - [a b="c" b="d"][e] x`, `Nov 20 15:04:05 web1 sshd[812]: text`,

@@ -150,7 +150,7 @@ var arrival = time.Date(2026, 11, 20, 15, 30, 0, 0, time.UTC)
 
 func atArrival() time.Time { return arrival }
 
-// stored sends bytes over one connection, which it closes, and returns the stored lines.
+// stored sends bytes over one connection, closes that, and returns the stored lines.
 func stored(t testing.TB, o syslog.Options, text ...string) []string {
 	t.Helper()
 	j := &journal{}

@@ -62,8 +62,8 @@ func priorityOf(b []byte) (priority, n int) {
 	return priority, n + 1
 }
 
-// rfc5424 reads what follows the priority: the version, five words, structured data and
-// the text. Devices that leave out the structured data are understood too.
+// rfc5424 reads all behind the priority: the version, five words, structured data and the
+// text. Devices that leave out the structured data are understood too.
 func (p *parser) rfc5424(b []byte, m *message) bool {
 	version, rest, ok := word(b)
 	if !ok || len(version) > 2 || version[0] == '0' || !allDigits(version) {
@@ -79,8 +79,8 @@ func (p *parser) rfc5424(b []byte, m *message) bool {
 		if m.time, ok = record.ParseTime(stamp); !ok {
 			return false
 		}
-	} else if string(stamp) != "-" {
-		return false
+	} else if string(stamp) != "-" || m.priority < 0 {
+		return false // a number and words
 	}
 	m.host, m.app, m.procID, m.msgID = value(words[1]), value(words[2]), value(words[3]), value(words[4])
 	switch n := dataLen(rest); {

@@ -43,7 +43,7 @@ func newMetrics(r prometheus.Registerer, s *Source) *metrics {
 		broken:    ended.WithLabelValues("broken"),
 		crowded:   ended.WithLabelValues("memory"),
 		plain: f.NewCounter(prometheus.CounterOpts{Name: "blobtail_syslog_plain_total",
-			Help: "Messages in no known form, which are records with all of it as their text."}),
+			Help: "Messages in no known form; their records have all of it as text."}),
 		bytes: f.NewCounter(prometheus.CounterOpts{Name: "blobtail_syslog_received_bytes_total",
 			Help: "Bytes that were received over connections of syslog, without TLS."}),
 		full: f.NewCounter(prometheus.CounterOpts{Name: "blobtail_syslog_full_total",

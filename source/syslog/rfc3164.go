@@ -11,8 +11,8 @@ const (
 	mostPrefixes = 3
 )
 
-// rfc3164 reads what follows the priority in the form of most devices: time, host, tag
-// and text. RFC 3164 describes what was in use, and requires nothing.
+// rfc3164 reads all behind the priority in the form of most devices: time, host, tag and
+// text. RFC 3164 describes the forms of its time, and requires nothing.
 //
 //	Nov 20 15:04:05 web1 sshd[812]: text
 //	2026-11-20T15:04:05.123+01:00 web1 sshd[812]: text   rsyslog, syslog-ng
@@ -74,7 +74,8 @@ func (p *parser) prefix(name []byte, m *message) bool {
 	return true
 }
 
-// hostOf cuts off the host, if there is one.
+// hostOf cuts off the host, if there is one. A line without a priority may be of a log that
+// is no syslog. It has a host only if a tag follows.
 func hostOf(b []byte, m *message) (rest []byte) {
 	if bytes.HasPrefix(b, []byte("last message repeated ")) || bytes.HasPrefix(b, []byte("message repeated ")) {
 		return b
@@ -86,8 +87,11 @@ func hostOf(b []byte, m *message) (rest []byte) {
 	if len(rest) == 0 || !isHost(host) {
 		return b
 	}
-	m.host = value(bytes.TrimSuffix(host, []byte(":")))
 	rest = bytes.TrimLeft(rest, " ")
+	if _, _, n := tagOf(rest); n == 0 && m.priority < 0 {
+		return b
+	}
+	m.host = value(bytes.TrimSuffix(host, []byte(":")))
 	if bytes.HasPrefix(rest, []byte(": ")) {
 		rest = rest[2:]
 	}

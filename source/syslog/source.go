@@ -6,14 +6,14 @@
 //
 //	conn.go     bytes of a connection, within limits of memory and time
 //	framer.go   messages: octet-counted or in lines (RFC 6587)
-//	message.go  their parts: RFC 5424; rfc3164.go and stamp.go: what devices send instead
+//	message.go  their parts: RFC 5424; rfc3164.go and stamp.go: the forms of devices
 //	batch.go    records of all connections in one batch -> Accepter
 //
-// syslog has no answers. A sender never learns how far the source has come, so the package
-// promises only this: it stops reading while the log accepts nothing, and what it has read
-// in whole messages is appended before Run returns. If a connection breaks, its sender has
-// to guess: messages on the way are lost, or come twice. Records have no identity by which
-// copies are known, because equal messages may be two events.
+// syslog has no answers, so a sender never learns how far the source has come. The package
+// promises only this: it stops reading while the log accepts nothing, and it appends the
+// messages that it has read before Run returns. If a connection breaks, its sender has to
+// guess: messages on the way are lost, or come twice. Copies are not recognised, because
+// equal messages may be two events.
 //
 // There is no UDP: it has neither back-pressure nor acknowledgements, so a datagram that
 // does not fit into a buffer is lost, and nobody knows.

@@ -133,7 +133,7 @@ func gauge(t *testing.T, reg *prometheus.Registry, name string) prometheus.Gauge
 	return nil
 }
 
-// What was read before the end is appended before Run returns. A log that stays full ends
+// Messages that were read before the end are appended before Run returns. A log that stays full ends
 // that after the grace, and the loss is counted.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestFuture(t *testing.T) {
 	}
 }
 
-// Who may connect over TCP.
+// The networks that may connect.
 func TestAllowed(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -301,7 +301,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// A listener that others reach needs to be told who may send.
+// A listener that others reach needs a list of networks, or client certificates.
 func TestOpenToAll(t *testing.T) {
 	all := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
 	for _, row := range []struct {

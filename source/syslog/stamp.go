@@ -25,7 +25,7 @@ type civilHour struct{ year, month, day, hour int }
 // farYear is how long the nearest year of an hour is kept.
 const farYear = time.Hour
 
-// arrive sets the time by which the year of a time without one is chosen.
+// arrive sets the time of arrival. Times without a year get the nearest one.
 func (p *parser) arrive(now time.Time) { p.now = now.In(p.zone) }
 
 // stamp reads the time at the start of b, in one of the forms of devices. n is its length
