@@ -48,6 +48,13 @@ func (j *journal) Accept(ctx context.Context, r *record.Request) (record.Receipt
 	}}, nil
 }
 
+// counts returns the numbers of requests, of those made durable, and of lines.
+func (j *journal) counts() [3]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return [3]int{j.requests, j.waits, len(j.lines)}
+}
+
 // all returns the lines so far.
 func (j *journal) all() []string {
 	j.mu.Lock()

@@ -34,13 +34,13 @@ func TestBatches(t *testing.T) {
 			send(t, b, fmt.Sprintf("<13>b%d\n", i))
 		}
 		time.Sleep(50 * time.Millisecond)
-		if j.requests != 1 || j.waits != 1 || len(j.lines) != 10 {
-			t.Errorf("%d requests, %d waits, %d lines; want 1, 1, 10", j.requests, j.waits, len(j.lines))
+		if got := j.counts(); got != [3]int{1, 1, 10} {
+			t.Errorf("requests, durable ones and lines: %d", got)
 		}
 		send(t, a, strings.Repeat("<13>more\n", 2500))
 		time.Sleep(50 * time.Millisecond)
-		if j.requests != 4 || len(j.lines) != 2510 {
-			t.Errorf("%d requests, %d lines; want 4, 2510", j.requests, len(j.lines))
+		if got := j.counts(); got != [3]int{4, 4, 2510} {
+			t.Errorf("requests, durable ones and lines: %d", got)
 		}
 		a.Close()
 		b.Close()
