@@ -88,8 +88,10 @@ func hostOf(b []byte, m *message) (rest []byte) {
 		return b
 	}
 	rest = bytes.TrimLeft(rest, " ")
-	if _, _, n := tagOf(rest); n == 0 && m.priority < 0 {
-		return b
+	if m.priority < 0 {
+		if _, _, n := tagOf(rest); n == 0 {
+			return b
+		}
 	}
 	m.host = value(bytes.TrimSuffix(host, []byte(":")))
 	if bytes.HasPrefix(rest, []byte(": ")) {
