@@ -160,7 +160,7 @@ func ingestManifest(t *testing.T) (ingestPod, string) {
 
 // TestStatefulSet ensures that the ingester accepts the configuration that its pod gets
 // from the image, the environment and the ConfigMap together, and that the ports, the
-// directory of the log, the memory and the time to stop are what the manifest provides.
+// directory of the log, the memory and the time to stop are those of the manifest.
 func TestStatefulSet(t *testing.T) {
 	pod, text := ingestManifest(t)
 	c := pod.Containers[0]

@@ -4,8 +4,8 @@
 #
 #   deploy/tls.sh FOLDER NAME...       NAME: a DNS name, also *.example.com, or an address
 #
-# FOLDER/ingest gets tls.crt and tls.key for the ingester, and ca.crt for those who send
-# and read. FOLDER/authority gets the key of the authority, which belongs on no server.
+# FOLDER/ingest gets tls.crt and tls.key for the ingester, and ca.crt for senders and
+# readers. FOLDER/authority gets the key of the authority, which belongs on no server.
 # Called again, it makes a new certificate by the same authority: clients go on trusting
 # it, and ingesters take the new one by themselves. It is good for 397 days.
 set -euo pipefail
@@ -18,8 +18,8 @@ for name in "$@"; do
 	if [[ $name =~ ^[0-9.]+$ || $name == *:* ]]; then names+="IP:$name,"; else names+="DNS:$name,"; fi
 done
 
-# A container reads FOLDER/ingest as another user than the one who makes it, so what is in
-# there is for all, and FOLDER for its owner alone.
+# A container reads FOLDER/ingest as another user, so its files are for all users. FOLDER is
+# for its owner alone.
 mkdir -p -m 0700 "$folder"
 cd "$folder"
 mkdir -p -m 0755 ingest

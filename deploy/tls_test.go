@@ -131,7 +131,7 @@ func newToken(t *testing.T, bin, file string, args ...string) string {
 }
 
 // TestComposeSecured runs the ingester of compose.yaml on this host, with its settings and
-// the files that the head of compose.yaml makes. Who has a token gets in, and nobody else.
+// the files that the head of compose.yaml makes. A sender with a token gets in, and no other.
 func TestComposeSecured(t *testing.T) {
 	need(t, "bash", "openssl", "curl")
 	var c compose

@@ -22,7 +22,7 @@ func (nameless) ResolveImageConfig(_ context.Context, ref string, _ sourceresolv
 	return ref, "", []byte(`{"os":"linux","architecture":"amd64"}`), nil
 }
 
-// dockerfileLint returns what docker build --check prints about a Dockerfile.
+// dockerfileLint returns the warnings of docker build --check about a Dockerfile.
 func dockerfileLint(t *testing.T, text string) *lint.LintResults {
 	t.Helper()
 	source := llb.NewSourceMap(nil, "Dockerfile", "Dockerfile", []byte(text))

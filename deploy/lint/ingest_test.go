@@ -172,7 +172,7 @@ func TestNetwork(t *testing.T) {
 	if !is || !selects(&n.Spec.PodSelector, pod) || len(n.Spec.PolicyTypes) != 2 {
 		t.Fatalf("%+v", n)
 	}
-	// ends says who is at the other end.
+	// ends names the other end.
 	ends := func(peers []networkingv1.NetworkPolicyPeer) string {
 		if len(peers) != 1 {
 			t.Fatalf("%d peers: a rule without any is for all", len(peers))
@@ -211,7 +211,7 @@ func TestNetwork(t *testing.T) {
 		}
 	}
 	if rules := len(n.Spec.Ingress) + len(n.Spec.Egress); rules != len(want) {
-		t.Errorf("%d rules, of which one has no ports or is told twice: %v", rules, got)
+		t.Errorf("%d rules; one has no ports or is told twice: %v", rules, got)
 	}
 	for id, ports := range want {
 		if !slices.Equal(got[id], ports) {

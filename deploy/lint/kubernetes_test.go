@@ -99,8 +99,7 @@ func name(t *testing.T, o runtime.Object) string {
 	return o.GetObjectKind().GroupVersionKind().Kind + "/" + m.GetName()
 }
 
-// validate returns what the API server finds wrong with a new object, and what it warns
-// of. ok is false for a kind that is not known here.
+// validate returns the errors and the warnings of the API server for a new object. ok is false for a kind that is not known here.
 func validate(t *testing.T, o runtime.Object) (wrong field.ErrorList, warnings []string, ok bool) {
 	t.Helper()
 	template := field.NewPath("spec", "template")
@@ -133,8 +132,8 @@ func validate(t *testing.T, o runtime.Object) (wrong field.ErrorList, warnings [
 	return wrong, warnings, true
 }
 
-// complaints returns what the API server would find wrong with an object, and what it
-// would warn of: its own code sets defaults, converts and validates here.
+// complaints returns the errors and the warnings that the API server would have for an
+// object: its own code sets defaults, converts and validates here.
 func complaints(t *testing.T, o runtime.Object) []string {
 	t.Helper()
 	legacyscheme.Scheme.Default(o)
@@ -259,7 +258,7 @@ func TestLeastRights(t *testing.T) {
 }
 
 // TestKustomize ensures that the folder builds with kustomize, into one namespace, and
-// that the API server knows what comes out.
+// that the API server knows the result.
 func TestKustomize(t *testing.T) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), manifests)
 	if err != nil {

@@ -45,8 +45,8 @@ func schema(t *testing.T) *jsonschema.Schema {
 }
 
 // TestSBOM ensures that make sbom writes a document that CycloneDX's schema accepts, and
-// that it names what Go says the binary is made of: each module of go.mod that is linked,
-// with its version, and the standard library.
+// that it names the modules that Go records in the binary, with their versions, and the
+// standard library.
 func TestSBOM(t *testing.T) {
 	dist := filepath.Join(t.TempDir(), "with a space")
 	file := filepath.Join(dist, "ingest-"+runtime.GOOS+"-"+runtime.GOARCH)

@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// check prints what is found in the binaries, and reports whether it has to be acted upon.
+// check prints the findings in the binaries, and reports whether it has to be acted upon.
 func check(ctx context.Context, db, release string, binaries []string, out io.Writer) (bad bool, err error) {
 	if len(binaries) == 0 {
 		return false, errors.New("no binary is given: make build, then vuln bin/ingest")
@@ -140,7 +140,7 @@ type message struct {
 	}
 }
 
-// look has govulncheck scan a binary, and returns what it finds by id.
+// look has govulncheck scan a binary, and returns the findings in the order of their ids.
 func look(ctx context.Context, db, file string) ([]finding, error) {
 	cmd := scan.Command(ctx, "-mode", "binary", "-format", "json", "-db", db, file)
 	var stdout, stderr bytes.Buffer
