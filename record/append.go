@@ -70,14 +70,17 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	dst = append(dst, levelPrefix...)
 	dst, s.Level = p.appendLevel(dst, h.level)
 
-	p.findService(&h, d.Fallback, &s)
+	h.service, h.keepService = p.findService(p.first(nameService, nameApp), d.Fallback, &s)
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)
 
-	h.msg = p.msgField()
 	dst = append(dst, msgPrefix...)
-	if h.msg >= 0 {
-		dst = p.appendWord(dst, &p.fields[h.msg])
+	if h.msg = p.first(nameMsg, nameLog); h.msg >= 0 {
+		if f := &p.fields[h.msg]; p.isNoMsg(f) {
+			h.msg = -1
+		} else {
+			dst = p.appendWord(dst, f)
+		}
 	}
 	dst = append(dst, '"')
 
@@ -243,26 +246,36 @@ func (p *Parser) compact(f *field) []byte {
 	return p.value
 }
 
-// findService determines the service, and whether the record's own has to be kept as a
-// field as well.
-func (p *Parser) findService(h *head, fallback string, s *Stamp) {
-	at, text := p.serviceField()
-	if text != nil {
-		p.setService(text, fallback, s)
-		h.service, h.keepService = at, true
-		return
-	}
-	h.service = at
-	if h.service >= 0 {
-		switch f := &p.fields[h.service]; p.src[f.val] {
+// findService determines the service from the first field with a name for it, at. It returns
+// the field that it used, and whether that has to be kept as well.
+func (p *Parser) findService(at int, fallback string, s *Stamp) (used int, keep bool) {
+	var text []byte
+	if at >= 0 {
+		switch f := &p.fields[at]; p.src[f.val] {
 		case '"':
 			text = p.text(f)
 		case 'n': // null
 		default:
+			if f.known == nameService && p.isObject(at) {
+				return p.findNested(fallback, s)
+			}
 			text = p.compact(f)
 		}
 	}
-	h.keepService = p.setService(text, fallback, s)
+	return at, p.setService(text, fallback, s)
+}
+
+// findNested is findService for an object service. One without a name is passed over.
+func (p *Parser) findNested(fallback string, s *Stamp) (used int, keep bool) {
+	at, text := p.serviceField()
+	if text != nil {
+		p.setService(text, fallback, s)
+		return at, true
+	}
+	if at >= 0 {
+		text = p.copied(at)
+	}
+	return at, p.setService(text, fallback, s)
 }
 
 // setService is findService for the text of the record's own service.

@@ -58,14 +58,17 @@ func (p *Parser) appendNestedLevel(dst, v []byte) ([]byte, Level) {
 	return append(dst, v...), Other
 }
 
-// msgField is the index of the field with the message, -1 for none. An object log is none.
+// msgField is the index of the field with the message, -1 for none.
 func (p *Parser) msgField() int {
-	at := p.first(nameMsg, nameLog)
-	if at >= 0 && p.fields[at].known == nameLog && p.isObject(at) {
-		return -1
+	if at := p.first(nameMsg, nameLog); at >= 0 && !p.isNoMsg(&p.fields[at]) {
+		return at
 	}
-	return at
+	return -1
 }
+
+// isNoMsg reports whether the field with the first name for the message is an object log,
+// which is none.
+func (p *Parser) isNoMsg(f *field) bool { return f.known == nameLog && p.src[f.val] == '{' }
 
 // serviceField is the index of the field with the service, -1 for none. If that is an object
 // service with a name, it returns the name too, which may be in scratch.
