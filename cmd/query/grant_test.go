@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ import (
 // sign grants with, and checks each SAS as Azure documents it. The blobs are those of the
 // emulator, which knows no directories.
 type deepAccount struct {
-	flat      bool
+	flat      atomic.Bool
 	key       []byte
 	inside    string // a SAS for the emulator
 	container string
@@ -55,7 +56,7 @@ func (d *deepAccount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `<?xml version="1.0" encoding="utf-8"?><UserDelegationKey><SignedOid>%s</SignedOid><SignedTid>%s</SignedTid><SignedStart>%s</SignedStart><SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService><SignedVersion>2026-06-06</SignedVersion><Value>%s</Value></UserDelegationKey>`,
 			testenv.ObjectID, testenv.Tenant, part("Start"), part("Expiry"), base64.StdEncoding.EncodeToString(d.key))
 	case q.Get("restype") == "account" && bearer:
-		w.Header().Set("x-ms-is-hns-enabled", fmt.Sprint(!d.flat))
+		w.Header().Set("x-ms-is-hns-enabled", fmt.Sprint(!d.flat.Load()))
 	case !d.signed(q):
 		refuse("AuthenticationFailed")
 	default:
@@ -208,7 +209,7 @@ func TestGrant(t *testing.T) {
 	if code, _, errs := holder("grant", "web"); code == cli.OK || !strings.Contains(errs, "an identity signs it") {
 		t.Errorf("granted by a grant: exit %d, %s", code, errs)
 	}
-	d.flat = true
+	d.flat.Store(true)
 	code, out, errs := owner("grant", "web")
 	if code != cli.Usage || out != "" || !strings.Contains(errs, "has no hierarchical namespace") || !strings.Contains(errs, "az role assignment create --assignee ASSIGNEE") {
 		t.Errorf("flat: exit %d\n%s\n%s", code, out, errs)
