@@ -37,8 +37,9 @@ func (g *Grant) Check() error {
 	switch {
 	case err != nil:
 		return err
-	case g.Dir == "" || strings.Contains(g.Dir, "/"):
-		return fmt.Errorf("%q is no directory at the top of the container", g.Dir)
+	case strings.Trim(g.Dir, ".") == "" || strings.Trim(g.Dir, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "":
+		// Other characters would also mean something else in a condition.
+		return fmt.Errorf("%.80q is no directory at the top of the container", g.Dir)
 	case g.For < time.Minute || g.For > MaxGrant:
 		return fmt.Errorf("a grant for %s: want between 1m and %s", g.For, MaxGrant)
 	}

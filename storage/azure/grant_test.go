@@ -180,6 +180,8 @@ func TestGrantRefused(t *testing.T) {
 		{"too long", hosted(a), azure.Grant{Dir: "web", For: 25 * time.Hour}, "between 1m and 24h0m0s"},
 		{"no time", hosted(a), azure.Grant{Dir: "web"}, "between 1m and 24h0m0s"},
 		{"two levels", hosted(a), azure.Grant{Dir: "web/2026", For: time.Hour}, "no directory at the top"},
+		{"quote", hosted(a), azure.Grant{Dir: "web' OR '", For: time.Hour}, "no directory at the top"},
+		{"all above", hosted(a), azure.Grant{Dir: "..", For: time.Hour}, "no directory at the top"},
 		{"everything", hosted(a), azure.Grant{For: time.Hour}, "no directory at the top"},
 		{"no address", hosted(a), azure.Grant{Dir: "web", For: time.Hour, From: "::1"}, "bad addresses"},
 		{"range backwards", hosted(a), azure.Grant{Dir: "web", For: time.Hour, From: "192.0.2.9-192.0.2.1"}, "bad addresses"},
