@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -74,6 +75,7 @@ type sender struct {
 	g     *guard
 	r     *http.Request
 	token *access.Token
+	told  bool // that some records may not be sent: a request is counted once
 }
 
 // ID implements [httpsource.Sender].
@@ -111,15 +113,21 @@ func (s *sender) Charge(bytes int64) { s.token.Charge(bytes) }
 // Allow implements [httpsource.Sender].
 func (s *sender) Allow(service string) (reason string, forbidden bool) {
 	if !s.token.MayWrite(service) {
-		err := errors.New("token " + s.token.ID + " may not send records of " + service)
-		s.g.failed(s.r, "forbidden", s.token.ID, err)
-		return err.Error(), true
+		return s.tell("forbidden", fmt.Errorf("token %s may not send records of %s", s.token.ID, service)), true
 	}
 	if err := s.token.TakeService(service); err != nil {
-		s.g.failed(s.r, "limit", s.token.ID, err)
-		return err.Error(), false
+		return s.tell("limit", err), false
 	}
 	return "", false
+}
+
+// tell counts a request with records that may not be sent.
+func (s *sender) tell(reason string, err error) string {
+	if !s.told {
+		s.told = true
+		s.g.failed(s.r, reason, s.token.ID, err)
+	}
+	return err.Error()
 }
 
 // reader returns who asks for unflushed records. The error is a [live.Refusal].

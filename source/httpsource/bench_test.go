@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"blobtail/record"
+	"blobtail/source/httpsource"
 )
 
 // discard is a log without any cost.
@@ -114,4 +115,37 @@ func BenchmarkLoopback(b *testing.B) {
 		res.Body.Close()
 	}
 	reportCPU(b, begun)
+}
+
+// BenchmarkGuard measures a body of many services with and without a guard.
+func BenchmarkGuard(b *testing.B) {
+	body := corpus()
+	for name, guard := range map[string]httpsource.Guard{"without": nil, "with": everybody{}} {
+		b.Run(name, func(b *testing.B) {
+			s := newSource(discard{}, func(o *httpsource.Options) { o.Guard = guard })
+			r := httptest.NewRequest(http.MethodPost, "/ingest", nil)
+			r.Header.Set("Content-Type", ndjson)
+			r.ContentLength = int64(len(body))
+			w := httptest.NewRecorder()
+			b.ReportAllocs()
+			begun := cpu()
+			for b.Loop() {
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				w.Body.Reset()
+				s.ServeHTTP(w, r)
+			}
+			reportCPU(b, begun)
+		})
+	}
+}
+
+// everybody is a guard that admits all.
+type everybody struct{}
+
+func (everybody) Admit(*http.Request) (httpsource.Sender, error) { return everybody{}, nil }
+func (everybody) ID() string                                     { return "everybody" }
+func (everybody) Charge(int64)                                   {}
+func (everybody) Allow(string) (string, bool)                    { return "", false }
+func (everybody) Open(string, int64, time.Duration) (time.Duration, error) {
+	return 0, nil
 }

@@ -14,7 +14,7 @@ type Guard interface {
 	Admit(r *http.Request) (Sender, error)
 }
 
-// A Sender is someone whom a guard has admitted. Any number of goroutines may use it.
+// A Sender is someone whom a guard has admitted, for one request. One goroutine uses it.
 type Sender interface {
 	// ID names the sender, and is no secret. Idempotency keys count for it alone.
 	ID() string
@@ -26,6 +26,7 @@ type Sender interface {
 	// was shorter.
 	Charge(bytes int64)
 	// Allow returns the reason why records of a service are rejected, "" if they are not.
+	// It is called once for each service of a part of a body that has records of it.
 	// forbidden says that the reason does not pass with time.
 	Allow(service string) (reason string, forbidden bool)
 }
