@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -270,10 +271,31 @@ func TestServices(t *testing.T) {
 	}
 }
 
+// lines is a log that is read while it is written.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+// take returns the log so far, and empties it.
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := l.buf.String()
+	l.buf.Reset()
+	return text
+}
+
 // logged collects the ingester's own log.
-func logged() (*bytes.Buffer, zerolog.Logger) {
-	var b bytes.Buffer
-	return &b, zerolog.New(&b)
+func logged() (*lines, zerolog.Logger) {
+	l := new(lines)
+	return l, zerolog.New(l)
 }
 
 // A changed file is in force a few seconds later. A bad one is not, and is logged once.
@@ -292,29 +314,30 @@ func TestChanges(t *testing.T) {
 
 		rewrite(t, path, "tokens:\n  - {id: other, sha256: [SECRET]}\n")
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if !may("other") || may("web") {
 			t.Error("the new file is not in force")
 		}
 		rewrite(t, path, "tokens:\n  - {id: web, sha256: [s3cret]}\n")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if !may("other") {
 			t.Error("a bad file took the tokens away")
 		}
-		if n := strings.Count(out.String(), "stay in force"); n != 1 {
-			t.Errorf("logged %d times", n)
-		}
-		if strings.Contains(out.String(), "s3cret") {
-			t.Error("the log has a secret")
+		if text := out.take(); strings.Count(text, "stay in force") != 1 || strings.Contains(text, "s3cret") {
+			t.Errorf("not one line, or one with a secret: %s", text)
 		}
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if !may("other") || tokens.Reload() == nil {
 			t.Error("a missing file is an error, and changes nothing")
 		}
 		rewrite(t, path, three)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if !may("web") {
 			t.Error("the file came back")
 		}
@@ -325,12 +348,11 @@ func TestOpenToOthers(t *testing.T) {
 	out, log := logged()
 	path := write(t, three)
 	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true, 0o660: true} {
-		out.Reset()
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := access.Open(path, log); err != nil || strings.Contains(out.String(), "chmod 600") != warned {
-			t.Errorf("%o: %s %v", mode, out, err)
+		if _, err := access.Open(path, log); err != nil || strings.Contains(out.take(), "chmod 600") != warned {
+			t.Errorf("%o: it warns: %v, %v", mode, !warned, err)
 		}
 	}
 }

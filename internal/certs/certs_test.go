@@ -60,6 +60,7 @@ func TestReload(t *testing.T) {
 		}
 		certstest.Write(t, paths.Certificate, paths.Key, a.Server("two.example.com", time.Hour))
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if err := served("two.example.com"); err != nil || served("one.example.com") == nil {
 			t.Error("the new certificate is not in force", err)
 		}
@@ -68,6 +69,7 @@ func TestReload(t *testing.T) {
 		}
 		certstest.WritePEM(t, paths.Key, "PRIVATE KEY", []byte("s3cret"))
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if err := served("two.example.com"); err != nil {
 			t.Error("a bad key took the certificate away", err)
 		}
@@ -78,8 +80,10 @@ func TestReload(t *testing.T) {
 		three := a.Server("three.example.com", time.Hour)
 		certstest.WritePEM(t, paths.Certificate, "CERTIFICATE", three.Certificate[0])
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		certstest.Write(t, paths.Certificate, paths.Key, three)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if err := served("three.example.com"); err != nil {
 			t.Error(err)
 		}
