@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,12 +107,21 @@ type route struct {
 
 const event = `{"service":"web","message":"x"}`
 
+const logs = `{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"web"}}]},"scopeLogs":[{"logRecords":[{"body":{"stringValue":"x"}}]}]}]}`
+
 func routes() []route {
 	return []route{
 		{"native", "POST", "/ingest/web", "", "x", false},
 		{"native", "PUT", "/ingest", "application/json", event, false},
 		{"native", "GET", "/nowhere", "", "", true},
-		{"native", "GET", "/", "", "", true},
+		{"elastic", "GET", "/", "", "", true},
+		{"elastic", "HEAD", "/_index_template/web", "", "", true},
+		{"elastic", "GET", "/_license", "", "", true},
+		{"elastic", "POST", "/_bulk", "application/x-ndjson", `{"create":{"_index":"web"}}` + "\n" + event + "\n", false},
+		{"elastic", "PUT", "/web/_bulk", "application/x-ndjson", `{"create":{}}` + "\n" + event + "\n", false},
+		{"elastic", "POST", "/elasticsearch/_bulk", "", `{"create":{"_index":"web"}}` + "\n" + event + "\n", false},
+		{"otlp", "POST", "/v1/logs", "application/json", logs, false},
+		{"otlp", "POST", "/otlp/v1/logs", "application/json", logs, false},
 		{"native", "DELETE", "/ingest/web", "", "", true},
 		{"loki", "POST", "/loki/api/v1/push", "application/json", `{"streams":[{"stream":{"service_name":"web"},"values":[["1","x"]]}]}`, false},
 		{"loki", "POST", "/api/prom/push", "application/json", `{"streams":[{"stream":{"service_name":"web"},"values":[["1","x"]]}]}`, false},
@@ -206,6 +216,46 @@ func TestLiveShowsItsServices(t *testing.T) {
 	}
 	if status, text := live.status(t, g.listen, "peers.s3cret-peers"); status != 200 || !strings.Contains(text, "about hidden") {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// A sender over its limits is held back first, and then told when to come again. New
+// services over the limit are refused by their path, or kept in _rejected.
+func TestLimits(t *testing.T) {
+	g := runGuarded(t, "127.0.0.1:0", entry("fast", `, write: ["*"], limits: {requests: 4/s}`),
+		entry("many", `, write: ["*"], read: ["_*"], limits: {services-per-hour: 2}`))
+	var held, refused atomic.Int64
+	var sending sync.WaitGroup
+	for range 60 {
+		sending.Go(func() {
+			begun := time.Now()
+			switch status, text := (route{"", "POST", "/ingest/web", "", "x", false}).status(t, g.listen, "fast.s3cret-fast"); {
+			case status == 200 && time.Since(begun) > time.Second:
+				held.Add(1)
+			case status == 429 && strings.Contains(text, "token fast is over its limit of 4 requests in a second"):
+				refused.Add(1)
+			case status != 200:
+				t.Error(status, text)
+			}
+		})
+	}
+	sending.Wait()
+	if held.Load() < 5 || refused.Load() < 10 {
+		t.Errorf("%d were held back, %d refused", held.Load(), refused.Load())
+	}
+	for i, want := range []int{200, 200, 429} {
+		path := fmt.Sprint("/ingest/service-", i)
+		if status, text := (route{"", "POST", path, "", "x", false}).status(t, g.listen, "many.s3cret-many"); status != want {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	two := `{"service":"service-0","msg":"a"}` + "\n" + `{"service":"service-9","msg":"b"}`
+	if status, text := (route{"", "POST", "/ingest", "application/x-ndjson", two, false}).status(t, g.listen, "many.s3cret-many"); status != 200 ||
+		!strings.Contains(text, `"accepted":1,"rejected":1`) || !strings.Contains(text, "token many is over its limit of 2 new services in an hour") {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := (route{"", "GET", "/live/_rejected", "", "", false}).status(t, g.listen, "many.s3cret-many"); status != 200 || !strings.Contains(text, "service-9") {
+		t.Errorf("the rejected record: %d %s", status, text)
 	}
 }
 

@@ -304,8 +304,15 @@ func hashes(node ast.Node) (out [][sha256.Size]byte, err error) {
 	return out, err
 }
 
+// maxGlobs bounds the globs of a list, in bytes: ingesters send them to each other in a header.
+const maxGlobs = 4096
+
 func globs(node ast.Node) ([]string, error) {
+	size := 0
 	return texts(node, func(glob string) error {
+		if size += len(glob) + 1; size > maxGlobs {
+			return fmt.Errorf("want at most %d bytes of globs; shorten the list by globs such as web-*", maxGlobs)
+		}
 		if !validGlob(glob) {
 			return fmt.Errorf("%.80q: want a service or a glob in lower case, such as web or web-*", glob)
 		}
