@@ -55,9 +55,9 @@ func TestHostileNames(t *testing.T) {
 	}
 	p.mustFlush()
 	outside(t, filepath.Dir(root), root)
-	out, _, code := answered(t, at, "*", "_*", "-o", "json", "--from", "2020-01-01")
+	out, errs, code := answered(t, at, "*", "-o", "json", "--from", "2020-01-01")
 	if code != 0 || bytes.Count(out, []byte("\n")) != sent {
-		t.Errorf("%d records of %d, exit code %d", bytes.Count(out, []byte("\n")), sent, code)
+		t.Errorf("%d records of %d, exit code %d: %s", bytes.Count(out, []byte("\n")), sent, code, errs)
 	}
 	for line := range bytes.Lines(out) {
 		var l struct{ Service string }
