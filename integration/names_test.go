@@ -19,7 +19,7 @@ import (
 func hostileNames() []string {
 	return []string{
 		"../../etc/passwd", "..", ".", "/abs", `..\..\x`, "a/../../b", "nul\x00byte", "cr\r\nX-Evil: 1", "\x1b[2J\x1b]0;evil\x07", "_rejected", "_store",
-		"web' or PartitionKey ne '", "a%2e%2e%2fb", "*", "[a-z]", "$logs", strings.Repeat("long", 300), "\xff\xfe", "ТЕСТ", "‮evil", "con", "-rf", "--store=x", " ",
+		"web' or PartitionKey ne '", "a%2e%2e%2fb", "*", "[a-z]", "$logs", strings.Repeat("long", 300), "\xff\xfe", "ТЕСТ", "\u202eevil", "con", "-rf", "--store=x", " ",
 	}
 }
 
