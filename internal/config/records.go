@@ -95,5 +95,6 @@ func (k Mask) validate(m *mistakes, key string) {
 	m.check(k.Kind == "" || k.Pattern == "", key+".kind", k.Kind, "want kind or pattern, or a mask for each")
 	m.check(!slices.Contains([]string{"ts", "service", "level"}, k.Field), key+".field", k.Field, "this stays as it is; want msg or another field")
 	m.check(!strings.ContainsAny(k.Field, `?[]\`), key+".field", k.Field, "want a name, with * for any text")
+	m.check(len(k.Field) <= 255, key+".field", k.Field, "want at most 255 characters")
 	m.check(len(k.With) <= 64, key+".with", k.With, "want at most 64 characters")
 }

@@ -20,7 +20,7 @@ type rewriter struct {
 	at    int    // in line
 	out   []byte // what is rewritten
 	from  int    // line from here on is not in out yet
-	path  []byte // the name of the value, from the top
+	path  []byte // the name of the value, from the top, in lower case
 	depth int
 	text  []byte // room for a decoded text
 	raw   bool   // the message is not masked here
@@ -104,6 +104,7 @@ func (w *rewriter) object(active uint64) bool {
 				w.path = append(w.path, '.')
 			}
 			w.path = record.AppendUnescaped(w.path, w.line[key+1:w.at-1])
+			lower(w.path[outer:])
 			inside |= w.fields()
 		}
 		if w.at++; w.depth == 1 && w.kept(w.line[key:w.at-1]) {

@@ -31,8 +31,8 @@ const masked = "[masked]"
 
 // mask is a compiled [Mask].
 type mask struct {
-	field []byte   // empty: all
-	hint  []byte   // of the field, in lower case
+	field []byte   // in lower case; empty: all
+	hint  []byte   // of the field
 	find  replacer // nil: the whole value
 	with  string
 	needs [][]byte // a line without all of them has no match; none: not known
@@ -52,7 +52,8 @@ type replacer interface {
 
 // compileMask compiles a mask. The error begins with the key below the mask.
 func compileMask(m Mask) (mask, error) {
-	c := mask{field: []byte(m.Field), hint: inLowerCase([]byte(hint(m.Field))), with: m.With}
+	c := mask{field: inLowerCase([]byte(m.Field)), with: m.With}
+	c.hint = []byte(hint(string(c.field)))
 	if c.with == "" {
 		c.with = masked
 	}
@@ -150,25 +151,35 @@ func bounded(text, before []byte) []byte {
 	return text
 }
 
-// matchField reports whether the name of a field matches a pattern.
+// longestName is the length of the longest name that is compared with a pattern. In a record
+// of many names below a very long one, each comparison would cost as much as all else.
+const longestName = 1 << 10
+
+// matchField reports whether the name of a field matches a pattern; both are in lower case. A
+// name that is too long matches each pattern with a star, in doubt.
 func matchField(pattern, name []byte) bool {
-	star := bytes.IndexByte(pattern, '*')
-	if star < 0 {
-		return bytes.EqualFold(name, pattern)
+	begin, rest, glob := bytes.Cut(pattern, []byte("*"))
+	if !glob {
+		return bytes.Equal(name, pattern)
 	}
-	if len(name) < star || !bytes.EqualFold(name[:star], pattern[:star]) {
-		return false
-	}
-	rest, pattern := name[star:], pattern[star+1:]
-	if len(pattern) == 0 {
+	if len(name) > longestName {
 		return true
 	}
-	for i := range rest {
-		if matchField(pattern, rest[i:]) {
-			return true
-		}
+	name, ok := bytes.CutPrefix(name, begin)
+	if !ok {
+		return false
 	}
-	return false
+	for {
+		part, more, glob := bytes.Cut(rest, []byte("*"))
+		if !glob {
+			return bytes.HasSuffix(name, part)
+		}
+		at := bytes.Index(name, part)
+		if at < 0 {
+			return false
+		}
+		name, rest = name[at+len(part):], more
+	}
 }
 
 // hint is a text that a field's name has if it matches a pattern: the longest between its

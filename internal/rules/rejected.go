@@ -94,11 +94,16 @@ func maskedOnce(text []byte, masks []mask) (_ []byte, hits uint64) {
 
 // inLowerCase returns a copy of a text with its ASCII letters in lower case. All places stay.
 func inLowerCase(text []byte) []byte {
-	lower := bytes.Clone(text)
-	for i, c := range lower {
+	text = bytes.Clone(text)
+	lower(text)
+	return text
+}
+
+// lower changes the ASCII letters of a text to lower case.
+func lower(text []byte) {
+	for i, c := range text {
 		if c >= 'A' && c <= 'Z' {
-			lower[i] = c | 0x20
+			text[i] = c | 0x20
 		}
 	}
-	return lower
 }

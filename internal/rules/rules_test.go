@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -263,6 +264,8 @@ func TestMask(t *testing.T) {
 		{"whole field", []rules.Mask{{Field: "password"}}, `{"password":"x","a":{"password":"x"},"Password":{"a":[1]}}`, `{"password":"[masked]","a":{"password":"x"},"Password":"[masked]"}`},
 		{"at any depth", []rules.Mask{{Field: "*pass*"}}, `{"password":null,"a":[{"user_pass":[1,2]}],"p":{"x":true}}`, `{"password":"[masked]","a":[{"user_pass":"[masked]"}],"p":{"x":true}}`},
 		{"glob with an end", []rules.Mask{{Field: "*.token"}}, `{"token":"a","a":{"token":"b","tokens":"c"}}`, `{"token":"a","a":{"token":"[masked]","tokens":"c"}}`},
+		{"globs", []rules.Mask{{Field: "a*b*c"}, {Field: "*x*"}}, `{"abc":1,"aXbYc":1,"a.b.c":1,"ab":1,"acb":1,"abcd":1,"bc":1,"x":1,"n":{"X":[1]},"aB":{"c":1,"d":1}}`,
+			`{"abc":"[masked]","aXbYc":"[masked]","a.b.c":"[masked]","ab":1,"acb":1,"abcd":1,"bc":1,"x":"[masked]","n":{"X":"[masked]"},"aB":{"c":"[masked]","d":1}}`},
 		{"below a field", []rules.Mask{{Field: "user", Pattern: "x"}}, `{"user":{"a":"x","b":["x",{"c":"x"}]},"x":"x"}`, `{"user":{"a":"[masked]","b":["[masked]",{"c":"[masked]"}]},"x":"x"}`},
 		{"escapes", []rules.Mask{{Pattern: `"secret"\n`}}, `{"msg":"a \"secret\"\n\té","k":"\u0022secret\u0022\u000a"}`, `{"msg":"a [masked]\té","k":"[masked]"}`},
 		{"with escapes", []rules.Mask{{Pattern: `x`, With: "\"\\\n"}}, `{"msg":"axb"}`, `{"msg":"a\"\\\nb"}`},
@@ -310,6 +313,21 @@ func TestMask(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A very long name costs no more than others, and is masked in doubt.
+func TestLongNames(t *testing.T) {
+	n := &next{}
+	f := filter(t, n, nil, rules.Rule{Name: "r", Service: "*", Mask: []rules.Mask{{Field: "*z*z*y"}, {Field: "long"}}})
+	object := `{"` + strings.Repeat("z", 300<<10) + `":{` + strings.Repeat(`"a":1,`, 60_000) + `"b":2},"c":1}`
+	begun := time.Now()
+	accept(t, f, request(t, object))
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if line := string(n.got.Data); !strings.HasSuffix(line, `z":"[masked]","c":1}`+"\n") {
+		t.Errorf("...%s", line[max(0, len(line)-100):])
 	}
 }
 
