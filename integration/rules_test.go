@@ -162,3 +162,36 @@ func nowhere(t *testing.T, what, dir string, marked bool) {
 		t.Errorf("%s: the files do not show their records, so this looks for nothing", what)
 	}
 }
+
+// A request that comes again after a change of masks is stored once with each: two records of
+// one identity never differ, so compaction finds no contradiction.
+func TestChangedMasks(t *testing.T) {
+	t.Parallel()
+	at, _ := dirStore(t)
+	const body = `{"time":"2026-11-10T12:00:00.5Z","msg":"pin 1234"}` + "\n" + `{"time":"2026-11-10T12:00:01.5Z","msg":"no number"}` + "\n"
+	for i, rules := range []string{
+		"[]",
+		`[{name: a, service: web, mask: [{pattern: '\d+'}]}]`,
+		`[{name: a, service: web, mask: [{pattern: '\d+', with: "#"}]}]`,
+		`[{name: b, service: web, mask: [{pattern: '\d+', with: "#"}]}, {name: c, service: web, where: 'msg == "x"', drop: true}]`, // the same masks
+	} {
+		p := start(t, at, t.TempDir(), config(t, "rules: "+rules)) // one that does not know what came before
+		if a := p.mustPost("/ingest/web", []byte(body)); a.Accepted != 2 || a.Duplicate {
+			t.Errorf("rules %d: %+v", i, a)
+		}
+		p.mustFlush()
+		if code, _ := p.stop(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+	want := strings.Count(body, "\n") * 3 // the last two are copies
+	for _, when := range []string{"before", "after"} {
+		if n := count(t, at, "web"); n != want {
+			t.Errorf("%s: %d records, want %d: %s", when, n, want, query(t, at, "web", "-o", "json"))
+		}
+		query(t, at, "verify")
+		if out, err := retention(t.Context(), at, "compact", "--grace", "0s").CombinedOutput(); err != nil {
+			t.Errorf("compact: %v: %s", err, out)
+		}
+	}
+}
