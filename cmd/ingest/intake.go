@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
+	"blobtail/internal/access"
 	"blobtail/internal/config"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/storeid/premises"
@@ -51,6 +52,7 @@ func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *co
 		Accept:      accept,
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
 		Protocols:   protocols(),
+		Allow:       newServices(c.Limits.NewServices),
 		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
 		MaxInFlight: int64(c.Limits.InFlight),
@@ -72,6 +74,20 @@ func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *co
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
 	in.syslog, err = openSyslog(c.Syslog, accept, part(log, "syslog"), reg)
 	return in, ready, err
+}
+
+// newServices limits the new services of all senders together: each costs a blob at least.
+func newServices(limit int) func(service string) (reason string) {
+	if limit == 0 {
+		return nil
+	}
+	everybody := access.Everybody(limit)
+	return func(service string) string {
+		if everybody.TakeService(service) == nil {
+			return ""
+		}
+		return fmt.Sprintf("%s is a new service, and there have been %d within an hour (limits.new-services)", service, limit)
+	}
 }
 
 // protocols are those of stock shippers.

@@ -134,6 +134,12 @@ func (t *Token) TakeService(service string) error {
 	return nil
 }
 
+// Everybody is a token for all senders together, of which only TakeService is used. It has the
+// limit of new services within an hour; 0: none.
+func Everybody(services int) *Token {
+	return &Token{ID: "everybody", Limits: Limits{Services: services}, meter: new(meter)}
+}
+
 // sweep removes services that count as new again.
 func (m *meter) sweep(now time.Time) {
 	if now.Sub(m.swept) < time.Hour {

@@ -77,6 +77,9 @@ type Flush struct {
 // Limits bounds the memory of requests.
 type Limits struct {
 	InFlight Size `yaml:"in-flight"` // bytes held by all requests at once
+	// NewServices is the number of services of HTTP requests within an hour that were not sent
+	// within a day before; 0: no limit.
+	NewServices int `yaml:"new-services"`
 }
 
 // Log bounds the log on disk.
@@ -118,7 +121,7 @@ func Default() Config {
 
 			Filters: true,
 		},
-		Limits: Limits{InFlight: 256 << 20},
+		Limits: Limits{InFlight: 256 << 20, NewServices: 10_000},
 		Log:    Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
 		NATS:   NATS{Stream: "LOGS", Consumer: "blobtail", AckWait: Duration(10 * time.Minute)},
 		Tail:   Tail{Enabled: true, Prefix: "tail", Shards: 4},
@@ -306,6 +309,8 @@ func (c Config) Validate() error {
 	// A lower size alone is no mistake: the default of min has no effect then, and needs none.
 	m.check(c.Flush.Min <= c.Flush.Size || c.Flush.Min == Default().Flush.Min, "flush.min", c.Flush.Min,
 		"want at most flush.size ("+c.Flush.Size.String()+"), or flush.age has no effect")
+	m.check(c.Limits.NewServices >= 0 && c.Limits.NewServices <= 1_000_000, "limits.new-services", c.Limits.NewServices,
+		"want 1 to 1000000, or 0 for no limit; the default is 10000")
 	m.check(c.Limits.InFlight >= 128<<20, "limits.in-flight", c.Limits.InFlight,
 		"want at least 128MiB: one request may hold 16MiB as sent and 64MiB decompressed")
 	l := c.Log

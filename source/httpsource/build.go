@@ -65,8 +65,9 @@ func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *ho
 		Source: "http " + r.Method + " " + body.Short(r.URL.Path), Service: in.Service,
 		Time: s.o.Now().UnixNano(), Clock: "this host's clock", Key: b.key,
 	}
+	a.Allow = s.allow(who)
 	if who != nil {
-		a.Client, a.Allow = who.ID(), who.Allow
+		a.Client = who.ID()
 		b.sender = a.Client + " " + b.sender
 	}
 	b.Arrive(a)

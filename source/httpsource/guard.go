@@ -57,6 +57,25 @@ func open(r *http.Request, who Sender, service string, bytes int64, patience tim
 	}
 }
 
+// allow returns the check of services for the records of a sender; nil if there is none.
+func (s *Source) allow(who Sender) func(service string) (reason string, forbidden bool) {
+	all := s.o.Allow
+	switch {
+	case who == nil && all == nil:
+		return nil
+	case all == nil:
+		return who.Allow
+	}
+	return func(service string) (reason string, forbidden bool) {
+		if who != nil {
+			if reason, forbidden = who.Allow(service); reason != "" {
+				return reason, forbidden
+			}
+		}
+		return all(service), false
+	}
+}
+
 // challenge names the credentials that are accepted. Clients that know Basic only send them
 // after this.
 func challenge(h http.Header) {

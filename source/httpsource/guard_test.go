@@ -140,3 +140,28 @@ func TestGuardKeepsSendersApart(t *testing.T) {
 		}
 	}
 }
+
+// The source itself may reject services, also for senders that a guard has admitted.
+func TestAllow(t *testing.T) {
+	for _, guarded := range []bool{false, true} {
+		m := &memory{}
+		s := newSource(m, func(o *httpsource.Options) {
+			o.Allow = func(service string) string {
+				if service == "web-9" {
+					return "too many services"
+				}
+				return ""
+			}
+			if guarded {
+				o.Guard = &gate{}
+			}
+		})
+		a := send(t, s, "/ingest", `{"service":"web-1"}`+"\n"+`{"service":"web-9"}`+"\n"+`{"service":"web-1"}`, "Who", "web")
+		if a.Status != 200 || a.Accepted != 2 || a.Rejected != 1 || a.Errors[0].Reason != "too many services" {
+			t.Errorf("guarded %v: %+v", guarded, a)
+		}
+		if a := send(t, s, "/ingest", `{"service":"web-9"}`, "Who", "web"); a.Status != 200 || a.Rejected != 1 {
+			t.Errorf("guarded %v: %+v", guarded, a)
+		}
+	}
+}

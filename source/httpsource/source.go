@@ -60,6 +60,9 @@ type Options struct {
 	Protocols []Protocol
 	// Guard decides who may send. Nil: everybody.
 	Guard Guard
+	// Allow is asked about each service of a body, after the sender of a guard. It returns the
+	// reason why its records are rejected for now, "" if they are not. Nil: none are.
+	Allow func(service string) (reason string)
 	// Admin is the address of the listener for operators, for the answer to a request that
 	// belongs there. Empty: there is none.
 	Admin string
