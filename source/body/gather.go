@@ -177,7 +177,7 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 // allowed reports whether the sender may send records of a service: the request has some
 // already, or Allow says so.
 func (g *Gatherer) allowed(service string) bool {
-	if _, ok := g.find(service); ok {
+	if g.has(service) {
 		return true
 	}
 	if g.checked.service != service {
@@ -204,35 +204,41 @@ func (g *Gatherer) add(data []byte, t int64, service string, place int) {
 		Shift: int32(place - len(g.Req.Lines))})
 }
 
+// has reports whether the request has accepted records of a service.
+func (g *Gatherer) has(name string) bool {
+	if len(g.Req.Services) > 0 && g.Req.Services[g.last] == name {
+		return true
+	}
+	if len(g.Req.Services) <= fewServices {
+		return slices.Contains(g.Req.Services, name)
+	}
+	_, ok := g.services[name]
+	return ok
+}
+
+// fewServices are quicker to compare than to hash: their names are the same strings each
+// time.
+const fewServices = 16
+
 // service returns the number of a service in this request.
 func (g *Gatherer) service(name string) uint32 {
-	n, ok := g.find(name)
+	if len(g.Req.Services) > 0 && g.Req.Services[g.last] == name {
+		return g.last
+	}
+	if len(g.Req.Services) <= fewServices {
+		if i := slices.Index(g.Req.Services, name); i >= 0 {
+			g.last = uint32(i)
+			return g.last
+		}
+	}
+	n, ok := g.services[name]
 	if !ok {
 		n = uint32(len(g.Req.Services))
 		g.Req.Services = append(g.Req.Services, name)
 		g.services[name] = n
-		g.last = n
 	}
+	g.last = n
 	return n
-}
-
-// find returns the number of a service, if the request has it.
-func (g *Gatherer) find(name string) (n uint32, ok bool) {
-	if len(g.Req.Services) > 0 && g.Req.Services[g.last] == name {
-		return g.last, true
-	}
-	// Most bodies have a few services, and their names are the same strings each time:
-	// comparing those is quicker than hashing one.
-	if len(g.Req.Services) <= 16 {
-		if i := slices.Index(g.Req.Services, name); i >= 0 {
-			g.last = uint32(i)
-			return g.last, true
-		}
-	}
-	if n, ok = g.services[name]; ok {
-		g.last = n
-	}
-	return n, ok
 }
 
 // Reject keeps an invalid record for AddRejected. It has one place in the body. A
