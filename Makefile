@@ -18,7 +18,7 @@ PARTS           ?=
 # Tests that count cases, or handle much data, run once more in full, without the race
 # detector, which makes them several times slower: crash states, simulated worlds, flipped
 # bits, policies. These packages have such tests; the longest are first.
-COUNTED      := ./integration/sim ./integration/complete ./buffer ./retention/compact ./newest ./query ./retention \
+COUNTED      := ./integration/sim ./deploy ./integration/complete ./buffer ./retention/compact ./newest ./query ./retention \
 	./source/httpsource ./source/natssource ./source/otlp ./storage/dir ./storage/dir/tables ./tailindex ./buffer/wal ./blobfmt/linezstd ./blobfmt/filter ./internal/rules
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without
