@@ -241,12 +241,13 @@ func TestSyslogFullLog(t *testing.T) {
 	}
 }
 
-// rsyslog sends over TLS, with a certificate that the ingester requires.
+// rsyslog sends over TLS, with a certificate that the ingester requires. Its other driver,
+// gtls, loses one message in some ten thousand, with openssl s_server at the other end too.
 func TestSyslogTLS(t *testing.T) {
 	t.Parallel()
 	program(t, "rsyslogd", "rsyslog")
-	if found, _ := filepath.Glob("/usr/lib/*/rsyslog/lmnsd_gtls.so"); len(found) == 0 {
-		missing(t, "rsyslog has no TLS; install the package rsyslog-gnutls")
+	if found, _ := filepath.Glob("/usr/lib/*/rsyslog/lmnsd_ossl.so"); len(found) == 0 {
+		missing(t, "rsyslog has no TLS; install the package rsyslog-openssl")
 	}
 	at, _ := dirStore(t)
 	files := certificates(t)
@@ -258,7 +259,7 @@ func TestSyslogTLS(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	forwarder(t, file, "app", host, port, `StreamDriver="gtls" StreamDriverMode="1" StreamDriverAuthMode="x509/certvalid"`+
+	forwarder(t, file, "app", host, port, `StreamDriver="ossl" StreamDriverMode="1" StreamDriverAuthMode="x509/certvalid"`+
 		` template="RSYSLOG_SyslogProtocol23Format" TCP_Framing="octet-counted"`,
 		fmt.Sprintf("global(defaultNetstreamDriverCAFile=%q defaultNetstreamDriverCertFile=%q defaultNetstreamDriverKeyFile=%q)\n",
 			files["ca.pem"], files["client.pem"], files["client.key"]))

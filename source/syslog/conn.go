@@ -90,6 +90,25 @@ func (s *Source) serve(ctx context.Context, nc net.Conn) {
 	}
 }
 
+// withoutTickets returns a configuration that sends no session tickets. Senders of syslog
+// read nothing. If one closes a connection with unread tickets, its kernel resets the
+// connection, and the last messages may be lost.
+func withoutTickets(c *tls.Config) *tls.Config {
+	c = c.Clone()
+	c.SessionTicketsDisabled = true
+	if choose := c.GetConfigForClient; choose != nil {
+		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			chosen, err := choose(hello)
+			if chosen != nil {
+				chosen = chosen.Clone()
+				chosen.SessionTicketsDisabled = true
+			}
+			return chosen, err
+		}
+	}
+	return c
+}
+
 // secure makes the handshake of TLS.
 func (s *Source) secure(ctx context.Context, nc net.Conn) (net.Conn, error) {
 	secure := tls.Server(nc, s.o.TLS)

@@ -112,6 +112,9 @@ func New(o Options) *Source {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.TLS != nil {
+		o.TLS = withoutTickets(o.TLS)
+	}
 	s := &Source{
 		o:        o,
 		memory:   semaphore.NewWeighted(o.Memory),
