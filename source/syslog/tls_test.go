@@ -78,7 +78,8 @@ func (a *authority) sign(t testing.TB) tls.Certificate {
 // With client certificates required, only a sender that has one is read, on any address.
 func TestTLS(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
-	server := &tls.Config{Certificates: []tls.Certificate{ours.sign(t)}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: ours.pool(), MinVersion: tls.VersionTLS12}
+	chosen := &tls.Config{Certificates: []tls.Certificate{ours.sign(t)}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: ours.pool(), MinVersion: tls.VersionTLS12}
+	server := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }}
 	for _, row := range []struct {
 		name  string
 		certs []tls.Certificate
@@ -103,13 +104,17 @@ func TestTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
+			tickets := tls.NewLRUClientSessionCache(1)
 			if !row.plain {
-				c = tls.Client(c, &tls.Config{RootCAs: ours.pool(), ServerName: "127.0.0.1", Certificates: row.certs})
+				c = tls.Client(c, &tls.Config{RootCAs: ours.pool(), ServerName: "127.0.0.1", Certificates: row.certs, ClientSessionCache: tickets})
 			}
 			_, _ = c.Write([]byte("<13>a\n5 <13>b")) // it may be refused here, or when reading
 			_ = c.(interface{ CloseWrite() error }).CloseWrite()
 			_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
 			_, _ = c.Read(make([]byte, 1))
+			if _, sent := tickets.Get("127.0.0.1"); sent {
+				t.Error("a ticket was sent, which senders never read")
+			}
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
