@@ -55,7 +55,7 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 		}
 		good, err := address(l.flag, l.address, holder, c)
 		if l.flag == "--syslog" && err == nil {
-			_, err = syslogOptions(c.Syslog) // its certificates
+			_, _, err = syslogOptions(c.Syslog, zerolog.Nop()) // its certificates
 		}
 		k.report(l.name, good, err)
 	}

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/certs"
 	"blobtail/internal/config"
 	"blobtail/source/syslog"
 )
@@ -20,6 +17,7 @@ import (
 // if none is configured, and its methods do nothing then.
 type syslogs struct {
 	source   *syslog.Source
+	certs    *certs.Certs // nil without TLS
 	listener net.Listener
 	reading  context.Context
 	end      context.CancelFunc // of reading
@@ -31,54 +29,36 @@ func openSyslog(c config.Syslog, accept accepter, log zerolog.Logger, reg promet
 	if c.Listen == "" {
 		return nil, nil
 	}
-	o, err := syslogOptions(c)
+	o, files, err := syslogOptions(c, log)
 	if err != nil {
 		return nil, fmt.Errorf("listen for syslog: %w", err)
 	}
-	o.Accept, o.Log, o.Metrics = accept, log, reg
+	o.Accept, o.Metrics = accept, reg
 	l, err := listen("--syslog", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for syslog: %w", err)
 	}
-	s := &syslogs{source: syslog.New(o), listener: l, ended: make(chan struct{})}
+	s := &syslogs{source: syslog.New(o), certs: files, listener: l, ended: make(chan struct{})}
 	s.reading, s.end = context.WithCancel(context.Background())
 	log.Info().Str("listen", l.Addr().String()).Bool("tls", o.TLS != nil).Msg("syslog is accepted")
 	return s, nil
 }
 
-func syslogOptions(c config.Syslog) (o syslog.Options, err error) {
-	o = syslog.Options{Service: c.Service, Services: c.Services, MaxConns: c.MaxConns, ClientCerts: c.ClientCA != ""}
+// syslogOptions returns the options for a configuration, and the certificates in them; nil
+// without TLS.
+func syslogOptions(c config.Syslog, log zerolog.Logger) (o syslog.Options, files *certs.Certs, err error) {
+	o = syslog.Options{Service: c.Service, Services: c.Services, MaxConns: c.MaxConns, ClientCerts: c.ClientCA != "", Log: log}
 	if o.Allow, err = c.Networks(); err != nil {
-		return o, err
+		return o, nil, err
 	}
-	if o.Zone, err = c.Location(); err != nil {
-		return o, err
+	if o.Zone, err = c.Location(); err != nil || c.Cert == "" {
+		return o, nil, err
 	}
-	if c.Cert != "" {
-		o.TLS, err = syslogTLS(c)
+	files, err = certs.Open(certs.Paths{Certificate: c.Cert, Key: c.Key, ClientCA: c.ClientCA}, log)
+	if err == nil {
+		o.TLS = files.Config()
 	}
-	return o, err
-}
-
-// syslogTLS reads the certificates.
-func syslogTLS(c config.Syslog) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-	if err != nil {
-		return nil, fmt.Errorf("certificate %s with key %s: %w", c.Cert, c.Key, err)
-	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	if c.ClientCA == "" {
-		return t, nil
-	}
-	text, err := os.ReadFile(c.ClientCA)
-	if err != nil {
-		return nil, fmt.Errorf("authorities of senders: %w", err)
-	}
-	t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-	if !t.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("authorities of senders: %s: %w", c.ClientCA, errors.New("it has no certificate in PEM"))
-	}
-	return t, nil
+	return o, files, err
 }
 
 // run accepts messages until stop is called or ctx ends.
@@ -88,6 +68,9 @@ func (s *syslogs) run(ctx context.Context) error {
 	}
 	defer close(s.ended)
 	defer context.AfterFunc(ctx, s.end)()
+	if s.certs != nil {
+		go s.certs.Run(s.reading)
+	}
 	return s.source.Run(s.reading, s.listener)
 }
 
