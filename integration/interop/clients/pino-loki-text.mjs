@@ -1,0 +1,16 @@
+// pino-loki with a logFormat: a line is the message, and the fields are structured metadata.
+import pino from 'pino';
+import { pinoLoki } from 'pino-loki';
+import { paced, report, service, url } from './common.mjs';
+
+const stream = pinoLoki({
+  host: url, batching: { interval: 0.2 }, labels: { service_name: service }, logFormat: '{msg}',
+});
+let time;
+const log = pino({ base: undefined, level: 'trace', timestamp: () => `,"time":${time}` }, stream);
+for await (const r of paced()) {
+  time = r.ms;
+  log[r.level]({ meta: { mark: r.mark, n: r.n } }, r.msg);
+}
+stream.once('close', () => setTimeout(() => report(null), 1000));
+stream.end();

@@ -1,0 +1,15 @@
+// pino-loki: Loki push, JSON. A line is the JSON of pino. It tells nobody what became of a
+// batch, and drops one after any error.
+import pino from 'pino';
+import { pinoLoki } from 'pino-loki';
+import { paced, report, service, url } from './common.mjs';
+
+const stream = pinoLoki({ host: url, batching: { interval: 0.2 }, labels: { service_name: service }, silenceErrors: false });
+let time;
+const log = pino({ base: undefined, level: 'trace', timestamp: () => `,"time":${time}` }, stream);
+for await (const r of paced()) {
+  time = r.ms;
+  log[r.level]({ mark: r.mark, n: r.n }, r.msg);
+}
+stream.once('close', () => setTimeout(() => report(null), 1000)); // batches that are on their way
+stream.end();

@@ -1,0 +1,20 @@
+// winston-loki: Loki push, JSON or protobuf (INTEROP_JSON). Protobuf has no structured
+// metadata, so there the fields are labels. After an error it puts the batch back, rests
+// for 60 s, and then sends it with what has come meanwhile.
+import winston from 'winston';
+import LokiTransport from 'winston-loki';
+import { paced, patience, report, service, sleep, url } from './common.mjs';
+
+const json = process.env.INTEROP_JSON === '1';
+const transport = new LokiTransport({
+  host: url, json, interval: 0.2, replaceTimestamp: false, gracefulShutdown: false, timeout: 20000,
+  labels: { service_name: service }, format: winston.format.printf((info) => (json ? info.message : `${info.mark} ${info.message}`.trim())),
+});
+transport.level = 'debug';
+const log = winston.createLogger({ level: 'debug', transports: [transport] });
+for await (const r of paced()) {
+  log.log({ level: r.level, message: r.msg, timestamp: r.ms, mark: r.mark, n: r.n });
+}
+await Promise.race([transport.flush(), sleep(patience)]);
+await transport.close();
+report(null);

@@ -1,0 +1,189 @@
+package interop_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"blobtail/internal/testkit"
+)
+
+// An ingester is an ingest process that can be started again on its addresses, store and
+// log.
+type ingester struct {
+	t      testing.TB
+	dir    string
+	listen string
+	syslog string
+	admin  string
+	config string // lines of its configuration file
+
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the process has ended
+
+	mu  sync.Mutex
+	log bytes.Buffer // of all its processes
+}
+
+// newIngester makes an ingester with an empty store, and starts it.
+func newIngester(t testing.TB, config string) *ingester {
+	t.Helper()
+	ports := freePorts(t, 3)
+	i := &ingester{t: t, dir: t.TempDir(), listen: ports[0], syslog: ports[1], admin: ports[2], config: config}
+	i.start()
+	t.Cleanup(func() {
+		i.signal(syscall.SIGKILL)
+		<-i.exited
+		if text := i.logged(); t.Failed() || strings.Contains(text, "panic:") {
+			t.Errorf("log of the ingester:\n%s", text)
+		}
+	})
+	return i
+}
+
+// freePorts returns addresses of loopback that nobody has.
+func freePorts(t testing.TB, n int) []string {
+	t.Helper()
+	var addrs []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // all at the end, so that the ports differ
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
+}
+
+func (i *ingester) store() string { return "dir:" + filepath.Join(i.dir, "store") }
+
+// start starts the process and waits until it is ready.
+func (i *ingester) start() {
+	i.t.Helper()
+	config := filepath.Join(i.dir, "blobtail.yaml")
+	if err := os.WriteFile(config, []byte(i.config), 0o600); err != nil {
+		i.t.Fatal(err)
+	}
+	i.cmd = exec.Command(filepath.Join(shared.bin, "ingest"), "--config", config, "--store", i.store(), "--wal", filepath.Join(i.dir, "log"),
+		"--listen", i.listen, "--admin", i.admin, "--lane", "0")
+	i.cmd.Env = cleanEnv()
+	i.cmd.Dir = i.dir
+	i.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	i.cmd.Stderr = i
+	if err := shared.start(i.cmd); err != nil {
+		i.t.Fatal(err)
+	}
+	i.exited = make(chan struct{})
+	go func(cmd *exec.Cmd, exited chan struct{}) {
+		_ = cmd.Wait() // a signal ends it
+		close(exited)
+	}(i.cmd, i.exited)
+	testkit.Until(i.t, "the ingester is ready", func() bool {
+		select {
+		case <-i.exited:
+			i.t.Fatalf("the ingester ended:\n%s", i.logged())
+		default:
+		}
+		resp, err := http.Get("http://" + i.admin + "/readyz")
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err == nil && resp.StatusCode == http.StatusOK
+	})
+}
+
+// Write takes what the process logs.
+func (i *ingester) Write(b []byte) (int, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.log.Write(b)
+}
+
+func (i *ingester) logged() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.log.String()
+}
+
+func (i *ingester) signal(s syscall.Signal) { _ = i.cmd.Process.Signal(s) } // it may have ended
+
+// stop ends the process by a signal and waits for its end.
+func (i *ingester) stop(s syscall.Signal) {
+	i.t.Helper()
+	i.signal(s)
+	testkit.Await(i.t, fmt.Sprint("the end of the ingester after ", s), i.exited)
+}
+
+// flush puts all accepted records into blobs.
+func (i *ingester) flush() {
+	i.t.Helper()
+	testkit.Until(i.t, "all is flushed", func() bool {
+		resp, err := http.Post("http://"+i.admin+"/flush?timeout=20s", "", nil)
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// read returns the stored lines of all services that a glob matches.
+func (i *ingester) read(glob string) []byte {
+	i.t.Helper()
+	cmd := exec.Command(filepath.Join(shared.bin, "logquery"), "--store", i.store(), "-u", glob, "-o", "json", "--from", "2026-01-01")
+	cmd.Env = cleanEnv()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := shared.start(cmd); err != nil {
+		i.t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != 1 { // 1: nothing found
+		i.t.Fatalf("logquery: %v: %s", err, errs.Bytes())
+	}
+	return out.Bytes()
+}
+
+// fill sends records of another service until the ingester refuses them.
+func (i *ingester) fill(stop <-chan struct{}) (refused bool) {
+	for {
+		select {
+		case <-stop:
+			return false
+		default:
+		}
+		// A new time makes a new request.
+		body := strings.Repeat(`{"time":"`+time.Now().UTC().Format(time.RFC3339Nano)+`","msg":"`+strings.Repeat("fills the log ", 5000)+"\"}\n", 16)
+		resp, err := http.Post("http://"+i.listen+"/ingest/"+filler, "application/x-ndjson", strings.NewReader(body))
+		if err != nil {
+			return false
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusTooManyRequests {
+			return true
+		}
+	}
+}
+
+// cleanEnv returns the environment without variables that would redirect the commands.
+func cleanEnv() []string {
+	var env []string
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "BLOBTAIL_") && !strings.HasPrefix(e, "AZURE_") {
+			env = append(env, e)
+		}
+	}
+	return env
+}

@@ -1,0 +1,101 @@
+// Package interop_test drives a real ingester by the log shippers that people use: from npm
+// and Debian, and a Collector of OpenTelemetry that is built here. Each sends the same kinds
+// of records, and the test reads them back with logquery. A table shows for each client how
+// many records it sent, how many are stored, and whether they are equal.
+//
+// The tests run if BLOBTAIL_INTEROP is set: `make interop` sets it to all, `make
+// interop-quick` to quick, which leaves the faults and the Collector out. What they need is
+// in bin/interop and in clients/node_modules, where setup.sh puts it.
+package interop_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// A suite is what the tests share.
+type suite struct {
+	mode  string // quick, all, or "" for no tests
+	root  string // of the repository
+	tools string // what setup.sh made
+	bin   string // directory of the binaries
+	tasks chan func()
+
+	mu   sync.Mutex
+	rows []row
+}
+
+var shared suite
+
+func TestMain(m *testing.M) { os.Exit(shared.run(m)) }
+
+func (s *suite) run(m *testing.M) int {
+	s.mode = os.Getenv("BLOBTAIL_INTEROP")
+	if s.mode == "" {
+		return m.Run()
+	}
+	s.tasks = make(chan func())
+	go s.parent()
+	if err := s.build(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(s.bin)
+	code := m.Run()
+	if err := s.print(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// parent starts the children. The kernel kills a child when the thread that started
+// it ends, so that thread must live as long as the tests.
+func (s *suite) parent() {
+	runtime.LockOSThread()
+	for task := range s.tasks {
+		task()
+	}
+}
+
+// start starts cmd on the parent thread.
+func (s *suite) start(cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	s.tasks <- func() { done <- cmd.Start() }
+	return <-done
+}
+
+// build makes the two commands that the tests need.
+func (s *suite) build() error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	s.root = filepath.Dir(filepath.Dir(dir))
+	s.tools = filepath.Join(s.root, "bin", "interop")
+	if s.bin, err = os.MkdirTemp("", "blobtail-interop-"); err != nil {
+		return err
+	}
+	for name, path := range map[string]string{"ingest": "./cmd/ingest", "logquery": "./cmd/query"} {
+		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(s.bin, name), path)
+		cmd.Dir, cmd.Env = s.root, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", path, err, out)
+		}
+	}
+	return nil
+}
+
+// missing skips a test if a needed program is not installed, except in CI.
+func missing(t testing.TB, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}

@@ -1,0 +1,76 @@
+package interop_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// npm returns a function that reads the version of an installed package of npm.
+func npm(name string) func(testing.TB) string {
+	return func(t testing.TB) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(shared.root, "integration", "interop", "clients", "node_modules", name, "package.json"))
+		if err != nil {
+			missing(t, name+" is not installed: run make interop")
+		}
+		var p struct{ Version string }
+		if err := json.Unmarshal(text, &p); err != nil {
+			t.Fatal(err)
+		}
+		return p.Version
+	}
+}
+
+// script returns a ship function that runs a script of clients/.
+func script(name string, env ...string) func(*run) map[string]bool {
+	return func(r *run) map[string]bool { return r.node(name, env...) }
+}
+
+// ms wants the message as it is, and the time in ms.
+func ms(s *sent) want {
+	return want{msg: s.Msg, level: s.Level, from: s.MS * 1e6, to: s.MS * 1e6, n: true}
+}
+
+// exact wants all as it is.
+func exact(s *sent) want {
+	return want{msg: s.Msg, level: s.Level, from: s.at, to: s.at, n: true}
+}
+
+// text wants the message as it is, and the time in ms; there is no field n.
+func text(s *sent) want {
+	w := ms(s)
+	w.n = false
+	return w
+}
+
+// gelfLevels wants the levels that winston-log2gelf makes: it sends the numbers of npm's
+// levels, from 0 for error to 5 for debug, and GELF's are those of syslog.
+func gelfLevels(s *sent) want {
+	w := ms(s)
+	w.level = map[string]string{"error": "critical", "warn": "critical", "info": "critical", "debug": "info"}[s.Level]
+	return w
+}
+
+// npmClients are the shippers of npm.
+func npmClients() []*client {
+	const dropped = "the client drops a batch after any error"
+	return []*client{
+		{name: "pino-loki", version: npm("pino-loki"), wire: "Loki JSON, lines of JSON", ship: script("pino-loki.mjs"), want: ms, lossy: dropped},
+		{name: "pino-loki, text", version: npm("pino-loki"), wire: "Loki JSON, structured metadata", ship: script("pino-loki-text.mjs"), want: ms, lossy: dropped},
+		{name: "winston-loki, JSON", version: npm("winston-loki"), wire: "Loki JSON, structured metadata", ship: script("winston-loki.mjs", "INTEROP_JSON=1"), want: ms,
+			twice: "the client sends a failed batch again with newer records in one body"},
+		{name: "winston-loki, protobuf", version: npm("winston-loki"), wire: "Loki protobuf, snappy", ship: script("winston-loki.mjs"), want: text, textOnly: true,
+			twice: "the client sends a failed batch again with newer records in one body"},
+		{name: "OpenTelemetry JS, JSON", version: npm("@opentelemetry/exporter-logs-otlp-http"), wire: "OTLP JSON", ship: script("otel.mjs"), want: exact},
+		{name: "OpenTelemetry JS, protobuf", version: npm("@opentelemetry/exporter-logs-otlp-proto"), wire: "OTLP protobuf, gzip", ship: script("otel.mjs", "INTEROP_PROTO=1"), want: exact},
+		{name: "@elastic/elasticsearch", version: npm("@elastic/elasticsearch"), wire: "`_bulk`", ship: script("elasticsearch.mjs"), want: ms},
+		{name: "pino-elasticsearch", version: npm("pino-elasticsearch"), wire: "`_bulk`", ship: script("pino-elasticsearch.mjs"), want: ms},
+		{name: "winston-splunk-httplogger", version: npm("winston-splunk-httplogger"), wire: "Splunk HEC", ship: script("splunk.mjs"), want: ms},
+		{name: "winston-log2gelf", version: npm("winston-log2gelf"), wire: "GELF over HTTP", ship: script("gelf.mjs"), want: gelfLevels,
+			lossy: "the client does not look at answers"},
+		{name: "pino-datadog-transport", version: npm("pino-datadog-transport"), wire: "Datadog v2, gzip", ship: script("datadog.mjs"), want: ms, slow: true},
+		{name: "pino and fetch", version: npm("pino"), wire: "`/ingest`, NDJSON", ship: script("fetch.mjs"), want: ms},
+	}
+}
