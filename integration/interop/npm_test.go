@@ -1,7 +1,9 @@
 package interop_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -45,6 +47,18 @@ func text(s *sent) want {
 	return w
 }
 
+// pinoLine wants the JSON of pino as the message.
+func pinoLine(s *sent) want {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s.Msg) // a string has a form in JSON
+	w := text(s)
+	w.msg = fmt.Sprintf(`{"level":%d,"time":%d,"mark":"%s","n":%d,"msg":%s}`,
+		map[string]int{"debug": 20, "info": 30, "warn": 40, "error": 50}[s.Level], s.MS, s.Mark, s.N, bytes.TrimSpace(b.Bytes()))
+	return w
+}
+
 // gelfLevels wants the levels that winston-log2gelf makes: it sends the numbers of npm's
 // levels, from 0 for error to 5 for debug, and GELF's are those of syslog.
 func gelfLevels(s *sent) want {
@@ -57,7 +71,7 @@ func gelfLevels(s *sent) want {
 func npmClients() []*client {
 	const dropped = "the client drops a batch after any error"
 	return []*client{
-		{name: "pino-loki", version: npm("pino-loki"), wire: "Loki JSON, lines of JSON", ship: script("pino-loki.mjs"), want: ms, lossy: dropped},
+		{name: "pino-loki", version: npm("pino-loki"), wire: "Loki JSON, lines of JSON", ship: script("pino-loki.mjs"), want: pinoLine, lossy: dropped},
 		{name: "pino-loki, text", version: npm("pino-loki"), wire: "Loki JSON, structured metadata", ship: script("pino-loki-text.mjs"), want: ms, lossy: dropped},
 		{name: "winston-loki, JSON", version: npm("winston-loki"), wire: "Loki JSON, structured metadata", ship: script("winston-loki.mjs", "INTEROP_JSON=1"), want: ms,
 			twice: "the client sends a failed batch again with newer records in one body"},

@@ -23,6 +23,7 @@ import (
 type recorder struct {
 	t   testing.TB
 	dir string
+	raw bool // no HTTP
 
 	mu sync.Mutex
 	n  int
@@ -45,7 +46,7 @@ func TestRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := newRun(t, c, plain)
-			rec := &recorder{t: t, dir: dir}
+			rec := &recorder{t: t, dir: dir, raw: c.raw}
 			to := rec.listen()
 			r.p = newProxy(t, to, !c.raw)
 			r.i = &ingester{t: t, listen: to, syslog: to}
@@ -66,7 +67,7 @@ func TestRecord(t *testing.T) {
 
 // listen serves HTTP, or keeps the bytes of a client that speaks something else.
 func (r *recorder) listen() string {
-	if strings.Contains(r.dir, "syslog") || strings.HasSuffix(r.dir, "logger") || strings.Contains(r.dir, "omfwd") {
+	if r.raw {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			r.t.Fatal(err)

@@ -1,5 +1,5 @@
 // winston-loki: Loki push, JSON or protobuf (INTEROP_JSON). Protobuf has no structured
-// metadata, so there the fields are labels. After an error it puts the batch back, rests
+// metadata, so there the fields are lost. After an error it puts the batch back, rests
 // for 60 s, and then sends it with what has come meanwhile.
 import winston from 'winston';
 import LokiTransport from 'winston-loki';
@@ -8,7 +8,7 @@ import { paced, patience, report, service, sleep, url } from './common.mjs';
 const json = process.env.INTEROP_JSON === '1';
 const transport = new LokiTransport({
   host: url, json, interval: 0.2, replaceTimestamp: false, gracefulShutdown: false, timeout: 20000,
-  labels: { service_name: service }, format: winston.format.printf((info) => (json ? info.message : `${info.mark} ${info.message}`.trim())),
+  labels: { service_name: service }, format: winston.format.printf((info) => info.message),
 });
 transport.level = 'debug';
 const log = winston.createLogger({ level: 'debug', transports: [transport] });
