@@ -82,7 +82,7 @@ func (r *run) url() string { return "http://" + r.p.addr }
 // pause is how long a client waits after each 20 records: under a fault all records take
 // 8 s or so.
 func (r *run) pause() time.Duration {
-	if r.fault == plain || r.fault == lost {
+	if r.fault == plain {
 		return 0
 	}
 	return 8 * time.Second * 20 / time.Duration(len(r.records))

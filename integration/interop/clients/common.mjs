@@ -41,6 +41,22 @@ export async function waitFor(done) {
   while (!done() && Date.now() < end) await sleep(20);
 }
 
+// countFetches counts the calls of fetch that are not answered yet, for clients that do not
+// tell when they are done.
+export function countFetches() {
+  const { fetch } = globalThis;
+  let open = 0;
+  globalThis.fetch = async (...args) => {
+    open += 1;
+    try {
+      return await fetch(...args);
+    } finally {
+      open -= 1;
+    }
+  };
+  return () => open;
+}
+
 // report tells the test what the client believes to be delivered: marks, or null if it
 // does not tell its caller.
 export function report(believed) {

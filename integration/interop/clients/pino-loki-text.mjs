@@ -1,8 +1,9 @@
 // pino-loki with a logFormat: a line is the message, and the fields are structured metadata.
 import pino from 'pino';
 import { pinoLoki } from 'pino-loki';
-import { paced, report, service, url } from './common.mjs';
+import { countFetches, paced, report, service, url, waitFor } from './common.mjs';
 
+const open = countFetches();
 const stream = pinoLoki({
   host: url, batching: { interval: 0.2 }, labels: { service_name: service }, logFormat: '{msg}',
 });
@@ -12,5 +13,5 @@ for await (const r of paced()) {
   time = r.ms;
   log[r.level]({ meta: { mark: r.mark, n: r.n } }, r.msg);
 }
-stream.once('close', () => setTimeout(() => report(null), 1000));
+stream.once('close', () => waitFor(() => open() === 0).then(() => report(null)));
 stream.end();

@@ -2,8 +2,9 @@
 // batch, and drops one after any error.
 import pino from 'pino';
 import { pinoLoki } from 'pino-loki';
-import { paced, report, service, url } from './common.mjs';
+import { countFetches, paced, report, service, url, waitFor } from './common.mjs';
 
+const open = countFetches();
 const stream = pinoLoki({ host: url, batching: { interval: 0.2 }, labels: { service_name: service }, silenceErrors: false });
 let time;
 const log = pino({ base: undefined, level: 'trace', timestamp: () => `,"time":${time}` }, stream);
@@ -11,5 +12,5 @@ for await (const r of paced()) {
   time = r.ms;
   log[r.level]({ mark: r.mark, n: r.n }, r.msg);
 }
-stream.once('close', () => setTimeout(() => report(null), 1000)); // batches that are on their way
+stream.once('close', () => waitFor(() => open() === 0).then(() => report(null)));
 stream.end();

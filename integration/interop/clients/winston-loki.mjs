@@ -3,7 +3,7 @@
 // for 60 s, and then sends it with what has come meanwhile.
 import winston from 'winston';
 import LokiTransport from 'winston-loki';
-import { paced, patience, report, service, sleep, url } from './common.mjs';
+import { paced, report, service, url, waitFor } from './common.mjs';
 
 const json = process.env.INTEROP_JSON === '1';
 const transport = new LokiTransport({
@@ -15,6 +15,8 @@ const log = winston.createLogger({ level: 'debug', transports: [transport] });
 for await (const r of paced()) {
   log.log({ level: r.level, message: r.msg, timestamp: r.ms, mark: r.mark, n: r.n });
 }
-await Promise.race([transport.flush(), sleep(patience)]);
+// Its own flush resolves when a batch has failed, too.
+const { batcher } = transport;
+await waitFor(() => batcher.batchesSending === 0 && batcher.batch.streams.length === 0);
 await transport.close();
 report(null);
