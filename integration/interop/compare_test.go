@@ -70,7 +70,7 @@ func number(fields map[string]any) any {
 				return n
 			}
 		}
-		if name == "n" || strings.HasSuffix(name, ".n") || strings.HasSuffix(name, "_n") {
+		if strings.EqualFold(name, "n") || strings.HasSuffix(name, ".n") || strings.HasSuffix(name, "_n") {
 			return v
 		}
 	}

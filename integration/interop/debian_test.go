@@ -200,7 +200,12 @@ func journal(r *run) map[string]bool {
 	var export bytes.Buffer
 	for _, s := range r.records {
 		fmt.Fprintf(&export, "__REALTIME_TIMESTAMP=%d\n__MONOTONIC_TIMESTAMP=%d\n_BOOT_ID=0123456789abcdef0123456789abcdef\n", s.at/1000, 1000*(s.N+1))
-		fmt.Fprintf(&export, "PRIORITY=%d\n_HOSTNAME=web-1\nSYSLOG_IDENTIFIER=%s\nMARK=%s\nN=%d\nMESSAGE\n", priority(s.Level), service, s.Mark, s.N)
+		fmt.Fprintf(&export, "PRIORITY=%d\n_HOSTNAME=web-1\nSYSLOG_IDENTIFIER=%s\nMARK=%s\nN=%d\n", priority(s.Level), service, s.Mark, s.N)
+		if !strings.Contains(s.Msg, "\n") {
+			fmt.Fprintf(&export, "MESSAGE=%s\n\n", s.Msg)
+			continue
+		}
+		export.WriteString("MESSAGE\n")
 		length := uint64(len(s.Msg))
 		for range 8 {
 			export.WriteByte(byte(length))
@@ -246,7 +251,7 @@ func debianClients() []*client {
 		{name: "syslog-ng http(), NDJSON", version: versionOf("usr", "sbin", "syslog-ng"), wire: "`/ingest`, NDJSON", ship: syslogNG("syslog-ng-ingest.conf"), want: us, textOnly: true},
 		{name: "syslog-ng syslog()", version: versionOf("usr", "sbin", "syslog-ng"), wire: "syslog RFC 5424, TCP", ship: syslogNG("syslog-ng-syslog.conf"), want: us, textOnly: true, raw: true,
 			twice: resent, lossy: unsure},
-		{name: "systemd-journal-upload", version: versionOf("lib", "systemd", "systemd-journal-upload"), wire: "journal export", ship: journal,
+		{name: "systemd-journal-upload", version: versionOf("lib", "systemd", "systemd-journal-upload"), wire: "journal export", ship: journal, stream: true,
 			want: func(s *sent) want { w := us(s); w.n = true; return w }},
 		{name: "logger", version: versionOf("logger"), wire: "syslog RFC 5424, TCP", ship: logger, textOnly: true, oneLine: true, raw: true, lossy: unsure, twice: resent,
 			// It stamps records itself.

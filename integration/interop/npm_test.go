@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 // npm returns a function that reads the version of an installed package of npm.
@@ -47,23 +49,40 @@ func text(s *sent) want {
 	return w
 }
 
-// pinoLine wants the JSON of pino as the message.
-func pinoLine(s *sent) want {
+// quoted is a text in JSON, as JavaScript writes it.
+func quoted(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s.Msg) // a string has a form in JSON
+	_ = e.Encode(text) // a string has a form in JSON
+	return strings.TrimSpace(b.String())
+}
+
+// pinoLine wants the JSON of pino as the message.
+func pinoLine(s *sent) want {
 	w := text(s)
 	w.msg = fmt.Sprintf(`{"level":%d,"time":%d,"mark":"%s","n":%d,"msg":%s}`,
-		map[string]int{"debug": 20, "info": 30, "warn": 40, "error": 50}[s.Level], s.MS, s.Mark, s.N, bytes.TrimSpace(b.Bytes()))
+		map[string]int{"debug": 20, "info": 30, "warn": 40, "error": 50}[s.Level], s.MS, s.Mark, s.N, quoted(s.Msg))
 	return w
 }
 
-// gelfLevels wants the levels that winston-log2gelf makes: it sends the numbers of npm's
-// levels, from 0 for error to 5 for debug, and GELF's are those of syslog.
-func gelfLevels(s *sent) want {
+// datadogLine wants the JSON of pino-datadog-transport as the message. The level and the time
+// are in there only.
+func datadogLine(s *sent) want {
+	level := s.Level
+	if level == "warn" {
+		level = "warning"
+	}
+	return want{to: time.Now().UnixNano(), msg: fmt.Sprintf(`{"level":"%s","mark":"%s","n":%d,"msg":%s,"date":%d}`, level, s.Mark, s.N, quoted(s.Msg), s.MS)}
+}
+
+// gelf wants the first line as the message: the client sends all lines in full_message.
+// It also wants the levels that the client makes: it sends the numbers of npm's
+// levels, 0 for error and 4 for debug, and GELF's are those of syslog.
+func gelf(s *sent) want {
 	w := ms(s)
-	w.level = map[string]string{"error": "critical", "warn": "critical", "info": "critical", "debug": "info"}[s.Level]
+	w.msg, _, _ = strings.Cut(s.Msg, "\n")
+	w.level = map[string]string{"error": "critical", "warn": "critical", "info": "critical", "debug": "warn"}[s.Level]
 	return w
 }
 
@@ -82,9 +101,10 @@ func npmClients() []*client {
 		{name: "@elastic/elasticsearch", version: npm("@elastic/elasticsearch"), wire: "`_bulk`", ship: script("elasticsearch.mjs"), want: ms},
 		{name: "pino-elasticsearch", version: npm("pino-elasticsearch"), wire: "`_bulk`", ship: script("pino-elasticsearch.mjs"), want: ms},
 		{name: "winston-splunk-httplogger", version: npm("winston-splunk-httplogger"), wire: "Splunk HEC", ship: script("splunk.mjs"), want: ms},
-		{name: "winston-log2gelf", version: npm("winston-log2gelf"), wire: "GELF over HTTP", ship: script("gelf.mjs"), want: gelfLevels,
+		{name: "winston-log2gelf", version: npm("winston-log2gelf"), wire: "GELF over HTTP", ship: script("gelf.mjs"), want: gelf,
 			lossy: "the client does not look at answers"},
-		{name: "pino-datadog-transport", version: npm("pino-datadog-transport"), wire: "Datadog v2, gzip", ship: script("datadog.mjs"), want: ms, slow: true},
+		{name: "pino-datadog-transport", version: npm("pino-datadog-transport"), wire: "Datadog v2, gzip", ship: script("datadog.mjs"), want: datadogLine, slow: true,
+			twice: "the times are in the messages, so a repeat is not known"},
 		{name: "pino and fetch", version: npm("pino"), wire: "`/ingest`, NDJSON", ship: script("fetch.mjs"), want: ms},
 	}
 }

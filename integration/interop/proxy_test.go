@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A proxy passes the bytes between a client and an ingester on, unchanged. It reads along,
@@ -19,6 +20,7 @@ type proxy struct {
 	to   string // of the ingester
 	http bool   // false: what is sent has no answers
 
+	rate     int          // bytes a second that clients may send; 0: any
 	cutEvery atomic.Int64 // answers of success until one is cut; 0: none is
 	answers  atomic.Int64 // of success since then
 
@@ -102,7 +104,7 @@ func (p *proxy) serve(client net.Conn) {
 	var reading sync.WaitGroup
 	reading.Go(func() { p.read(asked, told) })
 	go func() {
-		_, _ = io.Copy(io.MultiWriter(server, asked), client)
+		_, _ = io.Copy(io.MultiWriter(server, asked), p.slowed(client))
 		asked.Close()
 		_ = server.(*net.TCPConn).CloseWrite()
 	}()
@@ -111,6 +113,22 @@ func (p *proxy) serve(client net.Conn) {
 	told.Close()
 	reading.Wait()
 }
+
+// slowed reads no faster than the rate.
+func (p *proxy) slowed(r io.Reader) io.Reader {
+	if p.rate == 0 {
+		return r
+	}
+	return readerFunc(func(b []byte) (int, error) {
+		n, err := r.Read(b[:min(len(b), p.rate/20)])
+		time.Sleep(time.Duration(n) * time.Second / time.Duration(p.rate))
+		return n, err
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
 // answer passes the answers on, or cuts the connection in the place of one. Half of
 // the cuts leave the client a part of the first line.

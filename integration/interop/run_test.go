@@ -26,6 +26,7 @@ type client struct {
 	// not tell, and then the answers that it got decide.
 	ship func(r *run) (believed map[string]bool)
 
+	stream   bool // all records are in one request
 	slow     bool // not in the quick mode
 	replayed bool // bodies made after the client's source, and sent by the test
 	raw      bool // no HTTP: what is sent has no answers
@@ -126,6 +127,9 @@ func drive(t *testing.T, c *client, f fault) {
 		to = r.i.syslog
 	}
 	r.p = newProxy(t, to, !c.raw)
+	if c.stream && f != plain {
+		r.p.rate = 100 << 10
+	}
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
