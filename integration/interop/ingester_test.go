@@ -36,10 +36,11 @@ type ingester struct {
 }
 
 // newIngester makes an ingester with an empty store, and starts it.
-func newIngester(t testing.TB, config string) *ingester {
+func newIngester(t testing.TB, config func(*ingester) string) *ingester {
 	t.Helper()
 	ports := freePorts(t, 3)
-	i := &ingester{t: t, dir: t.TempDir(), listen: ports[0], syslog: ports[1], admin: ports[2], config: config}
+	i := &ingester{t: t, dir: t.TempDir(), listen: ports[0], syslog: ports[1], admin: ports[2]}
+	i.config = config(i)
 	i.start()
 	t.Cleanup(func() {
 		i.signal(syscall.SIGKILL)

@@ -7,7 +7,7 @@ import (
 
 // clients are all shippers, in the order of the table.
 func clients() []*client {
-	return slices.Concat(npmClients(), debianClients())
+	return slices.Concat(npmClients(), debianClients(), goClients())
 }
 
 // TestPlain has each client send its records to an ingester that works.
@@ -39,8 +39,8 @@ func each(t *testing.T, f fault) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			if f != plain && c.noFaults != "" {
-				t.Skip(c.noFaults)
+			if c.without[f] != "" {
+				t.Skip(c.without[f])
 			}
 			t.Parallel()
 			c.version(t) // or skip

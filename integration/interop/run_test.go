@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/testenv"
 	"blobtail/internal/testkit"
 )
 
@@ -26,17 +27,19 @@ type client struct {
 	// not tell, and then the answers that it got decide.
 	ship func(r *run) (believed map[string]bool)
 
-	stream   bool // all records are in one request
+	stream bool                // all records are in one request
+	setup  func(r *run) string // more lines of the ingester's configuration
+
 	slow     bool // not in the quick mode
 	replayed bool // bodies made after the client's source, and sent by the test
 	raw      bool // no HTTP: what is sent has no answers
 	want     func(s *sent) want
-	textOnly bool // the client has no fields; the mark is in the message
-	oneLine  bool // the client or the protocol ends a message at a line feed
-	maxLen   int  // bytes of a message, 0: no limit
-	noFaults string
-	lossy    string // why records may be lost that the client sent; it does not believe that they are delivered
-	twice    string // why records may be there twice after a fault
+	textOnly bool             // the client has no fields; the mark is in the message
+	oneLine  bool             // the client or the protocol ends a message at a line feed
+	maxLen   int              // bytes of a message, 0: no limit
+	without  map[fault]string // faults that say nothing about the client, and why
+	lossy    string           // why records may be lost that the client sent; it does not believe that they are delivered
+	twice    string           // why records may be there twice after a fault
 }
 
 // A want is the stored form that a record must have.
@@ -73,6 +76,7 @@ type run struct {
 	p       *proxy
 	begun   time.Time
 	output  bytes.Buffer // of the client
+	stream  *testenv.NATS
 }
 
 // service is the service that the records have to be in.
@@ -97,11 +101,17 @@ func count(f fault) int {
 	return 2000
 }
 
-// config is the configuration of the ingester.
-func (c *client) config(f fault) string {
+// config is the configuration of an ingester.
+func (r *run) config(i *ingester) string {
 	text := "flush: {size: 1MiB, age: 1s, min: 64KiB, max-age: 2s}\ntail: {enabled: false}\n"
-	if f == full {
+	if r.fault == full {
 		text += "log: {segment: 1MiB, soft: 2MiB, max: 4MiB}\n"
+	}
+	if r.c.raw {
+		text += fmt.Sprintf("syslog: {listen: %q}\n", i.syslog)
+	}
+	if r.c.setup != nil {
+		text += r.c.setup(r)
 	}
 	return text
 }
@@ -121,7 +131,7 @@ func newRun(t *testing.T, c *client, f fault) *run {
 // drive runs a client under a fault and notes the row of the table.
 func drive(t *testing.T, c *client, f fault) {
 	r := newRun(t, c, f)
-	r.i = newIngester(t, c.config(f))
+	r.i = newIngester(t, r.config)
 	to := r.i.listen
 	if c.raw {
 		to = r.i.syslog
@@ -212,11 +222,8 @@ func (r *run) bounce(s syscall.Signal) {
 	}
 }
 
-// settle waits for records of a protocol without answers.
+// settle waits for records that nobody waits for.
 func (r *run) settle() {
-	if !r.c.raw {
-		return
-	}
 	for before, still := -1, 0; still < 3; time.Sleep(500 * time.Millisecond) {
 		n := len(marksIn(r.i.read(service)))
 		if n >= len(r.records) {
