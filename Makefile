@@ -66,7 +66,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release sbom reproducible vuln demo picture test test-processes test-packages test-counted torture lint deploy-lint promcheck bench bench-micro bench-table fuzz clean
+.PHONY: build release sbom reproducible vuln demo picture test test-processes test-packages test-counted interop interop-quick torture lint deploy-lint promcheck bench bench-micro bench-table fuzz clean
 
 build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
@@ -126,6 +126,19 @@ test-packages:
 
 test-counted:
 	$(AS_BUILT) $(BESIDE) go test $(TEST_FLAGS) -p 2 -run "$$(go run ./internal/testkit/counted $(COUNTED))" $(COUNTED) </dev/null
+
+# The commands of the shippers are kept in bin/interop.
+interop: ## real shippers send to a real ingester, also through faults; installs them; a table
+	./integration/interop/setup.sh npm-all debian collector
+	@mkdir -p bin/interop && rm -f bin/interop/table.md
+	$(AS_BUILT) BLOBTAIL_INTEROP=all go test $(TEST_FLAGS) -timeout 60m -parallel 3 ./integration/interop </dev/null; \
+	status=$$?; cat bin/interop/table.md; exit $$status
+
+interop-quick: ## the shippers of npm and Debian only, without faults; CI installs them
+	@[ -z "$$CI" ] || ./integration/interop/setup.sh npm debian
+	@mkdir -p bin/interop && rm -f bin/interop/table.md
+	$(AS_BUILT) BLOBTAIL_INTEROP=quick go test $(TEST_FLAGS) -parallel 3 ./integration/interop </dev/null; \
+	status=$$?; cat bin/interop/table.md; exit $$status
 
 torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end
 	TORTURE_MINUTES=$(TORTURE_MINUTES) ./integration/torture.sh $(PARTS)

@@ -26,8 +26,9 @@ type suite struct {
 	bin   string // directory of the binaries
 	tasks chan func()
 
-	mu   sync.Mutex
-	rows []row
+	mu      sync.Mutex
+	rows    []row
+	skipped []string // clients that are not installed
 }
 
 var shared suite
@@ -97,5 +98,8 @@ func missing(t testing.TB, what string) {
 	if os.Getenv("CI") != "" {
 		t.Fatal(what)
 	}
+	shared.mu.Lock()
+	shared.skipped = append(shared.skipped, what)
+	shared.mu.Unlock()
 	t.Skip(what)
 }

@@ -21,7 +21,7 @@ type proxy struct {
 	http bool   // false: what is sent has no answers
 
 	rate     int          // bytes a second that clients may send; 0: any
-	cutEvery atomic.Int64 // answers of success until one is cut; 0: none is
+	cutEvery atomic.Int64 // one of so many answers of success is cut, the first too; 0: none is
 	answers  atomic.Int64 // of success since then
 
 	bounces atomic.Int64 // restarts of the ingester
@@ -140,7 +140,7 @@ func (p *proxy) answer(client net.Conn, server io.Reader, told io.Writer) {
 		}
 		part, _ := b.Peek(b.Buffered())
 		if every := p.cutEvery.Load(); every > 0 && bytes.HasPrefix(part, []byte("HTTP/1.1 2")) {
-			if n := p.answers.Add(1); n%every == 0 {
+			if n := p.answers.Add(1) - 1; n%every == 0 { // the first, too
 				if n/every%2 == 0 {
 					_, _ = client.Write(part[:len("HTTP/1.1 2")])
 				}

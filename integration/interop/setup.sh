@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fetches what the tests here need: setup.sh npm|npm-all|debian|collector...
+# Fetches what the tests here need: setup.sh npm|npm-all|debian|collector... npm leaves out
+# the client of Datadog, which is as large as all others.
 #
 # Debian's packages are unpacked into bin/interop/debian and not installed: rsyslog and
 # syslog-ng exclude each other, and neither shall become the logger of this machine.
@@ -9,8 +10,15 @@ tools=$here/../../bin/interop
 mkdir -p "$tools"
 tools=$(cd "$tools" && pwd)
 
+# npm_packages installs the packages of the lockfile, unless they are there and so is the
+# one that is named.
 npm_packages() {
-	(cd "$here/clients" && npm ci --ignore-scripts --no-audit --no-fund "$@" </dev/null)
+	local there=$here/clients/node_modules
+	if [ "$there/.package-lock.json" -nt "$here/clients/package-lock.json" ] && [ -d "$there/$1" ]; then
+		return
+	fi
+	(cd "$here/clients" && npm ci --ignore-scripts --no-audit --no-fund "${@:2}" </dev/null)
+	touch "$there/.package-lock.json"
 }
 
 # needed prints the packages that an installation of some would fetch.
@@ -45,8 +53,8 @@ collector() {
 
 for part; do
 	case $part in
-	npm) npm_packages --omit=dev ;;
-	npm-all) npm_packages ;;
+	npm) npm_packages pino-loki --omit=dev ;;
+	npm-all) npm_packages pino-datadog-transport ;;
 	debian) debian ;;
 	collector) collector ;;
 	*) echo "setup.sh: no part $part" >&2; exit 2 ;;

@@ -79,6 +79,10 @@ func (s *suite) print() error {
 			fmt.Fprintf(&b, "| %s | %s | %d | %s | %d | %s | %s |\n", r.client.title(), r.fault, r.report.sent, believed, r.report.stored, r.verdict(), r.met)
 		}
 	}
+	slices.Sort(s.skipped)
+	for _, what := range slices.Compact(s.skipped) {
+		fmt.Fprintf(&b, "\nNot run: %s.\n", what)
+	}
 	fmt.Print(b.String())
 	if err := os.MkdirAll(s.tools, 0o755); err != nil {
 		return err
