@@ -90,7 +90,7 @@ func (r *run) compare(lines, rejected []byte, believed map[string]bool) report {
 		s := &r.records[i]
 		found := byMark[s.Mark]
 		switch {
-		case len(found) == 0 && believed[s.Mark]:
+		case len(found) == 0 && believed[s.Mark] && !r.c.raw:
 			rep.broken = append(rep.broken, s.Mark)
 			fallthrough
 		case len(found) == 0:
@@ -137,7 +137,7 @@ func (r *run) judge(rep report) {
 	head := func(list []string) string {
 		return fmt.Sprintf("%d records: %.900s", len(list), strings.Join(list[:min(3, len(list))], "; "))
 	}
-	if len(rep.broken) > 0 && !r.c.raw {
+	if len(rep.broken) > 0 {
 		r.t.Errorf("the client believes them delivered, and they are not stored: %s", head(rep.broken))
 	}
 	if len(rep.unequal) > 0 {
@@ -154,6 +154,9 @@ func (r *run) judge(rep report) {
 	}
 	if r.fault != plain && r.met() == "" {
 		r.t.Error("the client did not meet the fault")
+	}
+	if len(rep.missing) > 0 {
+		r.t.Logf("not stored: %s to %s", rep.missing[0], rep.missing[len(rep.missing)-1])
 	}
 	for _, s := range r.p.notable() {
 		r.t.Logf("answered: %s", s)

@@ -242,18 +242,20 @@ func us(s *sent) want {
 func debianClients() []*client {
 	const resent = "the client does not know what arrived before the connection broke"
 	const unsure = "syslog has no answers"
+	noAnswers := map[fault]string{lost: unsure}
 	return []*client{
-		{name: "rsyslog omelasticsearch", version: versionOf("usr", "sbin", "rsyslogd"), wire: "`_bulk`", ship: rsyslog("rsyslog-elasticsearch.conf"), want: us, textOnly: true},
+		{name: "rsyslog omelasticsearch", version: versionOf("usr", "sbin", "rsyslogd"), wire: "`_bulk`", ship: rsyslog("rsyslog-elasticsearch.conf"), want: us, textOnly: true,
+			twice: "the client sends a failed batch again with other bounds"},
 		{name: "rsyslog omfwd", version: versionOf("usr", "sbin", "rsyslogd"), wire: "syslog RFC 5424, TCP", ship: rsyslog("rsyslog-omfwd.conf"), want: us, textOnly: true, raw: true,
-			twice: resent, lossy: unsure},
+			twice: resent, lossy: unsure, without: noAnswers},
 		{name: "syslog-ng http(), Loki", version: versionOf("usr", "sbin", "syslog-ng"), wire: "Loki JSON", ship: syslogNG("syslog-ng-loki.conf"), want: us, textOnly: true},
 		{name: "syslog-ng http(), bulk", version: versionOf("usr", "sbin", "syslog-ng"), wire: "`_bulk`", ship: syslogNG("syslog-ng-bulk.conf"), want: us, textOnly: true},
 		{name: "syslog-ng http(), NDJSON", version: versionOf("usr", "sbin", "syslog-ng"), wire: "`/ingest`, NDJSON", ship: syslogNG("syslog-ng-ingest.conf"), want: us, textOnly: true},
 		{name: "syslog-ng syslog()", version: versionOf("usr", "sbin", "syslog-ng"), wire: "syslog RFC 5424, TCP", ship: syslogNG("syslog-ng-syslog.conf"), want: us, textOnly: true, raw: true,
-			twice: resent, lossy: unsure},
+			twice: resent, lossy: unsure, without: noAnswers},
 		{name: "systemd-journal-upload", version: versionOf("lib", "systemd", "systemd-journal-upload"), wire: "journal export", ship: journal, stream: true,
 			want: func(s *sent) want { w := us(s); w.n = true; return w }},
-		{name: "logger", version: versionOf("logger"), wire: "syslog RFC 5424, TCP", ship: logger, textOnly: true, oneLine: true, raw: true, lossy: unsure, twice: resent,
+		{name: "logger", version: versionOf("logger"), wire: "syslog RFC 5424, TCP", ship: logger, textOnly: true, oneLine: true, raw: true, lossy: "the client ends when the connection breaks", twice: resent, without: noAnswers,
 			// It stamps records itself.
 			want: func(s *sent) want { w := us(s); w.from, w.to = 0, time.Now().UnixNano(); return w }},
 	}

@@ -71,14 +71,21 @@ func (p *proxy) up() error {
 	return nil
 }
 
-// down refuses connections, as a host without the ingester does.
-func (p *proxy) down() {
+// refuse takes no more connections, as a host without the ingester does.
+func (p *proxy) refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != nil {
 		p.listener.Close()
 		p.listener = nil
 	}
+}
+
+// down also closes the connections that there are.
+func (p *proxy) down() {
+	p.refuse()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for c := range p.conns {
 		c.Close()
 	}

@@ -49,6 +49,10 @@ func (p replay) ship(r *run) map[string]bool {
 	defer c.CloseIdleConnections()
 	for _, probe := range p.probes {
 		resp, body, err := probe.send(c, r.url())
+		for tries := 0; err != nil && tries < 20; tries++ { // all of them try again
+			time.Sleep(200 * time.Millisecond)
+			resp, body, err = probe.send(c, r.url())
+		}
 		if err != nil || !probe.good(resp.StatusCode, resp.Header, body) {
 			r.t.Fatalf("%s %s: %v, %v, %.300s; the client would not send records", probe.method, probe.path, resp, err, body)
 		}

@@ -212,6 +212,10 @@ func (r *run) wait(stop <-chan struct{}, n int) bool {
 
 // bounce stops the ingester, and starts it 2 s later.
 func (r *run) bounce(s syscall.Signal) {
+	if r.c.raw && s == syscall.SIGKILL {
+		time.Sleep(time.Second) // what was sent after the first start has come
+	}
+	r.p.refuse() // as the ingester does, too
 	r.i.stop(s)
 	r.p.down()
 	time.Sleep(2 * time.Second)
@@ -224,7 +228,11 @@ func (r *run) bounce(s syscall.Signal) {
 
 // settle waits for records that nobody waits for.
 func (r *run) settle() {
-	for before, still := -1, 0; still < 3; time.Sleep(500 * time.Millisecond) {
+	patience := 2 // in halves of a second
+	if r.c.raw || r.stream != nil {
+		patience = 40
+	}
+	for before, still := -1, 0; still < patience; time.Sleep(500 * time.Millisecond) {
 		n := len(marksIn(r.i.read(service)))
 		if n >= len(r.records) {
 			return
