@@ -69,6 +69,12 @@ func (x *exchange) Reply(h http.Header, counts *httpsource.Result, refused *http
 	h.Set("X-Elastic-Product", "Elasticsearch") // or the official clients refuse the answer
 	h.Set("Content-Type", answerType(x.r.Header))
 	switch {
+	case refused != nil && again(refused.Status):
+		// No form of JSON here, and no 429: rsyslog looks at the body only, and drops its records
+		// after any object without items. The official clients send a whole request again
+		// after 503, and never after 429.
+		h.Set("Content-Type", "text/plain; charset=UTF-8")
+		return http.StatusServiceUnavailable, []byte(refused.Reason)
 	case refused != nil:
 		return refused.Status, errorText(refused.Status, refused.Reason)
 	case !x.at.bulk:
@@ -88,6 +94,11 @@ func (x *exchange) Reply(h http.Header, counts *httpsource.Result, refused *http
 		x.rest = x.writeShort
 	}
 	return http.StatusOK, nil
+}
+
+// again reports whether a client has to send the same request later.
+func again(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
 // writeShort writes an answer that is complete.
@@ -165,8 +176,6 @@ func errorType(status int) string {
 		return "content_too_long_exception"
 	case http.StatusUnsupportedMediaType:
 		return "media_type_header_exception"
-	case http.StatusTooManyRequests:
-		return "es_rejected_execution_exception"
 	}
 	if status >= http.StatusInternalServerError {
 		return "unavailable_shards_exception"
