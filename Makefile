@@ -109,6 +109,7 @@ test: ## everything; in-process tests with the race detector
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
 	@$(MAKE) --no-print-directory -j 2 node_modules/.package-lock.json build
 	@$(MAKE) --no-print-directory -j 2 lint test-processes
+	@[ -z "$$CI" ] || $(MAKE) --no-print-directory interop-quick
 	@$(MAKE) --no-print-directory test-packages
 	@$(MAKE) --no-print-directory test-counted
 	@$(MAKE) --no-print-directory deploy-lint

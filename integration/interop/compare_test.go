@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A report is the comparison of what a client sent with what is stored.
+// A report compares the records that a client sent with the stored ones.
 type report struct {
 	sent      int
 	believed  int
@@ -20,11 +20,6 @@ type report struct {
 	unequal   []string // stored otherwise than sent, with the difference
 	strangers int      // stored, and never sent
 	rejected  int      // in _rejected
-}
-
-// equal reports whether all that was sent is stored, once, and as it was sent.
-func (rep report) equal() bool {
-	return rep.stored == rep.sent && len(rep.twice)+len(rep.unequal)+rep.strangers+rep.rejected == 0
 }
 
 // A stored is a record as logquery shows it.

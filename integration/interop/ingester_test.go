@@ -104,7 +104,7 @@ func (i *ingester) start() {
 	})
 }
 
-// Write takes what the process logs.
+// Write takes the log of the process.
 func (i *ingester) Write(b []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -4,8 +4,8 @@
 // many records it sent, how many are stored, and whether they are equal.
 //
 // The tests run if BLOBTAIL_INTEROP is set: `make interop` sets it to all, `make
-// interop-quick` to quick, which leaves the faults and the Collector out. What they need is
-// in bin/interop and in clients/node_modules, where setup.sh puts it.
+// interop-quick` to quick, which leaves the faults and the Collector out. They need the
+// programs in bin/interop and in clients/node_modules, which setup.sh puts there.
 package interop_test
 
 import (
@@ -18,11 +18,11 @@ import (
 	"testing"
 )
 
-// A suite is what the tests share.
+// A suite is shared by the tests.
 type suite struct {
 	mode  string // quick, all, or "" for no tests
 	root  string // of the repository
-	tools string // what setup.sh made
+	tools string // made by setup.sh
 	bin   string // directory of the binaries
 	tasks chan func()
 

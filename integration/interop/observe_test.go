@@ -17,8 +17,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A spool is a pipe whose writer never waits: the one who reads along must not hold up a
-// client.
+// A spool is a pipe. Its writer never waits, because a reader beside a connection must not
+// hold up the client.
 type spool struct {
 	mu   sync.Mutex
 	more *sync.Cond
@@ -40,7 +40,7 @@ func (s *spool) Write(b []byte) (int, error) {
 	return s.buf.Write(b)
 }
 
-// Close ends what can be read.
+// Close ends the bytes for the reader.
 func (s *spool) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *proxy) read(asked, told io.Reader) {
 	}
 }
 
-// answered notes what the client was told.
+// answered notes an answer that the client got.
 func (p *proxy) answered(r *http.Request, marks map[string]bool, code int, text []byte, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

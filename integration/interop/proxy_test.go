@@ -18,7 +18,7 @@ import (
 type proxy struct {
 	addr string // of the proxy, for clients
 	to   string // of the ingester
-	http bool   // false: what is sent has no answers
+	http bool   // false: a protocol without answers
 
 	rate     int          // bytes a second that clients may send; 0: any
 	cutEvery atomic.Int64 // one of so many answers of success is cut, the first too; 0: none is

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// A recorder answers all protocols with success, and keeps what clients send: for whoever
-// wants to see a client's requests, or try a client before its protocol is there.
+// A recorder answers all protocols with success, and keeps the requests. It shows
+// the requests of a client, and tries a client before its protocol is there.
 type recorder struct {
 	t   testing.TB
 	dir string
@@ -80,7 +80,7 @@ func (r *recorder) listen() string {
 					return
 				}
 				go func() {
-					all, _ := io.ReadAll(c) // what there is
+					all, _ := io.ReadAll(c) // the bytes until an error
 					r.keep(all)
 				}()
 			}

@@ -224,7 +224,7 @@ func vectorLoki() replay {
 	}
 }
 
-// alloy is loki.write of Grafana Alloy, whose client is that of promtail.
+// alloy is loki.write of Grafana Alloy. Its client is that of promtail.
 func alloy() replay {
 	return replay{judge: ok, batch: func(rs []sent) exchange {
 		return exchange{path: "/loki/api/v1/push", body: push(rs), header: map[string]string{"Content-Type": "application/x-protobuf", "User-Agent": "Alloy/v1.11.0 (linux)"}}

@@ -11,7 +11,7 @@ import (
 )
 
 // A replay sends the requests of a client that cannot be had here. They are made after the
-// client's source, and so is what it does with an answer.
+// client's source. It also treats an answer as the client does.
 type replay struct {
 	probes []probe
 	batch  func(rs []sent) exchange
@@ -34,7 +34,7 @@ type probe struct {
 	good func(code int, h http.Header, body []byte) bool
 }
 
-// A verdict is what a client does with its batch.
+// A verdict is the next step of a client with its batch.
 type verdict int
 
 const (

@@ -22,7 +22,7 @@ type client struct {
 	name    string
 	version func(t testing.TB) string
 	wire    string // the protocol, for the table
-	// ship sends all records and returns when the client has done what it can. It returns
+	// ship sends all records and returns when the client is done. It returns
 	// the marks of the records that the client believes delivered; nil if the client does
 	// not tell, and then the answers that it got decide.
 	ship func(r *run) (believed map[string]bool)
@@ -32,7 +32,7 @@ type client struct {
 
 	slow     bool // not in the quick mode
 	replayed bool // bodies made after the client's source, and sent by the test
-	raw      bool // no HTTP: what is sent has no answers
+	raw      bool // no HTTP: a protocol without answers
 	want     func(s *sent) want
 	textOnly bool             // the client has no fields; the mark is in the message
 	oneLine  bool             // the client or the protocol ends a message at a line feed
@@ -51,7 +51,7 @@ type want struct {
 	n     bool  // the number is a field
 }
 
-// A fault is what happens while a client sends.
+// A fault happens while a client sends.
 type fault string
 
 const (
@@ -61,7 +61,7 @@ const (
 	lost    fault = "lost answer" // each third answer is cut
 )
 
-// filler is the service whose records fill the log.
+// filler is a service. Its records fill the log.
 const filler = "filler"
 
 // A run is one client under one fault.
@@ -213,7 +213,7 @@ func (r *run) wait(stop <-chan struct{}, n int) bool {
 // bounce stops the ingester, and starts it 2 s later.
 func (r *run) bounce(s syscall.Signal) {
 	if r.c.raw && s == syscall.SIGKILL {
-		time.Sleep(time.Second) // what was sent after the first start has come
+		time.Sleep(time.Second) // the records sent after the first start have come
 	}
 	r.p.refuse() // as the ingester does, too
 	r.i.stop(s)
@@ -253,7 +253,7 @@ func (r *run) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// node runs a script of clients/ and returns what the client believes.
+// node runs a script of clients/ and returns the records that the client believes delivered.
 func (r *run) node(script string, env ...string) map[string]bool {
 	r.t.Helper()
 	cmd := r.command("node", "--max-old-space-size=256", filepath.Join(shared.root, "integration", "interop", "clients", script))

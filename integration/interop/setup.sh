@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches what the tests here need: setup.sh npm|npm-all|debian|collector... npm leaves out
+# Fetches the programs for the tests here: setup.sh npm|npm-all|debian|collector... npm leaves out
 # the client of Datadog, which is as large as all others.
 #
 # Debian's packages are unpacked into bin/interop/debian and not installed: rsyslog and

@@ -1,4 +1,4 @@
-// What all clients here share: the records to send, the clock, and the report.
+// All clients here share the records to send, the clock, and the report.
 //
 // INTEROP_URL      base URL of the ingester
 // INTEROP_RECORDS  file of NDJSON: {mark, n, nano, ms, level, msg}
@@ -57,7 +57,7 @@ export function countFetches() {
   return () => open;
 }
 
-// report tells the test what the client believes to be delivered: marks, or null if it
+// report tells the test which records the client believes delivered: their marks, or null if it
 // does not tell its caller.
 export function report(believed) {
   process.stdout.write(`${JSON.stringify({ believed })}\n`, () => process.exit(0));

@@ -1,4 +1,4 @@
-// pino, whose lines a program sends to /ingest with fetch. It sends the same body again
+// A program sends the lines of pino to /ingest with fetch. It sends the same body again
 // until it is answered.
 import pino from 'pino';
 import { paced, report, service, sleep, url } from './common.mjs';

@@ -1,5 +1,5 @@
-// pino-loki: Loki push, JSON. A line is the JSON of pino. It tells nobody what became of a
-// batch, and drops one after any error.
+// pino-loki: Loki push, JSON. A line is the JSON of pino. It does not tell the outcome
+// of a batch, and drops one after any error.
 import pino from 'pino';
 import { pinoLoki } from 'pino-loki';
 import { countFetches, paced, report, service, url, waitFor } from './common.mjs';

@@ -1,6 +1,6 @@
 // winston-loki: Loki push, JSON or protobuf (INTEROP_JSON). Protobuf has no structured
 // metadata, so there the fields are lost. After an error it puts the batch back, rests
-// for 60 s, and then sends it with what has come meanwhile.
+// for 60 s, and then sends it with the records that came meanwhile.
 import winston from 'winston';
 import LokiTransport from 'winston-loki';
 import { paced, report, service, url, waitFor } from './common.mjs';
