@@ -65,8 +65,12 @@ func message(i, n int) string {
 	switch i % 50 {
 	case 3:
 		return "Grüße an die Welt, 世界, 👋🏽, e\u0301"
+	case 8:
+		return `{"level":"fatal","msg":"not a record of its own","a":[1,2]}`
 	case 13:
 		return `he said "no", 'maybe' and <b>&amp;</b>`
+	case 18:
+		return "  two spaces, and \x1b[31mred\x1b[0m  "
 	case 23:
 		return "java.lang.IllegalStateException: no\n\tat com.shop.Cart.add(Cart.java:7)\nCaused by: nothing"
 	case 33:
