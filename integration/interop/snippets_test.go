@@ -1,0 +1,39 @@
+package interop_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The snippets of docs/SHIPPERS.md use the clients as the scripts do that send here: with the
+// same packages, names and options.
+func TestSnippets(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "SHIPPERS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, parts := range map[string][]string{
+		"clients/pino-loki.mjs":              {"import { pinoLoki } from 'pino-loki'", "pinoLoki({ host: ", "service_name: ", "silenceErrors: false"},
+		"clients/winston-loki.mjs":           {"import LokiTransport from 'winston-loki'", "new LokiTransport({", "replaceTimestamp: false", "service_name: "},
+		"clients/otel.mjs":                   {"new BatchLogRecordProcessor({ exporter", "resourceFromAttributes({ 'service.name': ", "/v1/logs", "from '@opentelemetry/exporter-logs-otlp-proto'"},
+		"clients/elasticsearch.mjs":          {"await client.helpers.bulk({", "new Client({ node: ", "onDocument: () => ({"},
+		"clients/pino-elasticsearch.mjs":     {"import pinoElastic from 'pino-elasticsearch'", "pinoElastic({", ".on('error'"},
+		"clients/splunk.mjs":                 {"import SplunkStreamEvent from 'winston-splunk-httplogger'", "new SplunkStreamEvent({", "splunk: {"},
+		"clients/datadog.mjs":                {"import datadog from 'pino-datadog-transport'", "authMethods: { apiKeyAuth: ", "baseServer: new client.BaseServerConfiguration("},
+		"clients/gelf.mjs":                   {"import Log2gelf from 'winston-log2gelf'", "new Log2gelf({ host", "protocol: 'http'"},
+		"configs/rsyslog-elasticsearch.conf": {`module(load="omelasticsearch")`, `bulkmode="on"`, `searchType=""`, `property(outname="@timestamp" name="timereported" dateFormat="rfc3339" format="jsonf")`},
+		"configs/rsyslog-omfwd.conf":         {`template="RSYSLOG_SyslogProtocol23Format"`, `TCP_Framing="octet-counted"`, `action.resumeRetryCount="-1"`},
+	} {
+		script, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range parts {
+			if !strings.Contains(string(page), part) || !strings.Contains(string(script), part) {
+				t.Errorf("%q is not in both of docs/SHIPPERS.md and %s", part, file)
+			}
+		}
+	}
+}
