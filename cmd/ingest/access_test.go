@@ -177,7 +177,7 @@ func TestEveryRoute(t *testing.T) {
 		entry("all", `, write: ["*"], read: ["*"]`), entry("other", ", write: [other], read: [other]"),
 		entry("gone", `, write: ["*"], read: ["*"], expires: 2020-01-01`), entry("peers", ", role: peer"))
 	all := routes()
-	for _, p := range protocols() {
+	for _, p := range protocols(config.Protocols{}) {
 		if !slices.ContainsFunc(all, func(r route) bool { return r.protocol == p.Name() }) {
 			t.Errorf("no route of the protocol %s is tried", p.Name())
 		}

@@ -51,7 +51,7 @@ func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *co
 	options := httpsource.Options{
 		Accept:      accept,
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
-		Protocols:   protocols(),
+		Protocols:   protocols(c.Protocols),
 		Allow:       newServices(c.Limits.NewServices),
 		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
@@ -91,8 +91,8 @@ func newServices(limit int) func(service string) (reason string) {
 }
 
 // protocols are those of stock shippers.
-func protocols() []httpsource.Protocol {
-	return []httpsource.Protocol{loki.New(), otlp.New(), elastic.New(elastic.Options{}), journald.New(), splunk.New(), datadog.New(), gelf.New()}
+func protocols(c config.Protocols) []httpsource.Protocol {
+	return []httpsource.Protocol{loki.New(), otlp.New(), elastic.New(elastic.Options{Version: c.Elasticsearch}), journald.New(), splunk.New(), datadog.New(), gelf.New()}
 }
 
 var errDrained = errors.New("this ingester takes no more: it was drained")

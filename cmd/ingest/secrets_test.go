@@ -89,13 +89,15 @@ func TestNoSecretsOfAzure(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			testkit.Until(t, "it listens", func() bool {
-				conn, err := net.Dial("tcp", addresses[1])
-				if err == nil {
-					conn.Close()
-				}
-				return err == nil
-			})
+			for _, address := range []string{addresses[1], addresses[3]} {
+				testkit.Until(t, "it listens", func() bool {
+					conn, err := net.Dial("tcp", address)
+					if err == nil {
+						conn.Close()
+					}
+					return err == nil
+				})
+			}
 			for _, question := range []string{"http://" + addresses[3] + "/readyz", "http://" + addresses[3] + "/metrics", "http://" + addresses[1] + "/ingest/web"} {
 				ask := func() (*http.Response, error) { return http.Get(question) }
 				if strings.Contains(question, "/ingest/") {

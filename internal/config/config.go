@@ -45,6 +45,8 @@ type Config struct {
 	Tail   Tail   `yaml:"tail" kong:"-"`
 	// Retention is the policy of the command retention.
 	Retention Retention `yaml:"retention" kong:"-"`
+	// Protocols are settings of the protocols of stock shippers.
+	Protocols Protocols `yaml:"protocols" kong:"-"`
 	// Counters count records for Prometheus.
 	Counters []Counter `yaml:"counters" kong:"-"`
 	// Rules drop, sample and mask records. They apply in their order.
@@ -80,6 +82,12 @@ type Limits struct {
 	// NewServices is the number of services of HTTP requests within an hour that were not sent
 	// within a day before; 0: no limit.
 	NewServices int `yaml:"new-services"`
+}
+
+// Protocols has what clients ask of the servers that they know.
+type Protocols struct {
+	// Elasticsearch is the version that clients of Elasticsearch are told.
+	Elasticsearch string `yaml:"elasticsearch-version"`
 }
 
 // Log bounds the log on disk.
@@ -121,11 +129,12 @@ func Default() Config {
 
 			Filters: true,
 		},
-		Limits: Limits{InFlight: 256 << 20, NewServices: 10_000},
-		Log:    Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
-		NATS:   NATS{Stream: "LOGS", Consumer: "blobtail", AckWait: Duration(10 * time.Minute)},
-		Tail:   Tail{Enabled: true, Prefix: "tail", Shards: 4},
-		Syslog: Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
+		Limits:    Limits{InFlight: 256 << 20, NewServices: 10_000},
+		Protocols: Protocols{Elasticsearch: "8.9.0"},
+		Log:       Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
+		NATS:      NATS{Stream: "LOGS", Consumer: "blobtail", AckWait: Duration(10 * time.Minute)},
+		Tail:      Tail{Enabled: true, Prefix: "tail", Shards: 4},
+		Syslog:    Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
 
 		Retention: Retention{Tail: Age(3 * day), Grace: Duration(time.Hour), Rules: []Rule{}},
 		Counters:  []Counter{},
@@ -309,6 +318,9 @@ func (c Config) Validate() error {
 	// A lower size alone is no mistake: the default of min has no effect then, and needs none.
 	m.check(c.Flush.Min <= c.Flush.Size || c.Flush.Min == Default().Flush.Min, "flush.min", c.Flush.Min,
 		"want at most flush.size ("+c.Flush.Size.String()+"), or flush.age has no effect")
+	var version [3]int
+	_, bad := fmt.Sscanf(c.Protocols.Elasticsearch+" ", "%d.%d.%d ", &version[0], &version[1], &version[2])
+	m.check(bad == nil, "protocols.elasticsearch-version", c.Protocols.Elasticsearch, "want three numbers, for example 8.9.0, which is the default")
 	m.check(c.Limits.NewServices >= 0 && c.Limits.NewServices <= 1_000_000, "limits.new-services", c.Limits.NewServices,
 		"want 1 to 1000000, or 0 for no limit; the default is 10000")
 	m.check(c.Limits.InFlight >= 128<<20, "limits.in-flight", c.Limits.InFlight,
