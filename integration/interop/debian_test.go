@@ -245,7 +245,7 @@ func debianClients() []*client {
 	noAnswers := map[fault]string{lost: unsure}
 	return []*client{
 		{name: "rsyslog omelasticsearch", version: versionOf("usr", "sbin", "rsyslogd"), wire: "`_bulk`", ship: rsyslog("rsyslog-elasticsearch.conf"), want: us, textOnly: true,
-			twice: "the client sends a failed batch again with other bounds"},
+			twice: "the client sends the records of a failed batch again one by one"},
 		{name: "rsyslog omfwd", version: versionOf("usr", "sbin", "rsyslogd"), wire: "syslog RFC 5424, TCP", ship: rsyslog("rsyslog-omfwd.conf"), want: us, textOnly: true, raw: true,
 			twice: resent, lossy: unsure, without: noAnswers},
 		{name: "syslog-ng http(), Loki", version: versionOf("usr", "sbin", "syslog-ng"), wire: "Loki JSON", ship: syslogNG("syslog-ng-loki.conf"), want: us, textOnly: true},
