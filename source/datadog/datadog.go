@@ -2,12 +2,14 @@
 // /api/v2/logs and /v1/input, and the probe of the API key.
 //
 // Make a [Protocol] with [New] and give it to a source of HTTP. An item becomes a record: its
-// message is unchanged, status is the level, and service the service, or else ddsource. The
-// tags of ddtags, hostname and all other attributes are fields.
+// message is unchanged, status is the level, and service the service, or else ddsource. If the
+// message is JSON, the time and the level may be in there. The tags of ddtags, hostname and all
+// other attributes are fields.
 package datadog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -46,7 +48,9 @@ func (x logs) Open() (in httpsource.Intake, err error) {
 	}
 	// The agent sends the time of all items in a header if it has no other.
 	sent, _ := record.ParseTime([]byte(x.r.Header.Get("Dd-Message-Timestamp")))
-	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{to, record.NewParser(), sent}) }
+	decode := func(b []byte, to body.Sink) error {
+		return body.JSON(b, &sink{to, record.NewParser(), record.NewParser(), sent})
+	}
 	in.Form, err = body.NewForm(decode, x.r.Header.Values("Content-Encoding"))
 	return in, err
 }
@@ -94,7 +98,8 @@ func (validate) Reply(h http.Header, _ *httpsource.Result, refused *httpsource.R
 type sink struct {
 	body.Sink
 	parser *record.Parser
-	sent   int64 // time of items without one, 0 for none
+	inner  *record.Parser // for messages
+	sent   int64          // time of items without one, 0 for none
 }
 
 // Object passes an item.
@@ -121,12 +126,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if len(h.Service) == 0 {
 		h.Service = source
 	}
-	if len(h.Level) == 0 {
-		h.Level = body.TextLevel(h.Msg)
-	}
-	if h.Time == 0 {
-		h.Time = s.sent
-	}
+	s.complete(&h)
 	b := s.Begin(h)
 	for key, value := range rest {
 		switch name := string(key); {
@@ -137,6 +137,23 @@ func (s *sink) Object(raw []byte, end int) bool {
 	}
 	addTags(b, tags)
 	return s.Record(raw, 1, end)
+}
+
+// complete gives a record the time and the level that its message shows, if it has none.
+// Libraries send their records as JSON in the message, which Datadog reads too.
+func (s *sink) complete(h *record.Head) {
+	if len(h.Msg) > 0 && h.Msg[0] == '{' && (h.Time == 0 || len(h.Level) == 0) {
+		if n, err := s.inner.Scan(h.Msg); err == nil && n == len(h.Msg) {
+			inner, _ := s.inner.Head()
+			h.Time = cmp.Or(h.Time, inner.Time)
+			if len(h.Level) == 0 {
+				h.Level = inner.Level
+			}
+		}
+	} else if len(h.Level) == 0 {
+		h.Level = body.TextLevel(h.Msg)
+	}
+	h.Time = cmp.Or(h.Time, s.sent)
 }
 
 // addTags adds the tags of a list such as env:prod,team:web. A tag without a value is a field

@@ -17,6 +17,7 @@ func TestItems(t *testing.T) {
 	for _, row := range []struct{ name, body, want string }{
 		{"of an agent", `[{"message":"GET /","ddsource":"nginx","ddtags":"env:prod, team:a:b,canary","hostname":"h","service":"Web","status":"warn","timestamp":1795519265702}]`,
 			`"warn","service":"web","msg":"GET /","ddsource":"nginx","hostname":"h","env":"prod","team":"a:b","canary":true,"service.name":"Web"}`},
+		{"JSON in the message", `[{"message":"{\"level\":30,\"date\":1795519265702,\"msg\":\"x\"}","service":"a"}]`, `"info","service":"a","msg":"{\"level\":30,\"date\":1795519265702,\"msg\":\"x\"}"}`},
 		{"without a service", `{"message":"ERROR: x","ddsource":"nginx","timestamp":1795519265702,"http":{"status":500}}`, `"error","service":"nginx","msg":"ERROR: x","ddsource":"nginx","http":{"status":500}}`},
 		{"a tag with the name of an attribute", `{"message":"x","service":"a","host":"h","ddtags":"host:t","timestamp":"2026-11-24T11:21:05.702Z","level":"info","status":"error"}`,
 			`"info","service":"a","msg":"x","host":"h","status":"error","host.2":"t"}`},

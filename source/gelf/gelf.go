@@ -2,12 +2,14 @@
 // JSON, or with several one after the other.
 //
 // Make a [Protocol] with [New] and give it to a source of HTTP. A message becomes a record:
-// short_message is its message, level its level, timestamp its time. Its additional fields are
+// short_message is its message, or full_message if that begins with it; level is its level, and
+// timestamp its time. Its additional fields are
 // fields without the underscore. The service is one of them, or else the host. Chunks belong
 // to GELF over UDP, which is not supported.
 package gelf
 
 import (
+	"bytes"
 	"net/http"
 
 	"blobtail/record"
@@ -70,11 +72,13 @@ func (s *sink) Object(raw []byte, end int) bool {
 	}
 	h := record.Head{Renames: true}
 	best := 0 // rank of the service
-	var unread []byte
+	var unread, full []byte
 	for key, value := range s.parser.Members() {
 		switch name := string(key); name {
 		case "short_message":
 			h.Msg = record.TextOf(value)
+		case "full_message":
+			full = record.TextOf(value)
 		case "level":
 			h.Level = record.TextOf(value)
 		case "timestamp":
@@ -89,13 +93,18 @@ func (s *sink) Object(raw []byte, end int) bool {
 			}
 		}
 	}
+	// Many clients cut the first line off for the short message.
+	whole := bytes.HasPrefix(full, h.Msg)
+	if whole {
+		h.Msg = full
+	}
 	if h.Level == nil {
 		h.Level = body.TextLevel(h.Msg)
 	}
 	b := s.Begin(h)
 	for key, value := range s.parser.Members() {
-		switch string(key) {
-		case "version", "short_message", "level", "timestamp", "_service":
+		switch name := string(key); {
+		case name == "version", name == "short_message", name == "level", name == "timestamp", name == "_service", name == "full_message" && whole:
 		default:
 			b.Member(key, value, "_")
 		}

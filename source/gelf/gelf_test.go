@@ -15,6 +15,7 @@ func TestMessages(t *testing.T) {
 	for _, row := range []struct{ name, body, want string }{
 		{"of the specification", `{"version":"1.1","host":"example.org","short_message":"A short message","full_message":"Backtrace here\n\nmore stuff","timestamp":1795519265.702,"level":1,"_user_id":9001,"_some_info":"foo"}`,
 			`"critical","service":"example.org","msg":"A short message","host":"example.org","full_message":"Backtrace here\n\nmore stuff","user_id":9001,"some_info":"foo"}`},
+		{"a first line", `{"host":"h","short_message":"panic","full_message":"panic\n at x","timestamp":1795519265.702,"level":3}`, `"error","service":"h","msg":"panic\n at x","host":"h"}`},
 		{"a service", `{"host":"h","short_message":"m","timestamp":1795519265.702,"level":"6","_app":"a","_service":"Shop","_host":"other"}`,
 			`"info","service":"shop","msg":"m","host":"h","app":"a","host.2":"other","service.name":"Shop"}`},
 		{"a facility", `{"host":"h","short_message":"ERROR: x","timestamp":"1795519265.702","facility":"cron"}`, `"error","service":"cron","msg":"ERROR: x","host":"h","facility":"cron"}`},
