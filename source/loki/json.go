@@ -1,254 +1,244 @@
 package loki
 
 import (
-	"errors"
-	"fmt"
-
 	"blobtail/record"
 	"blobtail/source/body"
+	"blobtail/source/tokens"
 )
 
 // json passes the entries of a push request in JSON to the sink. A body that is broken is
 // rejected from the broken stream on. The form of before 2019 is read too: a stream with
 // labels in one text, and entries that are objects.
 func (d *decoder) json(b []byte) {
-	c := cursor{b: b}
-	if c.atEnd() {
+	c := &tokens.Cursor{Src: b}
+	if c.Next() == 0 {
 		return
 	}
-	stream := 0 // where the stream that is being read begins
-	err := c.object(func(key []byte) error {
-		if string(key) != "streams" {
-			return c.skip()
-		}
-		return c.array(func() error {
-			stream = c.at
-			return d.jsonStream(&c)
-		})
-	})
-	if err == nil && !c.atEnd() {
-		stream, err = c.at, errors.New("text after the object")
+	from := c.At // of the stream that is being read
+	has, wrong := c.Enter('{')
+	if wrong {
+		c.Stop("a push request is an object")
 	}
-	if err != nil && !errors.Is(err, errStop) {
-		d.to.Reject(b[stream:], body.Rejection{Reason: fmt.Sprintf("at byte %d: %v", c.at, err), Syntax: true}, len(b))
+	for ; has; has = c.More('{') {
+		if string(c.Key()) != "streams" {
+			c.Skip()
+			continue
+		}
+		streams, wrong := c.Enter('[')
+		if wrong {
+			c.Stop("streams is an array")
+		}
+		for ; streams; streams = c.More('[') {
+			from = start(c)
+			if !d.jsonStream(c) {
+				return
+			}
+		}
+	}
+	if c.Fault == "" && c.Next() != 0 {
+		from = c.At
+		c.Stop("text after the object")
+	}
+	if c.Fault != "" {
+		d.to.Reject(b[from:], body.Rejection{Reason: "no push request in JSON: " + c.Fault, Syntax: true}, len(b))
 	}
 }
 
-// jsonStream passes the entries of a stream. The labels may come last.
-func (d *decoder) jsonStream(c *cursor) error {
+// start is the offset of the next token.
+func start(c *tokens.Cursor) int {
+	c.Next()
+	return c.At
+}
+
+// jsonStream passes the entries of a stream, and reports whether the sink accepts more. The
+// labels may come last.
+func (d *decoder) jsonStream(c *tokens.Cursor) (more bool) {
 	d.stream.clear()
-	begun, labelled := c.at, false
+	from, labelled := c.At, false
 	waiting := -1 // where the entries begin that came before the labels
-	err := c.object(func(key []byte) (err error) {
-		switch string(key) {
+	bad := error(nil)
+	has, wrong := c.Enter('{')
+	if wrong {
+		c.Stop("a stream is an object")
+	}
+	for ; has; has = c.More('{') {
+		switch string(c.Key()) {
 		case "stream":
 			labelled = true
-			err = d.jsonLabels(c)
+			d.jsonLabels(c)
 		case "labels":
 			labelled = true
-			err = d.jsonSelector(c)
+			bad = d.jsonSelector(c)
 		case "values", "entries":
-			if !labelled {
-				waiting = c.at
-				return c.skip()
+			if !labelled || bad != nil {
+				waiting = start(c)
+				c.Skip()
+			} else if !d.jsonEntries(c) {
+				return false
 			}
-			err = d.jsonEntries(c)
 		default:
-			err = c.skip()
+			c.Skip()
 		}
-		return err
-	})
-	if bad, ok := errors.AsType[*labelError](err); ok {
-		return d.rejectStream(c, begun, bad)
 	}
-	if err != nil || waiting < 0 {
-		return err
+	switch {
+	case c.Fault != "":
+		return true
+	case bad != nil:
+		return d.to.Reject(c.Src[from:c.At], body.Rejection{Reason: bad.Error()}, c.At)
+	case waiting < 0:
+		return true
 	}
-	again := cursor{b: c.b, at: waiting}
-	return d.jsonEntries(&again)
+	again := &tokens.Cursor{Src: c.Src[:c.At], At: waiting}
+	return d.jsonEntries(again)
 }
 
-// A labelError says that the labels of a stream cannot be read.
-type labelError struct{ error }
-
-// rejectStream rejects the stream that begins at begun, and goes on behind it.
-func (d *decoder) rejectStream(c *cursor, begun int, bad error) error {
-	c.at = begun
-	if err := c.skip(); err != nil {
-		return err
+// jsonLabels reads an object of texts. Other values stay JSON.
+func (d *decoder) jsonLabels(c *tokens.Cursor) {
+	has, wrong := c.Enter('{')
+	if wrong {
+		c.Stop("the labels of a stream are an object")
 	}
-	if !d.to.Reject(c.b[begun:c.at], body.Rejection{Reason: bad.Error()}, c.at) {
-		return errStop
+	l := &d.stream
+	for ; has; has = c.More('{') {
+		p := pair{name: d.jsonName(c.Key())}
+		switch c.Next() {
+		case 'n': // null
+			c.Skip()
+			continue
+		case '"':
+			inside, _ := c.Quoted()
+			from := len(l.text)
+			l.text = record.AppendUnescaped(l.text, inside)
+			p.value = l.text[from:]
+		default:
+			p.json, p.value = true, c.Skip()
+		}
+		l.pairs = append(l.pairs, p)
 	}
-	return nil
-}
-
-// jsonLabels reads an object of texts.
-func (d *decoder) jsonLabels(c *cursor) error {
-	if c.null() {
-		return nil
-	}
-	err := c.object(func(key []byte) error {
-		name := d.jsonName(key)
-		l := &d.stream
-		if c.null() {
-			return nil
-		}
-		if !c.isString() {
-			from := c.at
-			if err := c.skip(); err != nil {
-				return err
-			}
-			l.pairs = append(l.pairs, pair{name: name, value: c.b[from:c.at], json: true})
-			return nil
-		}
-		s, err := c.string()
-		if err != nil {
-			return err
-		}
-		from := len(l.text)
-		l.text = record.AppendUnescaped(l.text, s)
-		l.pairs = append(l.pairs, pair{name: name, value: l.text[from:]})
-		return nil
-	})
-	d.stream.find()
-	return err
+	l.find()
 }
 
 // jsonSelector reads labels in one text.
-func (d *decoder) jsonSelector(c *cursor) error {
-	s, err := c.string()
-	if err != nil {
-		return err
+func (d *decoder) jsonSelector(c *tokens.Cursor) error {
+	inside, _ := c.Quoted()
+	if c.Fault != "" {
+		return nil // the whole body is broken
 	}
-	if err := d.selector(record.AppendUnescaped(nil, s)); err != nil {
-		return &labelError{err}
-	}
-	return nil
+	return d.selector(record.AppendUnescaped(nil, inside))
 }
 
 // jsonName returns a key as text.
 func (d *decoder) jsonName(key []byte) string {
-	d.text = record.AppendUnescaped(d.text[:0], key)
-	return d.name(d.text)
+	from := len(d.text)
+	d.text = record.AppendUnescaped(d.text, key)
+	name := d.name(d.text[from:])
+	d.text = d.text[:from]
+	return name
 }
 
-// jsonEntries passes a list of entries, or null.
-func (d *decoder) jsonEntries(c *cursor) error {
-	if c.null() {
-		return nil
+// jsonEntries passes a list of entries, or null, and reports whether the sink accepts more.
+func (d *decoder) jsonEntries(c *tokens.Cursor) (more bool) {
+	has, wrong := c.Enter('[')
+	if wrong {
+		c.Stop("the values of a stream are an array")
 	}
-	return c.array(func() (err error) {
+	for ; has; has = c.More('[') {
 		e := entry{}
 		d.meta, d.text = d.meta[:0], d.text[:0]
-		if c.is('{') {
-			err = d.jsonOld(c, &e)
+		if c.Next() == '{' {
+			d.jsonOld(c, &e)
 		} else {
-			err = d.jsonEntry(c, &e)
+			d.jsonEntry(c, &e)
 		}
-		if err != nil {
-			return err
+		if c.Fault != "" {
+			return true
 		}
-		if e.end = c.at; !d.record(e) {
-			return errStop
+		if e.end = c.At; !d.record(e) {
+			return false
 		}
-		return nil
-	})
+	}
+	return true
 }
 
 // jsonEntry reads an entry: its time, its line and, in an object, its metadata.
-func (d *decoder) jsonEntry(c *cursor, e *entry) error {
+func (d *decoder) jsonEntry(c *tokens.Cursor, e *entry) {
 	n := 0
-	err := c.array(func() (err error) {
+	has, _ := c.Enter('[')
+	for ; has; has = c.More('[') {
 		switch n++; n {
 		case 1:
-			err = d.jsonTime(c, e)
+			jsonTime(c, e)
 		case 2:
-			e.line, err = d.jsonText(c)
+			e.line = d.jsonText(c)
 		case 3:
-			err = d.jsonMeta(c)
+			d.jsonMeta(c)
 		default:
-			err = c.skip()
+			c.Skip()
 		}
-		return err
-	})
-	if err == nil && n < 2 {
-		return errors.New("an entry is [time, line], or [time, line, metadata]")
 	}
-	return err
+	if n < 2 {
+		c.Stop("an entry is [time, line], or [time, line, metadata]")
+	}
 }
 
 // jsonOld reads an entry that is an object.
-func (d *decoder) jsonOld(c *cursor, e *entry) error {
-	return c.object(func(key []byte) (err error) {
-		switch string(key) {
+func (d *decoder) jsonOld(c *tokens.Cursor, e *entry) {
+	has, _ := c.Enter('{')
+	for ; has; has = c.More('{') {
+		switch string(c.Key()) {
 		case "ts", "timestamp":
-			err = d.jsonTime(c, e)
+			jsonTime(c, e)
 		case "line":
-			e.line, err = d.jsonText(c)
+			e.line = d.jsonText(c)
 		default:
-			err = c.skip()
+			c.Skip()
 		}
-		return err
-	})
+	}
 }
 
 // jsonTime reads a time: nanoseconds as a text, and whatever else is a time.
-func (d *decoder) jsonTime(c *cursor, e *entry) error {
+func jsonTime(c *tokens.Cursor, e *entry) {
 	var text []byte
-	if c.isString() {
-		s, err := c.string()
-		if err != nil {
-			return err
-		}
-		text = s
+	if c.Next() == '"' {
+		text, _ = c.Quoted()
 	} else {
-		from := c.at
-		if err := c.skip(); err != nil {
-			return err
-		}
-		text = c.b[from:c.at]
+		text = c.Skip()
 	}
 	ns, ok := record.ParseTime(text)
 	if e.time = ns; !ok && len(text) > 0 && string(text) != "null" {
 		e.badTime = text
 	}
-	return nil
 }
 
-// jsonText reads a string, or null.
-func (d *decoder) jsonText(c *cursor) ([]byte, error) {
-	if c.null() {
-		return nil, nil
+// jsonText reads a string. The text of any other value is its JSON, of null nothing.
+func (d *decoder) jsonText(c *tokens.Cursor) []byte {
+	switch c.Next() {
+	case 'n':
+		c.Skip()
+		return nil
+	case '"':
+	default:
+		return c.Skip()
 	}
-	s, err := c.string()
-	if err != nil {
-		return nil, err
+	inside, escaped := c.Quoted()
+	if !escaped {
+		return inside
 	}
 	from := len(d.text)
-	d.text = record.AppendUnescaped(d.text, s)
-	return d.text[from:len(d.text):len(d.text)], nil
+	d.text = record.AppendUnescaped(d.text, inside)
+	return d.text[from:len(d.text):len(d.text)]
 }
 
 // jsonMeta reads the metadata of an entry: an object of texts. Other values stay JSON.
-func (d *decoder) jsonMeta(c *cursor) error {
-	if !c.is('{') {
-		return c.skip()
-	}
-	return c.object(func(key []byte) error {
-		from := len(d.text)
-		d.text = record.AppendUnescaped(d.text, key)
-		p := pair{name: d.name(d.text[from:])}
-		d.text = d.text[:from]
-		var err error
-		if c.isString() {
-			p.value, err = d.jsonText(c)
+func (d *decoder) jsonMeta(c *tokens.Cursor) {
+	has, _ := c.Enter('{')
+	for ; has; has = c.More('{') {
+		p := pair{name: d.jsonName(c.Key())}
+		if c.Next() == '"' {
+			p.value = d.jsonText(c)
 		} else {
-			p.json, from = true, c.at
-			err = c.skip()
-			p.value = c.b[from:c.at]
+			p.json, p.value = true, c.Skip()
 		}
 		d.meta = append(d.meta, p)
-		return err
-	})
+	}
 }

@@ -8,37 +8,38 @@ import (
 
 	"blobtail/record"
 	"blobtail/source/body"
+	"blobtail/source/tokens"
 )
 
 // walkJSON walks through one ExportLogsServiceRequest, or several one after the other, as a
 // file of the Collector has them.
 func (w *walker) walkJSON() {
-	w.cursor = cursor{src: w.body}
+	w.cursor = cursor{tokens.Cursor{Src: w.body}}
 	c := &w.cursor
 	if bytes.HasPrefix(w.body, []byte("\xef\xbb\xbf")) {
-		c.at = 3
+		c.At = 3
 	}
-	for c.next() != 0 {
-		from := c.at
-		has, wrong := c.enter('{')
+	for c.Next() != 0 {
+		from := c.At
+		has, wrong := c.Enter('{')
 		none := has || wrong // of the logs, so far
-		for ; has; has = c.more('{') {
-			switch string(c.key()) {
+		for ; has; has = c.More('{') {
+			switch string(c.Key()) {
 			case "resourceLogs", "resource_logs":
 				none = false
 				if !w.each(w.walkResourceJSON) {
 					return
 				}
 			default:
-				c.skip()
+				c.Skip()
 			}
 		}
 		// The rest of a broken body is one reject: where it goes on is not known.
-		if c.fault != "" {
-			w.reject(max(from, w.passed), len(w.body), body.Rejection{Reason: c.fault, Syntax: true})
+		if c.Fault != "" {
+			w.reject(max(from, w.passed), len(w.body), body.Rejection{Reason: c.Fault, Syntax: true})
 			return
 		}
-		if none && !w.reject(from, c.at, body.Rejection{Reason: "no resourceLogs in the request: it is not OTLP", Syntax: true}) {
+		if none && !w.reject(from, c.At, body.Rejection{Reason: "no resourceLogs in the request: it is not OTLP", Syntax: true}) {
 			return
 		}
 	}
@@ -48,22 +49,22 @@ func (w *walker) walkJSON() {
 func (w *walker) each(walk func() bool) bool {
 	c := &w.cursor
 	from := c.start()
-	has, wrong := c.enter('[')
-	if wrong && c.fault == "" {
-		return w.reject(from, c.at, body.Rejection{Reason: "not OTLP logs: an array should be here", Syntax: true})
+	has, wrong := c.Enter('[')
+	if wrong && c.Fault == "" {
+		return w.reject(from, c.At, body.Rejection{Reason: "not OTLP logs: an array should be here", Syntax: true})
 	}
-	for ; has; has = c.more('[') {
+	for ; has; has = c.More('[') {
 		from = c.start()
-		switch c.next() {
+		switch c.Next() {
 		case '{':
 			if !walk() {
 				return false
 			}
 		case 'n':
-			c.skip()
+			c.Skip()
 		default:
-			c.skip()
-			if c.fault == "" && !w.reject(from, c.at, body.Rejection{Reason: "not OTLP logs: an object should be here", Syntax: true}) {
+			c.Skip()
+			if c.Fault == "" && !w.reject(from, c.At, body.Rejection{Reason: "not OTLP logs: an object should be here", Syntax: true}) {
 				return false
 			}
 		}
@@ -73,22 +74,22 @@ func (w *walker) each(walk func() bool) bool {
 
 // start returns the offset of the next token.
 func (c *cursor) start() int {
-	c.next()
-	return c.at
+	c.Next()
+	return c.At
 }
 
 // ahead reads the member with one of two names that an object has behind the value at the
 // cursor, and returns its offset, 0 if there is none. The cursor stays where it is.
 func (c *cursor) ahead(name, older string, read func()) (at int) {
 	here := *c
-	c.skip()
-	for c.more('{') {
-		if key := c.key(); string(key) == name || string(key) == older {
+	c.Skip()
+	for c.More('{') {
+		if key := c.Key(); string(key) == name || string(key) == older {
 			at = c.start()
 			read()
 			break
 		}
-		c.skip()
+		c.Skip()
 	}
 	*c = here
 	return at
@@ -135,16 +136,16 @@ func (w *walker) walkScopeJSON() bool {
 func (w *walker) walkPartsJSON(head, older string, read func(), walk func() bool, names ...string) bool {
 	c := &w.cursor
 	at, known := 0, false
-	for has, _ := c.enter('{'); has; has = c.more('{') {
-		key := c.key()
+	for has, _ := c.Enter('{'); has; has = c.More('{') {
+		key := c.Key()
 		switch {
 		case string(key) == head || string(key) == older:
 			from := c.start()
 			if !known {
 				known, at = true, from
 				read()
-			} else if c.skip(); from != at && c.fault == "" &&
-				!w.reject(from, c.at, body.Rejection{Reason: "a second " + head + " of the same logs"}) {
+			} else if c.Skip(); from != at && c.Fault == "" &&
+				!w.reject(from, c.At, body.Rejection{Reason: "a second " + head + " of the same logs"}) {
 				return false
 			}
 		case isOneOf(key, names):
@@ -155,7 +156,7 @@ func (w *walker) walkPartsJSON(head, older string, read func(), walk func() bool
 				return false
 			}
 		default:
-			c.skip()
+			c.Skip()
 		}
 	}
 	return true
@@ -175,19 +176,19 @@ func isOneOf(key []byte, names []string) bool {
 func (w *walker) attributesJSON(s *set, message string, also func(key []byte) bool) {
 	c := &w.cursor
 	from := c.start()
-	has, wrong := c.enter('{')
+	has, wrong := c.Enter('{')
 	if wrong {
 		s.reject("not OTLP logs: a "+message+" is no object", true)
 	}
-	for ; has; has = c.more('{') {
-		switch key := c.key(); {
+	for ; has; has = c.More('{') {
+		switch key := c.Key(); {
 		case string(key) == "attributes":
 			w.listJSON(s)
 		case also == nil || !also(key):
-			c.skip()
+			c.Skip()
 		}
 	}
-	if c.at-from > record.MaxRecord {
+	if c.At-from > record.MaxRecord {
 		s.reject("its "+message+" is longer than 1 MiB", false)
 	}
 }
@@ -197,16 +198,16 @@ func (w *walker) walkRecordJSON() bool {
 	c, e := &w.cursor, &w.entry
 	from := c.start()
 	e.clear()
-	for has, _ := c.enter('{'); has; has = c.more('{') {
-		w.readMemberJSON(c.key())
+	for has, _ := c.Enter('{'); has; has = c.More('{') {
+		w.readMemberJSON(c.Key())
 	}
-	if c.fault != "" {
+	if c.Fault != "" {
 		return true // the caller finds it
 	}
-	if c.at-from > record.MaxRecord {
+	if c.At-from > record.MaxRecord {
 		e.tooLong()
 	}
-	return w.pass(from, c.at)
+	return w.pass(from, c.At)
 }
 
 // readMemberJSON reads a member of a LogRecord.
@@ -245,7 +246,7 @@ func (w *walker) readMemberJSON(key []byte) {
 	case "eventName", "event_name":
 		e.event = c.text(&e.set)
 	default:
-		c.skip()
+		c.Skip()
 	}
 }
 

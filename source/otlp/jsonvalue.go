@@ -12,11 +12,11 @@ import (
 // listJSON reads an array of attributes into s.
 func (w *walker) listJSON(s *set) {
 	c := &w.cursor
-	has, wrong := c.enter('[')
+	has, wrong := c.Enter('[')
 	if wrong {
 		s.reject("not OTLP logs: attributes are no array", true)
 	}
-	for ; has; has = c.more('[') {
+	for ; has; has = c.More('[') {
 		a := s.next()
 		if a != nil && a.plainJSON(c) {
 			continue
@@ -30,31 +30,31 @@ func (w *walker) listJSON(s *set) {
 // plainJSON reads a KeyValue of the usual form, and reports whether it is one: without white
 // space and escapes, with a text, a number or a boolean.
 func (a *attribute) plainJSON(c *cursor) bool {
-	from := c.at
-	if c.has(`{"key":"`) && c.plain(&a.key) && c.has(`,"value":{"`) && a.value.plainJSON(c) && c.has(`}}`) {
+	from := c.At
+	if c.Has(`{"key":"`) && c.Plain(&a.key) && c.Has(`,"value":{"`) && a.value.plainJSON(c) && c.Has(`}}`) {
 		return true
 	}
-	c.at = from
+	c.At = from
 	return false
 }
 
 // plainJSON reads the member of an AnyValue of the usual form, behind its first quote.
 func (v *value) plainJSON(c *cursor) bool {
 	switch {
-	case c.has(`stringValue":"`):
+	case c.Has(`stringValue":"`):
 		v.kind = text
-		return c.plain(&v.bytes)
-	case c.has(`intValue":`):
-		quoted := c.has(`"`)
-		*v = integerOf(c.number())
-		return v.kind == integer && (!quoted || c.has(`"`))
-	case c.has(`doubleValue":`):
-		*v = doubleOf(c.number())
+		return c.Plain(&v.bytes)
+	case c.Has(`intValue":`):
+		quoted := c.Has(`"`)
+		*v = integerOf(c.Number())
+		return v.kind == integer && (!quoted || c.Has(`"`))
+	case c.Has(`doubleValue":`):
+		*v = doubleOf(c.Number())
 		return v.kind == double
-	case c.has(`boolValue":true`):
+	case c.Has(`boolValue":true`):
 		*v = value{kind: boolean, bits: 1}
 		return true
-	case c.has(`boolValue":false`):
+	case c.Has(`boolValue":false`):
 		*v = value{kind: boolean}
 		return true
 	}
@@ -65,12 +65,12 @@ func (v *value) plainJSON(c *cursor) bool {
 func (w *walker) readBodyJSON() {
 	c, e := &w.cursor, &w.entry
 	e.members, e.body = e.members[:0], value{}
-	if c.next() != '{' {
+	if c.Next() != '{' {
 		e.body = w.valueJSON(&e.set, 1)
 		return
 	}
-	for has, _ := c.enter('{'); has; has = c.more('{') {
-		key := c.key()
+	for has, _ := c.Enter('{'); has; has = c.More('{') {
+		key := c.Key()
 		if string(key) != "kvlistValue" && string(key) != "kvlist_value" {
 			if v, ok := w.chosenJSON(&e.set, key, 1); ok {
 				e.body = v
@@ -78,12 +78,12 @@ func (w *walker) readBodyJSON() {
 			continue
 		}
 		e.body, e.members = value{kind: members}, e.members[:0]
-		for has, _ := c.enter('{'); has; has = c.more('{') {
-			if string(c.key()) != "values" {
-				c.skip()
+		for has, _ := c.Enter('{'); has; has = c.More('{') {
+			if string(c.Key()) != "values" {
+				c.Skip()
 				continue
 			}
-			for has, _ := c.enter('['); has; has = c.more('[') {
+			for has, _ := c.Enter('['); has; has = c.More('[') {
 				key, v := w.pairJSON(&e.set, 1, false)
 				if len(e.members) == record.MaxFields {
 					e.tooMany()
@@ -100,12 +100,12 @@ func (w *walker) readBodyJSON() {
 func (w *walker) pairJSON(s *set, depth int, within bool) (key []byte, v value) {
 	c := &w.cursor
 	from, known := len(s.json), false
-	has, wrong := c.enter('{')
+	has, wrong := c.Enter('{')
 	if wrong {
 		s.reject("not OTLP logs: a pair of key and value is no object", true)
 	}
-	for ; has; has = c.more('{') {
-		switch name := c.key(); string(name) {
+	for ; has; has = c.More('{') {
+		switch name := c.Key(); string(name) {
 		case "key":
 			if t := c.text(s); !known {
 				key, known = t, true
@@ -114,7 +114,7 @@ func (w *walker) pairJSON(s *set, depth int, within bool) (key []byte, v value) 
 			s.json = s.json[:from]
 			v = w.valueJSON(s, depth)
 		default:
-			c.skip()
+			c.Skip()
 		}
 	}
 	if within {
@@ -141,7 +141,7 @@ func (w *walker) insertKey(s *set, from int, key []byte, v value) {
 // plain string or number is taken for what it is.
 func (w *walker) valueJSON(s *set, depth int) (v value) {
 	c := &w.cursor
-	switch c.next() {
+	switch c.Next() {
 	case '{':
 	case '"':
 		return value{kind: text, bytes: c.text(s)}
@@ -149,8 +149,8 @@ func (w *walker) valueJSON(s *set, depth int) (v value) {
 		return scalar(c.raw(s))
 	}
 	from := len(s.json)
-	for has, _ := c.enter('{'); has; has = c.more('{') {
-		key := c.key()
+	for has, _ := c.Enter('{'); has; has = c.More('{') {
+		key := c.Key()
 		s.json = s.json[:from] // of all values the last one counts
 		if chosen, ok := w.chosenJSON(s, key, depth); ok {
 			v = chosen
@@ -180,7 +180,7 @@ func (w *walker) chosenJSON(s *set, key []byte, depth int) (v value, ok bool) {
 	case "kvlistValue", "kvlist_value":
 		return w.nestedJSON(s, '{', depth+1), true
 	}
-	c.skip()
+	c.Skip()
 	return v, false
 }
 
@@ -189,17 +189,17 @@ func (w *walker) nestedJSON(s *set, open byte, depth int) value {
 	c := &w.cursor
 	if depth > record.MaxDepth {
 		s.tooDeep()
-		c.skip()
+		c.Skip()
 		return value{}
 	}
 	from := len(s.json)
 	s.json = append(s.json, open)
-	for has, _ := c.enter('{'); has; has = c.more('{') {
-		if string(c.key()) != "values" {
-			c.skip()
+	for has, _ := c.Enter('{'); has; has = c.More('{') {
+		if string(c.Key()) != "values" {
+			c.Skip()
 			continue
 		}
-		for has, _ := c.enter('['); has; has = c.more('[') {
+		for has, _ := c.Enter('['); has; has = c.More('[') {
 			if len(s.json) > from+1 {
 				s.json = append(s.json, ',')
 			}

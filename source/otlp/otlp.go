@@ -20,6 +20,7 @@ import (
 
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
+	"blobtail/source/tokens"
 )
 
 // Protocol is OTLP over HTTP. Its methods may be called by any number of goroutines.
@@ -103,7 +104,7 @@ func (x *exchange) decode(text []byte, to body.Sink) error {
 	if x.encoding == sniffed {
 		// As protobuf an opening brace would begin a group that OTLP does not have.
 		x.encoding = inProto
-		if at := skipSpace(text, 0); at < len(text) && text[at] == '{' {
+		if at := tokens.SkipSpace(text, 0); at < len(text) && text[at] == '{' {
 			x.encoding = inJSON
 		}
 	}
