@@ -28,7 +28,7 @@ const hostileMemory = 1 << 30
 func TestHostile(t *testing.T) {
 	runs, span, share := 1, time.Second, 8
 	if os.Getenv("BLOBTAIL_TORTURE") != "" {
-		runs, span, share = 5, 10*time.Second, 1
+		runs, span, share = 5, 4*time.Second, 1
 	} else {
 		t.Parallel()
 	}
