@@ -34,6 +34,9 @@ type Gatherer struct {
 	Accepted  int // lines in Req
 	Owned     int // of them, those with their own time
 	Places    int // of the records so far; the next one has this place
+	// Made is how many bytes the lines of all records had, also of those rejected for their
+	// time or service. It depends on the body alone.
+	Made int
 	// These depend on the body alone: the number of its records, rejected ones too, and
 	// the earliest time among them.
 	Found       int
@@ -149,6 +152,7 @@ func (g *Gatherer) Record(raw []byte, places, end int) bool {
 // line accepts the canonical line that data has beyond g.Req.Data.
 func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, end int) bool {
 	g.found(stamp)
+	g.Made += len(data) - len(g.Req.Data)
 	if stamp.Time > g.latest() {
 		return g.reject(raw, Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
 			record.AppendTime(nil, stamp.Time), g.arrival.Clock)}, places, end)
@@ -409,7 +413,7 @@ func (g *Gatherer) Clear() {
 	clear(g.Rejected)
 	g.Rejected, g.untimed = g.Rejected[:0], g.untimed[:0]
 	g.last, g.Accepted, g.Owned, g.earliest, g.Places, g.Broken, g.Forbidden = 0, 0, 0, 0, 0, 0, 0
-	g.Found, g.EarliestOwn, g.AnyOwn = 0, 0, false
+	g.Found, g.Made, g.EarliestOwn, g.AnyOwn = 0, 0, 0, false
 }
 
 // Forget makes the gatherer ready for another body and releases the memory of an unusual

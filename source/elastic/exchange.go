@@ -69,6 +69,9 @@ func (x *exchange) Reply(h http.Header, counts *httpsource.Result, refused *http
 	h.Set("X-Elastic-Product", "Elasticsearch") // or the official clients refuse the answer
 	h.Set("Content-Type", answerType(x.r.Header))
 	switch {
+	case refused != nil && denied(refused.Status):
+		h.Set("Content-Type", "text/plain; charset=UTF-8")
+		return refused.Status, []byte(refused.Reason)
 	case refused != nil && again(refused.Status):
 		// No form of JSON here, and no 429: rsyslog looks at the body only, and drops its records
 		// after any object without items. The official clients send a whole request again
@@ -94,6 +97,12 @@ func (x *exchange) Reply(h http.Header, counts *httpsource.Result, refused *http
 		x.rest = x.writeShort
 	}
 	return http.StatusOK, nil
+}
+
+// denied reports whether a client has no right to send: rsyslog then keeps its records, and
+// sends them until it has one, because the answer is no JSON.
+func denied(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 // again reports whether a client has to send the same request later.

@@ -83,8 +83,9 @@ func (s *sink) Object(raw []byte, end int) bool {
 			h.Level = record.TextOf(value)
 		case "timestamp":
 			text := record.TextOf(value)
-			ns, ok := record.ParseTime(text)
-			if h.Time = ns; !ok {
+			if ns, ok := record.ParseTime(text); ok {
+				h.Time = ns
+			} else {
 				unread = text
 			}
 		default:

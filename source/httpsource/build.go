@@ -20,7 +20,12 @@ const (
 	// partRecords cuts a part earlier: the canonical line of a record of two bytes has
 	// a hundred bytes.
 	partRecords = 100_000
-	maxErrors   = 100
+	// partLines cuts a part earlier still: a protocol may have labels once for many records.
+	partLines = 32 << 20
+	// fairLines is how many times the bytes of its body the lines of a body may have, beyond
+	// freeLines. The rest is charged to the sender.
+	fairLines, freeLines = 8, 1 << 20
+	maxErrors            = 100
 )
 
 // A builder makes requests of a body: canonical lines, gathered until the part is full,
@@ -32,6 +37,7 @@ type builder struct {
 	request        *http.Request
 	sender         string // that equal bodies are compared for
 	key            string // "" if none is used
+	scope          string // of the intake
 	hold           *hold
 	held           int // bytes of hold for the body
 	own            int // bytes of hold for lines
@@ -45,6 +51,7 @@ type builder struct {
 	broken     int // rejected, not even well formed
 	denied     int // rejected, because the sender may not send them
 	duplicates int // parts
+	made       int // bytes of lines
 	receipts   []record.Receipt
 	patience   time.Time // when to give up on a full log
 	err        error
@@ -55,7 +62,7 @@ type builder struct {
 // begin accepts a decoded body, which is counted in h already, and counts the memory
 // that its lines are likely to need.
 func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *hold, decoded []byte) error {
-	b.s, b.request, b.hold, b.body = s, r, h, decoded
+	b.s, b.request, b.hold, b.body, b.scope = s, r, h, decoded, in.Scope
 	if s.o.Dedupe != DedupeOff {
 		b.key = in.Key
 	}
@@ -78,7 +85,7 @@ func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *ho
 
 // cut ends the part if it is full, and makes sure that its memory is counted.
 func (b *builder) cut(end int) bool {
-	if end-b.from >= partSize || b.Places >= partRecords {
+	if end-b.from >= partSize || b.Places >= partRecords || b.Made >= partLines {
 		return b.flush(end)
 	}
 	return b.count(b.Accepted + len(b.Rejected))
@@ -133,6 +140,7 @@ func (b *builder) flush(end int) bool {
 	b.receipts = append(b.receipts, receipt)
 	b.report(receipt)
 	b.part++
+	b.made += b.Made
 	b.Past += b.Places
 	b.from = end
 	b.Clear()
@@ -169,6 +177,9 @@ func (b *builder) report(r record.Receipt) {
 // depend on the number of accepted records.
 func (b *builder) origin(part []byte) {
 	path := b.request.URL.Path
+	if b.scope != "" {
+		path += "?" + b.scope
+	}
 	timed := b.Owned == b.Accepted && b.Accepted > 0
 	b.Identify(record.Origin{})
 	switch {

@@ -39,6 +39,9 @@ type Intake struct {
 	Form body.Form
 	// Key is the Idempotency-Key, "" for none.
 	Key string
+	// Scope is what the records depend on besides the path and the body, such as a query:
+	// requests of different scopes are no repeats of each other. "" for nothing.
+	Scope string
 	// Stored says to answer only when the records are in a blob.
 	Stored bool
 

@@ -246,6 +246,9 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 		return Result{}, nil, err
 	}
 	err = b.end()
+	if more := b.made - fairLines*len(text) - freeLines; who != nil && more > 0 {
+		who.Charge(int64(more))
+	}
 	if err == nil && in.notes {
 		b.answer.Note = s.note(r, text, &b.answer)
 	}

@@ -30,6 +30,11 @@ const (
 	// partEntries is the number of entries at which a part ends. Its cursors end most of them
 	// earlier, one in partOneIn.
 	partEntries, partOneIn = 4096, 512
+	// idBytes is how much of a malformed entry, which has no cursor, identifies its part.
+	idBytes = 4 << 10
+	// cutMore is how much of a value is left out in addition if it is cut: masks do not
+	// recognise the half of a secret.
+	cutMore = 4 << 10
 )
 
 // A decoder reads the entries of a stream.
@@ -51,6 +56,7 @@ type decoder struct {
 type field struct {
 	name       string
 	value, end int
+	cut        bool // there was more
 }
 
 func newDecoder(r *bufio.Reader, to httpsource.StreamSink) *decoder {
@@ -69,10 +75,15 @@ func (d *decoder) run() error {
 			d.pass() // the last entry of a file may lack its empty line
 			return nil
 		case malformed:
-			// Nothing tells where the next entry begins.
-			d.begin(nil, 0)
-			d.to.Reject(bytes.Clone(d.part[d.from:]), body.Rejection{Reason: bad.Error(), Syntax: true}, 0)
-			return nil
+			err := d.skip()
+			raw := d.part[d.from:]
+			if !d.begin(raw[:min(len(raw), idBytes)], 0) || !d.to.Reject(raw, body.Rejection{Reason: bad.Error(), Syntax: true}, 0) || err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			continue
 		case err != nil:
 			return err
 		}
@@ -82,7 +93,23 @@ func (d *decoder) run() error {
 	}
 }
 
-// A malformedError says that a stream is not in the export format from here on.
+// skip reads on behind a malformed field, up to the next empty line: there the next entry begins,
+// unless that line is in a value of this one.
+func (d *decoder) skip() error {
+	for begins := true; ; {
+		line, err := d.r.ReadSlice('\n')
+		d.append(d.from, line)
+		switch {
+		case err == nil && begins && len(line) == 1:
+			return nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+		begins = err == nil
+	}
+}
+
+// A malformedError says that an entry is not in the export format.
 type malformedError struct{ reason string }
 
 func (e *malformedError) Error() string { return "not the journal export format: " + e.reason }
@@ -125,6 +152,7 @@ func (d *decoder) readField() (done bool, err error) {
 		return false, &malformedError{fmt.Sprintf("no field has the name %.64q", name)}
 	}
 	f := field{name: d.name(name), value: at + len(name) + 1, end: at + len(text)}
+	before := d.omitted
 	switch {
 	case isText && long:
 		f.end, err = d.readLong(f.value)
@@ -135,6 +163,10 @@ func (d *decoder) readField() (done bool, err error) {
 	}
 	if err != nil {
 		return false, err
+	}
+	if f.cut = d.omitted > before; f.cut {
+		d.omitted += min(cutMore, f.end-f.value)
+		f.end -= min(cutMore, f.end-f.value)
 	}
 	if len(d.fields) == maxFields || f.end-d.from > maxEntry {
 		d.omitted += f.end - f.value

@@ -85,8 +85,8 @@ func TestEntries(t *testing.T) {
 		{"the kernel", head + "_TRANSPORT=kernel\nPRIORITY=0\nMESSAGE=oops\n", `"level":"critical","service":"kernel","msg":"oops","_BOOT_ID":"b","_TRANSPORT":"kernel"}`},
 		{"binary", head + binaryField("MESSAGE", "two\nlines\x00\xff") + "SYSLOG_IDENTIFIER=a\n", `"level":"","service":"a","msg":"two\nlines\u0000\\xff","_BOOT_ID":"b","SYSLOG_IDENTIFIER":"a"}`},
 		{"a field twice", head + "SYSLOG_IDENTIFIER=a\nN=1\nN=2\n", `"level":"","service":"a","msg":"","_BOOT_ID":"b","SYSLOG_IDENTIFIER":"a","N":"1","N.2":"2"}`},
-		{"a long line", head + "SYSLOG_IDENTIFIER=a\nMESSAGE=" + long + "\nN=1\n", `"level":"","service":"a","msg":"` + long[:256<<10] + `","_BOOT_ID":"b","SYSLOG_IDENTIFIER":"a","N":"1","omitted_bytes":45056}`},
-		{"a long value", head + "SYSLOG_IDENTIFIER=a\n" + binaryField("COREDUMP", long) + "N=1\n", `"level":"","service":"a","msg":"","_BOOT_ID":"b","SYSLOG_IDENTIFIER":"a","COREDUMP":"` + long[:256<<10] + `","N":"1","omitted_bytes":45056}`},
+		{"a long line", head + "SYSLOG_IDENTIFIER=a\nMESSAGE=" + long + "\nN=1\n", `"level":"","service":"a","msg":"` + long[:252<<10] + `","_BOOT_ID":"b","SYSLOG_IDENTIFIER":"a","N":"1","omitted_bytes":49152}`},
+		{"a long value", head + "SYSLOG_IDENTIFIER=a\n" + binaryField("COREDUMP", long) + "N=1\n", `"level":"","service":"a","msg":"","_BOOT_ID":"b","SYSLOG_IDENTIFIER":"a","COREDUMP":"` + long[:252<<10] + `","N":"1","omitted_bytes":49152}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRecorder()
@@ -223,6 +223,7 @@ func TestMalformed(t *testing.T) {
 		{"a length beyond the end", "A\n\xff\xff\xff\xff\xff\xff\xff\xffxy\n\n", 1, 202},
 		{"a line without an end", "A=b", 1, 202},
 		{"no empty line at the end", "MESSAGE=x\n", 2, 202},
+		{"good entries behind it", "lower=1\nMESSAGE=x\n\n" + head + "MESSAGE=y\n\n" + head + "MESSAGE=z\n\n", 3, 202},
 		{"only empty lines", "\n\n\n", 1, 202},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -234,7 +235,7 @@ func TestMalformed(t *testing.T) {
 					good++
 				}
 			}
-			if w.Code != row.status || good != row.good || len(r.lines) == good && row.rest[0] != '\n' && row.good == 1 {
+			if w.Code != row.status || good != row.good || len(r.lines) == good && row.rest[0] != '\n' && row.good == 1 || row.good == 3 && len(r.lines) != 4 {
 				t.Errorf("%d %s\n%s", w.Code, w.Body, strings.Join(r.lines, "\n"))
 			}
 		})

@@ -2,6 +2,7 @@ package loki
 
 import (
 	"bytes"
+	"fmt"
 
 	"blobtail/record"
 	"blobtail/source/body"
@@ -15,7 +16,12 @@ type decoder struct {
 	parser *record.Parser // for lines that are objects
 	names  map[string]string
 	text   []byte // unescaped strings of an entry
+	shared int    // bytes that labels of streams have added to the records so far
 }
+
+// maxShared is how many bytes the labels of streams may add to the records of a body. A body
+// says them once for any number of entries, so that a short body could become lines without end.
+const maxShared = 128 << 20
 
 // A pair is a label, or an item of structured metadata.
 type pair struct {
@@ -41,7 +47,7 @@ func (d *decoder) forget() bool {
 	if cap(d.text)+cap(d.stream.text) > keptText || cap(d.meta)+cap(d.stream.pairs) > keptPairs {
 		return false
 	}
-	d.to = nil
+	d.to, d.shared = nil, 0
 	d.stream.source = nil
 	d.meta = d.meta[:cap(d.meta)]
 	for i := range d.meta {
@@ -72,7 +78,8 @@ type entry struct {
 	time    int64  // Unix nanoseconds, 0 for none
 	badTime []byte // the text of a time that could not be read, nil for none
 	line    []byte
-	end     int // in the body
+	raw     []byte // its source in the body
+	end     int    // in the body
 }
 
 // record passes an entry to the sink. It reports whether to go on.
@@ -102,6 +109,10 @@ func (d *decoder) record(e entry) bool {
 	if len(h.Level) == 0 || string(h.Level) == "unknown" {
 		h.Level, level = d.lineLevel(e.line), -1
 	}
+	if d.shared += d.stream.size; d.shared > maxShared {
+		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
+			"the labels of streams add over %d MiB to the entries of this body; send fewer entries together", maxShared>>20)}, e.end)
+	}
 	b := d.to.Begin(h)
 	for i := range d.meta {
 		if m := &d.meta[i]; i != level || !inMeta {
@@ -119,7 +130,7 @@ func (d *decoder) record(e entry) bool {
 	if e.badTime != nil {
 		b.Text("ts", e.badTime)
 	}
-	return d.to.Record(e.line, 1, e.end)
+	return d.to.Record(e.raw, 1, e.end)
 }
 
 func (p *pair) add(b *record.Parts) {

@@ -11,10 +11,10 @@ import (
 // labels in one text, and entries that are objects.
 func (d *decoder) json(b []byte) {
 	c := &tokens.Cursor{Src: b}
-	if c.Next() == 0 {
+	if c.Next() == 0 && c.Fault == "" {
 		return
 	}
-	from := c.At // of the stream that is being read
+	from := min(c.At, len(b)) // of the stream that is being read
 	has, wrong := c.Enter('{')
 	if wrong {
 		c.Stop("a push request is an object")
@@ -143,7 +143,7 @@ func (d *decoder) jsonEntries(c *tokens.Cursor) (more bool) {
 		c.Stop("the values of a stream are an array")
 	}
 	for ; has; has = c.More('[') {
-		e := entry{}
+		e, from := entry{}, start(c)
 		d.meta, d.text = d.meta[:0], d.text[:0]
 		if c.Next() == '{' {
 			d.jsonOld(c, &e)
@@ -153,7 +153,7 @@ func (d *decoder) jsonEntries(c *tokens.Cursor) (more bool) {
 		if c.Fault != "" {
 			return true
 		}
-		if e.end = c.At; !d.record(e) {
+		if e.raw, e.end = c.Src[from:c.At], c.At; !d.record(e) {
 			return false
 		}
 	}
@@ -205,7 +205,10 @@ func jsonTime(c *tokens.Cursor, e *entry) {
 		text = c.Skip()
 	}
 	ns, ok := record.ParseTime(text)
-	if e.time = ns; !ok && len(text) > 0 && string(text) != "null" {
+	switch {
+	case ok:
+		e.time = ns
+	case len(text) > 0 && string(text) != "null":
 		e.badTime = text
 	}
 }

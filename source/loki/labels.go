@@ -13,16 +13,20 @@ type labels struct {
 	text    []byte // memory of values that had escapes
 	level   int    // -1 for none
 	service int
+	size    int // bytes of names and values
 }
 
 // clear forgets the labels.
 func (l *labels) clear() {
-	l.source, l.pairs, l.text, l.level, l.service = nil, l.pairs[:0], l.text[:0], -1, -1
+	l.source, l.pairs, l.text, l.level, l.service, l.size = nil, l.pairs[:0], l.text[:0], -1, -1, 0
 }
 
 // find finds the labels with a meaning, when all are there.
 func (l *labels) find() {
-	l.level, l.service = best(l.pairs, levelRank), best(l.pairs, serviceRank)
+	l.level, l.service, l.size = best(l.pairs, levelRank), best(l.pairs, serviceRank), 0
+	for i := range l.pairs {
+		l.size += len(l.pairs[i].name) + len(l.pairs[i].value)
+	}
 }
 
 // selector reads the labels of a stream in the form {name="value", ...}, with the strings of

@@ -164,6 +164,7 @@ func TestInvalid(t *testing.T) {
 		{"an entry without a line", "application/json", `{"streams":[{"stream":{"app":"a"},"values":[["1795519265123456789","good"],["1"]]}]}`, 204, 1, 1, "an entry is [time, line]"},
 		{"an unreadable time", "application/json", `{"streams":[{"stream":{"app":"a"},"values":[["soon","good"]]}]}`, 204, 1, 0, ""},
 		{"old labels that are none", "application/json", `{"streams":[{"labels":"app","entries":[]},{"labels":"{app=\"a\"}","entries":[{"ts":"2026-11-24T11:00:00Z","line":"x"}]}]}`, 204, 1, 1, "want {name="},
+		{"a NUL", "application/json", "\x00{}", 400, 0, 1, "byte 0x00"},
 		{"nothing", "application/json", ``, 204, 0, 0, ""},
 		{"no streams", "application/json", `{}`, 204, 0, 0, ""},
 		{"text behind", "application/json", `{"streams":[{"stream":{"app":"a"},"values":[["1795519265123456789","good"]]}]} x`, 204, 1, 1, "text after the object"},
@@ -188,6 +189,36 @@ func TestInvalid(t *testing.T) {
 				t.Errorf("%d %s\n%s", w.Code, w.Body, strings.Join(r.Lines(), "\n"))
 			}
 		})
+	}
+}
+
+// A dead letter has the bytes of its own entry, whatever came behind it.
+func TestDeadLetters(t *testing.T) {
+	r := new(sourcetest.Log)
+	send(r.Source(loki.New()), "application/json", "", []byte(`{"streams":[{"stream":{"app":"a"},"values":[["1895536241000000001","FIRST \u0041 long"],["1895536241000000002","B\n"],["9999-12-31T23:59:59Z","late"]]}]}`))
+	got := strings.Join(r.Lines(), "\n")
+	for _, want := range []string{`"msg":"[\"1895536241000000001\",\"FIRST \\u0041 long\"]"`, `"msg":"[\"1895536241000000002\",\"B\\n\"]"`,
+		`{"ts":"2026-11-24T12:00:00.000000000Z","level":"","service":"a","msg":"late","app":"a","ts.original":"9999-12-31T23:59:59Z"}`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+}
+
+// Labels of a stream are in each of its records, but a short body does not become lines without
+// end.
+func TestLongLabels(t *testing.T) {
+	var entries [][]byte
+	for range 2000 {
+		entries = append(entries, line(ns, "x"))
+	}
+	r := new(sourcetest.Log)
+	b := s2.EncodeSnappy(nil, push(nil, `{app="a",l="`+strings.Repeat("L", 100_000)+`"}`, entries...))
+	if w := send(r.Source(loki.New()), "", "", b); w.Code != http.StatusNoContent {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	if n, rejected := len(r.Lines()), r.Rejected(); n != 2000 || rejected < 500 || rejected > 1000 {
+		t.Errorf("%d lines, %d rejected", n, rejected)
 	}
 }
 

@@ -84,7 +84,7 @@ func selectorOf(b []byte) (selector []byte, err error) {
 
 // protoEntry passes an entry.
 func (d *decoder) protoEntry(b []byte, end int) (more bool, err error) {
-	e := entry{end: end}
+	e := entry{end: end, raw: b}
 	d.meta = d.meta[:0]
 	for off := 0; off < len(b); {
 		num, value, n, err := next(b[off:])
@@ -105,6 +105,9 @@ func (d *decoder) protoEntry(b []byte, end int) (more bool, err error) {
 				return false, err
 			}
 		}
+	}
+	if len(e.line) > 0 {
+		e.raw = e.line
 	}
 	return d.record(e), nil
 }

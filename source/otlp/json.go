@@ -19,8 +19,9 @@ func (w *walker) walkJSON() {
 	if bytes.HasPrefix(w.body, []byte("\xef\xbb\xbf")) {
 		c.At = 3
 	}
-	for c.Next() != 0 {
-		from := c.At
+	from := c.At
+	for ; c.Next() != 0; from = c.At {
+		from = c.At
 		has, wrong := c.Enter('{')
 		none := has || wrong // of the logs, so far
 		for ; has; has = c.More('{') {
@@ -42,6 +43,9 @@ func (w *walker) walkJSON() {
 		if none && !w.reject(from, c.At, body.Rejection{Reason: "no resourceLogs in the request: it is not OTLP", Syntax: true}) {
 			return
 		}
+	}
+	if c.Fault != "" {
+		w.reject(max(from, w.passed), len(w.body), body.Rejection{Reason: c.Fault, Syntax: true})
 	}
 }
 

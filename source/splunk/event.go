@@ -1,6 +1,8 @@
 package splunk
 
 import (
+	"fmt"
+
 	"blobtail/record"
 	"blobtail/source/body"
 )
@@ -10,6 +12,61 @@ type sink struct {
 	body.Sink
 	given        metadata // of the request
 	outer, inner *record.Parser
+	shared       int // bytes that the metadata of the request have added to the records so far
+}
+
+// maxShared is how many bytes the metadata of a request may add to its records.
+const maxShared = 128 << 20
+
+// share counts the metadata of the request for one more record, and reports whether there may be
+// one.
+func (s *sink) share() bool {
+	m := &s.given
+	s.shared += len(m.host) + len(m.source) + len(m.sourcetype) + len(m.index)
+	return s.shared <= maxShared
+}
+
+// tooMuch is the reason for rejecting a record beyond that.
+func tooMuch() body.Rejection {
+	return body.Rejection{Reason: fmt.Sprintf("the query adds over %d MiB to the events of this body; send fewer events together", maxShared>>20)}
+}
+
+// A rawSink makes records of the lines that a decoder of text finds. They have the metadata of the
+// request.
+type rawSink struct{ *sink }
+
+// Begin begins a line of text.
+func (s *rawSink) Begin(h record.Head) *record.Parts {
+	h.Renames = true
+	if len(h.Service) == 0 {
+		h.Service = s.given.service()
+	}
+	b := s.Sink.Begin(h)
+	if s.share() {
+		s.given.add(b)
+	}
+	return b
+}
+
+// Object passes a line that is an object.
+func (s *rawSink) Object(raw []byte, end int) bool {
+	if _, err := s.outer.Scan(raw); err != nil {
+		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
+	}
+	h, rest := s.outer.Head()
+	b := s.Begin(h)
+	for key, value := range rest {
+		b.Member(key, value, "")
+	}
+	return s.Record(raw, 1, end)
+}
+
+// Record passes the record begun last.
+func (s *rawSink) Record(raw []byte, places, end int) bool {
+	if s.shared > maxShared {
+		return s.Reject(raw, tooMuch(), end)
+	}
+	return s.Sink.Record(raw, places, end)
 }
 
 // Object passes an event.
@@ -56,15 +113,14 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if len(h.Service) == 0 {
 		h.Service = m.service()
 	}
+	if !s.share() {
+		return s.Reject(raw, tooMuch(), end)
+	}
 	b := s.Begin(h)
 	for _, f := range append(rest, extra...) {
 		b.Member(f.key, f.value, "")
 	}
-	for _, f := range []field{{[]byte("host"), m.host}, {[]byte("source"), m.source}, {[]byte("sourcetype"), m.sourcetype}, {[]byte("index"), m.index}} {
-		if f.value != nil {
-			b.Member(f.key, f.value, "")
-		}
-	}
+	m.add(b)
 	if !ok && len(text) > 0 {
 		b.Text("time", text)
 	}

@@ -60,15 +60,14 @@ func (x *events) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
 		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: events are sent with POST", x.r.Method, body.Short(x.r.URL.Path))
 	}
-	given := metadataOf(x.r.URL.Query())
+	var given metadata
+	given, in.Scope = metadataOf(x.r.URL.Query())
 	decode := func(b []byte, to body.Sink) error {
-		return body.JSON(b, &sink{Sink: to, given: given, outer: record.NewParser(), inner: record.NewParser()})
-	}
-	if x.raw {
-		decode = func(b []byte, to body.Sink) error {
-			to.Fallback(record.FoldService(string(given.service())))
-			return body.Text(b, to)
+		s := &sink{Sink: to, given: given, outer: record.NewParser(), inner: record.NewParser()}
+		if x.raw {
+			return body.Text(b, &rawSink{s})
 		}
+		return body.JSON(b, s)
 	}
 	in.Form, err = body.NewForm(decode, x.r.Header.Values("Content-Encoding"))
 	return in, err
@@ -91,9 +90,9 @@ func (x *events) Reply(h http.Header, counts *httpsource.Result, refused *httpso
 func refuse(h http.Header, f *httpsource.Refusal) (int, []byte) {
 	switch f.Status {
 	case http.StatusUnauthorized:
-		return answer(h, f.Status, 2, "Token is required", f.Reason)
+		return answer(h, f.Status, 2, "Token is required: "+f.Reason, "") // clients show the text only
 	case http.StatusForbidden:
-		return answer(h, f.Status, 4, "Invalid token", f.Reason)
+		return answer(h, f.Status, 4, "Invalid token: "+f.Reason, "")
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		// The collector itself never answers 429.
 		return answer(h, http.StatusServiceUnavailable, 9, "Server is busy", f.Reason)
@@ -134,14 +133,26 @@ func (health) Reply(h http.Header, _ *httpsource.Result, refused *httpsource.Ref
 // metadata are the four words of the collector about an event, as JSON; nil if one is missing.
 type metadata struct{ host, source, sourcetype, index []byte }
 
-// metadataOf returns the metadata in a query, which are for all events of a request.
-func metadataOf(q url.Values) (m metadata) {
+// metadataOf returns the metadata in a query, which are for all events of a request, and the
+// query without its other parameters.
+func metadataOf(q url.Values) (m metadata, scope string) {
+	known := url.Values{}
 	for name, to := range m.named() {
 		if text := q.Get(name); text != "" {
 			*to = append(record.AppendEscaped([]byte{'"'}, []byte(text)), '"')
+			known.Set(name, text)
 		}
 	}
-	return m
+	return m, known.Encode()
+}
+
+// add adds the metadata to a record.
+func (m *metadata) add(b *record.Parts) {
+	for _, f := range []field{{[]byte("host"), m.host}, {[]byte("source"), m.source}, {[]byte("sourcetype"), m.sourcetype}, {[]byte("index"), m.index}} {
+		if f.value != nil {
+			b.Member(f.key, f.value, "")
+		}
+	}
 }
 
 func (m *metadata) named() map[string]*[]byte {

@@ -76,6 +76,27 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// Lines of text have the metadata of the query, and two hosts that send the same are two.
+func TestRaw(t *testing.T) {
+	var log sourcetest.Log
+	s := log.Source(splunk.New())
+	for _, host := range []string{"h1", "h2", "h1"} {
+		sourcetest.Send(s, "POST", "/services/collector/raw?sourcetype=app&host="+host, strings.NewReader("2026-11-24T11:00:00.5Z one\n"+`{"time":"2026-11-24T11:00:01.5Z","msg":"two","level":"warn"}`))
+	}
+	want := []string{
+		`{"ts":"2026-11-24T11:00:00.500000000Z","level":"","service":"app","msg":"2026-11-24T11:00:00.5Z one","host":"h1","sourcetype":"app"}`,
+		`{"ts":"2026-11-24T11:00:01.500000000Z","level":"warn","service":"app","msg":"two","host":"h1","sourcetype":"app"}`,
+	}
+	if got := log.Lines(); !slices.Equal(got[:2], want) || log.Identities() != 4 {
+		t.Errorf("%d identities\n%s", log.Identities(), strings.Join(got, "\n"))
+	}
+	log = sourcetest.Log{}
+	sourcetest.Send(log.Source(splunk.New()), "POST", path+"?host="+strings.Repeat("h", 12_000), strings.NewReader(strings.Repeat(`{"event":1}`, 20_000)))
+	if n, rejected := len(log.Lines()), log.Rejected(); n != 20_000 || rejected < 5_000 || rejected > 12_000 {
+		t.Errorf("%d lines, %d rejected", n, rejected)
+	}
+}
+
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte(`{"time":"1","host":"h","event":{"message":"m","level":3},"fields":{"a":1,"level":"x"}}{"event":"x"}`))
 	f.Add([]byte(`{"event":null}{"event":{},"fields":[],"time":{}}`))

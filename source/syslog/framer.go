@@ -13,6 +13,9 @@ const (
 	// mostDigits bounds the length that stands before a message: below 100 MB. A longer
 	// number is the beginning of a text.
 	mostDigits = 8
+	// keptLong is how much of a longer message is kept: less than of other invalid records,
+	// because masks do not recognise the half of a secret at the cut.
+	keptLong = record.MaxRejected - 4<<10
 )
 
 // A framer finds the messages in the bytes of one connection, by RFC 6587:
@@ -84,9 +87,9 @@ func (f *framer) mayBeLength(b []byte) bool {
 func (f *framer) octets(b []byte, size, head int) (m frame, n int) {
 	have := len(b) - head
 	switch {
-	case size > longest && have >= record.MaxRejected:
-		f.counted, f.skip = true, size-record.MaxRejected
-		return frame{msg: b[head : head+record.MaxRejected], bad: tooLong(size)}, head + record.MaxRejected
+	case size > longest && have >= keptLong:
+		f.counted, f.skip = true, size-keptLong
+		return frame{msg: b[head : head+keptLong], bad: tooLong(size)}, head + keptLong
 	case size > longest || have < size:
 		return frame{}, 0
 	}

@@ -41,7 +41,7 @@ func (c *Cursor) Fail(want string) {
 	c.At = len(c.Src)
 }
 
-// Next returns the first byte of the next token, 0 if there is none.
+// Next returns the first byte of the next token, 0 if there is none. A NUL is a fault.
 func (c *Cursor) Next() byte {
 	if c.At < len(c.Src) && c.Src[c.At] > ' ' {
 		return c.Src[c.At]
@@ -51,10 +51,14 @@ func (c *Cursor) Next() byte {
 
 // spaced is Next behind white space.
 func (c *Cursor) spaced() byte {
-	if c.At = SkipSpace(c.Src, c.At); c.At < len(c.Src) {
-		return c.Src[c.At]
+	if c.At = SkipSpace(c.Src, c.At); c.At == len(c.Src) {
+		return 0
 	}
-	return 0
+	if c.Src[c.At] == 0 {
+		c.Fail("a token")
+		return 0
+	}
+	return c.Src[c.At]
 }
 
 // Enter goes into an array or object, and reports whether it has something. A value of
