@@ -64,7 +64,7 @@ type builder struct {
 func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *hold, decoded []byte) error {
 	b.s, b.request, b.hold, b.body, b.scope = s, r, h, decoded, in.Scope
 	if s.o.Dedupe != DedupeOff {
-		b.key = in.Key
+		b.key = in.key
 	}
 	b.After = b.cut
 	b.sender = senderOf(r)

@@ -46,13 +46,7 @@ func (x nativeExchange) Open() (in Intake, err error) {
 	case name != "":
 		in.Service = record.FoldService(name)
 	}
-	if in.Form, err = body.ParseForm(r.Header.Get("Content-Type"), r.Header.Values("Content-Encoding")); err != nil {
-		return in, err
-	}
-	if in.Key, err = keyOf(r.Header); err != nil {
-		return in, err
-	}
-	in.Stored, err = ackOf(r.Header)
+	in.Form, err = body.ParseForm(r.Header.Get("Content-Type"), r.Header.Values("Content-Encoding"))
 	return in, err
 }
 
@@ -74,6 +68,15 @@ func serviceIn(path string) (name string, ok bool) {
 	}
 	name, err := url.PathUnescape(segment)
 	return name, err == nil
+}
+
+// ask reads what a client asks by headers of our own, in any protocol. The parts of a stream
+// have an identity by themselves.
+func (in *Intake) ask(h http.Header) (err error) {
+	if in.stored, err = ackOf(h); err == nil && in.Stream == nil {
+		in.key, err = keyOf(h)
+	}
+	return err
 }
 
 // ackOf reports whether to answer only when the records are in a blob. An unknown

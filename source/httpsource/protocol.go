@@ -37,19 +37,17 @@ type Intake struct {
 	Service string
 	// Form is the form of the body.
 	Form body.Form
-	// Key is the Idempotency-Key, "" for none.
-	Key string
 	// Scope is what the records depend on besides the path and the body, such as a query:
 	// requests of different scopes are no repeats of each other. "" for nothing.
 	Scope string
-	// Stored says to answer only when the records are in a blob.
-	Stored bool
 
 	// Stream decodes a body of any length while it comes, in place of Form. Nil: the body is
 	// read whole. Only the encoding of Form counts then.
 	Stream Stream
 
-	notes bool // the answer has room for a note
+	notes  bool   // the answer has room for a note
+	key    string // the Idempotency-Key, "" for none
+	stored bool   // answer only when the records are in a blob
 }
 
 // protocols returns the protocols of a source: native is the last, because it answers each

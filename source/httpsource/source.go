@@ -179,6 +179,11 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Resul
 	if err = cmp.Or(err, unread); err != nil {
 		return Result{}, err
 	}
+	if !in.Probe {
+		if err := in.ask(r.Header); err != nil {
+			return Result{}, err
+		}
+	}
 	if err := s.o.Ready(); err != nil {
 		return Result{}, Refuse(http.StatusServiceUnavailable, "not ready: %v; send it again later", err)
 	}
@@ -191,7 +196,7 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Resul
 	}
 	a, receipts, err := s.appendAll(w, r, in, who)
 	for i := 0; err == nil && i < len(receipts); i++ {
-		err = receipts[i].Wait(r.Context(), in.Stored)
+		err = receipts[i].Wait(r.Context(), in.stored)
 	}
 	return a, cmp.Or(err, a.forbidden)
 }

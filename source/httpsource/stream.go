@@ -89,7 +89,7 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 	wire.pace.done()
 	err = b.end()
 	for i := 0; err == nil && i < len(b.receipts); i++ {
-		err = b.receipts[i].Wait(r.Context(), in.Stored)
+		err = b.receipts[i].Wait(r.Context(), in.stored)
 	}
 	return b.answer, err
 }

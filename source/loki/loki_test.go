@@ -205,6 +205,22 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
+// A key makes a repeat of a request without times, as in the native protocol.
+func TestKey(t *testing.T) {
+	r := new(sourcetest.Log)
+	s := r.Source(loki.New())
+	for range 2 {
+		sourcetest.Send(s, "POST", "/loki/api/v1/push", strings.NewReader(`{"streams":[{"stream":{"app":"a"},"values":[["0","x"]]}]}`),
+			"Content-Type", "application/json", "Idempotency-Key", "0193b7a0-0000-7000-8000-000000000001")
+	}
+	if len(r.Lines()) != 2 || r.Identities() != 1 {
+		t.Errorf("%d identities of %s", r.Identities(), r.Lines())
+	}
+	if w := sourcetest.Send(s, "POST", "/loki/api/v1/push", strings.NewReader("{}"), "Content-Type", "application/json", "Ack", "maybe"); w.Code != 400 || !strings.Contains(w.Body.String(), "Ack") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // Labels of a stream are in each of its records, but a short body does not become lines without
 // end.
 func TestLongLabels(t *testing.T) {
