@@ -126,21 +126,21 @@ func attacks(t *testing.T, share int) []attack {
 		{"slow bodies", connections(2000/share, "POST /ingest/x HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n", time.Second, "x")},
 		{"announced bodies", connections(2000/share, "POST /ingest/x HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n"+strings.Repeat("x", 3000), time.Second, "x")},
 		{"idle connections", connections(10_000/share, "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", time.Hour, "")},
-		{"gzip bombs", requests(gzipped(t, make([]byte, 15<<20)), "Content-Encoding", "gzip")},
-		{"zstd bombs", requests(zstded(t, make([]byte, 60<<20)), "Content-Encoding", "zstd")},
-		{"a huge window", requests(window, "Content-Encoding", "zstd")},
-		{"deep objects", requests(deep, "Content-Type", "application/x-ndjson")},
-		{"a key many times", requests(repeated, "Content-Type", "application/x-ndjson")},
-		{"services", requests(services.Bytes(), "Content-Type", "application/x-ndjson")},
-		{"hours", requests(hours.Bytes(), "Content-Type", "application/x-ndjson")},
+		{"gzip bombs", requests(100*time.Millisecond, gzipped(t, make([]byte, 15<<20)), "Content-Encoding", "gzip")},
+		{"zstd bombs", requests(100*time.Millisecond, zstded(t, make([]byte, 60<<20)), "Content-Encoding", "zstd")},
+		{"a huge window", requests(100*time.Millisecond, window, "Content-Encoding", "zstd")},
+		{"deep objects", requests(100*time.Millisecond, deep, "Content-Type", "application/x-ndjson")},
+		{"a key many times", requests(100*time.Millisecond, repeated, "Content-Type", "application/x-ndjson")},
+		{"services", requests(4*time.Second, services.Bytes(), "Content-Type", "application/x-ndjson")},
+		{"hours", requests(4*time.Second, hours.Bytes(), "Content-Type", "application/x-ndjson")},
 		{"noise", noise},
 	}
 }
 
-// requests sends a body again and again, ten times a second.
-func requests(body []byte, headers ...string) func(context.Context, *ingester, func()) {
+// requests sends a body again and again, once in an interval.
+func requests(interval time.Duration, body []byte, headers ...string) func(context.Context, *ingester, func()) {
 	return func(ctx context.Context, p *ingester, begun func()) {
-		tick := time.NewTicker(100 * time.Millisecond)
+		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for first := true; ctx.Err() == nil; first = false {
 			_, _, _, _ = p.post("/ingest", body, headers...) // whatever the answer is

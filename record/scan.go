@@ -105,7 +105,7 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 		return 0, bad
 	}
 	p.src = src[:n]
-	if len(p.fields) > manyFields {
+	if len(p.fields) > manyFields && p.reject == nil {
 		p.checkMany()
 	}
 	if p.reject != nil {
@@ -169,6 +169,9 @@ func (p *Parser) scanObject(src []byte) (int, *RejectError) {
 // scanField scans one member and returns the offset after its value. src[i] is the
 // first quote of its key.
 func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
+	if p.reject != nil {
+		p.fields = p.fields[:0] // nobody will ask for them: a hostile object has many
+	}
 	p.fields = append(p.fields, field{})
 	f := &p.fields[len(p.fields)-1]
 	if next := p.follow(src, i+1, f); next > 0 {
