@@ -79,7 +79,10 @@ func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
 		}
 		p.line = pretty.append
 	}
-	if err == nil && a.env.outTTY && !p.people && p.line != nil {
+	if err == nil && a.env.outTTY && !p.people {
+		if p.line == nil { // JSON, as it is stored
+			p.line = func(dst, line []byte) []byte { return append(dst, line...) }
+		}
 		p.line = safely(p.line)
 	}
 	return p, err

@@ -163,7 +163,7 @@ func TestTerminal(t *testing.T) {
 	}
 	var text bytes.Buffer
 	for i := range 1500 {
-		o, _ := json.Marshal(map[string]any{"ts": 1795183200 + i, "service": "web", "level": "info", "msg": fmt.Sprintf("message %d \x1b[2J", i)})
+		o, _ := json.Marshal(map[string]any{"ts": 1795183200 + i, "service": "web", "level": "info", "msg": fmt.Sprintf("message %d \x1b[2J", i), "c1": "\u009b\u202e"})
 		text.Write(append(o, '\n'))
 	}
 	if err := addBlob(store, text.Bytes(), 1); err != nil {
@@ -174,13 +174,16 @@ func TestTerminal(t *testing.T) {
 	if code != cli.OK || strings.Count(out, "\n") != 1000 || !strings.Contains(errs, "there is more; -n 0 for all") {
 		t.Errorf("exit %d, %d lines, stderr %s", code, strings.Count(out, "\n"), errs)
 	}
-	if !strings.HasPrefix(out, "\x1b[2m2026-11-20 14:08:20.000\x1b[0m \x1b[32minfo \x1b[0m \x1b[96mweb\x1b[0m message 500 \\x1b[2J\n") {
+	if !strings.HasPrefix(out, "\x1b[2m2026-11-20 14:08:20.000\x1b[0m \x1b[32minfo \x1b[0m \x1b[96mweb\x1b[0m message 500 \\x1b[2J \x1b[2mc1=\x1b[0m\\u009b\\u202e\n") {
 		t.Errorf("%.200q", out)
 	}
 	if code, out, errs = terminal(t, path, "web", "-n", "0", "-q", "--color", "never"); code != cli.OK || strings.Count(out, "\n") != 1500 || errs != "" {
 		t.Errorf("exit %d, %d lines, stderr %s", code, strings.Count(out, "\n"), errs)
 	}
 	checkSafe(t, []byte(out))
+	if _, out, _ = terminal(t, path, "web", "-o", "json", "-n1"); !strings.Contains(out, `"c1":"\u009b\u202e"`) || !json.Valid([]byte(out)) {
+		t.Errorf("%q", out)
+	}
 	if _, out, _ = terminal(t, path, "web", "-o", "raw", "-n1"); out != "message 1499 \\x1b[2J\n" {
 		t.Errorf("%q", out)
 	}
