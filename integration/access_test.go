@@ -112,6 +112,10 @@ func TestFleetWithTokens(t *testing.T) {
 	if out, errs, code := answered(t, f.at, "web", "--token-file", path); code != 0 || strings.Count(string(out), "about web") < 2 {
 		t.Errorf("with a file, of announced ingesters: %d %s", code, errs)
 	}
+	if out, errs, code := answered(t, f.at, "we*", "--token-file", path); code != 3 || strings.Count(string(out), "about web") < 2 ||
+		!strings.Contains(errs, "the token may read only web of we*") {
+		t.Errorf("a glob that the token does not cover: %d %s", code, errs)
+	}
 	for _, p := range []*ingester{f.a, f.b} {
 		for _, secret := range []string{web, reader} {
 			if _, part, _ := strings.Cut(secret, "."); strings.Contains(p.stderr(), part) {

@@ -118,7 +118,9 @@ func (f *follower) meet(ctx context.Context) error {
 	f.sayLive(err)
 	if answer != nil {
 		f.positions = answer.Positions()
-		f.answered(hear(answer, err), f.now())
+		h := hear(answer, err)
+		f.tellNarrowed(&h)
+		f.answered(h, f.now())
 	}
 	return nil
 }
@@ -177,6 +179,7 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 		return true, err
 	}
 	f.positions, f.exact = answer.Positions(), exact
+	f.tellNarrowed(&f.heard)
 	f.answered(f.heard, begun)
 	return true, nil
 }
@@ -198,6 +201,14 @@ func (f *follower) reached(after live.Positions) bool {
 		}
 	}
 	return len(f.heard.told) == 0 // a missing one has started again
+}
+
+// tellNarrowed reports once that answers lack services.
+func (f *follower) tellNarrowed(h *heard) {
+	if err := h.lessThan(f.o.Query.Services); err != nil && h.narrowed != f.narrowed {
+		f.narrowed = h.narrowed
+		f.problem(err)
+	}
 }
 
 // lastGood is when an ingester last answered.

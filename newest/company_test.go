@@ -42,7 +42,8 @@ type company struct {
 	wire   *wire
 	all    []*ingester
 	added  int
-	ahead  time.Duration // how far the clocks of store, ingesters and senders are ahead of ours
+	guard  func(*http.Request) (live.Reader, error) // of the ingesters; nil: all may read all
+	ahead  time.Duration                            // how far the clocks of store, ingesters and senders are ahead of ours
 
 	mu     sync.Mutex
 	made   bool // an ingester has been started
@@ -219,6 +220,7 @@ func (in *ingester) start() {
 	handler := live.NewHandler(live.Options{
 		Self:    func() live.Self { return live.Self{ID: announcer.ID(), Process: announcer.Process(), Store: storeID} },
 		Journal: journal{buf, in.c}, HTTP: &http.Client{Transport: in.c.wire}, Peers: others.Roll,
+		Guard: in.c.guard, Token: "peer",
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	in.log, in.announcer, in.dead, in.end, in.running = log, announcer, dead, cancel, &sync.WaitGroup{}

@@ -104,6 +104,7 @@ type follower struct {
 	known     map[string]bool      // ingesters present at the start; nil: not known
 	company   *survey              // the last one read
 	heard     heard                // from the last poll
+	narrowed  string               // the services of the token, as last reported
 	unasked   map[string]string    // those that held records and were left out at the last check, with their process
 	ended     map[string]time.Time // ended ingesters, with the times of their rows
 	checking  *survey              // the one being read; nil: none

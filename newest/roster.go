@@ -132,12 +132,13 @@ type heard struct {
 	rowsAge   time.Duration
 	told      map[string]bool // ingesters that the answer itself names as missing
 	partly    bool            // some of them sent some records
+	narrowed  string          // the services that the token may read, if the answer lacks others
 	err       error           // why there is no answer
 }
 
 // hear notes the facts that an answer states about itself, and how it ended.
 func hear(answer *live.Answer, end error) heard {
-	h := heard{any: true, snapshots: answer.Snapshots, rowsAge: answer.RowsAge, told: map[string]bool{}}
+	h := heard{any: true, snapshots: answer.Snapshots, rowsAge: answer.RowsAge, told: map[string]bool{}, narrowed: answer.Narrowed}
 	if lacks, ok := errors.AsType[*live.IncompleteError](end); ok {
 		for _, m := range lacks.Missing {
 			h.told[m.ID] = true
@@ -145,6 +146,16 @@ func hear(answer *live.Answer, end error) heard {
 		}
 	}
 	return h
+}
+
+// lessThan returns the error of an answer without the services that the token may not read;
+// nil if it has all that were asked for.
+func (h *heard) lessThan(services []string) error {
+	if h.narrowed == "" {
+		return nil
+	}
+	return fmt.Errorf("the token may read only %s of %s: records of other services that are in no blob yet may be missing. Ask for services that it may read, or with a token that may read more; --live off reads blobs alone",
+		h.narrowed, strings.Join(services, ","))
 }
 
 // verify compares the answer with the rows, and reports records that a read may lack. It
@@ -170,6 +181,9 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 		if !h.told[i.ID] {
 			report.problem(known.missing(&i, h))
 		}
+	}
+	if err := h.lessThan(q.Services); err != nil {
+		report.problem(err)
 	}
 	switch {
 	case h.err == nil || errors.Is(h.err, ErrNobody) || len(lacking) > 0: // nothing new to report

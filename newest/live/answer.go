@@ -52,6 +52,10 @@ type Answer struct {
 	// Behind are the ids of ingesters that no longer remember all records behind the
 	// positions of the question.
 	Behind []string
+	// Narrowed names the services that the token of the question may read, with commas
+	// between, if the question is about others too: the answer lacks these. It is "" if
+	// the answer has all services of the question.
+	Narrowed string
 
 	client    *Client
 	query     Query

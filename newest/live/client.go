@@ -199,7 +199,7 @@ func (a *Answer) header(resp *http.Response) error {
 	case !isID(self.Process) || self.Store != "" && (len(self.Store) != 32 || !isHex(self.Store)):
 		return foreign("the answer of ingester %s does not say of which start and which store it is", self.ID)
 	}
-	a.Self = self
+	a.Self, a.Narrowed = self, plain(resp.Header.Get(headerNarrowed))
 	var err error
 	process := func(text string) (string, bool) { return text, isID(text) }
 	if a.Snapshots, err = parseList(resp.Header.Get(headerSnapshots), "those of its process", process); err != nil {

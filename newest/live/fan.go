@@ -2,6 +2,7 @@ package live
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,6 +210,13 @@ func (f *fan) header(h http.Header) {
 		h.Set(headerRowsAge, strconv.FormatInt(int64((f.rowsAge+time.Millisecond-1)/time.Millisecond), 10))
 	}
 	h.Set(headerPositions, positions.String())
+	narrowed := f.scope.narrowed(&f.query)
+	for _, s := range f.answers { // a peer may know this ingester by a token that reads less
+		narrowed = cmp.Or(narrowed, s.answer.Narrowed)
+	}
+	if narrowed != "" {
+		h.Set(headerNarrowed, narrowed)
+	}
 	if len(behind) > 0 {
 		slices.Sort(behind)
 		h.Set(headerBehind, strings.Join(behind, ","))

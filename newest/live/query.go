@@ -40,6 +40,7 @@ const (
 	headerRowsAge   = "Blobtail-Rows-Age"
 	headerPositions = "Blobtail-Positions"
 	headerBehind    = "Blobtail-Behind"
+	headerNarrowed  = "Blobtail-Narrowed"
 )
 
 // Query is a question. From and To have no useful zero: a range without ends is

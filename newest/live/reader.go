@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -66,7 +67,7 @@ func (h *Handler) admit(r *http.Request) (s scope, err error) {
 func (s scope) check(q *Query) error {
 	some := false
 	for name := range names(q.Service) {
-		glob := strings.ContainsAny(name, `*?[\`)
+		glob := strings.ContainsAny(name, wild)
 		if !glob && !s.may(name) {
 			return &Refusal{http.StatusForbidden, fmt.Sprintf("the token may not read the service %s", plain(name))}
 		}
@@ -77,6 +78,32 @@ func (s scope) check(q *Query) error {
 	}
 	return nil
 }
+
+// narrowed names the services that may be in the answer to a question, as a header; "" if
+// these are all that the question is about.
+func (s scope) narrowed(q *Query) string {
+	for _, globs := range s {
+		for name := range names(q.Service) {
+			if !slices.ContainsFunc(globs, func(glob string) bool { return covers(glob, name) }) {
+				return cmp.Or(plain(strings.Join(globs, ",")), "-")
+			}
+		}
+	}
+	return ""
+}
+
+// covers reports whether a glob surely matches each service that a name or a glob matches.
+func covers(glob, name string) bool {
+	if glob == name || !strings.ContainsAny(name, wild) {
+		return glob == name || record.MatchService(glob, name)
+	}
+	prefix, ok := strings.CutSuffix(glob, "*")
+	system := prefix == "" && name[0] == '_' // a lone star matches no system service
+	return ok && !system && !strings.ContainsAny(prefix, wild) && strings.HasPrefix(name, prefix)
+}
+
+// wild are the characters of globs.
+const wild = `*?[\`
 
 // readable is the scope as a header for other ingesters; "" is everything.
 func (s scope) readable() string {

@@ -57,19 +57,23 @@ func TestReaders(t *testing.T) {
 		newest     int
 		want       string // services
 		status     int
+		narrowed   string
 	}{
-		"no token":              {"", "web", 0, "", 401},
-		"a peer":                {"peer", "*,_*", 0, "web-1 db _rejected web", 0},
-		"its service":           {"web", "web", 0, "web", 0},
-		"its services":          {"web web-*", "*", 0, "web-1 web", 0},
-		"its newest":            {"web web-*", "*", 5, "web-1 web", 0},
-		"another's":             {"web", "db", 0, "", 403},
-		"one of two":            {"web", "web,db", 0, "", 403},
-		"a glob of another's":   {"web", "d*", 0, "", 0},
-		"system services":       {"*", "*,_*", 0, "web-1 db web", 0},
-		"nothing at all":        {"nothing", "*", 0, "", 403},
-		"a system service":      {"*", "_rejected", 0, "", 403},
-		"system services, told": {"_*", "_*", 0, "_rejected", 0},
+		"no token":              {"", "web", 0, "", 401, ""},
+		"a peer":                {"peer", "*,_*", 0, "web-1 db _rejected web", 0, ""},
+		"its service":           {"web", "web", 0, "web", 0, ""},
+		"its services":          {"web web-*", "*", 0, "web-1 web", 0, "web,web-*"},
+		"its newest":            {"web web-*", "*", 5, "web-1 web", 0, "web,web-*"},
+		"another's":             {"web", "db", 0, "", 403, ""},
+		"one of two":            {"web", "web,db", 0, "", 403, ""},
+		"a glob of another's":   {"web", "d*", 0, "", 0, "web"},
+		"system services":       {"*", "*,_*", 0, "web-1 db web", 0, "*"},
+		"a part of its glob":    {"web-*", "web-?,web-1*", 0, "web-1", 0, ""},
+		"more than its glob":    {"web-*", "we*", 0, "web-1", 0, "web-*"},
+		"all but the system's":  {"*", "w*,db,[_r]*", 0, "web-1 db web", 0, ""},
+		"nothing at all":        {"nothing", "*", 0, "", 403, ""},
+		"a system service":      {"*", "_rejected", 0, "", 403, ""},
+		"system services, told": {"_*", "_*", 0, "_rejected", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asker, err := live.NewClient(a.url, live.ClientOptions{Token: x.token})
@@ -91,8 +95,8 @@ func TestReaders(t *testing.T) {
 			}
 			defer answer.Close()
 			got, err := rest(answer)
-			if err != io.EOF {
-				t.Error(err)
+			if err != io.EOF || answer.Narrowed != x.narrowed {
+				t.Errorf("narrowed to %q, %v", answer.Narrowed, err)
 			}
 			want := slices.DeleteFunc(slices.Clone(every), func(e record.Entry) bool {
 				return !slices.Contains(strings.Fields(x.want), service(e))
@@ -102,6 +106,17 @@ func TestReaders(t *testing.T) {
 			}
 			same(t, got, want)
 		})
+	}
+}
+
+// An answer is narrowed too if the token of the asking ingester may not read all.
+func TestNarrowedPeer(t *testing.T) {
+	b := newIngesterWith(t, "bbbbbbbb", live.Options{Guard: guard})
+	a := newIngesterWith(t, "aaaaaaaa", live.Options{Token: "web", Peers: roll(peersOf(b), nil)})
+	for ask, want := range map[string]string{"*": "web", "web": ""} {
+		if _, answer, err := read(t, a.url, all(ask)); err != io.EOF || answer.Narrowed != want {
+			t.Errorf("%s: narrowed to %q, %v", ask, answer.Narrowed, err)
+		}
 	}
 }
 
