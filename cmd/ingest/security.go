@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -116,12 +117,29 @@ func (s *security) addressed(next http.Handler) http.Handler {
 		if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 {
 			last := all[len(all)-1]
 			last = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
-			if ip := net.ParseIP(last); ip != nil {
-				r.RemoteAddr = net.JoinHostPort(last, "0")
+			if last != "" {
+				r.RemoteAddr = net.JoinHostPort(forwarded(last), "0")
 			}
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// forwarded is the address in an entry of X-Forwarded-For. Some proxies add the port, and
+// brackets. An entry that cannot be read stands for itself, cut: the proxy's own address
+// would make one host of all its clients.
+func forwarded(entry string) string {
+	host := entry
+	if h, _, err := net.SplitHostPort(entry); err == nil {
+		host = h
+	} else if inner, ok := strings.CutPrefix(entry, "["); ok {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.String()
+	}
+	const most = 64
+	return strings.ToValidUTF8(entry[:min(most, len(entry))], "?")
 }
 
 // mayListen returns the reason not to serve an address that others than this host reach,
