@@ -294,6 +294,45 @@ func TestAdminBeyondLoopback(t *testing.T) {
 	}
 }
 
+// A page of another site, in a browser on this host, changes nothing.
+func TestAdminFromAnotherSite(t *testing.T) {
+	g := runGuarded(t, "127.0.0.1:0", entry("all", `, write: ["*"]`))
+	for _, c := range []struct {
+		method, path, header, value string
+		want                        int
+	}{
+		{"POST", "/drain", "Sec-Fetch-Site", "cross-site", 403},
+		{"POST", "/flush", "Sec-Fetch-Site", "same-site", 403},
+		{"POST", "/drain", "Origin", "https://evil.example", 403},
+		{"POST", "/drain?timeout=1s", "Origin", "null", 403},
+		{"GET", "/readyz", "Sec-Fetch-Site", "cross-site", 200},
+		{"POST", "/flush", "Origin", "http://" + g.admin, 200},
+		{"POST", "/flush", "", "", 200},
+	} {
+		q, err := http.NewRequest(c.method, "http://"+g.admin+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.header != "" {
+			q.Header.Set(c.header, c.value)
+		}
+		resp, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != c.want {
+			t.Errorf("%s %s with %s %s: %d, want %d", c.method, c.path, c.header, c.value, resp.StatusCode, c.want)
+		}
+	}
+	if strings.Contains(g.log.String(), "drained") {
+		t.Errorf("it was drained:\n%s", g.log)
+	}
+	if status, text := (route{"", "POST", "/ingest/web", "", "x", false}).status(t, g.listen, "all.s3cret-all"); status != 200 {
+		t.Errorf("it takes no more: %d %s", status, text)
+	}
+}
+
 // outsideAddress is an address of this host that is not loopback.
 func outsideAddress(t *testing.T) string {
 	t.Helper()

@@ -44,6 +44,7 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, secure *securi
 	if secure.guard != nil && !isLoopback(own) {
 		all = secure.guard.operators(mux)
 	}
+	all = http.NewCrossOriginProtection().Handler(all) // a browser on this host is no operator
 	return &http.Server{Handler: all, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
