@@ -7,11 +7,14 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"blobtail/internal/cli"
 )
 
 // misread explains an error of the parser. People write a verb such as start or serve,
 // because other servers have one.
 func misread(app *kong.Application, err error) error {
+	err = cli.WithoutValue(err)
 	parse, ok := errors.AsType[*kong.ParseError](err)
 	word, argument := strings.CutPrefix(err.Error(), "unexpected argument ")
 	switch {

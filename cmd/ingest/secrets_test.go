@@ -125,3 +125,41 @@ func TestNoSecretsOfAzure(t *testing.T) {
 		})
 	}
 }
+
+// A secret in a setting that has no place for one is not in the message about it.
+func TestNoSecretsOfSettings(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "ingest")
+	if err := os.Symlink(self, bin); err != nil {
+		t.Fatal(err)
+	}
+	const store, url = "azure:logs?sv=1&sig=s3cret", "http://me:s3cret@h:1"
+	for _, c := range []struct{ variable, want string }{
+		{"BLOBTAIL_STORE=" + store, "AZURE_STORAGE_SAS_TOKEN (from BLOBTAIL_STORE)"},
+		{"BLOBTAIL_ADVERTISE=" + url, `ingest.advertise: "http://..."`},
+	} {
+		name, value, _ := strings.Cut(c.variable, "=")
+		flag := "--" + strings.ToLower(strings.TrimPrefix(name, "BLOBTAIL_")) + "=" + value
+		for _, verb := range []string{"check", "print-config", "run"} {
+			for _, given := range []string{flag, ""} {
+				cmd := exec.CommandContext(t.Context(), bin, verb)
+				cmd.Env, cmd.Dir = []string{"HOME=" + dir, c.variable}, dir
+				if given != "" {
+					cmd.Args, cmd.Env = append(cmd.Args, given), cmd.Env[:1]
+				}
+				out, err := cmd.CombinedOutput()
+				want := c.want
+				if given != "" {
+					want, _, _ = strings.Cut(want, " (from")
+				}
+				if err == nil || strings.Contains(string(out), "s3cret") || !strings.Contains(string(out), want) {
+					t.Errorf("%s %s, %s: %v, %s", verb, given, c.variable, err, out)
+				}
+			}
+		}
+	}
+}

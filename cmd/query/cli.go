@@ -239,7 +239,7 @@ func (a *app) parseBy(parser *kong.Kong, err error) error {
 		if verbOf(parser.Model, verb) == nil {
 			verb = ""
 		}
-		return a.misread(verb, err)
+		return a.misread(verb, cli.WithoutValue(err))
 	}
 	a.verb = parsed.Selected()
 	return nil

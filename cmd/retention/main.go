@@ -117,7 +117,7 @@ func (a *app) parse() (verb, error) {
 	}
 	parsed, err := parser.Parse(joined(os.Args[1:]))
 	if err != nil {
-		return nil, misread(err)
+		return nil, misread(cli.WithoutValue(err))
 	}
 	a.verb = parsed.Selected()
 	v := a.verb.Target.Addr().Interface().(verb)

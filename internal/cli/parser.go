@@ -47,6 +47,24 @@ func NewParser(grammar any, name, description string, options ...kong.Option) (*
 	return k, nil
 }
 
+// WithoutValue returns an error of a parser without the value of a variable of the
+// environment, which may hold a secret. The error in front of it says what is wrong.
+func WithoutValue(err error) error {
+	if text, variable, ok := strings.Cut(err.Error(), " (from envar "); ok {
+		name, _, _ := strings.Cut(variable, "=")
+		return &valueless{text + " (from " + name + ")", err}
+	}
+	return err
+}
+
+type valueless struct {
+	text  string
+	cause error
+}
+
+func (e *valueless) Error() string { return e.text }
+func (e *valueless) Unwrap() error { return e.cause }
+
 // Preset makes the present value of each setting its default. A setting is a flag
 // that the environment can set too.
 func Preset(k *kong.Kong) {

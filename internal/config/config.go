@@ -264,7 +264,23 @@ func withHost(address, usual string) string {
 // isAddress reports whether a text is a URL at which an ingester can be asked.
 func isAddress(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
+		u.RawQuery == "" && u.Fragment == "" && !strings.Contains(text, "@")
+}
+
+// public is the part of a URL that may be shown: no user, no password and no query.
+func public(text string) string {
+	if strings.Contains(text, "@") {
+		scheme, _, ok := strings.Cut(text, "://")
+		if !ok || strings.Contains(scheme, "@") {
+			return "..."
+		}
+		return scheme + "://..."
+	}
+	if end := strings.IndexAny(text, "?#;"); end >= 0 {
+		return text[:end+1] + "..."
+	}
+	return text
 }
 
 // mistakes are the mistakes in a configuration.
@@ -302,10 +318,10 @@ func (c Config) Validate() error {
 	m.check(slices.Contains([]string{"required", "best-effort"}, in.Announce), "ingest.announce", in.Announce, "want required or best-effort")
 	for _, a := range []struct{ key, value string }{{"live", c.Live}, {"ingest.advertise", c.Ingest.Advertise}} {
 		example := "http://10.0.0.5:8514"
-		if whole := "http://" + a.value; isAddress(whole) {
+		if whole := "http://" + a.value; isAddress(whole) && public(a.value) == a.value && !strings.Contains(a.value, "://") {
 			example = whole
 		}
-		m.check(a.value == "" || isAddress(a.value), a.key, a.value, "want a URL without a name or password, for example "+example)
+		m.check(a.value == "" || isAddress(a.value), a.key, public(a.value), "want a URL without a name, a password or a query, for example "+example)
 	}
 	c.TLS.validate(&m)
 	const more = "want more than nothing"

@@ -83,6 +83,26 @@ func TestSpec(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, s, err)
 		}
 	}
+	for text, shown := range map[string]string{
+		"azure:logs?sv=1&sig=s3cret":                       "azure:logs...",
+		"azure:acctlogs/logs;SharedAccessSignature=s3cret": "azure:acctlogs/logs...",
+		"azure:AccountKey=s3cret":                          "azure:...",
+		"azure:SIG=s3cret":                                 "azure:...",
+		"azurelogs:acctlogs/$logs?s3cret":                  "azurelogs:acctlogs/$logs...",
+		"AccountName=a;AccountKey=s3cret":                  "AccountName=a...",
+		"SharedAccessSignature=sv=1&s3cret":                "SharedAccess...",
+		"https://me:s3cret@h/logs":                         "https:...",
+		"s3cret@h":                                         "...",
+		"https://a.blob.core.windows.net/logs?sig=s3cret":  "https://a.blob.core.windows.net/logs...",
+	} {
+		_, err := openstore.Parse(text)
+		if !errors.As(err, &bad) || strings.Contains(err.Error(), "s3cret") || bad.Spec != shown || !strings.Contains(err.Error(), "AZURE_STORAGE_SAS_TOKEN") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if s, err := openstore.Parse("dir:./a;b?sig=@c"); err != nil || s.Dir() != "./a;b?sig=@c" {
+		t.Errorf("a directory: %v, %v", s, err)
+	}
 	if _, err := openstore.Open(t.Context(), openstore.Spec{}, true); !errors.As(err, &bad) {
 		t.Errorf("no store: %v", err)
 	}

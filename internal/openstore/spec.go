@@ -23,7 +23,7 @@ const (
 
 // BadSpecError is a text that names no store.
 type BadSpecError struct {
-	Spec   string
+	Spec   string // without what may be a secret
 	Reason string
 }
 
@@ -34,8 +34,36 @@ func (e *BadSpecError) Error() string { return fmt.Sprintf("store %q: %s", e.Spe
 func Default() Spec { return Spec{inDir, "./data"} }
 
 // Parse reads a spec. It sends no request, and does not check whether the store exists.
-// The error is a [*BadSpecError].
+// The error is a [*BadSpecError]. It shows no secret that people put behind a name.
 func Parse(text string) (Spec, error) {
+	s, err := parse(text)
+	if shown, secret := public(text); err != nil && secret {
+		return Spec{}, &BadSpecError{shown, "it must be azure:[ACCOUNT/]CONTAINER and no more: a key or a SAS belongs into AZURE_STORAGE_CONNECTION_STRING or AZURE_STORAGE_SAS_TOKEN"}
+	}
+	return s, err
+}
+
+// public returns the part of a spec before a secret that it may have.
+func public(text string) (shown string, secret bool) {
+	lower, end := strings.ToLower(text), len(text)
+	for _, sign := range []string{"?", ";", "sig=", "signature=", "accountkey"} {
+		if at := strings.Index(lower, sign); at >= 0 {
+			end = min(end, at)
+		}
+	}
+	if strings.Contains(text, "@") { // behind a user and a password
+		end = min(end, strings.Index(text+":", ":")+1)
+		if end > strings.Index(text, "@") {
+			end = 0
+		}
+	}
+	if end == len(text) {
+		return text, false
+	}
+	return text[:end] + "...", true
+}
+
+func parse(text string) (Spec, error) {
 	kind, place, _ := strings.Cut(text, ":")
 	s := Spec{kind, place}
 	switch {

@@ -76,17 +76,19 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // a secret.
 func parseBase(base string) (*url.URL, error) {
 	u, err := url.Parse(base)
+	shown, _, _ := strings.Cut(base, "?")
+	shown, _, _ = strings.Cut(shown, "#")
 	switch {
 	case err != nil:
 		return nil, errors.New("the URL of an ingester cannot be read: want one like http://10.0.0.4:8514")
-	case u.User != nil:
+	case u.User != nil || strings.Contains(base, "@"):
 		return nil, errors.New("the URL of an ingester has a user or a password in it; leave out what is before the @")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("%.80q is no URL of an ingester: want one like http://10.0.0.4:8514", base)
+		return nil, fmt.Errorf("%.80q is no URL of an ingester: want one like http://10.0.0.4:8514", shown)
 	case u.Hostname() == "":
-		return nil, fmt.Errorf("%.80q names no host: want a URL like http://10.0.0.4:8514", base)
+		return nil, fmt.Errorf("%.80q names no host: want a URL like http://10.0.0.4:8514", shown)
 	case u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
-		return nil, fmt.Errorf("%.80q has more than a host and a path: want a URL like http://10.0.0.4:8514", base)
+		return nil, fmt.Errorf("%.80q has more behind it than a host and a path: want a URL like http://10.0.0.4:8514", shown)
 	}
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
 	return u, nil

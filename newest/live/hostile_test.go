@@ -196,7 +196,10 @@ func TestBase(t *testing.T) {
 		"localhost:8514":        "no URL of an ingester: want one like http://",
 		"ftp://h":               "no URL of an ingester",
 		"http://":               "names no host",
-		"http://h?x=1":          "more than a host",
+		"http://h?x=secret":     `"http://h" has more behind it than a host`,
+		"http://h#secret":       "more behind it than a host",
+		"ftp://h?secret":        "no URL of an ingester",
+		"u:secret@h":            "a user or a password",
 		"":                      "no URL of an ingester",
 	} {
 		_, err := live.NewClient(base, live.ClientOptions{})
