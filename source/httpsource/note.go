@@ -36,9 +36,24 @@ func unusedParameters(q url.Values) string {
 	if len(names) == 0 {
 		return ""
 	}
-	shown := body.Short(strings.Join(names[:min(most, len(names))], ", "))
+	names = names[:min(most, len(names))]
+	for i, name := range names {
+		if !isParameter(name) {
+			names[i] = "..."
+		}
+	}
+	shown := strings.Join(slices.Compact(names), ", ")
 	return fmt.Sprintf("no query parameter has an effect here (%s); give the fields one of these names: "+
 		"ts, time, timestamp, @timestamp, date; level, severity, lvl, log.level; msg, message, log; service, service.name, app", shown)
+}
+
+// isParameter reports whether a text looks like the name of a parameter. Others may be a key
+// that somebody wrote behind the question mark.
+func isParameter(name string) bool {
+	const most = 32
+	return name != "" && len(name) <= most && strings.IndexFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+	}) < 0
 }
 
 // joinedByCurl reports whether a body of one text record looks like a file whose line feeds
