@@ -19,12 +19,12 @@ import (
 // tokenCmd has the verbs that change the file of tokens.
 type tokenCmd struct {
 	New struct {
-		ID       string          `arg:"" help:"Letters, digits, - and _: the name of the sender or reader." placeholder:"ID"`
-		Write    []string        `help:"A service, or a glob of services, that it may send records of." placeholder:"GLOB"`
-		Read     []string        `help:"A service, or a glob of services, that it may read." placeholder:"GLOB"`
-		Peer     bool            `xor:"role" help:"It is for ingesters, which answer readers for each other."`
-		Operator bool            `xor:"role" help:"It may read the metrics."`
-		Expires  config.Duration `help:"How long it is accepted, such as 90d (default: for ever)." placeholder:"DURATION"`
+		ID       string           `arg:"" help:"Letters, digits, - and _: the name of the sender or reader." placeholder:"ID"`
+		Write    []string         `help:"A service, or a glob of services, that it may send records of." placeholder:"GLOB"`
+		Read     []string         `help:"A service, or a glob of services, that it may read." placeholder:"GLOB"`
+		Peer     bool             `xor:"role" help:"It is for ingesters, which answer readers for each other."`
+		Operator bool             `xor:"role" help:"It may read the metrics."`
+		Expires  *config.Duration `help:"How long it is accepted, such as 90d (default: for ever)." placeholder:"DURATION"`
 	} `cmd:"" help:"Make a token, or another secret of one that exists, and print it once."`
 	List   struct{} `cmd:"" help:"List the tokens. Their secrets are not known."`
 	Revoke struct {
@@ -63,8 +63,11 @@ func (t *tokenCmd) add(file string, console cli.Console, stdout io.Writer) error
 	case t.New.Operator:
 		e.Role = access.Operator
 	}
-	if t.New.Expires > 0 {
-		e.Expires = time.Now().Add(time.Duration(t.New.Expires)).Truncate(time.Second)
+	if d := t.New.Expires; d != nil {
+		if *d <= 0 {
+			return cli.Usagef("--expires 0s: want a duration, for example 90d, or no --expires for a token that is accepted for ever")
+		}
+		e.Expires = time.Now().Add(time.Duration(*d)).Truncate(time.Second)
 	}
 	if err := e.Check(); err != nil {
 		return &cli.UsageError{Err: err}

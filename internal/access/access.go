@@ -20,6 +20,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"sync"
@@ -124,6 +125,10 @@ func (t *Tokens) Reload() error {
 	list, err := Read(t.path)
 	if err != nil {
 		return err
+	}
+	// A program that is just writing the file has cut it off first.
+	if was := t.now.Load(); fi.Size() == 0 && was != nil && len(was.byID)+len(was.byCertificate) > 0 {
+		return fmt.Errorf("%s: it is empty; to take all tokens away, write \"tokens: []\"", t.path)
 	}
 	if fi.Mode().Perm()&0o027 != 0 {
 		t.log.Warn().Str("file", t.path).Str("mode", fi.Mode().Perm().String()).

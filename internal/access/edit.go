@@ -94,7 +94,7 @@ type Added struct {
 // Add writes a token to a file, which it makes if there is none. If the token exists, Add
 // adds the secret to it; an entry with more than that is [ErrExists]. Comments stay, and
 // so do the owner and the mode of the file. The file is the old or the new one after a
-// crash. Two changes at once are not merged: the later one wins.
+// crash. Two changes at once wait for each other.
 func Add(path string, e Entry) (done Added, err error) {
 	err = edit(path, true, func(text []byte, list *listing) ([]byte, error) {
 		i := list.index(e.ID)
@@ -150,6 +150,11 @@ func edit(path string, create bool, change func([]byte, *listing) ([]byte, error
 	if err != nil {
 		return err
 	}
+	unlock, err := lock(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	text, err := os.ReadFile(path)
 	if err != nil && !(create && errors.Is(err, fs.ErrNotExist)) {
 		return err
@@ -166,6 +171,26 @@ func edit(path string, create bool, change func([]byte, *listing) ([]byte, error
 		return fmt.Errorf("%s: %w", path, errForm)
 	}
 	return replace(path, text)
+}
+
+// lock locks a directory until unlock is called. Another change waits, also one of another
+// process. The file itself cannot be locked: each change replaces it.
+func lock(dir string) (unlock func(), err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		d.Close()
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return func() { d.Close() }, nil
 }
 
 // sameBut reports whether two listings have the same tokens but the one of an id.

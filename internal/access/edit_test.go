@@ -2,9 +2,11 @@ package access_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,5 +153,55 @@ func TestEditKeeps(t *testing.T) {
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 {
 		t.Error(files, err)
+	}
+}
+
+// Changes at once, of any number of processes, are all in the file.
+func TestEditsAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() {
+			_, hash := access.NewSecret()
+			if _, err := access.Add(path, access.Entry{ID: fmt.Sprintf("t%d", i), Hash: hash, Write: []string{"a"}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	list, err := access.Read(path)
+	if err != nil || len(list) != 20 {
+		t.Errorf("%d tokens, %v", len(list), err)
+	}
+}
+
+// A file that is cut off while it is written takes no rights away. One without tokens does.
+func TestEmptyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	secret, hash := access.NewSecret()
+	if _, err := access.Add(path, access.Entry{ID: "a", Hash: hash, Write: []string{"a"}}); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := access.Open(path, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := tokens.Reload(); err == nil {
+		t.Error("an empty file is no mistake")
+	}
+	if _, err := tokens.Check("a", secret); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(path, []byte("tokens: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := tokens.Reload(); err != nil {
+		t.Error(err)
+	}
+	if _, err := tokens.Check("a", secret); err == nil {
+		t.Error("the token is accepted")
 	}
 }
