@@ -228,6 +228,10 @@ func scanNumber(src []byte, i int) (end int, bad *RejectError) {
 	return i, nil
 }
 
+// deepest is the depth at which a scan gives up: a value beyond it is an attack, which would
+// cost a megabyte of brackets each time.
+const deepest = 10_000
+
 // scanNested scans an object or an array inside the record, without recursion.
 func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *RejectError) {
 	p.stack = p.stack[:0]
@@ -241,7 +245,7 @@ func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *Reject
 			if len(p.stack)+1 > MaxDepth && p.reject == nil {
 				p.reject = &RejectError{Offset: i, Reason: "nested deeper than 64"}
 			}
-			if len(p.stack) > MaxRecord {
+			if len(p.stack) > deepest {
 				return 0, false, syntaxError(src, i, "that deep")
 			}
 			if i, dirty = space(src, i+1, dirty); i < len(src) && src[i] == c+2 {
