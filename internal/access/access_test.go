@@ -175,6 +175,41 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// A header that is there twice gives no token, whichever one is right, also not that of the
+// client's certificate.
+func TestCredentialsTwice(t *testing.T) {
+	tokens := open(t, "tokens:\n  - id: web\n    sha256: [SECRET]\n    certificate: [host-1]\n    write: [web]\n")
+	right, basic := "Bearer web.s3cret", "Basic "+base64.StdEncoding.EncodeToString([]byte("web:s3cret"))
+	for name, c := range map[string]struct {
+		header string
+		values []string
+		ok     bool
+	}{
+		"once":            {"Authorization", []string{right}, true},
+		"the same":        {"Authorization", []string{right, right}, false},
+		"two schemes":     {"Authorization", []string{right, basic}, false},
+		"right, wrong":    {"Authorization", []string{right, "Bearer ann.other"}, false},
+		"wrong, right":    {"Authorization", []string{"Bearer ann.other", right}, false},
+		"nothing, right":  {"Authorization", []string{"", right}, false},
+		"nothing, twice":  {"Authorization", []string{"", ""}, false},
+		"datadog":         {"Dd-Api-Key", []string{"web.s3cret"}, true},
+		"datadog's twice": {"Dd-Api-Key", []string{"web.s3cret", "ann.other"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest("POST", "/", nil)
+			for _, value := range c.values {
+				r.Header.Add(c.header, value)
+			}
+			chain := []*x509.Certificate{{Subject: pkix.Name{CommonName: "host-1"}}}
+			r.TLS = &tls.ConnectionState{PeerCertificates: chain, VerifiedChains: [][]*x509.Certificate{chain}}
+			token, err := tokens.Of(r)
+			if c.ok && (err != nil || token.ID != "web") || !c.ok && !errors.Is(err, access.ErrUnknown) {
+				t.Errorf("%+v, %v", token, err)
+			}
+		})
+	}
+}
+
 func TestCheck(t *testing.T) {
 	tokens := open(t, three+"  - id: gone\n    sha256: [SECRET]\n    expires: 2020-01-01T00:00:00Z\n"+
 		"  - id: two\n    sha256: ["+hash("old")+", SECRET]\n")

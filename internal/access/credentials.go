@@ -21,8 +21,12 @@ type Credentials struct{ ID, Secret string }
 //	Authorization: ApiKey ID.SECRET            the same, for clients that do not encode it
 //	DD-API-KEY: ID.SECRET                      Datadog's clients
 //
-// Keys in the URL, which some of them also know, are ignored.
+// Keys in the URL, which some of them also know, are ignored. A header that a request has
+// twice cannot be read: a proxy in front may have looked at the other one.
 func CredentialsOf(r *http.Request) (c Credentials, ok bool) {
+	if len(r.Header["Authorization"]) > 1 || len(r.Header["Dd-Api-Key"]) > 1 {
+		return Credentials{}, true
+	}
 	header := r.Header.Get("Authorization")
 	if header == "" {
 		key := r.Header.Get("Dd-Api-Key")
