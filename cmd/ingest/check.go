@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -71,6 +73,34 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 		return errSaid
 	}
 	return nil
+}
+
+// checkConfig returns the reasons why an ingester would not start, as far as they are known
+// without the store and without an open address.
+func checkConfig(c config.Config) error {
+	_, err := openSecurity(c, zerolog.Nop(), prometheus.NewRegistry())
+	reasons := []error{err}
+	if c.Syslog.Listen != "" {
+		_, _, err := syslogOptions(c.Syslog, zerolog.Nop())
+		reasons = append(reasons, err)
+	}
+	for _, l := range []struct{ flag, address string }{{"--listen", c.Ingest.Listen}, {"--admin", c.Ingest.Admin}} {
+		if beyondHost(l.address) {
+			reasons = append(reasons, mayServe(c, l.flag, l.address))
+		}
+	}
+	return errors.Join(reasons...)
+}
+
+// beyondHost reports whether others than this host surely reach an address. A name is not
+// looked up.
+func beyondHost(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return err == nil
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && !ip.IsLoopback()
 }
 
 // access reads the files of tokens and certificates, if there are any.

@@ -33,7 +33,7 @@ type grammar struct {
 	Token       tokenCmd  `cmd:"" help:"Make, list and remove the tokens of senders and readers."`
 	Import      importCmd `cmd:"" help:"Bring Azure's own logs into the store; repeat it, and it goes on."`
 	Check       struct{}  `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
-	CheckConfig struct{}  `cmd:"" help:"Say whether the configuration is sound, and try nothing."`
+	CheckConfig struct{}  `cmd:"" help:"Say whether the configuration and the files of its tokens and certificates are sound."`
 	PrintConfig struct{}  `cmd:"" help:"Print the configuration that is in force."`
 }
 
@@ -84,7 +84,10 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	c := g.Config
 	switch verb {
 	case "check-config":
-		_, err := fmt.Fprintln(stdout, "the configuration is sound")
+		err := checkConfig(c)
+		if err == nil {
+			_, err = fmt.Fprintln(stdout, "the configuration is sound")
+		}
 		return err
 	case "print-config":
 		text, err := c.YAML()

@@ -145,7 +145,15 @@ func forwarded(entry string) string {
 // mayListen returns the reason not to serve an address that others than this host reach,
 // with the ways out.
 func mayListen(c config.Config, flag string, l net.Listener) error {
-	if isLoopback(l) || c.Access.Open {
+	if isLoopback(l) {
+		return nil
+	}
+	return mayServe(c, flag, l.Addr().String())
+}
+
+// mayServe is mayListen for an address that others than this host reach.
+func mayServe(c config.Config, flag, address string) error {
+	if c.Access.Open {
 		return nil
 	}
 	own := "--listen 127.0.0.1:8514"
@@ -155,9 +163,9 @@ func mayListen(c config.Config, flag string, l net.Listener) error {
 	switch {
 	case c.Access.Tokens == "":
 		return fmt.Errorf("%s %s is open to other hosts, and there are no tokens; make a file of tokens with `ingest token new` and give it as --tokens FILE, or listen on this host only (%s), or let everybody in with --open",
-			flag, l.Addr(), own)
+			flag, address, own)
 	case flag == "--listen" && c.TLS.Cert == "" && !c.Access.BehindProxy:
-		return errors.New(flag + " " + l.Addr().String() + " is open to other hosts, and tokens would pass the network in the clear; give --tls-cert and --tls-key, or --behind-proxy if a proxy ends TLS, or --open if the network is safe")
+		return errors.New(flag + " " + address + " is open to other hosts, and tokens would pass the network in the clear; give --tls-cert and --tls-key, or --behind-proxy if a proxy ends TLS, or --open if the network is safe")
 	}
 	return nil
 }
