@@ -122,13 +122,15 @@ func (t *Tokens) Reload() error {
 	if err != nil {
 		return err
 	}
-	list, err := Read(t.path)
+	content, err := read(t.path)
 	if err != nil {
 		return err
 	}
-	// A program that is just writing the file has cut it off first.
-	if was := t.now.Load(); fi.Size() == 0 && was != nil && len(was.byID)+len(was.byCertificate) > 0 {
-		return fmt.Errorf("%s: it is empty; to take all tokens away, write \"tokens: []\"", t.path)
+	list := content.tokens
+	// A program that is just writing the file has cut it off first. Without its last token
+	// the file still has the key: Revoke leaves that.
+	if was := t.now.Load(); content.begin == 0 && was != nil && len(was.byID)+len(was.byCertificate) > 0 {
+		return fmt.Errorf("%s: it has no list of tokens; to take all tokens away, write \"tokens: []\"", t.path)
 	}
 	if fi.Mode().Perm()&0o027 != 0 {
 		t.log.Warn().Str("file", t.path).Str("mode", fi.Mode().Perm().String()).

@@ -186,22 +186,36 @@ func TestEmptyFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
+	whole, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tokens.Reload(); err == nil {
-		t.Error("an empty file is no mistake")
+	for _, text := range []string{"", "\n", "# who may\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := tokens.Reload(); err == nil {
+			t.Errorf("%q is no mistake", text)
+		}
+		if _, err := tokens.Check("a", secret); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
-	if _, err := tokens.Check("a", secret); err != nil {
-		t.Error(err)
-	}
-	if err := os.WriteFile(path, []byte("tokens: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := tokens.Reload(); err != nil {
-		t.Error(err)
-	}
-	if _, err := tokens.Check("a", secret); err == nil {
-		t.Error("the token is accepted")
+	for name, change := range map[string]func() error{
+		"an empty list":  func() error { return os.WriteFile(path, []byte("tokens: []\n"), 0o600) },
+		"the last token": func() error { return access.Revoke(path, "a") },
+	} {
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := tokens.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(change(), tokens.Reload()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := tokens.Check("a", secret); err == nil {
+			t.Errorf("%s: the token is accepted", name)
+		}
 	}
 }

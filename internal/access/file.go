@@ -33,6 +33,14 @@ import (
 // Everything but the id and a way to identify is optional. Errors name the file, the line
 // and the entry. They show no hash, because somebody may have written a secret there.
 func Read(path string) ([]*Token, error) {
+	list, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return list.tokens, nil
+}
+
+func read(path string) (*listing, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -41,7 +49,7 @@ func Read(path string) ([]*Token, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return list.tokens, nil
+	return list, nil
 }
 
 // listing is a parsed file, with the lines of its entries for changes.
