@@ -89,12 +89,8 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 	tail := newTail()
 	var company *company
 	options := bufferOptions(c, part(log, "buffer"), reg)
-	options.Expired = out.expired
+	options.Expired, options.Messages, options.Tail = out.expired, stream.messages(), tail.of(c)
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
-	if c.Tail.Enabled {
-		options.Tail = tail
-	}
-	options.Messages = stream.messages()
 	buf := buffer.New(journal, out, options)
 	records, err := listenAs("--listen", c.Ingest.Listen, c)
 	if err != nil {

@@ -34,6 +34,14 @@ func newTail() *tail {
 	return t
 }
 
+// of returns the tail for the buffer; nil if the configuration has none.
+func (t *tail) of(c config.Config) buffer.Tail {
+	if !c.Tail.Enabled {
+		return nil
+	}
+	return t
+}
+
 // Accepted implements [buffer.Tail].
 func (t *tail) Accepted(mark uint64, run *record.Run) { t.writer.Accepted(mark, run) }
 

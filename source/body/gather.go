@@ -355,6 +355,17 @@ func (g *Gatherer) Outcome() record.Outcome {
 	return record.Outcome{Accepted: uint32(g.Accepted), Rejected: uint32(len(g.Rejected)), Sum: max(g.hash.Sum64(), 1)}
 }
 
+// OutcomeOfLines is [Gatherer.Outcome] for an origin that covers only the first record: the
+// bytes of the lines count too.
+func (g *Gatherer) OutcomeOfLines() record.Outcome {
+	o := g.Outcome()
+	g.hash.Reset()
+	_, _ = g.hash.Write(binary.LittleEndian.AppendUint64(nil, o.Sum))
+	_, _ = g.hash.Write(g.Req.Data)
+	o.Sum = max(g.hash.Sum64(), 1)
+	return o
+}
+
 // An Accepter appends requests to the log. Any number of goroutines may call Accept. It
 // copies the parts that it keeps, so the request may be reused after it has returned.
 // Sources distinguish [record.ErrFull], [record.ErrUnheld] and [record.ErrKeyReused]. Any

@@ -186,7 +186,7 @@ func (b *builder) origin(part []byte) {
 	case b.id != nil:
 		if timed && b.s.o.Dedupe == DedupeBody {
 			b.Req.Origin = origin.OfBody(b.sender, path, 0, b.id.record, b.id.time)
-			b.Req.Outcome = b.Outcome()
+			b.Req.Outcome = b.OutcomeOfLines()
 		}
 	case b.key != "":
 		b.IdentifyByKey(path, b.part, part)

@@ -31,7 +31,8 @@ type Exchange interface {
 // An Intake is the knowledge of a request before its body is read.
 type Intake struct {
 	// Probe says that the request has no records: a client asks whether this is the server
-	// that it knows. A guard admits it like any other. Its body is not read, and Reply is called at once.
+	// that it knows. A guard admits it like any other. Its body is not read, and Reply is
+	// called at once.
 	Probe bool
 	// Service is the folded service of all records; "" leaves it to each record.
 	Service string

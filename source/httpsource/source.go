@@ -1,13 +1,15 @@
 // Package httpsource accepts log records over HTTP and passes them on as
-// [record.Request] values: POST or PUT /ingest/{service} and /ingest.
+// [record.Request] values. A [Protocol] says which paths it has, how a body is read and how it
+// is answered. The native one, POST or PUT /ingest/{service} and /ingest, is in native.go;
+// those of stock shippers are packages of their own, given in [Options].
 //
-// A request runs through stages, one file each. body.go reads the body off the wire,
-// within limits and no slower than a minimum rate. Package blobtail/source/body
-// decompresses it, finds the records and makes canonical lines of them. build.go cuts
-// the body into parts, gives each part its identity and hands it to the [body.Accepter].
-// answer.go reports the outcome. native.go has the parts that are the protocol's: the
-// paths, the header and the form of the answer. limits.go counts the bytes that all
-// requests hold together, memory.go keeps some of their memory for the next.
+// A request runs through stages, one file each. guard.go admits its sender. body.go reads
+// the body off the wire, within limits and no slower than a minimum rate. Package
+// blobtail/source/body decompresses it, finds the records and makes canonical lines of
+// them. build.go cuts the body into parts, gives each part its identity and hands it to the
+// [body.Accepter]. stream.go does so for a body of any length while it comes. answer.go
+// reports the outcome, and long.go writes an answer that is long. limits.go counts the bytes
+// that all requests hold together, memory.go keeps some of their memory for the next.
 //
 // The memory of a request is free again as soon as its parts are appended; only then
 // does it wait for them to become durable. An invalid record is answered with its

@@ -29,6 +29,7 @@ type recorder struct {
 	keep  bool
 	lines []string
 	ids   map[string]int // identities, by how often they came
+	seen  []record.Outcome
 	n     int
 	err   error
 }
@@ -39,6 +40,7 @@ func (r *recorder) Accept(_ context.Context, q *record.Request) (record.Receipt,
 	if r.err != nil {
 		return record.Receipt{}, r.err
 	}
+	r.seen = append(r.seen, q.Outcome)
 	for i, l := range q.Lines {
 		if r.n++; r.keep {
 			r.lines = append(r.lines, strings.TrimSuffix(string(q.Data[l.Off:l.Off+l.Len]), "\n"))
@@ -150,6 +152,21 @@ func TestAgain(t *testing.T) {
 		if strings.HasPrefix(id, record.Origin{}.String()) {
 			t.Fatalf("no origin: %s", id)
 		}
+	}
+}
+
+// The first cursor of a part does not say what comes behind it. So two parts are repeats only if
+// all their bytes are equal.
+func TestOtherBytes(t *testing.T) {
+	r := newRecorder()
+	s := newSource(r)
+	for _, text := range []string{"one", "one", "two"} {
+		if w := send(s, strings.NewReader(head+"MESSAGE=first\n\n"+strings.Replace(head, "i=1", "i=2", 1)+"MESSAGE="+text+"\n\n")); w.Code != http.StatusAccepted {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	if len(r.seen) != 3 || !r.seen[0].Same(r.seen[1]) || r.seen[0].Same(r.seen[2]) {
+		t.Errorf("%+v", r.seen)
 	}
 }
 
