@@ -69,13 +69,11 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 		return fmt.Errorf("open the store: %w", err)
 	}
 	defer store.Close()
-
 	journal, err := openJournal(c, log)
 	if err != nil {
 		return err
 	}
 	defer journal.Close()
-
 	premises, err := openPremises(ctx, c, store, journal, log)
 	if err != nil {
 		return err
