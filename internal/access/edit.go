@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"blobtail/internal/fsys"
 )
 
 // NewSecret returns a random secret of 130 bits, and its hash as the file has it.
@@ -315,7 +317,10 @@ func replace(path string, text []byte) (err error) {
 	if err = errors.Join(err, temp.Close()); err != nil {
 		return err
 	}
-	return os.Rename(temp.Name(), path)
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	return fsys.OS().SyncDir(filepath.Dir(path)) // or a power cut may bring a revoked token back
 }
 
 // keepOwner gives a file the owner and the group of another one, so that the ingester can
