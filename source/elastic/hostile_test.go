@@ -41,7 +41,7 @@ func listen(t *testing.T, s http.Handler) (addr string) {
 
 // A million tiny actions have an answer of tens of megabytes, which is never held in memory.
 func TestMillionActions(t *testing.T) {
-	addr := listen(t, httpsource.New(httpsource.Options{Accept: discard{}, Protocols: []httpsource.Protocol{elastic.New(elastic.Options{})}}))
+	addr := listen(t, httpsource.New(httpsource.Options{Accept: sourcetest.Discard{}, Protocols: []httpsource.Protocol{elastic.New(elastic.Options{})}}))
 	for _, row := range []struct {
 		name, pair string
 		n          int
@@ -90,7 +90,7 @@ func TestMillionActions(t *testing.T) {
 // A client that does not read a long answer is cut off.
 func TestAnswerNotRead(t *testing.T) {
 	addr := listen(t, httpsource.New(httpsource.Options{
-		Accept: discard{}, ReadGrace: 200 * time.Millisecond, Protocols: []httpsource.Protocol{elastic.New(elastic.Options{})}}))
+		Accept: sourcetest.Discard{}, ReadGrace: 200 * time.Millisecond, Protocols: []httpsource.Protocol{elastic.New(elastic.Options{})}}))
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)

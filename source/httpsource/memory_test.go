@@ -20,6 +20,7 @@ import (
 	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/source/httpsource"
+	"blobtail/source/sourcetest"
 )
 
 // inFlight reads the gauge of the bytes that bodies hold.
@@ -121,7 +122,7 @@ type meeting struct{ all *sync.WaitGroup }
 func (m meeting) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
 	m.all.Done()
 	m.all.Wait()
-	return discard{}.Accept(ctx, r)
+	return sourcetest.Discard{}.Accept(ctx, r)
 }
 
 // Many long bodies at once leave little memory in use.
@@ -154,8 +155,8 @@ func TestMemoryIsGivenBack(t *testing.T) {
 // The usual request allocates nothing for its records or its body.
 func TestUsualRequestAllocatesLittle(t *testing.T) {
 	testkit.FullOnly(t, "under the race detector a sync.Pool drops things at random")
-	s := newSource(discard{})
-	body := corpus()
+	s := newSource(sourcetest.Discard{})
+	body := sourcetest.NDJSON()
 	r := httptest.NewRequest(http.MethodPost, "/ingest/web", nil)
 	r.Header.Set("Content-Type", ndjson)
 	r.ContentLength = int64(len(body))
@@ -167,6 +168,6 @@ func TestUsualRequestAllocatesLittle(t *testing.T) {
 	}
 	once()
 	if n := testing.AllocsPerRun(20, once); n > 40 {
-		t.Errorf("%v allocations for a request of %d records", n, perBody)
+		t.Errorf("%v allocations for a request of %d records", n, sourcetest.PerBody)
 	}
 }

@@ -2,7 +2,6 @@ package loki_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -292,14 +291,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-type discard struct{}
-
-func (discard) Accept(context.Context, *record.Request) (record.Receipt, error) {
-	return record.Receipt{Wait: func(context.Context, bool) error { return nil }}, nil
-}
-
 func ExampleNew() {
-	s := httpsource.New(httpsource.Options{Accept: discard{}, Protocols: []httpsource.Protocol{loki.New()}})
+	s := httpsource.New(httpsource.Options{Accept: sourcetest.Discard{}, Protocols: []httpsource.Protocol{loki.New()}})
 	w := send(s, "application/json", "", []byte(`{"streams":[{"stream":{"app":"web"},"values":[["1795519265123456789","hello"]]}]}`))
 	fmt.Println(w.Code)
 	// Output: 204

@@ -118,7 +118,7 @@ func TestProtobufOrder(t *testing.T) {
 // TestEncodings sends each encoding with each compression. From the second time on it is a
 // repeat.
 func TestEncodings(t *testing.T) {
-	_, logs := corpus()
+	logs := corpus()
 	for contentType, body := range map[string][]byte{
 		protobuf: inProtobuf(t, logs), jsonType + "; charset=utf-8": inJSON(t, logs), "": inProtobuf(t, logs),
 		"application/x-www-form-urlencoded": inJSON(t, logs),
@@ -131,7 +131,7 @@ func TestEncodings(t *testing.T) {
 				t.Errorf("%s %s: %d %s", contentType, encoding, w.Code, w.Body)
 			}
 		}
-		if len(l.Lines()) != 5*perBody || l.Identities() != perBody || l.Origins()[0].IsZero() {
+		if len(l.Lines()) != 5*sourcetest.PerBody || l.Identities() != sourcetest.PerBody || l.Origins()[0].IsZero() {
 			t.Errorf("%s: %d lines, %d different, origins %v", contentType, len(l.Lines()), l.Identities(), l.Origins())
 		}
 	}

@@ -250,10 +250,10 @@ func BenchmarkLibraryMemory(b *testing.B) {
 func TestAllocations(t *testing.T) {
 	testkit.FullOnly(t, "under the race detector a sync.Pool drops things at random")
 	for _, l := range loads(t)[1:] {
-		once, _ := l.sender()
+		once, _ := l.Sender(discarding())
 		once()
 		if n := testing.AllocsPerRun(20, once); n > 60 {
-			t.Errorf("%s: %v allocations for a request of %d records", l.name, n, perBody)
+			t.Errorf("%s: %v allocations for a request of %d records", l.name, n, sourcetest.PerBody)
 		}
 	}
 }

@@ -278,11 +278,11 @@ func randomValue(r *rand.Rand, v pcommon.Value, depth int) {
 }
 
 func TestManyRecords(t *testing.T) {
-	_, logs := corpus()
+	logs := corpus()
 	for _, l := range loads(t)[1:] {
-		log, _ := send(l.contentType, l.body)
+		log, _ := send(l.ContentType, l.Body)
 		compare(t, log.Lines(), logs)
-		if len(log.Lines()) != perBody {
+		if len(log.Lines()) != sourcetest.PerBody {
 			t.Errorf("%s: %d lines", l.name, len(log.Lines()))
 		}
 	}
