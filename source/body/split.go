@@ -60,8 +60,6 @@ type Form struct {
 	Encoding Encoding
 	// Inner is a second layer of compression, below Encoding. Plain: there is none.
 	Inner Encoding
-	// Weight is how many bytes of memory the decoder needs for each byte of the body.
-	Weight int
 
 	decode  decoder
 	own     Decoder // of a protocol, in place of decode

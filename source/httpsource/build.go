@@ -79,7 +79,7 @@ func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *ho
 	}
 	b.Arrive(a)
 	b.held = int(max(h.n, int64(len(decoded))))
-	b.own = min(len(decoded), partSize)/4*5 + 4<<10 + in.Form.Weight*len(decoded)
+	b.own = min(len(decoded), partSize)/4*5 + 4<<10
 	return h.atLeast(int64(b.held + b.own))
 }
 
