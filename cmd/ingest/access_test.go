@@ -345,6 +345,9 @@ func outsideAddress(t *testing.T) string {
 			return ip.IP.String()
 		}
 	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("this host has loopback addresses only")
+	}
 	t.Skip("this host has loopback addresses only")
 	return ""
 }

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"blobtail/internal/testenv"
 	"blobtail/internal/testkit"
@@ -113,7 +112,9 @@ func TestNoSecretsOfAzure(t *testing.T) {
 				resp.Body.Close()
 				silent(question, string(answer))
 			}
-			time.Sleep(3 * time.Second) // it tries to store the record, and reports that it cannot
+			testkit.Until(t, "it reports that it cannot use the store", func() bool {
+				return strings.Contains(out.String(), `"part":"premises","error"`)
+			})
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
