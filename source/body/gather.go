@@ -35,7 +35,7 @@ type Gatherer struct {
 	Owned     int // of them, those with their own time
 	Places    int // of the records so far; the next one has this place
 	// Made is how many bytes the lines of all records had, also of those rejected for their
-	// time or service. It depends on the body alone.
+	// time or service. It depends on the body alone before AddRejected, which adds its lines.
 	Made int
 	// These depend on the body alone: the number of its records, rejected ones too, and
 	// the earliest time among them.
@@ -291,10 +291,11 @@ func (g *Gatherer) AddRejected(more func() error) error {
 		t = g.earliest
 	}
 	for i := range g.Rejected {
-		r := &g.Rejected[i]
+		r, before := &g.Rejected[i], len(g.Req.Data)
 		g.add(g.parser.AppendRejected(g.Req.Data, record.Rejected{
 			Raw: r.raw, Reason: r.Reason, Source: g.arrival.Source, Line: r.Index, Time: t, Service: g.defaults.Service,
 		}), t, record.RejectedService, r.place)
+		g.Made += len(g.Req.Data) - before
 		if more != nil {
 			if err := more(); err != nil {
 				return err

@@ -110,6 +110,17 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// A sender pays for the lines in the log if a short body makes many: here dead letters.
+func TestGuardChargesLines(t *testing.T) {
+	guard := &gate{}
+	s := newSource(&memory{}, func(o *httpsource.Options) { o.Guard = guard })
+	body := "[" + strings.Repeat("0,", 100_000) + "0]"
+	send(t, s, "/ingest/web", body, "Who", "web", "Content-Type", "application/json")
+	if least := int64(50 * len(body)); guard.charged < least {
+		t.Errorf("%d bytes are charged for a body of %d, want %d", guard.charged, len(body), least)
+	}
+}
+
 // A sender that sends too much waits, for at most the patience of the source.
 func TestGuardHoldsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
