@@ -1,0 +1,157 @@
+// Package reading runs queries for clients of a server.
+//
+// Make one [Reader] for the process, and a [Client] of it for each request, by the token of the
+// request. A Client narrows each query to the services that its token may read. So services
+// that it may not read do not exist for it: they are in no list, no count and no error. Handlers
+// get services from a Client and from nowhere else.
+//
+//	handler -> Client.Query -> services of the token -> newest.Gather -> query.Reader
+//
+// The package knows no protocol and answers no request.
+package reading
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"blobtail/internal/access"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// Options are what a [Reader] reads. Blobs and Logs must be set.
+type Options struct {
+	Blobs *query.Reader
+	Logs  *newest.Reader
+}
+
+// Reader reads one store for many clients. It may be used by several goroutines at once.
+type Reader struct{ o Options }
+
+// New returns a Reader. It reads nothing yet.
+func New(o Options) *Reader { return &Reader{o} }
+
+// Client reads for the holder of a token.
+type Client struct {
+	r     *Reader
+	token *access.Token
+}
+
+// For returns a client for the holder of a token; nil: for somebody who may read everything.
+func (r *Reader) For(token *access.Token) *Client { return &Client{r, token} }
+
+// May reports whether the client may read a service.
+func (c *Client) May(service string) bool { return c.token == nil || c.token.MayRead(service) }
+
+// Services are the services with records that the client may read, in order. Those in the
+// logs of ingesters alone are among them. System services are too, if the client may read them.
+func (c *Client) Services(ctx context.Context) ([]string, error) {
+	stored, err := c.r.o.Blobs.Services(ctx, []string{"*", "_*"})
+	if err != nil {
+		return nil, err
+	}
+	held, err := c.r.o.Logs.Services(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err == nil { // otherwise the report of the next query has the reason
+		stored = append(stored, held...)
+	}
+	stored = slices.DeleteFunc(stored, func(s string) bool { return !c.May(s) })
+	slices.Sort(stored)
+	return slices.Compact(stored), nil
+}
+
+// Narrow returns the services that names and globs mean, as far as the client may read them,
+// in order. A name that it may not read is a [*query.NoServiceError], as if it did not exist.
+func (c *Client) Narrow(ctx context.Context, names []string) ([]string, error) {
+	var services, all []string
+	for _, name := range names {
+		if record.ValidService(name) {
+			if !c.May(name) {
+				return nil, &query.NoServiceError{Name: name}
+			}
+			services = append(services, name)
+			continue
+		}
+		if all == nil {
+			var err error
+			if all, err = c.Services(ctx); err != nil {
+				return nil, err
+			}
+		}
+		for _, s := range all {
+			if record.MatchService(name, s) {
+				services = append(services, s)
+			}
+		}
+	}
+	slices.Sort(services)
+	return slices.Compact(services), nil
+}
+
+// A Result tells how a query went.
+type Result struct {
+	query.Summary
+	Report newest.Report
+}
+
+// Complete reports whether nothing is missing.
+func (r *Result) Complete() bool { return len(r.Problems()) == 0 }
+
+// Problems are the reasons why records are missing.
+func (r *Result) Problems() []error { return slices.Concat(r.Summary.Problems, r.Report.Problems) }
+
+// A Read reads the records of a completed query, as [query.Reader.Plan] and
+// [query.Reader.Newest] do.
+type Read func(blobs *query.Reader, q query.Query) (query.Summary, error)
+
+// Query completes a query with unflushed records, narrows it to services that the client may
+// read, and has read run it. No service at all is no error: read is not called then.
+func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, read Read) (*Result, error) {
+	out := &Result{}
+	var err error
+	if q.Services, err = c.Narrow(ctx, q.Services); err != nil || len(q.Services) == 0 {
+		return out, err
+	}
+	g, err := c.r.o.Logs.Gather(ctx, q, mode)
+	if err != nil {
+		return out, err
+	}
+	defer g.Close()
+	blobs := c.r.o.Blobs
+	if mode == newest.Only {
+		blobs = query.Without(query.Options{})
+	}
+	out.Summary, err = read(blobs, g.Query)
+	out.Report = g.Report
+	c.scrub(err)
+	for _, problem := range out.Summary.Problems {
+		c.scrub(problem)
+	}
+	return out, err
+}
+
+// scrub takes the names of services that the client may not read out of an error.
+func (c *Client) scrub(err error) {
+	none, ok := errors.AsType[*query.NoServiceError](err)
+	if !ok {
+		return
+	}
+	none.Stored = slices.DeleteFunc(slices.Clone(none.Stored), func(s string) bool { return !c.May(s) })
+	if none.Near != "" && !c.May(none.Near) {
+		none.Near = ""
+	}
+}
+
+// Follow emits records as they are acknowledged, as [newest.Reader.Follow] does, of the
+// services that the client may read.
+func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
+	var err error
+	if o.Query.Services, err = c.Narrow(ctx, o.Query.Services); err != nil {
+		return newest.Cursor{}, err
+	}
+	return c.r.o.Logs.Follow(ctx, o)
+}
