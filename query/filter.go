@@ -58,11 +58,16 @@ type Filter struct {
 	Where  *where.Expr // nil: all records match
 	Invert bool        // wanted are the records that Texts, Words and Exprs do not all match
 	Fold   bool        // upper and lower case of ASCII letters are equal
+	// Accept decides at last; nil: it accepts all. It gets the stored line with its newline,
+	// which it must not change or keep. It is asked for lines that the other parts accept, and
+	// before any limit counts. Several goroutines ask it at once, in any order, and for some
+	// lines more than once. So it has to decide by the line alone.
+	Accept func(line []byte) bool
 }
 
 // ReadsLines reports whether the filter needs more of a record than its time and level.
 func (f *Filter) ReadsLines() bool {
-	return len(f.Texts)+len(f.Words)+len(f.Exprs) > 0 || f.Where != nil
+	return len(f.Texts)+len(f.Words)+len(f.Exprs) > 0 || f.Where != nil || f.Accept != nil
 }
 
 // Matcher is a compiled [Filter]. It may be used by several goroutines at once.
@@ -70,13 +75,14 @@ type Matcher struct {
 	levels, high LevelSet          // high: those above the lowest of levels that are not in it
 	patterns     []*search.Pattern // the one that rules out most lines is first
 	where        *where.Expr
+	accept       func(line []byte) bool // nil: all
 	invert       bool
 	folds        bool // a pattern needs lines in lower case
 }
 
 // Matcher compiles the filter; an error is a [*BadQueryError].
 func (f Filter) Matcher() (*Matcher, error) {
-	m := &Matcher{levels: f.Levels, where: f.Where, invert: f.Invert}
+	m := &Matcher{levels: f.Levels, where: f.Where, accept: f.Accept, invert: f.Invert}
 	if m.levels == 0 {
 		m.levels = allLevels
 	}
@@ -110,7 +116,7 @@ func (f Filter) Matcher() (*Matcher, error) {
 	return m, nil
 }
 
-func (m *Matcher) readsLines() bool { return len(m.patterns) > 0 || m.where != nil }
+func (m *Matcher) readsLines() bool { return len(m.patterns) > 0 || m.where != nil || m.accept != nil }
 
 // Line reports whether the filter accepts a line, which ends in a newline.
 func (m *Matcher) Line(line []byte) bool {
@@ -147,6 +153,9 @@ func (m *Matcher) line(line, low []byte, scratch *search.Line) (want, high bool)
 		}
 	}
 	if m.where != nil && !m.where.Match(line[:end]) {
+		return false, false
+	}
+	if m.accept != nil && !m.accept(line) {
 		return false, false
 	}
 	return want, high

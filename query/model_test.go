@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"path"
 	"regexp"
 	"slices"
@@ -233,6 +234,10 @@ func drawQuery(t *rapid.T, w *world) query.Query {
 		q.Filter.Invert = rapid.Bool().Draw(t, "invert")
 		q.Filter.Fold = rapid.Bool().Draw(t, "fold")
 	}
+	if rapid.IntRange(0, 3).Draw(t, "accept") == 0 {
+		rest := rapid.Uint32Range(0, 2).Draw(t, "rest")
+		q.Filter.Accept = func(line []byte) bool { return line[len(line)-1] == '\n' && crc32.ChecksumIEEE(line)%3 != rest }
+	}
 	switch rapid.IntRange(0, 3).Draw(t, "limit") {
 	case 0:
 		q.Limit = rapid.IntRange(1, 30).Draw(t, "n")
@@ -281,7 +286,10 @@ func (w *world) complete(sum query.Summary) bool {
 
 // matches is the definition of a filter of texts.
 func matches(f query.Filter, line string) bool {
-	if !f.ReadsLines() {
+	if f.Accept != nil && !f.Accept([]byte(line)) {
+		return false
+	}
+	if f.Accept = nil; !f.ReadsLines() {
 		return true
 	}
 	low := func(s string) string { return s }

@@ -49,7 +49,8 @@ func (r *Reader) Scout(ctx context.Context, q Query, expired func() horizon.Chec
 		defer close(s.began)
 		services, err := s.look(ctx, r, q)
 		close(s.done)
-		if err == nil && q.Ahead && q.Limit == 0 && len(services) > 0 {
+		// Whether two functions are the same cannot be told, so no read could take the pass.
+		if err == nil && q.Ahead && q.Limit == 0 && q.Filter.Accept == nil && len(services) > 0 {
 			s.pass = r.beginPass(ctx, q, services, expired)
 		}
 	}()
