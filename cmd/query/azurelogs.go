@@ -18,7 +18,7 @@ import (
 // logs is run for Azure's own logs. It goes by the names of their blobs and opens none, so
 // nobody counts their records.
 func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Time) (int, error) {
-	if _, err := a.open(ctx); err != nil {
+	if _, err := a.openStore(ctx, false); err != nil {
 		return 0, err
 	}
 	services := []string{"*"}
@@ -93,8 +93,8 @@ func (a *app) logServices(ctx context.Context, patterns []string) ([]string, err
 // boundedLogs refuses an unbounded read of remote logs that takes more bytes than intended.
 // Their records are read before the first one is shown, so it asks for the sizes of the
 // blobs.
-func (a *app) boundedLogs(ctx context.Context, most config.Size, q query.Query) error {
-	if a.store.Logs == nil || !a.config.Store.Remote() || most == 0 || q.Range.Bounded() || q.Limit > 0 {
+func (a *app) boundedLogs(ctx context.Context, q query.Query) error {
+	if a.store == nil || a.store.Logs == nil || !a.config.Store.Remote() || a.most == nil || *a.most == 0 || q.Range.Bounded() || q.Limit > 0 {
 		return nil
 	}
 	services, err := a.logServices(ctx, q.Services)
@@ -114,10 +114,10 @@ func (a *app) boundedLogs(ctx context.Context, most config.Size, q query.Query) 
 			size += blobs[i].Size
 		}
 	}
-	if size <= int64(most) {
+	if size <= int64(*a.most) {
 		return nil
 	}
-	return cli.Usagef("this would read %s of logs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes", bytesText(size), most)
+	return cli.Usagef("this would read %s of logs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes", bytesText(size), *a.most)
 }
 
 // verifyLogs reads Azure's own logs and calls found with each line that is malformed, and

@@ -61,10 +61,11 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Report, error) {
-	reader, _, err := a.openLogs(ctx, true)
+	store, err := a.openStore(ctx, true)
 	if err != nil {
 		return nil, err
 	}
+	reader := store.blobs
 	named := serviceNames(c.Services)
 	names := named
 	if len(names) == 0 {

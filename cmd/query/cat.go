@@ -80,14 +80,11 @@ func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 		}
 		return body, nil
 	}
-	reader, err := a.open(ctx)
+	from, err := a.open(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	if a.store.Logs != nil {
-		return nil, cli.Usagef("cat is for the blobs of blobtail's own stores; logquery SERVICE prints Azure's own logs")
-	}
-	body, warning, err := reader.Body(ctx, c.Name)
+	body, warning, err := from.body(ctx, c.Name)
 	if warning != nil && err == nil {
 		a.Note("%v", warning)
 	}

@@ -20,7 +20,6 @@ import (
 	"blobtail/internal/openstore"
 	"blobtail/internal/progress"
 	"blobtail/internal/when"
-	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/storage/traffic"
 )
@@ -79,9 +78,9 @@ type app struct {
 	verb     *kong.Node
 	args     []string         // as arranged, up to "--"
 	config   config.Config    // under the flags
-	store    *openstore.Store // nil until open
-	reader   *query.Reader    // of its blobs
-	logs     *newest.Reader   // nil unless the verb reads the logs of ingesters
+	place    place            // nil until open
+	store    *openstore.Store // nil until open, and while a server reads it
+	most     *config.Size     // bytes of a remote store that a read without a range may take; nil: any
 	color    bool
 	contexts *config.Contexts
 	now      time.Time // at the start, in the zone of the user
@@ -288,9 +287,15 @@ func (a *app) forced() bool {
 	return false
 }
 
-// open opens the store until the end of the run, and returns a reader of it. A read ends
+// open opens the place from which a verb reads, until the end of the run. With alive false no
+// ingester is asked.
+func (a *app) open(ctx context.Context, alive bool) (place, error) {
+	return a.openStore(ctx, alive)
+}
+
+// openBlobs opens the store until the end of the run, and returns a reader of it. A read ends
 // before the blobs that it listed can be deleted.
-func (a *app) open(ctx context.Context) (reader *query.Reader, err error) {
+func (a *app) openBlobs(ctx context.Context) (reader *query.Reader, err error) {
 	late := time.Duration(a.flags.Late)
 	if late < 0 || late != openstore.DefaultLate && !a.config.Store.Logs() {
 		return nil, cli.Usagef("--late is for a store azurelogs:..., and a length of time such as 6h")
@@ -306,6 +311,5 @@ func (a *app) open(ctx context.Context) (reader *query.Reader, err error) {
 	if a.config.Store.Logs() { // their blobs are made on this host, and last as long as the run
 		o.MaxAge, o.Distant = math.MaxInt64, false
 	}
-	a.reader = query.New(a.store.Blobs, o)
-	return a.reader, nil
+	return query.New(a.store.Blobs, o), nil
 }

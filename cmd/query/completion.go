@@ -12,6 +12,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -195,11 +196,11 @@ func (a *app) valuesOf(ctx context.Context, verb *kong.Node, flag string) []stri
 }
 
 func (a *app) serviceList(ctx context.Context) []string {
-	reader, err := a.open(ctx)
+	from, err := a.open(ctx, false)
 	if err != nil {
 		return nil
 	}
-	names, err := reader.Services(ctx, []string{"*", "_*"})
+	names, err := from.services(ctx)
 	if err != nil {
 		return nil
 	}
@@ -208,11 +209,16 @@ func (a *app) serviceList(ctx context.Context) []string {
 
 // fieldNames are the fields of the newest records.
 func (a *app) fieldNames(ctx context.Context) (names []string) {
-	reader, err := a.open(ctx)
+	from, err := a.open(ctx, false)
 	if err != nil {
 		return nil
 	}
-	_, err = reader.Newest(ctx, query.Query{Services: []string{"*"}, Range: query.Always(), Limit: 1000}, func(lines []byte) error {
+	seen, err := from.look(ctx, query.Query{Services: []string{"*"}, Range: query.Always(), Limit: 1000}, newest.Off)
+	if err != nil {
+		return nil
+	}
+	defer seen.close()
+	_, err = seen.lines(ctx, seen.query(), nil, func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
 			for key := range record.Fields(line) {
 				if name := named(string(key)); !slices.Contains(names, name) {

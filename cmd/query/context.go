@@ -21,8 +21,6 @@ type contextFlags struct {
 // surroundings are how many records are printed around each match.
 type surroundings struct {
 	before, after int
-	// bounded refuses a search for matches that would read too much.
-	bounded func(*query.Plan) error
 }
 
 func (c contextFlags) surroundings() (s surroundings, err error) {
@@ -45,12 +43,12 @@ func (c contextFlags) surroundings() (s surroundings, err error) {
 }
 
 // print prints the matches of a query with the records around them.
-func (s surroundings) print(ctx context.Context, a *app, blobs *query.Reader, q query.Query, out *printer) (query.Summary, error) {
+func (s surroundings) print(ctx context.Context, _ *app, from view, q query.Query, out *printer) (query.Summary, error) {
 	match, err := q.Filter.Matcher()
 	if err != nil {
 		return query.Summary{}, err
 	}
-	return s.read(ctx, blobs, q, match, out)
+	return s.read(ctx, from, q, match, out)
 }
 
 func (s surroundings) any() bool { return s.before+s.after > 0 }
@@ -61,7 +59,7 @@ type stretch struct{ first, last int64 }
 // read prints the matches of a query with the records around them, one service after
 // another. First it finds the times of the matches. So it reads only the records between
 // the first match and the last one once more, and some before and after.
-func (s surroundings) read(ctx context.Context, blobs *query.Reader, q query.Query, match *query.Matcher, out *printer) (query.Summary, error) {
+func (s surroundings) read(ctx context.Context, from view, q query.Query, match *query.Matcher, out *printer) (query.Summary, error) {
 	found := map[string]*stretch{}
 	note := func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
@@ -75,14 +73,14 @@ func (s surroundings) read(ctx context.Context, blobs *query.Reader, q query.Que
 		}
 		return nil
 	}
-	sum, err := s.matches(ctx, blobs, q, note)
+	sum, err := from.lines(ctx, q, nil, note)
 	if err != nil {
 		return sum, err
 	}
 	any := false
 	for _, service := range slices.Sorted(maps.Keys(found)) {
 		around := query.Query{Services: []string{service}, Range: q.Range, Unflushed: q.Unflushed, Expired: q.Expired}
-		lacking, err := s.widen(ctx, blobs, around, found[service])
+		lacking, err := s.widen(ctx, from, around, found[service])
 		sum.Problems = append(sum.Problems, lacking...)
 		if err != nil {
 			return sum, err
@@ -91,12 +89,8 @@ func (s surroundings) read(ctx context.Context, blobs *query.Reader, q query.Que
 		if f := found[service]; f.last < q.Range.To {
 			around.Range.To = f.last + 1
 		}
-		plan, err := blobs.Plan(ctx, around)
-		if err != nil {
-			return sum, err
-		}
 		g := groups{surroundings: s, match: match, out: out, begun: any, skipped: any}
-		got, err := plan.Read(ctx, g.add)
+		got, err := from.lines(ctx, around, nil, g.add)
 		sum.Problems, sum.Warnings = append(sum.Problems, got.Problems...), append(sum.Warnings, got.Warnings...)
 		if err != nil {
 			return sum, err
@@ -113,23 +107,9 @@ func (s surroundings) read(ctx context.Context, blobs *query.Reader, q query.Que
 	return sum, nil
 }
 
-func (s surroundings) matches(ctx context.Context, blobs *query.Reader, q query.Query, emit func(lines []byte) error) (query.Summary, error) {
-	if q.Limit > 0 {
-		return blobs.Newest(ctx, q, emit)
-	}
-	plan, err := blobs.Plan(ctx, q)
-	if err == nil {
-		err = s.bounded(plan)
-	}
-	if err != nil {
-		return query.Summary{}, err
-	}
-	return plan.Read(ctx, emit)
-}
-
 // widen makes a stretch longer by the records before and after. Those that cannot be read
 // are problems of the whole read.
-func (s surroundings) widen(ctx context.Context, blobs *query.Reader, q query.Query, f *stretch) (problems []error, err error) {
+func (s surroundings) widen(ctx context.Context, from view, q query.Query, f *stretch) (problems []error, err error) {
 	whole := *f
 	grow := func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
@@ -142,7 +122,7 @@ func (s surroundings) widen(ctx context.Context, blobs *query.Reader, q query.Qu
 		before := q
 		before.Range.To, before.Limit = whole.first, s.before
 		if before.Range.From < before.Range.To {
-			sum, err := blobs.Newest(ctx, before, grow)
+			sum, err := from.lines(ctx, before, nil, grow)
 			if problems = sum.Problems; err != nil {
 				return problems, err
 			}
@@ -151,11 +131,7 @@ func (s surroundings) widen(ctx context.Context, blobs *query.Reader, q query.Qu
 	if after := q; s.after > 0 && whole.last < query.Newest {
 		after.Range.From, after.First = whole.last+1, s.after
 		if after.Range.From < after.Range.To {
-			plan, err := blobs.Plan(ctx, after)
-			if err != nil {
-				return problems, err
-			}
-			sum, err := plan.Read(ctx, grow)
+			sum, err := from.lines(ctx, after, nil, grow)
 			return append(problems, sum.Problems...), err
 		}
 	}

@@ -123,8 +123,8 @@ func beginning(e *query.NoServiceError) []string {
 func (a *app) thereAre(ctx context.Context, e *query.NoServiceError) string {
 	const most = 10
 	names := slices.DeleteFunc(slices.Clone(e.Stored), func(name string) bool { return name[0] == '_' })
-	if len(names) == 0 && a.logs != nil {
-		names, _ = a.logs.Services(ctx) // they are a help only
+	if len(names) == 0 && a.place != nil {
+		names = a.place.held(ctx)
 	}
 	switch {
 	case len(names) == 0 || e.Near != "" || len(beginning(e)) > 1:

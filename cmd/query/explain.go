@@ -9,12 +9,8 @@ import (
 
 // explain prints what a query would read of blobs: which of them, what its filters need, and
 // which blocks are ruled out by what.
-func (a *app) explain(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
-	plan, err := blobs.Plan(ctx, q)
-	if err != nil {
-		return query.Summary{}, err
-	}
-	x, sum, err := plan.Explain(ctx)
+func (a *app) explain(ctx context.Context, from view, q query.Query) (query.Summary, error) {
+	x, sum, err := from.explain(ctx, q)
 	if err != nil {
 		return sum, err
 	}

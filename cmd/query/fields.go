@@ -52,15 +52,9 @@ func (c *fieldsCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	w := whole{
 		query: q, live: c.Live, stats: c.Stats,
-		print: func(blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+		print: func(from view, q query.Query) (query.Summary, error) {
 			s := survey{fields: map[string]*field{}}
-			if q.Limit > 0 {
-				sum, err = blobs.Newest(ctx, q, s.add)
-			} else if plan, perr := blobs.Plan(ctx, q); perr != nil {
-				return sum, perr
-			} else {
-				sum, err = plan.Read(ctx, s.add)
-			}
+			sum, err := from.lines(ctx, q, nil, s.add)
 			if err != nil {
 				return sum, err
 			}

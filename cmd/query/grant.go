@@ -33,7 +33,7 @@ func (c *grantCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := g.Check(); err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	if _, err := a.open(ctx); err != nil {
+	if _, err := a.openStore(ctx, false); err != nil {
 		return 0, err
 	}
 	if a.store.Grant == nil {

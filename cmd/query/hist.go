@@ -56,40 +56,32 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats, most: c.MaxBytes,
-		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-			return c.print(ctx, a, blobs, q, by, form)
+		query: q, live: c.Live, stats: c.Stats, most: &c.MaxBytes,
+		print: func(from view, q query.Query) (query.Summary, error) {
+			return c.print(ctx, a, from, q, by, form)
 		},
 	}
 	return w.run(ctx, a)
 }
 
-func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, by time.Duration, form string) (query.Summary, error) {
-	plan, err := reader.Plan(ctx, q)
-	if err != nil {
-		return query.Summary{}, err
-	}
-	first, last, any := plan.Span()
-	switch {
-	case by == 0 && any:
-		by = bucketFor(c.span(a, q.Range, first, last))
-	case by == 0:
-		by = time.Minute // an empty result
-	case any && (float64(last)-float64(first))/float64(by) > mostBuckets:
-		return query.Summary{}, cli.Usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
-			c.By, cli.Thousands(mostBuckets), a.showTime(first), a.showTime(last))
-	}
-	if q.Filter.ReadsLines() || by%time.Minute != 0 {
-		if err := a.bounded(c.MaxBytes, q, plan); err != nil {
-			return query.Summary{}, err
-		}
-	}
+func (c *histCmd) print(ctx context.Context, a *app, from view, q query.Query, by time.Duration, form string) (query.Summary, error) {
 	cut := query.Buckets{Length: by, Zone: a.now.Location()}
-	buckets, sum, err := plan.Histogram(ctx, cut)
+	buckets, sum, err := from.histogram(ctx, q, func(first, last int64, any bool) (query.Buckets, error) {
+		switch {
+		case by == 0 && any:
+			cut.Length = bucketFor(c.span(a, q.Range, first, last))
+		case by == 0:
+			cut.Length = time.Minute // an empty result
+		case any && (float64(last)-float64(first))/float64(by) > mostBuckets:
+			return cut, cli.Usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
+				c.By, cli.Thousands(mostBuckets), a.showTime(first), a.showTime(last))
+		}
+		return cut, nil
+	})
 	if err != nil || len(buckets) == 0 {
 		return sum, err
 	}
-	line := a.histogram(form, by, buckets)
+	line := a.histogram(form, cut.Length, buckets)
 	var buf []byte
 	most := chosenBuckets // programs get no fewer lines than they may expect without --by
 	if form == "pretty" {

@@ -44,11 +44,11 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	w := whole{
 		query: query.Query{Services: serviceNames([]string{c.Service}), Range: query.Always()}, live: c.Live, listing: true,
-		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+		print: func(from view, q query.Query) (query.Summary, error) {
 			if c.Service == "" {
 				q.Services = nil
 			}
-			entries, sum, err := blobs.List(ctx, q, day)
+			entries, sum, err := from.list(ctx, q, day)
 			if err == nil {
 				c.print(a, form, what, entries, false)
 				c.note(a, entries, &sum)
@@ -75,7 +75,7 @@ func (c *lsCmd) note(a *app, entries []query.Total, sum *query.Summary) {
 	case c.Day != "":
 		a.Note("%s has no blobs of that day", c.Service)
 	case c.Service == "":
-		a.Note("%s is empty: no service has a record yet", a.config.Store)
+		a.Note("%s is empty: no service has a record yet", a.place.name())
 	}
 }
 

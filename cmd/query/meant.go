@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"blobtail/catalog"
 	"blobtail/internal/cli"
 	"blobtail/internal/spelling"
+	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -26,7 +26,7 @@ func pair() *regexp.Regexp {
 // was probably meant by the text, with its command; "" if the text looks like none of them.
 func (a *app) meant(ctx context.Context, q *query.Query) string {
 	f := &q.Filter
-	if f.Invert || a.reader == nil || ctx.Err() != nil {
+	if f.Invert || ctx.Err() != nil {
 		return ""
 	}
 	for _, text := range slices.Concat(f.Texts, f.Words, f.Exprs) {
@@ -53,7 +53,7 @@ func (a *app) meant(ctx context.Context, q *query.Query) string {
 
 // meantService tells the service of a name, if there is one.
 func (a *app) meantService(ctx context.Context, name string) string {
-	names, err := catalog.Services(ctx, a.store.Blobs)
+	names, err := a.place.services(ctx)
 	if err != nil || name == "" {
 		return "" // it is a help only
 	}
@@ -68,7 +68,12 @@ func (a *app) meantService(ctx context.Context, name string) string {
 func (a *app) meantField(ctx context.Context, q *query.Query, text, key, value string) string {
 	s := survey{fields: map[string]*field{}}
 	sample := query.Query{Services: q.Services, Range: q.Range, Unflushed: q.Unflushed, Limit: sampled}
-	if _, err := a.reader.Newest(ctx, sample, s.add); err != nil {
+	from, err := a.place.look(ctx, sample, newest.Off)
+	if err != nil {
+		return ""
+	}
+	defer from.close()
+	if _, err := from.lines(ctx, sample, nil, s.add); err != nil {
 		return ""
 	}
 	name := spelling.Near(key, s.order)

@@ -127,19 +127,18 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	q.Ahead = a.config.Store.Remote() && !a.config.Store.Logs() && !c.Explain && !c.Count && !around.any()
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats, explains: c.Explain, most: c.MaxBytes,
-		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+		query: q, live: c.Live, stats: c.Stats, explains: c.Explain, most: &c.MaxBytes,
+		print: func(from view, q query.Query) (query.Summary, error) {
 			print := c.print
 			if c.Explain {
 				q.Filter, q.Limit, q.First = wanted.Filter, wanted.Limit, wanted.First
-				return a.explain(ctx, blobs, q)
+				return a.explain(ctx, from, q)
 			}
 			if around.any() {
 				q.Filter, q.Limit, q.First = wanted.Filter, wanted.Limit, wanted.First
-				around.bounded = func(plan *query.Plan) error { return a.bounded(c.MaxBytes, q, plan) }
 				print = around.print
 			}
-			sum, err := print(ctx, a, blobs, q, out)
+			sum, err := print(ctx, a, from, q, out)
 			if sum.More && c.Number == nil && c.First == nil && !c.Count {
 				sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the newest %d, there is more; -n 0 for all", q.Limit))
 			}
@@ -155,37 +154,16 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	return w.run(ctx, a)
 }
 
-func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, out *printer) (query.Summary, error) {
-	if q.Limit > 0 && !c.Count {
-		return reader.Newest(ctx, q, out.print)
-	}
-	plan, err := reader.Plan(ctx, q)
-	if _, none := errors.AsType[*query.NoServiceError](err); none && c.Count {
-		fmt.Fprintln(a.out, 0) // scripts expect a number
-	}
-	if err != nil {
-		return query.Summary{}, err
-	}
+func (c *readCmd) print(ctx context.Context, a *app, from view, q query.Query, out *printer) (query.Summary, error) {
 	if !c.Count {
-		if err := a.bounded(c.MaxBytes, q, plan); err != nil {
-			return query.Summary{}, err
-		}
-		return plan.Read(ctx, out.print)
+		return from.lines(ctx, q, nil, out.print)
 	}
-	n, sum, err := plan.Count(ctx)
-	if err == nil {
+	n, sum, err := from.count(ctx, q)
+	// Of an unknown service too: scripts expect a number.
+	if _, none := errors.AsType[*query.NoServiceError](err); none || err == nil {
 		fmt.Fprintln(a.out, n)
 	}
 	return sum, err
-}
-
-// bounded refuses an unbounded remote read that costs more than intended.
-func (a *app) bounded(most config.Size, q query.Query, plan *query.Plan) error {
-	if !a.config.Store.Remote() || a.config.Store.Logs() || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || plan.Bytes() <= int64(most) {
-		return nil
-	}
-	return cli.Usagef("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",
-		bytesText(plan.Bytes()), most)
 }
 
 // verdict returns the exit code of a read, and reports its warnings and problems.

@@ -12,7 +12,6 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/newest"
 	"blobtail/query"
-	"blobtail/record"
 )
 
 // defaultTail is how many records tail shows unless asked for more or fewer.
@@ -71,7 +70,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, logs, err := a.openLogs(ctx, c.Live == "auto")
+	from, err := a.open(ctx, c.Live == "auto")
 	if err != nil {
 		return 0, err
 	}
@@ -79,10 +78,10 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, cli.Usagef("Azure's own logs cannot be followed: records come minutes to an hour late, in any order; run tail or read again")
 	}
 	if c.Follow || after != nil || q.Limit == 0 {
-		return c.follow(ctx, a, logs, out, newest.FollowOptions{Query: q, After: after, Once: !c.Follow})
+		return c.follow(ctx, a, from, out, newest.FollowOptions{Query: q, After: after, Once: !c.Follow})
 	}
 	a.echo(q.Range)
-	sum, report, err := logs.Tail(ctx, q, func(e *record.Entry) error { return out.print(e.Line) })
+	sum, report, err := from.tail(ctx, q, out.print)
 	out.end()
 	if bad := out.problem(); bad != nil {
 		sum.Problems = append(sum.Problems, bad)
@@ -92,7 +91,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // follow prints new records until it is interrupted, and then the command to go on.
-func (c *tailCmd) follow(ctx context.Context, a *app, logs *newest.Reader, out *printer, o newest.FollowOptions) (int, error) {
+func (c *tailCmd) follow(ctx context.Context, a *app, from place, out *printer, o newest.FollowOptions) (int, error) {
 	printed, missing := false, false
 	o.Emit = func(lines []byte) error {
 		printed = true
@@ -117,7 +116,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *newest.Reader, out *
 	if pipe, ok := a.env.stdout.(*os.File); ok {
 		watchReader(ctx, pipe, cancel)
 	}
-	cursor, err := logs.Follow(ctx, o)
+	cursor, err := from.follow(ctx, o)
 	var none *query.NoServiceError
 	switch {
 	case errors.Is(context.Cause(ctx), syscall.EPIPE):

@@ -95,6 +95,6 @@ func (a *app) echo(rng query.Range) {
 		to = a.showTime(rng.To)
 	}
 	if !a.Quiet {
-		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.config.Store.String()), from, to, zoneName(a.now))
+		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.place.name()), from, to, zoneName(a.now))
 	}
 }

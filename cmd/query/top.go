@@ -55,17 +55,10 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, cli.Usagef("-n %d: it must be positive, or 0 for all", most)
 	}
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats, most: c.MaxBytes,
-		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-			plan, err := blobs.Plan(ctx, q)
-			if err != nil {
-				return query.Summary{}, err
-			}
-			if err := a.bounded(c.MaxBytes, q, plan); err != nil {
-				return query.Summary{}, err
-			}
+		query: q, live: c.Live, stats: c.Stats, most: &c.MaxBytes,
+		print: func(from view, q query.Query) (query.Summary, error) {
 			values := values{counts: map[string]int64{}}
-			sum, err := plan.Read(ctx, func(lines []byte) error { return values.add(lines, c.Field) })
+			sum, err := from.lines(ctx, q, []string{c.Field}, func(lines []byte) error { return values.add(lines, c.Field) })
 			if errors.Is(err, errValues) {
 				return sum, cli.Usagef("%s has more than %s different values; give a shorter range or a filter", c.Field, cli.Thousands(mostValues))
 			}

@@ -26,7 +26,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	reader, _, err := a.openLogs(ctx, true)
+	store, err := a.openStore(ctx, true)
 	if err != nil {
 		return 0, err
 	}
@@ -48,7 +48,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 		print("%v", f.Err)
 	}
-	verify := reader.Verify
+	verify := store.blobs.Verify
 	if a.store.Logs != nil {
 		verify = a.verifyLogs
 	}
