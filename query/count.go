@@ -51,7 +51,7 @@ func (c *counting) run(ctx context.Context) error {
 }
 
 func (c *counting) countAll(ctx context.Context) error {
-	c.loader = c.plan.reader.newLoader(ctx, &task{rng: c.plan.rng}, c.plan.match, &c.sum)
+	c.loader = c.plan.newLoader(ctx, &task{rng: c.plan.rng}, &c.sum)
 	defer c.loader.stop()
 	if c.plan.match.readsLines() {
 		c.merge = c.plan.blobs

@@ -29,7 +29,7 @@ type Explanation struct {
 func (p *Plan) Explain(ctx context.Context) (x Explanation, sum Summary, err error) {
 	sum = p.summary()
 	t := task{blobs: p.blobs, rng: p.rng}
-	l := p.reader.newLoader(ctx, &t, p.match, &sum)
+	l := p.newLoader(ctx, &t, &sum)
 	defer l.work.Wait()
 	defer l.stop()
 	x.Needs = p.match.needs().text()

@@ -23,6 +23,9 @@ type loader struct {
 	task  *task
 	match *Matcher
 	sum   *Summary // only for atomic additions
+	// most is the [Query.MaxRaw] of the read, which has decoded spent bytes.
+	most  int64
+	spent atomic.Int64
 	// distant says that requests to the store take long.
 	distant bool
 
@@ -33,10 +36,11 @@ type loader struct {
 	slots    chan struct{} // one for each block that may be decoded at once
 }
 
-func (r *Reader) newLoader(ctx context.Context, t *task, match *Matcher, sum *Summary) *loader {
+func (a *asked) newLoader(ctx context.Context, t *task, sum *Summary) *loader {
+	r := a.reader
 	workers := r.opt.Workers
 	l := &loader{
-		task: t, match: match, sum: sum, distant: r.opt.Distant, decoder: r.decoder,
+		task: t, match: a.match, sum: sum, most: a.query.MaxRaw, distant: r.opt.Distant, decoder: r.decoder,
 		buffers: make(chan []byte, 4*workers+8), spares: make(chan []byte, 8), slots: make(chan struct{}, workers),
 	}
 	l.ctx, l.stop = context.WithCancel(ctx)
@@ -214,6 +218,9 @@ func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (er
 	defer func() { <-l.slots }()
 	if l.ctx.Err() != nil {
 		return l.ctx.Err()
+	}
+	if err = l.charge(b); err != nil {
+		return err
 	}
 	if s.body != nil {
 		f.buf, err = s.body.lines(f.block, l.buffer())

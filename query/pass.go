@@ -55,7 +55,9 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 	}
 	defer p.close(sum)
 	defer context.AfterFunc(ctx, p.loader.stop)() // a Scout's pass has another context
-	p.begin(a, t, sum)
+	if err := p.begin(a, t, sum); err != nil {
+		return err
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err // also if all is in memory: the read may be too old
@@ -89,7 +91,7 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 func (a *asked) newPass(ctx context.Context, t task) *pass {
 	opt := &a.reader.opt
 	p := &pass{task: t, asked: a, blamed: make(map[*source]bool)}
-	p.loader = a.reader.newLoader(ctx, &t, a.match, &p.work)
+	p.loader = a.newLoader(ctx, &t, &p.work)
 	p.ahead = readahead{first: opt.GroupBytes, groupMax: opt.GroupBytes, spare: 2*opt.Workers - 1}
 	p.ahead.lazy, p.ahead.sifts = t.limit > 0, a.match.sifts()
 	if p.ahead.lazy || p.ahead.sifts {
@@ -130,8 +132,8 @@ func (p *pass) arrange() {
 }
 
 // begin prepares the merge. a, t and sum are those of the read: a Scout's pass began with
-// others.
-func (p *pass) begin(a *asked, t task, sum *Summary) {
+// others. It fails if the read is too large for certain.
+func (p *pass) begin(a *asked, t task, sum *Summary) error {
 	p.asked, p.task = a, t
 	if len(p.further) > 0 {
 		for _, b := range p.further {
@@ -147,8 +149,13 @@ func (p *pass) begin(a *asked, t task, sum *Summary) {
 	for _, c := range p.heap {
 		bytes += c.src.Size
 	}
+	p.loader.spent.Add(sum.Decoded) // by earlier passes of the read
+	if err := p.foretold(); err != nil {
+		return err
+	}
 	a.reader.opt.Progress.Expect(len(p.heap), bytes)
 	p.build()
+	return nil
 }
 
 // close ends all requests of the pass, and adds its work to a summary.
@@ -194,7 +201,7 @@ func fatal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if errors.Is(err, storage.ErrUnauthorized) {
+	if errors.Is(err, storage.ErrUnauthorized) || tooLarge(err) {
 		return err
 	}
 	return nil

@@ -88,6 +88,10 @@ type Query struct {
 	Limit    int  // only the newest Limit records; 0 for all
 	First    int  // only the oldest First records; 0 for all. Not together with Limit
 	Reverse  bool // newest first
+	// MaxRaw is the most bytes of lines that a read may decode; 0: any number. A read that
+	// needs more of them fails with a [*TooLargeError]: at once if that is certain from
+	// metadata, else when it comes to that.
+	MaxRaw int64
 	// Unflushed are records in no blob. Their services count as services even if nothing
 	// is stored under them. Records of services outside Services are left out.
 	Unflushed []*Unflushed
@@ -150,6 +154,7 @@ type Summary struct {
 	// them out.
 	RuledOutByIDs, RuledOutByWords int64
 	Requests, Fetched              int64 // GETs after the listing, and their bytes
+	Decoded                        int64 // bytes of the lines of the blocks read, and of unflushed records
 	Copies                         int64 // records left out as copies of emitted ones
 	Unflushed                      int64 // of the emitted or counted records, those in no blob of the read
 	// Higher counts records that fail the filter only because their level is above the
@@ -172,6 +177,7 @@ func (s *Summary) addWork(w *Summary) {
 	s.RuledOutByWords += w.RuledOutByWords
 	s.Requests += w.Requests
 	s.Fetched += w.Fetched
+	s.Decoded += w.Decoded
 	s.Higher += w.Higher
 }
 
