@@ -89,7 +89,7 @@ var allowed = map[string][]string{
 	"query/where":                {"record"},
 	"internal/tally":             {"record", "internal/globset", "query/where"},
 	"internal/rules":             {"record", "internal/globset", "query/where"},
-	"query":                      {"query/search", "query/where", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling"},
+	"query":                      {"query/search", "query/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling"},
 	"internal/azurelogs/asblobs": {"record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
