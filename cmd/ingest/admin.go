@@ -19,6 +19,7 @@ import (
 	"blobtail/buffer"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/doors"
 )
 
 // newAdmin returns the operators' server. It answers changes and dumps of memory on
@@ -41,7 +42,7 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, secure *securi
 	mux.Handle("POST /drain", loopback(patient(drain(buf, in))))
 	mux.Handle("/debug/pprof/", loopback(http.DefaultServeMux)) // which net/http/pprof sets up
 	all := http.Handler(mux)
-	if secure.guard != nil && !isLoopback(own) {
+	if secure.guard != nil && !doors.IsLoopback(own) {
 		all = secure.guard.operators(mux)
 	}
 	all = http.NewCrossOriginProtection().Handler(all) // a browser on this host is no operator
@@ -110,19 +111,12 @@ func patient(h http.Handler) http.Handler {
 // loopback accepts only requests from this host.
 func loopback(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !fromHere(r) {
+		if !doors.FromHere(r) {
 			http.Error(w, r.URL.Path+" is answered on the host itself only", http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// fromHere reports whether a request comes from this host.
-func fromHere(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
 }
 
 // drain ends the acceptance of records for good. It answers as flush does, when all

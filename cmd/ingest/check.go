@@ -19,6 +19,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/clockskew"
 	"blobtail/internal/config"
+	"blobtail/internal/doors"
 	"blobtail/internal/fsys"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid"
@@ -282,7 +283,7 @@ func address(flag, address string, holder int, c config.Config) (good string, er
 	if err := mayListen(c, flag, l); err != nil {
 		return "", err
 	}
-	if !isLoopback(l) && flag == "--listen" && c.Access.Tokens == "" {
+	if !doors.IsLoopback(l) && flag == "--listen" && c.Access.Tokens == "" {
 		return fmt.Sprintf("%s is free; %s", address, openToOthers), nil
 	}
 	return address + " is free", nil

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
+	"blobtail/internal/doors"
 	"blobtail/newest/live"
 	"blobtail/source/httpsource"
 )
@@ -44,13 +45,7 @@ func (g *guard) token(r *http.Request) (t *access.Token, told string) {
 		id = denied.ID
 	}
 	g.failed(r, access.Reason(err), id, err)
-	switch {
-	case errors.Is(err, access.ErrMissing):
-		return nil, "a token is needed: send Authorization: Bearer ID.SECRET, or Basic with the id as user and the secret as password (logquery: BLOBTAIL_TOKEN)"
-	case errors.Is(err, access.ErrExpired):
-		return nil, "the token has expired"
-	}
-	return nil, "the token is not known, or its secret is another one"
+	return nil, access.Told(err)
 }
 
 // failed counts and logs a request that may not do what it asks. id is that of an existing
@@ -172,7 +167,7 @@ func refuse(w http.ResponseWriter, err error) {
 // none: a kubelet has no token.
 func (g *guard) operators(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && !fromHere(r) {
+		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && !doors.FromHere(r) {
 			token, told := g.token(r)
 			if token == nil {
 				refuse(w, &live.Refusal{Status: http.StatusUnauthorized, Reason: told})

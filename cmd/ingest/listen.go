@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/config"
+	"blobtail/internal/doors"
 )
 
 // listen opens an address. If that is taken, the error names who has it, and the flag to
@@ -119,13 +120,7 @@ const openToOthers = "every host that reaches this address can send records and 
 
 // warnOpen warns if others than this host can send records and read them.
 func warnOpen(log zerolog.Logger, c config.Config, l net.Listener) {
-	if !isLoopback(l) && c.Access.Tokens == "" {
+	if !doors.IsLoopback(l) && c.Access.Tokens == "" {
 		log.Warn().Str("listen", l.Addr().String()).Msg(openToOthers)
 	}
-}
-
-// isLoopback reports whether only this host reaches a listener.
-func isLoopback(l net.Listener) bool {
-	at, ok := l.Addr().(*net.TCPAddr)
-	return !ok || at.IP.IsLoopback()
 }

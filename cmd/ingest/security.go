@@ -3,16 +3,11 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +17,7 @@ import (
 	"blobtail/internal/access"
 	"blobtail/internal/certs"
 	"blobtail/internal/config"
+	"blobtail/internal/doors"
 )
 
 // security has the tokens and the certificate of an ingester. All of it may be missing.
@@ -69,25 +65,11 @@ func (s *security) run(ctx context.Context, group *errgroup.Group) {
 		group.Go(func() error { s.certs.Run(ctx); return nil })
 		reload = append(reload, s.certs.Reload)
 	}
-	if len(reload) == 0 {
-		return
-	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
 	group.Go(func() error {
-		defer signal.Stop(signals)
-		for {
-			select {
-			case <-signals:
-			case <-ctx.Done():
-				return nil
-			}
-			for _, again := range reload {
-				if err := again(); err != nil {
-					s.log.Error().Err(err).Msg("SIGHUP: the file is not used; what was read before stays in force")
-				}
-			}
-		}
+		doors.Reload(ctx, func(err error) {
+			s.log.Error().Err(err).Msg("SIGHUP: the file is not used; what was read before stays in force")
+		}, reload...)
+		return nil
 	})
 }
 
@@ -108,64 +90,32 @@ func (s *security) wrap(l net.Listener) net.Listener {
 }
 
 // addressed gives requests the address of the client of the proxy in front, if there is one.
-// The proxy appends it to the header, so the entries before it may be lies.
 func (s *security) addressed(next http.Handler) http.Handler {
 	if !s.proxy {
 		return next
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 {
-			last := all[len(all)-1]
-			last = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
-			if last != "" {
-				r.RemoteAddr = net.JoinHostPort(forwarded(last), "0")
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// forwarded is the address in an entry of X-Forwarded-For. Some proxies add the port, and
-// brackets. An entry that cannot be read stands for itself, cut: the proxy's own address
-// would make one host of all its clients.
-func forwarded(entry string) string {
-	host := entry
-	if h, _, err := net.SplitHostPort(entry); err == nil {
-		host = h
-	} else if inner, ok := strings.CutPrefix(entry, "["); ok {
-		host = strings.TrimSuffix(inner, "]")
-	}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.String()
-	}
-	const most = 64
-	return strings.ToValidUTF8(entry[:min(most, len(entry))], "?")
+	return doors.Addressed(next)
 }
 
 // mayListen returns the reason not to serve an address that others than this host reach,
 // with the ways out.
 func mayListen(c config.Config, flag string, l net.Listener) error {
-	if isLoopback(l) {
-		return nil
-	}
-	return mayServe(c, flag, l.Addr().String())
+	return doorRules(c, flag).MayListen(l)
 }
 
 // mayServe is mayListen for an address that others than this host reach.
 func mayServe(c config.Config, flag, address string) error {
-	if c.Access.Open {
-		return nil
+	return doorRules(c, flag).MayServe(address)
+}
+
+// doorRules are those of a listener. No token passes that of the operators but theirs.
+func doorRules(c config.Config, flag string) doors.Rules {
+	r := doors.Rules{
+		Flag: flag, Own: "127.0.0.1:8514", Opens: true,
+		Tokens: c.Access.Tokens != "", Sealed: c.TLS.Cert != "", Proxy: c.Access.BehindProxy, Open: c.Access.Open,
 	}
-	own := "--listen 127.0.0.1:8514"
 	if flag == "--admin" {
-		own = "--admin 127.0.0.1:8515"
+		r.Own, r.Sealed = "127.0.0.1:8515", true
 	}
-	switch {
-	case c.Access.Tokens == "":
-		return fmt.Errorf("%s %s is open to other hosts, and there are no tokens; make a file of tokens with `ingest token new` and give it as --tokens FILE, or listen on this host only (%s), or let everybody in with --open",
-			flag, address, own)
-	case flag == "--listen" && c.TLS.Cert == "" && !c.Access.BehindProxy:
-		return errors.New(flag + " " + address + " is open to other hosts, and tokens would pass the network in the clear; give --tls-cert and --tls-key, or --behind-proxy if a proxy ends TLS, or --open if the network is safe")
-	}
-	return nil
+	return r
 }

@@ -49,6 +49,7 @@ type verbs struct {
 	Top        topCmd        `help:"Count the values of a field, the most frequent first."`
 	Fields     fieldsCmd     `help:"List the fields of records: types, share and examples."`
 	Ls         lsCmd         `help:"List services; the days of one; the blobs of a day."`
+	Serve      serveCmd      `help:"Answer over HTTP: Grafana, logcli, scripts."`
 	Ingesters  ingestersCmd  `help:"List the ingesters: who is alive, lane, oldest unflushed record, version."`
 	Cat        catCmd        `help:"Print the lines of one blob, of the store or in a file."`
 	Verify     verifyCmd     `help:"Check every blob: checksums, order, metadata, name."`
@@ -89,6 +90,7 @@ type app struct {
 	progress progress.Counter
 	sent     traffic.Counter // to ingesters; the store counts its own
 	paged    atomic.Bool     // the user may be in a pager
+	lingers  atomic.Bool     // the run takes its own time to end
 }
 
 // verb is one command of the grammar.
@@ -146,7 +148,7 @@ func (a *app) leave(ctx context.Context) (ended func()) {
 		select {
 		case <-over:
 		case <-time.After(patience):
-			if a.env.exit != nil && !a.paged.Load() {
+			if a.env.exit != nil && !a.paged.Load() && !a.lingers.Load() {
 				a.env.exit(cli.Interrupted)
 			}
 		}
@@ -159,7 +161,7 @@ func (a *app) leave(ctx context.Context) (ended func()) {
 
 // progressTo is the terminal for the line of progress; nil: there is none.
 func (a *app) progressTo() io.Writer {
-	if !a.env.errTTY || a.Quiet {
+	if !a.env.errTTY || a.Quiet || a.verb.Name == "serve" {
 		return nil
 	}
 	return a.env.stderr

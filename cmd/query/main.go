@@ -38,9 +38,9 @@ func main() {
 }
 
 // unwatched is how long a signal ends a run at once. Only tail has to say on a signal where
-// another run goes on.
+// another run goes on, and serve has clients.
 func unwatched(args []string) time.Duration {
-	if slices.Contains(args, "tail") {
+	if slices.Contains(args, "tail") || slices.Contains(args, "serve") {
 		return 0
 	}
 	return 50 * time.Millisecond

@@ -216,3 +216,15 @@ func Reason(err error) string {
 	}
 	return "unknown"
 }
+
+// Told is the text for a client whose request has an error of [Tokens.Of]. It does not say
+// whether an id exists.
+func Told(err error) string {
+	switch {
+	case errors.Is(err, ErrMissing):
+		return "a token is needed: send Authorization: Bearer ID.SECRET, or Basic with the id as user and the secret as password (logquery: BLOBTAIL_TOKEN)"
+	case errors.Is(err, ErrExpired):
+		return "the token has expired"
+	}
+	return "the token is not known, or its secret is another one"
+}

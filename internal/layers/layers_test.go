@@ -55,6 +55,9 @@ var allowed = map[string][]string{
 	"internal/access": {"record", "internal/fsys", "internal/units", "internal/watch"},
 	"internal/certs":  {"internal/watch"},
 
+	"internal/doors":      {},
+	"internal/exposition": {},
+
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
 	"buffer":                    {"record", "buffer/wal", "buffer/runlog"},
 	"blobwriter":                {"record", "blobfmt", "storage"},
@@ -71,6 +74,7 @@ var allowed = map[string][]string{
 	"catalog":                   {"record", "blobfmt", "storage", "retention/horizon"},
 
 	"internal/azurelogs": {"record", "storage", "internal/azurelogs/formats"},
+	"internal/httpguard": {"internal/access", "internal/doors", "internal/exposition"},
 
 	// 3: the ends. Sources do not know the buffer.
 	"source/body":                {"record", "record/origin"},
@@ -104,9 +108,9 @@ var allowed = map[string][]string{
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
 	"reading":            {"internal/access", "newest", "query", "record"},
-	"cmd/ingest":         {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "source/splunk", "source/datadog", "source/gelf", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/elastic", "source/otlp", "source/syslog"},
+	"cmd/ingest":         {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "source/splunk", "source/datadog", "source/gelf", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/doors", "internal/rules", "internal/tally", "source/elastic", "source/otlp", "source/syslog"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
-	"cmd/query":          {"query/where", "internal/cli", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling"},
+	"cmd/query":          {"query/where", "internal/cli", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "reading"},
 }
 
 // forTests are packages that only tests and development programs import, with the
@@ -138,7 +142,7 @@ var externals = map[string][]string{
 	"go.opentelemetry.io/":       {}, // the tests of source/otlp compare with it; it needs too much memory
 	"net/http/pprof":             {"cmd/ingest"},
 	"log/slog":                   {},
-	"log":                        {"source/httpsource"}, // net/http's ErrorLog is of its type
+	"log":                        {"source/httpsource", "internal/httpguard"}, // net/http's ErrorLog is of its type
 }
 
 // file is a parsed Go file of the module.

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"blobtail/internal/cli"
+	"blobtail/internal/exposition"
+	"blobtail/storage"
+	"blobtail/storage/traffic"
+)
+
+const (
+	// readyFor is how long an answer of the store counts. Probes need no token, and each
+	// question to the store costs.
+	readyFor = 5 * time.Second
+	// readyWait is how long the store may take.
+	readyWait = 5 * time.Second
+)
+
+// readiness tells whether the store answers.
+type readiness struct {
+	blobs storage.BlobStore
+
+	mu   sync.Mutex
+	last time.Time
+	err  error
+}
+
+// check asks the store, unless it was asked just before.
+func (r *readiness) check(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.last) < readyFor {
+		return r.err
+	}
+	// The question outlives a client that goes away: the next one has its answer.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWait)
+	defer cancel()
+	r.err = nil
+	for _, err := range r.blobs.List(ctx, nowhere, "") {
+		r.err = err
+		break
+	}
+	r.last = time.Now()
+	return r.err
+}
+
+// nowhere is the beginning of no key, so that a listing is one small page.
+const nowhere = ".-"
+
+func (r *readiness) answer(w http.ResponseWriter, q *http.Request) {
+	if err := r.check(q.Context()); err != nil {
+		// The reason has the name of the store: it is for the log of operators, who ask here
+		// on the host.
+		say(w, http.StatusServiceUnavailable, "not ready: the store does not answer")
+		return
+	}
+	say(w, http.StatusOK, "ready")
+}
+
+// metrics answers with all numbers.
+func (s *server) metrics(w http.ResponseWriter, _ *http.Request) {
+	p := new(exposition.Page)
+	s.guard.Metrics(p)
+	p.Family("blobtail_serve_storage_requests_total", "counter", "Requests to the store and to ingesters, by kind.")
+	kinds := func(value func(requests, bytes int64) int64) {
+		for kind := range traffic.Kinds {
+			requests, bytes := s.a.store.Traffic.Of(kind)
+			if kind == traffic.Live {
+				requests, bytes = s.a.sent.Of(kind)
+			}
+			p.Value(float64(value(requests, bytes)), "kind", kind.String())
+		}
+	}
+	kinds(func(requests, _ int64) int64 { return requests })
+	p.Family("blobtail_serve_storage_bytes_total", "counter", "Bytes of their answers, by kind.")
+	kinds(func(_, bytes int64) int64 { return bytes })
+	p.Family("blobtail_serve_start_time_seconds", "gauge", "When the process started, in seconds since 1970.")
+	p.Value(float64(s.a.started.UnixMilli()) / 1000)
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	p.Family("blobtail_serve_memory_bytes", "gauge", "Memory that the process has from the system.")
+	p.Value(float64(m.Sys - m.HeapReleased))
+	p.Family("blobtail_serve_goroutines", "gauge", "Goroutines.")
+	p.Value(float64(runtime.NumGoroutine()))
+	p.Family("blobtail_serve_info", "gauge", "Always 1; the version is a label.")
+	p.Value(1, "version", cli.Version())
+	w.Header().Set("Content-Type", exposition.ContentType)
+	_, _ = w.Write(p.Bytes())
+}
