@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"internal/globset":        {"record"},
 	"buffer/runlog":           {"record", "record/origin", "buffer/wal"},
 	"storage/internal/bounds": {"storage"},
+	"logql/metric":            {"logql"},
 	"storage/mem":             {"storage", "storage/internal/bounds"},
 	"storage/dir":             {"storage", "storage/internal/bounds", "internal/fsys"},
 	"storage/dir/tables":      {"storage", "storage/internal/bounds", "internal/fsys"},

@@ -1,0 +1,136 @@
+// Package metric evaluates queries with numbers as their results: aggregations over time and over
+// series, and operators.
+//
+// The package reads no records. [Compile] tells of each range aggregation of a query what it needs:
+// a [Request], with the times and the labels. The caller fills it, with the samples of a scan or
+// with the counts of an index. [Query.Result] then computes the points. [Evaluate] does these steps
+// one after another.
+//
+//	expression, grid -> Requests -> Add or AddCount by the caller -> Result
+//
+// The window of the point of t is [t - range, t), moved by the offset. A [Grid] has the points;
+// [Align] moves them to multiples of the step. An instant query is a grid of one point.
+//
+// A Request keeps no samples. The borders of all windows divide time into cells, at most four for
+// each point, and each series adds its samples up in cells. A point joins the cells of its window.
+// Only quantile_over_time keeps the samples themselves. [Limits] bounds all of them, so the memory
+// of a query does not grow with its records.
+//
+// An [*Error] is the fault of the query. All other errors come from the caller or its context.
+package metric
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"blobtail/logql"
+)
+
+// Limits bound a query. Each zero stands for its default.
+type Limits struct {
+	// Series is how many series a result may have; 0: 500.
+	Series int
+	// Points is how many steps a grid may have; 0: 11,000.
+	Points int
+	// Cells is how many cells all series of a query may have, of about 16 bytes each; 0: 2,000,000.
+	// A series counts for its labels too, as for the cells that would need their memory.
+	Cells int
+	// Samples is how many samples a query may keep; 0: 1,000,000.
+	Samples int
+}
+
+func (l Limits) filled() Limits {
+	for _, d := range []struct {
+		limit *int
+		value int
+	}{{&l.Series, 500}, {&l.Points, 11_000}, {&l.Cells, 2_000_000}, {&l.Samples, 1_000_000}} {
+		if *d.limit == 0 {
+			*d.limit = d.value
+		}
+	}
+	return l
+}
+
+// Error says that a query cannot be answered, and why: its own fault, not that of a store.
+type Error struct{ Msg string }
+
+func (e *Error) Error() string { return e.Msg }
+
+func errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+
+// Result has the series of a query.
+type Result struct {
+	Grid Grid
+	// Scalar says that the query is a number. Its one series has no labels and all points.
+	Scalar bool
+	// Series are in the order of their labels. The series of an instant query whose outermost
+	// operation is topk, bottomk, approx_topk, sort or sort_desc are in the order of their values.
+	Series []Series
+}
+
+// Series has the points of one set of labels.
+type Series struct {
+	Labels []Label // in the order of their names
+	grid   Grid
+	first  int
+	values []float64 // of the points from first on; some may be missing
+}
+
+// Points are the times, in ns since 1970, and the values of the series, in order of time. There is
+// at least one.
+func (s *Series) Points() iter.Seq2[int64, float64] {
+	return func(yield func(int64, float64) bool) {
+		for i, v := range s.values {
+			if there(v) && !yield(s.grid.Time(s.first+i), v) {
+				return
+			}
+		}
+	}
+}
+
+// Query is a compiled query over a grid. Several goroutines may fill its requests, one each, if
+// none of them calls Result meanwhile.
+type Query struct {
+	expr     logql.Metric
+	grid     Grid
+	limits   Limits
+	budget   *budget
+	requests []*Request
+	of       map[*logql.RangeAgg]*Request
+}
+
+// Compile checks a query and finds out what it needs. Errors are of the type [*Error].
+func Compile(expr logql.Metric, grid Grid, limits Limits) (*Query, error) {
+	limits = limits.filled()
+	if err := grid.check(limits); err != nil {
+		return nil, err
+	}
+	q := &Query{
+		expr: expr, grid: grid, limits: limits, of: map[*logql.RangeAgg]*Request{},
+		budget: newBudget(limits),
+	}
+	if err := q.plan(expr, nil, nil); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// Requests are what the query needs, in the order of the text. There are none for a query of
+// numbers alone.
+func (q *Query) Requests() []*Request { return q.requests }
+
+// Evaluate compiles a query, has each of its requests filled, and computes the result. It returns
+// an error of fill as it is.
+func Evaluate(ctx context.Context, expr logql.Metric, grid Grid, limits Limits, fill func(context.Context, *Request) error) (*Result, error) {
+	q, err := Compile(expr, grid, limits)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range q.requests {
+		if err := fill(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return q.Result(ctx)
+}

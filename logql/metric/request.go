@@ -1,0 +1,160 @@
+package metric
+
+import (
+	"slices"
+	"time"
+
+	"blobtail/logql"
+)
+
+// A Request is what a query needs of one range aggregation. Its caller fills it, from one goroutine.
+type Request struct {
+	// Agg has the pipeline and the unwrap that make samples of records. A sample is 1, or the
+	// length of the line for bytes_over_time and bytes_rate, or the unwrapped value.
+	Agg *logql.RangeAgg
+	// From and To bound the times of the samples: From <= t < To, in ns since 1970. Other samples
+	// may be added and do not count.
+	From, To int64
+	// Group are the labels that the series of samples need to have; nil: all. The samples may have
+	// more labels. They are left out then, but a caller that leaves them out saves much.
+	Group *logql.Grouping
+	// Names are the labels that the query names for its results, sorted. A field of a record is a
+	// label of its series only if it is among them.
+	Names []string
+
+	op     operation
+	geo    *geometry
+	budget *budget
+	byKey  map[string]*column // the keys of callers
+	byLabs map[string]*column // the keys of labels
+	all    []*column          // in the order in which they came
+	lately string             // the key of the last sample
+	newest *column            // its series
+}
+
+// manyKeys is how many keys a Request remembers before it begins anew.
+const manyKeys = 100_000
+
+// column are the cells of a series. Cells from first to last, both included, have been touched.
+type column struct {
+	labels      []Label
+	first, last int
+	charged     int
+	cells       cells
+}
+
+// Wants reports whether a window has a time. A caller may skip the records of other times.
+func (r *Request) Wants(ns int64) bool {
+	_, ok := r.geo.cell(ns)
+	return ok
+}
+
+// Add adds a sample of a time, in ns since 1970. Samples must come in order of time. The key is any
+// text that all samples with these labels have, and no others; it must not change later. Labels may be in
+// any order, and are copied. If the series is known, nothing is allocated and the labels are not
+// looked at.
+//
+// An [*Error] says that a limit is reached, or that the labels have an __error__.
+func (r *Request) Add(ns int64, value float64, key string, labels []Label) error {
+	cell, ok := r.geo.cell(ns)
+	if !ok {
+		return nil
+	}
+	c, err := r.column(key, labels, cell)
+	if err != nil {
+		return err
+	}
+	return c.cells.add(cell-c.first, ns, value)
+}
+
+// AddCount adds n records of a bucket that begins at a time, in ns since 1970. No border of a cell
+// may be within the bucket; [Request.Buckets] tells. A bucket that begins before From has records
+// from From on. Buckets may come in any order. The key and the labels are as for Add.
+func (r *Request) AddCount(ns, n int64, key string, labels []Label) error {
+	cell, ok := r.geo.cell(max(ns, r.From))
+	if !ok || n == 0 {
+		return nil
+	}
+	c, err := r.column(key, labels, cell)
+	if err != nil {
+		return err
+	}
+	c.cells.count(cell-c.first, n)
+	return nil
+}
+
+// Counts reports whether the numbers of records suffice, without their lines: so AddCount will do.
+func (r *Request) Counts() bool {
+	return r.op.counts && r.Agg.Range.Unwrap == nil
+}
+
+// Buckets is the length of the longest buckets for AddCount, at most a day and a divisor of one.
+// They begin at its multiples. The first of them may begin before From.
+func (r *Request) Buckets() time.Duration { return r.geo.bucket() }
+
+// column returns the series of a key, with room for a cell.
+func (r *Request) column(key string, labels []Label, cell int) (*column, error) {
+	c := r.newest
+	if c == nil || key != r.lately {
+		if c = r.byKey[key]; c == nil {
+			var err error
+			if c, err = r.create(key, labels, cell); err != nil {
+				return nil, err
+			}
+		}
+		r.lately, r.newest = key, c
+	}
+	if cell < c.first || cell > c.last {
+		if err := r.extend(c, min(cell, c.first), max(cell, c.last)); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// create finds the series of labels, or makes it, and remembers it under a key.
+func (r *Request) create(id string, labels []Label, cell int) (*column, error) {
+	if i := slices.IndexFunc(labels, func(l Label) bool { return l.Name == errorLabel && l.Value != "" }); i >= 0 {
+		return nil, errorf("pipeline error: '%s' for series: '%s'. To skip such records, end the pipeline with | %s=\"\"",
+			labels[i].Value, spoken(grouped(labels, nil)), errorLabel)
+	}
+	kept := grouped(labels, r.Group)
+	k := key(kept)
+	c := r.byLabs[k]
+	if c == nil {
+		if err := r.budget.take(labelCost(kept)); err != nil {
+			return nil, err
+		}
+		c = &column{labels: kept, first: cell, last: cell - 1, cells: r.op.make(r)}
+		r.byLabs[k] = c
+		r.all = append(r.all, c)
+	}
+	if len(r.byKey) >= manyKeys {
+		clear(r.byKey)
+	}
+	r.byKey[id] = c
+	return c, nil
+}
+
+// extend gives a series the cells from first to last.
+func (r *Request) extend(c *column, first, last int) error {
+	from, to := r.geo.covering(first, last)
+	cost := max((last-first+1)*r.op.weight, to-from+1)
+	if err := r.budget.take(cost - c.charged); err != nil {
+		return err
+	}
+	before, after := c.first-first, last-c.last
+	c.charged = cost
+	c.cells.grow(before, after)
+	c.first, c.last = first, last
+	return nil
+}
+
+// labelCost is how many cells have the memory of a series and its labels.
+func labelCost(labels []Label) int {
+	n := 256
+	for _, l := range labels {
+		n += 32 + 2*(len(l.Name)+len(l.Value))
+	}
+	return n / 16
+}
