@@ -110,6 +110,9 @@ var allowed = map[string][]string{
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
 	"reading":            {"internal/access", "newest", "query", "record"},
 	"cmd/ingest":         {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "source/splunk", "source/datadog", "source/gelf", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/doors", "internal/rules", "internal/tally", "source/elastic", "source/otlp", "source/syslog"},
+	"readapi/form":       {},
+	"readapi":            {"internal/access", "internal/heartbeat", "internal/spelling", "internal/units", "internal/when", "newest", "query", "query/where", "readapi/form", "reading", "record", "storage"},
+	"cmd/ingest":         {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "source/splunk", "source/datadog", "source/gelf", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/elastic", "source/otlp", "source/syslog"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
 	"cmd/query":          {"query/where", "internal/cli", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "reading"},
 }
@@ -121,6 +124,7 @@ var forTests = map[string][]string{
 	"internal/fsys/simdisk":      {"internal/fsys"},
 	"internal/testkit/certstest": {},
 	"internal/testenv":           {},
+	"reading/readingtest":        {"record", "record/origin", "buffer", "buffer/wal", "blobwriter", "internal/fsys/simdisk", "internal/heartbeat", "newest", "newest/live", "newest/live/peers", "query", "reading", "retention/compact", "storage", "storage/mem", "storage/storagetest"},
 	"source/sourcetest":          {"record", "source/httpsource"},
 	"internal/testenv/stores":    {"internal/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
 	"internal/testkit":           {},

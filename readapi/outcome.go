@@ -1,0 +1,89 @@
+package readapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/readapi/form"
+	"blobtail/reading"
+	"blobtail/record"
+)
+
+// run has read run a query for the client. A service that exists and has no record that
+// the query touches is no error.
+func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*reading.Result, error) {
+	asked, ran := q.Services, false
+	result, err := c.client.Query(c.r.Context(), q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+		ran = true
+		return read(blobs, q)
+	})
+	if err == nil && !ran && len(asked) > 0 {
+		err = &query.NoServiceError{Name: asked[0]}
+	}
+	none, ok := errors.AsType[*query.NoServiceError](err)
+	if !ok {
+		return result, err
+	}
+	if len(result.Report.Problems) > 0 && ran {
+		return result, nil // the missing records may be those of the service
+	}
+	if all, serr := c.client.Services(c.r.Context()); serr == nil && slices.Contains(all, none.Name) {
+		return result, nil
+	}
+	return result, err
+}
+
+// outcome tells how a read went.
+func outcome(r *reading.Result, f *query.Filter) form.Outcome {
+	out := form.Outcome{
+		Complete: r.Complete(), Problems: texts(r.Problems()), Warnings: texts(r.Warnings), Notes: append([]string{}, r.Report.Notes...), Gaps: []form.Gap{},
+		Cost: form.Cost{
+			Requests: r.Requests, Bytes: r.Fetched, BlobsListed: r.BlobsListed, BlobsOpened: r.BlobsOpened, BlocksRead: r.BlocksRead,
+			BlocksSkipped: r.BlocksSkipped, SkippedByIDs: r.RuledOutByIDs, SkippedByWords: r.RuledOutByWords, Copies: r.Copies,
+		},
+	}
+	for _, g := range r.Report.Gaps {
+		out.Gaps = append(out.Gaps, gap(g))
+	}
+	if f.Where != nil {
+		for _, note := range f.Where.Notes() {
+			out.Notes = append(out.Notes, "where: "+note)
+		}
+	}
+	return out
+}
+
+func gap(g newest.Gap) form.Gap {
+	return form.Gap{Service: g.Service, Records: g.Records, AtMost: g.AtMost, From: stamp(g.From), To: stamp(g.To)}
+}
+
+// texts are the texts of errors.
+func texts(errs []error) []string {
+	out := make([]string, 0, len(errs))
+	for _, err := range errs {
+		out = append(out, err.Error())
+	}
+	return out
+}
+
+// stamp writes a time such that texts sort like times.
+func stamp(ns int64) string { return string(record.AppendTime(nil, ns)) }
+
+// json answers with one object.
+func (c *call) json(answer any) error {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(answer); err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", form.JSON)
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(body.Bytes()) // a client that has gone needs no answer
+	return nil
+}

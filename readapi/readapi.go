@@ -1,0 +1,140 @@
+// Package readapi serves the reading API, version 1: records, counts and lists over HTTP.
+//
+// Make a handler by [New] and mount it at /api/v1/, behind a guard that has found the token
+// of each request. The handler takes the services of a request from a [reading.Client] of that
+// token, and from nowhere else. All routes answer to GET only, and no answer is kept by caches.
+//
+//	request -> parameters -> query -> reading.Client -> JSON, NDJSON, CSV or events
+//
+// The parameters have the names and the meaning of the flags of logquery. An answer that lacks
+// records says so. A stream of lines without a place to say it breaks off, so that its reader
+// fails (see [form.TrailerComplete]). Package form has the answers as values; openapi.yaml
+// describes them, and is served as openapi.json.
+//
+// The package decides nothing about tokens, hosts and limits of clients, and it has no login.
+package readapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"blobtail/internal/access"
+	"blobtail/internal/heartbeat"
+	"blobtail/internal/spelling"
+	"blobtail/reading"
+)
+
+// Prefix is the path of all routes.
+const Prefix = "/api/v1/"
+
+// Options are what a handler serves. Reader must be set.
+type Options struct {
+	Reader *reading.Reader
+	// Token returns the token that the guard has found for a request, nil if none is needed.
+	// Without a function all requests may read everything.
+	Token func(*http.Request) *access.Token
+	// Ingesters lists the rows of the store's ingesters, with the store's time to judge them by.
+	// unread is the error of unreadable rows, next to the readable ones. nil: the route does not
+	// exist.
+	Ingesters func(context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error)
+	// Time is the time of the store; nil: Now.
+	Time func(context.Context) (time.Time, error)
+	// Now is the time of this host; nil: [time.Now].
+	Now func() time.Time
+	// Version is the version of the server, for whoami.
+	Version string
+}
+
+// New returns a handler of the routes below [Prefix].
+func New(o Options) http.Handler {
+	if o.Token == nil {
+		o.Token = func(*http.Request) *access.Token { return nil }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Time == nil {
+		o.Time = func(context.Context) (time.Time, error) { return o.Now(), nil }
+	}
+	a := &api{o}
+	mux := http.NewServeMux()
+	for _, r := range a.routes() {
+		mux.HandleFunc(Prefix+r.path, func(w http.ResponseWriter, req *http.Request) { a.answer(w, req, r) })
+	}
+	mux.HandleFunc("/", a.unknown)
+	return mux
+}
+
+type api struct{ o Options }
+
+// A route answers the requests of a path below [Prefix].
+type route struct {
+	path   string
+	params []string
+	head   bool // it answers to HEAD too
+	handle func(*call) error
+}
+
+func (a *api) routes() []route {
+	filter := []string{"service", "from", "to", "since", "day", "timezone", "level", "text", "words", "expr", "where", "not", "fold", "live"}
+	with := func(more ...string) []string { return append(filter[:len(filter):len(filter)], more...) }
+	return []route{
+		{path: "services", params: []string{"from", "to", "since", "day", "timezone", "live"}, handle: (*call).services},
+		{path: "records", params: with("limit", "first", "order", "fields", "form", "partial", "download"), handle: (*call).records},
+		{path: "histogram", params: with("by", "buckets", "split"), handle: (*call).histogram},
+		{path: "count", params: with(), handle: (*call).count},
+		{path: "whoami", handle: (*call).whoami},
+	}
+}
+
+// call is one request.
+type call struct {
+	*api
+	w      http.ResponseWriter
+	r      *http.Request
+	client *reading.Client
+	token  *access.Token
+	params params
+	now    time.Time // at the start, in the zone of the request
+}
+
+// answer has a route answer a request.
+func (a *api) answer(w http.ResponseWriter, r *http.Request, to route) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	c := &call{api: a, w: w, r: r, token: a.o.Token(r), now: a.o.Now().UTC()}
+	c.client = a.o.Reader.For(c.token)
+	if r.Method != http.MethodGet && !(to.head && r.Method == http.MethodHead) {
+		allow := "GET"
+		if to.head {
+			allow = "GET, HEAD"
+		}
+		w.Header().Set("Allow", allow)
+		c.fail(&requestError{status: http.StatusMethodNotAllowed, detail: r.Method + " is not answered here; send a GET"})
+		return
+	}
+	err := c.parse(to.params)
+	if err == nil {
+		err = to.handle(c)
+	}
+	if err != nil {
+		c.fail(err)
+	}
+}
+
+// unknown answers the requests of all other paths.
+func (a *api) unknown(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	c := &call{api: a, w: w, r: r}
+	var names []string
+	for _, r := range a.routes() {
+		if !strings.Contains(r.path, "{") {
+			names = append(names, r.path)
+		}
+	}
+	e := &requestError{status: http.StatusNotFound, detail: "no such route; there are " + Prefix + strings.Join(names, ", ")}
+	e.near = spelling.Near(strings.TrimPrefix(r.URL.Path, Prefix), names)
+	c.fail(e)
+}

@@ -1,0 +1,98 @@
+package readapi_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/readapi/form"
+	"blobtail/reading/readingtest"
+)
+
+// The counts, the lists and the records of a store agree, whether records are in blobs or not.
+func TestAgree(t *testing.T) {
+	h := readingtest.New(t, 1)
+	fill(h, 0, "web", then, 300)
+	fill(h, 0, "orders", then.Add(time.Hour), 50)
+	h.Flush()
+	fill(h, 0, "web", then.Add(2*time.Hour), 25)
+	s := serve(t, h, nil)
+
+	services := object[form.Services](s, "services")
+	if len(services.Services) != 2 || !services.Complete {
+		t.Fatalf("services: %+v", services)
+	}
+	web := services.Services[1]
+	if web.Name != "web" || web.Records != 300 || web.Unflushed != 25 || web.Blobs == 0 || web.First != "2026-11-20T12:00:00.000000000Z" || web.Last != "2026-11-20T14:00:24.000000000Z" {
+		t.Errorf("web: %+v", web)
+	}
+	count := object[form.Count](s, "count?service=*")
+	if count.Records != 375 || !count.Complete || count.Unflushed != 25 {
+		t.Errorf("count: %+v", count)
+	}
+	if count := object[form.Count](s, "count?service=web&level=error&text=web&where=status>200"); count.Records != 21 {
+		t.Errorf("filtered count: %+v", count)
+	}
+	a := s.get("records?service=*&limit=0")
+	if n := strings.Count(a.body, "\n"); n != 375 || a.trailer.Get(form.TrailerComplete) != "1" || a.trailer.Get(form.TrailerMore) != "0" || a.header.Get("Content-Type") != form.Lines {
+		t.Errorf("%d lines, trailers %v", n, a.trailer)
+	}
+	events := s.events("records?service=*&limit=10&form=events&order=desc")
+	end := events[len(events)-1].End
+	if len(events) != 11 || end == nil || !end.Complete || !end.More || end.Records != 10 || events[0].Record.ID[:20] != "1795183224000000000-" {
+		t.Errorf("events: %+v", events)
+	}
+	for _, split := range []string{"level", "service"} {
+		hist := object[form.Histogram](s, "histogram?service=*&by=1h&split="+split)
+		total := int64(0)
+		for _, b := range hist.Buckets {
+			total += b.Total
+		}
+		if total != 375 || len(hist.Buckets) != 3 || hist.By != "1h" || hist.Buckets[0].Time != "2026-11-20T12:00:00.000000000Z" {
+			t.Errorf("histogram by %s: %+v", split, hist)
+		}
+	}
+	if me := object[form.Whoami](s, "whoami"); me.Version != "v1.2.3" || me.ID != "" {
+		t.Errorf("whoami: %+v", me)
+	}
+	if a := s.get("records?service=web&first=3&fields=ts,msg", "Accept", "text/csv"); !strings.HasPrefix(a.body, "ts,msg\n2026-11-20T12:00:00.000000000Z,web 0\n") || a.header.Get("Content-Type") != form.CSV {
+		t.Errorf("csv: %v %s", a.header, a.body)
+	}
+}
+
+// Records stream byte for byte as they are stored.
+func TestBadRequests(t *testing.T) {
+	h := readingtest.New(t, 1)
+	fill(h, 0, "web", then, 30)
+	h.Flush()
+	s := serve(t, h, nil)
+	for path, words := range map[string][]string{
+		"records":                               {"400", "which service"},
+		"records?service=wbe":                   {"404", "No such service", "is it web?"},
+		"records?service=x*":                    {"404", "no service matches"},
+		"records?service=web&limit=-1":          {"400", "limit=-1", "from 0"},
+		"records?service=web&limit=1e3":         {"400", "limit=1e3 is no number"},
+		"records?service=web&txt=1":             {"400", "no parameter", "is it text?"},
+		"records?service=web&level=":            {"400", "without a value"},
+		"records?service=web&level=x&level=":    {"400"},
+		"records?service=web&from=1&from=2":     {"400", "2 times"},
+		"records?service=web&level=loud":        {"400", "level"},
+		"records?service=web&expr=(":            {"400", "("},
+		"records?service=web&where=status>":     {"400", "where"},
+		"records?service=web&from=yore":         {"400", "from", "yore"},
+		"records?service=web&form=csv":          {"400", "fields"},
+		"records?service=web&order=up":          {"400", "asc or desc"},
+		"records?service=web&limit=1&first=1":   {"400", "leave one out"},
+		"count?service=web&live=maybe":          {"400", "auto, off or only"},
+		"histogram?service=web&by=1m&buckets=4": {"400", "leave one out"},
+		"histogram?service=web&by=0s":           {"400", "by=0s"},
+		"servces":                               {"404", "is it services?"},
+	} {
+		a := s.get(path)
+		for _, word := range append(words, `"type":"about:blank"`) {
+			if !strings.Contains(strings.Join([]string{a.body}, ""), word) && word[0] != '4' || a.header.Get("Content-Type") != form.Trouble {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package readapi
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/readapi/form"
+	"blobtail/reading"
+	"blobtail/record"
+)
+
+const (
+	// chosenRecords is how many records an answer has unless more are asked for.
+	chosenRecords = 1000
+	// mostHeld bounds the records that a read has to hold until it knows the first one of its
+	// answer.
+	mostHeld = 100_000
+)
+
+// recording is an answer of records.
+type recording struct {
+	*call
+	query   query.Query
+	mode    newest.Mode
+	form    string // lines, events or csv
+	fields  []string
+	partial bool
+
+	stream  *stream
+	buf     []byte
+	csv     *csv.Writer // into buf
+	told    time.Time   // when progress was last written
+	last    int64       // the time of the last record
+	emitted int64       // records
+	bytes   int64       // of their lines
+}
+
+func (c *call) records() error {
+	rec := &recording{call: c}
+	var err error
+	if rec.query, rec.mode, err = c.query(); err != nil {
+		return err
+	}
+	if err := rec.limits(); err != nil {
+		return err
+	}
+	if err := rec.shape(); err != nil {
+		return err
+	}
+	header, err := rec.headers()
+	if err != nil {
+		return err
+	}
+	idle := rec.progress
+	if rec.form != "events" {
+		idle = nil
+	}
+	rec.told = time.Now()
+	rec.stream = newStream(c.w, header, idle)
+	result, err := c.run(rec.query, rec.mode, rec.read)
+	if begun := rec.stream.halt(); err != nil && !begun {
+		return err
+	}
+	rec.end(result, err)
+	return nil
+}
+
+// limits reads the parameters of number and order.
+func (rec *recording) limits() (err error) {
+	q, p := &rec.query, rec.params
+	if p.get("limit") != "" && p.get("first") != "" {
+		return badRequest("limit is of the newest records and first of the oldest ones; leave one out")
+	}
+	order, err := p.word("order", "asc", "desc")
+	if err != nil {
+		return err
+	}
+	q.Reverse = order == "desc"
+	most := int(^uint(0) >> 1)
+	if q.First, err = p.number("first", 0, 0, most); err != nil {
+		return err
+	}
+	missing := chosenRecords
+	if p.get("first") != "" {
+		missing = 0
+	}
+	if q.Limit, err = p.number("limit", missing, 0, most); err != nil {
+		return err
+	}
+	switch {
+	case q.Limit > mostHeld && !q.Reverse:
+		return badRequest("limit=%d: more than the newest %d come with order=desc only; for all records limit=0", q.Limit, mostHeld)
+	case q.First > mostHeld && q.Reverse:
+		return badRequest("first=%d: more than the oldest %d come with order=asc only; for all records limit=0", q.First, mostHeld)
+	}
+	return nil
+}
+
+// shape reads the parameters of the form.
+func (rec *recording) shape() (err error) {
+	missing := "lines"
+	if strings.Contains(rec.r.Header.Get("Accept"), "text/csv") {
+		missing = "csv"
+	}
+	if rec.form, err = rec.params.word("form", missing, "lines", "events", "csv"); err != nil {
+		return err
+	}
+	if rec.partial, err = rec.params.flag("partial"); err != nil {
+		return err
+	}
+	rec.fields = rec.params.list("fields")
+	if rec.form == "csv" {
+		if len(rec.fields) == 0 {
+			return badRequest("which columns? CSV needs fields, such as fields=ts,level,msg")
+		}
+	}
+	if rec.form != "events" && !rec.partial && !rec.r.ProtoAtLeast(1, 1) {
+		return badRequest("in HTTP/1.0 a part of an answer looks like all of it: use HTTP/1.1 (in nginx proxy_http_version 1.1), form=events, or partial=1")
+	}
+	return nil
+}
+
+// headers returns the function that sets the header of the answer.
+func (rec *recording) headers() (func(http.Header), error) {
+	download, err := rec.params.flag("download")
+	if err != nil {
+		return nil, err
+	}
+	kind, suffix := form.Lines, ".ndjson"
+	if rec.form == "csv" {
+		kind, suffix = form.CSV, ".csv"
+	}
+	return func(h http.Header) {
+		h.Set("Content-Type", kind)
+		h.Set("X-Accel-Buffering", "no")
+		declare(h)
+		if download {
+			h.Set("Content-Disposition", `attachment; filename="`+fileName(&rec.query)+suffix+`"`)
+		}
+		if rec.form == "csv" { // also if there is no record
+			_ = rec.columns().Write(rec.fields)
+			rec.csv.Flush()
+			_, _ = rec.stream.buf.Write(rec.buf) // its error comes again
+		}
+	}, nil
+}
+
+// fileName is a name for a file with the records of a query, of its service and times only.
+func fileName(q *query.Query) string {
+	name := "logs"
+	if len(q.Services) == 1 && record.ValidStored(q.Services[0]) {
+		name = q.Services[0]
+	}
+	for _, ns := range []int64{q.Range.From, q.Range.To} {
+		if ns != query.Oldest && ns != query.Newest {
+			name += "-" + time.Unix(0, ns).UTC().Format("20060102T150405Z")
+		}
+	}
+	return name
+}
+
+// read reads the records of a completed query.
+func (rec *recording) read(blobs *query.Reader, q query.Query) (query.Summary, error) {
+	ctx := rec.r.Context()
+	emit := rec.lines
+	if rec.form == "csv" {
+		emit = rec.rows
+	}
+	if q.Limit > 0 {
+		if rec.form == "events" {
+			return blobs.NewestEntries(ctx, q, rec.event)
+		}
+		return blobs.Newest(ctx, q, emit)
+	}
+	plan, err := blobs.Plan(ctx, q)
+	switch {
+	case err != nil:
+		return query.Summary{}, err
+	case rec.form == "events":
+		return plan.Entries(ctx, rec.event)
+	}
+	return plan.Read(ctx, emit)
+}
+
+// lines writes lines, as they are stored or with some fields only.
+func (rec *recording) lines(lines []byte) error {
+	if len(rec.fields) > 0 {
+		rec.buf = rec.buf[:0]
+		for line := range bytes.Lines(lines) {
+			rec.buf = append(appendFields(rec.buf, line, rec.fields), '\n')
+		}
+		lines = rec.buf
+	}
+	return rec.stream.write(func(to *bufio.Writer) error {
+		_, err := to.Write(lines)
+		return err
+	})
+}
+
+// columns begins an empty row of CSV.
+func (rec *recording) columns() *csv.Writer {
+	rec.buf = rec.buf[:0]
+	rec.csv = csv.NewWriter(appender{&rec.buf})
+	return rec.csv
+}
+
+// appender is a writer that appends.
+type appender struct{ to *[]byte }
+
+func (a appender) Write(b []byte) (int, error) {
+	*a.to = append(*a.to, b...)
+	return len(b), nil
+}
+
+// rows writes lines as rows of CSV.
+func (rec *recording) rows(lines []byte) error {
+	row := make([]string, len(rec.fields))
+	return rec.stream.write(func(to *bufio.Writer) error { // it may write the row of names first
+		w := rec.columns()
+		for line := range bytes.Lines(lines) {
+			for i, name := range rec.fields {
+				value, _ := record.Lookup(line, name)
+				row[i] = plain(value)
+			}
+			_ = w.Write(row) // appending does not fail
+		}
+		w.Flush()
+		_, err := to.Write(rec.buf)
+		return err
+	})
+}
+
+// plain is a value without its quotes and escapes.
+func plain(value []byte) string {
+	if record.IsString(value) {
+		return string(record.AppendUnescaped(nil, value[1:len(value)-1]))
+	}
+	return string(value)
+}
+
+// event writes a record with its identity.
+func (rec *recording) event(e *record.Entry) error {
+	rec.buf = appendRecord(rec.buf[:0], e, rec.fields, false)
+	return rec.stream.write(func(to *bufio.Writer) error {
+		rec.last = e.Time
+		rec.emitted++
+		rec.bytes += int64(len(e.Line))
+		_, err := to.Write(rec.buf)
+		return err
+	})
+}
+
+// progressEvery is how often a stream of events tells its progress.
+const progressEvery = time.Second
+
+// progress writes how far the read has come, if it is due.
+func (rec *recording) progress() error {
+	if time.Since(rec.told) < progressEvery {
+		return nil
+	}
+	rec.told = time.Now()
+	p := form.Progress{Records: rec.emitted, Bytes: rec.bytes}
+	if rec.emitted > 0 {
+		p.Read = stamp(rec.last)
+	}
+	line, err := json.Marshal(form.Event{Progress: &p})
+	if err == nil {
+		_, err = rec.stream.buf.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// end writes the end of the stream, or breaks it off.
+func (rec *recording) end(result *reading.Result, err error) {
+	end := &form.End{
+		Outcome: outcome(result, &rec.query.Filter), More: result.More, Records: result.Records, Bytes: result.Bytes,
+		Unflushed: result.Unflushed, Examined: result.Examined, Higher: result.Higher,
+	}
+	if err != nil {
+		end.Complete = false
+		end.Problems = append(end.Problems, rec.explain(err).detail)
+	}
+	if rec.stream.err != nil || !end.Complete && !rec.partial && rec.form != "events" {
+		rec.stream.cut()
+	}
+	if rec.form == "events" {
+		line, err := json.Marshal(form.Event{End: end})
+		if err != nil {
+			rec.stream.cut()
+		}
+		_ = rec.stream.write(func(to *bufio.Writer) error {
+			_, err := to.Write(append(line, '\n'))
+			return err
+		})
+	}
+	rec.stream.end(end)
+}
+
+// appendFields appends an object with some fields of a line, in their order. Those that the
+// line lacks are left out.
+func appendFields(dst, line []byte, fields []string) []byte {
+	dst = append(dst, '{')
+	for _, name := range fields {
+		value, ok := record.Lookup(line, name)
+		if !ok {
+			continue
+		}
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+		dst = append(record.AppendEscaped(append(dst, '"'), []byte(name)), `":`...)
+		dst = append(dst, value...)
+	}
+	return append(dst, '}')
+}
+
+// appendRecord appends the event of a record, with its newline.
+func appendRecord(dst []byte, e *record.Entry, fields []string, anchor bool) []byte {
+	dst = appendID(append(dst, `{"record":{"id":"`...), e)
+	dst = append(dst, `","line":`...)
+	if len(fields) > 0 {
+		dst = appendFields(dst, e.Line, fields)
+	} else {
+		dst = append(dst, bytes.TrimSuffix(e.Line, []byte("\n"))...)
+	}
+	if anchor {
+		dst = append(dst, `,"anchor":true`...)
+	}
+	return append(dst, "}}\n"...)
+}
