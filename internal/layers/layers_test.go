@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"internal/watch":    {},
 	"buffer/wal":        {"internal/fsys"},
 	"logql":             {},
+	"logql/stage":       {"logql", "record"},
 
 	// 1: stored forms and drivers.
 	"blobfmt/filter":          {},

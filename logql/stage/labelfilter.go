@@ -1,0 +1,184 @@
+package stage
+
+import (
+	"fmt"
+
+	"blobtail/logql"
+)
+
+// A labelFilter drops records for whose labels a condition is not true.
+type labelFilter struct{ cond cond }
+
+func (f *labelFilter) changes(string) bool { return false }
+func (f *labelFilter) changesLine() bool   { return false }
+func (f *labelFilter) run(s *state) bool   { return f.cond.holds(s) }
+
+func (f *labelFilter) before(n *need) step {
+	f.cond.needs(n)
+	return f
+}
+
+// A cond is a compiled condition.
+type cond interface {
+	holds(s *state) bool
+	needs(n *need)
+	// onlyLevel reports whether the condition looks at nothing but the level, and ofLevel
+	// whether it holds for one.
+	onlyLevel() bool
+	ofLevel(name []byte) bool
+}
+
+func compileCond(tree logql.Cond) (cond, error) {
+	switch tree := tree.(type) {
+	case *logql.And:
+		return compilePair(tree.Left, tree.Right, false)
+	case *logql.Or:
+		return compilePair(tree.Left, tree.Right, true)
+	case *logql.MatchCond:
+		m, err := newMatcher(tree.Op, tree.Value)
+		return &matchCond{newRef(tree.Name), m}, err
+	case *logql.CompareCond:
+		return newCompare(tree)
+	case *logql.IPCond:
+		m, err := newIPs(tree.Text)
+		return &ipCond{newRef(tree.Name), m, tree.Op == logql.NotEqual}, err
+	}
+	return nil, fmt.Errorf("blobtail does not have the condition %s", tree)
+}
+
+// A pair is two conditions, of which one or both must be true.
+type pair struct {
+	left, right cond
+	or          bool
+}
+
+func compilePair(left, right logql.Cond, or bool) (cond, error) {
+	a, err := compileCond(left)
+	if err != nil {
+		return nil, err
+	}
+	b, err := compileCond(right)
+	return &pair{a, b, or}, err
+}
+
+func (p *pair) holds(s *state) bool {
+	if p.left.holds(s) == p.or {
+		return p.or
+	}
+	return p.right.holds(s)
+}
+
+func (p *pair) needs(n *need) {
+	p.left.needs(n)
+	p.right.needs(n)
+}
+
+func (p *pair) onlyLevel() bool { return p.left.onlyLevel() && p.right.onlyLevel() }
+
+func (p *pair) ofLevel(name []byte) bool {
+	if p.left.ofLevel(name) == p.or {
+		return p.or
+	}
+	return p.right.ofLevel(name)
+}
+
+// A matchCond compares a label with a text. A label that is missing is "".
+type matchCond struct {
+	of *ref
+	m  *matcher
+}
+
+func (c *matchCond) holds(s *state) bool {
+	value, _ := s.get(c.of)
+	return c.m.match(value)
+}
+
+func (c *matchCond) needs(n *need)            { n.add(c.of) }
+func (c *matchCond) onlyLevel() bool          { return c.of.kind == refLevel }
+func (c *matchCond) ofLevel(name []byte) bool { return c.m.match(name) }
+
+// A compare compares a label with a number.
+type compare struct {
+	of    *ref
+	op    logql.CompareOp
+	value float64
+	read  func([]byte) (float64, error)
+}
+
+func newCompare(tree *logql.CompareCond) (cond, error) {
+	c := &compare{of: newRef(tree.Name), op: tree.Op, value: tree.Value}
+	switch tree.Unit {
+	case logql.Plain:
+		c.read = number
+	case logql.Duration:
+		c.read = seconds
+	case logql.Bytes:
+		c.read = size
+	}
+	switch c.op {
+	case logql.EQ, logql.NE, logql.GT, logql.GE, logql.LT, logql.LE:
+		return c, nil
+	}
+	return nil, fmt.Errorf("blobtail does not have the operator %s", c.op)
+}
+
+// holds is true for each record that failed already: only filters of lines and of texts drop
+// one.
+func (c *compare) holds(s *state) bool {
+	if s.failure != "" {
+		return true
+	}
+	text, ok := s.get(c.of)
+	if !ok {
+		return false
+	}
+	value, err := c.read(text)
+	if err != nil {
+		s.fail("LabelFilterErr", err.Error())
+		return true
+	}
+	switch c.op {
+	case logql.EQ:
+		return value == c.value
+	case logql.NE:
+		return value != c.value
+	case logql.GT:
+		return value > c.value
+	case logql.GE:
+		return value >= c.value
+	case logql.LT:
+		return value < c.value
+	}
+	return value <= c.value
+}
+
+func (c *compare) needs(n *need) {
+	n.add(c.of)
+	n.failure = true
+}
+
+func (c *compare) onlyLevel() bool     { return false }
+func (c *compare) ofLevel([]byte) bool { return true }
+
+// An ipCond compares a label with a range of addresses.
+type ipCond struct {
+	of  *ref
+	ips *ips
+	not bool
+}
+
+func (c *ipCond) holds(s *state) bool {
+	if s.failure != "" {
+		return true
+	}
+	text, ok := s.get(c.of)
+	return ok && c.ips.in(text) != c.not
+}
+
+func (c *ipCond) needs(n *need) {
+	n.add(c.of)
+	n.failure = true
+}
+
+func (c *ipCond) onlyLevel() bool     { return false }
+func (c *ipCond) ofLevel([]byte) bool { return true }

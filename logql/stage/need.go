@@ -1,0 +1,186 @@
+package stage
+
+import (
+	"fmt"
+
+	"blobtail/logql"
+)
+
+// A step runs on each record. It returns false to drop the record.
+type step interface{ run(s *state) bool }
+
+// A stage is a compiled stage of a query. A query has a program of steps for each purpose,
+// without the stages that the purpose does not need.
+type stage interface {
+	// changes reports whether the stage may set or remove a label.
+	changes(name string) bool
+	// changesLine reports whether the stage may change the line.
+	changesLine() bool
+	// before is told what is needed behind the stage. It returns the step for that, or nil
+	// for none, and changes n to what is needed in front of it.
+	before(n *need) step
+}
+
+// A need is the part of the state of a record that is used later.
+type need struct {
+	all     bool            // all labels that stages make
+	names   map[string]bool // these labels
+	line    bool
+	failure bool // __error__
+}
+
+// add adds the label of a name.
+func (n *need) add(refs ...*ref) {
+	for _, r := range refs {
+		if r.kind == refError || r.kind == refDetails {
+			n.failure = true
+			continue
+		}
+		if n.names == nil {
+			n.names = map[string]bool{}
+		}
+		n.names[r.name] = true
+	}
+}
+
+// some reports whether one of the needed labels has a property.
+func (n *need) some(has func(name string) bool) bool {
+	for name := range n.names {
+		if has(name) {
+			return true
+		}
+	}
+	return n.all
+}
+
+// drop removes labels that need not be there, because they are removed.
+func (n *need) drop(gone func(name string) bool) {
+	for name := range n.names {
+		if gone(name) {
+			delete(n.names, name)
+		}
+	}
+}
+
+// A compiler compiles one query.
+type compiler struct {
+	view    View
+	streams []*ref
+	head    head
+	stages  []stage
+}
+
+func (v View) compile(e *logql.LogExpr) (*compiler, error) {
+	c := &compiler{view: v}
+	for l := range c.head.levels {
+		c.head.levels[l] = true
+	}
+	c.head.all = true
+	c.streams = append(c.streams, newRef(nameServiceName))
+	for _, name := range v.Labels {
+		if r := newRef(name); r.kind == refField {
+			c.streams = append(c.streams, r)
+		}
+	}
+	for _, m := range e.Selector {
+		if err := c.matcher(m); err != nil {
+			return nil, fmt.Errorf("%s%s%q: %w", m.Name, m.Op, m.Value, err)
+		}
+	}
+	for _, tree := range e.Stages {
+		if err := c.stage(tree); err != nil {
+			return nil, fmt.Errorf("%s: %w", tree, err)
+		}
+	}
+	return c, nil
+}
+
+// matcher compiles a matcher of the selector.
+func (c *compiler) matcher(m logql.Matcher) error {
+	switch newRef(m.Name).kind {
+	case refService:
+		return c.head.serviceMatcher(m)
+	case refLevel:
+		one, err := newMatcher(m.Op, m.Value)
+		if err == nil {
+			c.head.levelsOf(one.match)
+		}
+		return err
+	}
+	cond, err := compileCond(&logql.MatchCond{Matcher: m})
+	if err == nil {
+		c.stages = append(c.stages, &labelFilter{cond})
+	}
+	return err
+}
+
+// stage compiles a stage.
+func (c *compiler) stage(tree logql.Stage) error {
+	var one stage
+	var err error
+	switch tree := tree.(type) {
+	case *logql.LineFilter:
+		one, err = newLineFilter(tree)
+	case *logql.LabelFilter:
+		return c.labelFilter(tree.Cond)
+	case *logql.Drop:
+		var names []nameMatch
+		names, err = compileNames(tree.Labels)
+		one = &dropStage{names}
+	case *logql.Keep:
+		var names []nameMatch
+		names, err = compileNames(tree.Labels)
+		one = &keepStage{names}
+	default:
+		err = fmt.Errorf("blobtail does not have this stage yet")
+	}
+	if err == nil && one != nil {
+		c.stages = append(c.stages, one)
+	}
+	return err
+}
+
+// labelFilter compiles a filter. Conditions on nothing but the level go to the head, as long as
+// no stage may have changed the level.
+func (c *compiler) labelFilter(tree logql.Cond) error {
+	if and, ok := tree.(*logql.And); ok {
+		if err := c.labelFilter(and.Left); err != nil {
+			return err
+		}
+		return c.labelFilter(and.Right)
+	}
+	one, err := compileCond(tree)
+	if err != nil {
+		return err
+	}
+	if one.onlyLevel() && !c.changed(nameLevel) && !c.changed(nameDetected) {
+		c.head.levelsOf(one.ofLevel)
+		return nil
+	}
+	c.stages = append(c.stages, &labelFilter{one})
+	return nil
+}
+
+// changed reports whether a stage so far may have changed a label.
+func (c *compiler) changed(name string) bool {
+	for _, one := range c.stages {
+		if one.changes(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// program returns the steps for a need at the end of the query.
+func (c *compiler) program(n *need) []step {
+	var steps []step
+	for i := len(c.stages) - 1; i >= 0; i-- {
+		if one := c.stages[i].before(n); one != nil {
+			steps = append(steps, one)
+		}
+	}
+	for i, j := 0, len(steps)-1; i < j; i, j = i+1, j-1 {
+		steps[i], steps[j] = steps[j], steps[i]
+	}
+	return steps
+}
