@@ -1,0 +1,184 @@
+// Package lokiapi answers the read API of Loki, for Grafana, its app Logs Drilldown, and logcli.
+//
+// Make a handler with [New]. It serves each route below two prefixes. Below /loki/api/v1 the line
+// of a record is its message, and its fields are structured metadata (the message view). Below
+// /json/loki/api/v1 the line is the stored line (the line view). All names, shapes, key orders and
+// texts of errors are those that these clients look for.
+//
+//	request -> parameters -> LogQL -> services of the token, pipeline -> package query -> JSON
+//
+// A query whose numbers the indexes of blobs have is answered from them, any other reads records.
+// Both count the same: the window of a point is [t - range, t), and points are multiples of the
+// step. An answer that lacks records says so: in its warnings, if the client is known to show
+// them, else it is an error.
+//
+// The package checks no tokens and bounds no numbers of queries: [httpguard.Guard] does, and gives each
+// request its token. It takes no records either.
+package lokiapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"blobtail/internal/httpguard"
+	"blobtail/reading"
+)
+
+// Limits of queries, as Loki has them by default.
+const (
+	maxEntries = 5000    // lines of an answer
+	maxPoints  = 11_000  // points of a series
+	maxSeries  = 500     // series of an answer
+	maxText    = 131_072 // bytes of the text of a query
+	maxForm    = 1 << 20 // bytes of the body of a request
+)
+
+// Options say what a handler reads. Reader must be set.
+type Options struct {
+	Reader *reading.Reader
+	// Labels are the names of fields that are labels of streams, next to service_name.
+	Labels []string
+	// Now is the clock that "now" in requests means; nil: [time.Now].
+	Now func() time.Time
+	// Version and Revision are of the program, for clients that ask.
+	Version, Revision string
+	// Timeout is how long a query may take, for clients that ask; 0: it is not known.
+	Timeout time.Duration
+	// MaxBytes bounds the decoded bytes that one query reads; 0: no bound.
+	MaxBytes int64
+}
+
+// A route answers a call, or returns why it cannot.
+type route func(c *call) error
+
+// API answers requests. It may be used by several goroutines at once.
+type API struct {
+	o      Options
+	routes map[string]route // by their paths below /loki/api/v1/
+}
+
+// New returns a handler for the paths below /loki/, /json/ and /prometheus/.
+func New(o Options) http.Handler {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &API{o, map[string]route{
+		"labels":           (*call).labels,
+		"label":            (*call).labels,
+		"series":           (*call).series,
+		"patterns":         (*call).patterns,
+		"drilldown-limits": (*call).drilldownLimits,
+		"format_query":     (*call).formatQuery,
+		"status/buildinfo": (*call).buildInfo,
+	}}
+}
+
+const (
+	prefix = "/loki/api/v1/"
+	rules  = "/prometheus/api/v1/rules"
+)
+
+// ServeHTTP answers a request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, lines := strings.CutPrefix(r.URL.Path, "/json/")
+	if lines {
+		path = "/" + path
+	}
+	c := &call{api: a, w: w, r: r, now: a.o.Now(), lines: lines}
+	if path == rules {
+		c.serve((*call).rules)
+		return
+	}
+	name, ok := strings.CutPrefix(path, prefix)
+	name, _ = strings.CutPrefix(name, prefix[1:]) // Grafana 12.3 writes it twice for its apps
+	if !ok {
+		notFound(w)
+		return
+	}
+	if name == "push" {
+		c.refusePush()
+		return
+	}
+	if serve := a.routeOf(name, c); serve != nil {
+		c.serve(serve)
+		return
+	}
+	notFound(w)
+}
+
+// routeOf returns the route of a path. The name of a label in it becomes that of the call.
+func (a *API) routeOf(path string, c *call) route {
+	if serve, ok := a.routes[path]; ok {
+		return serve
+	}
+	kind, rest, _ := strings.Cut(path, "/")
+	name, values := strings.CutSuffix(rest, "/values")
+	if !values || name == "" {
+		return nil
+	}
+	c.name = name
+	switch kind {
+	case "label":
+		return (*call).labelValues
+	}
+	return nil
+}
+
+// A call is one request while it is answered.
+type call struct {
+	api    *API
+	w      http.ResponseWriter
+	r      *http.Request
+	form   url.Values
+	client *reading.Client
+	notes  *httpguard.Notes
+	now    time.Time
+	name   string // of a label, in the path
+	lines  bool   // the line view
+	shows  bool   // the client shows warnings
+	sorts  bool   // the client wants labels apart by their category
+
+	out      []byte  // an object without its last brace
+	problems []error // why the answer lacks something
+	listed   int64   // blobs
+	hints    []string
+}
+
+func (c *call) ctx() context.Context { return c.r.Context() }
+
+// serve answers by a route.
+func (c *call) serve(answer route) {
+	err := c.begin()
+	if err == nil {
+		err = answer(c)
+	}
+	switch {
+	case c.out == nil && err == nil: // it has been answered
+	case err == nil:
+		c.finish()
+	default:
+		c.fail(err)
+	}
+}
+
+// begin reads the parameters that all routes have.
+func (c *call) begin() error {
+	if c.r.Method != http.MethodGet && c.r.Method != http.MethodPost && c.r.Method != http.MethodHead {
+		c.w.Header().Set("Allow", "GET, HEAD, POST")
+		return &refusal{http.StatusMethodNotAllowed, "this route takes GET and POST"}
+	}
+	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, maxForm)
+	if err := c.r.ParseForm(); err != nil {
+		return refused("the parameters cannot be read: %v", err)
+	}
+	c.form = c.r.Form
+	c.notes = httpguard.Note(c.r)
+	flags := c.r.Header.Values("X-Loki-Response-Encoding-Flags")
+	c.shows = len(flags) > 0
+	c.sorts = strings.Contains(strings.Join(flags, ","), "categorize-labels")
+	c.client = c.api.o.Reader.For(httpguard.Token(c.r))
+	return nil
+}

@@ -1,0 +1,204 @@
+package lokiapi
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"blobtail/internal/units"
+	"blobtail/internal/when"
+	"blobtail/logql"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// defaultLimit is how many lines an answer has, unless the request says.
+const defaultLimit = 100
+
+// defaultRange is how far back an answer goes, unless the request says.
+const defaultRange = time.Hour
+
+// instant reads a time: an integer of more than 10 digits is in ns, another number in seconds,
+// and anything else as a person writes it.
+func (c *call) instant(name string, missing int64) (int64, error) {
+	text := c.form.Get(name)
+	if text == "" {
+		return missing, nil
+	}
+	digits := strings.TrimPrefix(text, "-")
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if len(digits) > 10 {
+			return n, nil
+		}
+		return n * int64(time.Second), nil
+	}
+	if strings.Trim(digits, "0123456789.") == "" {
+		whole, fraction, _ := strings.Cut(digits, ".")
+		if ns, ok := record.ParseTime([]byte("0" + whole + "." + fraction + "0")); ok && len(whole) <= 10 {
+			if digits != text {
+				ns = -ns
+			}
+			return ns, nil
+		}
+	}
+	t, err := when.Time(text, c.now.UTC())
+	if err != nil {
+		return 0, refused("could not parse '%s' parameter: %v", name, err)
+	}
+	return record.ClampTime(t), nil
+}
+
+// span reads how long something is: a number of seconds, or a number with a unit.
+func (c *call) span(name string, missing time.Duration) (time.Duration, error) {
+	text := c.form.Get(name)
+	if text == "" {
+		return missing, nil
+	}
+	if s, err := strconv.ParseFloat(text, 64); err == nil {
+		ns := s * float64(time.Second)
+		if !(math.Abs(ns) < math.MaxInt64/2) {
+			return 0, refused("cannot parse %q to a valid duration. It overflows int64", text)
+		}
+		return time.Duration(math.Round(ns)), nil
+	}
+	d, err := units.ParseDuration(text)
+	if err != nil {
+		return 0, refused("cannot parse %q of '%s' to a valid duration", text, name)
+	}
+	return d, nil
+}
+
+// between reads the times from and to which an answer goes.
+func (c *call) between() (query.Range, error) {
+	to, err := c.instant("end", c.now.UnixNano())
+	if err != nil {
+		return query.Range{}, err
+	}
+	since, err := c.span("since", defaultRange)
+	if err != nil {
+		return query.Range{}, err
+	}
+	from, err := c.instant("start", saturate(min(to, c.now.UnixNano()), -int64(since)))
+	if err != nil {
+		return query.Range{}, err
+	}
+	if to < from {
+		return query.Range{}, refused("end timestamp must not be before or equal to start time")
+	}
+	return query.Range{From: from, To: to}, nil
+}
+
+// widely is between, widened to whole minutes. Clients that look for labels around one record
+// ask with equal ends.
+func (c *call) widely() (query.Range, error) {
+	rng, err := c.between()
+	if err != nil {
+		return rng, err
+	}
+	const minute = int64(time.Minute)
+	return query.Range{From: saturate(floorDiv(rng.From, minute)*minute, 0), To: saturate(floorDiv(rng.To, minute)*minute, minute)}, nil
+}
+
+// saturate adds, and stays within the times that there are.
+func saturate(ns, by int64) int64 {
+	switch sum := ns + by; {
+	case by > 0 && sum < ns:
+		return math.MaxInt64
+	case by < 0 && sum > ns:
+		return math.MinInt64
+	default:
+		return sum
+	}
+}
+
+// count reads a number of things that must be positive.
+func (c *call) count(name string, missing int) (int, error) {
+	text := c.form.Get(name)
+	if text == "" {
+		return missing, nil
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
+		return 0, refused("%s must be a number, and %q is not", name, text)
+	case n <= 0:
+		return 0, refused("%s must be a positive value", name)
+	}
+	return n, nil
+}
+
+// limit reads how many lines an answer may have.
+func (c *call) limit() (int, error) {
+	n, err := c.count("limit", defaultLimit)
+	if err == nil && n > maxEntries {
+		return 0, refused("max entries limit per query exceeded, limit > max_entries_limit_per_query (%d > %d)", n, maxEntries)
+	}
+	return n, err
+}
+
+// forward reports whether the oldest lines are wanted.
+func (c *call) forward() (bool, error) {
+	switch text := c.form.Get("direction"); strings.ToLower(text) {
+	case "", "backward":
+		return false, nil
+	case "forward":
+		return true, nil
+	default:
+		return false, refused("invalid direction %q: it is forward or backward", text)
+	}
+}
+
+// step reads the distance of points in a range.
+func (c *call) step(rng query.Range) (time.Duration, error) {
+	seconds := (float64(rng.To) - float64(rng.From)) / float64(time.Second)
+	missing := time.Duration(max(int64(seconds/250), 1)) * time.Second
+	step, err := c.span("step", missing)
+	if err == nil && step <= 0 {
+		return 0, refused("zero or negative query resolution step widths are not accepted. Try a positive integer")
+	}
+	return step, err
+}
+
+// parse reads the query.
+func (c *call) parse() (logql.Expr, error) {
+	text := c.form.Get("query")
+	if len(text) > maxText {
+		return nil, refused("the query is too long: %d bytes of text, and at most %d are taken", len(text), maxText)
+	}
+	return logql.Parse(text)
+}
+
+// parseLog reads a query for lines. Without one it selects all of them.
+func (c *call) parseLog() (*logql.LogExpr, error) {
+	if text := strings.TrimSpace(c.form.Get("query")); text == "" || text == "*" {
+		return &logql.LogExpr{}, nil
+	}
+	e, err := c.parse()
+	if err != nil {
+		return nil, err
+	}
+	log := logOf(e)
+	if log == nil {
+		return nil, refused("%s reads no lines", e)
+	}
+	return log, nil
+}
+
+// logOf returns the lines that a query counts, if it is one with numbers; of several the first.
+func logOf(e logql.Expr) *logql.LogExpr {
+	switch e := e.(type) {
+	case *logql.LogExpr:
+		return e
+	case *logql.RangeAgg:
+		return e.Range.Log
+	case *logql.VectorAgg:
+		return logOf(e.Of)
+	case *logql.Binary:
+		if l := logOf(e.Left); l != nil {
+			return l
+		}
+		return logOf(e.Right)
+	}
+	return nil
+}

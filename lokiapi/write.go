@@ -1,0 +1,112 @@
+package lokiapi
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"blobtail/record"
+)
+
+// appendText appends a string of JSON. Characters that only HTML escapes stay as they are, and
+// bytes that are no UTF-8 become text such as \x80.
+func appendText(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	plain := true
+	for i := range len(s) {
+		c := s[i]
+		plain = plain && c >= ' ' && c < 0x80 && c != '"' && c != '\\'
+	}
+	if plain {
+		dst = append(dst, s...)
+	} else {
+		dst = record.AppendEscaped(dst, []byte(s))
+	}
+	return append(dst, '"')
+}
+
+// appendBytes is appendText of bytes.
+func appendBytes(dst, text []byte) []byte {
+	dst = append(dst, '"')
+	dst = record.AppendEscaped(dst, text)
+	return append(dst, '"')
+}
+
+// appendTexts appends an array of strings.
+func appendTexts(dst []byte, all []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range all {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendText(dst, s)
+	}
+	return append(dst, ']')
+}
+
+// appendSeconds appends a time as a number of seconds with milliseconds.
+func appendSeconds(dst []byte, ns int64) []byte {
+	ms := floorDiv(ns, int64(time.Millisecond))
+	if ms%1000 == 0 {
+		return strconv.AppendInt(dst, ms/1000, 10)
+	}
+	return strconv.AppendFloat(dst, float64(ms)/1000, 'f', -1, 64)
+}
+
+// appendValue appends a number of a series, which is a string there.
+func appendValue(dst []byte, v float64) []byte {
+	dst = append(dst, '"')
+	dst = strconv.AppendFloat(dst, v, 'f', -1, 64)
+	return append(dst, '"')
+}
+
+// floorDiv divides, and rounds down.
+func floorDiv(x, by int64) int64 {
+	q := x / by
+	if x%by < 0 {
+		q--
+	}
+	return q
+}
+
+const jsonType = "application/json; charset=UTF-8"
+
+// finish ends the object of the answer and sends it, unless it lacks something and the client
+// would not show that.
+func (c *call) finish() {
+	partial := c.shows || c.form.Get("partial") == "1"
+	if len(c.problems) > 0 && !partial {
+		c.fail(&refusal{http.StatusInternalServerError,
+			incomplete(c.problems, c.listed).Error() + "; add partial=1 to the request to have the rest"})
+		return
+	}
+	if partial {
+		c.out = c.appendWarnings(c.out)
+	}
+	c.out = append(c.out, "}\n"...)
+	h := c.w.Header()
+	h.Set("Content-Type", jsonType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(c.out) // the client may have gone
+}
+
+// maxWarnings is how many warnings an answer has.
+const maxWarnings = 10
+
+// appendWarnings appends what an answer lacks, and then hints, as a member of the object.
+func (c *call) appendWarnings(dst []byte) []byte {
+	var all []string
+	if len(c.problems) > 0 {
+		all = append(all, incomplete(c.problems, c.listed).Error())
+		for _, err := range c.problems[1:] {
+			all = append(all, "incomplete: "+err.Error())
+		}
+	}
+	all = append(all, c.hints...)
+	if len(all) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"warnings":`...)
+	return appendTexts(dst, all[:min(len(all), maxWarnings)])
+}
