@@ -50,6 +50,7 @@ type Index struct {
 	origins section
 	filters section // of words
 	ids     section
+	dict    []record.Origin // of a detached index; nil: it is not kept
 }
 
 // ReadIndex reads the index of a blob of the given size. It reads the last 64 KiB at
@@ -105,7 +106,11 @@ func (x *Index) Origins() (o *Origins, err error) {
 }
 
 // Dict reads the origins of the blob alone, ascending, at a fraction of the cost of Origins.
+// The result must not be changed.
 func (x *Index) Dict() (dict []record.Origin, err error) {
+	if x.dict != nil {
+		return x.dict, nil
+	}
 	stored, err := x.checked(x.origins)
 	if err != nil {
 		return nil, err

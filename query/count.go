@@ -183,6 +183,7 @@ func (c *counting) blob(ctx context.Context, s *source) (*tally, error) {
 		f := &future{block: i}
 		var exact bool
 		if f.higher, exact = t.block(b, rng, match); !exact {
+			s.reopened()
 			stored, err := s.fetch(ctx, b.Offset, b.Stored)
 			if err != nil {
 				return nil, err

@@ -93,7 +93,7 @@ func (l *loader) open(s *source, size int64, early bool) error {
 			return err
 		}
 	}
-	if l.distant {
+	if !s.recall(l.ctx, true) && l.distant {
 		l.foresee(s, size)
 	}
 	_, err := s.readIndex(l.ctx, true)
@@ -113,7 +113,9 @@ func (l *loader) open(s *source, size int64, early bool) error {
 		}
 	}
 	l.readWords(s)
-	s.blocks = l.choose(s)
+	if s.blocks = l.choose(s); len(s.blocks) > 0 {
+		s.reopened()
+	}
 	all := l.distant && l.task.limit == 0 && s.stored() <= fewBytes
 	if len(s.blocks) > 0 && size > 0 {
 		s.groups = append(s.groups, l.group(s, 0, size))

@@ -16,6 +16,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/query"
+	"blobtail/query/indexcache"
 	"blobtail/record"
 	"blobtail/retention/horizon"
 )
@@ -363,6 +364,7 @@ func TestReadAgainstModel(t *testing.T) {
 		r := query.New(w.b.store, query.Options{
 			Workers: 2, GroupBytes: rapid.SampledFrom([]int64{1, 500, 8 << 20}).Draw(rt, "group"),
 			Distant: rapid.Bool().Draw(rt, "distant"), Now: func() time.Time { return now },
+			Indexes: indexcache.New(rapid.SampledFrom([]int64{1, 8000, 1 << 30}).Draw(rt, "indexes")),
 		})
 		for range 4 {
 			q := drawQuery(rt, w)

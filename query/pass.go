@@ -187,9 +187,10 @@ func (p *pass) blame(s *source, problem *Problem) error {
 	return nil
 }
 
-// unidentified reports that copies in s cannot be distinguished from other records.
+// unidentified reports that copies in s cannot be distinguished from other records. A pass
+// whose context has ended says nothing more.
 func (p *pass) unidentified(s *source, err error) {
-	if !p.blamed[s] {
+	if !p.blamed[s] && p.loader.ctx.Err() == nil {
 		p.blamed[s] = true
 		p.sum.Problems = append(p.sum.Problems, s.problem(0, 0, err))
 	}

@@ -229,7 +229,10 @@ func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 }
 
 func (r *Reader) source(b blob, sum *Summary) *source {
-	return &source{Entry: b.Entry, store: r.store, decoder: r.decoder, sum: sum, body: b.body, near: !r.opt.Distant, unflushed: b.body != nil}
+	return &source{
+		Entry: b.Entry, store: r.store, decoder: r.decoder, indexes: r.opt.Indexes, sum: sum,
+		body: b.body, near: !r.opt.Distant, unflushed: b.body != nil,
+	}
 }
 
 func (p *Plan) summary() Summary {

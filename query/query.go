@@ -115,6 +115,8 @@ type Options struct {
 	// Distant says that a request to the store takes long. Parts of blobs that a read probably
 	// needs are then requested together with the index that tells.
 	Distant bool
+	// Indexes keeps the indexes of blobs for later reads; nil: none are kept.
+	Indexes Indexes
 	// Progress counts the blobs of all reads of the Reader; nil: they are not counted.
 	Progress *progress.Counter
 	// Now is the host's clock, by which the newest hour is guessed; nil: [time.Now].

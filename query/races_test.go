@@ -21,6 +21,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/query"
+	"blobtail/query/indexcache"
 	"blobtail/record"
 	"blobtail/retention/compact"
 	"blobtail/retention/horizon"
@@ -311,7 +312,7 @@ func (r *race) read() string {
 		q.Range.To = firstOfRace().Add(r.between(96*time.Hour, 120*time.Hour)).UnixNano()
 	}
 	now := firstOfRace().Add(r.between(0, 144*time.Hour))
-	reader := query.New(r.store, query.Options{Workers: 2, Distant: r.rng.IntN(2) == 0, Now: func() time.Time { return now }})
+	reader := query.New(r.store, query.Options{Workers: 2, Distant: r.rng.IntN(2) == 0, Indexes: indexcache.New(0), Now: func() time.Time { return now }})
 	r.services = len(q.Services)
 	if q.Services[0] == "*" {
 		r.services = 2

@@ -37,9 +37,11 @@ type source struct {
 	near    bool     // a request to the store takes as long as some KiB
 	// unflushed says that the records are in no blob.
 	unflushed bool
+	indexes   Indexes // nil: there is no cache
 
-	index *blobfmt.Index
-	err   error
+	index    *blobfmt.Index
+	err      error
+	recalled bool // the index was kept from an earlier read
 
 	// The loader's findings at the opening.
 	blocks []int    // the wanted ones, in the order of reading
@@ -73,12 +75,18 @@ func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, err
 	case s.body != nil:
 		s.index = &s.body.index
 	default:
+		if s.recall(ctx, whole) {
+			break
+		}
 		atomic.AddInt64(&s.sum.BlobsOpened, 1)
-		s.index, s.err = s.decoder.ReadIndex(s.Key, s.Size, func(off, n int64) ([]byte, error) {
-			return s.readEnd(ctx, off, n, whole)
-		})
+		s.index, s.err = s.decoder.ReadIndex(s.Key, s.Size, s.reader(ctx, whole))
+		s.remember(nil)
 	}
 	return s.index, s.err
+}
+
+func (s *source) reader(ctx context.Context, whole bool) blobfmt.ReadFunc {
+	return func(off, n int64) ([]byte, error) { return s.readEnd(ctx, off, n, whole) }
 }
 
 func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte, error) {
@@ -231,7 +239,11 @@ func (s *source) origins(ctx context.Context) (out []record.Origin, err error) {
 		return nil, err
 	}
 	if s.body == nil {
-		return index.Dict()
+		dict, err := index.Dict()
+		if err == nil && !index.HasDict() {
+			s.remember(dict)
+		}
+		return dict, err
 	}
 	for n := range index.Blocks {
 		rows, err := s.readRows(n)

@@ -72,6 +72,7 @@ var allowed = map[string][]string{
 	"newest/live/peers":         {"internal/heartbeat", "newest/live", "storage"},
 	"tailindex":                 {"record", "storage"},
 	"internal/migrations":       {"storage", "internal/heartbeat", "tailindex"},
+	"query/indexcache":          {"blobfmt"},
 	"retention/horizon":         {"record", "blobfmt", "storage"},
 	"catalog":                   {"record", "blobfmt", "storage", "retention/horizon"},
 
