@@ -52,6 +52,7 @@ type histogramming struct {
 	split   string
 
 	cut    query.Buckets
+	spans  [2]string                  // the times of the first and the last record
 	counts map[int64]map[string]int64 // by the start of the bucket
 }
 
@@ -79,7 +80,7 @@ func (c *call) histogram() error {
 		return err
 	}
 	return c.json(form.Histogram{
-		By: units.Duration(h.cut.Length).String(), Timezone: c.zone(), Split: h.split, Buckets: h.list(),
+		By: units.Duration(h.cut.Length).String(), Timezone: c.zone(), Split: h.split, First: h.spans[0], Last: h.spans[1], Buckets: h.list(),
 		Outcome: outcome(result, &q.Filter), Examined: result.Examined, Higher: result.Higher,
 	})
 }
@@ -142,6 +143,9 @@ func (h *histogramming) read(blobs *query.Reader, q query.Query) (query.Summary,
 // choose chooses the length of the buckets.
 func (h *histogramming) choose(plan *query.Plan) error {
 	first, last, any := plan.Span()
+	if any {
+		h.spans = [2]string{stamp(first), stamp(last)}
+	}
 	h.cut.Length = h.by
 	switch {
 	case h.by == 0 && any:

@@ -23,6 +23,7 @@ type requestError struct {
 	title  string // "": that of the status
 	detail string
 	near   string // of services, the client may read it
+	absent string // the service that is none
 	cause  error
 }
 
@@ -46,7 +47,7 @@ func (c *call) fail(err error) {
 		e.detail += fmt.Sprintf("; is it %s?", e.near)
 	}
 	body, err := json.Marshal(form.Problem{
-		Type: "about:blank", Title: cmp.Or(e.title, http.StatusText(e.status)), Status: e.status, Detail: e.detail, Near: e.near,
+		Type: "about:blank", Title: cmp.Or(e.title, http.StatusText(e.status)), Status: e.status, Detail: e.detail, Service: e.absent, Near: e.near,
 	})
 	if err != nil {
 		panic(err) // texts and a number have JSON
@@ -84,7 +85,7 @@ func (c *call) explain(err error) *requestError {
 // noService tells the likely meaning of a name that is no service for this client. It does
 // the same work for one that the client may not read as for one that does not exist.
 func (c *call) noService(none *query.NoServiceError) *requestError {
-	e := &requestError{status: http.StatusNotFound, title: "No such service", detail: none.Error()}
+	e := &requestError{status: http.StatusNotFound, title: "No such service", detail: none.Error(), absent: none.Name}
 	all, err := c.client.Services(c.r.Context())
 	if err != nil {
 		return e // it is a help only

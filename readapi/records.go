@@ -19,9 +19,6 @@ import (
 const (
 	// chosenRecords is how many records an answer has unless more are asked for.
 	chosenRecords = 1000
-	// mostHeld bounds the records that a read has to hold until it knows the first one of its
-	// answer.
-	mostHeld = 100_000
 )
 
 // recording is an answer of records.
@@ -95,10 +92,10 @@ func (rec *recording) limits() (err error) {
 		return err
 	}
 	switch {
-	case q.Limit > mostHeld && !q.Reverse:
-		return badRequest("limit=%d: more than the newest %d come with order=desc only; for all records limit=0", q.Limit, mostHeld)
-	case q.First > mostHeld && q.Reverse:
-		return badRequest("first=%d: more than the oldest %d come with order=asc only; for all records limit=0", q.First, mostHeld)
+	case q.Limit > form.MostHeld && !q.Reverse:
+		return badRequest("limit=%d: more than the newest %d come with order=desc only; for all records limit=0", q.Limit, form.MostHeld)
+	case q.First > form.MostHeld && q.Reverse:
+		return badRequest("first=%d: more than the oldest %d come with order=asc only; for all records limit=0", q.First, form.MostHeld)
 	}
 	return nil
 }

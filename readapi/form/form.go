@@ -22,6 +22,10 @@ const (
 	Blob    = "application/x-ndjson"
 )
 
+// MostHeld is the most records that a server holds for one answer. More than so many of the
+// newest come with order=desc only, and more of the oldest with order=asc only.
+const MostHeld = 100_000
+
 // Trailers of a stream of lines or CSV. A server that sends them has sent everything.
 const (
 	TrailerComplete = "Blobtail-Complete" // 1, or 0 if something is missing
@@ -152,6 +156,10 @@ type Histogram struct {
 	Timezone string `json:"timezone"`
 	// Split names the property by which buckets are divided: level or service.
 	Split string `json:"split"`
+	// First and Last are the times of the first and the last record of the blobs that the
+	// query touches, with any level and text; "" if there is none.
+	First string `json:"first,omitempty"`
+	Last  string `json:"last,omitempty"`
 	// Buckets are those with records, in order.
 	Buckets []Bucket `json:"buckets"`
 	Outcome
@@ -184,6 +192,8 @@ type Problem struct {
 	Status int    `json:"status"`
 	// Detail says where the mistake is, and what to try.
 	Detail string `json:"detail"`
+	// Service is the name or glob in the request under which the client finds nothing.
+	Service string `json:"service,omitempty"`
 	// Near is a service or a parameter that was probably meant.
 	Near string `json:"near,omitempty"`
 }
