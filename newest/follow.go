@@ -23,6 +23,14 @@ type FollowOptions struct {
 	After *Cursor
 	// Emit gets one or more whole lines.
 	Emit func(lines []byte) error
+	// Visit gets each record with its identity, in place of Emit. The entry is valid during the
+	// call.
+	Visit func(*record.Entry) error
+	// Mark gets a cursor now and then, at most once a second, for another follower to go on
+	// with if this one does not come to its end. It is called behind the records up to the
+	// cursor and before the others. While positions are not exact it is not called; nil: no
+	// callback.
+	Mark func(Cursor) error
 	// Report gets what is missing or late, and hints, as they become known; nil: no callback.
 	Report func(*Report)
 	// Once ends as soon as all existing records have been emitted.
@@ -58,6 +66,7 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	if r.asks() {
 		f.order.wait = liveWait
 	}
+	f.mark.later.wait = f.order.wait
 	if o.After != nil {
 		f.cursor.Last = o.After.Last
 		maps.Copy(f.positions, o.After.Positions)
@@ -92,6 +101,7 @@ type follower struct {
 	exact   bool // the emitted records are those up to the positions, except the debt
 	seen    *seen
 	order   order
+	mark    mark
 	gaps    map[string]Gap // by service
 	gapsDue time.Time
 	cursor  Cursor
@@ -142,6 +152,7 @@ func (f *follower) run(ctx context.Context) error {
 		if err := f.look(ctx); err != nil {
 			return err
 		}
+		f.cut()
 		if err := f.release(false); err != nil {
 			return err
 		}

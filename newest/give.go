@@ -24,7 +24,14 @@ func (f *follower) pass(e *record.Entry) error {
 // put adds a record to the output. A record from a clock that is ahead does not move the
 // cursor: another follower would skip all records before it.
 func (f *follower) put(e *record.Entry) error {
-	f.buf = append(f.buf, e.Line...)
+	f.mark.moved = true
+	if f.o.Visit != nil {
+		if err := f.o.Visit(e); err != nil {
+			return err
+		}
+	} else {
+		f.buf = append(f.buf, e.Line...)
+	}
 	last := &f.cursor.Last
 	if (last.Time == 0 || e.Compare(last) > 0) && e.Time <= f.now().Add(aheadOfTime+f.late).UnixNano() {
 		*last = record.Entry{Time: e.Time, ID: e.ID}
@@ -46,14 +53,20 @@ func (f *follower) write() error {
 
 // release emits the records that have waited long enough.
 func (f *follower) release(all bool) error {
-	entries := f.order.take(time.Now(), f.now().UnixNano(), all)
-	for i := range entries {
-		if err := f.put(&entries[i].Entry); err != nil {
+	for again := true; again; {
+		entries := f.order.take(time.Now(), f.now().UnixNano(), all)
+		for i := range entries {
+			if err := f.put(&entries[i].Entry); err != nil {
+				return err
+			}
+		}
+		err := f.write()
+		if err == nil {
+			again, err = f.marked()
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if err := f.write(); err != nil {
-		return err
 	}
 	if all || !f.gapsDue.After(time.Now()) {
 		for _, g := range f.gaps {
@@ -72,7 +85,7 @@ func (f *follower) take(ctx context.Context, h *haul) error {
 		if !f.seen.add(e, store) {
 			return nil
 		}
-		f.order.add(*e, now)
+		f.pending().add(*e, now)
 		if held += len(e.Line); held < haulMemory {
 			return nil
 		}

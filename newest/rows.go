@@ -101,7 +101,7 @@ func (f *follower) takeRow(row tailindex.Row, now time.Time) {
 		if early && e.Time <= f.floor || !f.match.Line(e.Line) || !f.seen.add(e, store) {
 			continue
 		}
-		f.order.add(*e, now)
+		f.pending().add(*e, now)
 	}
 	if g, ok := gapOf(row, &f.o.Query); ok && !early {
 		f.addGap(g, now)
