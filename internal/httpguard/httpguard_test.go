@@ -1,0 +1,531 @@
+package httpguard_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"blobtail/internal/access"
+	"blobtail/internal/exposition"
+	"blobtail/internal/httpguard"
+)
+
+// journal is a log that can be read while it is written.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
+
+// line waits for the line of a query.
+func (j *journal) line(t *testing.T) (line map[string]any) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for text := range strings.Lines(j.String()) {
+			if strings.Contains(text, `"message":"query"`) {
+				if err := json.Unmarshal([]byte(text), &line); err != nil {
+					t.Fatal(err)
+				}
+				return line
+			}
+		}
+	}
+	t.Fatalf("no line of a query:\n%s", j)
+	return nil
+}
+
+// routes are those of the tests: the first element of the path is the kind.
+func routes(path string) httpguard.Route {
+	for prefix, kind := range map[string]httpguard.Kind{
+		"/tail": httpguard.Tail, "/api/tail": httpguard.Tail, "/light": httpguard.Light, "/metrics": httpguard.Operator, "/ready": httpguard.Probe,
+	} {
+		if strings.HasPrefix(path, prefix) {
+			return httpguard.Route{Name: prefix, Kind: kind}
+		}
+	}
+	return httpguard.Route{Name: "query", Kind: httpguard.Query}
+}
+
+// site is a server with doors.
+type site struct {
+	t     *testing.T
+	url   string
+	host  string
+	guard *httpguard.Guard
+	srv   *http.Server
+	log   *journal
+}
+
+func serve(t *testing.T, o httpguard.Options, h http.HandlerFunc) *site {
+	t.Helper()
+	s := &site{t: t, log: new(journal)}
+	o.Route, o.Log = routes, zerolog.New(s.log)
+	s.guard = httpguard.New(o)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.host = l.Addr().String()
+	s.url = "http://" + s.host
+	s.srv = s.guard.NewServer(s.guard.Wrap(h), o.Log)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.srv.Serve(l) }()
+	t.Cleanup(func() { s.srv.Close(); <-done })
+	return s
+}
+
+// ask sends a GET with headers, as "Name: value". Nothing is decompressed.
+func (s *site) ask(path string, headers ...string) (*http.Response, string) {
+	s.t.Helper()
+	r := s.request(s.t.Context(), path, headers...)
+	resp, err := plain().Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+func (s *site) request(ctx context.Context, path string, headers ...string) *http.Request {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		switch name {
+		case "Host":
+			r.Host = value
+		case "Method":
+			r.Method = value
+		default:
+			r.Header.Add(name, value)
+		}
+	}
+	return r
+}
+
+func plain() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
+}
+
+func (s *site) metrics() string {
+	p := new(exposition.Page)
+	s.guard.Metrics(p)
+	return string(p.Bytes())
+}
+
+// counted waits until the metrics have a line.
+func (s *site) counted(line string) {
+	s.t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if strings.Contains(s.metrics(), line+"\n") {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("the metrics lack %s:\n%s", line, s.metrics())
+		}
+	}
+}
+
+// tokensOf writes a file of tokens. The secret of each is "s3cret-" and its id.
+func tokensOf(t *testing.T, entries ...string) (*access.Tokens, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	writeTokens(t, path, entries...)
+	tokens, err := access.Open(path, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tokens, path
+}
+
+func writeTokens(t *testing.T, path string, entries ...string) {
+	t.Helper()
+	text := "tokens:\n"
+	for _, e := range entries {
+		id, rest, _ := strings.Cut(e, " ")
+		sum := sha256.Sum256([]byte("s3cret-" + id))
+		text += fmt.Sprintf("  - {id: %s, sha256: [%s]%s}\n", id, hex.EncodeToString(sum[:]), rest)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bearer(id string) string { return "Authorization: Bearer " + id + ".s3cret-" + id }
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	id := "nobody"
+	if token := httpguard.Token(r); token != nil {
+		id = token.ID
+	}
+	fmt.Fprint(w, "answer for "+id)
+}
+
+// Each kind of route with each token. The answer says whose it is.
+func TestTokens(t *testing.T) {
+	tokens, path := tokensOf(t, `reader , read: ["web"]`, `sender , write: ["web"]`, `watch , role: operator`, `peer , role: peer`,
+		`old , read: ["*"], expires: 2020-01-01T00:00:00Z`)
+	s := serve(t, httpguard.Options{Tokens: tokens, Proxied: true}, echo)
+	basic := "Authorization: Basic cmVhZGVyOnMzY3JldC1yZWFkZXI=" // reader:s3cret-reader
+	for _, c := range []struct {
+		header string
+		paths  map[string]int
+		who    string
+	}{
+		{"", map[string]int{"/q": 401, "/api/v1/q": 401, "/tail": 401, "/light": 401, "/metrics": 401, "/ready": 200}, "nobody"},
+		{bearer("reader"), map[string]int{"/q": 200, "/api/v1/q": 200, "/tail": 200, "/light": 200, "/metrics": 403, "/ready": 200}, "reader"},
+		{basic, map[string]int{"/q": 200, "/tail": 200, "/metrics": 403}, "reader"},
+		{bearer("sender"), map[string]int{"/q": 403, "/tail": 403, "/light": 403, "/metrics": 403}, ""},
+		{bearer("watch"), map[string]int{"/q": 403, "/tail": 403, "/metrics": 200}, "watch"},
+		{bearer("peer"), map[string]int{"/q": 200, "/metrics": 403}, "peer"},
+		{bearer("old"), map[string]int{"/q": 401, "/tail": 401, "/light": 401, "/metrics": 401, "/ready": 200}, "nobody"},
+		{bearer("unknown"), map[string]int{"/q": 401, "/tail": 401}, ""},
+		{"Authorization: Bearer reader.s3cret-sender", map[string]int{"/q": 401, "/tail": 401, "/metrics": 401}, ""},
+		{"X-Scope-OrgID: reader", map[string]int{"/q": 401}, ""},
+	} {
+		for p, want := range c.paths {
+			var headers []string
+			if c.header != "" {
+				headers = append(headers, c.header)
+			}
+			resp, body := s.ask(p, headers...)
+			if resp.StatusCode != want {
+				t.Errorf("%s with %q: %d, want %d: %s", p, c.header, resp.StatusCode, want, body)
+			}
+			if want == 401 && len(resp.Header.Values("WWW-Authenticate")) != 2 {
+				t.Errorf("%s with %q: the answer does not say how to log in", p, c.header)
+			}
+			if want == 200 && p != "/ready" && body != "answer for "+c.who {
+				t.Errorf("%s with %q: %s, want that for %s", p, c.header, body, c.who)
+			}
+		}
+	}
+	if _, body := s.ask("/q", bearer("old")); !strings.Contains(body, "expired") {
+		t.Errorf("an expired token: %s", body)
+	}
+	if strings.Contains(s.log.String(), "s3cret") {
+		t.Errorf("a secret is in the log:\n%s", s.log)
+	}
+	s.counted(`blobtail_serve_refused_total{reason="missing"} 6`)
+
+	writeTokens(t, path, `sender , read: ["*"]`)
+	if err := tokens.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if resp, _ := s.ask("/q", bearer("reader")); resp.StatusCode != 401 {
+		t.Errorf("a token that was taken away: %d", resp.StatusCode)
+	}
+	if resp, _ := s.ask("/q", bearer("sender")); resp.StatusCode != 200 {
+		t.Errorf("a token that was given a right: %d", resp.StatusCode)
+	}
+}
+
+// The metrics are open on the host itself, unless a proxy is in front.
+func TestMetricsFromHere(t *testing.T) {
+	tokens, _ := tokensOf(t, `reader , read: ["web"]`)
+	s := serve(t, httpguard.Options{Tokens: tokens}, echo)
+	if resp, _ := s.ask("/metrics"); resp.StatusCode != 200 {
+		t.Errorf("from this host: %d", resp.StatusCode)
+	}
+	if resp, _ := s.ask("/metrics", "Host: evil.example"); resp.StatusCode != 421 {
+		t.Errorf("a name that is not known: %d", resp.StatusCode)
+	}
+}
+
+func TestHosts(t *testing.T) {
+	s := serve(t, httpguard.Options{Hosts: []string{"logs.example", "Other.Example:8516"}}, echo)
+	_, port, _ := net.SplitHostPort(s.host)
+	for host, want := range map[string]int{
+		s.host: 200, "localhost:" + port: 200, "LOCALHOST": 200, "127.0.0.1": 200, "127.0.0.2:1": 200, "[::1]:" + port: 200, "[::1]": 200,
+		"logs.example": 200, "LOGS.example:443": 200, "logs.example.": 200, "other.example": 200,
+		"evil": 421, "evil:" + port: 421, "10.0.0.1": 421, "logs.example.evil": 421, "xlogs.example": 421, "127.0.0.1.evil.example": 421, "localhost.evil:80": 421,
+		"[fe80::1%25eth0]": 421, "0.0.0.0": 421,
+	} {
+		for _, path := range []string{"/q", "/tail", "/light", "/metrics"} {
+			if resp, _ := s.ask(path, "Host: "+host); resp.StatusCode != want {
+				t.Errorf("%s of Host %s: %d, want %d", path, host, resp.StatusCode, want)
+			}
+		}
+		if resp, _ := s.ask("/ready", "Host: "+host); resp.StatusCode != 200 {
+			t.Errorf("/ready of Host %s: %d", host, resp.StatusCode)
+		}
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	tokens, _ := tokensOf(t, `reader , read: ["web"]`)
+	s := serve(t, httpguard.Options{Tokens: tokens, CORS: "https://app.example"}, echo)
+	basic := "Authorization: Basic cmVhZGVyOnMzY3JldC1yZWFkZXI="
+	socket := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}
+	for _, c := range []struct {
+		path    string
+		headers []string
+		want    int
+	}{
+		{"/q", []string{basic}, 200},
+		{"/q", []string{basic, "Origin: " + s.url}, 200},
+		{"/q", []string{basic, "Origin: " + s.url, "Sec-Fetch-Site: same-origin"}, 200},
+		{"/q", []string{basic, "Sec-Fetch-Site: same-site"}, 200},
+		{"/q", []string{basic, "Sec-Fetch-Site: cross-site"}, 403},
+		{"/q", []string{basic, "Origin: http://evil.example"}, 403},
+		{"/q", []string{basic, "Origin: null"}, 403},
+		{"/q", []string{basic, "Origin: http://127.0.0.1:1"}, 403},
+		{"/light", []string{basic, "Origin: http://evil.example"}, 403},
+		{"/tail", append([]string{basic, "Origin: http://evil.example"}, socket...), 403},
+		{"/tail", append([]string{"Origin: http://evil.example"}, socket...), 403},
+		{"/tail", append([]string{basic, "Origin: " + s.url}, socket...), 200},
+		{"/q", []string{bearer("reader"), "Origin: http://evil.example"}, 200}, // a program with a token of its own
+		{"/q", []string{basic, "Origin: https://app.example", "Sec-Fetch-Site: cross-site"}, 200},
+		{"/tail", append([]string{basic, "Origin: https://app.example"}, socket...), 200},
+		{"/q", []string{"Method: OPTIONS", "Origin: https://app.example", "Access-Control-Request-Method: GET"}, 204},
+		{"/q", []string{"Method: OPTIONS", "Origin: https://evil.example", "Access-Control-Request-Method: GET"}, 403},
+	} {
+		resp, body := s.ask(c.path, c.headers...)
+		if resp.StatusCode != c.want {
+			t.Errorf("%s with %q: %d, want %d: %s", c.path, c.headers, resp.StatusCode, c.want, body)
+		}
+		allowed := resp.Header.Get("Access-Control-Allow-Origin")
+		if app := strings.Contains(strings.Join(c.headers, "\n"), "https://app.example"); app != (allowed == "https://app.example") || !app && allowed != "" {
+			t.Errorf("%s with %q: the browser may give it to %q", c.path, c.headers, allowed)
+		}
+	}
+}
+
+// A request for which there is no place waits a little, and is then refused. Requests that
+// cost nothing, probes and tails do not wait for queries.
+func TestCrowded(t *testing.T) {
+	leave := make(chan struct{})
+	var inside sync.WaitGroup
+	inside.Add(2)
+	s := serve(t, httpguard.Options{Queries: 2, Waiting: 1, Tails: 1, Patience: 500 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/q/long" {
+			inside.Done()
+			<-leave
+		}
+		echo(w, r)
+	})
+	var asking sync.WaitGroup
+	for range 2 {
+		asking.Go(func() { s.ask("/q/long") })
+	}
+	inside.Wait()
+	for _, path := range []string{"/light", "/ready", "/tail", "/metrics"} {
+		if resp, _ := s.ask(path); resp.StatusCode != 200 {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+	}
+	resp, body := s.ask("/loki/api/v1/query")
+	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "1" || body != "too many queries at once\n" {
+		t.Errorf("%d, Retry-After %q: %s", resp.StatusCode, resp.Header.Get("Retry-After"), body)
+	}
+	resp, body = s.ask("/api/v1/count")
+	if resp.StatusCode != 429 || resp.Header.Get("Content-Type") != "application/problem+json" || !strings.Contains(body, `"status":429`) {
+		t.Errorf("%d, %s: %s", resp.StatusCode, resp.Header.Get("Content-Type"), body)
+	}
+	asking.Go(func() {
+		if resp, _ := s.ask("/q"); resp.StatusCode != 200 {
+			t.Errorf("a query that waits: %d", resp.StatusCode)
+		}
+	})
+	s.counted("blobtail_serve_queries_waiting 1")
+	begun := time.Now()
+	if resp, _ := s.ask("/q"); resp.StatusCode != 429 || time.Since(begun) > 400*time.Millisecond {
+		t.Errorf("one more than may wait: %d after %v", resp.StatusCode, time.Since(begun))
+	}
+	close(leave)
+	asking.Wait()
+	s.counted(`blobtail_serve_refused_total{reason="crowded"} 3`)
+}
+
+func TestTailsApart(t *testing.T) {
+	s := serve(t, httpguard.Options{Queries: 1, Tails: 2}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("long") {
+			w.WriteHeader(200)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return
+		}
+		echo(w, r)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 2 {
+		resp, err := plain().Do(s.request(ctx, "/tail?long"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+	}
+	if resp, body := s.ask("/tail"); resp.StatusCode != 429 || body != "too many tails at once\n" {
+		t.Errorf("a third tail: %d: %s", resp.StatusCode, body)
+	}
+	if resp, _ := s.ask("/q"); resp.StatusCode != 200 {
+		t.Errorf("a query beside tails: %d", resp.StatusCode)
+	}
+	cancel()
+	s.counted("blobtail_serve_tails 0")
+}
+
+// A query that takes too long is answered in the words of the API that was asked, whatever
+// its handler makes of it. An answer that has begun is left to its handler.
+func TestDeadline(t *testing.T) {
+	s := serve(t, httpguard.Options{Deadline: 50 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/light"), r.URL.Path == "/tail":
+			if _, ok := r.Context().Deadline(); ok {
+				t.Errorf("%s has a deadline", r.URL.Path)
+			}
+			return
+		case r.URL.Query().Has("begun"):
+			fmt.Fprint(w, "first")
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-r.Context().Done()
+		switch {
+		case r.URL.Query().Has("says"):
+			http.Error(w, "context deadline exceeded", http.StatusInternalServerError)
+		case r.URL.Query().Has("begun"):
+			fmt.Fprint(w, " last")
+		}
+	})
+	for path, want := range map[string]string{
+		"/loki/api/v1/query?says": "request timed out, decrease the duration",
+		"/json/loki/api/v1/query": "request timed out, decrease the duration",
+		"/api/v1/count?says":      `"title":"Too slow","status":504,`,
+		"/api/v1/count":           "longer than 50ms",
+	} {
+		resp, body := s.ask(path)
+		if resp.StatusCode != 504 || !strings.Contains(body, want) || strings.Contains(body, "context") {
+			t.Errorf("%s: %d: %s", path, resp.StatusCode, body)
+		}
+	}
+	if resp, body := s.ask("/q?begun"); resp.StatusCode != 200 || body != "first last" {
+		t.Errorf("an answer that has begun: %d: %s", resp.StatusCode, body)
+	}
+	s.ask("/tail")
+	s.ask("/light")
+}
+
+// A client that goes away ends its query within a second.
+func TestClientGone(t *testing.T) {
+	for _, path := range []string{"/q", "/tail"} {
+		inside, ended := make(chan struct{}), make(chan time.Time, 1)
+		s := serve(t, httpguard.Options{}, func(w http.ResponseWriter, r *http.Request) {
+			close(inside)
+			<-r.Context().Done()
+			ended <- time.Now()
+			http.Error(w, "interrupted", http.StatusInternalServerError)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			resp, err := plain().Do(s.request(ctx, path))
+			if err == nil {
+				resp.Body.Close()
+			}
+		}()
+		<-inside
+		left := time.Now()
+		cancel()
+		if took := (<-ended).Sub(left); took > time.Second {
+			t.Errorf("%s went on for %v", path, took)
+		}
+		if line := s.log.line(t); line["status"] != 499.0 || line["complete"] != false {
+			t.Errorf("%s: %v", path, line)
+		}
+		s.counted(`blobtail_serve_requests_total{route="` + routes(path).Name + `",code="499"} 1`)
+	}
+}
+
+// A form is read before its query has a place, up to 1 MiB. The handler reads it again.
+func TestBodies(t *testing.T) {
+	s := serve(t, httpguard.Options{}, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.FormValue("query")) })
+	post := func(body string) (int, string) {
+		resp, err := http.Post(s.url+"/q", "application/x-www-form-urlencoded", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(text)
+	}
+	if code, text := post("query=x"); code != 200 || text != "x" {
+		t.Errorf("%d: %s", code, text)
+	}
+	if code, text := post("query=" + strings.Repeat("x", 1<<20)); code != 413 {
+		t.Errorf("a long form: %d: %.100s", code, text)
+	}
+	if resp, _ := s.ask("/q?x=" + strings.Repeat("x", 60<<10)); resp.StatusCode != 200 {
+		t.Errorf("a long query in the URL: %d", resp.StatusCode)
+	}
+	if resp, _ := s.ask("/q?x=" + strings.Repeat("x", 80<<10)); resp.StatusCode != 431 {
+		t.Errorf("a longer one: %d", resp.StatusCode)
+	}
+}
+
+// The line of a query says who read what.
+func TestAudit(t *testing.T) {
+	tokens, _ := tokensOf(t, `reader , read: ["web"]`)
+	s := serve(t, httpguard.Options{Tokens: tokens}, func(w http.ResponseWriter, r *http.Request) {
+		n := httpguard.Note(r)
+		n.Services, n.From, n.To, n.Bytes, n.Records, n.Problems = []string{"web"}, 1, int64(time.Second), 4096, 12, 1
+		echo(w, r)
+	})
+	s.ask("/q?query=secret", bearer("reader"))
+	line := s.log.line(t)
+	for name, want := range map[string]any{
+		"token": "reader", "route": "query", "from": "1970-01-01T00:00:00.000000001Z", "to": "1970-01-01T00:00:01Z",
+		"bytes": 4096.0, "records": 12.0, "status": 200.0, "complete": false, "sent": 17.0,
+	} {
+		if line[name] != want {
+			t.Errorf("%s: %v, want %v", name, line[name], want)
+		}
+	}
+	if fmt.Sprint(line["services"]) != "[web]" || !strings.HasPrefix(fmt.Sprint(line["client"]), "127.0.0.1:") || line["seconds"].(float64) <= 0 {
+		t.Errorf("%v", line)
+	}
+	if strings.Contains(s.log.String(), "secret") {
+		t.Errorf("the log has the query:\n%s", s.log)
+	}
+	s.counted("blobtail_serve_fetched_bytes_total 4096")
+}
+
+// Without a guard nobody has a token, and notes are lost.
+func TestUnguarded(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	httpguard.Note(r).Records = 1
+	if httpguard.Token(r) != nil || httpguard.Note(r).Records != 0 {
+		t.Error("there is state without a guard")
+	}
+}
