@@ -33,13 +33,14 @@ func TestMain(m *testing.M) {
 		"mkstore":  mkstore,
 		"announce": announce,
 		"expire":   expire,
+		"fetch":    fetch,
 	})
 }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": testkit.Exits, "shorten": shorten},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": testkit.Exits, "shorten": shorten, "port": port, "signal": signals},
 		Condition: func(cond string) (bool, error) {
 			if cond != "root" {
 				return false, fmt.Errorf("no condition %q", cond)

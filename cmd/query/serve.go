@@ -49,6 +49,7 @@ type server struct {
 	log    zerolog.Logger
 	tokens *access.Tokens // nil: everybody may read everything
 	certs  *certs.Certs   // nil: plain HTTP
+	from   *storePlace
 	reader *reading.Reader
 	guard  *httpguard.Guard
 	ready  *readiness
@@ -67,7 +68,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.reader = reading.New(reading.Options{Blobs: from.blobs, Logs: from.logs})
+	s.from, s.reader = from, reading.New(reading.Options{Blobs: from.blobs, Logs: from.logs})
 	s.ready = &readiness{blobs: a.store.Blobs}
 	s.guard = httpguard.New(httpguard.Options{
 		Route: routeOf, Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,
@@ -179,4 +180,14 @@ func (s *server) reload(ctx context.Context, group *errgroup.Group) {
 		}, again...)
 		return nil
 	})
+}
+
+// Help has the examples of the verb.
+func (serveCmd) Help() string {
+	return `Examples:
+  logquery serve
+  logquery serve --listen :8516 --tokens tokens.yaml --tls-cert cert.pem --tls-key key.pem --host logs.example
+  logquery serve --listen :8516 --tokens tokens.yaml --behind-proxy --label status
+
+It answers Loki's API below /loki and /json, its own below /api/v1, and probes at /livez and /readyz. It keeps no state: any number may run. Each query is a line on stderr.`
 }

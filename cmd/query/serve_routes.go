@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"time"
 
+	"blobtail/internal/cli"
 	"blobtail/internal/httpguard"
+	"blobtail/readapi"
+	"blobtail/storage"
 )
 
 // handlers are all paths of serve.
@@ -14,6 +19,10 @@ func (s *server) handlers() http.Handler {
 	mux.HandleFunc("GET /ready", s.ready.answer)
 	mux.HandleFunc("GET /readyz", s.ready.answer)
 	mux.HandleFunc("GET /metrics", s.metrics)
+	mux.Handle(readapi.Prefix, readapi.New(readapi.Options{
+		Reader: s.reader, Token: httpguard.Token, Ingesters: s.from.ingesters, Version: cli.Version(),
+		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
+	}))
 	for _, path := range []string{"/loki/api/v1/push", "/api/prom/push", "/otlp/v1/logs", "/ingest/"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Allow", "GET")

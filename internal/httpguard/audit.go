@@ -33,8 +33,11 @@ func (v *visit) recovered(a *answer, r *http.Request) {
 // end counts a request, and logs the line of a query.
 func (v *visit) end(a *answer, r *http.Request) {
 	status := cmp.Or(a.status, http.StatusOK)
-	if v.client.Err() != nil && a.hijacked == nil {
+	switch {
+	case v.client.Err() != nil && a.hijacked == nil:
 		status = clientGone
+	case v.panicked && !a.begun:
+		status = http.StatusInternalServerError // it was cut off before it began
 	}
 	took := time.Since(v.started)
 	v.g.counts.end(v.route, status, took, v.notes.Bytes)
