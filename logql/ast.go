@@ -1,11 +1,17 @@
 // Package logql knows the query language LogQL: its texts and its trees.
 //
-// [Parse] makes a tree of a text, and String of a tree makes a text again. The package knows no
-// records and runs nothing: package stage runs a pipeline over a record, package metric
-// evaluates what a query with numbers means.
+// [Parse] makes a tree of a text. String of a tree is a text in one line with the same tree,
+// and [Format] is one in several lines. The package knows no records and runs nothing: package
+// stage runs a pipeline over a record, package metric evaluates metric queries.
 //
-// Positions are of runes, from 1. Anything that the language has and blobtail does not is an
-// error that names it.
+// [Parse] also checks the parts that later packages rely on: expressions compile and are not
+// too large, patterns and paths have their form ([Parts], [Path], [IPRange] split them), and
+// aggregations have the unwrap, parameter and grouping that they need. Only templates are left
+// to package stage. Texts are at most [MaxText] bytes, and of bounded depth: a tree may be
+// walked by recursion.
+//
+// Errors are [*Error]. Positions are of runes, from 1. Anything that the language has and
+// blobtail does not is an error that names it.
 package logql
 
 import "time"

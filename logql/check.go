@@ -1,6 +1,7 @@
 package logql
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp/syntax"
@@ -19,7 +20,11 @@ func (p *parser) checkRegexp(t token, expr string) *syntax.Regexp {
 	}
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		p.fail(t, err.Error())
+		why := err.Error()
+		if e, ok := errors.AsType[*syntax.Error](err); ok && len(e.Expr) > 200 {
+			why = "error parsing regexp: " + e.Code.String()
+		}
+		p.fail(t, why)
 		return nil
 	}
 	if p.programs += program(re); p.programs > maxProgram {
@@ -88,23 +93,37 @@ func Parts(pattern string) []Part {
 	var parts []Part
 	literal := 0
 	for i := 0; i < len(pattern); {
-		if pattern[i] == '<' {
-			if n := strings.IndexByte(pattern[i:], '>'); n > 0 && isName(pattern[i+1:i+n]) {
-				if literal < i {
-					parts = append(parts, Part{Text: pattern[literal:i]})
-				}
-				parts = append(parts, Part{Name: pattern[i+1 : i+n]})
-				i += n + 1
-				literal = i
-				continue
-			}
+		name := place(pattern[i:])
+		if name == "" {
+			i++
+			continue
 		}
-		i++
+		if literal < i {
+			parts = append(parts, Part{Text: pattern[literal:i]})
+		}
+		parts = append(parts, Part{Name: name})
+		i += len(name) + 2
+		literal = i
 	}
 	if literal < len(pattern) {
 		parts = append(parts, Part{Text: pattern[literal:]})
 	}
 	return parts
+}
+
+// place is the name of the place in front of a pattern; "": there is none.
+func place(s string) string {
+	if s[0] != '<' {
+		return ""
+	}
+	n := 1
+	for n < len(s) && (letter(s[n]) || digit(s[n])) {
+		n++
+	}
+	if n == len(s) || s[n] != '>' || !isName(s[1:n]) {
+		return ""
+	}
+	return s[1:n]
 }
 
 // checkNeighbours refuses places without a text between them: where one ends is not known.
@@ -257,7 +276,7 @@ func (p *parser) checkPath(t token, path string) {
 	}
 }
 
-// checkBinary refuses operators between what they are not of.
+// checkBinary refuses numbers as sides of set operators.
 func (p *parser) checkBinary(b *Binary, left, right token) {
 	switch b.Op {
 	case "or", "and", "unless":

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// An Error says what is wrong with a query, and where.
+// An Error is a mistake in a query and its place.
 type Error struct {
 	Line, Col int // from 1, Col in runes; 0: it is about the whole text
 	Msg       string

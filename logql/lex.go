@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A kind is a kind of token. Operators and brackets are of kind symbol: their text tells which.
+// A kind is a kind of token. Operators and brackets are all symbols.
 type kind uint8
 
 const (
@@ -25,21 +25,22 @@ const (
 type token struct {
 	kind kind
 	text string // as it stands in the query
+	key  string // of a word: in small letters, as keywords are in any case; else the text
 	pos  int    // offset in the query
 	why  string // of a broken one
 }
 
 // is reports whether t is a symbol, or a word.
-func (t token) is(s string) bool { return t.text == s && (t.kind == symbol || t.kind == word) }
+func (t token) is(s string) bool { return t.key == s && (t.kind == symbol || t.kind == word) }
 
-// name is what messages call t, as in Loki.
+// name is the word for t in messages, as in Loki.
 func (t token) name() string {
 	switch t.kind {
 	case end:
 		return "$end"
 	case word:
-		if isKeyword(t.text) {
-			return t.text
+		if isKeyword(t.key) {
+			return t.key
 		}
 		return "IDENTIFIER"
 	case text:
@@ -61,6 +62,10 @@ func lex(query string) []token {
 		pos += blank(query[pos:])
 		t := next(query[pos:])
 		t.pos = pos
+		t.key = t.text
+		if t.kind == word {
+			t.key = strings.ToLower(t.text)
+		}
 		tokens = append(tokens, t)
 		if t.kind == end || t.kind == broken {
 			return tokens

@@ -8,7 +8,7 @@ import (
 // Bounds of a query, so that a hostile one costs little.
 const (
 	MaxText      = 131_072 // bytes
-	maxDepth     = 100     // of what stands in what
+	maxDepth     = 100     // of brackets and aggregations
 	maxOperators = 1_000   // between metric queries
 )
 
@@ -124,7 +124,7 @@ func (p *parser) unexpected(t token, expecting ...string) {
 	p.fail(t, msg)
 }
 
-// enter counts what stands in what; leave must follow.
+// enter counts the depth of brackets and aggregations; leave must follow.
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxDepth {
 		p.fail(p.peek(), fmt.Sprintf("nested deeper than %d", maxDepth))
@@ -154,20 +154,20 @@ func (p *parser) expr(least int) Expr {
 		if p.operators++; p.operators > maxOperators {
 			p.fail(t, fmt.Sprintf("more than %d operators", maxOperators))
 		}
-		b := &Binary{Op: t.text, Left: m}
+		b := &Binary{Op: t.key, Left: m}
 		p.modifiers(b)
 		next := binds + 1
-		if t.text == "^" {
+		if t.is("^") {
 			next = binds
 		}
 		right := p.peek()
-		b.Right = p.metric(next, t.text)
+		b.Right = p.metric(next, t.key)
 		p.checkBinary(b, first, right)
 		left = b
 	}
 }
 
-// metric is a query with numbers, which must be next. In messages it is for something.
+// metric is the metric query that must be next. It belongs to the operator or function of.
 func (p *parser) metric(least int, of string) Metric {
 	first := p.peek()
 	e := p.expr(least)
@@ -178,12 +178,15 @@ func (p *parser) metric(least int, of string) Metric {
 	return nil
 }
 
+// symbolOf is the operator s as a token.
+func symbolOf(s string) token { return token{kind: symbol, text: s, key: s} }
+
 // precedence is how tightly t binds as an operator; 0: it is none.
 func precedence(t token) int {
 	if t.kind != symbol && t.kind != word {
 		return 0
 	}
-	switch t.text {
+	switch t.key {
 	case "or":
 		return 1
 	case "and", "unless":
@@ -203,17 +206,17 @@ func precedence(t token) int {
 // modifiers are the words after an operator.
 func (p *parser) modifiers(b *Binary) {
 	if t := p.peek(); p.take("bool") {
-		if precedence(token{kind: symbol, text: b.Op}) != 3 {
+		if precedence(symbolOf(b.Op)) != 3 {
 			p.fail(t, "syntax error: bool is of comparisons, not of "+b.Op)
 		}
 		b.Bool = true
 	}
 	if t := p.peek(); t.is("on") || t.is("ignoring") {
 		p.at++
-		b.Matching = &Matching{On: t.text == "on", Labels: p.names()}
+		b.Matching = &Matching{On: t.is("on"), Labels: p.names()}
 	}
 	if t := p.peek(); t.is("group_left") || t.is("group_right") {
-		p.fail(t, "blobtail does not have "+t.text+"; it joins one series with one, by on(…) or ignoring(…)")
+		p.fail(t, "blobtail does not have "+t.key+"; it joins one series with one, by on(…) or ignoring(…)")
 	}
 }
 
@@ -243,7 +246,7 @@ func (p *parser) operand() Expr {
 		return e
 	case t.kind == number || t.is("+") || t.is("-"):
 		return &Number{p.signed()}
-	case t.kind == word && p.ahead(1).is("("), t.kind == word && isVectorOp(t.text):
+	case t.kind == word && p.ahead(1).is("("), t.kind == word && isVectorOp(t.key):
 		return p.call()
 	}
 	p.unexpected(t)
@@ -276,22 +279,22 @@ func (p *parser) number() float64 {
 	return v
 }
 
-// call is a function and what it is of.
+// call is a function and its arguments.
 func (p *parser) call() Expr {
 	t := p.next()
 	switch {
-	case isRangeOp(t.text):
+	case isRangeOp(t.key):
 		return p.rangeAgg(t)
-	case isVectorOp(t.text):
+	case isVectorOp(t.key):
 		return p.vectorAgg(t)
-	case t.text == "vector":
+	case t.key == "vector":
 		p.want("(")
 		v := &Vector{p.number()}
 		p.want(")")
 		return v
-	case t.text == "label_replace":
+	case t.key == "label_replace":
 		p.fail(t, "blobtail does not have label_replace; it has label_format, as a stage of the log query")
-	case t.text == "variants":
+	case t.key == "variants":
 		p.fail(t, "blobtail does not have variants; ask each of its queries by itself")
 	default:
 		p.fail(t, "syntax error: unexpected "+t.name()+"; there is no function "+clip(t.text))
@@ -299,29 +302,29 @@ func (p *parser) call() Expr {
 	return nil
 }
 
-// vectorAgg is what follows the word of an aggregation over series.
+// vectorAgg is an aggregation over series, after its word t.
 func (p *parser) vectorAgg(t token) Expr {
-	v := &VectorAgg{Op: VectorOp(t.text)}
+	v := &VectorAgg{Op: VectorOp(t.key)}
 	by := p.peek()
 	v.Grouping = p.grouping()
 	p.want("(")
 	param := p.peek()
 	if takesParam := v.Op == "topk" || v.Op == "bottomk" || v.Op == "approx_topk"; takesParam {
 		if param.kind != number {
-			p.fail(param, "parameter required for operation "+t.text)
+			p.fail(param, "parameter required for operation "+t.key)
 		}
 		v.Param = p.number()
 		if v.Param < 1 || v.Param != float64(int32(v.Param)) {
-			p.fail(param, "invalid parameter "+t.text+"("+clip(param.text)+", …): it must be a whole number greater than 0")
+			p.fail(param, "invalid parameter "+t.key+"("+clip(param.text)+", …): it must be a whole number greater than 0")
 		}
 		p.want(",")
 	} else if param.kind == number && p.ahead(1).is(",") {
-		p.fail(param, "unsupported parameter for operation "+t.text)
+		p.fail(param, "unsupported parameter for operation "+t.key)
 	}
 	of := p.peek()
-	v.Of = p.metric(0, t.text)
+	v.Of = p.metric(0, t.key)
 	if v.Of != nil && isScalar(v.Of) {
-		p.fail(of, t.text+" is of series, not of a number; write vector(…)")
+		p.fail(of, t.key+" is of series, not of a number; write vector(…)")
 	}
 	p.want(")")
 	if v.Grouping == nil {
@@ -331,7 +334,7 @@ func (p *parser) vectorAgg(t token) Expr {
 	switch v.Op {
 	case "sort", "sort_desc", "approx_topk":
 		if v.Grouping != nil {
-			p.fail(by, "grouping not allowed for "+t.text+" aggregation")
+			p.fail(by, "grouping not allowed for "+t.key+" aggregation")
 		}
 	}
 	return v
@@ -344,33 +347,33 @@ func (p *parser) grouping() *Grouping {
 		return nil
 	}
 	p.at++
-	return &Grouping{Without: t.text == "without", Labels: p.names()}
+	return &Grouping{Without: t.is("without"), Labels: p.names()}
 }
 
-// rangeAgg is what follows the word of an aggregation over time.
+// rangeAgg is an aggregation over time, after its word t.
 func (p *parser) rangeAgg(t token) Expr {
-	r := &RangeAgg{Op: RangeOp(t.text)}
+	r := &RangeAgg{Op: RangeOp(t.key)}
 	p.want("(")
 	if param := p.peek(); r.Op == "quantile_over_time" {
 		if param.kind != number {
-			p.fail(param, "parameter required for operation "+t.text)
+			p.fail(param, "parameter required for operation "+t.key)
 		}
 		r.Param = p.number()
 		p.want(",")
 	} else if param.kind == number && p.ahead(1).is(",") {
-		p.fail(param, "parameter not supported for operation "+t.text)
+		p.fail(param, "parameter not supported for operation "+t.key)
 	}
 	r.Range = p.logRange()
 	p.want(")")
 	by := p.peek()
 	if r.Grouping = p.grouping(); r.Grouping != nil && !r.Op.Groups() {
-		p.fail(by, "grouping not allowed for "+t.text+" aggregation")
+		p.fail(by, "grouping not allowed for "+t.key+" aggregation")
 	}
 	switch unwraps := r.Op.Unwraps(); {
 	case r.Range.Unwrap != nil && unwraps == Never:
-		p.fail(t, "invalid aggregation "+t.text+" with unwrap")
+		p.fail(t, "invalid aggregation "+t.key+" with unwrap")
 	case r.Range.Unwrap == nil && unwraps == Always:
-		p.fail(t, "invalid aggregation "+t.text+" without unwrap")
+		p.fail(t, "invalid aggregation "+t.key+" without unwrap")
 	}
 	return r
 }
@@ -409,7 +412,7 @@ func (p *parser) rangePart() LogRange {
 	return r
 }
 
-// stages are those of a range, the last of which may be to unwrap.
+// stages are the stages of a range. The last one may be unwrap.
 func (p *parser) stages(r *LogRange) {
 	for p.err == nil {
 		if p.peek().is("|") && p.ahead(1).is("unwrap") && !comparison(p.ahead(2)) {

@@ -217,7 +217,7 @@ func (p *printer) filter(c Cond) {
 	case *IPCond:
 		name, op = f.Name, string(f.Op)
 	}
-	switch name {
+	switch strings.ToLower(name) {
 	case "json", "logfmt", "unpack", "decolorize":
 		if op[0] == '!' {
 			p.add("(")
@@ -322,7 +322,7 @@ func (p *printer) metric(m Metric) {
 	}
 }
 
-// head is what stands before the query that the aggregation is of.
+// head is the text of the aggregation up to the query inside it.
 func (m *VectorAgg) head() string {
 	s := string(m.Op)
 	if m.Grouping != nil {
@@ -338,7 +338,7 @@ func (m *VectorAgg) head() string {
 
 // binds says how tightly an operator binds, and by how much more its sides must.
 func (m *Binary) binds() (binds, left, right int) {
-	binds = precedence(token{kind: symbol, text: m.Op})
+	binds = precedence(symbolOf(m.Op))
 	if m.Op == "^" {
 		return binds, 1, 0
 	}

@@ -105,10 +105,10 @@ func (p *parser) ip() string {
 	return s
 }
 
-// pipe is what follows "|". A word is a stage, unless it is compared with something.
+// pipe is a stage after its "|". A word is a stage, unless a comparison follows it.
 func (p *parser) pipe() Stage {
 	t := p.peek()
-	if t.kind == word && p.names1(t.text) {
+	if t.kind == word && p.opensStage(t) {
 		p.at++
 		return p.named(t)
 	}
@@ -116,14 +116,17 @@ func (p *parser) pipe() Stage {
 		p.fail(t, "syntax error: unexpected unwrap; it is the last stage in the range of a metric query, and only label filters follow it")
 		return nil
 	}
+	if after := p.ahead(1); t.kind == word && !comparison(after) && after.kind != broken {
+		p.fail(after, "syntax error: unexpected "+after.name()+"; there is no stage "+clip(t.text)+", and label filters compare, such as "+t.text+"=\"x\"")
+	}
 	return &LabelFilter{p.cond()}
 }
 
-// names1 reports whether the next word is a stage. After a stage without arguments != and !~
+// opensStage reports whether t, the next word, is a stage. After a stage without arguments != and !~
 // are line filters.
-func (p *parser) names1(s string) bool {
+func (p *parser) opensStage(t token) bool {
 	after := p.ahead(1)
-	switch s {
+	switch t.key {
 	case "json", "logfmt", "unpack", "decolorize":
 		return !comparison(after) || after.is("!=") || after.is("!~")
 	case "regexp", "pattern", "line_format", "label_format", "drop", "keep", "distinct":
@@ -146,7 +149,7 @@ func comparison(t token) bool {
 
 // named is the stage of the word t.
 func (p *parser) named(t token) Stage {
-	switch t.text {
+	switch t.key {
 	case "json":
 		return &JSON{p.extracts(true)}
 	case "logfmt":
@@ -174,7 +177,7 @@ func (p *parser) named(t token) Stage {
 	case "keep":
 		return &Keep{p.nameMatches()}
 	}
-	p.fail(t, "blobtail does not have "+t.text)
+	p.fail(t, "blobtail does not have "+t.key)
 	return nil
 }
 
@@ -268,9 +271,9 @@ func (p *parser) unwrap() *Unwrap {
 	p.want("unwrap")
 	u := &Unwrap{}
 	if t := p.peek(); p.ahead(1).is("(") {
-		switch t.text {
+		switch t.key {
 		case "bytes", "duration", "duration_seconds":
-			u.Convert = t.text
+			u.Convert = t.key
 		default:
 			p.unexpected(t, "bytes", "duration", "duration_seconds")
 		}
@@ -281,7 +284,7 @@ func (p *parser) unwrap() *Unwrap {
 		u.Label = p.name()
 	}
 	for p.take("|") {
-		if t := p.peek(); t.kind == word && p.names1(t.text) {
+		if t := p.peek(); t.kind == word && (p.opensStage(t) || t.is("unwrap") && !comparison(p.ahead(1))) {
 			p.fail(t, "syntax error: unexpected "+t.name()+"; only label filters may follow unwrap")
 		}
 		u.Filters = append(u.Filters, p.cond())
