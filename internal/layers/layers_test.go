@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"internal/globset":        {"record"},
 	"buffer/runlog":           {"record", "record/origin", "buffer/wal"},
 	"storage/internal/bounds": {"storage"},
-	"logql/metric":            {"logql"},
+	"logql/metric":            {"logql", "logql/stage"},
 	"storage/mem":             {"storage", "storage/internal/bounds"},
 	"storage/dir":             {"storage", "storage/internal/bounds", "internal/fsys"},
 	"storage/dir/tables":      {"storage", "storage/internal/bounds", "internal/fsys"},

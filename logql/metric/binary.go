@@ -129,45 +129,62 @@ func (e *run) each(b *logql.Binary, of []points, op func(float64) float64) (outc
 
 // pairs joins series of both sides with the same labels, as far as they are named, point by point.
 func (e *run) pairs(b *logql.Binary, by *logql.Grouping, left, right []points) (outcome, error) {
-	lefts, err := e.merge(by, left, "left")
-	if err != nil {
-		return outcome{}, err
-	}
 	rights, err := e.merge(by, right, "right")
 	if err != nil {
 		return outcome{}, err
 	}
-	op, filter := operator(b.Op), comparison(b.Op) && !b.Bool
-	var o outcome
-	partners := map[string]*points{}
-	for i := range rights {
-		partners[key(rights[i].labels)] = &rights[i]
+	partners := map[string]points{}
+	for _, s := range rights {
+		partners[key(s.labels)] = s
 	}
-	for _, l := range lefts {
-		r := partners[key(l.labels)]
-		if r == nil {
+	groups, err := e.group(by, left)
+	if err != nil {
+		return outcome{}, err
+	}
+	var o outcome
+	for _, g := range groups {
+		r, ok := partners[key(g.labels)]
+		if !ok {
 			continue
 		}
-		from, to := max(l.first, r.first), min(l.first+len(l.values), r.first+len(r.values))
-		if from >= to {
-			continue
-		}
-		s := points{l.labels, from, nothing(to - from)}
-		for p := from; p < to; p++ {
-			v, w := l.values[p-l.first], r.values[p-r.first]
-			if !there(v) || !there(w) {
-				continue
-			}
-			switch u := op(v, w); {
-			case !filter:
-				s.values[p-from] = u
-			case u == 1:
-				s.values[p-from] = v
-			}
+		s, err := g.join(b, r)
+		if err != nil {
+			return outcome{}, err
 		}
 		o.series = append(o.series, s)
 	}
 	return o, nil
+}
+
+// join applies an operator to the series of a group and their partner. Only one of them may have a
+// result at a point.
+func (g *group) join(b *logql.Binary, r points) (points, error) {
+	op, filter := operator(b.Op), comparison(b.Op) && !b.Bool
+	s := points{g.labels, g.first, nothing(g.last - g.first + 1)}
+	for _, l := range g.of {
+		for i, v := range l.values {
+			if p := l.first + i; there(v) && r.has(p) {
+				u := op(v, r.values[p-r.first])
+				if filter && u == 0 {
+					continue
+				}
+				if filter {
+					u = v
+				}
+				at := &s.values[p-g.first]
+				if there(*at) {
+					return s, several("left", g.labels)
+				}
+				*at = u
+			}
+		}
+	}
+	return s, nil
+}
+
+func several(side string, labels []Label) error {
+	return errorf("multiple matches for labels: several series on the %s side match %s; name more labels in on (…), or aggregate first",
+		side, spoken(labels))
 }
 
 // merge joins the series of each group, which have only its labels left. No two of them may have
@@ -184,8 +201,7 @@ func (e *run) merge(by *logql.Grouping, of []points, side string) ([]points, err
 				}
 				at := &s.values[one.first-g.first+i]
 				if there(*at) {
-					return nil, errorf("multiple series on the %s side match %s; one series on each side must match: "+
-						"name more labels in on (…), or aggregate first", side, spoken(g.labels))
+					return nil, several(side, g.labels)
 				}
 				*at = v
 			}

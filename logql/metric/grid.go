@@ -150,14 +150,14 @@ func (x *geometry) covering(from, to int) (first, last int) {
 	return first, min(to/x.stride, x.points-1)
 }
 
-// bucket is the length of the longest buckets that no cell's border divides, at most a day.
+// bucket is the length of the longest buckets that no border of cells divides, and that divide a
+// day. The first and the last border do not count: no time beyond them is wanted.
 func (x *geometry) bucket() time.Duration {
-	n := gcd(int64(24*time.Hour), modulo(x.from, int64(24*time.Hour)))
-	n = gcd(n, x.window)
-	if x.points > 1 {
-		n = gcd(n, x.step)
+	const day = int64(24 * time.Hour)
+	if x.points == 1 {
+		return time.Duration(day)
 	}
-	return time.Duration(n)
+	return time.Duration(gcd(gcd(day, modulo(x.from, day)), gcd(x.window, x.step)))
 }
 
 func gcd(a, b int64) int64 {

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"blobtail/logql"
+	"blobtail/logql/stage"
 )
 
 // Label is a name with a value.
-type Label struct{ Name, Value string }
+type Label = stage.Label
 
 // errorLabel is the label of records that a stage could not handle.
 const errorLabel = "__error__"

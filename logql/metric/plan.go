@@ -93,6 +93,9 @@ func (q *Query) request(a *logql.RangeAgg, names []string, group *logql.Grouping
 	if a.Op == "absent_over_time" {
 		group, names = &logql.Grouping{}, nil
 	}
+	if u := a.Range.Unwrap; u != nil && a.Grouping == nil {
+		names, group = lacking(names, group, u.Label)
+	}
 	names = slices.Clone(names)
 	slices.Sort(names)
 	r := &Request{
@@ -102,4 +105,14 @@ func (q *Query) request(a *logql.RangeAgg, names []string, group *logql.Grouping
 	q.requests = append(q.requests, r)
 	q.of[a] = r
 	return nil
+}
+
+// lacking takes a label, which the series of unwrapped values do not have, from what a query needs.
+func lacking(names []string, g *logql.Grouping, label string) ([]string, *logql.Grouping) {
+	is := func(name string) bool { return name == label }
+	names = slices.DeleteFunc(slices.Clone(names), is)
+	if g == nil || g.Without {
+		return names, g
+	}
+	return names, &logql.Grouping{Labels: slices.DeleteFunc(slices.Clone(g.Labels), is)}
 }

@@ -2,9 +2,11 @@ package metric
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"blobtail/logql"
+	"blobtail/logql/stage"
 )
 
 // A Request is what a query needs of one range aggregation. Its caller fills it, from one goroutine.
@@ -49,6 +51,11 @@ func (r *Request) Wants(ns int64) bool {
 	return ok
 }
 
+// Wanted tells the sampler of the pipeline what is wanted.
+func (r *Request) Wanted() stage.Wanted {
+	return stage.Wanted{Only: r.Group, Fields: r.Names, Bytes: strings.HasPrefix(string(r.Agg.Op), "bytes_")}
+}
+
 // Add adds a sample of a time, in ns since 1970. Samples must come in order of time. The key is any
 // text that all samples with these labels have, and no others; it must not change later. Labels may be in
 // any order, and are copied. If the series is known, nothing is allocated and the labels are not
@@ -68,7 +75,7 @@ func (r *Request) Add(ns int64, value float64, key string, labels []Label) error
 }
 
 // AddCount adds n records of a bucket that begins at a time, in ns since 1970. No border of a cell
-// may be within the bucket; [Request.Buckets] tells. A bucket that begins before From has records
+// may be within the bucket; [Request.Index] tells. A bucket that begins before From has records
 // from From on. Buckets may come in any order. The key and the labels are as for Add.
 func (r *Request) AddCount(ns, n int64, key string, labels []Label) error {
 	cell, ok := r.geo.cell(max(ns, r.From))
@@ -83,14 +90,14 @@ func (r *Request) AddCount(ns, n int64, key string, labels []Label) error {
 	return nil
 }
 
-// Counts reports whether the numbers of records suffice, without their lines: so AddCount will do.
-func (r *Request) Counts() bool {
-	return r.op.counts && r.Agg.Range.Unwrap == nil
+// Index reports whether counts of records by the minute suffice, without their lines: for
+// count_over_time, rate and absent_over_time, if windows begin and end at whole minutes, or if there
+// is only one. The buckets for AddCount may then be as long as by, which divides a day, and begin at
+// its multiples. Whether an index has the series, the pipeline tells: [stage.Sampler.Selection].
+func (r *Request) Index() (by time.Duration, ok bool) {
+	by = r.geo.bucket()
+	return by, r.op.counts && r.Agg.Range.Unwrap == nil && by%time.Minute == 0
 }
-
-// Buckets is the length of the longest buckets for AddCount, at most a day and a divisor of one.
-// They begin at its multiples. The first of them may begin before From.
-func (r *Request) Buckets() time.Duration { return r.geo.bucket() }
 
 // column returns the series of a key, with room for a cell.
 func (r *Request) column(key string, labels []Label, cell int) (*column, error) {

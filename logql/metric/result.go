@@ -174,7 +174,7 @@ func (e *run) absent(r *Request, all []*column) []points {
 	}
 	for _, m := range r.Agg.Range.Log.Selector {
 		if m.Op == logql.Equal && names[m.Name] == 1 {
-			s.labels = append(s.labels, Label{m.Name, m.Value})
+			s.labels = append(s.labels, Label{Name: m.Name, Value: m.Value})
 		}
 	}
 	s.labels = grouped(s.labels, nil)

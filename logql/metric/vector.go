@@ -95,6 +95,8 @@ func (g *group) fold(op logql.VectorOp) points {
 		switch op {
 		case "count":
 			p.values[i] = c.n
+		case "avg":
+			p.values[i] = c.mean / c.n
 		case "stdvar":
 			p.values[i] = c.m2 / c.n
 		case "stddev":
@@ -106,7 +108,8 @@ func (g *group) fold(op logql.VectorOp) points {
 	return p
 }
 
-// folding adds a value to those of a group, for an operation.
+// folding adds a value to those of a group, for an operation. Only deviations need the mean in
+// between; it would make NaN of infinite values. The others keep their sum or their best there.
 func folding(op logql.VectorOp) func(moments, float64) moments {
 	pick := func(f func(a, b float64) float64) func(moments, float64) moments {
 		return func(m moments, v float64) moments {
@@ -117,7 +120,7 @@ func folding(op logql.VectorOp) func(moments, float64) moments {
 		}
 	}
 	switch op {
-	case "sum", "count":
+	case "sum", "count", "avg":
 		return pick(add)
 	case "min":
 		return pick(smaller)
