@@ -20,8 +20,10 @@ func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*reading
 	asked, ran := q.Services, false
 	result, err := c.client.Query(c.r.Context(), q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 		ran = true
+		c.noteQuery(q)
 		return read(blobs, q)
 	})
+	c.noteResult(result)
 	if err == nil && !ran && len(asked) > 0 {
 		err = &query.NoServiceError{Name: asked[0]}
 	}

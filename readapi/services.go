@@ -19,6 +19,7 @@ func (c *call) services() error {
 	}
 	answer := form.Services{Services: []form.Service{}}
 	result, err := c.client.Query(c.r.Context(), q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+		c.noteQuery(q)
 		var sum query.Summary
 		for _, name := range q.Services {
 			s, part, err := c.total(blobs, q, name)
@@ -32,6 +33,7 @@ func (c *call) services() error {
 		}
 		return sum, nil
 	})
+	c.noteResult(result)
 	if err != nil {
 		return err
 	}

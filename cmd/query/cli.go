@@ -91,6 +91,7 @@ type app struct {
 	sent     traffic.Counter // to ingesters; the store counts its own
 	paged    atomic.Bool     // the user may be in a pager
 	lingers  atomic.Bool     // the run takes its own time to end
+	indexes  query.Indexes   // of blobs, kept for later reads; nil: there are none
 }
 
 // verb is one command of the grammar.
@@ -309,7 +310,7 @@ func (a *app) openBlobs(ctx context.Context) (reader *query.Reader, err error) {
 		return nil, err
 	}
 	a.Explain = a.store.Explain
-	o := query.Options{MaxAge: time.Duration(a.config.Retention.Grace) / 2, Progress: &a.progress, Distant: a.config.Store.Remote()}
+	o := query.Options{MaxAge: time.Duration(a.config.Retention.Grace) / 2, Progress: &a.progress, Distant: a.config.Store.Remote(), Indexes: a.indexes}
 	if a.config.Store.Logs() { // their blobs are made on this host, and last as long as the run
 		o.MaxAge, o.Distant = math.MaxInt64, false
 	}

@@ -19,6 +19,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/doors"
 	"blobtail/internal/httpguard"
+	"blobtail/query/indexcache"
 	"blobtail/reading"
 )
 
@@ -44,20 +45,22 @@ type serveCmd struct {
 
 // A server is one run of serve.
 type server struct {
-	a      *app
-	c      *serveCmd
-	log    zerolog.Logger
-	tokens *access.Tokens // nil: everybody may read everything
-	certs  *certs.Certs   // nil: plain HTTP
-	from   *storePlace
-	reader *reading.Reader
-	guard  *httpguard.Guard
-	ready  *readiness
+	a       *app
+	c       *serveCmd
+	log     zerolog.Logger
+	tokens  *access.Tokens // nil: everybody may read everything
+	certs   *certs.Certs   // nil: plain HTTP
+	from    *storePlace
+	reader  *reading.Reader
+	indexes *keptIndexes // of blobs, for later queries
+	guard   *httpguard.Guard
+	ready   *readiness
 }
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	a.lingers.Store(true)
-	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY)}
+	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY), indexes: &keptIndexes{cache: indexcache.New(indexcache.DefaultBytes)}}
+	a.indexes = s.indexes
 	if err := c.validate(a.config); err != nil {
 		return 0, err
 	}
