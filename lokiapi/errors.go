@@ -9,6 +9,7 @@ import (
 
 	"blobtail/internal/units"
 	"blobtail/logql"
+	"blobtail/logql/metric"
 	"blobtail/query"
 )
 
@@ -30,9 +31,8 @@ func refused(format string, args ...any) error {
 
 // The words by which clients know a query that is too large.
 const (
-	tooManySeries = "maximum number of series (%d) reached for a single query; consider reducing query cardinality by adding more specific stream selectors, reducing the time range, or aggregating results with functions like sum(), count() or topk()"
-	tooManyBytes  = "the query would read too many bytes (query: %s, limit: %s); consider adding more specific stream selectors or reduce the time range of the query"
-	tooSlow       = "request timed out, decrease the duration of the request or add more label matchers (prefer exact match over regex match) to reduce the amount of data processed"
+	tooManyBytes = "the query would read too many bytes (query: %s, limit: %s); consider adding more specific stream selectors or reduce the time range of the query"
+	tooSlow      = "request timed out, decrease the duration of the request or add more label matchers (prefer exact match over regex match) to reduce the amount of data processed"
 )
 
 // explain returns the status and the text of an error.
@@ -40,11 +40,15 @@ func explain(err error) (status int, text string) {
 	var refused *refusal
 	var syntax *logql.Error
 	var bad *query.BadQueryError
+	var numbers *metric.Error
+	var large *query.TooLargeError
 	switch {
 	case errors.As(err, &refused):
 		return refused.status, refused.text
-	case errors.As(err, &syntax), errors.As(err, &bad):
+	case errors.As(err, &syntax), errors.As(err, &bad), errors.As(err, &numbers):
 		return http.StatusBadRequest, err.Error()
+	case errors.As(err, &large):
+		return http.StatusBadRequest, fmt.Sprintf(tooManyBytes, sizeText(large.Bytes), sizeText(large.Limit))
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, tooSlow
 	case errors.Is(err, context.Canceled):

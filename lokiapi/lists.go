@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"blobtail/logql"
+	"blobtail/logql/stage"
 	"blobtail/record"
 )
 
@@ -98,18 +99,10 @@ func (c *call) series() error {
 func levelNames() []string {
 	names := make([]string, record.NumLevels)
 	for l := range names {
-		names[l] = levelName(record.Level(l))
+		names[l] = stage.LevelName(record.Level(l))
 	}
 	slices.Sort(names)
 	return names
-}
-
-// levelName is the value of the label of a level. Clients give "unknown" a colour.
-func levelName(l record.Level) string {
-	if l == record.Other {
-		return "unknown"
-	}
-	return l.String()
 }
 
 // appendLabel appends a label as a member of an object.

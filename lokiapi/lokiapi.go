@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"blobtail/internal/httpguard"
+	"blobtail/logql/stage"
 	"blobtail/reading"
 )
 
@@ -47,8 +48,10 @@ type Options struct {
 	Version, Revision string
 	// Timeout is how long a query may take, for clients that ask; 0: it is not known.
 	Timeout time.Duration
-	// MaxBytes bounds the decoded bytes that one query reads; 0: no bound.
+	// MaxBytes bounds the decoded bytes that one read of a query needs; 0: no bound.
 	MaxBytes int64
+	// Scan reads records even if the indexes of blobs could answer. Tests compare both.
+	Scan bool
 }
 
 // A route answers a call, or returns why it cannot.
@@ -66,6 +69,9 @@ func New(o Options) http.Handler {
 		o.Now = time.Now
 	}
 	return &API{o, map[string]route{
+		"query_range":      (*call).queryRange,
+		"query":            (*call).instantQuery,
+		"tail":             (*call).tail,
 		"labels":           (*call).labels,
 		"label":            (*call).labels,
 		"series":           (*call).series,
@@ -148,6 +154,9 @@ type call struct {
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
+
+// view is how pipelines see records.
+func (c *call) view() stage.View { return stage.View{Lines: c.lines, Labels: c.api.o.Labels} }
 
 // serve answers by a route.
 func (c *call) serve(answer route) {

@@ -61,7 +61,7 @@ func newWorld(t testing.TB, change ...func(*lokiapi.Options)) *world {
 	now := func() time.Time { return time.Unix(0, noon) }
 	blobs := query.New(store, query.Options{Workers: 2, Now: now})
 	w.reader = reading.New(reading.Options{Blobs: blobs, Logs: newest.New(newest.Options{
-		Blobs: blobs,
+		Blobs: blobs, Unasked: true,
 		Store: func(context.Context) (string, error) { return "", nil },
 		Ingesters: func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
 			return nil, now(), nil

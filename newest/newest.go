@@ -92,6 +92,8 @@ type Report struct {
 	Problems []error // reasons why the result is incomplete
 	Notes    []string
 	Gaps     []Gap
+	// Well says that no trouble is left of those that a follower reported.
+	Well bool
 }
 
 // A Gap is a span of time with more records than were found.

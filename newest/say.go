@@ -76,6 +76,15 @@ const (
 	servicesOver = "the store can be listed again"
 )
 
+// TroubleError is a problem of a follower that may pass: when it is over, the records come that
+// were not shown meanwhile. A report says then that all is well.
+type TroubleError struct{ Err error }
+
+func (e *TroubleError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *TroubleError) Unwrap() error { return e.Err }
+
 // say reports a trouble when it begins, when it changes its kind, and once when it is
 // over.
 func (f *follower) say(over string, err error) {
@@ -84,7 +93,7 @@ func (f *follower) say(over string, err error) {
 	switch {
 	case err != nil:
 		f.troubles[over] = time.Time{}
-		report := &Report{Problems: []error{err}}
+		report := &Report{Problems: []error{&TroubleError{err}}}
 		if errors.Is(err, ErrNobody) {
 			report = &Report{Notes: []string{err.Error()}}
 		}
@@ -99,7 +108,7 @@ func (f *follower) say(over string, err error) {
 	case now.Sub(well) >= settled: // blobs are read only if needed, so one success is enough
 		delete(f.troubles, over)
 		maps.DeleteFunc(f.told, func(kind string, _ time.Time) bool { return strings.HasPrefix(kind, over) })
-		f.o.Report(&Report{Notes: []string{over}})
+		f.o.Report(&Report{Notes: []string{over}, Well: len(f.troubles) == 0})
 	}
 }
 

@@ -1,0 +1,145 @@
+package lokiapi
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"blobtail/logql"
+	"blobtail/logql/stage"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// A chosen is a query for lines: the services and the filter that its selector and its stages
+// mean, and the pipeline that decides about each line.
+type chosen struct {
+	pipe  *stage.Pipeline
+	sel   stage.Selection
+	query query.Query
+}
+
+// choose compiles a query, and finds its services among those that the client may read.
+func (c *call) choose(e *logql.LogExpr, rng query.Range) (*chosen, error) {
+	pipe, err := c.view().Compile(e)
+	if err != nil {
+		return nil, refused("%v", err)
+	}
+	ch := &chosen{pipe: pipe, sel: pipe.Selection(), query: query.Query{Range: rng, MaxRaw: c.api.o.MaxBytes}}
+	var possible bool
+	if ch.query.Filter.Levels, possible = levelSet(&ch.sel.Levels); !possible {
+		return ch, nil
+	}
+	ch.query.Filter.Texts = ch.sel.Texts
+	if !ch.sel.All {
+		ch.query.Filter.Accept = pipe.Keep
+	}
+	ch.query.Services, err = c.pick(&ch.sel)
+	return ch, err
+}
+
+// levelSet returns a set of levels as a filter has it; false: no level is wanted.
+func levelSet(levels *[record.NumLevels]bool) (set query.LevelSet, any bool) {
+	n := 0
+	for l, wanted := range levels {
+		if wanted {
+			set |= 1 << l
+			n++
+		}
+	}
+	if n == len(levels) {
+		set = 0
+	}
+	return set, n > 0
+}
+
+// services are those that the client may read and that a selector chooses.
+func (c *call) services(e *logql.LogExpr) ([]string, error) {
+	ch, err := c.choose(e, query.Always())
+	if err != nil {
+		return nil, err
+	}
+	return ch.query.Services, nil
+}
+
+// pick returns the services of a selection that the client may read. Those that are named need
+// not be looked for.
+func (c *call) pick(sel *stage.Selection) ([]string, error) {
+	if sel.Names != nil {
+		return slices.DeleteFunc(slices.Clone(sel.Names), func(s string) bool {
+			return !record.ValidStored(s) || !c.client.May(s) || !sel.Service(s)
+		}), nil
+	}
+	all, err := c.client.Services(c.ctx())
+	return slices.DeleteFunc(all, func(s string) bool { return !sel.Service(s) }), err
+}
+
+// reads is a way to read the lines of a query.
+type reads func(blobs *query.Reader, ctx context.Context, q query.Query, emit func(lines []byte) error) (query.Summary, error)
+
+// byPlan reads the lines of a query over a listing of all of its range.
+func byPlan(blobs *query.Reader, ctx context.Context, q query.Query, emit func(lines []byte) error) (query.Summary, error) {
+	p, err := blobs.Plan(ctx, q)
+	if err != nil {
+		return query.Summary{}, err
+	}
+	return p.Read(ctx, emit)
+}
+
+// read reads the lines of a query.
+func (c *call) read(ch *chosen, how reads, emit func(lines []byte) error) (query.Summary, error) {
+	return c.ask(ch.query, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+		sum, err := how(blobs, c.ctx(), q, emit)
+		if errors.Is(err, errEnough) {
+			err = nil
+		}
+		return sum, err
+	})
+}
+
+// ask runs a query, and notes what the answer lacks. A service that is not there is no error:
+// it has no lines.
+func (c *call) ask(q query.Query, run func(blobs *query.Reader, q query.Query) (query.Summary, error)) (query.Summary, error) {
+	result, err := c.client.Query(c.ctx(), q, newest.Auto, run)
+	if err != nil && !absent(err) {
+		return query.Summary{}, err
+	}
+	c.take(&result.Summary, &result.Report)
+	return result.Summary, nil
+}
+
+// take notes the problems and hints of a read.
+func (c *call) take(sum *query.Summary, report *newest.Report) {
+	for _, err := range slices.Concat(sum.Problems, report.Problems) {
+		if !absent(err) {
+			c.problems = append(c.problems, err)
+		}
+	}
+	for _, err := range sum.Warnings {
+		c.hints = append(c.hints, err.Error())
+	}
+	c.hints = append(c.hints, report.Notes...)
+	for _, g := range report.Gaps {
+		c.hints = append(c.hints, gapText(g))
+	}
+	c.listed += sum.BlobsListed
+}
+
+// absent reports whether an error only says that there is no such service.
+func absent(err error) bool {
+	_, ok := errors.AsType[*query.NoServiceError](err)
+	return ok
+}
+
+// gapText says which records are not in an answer.
+func gapText(g newest.Gap) string {
+	few := strconv.Itoa(g.Records)
+	if g.AtMost {
+		few = "at most " + few
+	}
+	from, to := time.Unix(0, g.From).UTC(), time.Unix(0, g.To).UTC()
+	return few + " records of " + g.Service + " from " + from.Format(time.RFC3339Nano) + " to " + to.Format(time.RFC3339Nano) + " are left out: no ingester could be asked for them"
+}

@@ -1,0 +1,187 @@
+package lokiapi
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"blobtail/logql/metric"
+	"blobtail/logql/stage"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+const (
+	// manyBuckets is how many buckets of a range are counted at most. Beyond that a scan is as
+	// good.
+	manyBuckets = 100_000
+	// counters is how many services are counted at once.
+	counters = 8
+)
+
+// fill gives a query with numbers the samples of one of its aggregations.
+func (c *call) fill(grid metric.Grid, r *metric.Request) (query.Summary, error) {
+	sampler, err := c.view().Sampler(&r.Agg.Range, stage.Wanted{
+		Only: r.Group, Fields: r.Names, Bytes: r.Agg.Op == "bytes_over_time" || r.Agg.Op == "bytes_rate",
+	})
+	if err != nil {
+		return query.Summary{}, refused("%v", err)
+	}
+	ch, err := c.choose(r.Agg.Range.Log, query.Range{From: r.From, To: r.To})
+	if err != nil {
+		return query.Summary{}, err
+	}
+	f := filling{c: c, grid: grid, r: r, sampler: sampler, chosen: ch}
+	if by := f.buckets(); by > 0 && !c.api.o.Scan {
+		return f.count(by)
+	}
+	return f.scan()
+}
+
+// A filling is the work for one aggregation.
+type filling struct {
+	c       *call
+	grid    metric.Grid
+	r       *metric.Request
+	sampler *stage.Sampler
+	chosen  *chosen
+	labels  map[string][]metric.Label // by the key of a series
+	lately  *stage.Series             // the last one
+	known   []metric.Label            // its labels
+}
+
+// buckets returns the length of the buckets by which the indexes of blobs can answer; 0: records
+// must be read.
+func (f *filling) buckets() time.Duration {
+	if sel := f.sampler.Selection(); !sel.All || !f.r.Counts() {
+		return 0
+	}
+	if f.grid.Len() == 1 {
+		return 24 * time.Hour // the range is the window, so any bucket will do
+	}
+	by := f.r.Buckets()
+	if (f.r.To-f.r.From)/int64(by) > manyBuckets {
+		return 0
+	}
+	return by
+}
+
+// count takes the numbers of records from indexes.
+func (f *filling) count(by time.Duration) (query.Summary, error) {
+	return f.c.ask(f.chosen.query, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+		parts := f.parts(q.Services)
+		counted := make([][]query.Bucket, len(parts))
+		var mu sync.Mutex
+		var all query.Summary
+		var work errgroup.Group
+		work.SetLimit(counters)
+		for i, part := range parts {
+			work.Go(func() error {
+				q := q
+				q.Services = part
+				plan, err := blobs.Plan(f.c.ctx(), q)
+				if err != nil {
+					return leniently(err)
+				}
+				buckets, sum, err := plan.Histogram(f.c.ctx(), query.Buckets{Length: by})
+				counted[i] = buckets
+				mu.Lock()
+				defer mu.Unlock()
+				add(&all, &sum)
+				return leniently(err)
+			})
+		}
+		if err := work.Wait(); err != nil {
+			return all, err
+		}
+		for i, part := range parts {
+			for _, b := range counted[i] {
+				if err := f.addBucket(part[0], &b); err != nil {
+					return all, err
+				}
+			}
+		}
+		return all, nil
+	})
+}
+
+// leniently leaves out the error of a service that is not there.
+func leniently(err error) error {
+	if absent(err) {
+		return nil
+	}
+	return err
+}
+
+// parts are the services that are counted apart: each, if series differ by it, else all at once.
+func (f *filling) parts(services []string) [][]string {
+	if len(services) == 0 {
+		return nil
+	}
+	first := f.sampler.Series(services[0], record.Info).Key
+	for _, s := range services[1:] {
+		if f.sampler.Series(s, record.Info).Key != first {
+			return slices.Collect(slices.Chunk(services, 1))
+		}
+	}
+	return [][]string{services}
+}
+
+func (f *filling) addBucket(service string, b *query.Bucket) error {
+	for l, n := range b.Levels {
+		if n == 0 {
+			continue
+		}
+		s := f.sampler.Series(service, record.Level(l))
+		if err := f.r.AddCount(b.Start, n, s.Key, f.labelsOf(s)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan takes samples from records.
+func (f *filling) scan() (query.Summary, error) {
+	return f.c.read(f.chosen, byPlan, func(lines []byte) error {
+		for line := range bytes.Lines(lines) {
+			ns, ok := record.LineTime(line)
+			if !ok || !f.r.Wants(ns) {
+				continue
+			}
+			v, s, ok, err := f.sampler.Sample(line)
+			if err != nil {
+				return refused("%v", err)
+			}
+			if !ok {
+				continue
+			}
+			if err := f.r.Add(ns, v, s.Key, f.labelsOf(s)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// labelsOf returns the labels of a series for package metric.
+func (f *filling) labelsOf(s *stage.Series) []metric.Label {
+	if s == f.lately {
+		return f.known
+	}
+	known, ok := f.labels[s.Key]
+	if !ok {
+		known = make([]metric.Label, len(s.Labels))
+		for i, l := range s.Labels {
+			known[i] = metric.Label(l)
+		}
+		if f.labels == nil || len(f.labels) >= manyBuckets {
+			f.labels = map[string][]metric.Label{}
+		}
+		f.labels[s.Key] = known
+	}
+	f.lately, f.known = s, known
+	return known
+}

@@ -1,0 +1,155 @@
+package lokiapi
+
+import (
+	"context"
+	"time"
+
+	"blobtail/logql"
+	"blobtail/logql/metric"
+	"blobtail/query"
+)
+
+// instantQuery answers a query at one time, with numbers.
+func (c *call) instantQuery() error {
+	e, err := c.parse()
+	if err != nil {
+		return err
+	}
+	m, ok := e.(logql.Metric)
+	if !ok {
+		return refused("log queries are not supported as an instant query type, please change your query to a range query type")
+	}
+	at, err := c.instant("time", c.now.UnixNano())
+	if err != nil {
+		return err
+	}
+	if _, err := c.count("limit", defaultLimit); err != nil {
+		return err
+	}
+	begun := time.Now()
+	res, sum, err := c.evaluate(m, metric.At(at))
+	if err != nil {
+		return err
+	}
+	c.begins()
+	c.out = append(c.out, `"data":{"resultType":"`...)
+	if res.Scalar {
+		c.out = append(c.out, `scalar","result":`...)
+		c.out = c.appendScalar(c.out, res)
+	} else {
+		c.out = append(c.out, `vector","result":[`...)
+		c.out = appendVector(c.out, res.Series)
+		c.out = append(c.out, ']')
+	}
+	c.endData(sum, len(res.Series), begun)
+	return nil
+}
+
+// matrix answers a query with numbers at each step.
+func (c *call) matrix(e logql.Metric, rng query.Range, step time.Duration) error {
+	begun := time.Now()
+	res, sum, err := c.evaluate(e, metric.Align(rng.From, rng.To, int64(step)))
+	if err != nil {
+		return err
+	}
+	c.begins()
+	c.out = append(c.out, `"data":{"resultType":"matrix","result":[`...)
+	for i := range res.Series {
+		if i > 0 {
+			c.out = append(c.out, ',')
+		}
+		c.out = appendSeries(c.out, &res.Series[i])
+	}
+	c.out = append(c.out, ']')
+	c.endData(sum, len(res.Series), begun)
+	return nil
+}
+
+// endData ends the data of an answer with what the query took.
+func (c *call) endData(sum query.Summary, entries int, begun time.Time) {
+	c.out = append(c.out, ',')
+	c.out = c.appendStats(c.out, sum, entries, begun)
+	c.out = append(c.out, '}')
+}
+
+// appendScalar appends the one point of a number.
+func (c *call) appendScalar(dst []byte, res *metric.Result) []byte {
+	for i := range res.Series {
+		for ns, v := range res.Series[i].Points() {
+			return appendPoint(dst, ns, v)
+		}
+	}
+	return append(dst, "[]"...)
+}
+
+func appendVector(dst []byte, all []metric.Series) []byte {
+	first := true
+	for i := range all {
+		for ns, v := range all[i].Points() {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = appendMetric(append(dst, `{"metric":`...), all[i].Labels)
+			dst = appendPoint(append(dst, `,"value":`...), ns, v)
+			dst = append(dst, '}')
+		}
+	}
+	return dst
+}
+
+func appendSeries(dst []byte, s *metric.Series) []byte {
+	dst = appendMetric(append(dst, `{"metric":`...), s.Labels)
+	dst = append(dst, `,"values":[`...)
+	first := true
+	for ns, v := range s.Points() {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = appendPoint(dst, ns, v)
+	}
+	return append(dst, "]}"...)
+}
+
+func appendMetric(dst []byte, labels []metric.Label) []byte {
+	dst = append(dst, '{')
+	for i, l := range labels {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendLabel(dst, l.Name, l.Value)
+	}
+	return append(dst, '}')
+}
+
+func appendPoint(dst []byte, ns int64, v float64) []byte {
+	dst = appendSeconds(append(dst, '['), ns)
+	dst = appendValue(append(dst, ','), v)
+	return append(dst, ']')
+}
+
+// evaluate runs a query with numbers: from the indexes of blobs where they have them, else from
+// records.
+func (c *call) evaluate(e logql.Metric, grid metric.Grid) (*metric.Result, query.Summary, error) {
+	var all query.Summary
+	res, err := metric.Evaluate(c.ctx(), e, grid, metric.Limits{Series: maxSeries, Points: maxPoints},
+		func(_ context.Context, r *metric.Request) error {
+			sum, err := c.fill(grid, r)
+			add(&all, &sum)
+			return err
+		})
+	return res, all, err
+}
+
+// add adds the work of a read.
+func add(to, sum *query.Summary) {
+	to.Records += sum.Records
+	to.Bytes += sum.Bytes
+	to.Fetched += sum.Fetched
+	to.Examined += sum.Examined
+	to.Decoded += sum.Decoded
+	to.BlobsListed += sum.BlobsListed
+	to.Problems = append(to.Problems, sum.Problems...)
+	to.Warnings = append(to.Warnings, sum.Warnings...)
+}
