@@ -23,10 +23,8 @@ const (
 )
 
 // fill gives a query with numbers the samples of one of its aggregations.
-func (c *call) fill(grid metric.Grid, r *metric.Request) (query.Summary, error) {
-	sampler, err := c.view().Sampler(&r.Agg.Range, stage.Wanted{
-		Only: r.Group, Fields: r.Names, Bytes: r.Agg.Op == "bytes_over_time" || r.Agg.Op == "bytes_rate",
-	})
+func (c *call) fill(r *metric.Request) (query.Summary, error) {
+	sampler, err := c.view().Sampler(&r.Agg.Range, r.Wanted())
 	if err != nil {
 		return query.Summary{}, refused("%v", err)
 	}
@@ -34,8 +32,8 @@ func (c *call) fill(grid metric.Grid, r *metric.Request) (query.Summary, error) 
 	if err != nil {
 		return query.Summary{}, err
 	}
-	f := filling{c: c, grid: grid, r: r, sampler: sampler, chosen: ch}
-	if by := f.buckets(); by > 0 && !c.api.o.Scan {
+	f := filling{c: c, r: r, sampler: sampler, chosen: ch}
+	if by, ok := r.Index(); ok && sampler.Selection().All && !c.api.o.Scan && (r.To-r.From)/int64(by) <= manyBuckets {
 		return f.count(by)
 	}
 	return f.scan()
@@ -44,29 +42,9 @@ func (c *call) fill(grid metric.Grid, r *metric.Request) (query.Summary, error) 
 // A filling is the work for one aggregation.
 type filling struct {
 	c       *call
-	grid    metric.Grid
 	r       *metric.Request
 	sampler *stage.Sampler
 	chosen  *chosen
-	labels  map[string][]metric.Label // by the key of a series
-	lately  *stage.Series             // the last one
-	known   []metric.Label            // its labels
-}
-
-// buckets returns the length of the buckets by which the indexes of blobs can answer; 0: records
-// must be read.
-func (f *filling) buckets() time.Duration {
-	if sel := f.sampler.Selection(); !sel.All || !f.r.Counts() {
-		return 0
-	}
-	if f.grid.Len() == 1 {
-		return 24 * time.Hour // the range is the window, so any bucket will do
-	}
-	by := f.r.Buckets()
-	if (f.r.To-f.r.From)/int64(by) > manyBuckets {
-		return 0
-	}
-	return by
 }
 
 // count takes the numbers of records from indexes.
@@ -136,7 +114,7 @@ func (f *filling) addBucket(service string, b *query.Bucket) error {
 			continue
 		}
 		s := f.sampler.Series(service, record.Level(l))
-		if err := f.r.AddCount(b.Start, n, s.Key, f.labelsOf(s)); err != nil {
+		if err := f.r.AddCount(b.Start, n, s.Key, s.Labels); err != nil {
 			return err
 		}
 	}
@@ -158,30 +136,10 @@ func (f *filling) scan() (query.Summary, error) {
 			if !ok {
 				continue
 			}
-			if err := f.r.Add(ns, v, s.Key, f.labelsOf(s)); err != nil {
+			if err := f.r.Add(ns, v, s.Key, s.Labels); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// labelsOf returns the labels of a series for package metric.
-func (f *filling) labelsOf(s *stage.Series) []metric.Label {
-	if s == f.lately {
-		return f.known
-	}
-	known, ok := f.labels[s.Key]
-	if !ok {
-		known = make([]metric.Label, len(s.Labels))
-		for i, l := range s.Labels {
-			known[i] = metric.Label(l)
-		}
-		if f.labels == nil || len(f.labels) >= manyBuckets {
-			f.labels = map[string][]metric.Label{}
-		}
-		f.labels[s.Key] = known
-	}
-	f.lately, f.known = s, known
-	return known
 }

@@ -135,7 +135,7 @@ func (c *call) evaluate(e logql.Metric, grid metric.Grid) (*metric.Result, query
 	var all query.Summary
 	res, err := metric.Evaluate(c.ctx(), e, grid, metric.Limits{Series: maxSeries, Points: maxPoints},
 		func(_ context.Context, r *metric.Request) error {
-			sum, err := c.fill(grid, r)
+			sum, err := c.fill(r)
 			add(&all, &sum)
 			return err
 		})
