@@ -123,7 +123,7 @@ func (r *item) begin(lines bool) *work {
 	switch {
 	case lines:
 		w.text = r.line
-	case r.msg == "":
+	case r.msg == "" && len(r.fields) > 0:
 		w.text = compact(r.fields)
 	}
 	return w

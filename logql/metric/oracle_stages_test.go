@@ -23,7 +23,7 @@ func drawName(rng *rand.Rand) string {
 
 func drawStages(rng *rand.Rand) []plain {
 	var all []plain
-	for range max(rng.IntN(5)-1, 0) {
+	for range rng.IntN(6) / 2 {
 		all = append(all, drawStage(rng))
 	}
 	return all
@@ -60,7 +60,7 @@ func drawStage(rng *rand.Rand) plain {
 }
 
 func drawLineFilter(rng *rand.Rand) plain {
-	text := of(rng, "", "GET", "basket", "2", "u1", "oops", "ü", `"`, "path")
+	text := of(rng, "", "", "", "GET", "basket", "2", "u1", "oops", "ü", `"`, "path")
 	switch rng.IntN(4) {
 	case 0:
 		return plain{fmt.Sprintf("|= %q", text), func(w *work) bool { return strings.Contains(w.text, text) }}
@@ -84,10 +84,10 @@ func drawLineFilter(rng *rand.Rand) plain {
 func drawTextFilter(rng *rand.Rand) plain {
 	name := drawName(rng)
 	value := of(rng, "", "200", "u1", "u2", "info", "error", "web", "/a", "1")
-	switch rng.IntN(4) {
+	switch rng.IntN(6) {
 	case 0:
 		return plain{fmt.Sprintf("| %s=%q", name, value), func(w *work) bool { v, _ := w.get(name); return v == value }}
-	case 1, 2:
+	case 1, 2, 3, 4:
 		return plain{fmt.Sprintf("| %s!=%q", name, value), func(w *work) bool { v, _ := w.get(name); return v != value }}
 	}
 	e := of(rng, "u.", "[0-9]+", "info|warn", "w", ".*", ".+")

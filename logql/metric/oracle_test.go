@@ -136,12 +136,12 @@ type verdict struct {
 	failed, unclear bool
 }
 
-func judge(t *testing.T, n node, w *world, g metric.Grid) verdict {
+func judge(t *testing.T, n node, w *world, g metric.Grid, fill func(context.Context, *metric.Request) error) verdict {
 	want, wrong := expect(n, w, g)
 	if w.unclear {
 		return verdict{unclear: true}
 	}
-	r, err := metric.Evaluate(t.Context(), parse(t, n.text(0)), g, metric.Limits{}, scan(w))
+	r, err := metric.Evaluate(t.Context(), parse(t, n.text(0)), g, metric.Limits{}, fill)
 	if (err != nil) != (wrong != nil) {
 		return verdict{diff: fmt.Sprintf("error %v, want %v", err, wrong)}
 	}
@@ -179,10 +179,14 @@ func TestOracle(t *testing.T) {
 			n := drawNode(rng, 3)
 			g := drawGrid(rng, items, start)
 			text := n.text(0)
-			o := judge(t, n, w, g)
+			o := judge(t, n, w, g, scan(w))
 			if o.diff != "" {
-				less := shrink(items, func(rest []*item) bool { return judge(t, n, &world{items: rest, lines: w.lines}, g).diff != "" })
-				o = judge(t, n, &world{items: less, lines: w.lines}, g)
+				again := func(rest []*item) verdict {
+					w := &world{items: rest, lines: w.lines}
+					return judge(t, n, w, g, scan(w))
+				}
+				less := shrink(items, func(rest []*item) bool { return again(rest).diff != "" })
+				o = again(less)
 				t.Fatalf("seed %d, lines %v, grid %v: %s\n%s\n%s", seed, w.lines, g, text, o.diff, story(less))
 			}
 			for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {

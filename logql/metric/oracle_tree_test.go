@@ -605,7 +605,11 @@ func drawNode(rng *rand.Rand, depth int) node {
 func drawGrouping(rng *rand.Rand, words ...string) grouping {
 	var names []string
 	for range rng.IntN(3) {
-		if name := drawName(rng); !slices.Contains(names, name) {
+		name := drawName(rng)
+		if rng.IntN(3) == 0 {
+			name = "service_name" // so that operators find partners
+		}
+		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -618,11 +622,11 @@ func drawSpan(rng *rand.Rand) node {
 			"sum_over_time", "avg_over_time", "min_over_time", "max_over_time", "first_over_time", "last_over_time", "stddev_over_time", "stdvar_over_time", "quantile_over_time"),
 		service: of(rng, "", "", "", "web", "web", "web", "web", "api", "api", "missing"),
 		stages:  drawStages(rng),
-		window:  of(rng, time.Second, 7*time.Second, 10*time.Second, time.Minute, time.Minute, 90*time.Second, 5*time.Minute, time.Hour),
+		window:  of(rng, time.Second, 7*time.Second, 10*time.Second, time.Minute, 90*time.Second, 5*time.Minute, 10*time.Minute, time.Hour, time.Hour),
 		param:   of(rng, 0, 0.25, 0.5, 0.99, 1, 2),
 		behind:  rng.IntN(4) == 0,
 	}
-	if rng.IntN(4) == 0 {
+	if rng.IntN(5) == 0 {
 		s.offset = of(rng, time.Second, time.Minute, -time.Minute, 13*time.Second)
 	}
 	switch s.op {
