@@ -90,6 +90,30 @@ func TestCompactedAcrossTheRange(t *testing.T) {
 	}
 }
 
+// The keys of a plan are those of the blobs that hold each record of the range once.
+func TestKeys(t *testing.T) {
+	b := newBuilder(t, 300)
+	_, compacted := rewritten(t, b)
+	late := strings.Replace(compacted, "990001", "000005", 1) // the fifth of the whole hour
+	r := query.New(b.store, query.Options{})
+	for _, c := range []struct {
+		rng  query.Range
+		want []string
+	}{
+		{query.Always(), []string{late, compacted}},
+		{query.Range{From: noon, To: noon + 60e9}, []string{compacted}},
+		{query.Range{From: noon + 2800e9, To: query.Newest}, []string{late}},
+		{query.Range{From: noon + 7200e9, To: query.Newest}, nil},
+	} {
+		plan, err := r.Plan(t.Context(), query.Query{Services: []string{"web"}, Range: c.rng})
+		mark(t, err)
+		keys, sum := plan.Keys()
+		if !slices.Equal(keys, c.want) || !sum.Complete() {
+			t.Errorf("%v: %q, want %q; %+v", c.rng, keys, c.want, sum)
+		}
+	}
+}
+
 // A compacted blob with a damaged index replaces nothing. All blobs are read,
 // possible duplicates are reported, and no line is missing. When the replaced blobs
 // are deleted, its lines are found without the index. An index that fails only at the

@@ -77,6 +77,22 @@ func (p *Plan) Span() (first, last int64, ok bool) {
 	return first, last, len(p.blobs) > 0 && first <= last
 }
 
+// Keys returns the keys of the stored blobs that a read would take, in byte order, and the
+// summary of the listing. Expired blobs are left out, and those that a compacted one replaces.
+// A blob may also have records outside the range. Unflushed records are in none.
+func (p *Plan) Keys() ([]string, Summary) {
+	var keys []string
+	for i := range p.blobs {
+		if b := &p.blobs[i]; b.body == nil {
+			keys = append(keys, b.Key)
+		}
+	}
+	slices.Sort(keys)
+	sum := p.summary()
+	p.tellExpired(&sum)
+	return keys, sum
+}
+
 // list lists the wanted services by their numbers, several at a time, and sets blobs.
 func (p *Plan) list(ctx context.Context, wanted func(i int) bool) error {
 	listings := make([]listing, len(p.services))

@@ -65,8 +65,8 @@ accounts the command prints the role assignment that gives the same right.`
 func (lsCmd) Help() string {
 	return `Examples:
   logquery ls
-  logquery ls web
-  logquery ls web yesterday`
+  logquery ls web yesterday
+  logquery ls web --names --since 2h`
 }
 
 // Help has the examples of the verb.

@@ -18,6 +18,9 @@ type lsCmd struct {
 	Day     string `arg:"" optional:"" help:"List the blobs of that day (UTC), such as 2026-11-20."`
 	Live    string `help:"auto or off: count records that are in no blob yet." default:"auto" placeholder:"WHEN"`
 	Output  string `short:"o" help:"pretty, json or csv; without it, into a pipe: fields between tabs." placeholder:"FORM"`
+
+	Names      bool `help:"Print the names of the blobs that a read takes, one a line, for other tools."`
+	rangeFlags `group:"Time of --names"`
 }
 
 func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
@@ -27,6 +30,12 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if form == "json" && c.Output == "" {
 		form = "tabs"
+	}
+	if c.Names {
+		return c.names(ctx, a)
+	}
+	if c.rangeFlags != (rangeFlags{}) {
+		return 0, cli.Usagef("ls has no range of times, but with --names; logquery ls SERVICE DAY lists the blobs of a day")
 	}
 	var day time.Time
 	what := "service"
@@ -59,6 +68,48 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if c.Service == "" {
 		w.query.Services = []string{"*", "_*"}
+	}
+	return w.run(ctx, a)
+}
+
+// names prints the names of the blobs that a read of the range takes. It asks no ingester.
+func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
+	switch {
+	case c.Output != "":
+		return 0, cli.Usagef("--names prints one name a line; leave out -o")
+	case a.config.Store.Logs():
+		return 0, cli.Usagef("--names is for the blobs of blobtail's own stores; Azure's own logs are no JSON in zstd")
+	case c.Day != "" && c.rangeFlags != (rangeFlags{}):
+		return 0, cli.Usagef("DAY is a range already; leave out --from, --to, --since and --day")
+	}
+	rng, err := a.times(c.rangeFlags)
+	if c.Day != "" {
+		var from, to time.Time
+		from, to, err = when.Day(c.Day, a.now.UTC())
+		rng = query.Range{From: from.UnixNano(), To: to.UnixNano()}
+	}
+	if err != nil {
+		return 0, &cli.UsageError{Err: err}
+	}
+	w := whole{query: query.Query{Services: []string{"*"}, Range: rng}, live: "off", listing: true}
+	if c.Service != "" {
+		w.query.Services = serviceNames([]string{c.Service})
+	}
+	w.print = func(from view, q query.Query) (query.Summary, error) {
+		store, ok := from.(*storeView)
+		if !ok {
+			return query.Summary{}, cli.Usagef("--names is for tools that read the store: it needs the store itself")
+		}
+		plan, err := store.blobs.Plan(ctx, q)
+		if err != nil {
+			return query.Summary{}, err
+		}
+		names, sum := plan.Keys()
+		for _, name := range names {
+			fmt.Fprintln(a.out, cli.SafeLine(name))
+		}
+		sum.Records = int64(len(names))
+		return sum, nil
 	}
 	return w.run(ctx, a)
 }
