@@ -29,7 +29,9 @@ import (
 type grammar struct {
 	cli.Settings
 	LiveURL   string          `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
-	TokenFile string          `help:"File with the token that is shown to ingesters (BLOBTAIL_TOKEN has the token itself)." placeholder:"FILE" env:"BLOBTAIL_TOKEN_FILE"`
+	Server    string          `help:"URL of a server (logquery serve) that reads the store for you, with the token of --token-file." placeholder:"URL" env:"BLOBTAIL_SERVER"`
+	PlainHTTP bool            `name:"plain-http" help:"Send the token to the server without TLS, also to another host."`
+	TokenFile string          `help:"File with the token that is shown to ingesters, or to the server (BLOBTAIL_TOKEN has the token itself)." placeholder:"FILE" env:"BLOBTAIL_TOKEN_FILE"`
 	Timezone  string          `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
 	UTC       bool            `short:"u" name:"utc" help:"The same as --timezone UTC."`
 	Color     string          `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
@@ -258,6 +260,9 @@ func (a *app) configure() error {
 		return err
 	}
 	a.config.Live = cmp.Or(a.flags.LiveURL, a.config.Live)
+	if a.flags.Server != "" {
+		a.config.Store = openstore.Spec{} // the server knows its own
+	}
 	switch a.flags.Color {
 	case "always":
 		a.color = true
@@ -293,6 +298,9 @@ func (a *app) forced() bool {
 // open opens the place from which a verb reads, until the end of the run. With alive false no
 // ingester is asked.
 func (a *app) open(ctx context.Context, alive bool) (place, error) {
+	if a.flags.Server != "" {
+		return a.openServer()
+	}
 	return a.openStore(ctx, alive)
 }
 

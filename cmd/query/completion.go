@@ -142,9 +142,15 @@ func (a *app) useFlag(name, value string) {
 	case "store":
 		_ = a.flags.Store.UnmarshalText([]byte(value))
 		a.config.Store = a.flags.Store
+		a.flags.Server = ""
+	case "server":
+		a.flags.Server = value
+	case "token-file":
+		a.flags.TokenFile = value
 	case "context":
 		if of, err := a.contexts.Get(value); err == nil {
 			_ = a.config.Store.UnmarshalText([]byte(of.Store))
+			a.flags.Server = of.Server
 		}
 	case "config":
 		if c, err := config.Load(value); err == nil {

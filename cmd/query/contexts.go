@@ -15,6 +15,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
 	"blobtail/internal/when"
+	"blobtail/readapi/client"
 )
 
 type contextCmd struct {
@@ -39,10 +40,19 @@ func (c *contextCmd) change(a *app) error {
 	switch c.Do {
 	case "add":
 		f := &a.flags
-		if f.Store == (openstore.Spec{}) && f.Config == "" {
-			return cli.Usagef("logquery context add %s: add --store, and --live-url or --config if the store needs them", c.Name)
+		if f.Store == (openstore.Spec{}) && f.Config == "" && f.Server == "" {
+			return cli.Usagef("logquery context add %s: add --store, and --live-url or --config if the store needs them, or add --server", c.Name)
 		}
-		of := config.Context{Store: f.Store.String(), Live: f.LiveURL, TokenFile: f.TokenFile, Config: f.Config, Timezone: f.Timezone}
+		if err := a.oneOfBoth(); err != nil {
+			return err
+		}
+		of := config.Context{Store: f.Store.String(), Live: f.LiveURL, Server: f.Server, PlainHTTP: f.PlainHTTP, TokenFile: f.TokenFile, Config: f.Config, Timezone: f.Timezone}
+		if f.Server != "" {
+			if _, err := client.New(f.Server, client.Options{}); err != nil {
+				return err
+			}
+			of.Store = "" // that of the environment, if any
+		}
 		return a.contexts.Add(c.Name, anywhere(of, f.Store.Dir()))
 	case "use":
 		return a.contexts.Use(c.Name)
@@ -63,7 +73,7 @@ func (c *contextCmd) list(a *app) (int, error) {
 		if name == a.contexts.Current {
 			mark = "*"
 		}
-		fmt.Fprintf(w, "%s %s\t%s\t%s\t%s\n", mark, name, cli.Safe(of.Store), cli.Safe(of.Live), cli.Safe(cmp.Or(of.Timezone, of.Config)))
+		fmt.Fprintf(w, "%s %s\t%s\t%s\t%s\n", mark, name, cli.Safe(cmp.Or(of.Server, of.Store)), cli.Safe(of.Live), cli.Safe(cmp.Or(of.Timezone, of.Config)))
 	}
 	return cli.OK, w.Flush()
 }
@@ -118,11 +128,14 @@ func (a *app) useContext() error {
 		if !a.given("config") {
 			f.Config = ""
 		}
-	case f.Store == (openstore.Spec{}) && f.Config == "":
+		if !a.given("server") {
+			f.Server = ""
+		}
+	case f.Store == (openstore.Spec{}) && f.Config == "" && f.Server == "":
 		name = a.contexts.Current
 	}
 	if name == "" {
-		return nil
+		return a.oneOfBoth()
 	}
 	of, err := a.contexts.Get(name)
 	if err != nil {
@@ -133,12 +146,28 @@ func (a *app) useContext() error {
 			return cli.Usagef("context %s: %w", name, err)
 		}
 	}
+	f.Server, f.PlainHTTP = cmp.Or(f.Server, of.Server), f.PlainHTTP || of.PlainHTTP
 	f.LiveURL, f.TokenFile, f.Config = cmp.Or(f.LiveURL, of.Live), cmp.Or(f.TokenFile, of.TokenFile), cmp.Or(f.Config, of.Config)
 	if f.Timezone == "" && !f.UTC && of.Timezone != "" {
 		if _, err := when.Zone(of.Timezone); err != nil {
 			return cli.Usagef("context %s: %w", name, err)
 		}
 		f.Timezone = of.Timezone
+	}
+	return a.oneOfBoth()
+}
+
+// oneOfBoth decides between a server and a store. A flag counts more than the environment and
+// a context, and a server more than a store otherwise.
+func (a *app) oneOfBoth() error {
+	f := &a.flags
+	switch {
+	case f.Server == "":
+	case !a.given("store") && !a.given("config"):
+	case a.given("server"):
+		return cli.Usagef("--server reads over a server, and --store or --config a store; leave one out")
+	default:
+		f.Server = ""
 	}
 	return nil
 }

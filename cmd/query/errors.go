@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/spelling"
 	"blobtail/query"
+	"blobtail/readapi/client"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -22,8 +24,14 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 		bad     *query.BadQueryError
 		service *query.NoServiceError
 		blob    *query.NoBlobError
+		refused *client.Error
+		broken  *client.BrokenError
 	)
 	switch {
+	case errors.As(err, &refused):
+		return refusal(refused)
+	case errors.As(err, &broken):
+		return cli.Incomplete, err.Error()
 	case errors.As(err, &bad):
 		return cli.Usage, err.Error()
 	case errors.As(err, &service):
@@ -36,6 +44,28 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 		return cli.Incomplete, err.Error()
 	}
 	return 0, ""
+}
+
+// refusal is the exit code of an answer of a server that has no records, and what to do.
+func refusal(e *client.Error) (code int, message string) {
+	code, advice := cli.NoStore, ""
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
+		code = cli.Usage
+	case http.StatusUnauthorized:
+		code, advice = cli.Refused, "; the token comes from --token-file or BLOBTAIL_TOKEN, and somebody who keeps the server's tokens makes one: ingest token new"
+	case http.StatusForbidden:
+		code, advice = cli.Refused, "; somebody who keeps the server's tokens can give this one more rights"
+	case http.StatusNotFound:
+		code = cli.Nothing
+	case http.StatusMisdirectedRequest:
+		advice = "; it knows itself by another name: use that one, or have it started with --host"
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		advice = "; it is busy: try again in a moment"
+	case http.StatusGatewayTimeout:
+		advice = "; ask for a shorter range (--since), fewer services, or fewer records (-n)"
+	}
+	return code, e.Error() + advice
 }
 
 // noService tells the likely meaning of a name that is no service.

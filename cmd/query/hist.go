@@ -66,7 +66,7 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 
 func (c *histCmd) print(ctx context.Context, a *app, from view, q query.Query, by time.Duration, form string) (query.Summary, error) {
 	cut := query.Buckets{Length: by, Zone: a.now.Location()}
-	buckets, sum, err := from.histogram(ctx, q, func(first, last int64, any bool) (query.Buckets, error) {
+	buckets, sum, err := from.histogram(ctx, q, by, func(first, last int64, any bool) (query.Buckets, error) {
 		switch {
 		case by == 0 && any:
 			cut.Length = bucketFor(c.span(a, q.Range, first, last))

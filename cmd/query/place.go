@@ -45,15 +45,15 @@ type view interface {
 	// the fields only, and may have others; nil: all of them.
 	lines(ctx context.Context, q query.Query, only []string, emit func(lines []byte) error) (query.Summary, error)
 	count(ctx context.Context, q query.Query) (int64, query.Summary, error)
-	// histogram counts by time and level. cut chooses the buckets by the times of the first
-	// and the last record, if there are any.
-	histogram(ctx context.Context, q query.Query, cut cutter) ([]query.Bucket, query.Summary, error)
+	// histogram counts by time and level, in buckets of a length. cut checks the length by
+	// the times of the first and the last record, and chooses one if by is 0.
+	histogram(ctx context.Context, q query.Query, by time.Duration, cut cutter) ([]query.Bucket, query.Summary, error)
 	// list sums up blobs, as [query.Reader.List] does.
 	list(ctx context.Context, q query.Query, day time.Time) ([]query.Total, query.Summary, error)
 	// explain tells what lines would fetch.
 	explain(ctx context.Context, q query.Query) (query.Explanation, query.Summary, error)
 }
 
-// A cutter chooses buckets for records from first to last, in ns; any is false if there are
-// none.
+// A cutter returns the buckets for records from first to last, in ns; any is false if there
+// are none.
 type cutter func(first, last int64, any bool) (query.Buckets, error)

@@ -33,6 +33,9 @@ type storePlace struct {
 // the ingesters to ask for unflushed records: the URL of the environment or the file, and
 // on a dir store the announced ones. With alive false it asks none.
 func (a *app) openStore(ctx context.Context, alive bool) (*storePlace, error) {
+	if a.flags.Server != "" {
+		return nil, cli.Usagef("logquery %s reads the store itself, which the server %s does not hand out; run it where the store can be reached, with --store instead of --server", a.verb.Name, a.flags.Server)
+	}
 	blobs, err := a.openBlobs(ctx)
 	if err != nil {
 		return nil, err
@@ -183,7 +186,7 @@ func (v *storeView) count(ctx context.Context, q query.Query) (int64, query.Summ
 	return plan.Count(ctx)
 }
 
-func (v *storeView) histogram(ctx context.Context, q query.Query, cut cutter) ([]query.Bucket, query.Summary, error) {
+func (v *storeView) histogram(ctx context.Context, q query.Query, _ time.Duration, cut cutter) ([]query.Bucket, query.Summary, error) {
 	plan, err := v.blobs.Plan(ctx, q)
 	if err != nil {
 		return nil, query.Summary{}, err

@@ -146,11 +146,14 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from place, out *printer, 
 func (a *app) where() (out []string) {
 	for _, f := range []struct{ flag, value, env string }{
 		{"--config", a.flags.Config, "BLOBTAIL_CONFIG"}, {"--store", a.flags.Store.String(), "BLOBTAIL_STORE"}, {"--live-url", a.flags.LiveURL, "BLOBTAIL_LIVE"},
-		{"--token-file", a.flags.TokenFile, "BLOBTAIL_TOKEN_FILE"},
+		{"--token-file", a.flags.TokenFile, "BLOBTAIL_TOKEN_FILE"}, {"--server", a.flags.Server, "BLOBTAIL_SERVER"},
 	} {
 		if f.value != "" && f.value != a.env.getenv(f.env) {
 			out = append(out, f.flag, f.value)
 		}
+	}
+	if a.flags.PlainHTTP {
+		out = append(out, "--plain-http")
 	}
 	return out
 }

@@ -25,12 +25,15 @@ type Contexts struct {
 	path string
 }
 
-// Context is a store and the way to read it. It holds no secret, but may
+// Context is a store and the way to read it, or a server that reads one. It holds no secret, but may
 // name the file of one.
 type Context struct {
 	Store string `yaml:"store,omitempty"`
 	Live  string `yaml:"live,omitempty"` // URL of an ingester
-	// TokenFile has the token that ingesters are shown.
+	// Server is the URL of a server that reads a store.
+	Server    string `yaml:"server,omitempty"`
+	PlainHTTP bool   `yaml:"plain-http,omitempty"` // the server may get the token without TLS
+	// TokenFile has the token that ingesters, or the server, are shown.
 	TokenFile string `yaml:"token-file,omitempty"`
 	Config    string `yaml:"config,omitempty"`
 	Timezone  string `yaml:"timezone,omitempty"`

@@ -116,7 +116,8 @@ var allowed = map[string][]string{
 	"readapi":            {"internal/access", "internal/heartbeat", "internal/httpguard", "internal/spelling", "internal/units", "internal/when", "newest", "query", "query/where", "readapi/form", "reading", "record", "storage"},
 	"lokiapi":            {"internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
-	"cmd/query":          {"query/where", "internal/cli", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "readapi"},
+	"cmd/query":          {"query/where", "internal/cli", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "readapi", "readapi/client", "readapi/form", "internal/units"},
+	"readapi/client":     {"readapi/form", "record"},
 }
 
 // forTests are packages that only tests and development programs import, with the

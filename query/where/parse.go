@@ -26,7 +26,7 @@ func Parse(text string) (*Expr, error) {
 	names := &names{used: map[string]int{}, own: map[string]bool{}}
 	ast.Walk(&tree.Node, (*variables)(names))
 	ast.Walk(&tree.Node, names)
-	e := &Expr{whole: names.used["$env"] > 0, seen: map[string]bool{}, others: map[string]bool{}}
+	e := &Expr{text: text, whole: names.used["$env"] > 0, seen: map[string]bool{}, others: map[string]bool{}}
 	e.root, err = compile(tree.Node, tree.Source)
 	switch {
 	case err != nil:

@@ -33,6 +33,7 @@ import (
 
 // Expr is a compiled expression. It may be used by several goroutines at once.
 type Expr struct {
+	text  string
 	root  *condition
 	names []string // that it uses
 	whole bool     // it uses $env, which has all fields
@@ -57,6 +58,9 @@ const (
 	// mostNames bounds the names that a note lists.
 	mostNames = 20
 )
+
+// String is the text of the expression.
+func (e *Expr) String() string { return e.text }
 
 // Match reports whether a canonical line matches.
 func (e *Expr) Match(line []byte) bool {

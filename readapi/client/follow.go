@@ -1,0 +1,251 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"blobtail/readapi/form"
+)
+
+const (
+	// settleWait is how long an interrupted follower waits for the cursor of the records that
+	// it has passed on. A server sends one every second.
+	settleWait = 1500 * time.Millisecond
+	// A follower asks again after a pause that grows between these.
+	leastPause = 200 * time.Millisecond
+	// mostUnsettled bounds the identities that a follower remembers.
+	mostUnsettled = 1_000_000
+)
+
+// FollowOptions say which records to follow, and name the callbacks.
+type FollowOptions struct {
+	// Newest begins with so many of the newest records; 0: with none.
+	Newest int
+	// After is the cursor of another follower, with which it goes on; "": none.
+	After string
+	// Once ends as soon as all existing records have been emitted.
+	Once bool
+	// Emit gets one or more whole lines, which are valid during the call.
+	Emit func(lines []byte) error
+	// Tell gets the other events: notes, gaps and problems; nil: nobody does.
+	Tell func(form.Event)
+}
+
+// Follow emits records as they come, each once, until ctx ends. Once the server has answered,
+// Follow asks again after each failure, by the cursor that it got last: it misses nothing and
+// emits nothing twice, if the server is restarted or another one takes its place.
+//
+// It returns the cursor behind the last record that it emitted, with the error of ctx or of
+// Emit, or the reason why the server refuses.
+func (c *Client) Follow(ctx context.Context, q Query, o FollowOptions) (cursor string, err error) {
+	if o.Tell == nil {
+		o.Tell = func(form.Event) {}
+	}
+	f := &follower{c: c, q: q, o: o, cursor: o.After, unsettled: map[string]bool{}}
+	f.emit = o.Emit
+	pause := leastPause
+	for {
+		begun := time.Now()
+		err := f.connect(ctx)
+		var stopped *emitError
+		switch {
+		case errors.As(err, &stopped):
+			return f.cursor, stopped.err
+		case ctx.Err() != nil:
+			return f.cursor, ctx.Err()
+		case err == nil:
+			return f.cursor, nil
+		case !f.answered || isFinal(err):
+			return f.cursor, err
+		}
+		if time.Since(begun) > mostPause {
+			pause = leastPause
+		}
+		if !f.away {
+			f.away = true
+			o.Tell(form.Event{Note: fmt.Sprintf("%v; it is asked again until it answers", err)})
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return f.cursor, ctx.Err()
+		}
+		pause = min(2*pause, mostPause)
+	}
+}
+
+// isFinal reports whether asking again is of no use.
+func isFinal(err error) bool {
+	refused, ok := errors.AsType[*Error](err)
+	return ok && refused.Status < 500 && refused.Status != http.StatusTooManyRequests && refused.Status != http.StatusRequestTimeout
+}
+
+// follower is one call of Follow.
+type follower struct {
+	c *Client
+	q Query
+	o FollowOptions
+	emitter
+
+	answered bool // at least once
+	away     bool // since the last answer
+
+	mu     sync.Mutex
+	cursor string
+	// unsettled are the identities of the records that were emitted since the cursor. If the
+	// server is asked again, they come again.
+	unsettled map[string]bool
+}
+
+func (f *follower) params() url.Values {
+	p := f.q.filter()
+	switch {
+	case f.cursor != "":
+		p.Del("from")
+		p.Set("after", f.cursor)
+	case f.o.Newest > 0:
+		p.Set("n", strconv.Itoa(f.o.Newest))
+	}
+	if f.o.Once {
+		p.Set("once", "1")
+	}
+	return p
+}
+
+// connect asks once and passes on the events of the answer. After the end of ctx it goes on
+// for a moment, until it knows the cursor of the records that it has emitted.
+func (f *follower) connect(ctx context.Context) error {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		f.mu.Lock()
+		settled := len(f.unsettled) == 0
+		f.mu.Unlock()
+		if !settled {
+			select {
+			case <-time.After(settleWait):
+			case <-running.Done():
+			}
+		}
+		cancel()
+	})
+	defer stop()
+	b, _, err := f.c.open(running, request{path: "tail", params: f.params(), kind: form.SSE})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if f.answered = true; f.away {
+		f.away = false
+		f.o.Tell(form.Event{Note: fmt.Sprintf("the server %s answers again", f.c)})
+	}
+	err = f.events(ctx, &lines{from: bufio.NewReaderSize(b, batchOf)})
+	if perr := f.pass(); perr != nil {
+		return perr
+	}
+	switch {
+	case err == errEnd:
+		return nil
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	}
+	if stopped := (*emitError)(nil); errors.As(err, &stopped) {
+		return err
+	}
+	return &BrokenError{f.c.String(), err}
+}
+
+// errEnd is the end of a stream by its last event.
+var errEnd = errors.New("the stream has ended")
+
+// events reads events of an answer until it ends.
+func (f *follower) events(ctx context.Context, from *lines) error {
+	var id string
+	for {
+		line, err := from.next()
+		if err != nil {
+			return err
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "id":
+			id = string(value)
+		case "data":
+			if err := f.event(value); err != nil {
+				return err
+			}
+		case "":
+			if len(line) == 0 && id != "" { // the event is complete
+				if err := f.settle(id); err != nil {
+					return err
+				}
+				if id = ""; ctx.Err() != nil {
+					return ctx.Err()
+				}
+			}
+		}
+		if len(f.out) >= batchOf || from.from.Buffered() == 0 {
+			if err := f.pass(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// event handles the data of an event.
+func (f *follower) event(data []byte) error {
+	id, line, ok := storedRecord(data)
+	if !ok {
+		var ev form.Event
+		switch err := json.Unmarshal(data, &ev); {
+		case err != nil:
+			return fmt.Errorf("an event cannot be read: %w", err)
+		case ev.End != nil:
+			return errEnd
+		case ev.Record == nil:
+			if err := f.pass(); err != nil {
+				return err
+			}
+			f.o.Tell(ev)
+			return nil
+		}
+		id, line = []byte(ev.Record.ID), ev.Record.Line
+	}
+	f.mu.Lock()
+	again := f.unsettled[string(id)]
+	if !again {
+		f.unsettled[string(id)] = true
+	}
+	many := len(f.unsettled) > mostUnsettled
+	f.mu.Unlock()
+	if many {
+		return fmt.Errorf("it sends %d records and no cursor", mostUnsettled)
+	}
+	if !again {
+		f.add(line)
+	}
+	return nil
+}
+
+// settle notes the cursor behind the records so far.
+func (f *follower) settle(cursor string) error {
+	if err := f.pass(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cursor = cursor
+	clear(f.unsettled)
+	return nil
+}

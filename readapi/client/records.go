@@ -1,0 +1,141 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"blobtail/readapi/form"
+)
+
+const (
+	// batchOf is about how many bytes of lines are passed on at once.
+	batchOf = 64 << 10
+	// mostLine bounds an event: a record has a MiB, and its bytes may be escaped.
+	mostLine = 8 << 20
+)
+
+// Records passes the lines of the records of a query to emit, in order, each call with one or
+// more whole lines that are valid during the call. An error of emit ends the read and is
+// returned as it is.
+//
+// It returns the end of the stream, which says whether anything is missing. After a
+// [*BrokenError] the lines up to there have been passed on.
+//
+// The lines of more than [form.MostHeld] of the newest records are held in memory, unless
+// they are wanted in reverse.
+func (c *Client) Records(ctx context.Context, q Query, emit func(lines []byte) error) (*form.End, error) {
+	if q.Limit <= form.MostHeld && q.First <= form.MostHeld || q.Limit > 0 && q.Reverse || q.First > 0 && !q.Reverse {
+		return c.records(ctx, q, emit)
+	}
+	q.Reverse = !q.Reverse
+	var held []byte
+	end, err := c.records(ctx, q, func(lines []byte) error {
+		held = append(held, lines...)
+		return nil
+	})
+	if broken := (*BrokenError)(nil); err != nil && !errors.As(err, &broken) {
+		return nil, err
+	}
+	if eerr := backwards(held, emit); eerr != nil {
+		return nil, eerr
+	}
+	return end, err
+}
+
+// backwards emits lines from the last one to the first one.
+func backwards(lines []byte, emit func(lines []byte) error) error {
+	var out []byte
+	for len(lines) > 0 {
+		at := bytes.LastIndexByte(lines[:len(lines)-1], '\n') + 1
+		out = append(out, lines[at:]...)
+		lines = lines[:at]
+		if len(out) >= batchOf || at == 0 {
+			if err := emit(out); err != nil {
+				return err
+			}
+			out = out[:0]
+		}
+	}
+	return nil
+}
+
+func (c *Client) records(ctx context.Context, q Query, emit func(lines []byte) error) (*form.End, error) {
+	b, _, err := c.open(ctx, request{path: "records", params: q.records(), kind: form.Lines})
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	s := &stream{lines{from: bufio.NewReaderSize(b, batchOf)}, emitter{emit: emit}}
+	end, err := s.read()
+	var stopped *emitError
+	switch {
+	case errors.As(err, &stopped):
+		return nil, stopped.err
+	case err == nil:
+		return end, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, &BrokenError{c.base.String(), err}
+}
+
+// Count counts the records of a query. Its limits do not count.
+func (c *Client) Count(ctx context.Context, q Query) (*form.Count, error) {
+	out := &form.Count{}
+	return out, c.object(ctx, request{path: "count", params: q.filter()}, out)
+}
+
+// HistogramOptions choose the buckets of a histogram.
+type HistogramOptions struct {
+	By       string // the length of a bucket, as 1m; "": it suits the records
+	Timezone string // that days and hours are of; "": UTC
+}
+
+// Histogram counts the records of a query by time and level.
+func (c *Client) Histogram(ctx context.Context, q Query, o HistogramOptions) (*form.Histogram, error) {
+	p := q.filter()
+	for name, value := range map[string]string{"by": o.By, "timezone": o.Timezone} {
+		if value != "" {
+			p.Set(name, value)
+		}
+	}
+	if o.By == "" {
+		p.Set("buckets", "60") // as the command has
+	}
+	out := &form.Histogram{}
+	return out, c.object(ctx, request{path: "histogram", params: p}, out)
+}
+
+// Services lists the services that the holder of the token may read.
+func (c *Client) Services(ctx context.Context, live string) (*form.Services, error) {
+	q := Query{Live: live}
+	p := q.filter()
+	p.Del("service")
+	out := &form.Services{}
+	return out, c.object(ctx, request{path: "services", params: p}, out)
+}
+
+// Blob returns the stored bytes of a blob.
+func (c *Client) Blob(ctx context.Context, name string) ([]byte, error) {
+	b, header, err := c.open(ctx, request{path: "blobs/" + name, kind: form.Blob, stored: true})
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	if header.Get("Content-Encoding") != "zstd" {
+		return nil, &UnreachableError{fmt.Errorf("the server %s, or a proxy before it, does not send %s as it is stored", c.base, strings.TrimSpace(name))}
+	}
+	text, err := io.ReadAll(io.LimitReader(b, mostAnswer))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		err = &BrokenError{c.base.String(), err}
+	}
+	return text, err
+}
