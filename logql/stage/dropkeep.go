@@ -60,6 +60,9 @@ func (d *dropStage) before(n *need) step {
 			n.add(one.of)
 		case one.of.kind == refError:
 			n.failure = false
+		case one.of.kind == refLevel || one.of.kind == refService:
+			// Which labels go depends on those that were made.
+			n.addSame(one.of.name)
 		default:
 			n.drop(func(name string) bool { return same(one.of.name, name) })
 		}
@@ -105,9 +108,13 @@ func (k *keepStage) before(n *need) step {
 	if !n.failure && !n.some(k.changes) {
 		return nil
 	}
-	if !n.all {
-		n.drop(func(name string) bool { return !k.mayKeep(name) })
+	if n.all { // of those that stages made, only these are left
+		n.all = false
+		for _, one := range k.names {
+			n.addSame(one.of.name)
+		}
 	}
+	n.drop(func(name string) bool { return !k.mayKeep(name) })
 	return k
 }
 

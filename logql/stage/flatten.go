@@ -9,20 +9,36 @@ func (s *state) metadata(dst []Label) []Label {
 	if s.msg == 0 {
 		return dst
 	}
-	seen := map[string]bool{}
-	rest := s.raw[min(s.endOfMsg()+1, len(s.raw)):]
-	flatten(cursor{b: rest}, s.spare[:0], func(name, value []byte) {
-		if taken(string(name)) {
-			name = append(name, extracted...)
-		}
-		if seen[string(name)] || s.streamHas(name) {
-			return
-		}
-		known := s.name(name)
-		seen[known] = true
-		dst = s.appendOwn(dst, known, s.textOf(value))
-	})
-	return dst
+	all := &ownFields{s: s, labels: dst, seen: map[string]bool{}}
+	s.spare = flatten(s.fields(), s.spare[:0], 0, all)
+	return all.labels
+}
+
+// fields is a cursor before the first field behind msg.
+func (s *state) fields() cursor {
+	return cursor{b: s.raw[min(s.endOfMsg()+1, len(s.raw)):]}
+}
+
+// ownFields gathers the labels of a record that are fields.
+type ownFields struct {
+	s      *state
+	labels []Label
+	seen   map[string]bool
+}
+
+func (f *ownFields) into([]byte) bool { return true }
+
+func (f *ownFields) field(name, value []byte) bool {
+	if taken(string(name)) {
+		name = append(name, extracted...)
+	}
+	if f.seen[string(name)] || f.s.streamHas(name) {
+		return true
+	}
+	known := f.s.name(name)
+	f.seen[known] = true
+	f.labels = f.s.appendOwn(f.labels, known, f.s.textOf(value))
+	return true
 }
 
 // appendOwn appends a label of the record, unless a stage has made or removed one of its name.
@@ -38,26 +54,37 @@ func (s *state) appendOwn(dst []Label, name string, value []byte) []Label {
 	return append(dst, Label{name, string(value)})
 }
 
-// flatten calls emit for each member of an object that is neither an object nor null, with its
-// flattened name behind a prefix. The name is valid until emit returns, which may append to it.
-func flatten(c cursor, prefix []byte, emit func(name, value []byte)) {
-	at := len(prefix)
+// A sink takes the members of an object.
+type sink interface {
+	// into reports whether the members of an object are wanted, whose names have a prefix.
+	into(prefix []byte) bool
+	// field takes a member that is neither an object nor null, and reports whether it wants
+	// more. The name is valid until it returns, and may be appended to.
+	field(name, value []byte) bool
+}
+
+// flatten hands the members of an object to a sink, under their flattened names. buf is memory,
+// of which the first at bytes are a prefix of the names. It returns that memory.
+func flatten(c cursor, buf []byte, at int, to sink) []byte {
 	for {
 		key, value, ok := c.member()
 		if !ok {
-			return
+			return buf
 		}
 		if len(key) == 0 || value[0] == 'n' {
 			continue
 		}
-		name := appendName(prefix[:at], key, at == 0)
+		buf = appendName(buf[:at], key, at == 0)
 		switch {
-		case len(name) > maxName:
-		case value[0] == '{':
-			flatten(cursor{b: value}, append(name, '_'), emit)
+		case len(buf) > maxName:
+		case value[0] != '{':
+			if !to.field(buf, value) {
+				return buf
+			}
 		default:
-			emit(name, value)
+			if buf = append(buf, '_'); to.into(buf) {
+				buf = flatten(cursor{b: value}, buf, len(buf), to)
+			}
 		}
-		prefix = name
 	}
 }

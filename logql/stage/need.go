@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"slices"
 
 	"blobtail/logql"
 )
@@ -40,6 +41,15 @@ func (n *need) add(refs ...*ref) {
 			n.names = map[string]bool{}
 		}
 		n.names[r.name] = true
+	}
+}
+
+// addSame adds all names that may mean the same label.
+func (n *need) addSame(name string) {
+	for _, other := range [...]string{name, nameLevel, nameDetected, nameService, nameServiceName} {
+		if same(name, other) {
+			n.add(newRef(other))
+		}
 	}
 }
 
@@ -131,6 +141,22 @@ func (c *compiler) stage(tree logql.Stage) error {
 		var names []nameMatch
 		names, err = compileNames(tree.Labels)
 		one = &keepStage{names}
+	case *logql.JSON:
+		one, err = c.newJSON(tree)
+	case *logql.Logfmt:
+		one = &logfmtStage{tree.Strict, tree.KeepEmpty, tree.Extract}
+	case *logql.Regexp:
+		one, err = newRegexp(tree.Expr)
+	case *logql.Pattern:
+		one, err = newPatternStage(tree.Text)
+	case *logql.Unpack:
+		one = &unpackStage{}
+	case *logql.LineFormat:
+		one, err = newLineFormat(tree.Template)
+	case *logql.LabelFormat:
+		one, err = newLabelFormat(tree.Set)
+	case *logql.Decolorize:
+		one = decolorizeStage{}
 	default:
 		err = fmt.Errorf("blobtail does not have this stage yet")
 	}
@@ -171,6 +197,11 @@ func (c *compiler) changed(name string) bool {
 	return false
 }
 
+// changedLine reports whether a stage so far may have changed the line.
+func (c *compiler) changedLine() bool {
+	return slices.ContainsFunc(c.stages, stage.changesLine)
+}
+
 // program returns the steps for a need at the end of the query.
 func (c *compiler) program(n *need) []step {
 	var steps []step
@@ -179,8 +210,6 @@ func (c *compiler) program(n *need) []step {
 			steps = append(steps, one)
 		}
 	}
-	for i, j := 0, len(steps)-1; i < j; i, j = i+1, j-1 {
-		steps[i], steps[j] = steps[j], steps[i]
-	}
+	slices.Reverse(steps)
 	return steps
 }

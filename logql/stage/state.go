@@ -35,6 +35,8 @@ type state struct {
 	arena []byte // values that are no part of raw; parts stay valid when it grows
 	spare []byte // of a stage, for what lives no longer than its run
 	names map[string]string
+	sink  labelSink
+	forms forms
 
 	judged  []byte // the service that was judged last
 	welcome bool   // the judgement
@@ -115,6 +117,13 @@ func (s *state) text() []byte {
 // setLine replaces the line.
 func (s *state) setLine(line []byte) { s.line, s.hasLine = line, true }
 
+// keep copies a text that lives as long as the record.
+func (s *state) keep(text []byte) []byte {
+	at := len(s.arena)
+	s.arena = append(s.arena, text...)
+	return s.arena[at:]
+}
+
 // unescaped is the text of the inside of a string.
 func (s *state) unescaped(inside []byte) []byte {
 	if bytes.IndexByte(inside, '\\') < 0 {
@@ -190,7 +199,10 @@ func (s *state) get(r *ref) ([]byte, bool) {
 	}
 	if len(s.made) > 0 {
 		if i := s.find(r.name); i >= 0 {
-			return s.made[i].value, !s.made[i].gone
+			if s.made[i].gone {
+				return nil, false
+			}
+			return s.made[i].value, true
 		}
 	}
 	return s.shown(r)
@@ -268,18 +280,18 @@ func (s *state) field(name string, start []byte) ([]byte, bool) {
 	if s.msg == 0 || name == "" {
 		return nil, false
 	}
-	rest := s.raw[min(s.endOfMsg()+1, len(s.raw)):]
-	at := 0
+	c := s.fields()
 	if start != nil {
-		if at = bytes.Index(rest, start); at < 0 {
+		at := bytes.Index(c.b, start)
+		if at < 0 {
 			return nil, false
 		}
 		// If no object and no array begins before it, the member is one of the record.
-		if bytes.IndexByte(rest[:at], '{') >= 0 || bytes.IndexByte(rest[:at], '[') >= 0 {
-			at = 0
+		if bytes.IndexByte(c.b[:at], '{') < 0 && bytes.IndexByte(c.b[:at], '[') < 0 {
+			c.at = at
 		}
 	}
-	value := findField(cursor{b: rest, at: at}, name, true)
+	value := findField(c, name, true)
 	if value == nil {
 		return nil, false
 	}
@@ -307,13 +319,35 @@ func (s *state) streamHas(name []byte) bool {
 	return false
 }
 
-// extract sets a label that a parser found, unless one had it before. The name is in s.spare
-// or elsewhere, and is not kept.
-func (s *state) extract(name string, value []byte) {
+// extract sets a label that a parser found, unless one had it before. Only its value is kept: of
+// JSON its text.
+func (s *state) extract(name, value []byte, isJSON bool) (set bool) {
+	return s.extractName(s.name(name), value, isJSON)
+}
+
+// extractAs is extract for a name that a query has. If a label of the stream has it, the label is
+// another one.
+func (s *state) extractAs(name string, value []byte, isJSON bool) {
+	for _, r := range s.streams {
+		if r.name == name {
+			if _, ok := s.own(r); ok {
+				name += extracted
+			}
+			break
+		}
+	}
+	s.extractName(name, value, isJSON)
+}
+
+func (s *state) extractName(name string, value []byte, isJSON bool) (set bool) {
 	if i := s.find(name); i >= 0 && s.made[i].parsed && !s.made[i].gone {
-		return
+		return false
+	}
+	if isJSON {
+		value = s.textOf(value)
 	}
 	s.put(made{name: name, value: value, parsed: true})
+	return true
 }
 
 // remove removes a label.

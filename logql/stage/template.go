@@ -1,0 +1,283 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+	"text/template/parse"
+	"time"
+
+	"blobtail/record"
+)
+
+// maxOutput bounds the output of a template for one line, and that of each function in it.
+const maxOutput = 1 << 20
+
+// errOutput says that a template makes more text than one line may be.
+var errOutput = errors.New("the template makes more than 1 MiB for one line")
+
+// A form is a template. It has no loops, so it ends.
+type form struct {
+	proto *template.Template
+	refs  []*ref
+	all   bool // it reads all labels
+	line  bool // it reads the line
+	plain []piece
+}
+
+// A piece is a part of a template that is nothing but texts and names.
+type piece struct {
+	text string
+	of   *ref // nil for a text
+	line bool // the line
+}
+
+// newForm compiles a template.
+func newForm(text string) (*form, error) {
+	t, err := template.New("line").Option("missingkey=zero").Funcs(functions(nil)).Parse(text)
+	if err != nil {
+		reason := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "template: "), "line:")
+		if strings.Contains(reason, "function") && strings.Contains(reason, "not defined") {
+			reason += "; there are " + strings.Join(slices.Sorted(maps.Keys(functions(nil))), " ")
+		}
+		return nil, fmt.Errorf("the template: %s", reason)
+	}
+	f := &form{proto: t}
+	w := &walker{f: f, seen: map[string]bool{}}
+	if len(t.Templates()) > 1 {
+		return nil, errors.New("the template: define and block are not allowed")
+	}
+	if t.Tree != nil && t.Root != nil {
+		w.list(t.Root, true)
+		f.plain = w.pieces(t.Root)
+	}
+	if w.err != nil {
+		return nil, w.err
+	}
+	return f, nil
+}
+
+// A walker finds the names that a template reads, and refuses what could run for long.
+type walker struct {
+	f    *form
+	seen map[string]bool
+	err  error
+}
+
+func (w *walker) name(ident []string) {
+	if len(ident) > 0 && !w.seen[ident[0]] {
+		w.seen[ident[0]] = true
+		w.f.refs = append(w.f.refs, newRef(ident[0]))
+	}
+}
+
+// list walks a list of nodes. root says that the dot is the labels.
+func (w *walker) list(l *parse.ListNode, root bool) {
+	if l != nil {
+		for _, n := range l.Nodes {
+			w.node(n, root)
+		}
+	}
+}
+
+// node walks one node.
+func (w *walker) node(n parse.Node, root bool) {
+	switch n := n.(type) {
+	case *parse.TextNode, *parse.CommentNode, *parse.StringNode, *parse.NumberNode, *parse.BoolNode, *parse.NilNode:
+	case *parse.ActionNode:
+		w.node(n.Pipe, root)
+	case *parse.IfNode:
+		w.branch(&n.BranchNode, root, root)
+	case *parse.WithNode:
+		w.branch(&n.BranchNode, root, false)
+	case *parse.PipeNode:
+		for _, cmd := range n.Cmds {
+			for _, arg := range cmd.Args {
+				w.node(arg, root)
+			}
+		}
+	case *parse.FieldNode:
+		w.name(n.Ident)
+	case *parse.ChainNode:
+		w.node(n.Node, root)
+		w.name(n.Field)
+	case *parse.VariableNode:
+		if n.Ident[0] == "$" {
+			w.f.all = w.f.all || len(n.Ident) == 1
+			w.name(n.Ident[1:])
+		}
+	case *parse.DotNode:
+		w.f.all = w.f.all || root
+	case *parse.IdentifierNode:
+		w.f.line = w.f.line || n.Ident == "__line__"
+	default:
+		if w.err == nil {
+			w.err = fmt.Errorf("the template: %s is not allowed; there are names, functions, if and with", n)
+		}
+	}
+}
+
+func (w *walker) branch(b *parse.BranchNode, root, inside bool) {
+	w.node(b.Pipe, root)
+	w.list(b.List, inside)
+	w.list(b.ElseList, root)
+}
+
+// pieces are those of a template that has nothing but texts and names; nil for any other.
+func (w *walker) pieces(l *parse.ListNode) []piece {
+	pieces := []piece{}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *parse.TextNode:
+			pieces = append(pieces, piece{text: string(n.Text)})
+		case *parse.ActionNode:
+			if len(n.Pipe.Decl) > 0 || len(n.Pipe.Cmds) != 1 || len(n.Pipe.Cmds[0].Args) != 1 {
+				return nil
+			}
+			switch arg := n.Pipe.Cmds[0].Args[0].(type) {
+			case *parse.FieldNode:
+				if len(arg.Ident) != 1 {
+					return nil
+				}
+				pieces = append(pieces, piece{of: newRef(arg.Ident[0])})
+			case *parse.IdentifierNode:
+				if arg.Ident != "__line__" {
+					return nil
+				}
+				pieces = append(pieces, piece{line: true})
+			default:
+				return nil
+			}
+		default:
+			return nil
+		}
+	}
+	return pieces
+}
+
+// forms are the templates of one state: those that it runs have functions that know it.
+type forms struct {
+	own  map[*form]*template.Template
+	data map[string]string
+	out  output
+}
+
+// gather gathers the labels that a template reads.
+func (f *form) gather(s *state) map[string]string {
+	if s.forms.data == nil {
+		s.forms.data = map[string]string{}
+	}
+	data := s.forms.data
+	clear(data)
+	if f.all {
+		for _, l := range s.labels() {
+			data[l.Name] = l.Value
+		}
+	}
+	for _, r := range f.refs {
+		if value, ok := s.get(r); ok {
+			data[r.name] = string(value)
+		}
+	}
+	return data
+}
+
+// labels are all labels of the record.
+func (s *state) labels() []Label {
+	var all []Label
+	for _, r := range append([]*ref{s.levelRef}, s.streams...) {
+		if value, ok := s.unmade(r); ok {
+			all = append(all, Label{r.name, string(value)})
+		}
+	}
+	all = s.metadata(all)
+	for i := range s.made {
+		if m := &s.made[i]; !m.gone {
+			all = append(all, Label{m.name, string(m.value)})
+		}
+	}
+	return all
+}
+
+// render returns the output for a record. It is valid until the memory of the state for one stage
+// is used again.
+func (f *form) render(s *state) ([]byte, error) {
+	out := &s.forms.out
+	out.b = s.spare[:0]
+	err := f.execute(s, out)
+	s.spare, out.b = out.b, nil
+	return s.spare, err
+}
+
+func (f *form) execute(s *state, out *output) error {
+	if f.plain != nil {
+		return f.join(s, out)
+	}
+	if s.forms.own == nil {
+		s.forms.own = map[*form]*template.Template{}
+	}
+	own := s.forms.own[f]
+	if own == nil {
+		clone, err := f.proto.Clone()
+		if err != nil {
+			return err
+		}
+		own = clone.Funcs(functions(s))
+		s.forms.own[f] = own
+	}
+	data := f.gather(s)
+	err := own.Execute(out, data)
+	if exec, ok := errors.AsType[template.ExecError](err); ok {
+		err = exec.Err
+	}
+	return err
+}
+
+// join is execute for a template of texts and names.
+func (f *form) join(s *state, out *output) error {
+	for i := range f.plain {
+		p := &f.plain[i]
+		var text []byte
+		switch {
+		case p.of != nil:
+			text, _ = s.get(p.of)
+		case p.line:
+			text = s.text()
+		default:
+			out.b = append(out.b, p.text...)
+		}
+		if _, err := out.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// output is a writer that takes no more than it may.
+type output struct{ b []byte }
+
+func (o *output) Write(p []byte) (int, error) {
+	if len(o.b)+len(p) > maxOutput {
+		return 0, errOutput
+	}
+	o.b = append(o.b, p...)
+	return len(p), nil
+}
+
+// lineText is the function __line__, and lineTime is __timestamp__.
+func (s *state) lineText() string { return string(s.text()) }
+
+func (s *state) lineTime() time.Time {
+	ns, _ := record.LineTime(s.raw)
+	return time.Unix(0, ns).UTC()
+}
+
+// needs adds what the template reads.
+func (f *form) needs(n *need) {
+	n.add(f.refs...)
+	n.all = n.all || f.all
+	n.line = n.line || f.line
+}
