@@ -310,9 +310,15 @@ func (p *serverPlace) ingesters(ctx context.Context) (rows []heartbeat.Ingester,
 }
 
 func (p *serverPlace) body(ctx context.Context, key string) (body []byte, warning, err error) {
-	body, err = p.client.Blob(ctx, key)
+	body, text, err := p.client.Blob(ctx, key)
 	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
 		err = &query.NoBlobError{Key: key}
 	}
-	return body, nil, err
+	if damaged, ok := errors.AsType[*client.DamagedError](err); ok {
+		err = &query.Problem{Blob: key, Err: damaged}
+	}
+	if text != "" {
+		warning = errors.New(text)
+	}
+	return body, warning, err
 }

@@ -43,7 +43,7 @@ func (c *Client) open(ctx context.Context, r request) (*body, http.Header, error
 	}
 	b := &body{closers: []func(){func() { cancel(nil); resp.Body.Close() }}}
 	b.Reader = &watched{from: resp.Body, ctx: running, cancel: cancel, idle: c.idle}
-	if resp.Header.Get("Content-Encoding") == "zstd" && !r.stored {
+	if resp.Header.Get("Content-Encoding") == "zstd" {
 		d, err := decoder(b.Reader)
 		if err != nil {
 			b.Close()

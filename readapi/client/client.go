@@ -186,7 +186,6 @@ type request struct {
 	path   string // below api/v1
 	params url.Values
 	kind   string // of a good answer
-	stored bool   // the bytes of a blob are wanted as they are stored
 }
 
 // get sends a request and returns its answer once that is a good one. The caller must close
@@ -215,7 +214,7 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 		return nil, fmt.Errorf("ask %s: %w", c.base, err)
 	}
 	req.Header.Set("Accept", r.kind+", "+form.Trouble)
-	if r.stored || !isLoopback(c.base.Hostname()) { // bytes to this host cost less than their encoding
+	if !isLoopback(c.base.Hostname()) { // bytes to this host cost less than their encoding
 		req.Header.Set("Accept-Encoding", "zstd")
 	}
 	if c.token != "" {

@@ -5,9 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"strings"
 
 	"blobtail/readapi/form"
 )
@@ -118,24 +115,4 @@ func (c *Client) Services(ctx context.Context, live string) (*form.Services, err
 	p.Del("service")
 	out := &form.Services{}
 	return out, c.object(ctx, request{path: "services", params: p}, out)
-}
-
-// Blob returns the stored bytes of a blob.
-func (c *Client) Blob(ctx context.Context, name string) ([]byte, error) {
-	b, header, err := c.open(ctx, request{path: "blobs/" + name, kind: form.Blob, stored: true})
-	if err != nil {
-		return nil, err
-	}
-	defer b.Close()
-	if header.Get("Content-Encoding") != "zstd" {
-		return nil, &UnreachableError{fmt.Errorf("the server %s, or a proxy before it, does not send %s as it is stored", c.base, strings.TrimSpace(name))}
-	}
-	text, err := io.ReadAll(io.LimitReader(b, mostAnswer))
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		err = &BrokenError{c.base.String(), err}
-	}
-	return text, err
 }
