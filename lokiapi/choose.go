@@ -56,13 +56,16 @@ func levelSet(levels *[record.NumLevels]bool) (set query.LevelSet, any bool) {
 	return set, n > 0
 }
 
-// services are those that the client may read and that a selector chooses.
+// services are those that the client may read and that a selector chooses, for a list.
 func (c *call) services(e *logql.LogExpr) ([]string, error) {
 	ch, err := c.choose(e, query.Always())
 	if err != nil {
 		return nil, err
 	}
-	return ch.query.Services, nil
+	if len(ch.query.Services) > 0 {
+		err = c.doubt()
+	}
+	return ch.query.Services, err
 }
 
 // pick returns the services of a selection that the client may read. Those that are named need
@@ -74,7 +77,18 @@ func (c *call) pick(sel *stage.Selection) ([]string, error) {
 		}), nil
 	}
 	all, err := c.client.Services(c.ctx())
-	return slices.DeleteFunc(all, func(s string) bool { return !sel.Service(s) }), err
+	all = slices.DeleteFunc(all, func(s string) bool { return !sel.Service(s) })
+	if err == nil && len(all) == 0 {
+		err = c.doubt() // nothing is read that would tell
+	}
+	return all, err
+}
+
+// doubt notes why services may be missing in a list.
+func (c *call) doubt() error {
+	problems, err := c.client.Doubts(c.ctx())
+	c.problems = append(c.problems, problems...)
+	return err
 }
 
 // reads is a way to read the lines of a query.

@@ -58,18 +58,12 @@ func (f *filling) count(by time.Duration) (query.Summary, error) {
 		work.SetLimit(counters)
 		for i, part := range parts {
 			work.Go(func() error {
-				q := q
-				q.Services = part
-				plan, err := blobs.Plan(f.c.ctx(), q)
-				if err != nil {
-					return leniently(err)
-				}
-				buckets, sum, err := plan.Histogram(f.c.ctx(), query.Buckets{Length: by})
+				buckets, sum, err := f.c.histogram(blobs, q, part, by)
 				counted[i] = buckets
 				mu.Lock()
 				defer mu.Unlock()
-				add(&all, &sum)
-				return leniently(err)
+				mergeSums(&all, &sum)
+				return err
 			})
 		}
 		if err := work.Wait(); err != nil {

@@ -1,11 +1,13 @@
 package lokiapi
 
 import (
+	"bytes"
+	"maps"
 	"slices"
 
 	"blobtail/logql"
 	"blobtail/logql/stage"
-	"blobtail/record"
+	"blobtail/query"
 )
 
 // serviceLabel is the label of streams that every record has, and its other name.
@@ -34,7 +36,8 @@ func (c *call) begins() { c.out = append(c.out, `{"status":"success",`...) }
 
 // labelValues answers with the values of a label.
 func (c *call) labelValues() error {
-	if _, err := c.widely(); err != nil {
+	rng, err := c.widely()
+	if err != nil {
 		return err
 	}
 	e, err := c.parseLog()
@@ -42,13 +45,18 @@ func (c *call) labelValues() error {
 		return err
 	}
 	var values []string
-	switch c.name {
-	case serviceLabel, serviceAlias:
-		if values, err = c.services(e); err != nil {
-			return err
-		}
-	case levelLabel, levelAlias:
-		values = levelNames()
+	switch {
+	case isService(c.name):
+		values, err = c.services(e)
+	case isLevel(c.name):
+		var all []query.Volume
+		all, _, err = c.volumes(e, rng)
+		values = levelsOf(all)
+	case slices.Contains(c.api.o.Labels, c.name):
+		values, err = c.valuesOf(c.name, e, rng)
+	}
+	if err != nil {
+		return err
 	}
 	c.begins()
 	c.out = append(c.out, `"data":`...)
@@ -56,53 +64,125 @@ func (c *call) labelValues() error {
 	return nil
 }
 
+// valuesOf are the values of a label in the streams that a query chooses, in order.
+func (c *call) valuesOf(name string, e *logql.LogExpr, rng query.Range) (values []string, err error) {
+	found := map[string][]stage.Label{}
+	err = c.streamsOf(e, rng, found)
+	for _, labels := range found {
+		for _, l := range labels {
+			if l.Name == name {
+				values = append(values, l.Value)
+			}
+		}
+	}
+	slices.Sort(values)
+	return slices.Compact(values), err
+}
+
 // series answers with the labels of streams.
 func (c *call) series() error {
-	if _, err := c.widely(); err != nil {
+	rng, err := c.widely()
+	if err != nil {
 		return err
 	}
 	selectors := slices.Concat(c.form["match[]"], c.form["match"])
 	if len(selectors) == 0 {
 		selectors = []string{"{}"}
 	}
-	var names []string
+	found := map[string][]stage.Label{}
 	for _, text := range selectors {
-		e, err := logql.Parse(text)
+		log, err := c.parseSelector(text)
 		if err != nil {
 			return err
 		}
-		log, ok := e.(*logql.LogExpr)
-		if !ok || len(log.Stages) > 0 {
-			return refused("%q is no selector, such as {service_name=\"web\"}", text)
-		}
-		some, err := c.services(log)
-		if err != nil {
+		if err := c.streamsOf(log, rng, found); err != nil {
 			return err
 		}
-		names = append(names, some...)
 	}
-	slices.Sort(names)
 	c.begins()
 	c.out = append(c.out, `"data":[`...)
-	for i, name := range slices.Compact(names) {
+	for i, labels := range slices.Sorted(maps.Keys(found)) {
 		if i > 0 {
 			c.out = append(c.out, ',')
 		}
-		c.out = appendLabel(append(c.out, '{'), serviceLabel, name)
-		c.out = append(c.out, '}')
+		c.out = append(c.out, labels...)
 	}
 	c.out = append(c.out, ']')
 	return nil
 }
 
-// levelNames are the values of the label of levels, in their order.
-func levelNames() []string {
-	names := make([]string, record.NumLevels)
-	for l := range names {
-		names[l] = stage.LevelName(record.Level(l))
+func (c *call) parseSelector(text string) (*logql.LogExpr, error) {
+	if len(text) > maxText {
+		return nil, tooLong(len(text))
 	}
-	slices.Sort(names)
-	return names
+	e, err := logql.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	log, ok := e.(*logql.LogExpr)
+	if !ok || len(log.Stages) > 0 {
+		return nil, refused("%q is no selector, such as {service_name=\"web\"}", text)
+	}
+	return log, nil
+}
+
+const (
+	// manyServices is how many services are looked at for their streams.
+	manyServices = 200
+	// streamLines is how many of a service's newest records tell its streams.
+	streamLines = 1000
+)
+
+// streamsOf finds the labels of the streams that a query chooses, by their JSON. If these are
+// services alone, nothing is read. Else the newest records of each service tell.
+func (c *call) streamsOf(e *logql.LogExpr, rng query.Range, found map[string][]stage.Label) error {
+	ch, err := c.choose(e, rng)
+	if err != nil {
+		return err
+	}
+	add := func(labels []stage.Label) {
+		key := appendLabels(nil, labels)
+		if _, ok := found[string(key)]; !ok {
+			found[string(key)] = slices.Clone(labels)
+		}
+	}
+	if ch.sel.All && ch.query.Filter.Levels == 0 && len(c.api.o.Labels) == 0 {
+		for _, name := range ch.query.Services {
+			add([]stage.Label{{Name: serviceLabel, Value: name}})
+		}
+		if len(ch.query.Services) == 0 {
+			return nil
+		}
+		return c.doubt()
+	}
+	w := wish{limit: 1}
+	if len(c.api.o.Labels) > 0 {
+		w.limit = streamLines
+	}
+	how := w.ask(&ch.query)
+	if len(ch.query.Services) > manyServices {
+		c.hints = append(c.hints, "only the first 200 services were looked at")
+	}
+	_, err = c.ask(ch.query, func(blobs *query.Reader, q query.Query) (all query.Summary, err error) {
+		var entry stage.Entry
+		for _, service := range ch.query.Services[:min(len(ch.query.Services), manyServices)] {
+			q.Services = []string{service}
+			sum, err := how(blobs, c.ctx(), q, func(lines []byte) error {
+				for line := range bytes.Lines(lines) {
+					if ch.pipe.Entry(line, &entry) {
+						add(entry.Stream)
+					}
+				}
+				return nil
+			})
+			mergeSums(&all, &sum)
+			if err := leniently(err); err != nil {
+				return all, err
+			}
+		}
+		return all, nil
+	})
+	return err
 }
 
 // appendLabel appends a label as a member of an object.

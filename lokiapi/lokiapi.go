@@ -69,16 +69,20 @@ func New(o Options) http.Handler {
 		o.Now = time.Now
 	}
 	return &API{o, map[string]route{
-		"query_range":      (*call).queryRange,
-		"query":            (*call).instantQuery,
-		"tail":             (*call).tail,
-		"labels":           (*call).labels,
-		"label":            (*call).labels,
-		"series":           (*call).series,
-		"patterns":         (*call).patterns,
-		"drilldown-limits": (*call).drilldownLimits,
-		"format_query":     (*call).formatQuery,
-		"status/buildinfo": (*call).buildInfo,
+		"query_range":        (*call).queryRange,
+		"query":              (*call).instantQuery,
+		"tail":               (*call).tail,
+		"labels":             (*call).labels,
+		"label":              (*call).labels,
+		"series":             (*call).series,
+		"index/stats":        (*call).indexStats,
+		"index/volume":       (*call).indexVolume,
+		"index/volume_range": (*call).indexVolumeRange,
+		"detected_labels":    (*call).detectedLabels,
+		"patterns":           (*call).patterns,
+		"drilldown-limits":   (*call).drilldownLimits,
+		"format_query":       (*call).formatQuery,
+		"status/buildinfo":   (*call).buildInfo,
 	}}
 }
 

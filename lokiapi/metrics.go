@@ -136,14 +136,14 @@ func (c *call) evaluate(e logql.Metric, grid metric.Grid) (*metric.Result, query
 	res, err := metric.Evaluate(c.ctx(), e, grid, metric.Limits{Series: maxSeries, Points: maxPoints},
 		func(_ context.Context, r *metric.Request) error {
 			sum, err := c.fill(r)
-			add(&all, &sum)
+			mergeSums(&all, &sum)
 			return err
 		})
 	return res, all, err
 }
 
-// add adds the work of a read.
-func add(to, sum *query.Summary) {
+// mergeSums adds the work of a read.
+func mergeSums(to, sum *query.Summary) {
 	to.Records += sum.Records
 	to.Bytes += sum.Bytes
 	to.Fetched += sum.Fetched

@@ -164,9 +164,13 @@ func (c *call) step(rng query.Range) (time.Duration, error) {
 func (c *call) parse() (logql.Expr, error) {
 	text := c.form.Get("query")
 	if len(text) > maxText {
-		return nil, refused("the query is too long: %d bytes of text, and at most %d are taken", len(text), maxText)
+		return nil, tooLong(len(text))
 	}
 	return logql.Parse(text)
+}
+
+func tooLong(n int) error {
+	return refused("the query is too long: it has %d bytes of text, and at most %d are taken", n, maxText)
 }
 
 // parseLog reads a query for lines. Without one it selects all of them.
