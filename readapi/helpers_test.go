@@ -7,12 +7,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"blobtail/internal/access"
 	"blobtail/internal/heartbeat"
+	"blobtail/internal/httpguard"
 	"blobtail/readapi"
 	"blobtail/readapi/form"
 	"blobtail/reading/readingtest"
@@ -21,27 +25,65 @@ import (
 // then is the time of the first record of most tests.
 var then = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// server is a server over a house.
+// server is a server over a house, behind its doors.
 type server struct {
-	t   testing.TB
-	h   *readingtest.House
-	url string
+	t      testing.TB
+	h      *readingtest.House
+	url    string
+	secret string // id.secret; "": none is sent
+	http   *httptest.Server
+	guard  *httpguard.Guard
 }
 
-// serve starts a server for clients with a token; nil: they need none.
-func serve(t testing.TB, h *readingtest.House, token *access.Token) *server {
+// serve starts a server for clients whose token may read some services; none: they need no
+// token.
+func serve(t testing.TB, h *readingtest.House, read ...string) *server {
 	t.Helper()
-	handler := readapi.New(readapi.Options{
-		Reader: h.Reader(), Token: func(*http.Request) *access.Token { return token }, Version: "v1.2.3",
+	s := &server{t: t, h: h}
+	o := httpguard.Options{Log: zerolog.Nop(), Route: func(path string) httpguard.Route {
+		if strings.HasSuffix(path, "/tail") {
+			return httpguard.Route{Name: "tail", Kind: httpguard.Tail}
+		}
+		return httpguard.Route{Name: "query", Kind: httpguard.Query}
+	}}
+	if len(read) > 0 {
+		o.Tokens, s.secret = tokens(t, read)
+	}
+	s.guard = httpguard.New(o)
+	s.http = httptest.NewUnstartedServer(s.guard.Wrap(readapi.New(readapi.Options{
+		Reader: h.Reader(), Version: "v1.2.3",
 		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error, error) {
 			rows, now, err := h.List(ctx)
 			unread, err := heartbeat.Unread(err)
 			return rows, now, unread, err
 		},
-	})
-	s := httptest.NewServer(handler)
-	t.Cleanup(s.Close)
-	return &server{t: t, h: h, url: s.URL + readapi.Prefix}
+	})))
+	s.http.EnableHTTP2 = true
+	s.http.Start()
+	t.Cleanup(s.stop)
+	s.url = s.http.URL + readapi.Prefix
+	return s
+}
+
+// stop ends the server, as serve ends it.
+func (s *server) stop() {
+	s.guard.DropTails()
+	s.http.Close()
+}
+
+// tokens are those of a file with one token, and what its client sends.
+func tokens(t testing.TB, read []string) (*access.Tokens, string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	secret, hash := access.NewSecret()
+	if _, err := access.Add(file, access.Entry{ID: "reader", Hash: hash, Read: read}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := access.Open(file, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, "reader." + secret
 }
 
 // answer is the answer to a request, read to its end.
@@ -56,14 +98,29 @@ type answer struct {
 // get sends a GET for a path below the prefix.
 func (s *server) get(path string, header ...string) answer {
 	s.t.Helper()
-	r, err := http.NewRequest(http.MethodGet, s.url+path, http.NoBody)
+	return s.do(http.MethodGet, path, header...)
+}
+
+// request makes a request for a path below the prefix.
+func (s *server) request(method, path string, header ...string) *http.Request {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, http.NoBody)
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if s.secret != "" {
+		r.Header.Set("Authorization", "Bearer "+s.secret)
 	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	resp, err := http.DefaultTransport.RoundTrip(r)
+	return r
+}
+
+// do sends a request and reads the answer to its end.
+func (s *server) do(method, path string, header ...string) answer {
+	s.t.Helper()
+	resp, err := s.http.Client().Transport.RoundTrip(s.request(method, path, header...))
 	if err != nil {
 		s.t.Fatal(err)
 	}

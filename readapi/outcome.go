@@ -14,8 +14,8 @@ import (
 	"blobtail/record"
 )
 
-// run has read run a query for the client. A service that exists and has no record that
-// the query touches is no error.
+// run has read run a query for the client, and notes what it read. A service that exists and
+// has no record that the query touches is no error.
 func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*reading.Result, error) {
 	asked, ran := q.Services, false
 	result, err := c.client.Query(c.r.Context(), q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
@@ -23,21 +23,43 @@ func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*reading
 		c.noteQuery(q)
 		return read(blobs, q)
 	})
-	c.noteResult(result)
 	if err == nil && !ran && len(asked) > 0 {
 		err = &query.NoServiceError{Name: asked[0]}
 	}
-	none, ok := errors.AsType[*query.NoServiceError](err)
-	if !ok {
-		return result, err
+	if isNone(err) && ran && len(result.Report.Problems) > 0 {
+		err = nil // the missing records may be those of the service
 	}
-	if len(result.Report.Problems) > 0 && ran {
-		return result, nil // the missing records may be those of the service
+	if err != nil || slices.ContainsFunc(result.Summary.Problems, isNone) {
+		err = c.held(result, err)
 	}
-	if all, serr := c.client.Services(c.r.Context()); serr == nil && slices.Contains(all, none.Name) {
-		return result, nil
-	}
+	c.noteResult(result)
 	return result, err
+}
+
+// held takes errors about services back that have records in the logs of ingesters only.
+func (c *call) held(result *reading.Result, err error) error {
+	if err != nil && !isNone(err) {
+		return err
+	}
+	all, failed := c.client.Services(c.r.Context())
+	if failed != nil {
+		return err
+	}
+	there := func(err error) bool {
+		none, ok := errors.AsType[*query.NoServiceError](err)
+		return ok && slices.Contains(all, none.Name)
+	}
+	result.Summary.Problems = slices.DeleteFunc(result.Summary.Problems, there)
+	if there(err) {
+		return nil
+	}
+	return err
+}
+
+// isNone reports whether an error says that there is no such service.
+func isNone(err error) bool {
+	_, ok := errors.AsType[*query.NoServiceError](err)
+	return ok
 }
 
 // outcome tells how a read went.
@@ -64,11 +86,13 @@ func gap(g newest.Gap) form.Gap {
 	return form.Gap{Service: g.Service, Records: g.Records, AtMost: g.AtMost, From: stamp(g.From), To: stamp(g.To)}
 }
 
-// texts are the texts of errors.
+// texts are the texts of errors, each once: several reads may have met the same trouble.
 func texts(errs []error) []string {
 	out := make([]string, 0, len(errs))
 	for _, err := range errs {
-		out = append(out, err.Error())
+		if text := err.Error(); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
 	}
 	return out
 }

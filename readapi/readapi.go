@@ -1,7 +1,7 @@
 // Package readapi serves the reading API, version 1: records, counts and lists over HTTP.
 //
-// Make a handler by [New] and mount it at /api/v1/, behind a guard that has found the token
-// of each request. The handler takes the services of a request from a [reading.Client] of that
+// Make a handler by [New] and mount it at /api/v1/, behind the guard of package httpguard, which
+// has found the token of each request. The handler takes the services of a request from a [reading.Client] of that
 // token, and from nowhere else. All routes answer to GET only, and no answer is kept by caches.
 //
 //	request -> parameters -> query -> reading.Client -> JSON, NDJSON, CSV or events
@@ -22,6 +22,7 @@ import (
 
 	"blobtail/internal/access"
 	"blobtail/internal/heartbeat"
+	"blobtail/internal/httpguard"
 	"blobtail/internal/spelling"
 	"blobtail/reading"
 )
@@ -32,9 +33,6 @@ const Prefix = "/api/v1/"
 // Options are what a handler serves. Reader must be set.
 type Options struct {
 	Reader *reading.Reader
-	// Token returns the token that the guard has found for a request, nil if none is needed.
-	// Without a function all requests may read everything.
-	Token func(*http.Request) *access.Token
 	// Ingesters lists the rows of the store's ingesters, with the store's time to judge them by.
 	// unread is the error of unreadable rows, next to the readable ones. nil: the route does not
 	// exist.
@@ -49,9 +47,6 @@ type Options struct {
 
 // New returns a handler of the routes below [Prefix].
 func New(o Options) http.Handler {
-	if o.Token == nil {
-		o.Token = func(*http.Request) *access.Token { return nil }
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -78,15 +73,29 @@ type route struct {
 }
 
 func (a *api) routes() []route {
-	filter := []string{"service", "from", "to", "since", "day", "timezone", "level", "text", "words", "expr", "where", "not", "fold", "live"}
-	with := func(more ...string) []string { return append(filter[:len(filter):len(filter)], more...) }
-	return []route{
-		{path: "services", params: []string{"from", "to", "since", "day", "timezone", "live"}, handle: (*call).services},
+	times := func(more ...string) []string {
+		return append([]string{"from", "to", "since", "day", "timezone"}, more...)
+	}
+	with := func(more ...string) []string {
+		return append(times("service", "level", "text", "words", "expr", "where", "not", "fold", "live"), more...)
+	}
+	all := []route{
+		{path: "services", params: times("live"), handle: (*call).services},
 		{path: "records", params: with("limit", "first", "order", "fields", "form", "partial", "download"), handle: (*call).records},
 		{path: "histogram", params: with("by", "buckets", "split"), handle: (*call).histogram},
 		{path: "count", params: with(), handle: (*call).count},
+		{path: "records/{service}/{id}", params: []string{"live"}, handle: (*call).found},
+		{path: "context", params: []string{"service", "id", "before", "after", "services", "live"}, handle: (*call).context},
+		{path: "tail", params: with("n", "after", "once"), handle: (*call).tail},
+		{path: "days", params: times("service", "live"), handle: (*call).days},
+		{path: "blobs", params: times("service", "live"), handle: (*call).blobs},
+		{path: "blobs/{name...}", params: []string{"stored", "partial"}, head: true, handle: (*call).blob},
 		{path: "whoami", handle: (*call).whoami},
 	}
+	if a.o.Ingesters != nil {
+		all = append(all, route{path: "ingesters", handle: (*call).ingesters})
+	}
+	return all
 }
 
 // call is one request.
@@ -104,7 +113,7 @@ type call struct {
 func (a *api) answer(w http.ResponseWriter, r *http.Request, to route) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	c := &call{api: a, w: w, r: r, token: a.o.Token(r), now: a.o.Now().UTC()}
+	c := &call{api: a, w: w, r: r, token: httpguard.Token(r), now: a.o.Now().UTC()}
 	c.client = a.o.Reader.For(c.token)
 	if r.Method != http.MethodGet && !(to.head && r.Method == http.MethodHead) {
 		allow := "GET"

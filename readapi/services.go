@@ -24,7 +24,7 @@ func (c *call) services() error {
 		for _, name := range q.Services {
 			s, part, err := c.total(blobs, q, name)
 			join(&sum, &part)
-			if err != nil {
+			if err != nil && !isNone(err) { // its last day may have expired
 				return sum, err
 			}
 			if s.Blobs > 0 || s.Unflushed > 0 {
@@ -50,7 +50,7 @@ func (c *call) total(blobs *query.Reader, q query.Query, name string) (form.Serv
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for i := range days {
 		d := &days[i]
-		if d.Last < rng.From || d.First >= rng.To {
+		if !touches(rng, d) {
 			continue
 		}
 		s.Blobs += d.Blobs

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"slices"
 
+	"blobtail/blobfmt"
 	"blobtail/internal/access"
 	"blobtail/newest"
 	"blobtail/query"
@@ -146,9 +147,22 @@ func (c *Client) scrub(err error) {
 	}
 }
 
+// Body reads one blob whole, as [query.Reader.Body] does. A blob of a service that the client
+// may not read is a [*query.NoBlobError], and so is anything else in the store.
+func (c *Client) Body(ctx context.Context, key string) (body []byte, warning, err error) {
+	name, err := blobfmt.ParseName(key)
+	if err != nil || !c.May(name.Service) {
+		return nil, nil, &query.NoBlobError{Key: key}
+	}
+	return c.r.o.Blobs.Body(ctx, key)
+}
+
 // Follow emits records as they are acknowledged, as [newest.Reader.Follow] does, of the
 // services that the client may read.
 func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
+	if c.token == nil { // globs find services that come later, too
+		return c.r.o.Logs.Follow(ctx, o)
+	}
 	var err error
 	if o.Query.Services, err = c.Narrow(ctx, o.Query.Services); err != nil {
 		return newest.Cursor{}, err

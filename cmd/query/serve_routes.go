@@ -20,7 +20,7 @@ func (s *server) handlers() http.Handler {
 	mux.HandleFunc("GET /readyz", s.ready.answer)
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.Handle(readapi.Prefix, readapi.New(readapi.Options{
-		Reader: s.reader, Token: httpguard.Token, Ingesters: s.from.ingesters, Version: cli.Version(),
+		Reader: s.reader, Ingesters: s.from.ingesters, Version: cli.Version(),
 		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
 	}))
 	for _, path := range []string{"/loki/api/v1/push", "/api/prom/push", "/otlp/v1/logs", "/ingest/"} {
@@ -92,9 +92,9 @@ func ownRoute(path string) (string, httpguard.Kind) {
 	switch path {
 	case "tail":
 		return path, httpguard.Tail
-	case "whoami", "openapi.yaml":
+	case "whoami", "openapi.json":
 		return path, httpguard.Light
-	case "services", "records", "context", "histogram", "count", "facets", "templates", "compare", "blobs", "ingesters":
+	case "services", "records", "context", "histogram", "count", "facets", "days", "blobs", "ingesters":
 		return path, httpguard.Query
 	}
 	if strings.HasPrefix(path, "records/") {

@@ -19,7 +19,7 @@ const (
 	CSV     = "text/csv; charset=utf-8; header=present"
 	SSE     = "text/event-stream"
 	Trouble = "application/problem+json"
-	Blob    = "application/x-ndjson"
+	Stored  = "application/zstd"
 )
 
 // MostHeld is the most records that a server holds for one answer. More than so many of the
@@ -173,6 +173,128 @@ type Bucket struct {
 	Total int64  `json:"total"`
 	// Counts are the records by level or service; those without records are left out.
 	Counts map[string]int64 `json:"counts"`
+}
+
+// Found is one record.
+type Found struct {
+	Record
+	Service string `json:"service"`
+	// Previous and Next are the ids of the records of the service before and after it, "" at
+	// an end.
+	Previous string `json:"previous,omitempty"`
+	Next     string `json:"next,omitempty"`
+	Outcome
+}
+
+// Facets are the fields of records with their most frequent values.
+type Facets struct {
+	Basis  Basis   `json:"basis"`
+	Fields []Field `json:"fields"`
+	Outcome
+}
+
+// Basis says which records the values were taken from.
+type Basis struct {
+	Records int64 `json:"records"`
+	// Of is the number of all records of the query; absent if it is not known.
+	Of *int64 `json:"of,omitempty"`
+	// Newest says that the records are the newest of the query, not all of them.
+	Newest bool `json:"newest"`
+}
+
+// Field is a field of records.
+type Field struct {
+	Name string `json:"name"`
+	// Type is int, float, string, bool, null, object or array, or mixed for several of them.
+	Type string `json:"type"`
+	// Present are the records that have the field.
+	Present int64 `json:"present"`
+	// Distinct are its different values. Capped says that there are more, which were not
+	// counted.
+	Distinct int  `json:"distinct"`
+	Capped   bool `json:"capped"`
+	// Exact says that all records of the query were counted, not those of the basis.
+	Exact  bool    `json:"exact,omitempty"`
+	Values []Value `json:"values"`
+}
+
+// Value is a value of a field.
+type Value struct {
+	// Value is a text as it is, and any other value as JSON. It is cut at 256 bytes.
+	Value string `json:"value"`
+	Count int64  `json:"count"`
+}
+
+// Days sums up the days of services.
+type Days struct {
+	Days []Day `json:"days"`
+	Outcome
+}
+
+// Day sums up the records of a service and a day in UTC.
+type Day struct {
+	Service string `json:"service"`
+	Day     string `json:"day"` // as 2026-11-20
+	Blobs   int    `json:"blobs"`
+	Total
+}
+
+// Total sums up records, as in [Service].
+type Total struct {
+	Records   int64  `json:"records"`
+	Bytes     int64  `json:"bytes"`
+	Stored    int64  `json:"stored"`
+	Unflushed int64  `json:"unflushed"`
+	First     string `json:"first"`
+	Last      string `json:"last"`
+}
+
+// Blobs lists blobs.
+type Blobs struct {
+	Blobs []Blob `json:"blobs"`
+	// Unflushed are the records of the same days that are in no blob.
+	Unflushed int64 `json:"unflushed"`
+	Outcome
+}
+
+// Blob is a blob. Its records may be of times within one hour.
+type Blob struct {
+	Name    string `json:"name"`
+	Service string `json:"service"`
+	Records int64  `json:"records"`
+	Bytes   int64  `json:"bytes"`  // of lines
+	Stored  int64  `json:"stored"` // of the blob
+	First   string `json:"first"`
+	Last    string `json:"last"`
+}
+
+// Ingesters lists the ingesters of the store: running ones first, then silent ones, then those
+// that have stopped.
+type Ingesters struct {
+	Ingesters []Ingester `json:"ingesters"`
+	Time      string     `json:"time"` // of the store, to judge them by
+	Complete  bool       `json:"complete"`
+	Problems  []string   `json:"problems"`
+}
+
+// Ingester is one of them.
+type Ingester struct {
+	ID      string `json:"id"`
+	State   string `json:"state"` // live, silent or stopped
+	Lane    int    `json:"lane"`
+	Host    string `json:"host"`
+	Address string `json:"address"`
+	Version string `json:"version"`
+	Started string `json:"started"`
+	At      string `json:"at"` // when it was last heard of
+	// Oldest is when its oldest record that is in no blob arrived.
+	Oldest    string  `json:"oldest_unflushed,omitempty"`
+	Unflushed float64 `json:"unflushed_seconds"` // since then
+	// Holds is the state that it has announced: holding, idle or stopped.
+	Holds     string `json:"holds"`
+	StoreID   string `json:"store_id,omitempty"`
+	LostSince string `json:"lost_since,omitempty"`
+	LostUntil string `json:"lost_until,omitempty"`
 }
 
 // Whoami says what the holder of a token may do, and where.

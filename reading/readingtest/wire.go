@@ -12,8 +12,8 @@ import (
 
 // wire carries requests to handlers in this process, without delay.
 type wire struct {
-	mu     sync.Mutex
-	hosts  map[string]*host
+	mu    sync.Mutex
+	hosts map[string]*host
 }
 
 type host struct {
@@ -37,7 +37,6 @@ func (w *wire) down(name string) {
 		delete(w.hosts, name)
 	}
 }
-
 
 // RoundTrip implements [http.RoundTripper].
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {

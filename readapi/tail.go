@@ -1,0 +1,195 @@
+package readapi
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"blobtail/internal/httpguard"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/readapi/form"
+	"blobtail/record"
+)
+
+const (
+	// chosenTail is how many of the newest records a tail begins with.
+	chosenTail = 100
+	// mostTail is the most.
+	mostTail = 10_000
+	// beatEvery is how often a tail says that it lives while it has nothing to say.
+	beatEvery = 10 * time.Second
+)
+
+// tailing is a stream of new records.
+type tailing struct {
+	*call
+	stream *stream
+	once   bool
+	buf    []byte
+	wrote  time.Time // the last time
+	lines  int64
+	// problems are those of a tail that ends.
+	problems []string
+}
+
+// tail answers with new records as Server-Sent Events.
+func (c *call) tail() error {
+	o, err := c.following()
+	if err != nil {
+		return err
+	}
+	if err := c.known(o.Query.Services); err != nil {
+		return err
+	}
+	t := &tailing{call: c, once: o.Once, wrote: time.Now()}
+	t.stream = newStream(c.w, func(h http.Header) {
+		h.Set("Content-Type", form.SSE)
+		h.Set("X-Accel-Buffering", "no")
+	}, t.beat)
+	o.Visit, o.Mark, o.Report = t.record, t.mark, t.report
+	err = t.write("retry: 1000\n\n")
+	cursor := newest.Cursor{}
+	if err == nil {
+		cursor, err = c.client.Follow(c.r.Context(), o)
+	}
+	if c.r.Context().Err() == nil && err != nil {
+		t.event(form.Event{Problem: c.explain(err).detail})
+	}
+	if cursor.Last.Time != 0 {
+		_ = t.mark(cursor) // the client can go on here when the server is back
+	}
+	if o.Once && err == nil {
+		t.event(form.Event{End: t.end()})
+	}
+	t.stream.halt()
+	notes := httpguard.Note(c.r)
+	notes.Services, notes.From, notes.To, notes.Records = o.Query.Services, o.Query.Range.From, o.Query.Range.To, t.lines
+	if t.stream.flush(); t.stream.err != nil {
+		t.stream.cut()
+	}
+	return nil
+}
+
+// end is the last event of a tail that ends.
+func (t *tailing) end() *form.End {
+	return &form.End{Outcome: form.Outcome{
+		Complete: len(t.problems) == 0, Problems: append([]string{}, t.problems...), Warnings: []string{}, Notes: []string{}, Gaps: []form.Gap{},
+	}, Records: t.lines}
+}
+
+// following reads the parameters of a tail.
+func (c *call) following() (o newest.FollowOptions, err error) {
+	var mode newest.Mode
+	if o.Query, mode, err = c.query(); err != nil {
+		return o, err
+	}
+	if mode != newest.Auto {
+		return o, badRequest("live=%s: a tail is of records in blobs and of those that are in none; leave it out", c.params.get("live"))
+	}
+	if o.Query.Range.To != query.Newest {
+		return o, badRequest("a tail has no end; leave out to")
+	}
+	missing := chosenTail
+	if o.Query.Range.From != query.Oldest {
+		missing = 0
+	}
+	if o.Query.Limit, err = c.params.number("n", missing, 0, mostTail); err != nil {
+		return o, err
+	}
+	if o.Once, err = c.params.flag("once"); err != nil {
+		return o, err
+	}
+	name, after := "Last-Event-ID", c.r.Header.Get("Last-Event-ID") // newer than the URL, if a browser connects again
+	if after == "" {
+		name, after = "after", c.params.get("after")
+	}
+	if after == "" {
+		return o, nil
+	}
+	cursor, err := newest.ParseCursor(after)
+	if err != nil {
+		return o, badRequest("%s: %.60q is no cursor of a tail; each id of an event is one: %w", name, after, err)
+	}
+	o.After = &cursor
+	o.Query.Limit, o.Query.Range = 0, query.Always()
+	return o, nil
+}
+
+// known refuses names of services that the client cannot find in the list of services.
+func (c *call) known(names []string) error {
+	all, err := c.client.Services(c.r.Context())
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if record.ValidStored(name) && !slices.Contains(all, name) {
+			return &query.NoServiceError{Name: name}
+		}
+	}
+	return nil
+}
+
+// write writes a text to the stream.
+func (t *tailing) write(text ...string) error {
+	return t.stream.write(func(to *bufio.Writer) (err error) {
+		t.wrote = time.Now()
+		for _, part := range text {
+			if _, err = to.WriteString(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// beat writes a comment if nothing was written for a while. It runs with the lock.
+func (t *tailing) beat() error {
+	if time.Since(t.wrote) < beatEvery {
+		return nil
+	}
+	t.wrote = time.Now()
+	_, err := t.stream.buf.WriteString(":\n\n")
+	return err
+}
+
+// record writes a record.
+func (t *tailing) record(e *record.Entry) error {
+	t.lines++
+	t.buf = append(appendRecord(append(t.buf[:0], "data: "...), e, nil, false), '\n')
+	return t.stream.write(func(to *bufio.Writer) error {
+		t.wrote = time.Now()
+		_, err := to.Write(t.buf)
+		return err
+	})
+}
+
+// mark writes a cursor. It is the id of an event without data, so it counts once all records
+// before it have come.
+func (t *tailing) mark(c newest.Cursor) error { return t.write("id: ", c.String(), "\n\n") }
+
+// report writes what is missing or late. A write that fails fails the next record too.
+func (t *tailing) report(r *newest.Report) {
+	for _, err := range r.Problems {
+		t.event(form.Event{Problem: err.Error()})
+		if t.once {
+			t.problems = append(t.problems, err.Error())
+		}
+	}
+	for _, text := range r.Notes {
+		t.event(form.Event{Note: text})
+	}
+	for _, g := range r.Gaps {
+		of := gap(g)
+		t.event(form.Event{Gap: &of})
+	}
+}
+
+func (t *tailing) event(e form.Event) {
+	line, err := json.Marshal(e)
+	if err == nil {
+		_ = t.write("data: ", string(line), "\n\n")
+	}
+}
