@@ -1,22 +1,23 @@
 package metric
 
-import "sync"
+import "sync/atomic"
 
 // budget counts down what a query may hold.
 type budget struct {
-	limits Limits
-
-	mu             sync.Mutex
-	cells, samples int
+	limits         Limits
+	cells, samples atomic.Int64
 }
 
-func newBudget(l Limits) *budget { return &budget{limits: l, cells: l.Cells, samples: l.Samples} }
+func newBudget(l Limits) *budget {
+	b := &budget{limits: l}
+	b.cells.Store(int64(l.Cells))
+	b.samples.Store(int64(l.Samples))
+	return b
+}
 
 // take takes cells.
 func (b *budget) take(n int) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.cells -= n; b.cells < 0 {
+	if b.cells.Add(-int64(n)) < 0 {
 		return b.tooMany()
 	}
 	return nil
@@ -29,9 +30,7 @@ func (b *budget) tooMany() error {
 
 // keep takes a sample.
 func (b *budget) keep() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.samples--; b.samples < 0 {
+	if b.samples.Add(-1) < 0 {
 		return errorf("the query keeps more than %s samples for quantile_over_time; consider a shorter time, or a narrower selector",
 			thousands(b.limits.Samples))
 	}

@@ -232,8 +232,8 @@ func of[T any](rng *rand.Rand, all ...T) T { return all[rng.IntN(len(all))] }
 
 // drawItems makes records of some services, with times that are often borders of windows.
 func drawItems(rng *rand.Rand, start int64) []*item {
-	n := 1 + rng.IntN(60)
-	unit := of(rng, int64(time.Second), int64(time.Minute), int64(time.Second)/3)
+	n := 1 + rng.IntN(10)*rng.IntN(11)
+	unit := of(rng, int64(time.Second), int64(5*time.Second), int64(time.Second)/3)
 	var all []*item
 	for range n {
 		r := &item{
@@ -273,7 +273,7 @@ func drawValue(rng *rand.Rand, name string) any {
 func drawFields(rng *rand.Rand) []field {
 	all := []field{}
 	for _, name := range []string{"status", "took", "size", "v", "user", "tags"} {
-		if rng.IntN(3) > 0 {
+		if rng.IntN(4) > 0 {
 			all = append(all, field{name, drawValue(rng, name)})
 		}
 	}

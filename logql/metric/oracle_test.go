@@ -117,7 +117,7 @@ func differs(got, want map[string]map[int64]float64) string {
 func drawGrid(rng *rand.Rand, items []*item, start int64) metric.Grid {
 	at := start + rng.Int64N(300)*1e9
 	if rng.IntN(3) > 0 {
-		at = items[rng.IntN(len(items))].time + rng.Int64N(3)
+		at = items[(len(items)+rng.IntN(len(items)))/2].time + of(rng, int64(0), 1, 1e9, 30e9)
 	}
 	if rng.IntN(4) == 0 {
 		return metric.At(at)

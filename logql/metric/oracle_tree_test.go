@@ -642,13 +642,13 @@ func drawSpan(rng *rand.Rand) node {
 			s.by = drawGrouping(rng, "by", "without")
 		}
 	}
-	switch rng.IntN(4) {
+	switch rng.IntN(6) {
 	case 0:
 		s.unwrap, s.convert = "took", "duration"
 	case 1:
 		s.unwrap, s.convert = "size", "bytes"
 	default:
-		s.unwrap = of(rng, "v", "v", "status", "n", "http_code")
+		s.unwrap = of(rng, "v", "v", "v", "v", "status", "n", "http_code")
 	}
 	s.clean = rng.IntN(5) > 0
 	return s

@@ -32,28 +32,32 @@ func (s *samples) add(_ int, ns int64, v float64) error {
 
 // points moves a window over the samples, and keeps those in it in a tree by their ranks. So a
 // window costs only the samples that enter and leave it.
-func (s *samples) points(first int, set func(int, float64)) {
-	byValue := make([]int, len(s.values))
-	for i := range byValue {
-		byValue[i] = i
+func (s *samples) points(_ int, set func(int, float64)) {
+	type ranked struct {
+		value float64
+		at    int32
 	}
-	slices.SortStableFunc(byValue, func(a, b int) int { return cmp.Compare(s.values[a], s.values[b]) })
-	rank := make([]int, len(byValue))
-	for r, i := range byValue {
-		rank[i] = r
+	sorted := make([]ranked, len(s.values))
+	for i, v := range s.values {
+		sorted[i] = ranked{v, int32(i)}
+	}
+	slices.SortFunc(sorted, func(a, b ranked) int { return cmp.Compare(a.value, b.value) })
+	rank := make([]int32, len(sorted))
+	for r, one := range sorted {
+		rank[one.at] = int32(r)
 	}
 	in := newRanks(len(rank))
 	from, to, x := 0, 0, s.r.geo
 	for p := range x.points {
 		begin := x.from + int64(p)*x.step
 		for ; to < len(rank) && s.times[to] < begin+x.window; to++ {
-			in.add(rank[to], 1)
+			in.add(int(rank[to]), 1)
 		}
 		for ; from < to && s.times[from] < begin; from++ {
-			in.add(rank[from], -1)
+			in.add(int(rank[from]), -1)
 		}
 		if n := to - from; n > 0 {
-			set(p, quantile(s.quantile, n, func(i int) float64 { return s.values[byValue[in.at(i)]] }))
+			set(p, quantile(s.quantile, n, func(i int) float64 { return sorted[in.at(i)].value }))
 		}
 	}
 }

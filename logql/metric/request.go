@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -28,14 +29,18 @@ type Request struct {
 	geo    *geometry
 	budget *budget
 	byKey  map[string]*column // the keys of callers
+	bytes  int                // of these keys
 	byLabs map[string]*column // the keys of labels
 	all    []*column          // in the order in which they came
 	lately string             // the key of the last sample
 	newest *column            // its series
 }
 
-// manyKeys is how many keys a Request remembers before it begins anew.
-const manyKeys = 100_000
+// A Request remembers so many keys, with so many bytes, before it begins anew.
+const (
+	manyKeys = 100_000
+	keyBytes = 4 << 20
+)
 
 // column are the cells of a series. Cells from first to last, both included, have been touched.
 type column struct {
@@ -78,8 +83,11 @@ func (r *Request) Add(ns int64, value float64, key string, labels []Label) error
 // may be within the bucket; [Request.Index] tells. A bucket that begins before From has records
 // from From on. Buckets may come in any order. The key and the labels are as for Add.
 func (r *Request) AddCount(ns, n int64, key string, labels []Label) error {
+	if !r.op.counts || r.Agg.Range.Unwrap != nil {
+		return fmt.Errorf("metric: %s needs samples, not counts", r.Agg.Op)
+	}
 	cell, ok := r.geo.cell(max(ns, r.From))
-	if !ok || n == 0 {
+	if !ok || n <= 0 {
 		return nil
 	}
 	c, err := r.column(key, labels, cell)
@@ -136,10 +144,11 @@ func (r *Request) create(id string, labels []Label, cell int) (*column, error) {
 		r.byLabs[k] = c
 		r.all = append(r.all, c)
 	}
-	if len(r.byKey) >= manyKeys {
-		clear(r.byKey)
+	if len(r.byKey) >= manyKeys || r.bytes > keyBytes {
+		r.byKey, r.bytes = map[string]*column{}, 0
 	}
 	r.byKey[id] = c
+	r.bytes += len(id)
 	return c, nil
 }
 
