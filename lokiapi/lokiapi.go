@@ -79,6 +79,7 @@ func New(o Options) http.Handler {
 		"index/volume":       (*call).indexVolume,
 		"index/volume_range": (*call).indexVolumeRange,
 		"detected_labels":    (*call).detectedLabels,
+		"detected_fields":    (*call).detectedFields,
 		"patterns":           (*call).patterns,
 		"drilldown-limits":   (*call).drilldownLimits,
 		"format_query":       (*call).formatQuery,
@@ -133,6 +134,8 @@ func (a *API) routeOf(path string, c *call) route {
 	switch kind {
 	case "label":
 		return (*call).labelValues
+	case "detected_field":
+		return (*call).detectedValues
 	}
 	return nil
 }

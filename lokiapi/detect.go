@@ -1,0 +1,146 @@
+package lokiapi
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strconv"
+
+	"blobtail/logql/stage"
+)
+
+// The numbers of records and fields that a search for fields takes, unless the request says.
+const (
+	defaultDetect = 100
+	defaultFields = 1000
+)
+
+// A detected field is one of some records.
+type detected struct {
+	stage.Field
+	values map[string]bool
+}
+
+// see notes the field in one more record.
+func (d *detected) see(f *stage.Field) {
+	d.values[f.Value] = true
+	switch {
+	case d.Type == f.Type:
+	case numeric(d.Type) && numeric(f.Type):
+		d.Type = "float"
+	default:
+		d.Type = "string"
+	}
+	if f.After == "" { // no parser is needed
+		d.After, d.Path = "", nil
+	}
+}
+
+func numeric(kind string) bool { return kind == "int" || kind == "float" }
+
+// detect finds the fields of the newest records of a query.
+func (c *call) detect(visit func(fields []stage.Field)) (limit int, err error) {
+	rng, err := c.between()
+	if err != nil {
+		return 0, err
+	}
+	e, err := c.parseLog()
+	if err != nil {
+		return 0, err
+	}
+	lines, err := c.count("limit", defaultDetect)
+	if err != nil {
+		return 0, err
+	}
+	if lines, err = c.count("line_limit", lines); err != nil {
+		return 0, err
+	}
+	if limit, err = c.count("limit", defaultFields); err != nil {
+		return 0, err
+	}
+	ch, err := c.choose(e, rng)
+	if err != nil {
+		return 0, err
+	}
+	w := wish{limit: min(lines, maxEntries)}
+	_, err = c.read(ch, w.ask(&ch.query), func(lines []byte) error {
+		for line := range bytes.Lines(lines) {
+			visit(c.view().Fields(line))
+		}
+		return nil
+	})
+	return limit, err
+}
+
+// detectedFields answers which fields there are, and how a query gets at them.
+func (c *call) detectedFields() error {
+	found := map[string]*detected{}
+	limit, err := c.detect(func(fields []stage.Field) {
+		for i := range fields {
+			f := &fields[i]
+			d := found[f.Name]
+			if d == nil {
+				d = &detected{Field: *f, values: map[string]bool{}}
+				found[f.Name] = d
+			}
+			d.see(f)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	c.out = append(c.out, `{"fields":[`...)
+	for i, name := range slices.Sorted(maps.Keys(found)) {
+		if i >= limit {
+			break
+		}
+		if i > 0 {
+			c.out = append(c.out, ',')
+		}
+		c.out = appendDetected(c.out, found[name])
+	}
+	c.endDetect(limit)
+	return nil
+}
+
+// endDetect ends a list with its limit.
+func (c *call) endDetect(limit int) {
+	c.out = append(c.out, `],"limit":`...)
+	c.out = strconv.AppendInt(c.out, int64(limit), 10)
+}
+
+// appendDetected appends a field. Drilldown looks for null, and then writes no parser.
+func appendDetected(dst []byte, d *detected) []byte {
+	dst = appendLabel(append(dst, '{'), "label", d.Name)
+	dst = appendLabel(append(dst, ','), "type", d.Type)
+	dst = append(dst, `,"cardinality":`...)
+	dst = strconv.AppendInt(dst, int64(len(d.values)), 10)
+	if d.After == "" {
+		return append(dst, `,"parsers":null}`...)
+	}
+	dst = appendTexts(append(dst, `,"parsers":`...), []string{d.After})
+	if len(d.Path) > 0 {
+		dst = appendTexts(append(dst, `,"jsonPath":`...), d.Path)
+	}
+	return append(dst, '}')
+}
+
+// detectedValues answers with the values of a field.
+func (c *call) detectedValues() error {
+	found := map[string]bool{}
+	limit, err := c.detect(func(fields []stage.Field) {
+		for i := range fields {
+			if fields[i].Name == c.name || isLevel(fields[i].Name) && isLevel(c.name) {
+				found[fields[i].Value] = true
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	values := slices.Sorted(maps.Keys(found))
+	c.out = appendTexts(append(c.out, `{"values":`...), values[:min(len(values), limit)])
+	c.out = c.out[:len(c.out)-1]
+	c.endDetect(limit)
+	return nil
+}
