@@ -117,14 +117,18 @@ func (p params) list(name string) (names []string) {
 
 // query reads the parameters that select records, and the mode of unflushed ones.
 func (c *call) query() (q query.Query, mode newest.Mode, err error) {
-	if q.Services = query.ParseServices(c.params["service"]); len(q.Services) == 0 {
-		return q, 0, badRequest("which service? Add service=NAME, or service=* for all; %sservices lists them", Prefix)
-	}
 	if mode, err = c.mode(); err != nil {
 		return q, 0, err
 	}
 	if q.Range, err = c.span(); err != nil {
 		return q, 0, err
+	}
+	if text := c.params.get("logql"); text != "" {
+		err = c.logql(text, &q)
+		return q, mode, err
+	}
+	if q.Services = query.ParseServices(c.params["service"]); len(q.Services) == 0 {
+		return q, 0, badRequest("which service? Add service=NAME, or service=* for all; %sservices lists them", Prefix)
 	}
 	q.Filter, err = c.filter()
 	return q, mode, err

@@ -77,13 +77,14 @@ func (a *api) routes() []route {
 		return append([]string{"from", "to", "since", "day", "timezone"}, more...)
 	}
 	with := func(more ...string) []string {
-		return append(times("service", "level", "text", "words", "expr", "where", "not", "fold", "live"), more...)
+		return append(times("service", "level", "text", "words", "expr", "where", "not", "fold", "logql", "live"), more...)
 	}
 	all := []route{
 		{path: "services", params: times("live"), handle: (*call).services},
 		{path: "records", params: with("limit", "first", "order", "fields", "form", "partial", "download"), handle: (*call).records},
 		{path: "histogram", params: with("by", "buckets", "split"), handle: (*call).histogram},
 		{path: "count", params: with(), handle: (*call).count},
+		{path: "facets", params: with("fields", "top", "sample"), handle: (*call).facets},
 		{path: "records/{service}/{id}", params: []string{"live"}, handle: (*call).found},
 		{path: "context", params: []string{"service", "id", "before", "after", "services", "live"}, handle: (*call).context},
 		{path: "tail", params: with("n", "after", "once"), handle: (*call).tail},

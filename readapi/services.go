@@ -1,11 +1,14 @@
 package readapi
 
 import (
-	"math"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/query"
 	"blobtail/readapi/form"
+	"blobtail/record"
 )
 
 func (c *call) services() error {
@@ -20,18 +23,9 @@ func (c *call) services() error {
 	answer := form.Services{Services: []form.Service{}}
 	result, err := c.client.Query(c.r.Context(), q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 		c.noteQuery(q)
-		var sum query.Summary
-		for _, name := range q.Services {
-			s, part, err := c.total(blobs, q, name)
-			join(&sum, &part)
-			if err != nil && !isNone(err) { // its last day may have expired
-				return sum, err
-			}
-			if s.Blobs > 0 || s.Unflushed > 0 {
-				answer.Services = append(answer.Services, s)
-			}
-		}
-		return sum, nil
+		list, sum, err := c.volumes(blobs, q)
+		answer.Services = append(answer.Services, list...)
+		return sum, err
 	})
 	c.noteResult(result)
 	if err != nil {
@@ -41,29 +35,82 @@ func (c *call) services() error {
 	return c.json(answer)
 }
 
-// total sums up the days of a service that the range of a query touches.
-func (c *call) total(blobs *query.Reader, q query.Query, name string) (form.Service, query.Summary, error) {
-	rng := q.Range
-	q.Services = []string{name}
-	days, sum, err := blobs.List(c.r.Context(), q, time.Time{})
-	s := form.Service{Name: name, System: name[0] == '_'}
-	first, last := int64(math.MaxInt64), int64(math.MinInt64)
-	for i := range days {
-		d := &days[i]
-		if !touches(rng, d) {
+// volumes sums up the records of services in blobs, and those in none.
+func (c *call) volumes(blobs *query.Reader, q query.Query) (list []form.Service, sum query.Summary, err error) {
+	at := map[string]int{}
+	for _, name := range q.Services {
+		at[name] = len(list)
+		list = append(list, form.Service{Name: name, System: name[0] == '_', Levels: map[string]int64{}})
+	}
+	stored := q
+	stored.Unflushed = nil
+	for _, part := range []struct {
+		reader *query.Reader
+		query  query.Query
+		add    func(s *form.Service, v *query.Volume)
+	}{
+		{blobs, stored, func(s *form.Service, v *query.Volume) { s.Blobs, s.Records, s.Bytes = v.Blobs, v.Records, v.Bytes }},
+		{query.Without(query.Options{}), q, func(s *form.Service, v *query.Volume) { s.Unflushed = v.Records }},
+	} {
+		volumes, work, err := part.reader.Volume(c.r.Context(), part.query)
+		work.Problems = slices.DeleteFunc(work.Problems, isNone) // it is in the other part
+		join(&sum, &work)
+		if err != nil && !isNone(err) {
+			return nil, sum, err
+		}
+		for i := range volumes {
+			v := &volumes[i]
+			s := &list[at[v.Service]]
+			part.add(s, v)
+			extend(s, v)
+		}
+	}
+	if !q.Range.Bounded() {
+		err = c.sizes(blobs, stored, list)
+	}
+	list = slices.DeleteFunc(list, func(s form.Service) bool { return s.Records+s.Unflushed == 0 })
+	sum.Records = int64(len(list))
+	return list, sum, err
+}
+
+// extend adds the times and levels of a volume to a service.
+func extend(s *form.Service, v *query.Volume) {
+	if first := stamp(v.First); s.First == "" || first < s.First {
+		s.First = first
+	}
+	if last := stamp(v.Last); last > s.Last {
+		s.Last = last
+	}
+	s.Estimated = s.Estimated || v.Estimated
+	for level, n := range v.Levels {
+		if n > 0 {
+			s.Levels[record.Level(level).String()] += n
+		}
+	}
+}
+
+// sizes adds the bytes of blobs, which are known for whole services.
+func (c *call) sizes(blobs *query.Reader, q query.Query, list []form.Service) error {
+	work, ctx := errgroup.WithContext(c.r.Context())
+	work.SetLimit(8)
+	for i := range list {
+		if list[i].Blobs == 0 {
 			continue
 		}
-		s.Blobs += d.Blobs
-		s.Records += d.Records
-		s.Bytes += d.Raw
-		s.Stored += d.Stored
-		s.Unflushed += d.Unflushed
-		first, last = min(first, d.First), max(last, d.Last)
+		q.Services = []string{list[i].Name}
+		of := q
+		work.Go(func() error {
+			days, _, err := blobs.List(ctx, of, time.Time{})
+			if err != nil && !isNone(err) {
+				return err
+			}
+			for j := range days {
+				list[i].Stored += days[j].Stored
+			}
+			return nil
+		})
 	}
-	if first <= last {
-		s.First, s.Last = stamp(first), stamp(last)
-	}
-	return s, sum, err
+	return work.Wait()
 }
 
 func (c *call) whoami() error {

@@ -125,17 +125,19 @@ type Services struct {
 type Service struct {
 	Name  string `json:"name"`
 	Blobs int    `json:"blobs"`
-	// Records, Bytes and Stored are of blobs: the records, the bytes of their lines, and the
-	// bytes of the blobs.
+	// Records and Bytes are of blobs: the records, and the bytes of their lines.
 	Records int64 `json:"records"`
 	Bytes   int64 `json:"bytes"`
-	Stored  int64 `json:"stored"`
+	// Stored is the bytes of the blobs; 0 if a range was asked for.
+	Stored int64 `json:"stored"`
 	// Unflushed are records in no blob. A record that was stored meanwhile may count in both.
 	Unflushed int64 `json:"unflushed"`
-	// Levels are the records by level; levels without records are left out.
-	Levels map[string]int64 `json:"levels,omitempty"`
-	First  string           `json:"first,omitempty"`
-	Last   string           `json:"last,omitempty"`
+	// Estimated says that a range cuts blobs, whose records count in part.
+	Estimated bool `json:"estimated,omitempty"`
+	// Levels are all records by level; levels without records are left out.
+	Levels map[string]int64 `json:"levels"`
+	First  string           `json:"first"`
+	Last   string           `json:"last"`
 	// System says that ingesters write the service themselves, as _rejected.
 	System bool `json:"system"`
 }

@@ -1,0 +1,77 @@
+package readapi
+
+import (
+	"net/http"
+	"slices"
+
+	"blobtail/logql"
+	"blobtail/logql/stage"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// instead are the parameters that logql takes the place of.
+func instead() []string {
+	return []string{"service", "level", "text", "words", "expr", "where", "not", "fold"}
+}
+
+// logql reads a query in LogQL: which records are wanted, of which services. The records come
+// as they are stored, whatever stages make of their lines.
+func (c *call) logql(text string, q *query.Query) error {
+	for _, name := range instead() {
+		if len(c.params[name]) > 0 {
+			return badRequest("logql selects services and records by itself; leave out %s, or logql", name)
+		}
+	}
+	tree, err := logql.Parse(text)
+	if err != nil {
+		return badRequest("logql: %w", err)
+	}
+	e, ok := tree.(*logql.LogExpr)
+	if !ok {
+		return badRequest("logql: a query of numbers is for Loki's API, /loki/api/v1/query_range; here it selects records, as {service=\"web\"} |= \"text\"")
+	}
+	pipe, err := stage.View{}.Compile(e)
+	if err != nil {
+		return badRequest("logql: %w", err)
+	}
+	sel := pipe.Selection()
+	q.Filter.Texts = sel.Texts
+	if !sel.All {
+		q.Filter.Accept = pipe.Keep
+	}
+	if q.Services, err = c.selected(&sel); err != nil {
+		return err
+	}
+	n := 0
+	for l, wanted := range sel.Levels {
+		if wanted {
+			q.Filter.Levels |= 1 << l
+			n++
+		}
+	}
+	switch n {
+	case 0: // no record can match
+		q.Range = query.Range{From: query.Newest - 1, To: query.Newest}
+	case record.NumLevels:
+		q.Filter.Levels = 0
+	}
+	return nil
+}
+
+// selected are the services of a selection that the client may read.
+func (c *call) selected(sel *stage.Selection) (names []string, err error) {
+	if names = slices.Clone(sel.Names); names == nil {
+		if names, err = c.client.Services(c.r.Context()); err != nil {
+			return nil, err
+		}
+	}
+	names = slices.DeleteFunc(names, func(s string) bool { return !record.ValidStored(s) || !c.client.May(s) || !sel.Service(s) })
+	if len(names) > 0 {
+		return names, nil
+	}
+	if len(sel.Names) > 0 {
+		return nil, &query.NoServiceError{Name: sel.Names[0]}
+	}
+	return nil, &requestError{status: http.StatusNotFound, title: "No such service", detail: "logql: no service matches the selector; " + Prefix + "services lists them"}
+}
