@@ -119,16 +119,27 @@ func (t *tailer) run() {
 	defer cancel(nil)
 	var sending sync.WaitGroup
 	sending.Go(func() { cancel(t.send(ctx)) })
-	_, err := t.c.client.Follow(ctx, newest.FollowOptions{
-		Query:  t.o.query,
-		Emit:   func(lines []byte) error { return t.hand(ctx, lines) },
-		Report: t.judge,
-	})
-	cancel(err)
+	cancel(t.follow(ctx))
 	if t.trouble != nil {
 		t.trouble.Stop()
 	}
 	sending.Wait()
+}
+
+// follow emits the lines. Services that come later are among those that an expression matches.
+func (t *tailer) follow(ctx context.Context) error {
+	o := newest.FollowOptions{
+		Query:  t.o.query,
+		Emit:   func(lines []byte) error { return t.hand(ctx, lines) },
+		Report: t.judge,
+	}
+	var err error
+	if t.o.sel.Names != nil {
+		_, err = t.c.client.Follow(ctx, o)
+	} else {
+		_, err = t.c.client.FollowAll(ctx, o, t.o.sel.Service)
+	}
+	return err
 }
 
 // hand passes lines to the sender and waits until it has them.

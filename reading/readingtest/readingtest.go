@@ -168,6 +168,9 @@ func (h *House) Kill(n int) {
 	in.disk, in.buf = in.disk.Kill(), nil
 }
 
+// Running reports whether an ingester runs.
+func (h *House) Running(n int) bool { return h.ingesters[n].buf != nil }
+
 // Flush writes all records of all ingesters to blobs.
 func (h *House) Flush() {
 	h.t.Helper()
