@@ -1,6 +1,7 @@
 package metric_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -30,7 +31,7 @@ func drawStages(rng *rand.Rand) []plain {
 }
 
 func drawStage(rng *rand.Rand) plain {
-	switch of(rng, 0, 1, 2, 3, 4, 8, 9) {
+	switch rng.IntN(16) {
 	case 0, 1:
 		return drawLineFilter(rng)
 	case 2, 3:
@@ -50,6 +51,42 @@ func drawStage(rng *rand.Rand) plain {
 	case 10:
 		from := of(rng, "status", "user", "path", "v", "none")
 		return plain{"| label_format made=" + from, func(w *work) bool { w.rename("made", from); return true }}
+	}
+	return drawMaker(rng)
+}
+
+// drawMaker makes a stage that makes the line or single labels.
+func drawMaker(rng *rand.Rand) plain {
+	switch rng.IntN(5) {
+	case 0:
+		path := of(rng, []string{"status"}, []string{"http", "code"}, []string{"took"}, []string{"tags"}, []string{"none", "x"})
+		return plain{fmt.Sprintf(`| json n="%s"`, strings.Join(path, ".")), func(w *work) bool { w.extract("n", path); return true }}
+	case 1:
+		return plain{"| pattern `<method> /basket/<n> <_>`", func(w *work) bool {
+			method, rest, ok := strings.Cut(w.text, " /basket/")
+			w.set("method", method)
+			if n, _, _ := strings.Cut(rest, " "); ok {
+				w.set("n", n)
+			}
+			return true
+		}}
+	case 2:
+		re := regexp.MustCompile(`([A-Z]+) /[a-z]+/(\w+)`)
+		return plain{"| regexp `(?P<method>[A-Z]+) /[a-z]+/(?P<n>\\w+)`", func(w *work) bool {
+			if m := re.FindStringSubmatch(w.text); m != nil {
+				w.set("method", m[1])
+				w.set("n", m[2])
+			}
+			return true
+		}}
+	case 3:
+		a, b := of(rng, "status", "path", "user"), of(rng, "level", "none", "v")
+		return plain{fmt.Sprintf("| label_format made=`{{.%s}}-{{.%s}}`", a, b), func(w *work) bool {
+			v, _ := w.get(a)
+			u, _ := w.get(b)
+			w.made["made"] = v + "-" + u
+			return true
+		}}
 	}
 	name := of(rng, "status", "user", "path", "none")
 	return plain{"| line_format `<{{." + name + "}}>`", func(w *work) bool {
@@ -165,7 +202,7 @@ func parseJSON(w *work) bool {
 	text := w.text
 	fields, ok := decode(text)
 	if !ok {
-		if w.lines || w.reformed() {
+		if w.lines && w.failed == "" {
 			w.failed = "JSONParserErr"
 		}
 		return true
@@ -178,19 +215,54 @@ func parseJSON(w *work) bool {
 	return true
 }
 
-// reformed reports whether a stage has made the line.
-func (w *work) reformed() bool { return w.text != w.begin(w.lines).text }
+// extract makes a label of a member of the line. In the view of messages the record has the member,
+// if the line is no object.
+func (w *work) extract(name string, path []string) {
+	fields, ok := decode(w.text)
+	if !ok && w.lines {
+		w.failed = "JSONParserErr"
+		return
+	}
+	if !ok {
+		fields, _ = decode(w.line)
+	}
+	var value any = fields
+	for _, step := range path {
+		members, _ := value.([]field)
+		value = nil
+		if i := slices.IndexFunc(members, func(f field) bool { return f.name == step }); i >= 0 {
+			value = members[i].value
+		}
+	}
+	if value == nil {
+		w.set(name, "")
+		return
+	}
+	w.set(name, textOf(value))
+}
 
-var pairs = regexp.MustCompile(`([^ ="]+)=("(?:[^"\\]|\\.)*"|[^ "]*)`)
+// The forms of pairs in a line, up to a blank or the end. Anything else is passed over.
+var (
+	quotedPair = regexp.MustCompile(`^([^\x00- ="]+)=("(?:[^"\\]|\\.)*")(?:[\x00- ]|$)`)
+	barePair   = regexp.MustCompile(`^([^\x00- ="]+)=([^\x00- "]*)(?:[\x00- ]|$)`)
+)
 
 func parseLogfmt(w *work) bool {
-	for _, m := range pairs.FindAllStringSubmatch(w.text, -1) {
-		v := m[2]
-		if s, err := strconv.Unquote(v); err == nil && strings.HasPrefix(v, `"`) {
-			v = s
+	rest := w.text
+	for rest = strings.TrimLeft(rest, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
+		var name, value string
+		if m := quotedPair.FindStringSubmatch(rest); m != nil {
+			name, rest = m[1], rest[len(m[0]):]
+			if json.Unmarshal([]byte(m[2]), &value) != nil {
+				value = strings.Trim(m[2], `"`)
+			}
+		} else if m := barePair.FindStringSubmatch(rest); m != nil {
+			name, value, rest = m[1], m[2], rest[len(m[0]):]
+		} else {
+			_, rest, _ = strings.Cut(rest, " ")
 		}
-		if v != "" {
-			w.set(notName.ReplaceAllString(m[1], "_"), v)
+		if name = notName.ReplaceAllString(name, "_"); value != "" {
+			w.set(name, value)
 		}
 	}
 	return true
@@ -210,7 +282,8 @@ func (w *work) keep(names ...string) {
 		}
 	}
 	for name := range w.made {
-		if !slices.Contains(names, name) {
+		also := name == "service" && slices.Contains(names, "service_name") // another name of it
+		if !slices.Contains(names, name) && !also {
 			delete(w.made, name)
 		}
 	}
