@@ -66,7 +66,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release sbom reproducible vuln demo picture test test-processes test-packages test-counted interop interop-quick torture lint deploy-lint promcheck bench bench-micro bench-table fuzz clean
+.PHONY: build release sbom reproducible vuln demo picture test test-processes test-packages test-counted interop interop-quick torture lint deploy-lint logcli chdb promcheck bench bench-micro bench-table fuzz clean
 
 build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
@@ -155,6 +155,15 @@ lint: ## gofmt, vet, staticcheck, the layers
 	$(AS_BUILT) $(BESIDE) go vet ./...
 	$(AS_BUILT) $(BESIDE) go tool staticcheck ./...
 	$(AS_BUILT) go test ./internal/layers
+
+logcli: ## bin/logcli, the command of Loki, for its tests; 2,000 packages, a quarter of an hour
+	$(BESIDE) go -C internal/tools/logcli build -buildvcs=false -o $(CURDIR)/bin/logcli github.com/grafana/loki/v3/cmd/logcli
+
+# The package is kept in bin/chdb. npm ci would want the libraries for all systems in the lockfile.
+chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it first, 543 MB
+	@mkdir -p bin/chdb && cp internal/tools/chdb/package.json internal/tools/chdb/package-lock.json bin/chdb
+	cd bin/chdb && npm install --no-save --ignore-scripts --no-audit --no-fund </dev/null
+	CHDB_DIR=$(CURDIR)/bin/chdb go test -count=1 -run 'TestClickHouse|TestPages/docs/OTHER-TOOLS.md' ./cmd/query ./docs </dev/null
 
 promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its own, and a minute to build
 	cd internal/tools/promcheck && go vet ./... && go test -count=1 ./...
