@@ -27,7 +27,8 @@ func (v View) Fields(line []byte) []Field {
 	s := newState(v, []*ref{newRef(nameServiceName)})
 	h.set(s, line)
 	fields := []Field{{Name: nameDetected, Value: LevelName(s.level), Type: "string"}}
-	for _, l := range s.metadata(nil) {
+	s.addFields()
+	for _, l := range s.labels() {
 		fields = append(fields, Field{Name: l.Name, Value: l.Value, Type: typeOf(l.Value)})
 	}
 	if v.Lines || s.msg == 0 {
@@ -39,7 +40,7 @@ func (v View) Fields(line []byte) []Field {
 		d.object(cursor{b: msg}, nil)
 		return d.fields
 	}
-	return s.pairs(fields, msg)
+	return s.fieldsOf(fields, msg)
 }
 
 // A detector gathers the fields of a message that is a JSON object.
@@ -83,10 +84,10 @@ func (d *detector) field(name, value string) {
 	}
 }
 
-// pairs appends the pairs of a message in logfmt. A message of words is none.
-func (s *state) pairs(fields []Field, msg []byte) []Field {
+// fieldsOf appends the pairs of a message in logfmt. A message of words is none.
+func (s *state) fieldsOf(fields []Field, msg []byte) []Field {
 	seen := map[string]bool{}
-	for p := (pairs{line: msg}); ; {
+	for p := (logfmtPairs{line: msg}); ; {
 		key, value, quoted, ok := p.next()
 		if !ok {
 			return fields

@@ -1,17 +1,38 @@
 package stage
 
-// metadata appends the fields of the record, each under its flattened name. The first of
-// several with one name counts.
-func (s *state) metadata(dst []Label) []Label {
-	if word, ok := s.word(); ok {
-		dst = s.appendOwn(dst, nameLevel+extracted, word)
-	}
+import "slices"
+
+// addFields adds the fields of the record, each under its flattened name. The first of several
+// with one name counts.
+func (s *state) addFields() {
 	if s.msg == 0 {
-		return dst
+		return
 	}
-	all := &ownFields{s: s, labels: dst, seen: map[string]bool{}}
-	s.spare = flatten(s.fields(), s.spare[:0], 0, all)
-	return all.labels
+	from := len(s.all)
+	if word, ok := s.word(); ok {
+		s.all = append(s.all, pair{nameLevel + extracted, word})
+	}
+	s.fieldSink = fieldSink{s: s, from: from, seen: s.fieldSink.seen}
+	clear(s.fieldSink.seen)
+	s.spare = flatten(s.fields(), s.spare[:0], 0, &s.fieldSink)
+	if len(s.made)+len(s.kept) > 0 {
+		own := slices.DeleteFunc(s.all[from:], func(p pair) bool { return s.hidden(p.name, p.value) })
+		s.all = s.all[:from+len(own)]
+	}
+}
+
+// hidden reports whether a stage has made or removed a label of the name of one that the record
+// has itself.
+func (s *state) hidden(name string, value []byte) bool {
+	if len(s.made) > 0 && s.find(name) >= 0 {
+		return true
+	}
+	for _, k := range s.kept {
+		if !k.keeps(name, value) {
+			return true
+		}
+	}
+	return false
 }
 
 // fields is a cursor before the first field behind msg.
@@ -19,39 +40,42 @@ func (s *state) fields() cursor {
 	return cursor{b: s.raw[min(s.endOfMsg()+1, len(s.raw)):]}
 }
 
-// ownFields gathers the labels of a record that are fields.
-type ownFields struct {
-	s      *state
-	labels []Label
-	seen   map[string]bool
+// fieldSink gathers the labels of a record that are fields.
+type fieldSink struct {
+	s    *state
+	from int             // the first of the record in all
+	seen map[string]bool // used when there are many
 }
 
-func (f *ownFields) into([]byte) bool { return true }
+func (f *fieldSink) into([]byte) bool { return true }
 
-func (f *ownFields) field(name, value []byte) bool {
+func (f *fieldSink) field(name, value []byte) bool {
 	if taken(string(name)) {
 		name = append(name, extracted...)
 	}
-	if f.seen[string(name)] || f.s.streamHas(name) {
+	if f.had(name) || f.s.streamHas(name) {
 		return true
 	}
 	known := f.s.name(name)
-	f.seen[known] = true
-	f.labels = f.s.appendOwn(f.labels, known, f.s.textOf(value))
+	if len(f.s.all)-f.from >= linear {
+		f.seen[known] = true
+	}
+	f.s.all = append(f.s.all, pair{known, f.s.textOf(value)})
 	return true
 }
 
-// appendOwn appends a label of the record, unless a stage has made or removed one of its name.
-func (s *state) appendOwn(dst []Label, name string, value []byte) []Label {
-	if len(s.made) > 0 && s.find(name) >= 0 {
-		return dst
-	}
-	for _, k := range s.kept {
-		if !k.keeps(name, value) {
-			return dst
+// had reports whether the record has a label of that name already.
+func (f *fieldSink) had(name []byte) bool {
+	own := f.s.all[f.from:]
+	for i := range own[:min(len(own), linear)] {
+		if own[i].name == string(name) {
+			return true
 		}
 	}
-	return append(dst, Label{name, string(value)})
+	if len(own) >= linear && f.seen == nil {
+		f.seen = map[string]bool{}
+	}
+	return f.seen[string(name)]
 }
 
 // A sink takes the members of an object.

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"strings"
 
 	"blobtail/logql"
 	"blobtail/record"
@@ -58,7 +59,32 @@ func (j *jsonStage) before(n *need) step {
 	if j.extracts != nil {
 		return &jsonPaths{j}
 	}
+	if few := j.few(n); few != nil {
+		return few
+	}
 	return &jsonAll{j, newWish(n)}
+}
+
+// few returns a step that looks for the needed labels one by one, if there are few. It is several
+// times as quick as a walk through all members. nil: there are many, or one may be of a member
+// whose own name is that of a label of the stream.
+func (j *jsonStage) few(n *need) step {
+	const most = 4
+	if n.all || len(n.names) > most {
+		return nil
+	}
+	f := &jsonFew{jsonStage: j}
+	for name := range n.names {
+		if strings.HasSuffix(name, extracted) {
+			return nil
+		}
+		r := ref{name: name, field: name}
+		if name != "ts" { // it is the first, so no comma is before it
+			r.begin()
+		}
+		f.refs = append(f.refs, &r)
+	}
+	return f
 }
 
 // object returns a cursor in the line if that is a JSON object.
@@ -129,6 +155,31 @@ func (j *jsonAll) run(s *state) bool {
 		s.sink.left = len(j.wish.names)
 	}
 	s.spare = flatten(c, s.spare[:0], 0, &s.sink)
+	return true
+}
+
+// jsonFew makes labels of the members of a few names.
+type jsonFew struct {
+	*jsonStage
+	refs []*ref
+}
+
+func (j *jsonFew) run(s *state) bool {
+	c, ok := j.object(s)
+	if !ok {
+		j.fail(s)
+		return true
+	}
+	canonical := j.lines && j.first
+	for _, r := range j.refs {
+		from := c
+		if canonical && !from.skip(r.start) {
+			continue
+		}
+		if value := findField(from, r.name, true, false); value != nil && !s.streamHas([]byte(r.name)) {
+			s.extractName(r.name, value, true)
+		}
+	}
 	return true
 }
 

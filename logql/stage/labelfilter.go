@@ -31,9 +31,9 @@ type cond interface {
 func compileCond(tree logql.Cond) (cond, error) {
 	switch tree := tree.(type) {
 	case *logql.And:
-		return compilePair(tree.Left, tree.Right, false)
+		return compileJoined(tree.Left, tree.Right, false)
 	case *logql.Or:
-		return compilePair(tree.Left, tree.Right, true)
+		return compileJoined(tree.Left, tree.Right, true)
 	case *logql.MatchCond:
 		m, err := newMatcher(tree.Op, tree.Value)
 		return &matchCond{newRef(tree.Name), m}, err
@@ -46,36 +46,36 @@ func compileCond(tree logql.Cond) (cond, error) {
 	return nil, fmt.Errorf("blobtail does not have the condition %s", tree)
 }
 
-// A pair is two conditions, of which one or both must be true.
-type pair struct {
+// A joined is two conditions, of which one or both must be true.
+type joined struct {
 	left, right cond
 	or          bool
 }
 
-func compilePair(left, right logql.Cond, or bool) (cond, error) {
+func compileJoined(left, right logql.Cond, or bool) (cond, error) {
 	a, err := compileCond(left)
 	if err != nil {
 		return nil, err
 	}
 	b, err := compileCond(right)
-	return &pair{a, b, or}, err
+	return &joined{a, b, or}, err
 }
 
-func (p *pair) holds(s *state) bool {
+func (p *joined) holds(s *state) bool {
 	if p.left.holds(s) == p.or {
 		return p.or
 	}
 	return p.right.holds(s)
 }
 
-func (p *pair) needs(n *need) {
+func (p *joined) needs(n *need) {
 	p.left.needs(n)
 	p.right.needs(n)
 }
 
-func (p *pair) onlyLevel() bool { return p.left.onlyLevel() && p.right.onlyLevel() }
+func (p *joined) onlyLevel() bool { return p.left.onlyLevel() && p.right.onlyLevel() }
 
-func (p *pair) ofLevel(name []byte) bool {
+func (p *joined) ofLevel(name []byte) bool {
 	if p.left.ofLevel(name) == p.or {
 		return p.or
 	}

@@ -62,13 +62,18 @@ func newRef(name string) *ref {
 	default:
 		r.field = name
 	}
+	r.begin()
+	return r
+}
+
+// begin sets the text with which the members begin that may be the field.
+func (r *ref) begin() {
 	if first, _, more := strings.Cut(r.field, "_"); first != "" {
 		r.start = []byte(`,"` + first)
 		if !more {
 			r.start = append(r.start, `":`...)
 		}
 	}
-	return r
 }
 
 // taken reports whether all records have a label of this name, which is not that of a field.
@@ -148,8 +153,8 @@ func cutName(name string, key []byte, first bool) (rest string, ok bool) {
 }
 
 // findField returns the value, as it stands in the record, of the first member under a flattened
-// name that is neither an object nor null. nil: there is none.
-func findField(c cursor, name string, first bool) []byte {
+// name that is neither an object nor null, nor an array if these do not count. nil: there is none.
+func findField(c cursor, name string, first, arrays bool) []byte {
 	for {
 		key, value, ok := c.member()
 		if !ok {
@@ -157,10 +162,10 @@ func findField(c cursor, name string, first bool) []byte {
 		}
 		rest, ok := cutName(name, key, first)
 		switch {
-		case !ok || value[0] == 'n':
+		case !ok || value[0] == 'n' || value[0] == '[' && !arrays:
 		case value[0] == '{':
 			if len(rest) > 1 && rest[0] == '_' {
-				if found := findField(cursor{b: value}, rest[1:], false); found != nil {
+				if found := findField(cursor{b: value}, rest[1:], false, arrays); found != nil {
 					return found
 				}
 			}

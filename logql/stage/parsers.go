@@ -42,7 +42,7 @@ type logfmtStep struct {
 }
 
 func (l *logfmtStep) run(s *state) bool {
-	for p := (pairs{line: s.text(), strict: l.strict}); ; {
+	for p := (logfmtPairs{line: s.text(), strict: l.strict}); ; {
 		key, value, quoted, ok := p.next()
 		if !ok {
 			if l.strict && p.bad {
@@ -86,8 +86,8 @@ func (l *logfmtStep) label(s *state, key, value []byte) {
 	}
 }
 
-// pairs goes through the pairs of a line.
-type pairs struct {
+// logfmtPairs goes through the pairs of a line.
+type logfmtPairs struct {
 	line   []byte
 	at     int
 	strict bool
@@ -95,8 +95,8 @@ type pairs struct {
 }
 
 // next returns the next pair. The value of a quoted one still has its escapes. Texts that are no
-// pair are passed over, or end the line if pairs is strict.
-func (p *pairs) next() (key, value []byte, quoted, ok bool) {
+// pair are passed over, or end the line if strict is set.
+func (p *logfmtPairs) next() (key, value []byte, quoted, ok bool) {
 	for {
 		for p.at < len(p.line) && p.line[p.at] <= ' ' {
 			p.at++
@@ -119,7 +119,7 @@ func (p *pairs) next() (key, value []byte, quoted, ok bool) {
 }
 
 // pair reads one pair.
-func (p *pairs) pair() (key, value []byte, quoted, ok bool) {
+func (p *logfmtPairs) pair() (key, value []byte, quoted, ok bool) {
 	start := p.at
 	for p.at < len(p.line) && p.line[p.at] > ' ' && p.line[p.at] != '=' {
 		if p.line[p.at] == '"' {

@@ -156,7 +156,7 @@ func (p *Sampler) Sample(line []byte) (v float64, series *Series, ok bool, err e
 type sampling struct {
 	*state
 	series map[string]*Series
-	labels []made
+	labels []pair
 	key    []byte
 }
 
@@ -173,7 +173,7 @@ func (st *sampling) of(p *Sampler) *Series {
 	} else {
 		st.all(p)
 	}
-	slices.SortFunc(st.labels, func(a, b made) int { return strings.Compare(a.name, b.name) })
+	sortPairs(st.labels)
 	st.key = st.key[:0]
 	for _, l := range st.labels {
 		st.key = append(append(st.key, l.name...), '=')
@@ -227,7 +227,7 @@ func (st *sampling) label(p *Sampler, name string, value []byte) {
 			return
 		}
 	}
-	st.labels = append(st.labels, made{name: name, value: value})
+	st.labels = append(st.labels, pair{name, value})
 }
 
 // An unwrap takes the value of a sample from a label.

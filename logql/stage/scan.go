@@ -75,6 +75,23 @@ type cursor struct {
 	at int // of the byte before a member: { [ or ,
 }
 
+// skip goes to the first member of a canonical object that begins with a text, which begins with a
+// comma, or nearer to it. It returns false if there is none at any depth.
+func (c *cursor) skip(start []byte) bool {
+	if start == nil {
+		return true
+	}
+	at := bytes.Index(c.b, start)
+	if at < 0 {
+		return false
+	}
+	// If no object and no array begins before it, it is a member of this object.
+	if at > 0 && bytes.IndexByte(c.b[1:at], '{') < 0 && bytes.IndexByte(c.b[1:at], '[') < 0 {
+		c.at = at
+	}
+	return true
+}
+
 // space skips white space at a place.
 func (c *cursor) space(at int) int {
 	for at < len(c.b) && (c.b[at] == ' ' || c.b[at] == '\n' || c.b[at] == '\t' || c.b[at] == '\r') {

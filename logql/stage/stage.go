@@ -21,6 +21,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 
 	"blobtail/logql"
@@ -104,40 +105,70 @@ func (p *Pipeline) Entry(line []byte, e *Entry) (keep bool) {
 	return kept
 }
 
-// entry sets e to what the client sees after all stages.
+// entry sets e to what the client sees after all stages. Its labels share one array and one text.
 func (s *state) entry(e *Entry) {
 	e.Time, _ = record.LineTime(s.raw)
 	e.Line = append(e.Line[:0], s.text()...)
-	e.Stream, e.Metadata, e.Parsed = nil, nil, nil
+	s.all = s.all[:0]
 	for _, r := range s.streams {
-		if value, ok := s.unmade(r); ok {
-			e.Stream = append(e.Stream, Label{r.name, string(value)})
-		}
+		s.addUnmade(r)
 	}
-	if value, ok := s.unmade(s.levelRef); ok {
-		e.Metadata = append(e.Metadata, Label{nameDetected, string(value)})
-	}
+	stream := len(s.all)
+	s.addUnmade(s.levelRef)
 	if !s.lines {
-		e.Metadata = s.metadata(e.Metadata)
+		s.addFields()
 	}
+	metadata := len(s.all)
 	for i := range s.made {
 		if m := &s.made[i]; !m.gone {
-			e.Parsed = append(e.Parsed, Label{m.name, string(m.value)})
+			s.all = append(s.all, pair{m.name, m.value})
 		}
 	}
 	if s.failure != "" {
-		e.Parsed = append(e.Parsed, Label{nameError, s.failure})
+		s.all = append(s.all, pair{nameError, []byte(s.failure)})
 		if s.details != "" {
-			e.Parsed = append(e.Parsed, Label{nameDetails, s.details})
+			s.all = append(s.all, pair{nameDetails, []byte(s.details)})
 		}
 	}
-	sortLabels(e.Stream)
-	sortLabels(e.Metadata)
-	sortLabels(e.Parsed)
+	sortPairs(s.all[:stream])
+	sortPairs(s.all[stream:metadata])
+	sortPairs(s.all[metadata:])
+	labels := s.labels()
+	e.Stream, e.Metadata, e.Parsed = labels[:stream:stream], labels[stream:metadata:metadata], labels[metadata:]
 }
 
-func sortLabels(labels []Label) {
-	slices.SortFunc(labels, func(a, b Label) int { return cmp.Compare(a.Name, b.Name) })
+// A pair is a label whose value is in the memory of the state.
+type pair struct {
+	name  string
+	value []byte
+}
+
+func sortPairs(pairs []pair) {
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.name, b.name) })
+}
+
+// addUnmade adds a label of the record, unless a stage has made or removed one of its name.
+func (s *state) addUnmade(r *ref) {
+	if value, ok := s.unmade(r); ok {
+		s.all = append(s.all, pair{r.name, value})
+	}
+}
+
+// labels makes labels of the gathered pairs.
+func (s *state) labels() []Label {
+	n := 0
+	for i := range s.all {
+		n += len(s.all[i].value)
+	}
+	var text strings.Builder
+	text.Grow(n)
+	labels := make([]Label, len(s.all))
+	for i := range s.all {
+		at := text.Len()
+		text.Write(s.all[i].value)
+		labels[i] = Label{s.all[i].name, text.String()[at:]}
+	}
+	return labels
 }
 
 // trimLine is a stored line without its newline.

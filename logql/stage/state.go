@@ -36,6 +36,10 @@ type state struct {
 	spare []byte // of a stage, for what lives no longer than its run
 	names map[string]string
 	sink  labelSink
+
+	all       []pair // labels that are put out
+	fieldSink fieldSink
+
 	forms forms
 
 	judged  []byte // the service that was judged last
@@ -72,6 +76,9 @@ func (s *state) release() {
 	s.failure, s.details = "", ""
 	if s.arena = s.arena[:0]; cap(s.arena) > keepArena {
 		s.arena = nil
+	}
+	if len(s.all) > 0 {
+		clear(s.all)
 	}
 	if cap(s.spare) > keepArena {
 		s.spare = nil
@@ -281,17 +288,10 @@ func (s *state) field(name string, start []byte) ([]byte, bool) {
 		return nil, false
 	}
 	c := s.fields()
-	if start != nil {
-		at := bytes.Index(c.b, start)
-		if at < 0 {
-			return nil, false
-		}
-		// If no object and no array begins before it, the member is one of the record.
-		if bytes.IndexByte(c.b[:at], '{') < 0 && bytes.IndexByte(c.b[:at], '[') < 0 {
-			c.at = at
-		}
+	if !c.skip(start) {
+		return nil, false
 	}
-	value := findField(c, name, true)
+	value := findField(c, name, true, true)
 	if value == nil {
 		return nil, false
 	}

@@ -173,8 +173,9 @@ func (f *form) gather(s *state) map[string]string {
 	data := s.forms.data
 	clear(data)
 	if f.all {
-		for _, l := range s.labels() {
-			data[l.Name] = l.Value
+		s.addAll()
+		for i := range s.all {
+			data[s.all[i].name] = string(s.all[i].value)
 		}
 	}
 	for _, r := range f.refs {
@@ -185,21 +186,19 @@ func (f *form) gather(s *state) map[string]string {
 	return data
 }
 
-// labels are all labels of the record.
-func (s *state) labels() []Label {
-	var all []Label
-	for _, r := range append([]*ref{s.levelRef}, s.streams...) {
-		if value, ok := s.unmade(r); ok {
-			all = append(all, Label{r.name, string(value)})
-		}
+// addAll gathers all labels of the record.
+func (s *state) addAll() {
+	s.all = s.all[:0]
+	for _, r := range s.streams {
+		s.addUnmade(r)
 	}
-	all = s.metadata(all)
+	s.addUnmade(s.levelRef)
+	s.addFields()
 	for i := range s.made {
 		if m := &s.made[i]; !m.gone {
-			all = append(all, Label{m.name, string(m.value)})
+			s.all = append(s.all, pair{m.name, m.value})
 		}
 	}
-	return all
 }
 
 // render returns the output for a record. It is valid until the memory of the state for one stage

@@ -41,7 +41,7 @@ func addTexts(texts, more []string) []string {
 // condTexts adds the texts that fields of the record must equal. i is the place of the filter.
 func (c *compiler) condTexts(texts []string, one cond, i int) []string {
 	switch one := one.(type) {
-	case *pair:
+	case *joined:
 		if !one.or {
 			return c.condTexts(c.condTexts(texts, one.left, i), one.right, i)
 		}
