@@ -126,7 +126,10 @@ func textFunctions() template.FuncMap {
 		"substr":     substr, "trunc": trunc,
 		"repeat":  repeat,
 		"indent":  indent,
-		"nindent": func(n int, s string) (string, error) { return indent(n, "\n"+s) },
+		"nindent": func(n int, s string) (string, error) {
+			text, err := indent(n, s)
+			return "\n" + text, err
+		},
 		"alignLeft": func(n int, s string) (string, error) {
 			return align(n, s, func(pad string, runes []rune) string { return string(runes[:min(n, len(runes))]) + pad })
 		},

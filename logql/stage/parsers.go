@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"blobtail/logql"
 )
@@ -33,15 +34,49 @@ func (l *logfmtStage) before(n *need) step {
 		return nil
 	}
 	n.line = true
-	return &logfmtStep{l, newWish(n)}
+	step := &logfmtStep{logfmtStage: l, wish: newWish(n)}
+	if l.extracts == nil && !l.strict && !n.all {
+		step.starts = l.startsOf(n)
+	}
+	return step
+}
+
+// startsOf are texts so that each needed label has one of them in its line; nil if one needs none.
+func (l *logfmtStage) startsOf(n *need) [][]byte {
+	var starts [][]byte
+	for name := range n.names {
+		first, _, more := strings.Cut(name, "_")
+		if first == "" {
+			return nil
+		}
+		if !more && !l.keepEmpty {
+			first += "="
+		}
+		starts = append(starts, []byte(first))
+	}
+	return starts
 }
 
 type logfmtStep struct {
 	*logfmtStage
-	wish wish
+	wish   wish
+	starts [][]byte
+}
+
+// idle reports whether the line has none of the needed labels.
+func (l *logfmtStep) idle(s *state) bool {
+	for _, start := range l.starts {
+		if bytes.Contains(s.text(), start) {
+			return false
+		}
+	}
+	return l.starts != nil
 }
 
 func (l *logfmtStep) run(s *state) bool {
+	if l.idle(s) {
+		return true
+	}
 	for p := (logfmtPairs{line: s.text(), strict: l.strict}); ; {
 		key, value, quoted, ok := p.next()
 		if !ok {

@@ -228,11 +228,20 @@ func (f *form) execute(s *state, out *output) error {
 		s.forms.own[f] = own
 	}
 	data := f.gather(s)
-	err := own.Execute(out, data)
-	if exec, ok := errors.AsType[template.ExecError](err); ok {
-		err = exec.Err
+	return failure(own.Execute(out, data))
+}
+
+// failure is an error of a template in short: what failed, and why.
+func failure(err error) error {
+	if err == nil || errors.Is(err, errOutput) {
+		return err
 	}
-	return err
+	const longest = 300
+	text := err.Error()
+	if _, reason, ok := strings.Cut(text, ">: "); ok {
+		text = reason
+	}
+	return errors.New(string(record.CutText([]byte(text), longest)))
 }
 
 // join is execute for a template of texts and names.
