@@ -9,6 +9,7 @@ type decolorizeStage struct{}
 
 func (decolorizeStage) changes(string) bool { return false }
 func (decolorizeStage) changesLine() bool   { return true }
+func (decolorizeStage) mayFail() bool       { return false }
 
 func (d decolorizeStage) before(n *need) step {
 	if !n.line {

@@ -1,6 +1,10 @@
 package stage
 
-import "blobtail/logql"
+import (
+	"slices"
+
+	"blobtail/logql"
+)
 
 // A nameMatch is a label, or one with some values.
 type nameMatch struct {
@@ -42,6 +46,12 @@ func (d *dropStage) changes(name string) bool {
 }
 
 func (d *dropStage) changesLine() bool { return false }
+func (d *dropStage) mayFail() bool     { return false }
+
+// onlyErrors reports whether the stage removes no other labels than those of an error.
+func (d *dropStage) onlyErrors() bool {
+	return !slices.ContainsFunc(d.names, func(n nameMatch) bool { return n.of.kind != refError && n.of.kind != refDetails })
+}
 
 func (d *dropStage) before(n *need) step {
 	var some []nameMatch
@@ -103,6 +113,7 @@ func (k *keepStage) changes(name string) bool {
 }
 
 func (k *keepStage) changesLine() bool { return false }
+func (k *keepStage) mayFail() bool     { return false }
 
 func (k *keepStage) before(n *need) step {
 	if !n.failure && !n.some(k.changes) {

@@ -14,6 +14,7 @@ func newLineFormat(text string) (stage, error) {
 
 func (f *lineFormat) changes(string) bool { return false }
 func (f *lineFormat) changesLine() bool   { return true }
+func (f *lineFormat) mayFail() bool       { return true }
 
 func (f *lineFormat) before(n *need) step {
 	mayFail := f.form.plain == nil
@@ -64,6 +65,7 @@ func newLabelFormat(trees []logql.Rename) (stage, error) {
 }
 
 func (f *labelFormat) changesLine() bool { return false }
+func (f *labelFormat) mayFail() bool     { return true }
 
 func (f *labelFormat) changes(name string) bool {
 	for _, one := range f.sets {

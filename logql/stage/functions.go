@@ -124,8 +124,8 @@ func textFunctions() template.FuncMap {
 		"hasPrefix":  func(prefix, s string) bool { return strings.HasPrefix(s, prefix) },
 		"hasSuffix":  func(suffix, s string) bool { return strings.HasSuffix(s, suffix) },
 		"substr":     substr, "trunc": trunc,
-		"repeat":  repeat,
-		"indent":  indent,
+		"repeat": repeat,
+		"indent": indent,
 		"nindent": func(n int, s string) (string, error) {
 			text, err := indent(n, s)
 			return "\n" + text, err

@@ -48,11 +48,11 @@ func (j *jsonStage) changes(name string) bool {
 	return false
 }
 
-// fails reports whether the stage may set __error__.
-func (j *jsonStage) fails() bool { return j.lines && !j.first }
+// mayFail reports whether the stage may set __error__.
+func (j *jsonStage) mayFail() bool { return j.lines && !j.first }
 
 func (j *jsonStage) before(n *need) step {
-	if !n.some(j.changes) && (!n.failure || !j.fails()) {
+	if !n.some(j.changes) && (!n.failure || !j.mayFail()) {
 		return nil
 	}
 	n.line = true
@@ -279,6 +279,8 @@ func (u *unpackStage) before(n *need) step {
 }
 
 type unpackStep struct{ wish wish }
+
+func (u *unpackStep) mayFail() bool { return true }
 
 func (u *unpackStep) run(s *state) bool {
 	line := bytes.TrimSpace(s.text())

@@ -11,6 +11,7 @@ type labelFilter struct{ cond cond }
 
 func (f *labelFilter) changes(string) bool { return false }
 func (f *labelFilter) changesLine() bool   { return false }
+func (f *labelFilter) mayFail() bool       { return f.cond.mayFail() }
 func (f *labelFilter) run(s *state) bool   { return f.cond.holds(s) }
 
 func (f *labelFilter) before(n *need) step {
@@ -22,6 +23,7 @@ func (f *labelFilter) before(n *need) step {
 type cond interface {
 	holds(s *state) bool
 	needs(n *need)
+	mayFail() bool
 	// onlyLevel reports whether the condition looks at nothing but the level, and ofLevel
 	// whether it holds for one.
 	onlyLevel() bool
@@ -73,6 +75,8 @@ func (p *joined) needs(n *need) {
 	p.right.needs(n)
 }
 
+func (p *joined) mayFail() bool { return p.left.mayFail() || p.right.mayFail() }
+
 func (p *joined) onlyLevel() bool { return p.left.onlyLevel() && p.right.onlyLevel() }
 
 func (p *joined) ofLevel(name []byte) bool {
@@ -94,6 +98,7 @@ func (c *matchCond) holds(s *state) bool {
 }
 
 func (c *matchCond) needs(n *need)            { n.add(c.of) }
+func (c *matchCond) mayFail() bool            { return false }
 func (c *matchCond) onlyLevel() bool          { return c.of.kind == refLevel }
 func (c *matchCond) ofLevel(name []byte) bool { return c.m.match(name) }
 
@@ -157,6 +162,7 @@ func (c *compare) needs(n *need) {
 	n.failure = true
 }
 
+func (c *compare) mayFail() bool       { return true }
 func (c *compare) onlyLevel() bool     { return false }
 func (c *compare) ofLevel([]byte) bool { return true }
 
@@ -180,5 +186,6 @@ func (c *ipCond) needs(n *need) {
 	n.failure = true
 }
 
+func (c *ipCond) mayFail() bool       { return false }
 func (c *ipCond) onlyLevel() bool     { return false }
 func (c *ipCond) ofLevel([]byte) bool { return true }

@@ -58,6 +58,7 @@ func newLineArg(op logql.LineOp, arg logql.LineArg) (lineArg, error) {
 
 func (f *lineFilter) changes(string) bool { return false }
 func (f *lineFilter) changesLine() bool   { return false }
+func (f *lineFilter) mayFail() bool       { return false }
 
 func (f *lineFilter) before(n *need) step {
 	n.line = true

@@ -8,7 +8,11 @@ import (
 )
 
 // A step runs on each record. It returns false to drop the record.
-type step interface{ run(s *state) bool }
+type step interface {
+	run(s *state) bool
+	// mayFail reports whether the step may set __error__.
+	mayFail() bool
+}
 
 // A stage is a compiled stage of a query. A query has a program of steps for each purpose,
 // without the stages that the purpose does not need.
@@ -211,5 +215,14 @@ func (c *compiler) program(n *need) []step {
 		}
 	}
 	slices.Reverse(steps)
+	failed := false
+	steps = slices.DeleteFunc(steps, func(one step) bool {
+		drop, ok := one.(*dropStage)
+		if ok && !failed && drop.onlyErrors() {
+			return true // of an error that there cannot be
+		}
+		failed = failed || one.mayFail()
+		return false
+	})
 	return steps
 }

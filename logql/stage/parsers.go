@@ -16,6 +16,7 @@ type logfmtStage struct {
 }
 
 func (l *logfmtStage) changesLine() bool { return false }
+func (l *logfmtStage) mayFail() bool     { return l.strict }
 
 func (l *logfmtStage) changes(name string) bool {
 	if l.extracts == nil {
@@ -202,6 +203,7 @@ func newRegexp(text string) (stage, error) {
 }
 
 func (r *regexpStage) changesLine() bool        { return false }
+func (r *regexpStage) mayFail() bool            { return false }
 func (r *regexpStage) changes(name string) bool { return names(r.names).has(name) }
 
 func (r *regexpStage) before(n *need) step {
@@ -261,6 +263,7 @@ func newPatternStage(text string) (stage, error) {
 }
 
 func (p *patternStage) changesLine() bool        { return false }
+func (p *patternStage) mayFail() bool            { return false }
 func (p *patternStage) changes(name string) bool { return names(p.names).has(name) }
 
 func (p *patternStage) before(n *need) step {

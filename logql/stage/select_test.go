@@ -1,0 +1,139 @@
+package stage_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"blobtail/logql/stage"
+	"blobtail/record"
+)
+
+// chosen is a selection in one line: names of services, levels, texts, and whether they decide.
+func chosen(s stage.Selection) string {
+	var levels []string
+	for l, ok := range s.Levels {
+		if ok {
+			levels = append(levels, record.Level(l).String())
+		}
+	}
+	if len(levels) == record.NumLevels {
+		levels = []string{"all"}
+	}
+	return fmt.Sprintf("%v %v %q %v", s.Names, levels, s.Texts, s.All)
+}
+
+func TestSelection(t *testing.T) {
+	for query, want := range map[string]string{
+		`{}`:                                          `[] [all] [] true`,
+		`{service_name="web"}`:                        `[web] [all] [] true`,
+		`{service="web"}`:                             `[web] [all] [] true`,
+		`{service_name=~"web|orders|worker"}`:         `[orders web worker] [all] [] true`,
+		`{service_name=~"web-[12]|a(b|c)?"}`:          `[a ab ac web-1 web-2] [all] [] true`,
+		`{service_name=~"web.*"}`:                     `[] [all] [] true`,
+		`{service_name=~"web|api", service!="web"}`:   `[api] [all] [] true`,
+		`{service_name="web", level="error"}`:         `[web] [error] [] true`,
+		`{level=~"err.*|unknown"}`:                    `[] [error other] [] true`,
+		`{level!~"info|debug|trace"}`:                 `[] [warn error critical other] [] true`,
+		`{level=""}`:                                  `[] [] [] true`,
+		`{level="other"}`:                             `[] [] [] true`,
+		`{} | detected_level="error" or level="warn"`: `[] [warn error] [] true`,
+		`{} | detected_level!=""`:                     `[] [all] [] true`,
+		`{} | level="error" and status="5xx"`:         `[] [error] ["5xx"] false`,
+		`{} | level="error" or status="5xx"`:          `[] [all] [] false`,
+		`{} | json | level="error"`:                   `[] [all] [] false`,
+		`{} | logfmt a="b" | level="error"`:           `[] [error] [] true`,
+		`{} | drop level | level="error"`:             `[] [all] [] false`,
+		`{} | keep status | level=""`:                 `[] [all] [] false`,
+		`{} | keep level | level="info"`:              `[] [info] [] true`,
+		`{} | label_format level="x" | level="x"`:     `[] [all] [] false`,
+		"{} |= ``": `[] [all] [] true`,
+		"{} |= `` | json | logfmt | drop __error__, __error_details__": `[] [all] [] true`,
+		"{} |~ `` |~ `.*` |= `a` or ``":                                `[] [all] [] true`,
+		"{} != ``":                                                     `[] [all] [] false`,
+		"{} | line_format `x` | label_format a=b":                      `[] [all] [] true`,
+		"{} | line_format `x` |= `x`":                                  `[] [all] [] false`,
+		"{} |= `a` |= `b\"` != `c` |= `d` or `e`":                      `[] [all] ["a" "b\""] false`,
+		"{} |= `{x` |= `{` |= `a\\b`":                                  `[] [all] ["x"] false`,
+		`{} |= "\xc3"`:                                                 `[] [all] [] false`,
+		"{} |~ `a+basket[0-9]` |~ `(?i)x`":                             `[] [all] ["basket"] false`,
+		"{} |~ `one|two`":                                              `[] [all] [] false`,
+		"{} |> `GET <_> took <_>`":                                     `[] [all] ["GET " " took "] false`,
+		"{} !> `GET <_>` !~ `x` != `y`":                                `[] [all] [] false`,
+		"{} | decolorize |= `a`":                                       `[] [all] [] false`,
+		"{} | json |= `a`":                                             `[] [all] ["a"] false`,
+		`{namespace="prod", a="x\"y", b=""}`:                           `[] [all] ["prod"] false`,
+		`{} | trace_id="4bf9" | json | user="u1"`:                      `[] [all] ["4bf9"] false`,
+		`{} | status=502`:                                              `[] [all] [] false`,
+		`{} |= ip("10.0.0.0/8")`:                                       `[] [all] [] false`,
+	} {
+		got := compile(t, stage.View{}, query).Selection()
+		if chosen(got) != want {
+			t.Errorf("%s: %s, want %s", query, chosen(got), want)
+		}
+		if lines := compile(t, stage.View{Lines: true}, query).Selection(); slices.Contains(lines.Texts, "a") {
+			t.Errorf("%s: lines have the text a from msg on", query)
+		}
+	}
+	if got := compile(t, stage.View{Lines: true}, "{a=\"prod\"} |= `b`").Selection(); !slices.Equal(got.Texts, []string{"prod"}) {
+		t.Errorf("texts of a field in lines: %q", got.Texts)
+	}
+}
+
+func TestServices(t *testing.T) {
+	all := []string{"web", "api", "_rejected", "_other"}
+	for query, want := range map[string]string{
+		`{}`:                                            "web api",
+		`{service_name=~".*"}`:                          "web api",
+		`{service_name=~"_.*"}`:                         "_rejected _other",
+		`{service_name="_rejected"}`:                    "_rejected",
+		`{service_name=~".*_rejected"}`:                 "",
+		`{service_name=~"web|_rejected"}`:               "web",
+		`{service_name!="web"}`:                         "api",
+		`{service_name!~"w.*"}`:                         "api",
+		`{service_name=~"_.*", service_name!="_other"}`: "_rejected",
+		`{service_name=""}`:                             "", `{service_name="a", service_name="b"}`: "",
+	} {
+		p := compile(t, stage.View{}, query)
+		sel := p.Selection()
+		var got []string
+		for _, name := range all {
+			line := stored(t, "web", `{"msg":"x"}`)
+			line = []byte(strings.Replace(string(line), `"service":"web"`, `"service":"`+name+`"`, 1))
+			if sel.Service(name) {
+				got = append(got, name)
+			}
+			if keep := p.Keep(line); keep != sel.Service(name) {
+				t.Errorf("%s of %s: Keep %v, Service %v", query, name, keep, !keep)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", query, got, want)
+		}
+		if sel.Names != nil {
+			for _, name := range got {
+				if !slices.Contains(sel.Names, name) {
+					t.Errorf("%s: names %v lack %s", query, sel.Names, name)
+				}
+			}
+		}
+	}
+	if names := compile(t, stage.View{}, `{service_name=""}`).Selection().Names; names == nil || len(names) != 0 {
+		t.Errorf("no service can match, but names are %#v", names)
+	}
+}
+
+// TestErrors ensures that a query that cannot be run is refused by what it has.
+func TestErrors(t *testing.T) {
+	for query, want := range map[string]string{
+		"{} | line_format `{{.a`":                    "unclosed action",
+		"{} | label_format a=`{{nope .a}}`":          `function "nope" not defined`,
+		"{} | line_format `{{range .a}}{{end}}`":     "not allowed",
+		"{} | line_format `{{define \"x\"}}{{end}}`": "not allowed",
+	} {
+		if _, err := (stage.View{}).Compile(parse(t, query)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", query, err, want)
+		}
+	}
+}
