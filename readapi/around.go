@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"blobtail/internal/httpguard"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
@@ -143,7 +142,6 @@ func (s *surroundings) write(n *query.Neighbours, result *reading.Result) error 
 		return err
 	}
 	s.w.Header().Set("Content-Type", form.Lines)
-	httpguard.Note(s.r).Records = end.Records
 	_, _ = s.w.Write(append(append(body, line...), '\n')) // a client that has gone needs no answer
 	return nil
 }

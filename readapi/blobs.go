@@ -161,14 +161,14 @@ func (c *call) blob() error {
 	if problem == nil && !part {
 		problem = whole(name, body)
 	}
-	notes := httpguard.Note(c.r)
-	notes.Bytes = int64(len(body))
+	read := httpguard.Read{From: query.Oldest, To: query.Newest, Bytes: int64(len(body))}
 	if of, err := blobfmt.ParseName(name); err == nil {
-		notes.Services = []string{of.Service}
+		read.Services = []string{of.Service}
 	}
 	if problem != nil {
-		notes.Problems = 1
+		read.Problems = 1
 	}
+	httpguard.Note(c.r).Add(read)
 	if problem != nil && !partial {
 		return &requestError{
 			status: http.StatusBadGateway, title: "Damaged blob",

@@ -14,13 +14,12 @@ import (
 	"blobtail/record"
 )
 
-// run has read run a query for the client, and notes what it read. A service that exists and
+// run has read run a query for the client. A service that exists and
 // has no record that the query touches is no error.
 func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*reading.Result, error) {
 	asked, ran := q.Services, false
 	result, err := c.client.Query(c.r.Context(), q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 		ran = true
-		c.noteQuery(q)
 		return read(blobs, q)
 	})
 	if err == nil && !ran && len(asked) > 0 {
@@ -32,7 +31,6 @@ func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*reading
 	if err != nil || slices.ContainsFunc(result.Summary.Problems, isNone) {
 		err = c.held(result, err)
 	}
-	c.noteResult(result)
 	return result, err
 }
 

@@ -22,12 +22,10 @@ func (c *call) services() error {
 	}
 	answer := form.Services{Services: []form.Service{}}
 	result, err := c.client.Query(c.r.Context(), q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-		c.noteQuery(q)
 		list, sum, err := c.volumes(blobs, q)
 		answer.Services = append(answer.Services, list...)
 		return sum, err
 	})
-	c.noteResult(result)
 	if err != nil {
 		return err
 	}

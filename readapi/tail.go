@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"blobtail/internal/httpguard"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
@@ -65,8 +64,6 @@ func (c *call) tail() error {
 		t.event(form.Event{End: t.end()})
 	}
 	t.stream.halt()
-	notes := httpguard.Note(c.r)
-	notes.Services, notes.From, notes.To, notes.Records = o.Query.Services, o.Query.Range.From, o.Query.Range.To, t.lines
 	if t.stream.flush(); t.stream.err != nil {
 		t.stream.cut()
 	}

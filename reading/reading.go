@@ -11,12 +11,14 @@
 package reading
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
 
 	"blobtail/blobfmt"
 	"blobtail/internal/access"
+	"blobtail/internal/httpguard"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
@@ -128,11 +130,23 @@ func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, rea
 	}
 	out.Summary, err = read(blobs, g.Query)
 	out.Report = g.Report
+	note(ctx, g.Query, out)
 	c.scrub(err)
 	for _, problem := range out.Summary.Problems {
 		c.scrub(problem)
 	}
 	return out, err
+}
+
+// note tells the guard of the request what was read for it.
+func note(ctx context.Context, q query.Query, r *Result) {
+	missing := slices.DeleteFunc(r.Problems(), func(err error) bool {
+		_, none := errors.AsType[*query.NoServiceError](err)
+		return none
+	})
+	httpguard.NoteOf(ctx).Add(httpguard.Read{
+		Services: q.Services, From: q.Range.From, To: q.Range.To, Bytes: r.Fetched, Records: r.Records, Problems: len(missing),
+	})
 }
 
 // scrub takes the names of services that the client may not read out of an error.
@@ -160,12 +174,25 @@ func (c *Client) Body(ctx context.Context, key string) (body []byte, warning, er
 // Follow emits records as they are acknowledged, as [newest.Reader.Follow] does, of the
 // services that the client may read.
 func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
-	if c.token == nil { // globs find services that come later, too
-		return c.r.o.Logs.Follow(ctx, o)
+	if c.token != nil { // else globs find services that come later, too
+		var err error
+		if o.Query.Services, err = c.Narrow(ctx, o.Query.Services); err != nil {
+			return newest.Cursor{}, err
+		}
 	}
-	var err error
-	if o.Query.Services, err = c.Narrow(ctx, o.Query.Services); err != nil {
-		return newest.Cursor{}, err
+	read := httpguard.Read{Services: o.Query.Services, From: o.Query.Range.From, To: o.Query.Range.To}
+	defer func() { httpguard.NoteOf(ctx).Add(read) }()
+	if emit := o.Emit; emit != nil {
+		o.Emit = func(lines []byte) error {
+			read.Records += int64(bytes.Count(lines, []byte("\n")))
+			return emit(lines)
+		}
+	}
+	if visit := o.Visit; visit != nil {
+		o.Visit = func(e *record.Entry) error {
+			read.Records++
+			return visit(e)
+		}
 	}
 	return c.r.o.Logs.Follow(ctx, o)
 }

@@ -8,6 +8,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/httpguard"
+	"blobtail/lokiapi"
 	"blobtail/readapi"
 	"blobtail/storage"
 )
@@ -23,7 +24,13 @@ func (s *server) handlers() http.Handler {
 		Reader: s.reader, Ingesters: s.from.ingesters, Version: cli.Version(),
 		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
 	}))
-	for _, path := range []string{"/loki/api/v1/push", "/api/prom/push", "/otlp/v1/logs", "/ingest/"} {
+	loki := lokiapi.New(lokiapi.Options{
+		Reader: s.reader, Labels: s.c.Label, Version: cli.Version(), Timeout: s.guard.Deadline(), MaxBytes: int64(s.c.MaxBytes),
+	})
+	for _, path := range []string{"/loki/", "/json/", "/prometheus/"} {
+		mux.Handle(path, loki)
+	}
+	for _, path := range []string{"/otlp/v1/logs", "/ingest/"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Allow", "GET")
 			say(w, http.StatusMethodNotAllowed, "this server only reads; records are sent to an ingester, at its --listen (127.0.0.1:8514 unless told otherwise)")

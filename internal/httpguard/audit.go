@@ -3,6 +3,7 @@ package httpguard
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -40,7 +41,8 @@ func (v *visit) end(a *answer, r *http.Request) {
 		status = http.StatusInternalServerError // it was cut off before it began
 	}
 	took := time.Since(v.started)
-	v.g.counts.end(v.route, status, took, v.notes.Bytes)
+	n, read := v.notes.read()
+	v.g.counts.end(v.route, status, took, n.Bytes)
 	if v.route.Kind != Query && v.route.Kind != Tail || status == http.StatusUnauthorized || status == http.StatusMisdirectedRequest {
 		return
 	}
@@ -48,15 +50,19 @@ func (v *visit) end(a *answer, r *http.Request) {
 	if v.token != nil {
 		id = v.token.ID
 	}
-	n := &v.notes
-	line := v.g.o.Log.Info().Str("token", id).Str("client", r.RemoteAddr).Str("route", v.route.Name).Strs("services", n.Services)
-	if n.From != 0 || n.To != 0 {
-		line = line.Str("from", stamp(n.From)).Str("to", stamp(n.To))
+	line := v.g.o.Log.Info().Str("token", id).Str("client", r.RemoteAddr).Str("route", v.route.Name)
+	if read {
+		line = line.Strs("services", n.Services).Str("from", stamp(n.From)).Str("to", stamp(n.To))
 	}
 	complete := n.Problems == 0 && (status < 300) && !v.panicked
 	line.Int64("bytes", n.Bytes).Int64("records", n.Records).Int64("sent", a.bytes).Int("status", status).
 		Float64("seconds", took.Seconds()).Bool("complete", complete).Msg("query")
 }
 
-// stamp is a time of a range as the audit line has it.
-func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+// stamp is a bound of a range as the line of a query has it; "" is none.
+func stamp(ns int64) string {
+	if ns == math.MinInt64 || ns == math.MaxInt64 {
+		return ""
+	}
+	return time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
+}

@@ -11,8 +11,8 @@
 //	deadline  a query has a time; tails have none
 //
 // Behind them the guard compresses the answer, bounds each write, and answers for handlers
-// that panic or run out of time. Handlers tell by [Note] what they have read. It is in the
-// line of the log that each query gets, and in the metrics ([Guard.Metrics]).
+// that panic or run out of time. The reads of a handler are told by [Notes.Add]. They are in
+// the line of the log that each query gets, and in the metrics ([Guard.Metrics]).
 //
 // The guard knows no record and no protocol: [Options.Route] tells it what a path is.
 package httpguard
@@ -23,6 +23,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -119,13 +120,48 @@ func New(o Options) *Guard {
 	return g
 }
 
-// Notes are what a handler tells about its query. The handler fills them before it returns.
-type Notes struct {
+// Deadline is the time of a query.
+func (g *Guard) Deadline() time.Duration { return g.o.Deadline }
+
+// A Read is a read of the store for a request.
+type Read struct {
 	Services []string // that were read
-	From, To int64    // the range in ns since 1970, as [query.Range] has it
+	From, To int64    // the range in ns since 1970; the least and the largest int64 are no bounds
 	Bytes    int64    // fetched from the store
-	Records  int64    // in the answer
-	Problems int      // reasons why records are missing; 0: the answer is complete
+	Records  int64
+	Problems int // reasons why records are missing; 0: none is
+}
+
+// Notes are the reads of one request. Several goroutines may add to them.
+type Notes struct {
+	mu  sync.Mutex
+	any bool
+	sum Read
+}
+
+// Add adds a read. It returns before the request is answered, or the read does not count.
+func (n *Notes) Add(one Read) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := &n.sum
+	s.Services = append(s.Services, one.Services...)
+	slices.Sort(s.Services)
+	s.Services = slices.Compact(s.Services)
+	if !n.any {
+		s.From, s.To = one.From, one.To
+	}
+	n.any = true
+	s.From, s.To = min(s.From, one.From), max(s.To, one.To)
+	s.Bytes += one.Bytes
+	s.Records += one.Records
+	s.Problems += one.Problems
+}
+
+// read returns the sum of all reads; ok is false if there was none.
+func (n *Notes) read() (sum Read, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.sum, n.any
 }
 
 // visit is the state of one request.
@@ -150,9 +186,12 @@ func Token(r *http.Request) *access.Token {
 	return nil
 }
 
-// Note returns the notes of a request, for its handler to fill. Without a guard they are lost.
-func Note(r *http.Request) *Notes {
-	if v, ok := r.Context().Value(key{}).(*visit); ok {
+// Note returns the notes of a request. Without a guard they are lost.
+func Note(r *http.Request) *Notes { return NoteOf(r.Context()) }
+
+// NoteOf returns the notes of the request to which a context belongs.
+func NoteOf(ctx context.Context) *Notes {
+	if v, ok := ctx.Value(key{}).(*visit); ok {
 		return &v.notes
 	}
 	return new(Notes)

@@ -499,7 +499,8 @@ func TestAudit(t *testing.T) {
 	tokens, _ := tokensOf(t, `reader , read: ["web"]`)
 	s := serve(t, httpguard.Options{Tokens: tokens}, func(w http.ResponseWriter, r *http.Request) {
 		n := httpguard.Note(r)
-		n.Services, n.From, n.To, n.Bytes, n.Records, n.Problems = []string{"web"}, 1, int64(time.Second), 4096, 12, 1
+		n.Add(httpguard.Read{Services: []string{"web"}, From: 1, To: 2, Bytes: 4000, Records: 10})
+		n.Add(httpguard.Read{Services: []string{"db", "web"}, From: 5, To: int64(time.Second), Bytes: 96, Records: 2, Problems: 1})
 		echo(w, r)
 	})
 	s.ask("/q?query=secret", bearer("reader"))
@@ -512,7 +513,7 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, line[name], want)
 		}
 	}
-	if fmt.Sprint(line["services"]) != "[web]" || !strings.HasPrefix(fmt.Sprint(line["client"]), "127.0.0.1:") || line["seconds"].(float64) <= 0 {
+	if fmt.Sprint(line["services"]) != "[db web]" || !strings.HasPrefix(fmt.Sprint(line["client"]), "127.0.0.1:") || line["seconds"].(float64) <= 0 {
 		t.Errorf("%v", line)
 	}
 	if strings.Contains(s.log.String(), "secret") {
@@ -521,11 +522,11 @@ func TestAudit(t *testing.T) {
 	s.counted("blobtail_serve_fetched_bytes_total 4096")
 }
 
-// Without a guard nobody has a token, and notes are lost.
+// Without a guard nobody has a token, and reads may be noted.
 func TestUnguarded(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
-	httpguard.Note(r).Records = 1
-	if httpguard.Token(r) != nil || httpguard.Note(r).Records != 0 {
-		t.Error("there is state without a guard")
+	httpguard.Note(r).Add(httpguard.Read{Records: 1})
+	if httpguard.Token(r) != nil {
+		t.Error("there is a token without a guard")
 	}
 }
