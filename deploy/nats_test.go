@@ -33,7 +33,7 @@ func TestComposeNATS(t *testing.T) {
 		t.Fatal("there is a stream")
 	}
 	_, advised, _ := strings.Cut(err.Error(), "make it: ")
-	if got := strings.Join(strings.Fields(c.Services["stream"].Command), " "); !strings.HasSuffix(got, "|| "+advised) {
+	if got := strings.Join(strings.Fields(string(c.Services["stream"].Command)), " "); !strings.HasSuffix(got, "|| "+advised) {
 		t.Errorf("compose runs\n%s\nthe ingester advises\n%s", got, advised)
 	}
 	version := regexp.MustCompile(`nats-io/nats-server/v2 v(\S+)`).FindStringSubmatch(read(t, "../go.mod"))

@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ingester returns the StatefulSet, and all objects of its file by kind and name.
-func ingester(t *testing.T) (*appsv1.StatefulSet, map[string]runtime.Object) {
+// file returns the objects of a manifest by kind and name.
+func file(t *testing.T, base string) map[string]runtime.Object {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(manifests, "ingest.yaml"))
+	text, err := os.ReadFile(filepath.Join(manifests, base))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,6 +27,13 @@ func ingester(t *testing.T) (*appsv1.StatefulSet, map[string]runtime.Object) {
 	for _, o := range objects(t, text) {
 		all[name(t, o)] = o
 	}
+	return all
+}
+
+// ingester returns the StatefulSet, and all objects of its file by kind and name.
+func ingester(t *testing.T) (*appsv1.StatefulSet, map[string]runtime.Object) {
+	t.Helper()
+	all := file(t, "ingest.yaml")
 	set, ok := all["StatefulSet/blobtail-ingest"].(*appsv1.StatefulSet)
 	if !ok {
 		t.Fatal("there is no StatefulSet")
@@ -172,41 +179,28 @@ func TestNetwork(t *testing.T) {
 	if !is || !selects(&n.Spec.PodSelector, pod) || len(n.Spec.PolicyTypes) != 2 {
 		t.Fatalf("%+v", n)
 	}
-	// ends names the other end.
-	ends := func(peers []networkingv1.NetworkPolicyPeer) string {
-		if len(peers) != 1 {
-			t.Fatalf("%d peers: a rule without any is for all", len(peers))
-		}
-		switch p := peers[0]; {
-		case p.IPBlock != nil:
-			if p.IPBlock.CIDR == "0.0.0.0/0" && !slices.Contains(p.IPBlock.Except, "169.254.0.0/16") {
-				t.Error("the metadata of the node can be asked")
-			}
-			return "public"
-		case p.NamespaceSelector == nil && selects(p.PodSelector, pod):
-			return "peers"
-		case p.NamespaceSelector != nil && len(p.NamespaceSelector.MatchLabels) == 1:
-			for k, v := range p.NamespaceSelector.MatchLabels {
-				return k + "=" + v
-			}
-		}
-		return "all"
-	}
 	const byName = "kubernetes.io/metadata.name="
 	want := map[string][]int32{
-		"from blobtail-client=true": {8514}, "from peers": {8514}, "from " + byName + "monitoring": {8515},
-		"to " + byName + "kube-system": {53, 53}, "to peers": {8514}, "to public": {443}, "to " + byName + "nats": {4222},
+		"from blobtail-client=true": {8514}, "from ingest": {8514}, "from serve": {8514}, "from " + byName + "monitoring": {8515},
+		"to " + byName + "kube-system": {53, 53}, "to ingest": {8514}, "to public": {443}, "to " + byName + "nats": {4222},
 	}
+	checkRules(t, n, set.Spec.Template.Spec.Containers[0], want)
+}
+
+// checkRules ensures that a policy has the rules that are wanted, by their other ends and
+// ports, and no others.
+func checkRules(t *testing.T, n *networkingv1.NetworkPolicy, c corev1.Container, want map[string][]int32) {
+	t.Helper()
 	got := map[string][]int32{}
 	for _, r := range n.Spec.Ingress {
 		for _, p := range r.Ports {
-			id := "from " + ends(r.From)
-			got[id] = append(got[id], port(set.Spec.Template.Spec.Containers[0], *p.Port))
+			id := "from " + end(t, r.From)
+			got[id] = append(got[id], port(c, *p.Port))
 		}
 	}
 	for _, r := range n.Spec.Egress {
 		for _, p := range r.Ports {
-			id := "to " + ends(r.To)
+			id := "to " + end(t, r.To)
 			got[id] = append(got[id], p.Port.IntVal)
 		}
 	}
@@ -218,4 +212,27 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("%s: ports %v, want %v", id, got[id], ports)
 		}
 	}
+}
+
+// end names the other end of a rule: a component of blobtail, a label of a namespace, or all
+// public addresses.
+func end(t *testing.T, peers []networkingv1.NetworkPolicyPeer) string {
+	t.Helper()
+	if len(peers) != 1 {
+		t.Fatalf("%d peers: a rule without any is for all", len(peers))
+	}
+	switch p := peers[0]; {
+	case p.IPBlock != nil:
+		if p.IPBlock.CIDR == "0.0.0.0/0" && !slices.Contains(p.IPBlock.Except, "169.254.0.0/16") {
+			t.Error("the metadata of the node can be asked")
+		}
+		return "public"
+	case p.NamespaceSelector == nil && p.PodSelector != nil && p.PodSelector.MatchLabels["app.kubernetes.io/name"] == "blobtail":
+		return p.PodSelector.MatchLabels["app.kubernetes.io/component"]
+	case p.NamespaceSelector != nil && len(p.NamespaceSelector.MatchLabels) == 1:
+		for k, v := range p.NamespaceSelector.MatchLabels {
+			return k + "=" + v
+		}
+	}
+	return "all"
 }

@@ -107,6 +107,9 @@ func validate(t *testing.T, o runtime.Object) (wrong field.ErrorList, warnings [
 	case *apps.StatefulSet:
 		wrong = appsvalidation.ValidateStatefulSet(o, appsvalidation.StatefulSetValidationOptions{}, pod.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
 		warnings = pod.GetWarningsForPodTemplate(t.Context(), template, &o.Spec.Template, nil)
+	case *apps.Deployment:
+		wrong = appsvalidation.ValidateDeployment(o, pod.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
+		warnings = pod.GetWarningsForPodTemplate(t.Context(), template, &o.Spec.Template, nil)
 	case *batch.CronJob:
 		p := &o.Spec.JobTemplate.Spec.Template
 		wrong = batchvalidation.ValidateCronJobCreate(o, pod.GetValidationOptionsFromPodTemplate(p, nil))
@@ -205,11 +208,13 @@ func pods(t *testing.T) map[string]corev1.PodTemplateSpec {
 		switch o := o.(type) {
 		case *appsv1.StatefulSet:
 			found[name(t, o)] = o.Spec.Template
+		case *appsv1.Deployment:
+			found[name(t, o)] = o.Spec.Template
 		case *batchv1.CronJob:
 			found[name(t, o)] = o.Spec.JobTemplate.Spec.Template
 		}
 	}
-	if len(found) != 3 {
+	if len(found) != 4 {
 		t.Fatalf("found %d pods", len(found))
 	}
 	return found
