@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/blobfmt"
 	"blobtail/internal/cli"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/units"
@@ -70,7 +71,7 @@ func (p *serverPlace) held(ctx context.Context) []string {
 }
 
 func (p *serverPlace) services(ctx context.Context) (names []string, err error) {
-	found, err := p.client.Services(ctx, "off")
+	found, err := p.client.Services(ctx, client.Query{})
 	if err != nil {
 		return nil, p.failure(nil, err)
 	}
@@ -78,6 +79,17 @@ func (p *serverPlace) services(ctx context.Context) (names []string, err error) 
 		names = append(names, found.Services[i].Name)
 	}
 	return names, nil
+}
+
+// damage is the error of a damaged blob. It is nil for damage that everybody sees who reads
+// the body.
+func damage(key string, body []byte, detail string) error {
+	for _, err := range blobfmt.NewDecoder(1).Walk(key, body) {
+		if err != nil && err.Error() == detail {
+			return nil
+		}
+	}
+	return &query.Problem{Blob: key, Err: errors.New(strings.TrimPrefix(detail, key+": "))}
 }
 
 // failure is an error of the client as the verbs know it. asked are the services of the
@@ -166,6 +178,9 @@ func (v *serverView) summary(o *form.Outcome) query.Summary {
 	for _, note := range o.Notes {
 		if !v.noted[note] {
 			v.noted[note] = true
+			if strings.HasPrefix(note, "where: ") {
+				note = "--" + note // the flag
+			}
 			v.told.Notes = append(v.told.Notes, note)
 		}
 	}
@@ -262,15 +277,42 @@ func zoneOf(zone *time.Location) string {
 }
 
 func (v *serverView) list(ctx context.Context, q query.Query, day time.Time) ([]query.Total, query.Summary, error) {
-	found, err := v.place.client.Services(ctx, v.asking(q).Live)
+	asking, c := v.asking(q), v.place.client
+	var out []query.Total
+	switch {
+	case len(q.Services) == 0:
+		found, err := c.Services(ctx, asking)
+		if err != nil {
+			return nil, query.Summary{}, err
+		}
+		for _, s := range found.Services {
+			out = append(out, query.Total{
+				Name: s.Name, Blobs: s.Blobs, Records: s.Records, Raw: s.Bytes, Stored: s.Stored, Unflushed: s.Unflushed, First: nanos(s.First), Last: nanos(s.Last),
+			})
+		}
+		return out, v.summary(&found.Outcome), nil
+	case day.IsZero():
+		found, err := c.Days(ctx, asking)
+		if err != nil {
+			return nil, query.Summary{}, v.place.failure(q.Services, err)
+		}
+		for _, d := range found.Days {
+			out = append(out, query.Total{
+				Name: d.Day, Blobs: d.Blobs, Records: d.Records, Raw: d.Bytes, Stored: d.Stored, Unflushed: d.Unflushed, First: nanos(d.First), Last: nanos(d.Last),
+			})
+		}
+		return out, v.summary(&found.Outcome), nil
+	}
+	asking.From, asking.To = day, day.AddDate(0, 0, 1)
+	found, err := c.Blobs(ctx, asking)
 	if err != nil {
 		return nil, query.Summary{}, v.place.failure(q.Services, err)
 	}
-	var out []query.Total
-	for _, s := range found.Services {
-		out = append(out, query.Total{
-			Name: s.Name, Blobs: s.Blobs, Records: s.Records, Raw: s.Bytes, Stored: s.Stored, Unflushed: s.Unflushed, First: nanos(s.First), Last: nanos(s.Last),
-		})
+	for _, b := range found.Blobs {
+		out = append(out, query.Total{Name: b.Name, Blobs: 1, Records: b.Records, Raw: b.Bytes, Stored: b.Stored, First: nanos(b.First), Last: nanos(b.Last)})
+	}
+	if found.Unflushed > 0 {
+		out = append(out, query.Total{Unflushed: found.Unflushed})
 	}
 	return out, v.summary(&found.Outcome), nil
 }
@@ -306,16 +348,35 @@ func (p *serverPlace) follow(ctx context.Context, o newest.FollowOptions) (newes
 }
 
 func (p *serverPlace) ingesters(ctx context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error) {
-	return nil, time.Time{}, nil, errors.New("not yet")
+	found, err := p.client.Ingesters(ctx)
+	if err != nil {
+		return nil, time.Time{}, nil, err
+	}
+	at := func(text string) time.Time {
+		if text == "" {
+			return time.Time{}
+		}
+		return time.Unix(0, nanos(text)).UTC()
+	}
+	for _, i := range found.Ingesters {
+		rows = append(rows, heartbeat.Ingester{
+			ID: i.ID, State: heartbeat.State(i.Holds), Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version, StoreID: i.StoreID,
+			Started: at(i.Started), At: at(i.At), Oldest: at(i.Oldest), Lost: heartbeat.Loss{Since: at(i.LostSince), Until: at(i.LostUntil)},
+		})
+	}
+	if !found.Complete {
+		unread = errors.New(strings.Join(found.Problems, "; "))
+	}
+	return rows, at(found.Time), unread, nil
 }
 
 func (p *serverPlace) body(ctx context.Context, key string) (body []byte, warning, err error) {
 	body, text, err := p.client.Blob(ctx, key)
 	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
-		err = &query.NoBlobError{Key: key}
+		err = &query.NoBlobError{Key: key, Expired: strings.Contains(refused.Detail, "has expired")}
 	}
 	if damaged, ok := errors.AsType[*client.DamagedError](err); ok {
-		err = &query.Problem{Blob: key, Err: damaged}
+		err = damage(key, body, damaged.Detail)
 	}
 	if text != "" {
 		warning = errors.New(text)

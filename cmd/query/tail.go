@@ -74,6 +74,9 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if a.flags.Server != "" && c.Live == "off" {
+		return 0, cli.Usagef("--live off is for a store: a server asks the ingesters itself")
+	}
 	if a.config.Store.Logs() && (c.Follow || after != nil) {
 		return 0, cli.Usagef("Azure's own logs cannot be followed: records come minutes to an hour late, in any order; run tail or read again")
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // storedKind is the media type of a blob as it is stored.
@@ -26,7 +27,7 @@ func (c *Client) Blob(ctx context.Context, name string) (body []byte, warning st
 		return body, warning, err
 	}
 	if body, warning, err = c.blob(ctx, name, url.Values{"stored": {"1"}, "partial": {"1"}}); err == nil {
-		err = &DamagedError{damaged.Detail}
+		err = &DamagedError{strings.TrimSuffix(damaged.Detail, "; add partial=1 to have the rest of it")}
 	}
 	return body, warning, err
 }

@@ -113,7 +113,7 @@ func (f *follower) params() url.Values {
 	case f.cursor != "":
 		p.Del("from")
 		p.Set("after", f.cursor)
-	case f.o.Newest > 0:
+	default:
 		p.Set("n", strconv.Itoa(f.o.Newest))
 	}
 	if f.o.Once {

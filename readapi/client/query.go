@@ -27,9 +27,25 @@ type Query struct {
 	Fields       []string // only these fields of the records; none: whole lines
 }
 
+// times are the parameters that all routes of services have.
+func (q *Query) times() url.Values {
+	p := url.Values{"service": q.Services}
+	set(p, map[string]string{"live": q.Live, "from": stamp(q.From), "to": stamp(q.To)})
+	return p
+}
+
+// set sets the parameters with a value: others have none.
+func set(p url.Values, values map[string]string) {
+	for name, value := range values {
+		if value != "" {
+			p.Set(name, value)
+		}
+	}
+}
+
 // filter are the parameters that all routes of records have.
 func (q *Query) filter() url.Values {
-	p := url.Values{"service": q.Services}
+	p := q.times()
 	many := func(name string, values []string) {
 		for _, value := range values {
 			if value != "" { // it matches everything
@@ -40,11 +56,7 @@ func (q *Query) filter() url.Values {
 	many("text", q.Texts)
 	many("words", q.Words)
 	many("expr", q.Exprs)
-	for name, value := range map[string]string{"level": q.Levels, "where": q.Where, "live": q.Live, "from": stamp(q.From), "to": stamp(q.To)} {
-		if value != "" {
-			p.Set(name, value)
-		}
-	}
+	set(p, map[string]string{"level": q.Levels, "where": q.Where})
 	if q.Invert {
 		p.Set("not", "1")
 	}

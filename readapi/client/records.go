@@ -96,11 +96,7 @@ type HistogramOptions struct {
 // Histogram counts the records of a query by time and level.
 func (c *Client) Histogram(ctx context.Context, q Query, o HistogramOptions) (*form.Histogram, error) {
 	p := q.filter()
-	for name, value := range map[string]string{"by": o.By, "timezone": o.Timezone} {
-		if value != "" {
-			p.Set(name, value)
-		}
-	}
+	set(p, map[string]string{"by": o.By, "timezone": o.Timezone})
 	if o.By == "" {
 		p.Set("buckets", "60") // as the command has
 	}
@@ -108,11 +104,29 @@ func (c *Client) Histogram(ctx context.Context, q Query, o HistogramOptions) (*f
 	return out, c.object(ctx, request{path: "histogram", params: p}, out)
 }
 
-// Services lists the services that the holder of the token may read.
-func (c *Client) Services(ctx context.Context, live string) (*form.Services, error) {
-	q := Query{Live: live}
-	p := q.filter()
+// Services lists the services that the holder of the token may read. The services of the query
+// do not count, nor does its filter.
+func (c *Client) Services(ctx context.Context, q Query) (*form.Services, error) {
+	p := q.times()
 	p.Del("service")
 	out := &form.Services{}
 	return out, c.object(ctx, request{path: "services", params: p}, out)
+}
+
+// Days sums up the days of the services of a query. Its filter does not count.
+func (c *Client) Days(ctx context.Context, q Query) (*form.Days, error) {
+	out := &form.Days{}
+	return out, c.object(ctx, request{path: "days", params: q.times()}, out)
+}
+
+// Blobs lists the blobs of the services of a query. Its filter does not count.
+func (c *Client) Blobs(ctx context.Context, q Query) (*form.Blobs, error) {
+	out := &form.Blobs{}
+	return out, c.object(ctx, request{path: "blobs", params: q.times()}, out)
+}
+
+// Ingesters lists the ingesters of the store.
+func (c *Client) Ingesters(ctx context.Context) (*form.Ingesters, error) {
+	out := &form.Ingesters{}
+	return out, c.object(ctx, request{path: "ingesters"}, out)
 }

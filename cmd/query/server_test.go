@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"blobtail/internal/testkit"
+)
+
+// TestServerScripts runs the reading verbs over a server, on a store that a real ingester
+// writes to.
+func TestServerScripts(t *testing.T) {
+	ingest := filepath.Join(t.TempDir(), "ingest")
+	if out, err := exec.Command("go", "build", "-o", ingest, "blobtail/cmd/ingest").CombinedOutput(); err != nil {
+		t.Fatalf("build the ingester: %v\n%s", err, out)
+	}
+	s := serverScripts{ingest}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/server",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exit": testkit.Exits, "shorten": shorten, "both": both, "serve": s.serve, "ingester": s.ingester, "post": post, "halt": s.halt, "follow": begin, "await": await, "after": after,
+		},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("TZ", "UTC")
+			e.Setenv("BLOBTAIL_STORE", "dir:data")
+			e.Values["running"] = map[string]*exec.Cmd{}
+			return nil
+		},
+	})
+}
+
+// serverScripts has the commands that start programs.
+type serverScripts struct{ ingest string }
+
+// both ARGS... runs logquery on the store and over the server: the outputs and the exit codes
+// must be equal, and the messages too, but for the name of the place. With ! before it the
+// messages may differ. stdout and stderr are those of the run over the server.
+func both(ts *testscript.TestScript, neg bool, args []string) {
+	over := func(place ...string) (code int, stdout, stderr string) {
+		cmd := exec.Command(lookup(ts, "logquery"), slices.Concat(place, args)...)
+		cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
+		var out, errs strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); cmd.ProcessState == nil {
+			ts.Check(err)
+		}
+		return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+	}
+	// The time goes on between the two.
+	aged := func(code int, stdout, stderr string) (int, string, string) {
+		return code, regexp.MustCompile(`[0-9hm]+s ago|"unflushed_seconds":[0-9.]+`).ReplaceAllString(stdout, "..."), stderr
+	}
+	url := ts.Getenv("SERVER")
+	code, stdout, stderr := aged(over())
+	codeOver, stdoutOver, stderrOver := aged(over("--server", url))
+	if code != codeOver || stdout != stdoutOver {
+		ts.Fatalf("exit %d over the server, and %d\n--- store\n%s%s--- server\n%s%s", codeOver, code, stdout, stderr, stdoutOver, stderrOver)
+	}
+	if plain := strings.ReplaceAll(stderrOver, url, "dir:data"); !neg && plain != stderr {
+		ts.Fatalf("messages differ\n--- store\n%s--- server\n%s", stderr, plain)
+	}
+	ts.Logf("exit %d\n%s%s", code, stdout, stderr)
+	ts.Check(os.WriteFile(ts.MkAbs("out"), []byte(fmt.Sprintf("exit %d\n%s", code, stdoutOver)), 0o600))
+}
+
+func lookup(ts *testscript.TestScript, name string) string {
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			return path
+		}
+	}
+	ts.Fatalf("there is no command %s", name)
+	return ""
+}
+
+func environ(ts *testscript.TestScript) (out []string) {
+	for _, name := range []string{"PATH", "HOME", "TZ", "BLOBTAIL_STORE", "BLOBTAIL_TOKEN", "BLOBTAIL_TOKEN_FILE", "BLOBTAIL_LIVE", "XDG_CONFIG_HOME"} {
+		if value := ts.Getenv(name); value != "" {
+			out = append(out, name+"="+value)
+		}
+	}
+	return out
+}
+
+// start starts a program under a name, and returns the part of its messages that a pattern
+// matches.
+func start(ts *testscript.TestScript, name string, cmd *exec.Cmd, ready string) string {
+	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
+	messages, err := cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	running := ts.Value("running").(map[string]*exec.Cmd)
+	running[name] = cmd
+	ts.Defer(func() {
+		if running[name] == cmd {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	})
+	lines, found := bufio.NewScanner(messages), make(chan string, 1)
+	go func() {
+		pattern := regexp.MustCompile(ready)
+		var all bytes.Buffer
+		for lines.Scan() {
+			fmt.Fprintln(&all, lines.Text())
+			if m := pattern.FindStringSubmatch(lines.Text()); m != nil {
+				found <- m[1]
+			}
+		}
+		select {
+		case found <- "":
+		default:
+		}
+	}()
+	select {
+	case text := <-found:
+		if text == "" {
+			ts.Fatalf("%s ended at once", name)
+		}
+		return text
+	case <-time.After(20 * time.Second):
+		ts.Fatalf("%s does not start", name)
+	}
+	return ""
+}
+
+// serve ARGS... starts logquery serve, at the address of $ADDRESS from the second time on, and
+// sets $SERVER.
+func (serverScripts) serve(ts *testscript.TestScript, _ bool, args []string) {
+	address := ts.Getenv("ADDRESS")
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	url := start(ts, "server", exec.Command(lookup(ts, "logquery"), append([]string{"serve", "--listen", address}, args...)...), `"url":"(http[^"]+)"`)
+	ts.Setenv("SERVER", url)
+	_, host, _ := strings.Cut(url, "://")
+	ts.Setenv("ADDRESS", host)
+}
+
+// ingester ARGS... starts an ingester of the store, and sets $INGESTER.
+func (s serverScripts) ingester(ts *testscript.TestScript, _ bool, args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	address := l.Addr().String()
+	ts.Check(l.Close())
+	start(ts, "ingester", exec.Command(s.ingest, append([]string{"--listen", address, "--admin", "127.0.0.1:0"}, args...)...), `(listening|"ready|serving)`)
+	ts.Setenv("INGESTER", "http://"+address)
+	for range 100 {
+		if resp, err := http.Get("http://" + address + "/"); err == nil {
+			resp.Body.Close()
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("the ingester does not answer")
+}
+
+// halt NAME [SIGNAL] ends a program that was started. It waits until the program has ended.
+func (serverScripts) halt(ts *testscript.TestScript, _ bool, args []string) {
+	running := ts.Value("running").(map[string]*exec.Cmd)
+	cmd := running[args[0]]
+	delete(running, args[0])
+	signal := syscall.SIGTERM
+	if len(args) > 1 {
+		signal = map[string]syscall.Signal{"KILL": syscall.SIGKILL, "INT": syscall.SIGINT}[args[1]]
+	}
+	ts.Check(cmd.Process.Signal(signal))
+	_ = cmd.Wait() // its code is in its state
+	ts.Logf("%s: %v", args[0], cmd.ProcessState)
+}
+
+// begin, as the command follow NAME ARGS..., starts logquery with its output in the files NAME and NAME.err.
+func begin(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command(lookup(ts, "logquery"), args[1:]...)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
+	for name, to := range map[string]*io.Writer{args[0]: &cmd.Stdout, args[0] + ".err": &cmd.Stderr} {
+		file, err := os.Create(ts.MkAbs(name))
+		ts.Check(err)
+		defer file.Close()
+		*to = file
+	}
+	ts.Check(cmd.Start())
+	running := ts.Value("running").(map[string]*exec.Cmd)
+	running[args[0]] = cmd
+	ts.Defer(func() {
+		if running[args[0]] == cmd {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	})
+}
+
+// await FILE PATTERN waits until a file has a text.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	pattern := regexp.MustCompile(args[1])
+	for range 600 {
+		if pattern.MatchString(ts.ReadFile(args[0])) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("%s has no %s in half a minute:\n%s", args[0], args[1], ts.ReadFile(args[0]))
+}
+
+// post SERVICE FILE has the ingester accept the records of a file.
+func post(ts *testscript.TestScript, _ bool, args []string) {
+	r, err := http.NewRequest(http.MethodPost, ts.Getenv("INGESTER")+"/ingest/"+args[0], strings.NewReader(ts.ReadFile(args[1])))
+	ts.Check(err)
+	r.Header.Set("Content-Type", "application/x-ndjson")
+	if token := ts.Getenv("SENDER"); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	ts.Check(err)
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("the ingester answers %s", resp.Status)
+	}
+}
+
+// after FILE sets $AFTER to the cursor in the messages of a tail.
+func after(ts *testscript.TestScript, _ bool, args []string) {
+	m := regexp.MustCompile(`--after (\S+)`).FindStringSubmatch(ts.ReadFile(args[0]))
+	if m == nil {
+		ts.Fatalf("no cursor in %s", ts.ReadFile(args[0]))
+	}
+	ts.Setenv("AFTER", m[1])
+}
