@@ -72,7 +72,8 @@ func (e *run) binary(b *logql.Binary, left, right outcome) (outcome, error) {
 	return e.pairs(b, by, left.series, right.series)
 }
 
-// operator computes arithmetic; a comparison is 1 or 0. Division by 0 is infinite, or NaN for 0/0.
+// operator computes arithmetic; a comparison is 1 or 0. Division by 0 is infinite, or NaN for
+// 0/0.
 func operator(op string) func(v, w float64) float64 {
 	is := func(f func(v, w float64) bool) func(v, w float64) float64 {
 		return func(v, w float64) float64 { return float64(count(f(v, w))) }
@@ -127,7 +128,8 @@ func (e *run) each(b *logql.Binary, of []points, op func(float64) float64) (outc
 	return outcome{series: of}, nil
 }
 
-// pairs joins series of both sides with the same labels, as far as they are named, point by point.
+// pairs joins series of both sides with the same labels, as far as they are named, point by
+// point.
 func (e *run) pairs(b *logql.Binary, by *logql.Grouping, left, right []points) (outcome, error) {
 	rights, err := e.merge(by, right, "right")
 	if err != nil {
@@ -156,8 +158,8 @@ func (e *run) pairs(b *logql.Binary, by *logql.Grouping, left, right []points) (
 	return o, nil
 }
 
-// join applies an operator to the series of a group and their partner. Only one of them may have a
-// result at a point.
+// join applies an operator to the series of a group and their partner. Only one of them may have
+// a result at a point.
 func (g *group) join(b *logql.Binary, r points) (points, error) {
 	op, filter := operator(b.Op), comparison(b.Op) && !b.Bool
 	s := points{g.labels, g.first, nothing(g.last - g.first + 1)}

@@ -2,7 +2,7 @@ package metric
 
 import "sync/atomic"
 
-// budget counts down what a query may hold.
+// budget counts down the cells and samples that a query may hold.
 type budget struct {
 	limits         Limits
 	cells, samples atomic.Int64

@@ -24,10 +24,10 @@ func (b *block[C]) grow(before, after int) {
 	b.all = slices.Grow(b.all, after)[:len(b.all)+after]
 }
 
-// slide joins the cells of each window that has some, and hands the result to set. The zero cell is
-// an empty one, and joining with it changes nothing. Each cell is joined a few times, however many
-// windows have it: a window is joined of its cells before a border, joined from there backwards
-// already, and those behind it.
+// slide joins the cells of each window that has some, and hands the result to set. The zero cell
+// is an empty one, and joining with it changes nothing. Each cell is joined a few times, however
+// many windows have it: a window is joined of its cells before a border, joined from there
+// backwards already, and those behind it.
 func slide[C any](x *geometry, cells []C, first int, join func(a, b C) C, set func(point int, c C)) {
 	var empty, behind C
 	before := make([]C, len(cells)) // before[i] joins the cells from i to the border

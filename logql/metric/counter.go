@@ -1,7 +1,7 @@
 package metric
 
-// counter is a cell of a counter: the times and values of its first and last samples, and how much
-// it had counted when it was set back to a smaller value.
+// counter is a cell of a counter: the times and values of its first and last samples, and how
+// much it had counted when it was set back to a smaller value.
 type counter struct {
 	n                 float64
 	firstAt, lastAt   int64
@@ -50,10 +50,10 @@ func (s *counters) points(first int, set func(int, float64)) {
 	})
 }
 
-// rate is the increase a second. As in Prometheus, the counter is taken to have gone on at the same
-// speed from the window's begin to its end, if its samples come near them, or else for half the
-// distance of two samples; but not from below 0. Fewer than two samples, or samples of one time, are
-// a rate of 0.
+// rate is the increase a second. As in Prometheus, the counter is taken to have gone on at the
+// same speed from the window's begin to its end, if its samples come near them, or else for half
+// the distance of two samples; but not from below 0. Fewer than two samples, or samples of one
+// time, are a rate of 0.
 func (c counter) rate(begin, end int64, seconds float64) float64 {
 	const second = 1e9
 	took := float64(c.lastAt-c.firstAt) / second

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Grid has the times of the points of a result, in ns since 1970: Start, Start + Step and so on, up
-// to End. If Start is End, it has one point, and no step is needed.
+// Grid has the times of the points of a result, in ns since 1970: Start, Start + Step and so on,
+// up to End. If Start is End, it has one point, and no step is needed.
 type Grid struct{ Start, End, Step int64 }
 
 // At is the grid of an instant query: one point.
@@ -57,8 +57,9 @@ func (g Grid) check(l Limits) error {
 	return nil
 }
 
-// geometry divides the time of all windows of a grid into cells, where a window begins or ends. All
-// windows have the same number of cells, and each begins the same number of cells after the last.
+// geometry divides the time of all windows of a grid into cells, where a window begins or ends.
+// All windows have the same number of cells, and each begins the same number of cells after the
+// last.
 type geometry struct {
 	from, to     int64 // the start of the first window, the end of the last
 	step, window int64

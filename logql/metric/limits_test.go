@@ -133,7 +133,7 @@ func TestBadTrees(t *testing.T) {
 	}
 }
 
-// Counts are only for what they answer.
+// A request takes counts only if they give its points.
 func TestCountsAreRefused(t *testing.T) {
 	for text, want := range map[string]bool{
 		`count_over_time({}[1m])`:             true,

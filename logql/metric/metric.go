@@ -1,20 +1,33 @@
 // Package metric evaluates queries with numbers as their results: aggregations over time and over
 // series, and operators.
 //
-// The package reads no records. [Compile] tells of each range aggregation of a query what it needs:
-// a [Request], with the times and the labels. The caller fills it, with the samples of a scan or
-// with the counts of an index. [Query.Result] then computes the points. [Evaluate] does these steps
-// one after another.
+// The package reads no records. [Compile] makes a [Request] of each range aggregation of a query,
+// with the times and the labels that it needs. The caller fills it, with the samples of a scan or
+// with the counts of an index. [Query.Result] then computes the points. [Evaluate] does these
+// steps one after another.
 //
 //	expression, grid -> Requests -> Add or AddCount by the caller -> Result
 //
-// The window of the point of t is [t - range, t), moved by the offset. A [Grid] has the points;
-// [Align] moves them to multiples of the step. An instant query is a grid of one point.
+// A [Grid] has the points; [Align] moves them to multiples of the step. An instant query is a
+// grid of one point. The window of the point of t is [t - range, t), moved by the offset. A
+// series has a point where its window has samples.
 //
 // A Request keeps no samples. The borders of all windows divide time into cells, at most four for
-// each point, and each series adds its samples up in cells. A point joins the cells of its window.
-// Only quantile_over_time keeps the samples themselves. [Limits] bounds all of them, so the memory
-// of a query does not grow with its records.
+// each point, and each series adds its samples up in cells. A point joins the cells of its
+// window. Only quantile_over_time keeps the samples themselves. [Limits] bounds all of them, so
+// the memory of a query does not grow with its records: it stays below 100 MiB with the default
+// limits.
+//
+// These rules may surprise:
+//
+//   - min and max pass over NaN, if there is any other value. topk and bottomk put it last, and of
+//     equal values take the series whose labels come first.
+//   - A comparison of two numbers is 1 or 0. Any other one, without bool, keeps the values
+//     for which it is true: those on the left, if both sides are series.
+//   - Division by 0 is infinite, and 0/0 is NaN.
+//   - An operator joins one series on each side. If several match, the query fails.
+//   - rate_counter is the rate of Prometheus, with its extrapolation; of one sample it is 0.
+//   - A quantile between two samples lies between their values. NaN is less than all others.
 //
 // An [*Error] is the fault of the query. All other errors come from the caller or its context.
 package metric
@@ -33,8 +46,9 @@ type Limits struct {
 	Series int
 	// Points is how many steps a grid may have; 0: 11,000.
 	Points int
-	// Cells is how many cells all series of a query may have, of about 16 bytes each; 0: 2,000,000.
-	// A series counts for its labels too, as for the cells that would need their memory.
+	// Cells is how many cells all series of a query may have, of about 16 bytes each; 0:
+	// 2,000,000. A series counts for its labels too, as for the cells that would need their
+	// memory.
 	Cells int
 	// Samples is how many samples a query may keep; 0: 1,000,000.
 	Samples int
@@ -64,8 +78,8 @@ type Result struct {
 	Grid Grid
 	// Scalar says that the query is a number. Its one series has no labels and all points.
 	Scalar bool
-	// Series are in the order of their labels. The series of an instant query whose outermost
-	// operation is topk, bottomk, approx_topk, sort or sort_desc are in the order of their values.
+	// Series are in the order of their labels. Those of an instant query may be in the order of
+	// their values: if its outermost operation is topk, bottomk, approx_topk, sort or sort_desc.
 	Series []Series
 }
 
@@ -77,8 +91,8 @@ type Series struct {
 	values []float64 // of the points from first on; some may be missing
 }
 
-// Points are the times, in ns since 1970, and the values of the series, in order of time. There is
-// at least one.
+// Points are the times, in ns since 1970, and the values of the series, in order of time. There
+// is at least one.
 func (s *Series) Points() iter.Seq2[int64, float64] {
 	return func(yield func(int64, float64) bool) {
 		for i, v := range s.values {
@@ -100,7 +114,7 @@ type Query struct {
 	of       map[*logql.RangeAgg]*Request
 }
 
-// Compile checks a query and finds out what it needs. Errors are of the type [*Error].
+// Compile checks a query and makes its requests. Errors are of the type [*Error].
 func Compile(expr logql.Metric, grid Grid, limits Limits) (*Query, error) {
 	limits = limits.filled()
 	if err := grid.check(limits); err != nil {
@@ -116,8 +130,8 @@ func Compile(expr logql.Metric, grid Grid, limits Limits) (*Query, error) {
 	return q, nil
 }
 
-// Requests are what the query needs, in the order of the text. There are none for a query of
-// numbers alone.
+// Requests are those of the range aggregations, in the order of the text. A query of numbers
+// alone has none.
 func (q *Query) Requests() []*Request { return q.requests }
 
 // Evaluate compiles a query, has each of its requests filled, and computes the result. It returns

@@ -129,7 +129,7 @@ func TestWindows(t *testing.T) {
 	})
 }
 
-// What each aggregation over time makes of some samples.
+// Each aggregation over time makes its number of the samples.
 func TestRangeAggregations(t *testing.T) {
 	all := []sample{{1, 4, "s=a"}, {2, 2, "s=a,t=x"}, {2, 1, "s=a"}, {3, 6, "s=a"}, {5, 3, "s=b"}, {11, 7, "s=a"}}
 	check(t, seconds(10, 20, 10), all, []row{
@@ -266,7 +266,7 @@ func TestOperators(t *testing.T) {
 	})
 }
 
-// What a Request asks for.
+// A Request asks for few labels if the query needs no more.
 func TestRequests(t *testing.T) {
 	for _, c := range []struct{ query, want string }{
 		{`count_over_time({}[1m])`, "all []"},

@@ -9,11 +9,11 @@ import (
 // operation is how a range aggregation makes cells of samples, and points of cells.
 type operation struct {
 	counts bool // numbers of records suffice
-	weight int  // what a cell takes from the budget
+	weight int  // of a cell, for the budget
 	make   func(r *Request) cells
 }
 
-// cells are what a series has added up. Cell 0 is the first that the series has.
+// cells hold the sums of a series, or the like. Cell 0 is the first that the series has.
 type cells interface {
 	// grow makes room for cells before the first one, and after the last one.
 	grow(before, after int)

@@ -15,10 +15,11 @@ import (
 )
 
 // The second evaluator defines queries with numbers over a list of records, as plainly as it can:
-// it goes through all records for each point. It shares no code with the packages stage and metric.
+// it goes through all records for each point. It shares no code with the packages stage and
+// metric.
 
-// A field is a member of a record. Its value is a string, a float64, a bool, nil, a list or another
-// list of fields.
+// A field is a member of a record. Its value is a string, a float64, a bool, nil, a list or
+// another list of fields.
 type field struct {
 	name  string
 	value any
@@ -113,8 +114,8 @@ type work struct {
 	lines  bool // the view of lines
 	text   string
 	made   map[string]string // by stages
-	gone   map[string]bool   // what drop removed, and with "*" what keep did not name
-	spared map[string]bool   // what keep named
+	gone   map[string]bool   // by drop, and with "*" all that keep did not name
+	spared map[string]bool   // by keep
 	failed string            // __error__
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A plain is a stage: its text, and what it does. It returns false to drop the record.
+// A plain is a stage: its text and its effect. It returns false to drop the record.
 type plain struct {
 	text string
 	run  func(w *work) bool
@@ -215,8 +215,8 @@ func parseJSON(w *work) bool {
 	return true
 }
 
-// extract makes a label of a member of the line. In the view of messages the record has the member,
-// if the line is no object.
+// extract makes a label of a member of the line. In the view of messages the record has the
+// member, if the line is no object.
 func (w *work) extract(name string, path []string) {
 	fields, ok := decode(w.text)
 	if !ok && w.lines {

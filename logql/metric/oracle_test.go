@@ -129,7 +129,7 @@ func drawGrid(rng *rand.Rand, items []*item, start int64) metric.Grid {
 	return metric.Grid{Start: at, End: at + rng.Int64N(8*step), Step: step}
 }
 
-// A verdict is what both evaluators say of a query.
+// A verdict compares the answers of both evaluators to a query.
 type verdict struct {
 	diff            string // where they differ; "" if nowhere
 	series          int

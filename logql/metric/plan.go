@@ -62,8 +62,8 @@ func within(a *logql.VectorAgg, names []string) ([]string, *logql.Grouping, erro
 	return names, nil, nil
 }
 
-// sameBefore are the range aggregations of which an aggregation over series may take the samples of
-// all series together, with the same result.
+// sameBefore are the range aggregations of which an aggregation over series may take the samples
+// of all series together, with the same result.
 func sameBefore(op logql.VectorOp) []logql.RangeOp {
 	switch op {
 	case "sum":
@@ -107,7 +107,7 @@ func (q *Query) request(a *logql.RangeAgg, names []string, group *logql.Grouping
 	return nil
 }
 
-// lacking takes a label, which the series of unwrapped values do not have, from what a query needs.
+// lacking takes the unwrapped label from the needs of a query: the series do not have it.
 func lacking(names []string, g *logql.Grouping, label string) ([]string, *logql.Grouping) {
 	is := func(name string) bool { return name == label }
 	names = slices.DeleteFunc(slices.Clone(names), is)

@@ -10,7 +10,8 @@ import (
 	"blobtail/logql/stage"
 )
 
-// A Request is what a query needs of one range aggregation. Its caller fills it, from one goroutine.
+// A Request asks for the samples or counts of one range aggregation. Its caller fills it, from
+// one goroutine.
 type Request struct {
 	// Agg has the pipeline and the unwrap that make samples of records. A sample is 1, or the
 	// length of the line for bytes_over_time and bytes_rate, or the unwrapped value.
@@ -18,8 +19,8 @@ type Request struct {
 	// From and To bound the times of the samples: From <= t < To, in ns since 1970. Other samples
 	// may be added and do not count.
 	From, To int64
-	// Group are the labels that the series of samples need to have; nil: all. The samples may have
-	// more labels. They are left out then, but a caller that leaves them out saves much.
+	// Group are the labels that the series of samples need to have; nil: all. The samples may
+	// have more labels. They are left out then, but a caller that leaves them out saves much.
 	Group *logql.Grouping
 	// Names are the labels that the query names for its results, sorted. A field of a record is a
 	// label of its series only if it is among them.
@@ -56,15 +57,15 @@ func (r *Request) Wants(ns int64) bool {
 	return ok
 }
 
-// Wanted tells the sampler of the pipeline what is wanted.
+// Wanted tells the sampler of the pipeline which labels and values the request needs.
 func (r *Request) Wanted() stage.Wanted {
 	return stage.Wanted{Only: r.Group, Fields: r.Names, Bytes: strings.HasPrefix(string(r.Agg.Op), "bytes_")}
 }
 
-// Add adds a sample of a time, in ns since 1970. Samples must come in order of time. The key is any
-// text that all samples with these labels have, and no others; it must not change later. Labels may be in
-// any order, and are copied. If the series is known, nothing is allocated and the labels are not
-// looked at.
+// Add adds a sample of a time, in ns since 1970. Samples must come in order of time. The key is
+// any text that all samples with these labels have, and no others; it must not change later.
+// Labels may be in any order, and are copied. If the series is known, nothing is allocated and
+// the labels are not looked at.
 //
 // An [*Error] says that a limit is reached, or that the labels have an __error__.
 func (r *Request) Add(ns int64, value float64, key string, labels []Label) error {
@@ -79,9 +80,9 @@ func (r *Request) Add(ns int64, value float64, key string, labels []Label) error
 	return c.cells.add(cell-c.first, ns, value)
 }
 
-// AddCount adds n records of a bucket that begins at a time, in ns since 1970. No border of a cell
-// may be within the bucket; [Request.Index] tells. A bucket that begins before From has records
-// from From on. Buckets may come in any order. The key and the labels are as for Add.
+// AddCount adds n records of a bucket that begins at a time, in ns since 1970. No border of a
+// cell may be within the bucket; [Request.Index] tells. A bucket that begins before From has
+// records from From on. Buckets may come in any order. The key and the labels are as for Add.
 func (r *Request) AddCount(ns, n int64, key string, labels []Label) error {
 	if !r.op.counts || r.Agg.Range.Unwrap != nil {
 		return fmt.Errorf("metric: %s needs samples, not counts", r.Agg.Op)
@@ -99,9 +100,10 @@ func (r *Request) AddCount(ns, n int64, key string, labels []Label) error {
 }
 
 // Index reports whether counts of records by the minute suffice, without their lines: for
-// count_over_time, rate and absent_over_time, if windows begin and end at whole minutes, or if there
-// is only one. The buckets for AddCount may then be as long as by, which divides a day, and begin at
-// its multiples. Whether an index has the series, the pipeline tells: [stage.Sampler.Selection].
+// count_over_time, rate and absent_over_time, if windows begin and end at whole minutes, or if
+// there is only one. The buckets for AddCount may then be as long as by, which divides a day, and
+// begin at its multiples. Whether an index has the series, the pipeline tells:
+// [stage.Sampler.Selection].
 func (r *Request) Index() (by time.Duration, ok bool) {
 	by = r.geo.bucket()
 	return by, r.op.counts && r.Agg.Range.Unwrap == nil && by%time.Minute == 0

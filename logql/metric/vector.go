@@ -130,8 +130,8 @@ func folding(op logql.VectorOp) func(moments, float64) moments {
 	return func(m moments, v float64) moments { return m.join(single(v)) }
 }
 
-// top keeps the first k series of each group at each point, in the order of before. NaN comes last.
-// Of equal values, those with the smaller labels come first.
+// top keeps the first k series of each group at each point, in the order of before. NaN comes
+// last. Of equal values, those with the smaller labels come first.
 func (e *run) top(param float64, g *logql.Grouping, of []points, before func(v, w float64) bool) (outcome, error) {
 	var o outcome
 	if !(param >= 1) {
