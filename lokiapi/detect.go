@@ -17,22 +17,32 @@ const (
 
 // A detected field is one of some records.
 type detected struct {
-	stage.Field
-	values map[string]bool
+	kind    string
+	path    []string // in a message that is JSON
+	own     bool     // records have it themselves, so no parser is needed
+	parsers map[string]bool
+	values  map[string]bool
 }
 
 // see notes the field in one more record.
 func (d *detected) see(f *stage.Field) {
 	d.values[f.Value] = true
 	switch {
-	case d.Type == f.Type:
-	case numeric(d.Type) && numeric(f.Type):
-		d.Type = "float"
+	case d.kind == f.Type:
+	case d.kind == "":
+		d.kind = f.Type
+	case numeric(d.kind) && numeric(f.Type):
+		d.kind = "float"
 	default:
-		d.Type = "string"
+		d.kind = "string"
 	}
-	if f.After == "" { // no parser is needed
-		d.After, d.Path = "", nil
+	if f.After == "" {
+		d.own = true
+		return
+	}
+	d.parsers[f.After] = true
+	if d.path == nil {
+		d.path = f.Path
 	}
 }
 
@@ -80,7 +90,7 @@ func (c *call) detectedFields() error {
 			f := &fields[i]
 			d := found[f.Name]
 			if d == nil {
-				d = &detected{Field: *f, values: map[string]bool{}}
+				d = &detected{parsers: map[string]bool{}, values: map[string]bool{}}
 				found[f.Name] = d
 			}
 			d.see(f)
@@ -97,7 +107,7 @@ func (c *call) detectedFields() error {
 		if i > 0 {
 			c.out = append(c.out, ',')
 		}
-		c.out = appendDetected(c.out, found[name])
+		c.out = found[name].append(c.out, name)
 	}
 	c.endDetect(limit)
 	return nil
@@ -109,18 +119,18 @@ func (c *call) endDetect(limit int) {
 	c.out = strconv.AppendInt(c.out, int64(limit), 10)
 }
 
-// appendDetected appends a field. Drilldown looks for null, and then writes no parser.
-func appendDetected(dst []byte, d *detected) []byte {
-	dst = appendLabel(append(dst, '{'), "label", d.Name)
-	dst = appendLabel(append(dst, ','), "type", d.Type)
+// append appends the field. Drilldown looks for null, and then writes no parser.
+func (d *detected) append(dst []byte, name string) []byte {
+	dst = appendLabel(append(dst, '{'), "label", name)
+	dst = appendLabel(append(dst, ','), "type", d.kind)
 	dst = append(dst, `,"cardinality":`...)
 	dst = strconv.AppendInt(dst, int64(len(d.values)), 10)
-	if d.After == "" {
+	if d.own {
 		return append(dst, `,"parsers":null}`...)
 	}
-	dst = appendTexts(append(dst, `,"parsers":`...), []string{d.After})
-	if len(d.Path) > 0 {
-		dst = appendTexts(append(dst, `,"jsonPath":`...), d.Path)
+	dst = appendTexts(append(dst, `,"parsers":`...), slices.Sorted(maps.Keys(d.parsers)))
+	if len(d.path) > 0 {
+		dst = appendTexts(append(dst, `,"jsonPath":`...), d.path)
 	}
 	return append(dst, '}')
 }
