@@ -170,6 +170,7 @@ func (c *call) serve(answer route) {
 	err := c.begin()
 	if err == nil {
 		err = answer(c)
+		c.notes.Problems = len(c.problems)
 	}
 	switch {
 	case c.out == nil && err == nil: // it has been answered

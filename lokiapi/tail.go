@@ -61,6 +61,7 @@ func (c *call) tail() error {
 		return nil // it has been answered
 	}
 	defer func() { _ = conn.CloseNow() }() // without a closing frame
+	c.notes.Services = o.query.Services
 	newTailer(c, conn, o, delay).run()
 	return nil
 }
@@ -112,7 +113,7 @@ func newTailer(c *call, conn *websocket.Conn, o *tailing, delay time.Duration) *
 // errLacks ends a tail.
 var errLacks = errors.New("records are missing")
 
-// run ends when the client goes away, the server ends, or something is missing.
+// run sends lines. It ends when the client goes away, the server ends, or something is missing.
 func (t *tailer) run() {
 	ctx, cancel := context.WithCancelCause(t.conn.CloseRead(t.c.ctx()))
 	t.stop = cancel

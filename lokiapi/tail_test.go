@@ -16,7 +16,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"blobtail/lokiapi"
 	"blobtail/reading/readingtest"
 )
 
@@ -54,11 +53,16 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // tails plays a test with ingesters and a server, in virtual time.
-func tails(t *testing.T, ingesters int, play func(t *testing.T, h *readingtest.House, p *pipes)) {
+// With tokens, its doors ask for them.
+func tails(t *testing.T, ingesters int, play func(t *testing.T, h *readingtest.House, p *pipes), tokens ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		h := readingtest.New(t, ingesters)
 		p := &pipes{make(chan net.Conn), make(chan struct{})}
-		server := &http.Server{Handler: lokiapi.New(lokiapi.Options{Reader: h.Reader()})}
+		w := inhabited(t, h)
+		if len(tokens) > 0 {
+			w.guarded(tokens...)
+		}
+		server := &http.Server{Handler: w.api}
 		ended := make(chan error)
 		go func() { ended <- server.Serve(p) }()
 		play(t, h, p)
@@ -88,8 +92,9 @@ func listen(t *testing.T, p *pipes, params ...string) *listener {
 		form.Set(params[i], params[i+1])
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
-	conn, _, err := websocket.Dial(t.Context(), "ws://blobtail/loki/api/v1/tail?"+form.Encode(), &websocket.DialOptions{
+	conn, _, err := websocket.Dial(t.Context(), "ws://example.com/loki/api/v1/tail?"+form.Encode(), &websocket.DialOptions{
 		HTTPClient: client,
+		HTTPHeader: as(form.Get("as"), nil),
 		OnPingReceived: func(context.Context, []byte) bool {
 			l.pings.Add(1)
 			return true
