@@ -122,22 +122,7 @@ func (c *call) ask(q query.Query, run func(blobs *query.Reader, q query.Query) (
 		return query.Summary{}, err
 	}
 	c.take(&result.Summary, &result.Report)
-	c.noted(&q, &result.Summary)
 	return result.Summary, nil
-}
-
-// noted tells the guard what was read.
-func (c *call) noted(q *query.Query, sum *query.Summary) {
-	n := c.notes
-	if len(n.Services) == 0 {
-		n.From, n.To = q.Range.From, q.Range.To
-	}
-	n.Services = slices.Concat(n.Services, q.Services)
-	slices.Sort(n.Services)
-	n.Services = slices.Compact(n.Services)
-	n.From, n.To = min(n.From, q.Range.From), max(n.To, q.Range.To)
-	n.Bytes += sum.Fetched
-	n.Records += sum.Records
 }
 
 // take notes the problems and hints of a read.

@@ -147,7 +147,6 @@ type call struct {
 	r      *http.Request
 	form   url.Values
 	client *reading.Client
-	notes  *httpguard.Notes
 	now    time.Time
 	name   string // of a label, in the path
 	lines  bool   // the line view
@@ -170,7 +169,6 @@ func (c *call) serve(answer route) {
 	err := c.begin()
 	if err == nil {
 		err = answer(c)
-		c.notes.Problems = len(c.problems)
 	}
 	switch {
 	case c.out == nil && err == nil: // it has been answered
@@ -192,7 +190,6 @@ func (c *call) begin() error {
 		return refused("the parameters cannot be read: %v", err)
 	}
 	c.form = c.r.Form
-	c.notes = httpguard.Note(c.r)
 	flags := c.r.Header.Values("X-Loki-Response-Encoding-Flags")
 	c.shows = len(flags) > 0
 	c.sorts = strings.Contains(strings.Join(flags, ","), "categorize-labels")

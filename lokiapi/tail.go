@@ -61,7 +61,6 @@ func (c *call) tail() error {
 		return nil // it has been answered
 	}
 	defer func() { _ = conn.CloseNow() }() // without a closing frame
-	c.notes.Services = o.query.Services
 	newTailer(c, conn, o, delay).run()
 	return nil
 }

@@ -31,5 +31,5 @@ func (c *Client) FollowAll(ctx context.Context, o newest.FollowOptions, wanted f
 			report(r)
 		}
 	}
-	return c.r.o.Logs.Follow(ctx, o)
+	return c.follow(ctx, o)
 }

@@ -180,6 +180,11 @@ func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cur
 			return newest.Cursor{}, err
 		}
 	}
+	return c.follow(ctx, o)
+}
+
+// follow emits records, and tells the guard of the request how many.
+func (c *Client) follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
 	read := httpguard.Read{Services: o.Query.Services, From: o.Query.Range.From, To: o.Query.Range.To}
 	defer func() { httpguard.NoteOf(ctx).Add(read) }()
 	if emit := o.Emit; emit != nil {
