@@ -19,6 +19,7 @@ import (
 	"blobtail/internal/httpguard"
 	"blobtail/readapi"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 	"blobtail/reading/readingtest"
 )
 
@@ -50,8 +51,12 @@ func serve(t testing.TB, h *readingtest.House, read ...string) *server {
 		o.Tokens, s.secret = tokens(t, read)
 	}
 	s.guard = httpguard.New(o)
+	var reader *reading.Reader
+	if h != nil {
+		reader = h.Reader()
+	}
 	s.http = httptest.NewUnstartedServer(s.guard.Wrap(readapi.New(readapi.Options{
-		Reader: h.Reader(), Version: "v1.2.3",
+		Reader: reader, Version: "v1.2.3",
 		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error, error) {
 			rows, now, err := h.List(ctx)
 			unread, err := heartbeat.Unread(err)
@@ -120,13 +125,16 @@ func (s *server) request(method, path string, header ...string) *http.Request {
 // do sends a request and reads the answer to its end.
 func (s *server) do(method, path string, header ...string) answer {
 	s.t.Helper()
-	resp, err := s.http.Client().Transport.RoundTrip(s.request(method, path, header...))
+	r := s.request(method, path, header...)
+	resp, err := s.http.Client().Transport.RoundTrip(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, resp.Trailer, string(body), err}
+	a := answer{resp.StatusCode, resp.Header, resp.Trailer, string(body), err}
+	check(s.t, r, &a)
+	return a
 }
 
 // object decodes the answer to a request, which must have a status of 200.

@@ -17,6 +17,7 @@ package readapi
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,10 +88,11 @@ func (a *api) routes() []route {
 		{path: "facets", params: with("fields", "top", "sample"), handle: (*call).facets},
 		{path: "records/{service}/{id}", params: []string{"live"}, handle: (*call).found},
 		{path: "context", params: []string{"service", "id", "before", "after", "services", "live"}, handle: (*call).context},
-		{path: "tail", params: with("n", "after", "once"), handle: (*call).tail},
+		{path: "tail", params: slices.DeleteFunc(with("n", "after", "once"), func(name string) bool { return name == "to" || name == "day" }), handle: (*call).tail},
 		{path: "days", params: times("service", "live"), handle: (*call).days},
 		{path: "blobs", params: times("service", "live"), handle: (*call).blobs},
 		{path: "blobs/{name...}", params: []string{"stored", "partial"}, head: true, handle: (*call).blob},
+		{path: "openapi.json", handle: (*call).openapi},
 		{path: "whoami", handle: (*call).whoami},
 	}
 	if a.o.Ingesters != nil {

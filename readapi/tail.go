@@ -86,9 +86,6 @@ func (c *call) following() (o newest.FollowOptions, err error) {
 	if mode != newest.Auto {
 		return o, badRequest("live=%s: a tail is of records in blobs and of those that are in none; leave it out", c.params.get("live"))
 	}
-	if o.Query.Range.To != query.Newest {
-		return o, badRequest("a tail has no end; leave out to")
-	}
 	missing := chosenTail
 	if o.Query.Range.From != query.Oldest {
 		missing = 0

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -78,7 +79,11 @@ func (src *source) take(line string) {
 		clear(src.since)
 	case "data":
 		var e form.Event
-		if err := json.Unmarshal([]byte(value), &e); err != nil {
+		doc, err := described()
+		if err == nil && (len(src.records) < 5 || !strings.HasPrefix(value, `{"record"`)) {
+			err = checkEvent(doc, value)
+		}
+		if err := errors.Join(err, json.Unmarshal([]byte(value), &e)); err != nil {
 			src.t.Errorf("%v: %s", err, line)
 		}
 		switch {
@@ -127,7 +132,7 @@ func TestTail(t *testing.T) {
 	testkit.Until(t, "a cursor comes", func() bool { src.mu.Lock(); defer src.mu.Unlock(); return src.last != "" })
 	src.close()
 	for path, want := range map[string]string{
-		"tail?service=wbe": "is it web?", "tail?service=web&after=x": "is no cursor", "tail?service=web&to=now": "has no end",
+		"tail?service=wbe": "is it web?", "tail?service=web&after=x": "is no cursor", "tail?service=web&to=now": "no parameter",
 		"tail?service=web&live=off": "leave it out", "tail?service=web&n=-1": "n=-1", "tail": "which service",
 	} {
 		if a := s.get(path); a.status/100 != 4 || !strings.Contains(a.body, want) {

@@ -146,7 +146,7 @@ var externals = map[string][]string{
 	"github.com/Azure/":          {"storage/azure"},
 	"modernc.org/sqlite":         {"storage/dir/tables"},
 	"github.com/alecthomas/kong": {"internal/cli", "cmd/ingest", "cmd/query", "cmd/retention"},
-	"github.com/goccy/go-yaml":   {"internal/config", "internal/bill", "internal/access"},
+	"github.com/goccy/go-yaml":   {"internal/config", "internal/bill", "internal/access", "readapi"},
 	"go.opentelemetry.io/":       {}, // the tests of source/otlp compare with it; it needs too much memory
 	"net/http/pprof":             {"cmd/ingest"},
 	"log/slog":                   {},
