@@ -151,7 +151,7 @@ func freePorts(t *testing.T, n int) []string {
 
 // TestPages runs the commands of each page one after another in one shell, in an
 // empty directory, and compares the stdout of each block with the block below it.
-// Only the two ports differ.
+// Only the three ports differ.
 func TestPages(t *testing.T) {
 	need(t, "bash", "curl", "zstd", "jq", "openssl")
 	bin, ran := build(t), map[string]int{}
@@ -163,7 +163,7 @@ func TestPages(t *testing.T) {
 			continue
 		}
 		ran[page] = len(run)
-		ports := freePorts(t, 2)
+		ports := freePorts(t, 3)
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			bin := bin
@@ -173,7 +173,7 @@ func TestPages(t *testing.T) {
 			runPage(t, page, run, bin, ports)
 		})
 	}
-	for page, least := range map[string]int{"README.md": 5, "docs/SENDING.md": 6, "docs/READING.md": 8, "docs/OPERATING.md": 3, "docs/UPGRADE.md": 4, "docs/AZURE-LOGS.md": 4, "docs/SECURITY.md": 6, otherTools: 6} {
+	for page, least := range map[string]int{"README.md": 5, "docs/SENDING.md": 6, "docs/READING.md": 8, "docs/OPERATING.md": 3, "docs/UPGRADE.md": 4, "docs/AZURE-LOGS.md": 4, "docs/SECURITY.md": 6, "docs/SERVING.md": 4, otherTools: 6} {
 		if ran[page] < least {
 			t.Errorf("%s: found %d blocks to run, not %d", page, ran[page], least)
 		}
@@ -209,7 +209,7 @@ func runPage(t *testing.T, page string, run []block, bin string, ports []string)
 	for _, b := range run {
 		fmt.Fprintf(&script, "%secho '%s'\n", ended(b.text), mark)
 	}
-	text := strings.NewReplacer("127.0.0.1:8514", "127.0.0.1:"+ports[0], "127.0.0.1:8515", "127.0.0.1:"+ports[1]).Replace(script.String())
+	text := strings.NewReplacer("127.0.0.1:8514", "127.0.0.1:"+ports[0], "127.0.0.1:8515", "127.0.0.1:"+ports[1], "127.0.0.1:8516", "127.0.0.1:"+ports[2]).Replace(script.String())
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
