@@ -47,7 +47,7 @@ func (r *Reader) Services(ctx context.Context) ([]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesPatience)
 	defer cancel()
-	answer, err := r.ask(ctx, live.Query{Service: "*", From: math.MinInt64, To: math.MaxInt64}, r.survey(ctx, nil))
+	answer, err := r.ask(ctx, live.Query{Service: "*,_*", From: math.MinInt64, To: math.MaxInt64}, r.survey(ctx, nil))
 	if err != nil {
 		return nil, err
 	}

@@ -147,6 +147,14 @@ func New(store storage.BlobStore, o Options) *Reader {
 	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers)}
 }
 
+// Over returns a reader of another view of the store, which sends its requests through what
+// wrap returns. It shares the rest with r.
+func (r *Reader) Over(wrap func(storage.BlobStore) storage.BlobStore) *Reader {
+	over := *r
+	over.store = wrap(r.store)
+	return &over
+}
+
 // Summary counts the work of a read. Problems make it incomplete; warnings do not.
 type Summary struct {
 	Records, Bytes            int64 // emitted

@@ -1,13 +1,76 @@
 package reading
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
 	"blobtail/internal/access"
+	"blobtail/internal/globset"
+	"blobtail/internal/httpguard"
 	"blobtail/newest"
 	"blobtail/record"
 )
+
+// Follow emits records as they are acknowledged, as [newest.Reader.Follow] does, of the
+// services that the client may read. Services that appear later are among them if a glob of
+// the query matches them.
+func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
+	asked := o.Query.Services
+	services, exact, err := c.reach(asked)
+	if err != nil {
+		return newest.Cursor{}, err
+	}
+	if len(services) == 0 {
+		<-ctx.Done() // no service that it may read will ever match
+		return newest.Cursor{}, ctx.Err()
+	}
+	if o.Query.Services = services; !exact {
+		c.sift(&o, asked)
+	}
+	cursor, err := c.follow(ctx, o)
+	c.scrub(err)
+	return cursor, err
+}
+
+// follow emits records, and tells the guard of the request how many.
+func (c *Client) follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
+	read := httpguard.Read{Services: o.Query.Services, From: o.Query.Range.From, To: o.Query.Range.To}
+	defer func() { httpguard.NoteOf(ctx).Add(read) }()
+	if emit := o.Emit; emit != nil {
+		o.Emit = func(lines []byte) error {
+			read.Records += int64(bytes.Count(lines, []byte("\n")))
+			return emit(lines)
+		}
+	}
+	if visit := o.Visit; visit != nil {
+		o.Visit = func(e *record.Entry) error {
+			read.Records++
+			return visit(e)
+		}
+	}
+	return c.r.o.Logs.Follow(ctx, o)
+}
+
+// sift drops what a follower gets of services that the query does not ask for.
+func (c *Client) sift(o *newest.FollowOptions, asked []string) {
+	wanted := globset.New(asked)
+	of := func(service string) bool { return len(wanted.Match(service)) > 0 && c.May(service) }
+	accept, report := o.Query.Filter.Accept, o.Report
+	o.Query.Filter.Accept = func(line []byte) bool {
+		service, ok := record.LineService(line)
+		return ok && of(string(service)) && (accept == nil || accept(line))
+	}
+	if report == nil {
+		return
+	}
+	o.Report = func(r *newest.Report) {
+		kept := *r
+		if kept.Gaps = c.gapsOf(asked, r.Gaps); len(kept.Gaps) > 0 || len(r.Gaps) == 0 {
+			report(&kept)
+		}
+	}
+}
 
 // FollowAll is [Client.Follow] for all services for which wanted is true, now and later. The
 // services of the query do not count.

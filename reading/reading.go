@@ -11,7 +11,6 @@
 package reading
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -21,7 +20,6 @@ import (
 	"blobtail/internal/httpguard"
 	"blobtail/newest"
 	"blobtail/query"
-	"blobtail/record"
 )
 
 // Options are what a [Reader] reads. Blobs and Logs must be set.
@@ -31,10 +29,14 @@ type Options struct {
 }
 
 // Reader reads one store for many clients. It may be used by several goroutines at once.
-type Reader struct{ o Options }
+type Reader struct {
+	o    Options
+	door door
+	all  lists
+}
 
 // New returns a Reader. It reads nothing yet.
-func New(o Options) *Reader { return &Reader{o} }
+func New(o Options) *Reader { return &Reader{o: o} }
 
 // Client reads for the holder of a token.
 type Client struct {
@@ -49,50 +51,31 @@ func (r *Reader) For(token *access.Token) *Client { return &Client{r, token} }
 func (c *Client) May(service string) bool { return c.token == nil || c.token.MayRead(service) }
 
 // Services are the services with records that the client may read, in order. Those in the
-// logs of ingesters alone are among them. System services are too, if the client may read them.
+// logs of ingesters alone are among them, as far as they are found in a second. System services
+// are too, if the client may read them. The list may be 5 s old.
 func (c *Client) Services(ctx context.Context) ([]string, error) {
-	stored, err := c.r.o.Blobs.Services(ctx, []string{"*", "_*"})
+	all, err := c.r.all.get(ctx, c.r.services)
 	if err != nil {
 		return nil, err
 	}
-	held, err := c.r.o.Logs.Services(ctx)
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !c.May(s) }), nil
+}
+
+// services lists all services, in order.
+func (r *Reader) services(ctx context.Context) ([]string, error) {
+	stored, err := r.o.Blobs.Services(ctx, []string{"*", "_*"})
+	if err != nil {
+		return nil, err
+	}
+	held, err := r.o.Logs.Services(ctx)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err == nil { // otherwise the report of the next query has the reason
 		stored = append(stored, held...)
 	}
-	stored = slices.DeleteFunc(stored, func(s string) bool { return !c.May(s) })
 	slices.Sort(stored)
 	return slices.Compact(stored), nil
-}
-
-// Narrow returns the services that names and globs mean, as far as the client may read them,
-// in order. A name that it may not read is a [*query.NoServiceError], as if it did not exist.
-func (c *Client) Narrow(ctx context.Context, names []string) ([]string, error) {
-	var services, all []string
-	for _, name := range names {
-		if record.ValidService(name) {
-			if !c.May(name) {
-				return nil, &query.NoServiceError{Name: name}
-			}
-			services = append(services, name)
-			continue
-		}
-		if all == nil {
-			var err error
-			if all, err = c.Services(ctx); err != nil {
-				return nil, err
-			}
-		}
-		for _, s := range all {
-			if record.MatchService(name, s) {
-				services = append(services, s)
-			}
-		}
-	}
-	slices.Sort(services)
-	return slices.Compact(services), nil
 }
 
 // A Result tells how a query went.
@@ -112,25 +95,37 @@ func (r *Result) Problems() []error { return slices.Concat(r.Summary.Problems, r
 type Read func(blobs *query.Reader, q query.Query) (query.Summary, error)
 
 // Query completes a query with unflushed records, narrows it to services that the client may
-// read, and has read run it. No service at all is no error: read is not called then.
+// read, and has read run it. read gets names instead of globs. No service at all is no error:
+// read is not called then. Queries that come at the same time share requests.
 func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, read Read) (*Result, error) {
-	out := &Result{}
+	out, m := &Result{}, &member{asked: q.Services, mode: mode}
 	var err error
-	if q.Services, err = c.Narrow(ctx, q.Services); err != nil || len(q.Services) == 0 {
+	if q.Services, _, err = c.reach(q.Services); err != nil || len(q.Services) == 0 {
 		return out, err
 	}
-	g, err := c.r.o.Logs.Gather(ctx, q, mode)
+	m.query = q
+	defer c.r.door.leave()
+	err = c.r.door.enter(ctx, m)
+	defer m.shares.leave()
 	if err != nil {
 		return out, err
 	}
-	defer g.Close()
-	blobs := c.r.o.Blobs
-	if mode == newest.Only {
-		blobs = query.Without(query.Options{})
+	if q, out.Report, err = m.shares.gather(ctx, c.r.o.Logs, m); err != nil {
+		return out, err
 	}
-	out.Summary, err = read(blobs, g.Query)
-	out.Report = g.Report
-	note(ctx, g.Query, out)
+	blobs := c.r.o.Blobs
+	switch {
+	case mode == newest.Only:
+		blobs = query.Without(query.Options{})
+	case m.of.party != nil:
+		blobs = blobs.Over(m.of.party.Store)
+	}
+	if q.Services, err = c.named(ctx, blobs, m.asked, q.Unflushed); err != nil || len(q.Services) == 0 {
+		return out, err
+	}
+	out.Report.Gaps = c.gapsOf(m.asked, out.Report.Gaps)
+	out.Summary, err = read(blobs, q)
+	note(ctx, q, out)
 	c.scrub(err)
 	for _, problem := range out.Summary.Problems {
 		c.scrub(problem)
@@ -169,35 +164,4 @@ func (c *Client) Body(ctx context.Context, key string) (body []byte, warning, er
 		return nil, nil, &query.NoBlobError{Key: key}
 	}
 	return c.r.o.Blobs.Body(ctx, key)
-}
-
-// Follow emits records as they are acknowledged, as [newest.Reader.Follow] does, of the
-// services that the client may read.
-func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
-	if c.token != nil { // else globs find services that come later, too
-		var err error
-		if o.Query.Services, err = c.Narrow(ctx, o.Query.Services); err != nil {
-			return newest.Cursor{}, err
-		}
-	}
-	return c.follow(ctx, o)
-}
-
-// follow emits records, and tells the guard of the request how many.
-func (c *Client) follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
-	read := httpguard.Read{Services: o.Query.Services, From: o.Query.Range.From, To: o.Query.Range.To}
-	defer func() { httpguard.NoteOf(ctx).Add(read) }()
-	if emit := o.Emit; emit != nil {
-		o.Emit = func(lines []byte) error {
-			read.Records += int64(bytes.Count(lines, []byte("\n")))
-			return emit(lines)
-		}
-	}
-	if visit := o.Visit; visit != nil {
-		o.Visit = func(e *record.Entry) error {
-			read.Records++
-			return visit(e)
-		}
-	}
-	return c.r.o.Logs.Follow(ctx, o)
 }

@@ -73,6 +73,7 @@ var allowed = map[string][]string{
 	"tailindex":                 {"record", "storage"},
 	"internal/migrations":       {"storage", "internal/heartbeat", "tailindex"},
 	"query/indexcache":          {"blobfmt"},
+	"storage/together":          {"storage"},
 	"retention/horizon":         {"record", "blobfmt", "storage"},
 	"catalog":                   {"record", "blobfmt", "storage", "retention/horizon"},
 
@@ -110,7 +111,7 @@ var allowed = map[string][]string{
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
-	"reading":            {"blobfmt", "internal/access", "internal/httpguard", "newest", "query", "record"},
+	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/httpguard", "newest", "query", "record", "storage", "storage/together"},
 	"cmd/ingest":         {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "source/splunk", "source/datadog", "source/gelf", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/doors", "internal/rules", "internal/tally", "source/elastic", "source/otlp", "source/syslog"},
 	"readapi/form":       {},
 	"readapi":            {"blobfmt", "internal/access", "internal/heartbeat", "internal/httpguard", "internal/spelling", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "query/where", "readapi/form", "reading", "record", "storage"},

@@ -1,0 +1,149 @@
+package reading
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/storage/together"
+)
+
+const (
+	// patience is how long a query waits for others to share its requests with.
+	patience = 5 * time.Millisecond
+	// burstGap ends a burst: queries that come later are no part of the same dashboard.
+	burstGap = 50 * time.Millisecond
+)
+
+// A door lets queries begin. Those that come at the same time, as those of a dashboard, begin
+// together as a company, which shares requests. The door waits for as many queries as came in
+// the last burst, for the patience at most. So a lone query is not delayed.
+//
+// A burst is the queries that come while another one of it is at work, with short gaps between.
+type door struct {
+	mu      sync.Mutex
+	pending *company // that has not begun
+	atWork  int      // queries that have come and not ended
+	came    int      // in this burst
+	last    int      // in the last one
+	at      time.Time
+}
+
+// company is some queries that begin together. Its members do not change after that.
+type company struct {
+	began   chan struct{}
+	timer   *time.Timer
+	members []*member
+	party   *together.Party
+}
+
+// member is a query of a company.
+type member struct {
+	asked  []string    // the names and globs of its services
+	query  query.Query // of those that the client may read
+	mode   newest.Mode
+	of     *company
+	shares *gathering
+}
+
+// lists reports whether the query lists below a name at the top of the store.
+func (m *member) lists(top string) bool {
+	if m.mode == newest.Only {
+		return false
+	}
+	return slices.ContainsFunc(m.asked, func(name string) bool {
+		if top == "" { // only globs are looked for there
+			return !record.ValidStored(name)
+		}
+		return record.MatchService(name, top)
+	})
+}
+
+// enter waits until a query may begin. An error is that of ctx. After nil or an error, the
+// query must leave.
+func (d *door) enter(ctx context.Context, m *member) error {
+	d.mu.Lock()
+	now := time.Now()
+	if d.atWork == 0 || now.Sub(d.at) > burstGap {
+		d.last, d.came = d.came, 0
+	}
+	d.at = now
+	d.came++
+	d.atWork++
+	alone := d.came == 1 && d.last <= 1
+	c := d.pending
+	if c == nil {
+		c = &company{began: make(chan struct{})}
+		d.pending = c
+		if !alone {
+			c.timer = time.AfterFunc(patience, func() {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				d.begin(c)
+			})
+		}
+	}
+	m.of = c
+	c.members = append(c.members, m)
+	if alone || d.came == d.last {
+		d.begin(c)
+	}
+	d.mu.Unlock()
+	select {
+	case <-c.began:
+		return nil
+	case <-ctx.Done():
+		<-c.began // in a moment; the others count on this one
+		return ctx.Err()
+	}
+}
+
+// begin lets a company begin. The caller holds the lock.
+func (d *door) begin(c *company) {
+	if d.pending != c {
+		return // it has begun
+	}
+	d.pending = nil
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.arrange()
+	close(c.began)
+}
+
+// leave notes that a query has ended.
+func (d *door) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.atWork--
+}
+
+// arrange decides what the members share.
+func (c *company) arrange() {
+	gatherings := make(map[string]*gathering)
+	for _, m := range c.members {
+		key := m.key()
+		g := gatherings[key]
+		if g == nil || key == "" {
+			g = newGathering()
+			gatherings[key] = g
+		}
+		g.members = append(g.members, m)
+		m.shares = g
+	}
+	if len(c.members) < 2 {
+		return
+	}
+	c.party = together.New(func(top string) (n int) {
+		for _, m := range c.members {
+			if m.lists(top) {
+				n++
+			}
+		}
+		return n
+	})
+}

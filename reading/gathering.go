@@ -1,0 +1,113 @@
+package reading
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"blobtail/newest"
+	"blobtail/query"
+)
+
+// A gathering is the unflushed records that some queries share: one question to ingesters, one
+// look at the horizons and at the rows of the ingesters. It begins after all of them came. It
+// has no records of services that one of them does not ask for.
+type gathering struct {
+	members []*member
+
+	begin sync.Once
+	done  chan struct{}
+	got   *newest.Gathered
+	err   error
+	end   context.CancelFunc
+
+	mu   sync.Mutex
+	left int
+}
+
+func newGathering() *gathering { return &gathering{done: make(chan struct{})} }
+
+// key is equal for queries that may share a gathering; "" for one that shares none. Queries
+// for the newest records ask ingesters for those alone. So they share only with their like,
+// and not if a filter decides how many records they need.
+func (m *member) key() string {
+	q, kind := &m.query, ""
+	if q.Limit > 0 {
+		if q.Filter.ReadsLines() {
+			return ""
+		}
+		kind = fmt.Sprintf("newest %d", q.Filter.Levels)
+	}
+	return fmt.Sprintf("%d %s %d %d %s", m.mode, kind, hours(q.Range.From), hours(q.Range.To), strings.Join(q.Services, ","))
+}
+
+// hours is the number of whole hours to a time. Ranges whose ends are in the same hours are
+// near enough to be gathered for at once.
+func hours(ns int64) int64 { return ns / int64(time.Hour) }
+
+// question is a query whose unflushed records suffice for all members.
+func (g *gathering) question() query.Query {
+	q := g.members[0].query
+	all := query.Query{Services: q.Services, Range: q.Range, Limit: q.Limit, Filter: query.Filter{Levels: q.Filter.Levels}}
+	for _, m := range g.members[1:] {
+		all.Range.From, all.Range.To = min(all.Range.From, m.query.Range.From), max(all.Range.To, m.query.Range.To)
+		all.Limit = max(all.Limit, m.query.Limit)
+		if levels := m.query.Filter.Levels; all.Filter.Levels != 0 && levels != 0 {
+			all.Filter.Levels |= levels
+		} else {
+			all.Filter.Levels = 0 // all of them
+		}
+	}
+	return all
+}
+
+// gather returns the query of a member, completed by the records that it shares. It must
+// leave afterwards, with or without an error.
+func (g *gathering) gather(ctx context.Context, logs *newest.Reader, m *member) (query.Query, newest.Report, error) {
+	if len(g.members) == 1 {
+		if g.got, g.err = logs.Gather(ctx, m.query, m.mode); g.err != nil {
+			return query.Query{}, newest.Report{}, g.err
+		}
+		return g.got.Query, g.got.Report, nil
+	}
+	g.begin.Do(func() {
+		var ours context.Context
+		ours, g.end = context.WithCancel(context.WithoutCancel(ctx))
+		go func() {
+			defer close(g.done)
+			g.got, g.err = logs.Gather(ours, g.question(), m.mode)
+		}()
+	})
+	select {
+	case <-g.done:
+	case <-ctx.Done():
+		return query.Query{}, newest.Report{}, ctx.Err()
+	}
+	if g.err != nil {
+		return query.Query{}, newest.Report{}, g.err
+	}
+	q := m.query
+	q.Unflushed, q.Expired = g.got.Query.Unflushed, g.got.Query.Expired
+	return q, g.got.Report, nil
+}
+
+// leave releases the records when the last member has left.
+func (g *gathering) leave() {
+	g.mu.Lock()
+	g.left++
+	last := g.left == len(g.members)
+	g.mu.Unlock()
+	if !last {
+		return
+	}
+	g.begin.Do(func() { close(g.done) }) // nobody has begun it
+	if g.end != nil {
+		g.end()
+	}
+	<-g.done
+	if g.got != nil {
+		g.got.Close()
+	}
+}

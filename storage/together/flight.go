@@ -1,0 +1,151 @@
+package together
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+)
+
+// At first so few elements are taken from a listing at once, and later so many. Readers may
+// stop early, so elements ahead of them may be in vain.
+const (
+	firstStride = 8
+	lastStride  = 64
+)
+
+// flight is a listing for several readers. Elements are taken when the first of the readers
+// needs them, and kept until the last one has passed them.
+type flight[T any] struct {
+	// The party's lock guards these. They do not change once the flight has begun.
+	want, readers int
+	begun         bool
+	timer         *time.Timer
+	began         chan struct{}
+
+	mu     sync.Mutex
+	places []int // of the readers that have boarded: the number of the next element
+	left   int   // of them
+	buffer []T
+	first  int // the number of the first element in buffer
+	taken  int
+	err    error
+	ended  bool
+	more   chan struct{} // closed when the elements that are being taken have come; nil: none are
+	next   func() (T, error, bool)
+	stop   func()
+	cancel context.CancelFunc
+}
+
+// begin lets the readers board. The caller holds the lock of the party.
+func (f *flight[T]) begin() {
+	if !f.begun {
+		f.begun = true
+		f.timer.Stop()
+		close(f.began)
+	}
+}
+
+// board returns the number of a reader. The first one begins the listing, with a context that
+// ends when the last one has left.
+func (f *flight[T]) board(ctx context.Context, list func(context.Context) iter.Seq2[T, error]) (reader int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.next == nil {
+		var ours context.Context
+		ours, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		f.next, f.stop = iter.Pull2(list(ours))
+	}
+	f.places = append(f.places, 0)
+	return len(f.places) - 1
+}
+
+// walk yields the elements to a reader that has boarded.
+func (f *flight[T]) walk(ctx context.Context, reader int, yield func(T, error) bool) {
+	for i := 0; ; i++ {
+		v, err, ok := f.get(ctx, reader, i)
+		if !ok || !yield(v, err) || err != nil {
+			return
+		}
+	}
+}
+
+// get returns element i to a reader, which has passed all before; false if there is none.
+func (f *flight[T]) get(ctx context.Context, reader, i int) (v T, err error, ok bool) {
+	for {
+		f.mu.Lock()
+		f.places[reader] = i
+		if n := i - f.first; n < len(f.buffer) {
+			defer f.mu.Unlock()
+			return f.buffer[n], nil, true
+		}
+		if f.ended {
+			defer f.mu.Unlock()
+			return v, f.err, f.err != nil
+		}
+		if f.more == nil {
+			f.more = make(chan struct{})
+			go f.take(f.more, max(firstStride, min(lastStride, f.taken)))
+		}
+		more := f.more
+		f.mu.Unlock()
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return v, ctx.Err(), true
+		}
+	}
+}
+
+// take takes elements from the listing, while no other call does.
+func (f *flight[T]) take(more chan struct{}, most int) {
+	var got []T
+	var err error
+	ok := true
+	for len(got) < most && ok && err == nil {
+		var v T
+		if v, err, ok = f.next(); ok && err == nil {
+			got = append(got, v)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trim()
+	f.buffer = append(f.buffer, got...)
+	f.taken += len(got)
+	f.ended, f.err, f.more = !ok || err != nil, err, nil
+	close(more)
+	f.settle()
+}
+
+// trim drops the elements that all readers have passed.
+func (f *flight[T]) trim() {
+	if len(f.places) < f.readers {
+		return // one of them is about to board
+	}
+	passed := f.first + len(f.buffer)
+	for _, place := range f.places {
+		passed = min(passed, place)
+	}
+	f.buffer = append([]T(nil), f.buffer[passed-f.first:]...)
+	f.first = passed
+}
+
+// leave notes that a reader needs no more.
+func (f *flight[T]) leave(reader int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.places[reader] = int(^uint(0) >> 1)
+	f.left++
+	if f.left == f.readers {
+		f.cancel()
+	}
+	f.settle()
+}
+
+// settle ends the listing when all readers have left.
+func (f *flight[T]) settle() {
+	if f.left == f.readers && f.more == nil {
+		f.stop()
+	}
+}
