@@ -144,6 +144,9 @@ func TestDashboard(t *testing.T) {
 // and end, records move to blobs, and blobs are compacted.
 func TestNothingMissing(t *testing.T) {
 	h := readingtest.New(t, 2)
+	for n := range 2 { // they have announced themselves then
+		h.Send(n, readingtest.Line{Service: "early"})
+	}
 	r := h.Reader()
 	until := time.Now().Add(time.Duration(testkit.Share(4, 2)) * time.Second)
 	var acked [2][]string // by service
