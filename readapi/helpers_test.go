@@ -179,3 +179,12 @@ func fill(h *readingtest.House, ingester int, service string, from time.Time, n 
 	}
 	h.Send(ingester, lines...)
 }
+
+// secure serves the handler of a server with TLS and HTTP/2.
+func secure(s *server) *httptest.Server {
+	next := httptest.NewUnstartedServer(s.http.Config.Handler)
+	next.EnableHTTP2 = true
+	next.StartTLS()
+	s.t.Cleanup(next.Close)
+	return next
+}
