@@ -1,6 +1,8 @@
 package stage_test
 
 import (
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -27,22 +29,23 @@ func FuzzParsers(f *testing.F) {
 	for _, msg := range []string{`a=1 b="x\n" c`, `{"a":{"b":[1,{"c":"\u00e9"}]},"a":2,"_entry":"x"}`, "\x1b[31mred\x1b[0m", "GET /a took 5ms", `{"a":1`, `"`, `\`, "=", `a="\`} {
 		f.Add(msg)
 	}
-	var queries []string
+	var all []*stage.Pipeline
 	for _, parser := range []string{`json`, `json x="a.b[1].c", y="a[0]"`, `logfmt`, `logfmt --strict --keep-empty`, `unpack`, `decolorize`, `pattern "<a> <_>=<b>"`, `regexp "(?P<a>\\S+) (?P<b>.*)"`} {
-		queries = append(queries, `{} | `+parser+` | line_format "{{.a}}{{.b}}" | json`)
+		for _, v := range []stage.View{{}, {Lines: true}} {
+			all = append(all, compile(f, v, `{} | `+parser+` | line_format "{{.a}}{{.b}}" | json`))
+		}
 	}
+	after := map[string]*stage.Pipeline{"json": compile(f, stage.View{}, `{} | json`), "logfmt": compile(f, stage.View{}, `{} | logfmt`)}
 	f.Fuzz(func(t *testing.T, msg string) {
 		line := storedText(t, msg)
-		for _, query := range queries {
-			for _, v := range []stage.View{{}, {Lines: true}} {
-				checkEntry(t, compile(t, v, query), line)
-			}
+		for _, p := range all {
+			checkEntry(t, p, line)
 		}
 		for _, field := range (stage.View{}).Fields(line) {
 			if field.After == "" {
 				continue
 			}
-			if got := extracted(t, field, line); got != field.Value {
+			if got := extracted(after[field.After], field, line); got != field.Value {
 				t.Errorf("%+v of %q: the parser has %q", field, msg, got)
 			}
 		}
@@ -50,8 +53,7 @@ func FuzzParsers(f *testing.F) {
 }
 
 // extracted is the label that a parser makes for a field.
-func extracted(t *testing.T, field stage.Field, line []byte) string {
-	p := compile(t, stage.View{}, "{} | "+field.After)
+func extracted(p *stage.Pipeline, field stage.Field, line []byte) string {
 	var e stage.Entry
 	p.Entry(line, &e)
 	return value(&e, field.Name)
@@ -80,19 +82,95 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte(`{"ts":"2026-11-20T15:04:05.000000000Z","level":"error","service":"web","msg":"x","a":{"b":`))
 	f.Add([]byte(`{"ts":"2026-11-20T15:04:05.000000000Z","level":"x\","service":"web","msg":"`))
 	f.Add([]byte(`{"ts":"2026-11-20T15:04:05.000000000Z","level":"error","service":"web","msg":"x"`))
-	f.Fuzz(func(t *testing.T, line []byte) {
+	var all []*stage.Pipeline
+	for _, v := range []stage.View{{}, {Lines: true, Labels: []string{"a"}}} {
 		for _, query := range []string{
 			`{a_b="1"} |= "x" | status>5 | json a="b.c[0]" | keep a`, `{} | json | logfmt | level_extracted="x"`, `{} | unpack | msg="x" | ts="x"`, `{} | line_format "{{.}}{{.level}}"`,
 		} {
-			for _, v := range []stage.View{{}, {Lines: true, Labels: []string{"a"}}} {
-				p := compile(t, v, query)
-				var e stage.Entry
-				p.Keep(line)
-				p.Entry(line, &e)
-			}
+			all = append(all, compile(f, v, query))
+		}
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		for _, p := range all {
+			var e stage.Entry
+			p.Keep(line)
+			p.Entry(line, &e)
 		}
 		stage.View{}.Fields(line)
 	})
+}
+
+// FuzzPaths reads a member by any path, and compares with encoding/json.
+func FuzzPaths(f *testing.F) {
+	f.Add(`a.b[1]`, `{"a":{"b":[1,"x"]}}`)
+	f.Add(`["é"]`, `{"\u00e9":{"c":null}}`)
+	f.Add(`[0]`, `{"a":1}`)
+	f.Fuzz(func(t *testing.T, path, msg string) {
+		steps, err := logql.Path(path)
+		var root any
+		if err != nil || !utf8.ValidString(msg) || json.Unmarshal([]byte(msg), &root) != nil {
+			return
+		}
+		if _, ok := root.(map[string]any); !ok || strings.Contains(msg, `\ud`) || strings.Contains(msg, `\uD`) {
+			return // half a surrogate pair stays as written
+		}
+		p, err := (stage.View{}).Compile(&logql.LogExpr{Stages: []logql.Stage{&logql.JSON{Extract: []logql.Extract{{Name: "x", Path: path}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e stage.Entry
+		p.Entry(storedText(t, msg), &e)
+		got, want := value(&e, "x"), at(root, steps)
+		if text, ok := want.(string); ok && got == text || !ok && want == nil && got == "" {
+			return
+		}
+		var back any
+		if _, ok := want.(string); ok || json.Unmarshal([]byte(got), &back) != nil || !reflect.DeepEqual(back, want) {
+			if !twice(msg) {
+				t.Errorf("%s of %s: %q, want %v", path, msg, got, want)
+			}
+		}
+	})
+}
+
+// at is the value at a path.
+func at(v any, path []logql.Step) any {
+	for _, step := range path {
+		switch in := v.(type) {
+		case map[string]any:
+			v = nil
+			if step.Index < 0 {
+				v = in[step.Key]
+			}
+		case []any:
+			v = nil
+			if step.Index >= 0 && step.Index < len(in) {
+				v = in[step.Index]
+			}
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// twice reports whether an object may have a key twice: of these the first counts, and the last
+// for encoding/json.
+func twice(msg string) bool {
+	d := json.NewDecoder(strings.NewReader(msg))
+	seen := map[json.Token]bool{}
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		if _, ok := token.(string); ok {
+			if seen[token] {
+				return true
+			}
+			seen[token] = true
+		}
+	}
 }
 
 // FuzzTemplates runs any template. It ends, and makes at most 1 MiB.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"blobtail/logql"
 )
@@ -18,7 +19,7 @@ type lineFilter struct {
 
 // A lineArg is a text that is looked for.
 type lineArg interface {
-	in(s *state, line []byte) bool
+	in(s *state) bool
 	// always reports whether it is in each line, and texts are in each line that it is in.
 	always() bool
 	texts() []string
@@ -46,7 +47,7 @@ func newLineArg(op logql.LineOp, arg logql.LineArg) (lineArg, error) {
 			r, err := newIPs(arg.Text)
 			return (*ipArg)(r), err
 		}
-		return textArg(arg.Text), nil
+		return newTextArg(arg.Text), nil
 	case logql.Like, logql.NotLike:
 		return newExprArg(arg.Text)
 	case logql.Fits, logql.FitsNot:
@@ -66,9 +67,8 @@ func (f *lineFilter) before(n *need) step {
 }
 
 func (f *lineFilter) run(s *state) bool {
-	line := s.text()
 	for _, arg := range f.args {
-		if arg.in(s, line) {
+		if arg.in(s) {
 			return !f.not
 		}
 	}
@@ -84,24 +84,41 @@ func (f *lineFilter) texts() []string {
 }
 
 // A textArg is looked for as it is.
-type textArg []byte
+type textArg struct {
+	text  []byte
+	plain bool // it is stored as it is
+}
 
-func (a textArg) in(_ *state, line []byte) bool { return bytes.Contains(line, a) }
-func (a textArg) always() bool                  { return len(a) == 0 }
-func (a textArg) texts() []string               { return []string{string(a)} }
+func newTextArg(text string) textArg {
+	return textArg{[]byte(text), !strings.ContainsFunc(text, escapes)}
+}
+
+// in looks in the stored form first, if that decides: most messages lack the text, and are not
+// decoded then.
+func (a textArg) in(s *state) bool {
+	if a.plain && !s.hasLine && !s.lines && s.msg > 0 {
+		if end := s.endOfMsg(); end > s.msg && !bytes.Contains(s.raw[s.msg:end], a.text) {
+			return false
+		}
+	}
+	return bytes.Contains(s.text(), a.text)
+}
+
+func (a textArg) always() bool    { return len(a.text) == 0 }
+func (a textArg) texts() []string { return []string{string(a.text)} }
 
 // An ipArg looks for an address.
 type ipArg ips
 
-func (a *ipArg) in(_ *state, line []byte) bool { return (*ips)(a).in(line) }
-func (a *ipArg) always() bool                  { return false }
-func (a *ipArg) texts() []string               { return nil }
+func (a *ipArg) in(s *state) bool { return (*ips)(a).in(s.text()) }
+func (a *ipArg) always() bool     { return false }
+func (a *ipArg) texts() []string  { return nil }
 
 // A fitsArg is a pattern of the whole line.
 type fitsArg pattern
 
-func (a *fitsArg) in(_ *state, line []byte) bool { return (*pattern)(a).fits(line) }
-func (a *fitsArg) always() bool                  { return false }
+func (a *fitsArg) in(s *state) bool { return (*pattern)(a).fits(s.text()) }
+func (a *fitsArg) always() bool     { return false }
 
 func (a *fitsArg) texts() []string {
 	var texts []string
@@ -130,7 +147,8 @@ func newExprArg(text string) (lineArg, error) {
 	return a, nil
 }
 
-func (a *exprArg) in(s *state, line []byte) bool {
+func (a *exprArg) in(s *state) bool {
+	line := s.text()
 	if a.literals == nil {
 		return a.expr.Match(line)
 	}
