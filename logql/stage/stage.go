@@ -18,7 +18,6 @@
 package stage
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -172,4 +171,9 @@ func (s *state) labels() []Label {
 }
 
 // trimLine is a stored line without its newline.
-func trimLine(line []byte) []byte { return bytes.TrimSuffix(line, []byte("\n")) }
+func trimLine(line []byte) []byte {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		return line[:n-1]
+	}
+	return line
+}
