@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"blobtail/logql"
+	"blobtail/record"
 )
 
 // A labelFilter drops records for whose labels a condition is not true.
@@ -28,6 +29,9 @@ type cond interface {
 	// whether it holds for one.
 	onlyLevel() bool
 	ofLevel(name []byte) bool
+	// ofWord is for a condition on the word of the level as stored. It reports whether it looks at
+	// nothing else, and whether it may hold for a word that is no known level.
+	ofWord() (only, unknown bool)
 }
 
 func compileCond(tree logql.Cond) (cond, error) {
@@ -79,6 +83,12 @@ func (p *joined) mayFail() bool { return p.left.mayFail() || p.right.mayFail() }
 
 func (p *joined) onlyLevel() bool { return p.left.onlyLevel() && p.right.onlyLevel() }
 
+func (p *joined) ofWord() (only, unknown bool) {
+	a, unknownA := p.left.ofWord()
+	b, unknownB := p.right.ofWord()
+	return a && b, unknownA && unknownB || p.or && (unknownA || unknownB)
+}
+
 func (p *joined) ofLevel(name []byte) bool {
 	if p.left.ofLevel(name) == p.or {
 		return p.or
@@ -101,6 +111,14 @@ func (c *matchCond) needs(n *need)            { n.add(c.of) }
 func (c *matchCond) mayFail() bool            { return false }
 func (c *matchCond) onlyLevel() bool          { return c.of.kind == refLevel }
 func (c *matchCond) ofLevel(name []byte) bool { return c.m.match(name) }
+
+func (c *matchCond) ofWord() (only, unknown bool) {
+	unknown = c.m.not || c.m.texts == nil
+	for _, text := range c.m.texts {
+		unknown = unknown || record.LevelOf([]byte(text)) == record.Other
+	}
+	return c.of.name == nameLevel, unknown
+}
 
 // A compare compares a label with a number.
 type compare struct {
@@ -162,9 +180,10 @@ func (c *compare) needs(n *need) {
 	n.failure = true
 }
 
-func (c *compare) mayFail() bool       { return true }
-func (c *compare) onlyLevel() bool     { return false }
-func (c *compare) ofLevel([]byte) bool { return true }
+func (c *compare) mayFail() bool        { return true }
+func (c *compare) onlyLevel() bool      { return false }
+func (c *compare) ofLevel([]byte) bool  { return true }
+func (c *compare) ofWord() (bool, bool) { return false, true }
 
 // An ipCond compares a label with a range of addresses.
 type ipCond struct {
@@ -186,6 +205,7 @@ func (c *ipCond) needs(n *need) {
 	n.failure = true
 }
 
-func (c *ipCond) mayFail() bool       { return false }
-func (c *ipCond) onlyLevel() bool     { return false }
-func (c *ipCond) ofLevel([]byte) bool { return true }
+func (c *ipCond) mayFail() bool        { return false }
+func (c *ipCond) onlyLevel() bool      { return false }
+func (c *ipCond) ofLevel([]byte) bool  { return true }
+func (c *ipCond) ofWord() (bool, bool) { return false, true }

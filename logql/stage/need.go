@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"blobtail/logql"
+	"blobtail/record"
 )
 
 // A step runs on each record. It returns false to drop the record.
@@ -187,8 +188,32 @@ func (c *compiler) labelFilter(tree logql.Cond) error {
 		c.head.levelsOf(one.ofLevel)
 		return nil
 	}
+	if only, unknown := one.ofWord(); only && c.levelIsWord() {
+		c.head.levelsOf(func(name []byte) bool {
+			return one.ofLevel(name) || unknown && string(name) == LevelName(record.Other)
+		})
+		if !unknown {
+			return nil
+		}
+	}
 	c.stages = append(c.stages, &labelFilter{one})
 	return nil
+}
+
+// levelIsWord reports whether the label level is the word of the stored line: the parser of JSON
+// made it of that, and no other stage may have changed it.
+func (c *compiler) levelIsWord() bool {
+	found := false
+	for _, one := range c.stages {
+		j, ok := one.(*jsonStage)
+		switch {
+		case ok && j.lines && j.first && j.extracts == nil:
+			found = true
+		case one.changes(nameLevel):
+			return false
+		}
+	}
+	return found
 }
 
 // changed reports whether a stage so far may have changed a label.

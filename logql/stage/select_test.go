@@ -76,6 +76,37 @@ func TestSelection(t *testing.T) {
 			t.Errorf("%s: lines have the text a from msg on", query)
 		}
 	}
+	for query, want := range map[string]string{
+		`{} | json | level="error"`:                          `[] [error] [] true`,
+		`{} | json | level=~"error|warn" | status="5"`:       `[] [warn error] ["5"] false`,
+		`{} | json | level!="error"`:                         `[] [trace debug info warn critical other] [] false`,
+		`{} | json | level="audit"`:                          `[] [other] [] false`,
+		`{} | json | level="error" or level="audit"`:         `[] [error other] [] false`,
+		`{} | json | level="unknown"`:                        `[] [other] [] false`,
+		`{} | json | detected_level="error"`:                 `[] [all] [] false`,
+		`{} | json | drop level | level="error"`:             `[] [all] [] false`,
+		`{} | logfmt | json | level="error"`:                 `[] [all] [] false`,
+		`{} | line_format "x" | json | level="error"`:        `[] [all] [] false`,
+		`{} | json level="x" | level="error"`:                `[] [all] [] false`,
+		`{} | json | trace_id="4bf9"`:                        `[] [all] ["4bf9"] false`,
+		`{} | json x="a.b" | x="4bf9"`:                       `[] [all] ["4bf9"] false`,
+		`{} | line_format "{{.a}}" | json | trace_id="4bf9"`: `[] [all] [] false`,
+		`{} | regexp "(?P<x>.*)" | x="4bf9"`:                 `[] [all] [] false`,
+	} {
+		if got := chosen(compile(t, stage.View{Lines: true}, query).Selection()); got != want {
+			t.Errorf("lines: %s: %s, want %s", query, got, want)
+		}
+	}
+	for query, want := range map[string]string{
+		`{} | json | trace_id="4bf9"`:                    `[] [all] [] false`,
+		`{} | regexp "(?P<x>.*)" | x="4bf9"`:             `[] [all] ["4bf9"] false`,
+		`{} | pattern "<x> <_>" | x="4bf9"`:              `[] [all] ["4bf9"] false`,
+		`{} | decolorize | pattern "<x> <_>" | x="4bf9"`: `[] [all] [] false`,
+	} {
+		if got := chosen(compile(t, stage.View{}, query).Selection()); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
 	if got := compile(t, stage.View{Lines: true}, "{a=\"prod\"} |= `b`").Selection(); !slices.Equal(got.Texts, []string{"prod"}) {
 		t.Errorf("texts of a field in lines: %q", got.Texts)
 	}

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,8 +50,8 @@ func (c *compiler) condTexts(texts []string, one cond, i int) []string {
 		if one.m.op != logql.Equal || one.of.kind != refField && one.of.kind != refMsg {
 			return texts
 		}
-		for _, before := range c.stages[:i] {
-			if before.changes(one.of.name) {
+		for at, before := range c.stages[:i] {
+			if before.changes(one.of.name) && !c.copies(at) {
 				return texts
 			}
 		}
@@ -59,6 +60,18 @@ func (c *compiler) condTexts(texts []string, one cond, i int) []string {
 		}
 	}
 	return texts
+}
+
+// copies reports whether all labels that a stage makes are texts of the record: members of the
+// stored line, or parts of the message.
+func (c *compiler) copies(at int) bool {
+	switch one := c.stages[at].(type) {
+	case *jsonStage:
+		return one.lines && one.first
+	case *regexpStage, *patternStage:
+		return !c.view.Lines && !slices.ContainsFunc(c.stages[:at], stage.changesLine)
+	}
+	return false
 }
 
 // escapes reports whether a character is stored in another form than it is shown.
