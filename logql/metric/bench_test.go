@@ -2,6 +2,7 @@ package metric_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -43,6 +44,40 @@ func BenchmarkSamples(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/sample")
+		})
+	}
+}
+
+// Records through the sampler of a pipeline into a request: 100,000 of them.
+func BenchmarkRecords(b *testing.B) {
+	const n = 100_000
+	rng := rand.New(rand.NewPCG(1, 1))
+	var items []*item
+	for i := range n {
+		r := &item{
+			time: int64(i) * int64(10*time.Millisecond), level: "info", service: "web",
+			msg: "GET /basket/" + fmt.Sprint(rng.IntN(1000)), fields: []field{{"status", of[any](rng, 200.0, 404.0, 500.0)},
+				{"took", fmt.Sprint(rng.IntN(900), "ms")}, {"user", fmt.Sprint("u", rng.IntN(100))}},
+		}
+		r.store()
+		items = append(items, r)
+	}
+	for _, text := range []string{
+		`sum by (level) (count_over_time({service_name="web"} |= "basket/1" [1m]))`,
+		`sum by (status) (count_over_time({service_name="web"}[1m]))`,
+		`quantile_over_time(0.99, {service_name="web"} | unwrap duration(took) [1m]) by (status)`,
+		`sum by (status) (rate({service_name="web"} | json | status >= 400 [1m]))`,
+	} {
+		b.Run(text, func(b *testing.B) {
+			e, g := parse(b, text), metric.Align(0, n*int64(10*time.Millisecond), int64(time.Minute))
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := metric.Evaluate(b.Context(), e, g, metric.Limits{}, scan(&world{items: items}))
+				if err != nil || len(r.Series) == 0 {
+					b.Fatal(err, r)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/record")
 		})
 	}
 }

@@ -56,7 +56,7 @@ func within(a *logql.VectorAgg, names []string) ([]string, *logql.Grouping, erro
 	} else {
 		names = g.Labels
 	}
-	if inner, ok := a.Of.(*logql.RangeAgg); ok && inner.Grouping == nil && slices.Contains(sameBefore(a.Op), inner.Op) {
+	if inner, ok := a.Of.(*logql.RangeAgg); ok && slices.Contains(sameBefore(a.Op), inner.Op) {
 		return names, g, nil
 	}
 	return names, nil, nil
