@@ -9,6 +9,10 @@ import (
 	"strings"
 )
 
+// maxExpr is how long an expression may be, in bytes. A class such as \pL has a table of
+// kilobytes wherever it stands.
+const maxExpr = 32 << 10
+
 // maxProgram is how many instructions the expressions of a query may have in all. Repeats are
 // counted as often as they may be: (a{1000}){1000} is a short text.
 const maxProgram = 200_000
@@ -16,6 +20,10 @@ const maxProgram = 200_000
 // checkRegexp ensures that an expression compiles, and is not too large.
 func (p *parser) checkRegexp(t token, expr string) *syntax.Regexp {
 	if p.err != nil {
+		return nil
+	}
+	if len(expr) > maxExpr {
+		p.fail(t, fmt.Sprintf("error parsing regexp: an expression of %d bytes; at most %d are taken", len(expr), maxExpr))
 		return nil
 	}
 	re, err := syntax.Parse(expr, syntax.Perl)

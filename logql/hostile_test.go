@@ -13,10 +13,12 @@ import (
 // time, whether they are refused or not. A query that grows with the square of its length would
 // take minutes.
 func TestHostile(t *testing.T) {
+	const tooLong = 20 * time.Second // on a busy machine, with the race detector
 	long := func(before, each, after string) string {
 		n := (logql.MaxText - len(before) - len(after)) / len(each)
 		return before + strings.Repeat(each, n) + after
 	}
+	most := strings.Repeat("a", 32<<10)
 	for name, c := range map[string]struct {
 		query string
 		want  string // of the error; "": it is taken
@@ -51,17 +53,18 @@ func TestHostile(t *testing.T) {
 		"a number":              {long("", "9", ""), "out of range"},
 		"a duration":            {long("rate({}[", "1ns", "])"), ""},
 		"text without end":      {long(`{a="`, `\"`, ""), "not terminated"},
-		"an expression":         {long(`{a=~"`, "a", `"}`), ""},
-		"repeats":               {long(`{a=~"`, "(a{999})", `"}`), "too large"},
+		"an expression":         {`{a=~"` + most + `"}`, ""},
+		"a long expression":     {`{a=~"` + most + `a"}`, "at most 32768"},
+		"repeats":               {`{a=~"` + strings.Repeat("(a{999})", 4000) + `"}`, "too large"},
 		"repeats of repeats":    {`{a=~"((a{100}){100}){100}"}`, "invalid repeat count"},
 		"many expressions":      {long(`{`, `a=~"x{999}",`, "}"), "too large together"},
-		"classes":               {long(`{a=~"`, `\\pL`, `"}`), "too large"},
-		"deep expressions":      {long(`{a=~"`, `(`, `"}`), "error parsing regexp"},
-		"alternatives of texts": {long(`{a=~"x`, `|y`, `"}`), ""},
+		"classes":               {`{a=~"` + strings.Repeat(`\\pL`, 10_000) + `"}`, "too large"},
+		"deep expressions":      {`{a=~"` + strings.Repeat("(", 32<<10) + `"}`, "error parsing regexp"},
+		"alternatives of texts": {`{a=~"x` + strings.Repeat("|y", 16_000) + `"}`, ""},
 	} {
 		start := time.Now()
 		tree, err := logql.Parse(c.query)
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > tooLong {
 			t.Errorf("%s: parsing took %v", name, took)
 		}
 		switch {
@@ -80,7 +83,7 @@ func TestHostile(t *testing.T) {
 			start = time.Now()
 			_ = tree.String()
 			_ = logql.Format(tree)
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > tooLong {
 				t.Errorf("%s: printing took %v", name, took)
 			}
 		}

@@ -2,6 +2,7 @@ package logql_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -107,6 +108,24 @@ func TestPositions(t *testing.T) {
 		if !errors.As(err, &e) || [2]int{e.Line, e.Col} != want {
 			t.Errorf("%q: %v, want line and column %v", query, err, want)
 		}
+	}
+}
+
+// TestLocate ensures that an error about a text gets its place.
+func TestLocate(t *testing.T) {
+	wrong := errors.New("wrong")
+	err := fmt.Errorf("stage: %w", &logql.TextError{Text: "{{x}}", Err: wrong})
+	for query, want := range map[string]string{
+		"{a=\"é\"} | line_format `{{x}}`":            "parse error at line 1, col 23: wrong",
+		"{} # {{x}}\n| label_format a=\"{{\\x78}}\"": "parse error at line 2, col 18: wrong",
+		"{} | line_format \"x\"":                     "stage: wrong",
+	} {
+		if got := logql.Locate(query, err).Error(); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	if got := logql.Locate("{a=\"wrong\"}", wrong); got != wrong {
+		t.Error(got)
 	}
 }
 

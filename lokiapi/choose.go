@@ -26,7 +26,7 @@ type chosen struct {
 func (c *call) choose(e *logql.LogExpr, rng query.Range) (*chosen, error) {
 	pipe, err := c.view().Compile(e)
 	if err != nil {
-		return nil, refused("%v", err)
+		return nil, c.refusedQuery(err)
 	}
 	ch := &chosen{pipe: pipe, sel: pipe.Selection(), query: query.Query{Range: rng, MaxRaw: c.api.o.MaxBytes}}
 	var possible bool

@@ -29,6 +29,12 @@ func refused(format string, args ...any) error {
 	return &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
+// refusedQuery makes a refusal of a query that was parsed, and cannot be run. It has the place
+// of a text that is wrong.
+func (c *call) refusedQuery(err error) error {
+	return refused("%v", logql.Locate(c.form.Get("query"), err))
+}
+
 // The words by which clients know a query that is too large.
 const (
 	tooManyBytes = "the query would read too many bytes (query: %s, limit: %s); consider adding more specific stream selectors or reduce the time range of the query"

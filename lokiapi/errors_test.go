@@ -29,6 +29,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{queryRange, `query={service_name=web}`, 400, "parse error at line 1, col 15: syntax error: unexpected IDENTIFIER, expecting STRING"},
 		{queryRange, "query=", 400, "parse error"},
+		{queryRange, `query={service_name="web"}|line_format "{{range .a}}{{end}}"`, 400, "parse error at line 1, col 34: the template: {{range .a}}{{end}} is not allowed"},
 		{queryRange, "", 400, "parse error"},
 		{instant, `query={service_name="web"}`, 400, "log queries are not supported as an instant query type, please change your query to a range query type"},
 		{queryRange, `query=rate({service_name="web"}[1m]);start=0;end=1000000;step=1`, 400, "exceeded maximum resolution of 11,000 points per time series. Try increasing the value of the step parameter"},

@@ -26,7 +26,7 @@ const (
 func (c *call) fill(r *metric.Request) (query.Summary, error) {
 	sampler, err := c.view().Sampler(&r.Agg.Range, r.Wanted())
 	if err != nil {
-		return query.Summary{}, refused("%v", err)
+		return query.Summary{}, c.refusedQuery(err)
 	}
 	ch, err := c.choose(r.Agg.Range.Log, query.Range{From: r.From, To: r.To})
 	if err != nil {

@@ -33,7 +33,7 @@ func (c *call) logql(text string, q *query.Query) error {
 	}
 	pipe, err := stage.View{}.Compile(e)
 	if err != nil {
-		return badRequest("logql: %w", err)
+		return badRequest("logql: %w", logql.Locate(text, err))
 	}
 	sel := pipe.Selection()
 	q.Filter.Texts = sel.Texts

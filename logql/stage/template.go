@@ -10,6 +10,7 @@ import (
 	"text/template/parse"
 	"time"
 
+	"blobtail/logql"
 	"blobtail/record"
 )
 
@@ -35,8 +36,16 @@ type piece struct {
 	line bool // the line
 }
 
-// newForm compiles a template.
+// newForm compiles a template. An error is a [*logql.TextError].
 func newForm(text string) (*form, error) {
+	f, err := compileForm(text)
+	if err != nil {
+		return nil, &logql.TextError{Text: text, Err: err}
+	}
+	return f, nil
+}
+
+func compileForm(text string) (*form, error) {
 	t, err := template.New("line").Option("missingkey=zero").Funcs(functions(nil)).Parse(text)
 	if err != nil {
 		reason := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "template: "), "line:")
