@@ -40,6 +40,12 @@ type server struct {
 // token.
 func serve(t testing.TB, h *readingtest.House, read ...string) *server {
 	t.Helper()
+	return serveWith(t, h, 0, read...)
+}
+
+// serveWith is serve with a limit of bytes.
+func serveWith(t testing.TB, h *readingtest.House, most int64, read ...string) *server {
+	t.Helper()
 	s := &server{t: t, h: h}
 	o := httpguard.Options{Log: zerolog.Nop(), Route: func(path string) httpguard.Route {
 		if strings.HasSuffix(path, "/tail") {
@@ -56,7 +62,7 @@ func serve(t testing.TB, h *readingtest.House, read ...string) *server {
 		reader = h.Reader()
 	}
 	s.http = httptest.NewUnstartedServer(s.guard.Wrap(readapi.New(readapi.Options{
-		Reader: reader, Version: "v1.2.3",
+		Reader: reader, Version: "v1.2.3", MaxBytes: most,
 		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error, error) {
 			rows, now, err := h.List(ctx)
 			unread, err := heartbeat.Unread(err)

@@ -117,6 +117,7 @@ func (p params) list(name string) (names []string) {
 
 // query reads the parameters that select records, and the mode of unflushed ones.
 func (c *call) query() (q query.Query, mode newest.Mode, err error) {
+	q.MaxRaw = c.o.MaxBytes
 	if mode, err = c.mode(); err != nil {
 		return q, 0, err
 	}

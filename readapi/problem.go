@@ -64,11 +64,12 @@ func (c *call) explain(err error) *requestError {
 		bad     *query.BadQueryError
 		service *query.NoServiceError
 		blob    *query.NoBlobError
+		large   *query.TooLargeError
 	)
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &bad):
+	case errors.As(err, &bad), errors.As(err, &large):
 		return &requestError{status: http.StatusBadRequest, detail: err.Error()}
 	case errors.As(err, &service):
 		return c.noService(service)

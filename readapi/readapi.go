@@ -42,6 +42,8 @@ type Options struct {
 	Time func(context.Context) (time.Time, error)
 	// Now is the time of this host; nil: [time.Now].
 	Now func() time.Time
+	// MaxBytes bounds the bytes of lines that a query decodes; 0: no bound. Tails have none.
+	MaxBytes int64
 	// Version is the version of the server, for whoami.
 	Version string
 }

@@ -100,3 +100,16 @@ func TestBadRequests(t *testing.T) {
 		}
 	}
 }
+
+// A query that would decode more than a limit is refused.
+func TestLimitOfBytes(t *testing.T) {
+	h := readingtest.New(t, 1)
+	fill(h, 0, "web", then, 3000)
+	h.Flush()
+	s := serveWith(t, h, 1000)
+	for path, status := range map[string]int{"count?service=web": 200, "count?service=web&text=web": 400, "facets?service=web&text=web": 400} {
+		if a := s.get(path); a.status != status || status == 400 && !strings.Contains(a.body, "shorter range") {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}

@@ -83,6 +83,7 @@ func (c *call) following() (o newest.FollowOptions, err error) {
 	if o.Query, mode, err = c.query(); err != nil {
 		return o, err
 	}
+	o.Query.MaxRaw = 0
 	if mode != newest.Auto {
 		return o, badRequest("live=%s: a tail is of records in blobs and of those that are in none; leave it out", c.params.get("live"))
 	}

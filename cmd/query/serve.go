@@ -41,7 +41,7 @@ type serveCmd struct {
 	Queries     int             `help:"How many queries run at once (2 for each CPU, at least 4)." placeholder:"N"`
 	Tails       int             `help:"How many tails run at once (100)." placeholder:"N"`
 	Timeout     config.Duration `help:"How long a query may take (2m)." placeholder:"DURATION"`
-	MaxBytes    config.Size     `default:"20GiB" help:"How many bytes of records a query of Loki's API may read (20GiB)." placeholder:"SIZE"`
+	MaxBytes    config.Size     `default:"20GiB" help:"How many bytes of records a query may read (20GiB)." placeholder:"SIZE"`
 }
 
 // A server is one run of serve.
