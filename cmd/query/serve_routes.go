@@ -108,7 +108,7 @@ func ownRoute(path string) (string, httpguard.Kind) {
 		return "records/{service}/{id}", httpguard.Query
 	}
 	if strings.HasPrefix(path, "blobs/") {
-		return "blobs/{name}", httpguard.Query
+		return "blobs/{name...}", httpguard.Query
 	}
 	return "", 0
 }

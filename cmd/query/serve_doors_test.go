@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"blobtail/internal/cli"
+	"blobtail/internal/httpguard"
+	"blobtail/storage/dir"
+)
+
+// heard is a stderr that can be read while it is written.
+type heard struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (h *heard) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.buf.Write(p)
+}
+
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.buf.String()
+}
+
+// serving is a logquery serve in this process.
+type serving struct {
+	t      *testing.T
+	url    string
+	stderr *heard
+	end    context.CancelFunc
+	code   chan int
+}
+
+// serve runs the command over a store of the services web and hidden.
+func serve(t *testing.T, args ...string) *serving {
+	t.Helper()
+	path := t.TempDir()
+	store, err := dir.Open(path, dir.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, service := range []string{"web", "hidden"} {
+		var text bytes.Buffer
+		for n := range 50 {
+			fmt.Fprintf(&text, `{"ts":%d,"service":%q,"level":"info","msg":"%s %d","%s_field":1}`+"\n", 1795183200+n, service, service, n, service)
+		}
+		if err := addBlob(store, text.Bytes(), i+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &serving{t: t, stderr: new(heard), code: make(chan int, 1)}
+	var ctx context.Context
+	ctx, s.end = context.WithCancel(t.Context())
+	e := environment{
+		args:   append([]string{"serve", "--store", "dir:" + path, "--listen", "127.0.0.1:0"}, args...),
+		stdout: io.Discard, stderr: s.stderr, getenv: func(string) string { return "" }, now: time.Now(), local: time.UTC,
+		isFile: func(string) bool { return false },
+	}
+	go func() { s.code <- run(ctx, e) }()
+	t.Cleanup(func() {
+		s.end()
+		if code := <-s.code; code != cli.OK {
+			t.Errorf("exit code %d:\n%s", code, s.stderr)
+		}
+	})
+	for end := time.Now().Add(20 * time.Second); s.url == ""; time.Sleep(5 * time.Millisecond) {
+		for line := range strings.Lines(s.stderr.String()) {
+			var said struct{ Message, URL string }
+			if json.Unmarshal([]byte(line), &said) == nil && said.Message == "listening" {
+				s.url = said.URL
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it does not listen:\n%s", s.stderr)
+		}
+	}
+	return s
+}
+
+// ask returns the status, and the answer with its header and trailer as text.
+func (s *serving) ask(path, token string) (int, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Errorf("%s: %v", path, err)
+	}
+	return resp.StatusCode, fmt.Sprint(resp.Header, resp.Trailer, string(body))
+}
+
+func tokenFile(t *testing.T, entries ...string) string {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("tokens:\n")
+	for _, e := range entries {
+		id, rest, _ := strings.Cut(e, " ")
+		sum := sha256.Sum256([]byte("s3cret"))
+		fmt.Fprintf(&text, "  - {id: %s, sha256: [%s]%s}\n", id, hex.EncodeToString(sum[:]), rest)
+	}
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// queries are requests to all routes but tails, each with an answer about web.
+func queries() []string {
+	all := url.QueryEscape(`{service_name=~".+"}`)
+	hidden := url.QueryEscape(`{service_name="hidden"}`)
+	counted := url.QueryEscape(`sum by (service_name) (count_over_time({service_name=~".+"}[1m]))`)
+	span := "start=2026-11-20T13:00:00Z&end=2026-11-20T16:00:00Z"
+	var paths []string
+	for _, view := range []string{"", "/json"} {
+		for _, q := range []string{all, hidden} {
+			paths = append(paths, view+"/loki/api/v1/query_range?"+span+"&query="+q,
+				view+"/loki/api/v1/index/stats?"+span+"&query="+q, view+"/loki/api/v1/index/volume?"+span+"&query="+q,
+				view+"/loki/api/v1/index/volume_range?"+span+"&step=60&query="+q, view+"/loki/api/v1/detected_fields?"+span+"&query="+q,
+				view+"/loki/api/v1/detected_labels?"+span+"&query="+q, view+"/loki/api/v1/series?"+span+"&match[]="+q,
+				view+"/loki/api/v1/detected_field/web_field/values?"+span+"&query="+q)
+		}
+		paths = append(paths, view+"/loki/api/v1/query_range?"+span+"&step=60&query="+counted,
+			view+"/loki/api/v1/query?time=2026-11-20T16:00:00Z&query="+counted,
+			view+"/loki/api/v1/labels?"+span, view+"/loki/api/v1/label/service_name/values?"+span, view+"/loki/api/v1/patterns?"+span+"&query="+all,
+			view+"/loki/api/v1/drilldown-limits", view+"/loki/api/v1/status/buildinfo", view+"/loki/api/v1/format_query?query="+all)
+	}
+	for _, route := range []string{"records", "histogram", "count", "services", "facets", "blobs"} {
+		paths = append(paths, "/api/v1/"+route+"?service=*", "/api/v1/"+route)
+	}
+	return append(paths, "/api/v1/whoami", "/api/v1/ingesters", "/api/v1/openapi.json", "/prometheus/api/v1/rules", "/api/v1/none", "/none", "/")
+}
+
+// A token of one service sees nothing of another one, in any byte of any answer. Without a
+// token there is no answer, and one that may read all sees both.
+func TestServeHides(t *testing.T) {
+	s := serve(t, "--tokens", tokenFile(t, `web , read: ["web"]`, `all , read: ["*"]`, `none , write: ["*"]`, `old , read: ["*"], expires: 2020-01-01T00:00:00Z`))
+	var seen []string
+	for _, path := range queries() {
+		named := strings.Contains(path, "hidden") // the answer may repeat the query
+		code, answer := s.ask(path, "web.s3cret")
+		if strings.Contains(answer, "hidden") && !named || strings.Contains(answer, "hidden_field") || strings.Contains(answer, "hidden 1") {
+			t.Errorf("%s: %d: %.2000s", path, code, answer)
+		}
+		if code >= 500 || code == http.StatusUnauthorized {
+			t.Errorf("%s: %d: %.300s", path, code, answer)
+		}
+		for token, want := range map[string]int{"": 401, "old.s3cret": 401, "web.other": 401, "none.s3cret": 403} {
+			if code, answer := s.ask(path, token); code != want {
+				t.Errorf("%s with %q: %d, want %d: %.300s", path, token, code, want, answer)
+			}
+		}
+		if _, answer := s.ask(path, "all.s3cret"); strings.Contains(answer, "hidden") && !named {
+			seen = append(seen, path)
+		}
+	}
+	if len(seen) < 15 {
+		t.Errorf("only %d routes show the other service to a token that may read it: %q", len(seen), seen)
+	}
+	for _, path := range []string{"/api/v1/records?service=hidden", "/api/v1/count?service=hidden", "/api/v1/tail?service=hidden"} {
+		if code, answer := s.ask(path, "web.s3cret"); code != http.StatusNotFound {
+			t.Errorf("%s: %d: %.300s", path, code, answer)
+		}
+	}
+	if strings.Contains(s.stderr.String(), "s3cret") {
+		t.Error("a secret is in the log")
+	}
+}
+
+// Each route of the APIs has a name and a kind of its own in the table of serve.
+func TestRoutesKnown(t *testing.T) {
+	s := serve(t)
+	for _, path := range queries() {
+		bare, _, _ := strings.Cut(path, "?")
+		code, answer := s.ask(path, "")
+		if known := routeOf(bare).Name != "other"; !known && code != http.StatusNotFound {
+			t.Errorf("%s: %d, and its route is %q: %.200s", path, code, routeOf(bare).Name, answer)
+		}
+	}
+	_, doc := s.ask("/api/v1/openapi.json", "")
+	for _, m := range regexp.MustCompile(`"(?:/api/v1)?(/[a-z][a-z./{}]*)": ?\{`).FindAllStringSubmatch(doc, -1) {
+		path := "/api/v1" + strings.ReplaceAll(m[1], "...", "")
+		if r := routeOf(path); strings.ReplaceAll(r.Name, "...", "") != path {
+			t.Errorf("%s of openapi.json is %q", path, r.Name)
+		}
+	}
+	for path, want := range map[string]httpguard.Kind{
+		"/loki/api/v1/tail": httpguard.Tail, "/json/loki/api/v1/tail": httpguard.Tail, "/loki/api/v1/loki/api/v1/query": httpguard.Query, "/api/v1/tail": httpguard.Tail,
+		"/metrics": httpguard.Operator, "/readyz": httpguard.Probe, "/loki/api/v1/new": httpguard.Query, "/": httpguard.Query, "/json/api/v1/tail": httpguard.Query,
+	} {
+		if got := routeOf(path).Kind; got != want {
+			t.Errorf("%s: kind %d, want %d", path, got, want)
+		}
+	}
+}
+
+// When the command ends, a WebSocket ends without a closing frame, events end, and the
+// process does not wait for either.
+func TestServeEnds(t *testing.T) {
+	s := serve(t)
+	ctx := t.Context()
+	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(s.url, "http")+"/loki/api/v1/tail?query="+url.QueryEscape(`{service_name="web"}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/tail?service=web&n=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
+	begun := time.Now()
+	s.end()
+	for err == nil {
+		_, _, err = conn.Read(ctx)
+	}
+	if status := websocket.CloseStatus(err); status != -1 {
+		t.Errorf("the WebSocket was closed with %d: %v", status, err)
+	}
+	_, _ = io.Copy(io.Discard, events.Body)
+	code := <-s.code
+	s.code <- code
+	if took := time.Since(begun); code != cli.OK || took > 3*time.Second {
+		t.Errorf("exit code %d after %v", code, took)
+	}
+	if log := s.stderr.String(); strings.Count(log, `"message":"query"`) != 2 {
+		t.Errorf("both tails have a line:\n%s", log)
+	}
+}
+
+// A client that goes away ends its query within a second, also in the middle of an answer.
+func TestServeLeft(t *testing.T) {
+	s := serve(t)
+	ctx, leave := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/tail?service=*&n=2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	begun := time.Now()
+	leave()
+	for !strings.Contains(s.stderr.String(), `"status":499`) {
+		if time.Since(begun) > time.Second {
+			t.Fatalf("it goes on:\n%s", s.stderr)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if _, answer := s.ask("/metrics", ""); !strings.Contains(answer, `blobtail_serve_requests_total{route="/api/v1/tail",code="499"} 1`) || !strings.Contains(answer, "blobtail_serve_tails 0") {
+		t.Errorf("%s", answer)
+	}
+}
