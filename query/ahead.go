@@ -27,6 +27,7 @@ type readahead struct {
 	done     int       // cursors that are used up
 	coming   int       // requested blocks that no cursor has taken
 	spare    int       // blocks that may be requested, beyond one for each open cursor
+	shared   *shared   // with other reads
 }
 
 // startNext starts to open the next cursors in order. A lazy pass starts only those that it
@@ -49,7 +50,8 @@ func (a *readahead) startNext() {
 // groups.
 func (a *readahead) share() int64 {
 	cursors := max(1, min(a.open+1+openAhead, len(a.order)-a.done))
-	return max(groupLeast, min(a.groupMax, groupsLive/2/int64(cursors)))
+	live, least := a.shared.room()
+	return max(least, min(a.groupMax, live/2/int64(cursors)))
 }
 
 // start begins to open the source, unless it has begun.

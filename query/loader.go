@@ -30,10 +30,10 @@ type loader struct {
 	distant bool
 
 	decoder  *blobfmt.Decoder
-	buffers  chan []byte   // of decoded blocks
-	spares   chan []byte   // of groups
-	surveyed atomic.Bool   // a block was read for the fields that it has
-	slots    chan struct{} // one for each block that may be decoded at once
+	shared   *shared     // with other reads
+	buffers  chan []byte // of decoded blocks
+	spares   chan []byte // of groups
+	surveyed atomic.Bool // a block was read for the fields that it has
 }
 
 func (a *asked) newLoader(ctx context.Context, t *task, sum *Summary) *loader {
@@ -41,7 +41,7 @@ func (a *asked) newLoader(ctx context.Context, t *task, sum *Summary) *loader {
 	workers := r.opt.Workers
 	l := &loader{
 		task: t, match: a.match, sum: sum, most: a.query.MaxRaw, distant: r.opt.Distant, decoder: r.decoder,
-		buffers: make(chan []byte, 4*workers+8), spares: make(chan []byte, 8), slots: make(chan struct{}, workers),
+		shared: r.shared, buffers: make(chan []byte, 4*workers+8), spares: make(chan []byte, 8),
 	}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	return l
@@ -176,11 +176,7 @@ func (l *loader) group(s *source, next int, size int64) *group {
 	g := &group{end: next, off: off, len: end - off}
 	g.left.Store(int32(next - begin))
 	g.wait = l.background(func() (err error) {
-		var spare []byte
-		select {
-		case spare = <-l.spares:
-		default:
-		}
+		spare := take(l.spares, &l.shared.groups)
 		g.data, g.own, err = s.fetchInto(l.ctx, spare, g.off, g.len)
 		return err
 	})
@@ -216,8 +212,8 @@ func (l *loader) block(s *source, n int, g *group) *future {
 
 // load makes the lines of a block, and reduces them to the wanted ones.
 func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (err error) {
-	l.slots <- struct{}{} // before a buffer is taken, so that a few do for many blocks
-	defer func() { <-l.slots }()
+	l.shared.slots <- struct{}{} // before a buffer is taken, so that a few do for many blocks
+	defer func() { <-l.shared.slots }()
 	if l.ctx.Err() != nil {
 		return l.ctx.Err()
 	}
@@ -247,14 +243,7 @@ func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (er
 	return err
 }
 
-func (l *loader) buffer() []byte {
-	select {
-	case b := <-l.buffers:
-		return b[:0]
-	default:
-		return nil
-	}
-}
+func (l *loader) buffer() []byte { return take(l.buffers, &l.shared.blocks)[:0] }
 
 func (l *loader) recycle(b []byte) {
 	if cap(b) == 0 {

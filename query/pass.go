@@ -92,7 +92,8 @@ func (a *asked) newPass(ctx context.Context, t task) *pass {
 	opt := &a.reader.opt
 	p := &pass{task: t, asked: a, blamed: make(map[*source]bool)}
 	p.loader = a.newLoader(ctx, &t, &p.work)
-	p.ahead = readahead{first: opt.GroupBytes, groupMax: opt.GroupBytes, spare: 2*opt.Workers - 1}
+	p.ahead = readahead{first: opt.GroupBytes, groupMax: opt.GroupBytes, spare: 2*opt.Workers - 1, shared: a.reader.shared}
+	p.ahead.shared.passes.Add(1)
 	p.ahead.lazy, p.ahead.sifts = t.limit > 0, a.match.sifts()
 	if p.ahead.lazy || p.ahead.sifts {
 		p.ahead.first = min(firstGroup, opt.GroupBytes)
@@ -163,6 +164,9 @@ func (p *pass) close(sum *Summary) {
 	p.loader.stop()
 	p.loader.work.Wait()
 	p.objects.close()
+	p.ahead.shared.passes.Add(-1)
+	give(p.loader.buffers, &p.ahead.shared.blocks)
+	give(p.loader.spares, &p.ahead.shared.groups)
 	sum.addWork(&p.work)
 }
 

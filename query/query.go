@@ -107,7 +107,7 @@ type Query struct {
 
 // Options tune a [Reader]. The zero value suits a command.
 type Options struct {
-	Workers    int   // blocks decoded at once; 0: GOMAXPROCS
+	Workers    int   // blocks decoded at once, by all reads; 0: GOMAXPROCS
 	GroupBytes int64 // most bytes of one ranged GET of blocks; 0: 8 MiB
 	// MaxAge is the largest age of a read: half of the time between hiding and
 	// deleting, and between compacting and deleting. 0: 30 min.
@@ -128,6 +128,7 @@ type Reader struct {
 	store   storage.BlobStore
 	opt     Options
 	decoder *blobfmt.Decoder
+	shared  *shared
 }
 
 // New returns a reader of store. It does nothing yet.
@@ -144,7 +145,7 @@ func New(store storage.BlobStore, o Options) *Reader {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers)}
+	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers)}
 }
 
 // Over returns a reader of another view of the store, which sends its requests through what
