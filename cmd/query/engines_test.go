@@ -14,9 +14,11 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/testenv"
 	"blobtail/retention/compact"
 	"blobtail/retention/horizon"
 	"blobtail/storage"
+	"blobtail/storage/azure"
 	"blobtail/storage/dir"
 )
 
@@ -43,18 +45,49 @@ func TestDuckDB(t *testing.T) {
 
 // `make chdb` fetches the engine and runs this test.
 func TestClickHouse(t *testing.T) {
-	node, _ := needNode(t)
-	chdb := os.Getenv("CHDB_DIR")
-	if chdb == "" {
-		t.Skip("make chdb runs this test")
-	}
-	engine{name: "ClickHouse", cmd: []string{node, tool(t, "clickhouse"), "local", "-q"}, env: "CHDB_DIR=" + chdb, list: func(paths []string) string {
+	clickhouse(t, func(paths []string) string {
 		files := paths[0] // in braces, * does not work
 		if len(paths) > 1 {
 			files = "{" + strings.Join(paths, ",") + "}"
 		}
 		return "file('" + files + "','JSONEachRow','ts String, level String, service String','zstd')"
-	}}.check(t)
+	}).check(t)
+}
+
+// ClickHouse reads the same from a container of Azure.
+func TestClickHouseAzure(t *testing.T) {
+	var a *testenv.Azurite
+	container := testenv.Name("c")
+	e := clickhouse(t, func(paths []string) string {
+		return "azureBlobStorage('" + a.ConnectionString + "','" + container + "','" + paths[0] + "','JSONEachRow','zstd','ts String, level String, msg String')"
+	})
+	a = env.Azurite(t)
+	store, err := azure.Open(container, azure.Options{Getenv: a.Getenv})
+	if err == nil {
+		err = store.EnsureContainer(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := severalHours(t, store)
+	if got := e.count(t, []string{"{api,orders,web}/2026/11/*/*/*.log"}, "true"); got != total {
+		t.Errorf("%d rows, want %d", got, total)
+	}
+	rows := e.ask(t, "SELECT DISTINCT _path FROM "+e.list([]string{"web/2026/11/18/0{1,2}00/*.log"})+" ORDER BY _path")
+	if len(rows) != 6 || rows[0] != container+"/web/2026/11/18/0100/000001.log" {
+		t.Errorf("%q", rows)
+	}
+}
+
+// clickhouse is the engine that `make chdb` has fetched.
+func clickhouse(t *testing.T, list func(paths []string) string) engine {
+	t.Helper()
+	node, _ := needNode(t)
+	chdb := os.Getenv("CHDB_DIR")
+	if chdb == "" {
+		t.Skip("make chdb runs this test")
+	}
+	return engine{name: "ClickHouse", cmd: []string{node, tool(t, "clickhouse"), "local", "-q"}, env: "CHDB_DIR=" + chdb, list: list}
 }
 
 // missing skips a test without a tool, except in CI.
