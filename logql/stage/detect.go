@@ -37,7 +37,7 @@ func (v View) Fields(line []byte) []Field {
 	msg := bytes.TrimSpace(s.unescaped(s.raw[s.msg:s.endOfMsg()]))
 	if len(msg) > 0 && msg[0] == '{' && record.ValueLen(msg) == len(msg) {
 		d := &detector{s: s, fields: fields, seen: map[string]bool{}}
-		d.object(cursor{b: msg}, nil)
+		d.object(&cursor{b: msg}, nil)
 		return d.fields
 	}
 	return s.fieldsOf(fields, msg)
@@ -51,24 +51,28 @@ type detector struct {
 	path   []string
 }
 
-func (d *detector) object(c cursor, prefix []byte) {
+func (d *detector) object(c *cursor, prefix []byte) {
 	for {
-		key, value, ok := c.member()
-		if !ok {
+		key, at := c.key()
+		if at < 0 {
 			return
 		}
-		if len(key) == 0 || value[0] == 'n' || value[0] == '[' {
-			continue
-		}
-		name := appendName(slices.Clone(prefix), key, len(prefix) == 0)
-		if len(name) > maxName {
-			continue
-		}
+		name := appendName(slices.Clip(prefix), key, len(prefix) == 0)
+		wanted := len(key) > 0 && len(name) <= maxName
 		d.path = append(d.path, string(record.AppendUnescaped(nil, key)))
-		if value[0] == '{' {
-			d.object(cursor{b: value}, append(name, '_'))
+		if wanted && c.b[at] == '{' {
+			c.at = at
+			if d.object(c, append(name, '_')); !c.leave() {
+				return
+			}
 		} else {
-			d.field(string(name), string(d.s.textOf(value)))
+			value, ok := c.value(at)
+			if !ok {
+				return
+			}
+			if wanted && value[0] != 'n' && value[0] != '[' {
+				d.field(string(name), string(d.s.textOf(value)))
+			}
 		}
 		d.path = d.path[:len(d.path)-1]
 	}

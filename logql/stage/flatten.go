@@ -14,7 +14,8 @@ func (s *state) addFields() {
 	}
 	s.fieldSink = fieldSink{s: s, from: from, seen: s.fieldSink.seen}
 	clear(s.fieldSink.seen)
-	s.spare = flatten(s.fields(), s.spare[:0], 0, &s.fieldSink)
+	c := s.fields()
+	s.spare, _ = flatten(&c, s.spare[:0], 0, &s.fieldSink)
 	if len(s.made)+len(s.kept) > 0 {
 		own := slices.DeleteFunc(s.all[from:], func(p pair) bool { return s.hidden(p.name, p.value) })
 		s.all = s.all[:from+len(own)]
@@ -88,27 +89,32 @@ type sink interface {
 }
 
 // flatten hands the members of an object to a sink, under their flattened names. buf is memory,
-// of which the first at bytes are a prefix of the names. It returns that memory.
-func flatten(c cursor, buf []byte, at int, to sink) []byte {
+// of which the first at bytes are a prefix of the names. It returns that memory. It goes through
+// the object once, however deep it is.
+func flatten(c *cursor, buf []byte, at int, to sink) (memory []byte, more bool) {
 	for {
-		key, value, ok := c.member()
-		if !ok {
-			return buf
+		key, place := c.key()
+		if place < 0 {
+			return buf, true
 		}
-		if len(key) == 0 || value[0] == 'n' {
-			continue
+		wanted := len(key) > 0
+		if wanted {
+			buf = appendName(buf[:at], key, at == 0)
+			wanted = len(buf) <= maxName
 		}
-		buf = appendName(buf[:at], key, at == 0)
-		switch {
-		case len(buf) > maxName:
-		case value[0] != '{':
-			if !to.field(buf, value) {
-				return buf
-			}
-		default:
+		if wanted && c.b[place] == '{' {
 			if buf = append(buf, '_'); to.into(buf) {
-				buf = flatten(cursor{b: value}, buf, len(buf), to)
+				c.at = place
+				if buf, more = flatten(c, buf, len(buf), to); !more || !c.leave() {
+					return buf, false
+				}
+				continue
 			}
+			wanted = false
+		}
+		value, ok := c.value(place)
+		if !ok || wanted && value[0] != 'n' && !to.field(buf, value) {
+			return buf, false
 		}
 	}
 }

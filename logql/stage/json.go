@@ -154,7 +154,7 @@ func (j *jsonAll) run(s *state) bool {
 	if j.wish.names != nil {
 		s.sink.left = len(j.wish.names)
 	}
-	s.spare = flatten(c, s.spare[:0], 0, &s.sink)
+	s.spare, _ = flatten(&c, s.spare[:0], 0, &s.sink)
 	return true
 }
 

@@ -30,7 +30,10 @@ func newMatcher(op logql.MatchOp, value string) (*matcher, error) {
 	case value == ".+":
 		m.some = true
 	default:
-		expr, err := regexp.Compile("^(?s:" + value + ")$")
+		expr, err := regexp.Compile(value) // alone, so that no bracket closes the group around it
+		if err == nil {
+			expr, err = regexp.Compile("^(?s:" + value + ")$")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("the expression %q: %w", value, reason(err))
 		}

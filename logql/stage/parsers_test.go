@@ -3,6 +3,7 @@ package stage_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"blobtail/logql/stage"
 )
@@ -31,6 +32,7 @@ func TestParsers(t *testing.T) {
 		{`{} | json a="b.c", d="b.list[1]", e="b[\"x y\"]", f="b", g="none", h="n"`, `{"msg":"{\"b\":{\"c\":1.50,\"list\":[1,\"two\"],\"x y\":true},\"n\":null}"}`,
 			`{"b":{"c":1.50,"list":[1,"two"],"x y":true},"n":null} | a=1.50 d=two e=true f={"c":1.50,"list":[1,"two"],"x y":true} g= h=`},
 		{`{} | json a="http.status", b="tags"`, `{"msg":"hello","http":{"status":502},"tags":["x","y"]}`, `hello | a=502 b=["x","y"]`},
+		{`{} | json k="[\"a\"][\"b\"]" | line_format "{{.k}}"`, `{"msg":"{\"a\":{\"b\":\"x\"}}"}`, `x | k=x`},
 		// logfmt
 		{`{} | logfmt`, `{"msg":"a=1 b=\"x y\" c d= e=\"\" a=2 =x f=\"q\\\"r\\n\" g=u?v=w 1x=y service_name=s"}`,
 			"a=1 b=\"x y\" c d= e=\"\" a=2 =x f=\"q\\\"r\\n\" g=u?v=w 1x=y service_name=s | _1x=y a=1 b=x y f=q\"r\n g=u?v=w service_name_extracted=s"},
@@ -84,4 +86,28 @@ func TestParsersOfLines(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", query, got, want)
 		}
 	}
+}
+
+// TestDeepMessages: a message costs as much as its length, however deep it is.
+func TestDeepMessages(t *testing.T) {
+	const deep = 500
+	long := `"` + strings.Repeat("x", 500_000) + `"`
+	msg := strings.Repeat(`{"a":`, deep) + `1` + strings.Repeat(`,"b":[],"c":"y"}`, deep-1) + `,"long":` + long + `}`
+	line := storedText(t, msg)
+	start := time.Now()
+	var e stage.Entry
+	p := compile(t, stage.View{}, `{} | json`)
+	for range 20 {
+		p.Entry(line, &e)
+		stage.View{}.Fields(line)
+	}
+	if len(e.Parsed) != deep+1 {
+		t.Errorf("%d labels", len(e.Parsed))
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("20 records took %v", took)
+	}
+	endless := storedText(t, strings.Repeat(`{"a":`, 9_000)+"1"+strings.Repeat("}", 9_000))
+	p.Entry(endless, &e)
+	stage.View{}.Fields(endless)
 }

@@ -102,20 +102,48 @@ func (c *cursor) space(at int) int {
 
 // member returns the next key, without its quotes and still escaped, and its value.
 func (c *cursor) member() (key, value []byte, ok bool) {
-	at := c.space(c.at + 1)
-	if c.at >= len(c.b) || c.b[c.at] == '}' || at >= len(c.b) || c.b[at] != '"' {
+	key, at := c.key()
+	if at < 0 {
 		return nil, nil, false
+	}
+	value, ok = c.value(at)
+	return key, value, ok
+}
+
+// key returns the next key and the place of its value, which is negative if there is none. The
+// caller goes on behind the value: by value, or if that is an object from at on, and by leave.
+func (c *cursor) key() (key []byte, at int) {
+	if c.at >= len(c.b) || c.b[c.at] == '}' {
+		return nil, -1
+	}
+	if at = c.space(c.at + 1); at >= len(c.b) || c.b[at] != '"' {
+		if at < len(c.b) && c.b[at] == '}' {
+			c.at = at // the object is empty
+		}
+		return nil, -1
 	}
 	end := stringEnd(c.b, at+1)
 	if end < 0 {
-		return nil, nil, false
+		return nil, -1
 	}
 	key = c.b[at+1 : end-1]
 	if at = c.space(end); at >= len(c.b) || c.b[at] != ':' {
-		return nil, nil, false
+		return nil, -1
 	}
-	value, ok = c.value(at + 1)
-	return key, value, ok
+	if at = c.space(at + 1); at >= len(c.b) {
+		return nil, -1
+	}
+	return key, at
+}
+
+// leave goes behind an object whose members were gone through, and reports whether it ended.
+func (c *cursor) leave() bool {
+	if c.at >= len(c.b) || c.b[c.at] != '}' {
+		c.at = len(c.b)
+		return false
+	}
+	c.at = c.space(c.at + 1)
+	return true
 }
 
 // element returns the next element of an array.

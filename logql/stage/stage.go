@@ -43,7 +43,7 @@ type View struct {
 	// is empty the other fields as a JSON object.
 	Lines bool
 	// Labels are the flattened names of fields that are labels of the stream, in records
-	// that have them.
+	// that have them. Those of what all records have, such as level and msg, do not count.
 	Labels []string
 }
 
