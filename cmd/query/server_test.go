@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha512"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,7 +21,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"blobtail/internal/cli"
 	"blobtail/internal/testkit"
+	"blobtail/storage/dir"
 )
 
 // TestServerScripts runs the reading verbs over a server, on a store that a real ingester
@@ -33,7 +37,7 @@ func TestServerScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/server",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exit": testkit.Exits, "shorten": shorten, "both": both, "serve": s.serve, "ingester": s.ingester, "post": post, "halt": s.halt, "follow": begin, "await": await, "after": after,
+			"exit": testkit.Exits, "shorten": shorten, "both": both, "serve": s.serve, "ingester": s.ingester, "post": post, "halt": s.halt, "follow": begin, "await": await, "after": after, "bulk": bulk, "cutoff": s.cutoff,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TZ", "UTC")
@@ -241,4 +245,53 @@ func after(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("no cursor in %s", ts.ReadFile(args[0]))
 	}
 	ts.Setenv("AFTER", m[1])
+}
+
+// bulk DIR N makes a store with N records of web.
+func bulk(ts *testscript.TestScript, _ bool, args []string) {
+	store, err := dir.Open(ts.MkAbs(args[0]), dir.Options{Create: true})
+	ts.Check(err)
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	const each = 10_000
+	for at := 0; at < n; at += each {
+		var text bytes.Buffer
+		for i := at; i < min(at+each, n); i++ {
+			fmt.Fprintf(&text, `{"ts":%d,"service":"web","level":"info","msg":"message %d","text":"%x"}`+"\n", 1795183200+at/each*3600+(i-at)*3600/each, i, sha512.Sum512([]byte{byte(i), byte(i >> 8)}))
+		}
+		ts.Check(addBlob(store, text.Bytes(), at/each))
+	}
+}
+
+// cutoff ARGS... runs logquery over the server, kills that after the first bytes of the output,
+// and checks that the output is a part of what the store has, and that logquery says so.
+func (s serverScripts) cutoff(ts *testscript.TestScript, _ bool, args []string) {
+	run := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(lookup(ts, "logquery"), args...)
+		cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
+		return cmd
+	}
+	all, err := run(args...).Output()
+	ts.Check(err)
+	cmd := run(append(args, "--server", ts.Getenv("SERVER"))...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	got := make([]byte, 1)
+	_, err = io.ReadFull(out, got)
+	ts.Check(err)
+	s.halt(ts, false, []string{"server", "KILL"})
+	rest, err := io.ReadAll(out)
+	ts.Check(err)
+	_ = cmd.Wait()
+	got = append(got, rest...)
+	if len(got) == len(all) {
+		ts.Fatalf("all %d bytes came; the store is too small", len(all))
+	}
+	if code := cmd.ProcessState.ExitCode(); code != cli.Incomplete || !bytes.HasPrefix(all, got) || got[len(got)-1] != '\n' || !strings.Contains(errs.String(), "INCOMPLETE") {
+		ts.Fatalf("exit %d with %d of %d bytes: %s", code, len(got), len(all), errs.String())
+	}
+	ts.Logf("%d of %d bytes: %s", len(got), len(all), errs.String())
 }

@@ -12,6 +12,9 @@ import (
 	"blobtail/record"
 )
 
+// errNoLine is an event that a server does not send.
+var errNoLine = errors.New("an event has a record without a line")
+
 // emitError is an error of emit.
 type emitError struct{ err error }
 
@@ -62,6 +65,9 @@ func (s *stream) read() (*form.End, error) {
 		} else if err := json.Unmarshal(line, &ev); err != nil {
 			return nil, s.cut(fmt.Errorf("an event cannot be read: %w", err))
 		} else if ev.Record != nil {
+			if len(ev.Record.Line) == 0 {
+				return nil, s.cut(errNoLine)
+			}
 			s.add(ev.Record.Line)
 		}
 		if len(s.out) >= batchOf || ev.End != nil || s.from.Buffered() == 0 {

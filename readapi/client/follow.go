@@ -220,7 +220,9 @@ func (f *follower) event(data []byte) error {
 			f.o.Tell(ev)
 			return nil
 		}
-		id, line = []byte(ev.Record.ID), ev.Record.Line
+		if id, line = []byte(ev.Record.ID), ev.Record.Line; len(line) == 0 {
+			return errNoLine
+		}
 	}
 	f.mu.Lock()
 	again := f.unsettled[string(id)]

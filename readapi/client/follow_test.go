@@ -1,0 +1,130 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/readapi/client"
+	"blobtail/readapi/form"
+)
+
+// sse is an answer of a tail.
+func sse(lines ...string) answer {
+	return answer{200, map[string]string{"Content-Type": form.SSE}, cut(strings.Join(lines, "\n") + "\n")}
+}
+
+func data(id string) string {
+	return `data: {"record":{"id":"` + id + `","line":{"msg":"` + id + `"}}}`
+}
+
+// followed is the outcome of a follower.
+type followed struct {
+	lines, told string
+	cursor      string
+	err         error
+}
+
+func follow(t *testing.T, ctx context.Context, o client.FollowOptions, list ...answer) (got followed, a *answers) {
+	t.Helper()
+	c, a := asking(t, client.Options{}, list...)
+	o.Emit = func(lines []byte) error { got.lines += strings.ReplaceAll(string(lines), "\n", " "); return nil }
+	o.Tell = func(ev form.Event) { got.told += ev.Note + ev.Problem + "\n" }
+	got.cursor, got.err = c.Follow(ctx, client.Query{Services: []string{"web"}}, o)
+	return got, a
+}
+
+// The records behind the last cursor come again after a failure. They are left out.
+func TestFollowAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, a := follow(t, context.Background(), client.FollowOptions{Newest: 5},
+			sse("retry: 1000", "", data("r1"), "", "id: c1", "", data("r2"), "", data("r3"), ""),
+			problem(503, "ending"), problem(503, "ending"), problem(503, "ending"),
+			sse(":", "", data("r2"), "", data("r3"), "", data("r4"), "", "id: c2", "", `data: {"problem":"lost"}`, "", data("r5"), "", `data: {"end":{"complete":true}}`, ""),
+		)
+		if want := `{"msg":"r1"} {"msg":"r2"} {"msg":"r3"} {"msg":"r4"} {"msg":"r5"} `; got.lines != want || got.cursor != "c2" || got.err != nil {
+			t.Errorf("%+v", got)
+		}
+		if !strings.Contains(got.told, "it is asked again until it answers\nthe server https://logs.example.com answers again\nlost\n") {
+			t.Error(got.told)
+		}
+		if q := a.got[0].URL.Query(); q.Get("n") != "5" || q.Has("after") {
+			t.Error(q)
+		}
+		if q := a.got[4].URL.Query(); q.Get("after") != "c1" || q.Has("n") {
+			t.Error(q)
+		}
+	})
+}
+
+// Before its first answer a server is not asked again, and a refusal ends a follower.
+func TestFollowRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nowhere *client.UnreachableError
+		if got, _ := follow(t, context.Background(), client.FollowOptions{}); !errors.As(got.err, &nowhere) {
+			t.Error(got.err)
+		}
+		var refused *client.Error
+		got, _ := follow(t, context.Background(), client.FollowOptions{}, sse(data("r1"), "", "id: c1", ""), problem(401, "revoked"))
+		if !errors.As(got.err, &refused) || refused.Status != 401 || got.cursor != "c1" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// An interrupted follower waits for the cursor of what it has passed on, for a moment.
+func TestFollowInterrupted(t *testing.T) {
+	for _, row := range []struct {
+		cursor bool
+		want   string
+		after  time.Duration
+	}{{true, "c1", time.Second}, {false, "c0", 1500 * time.Millisecond}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			reader, writer := io.Pipe()
+			go func() {
+				_, _ = io.WriteString(writer, "id: c0\n\n"+data("r1")+"\n\n")
+				time.Sleep(time.Second)
+				cancel()
+				time.Sleep(time.Second)
+				if row.cursor {
+					_, _ = io.WriteString(writer, data("r2")+"\n\nid: c1\n\n")
+				}
+				time.Sleep(time.Second)
+				writer.CloseWithError(io.ErrUnexpectedEOF)
+			}()
+			begun := time.Now()
+			got, _ := follow(t, ctx, client.FollowOptions{}, answer{200, map[string]string{"Content-Type": form.SSE}, reader})
+			if !errors.Is(got.err, context.Canceled) || got.cursor != row.want {
+				t.Errorf("%+v", got)
+			}
+			if took := time.Since(begun) - time.Second; took > 2*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			time.Sleep(5 * time.Second) // the writer ends
+		})
+	}
+}
+
+// Whatever a server sends, a follower ends.
+func FuzzFollow(f *testing.F) {
+	f.Add("data: {}\n\nid: a\n\n")
+	f.Add(data("r1") + "\n\n" + data("r1") + "\nid: a\n\n" + `data: {"end":{}}` + "\n\n")
+	f.Add("data\n:x\nid\n\n")
+	f.Fuzz(func(t *testing.T, body string) {
+		synctest.Test(t, func(t *testing.T) {
+			got, _ := follow(t, context.Background(), client.FollowOptions{}, answer{200, map[string]string{"Content-Type": form.SSE}, strings.NewReader(body)}, problem(400, "enough"))
+			if got.err == nil && !strings.Contains(body, "data") {
+				t.Error("it ended without an end")
+			}
+			if strings.Count(got.lines, " ") > 0 && !strings.Contains(body, "data") {
+				t.Errorf("lines of nothing: %s", got.lines)
+			}
+		})
+	})
+}
