@@ -105,8 +105,8 @@ func (billCmd) Help() string {
 func (contextCmd) Help() string {
 	return `Examples:
   logquery context add prod --store azure:myaccount/logs --live-url http://10.0.0.4:8514
-  logquery context use prod
-  logquery --context test ls`
+  logquery context add team --server https://logs.example.com --token-file ./token
+  logquery --context team ls`
 }
 
 // Help has the examples of the verb.

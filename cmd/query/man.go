@@ -24,8 +24,8 @@ var exitCodes = []string{
 	"1\tThere are none.",
 	"2\tThe command line or the configuration is wrong.",
 	"3\tSome of the records could not be read; stderr says which.",
-	"4\tThe store refuses access.",
-	"5\tThere is no store, or it cannot be reached.",
+	"4\tThe store or the server refuses access.",
+	"5\tThere is no store or server, or it cannot be reached.",
 	"130\tIt was interrupted.",
 }
 

@@ -67,7 +67,7 @@ func (p *serverPlace) holds(context.Context, string) bool { return false } // th
 
 func (p *serverPlace) held(ctx context.Context) []string {
 	names, _ := p.services(ctx) // they are a help only
-	return slices.DeleteFunc(names, func(name string) bool { return name[0] == '_' })
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "_") })
 }
 
 func (p *serverPlace) services(ctx context.Context) (names []string, err error) {
@@ -290,6 +290,16 @@ func (v *serverView) list(ctx context.Context, q query.Query, day time.Time) ([]
 				Name: s.Name, Blobs: s.Blobs, Records: s.Records, Raw: s.Bytes, Stored: s.Stored, Unflushed: s.Unflushed, First: nanos(s.First), Last: nanos(s.Last),
 			})
 		}
+		slices.SortStableFunc(out, func(x, y query.Total) int { // those of the system last
+			xs, ys := strings.HasPrefix(x.Name, "_"), strings.HasPrefix(y.Name, "_")
+			switch {
+			case xs == ys:
+				return 0
+			case xs:
+				return 1
+			}
+			return -1
+		})
 		return out, v.summary(&found.Outcome), nil
 	case day.IsZero():
 		found, err := c.Days(ctx, asking)
