@@ -65,7 +65,8 @@ func (c *call) logs(e *logql.LogExpr, rng query.Range) error {
 		return err
 	}
 	begun := time.Now()
-	out := streams{sorts: c.sorts, byKey: map[string]*stream{}, wish: w}
+	out := streams{sorts: c.sorts, byKey: map[string]*stream{}, wish: w, text: c.api.buffer(), places: make([]place, 0, w.limit)}
+	defer func() { c.api.giveBack(out.text) }()
 	sum, err := c.read(ch, w.ask(&ch.query), func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
 			if ch.pipe.Entry(line, &out.entry) && out.add() {
@@ -77,6 +78,7 @@ func (c *call) logs(e *logql.LogExpr, rng query.Range) error {
 	if err != nil {
 		return err
 	}
+	c.out = c.api.buffer()
 	c.begins()
 	c.out = append(c.out, `"data":{"resultType":"streams",`...)
 	if c.sorts {
@@ -85,7 +87,7 @@ func (c *call) logs(e *logql.LogExpr, rng query.Range) error {
 	c.out = append(c.out, `"result":[`...)
 	c.out = out.append(c.out)
 	c.out = append(c.out, `],`...)
-	c.out = c.appendStats(c.out, sum, out.entries, begun)
+	c.out = c.appendStats(c.out, sum, len(out.places), begun)
 	c.out = append(c.out, '}')
 	return nil
 }
@@ -115,23 +117,31 @@ func (w wish) ask(q *query.Query) reads {
 	return (*query.Reader).Newest
 }
 
-// streams are the lines of an answer by their stream.
+// streams are the lines of an answer by their stream. All lines stand in one text, in the order
+// in which they came, because most answers have few streams and some have one for each line.
 type streams struct {
-	wish    wish
-	sorts   bool // labels stand apart by their category
-	byKey   map[string]*stream
-	entry   stage.Entry // the one to be added
-	entries int
+	wish  wish
+	sorts bool // labels stand apart by their category
+	byKey map[string]*stream
+	entry stage.Entry // the one to be added
 
+	text   []byte
+	places []place // of the lines
 	key    []byte
 	labels []stage.Label
 }
 
 // A stream is the lines that have the same labels.
 type stream struct {
-	labels string // as JSON
-	values []byte
-	last   int64 // the time of its last line
+	labels      string // as JSON
+	first, last int    // of its places
+	time        int64  // of its last line
+}
+
+// A place is where a line ends, which begins where the one before it ends.
+type place struct {
+	end  int
+	next int // the place of the next line of the stream; 0: there is none
 }
 
 // add adds the entry, and reports whether there are enough of them.
@@ -143,20 +153,20 @@ func (s *streams) add() bool {
 		labels = s.labels
 	}
 	s.key = appendLabels(s.key[:0], labels)
-	to := s.byKey[string(s.key)]
+	at, to := len(s.places), s.byKey[string(s.key)]
 	switch {
 	case to == nil:
-		to = &stream{labels: string(s.key)}
+		to = &stream{labels: string(s.key), first: at}
 		s.byKey[to.labels] = to
-	case s.wish.interval > 0 && abs(e.Time-to.last) < int64(s.wish.interval):
+	case s.wish.interval > 0 && abs(e.Time-to.time) < int64(s.wish.interval):
 		return false
 	default:
-		to.values = append(to.values, ',')
+		s.places[to.last].next = at
 	}
-	to.last = e.Time
-	to.values = appendLine(to.values, e, s.sorts)
-	s.entries++
-	return s.entries >= s.wish.limit
+	to.last, to.time = at, e.Time
+	s.text = appendLine(s.text, e, s.sorts)
+	s.places = append(s.places, place{end: len(s.text)})
+	return len(s.places) >= s.wish.limit
 }
 
 func abs(n int64) int64 { return max(n, -n) }
@@ -223,7 +233,17 @@ func (s *streams) append(dst []byte) []byte {
 		dst = append(dst, `{"stream":`...)
 		dst = append(dst, one.labels...)
 		dst = append(dst, `,"values":[`...)
-		dst = append(dst, one.values...)
+		for at := one.first; ; at = s.places[at].next {
+			begin := 0
+			if at > 0 {
+				begin = s.places[at-1].end
+			}
+			dst = append(dst, s.text[begin:s.places[at].end]...)
+			if s.places[at].next == 0 {
+				break
+			}
+			dst = append(dst, ',')
+		}
 		dst = append(dst, `]}`...)
 	}
 	return dst

@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"blobtail/internal/httpguard"
@@ -61,6 +62,25 @@ type route func(c *call) error
 type API struct {
 	o      Options
 	routes map[string]route // by their paths below /loki/api/v1/
+	memory sync.Pool        // of *[]byte, for answers
+}
+
+// mostKept is the largest memory of an answer that is kept for the next one.
+const mostKept = 8 << 20
+
+// buffer returns memory for an answer.
+func (a *API) buffer() []byte {
+	if b, ok := a.memory.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return nil
+}
+
+// giveBack takes memory back.
+func (a *API) giveBack(b []byte) {
+	if cap(b) > 0 && cap(b) <= mostKept {
+		a.memory.Put(&b)
+	}
 }
 
 // New returns a handler for the paths below /loki/, /json/ and /prometheus/.
@@ -68,7 +88,7 @@ func New(o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &API{o, map[string]route{
+	return &API{o: o, routes: map[string]route{
 		"query_range":        (*call).queryRange,
 		"query":              (*call).instantQuery,
 		"tail":               (*call).tail,

@@ -12,15 +12,13 @@ import (
 // bytes that are no UTF-8 become text such as \x80.
 func appendText(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	plain := true
-	for i := range len(s) {
-		c := s[i]
-		plain = plain && c >= ' ' && c < 0x80 && c != '"' && c != '\\'
+	i := 0
+	for i < len(s) && s[i] >= ' ' && s[i] < 0x80 && s[i] != '"' && s[i] != '\\' {
+		i++
 	}
-	if plain {
-		dst = append(dst, s...)
-	} else {
-		dst = record.AppendEscaped(dst, []byte(s))
+	dst = append(dst, s[:i]...)
+	if i < len(s) {
+		dst = record.AppendEscaped(dst, []byte(s[i:]))
 	}
 	return append(dst, '"')
 }
@@ -89,6 +87,7 @@ func (c *call) finish() {
 	h.Set("X-Content-Type-Options", "nosniff")
 	c.w.WriteHeader(http.StatusOK)
 	_, _ = c.w.Write(c.out) // the client may have gone
+	c.api.giveBack(c.out)
 }
 
 // maxWarnings is how many warnings an answer has.
