@@ -86,12 +86,13 @@ func needLogcli(t *testing.T) {
 	}
 }
 
-// webRequests are records of a service, from a time on, each a millisecond after the one before.
-func webRequests(service string, from time.Time, n int) []byte {
+// webRequests are n records of a service, from a time on, each a millisecond after the one
+// before. Their messages count from first.
+func webRequests(service string, from time.Time, first, n int) []byte {
 	var b []byte
 	for i := range n {
 		at := from.Add(time.Duration(i) * time.Millisecond).Format(time.RFC3339Nano)
-		b = fmt.Appendf(b, `{"time":%q,"level":"%s","message":"%s request %d","status":%d}`+"\n", at, []string{"info", "info", "error"}[i%3], service, i, 200+i%2*302)
+		b = fmt.Appendf(b, `{"time":%q,"level":"%s","message":"%s request %d","status":%d}`+"\n", at, []string{"info", "info", "error"}[i%3], service, first+i, 200+i%2*302)
 	}
 	return b
 }
@@ -104,17 +105,17 @@ func TestLogcli(t *testing.T) {
 	at, _ := dirStore(t)
 	p := start(t, at, t.TempDir())
 	from := time.Now().Add(-2 * time.Hour).Truncate(time.Minute).UTC()
-	post := func(service string, from time.Time, n int) {
-		if code, _, _, err := p.post("/ingest/"+service, webRequests(service, from, n)); code != 200 && code != 202 {
+	post := func(service string, from time.Time, first, n int) {
+		if code, _, _, err := p.post("/ingest/"+service, webRequests(service, from, first, n)); code != 200 && code != 202 {
 			t.Fatalf("%d %v", code, err)
 		}
 	}
-	post("web", from, 7000)
-	post("orders", from, 500)
+	post("web", from, 0, 7000)
+	post("orders", from, 0, 500)
 	if code, _, err := p.flush(""); code != 200 {
 		t.Fatalf("%d %v", code, err)
 	}
-	post("web", from.Add(time.Hour), 500) // in the log only
+	post("web", from.Add(time.Hour), 7000, 500) // in the log only
 	s := serve(t, at, "127.0.0.1:0")
 	until := from.Add(2 * time.Hour)
 	times := []string{"--from=" + from.Format(time.RFC3339), "--to=" + until.Format(time.RFC3339)}
@@ -144,8 +145,9 @@ func TestLogcli(t *testing.T) {
 			out := with("query", append(flags, "--limit=100000", "--output=raw", c.query)...)
 			got := strings.Split(strings.TrimSpace(out), "\n")
 			slices.Sort(got)
-			if n := strconv.Itoa(len(got)); n != want || len(slices.Compact(got)) != len(got) {
-				t.Errorf("logcli has %s lines of %s (%d are different), logquery %s", n, c.query, len(slices.Compact(got)), want)
+			n := len(got)
+			if got = slices.Compact(got); strconv.Itoa(n) != want || len(got) != n {
+				t.Errorf("logcli has %d lines of %s (%d are different), logquery %s", n, c.query, len(got), want)
 			}
 		}
 		count := s.logcli(t, "instant-query", "--now="+until.Format(time.RFC3339), "sum(count_over_time("+c.query+"[2h]))")
