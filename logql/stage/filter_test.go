@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"blobtail/internal/testkit"
 	"blobtail/logql/stage"
 )
 
@@ -164,6 +165,7 @@ func TestManyFields(t *testing.T) {
 
 // TestAllocations ensures that decisions on plain fields and lines need no memory of their own.
 func TestAllocations(t *testing.T) {
+	testkit.FullOnly(t, "the race detector empties pools")
 	lines, _ := benchLines(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it empties pools
 	for _, query := range []string{

@@ -23,7 +23,7 @@ func functions(s *state) template.FuncMap {
 		"printf": printf, "print": bounded(fmt.Sprint), "println": bounded(fmt.Sprintln),
 		"html": bounded(template.HTMLEscaper), "js": bounded(template.JSEscaper), "urlquery": bounded(template.URLQueryEscaper),
 	}
-	for _, some := range []template.FuncMap{textFunctions(), numberFunctions(), timeFunctions(), s.exprFunctions()} {
+	for _, some := range []template.FuncMap{textFunctions(), numberFunctions(), fractionFunctions(), timeFunctions(), s.exprFunctions()} {
 		for name, f := range some {
 			all[name] = f
 		}
@@ -244,10 +244,10 @@ func fromJSON(s string) (any, error) {
 	return v, err
 }
 
-// numberFunctions count.
+// numberFunctions count in whole numbers.
 func numberFunctions() template.FuncMap {
 	return template.FuncMap{
-		"int": func(v any) int { return int(toInt(v)) }, "float64": toFloat,
+		"int": func(v any) int { return int(toInt(v)) },
 		"add": func(all ...any) (sum int64) {
 			for _, v := range all {
 				sum += toInt(v)
@@ -264,6 +264,20 @@ func numberFunctions() template.FuncMap {
 		},
 		"div": func(a, b any) (int64, error) { return divide(toInt(a), toInt(b), false) },
 		"mod": func(a, b any) (int64, error) { return divide(toInt(a), toInt(b), true) },
+		"max": func(a any, all ...any) int64 {
+			return best(toInt, toInt(a), all, func(x, y int64) bool { return x > y })
+		},
+		"min": func(a any, all ...any) int64 {
+			return best(toInt, toInt(a), all, func(x, y int64) bool { return x < y })
+		},
+	}
+}
+
+// fractionFunctions count in fractions.
+func fractionFunctions() template.FuncMap {
+	return template.FuncMap{
+		"float64": toFloat,
+		"bytes":   func(s string) (float64, error) { return size([]byte(s)) },
 		"addf": func(all ...any) (sum float64) {
 			for _, v := range all {
 				sum += toFloat(v)
@@ -291,12 +305,6 @@ func numberFunctions() template.FuncMap {
 			}
 			return quotient
 		},
-		"max": func(a any, all ...any) int64 {
-			return best(toInt, toInt(a), all, func(x, y int64) bool { return x > y })
-		},
-		"min": func(a any, all ...any) int64 {
-			return best(toInt, toInt(a), all, func(x, y int64) bool { return x < y })
-		},
 		"maxf": func(a any, all ...any) float64 {
 			return best(toFloat, toFloat(a), all, func(x, y float64) bool { return x > y })
 		},
@@ -305,7 +313,6 @@ func numberFunctions() template.FuncMap {
 		},
 		"ceil": func(v any) float64 { return math.Ceil(toFloat(v)) }, "floor": func(v any) float64 { return math.Floor(toFloat(v)) },
 		"round": round,
-		"bytes": func(s string) (float64, error) { return size([]byte(s)) },
 	}
 }
 

@@ -76,6 +76,10 @@ func TestSelection(t *testing.T) {
 			t.Errorf("%s: lines have the text a from msg on", query)
 		}
 	}
+}
+
+// TestSelectionBehindParsers: a parser may copy parts of the record.
+func TestSelectionBehindParsers(t *testing.T) {
 	for query, want := range map[string]string{
 		`{} | json | level="error"`:                          `[] [error] [] true`,
 		`{} | json | level=~"error|warn" | status="5"`:       `[] [warn error] ["5"] false`,
