@@ -62,7 +62,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	a.lingers.Store(true)
 	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY), indexes: &keptIndexes{cache: indexcache.New(indexcache.DefaultBytes)}}
 	a.indexes = s.indexes
-	if err := c.validate(a.config); err != nil {
+	if err := c.validate(a.config, a.flags.Server); err != nil {
 		return 0, err
 	}
 	if err := s.openSecurity(); err != nil {
@@ -73,7 +73,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	s.from, s.reader = from, reading.New(reading.Options{Blobs: from.blobs, Logs: from.logs})
-	s.ready = &readiness{blobs: a.store.Blobs}
+	s.ready = &readiness{store: a.store, log: s.log}
 	s.guard = httpguard.New(httpguard.Options{
 		Route: routeOf, Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,
 		Queries: c.Queries, Tails: c.Tails, Deadline: time.Duration(c.Timeout), Log: s.log,
@@ -86,12 +86,17 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // validate checks the flags, and takes from the configuration what they leave out.
-func (c *serveCmd) validate(of config.Config) error {
+func (c *serveCmd) validate(of config.Config, server string) error {
 	c.Tokens = cmp.Or(c.Tokens, of.Access.Tokens)
 	if c.TLSCert == "" && c.TLSKey == "" {
 		c.TLSCert, c.TLSKey = of.TLS.Cert, of.TLS.Key
 	}
 	switch {
+	case server != "":
+		return cli.Usagef("serve reads a store itself; leave out --server, and give --store")
+	case of.Store.Logs():
+		// Its reads tell late, and not by query, which hours they could not read.
+		return cli.Usagef("serve is for blobtail's own stores; bring Azure's own logs into one with ingest import, or read them with logquery")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return cli.Usagef("--tls-cert and --tls-key belong together; give both, or neither")
 	case c.Queries < 0 || c.Tails < 0 || c.Timeout < 0:

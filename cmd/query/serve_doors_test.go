@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,12 +19,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/rs/zerolog"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/httpguard"
+	"blobtail/internal/openstore"
+	"blobtail/storage"
 	"blobtail/storage/dir"
 )
 
@@ -290,4 +297,48 @@ func TestServeLeft(t *testing.T) {
 	if _, answer := s.ask("/metrics", ""); !strings.Contains(answer, `blobtail_serve_requests_total{route="/api/v1/tail",code="499"} 1`) || !strings.Contains(answer, "blobtail_serve_tails 0") {
 		t.Errorf("%s", answer)
 	}
+}
+
+// away is a store that does not answer while it has an error, and counts its listings.
+type away struct {
+	storage.BlobStore
+	err   error
+	lists int
+}
+
+func (a *away) List(context.Context, string, string) iter.Seq2[storage.Blob, error] {
+	a.lists++
+	return func(yield func(storage.Blob, error) bool) {
+		if a.err != nil {
+			yield(storage.Blob{}, a.err)
+		}
+	}
+}
+
+// A store that does not answer makes the server not ready. The log has the reason once, and
+// probes do not ask the store more often than each 5 s.
+func TestReadiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blobs, log := &away{err: errors.New("no route to the store")}, new(heard)
+		r := &readiness{store: &openstore.Store{Blobs: blobs, Explain: func(error) string { return "" }}, log: zerolog.New(log)}
+		probe := func() (int, string) {
+			w := httptest.NewRecorder()
+			r.answer(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			return w.Code, w.Body.String()
+		}
+		for range 20 {
+			if code, text := probe(); code != 503 || strings.Contains(text, "route") {
+				t.Errorf("%d: %s", code, text)
+			}
+			time.Sleep(time.Second)
+		}
+		if blobs.lists != 4 || strings.Count(log.String(), "no route to the store") != 1 {
+			t.Errorf("%d listings; the log:\n%s", blobs.lists, log)
+		}
+		blobs.err = nil
+		time.Sleep(5 * time.Second)
+		if code, text := probe(); code != 200 || text != "ready\n" || !strings.Contains(log.String(), "ready again") {
+			t.Errorf("%d: %s", code, text)
+		}
+	})
 }

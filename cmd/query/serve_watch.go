@@ -8,9 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"blobtail/blobfmt"
 	"blobtail/internal/cli"
 	"blobtail/internal/exposition"
+	"blobtail/internal/openstore"
 	"blobtail/query/indexcache"
 	"blobtail/storage"
 	"blobtail/storage/traffic"
@@ -26,7 +29,8 @@ const (
 
 // readiness tells whether the store answers.
 type readiness struct {
-	blobs storage.BlobStore
+	store *openstore.Store
+	log   zerolog.Logger
 
 	mu   sync.Mutex
 	last time.Time
@@ -43,12 +47,19 @@ func (r *readiness) check(ctx context.Context) error {
 	// The question outlives a client that goes away: the next one has its answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWait)
 	defer cancel()
+	was := r.err
 	r.err = nil
-	for _, err := range r.blobs.List(ctx, nowhere, "") {
+	for _, err := range r.store.Blobs.List(ctx, nowhere, "") {
 		r.err = err
 		break
 	}
 	r.last = time.Now()
+	switch {
+	case r.err != nil && (was == nil || storage.Gist(was) != storage.Gist(r.err)):
+		r.log.Warn().Err(r.store.Explained(r.err)).Msg("not ready: the store does not answer")
+	case r.err == nil && was != nil:
+		r.log.Info().Msg("ready again")
+	}
 	return r.err
 }
 
@@ -57,9 +68,7 @@ const nowhere = ".-"
 
 func (r *readiness) answer(w http.ResponseWriter, q *http.Request) {
 	if err := r.check(q.Context()); err != nil {
-		// The reason has the name of the store: it is for the log of operators, who ask here
-		// on the host.
-		say(w, http.StatusServiceUnavailable, "not ready: the store does not answer")
+		say(w, http.StatusServiceUnavailable, "not ready: the store does not answer; the log has the reason")
 		return
 	}
 	say(w, http.StatusOK, "ready")
