@@ -108,19 +108,19 @@ func (x *Index) Filters() (f *Filters, err error) {
 
 func parseFilters(r *sectionReader, blocks int) *Filters {
 	if version := r.upTo(1 << 32); r.err != nil || version != filter.Version {
-		r.rest = nil
+		r.drop()
 		return nil
 	}
 	f := &Filters{Buckets: int(r.upTo(1 << 31))}
 	if r.upTo(1) == 0 {
 		return f
 	}
-	words, err := filter.ParseWords(r.rest, blocks)
+	words, err := filter.ParseWords(r.rest(), blocks)
 	if err != nil {
 		r.fail(err.Error())
 		return nil
 	}
-	r.rest = nil
+	r.drop()
 	f.Words = words
 	return f
 }

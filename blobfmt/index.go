@@ -118,7 +118,7 @@ func (x *Index) Dict() (dict []record.Origin, err error) {
 	// They are at the start of the section, and the spans behind them are much longer.
 	if x.origins.Codec == codecZstd {
 		if head := x.decoder.head(stored); head != nil {
-			r := sectionReader{rest: head}
+			r := sectionReader{all: head}
 			if dict = parseDict(&r); r.err == nil {
 				return dict, nil
 			}
@@ -126,7 +126,7 @@ func (x *Index) Dict() (dict []record.Origin, err error) {
 	}
 	err = x.parse(x.origins, "origins: ", func(s *sectionReader) {
 		dict = parseDict(s)
-		s.rest = nil // the spans
+		s.drop() // the spans
 	})
 	return dict, err
 }
@@ -322,7 +322,7 @@ func (x *Index) parse(s section, name string, parse func(*sectionReader)) error 
 	if err != nil {
 		return err
 	}
-	reader := sectionReader{rest: content}
+	reader := sectionReader{all: content}
 	parse(&reader)
 	if err := reader.end(); err != nil {
 		return x.corrupt(s.offset, int64(s.Stored), "index: "+name+err.Error())
