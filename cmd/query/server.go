@@ -153,11 +153,19 @@ func (v *serverView) asking(q query.Query) client.Query {
 func (v *serverView) lines(ctx context.Context, q query.Query, only []string, emit func(lines []byte) error) (query.Summary, error) {
 	asking := v.asking(q)
 	asking.Fields = only
+	finish := func() error { return nil }
+	if v.place.a.pages() {
+		pager := newAhead(mostAhead, emit)
+		emit, finish = pager.add, pager.finish
+	}
 	var sum query.Summary
 	end, err := v.place.client.Records(ctx, asking, func(lines []byte) error {
 		sum.Records++
 		return emit(lines)
 	})
+	if ferr := finish(); ferr != nil {
+		return sum, ferr
+	}
 	if broken, ok := errors.AsType[*client.BrokenError](err); ok {
 		sum.Problems = append(sum.Problems, broken)
 		return sum, nil

@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha512"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -294,4 +296,37 @@ func (s serverScripts) cutoff(ts *testscript.TestScript, _ bool, args []string) 
 		ts.Fatalf("exit %d with %d of %d bytes: %s", code, len(got), len(all), errs.String())
 	}
 	ts.Logf("%d of %d bytes: %s", len(got), len(all), errs.String())
+}
+
+// A refusal of a server becomes an exit code, and says what to do.
+func TestRefusal(t *testing.T) {
+	for _, row := range []struct {
+		status, code int
+		says         string
+	}{
+		{400, cli.Usage, ""},
+		{401, cli.Refused, "BLOBTAIL_TOKEN"},
+		{403, cli.Refused, "more rights"},
+		{404, cli.Nothing, ""},
+		{421, cli.NoStore, "--host"},
+		{429, cli.NoStore, "try again in a moment"},
+		{502, cli.NoStore, ""},
+		{503, cli.NoStore, "try again in a moment"},
+		{504, cli.NoStore, "a shorter range"},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(row.status)
+			fmt.Fprintf(w, `{"type":"about:blank","title":"T","status":%d,"detail":"why"}`, row.status)
+		}))
+		var out, errs strings.Builder
+		code := run(context.Background(), environment{
+			args: []string{"--server", srv.URL, "web"}, stdout: &out, stderr: &errs, isFile: func(string) bool { return false },
+			getenv: func(string) string { return "" }, now: time.Now(), local: time.UTC,
+		})
+		srv.Close()
+		if code != row.code || out.Len() > 0 || !strings.Contains(errs.String(), fmt.Sprintf("answers %d: why", row.status)) || !strings.Contains(errs.String(), row.says) {
+			t.Errorf("%d: exit %d %s%s", row.status, code, out.String(), errs.String())
+		}
+	}
 }
