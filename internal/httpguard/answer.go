@@ -107,7 +107,7 @@ func (a *answer) begin() error {
 		h := a.Header()
 		h.Del("Content-Length")
 		h.Set("Content-Encoding", name)
-		a.coder = a.v.g.coders.get(name, rawWriter{a})
+		a.coder = a.v.g.coders.get(name, a.events(), rawWriter{a})
 	}
 	if a.compressible() {
 		a.Header().Add("Vary", "Accept-Encoding")

@@ -70,7 +70,7 @@ func TestEncodings(t *testing.T) {
 		{"type=application/json", "identity", ""},
 		{"type=application/x-ndjson%3Bcharset=utf-8", "zstd", "zstd"},
 		{"type=application/problem%2bjson", "gzip", "gzip"},
-		{"type=text/event-stream", "gzip", "gzip"},
+		{"type=text/event-stream", "gzip, zstd", "gzip"},
 		{"type=application/octet-stream", "gzip", ""},
 		{"type=application/json&small", "gzip", ""},
 		{"type=application/json&encoding=zstd", "gzip, zstd", "zstd"},
@@ -106,7 +106,7 @@ func TestEncodings(t *testing.T) {
 func TestStreams(t *testing.T) {
 	more := make(chan struct{})
 	s := serve(t, httpguard.Options{}, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
 		for i := range 3 {
 			fmt.Fprintf(w, "data: %d\n", i)
 			if err := http.NewResponseController(w).Flush(); err != nil {
@@ -115,8 +115,8 @@ func TestStreams(t *testing.T) {
 			<-more
 		}
 	})
-	for _, encoding := range []string{"", "gzip", "zstd"} {
-		resp, err := plain().Do(s.request(t.Context(), "/tail", "Accept-Encoding: "+encoding))
+	for encoding, kind := range map[string]string{"": "text/event-stream", "gzip": "text/event-stream", "zstd": "application/x-ndjson"} {
+		resp, err := plain().Do(s.request(t.Context(), "/tail?type="+kind, "Accept-Encoding: "+encoding))
 		if err != nil {
 			t.Fatal(err)
 		}

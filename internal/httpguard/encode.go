@@ -21,8 +21,19 @@ type coder interface {
 // coders keeps coders for later answers: each has some 100 KiB.
 type coders struct{ gzip, zstd sync.Pool }
 
+// eventCoder is gzip without memory of what was written before: a hundred tails keep a
+// hundred of them.
+type eventCoder struct{ *gzip.Writer }
+
 // get returns a coder that writes to w.
-func (c *coders) get(name string, w io.Writer) coder {
+func (c *coders) get(name string, events bool, w io.Writer) coder {
+	if events {
+		z, err := gzip.NewWriterLevel(w, gzip.StatelessCompression)
+		if err != nil {
+			panic(err) // the level is a constant
+		}
+		return eventCoder{z}
+	}
 	pool := c.pool(name)
 	if kept, ok := pool.Get().(coder); ok {
 		kept.Reset(w)
@@ -47,7 +58,7 @@ func (c *coders) get(name string, w io.Writer) coder {
 // put takes a coder back; nil is none.
 func (c *coders) put(used coder) {
 	switch used.(type) {
-	case nil:
+	case nil, eventCoder:
 		return
 	case *gzip.Writer:
 		used.Reset(io.Discard)
@@ -87,11 +98,19 @@ func (a *answer) encoding() string {
 	}
 	best, most := "", 0.0
 	for _, name := range []string{"zstd", "gzip"} {
+		if name == "zstd" && a.events() {
+			continue // it has a window for each tail
+		}
 		if q := accepted(a.r.Header.Values("Accept-Encoding"), name); q > most {
 			best, most = name, q
 		}
 	}
 	return best
+}
+
+// events reports whether an answer is a stream of events.
+func (a *answer) events() bool {
+	return strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream")
 }
 
 // accepted is the weight that a client gives an encoding by its name, 0 to 1.
