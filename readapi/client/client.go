@@ -19,6 +19,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -228,6 +229,9 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 		var u *url.Error
 		if errors.As(err, &u) { // the URL would bring its parameters
 			err = u.Err
+		}
+		if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			err = fmt.Errorf("%w; SSL_CERT_FILE names a file of other authorities", err)
 		}
 		return nil, &UnreachableError{fmt.Errorf("the server %s cannot be reached: %w", c.base, err)}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -330,6 +331,33 @@ func TestCancelled(t *testing.T) {
 	_, err = c.Records(ctx, client.Query{}, func([]byte) error { cancel(); return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// A certificate that this host does not trust ends a read before the token is sent.
+func TestTLS(t *testing.T) {
+	var got []string
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+		w.Header().Set("Content-Type", form.JSON)
+		_, _ = io.WriteString(w, `{"records":7,"complete":true}`)
+	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	transport := client.NewTransport()
+	defer transport.CloseIdleConnections()
+	c, err := client.New(srv.URL, client.Options{Token: "ann.secret", Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nowhere *client.UnreachableError
+	if _, err := c.Count(context.Background(), client.Query{}); !errors.As(err, &nowhere) || !strings.Contains(err.Error(), "SSL_CERT_FILE") || len(got) > 0 {
+		t.Errorf("%v, %v", err, got)
+	}
+	transport.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig
+	if n, err := c.Count(context.Background(), client.Query{}); err != nil || n.Records != 7 || len(got) != 1 || got[0] != "Bearer ann.secret" {
+		t.Errorf("%+v, %v, %v", n, err, got)
 	}
 }
 

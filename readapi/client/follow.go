@@ -73,6 +73,9 @@ func (c *Client) Follow(ctx context.Context, q Query, o FollowOptions) (cursor s
 		}
 		if !f.away {
 			f.away = true
+			if broken, ok := errors.AsType[*BrokenError](err); ok { // nothing is missing in the end
+				err = fmt.Errorf("the server %s broke off its answer: %w", c, broken.Err)
+			}
 			o.Tell(form.Event{Note: fmt.Sprintf("%v; it is asked again until it answers", err)})
 		}
 		select {
