@@ -36,6 +36,7 @@ func (c *call) logql(text string, q *query.Query) error {
 		return badRequest("logql: %w", logql.Locate(text, err))
 	}
 	sel := pipe.Selection()
+	c.wanted = sel.Service
 	q.Filter.Texts = sel.Texts
 	if !sel.All {
 		q.Filter.Accept = pipe.Keep

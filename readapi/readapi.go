@@ -111,7 +111,8 @@ type call struct {
 	client *reading.Client
 	token  *access.Token
 	params params
-	now    time.Time // at the start, in the zone of the request
+	now    time.Time                 // at the start, in the zone of the request
+	wanted func(service string) bool // by a query in LogQL; nil: there is none
 }
 
 // answer has a route answer a request.

@@ -170,6 +170,9 @@ func (rec *recording) read(blobs *query.Reader, q query.Query) (query.Summary, e
 	if rec.form == "csv" {
 		emit = rec.rows
 	}
+	if q.Limit > spillFrom && !q.Reverse {
+		return rec.aside(blobs, q, emit)
+	}
 	if q.Limit > 0 {
 		if rec.form == "events" {
 			return blobs.NewestEntries(ctx, q, rec.event)
@@ -186,6 +189,36 @@ func (rec *recording) read(blobs *query.Reader, q query.Query) (query.Summary, e
 	return plan.Read(ctx, emit)
 }
 
+// aside reads the newest records, puts them aside, and writes them oldest first.
+func (rec *recording) aside(blobs *query.Reader, q query.Query, emit func(lines []byte) error) (sum query.Summary, err error) {
+	held := &spill{}
+	defer held.close()
+	q.Reverse = true
+	if rec.form != "events" {
+		if sum, err = blobs.Newest(rec.r.Context(), q, held.add); err == nil {
+			err = held.backwards(emit)
+		}
+		return sum, err
+	}
+	var buf []byte
+	sum, err = blobs.NewestEntries(rec.r.Context(), q, func(e *record.Entry) error {
+		buf = appendRecord(buf[:0], e, rec.fields, false)
+		return held.add(buf)
+	})
+	if err == nil {
+		err = held.backwards(rec.raw)
+	}
+	return sum, err
+}
+
+// raw writes what is in its form already.
+func (rec *recording) raw(text []byte) error {
+	return rec.stream.write(func(to *bufio.Writer) error {
+		_, err := to.Write(text)
+		return err
+	})
+}
+
 // lines writes lines, as they are stored or with some fields only.
 func (rec *recording) lines(lines []byte) error {
 	if len(rec.fields) > 0 {
@@ -195,10 +228,7 @@ func (rec *recording) lines(lines []byte) error {
 		}
 		lines = rec.buf
 	}
-	return rec.stream.write(func(to *bufio.Writer) error {
-		_, err := to.Write(lines)
-		return err
-	})
+	return rec.raw(lines)
 }
 
 // columns begins an empty row of CSV.

@@ -51,7 +51,11 @@ func (c *call) tail() error {
 	o.Visit, o.Mark, o.Report = t.record, t.mark, t.report
 	err = t.write("retry: 1000\n\n")
 	cursor := newest.Cursor{}
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.wanted != nil: // also services that come later
+		cursor, err = c.client.FollowAll(c.r.Context(), o, c.wanted)
+	default:
 		cursor, err = c.client.Follow(c.r.Context(), o)
 	}
 	if c.r.Context().Err() == nil && err != nil {
