@@ -16,7 +16,11 @@ import (
 )
 
 func main() {
-	collectLater(os.Getenv)
+	if slices.Contains(os.Args, "serve") {
+		boundMemory(os.Getenv)
+	} else {
+		collectLater(os.Getenv)
+	}
 	ctx, stop := cli.UntilSignal(unwatched(os.Args))
 	defer stop()
 	// If the reader of stdout goes away, a failed write ends the command quietly. By

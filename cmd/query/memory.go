@@ -26,3 +26,15 @@ func collectLater(getenv func(string) string) {
 		debug.SetMemoryLimit(math.MaxInt64)
 	}, struct{}{})
 }
+
+// serverMemory is the memory from which on a server collects garbage more often. Its queries
+// keep less than half of that.
+const serverMemory = 400 << 20
+
+// boundMemory lets a server collect garbage as usual, and more often before it takes much
+// memory. The environment decides if it has a setting.
+func boundMemory(getenv func(string) string) {
+	if getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(serverMemory)
+	}
+}
