@@ -37,12 +37,30 @@ type Gathered struct {
 
 // Close releases the gathered records.
 func (g *Gathered) Close() {
+	if g.r != nil {
+		g.r.gathered.Add(-1)
+		g.r = nil
+	}
 	for _, u := range g.Query.Unflushed {
 		u.Close()
 	}
 	if g.Query.Scout != nil {
 		g.Query.Scout.Close()
 	}
+}
+
+const (
+	// gatheredMemory is how many bytes of unflushed records all reads together hold in memory.
+	gatheredMemory = 96 << 20
+	// One read holds so many at most, and at least so many, however many reads there are.
+	mostGathered, leastGathered = 48 << 20, 4 << 20
+)
+
+// unflushed returns an empty Unflushed with its part of the memory.
+func (r *Reader) unflushed(name string) *query.Unflushed {
+	u := query.NewUnflushed(name)
+	u.Within(min(mostGathered, max(leastGathered, gatheredMemory/max(1, r.gathered.Load()))))
+	return u
 }
 
 // Gather finds the unflushed records of a query and adds them to the query. Call it
@@ -57,6 +75,7 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 
 // gather adds rows if live records alone are not complete.
 func (r *Reader) gather(ctx context.Context, q query.Query, mode Mode, rows func(*Gathered, context.Context) error) (*Gathered, error) {
+	r.gathered.Add(1)
 	g := &Gathered{Query: q, r: r, mode: mode, known: r.survey(ctx, q.Services)}
 	// An answer may say where to begin, unless the range does.
 	if mode == Auto && (!r.asks() || q.Ahead && q.Limit == 0) {
@@ -121,7 +140,7 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 		return err
 	}
 	sent, wanted := 0, 0
-	records := query.NewUnflushed("live records")
+	records := g.r.unflushed("live records")
 	expired, end, err := g.hidden.collect(answer, func(line []byte) bool {
 		sent++
 		if question.Newest > 0 && matcher.Line(line) {
@@ -231,7 +250,7 @@ func (g *Gathered) addRows(ctx context.Context, rows []tailindex.Row, failed err
 		}
 	}
 	slices.SortFunc(entries, (*record.Entry).Compare)
-	records := query.NewUnflushed("the tail")
+	records := g.r.unflushed("the tail")
 	g.Query.Unflushed = append(g.Query.Unflushed, records)
 	for _, e := range entries {
 		if err := records.Add(e); err != nil {

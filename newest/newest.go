@@ -77,6 +77,8 @@ type Options struct {
 type Reader struct {
 	o    Options
 	last atomic.Value // address of the announced ingester that answered last
+	// gathered counts the queries that hold unflushed records.
+	gathered atomic.Int64
 }
 
 // New makes a Reader. It reads nothing yet.

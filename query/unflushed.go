@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// inMemory is how many bytes of memory the lines and rows of an [Unflushed] take.
+	// inMemory is how many bytes of memory the lines and rows of an [Unflushed] take, unless
+	// it is told otherwise.
 	inMemory = 48 << 20
 	// bodyBlock is the approximate number of bytes of lines in a block of a body.
 	bodyBlock = 1 << 20
@@ -43,6 +44,7 @@ type Unflushed struct {
 	heads  map[string]*body // by service: the first body of its latest period
 	last   *body            // the head of the record that was added last
 	bodies []*body
+	most   int64     // bytes in memory
 	size   int64     // in memory
 	spare  sync.Pool // *contents of large blocks in the file; the next ones take their memory
 	file   *os.File
@@ -87,8 +89,12 @@ const rowSize = 16 + 4 + 4
 
 // NewUnflushed returns an empty Unflushed. Problems are reported with its name.
 func NewUnflushed(name string) *Unflushed {
-	return &Unflushed{name: name, heads: make(map[string]*body)}
+	return &Unflushed{name: name, most: inMemory, heads: make(map[string]*body)}
 }
+
+// Within has it hold up to so many bytes in memory, for a process with many of them. It is
+// called before the first Add.
+func (u *Unflushed) Within(most int64) { u.most = most }
 
 // Add adds a copy of e. It refuses a line that is not canonical, has a service that
 // blobs cannot have, or has another time than e; the other records are unharmed. After
@@ -115,7 +121,7 @@ func (u *Unflushed) Add(e *record.Entry) error {
 	if err == nil {
 		err = u.last.add(e)
 	}
-	if err == nil && u.size > inMemory {
+	if err == nil && u.size > u.most {
 		if err = u.spill(); err != nil {
 			err = fmt.Errorf("put records aside: %w", err)
 		}

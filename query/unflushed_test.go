@@ -363,3 +363,20 @@ func TestUnflushedRefuses(t *testing.T) {
 	l.Close()
 	l.Close()
 }
+
+// However little memory it has, all of its records are read.
+func TestUnflushedWithinLittle(t *testing.T) {
+	l := query.NewUnflushed("the log")
+	defer l.Close()
+	l.Within(1)
+	recs := some("web", 500, 1)
+	for _, e := range entries(recs) {
+		if err := l.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, sum := read(t, query.Without(query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always(), Unflushed: []*query.Unflushed{l}})
+	if !slices.Equal(got, lines(recs)) || !sum.Complete() {
+		t.Errorf("%d lines, %v", len(got), sum.Problems)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -26,6 +28,10 @@ import (
 // ownAddress is where serve listens unless told otherwise.
 const ownAddress = "127.0.0.1:8516"
 
+// memoryGoal is where the collector begins to work harder, so that many large queries at once
+// do not take the process far beyond. GOMEMLIMIT sets another one.
+const memoryGoal = 384 << 20
+
 // grace is how long queries may go on when the server is told to end.
 const grace = 10 * time.Second
 
@@ -38,7 +44,7 @@ type serveCmd struct {
 	Host        []string        `sep:"none" help:"A name by which clients know this server; may be repeated." placeholder:"NAME"`
 	CORS        string          `name:"cors" help:"A site whose pages may ask too, as https://app.example." placeholder:"ORIGIN"`
 	Label       []string        `sep:"none" help:"A field of records that is a label of streams in Loki's API; may be repeated." placeholder:"FIELD"`
-	Queries     int             `help:"How many queries run at once (2 for each CPU, at least 4)." placeholder:"N"`
+	Queries     int             `help:"How many queries run at once (2 for each CPU, at least 16)." placeholder:"N"`
 	Tails       int             `help:"How many tails run at once (100)." placeholder:"N"`
 	Timeout     config.Duration `help:"How long a query may take (2m)." placeholder:"DURATION"`
 	MaxBytes    config.Size     `default:"20GiB" help:"How many bytes of records a query may read (20GiB)." placeholder:"SIZE"`
@@ -60,6 +66,9 @@ type server struct {
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	a.lingers.Store(true)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryGoal)
+	}
 	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY), indexes: &keptIndexes{cache: indexcache.New(indexcache.DefaultBytes)}}
 	a.indexes = s.indexes
 	if err := c.validate(a.config, a.flags.Server); err != nil {

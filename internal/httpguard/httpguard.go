@@ -57,10 +57,11 @@ const (
 	DefaultTails    = 100
 	DefaultPatience = 10 * time.Second
 	DefaultDeadline = 2 * time.Minute
-	leastQueries    = 4
+	leastQueries    = 16
 )
 
-// DefaultQueries is how many queries run at once: two for each CPU, at least 4.
+// DefaultQueries is how many queries run at once: two for each CPU, at least 16. The panels of
+// a dashboard share requests if they run at once, and queries share decoders and memory.
 func DefaultQueries() int { return max(leastQueries, 2*runtime.GOMAXPROCS(0)) }
 
 // Options are the doors of a [Guard]. Route must be set; all else may be zero.
