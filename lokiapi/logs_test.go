@@ -119,3 +119,19 @@ func messages(r result, forward bool) string {
 		r.streams[best].values = r.streams[best].values[1:]
 	}
 }
+
+// Each text is valid JSON, whatever bytes a template makes of it.
+func TestEscapes(t *testing.T) {
+	w := newWorld(t)
+	w.log("web", "info", noon-minute, "/w== <&> \u2028 \"\\ \x7f", `"key\"<":"\u0000\n","tab\t":1`)
+	for query, want := range map[string]string{
+		`{service_name="web"}`: "/w== <&> \u2028 \"\\ \x7f",
+		"{service_name=\"web\"} | line_format `{{b64dec \"/w==\"}}`": `\xff`,
+		"{service_name=\"web\"} | line_format `{{.key__}}`":          "\x00\n",
+	} {
+		r := decode(t, w.ask("GET", queryRange, grafana(), "query", query))
+		if got := r.streams[0].values[0].line; got != want {
+			t.Errorf("%s has %q, want %q", query, got, want)
+		}
+	}
+}

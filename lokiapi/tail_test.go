@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -91,10 +92,14 @@ func listen(t *testing.T, p *pipes, params ...string) *listener {
 	for i := 0; i < len(params); i += 2 {
 		form.Set(params[i], params[i+1])
 	}
+	header := as(form.Get("as"), nil)
+	if flags := form.Get("flags"); flags != "" {
+		header.Set("X-Loki-Response-Encoding-Flags", flags)
+	}
 	client := &http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
 	conn, _, err := websocket.Dial(t.Context(), "ws://example.com/loki/api/v1/tail?"+form.Encode(), &websocket.DialOptions{
 		HTTPClient: client,
-		HTTPHeader: as(form.Get("as"), nil),
+		HTTPHeader: header,
 		OnPingReceived: func(context.Context, []byte) bool {
 			l.pings.Add(1)
 			return true
@@ -366,5 +371,40 @@ func TestTailPings(t *testing.T) {
 		}
 		l.close()
 		<-reading
+	})
+}
+
+// A hundred tails at once have all lines, each once.
+func TestManyTails(t *testing.T) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+		var reading sync.WaitGroup
+		for range 100 {
+			reading.Go(func() {
+				l := listen(t, p)
+				defer l.close()
+				names(t, l.lines(300), 0, 300)
+			})
+		}
+		time.Sleep(2 * time.Second)
+		for i := 0; i < 300; i += 100 {
+			h.Send(0, many(i, i+100)...)
+			time.Sleep(300 * time.Millisecond)
+		}
+		reading.Wait()
+	})
+}
+
+// With the header of Grafana's data source, labels stand apart by their category.
+func TestTailCategories(t *testing.T) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+		l := listen(t, p, "flags", "categorize-labels")
+		defer l.close()
+		now := time.Now()
+		h.Send(0, readingtest.Line{Service: "web", Msg: "a", Time: now, Fields: `"n":1`})
+		got, err := l.frame()
+		want := fmt.Sprintf(`{"encodingFlags":["categorize-labels"],"streams":[{"stream":{"service_name":"web"},"values":[["%d","a",{"structuredMetadata":{"detected_level":"info","n":"1"}}]]}],"dropped_entries":[]}`, now.UnixNano())
+		if err != nil || got != want {
+			t.Errorf("%v, the frame is\n%s\nwant\n%s", err, got, want)
+		}
 	})
 }
