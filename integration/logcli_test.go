@@ -155,6 +155,12 @@ func TestLogcli(t *testing.T) {
 			t.Errorf("logcli counts %s of %s, logquery %s", count, c.query, want)
 		}
 	}
+	logcliLists(t, with)
+}
+
+// logcliLists checks what the command prints about the records of TestLogcli.
+func logcliLists(t *testing.T, with func(verb string, args ...string) string) {
+	t.Helper()
 	if got := with("query", "--limit=3", "--forward", "--output=raw", `{service_name="web"}`); got != "web request 0\nweb request 1\nweb request 2\n" {
 		t.Errorf("the oldest lines are %q", got)
 	}
