@@ -18,14 +18,21 @@ import (
 	"blobtail/storage"
 )
 
-// patience is how long a listing waits for the readers that have not asked for it yet.
-const patience = 5 * time.Millisecond
+// patience is how long a listing waits for the readers that have not asked for it yet. After
+// mostVain waits in vain, the readers of a party go on at different paces, and further listings
+// wait for littlePatience only.
+const (
+	patience       = 5 * time.Millisecond
+	littlePatience = time.Millisecond
+	mostVain       = 2
+)
 
 // A Party is some readers that began together. Any number of goroutines may use it.
 type Party struct {
 	expected func(top string) int
 
 	mu      sync.Mutex
+	vain    int // listings that began without some of their readers
 	objects map[call]*flight[storage.Blob]
 	dirs    map[call]*flight[string]
 }
@@ -129,10 +136,17 @@ func join[T any](p *Party, flights map[call]*flight[T], c call) *flight[T] {
 			return nil
 		}
 		f = &flight[T]{want: want, began: make(chan struct{})}
-		f.timer = time.AfterFunc(patience, func() {
+		wait := patience
+		if p.vain >= mostVain {
+			wait = littlePatience
+		}
+		f.timer = time.AfterFunc(wait, func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			f.begin()
+			if !f.begun {
+				p.vain++
+				f.begin()
+			}
 		})
 		flights[c] = f
 	}

@@ -188,6 +188,24 @@ func TestAlone(t *testing.T) {
 	})
 }
 
+// A reader that lists at another pace than its company waits a few milliseconds in all.
+func TestOwnPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stored(t, 1)
+		s.pause = 0
+		p := together.New(expected(2))
+		begun := time.Now()
+		for i := range 20 {
+			if _, err := keys(p.Store(s).List(t.Context(), fmt.Sprintf("web/%d", i), ""), 0); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(begun); took > 30*time.Millisecond {
+			t.Errorf("it waited for %v", took)
+		}
+	})
+}
+
 // All readers get the error of a listing, in its place.
 func TestErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
