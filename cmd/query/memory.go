@@ -27,14 +27,14 @@ func collectLater(getenv func(string) string) {
 	}, struct{}{})
 }
 
-// serverMemory is the memory from which on a server collects garbage more often. Its queries
-// keep less than half of that.
-const serverMemory = 400 << 20
+// memoryGoal is where the collector of a server begins to work harder, so that many large
+// queries at once do not take the process far beyond. GOMEMLIMIT sets another one.
+const memoryGoal = 384 << 20
 
-// boundMemory lets a server collect garbage as usual, and more often before it takes much
-// memory. The environment decides if it has a setting.
+// boundMemory is for a server, in place of collectLater, which would lift the goal after the
+// first collection.
 func boundMemory(getenv func(string) string) {
 	if getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(serverMemory)
+		debug.SetMemoryLimit(memoryGoal)
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -27,10 +25,6 @@ import (
 
 // ownAddress is where serve listens unless told otherwise.
 const ownAddress = "127.0.0.1:8516"
-
-// memoryGoal is where the collector begins to work harder, so that many large queries at once
-// do not take the process far beyond. GOMEMLIMIT sets another one.
-const memoryGoal = 384 << 20
 
 // grace is how long queries may go on when the server is told to end.
 const grace = 10 * time.Second
@@ -66,9 +60,6 @@ type server struct {
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	a.lingers.Store(true)
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryGoal)
-	}
 	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY), indexes: &keptIndexes{cache: indexcache.New(indexcache.DefaultBytes)}}
 	a.indexes = s.indexes
 	if err := c.validate(a.config, a.flags.Server); err != nil {
