@@ -247,6 +247,19 @@ func upgrade(t *testing.T, w http.ResponseWriter) net.Conn {
 	return conn
 }
 
+// later sends a GET, and returns its outcome when it is there.
+func (s *site) later(path string) <-chan error {
+	outcome := make(chan error, 1)
+	go func() {
+		resp, err := plain().Do(s.request(context.Background(), path))
+		if err == nil {
+			resp.Body.Close()
+		}
+		outcome <- err
+	}()
+	return outcome
+}
+
 // When the server ends, queries are answered, streams of events end, and WebSockets are
 // dropped before their handler can say good-bye.
 func TestShutdown(t *testing.T) {
@@ -271,14 +284,7 @@ func TestShutdown(t *testing.T) {
 			}
 		}
 	})
-	answers := make(chan error, 1)
-	go func() {
-		resp, err := plain().Do(s.request(context.Background(), "/q"))
-		if err == nil {
-			resp.Body.Close()
-		}
-		answers <- err
-	}()
+	answers := s.later("/q")
 	events, err := plain().Do(s.request(t.Context(), "/tail/events"))
 	if err != nil {
 		t.Fatal(err)
