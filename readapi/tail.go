@@ -40,7 +40,7 @@ func (c *call) tail() error {
 	if err != nil {
 		return err
 	}
-	if err := c.known(o.Query.Services); err != nil {
+	if err := c.known(o.Query.Services, o.Once); err != nil {
 		return err
 	}
 	t := &tailing{call: c, once: o.Once, wrote: time.Now()}
@@ -117,16 +117,22 @@ func (c *call) following() (o newest.FollowOptions, err error) {
 	return o, nil
 }
 
-// known refuses names of services that the client cannot find in the list of services.
-func (c *call) known(names []string) error {
+// known refuses names of services that the client cannot find in the list of services, and
+// globs of none if the tail ends.
+func (c *call) known(names []string, once bool) error {
 	all, err := c.client.Services(c.r.Context())
 	if err != nil {
 		return err
 	}
+	any := false
 	for _, name := range names {
 		if record.ValidStored(name) && !slices.Contains(all, name) {
 			return &query.NoServiceError{Name: name}
 		}
+		any = any || slices.ContainsFunc(all, func(s string) bool { return record.MatchService(name, s) })
+	}
+	if once && !any { // others wait for one to come
+		return &query.NoServiceError{Name: names[0]}
 	}
 	return nil
 }
