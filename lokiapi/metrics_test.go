@@ -108,3 +108,22 @@ func TestIndexAgreesWithScan(t *testing.T) {
 		t.Errorf("%d series in all are too few for a test", some)
 	}
 }
+
+// What indexes have is answered without decoding a record, and only that.
+func TestIndexAlone(t *testing.T) {
+	w, _ := days(t)
+	for query, alone := range map[string]bool{
+		`sum by (level, detected_level) (count_over_time({service_name="web"} |= "" | drop __error__[1m]))`: true,
+		`rate({service_name=~".+", level="error"}[5m])`:                                                     true,
+		`sum by (service_name) (count_over_time({} | level!="info" [1h]))`:                                  true,
+		`sum(count_over_time({} |= "web-1" [1m]))`:                                                          false,
+		`sum by (n) (count_over_time({}[1m]))`:                                                              false,
+		`bytes_over_time({}[1m])`:                                                                           false,
+		`count_over_time({}[30s])`:                                                                          false,
+	} {
+		a := w.get(queryRange, "query", query, "since", "24h", "step", "60")
+		if len(decode(t, a).series) == 0 || strings.Contains(a.body, `"totalBytesProcessed":0,`) != alone {
+			t.Errorf("%s is answered from indexes alone: want %v: %s", query, alone, a.body[max(0, len(a.body)-300):])
+		}
+	}
+}
