@@ -16,7 +16,8 @@ import (
 type Neighbours struct {
 	// Before and After are in order: the nearest is the last of Before, and the first of After.
 	Before, After []record.Entry
-	// Record is the one at the place; nil: there is none.
+	// Record is the first one at the place; nil: there is none. Others of its time and identity,
+	// with other bytes, come after it.
 	Record *record.Entry
 	// More says that there are further records on that side, or may be.
 	MoreBefore, MoreAfter bool

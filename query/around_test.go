@@ -40,18 +40,25 @@ func TestAroundAgainstModel(t *testing.T) {
 			place.ID.Index += 1000
 		}
 		before, after := rapid.IntRange(0, 12).Draw(rt, "before"), rapid.IntRange(0, 12).Draw(rt, "after")
-		var older, newer []string
+		all := q
+		all.Range, all.Filter = query.Always(), query.Filter{}
+		accepted := map[rec]bool{}
 		for _, r := range w.expect(q) {
-			switch e := entry(r); e.Compare(&place) {
-			case -1:
+			accepted[r] = true
+		}
+		var older, newer []string
+		itself := -1
+		for i, r := range w.expect(all) {
+			order := entry(r).Compare(&place)
+			switch {
+			case order == 0 && itself < 0: // a second one of the place is of another service
+				itself = i
+			case accepted[r] && order < 0:
 				older = append(older, r.line)
-			case 1:
+			case accepted[r]:
 				newer = append(newer, r.line)
 			}
 		}
-		all := q
-		all.Range, all.Filter = query.Always(), query.Filter{}
-		itself := slices.IndexFunc(w.expect(all), func(r rec) bool { return entry(r).Compare(&place) == 0 })
 
 		n, sum, err := r.Around(context.Background(), q, place.Time, place.ID, before, after)
 		if err != nil || !w.complete(sum) {
