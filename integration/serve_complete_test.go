@@ -1,0 +1,238 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/internal/testkit"
+)
+
+// asking is a request to a server.
+type asking struct {
+	path    string
+	headers []string
+	// lists says that the answer is made of listings: it claims nothing about the bytes of
+	// blobs.
+	lists bool
+	// fixed says that the answer does not depend on records.
+	fixed bool
+}
+
+// everyRoute are requests to all routes, about some services at a time. blob and id are of the
+// service web.
+func everyRoute(at time.Time, blob, id string) (all []asking) {
+	from, to := fmt.Sprint(at.Add(-24*time.Hour).UnixNano()), fmt.Sprint(at.Add(time.Hour).UnixNano())
+	span := "&start=" + from + "&end=" + to
+	loki := func(path, query string, lists bool) {
+		for _, view := range []string{"", "/json"} {
+			for _, headers := range [][]string{nil, {"X-Loki-Response-Encoding-Flags", "categorize-labels"}} {
+				all = append(all, asking{path: view + "/loki/api/v1/" + path + "?" + query + span, headers: headers, lists: lists})
+			}
+		}
+	}
+	q := func(text string) string { return "query=" + url.QueryEscape(text) }
+	loki("query_range", q(`{service_name=~".+"}`)+"&limit=5000", false)
+	loki("query_range", q(`{service_name="web"} |= "record" | json`)+"&limit=5000&direction=forward", false)
+	loki("query_range", q(`sum by (level) (count_over_time({service_name=~".+"}[1m]))`)+"&step=60", true)
+	loki("query_range", q(`sum by (level) (count_over_time({service_name=~".+"} |= "record" [1m]))`)+"&step=60", false)
+	loki("query", q(`sum by (service_name) (count_over_time({service_name=~".+"} |= "record" [25h]))`)+"&time="+to, false)
+	loki("query", q(`count_over_time({service_name=~".+"}[25h])`)+"&time="+to, true)
+	loki("labels", "", true)
+	loki("label/service_name/values", "", true)
+	loki("series", "match="+url.QueryEscape(`{service_name=~".+"}`), true)
+	loki("index/stats", q(`{service_name=~".+"}`), true)
+	loki("index/volume", q(`{service_name=~".+"}`)+"&limit=100", true)
+	loki("index/volume_range", q(`{service_name=~".+"}`)+"&step=3600", true)
+	loki("detected_labels", q(`{service_name=~".+"}`), true)
+	loki("detected_fields", q(`{service_name=~".+"}`)+"&line_limit=5000", false)
+	loki("detected_field/pad/values", q(`{service_name=~".+"}`)+"&line_limit=5000", false)
+	for _, path := range []string{"drilldown-limits?", "patterns?" + q(`{service_name="web"}`), "format_query?" + q(`{a="b"}`), "status/buildinfo?"} {
+		all = append(all, asking{path: "/loki/api/v1/" + path, fixed: true})
+	}
+	when := "from=" + url.QueryEscape(at.Add(-24*time.Hour).Format(time.RFC3339)) + "&to=" + url.QueryEscape(at.Add(time.Hour).Format(time.RFC3339))
+	own := func(path, query string, lists, fixed bool) {
+		all = append(all, asking{path: "/api/v1/" + path + "?" + query, lists: lists, fixed: fixed})
+	}
+	own("services", when, true, false)
+	for _, form := range []string{"lines", "events", "csv&fields=ts,msg"} {
+		own("records", when+"&service=*&limit=0&form="+form, false, false)
+		own("records", when+"&service=*&limit=100000&order=desc&form="+form, false, false)
+	}
+	own("count", when+"&service=*", true, false)
+	own("count", when+"&service=*&text=record", false, false)
+	own("histogram", when+"&service=*&by=1h", true, false)
+	own("histogram", when+"&service=*&by=1h&split=service&text=record", false, false)
+	own("facets", when+"&service=*&sample=100000", false, false)
+	own("context", "service=web&services=all&before=1000&after=1000&id="+id, false, false)
+	own("records/web/"+id, "", false, false)
+	own("blobs", when+"&service=*", true, false)
+	own("blobs/"+blob, "", false, true)
+	own("ingesters", "", false, true)
+	own("whoami", "", false, true)
+	own("openapi.json", "", false, true)
+	return all
+}
+
+// claims reports whether an answer claims to be complete.
+func claims(code int, body []byte, err error) bool {
+	switch {
+	case err != nil || code != http.StatusOK:
+		return false
+	case bytes.Contains(body, []byte(`"complete":false`)), bytes.Contains(body, []byte(`"warnings":["incomplete: `)):
+		return false
+	}
+	return true
+}
+
+// An answer never claims to be complete if records are missing, whatever the route: because a
+// blob is damaged, or an ingester that holds records does not answer.
+func TestServeIncomplete(t *testing.T) {
+	t.Parallel()
+	at, root := dirStore(t)
+	h := newHouse(t, at, 2)
+	h.p(0).mustPost("/ingest/web", threeBlocks(9000))
+	h.p(0).mustPost("/ingest/api", threeBlocks(100))
+	h.p(0).mustFlush()
+	h.p(1).mustPost("/ingest/web", threeBlocks(10))
+	s := serve(t, h.read)
+	const key = "web/2026/11/10/1200/000001.log"
+	path := filepath.Join(root, key)
+	if found, err := filepath.Glob(filepath.Join(root, "web/2026/11/10/1200/*.log")); err != nil || len(found) != 1 {
+		t.Fatalf("blobs %v, %v", found, err)
+	} else {
+		path = found[0]
+	}
+	blob, err := filepath.Rel(root, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC)
+	routes := everyRoute(day, blob, firstID(t, s, "web"))
+	walk := func(what string, want func(asking) bool) {
+		for _, r := range routes {
+			code, body, err := s.get(r.path, r.headers...)
+			if got := claims(code, body, err); got != want(r) {
+				t.Errorf("%s: %s %v claims %v, want %v: %d, %v, %.300s", what, r.path, r.headers, got, want(r), code, err, body)
+			}
+		}
+	}
+	walk("all is well", func(asking) bool { return true })
+
+	sound, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := bytes.Clone(sound)
+	second := index(t, key, sound).Blocks[1]
+	bad[second.Offset+second.Stored/2] ^= 4
+	replace(t, path, bad)
+	walk("a damaged block", func(r asking) bool { return r.lists || r.fixed || strings.Contains(r.path, "records/web/") })
+	replace(t, path, sound)
+	walk("the block is back", func(asking) bool { return true })
+
+	h.p(1).kill()
+	walk("an ingester is gone", func(r asking) bool { return r.fixed || strings.HasPrefix(r.path, "/api/v1/blobs?") })
+}
+
+// firstID is the id of the oldest record of a service.
+func firstID(t *testing.T, s *server, service string) string {
+	t.Helper()
+	body := s.mustGet("/api/v1/records?form=events&first=1&from=2020-01-01&service=" + service)
+	var e struct{ Record struct{ ID string } }
+	if err := json.Unmarshal(body[:bytes.IndexByte(body, '\n')], &e); err != nil || e.Record.ID == "" {
+		t.Fatalf("%v %.300s", err, body)
+	}
+	return e.Record.ID
+}
+
+// A token sees nothing of services that it may not read, in no byte of any answer.
+func TestServeNarrow(t *testing.T) {
+	t.Parallel()
+	f := &fleet{t: t, dir: t.TempDir()}
+	f.tokens = filepath.Join(f.dir, "tokens.yaml")
+	narrow := f.token("narrow", "--read", "web")
+	wide := f.token("wide", "--read", "*", "--read", "_*")
+	at, root := dirStore(t)
+	h := newHouse(t, at, 1)
+	const hidden = "zebrafish"
+	h.p(0).mustPost("/ingest/web", threeBlocks(300))
+	h.p(0).mustPost("/ingest/"+hidden, threeBlocks(300))
+	h.p(0).mustFlush()
+	h.p(0).mustPost("/ingest/"+hidden+"-live", threeBlocks(3))
+	s := serve(t, h.read, "--tokens", f.tokens)
+	bearer := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
+	testkit.Until(t, "the tokens are known", func() bool {
+		code, _, _ := s.get("/api/v1/whoami", bearer(narrow)...)
+		return code == http.StatusOK
+	})
+	var blobs []string
+	for _, service := range []string{"web", hidden} {
+		found, err := filepath.Glob(filepath.Join(root, service, "2026/11/10/1200/*.log"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no blob: %v", err)
+		}
+		name, err := filepath.Rel(root, found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		blobs = append(blobs, name)
+	}
+	body := s.mustGet("/api/v1/records?form=events&first=1&from=2020-01-01&service=web", bearer(narrow)...)
+	var e struct{ Record struct{ ID string } }
+	if err := json.Unmarshal(body[:bytes.IndexByte(body, '\n')], &e); err != nil {
+		t.Fatal(err)
+	}
+	day := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC)
+	// The same routes, also with questions that name or nearly name the hidden service.
+	routes := everyRoute(day, blobs[0], e.Record.ID)
+	seen := false
+	for _, r := range routes {
+		_, body, _ := s.get(r.path, slices.Concat(r.headers, bearer(wide))...)
+		seen = seen || bytes.Contains(body, []byte(hidden))
+		code, body, _ := s.get(r.path, slices.Concat(r.headers, bearer(narrow))...)
+		if bytes.Contains(body, []byte(hidden)) {
+			t.Errorf("%s: %d %.500s", r.path, code, body)
+		}
+		if code != http.StatusOK {
+			t.Errorf("%s: %d %.500s", r.path, code, body)
+		}
+		if code, body, _ = s.get(r.path, r.headers...); code != http.StatusUnauthorized {
+			t.Errorf("%s without a token: %d %.300s", r.path, code, body)
+		}
+	}
+	if !seen {
+		t.Error("no answer to the wide token names the hidden service")
+	}
+	for _, path := range []string{
+		"/api/v1/records?from=2020-01-01&service=zebrafis", "/api/v1/count?from=2020-01-01&service=zebr*",
+		"/api/v1/records/zebrafis/" + e.Record.ID, "/api/v1/context?service=zebrafis&id=" + e.Record.ID,
+		"/loki/api/v1/query_range?query=" + url.QueryEscape(`{service_name=~"zebr.+"}`),
+		"/loki/api/v1/query_range?query=" + url.QueryEscape(`{service_name="zebrafis"}`),
+	} {
+		if code, body, _ := s.get(path, bearer(narrow)...); bytes.Contains(body, []byte(hidden)) {
+			t.Errorf("%s: %d %.500s", path, code, body)
+		}
+	}
+	// What is hidden cannot be distinguished from what is not there.
+	for _, pair := range [][2]string{
+		{"/api/v1/records?from=2020-01-01&service=" + hidden, "/api/v1/records?from=2020-01-01&service=aardvarks"},
+		{"/api/v1/blobs/" + blobs[1], "/api/v1/blobs/" + strings.Replace(blobs[1], hidden, "aardvarks", 1)},
+		{"/api/v1/records/" + hidden + "/" + e.Record.ID, "/api/v1/records/aardvarks/" + e.Record.ID},
+		{"/api/v1/tail?n=10&service=" + hidden, "/api/v1/tail?n=10&service=aardvarks"},
+	} {
+		code1, body1, _ := s.get(pair[0], bearer(narrow)...)
+		code2, body2, _ := s.get(pair[1], bearer(narrow)...)
+		if body1 = bytes.ReplaceAll(body1, []byte(hidden), []byte("aardvarks")); code1 != code2 || !bytes.Equal(body1, body2) {
+			t.Errorf("%s: %d %s; one that does not exist: %d %s", pair[0], code1, body1, code2, body2)
+		}
+	}
+}
