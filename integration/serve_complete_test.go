@@ -23,6 +23,8 @@ type asking struct {
 	// lists says that the answer is made of listings: it claims nothing about the bytes of
 	// blobs.
 	lists bool
+	// stored says that the answer is about a blob alone.
+	stored bool
 	// fixed says that the answer does not depend on records.
 	fixed bool
 }
@@ -46,7 +48,7 @@ func everyRoute(at time.Time, blob, id string) (all []asking) {
 	loki("query_range", q(`sum by (level) (count_over_time({service_name=~".+"} |= "record" [1m]))`)+"&step=60", false)
 	loki("query", q(`sum by (service_name) (count_over_time({service_name=~".+"} |= "record" [25h]))`)+"&time="+to, false)
 	loki("query", q(`count_over_time({service_name=~".+"}[25h])`)+"&time="+to, true)
-	loki("labels", "", true)
+	all = append(all, asking{path: "/loki/api/v1/labels?" + span[1:], fixed: true})
 	loki("label/service_name/values", "", true)
 	loki("series", "match="+url.QueryEscape(`{service_name=~".+"}`), true)
 	loki("index/stats", q(`{service_name=~".+"}`), true)
@@ -75,7 +77,7 @@ func everyRoute(at time.Time, blob, id string) (all []asking) {
 	own("context", "service=web&services=all&before=1000&after=1000&id="+id, false, false)
 	own("records/web/"+id, "", false, false)
 	own("blobs", when+"&service=*", true, false)
-	own("blobs/"+blob, "", false, true)
+	all = append(all, asking{path: "/api/v1/blobs/" + blob, stored: true})
 	own("ingesters", "", false, true)
 	own("whoami", "", false, true)
 	own("openapi.json", "", false, true)
@@ -132,15 +134,16 @@ func TestServeIncomplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := bytes.Clone(sound)
-	second := index(t, key, sound).Blocks[1]
-	bad[second.Offset+second.Stored/2] ^= 4
+	for _, b := range index(t, key, sound).Blocks {
+		bad[b.Offset+b.Stored/2] ^= 4
+	}
 	replace(t, path, bad)
-	walk("a damaged block", func(r asking) bool { return r.lists || r.fixed || strings.Contains(r.path, "records/web/") })
+	walk("a damaged blob", func(r asking) bool { return r.lists || r.fixed })
 	replace(t, path, sound)
-	walk("the block is back", func(asking) bool { return true })
+	walk("the blob is back", func(asking) bool { return true })
 
 	h.p(1).kill()
-	walk("an ingester is gone", func(r asking) bool { return r.fixed || strings.HasPrefix(r.path, "/api/v1/blobs?") })
+	walk("an ingester is gone", func(r asking) bool { return r.fixed || r.stored })
 }
 
 // firstID is the id of the oldest record of a service.
