@@ -1,13 +1,10 @@
 package integration_test
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,49 +16,8 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// serving is a process of logquery serve.
-type serving struct {
-	cmd *exec.Cmd
-	url string
-}
-
-// serve starts logquery serve and waits until it listens. It is killed at the end of the test.
-func serve(t testing.TB, at place, listen string) *serving {
-	t.Helper()
-	s := &serving{cmd: exec.Command(filepath.Join(shared.bin, "logquery"), "serve", "--store", at.store, "--listen", listen)}
-	s.cmd.Env = append(cleanEnv(), at.env...)
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.cmd.Stderr = w
-	if err := shared.start(s.cmd); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	t.Cleanup(s.kill)
-	url := make(chan string, 1)
-	go func() {
-		defer r.Close()
-		for lines := bufio.NewScanner(r); lines.Scan(); {
-			var l struct{ Message, URL string }
-			if json.Unmarshal(lines.Bytes(), &l) == nil && l.Message == "listening" {
-				url <- l.URL
-			}
-		}
-	}()
-	s.url = testkit.Await(t, "logquery serve listens", url)
-	return s
-}
-
-func (s *serving) kill() {
-	_ = s.cmd.Process.Kill() // it may have ended
-	_ = s.cmd.Wait()
-}
-
 // logcli runs the command of Loki against a server, and returns its output.
-func (s *serving) logcli(t testing.TB, args ...string) string {
+func (s *server) logcli(t testing.TB, args ...string) string {
 	t.Helper()
 	cmd := s.logcliCmd(args...)
 	var stderr bytes.Buffer
@@ -73,7 +29,7 @@ func (s *serving) logcli(t testing.TB, args ...string) string {
 	return string(out)
 }
 
-func (s *serving) logcliCmd(args ...string) *exec.Cmd {
+func (s *server) logcliCmd(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Getenv("LOGCLI"), append([]string{"--addr", s.url, "--quiet"}, args...)...)
 	cmd.Env = append(cleanEnv(), "TZ=UTC")
 	return cmd
@@ -116,7 +72,7 @@ func TestLogcli(t *testing.T) {
 		t.Fatalf("%d %v", code, err)
 	}
 	post("web", from.Add(time.Hour), 7000, 500) // in the log only
-	s := serve(t, at, "127.0.0.1:0")
+	s := serve(t, at)
 	until := from.Add(2 * time.Hour)
 	times := []string{"--from=" + from.Format(time.RFC3339), "--to=" + until.Format(time.RFC3339)}
 	ours := func(args ...string) string {
@@ -189,7 +145,7 @@ func TestLogcliTail(t *testing.T) {
 	at, _ := dirStore(t)
 	wal := t.TempDir()
 	p := start(t, at, wal)
-	s := serve(t, at, "127.0.0.1:0")
+	s := serve(t, at)
 	cmd := s.logcliCmd("query", "--tail", "--limit=5000", "--output=raw", `{service_name="web"}`)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var shown lockedBuffer
@@ -222,7 +178,7 @@ func TestLogcliTail(t *testing.T) {
 	arrive("the tail goes on over the restart of the ingester")
 	s.kill()
 	send(20)
-	serve(t, at, strings.TrimPrefix(s.url, "http://"))
+	s.start()
 	send(20)
 	arrive("the tail goes on over the restart of the server")
 	got := strings.Fields(strings.ReplaceAll(shown.String(), "line ", ""))

@@ -117,9 +117,17 @@ func (c *call) following() (o newest.FollowOptions, err error) {
 	return o, nil
 }
 
-// known refuses names of services that the client cannot find in the list of services, and
-// globs of none if the tail ends.
+// known refuses names of services that the client may not read. A tail that goes on waits for
+// services to appear; one that ends refuses names of none, and globs that match none.
 func (c *call) known(names []string, once bool) error {
+	for _, name := range names {
+		if record.ValidStored(name) && !c.client.May(name) {
+			return &query.NoServiceError{Name: name}
+		}
+	}
+	if !once {
+		return nil
+	}
 	all, err := c.client.Services(c.r.Context())
 	if err != nil {
 		return err
@@ -131,7 +139,7 @@ func (c *call) known(names []string, once bool) error {
 		}
 		any = any || slices.ContainsFunc(all, func(s string) bool { return record.MatchService(name, s) })
 	}
-	if once && !any { // others wait for one to come
+	if !any {
 		return &query.NoServiceError{Name: names[0]}
 	}
 	return nil

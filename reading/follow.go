@@ -21,9 +21,8 @@ func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cur
 	if err != nil {
 		return newest.Cursor{}, err
 	}
-	if len(services) == 0 {
-		<-ctx.Done() // no service that it may read will ever match
-		return newest.Cursor{}, ctx.Err()
+	if len(services) == 0 { // no service that it may read will ever match
+		return newest.Cursor{}, idle(ctx, o)
 	}
 	if o.Query.Services = services; !exact {
 		c.sift(&o, asked)
@@ -31,6 +30,15 @@ func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cur
 	cursor, err := c.follow(ctx, o)
 	c.scrub(err)
 	return cursor, err
+}
+
+// idle is a follower that nothing will come to.
+func idle(ctx context.Context, o newest.FollowOptions) error {
+	if o.Once {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // follow emits records, and tells the guard of the request how many.
@@ -80,8 +88,7 @@ func (c *Client) FollowAll(ctx context.Context, o newest.FollowOptions, wanted f
 		o.Query.Services = slices.Clone(c.token.Read)
 	}
 	if len(o.Query.Services) == 0 {
-		<-ctx.Done()
-		return newest.Cursor{}, ctx.Err()
+		return newest.Cursor{}, idle(ctx, o)
 	}
 	accept, report := o.Query.Filter.Accept, o.Report
 	o.Query.Filter.Accept = func(line []byte) bool {
