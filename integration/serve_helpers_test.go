@@ -226,9 +226,9 @@ func (s *server) listen(t testing.TB, stream func(context.Context, *listener) er
 }
 
 // events follows a tail of our own API by server-sent events. As a browser does, it sends the
-// id of the last event when it comes again.
+// id of the last event when it comes again. It drops records that it had behind that.
 func (s *server) events(t testing.TB, query string, each func(line []byte, at time.Time)) *listener {
-	last := ""
+	last, had := "", map[string]bool{}
 	return s.listen(t, func(ctx context.Context, l *listener) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/tail?"+query, nil)
 		if err != nil {
@@ -249,13 +249,13 @@ func (s *server) events(t testing.TB, query string, each func(line []byte, at ti
 		l.mu.Lock()
 		l.opened++
 		l.mu.Unlock()
-		return readEvents(resp.Body, &last, l, each)
+		return readEvents(resp.Body, &last, had, l, each)
 	})
 }
 
 // readEvents reads the events of a stream. As the standard has it, an event counts once its
-// empty line has come.
-func readEvents(r io.Reader, last *string, l *listener, each func(line []byte, at time.Time)) error {
+// empty line has come. had are the records behind the last id.
+func readEvents(r io.Reader, last *string, had map[string]bool, l *listener, each func(line []byte, at time.Time)) error {
 	in := bufio.NewReaderSize(r, 1<<20)
 	id, data := *last, []byte(nil)
 	for {
@@ -274,15 +274,22 @@ func readEvents(r io.Reader, last *string, l *listener, each func(line []byte, a
 			if len(line) > 1 { // a comment
 				continue
 			}
-			*last = id
+			if id != *last {
+				*last = id
+				clear(had)
+			}
 			if len(data) == 0 {
 				continue
 			}
-			var e map[string]struct{ Line json.RawMessage }
-			if err := json.Unmarshal(data, &e); err == nil && e["record"].Line != nil {
-				each(append(e["record"].Line, '\n'), time.Now())
-			} else {
+			var e map[string]struct {
+				ID   string
+				Line json.RawMessage
+			}
+			if err := json.Unmarshal(data, &e); err != nil || e["record"].ID == "" {
 				l.note(&l.said, string(data))
+			} else if r := e["record"]; !had[r.ID] {
+				had[r.ID] = true
+				each(append(r.Line, '\n'), time.Now())
 			}
 			data = data[:0]
 		}

@@ -132,7 +132,7 @@ func TestTail(t *testing.T) {
 	testkit.Until(t, "a cursor comes", func() bool { src.mu.Lock(); defer src.mu.Unlock(); return src.last != "" })
 	src.close()
 	for path, want := range map[string]string{
-		"tail?service=wbe": "is it web?", "tail?service=web&after=x": "is no cursor", "tail?service=web&to=now": "no parameter",
+		"tail?service=wbe&once=1": "is it web?", "tail?service=web&after=x": "is no cursor", "tail?service=web&to=now": "no parameter",
 		"tail?service=web&live=off": "leave it out", "tail?service=web&n=-1": "n=-1", "tail": "which service",
 	} {
 		if a := s.get(path); a.status/100 != 4 || !strings.Contains(a.body, want) {
