@@ -107,12 +107,11 @@ func TestServeIncomplete(t *testing.T) {
 	h.p(1).mustPost("/ingest/web", threeBlocks(10))
 	s := serve(t, h.read)
 	const key = "web/2026/11/10/1200/000001.log"
-	path := filepath.Join(root, key)
-	if found, err := filepath.Glob(filepath.Join(root, "web/2026/11/10/1200/*.log")); err != nil || len(found) != 1 {
+	found, err := filepath.Glob(filepath.Join(root, "web/2026/11/10/1200/*.log"))
+	if err != nil || len(found) != 1 {
 		t.Fatalf("blobs %v, %v", found, err)
-	} else {
-		path = found[0]
 	}
+	path := found[0]
 	blob, err := filepath.Rel(root, path)
 	if err != nil {
 		t.Fatal(err)
