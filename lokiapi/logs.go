@@ -1,8 +1,6 @@
 package lokiapi
 
 import (
-	"bytes"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,17 +65,13 @@ func (c *call) logs(e *logql.LogExpr, rng query.Range) error {
 	begun := time.Now()
 	out := streams{sorts: c.sorts, byKey: map[string]*stream{}, wish: w, text: c.api.buffer(), places: make([]place, 0, w.limit)}
 	defer func() { c.api.giveBack(out.text) }()
-	sum, err := c.read(ch, w.ask(&ch.query), func(lines []byte) error {
-		for line := range bytes.Lines(lines) {
-			if ch.pipe.Entry(line, &out.entry) && out.add() {
-				return errEnough
-			}
-		}
-		return nil
-	})
+	entries := forming{pipe: ch.pipe, to: &out}
+	defer entries.wait()
+	sum, err := c.read(ch, w.ask(&ch.query), entries.add)
 	if err != nil {
 		return err
 	}
+	entries.end()
 	c.out = c.api.buffer()
 	c.begins()
 	c.out = append(c.out, `"data":{"resultType":"streams",`...)
@@ -91,9 +85,6 @@ func (c *call) logs(e *logql.LogExpr, rng query.Range) error {
 	c.out = append(c.out, '}')
 	return nil
 }
-
-// errEnough ends a read that has all that is wanted.
-var errEnough = errors.New("that is enough")
 
 // day is the longest range that is listed as a whole for its newest lines. Several panels share
 // such a listing.
@@ -123,12 +114,9 @@ type streams struct {
 	wish  wish
 	sorts bool // labels stand apart by their category
 	byKey map[string]*stream
-	entry stage.Entry // the one to be added
 
 	text   []byte
 	places []place // of the lines
-	key    []byte
-	labels []stage.Label
 }
 
 // A stream is the lines that have the same labels.
@@ -144,27 +132,23 @@ type place struct {
 	next int // the place of the next line of the stream; 0: there is none
 }
 
-// add adds the entry, and reports whether there are enough of them.
-func (s *streams) add() bool {
-	e := &s.entry
-	labels := e.Stream
-	if !s.sorts {
-		s.labels = mergeLabels(s.labels[:0], e)
-		labels = s.labels
+// add adds an entry by the labels of its stream, and reports whether there are enough of them.
+func (s *streams) add(labels, value []byte, time int64) bool {
+	if len(s.places) >= s.wish.limit {
+		return true
 	}
-	s.key = appendLabels(s.key[:0], labels)
-	at, to := len(s.places), s.byKey[string(s.key)]
+	at, to := len(s.places), s.byKey[string(labels)]
 	switch {
 	case to == nil:
-		to = &stream{labels: string(s.key), first: at}
+		to = &stream{labels: string(labels), first: at}
 		s.byKey[to.labels] = to
-	case s.wish.interval > 0 && abs(e.Time-to.time) < int64(s.wish.interval):
+	case s.wish.interval > 0 && abs(time-to.time) < int64(s.wish.interval):
 		return false
 	default:
 		s.places[to.last].next = at
 	}
-	to.last, to.time = at, e.Time
-	s.text = appendLine(s.text, e, s.sorts)
+	to.last, to.time = at, time
+	s.text = append(s.text, value...)
 	s.places = append(s.places, place{end: len(s.text)})
 	return len(s.places) >= s.wish.limit
 }
