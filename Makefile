@@ -159,7 +159,7 @@ lint: ## gofmt, vet, staticcheck, the layers
 # Its licence is the AGPL: it runs beside ours, and is not linked or shipped.
 logcli: ## bin/logcli, the command of Loki, and the tests with it; 2,000 packages, a quarter of an hour
 	$(BESIDE) go -C internal/tools/logcli build -buildvcs=false -o $(CURDIR)/bin/logcli github.com/grafana/loki/v3/cmd/logcli
-	LOGCLI=$(CURDIR)/bin/logcli go test -count=1 -run TestLoki ./logql </dev/null
+	LOGCLI=$(CURDIR)/bin/logcli go test -count=1 -run 'TestLoki|TestLogcli' ./logql ./integration </dev/null
 
 # The package is kept in bin/chdb. npm ci would want the libraries for all systems in the lockfile.
 chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it first, 543 MB
