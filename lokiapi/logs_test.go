@@ -82,6 +82,10 @@ func TestLimitsOfLines(t *testing.T) {
 		{"start=1700000000&limit=3", "m9 m8 m7"}, // too long to be listed whole
 		{"start=1700000000&limit=3&direction=forward", "m0 m1 m2"},
 		{"start=1700000000&limit=20", "m9 m8 m7 m6 m5 m4 m3 m2 m1 m0"},
+		{"start=1700000000&limit=3&end=9999999999", "m9 m8 m7"}, // beyond all times that there are
+		{"start=1700000000&limit=3&end=2300-01-01T00:00:00Z", "m9 m8 m7"},
+		{"start=-9999999999&limit=3&direction=forward", "m0 m1 m2"},
+		{"start=1.7e9&limit=3&direction=forward", "m0 m1 m2"},
 		{"interval=2m", "m9 m8 m7 m6 m5 m4 m3 m2 m1 m0"}, // each stream has one each two minutes
 		{"interval=3m", "m9 m8 m5 m4 m1 m0"},
 		{"interval=3m&limit=4", "m9 m8 m5 m4"},

@@ -20,7 +20,7 @@ const defaultLimit = 100
 const defaultRange = time.Hour
 
 // instant reads a time: an integer of more than 10 digits is in ns, another number in seconds,
-// and anything else as a person writes it.
+// and anything else as a person writes it. A time that no record can have is the nearest one.
 func (c *call) instant(name string, missing int64) (int64, error) {
 	text := c.form.Get(name)
 	if text == "" {
@@ -31,7 +31,7 @@ func (c *call) instant(name string, missing int64) (int64, error) {
 		if len(digits) > 10 {
 			return n, nil
 		}
-		return n * int64(time.Second), nil
+		return record.ClampTime(time.Unix(n, 0)), nil
 	}
 	if strings.Trim(digits, "0123456789.") == "" {
 		whole, fraction, _ := strings.Cut(digits, ".")
@@ -41,6 +41,13 @@ func (c *call) instant(name string, missing int64) (int64, error) {
 			}
 			return ns, nil
 		}
+	}
+	if s, err := strconv.ParseFloat(text, 64); err == nil && strings.Contains(text, ".") && math.Abs(s) < 1e10 {
+		whole, fraction := math.Modf(s)
+		return record.ClampTime(time.Unix(int64(whole), int64(fraction*float64(time.Second)))), nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return record.ClampTime(t), nil
 	}
 	t, err := when.Time(text, c.now.UTC())
 	if err != nil {
