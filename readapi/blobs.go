@@ -175,7 +175,9 @@ func (c *call) blob() error {
 			detail: fmt.Sprintf("%v; add partial=1 to have the rest of it", problem),
 		}
 	}
-	h.Set(form.TrailerComplete, bit(problem == nil))
+	if !part || problem != nil { // a part is not checked, and says nothing of the blob
+		h.Set(form.TrailerComplete, bit(problem == nil))
+	}
 	if problem != nil {
 		h.Set(form.TrailerProblems, headerText(problem.Error()))
 	}

@@ -90,6 +90,11 @@ func TestBlob(t *testing.T) {
 	if a.status != http.StatusPartialContent || !bytes.Equal([]byte(a.body), stored[10:20]) || a.header.Get("Content-Encoding") != "zstd" {
 		t.Errorf("a part: %d %v", a.status, a.header)
 	}
+	for _, part := range []string{"bytes=10-19", "bytes="} { // the second one is answered as a whole
+		if a := s.get("blobs/"+key, "Range", part); a.header.Get(form.TrailerComplete) != "" {
+			t.Errorf("%s was not checked, and claims to be complete: %v", part, a.header)
+		}
+	}
 	if a := s.do(http.MethodHead, "blobs/"+key+"?stored=1"); a.status != http.StatusOK || a.header.Get("Content-Length") == "" || a.body != "" {
 		t.Errorf("head: %d %v", a.status, a.header)
 	}

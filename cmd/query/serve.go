@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -101,6 +103,22 @@ func (c *serveCmd) validate(of config.Config, server string) error {
 		return cli.Usagef("--tls-cert and --tls-key belong together; give both, or neither")
 	case c.Queries < 0 || c.Tails < 0 || c.Timeout < 0:
 		return cli.Usagef("--queries, --tails and --timeout must not be negative")
+	}
+	return c.validateNames()
+}
+
+// validateNames refuses names that no request can have, since they would silently do nothing.
+func (c *serveCmd) validateNames() error {
+	if c.CORS != "" {
+		u, err := url.Parse(c.CORS)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || c.CORS != u.Scheme+"://"+strings.ToLower(u.Host) {
+			return cli.Usagef("--cors: %q is no origin; browsers send a scheme and a host in lower case without a path, as https://app.example", c.CORS)
+		}
+	}
+	for _, host := range c.Host {
+		if host == "" || strings.ContainsAny(host, "/@*? ") {
+			return cli.Usagef("--host: %q is no name of a host; want one as logs.example, without scheme and path", host)
+		}
 	}
 	return nil
 }
