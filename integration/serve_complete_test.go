@@ -214,25 +214,29 @@ func TestServeNarrow(t *testing.T) {
 	if !seen {
 		t.Error("no answer to the wide token names the hidden service")
 	}
+	hiddenIsNone(t, s, bearer(narrow), hidden, blobs[1], e.Record.ID)
+}
+
+// hiddenIsNone checks that a hidden service cannot be told from one that does not exist.
+func hiddenIsNone(t *testing.T, s *server, token []string, hidden, blob, id string) {
 	for _, path := range []string{
 		"/api/v1/records?from=2020-01-01&service=zebrafis", "/api/v1/count?from=2020-01-01&service=zebr*",
-		"/api/v1/records/zebrafis/" + e.Record.ID, "/api/v1/context?service=zebrafis&id=" + e.Record.ID,
+		"/api/v1/records/zebrafis/" + id, "/api/v1/context?service=zebrafis&id=" + id,
 		"/loki/api/v1/query_range?query=" + url.QueryEscape(`{service_name=~"zebr.+"}`),
 		"/loki/api/v1/query_range?query=" + url.QueryEscape(`{service_name="zebrafis"}`),
 	} {
-		if code, body, _ := s.get(path, bearer(narrow)...); bytes.Contains(body, []byte(hidden)) {
+		if code, body, _ := s.get(path, token...); bytes.Contains(body, []byte(hidden)) {
 			t.Errorf("%s: %d %.500s", path, code, body)
 		}
 	}
-	// What is hidden cannot be distinguished from what is not there.
 	for _, pair := range [][2]string{
 		{"/api/v1/records?from=2020-01-01&service=" + hidden, "/api/v1/records?from=2020-01-01&service=aardvarks"},
-		{"/api/v1/blobs/" + blobs[1], "/api/v1/blobs/" + strings.Replace(blobs[1], hidden, "aardvarks", 1)},
-		{"/api/v1/records/" + hidden + "/" + e.Record.ID, "/api/v1/records/aardvarks/" + e.Record.ID},
+		{"/api/v1/blobs/" + blob, "/api/v1/blobs/" + strings.Replace(blob, hidden, "aardvarks", 1)},
+		{"/api/v1/records/" + hidden + "/" + id, "/api/v1/records/aardvarks/" + id},
 		{"/api/v1/tail?n=10&service=" + hidden, "/api/v1/tail?n=10&service=aardvarks"},
 	} {
-		code1, body1, _ := s.get(pair[0], bearer(narrow)...)
-		code2, body2, _ := s.get(pair[1], bearer(narrow)...)
+		code1, body1, _ := s.get(pair[0], token...)
+		code2, body2, _ := s.get(pair[1], token...)
 		if body1 = bytes.ReplaceAll(body1, []byte(hidden), []byte("aardvarks")); code1 != code2 || !bytes.Equal(body1, body2) {
 			t.Errorf("%s: %d %s; one that does not exist: %d %s", pair[0], code1, body1, code2, body2)
 		}

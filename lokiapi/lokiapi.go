@@ -12,8 +12,8 @@
 // step. An answer that lacks records says so: in its warnings, if the client is known to show
 // them, else it is an error.
 //
-// The package checks no tokens and bounds no numbers of queries: [httpguard.Guard] does, and gives each
-// request its token. It takes no records either.
+// The package checks no tokens and bounds no numbers of queries: [httpguard.Guard] does, and gives
+// each request its token. It takes no records either.
 package lokiapi
 
 import (

@@ -1,8 +1,9 @@
 // Package readapi serves the reading API, version 1: records, counts and lists over HTTP.
 //
 // Make a handler by [New] and mount it at /api/v1/, behind the guard of package httpguard, which
-// has found the token of each request. The handler takes the services of a request from a [reading.Client] of that
-// token, and from nowhere else. All routes answer to GET only, and no answer is kept by caches.
+// has found the token of each request. The handler takes the services of a request from a
+// [reading.Client] of that token, and from nowhere else. All routes answer to GET only, and no
+// answer is kept by caches.
 //
 //	request -> parameters -> query -> reading.Client -> JSON, NDJSON, CSV or events
 //

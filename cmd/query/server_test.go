@@ -191,7 +191,8 @@ func (serverScripts) halt(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Logf("%s: %v", args[0], cmd.ProcessState)
 }
 
-// begin, as the command follow NAME ARGS..., starts logquery with its output in the files NAME and NAME.err.
+// begin, as the command follow NAME ARGS..., starts logquery with its output in the files NAME
+// and NAME.err.
 func begin(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(lookup(ts, "logquery"), args[1:]...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
