@@ -55,3 +55,25 @@ func TestCancelled(t *testing.T) {
 		}
 	}
 }
+
+// A query whose client has gone asks its filter no more, also within a block of many records.
+func TestCancelledFilter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := readingtest.New(t, 1)
+		time.Sleep(time.Second)
+		for range 100 {
+			h.Send(0, readingtest.Line{Service: "web", Msg: "one of many"})
+		}
+		h.Flush()
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := 0
+		q := query.Query{Services: []string{"web"}, Range: query.Always(), Filter: query.Filter{Accept: func([]byte) bool {
+			asked++
+			cancel()
+			return true
+		}}}
+		if _, _, err := lines(ctx, h.Reader().For(nil), q); !errors.Is(err, context.Canceled) || asked != 1 {
+			t.Errorf("it ends with %v after %d questions, want one", err, asked)
+		}
+	})
+}

@@ -124,6 +124,10 @@ func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, rea
 		return out, err
 	}
 	out.Report.Gaps = c.gapsOf(m.asked, out.Report.Gaps)
+	if accept := q.Filter.Accept; accept != nil {
+		// A block has thousands of records, and a filter may take a millisecond for each.
+		q.Filter.Accept = func(line []byte) bool { return ctx.Err() == nil && accept(line) }
+	}
 	out.Summary, err = read(blobs, q)
 	note(ctx, q, out)
 	c.scrub(err)
