@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -175,26 +174,6 @@ func edit(path string, create bool, change func([]byte, *listing) ([]byte, error
 	return replace(path, text)
 }
 
-// lock locks a directory until unlock is called. Another change waits, also one of another
-// process. The file itself cannot be locked: each change replaces it.
-func lock(dir string) (unlock func(), err error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		d.Close()
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
-	}
-	return func() { d.Close() }, nil
-}
-
 // sameBut reports whether two listings have the same tokens but the one of an id.
 func sameBut(a, b *listing, id string) bool {
 	others := func(l *listing) []*Token {
@@ -321,14 +300,4 @@ func replace(path string, text []byte) (err error) {
 		return err
 	}
 	return fsys.OS().SyncDir(filepath.Dir(path)) // or a power cut may bring a revoked token back
-}
-
-// keepOwner gives a file the owner and the group of another one, so that the ingester can
-// read what root has written.
-func keepOwner(f *os.File, like fs.FileInfo) error {
-	was, ok := like.Sys().(*syscall.Stat_t)
-	if !ok || int(was.Uid) == os.Geteuid() && int(was.Gid) == os.Getegid() {
-		return nil
-	}
-	return f.Chown(int(was.Uid), int(was.Gid))
 }
