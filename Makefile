@@ -19,7 +19,7 @@ PARTS           ?=
 # detector, which makes them several times slower: crash states, simulated worlds, flipped
 # bits, policies. These packages have such tests; the longest are first.
 COUNTED      := ./integration/sim ./deploy ./integration/complete ./buffer ./retention/compact ./newest ./query ./retention \
-	./source/httpsource ./source/natssource ./source/otlp ./storage/dir ./storage/dir/tables ./tailindex ./buffer/wal ./blobfmt/linezstd ./blobfmt/filter ./internal/rules ./logql/metric
+	./source/httpsource ./source/natssource ./source/otlp ./storage/dir ./storage/dir/tables ./tailindex ./buffer/wal ./blobfmt/linezstd ./blobfmt/filter ./internal/rules ./logql/metric ./logql/stage ./reading
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without
 # them; its flags (-quick, -against DIR and others); and where to keep a CPU
