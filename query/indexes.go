@@ -19,13 +19,15 @@ type Indexes interface {
 	Put(key string, batch blobfmt.BatchID, x *blobfmt.Index)
 }
 
-// recall sets the index if it is kept. whole is that of readIndex.
-func (s *source) recall(ctx context.Context, whole bool) bool {
+// recall sets the index if it is kept.
+func (s *source) recall(ctx context.Context) bool {
 	if s.indexes == nil || s.body != nil || s.index != nil || s.err != nil || s.State != catalog.Sound {
 		return false
 	}
 	if x := s.indexes.Get(s.Key, s.Meta.Batch); x != nil {
-		s.index = x.Attached(s.Size, s.decoder, s.reader(ctx, whole))
+		// Its further parts are read while blocks are, by other goroutines. So it does not keep
+		// the end of the blob for them, as readEnd does.
+		s.index = x.Attached(s.Size, s.decoder, func(off, n int64) ([]byte, error) { return s.fetch(ctx, off, n) })
 		s.recalled = s.index != nil
 	}
 	return s.recalled

@@ -93,7 +93,7 @@ func (l *loader) open(s *source, size int64, early bool) error {
 			return err
 		}
 	}
-	if !s.recall(l.ctx, true) && l.distant {
+	if !s.recall(l.ctx) && l.distant {
 		l.foresee(s, size)
 	}
 	_, err := s.readIndex(l.ctx, true)

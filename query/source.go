@@ -75,18 +75,16 @@ func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, err
 	case s.body != nil:
 		s.index = &s.body.index
 	default:
-		if s.recall(ctx, whole) {
+		if s.recall(ctx) {
 			break
 		}
 		atomic.AddInt64(&s.sum.BlobsOpened, 1)
-		s.index, s.err = s.decoder.ReadIndex(s.Key, s.Size, s.reader(ctx, whole))
+		s.index, s.err = s.decoder.ReadIndex(s.Key, s.Size, func(off, n int64) ([]byte, error) {
+			return s.readEnd(ctx, off, n, whole)
+		})
 		s.remember(nil)
 	}
 	return s.index, s.err
-}
-
-func (s *source) reader(ctx context.Context, whole bool) blobfmt.ReadFunc {
-	return func(off, n int64) ([]byte, error) { return s.readEnd(ctx, off, n, whole) }
 }
 
 func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte, error) {
