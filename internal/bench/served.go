@@ -24,7 +24,7 @@ import (
 // served measures logquery serve over the store of the reference corpus. It is one process for
 // all rows, as its users run it; each row has a request that does not count before.
 func (b *bench) served(ctx context.Context) error {
-	if !b.o.selected("serve-metric", "serve-lines", "serve-first", "serve-everything", "serve-memory", "serve-panels") {
+	if !b.o.selected("serve-metric", "serve-lines", "serve-lines-all", "serve-first", "serve-everything", "serve-memory", "serve-panels") {
 		return nil
 	}
 	v, err := b.startServer(ctx)
@@ -212,11 +212,19 @@ func checkMatrix(body []byte, want map[string][5]int) error {
 	return nil
 }
 
-// servedLines asks for the newest 5,000 lines.
+// servedLines asks for the newest 5,000 lines of one service, and of all.
 func (b *bench) servedLines(ctx context.Context, v *server) error {
+	err := b.linesOf(ctx, v, "serve-lines", `{service_name="`+b.queries.service+`"}`, 30)
+	if err == nil {
+		err = b.linesOf(ctx, v, "serve-lines-all", `{service_name=~".+"}`, 0)
+	}
+	return err
+}
+
+func (b *bench) linesOf(ctx context.Context, v *server, id, text string, reach float64) error {
 	const lines = 5000
-	query := url.Values{"query": {`{service_name=~".+"}`}, "start": {v.from}, "end": {v.to}, "limit": {strconv.Itoa(lines)}, "direction": {"backward"}}
-	return b.timed("serve-lines", "the newest 5,000 lines, LogQL over HTTP", 30, lines, servedRuns, func() (time.Duration, error) {
+	query := url.Values{"query": {text}, "start": {v.from}, "end": {v.to}, "limit": {strconv.Itoa(lines)}, "direction": {"backward"}}
+	return b.timed(id, "the newest 5,000 lines of "+text+", LogQL over HTTP", reach, lines, servedRuns, func() (time.Duration, error) {
 		body, _, took, err := v.get(ctx, "/loki/api/v1/query_range", query)
 		if err != nil {
 			return 0, err
