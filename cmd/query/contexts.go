@@ -115,22 +115,7 @@ func (a *app) useContext() error {
 	case a.verb.Name == "context":
 		return nil // its flags are of a new one
 	case name != "":
-		// It counts more than the other variables of the environment, and less than flags.
-		if !a.given("store") {
-			f.Store = openstore.Spec{}
-		}
-		if !a.given("live-url") {
-			f.LiveURL = ""
-		}
-		if !a.given("token-file") {
-			f.TokenFile = "" // that of another store
-		}
-		if !a.given("config") {
-			f.Config = ""
-		}
-		if !a.given("server") {
-			f.Server = ""
-		}
+		a.dropEnvironment()
 	case f.Store == (openstore.Spec{}) && f.Config == "" && f.Server == "":
 		name = a.contexts.Current
 	}
@@ -155,6 +140,27 @@ func (a *app) useContext() error {
 		f.Timezone = of.Timezone
 	}
 	return a.oneOfBoth()
+}
+
+// dropEnvironment drops the places that variables of the environment name: a context that is
+// named counts more than these, and less than flags.
+func (a *app) dropEnvironment() {
+	f := &a.flags
+	if !a.given("store") {
+		f.Store = openstore.Spec{}
+	}
+	if !a.given("live-url") {
+		f.LiveURL = ""
+	}
+	if !a.given("token-file") {
+		f.TokenFile = "" // that of another store
+	}
+	if !a.given("config") {
+		f.Config = ""
+	}
+	if !a.given("server") {
+		f.Server = ""
+	}
 }
 
 // oneOfBoth decides between a server and a store. A flag counts more than the environment and
