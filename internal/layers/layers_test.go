@@ -31,11 +31,12 @@ var allowed = map[string][]string{
 	"internal/when":     {},
 	"internal/progress": {},
 	"internal/spelling": {},
+	"internal/literals": {},
 	"internal/units":    {},
 	"internal/watch":    {},
 	"buffer/wal":        {"internal/fsys"},
 	"logql":             {},
-	"logql/stage":       {"logql", "record"},
+	"logql/stage":       {"logql", "record", "internal/literals"},
 
 	// 1: stored forms and drivers.
 	"blobfmt/filter":          {},
@@ -93,7 +94,7 @@ var allowed = map[string][]string{
 	"source/otlp":                {"record", "source/body", "source/httpsource", "source/tokens"},
 	"source/tokens":              {},
 	"source/syslog":              {"record", "source/body"},
-	"query/search":               {"record", "blobfmt/filter"},
+	"query/search":               {"record", "blobfmt/filter", "internal/literals"},
 	"query/where":                {"record"},
 	"internal/tally":             {"record", "internal/globset", "query/where"},
 	"internal/rules":             {"record", "internal/globset", "query/where"},

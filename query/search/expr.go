@@ -4,7 +4,8 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
-	"unicode/utf8"
+
+	"blobtail/internal/literals"
 )
 
 // mostLiterals bounds the texts that a block is searched for.
@@ -26,12 +27,12 @@ func Expr(expr string, fold bool) (*Pattern, error) {
 	}
 	tree = tree.Simplify()
 	p := &Pattern{expr: re, inside: !has(tree, isBorder), equals: has(tree, matchesEquals)}
-	literals := required(tree)
-	for _, l := range literals {
-		p.fold = p.fold || l.fold
+	found := literals.Of(tree)
+	for _, l := range found {
+		p.fold = p.fold || l.Fold
 	}
-	for _, l := range literals {
-		text := []byte(l.text)
+	for _, l := range found {
+		text := []byte(l.Text)
 		if p.fold {
 			Fold(text, text)
 		}
@@ -79,81 +80,4 @@ func matchesEquals(re *syntax.Regexp) bool {
 		}
 	}
 	return false
-}
-
-// A literal is a text in an expression. If it folds, it is in lower case, and stands for
-// any case of its ASCII letters.
-type literal struct {
-	text string
-	fold bool
-}
-
-// required returns literals so that each match of an expression has one of them; nil if
-// there are none.
-func required(re *syntax.Regexp) []literal {
-	switch re.Op {
-	case syntax.OpLiteral:
-		if text, fold := literalOf(re); text != "" {
-			return []literal{{text, fold}}
-		}
-	case syntax.OpCapture, syntax.OpPlus:
-		return required(re.Sub[0])
-	case syntax.OpRepeat:
-		if re.Min > 0 {
-			return required(re.Sub[0])
-		}
-	case syntax.OpConcat:
-		var best []literal
-		for _, sub := range re.Sub {
-			if got := required(sub); weight(got) > weight(best) {
-				best = got
-			}
-		}
-		return best
-	case syntax.OpAlternate:
-		var all []literal
-		for _, sub := range re.Sub {
-			got := required(sub)
-			if got == nil {
-				return nil
-			}
-			all = append(all, got...)
-		}
-		return all
-	}
-	return nil
-}
-
-// weight is the length of the shortest literal.
-func weight(all []literal) int {
-	least := 0
-	for i, l := range all {
-		if i == 0 || len(l.text) < least {
-			least = len(l.text)
-		}
-	}
-	return least
-}
-
-// literalOf returns the longest part of a literal that can be searched. If case does not
-// count, letters with cases beyond ASCII end a part: Go folds U+212A to k and U+017F to s.
-func literalOf(re *syntax.Regexp) (text string, fold bool) {
-	if re.Flags&syntax.FoldCase == 0 {
-		return clean(string(re.Rune), func(r rune) bool { return false }), false
-	}
-	// In lower case only afterwards: U+0130 would become an i, which it does not match.
-	text = clean(string(re.Rune), func(r rune) bool { return strings.ContainsRune("kKsS", r) || r >= utf8.RuneSelf })
-	return strings.ToLower(text), true
-}
-
-// clean returns the longest part of a text without separators and without U+FFFD, which
-// may stand for bytes that are no UTF-8.
-func clean(text string, separates func(rune) bool) string {
-	longest := ""
-	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == utf8.RuneError || separates(r) }) {
-		if len(part) > len(longest) {
-			longest = part
-		}
-	}
-	return longest
 }
