@@ -15,11 +15,19 @@ FUZZTIME     ?= 30s
 # About how long `make torture` takes, and which of its parts (all if none).
 TORTURE_MINUTES ?= 70
 PARTS           ?=
-# Tests that count cases, or handle much data, run once more in full, without the race
-# detector, which makes them several times slower: crash states, simulated worlds, flipped
-# bits, policies. These packages have such tests; the longest are first.
-COUNTED      := ./integration/sim ./deploy ./integration/complete ./buffer ./retention/compact ./newest ./query ./retention \
-	./source/httpsource ./source/natssource ./source/otlp ./storage/dir ./storage/dir/tables ./tailindex ./buffer/wal ./blobfmt/linezstd ./blobfmt/filter ./internal/rules ./logql/metric ./logql/stage ./reading
+# Goroutines meet in these packages, so their tests run with the race detector. It makes a test
+# several times slower. Tests that count cases, or handle much data, take a few of them there.
+RACED        := ./buffer ./buffer/wal ./blobwriter ./catalog ./cmd/ingest ./cmd/query ./integration/complete ./integration/repeats \
+	./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs ./internal/azurelogs/imports \
+	./internal/heartbeat ./internal/httpguard ./internal/storeid ./internal/storeid/premises ./internal/tally \
+	./internal/testenv ./lokiapi ./newest ./newest/live ./newest/live/peers ./query ./query/indexcache ./readapi ./readapi/client \
+	./reading ./retention ./retention/compact ./retention/horizon ./source/httpsource ./source/natssource \
+	./source/syslog ./storage/azure ./storage/dir ./storage/dir/tables ./storage/mem ./storage/together ./tailindex
+# Those of the raced packages with tests that count, or that start hundreds of programs: these
+# run once more in full, without the race detector. The longest are first.
+COUNTED      := ./integration/sim ./integration/complete ./cmd/query ./cmd/ingest ./query ./buffer ./retention/compact ./newest \
+	./retention ./internal/azurelogs/imports ./internal/azurelogs/asblobs ./query/indexcache ./readapi ./source/httpsource \
+	./source/natssource ./storage/dir ./storage/dir/tables ./tailindex ./buffer/wal ./reading
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without
 # them; its flags (-quick, -against DIR and others); and where to keep a CPU
@@ -27,6 +35,14 @@ BENCHTIME    ?= 1s
 BENCH_TOOLS  ?= ../shared/bench
 BENCH_FLAGS  ?=
 PROFILE      ?=
+
+# How tests run: through a program that notes their times if TIMES is a directory for them. They
+# take the commands of `make build`. A process with the race detector would sleep a second when
+# it ends.
+TIMES ?=
+TEST  = $(if $(TIMES),$(TIMES)/times run $(TIMES) $@ )go test $(TEST_FLAGS)
+test-%: export BLOBTAIL_BIN = $(CURDIR)/bin
+export GORACE = atexit_sleep_ms=0
 
 # The race detector needs a C compiler; the product does not.
 CC_FOUND := $(shell command -v gcc cc clang 2>/dev/null | head -n 1)
@@ -66,7 +82,10 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release sbom reproducible vuln demo picture test test-processes test-packages test-counted interop interop-quick torture lint deploy-lint logcli chdb promcheck bench bench-micro bench-table fuzz clean
+.PHONY: build release sbom reproducible reproducible-host vuln demo picture test test-times test-processes test-raced test-plain test-counted help interop interop-quick torture lint deploy-lint logcli chdb promcheck bench bench-micro bench-table fuzz clean
+
+help: ## the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
 
 build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
@@ -96,6 +115,11 @@ sbom: ## dist/*.cdx.json: the modules in each binary of dist/, for CycloneDX
 reproducible: ## make release twice, in two folders that have nothing in common; the sums are equal
 	RELEASE_GO="$(RELEASE_GO)" RELEASE="$(RELEASE)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" ./deploy/reproducible.sh
 
+# With another Go and for all systems it takes a quarter of an hour.
+reproducible-host: ## make reproducible, of the commands of this host and with its Go
+	@$(MAKE) --no-print-directory reproducible RELEASE_GO=local \
+		RELEASE="$(foreach name,ingest logquery retention,linux/$(shell go env GOARCH)/$(name))"
+
 vuln: build ## known vulnerabilities in what is linked into the three commands
 	go -C $(LINT) run ./vuln -release-go "$(filter-out local,$(RELEASE_GO))" $(if $(VULNDB),-db "$(VULNDB)") $(CURDIR)/bin/{ingest,logquery,retention}
 
@@ -105,28 +129,40 @@ demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 picture: build ## docs/tail.svg, from a real session; 10 s or so
 	./internal/termshot/picture.sh docs/tail.svg
 
-test: ## everything; in-process tests with the race detector
+# The processes wait most of the time, and time out if they starve: only lint runs beside them.
+# What fails most often is first. CI has `make vuln` and `make reproducible` beside the raced
+# packages, which wait for disks and clocks now and then.
+BESIDE_RACED ?=
+
+test: ## everything; with the race detector where goroutines meet
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
 	@$(MAKE) --no-print-directory -j 2 node_modules/.package-lock.json build
 	@$(MAKE) --no-print-directory -j 2 lint test-processes
 	@[ -z "$$CI" ] || $(MAKE) --no-print-directory interop-quick
-	@$(MAKE) --no-print-directory test-packages
+	@$(MAKE) --no-print-directory -j 3 test-raced $(BESIDE_RACED)
+	@$(MAKE) --no-print-directory test-plain
 	@$(MAKE) --no-print-directory test-counted
 	@$(MAKE) --no-print-directory deploy-lint
 	@echo "make test: all passed"
 
-# The three parts run one after another, once the commands are built, and lint beside the first.
-# The processes wait most of the time, and time out if they starve, and so do some tests in the
-# packages: all of it at once failed now and then on a machine at half its speed. The processes
-# are built without the race detector.
-test-processes:
-	$(AS_BUILT) go test $(TEST_FLAGS) ./integration </dev/null
+test-times: build ## make test, and tables of where its CPU and wall time go; 5 minutes more
+	@rm -rf bin/times && mkdir -p bin/times
+	go build -o bin/times/times ./internal/testkit/times
+	@$(MAKE) --no-print-directory test TIMES=$(CURDIR)/bin/times
+	bin/times/times report bin/times
 
-test-packages:
-	$(BESIDE) go test $(RACE) $(TEST_FLAGS) $$(go list ./... | grep -v '/integration$$') </dev/null
+# The processes, and what needs no race detector, are compiled as GO_BUILD compiles them.
+test-processes:
+	$(AS_BUILT) $(TEST) ./integration </dev/null
+
+test-raced:
+	$(BESIDE) $(TEST) $(RACE) $(RACED) </dev/null
+
+test-plain:
+	$(AS_BUILT) $(BESIDE) $(TEST) $$(go list ./... | grep -vxF -e "$$(go list ./integration $(RACED))") </dev/null
 
 test-counted:
-	$(AS_BUILT) $(BESIDE) go test $(TEST_FLAGS) -p 2 -run "$$(go run ./internal/testkit/counted $(COUNTED))" $(COUNTED) </dev/null
+	$(AS_BUILT) $(BESIDE) $(TEST) -p 2 -run "$$(go run ./internal/testkit/counted $(COUNTED))" $(COUNTED) </dev/null
 
 # The commands of the shippers are kept in bin/interop.
 interop: ## real shippers send to a real ingester, also through faults; installs them; a table

@@ -15,15 +15,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
 	"blobtail/internal/fsys"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // line is a record in the tests' model.
 type line struct {
@@ -354,12 +353,7 @@ func TestFailingService(t *testing.T) {
 		p.buf.Flush(ctx)
 		cancel()
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(sink.lines("good")) < 20; {
-		if time.Now().After(deadline) {
-			t.Fatalf("good: %d of 20", len(sink.lines("good")))
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testkit.Until(t, "all records of good are stored", func() bool { return len(sink.lines("good")) >= 20 })
 	mu.Lock()
 	refused = false
 	mu.Unlock()
@@ -382,10 +376,7 @@ func TestLogIsFreed(t *testing.T) {
 		t.Fatalf("log of %d bytes", size)
 	}
 	p.flush()
-	deadline := time.Now().Add(5 * time.Second)
-	for p.log.Front() != p.log.Active() && time.Now().Before(deadline) {
-		time.Sleep(5 * time.Millisecond)
-	}
+	testkit.Until(t, "only the active segment is held", func() bool { return p.log.Front() == p.log.Active() })
 	if size := p.log.Size(); size > 128<<10 {
 		t.Errorf("log of %d bytes after a flush", size)
 	}

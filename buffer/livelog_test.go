@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"blobtail/buffer"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
@@ -102,7 +103,7 @@ func TestFollowBehind(t *testing.T) {
 		p.accept(request(0, line{"web", at(i), strings.Repeat("x", 30_000)}))
 	}
 	p.flush()
-	waitUntil(t, func() bool { return p.log.Front() == p.log.Active() })
+	testkit.Until(t, "only the active segment is held", func() bool { return p.log.Front() == p.log.Active() })
 	_, late := snapshot(t, p.buf, everything())
 	p.accept(request(0, line{"web", at(1), "last"}))
 	for _, c := range []struct {
@@ -158,16 +159,6 @@ func TestFollowForgets(t *testing.T) {
 			t.Errorf("%d requests back: behind %v, %d lines", back, l.Behind(), len(got))
 		}
 		l.Close()
-	}
-}
-
-func waitUntil(t *testing.T, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !f(); {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not come to that")
-		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 // right at every step.
 func TestRandomLives(t *testing.T) {
 	parked := 0
-	for seed := range uint64(testkit.Share(12, 4)) {
+	for seed := range uint64(testkit.Share(12, 2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{t: t, r: rand.New(rand.NewPCG(seed, 1)), disk: simdisk.New(seed), sink: &memSink{}, sent: map[string]*sentMessage{}, want: map[string]bool{}, stored: map[string]bool{}}

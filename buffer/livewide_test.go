@@ -61,7 +61,7 @@ func TestLiveReadsLittleTwice(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			disk, sink := &countingDisk{FS: fsys.OS()}, &memSink{}
-			p := startOn(t, disk, t.TempDir(), sink, buffer.Options{Size: 1 << 30}, true)
+			p := startOn(t, disk, t.TempDir(), sink, buffer.Options{Size: 1 << 30, Age: time.Hour, MaxAge: time.Hour}, true)
 			size := 0
 			for i := range requests {
 				var all []line

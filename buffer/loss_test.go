@@ -63,16 +63,17 @@ var lossCases = []lossCase{
 // come out of the log. It counts all other known records, and at least one for each span.
 // The next start counts them again while the segment exists.
 func TestLossFoundByStart(t *testing.T) {
+	before := time.Now()
+	var whole string
+	var sink *memSink
+	// On a slow machine a try to store db may begin a segment behind the last record.
+	testkit.Until(t, "the newest segment has the last record", func() bool {
+		whole, sink = lossyLog(t)
+		return newestHolds(t, whole, "open-one")
+	})
 	for _, c := range lossCases {
 		t.Run(c.name, func(t *testing.T) {
-			before := time.Now()
-			var dir string
-			var sink *memSink
-			// On a slow machine a try to store db may begin a segment behind the last record.
-			testkit.Until(t, "the newest segment has the last record", func() bool {
-				dir, sink = lossyLog(t)
-				return newestHolds(t, dir, "open-one")
-			})
+			dir := copyDir(t, whole)
 			c.damage(t, dir)
 			c.check(t, dir, sink, before)
 			if left, err := filepath.Glob(filepath.Join(dir, "00000001.seg")); err != nil || len(left) == 0 {
@@ -98,7 +99,7 @@ func lossyLog(t *testing.T) (dir string, sink *memSink) {
 	p.accept(request(2, line{"db", at(1), "cut-one"}, line{"db", at(2), "and its"}, line{"db", at(3), "siblings"}))
 	p.accept(request(3, line{"db", at(4), "cut-two"}))
 	p.accept(request(4, line{"db", at(5), "whole"}))
-	p.flushFor(200 * time.Millisecond)
+	p.flushAllBut(1)
 	p.accept(request(5, line{"db", at(6), "open-one"}))
 	if _, ok := p.buf.Lost(); ok {
 		t.Error("lost before anything was damaged")
@@ -125,6 +126,7 @@ func (c *lossCase) check(t *testing.T, dir string, sink *memSink, before time.Ti
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	p := start(t, dir, sink, buffer.Options{Metrics: reg}, true)
+	testkit.Until(t, "the log is replayed", p.buf.Replayed)
 	p.flushFor(200 * time.Millisecond)
 	p.stop()
 	loss, ok := p.buf.Lost()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/buffer"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
@@ -111,7 +112,7 @@ func TestLostIsTakenAgain(t *testing.T) {
 	p.flushFor(200 * time.Millisecond)
 	spoil(t, dir, "damaged")
 	sink.setRefuse(nil)
-	p.flushFor(10 * time.Second)
+	p.flushFor(testkit.Patience)
 	for origin := range byte(3) {
 		again := p.accept(request(6+origin, line{"web", at(1), "again"}))
 		if want := origin != 1; again.Duplicate != want {
@@ -139,7 +140,7 @@ func TestRepeatsBesideABatchSetAside(t *testing.T) {
 	p.accept(request(1, line{"bad", at(1), "x"}))
 	p.accept(request(0, line{"web", at(1), strings.Repeat("x", 70_000)})) // the next segment
 	p.accept(request(2, line{"web", at(2), "x"}))
-	p.flushFor(10 * time.Second)
+	p.flushFor(testkit.Patience)
 	if err := p.accept(request(2, line{"web", at(2), "x"})).Wait(t.Context(), true); err != nil {
 		t.Errorf("a repeat of what is stored: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/testkit"
 )
 
 // A batch with a rotten run is taken apart, and that is logged. The rest of it is stored,
@@ -43,7 +44,7 @@ func rot(t *testing.T, now bool) {
 	}
 	sink.setRefuse(nil)
 	p.accept(request(0, line{"db", at(1), "fine"}))
-	ctx, cancel = context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel = context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	left, err := p.buf.Flush(ctx)
 	if err == nil || left.Aside != 1 {
@@ -64,11 +65,7 @@ func rot(t *testing.T, now bool) {
 	if got := sink.lines("web"); len(got) != 1 || got[0].time != at(2) {
 		t.Errorf("stored %+v, want the line that is not damaged", got)
 	}
-	for deadline := time.Now().Add(5 * time.Second); p.log.Front() != p.log.Active(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("segment %d is still held", p.log.Front())
-		}
-	}
+	testkit.Until(t, "only the active segment is held", func() bool { return p.log.Front() == p.log.Active() })
 }
 
 func damage(t *testing.T, file string, off int64) {
@@ -107,7 +104,7 @@ func TestCutShort(t *testing.T) {
 		}
 	}
 	sink.setRefuse(nil)
-	ctx, cancel = context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel = context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	if left, err := p.buf.Flush(ctx); err == nil || left.Aside != 1 {
 		t.Errorf("flush: %v, %+v; want one batch set aside", err, left)
@@ -128,6 +125,17 @@ func (p *process) flushFor(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	_, _ = p.buf.Flush(ctx)
+}
+
+// flushAllBut flushes until that many batches are left, which the store refuses.
+func (p *process) flushAllBut(batches int) {
+	p.t.Helper()
+	testkit.Until(p.t, "the other batches are stored", func() bool {
+		ctx, cancel := context.WithTimeout(p.t.Context(), 50*time.Millisecond)
+		defer cancel()
+		left, _ := p.buf.Flush(ctx)
+		return left.Batches == batches
+	})
 }
 
 // spoil damages every occurrence of text in the log's files.

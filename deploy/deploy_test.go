@@ -19,6 +19,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"blobtail/internal/config"
+	"blobtail/internal/testkit"
 	"blobtail/storage/azure"
 )
 
@@ -31,21 +32,8 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// ingester builds the binary that the files run.
-func ingester(t *testing.T) string { return build(t, "ingest") }
-
-// build makes a binary out of the directory of cmd/ that has its name.
-func build(t *testing.T, name string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), name)
-	cmd := exec.Command("go", "build", "-trimpath", "-o", bin, "./cmd/"+name)
-	cmd.Dir = ".."
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return bin
-}
+// ingester returns the path of the command that the files run.
+func ingester(t *testing.T) string { return testkit.Command(t, "..", "ingest") }
 
 // checkConfig has the ingester check the configuration in an environment. It prints it:
 // check-config would also want the tokens and the certificates of the host.

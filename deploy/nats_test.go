@@ -104,7 +104,7 @@ func routePorts(t *testing.T) []int {
 // and that an ingester accepts both.
 func TestCluster(t *testing.T) {
 	servers := cluster(t)
-	conn, err := nats.Connect(servers[0].ClientURL())
+	conn, err := nats.Connect(servers[0].ClientURL(), nats.Timeout(testkit.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}

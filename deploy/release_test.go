@@ -33,8 +33,8 @@ func makeRelease(t *testing.T, version string, commands ...string) string {
 }
 
 // make release writes binaries that report their version, their SBOMs, and the checksums
-// of both. A second run writes the same bytes; `make reproducible` holds it to more. The
-// test builds for this host alone: with an empty build cache the others take minutes.
+// of both. The test builds for this host alone: with an empty build cache the others take
+// minutes. `make reproducible`, which CI runs, builds twice and compares the bytes.
 func TestRelease(t *testing.T) {
 	const version = "v9.8.7-rc.1"
 	commands := []string{"ingest", "logquery", "retention"}
@@ -59,11 +59,6 @@ func TestRelease(t *testing.T) {
 	}
 	if len(sums) != 6 {
 		t.Errorf("%v", sums)
-	}
-	for file, sum := range readSums(t, makeRelease(t, version, "logquery")) {
-		if sums[file] != sum {
-			t.Errorf("%s has other bytes when it is made again", file)
-		}
 	}
 }
 

@@ -15,12 +15,13 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/internal/config"
+	"blobtail/internal/testkit"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 )
 
 // job builds the binary of the scheduled runs.
-func job(t *testing.T) string { return build(t, "retention") }
+func job(t *testing.T) string { return testkit.Command(t, "..", "retention") }
 
 // checkCommand ensures that the job accepts a command line: its command and its
 // flags.

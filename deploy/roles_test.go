@@ -1,12 +1,10 @@
 package deploy
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -191,7 +189,7 @@ func TestRolesSuffice(t *testing.T) {
 		g.check(t, "PUT container")
 	})
 	t.Run("reader", func(t *testing.T) {
-		g, bin := guarded(t, "reader"), build(t, "query")
+		g, bin := guarded(t, "reader"), testkit.Command(t, "..", "logquery")
 		for _, args := range []string{"web -n 5", "tail web", "ls", "verify", "ingesters", "hist web", "bill"} {
 			if out, code := run(g, t.TempDir(), bin, strings.Fields(args)...); code != 0 {
 				t.Errorf("logquery %s: exit %d\n%s", args, code, out)
@@ -224,19 +222,21 @@ func TestRolesSuffice(t *testing.T) {
 // ingesting runs an ingester until it has stored records of web, and calls while meanwhile.
 func ingesting(t *testing.T, g *guard, a *testenv.Azurite, container string, while func(dir, bin string)) {
 	dir, bin := t.TempDir(), ingester(t)
-	var addresses []string
-	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	cmd := exec.CommandContext(t.Context(), bin, "--store", "azure:"+container, "--wal", dir+"/wal", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	cmd.Env = []string{"HOME=" + dir, "AZURE_STORAGE_CONNECTION_STRING=" + g.before(t, a)}
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	said := func() string {
+		text, err := os.ReadFile(log.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
-		addresses = append(addresses, l.Addr().String())
-		l.Close()
+		return string(text)
 	}
-	cmd := exec.CommandContext(t.Context(), bin, "--store", "azure:"+container, "--wal", dir+"/wal", "--listen", addresses[0], "--admin", addresses[1])
-	cmd.Env = []string{"HOME=" + dir, "AZURE_STORAGE_CONNECTION_STRING=" + g.before(t, a)}
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -253,12 +253,13 @@ func ingesting(t *testing.T, g *guard, a *testenv.Azurite, container string, whi
 		text, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(text)
 	}
+	var addresses []string // for records and for operators
 	testkit.Until(t, "the ingester is ready", func() bool {
-		code, _ := ask(http.MethodGet, "http://"+addresses[1]+"/readyz", "")
-		return code == http.StatusOK
+		addresses = regexp.MustCompile(`"listen":"([^"]+)","admin":"([^"]+)".*"message":"ready"`).FindStringSubmatch(said())
+		return addresses != nil
 	})
 	for range 3 { // one blob each
-		for _, question := range []string{"http://" + addresses[0] + "/ingest/web", "http://" + addresses[1] + "/flush"} {
+		for _, question := range []string{"http://" + addresses[1] + "/ingest/web", "http://" + addresses[2] + "/flush"} {
 			if code, text := ask(http.MethodPost, question, `{"msg":"a record"}`); code != http.StatusOK {
 				t.Fatalf("%s: %d %s", question, code, text)
 			}
@@ -269,6 +270,6 @@ func ingesting(t *testing.T, g *guard, a *testenv.Azurite, container string, whi
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, said.String())
+		t.Errorf("%v\n%s", err, said())
 	}
 }

@@ -16,12 +16,14 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"blobtail/internal/testkit"
 )
 
 // startServe runs logquery serve, and returns its URL. The test stops it.
 func startServe(t *testing.T, env []string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(build(t, "query"), append(args, "--listen=127.0.0.1:0")...)
+	cmd := exec.Command(testkit.Command(t, "..", "logquery"), append(args, "--listen=127.0.0.1:0")...)
 	cmd.Env = env
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

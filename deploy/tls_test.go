@@ -114,7 +114,7 @@ func start(t *testing.T, bin string, env ...string) running {
 // curl returns the status that curl gets, "000" if it gets none.
 func curl(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	out, _ := exec.CommandContext(ctx, "curl", append([]string{"-s", "-o", os.DevNull, "-w", "%{http_code}"}, args...)...).Output()
 	return string(out)
@@ -207,7 +207,7 @@ func TestPeersSecured(t *testing.T) {
 			t.Errorf("%s: curl prints %s, want %s", service, got, want)
 		}
 	}
-	query := exec.Command(build(t, "query"), "web-shop")
+	query := exec.Command(testkit.Command(t, "..", "logquery"), "web-shop")
 	query.Env = append(os.Environ(), store, trust, "BLOBTAIL_LIVE=https://"+asked.records, "BLOBTAIL_TOKEN="+reader)
 	if out, err := query.CombinedOutput(); err != nil || !strings.Contains(string(out), "the lights are on") {
 		t.Errorf("logquery: %v\n%s", err, out)

@@ -27,6 +27,7 @@ import (
 
 	"blobtail/internal/bench/report"
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 	"blobtail/storage"
 	dirstore "blobtail/storage/dir"
 )
@@ -107,16 +108,13 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// build makes the binaries as make build does and returns their directory.
+// build makes the commands and returns their directory.
 func build(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
-	for name, pkg := range map[string]string{"ingest": "./cmd/ingest", "logquery": "./cmd/query", "retention": "./cmd/retention"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, name), pkg)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+	for _, name := range []string{"ingest", "logquery", "retention"} {
+		if err := testkit.Build(root, bin, name); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return bin
@@ -163,14 +161,13 @@ func TestPages(t *testing.T) {
 			continue
 		}
 		ran[page] = len(run)
-		ports := freePorts(t, 3)
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			bin := bin
 			if page == otherTools {
 				bin += ":" + standIns(t)
 			}
-			runPage(t, page, run, bin, ports)
+			runPage(t, page, run, bin)
 		})
 	}
 	for page, least := range map[string]int{"README.md": 5, "docs/SENDING.md": 6, "docs/READING.md": 8, "docs/OPERATING.md": 3, "docs/UPGRADE.md": 4, "docs/AZURE-LOGS.md": 4, "docs/SECURITY.md": 6, "docs/SERVING.md": 4, "docs/API.md": 8, otherTools: 6} {
@@ -201,17 +198,18 @@ func standIns(t *testing.T) string {
 }
 
 // runPage runs the blocks of a page.
-func runPage(t *testing.T, page string, run []block, bin string, ports []string) {
+func runPage(t *testing.T, page string, run []block, bin string) {
 	const mark = "@@ end of block"
 	var script strings.Builder
 	// After a failure, no process is left running.
-	script.WriteString("set -euo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n")
+	script.WriteString("set -euo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n" + follow)
 	for _, b := range run {
-		fmt.Fprintf(&script, "%secho '%s'\n", ended(b.text), mark)
+		fmt.Fprintf(&script, "%secho '%s'\n", ended(b), mark)
 	}
+	ports := freePorts(t, 3)
 	text := strings.NewReplacer("127.0.0.1:8514", "127.0.0.1:"+ports[0], "127.0.0.1:8515", "127.0.0.1:"+ports[1], "127.0.0.1:8516", "127.0.0.1:"+ports[2]).Replace(script.String())
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	dir := t.TempDir()
 	cmd := exec.CommandContext(ctx, "bash", "-c", text)
@@ -242,10 +240,30 @@ func runPage(t *testing.T, page string, run []block, bin string, ports []string)
 	}
 }
 
-// ended sends Ctrl-C to each endless command after three seconds.
-func ended(commands string) string {
-	follow := regexp.MustCompile(`(?m)^(logquery tail .*-f .*?) +# until Ctrl-C$`)
-	return follow.ReplaceAllString(commands, "timeout --preserve-status -s INT 3 $1 || [ $$? = 130 ]")
+// follow LINES COMMAND... is a function of the shell. It runs an endless command until that has
+// printed so many lines, for two minutes at most, and ends it with Ctrl-C.
+const follow = `follow() {
+	local lines=$1 out pid tries code=0
+	shift
+	out=$(mktemp)
+	"$@" >"$out" &
+	pid=$!
+	for tries in $(seq 1200); do
+		[ "$(wc -l <"$out")" -lt "$lines" ] || break
+		sleep 0.1
+	done
+	kill -INT $pid
+	wait $pid || code=$?
+	cat "$out"
+	rm "$out"
+	[ $code = 0 ] || [ $code = 130 ]
+}
+`
+
+// ended ends each endless command of a block when it has printed what the page shows.
+func ended(b block) string {
+	endless := regexp.MustCompile(`(?m)^(logquery tail .*-f .*?) +# until Ctrl-C$`)
+	return endless.ReplaceAllString(b.text, fmt.Sprintf("follow %d $1", strings.Count(b.output, "\n")))
 }
 
 // match compares text with a page's, in which "..." matches any text on its line.
@@ -451,7 +469,7 @@ func stream(t *testing.T) string {
 // metrics.
 func metrics(t *testing.T, bin string) map[string]bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	config := filepath.Join(t.TempDir(), "blobtail.yaml") // some metrics are those of settings
 	if err := os.WriteFile(config, []byte("counters: [{name: a, service: a}]\nrules: [{name: a, service: a, drop: true}]"), 0o600); err != nil {

@@ -7,16 +7,17 @@ import (
 	"maps"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
+
+	"blobtail/internal/testkit"
 )
 
 // TestServeMetrics ensures that docs/SERVING.md explains each metric of logquery serve, and
 // no others.
 func TestServeMetrics(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), filepath.Join(build(t), "logquery"), "serve", "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0")
+	cmd := exec.CommandContext(t.Context(), testkit.Command(t, root, "logquery"), "serve", "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0")
 	cmd.Env = environment("HOME=" + t.TempDir())
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -25,20 +25,37 @@ func azureStore(t testing.TB) (place, *container.Client) {
 	return place{store: "azure:" + name, env: []string{"AZURE_STORAGE_CONNECTION_STRING=" + a.ConnectionString}}, client
 }
 
-// stores runs a test on a directory and on Azurite. The emulator is a process with one
-// thread, so only a few of these tests may keep it busy at the same time: the requests
-// of more would time out on a machine that is busy too.
+// stores runs a test on a directory and on Azurite, both at once. The emulator is a process
+// with one thread, so only a few of these tests may keep it busy at the same time: the
+// requests of more would time out on a machine that is busy too.
 func stores(t *testing.T, test func(t *testing.T, at place)) {
-	t.Run("dir", func(t *testing.T) {
-		t.Parallel()
-		at, _ := dirStore(t)
-		test(t, at)
-	})
-	t.Run("azure", func(t *testing.T) {
-		t.Parallel()
-		shared.emulated <- struct{}{}
-		t.Cleanup(func() { <-shared.emulated })
-		at, _ := azureStore(t)
-		test(t, at)
-	})
+	t.Helper()
+	beside(t, variants(test))
+}
+
+// mostlyDir is stores, but on Azurite only in a long run: another test, on Azurite, proves
+// what depends on the store.
+func mostlyDir(t *testing.T, test func(t *testing.T, at place)) {
+	t.Helper()
+	all := variants(test)
+	if _, long := torture(t); !long {
+		delete(all, "azure")
+	}
+	beside(t, all)
+}
+
+// variants are a test on a directory and on Azurite.
+func variants(test func(t *testing.T, at place)) map[string]func(t *testing.T) {
+	return map[string]func(t *testing.T){
+		"dir": func(t *testing.T) {
+			at, _ := dirStore(t)
+			test(t, at)
+		},
+		"azure": func(t *testing.T) {
+			shared.emulated <- struct{}{}
+			t.Cleanup(func() { <-shared.emulated })
+			at, _ := azureStore(t)
+			test(t, at)
+		},
+	}
 }

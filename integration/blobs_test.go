@@ -38,15 +38,15 @@ func TestBlobs(t *testing.T) {
 	if err != nil {
 		missing(t, "the program zstd is missing")
 	}
-	t.Run("dir", func(t *testing.T) {
-		t.Parallel()
-		at, root := dirStore(t)
-		checkBlobs(t, zstd, at, func() []stored { return dirBlobs(t, root) })
-	})
-	t.Run("azure", func(t *testing.T) {
-		t.Parallel()
-		at, client := azureStore(t)
-		checkBlobs(t, zstd, at, func() []stored { return azureBlobs(t, client) })
+	beside(t, map[string]func(t *testing.T){
+		"dir": func(t *testing.T) {
+			at, root := dirStore(t)
+			checkBlobs(t, zstd, at, func() []stored { return dirBlobs(t, root) })
+		},
+		"azure": func(t *testing.T) {
+			at, client := azureStore(t)
+			checkBlobs(t, zstd, at, func() []stored { return azureBlobs(t, client) })
+		},
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -45,14 +46,13 @@ func testCutOff(t *testing.T, end func(*station)) {
 	a.rest()
 	b.rest()
 	p.tables.set(cut)
-	since := time.Now()
 	taken := b.offers(2)
 	t.Logf("%d of 2 records acknowledged without the tables", taken)
 	read := newAudit(t, p.at, p.promises)
 	byA := read.by("--live-url", a.base)
 	byA.complete("at once")
 	t.Logf("not ready: %s", b.refuses())
-	time.Sleep(time.Until(since.Add(silence)))
+	fallsSilent(t, p.at, b.id())
 	byA.complete("after a minute")
 	end(b)
 	look := func(a audit, when string) {
@@ -190,8 +190,10 @@ func testForeignURL(t *testing.T, away func(*trio)) {
 	newAudit(t, other, theirs).by("--live-url", foreign.base).whole("the other ingester, of its store")
 	away(p)
 	read := newAudit(t, p.through, p.promises)
-	read.by("--live-url", foreign.base).warns("another container's ingester")
-	read.by("--live-url", own.base).complete("the own ingester")
+	var reading sync.WaitGroup // each waits for the tables
+	reading.Go(func() { read.by("--live-url", foreign.base).warns("another container's ingester") })
+	reading.Go(func() { read.by("--live-url", own.base).complete("the own ingester") })
+	reading.Wait()
 }
 
 // Without a URL, a read of a remote store covers blobs and rows of the tail. These

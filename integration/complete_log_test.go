@@ -178,14 +178,17 @@ func testLogCloned(t *testing.T, end func(*station)) {
 	a.awaitAdmin()
 	b.awaitAdmin()
 	read := newAudit(t, at, p).only(asRead, asCount, asTail)
-	taken := 0
+	taken, pause := 0, 1500*time.Millisecond
+	if _, long := torture(t); long {
+		pause = 500 * time.Millisecond
+	}
 	for time.Since(began) < 15*time.Second || taken == 0 && time.Since(began) < testkit.Patience {
 		taken += a.offers(1) + b.offers(1)
 		read.complete("both run")
 		if !a.gone() {
 			read.by("--live-url", a.base).complete("both run")
 		}
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(pause)
 	}
 	if taken == 0 {
 		t.Error("neither of both takes a record")

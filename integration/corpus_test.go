@@ -19,14 +19,17 @@ import (
 // blobs of all sizes.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-	const records = 200_000
+	records, size := 80_000, "1MiB"
+	if _, long := torture(t); long {
+		records, size = 200_000, "2MiB"
+	}
 	from := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC)
 	var all, window loggen.Tally
 	window.From, window.To = from.Add(184*time.Minute).UnixNano(), from.Add(186*time.Minute).UnixNano()
 	inWindow := map[string]bool{}
 
 	at, _ := dirStore(t)
-	p := start(t, at, t.TempDir(), "--flush-size", "2MiB")
+	p := start(t, at, t.TempDir(), "--flush-size", size)
 	bodies := make(chan []byte)
 	var senders sync.WaitGroup
 	for range 3 {

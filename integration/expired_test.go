@@ -198,9 +198,7 @@ func TestExpiredNATS(t *testing.T) {
 // waiting records below the horizon, and it answers new ones as expired. No restart
 // is needed.
 func TestHorizonRises(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
+	longOnly(t, "it takes a minute; horizon TestWatchHides has it in virtual time")
 	t.Parallel()
 	at, root := dirStore(t)
 	p := start(t, at, t.TempDir())

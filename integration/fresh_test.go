@@ -10,6 +10,7 @@ import (
 // A service that is in no blob yet exists for every verb, also under the name that its
 // sender writes.
 func TestFreshService(t *testing.T) {
+	t.Parallel()
 	at, _ := dirStore(t)
 	in := start(t, at, t.TempDir())
 	in.mustPost("/ingest/FreshSvc", []byte(`{"msg":"x y","level":"info"}`))

@@ -26,7 +26,7 @@ const hostileMemory = 1 << 30
 // client down much, nor end it. With BLOBTAIL_TORTURE it compares the 99th percentile of the
 // honest client's requests with that of a quiet ingester: the median of five runs each.
 func TestHostile(t *testing.T) {
-	runs, span, share := 1, time.Second, 8
+	runs, span, share := 1, 400*time.Millisecond, 16
 	if os.Getenv("BLOBTAIL_TORTURE") != "" {
 		runs, span, share = 5, 4*time.Second, 1
 	} else {

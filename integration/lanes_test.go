@@ -17,21 +17,18 @@ import (
 // where they compete for every name.
 func TestLanes(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct {
-		name  string
-		lanes [2]string
-		same  bool
-	}{{"own", [2]string{"1", "2"}, false}, {"same", [2]string{"5", "5"}, true}} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+	all := map[string]func(t *testing.T){}
+	for name, lanes := range map[string][2]string{"own": {"1", "2"}, "same": {"5", "5"}} {
+		all[name] = func(t *testing.T) {
 			stores(t, func(t *testing.T, at place) {
-				foreign := contest(t, at, row.lanes)
-				if row.same != (foreign > 0) {
+				foreign := contest(t, at, lanes)
+				if (name == "same") != (foreign > 0) {
 					t.Errorf("%v names were found taken by another", foreign)
 				}
 			})
-		})
+		}
 	}
+	beside(t, all)
 }
 
 // contest lets two ingesters write at once with many flushes, checks that all records

@@ -11,10 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"testing"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 )
 
 // suite is shared by the tests.
@@ -28,10 +30,16 @@ type suite struct {
 
 var shared suite
 
-func TestMain(m *testing.M) { os.Exit(shared.run(m)) }
+func TestMain(m *testing.M) {
+	// The tests compare much data and keep little. GOGC would do the same, but the children
+	// inherit it, and an ingester that has it does not bound its garbage.
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(1 << 30)
+	os.Exit(shared.run(m))
+}
 
 func (s *suite) run(m *testing.M) int {
-	s.tasks, s.emulated = make(chan func() error), make(chan struct{}, 3)
+	s.tasks, s.emulated = make(chan func() error), make(chan struct{}, 5)
 	go s.parent()
 	if err := s.build(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -65,9 +73,8 @@ func (s *suite) start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// build makes the binaries once, as `make build` does. With BLOBTAIL_RACE they have the
-// race detector, which is too slow for the daily run. BLOBTAIL_BIN names a directory of
-// binaries to test instead, such as those of another commit.
+// build makes the binaries once. With BLOBTAIL_RACE they have the race detector, which is
+// too slow for the daily run.
 func (s *suite) build() error {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -80,23 +87,13 @@ func (s *suite) build() error {
 	if s.bin, err = os.MkdirTemp("", "blobtail-bin-"); err != nil {
 		return err
 	}
-	given := os.Getenv("BLOBTAIL_BIN")
-	for name, path := range map[string]string{"ingest": "./cmd/ingest", "logquery": "./cmd/query", "retention": "./cmd/retention"} {
-		if given != "" {
-			if err := os.Symlink(filepath.Join(given, name), filepath.Join(s.bin, name)); err != nil {
-				return err
-			}
-			continue
-		}
-		args := []string{"build", "-trimpath", "-o", filepath.Join(s.bin, name)}
-		env := "CGO_ENABLED=0"
-		if os.Getenv("BLOBTAIL_RACE") != "" {
-			args, env = append(args, "-race"), "CGO_ENABLED=1"
-		}
-		cmd := exec.Command("go", append(args, path)...)
-		cmd.Dir, cmd.Env = s.root, append(os.Environ(), env)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", path, err, out)
+	var flags []string
+	if os.Getenv("BLOBTAIL_RACE") != "" {
+		flags = append(flags, "-race")
+	}
+	for _, name := range []string{"ingest", "logquery", "retention"} {
+		if err := testkit.Build(s.root, s.bin, name, flags...); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 // A body of JSON, text and a stack trace that is sent again to another ingester is shown
 // once: from the logs, from blobs, and by level.
 func TestMixedBodyTwice(t *testing.T) {
+	t.Parallel()
 	at, _ := dirStore(t)
 	one := start(t, at, t.TempDir(), "--lane", "0")
 	two := start(t, at, t.TempDir(), "--lane", "1")

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,10 +120,11 @@ func TestHostileArguments(t *testing.T) {
 			continue // a glob may match; no argument can have a NUL
 		}
 		for _, verb := range []string{"read", "tail", "ls", "stats"} {
-			out, errs, code := logquery(t, at, verb, "--from=2026-11-01", "--", name)
+			flags := []string{"--from=2026-11-01"}
 			if verb == "tail" {
-				out, errs, code = logquery(t, at, verb, "-n", "5", "--", name)
+				flags = []string{"-n", "5"}
 			}
+			out, errs, code := logquery(t, at, slices.Concat([]string{verb}, flags, []string{"--", name})...)
 			if bytes.Contains(out, []byte("first")) || bytes.Contains(out, []byte("secret")) || strings.Contains(errs, "panic") || strings.Contains(errs, "\x1b") {
 				t.Errorf("%s %q: exit code %d\n%s%s", verb, name, code, out, errs)
 			}

@@ -94,7 +94,7 @@ func loghubService(t testing.TB, data []byte) string {
 // ingesters, though one is killed twice.
 func TestLoghubNATS(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, at place) {
+	mostlyDir(t, func(t *testing.T, at place) {
 		bodies := loghubBodies(t)
 		want := wantLoghub(t, bodies)
 		server, js := newStream(t)

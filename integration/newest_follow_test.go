@@ -130,14 +130,11 @@ func (p *printed) verify(t *testing.T, what string, ledger *check.Ledger, again 
 // them to another ingester.
 func TestFollowRestarts(t *testing.T) {
 	t.Parallel()
-	t.Run("dir", func(t *testing.T) {
-		t.Parallel()
-		at, _ := dirStore(t)
-		followRestarts(t, at, func(bool) {})
-	})
-	t.Run("azure", func(t *testing.T) {
-		t.Parallel()
-		at, _ := azureStore(t)
+	stores(t, func(t *testing.T, at place) {
+		if strings.HasPrefix(at.store, "dir:") {
+			followRestarts(t, at, func(bool) {})
+			return
+		}
 		through, cut := cabled(t, at)
 		followRestarts(t, through, cut)
 	})
@@ -215,8 +212,10 @@ func followRestarts(t *testing.T, at place, away func(bool)) {
 	// reports that.
 	lenient, excused := parts.excusing(all, max(excuse, part.mayMiss()))
 	parts.verify(t, "one after the other", lenient, strayed)
+	// Each of them is older than a time that a note names. One gap may be a large part of a
+	// short run.
 	t.Logf("%d records are missing where that was said", excused)
-	if excused*10 > len(all) {
+	if excused*2 > len(all) {
 		t.Errorf("%d of %d records are missing, though that was said", excused, len(all))
 	}
 }

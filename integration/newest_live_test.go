@@ -53,7 +53,7 @@ func TestLiveCodes(t *testing.T) {
 		// An ingester that has ended with all records in blobs is not reported
 		// missing.
 		h.p(1).mustFlush()
-		if code, _ := h.p(1).stop(); code != 0 {
+		if code := h.p(1).leave(func() *ingester { return start(t, at, h.dirs[1], h.flags[1]...) }); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
 		l.expect("one stopped", 0, 6, "")
@@ -74,7 +74,7 @@ func TestLiveCodes(t *testing.T) {
 // would be assumed complete.
 func TestLiveOfAnotherStore(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, at place) {
+	mostlyDir(t, func(t *testing.T, at place) {
 		h := newHouse(t, at, 1)
 		other, _ := dirStore(t)
 		elsewhere := newHouse(t, other, 1)
@@ -125,7 +125,7 @@ func (l *liveCodes) id(i int) string {
 // missing only if it had unflushed records.
 func TestSilentPeers(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, at place) {
+	mostlyDir(t, func(t *testing.T, at place) {
 		h := newHouse(t, at, 1)
 		h.p(0).mustPost("/ingest/web", []byte(two))
 		l := &liveCodes{t: t, at: h.read}

@@ -29,23 +29,21 @@ func TestTablesAway(t *testing.T) {
 	load.run()
 	// No reader has asked so far: an ingester has to know its peers without being
 	// asked.
-	time.Sleep(7 * time.Second)
+	time.Sleep(6 * time.Second)
 	before := load.take()
 
 	pace := measurePace()
-	lasts := 6 * time.Second // the reads meanwhile take another ten
+	lasts := 6 * time.Second // the reads meanwhile take longer
 	if _, long := torture(t); long {
 		lasts = time.Minute
 	}
 	tables.set(cut)
 	since := time.Now()
 	time.Sleep(lasts / 3)
-	load.expectRead("while the tables refuse", 3)
-	load.expectStale(through, since)
+	load.expectBoth("while the tables refuse", through, since)
 	tables.set(silent)
 	time.Sleep(lasts / 3)
-	load.expectRead("while the tables are silent", 3)
-	load.expectStale(through, since)
+	load.expectBoth("while the tables are silent", through, since)
 	time.Sleep(time.Until(since.Add(lasts)))
 	during := load.take()
 	tables.set(joined)
@@ -152,19 +150,35 @@ func (l *load) acked() int {
 	return l.sent
 }
 
+// expectBoth reads with and without live records at once, while the tables are away.
+func (l *load) expectBoth(when string, at place, since time.Time) {
+	l.t.Helper()
+	var reading sync.WaitGroup
+	reading.Go(func() { l.expectRead(when, 3) })
+	reading.Go(func() { l.expectStale(at, since) })
+	reading.Wait()
+}
+
 // expectRead reads with live records: all are there. While the tables are away the
 // reader cannot know that, and the code is another.
 func (l *load) expectRead(when string, want int) {
 	l.t.Helper()
 	least := l.acked()
-	read := logquery
-	if want == 0 {
-		read = answered
-	}
-	out, errs, code := read(l.t, l.h.read, "web")
+	out, errs, code := l.read(want == 0, l.h.read, "web")
 	if n := strings.Count(string(out), "\n"); code != want || n < least {
 		l.t.Errorf("%s: read exits %d with %d records, want %d and at least %d: %s", when, code, n, want, least, errs)
 	}
+}
+
+// read runs logquery. While the tables are away, exit code 3 is expected for any reason, and
+// only a read that failed is repeated on a machine that is too slow for it.
+func (l *load) read(whole bool, at place, args ...string) (out []byte, errs string, code int) {
+	l.t.Helper()
+	testkit.Until(l.t, "logquery has its answers in time", func() bool {
+		out, errs, code = logquery(l.t, at, args...)
+		return !tooSlow(errs, code) || code == 3 && !whole
+	})
+	return out, errs, code
 }
 
 var staleNote = regexp.MustCompile(`the tail is stale from (\S+) on`)
@@ -173,14 +187,14 @@ var staleNote = regexp.MustCompile(`the tail is stale from (\S+) on`)
 // blobs and reports the time from which on records may be missing.
 func (l *load) expectStale(at place, since time.Time) {
 	l.t.Helper()
-	out, errs, code := logquery(l.t, at, "tail", "web", "-n", "5")
+	out, errs, code := l.read(false, at, "tail", "web", "-n", "5")
 	m := staleNote.FindStringSubmatch(errs)
 	if code != 3 || m == nil || strings.Count(string(out), "\n") != 5 {
 		l.t.Errorf("tail exits %d with %d lines, want 3, 5 and a word on how stale it is: %s", code, strings.Count(string(out), "\n"), errs)
 		return
 	}
 	from, err := time.Parse(time.RFC3339Nano, m[1])
-	if err != nil || from.After(time.Now()) || from.Before(since.Add(-10*time.Second)) {
+	if err != nil || from.After(time.Now()) || from.Before(since.Add(-time.Minute)) { // rows may be late on a busy machine
 		l.t.Errorf("%q: want a time shortly before or after %v", m[0], since)
 	}
 }

@@ -35,7 +35,7 @@ func TestUnion(t *testing.T) {
 		}
 		u.awaitServices()
 		begun := time.Now()
-		for lasts := briefly(t, 8*time.Second, 2*time.Minute); (time.Since(begun) < lasts || u.reads < 5) && !t.Failed(); {
+		for lasts := briefly(t, 5*time.Second, 2*time.Minute); (time.Since(begun) < lasts || u.reads < 5) && !t.Failed(); {
 			switch rng.IntN(4) {
 			case 0:
 				u.count()

@@ -112,30 +112,31 @@ func outage(t *testing.T, through, direct place, fail func() (mend func())) *ing
 
 func TestOutageDir(t *testing.T) {
 	t.Parallel()
-	t.Run("services", func(t *testing.T) {
-		t.Parallel()
-		at, root := dirStore(t)
-		outage(t, at, at, func() func() { return breakDir(t, root, "web", "api", "db") })
-	})
-	// As when the disk is not mounted: the ingester must not make a new root.
-	t.Run("root", func(t *testing.T) {
-		t.Parallel()
-		at, root := dirStore(t)
-		outage(t, at, at, func() func() {
-			if err := os.Rename(root, root+".away"); err != nil {
-				t.Fatal(err)
-			}
-			return func() {
-				if err := os.Rename(root+".away", root); err != nil {
+	beside(t, map[string]func(t *testing.T){
+		"services": func(t *testing.T) {
+			at, root := dirStore(t)
+			outage(t, at, at, func() func() { return breakDir(t, root, "web", "api", "db") })
+		},
+		// As when the disk is not mounted: the ingester must not make a new root.
+		"root": func(t *testing.T) {
+			at, root := dirStore(t)
+			outage(t, at, at, func() func() {
+				if err := os.Rename(root, root+".away"); err != nil {
 					t.Fatal(err)
 				}
-			}
-		})
+				return func() {
+					if err := os.Rename(root+".away", root); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		},
 	})
 }
 
 func TestOutageAzure(t *testing.T) {
 	t.Parallel()
+	both := map[string]func(t *testing.T){}
 	for name, m := range map[string]mode{
 		"refused": all(refuse),
 		"lost": func(r *http.Request) fault {
@@ -145,8 +146,7 @@ func TestOutageAzure(t *testing.T) {
 			return refuse
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		both[name] = func(t *testing.T) {
 			through, direct, px := proxied(t)
 			outage(t, through, direct, func() func() {
 				px.set(m)
@@ -155,8 +155,9 @@ func TestOutageAzure(t *testing.T) {
 			if px.done() == 0 {
 				t.Error("the proxy had nothing to do")
 			}
-		})
+		}
 	}
+	beside(t, both)
 }
 
 // Every answer to a PUT is lost, but no request is. The ingester must recognise each
@@ -193,12 +194,12 @@ func TestStartWithoutStore(t *testing.T) {
 	ledger, wal := &check.Ledger{}, t.TempDir()
 	easy := leaveHolding(t, through, wal, ledger)
 	px.set(all(hang))
-	p := start(t, through, wal, config(t, small))
-	if p.startup > easy.allowed(4*time.Second) {
+	p := start(t, through, wal, config(t, small), "--grace", "1s")
+	if easy.late(p.startup, 4*time.Second) {
 		t.Errorf("ready after %v; the store is no condition", p.startup)
 	}
 	sendFor(p, ledger, 1, 300*time.Millisecond)
-	if code, took := p.stop(); code != 0 || took > easy.allowed(10*time.Second) {
+	if code, took := p.stop(); code != 0 || easy.late(took, 3*time.Second) {
 		t.Errorf("SIGTERM with a store that hangs: exit code %d after %v", code, took)
 	}
 	if !strings.Contains(p.stderr(), "stays in the log") {

@@ -186,6 +186,19 @@ func (p *ingester) waitReady() error {
 // as this easy one's.
 func (p *ingester) allowed(limit time.Duration) time.Duration { return limit + 20*p.startup }
 
+// late reports whether something took longer than a limit, which is raised as by allowed:
+// for the machine at this easy start, or as it is now.
+func (p *ingester) late(took, limit time.Duration) bool {
+	p.t.Helper()
+	if took <= p.allowed(limit) {
+		return false
+	}
+	at, _ := dirStore(p.t)
+	now := start(p.t, at, p.t.TempDir())
+	now.kill()
+	return took > now.allowed(limit)
+}
+
 func (p *ingester) stderr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,6 +234,21 @@ func (p *ingester) stop() (code int, took time.Duration) {
 		p.t.Fatal("SIGTERM does not end it")
 	}
 	return p.cmd.ProcessState.ExitCode(), time.Since(begun)
+}
+
+// leave is stop for an ingester that must have said that it ends, for which it has 2 s. If
+// a busy store takes longer, again starts it on its log, and it ends once more.
+func (p *ingester) leave(again func() *ingester) (code int) {
+	p.t.Helper()
+	testkit.Until(p.t, "the others are told that it ends", func() bool {
+		code, _ = p.stop()
+		if !strings.Contains(p.stderr(), "the others are not told that this ingester ends") {
+			return true
+		}
+		p = again()
+		return false
+	})
+	return code
 }
 
 // answer is the answer of /ingest.

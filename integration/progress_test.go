@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 // A read that takes long shows on a terminal how far it is, and tells it when it is
 // interrupted. Without a terminal it says nothing.
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	through, direct, p := proxied(t)
 	const blobs = 40
 	in := start(t, direct, t.TempDir())
@@ -36,13 +39,12 @@ func TestProgress(t *testing.T) {
 		return false
 	}
 	p.refuses.Store(&slow)
-	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", strings.TrimPrefix(through.env[0], "AZURE_STORAGE_CONNECTION_STRING="))
-	command := fmt.Sprintf("%s --store %s -u web --live off >/dev/null", filepath.Join(shared.bin, "logquery"), through.store)
-	var screen bytes.Buffer
-	if err := pty.Run(command, 100, 6*time.Second, &screen); err != nil {
+	command := fmt.Sprintf("echo $$; exec env '%s' %s --store %s -u web --live off >/dev/null", through.env[0], filepath.Join(shared.bin, "logquery"), through.store)
+	screen := &interrupting{at: []byte("of 40 blobs")}
+	if err := pty.Run(command, 100, 0, screen); err != nil {
 		t.Fatal(err)
 	}
-	text := screen.String()
+	text := screen.text.String()
 	if !regexp.MustCompile(`[0-9]+ of 40 blobs`).MatchString(text) {
 		t.Errorf("no progress:\n%q", text)
 	}
@@ -54,4 +56,26 @@ func TestProgress(t *testing.T) {
 	if _, errs, code := logquery(t, direct, "web", "--live", "off"); code != cli.OK || strings.Contains(errs, "blobs") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
+}
+
+// interrupting is a screen that interrupts the process that its first line names, once it
+// shows a text.
+type interrupting struct {
+	text bytes.Buffer
+	at   []byte
+	done bool
+}
+
+func (s *interrupting) Write(b []byte) (int, error) {
+	s.text.Write(b)
+	if s.done || !bytes.Contains(s.text.Bytes(), s.at) {
+		return len(b), nil
+	}
+	s.done = true
+	first, _, _ := strings.Cut(s.text.String(), "\r\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		return 0, err
+	}
+	return len(b), syscall.Kill(-pid, syscall.SIGINT) // its group, as Ctrl-C does
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,15 +23,15 @@ func often() map[fault]int {
 func TestRetentionFaulty(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
-	e, services := archive(t, direct, 15)
+	days, ages := 9, []int{5}
+	if _, long := torture(t); long {
+		days, ages = 15, []int{14, 12, 10, 8, 6, 4, 2}
+	}
+	e, services := archive(t, direct, days)
 	seed := newSeed(t)
 	px.hangs.Store(int64(2 * time.Second))
 	px.set(bad(seed, often()))
 	codes := map[int]int{}
-	ages := []int{8}
-	if _, long := torture(t); long {
-		ages = []int{14, 12, 10, 8, 6, 4, 2}
-	}
 	for _, age := range ages {
 		e.policy(fmt.Sprintf("default: %dd", age))
 		for done := 0; done < 2; {
@@ -70,10 +71,15 @@ func TestCompactionFaulty(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
 	e := newEstate(t, direct, "default: keep")
-	e.gap = 2 * time.Minute
+	fills, ago, times := 4, []int{2, 3}, 2
+	e.gap = 90 * time.Second // all blobs of a day are in one hour
+	if _, long := torture(t); long {
+		fills, ago, times = 6, []int{2, 3, 4}, 3
+		e.gap = 2 * time.Minute
+	}
 	p := start(t, direct, t.TempDir(), e.flag)
-	for range 6 {
-		e.fill(p, "web", 10, 2, 3, 4)
+	for range fills {
+		e.fill(p, "web", 10, ago...)
 	}
 	p.stop()
 	want := query(t, direct, "*", "-o", "json")
@@ -82,7 +88,7 @@ func TestCompactionFaulty(t *testing.T) {
 	px.set(bad(newSeed(t), often()))
 	codes := map[int]int{}
 	e.at = through
-	for done := 0; done < 3; {
+	for done := 0; done < times; {
 		out, errs, code := e.run("compact", "--grace", "0s")
 		codes[code]++
 		switch code {
@@ -126,11 +132,15 @@ func TestRetentionRefused(t *testing.T) {
 	}
 	px.server.CloseClientConnections()
 	px.server.Close()
+	var running sync.WaitGroup
 	for _, args := range [][]string{{"apply"}, {"compact"}} { // each retries for some seconds
-		if out, errs, code := e.run(args...); code != 5 || strings.Count(errs, "\n") > 4 {
-			t.Errorf("unreachable, retention %v exits %d, want 5: %s%s", args, code, out, errs)
-		}
+		running.Go(func() {
+			if out, errs, code := e.run(args...); code != 5 || strings.Count(errs, "\n") > 4 {
+				t.Errorf("unreachable, retention %v exits %d, want 5: %s%s", args, code, out, errs)
+			}
+		})
 	}
+	running.Wait()
 	if got := keys(t, direct, ""); !slices.Equal(got, before) {
 		t.Errorf("%v, was %v", got, before)
 	}

@@ -16,9 +16,9 @@ import (
 // deleted. Once the blob is free, it is deleted too.
 func TestRetentionHeld(t *testing.T) {
 	t.Parallel()
+	both := map[string]func(t *testing.T){}
 	for name, batches := range map[string]bool{"batch": true, "single": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		both[name] = func(t *testing.T) {
 			through, direct, px := proxied(t)
 			e := newEstate(t, direct, "default: 3d")
 			p := start(t, direct, t.TempDir(), e.flag)
@@ -50,8 +50,9 @@ func TestRetentionHeld(t *testing.T) {
 			if got := of(logs(t, direct), "web", func(d horizon.Day) bool { return d < e.day(3) }); len(got) > 0 {
 				t.Errorf("released, there stay %v", got)
 			}
-		})
+		}
 	}
+	beside(t, both)
 }
 
 // immutable makes the store refuse to delete a blob, as for one under a legal hold.

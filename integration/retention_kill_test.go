@@ -50,7 +50,8 @@ func state(t testing.TB, at place) []string {
 func TestRetentionKilled(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
-		const days, step, rounds = 40, 4, 8
+		const step = 4
+		days, rounds := sized("BLOBTAIL_KILLS", 20, 40), sized("BLOBTAIL_KILLS", 4, 8)
 		e, services := archive(t, at, days)
 		seed := newSeed(t)
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -59,7 +60,7 @@ func TestRetentionKilled(t *testing.T) {
 			age := days - step*(round+1)
 			e.policy(fmt.Sprintf("default: %dd", age))
 			took := 50 * time.Millisecond
-			for range 1 + kills(t, 40)/rounds {
+			for range 1 + kills(t, 16)/rounds {
 				// A killed run leaves another plan behind.
 				out, _ := e.must(0, "plan")
 				args := []string{"apply", "--grace", "0s", "--confirm", planHash(t, out), "--now", e.now.Format(time.RFC3339)}
@@ -133,8 +134,8 @@ func TestCompactionKilled(t *testing.T) {
 		killed, small := 0, 0
 		var want []byte
 		took := 60 * time.Millisecond
-		for i := range kills(t, 24) {
-			if i%8 == 0 { // more to do
+		for i := range kills(t, 8) {
+			if i%sized("BLOBTAIL_KILLS", 4, 8) == 0 { // more to do
 				for range 6 {
 					e.fill(p, "web", 5, 2, 3, 4)
 					e.fill(p, "db", 5, 2)

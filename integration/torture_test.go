@@ -23,11 +23,28 @@ func torture(t testing.TB) (each time.Duration, yes bool) {
 	return time.Duration(n * float64(time.Minute)), true
 }
 
+// longOnly skips a test in the daily run, where others prove the same.
+func longOnly(t testing.TB, others string) {
+	t.Helper()
+	if _, long := torture(t); !long {
+		t.Skip(others)
+	}
+}
+
 // lasting returns the duration of a test: the daily one, or torture's if that is
 // longer.
 func lasting(t testing.TB, daily time.Duration) time.Duration {
 	if d, yes := torture(t); yes {
 		return max(d, daily)
+	}
+	return daily
+}
+
+// sized returns a size of a test: the daily one, or that of a long run, which sets the
+// variable.
+func sized(variable string, daily, long int) int {
+	if os.Getenv(variable) != "" {
+		return long
 	}
 	return daily
 }

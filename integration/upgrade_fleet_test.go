@@ -19,7 +19,7 @@ import (
 // oldCommit is the first version that others are upgraded from.
 const oldCommit = "61e89a5"
 
-// oldCommands builds the commands of oldCommit, once. BLOBTAIL_OLD_BIN names a
+// oldCommands builds ingest and logquery of oldCommit, once. BLOBTAIL_OLD_BIN names a
 // directory that has them. A checkout without history cannot build them.
 func oldCommands(t *testing.T) string {
 	t.Helper()
@@ -31,7 +31,7 @@ func oldCommands(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	script := `set -eo pipefail; mkdir src; git -C "$0" archive ` + oldCommit + ` | tar -x -C src; cd src
-for c in ingest query retention; do CGO_ENABLED=0 go build -trimpath -o ../$c ./cmd/$c; done; mv ../query ../logquery`
+export CGO_ENABLED=0; go build -trimpath -ldflags='-s -w' -o ../ingest ./cmd/ingest; go build -trimpath -ldflags='-s -w' -o ../logquery ./cmd/query`
 	cmd := exec.Command("bash", "-c", script, shared.root)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {

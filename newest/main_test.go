@@ -3,7 +3,7 @@ package newest_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"blobtail/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }

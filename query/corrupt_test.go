@@ -28,7 +28,7 @@ func corruptions(t *testing.T) int {
 	if n, err := strconv.Atoi(os.Getenv("BLOBTAIL_CORRUPTIONS")); err == nil {
 		return n
 	}
-	return testkit.Share(10_000, 500)
+	return testkit.Share(3000, 500)
 }
 
 // specimen is a blob that is to be damaged, with its records.
@@ -365,7 +365,7 @@ func alter(t *testing.T, path string, change func(f *os.File) error) {
 // A blob of several blocks, cut short at every byte: the damage is always detected,
 // and every block before the cut is read.
 func TestTruncated(t *testing.T) {
-	step := testkit.Share(1, 53)
+	step := testkit.Portion(1, 5, 53)
 	rng := rand.New(rand.NewPCG(3, 3))
 	size, longest := 1600, 100 // of a block, and of a text
 	if os.Getenv("BLOBTAIL_CORRUPTIONS") != "" {

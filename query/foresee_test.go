@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"blobtail/internal/testkit"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"
@@ -38,6 +39,7 @@ func noisy(service string, n int) []rec {
 // A distant store gets the request for the probable blocks together with that for the index.
 // The result is the same, whether they were the right ones or not.
 func TestForeseen(t *testing.T) {
+	testkit.FullOnly(t, "compresses much, and counts requests")
 	b := newBuilder(t, 0)
 	recs := noisy("web", 3600)
 	b.add(60*60e9, recs)

@@ -3,8 +3,8 @@ package query_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"blobtail/internal/testkit"
 )
 
 // However a read ends, it leaves no goroutine running.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }

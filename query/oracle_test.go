@@ -230,7 +230,7 @@ func compare(t *testing.T, r *query.Reader, service string, all []*seen, q *ques
 func TestOracle(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	queries, each := testkit.Share(10_000, 1000), 250
+	queries, each := testkit.Portion(10_000, 2500, 500), 250
 	matched, lonely, by := 0, 0, map[string]int{}
 	for asked := 0; asked < queries; {
 		store, services := drawRecords(t, rng, asked/each%2 == 1)

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/testkit"
 	"blobtail/query"
 	"blobtail/query/indexcache"
 	"blobtail/record"
@@ -232,10 +233,7 @@ func (r *race) hidden(c rec, at time.Time) bool {
 // meanwhile, or it reports that it stopped. It returns nothing twice, and nothing
 // that had expired when it began.
 func TestRaces(t *testing.T) {
-	races := uint64(1000)
-	if testing.Short() {
-		races = 100
-	}
+	races := uint64(testkit.Share(400, 60))
 	if n, err := strconv.ParseUint(os.Getenv("BLOBTAIL_RACES"), 10, 64); err == nil {
 		races = n
 	}

@@ -204,6 +204,7 @@ func TestUnflushedManyHours(t *testing.T) {
 
 // Records that exceed the memory limit go to an unnamed file.
 func TestUnflushedSpill(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	text := strings.Repeat("many words ", 1000)
@@ -213,7 +214,7 @@ func TestUnflushedSpill(t *testing.T) {
 			line: line(at, "info", fmt.Sprintf("service-%d", i%3), fmt.Sprintf("%d %s", i, text))})
 	}
 	l := query.NewUnflushed("the log")
-	n := testkit.Share(15_000, 5_100) // of 11 kB each, which is more than is kept in memory
+	n := 15_000 // of 11 kB each, which is more than is kept in memory
 	for i := range n {
 		e := make(i)
 		for range 1 + i%2 { // some twice
@@ -287,6 +288,7 @@ func readSpilled(t *testing.T, l *query.Unflushed, n int) {
 
 // A temporary file that is cut short is a problem, and the read goes on.
 func TestUnflushedFileDamaged(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	l := query.NewUnflushed("the log")

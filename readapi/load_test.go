@@ -46,9 +46,8 @@ func TestSlowReader(t *testing.T) {
 		open = append(open, resp)
 	}
 	time.Sleep(500 * time.Millisecond)
-	if grown := heap() - before; grown > 24<<20 {
-		t.Errorf("the answers of 30 MB that nobody reads hold %d bytes", grown)
-	}
+	// On a busy machine the reads may still be on their way to the point where they stop.
+	testkit.Until(t, "the answers of 30 MB that nobody reads hold less than 24 MiB", func() bool { return heap()-before < 24<<20 })
 	if a := s.get("count?service=web"); a.status != http.StatusOK { // the others do not wait
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -73,7 +72,7 @@ func TestSlowReader(t *testing.T) {
 // Many tails at once have each record once, and one that stops
 // reading delays none of the others.
 func TestManyTails(t *testing.T) {
-	const tails, seconds, rate = 20, 2, 1000
+	const tails, seconds, rate = 20, 1, 1000
 	h := readingtest.New(t, 1)
 	fill(h, 0, "web", then, 1)
 	s := serve(t, h)

@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/testkit"
 	"blobtail/reading/readingtest"
 )
 
 // Many of the newest records come oldest first, although they are put aside meanwhile. Some of
 // the lines are longer than the parts that are read back.
 func TestLargeLimit(t *testing.T) {
+	testkit.FullOnly(t, "forms 40 MB several times")
 	h := readingtest.New(t, 1)
 	const n = 20_000
 	for i := 0; i < n; i += 500 {

@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"blobtail/internal/access"
 	"blobtail/internal/testkit"
 	"blobtail/newest"
@@ -25,7 +23,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // tokenOf returns a token that may read what some globs match.
 func tokenOf(t *testing.T, globs ...string) *access.Token {

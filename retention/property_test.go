@@ -221,7 +221,7 @@ func (r *random) run() {
 // hidden by hand. It deletes nothing that was hidden for less than a grace. After two
 // runs, a grace apart, everything past its age is deleted.
 func TestRandom(t *testing.T) {
-	n := testkit.Share(cases, cases/20)
+	n := testkit.Portion(cases, cases/4, cases/20)
 	gone, kept, late := 0, 0, 0
 	for seed := range n {
 		r := randomWorld(t, uint64(seed))

@@ -237,7 +237,7 @@ func TestCrashes(t *testing.T) {
 	for _, faults := range []bool{false, true} {
 		t.Run(fmt.Sprintf("faults=%t", faults), func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(testkit.Share(800, 40)) {
+			for seed := range uint64(testkit.Share(800, 12)) {
 				h := &history{
 					rng:  newRand(seed),
 					disk: simdisk.New(seed), known: map[wal.Pos]entry{}, durable: map[wal.Pos]bool{},

@@ -10,6 +10,7 @@ import (
 	"blobtail/buffer/wal"
 	"blobtail/internal/fsys"
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/testkit"
 )
 
 // unmeasured is a file system that does not know its free room. A log holds no records in
@@ -20,7 +21,7 @@ type unmeasured struct{ fsys.FS }
 // before and after it are in the log.
 func TestFullDisk(t *testing.T) {
 	payload := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 100+i*37%200) }
-	for k := range 60 {
+	for k := 0; k < 60; k += testkit.Share(1, 7) {
 		disk := simdisk.New(1)
 		l := open(t, "/wal", wal.Options{FS: unmeasured{disk}, SegmentSize: 1000})
 		writes := 0
@@ -224,7 +225,7 @@ func TestUnreadablePage(t *testing.T) {
 
 // Open may fail at any operation. The next Open finds every record.
 func TestOpenFailsAnywhere(t *testing.T) {
-	for k := 0; ; k++ {
+	for k := 0; ; k += testkit.Share(1, 7) {
 		disk := simdisk.New(uint64(k))
 		l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 4000})
 		want := fill(t, l, newRand(1), 10, 1000)

@@ -63,7 +63,7 @@ func verdict(sc *wal.Scanner, segment []byte, entries []entry) (lacking, damaged
 // Every flipped bit is noticed, and costs only the record that contains it.
 func TestEveryBit(t *testing.T) {
 	original, entries := sample(t)
-	stride := testkit.Share(1, 41)
+	stride := testkit.Share(1, 151)
 	var workers sync.WaitGroup
 	var cases atomic.Int64
 	const parts = 4
@@ -105,7 +105,7 @@ func TestEveryTruncation(t *testing.T) {
 	original, entries := sample(t)
 	original = original[:16<<10]
 	var sc wal.Scanner
-	stride := testkit.Share(1, 23)
+	stride := testkit.Share(1, 97)
 	for size := wal.HeaderSize; size <= len(original); size += stride {
 		whole, end := 0, wal.HeaderSize
 		for ; whole < len(entries); whole++ {

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -456,27 +457,30 @@ func (f slowFile) Sync() error {
 // One fsync serves all waiting callers.
 func TestGroupCommit(t *testing.T) {
 	dir := t.TempDir()
-	syncs := new(atomic.Int64)
-	l := open(t, dir, wal.Options{FS: slow{fsys.OS(), syncs, 2 * time.Millisecond}, SegmentSize: 100 << 10})
-	const writers, each = 64, 20
-	var done sync.WaitGroup
-	for w := range writers {
-		done.Go(func() {
-			rng := newRand(uint64(w))
-			for range each {
-				fill(t, l, rng, 1, 1000)
-			}
-		})
-	}
-	done.Wait()
-	if n := syncs.Load(); n == 0 || n > writers*each/8 {
-		t.Errorf("%d fsyncs for %d records", n, writers*each)
-	}
-	_ = l.Close()
-	got, _ := replay(t, open(t, dir, wal.Options{}))
-	if len(got) != writers*each {
-		t.Errorf("%d records", len(got))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		syncs := new(atomic.Int64)
+		// One segment: virtual time stands still while others wait for the lock of a roll.
+		l := open(t, dir, wal.Options{FS: slow{fsys.OS(), syncs, 2 * time.Millisecond}})
+		const writers, each = 64, 20
+		var done sync.WaitGroup
+		for w := range writers {
+			done.Go(func() {
+				rng := newRand(uint64(w))
+				for range each {
+					fill(t, l, rng, 1, 1000)
+				}
+			})
+		}
+		done.Wait()
+		if n := syncs.Load(); n == 0 || n > writers*each/8 {
+			t.Errorf("%d fsyncs for %d records", n, writers*each)
+		}
+		_ = l.Close()
+		got, _ := replay(t, open(t, dir, wal.Options{}))
+		if len(got) != writers*each {
+			t.Errorf("%d records", len(got))
+		}
+	})
 }
 
 // Damage is logged. A zero logger is silent, and neither panics.

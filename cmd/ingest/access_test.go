@@ -226,7 +226,7 @@ func TestLimits(t *testing.T) {
 		entry("many", `, write: ["*"], read: ["_*"], limits: {services-per-hour: 2}`))
 	var held, refused atomic.Int64
 	var sending sync.WaitGroup
-	for range 60 {
+	for range 120 {
 		sending.Go(func() {
 			begun := time.Now()
 			switch status, text := (route{"", "POST", "/ingest/web", "", "x", false}).status(t, g.listen, "fast.s3cret-fast"); {

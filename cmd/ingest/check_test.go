@@ -46,25 +46,13 @@ func expect(t *testing.T, lines, want map[string]string) {
 	}
 }
 
-// free returns the flags for two addresses that nobody has.
-func free(t *testing.T) []string {
-	t.Helper()
-	flags := []string{"--listen", "", "--admin", ""}
-	for i := 1; i < len(flags); i += 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		flags[i] = l.Addr().String()
-	}
-	return flags
-}
+// anywhere returns the flags for two addresses that the system chooses.
+func anywhere() []string { return []string{"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"} }
 
 // A directory that is not there yet is not made. One that is, is left as it was.
 func TestCheckDir(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "deep", "store")
-	args := append(free(t), "--store", "dir:"+root)
+	args := append(anywhere(), "--store", "dir:"+root)
 	code, lines := checked(t, args...)
 	expect(t, lines, map[string]string{
 		"configuration": "ok: sound", "store": "ok: there is none at " + root + " yet; the ingester makes it in ",
@@ -120,7 +108,7 @@ func TestCheckProblems(t *testing.T) {
 	if code != cli.Failed || !strings.HasSuffix(lines["records"], mine) || !strings.HasSuffix(lines["NATS"], "start it, or correct --nats (nats.url)") {
 		t.Errorf("exit code %d; %v", code, lines)
 	}
-	args := append(free(t), "--store", "dir:"+dir)
+	args := append(anywhere(), "--store", "dir:"+dir)
 	args[1] = "0.0.0.0:0"
 	if code, lines := checked(t, args...); code != cli.Failed || !strings.Contains(lines["records"], "is open to other hosts, and there are no tokens; make a file of tokens") {
 		t.Errorf("beyond loopback without tokens: %d, %v", code, lines)
@@ -145,7 +133,7 @@ func TestCheckOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	code, lines := checked(t, append(free(t), "--store", "dir:"+store, "--wal", wal)...)
+	code, lines := checked(t, append(anywhere(), "--store", "dir:"+store, "--wal", wal)...)
 	expect(t, lines, map[string]string{
 		"store":         "problem: " + store + " belongs to user nobody; run the ingester and this check as nobody",
 		"log directory": "problem: " + wal + " belongs to user nobody; run the ingester and this check as nobody",
@@ -195,7 +183,7 @@ func TestCheckAzure(t *testing.T) {
 				name, value, _ := strings.Cut(v, "=")
 				t.Setenv(name, value)
 			}
-			code, lines := checked(t, append(free(t), "--store", "azure:"+c.container, "--wal", t.TempDir())...)
+			code, lines := checked(t, append(anywhere(), "--store", "azure:"+c.container, "--wal", t.TempDir())...)
 			if code != c.code {
 				t.Errorf("exit code %d, want %d", code, c.code)
 			}

@@ -64,7 +64,7 @@ func TestCheckAzureRights(t *testing.T) {
 			for _, v := range [][]string{c.with, {"AZURE_STORAGE_ACCOUNT", "acctlogs"}, {"AZURE_STORAGE_BLOB_ENDPOINT", server.URL}, {"AZURE_STORAGE_TABLE_ENDPOINT", server.URL}} {
 				t.Setenv(v[0], v[1])
 			}
-			code, lines := checked(t, append(free(t), "--store", "azure:logs", "--wal", t.TempDir())...)
+			code, lines := checked(t, append(anywhere(), "--store", "azure:logs", "--wal", t.TempDir())...)
 			if code != cli.Failed {
 				t.Errorf("exit code %d", code)
 			}
@@ -97,7 +97,7 @@ func TestCheckIdentity(t *testing.T) {
 	if err := os.Symlink(self, bin); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), bin, append(append([]string{"check"}, free(t)...), "--store", "azure:logs", "--wal", dir+"/wal")...)
+	cmd := exec.CommandContext(t.Context(), bin, append(append([]string{"check"}, anywhere()...), "--store", "azure:logs", "--wal", dir+"/wal")...)
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + dir + ":" + os.Getenv("PATH"), "SSL_CERT_FILE=" + trust, "AZURE_TOKEN_CREDENTIALS=AzureCLICredential",
 		"AZURE_STORAGE_ACCOUNT=acctlogs", "AZURE_STORAGE_BLOB_ENDPOINT=" + server.URL, "AZURE_STORAGE_TABLE_ENDPOINT=" + server.URL}
 	var out bytes.Buffer

@@ -24,6 +24,7 @@ func (e environment) Run() int { return env.Run(e.m) }
 
 // The scripts test the view of users: output, messages and exit codes.
 func TestScript(t *testing.T) {
+	testkit.FullOnly(t, "tables of texts, in hundreds of processes")
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true, Setup: withStream(t),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": testkit.Exits, "addresses": addresses}})
 }

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,9 +59,8 @@ func TestNoSecretsOfAzure(t *testing.T) {
 			if err := os.Symlink(self, bin); err != nil {
 				t.Fatal(err)
 			}
-			addresses := free(t)
 			command := func(args ...string) (*exec.Cmd, *log) {
-				cmd := exec.CommandContext(t.Context(), bin, append(args, append(addresses, "--store", "azure:logs", "--wal", dir+"/wal", "--flush-max-age", "1s")...)...)
+				cmd := exec.CommandContext(t.Context(), bin, append(args, append(anywhere(), "--store", "azure:logs", "--wal", dir+"/wal", "--flush-max-age", "1s")...)...)
 				cmd.Env = []string{"HOME=" + dir, "AZURE_STORAGE_ACCOUNT=acctlogs", "AZURE_STORAGE_BLOB_ENDPOINT=" + endpoint, "AZURE_STORAGE_TABLE_ENDPOINT=" + endpoint,
 					strings.ReplaceAll(c.variable, "ENDPOINT", endpoint)}
 				out := new(log)
@@ -88,16 +87,12 @@ func TestNoSecretsOfAzure(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			for _, address := range []string{addresses[1], addresses[3]} {
-				testkit.Until(t, "it listens", func() bool {
-					conn, err := net.Dial("tcp", address)
-					if err == nil {
-						conn.Close()
-					}
-					return err == nil
-				})
-			}
-			for _, question := range []string{"http://" + addresses[3] + "/readyz", "http://" + addresses[3] + "/metrics", "http://" + addresses[1] + "/ingest/web"} {
+			var listens []string // its addresses for records and for operators
+			testkit.Until(t, "it listens", func() bool {
+				listens = regexp.MustCompile(`"listen":"([^"]+)","admin":"([^"]+)"`).FindStringSubmatch(out.String())
+				return listens != nil
+			})
+			for _, question := range []string{"http://" + listens[2] + "/readyz", "http://" + listens[2] + "/metrics", "http://" + listens[1] + "/ingest/web"} {
 				ask := func() (*http.Response, error) { return http.Get(question) }
 				if strings.Contains(question, "/ingest/") {
 					ask = func() (*http.Response, error) {

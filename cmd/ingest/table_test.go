@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 )
 
 // send [-X METHOD] [-H HEADER]... [-gzip] URL [BODY] sends a request and prints the status and
@@ -84,6 +85,7 @@ func withStream(t *testing.T) func(e *testscript.Env) error {
 		t.Fatal(err)
 	}
 	return func(e *testscript.Env) error {
+		e.Vars = append(e.Vars, testkit.EndsAtOnce)
 		e.Setenv("NATS", server.URL)
 		return nil
 	}
@@ -92,7 +94,7 @@ func withStream(t *testing.T) func(e *testscript.Env) error {
 // addresses LOG waits until the log of an ingester says that it is ready, and sets LISTEN and
 // ADMIN to its addresses.
 func addresses(ts *testscript.TestScript, _ bool, args []string) {
-	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
+	for begun := time.Now(); time.Since(begun) < testkit.Patience; time.Sleep(20 * time.Millisecond) {
 		log, err := os.ReadFile(ts.MkAbs(args[0]))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			ts.Fatalf("%v", err)

@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	testkit.FullOnly(t, "tables of texts, in hundreds of processes")
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": testkit.Exits, "shorten": shorten, "port": port, "signal": signals},
@@ -48,6 +49,7 @@ func TestScripts(t *testing.T) {
 			return os.Geteuid() == 0, nil
 		},
 		Setup: func(e *testscript.Env) error {
+			e.Vars = append(e.Vars, testkit.EndsAtOnce)
 			e.Setenv("TZ", "UTC")
 			e.Setenv("BLOBTAIL_STORE", "dir:data")
 			return nil

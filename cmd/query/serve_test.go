@@ -1,26 +1,36 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"net"
+	"io/fs"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"blobtail/internal/testkit"
 )
 
-// port NAME sets a variable to a port that is free.
+// port NAME LOG sets a variable to the port of a server, when its log says where it listens.
 func port(ts *testscript.TestScript, _ bool, args []string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ts.Check(err)
-	_, free, err := net.SplitHostPort(l.Addr().String())
-	ts.Check(err)
-	ts.Check(l.Close())
-	ts.Setenv(args[0], free)
+	listening := regexp.MustCompile(`"url":"[^"]*:([0-9]+)".*"message":"listening"`)
+	for begun := time.Now(); time.Since(begun) < testkit.Patience; time.Sleep(20 * time.Millisecond) {
+		log, err := os.ReadFile(ts.MkAbs(args[1]))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			ts.Check(err)
+		}
+		if m := listening.FindSubmatch(log); m != nil {
+			ts.Setenv(args[0], string(m[1]))
+			return
+		}
+	}
+	ts.Fatalf("no server listens by %s", args[1])
 }
 
 // signal NAME sends a signal, HUP or TERM, to the one command in the background.
@@ -38,7 +48,7 @@ func signals(ts *testscript.TestScript, _ bool, args []string) {
 func fetch() {
 	err := func() error {
 		var last error
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for begun := time.Now(); time.Since(begun) < testkit.Patience; time.Sleep(20 * time.Millisecond) {
 			r, err := http.NewRequest(http.MethodGet, os.Args[2], nil)
 			if err != nil {
 				return err

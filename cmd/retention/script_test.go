@@ -31,6 +31,7 @@ func TestScripts(t *testing.T) {
 		Dir:  "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": testkit.Exits, "hash": hash},
 		Setup: func(e *testscript.Env) error {
+			e.Vars = append(e.Vars, testkit.EndsAtOnce)
 			e.Setenv("TZ", "America/New_York")
 			e.Setenv("BLOBTAIL_STORE", "dir:data")
 			return nil

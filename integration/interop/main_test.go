@@ -16,6 +16,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"blobtail/internal/testkit"
 )
 
 // A suite is shared by the tests.
@@ -71,8 +73,7 @@ func (s *suite) start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// build makes the two commands that the tests need. BLOBTAIL_BIN names a directory of
-// binaries to test instead.
+// build makes the two commands that the tests need.
 func (s *suite) build() error {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -83,18 +84,9 @@ func (s *suite) build() error {
 	if s.bin, err = os.MkdirTemp("", "blobtail-interop-"); err != nil {
 		return err
 	}
-	given := os.Getenv("BLOBTAIL_BIN")
-	for name, path := range map[string]string{"ingest": "./cmd/ingest", "logquery": "./cmd/query"} {
-		if given != "" {
-			if err := os.Symlink(filepath.Join(given, name), filepath.Join(s.bin, name)); err != nil {
-				return err
-			}
-			continue
-		}
-		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(s.bin, name), path)
-		cmd.Dir, cmd.Env = s.root, append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", path, err, out)
+	for _, name := range []string{"ingest", "logquery"} {
+		if err := testkit.Build(s.root, s.bin, name); err != nil {
+			return err
 		}
 	}
 	return nil

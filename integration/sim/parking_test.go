@@ -16,7 +16,7 @@ import (
 // log from shrinking: the service's batches are copied forward, again and again. When
 // the store accepts them at last, each is there once.
 func TestParking(t *testing.T) {
-	for seed := range uint64(testkit.Share(4, 2)) {
+	for seed := range uint64(testkit.Share(4, 1)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(seed)

@@ -35,7 +35,7 @@ func TestSimulation(t *testing.T) {
 }
 
 var simulation = testkit.Simulation{
-	Package: "integration/sim", Test: "TestSimulation", Prefix: "BLOBTAIL_SIM", Env: []string{"BLOBTAIL_CRASH_STATES=75000"},
+	Package: "integration/sim", Test: "TestSimulation", Prefix: "BLOBTAIL_SIM", Seeds: 500, Env: []string{"BLOBTAIL_CRASH_STATES=75000"},
 	Broken: regexp.MustCompile(`violation: (seed \d+[:,] .*)`),
 }
 

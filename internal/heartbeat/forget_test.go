@@ -33,10 +33,11 @@ func TestForget(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	refused("logs", "0badcafe", time.Now(), "it announced itself 0s ago; if it runs, stop it")
-	refused("logs", "0badcafe", time.Now().Add(-time.Minute), "it announced itself 0s ago")
-	refused("logs", "deadbeef", time.Now(), "there is no such ingester; there is: 0badcafe")
-	refused("others", "0badcafe", time.Now(), "there is no such ingester; there is: none")
+	now := one(t, s, "logs").At
+	refused("logs", "0badcafe", now, "it announced itself 0s ago; if it runs, stop it")
+	refused("logs", "0badcafe", now.Add(-time.Minute), "it announced itself 0s ago")
+	refused("logs", "deadbeef", now, "there is no such ingester; there is: 0badcafe")
+	refused("others", "0badcafe", now, "there is no such ingester; there is: none")
 
 	later := time.Now().Add(heartbeat.Silence + time.Second)
 	was, err := heartbeat.Forget(ctx, s, "logs", "0badcafe", later)

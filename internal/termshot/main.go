@@ -3,8 +3,8 @@
 //
 //	termshot -o tail.svg 'logquery tail web -n 8' '5s|logquery tail -f web'
 //
-// A command behind a duration and "|" is interrupted after that time, as by Ctrl-C.
-// Termshot understands the output of our programs: text, colours and attributes
+// A command behind a duration and "|" is interrupted that time after its first output, as
+// by Ctrl-C. Termshot understands the output of our programs: text, colours and attributes
 // (SGR), carriage returns, tabs and line feeds. It ignores other sequences.
 //
 //	pty.go      a command on a pseudo-terminal

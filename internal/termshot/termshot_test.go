@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 		t.Skip(err)
 	}
 	out := filepath.Join(t.TempDir(), "x.svg")
-	if err := run([]string{"-o", out, "-columns", "77", "stty size", "test -t 1 && echo a terminal", "100ms|sh -c 'trap \"echo interrupted; exit\" INT; while :; do sleep 0.01; done'"}); err != nil {
+	if err := run([]string{"-o", out, "-columns", "77", "stty size", "test -t 1 && echo a terminal", "100ms|sh -c 'trap \"echo interrupted; exit\" INT; echo ready; while :; do sleep 0.01; done'"}); err != nil {
 		t.Fatal(err)
 	}
 	svg, err := os.ReadFile(out)

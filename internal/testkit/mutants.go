@@ -34,6 +34,7 @@ type Simulation struct {
 	Test    string         // that must notice, unless a mutant has its own
 	Prefix  string         // of the variables _SEEDS, _FIRST and _MUTANT
 	Env     []string       // more variables for the tests of mutants
+	Seeds   int            // of `make test`; 0: 2,000
 	Broken  *regexp.Regexp // matches the report of a broken promise; its first group is logged
 }
 

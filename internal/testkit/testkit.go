@@ -1,6 +1,7 @@
-// Package testkit is shared by the tests of several packages. It waits for events, says
-// how many cases a test has, runs simulated worlds by their seeds, and hunts mutants. It
-// has the command of test scripts that checks an exit code.
+// Package testkit is shared by the tests of several packages. It waits for events, finds
+// goroutines that a package leaves behind, says how many cases a test has, runs simulated
+// worlds by their seeds, and hunts mutants. It has the command of test scripts that checks
+// an exit code.
 package testkit
 
 import (
@@ -52,6 +53,11 @@ func CPU() time.Duration {
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it cannot fail for the process itself
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// EndsAtOnce is a variable for the commands of scripts. A process with the race detector sleeps
+// a second when it ends, so that other threads can report, and scripts start hundreds. `make
+// test` sets the same for the tests.
+const EndsAtOnce = "GORACE=atexit_sleep_ms=0"
 
 // Exits is the command "exit CODE COMMAND..." of a test script. It runs a command that
 // must exit with the code.

@@ -84,7 +84,7 @@ func drawIndexed(rng *rand.Rand) node {
 func TestCountsOfAnIndex(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 3))
-	queries, indexed, answered := testkit.Share(20_000, 1000), 0, 0
+	queries, indexed, answered := testkit.Portion(20_000, 5000, 1000), 0, 0
 	const start = int64(1_795_323_600_000_000_000)
 	for asked := 0; asked < queries; {
 		items := drawItems(rng, start)

@@ -167,7 +167,7 @@ func shrink(items []*item, fails func([]*item) bool) []*item {
 func TestOracle(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 2))
-	queries := testkit.Share(20_000, 1000)
+	queries := testkit.Portion(20_000, 5000, 1000)
 	var answered, failed, ranges, unclear int
 	ops := map[string]int{}
 	const start = int64(1_795_323_600_000_000_000)

@@ -16,14 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"blobtail/internal/heartbeat"
+	"blobtail/internal/testkit"
 	"blobtail/newest/live"
 	"blobtail/record"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // journal is a log in memory. The record at place i has position i+1.
 type journal struct {

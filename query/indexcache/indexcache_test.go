@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/testkit"
 	"blobtail/query/indexcache"
 	"blobtail/record"
 )
@@ -48,6 +49,7 @@ func index(t testing.TB, key string, records int) *blobfmt.Index {
 
 // The cache counts the memory that its indexes take, as the runtime counts it.
 func TestSizeIsHonest(t *testing.T) {
+	testkit.FullOnly(t, "it measures memory")
 	for _, records := range []int{20, 1000, 50_000} {
 		n := max(4, 20_000/records)
 		c := indexcache.New(1 << 40)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -276,39 +277,66 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// pipes is a listener with connections in memory.
+type pipes chan net.Conn
+
+// dial makes a connection.
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	p <- theirs
+	return ours, nil
+}
+
+// Accept implements [net.Listener].
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// Close implements [net.Listener].
+func (p pipes) Close() error {
+	close(p)
+	return nil
+}
+
+// Addr implements [net.Listener].
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
 // A server that is silent within an answer is given up. A reader that takes its time is not.
 func TestIdle(t *testing.T) {
-	silent := make(chan struct{})
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", form.Lines)
-		_, _ = io.WriteString(w, first)
-		w.(http.Flusher).Flush()
-		if r.URL.Query().Get("first") == "" {
-			select {
-			case <-r.Context().Done():
-			case <-silent:
+	synctest.Test(t, func(t *testing.T) {
+		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", form.Lines)
+			_, _ = io.WriteString(w, first)
+			w.(http.Flusher).Flush()
+			if r.URL.Query().Get("first") == "" {
+				<-r.Context().Done()
+				return
 			}
-			return
+			_, _ = io.WriteString(w, second+end)
+		})}
+		l, ended := make(pipes), make(chan struct{})
+		go func() { defer close(ended); _ = srv.Serve(l) }()
+		defer func() { srv.Close(); <-ended }()
+		transport := client.NewTransport()
+		transport.DialContext = l.dial
+		defer transport.CloseIdleConnections()
+		c, err := client.New("http://127.0.0.1", client.Options{Idle: 100 * time.Millisecond, Transport: transport})
+		if err != nil {
+			t.Fatal(err)
 		}
-		_, _ = io.WriteString(w, second+end)
-	}))
-	defer srv.Close()
-	defer close(silent)
-	transport := client.NewTransport()
-	defer transport.CloseIdleConnections()
-	c, err := client.New(srv.URL, client.Options{Idle: 100 * time.Millisecond, Transport: transport})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Records(context.Background(), client.Query{}, func([]byte) error { return nil })
-	var broken *client.BrokenError
-	if !errors.As(err, &broken) || !strings.Contains(err.Error(), "it sends nothing any more") {
-		t.Error(err)
-	}
-	_, err = c.Records(context.Background(), client.Query{First: 2}, func([]byte) error { time.Sleep(300 * time.Millisecond); return nil })
-	if err != nil {
-		t.Error(err)
-	}
+		_, err = c.Records(t.Context(), client.Query{}, func([]byte) error { return nil })
+		var broken *client.BrokenError
+		if !errors.As(err, &broken) || !strings.Contains(err.Error(), "it sends nothing any more") {
+			t.Error(err)
+		}
+		_, err = c.Records(t.Context(), client.Query{First: 2}, func([]byte) error { time.Sleep(300 * time.Millisecond); return nil })
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // The end of ctx ends a read at once.

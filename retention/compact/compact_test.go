@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/testkit"
 	"blobtail/query"
 	"blobtail/retention/compact"
 	"blobtail/retention/horizon"
@@ -334,6 +335,7 @@ func kill(n int, after bool) (script storagetest.Script, killed *bool) {
 // A run may be killed at any call, with or without its effect. The store still
 // answers as before, and the following runs have the same final result.
 func TestKilled(t *testing.T) {
+	testkit.FullOnly(t, "one goroutine")
 	build := func() *world {
 		w := newWorld(t)
 		ids := w.minutes(6)
@@ -381,6 +383,7 @@ func TestKilled(t *testing.T) {
 
 // For any set of blobs of an hour, readers get the same at every moment.
 func TestAnyHour(t *testing.T) {
+	testkit.FullOnly(t, "thousands of blobs in one goroutine")
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
 		o := compact.Options{Target: rapid.SampledFrom([]int64{0, 2 << 10, 6 << 10}).Draw(rt, "target")}

@@ -8,13 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"blobtail/internal/testkit"
 	"blobtail/source/elastic"
 	"blobtail/source/sourcetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // source makes a source with this protocol.
 func source(l *sourcetest.Log) http.Handler { return l.Source(elastic.New(elastic.Options{})) }

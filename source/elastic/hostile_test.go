@@ -15,6 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/testkit"
 	"blobtail/source/elastic"
 	"blobtail/source/httpsource"
 	"blobtail/source/sourcetest"
@@ -89,8 +90,13 @@ func TestMillionActions(t *testing.T) {
 
 // A client that does not read a long answer is cut off.
 func TestAnswerNotRead(t *testing.T) {
-	addr := listen(t, httpsource.New(httpsource.Options{
-		Accept: sourcetest.Discard{}, ReadGrace: 200 * time.Millisecond, Protocols: []httpsource.Protocol{elastic.New(elastic.Options{})}}))
+	source := httpsource.New(httpsource.Options{
+		Accept: sourcetest.Discard{}, ReadGrace: 200 * time.Millisecond, Protocols: []httpsource.Protocol{elastic.New(elastic.Options{})}})
+	ended := make(chan struct{})
+	addr := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		source.ServeHTTP(w, r)
+	}))
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -98,11 +104,11 @@ func TestAnswerNotRead(t *testing.T) {
 	defer c.Close()
 	body := strings.Repeat("{\"index\":{}}\n{}\n", 600_000)
 	fmt.Fprintf(c, "POST /a/_bulk HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	_ = c.SetReadDeadline(time.Now().Add(testkit.Patience))
 	if _, err := io.ReadFull(c, make([]byte, len("HTTP/1.1 200"))); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * time.Second)
+	testkit.Await(t, "the server gives up", ended)
 	n, err := io.Copy(io.Discard, c)
 	if errors.Is(err, os.ErrDeadlineExceeded) || n == 0 || n > 30<<20 {
 		t.Errorf("%d bytes, %v", n, err)

@@ -16,15 +16,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"go.uber.org/goleak"
 
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/record/origin"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // noon is the clock of most tests.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -1,6 +1,7 @@
 package natssource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,13 +22,13 @@ func Check(ctx context.Context, o Options) error {
 	}
 	defer conn.Close()
 	s.conn = conn
-	if err := s.awaitConnection(ctx, firstConnection); err != nil {
+	if err := s.awaitConnection(ctx, cmp.Or(o.wait, firstConnection)); err != nil {
 		return err
 	}
 	if s.js, err = jetstream.New(conn); err != nil {
 		return fmt.Errorf("use JetStream: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.wait, lookLimit))
 	defer cancel()
 	return s.fit(ctx)
 }

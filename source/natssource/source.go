@@ -1,6 +1,7 @@
 package natssource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,10 @@ type Options struct {
 	Log zerolog.Logger
 	// Metrics registers the counters. Nil: they are not registered.
 	Metrics prometheus.Registerer
+
+	// wait is how long a start waits for a server, and for information about the stream; 0:
+	// firstConnection and firstLook. Tests set it.
+	wait time.Duration
 }
 
 const (
@@ -86,7 +91,7 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 		return nil, fmt.Errorf("connect to NATS: %w", err)
 	}
 	s.conn = conn
-	err = s.start(ctx, firstConnection-time.Since(begun))
+	err = s.start(ctx, cmp.Or(o.wait, firstConnection)-time.Since(begun))
 	if err != nil {
 		s.end()
 		s.parts.Wait()
@@ -106,7 +111,7 @@ func (s *Source) start(ctx context.Context, wait time.Duration) error {
 		return fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
 	if err = s.awaitConnection(ctx, wait); err == nil {
-		first, cancel := context.WithTimeout(ctx, firstLook)
+		first, cancel := context.WithTimeout(ctx, cmp.Or(s.o.wait, firstLook))
 		defer cancel()
 		err = s.look(first)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -121,7 +122,7 @@ func (b *syncBuffer) String() string {
 // newEnv starts a server with the stream LOGS.
 func newEnv(t testing.TB, change ...func(*jetstream.StreamConfig)) *env {
 	t.Helper()
-	e := &env{t: t, nats: testenv.StartNATS(t), log: &syncBuffer{}}
+	e := &env{t: t, nats: testenv.StartNATS(t, patient), log: &syncBuffer{}}
 	e.conn, e.js = e.nats.Connect()
 	c := testenv.Stream("LOGS")
 	for _, f := range change {
@@ -133,6 +134,9 @@ func newEnv(t testing.TB, change ...func(*jetstream.StreamConfig)) *env {
 	return e
 }
 
+// patient has a server wait for a slow reader.
+func patient(o *server.Options) { o.WriteDeadline = testkit.Patience }
+
 // open opens a source.
 func (e *env) open(change ...func(*natssource.Options)) (*natssource.Source, error) {
 	e.reg = prometheus.NewRegistry()
@@ -141,12 +145,19 @@ func (e *env) open(change ...func(*natssource.Options)) (*natssource.Source, err
 	return natssource.Open(e.t.Context(), o)
 }
 
+// options are those of a source whose start waits for the server.
 func (e *env) options(change ...func(*natssource.Options)) natssource.Options {
 	o := natssource.Options{URL: e.nats.URL, Stream: "LOGS", Consumer: "blobtail"}
+	o.Wait(testkit.Patience)
 	for _, f := range change {
 		f(&o)
 	}
 	return o
+}
+
+// within is how long a start waits, if there is no server.
+func within(d time.Duration) func(*natssource.Options) {
+	return func(o *natssource.Options) { o.Wait(d) }
 }
 
 // check checks without opening a source.

@@ -233,7 +233,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	}
 	_, host, _ := strings.Cut(e.nats.URL, "://")
 	e.nats.Stop()
-	if err := e.check(); err == nil || !strings.Contains(err.Error(), "NATS at "+host+": ") || !strings.HasSuffix(err.Error(), "start it, or correct --nats (nats.url)") {
+	if err := e.check(within(time.Second)); err == nil || !strings.Contains(err.Error(), "NATS at "+host+": ") || !strings.HasSuffix(err.Error(), "start it, or correct --nats (nats.url)") {
 		t.Errorf("a server that is down: %v", err)
 	}
 }
@@ -245,7 +245,7 @@ func TestServerLate(t *testing.T) {
 	e.publish("logs.web", `{"msg":"a"}`)
 	e.nats.Stop()
 	m := &memory{}
-	e.run(m)
+	e.run(m, within(time.Second))
 	if !strings.Contains(e.log.String(), "no stream yet") {
 		t.Error(e.log)
 	}

@@ -11,14 +11,14 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.uber.org/goleak"
 
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/source/otlp"
 	"blobtail/source/sourcetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 const (
 	protobuf = "application/x-protobuf"

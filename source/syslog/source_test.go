@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/source/syslog"
 )
@@ -345,7 +346,7 @@ func TestIdleConnections(t *testing.T) {
 	j := &journal{}
 	l := loopback(t)
 	reg := prometheus.NewPedanticRegistry()
-	stop := run(t, syslog.Options{Accept: j, MaxConns: conns + 1, Metrics: reg}, l)
+	stop := run(t, syslog.Options{Accept: j, MaxConns: conns + 1, First: time.Hour, Slow: time.Hour, Metrics: reg}, l)
 	idle := make([]net.Conn, conns)
 	for i := range idle {
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -366,11 +367,8 @@ func TestIdleConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer honest.Close()
-	begun := time.Now()
 	send(t, honest, strings.Repeat("<13>Nov 20 15:04:05 h app: honest\n", 5000))
-	for len(j.all()) < 5000 && time.Since(begun) < time.Minute {
-		time.Sleep(5 * time.Millisecond)
-	}
+	testkit.Until(t, "the messages next to idle connections are taken", func() bool { return len(j.all()) >= 5000 })
 	if got, _ := j.msgs(t); len(got) != 5000 {
 		t.Errorf("%d messages next to idle connections", len(got))
 	}
@@ -382,7 +380,7 @@ func TestIdleConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer more.Close()
-	_ = more.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = more.SetReadDeadline(time.Now().Add(testkit.Patience))
 	if _, err := more.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("one connection more than may be open: %v", err)
 	}

@@ -13,14 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"blobtail/internal/testkit"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/together"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // counted counts the listings of a store. Each element takes some time; the context may end it.
 type counted struct {

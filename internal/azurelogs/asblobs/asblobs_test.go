@@ -18,6 +18,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/azurelogs/asblobs"
+	"blobtail/internal/testkit"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"
@@ -117,7 +118,7 @@ func TestRanges(t *testing.T) {
 	if got := read(t, whole, query.Query{Range: query.Always()}); len(got) != len(all) {
 		t.Fatalf("%d records, want %d", len(got), len(all))
 	}
-	for range 60 {
+	for range testkit.Share(60, 6) {
 		from := begin.Add(time.Duration(rng.Int64N(int64(85*time.Hour))) - 3*time.Hour)
 		to := from.Add(time.Duration(rng.Int64N(int64(30 * time.Hour))))
 		q := query.Query{Range: query.Range{From: from.UnixNano(), To: to.UnixNano()}}

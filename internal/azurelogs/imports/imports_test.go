@@ -14,6 +14,7 @@ import (
 
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/azurelogs/imports"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/storage/mem"
 )
@@ -165,7 +166,7 @@ func TestOrder(t *testing.T) {
 // in any order and grow, and imports are cut off. Then each request is there once.
 func TestCopiesInGrowingBlobs(t *testing.T) {
 	const blobs, requests = 4, 60
-	for seed := range uint64(150) {
+	for seed := range uint64(testkit.Share(150, 15)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		dir, d := t.TempDir(), newDestination()
 		var whole [blobs]string

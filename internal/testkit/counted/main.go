@@ -1,6 +1,6 @@
 // Command counted prints a pattern for go test -run: the tests of some packages that have
-// more cases without the race detector than with it. These call [testkit.Share] or
-// [testkit.FullOnly], or run a [testkit.Simulation], themselves or through functions of
+// more cases without the race detector than with it. These call [testkit.Share],
+// [testkit.Portion] or [testkit.FullOnly], or run a [testkit.Simulation], themselves or through functions of
 // their package. `make test` runs them once more, in full.
 //
 //	go test -run "$(go run ./internal/testkit/counted DIR...)" DIR...
@@ -62,7 +62,7 @@ func counted(dir string) (tests []string, err error) {
 			}
 		}
 	}
-	marked := map[string]bool{"Share": true, "FullOnly": true, "simulation": true}
+	marked := map[string]bool{"Share": true, "Portion": true, "FullOnly": true, "simulation": true}
 	for grown := true; grown; {
 		grown = false
 		for f, names := range uses {

@@ -2,6 +2,7 @@
 package pty
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +18,8 @@ import (
 const rows = 50
 
 // Run runs a command of the shell on a terminal of its own and copies its
-// output. After the given time, if any, it sends Ctrl-C. The exit code of the command
-// does not matter.
+// output. The given time, if any, after the first output it sends Ctrl-C. The exit code of
+// the command does not matter.
 func Run(command string, columns int, after time.Duration, out io.Writer) error {
 	ours, theirs, err := openPTY(columns)
 	if err != nil {
@@ -34,12 +35,17 @@ func Run(command string, columns int, after time.Duration, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	if after > 0 {
+	// Linux reports with EIO that the last process has closed the terminal.
+	begin := make([]byte, 1)
+	n, err := ours.Read(begin)
+	if err == nil && after > 0 {
 		const ctrlC = "\x03"
 		defer time.AfterFunc(after, func() { _, _ = io.WriteString(ours, ctrlC) }).Stop()
 	}
-	// Linux reports with EIO that the last process has closed the terminal.
-	if _, err := io.Copy(out, ours); err != nil && !errors.Is(err, syscall.EIO) {
+	if err == nil {
+		_, err = io.Copy(out, io.MultiReader(bytes.NewReader(begin[:n]), ours))
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EIO) {
 		return err
 	}
 	var exit *exec.ExitError

@@ -1,0 +1,6 @@
+package natssource
+
+import "time"
+
+// Wait sets how long a start waits for a server, and for information about the stream.
+func (o *Options) Wait(d time.Duration) { o.wait = d }
