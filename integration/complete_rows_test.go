@@ -71,8 +71,8 @@ func age(t testing.TB, at place, id string, by time.Duration) {
 	})
 }
 
-// fallsSilent makes the row of an ingester that is dead, hangs or cannot write it as old as after a
-// minute of silence. A long run waits for the minute.
+// fallsSilent makes the row of an ingester that is dead, hangs or cannot write it as old as
+// after a minute of silence. A long run waits for the minute.
 func fallsSilent(t testing.TB, at place, id string) {
 	t.Helper()
 	if _, long := torture(t); long {

@@ -106,7 +106,7 @@ func killLoop(t *testing.T, at place, n int, from *stream) {
 	var target atomic.Pointer[ingester]
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	// The daily run is not about how much they send.
+	// A few requests must be under way at each kill. All others only take time from the rest.
 	pause := time.Duration(sized("BLOBTAIL_KILLS", int(2*time.Millisecond), 0))
 	for _, c := range newClients(4, ledger, &target, seed) {
 		c.pause = pause

@@ -23,7 +23,7 @@ func often() map[fault]int {
 func TestRetentionFaulty(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
-	days, ages := 9, []int{5}
+	days, ages := 7, []int{5}
 	if _, long := torture(t); long {
 		days, ages = 15, []int{14, 12, 10, 8, 6, 4, 2}
 	}

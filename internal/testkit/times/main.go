@@ -69,7 +69,7 @@ type event struct {
 
 func main() {
 	if len(os.Args) < 2 {
-		fail(2, errors.New("usage: times run DIR NAME go test ARGS... | times report DIR"))
+		fail(2, errors.New("usage: times run DIR NAME go test ARGS | times report DIR"))
 	}
 	var err error
 	switch os.Args[1] {
@@ -102,7 +102,7 @@ func fail(code int, err error) {
 // run runs `go test`, prints what it would print, and keeps the costs.
 func run(args []string) error {
 	if len(args) < 4 || args[2] != "go" || args[3] != "test" {
-		return errors.New("usage: times run DIR NAME go test ARGS...")
+		return errors.New("usage: times run DIR NAME go test ARGS")
 	}
 	dir, name, args := args[0], args[1], args[4:]
 	self, err := os.Executable()
