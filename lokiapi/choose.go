@@ -22,7 +22,7 @@ type chosen struct {
 	query query.Query
 }
 
-// choose compiles a query, and finds its services among those that the client may read.
+// choose compiles a query. Its services are found when it is read.
 func (c *call) choose(e *logql.LogExpr, rng query.Range) (*chosen, error) {
 	pipe, err := c.view().Compile(e)
 	if err != nil {
@@ -37,8 +37,9 @@ func (c *call) choose(e *logql.LogExpr, rng query.Range) (*chosen, error) {
 	if !ch.sel.All {
 		ch.query.Filter.Accept = pipe.Keep
 	}
-	ch.query.Services, err = c.pick(&ch.sel)
-	return ch, err
+	ch.query.Services = c.pick(&ch.sel)
+	ch.query.Choose = ch.sel.Service
+	return ch, nil
 }
 
 // levelSet returns a set of levels as a filter has it; false: no level is wanted.
@@ -62,26 +63,33 @@ func (c *call) services(e *logql.LogExpr) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(ch.query.Services) > 0 {
-		err = c.doubt()
-	}
-	return ch.query.Services, err
+	return c.list(ch)
 }
 
-// pick returns the services of a selection that the client may read. Those that are named need
-// not be looked for.
-func (c *call) pick(sel *stage.Selection) ([]string, error) {
-	if sel.Names != nil {
-		return slices.DeleteFunc(slices.Clone(sel.Names), func(s string) bool {
-			return !record.ValidStored(s) || !c.client.May(s) || !sel.Service(s)
-		}), nil
+// list returns the services of a query for people to choose from. It may be some seconds old,
+// and no read rests on it. What it may lack is noted.
+func (c *call) list(ch *chosen) (names []string, err error) {
+	if names = ch.query.Services; len(names) == 0 {
+		return nil, nil
 	}
-	all, err := c.client.Services(c.ctx())
-	all = slices.DeleteFunc(all, func(s string) bool { return !sel.Service(s) })
-	if err == nil && len(all) == 0 {
-		err = c.doubt() // nothing is read that would tell
+	if ch.sel.Names == nil {
+		if names, err = c.client.Services(c.ctx()); err != nil {
+			return nil, err
+		}
+		names = slices.DeleteFunc(names, func(s string) bool { return !ch.sel.Service(s) })
 	}
-	return all, err
+	return names, c.doubt()
+}
+
+// pick returns the names of the services of a selection that the client may read, or the globs
+// among whose matches the selection chooses.
+func (c *call) pick(sel *stage.Selection) []string {
+	if sel.Names == nil {
+		return []string{"*", "_*"}
+	}
+	return slices.DeleteFunc(slices.Clone(sel.Names), func(s string) bool {
+		return !record.ValidStored(s) || !c.client.May(s) || !sel.Service(s)
+	})
 }
 
 // doubt notes why services may be missing in a list.

@@ -147,25 +147,25 @@ func (c *call) streamsOf(e *logql.LogExpr, rng query.Range, found map[string][]s
 		}
 	}
 	if ch.sel.All && ch.query.Filter.Levels == 0 && len(c.api.o.Labels) == 0 {
-		for _, name := range ch.query.Services {
+		names, err := c.list(ch)
+		for _, name := range names {
 			add([]stage.Label{{Name: serviceLabel, Value: name}})
 		}
-		if len(ch.query.Services) == 0 {
-			return nil
-		}
-		return c.doubt()
+		return err
 	}
 	w := wish{limit: 1}
 	if len(c.api.o.Labels) > 0 {
 		w.limit = streamLines
 	}
 	how := w.ask(&ch.query)
-	if len(ch.query.Services) > manyServices {
-		c.hints = append(c.hints, "only the first 200 services were looked at")
-	}
 	_, err = c.ask(ch.query, func(blobs *query.Reader, q query.Query) (all query.Summary, err error) {
 		var entry stage.Entry
-		for _, service := range ch.query.Services[:min(len(ch.query.Services), manyServices)] {
+		services := q.Services
+		if len(services) > manyServices {
+			c.hints = append(c.hints, "only the first 200 services were looked at")
+			services = services[:manyServices]
+		}
+		for _, service := range services {
 			q.Services = []string{service}
 			sum, err := how(blobs, c.ctx(), q, func(lines []byte) error {
 				for line := range bytes.Lines(lines) {

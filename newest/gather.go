@@ -124,7 +124,7 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 // a problem, and its records are added as far as they came. An error means that there is
 // no answer.
 func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
-	if !g.r.asks() {
+	if g.heard = (heard{}); !g.r.asks() {
 		return nil
 	}
 	answer, err := g.r.ask(ctx, question, g.known)
@@ -141,14 +141,17 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 	}
 	sent, wanted := 0, 0
 	records := g.r.unflushed("live records")
+	chosen := chooser(g.Query.Choose)
 	expired, end, err := g.hidden.collect(answer, func(line []byte) bool {
 		sent++
+		if !chosen(line) {
+			return false
+		}
 		if question.Newest > 0 && matcher.Line(line) {
 			wanted++
 		}
 		return true
 	}, records.Add)
-	g.heard = hear(answer, end)
 	if err == nil && question.Newest > 0 && (expired || sent >= question.Newest && wanted < g.Query.Limit) {
 		// Others took the places of records that were not sent.
 		records.Close()
@@ -156,11 +159,15 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 		return g.askLive(ctx, question)
 	}
 	if ctx.Err() != nil {
-		err = ctx.Err()
+		records.Close()
+		return ctx.Err()
 	}
+	// The ingesters have answered once the last record of their answer is kept.
+	g.heard = hear(answer, end)
 	if err != nil {
 		records.Close()
-		return err
+		g.Report.problem(fmt.Errorf("what ingesters answered is not in this read, so records that are in no blob are missing: %w", err))
+		return nil
 	}
 	if end != io.EOF {
 		g.Report.problem(end)
@@ -251,13 +258,31 @@ func (g *Gathered) addRows(ctx context.Context, rows []tailindex.Row, failed err
 	}
 	slices.SortFunc(entries, (*record.Entry).Compare)
 	records := g.r.unflushed("the tail")
-	g.Query.Unflushed = append(g.Query.Unflushed, records)
 	for _, e := range entries {
 		if err := records.Add(e); err != nil {
-			return expired, fmt.Errorf("take in rows of the tail: %w", err)
+			g.Report.problem(fmt.Errorf("rows of the tail are not in this read, so records that are in no blob may be missing: %w", err))
+			return expired, nil
 		}
 	}
+	g.Query.Unflushed = append(g.Query.Unflushed, records)
 	return expired, nil
+}
+
+// chooser reports whether the service of a line is chosen. Neighbours are mostly of one service.
+func chooser(choose func(service string) bool) func(line []byte) bool {
+	if choose == nil {
+		return func([]byte) bool { return true }
+	}
+	var last string
+	var wanted bool
+	return func(line []byte) bool {
+		service, ok := record.LineService(line)
+		if ok && string(service) != last {
+			last = string(service)
+			wanted = choose(last)
+		}
+		return wanted || !ok // what is no record is an error for whoever takes it
+	}
 }
 
 // rows asks the tables of the tail for rows of several services. It returns the rows that

@@ -41,8 +41,15 @@ func (c *call) logql(text string, q *query.Query) error {
 	if !sel.All {
 		q.Filter.Accept = pipe.Keep
 	}
-	if q.Services, err = c.selected(&sel); err != nil {
-		return err
+	q.Choose = sel.Service
+	if q.Services = slices.Clone(sel.Names); sel.Names == nil {
+		q.Services = []string{"*", "_*"}
+	}
+	q.Services = slices.DeleteFunc(q.Services, func(s string) bool {
+		return record.ValidStored(s) && (!c.client.May(s) || !sel.Service(s))
+	})
+	if len(q.Services) == 0 {
+		return noneChosen(sel.Names)
 	}
 	n := 0
 	for l, wanted := range sel.Levels {
@@ -60,19 +67,10 @@ func (c *call) logql(text string, q *query.Query) error {
 	return nil
 }
 
-// selected are the services of a selection that the client may read.
-func (c *call) selected(sel *stage.Selection) (names []string, err error) {
-	if names = slices.Clone(sel.Names); names == nil {
-		if names, err = c.client.Services(c.r.Context()); err != nil {
-			return nil, err
-		}
+// noneChosen is the error of a selector that chooses no service among some names and globs.
+func noneChosen(names []string) error {
+	if len(names) > 0 && record.ValidStored(names[0]) {
+		return &query.NoServiceError{Name: names[0]}
 	}
-	names = slices.DeleteFunc(names, func(s string) bool { return !record.ValidStored(s) || !c.client.May(s) || !sel.Service(s) })
-	if len(names) > 0 {
-		return names, nil
-	}
-	if len(sel.Names) > 0 {
-		return nil, &query.NoServiceError{Name: sel.Names[0]}
-	}
-	return nil, &requestError{status: http.StatusNotFound, title: "No such service", detail: "logql: no service matches the selector; " + Prefix + "services lists them"}
+	return &requestError{status: http.StatusNotFound, title: "No such service", detail: "logql: no service matches the selector; " + Prefix + "services lists them"}
 }

@@ -22,8 +22,10 @@ func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*reading
 		ran = true
 		return read(blobs, q)
 	})
-	if err == nil && !ran && len(asked) > 0 {
-		err = &query.NoServiceError{Name: asked[0]}
+	if err == nil && !ran && len(asked) > 0 && len(result.Report.Problems) == 0 { // else it may be there
+		if err = error(&query.NoServiceError{Name: asked[0]}); q.Choose != nil {
+			err = noneChosen(asked)
+		}
 	}
 	if isNone(err) && ran && len(result.Report.Problems) > 0 {
 		err = nil // the missing records may be those of the service

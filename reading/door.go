@@ -43,7 +43,8 @@ type company struct {
 
 // member is a query of a company.
 type member struct {
-	asked  []string    // the names and globs of its services
+	asked  []string                  // the names and globs of its services
+	choose func(service string) bool // among those that these match
 	query  query.Query // of those that the client may read
 	mode   newest.Mode
 	of     *company
@@ -59,7 +60,7 @@ func (m *member) lists(top string) bool {
 		if top == "" { // only globs are looked for there
 			return !record.ValidStored(name)
 		}
-		return record.MatchService(name, top)
+		return record.MatchService(name, top) && m.choose(top)
 	})
 }
 

@@ -29,31 +29,28 @@ type gathering struct {
 
 func newGathering() *gathering { return &gathering{done: make(chan struct{})} }
 
-// key is equal for queries that may share a gathering; "" for one that shares none. Queries
-// for the newest records ask ingesters for those alone. So they share only with their like,
-// and not if a filter decides how many records they need.
+// key is equal for queries that may share a gathering; "" for one that shares none. A query for
+// the newest records shares none: it asks ingesters for those alone, and the newest of two
+// ranges are not the newest of each.
 func (m *member) key() string {
-	q, kind := &m.query, ""
+	q := &m.query
 	if q.Limit > 0 {
-		if q.Filter.ReadsLines() {
-			return ""
-		}
-		kind = fmt.Sprintf("newest %d", q.Filter.Levels)
+		return ""
 	}
-	return fmt.Sprintf("%d %s %d %d %s", m.mode, kind, hours(q.Range.From), hours(q.Range.To), strings.Join(q.Services, ","))
+	return fmt.Sprintf("%d %d %d %s", m.mode, hours(q.Range.From), hours(q.Range.To), strings.Join(q.Services, ","))
 }
 
 // hours is the number of whole hours to a time. Ranges whose ends are in the same hours are
 // near enough to be gathered for at once.
 func hours(ns int64) int64 { return ns / int64(time.Hour) }
 
-// question is a query whose unflushed records suffice for all members.
+// question is a query whose unflushed records suffice for all members, whatever services they
+// choose.
 func (g *gathering) question() query.Query {
 	q := g.members[0].query
-	all := query.Query{Services: q.Services, Range: q.Range, Limit: q.Limit, Filter: query.Filter{Levels: q.Filter.Levels}}
+	all := query.Query{Services: q.Services, Range: q.Range, Filter: query.Filter{Levels: q.Filter.Levels}}
 	for _, m := range g.members[1:] {
 		all.Range.From, all.Range.To = min(all.Range.From, m.query.Range.From), max(all.Range.To, m.query.Range.To)
-		all.Limit = max(all.Limit, m.query.Limit)
 		if levels := m.query.Filter.Levels; all.Filter.Levels != 0 && levels != 0 {
 			all.Filter.Levels |= levels
 		} else {

@@ -53,12 +53,14 @@ func matches(globs []string, service string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { return record.MatchService(g, service) })
 }
 
-// named returns the services that names and globs mean, in order, as far as the client may
+// named returns the services that a query means and chooses, in order, as far as the client may
 // read them: those of the store, and of unflushed records. The store is asked after those have
 // been gathered, so that no service is missing that has moved from a log to a blob.
-func (c *Client) named(ctx context.Context, blobs *query.Reader, asked []string, held []*query.Unflushed) ([]string, error) {
+func (c *Client) named(ctx context.Context, blobs *query.Reader, m *member, held []*query.Unflushed) ([]string, error) {
+	asked := m.asked
 	names := slices.DeleteFunc(slices.Clone(asked), func(name string) bool { return !record.ValidStored(name) })
 	if len(names) == len(asked) {
+		names = slices.DeleteFunc(names, func(s string) bool { return !m.choose(s) })
 		slices.Sort(names)
 		return slices.Compact(names), nil
 	}
@@ -73,7 +75,7 @@ func (c *Client) named(ctx context.Context, blobs *query.Reader, asked []string,
 	for _, u := range held {
 		all = append(all, u.Services()...)
 	}
-	all = slices.DeleteFunc(all, func(s string) bool { return !matches(asked, s) || !c.May(s) })
+	all = slices.DeleteFunc(all, func(s string) bool { return !matches(asked, s) || !m.choose(s) || !c.May(s) })
 	slices.Sort(all)
 	return slices.Compact(all), nil
 }

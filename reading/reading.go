@@ -95,13 +95,17 @@ func (r *Result) Problems() []error { return slices.Concat(r.Summary.Problems, r
 type Read func(blobs *query.Reader, q query.Query) (query.Summary, error)
 
 // Query completes a query with unflushed records, narrows it to services that the client may
-// read, and has read run it. read gets names instead of globs. No service at all is no error:
-// read is not called then. Queries that come at the same time share requests.
+// read, and has read run it. read gets names instead of globs, after ingesters have been asked:
+// those services that the query chooses. No service at all is no error: read is not called
+// then. Queries that come at the same time share requests.
 func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, read Read) (*Result, error) {
 	out, m := &Result{}, &member{asked: q.Services, mode: mode}
 	var err error
 	if q.Services, _, err = c.reach(q.Services); err != nil || len(q.Services) == 0 {
 		return out, err
+	}
+	if m.choose = q.Choose; m.choose == nil {
+		m.choose = func(string) bool { return true }
 	}
 	m.query = q
 	defer c.r.door.leave()
@@ -120,10 +124,11 @@ func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, rea
 	case m.of.party != nil:
 		blobs = blobs.Over(m.of.party.Store)
 	}
-	if q.Services, err = c.named(ctx, blobs, m.asked, q.Unflushed); err != nil || len(q.Services) == 0 {
+	if q.Services, err = c.named(ctx, blobs, m, q.Unflushed); err != nil || len(q.Services) == 0 {
 		return out, err
 	}
-	out.Report.Gaps = c.gapsOf(m.asked, out.Report.Gaps)
+	q.Choose = nil // it has
+	out.Report.Gaps = slices.DeleteFunc(c.gapsOf(m.asked, out.Report.Gaps), func(g newest.Gap) bool { return !m.choose(g.Service) })
 	if accept := q.Filter.Accept; accept != nil {
 		// A block has thousands of records, and a filter may take a millisecond for each.
 		q.Filter.Accept = func(line []byte) bool { return ctx.Err() == nil && accept(line) }
