@@ -10,6 +10,9 @@ import (
 	"blobtail/storage/mem"
 )
 
+// away is the question to an ingester that does not answer.
+func away(context.Context, heartbeat.Ingester) error { return nil }
+
 // Only a silent ingester can be given up, and one that comes back after all counts
 // again.
 func TestForget(t *testing.T) {
@@ -29,7 +32,7 @@ func TestForget(t *testing.T) {
 	end()
 	refused := func(store, id string, at time.Time, want string) {
 		t.Helper()
-		if _, err := heartbeat.Forget(ctx, s, store, id, at); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := heartbeat.Forget(ctx, s, store, id, at, away); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -39,7 +42,7 @@ func TestForget(t *testing.T) {
 	refused("others", "0badcafe", time.Now(), "there is no such ingester; there is: none")
 
 	later := time.Now().Add(heartbeat.Silence + time.Second)
-	was, err := heartbeat.Forget(ctx, s, "logs", "0badcafe", later)
+	was, err := heartbeat.Forget(ctx, s, "logs", "0badcafe", later, away)
 	if err != nil || was.State != heartbeat.Holding || was.Oldest.IsZero() {
 		t.Fatalf("%+v, %v", was, err)
 	}
@@ -67,7 +70,7 @@ func TestForgetStopped(t *testing.T) {
 	if err := a.Stop(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	_, err := heartbeat.Forget(t.Context(), s, "", "0badcafe", time.Now().Add(time.Hour))
+	_, err := heartbeat.Forget(t.Context(), s, "", "0badcafe", time.Now().Add(time.Hour), away)
 	if err == nil || !strings.Contains(err.Error(), "it is stopped: all that it took is in blobs") {
 		t.Error(err)
 	}
