@@ -116,7 +116,7 @@ func (c *serveCmd) validateNames() error {
 		}
 	}
 	for _, host := range c.Host {
-		if host == "" || strings.ContainsAny(host, "/@*? ") {
+		if !config.IsHost(host) {
 			return cli.Usagef("--host: %q is no name of a host; want one as logs.example, without scheme and path", host)
 		}
 	}
