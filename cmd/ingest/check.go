@@ -49,6 +49,8 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 	k.store(ctx)
 	good, err := k.logDir()
 	k.report("log directory", good, err)
+	temp, err := fsys.Temp()
+	k.report("temporary", temp+" can be written; logquery puts records there that it cannot hold", err)
 	holder := wal.Holder(c.WALDir())
 	for _, l := range []struct{ name, flag, address string }{
 		{"records", "--listen", c.Ingest.Listen}, {"operators", "--admin", c.Ingest.Admin}, {"syslog", "--syslog", c.Syslog.Listen},
@@ -244,23 +246,12 @@ func writableParent(dir string) (string, error) {
 		return at, fmt.Errorf("%s is no directory; choose another path", at)
 	}
 	if err == nil {
-		err = tryFile(at)
+		err = fsys.TryFile(at)
 	}
-	if fix := fsys.Remedy(err, at); err != nil && fix != "" {
+	if fix := (fsys.Place{Dir: dir}).Remedy(err); err != nil && fix != "" {
 		err = fmt.Errorf("%w; %s", err, fix)
 	}
 	return at, err
-}
-
-// tryFile writes a file to a directory and removes it.
-func tryFile(dir string) error {
-	f, err := os.CreateTemp(dir, ".check-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(make([]byte, 4<<10))
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // address checks whether an address can be opened. The ingester with this log may have it

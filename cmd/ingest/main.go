@@ -180,7 +180,7 @@ func newRegistry() *prometheus.Registry {
 // openJournal opens the log. An error names the fix.
 func openJournal(c config.Config, log zerolog.Logger) (*wal.Log, error) {
 	journal, err := wal.Open(c.WALDir(), wal.Options{SegmentSize: int64(c.Log.Segment), Log: part(log, "wal")})
-	if fix := fsys.Remedy(err, c.WALDir()); fix != "" {
+	if fix := (fsys.Place{Dir: c.WALDir()}).Remedy(err); fix != "" {
 		err = fmt.Errorf("%w; %s", err, fix)
 	}
 	if err != nil {
