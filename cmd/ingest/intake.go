@@ -51,6 +51,7 @@ func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *co
 	options := httpsource.Options{
 		Accept:      accept,
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
+		Probed:      func() error { return errors.Join(in.err(), company.answering(buf)) },
 		Protocols:   protocols(c.Protocols),
 		Allow:       newServices(c.Limits.NewServices),
 		Admin:       c.Ingest.Admin,
