@@ -181,7 +181,8 @@ type service struct {
 	DependsOn map[string]struct{ Condition string } `yaml:"depends_on"`
 	StopGrace string                                `yaml:"stop_grace_period"`
 	ReadOnly  bool                                  `yaml:"read_only"`
-	CapDrop   []string                              `yaml:"cap_drop"`
+	Tmpfs     []string
+	CapDrop   []string `yaml:"cap_drop"`
 }
 
 // TestCompose ensures that the files and services that compose.yaml names exist. It
@@ -227,6 +228,10 @@ func TestCompose(t *testing.T) {
 	for _, name := range []string{"ingest", "logquery", "serve"} {
 		if s := c.Services[name]; !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {
 			t.Errorf("%s may do more than it needs", name)
+		}
+		// An image without a shell has no other place for temporary files.
+		if s := c.Services[name]; len(s.Tmpfs) != 1 || !strings.HasPrefix(s.Tmpfs[0], "/tmp:mode=1777,") {
+			t.Errorf("%s has no place for temporary files: %v", name, s.Tmpfs)
 		}
 	}
 	checkIngest(t, c.Services["ingest"])

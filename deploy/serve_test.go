@@ -130,7 +130,9 @@ func TestServePod(t *testing.T) {
 
 	mounts := map[string]string{}
 	for _, m := range d.Spec.Template.Spec.Containers[0].VolumeMounts {
-		mounts[m.MountPath] = map[string]string{"config": folder, "access": access, "tls": secrets}[m.Name]
+		if here := map[string]string{"config": folder, "access": access, "tls": secrets}[m.Name]; here != "" {
+			mounts[m.MountPath] = here
+		}
 	}
 	conf := o.Data["blobtail.yaml"]
 	for _, path := range []string{"/etc/blobtail-access", "/etc/blobtail-tls"} {

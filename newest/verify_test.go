@@ -131,7 +131,7 @@ func TestVerifySilentWhateverRange(t *testing.T) {
 				c.tells(c.gather(c.reader(change), q), "ingest forget 00000001")
 			}
 		}
-		if _, err := heartbeat.Forget(t.Context(), c.store, "", "00000001", c.now()); err != nil {
+		if _, err := heartbeat.Forget(t.Context(), c.store, "", "00000001", c.now(), func(context.Context, heartbeat.Ingester) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		c.tells(c.gather(c.reader(), always("web")))

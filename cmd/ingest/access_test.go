@@ -56,7 +56,7 @@ func entry(id, rest string) string {
 	return fmt.Sprintf("  - {id: %s, sha256: [%s]%s}\n", id, hex.EncodeToString(sum[:]), rest)
 }
 
-// run starts an ingester in this process, and ends it with the test.
+// runGuarded starts an ingester with tokens in this process, and ends it with the test.
 func runGuarded(t *testing.T, admin string, entries ...string) *guarded {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,13 +64,22 @@ func runGuarded(t *testing.T, admin string, entries ...string) *guarded {
 	if err := os.WriteFile(g.tokens, []byte("tokens:\n"+strings.Join(entries, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	g.start(t, func(c *config.Config) { c.Ingest.Admin, c.Access.Tokens = admin, g.tokens })
+	return g
+}
+
+// start starts an ingester in this process with a changed configuration, and ends it with
+// the test.
+func (g *guarded) start(t *testing.T, change func(*config.Config)) {
+	t.Helper()
 	c := config.Default()
 	var err error
-	if c.Store, err = openstore.Parse("dir:" + filepath.Join(dir, "store")); err != nil {
+	if c.Store, err = openstore.Parse("dir:" + filepath.Join(t.TempDir(), "store")); err != nil {
 		t.Fatal(err)
 	}
-	c.Ingest.Listen, c.Ingest.Admin, c.Access.Tokens = "127.0.0.1:0", admin, g.tokens
+	c.Ingest.Listen, c.Ingest.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	c.Ingest.Grace = config.Duration(time.Second)
+	change(&c)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, c, handling{}, zerolog.New(g.log)) }()
@@ -94,7 +103,6 @@ func runGuarded(t *testing.T, admin string, entries ...string) *guarded {
 			t.Fatalf("it is not ready:\n%s", g.log)
 		}
 	}
-	return g
 }
 
 // a route is a request that needs a token.

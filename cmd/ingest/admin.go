@@ -24,7 +24,7 @@ import (
 
 // newAdmin returns the operators' server. It answers changes and dumps of memory on
 // this host only. records is the URL of the listener for records.
-func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, secure *security, records url.URL, own net.Listener, reg *prometheus.Registry) *http.Server {
+func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, secure *security, door *door, records url.URL, own net.Listener, reg *prometheus.Registry) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "alive") })
@@ -38,16 +38,21 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, secure *securi
 	for _, path := range []string{"/ingest", "/ingest/", "/live/"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { sendToRecords(w, r, records) })
 	}
-	mux.Handle("POST /flush", loopback(patient(flush(buf))))
-	mux.Handle("POST /drain", loopback(patient(drain(buf, in))))
-	mux.Handle("/debug/pprof/", loopback(http.DefaultServeMux)) // which net/http/pprof sets up
+	mux.Handle("POST /flush", door.here(patient(flush(buf))))
+	mux.Handle("POST /drain", door.here(patient(drain(buf, in))))
+	mux.Handle("/debug/pprof/", door.here(http.DefaultServeMux)) // which net/http/pprof sets up
 	all := http.Handler(mux)
 	if secure.guard != nil && !doors.IsLoopback(own) {
-		all = secure.guard.operators(mux)
+		all = secure.guard.operators(mux, door)
 	}
+	all = door.wrap(all, probes()...)
 	all = http.NewCrossOriginProtection().Handler(all) // a browser on this host is no operator
 	return &http.Server{Handler: all, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
+
+// probes are the paths for programs that restart an ingester. They are answered to
+// everybody: a kubelet has no token, and asks for an address.
+func probes() []string { return []string{"/healthz", "/readyz"} }
 
 // sendToRecords answers a request that belongs to the listener for records. It names that
 // with the host that the client knows, if it listens on all addresses.
@@ -103,17 +108,6 @@ func patient(h http.Handler) http.Handler {
 			ctx, cancel := context.WithTimeout(r.Context(), d)
 			defer cancel()
 			r = r.WithContext(ctx)
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
-// loopback accepts only requests from this host.
-func loopback(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !doors.FromHere(r) {
-			http.Error(w, r.URL.Path+" is answered on the host itself only", http.StatusForbidden)
-			return
 		}
 		h.ServeHTTP(w, r)
 	})

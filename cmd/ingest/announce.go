@@ -138,13 +138,19 @@ func (p *company) taking(buf *buffer.Buffer) error {
 	return errors.Join(p.premises.Ready(), p.clock.Err())
 }
 
+// answering returns the reason why records would not be accepted now, for those who ask
+// before they send any. A request itself may change that: it has the row written.
+func (p *company) answering(buf *buffer.Buffer) error {
+	return cmp.Or(p.taking(buf), p.announcer.Denied())
+}
+
 // ready returns the reason why records cannot be accepted, stored or announced now, with
 // the fix if the store is the reason.
 func (p *company) ready(buf *buffer.Buffer) error {
 	if err := p.taking(buf); err != nil {
 		return err
 	}
-	return cmp.Or(p.trial.Err(), p.explained(errors.Join(p.announcer.Err(), p.premises.Stalled())))
+	return cmp.Or(p.trial.Err(), p.explained(cmp.Or(p.premises.InPlace(), errors.Join(p.announcer.Err(), p.premises.Stalled()))))
 }
 
 // noteLoss notes the loss of records for the next start.

@@ -1,17 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"io"
+	stdlog "log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/cli"
 	"blobtail/newest/live"
 	"blobtail/record"
-	"blobtail/storage/mem"
+	"blobtail/storage/dir"
 )
 
 // empty is an empty log, and a snapshot of it.
@@ -23,46 +26,87 @@ func (empty) Behind() bool                                           { return fa
 func (empty) Close()                                                 {}
 func (empty) Each(context.Context, func(*record.Entry) error) error  { return nil }
 
-// An ingester that answers is not forgotten, even if its row has long been silent.
+// An ingester that runs and only cannot write its row is not forgotten, in whichever way
+// an operator asks for that. One that is gone is.
 func TestAnsweringIsNotForgotten(t *testing.T) {
-	tables := mem.New(mem.Options{})
 	handler := live.NewHandler(live.Options{
 		Self:    func() live.Self { return live.Self{ID: "0badcafe", Process: "01234567"} },
 		Journal: empty{},
 	})
+	t.Cleanup(handler.Stop)
 	mux := http.NewServeMux()
 	mux.Handle(live.Pattern, handler)
-	server := httptest.NewServer(mux)
-	defer server.Close()
-	defer handler.Stop()
-	a, err := heartbeat.New(tables, heartbeat.Options{
-		ID: "0badcafe", Address: server.URL,
-		Now: func() time.Time { return time.Now().Add(-time.Hour) },
+	other := live.NewHandler(live.Options{
+		Self:    func() live.Self { return live.Self{ID: "deadbeef", Process: "01234567"} },
+		Journal: empty{},
 	})
-	if err != nil {
-		t.Fatal(err)
+	t.Cleanup(other.Stop)
+	others := http.NewServeMux()
+	others.Handle(live.Pattern, other)
+	stopped := live.NewHandler(live.Options{Self: func() live.Self { return live.Self{} }, Journal: empty{}})
+	stopped.Stop()
+	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.RawQuery, "peers=no") {
+			<-r.Context().Done() // one of its peers hangs
+			return
+		}
+		time.Sleep(live.HastyWait + 200*time.Millisecond)
+		mux.ServeHTTP(w, r)
+	})
+	plain := func(status int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "not for you", status) })
 	}
-	leave, err := a.Enter(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	leave()
-	if err := answering(t.Context(), tables, "", "0badcafe", ""); err == nil || !strings.Contains(err.Error(), "it answers at "+server.URL) {
-		t.Errorf("one that answers: %v", err)
-	}
-	if err := answering(t.Context(), tables, "", "deadbeef", ""); err != nil {
-		t.Errorf("one that is not there: %v", err)
-	}
-	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "a token is needed", http.StatusUnauthorized)
-	}))
-	defer refuses.Close()
-	server.Config.Handler = refuses.Config.Handler
-	if err := answering(t.Context(), tables, "", "0badcafe", ""); err == nil || !strings.Contains(err.Error(), "set BLOBTAIL_PEER_TOKEN") {
-		t.Errorf("one that wants a token: %v", err)
-	}
-	server.Close()
-	if err := answering(t.Context(), tables, "", "0badcafe", ""); err != nil {
-		t.Errorf("one that is gone: %v", err)
+	for name, c := range map[string]struct {
+		at    http.Handler
+		tls   bool
+		wants string // "": it is forgotten
+		notes string
+	}{
+		"answers":              {at: mux, wants: "it answers at http"},
+		"answers late":         {at: slow, wants: "it answers at http"},
+		"wants a token":        {at: plain(401), wants: "set BLOBTAIL_PEER_TOKEN"},
+		"refuses":              {at: stopped, wants: "an ingester runs at its address"},
+		"unknown certificate":  {at: mux, tls: true, wants: "SSL_CERT_FILE"},
+		"another one answers":  {at: others, notes: "ingester deadbeef answers at its address"},
+		"a proxy without it":   {at: plain(502), notes: "it does not answer: "},
+		"nothing listens":      {notes: "connection refused"},
+		"no address is known":  {notes: "it announces no address"},
+		"its address is wrong": {notes: "it was not asked whether it runs: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewUnstartedServer(c.at)
+			server.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+			start := server.Start
+			if c.tls {
+				start = server.StartTLS
+			}
+			start()
+			defer server.Close()
+			address := server.URL
+			switch name {
+			case "nothing listens":
+				server.Close()
+			case "no address is known":
+				address = ""
+			case "its address is wrong":
+				address = "ftp://logs-a"
+			}
+			for _, way := range [][]string{{"0badcafe"}, {"--silent", "30m"}} {
+				root := t.TempDir()
+				if _, err := dir.Open(root, dir.Options{Create: true}); err != nil {
+					t.Fatal(err)
+				}
+				announceAt(t, root, "0badcafe", address, time.Hour)
+				var out, said bytes.Buffer
+				code := command(append([]string{"forget", "--store", "dir:" + root}, way...), &out, &said)
+				switch {
+				case c.wants != "" && (code != cli.Failed || out.Len() > 0 || !strings.Contains(said.String(), "not forgotten: ingester 0badcafe: ") || !strings.Contains(said.String(), c.wants)):
+					t.Errorf("%v: %d %s%s", way, code, &out, &said)
+				case c.wants == "" && (code != cli.OK || !strings.Contains(out.String(), "ingester 0badcafe on") || !strings.Contains(out.String(), c.notes)):
+					t.Errorf("%v: %d %s%s", way, code, &out, &said)
+				}
+			}
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer/wal"
+	"blobtail/internal/certs"
 	"blobtail/internal/cli"
 	"blobtail/internal/clockskew"
 	"blobtail/internal/config"
@@ -49,6 +50,8 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 	k.store(ctx)
 	good, err := k.logDir()
 	k.report("log directory", good, err)
+	temp, err := fsys.Temp()
+	k.report("temporary", temp+" can be written; logquery puts records there that it cannot hold", err)
 	holder := wal.Holder(c.WALDir())
 	for _, l := range []struct{ name, flag, address string }{
 		{"records", "--listen", c.Ingest.Listen}, {"operators", "--admin", c.Ingest.Admin}, {"syslog", "--syslog", c.Syslog.Listen},
@@ -58,7 +61,7 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 		}
 		good, err := address(l.flag, l.address, holder, c)
 		if l.flag == "--syslog" && err == nil {
-			_, _, err = syslogOptions(c.Syslog, zerolog.Nop()) // its certificates
+			err = syslogSound(c) // its certificates
 		}
 		k.report(l.name, good, err)
 	}
@@ -76,14 +79,16 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 	return nil
 }
 
-// checkConfig returns the reasons why an ingester would not start, as far as they are known
-// without the store and without an open address.
+// checkConfig returns the reasons why an ingester would not start, or clients would refuse
+// its certificates, as far as they are known without the store and without an open address.
 func checkConfig(c config.Config) error {
-	_, err := openSecurity(c, zerolog.Nop(), prometheus.NewRegistry())
+	secure, err := openSecurity(c, zerolog.Nop(), prometheus.NewRegistry())
 	reasons := []error{err}
+	if err == nil {
+		reasons = append(reasons, sound(secure.certs))
+	}
 	if c.Syslog.Listen != "" {
-		_, _, err := syslogOptions(c.Syslog, zerolog.Nop())
-		reasons = append(reasons, err)
+		reasons = append(reasons, syslogSound(c))
 	}
 	for _, l := range []struct{ flag, address string }{{"--listen", c.Ingest.Listen}, {"--admin", c.Ingest.Admin}} {
 		if beyondHost(l.address) {
@@ -91,6 +96,23 @@ func checkConfig(c config.Config) error {
 		}
 	}
 	return errors.Join(reasons...)
+}
+
+// sound returns the reason why certificates are of no use now; nil without any.
+func sound(files *certs.Certs) error {
+	if files == nil {
+		return nil
+	}
+	return files.Sound(time.Now())
+}
+
+// syslogSound returns the reason why syslog could not be accepted.
+func syslogSound(c config.Config) error {
+	_, files, err := syslogOptions(c.Syslog, zerolog.Nop())
+	if err != nil {
+		return err
+	}
+	return sound(files)
 }
 
 // beyondHost reports whether others than this host surely reach an address. A name is not
@@ -114,7 +136,7 @@ func (k *checking) access() {
 		k.report("access", k.c.Access.Tokens+" can be read", nil)
 	}
 	if err == nil && secure.certs != nil {
-		k.report("TLS", k.c.TLS.Cert+" can be used", nil)
+		k.report("TLS", k.c.TLS.Cert+" can be used", sound(secure.certs))
 	}
 }
 
@@ -244,23 +266,12 @@ func writableParent(dir string) (string, error) {
 		return at, fmt.Errorf("%s is no directory; choose another path", at)
 	}
 	if err == nil {
-		err = tryFile(at)
+		err = fsys.TryFile(at)
 	}
-	if fix := fsys.Remedy(err, at); err != nil && fix != "" {
+	if fix := (fsys.Place{Dir: dir}).Remedy(err); err != nil && fix != "" {
 		err = fmt.Errorf("%w; %s", err, fix)
 	}
 	return at, err
-}
-
-// tryFile writes a file to a directory and removes it.
-func tryFile(dir string) error {
-	f, err := os.CreateTemp(dir, ".check-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(make([]byte, 4<<10))
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // address checks whether an address can be opened. The ingester with this log may have it

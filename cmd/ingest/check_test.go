@@ -14,6 +14,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit/certstest"
 	"blobtail/storage/azure"
 )
 
@@ -121,6 +122,56 @@ func TestCheckProblems(t *testing.T) {
 	}
 }
 
+// A certificate that has ended is no sound one, that of the listener for records and that of
+// syslog.
+func TestCheckCertificates(t *testing.T) {
+	a, dir := certstest.New(t), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	certstest.Write(t, at("ended.pem"), at("ended.key"), a.Server("localhost", -time.Minute))
+	certstest.Write(t, at("good.pem"), at("good.key"), a.Server("localhost", time.Hour))
+	conf := at("blobtail.yaml")
+	for _, c := range []struct {
+		records, syslog string
+		code            int
+	}{{"good", "good", cli.OK}, {"ended", "good", cli.Failed}, {"good", "ended", cli.Failed}} {
+		text := fmt.Sprintf("tls: {cert: %[1]s/%[2]s.pem, key: %[1]s/%[2]s.key}\nsyslog: {listen: \"127.0.0.1:0\", cert: %[1]s/%[3]s.pem, key: %[1]s/%[3]s.key}\n", dir, c.records, c.syslog)
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, said bytes.Buffer
+		code := command([]string{"check-config", "--config", conf}, &out, &said)
+		if code != c.code || code != cli.OK && (strings.Contains(out.String(), "sound") || !strings.Contains(said.String(), at("ended.pem")+": it ended at 20")) {
+			t.Errorf("%+v: %d %s%s", c, code, &out, &said)
+		}
+		code, lines := checked(t, append(free(t), "--store", "dir:"+at("store"), "--config", conf)...)
+		want := map[string]string{"TLS": "ok: ", "syslog": "ok: "}
+		if c.records == "ended" {
+			want["TLS"] = "problem: certificate " + at("ended.pem") + ": it ended at 20"
+		}
+		if c.syslog == "ended" {
+			want["syslog"] = "problem: certificate " + at("ended.pem") + ": it ended at 20"
+		}
+		if code != c.code {
+			t.Errorf("%+v: check exits %d: %v", c, code, lines)
+		}
+		expect(t, lines, want)
+	}
+}
+
+// A directory for temporary files that cannot be used is a problem.
+func TestCheckTemporary(t *testing.T) {
+	args := append(free(t), "--store", "dir:"+filepath.Join(t.TempDir(), "store"))
+	t.Setenv("TMPDIR", t.TempDir())
+	_, lines := checked(t, args...)
+	expect(t, lines, map[string]string{"temporary": "ok: " + os.Getenv("TMPDIR") + " can be written"})
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	code, lines := checked(t, args...)
+	expect(t, lines, map[string]string{"temporary": "problem: no temporary file can be written to " + os.Getenv("TMPDIR") + ": no such file or directory; make it, or set TMPDIR"})
+	if code != cli.Failed {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // What belongs to another user is named with its owner. Root could write it, and its files
 // would be out of reach for the owner.
 func TestCheckOwner(t *testing.T) {
@@ -173,10 +224,12 @@ func TestCheckAzure(t *testing.T) {
 			"blobs": "problem: ~the key of account " + a.Account + " is refused", "tables": "problem: ~the key of account " + a.Account + " is refused", "clock": "ok: "}},
 		{"expired", container, sas("rlacwu", yesterday), "", cli.Failed, map[string]string{
 			"blobs": "problem: ~the SAS expired at " + yesterday.UTC().Format(time.RFC3339), "tables": "problem: ~the SAS expired at "}},
-		// Azurite lets every SAS write rows of an existing table; storage/azure has the test of a
-		// new one.
 		{"only reads", container, sas("rl", tomorrow), "", cli.Failed, map[string]string{
-			"blobs": "problem: create a test object: ~the SAS has sp=rl and lacks c (create)"}},
+			"blobs": "problem: create a test object: ~the SAS has sp=rl and lacks c (create)", "tables": "problem: ~the SAS has sp=rl and lacks a (add)"}},
+		{"changes no row", container, sas("rlacw", tomorrow), "", cli.Failed, map[string]string{
+			"blobs": "ok: ", "tables": "problem: ~the SAS has sp=rlacw and lacks u (update)"}},
+		{"adds no row", container, sas("rlcwu", tomorrow), "", cli.Failed, map[string]string{
+			"blobs": "ok: ", "tables": "problem: ~the SAS has sp=rlcwu and lacks a (add)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, v := range a.Environ(c.sas, c.key) {

@@ -3,12 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"blobtail/internal/cli"
@@ -19,11 +20,12 @@ import (
 	"blobtail/storage"
 )
 
-// forgetWait bounds all requests to the store.
-const forgetWait = 30 * time.Second
+// forgetWait bounds all requests to the store and to ingesters.
+const forgetWait = time.Minute
 
 // forget gives up an ingester whose log is lost, or all that have been silent for so
-// long. With lost it acknowledges lost records. It prints the consequence.
+// long, unless they answer. With lost it acknowledges lost records. It prints the
+// consequence.
 func forget(c config.Config, id string, lost bool, silent time.Duration, stdout io.Writer) error {
 	switch {
 	case id == "" && silent == 0:
@@ -50,17 +52,7 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 		return err
 	}
 	tables, store := opened.Tables, c.Store.Name()
-	switch {
-	case silent != 0:
-		gone, err := heartbeat.ForgetSilent(ctx, tables, store, silent, now)
-		for _, was := range gone {
-			forgotten(stdout, was)
-		}
-		if len(gone) == 0 && err == nil {
-			fmt.Fprintf(stdout, "no ingester that may hold records has been silent for %s\n", config.Duration(silent))
-		}
-		return err
-	case lost:
+	if lost {
 		was, err := heartbeat.ForgetLoss(ctx, tables, store, id)
 		if err == nil {
 			fmt.Fprintf(stdout, "acknowledged: ingester %s on %s lost records that it took before %s; reads are complete without them\n",
@@ -72,54 +64,87 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 	if err != nil {
 		return err
 	}
-	if err := answering(ctx, tables, store, id, token); err != nil {
-		return err
+	q := &question{token: token, unanswered: make(map[string]string)}
+	var gone []heartbeat.Ingester
+	if silent != 0 {
+		gone, err = heartbeat.ForgetSilent(ctx, tables, store, silent, now, q.ask)
+		if len(gone) == 0 && err == nil {
+			fmt.Fprintf(stdout, "no ingester that may hold records has been silent for %s\n", config.Duration(silent))
+		}
+	} else if was, failed := heartbeat.Forget(ctx, tables, store, id, now, q.ask); failed != nil {
+		err = failed
+	} else {
+		gone = append(gone, was)
 	}
-	was, err := heartbeat.Forget(ctx, tables, store, id, now)
-	if err == nil {
-		forgotten(stdout, was)
+	for _, was := range gone {
+		q.forgotten(stdout, was)
 	}
 	return err
 }
 
-// answering refuses to forget an ingester that answers at its address: it may only be
-// unable to write its row.
-func answering(ctx context.Context, tables storage.TableStore, store, id, token string) error {
-	rows, err := heartbeat.List(ctx, tables, store)
-	if _, err = heartbeat.Unread(err); err != nil {
-		return nil // forgetting fails for the same reason, and says so
+// A question asks silent ingesters whether they run. Its methods may be called at once.
+type question struct {
+	token string // for the ingesters, "" for none
+
+	mu         sync.Mutex
+	unanswered map[string]string // why, by id
+}
+
+// ask is a [heartbeat.Ask].
+func (q *question) ask(ctx context.Context, i heartbeat.Ingester) error {
+	if i.Address == "" {
+		q.note(i, "it announces no address, so it was not asked whether it runs")
+		return nil
 	}
-	for _, i := range rows {
-		if i.ID != id || i.Address == "" || i.State != heartbeat.Holding {
-			continue
-		}
-		client, err := live.NewClient(i.Address, live.ClientOptions{Wait: live.HastyWait, Token: token})
-		if err != nil {
-			return nil
-		}
-		defer client.Close()
-		answer, err := client.Ask(ctx, live.Query{Service: "-", From: math.MinInt64, To: math.MaxInt64})
-		if no, ok := errors.AsType[*live.NoAnswerError](err); ok && (no.Status == http.StatusUnauthorized || no.Status == http.StatusForbidden) {
-			return fmt.Errorf("ingester %s: something runs at its address %s and wants a token; set BLOBTAIL_PEER_TOKEN, so that it can be asked: %w", i.ID, i.Address, err)
-		}
-		if err != nil {
-			return nil // it is gone, or does not answer
-		}
-		defer answer.Close()
-		if answer.Self.ID == id {
-			return fmt.Errorf("ingester %s: it answers at %s and only its announcements fail: mend these, or drain or stop it first", id, i.Address)
-		}
+	client, err := live.NewClient(i.Address, live.ClientOptions{Wait: live.OwnWait, Token: q.token})
+	if err != nil {
+		q.note(i, "it was not asked whether it runs: "+err.Error())
+		return nil
+	}
+	defer client.Close()
+	self, err := client.Self(ctx)
+	if ctx.Err() != nil {
+		return fmt.Errorf("it was not asked whether it runs: %w", ctx.Err())
+	}
+	refused, _ := errors.AsType[*live.NoAnswerError](err)
+	unknown := false
+	if refused != nil {
+		_, unknown = errors.AsType[*tls.CertificateVerificationError](refused.Err)
+	}
+	switch {
+	case err == nil && self.ID == i.ID:
+		return fmt.Errorf("it answers at %s and only its announcements fail: mend these, or drain or stop it first", i.Address)
+	case err == nil:
+		q.note(i, "ingester "+self.ID+" answers at its address")
+	case unknown:
+		return fmt.Errorf("something runs at its address with a certificate that this host does not trust; name its authority in SSL_CERT_FILE, so that it can be asked: %w", err)
+	case refused != nil && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
+		return fmt.Errorf("something runs at its address %s and wants a token; set BLOBTAIL_PEER_TOKEN, so that it can be asked: %w", i.Address, err)
+	case refused != nil && refused.Ingester:
+		return fmt.Errorf("an ingester runs at its address and does not say which one it is; ask again, or stop it first: %w", err)
+	default:
+		q.note(i, "it does not answer: "+err.Error())
 	}
 	return nil
 }
 
+// note keeps why an ingester did not answer.
+func (q *question) note(i heartbeat.Ingester, reason string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unanswered[i.ID] = reason
+}
+
 // forgotten prints the records that are given up.
-func forgotten(stdout io.Writer, was heartbeat.Ingester) {
+func (q *question) forgotten(stdout io.Writer, was heartbeat.Ingester) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	fmt.Fprintf(stdout, "ingester %s on %s is forgotten; it was last seen %s\n", was.ID, hostName(was), was.At.UTC().Format(time.RFC3339))
 	since := was.At
 	if !was.Oldest.IsZero() {
 		since = was.Oldest
 	}
+	fmt.Fprintf(stdout, "%s\n", cli.SafeLine(q.unanswered[was.ID]))
 	fmt.Fprintf(stdout, "given up: what it took since %s and is in no blob; if its log is found after all, start it again on that\n", since.UTC().Format(time.RFC3339))
 }
 

@@ -75,13 +75,19 @@ func TestForget(t *testing.T) {
 // announce writes the row of an ingester with its last heartbeat so long ago.
 func announce(t *testing.T, root, id string, ago time.Duration) {
 	t.Helper()
+	announceAt(t, root, id, "", ago)
+}
+
+// announceAt is announce for an ingester with an address.
+func announceAt(t *testing.T, root, id, address string, ago time.Duration) {
+	t.Helper()
 	s, err := tables.Open(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	a, err := heartbeat.New(s, heartbeat.Options{
-		ID: id, Host: "b\x1b",
+		ID: id, Host: "b\x1b", Address: address,
 		Now:    func() time.Time { return time.Now().Add(-ago) },
 		Oldest: func() (time.Time, bool) { return time.Now().Add(-time.Minute), true },
 	})

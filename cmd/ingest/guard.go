@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
-	"blobtail/internal/doors"
 	"blobtail/newest/live"
 	"blobtail/source/httpsource"
 )
@@ -26,8 +26,8 @@ type guard struct {
 // newFailures makes the counter of a guard.
 func newFailures(reg prometheus.Registerer) *prometheus.CounterVec {
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "blobtail_auth_failures_total",
-		Help: "Requests without the right to do what they ask, by reason: missing, unknown, secret, expired, forbidden, limit."}, []string{"reason"})
-	for _, reason := range []string{"missing", "unknown", "secret", "expired", "forbidden", "limit"} {
+		Help: "Requests without the right to do what they ask, by reason: missing, unknown, secret, expired, forbidden, limit, host, origin."}, []string{"reason"})
+	for _, reason := range []string{"missing", "unknown", "secret", "expired", "forbidden", "limit", "host", "origin"} {
 		failures.WithLabelValues(reason)
 	}
 	reg.MustRegister(failures)
@@ -163,11 +163,10 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), status)
 }
 
-// operators answers other hosts only if they have a token of the role operator. Probes need
-// none: a kubelet has no token.
-func (g *guard) operators(next http.Handler) http.Handler {
+// operators answers other hosts only if they have a token of the role operator.
+func (g *guard) operators(next http.Handler, door *door) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && !doors.FromHere(r) {
+		if !slices.Contains(probes(), r.URL.Path) && !door.knows(r) {
 			token, told := g.token(r)
 			if token == nil {
 				refuse(w, &live.Refusal{Status: http.StatusUnauthorized, Reason: told})

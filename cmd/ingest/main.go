@@ -102,7 +102,7 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 	}
 	tail.join(c, company, buf, log, reg)
 	accept := h.counted(gate{buf, company.announcer, company.premises}, reg)
-	in, ready, err := newIntake(c, accept, buf, company, stream, secure, log, reg)
+	in, ready, err := newIntake(c, accept, buf, company, stream, secure, secure.newDoor(c, records, c.TLS.Cert != ""), log, reg)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,9 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer operators.Close()
-	p := &parts{accept, out.watch, buf, stream, company, tail, in, ready, newAdmin(buf, in, ready, secure, url.URL{Scheme: scheme(c), Host: records.Addr().String()}, operators, reg), secure, records, operators}
+	sendTo := url.URL{Scheme: scheme(c), Host: records.Addr().String()}
+	admin := newAdmin(buf, in, ready, secure, secure.newDoor(c, operators, false), sendTo, operators, reg)
+	p := &parts{accept, out.watch, buf, stream, company, tail, in, ready, admin, secure, records, operators}
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }
 
@@ -178,7 +180,7 @@ func newRegistry() *prometheus.Registry {
 // openJournal opens the log. An error names the fix.
 func openJournal(c config.Config, log zerolog.Logger) (*wal.Log, error) {
 	journal, err := wal.Open(c.WALDir(), wal.Options{SegmentSize: int64(c.Log.Segment), Log: part(log, "wal")})
-	if fix := fsys.Remedy(err, c.WALDir()); fix != "" {
+	if fix := (fsys.Place{Dir: c.WALDir()}).Remedy(err); fix != "" {
 		err = fmt.Errorf("%w; %s", err, fix)
 	}
 	if err != nil {

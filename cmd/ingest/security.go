@@ -28,12 +28,13 @@ type security struct {
 	peer   string         // the token for other ingesters, "" for none
 	proxy  bool           // in front of the listener for records
 	log    zerolog.Logger
+
+	failures *prometheus.CounterVec // requests that were turned away, by reason
 }
 
 // openSecurity reads the files of tokens and certificates.
 func openSecurity(c config.Config, log zerolog.Logger, reg prometheus.Registerer) (s *security, err error) {
-	failures := newFailures(reg)
-	s = &security{proxy: c.Access.BehindProxy, log: part(log, "access")}
+	s = &security{proxy: c.Access.BehindProxy, log: part(log, "access"), failures: newFailures(reg)}
 	if s.peer, err = config.Token(os.Getenv, "BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile); err != nil {
 		return nil, fmt.Errorf("token for other ingesters: %w", err)
 	}
@@ -42,7 +43,7 @@ func openSecurity(c config.Config, log zerolog.Logger, reg prometheus.Registerer
 			return nil, fmt.Errorf("read the tokens: %w", err)
 		}
 		s.tokens.Remember(filepath.Join(c.WALDir(), "services"))
-		s.guard = &guard{s.tokens, failures, s.log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second})}
+		s.guard = &guard{s.tokens, s.failures, s.log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second})}
 	}
 	if c.TLS.Cert != "" {
 		paths := certs.Paths{Certificate: c.TLS.Cert, Key: c.TLS.Key, ClientCA: c.TLS.ClientCA}

@@ -314,7 +314,7 @@ func (a *app) openBlobs(ctx context.Context) (reader *query.Reader, err error) {
 	if late == 0 {
 		late = openstore.NeverLate
 	}
-	if a.store, err = openstore.OpenWith(ctx, a.config.Store, false, openstore.Options{Late: late}); err != nil {
+	if a.store, err = openstore.OpenWith(ctx, a.config.Store, false, openstore.Options{Late: late, Reads: true}); err != nil {
 		return nil, err
 	}
 	a.Explain = a.store.Explain

@@ -20,6 +20,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/doors"
+	"blobtail/internal/fsys"
 	"blobtail/internal/httpguard"
 	"blobtail/query/indexcache"
 	"blobtail/reading"
@@ -84,12 +85,18 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if _, err := fsys.Temp(); err != nil {
+		s.log.Warn().Err(err).Msg("reads with many records that are in no blob yet, or with a large limit, will fail")
+	}
 	return cli.OK, s.run(ctx, l)
 }
 
 // validate checks the flags, and takes from the configuration what they leave out.
 func (c *serveCmd) validate(of config.Config, server string) error {
 	c.Tokens = cmp.Or(c.Tokens, of.Access.Tokens)
+	if len(c.Host) == 0 {
+		c.Host = of.Access.Hosts
+	}
 	if c.TLSCert == "" && c.TLSKey == "" {
 		c.TLSCert, c.TLSKey = of.TLS.Cert, of.TLS.Key
 	}
@@ -116,7 +123,7 @@ func (c *serveCmd) validateNames() error {
 		}
 	}
 	for _, host := range c.Host {
-		if host == "" || strings.ContainsAny(host, "/@*? ") {
+		if !config.IsHost(host) {
 			return cli.Usagef("--host: %q is no name of a host; want one as logs.example, without scheme and path", host)
 		}
 	}

@@ -141,7 +141,7 @@ func TestVolumes(t *testing.T) {
 		if v.ConfigMap != nil && all["ConfigMap/"+v.ConfigMap.Name] == nil {
 			t.Errorf("there is no ConfigMap %s", v.ConfigMap.Name)
 		}
-		if v.HostPath != nil || v.EmptyDir != nil {
+		if v.HostPath != nil || v.EmptyDir != nil && v.Name != "tmp" {
 			t.Errorf("volume %s: the log is not to be there", v.Name)
 		}
 	}
@@ -150,6 +150,7 @@ func TestVolumes(t *testing.T) {
 			t.Errorf("there is no volume %s", m.Name)
 		}
 	}
+	checkTemporary(t, spec)
 	if all["ServiceAccount/"+spec.ServiceAccountName] == nil {
 		t.Errorf("there is no ServiceAccount %s", spec.ServiceAccountName)
 	}

@@ -11,6 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// checkTemporary ensures that a pod whose root cannot be written to has a bounded place for
+// temporary files.
+func checkTemporary(t *testing.T, spec corev1.PodSpec) {
+	t.Helper()
+	mounted := slices.ContainsFunc(spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.Name == "tmp" && m.MountPath == "/tmp" && !m.ReadOnly
+	})
+	if !mounted || !slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == "tmp" && v.EmptyDir != nil && !v.EmptyDir.SizeLimit.IsZero()
+	}) {
+		t.Error("there is no place for temporary files")
+	}
+}
+
 // TestServe ensures that the parts of serve.yaml fit each other: ports, probes, mounts and
 // selectors; that a drain of nodes leaves one server; and that the policy lets nothing
 // through but questions of readers, metrics, names, the ingesters and the store.
@@ -42,10 +56,11 @@ func TestServe(t *testing.T) {
 		}
 	}
 	for _, m := range c.VolumeMounts {
-		if !m.ReadOnly || !slices.Contains(have, m.Name) {
+		if !m.ReadOnly && m.Name != "tmp" || !slices.Contains(have, m.Name) {
 			t.Errorf("mount %s", m.Name)
 		}
 	}
+	checkTemporary(t, spec)
 	if all["ServiceAccount/"+spec.ServiceAccountName] == nil {
 		t.Errorf("there is no ServiceAccount %s", spec.ServiceAccountName)
 	}

@@ -249,7 +249,7 @@ func (w *world) forgetGone(s *store) {
 		w.mu.Unlock()
 		for _, id := range ids {
 			s.tables.amend(func() {
-				if was, err := heartbeat.Forget(context.Background(), s.tables, s.container, id, time.Now()); err == nil {
+				if was, err := heartbeat.Forget(context.Background(), s.tables, s.container, id, time.Now(), unreached); err == nil {
 					w.forgot(was, s)
 				}
 			})

@@ -289,7 +289,7 @@ func (in *ingester) clear() {
 // forgetSilent forgets silent ingesters, as an operator does after a change of hosts.
 func (w *world) forgetSilent(s *store) {
 	s.tables.amend(func() {
-		gone, err := heartbeat.ForgetSilent(context.Background(), s.tables, s.container, heartbeat.Silence, time.Now())
+		gone, err := heartbeat.ForgetSilent(context.Background(), s.tables, s.container, heartbeat.Silence, time.Now(), unreached)
 		if err != nil {
 			w.say("forget the silent of %s: %v", s.container, err)
 		}
@@ -298,6 +298,9 @@ func (w *world) forgetSilent(s *store) {
 		}
 	})
 }
+
+// unreached is the question of an operator who reaches no ingester.
+func unreached(context.Context, heartbeat.Ingester) error { return nil }
 
 // forgot notes that an ingester was forgotten, and with it the losses it reported.
 func (w *world) forgot(i heartbeat.Ingester, s *store) {

@@ -13,6 +13,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -36,7 +37,13 @@ type Certs struct {
 	paths Paths
 	log   zerolog.Logger
 	files *watch.Files
-	now   atomic.Pointer[tls.Config]
+	now   atomic.Pointer[loaded]
+}
+
+// loaded is what was read from the files.
+type loaded struct {
+	config  *tls.Config
+	clients []*x509.Certificate // authorities
 }
 
 // soon is the time before the end of a certificate from which a warning is due.
@@ -59,7 +66,7 @@ func Open(paths Paths, log zerolog.Logger) (*Certs, error) {
 func (c *Certs) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.now.Load(), nil },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.now.Load().config, nil },
 	}
 }
 
@@ -77,13 +84,17 @@ func (c *Certs) Reload() error {
 		return fmt.Errorf("certificate %s with key %s: %w", c.paths.Certificate, c.paths.Key, err)
 	}
 	next := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
+	var clients []*x509.Certificate
 	if c.paths.ClientCA != "" {
-		if next.ClientCAs, err = authorities(c.paths.ClientCA); err != nil {
+		if clients, err = authorities(c.paths.ClientCA); err != nil {
 			return err
 		}
-		next.ClientAuth = tls.VerifyClientCertIfGiven
+		next.ClientCAs, next.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
+		for _, one := range clients {
+			next.ClientCAs.AddCert(one)
+		}
 	}
-	c.now.Store(next)
+	c.now.Store(&loaded{next, clients})
 	until, note := pair.Leaf.NotAfter, c.log.Info()
 	text := "certificate read"
 	if time.Until(until) < soon {
@@ -93,15 +104,61 @@ func (c *Certs) Reload() error {
 	return nil
 }
 
-// authorities reads a file of certificates.
-func authorities(path string) (*x509.CertPool, error) {
+// Sound returns the reason why clients refuse the certificate at a time, or why the server
+// refuses each certificate of a client; nil if none is known.
+func (c *Certs) Sound(at time.Time) error {
+	files := c.now.Load()
+	pair := files.config.Certificates[0]
+	if err := valid(pair.Leaf, at); err != nil {
+		return fmt.Errorf("certificate %s: %w; clients refuse it: put a new one there", c.paths.Certificate, err)
+	}
+	for _, der := range pair.Certificate[1:] {
+		link, err := x509.ParseCertificate(der)
+		if err == nil && link.CheckSignatureFrom(link) != nil { // clients have the roots themselves
+			err = valid(link, at)
+		}
+		if err != nil {
+			return fmt.Errorf("certificate %s: one of the chain behind it: %w; clients refuse it: put a new chain there", c.paths.Certificate, err)
+		}
+	}
+	for _, authority := range files.clients {
+		if valid(authority, at) == nil {
+			return nil
+		}
+	}
+	if len(files.clients) > 0 {
+		return fmt.Errorf("authorities of clients: %s: %w; no certificate of a client is accepted: put a new authority there", c.paths.ClientCA, valid(files.clients[0], at))
+	}
+	return nil
+}
+
+// valid returns the reason why a certificate is not valid at a time.
+func valid(c *x509.Certificate, at time.Time) error {
+	switch {
+	case at.After(c.NotAfter):
+		return fmt.Errorf("it ended at %s", c.NotAfter.UTC().Format(time.RFC3339))
+	case at.Before(c.NotBefore):
+		return fmt.Errorf("it begins at %s only (is this host's clock right?)", c.NotBefore.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// authorities reads a file of certificates. Those that cannot be read are left out.
+func authorities(path string) (all []*x509.Certificate, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("authorities of clients: %w", err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
+			continue
+		}
+		if one, err := x509.ParseCertificate(block.Bytes); err == nil {
+			all = append(all, one)
+		}
+	}
+	if len(all) == 0 {
 		return nil, fmt.Errorf("authorities of clients: %s: %w", path, errors.New("it has no certificate in PEM"))
 	}
-	return pool, nil
+	return all, nil
 }

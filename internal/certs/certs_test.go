@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -153,5 +155,53 @@ func TestMistakes(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A certificate that clients refuse is not sound: before it begins, after it has ended, or
+// with such a chain. The same holds for authorities of clients of which none is valid.
+func TestSound(t *testing.T) {
+	a, dir := certstest.New(t), t.TempDir()
+	paths := pathsIn(dir)
+	paths.ClientCA = filepath.Join(dir, "ca.pem")
+	a.Write(paths.ClientCA)
+	certstest.Write(t, paths.Certificate, paths.Key, a.Server("logs.example.com", time.Hour*24*30))
+	c, err := certs.Open(paths, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for after, want := range map[time.Duration]string{
+		0: "", 29 * 24 * time.Hour: "", 31 * 24 * time.Hour: "cert.pem: it ended at 20", -2 * time.Hour: "cert.pem: it begins at 20",
+	} {
+		if err := c.Sound(now.Add(after)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("after %s: %v, want %q", after, err, want)
+		}
+	}
+	certstest.Write(t, paths.Certificate, paths.Key, a.Server("logs.example.com", time.Hour*24*3650))
+	if err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Sound(now.Add(366 * 24 * time.Hour)); err == nil || !strings.Contains(err.Error(), "authorities of clients: "+paths.ClientCA+": it ended") {
+		t.Errorf("an authority that has ended: %v", err)
+	}
+	leaf, err := os.ReadFile(paths.Certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certstest.WritePEM(t, paths.ClientCA, "CERTIFICATE", a.Server("link", time.Minute).Certificate[0])
+	link, err := os.ReadFile(paths.ClientCA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Write(paths.ClientCA)
+	if err := errors.Join(os.WriteFile(paths.Certificate, append(leaf, link...), 0o600), c.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Sound(now); err != nil {
+		t.Error(err)
+	}
+	if err := c.Sound(now.Add(time.Hour)); err == nil || !strings.Contains(err.Error(), "one of the chain behind it: it ended") {
+		t.Errorf("a link that has ended: %v", err)
 	}
 }

@@ -70,8 +70,12 @@ func (e *valueless) Unwrap() error { return e.cause }
 func Preset(k *kong.Kong) {
 	for _, f := range k.Model.Flags {
 		if len(f.Envs) > 0 {
+			text := fmt.Sprint(f.Target.Interface())
+			if all, ok := f.Target.Interface().([]string); ok {
+				text = strings.Join(all, ",")
+			}
 			// kong replaces variables in defaults; $$ is a dollar there.
-			f.HasDefault, f.Default = true, strings.ReplaceAll(fmt.Sprint(f.Target.Interface()), "$", "$$")
+			f.HasDefault, f.Default = true, strings.ReplaceAll(text, "$", "$$")
 		}
 	}
 }

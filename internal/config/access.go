@@ -11,6 +11,8 @@ type Access struct {
 	Tokens      string `yaml:"tokens" help:"File of tokens: who may send and read (ingest token)." env:"BLOBTAIL_TOKENS" placeholder:"FILE"`
 	Open        bool   `yaml:"open" negatable:"" help:"Listen beyond this host without tokens or TLS." env:"BLOBTAIL_OPEN"`
 	BehindProxy bool   `yaml:"behind-proxy" negatable:"" help:"A proxy in front ends TLS, and names its client in X-Forwarded-For." env:"BLOBTAIL_BEHIND_PROXY"`
+	// Hosts are names by which clients know this ingester, besides those of its addresses.
+	Hosts []string `yaml:"hosts" name:"host" help:"A name by which clients know this ingester; may be repeated." env:"BLOBTAIL_HOSTS" placeholder:"NAME"`
 	// PeerTokenFile has the token that this ingester shows the others. BLOBTAIL_PEER_TOKEN
 	// may have the token itself.
 	PeerTokenFile string `yaml:"peer-token-file" kong:"-"`
@@ -24,6 +26,15 @@ type TLS struct {
 	Key      string `yaml:"key" help:"Its key (PEM)." env:"BLOBTAIL_TLS_KEY" placeholder:"FILE"`
 	ClientCA string `yaml:"client-ca" help:"Authorities of client certificates that stand for tokens (PEM)." env:"BLOBTAIL_TLS_CLIENT_CA" placeholder:"FILE"`
 }
+
+func (a Access) validate(m *mistakes) {
+	for _, host := range a.Hosts {
+		m.check(IsHost(host), "access.hosts", host, "want names of hosts without scheme and path, for example logs.example")
+	}
+}
+
+// IsHost reports whether the Host of a request can be a text, perhaps with a port.
+func IsHost(text string) bool { return text != "" && !strings.ContainsAny(text, "/@*? ") }
 
 func (t TLS) validate(m *mistakes) {
 	m.check((t.Cert == "") == (t.Key == ""), "tls.key", t.Key, "want tls.cert and tls.key, or neither")

@@ -121,6 +121,7 @@ func Default() Config {
 
 			Announce: "required",
 		},
+		Access: Access{Hosts: []string{}},
 		Flush: Flush{
 			Size:   32 << 20,
 			Age:    Duration(time.Minute),
@@ -323,6 +324,7 @@ func (c Config) Validate() error {
 		}
 		m.check(a.value == "" || isAddress(a.value), a.key, public(a.value), "want a URL without a name, a password or a query, for example "+example)
 	}
+	c.Access.validate(&m)
 	c.TLS.validate(&m)
 	const more = "want more than nothing"
 	m.check(c.Ingest.Grace > 0, "ingest.grace", c.Ingest.Grace, more)

@@ -2,8 +2,9 @@
 //
 // [Rules.MayListen] refuses an address that other hosts reach if there are no tokens, or if
 // tokens would pass the network in the clear. [Addressed] gives requests the address of the
-// client of a proxy in front. [Reload] reads files again at SIGHUP. The package knows no token
-// and answers no request.
+// client of a proxy in front. [Names] are those by which clients know a server, and
+// [OfAnotherSite] finds requests that a page of another site has a browser send. [Reload] reads
+// files again at SIGHUP. The package knows no token and answers no request.
 package doors
 
 import (

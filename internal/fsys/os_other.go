@@ -20,8 +20,14 @@ func OS() FS { return none{} }
 // Identity is not known here.
 func Identity(string, fs.FileInfo) (inode uint64, born int64) { return 0, 0 }
 
+// A Place is a directory that a process uses.
+type Place struct {
+	Dir   string
+	Reads bool
+}
+
 // Remedy knows nothing here.
-func Remedy(error, string) string { return "" }
+func (Place) Remedy(error) string { return "" }
 
 // Owner is not known here.
 func Owner(string) (name string, other bool) { return "", false }

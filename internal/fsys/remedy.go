@@ -6,18 +6,29 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
+// A Place is a directory that a process uses, with all that is in it.
+type Place struct {
+	Dir string
+	// Reads says that the process only reads it.
+	Reads bool
+}
+
 // Remedy returns what to do about an error of a file, in one line; "" for an error that it
-// has no advice for. dir is the directory of the file, for an error that names no file.
-func Remedy(err error, dir string) string {
-	path := cmp.Or(pathOf(err), dir)
+// has no advice for. An error that names no file is about the directory. The advice asks for
+// no more than the process needs, and changes nothing but the directory itself: those above
+// it, and the files in it, may be of others.
+func (p Place) Remedy(err error) string {
+	path := cmp.Or(pathOf(err), p.Dir)
 	switch {
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Sprintf("%s is on a file system that is mounted read-only; mount it writable", path)
@@ -26,17 +37,83 @@ func Remedy(err error, dir string) string {
 	case !errors.Is(err, fs.ErrPermission):
 		return ""
 	}
-	path, fi := nearest(path)
+	seen, fi := nearest(path)
 	owner, ok := ownerOf(fi)
 	if !ok {
 		return ""
 	}
 	me := os.Geteuid()
-	if owner == me {
-		return fmt.Sprintf("%s has the mode %04o; run: chmod -R u+rwX %s", path, fi.Mode().Perm(), path)
+	switch above := isAbove(seen, p.Dir); {
+	case above && !p.Reads && isMissing(p.Dir):
+		return p.make(seen, fi, owner == me, userName(me))
+	case owner == me:
+		return p.allow(seen, fi)
+	case above:
+		return fmt.Sprintf("%s belongs to user %s, has the mode %04o, and does not let user %s through to %s; run it as %s, or choose another directory",
+			seen, userName(owner), fi.Mode().Perm(), userName(me), p.Dir, userName(owner))
+	case p.Reads:
+		return fmt.Sprintf("%s belongs to user %s and this process runs as %s; to read %s it needs the right to read all files there, and to own none: run it as %s, or read through a logquery serve that %s runs (--server)",
+			seen, userName(owner), userName(me), p.Dir, userName(owner), userName(owner))
+	case isEmpty(p.Dir):
+		return fmt.Sprintf("%s belongs to user %s and this process runs as %s; run it as %s, or: chown %s %s",
+			seen, userName(owner), userName(me), userName(owner), userName(me), p.Dir)
 	}
-	return fmt.Sprintf("%s belongs to user %s and this process runs as %s; run it as %s, or: chown -R %s %s",
-		path, userName(owner), userName(me), userName(owner), userName(me), path)
+	return fmt.Sprintf("%s belongs to user %s and this process runs as %s; run it as %s, or choose a directory that is its own",
+		seen, userName(owner), userName(me), userName(owner))
+}
+
+// make is the remedy for a directory that is missing, and cannot be made in the nearest one
+// above it.
+func (p Place) make(above string, fi fs.FileInfo, mine bool, me string) string {
+	if mine {
+		return p.allow(above, fi)
+	}
+	return fmt.Sprintf("%s is missing, and user %s may not make it in %s; make it as root: install -d -m 0700 -o %s %s; or choose another directory",
+		p.Dir, me, above, me, p.Dir)
+}
+
+// allow is the remedy for a file or a directory of the process's own user.
+func (p Place) allow(path string, fi fs.FileInfo) string {
+	need, rights := fs.FileMode(0o600), "u+rw"
+	switch {
+	case p.Reads && fi.IsDir():
+		need, rights = 0o500, "u+rx"
+	case p.Reads:
+		need, rights = 0o400, "u+r"
+	case fi.IsDir():
+		need, rights = 0o700, "u+rwx"
+	}
+	if fi.Mode()&need == need {
+		return fmt.Sprintf("%s has the mode %04o, which allows it; perhaps a security module or the unit of a service forbids it", path, fi.Mode().Perm())
+	}
+	return fmt.Sprintf("%s has the mode %04o; run: chmod %s %s", path, fi.Mode().Perm(), rights, path)
+}
+
+// isAbove reports whether a directory is one that another is in.
+func isAbove(path, dir string) bool {
+	from, err := filepath.Abs(path)
+	to, err2 := filepath.Abs(dir)
+	if err != nil || err2 != nil || from == to {
+		return false
+	}
+	return strings.HasPrefix(to, strings.TrimSuffix(from, "/")+"/")
+}
+
+// isMissing reports whether a path is known not to exist.
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// isEmpty reports whether a directory is known to have nothing in it.
+func isEmpty(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	return errors.Is(err, io.EOF)
 }
 
 // Owner returns the name of the user that a file belongs to, or its nearest existing parent

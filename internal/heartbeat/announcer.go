@@ -173,12 +173,29 @@ func (a *Announcer) First() <-chan struct{} { return a.first }
 // ready.
 const deaf = 20 * time.Second
 
+// Denied is the reason why [Announcer.Enter] fails now, as far as that is known without the
+// tables. It asks for the store, because the last write of the row may be long ago.
+func (a *Announcer) Denied() error {
+	if a.holding.Load() || a.o.BestEffort {
+		return nil
+	}
+	if _, err := a.o.StoreID(); err != nil {
+		return fmt.Errorf("announce this ingester: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failed
+}
+
 // Err says why the ingester cannot be announced. It does so at once if the ingester
 // accepts no records for that reason, else after 20 s. It is nil while all is well.
 func (a *Announcer) Err() error {
+	if err := a.Denied(); err != nil {
+		return err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.failed == nil || time.Since(a.good) < deaf && (a.holding.Load() || a.o.BestEffort) {
+	if time.Since(a.good) < deaf {
 		return nil
 	}
 	return a.failed

@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/storage"
 )
@@ -14,15 +17,23 @@ import (
 // refuse says why the row of an ingester cannot be given up.
 func refuse(id, reason string) error { return fmt.Errorf("ingester %s: %s", id, reason) }
 
+// Ask asks a silent ingester at its address whether it runs: perhaps it only cannot write
+// its row. It returns the reason not to give it up, nil if there is none. It is called by
+// several goroutines at once.
+type Ask func(ctx context.Context, i Ingester) error
+
 // Forget marks the row of an ingester as stopped because its log is lost. Reads then no
 // longer wait for its records. Forget returns the former row: the unflushed records
-// since its Oldest are given up. It refuses if there is no such row, or if the ingester
-// is not silent. If the ingester comes back after all, its next
+// since its Oldest are given up. It refuses if there is no such row, if the ingester
+// is not silent, or if ask has a reason. If the ingester comes back after all, its next
 // announcement replaces the mark.
-func Forget(ctx context.Context, tables storage.TableStore, store, id string, now time.Time) (Ingester, error) {
+func Forget(ctx context.Context, tables storage.TableStore, store, id string, now time.Time, ask Ask) (Ingester, error) {
 	return amend(ctx, tables, store, id, func(i *Ingester) error {
 		if err := i.mayBeForgotten(now); err != nil {
 			return err
+		}
+		if err := ask(ctx, *i); err != nil {
+			return fmt.Errorf("ingester %s: %w", i.ID, err)
 		}
 		i.State, i.GivenUp = Stopped, now
 		i.acknowledge()
@@ -30,27 +41,30 @@ func Forget(ctx context.Context, tables storage.TableStore, store, id string, no
 	})
 }
 
+// asked is how many ingesters are asked at once.
+const asked = 32
+
 // ForgetSilent forgets every ingester that may hold records and has been silent for so
 // long. It returns the rows that it marked, and joins an error for each that it could
-// not.
-func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, silent time.Duration, now time.Time) ([]Ingester, error) {
+// not, or that ask has a reason for.
+func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, silent time.Duration, now time.Time, ask Ask) ([]Ingester, error) {
 	l, err := scan(ctx, tables, store)
 	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return nil, err
 	}
-	errs := l.bad
-	var gone []Ingester
-	for _, i := range l.rows {
-		if i.State != Holding || now.Sub(i.At) < silent {
-			continue
-		}
-		if was, err := Forget(ctx, tables, store, i.ID, now); err != nil {
-			errs = append(errs, err)
-		} else {
-			gone = append(gone, was)
-		}
+	rows := slices.DeleteFunc(l.rows, func(i Ingester) bool { return i.State != Holding || now.Sub(i.At) < silent })
+	gone, errs := make([]Ingester, len(rows)), make([]error, len(rows))
+	var asking errgroup.Group
+	asking.SetLimit(asked)
+	for n, i := range rows {
+		asking.Go(func() error {
+			gone[n], errs[n] = Forget(ctx, tables, store, i.ID, now, ask)
+			return nil
+		})
 	}
-	return gone, errors.Join(errs...)
+	_ = asking.Wait()
+	gone = slices.DeleteFunc(gone, func(i Ingester) bool { return i.ID == "" })
+	return gone, errors.Join(append(l.bad, errs...)...)
 }
 
 // ForgetLoss acknowledges the loss of an ingester, so that reads are complete without

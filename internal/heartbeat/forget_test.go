@@ -2,13 +2,21 @@ package heartbeat_test
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"blobtail/internal/heartbeat"
 	"blobtail/storage/mem"
 )
+
+// away is the question to an ingester that does not answer.
+func away(context.Context, heartbeat.Ingester) error { return nil }
 
 // Only a silent ingester can be given up, and one that comes back after all counts
 // again.
@@ -29,7 +37,7 @@ func TestForget(t *testing.T) {
 	end()
 	refused := func(store, id string, at time.Time, want string) {
 		t.Helper()
-		if _, err := heartbeat.Forget(ctx, s, store, id, at); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := heartbeat.Forget(ctx, s, store, id, at, away); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -40,7 +48,7 @@ func TestForget(t *testing.T) {
 	refused("others", "0badcafe", now, "there is no such ingester; there is: none")
 
 	later := time.Now().Add(heartbeat.Silence + time.Second)
-	was, err := heartbeat.Forget(ctx, s, "logs", "0badcafe", later)
+	was, err := heartbeat.Forget(ctx, s, "logs", "0badcafe", later, away)
 	if err != nil || was.State != heartbeat.Holding || was.Oldest.IsZero() {
 		t.Fatalf("%+v, %v", was, err)
 	}
@@ -60,6 +68,83 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// Each way to forget asks silent ingesters whether they run, and no others. One with a reason
+// keeps its row.
+func TestForgetAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWard(t)
+		for _, id := range []string{"00000001", "00000002"} {
+			w.storeRow(id, 2*time.Hour, "holding")
+		}
+		w.storeRow("00000003", time.Second, "holding")
+		w.storeRow("00000004", 2*time.Hour, "idle")
+		runs := errors.New("it runs")
+		var mu sync.Mutex
+		asked := map[string]int{}
+		ask := func(_ context.Context, i heartbeat.Ingester) error {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[i.ID]++
+			if i.ID == "00000001" {
+				return runs
+			}
+			return nil
+		}
+		if _, err := heartbeat.Forget(t.Context(), w.store, "", "00000001", time.Now(), ask); !errors.Is(err, runs) || !strings.Contains(err.Error(), "ingester 00000001: ") {
+			t.Errorf("one that runs: %v", err)
+		}
+		gone, err := heartbeat.ForgetSilent(t.Context(), w.store, "", time.Hour, time.Now(), ask)
+		if len(gone) != 1 || gone[0].ID != "00000002" || !errors.Is(err, runs) {
+			t.Errorf("forgotten are %+v, %v", gone, err)
+		}
+		if want := map[string]int{"00000001": 2, "00000002": 1}; !maps.Equal(asked, want) {
+			t.Errorf("asked %v, want %v", asked, want)
+		}
+		rows, err := heartbeat.List(t.Context(), w.store, "")
+		if err != nil || rows[0].State != heartbeat.Holding || rows[1].State != heartbeat.Stopped {
+			t.Errorf("%+v, %v", rows, err)
+		}
+	})
+}
+
+// An ingester that has to write its row knows that it would refuse a record as soon as the
+// store is gone, and not at its next announcement. One that holds records would not.
+func TestDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := errors.New("the store is gone")
+		for _, o := range []heartbeat.Options{{}, {BestEffort: true}} {
+			var away atomic.Bool
+			o.ID, o.StoreID = "0badcafe", func() (string, error) {
+				if away.Load() {
+					return "", gone
+				}
+				return "", nil
+			}
+			a := announcerOf(t, mem.New(mem.Options{}), o)
+			end := beat(t, a)
+			if err := errors.Join(a.Denied(), a.Err()); err != nil {
+				t.Error(err)
+			}
+			away.Store(true)
+			if denied, err := a.Denied(), a.Err(); !o.BestEffort != errors.Is(denied, gone) || !o.BestEffort != errors.Is(err, gone) {
+				t.Errorf("idle, best effort %v: %v, %v", o.BestEffort, denied, err)
+			}
+			away.Store(false)
+			leave, err := a.Enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave()
+			synctest.Wait()
+			away.Store(true)
+			if err := errors.Join(a.Denied(), a.Err()); err != nil {
+				t.Errorf("holding: %v", err)
+			}
+			end()
+		}
+	})
+}
+
 // An ingester that ended in order has no records to give up.
 func TestForgetStopped(t *testing.T) {
 	s := mem.New(mem.Options{})
@@ -68,7 +153,7 @@ func TestForgetStopped(t *testing.T) {
 	if err := a.Stop(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	_, err := heartbeat.Forget(t.Context(), s, "", "0badcafe", time.Now().Add(time.Hour))
+	_, err := heartbeat.Forget(t.Context(), s, "", "0badcafe", time.Now().Add(time.Hour), away)
 	if err == nil || !strings.Contains(err.Error(), "it is stopped: all that it took is in blobs") {
 		t.Error(err)
 	}

@@ -267,7 +267,7 @@ func TestForgetBesideAnnouncement(t *testing.T) {
 		time.Sleep(2 * time.Minute) // silent, and running
 		tables := storagetest.FaultyTables(w.store, storagetest.Times(1, storagetest.Swap, "", storagetest.Fault{Delay: 20 * time.Second}))
 		time.AfterFunc(time.Second, func() { w.setFault(nil) })
-		if _, err := heartbeat.Forget(t.Context(), tables, "", "0badcafe", time.Now()); err == nil || !strings.Contains(err.Error(), "ingester 0badcafe: ") {
+		if _, err := heartbeat.Forget(t.Context(), tables, "", "0badcafe", time.Now(), away); err == nil || !strings.Contains(err.Error(), "ingester 0badcafe: ") {
 			// It was silent at the time of the call. Its row is now later than that
 			// time.
 			t.Errorf("Forget gives %v", err)
@@ -293,7 +293,7 @@ func TestForgottenComesBack(t *testing.T) {
 		disk = p.end(disk)
 		time.Sleep(2 * time.Minute)
 		for range 2 {
-			was, err := heartbeat.Forget(t.Context(), w.store, "", "0badcafe", time.Now())
+			was, err := heartbeat.Forget(t.Context(), w.store, "", "0badcafe", time.Now(), away)
 			if err != nil || was.State != heartbeat.Holding {
 				t.Fatalf("%+v, %v", was, err)
 			}
@@ -315,7 +315,7 @@ func TestForgottenComesBack(t *testing.T) {
 func TestForgetSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
-		if gone, err := heartbeat.ForgetSilent(t.Context(), w.store, "", time.Hour, time.Now()); len(gone) != 0 || err != nil {
+		if gone, err := heartbeat.ForgetSilent(t.Context(), w.store, "", time.Hour, time.Now(), away); len(gone) != 0 || err != nil {
 			t.Errorf("without a table: %v, %v", gone, err)
 		}
 		w.storeRow("00000001", 2*time.Hour, "holding")
@@ -324,7 +324,7 @@ func TestForgetSilent(t *testing.T) {
 		w.storeRow("00000004", 30*time.Minute, "holding")
 		w.storeRow("00000005", 2*time.Hour, "strange")
 		w.storeRow("00000006", 3*time.Hour, "holding")
-		gone, err := heartbeat.ForgetSilent(t.Context(), w.store, "", time.Hour, time.Now())
+		gone, err := heartbeat.ForgetSilent(t.Context(), w.store, "", time.Hour, time.Now(), away)
 		if len(gone) != 2 || gone[0].ID != "00000001" || gone[1].ID != "00000006" {
 			t.Errorf("forgotten are %+v", gone)
 		}
@@ -334,7 +334,7 @@ func TestForgetSilent(t *testing.T) {
 		}
 		// With less than a minute they may run.
 		w.storeRow("00000007", 30*time.Second, "holding")
-		gone, err = heartbeat.ForgetSilent(t.Context(), w.store, "", time.Second, time.Now())
+		gone, err = heartbeat.ForgetSilent(t.Context(), w.store, "", time.Second, time.Now(), away)
 		if len(gone) != 1 || gone[0].ID != "00000004" || !strings.Contains(err.Error(), "00000007: it announced itself 30s ago") {
 			t.Errorf("forgotten are %+v, %v", gone, err)
 		}

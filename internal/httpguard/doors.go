@@ -5,21 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"strings"
 	"time"
 
 	"blobtail/internal/access"
 	"blobtail/internal/doors"
 )
 
-// host refuses names that are not the server's. A page whose name was turned to this address
-// after it was loaded sends its own name.
+// host refuses names that are not the server's.
 func (g *Guard) host(_ *answer, r *http.Request, v *visit) *refusal {
-	if v.route.Kind == Probe || g.knows(r) {
+	if v.route.Kind == Probe || g.names.Has(r) {
 		return nil
 	}
 	g.counts.refuse("host")
@@ -27,32 +22,8 @@ func (g *Guard) host(_ *answer, r *http.Request, v *visit) *refusal {
 		detail: "this server does not have the name of the request's Host header; the operator adds names with --host NAME"}
 }
 
-// knows reports whether the Host of a request is one of the server.
-func (g *Guard) knows(r *http.Request) bool {
-	host := hostOf(r.Host)
-	if host == "localhost" || g.hosts[host] {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return false
-	}
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ip.IsLoopback() || ok && ip.Unmap() == local.AddrPort().Addr().Unmap()
-}
-
-// hostOf is the host of a Host header or an authority, without the port.
-func hostOf(authority string) string {
-	host := authority
-	if h, _, err := net.SplitHostPort(authority); err == nil {
-		host = h
-	}
-	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-}
-
-// origin refuses requests that a page of another site has a browser send. Only a Bearer
-// token shows that a program meant it: browsers add names and passwords that they remember
-// to requests of any page, WebSockets too.
+// origin refuses requests that a page of another site has a browser send, unless the
+// operator allows that site.
 func (g *Guard) origin(a *answer, r *http.Request, v *visit) *refusal {
 	if v.route.Kind == Probe {
 		return nil
@@ -65,25 +36,12 @@ func (g *Guard) origin(a *answer, r *http.Request, v *visit) *refusal {
 		g.allow(a, r)
 		return nil
 	}
-	scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "bearer") {
-		return nil
-	}
-	if (origin == "" || g.own(origin, r)) && r.Header.Get("Sec-Fetch-Site") != "cross-site" {
+	if !doors.OfAnotherSite(r, g.o.TLS) {
 		return nil
 	}
 	g.counts.refuse("origin")
 	return &refusal{status: http.StatusForbidden, title: "Another site",
 		detail: "a page of another site asks; the operator allows one with --cors ORIGIN"}
-}
-
-// own reports whether an origin is that of the server, under the name of the request.
-func (g *Guard) own(origin string, r *http.Request) bool {
-	u, err := url.Parse(origin)
-	if err != nil || g.o.TLS && u.Scheme != "https" {
-		return false
-	}
-	return u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
 // allow adds the headers by which a browser gives the answer to a page of the allowed site.

@@ -30,6 +30,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
+	"blobtail/internal/doors"
 )
 
 // A Kind says which doors a request passes.
@@ -92,7 +93,7 @@ type Options struct {
 // Guard is the doors of one server. Its methods may be called at once.
 type Guard struct {
 	o       Options
-	hosts   map[string]bool
+	names   doors.Names
 	queries *gate
 	tails   *gate
 	open    connections
@@ -110,12 +111,9 @@ func New(o Options) *Guard {
 	o.Deadline = cmp.Or(o.Deadline, DefaultDeadline)
 	o.Recheck = cmp.Or(o.Recheck, 10*time.Second)
 	g := &Guard{
-		o: o, hosts: make(map[string]bool),
+		o: o, names: doors.NewNames(o.Hosts...),
 		queries: newGate(o.Queries, o.Waiting, o.Patience), tails: newGate(o.Tails, 0, 0),
 		denied: o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
-	}
-	for _, host := range o.Hosts {
-		g.hosts[hostOf(host)] = true
 	}
 	g.open.all = make(map[*connection]struct{})
 	return g

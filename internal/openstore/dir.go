@@ -11,8 +11,8 @@ import (
 	"blobtail/storage/dir/tables"
 )
 
-func openDir(spec Spec, create bool) (*Store, error) {
-	explain := func(err error) string { return fsys.Remedy(err, spec.place) }
+func openDir(spec Spec, create, reads bool) (*Store, error) {
+	explain := func(err error) string { return fsys.Place{Dir: spec.place, Reads: reads}.Remedy(err) }
 	blobs, err := dir.Open(spec.place, dir.Options{Create: create})
 	if err != nil {
 		if fix := explain(err); fix != "" {

@@ -41,7 +41,7 @@ func logsOf(spec Spec) (*azurelogs.Source, func(error) string, *traffic.Counter,
 			return nil, nil, nil, err
 		}
 		source := azurelogs.New(azurelogs.Options{Find: func(context.Context) ([]azurelogs.Container, error) { return azurelogs.Dir(path) }})
-		return source, func(err error) string { return fsys.Remedy(err, path) }, nil, nil
+		return source, func(err error) string { return fsys.Place{Dir: path, Reads: true}.Remedy(err) }, nil, nil
 	}
 	name, container, err := azure.ParseLogs(spec.place)
 	if err != nil {

@@ -75,6 +75,8 @@ type Options struct {
 	// Late is how much later than its time a record of Azure's own logs may have arrived;
 	// see [asblobs.Options].
 	Late time.Duration
+	// Reads says that the process only reads the store. Then remedies ask for no more.
+	Reads bool
 }
 
 // Open is [OpenWith] without options.
@@ -93,7 +95,7 @@ func OpenWith(ctx context.Context, spec Spec, create bool, o Options) (*Store, e
 	}
 	switch spec.kind {
 	case inDir:
-		return openDir(spec, create)
+		return openDir(spec, create, o.Reads)
 	case azureLogs:
 		return openLogs(spec, create, o)
 	case inAzure:

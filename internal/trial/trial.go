@@ -46,16 +46,32 @@ func Blobs(ctx context.Context, blobs storage.BlobStore) error {
 // ingesters need no right to delete.
 const Table = "blobtailcheck"
 
-// Tables tries to write a row and to read it. It writes the same row each time.
+// Tables tries each kind of write that an ingester sends, and to read. It writes the same row
+// each time.
 func Tables(ctx context.Context, tables storage.TableStore) error {
 	const key = "check"
-	if err := tables.Upsert(ctx, Table, key, []storage.Row{{Key: key, Props: map[string]any{"is": "a test of blobtail"}}}); err != nil {
+	row := storage.Row{Key: key, Props: map[string]any{"is": "a test of blobtail"}}
+	if err := tables.Upsert(ctx, Table, key, []storage.Row{row}); err != nil {
 		return err
 	}
-	for _, err := range tables.Scan(ctx, Table, key, "", "", 1) {
-		return err
+	for there, err := range tables.Scan(ctx, Table, key, "", "", 1) {
+		if err != nil {
+			return err
+		}
+		row.Version = there.Version
 	}
-	return errors.New("the row that was just written is not there")
+	if row.Version == "" {
+		return errors.New("the row that was just written is not there")
+	}
+	// One write replaces the row of the version that was read, another one makes a row: the
+	// rights are two. The second finds the row, and so do both if another check runs.
+	for _, version := range []string{row.Version, ""} {
+		row.Version = version
+		if _, err := tables.Swap(ctx, Table, key, row); err != nil && !errors.Is(err, storage.ErrChanged) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Options name the store. All but Remote and Log must be given.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net"
 	"net/http"
@@ -18,6 +19,9 @@ import (
 // HastyWait is how long a silent ingester may take for the header of its answer: most
 // likely it does not run.
 const HastyWait = time.Second
+
+// OwnWait is longer than an ingester takes to answer for itself, or to say that it cannot.
+const OwnWait = headerWait + 2*time.Second
 
 const (
 	dialWait = 2 * time.Second
@@ -171,10 +175,24 @@ func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 	return a, nil
 }
 
+// Self returns the ingester that answers at the URL. It asks for no record, and the
+// ingester asks no other one. The errors are those of Ask.
+func (c *Client) Self(ctx context.Context) (Self, error) {
+	one := *c
+	one.alone = true
+	a, err := one.Ask(ctx, Query{Service: "*", From: math.MinInt64, To: math.MaxInt64, Follow: true, Now: true})
+	if err != nil {
+		return Self{}, err
+	}
+	defer a.Close()
+	return a.Self, nil
+}
+
 // header checks the beginning of an answer.
 func (a *Answer) header(resp *http.Response) error {
+	runs := resp.Header.Get(headerVersion) != "" || isID(resp.Header.Get(headerIngester))
 	no := func(form string, args ...any) error {
-		return &NoAnswerError{resp.StatusCode, fmt.Errorf(form, args...)}
+		return &NoAnswerError{Status: resp.StatusCode, Ingester: runs, Err: fmt.Errorf(form, args...)}
 	}
 	foreign := func(form string, args ...any) error {
 		return no("no ingester's live records at %s: %s", a.client.base, fmt.Sprintf(form, args...))

@@ -7,7 +7,9 @@ import "fmt"
 type NoAnswerError struct {
 	// Status is that of HTTP. It is 0 if there was no connection, or no header in time.
 	Status int
-	Err    error
+	// Ingester says that an ingester refused to answer: one runs at the URL.
+	Ingester bool
+	Err      error
 }
 
 func (e *NoAnswerError) Error() string { return e.Err.Error() }

@@ -57,6 +57,9 @@ type Options struct {
 	Dedupe Dedupe
 	// Ready returns the reason that nothing can be accepted now. Nil: always ready.
 	Ready func() error
+	// Probed returns the reason for which requests would be refused now, also by Accept, to
+	// clients that ask before they send. Nil: Ready.
+	Probed func() error
 	// Protocols are those besides the native one. The first that has the path of a request
 	// handles it.
 	Protocols []Protocol
@@ -105,6 +108,9 @@ type Source struct {
 func New(o Options) *Source {
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
+	}
+	if o.Probed == nil {
+		o.Probed = o.Ready
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -186,7 +192,11 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Resul
 			return Result{}, err
 		}
 	}
-	if err := s.o.Ready(); err != nil {
+	ready := s.o.Ready
+	if in.Probe {
+		ready = s.o.Probed
+	}
+	if err := ready(); err != nil {
 		return Result{}, Refuse(http.StatusServiceUnavailable, "not ready: %v; send it again later", err)
 	}
 	if in.Probe {

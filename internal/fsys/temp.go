@@ -1,0 +1,43 @@
+package fsys
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// TryFile writes a file of 64 KiB to a directory and removes it.
+func TryFile(dir string) error {
+	f, err := os.CreateTemp(dir, ".check-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(make([]byte, 64<<10))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Temp tries the directory for temporary files, that of [os.TempDir], and returns its name.
+// The error says what is wrong there, and what to do.
+func Temp() (dir string, err error) {
+	dir = os.TempDir()
+	err = TryFile(dir)
+	if err == nil {
+		return dir, nil
+	}
+	remedy := "make it writable for this user"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		remedy = "make it"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		remedy = "make room there"
+	case errors.Is(err, syscall.EROFS):
+		remedy = "mount it writable (a container with a read-only root needs a volume or a tmpfs there)"
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err // the rest is the name of our own file
+	}
+	return dir, fmt.Errorf("no temporary file can be written to %s: %w; %s, or set TMPDIR to another directory", dir, err, remedy)
+}
