@@ -49,7 +49,8 @@ func (j *Job) newRun(p *Plan) *run {
 }
 
 // Apply does one run of the scheduled job. It deletes days that have been hidden for a
-// grace, and expired tables of the tail, and hides the days that are past their age now.
+// grace, and expired tables of the tail, and hides the days that are past their age now. It
+// hides nothing by a clock in doubt, unless confirm says that the clock is right.
 // confirm is the hash of the plan, or "" if that needs no confirmation. If nothing was done,
 // the error is a *[ConfirmError] or a *[RefusedError]; otherwise it is
 // the error of a store that could not be read or written. The result reports the work
@@ -80,8 +81,13 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 		return r.Result, recordErr
 	}
 	r.NewPolicy = p.recorded.hash != p.policy
-	if err := r.raise(ctx); err != nil {
-		return r.Result, err
+	if p.Doubt == "" || confirm != "" {
+		if err := j.trustClock(ctx, p, confirm != ""); err != nil {
+			r.Problems = append(r.Problems, err)
+		}
+		if err := r.raise(ctx); err != nil {
+			return r.Result, err
+		}
 	}
 	r.Oldest = map[string]time.Time{}
 	for _, s := range p.services {

@@ -1,7 +1,6 @@
 package retention
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"blobtail/catalog"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 
@@ -29,10 +27,6 @@ const (
 	freeDays    = 2 // of any service
 	freePercent = 20
 )
-
-// maxSilence is the longest time since the last stored blob that is not suspicious
-// when everything would be deleted.
-const maxSilence = 24 * time.Hour
 
 // policyRecord is the policy that was applied last; zero is none.
 type policyRecord struct {
@@ -70,13 +64,21 @@ func (j *Job) recordPolicy(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// guard returns the reason that a plan has to be confirmed, or "". A backlog under the
-// policy that was applied last needs no confirmation, unless a wrong clock would explain
-// it.
+// guard returns the reasons that a plan has to be confirmed, or "".
 func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
-	if why, err := j.clockGuard(ctx, p); why != "" || err != nil {
-		return why, err
+	var all []string
+	if p.Doubt != "" && (p.Total(Hide).Blobs > 0 || len(p.Tables) > 0) {
+		all = append(all, p.Doubt)
 	}
+	if why, err = j.policyGuard(ctx, p); why != "" {
+		all = append(all, why)
+	}
+	return strings.Join(all, "; and "), err
+}
+
+// policyGuard returns the reason that a policy has to be confirmed, or "". A backlog under
+// the policy that was applied last needs no confirmation.
+func (j *Job) policyGuard(ctx context.Context, p *Plan) (why string, err error) {
 	if p.recorded.hash == p.policy {
 		return "", nil
 	}
@@ -115,42 +117,6 @@ func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
 		why = fmt.Sprintf("%s, and it hides %d of %d bytes stored", changed, hides, all.Load())
 	}
 	return why, err
-}
-
-// clockGuard looks for signs of a host clock that is ahead, if the store has no clock
-// of its own: everything would be hidden, and by that clock nothing has been stored
-// for long. Old logs that were stored recently are no such sign. Neither is a service
-// that has ended while others go on.
-func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
-	_, clock := j.blobs.(storage.Clock)
-	if clock || !j.o.At.IsZero() || p.now.Sub(p.newest) <= maxSilence || p.Total(Hide).Blobs == 0 {
-		return "", nil
-	}
-	end := (horizon.DayOf(p.now) + 2).Start()
-	for i := range p.services {
-		s := &p.services[i]
-		from := firstKept(p.now, minAge) // a service that never expires counts as long as it logs
-		if s.expires {
-			from = horizon.DayOf(s.oldest)
-		}
-		if !s.stored || s.expires && s.oldest.IsZero() {
-			continue
-		}
-		// A blob of a future day says nothing about the clock.
-		for e, err := range catalog.Blobs(ctx, j.blobs, s.name, catalog.Range{From: from.Start(), To: end}) {
-			if err != nil || e.State == catalog.Unknown {
-				return "", cmp.Or(err, e.Err)
-			}
-			if e.Blob() { // it stays
-				return "", nil
-			}
-		}
-	}
-	since := "the store cannot tell when it was stored"
-	if !p.newest.IsZero() {
-		since = "nothing of it was stored after " + p.newest.UTC().Format(time.DateOnly)
-	}
-	return fmt.Sprintf("everything that expires is past its age, and %s: is this host's clock right? It says %s", since, p.now.UTC().Format(time.DateOnly)), nil
 }
 
 // ConfirmError says that a run needs a confirmation and did not get it, or that it got one

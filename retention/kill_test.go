@@ -59,6 +59,7 @@ func (w *world) killed(p retention.Policy, at int, after bool) bool {
 // killWorld has work for every step of a run.
 func killWorld(t *testing.T) (*world, retention.Policy) {
 	w := newWorld(t)
+	w.bare = true // such a store has one kind of object more
 	for _, service := range []string{"app", "app2", "_rejected"} {
 		for _, n := range []int{5, 29, 33, 33, 40} {
 			w.blob(service, days(n), 10)

@@ -53,13 +53,16 @@ type Plan struct {
 	// Confirm is the reason that Apply needs the hash as a confirmation; "": it needs
 	// none.
 	Confirm string
+	// Doubt is the reason not to trust the host's clock, "" if there is none. Without a
+	// confirmation, Apply hides nothing then.
+	Doubt string
 	// Problems are the parts that were left out.
 	Problems []error
 
 	now      time.Time // by the store's clock
-	newest   time.Time // when the youngest blob of Days was stored; zero: unknown
 	policy   string    // its hash
 	recorded policyRecord
+	clock    clockState
 	services []service
 }
 
@@ -111,6 +114,10 @@ func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 	if p.recorded, err = j.recordedPolicy(ctx); err != nil {
 		return nil, err
 	}
+	if err := j.judgeClock(ctx, p); err != nil {
+		return nil, err
+	}
+	p.Doubt = p.clock.why(p.now)
 	p.Confirm, err = j.guard(ctx, p)
 	return p, err
 }

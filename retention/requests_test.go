@@ -97,7 +97,7 @@ func TestRequestsOfADay(t *testing.T) {
 		w.apply(policy)
 		w.now = w.now.Add(grace)
 		c := &counting{BlobStore: w.store}
-		r, err := retention.New(c, w.store, w.options(policy)).Apply(t.Context(), "")
+		r, err := retention.New(w.clocked(c), w.store, w.options(policy)).Apply(t.Context(), "")
 		if err != nil || r.Total().Blobs != services*blobs {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -128,7 +128,7 @@ func testRequestsOfADrop(t *testing.T) {
 		w := newWorld(t)
 		dayOf(w, "app", c.blobs, 1000)
 		store := &counting{BlobStore: w.store}
-		job := retention.New(store, w.store, w.options(retention.Policy{}))
+		job := retention.New(w.clocked(store), w.store, w.options(retention.Policy{}))
 		req := retention.DropRequest{Service: "app", Day: horizon.DayOf(w.now) - 31}
 		r, _ := job.Drop(t.Context(), req)
 		store.lists, req.Confirm = 0, r.Plan.Hash
@@ -150,7 +150,7 @@ func TestOnlyWhatGoesIsListed(t *testing.T) {
 	w.apply(policy)
 	var seen []string
 	store := &looking{BlobStore: w.store, seen: &seen}
-	if _, err := retention.New(store, w.store, w.options(policy)).Plan(t.Context()); err != nil {
+	if _, err := retention.New(w.clocked(store), w.store, w.options(policy)).Plan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(seen) != 1 || !strings.HasPrefix(seen[0], "app/2026/10/20/") {
@@ -179,7 +179,7 @@ func TestManyServices(t *testing.T) {
 			}
 			log.Reset()
 			begun := time.Now()
-			r, err := retention.New(slow, w.store, o).Apply(t.Context(), plan.Hash)
+			r, err := retention.New(w.clocked(slow), w.store, o).Apply(t.Context(), plan.Hash)
 			if err != nil || len(r.Problems) != 0 {
 				t.Fatalf("%v, %v", r.Problems, err)
 			}

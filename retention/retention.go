@@ -9,13 +9,16 @@
 // Guards against mistakes:
 //
 //   - Without an age for all services nothing is deleted, and no age is below a day.
-//   - The host's clock has to agree with the store's, by which a grace is measured.
+//   - The host's clock has to agree with the store's, by which a grace is measured. If the
+//     store has none, a gap in the times of storing has to be explained by a person
+//     (clock.go).
 //   - A policy that was not applied before and hides more than a little has to be
 //     confirmed by the hash of the plan (guard.go).
 //   - A blob is deleted by its parsed name, in the very version that was listed, and
 //     only after the horizon above it was read again. Foreign objects stay.
 //
-// All state is in the store: horizons, dropped days, and the policies that were applied.
+// All state is in the store: horizons, dropped days, the policies that were applied, and the
+// time of the last run that trusted the clock.
 package retention
 
 import (

@@ -114,9 +114,6 @@ func (j *Job) survey(ctx context.Context, p *Plan) error {
 		p.Problems = append(p.Problems, part.Problems...)
 		p.Foreign.Count += part.Foreign.Count
 		p.Foreign.First = append(p.Foreign.First, part.Foreign.First[:min(len(part.Foreign.First), fewKeys-len(p.Foreign.First))]...)
-		if part.newest.After(p.newest) {
-			p.newest = part.newest
-		}
 	}
 	return nil
 }
@@ -170,9 +167,6 @@ func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, p *Plan)
 		case e.Blob():
 			j.o.Progress.Find()
 			d.add(&e)
-			if e.Created.After(p.newest) {
-				p.newest = e.Created
-			}
 		case e.State == catalog.Unknown: // so the blob stays this time
 			p.Problems = append(p.Problems, e.Err)
 		default:

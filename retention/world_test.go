@@ -35,6 +35,7 @@ type world struct {
 	store *mem.Store
 	now   time.Time
 	made  int
+	bare  bool // jobs see the store without its clock
 }
 
 func newWorld(t testing.TB) *world {
@@ -93,7 +94,25 @@ func (w *world) options(p retention.Policy) retention.Options {
 }
 
 func (w *world) job(p retention.Policy) *retention.Job {
+	if w.bare {
+		return w.clocklessJob(p)
+	}
 	return retention.New(w.store, w.store, w.options(p))
+}
+
+// clockless is a store without its own clock, like a directory.
+type clockless struct{ storage.BlobStore }
+
+func (w *world) clocklessJob(p retention.Policy) *retention.Job {
+	return retention.New(clockless{w.store}, w.store, w.options(p))
+}
+
+// clocked gives a store that a test wraps the clock of the world.
+func (w *world) clocked(s storage.BlobStore) storage.BlobStore {
+	return struct {
+		storage.BlobStore
+		storage.Clock
+	}{s, w.store}
 }
 
 // apply runs a job with any confirmation that it needs. The run must not fail.

@@ -39,7 +39,8 @@ var (
 	// ErrDamaged says that an object exists, but not as it was written.
 	ErrDamaged = errors.New("damaged")
 	// ErrChanged says that a row is not in the state that a Swap expected: it changed,
-	// or was deleted, or exists though none was expected.
+	// or was deleted, or exists though none was expected. From a Get it says that another
+	// program wrote the object anew while it was read; the pipeline changes none.
 	ErrChanged = errors.New("changed meanwhile")
 )
 

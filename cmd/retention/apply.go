@@ -37,6 +37,8 @@ func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if p.Confirm != "" {
 		a.Complain("%s; apply will want --confirm %s", p.Confirm, p.Hash)
+	} else {
+		a.doubt(p)
 	}
 	return a.verdict(p.Problems, true), nil
 }
@@ -65,6 +67,9 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 		return a.unconfirmed(confirm), nil
 	}
 	a.foreign(r.Plan.Foreign)
+	if c.Confirm == "" {
+		a.doubt(r.Plan)
+	}
 	if r.NewPolicy && c.Now != nil {
 		a.Complain("the policy counts as applied now: a run without --now may hide more, and asks for no confirmation; see retention plan")
 	}

@@ -66,6 +66,13 @@ func (a *app) verdict(problems []error, did bool) int {
 	return cli.Refused
 }
 
+// doubt reports a clock that apply does not trust, though it has nothing to hide.
+func (a *app) doubt(p *retention.Plan) {
+	if p.Doubt != "" {
+		a.Complain("%s; if it is right, say so once by apply --confirm %s: until then a run that has something to hide stops and asks", p.Doubt, p.Hash)
+	}
+}
+
 // sharedTables warns that other containers may use the same tables.
 func (a *app) sharedTables(p *retention.Plan) {
 	if len(p.Tables) > 0 && a.config.Store.Remote() {

@@ -263,8 +263,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// A blob is read up to its listed size. One that is shorter by now, or gone, is an error
-// after the records that could be read.
+// A resource log is read as it is, without a last line that has no end. One that is shorter by
+// now, or gone, is an error after the records that could be read.
 func TestListedSize(t *testing.T) {
 	dir := t.TempDir()
 	const key = "insights-logs-c/resourceId=/x/y=2026/m=11/d=22/h=03/m=00/PT1H.json"
@@ -288,7 +288,7 @@ func TestListedSize(t *testing.T) {
 		text string
 		want int
 		err  string
-	}{{line + line[:10], 1, ""}, {line + line + line, 1, ""}, {line, 1, "shorter by 10 bytes"}} {
+	}{{line + line[:10], 1, ""}, {line + line + line, 3, ""}, {line, 1, "shorter by 10 bytes"}} {
 		write(t, dir, key, test.text)
 		if n, err := read(); n != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%d bytes: %d, %v", len(test.text), n, err)

@@ -106,7 +106,7 @@ func (f files) List(ctx context.Context, prefix, startAfter string) iter.Seq2[st
 			if !info.Mode().IsRegular() {
 				return nil
 			}
-			b := storage.Blob{Key: name, Size: info.Size(), Version: fmt.Sprintf("%d-%d", info.Size(), info.ModTime().UnixNano())}
+			b := storage.Blob{Key: name, Size: info.Size(), Version: versionOf(info)}
 			if !yield(b, nil) {
 				return fs.SkipAll
 			}
@@ -149,12 +149,59 @@ func (f files) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser
 	if err != nil {
 		return nil, f.located(err)
 	}
-	if _, err := io.CopyN(io.Discard, file, off); err != nil {
+	info, err := file.Stat()
+	if err == nil {
+		_, err = io.CopyN(io.Discard, file, off)
+	}
+	if err != nil {
 		file.Close()
 		return nil, f.located(err)
 	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(file, n), file}, nil
+	if left := info.Size() - off; n < 0 || n > left {
+		n = left
+	}
+	return &fileBody{file, info, n}, nil
+}
+
+// versionOf is the version of a file.
+func versionOf(info fs.FileInfo) string {
+	return fmt.Sprintf("%d-%d", info.Size(), info.ModTime().UnixNano())
+}
+
+// fileBody is a part of a file as it was when it was opened.
+type fileBody struct {
+	file   fs.File
+	opened fs.FileInfo
+	left   int64
+}
+
+func (b *fileBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, io.EOF
+	}
+	n, err := b.file.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	if err == io.EOF && b.left > 0 {
+		err = storage.ErrChanged // it was cut
+	}
+	return n, err
+}
+
+func (b *fileBody) Close() error { return b.file.Close() }
+
+// Version implements [steadier].
+func (b *fileBody) Version() string { return versionOf(b.opened) }
+
+// Steady implements [steadier]. A file that took another's name since is another file.
+func (b *fileBody) Steady(mayGrow bool) error {
+	now, err := b.file.Stat()
+	switch {
+	case err != nil:
+		return err
+	case now.Size() > b.opened.Size() && mayGrow:
+		return nil
+	case now.Size() != b.opened.Size() || !now.ModTime().Equal(b.opened.ModTime()):
+		return storage.ErrChanged
+	}
+	return nil
 }

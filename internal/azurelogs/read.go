@@ -3,19 +3,24 @@ package azurelogs
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"iter"
 	"math"
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"blobtail/internal/azurelogs/formats"
 	"blobtail/record"
+	"blobtail/storage"
 )
 
 // A chunk ends with its 4096th entry, or with the one that fills 4 MiB of the blob. Both are
@@ -77,45 +82,46 @@ type Seen map[formats.ID]place
 // place is 24 bits of the hash of a key and 24 bits of the number of an entry.
 type place [6]byte
 
-// Read reads a blob up to its listed size. A chunk is valid until the next one. seen may be
-// nil for a blob whose copies do not matter. The sequence ends at its first error, which
-// names the blob, after the records before it.
+// Read reads a blob. It takes a classic log up to its listed size, since a later line may be
+// a copy of one in another blob of that listing. It takes a resource log as it is when it is
+// opened, because Azure may have written all of it anew since it was listed: then its listed
+// size is a place within some record. A chunk is valid until the next one. seen may be nil for
+// a blob whose copies do not matter. The sequence ends at its first error, which names the
+// blob, after the records before it.
+//
+// All chunks are of one state of the blob. If it changes while it is read, Read reads its new
+// state, and goes on behind the chunks that it has yielded if they are the same there. Else,
+// or if the blob changes again and again, the sequence ends with an error.
 func Read(ctx context.Context, b *Blob, seen Seen) iter.Seq2[*Chunk, error] {
 	return func(yield func(*Chunk, error) bool) {
-		body, err := b.from.Get(ctx, b.Key, 0, b.Size)
-		if err != nil {
-			yield(nil, fmt.Errorf("read %s: %w", b.Path(), err))
-			return
-		}
-		defer body.Close()
-		c := chunker{
-			blob: b, seen: seen, splitter: formats.NewSplitter(b.Kind), translator: formats.NewTranslator(b.Kind, b.Service),
-		}
+		c := chunker{blob: b, seen: seen, translator: formats.NewTranslator(b.Kind, b.Service), yield: yield, seed: maphash.MakeSeed()}
 		c.chunk.Services = []string{b.Service}
-		left := &io.LimitedReader{R: body, N: b.Size}
-		scanner := bufio.NewScanner(left)
-		scanner.Buffer(make([]byte, 64<<10), formats.MaxBuffer)
-		scanner.Split(c.splitter.Split)
-		for scanner.Scan() {
-			c.add(scanner.Bytes())
-			if c.full() && !c.flush(yield) {
-				return
-			}
-		}
-		err = scanner.Err()
-		if err == nil && left.N > 0 {
-			err = fmt.Errorf("it has become shorter by %d bytes since it was listed", left.N)
-		}
-		if err != nil {
-			err = fmt.Errorf("read %s: %w", b.Path(), err)
-		}
-		if b.Kind == formats.Classic {
-			c.chunk.Unfinished = c.splitter.Unfinished
-		}
-		if c.flush(yield) && err != nil {
-			yield(nil, err)
+		err := c.read(ctx)
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, fmt.Errorf("read %s: %w", b.Path(), err))
 		}
 	}
+}
+
+// Pauses before a blob that has changed is read again: somebody is perhaps still writing it.
+const (
+	firstPause = 10 * time.Millisecond
+	lastPause  = 320 * time.Millisecond
+)
+
+// errStopped says that the caller of [Read] wants no more chunks.
+var errStopped = errors.New("stopped")
+
+// errOther says that a blob is not as it was at the first chunks.
+var errOther = errors.New("it was written anew with other records while it was read; read it again")
+
+// open opens the blob, to be read up to its listed size or whole.
+func (b *Blob) open(ctx context.Context) (io.ReadCloser, error) {
+	n := b.Size
+	if b.Kind == formats.Resource && !b.head {
+		n = -1
+	}
+	return b.from.Get(ctx, b.Key, 0, n)
 }
 
 // A chunker gathers the entries of a blob in chunks.
@@ -124,15 +130,160 @@ type chunker struct {
 	seen       Seen
 	splitter   *formats.Splitter
 	translator *formats.Translator
+	yield      func(*Chunk, error) bool
+	steady     func() error // of the body
+	anew       bool         // the body is of another state than the listed one
+	last       bool         // there is no pass behind this one
 	chunk      Chunk
 	origin     record.Origin // of the blob
 	number     int           // of the chunk
 	entries    int           // of the chunk so far
 	passed     int           // entries of the chunks before
 	bytes      int
+	fresh      []formats.ID // in seen since the last chunk
+
+	seed  maphash.Seed
+	hash  maphash.Hash // of the entries of this pass
+	again int          // entries of this pass that are still to be compared with chunks that were yielded
+	sum   uint64       // of the entries of those
 }
 
-func (c *chunker) full() bool { return c.entries >= chunkEntries || c.bytes >= chunkBytes }
+// read reads the blob, again if it changes, as long as that yields chunks.
+func (c *chunker) read(ctx context.Context) error {
+	pause, chunks := firstPause, 0
+	for {
+		err := c.pass(ctx)
+		if !errors.Is(err, storage.ErrChanged) {
+			return err
+		}
+		if c.number > chunks {
+			pause, chunks, c.last = firstPause, c.number, false
+		}
+		if c.last {
+			return fmt.Errorf("it %w, again and again while it was read; read it when nobody writes it", storage.ErrChanged)
+		}
+		c.discard()
+		select {
+		case <-time.After(pause):
+			c.last = pause == lastPause
+			pause *= 2
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// pass reads the blob once from its start. It yields the chunks behind those that earlier passes
+// have yielded. [storage.ErrChanged] says that the rest has to come from another pass.
+func (c *chunker) pass(ctx context.Context) error {
+	body, err := c.blob.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	c.splitter = formats.NewSplitter(c.blob.Kind)
+	c.steady = func() error { return nil }
+	c.anew = false
+	if s, ok := body.(steadier); ok {
+		c.steady = func() error { return s.Steady(!c.splitter.Array) }
+		c.anew = s.Version() != c.blob.Version
+	}
+	c.again = c.passed
+	c.hash.SetSeed(c.seed)
+	in := &counter{r: body}
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(make([]byte, 64<<10), formats.MaxBuffer)
+	scanner.Split(c.splitter.Split)
+	for scanner.Scan() {
+		if err := c.take(scanner.Bytes()); err != nil {
+			return err
+		}
+	}
+	err = scanner.Err()
+	if errors.Is(err, storage.ErrChanged) {
+		return err
+	}
+	return c.end(in.n, err)
+}
+
+// A steadier is the body of a blob that may change while it is read, as a file may. The bodies
+// of Azure are of one state, or fail with [storage.ErrChanged].
+type steadier interface {
+	// Version is that of the state in which the blob was opened.
+	Version() string
+	// Steady returns [storage.ErrChanged] if the bytes so far may be of different states. If
+	// the blob may grow, those before its end stay as they are when it does.
+	Steady(mayGrow bool) error
+}
+
+// counter counts the bytes that are read.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// take takes an entry. Those of earlier chunks are only compared.
+func (c *chunker) take(entry []byte) error {
+	maphash.WriteComparable(&c.hash, len(entry))
+	c.hash.Write(entry)
+	if c.again > 0 {
+		if c.again--; c.again == 0 && c.hash.Sum64() != c.sum {
+			return errOther
+		}
+		return nil
+	}
+	c.add(entry)
+	if c.entries < chunkEntries && c.bytes < chunkBytes {
+		return nil
+	}
+	return c.flush()
+}
+
+// end ends a pass of so many bytes, perhaps with an error after them.
+func (c *chunker) end(read int64, failed error) error {
+	whole := failed == nil && !c.blob.head
+	shorter := whole && !c.splitter.Array && read < c.blob.Size
+	switch {
+	case failed != nil:
+	case c.anew && !c.last && (shorter || whole && !c.splitter.Whole()):
+		return storage.ErrChanged // somebody is perhaps still writing it
+	case c.again > 0:
+		return cmp.Or(c.steady(), errOther)
+	case whole && c.splitter.Open():
+		c.chunk.Malformed = append(c.chunk.Malformed, &LineError{Blob: c.blob.Path(), Line: max(c.splitter.Line, 1), Element: c.splitter.Element,
+			Err: &formats.MalformedError{Reason: "the blob ends here, and its array of records does not: some may be missing"}})
+	case shorter:
+		failed = fmt.Errorf("it has become shorter by %d bytes since it was listed", c.blob.Size-read)
+	}
+	if c.blob.Kind == formats.Classic {
+		c.chunk.Unfinished = c.splitter.Unfinished
+	}
+	if c.again > 0 { // failed before the first new entry
+		return failed
+	}
+	return cmp.Or(c.flush(), failed)
+}
+
+// discard drops the entries since the last chunk.
+func (c *chunker) discard() {
+	for _, id := range c.fresh {
+		delete(c.seen, id)
+	}
+	c.reset()
+}
+
+// reset begins a chunk.
+func (c *chunker) reset() {
+	c.entries, c.bytes, c.fresh = 0, 0, c.fresh[:0]
+	c.chunk.Lines, c.chunk.Data = c.chunk.Lines[:0], c.chunk.Data[:0]
+	c.chunk.Malformed, c.chunk.Copies, c.chunk.Unfinished = nil, 0, 0
+}
 
 // add adds an entry.
 func (c *chunker) add(entry []byte) {
@@ -150,11 +301,15 @@ func (c *chunker) add(entry []byte) {
 	if id, ok := c.translator.ID(); ok && c.seen != nil {
 		number := c.passed + index
 		here := place{c.origin[8], c.origin[9], c.origin[10], byte(number >> 16), byte(number >> 8), byte(number)}
-		if first, known := c.seen[id]; known && first != here {
+		first, known := c.seen[id]
+		if known && first != here {
 			c.chunk.Copies++
 			return
 		}
-		c.seen[id] = here
+		if !known {
+			c.seen[id] = here
+			c.fresh = append(c.fresh, id)
+		}
 	}
 	c.chunk.Data = data
 	c.chunk.Lines = append(c.chunk.Lines, record.Line{
@@ -163,9 +318,12 @@ func (c *chunker) add(entry []byte) {
 }
 
 // flush yields the chunk, unless it has nothing to tell, and begins the next.
-func (c *chunker) flush(yield func(*Chunk, error) bool) bool {
-	if c.entries == 0 && c.chunk.Unfinished == 0 {
-		return true
+func (c *chunker) flush() error {
+	if c.entries == 0 && c.chunk.Unfinished == 0 && len(c.chunk.Malformed) == 0 {
+		return c.steady()
+	}
+	if err := c.steady(); err != nil {
+		return err
 	}
 	r := &c.chunk.Request
 	r.Origin = c.origin
@@ -173,15 +331,14 @@ func (c *chunker) flush(yield func(*Chunk, error) bool) bool {
 	r.Outcome = record.Outcome{
 		Accepted: uint32(len(r.Lines)), Rejected: uint32(len(c.chunk.Malformed) + c.chunk.Copies), Sum: sumOf(r.Data),
 	}
-	if !yield(&c.chunk, nil) {
-		return false
+	if !c.yield(&c.chunk, nil) {
+		return errStopped
 	}
 	c.number++
 	c.passed += c.entries
-	c.entries, c.bytes = 0, 0
-	r.Lines, r.Data = r.Lines[:0], r.Data[:0]
-	c.chunk.Malformed, c.chunk.Copies = nil, 0
-	return true
+	c.sum = c.hash.Sum64()
+	c.reset()
+	return nil
 }
 
 // sumOf is a checksum of lines.

@@ -4,9 +4,8 @@
 //
 // Make a [Source] of containers ([Dir] makes them of a directory with copies). Ask it for
 // [Source.Services], list the [Blob]s of a service and some hours by [Source.Blobs], and
-// read each by [Source.Read], which yields canonical lines in chunks. Chunks have fixed
-// bounds and origins, so a blob that is read again, also after it has grown, gives the same
-// records.
+// read each by [Read], which yields canonical lines in chunks. Chunks have fixed bounds and
+// origins, so a blob that is read again, also after it has grown, gives the same records.
 //
 // These logs have no index. The name of a blob has the hour in which its records came, so a
 // record may be earlier than that hour; a caller looks some hours ahead for late ones.
@@ -263,11 +262,7 @@ func (st *stream) peek(ctx context.Context, names ...string) string {
 			continue
 		}
 		tries++
-		head := o.Size
-		if head > peeked {
-			head = peeked
-		}
-		b := Blob{Service: "-", Kind: st.kind, Key: o.Key, Size: head, from: st.container}
+		b := Blob{Service: "-", Kind: st.kind, Key: o.Key, Size: min(o.Size, peeked), head: true, from: st.container}
 		for c, err := range Read(ctx, &b, nil) {
 			if err != nil {
 				break
@@ -292,7 +287,7 @@ type Blob struct {
 	Service string
 	Kind    formats.Kind
 	Key     string
-	Size    int64  // it is read up to there, even if it has grown
+	Size    int64  // when it was listed
 	Version string // of the listed state, "" if unknown
 	Hour    time.Time
 	// First and Last are the times of the first and the last record, to the second; zero if
@@ -301,6 +296,7 @@ type Blob struct {
 
 	container string
 	from      Objects
+	head      bool // it is read up to Size, which is not the whole blob
 }
 
 // Path is the blob's container and key.

@@ -225,7 +225,11 @@ func (r *reader) Read(p []byte) (int, error) {
 		}
 		return n, err
 	}
-	return n, storage.AtKey("get", r.key, translate(err))
+	err = translate(err)
+	if e, ok := errors.AsType[*ServiceError](err); ok && e.Status == http.StatusPreconditionFailed {
+		e.sentinel = storage.ErrChanged // the rest was asked for on the condition that the object is the same
+	}
+	return n, storage.AtKey("get", r.key, err)
 }
 
 func (r *reader) Close() error { return r.r.Close() }

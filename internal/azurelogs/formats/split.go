@@ -13,6 +13,10 @@ const MaxBuffer = 2 * record.MaxRecord
 
 // A Splitter cuts a blob into entries. [Splitter.Split] is a [bufio.SplitFunc]. It never
 // returns an error. An entry is a part of the buffer of the scanner.
+//
+// Of an entry that is longer than [record.MaxRecord] the Splitter returns one byte more than
+// that, which its reader finds too long, and passes over the rest. It never looks further
+// ahead, so the cuts do not depend on the parts in which the blob comes.
 type Splitter struct {
 	// Line is the number of the line, from 1, at which the last entry begins.
 	Line int
@@ -23,15 +27,28 @@ type Splitter struct {
 	// a resource log needs its newline to be whole. That of a classic log is whole if its end
 	// is one by its fields.
 	Unfinished int
+	// Array says that the blob has an array of records.
+	Array bool
 
 	kind   Kind
 	lines  int // that were passed
 	begun  bool
-	skip   bool // the rest of an entry that is too long
+	skip   skipping
+	value  valueScan // of the element that is skipped
 	array  arrayState
+	cut    bool // the blob ends within an element
 	fields []field
 	quotes quoteSearch // in the data of the next call
 }
+
+// skipping is the part of a blob that a Splitter passes over.
+type skipping uint8
+
+const (
+	nothing    skipping = iota
+	restOfLine          // of an entry that is too long, or behind an array
+	restOfElement
+)
 
 // arrayState is the place of a Splitter in an object {"records":[…]}.
 type arrayState uint8
@@ -76,13 +93,13 @@ func (s *Splitter) next(data []byte, atEOF bool) (advance int, entry []byte) {
 			return len(bom), nil
 		}
 	}
-	if s.skip {
-		end := bytes.IndexByte(data, '\n')
-		if end < 0 {
-			return len(data), nil
+	if s.skip != nothing {
+		if n := s.pass(data); n > 0 { // 0: the element ends where data begin
+			return n, nil
 		}
-		s.skip = false
-		return end + 1, nil
+	}
+	if len(data) > record.MaxRecord {
+		data, atEOF = data[:record.MaxRecord+1], false
 	}
 	switch {
 	case s.kind == Classic:
@@ -92,12 +109,40 @@ func (s *Splitter) next(data []byte, atEOF bool) (advance int, entry []byte) {
 	default:
 		advance, entry = s.element(data, atEOF)
 	}
-	if advance == 0 && len(data) > record.MaxRecord {
-		s.skip, s.array, s.Element = true, outside, 0
-		return len(data), data // longer than any line may be, as its reader will find
+	if advance > 0 || len(data) <= record.MaxRecord {
+		return advance, entry
 	}
-	return advance, entry
+	s.skip = restOfLine
+	if s.array == inside {
+		s.Element++
+		s.skip, s.value = restOfElement, valueScan{}
+		s.value.end(data)
+	}
+	return len(data), data // longer than any line may be, as its reader will find
 }
+
+// pass returns the length of the part of data that is to be skipped.
+func (s *Splitter) pass(data []byte) int {
+	end, over := 0, false
+	if s.skip == restOfElement {
+		end, over = s.value.end(data)
+	} else {
+		end = bytes.IndexByte(data, '\n') + 1
+		over = end > 0
+	}
+	if !over {
+		return len(data)
+	}
+	s.skip = nothing
+	return end
+}
+
+// Open reports, at the end of a blob, whether an array of records lacks its end though the
+// last entry is whole.
+func (s *Splitter) Open() bool { return s.array == inside && s.skip == nothing }
+
+// Whole reports, at the end of a blob, whether its last array of records has its end.
+func (s *Splitter) Whole() bool { return s.array != inside && !s.cut }
 
 // classic is next for lines of fields. A field in quotes may have newlines. If the fields
 // up to the end of a line make no entry, its first line alone is the malformed one: a
@@ -150,7 +195,7 @@ func (s *Splitter) line(data []byte, atEOF bool) (advance int, entry []byte) {
 	n, more := arrayHead(data)
 	switch {
 	case n > 0:
-		s.array, s.Element = inside, 0
+		s.array, s.Element, s.Array = inside, 0, true
 		return n, nil
 	case more && !atEOF:
 		return 0, nil
@@ -177,7 +222,7 @@ func (s *Splitter) element(data []byte, atEOF bool) (advance int, entry []byte) 
 		if data[0] == '}' {
 			return 1, nil
 		}
-		s.skip = true // other members of the object
+		s.skip = restOfLine // other members of the object
 		return 1, nil
 	case data[0] == ',':
 		return 1, nil
@@ -185,13 +230,15 @@ func (s *Splitter) element(data []byte, atEOF bool) (advance int, entry []byte) 
 		s.array = finished
 		return 1, nil
 	}
-	end := valueEnd(data)
+	end, whole := new(valueScan).end(data)
 	switch {
-	case end > 0:
+	case whole:
+		end = max(end, 1) // a stray bracket is an entry of its own
 		s.Element++
 		return end, data[:end]
-	case atEOF: // Azure adds elements before the end of the array, so this is damage
+	case atEOF: // Azure writes the array with its end, so this is damage
 		s.Element++
+		s.array, s.cut = outside, true
 		return len(data), data
 	}
 	return 0, nil
@@ -224,30 +271,33 @@ func arrayHead(data []byte) (n int, more bool) {
 	return n, false
 }
 
-// valueEnd returns the end of the JSON value at the start of data, valid or not; 0: it goes
-// on behind data.
-func valueEnd(data []byte) int {
-	depth, quoted := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case quoted:
-			if c == '\\' {
-				i++
-			}
-			quoted = c != '"'
+// A valueScan searches for the end of a JSON value, valid or not, that comes in parts.
+type valueScan struct {
+	depth           int
+	quoted, escaped bool
+}
+
+// end returns the end of the value in its next part; over is false if it goes on behind data.
+func (v *valueScan) end(data []byte) (n int, over bool) {
+	for i, c := range data {
+		switch {
+		case v.escaped:
+			v.escaped = false
+		case v.quoted:
+			v.escaped, v.quoted = c == '\\', c != '"'
 		case c == '"':
-			quoted = true
+			v.quoted = true
 		case c == '{' || c == '[':
-			depth++
-		case depth == 0 && (c == ',' || c == ']' || c == '}'):
-			return max(i, 1)
+			v.depth++
+		case v.depth == 0 && (c == ',' || c == ']' || c == '}'):
+			return i, true
 		case c == '}' || c == ']':
-			if depth--; depth == 0 {
-				return i + 1
+			if v.depth--; v.depth == 0 {
+				return i + 1, true
 			}
 		}
 	}
-	return 0
+	return len(data), false
 }
 
 var _ bufio.SplitFunc = (*Splitter)(nil).Split

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"blobtail/internal/azurelogs/imports"
 	"blobtail/internal/testkit"
 	"blobtail/record"
+	"blobtail/storage"
 	"blobtail/storage/mem"
 )
 
@@ -234,5 +236,68 @@ func TestCopiesInGrowingBlobs(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %d of %d requests", seed, step, len(count), len(want))
 			}
 		}
+	}
+}
+
+// An hour whose blob is written anew while it is imported is there once, as it is in the end.
+func TestWrittenAnew(t *testing.T) {
+	dir, d := t.TempDir(), newDestination()
+	name := filepath.Join(dir, "insights-logs-c/resourceId=/x/y=2026/m=11/d=22/h=03/m=00/PT1H.json")
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	grow := func(n int) {
+		t.Helper()
+		var parts []string
+		for i := range written + n {
+			parts = append(parts, fmt.Sprintf(`{"time":"2026-11-22T03:00:01Z","n":%d}`, i))
+		}
+		written += n
+		if err := os.WriteFile(name, []byte(`{"records":[`+strings.Join(parts, ",")+`]}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grow(100)
+	source := azurelogs.New(azurelogs.Options{Find: func(context.Context) ([]azurelogs.Container, error) {
+		all, err := azurelogs.Dir(dir)
+		for i := range all {
+			all[i].Objects = growing{all[i].Objects, func() { grow(3000) }}
+		}
+		return all, err
+	}})
+	for last := false; !last; {
+		last = written >= 30_000
+		accept := func(ctx context.Context, r *record.Request) (record.Receipt, error) {
+			if written < 30_000 {
+				grow(3000) // while it is read
+			}
+			return d.accept(ctx, r)
+		}
+		im := imports.New(imports.Options{Source: source, Accept: accept, Flush: d.flush, Marks: d.marks})
+		if err := im.Service(t.Context(), "c", time.Time{}, false); err != nil {
+			t.Fatal(err)
+		}
+		r, err := im.End(t.Context())
+		if err != nil || r.Problems.Len() > 0 || last && len(d.records) != written {
+			t.Fatalf("%d records of %d, %v, %v", len(d.records), written, err, r.Problems.All())
+		}
+	}
+}
+
+// growing are objects that grow behind each listing.
+type growing struct {
+	azurelogs.Objects
+	grow func()
+}
+
+func (g growing) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		for b, err := range g.Objects.List(ctx, prefix, after) {
+			if !yield(b, err) {
+				break
+			}
+		}
+		g.grow()
 	}
 }
