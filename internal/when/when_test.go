@@ -130,6 +130,12 @@ func TestNoTime(t *testing.T) {
 		"-2":                           "-2s, -2m or -2h",
 		"+90":                          "+90s, +90m or +90h",
 		"2h":                           "-2h or +2h",
+		"1M":                           "-1m, +1m, -1mo or +1mo",
+		"-1M":                          "-1m or -1mo",
+		"+2 M":                         "+2 m or +2 mo",
+		"now-1M":                       "now-1m or now-1mo",
+		"now-1M12h":                    "now-1m12h or now-1mo12h",
+		"3M ago":                       "3m ago or 3mo ago",
 		"2 hours":                      "-2hours or +2hours",
 		"0001-01-01":                   "the year must be from 1678 to 2261",
 		"9999-01-01":                   "the year must be from 1678 to 2261",
@@ -181,9 +187,27 @@ func TestSince(t *testing.T) {
 			t.Errorf("%q: %s, %v, want %s", text, got.UTC().Format(time.RFC3339Nano), err, want)
 		}
 	}
-	for text, want := range map[string]string{"": "neither", "0": "neither", "400y": "too long", "2000y": "too long", "90": "90s, 90m or 90h", "soon": "neither a duration nor a time", "10/11/2026": "2026-11-10 or 2026-10-11"} {
+	for text, want := range map[string]string{"": "neither", "0": "neither", "400y": "too long", "2000y": "too long", "90": "90s, 90m or 90h", "1M": "1m or 1mo", "1M2M": "1m2m or 1mo2mo", "12 M": "12 m or 12 mo", "-1M": "-1m or -1mo", "soon": "neither a duration nor a time", "10/11/2026": "2026-11-10 or 2026-10-11"} {
 		if got, err := when.Since(text, until, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+// A stretch has a length only if its text has one reading.
+func TestLength(t *testing.T) {
+	for text, want := range map[string]time.Duration{"5 minutes": 5 * time.Minute, "1D12H": 36 * time.Hour, "5MS": 5 * time.Millisecond, "5Min": 5 * time.Minute, "1M": -1, "1mo": -1, "": -1} {
+		got, ok := when.Length(text)
+		if ok != (want >= 0) || ok && got != want {
+			t.Errorf("%q: %s, %t", text, got, ok)
+		}
+	}
+}
+
+func TestNoDay(t *testing.T) {
+	for text, want := range map[string]string{"10/11/2026": "2026-11-10 or 2026-10-11", "11/13/2026": "dates look like 2026-11-13", "soon": "days look like"} {
+		if from, _, err := when.Day(text, friday(t)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %s, %v, want %s", text, from, err, want)
 		}
 	}
 }
