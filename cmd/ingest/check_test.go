@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/internal/testenv"
 	"blobtail/storage/azure"
 )
@@ -209,5 +211,36 @@ func TestCheckAzure(t *testing.T) {
 	}
 	for b, err := range made.List(t.Context(), "", "") {
 		t.Errorf("the checks leave %s, %v", b.Key, err)
+	}
+}
+
+// What print-config prints is the same configuration for the command, whatever its texts are.
+func TestPrintConfigAnyText(t *testing.T) {
+	parts := []string{"$", "$$", "${HOME}", `"`, "'", `\`, `\n`, "\n", "\t", " ", ":", ": ", "#", "-", "~", "null", "{", "]", ",", "a", "é", "日本", "\u0085", "\u2028", "\x07"}
+	r := rand.New(rand.NewPCG(1, 2))
+	draw := func() (text string) {
+		for range 1 + r.IntN(5) {
+			text += parts[r.IntN(len(parts))]
+		}
+		return text
+	}
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	for range 200 {
+		c := config.Default()
+		c.Ingest.WAL, c.Access.Tokens, c.TLS.Cert, c.TLS.Key = draw(), draw(), draw(), draw()
+		if err := c.Store.UnmarshalText([]byte("dir:/x/" + draw())); err != nil {
+			t.Fatal(err)
+		}
+		want, err := c.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		if code := command([]string{"print-config", "--config", path}, &out, &errs); code != cli.OK || out.String() != string(want) {
+			t.Fatalf("exit %d, %s\n%s\nwant\n%s", code, &errs, &out, want)
+		}
 	}
 }

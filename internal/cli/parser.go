@@ -70,8 +70,8 @@ func (e *valueless) Unwrap() error { return e.cause }
 func Preset(k *kong.Kong) {
 	for _, f := range k.Model.Flags {
 		if len(f.Envs) > 0 {
-			// kong replaces variables in defaults; $$ is a dollar there.
-			f.HasDefault, f.Default = true, strings.ReplaceAll(fmt.Sprint(f.Target.Interface()), "$", "$$")
+			// kong has replaced variables in defaults by now, so a dollar is a dollar.
+			f.HasDefault, f.Default = true, fmt.Sprint(f.Target.Interface())
 		}
 	}
 }
