@@ -21,8 +21,9 @@ func friday(t testing.TB) time.Time {
 	return time.Date(2026, 11, 20, 15, 4, 5, 678, zone(t, "Europe/Berlin"))
 }
 
-func TestTime(t *testing.T) {
-	for text, want := range map[string]string{
+// times are texts with the times that they mean on that day.
+func times() map[string]string {
+	return map[string]string{
 		"2026-11-20T15:04:05Z":            "2026-11-20T15:04:05Z",
 		"2026-11-20T15:04:05.123456789Z":  "2026-11-20T15:04:05.123456789Z",
 		"2026-11-20T15:04:05-05:00":       "2026-11-20T20:04:05Z",
@@ -102,7 +103,11 @@ func TestTime(t *testing.T) {
 		"1795183445678":                   "2026-11-20T14:04:05.678Z",
 		"1795183445678901":                "2026-11-20T14:04:05.678901Z",
 		"1795183445678901234":             "2026-11-20T14:04:05.678901234Z",
-	} {
+	}
+}
+
+func TestTime(t *testing.T) {
+	for text, want := range times() {
 		got, err := when.Time(text, friday(t))
 		if err != nil {
 			t.Errorf("%v", err)
@@ -224,6 +229,57 @@ func TestZone(t *testing.T) {
 		if got, err := when.Zone(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v, want %s", name, got, err, want)
 		}
+	}
+}
+
+// A plus sign that was typed in a URL comes as a blank.
+func TestTyped(t *testing.T) {
+	now := friday(t)
+	at := func(text string) (int64, error) {
+		got, err := when.Time(text, now)
+		return got.UnixNano(), err
+	}
+	since := func(text string) (int64, error) {
+		got, err := when.Since(text, now, now)
+		return got.UnixNano(), err
+	}
+	for _, test := range []struct {
+		text, want string
+		read       func(string) (int64, error)
+	}{
+		{"2026-11-20T10:00:00 01:00", "2026-11-20T09:00:00Z", at},
+		{"2026-11-20T10:00:00.5 0530", "2026-11-20T04:30:00.5Z", at},
+		{"2026-11-20 10:00 01:00", "2026-11-20T09:00:00Z", at},
+		{"20/Nov/2026:15:04:05  0100", "2026-11-20T14:04:05Z", at},
+		{"Fri, 20 Nov 2026 15:04:05 0100", "2026-11-20T14:04:05Z", at},
+		{"10:00 01:00", "2026-11-20T09:00:00Z", at},
+		{"now 1h", "2026-11-20T15:04:05.000000678Z", at},
+		{" 1h", "2026-11-20T15:04:05.000000678Z", at},
+		{"2026-11-20 01:00", "2026-11-20T00:00:00Z", at}, // 01:00 is no zone of a day
+		{"2026-11-20 15:04:05 +01:00", "2026-11-20T14:04:05Z", at},
+		{"1h 30m", "2026-11-20T12:34:05.000000678Z", since},
+		{" 2h", "two readings", since}, // the last two hours, or from in two hours on
+		{"2026-11-20T25:00:00 01:00", "write %2B", at},
+		{"soon", "times look like", at},
+		{strings.Repeat(" ", 9) + "1h", "-1h or +1h", at},
+	} {
+		got, err := when.Typed(test.text, test.read)
+		said := time.Unix(0, got).UTC().Format(time.RFC3339Nano)
+		if err != nil {
+			said = err.Error()
+		}
+		if !strings.Contains(said, test.want) {
+			t.Errorf("%q: %s, want %s", test.text, said, test.want)
+		}
+	}
+	for text := range times() { // none of them gets a second reading
+		want, _ := at(text)
+		if got, err := when.Typed(text, at); err != nil || got != want {
+			t.Errorf("%q: %s, %v", text, time.Unix(0, got), err)
+		}
+	}
+	if zone, err := when.Typed(" 05:30", when.Zone); err != nil || zone.String() != "" {
+		t.Errorf("%v, %v", zone, err)
 	}
 }
 
