@@ -77,6 +77,7 @@ func (r *Reader) Around(ctx context.Context, q Query, at int64, id record.ID, be
 	for i := range sums[1:] {
 		sum.Join(&sums[1+i])
 	}
+	match.tellUnjudged(&sum)
 	sum.Records = int64(len(n.Before) + len(n.After))
 	return n, sum, err
 }
