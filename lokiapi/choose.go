@@ -36,6 +36,7 @@ func (c *call) choose(e *logql.LogExpr, rng query.Range) (*chosen, error) {
 	ch.query.Filter.Texts = ch.sel.Texts
 	if !ch.sel.All {
 		ch.query.Filter.Accept = pipe.Keep
+		ch.query.Filter.Unjudged = func() (int64, error) { return pipe.Unjudged(false) } // the others have __error__
 	}
 	ch.query.Services = c.pick(&ch.sel)
 	ch.query.Choose = ch.sel.Service

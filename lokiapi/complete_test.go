@@ -113,3 +113,35 @@ func TestStoppedIngester(t *testing.T) {
 		}
 	}
 }
+
+// An answer does not look complete if a filter could not judge a line, because a template in
+// front of it would have made too much.
+func TestUnjudged(t *testing.T) {
+	h := readingtest.New(t, 1)
+	h.Send(0, readingtest.Line{Service: "web", Msg: "hello", Time: time.Now().Add(-time.Minute)})
+	h.Flush()
+	h.Send(0, readingtest.Line{Service: "web", Msg: "hello", Time: time.Now().Add(-time.Second)})
+	w := inhabited(t, h)
+	const large = "{service_name=\"web\"} | line_format `{{repeat 2000000 \"x\"}}`"
+	for query, complete := range map[string]bool{
+		large:                                              true, // the label __error__ tells it
+		large + ` != "xx"`:                                 true, // so does that
+		large + ` |= "xx"`:                                 false,
+		large + ` |= "xx" | __error__=""`:                  false,
+		large + ` | __error__=""`:                          true,
+		large + ` | __error__="" |= "xx"`:                  true,
+		`{service_name="web"} |= "he"`:                     true,
+		"sum(count_over_time(" + large + ` |= "xx" [1h]))`: false,
+	} {
+		path := "/loki/api/v1/query_range"
+		for _, params := range [][]string{nil, {"direction", "forward"}, {"since", "2h"}} {
+			a := w.ask(http.MethodGet, path, grafana(), append([]string{"query", query}, params...)...)
+			if a.code != 200 || a.looksComplete() != complete || !complete && !strings.Contains(a.body, "not known of some records whether they match") {
+				t.Errorf("%s: %d %.500s", query, a.code, a.body)
+			}
+		}
+		if a := w.ask(http.MethodGet, path, nil, "query", query); (a.code == 200) != complete {
+			t.Errorf("%s: %d %.500s", query, a.code, a.body)
+		}
+	}
+}

@@ -113,3 +113,32 @@ func TestFailures(t *testing.T) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 }
+
+// A plus sign that was typed in the URL comes as a blank, and is read as what it was.
+func TestTypedPlus(t *testing.T) {
+	w := newWorld(t)
+	for i := range int64(10) {
+		w.log("web", "info", noon-i*minute, fmt.Sprint("m ", i), "")
+	}
+	at := func(minutes int64) string {
+		return time.Unix(0, noon-minutes*minute).In(time.FixedZone("", 3600)).Format("2006-01-02T15:04:05-07:00")
+	}
+	get := func(query string) *httptest.ResponseRecorder {
+		rec := httptest.NewRecorder()
+		w.api.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, queryRange+`?query={service_name="web"}&`+query, nil))
+		return rec
+	}
+	count := func(query string) int { return strings.Count(get(query).Body.String(), `"m `) }
+	if n := count("start=" + at(5) + "&end=" + at(1)); n != 4 {
+		t.Errorf("%d lines", n)
+	}
+	if n := count("start=" + strings.ReplaceAll(at(5), "+", "%2B") + "&end=" + at(1)); n != 4 {
+		t.Errorf("%d lines", n)
+	}
+	if rec := get("start=2026-11-20T25:00:00+01:00"); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "write %2B") {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	if rec := get("since=1h+x"); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "write %2B") {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+}

@@ -62,7 +62,7 @@ func (f *filling) count(by time.Duration) (query.Summary, error) {
 				counted[i] = buckets
 				mu.Lock()
 				defer mu.Unlock()
-				mergeSums(&all, &sum)
+				all.Join(&sum)
 				return err
 			})
 		}

@@ -175,7 +175,7 @@ func (c *call) streamsOf(e *logql.LogExpr, rng query.Range, found map[string][]s
 				}
 				return nil
 			})
-			mergeSums(&all, &sum)
+			all.Join(&sum)
 			if err := leniently(err); err != nil {
 				return all, err
 			}

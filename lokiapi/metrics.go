@@ -136,20 +136,8 @@ func (c *call) evaluate(e logql.Metric, grid metric.Grid) (*metric.Result, query
 	res, err := metric.Evaluate(c.ctx(), e, grid, metric.Limits{Series: maxSeries, Points: maxPoints},
 		func(_ context.Context, r *metric.Request) error {
 			sum, err := c.fill(r)
-			mergeSums(&all, &sum)
+			all.Join(&sum)
 			return err
 		})
 	return res, all, err
-}
-
-// mergeSums adds the work of a read.
-func mergeSums(to, sum *query.Summary) {
-	to.Records += sum.Records
-	to.Bytes += sum.Bytes
-	to.Fetched += sum.Fetched
-	to.Examined += sum.Examined
-	to.Decoded += sum.Decoded
-	to.BlobsListed += sum.BlobsListed
-	to.Problems = append(to.Problems, sum.Problems...)
-	to.Warnings = append(to.Warnings, sum.Warnings...)
 }

@@ -1,6 +1,7 @@
 package lokiapi
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -19,13 +20,22 @@ const defaultLimit = 100
 // defaultRange is how far back an answer goes, unless the request says.
 const defaultRange = time.Hour
 
-// instant reads a time: an integer of more than 10 digits is in ns, another number in seconds,
-// and anything else as a person writes it. A time that no record can have is the nearest one.
+// instant reads a time. One that no record can have is the nearest one.
 func (c *call) instant(name string, missing int64) (int64, error) {
 	text := c.form.Get(name)
 	if text == "" {
 		return missing, nil
 	}
+	ns, err := when.Typed(text, func(text string) (int64, error) { return parseInstant(text, c.now) })
+	if err != nil {
+		return 0, refused("could not parse '%s' parameter: %v", name, err)
+	}
+	return ns, nil
+}
+
+// parseInstant reads a time: an integer of more than 10 digits is in ns, another number in
+// seconds, and anything else as a person writes it.
+func parseInstant(text string, now time.Time) (int64, error) {
 	digits := strings.TrimPrefix(text, "-")
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		if len(digits) > 10 {
@@ -49,29 +59,35 @@ func (c *call) instant(name string, missing int64) (int64, error) {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return record.ClampTime(t), nil
 	}
-	t, err := when.Time(text, c.now.UTC())
-	if err != nil {
-		return 0, refused("could not parse '%s' parameter: %v", name, err)
-	}
-	return record.ClampTime(t), nil
+	t, err := when.Time(text, now.UTC())
+	return record.ClampTime(t), err
 }
 
-// span reads how long something is: a number of seconds, or a number with a unit.
+// span reads how long something is.
 func (c *call) span(name string, missing time.Duration) (time.Duration, error) {
 	text := c.form.Get(name)
 	if text == "" {
 		return missing, nil
 	}
+	d, err := when.Typed(text, func(text string) (time.Duration, error) { return parseSpan(name, text) })
+	if err != nil {
+		return 0, refused("%v", err)
+	}
+	return d, nil
+}
+
+// parseSpan reads a number of seconds, or a number with a unit.
+func parseSpan(name, text string) (time.Duration, error) {
 	if s, err := strconv.ParseFloat(text, 64); err == nil {
 		ns := s * float64(time.Second)
 		if !(math.Abs(ns) < math.MaxInt64/2) {
-			return 0, refused("cannot parse %q to a valid duration. It overflows int64", text)
+			return 0, fmt.Errorf("cannot parse %q to a valid duration. It overflows int64", text)
 		}
 		return time.Duration(math.Round(ns)), nil
 	}
 	d, err := units.ParseDuration(text)
 	if err != nil {
-		return 0, refused("cannot parse %q of '%s' to a valid duration", text, name)
+		return 0, fmt.Errorf("cannot parse %q of '%s' to a valid duration", text, name)
 	}
 	return d, nil
 }

@@ -214,9 +214,12 @@ func (c *call) indexVolumeRange() error {
 	var parts []*share
 	if m.known {
 		parts = shares(all, m.names)
-		if err := c.spread(parts, all, m, step, first, int(n)); err != nil {
+		work, err := c.spread(parts, all, m, step, first, int(n))
+		if err != nil {
 			return err
 		}
+		work.Records, work.Examined = 0, 0 // they are the same
+		sum.Join(&work)
 		parts = largest(parts, m.limit)
 	}
 	c.begins()
@@ -250,8 +253,8 @@ func appendShare(dst []byte, s *share, step time.Duration, first int64) []byte {
 	return append(dst, "]}"...)
 }
 
-// spread spreads shares over the steps.
-func (c *call) spread(parts []*share, all []query.Volume, m measuring, step time.Duration, first int64, n int) error {
+// spread spreads shares over the steps. It returns the work.
+func (c *call) spread(parts []*share, all []query.Volume, m measuring, step time.Duration, first int64, n int) (query.Summary, error) {
 	byKey := map[string]*share{}
 	for _, s := range parts {
 		s.points = make([]float64, n)
@@ -263,17 +266,17 @@ func (c *call) spread(parts []*share, all []query.Volume, m measuring, step time
 	}
 	ch, err := c.choose(m.e, m.rng)
 	if err != nil {
-		return err
+		return query.Summary{}, err
 	}
 	q := ch.query
 	q.Filter = query.Filter{Levels: q.Filter.Levels}
-	_, err = c.ask(q, func(blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+	return c.ask(q, func(blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
 		for _, v := range all {
 			some, done, err := c.histogram(blobs, q, []string{v.Service}, step)
 			if err != nil {
 				return sum, err
 			}
-			mergeSums(&sum, &done)
+			sum.Join(&done)
 			for _, b := range some {
 				for l, records := range b.Levels {
 					s := byKey[string(appendLabels(nil, labelsOf(m.names, v.Service, record.Level(l))))]
@@ -285,7 +288,6 @@ func (c *call) spread(parts []*share, all []query.Volume, m measuring, step time
 		}
 		return sum, nil
 	})
-	return err
 }
 
 // histogram counts the records of some services in buckets. A service that is not there has none.

@@ -237,6 +237,7 @@ func (f *follower) ask(ctx context.Context, question live.Query, look func(live.
 		return answer, nil
 	}
 	_, end, err := f.hidden.collect(answer, f.match.Line, add)
+	f.tellUnjudged()
 	var cut *live.CutError
 	switch {
 	case err != nil:

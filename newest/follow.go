@@ -89,6 +89,8 @@ type follower struct {
 	r     *Reader
 	o     FollowOptions
 	match *query.Matcher
+	// unjudged are the records that match could not judge, as far as they are reported.
+	unjudged int64
 
 	told map[string]time.Time // when a message of each kind was last due
 	// troubles are failures that last over several polls, by the message of their end:

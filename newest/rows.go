@@ -103,6 +103,7 @@ func (f *follower) takeRow(row tailindex.Row, now time.Time) {
 		}
 		f.pending().add(*e, now)
 	}
+	f.tellUnjudged()
 	if g, ok := gapOf(row, &f.o.Query); ok && !early {
 		f.addGap(g, now)
 	}

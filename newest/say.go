@@ -42,6 +42,14 @@ func (f *follower) fresh(text string) bool {
 	return true
 }
 
+// tellUnjudged reports that the filter could not judge some records since the last time.
+func (f *follower) tellUnjudged() {
+	if n, problem := f.match.Unjudged(); n > f.unjudged {
+		f.unjudged = n
+		f.problem(problem)
+	}
+}
+
 func (f *follower) problem(err error) { f.tell(&Report{Problems: []error{err}}) }
 
 func (f *follower) note(text string) { f.tell(&Report{Notes: []string{text}}) }

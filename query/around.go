@@ -75,8 +75,9 @@ func (r *Reader) Around(ctx context.Context, q Query, at int64, id record.ID, be
 	}
 	sum := sums[0]
 	for i := range sums[1:] {
-		sum.join(&sums[1+i])
+		sum.Join(&sums[1+i])
 	}
+	match.tellUnjudged(&sum)
 	sum.Records = int64(len(n.Before) + len(n.After))
 	return n, sum, err
 }
@@ -157,35 +158,13 @@ func (r *Reader) newer(ctx context.Context, q Query, at int64, most int) (out []
 			out = append(out, *cloned(e))
 			return nil
 		})
-		sum.join(&part)
+		sum.Join(&part)
 		if err != nil || len(out) >= most {
 			return out, sum, err
 		}
 		from, width = to, min(2*width, 1<<20*time.Hour)
 	}
 	return out, sum, nil
-}
-
-// join adds the summary of another read of the same query. What both tell counts once.
-func (s *Summary) join(o *Summary) {
-	s.addWork(o)
-	s.Records += o.Records
-	s.Bytes += o.Bytes
-	s.BlobsListed += o.BlobsListed
-	s.Copies += o.Copies
-	s.Unflushed += o.Unflushed
-	s.Examined += o.Examined
-	s.More = s.More || o.More
-	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
-}
-
-func joined(errs, more []error) []error {
-	for _, err := range more {
-		if !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }) {
-			errs = append(errs, err)
-		}
-	}
-	return errs
 }
 
 func lastOf(entries []record.Entry, most int) (last []record.Entry, more bool) {

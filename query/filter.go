@@ -63,6 +63,9 @@ type Filter struct {
 	// before any limit counts. Several goroutines ask it at once, in any order, and for some
 	// lines more than once. So it has to decide by the line alone.
 	Accept func(line []byte) bool
+	// Unjudged returns for how many lines so far Accept could not decide, and why; nil: it always
+	// can. A result is not complete then.
+	Unjudged func() (lines int64, why error)
 }
 
 // ReadsLines reports whether the filter needs more of a record than its time and level.
@@ -76,13 +79,14 @@ type Matcher struct {
 	patterns     []*search.Pattern // the one that rules out most lines is first
 	where        *where.Expr
 	accept       func(line []byte) bool // nil: all
+	unjudged     func() (int64, error)  // by accept; nil: none
 	invert       bool
 	folds        bool // a pattern needs lines in lower case
 }
 
 // Matcher compiles the filter; an error is a [*BadQueryError].
 func (f Filter) Matcher() (*Matcher, error) {
-	m := &Matcher{levels: f.Levels, where: f.Where, accept: f.Accept, invert: f.Invert}
+	m := &Matcher{levels: f.Levels, where: f.Where, accept: f.Accept, unjudged: f.Unjudged, invert: f.Invert}
 	if m.levels == 0 {
 		m.levels = allLevels
 	}
@@ -159,6 +163,29 @@ func (m *Matcher) line(line, low []byte, scratch *search.Line) (want, high bool)
 		return false, false
 	}
 	return want, high
+}
+
+// Unjudged returns how many lines the filter could not judge so far, and the reason as the problem
+// of a read; nil: it has judged all.
+func (m *Matcher) Unjudged() (lines int64, problem error) {
+	if m.where != nil {
+		if n, why := m.where.Unjudged(); n > 0 {
+			lines, problem = n, fmt.Errorf("where: it is not known of some records whether they match: %w", why)
+		}
+	}
+	if m.unjudged != nil {
+		if n, why := m.unjudged(); n > 0 {
+			lines, problem = lines+n, cmp.Or(problem, fmt.Errorf("it is not known of some records whether they match: %w", why))
+		}
+	}
+	return lines, problem
+}
+
+// tellUnjudged makes a problem of the records that the filter could not judge.
+func (m *Matcher) tellUnjudged(sum *Summary) {
+	if _, problem := m.Unjudged(); problem != nil {
+		sum.Problems = joined(sum.Problems, []error{problem})
+	}
 }
 
 // Spans returns where the text filters match in a text that people see: start and end of

@@ -16,6 +16,7 @@ import (
 	"blobtail/internal/testkit"
 	"blobtail/query"
 	"blobtail/query/where"
+	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/storagetest"
 )
@@ -227,6 +228,67 @@ func TestNotesOfRuledOut(t *testing.T) {
 		got, sum := read(t, query.New(b.store, query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always(), Filter: query.Filter{Where: e}})
 		if notes := e.Notes(); len(got) > 0 || len(notes) != 1 || !strings.Contains(notes[0], "request") || sum.BlocksRead != 1 {
 			t.Errorf("%s: %d records, %d blocks read, notes %q", text, len(got), sum.BlocksRead, notes)
+		}
+	}
+}
+
+// A read whose condition cannot judge a record is not complete, in whichever way it reads.
+func TestUnjudged(t *testing.T) {
+	b := newBuilder(t, 2000)
+	var recs []rec
+	for i := range 40 {
+		at := noon + int64(i)*1e9
+		recs = append(recs, rec{service: "web", time: at, origin: origin(1), index: uint32(i), line: line(at, "info", "web", fmt.Sprintf("m%02d", i))})
+	}
+	b.add(time.Hour, recs)
+	ctx, r := t.Context(), query.New(b.store, query.Options{})
+	filter := func(text string) query.Query {
+		e, err := where.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return query.Query{Services: []string{"web"}, Range: query.Always(), Filter: query.Filter{Where: e}}
+	}
+	none := func([]byte) error { return nil }
+	for name, read := range map[string]func(q query.Query) (query.Summary, error){
+		"read": func(q query.Query) (query.Summary, error) {
+			p, err := r.Plan(ctx, q)
+			if err != nil {
+				return query.Summary{}, err
+			}
+			return p.Read(ctx, none)
+		},
+		"newest": func(q query.Query) (query.Summary, error) {
+			q.Limit = 10
+			return r.Newest(ctx, q, none)
+		},
+		"count": func(q query.Query) (query.Summary, error) {
+			p, err := r.Plan(ctx, q)
+			if err != nil {
+				return query.Summary{}, err
+			}
+			_, sum, err := p.Count(ctx)
+			return sum, err
+		},
+		"histogram": func(q query.Query) (query.Summary, error) {
+			p, err := r.Plan(ctx, q)
+			if err != nil {
+				return query.Summary{}, err
+			}
+			_, sum, err := p.Histogram(ctx, query.Buckets{Length: time.Minute})
+			return sum, err
+		},
+		"around": func(q query.Query) (query.Summary, error) {
+			_, sum, err := r.Around(ctx, q, noon+10e9, record.ID{Origin: origin(1), Index: 10}, 3, 30)
+			return sum, err
+		},
+	} {
+		sum, err := read(filter(`msg == "m20" and len(repeat(msg, 2000000)) > 0`))
+		if err != nil || len(sum.Problems) != 1 || !strings.Contains(sum.Problems[0].Error(), "where: it is not known of some records whether they match: column ") {
+			t.Errorf("%s: %v, %v", name, err, sum.Problems)
+		}
+		if sum, err := read(filter(`msg == "m20" and level == "info" or len(repeat(msg, 20)) == 0`)); err != nil || len(sum.Problems) != 0 {
+			t.Errorf("%s: %v, %v", name, err, sum.Problems)
 		}
 	}
 }

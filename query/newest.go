@@ -61,6 +61,7 @@ func (r *Reader) newest(ctx context.Context, q Query, to sink) (Summary, error) 
 		err = to.flush()
 	}
 	w.sum.Bytes = to.bytes
+	w.match.tellUnjudged(&w.sum)
 	w.tellFound(&w.sum)
 	w.tellExpired(&w.sum)
 	return w.sum, err

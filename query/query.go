@@ -196,6 +196,37 @@ func (s *Summary) addWork(w *Summary) {
 	s.Higher += w.Higher
 }
 
+// Join adds the summary of another read of the same answer. What both tell counts once.
+func (s *Summary) Join(o *Summary) {
+	s.addWork(o)
+	s.Records += o.Records
+	s.Bytes += o.Bytes
+	s.BlobsListed += o.BlobsListed
+	s.Copies += o.Copies
+	s.Unflushed += o.Unflushed
+	s.Examined += o.Examined
+	s.More = s.More || o.More
+	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
+}
+
+// joined returns errors with those of more whose texts they lack.
+func joined(errs, more []error) []error {
+	if len(errs) == 0 || len(more) == 0 {
+		return append(errs, more...)
+	}
+	known := make(map[string]bool, len(errs))
+	for _, err := range errs {
+		known[err.Error()] = true
+	}
+	for _, err := range more {
+		if text := err.Error(); !known[text] {
+			known[text] = true
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
 // Complete reports whether everything was read.
 func (s *Summary) Complete() bool { return len(s.Problems) == 0 }
 

@@ -32,6 +32,7 @@ func (p *Plan) read(ctx context.Context, to sink) (Summary, error) {
 		err = to.flush()
 	}
 	sum.Bytes = to.bytes
+	p.match.tellUnjudged(&sum)
 	p.tellExpired(&sum)
 	return sum, err
 }

@@ -45,7 +45,7 @@ func (c *call) blobs() error {
 		}
 		for _, day := range days {
 			list, part, err := blobs.List(c.r.Context(), q, day)
-			join(&sum, &part)
+			sum.Join(&part)
 			if err != nil {
 				return sum, err
 			}
@@ -91,7 +91,7 @@ func (c *call) each(list func(blobs *query.Reader, q query.Query, service string
 					part.Problems = append(part.Problems, none)
 				}
 			}
-			join(&sum, &part)
+			sum.Join(&part)
 			if err != nil {
 				return sum, err
 			}
@@ -127,7 +127,7 @@ func (c *call) daysOf(blobs *query.Reader, q query.Query, sum *query.Summary) (d
 		return days, nil
 	}
 	list, part, err := blobs.List(c.r.Context(), q, time.Time{})
-	join(sum, &part)
+	sum.Join(&part)
 	for i := range list {
 		at, perr := time.Parse(time.DateOnly, list[i].Name)
 		if perr == nil && touches(q.Range, &list[i]) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"strings"
 	"testing"
@@ -259,5 +260,38 @@ func TestFirstBytes(t *testing.T) {
 		}
 		t.Logf("the first line of %s came after %s", form, time.Since(begun))
 		resp.Body.Close()
+	}
+}
+
+// An answer does not look complete if the condition could not judge a record: in a blob, or in
+// the log of an ingester.
+func TestUnjudged(t *testing.T) {
+	h := readingtest.New(t, 1)
+	fill(h, 0, "web", then, 10)
+	h.Flush()
+	fill(h, 0, "web", then.Add(time.Hour), 3)
+	s := serve(t, h)
+	for _, condition := range []string{
+		"service=web&where=" + url.QueryEscape(`len(repeat(msg, 2000000)) > 0 and status == 200`),
+		"logql=" + url.QueryEscape("{service=\"web\"} | line_format `{{repeat 2000000 .msg}}` |= \"web web\""),
+		"logql=" + url.QueryEscape("{service=\"web\"} | line_format `{{repeat 2000000 .msg}}` != \"web web\""),
+	} {
+		for _, route := range []string{"records?", "records?limit=0&", "records?form=events&", "records?first=5&", "records?order=desc&", "count?", "histogram?", "histogram?split=service&", "facets?", "tail?once=1&", "tail?once=1&from=2026-11-20T12:30:00Z&"} {
+			for _, live := range []string{"auto", "off"} {
+				if strings.HasPrefix(route, "tail") && live == "off" {
+					continue
+				}
+				path := route + condition + "&live=" + live
+				if a := s.get(path); looksComplete(t, path, a) || a.status != http.StatusOK || a.err == nil && !strings.Contains(a.body, "not known of some records whether they match") {
+					t.Errorf("%s: %d %v %.500s", path, a.status, a.err, a.body)
+				}
+			}
+		}
+	}
+	for _, route := range []string{"records?", "count?", "tail?once=1&"} {
+		path := route + "service=web&where=" + url.QueryEscape(`len(repeat(msg, 2000000)) > 0 and status == 100`)
+		if a := s.get(path); !looksComplete(t, path, a) {
+			t.Errorf("%s: %d %v %.500s", path, a.status, a.err, a.body)
+		}
 	}
 }

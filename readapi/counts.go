@@ -124,7 +124,7 @@ func (h *histogramming) read(blobs *query.Reader, q query.Query) (query.Summary,
 	if h.split == "level" {
 		return h.add(plan, "")
 	}
-	var sum query.Summary
+	_, sum := plan.Keys()
 	for _, service := range q.Services {
 		q.Services = []string{service}
 		plan, err := blobs.Plan(ctx, q)
@@ -132,7 +132,7 @@ func (h *histogramming) read(blobs *query.Reader, q query.Query) (query.Summary,
 			return sum, err
 		}
 		one, err := h.add(plan, service)
-		join(&sum, &one)
+		sum.Join(&one)
 		if err != nil {
 			return sum, err
 		}
@@ -234,22 +234,4 @@ func (h *histogramming) list() []form.Bucket {
 		out = append(out, b)
 	}
 	return out
-}
-
-// join adds a summary of a part to that of the whole.
-func join(sum, part *query.Summary) {
-	for _, n := range []struct {
-		to  *int64
-		add int64
-	}{
-		{&sum.Records, part.Records}, {&sum.Bytes, part.Bytes}, {&sum.BlobsListed, part.BlobsListed}, {&sum.BlobsOpened, part.BlobsOpened},
-		{&sum.BlocksRead, part.BlocksRead}, {&sum.BlocksSkipped, part.BlocksSkipped}, {&sum.RuledOutByIDs, part.RuledOutByIDs},
-		{&sum.RuledOutByWords, part.RuledOutByWords}, {&sum.Requests, part.Requests}, {&sum.Fetched, part.Fetched}, {&sum.Copies, part.Copies},
-		{&sum.Unflushed, part.Unflushed}, {&sum.Higher, part.Higher}, {&sum.Examined, part.Examined},
-	} {
-		*n.to += n.add
-	}
-	sum.More = sum.More || part.More
-	sum.Problems = append(sum.Problems, part.Problems...)
-	sum.Warnings = append(sum.Warnings, part.Warnings...)
 }

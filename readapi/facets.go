@@ -73,7 +73,7 @@ func (c *call) facets() error {
 		if !q.Filter.ReadsLines() {
 			of, part, err := s.count(c, blobs, q)
 			part.Records, part.Bytes = 0, 0
-			join(&sum, &part)
+			sum.Join(&part)
 			answer.Basis.Of = &of
 			return sum, err
 		}
@@ -120,7 +120,7 @@ func (s *survey) count(c *call, blobs *query.Reader, q query.Query) (of int64, s
 			return 0, sum, err
 		}
 		buckets, part, err := plan.Histogram(c.r.Context(), query.Buckets{Length: 365 * 24 * time.Hour})
-		join(&sum, &part)
+		sum.Join(&part)
 		if err != nil {
 			return 0, sum, err
 		}

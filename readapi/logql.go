@@ -40,6 +40,7 @@ func (c *call) logql(text string, q *query.Query) error {
 	q.Filter.Texts = sel.Texts
 	if !sel.All {
 		q.Filter.Accept = pipe.Keep
+		q.Filter.Unjudged = func() (int64, error) { return pipe.Unjudged(true) }
 	}
 	q.Choose = sel.Service
 	if q.Services = slices.Clone(sel.Names); sel.Names == nil {

@@ -1,6 +1,7 @@
 package readapi
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -41,7 +42,7 @@ func (c *call) parse(known []string) error {
 		}
 	}
 	if name := c.params.get("timezone"); name != "" {
-		zone, err := when.Zone(name)
+		zone, err := when.Typed(name, when.Zone)
 		if err != nil {
 			return badRequest("timezone: %w", err)
 		}
@@ -144,7 +145,10 @@ func (c *call) mode() (newest.Mode, error) {
 func (c *call) filter() (f query.Filter, err error) {
 	f.Texts, f.Words, f.Exprs = c.params["text"], c.params["words"], c.params["expr"]
 	if text := c.params.get("level"); text != "" {
-		if f.Levels, err = query.ParseLevels(text); err != nil {
+		if text, err = typedLevels(text); err == nil {
+			f.Levels, err = query.ParseLevels(text)
+		}
+		if err != nil {
 			return f, badRequest("level: %w", err)
 		}
 	}
@@ -157,6 +161,27 @@ func (c *call) filter() (f query.Filter, err error) {
 		f.Fold, err = c.params.flag("fold")
 	}
 	return f, err
+}
+
+// typedLevels is a list of levels as it was typed. A blank at its end was the + of warn+, which
+// is a blank in a URL. One before a comma may have been that, or be there for no reason.
+func typedLevels(text string) (string, error) {
+	if strings.Contains(text, " ,") {
+		return "", fmt.Errorf("%q has two readings, because a + in a URL is a blank: write %%2B for a +, and no blank before a comma", text)
+	}
+	if level, typed := strings.CutSuffix(text, " "); typed && !strings.HasSuffix(level, "+") {
+		return level + "+", nil
+	}
+	return text, nil
+}
+
+// at reads a time; what a text means is for read.
+func at(text string, read func(text string) (time.Time, error)) (time.Time, error) {
+	ns, err := when.Typed(text, func(text string) (int64, error) {
+		t, err := read(text)
+		return t.UnixNano(), err
+	})
+	return time.Unix(0, ns), err
 }
 
 // span reads the parameters of the range of times.
@@ -183,7 +208,7 @@ func (c *call) span() (query.Range, error) {
 		if end.text == "" {
 			continue
 		}
-		t, err := when.Time(end.text, c.now)
+		t, err := at(end.text, func(text string) (time.Time, error) { return when.Time(text, c.now) })
 		if err != nil {
 			return rng, badRequest("%s: %w", end.name, err)
 		}
@@ -191,7 +216,7 @@ func (c *call) span() (query.Range, error) {
 		until = t // only to counts: since excludes from
 	}
 	if since != "" {
-		t, err := when.Since(since, until, c.now)
+		t, err := at(since, func(text string) (time.Time, error) { return when.Since(text, until, c.now) })
 		if err != nil {
 			return rng, badRequest("since: %w", err)
 		}

@@ -1,6 +1,7 @@
 package readapi_test
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,6 +111,37 @@ func TestLimitOfBytes(t *testing.T) {
 	for path, status := range map[string]int{"count?service=web": 200, "count?service=web&text=web": 400, "facets?service=web&text=web": 400} {
 		if a := s.get(path); a.status != status || status == 400 && !strings.Contains(a.body, "shorter range") {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// A plus sign that was typed in the URL comes as a blank. It is read as the plus sign if that is
+// the only reading, and refused if there are two.
+func TestTypedPlus(t *testing.T) {
+	h := readingtest.New(t, 1)
+	fill(h, 0, "web", then, 300)
+	h.Flush()
+	s := serve(t, h)
+	for typed, meant := range map[string]string{
+		"level=warn+":                        "level=warn%2B",
+		"level=info,warn+":                   "level=info,warn%2B",
+		"level=warn%2B+":                     "level=warn%2B",
+		"level=info,+error":                  "level=info,error",
+		"from=2026-11-20T13:00:30+01:00":     "from=2026-11-20T12:00:30Z",
+		"to=2026-11-20+13:01+01:00":          "to=2026-11-20T12:01:00Z",
+		"from=20/Nov/2026:13:00:30++0100":    "from=2026-11-20T12:00:30Z",
+		"from=2026-11-20+12:01":              "from=2026-11-20T12:01:00Z",
+		"from=2026-11-20+13:01&timezone=+01": "from=2026-11-20T12:01:00Z",
+		"since=2026-11-20T13:01+01:00":       "from=2026-11-20T12:01:00Z",
+	} {
+		got, want := object[form.Count](s, "count?service=web&"+typed), object[form.Count](s, "count?service=web&"+meant)
+		if got.Records != want.Records || want.Records == 0 || want.Records == 300 && !strings.HasPrefix(typed, "level=") {
+			t.Errorf("%s: %d records, and %d for %s", typed, got.Records, want.Records, meant)
+		}
+	}
+	for _, typed := range []string{"level=warn+,error", "level=error+,+warn", "since=+2h", "from=2026-11-20T25:00:00+01:00"} {
+		if a := s.get("count?service=web&" + typed); a.status != http.StatusBadRequest || !strings.Contains(a.body, "write %2B") {
+			t.Errorf("%s: %d %s", typed, a.status, a.body)
 		}
 	}
 }

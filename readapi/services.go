@@ -52,7 +52,7 @@ func (c *call) volumes(blobs *query.Reader, q query.Query) (list []form.Service,
 	} {
 		volumes, work, err := part.reader.Volume(c.r.Context(), part.query)
 		work.Problems = slices.DeleteFunc(work.Problems, isNone) // it is in the other part
-		join(&sum, &work)
+		sum.Join(&work)
 		if err != nil && !isNone(err) {
 			return nil, sum, err
 		}

@@ -45,7 +45,7 @@ type company struct {
 type member struct {
 	asked  []string                  // the names and globs of its services
 	choose func(service string) bool // among those that these match
-	query  query.Query // of those that the client may read
+	query  query.Query               // of those that the client may read
 	mode   newest.Mode
 	of     *company
 	shares *gathering

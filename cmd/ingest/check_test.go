@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/internal/testenv"
 	"blobtail/internal/testkit/certstest"
 	"blobtail/storage/azure"
@@ -143,7 +145,7 @@ func TestCheckCertificates(t *testing.T) {
 		if code != c.code || code != cli.OK && (strings.Contains(out.String(), "sound") || !strings.Contains(said.String(), at("ended.pem")+": it ended at 20")) {
 			t.Errorf("%+v: %d %s%s", c, code, &out, &said)
 		}
-		code, lines := checked(t, append(free(t), "--store", "dir:"+at("store"), "--config", conf)...)
+		code, lines := checked(t, append(anywhere(), "--store", "dir:"+at("store"), "--config", conf)...)
 		want := map[string]string{"TLS": "ok: ", "syslog": "ok: "}
 		if c.records == "ended" {
 			want["TLS"] = "problem: certificate " + at("ended.pem") + ": it ended at 20"
@@ -160,7 +162,7 @@ func TestCheckCertificates(t *testing.T) {
 
 // A directory for temporary files that cannot be used is a problem.
 func TestCheckTemporary(t *testing.T) {
-	args := append(free(t), "--store", "dir:"+filepath.Join(t.TempDir(), "store"))
+	args := append(anywhere(), "--store", "dir:"+filepath.Join(t.TempDir(), "store"))
 	t.Setenv("TMPDIR", t.TempDir())
 	_, lines := checked(t, args...)
 	expect(t, lines, map[string]string{"temporary": "ok: " + os.Getenv("TMPDIR") + " can be written"})
@@ -250,5 +252,36 @@ func TestCheckAzure(t *testing.T) {
 	}
 	for b, err := range made.List(t.Context(), "", "") {
 		t.Errorf("the checks leave %s, %v", b.Key, err)
+	}
+}
+
+// What print-config prints is the same configuration for the command, whatever its texts are.
+func TestPrintConfigAnyText(t *testing.T) {
+	parts := []string{"$", "$$", "${HOME}", `"`, "'", `\`, `\n`, "\n", "\t", " ", ":", ": ", "#", "-", "~", "null", "{", "]", ",", "a", "é", "日本", "\u0085", "\u2028", "\x07"}
+	r := rand.New(rand.NewPCG(1, 2))
+	draw := func() (text string) {
+		for range 1 + r.IntN(5) {
+			text += parts[r.IntN(len(parts))]
+		}
+		return text
+	}
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	for range 200 {
+		c := config.Default()
+		c.Ingest.WAL, c.Access.Tokens, c.TLS.Cert, c.TLS.Key = draw(), draw(), draw(), draw()
+		if err := c.Store.UnmarshalText([]byte("dir:/x/" + draw())); err != nil {
+			t.Fatal(err)
+		}
+		want, err := c.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		if code := command([]string{"print-config", "--config", path}, &out, &errs); code != cli.OK || out.String() != string(want) {
+			t.Fatalf("exit %d, %s\n%s\nwant\n%s", code, &errs, &out, want)
+		}
 	}
 }

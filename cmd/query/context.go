@@ -77,11 +77,11 @@ func (s surroundings) read(ctx context.Context, from view, q query.Query, match 
 	if err != nil {
 		return sum, err
 	}
-	any := false
+	matches, printed := sum, groups{}
 	for _, service := range slices.Sorted(maps.Keys(found)) {
 		around := query.Query{Services: []string{service}, Range: q.Range, Unflushed: q.Unflushed, Expired: q.Expired}
-		lacking, err := s.widen(ctx, from, around, found[service])
-		sum.Problems = append(sum.Problems, lacking...)
+		work, err := s.widen(ctx, from, around, found[service])
+		sum.Join(&work)
 		if err != nil {
 			return sum, err
 		}
@@ -89,27 +89,22 @@ func (s surroundings) read(ctx context.Context, from view, q query.Query, match 
 		if f := found[service]; f.last < q.Range.To {
 			around.Range.To = f.last + 1
 		}
-		g := groups{surroundings: s, match: match, out: out, begun: any, skipped: any}
-		got, err := from.lines(ctx, around, nil, g.add)
-		sum.Problems, sum.Warnings = append(sum.Problems, got.Problems...), append(sum.Warnings, got.Warnings...)
+		printed = groups{surroundings: s, match: match, out: out, begun: printed.begun, skipped: printed.begun, records: printed.records, bytes: printed.bytes}
+		work, err = from.lines(ctx, around, nil, printed.add)
+		sum.Join(&work)
 		if err != nil {
 			return sum, err
 		}
-		any = g.begun
 	}
-	// A part that cannot be read is met by several of these reads.
-	seen := map[string]bool{}
-	sum.Problems = slices.DeleteFunc(sum.Problems, func(err error) bool {
-		again := seen[err.Error()]
-		seen[err.Error()] = true
-		return again
-	})
+	// The work is that of all reads. What is counted is what was printed, and what the filter
+	// left out of the first one.
+	sum.Records, sum.Bytes = printed.records, printed.bytes
+	sum.Examined, sum.Higher, sum.More = matches.Examined, matches.Higher, matches.More
 	return sum, nil
 }
 
-// widen makes a stretch longer by the records before and after. Those that cannot be read
-// are problems of the whole read.
-func (s surroundings) widen(ctx context.Context, from view, q query.Query, f *stretch) (problems []error, err error) {
+// widen makes a stretch longer by the records before and after. It returns the work.
+func (s surroundings) widen(ctx context.Context, from view, q query.Query, f *stretch) (sum query.Summary, err error) {
 	whole := *f
 	grow := func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
@@ -122,20 +117,20 @@ func (s surroundings) widen(ctx context.Context, from view, q query.Query, f *st
 		before := q
 		before.Range.To, before.Limit = whole.first, s.before
 		if before.Range.From < before.Range.To {
-			sum, err := from.lines(ctx, before, nil, grow)
-			if problems = sum.Problems; err != nil {
-				return problems, err
+			if sum, err = from.lines(ctx, before, nil, grow); err != nil {
+				return sum, err
 			}
 		}
 	}
 	if after := q; s.after > 0 && whole.last < query.Newest {
 		after.Range.From, after.First = whole.last+1, s.after
 		if after.Range.From < after.Range.To {
-			sum, err := from.lines(ctx, after, nil, grow)
-			return append(problems, sum.Problems...), err
+			work, err := from.lines(ctx, after, nil, grow)
+			sum.Join(&work)
+			return sum, err
 		}
 	}
-	return problems, nil
+	return sum, nil
 }
 
 // groups prints the matches among the lines of a service with their surroundings, and
@@ -149,6 +144,8 @@ type groups struct {
 	kept    [][]byte // the latest lines that are not printed
 	left    int      // of the lines after the last match
 	skipped bool     // lines were left out since the last one that was printed
+
+	records, bytes int64 // printed
 }
 
 func (g *groups) add(lines []byte) error {
@@ -159,7 +156,7 @@ func (g *groups) add(lines []byte) error {
 			err = g.group(line)
 		case g.left > 0:
 			g.left--
-			err = g.out.print(line)
+			err = g.print(line)
 		default:
 			g.keep(line)
 		}
@@ -178,11 +175,18 @@ func (g *groups) group(line []byte) error {
 		}
 	}
 	for _, before := range g.kept {
-		if err := g.out.print(before); err != nil {
+		if err := g.print(before); err != nil {
 			return err
 		}
 	}
 	g.begun, g.skipped, g.left, g.kept = true, false, g.after, g.kept[:0]
+	return g.print(line)
+}
+
+// print prints a line.
+func (g *groups) print(line []byte) error {
+	g.records++
+	g.bytes += int64(len(line))
 	return g.out.print(line)
 }
 

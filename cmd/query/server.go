@@ -253,13 +253,15 @@ func (v *serverView) histogram(ctx context.Context, q query.Query, by time.Durat
 		return nil, query.Summary{}, err
 	}
 	// The server chooses the same length, unless it does not know what --since was of.
+	sum := v.summary(&h.Outcome)
 	if o.By = units.Duration(chosen.Length).String(); o.By != h.By && len(h.Buckets) > 0 {
 		if h, err = v.place.client.Histogram(ctx, v.asking(q), o); err != nil {
 			return nil, query.Summary{}, v.place.failure(q.Services, err)
 		}
+		again := v.summary(&h.Outcome)
+		sum.Join(&again)
 	}
 	buckets := make([]query.Bucket, len(h.Buckets))
-	sum := v.summary(&h.Outcome)
 	sum.Examined, sum.Higher = h.Examined, h.Higher
 	for i := range h.Buckets {
 		buckets[i].Start = nanos(h.Buckets[i].Time)

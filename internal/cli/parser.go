@@ -74,8 +74,8 @@ func Preset(k *kong.Kong) {
 			if all, ok := f.Target.Interface().([]string); ok {
 				text = strings.Join(all, ",")
 			}
-			// kong replaces variables in defaults; $$ is a dollar there.
-			f.HasDefault, f.Default = true, strings.ReplaceAll(text, "$", "$$")
+			// kong has replaced variables in defaults by now, so a dollar is a dollar.
+			f.HasDefault, f.Default = true, text
 		}
 	}
 }

@@ -165,7 +165,7 @@ func Load(path string) (Config, error) {
 	case err != nil:
 		return c, fmt.Errorf("configuration %s: %w", path, explain(text, err))
 	}
-	if err := variables(reflect.ValueOf(next), ""); err != nil {
+	if err := variables(string(text), reflect.ValueOf(next), ""); err != nil {
 		return c, fmt.Errorf("configuration %s: %w", path, err)
 	}
 	return next, nil
@@ -174,8 +174,9 @@ func Load(path string) (Config, error) {
 // variable is what people expect to be replaced by the environment's value.
 func variable() *regexp.Regexp { return regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`) }
 
-// variables refuses values with ${NAME}: nothing replaces it in a file.
-func variables(v reflect.Value, key string) error {
+// variables refuses values with ${NAME}: nothing replaces it in a file. A value may have it
+// if the file has the dollar as \x24, as [Config.YAML] writes it.
+func variables(file string, v reflect.Value, key string) error {
 	if store, ok := v.Interface().(openstore.Spec); ok {
 		v = reflect.ValueOf(store.String())
 	}
@@ -187,7 +188,7 @@ func variables(v reflect.Value, key string) error {
 			if !f.IsExported() || name == "" {
 				continue
 			}
-			if err := variables(v.Field(i), strings.TrimPrefix(key+"."+name, ".")); err != nil {
+			if err := variables(file, v.Field(i), strings.TrimPrefix(key+"."+name, ".")); err != nil {
 				if env := f.Tag.Get("env"); env != "" {
 					return fmt.Errorf("%w; set %s instead", err, env)
 				}
@@ -196,24 +197,24 @@ func variables(v reflect.Value, key string) error {
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			if err := variables(v.Index(i), fmt.Sprintf("%s[%d]", key, i)); err != nil {
+			if err := variables(file, v.Index(i), fmt.Sprintf("%s[%d]", key, i)); err != nil {
 				return err
 			}
 		}
 	case reflect.String:
-		if name := variable().FindString(v.String()); name != "" {
+		if name := variable().FindString(v.String()); strings.Contains(file, name) && name != "" {
 			return fmt.Errorf("%s: %s stays as it is in this file", key, name)
 		}
 	}
 	return nil
 }
 
-// YAML is the configuration as a file that Load would read back. It holds no
-// secrets: those of a store come from the environment alone, and user, password or
-// token of a URL are left out.
+// YAML is the configuration as a file that Load reads back, whatever its texts are. It holds
+// no secrets: those of a store come from the environment alone, and user, password or token of
+// a URL are left out. It fails for a text that is not in UTF-8, which YAML cannot hold.
 func (c Config) YAML() ([]byte, error) {
 	c.NATS.URL = userinfo().ReplaceAllString(c.NATS.URL, "${1}redacted@")
-	return yaml.Marshal(c)
+	return marshal(c)
 }
 
 // WALDir is the directory of the log: as configured, else `.wal` inside a dir

@@ -104,7 +104,7 @@ func (c *Contexts) Remove(name string) error {
 
 // Write replaces the file.
 func (c *Contexts) Write() error {
-	text, err := yaml.Marshal(c)
+	text, err := marshal(c)
 	if err != nil {
 		return fmt.Errorf("write contexts: %w", err)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/internal/units"
 	"blobtail/record"
 )
 
@@ -48,6 +50,9 @@ func (a *Age) UnmarshalText(text []byte) error {
 		*a = Keep
 	default:
 		d, err := ParseDuration(s)
+		if many, ok := errors.AsType[*units.AmbiguousError](err); ok {
+			return many
+		}
 		if err != nil {
 			return fmt.Errorf("%q is no age; want a number and a unit, for example 30d, 2w or 36h, or keep", s)
 		}

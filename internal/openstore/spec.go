@@ -90,6 +90,16 @@ func (s *Spec) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// UnmarshalYAML reads the text of a file. The decoder of YAML would write it anew for
+// UnmarshalText, and change some characters by that.
+func (s *Spec) UnmarshalYAML(decode func(any) error) error {
+	var text string
+	if err := decode(&text); err != nil {
+		return err
+	}
+	return s.UnmarshalText([]byte(text))
+}
+
 // MarshalText writes the text that UnmarshalText reads.
 func (s Spec) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 

@@ -154,13 +154,25 @@ func (w *work) keep(r *record.Request, i uint32, line []byte) {
 	w.lines, w.data = append(w.lines, l), append(w.data, line...)
 }
 
+// selects reports whether a rule is for a line. If nobody can tell, a mask is, and nothing is
+// dropped.
+func (c *rule) selects(line []byte) bool {
+	switch {
+	case c.where == nil:
+		return true
+	case c.action == actionMask:
+		return c.where.MaySelect(line)
+	}
+	return c.where.Select(line)
+}
+
 // judge applies the rules of its service to line i of r. It returns the line that is left, in
 // memory that the next call uses.
 func (w *work) judge(r *record.Request, i uint32, line []byte, rules []int) (_ []byte, keep bool, err error) {
 	for _, n := range rules {
 		c := &w.rules.of[n]
 		w.note(n, c)
-		if c.where != nil && !c.where.Select(line) {
+		if !c.selects(line) {
 			continue
 		}
 		if c.action != actionMask {

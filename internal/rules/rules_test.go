@@ -338,6 +338,22 @@ func rejected(r *record.Request, raw, service string) {
 }
 
 // The original bytes of an invalid record are masked, in doubt all of them.
+// A record of which nobody can tell whether a rule is for it is masked, and not dropped.
+func TestUnjudged(t *testing.T) {
+	const large = `len(map(1..2000000, # + pin)) > 0`
+	for where, want := range map[string]string{large: `{"msg":"a [masked]","pin":1}`, `not (` + large + `)`: `{"msg":"a [masked]","pin":1}`, large + ` and pin == 2`: `{"msg":"a pin=1","pin":1}`} {
+		n, wanted := &next{}, &next{}
+		f := filter(t, n, nil, rules.Rule{Name: "drop", Service: "*", Where: where, Drop: true}, rules.Rule{Name: "mask", Service: "*", Where: where, Mask: []rules.Mask{{Pattern: `pin=\d+`}}})
+		accept(t, f, request(t, `{"msg":"a pin=1","pin":1}`))
+		if _, err := wanted.Accept(t.Context(), request(t, want)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := n.lines(), wanted.lines(); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", where, got, want)
+		}
+	}
+}
+
 func TestRejected(t *testing.T) {
 	card := []rules.Mask{{Kind: "card"}}
 	for _, row := range []struct {

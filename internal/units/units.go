@@ -32,10 +32,23 @@ func ParseDuration(s string) (time.Duration, error) {
 		total += d * times
 		return ""
 	})
+	if n, err := strconv.Atoi(strings.TrimSuffix(s, "M")); err == nil && n >= 0 && n <= math.MaxInt32 && strings.HasSuffix(s, "M") {
+		return 0, &AmbiguousError{s, [2]string{fmt.Sprintf("%dm", n), fmt.Sprintf("%dd", 30*n)}} // a minute, or a month
+	}
 	if bad || rest != "" {
 		return 0, fmt.Errorf("%q is no duration; want a number and a unit, for example 90s, 15m, 12h, 3d or 1d12h", s)
 	}
 	return total, nil
+}
+
+// AmbiguousError says that a text has two readings.
+type AmbiguousError struct {
+	Text     string
+	Readings [2]string
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%q may mean %s or %s; write the one you mean", e.Text, e.Readings[0], e.Readings[1])
 }
 
 // UnmarshalText reads a duration.
@@ -82,11 +95,28 @@ func (s *Size) UnmarshalText(text []byte) error {
 		}
 	}
 	n, err := strconv.ParseFloat(num, 64)
+	if err != nil {
+		if many := oneLetter(string(text)); many != nil {
+			return many
+		}
+	}
 	if err != nil || n < 0 || n*float64(unit) > math.MaxInt64/2 || math.IsNaN(n) {
 		return fmt.Errorf("%q is no size; want a number and a unit, for example 512KiB, 32MiB or 1GiB", text)
 	}
 	*s = Size(n * float64(unit))
 	return nil
+}
+
+// oneLetter returns the readings of a size whose unit is a letter, such as 32M: some programs
+// count in powers of two, and some in powers of ten. It is nil for another text.
+func oneLetter(text string) error {
+	num := strings.TrimRight(text, "KMGTkmgt")
+	unit := strings.ToUpper(text[len(num):])
+	num = strings.TrimSpace(num)
+	if n, err := strconv.ParseFloat(num, 64); err != nil || !(n >= 0) || len(unit) != 1 {
+		return nil
+	}
+	return &AmbiguousError{text, [2]string{num + unit + "iB", num + unit + "B"}}
 }
 
 // MarshalText writes the text that UnmarshalText reads.

@@ -66,6 +66,42 @@ func parseSpan(text string) (total span, ok bool) {
 	return total, total != span{}
 }
 
+// meanings returns the texts that a text with the unit M may mean: the M of other programs is a
+// month, and here it reads like the m of a minute. Any other text means itself.
+func meanings(text string) []string {
+	var minutes, months strings.Builder
+	for i := range len(text) {
+		unit := text[i] == 'M' && amountBefore(text[:i]) && !startsWithLetter(text[i+1:])
+		if unit {
+			minutes.WriteByte('m')
+			months.WriteString("mo")
+			continue
+		}
+		minutes.WriteByte(text[i])
+		months.WriteByte(text[i])
+	}
+	if months.Len() == len(text) {
+		return []string{text}
+	}
+	return []string{minutes.String(), months.String()}
+}
+
+// amountBefore reports whether a text ends in a number, with a blank behind it or without.
+func amountBefore(text string) bool {
+	text = strings.TrimSuffix(text, " ")
+	return text != "" && text[len(text)-1]-'0' < 10
+}
+
+func startsWithLetter(text string) bool { return text != "" && (text[0]|0x20)-'a' < 26 }
+
+// oneMeaning refuses a text that may mean several.
+func oneMeaning(text string) error {
+	if of := meanings(text); len(of) > 1 {
+		return &ambiguousError{of}
+	}
+	return nil
+}
+
 // parseRelative reads a time relative to now, in lower case: now, now-2h, -2h, +2h and 2h
 // ago. known is false for other forms.
 func parseRelative(text string, now time.Time) (t time.Time, known bool, err error) {

@@ -28,6 +28,9 @@ func Time(text string, now time.Time) (time.Time, error) {
 		text = text[1 : n-1] // as nginx writes it
 	}
 	t, err := parse(text, now)
+	if err == nil {
+		err = oneMeaning(text)
+	}
 	if err != nil {
 		return t, fmt.Errorf("time %q: %w", text, err)
 	}
@@ -42,6 +45,9 @@ func Time(text string, now time.Time) (time.Time, error) {
 func Since(text string, until, now time.Time) (time.Time, error) {
 	text = strings.Join(strings.Fields(text), " ")
 	if s, ok := parseSpan(strings.ToLower(text)); ok {
+		if err := oneMeaning(text); err != nil {
+			return time.Time{}, fmt.Errorf("%q: %w", text, err)
+		}
 		t := s.before(until)
 		if y := t.Year(); y < 1678 || y > 2261 {
 			return t, fmt.Errorf("%q is too long: the year must be from 1678 to 2261", text)
@@ -60,16 +66,20 @@ func Since(text string, until, now time.Time) (time.Time, error) {
 }
 
 // Length reads how long a stretch is, such as 5m, "5 minutes" and 1d12h. Months have no
-// length.
+// length, and a text with two readings has none.
 func Length(text string) (time.Duration, bool) {
-	s, ok := parseSpan(strings.ToLower(strings.Join(strings.Fields(text), " ")))
-	return s.rest, ok && s.months == 0
+	text = strings.Join(strings.Fields(text), " ")
+	s, ok := parseSpan(strings.ToLower(text))
+	return s.rest, ok && s.months == 0 && oneMeaning(text) == nil
 }
 
 // Day reads a day: a date, today, yesterday, tomorrow or the name of a weekday, which is
 // the latest one. It returns the day's beginning and end.
 func Day(text string, now time.Time) (from, to time.Time, err error) {
 	day, ok := parseDay(strings.ToLower(strings.TrimSpace(text)), now)
+	if _, _, many := mixedUp(strings.TrimSpace(text)); !ok && many != nil {
+		return from, to, fmt.Errorf("day %q: %w", text, many)
+	}
 	if !ok {
 		return from, to, fmt.Errorf("%q is no day; days look like 2026-11-20, 10 Nov, today, yesterday or monday", text)
 	}
@@ -100,7 +110,7 @@ func parse(text string, now time.Time) (time.Time, error) {
 	if t, known, err := parseStamp(text, now); known {
 		return t, err
 	}
-	return time.Time{}, whyNot(lower)
+	return time.Time{}, whyNot(text)
 }
 
 // unixDigits is how many digits a count since 1970 has at least, unless it follows "@":
@@ -148,11 +158,16 @@ func unitMissing(number string) error {
 }
 
 // whyNot explains why a text is no time.
-func whyNot(lower string) error {
-	if _, ok := parseSpan(lower); ok {
-		return &ambiguousError{[]string{"-" + strings.ReplaceAll(lower, " ", ""), "+" + strings.ReplaceAll(lower, " ", "")}}
+func whyNot(text string) error {
+	if _, ok := parseSpan(strings.ToLower(text)); ok {
+		many := &ambiguousError{}
+		for _, span := range meanings(text) {
+			span = strings.ReplaceAll(strings.ToLower(span), " ", "")
+			many.readings = append(many.readings, "-"+span, "+"+span)
+		}
+		return many
 	}
-	if _, zone, ok := cutZone(lower); ok {
+	if _, zone, ok := cutZone(text); ok {
 		if of := abbreviated[strings.ToUpper(zone)]; of != nil {
 			return fmt.Errorf("%s is the zone of %s; write the offset instead, such as +05:30", strings.ToUpper(zone), strings.Join(of, ", "))
 		}

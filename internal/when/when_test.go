@@ -21,8 +21,9 @@ func friday(t testing.TB) time.Time {
 	return time.Date(2026, 11, 20, 15, 4, 5, 678, zone(t, "Europe/Berlin"))
 }
 
-func TestTime(t *testing.T) {
-	for text, want := range map[string]string{
+// times are texts with the times that they mean on that day.
+func times() map[string]string {
+	return map[string]string{
 		"2026-11-20T15:04:05Z":            "2026-11-20T15:04:05Z",
 		"2026-11-20T15:04:05.123456789Z":  "2026-11-20T15:04:05.123456789Z",
 		"2026-11-20T15:04:05-05:00":       "2026-11-20T20:04:05Z",
@@ -102,7 +103,11 @@ func TestTime(t *testing.T) {
 		"1795183445678":                   "2026-11-20T14:04:05.678Z",
 		"1795183445678901":                "2026-11-20T14:04:05.678901Z",
 		"1795183445678901234":             "2026-11-20T14:04:05.678901234Z",
-	} {
+	}
+}
+
+func TestTime(t *testing.T) {
+	for text, want := range times() {
 		got, err := when.Time(text, friday(t))
 		if err != nil {
 			t.Errorf("%v", err)
@@ -130,6 +135,12 @@ func TestNoTime(t *testing.T) {
 		"-2":                           "-2s, -2m or -2h",
 		"+90":                          "+90s, +90m or +90h",
 		"2h":                           "-2h or +2h",
+		"1M":                           "-1m, +1m, -1mo or +1mo",
+		"-1M":                          "-1m or -1mo",
+		"+2 M":                         "+2 m or +2 mo",
+		"now-1M":                       "now-1m or now-1mo",
+		"now-1M12h":                    "now-1m12h or now-1mo12h",
+		"3M ago":                       "3m ago or 3mo ago",
 		"2 hours":                      "-2hours or +2hours",
 		"0001-01-01":                   "the year must be from 1678 to 2261",
 		"9999-01-01":                   "the year must be from 1678 to 2261",
@@ -181,9 +192,27 @@ func TestSince(t *testing.T) {
 			t.Errorf("%q: %s, %v, want %s", text, got.UTC().Format(time.RFC3339Nano), err, want)
 		}
 	}
-	for text, want := range map[string]string{"": "neither", "0": "neither", "400y": "too long", "2000y": "too long", "90": "90s, 90m or 90h", "soon": "neither a duration nor a time", "10/11/2026": "2026-11-10 or 2026-10-11"} {
+	for text, want := range map[string]string{"": "neither", "0": "neither", "400y": "too long", "2000y": "too long", "90": "90s, 90m or 90h", "1M": "1m or 1mo", "1M2M": "1m2m or 1mo2mo", "12 M": "12 m or 12 mo", "-1M": "-1m or -1mo", "soon": "neither a duration nor a time", "10/11/2026": "2026-11-10 or 2026-10-11"} {
 		if got, err := when.Since(text, until, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+// A stretch has a length only if its text has one reading.
+func TestLength(t *testing.T) {
+	for text, want := range map[string]time.Duration{"5 minutes": 5 * time.Minute, "1D12H": 36 * time.Hour, "5MS": 5 * time.Millisecond, "5Min": 5 * time.Minute, "1M": -1, "1mo": -1, "": -1} {
+		got, ok := when.Length(text)
+		if ok != (want >= 0) || ok && got != want {
+			t.Errorf("%q: %s, %t", text, got, ok)
+		}
+	}
+}
+
+func TestNoDay(t *testing.T) {
+	for text, want := range map[string]string{"10/11/2026": "2026-11-10 or 2026-10-11", "11/13/2026": "dates look like 2026-11-13", "soon": "days look like"} {
+		if from, _, err := when.Day(text, friday(t)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %s, %v, want %s", text, from, err, want)
 		}
 	}
 }
@@ -200,6 +229,57 @@ func TestZone(t *testing.T) {
 		if got, err := when.Zone(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v, want %s", name, got, err, want)
 		}
+	}
+}
+
+// A plus sign that was typed in a URL comes as a blank.
+func TestTyped(t *testing.T) {
+	now := friday(t)
+	at := func(text string) (int64, error) {
+		got, err := when.Time(text, now)
+		return got.UnixNano(), err
+	}
+	since := func(text string) (int64, error) {
+		got, err := when.Since(text, now, now)
+		return got.UnixNano(), err
+	}
+	for _, test := range []struct {
+		text, want string
+		read       func(string) (int64, error)
+	}{
+		{"2026-11-20T10:00:00 01:00", "2026-11-20T09:00:00Z", at},
+		{"2026-11-20T10:00:00.5 0530", "2026-11-20T04:30:00.5Z", at},
+		{"2026-11-20 10:00 01:00", "2026-11-20T09:00:00Z", at},
+		{"20/Nov/2026:15:04:05  0100", "2026-11-20T14:04:05Z", at},
+		{"Fri, 20 Nov 2026 15:04:05 0100", "2026-11-20T14:04:05Z", at},
+		{"10:00 01:00", "2026-11-20T09:00:00Z", at},
+		{"now 1h", "2026-11-20T15:04:05.000000678Z", at},
+		{" 1h", "2026-11-20T15:04:05.000000678Z", at},
+		{"2026-11-20 01:00", "2026-11-20T00:00:00Z", at}, // 01:00 is no zone of a day
+		{"2026-11-20 15:04:05 +01:00", "2026-11-20T14:04:05Z", at},
+		{"1h 30m", "2026-11-20T12:34:05.000000678Z", since},
+		{" 2h", "two readings", since}, // the last two hours, or from in two hours on
+		{"2026-11-20T25:00:00 01:00", "write %2B", at},
+		{"soon", "times look like", at},
+		{strings.Repeat(" ", 9) + "1h", "-1h or +1h", at},
+	} {
+		got, err := when.Typed(test.text, test.read)
+		said := time.Unix(0, got).UTC().Format(time.RFC3339Nano)
+		if err != nil {
+			said = err.Error()
+		}
+		if !strings.Contains(said, test.want) {
+			t.Errorf("%q: %s, want %s", test.text, said, test.want)
+		}
+	}
+	for text := range times() { // none of them gets a second reading
+		want, _ := at(text)
+		if got, err := when.Typed(text, at); err != nil || got != want {
+			t.Errorf("%q: %s, %v", text, time.Unix(0, got), err)
+		}
+	}
+	if zone, err := when.Typed(" 05:30", when.Zone); err != nil || zone.String() != "" {
+		t.Errorf("%v, %v", zone, err)
 	}
 }
 

@@ -29,7 +29,7 @@ func (f *lineFormat) before(n *need) step {
 func (f *lineFormat) run(s *state) bool {
 	out, err := f.form.render(s)
 	if err != nil {
-		s.fail(templateErr, err.Error())
+		s.failForm(err)
 		return true
 	}
 	s.setLine(s.keep(out))
@@ -106,7 +106,7 @@ func (f *labelFormat) run(s *state) bool {
 		}
 		out, err := one.form.render(s)
 		if err != nil {
-			s.fail(templateErr, err.Error())
+			s.failForm(err)
 			continue
 		}
 		s.put(made{name: one.name, value: s.keep(out)})

@@ -13,7 +13,13 @@ type labelFilter struct{ cond cond }
 func (f *labelFilter) changes(string) bool { return false }
 func (f *labelFilter) changesLine() bool   { return false }
 func (f *labelFilter) mayFail() bool       { return f.cond.mayFail() }
-func (f *labelFilter) run(s *state) bool   { return f.cond.holds(s) }
+
+func (f *labelFilter) run(s *state) bool {
+	if s.limit != nil && ofError(f.cond) {
+		s.limit = nil // the query says what becomes of it
+	}
+	return f.cond.holds(s)
+}
 
 func (f *labelFilter) before(n *need) step {
 	f.cond.needs(n)

@@ -172,3 +172,35 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// A record of which a template would make too much, in front of a filter that needs it, is
+// neither in nor out. If the query has a filter on __error__, that says what becomes of it.
+func TestUnjudged(t *testing.T) {
+	const large = "line_format `{{repeat 2000000 \"x\"}}`"
+	line := stored(t, "web", `{"level":"error","msg":"a=1 b=2","status":502}`)
+	for query, want := range map[string][2]int64{ // dropped, and dropped or kept
+		`{} | ` + large + ` |= "xx"`:                                    {1, 1},
+		`{} | ` + large + ` != "xx"`:                                    {0, 1},
+		`{} | ` + large:                                                 {0, 0}, // the label __error__ says it
+		`{} | ` + large + ` |= "xx" | __error__=""`:                     {1, 1},
+		`{} | ` + large + ` | __error__=""`:                             {0, 0},
+		`{} | ` + large + ` | __error__="" or status=502 |= "x"`:        {0, 0},
+		`{} | ` + large + ` | __error__!="" != "xx"`:                    {0, 0},
+		"{} | label_format a=`{{repeat 2000000 \"x\"}}` | a=\"x\"":      {1, 1},
+		"{} | label_format a=`{{repeat 2000000 \"x\"}}` | status=\"7\"": {0, 0}, // it needs no a
+		"{} | line_format `{{div 1 0}}` |= \"xx\"":                      {0, 0}, // as everywhere
+		"{} | line_format `{{repeat 20 \"x\"}}` |= \"xx\"":              {0, 0},
+	} {
+		pipe, err := stage.View{}.Compile(parse(t, query))
+		if err != nil {
+			t.Errorf("%s: %v", query, err)
+			continue
+		}
+		pipe.Keep(line)
+		for i, kept := range []bool{false, true} {
+			if n, why := pipe.Unjudged(kept); n != want[i] || (why != nil) != (n > 0) {
+				t.Errorf("%s: %d records, %v, want %d", query, n, why, want[i])
+			}
+		}
+	}
+}

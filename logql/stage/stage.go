@@ -67,6 +67,8 @@ type Pipeline struct {
 	texts   []string
 	streams []*ref
 	pool    sync.Pool
+
+	unjudged unjudged // by keep
 }
 
 // Compile compiles a query. An error names the stage that cannot be run.
@@ -86,6 +88,9 @@ func (v View) Compile(e *logql.LogExpr) (*Pipeline, error) {
 func (p *Pipeline) Keep(line []byte) bool {
 	s := p.pool.Get().(*state)
 	kept := p.head.set(s, line) && s.run(p.keep)
+	if s.limit != nil {
+		p.unjudged.add(s.limit, kept)
+	}
 	s.release()
 	p.pool.Put(s)
 	return kept

@@ -31,6 +31,7 @@ type state struct {
 	index            map[string]int // of made, if there are many
 	kept             []*keepStage   // those that the record passed
 	failure, details string         // __error__ and __error_details__
+	limit            error          // why a template made nothing, if it would have made too much
 
 	arena []byte // values that are no part of raw; parts stay valid when it grows
 	spare []byte // of a stage, for what lives no longer than its run
@@ -73,7 +74,7 @@ func (s *state) release() {
 		s.made = s.made[:0]
 	}
 	s.kept = s.kept[:0]
-	s.failure, s.details = "", ""
+	s.failure, s.details, s.limit = "", "", nil
 	if s.arena = s.arena[:0]; cap(s.arena) > keepArena {
 		s.arena = nil
 	}

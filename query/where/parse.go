@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
@@ -53,6 +54,13 @@ func reason(err error) error {
 		return fmt.Errorf("column %d: %s", at.Column+1, at.Message)
 	}
 	return err
+}
+
+// limited reports whether an evaluation failed because it would have made too much, and not
+// because of what the record has: the memory or the depth that the language allows.
+func limited(err error) bool {
+	at, ok := errors.AsType[*file.Error](err)
+	return ok && (strings.Contains(at.Message, "memory budget exceeded") || strings.Contains(at.Message, builtin.ErrorMaxDepth.Error()))
 }
 
 // truth is the result of a condition.
@@ -110,7 +118,7 @@ func compile(node ast.Node, source file.Source) (*condition, error) {
 	return c, err
 }
 
-// of evaluates the condition. err is the first failure of a part of it.
+// of evaluates the condition. err is the first failure of a part of it, or one of a limit.
 func (c *condition) of(machine *vm.VM, env map[string]any) (result truth, err error) {
 	if c.program != nil {
 		got, err := machine.Run(c.program, env)
@@ -130,7 +138,7 @@ func (c *condition) of(machine *vm.VM, env map[string]any) (result truth, err er
 		return result, err
 	}
 	second, failed := c.joined[1].of(machine, env)
-	if err == nil {
+	if err == nil || limited(failed) {
 		err = failed
 	}
 	if c.or {

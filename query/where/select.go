@@ -87,8 +87,13 @@ func levelsNamed(words ...any) (some levels, enough bool) {
 
 // Select is [Expr.Match] for a line that is one of very many, at an ingester. It keeps
 // nothing for [Expr.Notes]. It evaluates the expression only if the line has a level and
-// the texts that the expression needs.
-func (e *Expr) Select(line []byte) bool {
+// the texts that the expression needs. A line that cannot be judged is not selected.
+func (e *Expr) Select(line []byte) bool { return e.sort(line, false) }
+
+// MaySelect is Select for those who must not miss a line: one that cannot be judged is selected.
+func (e *Expr) MaySelect(line []byte) bool { return e.sort(line, true) }
+
+func (e *Expr) sort(line []byte, unjudged bool) bool {
 	if e.needs.levels != allLevels && e.needs.levels>>record.LineLevel(line)&1 == 0 {
 		return false
 	}
@@ -99,7 +104,7 @@ func (e *Expr) Select(line []byte) bool {
 		return false
 	}
 	machine := e.vms.Get().(*vm.VM)
-	result, _ := e.root.of(machine, e.values(line))
+	result, err := e.root.of(machine, e.values(line))
 	e.vms.Put(machine)
-	return result == yes
+	return result == yes || unjudged && result == unknown && limited(err)
 }

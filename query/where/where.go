@@ -3,7 +3,8 @@
 //	status >= 500 && path startsWith "/api"
 //
 // Make an [Expr] by [Parse], and ask it whether a line matches ([Expr.Match]). After a
-// read, [Expr.Notes] explains what the expression may have missed.
+// read, [Expr.Unjudged] tells whether that is known of all of them, and [Expr.Notes] explains what
+// the expression may have missed.
 //
 // The language is that of github.com/expr-lang/expr. A name is a field at the top level of
 // a record, with ts, level, service and msg among them, also if the language has a function
@@ -15,6 +16,9 @@
 // status >= 500 where status is a text or is missing. "and", "or" and "not" treat unknown as
 // SQL does: unknown or true is true, unknown and false is false, and not unknown is unknown.
 // A record matches if the whole is true.
+//
+// An evaluation that would make too much of a record is not the record's fault. If the rest of
+// the expression does not decide, nobody knows whether the record matches: see [Expr.Unjudged].
 package where
 
 import (
@@ -50,6 +54,8 @@ type Expr struct {
 	others  map[string]bool // some names that records have
 	unlike  string          // of the first comparison that cannot be true
 	failed  error           // of the first record that has all names
+	doubted int64           // records that could not be judged
+	why     error           // of the first of them
 }
 
 const (
@@ -69,7 +75,10 @@ func (e *Expr) Match(line []byte) bool {
 	result, err := e.root.of(machine, env)
 	e.vms.Put(machine)
 	matched := result == yes
-	if err != nil && !matched {
+	switch {
+	case result == unknown && limited(err):
+		e.doubt(err)
+	case err != nil && !matched:
 		e.fail(env, err)
 	}
 	if matched {
@@ -163,6 +172,23 @@ func (e *Expr) fail(env map[string]any, err error) {
 	if e.failed == nil {
 		e.failed = reason(err)
 	}
+}
+
+// doubt counts a record that may match, or not.
+func (e *Expr) doubt(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.doubted++; e.doubted == 1 {
+		e.why = reason(err)
+	}
+}
+
+// Unjudged returns how many records could not be judged so far, because the expression would have
+// made too much of them, and why. A result without them is not complete.
+func (e *Expr) Unjudged() (records int64, why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.doubted, e.why
 }
 
 // Notes explains why no record has matched: a field that no record had, next to those that

@@ -157,3 +157,40 @@ func TestNotes(t *testing.T) {
 		}
 	}
 }
+
+// An expression that would make too much of a record has no result for it that anybody may rely
+// on, unless the rest of the expression decides.
+func TestUnjudged(t *testing.T) {
+	const large = `len(map(1..2000000, # + status)) > 0`
+	for text, want := range map[string]struct{ match, unjudged bool }{
+		large:                                   {false, true},
+		`not (` + large + `)`:                   {false, true},
+		large + ` and ok == false`:              {false, true},
+		`missing >= 5 and ` + large:             {false, true}, // though it is unknown whatever the rest is
+		`missing >= 5 or ` + large:              {false, true},
+		large + ` and missing == 5`:             {false, false},
+		large + ` or ok == false`:               {true, false},
+		`not (` + large + ` and missing == 5)`:  {true, false},
+		`missing >= 5`:                          {false, false}, // the record lacks it
+		`status >= "5"`:                         {false, false},
+		`len(map(1..1000, # + status)) == 1000`: {true, false},
+		`len(repeat(msg, 2000000)) > 0`:         {false, true},
+	} {
+		e, err := where.Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		match := e.Match([]byte(line))
+		n, why := e.Unjudged()
+		if match != want.match || (n == 1) != want.unjudged || (why == nil) != (n == 0) || why != nil && !strings.Contains(why.Error(), "memory budget exceeded") {
+			t.Errorf("%s: %t, %d unjudged, %v", text, match, n, why)
+		}
+		if selected, may := e.Select([]byte(line)), e.MaySelect([]byte(line)); selected != want.match || may != (want.match || want.unjudged) {
+			t.Errorf("%s: selected %t, may be %t", text, selected, may)
+		}
+		if notes := e.Notes(); want.unjudged && len(notes) > 0 && strings.Contains(strings.Join(notes, " "), "budget") {
+			t.Errorf("%s: %q", text, notes)
+		}
+	}
+}
