@@ -26,7 +26,7 @@ RACED        := ./buffer ./buffer/wal ./blobwriter ./catalog ./cmd/ingest ./cmd/
 # Those of the raced packages with tests that count, or that start hundreds of programs: these
 # run once more in full, without the race detector. The longest are first.
 COUNTED      := ./integration/sim ./integration/complete ./cmd/query ./cmd/ingest ./query ./buffer ./retention/compact ./newest \
-	./retention ./internal/azurelogs/imports ./internal/azurelogs/asblobs ./query/indexcache ./readapi ./source/httpsource \
+	./retention ./internal/azurelogs ./internal/azurelogs/imports ./internal/azurelogs/asblobs ./query/indexcache ./readapi ./source/httpsource \
 	./source/natssource ./storage/dir ./storage/dir/tables ./tailindex ./buffer/wal ./reading
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without

@@ -201,10 +201,19 @@ func TestImportAnyOrder(t *testing.T) {
 	imported(t, to, "logsamples.blob", logs.Want)
 }
 
-// withinLines reports whether a classic log ends within quotes that hold the end of a line.
-func withinLines(log []byte) bool {
-	open := bytes.LastIndexByte(log, '"')
-	return bytes.Count(log, []byte{'"'})%2 == 1 && bytes.IndexByte(log[open:], '\n') >= 0
+// withinLines reports whether a classic log ends within quotes of a record that has the end of
+// a line in quotes: in these, or in earlier ones.
+func withinLines(log []byte) (within bool) {
+	quoted, several := false, false
+	for _, c := range log {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == '\n':
+			several = quoted
+		}
+	}
+	return quoted && several
 }
 
 // An import names malformed lines, exits 3 and brings all others.

@@ -30,7 +30,7 @@ func TestAzureLogsHour(t *testing.T) {
 	t.Parallel()
 	for _, k := range azureKinds() {
 		t.Run(k.name, func(t *testing.T) {
-			hour, lines := pastHour(), testkit.Setting("BLOBTAIL_AZURE_LINES", 30_000)
+			hour, lines := pastHour(), testkit.Setting("BLOBTAIL_AZURE_LINES", 25_000)
 			// A blob of either kind is read in several parts.
 			logs := k.compose(logstest.Options{Seed: newSeed(t), Hour: hour, Lines: lines, BlobLines: lines / 5, Unfinished: true})
 			at, _ := azureDir(t, logs.Blobs)

@@ -56,7 +56,7 @@ func TestFaultyStore(t *testing.T) {
 	for _, p := range ps {
 		grown = append(grown, watch(p))
 	}
-	time.Sleep(lasting(t, 15*time.Second))
+	time.Sleep(lasting(t, 10*time.Second))
 	testkit.Until(t, "enough has happened", func() bool {
 		taken := 0.0
 		for _, p := range ps {

@@ -25,7 +25,10 @@ func TestTablesAway(t *testing.T) {
 	through, _, tables := laid(t, direct)
 	h := newHouse(t, through, 2, "--flush-age", "2s", "--flush-min", "1KiB")
 	began := time.Now().Add(-time.Minute)
-	load := &load{t: t, h: h, stop: make(chan struct{})}
+	load := &load{t: t, h: h, pause: 50 * time.Millisecond, stop: make(chan struct{})}
+	if _, long := torture(t); long {
+		load.pause = 20 * time.Millisecond
+	}
 	load.run()
 	// No reader has asked so far: an ingester has to know its peers without being
 	// asked.
@@ -89,6 +92,7 @@ func TestTablesAway(t *testing.T) {
 type load struct {
 	t       *testing.T
 	h       *house
+	pause   time.Duration // before each request
 	stop    chan struct{}
 	running sync.WaitGroup
 
@@ -115,7 +119,7 @@ func (l *load) run() {
 				select {
 				case <-l.stop:
 					return
-				case <-time.After(20 * time.Millisecond):
+				case <-time.After(l.pause):
 				}
 				var body []byte
 				at := time.Now()

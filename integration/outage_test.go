@@ -57,7 +57,7 @@ func breakDir(t testing.TB, root string, services ...string) (mend func()) {
 	}
 }
 
-// sendFor lets clients send for a while.
+// sendFor lets clients send for a while, and not as much as they can.
 func sendFor(p *ingester, ledger *check.Ledger, seed uint64, d time.Duration) {
 	var target atomic.Pointer[ingester]
 	target.Store(p)
@@ -65,6 +65,7 @@ func sendFor(p *ingester, ledger *check.Ledger, seed uint64, d time.Duration) {
 	var wg sync.WaitGroup
 	for _, c := range newClients(3, ledger, &target, seed) {
 		c.name += string(rune('A' + seed))
+		c.pause = 2 * time.Millisecond
 		wg.Go(func() { c.run(stop) })
 	}
 	time.Sleep(d)

@@ -28,13 +28,14 @@ func TestReadersBesideRetention(t *testing.T) {
 	stores(t, func(t *testing.T, at place) {
 		const step, least = 3, 6
 		days, readers, compactions, enough := 30, 2, 8, 20
-		pauses := 4 // in a grace, one after each raise
-		rest := 100 * time.Millisecond
+		pauses := 4                                                 // in a grace, one after each raise
+		rest, flushes := 100*time.Millisecond, 300*time.Millisecond // after a read, between two flushes
 		switch {
 		case long:
 			readers, compactions, rest = 3, 20, 0
 		case strings.HasPrefix(at.store, "azure:"): // the emulator is slow, and others need it
-			days, readers, compactions, enough, pauses, rest = 15, 1, 6, 8, 2, 500*time.Millisecond
+			days, readers, compactions, enough, pauses = 15, 1, 6, 8, 2
+			rest, flushes = 500*time.Millisecond, time.Second
 		}
 		e := newEstate(t, at, "default: keep, grace: 1m")
 		e.gap = 3 * time.Hour
@@ -58,7 +59,7 @@ func TestReadersBesideRetention(t *testing.T) {
 		seed := newSeed(t)
 		sender := &teller{name: "s", services: []string{"web"}, ledger: r.ledger, house: h, size: 5, pause: 30 * time.Millisecond, rand: rand.New(rand.NewPCG(seed, 1))}
 		work.Go(func() { sender.run(stop) })
-		work.Go(func() { flushUntil(h.p(0), 300*time.Millisecond, stop) })
+		work.Go(func() { flushUntil(h.p(0), flushes, stop) })
 		for range readers {
 			work.Go(func() {
 				for {
@@ -74,8 +75,14 @@ func TestReadersBesideRetention(t *testing.T) {
 		}
 		jobs.Go(func() {
 			for age := days; age >= least; age -= step {
-				work.Go(func() { r.once(t) }) // it may end after the days are hidden
-				r.raise(age)
+				r.raise(age, func() { // reads that begin now may end after days are hidden
+					for i := range 3 {
+						work.Go(func() {
+							time.Sleep(time.Duration(i) * 20 * time.Millisecond)
+							r.once(t)
+						})
+					}
+				})
 				time.Sleep(r.grace / time.Duration(pauses))
 			}
 		})
@@ -115,13 +122,15 @@ type races struct {
 	reads, partial, stopped atomic.Int32
 }
 
-// raise hides days, and deletes blobs that were hidden a while before.
-func (r *races) raise(age int) {
+// raise hides days, and deletes blobs that were hidden a while before. It calls soon right
+// before.
+func (r *races) raise(age int, soon func()) {
 	r.to.Store(int32(r.day(age)))
 	flag := config(r.t, fmt.Sprintf("tail: {prefix: %s}\nretention: {default: %dd, grace: %s}\n", r.prefix, age, r.grace))
 	now := r.now.Format(time.RFC3339)
 	r.job(func() (out, errs string, code int) {
 		if out, errs, code = retain(r.t, r.at, "plan", "--now", now, flag); code == 0 {
+			soon()
 			out, errs, code = retain(r.t, r.at, "apply", "--now", now, flag, "--confirm", planHash(r.t, out))
 		}
 		return out, errs, code
