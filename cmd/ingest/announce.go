@@ -150,7 +150,7 @@ func (p *company) ready(buf *buffer.Buffer) error {
 	if err := p.taking(buf); err != nil {
 		return err
 	}
-	return cmp.Or(p.trial.Err(), p.explained(cmp.Or(p.premises.InPlace(), errors.Join(p.announcer.Err(), p.premises.Stalled()))))
+	return cmp.Or(p.trial.Err(), p.explained(errors.Join(p.announcer.Err(), p.premises.Stalled())))
 }
 
 // noteLoss notes the loss of records for the next start.

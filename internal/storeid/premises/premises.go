@@ -123,8 +123,8 @@ func (p *Premises) Check(ctx context.Context) error {
 	return p.note(p.compare(ctx))
 }
 
-// InPlace checks the directory of a store that is one.
-func (p *Premises) InPlace() error {
+// inPlace checks the directory of a store that is one.
+func (p *Premises) inPlace() error {
 	if place, ok := p.o.Blobs.(interface{ Check() error }); ok {
 		return place.Check()
 	}
@@ -132,7 +132,7 @@ func (p *Premises) InPlace() error {
 }
 
 func (p *Premises) compare(ctx context.Context) error {
-	if err := p.InPlace(); err != nil {
+	if err := p.inPlace(); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -237,7 +237,7 @@ func (p *Premises) Ready() error {
 // Storing is the reason why nothing may be stored or announced, nil if there is none.
 // It checks a directory first: nothing must go to a place that was replaced.
 func (p *Premises) Storing() error {
-	if err := p.InPlace(); err != nil {
+	if err := p.inPlace(); err != nil {
 		return err
 	}
 	p.mu.Lock()
