@@ -55,3 +55,9 @@ func (r *Reader) CatchUp(ctx context.Context, q query.Query, from time.Time, for
 	f.owe(from, "")
 	return f.pay(ctx)
 }
+
+// Askable lists names and globs as they are in a question to ingesters.
+func Askable(services []string) (list string, wide bool) { return askable(services) }
+
+// Sifted reports whether a line of a service is one of those that a query asked for.
+func Sifted(services []string, line []byte) bool { return newSift(services).has(line) }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/cli"
 	"blobtail/query"
 	"blobtail/record"
@@ -44,7 +45,7 @@ func (c contextFlags) surroundings() (s surroundings, err error) {
 
 // print prints the matches of a query with the records around them.
 func (s surroundings) print(ctx context.Context, _ *app, from view, q query.Query, out *printer) (query.Summary, error) {
-	match, err := q.Filter.Matcher()
+	match, err := q.Filter.Matcher(budget.Of(ctx))
 	if err != nil {
 		return query.Summary{}, err
 	}
@@ -89,7 +90,7 @@ func (s surroundings) read(ctx context.Context, from view, q query.Query, match 
 		if f := found[service]; f.last < q.Range.To {
 			around.Range.To = f.last + 1
 		}
-		g := groups{surroundings: s, match: match, out: out, begun: any, skipped: any}
+		g := groups{surroundings: s, made: budget.Of(ctx), match: match, out: out, begun: any, skipped: any}
 		got, err := from.lines(ctx, around, nil, g.add)
 		sum.Problems, sum.Warnings = append(sum.Problems, got.Problems...), append(sum.Warnings, got.Warnings...)
 		if err != nil {
@@ -142,6 +143,7 @@ func (s surroundings) widen(ctx context.Context, from view, q query.Query, f *st
 // separates groups that are not adjacent.
 type groups struct {
 	surroundings
+	made  *budget.Budget
 	match *query.Matcher
 	out   *printer
 
@@ -161,7 +163,7 @@ func (g *groups) add(lines []byte) error {
 			g.left--
 			err = g.out.print(line)
 		default:
-			g.keep(line)
+			err = g.keep(line)
 		}
 		if err != nil {
 			return err
@@ -181,19 +183,25 @@ func (g *groups) group(line []byte) error {
 		if err := g.out.print(before); err != nil {
 			return err
 		}
+		g.made.Give(int64(len(before)))
 	}
 	g.begun, g.skipped, g.left, g.kept = true, false, g.after, g.kept[:0]
 	return g.out.print(line)
 }
 
 // keep keeps a line that is not printed yet.
-func (g *groups) keep(line []byte) {
+func (g *groups) keep(line []byte) error {
 	if len(g.kept) == g.before {
 		g.skipped = true
 		if g.before == 0 {
-			return
+			return nil
 		}
+		g.made.Give(int64(len(g.kept[0])))
 		g.kept = g.kept[1:] // not moved: append makes room once in a while
 	}
+	if err := g.made.Take(int64(len(line))); err != nil {
+		return err
+	}
 	g.kept = append(g.kept, bytes.Clone(line))
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/vm"
 
 	"blobtail/record"
 )
@@ -98,8 +97,10 @@ func (e *Expr) Select(line []byte) bool {
 	if slices.ContainsFunc(e.needs.texts, func(text []byte) bool { return !bytes.Contains(line, text) }) {
 		return false
 	}
-	machine := e.vms.Get().(*vm.VM)
-	result, _ := e.root.of(machine, e.values(line))
-	e.vms.Put(machine)
-	return result == yes
+	r := e.runs.Get().(*run)
+	e.values(r, line)
+	result, _ := e.root.of(r)
+	r.end()
+	e.runs.Put(r)
+	return result == yes && e.budget.Err() == nil
 }
