@@ -152,9 +152,10 @@ func beginning(e *query.NoServiceError) []string {
 // thereAre lists the services that exist, if they are few enough for a line.
 func (a *app) thereAre(ctx context.Context, e *query.NoServiceError) string {
 	const most = 10
-	names := slices.DeleteFunc(slices.Clone(e.Stored), func(name string) bool { return name[0] == '_' })
+	system := func(name string) bool { return name[0] == '_' }
+	names := slices.DeleteFunc(slices.Clone(e.Stored), system)
 	if len(names) == 0 && a.place != nil {
-		names = a.place.held(ctx)
+		names = slices.DeleteFunc(a.place.held(ctx), system)
 	}
 	switch {
 	case len(names) == 0 || e.Near != "" || len(beginning(e)) > 1:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"blobtail/internal/cli"
@@ -26,6 +27,10 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	services, err := servicesOf(c.Services)
+	if err != nil {
+		return 0, err
+	}
 	store, err := a.openStore(ctx, true)
 	if err != nil {
 		return 0, err
@@ -40,7 +45,9 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 			return
 		}
 		print := a.Complain
-		if f.Note {
+		if none, ok := errors.AsType[*query.NoServiceError](f.Err); ok {
+			f.Err = errors.New(a.noService(ctx, none))
+		} else if f.Note {
 			print = a.Note
 		}
 		if f.Key != "" {
@@ -52,7 +59,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.store.Logs != nil {
 		verify = a.verifyLogs
 	}
-	v, err := verify(ctx, query.Query{Services: serviceNames(c.Services), Range: rng}, found)
+	v, err := verify(ctx, query.Query{Services: services, Range: rng}, found)
 	if err != nil {
 		return 0, err
 	}
