@@ -50,15 +50,25 @@ const (
 // Options are what a [Reader] reads. Blobs, Store and Ingesters must be set.
 type Options struct {
 	Blobs *query.Reader
-	// Live is the ingester to ask; nil: one that is announced.
+	// Live is the ingester to ask, which asks the others; nil: all that may hold records are
+	// asked at the addresses in their rows.
 	Live *live.Client
 	// Announced asks the ingesters at the addresses in their rows; nil: without Live no
 	// ingester can be asked. See [live.ClientOptions].
 	Announced *http.Client
-	// Token is the credentials for them, as id.secret; "": none.
-	Token string
-	// Unasked says that the caller already knows that the records in the logs of
-	// ingesters are missing: no ingester is asked, and no report mentions them.
+	// Token is the credentials for them, as id.secret; "": none. PlainHTTP lets it go to other
+	// hosts without TLS.
+	Token     string
+	PlainHTTP bool
+	// Distant says that ingesters may be out of reach, as those of a store in a cloud: all that
+	// are asked at their addresses have 2 s for the header of an answer. A follower that
+	// reaches none goes by the tables of the tail.
+	Distant bool
+	// Off asks no ingester: mode Auto reads blobs alone, and Tail and Follow blobs and the
+	// tables of the tail. Each report says so.
+	Off bool
+	// Unasked says that no ingester writes to the store: none is asked, and no report
+	// mentions any.
 	Unasked bool
 	Tail    *tailindex.Reader // nil: there are no tables
 	// Name is the user's name for the store, for messages; "": "this store".
@@ -92,6 +102,7 @@ func New(o Options) *Reader {
 // Report holds the problems, notes and gaps of a read, without its records.
 type Report struct {
 	Problems []error // reasons why the result is incomplete
+	Warnings []error // facts that a reader must know; the result is complete as it was asked for
 	Notes    []string
 	Gaps     []Gap
 	// Well says that no trouble is left of those that a follower reported.
@@ -108,6 +119,15 @@ type Gap struct {
 
 func (r *Report) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Errorf(format, args...))
+}
+
+// warnOfTables says what a tail lacks that asks no ingester.
+func (r *Report) warnOfTables() {
+	r.warn("no ingester is asked, as live: off wants it: of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", tailindex.MaxLines)
 }
 
 func (r *Report) problem(err error) { r.Problems = append(r.Problems, err) }

@@ -191,6 +191,9 @@ func (t *tailing) report(r *newest.Report) {
 			t.problems = append(t.problems, err.Error())
 		}
 	}
+	for _, err := range r.Warnings {
+		t.event(form.Event{Note: err.Error()})
+	}
 	for _, text := range r.Notes {
 		t.event(form.Event{Note: text})
 	}
