@@ -31,7 +31,7 @@ func TestLiveCodes(t *testing.T) {
 		}
 		l := &liveCodes{t: t, at: h.read}
 		l.expect("all are there", 0, 6, "")
-		l.expect("off", 0, 3, "blobs only", "--live", "off")
+		l.expect("off", 0, 3, "no ingester is asked", "--live", "off")
 		l.expect("only", 0, 3, "", "--live", "only")
 		l.expect("bad flag", 2, 0, "auto, off or only", "--live", "of")
 		// Late records of any time may be in a log.
@@ -60,7 +60,7 @@ func TestLiveCodes(t *testing.T) {
 		}
 		l.expect("one killed", 3, -1, "ingester "+id+" on "+host)
 		l.expect("one killed, only", 3, -1, "ingester "+id+" on "+host, "--live", "only")
-		l.expect("one killed, off", 0, 4, "blobs only", "--live", "off")
+		l.expect("one killed, off", 0, 4, "no ingester is asked", "--live", "off")
 	})
 }
 

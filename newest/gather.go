@@ -71,7 +71,7 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 	case mode == Off || mode == Auto && r.o.Off:
 		g := &Gathered{Query: q}
 		if !r.o.Unasked {
-			g.Report.warn("blobs only, as live: off wants it: records that are in no blob yet are not in this read")
+			g.Report.warn(BlobsAlone)
 		}
 		return g, nil
 	case r.o.Off:

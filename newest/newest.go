@@ -40,6 +40,12 @@ var ErrNobody = errors.New("no ingester is running")
 // Mode selects the live records of a read.
 type Mode int
 
+// LiveOff begins the warnings of reads that ask no ingester. BlobsAlone is that of mode [Off].
+const (
+	LiveOff    = "live: off, so no ingester is asked"
+	BlobsAlone = LiveOff + ": records that are in no blob yet are not in this read"
+)
+
 // Modes of a read.
 const (
 	Auto Mode = iota // unflushed records too, if an ingester can be asked
@@ -105,6 +111,8 @@ type Report struct {
 	Warnings []error // facts that a reader must know; the result is complete as it was asked for
 	Notes    []string
 	Gaps     []Gap
+	// Absent are the names that a follower was given and that are no service.
+	Absent []*query.NoServiceError
 	// Well says that no trouble is left of those that a follower reported.
 	Well bool
 }
@@ -121,13 +129,11 @@ func (r *Report) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-func (r *Report) warn(format string, args ...any) {
-	r.Warnings = append(r.Warnings, fmt.Errorf(format, args...))
-}
+func (r *Report) warn(text string) { r.Warnings = append(r.Warnings, errors.New(text)) }
 
 // warnOfTables says what a tail lacks that asks no ingester.
 func (r *Report) warnOfTables() {
-	r.warn("no ingester is asked, as live: off wants it: of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", tailindex.MaxLines)
+	r.warn(fmt.Sprintf("%s: of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", LiveOff, tailindex.MaxLines))
 }
 
 func (r *Report) problem(err error) { r.Problems = append(r.Problems, err) }

@@ -63,7 +63,7 @@ func (f *follower) read(ctx context.Context, q query.Query) error {
 	if known != nil && known.wait().storeErr == nil {
 		f.company = known // records of all of these may have been passed on
 	}
-	report.Problems = append(report.Problems, sum.Problems...)
+	report.Problems, report.Absent = append(report.Problems, sum.Problems...), sum.Absent
 	for _, w := range sum.Warnings {
 		report.note("%v", w)
 	}

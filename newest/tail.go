@@ -25,7 +25,7 @@ const (
 // Tail passes the newest q.Limit records to emit, oldest first (newest first with
 // q.Reverse); without a limit, all of them. They come from ingesters and blobs, and from
 // tables of the tail unless all ingesters answered. The report names records that may be
-// missing.
+// missing, and the summary those services that are absent, as [Gathered.Settle] decides.
 func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entry) error) (query.Summary, *Report, error) {
 	sum, report, _, err := r.tail(ctx, q, emit)
 	return sum, report, err
@@ -50,6 +50,7 @@ func (r *Reader) tail(ctx context.Context, q query.Query, emit func(*record.Entr
 	if err == nil && q.Limit > 0 && !g.Live {
 		g.judge(oldest, newest)
 	}
+	err = g.Settle(ctx, &sum, err)
 	return sum, &g.Report, g.known, err
 }
 

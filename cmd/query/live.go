@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"blobtail/internal/cli"
@@ -21,6 +19,8 @@ type whole struct {
 	stats bool
 	// listing says that the verb lists blobs: it has no range.
 	listing bool
+	// blobs says that the verb names blobs, and so nobody expects more of it.
+	blobs bool
 	// explains says that the verb prints what it would read. That there is nothing is an
 	// answer.
 	explains bool
@@ -53,6 +53,9 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer seen.close()
+	if w.blobs {
+		seen.report().Warnings = nil
+	}
 	sum, err := w.print(seen, seen.query())
 	if sum.Higher > 0 {
 		sum.Warnings = append(sum.Warnings, fmt.Errorf("at least %d of higher levels left out; --level %s+ has them", sum.Higher, w.query.Filter.Levels.Lowest()))
@@ -75,28 +78,8 @@ func (a *app) liveMode(text string, values ...string) (newest.Mode, error) {
 	return map[string]newest.Mode{"auto": newest.Auto, "off": newest.Off, "only": newest.Only}[text], nil
 }
 
-// end prints the facts about a read, after its records, and returns its exit code. An
-// unknown service is no error in three cases. An ingester may have records of it that the
-// query does not want. With live records only, a service may well have none. If some records
-// are missing, the service may be among them.
+// end prints the facts about a read, after its records, and returns its exit code.
 func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *newest.Report, err error) (int, error) {
-	held := func(err error) bool {
-		none, ok := errors.AsType[*query.NoServiceError](err)
-		if !ok || w.mode == newest.Off || !a.held(ctx, none.Name) {
-			return false
-		}
-		if sum.Records == 0 {
-			a.Note("%s has records in no blob yet, and none that match", none.Name)
-		}
-		return true
-	}
-	sum.Problems = slices.DeleteFunc(sum.Problems, held)
-	if none, ok := errors.AsType[*query.NoServiceError](err); ok && len(report.Problems) > 0 {
-		a.Note("%v in blobs", none)
-		err = nil
-	} else if ok && (w.mode == newest.Only || held(err)) {
-		err = nil
-	}
 	if err == nil {
 		err = a.out.flush()
 	}

@@ -31,8 +31,8 @@ import (
 // environment variable: the tags are those of kong.
 type Config struct {
 	Store openstore.Spec `yaml:"store" help:"dir:PATH or azure:[ACCOUNT/]CONTAINER." env:"BLOBTAIL_STORE"`
-	// Live is the URL of an ingester that logquery asks for unflushed records; "" is
-	// none, or on a dir store the ingesters that announce themselves there.
+	// Live is the URL of an ingester that logquery asks for unflushed records; "" is those that
+	// announce themselves in the store, and "off" none.
 	Live   string `yaml:"live" kong:"-"`
 	Ingest Ingest `yaml:"ingest" embed:""`
 	Access Access `yaml:"access" embed:""`
