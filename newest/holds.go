@@ -17,7 +17,8 @@ import (
 // service, whatever their times and levels. An error means that nobody can tell.
 func (r *Reader) Holds(ctx context.Context, service string) (bool, error) {
 	if r.asks() {
-		answer, err := r.ask(ctx, live.Query{Service: askable([]string{service}), From: math.MinInt64, To: math.MaxInt64, Newest: 1}, r.survey(ctx, nil))
+		name, _ := askable([]string{service})
+		answer, err := r.ask(ctx, live.Query{Service: name, From: math.MinInt64, To: math.MaxInt64, Newest: 1}, r.survey(ctx, nil))
 		if err == nil {
 			defer answer.Close()
 			if _, err = answer.Next(); err == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/internal/budget"
 	"blobtail/internal/spelling"
 	"blobtail/record"
 	"blobtail/storage"
@@ -52,7 +53,7 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 			return nil, badQuery("glob %q: %w", name, path.ErrBadPattern)
 		}
 	}
-	match, err := q.Filter.Matcher()
+	match, err := q.Filter.Matcher(budget.Of(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
@@ -19,6 +20,10 @@ import (
 const (
 	// chosenRecords is how many records an answer has unless more are asked for.
 	chosenRecords = 1000
+	// mostHeld is how many bytes of records wait on disk for an answer whose oldest come first.
+	mostHeld = 1 << 30
+	// madeStep is how much is taken at once from the budget for what is made of a record.
+	madeStep = 64 << 10
 )
 
 // recording is an answer of records.
@@ -32,6 +37,7 @@ type recording struct {
 
 	stream  *stream
 	buf     []byte
+	paid    int64       // of buf, taken from the budget
 	csv     *csv.Writer // into buf
 	told    time.Time   // when progress was last written
 	last    int64       // the time of the last record
@@ -45,6 +51,7 @@ func (c *call) records() error {
 	if rec.query, rec.mode, err = c.query(); err != nil {
 		return err
 	}
+	rec.query.MaxHeld = mostHeld
 	if err := rec.limits(); err != nil {
 		return err
 	}
@@ -142,9 +149,9 @@ func (rec *recording) headers() (func(http.Header), error) {
 			h.Set("Content-Disposition", `attachment; filename="`+fileName(&rec.query)+suffix+`"`)
 		}
 		if rec.form == "csv" { // also if there is no record
-			_ = rec.columns().Write(rec.fields)
-			rec.csv.Flush()
-			_, _ = rec.stream.buf.Write(rec.buf) // its error comes again
+			names := csv.NewWriter(rec.stream.buf)
+			_ = names.Write(rec.fields) // its error comes again
+			names.Flush()
 		}
 	}, nil
 }
@@ -170,9 +177,6 @@ func (rec *recording) read(blobs *query.Reader, q query.Query) (query.Summary, e
 	if rec.form == "csv" {
 		emit = rec.rows
 	}
-	if q.Limit > spillFrom && !q.Reverse {
-		return rec.aside(blobs, q, emit)
-	}
 	if q.Limit > 0 {
 		if rec.form == "events" {
 			return blobs.NewestEntries(ctx, q, rec.event)
@@ -189,28 +193,6 @@ func (rec *recording) read(blobs *query.Reader, q query.Query) (query.Summary, e
 	return plan.Read(ctx, emit)
 }
 
-// aside reads the newest records, puts them aside, and writes them oldest first.
-func (rec *recording) aside(blobs *query.Reader, q query.Query, emit func(lines []byte) error) (sum query.Summary, err error) {
-	held := &spill{}
-	defer held.close()
-	q.Reverse = true
-	if rec.form != "events" {
-		if sum, err = blobs.Newest(rec.r.Context(), q, held.add); err == nil {
-			err = held.backwards(emit)
-		}
-		return sum, err
-	}
-	var buf []byte
-	sum, err = blobs.NewestEntries(rec.r.Context(), q, func(e *record.Entry) error {
-		buf = appendRecord(buf[:0], e, rec.fields, false)
-		return held.add(buf)
-	})
-	if err == nil {
-		err = held.backwards(rec.raw)
-	}
-	return sum, err
-}
-
 // raw writes what is in its form already.
 func (rec *recording) raw(text []byte) error {
 	return rec.stream.write(func(to *bufio.Writer) error {
@@ -221,21 +203,66 @@ func (rec *recording) raw(text []byte) error {
 
 // lines writes lines, as they are stored or with some fields only.
 func (rec *recording) lines(lines []byte) error {
-	if len(rec.fields) > 0 {
-		rec.buf = rec.buf[:0]
-		for line := range bytes.Lines(lines) {
-			rec.buf = append(appendFields(rec.buf, line, rec.fields), '\n')
-		}
-		lines = rec.buf
+	if len(rec.fields) == 0 {
+		return rec.raw(lines)
 	}
-	return rec.raw(lines)
+	rec.buf = rec.buf[:0]
+	for line := range bytes.Lines(lines) {
+		if err := rec.some(line); err != nil {
+			return err
+		}
+		rec.buf = append(rec.buf, '\n')
+		if err := rec.pour(streamBuffer); err != nil {
+			return err
+		}
+	}
+	return rec.pour(1)
 }
 
-// columns begins an empty row of CSV.
-func (rec *recording) columns() *csv.Writer {
+// pour writes buf if it has so many bytes.
+func (rec *recording) pour(least int) error {
+	if len(rec.buf) < least {
+		return nil
+	}
+	err := rec.raw(rec.buf)
 	rec.buf = rec.buf[:0]
-	rec.csv = csv.NewWriter(appender{&rec.buf})
-	return rec.csv
+	return err
+}
+
+// grow takes room for more bytes in buf from the budget.
+func (rec *recording) grow(n int) error {
+	need := int64(len(rec.buf) + n)
+	if need <= rec.paid {
+		return nil
+	}
+	more := need - rec.paid + madeStep
+	if err := budget.Of(rec.r.Context()).Take(more); err != nil {
+		return err
+	}
+	rec.paid += more
+	return nil
+}
+
+// some appends an object with some fields of a line to buf, in their order. Those that the line
+// lacks are left out.
+func (rec *recording) some(line []byte) error {
+	rec.buf = append(rec.buf, '{')
+	for _, name := range rec.fields {
+		value, ok := record.Lookup(line, name)
+		if !ok {
+			continue
+		}
+		if err := rec.grow(len(name) + len(value)); err != nil {
+			return err
+		}
+		if rec.buf[len(rec.buf)-1] != '{' {
+			rec.buf = append(rec.buf, ',')
+		}
+		rec.buf = append(record.AppendEscaped(append(rec.buf, '"'), []byte(name)), `":`...)
+		rec.buf = append(rec.buf, value...)
+	}
+	rec.buf = append(rec.buf, '}')
+	return nil
 }
 
 // appender is a writer that appends.
@@ -248,20 +275,28 @@ func (a appender) Write(b []byte) (int, error) {
 
 // rows writes lines as rows of CSV.
 func (rec *recording) rows(lines []byte) error {
+	if rec.csv == nil {
+		rec.csv = csv.NewWriter(appender{&rec.buf})
+	}
 	row := make([]string, len(rec.fields))
-	return rec.stream.write(func(to *bufio.Writer) error { // it may write the row of names first
-		w := rec.columns()
-		for line := range bytes.Lines(lines) {
-			for i, name := range rec.fields {
-				value, _ := record.Lookup(line, name)
-				row[i] = plain(value)
+	rec.buf = rec.buf[:0]
+	for line := range bytes.Lines(lines) {
+		size := 0
+		for i, name := range rec.fields {
+			value, _ := record.Lookup(line, name)
+			size += 2 * len(value) // in the row, and in buf
+			if err := rec.grow(size); err != nil {
+				return err
 			}
-			_ = w.Write(row) // appending does not fail
+			row[i] = plain(value)
 		}
-		w.Flush()
-		_, err := to.Write(rec.buf)
-		return err
-	})
+		_ = rec.csv.Write(row) // appending does not fail
+		rec.csv.Flush()
+		if err := rec.pour(streamBuffer); err != nil {
+			return err
+		}
+	}
+	return rec.pour(1)
 }
 
 // plain is a value without its quotes and escapes.
@@ -274,7 +309,13 @@ func plain(value []byte) string {
 
 // event writes a record with its identity.
 func (rec *recording) event(e *record.Entry) error {
-	rec.buf = appendRecord(rec.buf[:0], e, rec.fields, false)
+	rec.buf = beginRecord(rec.buf[:0], e)
+	if len(rec.fields) == 0 {
+		rec.buf = append(rec.buf, bytes.TrimSuffix(e.Line, []byte("\n"))...)
+	} else if err := rec.some(e.Line); err != nil {
+		return err
+	}
+	rec.buf = append(rec.buf, "}}\n"...)
 	return rec.stream.write(func(to *bufio.Writer) error {
 		rec.last = e.Time
 		rec.emitted++
@@ -330,33 +371,15 @@ func (rec *recording) end(result *reading.Result, err error) {
 	rec.stream.end(end)
 }
 
-// appendFields appends an object with some fields of a line, in their order. Those that the
-// line lacks are left out.
-func appendFields(dst, line []byte, fields []string) []byte {
-	dst = append(dst, '{')
-	for _, name := range fields {
-		value, ok := record.Lookup(line, name)
-		if !ok {
-			continue
-		}
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-		dst = append(record.AppendEscaped(append(dst, '"'), []byte(name)), `":`...)
-		dst = append(dst, value...)
-	}
-	return append(dst, '}')
+// beginRecord appends the begin of the event of a record, up to its line.
+func beginRecord(dst []byte, e *record.Entry) []byte {
+	dst = appendID(append(dst, `{"record":{"id":"`...), e)
+	return append(dst, `","line":`...)
 }
 
 // appendRecord appends the event of a record, with its newline.
-func appendRecord(dst []byte, e *record.Entry, fields []string, anchor bool) []byte {
-	dst = appendID(append(dst, `{"record":{"id":"`...), e)
-	dst = append(dst, `","line":`...)
-	if len(fields) > 0 {
-		dst = appendFields(dst, e.Line, fields)
-	} else {
-		dst = append(dst, bytes.TrimSuffix(e.Line, []byte("\n"))...)
-	}
+func appendRecord(dst []byte, e *record.Entry, anchor bool) []byte {
+	dst = append(beginRecord(dst, e), bytes.TrimSuffix(e.Line, []byte("\n"))...)
 	if anchor {
 		dst = append(dst, `,"anchor":true`...)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
+	"blobtail/internal/budget"
 	"blobtail/internal/exposition"
 	"blobtail/internal/httpguard"
 	"blobtail/internal/testkit"
@@ -317,6 +318,28 @@ func TestDeadline(t *testing.T) {
 	s = serve(t, httpguard.Options{Deadline: time.Second}, slow)
 	if resp, body := s.ask("/q?begun"); resp.StatusCode != 200 || body != "first last" {
 		t.Errorf("an answer that has begun: %d: %s", resp.StatusCode, body)
+	}
+}
+
+// Queries and tails have a budget, out of one pool. An ended one leaves nothing in it, and light
+// requests have none.
+func TestBudget(t *testing.T) {
+	s := serve(t, httpguard.Options{Made: budget.Limits{Query: 100, Sure: 10, All: 90}}, func(w http.ResponseWriter, r *http.Request) {
+		made := budget.Of(r.Context())
+		if light := strings.HasSuffix(r.URL.Path, "/light"); light != (made == nil) {
+			t.Errorf("%s: a budget: %v", r.URL.Path, made != nil)
+		}
+		err := made.Take(100)
+		fmt.Fprint(w, err == nil)
+		if r.URL.Query().Has("over") {
+			_ = made.Take(1)
+			<-r.Context().Done()
+		}
+	})
+	for _, path := range []string{"/q", "/q?over", "/tail", "/light", "/tail?over", "/q"} {
+		if resp, body := s.ask(path); resp.StatusCode != 200 || body != "true" {
+			t.Errorf("%s: %d: %s", path, resp.StatusCode, body)
+		}
 	}
 }
 
