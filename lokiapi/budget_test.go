@@ -137,7 +137,7 @@ func TestDeadlineOfStages(t *testing.T) {
 	} {
 		begun := time.Now()
 		a := w.get(queryRange, "query", query, "start", text(noon-hour), "end", text(noon), "step", "60")
-		if took := time.Since(begun); a.code != http.StatusGatewayTimeout || took > 3*time.Second {
+		if took := time.Since(begun); a.code != http.StatusGatewayTimeout || took > 20*time.Second {
 			t.Errorf("%.60s: %d after %v, %.200s", query, a.code, took, a.body)
 		}
 	}

@@ -43,6 +43,11 @@ func Compile(b *budget.Budget, expr string) (*Regex, error) {
 	if len(expr) > mostText {
 		return nil, fmt.Errorf("the expression has %d bytes, and at most %d are taken", len(expr), mostText)
 	}
+	draft := draftOf(expr)
+	if err := b.Take(draft); err != nil {
+		return nil, err
+	}
+	defer b.Give(draft)
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
 		return nil, err
@@ -63,6 +68,17 @@ func Compile(b *budget.Budget, expr string) (*Regex, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// draftOf is about how many bytes of memory the tree of an expression takes at most. It is needed
+// while the expression is compiled.
+func draftOf(expr string) int64 {
+	const (
+		partBytes  = 256      // of the part of one character
+		tableBytes = 12 << 10 // of a class of Unicode, such as \pL
+	)
+	tables := strings.Count(expr, `\p`) + strings.Count(expr, `\P`)
+	return partBytes*int64(len(expr)) + tableBytes*int64(tables)
 }
 
 // Close gives the memory back to the budget. The expression must not be used after it.
@@ -99,7 +115,7 @@ const (
 // memory is how many bytes a program takes at most. One that is anchored at the start may get a
 // second form, in which each instruction has the table of the characters at which it goes on.
 func memory(p *syntax.Prog) int64 {
-	n := int64(len(p.Inst)) * instBytes
+	n := int64(len(p.Inst))*instBytes + classes(p)
 	first := &p.Inst[p.Start]
 	if len(p.Inst) >= onePassMost || first.Op != syntax.InstEmptyWidth || syntax.EmptyOp(first.Arg)&syntax.EmptyBeginText == 0 {
 		return n
@@ -108,6 +124,19 @@ func memory(p *syntax.Prog) int64 {
 	t := tables{of: p, known: make([]int64, len(p.Inst)), state: make([]byte, len(p.Inst))}
 	for i := range p.Inst {
 		n += onePassBytes + runeBytes*t.runes(uint32(i))
+	}
+	return n
+}
+
+// classes is how many bytes the classes of a program take. The repeats of a class share one.
+func classes(p *syntax.Prog) (n int64) {
+	const runeBytes = 4
+	known := map[*rune]bool{}
+	for i := range p.Inst {
+		if runes := p.Inst[i].Rune; len(runes) > 0 && !known[&runes[0]] {
+			known[&runes[0]] = true
+			n += runeBytes * int64(cap(runes))
+		}
 	}
 	return n
 }

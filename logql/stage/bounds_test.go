@@ -162,7 +162,7 @@ func TestEnds(t *testing.T) {
 		begun := time.Now()
 		err := work(b, text, line, 200)
 		var over *budget.Error
-		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &over) || took > 3*time.Second {
+		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &over) || took > 20*time.Second {
 			t.Errorf("%.60s: %v after %v", text, err, took)
 		}
 		b.End()
@@ -188,7 +188,7 @@ func FuzzBounds(f *testing.F) {
 		before, begun := allocated(), time.Now()
 		_ = work(b, text, storedText(t, msg), 1)
 		_ = work(b, text, long(20_000), 1)
-		if made, took := allocated()-before, time.Since(begun); made > 512<<20 || took > 5*time.Second {
+		if made, took := allocated()-before, time.Since(begun); made > 512<<20 || took > 20*time.Second {
 			t.Errorf("%q makes %d bytes in %v", text, made, took)
 		}
 	})

@@ -242,7 +242,7 @@ func TestEnds(t *testing.T) {
 		for n := 0; err == nil && n < 10; n++ {
 			e.Match(line)
 		}
-		if took := time.Since(begun); took > 2*time.Second {
+		if took := time.Since(begun); took > 20*time.Second {
 			t.Errorf("%.80s: it takes %v", text, took)
 		}
 		b.End()
@@ -272,7 +272,7 @@ func FuzzWhere(f *testing.F) {
 		}
 		e.Match(line)
 		e.Match([]byte(boundsLine))
-		if made, took := allocated()-before, time.Since(begun); made > 256<<20 || took > 3*time.Second {
+		if made, took := allocated()-before, time.Since(begun); made > 256<<20 || took > 20*time.Second {
 			t.Errorf("%q makes %d bytes in %v", text, made, took)
 		}
 		if b.Err() == nil && !strings.Contains(text, "now") { // short enough for the language alone
