@@ -22,7 +22,7 @@ func TestMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	for i := range 90 {
+	for i := range 40 {
 		fmt.Fprintf(&text, `{"ts":%d,"service":"web","level":"error","msg":"%d %s","n":1}`+"\n", 1795183200+i, i, strings.Repeat("x", 1_000_000))
 	}
 	if err := addBlob(store, []byte(text.String()), 1); err != nil {
@@ -37,7 +37,7 @@ func TestMade(t *testing.T) {
 	}{
 		{cli.Usage, over, []string{"web", "-n", "1", "--template", strings.Repeat(`{{$a := printf "%s" .msg}}`, 400) + "z"}},
 		{cli.Usage, over, []string{"web", "-n", "1", "--template", `{{range $i := 10000000}}{{$a := printf "%999d" $i}}{{end}}`}},
-		{cli.Incomplete, "more than 64 MiB for one record", []string{"web", "-n", "1", "--template", `{{range $i := 10000000}}{{printf "%99d" $i}}{{end}}`}},
+		{cli.Incomplete, "more than 64 MiB for one record", []string{"web", "-n", "1", "--template", `{{range $i := 10000000}}{{printf "%999d" $i}}{{end}}`}},
 		{cli.Incomplete, "a width of more than 999", []string{"web", "-n", "1", "--template", `{{printf "%99999999d" 1}}`}},
 		{cli.Usage, over, []string{"web", "-n", "1", "--fields", many}},
 		{cli.Usage, over, []string{"web", "-n", "1", "-o", "csv", "--fields", many}},
@@ -45,9 +45,9 @@ func TestMade(t *testing.T) {
 		{cli.Usage, over, []string{"web", "-n", "1", "-o", "pretty", "--fields", many}},
 		{cli.Usage, over, []string{"web", "-n", "1", "--where", `replace(msg, "", msg) == "x"`}},
 		{cli.OK, "", []string{"web", "-n", "1", "--template", `{{.ts}} {{printf "%s %d" .level 5}} {{html .msg}}`}},
-		{cli.OK, "", []string{"web", "-n", "90"}},
-		{cli.OK, "", []string{"web", "-n", "90", "-o", "raw"}},
-		{cli.OK, "", []string{"web", "-F", "89 xxx", "-B", "80"}},
+		{cli.OK, "", []string{"web", "-n", "40"}},
+		{cli.OK, "", []string{"web", "-n", "40", "-o", "raw"}},
+		{cli.OK, "", []string{"web", "-F", "39 xxx", "-B", "35"}},
 	} {
 		before := made()
 		var errs strings.Builder
