@@ -22,8 +22,6 @@ const (
 	chosenRecords = 1000
 	// mostHeld is how many bytes of records wait on disk for an answer whose oldest come first.
 	mostHeld = 1 << 30
-	// madeStep is how much is taken at once from the budget for what is made of a record.
-	madeStep = 64 << 10
 )
 
 // recording is an answer of records.
@@ -36,17 +34,17 @@ type recording struct {
 	partial bool
 
 	stream  *stream
+	made    *budget.Budget
+	keys    [][]byte // of the fields
 	buf     []byte
-	paid    int64       // of buf, taken from the budget
-	csv     *csv.Writer // into buf
-	told    time.Time   // when progress was last written
-	last    int64       // the time of the last record
-	emitted int64       // records
-	bytes   int64       // of their lines
+	told    time.Time // when progress was last written
+	last    int64     // the time of the last record
+	emitted int64     // records
+	bytes   int64     // of their lines
 }
 
 func (c *call) records() error {
-	rec := &recording{call: c}
+	rec := &recording{call: c, made: budget.Of(c.r.Context())}
 	var err error
 	if rec.query, rec.mode, err = c.query(); err != nil {
 		return err
@@ -120,6 +118,7 @@ func (rec *recording) shape() (err error) {
 		return err
 	}
 	rec.fields = rec.params.list("fields")
+	rec.keys = keysOf(rec.fields)
 	if rec.form == "csv" {
 		if len(rec.fields) == 0 {
 			return badRequest("which columns? CSV needs fields, such as fields=ts,level,msg")
@@ -149,9 +148,7 @@ func (rec *recording) headers() (func(http.Header), error) {
 			h.Set("Content-Disposition", `attachment; filename="`+fileName(&rec.query)+suffix+`"`)
 		}
 		if rec.form == "csv" { // also if there is no record
-			names := csv.NewWriter(rec.stream.buf)
-			_ = names.Write(rec.fields) // its error comes again
-			names.Flush()
+			_ = csv.NewWriter(rec.stream.buf).Write(rec.fields) // its error comes again
 		}
 	}, nil
 }
@@ -206,97 +203,97 @@ func (rec *recording) lines(lines []byte) error {
 	if len(rec.fields) == 0 {
 		return rec.raw(lines)
 	}
-	rec.buf = rec.buf[:0]
+	return rec.each(lines, func(to *bufio.Writer, line []byte) error {
+		rec.some(to, line)
+		return to.WriteByte('\n')
+	})
+}
+
+// each writes lines in a form with some fields. What is not written yet is in the buffer of the
+// stream alone, so a long line takes no memory, however many fields have it.
+func (rec *recording) each(lines []byte, write func(to *bufio.Writer, line []byte) error) error {
 	for line := range bytes.Lines(lines) {
-		if err := rec.some(line); err != nil {
-			return err
-		}
-		rec.buf = append(rec.buf, '\n')
-		if err := rec.pour(streamBuffer); err != nil {
+		if err := rec.fits(line); err != nil {
 			return err
 		}
 	}
-	return rec.pour(1)
+	return rec.stream.write(func(to *bufio.Writer) error {
+		for line := range bytes.Lines(lines) {
+			if err := rec.made.Err(); err != nil {
+				return err
+			}
+			if err := write(to, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// pour writes buf if it has so many bytes.
-func (rec *recording) pour(least int) error {
-	if len(rec.buf) < least {
+// fits refuses a record of which the fields are more than a query may make: a field may be asked
+// for many times.
+func (rec *recording) fits(line []byte) error {
+	const few = 4 << 20
+	if len(rec.fields)*len(line) <= few {
 		return nil
 	}
-	err := rec.raw(rec.buf)
-	rec.buf = rec.buf[:0]
-	return err
-}
-
-// grow takes room for more bytes in buf from the budget.
-func (rec *recording) grow(n int) error {
-	need := int64(len(rec.buf) + n)
-	if need <= rec.paid {
-		return nil
+	size := 0
+	for _, name := range rec.fields {
+		value, _ := record.Lookup(line, name)
+		size += len(name) + len(value)
+		if err := rec.made.Fits(int64(size)); err != nil {
+			return err
+		}
 	}
-	more := need - rec.paid + madeStep
-	if err := budget.Of(rec.r.Context()).Take(more); err != nil {
-		return err
-	}
-	rec.paid += more
 	return nil
 }
 
-// some appends an object with some fields of a line to buf, in their order. Those that the line
-// lacks are left out.
-func (rec *recording) some(line []byte) error {
-	rec.buf = append(rec.buf, '{')
-	for _, name := range rec.fields {
+// some writes an object with some fields of a line, in their order. Those that the line lacks are
+// left out. The writer keeps its error.
+func (rec *recording) some(to *bufio.Writer, line []byte) {
+	_ = to.WriteByte('{')
+	first := true
+	for i, name := range rec.fields {
 		value, ok := record.Lookup(line, name)
 		if !ok {
 			continue
 		}
-		if err := rec.grow(len(name) + len(value)); err != nil {
-			return err
+		if !first {
+			_ = to.WriteByte(',')
 		}
-		if rec.buf[len(rec.buf)-1] != '{' {
-			rec.buf = append(rec.buf, ',')
-		}
-		rec.buf = append(record.AppendEscaped(append(rec.buf, '"'), []byte(name)), `":`...)
-		rec.buf = append(rec.buf, value...)
+		first = false
+		_, _ = to.Write(rec.keys[i])
+		_, _ = to.Write(value)
 	}
-	rec.buf = append(rec.buf, '}')
-	return nil
+	_ = to.WriteByte('}')
 }
 
-// appender is a writer that appends.
-type appender struct{ to *[]byte }
-
-func (a appender) Write(b []byte) (int, error) {
-	*a.to = append(*a.to, b...)
-	return len(b), nil
+// keysOf are the names of fields as an object has them.
+func keysOf(fields []string) [][]byte {
+	keys := make([][]byte, len(fields))
+	for i, name := range fields {
+		keys[i] = append(record.AppendEscaped([]byte{'"'}, []byte(name)), `":`...)
+	}
+	return keys
 }
 
 // rows writes lines as rows of CSV.
 func (rec *recording) rows(lines []byte) error {
-	if rec.csv == nil {
-		rec.csv = csv.NewWriter(appender{&rec.buf})
-	}
 	row := make([]string, len(rec.fields))
-	rec.buf = rec.buf[:0]
-	for line := range bytes.Lines(lines) {
-		size := 0
+	known := map[string]string{} // a field may be asked for many times
+	return rec.each(lines, func(to *bufio.Writer, line []byte) error {
+		clear(known)
 		for i, name := range rec.fields {
-			value, _ := record.Lookup(line, name)
-			size += 2 * len(value) // in the row, and in buf
-			if err := rec.grow(size); err != nil {
-				return err
+			text, ok := known[name]
+			if !ok {
+				value, _ := record.Lookup(line, name)
+				text = plain(value)
+				known[name] = text
 			}
-			row[i] = plain(value)
+			row[i] = text
 		}
-		_ = rec.csv.Write(row) // appending does not fail
-		rec.csv.Flush()
-		if err := rec.pour(streamBuffer); err != nil {
-			return err
-		}
-	}
-	return rec.pour(1)
+		return csv.NewWriter(to).Write(row) // which has no buffer beside that of to
+	})
 }
 
 // plain is a value without its quotes and escapes.
@@ -309,18 +306,21 @@ func plain(value []byte) string {
 
 // event writes a record with its identity.
 func (rec *recording) event(e *record.Entry) error {
-	rec.buf = beginRecord(rec.buf[:0], e)
-	if len(rec.fields) == 0 {
-		rec.buf = append(rec.buf, bytes.TrimSuffix(e.Line, []byte("\n"))...)
-	} else if err := rec.some(e.Line); err != nil {
+	if err := rec.fits(e.Line); err != nil {
 		return err
 	}
-	rec.buf = append(rec.buf, "}}\n"...)
 	return rec.stream.write(func(to *bufio.Writer) error {
 		rec.last = e.Time
 		rec.emitted++
 		rec.bytes += int64(len(e.Line))
-		_, err := to.Write(rec.buf)
+		rec.buf = beginRecord(rec.buf[:0], e)
+		_, _ = to.Write(rec.buf) // its error comes again
+		if len(rec.fields) > 0 {
+			rec.some(to, e.Line)
+		} else {
+			_, _ = to.Write(bytes.TrimSuffix(e.Line, []byte("\n")))
+		}
+		_, err := to.WriteString("}}\n")
 		return err
 	})
 }

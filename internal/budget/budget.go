@@ -162,6 +162,21 @@ func (b *Budget) Take(n int64) error {
 	return nil
 }
 
+// Fits is Take for bytes that go on to a client as they are made: nothing is held, and only those of
+// one query are too many.
+func (b *Budget) Fits(n int64) error {
+	if b == nil {
+		return nil
+	}
+	if err := b.Err(); err != nil {
+		return err
+	}
+	if n > b.pool.limits.Query {
+		return b.fail(&Error{n, b.pool.limits.Query})
+	}
+	return nil
+}
+
 // Try takes bytes if the query then holds no more than [Budget.Spare], and leaves some to the other
 // queries. Otherwise the caller does without them, and the budget goes on.
 func (b *Budget) Try(n int64) bool {

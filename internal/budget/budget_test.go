@@ -40,6 +40,9 @@ func TestLimit(t *testing.T) {
 	if err := b.Take(1 << 20); err != nil {
 		t.Fatal(err)
 	}
+	if err := b.Fits(1 << 20); err != nil {
+		t.Fatal(err)
+	}
 	if err := b.Err(); err != nil {
 		t.Errorf("a try ended the budget: %v", err)
 	}

@@ -28,7 +28,7 @@ func TestFunctions(t *testing.T) {
 		`{{printf "%*d" 5 1}}`:                                  "* is not allowed",
 		`{{printf "%s%s%s%s%s" .long .long .long .long .long}}`: errLong.Error(),
 		`{{print .long .long}}`:                                 errLong.Error(),
-		`{{html .long "<<<<<<<<<<<<<<<<<<<<<<<<<<"}}`:            errLong.Error(),
+		`{{html .long "<<<<<<<<<<<<<<<<<<<<<<<<<<"}}`:           errLong.Error(),
 		`{{print .digits}}`:                                     errLong.Error(),
 		`{{$a := print .half}}{{$b := print .half}}{{$c := print .half}}{{$d := print .half}}`: errOver.Error(),
 	} {

@@ -121,6 +121,24 @@ func TestMade(t *testing.T) {
 	}
 }
 
+// Comparisons of package template do not look at the budget, so a query has few of them.
+func TestComparisons(t *testing.T) {
+	one := "{{if eq .a .b}}{{end}}"
+	for text, enough := range map[string]bool{
+		"{} | line_format `" + strings.Repeat(one, 300) + "`":                                                                          true,
+		"{} | line_format `" + strings.Repeat(one, 200) + "` | label_format x=`" + strings.Repeat("{{lt .a (index .b 1)}}", 200) + "`": false,
+		"{} | line_format `{{eq .a" + strings.Repeat(" .b", 1000) + "}}`":                                                              false,
+	} {
+		tree, err := logql.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (stage.View{}).Compile(tree.(*logql.LogExpr)); (err == nil) != enough || err != nil && !strings.Contains(err.Error(), "the query compares more than 1000 values in templates") {
+			t.Errorf("%.80s: %v", text, err)
+		}
+	}
+}
+
 // A plain query has what it needs for long records, and gives all of it back.
 func TestEnough(t *testing.T) {
 	for _, text := range []string{

@@ -318,7 +318,7 @@ func (s *state) fractionFunctions() template.FuncMap {
 	toFloat := s.toFloat
 	return template.FuncMap{
 		"float64": toFloat,
-		"bytes":   func(text string) (float64, error) { return size([]byte(text)) },
+		"bytes":   s.number(size),
 		"addf": func(all ...any) (sum float64) {
 			for _, v := range all {
 				sum += toFloat(v)
@@ -444,24 +444,34 @@ func (s *state) timeFunctions() template.FuncMap {
 	return template.FuncMap{
 		"now":              time.Now,
 		"date":             func(layout string, t time.Time) (string, error) { return s.fits(t.Format(layout)) },
-		"toDate":           func(layout, text string) time.Time { t, _ := time.Parse(layout, text); return t },
-		"toDateInZone":     inZone,
+		"toDate":           func(layout, text string) (time.Time, error) { t, _ := time.Parse(layout, text); return looks(s, t) },
+		"toDateInZone":     s.inZone,
 		"unixEpoch":        func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) },
 		"unixEpochMillis":  func(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) },
 		"unixEpochNanos":   func(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) },
 		"unixToTime":       unixToTime,
-		"duration":         func(text string) (float64, error) { return seconds([]byte(text)) },
-		"duration_seconds": func(text string) (float64, error) { return seconds([]byte(text)) },
+		"duration":         s.number(seconds),
+		"duration_seconds": s.number(seconds),
 	}
 }
 
-func inZone(layout, zone, s string) (time.Time, error) {
+// number is a function that reads a number of a text, which may be long.
+func (s *state) number(f func([]byte) (float64, error)) func(string) (float64, error) {
+	return func(text string) (float64, error) {
+		if err := s.budget.Err(); err != nil {
+			return 0, err
+		}
+		return f([]byte(text))
+	}
+}
+
+func (s *state) inZone(layout, zone, text string) (time.Time, error) {
 	place, err := time.LoadLocation(zone)
 	if err != nil {
 		return time.Time{}, err
 	}
-	t, _ := time.ParseInLocation(layout, s, place)
-	return t, nil
+	t, _ := time.ParseInLocation(layout, text, place)
+	return looks(s, t)
 }
 
 // unixToTime reads seconds, milliseconds, microseconds or nanoseconds, or days of five digits.

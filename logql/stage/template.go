@@ -28,7 +28,13 @@ var errOutput = errors.New("the template makes more than 1 MiB for one line")
 type templates struct {
 	root *template.Template
 	n    int
+	// compared are the values that comparisons get.
+	compared int
 }
+
+// maxCompared bounds the values that the templates of a query compare. The functions are those of
+// package template, which compare long texts without a look at the budget.
+const maxCompared = 1000
 
 // parse parses a template, which gets a name of its own.
 func (all *templates) parse(text string) (*template.Template, error) {
@@ -125,6 +131,7 @@ func (w *walker) node(n parse.Node, root bool) {
 		w.branch(&n.BranchNode, root, false)
 	case *parse.PipeNode:
 		for _, cmd := range n.Cmds {
+			w.compares(cmd)
 			for _, arg := range cmd.Args {
 				w.node(arg, root)
 			}
@@ -147,6 +154,17 @@ func (w *walker) node(n parse.Node, root bool) {
 		if w.err == nil {
 			w.err = fmt.Errorf("the template: %s is not allowed; there are names, functions, if and with", n)
 		}
+	}
+}
+
+// compares counts the values of a comparison.
+func (w *walker) compares(cmd *parse.CommandNode) {
+	name, ok := cmd.Args[0].(*parse.IdentifierNode)
+	if !ok || !slices.Contains([]string{"eq", "ne", "lt", "le", "gt", "ge", "index"}, name.Ident) {
+		return
+	}
+	if w.f.of.compared += len(cmd.Args); w.f.of.compared > maxCompared && w.err == nil {
+		w.err = fmt.Errorf("the template: the query compares more than %d values in templates", maxCompared)
 	}
 }
 
