@@ -235,7 +235,7 @@ func (g *Guard) admit(a *answer, r *http.Request, v *visit, next http.Handler) {
 		defer g.queries.leave()
 		ctx, cancel := context.WithTimeoutCause(r.Context(), g.o.Deadline, errDeadline)
 		defer cancel()
-		a.ctx = ctx
+		a.ctx, a.moved = ctx, time.Time{}
 		g.budgeted(a, r.WithContext(ctx), next)
 	case Tail:
 		g.tail(a, r, v, next)
