@@ -108,6 +108,9 @@ func (r *Reader) Services(ctx context.Context, names []string) ([]string, error)
 func resolve(ctx context.Context, names []string, list func(context.Context) ([]string, error)) (services, unknown []string, err error) {
 	var all []string
 	for _, name := range names {
+		if err := ctx.Err(); err != nil { // names and services are many at times
+			return nil, nil, err
+		}
 		n, glob := len(services), isGlob(name)
 		if glob && all == nil {
 			if all, err = list(ctx); err != nil {
@@ -117,9 +120,11 @@ func resolve(ctx context.Context, names []string, list func(context.Context) ([]
 		if !glob && catalog.IsService(name) {
 			services = append(services, name)
 		}
-		for _, s := range all {
-			if glob && record.MatchService(name, s) {
-				services = append(services, s)
+		if glob {
+			for _, s := range all {
+				if record.MatchService(name, s) {
+					services = append(services, s)
+				}
 			}
 		}
 		if len(services) == n {
@@ -146,10 +151,14 @@ func (a *asked) absent(err error) bool {
 // none finds the services without stored or unflushed records, except those whose
 // records have expired, and adds their errors to problems. It fails if no service is left.
 func (a *asked) none(ctx context.Context, problems *[]error) error {
-	left := len(a.services)
+	left, stored := len(a.services), []string(nil)
 	for i := range a.services {
 		err := a.noneOf(ctx, i)
 		if none, ok := errors.AsType[*NoServiceError](err); ok {
+			if stored == nil {
+				stored = none.Stored
+			}
+			none.Stored = stored // one list for all
 			a.unknown = append(a.unknown, none)
 			left--
 		} else if err != nil {

@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// heldMemory is how many bytes of lines that wait are in memory; the others are in a file.
-	heldMemory = 32 << 20
-	// heldStep is how much of that is taken from the budget at once.
+	// heldStep is how much is taken from the budget at once for lines that wait in memory. If it has
+	// no more, they go to a file.
 	heldStep = 64 << 10
 	// heldChunk is how much of the file is read back at once.
 	heldChunk = 1 << 20
@@ -67,7 +66,7 @@ func (h *held) add(p piece) error {
 		return nil
 	}
 	more := h.size - h.paid + heldStep
-	if h.size <= heldMemory && h.budget.Try(more) {
+	if h.budget.Try(more) {
 		h.paid += more
 		return nil
 	}

@@ -139,6 +139,9 @@ func (c *call) known(names []string, once bool) error {
 	}
 	any := false
 	for _, name := range names {
+		if err := c.r.Context().Err(); err != nil {
+			return err
+		}
 		if record.ValidStored(name) && !slices.Contains(all, name) {
 			return &query.NoServiceError{Name: name}
 		}
