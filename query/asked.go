@@ -108,9 +108,6 @@ func (r *Reader) Services(ctx context.Context, names []string) ([]string, error)
 func resolve(ctx context.Context, names []string, list func(context.Context) ([]string, error)) (services, unknown []string, err error) {
 	var all []string
 	for _, name := range names {
-		if err := ctx.Err(); err != nil { // names and services are many at times
-			return nil, nil, err
-		}
 		n, glob := len(services), isGlob(name)
 		if glob && all == nil {
 			if all, err = list(ctx); err != nil {
@@ -121,6 +118,9 @@ func resolve(ctx context.Context, names []string, list func(context.Context) ([]
 			services = append(services, name)
 		}
 		if glob {
+			if err := ctx.Err(); err != nil { // globs and services are many at times
+				return nil, nil, err
+			}
 			for _, s := range all {
 				if record.MatchService(name, s) {
 					services = append(services, s)
