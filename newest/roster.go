@@ -180,7 +180,7 @@ func (h *heard) lessThan(services []string) error {
 		return nil
 	}
 	return fmt.Errorf("the token may read only %s of %s: records of other services that are in no blob yet may be missing. Ask for services that it may read, or with a token that may read more; --live off reads blobs alone",
-		h.narrowed, strings.Join(services, ","))
+		h.narrowed, few(services))
 }
 
 // verify compares the answer with the rows, and reports records that a read may lack. It

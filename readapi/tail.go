@@ -3,10 +3,12 @@ package readapi
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
@@ -59,7 +61,10 @@ func (c *call) tail() error {
 	default:
 		cursor, err = c.client.Follow(c.r.Context(), o)
 	}
-	if c.r.Context().Err() == nil && err != nil {
+	switch over := budget.Of(c.r.Context()).Err(); {
+	case errors.As(over, new(*budget.Error)), errors.As(over, new(*budget.BusyError)):
+		t.event(form.Event{Problem: over.Error()})
+	case c.r.Context().Err() == nil && err != nil:
 		t.event(form.Event{Problem: c.explain(err).detail})
 	}
 	if cursor.Last.Time != 0 {
@@ -159,7 +164,7 @@ func (t *tailing) beat() error {
 // record writes a record.
 func (t *tailing) record(e *record.Entry) error {
 	t.lines++
-	t.buf = append(appendRecord(append(t.buf[:0], "data: "...), e, nil, false), '\n')
+	t.buf = append(appendRecord(append(t.buf[:0], "data: "...), e, false), '\n')
 	return t.stream.write(func(to *bufio.Writer) error {
 		t.wrote = time.Now()
 		_, err := to.Write(t.buf)

@@ -48,7 +48,7 @@ func (a *app) openServer() (place, error) {
 func (p *serverPlace) name() string { return p.client.String() }
 
 func (p *serverPlace) look(_ context.Context, q query.Query, mode newest.Mode) (view, error) {
-	if _, err := q.Filter.Matcher(); err != nil {
+	if _, err := q.Filter.Matcher(nil); err != nil {
 		return nil, err
 	}
 	v := &serverView{place: p, of: q, mode: mode, noted: map[string]bool{}}
