@@ -340,7 +340,7 @@ func (in *ingester) accept(r *record.Request, all []*sentRecord, ack bool) error
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	copied := *r
-	leave, err := in.announcer.Enter(ctx)
+	leave, err := in.announcer.Enter(ctx, r.Earliest())
 	if err != nil {
 		return err
 	}

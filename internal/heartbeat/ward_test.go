@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -141,7 +142,7 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // enter enters, so that a record may be accepted.
 func (w *ward) enter(p *heartbeat.Announcer) error {
-	leave, err := p.Enter(context.Background())
+	leave, err := p.Enter(context.Background(), math.MaxInt64)
 	if err != nil {
 		return err
 	}
