@@ -209,7 +209,7 @@ func (in *ingester) start() {
 	announcer, err := heartbeat.New(mortal, heartbeat.Options{
 		ID: in.id, Lane: in.n, Address: "http://" + in.host, Host: in.host, BestEffort: in.effort, FS: in.disk, Dir: "/var/wal",
 		StoreID: func() (string, error) { return storeID, nil },
-		Oldest:  buf.Oldest, Replayed: buf.Replayed, Now: in.c.now,
+		Oldest:  buf.Oldest, Earliest: buf.Earliest, Replayed: buf.Replayed, Now: in.c.now,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 type Gathered struct {
 	Query  query.Query
 	Report Report
-	// Live says that all ingesters that may hold records have answered.
+	// Live says that all ingesters that may hold records of the range have answered.
 	Live bool
 
 	r        *Reader
@@ -111,12 +111,12 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 	case errors.Is(err, ErrNobody) && g.mode == Only:
 		g.Report.note("%v, so there are no live records", err)
 	}
-	if err != nil && g.r.o.Live != nil {
-		g.Report.problem(err) // the user named this ingester, so its failure is always a problem
+	if err != nil && g.r.o.Live != nil && !g.known.wait().settles(&g.Query) {
+		g.Report.problem(err) // the user named this ingester, so its failure is a problem
 		g.heard.err = nil
 	}
 	whole := g.r.verify(ctx, &g.Query, g.known.wait(), &g.heard, &g.Report)
-	g.Live = g.Live && whole
+	g.Live = whole && (g.Live || !g.heard.any)
 	return ctx.Err()
 }
 
@@ -163,6 +163,7 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 		return ctx.Err()
 	}
 	// The ingesters have answered once the last record of their answer is kept.
+	end = g.known.wait().end(end, &g.Query)
 	g.heard = hear(answer, end)
 	if err != nil {
 		records.Close()

@@ -159,16 +159,16 @@ func (h *heard) lessThan(services []string) error {
 }
 
 // verify compares the answer with the rows, and reports records that a read may lack. It
-// reports whether all ingesters that may hold records have answered. The rows were read
+// reports whether all ingesters that may hold records of the range have answered. The rows were read
 // after the read began, and blobs are listed after verify returns. So if an ingester held
 // an acknowledged record then, its row is Holding or the record is in a blob.
-func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *heard, report *Report) (whole bool) {
-	lacking := r.lacking(known, h)
+func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *heard, report *Report) (all bool) {
+	lacking := known.needed(r.lacking(known, h), q)
 	if h.any && slices.ContainsFunc(lacking, func(i heartbeat.Ingester) bool { return i.Live(known.now) }) {
 		// It may have just started or ended: a later list is as good.
 		if again := r.survey(ctx, nil).wait(); again.err == nil {
 			*known = *again
-			lacking = r.lacking(known, h)
+			lacking = known.needed(r.lacking(known, h), q)
 		}
 	}
 	before := len(report.Problems)
@@ -177,12 +177,16 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 	for _, i := range known.rows {
 		known.judge(&i, q, report)
 	}
+	whole := ""
+	if len(report.Problems) == before {
+		whole = known.whole(lacking)
+	}
 	for _, i := range lacking {
 		if !h.told[i.ID] {
-			report.problem(known.missing(&i, h))
+			report.problem(fmt.Errorf("%w%s", known.missing(&i, h), whole))
 		}
 	}
-	if err := h.lessThan(q.Services); err != nil {
+	if err := h.lessThan(q.Services); err != nil && !known.settles(q) {
 		report.problem(err)
 	}
 	switch {
@@ -190,9 +194,9 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 	case doubted || known.err != nil && !absent(known.err): // then the roster proves nothing
 		report.problem(h.err)
 	default:
-		report.note("no ingester answers, and none holds records that are in no blob: %v", h.err)
+		report.note("no ingester answers, and none holds records of this range that are in no blob: %v", h.err)
 	}
-	return h.any && len(lacking) == 0 && len(report.Problems) == before
+	return (h.any || known.settles(q)) && len(lacking) == 0 && len(report.Problems) == before
 }
 
 // lacking are the ingesters that may hold records and did not answer. If no ingester can

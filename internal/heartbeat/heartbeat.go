@@ -164,6 +164,23 @@ func (i *Ingester) Spares(to int64) bool {
 	return !i.Floor.IsZero() && !i.BestEffort && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)
 }
 
+// Whole says up to when a read is whole without the answers of ingesters with these
+// floors; "": that is not known.
+func Whole(floors ...time.Time) string {
+	if len(floors) == 0 {
+		return ""
+	}
+	least := slices.MinFunc(floors, time.Time.Compare)
+	if least.IsZero() {
+		return ""
+	}
+	without := "it"
+	if len(floors) > 1 {
+		without = "them"
+	}
+	return fmt.Sprintf("; records before %s are whole without %s", least.UTC().Format(time.RFC3339), without)
+}
+
 // latest is how far a record's time may be ahead of its ingester's clock (24 h), plus a
 // margin for clocks that differ.
 const latest = 25 * time.Hour
