@@ -113,6 +113,14 @@ func (a *Announcer) under(oldest int64) int64 {
 // record may not be in the log yet.
 const lull = time.Second
 
+// writes reports whether the last write of the row succeeded. While the row cannot be
+// written a higher floor would be of no use, and late records would be refused.
+func (a *Announcer) writes() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failed == nil
+}
+
 // lifted is the floor that the row may have now. From now on no older record gets into
 // the log. The caller has the turn, and entering for writing, and the log is replayed.
 func (a *Announcer) lifted() int64 {
@@ -126,7 +134,7 @@ func (a *Announcer) lifted() int64 {
 	switch higher := a.step(earliest); {
 	case earliest < floor: // as far as a start can tell
 		return higher
-	case higher > floor && time.Since(time.Unix(0, a.late.Load())) >= lull:
+	case higher > floor && a.writes() && time.Since(time.Unix(0, a.late.Load())) >= lull:
 		a.floor.Store(higher)
 		return higher
 	}

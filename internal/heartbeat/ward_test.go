@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,8 @@ type ward struct {
 	mu       sync.Mutex
 	fault    storagetest.Script // nil: none
 	swaps    int
-	since    time.Time // arrival of the oldest unflushed record; zero: there is none
+	since    time.Time   // arrival of the oldest unflushed record; zero: there is none
+	times    []time.Time // of unflushed records, for a row with a floor
 	lost     heartbeat.Loss
 	storeErr error
 }
@@ -85,6 +87,16 @@ func (w *ward) stored() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.since = time.Time{}
+}
+
+// flushes stores all records, and their times up to one.
+func (w *ward) flushes(upto time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.times = slices.DeleteFunc(w.times, func(t time.Time) bool { return !t.After(upto) })
+	if len(w.times) == 0 {
+		w.since = time.Time{}
+	}
 }
 
 func (w *ward) lose(l heartbeat.Loss) {
