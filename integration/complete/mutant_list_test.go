@@ -26,7 +26,7 @@ var mutants = []mutant{
 		`	version, err := a.tables.Swap(ctx, Table, Partition, next.row())
 	if err != nil {
 `, `	version := ""
-	if want == Holding {
+	if want.state == Holding {
 		version, err = a.tables.Swap(ctx, Table, Partition, next.row())
 	} else {
 		err = a.tables.Upsert(ctx, Table, Partition, []storage.Row{next.row()})
@@ -34,7 +34,7 @@ var mutants = []mutant{
 	if err != nil {
 `}}},
 	{name: "the file leaves holding after the row", first: 69, edits: []edit{{"internal/heartbeat/lease.go",
-		`		if err := a.notes.change(func(n *notes) { n.State = "" }); err != nil {
+		`		if err := a.notes.change(func(n *notes) { n.say(claim{"", unknown}) }); err != nil {
 			return err
 		}
 `, ``}}},
@@ -43,12 +43,12 @@ var mutants = []mutant{
 	{name: "idle while the log has records", edits: []edit{{"internal/heartbeat/lease.go",
 		`	if _, some := a.o.Oldest(); some {
 		a.busy.Store(now.UnixNano())
-		return Holding
+		return claim{Holding, a.lifted()}
 	}
 `, ``}}},
 	{name: "stopped while the log has records", first: 1236, edits: []edit{{"internal/heartbeat/announcer.go",
-		`		if empty && a.rest(0) != Holding {
-`, `		if empty || a.rest(0) != Holding || a.ended != nil {
+		`		if empty && a.rest(0).state != Holding {
+`, `		if empty || a.rest(0).state != Holding || a.ended != nil {
 `}}},
 	{name: "a copy relies on the file of the first log", first: 322, edits: []edit{{"internal/heartbeat/notes.go",
 		`		n.State, n.Writers = "", nil
@@ -65,6 +65,39 @@ var mutants = []mutant{
 		`	a.lost = a.lost.join(Loss{Since: now, Until: now})
 `, `	_ = now
 `}}},
+	{name: "a record below the floor acknowledged", edits: []edit{{"internal/heartbeat/lease.go",
+		`a.holding.Load() && oldest >= a.floor.Load() {`, `a.holding.Load() {`}}},
+	{name: "the floor rises over records in the log", edits: []edit{{"internal/heartbeat/floor.go",
+		`		earliest = t
+	}
+	switch`, `		_ = t
+	}
+	switch`}}},
+	{name: "a start takes the floor of the file for none", edits: []edit{{"internal/heartbeat/announcer.go",
+		`a.floor.Store(notes.floor())`, `a.floor.Store(unknown)`}}},
+	{name: "the floor of the file falls before that of the row", edits: []edit{{"internal/heartbeat/lease.go",
+		`	next := a.compose(want, id)
+`, `	if want.state == Holding && a.notes.State == Holding {
+		if err := a.notes.change(func(n *notes) { n.say(want) }); err != nil {
+			return err
+		}
+		a.floor.Store(want.floor)
+	}
+	next := a.compose(want, id)
+`}}},
+	{name: "the floor of the file rises after that of the row", edits: []edit{{"internal/heartbeat/lease.go",
+		`	case a.notes.State == Holding && a.notes.floor() < want.floor:
+`, `	case a.notes.State == Holding && a.notes.floor() < want.floor && a == nil:
+`}}},
+	{name: "the floor of a new row is above records in the log", edits: []edit{{"internal/heartbeat/floor.go",
+		`	if earliest, some := a.o.Earliest(); some {
+		oldest = min(oldest, earliest)
+	}
+`, ``}}},
+	{name: "the floor of a log that is not read yet", edits: []edit{{"internal/heartbeat/floor.go",
+		`	case !a.o.Replayed():
+		return unknown
+`, ``}}},
 
 	// Duties of the ingester that answers a reader.
 	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/fan.go",
@@ -139,6 +172,17 @@ var mutants = []mutant{
 		`		case errs[i] != nil && holding:
 `, `		case errs[i] != nil && holding && (p.Live(roll.Now) || p.Oldest.IsZero() || f.query.To > p.Oldest.UnixNano()):
 `}}},
+	{name: "a range that reaches beyond the floor needs no answer", edits: []edit{{"internal/heartbeat/heartbeat.go",
+		`return !i.Floor.IsZero() && !i.BestEffort && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)`,
+		`return !i.Floor.IsZero() && !i.BestEffort && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor.Add(time.Hour))`}}},
+	{name: "a range up to the newest needs no answer", edits: []edit{{"internal/heartbeat/heartbeat.go",
+		` && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)`, ` && (to == math.MaxInt64 || !time.Unix(0, to).After(i.Floor))`}}},
+	{name: "the floor of an ingester with best effort believed", edits: []edit{{"internal/heartbeat/announcer.go",
+		`		o.Earliest = nil // what it takes without the row may be of any time
+`, `		_ = o
+`}, {"newest/floor.go", ` || i.BestEffort {`, ` {`}, {"internal/heartbeat/heartbeat.go", `!i.Floor.IsZero() && !i.BestEffort`, `!i.Floor.IsZero()`}}},
+	{name: "the floor in the row of another store believed", edits: []edit{{"newest/floor.go",
+		`	if i.StoreID != k.store || k.store == ""`, `	if k.store == ""`}}},
 	{name: "rows that tell of a loss believed", edits: []edit{{"newest/roster.go",
 		`if lost != "" && !slices`, `if lost != "" && i.GivenUp.After(i.At) && !slices`}, lossUntold, {"integration/complete/ingester_test.go",
 		`	if loss := h.lost(); err == nil && loss.Any() {
