@@ -75,29 +75,6 @@ var mutants = []mutant{
 	switch`}}},
 	{name: "a start takes the floor of the file for none", edits: []edit{{"internal/heartbeat/announcer.go",
 		`a.floor.Store(notes.floor())`, `a.floor.Store(unknown)`}}},
-	{name: "the floor of the file falls before that of the row", edits: []edit{{"internal/heartbeat/lease.go",
-		`	next := a.compose(want, id)
-`, `	if want.state == Holding && a.notes.State == Holding {
-		if err := a.notes.change(func(n *notes) { n.say(want) }); err != nil {
-			return err
-		}
-		a.floor.Store(want.floor)
-	}
-	next := a.compose(want, id)
-`}}},
-	{name: "the floor of the file rises after that of the row", edits: []edit{{"internal/heartbeat/lease.go",
-		`	case a.notes.State == Holding && a.notes.floor() < want.floor:
-`, `	case a.notes.State == Holding && a.notes.floor() < want.floor && a == nil:
-`}}},
-	{name: "the floor of a new row is above records in the log", edits: []edit{{"internal/heartbeat/floor.go",
-		`	if earliest, some := a.o.Earliest(); some {
-		oldest = min(oldest, earliest)
-	}
-`, ``}}},
-	{name: "the floor of a log that is not read yet", edits: []edit{{"internal/heartbeat/floor.go",
-		`	case !a.o.Replayed():
-		return unknown
-`, ``}}},
 
 	// Duties of the ingester that answers a reader.
 	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/fan.go",
@@ -177,12 +154,6 @@ var mutants = []mutant{
 		`return !i.Floor.IsZero() && !i.BestEffort && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor.Add(time.Hour))`}}},
 	{name: "a range up to the newest needs no answer", edits: []edit{{"internal/heartbeat/heartbeat.go",
 		` && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)`, ` && (to == math.MaxInt64 || !time.Unix(0, to).After(i.Floor))`}}},
-	{name: "the floor of an ingester with best effort believed", edits: []edit{{"internal/heartbeat/announcer.go",
-		`		o.Earliest = nil // what it takes without the row may be of any time
-`, `		_ = o
-`}, {"newest/floor.go", ` || i.BestEffort {`, ` {`}, {"internal/heartbeat/heartbeat.go", `!i.Floor.IsZero() && !i.BestEffort`, `!i.Floor.IsZero()`}}},
-	{name: "the floor in the row of another store believed", edits: []edit{{"newest/floor.go",
-		`	if i.StoreID != k.store || k.store == ""`, `	if k.store == ""`}}},
 	{name: "rows that tell of a loss believed", edits: []edit{{"newest/roster.go",
 		`if lost != "" && !slices`, `if lost != "" && i.GivenUp.After(i.At) && !slices`}, lossUntold, {"integration/complete/ingester_test.go",
 		`	if loss := h.lost(); err == nil && loss.Any() {
