@@ -2,6 +2,7 @@ package newest
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -20,14 +21,15 @@ func (k *roster) floor(i *heartbeat.Ingester) time.Time {
 	return i.Floor
 }
 
-// spares reports whether a query is complete without the answer of an ingester.
-func (k *roster) spares(i *heartbeat.Ingester, q *query.Query) bool {
-	return !k.floor(i).IsZero() && i.Spares(q.Range.To)
+// spares reports whether a read of records from before a time is complete without the
+// answer of an ingester.
+func (k *roster) spares(i *heartbeat.Ingester, to int64) bool {
+	return !k.floor(i).IsZero() && i.Spares(to)
 }
 
 // needed are those of the ingesters without an answer that a query needs.
 func (k *roster) needed(lacking []heartbeat.Ingester, q *query.Query) []heartbeat.Ingester {
-	return slices.DeleteFunc(lacking, func(i heartbeat.Ingester) bool { return k.spares(&i, q) })
+	return slices.DeleteFunc(lacking, func(i heartbeat.Ingester) bool { return k.spares(&i, q.Range.To) })
 }
 
 // settles reports whether the rows alone prove that no unflushed record is in the range of
@@ -37,15 +39,24 @@ func (k *roster) settles(q *query.Query) bool {
 		return false
 	}
 	return !slices.ContainsFunc(k.rows, func(i heartbeat.Ingester) bool {
-		return i.State == heartbeat.Holding && !k.spares(&i, q) || i.State == heartbeat.Idle && i.BestEffort
+		return i.State == heartbeat.Holding && !k.spares(&i, q.Range.To) || i.State == heartbeat.Idle && i.BestEffort
 	})
 }
 
 // end is how an answer ended for a query: without the ingesters that the query does not
-// need.
-func (k *roster) end(end error, q *query.Query) error {
-	if _, cut := errors.AsType[*live.CutError](end); cut && k.settles(q) {
-		return io.EOF
+// need. If it broke off, it is as if none of those in it had answered.
+func (k *roster) end(answer *live.Answer, end error, q *query.Query) error {
+	if _, cut := errors.AsType[*live.CutError](end); cut {
+		in := slices.DeleteFunc(slices.Clone(k.rows), func(i heartbeat.Ingester) bool {
+			return answer.Snapshots[i.ID] == "" || i.State != heartbeat.Holding
+		})
+		switch needed := k.needed(in, q); {
+		case k.settles(q):
+			return io.EOF
+		case len(needed) > 0:
+			return fmt.Errorf("%w%s", end, k.whole(needed))
+		}
+		return end
 	}
 	lacks, ok := errors.AsType[*live.IncompleteError](end)
 	if !ok || lacks.Damage != "" {
@@ -53,7 +64,7 @@ func (k *roster) end(end error, q *query.Query) error {
 	}
 	rest := *lacks
 	rest.Missing = slices.DeleteFunc(slices.Clone(lacks.Missing), func(m live.Missing) bool {
-		return !m.Damaged && slices.ContainsFunc(k.rows, func(i heartbeat.Ingester) bool { return i.ID == m.ID && k.spares(&i, q) })
+		return !m.Damaged && slices.ContainsFunc(k.rows, func(i heartbeat.Ingester) bool { return i.ID == m.ID && k.spares(&i, q.Range.To) })
 	})
 	rest.Answered += len(lacks.Missing) - len(rest.Missing)
 	if len(rest.Missing) == 0 {

@@ -125,7 +125,9 @@ func (h *histogramming) read(blobs *query.Reader, q query.Query) (query.Summary,
 		return h.add(plan, "")
 	}
 	_, sum := plan.Keys()
-	for _, service := range q.Services {
+	names := q.Services
+	q.Sure = true // the plan of all tells which are none
+	for _, service := range names {
 		q.Services = []string{service}
 		plan, err := blobs.Plan(ctx, q)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 type lsCmd struct {
 	Service string `arg:"" optional:"" help:"List its days."`
 	Day     string `arg:"" optional:"" help:"List the blobs of that day (UTC), such as 2026-11-20."`
-	Live    string `help:"auto or off: count records that are in no blob yet." default:"auto" placeholder:"WHEN"`
+	Live    string `help:"auto or off: count records that are in no blob yet (auto)." placeholder:"WHEN"`
 	Output  string `short:"o" help:"pretty, json or csv; without it, into a pipe: fields between tabs." placeholder:"FORM"`
 
 	Names      bool `help:"Print the names of the blobs that a read takes, one a line, for other tools."`
@@ -48,11 +48,17 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 			return 0, &cli.UsageError{Err: err}
 		}
 	}
+	services := []string{"*", "_*"}
+	if c.Service != "" {
+		if services, err = servicesOf([]string{c.Service}); err != nil {
+			return 0, err
+		}
+	}
 	if a.config.Store.Logs() {
 		return c.logs(ctx, a, form, what, day)
 	}
 	w := whole{
-		query: query.Query{Services: serviceNames([]string{c.Service}), Range: query.Always()}, live: c.Live, listing: true,
+		query: query.Query{Services: services, Range: query.Always()}, live: c.Live, listing: true,
 		print: func(from view, q query.Query) (query.Summary, error) {
 			if c.Service == "" {
 				q.Services = nil
@@ -65,9 +71,6 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 			sum.Records = int64(len(entries))
 			return sum, err
 		},
-	}
-	if c.Service == "" {
-		w.query.Services = []string{"*", "_*"}
 	}
 	return w.run(ctx, a)
 }
@@ -91,9 +94,11 @@ func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	w := whole{query: query.Query{Services: []string{"*"}, Range: rng}, live: "off", listing: true}
+	w := whole{query: query.Query{Services: []string{"*"}, Range: rng}, live: "off", listing: true, blobs: true}
 	if c.Service != "" {
-		w.query.Services = serviceNames([]string{c.Service})
+		if w.query.Services, err = servicesOf([]string{c.Service}); err != nil {
+			return 0, err
+		}
 	}
 	w.print = func(from view, q query.Query) (query.Summary, error) {
 		store, ok := from.(*storeView)

@@ -51,7 +51,11 @@ func (p *serverPlace) look(_ context.Context, q query.Query, mode newest.Mode) (
 	if _, err := q.Filter.Matcher(); err != nil {
 		return nil, err
 	}
-	return &serverView{place: p, of: q, mode: mode}, nil
+	v := &serverView{place: p, of: q, mode: mode, noted: map[string]bool{}}
+	if mode == newest.Off {
+		v.warn(newest.BlobsAlone)
+	}
+	return v, nil
 }
 
 func (p *serverPlace) tail(ctx context.Context, q query.Query, print func(lines []byte) error) (query.Summary, *newest.Report, error) {
@@ -65,10 +69,7 @@ func (p *serverPlace) tail(ctx context.Context, q query.Query, print func(lines 
 
 func (p *serverPlace) holds(context.Context, string) bool { return false } // the server has looked itself
 
-func (p *serverPlace) held(ctx context.Context) []string {
-	names, _ := p.services(ctx) // they are a help only
-	return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "_") })
-}
+func (p *serverPlace) held(context.Context) []string { return nil } // services names them
 
 func (p *serverPlace) services(ctx context.Context) (names []string, err error) {
 	found, err := p.client.Services(ctx, client.Query{})
@@ -178,11 +179,16 @@ func (v *serverView) lines(ctx context.Context, q query.Query, only []string, em
 	return sum, nil
 }
 
+// warn adds a warning to the report, once.
+func (v *serverView) warn(text string) {
+	if !v.noted[text] {
+		v.noted[text] = true
+		v.told.Warnings = append(v.told.Warnings, errors.New(text))
+	}
+}
+
 // summary is the outcome of a request. Notes and gaps go to the report, once.
 func (v *serverView) summary(o *form.Outcome) query.Summary {
-	if v.noted == nil {
-		v.noted = map[string]bool{}
-	}
 	for _, note := range o.Notes {
 		if !v.noted[note] {
 			v.noted[note] = true
@@ -208,8 +214,19 @@ func (v *serverView) summary(o *form.Outcome) query.Summary {
 	if !o.Complete && len(o.Problems) == 0 {
 		sum.Problems = append(sum.Problems, fmt.Errorf("the server %s says that its answer is incomplete", v.place.name()))
 	}
+	absent := map[string]bool{}
+	for _, name := range o.Absent {
+		none := &query.NoServiceError{Name: name}
+		sum.Absent = append(sum.Absent, none)
+		absent[none.Error()] = true
+	}
 	for _, text := range o.Warnings {
-		sum.Warnings = append(sum.Warnings, errors.New(text))
+		switch {
+		case strings.HasPrefix(text, newest.LiveOff):
+			v.warn(text)
+		case !absent[text]:
+			sum.Warnings = append(sum.Warnings, errors.New(text))
+		}
 	}
 	return sum
 }
@@ -350,6 +367,10 @@ func (p *serverPlace) follow(ctx context.Context, o newest.FollowOptions) (newes
 	follow.Tell = func(ev form.Event) {
 		report := &newest.Report{}
 		switch {
+		case ev.Warning != "":
+			report.Warnings = []error{errors.New(ev.Warning)}
+		case ev.Absent != "":
+			report.Absent = []*query.NoServiceError{{Name: ev.Absent}}
 		case ev.Note != "":
 			report.Notes = []string{ev.Note}
 		case ev.Gap != nil:
