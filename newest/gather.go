@@ -119,8 +119,9 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 	case g.mode == Only && g.r.o.Live == nil && g.known.wait().asleep():
 		g.Report.note("%v, so there are no live records", ErrNobody)
 	}
-	if err != nil && g.r.o.Live != nil && !g.known.wait().settles(&g.Query) {
-		g.Report.problem(err) // the user named this ingester, so its failure is a problem
+	if k := g.known.wait(); err != nil && g.r.o.Live != nil && !k.settles(&g.Query) {
+		// The user named this ingester, so its failure is a problem.
+		g.Report.problem(fmt.Errorf("%w%s", err, k.whole(k.needed(k.lacking(&heard{}), &g.Query))))
 		g.heard.err = nil
 	}
 	whole := g.r.verify(ctx, &g.Query, g.known.wait(), &g.heard, &g.Report)

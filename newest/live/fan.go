@@ -92,7 +92,11 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 			f.rowsAge = max(1, f.rowsAge) // its losses are left out below, so it is not the whole list
 		}
 	}
-	peers := slices.DeleteFunc(slices.Clone(roll.Peers), func(p heartbeat.Ingester) bool { return p.ID == f.self.ID || !isID(p.ID) })
+	// A row of another start with the own id: this ingester has just left the id to a copy of
+	// its log, which is asked like any other.
+	peers := slices.DeleteFunc(slices.Clone(roll.Peers), func(p heartbeat.Ingester) bool {
+		return p.ID == f.self.ID && (p.Process == f.self.Process || p.Process == "") || !isID(p.ID)
+	})
 	answers, errs := make([]*Answer, len(peers)), make([]error, len(peers))
 	var asking sync.WaitGroup
 	for i, p := range peers {
