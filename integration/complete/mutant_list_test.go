@@ -77,7 +77,7 @@ var mutants = []mutant{
 		`a.floor.Store(notes.floor())`, `a.floor.Store(unknown)`}}},
 
 	// Duties of the ingester that answers a reader.
-	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/fan.go",
+	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/alone.go",
 		`	if err = a.Self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
 `}, {"newest/live/fan.go",
@@ -125,7 +125,7 @@ var mutants = []mutant{
 	r.cached = s
 `}}},
 	{name: "no answer is compared with the rows", first: 149, edits: []edit{{"newest/roster.go",
-		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
+		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == k.store`, `h.any`}}},
 	{name: "the process is not compared", first: 446, edits: []edit{{"newest/roster.go",
 		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"newest/live/self.go",
 		`	case want.Process != "" && s.Process != want.Process:
@@ -136,8 +136,8 @@ var mutants = []mutant{
 		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"newest/live/self.go",
 		`case s.Store != want.Store:`, `case s.Store == "" && want.Store == "":`}}},
 	{name: "a silent row believed to hold nothing", edits: []edit{{"newest/roster.go",
-		`		case i.State != heartbeat.Holding:
-`, `		case i.State != heartbeat.Holding || !i.Live(known.now):
+		`		if i.State == heartbeat.Holding && !answered {
+`, `		if i.State == heartbeat.Holding && !answered && i.Live(k.now) {
 `}, {"newest/live/fan.go",
 		`		case errs[i] != nil && holding:
 `, `		case errs[i] != nil && holding && p.Live(roll.Now):
@@ -159,7 +159,7 @@ var mutants = []mutant{
 		`	if loss := h.lost(); err == nil && loss.Any() {
 `, `	if loss := h.lost(); err == nil && loss.Any() && ctx == nil {
 `}}},
-	{name: "the asked ingester does not tell of losses in other rows", first: 1029635, edits: []edit{lossUntold}},
+	{name: "the asked ingester does not tell of losses in other rows", first: 116861, edits: []edit{lossUntold}},
 	{name: "tables that cannot be read are no matter", first: 130, edits: []edit{{"newest/roster.go",
 		`	default:
 		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`, `	case h == nil:
