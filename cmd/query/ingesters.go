@@ -130,7 +130,11 @@ func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.T
 		return
 	}
 	t := table{heads: []head{{"ingester", true, 0}, {"state", true, 0}, {"holds", true, 4}, {"lane", false, 3}, {"oldest unflushed", true, 0},
-		{"seen", true, 2}, {"floor", true, 7}, {"host", true, 1}, {"address", true, 6}, {"version", true, 5}}}
+		{"seen", true, 2}, {"host", true, 1}, {"address", true, 6}, {"version", true, 5}}}
+	floors := slices.ContainsFunc(found, func(i heartbeat.Ingester) bool { return !i.Floor.IsZero() })
+	if floors {
+		t.heads = append(t.heads, head{"floor", true, 7})
+	}
 	for _, i := range found {
 		oldest := "-"
 		if !i.Oldest.IsZero() {
@@ -140,8 +144,12 @@ func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.T
 		if !i.Floor.IsZero() {
 			floor = i.Floor.UTC().Format(time.RFC3339)
 		}
-		t.add(i.ID, c.state(i, now), c.holds(&i), strconv.Itoa(i.Lane), oldest, age(now.Sub(i.At))+" ago", floor,
-			cli.Safe(cmp.Or(i.Host, "-")), cli.Safe(cmp.Or(i.Address, "-")), cli.Safe(cmp.Or(i.Version, "-")))
+		cells := []string{i.ID, c.state(i, now), c.holds(&i), strconv.Itoa(i.Lane), oldest, age(now.Sub(i.At))+" ago",
+			cli.Safe(cmp.Or(i.Host, "-")), cli.Safe(cmp.Or(i.Address, "-")), cli.Safe(cmp.Or(i.Version, "-"))}
+		if floors {
+			cells = append(cells, floor)
+		}
+		t.add(cells...)
 	}
 	t.print(a, "-o json")
 }
