@@ -23,7 +23,7 @@ import (
 type Gathered struct {
 	Query  query.Query
 	Report Report
-	// Live says that all ingesters that may hold records have answered.
+	// Live says that all ingesters that may hold records of the range have answered.
 	Live bool
 
 	r        *Reader
@@ -119,12 +119,13 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 	case g.mode == Only && g.r.o.Live == nil && g.known.wait().asleep():
 		g.Report.note("%v, so there are no live records", ErrNobody)
 	}
-	if err != nil && g.r.o.Live != nil {
-		g.Report.problem(err) // the user named this ingester, so its failure is always a problem
+	if k := g.known.wait(); err != nil && g.r.o.Live != nil && !k.settles(&g.Query) {
+		// The user named this ingester, so its failure is a problem.
+		g.Report.problem(fmt.Errorf("%w%s", err, k.whole(k.needed(k.lacking(&heard{}), &g.Query))))
 		g.heard.err = nil
 	}
 	whole := g.r.verify(ctx, &g.Query, g.known.wait(), &g.heard, &g.Report)
-	g.Live = g.Live && whole
+	g.Live = whole && (g.Live || !g.heard.any)
 	return ctx.Err()
 }
 
@@ -192,6 +193,7 @@ func (g *Gathered) keep(answer *live.Answer, question *live.Query, matcher *quer
 		}
 		return true
 	}, records.Add)
+	end = g.known.wait().end(answer, end, &g.Query)
 	g.heard.add(hear(answer, end))
 	if err != nil {
 		records.Close()

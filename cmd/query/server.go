@@ -402,7 +402,7 @@ func (p *serverPlace) ingesters(ctx context.Context) (rows []heartbeat.Ingester,
 	for _, i := range found.Ingesters {
 		rows = append(rows, heartbeat.Ingester{
 			ID: i.ID, State: heartbeat.State(i.Holds), Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version, StoreID: i.StoreID,
-			Started: at(i.Started), At: at(i.At), Oldest: at(i.Oldest), Lost: heartbeat.Loss{Since: at(i.LostSince), Until: at(i.LostUntil)},
+			Started: at(i.Started), At: at(i.At), Oldest: at(i.Oldest), Floor: at(i.Floor), Lost: heartbeat.Loss{Since: at(i.LostSince), Until: at(i.LostUntil)},
 		})
 	}
 	if !found.Complete {
