@@ -143,6 +143,7 @@ func TestComparisons(t *testing.T) {
 
 // A plain query has what it needs for long records, and gives all of it back.
 func TestEnough(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	for _, text := range []string{
 		`{}`, `{} |= "x" | json | logfmt | line_format "{{.msg | upper | trunc 50}} {{ __line__ | replace \"a\" \"b\" }}"`, `{} | label_format a="{{.msg}}", b=f1 | keep a, b`,
 		`{} | msg=~".*x.*" | regexp "(?P<y>a+)" | y="a"`, `sum_over_time({} | logfmt | unwrap f1 [1m])`, `{} | line_format "{{ regexReplaceAll \"a(.)\" __line__ \"$1\" | fromJson }}"`,
