@@ -124,6 +124,11 @@ func Of(ctx context.Context) *Budget {
 	return b
 }
 
+// Without returns a context without a budget, for work that several queries share.
+func Without(ctx context.Context) context.Context {
+	return context.WithValue(ctx, key{}, (*Budget)(nil))
+}
+
 // End gives all back. Nothing of the query may be held after it.
 func (b *Budget) End() {
 	b.quiet()
