@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/testkit"
 )
 
 // allocated is how many bytes the process has allocated.
@@ -44,6 +45,7 @@ func each(n int, between, form string) string {
 // A query that would make more than it may is refused with both figures, on each route that forms
 // answers, and little memory is used.
 func TestMadeTooMuch(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	const most = 8 << 20
 	w := newWorld(t)
 	for i := range int64(40) {
@@ -79,6 +81,7 @@ func TestMadeTooMuch(t *testing.T) {
 // An answer with long lines has as many of the newest as it may, and says so to each client. The
 // same holds for values of a field.
 func TestLongLines(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	const lines = 60
 	w := newWorld(t)
 	for i := range int64(lines) {

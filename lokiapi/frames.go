@@ -46,6 +46,18 @@ type held struct {
 	value  []byte
 }
 
+// fits reports whether there is room for the entry. It takes that from the budget.
+func (f *frames) fits() bool {
+	n := int64(f.bytes + 2*f.entry.Size)
+	if n > f.paid {
+		if !f.budget.Try(n - f.paid) {
+			return false
+		}
+		f.paid = n
+	}
+	return true
+}
+
 // add adds the entry. An error is that of the budget.
 func (f *frames) add(now time.Time) error {
 	e := &f.entry

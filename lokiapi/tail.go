@@ -231,6 +231,11 @@ func (t *tailer) load(ctx context.Context, f *frames, lines []byte) error {
 		if !t.o.pipe.Entry(line, &f.entry) {
 			continue
 		}
+		for len(f.held) > 0 && !f.fits() { // those that wait make room
+			if err := t.write(ctx, f.next(now.Add(f.delay))); err != nil {
+				return err
+			}
+		}
 		if err := f.add(now); err != nil {
 			return err
 		}

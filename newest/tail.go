@@ -62,9 +62,10 @@ const manyServices = 1000
 // other rows that may have unflushed records.
 func (g *Gathered) newest(ctx context.Context) error {
 	q := &g.Query
-	since := g.known.wait().writtenSince(q)
+	k := g.known.wait()
+	since := k.writtenSince(q)
 	services, err := g.r.services(ctx, q.Services)
-	if err == nil && len(services) > manyServices {
+	if err == nil && len(services) > manyServices && !k.dark && k.unlisted() == nil {
 		// The other records are in blobs, and two looks at all services take long.
 		if since.IsZero() {
 			return nil

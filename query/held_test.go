@@ -91,6 +91,21 @@ func TestHeld(t *testing.T) {
 	}
 }
 
+// Without room for lines that wait a read fails, and none of them comes.
+func TestNoRoomForHeld(t *testing.T) {
+	b, _ := longs(t)
+	t.Setenv("TMPDIR", t.TempDir()+"/missing")
+	ctx, made := budget.NewPool(budget.Limits{Query: 3 << 20, Sure: 1}).Begin(t.Context())
+	defer made.End()
+	_, err := query.New(b.store, query.Options{}).Newest(ctx, query.Query{Services: []string{"web"}, Range: query.Always(), Limit: 2500}, func(b []byte) error {
+		t.Errorf("%d bytes come", len(b))
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "put records aside: ") {
+		t.Error(err)
+	}
+}
+
 // The records around one are taken from the budget, and so are the expressions of a filter. A
 // filter ends with the budget.
 func TestBudget(t *testing.T) {

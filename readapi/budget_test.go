@@ -11,6 +11,7 @@ import (
 
 	"blobtail/internal/budget"
 	"blobtail/internal/httpguard"
+	"blobtail/internal/testkit"
 	"blobtail/reading/readingtest"
 )
 
@@ -38,6 +39,7 @@ func longLines(t *testing.T, n int) *readingtest.House {
 // A request that would make more than it may is refused with both figures, and little memory is
 // used.
 func TestMadeTooMuch(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	const most = 8 << 20
 	h := longLines(t, 60)
 	s := serveWithin(t, h, 0, httpguard.Options{Made: budget.Limits{Query: most, Sure: 1 << 20}})
@@ -64,6 +66,7 @@ func TestMadeTooMuch(t *testing.T) {
 
 // Long lines come whole, in each order and form, with a budget for few of them.
 func TestLongLines(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	const n = 100
 	h := longLines(t, n)
 	s := serveWithin(t, h, 0, httpguard.Options{Made: budget.Limits{Query: 4 << 20, Sure: 1 << 20}})

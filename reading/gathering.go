@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/newest"
 	"blobtail/query"
 )
@@ -83,7 +84,7 @@ func (g *gathering) gather(ctx context.Context, logs *newest.Reader, m *member) 
 	}
 	g.begin.Do(func() {
 		var ours context.Context
-		ours, g.end = context.WithCancel(context.WithoutCancel(ctx))
+		ours, g.end = context.WithCancel(budget.Without(context.WithoutCancel(ctx)))
 		go func() {
 			defer close(g.done)
 			g.got, g.err = logs.Gather(ours, g.question(), m.mode)

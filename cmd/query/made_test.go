@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/testkit"
 	"blobtail/storage/dir"
 )
 
 // What flags make of records is bounded, and a read that would make more exits with the figures.
 // Many long lines take little memory.
 func TestMade(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	path := t.TempDir() + "/data"
 	store, err := dir.Open(path, dir.Options{Create: true})
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 // The defaults of [Limits].
 const (
 	DefaultQuery = 96 << 20
-	DefaultSure  = 4 << 20
+	DefaultSure  = 2 << 20
 	DefaultAll   = 192 << 20
 )
 
@@ -124,6 +124,11 @@ func Of(ctx context.Context) *Budget {
 	return b
 }
 
+// Without returns a context without a budget, for work that several queries share.
+func Without(ctx context.Context) context.Context {
+	return context.WithValue(ctx, key{}, (*Budget)(nil))
+}
+
 // End gives all back. Nothing of the query may be held after it.
 func (b *Budget) End() {
 	b.quiet()
@@ -177,14 +182,14 @@ func (b *Budget) Fits(n int64) error {
 	return nil
 }
 
-// Try takes bytes if the query then holds no more than [Budget.Spare], and leaves some to the other
-// queries. Otherwise the caller does without them, and the budget goes on.
+// Try takes bytes if the query then holds no more than [Budget.Spare], and if half of what the
+// queries share is left for those who cannot do without. Otherwise the caller does without them, and the budget goes on.
 func (b *Budget) Try(n int64) bool {
 	if b == nil {
 		return true
 	}
 	held, all := b.take(n)
-	if held <= b.Spare() && all <= b.pool.limits.All/4*3 && b.Err() == nil {
+	if held <= b.Spare() && all <= b.pool.limits.All/2 && b.Err() == nil {
 		return true
 	}
 	b.Give(n)

@@ -173,6 +173,10 @@ func TestShares(t *testing.T) {
 
 // Nothing bounds without a budget.
 func TestNone(t *testing.T) {
+	ctx, _ := begin(t, budget.Limits{})
+	if budget.Of(budget.Without(ctx)) != nil {
+		t.Error("a context without a budget has one")
+	}
 	b := budget.Of(t.Context())
 	s := b.Share()
 	if b != nil || b.Err() != nil || b.Take(1<<40) != nil || !b.Try(1<<40) || s.Take(1<<40) != nil {

@@ -13,6 +13,7 @@ import (
 
 	"blobtail/internal/budget"
 	"blobtail/internal/regex"
+	"blobtail/internal/testkit"
 )
 
 // allocated is how many bytes the process has allocated.
@@ -39,6 +40,7 @@ func large() []string {
 // The memory of an expression is no more than what it takes from the budget, and that of a plain
 // one is little.
 func TestCost(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	for _, text := range append(large(), `error`, `^(GET|POST) /api`, `\d{1,3}\.\d{1,3}`) {
 		cost := int64(0)
 		_, b := budget.NewPool(budget.Limits{Query: 1 << 40, Sure: 1 << 40}).Begin(t.Context())
@@ -67,6 +69,7 @@ func TestCost(t *testing.T) {
 
 // The expressions of a query are bounded together, and each is by itself.
 func TestBounds(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	for _, text := range large()[:3] {
 		_, b := budget.NewPool(budget.Limits{Query: 2 << 20}).Begin(t.Context())
 		before, n := allocated(), 0
@@ -94,6 +97,7 @@ func TestBounds(t *testing.T) {
 
 // A search ends soon after its query, however long it would take.
 func TestEnds(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	text := strings.Repeat("a", 500_000)
 	slow := strings.Repeat("a*", 8000) + "b"
 	for name, search := range map[string]func(b *budget.Budget) error{
@@ -182,6 +186,7 @@ func TestSame(t *testing.T) {
 			same(t, expr, text, "<$1>")
 		}
 	}
+	testkit.FullOnly(t, "a long match takes minutes")
 	long := strings.Repeat("ab c\n", 13_000) + "xyz"
 	many := `(?:` + strings.Repeat("q?", 600) + `)xy(z)?`
 	re, err := regex.Compile(nil, many)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/testkit"
 	"blobtail/logql"
 	"blobtail/logql/stage"
 )
@@ -92,6 +93,7 @@ func work(b *budget.Budget, text string, line []byte, times int) error {
 // What the stages of a query make of a record is bounded, whatever they ask for: the budget ends,
 // and little more memory is used than it has.
 func TestMade(t *testing.T) {
+	testkit.FullOnly(t, "the race detector empties the pools of package regexp, so bytes do not count")
 	for text, line := range map[string][]byte{
 		`{} | line_format "` + each(200, "", "{{$a%d:=repeat 1000000 `x`}}") + `z"`:                                   long(100),
 		`{} | label_format ` + each(200, ",", "a%d=`{{repeat 1000000 \"x\"}}`"):                                       long(100),
@@ -141,6 +143,7 @@ func TestComparisons(t *testing.T) {
 
 // A plain query has what it needs for long records, and gives all of it back.
 func TestEnough(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	for _, text := range []string{
 		`{}`, `{} |= "x" | json | logfmt | line_format "{{.msg | upper | trunc 50}} {{ __line__ | replace \"a\" \"b\" }}"`, `{} | label_format a="{{.msg}}", b=f1 | keep a, b`,
 		`{} | msg=~".*x.*" | regexp "(?P<y>a+)" | y="a"`, `sum_over_time({} | logfmt | unwrap f1 [1m])`, `{} | line_format "{{ regexReplaceAll \"a(.)\" __line__ \"$1\" | fromJson }}"`,

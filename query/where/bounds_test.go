@@ -18,6 +18,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
@@ -188,6 +189,7 @@ func grown(n int) []byte {
 // What an expression makes is bounded, whatever it asks for: the budget ends, and little more
 // memory is used than it has.
 func TestMade(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	line := grown(100_000)
 	for _, text := range []string{
 		`reduce(1..40, #acc + #acc, msg) == "x"`, `let a = msg + msg; let b = a + a; let c = b + b; let d = c + c; let e = d + d; let f = e + e; f + f == "x"`,
@@ -224,6 +226,7 @@ func TestMade(t *testing.T) {
 
 // An expression ends soon after its query.
 func TestEnds(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	line := grown(300_000)
 	for _, text := range []string{
 		`let r = 1..1000; all(r, all(r, all(r, all(r, # > 0 and n > 0))))`, `all(list, all(list, all(list, # != msg)))`,
