@@ -391,7 +391,7 @@ func TestFloorOlderVersions(t *testing.T) {
 		}
 		disk = p.end(disk)
 		w.away()
-		p = w.launch(disk) // as the older version, which knows no floor of the file
+		w.launch(disk) // as the older version, which knows no floor of the file
 		text, err := fsys.ReadFile(disk, filepath.Join(logDir, "lease"))
 		if err != nil {
 			t.Fatal(err)
