@@ -184,9 +184,10 @@ func (h *heard) lessThan(services []string) error {
 }
 
 // verify compares the answer with the rows, and reports records that a read may lack. It
-// reports whether all ingesters that may hold records of the range have answered. The rows were read
-// after the read began, and blobs are listed after verify returns. So if an ingester held
-// an acknowledged record then, its row is Holding or the record is in a blob.
+// reports whether all ingesters that may hold records of the range have answered. The rows
+// were read after the read began, and blobs are listed after verify returns. So if an
+// ingester held an acknowledged record then, its row is Holding, with a floor that is not
+// above the record, or the record is in a blob.
 func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *heard, report *Report) (all bool) {
 	lacking := known.needed(known.lacking(h), q)
 	if (h.any || len(h.errs) > 0) && slices.ContainsFunc(lacking, func(i heartbeat.Ingester) bool { return i.Live(known.now) }) {

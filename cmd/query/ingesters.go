@@ -144,7 +144,7 @@ func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.T
 		if !i.Floor.IsZero() {
 			floor = i.Floor.UTC().Format(time.RFC3339)
 		}
-		cells := []string{i.ID, c.state(i, now), c.holds(&i), strconv.Itoa(i.Lane), oldest, age(now.Sub(i.At))+" ago",
+		cells := []string{i.ID, c.state(i, now), c.holds(&i), strconv.Itoa(i.Lane), oldest, age(now.Sub(i.At)) + " ago",
 			cli.Safe(cmp.Or(i.Host, "-")), cli.Safe(cmp.Or(i.Address, "-")), cli.Safe(cmp.Or(i.Version, "-"))}
 		if floors {
 			cells = append(cells, floor)

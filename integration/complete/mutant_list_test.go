@@ -65,15 +65,15 @@ var mutants = []mutant{
 		`	a.lost = a.lost.join(Loss{Since: now, Until: now})
 `, `	_ = now
 `}}},
-	{name: "a record below the floor acknowledged", edits: []edit{{"internal/heartbeat/lease.go",
+	{name: "a record below the floor acknowledged", first: 19, edits: []edit{{"internal/heartbeat/lease.go",
 		`a.holding.Load() && oldest >= a.floor.Load() {`, `a.holding.Load() {`}}},
-	{name: "the floor rises over records in the log", edits: []edit{{"internal/heartbeat/floor.go",
+	{name: "the floor rises over records in the log", first: 206, edits: []edit{{"internal/heartbeat/floor.go",
 		`		earliest = t
 	}
 	switch`, `		_ = t
 	}
 	switch`}}},
-	{name: "a start takes the floor of the file for none", edits: []edit{{"internal/heartbeat/announcer.go",
+	{name: "a start takes the floor of the file for none", first: 1673, edits: []edit{{"internal/heartbeat/announcer.go",
 		`a.floor.Store(notes.floor())`, `a.floor.Store(unknown)`}}},
 
 	// Duties of the ingester that answers a reader.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,7 @@ func (w *ward) sends(p *heartbeat.Announcer, at time.Time) error {
 // must is sends that must succeed, and so many writes of the row at most.
 func (w *ward) must(p *heartbeat.Announcer, writes int, ages ...time.Duration) {
 	w.t.Helper()
+	time.Sleep(time.Millisecond) // not at the moment of a beat, which is at half a second
 	w.counted()
 	for _, age := range ages {
 		if err := w.sends(p, time.Now().Add(-age)); err != nil {
@@ -231,11 +233,20 @@ func TestFloorFallsInOrder(t *testing.T) {
 // slow are tables that hold a write back: it is carried out when its caller has given up.
 type slow struct {
 	storage.TableStore
+	mu   sync.Mutex
 	hold bool
 	held []storage.Row
 }
 
+func (s *slow) holds(hold bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold = hold
+}
+
 func (s *slow) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.hold {
 		s.held = append(s.held, row)
 		return "", errors.New("no answer")
@@ -256,18 +267,21 @@ func TestFloorRisesInOrder(t *testing.T) {
 		w.must(p.Announcer, 1, 3*aDay)
 		w.flushes(time.Now())
 		time.Sleep(2 * time.Second)
-		s.hold = true
+		s.holds(true)
 		time.Sleep(10 * time.Second)
 		w.keeps(disk, 3*aDay, today)
-		s.hold = false
+		s.holds(false)
 		if err := w.sends(p.Announcer, time.Now().Add(-3*aDay)); err != nil { // as before, and yet the row is written
 			t.Fatal(err)
 		}
 		w.keeps(disk, 3*aDay, 3*aDay)
-		if len(s.held) == 0 {
+		s.mu.Lock()
+		held := s.held
+		s.mu.Unlock()
+		if len(held) == 0 {
 			t.Fatal("no write came late")
 		}
-		for _, row := range s.held {
+		for _, row := range held {
 			if _, err := s.TableStore.Swap(t.Context(), heartbeat.Table, heartbeat.Partition, row); !errors.Is(err, storage.ErrChanged) {
 				t.Errorf("a late write gives %v", err)
 			}
@@ -391,7 +405,7 @@ func TestFloorOlderVersions(t *testing.T) {
 		}
 		disk = p.end(disk)
 		w.away()
-		p = w.launch(disk) // as the older version, which knows no floor of the file
+		w.launch(disk) // as the older version, which knows no floor of the file
 		text, err := fsys.ReadFile(disk, filepath.Join(logDir, "lease"))
 		if err != nil {
 			t.Fatal(err)

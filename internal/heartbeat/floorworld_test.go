@@ -19,6 +19,7 @@ import (
 	"blobtail/internal/fsys"
 	"blobtail/internal/fsys/simdisk"
 	"blobtail/internal/heartbeat"
+	"blobtail/internal/testkit"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 )
@@ -321,8 +322,8 @@ func (l *lease) step() {
 // acknowledged record that is in no blob, and its floor is not above the record's time. The
 // floor of the file is never below that of the row.
 func TestFloorWorlds(t *testing.T) {
-	tight := 0
-	for seed := range uint64(250) {
+	tight, seeds := 0, testkit.Portion(10_000, 250, 25)
+	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
 			l := &lease{t: t, seed: seed, store: mem.New(mem.Options{}), rng: rand.New(rand.NewPCG(seed, 35)), log: map[int]int64{}, acked: map[int]bool{}}
 			l.mu.Lock()
@@ -343,7 +344,7 @@ func TestFloorWorlds(t *testing.T) {
 			return
 		}
 	}
-	if tight < 5000 {
+	if tight < 20*seeds {
 		t.Errorf("the floor was near to now only %d times: it never rises", tight)
 	}
 	t.Logf("%d looks at a floor near to now", tight)

@@ -44,8 +44,8 @@ type lease struct {
 	// this start, until it is stored. replayed is the time from which Oldest is right.
 	left, replayed time.Time
 	wide           time.Time // until then the floor keeps a distance of an hour
-	lost           Loss // that this process found in the table
-	gone           bool // the table is gone and that is logged, and the row is not back
+	lost           Loss      // that this process found in the table
+	gone           bool      // the table is gone and that is logged, and the row is not back
 
 	shown atomic.Pointer[notes] // their ID and losses, for readers without the turn
 }
