@@ -132,17 +132,36 @@ func (c *call) known(names []string, once bool) error {
 	if err != nil {
 		return err
 	}
+	var globs []string
 	any := false
 	for _, name := range names {
-		if record.ValidStored(name) && !slices.Contains(all, name) {
-			return &query.NoServiceError{Name: name}
+		found := slices.ContainsFunc(all, func(s string) bool { return record.MatchService(name, s) })
+		any = any || found
+		switch {
+		case !record.ValidStored(name):
+			globs = append(globs, name)
+		case !found:
+			if err := c.exists(name); err != nil {
+				return err
+			}
+			any = true
 		}
-		any = any || slices.ContainsFunc(all, func(s string) bool { return record.MatchService(name, s) })
 	}
 	if !any {
-		return &query.NoServiceError{Name: names[0]}
+		return c.exists(globs...)
 	}
 	return nil
+}
+
+// exists returns the error for names and globs of services that surely mean none. The list of
+// services may be some seconds old, and lacks those of an ingester that cannot be asked. So it
+// alone does not decide.
+func (c *call) exists(names ...string) error {
+	_, err := c.run(query.Query{Services: names, Range: query.Always()}, newest.Auto, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+		_, err := blobs.Plan(c.r.Context(), q)
+		return query.Summary{}, err
+	})
+	return err
 }
 
 // write writes a text to the stream.

@@ -121,19 +121,18 @@ func (r *reading) ask(rng *rand.Rand) {
 	}
 }
 
-// reader makes the reader as logquery does.
-func (r *reading) reader() *newest.Reader {
-	w, s := r.w, r.s
-	blobs, tables := r.y.blobsOf(s), r.y.tablesOf(s)
-	o := newest.Options{
-		Blobs: query.New(blobs, query.Options{Workers: 2}),
+// optionsOf are those of a reader of a store, as logquery makes them. They leave out whom it asks.
+func (y *way) optionsOf(s *store, blobs *query.Reader) newest.Options {
+	w, tables := y.w, y.tablesOf(s)
+	return newest.Options{
+		Blobs: blobs,
 		Tail:  tailindex.NewReader(tables, tailindex.Options{Store: s.container}),
 		Store: func(ctx context.Context) (string, error) {
-			rng := w.fate(r.name + " store")
+			rng := w.fate(y.name + " store")
 			if !pause(ctx, w.latency(rng)) {
 				return "", ctx.Err()
 			}
-			if r.y.blobs.fate(rng) != fair {
+			if y.blobs.fate(rng) != fair {
 				return "", errAway
 			}
 			return storeid.Read(ctx, s.blobs)
@@ -143,6 +142,12 @@ func (r *reading) reader() *newest.Reader {
 			return rows, time.Now(), err
 		},
 	}
+}
+
+// reader makes the reader as logquery does.
+func (r *reading) reader() *newest.Reader {
+	w := r.w
+	o := r.y.optionsOf(r.s, query.New(r.y.blobsOf(r.s), query.Options{Workers: 2}))
 	switch {
 	case r.blind:
 	case r.url != "":
@@ -339,6 +344,11 @@ func (r *reading) cause() string {
 	case r.err != nil:
 		text = r.err.Error()
 	}
+	return causeOf(text)
+}
+
+// causeOf returns a problem in few words.
+func causeOf(text string) string {
 	for _, known := range []string{
 		"another start of ingester", "has been silent for", "not among those that answered", "could not be asked", "wrote to store", "has lost records",
 		"table of ingesters cannot be read", "table of ingesters is gone", "which store this is", "no right to", "which writes to another store",

@@ -50,7 +50,11 @@ func (x weather) String() string { return weathers[x] }
 
 // sky is the weather between one party and one service. The steps of the world change
 // it.
-type sky struct{ now atomic.Int32 }
+type sky struct {
+	now atomic.Int32
+	// drawl is how long an ingester takes for each part of an answer, in ns.
+	drawl atomic.Int64
+}
 
 func (s *sky) set(x weather) { s.now.Store(int32(x)) }
 

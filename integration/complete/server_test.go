@@ -1,0 +1,312 @@
+package complete_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"blobtail/internal/testkit"
+	"blobtail/lokiapi"
+	"blobtail/newest"
+	"blobtail/newest/live"
+	"blobtail/query"
+	"blobtail/query/indexcache"
+	"blobtail/readapi"
+	served "blobtail/reading"
+	"blobtail/retention/compact"
+)
+
+// An answer of a server that says that it is complete has every record that was acknowledged
+// before the request, no record twice, and none that was never sent. Numbers of records are
+// right in the same sense. No temporary file can be made in these worlds.
+func TestServers(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	var total totals
+	var asks counts
+	first, done := testkit.Worlds(t, servers(), newServerWorld, func(w *serverWorld) {
+		testkit.Add(&total, &w.totals)
+		testkit.Add(&asks, &w.counts)
+	})
+	t.Logf("%d seeds from %d: %s; %d of %d requests acknowledged, %d kills, %d times stopped by SIGSTOP", done, first, &asks, total.Acked, total.Sent, total.Kills, total.Frozen)
+	if done >= 200 && os.Getenv(mutatedEnv) == "" && asks.Complete*2 < asks.Asks {
+		t.Errorf("only %d of %d answers are complete", asks.Complete, asks.Asks)
+	}
+}
+
+// servers is the simulation with servers.
+func servers() testkit.Simulation {
+	s := simulation
+	s.Test, s.Seeds = "TestServers", 1000
+	return s
+}
+
+// counts counts the asks of one world, or of many.
+type counts struct {
+	Asks, Complete, Bursts, Servers, Compacted int
+
+	kinds, incomplete map[string]int
+}
+
+func (c *counts) String() string {
+	return fmt.Sprintf("%d servers, %d bursts of %d asks, %d answers complete; asks for %s; incomplete for: %s; %d blobs compacted",
+		c.Servers, c.Bursts, c.Asks, c.Complete, byCause(c.kinds), byCause(c.incomplete), c.Compacted)
+}
+
+// A serverWorld is a world with servers that read its stores.
+type serverWorld struct {
+	*world
+	servers []*server
+	// The world's lock guards the fields below.
+	counts counts
+	ids    map[string]string // of records that an answer had, by their names
+}
+
+// server is a long-lived reader of a store with its caches, behind the handlers of `logquery
+// serve`.
+type server struct {
+	w         *serverWorld
+	name      string
+	s         *store
+	url       string // the host that it asks; "": it finds one by the rows
+	y         *way
+	api, loki http.Handler
+}
+
+func newServerWorld(seed uint64) *serverWorld {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	w := &serverWorld{world: worldOf(seed, serverProfile(rng), rng), ids: map[string]string{}}
+	w.counts.kinds, w.counts.incomplete = map[string]int{}, map[string]int{}
+	return w
+}
+
+// serverProfile draws a world with little time between events: what a server shares among its
+// clients, it shares for seconds.
+func serverProfile(rng *rand.Rand) profile {
+	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
+	return profile{
+		Calm:      rng.IntN(8) == 0,
+		Ingesters: pick(1, 2, 2, 3),
+		Stores:    1,
+		Steps:     pick(12, 20, 30),
+		Segment:   int64(pick(4096, 8192)),
+		Age:       time.Duration(pick(2, 5, 20, 60)) * time.Second,
+		IdleAfter: time.Duration(pick(1, 5, 20)) * time.Second,
+		Tail:      rng.IntN(6) == 0,
+		Slow:      time.Duration(pick(2, 10, 50, 400)) * time.Millisecond,
+		Begins:    rng.IntN(3) > 0,
+	}
+}
+
+// serve starts a server, or starts it anew.
+func (w *serverWorld) serve(n int) {
+	rng := w.fate("server")
+	in := w.all[rng.IntN(len(w.all))]
+	s := &server{w: w, name: fmt.Sprint("server", n), s: in.to}
+	if rng.IntN(4) == 0 {
+		s.url = in.host
+	}
+	s.y = &way{w: w.world, name: s.name, tables: &sky{}, writes: &sky{}, blobs: &sky{}}
+	blobs := query.New(s.y.blobsOf(s.s), query.Options{Workers: 2, Indexes: indexcache.New(0), MaxAge: readAge})
+	o := s.y.optionsOf(s.s, blobs)
+	o.Pace = time.Second
+	if s.url == "" {
+		o.Announced = w.net.client(s.name, nil)
+	} else {
+		client, err := live.NewClient("http://"+s.url, live.ClientOptions{HTTP: w.net.client(s.name, nil)})
+		if err != nil {
+			w.trouble("client: %v", err)
+		}
+		o.Live = client
+	}
+	reader := served.New(served.Options{Blobs: blobs, Logs: newest.New(o)})
+	s.api = readapi.New(readapi.Options{Reader: reader})
+	s.loki = lokiapi.New(lokiapi.Options{Reader: reader})
+	w.say("%s of %s starts, asks %q", s.name, s.s.container, s.url)
+	w.counts.Servers++
+	if n < len(w.servers) {
+		w.servers[n] = s
+	} else {
+		w.servers = append(w.servers, s)
+	}
+}
+
+// Run takes the steps. In some worlds it repairs all faults then, and answers must be complete.
+func (w *serverWorld) Run() {
+	for _, in := range w.all {
+		w.startOn(in, in.to, in.host)
+	}
+	time.Sleep(5 * time.Second)
+	if w.p.Calm { // the table exists, and all have seen it
+		time.Sleep(10 * time.Second)
+	}
+	for n := range 1 + w.rng.IntN(2) {
+		w.serve(n)
+	}
+	for range w.p.Steps {
+		if len(w.violations) > 0 {
+			break
+		}
+		for _, in := range w.all {
+			in.reap()
+		}
+		w.step()
+		time.Sleep(w.pace())
+	}
+	w.settle()
+	if len(w.violations) == 0 && !w.mutated && w.seed%8 == 0 {
+		w.mend()
+		w.clients.Wait()
+		w.recovered()
+	}
+	w.end()
+}
+
+// pace returns the time between two steps.
+func (w *serverWorld) pace() time.Duration {
+	jitter := time.Duration(w.rng.Int64N(int64(time.Second)))
+	switch k := w.rng.IntN(100); {
+	case k < 70:
+		return jitter
+	case k < 94:
+		return jitter + time.Duration(w.rng.IntN(4))*time.Second
+	}
+	return jitter + time.Duration(5+w.rng.IntN(20))*time.Second
+}
+
+// step takes one random step.
+func (w *serverWorld) step() {
+	in := w.all[w.rng.IntN(len(w.all))]
+	k := w.rng.IntN(100)
+	at := func(share int) bool { k -= share; return k < 0 }
+	switch {
+	case at(34):
+		for range 1 + w.rng.IntN(3) {
+			w.send(w.all[w.rng.IntN(len(w.all))])
+		}
+	case at(32):
+		w.burst()
+	case at(8):
+		w.flush(in)
+	case at(6):
+		w.drawl(in)
+	case w.p.Calm:
+		w.burst()
+	case at(6):
+		w.weather(in)
+	case at(5):
+		w.cloud()
+	case at(4):
+		w.freeze(in)
+	case at(3):
+		w.death(in)
+	default:
+		w.revive(in)
+	}
+}
+
+// revive starts an ingester that is down, or continues one that is stopped. If all run, a server
+// may start anew.
+func (w *serverWorld) revive(in *ingester) {
+	for _, n := range w.rng.Perm(len(w.all)) {
+		if in = w.all[n]; in.proc == nil && in.disk != nil || in.proc != nil && in.proc.gate.shut() {
+			w.world.revive(in)
+			return
+		}
+	}
+	if w.rng.IntN(3) == 0 {
+		w.serve(w.rng.IntN(len(w.servers)))
+	}
+}
+
+// drawl has an ingester take long to tell what it holds, or as long as others again.
+func (w *serverWorld) drawl(in *ingester) {
+	d := []time.Duration{0, 300 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second}[w.rng.IntN(4)]
+	w.say("%s takes %v for each part of an answer", in.host, d)
+	in.door.drawl.Store(int64(d))
+}
+
+// cloud changes the weather on the way of a server to its store.
+func (w *serverWorld) cloud() {
+	s := w.servers[w.rng.IntN(len(w.servers))]
+	x := []weather{fair, fair, fails, hangs, mixed, mixed, denied}[w.rng.IntN(7)]
+	if w.rng.IntN(2) == 0 {
+		s.y.tables.set(x)
+	} else {
+		s.y.blobs.set(x)
+	}
+	w.say("weather of %s: tables %s, blobs %s", s.name, weather(s.y.tables.now.Load()), weather(s.y.blobs.now.Load()))
+}
+
+// readAge is the largest age of a server's reads, and keepAge how long a replaced blob stays.
+const (
+	readAge = time.Minute
+	keepAge = 2 * readAge
+)
+
+// compact compacts past hours, as retention does.
+func (w *serverWorld) compact(s *store) {
+	result, err := compact.Run(context.Background(), s.blobs, compact.Options{Grace: keepAge, Closed: -1, Log: zerolog.Nop(), Now: time.Now})
+	w.say("%s is compacted: %d blobs to %d, %d deleted: %v %v", s.container, result.In, result.Out, result.Deleted, err, result.Problems)
+	w.counts.Compacted += result.In
+}
+
+// burst has clients ask at the same time: mostly for much the same, as the panels of a dashboard
+// do.
+func (w *serverWorld) burst() {
+	rng := w.fate("burst")
+	s := w.servers[rng.IntN(len(w.servers))]
+	w.counts.Bursts++
+	like := w.wish(rng)
+	for range []int{1, 1, 2, 3, 4, 6}[rng.IntN(6)] {
+		w.launch(w.compose2(rng, s, like), time.Duration(rng.Int64N(int64(2*time.Millisecond))))
+		like = w.near(rng, like)
+	}
+}
+
+// launch asks after a while.
+func (w *serverWorld) launch(a *ask, after time.Duration) {
+	w.mu.Lock()
+	a.name = fmt.Sprint("ask", w.counts.Asks)
+	w.counts.Asks++
+	w.counts.kinds[a.kind]++
+	w.mu.Unlock()
+	w.clients.Go(func() {
+		time.Sleep(after)
+		a.run()
+	})
+}
+
+// recovered asks each server when all is mended. Its answers must be complete.
+func (w *serverWorld) recovered() {
+	for _, s := range w.servers {
+		s.y.tables.set(fair)
+		s.y.blobs.set(fair)
+		s.y.writes.set(fair)
+	}
+	for _, in := range w.all {
+		in.door.drawl.Store(0)
+	}
+	for n := range w.servers {
+		if s := w.servers[n]; s.s.tables.empty(s.s.container) {
+			continue
+		}
+		if url := w.servers[n].url; url != "" && w.net.at(url) == nil {
+			continue // the ingester that it asks is gone for good
+		}
+		rng := w.fate("recovered")
+		for range 4 {
+			if a := w.compose2(rng, w.servers[n], w.wish(rng)); a.kind != "follow" {
+				a.must = true
+				w.launch(a, 0)
+				w.clients.Wait()
+			}
+		}
+	}
+}
