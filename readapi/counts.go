@@ -128,6 +128,9 @@ func (h *histogramming) read(blobs *query.Reader, q query.Query) (query.Summary,
 	for _, service := range q.Services {
 		q.Services = []string{service}
 		plan, err := blobs.Plan(ctx, q)
+		if isNone(err) { // it has no such records; the plan of all tells if it does not exist
+			continue
+		}
 		if err != nil {
 			return sum, err
 		}

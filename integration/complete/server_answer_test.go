@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"blobtail/query"
 	"blobtail/readapi/form"
+	"blobtail/record"
 )
 
 // understand reads the answer. An error is a failure of the simulation.
@@ -24,9 +26,7 @@ func (a *ask) understand(answer *httptest.ResponseRecorder) error {
 	case a.status == http.StatusOK:
 		return a.read(a, answer)
 	case a.status == http.StatusNotFound && strings.HasPrefix(a.target, "/api/"):
-		// There is no such service, or no such record. That is an answer too.
-		a.complete, a.absent = true, true
-		return nil
+		return a.none(answer)
 	case a.status >= 500:
 		a.cause = answer.Body.String()
 		return nil
@@ -34,11 +34,32 @@ func (a *ask) understand(answer *httptest.ResponseRecorder) error {
 	return fmt.Errorf("refused")
 }
 
+// none takes an answer that there is no such service, or no such record. It promises nothing of
+// other services that were asked for too.
+func (a *ask) none(answer *httptest.ResponseRecorder) error {
+	var v form.Problem
+	a.complete, a.absent = true, true
+	err := json.Unmarshal(answer.Body.Bytes(), &v)
+	if v.Service != "" {
+		one := *a.wish
+		wants := a.wants
+		one.wants = func(s *sent) bool { return record.MatchService(v.Service, s.service) && wants(s) }
+		a.wish = &one
+	}
+	return err
+}
+
+// noService matches the parts of a problem that says that a service does not exist.
+var noService = regexp.MustCompile(`^(no service |logql: no service |there (is|are) |is it |/api/v1/services lists them)`)
+
 // outcome takes what an answer of the reading API says of itself. As with logquery, several named
 // services of which one does not exist are an answer, for nothing of the others is missing.
 func (a *ask) outcome(complete bool, problems []string) {
-	a.complete = complete
-	if !complete && len(problems) > 0 && !slices.ContainsFunc(problems, func(p string) bool { return !strings.HasPrefix(p, "no service ") }) {
+	if len(problems) == 1 {
+		problems = strings.Split(problems[0], "; ")
+	}
+	a.complete, a.absent = complete, false
+	if !complete && len(problems) > 0 && !slices.ContainsFunc(problems, func(p string) bool { return !noService.MatchString(p) }) {
 		a.complete, a.absent = true, true
 	}
 	if !a.complete {
@@ -51,7 +72,7 @@ func (a *ask) readLines(answer *httptest.ResponseRecorder) error {
 		a.got = append(a.got, nameOf(line))
 	}
 	end := answer.Result().Trailer
-	a.outcome(end.Get(form.TrailerComplete) == "1", []string{end.Get(form.TrailerProblems)})
+	a.outcome(end.Get(form.TrailerComplete) == "1", strings.Split(end.Get(form.TrailerProblems), "; "))
 	return nil
 }
 
@@ -72,8 +93,9 @@ func (a *ask) event(text []byte) error {
 		if a.lasts > 0 && a.cause == "" {
 			a.cause = string(text)
 		}
-		if a.kind == "tail once" && e.Problem != "" { // it may end with that
-			a.outcome(false, []string{e.Problem})
+		if a.kind == "tail once" && e.Problem != "" { // it may end with one
+			a.told = append(a.told, e.Problem)
+			a.outcome(false, a.told)
 		}
 	case e.End != nil:
 		a.outcome(e.End.Complete, e.End.Problems)
@@ -261,11 +283,12 @@ func (a *ask) judge() {
 		w.counts.incomplete[causeOf(a.cause)]++
 	}
 	w.mu.Unlock()
-	w.say("%s ends: %d, %d records, complete %v, absent %v, %s", a.name, a.status, len(a.got), a.complete, a.absent, a.cause)
+	w.say("%s ends: %d, %v %v, complete %v, absent %v, %s", a.name, a.status, a.got, a.counted, a.complete, a.absent, a.cause)
 	for _, text := range bad {
 		w.violation("%s, a complete answer (%s) %s", a.name, a.kind, text)
 	}
-	if (w.p.Calm || a.must) && !a.complete && !w.mutated {
+	// A stream that has begun breaks off when it finds that there is no such service.
+	if (w.p.Calm || a.must) && !a.complete && !a.broken && a.lasts == 0 && !w.mutated {
 		w.violation("%s (%s) is incomplete though nothing fails: %d %s", a.name, a.kind, a.status, a.cause)
 	}
 }

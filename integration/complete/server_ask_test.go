@@ -156,6 +156,7 @@ type ask struct {
 	complete   bool
 	absent     bool // only because no such service exists
 	cause      string
+	told       []string // problems, by a tail that ends
 	got        []string
 	counted    map[string]int64
 }
@@ -213,9 +214,12 @@ func (a *ask) ofRecords(rng *rand.Rand) {
 	if rng.IntN(3) == 0 {
 		v.Set("order", "desc")
 	}
-	if rng.IntN(2) == 0 {
+	switch {
+	case rng.IntN(2) == 0:
 		v.Set("form", "events")
 		a.read = (*ask).readEvents
+	case len(v["service"]) > 1 || rng.IntN(2) == 0: // else a service of two that does not exist breaks it off
+		v.Set("partial", "1")
 	}
 	a.target = "/api/v1/records?" + v.Encode()
 }
@@ -332,7 +336,7 @@ func (a *ask) ofFollow(rng *rand.Rand) {
 	one := *a.wish
 	one.win = query.Always()
 	a.wish = &one
-	a.lasts = 2*followWait + time.Duration(rng.Int64N(int64(time.Minute)))
+	a.lasts = followBegins + followWait + time.Duration(rng.Int64N(int64(time.Minute)))
 	a.target = "/api/v1/tail?" + v.Encode()
 }
 
@@ -426,8 +430,8 @@ func (a *ask) ofLabels(rng *rand.Rand) {
 // ingester that hangs is given up in less.
 const followWait = 90 * time.Second
 
-// followBegins is how long a tail may take to meet the ingesters.
-const followBegins = 20 * time.Second
+// followBegins is how long a tail may take to meet the ingesters, if some hang.
+const followBegins = 75 * time.Second
 
 // mark notes the moment.
 func (a *ask) mark(moment *uint64) {
