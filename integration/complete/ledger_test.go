@@ -37,7 +37,11 @@ type request struct {
 var services = []string{"a", "b", "c"}
 
 // compose makes a request of a few lines, and notes them.
-func (w *world) compose(rng *rand.Rand) *request { return w.composeOf(rng, 1+rng.IntN(3), 200) }
+func (w *world) compose(rng *rand.Rand) *request { return w.composeOf(rng, 1+rng.IntN(3), 200, ages) }
+
+// ages are how old records are when they come. Most have the current time. Some came late, and
+// some clocks are ahead.
+var ages = []time.Duration{0, 0, 0, time.Second, time.Minute, 2 * time.Hour, 30 * time.Hour, -5 * time.Minute}
 
 // service draws the service of a record.
 func (w *world) service(rng *rand.Rand) string {
@@ -47,8 +51,8 @@ func (w *world) service(rng *rand.Rand) string {
 	return services[rng.IntN(len(services))]
 }
 
-// composeOf makes a request of so many lines, each with up to so many bytes of text.
-func (w *world) composeOf(rng *rand.Rand, lines, text int) *request {
+// composeOf makes a request of so many lines of some ages, each with up to so many bytes of text.
+func (w *world) composeOf(rng *rand.Rand, lines, text int, ages []time.Duration) *request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	q := &request{name: fmt.Sprint("q", len(w.requests))}
@@ -59,9 +63,7 @@ func (w *world) composeOf(rng *rand.Rand, lines, text int) *request {
 		s.name = fmt.Sprint("r", len(w.records))
 		w.records[s.name] = s
 		q.all = append(q.all, s)
-		// Most records have the current time. Some came late, and some clocks are
-		// ahead.
-		age := []time.Duration{0, 0, 0, time.Second, time.Minute, 2 * time.Hour, 30 * time.Hour, -5 * time.Minute}[rng.IntN(8)]
+		age := ages[rng.IntN(len(ages))]
 		if w.p.Begins && rng.IntN(16) == 0 {
 			age = 20 * 24 * time.Hour
 		}

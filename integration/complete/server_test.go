@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"blobtail/query/indexcache"
 	"blobtail/readapi"
 	served "blobtail/reading"
+	"blobtail/record"
 	"blobtail/retention/compact"
 )
 
@@ -159,7 +161,13 @@ func (w *serverWorld) Run() {
 		w.step()
 		time.Sleep(w.pace())
 	}
+	if in := w.all[0]; w.seed%16 == 3 && len(w.violations) == 0 {
+		w.turnover(in)
+	}
 	w.settle()
+	if in := w.all[0]; w.seed%64 == 5 && len(w.violations) == 0 {
+		w.crowd(in)
+	}
 	if len(w.violations) == 0 && !w.mutated && w.seed%8 == 0 {
 		w.mend()
 		w.clients.Wait()
@@ -257,6 +265,70 @@ func (w *serverWorld) compact(s *store) {
 	w.counts.Compacted += result.In
 }
 
+// turnover has a past hour compacted and its first blobs deleted, an ingester started anew, and
+// more records of that hour come. Their blob may have the name of one that is deleted.
+func (w *serverWorld) turnover(in *ingester) {
+	rng := w.fate("turnover")
+	w.fair()
+	stored := func() {
+		if in.reap(); in.proc == nil {
+			return
+		}
+		q := w.composeOf(rng, 2, 200, []time.Duration{2 * time.Hour})
+		w.toward(q, in.to)
+		w.told(q, in, in.proc.send(q, false))
+		w.flush(in)
+		time.Sleep(time.Second)
+	}
+	stored()
+	stored()
+	w.burst()
+	time.Sleep(5 * time.Second)
+	w.compact(in.to)
+	time.Sleep(keepAge + time.Second)
+	w.compact(in.to)
+	if in.reap(); in.proc != nil {
+		w.say("kill -9 %s", in.host)
+		in.kill(false)
+		w.totals.Kills++
+	}
+	if in.disk != nil {
+		w.startOn(in, in.to, in.host)
+		time.Sleep(5 * time.Second)
+	}
+	stored()
+	w.burst()
+	w.burst()
+}
+
+// crowd has an ingester hold so much that a read puts records aside if there are many others: it
+// reads everything, beside clients that look for the newest record only.
+func (w *serverWorld) crowd(in *ingester) {
+	if in.reap(); in.proc == nil || in.proc.gate.shut() {
+		return
+	}
+	rng := w.fate("crowd")
+	w.fair()
+	in.blobs.set(fails)
+	in.door.drawl.Store(int64(300 * time.Millisecond))
+	q := w.composeOf(rng, 12, record.MaxRecord-1000, []time.Duration{0})
+	w.toward(q, in.to)
+	w.told(q, in, in.proc.send(q, false))
+	s := w.servers[rng.IntN(len(w.servers))]
+	everything := &wish{selection{params: url.Values{"service": {"*"}}, logql: `{service_name=~".+"}`, wants: func(*sent) bool { return true }}, query.Always(), 1}
+	for range manyReads {
+		a := &ask{wish: everything, w: w, s: s, kind: "newest", newest: 1, target: "/api/v1/records?service=*&form=events&limit=1", read: (*ask).readEvents}
+		w.launch(a, time.Duration(rng.Int64N(int64(time.Millisecond))))
+	}
+	for range 2 {
+		w.launch(w.compose2(rng, s, everything), 2*time.Millisecond)
+	}
+	w.clients.Wait()
+}
+
+// manyReads leave each read the least memory for unflushed records.
+const manyReads = 26
+
 // burst has clients ask at the same time: mostly for much the same, as the panels of a dashboard
 // do.
 func (w *serverWorld) burst() {
@@ -264,10 +336,26 @@ func (w *serverWorld) burst() {
 	s := w.servers[rng.IntN(len(w.servers))]
 	w.counts.Bursts++
 	like := w.wish(rng)
+	if rng.IntN(3) == 0 { // records move from logs to blobs meanwhile
+		in := w.all[rng.IntN(len(w.all))]
+		if p := in.proc; p != nil {
+			w.flushAfter(p, time.Duration(rng.Int64N(int64(2*w.p.Slow))))
+		}
+	}
 	for range []int{1, 1, 2, 3, 4, 6}[rng.IntN(6)] {
 		w.launch(w.compose2(rng, s, like), time.Duration(rng.Int64N(int64(2*time.Millisecond))))
 		like = w.near(rng, like)
 	}
+}
+
+// flushAfter stores what an ingester holds, after a while.
+func (w *serverWorld) flushAfter(p *process, d time.Duration) {
+	w.clients.Go(func() {
+		time.Sleep(d)
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		_, _ = p.buf.Flush(ctx) // unflushed records stay in the log
+	})
 }
 
 // launch asks after a while.
@@ -283,16 +371,24 @@ func (w *serverWorld) launch(a *ask, after time.Duration) {
 	})
 }
 
-// recovered asks each server when all is mended. Its answers must be complete.
-func (w *serverWorld) recovered() {
+// fair makes the weather fair for all.
+func (w *serverWorld) fair() {
 	for _, s := range w.servers {
 		s.y.tables.set(fair)
 		s.y.blobs.set(fair)
-		s.y.writes.set(fair)
 	}
 	for _, in := range w.all {
+		in.clear()
 		in.door.drawl.Store(0)
+		if in.proc != nil && in.proc.gate.shut() {
+			in.proc.gate.cont()
+		}
 	}
+}
+
+// recovered asks each server when all is mended. Its answers must be complete.
+func (w *serverWorld) recovered() {
+	w.fair()
 	for n := range w.servers {
 		if s := w.servers[n]; s.s.tables.empty(s.s.container) {
 			continue

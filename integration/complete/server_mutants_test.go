@@ -1,0 +1,117 @@
+package complete_test
+
+// serverMutants are the rules that the answers of a server rest on, each left out.
+var serverMutants = []mutant{
+	// What clients share.
+	{name: "the newest records of one range taken for those of another", edits: []edit{{"reading/gathering.go",
+		`	if q.Limit > 0 {
+		return ""
+	}
+`, `	if q.Limit > 0 && !q.Filter.ReadsLines() {
+		return fmt.Sprintf("%d newest %d %s", m.mode, q.Filter.Levels, strings.Join(q.Services, ","))
+	}
+	if q.Limit > 0 {
+		return ""
+	}
+`}, {"reading/gathering.go",
+		`	all := query.Query{Services: q.Services, Range: q.Range, Filter: `, `	all := query.Query{Services: q.Services, Range: q.Range, Limit: q.Limit, Filter: `}}},
+	{name: "the unflushed records of one range taken for those of another", edits: []edit{{"reading/gathering.go",
+		`all.Range.From, all.Range.To = min(all.Range.From, m.query.Range.From), max(all.Range.To, m.query.Range.To)`, `all.Range.From, all.Range.To = q.Range.From, q.Range.To`}}},
+	{name: "the unflushed records of one level taken for all", edits: []edit{{"reading/gathering.go",
+		`all.Filter.Levels |= levels
+		} else {
+			all.Filter.Levels = 0 // all of them
+`, `all.Filter.Levels |= levels
+		} else {
+			all.Filter.Levels |= levels
+`}}},
+	{name: "unflushed records that were asked for before the query came", edits: []edit{{"reading/door.go",
+		`	if d.pending != c {
+		return // it has begun
+	}
+	d.pending = nil
+`, `	select {
+	case <-c.began:
+		return
+	default:
+	}
+`}, {"reading/door.go",
+		`	c.members = append(c.members, m)
+	if alone`, `	select {
+	case <-c.began:
+		m.shares = newGathering()
+		m.shares.members = append(m.shares.members, m)
+		for _, o := range c.members {
+			o.shares.mu.Lock()
+			if len(o.shares.members) > 1 && o.shares.left < len(o.shares.members) && o.key() == m.key() {
+				m.shares = o.shares
+				m.shares.members = append(m.shares.members, m)
+			}
+			o.shares.mu.Unlock()
+			if m.shares == o.shares {
+				break
+			}
+		}
+	default:
+	}
+	c.members = append(c.members, m)
+	if alone`}}},
+	{name: "a listing that began before the query asked for it", edits: []edit{{"storage/together/together.go",
+		`	if f.begun {
+		return nil
+	}
+	if f.readers++`, `	if f.begun {
+		f.readers++
+		return f
+	}
+	if f.readers++`}}},
+	{name: "an index kept by the name of the blob alone", edits: []edit{{"query/indexcache/indexcache.go",
+		`	e := c.items[id{key, batch}]
+	if e == nil`, `	e := c.items[id{key: key}]
+	if e == nil`}, {"query/indexcache/indexcache.go",
+		`	at := &item{id{key, batch}, x`, `	at := &item{id{key: key}, x`}}},
+
+	// Lists for hints.
+	{name: "services from a list that was made before", edits: []edit{{"reading/narrow.go",
+		`	all, err := blobs.Services(ctx, asked)
+`, `	all, err := c.Services(ctx)
+	held = nil
+`}}},
+	{name: "a list without an ingester that did not answer called complete", edits: []edit{{"readapi/services.go",
+		`	answer.Outcome = outcome(result, &q.Filter)
+`, `	result.Report.Problems = nil
+	answer.Outcome = outcome(result, &q.Filter)
+`}}},
+	{name: "a list for hints refuses a tail", edits: []edit{{"readapi/tail.go",
+		`			if err := c.exists(name); err != nil {
+				return err
+			}
+			any = true
+`, `			return &query.NoServiceError{Name: name}
+`}}},
+
+	// What an answer says of itself.
+	{name: "an outcome joined without its problems", edits: []edit{{"query/query.go",
+		`	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
+`, `	s.Warnings = joined(s.Warnings, o.Warnings)
+`}}},
+	{name: "a service without records ends the counting", edits: []edit{{"readapi/counts.go",
+		`		if isNone(err) { // it has no such records; the plan of all tells if it does not exist
+			continue
+		}
+`, ``}}},
+	{name: "clients of Loki that show no warnings get the rest", edits: []edit{{"lokiapi/write.go",
+		`	if len(c.problems) > 0 && !partial {
+`, `	if len(c.problems) > 100 && !partial {
+`}}},
+
+	// Unflushed records.
+	{name: "ingesters heard before their records are kept", edits: []edit{{"newest/gather.go",
+		`		g.Report.problem(fmt.Errorf("what ingesters answered is not in this read, so records that are in no blob are missing: %w", err))
+		return nil
+`, `		g.Report.note("%v", err)
+		return nil
+`}}},
+	{name: "others take the places of the newest records", edits: []edit{{"newest/gather.go",
+		`(expired || sent >= question.Newest && wanted < g.Query.Limit)`, `expired`}}},
+}
