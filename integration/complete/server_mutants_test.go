@@ -60,7 +60,10 @@ var serverMutants = []mutant{
 		`	if f.begun {
 		return nil
 	}
-	if f.readers++`, `	if f.begun {
+	if f.readers++`, `	if f.begun && f.readers < 2 {
+		return nil
+	}
+	if f.begun {
 		f.readers++
 		return f
 	}

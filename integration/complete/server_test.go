@@ -96,7 +96,7 @@ func serverProfile(rng *rand.Rand) profile {
 		Calm:      rng.IntN(8) == 0,
 		Ingesters: pick(1, 2, 2, 3),
 		Stores:    1,
-		Steps:     pick(12, 20, 30),
+		Steps:     pick(8, 12, 20),
 		Segment:   int64(pick(4096, 8192)),
 		Age:       time.Duration(pick(2, 5, 20, 60)) * time.Second,
 		IdleAfter: time.Duration(pick(1, 5, 20)) * time.Second,
@@ -309,6 +309,7 @@ func (w *serverWorld) crowd(in *ingester) {
 	}
 	rng := w.fate("crowd")
 	w.fair()
+	w.p.Calm = false // from here on something fails
 	in.blobs.set(fails)
 	in.door.drawl.Store(int64(300 * time.Millisecond))
 	q := w.composeOf(rng, 12, record.MaxRecord-1000, []time.Duration{0})
