@@ -245,15 +245,18 @@ func (a *ask) ofCount(rng *rand.Rand) {
 }
 
 func (a *ask) ofHistogram(rng *rand.Rand) {
-	a.kind, a.read = "histogram", (*ask).readHistogram
-	v := a.own(rng)
-	n := rng.IntN(3)
+	v, n := a.own(rng), rng.IntN(3)
 	if a.win.From < time.Now().Add(-48*time.Hour).UnixNano() {
 		n = max(n, 1)
 	}
+	a.numbers(v, n, []string{"level", "service"}[rng.IntN(2)])
+}
+
+// numbers asks for a histogram by the minute, the hour or the day.
+func (a *ask) numbers(v url.Values, n int, split string) {
+	a.kind, a.read = "histogram", (*ask).readHistogram
 	by := []time.Duration{time.Minute, time.Hour, 24 * time.Hour}[n]
 	v.Set("by", []string{"1m", "1h", "1d"}[n])
-	split := []string{"level", "service"}[rng.IntN(2)]
 	v.Set("split", split)
 	a.key = func(s *sent) string {
 		part := s.level
@@ -442,7 +445,7 @@ func (a *ask) mark(moment *uint64) {
 
 // run asks, and compares the answer with the acknowledged records.
 func (a *ask) run() {
-	w, patience := a.w, 2*time.Minute
+	w, patience := a.w, 40*time.Second
 	a.begin = w.tick()
 	if a.lasts > 0 {
 		patience = a.lasts

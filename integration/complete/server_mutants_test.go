@@ -40,22 +40,21 @@ var serverMutants = []mutant{
 	if alone`, `	select {
 	case <-c.began:
 		m.shares = newGathering()
-		m.shares.members = append(m.shares.members, m)
 		for _, o := range c.members {
 			o.shares.mu.Lock()
-			if len(o.shares.members) > 1 && o.shares.left < len(o.shares.members) && o.key() == m.key() {
+			if o.shares.left < len(o.shares.members) && o.key() != "" && o.key() == m.key() && o.query.Range == m.query.Range {
 				m.shares = o.shares
-				m.shares.members = append(m.shares.members, m)
 			}
 			o.shares.mu.Unlock()
-			if m.shares == o.shares {
-				break
-			}
 		}
+		m.shares.members = append(m.shares.members, m)
 	default:
 	}
 	c.members = append(c.members, m)
-	if alone`}}},
+	if alone`}, {"reading/gathering.go",
+		`	if len(g.members) == 1 {
+`, `	if len(g.members) == 1 && m.key() == "" {
+`}}},
 	{name: "a listing that began before the query asked for it", edits: []edit{{"storage/together/together.go",
 		`	if f.begun {
 		return nil

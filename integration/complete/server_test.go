@@ -45,7 +45,7 @@ func TestServers(t *testing.T) {
 // servers is the simulation with servers.
 func servers() testkit.Simulation {
 	s := simulation
-	s.Test, s.Seeds = "TestServers", 1000
+	s.Test, s.Seeds = "TestServers", 1300
 	return s
 }
 
@@ -114,7 +114,7 @@ func (w *serverWorld) serve(n int) {
 	if rng.IntN(4) == 0 {
 		s.url = in.host
 	}
-	s.y = &way{w: w.world, name: s.name, tables: &sky{}, writes: &sky{}, blobs: &sky{}}
+	s.y = &way{w: w.world, name: s.name, tables: &sky{}, writes: &sky{}, blobs: &sky{}, gets: &sky{}}
 	blobs := query.New(s.y.blobsOf(s.s), query.Options{Workers: 2, Indexes: indexcache.New(0), MaxAge: readAge})
 	o := s.y.optionsOf(s.s, blobs)
 	o.Pace = time.Second
@@ -165,7 +165,7 @@ func (w *serverWorld) Run() {
 		w.turnover(in)
 	}
 	w.settle()
-	if in := w.all[0]; w.seed%64 == 5 && len(w.violations) == 0 {
+	if in := w.all[0]; w.seed%256 == 5 && len(w.violations) == 0 {
 		w.crowd(in)
 	}
 	if len(w.violations) == 0 && !w.mutated && w.seed%8 == 0 {
@@ -244,12 +244,9 @@ func (w *serverWorld) drawl(in *ingester) {
 func (w *serverWorld) cloud() {
 	s := w.servers[w.rng.IntN(len(w.servers))]
 	x := []weather{fair, fair, fails, hangs, mixed, mixed, denied}[w.rng.IntN(7)]
-	if w.rng.IntN(2) == 0 {
-		s.y.tables.set(x)
-	} else {
-		s.y.blobs.set(x)
-	}
-	w.say("weather of %s: tables %s, blobs %s", s.name, weather(s.y.tables.now.Load()), weather(s.y.blobs.now.Load()))
+	name := []string{"tables", "blobs", "gets"}[w.rng.IntN(3)]
+	map[string]*sky{"tables": s.y.tables, "blobs": s.y.blobs, "gets": s.y.gets}[name].set(x)
+	w.say("weather of %s: %s %s", s.name, name, x)
 }
 
 // readAge is the largest age of a server's reads, and keepAge how long a replaced blob stays.
@@ -274,7 +271,7 @@ func (w *serverWorld) turnover(in *ingester) {
 		if in.reap(); in.proc == nil {
 			return
 		}
-		q := w.composeOf(rng, 2, 200, []time.Duration{2 * time.Hour})
+		q := w.composeOf(rng, 6, 200, []time.Duration{2 * time.Hour})
 		w.toward(q, in.to)
 		w.told(q, in, in.proc.send(q, false))
 		w.flush(in)
@@ -282,7 +279,7 @@ func (w *serverWorld) turnover(in *ingester) {
 	}
 	stored()
 	stored()
-	w.burst()
+	w.byMinute(rng)
 	time.Sleep(5 * time.Second)
 	w.compact(in.to)
 	time.Sleep(keepAge + time.Second)
@@ -297,8 +294,24 @@ func (w *serverWorld) turnover(in *ingester) {
 		time.Sleep(5 * time.Second)
 	}
 	stored()
-	w.burst()
-	w.burst()
+	w.byMinute(rng)
+}
+
+// byMinute asks each server for numbers that the indexes of blobs have.
+func (w *serverWorld) byMinute(rng *rand.Rand) {
+	for _, s := range w.servers {
+		like := everything()
+		like.win.From = time.Now().Add(-3 * time.Hour).UnixNano()
+		a := &ask{wish: like, w: w, s: s}
+		a.numbers(a.own(rng), 0, "service")
+		w.launch(a, 0)
+	}
+	w.clients.Wait()
+}
+
+// everything is the wish for all records.
+func everything() *wish {
+	return &wish{selection{params: url.Values{"service": {"*"}}, logql: `{service_name=~".+"}`, wants: func(*sent) bool { return true }}, query.Always(), 1}
 }
 
 // crowd has an ingester hold so much that a read puts records aside if there are many others: it
@@ -316,13 +329,12 @@ func (w *serverWorld) crowd(in *ingester) {
 	w.toward(q, in.to)
 	w.told(q, in, in.proc.send(q, false))
 	s := w.servers[rng.IntN(len(w.servers))]
-	everything := &wish{selection{params: url.Values{"service": {"*"}}, logql: `{service_name=~".+"}`, wants: func(*sent) bool { return true }}, query.Always(), 1}
 	for range manyReads {
-		a := &ask{wish: everything, w: w, s: s, kind: "newest", newest: 1, target: "/api/v1/records?service=*&form=events&limit=1", read: (*ask).readEvents}
+		a := &ask{wish: everything(), w: w, s: s, kind: "newest", newest: 1, target: "/api/v1/records?service=*&form=events&limit=1", read: (*ask).readEvents}
 		w.launch(a, time.Duration(rng.Int64N(int64(time.Millisecond))))
 	}
 	for range 2 {
-		w.launch(w.compose2(rng, s, everything), 2*time.Millisecond)
+		w.launch(w.compose2(rng, s, everything()), 2*time.Millisecond)
 	}
 	w.clients.Wait()
 }
@@ -346,6 +358,15 @@ func (w *serverWorld) burst() {
 	for range []int{1, 1, 2, 3, 4, 6}[rng.IntN(6)] {
 		w.launch(w.compose2(rng, s, like), time.Duration(rng.Int64N(int64(2*time.Millisecond))))
 		like = w.near(rng, like)
+	}
+	if rng.IntN(4) > 0 {
+		return
+	}
+	// Records come, and clients ask again, while the first ones still wait.
+	in, again := w.all[rng.IntN(len(w.all))], *like
+	w.send(in)
+	for range 2 {
+		w.launch(w.compose2(rng, s, &again), 50*time.Millisecond+time.Duration(rng.Int64N(int64(time.Second))))
 	}
 }
 
@@ -377,6 +398,7 @@ func (w *serverWorld) fair() {
 	for _, s := range w.servers {
 		s.y.tables.set(fair)
 		s.y.blobs.set(fair)
+		s.y.gets.set(fair)
 	}
 	for _, in := range w.all {
 		in.clear()
