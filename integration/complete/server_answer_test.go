@@ -356,7 +356,7 @@ func (a *ask) strange() (bad []string) {
 		switch {
 		case s == nil || !s.stores[a.s.s]:
 			bad = append(bad, "has "+name+", which was never sent to this store")
-		case seen[name]:
+		case seen[name] && a.complete: // else the copy may be in a blob that cannot be read
 			bad = append(bad, "has "+name+" twice")
 		case !a.wanted(s):
 			bad = append(bad, "has "+name+", which was not asked for")
