@@ -123,11 +123,11 @@ func (c *call) read(ch *chosen, how reads, emit func(lines []byte) error) (query
 	})
 }
 
-// ask runs a query, and notes what the answer lacks. A service that is not there is no error:
-// it has no lines.
+// ask runs a query, and notes what the answer lacks. A service that is not there has no lines.
 func (c *call) ask(q query.Query, run func(blobs *query.Reader, q query.Query) (query.Summary, error)) (query.Summary, error) {
+	q.Sure = true
 	result, err := c.client.Query(c.ctx(), q, newest.Auto, run)
-	if err != nil && !absent(err) {
+	if err != nil {
 		return query.Summary{}, err
 	}
 	c.take(&result.Summary, &result.Report)
@@ -136,11 +136,7 @@ func (c *call) ask(q query.Query, run func(blobs *query.Reader, q query.Query) (
 
 // take notes the problems and hints of a read.
 func (c *call) take(sum *query.Summary, report *newest.Report) {
-	for _, err := range slices.Concat(sum.Problems, report.Problems) {
-		if !absent(err) {
-			c.problems = append(c.problems, err)
-		}
-	}
+	c.problems = append(append(c.problems, sum.Problems...), report.Problems...)
 	for _, err := range sum.Warnings {
 		c.hints = append(c.hints, err.Error())
 	}
@@ -149,12 +145,6 @@ func (c *call) take(sum *query.Summary, report *newest.Report) {
 		c.hints = append(c.hints, gapText(g))
 	}
 	c.listed += sum.BlobsListed
-}
-
-// absent reports whether an error only says that there is no such service.
-func absent(err error) bool {
-	_, ok := errors.AsType[*query.NoServiceError](err)
-	return ok
 }
 
 // gapText says which records are not in an answer.

@@ -80,14 +80,6 @@ func (f *filling) count(by time.Duration) (query.Summary, error) {
 	})
 }
 
-// leniently leaves out the error of a service that is not there.
-func leniently(err error) error {
-	if absent(err) {
-		return nil
-	}
-	return err
-}
-
 // parts are the services that are counted apart: each, if series differ by it, else all at once.
 func (f *filling) parts(services []string) [][]string {
 	if len(services) == 0 {

@@ -176,7 +176,7 @@ func (c *call) streamsOf(e *logql.LogExpr, rng query.Range, found map[string][]s
 				return nil
 			})
 			all.Join(&sum)
-			if err := leniently(err); err != nil {
+			if err != nil {
 				return all, err
 			}
 		}

@@ -162,7 +162,6 @@ func (t *tailer) judge(r *newest.Report) {
 	for _, err := range r.Problems {
 		_, passing := errors.AsType[*newest.TroubleError](err)
 		switch {
-		case absent(err):
 		case !passing:
 			t.stop(errLacks)
 		case t.trouble == nil:

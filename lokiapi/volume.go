@@ -290,15 +290,14 @@ func (c *call) spread(parts []*share, all []query.Volume, m measuring, step time
 	})
 }
 
-// histogram counts the records of some services in buckets. A service that is not there has none.
+// histogram counts the records of some services in buckets.
 func (c *call) histogram(blobs *query.Reader, q query.Query, services []string, by time.Duration) ([]query.Bucket, query.Summary, error) {
 	q.Services = services
 	plan, err := blobs.Plan(c.ctx(), q)
 	if err != nil {
-		return nil, query.Summary{}, leniently(err)
+		return nil, query.Summary{}, err
 	}
-	buckets, sum, err := plan.Histogram(c.ctx(), query.Buckets{Length: by})
-	return buckets, sum, leniently(err)
+	return plan.Histogram(c.ctx(), query.Buckets{Length: by})
 }
 
 // detectedLabels answers which labels choose records by an index, and how many values they have.

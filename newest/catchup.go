@@ -60,7 +60,7 @@ func (f *follower) pay(ctx context.Context) error {
 			utc(time.Unix(0, from)), utc(f.debt.from)))
 	}
 	q := f.o.Query
-	q.Limit, q.Range = 0, query.Range{From: from, To: query.Newest}
+	q.Limit, q.Range, q.Sure = 0, query.Range{From: from, To: query.Newest}, true
 	err := f.read(ctx, q)
 	f.exact = f.reached(nil) // it may have gone beyond the positions; the logs of ended ingesters are empty
 	if werr := f.write(); werr != nil {
@@ -68,9 +68,6 @@ func (f *follower) pay(ctx context.Context) error {
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
-	}
-	if _, none := errors.AsType[*query.NoServiceError](err); none {
-		err = nil
 	}
 	f.debt.err = err
 	if err != nil {

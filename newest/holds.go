@@ -16,22 +16,57 @@ import (
 // Holds reports whether ingesters, or else the tables of the tail, have records of a
 // service, whatever their times and levels. An error means that nobody can tell.
 func (r *Reader) Holds(ctx context.Context, service string) (bool, error) {
+	found, err := r.oneHeld(ctx, []string{service})
+	return found != "", err
+}
+
+// oneHeld is Holds for several names and globs: a service of which there are records, or "".
+func (r *Reader) oneHeld(ctx context.Context, names []string) (service string, err error) {
 	if r.asks() {
-		answer, err := r.ask(ctx, live.Query{Service: askable([]string{service}), From: math.MinInt64, To: math.MaxInt64, Newest: 1}, r.survey(ctx, nil))
+		answer, err := r.ask(ctx, live.Query{Service: askable(names), From: math.MinInt64, To: math.MaxInt64, Newest: 1}, r.survey(ctx, nil))
 		if err == nil {
 			defer answer.Close()
-			if _, err = answer.Next(); err == nil {
-				return true, nil
+			var e record.Entry
+			if e, err = answer.Next(); err == nil {
+				name, _ := record.LineService(e.Line)
+				return string(name), nil
 			}
 		}
 		if err == io.EOF {
-			return false, nil
+			return "", nil
 		}
 	}
-	rows, err := r.rows(ctx, []string{service}, tablePatience, func(ctx context.Context, service string) ([]tailindex.Row, error) {
+	rows, err := r.rows(ctx, names, tablePatience, func(ctx context.Context, service string) ([]tailindex.Row, error) {
 		return r.o.Tail.Newest(ctx, service, false, 1)
 	})
-	return len(rows) > 0, err
+	if len(rows) == 0 {
+		return "", err
+	}
+	return rows[0].Service, err
+}
+
+// holding returns those of some names and globs that Holds reports. It asks once for all that it
+// does not report.
+func (r *Reader) holding(ctx context.Context, names []string) map[string]bool {
+	found := map[string]bool{}
+	for left := slices.Clone(names); len(left) > 0; {
+		service, _ := r.oneHeld(ctx, left)
+		if service == "" {
+			break // nor is it known, if nobody can tell
+		}
+		before := len(left)
+		left = slices.DeleteFunc(left, func(name string) bool {
+			if !record.MatchService(name, service) {
+				return false
+			}
+			found[name] = true
+			return true
+		})
+		if len(left) == before {
+			break
+		}
+	}
+	return found
 }
 
 // namesPatience bounds the search for names: it helps after a mistake, and nobody waits for

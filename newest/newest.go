@@ -94,6 +94,8 @@ type Report struct {
 	Problems []error // reasons why the result is incomplete
 	Notes    []string
 	Gaps     []Gap
+	// Absent are the names that a follower was given and that are no service.
+	Absent []*query.NoServiceError
 	// Well says that no trouble is left of those that a follower reported.
 	Well bool
 }

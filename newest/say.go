@@ -60,7 +60,7 @@ func (f *follower) read(ctx context.Context, q query.Query) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	report.Problems = append(report.Problems, sum.Problems...)
+	report.Problems, report.Absent = append(report.Problems, sum.Problems...), sum.Absent
 	for _, w := range sum.Warnings {
 		report.note("%v", w)
 	}

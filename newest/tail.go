@@ -25,7 +25,7 @@ const (
 // Tail passes the newest q.Limit records to emit, oldest first (newest first with
 // q.Reverse); without a limit, all of them. They come from ingesters and blobs, and from
 // tables of the tail unless all ingesters answered. The report names records that may be
-// missing.
+// missing, and the summary those services that are absent, as [Gathered.Settle] decides.
 func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entry) error) (sum query.Summary, report *Report, err error) {
 	rows := (*Gathered).addWritten
 	if q.Limit > 0 {
@@ -44,6 +44,7 @@ func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entr
 	if err == nil && q.Limit > 0 && !g.Live {
 		g.judge(oldest, newest)
 	}
+	err = g.Settle(ctx, &sum, err)
 	return sum, &g.Report, err
 }
 

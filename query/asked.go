@@ -19,7 +19,7 @@ import (
 // isGlob reports whether a name of a query stands for the services that match it.
 func isGlob(name string) bool { return strings.ContainsAny(name, `*?[\`) }
 
-// asked is a checked query. All plans of one query share it; only found and noStore
+// asked is a checked query. All plans of one query share it; only found, noStore and names
 // change after [Reader.prepare].
 type asked struct {
 	reader   *Reader
@@ -32,7 +32,8 @@ type asked struct {
 	began    time.Time // every listing of a plan is later
 	found    []found   // by service, in all listings
 	noStore  error     // the store does not exist, and that is a warning
-	unknown  []error   // a [*NoServiceError] for each name without records, next to others
+	unknown  []string  // names and globs that mean no service
+	names    []string  // all services of the store, listed when there was one without records
 }
 
 // found counts the listed objects of a service.
@@ -57,16 +58,12 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 		return nil, err
 	}
 	a := &asked{reader: r, query: q, match: match, stored: stored, began: time.Now()}
-	var unknown []string
-	if a.services, unknown, err = resolve(ctx, q.Services, a.listServices); err != nil {
+	if a.services, a.unknown, err = resolve(ctx, q.Services, a.listServices); err != nil {
 		return nil, err
 	}
-	for _, name := range unknown {
-		if err := r.noService(ctx, name); err != nil {
-			if _, ok := errors.AsType[*NoServiceError](err); !ok || len(a.services) == 0 {
-				return nil, err
-			}
-			a.unknown = append(a.unknown, err)
+	if len(a.services) == 0 {
+		if err := a.none(ctx, new(Summary)); err != nil {
+			return nil, err
 		}
 	}
 	for _, u := range q.Unflushed {
@@ -142,23 +139,49 @@ func (a *asked) absent(err error) bool {
 	return true
 }
 
-// none finds the services without stored or unflushed records, except those whose
-// records have expired, and adds their errors to problems. It fails if no service is left.
-func (a *asked) none(ctx context.Context, problems *[]error) error {
+// none finds the names without stored or unflushed records, except those whose records have
+// expired, and adds them to a summary. It fails if there is no other name, and no glob that
+// matches a service. That a glob matches none is worth a word only then.
+func (a *asked) none(ctx context.Context, sum *Summary) error {
+	if a.query.Sure {
+		return nil
+	}
+	var absent, globs []*NoServiceError
+	add := func(err error) error {
+		none, ok := errors.AsType[*NoServiceError](err)
+		switch {
+		case !ok:
+			return err
+		case isGlob(none.Name):
+			globs = append(globs, none)
+		default:
+			absent = append(absent, none)
+		}
+		return nil
+	}
 	left := len(a.services)
 	for i := range a.services {
 		err := a.noneOf(ctx, i)
-		if none, ok := errors.AsType[*NoServiceError](err); ok {
-			a.unknown = append(a.unknown, none)
-			left--
-		} else if err != nil {
+		if err == nil {
+			continue
+		}
+		if left--; add(err) != nil {
 			return err
 		}
 	}
-	if left == 0 && len(a.unknown) > 0 {
-		return a.unknown[0]
+	for _, name := range a.unknown {
+		err := a.noService(ctx, name)
+		if err == nil { // it has come since
+			left++
+		} else if add(err) != nil {
+			return err
+		}
 	}
-	*problems = append(*problems, a.unknown...)
+	if all := append(absent, globs...); left == 0 && len(all) > 0 {
+		all[0].Beside = all[1:]
+		return all[0]
+	}
+	sum.Absent = append(sum.Absent, absent...)
 	return nil
 }
 
@@ -171,7 +194,7 @@ func (a *asked) noneOf(ctx context.Context, i int) error {
 	if a.found[i].any || unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
 		return nil
 	}
-	err := a.reader.noService(ctx, service)
+	err := a.noService(ctx, service)
 	if err == nil {
 		return nil
 	}
@@ -183,6 +206,20 @@ func (a *asked) noneOf(ctx context.Context, i int) error {
 		return err
 	}
 	return nil
+}
+
+// noService is [Reader.noService], also without a store.
+func (a *asked) noService(ctx context.Context, name string) error {
+	err := a.reader.noService(ctx, name, func(ctx context.Context) (_ []string, err error) {
+		if a.names == nil { // the same for all names
+			a.names, err = catalog.Services(ctx, a.reader.store)
+		}
+		return a.names, err
+	})
+	if a.absent(err) {
+		return &NoServiceError{Name: name}
+	}
+	return err
 }
 
 // tellFound warns of foreign objects, and of a store that does not exist.
@@ -198,8 +235,9 @@ func (a *asked) tellFound(sum *Summary) {
 	}
 }
 
-// noService makes the error for a name or a glob without records.
-func (r *Reader) noService(ctx context.Context, name string) error {
+// noService makes the error for a name or a glob without records. all lists the services of the
+// store.
+func (r *Reader) noService(ctx context.Context, name string, all func(context.Context) ([]string, error)) error {
 	if isGlob(name) {
 		return &NoServiceError{Name: name}
 	}
@@ -212,7 +250,7 @@ func (r *Reader) noService(ctx context.Context, name string) error {
 			break
 		}
 	}
-	names, err := catalog.Services(ctx, r.store)
+	names, err := all(ctx)
 	if errors.Is(err, storage.ErrUnauthorized) && catalog.IsService(name) {
 		return &NoServiceError{Name: name} // a reader of some services alone
 	}

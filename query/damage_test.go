@@ -206,6 +206,13 @@ func TestForeignAndNames(t *testing.T) {
 	b.put("_horizon/web/20261101", nil, nil)
 	b.put("Upper/2026/11/27/1200/000001.log", []byte("x"), nil)
 	r := query.New(b.store, query.Options{})
+	sure := func(names []string) (query.Summary, error) {
+		plan, err := r.Plan(t.Context(), query.Query{Services: names, Range: query.Always(), Sure: true})
+		if err != nil {
+			return query.Summary{}, err
+		}
+		return plan.Read(t.Context(), func([]byte) error { return nil })
+	}
 	for _, c := range []struct {
 		names []string
 		lines int
@@ -221,14 +228,22 @@ func TestForeignAndNames(t *testing.T) {
 		{[]string{"../etc"}, 0, `no service "../etc"`},
 		{[]string{"x*"}, 0, `no service matches "x*"`},
 		{[]string{"[x"}, 0, `glob "[x": syntax error in pattern`},
+		{[]string{"nope", "x*"}, 0, `no service "nope"`},
+		{[]string{"y*", "x*"}, 0, `no service matches "y*"`},
 		{[]string{"web", "nope"}, 3, `no service "nope"`},
+		{[]string{"web-?", "nope", "x*", "../etc"}, 3, `no service "nope"; no service "../etc"`},
+		{[]string{"web", "x*"}, 3, ``},
 	} {
 		plan, err := r.Plan(context.Background(), query.Query{Services: c.names, Range: query.Always()})
-		if len(c.names) > 1 && c.err != "" && err == nil { // the other service is read, and this one is missing
+		if len(c.names) > 1 && c.err != "" && err == nil { // the other service is read, and nothing is missing
 			n := 0
 			sum, err := plan.Read(context.Background(), func(b []byte) error { n += strings.Count(string(b), "\n"); return nil })
-			if err != nil || n != c.lines || len(sum.Problems) != 1 || sum.Problems[0].Error() != c.err {
-				t.Errorf("%v: %d lines, %v, %v", c.names, n, sum.Problems, err)
+			var absent []string
+			for _, none := range sum.Absent {
+				absent = append(absent, none.Error())
+			}
+			if err != nil || n != c.lines || !sum.Complete() || strings.Join(absent, "; ") != c.err {
+				t.Errorf("%v: %d lines, %v, %v, %v", c.names, n, absent, sum.Problems, err)
 			}
 			continue
 		}
@@ -240,14 +255,20 @@ func TestForeignAndNames(t *testing.T) {
 		}
 		n := 0
 		sum, err := plan.Read(context.Background(), func(b []byte) error { n += strings.Count(string(b), "\n"); return nil })
-		if err != nil || n != c.lines || !sum.Complete() {
+		if err != nil || n != c.lines || !sum.Complete() || len(sum.Absent) > 0 {
 			t.Errorf("%v: %d lines, %v, %v", c.names, n, err, sum.Problems)
+		}
+		if sum, err := sure(c.names); err != nil || !sum.Complete() || len(sum.Absent) > 0 {
+			t.Errorf("%v, and nobody asks whether there are some: %+v, %v", c.names, sum, err)
 		}
 		// The other warning says that web had a horizon.
 		services, err := r.Services(t.Context(), c.names)
 		if err != nil || slices.Contains(services, "web") && (len(sum.Warnings) != 2 || !strings.Contains(fmt.Sprint(sum.Warnings), "web/: 1 objects")) {
 			t.Errorf("%v: %v, %v", c.names, sum.Warnings, err)
 		}
+	}
+	if sum, err := sure([]string{"nope", "x*"}); err != nil || !sum.Complete() || len(sum.Absent) > 0 {
+		t.Errorf("nobody asks whether there are some: %+v, %v", sum, err)
 	}
 	if _, err := r.Plan(context.Background(), query.Query{Services: []string{"Web"}, Range: query.Always()}); err.(*query.NoServiceError).Near != "web" {
 		t.Error(err)

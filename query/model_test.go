@@ -275,14 +275,9 @@ func (w *world) expect(q query.Query) []rec {
 	return out
 }
 
-// complete reports whether a read lacks nothing but services that do not exist.
+// complete reports whether a read lacks nothing, and denies no service that exists.
 func (w *world) complete(sum query.Summary) bool {
-	for _, err := range sum.Problems {
-		if none, ok := err.(*query.NoServiceError); !ok || w.has(none.Name) {
-			return false
-		}
-	}
-	return true
+	return sum.Complete() && !slices.ContainsFunc(sum.Absent, func(none *query.NoServiceError) bool { return w.has(none.Name) })
 }
 
 // matches is the definition of a filter of texts.

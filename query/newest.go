@@ -105,7 +105,7 @@ func (w *windows) read(ctx context.Context) error {
 		width = min(2*width, 1<<20*time.Hour)
 		from = record.ClampTime(newest.Add(time.Hour - width))
 	}
-	return w.none(ctx, &w.sum.Problems)
+	return w.none(ctx, &w.sum)
 }
 
 // hour is the start of the UTC hour of t.

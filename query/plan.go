@@ -52,7 +52,7 @@ func (r *Reader) plan(ctx context.Context, q Query, stored []string) (*Plan, err
 		return nil, err
 	}
 	// Is a service empty in the range, or missing altogether?
-	return p, a.none(ctx, &p.listed.Problems)
+	return p, a.none(ctx, &p.listed)
 }
 
 // Bytes is the size of all stored blobs to be read; a read that needs only parts of
@@ -253,7 +253,7 @@ func (r *Reader) source(b blob, sum *Summary) *source {
 
 func (p *Plan) summary() Summary {
 	s := p.listed
-	s.Problems, s.Warnings = slices.Clone(s.Problems), slices.Clone(s.Warnings)
+	s.Problems, s.Warnings, s.Absent = slices.Clone(s.Problems), slices.Clone(s.Warnings), slices.Clone(s.Absent)
 	p.tellFound(&s)
 	return s
 }

@@ -36,6 +36,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 
 	"blobtail/blobfmt"
@@ -99,6 +100,9 @@ type Query struct {
 	// Unflushed are records in no blob. Their services count as services even if nothing
 	// is stored under them. Records of services outside Services are left out.
 	Unflushed []*Unflushed
+	// Sure says that nobody asks whether the services exist: a service without records is
+	// neither an error nor absent. So a read of it is empty.
+	Sure bool
 	// Expired are horizons that the caller has read. It has left their expired days out
 	// of Unflushed. Without any, the plan reads them.
 	Expired horizon.Checked
@@ -181,6 +185,10 @@ type Summary struct {
 	More     bool
 	Problems []error
 	Warnings []error
+	// Absent are the names of the query that are no service, beside others that are: nothing is
+	// stored under them, and no record of [Query.Unflushed] is theirs. Nothing is missing because
+	// of them. If there is no other name, the read fails with the error of the first.
+	Absent []*NoServiceError
 }
 
 // addWork adds the counts of the work that fetched and decoded blocks.
@@ -207,6 +215,11 @@ func (s *Summary) Join(o *Summary) {
 	s.Examined += o.Examined
 	s.More = s.More || o.More
 	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
+	for _, none := range o.Absent {
+		if !slices.ContainsFunc(s.Absent, func(known *NoServiceError) bool { return known.Name == none.Name }) {
+			s.Absent = append(s.Absent, none)
+		}
+	}
 }
 
 // joined returns errors with those of more whose texts they lack.
@@ -258,6 +271,9 @@ type NoServiceError struct {
 	Near string
 	// Stored are all services in blobs, sorted; nil for a glob.
 	Stored []string
+	// Beside are the errors of the further names and globs of the query, none of which is a
+	// service either.
+	Beside []*NoServiceError
 }
 
 func (e *NoServiceError) Error() string {
@@ -265,6 +281,32 @@ func (e *NoServiceError) Error() string {
 		return fmt.Sprintf("no service matches %q", e.Name)
 	}
 	return fmt.Sprintf("no service %q", e.Name)
+}
+
+// Settle decides about the names that a read has not found, by its error and its summary: exists
+// reports whether a service is elsewhere. It returns the error that is left.
+func (s *Summary) Settle(err error, exists func(*NoServiceError) bool) error {
+	s.Absent = slices.DeleteFunc(s.Absent, exists)
+	none, ok := errors.AsType[*NoServiceError](err)
+	if !ok {
+		return err
+	}
+	all := append([]*NoServiceError{none}, none.Beside...)
+	left := slices.DeleteFunc(slices.Clone(all), exists)
+	if len(left) == len(all) {
+		return err
+	}
+	s.Absent = append(s.Absent, slices.DeleteFunc(left, func(of *NoServiceError) bool { return isGlob(of.Name) })...)
+	return nil
+}
+
+// Elsewhere is the warning in place of the error if records of the service exist outside of blobs,
+// and none of them is wanted; unread: if there may be some that could not be read.
+func (e *NoServiceError) Elsewhere(unread bool) error {
+	if unread {
+		return fmt.Errorf("%w in blobs", e)
+	}
+	return fmt.Errorf("%s has records in no blob yet, and none that match", e.Name)
 }
 
 // BadQueryError is the reason that a [Query] is invalid.

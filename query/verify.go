@@ -21,7 +21,8 @@ import (
 type Finding struct {
 	Key string // of the blob, or the prefix of the period
 	Err error
-	// Note says that no record is missing or damaged.
+	// Note says that no record is missing or damaged. So it is if Err is a [*NoServiceError]: a
+	// name of the query is no service, beside others.
 	Note bool
 }
 
@@ -49,6 +50,9 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 	}
 	v := &verifying{plan: p, found: found}
 	sum := p.summary()
+	for _, none := range sum.Absent {
+		v.report(Finding{Err: none, Note: true})
+	}
 	for _, err := range sum.Problems {
 		f := Finding{Err: err}
 		if problem, ok := errors.AsType[*Problem](err); ok {

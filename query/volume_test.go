@@ -98,7 +98,7 @@ func TestVolumeFails(t *testing.T) {
 		t.Errorf("a listing that fails: %v", err)
 	}
 	all, sum, err := query.New(w, query.Options{}).Volume(t.Context(), query.Query{Services: []string{"web", "wbe"}, Range: query.Always()})
-	if err != nil || len(all) != 1 || len(sum.Problems) != 1 {
-		t.Errorf("%v %v %v", all, sum.Problems, err)
+	if err != nil || len(all) != 1 || len(sum.Problems) != 0 || len(sum.Absent) != 1 {
+		t.Errorf("%v %v %v %v", all, sum.Problems, sum.Absent, err)
 	}
 }

@@ -2,6 +2,7 @@ package readapi
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -80,24 +81,20 @@ func (c *call) each(list func(blobs *query.Reader, q query.Query, service string
 	q.Range = query.Always() // unflushed records are listed by their days
 	result, err := c.run(q, mode, func(blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
 		q.Range = rng
-		var none error
 		services := q.Services
 		for _, service := range services {
 			q.Services = []string{service}
 			part, err := list(blobs, q, service)
-			if isNone(err) { // the others may exist
-				none, err = err, nil
-				if len(services) > 1 {
-					part.Problems = append(part.Problems, none)
-				}
+			if none, ok := errors.AsType[*query.NoServiceError](err); ok { // the others may exist
+				sum.Absent, err = append(sum.Absent, none), nil
 			}
 			sum.Join(&part)
 			if err != nil {
 				return sum, err
 			}
 		}
-		if len(services) == 1 {
-			return sum, none
+		if len(sum.Absent) == len(services) {
+			return query.Summary{}, sum.Absent[0]
 		}
 		return sum, nil
 	})

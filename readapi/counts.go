@@ -125,12 +125,11 @@ func (h *histogramming) read(blobs *query.Reader, q query.Query) (query.Summary,
 		return h.add(plan, "")
 	}
 	_, sum := plan.Keys()
-	for _, service := range q.Services {
+	names := q.Services
+	q.Sure = true // the plan of all tells which are none
+	for _, service := range names {
 		q.Services = []string{service}
 		plan, err := blobs.Plan(ctx, q)
-		if isNone(err) { // it has no such records; the plan of all tells if it does not exist
-			continue
-		}
 		if err != nil {
 			return sum, err
 		}

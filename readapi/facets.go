@@ -110,12 +110,11 @@ func (s *survey) read(c *call, blobs *query.Reader, q query.Query, sample int) (
 func (s *survey) count(c *call, blobs *query.Reader, q query.Query) (of int64, sum query.Summary, err error) {
 	levels := &facet{kind: "string", values: map[string]int64{}, exact: true}
 	services := &facet{kind: "string", values: map[string]int64{}, exact: true}
-	for _, name := range q.Services {
+	names := q.Services
+	q.Sure = true // the sample tells which are none
+	for _, name := range names {
 		q.Services = []string{name}
 		plan, err := blobs.Plan(c.r.Context(), q)
-		if isNone(err) {
-			continue // it is among the problems of the sample, or has no records
-		}
 		if err != nil {
 			return 0, sum, err
 		}

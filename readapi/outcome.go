@@ -3,7 +3,6 @@ package readapi
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 
@@ -14,52 +13,25 @@ import (
 	"blobtail/record"
 )
 
-// run has read run a query for the client. A service that exists and
-// has no record that the query touches is no error.
+// run has read run a query for the client. A service that exists and has no record that the query
+// touches is no error. A selector of LogQL chooses among services, as a glob does: none of them is
+// absent because of it.
 func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*reading.Result, error) {
 	asked, ran := q.Services, false
 	result, err := c.client.Query(c.r.Context(), q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 		ran = true
 		return read(blobs, q)
 	})
-	if err == nil && !ran && len(asked) > 0 && len(result.Report.Problems) == 0 { // else it may be there
-		if err = error(&query.NoServiceError{Name: asked[0]}); q.Choose != nil {
-			err = noneChosen(asked)
-		}
-	}
-	if isNone(err) && ran && len(result.Report.Problems) > 0 {
-		err = nil // the missing records may be those of the service
-	}
-	if err != nil || slices.ContainsFunc(result.Summary.Problems, isNone) {
-		err = c.held(result, err)
+	switch {
+	case q.Choose != nil && ran:
+		result.Absent = nil
+	case err != nil || ran:
+	case q.Choose == nil:
+		err = c.client.Unmatched(c.r.Context(), asked, result)
+	case len(result.Report.Problems) == 0: // else it may be there
+		err = noneChosen(asked)
 	}
 	return result, err
-}
-
-// held takes errors about services back that have records in the logs of ingesters only.
-func (c *call) held(result *reading.Result, err error) error {
-	if err != nil && !isNone(err) {
-		return err
-	}
-	all, failed := c.client.Services(c.r.Context())
-	if failed != nil {
-		return err
-	}
-	there := func(err error) bool {
-		none, ok := errors.AsType[*query.NoServiceError](err)
-		return ok && slices.Contains(all, none.Name)
-	}
-	result.Summary.Problems = slices.DeleteFunc(result.Summary.Problems, there)
-	if there(err) {
-		return nil
-	}
-	return err
-}
-
-// isNone reports whether an error says that there is no such service.
-func isNone(err error) bool {
-	_, ok := errors.AsType[*query.NoServiceError](err)
-	return ok
 }
 
 // outcome tells how a read went.
@@ -70,6 +42,10 @@ func outcome(r *reading.Result, f *query.Filter) form.Outcome {
 			Requests: r.Requests, Bytes: r.Fetched, BlobsListed: r.BlobsListed, BlobsOpened: r.BlobsOpened, BlocksRead: r.BlocksRead,
 			BlocksSkipped: r.BlocksSkipped, SkippedByIDs: r.RuledOutByIDs, SkippedByWords: r.RuledOutByWords, Copies: r.Copies,
 		},
+	}
+	for _, none := range r.Absent {
+		out.Absent = append(out.Absent, none.Name)
+		out.Warnings = append(out.Warnings, none.Error())
 	}
 	for _, g := range r.Report.Gaps {
 		out.Gaps = append(out.Gaps, gap(g))

@@ -129,6 +129,11 @@ func (c *call) query() (q query.Query, mode newest.Mode, err error) {
 		err = c.logql(text, &q)
 		return q, mode, err
 	}
+	for _, text := range c.params["service"] {
+		if len(query.ParseServices([]string{text})) == 0 {
+			return q, 0, badRequest("service=%.100s names no service; %sservices lists them", text, Prefix)
+		}
+	}
 	if q.Services = query.ParseServices(c.params["service"]); len(q.Services) == 0 {
 		return q, 0, badRequest("which service? Add service=NAME, or service=* for all; %sservices lists them", Prefix)
 	}

@@ -72,6 +72,8 @@ func TestBadRequests(t *testing.T) {
 		"records":                               {"400", "which service"},
 		"records?service=wbe":                   {"404", "No such service", "is it web?"},
 		"records?service=x*":                    {"404", "no service matches"},
+		"records?service=x*&service=wbe":        {"404", "no service \\\"wbe\\\"", "is it web?"},
+		"records?service=web&service=,":         {"400", "service=, names no service"},
 		"records?service=web&limit=-1":          {"400", "limit=-1", "from 0"},
 		"records?service=web&limit=1e3":         {"400", "limit=1e3 is no number"},
 		"records?service=web&txt=1":             {"400", "no parameter", "is it text?"},

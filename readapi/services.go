@@ -40,6 +40,7 @@ func (c *call) volumes(blobs *query.Reader, q query.Query) (list []form.Service,
 		at[name] = len(list)
 		list = append(list, form.Service{Name: name, System: name[0] == '_', Levels: map[string]int64{}})
 	}
+	q.Sure = true // each of the two parts has some of them
 	stored := q
 	stored.Unflushed = nil
 	for _, part := range []struct {
@@ -51,9 +52,8 @@ func (c *call) volumes(blobs *query.Reader, q query.Query) (list []form.Service,
 		{query.Without(query.Options{}), q, func(s *form.Service, v *query.Volume) { s.Unflushed = v.Records }},
 	} {
 		volumes, work, err := part.reader.Volume(c.r.Context(), part.query)
-		work.Problems = slices.DeleteFunc(work.Problems, isNone) // it is in the other part
 		sum.Join(&work)
-		if err != nil && !isNone(err) {
+		if err != nil {
 			return nil, sum, err
 		}
 		for i := range volumes {
@@ -99,7 +99,7 @@ func (c *call) sizes(blobs *query.Reader, q query.Query, list []form.Service) er
 		of := q
 		work.Go(func() error {
 			days, _, err := blobs.List(ctx, of, time.Time{})
-			if err != nil && !isNone(err) {
+			if err != nil {
 				return err
 			}
 			for j := range days {

@@ -134,11 +134,14 @@ func (s *stream) end(end *form.End) {
 	if len(end.Problems) > 0 {
 		s.w.Header().Set(form.TrailerProblems, headerText(strings.Join(end.Problems, "; ")))
 	}
+	if len(end.Absent) > 0 {
+		s.w.Header().Set(form.TrailerAbsent, headerText(strings.Join(end.Absent, ", ")))
+	}
 }
 
 // declare names the trailers in a header.
 func declare(h http.Header) {
-	h.Set("Trailer", strings.Join([]string{form.TrailerComplete, form.TrailerMore, form.TrailerProblems}, ", "))
+	h.Set("Trailer", strings.Join([]string{form.TrailerComplete, form.TrailerMore, form.TrailerProblems, form.TrailerAbsent}, ", "))
 }
 
 func bit(b bool) string {

@@ -10,6 +10,7 @@ import (
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -30,8 +31,8 @@ type tailing struct {
 	buf    []byte
 	wrote  time.Time // the last time
 	lines  int64
-	// problems are those of a tail that ends.
-	problems []string
+	// problems and absent are those of a tail that ends.
+	problems, absent []string
 }
 
 // tail answers with new records as Server-Sent Events.
@@ -77,7 +78,7 @@ func (c *call) tail() error {
 // end is the last event of a tail that ends.
 func (t *tailing) end() *form.End {
 	return &form.End{Outcome: form.Outcome{
-		Complete: len(t.problems) == 0, Problems: append([]string{}, t.problems...), Warnings: []string{}, Notes: []string{}, Gaps: []form.Gap{},
+		Complete: len(t.problems) == 0, Problems: append([]string{}, t.problems...), Warnings: []string{}, Notes: []string{}, Gaps: []form.Gap{}, Absent: t.absent,
 	}, Records: t.lines}
 }
 
@@ -117,46 +118,28 @@ func (c *call) following() (o newest.FollowOptions, err error) {
 	return o, nil
 }
 
-// known refuses names of services that the client may not read. A tail that goes on waits for
-// services to appear; one that ends refuses names of none, and globs that match none.
+// known refuses names of services of which the client may read none. A tail that goes on waits
+// for services to appear; one that ends refuses names and globs of which none is there yet.
 func (c *call) known(names []string, once bool) error {
-	for _, name := range names {
-		if record.ValidStored(name) && !c.client.May(name) {
-			return &query.NoServiceError{Name: name}
+	if once {
+		if _, err := c.client.Services(c.r.Context()); err != nil {
+			return err
 		}
+		if c.client.Unmatched(c.r.Context(), names, &reading.Result{}) == nil {
+			return nil
+		}
+		return c.exist(names)
 	}
-	if !once {
+	if slices.ContainsFunc(names, func(name string) bool { return !record.ValidStored(name) || c.client.May(name) }) {
 		return nil
 	}
-	all, err := c.client.Services(c.r.Context())
-	if err != nil {
-		return err
-	}
-	var globs []string
-	any := false
-	for _, name := range names {
-		found := slices.ContainsFunc(all, func(s string) bool { return record.MatchService(name, s) })
-		any = any || found
-		switch {
-		case !record.ValidStored(name):
-			globs = append(globs, name)
-		case !found:
-			if err := c.exists(name); err != nil {
-				return err
-			}
-			any = true
-		}
-	}
-	if !any {
-		return c.exists(globs...)
-	}
-	return nil
+	return &query.NoServiceError{Name: names[0]}
 }
 
-// exists returns the error for names and globs of services that surely mean none. The list of
+// exist returns the error for names and globs of services if they surely mean none. The list of
 // services may be some seconds old, and lacks those of an ingester that cannot be asked. So it
 // alone does not decide.
-func (c *call) exists(names ...string) error {
+func (c *call) exist(names []string) error {
 	_, err := c.run(query.Query{Services: names, Range: query.Always()}, newest.Auto, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 		_, err := blobs.Plan(c.r.Context(), q)
 		return query.Summary{}, err
@@ -209,6 +192,10 @@ func (t *tailing) report(r *newest.Report) {
 		if t.once {
 			t.problems = append(t.problems, err.Error())
 		}
+	}
+	for _, none := range r.Absent {
+		t.event(form.Event{Absent: none.Name})
+		t.absent = append(t.absent, none.Name)
 	}
 	for _, text := range r.Notes {
 		t.event(form.Event{Note: text})

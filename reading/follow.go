@@ -3,12 +3,14 @@ package reading
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"blobtail/internal/access"
 	"blobtail/internal/globset"
 	"blobtail/internal/httpguard"
 	"blobtail/newest"
+	"blobtail/query"
 	"blobtail/record"
 )
 
@@ -17,9 +19,12 @@ import (
 // the query matches them.
 func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
 	asked := o.Query.Services
-	services, exact, err := c.reach(asked)
+	services, exact, hidden, err := c.reach(asked)
 	if err != nil {
 		return newest.Cursor{}, err
+	}
+	if len(hidden) > 0 && o.Report != nil {
+		o.Report(&newest.Report{Absent: hidden})
 	}
 	if len(services) == 0 { // no service that it may read will ever match
 		return newest.Cursor{}, idle(ctx, o)
@@ -27,8 +32,18 @@ func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cur
 	if o.Query.Services = services; !exact {
 		c.sift(&o, asked)
 	}
+	if report := o.Report; report != nil {
+		o.Report = func(r *newest.Report) {
+			for _, none := range r.Absent {
+				c.scrub(none)
+			}
+			report(r)
+		}
+	}
 	cursor, err := c.follow(ctx, o)
-	c.scrub(err)
+	if none, ok := errors.AsType[*query.NoServiceError](err); ok {
+		c.scrub(none)
+	}
 	return cursor, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"blobtail/internal/access"
 	"blobtail/newest"
@@ -15,8 +16,8 @@ import (
 // reach returns the names and globs to ask ingesters for, if a query names some services: the
 // same, if the client may read all that they match; else names that it may read, and globs of
 // its token. exact says that no further services match. A name that the client may not read is
-// a [*query.NoServiceError], as if it did not exist.
-func (c *Client) reach(asked []string) (services []string, exact bool, err error) {
+// absent, as if it did not exist; without another name or glob it is the error.
+func (c *Client) reach(asked []string) (services []string, exact bool, absent []*query.NoServiceError, err error) {
 	var globs []string
 	for _, name := range asked {
 		if !record.ValidStored(name) {
@@ -24,9 +25,13 @@ func (c *Client) reach(asked []string) (services []string, exact bool, err error
 			continue
 		}
 		if !c.May(name) {
-			return nil, false, &query.NoServiceError{Name: name}
+			absent = append(absent, &query.NoServiceError{Name: name})
+			continue
 		}
 		services = append(services, name)
+	}
+	if len(absent) > 0 && len(absent) == len(asked) {
+		return nil, false, nil, absent[0]
 	}
 	if exact = !slices.ContainsFunc(globs, func(g string) bool { return !c.mayAll(g) }); exact {
 		services = append(services, globs...)
@@ -38,7 +43,7 @@ func (c *Client) reach(asked []string) (services []string, exact bool, err error
 		}
 	}
 	slices.Sort(services)
-	return slices.Compact(services), exact, nil
+	return slices.Compact(services), exact, absent, nil
 }
 
 // mayAll reports whether the client may read all services that a glob matches.
@@ -60,7 +65,7 @@ func (c *Client) named(ctx context.Context, blobs *query.Reader, m *member, held
 	asked := m.asked
 	names := slices.DeleteFunc(slices.Clone(asked), func(name string) bool { return !record.ValidStored(name) })
 	if len(names) == len(asked) {
-		names = slices.DeleteFunc(names, func(s string) bool { return !m.choose(s) })
+		names = slices.DeleteFunc(names, func(s string) bool { return !m.choose(s) || !c.May(s) })
 		slices.Sort(names)
 		return slices.Compact(names), nil
 	}
@@ -78,6 +83,83 @@ func (c *Client) named(ctx context.Context, blobs *query.Reader, m *member, held
 	all = slices.DeleteFunc(all, func(s string) bool { return !matches(asked, s) || !m.choose(s) || !c.May(s) })
 	slices.Sort(all)
 	return slices.Compact(all), nil
+}
+
+// Unmatched decides about names and globs of a query that mean no service of the store, as
+// [Client.Query] does beside others: it returns the error, unless there is one elsewhere.
+func (c *Client) Unmatched(ctx context.Context, asked []string, out *Result) error {
+	exists := c.exists(ctx, out)
+	var absent, globs []*query.NoServiceError
+	for _, name := range asked {
+		none := &query.NoServiceError{Name: name}
+		switch {
+		case exists(none):
+		case record.ValidStored(name):
+			absent = append(absent, none)
+		default:
+			globs = append(globs, none)
+		}
+	}
+	if all := append(absent, globs...); len(all) > 0 && len(all) == len(asked) {
+		return all[0]
+	}
+	out.Absent = append(out.Absent, absent...)
+	return nil
+}
+
+// existing returns a function that reports whether a name or a glob means a service that the
+// client may read. It lists them at the first call; if that fails, there is none.
+func (c *Client) existing(ctx context.Context) func(name string) bool {
+	list := sync.OnceValue(func() []string {
+		all, _ := c.Services(ctx)
+		return all
+	})
+	return func(name string) bool {
+		all := list()
+		if record.ValidStored(name) {
+			_, found := slices.BinarySearch(all, name)
+			return found
+		}
+		return slices.ContainsFunc(all, func(s string) bool { return record.MatchService(name, s) })
+	}
+}
+
+// exists returns a function that reports whether a service that is in no blob exists, or may, and
+// warns of it.
+func (c *Client) exists(ctx context.Context, out *Result) func(none *query.NoServiceError) bool {
+	there := c.existing(ctx)
+	return func(none *query.NoServiceError) bool {
+		unread := len(out.Report.Problems) > 0 // then the missing records may be those of the service
+		if !unread && !there(none.Name) {
+			return false
+		}
+		if unread || out.Records == 0 {
+			out.Warnings = append(out.Warnings, none.Elsewhere(unread))
+		}
+		return true
+	}
+}
+
+// settle decides which names of a read are absent, as [newest.Gathered.Settle] does, by what the
+// client may read. hidden are those that it may not. It returns the error that is left.
+func (c *Client) settle(ctx context.Context, out *Result, hidden []*query.NoServiceError, err error) error {
+	exists := c.exists(ctx, out)
+	out.Absent = append(out.Absent, hidden...)
+	return out.Summary.Settle(err, func(none *query.NoServiceError) bool {
+		c.scrub(none)
+		return exists(none)
+	})
+}
+
+// scrub takes the names of services that the client may not read out of an error.
+func (c *Client) scrub(none *query.NoServiceError) {
+	for _, of := range none.Beside {
+		c.scrub(of)
+	}
+	none.Stored = slices.DeleteFunc(slices.Clone(none.Stored), func(s string) bool { return !c.May(s) })
+	if none.Near != "" && !c.May(none.Near) {
+		none.Near = ""
+	}
 }
 
 // gapsOf returns those gaps that concern some names and globs.

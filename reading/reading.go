@@ -12,7 +12,6 @@ package reading
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"blobtail/blobfmt"
@@ -97,11 +96,13 @@ type Read func(blobs *query.Reader, q query.Query) (query.Summary, error)
 // Query completes a query with unflushed records, narrows it to services that the client may
 // read, and has read run it. read gets names instead of globs, after ingesters have been asked:
 // those services that the query chooses. No service at all is no error: read is not called
-// then. Queries that come at the same time share requests.
+// then. A service of which neither blobs nor ingesters have a record is absent in the summary, and
+// so is one that the client may not read. Queries that come at the same time share requests.
 func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, read Read) (*Result, error) {
 	out, m := &Result{}, &member{asked: q.Services, mode: mode}
+	var hidden []*query.NoServiceError
 	var err error
-	if q.Services, _, err = c.reach(q.Services); err != nil || len(q.Services) == 0 {
+	if q.Services, _, hidden, err = c.reach(q.Services); err != nil || len(q.Services) == 0 {
 		return out, err
 	}
 	if m.choose = q.Choose; m.choose == nil {
@@ -135,34 +136,14 @@ func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, rea
 	}
 	out.Summary, err = read(blobs, q)
 	note(ctx, q, out)
-	c.scrub(err)
-	for _, problem := range out.Summary.Problems {
-		c.scrub(problem)
-	}
-	return out, err
+	return out, c.settle(ctx, out, hidden, err)
 }
 
 // note tells the guard of the request what was read for it.
 func note(ctx context.Context, q query.Query, r *Result) {
-	missing := slices.DeleteFunc(r.Problems(), func(err error) bool {
-		_, none := errors.AsType[*query.NoServiceError](err)
-		return none
-	})
 	httpguard.NoteOf(ctx).Add(httpguard.Read{
-		Services: q.Services, From: q.Range.From, To: q.Range.To, Bytes: r.Fetched, Records: r.Records, Problems: len(missing),
+		Services: q.Services, From: q.Range.From, To: q.Range.To, Bytes: r.Fetched, Records: r.Records, Problems: len(r.Problems()),
 	})
-}
-
-// scrub takes the names of services that the client may not read out of an error.
-func (c *Client) scrub(err error) {
-	none, ok := errors.AsType[*query.NoServiceError](err)
-	if !ok {
-		return
-	}
-	none.Stored = slices.DeleteFunc(slices.Clone(none.Stored), func(s string) bool { return !c.May(s) })
-	if none.Near != "" && !c.May(none.Near) {
-		none.Near = ""
-	}
 }
 
 // Body reads one blob whole, as [query.Reader.Body] does. A blob of a service that the client

@@ -43,8 +43,8 @@ func (p pause) length() time.Duration { return p.to.Sub(p.from) }
 
 // clockState is a run's knowledge of the host's clock.
 type clockState struct {
-	// unknown says that the clock is to be judged: the store has none, and the caller did not
-	// give the time.
+	// unknown says that the clock is to be judged: the store has none, and no person gave the
+	// time.
 	unknown bool
 	marks   []storage.Blob // of the runs that trusted it
 	doubt   pause          // the longest suspicious gap; zero: there is none
@@ -55,7 +55,7 @@ type clockState struct {
 
 // judgeClock looks for a suspicious gap.
 func (j *Job) judgeClock(ctx context.Context, p *Plan) error {
-	if _, clock := j.blobs.(storage.Clock); clock || !j.o.At.IsZero() {
+	if _, clock := j.blobs.(storage.Clock); clock || !j.o.At.IsZero() && !j.o.AtByClock {
 		return nil
 	}
 	c := &p.clock
@@ -91,10 +91,11 @@ func (j *Job) judgeClock(ctx context.Context, p *Plan) error {
 }
 
 // trusted returns the time of the last run that trusted the clock; zero if there is none. The
-// time in a mark's name outlives a copy of the store, which a wrong clock may have dated. The
-// object may be older than its name says. So the earlier of the two counts, and a name of a time
-// to come does not.
+// name of its mark tells the time, and outlives a copy of the store, which a wrong clock may have
+// dated. The object may be older than its name says. So the earlier of the two counts. A time to
+// come does not.
 func (j *Job) trusted(ctx context.Context, p *Plan) (last time.Time, err error) {
+	c, limit := &p.clock, p.now.Add(maxSkew)
 	for b, err := range j.blobs.List(ctx, clockPrefix, "") {
 		if err != nil {
 			return last, fmt.Errorf("list the times of earlier runs: %w", err)
@@ -103,20 +104,43 @@ func (j *Job) trusted(ctx context.Context, p *Plan) (last time.Time, err error) 
 		if err != nil {
 			continue
 		}
-		p.clock.marks = append(p.clock.marks, b)
-		limit := p.now.Add(maxSkew)
-		p.clock.behind = p.clock.behind || at.After(limit) || b.Created.After(limit)
-		if at.After(limit) {
+		c.marks = append(c.marks, b)
+		c.behind = c.behind || at.After(limit) || b.Created.After(limit)
+		if !at.After(limit) {
+			last = later(last, earlier(at, b.Created))
+		}
+	}
+	for i := range p.services {
+		s := &p.services[i]
+		if !s.expires || s.refused {
 			continue
 		}
-		if b.Created.Before(at) { // also if it is zero
-			at = b.Created
-		}
-		if at.After(last) {
-			last = at
+		// A run that raises a horizon trusts the clock too. Runs of earlier versions left no
+		// other sign. By its age the day tells the time of that run, unless the ages have
+		// changed since.
+		for _, m := range s.marks {
+			at := earlier(m.Blob.Created, (m.Day + 1).Start().Add(j.o.Policy.Age(s.name)))
+			c.behind = c.behind || at.After(limit)
+			if p.recorded.hash == p.policy && !m.Single && !at.After(limit) {
+				last = later(last, at)
+			}
 		}
 	}
 	return last, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // stored returns the times since then at which blobs were stored, up to now. A blob of any day

@@ -78,6 +78,13 @@ func TestClockAhead(t *testing.T) {
 		{"what is not ours", 30, days(60), func(w *world) { w.put("app/2026/12/20/x", 1, nil); w.put("app/2026/12/21/1200/000001.log", 1, nil) }},
 		{"a mark of a time to come", 30, days(60), func(w *world) { w.put("_clock/20290101T000000Z", 0, nil) }},
 		{"the store was restored with it, without its times", 30, days(60), func(w *world) { w.restore() }},
+		{"the store is of an earlier version, and was restored with it", 30, days(60), func(w *world) { w.forget(); w.restore() }},
+		{"an operator's horizon", 30, days(60), func(w *world) { w.publish("app", days(60+20)) }},
+		{"a dropped day", 30, days(60), func(w *world) {
+			if err := horizon.Drop(w.t.Context(), w.store, "app", horizon.DayOf(w.now)-1); err != nil {
+				w.t.Fatal(err)
+			}
+		}},
 		{"a run with an earlier time", 30, days(60), func(w *world) {
 			o := w.options(retention.Policy{Default: days(30), Rules: []retention.Rule{{Service: "legal", Age: retention.Keep}}})
 			o.At = w.now.Add(-days(60))
@@ -120,6 +127,19 @@ func TestClockAhead(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// forget deletes the marks of the runs that trusted the clock: earlier versions left none.
+func (w *world) forget() {
+	w.t.Helper()
+	for b, err := range w.store.List(w.t.Context(), "_clock/", "") {
+		if err == nil {
+			err = w.store.Delete(w.t.Context(), b)
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
 	}
 }
 
@@ -173,6 +193,14 @@ func TestClockRight(t *testing.T) {
 			}
 		}},
 		{"the store was restored from yesterday, without its times", 30, func(w *world, _ retention.Policy) { w.restore() }},
+		{"the store is of an earlier version, with a rest long ago", 30, func(w *world, p retention.Policy) {
+			w.now = w.now.Add(days(20))
+			if _, err := confirmedRun(w.clocklessJob(p)); err != nil {
+				w.t.Fatal(err)
+			}
+			w.daily(p, 10, "app")
+			w.forget()
+		}},
 		{"the clock is behind", 30, func(w *world, _ retention.Policy) { w.now = w.now.Add(-days(100)) }},
 		{"the clock was behind for a day", 30, func(w *world, p retention.Policy) {
 			w.now = w.now.Add(-days(100))
@@ -319,7 +347,7 @@ func TestClockMarks(t *testing.T) {
 	}
 }
 
-// When the caller gives the time that ages count back from, no clock is read.
+// When a person gives the time that ages count back from, the clock is not doubted.
 func TestClockGuardOfATimeGiven(t *testing.T) {
 	w := newWorld(t)
 	w.blob("app", days(40), 1)
@@ -331,6 +359,10 @@ func TestClockGuardOfATimeGiven(t *testing.T) {
 	r, err := retention.New(clockless{w.store}, w.store, o).Plan(t.Context())
 	if err != nil || strings.Contains(r.Confirm, "clock") || !strings.Contains(r.Confirm, "policy") {
 		t.Errorf("%q, %v", r.Confirm, err)
+	}
+	o.AtByClock = true
+	if r, err := retention.New(clockless{w.store}, w.store, o).Plan(t.Context()); err != nil || !strings.Contains(r.Confirm, "is this host's clock right?") {
+		t.Errorf("by the clock: %q, %v", r.Confirm, err)
 	}
 }
 

@@ -54,6 +54,9 @@ type Options struct {
 	// At is the time that ages count back from, not later than now; zero: now, by the
 	// store's clock.
 	At time.Time
+	// AtByClock says that At was reckoned from the host's clock, as yesterday is. Then a clock
+	// in doubt makes At doubtful too; otherwise At is the word of a person.
+	AtByClock bool
 	// Clock is the host's clock; nil is time.Now.
 	Clock func() time.Time
 	// Progress counts the blobs that are listed and those that are deleted; nil: nobody waits.

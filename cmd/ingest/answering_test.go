@@ -66,6 +66,7 @@ func TestAnsweringIsNotForgotten(t *testing.T) {
 		"answers late":         {at: slow, wants: "it answers at http"},
 		"wants a token":        {at: plain(401), wants: "set BLOBTAIL_PEER_TOKEN"},
 		"refuses":              {at: stopped, wants: "an ingester runs at its address"},
+		"has another name":     {at: plain(421), wants: "an ingester runs at its address"},
 		"unknown certificate":  {at: mux, tls: true, wants: "SSL_CERT_FILE"},
 		"another one answers":  {at: others, notes: "ingester deadbeef answers at its address"},
 		"a proxy without it":   {at: plain(502), notes: "it does not answer: "},

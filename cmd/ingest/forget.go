@@ -120,7 +120,7 @@ func (q *question) ask(ctx context.Context, i heartbeat.Ingester) error {
 		return fmt.Errorf("something runs at its address with a certificate that this host does not trust; name its authority in SSL_CERT_FILE, so that it can be asked: %w", err)
 	case refused != nil && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
 		return fmt.Errorf("something runs at its address %s and wants a token; set BLOBTAIL_PEER_TOKEN, so that it can be asked: %w", i.Address, err)
-	case refused != nil && refused.Ingester:
+	case refused != nil && (refused.Ingester || refused.Status == http.StatusMisdirectedRequest):
 		return fmt.Errorf("an ingester runs at its address and does not say which one it is; ask again, or stop it first: %w", err)
 	default:
 		q.note(i, "it does not answer: "+err.Error())

@@ -107,9 +107,12 @@ func flagsOf(app *kong.Application) map[string]*kong.Flag {
 }
 
 // mistake finds a mistake in an arranged list, and its likely meaning. A flag without a
-// value, as from --level "$UNSET", must not count as absent. A flag of one value must not
-// be given twice. Repeatable flags check their values themselves.
+// value, as from --level "$UNSET", must not count as absent, and neither must an empty argument.
+// A flag of one value must not be given twice. Repeatable flags check their values themselves.
 func mistake(app *kong.Application, args []string) error {
+	if args[0] != "complete" && slices.Contains(args[1:], "") { // completion has empty words
+		return cli.Usagef("an argument is empty: give its value, or leave it out; is a variable of the shell not set?")
+	}
 	flags, given := flagsOf(app), make(map[*kong.Flag]bool)
 	for _, arg := range args[1:] {
 		if arg == "--" {

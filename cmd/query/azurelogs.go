@@ -25,7 +25,10 @@ func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Ti
 	if c.Service != "" {
 		services = serviceNames([]string{c.Service})
 	}
-	services, err := a.logServices(ctx, services)
+	services, absent, err := a.logServices(ctx, services)
+	if _, none := errors.AsType[*query.NoServiceError](err); none && c.Service == "" {
+		err = nil // there is nothing yet
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -65,6 +68,7 @@ func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Ti
 		slices.SortFunc(entries, func(a, b query.Total) int { return strings.Compare(a.Name, b.Name) })
 	}
 	c.print(a, form, what, entries, true)
+	a.absent(ctx, absent)
 	c.note(a, entries, &query.Summary{})
 	if len(entries) == 0 {
 		return cli.Nothing, nil
@@ -81,13 +85,30 @@ func hoursOf(b *azurelogs.Blob) (first, last int64) {
 	return record.ClampTime(b.Hour), record.ClampTime(b.Hour.Add(time.Hour - 1))
 }
 
-// logServices returns the services of Azure's own logs that names and globs mean.
-func (a *app) logServices(ctx context.Context, patterns []string) ([]string, error) {
-	names, err := a.store.Logs.Match(ctx, patterns)
-	if none, ok := errors.AsType[*azurelogs.NoServiceError](err); ok {
-		return nil, &query.NoServiceError{Name: none.Service, Stored: none.Stored}
+// logServices returns the services of Azure's own logs that names and globs mean, and the names
+// without logs beside others. It fails if they mean none.
+func (a *app) logServices(ctx context.Context, patterns []string) (services []string, absent []*query.NoServiceError, err error) {
+	services, err = a.store.Logs.Match(ctx, patterns)
+	if _, none := errors.AsType[*azurelogs.NoServiceError](err); none { // which of them?
+		services, err = nil, nil
+		for _, pattern := range patterns {
+			names, err := a.store.Logs.Match(ctx, []string{pattern})
+			if none, ok := errors.AsType[*azurelogs.NoServiceError](err); ok {
+				absent = append(absent, &query.NoServiceError{Name: none.Service, Stored: none.Stored})
+			} else if err != nil {
+				return nil, nil, err
+			}
+			services = append(services, names...)
+		}
 	}
-	return names, err
+	switch {
+	case err != nil || len(services) > 0 || len(patterns) == 0:
+		slices.Sort(services)
+		return slices.Compact(services), absent, err
+	case len(absent) > 0:
+		return nil, nil, absent[0]
+	}
+	return nil, nil, &query.NoServiceError{Name: patterns[0]}
 }
 
 // boundedLogs refuses an unbounded read of remote logs that takes more bytes than intended.
@@ -97,7 +118,7 @@ func (a *app) boundedLogs(ctx context.Context, q query.Query) error {
 	if a.store == nil || a.store.Logs == nil || !a.config.Store.Remote() || a.most == nil || *a.most == 0 || q.Range.Bounded() || q.Limit > 0 {
 		return nil
 	}
-	services, err := a.logServices(ctx, q.Services)
+	services, _, err := a.logServices(ctx, q.Services)
 	if _, none := errors.AsType[*query.NoServiceError](err); none {
 		return nil // the read says so
 	}
@@ -123,12 +144,20 @@ func (a *app) boundedLogs(ctx context.Context, q query.Query) error {
 // verifyLogs reads Azure's own logs and calls found with each line that is malformed, and
 // with notes on records outside the times that the name and the metadata of their blob say.
 func (a *app) verifyLogs(ctx context.Context, q query.Query, found func(query.Finding)) (v query.Verified, err error) {
-	if len(q.Services) == 0 {
+	all := len(q.Services) == 0
+	if all {
 		q.Services = []string{"*"}
 	}
-	services, err := a.logServices(ctx, q.Services)
+	services, absent, err := a.logServices(ctx, q.Services)
+	if _, none := errors.AsType[*query.NoServiceError](err); none && all {
+		err = nil // there is nothing yet
+	}
 	if err != nil {
 		return v, err
+	}
+	for _, none := range absent {
+		v.Notes++
+		found(query.Finding{Err: none, Note: true})
 	}
 	var span azurelogs.Span
 	if q.Range.From != query.Oldest {

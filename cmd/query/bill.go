@@ -66,7 +66,10 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 		return nil, err
 	}
 	reader := store.blobs
-	named := serviceNames(c.Services)
+	named, err := servicesOf(c.Services)
+	if err != nil {
+		return nil, err
+	}
 	names := named
 	if len(names) == 0 {
 		names = []string{"*", "_*"} // the services of the system too: they cost money
@@ -86,14 +89,16 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range named {
-		if slices.ContainsFunc(report.Services, func(s bill.Sum) bool { return record.MatchService(name, s.Name) }) {
-			continue
-		}
+	if slices.ContainsFunc(named, func(name string) bool {
+		return !slices.ContainsFunc(report.Services, func(s bill.Sum) bool { return record.MatchService(name, s.Name) })
+	}) {
 		// Is only the range empty, or is there no such service? A minimal plan tells.
-		if _, err := reader.Plan(ctx, query.Query{Services: []string{name}, Range: query.Range{From: 0, To: 1}}); err != nil {
+		plan, err := reader.Plan(ctx, query.Query{Services: named, Range: query.Range{From: 0, To: 1}})
+		if err != nil {
 			return nil, err
 		}
+		_, sum := plan.Keys()
+		a.absent(ctx, sum.Absent)
 	}
 	return report, nil
 }

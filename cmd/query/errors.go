@@ -71,8 +71,18 @@ func refusal(e *client.Error) (code int, message string) {
 // noService tells the likely meaning of a name that is no service.
 func (a *app) noService(ctx context.Context, e *query.NoServiceError) string {
 	if a.held(ctx, e.Name) {
-		return fmt.Sprintf("%s has no blob yet; ingesters have its records: logquery %s", e.Name, e.Name)
+		return inNoBlob(e)
 	}
+	return a.unknown(ctx, e)
+}
+
+// inNoBlob says that a service is in no blob, and where it is.
+func inNoBlob(e *query.NoServiceError) string {
+	return fmt.Sprintf("%s has no blob yet; ingesters have its records: logquery %s", e.Name, e.Name)
+}
+
+// unknown says that there is no such service, and what the user may have meant.
+func (a *app) unknown(ctx context.Context, e *query.NoServiceError) string {
 	level := record.ParseLevel([]byte(e.Name))
 	has := func(flag rune) bool {
 		return slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
@@ -152,9 +162,13 @@ func beginning(e *query.NoServiceError) []string {
 // thereAre lists the services that exist, if they are few enough for a line.
 func (a *app) thereAre(ctx context.Context, e *query.NoServiceError) string {
 	const most = 10
-	names := slices.DeleteFunc(slices.Clone(e.Stored), func(name string) bool { return name[0] == '_' })
+	system := func(name string) bool { return name[0] == '_' }
+	names := slices.DeleteFunc(slices.Clone(e.Stored), system)
 	if len(names) == 0 && a.place != nil {
-		names = a.place.held(ctx)
+		names, _ = a.place.services(ctx) // they are a help only
+		names = slices.DeleteFunc(append(names, a.place.held(ctx)...), system)
+		slices.Sort(names)
+		names = slices.Compact(names)
 	}
 	switch {
 	case len(names) == 0 || e.Near != "" || len(beginning(e)) > 1:

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"blobtail/internal/cli"
@@ -61,28 +59,8 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	return w.end(ctx, a, &sum, seen.report(), err)
 }
 
-// end prints the facts about a read, after its records, and returns its exit code. An
-// unknown service is no error in three cases. An ingester may have records of it that the
-// query does not want. With live records only, a service may well have none. If some records
-// are missing, the service may be among them.
+// end prints the facts about a read, after its records, and returns its exit code.
 func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *newest.Report, err error) (int, error) {
-	held := func(err error) bool {
-		none, ok := errors.AsType[*query.NoServiceError](err)
-		if !ok || w.mode == newest.Off || !a.held(ctx, none.Name) {
-			return false
-		}
-		if sum.Records == 0 {
-			a.Note("%s has records in no blob yet, and none that match", none.Name)
-		}
-		return true
-	}
-	sum.Problems = slices.DeleteFunc(sum.Problems, held)
-	if none, ok := errors.AsType[*query.NoServiceError](err); ok && len(report.Problems) > 0 {
-		a.Note("%v in blobs", none)
-		err = nil
-	} else if ok && (w.mode == newest.Only || held(err)) {
-		err = nil
-	}
 	if err == nil {
 		err = a.out.flush()
 	}

@@ -48,11 +48,17 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 			return 0, &cli.UsageError{Err: err}
 		}
 	}
+	services := []string{"*", "_*"}
+	if c.Service != "" {
+		if services, err = servicesOf([]string{c.Service}); err != nil {
+			return 0, err
+		}
+	}
 	if a.config.Store.Logs() {
 		return c.logs(ctx, a, form, what, day)
 	}
 	w := whole{
-		query: query.Query{Services: serviceNames([]string{c.Service}), Range: query.Always()}, live: c.Live, listing: true,
+		query: query.Query{Services: services, Range: query.Always()}, live: c.Live, listing: true,
 		print: func(from view, q query.Query) (query.Summary, error) {
 			if c.Service == "" {
 				q.Services = nil
@@ -65,9 +71,6 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 			sum.Records = int64(len(entries))
 			return sum, err
 		},
-	}
-	if c.Service == "" {
-		w.query.Services = []string{"*", "_*"}
 	}
 	return w.run(ctx, a)
 }
@@ -93,7 +96,9 @@ func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
 	}
 	w := whole{query: query.Query{Services: []string{"*"}, Range: rng}, live: "off", listing: true}
 	if c.Service != "" {
-		w.query.Services = serviceNames([]string{c.Service})
+		if w.query.Services, err = servicesOf([]string{c.Service}); err != nil {
+			return 0, err
+		}
 	}
 	w.print = func(from view, q query.Query) (query.Summary, error) {
 		store, ok := from.(*storeView)

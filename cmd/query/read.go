@@ -45,8 +45,10 @@ func (f filterFlags) filter() (query.Filter, error) {
 
 // query makes the query of the flags that several verbs have.
 func (a *app) query(services []string, times rangeFlags, filter filterFlags) (q query.Query, err error) {
-	q.Services = serviceNames(services)
-	if q.Range, err = a.times(times); err == nil {
+	if q.Services, err = servicesOf(services); err == nil {
+		q.Range, err = a.times(times)
+	}
+	if err == nil {
 		q.Filter, err = filter.filter()
 	}
 	return q, err
@@ -166,15 +168,26 @@ func (c *readCmd) print(ctx context.Context, a *app, from view, q query.Query, o
 	return sum, err
 }
 
+// absent reports names that are no service, beside others that are. Nothing is missing because of
+// them, but the user may have meant another name.
+func (a *app) absent(ctx context.Context, names []*query.NoServiceError) {
+	for _, none := range names {
+		if a.held(ctx, none.Name) {
+			a.Note("%s", inNoBlob(none))
+		} else {
+			a.Complain("%s", a.unknown(ctx, none))
+		}
+	}
+}
+
 // verdict returns the exit code of a read, and reports its warnings and problems.
 func (a *app) verdict(ctx context.Context, sum *query.Summary) int {
 	for _, err := range sum.Warnings {
 		a.Note("%v", err)
 	}
+	a.absent(ctx, sum.Absent)
 	for i, err := range sum.Problems {
-		if none, ok := errors.AsType[*query.NoServiceError](err); ok {
-			sum.Problems[i] = errors.New(a.noService(ctx, none))
-		} else if gone, ok := errors.AsType[*live.NoAnswerError](err); ok && gone.Status == 0 {
+		if gone, ok := errors.AsType[*live.NoAnswerError](err); ok && gone.Status == 0 {
 			sum.Problems[i] = fmt.Errorf("%w; is one running there? logquery ingesters lists them", err)
 		}
 	}

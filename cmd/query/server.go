@@ -65,10 +65,7 @@ func (p *serverPlace) tail(ctx context.Context, q query.Query, print func(lines 
 
 func (p *serverPlace) holds(context.Context, string) bool { return false } // the server has looked itself
 
-func (p *serverPlace) held(ctx context.Context) []string {
-	names, _ := p.services(ctx) // they are a help only
-	return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "_") })
-}
+func (p *serverPlace) held(context.Context) []string { return nil } // services names them
 
 func (p *serverPlace) services(ctx context.Context) (names []string, err error) {
 	found, err := p.client.Services(ctx, client.Query{})
@@ -208,8 +205,16 @@ func (v *serverView) summary(o *form.Outcome) query.Summary {
 	if !o.Complete && len(o.Problems) == 0 {
 		sum.Problems = append(sum.Problems, fmt.Errorf("the server %s says that its answer is incomplete", v.place.name()))
 	}
+	absent := map[string]bool{}
+	for _, name := range o.Absent {
+		none := &query.NoServiceError{Name: name}
+		sum.Absent = append(sum.Absent, none)
+		absent[none.Error()] = true
+	}
 	for _, text := range o.Warnings {
-		sum.Warnings = append(sum.Warnings, errors.New(text))
+		if !absent[text] {
+			sum.Warnings = append(sum.Warnings, errors.New(text))
+		}
 	}
 	return sum
 }
@@ -350,6 +355,8 @@ func (p *serverPlace) follow(ctx context.Context, o newest.FollowOptions) (newes
 	follow.Tell = func(ev form.Event) {
 		report := &newest.Report{}
 		switch {
+		case ev.Absent != "":
+			report.Absent = []*query.NoServiceError{{Name: ev.Absent}}
 		case ev.Note != "":
 			report.Notes = []string{ev.Note}
 		case ev.Gap != nil:

@@ -147,7 +147,8 @@ func (p *storePlace) body(ctx context.Context, key string) (body []byte, warning
 	return p.blobs.Body(ctx, key)
 }
 
-// storeView reads the blobs of a store, and unflushed records that were gathered before.
+// storeView reads the blobs of a store, and unflushed records that were gathered before. It has
+// the ingesters decide about services that are in no blob.
 type storeView struct {
 	a        *app
 	blobs    *query.Reader
@@ -158,15 +159,15 @@ func (v *storeView) query() query.Query     { return v.gathered.Query }
 func (v *storeView) report() *newest.Report { return &v.gathered.Report }
 func (v *storeView) close()                 { v.gathered.Close() }
 
-func (v *storeView) lines(ctx context.Context, q query.Query, _ []string, emit func(lines []byte) error) (query.Summary, error) {
+func (v *storeView) lines(ctx context.Context, q query.Query, _ []string, emit func(lines []byte) error) (sum query.Summary, err error) {
 	if q.Limit > 0 {
-		return v.blobs.Newest(ctx, q, emit)
+		sum, err = v.blobs.Newest(ctx, q, emit)
+	} else if plan, perr := v.plan(ctx, q); perr != nil {
+		err = perr
+	} else {
+		sum, err = plan.Read(ctx, emit)
 	}
-	plan, err := v.plan(ctx, q)
-	if err != nil {
-		return query.Summary{}, err
-	}
-	return plan.Read(ctx, emit)
+	return sum, v.gathered.Settle(ctx, &sum, err)
 }
 
 // plan plans a read that is not longer than intended.
@@ -178,39 +179,40 @@ func (v *storeView) plan(ctx context.Context, q query.Query) (*query.Plan, error
 	return plan, err
 }
 
-func (v *storeView) count(ctx context.Context, q query.Query) (int64, query.Summary, error) {
+func (v *storeView) count(ctx context.Context, q query.Query) (n int64, sum query.Summary, err error) {
 	plan, err := v.blobs.Plan(ctx, q)
-	if err != nil {
-		return 0, query.Summary{}, err
+	if err == nil {
+		n, sum, err = plan.Count(ctx)
 	}
-	return plan.Count(ctx)
+	return n, sum, v.gathered.Settle(ctx, &sum, err)
 }
 
-func (v *storeView) histogram(ctx context.Context, q query.Query, _ time.Duration, cut cutter) ([]query.Bucket, query.Summary, error) {
+func (v *storeView) histogram(ctx context.Context, q query.Query, _ time.Duration, cut cutter) (buckets []query.Bucket, sum query.Summary, err error) {
 	plan, err := v.blobs.Plan(ctx, q)
 	if err != nil {
-		return nil, query.Summary{}, err
+		return nil, sum, v.gathered.Settle(ctx, &sum, err)
 	}
 	by, err := cut(plan.Span())
 	if err == nil && (q.Filter.ReadsLines() || by.Length%time.Minute != 0) {
 		err = v.bounded(q, plan)
 	}
-	if err != nil {
-		return nil, query.Summary{}, err
+	if err == nil {
+		buckets, sum, err = plan.Histogram(ctx, by)
 	}
-	return plan.Histogram(ctx, by)
+	return buckets, sum, v.gathered.Settle(ctx, &sum, err)
 }
 
 func (v *storeView) list(ctx context.Context, q query.Query, day time.Time) ([]query.Total, query.Summary, error) {
-	return v.blobs.List(ctx, q, day)
+	entries, sum, err := v.blobs.List(ctx, q, day)
+	return entries, sum, v.gathered.Settle(ctx, &sum, err)
 }
 
-func (v *storeView) explain(ctx context.Context, q query.Query) (query.Explanation, query.Summary, error) {
+func (v *storeView) explain(ctx context.Context, q query.Query) (x query.Explanation, sum query.Summary, err error) {
 	plan, err := v.blobs.Plan(ctx, q)
-	if err != nil {
-		return query.Explanation{}, query.Summary{}, err
+	if err == nil {
+		x, sum, err = plan.Explain(ctx)
 	}
-	return plan.Explain(ctx)
+	return x, sum, v.gathered.Settle(ctx, &sum, err)
 }
 
 func (v *storeView) bounded(q query.Query, plan *query.Plan) error {

@@ -112,6 +112,13 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from place, out *printer, 
 			missing = true
 			a.Complain("%v", err)
 		}
+		if o.Once {
+			a.absent(ctx, r.Absent)
+		} else {
+			for _, none := range r.Absent {
+				a.Complain("%v yet; its records are shown when they come", none)
+			}
+		}
 		a.report(r)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"blobtail/internal/cli"
@@ -26,11 +27,16 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	services, err := servicesOf(c.Services)
+	if err != nil {
+		return 0, err
+	}
 	store, err := a.openStore(ctx, true)
 	if err != nil {
 		return 0, err
 	}
 	found := func(f query.Finding) {
+		none, ok := errors.AsType[*query.NoServiceError](f.Err)
 		if form == "json" {
 			a.json(struct {
 				Blob    string `json:"blob,omitempty"`
@@ -40,7 +46,11 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 			return
 		}
 		print := a.Complain
-		if f.Note {
+		switch {
+		case ok:
+			a.absent(ctx, []*query.NoServiceError{none})
+			return
+		case f.Note:
 			print = a.Note
 		}
 		if f.Key != "" {
@@ -52,7 +62,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.store.Logs != nil {
 		verify = a.verifyLogs
 	}
-	v, err := verify(ctx, query.Query{Services: serviceNames(c.Services), Range: rng}, found)
+	v, err := verify(ctx, query.Query{Services: services, Range: rng}, found)
 	if err != nil {
 		return 0, err
 	}

@@ -156,9 +156,12 @@ func (a *app) open(ctx context.Context, now *string, grace string) (o retention.
 	}
 	if now != nil {
 		// The days of logs are in UTC.
-		if o.At, err = when.Time(*now, time.Now().UTC()); err != nil {
+		clock := time.Now().UTC()
+		if o.At, err = when.Time(*now, clock); err != nil {
 			return o, cli.Usagef("--now: %w", err)
 		}
+		other, err := when.Time(*now, clock.AddDate(-3, -1, -1))
+		o.AtByClock = err != nil || !other.Equal(o.At) // as yesterday, or 10 Nov
 	}
 	if a.store, err = openstore.Open(ctx, a.config.Store, false); err == nil {
 		a.Explain = a.store.Explain

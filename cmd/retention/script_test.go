@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": testkit.Exits, "hash": hash},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": testkit.Exits, "hash": hash, "stored": stored},
 		Setup: func(e *testscript.Env) error {
 			e.Vars = append(e.Vars, testkit.EndsAtOnce)
 			e.Setenv("TZ", "America/New_York")
@@ -53,6 +55,18 @@ func hash(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Fatalf("no hash: %s", last)
 	}
 	ts.Setenv("HASH", h)
+}
+
+// stored DAY makes all objects of the store in data look as if they were stored on a day.
+func stored(ts *testscript.TestScript, _ bool, args []string) {
+	at, err := time.Parse(time.DateOnly, args[0])
+	ts.Check(err)
+	ts.Check(filepath.WalkDir(ts.MkAbs("data"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			err = os.Chtimes(path, at, at)
+		}
+		return err
+	}))
 }
 
 // mkblob KEY RECORDS makes a blob in the store in data, with so many records at the start

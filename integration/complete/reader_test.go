@@ -222,10 +222,10 @@ func (r *reading) readAll(ctx context.Context, n *newest.Reader) {
 	r.err, r.problems = err, append(sum.Problems, g.Report.Problems...)
 }
 
-// complete tells whether logquery would say that there is no more: by exit code 0, by 1
-// because there is no such service, or by 3 only because one of several is unknown.
+// complete tells whether logquery would say that there is no more: by exit code 0, or by 1
+// because there is no such service.
 func (r *reading) complete() bool {
-	return !slices.ContainsFunc(r.problems, func(err error) bool { return !unknown(err) }) && (r.err == nil || unknown(r.err))
+	return len(r.problems) == 0 && (r.err == nil || unknown(r.err))
 }
 
 // unknown reports whether an error says that a service does not exist.

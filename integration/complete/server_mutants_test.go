@@ -85,11 +85,8 @@ var serverMutants = []mutant{
 	answer.Outcome = outcome(result, &q.Filter)
 `}}},
 	{name: "a list for hints refuses a tail", edits: []edit{{"readapi/tail.go",
-		`			if err := c.exists(name); err != nil {
-				return err
-			}
-			any = true
-`, `			return &query.NoServiceError{Name: name}
+		`		return c.exist(names)
+`, `		return &query.NoServiceError{Name: names[0]}
 `}}},
 
 	// What an answer says of itself.
@@ -98,9 +95,7 @@ var serverMutants = []mutant{
 `, `	s.Warnings = joined(s.Warnings, o.Warnings)
 `}}},
 	{name: "a service without records ends the counting", edits: []edit{{"readapi/counts.go",
-		`		if isNone(err) { // it has no such records; the plan of all tells if it does not exist
-			continue
-		}
+		`	q.Sure = true // the plan of all tells which are none
 `, ``}}},
 	{name: "clients of Loki that show no warnings get the rest", edits: []edit{{"lokiapi/write.go",
 		`	if len(c.problems) > 0 && !partial {

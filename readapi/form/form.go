@@ -31,6 +31,7 @@ const (
 	TrailerComplete = "Blobtail-Complete" // 1, or 0 if something is missing
 	TrailerMore     = "Blobtail-More"     // 1 if a limit left records out, or may have
 	TrailerProblems = "Blobtail-Problems" // the reasons, in ASCII, with "; " between two
+	TrailerAbsent   = "Blobtail-Absent"   // the names of Outcome.Absent, in ASCII, with ", " between two
 )
 
 // Outcome says how a read went. The lists are never null.
@@ -42,8 +43,11 @@ type Outcome struct {
 	// Warnings and Notes are facts for people. Nothing is missing because of them.
 	Warnings []string `json:"warnings"`
 	Notes    []string `json:"notes"`
-	Gaps     []Gap    `json:"gaps"`
-	Cost     Cost     `json:"cost"`
+	// Absent are the names of the request that are no service, beside others that are. A warning
+	// says it too. Left out if there are none.
+	Absent []string `json:"absent,omitempty"`
+	Gaps   []Gap    `json:"gaps"`
+	Cost   Cost     `json:"cost"`
 }
 
 // Gap is a span of time with more records than were found, both ends included.
@@ -76,8 +80,10 @@ type Event struct {
 	Record   *Record   `json:"record,omitempty"`
 	Progress *Progress `json:"progress,omitempty"`
 	Note     string    `json:"note,omitempty"`
-	Gap      *Gap      `json:"gap,omitempty"`
-	Problem  string    `json:"problem,omitempty"`
+	// Absent is a name of the request that is no service, beside others that are.
+	Absent  string `json:"absent,omitempty"`
+	Gap     *Gap   `json:"gap,omitempty"`
+	Problem string `json:"problem,omitempty"`
 	// End is the last line of a stream. A stream without it was cut off.
 	End *End `json:"end,omitempty"`
 }

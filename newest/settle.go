@@ -1,0 +1,60 @@
+package newest
+
+import (
+	"context"
+	"errors"
+
+	"blobtail/query"
+)
+
+// Settle decides which services of a read are absent: those in no blob, by the error or the
+// summary of the read, of which no ingester has a record either. Of a service that an ingester
+// holds, the read has no records only because none match. If the report has problems, the
+// records that are missing may be those of the service. A service of which live records only are
+// read may be in blobs. Settle returns the error that is left.
+func (g *Gathered) Settle(ctx context.Context, sum *query.Summary, err error) error {
+	if g.r == nil { // of blobs alone
+		return err
+	}
+	var names []string
+	for _, none := range sum.Absent {
+		names = append(names, none.Name)
+	}
+	if none, ok := errors.AsType[*query.NoServiceError](err); ok {
+		names = append(names, none.Name)
+		for _, of := range none.Beside {
+			names = append(names, of.Name)
+		}
+	}
+	if len(names) == 0 {
+		return err
+	}
+	unread := len(g.Report.Problems) > 0
+	var held map[string]bool
+	if !unread && ctx.Err() == nil {
+		held = g.r.holding(ctx, names)
+		if g.mode == Only {
+			g.r.stored(ctx, names, held)
+		}
+	}
+	return sum.Settle(err, func(none *query.NoServiceError) bool {
+		if unread || held[none.Name] && g.mode != Only && sum.Records == 0 {
+			sum.Warnings = append(sum.Warnings, none.Elsewhere(unread))
+		}
+		return unread || held[none.Name]
+	})
+}
+
+// stored adds those of some names and globs to found that blobs have, or may have: a store that
+// cannot be read in time denies none.
+func (r *Reader) stored(ctx context.Context, names []string, found map[string]bool) {
+	ctx, cancel := context.WithTimeout(ctx, namesPatience)
+	defer cancel()
+	for _, name := range names {
+		if !found[name] {
+			_, err := r.o.Blobs.Plan(ctx, query.Query{Services: []string{name}, Range: query.Range{From: 0, To: 1}})
+			_, none := errors.AsType[*query.NoServiceError](err)
+			found[name] = !none
+		}
+	}
+}
