@@ -32,7 +32,7 @@ type selection struct {
 
 // wish draws a wish.
 func (w *serverWorld) wish(rng *rand.Rand) *wish {
-	return &wish{w.selection(rng), w.window(rng), 1 + rng.IntN(12)}
+	return &wish{w.selection(rng), w.window(rng), few(rng)}
 }
 
 // near returns a wish much like another one: the same, or with another window, another limit or
@@ -41,14 +41,25 @@ func (w *serverWorld) near(rng *rand.Rand, like *wish) *wish {
 	one := *like
 	switch rng.IntN(8) {
 	case 0, 1, 2:
-	case 3, 4, 5:
+	case 3:
 		one.win = w.window(rng)
+	case 4, 5: // of the same hour
+		one.win = recent(rng)
 	case 6:
-		one.most = 1 + rng.IntN(12)
+		one.most = few(rng)
 	case 7:
 		one.selection = w.selection(rng)
 	}
 	return &one
+}
+
+// few draws a limit.
+func few(rng *rand.Rand) int { return []int{1, 1, 2, 3, 5, 12}[rng.IntN(6)] }
+
+// recent draws a window with a few of the newest records.
+func recent(rng *rand.Rand) query.Range {
+	from := time.Now().UnixNano() - rng.Int64N(int64(time.Minute))
+	return query.Range{From: from, To: from + 1 + rng.Int64N(int64(time.Minute))}
 }
 
 // name draws the name of a service, which may not exist yet.
@@ -114,9 +125,8 @@ func (w *serverWorld) window(rng *rand.Rand) query.Range {
 		win.From = ago(3 * time.Hour)
 	case 2:
 		win.From, win.To = now-int64(10*time.Minute), now+int64(10*time.Minute)
-	case 3, 4: // a few of the newest records
-		win.From = ago(2 * time.Minute)
-		win.To = win.From + 1 + rng.Int64N(int64(time.Minute))
+	case 3, 4:
+		win = recent(rng)
 	case 5:
 		win.From, win.To = ago(31*time.Hour), ago(time.Hour)
 	case 6: // far below the last hour

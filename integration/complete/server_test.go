@@ -141,6 +141,7 @@ func (w *serverWorld) serve(n int) {
 
 // Run takes the steps. In some worlds it repairs all faults then, and answers must be complete.
 func (w *serverWorld) Run() {
+	time.Sleep(10 * time.Minute) // the newest records are of one hour
 	for _, in := range w.all {
 		w.startOn(in, in.to, in.host)
 	}
@@ -271,7 +272,7 @@ func (w *serverWorld) turnover(in *ingester) {
 		if in.reap(); in.proc == nil {
 			return
 		}
-		q := w.composeOf(rng, 6, 200, []time.Duration{2 * time.Hour})
+		q := w.composeOf(rng, 6, 200, []time.Duration{2 * time.Hour, 2*time.Hour + 2*time.Minute, 2*time.Hour + 5*time.Minute})
 		w.toward(q, in.to)
 		w.told(q, in, in.proc.send(q, false))
 		w.flush(in)
