@@ -71,7 +71,12 @@ var serverMutants = []mutant{
 		`	e := c.items[id{key, batch}]
 	if e == nil`, `	e := c.items[id{key: key}]
 	if e == nil`}, {"query/indexcache/indexcache.go",
-		`	at := &item{id{key, batch}, x`, `	at := &item{id{key: key}, x`}}},
+		`	at := &item{id{key, batch}, x`, `	at := &item{id{key: key}, x`}, {"blobfmt/detached.go",
+		`	if x.size != size {
+		return nil
+	}
+`, `	_ = size
+`}}},
 
 	// Lists for hints.
 	{name: "services from a list that was made before", edits: []edit{{"reading/narrow.go",

@@ -162,14 +162,14 @@ func (w *serverWorld) Run() {
 		w.step()
 		time.Sleep(w.pace())
 	}
-	if in := w.all[0]; w.seed%16 == 3 && len(w.violations) == 0 {
+	if in := w.all[0]; w.seed%32 == 19 && len(w.violations) == 0 {
 		w.turnover(in)
 	}
 	w.settle()
 	if in := w.all[0]; w.seed%256 == 5 && len(w.violations) == 0 {
 		w.crowd(in)
 	}
-	if len(w.violations) == 0 && !w.mutated && w.seed%8 == 0 {
+	if len(w.violations) == 0 && !w.mutated && w.seed%16 == 0 {
 		w.mend()
 		w.clients.Wait()
 		w.recovered()
