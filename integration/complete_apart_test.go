@@ -196,27 +196,38 @@ func testForeignURL(t *testing.T, away func(*trio)) {
 	reading.Wait()
 }
 
-// Without a URL, a read of a remote store covers blobs and rows of the tail. These
-// rows have no late records. The read reports that each time, even if it finds no
-// such service.
-func TestCompleteNobodyToAsk(t *testing.T) {
+// Without a URL, a read of a remote store asks the ingesters at the addresses in their rows. One
+// that holds records and cannot be reached makes it incomplete, even if the service is in no blob.
+// Whoever wants blobs alone is told what these are, however quiet.
+func TestCompleteByRows(t *testing.T) {
 	t.Parallel()
 	at, _ := azureStore(t)
 	p := &promises{}
 	a := newStation(t, at, p, "a").start()
-	a.takeAt(time.Now().Add(-48 * time.Hour))
-	noted := func(when string, codes ...int) {
+	b := newStation(t, at, p, "b", "--advertise", "http://127.0.0.1:9").start()
+	reads := [][]string{{"web"}, {"web", "--count"}, {"hist", "web"}, {"web", "-n", "100"}, {"tail", "web"}, {"ls"}, {"fields", "web"}}
+	all := func(when string, code int, says string, more ...string) {
 		t.Helper()
-		for _, args := range [][]string{{"web"}, {"web", "--count"}, {"hist", "web"}, {"web", "-n", "100"}, {"tail", "web"}} {
-			_, errs, code := answered(t, at, args...)
-			if !slices.Contains(codes, code) || !strings.Contains(errs, "no ingester to ask is known (BLOBTAIL_LIVE)") {
-				t.Errorf("%s: %v exits %d without the note: %s", when, args, code, errs)
+		for _, args := range reads {
+			args = slices.Concat(args, more)
+			_, errs, got := answered(t, at, args...)
+			if got != code || !strings.Contains(errs, says) {
+				t.Errorf("%s: %v exits %d, want %d and %q: %s", when, args, got, code, says, errs)
 			}
 		}
 	}
-	noted("in no blob", 1)
+	a.takeAt(time.Now().Add(-48 * time.Hour))
+	all("in no blob", 0, "")
+	newAudit(t, at, p).whole("the ingester is asked by its row")
 	a.rest()
-	a.takeAt(time.Now().Add(-47 * time.Hour))
-	noted("some of it in no blob", 0)
-	newAudit(t, at, p).by("--live-url", a.base).whole("somebody is asked")
+	b.takeAt(time.Now().Add(-47 * time.Hour))
+	all("out of reach", 3, "could not be asked", "-q")
+	all("out of reach, named", 3, "could not be asked: no ingester can be reached at http://127.0.0.1:9")
+	reads = reads[:len(reads)-1] // fields of no record
+	all("blobs alone", 0, "in no blob yet", "--live", "off", "-q")
+	env := at.env
+	at.env = append(slices.Clone(env), "BLOBTAIL_LIVE=off")
+	all("blobs alone, by the environment", 0, "in no blob yet", "-q")
+	at.env = env
+	newAudit(t, at, p).by("--live-url", b.base).whole("the one that is out of reach is named")
 }

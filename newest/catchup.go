@@ -87,7 +87,7 @@ func (f *follower) check(ctx context.Context) {
 	if time.Since(f.looked) >= expiredEvery {
 		services = f.o.Query.Services
 	}
-	if f.checking == nil && time.Since(f.checked) >= endsEvery && (f.r.asks() || services != nil) {
+	if f.checking == nil && time.Since(f.checked) >= endsEvery && (f.asks || services != nil) {
 		ctx, cancel := context.WithTimeout(ctx, surveyPatience) // a hung list must not end the checks
 		f.checking, f.checked = f.r.survey(ctx, services), time.Now()
 		go func(s *survey) { <-s.done; cancel() }(f.checking)
@@ -187,7 +187,13 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 func (f *follower) reached(after live.Positions) bool {
 	k := f.company.wait()
 	for _, i := range k.rows {
-		if _, there := after[i.ID]; !there && i.MayHold(k.now) {
+		_, there := after[i.ID]
+		if !there && i.MayHold(k.now) {
+			return false
+		}
+	}
+	for _, i := range k.holders() { // a read asks these, and an answer without them keeps their positions
+		if _, answered := f.heard.snapshots[i.ID]; !answered {
 			return false
 		}
 	}
@@ -289,7 +295,7 @@ func (f *follower) judgeEnds(s *survey) {
 func (f *follower) tellUnasked(k *roster) {
 	unasked := map[string]string{}
 	if f.heard.any {
-		for _, i := range f.r.lacking(k, &f.heard) {
+		for _, i := range k.lacking(&f.heard) {
 			if f.heard.told[i.ID] {
 				continue
 			}

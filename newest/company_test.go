@@ -57,6 +57,7 @@ type sentRecord struct {
 	time                 int64
 	length               int       // of its line
 	sent, acked          time.Time // acked is zero until it is
+	copied               bool      // two ingesters may have it
 }
 
 func newCompany(t *testing.T, ingesters int) *company {
@@ -430,6 +431,9 @@ func (c *company) list(ctx context.Context) ([]heartbeat.Ingester, time.Time, er
 }
 
 func withoutLive(o *newest.Options) { o.Live, o.Announced = nil, nil }
+
+// byTables has the operator want no ingester to be asked.
+func byTables(o *newest.Options) { o.Off = true }
 
 // always is a query for all of some services.
 func always(services ...string) query.Query {

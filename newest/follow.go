@@ -62,11 +62,6 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	}
 	f := newFollower(r, o)
 	f.match = match
-	f.order.wait = rowsWait
-	if r.asks() {
-		f.order.wait = liveWait
-	}
-	f.mark.later.wait = f.order.wait
 	if o.After != nil {
 		f.cursor.Last = o.After.Last
 		maps.Copy(f.positions, o.After.Positions)
@@ -109,6 +104,9 @@ type follower struct {
 	cursor  Cursor
 	buf     []byte
 	floor   int64 // older records were emitted already, or are not wanted
+
+	// asks says that the follower asks ingesters, and does not go by the tables of the tail.
+	asks bool
 
 	// Live.
 	positions live.Positions       // how far each log was read
@@ -170,6 +168,7 @@ func (f *follower) run(ctx context.Context) error {
 // poll finds all later records, and records found by both are recognized.
 func (f *follower) begin(ctx context.Context) error {
 	f.learn(ctx)
+	f.choose(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -178,7 +177,7 @@ func (f *follower) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	if f.r.asks() && !f.o.Once {
+	if f.asks && !f.o.Once {
 		if err := f.meet(ctx); err != nil {
 			return err
 		}
@@ -216,6 +215,24 @@ func (f *follower) learn(ctx context.Context) {
 	}
 }
 
+// choose decides between ingesters and the tables of the tail.
+func (f *follower) choose(ctx context.Context) {
+	f.asks, f.order.wait = f.r.asks(), liveWait
+	if f.asks && f.r.o.Distant && f.r.o.Live == nil && !f.r.reach(ctx, f.company) && ctx.Err() == nil {
+		f.asks = false
+		f.problem(fmt.Errorf("no ingester can be reached at the address in its row, so what comes in is shown by the tables of the tail: the newest %d of each second, and none that come late. Set BLOBTAIL_LIVE to the URL of an ingester", tailindex.MaxLines))
+	}
+	if f.r.o.Off {
+		report := &Report{}
+		report.warnOfTables()
+		f.tell(report)
+	}
+	if !f.asks {
+		f.order.wait = rowsWait
+	}
+	f.mark.later.wait = f.order.wait
+}
+
 // first emits the records a follower begins with.
 func (f *follower) first(ctx context.Context) error {
 	q := f.o.Query
@@ -247,7 +264,7 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 		f.o.After = &c
 	}
 	f.cursor.Last, f.floor = c.Last, c.Last.Time
-	if !f.r.asks() || len(c.Positions) == 0 || !f.oneKnown(c.Positions) {
+	if !f.asks || len(c.Positions) == 0 || !f.oneKnown(c.Positions) {
 		f.note(fmt.Sprintf("going on by the times of records: what came since with times before %s is not shown", utc(time.Unix(0, f.floor))))
 		clear(f.positions)
 		return false, nil
@@ -300,7 +317,7 @@ func (f *follower) end() Cursor {
 // look polls for new records.
 func (f *follower) look(ctx context.Context) error {
 	var err error
-	if f.r.asks() {
+	if f.asks {
 		_, err = f.poll(ctx)
 	} else {
 		err = f.lookRows(ctx)

@@ -56,10 +56,10 @@ const (
 	mostGathered, leastGathered = 48 << 20, 4 << 20
 )
 
-// unflushed returns an empty Unflushed with its part of the memory.
-func (r *Reader) unflushed(name string) *query.Unflushed {
+// unflushed returns an empty Unflushed with its part of the memory: one of so many of a read.
+func (r *Reader) unflushed(name string, of int) *query.Unflushed {
 	u := query.NewUnflushed(name)
-	u.Within(min(mostGathered, max(leastGathered, gatheredMemory/max(1, r.gathered.Load()))))
+	u.Within(min(mostGathered, max(leastGathered, gatheredMemory/max(1, r.gathered.Load()))) / int64(max(1, of)))
 	return u
 }
 
@@ -67,8 +67,17 @@ func (r *Reader) unflushed(name string) *query.Unflushed {
 // before blobs are listed. It reports records that it cannot get. It returns an error
 // only if no result is possible, as when ctx ends.
 func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathered, error) {
-	if mode == Off {
-		return &Gathered{Query: q}, nil
+	switch {
+	case mode == Off || mode == Auto && r.o.Off:
+		g := &Gathered{Query: q}
+		if !r.o.Unasked {
+			g.Report.warn(BlobsAlone)
+		}
+		return g, nil
+	case r.o.Off:
+		g := &Gathered{Query: q}
+		g.Report.problem(errors.New("live records alone were asked for, and live: off asks no ingester"))
+		return g, nil
 	}
 	return r.gather(ctx, q, mode, (*Gathered).addWritten)
 }
@@ -104,12 +113,11 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 	}
 	g.heard.err = err
 	switch {
-	case !g.r.asks() && g.mode == Only:
-		g.Report.problem(errors.New("no ingester to ask for live records is known; set BLOBTAIL_LIVE to the URL of one"))
-	case !g.r.asks() && !g.known.wait().dark:
-		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE): of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", tailindex.MaxLines)
-	case errors.Is(err, ErrNobody) && g.mode == Only:
-		g.Report.note("%v, so there are no live records", err)
+	case g.r.o.Off:
+		g.Report.warnOfTables()
+		return nil
+	case g.mode == Only && g.r.o.Live == nil && g.known.wait().asleep():
+		g.Report.note("%v, so there are no live records", ErrNobody)
 	}
 	if err != nil && g.r.o.Live != nil {
 		g.Report.problem(err) // the user named this ingester, so its failure is always a problem
@@ -124,14 +132,18 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 // a problem, and its records are added as far as they came. An error means that there is
 // no answer.
 func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
-	if g.heard = (heard{}); !g.r.asks() {
+	if g.heard = (heard{}); g.r.o.Unasked || g.r.o.Off {
 		return nil
 	}
-	answer, err := g.r.ask(ctx, question, g.known)
+	answers, h, err := g.r.answers(ctx, question, g.known)
 	if err != nil {
 		return err
 	}
-	defer answer.Close()
+	defer func() {
+		for _, answer := range answers {
+			answer.Close()
+		}
+	}()
 	if err := g.know(); err != nil {
 		return err
 	}
@@ -139,8 +151,35 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 	if err != nil {
 		return err
 	}
+	kept := len(g.Query.Unflushed)
+	g.heard, g.Live = h, true
+	for _, answer := range answers {
+		enough, err := g.keep(answer, &question, matcher, g.r.unflushed("live records", len(answers)))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			g.Live = false
+			g.Report.problem(fmt.Errorf("what ingesters answered is not in this read, so records that are in no blob are missing: %w", err))
+		}
+		if enough {
+			continue
+		}
+		// Others took the places of records that were not sent.
+		for _, u := range g.Query.Unflushed[kept:] {
+			u.Close()
+		}
+		g.Query.Unflushed, question.Newest = g.Query.Unflushed[:kept], 0
+		return g.askLive(ctx, question)
+	}
+	return nil
+}
+
+// keep adds the records of one answer to the query. The ingesters have answered once the last
+// record of the answer is kept; an error says that it could not be. enough is false if all
+// records have to be asked for: of the newest that were, too few match.
+func (g *Gathered) keep(answer *live.Answer, question *live.Query, matcher *query.Matcher, records *query.Unflushed) (enough bool, err error) {
 	sent, wanted := 0, 0
-	records := g.r.unflushed("live records")
 	chosen := chooser(g.Query.Choose)
 	expired, end, err := g.hidden.collect(answer, func(line []byte) bool {
 		sent++
@@ -152,28 +191,20 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 		}
 		return true
 	}, records.Add)
-	if err == nil && question.Newest > 0 && (expired || sent >= question.Newest && wanted < g.Query.Limit) {
-		// Others took the places of records that were not sent.
-		records.Close()
-		question.Newest = 0
-		return g.askLive(ctx, question)
-	}
-	if ctx.Err() != nil {
-		records.Close()
-		return ctx.Err()
-	}
-	// The ingesters have answered once the last record of their answer is kept.
-	g.heard = hear(answer, end)
+	g.heard.add(hear(answer, end))
 	if err != nil {
 		records.Close()
-		g.Report.problem(fmt.Errorf("what ingesters answered is not in this read, so records that are in no blob are missing: %w", err))
-		return nil
+		return true, err
+	}
+	g.Query.Unflushed = append(g.Query.Unflushed, records)
+	if question.Newest > 0 && (expired || sent >= question.Newest && wanted < g.Query.Limit) {
+		return false, nil
 	}
 	if end != io.EOF {
+		g.Live = false
 		g.Report.problem(end)
 	}
-	g.Query.Unflushed, g.Live = append(g.Query.Unflushed, records), end == io.EOF
-	return nil
+	return true, nil
 }
 
 // collect adds the records of an answer that match and have not expired. It returns how
@@ -257,7 +288,7 @@ func (g *Gathered) addRows(ctx context.Context, rows []tailindex.Row, failed err
 		}
 	}
 	slices.SortFunc(entries, (*record.Entry).Compare)
-	records := g.r.unflushed("the tail")
+	records := g.r.unflushed("the tail", 1)
 	for _, e := range entries {
 		if err := records.Add(e); err != nil {
 			g.Report.problem(fmt.Errorf("rows of the tail are not in this read, so records that are in no blob may be missing: %w", err))

@@ -47,7 +47,7 @@ func TestManyRows(t *testing.T) {
 			Blobs: query.New(store, query.Options{}), Tail: tailindex.NewReader(store, tailindex.Options{}),
 			Store: func(context.Context) (string, error) { return "", nil },
 			Ingesters: func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
-				return []heartbeat.Ingester{{ID: "00000001", At: time.Now(), Oldest: begun}}, time.Now(), nil
+				return []heartbeat.Ingester{{ID: "00000001", State: heartbeat.Holding, At: time.Now(), Oldest: begun}}, time.Now(), nil
 			},
 		})
 		g, err := r.Gather(ctx, always("web"), newest.Auto)

@@ -29,7 +29,7 @@ func TestNarrowedIsIncomplete(t *testing.T) {
 		}
 		says(t, problemsOf(g), 1, narrowed)
 		c.reads(reader, all) // the named service is read completely
-		peer := c.reader(func(o *newest.Options) { o.Token = "peer" })
+		peer := c.reader(func(o *newest.Options) { o.Token, o.PlainHTTP = "peer", true })
 		if names, g := c.read(peer, q); len(names) != len(all)+len(hidden) || !g.Live || len(g.Report.Problems) > 0 {
 			t.Errorf("a token for all reads %v, %q", names, problemsOf(g))
 		}

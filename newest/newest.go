@@ -40,6 +40,12 @@ var ErrNobody = errors.New("no ingester is running")
 // Mode selects the live records of a read.
 type Mode int
 
+// LiveOff begins the warnings of reads that ask no ingester. BlobsAlone is that of mode [Off].
+const (
+	LiveOff    = "live: off, so no ingester is asked"
+	BlobsAlone = LiveOff + ": records that are in no blob yet are not in this read"
+)
+
 // Modes of a read.
 const (
 	Auto Mode = iota // unflushed records too, if an ingester can be asked
@@ -50,15 +56,25 @@ const (
 // Options are what a [Reader] reads. Blobs, Store and Ingesters must be set.
 type Options struct {
 	Blobs *query.Reader
-	// Live is the ingester to ask; nil: one that is announced.
+	// Live is the ingester to ask, which asks the others; nil: all that may hold records are
+	// asked at the addresses in their rows.
 	Live *live.Client
 	// Announced asks the ingesters at the addresses in their rows; nil: without Live no
 	// ingester can be asked. See [live.ClientOptions].
 	Announced *http.Client
-	// Token is the credentials for them, as id.secret; "": none.
-	Token string
-	// Unasked says that the caller already knows that the records in the logs of
-	// ingesters are missing: no ingester is asked, and no report mentions them.
+	// Token is the credentials for them, as id.secret; "": none. PlainHTTP lets it go to other
+	// hosts without TLS.
+	Token     string
+	PlainHTTP bool
+	// Distant says that ingesters may be out of reach, as those of a store in a cloud: all that
+	// are asked at their addresses have 2 s for the header of an answer. A follower that
+	// reaches none goes by the tables of the tail.
+	Distant bool
+	// Off asks no ingester: mode Auto reads blobs alone, and Tail and Follow blobs and the
+	// tables of the tail. Each report says so.
+	Off bool
+	// Unasked says that no ingester writes to the store: none is asked, and no report
+	// mentions any.
 	Unasked bool
 	Tail    *tailindex.Reader // nil: there are no tables
 	// Name is the user's name for the store, for messages; "": "this store".
@@ -92,6 +108,7 @@ func New(o Options) *Reader {
 // Report holds the problems, notes and gaps of a read, without its records.
 type Report struct {
 	Problems []error // reasons why the result is incomplete
+	Warnings []error // facts that a reader must know; the result is complete as it was asked for
 	Notes    []string
 	Gaps     []Gap
 	// Absent are the names that a follower was given and that are no service.
@@ -110,6 +127,13 @@ type Gap struct {
 
 func (r *Report) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) warn(text string) { r.Warnings = append(r.Warnings, errors.New(text)) }
+
+// warnOfTables says what a tail lacks that asks no ingester.
+func (r *Report) warnOfTables() {
+	r.warn(fmt.Sprintf("%s: of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", LiveOff, tailindex.MaxLines))
 }
 
 func (r *Report) problem(err error) { r.Problems = append(r.Problems, err) }

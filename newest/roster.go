@@ -1,6 +1,7 @@
 package newest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,14 @@ func (r *Reader) survey(ctx context.Context, services []string) *survey {
 		k.unread, k.err = heartbeat.Unread(err)
 		reading.Wait()
 		s.expired.Begun, k.expired = s.begun, s.expired.Days
-		k.dark = errors.Is(k.err, storage.ErrUnauthorized) && !r.asks()
+		k.dark = errors.Is(k.err, storage.ErrUnauthorized) && r.o.Live == nil
 	}()
 	return s
+}
+
+// asleep reports whether no ingester is running or may hold records.
+func (k *roster) asleep() bool {
+	return !slices.ContainsFunc(k.rows, func(i heartbeat.Ingester) bool { return i.MayHold(k.now) })
 }
 
 // unlisted is the error if the rows cannot be listed. Without a table there are none.
@@ -125,15 +131,34 @@ func (k *roster) writtenSince(q *query.Query) time.Time {
 	return since
 }
 
-// A heard is the result of asking: no answer, or one answer for all.
+// A heard is the result of asking: no answer, one answer for all, or one of each ingester.
 type heard struct {
-	any       bool
+	any       bool              // an answer came, or nobody had to be asked
 	snapshots map[string]string // by id, the process of each ingester whose records came
 	rowsAge   time.Duration
-	told      map[string]bool // ingesters that the answer itself names as missing
-	partly    bool            // some of them sent some records
-	narrowed  string          // the services that the token may read, if the answer lacks others
-	err       error           // why there is no answer
+	told      map[string]bool  // ingesters that the answer itself names as missing
+	partly    bool             // some of them sent some records
+	narrowed  string           // the services that the token may read, if the answer lacks others
+	err       error            // why there is no answer
+	errs      map[string]error // by id, why an ingester that was asked at its address gave none, or half of one
+}
+
+// add notes another answer.
+func (h *heard) add(o heard) {
+	h.any = true
+	for id, process := range o.snapshots {
+		if h.snapshots == nil {
+			h.snapshots = map[string]string{}
+		}
+		h.snapshots[id] = process
+	}
+	for id := range o.told {
+		if h.told == nil {
+			h.told = map[string]bool{}
+		}
+		h.told[id] = true
+	}
+	h.rowsAge, h.partly, h.narrowed = cmp.Or(h.rowsAge, o.rowsAge), h.partly || o.partly, cmp.Or(h.narrowed, o.narrowed)
 }
 
 // hear notes the facts that an answer states about itself, and how it ended.
@@ -163,17 +188,19 @@ func (h *heard) lessThan(services []string) error {
 // after the read began, and blobs are listed after verify returns. So if an ingester held
 // an acknowledged record then, its row is Holding or the record is in a blob.
 func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *heard, report *Report) (whole bool) {
-	lacking := r.lacking(known, h)
-	if h.any && slices.ContainsFunc(lacking, func(i heartbeat.Ingester) bool { return i.Live(known.now) }) {
-		// It may have just started or ended: a later list is as good.
+	lacking := known.lacking(h)
+	if (h.any || len(h.errs) > 0) && slices.ContainsFunc(lacking, func(i heartbeat.Ingester) bool { return i.Live(known.now) }) {
+		// It may have just started or ended. A later list is as good, and each list proves
+		// that those it does not hold to be lacking are not.
 		if again := r.survey(ctx, nil).wait(); again.err == nil {
 			*known = *again
-			lacking = r.lacking(known, h)
+			lacking = slices.DeleteFunc(known.lacking(h), func(i heartbeat.Ingester) bool {
+				return !slices.ContainsFunc(lacking, func(was heartbeat.Ingester) bool { return was.ID == i.ID })
+			})
 		}
 	}
 	before := len(report.Problems)
 	known.doubts(h, report)
-	doubted := len(report.Problems) > before
 	for _, i := range known.rows {
 		known.judge(&i, q, report)
 	}
@@ -185,25 +212,17 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 	if err := h.lessThan(q.Services); err != nil {
 		report.problem(err)
 	}
-	switch {
-	case h.err == nil || errors.Is(h.err, ErrNobody) || len(lacking) > 0: // nothing new to report
-	case doubted || known.err != nil && !absent(known.err): // then the roster proves nothing
+	if h.err != nil && len(lacking) == 0 { // otherwise it is in the error of an ingester
 		report.problem(h.err)
-	default:
-		report.note("no ingester answers, and none holds records that are in no blob: %v", h.err)
 	}
 	return h.any && len(lacking) == 0 && len(report.Problems) == before
 }
 
-// lacking are the ingesters that may hold records and did not answer. If no ingester can
-// be asked at all, these are the silent ones: a note covers the running ones.
-func (r *Reader) lacking(known *roster, h *heard) (all []heartbeat.Ingester) {
-	for _, i := range known.rows {
-		switch {
-		case i.State != heartbeat.Holding:
-		case h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:
-		case !r.asks() && i.Live(known.now):
-		default:
+// lacking are the ingesters that may hold records and did not answer.
+func (k *roster) lacking(h *heard) (all []heartbeat.Ingester) {
+	for _, i := range k.rows {
+		answered := h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == k.store
+		if i.State == heartbeat.Holding && !answered {
 			all = append(all, i)
 		}
 	}
@@ -213,7 +232,7 @@ func (r *Reader) lacking(known *roster, h *heard) (all []heartbeat.Ingester) {
 // doubts reports reasons not to rely on the roster.
 func (k *roster) doubts(h *heard, report *Report) {
 	if k.dark {
-		report.problem(errors.New("whether all records are in blobs is not known: these credentials may not read the table of ingesters (role Storage Table Data Reader), and no ingester was asked (BLOBTAIL_LIVE). --live off reads blobs alone"))
+		report.problem(errors.New("whether all records are in blobs is not known: these credentials may not read the table of ingesters (role Storage Table Data Reader), and no ingester was asked (BLOBTAIL_LIVE names one). --live off reads blobs alone"))
 		return
 	}
 	if k.storeErr != nil {
@@ -266,7 +285,7 @@ func (k *roster) missing(i *heartbeat.Ingester, h *heard) error {
 		held = "holds records since " + i.Oldest.UTC().Format(time.RFC3339) + " that may be in no blob"
 	}
 	process, answered := h.snapshots[i.ID]
-	nobody := errors.Is(h.err, ErrNobody)
+	why := cmp.Or(h.errs[i.ID], h.err)
 	switch {
 	case i.StoreID != k.store && i.StoreID != "" && k.storeErr == nil:
 		return fmt.Errorf("ingester %s on %s %s, and wrote to store %s, which is not this one (%s): was the store made anew? `ingest forget %s` gives it up", i.ID, i.Host, held, i.StoreID, k.store, i.ID)
@@ -275,14 +294,14 @@ func (k *roster) missing(i *heartbeat.Ingester, h *heard) error {
 	case !i.Live(k.now):
 		err := fmt.Errorf("ingester %s on %s has been silent for %s and %s: start it on its log again, or give it up with ingest forget %s",
 			i.ID, i.Host, k.now.Sub(i.At).Round(time.Second), held, i.ID)
-		if h.err != nil && !nobody {
-			err = fmt.Errorf("%w (%w)", err, h.err)
+		if why != nil && !errors.Is(why, ErrNobody) {
+			err = fmt.Errorf("%w (%w)", err, why)
 		}
 		return err
-	case nobody:
-		return fmt.Errorf("ingester %s on %s %s, and says no address at which it could be asked: set --advertise there", i.ID, i.Host, held)
-	case h.err != nil:
-		return fmt.Errorf("ingester %s on %s %s, and could not be asked: %w", i.ID, i.Host, held, h.err)
+	case i.Address == "":
+		return fmt.Errorf("ingester %s on %s %s, and says no address at which it could be asked: set --advertise there, or BLOBTAIL_LIVE here to a URL of an ingester; --live off reads blobs alone", i.ID, i.Host, held)
+	case why != nil:
+		return fmt.Errorf("ingester %s on %s %s, and could not be asked: %w", i.ID, i.Host, held, why)
 	}
 	return fmt.Errorf("ingester %s on %s %s, and is not among those that answered", i.ID, i.Host, held)
 }

@@ -71,7 +71,7 @@ func TestFollowRows(t *testing.T) {
 		time.Sleep(time.Second)
 		burst(c.all[0], rng, 500, "web")
 		time.Sleep(10 * time.Second)
-		f := follow(c.reader(withoutLive), s.options(always("web")))
+		f := follow(c.reader(byTables), s.options(always("web")))
 		time.Sleep(time.Second)
 		var all []*sentRecord
 		for range 60 {
@@ -108,10 +108,10 @@ func TestFollowRowsFiltered(t *testing.T) {
 		rng := rand.New(rand.NewPCG(4, 4))
 		q := always("web")
 		q.Filter.Levels = 1<<record.Error | 1<<record.Critical
-		errs := follow(c.reader(withoutLive), s.options(q))
+		errs := follow(c.reader(byTables), s.options(q))
 		q.Filter = query.Filter{Texts: []string{"r1"}}
 		texts := &screen{c: c}
-		some := follow(c.reader(withoutLive), texts.options(q))
+		some := follow(c.reader(byTables), texts.options(q))
 		time.Sleep(6 * time.Second)
 		var all []*sentRecord
 		for range 30 {
@@ -142,7 +142,7 @@ func TestFollowRowsAway(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
 		time.Sleep(time.Second)
-		f := follow(c.reader(withoutLive), s.options(always("web")))
+		f := follow(c.reader(byTables), s.options(always("web")))
 		time.Sleep(5*time.Second + 500*time.Millisecond) // neither a write nor a read begins now
 		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.Scan || op == storagetest.Upsert {
@@ -165,7 +165,7 @@ func TestFollowRowsAway(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		o := s.options(always("web"))
 		o.After = cursor
-		f = follow(c.reader(withoutLive), o)
+		f = follow(c.reader(byTables), o)
 		time.Sleep(3 * time.Second)
 		more = append(more[:1], c.all[0].send(line{service: "web"}, line{service: "web", at: -5 * time.Minute})...)
 		time.Sleep(3 * time.Second)
@@ -209,7 +209,7 @@ func TestTailRows(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Second)
-		r := c.reader(withoutLive)
+		r := c.reader(byTables)
 		for _, n := range []int{1, 10, 100, 150, 1000} {
 			q := always("web")
 			q.Limit = n
@@ -247,7 +247,7 @@ func TestLongLines(t *testing.T) {
 		c.all[0].start()
 		time.Sleep(time.Second)
 		whole := &screen{c: c}
-		live, rows := follow(c.reader(), whole.options(always("web"))), follow(c.reader(withoutLive), s.options(always("web")))
+		live, rows := follow(c.reader(), whole.options(always("web"))), follow(c.reader(byTables), s.options(always("web")))
 		time.Sleep(6 * time.Second)
 		var short, long []*sentRecord
 		for range 10 {
@@ -274,8 +274,8 @@ func TestLongLines(t *testing.T) {
 			}
 		}
 		checkTail("live", c.reader(), long, 0)
-		checkTail("rows", c.reader(withoutLive), short[5:], 5)
+		checkTail("rows", c.reader(byTables), short[5:], 5)
 		c.all[0].drain()
-		checkTail("blobs", c.reader(withoutLive), long, 0)
+		checkTail("blobs", c.reader(byTables), long, 0)
 	})
 }

@@ -56,9 +56,12 @@ func (f *follower) note(text string) { f.tell(&Report{Notes: []string{text}}) }
 
 // read passes the records of a query on, and then the report.
 func (f *follower) read(ctx context.Context, q query.Query) error {
-	sum, report, err := f.r.Tail(ctx, q, f.pass)
+	sum, report, known, err := f.r.tail(ctx, q, f.pass)
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if known != nil && known.wait().storeErr == nil {
+		f.company = known // records of all of these may have been passed on
 	}
 	report.Problems, report.Absent = append(report.Problems, sum.Problems...), sum.Absent
 	for _, w := range sum.Warnings {
@@ -71,6 +74,7 @@ func (f *follower) read(ctx context.Context, q query.Query) error {
 // tell passes on a report, without messages of a kind that was reported lately.
 func (f *follower) tell(report *Report) {
 	report.Problems = slices.DeleteFunc(report.Problems, func(err error) bool { return !f.fresh(err.Error()) })
+	report.Warnings = slices.DeleteFunc(report.Warnings, func(err error) bool { return !f.fresh(err.Error()) })
 	report.Notes = slices.DeleteFunc(report.Notes, func(text string) bool { return !f.fresh(text) })
 	f.o.Report(report)
 }

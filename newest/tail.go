@@ -26,14 +26,20 @@ const (
 // q.Reverse); without a limit, all of them. They come from ingesters and blobs, and from
 // tables of the tail unless all ingesters answered. The report names records that may be
 // missing, and the summary those services that are absent, as [Gathered.Settle] decides.
-func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entry) error) (sum query.Summary, report *Report, err error) {
+func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entry) error) (query.Summary, *Report, error) {
+	sum, report, _, err := r.tail(ctx, q, emit)
+	return sum, report, err
+}
+
+// tail is Tail. It also returns the ingesters by which it was judged; nil: none, after an error.
+func (r *Reader) tail(ctx context.Context, q query.Query, emit func(*record.Entry) error) (sum query.Summary, report *Report, known *survey, err error) {
 	rows := (*Gathered).addWritten
 	if q.Limit > 0 {
 		rows = (*Gathered).newest
 	}
 	g, err := r.gather(ctx, q, Auto, rows)
 	if err != nil {
-		return sum, &Report{}, err
+		return sum, &Report{}, nil, err
 	}
 	defer g.Close()
 	oldest, newest := int64(math.MaxInt64), int64(math.MinInt64)
@@ -45,7 +51,7 @@ func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entr
 		g.judge(oldest, newest)
 	}
 	err = g.Settle(ctx, &sum, err)
-	return sum, &g.Report, err
+	return sum, &g.Report, g.known, err
 }
 
 // newest adds the rows with the newest records. If these do not suffice, it adds the

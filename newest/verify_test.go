@@ -84,7 +84,7 @@ func TestVerifyRowMissing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := heartbeat.Ingester{ID: "0badcafe", Process: "01234567", StoreID: storeID, Host: "h", State: heartbeat.Holding, At: c.now()}
+		other := heartbeat.Ingester{ID: "0badcafe", Process: "01234567", StoreID: storeID, Host: "h", Address: "http://h", State: heartbeat.Holding, At: c.now()}
 		list := func(i heartbeat.Ingester) func(*newest.Options) {
 			return func(o *newest.Options) {
 				o.Ingesters = func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
@@ -92,7 +92,8 @@ func TestVerifyRowMissing(t *testing.T) {
 				}
 			}
 		}
-		c.reads(c.reader(list(other)), all, "ingester 0badcafe on h may hold records that are in no blob, and is not among those that answered")
+		c.reads(c.reader(list(other)), all, "ingester 0badcafe on h may hold records that are in no blob, and could not be asked: no ingester can be reached at http://h")
+		c.reads(c.reader(c.via("i0"), list(other)), all, "ingester 0badcafe on h may hold records that are in no blob, and is not among those that answered")
 		silent := other
 		silent.At = c.now().Add(-time.Hour)
 		c.reads(c.reader(list(silent)), all, "ingester 0badcafe on h has been silent for 1h0m0s and may hold records that are in no blob: start it on its log again, or give it up with ingest forget 0badcafe")
@@ -111,7 +112,8 @@ func TestVerifyRowMissing(t *testing.T) {
 		// Now the asked one finds it in the table as well.
 		c.storeRow("0badcafe", nil)
 		time.Sleep(time.Millisecond)
-		c.reads(c.reader(), all, "it announces no address")
+		c.reads(c.reader(), all, "says no address at which it could be asked")
+		c.reads(c.reader(c.via("i0")), all, "it announces no address")
 	})
 }
 
@@ -164,11 +166,12 @@ func TestVerifyUnreadableRows(t *testing.T) {
 		all := c.running()
 		c.storeRow("0badcafe", map[string]any{"format": int64(2)})
 		// Both the asked ingester and the reader see it, and say so.
-		c.reads(c.reader(), all, "ingesters whose rows cannot be read may hold records that are in no blob: row 0badcafe", "0 of 1 other ingesters answered")
-		c.reads(c.reader(withoutLive), all, "ingesters whose rows cannot be read may hold records")
+		c.reads(c.reader(), all, "ingesters whose rows cannot be read may hold records that are in no blob: row 0badcafe")
+		c.reads(c.reader(c.via("i0")), all, "ingesters whose rows cannot be read may hold records that are in no blob: row 0badcafe", "0 of 1 other ingesters answered")
+		c.reads(c.reader(withoutLive), all, "ingesters whose rows cannot be read may hold records", "ingester 00000001")
 		c.reads(c.reader(c.via("i0"), withoutRights), all, "row 0badcafe of table ingesters")
 		c.storeRow("0badcafe", map[string]any{"state": "dreaming"})
-		c.reads(c.reader(withoutLive), all, `state "dreaming" is not known`)
+		c.reads(c.reader(), all, `state "dreaming" is not known`)
 	})
 }
 
@@ -201,12 +204,13 @@ func TestVerifyLost(t *testing.T) {
 				c.tells(c.gather(c.reader(), q))
 				continue
 			}
-			told := "ingester 0badcafe on by-hand: has lost records that it took between " + text(until.Add(-time.Hour))
-			c.tells(c.gather(c.reader(), q), told)
-			c.tells(c.gather(c.reader(c.via("i0"), withoutRights), q), told)
+			told := "has lost records that it took between " + text(until.Add(-time.Hour))
+			c.tells(c.gather(c.reader(), q), "ingester 0badcafe on by-hand "+told)
+			c.tells(c.gather(c.reader(c.via("i0")), q), "ingester 0badcafe on by-hand: "+told)
+			c.tells(c.gather(c.reader(c.via("i0"), withoutRights), q), "ingester 0badcafe on by-hand: "+told)
 			q.Range.To = until.Add(-1000 * time.Hour).UnixNano() // records may have any age
 			if q.Range.From == query.Oldest {
-				c.tells(c.gather(c.reader(withoutLive), q), "`ingest forget --lost 0badcafe` acknowledges that")
+				c.tells(c.gather(c.reader(withoutLive), q), "`ingest forget --lost 0badcafe` acknowledges that", "ingester 00000001")
 			}
 		}
 		lost(map[string]any{"state": "idle"})
@@ -256,7 +260,7 @@ func TestVerifyForeignStore(t *testing.T) {
 		defer other.Stop()
 		c.wire.up("i0", other)
 		defer c.wire.down("i0")
-		c.reads(c.reader(), all, "ingester 0badcafe answers and has never written to this store")
+		c.reads(c.reader(), all, "ingester 00000001 on i0 holds records since", "at its address http://i0 ingester 0badcafe answers")
 		// A wrong URL is a problem, in addition to the missing ingester.
 		c.tells(c.gather(c.reader(c.via("i0")), always("web")), "ingester 0badcafe answers and has never written to this store", "is not among those that answered")
 		// The rows cannot be read, and the answer is rejected all the same.
@@ -295,27 +299,39 @@ func TestVerifySilentIsAsked(t *testing.T) {
 	})
 }
 
-// Without a URL a note names the running ingesters, and a problem names the silent ones
-// that may hold records.
-func TestVerifyNoURL(t *testing.T) {
+// Whoever can ask nobody names all ingesters that may hold records, running or silent. Whoever
+// wants blobs alone gets them, and is told.
+func TestVerifyNobodyAsked(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
-		g := c.reads(c.reader(withoutLive), all)
-		says(t, g.Report.Notes, 1, "BLOBTAIL_LIVE")
+		first, second := "ingester 00000001 on i0 holds records", "ingester 00000002 on i1 holds records"
+		c.reads(c.reader(withoutLive), all, first, second)
 		c.all[1].kill()
-		c.reads(c.reader(withoutLive), all)
-		time.Sleep(time.Minute)
-		g = c.reads(c.reader(withoutLive), all, "ingester 00000002 on i1 has been silent for 1m")
-		says(t, g.Report.Notes, 1, "BLOBTAIL_LIVE")
+		time.Sleep(time.Minute + time.Second)
+		c.reads(c.reader(withoutLive), all, "ingester 00000001 on i0", "ingester 00000002 on i1 has been silent for 1m")
 		if _, g := c.read(c.reader(withoutLive), always("web")); g.Live {
 			t.Error("nobody was asked, and all have answered")
 		}
-		only, err := c.reader(withoutLive).Gather(t.Context(), always("web"), newest.Only)
-		if err != nil {
-			t.Fatal(err)
+		for _, change := range []func(*newest.Options){withoutLive, byTables} {
+			only, err := c.reader(change).Gather(t.Context(), always("web"), newest.Only)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer only.Close()
+			if len(only.Report.Problems) == 0 {
+				t.Error("live records alone are complete without an ingester")
+			}
 		}
-		defer only.Close()
-		c.tells(only, "no ingester to ask for live records is known", "00000002")
+		for r, mode := range map[*newest.Reader]newest.Mode{c.reader(): newest.Off, c.reader(byTables): newest.Auto} {
+			off, err := r.Gather(t.Context(), always("web"), mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(off.Report.Problems)+len(off.Query.Unflushed) > 0 || len(off.Report.Warnings) != 1 {
+				t.Errorf("blobs alone: %+v", off.Report)
+			}
+			off.Close()
+		}
 	})
 }
 
@@ -332,13 +348,12 @@ func TestVerifyIdle(t *testing.T) {
 			t.Error("it was asked, and does not count")
 		}
 		c.all[0].kill()
-		g := c.reads(c.reader(), all)
-		says(t, g.Report.Notes, 1, "no ingester answers, and none holds records", "connection refused")
+		c.reads(c.reader(), all)
 		// An ingester named by the user has to answer, even if its row says idle.
 		c.reads(c.reader(c.via("i0")), all, "no ingester can be reached at http://i0: connection refused")
 		c.reads(c.reader(c.via("i0"), withoutRights), all, "no ingester can be reached at http://i0: connection refused")
 		time.Sleep(time.Hour)
-		g = c.reads(c.reader(), all)
+		g := c.reads(c.reader(), all)
 		says(t, g.Report.Notes, 0)
 	})
 }
@@ -399,7 +414,7 @@ func TestVerifyTableAway(t *testing.T) {
 		})
 		c.reads(c.reader(c.via("i0")), all, "the table of ingesters cannot be read, so nobody knows who holds records that are in no blob")
 		g := c.gather(c.reader(), always("web"))
-		c.tells(g, "the table of ingesters cannot be read, so nobody knows", "no ingester to ask is known")
+		c.tells(g, "the table of ingesters cannot be read, so nobody knows")
 		if g.Live {
 			t.Error("all have answered, it says")
 		}

@@ -134,6 +134,9 @@ func (s *stream) end(end *form.End) {
 	if len(end.Problems) > 0 {
 		s.w.Header().Set(form.TrailerProblems, headerText(strings.Join(end.Problems, "; ")))
 	}
+	if len(end.Warnings) > 0 {
+		s.w.Header().Set(form.TrailerWarnings, headerText(strings.Join(end.Warnings, "; ")))
+	}
 	if len(end.Absent) > 0 {
 		s.w.Header().Set(form.TrailerAbsent, headerText(strings.Join(end.Absent, ", ")))
 	}
@@ -141,7 +144,7 @@ func (s *stream) end(end *form.End) {
 
 // declare names the trailers in a header.
 func declare(h http.Header) {
-	h.Set("Trailer", strings.Join([]string{form.TrailerComplete, form.TrailerMore, form.TrailerProblems, form.TrailerAbsent}, ", "))
+	h.Set("Trailer", strings.Join([]string{form.TrailerComplete, form.TrailerMore, form.TrailerProblems, form.TrailerWarnings, form.TrailerAbsent}, ", "))
 }
 
 func bit(b bool) string {

@@ -32,7 +32,7 @@ type tailing struct {
 	wrote  time.Time // the last time
 	lines  int64
 	// problems and absent are those of a tail that ends.
-	problems, absent []string
+	problems, warnings, absent []string
 }
 
 // tail answers with new records as Server-Sent Events.
@@ -78,7 +78,7 @@ func (c *call) tail() error {
 // end is the last event of a tail that ends.
 func (t *tailing) end() *form.End {
 	return &form.End{Outcome: form.Outcome{
-		Complete: len(t.problems) == 0, Problems: append([]string{}, t.problems...), Warnings: []string{}, Notes: []string{}, Gaps: []form.Gap{}, Absent: t.absent,
+		Complete: len(t.problems) == 0, Problems: append([]string{}, t.problems...), Warnings: append([]string{}, t.warnings...), Notes: []string{}, Gaps: []form.Gap{}, Absent: t.absent,
 	}, Records: t.lines}
 }
 
@@ -191,6 +191,12 @@ func (t *tailing) report(r *newest.Report) {
 		t.event(form.Event{Problem: err.Error()})
 		if t.once {
 			t.problems = append(t.problems, err.Error())
+		}
+	}
+	for _, err := range r.Warnings {
+		t.event(form.Event{Warning: err.Error()})
+		if t.once {
+			t.warnings = append(t.warnings, err.Error())
 		}
 	}
 	for _, none := range r.Absent {

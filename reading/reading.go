@@ -118,6 +118,7 @@ func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, rea
 	if q, out.Report, err = m.shares.gather(ctx, c.r.o.Logs, m); err != nil {
 		return out, err
 	}
+	defer func() { out.Warnings = slices.Concat(out.Report.Warnings, out.Warnings) }()
 	blobs := c.r.o.Blobs
 	switch {
 	case mode == newest.Only:

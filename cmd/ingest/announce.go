@@ -19,6 +19,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/clockskew"
 	"blobtail/internal/config"
+	"blobtail/internal/doors"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid/premises"
@@ -55,8 +56,20 @@ const (
 	noteWait = 3 * time.Second
 )
 
+// own is the URL of the listener for readers that find it in the row. The address of a
+// listener for all of a network is of no use to other hosts, and those read a remote store. One
+// on loopback serves the readers of this host, and the others do not mistake it for theirs: an
+// answer names its ingester.
+func own(c config.Config, l net.Listener) string {
+	if c.Store.Remote() && !doors.IsLoopback(l) {
+		return ""
+	}
+	return scheme(c) + "://" + l.Addr().String()
+}
+
 // newCompany makes the parts that run starts. The log's directory and the files in it are
-// locked already. newCompany calls setLane with each lane that is found.
+// locked already. newCompany calls setLane with each lane that is found. address is the URL of
+// the listener, "" if readers cannot use it.
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
 	clock, _ := store.Blobs.(storage.Clock) // nil: a store on this host
@@ -66,8 +79,8 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 	p.tables = tables
 	host, _ := os.Hostname()
 	lane, settled := c.LaneNumber(host)
-	if c.Ingest.Advertise != "" || c.Store.Remote() {
-		address = c.Ingest.Advertise // our listen address is of no use to other hosts
+	if c.Ingest.Advertise != "" {
+		address = c.Ingest.Advertise
 	}
 	var err error
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{

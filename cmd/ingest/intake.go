@@ -61,7 +61,7 @@ func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *co
 		Metrics:     reg,
 	}
 	asked := live.Options{
-		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Token: secure.peer, Log: part(log, "live"),
+		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Token: secure.peer, PlainHTTP: c.Access.Open, Log: part(log, "live"),
 	}
 	if secure.guard != nil {
 		options.Guard, asked.Guard = secure.guard, secure.guard.reader

@@ -96,7 +96,7 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 	}
 	defer records.Close()
 	warnOpen(log, c, records)
-	company, err = newCompany(c, store, premises, journal, buf, out.SetLane, scheme(c)+"://"+records.Addr().String(), log, reg)
+	company, err = newCompany(c, store, premises, journal, buf, out.SetLane, own(c, records), log, reg)
 	if err != nil {
 		return err
 	}

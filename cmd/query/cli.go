@@ -28,9 +28,9 @@ import (
 // environment.
 type grammar struct {
 	cli.Settings
-	LiveURL   string          `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
+	LiveURL   string          `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet, or off: blobs alone." placeholder:"URL" env:"BLOBTAIL_LIVE"`
 	Server    string          `help:"URL of a server (logquery serve) that reads the store for you, with the token of --token-file." placeholder:"URL" env:"BLOBTAIL_SERVER"`
-	PlainHTTP bool            `name:"plain-http" help:"Send the token to the server without TLS, also to another host."`
+	PlainHTTP bool            `name:"plain-http" help:"Send the token without TLS, also to another host."`
 	TokenFile string          `help:"File with the token that is shown to ingesters, or to the server (BLOBTAIL_TOKEN has the token itself)." placeholder:"FILE" env:"BLOBTAIL_TOKEN_FILE"`
 	Timezone  string          `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
 	UTC       bool            `short:"u" name:"utc" help:"The same as --timezone UTC."`

@@ -22,7 +22,7 @@ type fieldsCmd struct {
 	filterFlags `group:"Filters"`
 	Output      string `short:"o" help:"pretty, json (the default into a pipe) or csv." placeholder:"FORM"`
 	Stats       bool   `help:"Say on stderr what the read took."`
-	Live        string `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
+	Live        string `help:"auto, off or only: records that are in no blob yet (auto)." placeholder:"WHEN"`
 }
 
 const (

@@ -49,7 +49,7 @@ func announceIn(root, id, lane, ago, what string) error {
 		return err
 	}
 	a, err := heartbeat.New(s, heartbeat.Options{
-		ID: id, Lane: n, Host: "host\x1b[2J", Version: "v1", Address: "http://10.0.0.1:8514",
+		ID: id, Lane: n, Host: "host\x1b[2J", Version: "v1", Address: "http://127.0.0.1:9",
 		Now:    func() time.Time { return time.Now().Add(-d) },
 		Oldest: func() (time.Time, bool) { return time.Now().Add(-90 * time.Second), what == "unflushed" },
 	})
@@ -82,7 +82,7 @@ func TestIngestersTable(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	row := strings.Join(strings.Fields(lines[len(lines)-1]), " ")
-	m := regexp.MustCompile(`^0badcafe live yes 12 (\S+) ago (\S+) ago host\\x1b\[2J http://10\.0\.0\.1:8514 v1$`).FindStringSubmatch(row)
+	m := regexp.MustCompile(`^0badcafe live yes 12 (\S+) ago (\S+) ago host\\x1b\[2J http://127\.0\.0\.1:9 v1$`).FindStringSubmatch(row)
 	if len(lines) != 2 || m == nil {
 		t.Fatalf("%q", lines)
 	}

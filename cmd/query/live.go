@@ -17,9 +17,10 @@ type whole struct {
 	live  string // --live
 	mode  newest.Mode
 	stats bool
-	// listing says that the verb lists blobs: it has no range, and unflushed records that
-	// cannot be read are a note.
+	// listing says that the verb lists blobs: it has no range.
 	listing bool
+	// blobs says that the verb names blobs, and so nobody expects more of it.
+	blobs bool
 	// explains says that the verb prints what it would read. That there is nothing is an
 	// answer.
 	explains bool
@@ -31,10 +32,10 @@ type whole struct {
 }
 
 func (w *whole) run(ctx context.Context, a *app) (int, error) {
-	if err := oneOf("--live", w.live, "auto", "off", "only"); err != nil {
+	var err error
+	if w.mode, err = a.liveMode(w.live, "auto", "off", "only"); err != nil {
 		return 0, err
 	}
-	w.mode = map[string]newest.Mode{"auto": newest.Auto, "off": newest.Off, "only": newest.Only}[w.live]
 	from, err := a.open(ctx, w.mode != newest.Off)
 	if err != nil {
 		return 0, err
@@ -52,11 +53,29 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer seen.close()
+	if w.blobs {
+		seen.report().Warnings = nil
+	}
 	sum, err := w.print(seen, seen.query())
 	if sum.Higher > 0 {
 		sum.Warnings = append(sum.Warnings, fmt.Errorf("at least %d of higher levels left out; --level %s+ has them", sum.Higher, w.query.Filter.Levels.Lowest()))
 	}
 	return w.end(ctx, a, &sum, seen.report(), err)
+}
+
+// liveMode is the mode of a flag --live with some values. What the flag leaves open, the
+// configuration decides, a context, or BLOBTAIL_LIVE.
+func (a *app) liveMode(text string, values ...string) (newest.Mode, error) {
+	if text == "" {
+		text = "auto"
+		if a.config.LiveOff() {
+			text = "off"
+		}
+	}
+	if err := oneOf("--live", text, values...); err != nil {
+		return 0, err
+	}
+	return map[string]newest.Mode{"auto": newest.Auto, "off": newest.Off, "only": newest.Only}[text], nil
 }
 
 // end prints the facts about a read, after its records, and returns its exit code.
@@ -81,12 +100,6 @@ func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *new
 		for _, note := range w.query.Filter.Where.Notes() {
 			a.Note("--where: %s", note)
 		}
-	}
-	if w.listing && sum.Records > 0 {
-		for _, err := range report.Problems {
-			a.Complain("%v", err) // the blobs are listed, but services may be missing
-		}
-		return a.verdict(ctx, sum), nil
 	}
 	sum.Problems = append(sum.Problems, report.Problems...)
 	if sum.Complete() && sum.Records+sum.Examined == 0 && !w.listing && !w.explains && w.query.Range != query.Always() {
@@ -120,6 +133,9 @@ func (a *app) token() (string, error) {
 
 // report prints the notes and gaps of a report.
 func (a *app) report(report *newest.Report) {
+	for _, err := range report.Warnings {
+		a.Complain("%v", err)
+	}
 	for _, text := range report.Notes {
 		a.Note("%s", text)
 	}

@@ -16,7 +16,7 @@ import (
 type lsCmd struct {
 	Service string `arg:"" optional:"" help:"List its days."`
 	Day     string `arg:"" optional:"" help:"List the blobs of that day (UTC), such as 2026-11-20."`
-	Live    string `help:"auto or off: count records that are in no blob yet." default:"auto" placeholder:"WHEN"`
+	Live    string `help:"auto or off: count records that are in no blob yet (auto)." placeholder:"WHEN"`
 	Output  string `short:"o" help:"pretty, json or csv; without it, into a pipe: fields between tabs." placeholder:"FORM"`
 
 	Names      bool `help:"Print the names of the blobs that a read takes, one a line, for other tools."`
@@ -94,7 +94,7 @@ func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	w := whole{query: query.Query{Services: []string{"*"}, Range: rng}, live: "off", listing: true}
+	w := whole{query: query.Query{Services: []string{"*"}, Range: rng}, live: "off", listing: true, blobs: true}
 	if c.Service != "" {
 		if w.query.Services, err = servicesOf([]string{c.Service}); err != nil {
 			return 0, err

@@ -66,7 +66,7 @@ type readCmd struct {
 	Count        bool        `help:"Print only how many records there are."`
 	Stats        bool        `help:"Say on stderr what the read took."`
 	Explain      bool        `help:"Print what would be read, and read only indexes."`
-	Live         string      `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
+	Live         string      `help:"auto, off or only: records that are in no blob yet (auto)." placeholder:"WHEN"`
 	MaxBytes     config.Size `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
 }
 

@@ -71,7 +71,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := s.openSecurity(); err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	from, err := a.openStore(ctx, true)
+	from, err := a.openStore(ctx, !a.config.LiveOff())
 	if err != nil {
 		return 0, err
 	}

@@ -51,7 +51,11 @@ func (p *serverPlace) look(_ context.Context, q query.Query, mode newest.Mode) (
 	if _, err := q.Filter.Matcher(); err != nil {
 		return nil, err
 	}
-	return &serverView{place: p, of: q, mode: mode}, nil
+	v := &serverView{place: p, of: q, mode: mode, noted: map[string]bool{}}
+	if mode == newest.Off {
+		v.warn(newest.BlobsAlone)
+	}
+	return v, nil
 }
 
 func (p *serverPlace) tail(ctx context.Context, q query.Query, print func(lines []byte) error) (query.Summary, *newest.Report, error) {
@@ -175,11 +179,16 @@ func (v *serverView) lines(ctx context.Context, q query.Query, only []string, em
 	return sum, nil
 }
 
+// warn adds a warning to the report, once.
+func (v *serverView) warn(text string) {
+	if !v.noted[text] {
+		v.noted[text] = true
+		v.told.Warnings = append(v.told.Warnings, errors.New(text))
+	}
+}
+
 // summary is the outcome of a request. Notes and gaps go to the report, once.
 func (v *serverView) summary(o *form.Outcome) query.Summary {
-	if v.noted == nil {
-		v.noted = map[string]bool{}
-	}
 	for _, note := range o.Notes {
 		if !v.noted[note] {
 			v.noted[note] = true
@@ -212,7 +221,10 @@ func (v *serverView) summary(o *form.Outcome) query.Summary {
 		absent[none.Error()] = true
 	}
 	for _, text := range o.Warnings {
-		if !absent[text] {
+		switch {
+		case strings.HasPrefix(text, newest.LiveOff):
+			v.warn(text)
+		case !absent[text]:
 			sum.Warnings = append(sum.Warnings, errors.New(text))
 		}
 	}
@@ -355,6 +367,8 @@ func (p *serverPlace) follow(ctx context.Context, o newest.FollowOptions) (newes
 	follow.Tell = func(ev form.Event) {
 		report := &newest.Report{}
 		switch {
+		case ev.Warning != "":
+			report.Warnings = []error{errors.New(ev.Warning)}
 		case ev.Absent != "":
 			report.Absent = []*query.NoServiceError{{Name: ev.Absent}}
 		case ev.Note != "":

@@ -30,8 +30,8 @@ type storePlace struct {
 }
 
 // openStore opens the store, and returns readers of its blobs and of newer records. It finds
-// the ingesters to ask for unflushed records: the URL of the environment or the file, and
-// on a dir store the announced ones. With alive false it asks none.
+// the ingesters to ask for unflushed records: the URL of the environment or the file, or else
+// those at the addresses in their rows. With alive false it asks none.
 func (a *app) openStore(ctx context.Context, alive bool) (*storePlace, error) {
 	if a.flags.Server != "" {
 		return nil, cli.Usagef("logquery %s reads the store itself, which the server %s does not hand out; run it where the store can be reached, with --store instead of --server", a.verb.Name, a.flags.Server)
@@ -40,7 +40,6 @@ func (a *app) openStore(ctx context.Context, alive bool) (*storePlace, error) {
 	if err != nil {
 		return nil, err
 	}
-	alive = alive && !a.config.Store.Logs() // no ingester writes there
 	p := &storePlace{a: a, blobs: blobs}
 	var ahead atomic.Int64 // the store's clock ahead of ours in ns, after the first question for it
 	ingesters := func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
@@ -51,28 +50,28 @@ func (a *app) openStore(ctx context.Context, alive bool) (*storePlace, error) {
 		return rows, now, cmp.Or(err, unread)
 	}
 	o := newest.Options{
-		Unasked: !alive,
-		Name:    a.config.Store.String(),
-		Blobs:   blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, a.store.Blobs) },
+		Unasked: a.config.Store.Logs(), Off: !alive, PlainHTTP: a.flags.PlainHTTP, Distant: a.config.Store.Remote(),
+		Name:  a.config.Store.String(),
+		Blobs: blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, a.store.Blobs) },
 		Tail: tailindex.NewReader(a.store.Tables, tailindex.Options{
 			Prefix: a.config.Tail.Prefix, Shards: a.config.Tail.Shards, Store: a.config.Store.Name(),
 			Now: func() time.Time { return a.clock().Add(time.Duration(ahead.Load())) },
 		}),
 	}
-	if alive {
+	if alive = alive && !o.Unasked; alive {
 		if o.Token, err = a.token(); err != nil {
 			return nil, &cli.UsageError{Err: err}
 		}
 	}
 	switch {
 	case !alive:
-	case a.config.Live != "":
-		client, err := live.NewClient(a.config.Live, live.ClientOptions{HTTP: a.counted(), Token: o.Token})
+	case a.config.Live != "" && !a.config.LiveOff():
+		client, err := live.NewClient(a.config.Live, live.ClientOptions{HTTP: a.counted(), Token: o.Token, PlainHTTP: o.PlainHTTP})
 		if err != nil {
 			return nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)
 		}
 		o.Live = client
-	case !a.config.Store.Remote():
+	default:
 		o.Announced = a.counted()
 	}
 	p.logs = newest.New(o)

@@ -26,15 +26,12 @@ type tailCmd struct {
 	filterFlags `group:"Filters"`
 	outputFlags `group:"Output"`
 	Stats       bool   `help:"Say on stderr what the read took."`
-	Live        string `help:"auto or off: whether to ask ingesters for what they hold." default:"auto" placeholder:"WHEN"`
+	Live        string `help:"auto or off: whether to ask ingesters for what they hold (auto)." placeholder:"WHEN"`
 }
 
 // query makes the query of the flags, and the cursor to go on from.
 func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error) {
 	if q, err = a.query(c.Services, rangeFlags{Since: c.Since}, c.filterFlags); err != nil {
-		return q, nil, err
-	}
-	if err := oneOf("--live", c.Live, "auto", "off"); err != nil {
 		return q, nil, err
 	}
 	q.Limit = defaultTail
@@ -70,11 +67,15 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	from, err := a.open(ctx, c.Live == "auto")
+	mode, err := a.liveMode(c.Live, "auto", "off")
 	if err != nil {
 		return 0, err
 	}
-	if a.flags.Server != "" && c.Live == "off" {
+	from, err := a.open(ctx, mode == newest.Auto)
+	if err != nil {
+		return 0, err
+	}
+	if a.flags.Server != "" && mode == newest.Off {
 		return 0, cli.Usagef("--live off is for a store: a server asks the ingesters itself")
 	}
 	if a.config.Store.Logs() && (c.Follow || after != nil) {

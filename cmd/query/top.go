@@ -25,7 +25,7 @@ type topCmd struct {
 	filterFlags `group:"Filters"`
 	Output      string      `short:"o" help:"pretty, json (the default into a pipe) or csv." placeholder:"FORM"`
 	Stats       bool        `help:"Say on stderr what the read took."`
-	Live        string      `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
+	Live        string      `help:"auto, off or only: records that are in no blob yet (auto)." placeholder:"WHEN"`
 	MaxBytes    config.Size `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
 }
 

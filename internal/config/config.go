@@ -31,8 +31,8 @@ import (
 // environment variable: the tags are those of kong.
 type Config struct {
 	Store openstore.Spec `yaml:"store" help:"dir:PATH or azure:[ACCOUNT/]CONTAINER." env:"BLOBTAIL_STORE"`
-	// Live is the URL of an ingester that logquery asks for unflushed records; "" is
-	// none, or on a dir store the ingesters that announce themselves there.
+	// Live is the URL of an ingester that logquery asks for unflushed records; "" is those that
+	// announce themselves in the store, and "off" none.
 	Live   string `yaml:"live" kong:"-"`
 	Ingest Ingest `yaml:"ingest" embed:""`
 	Access Access `yaml:"access" embed:""`
@@ -299,6 +299,9 @@ func (m *mistakes) check(ok bool, key string, value any, want string) {
 	*m = append(*m, fmt.Errorf("%s: %v: %s", key, value, want))
 }
 
+// LiveOff reports whether reads are of blobs alone unless they say otherwise.
+func (c Config) LiveOff() bool { return c.Live == "off" }
+
 // Validate returns every mistake in the configuration at once. Each line names the
 // key, the value and the fix.
 func (c Config) Validate() error {
@@ -318,12 +321,13 @@ func (c Config) Validate() error {
 		"ingest.period", in.Period, "want a whole number of minutes that divides 60: 1m, 5m, 10m, 15m, 30m, 1h")
 	m.check(slices.Contains([]string{"body", "key", "off"}, in.Dedupe), "ingest.dedupe", in.Dedupe, "want body, key or off")
 	m.check(slices.Contains([]string{"required", "best-effort"}, in.Announce), "ingest.announce", in.Announce, "want required or best-effort")
-	for _, a := range []struct{ key, value string }{{"live", c.Live}, {"ingest.advertise", c.Ingest.Advertise}} {
+	for _, a := range []struct{ key, value, or string }{{"live", c.Live, ", or off"}, {"ingest.advertise", c.Ingest.Advertise, ""}} {
 		example := "http://10.0.0.5:8514"
 		if whole := "http://" + a.value; isAddress(whole) && public(a.value) == a.value && !strings.Contains(a.value, "://") {
 			example = whole
 		}
-		m.check(a.value == "" || isAddress(a.value), a.key, public(a.value), "want a URL without a name, a password or a query, for example "+example)
+		m.check(a.value == "" || isAddress(a.value) || a.key == "live" && c.LiveOff(), a.key, public(a.value),
+			"want a URL without a name, a password or a query, for example "+example+a.or)
 	}
 	c.Access.validate(&m)
 	c.TLS.validate(&m)

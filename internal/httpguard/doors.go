@@ -49,7 +49,7 @@ func (g *Guard) origin(a *answer, r *http.Request, v *visit) *refusal {
 func (g *Guard) allow(a *answer, r *http.Request) {
 	h := a.Header()
 	h.Set("Access-Control-Allow-Origin", g.o.CORS)
-	h.Set("Access-Control-Expose-Headers", "Retry-After, WWW-Authenticate, Blobtail-Complete, Blobtail-More, Blobtail-Problems, Blobtail-Absent")
+	h.Set("Access-Control-Expose-Headers", "Retry-After, WWW-Authenticate, Blobtail-Complete, Blobtail-More, Blobtail-Problems, Blobtail-Warnings, Blobtail-Absent")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return
 	}

@@ -40,9 +40,12 @@ const (
 type ClientOptions struct {
 	// HTTP sends the questions, as a client of [NewHTTP] does; nil: one of its own.
 	HTTP *http.Client
-	// Token is the credentials of the reader, as id.secret; "": none. It is sent to the one
-	// ingester, also without TLS.
+	// Token is the credentials of the reader, as id.secret; "": none. It goes over TLS, or to
+	// this host, unless PlainHTTP allows more. Whoever may write the rows of ingesters chooses
+	// the addresses in them.
 	Token string
+	// PlainHTTP lets the token go to other hosts without TLS.
+	PlainHTTP bool
 	// Wait is how long an ingester may take for the header of its answer; 0: 15 s.
 	Wait time.Duration
 }
@@ -53,7 +56,9 @@ type Client struct {
 	base  *url.URL
 	http  *http.Client
 	token string
-	alone bool // asks for the one ingester's own records
+	// withheld says that there is a token, and that it must not go to this address.
+	withheld bool
+	alone    bool // asks for the one ingester's own records
 	// readable has the globs that the reader of an asking ingester may read; "": all.
 	readable string
 	// The longest waits: for the header of an answer, and for more of its body.
@@ -70,7 +75,16 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	if c.http == nil {
 		c.http = NewHTTP()
 	}
+	if c.token != "" && u.Scheme == "http" && !o.PlainHTTP && !isLoopback(u.Hostname()) {
+		c.token, c.withheld = "", true
+	}
 	return c, nil
+}
+
+// isLoopback reports whether a host is this one.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // Close closes the connections that are not in use.
@@ -213,7 +227,11 @@ func (a *Answer) header(resp *http.Response) error {
 		return foreign("it answers %d with %.40q", resp.StatusCode, kind)
 	case resp.StatusCode != http.StatusOK:
 		text, _ := io.ReadAll(io.LimitReader(a.body, 300))
-		return no("the ingester at %s does not answer (%d): %s", a.client.base, resp.StatusCode, plain(string(text)))
+		withheld := ""
+		if a.client.withheld {
+			withheld = " (a token goes to another host only over https, so none was sent)"
+		}
+		return no("the ingester at %s does not answer (%d): %s%s", a.client.base, resp.StatusCode, plain(string(text)), withheld)
 	case !isID(self.ID):
 		return foreign("its answer does not say which ingester it is of")
 	case !isID(self.Process) || self.Store != "" && (len(self.Store) != 32 || !isHex(self.Store)):

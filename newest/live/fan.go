@@ -121,44 +121,20 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	}
 }
 
-// askPeer asks one peer for its own records. An answer of another ingester or of
-// another store is no answer. The answer of another start is returned with an error:
-// there may be more records.
+// askPeer asks one peer for its own records, as [AskAlone] does.
 func (h *Handler) askPeer(ctx context.Context, p *heartbeat.Ingester, silent bool, f *fan) (*Answer, error) {
-	q, store := f.query, f.self.Store
-	if p.Address == "" {
-		return nil, errors.New("it announces no address; set --advertise")
-	}
-	c, err := NewClient(p.Address, ClientOptions{HTTP: h.o.HTTP, Wait: headerWait, Token: h.o.Token})
-	if err != nil {
-		return nil, fmt.Errorf("its address cannot be used: %w", err)
-	}
-	c.alone, c.idle, c.readable = true, idleWait, f.scope.readable()
+	o := AloneOptions{Store: f.self.Store, readable: f.scope.readable()}
+	o.HTTP, o.Token, o.PlainHTTP, o.Wait = h.o.HTTP, h.o.Token, h.o.PlainHTTP, headerWait
 	if silent { // perhaps only its row cannot be written
-		c.wait = HastyWait
+		o.Wait = HastyWait
 	}
+	q := f.query
 	if at, ok := q.After[p.ID]; ok && !q.Now {
 		q.After = Positions{p.ID: at}
 	} else {
 		q.After = nil
 	}
-	a, err := c.Ask(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	want := Self{p.ID, p.Process, store}
-	if q.Follow {
-		want.Process = "" // positions hold over restarts, and a row shows a restart late
-	}
-	if err = a.Self.mustBe(want); err == nil {
-		return a, nil
-	}
-	err = fmt.Errorf("at its address %s %w", c.base, err)
-	if want.Process = ""; a.Self.mustBe(want) == nil {
-		return a, err
-	}
-	a.Close()
-	return nil, err
+	return AskAlone(ctx, p, q, o)
 }
 
 // miss notes that p is missing, and why.

@@ -77,10 +77,12 @@ type Options struct {
 	// Guard returns the reader that sent a question. The error is a [*Refusal]. nil:
 	// everybody may read everything.
 	Guard func(r *http.Request) (Reader, error)
-	// Token is the credentials for the peers, as id.secret; "": they want none.
-	Token string
-	HTTP  *http.Client // asks the peers; it must not follow redirects; nil: a client with its own connections
-	Log   zerolog.Logger
+	// Token is the credentials for the peers, as id.secret; "": they want none. PlainHTTP lets it
+	// go to other hosts without TLS.
+	Token     string
+	PlainHTTP bool
+	HTTP      *http.Client // asks the peers; it must not follow redirects; nil: a client with its own connections
+	Log       zerolog.Logger
 }
 
 const (

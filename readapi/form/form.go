@@ -31,6 +31,7 @@ const (
 	TrailerComplete = "Blobtail-Complete" // 1, or 0 if something is missing
 	TrailerMore     = "Blobtail-More"     // 1 if a limit left records out, or may have
 	TrailerProblems = "Blobtail-Problems" // the reasons, in ASCII, with "; " between two
+	TrailerWarnings = "Blobtail-Warnings" // those of Outcome, in ASCII, with "; " between two
 	TrailerAbsent   = "Blobtail-Absent"   // the names of Outcome.Absent, in ASCII, with ", " between two
 )
 
@@ -81,7 +82,9 @@ type Event struct {
 	Progress *Progress `json:"progress,omitempty"`
 	Note     string    `json:"note,omitempty"`
 	// Absent is a name of the request that is no service, beside others that are.
-	Absent  string `json:"absent,omitempty"`
+	Absent string `json:"absent,omitempty"`
+	// Warning is a fact that a reader must know; nothing is missing of what was asked for.
+	Warning string `json:"warning,omitempty"`
 	Gap     *Gap   `json:"gap,omitempty"`
 	Problem string `json:"problem,omitempty"`
 	// End is the last line of a stream. A stream without it was cut off.
