@@ -67,7 +67,7 @@ var mutants = []mutant{
 `}}},
 
 	// Duties of the ingester that answers a reader.
-	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/fan.go",
+	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/alone.go",
 		`	if err = a.Self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
 `}, {"newest/live/fan.go",
@@ -115,7 +115,7 @@ var mutants = []mutant{
 	r.cached = s
 `}}},
 	{name: "no answer is compared with the rows", first: 149, edits: []edit{{"newest/roster.go",
-		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
+		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == k.store`, `h.any`}}},
 	{name: "the process is not compared", first: 446, edits: []edit{{"newest/roster.go",
 		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"newest/live/self.go",
 		`	case want.Process != "" && s.Process != want.Process:
@@ -126,8 +126,8 @@ var mutants = []mutant{
 		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"newest/live/self.go",
 		`case s.Store != want.Store:`, `case s.Store == "" && want.Store == "":`}}},
 	{name: "a silent row believed to hold nothing", edits: []edit{{"newest/roster.go",
-		`		case i.State != heartbeat.Holding:
-`, `		case i.State != heartbeat.Holding || !i.Live(known.now):
+		`		if i.State == heartbeat.Holding && !answered {
+`, `		if i.State == heartbeat.Holding && !answered && i.Live(k.now) {
 `}, {"newest/live/fan.go",
 		`		case errs[i] != nil && holding:
 `, `		case errs[i] != nil && holding && p.Live(roll.Now):
