@@ -67,7 +67,7 @@ var mutants = []mutant{
 `}}},
 
 	// Duties of the ingester that answers a reader.
-	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/alone.go",
+	{name: "whoever answers at an address is believed", first: 1361, edits: []edit{{"newest/live/alone.go",
 		`	if err = a.Self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
 `}, {"newest/live/fan.go",
