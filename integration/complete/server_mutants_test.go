@@ -108,7 +108,7 @@ var serverMutants = []mutant{
 `}}},
 
 	// Unflushed records.
-	{name: "ingesters heard before their records are kept", first: 5, edits: []edit{{"newest/gather.go",
+	{name: "ingesters heard before their records are kept", first: 133, edits: []edit{{"newest/gather.go",
 		`g.Report.problem(fmt.Errorf("what ingesters answered is not in this read, so records that are in no blob are missing: %w", err))`,
 		`g.Report.note("%v", err)`}}},
 	{name: "others take the places of the newest records", first: 178, edits: []edit{{"newest/gather.go",

@@ -167,7 +167,7 @@ func (w *serverWorld) Run() {
 		w.turnover(in)
 	}
 	w.settle()
-	if in := w.all[0]; w.seed%256 == 5 && len(w.violations) == 0 {
+	if in := w.all[0]; w.seed%256 == 133 && len(w.violations) == 0 {
 		w.crowd(in)
 	}
 	if len(w.violations) == 0 && !w.mutated && w.seed%16 == 0 {
