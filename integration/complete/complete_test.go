@@ -15,9 +15,6 @@
 //
 // A world leaves out these cases, because the rule does not cover them:
 //
-//   - Readers of a remote store without a URL. They are documented to exit with 0 and a
-//     note. The test runs them, and they must return no duplicates and no foreign
-//     records.
 //   - Records of an ingester with best effort.
 //   - Records that an operator has given up. A forgotten ingester's records count again
 //     when it writes its row again. After the table is removed, the records of

@@ -26,8 +26,8 @@ type reading struct {
 	s    *store
 	q    query.Query
 	tail bool // tail -n
-	// url is the host that the reader was given; with "" it finds one by the rows. A
-	// blind reader has no URL and cannot find one.
+	// url is the host that the reader was given; with "" it finds all by the rows. A
+	// blind reader has no URL and asks none.
 	url   string
 	blind bool
 	y     *way
@@ -278,9 +278,7 @@ func (r *reading) strange() (bad []string) {
 
 // lacking lists records that a complete read lacks. w.mu is held.
 func (r *reading) lacking() (bad []string) {
-	// A reader of a remote store without a URL is documented to exit with 0 and a note:
-	// it reads only blobs and the tail's tables.
-	if !r.complete() || r.blind {
+	if !r.complete() {
 		return nil
 	}
 	full := r.q.Limit > 0 && len(r.got) >= r.q.Limit

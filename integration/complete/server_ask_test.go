@@ -186,8 +186,8 @@ func (w *wish) span(v url.Values, from, to string, open bool) {
 	}
 }
 
-// compose2 draws a request for what is wished.
-func (w *serverWorld) compose2(rng *rand.Rand, s *server, like *wish) *ask {
+// ask draws a request for what is wished.
+func (w *serverWorld) ask(rng *rand.Rand, s *server, like *wish) *ask {
 	a := &ask{wish: like, w: w, s: s}
 	kinds := []func(*ask, *rand.Rand){
 		(*ask).ofRecords, (*ask).ofRecords, (*ask).ofRecords, (*ask).ofCount, (*ask).ofHistogram, (*ask).ofHistogram,

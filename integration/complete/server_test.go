@@ -336,7 +336,7 @@ func (w *serverWorld) crowd(in *ingester) {
 		w.launch(a, time.Duration(rng.Int64N(int64(time.Millisecond))))
 	}
 	for range 2 {
-		w.launch(w.compose2(rng, s, everything()), 2*time.Millisecond)
+		w.launch(w.ask(rng, s, everything()), 2*time.Millisecond)
 	}
 	w.clients.Wait()
 }
@@ -358,7 +358,7 @@ func (w *serverWorld) burst() {
 		}
 	}
 	for range []int{1, 1, 2, 3, 4, 6}[rng.IntN(6)] {
-		w.launch(w.compose2(rng, s, like), time.Duration(rng.Int64N(int64(2*time.Millisecond))))
+		w.launch(w.ask(rng, s, like), time.Duration(rng.Int64N(int64(2*time.Millisecond))))
 		like = w.near(rng, like)
 	}
 	if rng.IntN(4) > 0 {
@@ -368,7 +368,7 @@ func (w *serverWorld) burst() {
 	in, again := w.all[rng.IntN(len(w.all))], *like
 	w.send(in)
 	for range 2 {
-		w.launch(w.compose2(rng, s, &again), 50*time.Millisecond+time.Duration(rng.Int64N(int64(time.Second))))
+		w.launch(w.ask(rng, s, &again), 50*time.Millisecond+time.Duration(rng.Int64N(int64(time.Second))))
 	}
 }
 
@@ -423,7 +423,7 @@ func (w *serverWorld) recovered() {
 		}
 		rng := w.fate("recovered")
 		for range 4 {
-			if a := w.compose2(rng, w.servers[n], w.wish(rng)); a.kind != "follow" {
+			if a := w.ask(rng, w.servers[n], w.wish(rng)); a.kind != "follow" {
 				a.must = true
 				w.launch(a, 0)
 				w.clients.Wait()
