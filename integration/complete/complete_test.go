@@ -69,7 +69,7 @@ func TestComplete(t *testing.T) {
 }
 
 var simulation = testkit.Simulation{
-	Package: "integration/complete", Test: "TestComplete", Prefix: "BLOBTAIL_COMPLETE", Seeds: 700, Env: []string{mutatedEnv + "=1"},
+	Package: "integration/complete", Test: "TestComplete", Prefix: "BLOBTAIL_COMPLETE", Seeds: 350, Few: 12, Env: []string{mutatedEnv + "=1"},
 	Broken: regexp.MustCompile(`violation: (seed \d+: .*(exit 0 without|never sent|comes twice|a complete answer).*)`),
 }
 
