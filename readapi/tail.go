@@ -130,12 +130,26 @@ func (c *call) known(names []string, once bool) error {
 		if _, err := c.client.Services(c.r.Context()); err != nil {
 			return err
 		}
-		return c.client.Unmatched(c.r.Context(), names, &reading.Result{})
+		if c.client.Unmatched(c.r.Context(), names, &reading.Result{}) == nil {
+			return nil
+		}
+		return c.exist(names)
 	}
 	if slices.ContainsFunc(names, func(name string) bool { return !record.ValidStored(name) || c.client.May(name) }) {
 		return nil
 	}
 	return &query.NoServiceError{Name: names[0]}
+}
+
+// exist returns the error for names and globs of services if they surely mean none. The list of
+// services may be some seconds old, and lacks those of an ingester that cannot be asked. So it
+// alone does not decide.
+func (c *call) exist(names []string) error {
+	_, err := c.run(query.Query{Services: names, Range: query.Always()}, newest.Auto, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+		_, err := blobs.Plan(c.r.Context(), q)
+		return query.Summary{}, err
+	})
+	return err
 }
 
 // write writes a text to the stream.

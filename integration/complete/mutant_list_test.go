@@ -77,7 +77,7 @@ var mutants = []mutant{
 		`a.floor.Store(notes.floor())`, `a.floor.Store(unknown)`}}},
 
 	// Duties of the ingester that answers a reader.
-	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/alone.go",
+	{name: "whoever answers at an address is believed", first: 1361, edits: []edit{{"newest/live/alone.go",
 		`	if err = a.Self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
 `}, {"newest/live/fan.go",
