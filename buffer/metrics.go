@@ -96,3 +96,16 @@ func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	}
 	return since, ok
 }
+
+// Earliest is the least time of the unflushed records, in Unix nanoseconds; ok is false
+// when there is none. It may be less for records whose times a start has not found.
+func (b *Buffer) Earliest() (ns int64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, batch := range b.unstored() {
+		if !ok || batch.span.First < ns {
+			ns, ok = batch.span.First, true
+		}
+	}
+	return ns, ok
+}

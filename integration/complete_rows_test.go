@@ -57,13 +57,15 @@ func times(props map[string]any) map[string]time.Time {
 const rowTime = "2006-01-02T15:04:05.000000000Z"
 
 // age makes the row of a dead or hanging ingester older. It moves all times of the
-// row back by the given duration.
+// row back by the given duration, except the floor, which is a time of records.
 func age(t testing.TB, at place, id string, by time.Duration) {
 	t.Helper()
 	editRow(t, at, id, func(props map[string]any) {
 		found := times(props)
 		for name, when := range found {
-			props[name] = when.Add(-by).Format(rowTime)
+			if name != "floor" {
+				props[name] = when.Add(-by).Format(rowTime)
+			}
 		}
 		if len(found) == 0 {
 			t.Fatalf("the row of ingester %s has no times: %v", id, props)

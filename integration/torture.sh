@@ -53,6 +53,7 @@ states() { run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STAT
 mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
 complete() {
 	run complete tests ./integration/complete '^TestComplete$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
+	run complete-servers tests ./integration/complete '^TestServers$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
 	run complete-mutants tests ./integration/complete '^TestMutants$'
 }
 reads() { run reads tests ./integration '^(TestComplete|TestOldestUnflushed)' BLOBTAIL_TORTURE=1; }

@@ -2,9 +2,11 @@ package lokiapi
 
 import (
 	"bytes"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"blobtail/logql/stage"
 )
@@ -21,12 +23,15 @@ type detected struct {
 	path    []string // in a message that is JSON
 	own     bool     // records have it themselves, so no parser is needed
 	parsers map[string]bool
-	values  map[string]bool
+	values  map[uint64]bool // their hashes: some are long, and only their number counts
 }
 
+// detectedBytes is the memory of a detected field or value beside its text.
+const detectedBytes = 200
+
 // see notes the field in one more record.
-func (d *detected) see(f *stage.Field) {
-	d.values[f.Value] = true
+func (d *detected) see(f *stage.Field, seed maphash.Seed) {
+	d.values[maphash.String(seed, f.Value)] = true
 	switch {
 	case d.kind == f.Type:
 	case d.kind == "":
@@ -49,7 +54,7 @@ func (d *detected) see(f *stage.Field) {
 func numeric(kind string) bool { return kind == "int" || kind == "float" }
 
 // detect finds the fields of the newest records of a query.
-func (c *call) detect(visit func(fields []stage.Field)) (limit int, err error) {
+func (c *call) detect(visit func(fields []stage.Field) error) (limit int, err error) {
 	rng, err := c.between()
 	if err != nil {
 		return 0, err
@@ -75,7 +80,9 @@ func (c *call) detect(visit func(fields []stage.Field)) (limit int, err error) {
 	w := wish{limit: min(lines, maxEntries)}
 	_, err = c.read(ch, w.ask(&ch.query), func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
-			visit(c.view().Fields(line))
+			if err := visit(c.view().Fields(line)); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -84,17 +91,26 @@ func (c *call) detect(visit func(fields []stage.Field)) (limit int, err error) {
 
 // detectedFields answers which fields there are, and how a query gets at them.
 func (c *call) detectedFields() error {
-	found := map[string]*detected{}
-	limit, err := c.detect(func(fields []stage.Field) {
+	found, seed := map[string]*detected{}, maphash.MakeSeed()
+	limit, err := c.detect(func(fields []stage.Field) error {
 		for i := range fields {
 			f := &fields[i]
 			d := found[f.Name]
 			if d == nil {
-				d = &detected{parsers: map[string]bool{}, values: map[string]bool{}}
+				d = &detected{parsers: map[string]bool{}, values: map[uint64]bool{}}
 				found[f.Name] = d
 			}
-			d.see(f)
+			before := len(d.values)
+			d.see(f, seed)
+			n := 32 * (len(d.values) - before)
+			if before == 0 {
+				n += detectedBytes + 2*len(f.Name)
+			}
+			if err := c.budget().Take(int64(n)); err != nil {
+				return err
+			}
 		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -137,20 +153,36 @@ func (d *detected) append(dst []byte, name string) []byte {
 
 // detectedValues answers with the values of a field.
 func (c *call) detectedValues() error {
-	found := map[string]bool{}
-	limit, err := c.detect(func(fields []stage.Field) {
+	found, full := map[string]bool{}, false
+	limit, err := c.detect(func(fields []stage.Field) error {
 		for i := range fields {
-			if fields[i].Name == c.name || isLevel(fields[i].Name) && isLevel(c.name) {
-				found[fields[i].Value] = true
+			value := fields[i].Value
+			if found[value] || fields[i].Name != c.name && !(isLevel(fields[i].Name) && isLevel(c.name)) {
+				continue
+			}
+			if full = full || !c.budget().Try(int64(detectedBytes+len(value))); !full {
+				found[strings.Clone(value)] = true
 			}
 		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
+	if full {
+		c.hint("the answer has %d values: more of them take more than one query may hold (%s), or than others leave", len(found), sizeText(c.budget().Spare()))
+	}
 	values := slices.Sorted(maps.Keys(found))
-	c.out = appendTexts(append(c.out, `{"values":`...), values[:min(len(values), limit)])
-	c.out = c.out[:len(c.out)-1]
+	c.out = append(c.out, `{"values":[`...)
+	for i, value := range values[:min(len(values), limit)] {
+		if i > 0 {
+			c.out = append(c.out, ',')
+		}
+		c.out = appendText(c.out, value)
+		if err := c.some(); err != nil {
+			return err
+		}
+	}
 	c.endDetect(limit)
 	return nil
 }

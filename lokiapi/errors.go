@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/units"
 	"blobtail/logql"
 	"blobtail/logql/metric"
@@ -48,6 +49,8 @@ func explain(err error) (status int, text string) {
 	var bad *query.BadQueryError
 	var numbers *metric.Error
 	var large *query.TooLargeError
+	var made *budget.Error
+	var busy *budget.BusyError
 	switch {
 	case errors.As(err, &refused):
 		return refused.status, refused.text
@@ -55,6 +58,10 @@ func explain(err error) (status int, text string) {
 		return http.StatusBadRequest, err.Error()
 	case errors.As(err, &large):
 		return http.StatusBadRequest, fmt.Sprintf(tooManyBytes, sizeText(large.Bytes), sizeText(large.Limit))
+	case errors.As(err, &made):
+		return http.StatusBadRequest, made.Error()
+	case errors.As(err, &busy):
+		return http.StatusServiceUnavailable, busy.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, tooSlow
 	case errors.Is(err, context.Canceled):

@@ -111,6 +111,9 @@ func (f *filling) addBucket(service string, b *query.Bucket) error {
 func (f *filling) scan() (query.Summary, error) {
 	return f.c.read(f.chosen, byPlan, func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
+			if err := f.c.budget().Err(); err != nil {
+				return err
+			}
 			ns, ok := record.LineTime(line)
 			if !ok || !f.r.Wants(ns) {
 				continue

@@ -5,26 +5,32 @@ import (
 	"slices"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/logql/stage"
 )
 
 const (
-	// frameEntries is how many lines a frame has at most.
+	// frameEntries is how many lines a frame has at most. From frameBytes on it has no more.
 	frameEntries = 100
+	frameBytes   = 4 << 20
 	// frameEvery is how far apart frames are that are not full.
 	frameEvery = 100 * time.Millisecond
 	// mostHeld and mostHeldBytes are how much waits for a delay to pass.
 	mostHeld      = 50_000
 	mostHeldBytes = 16 << 20
+	// heldStep is how much of that is taken from the budget at once.
+	heldStep = 1 << 20
 )
 
 // frames makes frames of the lines of a tail. A frame has a stream for each row of neighbours
 // with equal labels, so that the lines of all streams stay in order.
 type frames struct {
-	sorts bool
-	delay time.Duration // for which lines wait for older ones
-	entry stage.Entry   // the one to be added
-	last  time.Time     // when the last frame was sent
+	budget *budget.Budget
+	paid   int64 // taken from it
+	sorts  bool
+	delay  time.Duration // for which lines wait for older ones
+	entry  stage.Entry   // the one to be added
+	last   time.Time     // when the last frame was sent
 
 	held   []held
 	bytes  int
@@ -40,25 +46,64 @@ type held struct {
 	value  []byte
 }
 
-// add adds the entry.
-func (f *frames) add(now time.Time) {
+// fits reports whether there is room for the entry. It takes that from the budget.
+func (f *frames) fits() bool {
+	n := int64(f.bytes + 2*f.entry.Size)
+	if n > f.paid {
+		if !f.budget.Try(n - f.paid) {
+			return false
+		}
+		f.paid = n
+	}
+	return true
+}
+
+// add adds the entry. An error is that of the budget.
+func (f *frames) add(now time.Time) error {
 	e := &f.entry
 	labels := e.Stream
 	if !f.sorts {
 		f.labels = mergeLabels(f.labels[:0], e)
 		labels = f.labels
 	}
+	if err := f.pay(int64(f.bytes + 2*e.Size)); err != nil {
+		return err
+	}
 	key := appendLabels(nil, labels)
 	value := appendLine(nil, e, f.sorts)
 	f.bytes += len(key) + len(value)
 	f.held = append(f.held, held{e.Time, now, string(key), value})
+	return f.pay(int64(f.bytes))
 }
 
-// full reports whether no more lines may be added for now.
-func (f *frames) full() bool { return len(f.held) >= mostHeld || f.bytes >= mostHeldBytes }
+// pay takes from the budget what is missing to so many bytes.
+func (f *frames) pay(n int64) error {
+	if n <= f.paid {
+		return nil
+	}
+	err := f.budget.Take(n - f.paid)
+	if err == nil {
+		f.paid = n
+	}
+	return err
+}
+
+// full reports whether no more lines may be added for now. It takes room for the next ones.
+func (f *frames) full() bool {
+	if len(f.held) >= mostHeld || f.bytes >= mostHeldBytes {
+		return true
+	}
+	if int64(f.bytes+heldStep) > f.paid {
+		if !f.budget.Try(heldStep) {
+			return len(f.held) > 0
+		}
+		f.paid += heldStep
+	}
+	return false
+}
 
 // ready reports whether the lines fill a frame.
-func (f *frames) ready() bool { return len(f.held) >= frameEntries }
+func (f *frames) ready() bool { return len(f.held) >= frameEntries || f.bytes >= frameBytes }
 
 // due reports whether a frame is to be sent now.
 func (f *frames) due(now time.Time) bool { return len(f.held) > 0 && f.wait(now) <= 0 }
@@ -82,12 +127,26 @@ func (f *frames) next(now time.Time) []byte {
 	if f.delay > 0 {
 		n = f.order(now)
 	}
+	size := 0
+	for i := range min(n, frameEntries) {
+		if size += len(f.held[i].stream) + len(f.held[i].value); size >= frameBytes {
+			n = i + 1
+			break
+		}
+	}
 	n = min(n, frameEntries)
+	if cap(f.out) > frameBytes {
+		f.out = nil
+	}
 	f.out = appendFrame(f.out[:0], f.held[:n], f.sorts)
 	for i := range f.held[:n] {
 		f.bytes -= len(f.held[i].stream) + len(f.held[i].value)
 	}
 	f.held = slices.Delete(f.held, 0, n)
+	if least := int64(f.bytes + 2*heldStep); f.paid > least {
+		f.budget.Give(f.paid - least)
+		f.paid = least
+	}
 	return f.out
 }
 

@@ -106,6 +106,9 @@ func (c *call) series() error {
 			c.out = append(c.out, ',')
 		}
 		c.out = append(c.out, labels...)
+		if err := c.some(); err != nil {
+			return err
+		}
 	}
 	c.out = append(c.out, ']')
 	return nil
@@ -140,16 +143,20 @@ func (c *call) streamsOf(e *logql.LogExpr, rng query.Range, found map[string][]s
 	if err != nil {
 		return err
 	}
-	add := func(labels []stage.Label) {
+	add := func(labels []stage.Label) error {
 		key := appendLabels(nil, labels)
-		if _, ok := found[string(key)]; !ok {
-			found[string(key)] = slices.Clone(labels)
+		if _, ok := found[string(key)]; ok {
+			return nil
 		}
+		found[string(key)] = slices.Clone(labels)
+		return c.budget().Take(int64(streamBytes + 2*len(key)))
 	}
 	if ch.sel.All && ch.query.Filter.Levels == 0 && len(c.api.o.Labels) == 0 {
 		names, err := c.list(ch)
 		for _, name := range names {
-			add([]stage.Label{{Name: serviceLabel, Value: name}})
+			if err := add([]stage.Label{{Name: serviceLabel, Value: name}}); err != nil {
+				return err
+			}
 		}
 		return err
 	}
@@ -170,7 +177,9 @@ func (c *call) streamsOf(e *logql.LogExpr, rng query.Range, found map[string][]s
 			sum, err := how(blobs, c.ctx(), q, func(lines []byte) error {
 				for line := range bytes.Lines(lines) {
 					if ch.pipe.Entry(line, &entry) {
-						add(entry.Stream)
+						if err := add(entry.Stream); err != nil {
+							return err
+						}
 					}
 				}
 				return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/logql"
 	"blobtail/logql/stage"
 	"blobtail/query"
@@ -63,15 +64,17 @@ func (c *call) logs(e *logql.LogExpr, rng query.Range) error {
 		return err
 	}
 	begun := time.Now()
-	out := streams{sorts: c.sorts, byKey: map[string]*stream{}, wish: w, text: c.api.buffer(), places: make([]place, 0, w.limit)}
+	out := streams{sorts: c.sorts, byKey: map[string]*stream{}, wish: w, budget: c.budget(), text: c.api.buffer(), places: make([]place, 0, w.limit)}
 	defer func() { c.api.giveBack(out.text) }()
-	entries := forming{pipe: ch.pipe, to: &out}
+	entries := forming{pipe: ch.pipe, budget: c.budget(), to: &out}
 	defer entries.wait()
 	sum, err := c.read(ch, w.ask(&ch.query), entries.add)
 	if err != nil {
 		return err
 	}
-	entries.end()
+	if entries.end(); out.full {
+		c.hint("the answer has %d lines: more of them take more than one query may hold (%s), or than others leave; ask for the rest by its times", len(out.places), sizeText(c.budget().Spare()))
+	}
 	c.out = c.api.buffer()
 	c.begins()
 	c.out = append(c.out, `"data":{"resultType":"streams",`...)
@@ -79,7 +82,9 @@ func (c *call) logs(e *logql.LogExpr, rng query.Range) error {
 		c.out = append(c.out, `"encodingFlags":["categorize-labels"],`...)
 	}
 	c.out = append(c.out, `"result":[`...)
-	c.out = out.append(c.out)
+	if err := out.send(c); err != nil {
+		return err
+	}
 	c.out = append(c.out, `],`...)
 	c.out = c.appendStats(c.out, sum, len(out.places), begun)
 	c.out = append(c.out, '}')
@@ -108,15 +113,20 @@ func (w wish) ask(q *query.Query) reads {
 	return (*query.Reader).Newest
 }
 
-// streams are the lines of an answer by their stream. All lines stand in one text, in the order
-// in which they came, because most answers have few streams and some have one for each line.
+// streams are the lines of an answer by their stream. All lines stand in few texts, in the order
+// in which they came, because most answers have few streams and some have one for each line. They
+// are as many as the budget of the query allows.
 type streams struct {
-	wish  wish
-	sorts bool // labels stand apart by their category
-	byKey map[string]*stream
+	wish   wish
+	sorts  bool // labels stand apart by their category
+	byKey  map[string]*stream
+	budget *budget.Budget
 
-	text   []byte
+	text   []byte  // the last one, with room for more
 	places []place // of the lines
+	held   int64   // bytes
+	paid   int64   // taken from the budget
+	full   bool    // lines are left out, because the budget has no more
 }
 
 // A stream is the lines that have the same labels.
@@ -126,11 +136,20 @@ type stream struct {
 	time        int64  // of its last line
 }
 
-// A place is where a line ends, which begins where the one before it ends.
+// A place is a line.
 type place struct {
-	end  int
-	next int // the place of the next line of the stream; 0: there is none
+	line []byte // in a text
+	next int    // the place of the next line of the stream; 0: there is none
 }
+
+const (
+	// leastText and mostText are the sizes of texts for lines that are not long.
+	leastText, mostText = 64 << 10, 1 << 20
+	// streamBytes is the memory of a stream beside its labels.
+	streamBytes = 200
+	// payStep is how much is taken from the budget at once.
+	payStep = 64 << 10
+)
 
 // add adds an entry by the labels of its stream, and reports whether there are enough of them.
 func (s *streams) add(labels, value []byte, time int64) bool {
@@ -138,6 +157,14 @@ func (s *streams) add(labels, value []byte, time int64) bool {
 		return true
 	}
 	at, to := len(s.places), s.byKey[string(labels)]
+	n := len(value)
+	if to == nil {
+		n += streamBytes + len(labels)
+	}
+	if !s.pays(int64(n)) {
+		s.full = true
+		return true
+	}
 	switch {
 	case to == nil:
 		to = &stream{labels: string(labels), first: at}
@@ -148,9 +175,27 @@ func (s *streams) add(labels, value []byte, time int64) bool {
 		s.places[to.last].next = at
 	}
 	to.last, to.time = at, time
+	if cap(s.text)-len(s.text) < len(value) { // lines that are there stay where they are
+		s.text = make([]byte, 0, max(len(value), min(2*cap(s.text), mostText), leastText))
+	}
+	begin := len(s.text)
 	s.text = append(s.text, value...)
-	s.places = append(s.places, place{end: len(s.text)})
+	s.places = append(s.places, place{line: s.text[begin:]})
 	return len(s.places) >= s.wish.limit
+}
+
+// pays takes bytes from the budget, and reports whether they were there. Without a line there is no
+// answer.
+func (s *streams) pays(n int64) bool {
+	if s.held += n; s.held <= s.paid {
+		return true
+	}
+	more := s.held - s.paid + payStep
+	if len(s.places) == 0 && s.budget.Take(more) != nil || len(s.places) > 0 && !s.budget.Try(more) {
+		return false
+	}
+	s.paid += more
+	return true
 }
 
 func abs(n int64) int64 { return max(n, -n) }
@@ -203,8 +248,9 @@ func appendLabels(dst []byte, labels []stage.Label) []byte {
 	return append(dst, '}')
 }
 
-// append appends the streams in the order of their labels.
-func (s *streams) append(dst []byte) []byte {
+// send appends the streams to an answer in the order of their labels, and sends it bit by bit if it
+// is large.
+func (s *streams) send(c *call) error {
 	all := make([]*stream, 0, len(s.byKey))
 	for _, one := range s.byKey {
 		all = append(all, one)
@@ -212,23 +258,22 @@ func (s *streams) append(dst []byte) []byte {
 	slices.SortFunc(all, func(a, b *stream) int { return strings.Compare(a.labels, b.labels) })
 	for i, one := range all {
 		if i > 0 {
-			dst = append(dst, ',')
+			c.out = append(c.out, ',')
 		}
-		dst = append(dst, `{"stream":`...)
-		dst = append(dst, one.labels...)
-		dst = append(dst, `,"values":[`...)
+		c.out = append(c.out, `{"stream":`...)
+		c.out = append(c.out, one.labels...)
+		c.out = append(c.out, `,"values":[`...)
 		for at := one.first; ; at = s.places[at].next {
-			begin := 0
-			if at > 0 {
-				begin = s.places[at-1].end
+			if err := c.some(); err != nil {
+				return err
 			}
-			dst = append(dst, s.text[begin:s.places[at].end]...)
+			c.out = append(c.out, s.places[at].line...)
 			if s.places[at].next == 0 {
 				break
 			}
-			dst = append(dst, ',')
+			c.out = append(c.out, ',')
 		}
-		dst = append(dst, `]}`...)
+		c.out = append(c.out, `]}`...)
 	}
-	return dst
+	return nil
 }

@@ -18,12 +18,14 @@ package lokiapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/httpguard"
 	"blobtail/logql/stage"
 	"blobtail/reading"
@@ -173,16 +175,23 @@ type call struct {
 	shows  bool   // the client shows warnings
 	sorts  bool   // the client wants labels apart by their category
 
-	out      []byte  // an object without its last brace
+	out      []byte  // of an object without its last brace, what has not been sent
+	sent     bool    // the header has been sent
 	problems []error // why the answer lacks something
 	listed   int64   // blobs
 	hints    []string
+	short    bool // the answer has less than was asked for, which a hint says
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
 
+// budget is that of the query.
+func (c *call) budget() *budget.Budget { return budget.Of(c.ctx()) }
+
 // view is how pipelines see records.
-func (c *call) view() stage.View { return stage.View{Lines: c.lines, Labels: c.api.o.Labels} }
+func (c *call) view() stage.View {
+	return stage.View{Lines: c.lines, Labels: c.api.o.Labels, Budget: c.budget()}
+}
 
 // serve answers by a route.
 func (c *call) serve(answer route) {
@@ -190,10 +199,16 @@ func (c *call) serve(answer route) {
 	if err == nil {
 		err = answer(c)
 	}
+	if ended := c.budget().Err(); ended != nil && (err != nil || c.out != nil) {
+		err = ended // what was made since then is not whole
+	}
+	if err == nil && c.out != nil { // otherwise it has been answered
+		err = c.finish()
+	}
 	switch {
-	case c.out == nil && err == nil: // it has been answered
-	case err == nil:
-		c.finish()
+	case err == nil, errors.Is(err, errGone):
+	case c.sent:
+		panic(http.ErrAbortHandler) // so that a part does not look like the whole
 	default:
 		c.fail(err)
 	}

@@ -38,7 +38,9 @@ func (c *call) instantQuery() error {
 		c.out = c.appendScalar(c.out, res)
 	} else {
 		c.out = append(c.out, `vector","result":[`...)
-		c.out = appendVector(c.out, res.Series)
+		if err := c.vector(res.Series); err != nil {
+			return err
+		}
 		c.out = append(c.out, ']')
 	}
 	c.endData(sum, len(res.Series), begun)
@@ -58,7 +60,9 @@ func (c *call) matrix(e logql.Metric, rng query.Range, step time.Duration) error
 		if i > 0 {
 			c.out = append(c.out, ',')
 		}
-		c.out = appendSeries(c.out, &res.Series[i])
+		if err := c.points(&res.Series[i]); err != nil {
+			return err
+		}
 	}
 	c.out = append(c.out, ']')
 	c.endData(sum, len(res.Series), begun)
@@ -82,34 +86,40 @@ func (c *call) appendScalar(dst []byte, res *metric.Result) []byte {
 	return append(dst, "[]"...)
 }
 
-func appendVector(dst []byte, all []metric.Series) []byte {
+// vector appends the one point of each series.
+func (c *call) vector(all []metric.Series) error {
 	first := true
 	for i := range all {
 		for ns, v := range all[i].Points() {
 			if !first {
-				dst = append(dst, ',')
+				c.out = append(c.out, ',')
 			}
 			first = false
-			dst = appendMetric(append(dst, `{"metric":`...), all[i].Labels)
-			dst = appendPoint(append(dst, `,"value":`...), ns, v)
-			dst = append(dst, '}')
+			c.out = appendMetric(append(c.out, `{"metric":`...), all[i].Labels)
+			c.out = appendPoint(append(c.out, `,"value":`...), ns, v)
+			c.out = append(c.out, '}')
+			if err := c.some(); err != nil {
+				return err
+			}
 		}
 	}
-	return dst
+	return nil
 }
 
-func appendSeries(dst []byte, s *metric.Series) []byte {
-	dst = appendMetric(append(dst, `{"metric":`...), s.Labels)
-	dst = append(dst, `,"values":[`...)
+// points appends the points of a series.
+func (c *call) points(s *metric.Series) error {
+	c.out = appendMetric(append(c.out, `{"metric":`...), s.Labels)
+	c.out = append(c.out, `,"values":[`...)
 	first := true
 	for ns, v := range s.Points() {
 		if !first {
-			dst = append(dst, ',')
+			c.out = append(c.out, ',')
 		}
 		first = false
-		dst = appendPoint(dst, ns, v)
+		c.out = appendPoint(c.out, ns, v)
 	}
-	return append(dst, "]}"...)
+	c.out = append(c.out, "]}"...)
+	return c.some()
 }
 
 func appendMetric(dst []byte, labels []metric.Label) []byte {
@@ -133,7 +143,7 @@ func appendPoint(dst []byte, ns int64, v float64) []byte {
 // records.
 func (c *call) evaluate(e logql.Metric, grid metric.Grid) (*metric.Result, query.Summary, error) {
 	var all query.Summary
-	res, err := metric.Evaluate(c.ctx(), e, grid, metric.Limits{Series: maxSeries, Points: maxPoints},
+	res, err := metric.Evaluate(c.ctx(), e, grid, metric.Limits{Series: maxSeries, Points: maxPoints, Budget: c.budget()},
 		func(_ context.Context, r *metric.Request) error {
 			sum, err := c.fill(r)
 			all.Join(&sum)

@@ -176,7 +176,7 @@ func (t *tailer) judge(r *newest.Report) {
 
 // send sends frames until the context ends or a frame cannot be sent.
 func (t *tailer) send(ctx context.Context) error {
-	f := frames{sorts: t.c.sorts, delay: t.delay}
+	f := frames{budget: t.c.budget(), sorts: t.c.sorts, delay: t.delay}
 	sent := time.Now() // the last frame or ping
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -231,15 +231,22 @@ func (t *tailer) load(ctx context.Context, f *frames, lines []byte) error {
 		if !t.o.pipe.Entry(line, &f.entry) {
 			continue
 		}
-		f.add(now)
-		if f.delay == 0 && f.ready() {
-			if err := t.write(ctx, f.next(now)); err != nil {
+		for len(f.held) > 0 && !f.fits() { // those that wait make room
+			if err := t.write(ctx, f.next(now.Add(f.delay))); err != nil {
+				return err
+			}
+		}
+		if err := f.add(now); err != nil {
+			return err
+		}
+		for f.delay == 0 && f.ready() || len(f.held) > 1 && f.full() { // then lines do not wait for older ones
+			if err := t.write(ctx, f.next(now.Add(f.delay))); err != nil {
 				return err
 			}
 			f.last = time.Now()
 		}
 	}
-	return nil
+	return t.c.budget().Err()
 }
 
 func (t *tailer) write(ctx context.Context, frame []byte) error {

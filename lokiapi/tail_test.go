@@ -300,6 +300,8 @@ func TestTailOverRestart(t *testing.T) {
 	tails(t, 2, func(t *testing.T, h *readingtest.House, p *pipes) {
 		l := listen(t, p)
 		defer l.close()
+		h.Send(1, many(120, 121)...)
+		l.lines(1) // it has begun, with all ingesters running
 		for i := range 6 {
 			h.Send(0, many(20*i, 20*i+10)...)
 			h.Kill(0)

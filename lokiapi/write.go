@@ -1,6 +1,8 @@
 package lokiapi
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -69,25 +71,64 @@ func floorDiv(x, by int64) int64 {
 
 const jsonType = "application/json; charset=UTF-8"
 
-// finish ends the object of the answer and sends it, unless it lacks something and the client
-// would not show that.
-func (c *call) finish() {
-	partial := c.shows || c.form.Get("partial") == "1"
-	if len(c.problems) > 0 && !partial {
-		c.fail(&refusal{http.StatusInternalServerError,
-			incomplete(c.problems, c.listed).Error() + "; add partial=1 to the request to have the rest"})
-		return
-	}
-	if partial {
+// errGone is for a client that does not take its answer.
+var errGone = errors.New("the client has gone")
+
+// sendFrom is the size from which on a part of an answer is sent before the rest is made.
+const sendFrom = 2 << 20
+
+// partial reports whether the client sees what an answer lacks.
+func (c *call) partial() bool { return c.shows || c.form.Get("partial") == "1" }
+
+// finish ends the object of the answer and sends it.
+func (c *call) finish() error {
+	if c.partial() || c.short {
 		c.out = c.appendWarnings(c.out)
 	}
 	c.out = append(c.out, "}\n"...)
-	h := c.w.Header()
-	h.Set("Content-Type", jsonType)
-	h.Set("X-Content-Type-Options", "nosniff")
-	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(c.out) // the client may have gone
+	if err := c.send(); err != nil {
+		return err
+	}
 	c.api.giveBack(c.out)
+	return nil
+}
+
+// some sends a part of the answer if it is large.
+func (c *call) some() error {
+	if len(c.out) < sendFrom {
+		return nil
+	}
+	return c.send()
+}
+
+// send sends the part of the answer that is made, unless the answer lacks something and the client
+// would not show that. All reads have been done before.
+func (c *call) send() error {
+	if err := c.budget().Err(); err != nil {
+		return err
+	}
+	if !c.sent {
+		if len(c.problems) > 0 && !c.partial() {
+			return &refusal{http.StatusInternalServerError,
+				incomplete(c.problems, c.listed).Error() + "; add partial=1 to the request to have the rest"}
+		}
+		h := c.w.Header()
+		h.Set("Content-Type", jsonType)
+		h.Set("X-Content-Type-Options", "nosniff")
+		c.w.WriteHeader(http.StatusOK)
+		c.sent = true
+	}
+	if _, err := c.w.Write(c.out); err != nil {
+		return errGone
+	}
+	c.out = c.out[:0]
+	return nil
+}
+
+// hint notes that the answer has less than was asked for.
+func (c *call) hint(format string, args ...any) {
+	c.short = true
+	c.hints = append(c.hints, fmt.Sprintf(format, args...))
 }
 
 // maxWarnings is how many warnings an answer has.

@@ -33,7 +33,7 @@ func (r *Reader) answers(ctx context.Context, q live.Query, known *survey) (all 
 		return []*live.Answer{answer}, h, nil
 	}
 	k := known.wait()
-	rows := k.holders()
+	rows := slices.DeleteFunc(k.holders(), func(i heartbeat.Ingester) bool { return k.spares(&i, q.To) })
 	switch {
 	case k.unlisted() != nil:
 		return nil, h, nil // the roster reports it

@@ -210,7 +210,7 @@ func (in *ingester) start() {
 	announcer, err := heartbeat.New(mortal, heartbeat.Options{
 		ID: in.id, Lane: in.n, Address: "http://" + in.host, Host: in.host, BestEffort: in.effort, FS: in.disk, Dir: "/var/wal",
 		StoreID: func() (string, error) { return storeID, nil },
-		Oldest:  buf.Oldest, Replayed: buf.Replayed, Now: in.c.now,
+		Oldest:  buf.Oldest, Earliest: buf.Earliest, Replayed: buf.Replayed, Now: in.c.now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -341,7 +341,7 @@ func (in *ingester) accept(r *record.Request, all []*sentRecord, ack bool) error
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	copied := *r
-	leave, err := in.announcer.Enter(ctx)
+	leave, err := in.announcer.Enter(ctx, r.Earliest())
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/record"
@@ -53,7 +54,7 @@ const (
 // or has ended, Follow reads blobs from a minute earlier on. Without live records it emits
 // the records of the tail's tables.
 func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
-	match, err := o.Query.Filter.Matcher()
+	match, err := o.Query.Filter.Matcher(budget.Of(ctx))
 	if err != nil {
 		return Cursor{}, err
 	}
@@ -86,6 +87,7 @@ type follower struct {
 	match *query.Matcher
 	// unjudged are the records that match could not judge, as far as they are reported.
 	unjudged int64
+	asked    *sift // the services of the query
 
 	told map[string]time.Time // when a message of each kind was last due
 	// troubles are failures that last over several polls, by the message of their end:
@@ -131,7 +133,7 @@ type follower struct {
 
 func newFollower(r *Reader, o FollowOptions) *follower {
 	return &follower{
-		r: r, o: o, exact: true, seen: newSeen(seenMost), gaps: map[string]Gap{}, floor: query.Oldest,
+		r: r, o: o, asked: newSift(o.Query.Services), exact: true, seen: newSeen(seenMost), gaps: map[string]Gap{}, floor: query.Oldest,
 		told: map[string]time.Time{}, troubles: map[string]time.Time{}, positions: live.Positions{},
 		good: map[string]time.Time{}, ended: map[string]time.Time{}, watches: map[string]*tailindex.Watch{},
 	}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"blobtail/internal/budget"
 	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/record"
@@ -23,7 +23,7 @@ import (
 type Gathered struct {
 	Query  query.Query
 	Report Report
-	// Live says that all ingesters that may hold records have answered.
+	// Live says that all ingesters that may hold records of the range have answered.
 	Live bool
 
 	r        *Reader
@@ -119,12 +119,13 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 	case g.mode == Only && g.r.o.Live == nil && g.known.wait().asleep():
 		g.Report.note("%v, so there are no live records", ErrNobody)
 	}
-	if err != nil && g.r.o.Live != nil {
-		g.Report.problem(err) // the user named this ingester, so its failure is always a problem
+	if k := g.known.wait(); err != nil && g.r.o.Live != nil && !k.settles(&g.Query) {
+		// The user named this ingester, so its failure is a problem.
+		g.Report.problem(fmt.Errorf("%w%s", err, k.whole(k.needed(k.lacking(&heard{}), &g.Query))))
 		g.heard.err = nil
 	}
 	whole := g.r.verify(ctx, &g.Query, g.known.wait(), &g.heard, &g.Report)
-	g.Live = g.Live && whole
+	g.Live = whole && (g.Live || !g.heard.any)
 	return ctx.Err()
 }
 
@@ -147,7 +148,7 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 	if err := g.know(); err != nil {
 		return err
 	}
-	matcher, err := g.Query.Filter.Matcher()
+	matcher, err := g.Query.Filter.Matcher(budget.Of(ctx))
 	if err != nil {
 		return err
 	}
@@ -180,10 +181,11 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 // records have to be asked for: of the newest that were, too few match.
 func (g *Gathered) keep(answer *live.Answer, question *live.Query, matcher *query.Matcher, records *query.Unflushed) (enough bool, err error) {
 	sent, wanted := 0, 0
+	asked := newSift(g.Query.Services)
 	chosen := chooser(g.Query.Choose)
 	expired, end, err := g.hidden.collect(answer, func(line []byte) bool {
 		sent++
-		if !chosen(line) {
+		if !asked.has(line) || !chosen(line) {
 			return false
 		}
 		if question.Newest > 0 && matcher.Line(line) {
@@ -191,6 +193,7 @@ func (g *Gathered) keep(answer *live.Answer, question *live.Query, matcher *quer
 		}
 		return true
 	}, records.Add)
+	end = g.known.wait().end(answer, end, &g.Query)
 	g.heard.add(hear(answer, end))
 	if err != nil {
 		records.Close()
@@ -241,7 +244,7 @@ func (g *Gathered) addWritten(ctx context.Context) error {
 	if since.IsZero() || to != query.Newest && to <= k.unflushed().Add(-tailindex.Late).UnixNano() {
 		return nil
 	}
-	if err := g.addSince(ctx, since); err != nil {
+	if err := g.addSince(ctx, since, 0); err != nil {
 		return err
 	}
 	if g.tableErr != nil {
@@ -255,10 +258,11 @@ func (g *Gathered) addWritten(ctx context.Context) error {
 	return nil
 }
 
-// addSince adds the rows since a time that are not added yet.
-func (g *Gathered) addSince(ctx context.Context, since time.Time) error {
+// addSince adds the rows since a time that are not added yet. The tables may take as long as
+// patience, as of rows.
+func (g *Gathered) addSince(ctx context.Context, since time.Time, patience time.Duration) error {
 	q := &g.Query
-	rows, err := g.r.rows(ctx, q.Services, math.MaxInt64, func(ctx context.Context, service string) ([]tailindex.Row, error) {
+	rows, err := g.r.rows(ctx, q.Services, patience, func(ctx context.Context, service string) ([]tailindex.Row, error) {
 		return g.r.o.Tail.Written(ctx, service, errorsOnly(q), since)
 	})
 	known := map[string]bool{}
@@ -316,8 +320,13 @@ func chooser(choose func(service string) bool) func(line []byte) bool {
 	}
 }
 
-// rows asks the tables of the tail for rows of several services. It returns the rows that
-// it got with the first error. The tables may take as long as patience.
+// servicePatience is how much longer the tables of the tail may take for each service: they are
+// asked for one after another.
+const servicePatience = 2 * time.Millisecond
+
+// rows asks the tables of the tail for rows of several services. It returns the rows that it got
+// with the first error. The tables may take as long as patience, and servicePatience for each
+// service; 0: any time.
 func (r *Reader) rows(ctx context.Context, names []string, patience time.Duration, ask func(context.Context, string) ([]tailindex.Row, error)) ([]tailindex.Row, error) {
 	if r.o.Tail == nil {
 		return nil, nil
@@ -326,8 +335,11 @@ func (r *Reader) rows(ctx context.Context, names []string, patience time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	if patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience+time.Duration(len(services))*servicePatience)
+		defer cancel()
+	}
 	rows := make([][]tailindex.Row, len(services))
 	err = each(services, func(i int, service string) (err error) {
 		if rows[i], err = ask(ctx, service); absent(err) {

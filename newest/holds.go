@@ -23,13 +23,20 @@ func (r *Reader) Holds(ctx context.Context, service string) (bool, error) {
 // oneHeld is Holds for several names and globs: a service of which there are records, or "".
 func (r *Reader) oneHeld(ctx context.Context, names []string) (service string, err error) {
 	if r.asks() {
-		answer, err := r.ask(ctx, live.Query{Service: askable(names), From: math.MinInt64, To: math.MaxInt64, Newest: 1}, r.survey(ctx, nil))
+		list, wide := askable(names)
+		ask, asked := live.Query{Service: list, From: math.MinInt64, To: math.MaxInt64, Newest: 1}, newSift(names)
+		if wide {
+			ask.Newest = 0 // the newest may be of another service
+		}
+		answer, err := r.ask(ctx, ask, r.survey(ctx, nil))
 		if err == nil {
 			defer answer.Close()
 			var e record.Entry
-			if e, err = answer.Next(); err == nil {
-				name, _ := record.LineService(e.Line)
-				return string(name), nil
+			for e, err = answer.Next(); err == nil; e, err = answer.Next() {
+				if asked.has(e.Line) {
+					name, _ := record.LineService(e.Line)
+					return string(name), nil
+				}
 			}
 		}
 		if err == io.EOF {

@@ -22,8 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -140,25 +138,14 @@ func (r *Report) problem(err error) { r.Problems = append(r.Problems, err) }
 
 // asked is one question for all services of a query.
 func asked(q *query.Query) live.Query {
-	ask := live.Query{Service: askable(q.Services), From: q.Range.From, To: q.Range.To}
+	ask := live.Query{From: q.Range.From, To: q.Range.To}
+	ask.Service, _ = askable(q.Services)
 	for l := range record.Level(record.NumLevels) {
 		if q.Filter.Levels.Has(l) {
 			ask.Levels = append(ask.Levels, l)
 		}
 	}
 	return ask
-}
-
-// askable lists the names that ingesters accept. An ingester refuses a whole question for
-// one impossible name. Leaving that name out misses no records.
-func askable(services []string) string {
-	names := slices.DeleteFunc(slices.Clone(services), func(name string) bool {
-		return name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00\r\n")
-	})
-	if len(names) == 0 {
-		return "-" // no service has this name; the answer still names the ingesters
-	}
-	return strings.Join(names, ",")
 }
 
 // question is the first question to ingesters for a query. They do not search texts, so

@@ -180,21 +180,22 @@ func (h *heard) lessThan(services []string) error {
 		return nil
 	}
 	return fmt.Errorf("the token may read only %s of %s: records of other services that are in no blob yet may be missing. Ask for services that it may read, or with a token that may read more; --live off reads blobs alone",
-		h.narrowed, strings.Join(services, ","))
+		h.narrowed, few(services))
 }
 
 // verify compares the answer with the rows, and reports records that a read may lack. It
-// reports whether all ingesters that may hold records have answered. The rows were read
-// after the read began, and blobs are listed after verify returns. So if an ingester held
-// an acknowledged record then, its row is Holding or the record is in a blob.
-func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *heard, report *Report) (whole bool) {
-	lacking := known.lacking(h)
+// reports whether all ingesters that may hold records of the range have answered. The rows
+// were read after the read began, and blobs are listed after verify returns. So if an
+// ingester held an acknowledged record then, its row is Holding, with a floor that is not
+// above the record, or the record is in a blob.
+func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *heard, report *Report) (all bool) {
+	lacking := known.needed(known.lacking(h), q)
 	if (h.any || len(h.errs) > 0) && slices.ContainsFunc(lacking, func(i heartbeat.Ingester) bool { return i.Live(known.now) }) {
 		// It may have just started or ended. A later list is as good, and each list proves
 		// that those it does not hold to be lacking are not.
 		if again := r.survey(ctx, nil).wait(); again.err == nil {
 			*known = *again
-			lacking = slices.DeleteFunc(known.lacking(h), func(i heartbeat.Ingester) bool {
+			lacking = slices.DeleteFunc(known.needed(known.lacking(h), q), func(i heartbeat.Ingester) bool {
 				return !slices.ContainsFunc(lacking, func(was heartbeat.Ingester) bool { return was.ID == i.ID })
 			})
 		}
@@ -204,18 +205,26 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 	for _, i := range known.rows {
 		known.judge(&i, q, report)
 	}
+	whole := ""
+	if len(report.Problems) == before {
+		whole = known.whole(lacking)
+	}
 	for _, i := range lacking {
 		if !h.told[i.ID] {
-			report.problem(known.missing(&i, h))
+			report.problem(fmt.Errorf("%w%s", known.missing(&i, h), whole))
 		}
 	}
-	if err := h.lessThan(q.Services); err != nil {
+	if err := h.lessThan(q.Services); err != nil && !known.settles(q) {
 		report.problem(err)
 	}
-	if h.err != nil && len(lacking) == 0 { // otherwise it is in the error of an ingester
+	switch {
+	case h.err == nil || len(lacking) > 0: // then it is in the error of an ingester
+	case known.settles(q):
+		report.note("no ingester answers, and none holds records of this range that are in no blob: %v", h.err)
+	default:
 		report.problem(h.err)
 	}
-	return h.any && len(lacking) == 0 && len(report.Problems) == before
+	return (h.any || known.settles(q)) && len(lacking) == 0 && len(report.Problems) == before
 }
 
 // lacking are the ingesters that may hold records and did not answer.

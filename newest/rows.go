@@ -47,7 +47,7 @@ func (f *follower) lookRows(ctx context.Context) error {
 
 // pollRows polls all watches, some at a time, and handles their rows.
 func (f *follower) pollRows(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*tablePatience)
+	ctx, cancel := context.WithTimeout(ctx, 2*(tablePatience+time.Duration(len(f.watches))*servicePatience))
 	defer cancel()
 	var handling sync.Mutex
 	var all []tailindex.Row

@@ -54,10 +54,24 @@ func (r *Reader) tail(ctx context.Context, q query.Query, emit func(*record.Entr
 	return sum, &g.Report, g.known, err
 }
 
+// manyServices is the number of services from which on a tail reads only the rows that may have
+// unflushed records.
+const manyServices = 1000
+
 // newest adds the rows with the newest records. If these do not suffice, it adds the
 // other rows that may have unflushed records.
 func (g *Gathered) newest(ctx context.Context) error {
 	q := &g.Query
+	k := g.known.wait()
+	since := k.writtenSince(q)
+	services, err := g.r.services(ctx, q.Services)
+	if err == nil && len(services) > manyServices && !k.dark && k.unlisted() == nil {
+		// The other records are in blobs, and two looks at all services take long.
+		if since.IsZero() {
+			return nil
+		}
+		return g.addSince(ctx, since, tablePatience)
+	}
 	rows, failed := g.r.rows(ctx, q.Services, tablePatience, func(ctx context.Context, service string) ([]tailindex.Row, error) {
 		return g.r.o.Tail.Newest(ctx, service, errorsOnly(q), min(q.Limit, tailindex.MaxLines))
 	})
@@ -66,11 +80,10 @@ func (g *Gathered) newest(ctx context.Context) error {
 		return err
 	}
 	holes := slices.ContainsFunc(g.rows, func(row tailindex.Row) bool { return !row.OldestOmitted() })
-	since := g.known.wait().writtenSince(q)
 	if since.IsZero() || q.Limit <= tailindex.MaxLines && rowsTell(q) && !expired && !holes {
 		return nil
 	}
-	return g.addSince(ctx, since)
+	return g.addSince(ctx, since, 0)
 }
 
 // errorsOnly reports whether the rows of errors answer a query.

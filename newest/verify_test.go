@@ -117,14 +117,14 @@ func TestVerifyRowMissing(t *testing.T) {
 	})
 }
 
-// A silent ingester may hold records in any range.
+// A silent ingester may hold records in any range that its row says nothing about.
 func TestVerifySilentWhateverRange(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		c.running()
 		c.all[0].kill()
 		time.Sleep(48 * time.Hour)
 		for _, r := range []query.Range{
-			query.Always(), {From: query.Oldest, To: time.Now().Add(-1000 * time.Hour).UnixNano()},
+			query.Always(), {From: query.Oldest, To: time.Now().Add(-48 * time.Hour).UnixNano()},
 			{From: time.Now().Add(-time.Hour).UnixNano(), To: query.Newest}, {From: time.Now().Add(time.Hour).UnixNano(), To: query.Newest},
 		} {
 			for _, change := range []func(*newest.Options){func(*newest.Options) {}, withoutLive} {
@@ -210,7 +210,7 @@ func TestVerifyLost(t *testing.T) {
 			c.tells(c.gather(c.reader(c.via("i0"), withoutRights), q), "ingester 0badcafe on by-hand: "+told)
 			q.Range.To = until.Add(-1000 * time.Hour).UnixNano() // records may have any age
 			if q.Range.From == query.Oldest {
-				c.tells(c.gather(c.reader(withoutLive), q), "`ingest forget --lost 0badcafe` acknowledges that", "ingester 00000001")
+				c.tells(c.gather(c.reader(withoutLive), q), "`ingest forget --lost 0badcafe` acknowledges that")
 			}
 		}
 		lost(map[string]any{"state": "idle"})

@@ -15,6 +15,7 @@ type wire struct {
 	mu     sync.Mutex
 	hosts  map[string]*host
 	refuse func(host string) bool // nil: no host is refused
+	cuts   map[string]int         // bytes after which the answers of a host break off
 }
 
 type host struct {
@@ -39,6 +40,13 @@ func (w *wire) down(name string) {
 	}
 }
 
+// cut breaks off the answers of a host after so many bytes.
+func (w *wire) cut(host string, after int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cuts = map[string]int{host: after}
+}
+
 // refusing refuses connections to some hosts from now on; nil: to none.
 func (w *wire) refusing(refuse func(host string) bool) {
 	w.mu.Lock()
@@ -50,6 +58,7 @@ func (w *wire) refusing(refuse func(host string) bool) {
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	h, refuse := w.hosts[r.URL.Host], w.refuse
+	after, cut := w.cuts[r.URL.Host]
 	w.mu.Unlock()
 	if h == nil || refuse != nil && refuse(r.URL.Host) {
 		return nil, errors.New("connection refused")
@@ -79,8 +88,20 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-h.gone:
 		return nil, errors.New("connection reset")
 	}
-	return &http.Response{StatusCode: resp.status, Header: resp.first, Body: body, Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
+	var content io.ReadCloser = body
+	if cut {
+		content = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(io.LimitReader(body, int64(after)), broken{}), body}
+	}
+	return &http.Response{StatusCode: resp.status, Header: resp.first, Body: content, Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
 }
+
+// broken is the end of a connection that breaks.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
 // response is an [http.ResponseWriter] into a pipe.
 type response struct {

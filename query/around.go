@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"blobtail/internal/budget"
 	"blobtail/record"
 )
 
@@ -21,6 +22,8 @@ type Neighbours struct {
 	Record *record.Entry
 	// More says that there are further records on that side, or may be.
 	MoreBefore, MoreAfter bool
+
+	of *budget.Budget
 }
 
 // Find returns the record with a time and an identity, of the services of a query; nil: there
@@ -46,12 +49,13 @@ func (r *Reader) Find(ctx context.Context, q Query, at int64, id record.ID) (*re
 //
 // Three reads work at once. Each has all of [Query.MaxRaw].
 func (r *Reader) Around(ctx context.Context, q Query, at int64, id record.ID, before, after int) (*Neighbours, Summary, error) {
-	match, err := q.Filter.Matcher()
+	match, err := q.Filter.Matcher(budget.Of(ctx))
 	if err != nil {
 		return nil, Summary{}, err
 	}
+	n := &Neighbours{of: budget.Of(ctx)}
 	q.Limit, q.First, q.Reverse = 0, 0, false
-	n, place := &Neighbours{}, record.Entry{Time: at, ID: id}
+	place := record.Entry{Time: at, ID: id}
 	var older, newer []record.Entry
 	var sums [3]Summary
 	work, ctx := errgroup.WithContext(ctx)
@@ -60,11 +64,11 @@ func (r *Reader) Around(ctx context.Context, q Query, at int64, id record.ID, be
 		return err
 	})
 	work.Go(func() (err error) {
-		older, sums[1], err = r.older(ctx, q, at, before+1)
+		older, sums[1], err = n.older(ctx, r, q, at, before+1)
 		return err
 	})
 	work.Go(func() (err error) {
-		newer, sums[2], err = r.newer(ctx, q, at, after+1)
+		newer, sums[2], err = n.newer(ctx, r, q, at, after+1)
 		return err
 	})
 	err = work.Wait()
@@ -110,38 +114,51 @@ func (n *Neighbours) take(e, place *record.Entry, match *Matcher, rng Range, bef
 	switch {
 	case order == 0 && n.Record == nil:
 		n.Record = cloned(e)
-		return nil
+		return n.of.Take(int64(len(e.Line)))
 	case !rng.covers(e.Time, e.Time) || !match.Line(e.Line):
 		return nil
 	case order < 0:
-		if n.Before = append(n.Before, *cloned(e)); len(n.Before) > 2*before+100 {
-			n.Before = slices.Clone(n.Before[len(n.Before)-before-1:])
+		if err := n.keep(&n.Before, e); err != nil {
+			return err
+		}
+		if len(n.Before) > 2*before+100 {
+			last := slices.Clone(n.Before[len(n.Before)-before-1:])
+			for i := range n.Before[:len(n.Before)-len(last)] {
+				n.of.Give(entrySize + int64(len(n.Before[i].Line)))
+			}
+			n.Before = last
 		}
 		return nil
 	case len(n.After) >= after:
 		n.MoreAfter = true
 		return errEnough
 	}
-	n.After = append(n.After, *cloned(e))
+	return n.keep(&n.After, e)
+}
+
+// keep keeps a copy of a record, which it takes from the budget.
+func (n *Neighbours) keep(in *[]record.Entry, e *record.Entry) error {
+	if err := n.of.Take(entrySize + int64(len(e.Line))); err != nil {
+		return err
+	}
+	*in = append(*in, *cloned(e))
 	return nil
 }
 
 // older returns the newest records before a time.
-func (r *Reader) older(ctx context.Context, q Query, at int64, most int) (out []record.Entry, sum Summary, err error) {
-	q.Range.To, q.Limit = min(q.Range.To, at), most
+func (n *Neighbours) older(ctx context.Context, r *Reader, q Query, at int64, most int) (out []record.Entry, sum Summary, err error) {
+	q.Range.To, q.Limit, q.Reverse = min(q.Range.To, at), most, true // they wait nowhere else
 	if q.Range.From >= q.Range.To {
 		return nil, Summary{}, nil
 	}
-	sum, err = r.NewestEntries(ctx, q, func(e *record.Entry) error {
-		out = append(out, *cloned(e))
-		return nil
-	})
+	sum, err = r.NewestEntries(ctx, q, func(e *record.Entry) error { return n.keep(&out, e) })
+	slices.Reverse(out)
 	return out, sum, err
 }
 
 // newer returns the oldest records after a time. It lists the hour of that time first, and
 // then spans of twice the length, because the records are mostly near.
-func (r *Reader) newer(ctx context.Context, q Query, at int64, most int) (out []record.Entry, sum Summary, err error) {
+func (n *Neighbours) newer(ctx context.Context, r *Reader, q Query, at int64, most int) (out []record.Entry, sum Summary, err error) {
 	end, width := q.Range.To, time.Hour
 	from := max(q.Range.From, at+1)
 	for from < end {
@@ -154,10 +171,7 @@ func (r *Reader) newer(ctx context.Context, q Query, at int64, most int) (out []
 		if err != nil {
 			return out, sum, err
 		}
-		part, err := p.Entries(ctx, func(e *record.Entry) error {
-			out = append(out, *cloned(e))
-			return nil
-		})
+		part, err := p.Entries(ctx, func(e *record.Entry) error { return n.keep(&out, e) })
 		sum.Join(&part)
 		if err != nil || len(out) >= most {
 			return out, sum, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/internal/budget"
 	"blobtail/internal/spelling"
 	"blobtail/record"
 	"blobtail/storage"
@@ -53,7 +54,7 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 			return nil, badQuery("glob %q: %w", name, path.ErrBadPattern)
 		}
 	}
-	match, err := q.Filter.Matcher()
+	match, err := q.Filter.Matcher(budget.Of(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +114,14 @@ func resolve(ctx context.Context, names []string, list func(context.Context) ([]
 		if !glob && catalog.IsService(name) {
 			services = append(services, name)
 		}
-		for _, s := range all {
-			if glob && record.MatchService(name, s) {
-				services = append(services, s)
+		if glob {
+			if err := ctx.Err(); err != nil { // globs and services are many at times
+				return nil, nil, err
+			}
+			for _, s := range all {
+				if record.MatchService(name, s) {
+					services = append(services, s)
+				}
 			}
 		}
 		if len(services) == n {
@@ -170,6 +176,9 @@ func (a *asked) none(ctx context.Context, sum *Summary) error {
 		}
 	}
 	for _, name := range a.unknown {
+		if err := ctx.Err(); err != nil { // names are many at times
+			return err
+		}
 		err := a.noService(ctx, name)
 		if err == nil { // it has come since
 			left++

@@ -90,6 +90,9 @@ func (m *Matcher) filter(k *kept) (higher int64) {
 			end = len(k.raw)
 		}
 		line := k.raw[pos:end]
+		if m.budget.Err() != nil {
+			break // the read ends with its context
+		}
 		if want, high := m.line(line, low[pos:end], &scratch); want {
 			// The finder may search raw itself: the moved lines lie before the part that is
 			// still to be searched.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"blobtail/internal/budget"
 	"blobtail/query/search"
 	"blobtail/query/where"
 	"blobtail/record"
@@ -82,11 +83,13 @@ type Matcher struct {
 	unjudged     func() (int64, error)  // by accept; nil: none
 	invert       bool
 	folds        bool // a pattern needs lines in lower case
+	budget       *budget.Budget
 }
 
-// Matcher compiles the filter; an error is a [*BadQueryError].
-func (f Filter) Matcher() (*Matcher, error) {
-	m := &Matcher{levels: f.Levels, where: f.Where, accept: f.Accept, unjudged: f.Unjudged, invert: f.Invert}
+// Matcher compiles the filter for a query with a budget; nil: without bounds. An error is a
+// [*BadQueryError], or that of the budget. Once the budget has ended, no line matches.
+func (f Filter) Matcher(b *budget.Budget) (*Matcher, error) {
+	m := &Matcher{budget: b, levels: f.Levels, where: f.Where, accept: f.Accept, unjudged: f.Unjudged, invert: f.Invert}
 	if m.levels == 0 {
 		m.levels = allLevels
 	}
@@ -103,7 +106,10 @@ func (f Filter) Matcher() (*Matcher, error) {
 		m.patterns = append(m.patterns, search.Word(word, f.Fold))
 	}
 	for _, expr := range f.Exprs {
-		p, err := search.Expr(expr, f.Fold)
+		p, err := search.Expr(b, expr, f.Fold)
+		if b.Err() != nil {
+			return nil, b.Err()
+		}
 		if err != nil {
 			if strings.Contains(expr, "(?<") || strings.Contains(expr, "(?=") || strings.Contains(expr, "(?!") {
 				err = fmt.Errorf("%w (RE2 has no lookbehind and no lookahead)", err)
@@ -142,6 +148,9 @@ func (m *Matcher) folded(raw []byte) []byte {
 // level is wrong, and above a wanted one. low is the same bytes folded, or the same slice.
 func (m *Matcher) line(line, low []byte, scratch *search.Line) (want, high bool) {
 	want = true
+	if m.budget.Err() != nil {
+		return false, false
+	}
 	if m.levels != allLevels {
 		l := record.LineLevel(line)
 		want, high = m.levels.Has(l), m.high.Has(l)

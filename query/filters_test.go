@@ -221,7 +221,7 @@ func TestNotesOfRuledOut(t *testing.T) {
 	}
 	b.add(time.Hour, recs)
 	for _, text := range []string{`request == "absent"`, `request == "0123456789abcdef"`, `request == "abcdef 123456"`} {
-		e, err := where.Parse(text)
+		e, err := where.Parse(nil, text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func TestUnjudged(t *testing.T) {
 	b.add(time.Hour, recs)
 	ctx, r := t.Context(), query.New(b.store, query.Options{})
 	filter := func(text string) query.Query {
-		e, err := where.Parse(text)
+		e, err := where.Parse(nil, text)
 		if err != nil {
 			t.Fatal(err)
 		}

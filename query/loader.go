@@ -230,6 +230,9 @@ func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (er
 		return err
 	}
 	f.kept, f.higher, err = l.match.keep(f.buf, b, l.task.rng)
+	if ended := l.match.budget.Err(); ended != nil {
+		return ended
+	}
 	if l.task.desc && l.task.limit > 0 && l.task.limit < int(b.Records) && err == nil {
 		// One more shows that there are more. Copies of these lines may come from other
 		// blobs, but then they count there.

@@ -55,7 +55,10 @@ func (r *Reader) newest(ctx context.Context, q Query, to sink) (Summary, error) 
 	if err != nil {
 		return Summary{}, err
 	}
-	to.reverse, to.hold = q.Reverse, !q.Reverse
+	if to.reverse = q.Reverse; !q.Reverse {
+		to.hold(ctx, &q)
+		defer to.held.close()
+	}
 	w := &windows{asked: a, out: &to, walks: walks(a.view, a.services)}
 	if err = w.read(ctx); err == nil {
 		err = to.flush()

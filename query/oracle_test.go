@@ -191,7 +191,7 @@ func (q *question) condition(t *testing.T, rng *rand.Rand, all []*seen) {
 	}
 	q.where = drawCond(rng, all, 2)
 	text := q.where.String()
-	e, err := where.Parse(text)
+	e, err := where.Parse(nil, text)
 	if err != nil {
 		t.Fatalf("--where %s: %v", text, err)
 	}

@@ -26,9 +26,10 @@
 // [Summary.Problems], and its result is incomplete. It returns an error only if it cannot
 // go on: the listing fails, the store refuses, the context ends.
 //
-// A read holds the blocks being merged and a
-// bounded number ahead of them. A read of the newest N also holds those N. The memory of
-// unflushed records is bounded too.
+// A read holds the blocks being merged and a bounded number ahead of them. The lines of a read of
+// the newest N wait in a temporary file, beyond some megabytes. The memory of unflushed records is
+// bounded too. What the filter of a query makes of records is taken from the [budget.Budget] in the
+// context. Once that has ended, a read ends with the error of its context.
 package query
 
 import (
@@ -97,6 +98,9 @@ type Query struct {
 	// needs more of them fails with a [*TooLargeError]: at once if that is certain from
 	// metadata, else when it comes to that.
 	MaxRaw int64
+	// MaxHeld is the most bytes of lines that a read may put aside, because it finds the newest
+	// first and the oldest are to come first; 0: any number. Few of them are in memory.
+	MaxHeld int64
 	// Unflushed are records in no blob. Their services count as services even if nothing
 	// is stored under them. Records of services outside Services are left out.
 	Unflushed []*Unflushed

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"blobtail/internal/budget"
 	"blobtail/record"
 )
 
@@ -26,7 +27,11 @@ func (p *Plan) Entries(ctx context.Context, visit func(*record.Entry) error) (Su
 func (p *Plan) read(ctx context.Context, to sink) (Summary, error) {
 	sum := p.summary()
 	t := p.task()
-	to.reverse, to.hold = p.query.Reverse, t.desc != p.query.Reverse
+	if t.desc != p.query.Reverse {
+		to.hold(ctx, &p.query)
+		defer to.held.close()
+	}
+	to.reverse = p.query.Reverse
 	err := p.confirmed(ctx, &sum, func(ctx context.Context) error { return p.pass(ctx, t, &sum, to.take) })
 	if err == nil {
 		err = to.flush()
@@ -55,33 +60,34 @@ type piece struct {
 type sink struct {
 	emit    func(lines []byte) error
 	visit   func(*record.Entry) error
-	reverse bool // the newest is emitted first
-	hold    bool // the pieces come in the other order, and are emitted at the end
-	held    []piece
+	reverse bool  // the newest is emitted first
+	held    *held // the pieces come in the other order, and are emitted at the end; nil: they do not
 	bytes   int64
+}
+
+// hold has pieces wait, because they come in the other order.
+func (s *sink) hold(ctx context.Context, q *Query) {
+	s.held = &held{budget: budget.Of(ctx), most: q.MaxHeld, back: q.Reverse, ids: s.visit != nil}
 }
 
 // take accepts a piece, which is valid during the call.
 func (s *sink) take(p piece) error {
 	s.bytes += int64(len(p.lines))
-	if !s.hold {
+	if s.held == nil {
 		return s.give(p)
 	}
 	kept := piece{lines: bytes.Clone(p.lines)}
 	if s.visit != nil {
 		kept.entries = p.identify(kept.lines)
 	}
-	s.held = append(s.held, kept)
-	return nil
+	return s.held.add(kept)
 }
 
 func (s *sink) flush() error {
-	for _, p := range slices.Backward(s.held) {
-		if err := s.give(p); err != nil {
-			return err
-		}
+	if s.held == nil {
+		return nil
 	}
-	return nil
+	return s.held.give(s.give)
 }
 
 func (s *sink) give(p piece) error {

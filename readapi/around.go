@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"blobtail/newest"
 	"blobtail/query"
@@ -129,19 +130,26 @@ func (s *surroundings) isAnchor(e *record.Entry) bool {
 // write answers with the records as events.
 func (s *surroundings) write(n *query.Neighbours, result *reading.Result) error {
 	end := form.End{Outcome: outcome(result, &query.Filter{}), Examined: result.Examined}
-	var body []byte
-	for _, list := range [][]record.Entry{n.Before, {*n.Record}, n.After} {
-		for i := range list {
-			body = appendRecord(body, &list[i], nil, list[i].ID == s.anchor.ID && list[i].Time == s.anchor.Time)
-			end.Records++
-			end.Bytes += int64(len(list[i].Line))
-		}
+	all := slices.Concat(n.Before, []record.Entry{*n.Record}, n.After)
+	for i := range all {
+		end.Records++
+		end.Bytes += int64(len(all[i].Line))
 	}
 	line, err := json.Marshal(form.Event{End: &end})
 	if err != nil {
 		return err
 	}
 	s.w.Header().Set("Content-Type", form.Lines)
+	var body []byte
+	for i := range all {
+		body = appendRecord(body, &all[i], all[i].ID == s.anchor.ID && all[i].Time == s.anchor.Time)
+		if len(body) >= streamBuffer {
+			if _, err := s.w.Write(body); err != nil {
+				return nil // the client has gone
+			}
+			body = body[:0]
+		}
+	}
 	_, _ = s.w.Write(append(append(body, line...), '\n')) // a client that has gone needs no answer
 	return nil
 }

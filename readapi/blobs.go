@@ -12,10 +12,14 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/budget"
 	"blobtail/internal/httpguard"
 	"blobtail/query"
 	"blobtail/readapi/form"
 )
+
+// blobBytes is the memory of a listed blob, and of its text in the answer.
+const blobBytes = 400
 
 // days lists the days of services.
 func (c *call) days() error {
@@ -47,6 +51,9 @@ func (c *call) blobs() error {
 		for _, day := range days {
 			list, part, err := blobs.List(c.r.Context(), q, day)
 			sum.Join(&part)
+			if err == nil {
+				err = budget.Of(c.r.Context()).Take(blobBytes * int64(len(list)))
+			}
 			if err != nil {
 				return sum, err
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/units"
 	"blobtail/internal/when"
 	"blobtail/query"
@@ -39,6 +40,8 @@ func (c *call) count() error {
 const (
 	// mostBuckets keeps a mistake such as by=1ms over a year from filling the memory.
 	mostBuckets = 100_000
+	// countBytes is the memory of one number of a bucket, and of its text in the answer.
+	countBytes = 150
 	// chosenBuckets is the maximum number of buckets unless by or buckets is given.
 	chosenBuckets = 120
 )
@@ -203,6 +206,7 @@ func (h *histogramming) add(plan *query.Plan, service string) (query.Summary, er
 	if err != nil {
 		return sum, err
 	}
+	added := 0
 	for i := range buckets {
 		to := h.counts[buckets[i].Start]
 		if to == nil {
@@ -214,10 +218,16 @@ func (h *histogramming) add(plan *query.Plan, service string) (query.Summary, er
 			if key == "" {
 				key = record.Level(level).String()
 			}
-			if n > 0 {
-				to[key] += n
+			if n == 0 {
+				continue
 			}
+			before := len(to)
+			to[key] += n
+			added += len(to) - before
 		}
+	}
+	if err := budget.Of(h.r.Context()).Take(countBytes * int64(added)); err != nil {
+		return sum, err
 	}
 	if len(h.counts) > mostBuckets {
 		return sum, badRequest("the records have more than %d buckets; give a longer one by by=, or from and to", mostBuckets)

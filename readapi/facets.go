@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/query"
 	"blobtail/readapi/form"
 	"blobtail/record"
@@ -29,6 +30,7 @@ const (
 
 // survey gathers the fields of records.
 type survey struct {
+	budget  *budget.Budget
 	only    []string // the wanted fields; none: all but ts and msg
 	fields  map[string]*facet
 	records int64
@@ -59,7 +61,7 @@ func (c *call) facets() error {
 	if err != nil {
 		return err
 	}
-	s := &survey{only: c.params.list("fields"), fields: map[string]*facet{}}
+	s := &survey{budget: budget.Of(c.r.Context()), only: c.params.list("fields"), fields: map[string]*facet{}}
 	if len(s.only) > mostFields {
 		return badRequest("fields names %d fields; at most %d have facets at once", len(s.only), mostFields)
 	}
@@ -144,6 +146,9 @@ func (s *survey) count(c *call, blobs *query.Reader, q query.Query) (of int64, s
 // add takes the fields of lines.
 func (s *survey) add(lines []byte) error {
 	for line := range bytes.Lines(lines) {
+		if err := s.budget.Err(); err != nil {
+			return err
+		}
 		s.records++
 		if len(s.only) > 0 {
 			for _, name := range s.only {

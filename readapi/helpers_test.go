@@ -46,13 +46,19 @@ func serve(t testing.TB, h *readingtest.House, read ...string) *server {
 // serveWith is serve with a limit of bytes.
 func serveWith(t testing.TB, h *readingtest.House, most int64, read ...string) *server {
 	t.Helper()
+	return serveWithin(t, h, most, httpguard.Options{}, read...)
+}
+
+// serveWithin is serveWith with doors of its own.
+func serveWithin(t testing.TB, h *readingtest.House, most int64, o httpguard.Options, read ...string) *server {
+	t.Helper()
 	s := &server{t: t, h: h}
-	o := httpguard.Options{Log: zerolog.Nop(), Route: func(path string) httpguard.Route {
+	o.Log, o.Route = zerolog.Nop(), func(path string) httpguard.Route {
 		if strings.HasSuffix(path, "/tail") {
 			return httpguard.Route{Name: "tail", Kind: httpguard.Tail}
 		}
 		return httpguard.Route{Name: "query", Kind: httpguard.Query}
-	}}
+	}
 	if len(read) > 0 {
 		o.Tokens, s.secret = tokens(t, read)
 	}

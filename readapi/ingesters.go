@@ -35,7 +35,7 @@ func ingesterOf(i *heartbeat.Ingester, now time.Time) form.Ingester {
 	out := form.Ingester{
 		ID: i.ID, State: "silent", Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version,
 		Started: instant(i.Started), At: instant(i.At), Oldest: instant(i.Oldest), Holds: string(i.State), StoreID: i.StoreID,
-		LostSince: instant(i.Lost.Since), LostUntil: instant(i.Lost.Until),
+		LostSince: instant(i.Lost.Since), LostUntil: instant(i.Lost.Until), Floor: instant(i.Floor),
 	}
 	switch {
 	case i.State == heartbeat.Stopped:

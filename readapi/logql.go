@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"blobtail/internal/budget"
 	"blobtail/logql"
 	"blobtail/logql/stage"
 	"blobtail/query"
@@ -31,7 +32,7 @@ func (c *call) logql(text string, q *query.Query) error {
 	if !ok {
 		return badRequest("logql: a query of numbers is for Loki's API, /loki/api/v1/query_range; here it selects records, as {service=\"web\"} |= \"text\"")
 	}
-	pipe, err := stage.View{}.Compile(e)
+	pipe, err := stage.View{Budget: budget.Of(c.r.Context())}.Compile(e)
 	if err != nil {
 		return badRequest("logql: %w", logql.Locate(text, err))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/spelling"
 	"blobtail/internal/when"
 	"blobtail/newest"
@@ -158,7 +159,7 @@ func (c *call) filter() (f query.Filter, err error) {
 		}
 	}
 	if text := c.params.get("where"); text != "" {
-		if f.Where, err = where.Parse(text); err != nil {
+		if f.Where, err = where.Parse(budget.Of(c.r.Context()), text); err != nil {
 			return f, badRequest("where: %w", err)
 		}
 	}

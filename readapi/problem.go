@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/spelling"
 	"blobtail/query"
 	"blobtail/readapi/form"
@@ -52,6 +53,9 @@ func (c *call) fail(err error) {
 	if err != nil {
 		panic(err) // texts and a number have JSON
 	}
+	if e.status == http.StatusServiceUnavailable {
+		c.w.Header().Set("Retry-After", "1")
+	}
 	c.w.Header().Set("Content-Type", form.Trouble)
 	c.w.WriteHeader(e.status)
 	_, _ = c.w.Write(append(body, '\n')) // a client that has gone needs no answer
@@ -65,16 +69,20 @@ func (c *call) explain(err error) *requestError {
 		service *query.NoServiceError
 		blob    *query.NoBlobError
 		large   *query.TooLargeError
+		made    *budget.Error
+		busy    *budget.BusyError
 	)
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &bad), errors.As(err, &large):
+	case errors.As(err, &bad), errors.As(err, &large), errors.As(err, &made):
 		return &requestError{status: http.StatusBadRequest, detail: err.Error()}
 	case errors.As(err, &service):
 		return c.noService(service)
 	case errors.As(err, &blob):
 		return &requestError{status: http.StatusNotFound, title: "No such blob", detail: err.Error() + "; " + Prefix + "blobs lists them"}
+	case errors.As(err, &busy):
+		return &requestError{status: http.StatusServiceUnavailable, detail: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &requestError{status: http.StatusGatewayTimeout, detail: "the query takes too long; ask for a shorter range, or fewer services"}
 	case errors.Is(err, storage.ErrUnauthorized):

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"blobtail/internal/access"
+	"blobtail/internal/budget"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/httpguard"
 	"blobtail/internal/spelling"
@@ -134,6 +135,9 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, to route) {
 	err := c.parse(to.params)
 	if err == nil {
 		err = to.handle(c)
+	}
+	if ended := budget.Of(c.r.Context()).Err(); ended != nil && err != nil {
+		err = ended // which may be why the read was interrupted
 	}
 	if err != nil {
 		c.fail(err)

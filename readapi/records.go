@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
@@ -19,6 +20,8 @@ import (
 const (
 	// chosenRecords is how many records an answer has unless more are asked for.
 	chosenRecords = 1000
+	// mostHeld is how many bytes of records wait on disk for an answer whose oldest come first.
+	mostHeld = 1 << 30
 )
 
 // recording is an answer of records.
@@ -31,20 +34,22 @@ type recording struct {
 	partial bool
 
 	stream  *stream
+	made    *budget.Budget
+	keys    [][]byte // of the fields
 	buf     []byte
-	csv     *csv.Writer // into buf
-	told    time.Time   // when progress was last written
-	last    int64       // the time of the last record
-	emitted int64       // records
-	bytes   int64       // of their lines
+	told    time.Time // when progress was last written
+	last    int64     // the time of the last record
+	emitted int64     // records
+	bytes   int64     // of their lines
 }
 
 func (c *call) records() error {
-	rec := &recording{call: c}
+	rec := &recording{call: c, made: budget.Of(c.r.Context())}
 	var err error
 	if rec.query, rec.mode, err = c.query(); err != nil {
 		return err
 	}
+	rec.query.MaxHeld = mostHeld
 	if err := rec.limits(); err != nil {
 		return err
 	}
@@ -113,6 +118,7 @@ func (rec *recording) shape() (err error) {
 		return err
 	}
 	rec.fields = rec.params.list("fields")
+	rec.keys = keysOf(rec.fields)
 	if rec.form == "csv" {
 		if len(rec.fields) == 0 {
 			return badRequest("which columns? CSV needs fields, such as fields=ts,level,msg")
@@ -142,9 +148,7 @@ func (rec *recording) headers() (func(http.Header), error) {
 			h.Set("Content-Disposition", `attachment; filename="`+fileName(&rec.query)+suffix+`"`)
 		}
 		if rec.form == "csv" { // also if there is no record
-			_ = rec.columns().Write(rec.fields)
-			rec.csv.Flush()
-			_, _ = rec.stream.buf.Write(rec.buf) // its error comes again
+			_ = csv.NewWriter(rec.stream.buf).Write(rec.fields) // its error comes again
 		}
 	}, nil
 }
@@ -170,9 +174,6 @@ func (rec *recording) read(blobs *query.Reader, q query.Query) (query.Summary, e
 	if rec.form == "csv" {
 		emit = rec.rows
 	}
-	if q.Limit > spillFrom && !q.Reverse {
-		return rec.aside(blobs, q, emit)
-	}
 	if q.Limit > 0 {
 		if rec.form == "events" {
 			return blobs.NewestEntries(ctx, q, rec.event)
@@ -189,28 +190,6 @@ func (rec *recording) read(blobs *query.Reader, q query.Query) (query.Summary, e
 	return plan.Read(ctx, emit)
 }
 
-// aside reads the newest records, puts them aside, and writes them oldest first.
-func (rec *recording) aside(blobs *query.Reader, q query.Query, emit func(lines []byte) error) (sum query.Summary, err error) {
-	held := &spill{}
-	defer held.close()
-	q.Reverse = true
-	if rec.form != "events" {
-		if sum, err = blobs.Newest(rec.r.Context(), q, held.add); err == nil {
-			err = held.backwards(emit)
-		}
-		return sum, err
-	}
-	var buf []byte
-	sum, err = blobs.NewestEntries(rec.r.Context(), q, func(e *record.Entry) error {
-		buf = appendRecord(buf[:0], e, rec.fields, false)
-		return held.add(buf)
-	})
-	if err == nil {
-		err = held.backwards(rec.raw)
-	}
-	return sum, err
-}
-
 // raw writes what is in its form already.
 func (rec *recording) raw(text []byte) error {
 	return rec.stream.write(func(to *bufio.Writer) error {
@@ -221,46 +200,99 @@ func (rec *recording) raw(text []byte) error {
 
 // lines writes lines, as they are stored or with some fields only.
 func (rec *recording) lines(lines []byte) error {
-	if len(rec.fields) > 0 {
-		rec.buf = rec.buf[:0]
-		for line := range bytes.Lines(lines) {
-			rec.buf = append(appendFields(rec.buf, line, rec.fields), '\n')
-		}
-		lines = rec.buf
+	if len(rec.fields) == 0 {
+		return rec.raw(lines)
 	}
-	return rec.raw(lines)
+	return rec.each(lines, func(to *bufio.Writer, line []byte) error {
+		rec.some(to, line)
+		return to.WriteByte('\n')
+	})
 }
 
-// columns begins an empty row of CSV.
-func (rec *recording) columns() *csv.Writer {
-	rec.buf = rec.buf[:0]
-	rec.csv = csv.NewWriter(appender{&rec.buf})
-	return rec.csv
+// each writes lines in a form with some fields. What is not written yet is in the buffer of the
+// stream alone, so a long line takes no memory, however many fields have it.
+func (rec *recording) each(lines []byte, write func(to *bufio.Writer, line []byte) error) error {
+	for line := range bytes.Lines(lines) {
+		if err := rec.fits(line); err != nil {
+			return err
+		}
+	}
+	return rec.stream.write(func(to *bufio.Writer) error {
+		for line := range bytes.Lines(lines) {
+			if err := rec.made.Err(); err != nil {
+				return err
+			}
+			if err := write(to, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// appender is a writer that appends.
-type appender struct{ to *[]byte }
+// fits refuses a record of which the fields are more than a query may make: a field may be asked
+// for many times.
+func (rec *recording) fits(line []byte) error {
+	const few = 4 << 20
+	if len(rec.fields)*len(line) <= few {
+		return nil
+	}
+	size := 0
+	for _, name := range rec.fields {
+		value, _ := record.Lookup(line, name)
+		size += len(name) + len(value)
+		if err := rec.made.Fits(int64(size)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-func (a appender) Write(b []byte) (int, error) {
-	*a.to = append(*a.to, b...)
-	return len(b), nil
+// some writes an object with some fields of a line, in their order. Those that the line lacks are
+// left out. The writer keeps its error.
+func (rec *recording) some(to *bufio.Writer, line []byte) {
+	_ = to.WriteByte('{')
+	first := true
+	for i, name := range rec.fields {
+		value, ok := record.Lookup(line, name)
+		if !ok {
+			continue
+		}
+		if !first {
+			_ = to.WriteByte(',')
+		}
+		first = false
+		_, _ = to.Write(rec.keys[i])
+		_, _ = to.Write(value)
+	}
+	_ = to.WriteByte('}')
+}
+
+// keysOf are the names of fields as an object has them.
+func keysOf(fields []string) [][]byte {
+	keys := make([][]byte, len(fields))
+	for i, name := range fields {
+		keys[i] = append(record.AppendEscaped([]byte{'"'}, []byte(name)), `":`...)
+	}
+	return keys
 }
 
 // rows writes lines as rows of CSV.
 func (rec *recording) rows(lines []byte) error {
 	row := make([]string, len(rec.fields))
-	return rec.stream.write(func(to *bufio.Writer) error { // it may write the row of names first
-		w := rec.columns()
-		for line := range bytes.Lines(lines) {
-			for i, name := range rec.fields {
+	known := map[string]string{} // a field may be asked for many times
+	return rec.each(lines, func(to *bufio.Writer, line []byte) error {
+		clear(known)
+		for i, name := range rec.fields {
+			text, ok := known[name]
+			if !ok {
 				value, _ := record.Lookup(line, name)
-				row[i] = plain(value)
+				text = plain(value)
+				known[name] = text
 			}
-			_ = w.Write(row) // appending does not fail
+			row[i] = text
 		}
-		w.Flush()
-		_, err := to.Write(rec.buf)
-		return err
+		return csv.NewWriter(to).Write(row) // which has no buffer beside that of to
 	})
 }
 
@@ -274,12 +306,21 @@ func plain(value []byte) string {
 
 // event writes a record with its identity.
 func (rec *recording) event(e *record.Entry) error {
-	rec.buf = appendRecord(rec.buf[:0], e, rec.fields, false)
+	if err := rec.fits(e.Line); err != nil {
+		return err
+	}
 	return rec.stream.write(func(to *bufio.Writer) error {
 		rec.last = e.Time
 		rec.emitted++
 		rec.bytes += int64(len(e.Line))
-		_, err := to.Write(rec.buf)
+		rec.buf = beginRecord(rec.buf[:0], e)
+		_, _ = to.Write(rec.buf) // its error comes again
+		if len(rec.fields) > 0 {
+			rec.some(to, e.Line)
+		} else {
+			_, _ = to.Write(bytes.TrimSuffix(e.Line, []byte("\n")))
+		}
+		_, err := to.WriteString("}}\n")
 		return err
 	})
 }
@@ -330,33 +371,15 @@ func (rec *recording) end(result *reading.Result, err error) {
 	rec.stream.end(end)
 }
 
-// appendFields appends an object with some fields of a line, in their order. Those that the
-// line lacks are left out.
-func appendFields(dst, line []byte, fields []string) []byte {
-	dst = append(dst, '{')
-	for _, name := range fields {
-		value, ok := record.Lookup(line, name)
-		if !ok {
-			continue
-		}
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-		dst = append(record.AppendEscaped(append(dst, '"'), []byte(name)), `":`...)
-		dst = append(dst, value...)
-	}
-	return append(dst, '}')
+// beginRecord appends the begin of the event of a record, up to its line.
+func beginRecord(dst []byte, e *record.Entry) []byte {
+	dst = appendID(append(dst, `{"record":{"id":"`...), e)
+	return append(dst, `","line":`...)
 }
 
 // appendRecord appends the event of a record, with its newline.
-func appendRecord(dst []byte, e *record.Entry, fields []string, anchor bool) []byte {
-	dst = appendID(append(dst, `{"record":{"id":"`...), e)
-	dst = append(dst, `","line":`...)
-	if len(fields) > 0 {
-		dst = appendFields(dst, e.Line, fields)
-	} else {
-		dst = append(dst, bytes.TrimSuffix(e.Line, []byte("\n"))...)
-	}
+func appendRecord(dst []byte, e *record.Entry, anchor bool) []byte {
+	dst = append(beginRecord(dst, e), bytes.TrimSuffix(e.Line, []byte("\n"))...)
 	if anchor {
 		dst = append(dst, `,"anchor":true`...)
 	}

@@ -3,10 +3,12 @@ package readapi
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
@@ -59,7 +61,10 @@ func (c *call) tail() error {
 	default:
 		cursor, err = c.client.Follow(c.r.Context(), o)
 	}
-	if c.r.Context().Err() == nil && err != nil {
+	switch over := budget.Of(c.r.Context()).Err(); {
+	case errors.As(over, new(*budget.Error)), errors.As(over, new(*budget.BusyError)):
+		t.event(form.Event{Problem: over.Error()})
+	case c.r.Context().Err() == nil && err != nil:
 		t.event(form.Event{Problem: c.explain(err).detail})
 	}
 	if cursor.Last.Time != 0 {
@@ -125,12 +130,26 @@ func (c *call) known(names []string, once bool) error {
 		if _, err := c.client.Services(c.r.Context()); err != nil {
 			return err
 		}
-		return c.client.Unmatched(c.r.Context(), names, &reading.Result{})
+		if c.client.Unmatched(c.r.Context(), names, &reading.Result{}) == nil {
+			return nil
+		}
+		return c.exist(names)
 	}
 	if slices.ContainsFunc(names, func(name string) bool { return !record.ValidStored(name) || c.client.May(name) }) {
 		return nil
 	}
 	return &query.NoServiceError{Name: names[0]}
+}
+
+// exist returns the error for names and globs of services if they surely mean none. The list of
+// services may be some seconds old, and lacks those of an ingester that cannot be asked. So it
+// alone does not decide.
+func (c *call) exist(names []string) error {
+	_, err := c.run(query.Query{Services: names, Range: query.Always()}, newest.Auto, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+		_, err := blobs.Plan(c.r.Context(), q)
+		return query.Summary{}, err
+	})
+	return err
 }
 
 // write writes a text to the stream.
@@ -159,7 +178,7 @@ func (t *tailing) beat() error {
 // record writes a record.
 func (t *tailing) record(e *record.Entry) error {
 	t.lines++
-	t.buf = append(appendRecord(append(t.buf[:0], "data: "...), e, nil, false), '\n')
+	t.buf = append(appendRecord(append(t.buf[:0], "data: "...), e, false), '\n')
 	return t.stream.write(func(to *bufio.Writer) error {
 		t.wrote = time.Now()
 		_, err := to.Write(t.buf)

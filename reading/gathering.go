@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/newest"
 	"blobtail/query"
 )
@@ -37,7 +38,19 @@ func (m *member) key() string {
 	if q.Limit > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d %d %d %s", m.mode, hours(q.Range.From), hours(q.Range.To), strings.Join(q.Services, ","))
+	return fmt.Sprintf("%d %d %d %s", m.mode, hours(q.Range.From), end(q.Range.To), strings.Join(q.Services, ","))
+}
+
+// lately is how long ago the end of a range may be that reaches the floor of no ingester.
+const lately = 10 * time.Minute
+
+// end is equal for ends of ranges that the same ingesters matter to. A range that ended
+// earlier may need none, while one with a later end does.
+func end(to int64) int64 {
+	if to < time.Now().Add(-lately).UnixNano() {
+		return to
+	}
+	return hours(to)
 }
 
 // hours is the number of whole hours to a time. Ranges whose ends are in the same hours are
@@ -71,7 +84,7 @@ func (g *gathering) gather(ctx context.Context, logs *newest.Reader, m *member) 
 	}
 	g.begin.Do(func() {
 		var ours context.Context
-		ours, g.end = context.WithCancel(context.WithoutCancel(ctx))
+		ours, g.end = context.WithCancel(budget.Without(context.WithoutCancel(ctx)))
 		go func() {
 			defer close(g.done)
 			g.got, g.err = logs.Gather(ours, g.question(), m.mode)

@@ -80,9 +80,11 @@ func (c *Client) named(ctx context.Context, blobs *query.Reader, m *member, held
 	for _, u := range held {
 		all = append(all, u.Services()...)
 	}
-	all = slices.DeleteFunc(all, func(s string) bool { return !matches(asked, s) || !m.choose(s) || !c.May(s) })
 	slices.Sort(all)
-	return slices.Compact(all), nil
+	all = slices.DeleteFunc(slices.Compact(all), func(s string) bool {
+		return ctx.Err() != nil || !matches(asked, s) || !m.choose(s) || !c.May(s) // each may be many globs
+	})
+	return all, ctx.Err()
 }
 
 // Unmatched decides about names and globs of a query that mean no service of the store, as

@@ -16,6 +16,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/internal/access"
+	"blobtail/internal/budget"
 	"blobtail/internal/httpguard"
 	"blobtail/newest"
 	"blobtail/query"
@@ -131,11 +132,15 @@ func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, rea
 	}
 	q.Choose = nil // it has
 	out.Report.Gaps = slices.DeleteFunc(c.gapsOf(m.asked, out.Report.Gaps), func(g newest.Gap) bool { return !m.choose(g.Service) })
-	if accept := q.Filter.Accept; accept != nil {
-		// A block has thousands of records, and a filter may take a millisecond for each.
+	if accept := q.Filter.Accept; accept != nil && budget.Of(ctx) == nil {
+		// A block has thousands of records, and a filter may take a millisecond for each. With a
+		// budget a filter looks at that.
 		q.Filter.Accept = func(line []byte) bool { return ctx.Err() == nil && accept(line) }
 	}
 	out.Summary, err = read(blobs, q)
+	if ended := budget.Of(ctx).Err(); ended != nil {
+		err = ended // which is why the read was interrupted, or what it made is not whole
+	}
 	note(ctx, q, out)
 	return out, c.settle(ctx, out, hidden, err)
 }

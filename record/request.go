@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Line is one canonical line of a Request.
@@ -47,6 +48,16 @@ type Request struct {
 // request's part of the body, counted from 0, rejected ones included. So it depends
 // on the body alone, and not on the acceptance of other records.
 func (r *Request) Index(i uint32) uint32 { return i + uint32(r.Lines[i].Shift) }
+
+// Earliest is the least time of its records, in Unix nanoseconds; math.MaxInt64 if it has
+// none.
+func (r *Request) Earliest() int64 {
+	earliest := int64(math.MaxInt64)
+	for i := range r.Lines {
+		earliest = min(earliest, r.Lines[i].Time)
+	}
+	return earliest
+}
 
 // Receipt is the answer to an accepted Request.
 type Receipt struct {

@@ -97,7 +97,7 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 			}
 		},
 		Store: c.Store.Name(), Address: strings.TrimRight(address, "/"), Host: host, Version: cli.Version(),
-		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: p.clock.Now, Log: log,
+		Oldest: buf.Oldest, Earliest: buf.Earliest, Replayed: buf.Replayed, Now: p.clock.Now, Log: log,
 	})
 	if err != nil {
 		log.Warn().Err(err).Msg("nothing is taken before this ingester is announced anew")

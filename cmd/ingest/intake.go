@@ -181,7 +181,7 @@ func (g gate) Accept(ctx context.Context, r *record.Request) (record.Receipt, er
 	if err := g.premises.Ready(); err != nil {
 		return record.Receipt{}, fmt.Errorf("%w: %w", record.ErrUnheld, err)
 	}
-	leave, err := g.announcer.Enter(ctx)
+	leave, err := g.announcer.Enter(ctx, r.Earliest())
 	if err != nil {
 		if ctx.Err() != nil {
 			return record.Receipt{}, ctx.Err()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
@@ -93,6 +94,7 @@ type app struct {
 	sent     traffic.Counter // to ingesters; the store counts its own
 	paged    atomic.Bool     // the user may be in a pager
 	lingers  atomic.Bool     // the run takes its own time to end
+	made     *budget.Budget  // of what flags make of records
 	indexes  query.Indexes   // of blobs, kept for later reads; nil: there are none
 }
 
@@ -125,7 +127,7 @@ func run(ctx context.Context, env environment) int {
 				}
 			}
 		}
-		code, err = v.run(ctx, a)
+		code, err = a.within(ctx, v)
 		line.End()
 		defer func() { left() }()
 		if errors.Is(err, context.Canceled) {
@@ -137,6 +139,23 @@ func run(ctx context.Context, env environment) int {
 		return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", func(err error) (int, string) { return a.ownError(ctx, err) })
 	}
 	return code
+}
+
+// mostMade is how many bytes a run holds at once of what its flags make of records.
+const mostMade = 256 << 20
+
+// within runs a verb with a budget. A server gives one to each of its queries.
+func (a *app) within(ctx context.Context, v verb) (code int, err error) {
+	if _, serves := v.(*serveCmd); serves {
+		return v.run(ctx, a)
+	}
+	ctx, a.made = budget.Alone(mostMade).Begin(ctx)
+	defer a.made.End()
+	code, err = v.run(ctx, a)
+	if over, ok := errors.AsType[*budget.Error](a.made.Err()); ok {
+		err = &cli.UsageError{Err: over}
+	}
+	return code, err
 }
 
 // patience is how long an interrupted run may take to end by itself.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/cli"
 	"blobtail/query"
 	"blobtail/record"
@@ -44,7 +45,7 @@ func (c contextFlags) surroundings() (s surroundings, err error) {
 
 // print prints the matches of a query with the records around them.
 func (s surroundings) print(ctx context.Context, _ *app, from view, q query.Query, out *printer) (query.Summary, error) {
-	match, err := q.Filter.Matcher()
+	match, err := q.Filter.Matcher(budget.Of(ctx))
 	if err != nil {
 		return query.Summary{}, err
 	}
@@ -89,8 +90,9 @@ func (s surroundings) read(ctx context.Context, from view, q query.Query, match 
 		if f := found[service]; f.last < q.Range.To {
 			around.Range.To = f.last + 1
 		}
-		printed = groups{surroundings: s, match: match, out: out, begun: printed.begun, skipped: printed.begun, records: printed.records, bytes: printed.bytes}
+		printed = groups{surroundings: s, made: budget.Of(ctx), match: match, out: out, begun: printed.begun, skipped: printed.begun, records: printed.records, bytes: printed.bytes}
 		work, err = from.lines(ctx, around, nil, printed.add)
+		printed.release()
 		sum.Join(&work)
 		if err != nil {
 			return sum, err
@@ -137,6 +139,7 @@ func (s surroundings) widen(ctx context.Context, from view, q query.Query, f *st
 // separates groups that are not adjacent.
 type groups struct {
 	surroundings
+	made  *budget.Budget
 	match *query.Matcher
 	out   *printer
 
@@ -158,7 +161,7 @@ func (g *groups) add(lines []byte) error {
 			g.left--
 			err = g.print(line)
 		default:
-			g.keep(line)
+			err = g.keep(line)
 		}
 		if err != nil {
 			return err
@@ -178,6 +181,7 @@ func (g *groups) group(line []byte) error {
 		if err := g.print(before); err != nil {
 			return err
 		}
+		g.made.Give(int64(len(before)))
 	}
 	g.begun, g.skipped, g.left, g.kept = true, false, g.after, g.kept[:0]
 	return g.print(line)
@@ -191,13 +195,26 @@ func (g *groups) print(line []byte) error {
 }
 
 // keep keeps a line that is not printed yet.
-func (g *groups) keep(line []byte) {
+func (g *groups) keep(line []byte) error {
 	if len(g.kept) == g.before {
 		g.skipped = true
 		if g.before == 0 {
-			return
+			return nil
 		}
+		g.made.Give(int64(len(g.kept[0])))
 		g.kept = g.kept[1:] // not moved: append makes room once in a while
 	}
+	if err := g.made.Take(int64(len(line))); err != nil {
+		return err
+	}
 	g.kept = append(g.kept, bytes.Clone(line))
+	return nil
+}
+
+// release drops the lines that are not printed.
+func (g *groups) release() {
+	for _, line := range g.kept {
+		g.made.Give(int64(len(line)))
+	}
+	g.kept = nil
 }

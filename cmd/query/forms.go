@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -14,7 +13,9 @@ import (
 	"strings"
 	"text/template"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/cli"
+	"blobtail/internal/printing"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -32,9 +33,10 @@ var columnsOfCSV = []string{"ts", "level", "service", "msg"}
 
 // A printer writes lines of records in one form.
 type printer struct {
-	a    *app
-	line func(dst, line []byte) []byte // nil: lines stay as they are
-	buf  []byte
+	a     *app
+	share *budget.Share                 // what is made of a record
+	line  func(dst, line []byte) []byte // nil: lines stay as they are
+	buf   []byte
 	// people read the form.
 	people bool
 	// The names of fields that csv has no column for.
@@ -55,7 +57,8 @@ func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
 	for i, name := range f.Fields {
 		f.Fields[i] = strings.TrimSpace(name) // --fields 'ts, msg'
 	}
-	p := &printer{a: a, people: f.Template == "" && (form == "pretty" || form == "raw"), unseen: slices.Clone(f.Fields)}
+	share := a.made.Share()
+	p := &printer{a: a, share: &share, people: f.Template == "" && (form == "pretty" || form == "raw"), unseen: slices.Clone(f.Fields)}
 	switch {
 	case f.Template != "" && (f.Output != "" || len(f.Fields) > 0):
 		return nil, cli.Usagef("--template is a form of its own; leave out -o and --fields")
@@ -66,15 +69,15 @@ func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
 	case form == "raw":
 		p.line = a.appendRaw
 	case form == "json" && len(f.Fields) > 0:
-		p.line = chosen{f.Fields}.appendJSON
+		p.line = chosen{f.Fields, p.share}.appendJSON
 	case form == "logfmt":
-		p.line = chosen{f.Fields}.appendLogfmt
+		p.line = chosen{f.Fields, p.share}.appendLogfmt
 	case form == "csv":
 		p.left = map[string]bool{}
 		p.line, err = p.csv(f.Fields)
 	case form == "pretty":
-		pretty := &prettyPrinter{zone: a.now.Location(), color: a.color, fields: f.Fields}
-		if pretty.match, err = filter.Matcher(); err != nil {
+		pretty := &prettyPrinter{zone: a.now.Location(), color: a.color, of: chosen{f.Fields, p.share}}
+		if pretty.match, err = filter.Matcher(a.made); err != nil {
 			return nil, err
 		}
 		p.line = pretty.append
@@ -103,13 +106,29 @@ func safely(line func(dst, line []byte) []byte) func(dst, line []byte) []byte {
 func (p *printer) print(lines []byte) error {
 	p.look(lines)
 	if p.line != nil {
-		p.buf = p.buf[:0]
-		for line := range bytes.Lines(lines) {
-			p.buf = p.line(p.buf, line)
-		}
-		lines = p.buf
+		return p.form(lines)
 	}
 	_, err := p.a.out.Write(lines)
+	return err
+}
+
+// form writes lines in their form, some at a time.
+func (p *printer) form(lines []byte) error {
+	p.buf = p.buf[:0]
+	for line := range bytes.Lines(lines) {
+		p.buf = p.line(p.buf, line)
+		p.share.Release()
+		if err := p.a.made.Err(); err != nil {
+			return err
+		}
+		if len(p.buf) >= outputBuffer {
+			if _, err := p.a.out.Write(p.buf); err != nil {
+				return err
+			}
+			p.buf = p.buf[:0]
+		}
+	}
+	_, err := p.a.out.Write(p.buf)
 	return err
 }
 
@@ -166,9 +185,13 @@ func (p *printer) end() {
 }
 
 // chosen are the fields that a form has, in this order; none: all.
-type chosen struct{ fields []string }
+type chosen struct {
+	fields []string
+	share  *budget.Share
+}
 
-// each calls yield for each chosen field of a line.
+// each calls yield for each chosen field of a line, as far as the budget allows it: a field may be
+// chosen many times.
 func (c chosen) each(line []byte, yield func(name, value []byte)) {
 	if len(c.fields) == 0 {
 		for name, value := range record.Fields(line) {
@@ -178,6 +201,9 @@ func (c chosen) each(line []byte, yield func(name, value []byte)) {
 	}
 	for _, name := range c.fields {
 		value, _ := record.Lookup(line, name)
+		if c.share.Take(len(name)+2*len(value)) != nil {
+			return
+		}
 		yield([]byte(name), value)
 	}
 }
@@ -230,7 +256,7 @@ func (p *printer) csv(fields []string) (func(dst, line []byte) []byte, error) {
 	if err := w.Write(row); err != nil {
 		return nil, err
 	}
-	of := chosen{columns}
+	of := chosen{columns, p.share}
 	return func(dst, line []byte) []byte {
 		if len(fields) == 0 {
 			for name := range record.Fields(line) {
@@ -314,13 +340,20 @@ type decimal float64
 // String implements [fmt.Stringer].
 func (d decimal) String() string { return strconv.FormatFloat(float64(d), 'f', -1, 64) }
 
+// mostText is how long the text that a template makes of a record may be, and each text that a
+// function in it makes.
+const mostText = 64 << 20
+
+var errText = errors.New("the template makes more than 64 MiB for one record")
+
 // templated returns a function that appends what a template makes of a record, and a
 // newline. It leaves out a record for which the template fails.
 func (p *printer) templated(text string) (func(dst, line []byte) []byte, error) {
-	t, err := template.New("record").Parse(escapes(text))
+	bounds := printing.Bounds{Most: mostText, Err: errText, Take: p.share.Take}
+	t, err := template.New("record").Funcs(bounds.Functions()).Parse(escapes(text))
 	if err == nil {
 		// Other failures depend on the record, such as {{slice .msg 0 9}} of one without msg.
-		err = t.Execute(io.Discard, map[string]any{})
+		err = t.Execute(&printing.Output{Bounds: bounds}, map[string]any{})
 		if err != nil && !strings.Contains(err.Error(), "not defined") && !strings.Contains(err.Error(), "maximum template depth") {
 			err = nil
 		}
@@ -328,7 +361,8 @@ func (p *printer) templated(text string) (func(dst, line []byte) []byte, error) 
 	if err != nil {
 		return nil, cli.Usagef("--template: %s", strings.TrimPrefix(err.Error(), "template: "))
 	}
-	var out bytes.Buffer
+	p.share.Release()
+	out := printing.Output{Bounds: bounds}
 	return func(dst, line []byte) []byte {
 		fields := map[string]any{}
 		for name, value := range record.Fields(line) {
@@ -336,13 +370,13 @@ func (p *printer) templated(text string) (func(dst, line []byte) []byte, error) 
 				fields[string(record.AppendUnescaped(nil, name))] = v
 			}
 		}
-		out.Reset()
+		out.B = out.B[:0]
 		if err := t.Execute(&out, fields); err != nil {
 			if p.failed++; p.failed == 1 {
 				p.failure = errors.New(strings.TrimPrefix(err.Error(), "template: "))
 			}
 			return dst
 		}
-		return append(append(dst, out.Bytes()...), '\n')
+		return append(append(dst, out.B...), '\n')
 	}, nil
 }

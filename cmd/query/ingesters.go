@@ -83,8 +83,8 @@ func (c *ingestersCmd) holds(i *heartbeat.Ingester) string {
 func (c *ingestersCmd) warn(a *app, found []heartbeat.Ingester, now time.Time) {
 	for _, i := range found {
 		if c.state(i, now) == "silent" && i.State == heartbeat.Holding {
-			a.Note("ingester %s on %s has been silent for %s and may hold records that are in no blob, so reads are incomplete: start it again on its log, or run ingest forget %s if that is lost",
-				i.ID, i.Host, age(now.Sub(i.At)), i.ID)
+			a.Note("ingester %s on %s has been silent for %s and may hold records that are in no blob, so reads are incomplete: start it again on its log, or run ingest forget %s if that is lost%s",
+				i.ID, i.Host, age(now.Sub(i.At)), i.ID, heartbeat.Whole(i.Floor))
 		}
 		if i.Lost.Any() {
 			a.Note("ingester %s on %s has lost records, so reads are incomplete: ingest forget --lost %s acknowledges that", i.ID, i.Host, i.ID)
@@ -109,8 +109,9 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 			StoreID   string  `json:"store_id,omitempty"`
 			LostSince stamp   `json:"lost_since,omitzero"`
 			LostUntil stamp   `json:"lost_until,omitzero"`
+			Floor     stamp   `json:"floor,omitzero"` // of the times of records that it may hold
 		}{ID: i.ID, State: c.state(i, now), Holds: string(i.State), StoreID: i.StoreID, Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version,
-			Started: stamp{i.Started}, At: stamp{i.At}, Oldest: stamp{i.Oldest}, LostSince: stamp{i.Lost.Since}, LostUntil: stamp{i.Lost.Until}}
+			Started: stamp{i.Started}, At: stamp{i.At}, Oldest: stamp{i.Oldest}, LostSince: stamp{i.Lost.Since}, LostUntil: stamp{i.Lost.Until}, Floor: stamp{i.Floor}}
 		if !i.Oldest.IsZero() {
 			line.Unflushed = max(0, now.Sub(i.Oldest).Round(time.Millisecond).Seconds())
 		}
@@ -130,13 +131,25 @@ func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.T
 	}
 	t := table{heads: []head{{"ingester", true, 0}, {"state", true, 0}, {"holds", true, 4}, {"lane", false, 3}, {"oldest unflushed", true, 0},
 		{"seen", true, 2}, {"host", true, 1}, {"address", true, 6}, {"version", true, 5}}}
+	floors := slices.ContainsFunc(found, func(i heartbeat.Ingester) bool { return !i.Floor.IsZero() })
+	if floors {
+		t.heads = append(t.heads, head{"floor", true, 7})
+	}
 	for _, i := range found {
 		oldest := "-"
 		if !i.Oldest.IsZero() {
 			oldest = age(now.Sub(i.Oldest)) + " ago"
 		}
-		t.add(i.ID, c.state(i, now), c.holds(&i), strconv.Itoa(i.Lane), oldest, age(now.Sub(i.At))+" ago",
-			cli.Safe(cmp.Or(i.Host, "-")), cli.Safe(cmp.Or(i.Address, "-")), cli.Safe(cmp.Or(i.Version, "-")))
+		floor := "-"
+		if !i.Floor.IsZero() {
+			floor = i.Floor.UTC().Format(time.RFC3339)
+		}
+		cells := []string{i.ID, c.state(i, now), c.holds(&i), strconv.Itoa(i.Lane), oldest, age(now.Sub(i.At)) + " ago",
+			cli.Safe(cmp.Or(i.Host, "-")), cli.Safe(cmp.Or(i.Address, "-")), cli.Safe(cmp.Or(i.Version, "-"))}
+		if floors {
+			cells = append(cells, floor)
+		}
+		t.add(cells...)
 	}
 	t.print(a, "-o json")
 }

@@ -18,10 +18,9 @@ import (
 type prettyPrinter struct {
 	zone  *time.Location
 	color bool
-	// fields are those to print behind the message, in this order; none: all.
-	fields []string
-	match  *query.Matcher // whose matches are highlighted; nil: none are
-	text   []byte         // of one value, unescaped
+	of    chosen         // the fields to print
+	match *query.Matcher // whose matches are highlighted; nil: none are
+	text  []byte         // of one value, unescaped
 }
 
 const (
@@ -37,7 +36,7 @@ func (p *prettyPrinter) append(dst, line []byte) []byte {
 		return append(cli.AppendSafe(dst, bytes.TrimSuffix(line, []byte("\n")), "\n    "), '\n')
 	}
 	start := len(dst)
-	chosen{p.fields}.each(line, func(name, value []byte) {
+	p.of.each(line, func(name, value []byte) {
 		if value == nil {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/newest/live"
@@ -26,7 +27,7 @@ type filterFlags struct {
 	Ignore bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w and -g."`
 }
 
-func (f filterFlags) filter() (query.Filter, error) {
+func (f filterFlags) filter(made *budget.Budget) (query.Filter, error) {
 	out := query.Filter{Texts: f.Fixed, Words: f.Words, Exprs: f.Regexp, Invert: f.Invert, Fold: f.Ignore}
 	if f.Level != "" {
 		var err error
@@ -36,7 +37,7 @@ func (f filterFlags) filter() (query.Filter, error) {
 	}
 	if f.Where != "" {
 		var err error
-		if out.Where, err = where.Parse(f.Where); err != nil {
+		if out.Where, err = where.Parse(made, f.Where); err != nil {
 			return out, cli.Usagef("--where: %w", err)
 		}
 	}
@@ -49,7 +50,7 @@ func (a *app) query(services []string, times rangeFlags, filter filterFlags) (q 
 		q.Range, err = a.times(times)
 	}
 	if err == nil {
-		q.Filter, err = filter.filter()
+		q.Filter, err = filter.filter(a.made)
 	}
 	return q, err
 }

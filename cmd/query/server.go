@@ -48,7 +48,7 @@ func (a *app) openServer() (place, error) {
 func (p *serverPlace) name() string { return p.client.String() }
 
 func (p *serverPlace) look(_ context.Context, q query.Query, mode newest.Mode) (view, error) {
-	if _, err := q.Filter.Matcher(); err != nil {
+	if _, err := q.Filter.Matcher(nil); err != nil {
 		return nil, err
 	}
 	v := &serverView{place: p, of: q, mode: mode, noted: map[string]bool{}}
@@ -402,7 +402,7 @@ func (p *serverPlace) ingesters(ctx context.Context) (rows []heartbeat.Ingester,
 	for _, i := range found.Ingesters {
 		rows = append(rows, heartbeat.Ingester{
 			ID: i.ID, State: heartbeat.State(i.Holds), Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version, StoreID: i.StoreID,
-			Started: at(i.Started), At: at(i.At), Oldest: at(i.Oldest), Lost: heartbeat.Loss{Since: at(i.LostSince), Until: at(i.LostUntil)},
+			Started: at(i.Started), At: at(i.At), Oldest: at(i.Oldest), Floor: at(i.Floor), Lost: heartbeat.Loss{Since: at(i.LostSince), Until: at(i.LostUntil)},
 		})
 	}
 	if !found.Complete {

@@ -171,7 +171,7 @@ func (p *process) wire(fs host) error {
 	w.mu.Unlock()
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
 		ID: id, Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.StoreID, Address: "http://" + p.address, Host: in.host,
-		BestEffort: in.bestEffort, Oldest: p.buf.Oldest, Replayed: p.buf.Replayed, Lost: p.lost, Now: now, IdleAfter: w.p.IdleAfter,
+		BestEffort: in.bestEffort, Oldest: p.buf.Oldest, Earliest: p.buf.Earliest, Replayed: p.buf.Replayed, Lost: p.lost, Now: now, IdleAfter: w.p.IdleAfter,
 	})
 	if err != nil {
 		return err
@@ -399,7 +399,7 @@ func (p *process) send(q *request, stored bool) error {
 // accept is the gate of cmd/ingest. No time passes between Enter and leave: the clock
 // of a bubble stands still while a goroutine waits for a mutex.
 func (p *process) accept(ctx context.Context, q *request) (record.Receipt, error) {
-	leave, err := p.announcer.Enter(ctx)
+	leave, err := p.announcer.Enter(ctx, q.r.Earliest())
 	if err != nil {
 		return record.Receipt{}, err
 	}

@@ -37,20 +37,36 @@ type request struct {
 var services = []string{"a", "b", "c"}
 
 // compose makes a request of a few lines, and notes them.
-func (w *world) compose(rng *rand.Rand) *request {
+func (w *world) compose(rng *rand.Rand) *request { return w.composeOf(rng, 1+rng.IntN(3), 200, ages) }
+
+// ages are how old records are when they come. Most have the current time. Some came late, and
+// some clocks are ahead.
+var ages = []time.Duration{0, 0, 0, time.Second, time.Minute, 2 * time.Hour, 30 * time.Hour, -5 * time.Minute}
+
+// service draws the service of a record.
+func (w *world) service(rng *rand.Rand) string {
+	if w.p.Begins && rng.IntN(4) == 0 {
+		return fmt.Sprint("new", len(w.requests)/3)
+	}
+	return services[rng.IntN(len(services))]
+}
+
+// composeOf makes a request of so many lines of some ages, each with up to so many bytes of text.
+func (w *world) composeOf(rng *rand.Rand, lines, text int, ages []time.Duration) *request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	q := &request{name: fmt.Sprint("q", len(w.requests))}
 	w.requests = append(w.requests, q)
 	index := map[string]uint32{}
-	for range 1 + rng.IntN(3) {
-		s := &sent{service: services[rng.IntN(len(services))], level: []string{"info", "info", "error"}[rng.IntN(3)], stores: map[*store]bool{}}
+	for range lines {
+		s := &sent{service: w.service(rng), level: []string{"info", "info", "error"}[rng.IntN(3)], stores: map[*store]bool{}}
 		s.name = fmt.Sprint("r", len(w.records))
 		w.records[s.name] = s
 		q.all = append(q.all, s)
-		// Most records have the current time. Some came late, and some clocks are
-		// ahead.
-		age := []time.Duration{0, 0, 0, time.Second, time.Minute, 2 * time.Hour, 30 * time.Hour, -5 * time.Minute}[rng.IntN(8)]
+		age := ages[rng.IntN(len(ages))]
+		if w.p.Begins && rng.IntN(16) == 0 {
+			age = 20 * 24 * time.Hour
+		}
 		s.time = time.Now().Add(-age).UnixNano() - rng.Int64N(int64(time.Second))
 		service, ok := index[s.service]
 		if !ok {
@@ -61,7 +77,7 @@ func (w *world) compose(rng *rand.Rand) *request {
 		off := len(q.r.Data)
 		q.r.Data = append(q.r.Data, `{"ts":"`...)
 		q.r.Data = record.AppendTime(q.r.Data, s.time)
-		q.r.Data = fmt.Appendf(q.r.Data, `","level":"%s","service":"%s","msg":"%s %s"}`+"\n", s.level, s.service, s.name, strings.Repeat("x", rng.IntN(200)))
+		q.r.Data = fmt.Appendf(q.r.Data, `","level":"%s","service":"%s","msg":"%s %s"}`+"\n", s.level, s.service, s.name, strings.Repeat("x", rng.IntN(text)))
 		q.r.Lines = append(q.r.Lines, record.Line{Time: s.time, Off: uint32(off), Len: uint32(len(q.r.Data) - off), Service: service})
 	}
 	q.r.Origin = origin.OfBody("", "/ingest", 0, q.r.Data, q.all[0].time)

@@ -26,7 +26,7 @@ var mutants = []mutant{
 		`	version, err := a.tables.Swap(ctx, Table, Partition, next.row())
 	if err != nil {
 `, `	version := ""
-	if want == Holding {
+	if want.state == Holding {
 		version, err = a.tables.Swap(ctx, Table, Partition, next.row())
 	} else {
 		err = a.tables.Upsert(ctx, Table, Partition, []storage.Row{next.row()})
@@ -34,7 +34,7 @@ var mutants = []mutant{
 	if err != nil {
 `}}},
 	{name: "the file leaves holding after the row", first: 69, edits: []edit{{"internal/heartbeat/lease.go",
-		`		if err := a.notes.change(func(n *notes) { n.State = "" }); err != nil {
+		`		if err := a.notes.change(func(n *notes) { n.say(claim{"", unknown}) }); err != nil {
 			return err
 		}
 `, ``}}},
@@ -43,12 +43,12 @@ var mutants = []mutant{
 	{name: "idle while the log has records", edits: []edit{{"internal/heartbeat/lease.go",
 		`	if _, some := a.o.Oldest(); some {
 		a.busy.Store(now.UnixNano())
-		return Holding
+		return claim{Holding, a.lifted()}
 	}
 `, ``}}},
 	{name: "stopped while the log has records", first: 1236, edits: []edit{{"internal/heartbeat/announcer.go",
-		`		if empty && a.rest(0) != Holding {
-`, `		if empty || a.rest(0) != Holding || a.ended != nil {
+		`		if empty && a.rest(0).state != Holding {
+`, `		if empty || a.rest(0).state != Holding || a.ended != nil {
 `}}},
 	{name: "a copy relies on the file of the first log", first: 322, edits: []edit{{"internal/heartbeat/notes.go",
 		`		n.State, n.Writers = "", nil
@@ -65,9 +65,19 @@ var mutants = []mutant{
 		`	a.lost = a.lost.join(Loss{Since: now, Until: now})
 `, `	_ = now
 `}}},
+	{name: "a record below the floor acknowledged", first: 19, edits: []edit{{"internal/heartbeat/lease.go",
+		`a.holding.Load() && oldest >= a.floor.Load() {`, `a.holding.Load() {`}}},
+	{name: "the floor rises over records in the log", first: 206, edits: []edit{{"internal/heartbeat/floor.go",
+		`		earliest = t
+	}
+	switch`, `		_ = t
+	}
+	switch`}}},
+	{name: "a start takes the floor of the file for none", first: 1673, edits: []edit{{"internal/heartbeat/announcer.go",
+		`a.floor.Store(notes.floor())`, `a.floor.Store(unknown)`}}},
 
 	// Duties of the ingester that answers a reader.
-	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/fan.go",
+	{name: "whoever answers at an address is believed", first: 1361, edits: []edit{{"newest/live/alone.go",
 		`	if err = a.Self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
 `}, {"newest/live/fan.go",
@@ -115,7 +125,7 @@ var mutants = []mutant{
 	r.cached = s
 `}}},
 	{name: "no answer is compared with the rows", first: 149, edits: []edit{{"newest/roster.go",
-		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
+		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == k.store`, `h.any`}}},
 	{name: "the process is not compared", first: 446, edits: []edit{{"newest/roster.go",
 		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"newest/live/self.go",
 		`	case want.Process != "" && s.Process != want.Process:
@@ -126,8 +136,8 @@ var mutants = []mutant{
 		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"newest/live/self.go",
 		`case s.Store != want.Store:`, `case s.Store == "" && want.Store == "":`}}},
 	{name: "a silent row believed to hold nothing", edits: []edit{{"newest/roster.go",
-		`		case i.State != heartbeat.Holding:
-`, `		case i.State != heartbeat.Holding || !i.Live(known.now):
+		`		if i.State == heartbeat.Holding && !answered {
+`, `		if i.State == heartbeat.Holding && !answered && i.Live(k.now) {
 `}, {"newest/live/fan.go",
 		`		case errs[i] != nil && holding:
 `, `		case errs[i] != nil && holding && p.Live(roll.Now):
@@ -139,12 +149,17 @@ var mutants = []mutant{
 		`		case errs[i] != nil && holding:
 `, `		case errs[i] != nil && holding && (p.Live(roll.Now) || p.Oldest.IsZero() || f.query.To > p.Oldest.UnixNano()):
 `}}},
+	{name: "a range that reaches beyond the floor needs no answer", edits: []edit{{"internal/heartbeat/heartbeat.go",
+		`return !i.Floor.IsZero() && !i.BestEffort && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)`,
+		`return !i.Floor.IsZero() && !i.BestEffort && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor.Add(time.Hour))`}}},
+	{name: "a range up to the newest needs no answer", edits: []edit{{"internal/heartbeat/heartbeat.go",
+		` && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)`, ` && (to == math.MaxInt64 || !time.Unix(0, to).After(i.Floor))`}}},
 	{name: "rows that tell of a loss believed", edits: []edit{{"newest/roster.go",
 		`if lost != "" && !slices`, `if lost != "" && i.GivenUp.After(i.At) && !slices`}, lossUntold, {"integration/complete/ingester_test.go",
 		`	if loss := h.lost(); err == nil && loss.Any() {
 `, `	if loss := h.lost(); err == nil && loss.Any() && ctx == nil {
 `}}},
-	{name: "the asked ingester does not tell of losses in other rows", first: 1029635, edits: []edit{lossUntold}},
+	{name: "the asked ingester does not tell of losses in other rows", first: 116861, edits: []edit{lossUntold}},
 	{name: "tables that cannot be read are no matter", first: 130, edits: []edit{{"newest/roster.go",
 		`	default:
 		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`, `	case h == nil:

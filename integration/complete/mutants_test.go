@@ -28,5 +28,8 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds})
 	}
+	for _, m := range serverMutants {
+		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestServers"})
+	}
 	simulation.Catch(t, all)
 }

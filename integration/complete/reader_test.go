@@ -26,8 +26,8 @@ type reading struct {
 	s    *store
 	q    query.Query
 	tail bool // tail -n
-	// url is the host that the reader was given; with "" it finds one by the rows. A
-	// blind reader has no URL and cannot find one.
+	// url is the host that the reader was given; with "" it finds all by the rows. A
+	// blind reader has no URL and asks none.
 	url   string
 	blind bool
 	y     *way
@@ -121,19 +121,18 @@ func (r *reading) ask(rng *rand.Rand) {
 	}
 }
 
-// reader makes the reader as logquery does.
-func (r *reading) reader() *newest.Reader {
-	w, s := r.w, r.s
-	blobs, tables := r.y.blobsOf(s), r.y.tablesOf(s)
-	o := newest.Options{
-		Blobs: query.New(blobs, query.Options{Workers: 2}),
+// optionsOf are those of a reader of a store, as logquery makes them. They leave out whom it asks.
+func (y *way) optionsOf(s *store, blobs *query.Reader) newest.Options {
+	w, tables := y.w, y.tablesOf(s)
+	return newest.Options{
+		Blobs: blobs,
 		Tail:  tailindex.NewReader(tables, tailindex.Options{Store: s.container}),
 		Store: func(ctx context.Context) (string, error) {
-			rng := w.fate(r.name + " store")
+			rng := w.fate(y.name + " store")
 			if !pause(ctx, w.latency(rng)) {
 				return "", ctx.Err()
 			}
-			if r.y.blobs.fate(rng) != fair {
+			if y.blobs.fate(rng) != fair {
 				return "", errAway
 			}
 			return storeid.Read(ctx, s.blobs)
@@ -143,6 +142,12 @@ func (r *reading) reader() *newest.Reader {
 			return rows, time.Now(), err
 		},
 	}
+}
+
+// reader makes the reader as logquery does.
+func (r *reading) reader() *newest.Reader {
+	w := r.w
+	o := r.y.optionsOf(r.s, query.New(r.y.blobsOf(r.s), query.Options{Workers: 2}))
 	switch {
 	case r.blind:
 	case r.url != "":
@@ -273,9 +278,7 @@ func (r *reading) strange() (bad []string) {
 
 // lacking lists records that a complete read lacks. w.mu is held.
 func (r *reading) lacking() (bad []string) {
-	// A reader of a remote store without a URL is documented to exit with 0 and a note:
-	// it reads only blobs and the tail's tables.
-	if !r.complete() || r.blind {
+	if !r.complete() {
 		return nil
 	}
 	full := r.q.Limit > 0 && len(r.got) >= r.q.Limit
@@ -339,6 +342,11 @@ func (r *reading) cause() string {
 	case r.err != nil:
 		text = r.err.Error()
 	}
+	return causeOf(text)
+}
+
+// causeOf returns a problem in few words.
+func causeOf(text string) string {
 	for _, known := range []string{
 		"another start of ingester", "has been silent for", "not among those that answered", "could not be asked", "wrote to store", "has lost records",
 		"table of ingesters cannot be read", "table of ingesters is gone", "which store this is", "no right to", "which writes to another store",

@@ -105,7 +105,13 @@ func (w *world) flush(in *ingester) {
 		return
 	}
 	w.say("flush %s", in.host)
+	w.flushAfter(p, 0)
+}
+
+// flushAfter stores what an ingester holds, after a while.
+func (w *world) flushAfter(p *process, d time.Duration) {
 	w.clients.Go(func() {
+		time.Sleep(d)
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		_, _ = p.buf.Flush(ctx) // unflushed records stay in the log

@@ -50,7 +50,11 @@ func (x weather) String() string { return weathers[x] }
 
 // sky is the weather between one party and one service. The steps of the world change
 // it.
-type sky struct{ now atomic.Int32 }
+type sky struct {
+	now atomic.Int32
+	// drawl is how long an ingester takes for each part of an answer, in ns.
+	drawl atomic.Int64
+}
 
 func (s *sky) set(x weather) { s.now.Store(int32(x)) }
 
@@ -71,8 +75,9 @@ type way struct {
 	w    *world
 	name string
 	gate *gate
-	// tables is the weather for all calls to the tables, writes that for writes alone.
-	tables, writes, blobs *sky
+	// tables is the weather for all calls to the tables, writes that for writes alone, and gets
+	// that for parts of blobs alone.
+	tables, writes, blobs, gets *sky
 }
 
 // script translates the part of the weather that [storagetest.Faulty] knows.
@@ -85,6 +90,10 @@ func (y *way) script(op storagetest.Op, key string) storagetest.Fault {
 	case storagetest.Swap, storagetest.Upsert, storagetest.Scan, storagetest.Tables, storagetest.Drop:
 		if x = y.tables.fate(rng); x == fair && isWrite {
 			x = y.writes.fate(rng)
+		}
+	case storagetest.Get:
+		if x == fair {
+			x = y.gets.fate(rng)
 		}
 	}
 	switch {

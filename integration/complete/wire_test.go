@@ -127,7 +127,7 @@ func (e end) RoundTrip(r *http.Request) (*http.Response, error) {
 func (l *listener) serve(r *http.Request, cut int) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	body, out := io.Pipe()
-	resp := &response{header: http.Header{}, status: http.StatusOK, out: out, sent: make(chan struct{}), gate: l.gate, left: cut}
+	resp := &response{header: http.Header{}, status: http.StatusOK, out: out, sent: make(chan struct{}), gate: l.gate, left: cut, drawl: time.Duration(l.sky.drawl.Load())}
 	go func() {
 		defer cancel()
 		if l.gate.pass() == nil {
@@ -164,6 +164,7 @@ type response struct {
 	sent          chan struct{}
 	gate          *gate
 	left          int // bytes until the connection breaks; negative: it does not
+	drawl         time.Duration
 }
 
 func (r *response) Header() http.Header { return r.header }
@@ -182,6 +183,9 @@ func (r *response) Flush() { r.WriteHeader(http.StatusOK) }
 
 func (r *response) Write(b []byte) (int, error) {
 	r.Flush()
+	if r.drawl > 0 {
+		time.Sleep(r.drawl)
+	}
 	if r.gate.pass() != nil {
 		return 0, errGone
 	}

@@ -36,6 +36,9 @@ type profile struct {
 	Forgets, // operators forget every silent ingester, not only those with destroyed disks
 	NoRole bool // readers have no right to the tables
 	Sends, Reads, Weather, Deaths int // how often, of 100 steps
+
+	// Begins has records of new services come all the time, and of times weeks ago.
+	Begins bool
 }
 
 func drawProfile(rng *rand.Rand) profile {
@@ -109,8 +112,13 @@ type world struct {
 
 func newWorld(seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
+	return worldOf(seed, drawProfile(rng), rng)
+}
+
+// worldOf returns the world of a profile. rng draws its steps.
+func worldOf(seed uint64, p profile, rng *rand.Rand) *world {
 	w := &world{
-		seed: seed, p: drawProfile(rng), start: time.Now(), rng: rng, never: make(chan struct{}), turning: make(chan *ingester, 1), asked: map[string]int{},
+		seed: seed, p: p, start: time.Now(), rng: rng, never: make(chan struct{}), turning: make(chan *ingester, 1), asked: map[string]int{},
 		records: map[string]*sent{}, processes: map[string]*ingester{}, mutated: os.Getenv(mutatedEnv) != "",
 	}
 	w.totals.refused, w.totals.incomplete = map[string]int{}, map[string]int{}
@@ -219,16 +227,26 @@ func (w *world) Run() {
 			w.catch(in)
 		}
 	}
+	w.settle()
+	if len(w.violations) == 0 && !w.mutated {
+		w.mend()
+		w.clients.Wait()
+	}
+	w.end()
+}
+
+// settle continues stopped processes, and waits for senders and readers.
+func (w *world) settle() {
 	for _, in := range w.all {
 		if in.proc != nil && in.proc.gate.shut() {
 			in.proc.gate.cont()
 		}
 	}
 	w.clients.Wait()
-	if len(w.violations) == 0 && !w.mutated {
-		w.mend()
-		w.clients.Wait()
-	}
+}
+
+// end ends all processes.
+func (w *world) end() {
 	for _, in := range w.all {
 		if in.reap(); in.proc != nil {
 			in.kill(false)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -47,9 +48,13 @@ type Options struct {
 	// Oldest returns the arrival of the oldest unflushed record, by this host's clock;
 	// nil: there is none.
 	Oldest func() (time.Time, bool)
-	// Replayed reports whether Oldest knows of the records that the start found in the
-	// log. Until then the row says that the ingester holds records; nil: from the
-	// start.
+	// Earliest returns the least time of the unflushed records, in Unix nanoseconds. It
+	// is asked while no request is between [Announcer.Enter] and leave. nil: the row has
+	// no floor.
+	Earliest func() (int64, bool)
+	// Replayed reports whether Oldest and Earliest know of the records that the start
+	// found in the log. Until then the row says that the ingester holds records; nil:
+	// from the start.
 	Replayed func() bool
 	// Position returns the durable end of the log, in the form of [Ingester]. Found is
 	// the end when this start opened it. nil: nothing is compared with the row.
@@ -84,6 +89,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Lost == nil {
 		o.Lost = func() Loss { return Loss{} }
+	}
+	if o.BestEffort {
+		o.Earliest = nil // what it takes without the row may be of any time
 	}
 	if o.StoreID == nil {
 		o.StoreID = func() (string, error) { return "", nil }
@@ -147,6 +155,8 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 		a.lane.Store(int64(min(notes.Lane, Lanes-1)))
 	}
 	a.holding.Store(notes.State == Holding)
+	a.floor.Store(notes.floor())
+	a.need.Store(math.MaxInt64)
 	a.busy.Store(time.Now().UnixNano())
 	a.shown.Store(&notes)
 	return a, err
@@ -248,11 +258,11 @@ func (a *Announcer) Stop(ctx context.Context, empty bool) error {
 	case <-ctx.Done():
 		return fmt.Errorf("announce the end: %w", ctx.Err())
 	}
-	return a.write(ctx, func() State {
-		if empty && a.rest(0) != Holding {
-			return Stopped
+	return a.write(ctx, func() claim {
+		if empty && a.rest(0).state != Holding {
+			return claim{Stopped, unknown}
 		}
-		return Holding
+		return claim{Holding, a.under(math.MaxInt64)}
 	})
 }
 
@@ -260,7 +270,7 @@ func (a *Announcer) Stop(ctx context.Context, empty bool) error {
 // stores records, and acknowledges none before it has stored it: a store with blobs and
 // without any row looks as if its table had been removed.
 func (a *Announcer) Absent(ctx context.Context) error {
-	return a.write(ctx, func() State { return Stopped })
+	return a.write(ctx, func() claim { return claim{Stopped, unknown} })
 }
 
 // beat lists the rows of peers and writes the own row. While the lane is new it lists
@@ -295,7 +305,7 @@ func (a *Announcer) beat(running context.Context) error {
 		}
 		// Rows of peers that cannot be listed make no ingester silent.
 		writing, cancel := context.WithTimeout(running, patience)
-		err = a.write(writing, func() State { return a.rest(a.o.IdleAfter) })
+		err = a.write(writing, func() claim { return a.rest(a.o.IdleAfter) })
 		cancel()
 		if err != nil {
 			return err // and most likely reading fails for the same reason
@@ -379,7 +389,7 @@ func (a *Announcer) report(err error) {
 		a.said = k
 		effect := "nothing is taken until it works again"
 		if a.holding.Load() || a.o.BestEffort {
-			effect = "records are taken as before; reads that cannot ask this ingester are incomplete"
+			effect = "records are taken as before, except late ones; reads that cannot ask this ingester are incomplete"
 		}
 		a.o.Log.Warn().Err(err).Msg("this ingester cannot be announced; " + effect)
 	}

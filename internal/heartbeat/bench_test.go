@@ -1,6 +1,7 @@
 package heartbeat_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func BenchmarkEnter(b *testing.B) {
 		a := benched(b, mem.New(mem.Options{}))
 		b.ReportAllocs()
 		for b.Loop() {
-			leave, err := a.Enter(b.Context())
+			leave, err := a.Enter(b.Context(), math.MaxInt64)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -65,7 +66,7 @@ func enterIdle(b *testing.B, s storage.TableStore) {
 		}
 		b.StartTimer()
 		begun := time.Now()
-		leave, err := a.Enter(b.Context())
+		leave, err := a.Enter(b.Context(), math.MaxInt64)
 		if err != nil {
 			b.Fatal(err)
 		}

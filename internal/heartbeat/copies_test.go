@@ -1,6 +1,7 @@
 package heartbeat_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,7 +152,7 @@ func twoCopies(t *testing.T, before func(*ward, *peer), gap time.Duration) {
 	b := onHost(others, twin, w.tables())
 	for n := range 40 {
 		for i, x := range []*peer{a, b} {
-			leave, err := x.Enter(t.Context())
+			leave, err := x.Enter(t.Context(), math.MaxInt64)
 			if err != nil {
 				t.Error(err)
 				continue

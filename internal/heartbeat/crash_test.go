@@ -3,6 +3,7 @@ package heartbeat_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -101,7 +102,7 @@ func TestCrashAnywhere(t *testing.T) {
 			}
 			start := func(tables storage.TableStore) (*heartbeat.Announcer, error) {
 				a := announcerOf(t, tables, heartbeat.Options{ID: "0badcafe", FS: f.disk, Dir: logDir})
-				leave, err := a.Enter(t.Context())
+				leave, err := a.Enter(t.Context(), math.MaxInt64)
 				if err == nil {
 					leave()
 				}

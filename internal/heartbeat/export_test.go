@@ -4,5 +4,5 @@ import "context"
 
 // Idle makes the row say Idle, without the wait.
 func (a *Announcer) Idle(ctx context.Context) error {
-	return a.write(ctx, func() State { return a.rest(0) })
+	return a.write(ctx, func() claim { return a.rest(0) })
 }

@@ -35,7 +35,7 @@ func Forget(ctx context.Context, tables storage.TableStore, store, id string, no
 		if err := ask(ctx, *i); err != nil {
 			return fmt.Errorf("ingester %s: %w", i.ID, err)
 		}
-		i.State, i.GivenUp = Stopped, now
+		i.State, i.GivenUp, i.Floor = Stopped, now, time.Time{}
 		i.acknowledge()
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -130,7 +131,7 @@ func TestDenied(t *testing.T) {
 				t.Errorf("idle, best effort %v: %v, %v", o.BestEffort, denied, err)
 			}
 			away.Store(false)
-			leave, err := a.Enter(t.Context())
+			leave, err := a.Enter(t.Context(), math.MaxInt64)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,6 +26,10 @@
 //   - Idle and Stopped are written only when the log holds no unflushed record, and
 //     Idle only after ten minutes of that.
 //
+// A row that says Holding also has a floor (package file floor.go): no unflushed record
+// is older. It falls like the row enters Holding, and rises like the row leaves it: the
+// floor of the file is never below that of the row.
+//
 // With [Options.Auto] the announcer also finds a lane that no other ingester has.
 // Correct reads do not depend on lanes. The form of a row is in docs/FORMAT.md.
 package heartbeat
@@ -35,6 +39,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -98,6 +103,9 @@ type Ingester struct {
 	// Position is the durable end of the log when the row was written: 32 bits of its
 	// segment's number, 32 of the offset there; 0 is not known.
 	Position uint64
+	// Floor is a time that no unflushed record is before, of a row that says Holding;
+	// zero: not known. See [Ingester.Spares].
+	Floor time.Time
 	// Lost is the loss that the ingester found and no operator has acknowledged.
 	Lost Loss
 
@@ -148,6 +156,30 @@ func (i Ingester) Live(now time.Time) bool {
 // MayHold reports whether the ingester may hold unflushed records at now, or get some: its
 // log may have some, or it is running.
 func (i Ingester) MayHold(now time.Time) bool { return i.State == Holding || i.Live(now) }
+
+// Spares reports whether a read of records before a time, in Unix nanoseconds, needs no
+// answer of an ingester whose row says Holding: by its floor it holds none of them. A read
+// to math.MaxInt64 goes up to the newest and needs it.
+func (i *Ingester) Spares(to int64) bool {
+	return !i.Floor.IsZero() && !i.BestEffort && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)
+}
+
+// Whole says up to when a read is whole without the answers of ingesters with these
+// floors; "": that is not known.
+func Whole(floors ...time.Time) string {
+	if len(floors) == 0 {
+		return ""
+	}
+	least := slices.MinFunc(floors, time.Time.Compare)
+	if least.IsZero() {
+		return ""
+	}
+	without := "it"
+	if len(floors) > 1 {
+		without = "them"
+	}
+	return fmt.Sprintf("; records before %s are whole without %s", least.UTC().Format(time.RFC3339), without)
+}
 
 // latest is how far a record's time may be ahead of its ingester's clock (24 h), plus a
 // margin for clocks that differ.
@@ -253,7 +285,7 @@ func (i *Ingester) properties() map[string]any {
 	return map[string]any{
 		"process": &i.Process, "store": &i.Store, "storeid": &i.StoreID, "state": (*string)(&i.State),
 		"besteffort": &i.BestEffort, "lane": &i.Lane, "address": &i.Address, "host": &i.Host, "version": &i.Version,
-		"position": &i.Position, "at": &i.At, "started": &i.Started, "oldest": &i.Oldest, "forgotten": &i.GivenUp,
+		"position": &i.Position, "at": &i.At, "started": &i.Started, "oldest": &i.Oldest, "floor": &i.Floor, "forgotten": &i.GivenUp,
 		"lostsince": &i.Lost.Since, "lostuntil": &i.Lost.Until, "lostacked": &i.acked,
 	}
 }

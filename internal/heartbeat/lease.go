@@ -22,7 +22,10 @@ type lease struct {
 	// are in the log. Giving up the state Holding holds it for writing.
 	entering sync.RWMutex
 	holding  atomic.Bool  // the row is known to say Holding
+	floor    atomic.Int64 // then the row has this floor, or a lower one
 	busy     atomic.Int64 // when a record was last on its way, Unix nanoseconds
+	need     atomic.Int64 // the oldest time of records that wait for a lower floor
+	late     atomic.Int64 // when such a record last came, Unix nanoseconds
 
 	asking singleflight.Group // attempts to enter Holding, which use the next two fields
 	denied error              // of the last attempt
@@ -40,24 +43,28 @@ type lease struct {
 	// left is the arrival of the oldest unflushed record that the row named before
 	// this start, until it is stored. replayed is the time from which Oldest is right.
 	left, replayed time.Time
-	lost           Loss // that this process found in the table
-	gone           bool // the table is gone and that is logged, and the row is not back
+	wide           time.Time // until then the floor keeps a distance of an hour
+	lost           Loss      // that this process found in the table
+	gone           bool      // the table is gone and that is logged, and the row is not back
 
 	shown atomic.Pointer[notes] // their ID and losses, for readers without the turn
 }
 
-// Enter returns when the row says that the ingester holds records. The caller then
-// appends its records to the log and calls leave, soon. After an error no
-// record may be accepted. It is that of ctx, or says why the row cannot be written.
-func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
+// Enter returns when the row says that the ingester holds records as old as oldest, in
+// Unix nanoseconds. The caller then appends its records to the log and calls leave,
+// soon. None of them may be older. After an error no record may be accepted. It is that
+// of ctx, or says why the row cannot be written.
+func (a *Announcer) Enter(ctx context.Context, oldest int64) (leave func(), err error) {
 	for {
 		a.entering.RLock()
-		if a.holding.Load() {
+		if a.holding.Load() && oldest >= a.floor.Load() {
 			a.busy.Store(time.Now().UnixNano())
 			return a.entering.RUnlock, nil
 		}
 		a.entering.RUnlock()
-		a.busy.Store(time.Now().UnixNano()) // or a beat might give up Holding before the loop is back here
+		// Or a beat might give up Holding, or lift the floor, before the loop is back here.
+		a.busy.Store(time.Now().UnixNano())
+		a.ask(oldest)
 		try := a.hold()
 		if a.o.BestEffort {
 			return func() {}, nil
@@ -76,38 +83,42 @@ func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 // again is how long a failed attempt to enter Holding answers for all callers.
 const again = 500 * time.Millisecond
 
-// hold begins to have the row say Holding, unless an attempt is under way or failed just
-// now.
+// hold begins to have the row say Holding, with a floor for the records that wait, unless
+// an attempt is under way or failed just now.
 func (a *Announcer) hold() <-chan singleflight.Result {
 	return a.asking.DoChan("", func() (any, error) {
-		if a.denied == nil || time.Since(a.asked) >= again {
+		switch {
+		case a.denied != nil && time.Since(a.asked) < again:
+		case a.holding.Load() && a.need.Load() >= a.floor.Load(): // an attempt has just ended
+			a.denied = nil
+		default:
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			a.denied = a.write(ctx, func() State { return Holding })
+			a.denied = a.write(ctx, a.lowered())
 			a.asked = time.Now()
 		}
 		return nil, a.denied
 	})
 }
 
-// rest gives up the state Holding if the log has held nothing for so long. It returns
-// the state that the row may have.
-func (a *Announcer) rest(after time.Duration) State {
+// rest gives up the state Holding if the log has held nothing for so long, and lifts the
+// floor otherwise. It returns what the row may say.
+func (a *Announcer) rest(after time.Duration) claim {
 	a.entering.Lock()
 	defer a.entering.Unlock()
 	if !a.o.Replayed() {
-		return Holding
+		return claim{Holding, a.under(math.MaxInt64)}
 	}
 	now := time.Now()
 	if _, some := a.o.Oldest(); some {
 		a.busy.Store(now.UnixNano())
-		return Holding
+		return claim{Holding, a.lifted()}
 	}
 	if a.holding.Load() && now.Sub(time.Unix(0, a.busy.Load())) < after {
-		return Holding
+		return claim{Holding, a.lifted()}
 	}
 	a.holding.Store(false)
-	return Idle
+	return claim{Idle, unknown}
 }
 
 // lacks reports whether the row lacks an unflushed record or a loss, or is that of an
@@ -128,9 +139,9 @@ func (a *Announcer) lacks(passed time.Duration) bool {
 // tries bounds how often a write is tried again because the row has changed.
 const tries = 4
 
-// write writes the row with a state, and keeps the result for Err. It calls want when it
+// write writes the row with a claim, and keeps the result for Err. It calls want when it
 // has the turn.
-func (a *Announcer) write(ctx context.Context, want func() State) error {
+func (a *Announcer) write(ctx context.Context, want func() claim) error {
 	err := a.turn.Acquire(ctx, 1)
 	if err == nil {
 		defer a.turn.Release(1)
@@ -153,7 +164,7 @@ func (a *Announcer) write(ctx context.Context, want func() State) error {
 }
 
 // tryWrite writes the row once. The caller has the turn.
-func (a *Announcer) tryWrite(ctx context.Context, want State) error {
+func (a *Announcer) tryWrite(ctx context.Context, want claim) error {
 	id, err := a.o.StoreID()
 	if err != nil {
 		return err
@@ -169,9 +180,14 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 	if err := a.keepLoss(); err != nil {
 		return err
 	}
-	if want != Holding {
-		// Before the write of the row: a start that finds Holding believes it.
-		if err := a.notes.change(func(n *notes) { n.State = "" }); err != nil {
+	// Before the write of the row: a start that finds Holding believes it, and the floor.
+	switch {
+	case want.state != Holding:
+		if err := a.notes.change(func(n *notes) { n.say(claim{"", unknown}) }); err != nil {
+			return err
+		}
+	case a.notes.State == Holding && a.notes.floor() < want.floor:
+		if err := a.notes.change(func(n *notes) { n.say(want) }); err != nil {
 			return err
 		}
 	}
@@ -187,19 +203,21 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 		return err // the row may be in another store
 	}
 	err = a.notes.change(func(n *notes) {
-		n.State, n.Announced, n.Writers, n.Lane = want, true, []string{a.process}, next.Lane
+		n.say(want)
+		n.Announced, n.Writers, n.Lane = true, []string{a.process}, next.Lane
 	})
-	if err == nil && want == Holding {
+	if err == nil && want.state == Holding {
+		a.floor.Store(want.floor)
 		a.holding.Store(true)
 	}
 	return err
 }
 
 // compose makes the row.
-func (a *Announcer) compose(state State, storeID string) Ingester {
+func (a *Announcer) compose(want claim, storeID string) Ingester {
 	now := a.o.Now()
 	return Ingester{
-		ID: a.notes.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: state, BestEffort: a.o.BestEffort, Lane: a.Lane(),
+		ID: a.notes.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: want.state, BestEffort: a.o.BestEffort, Lane: a.Lane(), Floor: want.time(),
 		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
 		Position: a.o.Position(), Oldest: a.oldest(now), Started: a.started(), At: now,
 		Lost: a.notes.Loss, acked: a.notes.Acked, version: a.row.version,
@@ -296,7 +314,8 @@ func (a *Announcer) takeNewID(otherStore bool) error {
 	a.entering.Unlock()
 	old, id := a.notes.ID, newID()
 	err := a.notes.change(func(n *notes) {
-		n.ID, n.State, n.Announced, n.Writers = id, "", false, []string{a.process}
+		n.say(claim{"", unknown})
+		n.ID, n.Announced, n.Writers = id, false, []string{a.process}
 		if otherStore {
 			n.Others = nil
 		}

@@ -3,6 +3,7 @@ package heartbeat_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func TestEnterWritesFirst(t *testing.T) {
 		w.says(heartbeat.Idle)
 		w.counted()
 		for range 10 {
-			leave, err := p.Enter(t.Context())
+			leave, err := p.Enter(t.Context(), math.MaxInt64)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +113,7 @@ func TestEnterGivesUp(t *testing.T) {
 		w.setFault(storagetest.Times(1, storagetest.Swap, "", storagetest.Fault{Delay: 3 * time.Second}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := p.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.Enter(ctx, math.MaxInt64); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Enter gives %v", err)
 		}
 		if err := w.enter(p.Announcer); err != nil {
@@ -188,7 +189,7 @@ func TestIdle(t *testing.T) {
 		time.Sleep(21 * time.Second)
 		w.says(heartbeat.Idle)
 		// A request without a record, and one of a moment, count as well.
-		leave, err := p.Enter(t.Context())
+		leave, err := p.Enter(t.Context(), math.MaxInt64)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +272,7 @@ func TestIdleRaces(t *testing.T) {
 				all.Go(func() {
 					for range 200 {
 						time.Sleep(time.Duration(rng.IntN(12)) * 500 * time.Microsecond)
-						leave, err := p.Enter(t.Context())
+						leave, err := p.Enter(t.Context(), math.MaxInt64)
 						if err != nil {
 							t.Error(err)
 							return
@@ -314,7 +315,7 @@ func TestLateIdle(t *testing.T) {
 				w.setFault(storagetest.Times(1, storagetest.Swap, "", storagetest.Fault{Delay: time.Second}))
 				time.AfterFunc(time.Second/2, func() { close(through) })
 			}
-			leave, err := p.Enter(t.Context())
+			leave, err := p.Enter(t.Context(), math.MaxInt64)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -37,6 +37,10 @@ type notes struct {
 	ID     string `json:"id"`
 	// State is Holding only while the row is known to be; "" is not known.
 	State State `json:"state"`
+	// Floor is a time that the floor of a Holding row is not above; zero: such a row has
+	// none. The file has an empty state next to a floor: a start of an older version
+	// would let in older records, and so it has to write the row first.
+	Floor time.Time `json:"floor,omitzero"`
 	// Writers are the processes that may have written the row. The first is the last
 	// one known to have done so.
 	Writers []string `json:"writers"`
@@ -95,6 +99,9 @@ func loadNotes(fsy fsys.FS, dir, id string) (notes, error) {
 	if err != nil || n.Format != 1 || !isID(n.ID) {
 		return fresh, errors.Join(fmt.Errorf("read what was announced: %s holds something else", path), err)
 	}
+	if !n.Floor.IsZero() {
+		n.State = Holding
+	}
 	if n.Inode != fresh.Inode || n.Born != fresh.Born {
 		// A copy. Its original may run, so no row that says Holding is its own.
 		n.State, n.Writers = "", nil
@@ -122,7 +129,11 @@ func (n *notes) change(f func(*notes)) error {
 	next := *n
 	next.Writers, next.Others = slices.Clone(n.Writers), slices.Clone(n.Others)
 	f(&next)
-	text, err := json.Marshal(next)
+	kept := next
+	if !kept.Floor.IsZero() {
+		kept.State = ""
+	}
+	text, err := json.Marshal(kept)
 	if err == nil && n.dir != "" && !bytes.Equal(text, n.text) {
 		n.text = nil
 		err = fsys.Replace(n.fs, filepath.Join(n.dir, notesFile), append(text, '\n'))
@@ -133,6 +144,17 @@ func (n *notes) change(f func(*notes)) error {
 	next.text = text
 	*n = next
 	return nil
+}
+
+// say notes what the row is known to say.
+func (n *notes) say(c claim) { n.State, n.Floor = c.state, c.time() }
+
+// floor is the one that a Holding row has at most.
+func (n *notes) floor() int64 {
+	if n.Floor.IsZero() {
+		return unknown
+	}
+	return n.Floor.UnixNano()
 }
 
 // mayWrite notes that a process may write the row from now on.

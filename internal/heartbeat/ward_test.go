@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +29,8 @@ type ward struct {
 	mu       sync.Mutex
 	fault    storagetest.Script // nil: none
 	swaps    int
-	since    time.Time // arrival of the oldest unflushed record; zero: there is none
+	since    time.Time   // arrival of the oldest unflushed record; zero: there is none
+	times    []time.Time // of unflushed records, for a row with a floor
 	lost     heartbeat.Loss
 	storeErr error
 }
@@ -86,6 +89,16 @@ func (w *ward) stored() {
 	w.since = time.Time{}
 }
 
+// flushes stores all records, and their times up to one.
+func (w *ward) flushes(upto time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.times = slices.DeleteFunc(w.times, func(t time.Time) bool { return !t.After(upto) })
+	if len(w.times) == 0 {
+		w.since = time.Time{}
+	}
+}
+
 func (w *ward) lose(l heartbeat.Loss) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +154,7 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // enter enters, so that a record may be accepted.
 func (w *ward) enter(p *heartbeat.Announcer) error {
-	leave, err := p.Enter(context.Background())
+	leave, err := p.Enter(context.Background(), math.MaxInt64)
 	if err != nil {
 		return err
 	}

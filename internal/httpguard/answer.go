@@ -12,6 +12,9 @@ import (
 const (
 	// writeWait is how long a write may take. A reader that takes nothing for so long is gone.
 	writeWait = 30 * time.Second
+	// lateWait is how long an answer that has begun may go on after the time of its query, so that
+	// a slow reader keeps the query no longer.
+	lateWait = 2 * time.Second
 	// piece is the most that is written under one deadline, so that a slow reader that goes
 	// on reading is not cut off.
 	piece = 64 << 10
@@ -169,7 +172,13 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func (a *answer) move() {
 	if now := time.Now(); now.Sub(a.moved) > time.Second {
 		a.moved = now
-		_ = a.rc.SetWriteDeadline(now.Add(writeWait)) // a test's recorder has none
+		end := now.Add(writeWait)
+		if a.ctx != nil {
+			if over, ok := a.ctx.Deadline(); ok && over.Add(lateWait).Before(end) {
+				end = over.Add(lateWait)
+			}
+		}
+		_ = a.rc.SetWriteDeadline(end) // a test's recorder has none
 	}
 }
 

@@ -9,6 +9,7 @@
 //	body      read up to a limit, within a time
 //	gate      so many queries at once; the next ones wait a little
 //	deadline  a query has a time; tails have none
+//	budget    a query, or a tail, makes so many bytes at once (package budget)
 //
 // Behind them the guard compresses the answer, bounds each write, and answers for handlers
 // that panic or run out of time. The reads of a handler are told by [Notes.Add]. They are in
@@ -30,6 +31,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
+	"blobtail/internal/budget"
 	"blobtail/internal/doors"
 )
 
@@ -85,6 +87,7 @@ type Options struct {
 	Tails    int           // at once; 0: DefaultTails
 	Patience time.Duration // of a query that waits; 0: DefaultPatience
 	Deadline time.Duration // of a query; 0: DefaultDeadline
+	Made     budget.Limits // what queries and tails may hold of what they make
 	Recheck  time.Duration // how often the token of a tail is looked up again; 0: 10 s
 
 	Log zerolog.Logger
@@ -96,6 +99,7 @@ type Guard struct {
 	names   doors.Names
 	queries *gate
 	tails   *gate
+	made    *budget.Pool
 	open    connections
 	counts  counts
 	denied  zerolog.Logger // one line a second
@@ -112,7 +116,7 @@ func New(o Options) *Guard {
 	o.Recheck = cmp.Or(o.Recheck, 10*time.Second)
 	g := &Guard{
 		o: o, names: doors.NewNames(o.Hosts...),
-		queries: newGate(o.Queries, o.Waiting, o.Patience), tails: newGate(o.Tails, 0, 0),
+		queries: newGate(o.Queries, o.Waiting, o.Patience), tails: newGate(o.Tails, 0, 0), made: budget.NewPool(o.Made),
 		denied: o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
 	}
 	g.open.all = make(map[*connection]struct{})
@@ -231,8 +235,8 @@ func (g *Guard) admit(a *answer, r *http.Request, v *visit, next http.Handler) {
 		defer g.queries.leave()
 		ctx, cancel := context.WithTimeoutCause(r.Context(), g.o.Deadline, errDeadline)
 		defer cancel()
-		a.ctx = ctx
-		next.ServeHTTP(a, r.WithContext(ctx))
+		a.ctx, a.moved = ctx, time.Time{}
+		g.budgeted(a, r.WithContext(ctx), next)
 	case Tail:
 		g.tail(a, r, v, next)
 	default:
@@ -241,6 +245,13 @@ func (g *Guard) admit(a *answer, r *http.Request, v *visit, next http.Handler) {
 	if a.status == 0 && a.late() {
 		a.refuse(r, tooLate(g.o.Deadline))
 	}
+}
+
+// budgeted has a handler answer with a budget.
+func (g *Guard) budgeted(a *answer, r *http.Request, next http.Handler) {
+	ctx, made := g.made.Begin(r.Context())
+	defer made.End()
+	next.ServeHTTP(a, r.WithContext(ctx))
 }
 
 // errDeadline is the cause of a context whose query has taken too long.

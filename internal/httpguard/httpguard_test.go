@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +22,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
+	"blobtail/internal/budget"
 	"blobtail/internal/exposition"
 	"blobtail/internal/httpguard"
 	"blobtail/internal/testkit"
@@ -317,6 +319,55 @@ func TestDeadline(t *testing.T) {
 	s = serve(t, httpguard.Options{Deadline: time.Second}, slow)
 	if resp, body := s.ask("/q?begun"); resp.StatusCode != 200 || body != "first last" {
 		t.Errorf("an answer that has begun: %d: %s", resp.StatusCode, body)
+	}
+}
+
+// A client that does not take its answer keeps its query little longer than the query may take.
+func TestDeadlineOfSlowClient(t *testing.T) {
+	ended := make(chan error, 1)
+	s := serve(t, httpguard.Options{Deadline: 50 * time.Millisecond}, func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(make([]byte, 8<<20)); err != nil {
+				ended <- err
+				return
+			}
+		}
+	})
+	conn, err := net.Dial("tcp", s.host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET /q HTTP/1.1\r\nHost: %s\r\n\r\n", s.host)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	case <-time.After(25 * time.Second): // a write alone may take 30 s
+		t.Error("the query goes on")
+	}
+}
+
+// Queries and tails have a budget, out of one pool. An ended one leaves nothing in it, and light
+// requests have none.
+func TestBudget(t *testing.T) {
+	s := serve(t, httpguard.Options{Made: budget.Limits{Query: 100, Sure: 10, All: 90}}, func(w http.ResponseWriter, r *http.Request) {
+		made := budget.Of(r.Context())
+		if light := strings.HasSuffix(r.URL.Path, "/light"); light != (made == nil) {
+			t.Errorf("%s: a budget: %v", r.URL.Path, made != nil)
+		}
+		err := made.Take(100)
+		fmt.Fprint(w, err == nil)
+		if r.URL.Query().Has("over") {
+			_ = made.Take(1)
+			<-r.Context().Done()
+		}
+	})
+	for _, path := range []string{"/q", "/q?over", "/tail", "/light", "/tail?over", "/q"} {
+		if resp, body := s.ask(path); resp.StatusCode != 200 || body != "true" {
+			t.Errorf("%s: %d: %s", path, resp.StatusCode, body)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func (g *Guard) tail(a *answer, r *http.Request, v *visit, next http.Handler) {
 		stop := g.recheck(ctx, r, a, end)
 		defer stop()
 	}
-	next.ServeHTTP(a, r.WithContext(ctx))
+	g.budgeted(a, r.WithContext(ctx), next)
 }
 
 // recheck ends a tail whose token is not valid any more.

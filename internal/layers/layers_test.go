@@ -36,7 +36,10 @@ var allowed = map[string][]string{
 	"internal/watch":    {},
 	"buffer/wal":        {"internal/fsys"},
 	"logql":             {},
-	"logql/stage":       {"logql", "record", "internal/literals"},
+	"internal/budget":   {"internal/units"},
+	"internal/printing": {},
+	"internal/regex":    {"internal/budget"},
+	"logql/stage":       {"logql", "record", "internal/literals", "internal/budget", "internal/printing", "internal/regex"},
 
 	// 1: stored forms and drivers.
 	"blobfmt/filter":          {},
@@ -46,7 +49,7 @@ var allowed = map[string][]string{
 	"internal/globset":        {"record"},
 	"buffer/runlog":           {"record", "record/origin", "buffer/wal"},
 	"storage/internal/bounds": {"storage"},
-	"logql/metric":            {"logql", "logql/stage"},
+	"logql/metric":            {"logql", "logql/stage", "internal/budget"},
 	"storage/mem":             {"storage", "storage/internal/bounds"},
 	"storage/dir":             {"storage", "storage/internal/bounds", "internal/fsys"},
 	"storage/dir/tables":      {"storage", "storage/internal/bounds", "internal/fsys"},
@@ -79,7 +82,7 @@ var allowed = map[string][]string{
 	"catalog":                   {"record", "blobfmt", "storage", "retention/horizon"},
 
 	"internal/azurelogs": {"record", "storage", "internal/azurelogs/formats"},
-	"internal/httpguard": {"internal/access", "internal/doors", "internal/exposition"},
+	"internal/httpguard": {"internal/access", "internal/doors", "internal/exposition", "internal/budget"},
 
 	// 3: the ends. Sources do not know the buffer.
 	"source/body":                {"record", "record/origin"},
@@ -94,11 +97,11 @@ var allowed = map[string][]string{
 	"source/otlp":                {"record", "source/body", "source/httpsource", "source/tokens"},
 	"source/tokens":              {},
 	"source/syslog":              {"record", "source/body"},
-	"query/search":               {"record", "blobfmt/filter", "internal/literals"},
-	"query/where":                {"record"},
+	"query/search":               {"record", "blobfmt/filter", "internal/literals", "internal/budget", "internal/regex"},
+	"query/where":                {"record", "internal/budget", "internal/regex"},
 	"internal/tally":             {"record", "internal/globset", "query/where"},
 	"internal/rules":             {"record", "internal/globset", "query/where"},
-	"query":                      {"query/search", "query/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling"},
+	"query":                      {"query/search", "query/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget"},
 	"internal/azurelogs/asblobs": {"record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
@@ -107,18 +110,18 @@ var allowed = map[string][]string{
 	"retention/compact":          {"record", "blobfmt", "storage", "retention/horizon", "catalog", "internal/progress"},
 	"retention":                  {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
 	// It joins the records in blobs with unflushed ones.
-	"newest": {"record", "storage", "query", "tailindex", "newest/live", "internal/heartbeat", "retention/horizon"},
+	"newest": {"record", "storage", "query", "tailindex", "newest/live", "internal/heartbeat", "retention/horizon", "internal/budget", "internal/globset"},
 
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
-	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/httpguard", "newest", "query", "record", "storage", "storage/together"},
+	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/httpguard", "newest", "query", "record", "storage", "storage/together", "internal/budget"},
 	"cmd/ingest":         {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "source/splunk", "source/datadog", "source/gelf", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/doors", "internal/rules", "internal/tally", "source/elastic", "source/otlp", "source/syslog"},
 	"readapi/form":       {},
-	"readapi":            {"blobfmt", "internal/access", "internal/heartbeat", "internal/httpguard", "internal/spelling", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "query/where", "readapi/form", "reading", "record", "storage"},
-	"lokiapi":            {"internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record"},
+	"readapi":            {"blobfmt", "internal/access", "internal/heartbeat", "internal/httpguard", "internal/spelling", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "query/where", "readapi/form", "reading", "record", "storage", "internal/budget"},
+	"lokiapi":            {"internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record", "internal/budget"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
-	"cmd/query":          {"query/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units"},
+	"cmd/query":          {"internal/printing", "query/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget"},
 	"readapi/client":     {"readapi/form", "record"},
 }
 

@@ -34,13 +34,13 @@ type World interface {
 
 // Worlds makes a world for each seed, runs it in virtual time, and fails t if it finds
 // anything. Two run at a time, until one fails. Prefix_FIRST and Prefix_SEEDS choose the
-// seeds; without them it takes the first ones, 25 with the race detector. It logs
+// seeds; without them it takes the first ones, few with the race detector. It logs
 // the story of a world that fails, and with Prefix_STORY each story. It calls ended with
 // one world after another. It returns the first seed and the number of worlds that
 // ended.
 func Worlds[W World](t *testing.T, s Simulation, create func(seed uint64) W, ended func(W)) (first, done int) {
 	first = Setting(s.Prefix+"_FIRST", 0)
-	count := Setting(s.Prefix+"_SEEDS", Share(cmp.Or(s.Seeds, 2000), 25))
+	count := Setting(s.Prefix+"_SEEDS", Share(cmp.Or(s.Seeds, 2000), cmp.Or(s.Few, 25)))
 	var next, over atomic.Int64
 	var mu sync.Mutex
 	t.Run("seeds", func(t *testing.T) {

@@ -37,6 +37,7 @@ import (
 	"fmt"
 	"iter"
 
+	"blobtail/internal/budget"
 	"blobtail/logql"
 )
 
@@ -52,6 +53,9 @@ type Limits struct {
 	Cells int
 	// Samples is how many samples a query may keep; 0: 1,000,000.
 	Samples int
+	// Budget is that of the query, from which the memory of cells and values is taken; nil: it
+	// has no bounds.
+	Budget *budget.Budget
 }
 
 func (l Limits) filled() Limits {
@@ -109,7 +113,7 @@ type Query struct {
 	expr     logql.Metric
 	grid     Grid
 	limits   Limits
-	budget   *budget
+	allows   *allowance
 	requests []*Request
 	of       map[*logql.RangeAgg]*Request
 }
@@ -122,7 +126,7 @@ func Compile(expr logql.Metric, grid Grid, limits Limits) (*Query, error) {
 	}
 	q := &Query{
 		expr: expr, grid: grid, limits: limits, of: map[*logql.RangeAgg]*Request{},
-		budget: newBudget(limits),
+		allows: newAllowance(limits),
 	}
 	if err := q.plan(expr, nil, nil); err != nil {
 		return nil, err

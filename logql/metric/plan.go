@@ -100,7 +100,7 @@ func (q *Query) request(a *logql.RangeAgg, names []string, group *logql.Grouping
 	slices.Sort(names)
 	r := &Request{
 		Agg: a, From: geo.from, To: geo.to, Group: group, Names: slices.Compact(names),
-		op: op, geo: geo, budget: q.budget, byKey: map[string]*column{}, byLabs: map[string]*column{},
+		op: op, geo: geo, allows: q.allows, byKey: map[string]*column{}, byLabs: map[string]*column{},
 	}
 	q.requests = append(q.requests, r)
 	q.of[a] = r

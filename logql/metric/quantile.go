@@ -23,7 +23,7 @@ func (s *samples) grow(int, int) {}
 func (s *samples) count(int, int64) {}
 
 func (s *samples) add(_ int, ns int64, v float64) error {
-	if err := s.r.budget.keep(); err != nil {
+	if err := s.r.allows.keep(); err != nil {
 		return err
 	}
 	s.values, s.times = append(s.values, v), append(s.times, ns)

@@ -28,7 +28,7 @@ type Request struct {
 
 	op     operation
 	geo    *geometry
-	budget *budget
+	allows *allowance
 	byKey  map[string]*column // the keys of callers
 	bytes  int                // of these keys
 	byLabs map[string]*column // the keys of labels
@@ -139,7 +139,7 @@ func (r *Request) create(id string, labels []Label, cell int) (*column, error) {
 	k := key(kept)
 	c := r.byLabs[k]
 	if c == nil {
-		if err := r.budget.take(labelCost(kept)); err != nil {
+		if err := r.allows.take(labelCost(kept)); err != nil {
 			return nil, err
 		}
 		c = &column{labels: kept, first: cell, last: cell - 1, cells: r.op.make(r)}
@@ -158,7 +158,7 @@ func (r *Request) create(id string, labels []Label, cell int) (*column, error) {
 func (r *Request) extend(c *column, first, last int) error {
 	from, to := r.geo.covering(first, last)
 	cost := max((last-first+1)*r.op.weight, to-from+1)
-	if err := r.budget.take(cost - c.charged); err != nil {
+	if err := r.allows.take(cost - c.charged); err != nil {
 		return err
 	}
 	before, after := c.first-first, last-c.last

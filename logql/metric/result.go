@@ -88,11 +88,36 @@ func count(b bool) int {
 	return 0
 }
 
-// eval evaluates an expression.
+// eval evaluates an expression. The memory of its values is taken from the budget.
 func (e *run) eval(x logql.Metric) (outcome, error) {
 	if err := e.ctx.Err(); err != nil {
 		return outcome{}, err
 	}
+	o, err := e.value(x)
+	if err == nil {
+		err = e.q.limits.Budget.Take(o.size())
+	}
+	return o, err
+}
+
+// size is the memory of the values.
+func (o *outcome) size() (n int64) {
+	for _, s := range o.series {
+		n += valueBytes * int64(len(s.values))
+	}
+	return n
+}
+
+// operand evaluates a part of an expression. used gives back its memory when the expression is
+// evaluated.
+func (e *run) operand(x logql.Metric) (o outcome, used func(), err error) {
+	o, err = e.eval(x)
+	n := o.size() // what follows may change the values
+	return o, func() { e.q.limits.Budget.Give(n) }, err
+}
+
+// value evaluates an expression of operands.
+func (e *run) value(x logql.Metric) (outcome, error) {
 	switch x := x.(type) {
 	case *logql.Number:
 		return outcome{scalar: true, number: x.Value}, nil
@@ -101,23 +126,26 @@ func (e *run) eval(x logql.Metric) (outcome, error) {
 	case *logql.RangeAgg:
 		return e.request(e.q.of[x])
 	case *logql.VectorAgg:
-		of, err := e.eval(x.Of)
+		of, used, err := e.operand(x.Of)
 		if err != nil {
 			return of, err
 		}
+		defer used()
 		if of.scalar {
 			return of, errorf("%s needs series, and %s is a number", x.Op, x.Of)
 		}
 		return e.aggregate(x, of.series)
 	case *logql.Binary:
-		left, err := e.eval(x.Left)
+		left, used, err := e.operand(x.Left)
 		if err != nil {
 			return left, err
 		}
-		right, err := e.eval(x.Right)
+		defer used()
+		right, used, err := e.operand(x.Right)
 		if err != nil {
 			return right, err
 		}
+		defer used()
 		return e.binary(x, left, right)
 	}
 	return outcome{}, errorf("blobtail cannot evaluate %s", x)
@@ -157,6 +185,7 @@ func (e *run) request(r *Request) (outcome, error) {
 		c.cells.points(c.first, func(p int, v float64) { s.values[p-from] = v })
 		o.series = append(o.series, s)
 		all[i] = nil
+		e.q.limits.Budget.Give(cellBytes * int64(c.charged))
 	}
 	return o, nil
 }

@@ -70,7 +70,7 @@ func (e *run) group(g *logql.Grouping, of []points) ([]*group, error) {
 // fits checks that a result of n values may be made.
 func (e *run) fits(n int) error {
 	if n > e.q.limits.Cells {
-		return e.q.budget.tooMany()
+		return e.q.allows.tooMany()
 	}
 	return e.tick()
 }

@@ -20,15 +20,18 @@ type Field struct {
 }
 
 // Fields returns the fields of a record: its level, its own ones under their flattened names,
-// and in the view of messages those that a parser finds in the message.
+// and in the view of messages those that a parser finds in the message. They are not whole if the
+// budget ends.
 func (v View) Fields(line []byte) []Field {
 	var h head
 	h.all, h.system = true, true
 	s := newState(v, []*ref{newRef(nameServiceName)})
+	defer s.release()
 	h.set(s, line)
 	fields := []Field{{Name: nameDetected, Value: LevelName(s.level), Type: "string"}}
 	s.addFields()
-	for _, l := range s.labels() {
+	labels, _ := s.labels()
+	for _, l := range labels {
 		fields = append(fields, Field{Name: l.Name, Value: l.Value, Type: typeOf(l.Value)})
 	}
 	if v.Lines || s.msg == 0 {
@@ -54,7 +57,7 @@ type detector struct {
 func (d *detector) object(c *cursor, prefix []byte) {
 	for {
 		key, at := c.key()
-		if at < 0 {
+		if at < 0 || d.s.over() {
 			return
 		}
 		name := appendName(slices.Clip(prefix), key, len(prefix) == 0)
@@ -82,7 +85,8 @@ func (d *detector) field(name, value string) {
 	if name == nameServiceName {
 		name += extracted
 	}
-	if !d.seen[name] {
+	const pathBytes = 16 // of a key
+	if !d.seen[name] && d.s.takes(madeBytes+2*len(name)+len(value)+pathBytes*len(d.path)) {
 		d.seen[name] = true
 		d.fields = append(d.fields, Field{Name: name, Value: value, Type: typeOf(value), After: "json", Path: slices.Clone(d.path)})
 	}
@@ -105,6 +109,9 @@ func (s *state) fieldsOf(fields []Field, msg []byte) []Field {
 		}
 		if len(value) == 0 || len(name) > maxName || seen[name] {
 			continue
+		}
+		if !s.takes(madeBytes + 2*len(name) + len(value)) {
+			return fields
 		}
 		seen[name] = true
 		fields = append(fields, Field{Name: name, Value: string(value), Type: typeOf(string(value)), After: "logfmt"})

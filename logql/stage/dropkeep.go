@@ -3,6 +3,7 @@ package stage
 import (
 	"slices"
 
+	"blobtail/internal/budget"
 	"blobtail/logql"
 )
 
@@ -12,12 +13,12 @@ type nameMatch struct {
 	m  *matcher // nil: with any value
 }
 
-func compileNames(trees []logql.NameMatch) ([]nameMatch, error) {
+func compileNames(b *budget.Budget, trees []logql.NameMatch) ([]nameMatch, error) {
 	names := make([]nameMatch, 0, len(trees))
 	for _, tree := range trees {
 		one := nameMatch{of: newRef(tree.Name)}
 		if tree.Op != "" {
-			m, err := newMatcher(tree.Op, tree.Value)
+			m, err := newMatcher(b, tree.Op, tree.Value)
 			if err != nil {
 				return nil, err
 			}
@@ -151,6 +152,9 @@ func (k *keepStage) keeps(name string, value []byte) bool {
 
 func (k *keepStage) run(s *state) bool {
 	for i := range s.made {
+		if s.over() {
+			return false
+		}
 		if m := &s.made[i]; !m.gone && !k.keeps(m.name, m.value) {
 			m.gone = true
 		}

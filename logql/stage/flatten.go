@@ -25,7 +25,7 @@ func (s *state) addFields() {
 // hidden reports whether a stage has made or removed a label of the name of one that the record
 // has itself.
 func (s *state) hidden(name string, value []byte) bool {
-	if len(s.made) > 0 && s.find(name) >= 0 {
+	if s.over() || len(s.made) > 0 && s.find(name) >= 0 {
 		return true
 	}
 	for _, k := range s.kept {
@@ -58,6 +58,9 @@ func (f *fieldSink) field(name, value []byte) bool {
 		return true
 	}
 	known := f.s.name(name)
+	if !f.s.takes(labelBytes) {
+		return false
+	}
 	if len(f.s.all)-f.from >= linear {
 		f.seen[known] = true
 	}

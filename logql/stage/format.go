@@ -7,8 +7,8 @@ const templateErr = "TemplateFormatErr"
 // A lineFormat makes a new line of the labels.
 type lineFormat struct{ form *form }
 
-func newLineFormat(text string) (stage, error) {
-	form, err := newForm(text)
+func newLineFormat(all *templates, text string) (stage, error) {
+	form, err := all.form(text)
 	return &lineFormat{form}, err
 }
 
@@ -46,14 +46,14 @@ type renaming struct {
 	form *form
 }
 
-func newLabelFormat(trees []logql.Rename) (stage, error) {
+func newLabelFormat(all *templates, trees []logql.Rename) (stage, error) {
 	f := &labelFormat{}
 	for _, tree := range trees {
 		one := renaming{name: tree.Name}
 		if tree.From != "" {
 			one.from = newRef(tree.From)
 		} else {
-			form, err := newForm(tree.Template)
+			form, err := all.form(tree.Template)
 			if err != nil {
 				return nil, err
 			}
@@ -96,6 +96,9 @@ func (f *labelFormat) before(n *need) step {
 
 func (f *labelFormat) run(s *state) bool {
 	for i := range f.sets {
+		if s.over() {
+			return false
+		}
 		one := &f.sets[i]
 		if one.form == nil {
 			if value, ok := s.get(one.from); ok && one.from.name != one.name {

@@ -13,17 +13,18 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"blobtail/internal/printing"
 )
 
 // functions are those of templates. s has the record that they are about; nil only to compile.
-// Those of text/template that make text are replaced, because they have no bound.
+// Those of text/template that make text are replaced, because they have no bound. All that work on
+// texts look at the budget of the query, and take from it what they make.
 func functions(s *state) template.FuncMap {
 	all := template.FuncMap{
 		"__line__": s.lineText, "__timestamp__": s.lineTime,
-		"printf": printf, "print": bounded(fmt.Sprint), "println": bounded(fmt.Sprintln),
-		"html": bounded(template.HTMLEscaper), "js": bounded(template.JSEscaper), "urlquery": bounded(template.URLQueryEscaper),
 	}
-	for _, some := range []template.FuncMap{textFunctions(), numberFunctions(), fractionFunctions(), timeFunctions(), s.exprFunctions()} {
+	for _, some := range []template.FuncMap{s.printing().Functions(), s.textFunctions(), s.codeFunctions(), s.numberFunctions(), s.fractionFunctions(), s.timeFunctions(), s.exprFunctions()} {
 		for name, f := range some {
 			all[name] = f
 		}
@@ -31,118 +32,113 @@ func functions(s *state) template.FuncMap {
 	return all
 }
 
-// fits returns a text that is not too long.
-func fits(text string) (string, error) {
+// makes takes bytes that live no longer than the run of a template.
+func (s *state) makes(n int) error {
+	s.forms.made += n
+	return s.share.Take(n)
+}
+
+// fits returns a text that a function has made, if it is not too long.
+func (s *state) fits(text string) (string, error) {
 	if len(text) > maxOutput {
 		return "", errOutput
 	}
-	return text, nil
+	return text, s.makes(len(text))
 }
 
-// sizeOf is about how long a value is as a text.
-func sizeOf(v any) int {
-	switch v := v.(type) {
-	case string:
-		return len(v)
-	case []any:
-		n := 2
-		for _, one := range v {
-			n += sizeOf(one) + 1
-		}
-		return n
-	case map[string]any:
-		n := 2
-		for key, one := range v {
-			n += len(key) + sizeOf(one) + 2
-		}
-		return n
-	case map[string]string:
-		n := 2
-		for key, one := range v {
-			n += len(key) + len(one) + 2
-		}
-		return n
-	}
-	return 64
-}
+// looks returns a value for which nothing was made.
+func looks[T any](s *state, value T) (T, error) { return value, s.budget.Err() }
 
-// bounded is a function that joins its arguments, for arguments that are not too long.
-func bounded(join func(...any) string) func(...any) (string, error) {
-	return func(args ...any) (string, error) {
-		if n := sizeOf(args); n > maxOutput {
-			return "", errOutput
+// newText is a function that makes a text of another one.
+func (s *state) newText(f func(string) string) func(string) (string, error) {
+	return func(in string) (string, error) {
+		if err := s.budget.Err(); err != nil {
+			return "", err
 		}
-		return fits(join(args...))
+		return s.fits(f(in))
 	}
 }
 
-// printf is [fmt.Sprintf] for short outputs. Each verb may show the longest argument.
-func printf(format string, args ...any) (string, error) {
-	longest, verbs, digits := 0, 0, 0
-	for _, arg := range args {
-		longest = max(longest, sizeOf(arg))
-	}
-	for i := range len(format) {
-		switch c := format[i]; {
-		case c == '%':
-			verbs++
-			digits = 0
-		case c-'0' < 10:
-			if digits++; digits > 3 && verbs > 0 {
-				return "", errors.New("printf: a width of more than 999")
-			}
-		case c == '*':
-			if verbs > 0 {
-				return "", errors.New("printf: * is not allowed; write the width")
-			}
-		default:
-			digits = 0
+// part is a function that returns a part of its first text.
+func (s *state) part(f func(text, by string) string) func(text, by string) (string, error) {
+	return func(text, by string) (string, error) { return looks(s, f(text, by)) }
+}
+
+// partOf is part for a text that comes last.
+func (s *state) partOf(f func(text, by string) string) func(by, text string) (string, error) {
+	return func(by, text string) (string, error) { return looks(s, f(text, by)) }
+}
+
+// found is a function that tells something about a text, which comes last.
+func (s *state) found(f func(text, part string) bool) func(part, text string) (bool, error) {
+	return func(part, text string) (bool, error) { return looks(s, f(text, part)) }
+}
+
+// printing bounds the functions that print values.
+func (s *state) printing() printing.Bounds {
+	return printing.Bounds{Most: maxOutput, Err: errOutput, Take: func(n int) error {
+		if err := s.budget.Err(); err != nil {
+			return err
 		}
-	}
-	if len(format)+verbs*(longest+1) > 4*maxOutput {
-		return "", errOutput
-	}
-	return fits(fmt.Sprintf(format, args...))
+		return s.makes(n)
+	}}
 }
 
 // textFunctions work on texts. Their arguments have the order of package strings if their names
 // do, else the text comes last, so that it may come from a pipeline.
-func textFunctions() template.FuncMap {
+func (s *state) textFunctions() template.FuncMap {
 	return template.FuncMap{
-		"ToLower": strings.ToLower, "lower": strings.ToLower,
-		"ToUpper": strings.ToUpper, "upper": strings.ToUpper,
-		"title": title,
-		"Trim":  strings.Trim, "TrimLeft": strings.TrimLeft, "TrimRight": strings.TrimRight,
-		"TrimPrefix": strings.TrimPrefix, "TrimSuffix": strings.TrimSuffix, "TrimSpace": strings.TrimSpace,
-		"trim":       strings.TrimSpace,
-		"trimAll":    func(cut, s string) string { return strings.Trim(s, cut) },
-		"trimPrefix": func(prefix, s string) string { return strings.TrimPrefix(s, prefix) },
-		"trimSuffix": func(suffix, s string) string { return strings.TrimSuffix(s, suffix) },
-		"Replace":    replace,
-		"replace":    func(old, with, s string) (string, error) { return replace(s, old, with, -1) },
-		"contains":   func(part, s string) bool { return strings.Contains(s, part) },
-		"hasPrefix":  func(prefix, s string) bool { return strings.HasPrefix(s, prefix) },
-		"hasSuffix":  func(suffix, s string) bool { return strings.HasSuffix(s, suffix) },
-		"substr":     substr, "trunc": trunc,
-		"repeat": repeat,
-		"indent": indent,
-		"nindent": func(n int, s string) (string, error) {
-			text, err := indent(n, s)
-			return "\n" + text, err
+		"ToLower": s.newText(strings.ToLower), "lower": s.newText(strings.ToLower),
+		"ToUpper": s.newText(strings.ToUpper), "upper": s.newText(strings.ToUpper),
+		"title": s.newText(title),
+		"Trim":  s.part(strings.Trim), "TrimLeft": s.part(strings.TrimLeft), "TrimRight": s.part(strings.TrimRight),
+		"TrimPrefix": s.part(strings.TrimPrefix), "TrimSuffix": s.part(strings.TrimSuffix),
+		"TrimSpace": func(text string) (string, error) { return looks(s, strings.TrimSpace(text)) },
+		"trim":      func(text string) (string, error) { return looks(s, strings.TrimSpace(text)) },
+		"trimAll":   s.partOf(strings.Trim), "trimPrefix": s.partOf(strings.TrimPrefix), "trimSuffix": s.partOf(strings.TrimSuffix),
+		"Replace":  s.replace,
+		"replace":  func(old, with, text string) (string, error) { return s.replace(text, old, with, -1) },
+		"contains": s.found(strings.Contains), "hasPrefix": s.found(strings.HasPrefix), "hasSuffix": s.found(strings.HasSuffix),
+		"substr": func(from, to int, text string) (string, error) { return looks(s, substr(from, to, text)) },
+		"trunc":  func(n int, text string) (string, error) { return looks(s, trunc(n, text)) },
+		"repeat": s.repeat,
+		"indent": s.indent,
+		"nindent": func(n int, text string) (string, error) {
+			text, err := s.indent(n, text)
+			if err != nil {
+				return "", err
+			}
+			return s.fits("\n" + text)
 		},
-		"alignLeft": func(n int, s string) (string, error) {
-			return align(n, s, func(pad string, runes []rune) string { return string(runes[:min(n, len(runes))]) + pad })
+		"alignLeft": func(n int, text string) (string, error) {
+			return s.align(n, text, func(pad string, length int) string { return text[:offset(text, min(n, length))] + pad })
 		},
-		"alignRight": func(n int, s string) (string, error) {
-			return align(n, s, func(pad string, runes []rune) string { return pad + string(runes[max(0, len(runes)-n):]) })
+		"alignRight": func(n int, text string) (string, error) {
+			return s.align(n, text, func(pad string, length int) string { return pad + text[offset(text, max(0, length-n)):] })
 		},
-		"default":   orDefault,
-		"fromJson":  fromJSON,
-		"urlencode": func(s string) (string, error) { return fits(url.QueryEscape(s)) }, "urldecode": url.QueryUnescape,
-		"b64enc": func(s string) (string, error) { return fits(base64.StdEncoding.EncodeToString([]byte(s))) },
-		"b64dec": func(s string) (string, error) {
-			b, err := base64.StdEncoding.DecodeString(s)
-			return string(b), err
+		"default": orDefault,
+	}
+}
+
+// codeFunctions read and write texts in other forms.
+func (s *state) codeFunctions() template.FuncMap {
+	return template.FuncMap{
+		"fromJson":  s.fromJSON,
+		"urlencode": s.newText(url.QueryEscape),
+		"urldecode": func(text string) (string, error) {
+			out, err := url.QueryUnescape(text)
+			if err != nil {
+				return "", err
+			}
+			return s.fits(out)
+		},
+		"b64enc": s.newText(func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }),
+		"b64dec": func(text string) (string, error) {
+			b, err := base64.StdEncoding.DecodeString(text)
+			if err != nil {
+				return "", err
+			}
+			return s.fits(string(b))
 		},
 	}
 }
@@ -160,68 +156,82 @@ func title(s string) string {
 	}, s)
 }
 
-func replace(s, old, with string, n int) (string, error) {
-	times := strings.Count(s, old)
+func (s *state) replace(text, old, with string, n int) (string, error) {
+	if err := s.budget.Err(); err != nil {
+		return "", err
+	}
+	times := strings.Count(text, old)
 	if n >= 0 {
 		times = min(times, n)
 	}
-	if times > 0 && len(s)+times*len(with) > maxOutput {
+	if times > 0 && len(text)+times*len(with) > maxOutput {
 		return "", errOutput
 	}
-	return strings.Replace(s, old, with, n), nil
+	return s.fits(strings.Replace(text, old, with, n))
+}
+
+// offset is where a character of a text begins; its end, if there are not so many.
+func offset(text string, n int) int {
+	for i := range text {
+		if n--; n < 0 {
+			return i
+		}
+	}
+	return len(text)
 }
 
 // substr is the text from one character to another; without end if that is negative.
-func substr(from, to int, s string) string {
-	runes := []rune(s)
-	if to < 0 || to > len(runes) {
-		to = len(runes)
+func substr(from, to int, text string) string {
+	if to >= 0 {
+		text = text[:offset(text, to)]
 	}
-	from = min(max(from, 0), to)
-	return string(runes[from:to])
+	return text[offset(text, max(from, 0)):]
 }
 
 // trunc keeps the first characters, or if n is negative the last.
-func trunc(n int, s string) string {
-	runes := []rune(s)
+func trunc(n int, text string) string {
 	if n >= 0 {
-		return string(runes[:min(n, len(runes))])
+		return text[:offset(text, n)]
 	}
-	return string(runes[max(0, len(runes)+max(n, -len(runes))):])
+	return text[offset(text, max(0, utf8.RuneCountInString(text)+n)):]
 }
 
-func repeat(n int, s string) (string, error) {
-	if n <= 0 || s == "" {
+func (s *state) repeat(n int, text string) (string, error) {
+	if n <= 0 || text == "" {
 		return "", nil
 	}
-	if n > maxOutput/len(s) {
+	if n > maxOutput/len(text) {
 		return "", errOutput
 	}
-	return strings.Repeat(s, n), nil
+	if err := s.makes(n * len(text)); err != nil {
+		return "", err
+	}
+	return strings.Repeat(text, n), nil
 }
 
-func indent(n int, s string) (string, error) {
-	pad, err := repeat(n, " ")
+func (s *state) indent(n int, text string) (string, error) {
+	pad, err := s.repeat(n, " ")
 	if err != nil {
 		return "", err
 	}
-	text, err := replace(s, "\n", "\n"+pad, -1)
+	text, err = s.replace(text, "\n", "\n"+pad, -1)
 	if err != nil {
 		return "", err
 	}
-	return fits(pad + text)
+	return s.fits(pad + text)
 }
 
 // align pads or cuts a text to n characters.
-func align(n int, s string, join func(pad string, runes []rune) string) (string, error) {
+func (s *state) align(n int, text string, join func(pad string, length int) string) (string, error) {
 	if n < 0 {
-		return s, nil
+		return text, nil
 	}
-	pad, err := repeat(n-utf8.RuneCountInString(s), " ")
+	length := utf8.RuneCountInString(text)
+	pad, err := s.repeat(n-length, " ")
 	if err != nil {
 		return "", err
 	}
-	return fits(join(pad, []rune(s)))
+	return s.fits(join(pad, length))
 }
 
 // orDefault is a value, or if that is empty the other one.
@@ -235,17 +245,47 @@ func orDefault(other any, values ...any) any {
 	return values[0]
 }
 
-func fromJSON(s string) (any, error) {
-	if len(s) > maxOutput {
+// jsonBytes is how many bytes a byte of JSON becomes at most: a "[]," is a list.
+const jsonBytes = 32
+
+func (s *state) fromJSON(text string) (v any, err error) {
+	if len(text) > maxOutput {
 		return nil, errOutput
 	}
-	var v any
-	err := json.Unmarshal([]byte(s), &v)
-	return v, err
+	used := s.share.Used()
+	if err := s.share.Take(jsonBytes * len(text)); err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal([]byte(text), &v)
+	s.share.Back(used)
+	if err != nil {
+		return nil, err
+	}
+	return v, s.makes(weight(v))
+}
+
+// weight is about how many bytes a value of JSON takes.
+func weight(v any) int {
+	n := 32
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case []any:
+		for _, one := range v {
+			n += weight(one)
+		}
+	case map[string]any:
+		n += 48
+		for key, one := range v {
+			n += 48 + len(key) + weight(one)
+		}
+	}
+	return n
 }
 
 // numberFunctions count in whole numbers.
-func numberFunctions() template.FuncMap {
+func (s *state) numberFunctions() template.FuncMap {
+	toInt := s.toInt
 	return template.FuncMap{
 		"int": func(v any) int { return int(toInt(v)) },
 		"add": func(all ...any) (sum int64) {
@@ -274,10 +314,11 @@ func numberFunctions() template.FuncMap {
 }
 
 // fractionFunctions count in fractions.
-func fractionFunctions() template.FuncMap {
+func (s *state) fractionFunctions() template.FuncMap {
+	toFloat := s.toFloat
 	return template.FuncMap{
 		"float64": toFloat,
-		"bytes":   func(s string) (float64, error) { return size([]byte(s)) },
+		"bytes":   s.number(size),
 		"addf": func(all ...any) (sum float64) {
 			for _, v := range all {
 				sum += toFloat(v)
@@ -312,7 +353,7 @@ func fractionFunctions() template.FuncMap {
 			return best(toFloat, toFloat(a), all, func(x, y float64) bool { return x < y })
 		},
 		"ceil": func(v any) float64 { return math.Ceil(toFloat(v)) }, "floor": func(v any) float64 { return math.Floor(toFloat(v)) },
-		"round": round,
+		"round": func(v any, places int, on ...float64) float64 { return round(toFloat(v), places, on...) },
 	}
 }
 
@@ -341,12 +382,12 @@ func divide(a, b int64, rest bool) (int64, error) {
 }
 
 // round rounds to a number of decimal places, and up from on; 0.5 if that is left out.
-func round(v any, places int, on ...float64) float64 {
+func round(f float64, places int, on ...float64) float64 {
 	half := 0.5
 	if len(on) > 0 {
 		half = on[0]
 	}
-	f, times := toFloat(v), math.Pow10(places)
+	times := math.Pow10(places)
 	whole, part := math.Modf(f * times)
 	switch {
 	case part >= half:
@@ -358,7 +399,7 @@ func round(v any, places int, on ...float64) float64 {
 }
 
 // toInt is the whole number of a value; 0 for a text that is none.
-func toInt(v any) int64 {
+func (s *state) toInt(v any) int64 {
 	switch v := v.(type) {
 	case int:
 		return int64(v)
@@ -371,11 +412,12 @@ func toInt(v any) int64 {
 			return n
 		}
 	}
-	return int64(toFloat(v))
+	return int64(s.toFloat(v))
 }
 
-// toFloat is the number of a value; 0 for a text that is none.
-func toFloat(v any) float64 {
+// toFloat is the number of a value; 0 for a text that is none. A text may be long. The panic of a
+// function is the error of its template.
+func (s *state) toFloat(v any) float64 {
 	switch v := v.(type) {
 	case float64:
 		return v
@@ -388,6 +430,9 @@ func toFloat(v any) float64 {
 			return 1
 		}
 	case string:
+		if err := s.budget.Err(); err != nil {
+			panic(err)
+		}
 		f, _ := strconv.ParseFloat(strings.TrimSpace(v), 64)
 		return f
 	}
@@ -395,30 +440,38 @@ func toFloat(v any) float64 {
 }
 
 // timeFunctions work on times and durations.
-func timeFunctions() template.FuncMap {
+func (s *state) timeFunctions() template.FuncMap {
 	return template.FuncMap{
-		"now":             time.Now,
-		"date":            func(layout string, t time.Time) (string, error) { return fits(t.Format(layout)) },
-		"toDate":          func(layout, s string) time.Time { t, _ := time.Parse(layout, s); return t },
-		"toDateInZone":    inZone,
-		"unixEpoch":       func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) },
-		"unixEpochMillis": func(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) },
-		"unixEpochNanos":  func(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) },
-		"unixToTime":      unixToTime,
-		"duration":        func(s string) (float64, error) { return seconds([]byte(s)) },
-		"duration_seconds": func(s string) (float64, error) {
-			return seconds([]byte(s))
-		},
+		"now":              time.Now,
+		"date":             func(layout string, t time.Time) (string, error) { return s.fits(t.Format(layout)) },
+		"toDate":           func(layout, text string) (time.Time, error) { t, _ := time.Parse(layout, text); return looks(s, t) },
+		"toDateInZone":     s.inZone,
+		"unixEpoch":        func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) },
+		"unixEpochMillis":  func(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) },
+		"unixEpochNanos":   func(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) },
+		"unixToTime":       unixToTime,
+		"duration":         s.number(seconds),
+		"duration_seconds": s.number(seconds),
 	}
 }
 
-func inZone(layout, zone, s string) (time.Time, error) {
+// number is a function that reads a number of a text, which may be long.
+func (s *state) number(f func([]byte) (float64, error)) func(string) (float64, error) {
+	return func(text string) (float64, error) {
+		if err := s.budget.Err(); err != nil {
+			return 0, err
+		}
+		return f([]byte(text))
+	}
+}
+
+func (s *state) inZone(layout, zone, text string) (time.Time, error) {
 	place, err := time.LoadLocation(zone)
 	if err != nil {
 		return time.Time{}, err
 	}
-	t, _ := time.ParseInLocation(layout, s, place)
-	return t, nil
+	t, _ := time.ParseInLocation(layout, text, place)
+	return looks(s, t)
 }
 
 // unixToTime reads seconds, milliseconds, microseconds or nanoseconds, or days of five digits.

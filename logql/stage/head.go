@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"blobtail/internal/budget"
 	"blobtail/logql"
 	"blobtail/record"
 )
@@ -41,8 +42,8 @@ type head struct {
 }
 
 // serviceMatcher adds a matcher of the service. System services match only if they are meant.
-func (h *head) serviceMatcher(m logql.Matcher) error {
-	one, err := newMatcher(m.Op, m.Value)
+func (h *head) serviceMatcher(b *budget.Budget, m logql.Matcher) error {
+	one, err := newMatcher(b, m.Op, m.Value)
 	if err != nil {
 		return err
 	}

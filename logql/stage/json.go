@@ -220,6 +220,9 @@ func (j *jsonPaths) run(s *state) bool {
 		c = cursor{b: s.raw}
 	}
 	for i := range j.extracts {
+		if s.over() {
+			return false
+		}
 		e := &j.extracts[i]
 		value := member(c, e.path)
 		if len(value) > 0 && value[0] == 'n' {

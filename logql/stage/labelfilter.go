@@ -3,6 +3,7 @@ package stage
 import (
 	"fmt"
 
+	"blobtail/internal/budget"
 	"blobtail/logql"
 	"blobtail/record"
 )
@@ -40,14 +41,14 @@ type cond interface {
 	ofWord() (only, unknown bool)
 }
 
-func compileCond(tree logql.Cond) (cond, error) {
+func compileCond(b *budget.Budget, tree logql.Cond) (cond, error) {
 	switch tree := tree.(type) {
 	case *logql.And:
-		return compileJoined(tree.Left, tree.Right, false)
+		return compileJoined(b, tree.Left, tree.Right, false)
 	case *logql.Or:
-		return compileJoined(tree.Left, tree.Right, true)
+		return compileJoined(b, tree.Left, tree.Right, true)
 	case *logql.MatchCond:
-		m, err := newMatcher(tree.Op, tree.Value)
+		m, err := newMatcher(b, tree.Op, tree.Value)
 		return &matchCond{newRef(tree.Name), m}, err
 	case *logql.CompareCond:
 		return newCompare(tree)
@@ -64,17 +65,17 @@ type joined struct {
 	or          bool
 }
 
-func compileJoined(left, right logql.Cond, or bool) (cond, error) {
-	a, err := compileCond(left)
+func compileJoined(b *budget.Budget, left, right logql.Cond, or bool) (cond, error) {
+	first, err := compileCond(b, left)
 	if err != nil {
 		return nil, err
 	}
-	b, err := compileCond(right)
-	return &joined{a, b, or}, err
+	second, err := compileCond(b, right)
+	return &joined{first, second, or}, err
 }
 
 func (p *joined) holds(s *state) bool {
-	if p.left.holds(s) == p.or {
+	if p.left.holds(s) == p.or || s.over() {
 		return p.or
 	}
 	return p.right.holds(s)

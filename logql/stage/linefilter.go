@@ -3,10 +3,11 @@ package stage
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"blobtail/internal/budget"
+	"blobtail/internal/regex"
 	"blobtail/logql"
 )
 
@@ -25,10 +26,10 @@ type lineArg interface {
 	texts() []string
 }
 
-func newLineFilter(tree *logql.LineFilter) (stage, error) {
+func newLineFilter(b *budget.Budget, tree *logql.LineFilter) (stage, error) {
 	f := &lineFilter{op: tree.Op, not: tree.Op.Negative()}
 	for _, arg := range tree.Any {
-		one, err := newLineArg(tree.Op, arg)
+		one, err := newLineArg(b, tree.Op, arg)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +41,7 @@ func newLineFilter(tree *logql.LineFilter) (stage, error) {
 	return f, nil
 }
 
-func newLineArg(op logql.LineOp, arg logql.LineArg) (lineArg, error) {
+func newLineArg(b *budget.Budget, op logql.LineOp, arg logql.LineArg) (lineArg, error) {
 	switch op {
 	case logql.Contains, logql.ContainsNot:
 		if arg.IP {
@@ -49,7 +50,7 @@ func newLineArg(op logql.LineOp, arg logql.LineArg) (lineArg, error) {
 		}
 		return newTextArg(arg.Text), nil
 	case logql.Like, logql.NotLike:
-		return newExprArg(arg.Text)
+		return newExprArg(b, arg.Text)
 	case logql.Fits, logql.FitsNot:
 		p, err := newPattern(arg.Text)
 		return (*fitsArg)(p), err
@@ -70,6 +71,9 @@ func (f *lineFilter) run(s *state) bool {
 	for _, arg := range f.args {
 		if arg.in(s) {
 			return !f.not
+		}
+		if s.over() {
+			return false
 		}
 	}
 	return f.not
@@ -132,13 +136,13 @@ func (a *fitsArg) texts() []string {
 
 // An exprArg is an expression. Most lines lack its literals, which are looked for first.
 type exprArg struct {
-	expr     *regexp.Regexp
+	expr     *regex.Regex
 	literals []literal // each match has one of them; nil: unknown
 	only     bool      // the expression is the one literal
 }
 
-func newExprArg(text string) (lineArg, error) {
-	expr, err := regexp.Compile("(?s)" + text)
+func newExprArg(b *budget.Budget, text string) (lineArg, error) {
+	expr, err := regex.Compile(b, "(?s)"+text)
 	if err != nil {
 		return nil, fmt.Errorf("the expression %q: %w", text, reason(err))
 	}

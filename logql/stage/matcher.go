@@ -2,11 +2,12 @@ package stage
 
 import (
 	"fmt"
-	"regexp"
 	"regexp/syntax"
 	"slices"
 	"unicode/utf8"
 
+	"blobtail/internal/budget"
+	"blobtail/internal/regex"
 	"blobtail/logql"
 )
 
@@ -14,13 +15,13 @@ import (
 type matcher struct {
 	op    logql.MatchOp
 	not   bool
-	any   bool           // every text matches
-	some  bool           // every text matches but ""
-	texts []string       // those that match; nil: expr decides
-	expr  *regexp.Regexp // matches a whole text
+	any   bool         // every text matches
+	some  bool         // every text matches but ""
+	texts []string     // those that match; nil: expr decides
+	expr  *regex.Regex // matches a whole text
 }
 
-func newMatcher(op logql.MatchOp, value string) (*matcher, error) {
+func newMatcher(b *budget.Budget, op logql.MatchOp, value string) (*matcher, error) {
 	m := &matcher{op: op, not: op == logql.NotEqual || op == logql.NotMatches}
 	switch {
 	case op == logql.Equal || op == logql.NotEqual:
@@ -30,15 +31,16 @@ func newMatcher(op logql.MatchOp, value string) (*matcher, error) {
 	case value == ".+":
 		m.some = true
 	default:
-		expr, err := regexp.Compile(value) // alone, so that no bracket closes the group around it
+		_, err := syntax.Parse(value, syntax.Perl) // alone, so that no bracket closes the group around it
 		if err == nil {
-			expr, err = regexp.Compile("^(?s:" + value + ")$")
+			m.expr, err = regex.Compile(b, "^(?s:"+value+")$")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the expression %q: %w", value, reason(err))
 		}
-		if m.texts = textsOf(value); m.texts == nil {
-			m.expr = expr
+		if m.texts = textsOf(value); m.texts != nil {
+			m.expr.Close()
+			m.expr = nil
 		}
 	}
 	return m, nil

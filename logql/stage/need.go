@@ -83,10 +83,12 @@ type compiler struct {
 	streams []*ref
 	head    head
 	stages  []stage
+	// templates are those of the query.
+	templates *templates
 }
 
 func (v View) compile(e *logql.LogExpr) (*compiler, error) {
-	c := &compiler{view: v}
+	c := &compiler{view: v, templates: new(templates)}
 	for l := range c.head.levels {
 		c.head.levels[l] = true
 	}
@@ -103,6 +105,9 @@ func (v View) compile(e *logql.LogExpr) (*compiler, error) {
 		}
 	}
 	for _, tree := range e.Stages {
+		if err := v.Budget.Err(); err != nil {
+			return nil, err
+		}
 		if err := c.stage(tree); err != nil {
 			return nil, fmt.Errorf("%s: %w", tree, err)
 		}
@@ -114,15 +119,15 @@ func (v View) compile(e *logql.LogExpr) (*compiler, error) {
 func (c *compiler) matcher(m logql.Matcher) error {
 	switch newRef(m.Name).kind {
 	case refService:
-		return c.head.serviceMatcher(m)
+		return c.head.serviceMatcher(c.view.Budget, m)
 	case refLevel:
-		one, err := newMatcher(m.Op, m.Value)
+		one, err := newMatcher(c.view.Budget, m.Op, m.Value)
 		if err == nil {
 			c.head.levelsOf(one.match)
 		}
 		return err
 	}
-	cond, err := compileCond(&logql.MatchCond{Matcher: m})
+	cond, err := compileCond(c.view.Budget, &logql.MatchCond{Matcher: m})
 	if err == nil {
 		c.stages = append(c.stages, &labelFilter{cond})
 	}
@@ -135,31 +140,31 @@ func (c *compiler) stage(tree logql.Stage) error {
 	var err error
 	switch tree := tree.(type) {
 	case *logql.LineFilter:
-		one, err = newLineFilter(tree)
+		one, err = newLineFilter(c.view.Budget, tree)
 	case *logql.LabelFilter:
 		return c.labelFilter(tree.Cond)
 	case *logql.Drop:
 		var names []nameMatch
-		names, err = compileNames(tree.Labels)
+		names, err = compileNames(c.view.Budget, tree.Labels)
 		one = &dropStage{names}
 	case *logql.Keep:
 		var names []nameMatch
-		names, err = compileNames(tree.Labels)
+		names, err = compileNames(c.view.Budget, tree.Labels)
 		one = &keepStage{names}
 	case *logql.JSON:
 		one, err = c.newJSON(tree)
 	case *logql.Logfmt:
 		one = &logfmtStage{tree.Strict, tree.KeepEmpty, tree.Extract}
 	case *logql.Regexp:
-		one, err = newRegexp(tree.Expr)
+		one, err = newRegexp(c.view.Budget, tree.Expr)
 	case *logql.Pattern:
 		one, err = newPatternStage(tree.Text)
 	case *logql.Unpack:
 		one = &unpackStage{}
 	case *logql.LineFormat:
-		one, err = newLineFormat(tree.Template)
+		one, err = newLineFormat(c.templates, tree.Template)
 	case *logql.LabelFormat:
-		one, err = newLabelFormat(tree.Set)
+		one, err = newLabelFormat(c.templates, tree.Set)
 	case *logql.Decolorize:
 		one = decolorizeStage{}
 	default:
@@ -180,7 +185,7 @@ func (c *compiler) labelFilter(tree logql.Cond) error {
 		}
 		return c.labelFilter(and.Right)
 	}
-	one, err := compileCond(tree)
+	one, err := compileCond(c.view.Budget, tree)
 	if err != nil {
 		return err
 	}

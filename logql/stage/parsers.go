@@ -3,9 +3,10 @@ package stage
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"blobtail/internal/budget"
+	"blobtail/internal/regex"
 	"blobtail/logql"
 )
 
@@ -80,6 +81,9 @@ func (l *logfmtStep) run(s *state) bool {
 	}
 	for p := (logfmtPairs{line: s.text(), strict: l.strict}); ; {
 		key, value, quoted, ok := p.next()
+		if s.over() {
+			return false
+		}
 		if !ok {
 			if l.strict && p.bad {
 				s.fail("LogfmtParserErr", fmt.Sprintf("no pair at byte %d", p.at))
@@ -190,12 +194,12 @@ func (p *logfmtPairs) pair() (key, value []byte, quoted, ok bool) {
 
 // A regexpStage makes labels of the named groups of an expression.
 type regexpStage struct {
-	expr  *regexp.Regexp
+	expr  *regex.Regex
 	names []string // of the groups; "" for none
 }
 
-func newRegexp(text string) (stage, error) {
-	expr, err := regexp.Compile(text)
+func newRegexp(b *budget.Budget, text string) (stage, error) {
+	expr, err := regex.Compile(b, text)
 	if err != nil {
 		return nil, fmt.Errorf("the expression %q: %w", text, reason(err))
 	}

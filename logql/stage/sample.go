@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"blobtail/internal/budget"
 	"blobtail/logql"
 	"blobtail/record"
 )
@@ -48,7 +49,8 @@ func (e *FailedError) Error() string {
 	return fmt.Sprintf("pipeline error: '%s' for series: '{%s}': %s; to leave such lines out, add | __error__=\"\"", e.Name, b.String(), e.Details)
 }
 
-// A Sampler makes samples of records. It may be used by several goroutines at once.
+// A Sampler makes samples of records. It may be used by several goroutines at once. It makes none
+// once the budget of its query has ended.
 type Sampler struct {
 	head   head
 	steps  []step
@@ -83,7 +85,7 @@ func (v View) Sampler(r *logql.LogRange, w Wanted) (*Sampler, error) {
 	n.all = p.by == nil
 	n.add(p.by...)
 	n.add(p.also...)
-	if p.unwrap, err = newUnwrap(r.Unwrap); err != nil {
+	if p.unwrap, err = newUnwrap(v.Budget, r.Unwrap); err != nil {
 		return nil, fmt.Errorf("unwrap: %w", err)
 	}
 	if p.unwrap != nil {
@@ -125,6 +127,9 @@ func (p *Sampler) Series(service string, l record.Level) *Series {
 
 func (p *Sampler) put(st *sampling) {
 	st.release()
+	if clear(st.labels); cap(st.key) > keepArena {
+		st.key = nil
+	}
 	p.pool.Put(st)
 }
 
@@ -146,6 +151,9 @@ func (p *Sampler) Sample(line []byte) (v float64, series *Series, ok bool, err e
 		v = float64(len(st.text()))
 	}
 	series = st.of(p)
+	if st.over() {
+		return 0, nil, false, nil
+	}
 	if st.failure != "" {
 		return 0, nil, false, &FailedError{Name: st.failure, Details: st.details, Labels: series.Labels}
 	}
@@ -156,11 +164,15 @@ func (p *Sampler) Sample(line []byte) (v float64, series *Series, ok bool, err e
 type sampling struct {
 	*state
 	series map[string]*Series
+	size   int64 // bytes of the series, which are taken from the budget
 	labels []pair
 	key    []byte
 }
 
-const keepSeries = 10_000 // remembered series
+const (
+	keepSeries  = 10_000  // remembered series
+	seriesBytes = 4 << 20 // of their keys and labels
+)
 
 // of returns the series of the record.
 func (st *sampling) of(p *Sampler) *Series {
@@ -176,6 +188,9 @@ func (st *sampling) of(p *Sampler) *Series {
 	sortPairs(st.labels)
 	st.key = st.key[:0]
 	for _, l := range st.labels {
+		if !st.takes(len(l.name) + len(l.value)) {
+			return &Series{}
+		}
 		st.key = append(append(st.key, l.name...), '=')
 		st.key = binary.AppendUvarint(st.key, uint64(len(l.value)))
 		st.key = append(st.key, l.value...)
@@ -183,14 +198,21 @@ func (st *sampling) of(p *Sampler) *Series {
 	if one, ok := st.series[string(st.key)]; ok {
 		return one
 	}
+	size := int64(2*len(st.key) + labelBytes*(2+len(st.labels)))
+	if st.size+size > seriesBytes || len(st.series) >= keepSeries {
+		clear(st.series)
+		st.budget.Give(st.size)
+		st.size = 0
+	}
+	if st.budget.Take(size) != nil {
+		return &Series{}
+	}
 	one := &Series{Key: string(st.key), Labels: make([]Label, 0, len(st.labels))}
 	for _, l := range st.labels {
 		one.Labels = append(one.Labels, Label{l.name, string(l.value)})
 	}
-	if len(st.series) >= keepSeries {
-		clear(st.series)
-	}
 	st.series[one.Key] = one
+	st.size += size
 	return one
 }
 
@@ -237,7 +259,7 @@ type unwrap struct {
 	filters []cond
 }
 
-func newUnwrap(tree *logql.Unwrap) (*unwrap, error) {
+func newUnwrap(b *budget.Budget, tree *logql.Unwrap) (*unwrap, error) {
 	if tree == nil {
 		return nil, nil
 	}
@@ -253,7 +275,7 @@ func newUnwrap(tree *logql.Unwrap) (*unwrap, error) {
 		return nil, fmt.Errorf("blobtail does not have the conversion %s; it has bytes, duration and duration_seconds", tree.Convert)
 	}
 	for _, filter := range tree.Filters {
-		one, err := compileCond(filter)
+		one, err := compileCond(b, filter)
 		if err != nil {
 			return nil, err
 		}

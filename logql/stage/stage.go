@@ -14,6 +14,10 @@
 // A pipeline keeps for its answer only the stages that the answer needs: Keep runs no parser
 // that no filter reads.
 //
+// All that a pipeline makes of a record is taken from the budget of its query, and so is the memory
+// of its expressions. Once the budget has ended, no record passes: whoever answers the query asks
+// [budget.Budget.Err] before.
+//
 // The package reads no store and evaluates no metric.
 package stage
 
@@ -23,6 +27,7 @@ import (
 	"strings"
 	"sync"
 
+	"blobtail/internal/budget"
 	"blobtail/logql"
 	"blobtail/record"
 )
@@ -45,6 +50,8 @@ type View struct {
 	// Labels are the flattened names of fields that are labels of the stream, in records
 	// that have them. Those of what all records have, such as level and msg, do not count.
 	Labels []string
+	// Budget is that of the query whose pipeline is compiled; nil: it has no bounds.
+	Budget *budget.Budget
 }
 
 // A Label is a name with its value.
@@ -57,6 +64,7 @@ type Entry struct {
 	Stream   []Label
 	Metadata []Label // the level, and in the view of messages the fields
 	Parsed   []Label // made by stages
+	Size     int     // bytes of the line and of all labels
 }
 
 // A Pipeline is a compiled log query. It may be used by several goroutines at once.
@@ -102,7 +110,7 @@ func (p *Pipeline) Entry(line []byte, e *Entry) (keep bool) {
 	s := p.pool.Get().(*state)
 	kept := p.head.set(s, line) && s.run(p.full)
 	if kept {
-		s.entry(e)
+		kept = s.entry(e)
 	}
 	s.release()
 	p.pool.Put(s)
@@ -110,9 +118,14 @@ func (p *Pipeline) Entry(line []byte, e *Entry) (keep bool) {
 }
 
 // entry sets e to what the client sees after all stages. Its labels share one array and one text.
-func (s *state) entry(e *Entry) {
+// It reports false if the budget ends.
+func (s *state) entry(e *Entry) bool {
+	line := s.text()
+	if !s.takes(len(line)) {
+		return false
+	}
 	e.Time, _ = record.LineTime(s.raw)
-	e.Line = append(e.Line[:0], s.text()...)
+	e.Line = append(e.Line[:0], line...)
 	s.all = s.all[:0]
 	for _, r := range s.streams {
 		s.addUnmade(r)
@@ -137,8 +150,10 @@ func (s *state) entry(e *Entry) {
 	sortPairs(s.all[:stream])
 	sortPairs(s.all[stream:metadata])
 	sortPairs(s.all[metadata:])
-	labels := s.labels()
+	labels, n := s.labels()
 	e.Stream, e.Metadata, e.Parsed = labels[:stream:stream], labels[stream:metadata:metadata], labels[metadata:]
+	e.Size = len(line) + n
+	return !s.over()
 }
 
 // A pair is a label whose value is in the memory of the state.
@@ -158,11 +173,16 @@ func (s *state) addUnmade(r *ref) {
 	}
 }
 
-// labels makes labels of the gathered pairs.
-func (s *state) labels() []Label {
-	n := 0
+// labels makes labels of the gathered pairs, and returns their bytes. It makes none if the budget
+// ends.
+func (s *state) labels() ([]Label, int) {
+	n, size := 0, 0
 	for i := range s.all {
 		n += len(s.all[i].value)
+		size += len(s.all[i].name) + len(s.all[i].value)
+	}
+	if !s.takes(n + labelBytes*len(s.all)) {
+		return make([]Label, len(s.all)), 0
 	}
 	var text strings.Builder
 	text.Grow(n)
@@ -172,7 +192,7 @@ func (s *state) labels() []Label {
 		text.Write(s.all[i].value)
 		labels[i] = Label{s.all[i].name, text.String()[at:]}
 	}
-	return labels
+	return labels, size
 }
 
 // trimLine is a stored line without its newline.

@@ -3,6 +3,7 @@ package stage
 import (
 	"bytes"
 
+	"blobtail/internal/budget"
 	"blobtail/record"
 )
 
@@ -16,6 +17,8 @@ type made struct {
 
 // A state is the memory of one record on its way through a pipeline.
 type state struct {
+	budget   *budget.Budget
+	share    budget.Share // what is made of the record
 	lines    bool
 	streams  []*ref // labels of the stream
 	levelRef *ref
@@ -33,7 +36,7 @@ type state struct {
 	failure, details string         // __error__ and __error_details__
 	limit            error          // why a template made nothing, if it would have made too much
 
-	arena []byte // values that are no part of raw; parts stay valid when it grows
+	arena []byte // values that are no part of raw; see room
 	spare []byte // of a stage, for what lives no longer than its run
 	names map[string]string
 	sink  labelSink
@@ -48,14 +51,39 @@ type state struct {
 }
 
 func newState(v View, streams []*ref) *state {
-	return &state{lines: v.Lines, streams: streams, levelRef: newRef(nameDetected), names: map[string]string{}}
+	return &state{
+		budget: v.Budget, share: v.Budget.Share(),
+		lines: v.Lines, streams: streams, levelRef: newRef(nameDetected), names: map[string]string{},
+	}
 }
 
 const (
 	linear    = 16      // made labels that are searched without an index
 	keepNames = 4096    // remembered names
 	keepArena = 1 << 20 // bytes
+	// madeBytes and labelBytes are the memory of a label that a stage makes, and of one that is
+	// put out, beside their texts.
+	madeBytes, labelBytes = 128, 80
 )
+
+// takes takes bytes for the record from the budget. If the budget ends, they must not be made.
+func (s *state) takes(n int) bool { return s.share.Take(n) == nil }
+
+// over reports whether the budget has ended. Loops that a query or a record can make long look at
+// it.
+func (s *state) over() bool { return s.budget.Err() != nil }
+
+// room makes room in the arena. Values that are there stay where they are, so the old memory is
+// not copied.
+func (s *state) room(n int) (ok bool) {
+	if !s.takes(n) {
+		return false
+	}
+	if cap(s.arena)-len(s.arena) < n {
+		s.arena = make([]byte, 0, max(n, min(2*cap(s.arena), keepArena), 1024))
+	}
+	return true
+}
 
 // set begins a record. The caller has found its head.
 func (s *state) set(raw []byte) {
@@ -81,18 +109,22 @@ func (s *state) release() {
 	if len(s.all) > 0 {
 		clear(s.all)
 	}
+	if cap(s.all)+cap(s.made) > 2*keepNames {
+		s.all, s.made, s.index = nil, nil, nil
+	}
 	if cap(s.spare) > keepArena {
 		s.spare = nil
 	}
 	if len(s.names) > keepNames {
 		clear(s.names)
 	}
+	s.share.Release()
 }
 
 // run runs steps until one of them drops the record.
 func (s *state) run(steps []step) bool {
 	for _, one := range steps {
-		if !one.run(s) {
+		if s.over() || !one.run(s) {
 			return false
 		}
 	}
@@ -112,7 +144,7 @@ func (s *state) text() []byte {
 	switch end := s.endOfMsg(); {
 	case end > s.msg:
 		s.line = s.unescaped(s.raw[s.msg:end])
-	case end+2 < len(s.raw) && s.raw[end+1] == ',':
+	case end+2 < len(s.raw) && s.raw[end+1] == ',' && s.room(len(s.raw)-end):
 		at := len(s.arena)
 		s.arena = append(append(s.arena, '{'), s.raw[end+2:]...)
 		s.line = s.arena[at:]
@@ -127,6 +159,9 @@ func (s *state) setLine(line []byte) { s.line, s.hasLine = line, true }
 
 // keep copies a text that lives as long as the record.
 func (s *state) keep(text []byte) []byte {
+	if !s.room(len(text)) {
+		return nil
+	}
 	at := len(s.arena)
 	s.arena = append(s.arena, text...)
 	return s.arena[at:]
@@ -136,6 +171,9 @@ func (s *state) keep(text []byte) []byte {
 func (s *state) unescaped(inside []byte) []byte {
 	if bytes.IndexByte(inside, '\\') < 0 {
 		return inside
+	}
+	if !s.room(len(inside)) {
+		return nil
 	}
 	at := len(s.arena)
 	s.arena = record.AppendUnescaped(s.arena, inside)
@@ -180,6 +218,9 @@ func (s *state) find(name string) int {
 func (s *state) put(m made) {
 	if i := s.find(m.name); i >= 0 {
 		s.made[i] = m
+		return
+	}
+	if !s.takes(madeBytes) {
 		return
 	}
 	s.made = append(s.made, m)
@@ -285,7 +326,7 @@ func (s *state) word() ([]byte, bool) {
 
 // field returns the text of a field behind msg.
 func (s *state) field(name string, start []byte) ([]byte, bool) {
-	if s.msg == 0 || name == "" {
+	if s.msg == 0 || name == "" || s.over() {
 		return nil, false
 	}
 	c := s.fields()
@@ -303,6 +344,9 @@ func (s *state) field(name string, start []byte) ([]byte, bool) {
 func (s *state) name(b []byte) string {
 	if name, ok := s.names[string(b)]; ok {
 		return name
+	}
+	if !s.takes(len(b) + madeBytes) {
+		return ""
 	}
 	name := string(b)
 	s.names[name] = name

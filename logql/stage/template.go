@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 	"text/template/parse"
 	"time"
 
+	"blobtail/internal/budget"
+	"blobtail/internal/printing"
 	"blobtail/logql"
 	"blobtail/record"
 )
@@ -20,9 +23,36 @@ const maxOutput = 1 << 20
 // errOutput says that a template makes more text than one line may be.
 var errOutput = errors.New("the template makes more than 1 MiB for one line")
 
+// templates are those of a query. They share one set of functions, which is larger than most of
+// them.
+type templates struct {
+	root *template.Template
+	n    int
+	// compared are the values that comparisons get.
+	compared int
+}
+
+// maxCompared bounds the values that the templates of a query compare. The functions are those of
+// package template, which compare long texts without a look at the budget.
+const maxCompared = 1000
+
+// parse parses a template, which gets a name of its own.
+func (all *templates) parse(text string) (*template.Template, error) {
+	if all.root == nil {
+		all.root = template.New("line").Option("missingkey=zero").Funcs(functions(nil))
+	}
+	all.n++
+	t, err := all.root.New(strconv.Itoa(all.n)).Parse(text)
+	if err == nil && len(all.root.Templates()) > all.n {
+		err = errors.New("define and block are not allowed")
+	}
+	return t, err
+}
+
 // A form is a template. It has no loops, so it ends.
 type form struct {
-	proto *template.Template
+	of    *templates
+	name  string
 	refs  []*ref
 	all   bool // it reads all labels
 	line  bool // it reads the line
@@ -36,29 +66,26 @@ type piece struct {
 	line bool // the line
 }
 
-// newForm compiles a template. An error is a [*logql.TextError].
-func newForm(text string) (*form, error) {
-	f, err := compileForm(text)
+// form compiles a template. An error is a [*logql.TextError].
+func (all *templates) form(text string) (*form, error) {
+	f, err := all.compile(text)
 	if err != nil {
 		return nil, &logql.TextError{Text: text, Err: err}
 	}
 	return f, nil
 }
 
-func compileForm(text string) (*form, error) {
-	t, err := template.New("line").Option("missingkey=zero").Funcs(functions(nil)).Parse(text)
+func (all *templates) compile(text string) (*form, error) {
+	t, err := all.parse(text)
 	if err != nil {
-		reason := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "template: "), "line:")
+		reason := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "template: "), strconv.Itoa(all.n)+":")
 		if strings.Contains(reason, "function") && strings.Contains(reason, "not defined") {
 			reason += "; there are " + strings.Join(slices.Sorted(maps.Keys(functions(nil))), " ")
 		}
 		return nil, fmt.Errorf("the template: %s", reason)
 	}
-	f := &form{proto: t}
+	f := &form{of: all, name: t.Name()}
 	w := &walker{f: f, seen: map[string]bool{}}
-	if len(t.Templates()) > 1 {
-		return nil, errors.New("the template: define and block are not allowed")
-	}
 	if t.Tree != nil && t.Root != nil {
 		w.list(t.Root, true)
 		f.plain = w.pieces(t.Root)
@@ -104,6 +131,7 @@ func (w *walker) node(n parse.Node, root bool) {
 		w.branch(&n.BranchNode, root, false)
 	case *parse.PipeNode:
 		for _, cmd := range n.Cmds {
+			w.compares(cmd)
 			for _, arg := range cmd.Args {
 				w.node(arg, root)
 			}
@@ -126,6 +154,17 @@ func (w *walker) node(n parse.Node, root bool) {
 		if w.err == nil {
 			w.err = fmt.Errorf("the template: %s is not allowed; there are names, functions, if and with", n)
 		}
+	}
+}
+
+// compares counts the values of a comparison.
+func (w *walker) compares(cmd *parse.CommandNode) {
+	name, ok := cmd.Args[0].(*parse.IdentifierNode)
+	if !ok || !slices.Contains([]string{"eq", "ne", "lt", "le", "gt", "ge", "index"}, name.Ident) {
+		return
+	}
+	if w.f.of.compared += len(cmd.Args); w.f.of.compared > maxCompared && w.err == nil {
+		w.err = fmt.Errorf("the template: the query compares more than %d values in templates", maxCompared)
 	}
 }
 
@@ -169,8 +208,9 @@ func (w *walker) pieces(l *parse.ListNode) []piece {
 
 // forms are the templates of one state: those that it runs have functions that know it.
 type forms struct {
-	own  map[*form]*template.Template
+	own  *template.Template // all templates of the query
 	data map[string]string
+	made int // bytes of data and of the results of functions
 	out  output
 }
 
@@ -184,11 +224,13 @@ func (f *form) gather(s *state) map[string]string {
 	if f.all {
 		s.addAll()
 		for i := range s.all {
-			data[s.all[i].name] = string(s.all[i].value)
+			if s.makes(len(s.all[i].value)) == nil {
+				data[s.all[i].name] = string(s.all[i].value)
+			}
 		}
 	}
 	for _, r := range f.refs {
-		if value, ok := s.get(r); ok {
+		if value, ok := s.get(r); ok && s.makes(len(value)) == nil {
 			data[r.name] = string(value)
 		}
 	}
@@ -214,7 +256,7 @@ func (s *state) addAll() {
 // is used again.
 func (f *form) render(s *state) ([]byte, error) {
 	out := &s.forms.out
-	out.b = s.spare[:0]
+	out.b, out.of = s.spare[:0], s.budget
 	err := f.execute(s, out)
 	s.spare, out.b = out.b, nil
 	return s.spare, err
@@ -225,19 +267,19 @@ func (f *form) execute(s *state, out *output) error {
 		return f.join(s, out)
 	}
 	if s.forms.own == nil {
-		s.forms.own = map[*form]*template.Template{}
-	}
-	own := s.forms.own[f]
-	if own == nil {
-		clone, err := f.proto.Clone()
+		clone, err := f.of.root.Clone()
 		if err != nil {
 			return err
 		}
-		own = clone.Funcs(functions(s))
-		s.forms.own[f] = own
+		s.forms.own = clone.Funcs(functions(s))
 	}
-	data := f.gather(s)
-	return failure(own.Execute(out, data))
+	err := failure(s.forms.own.ExecuteTemplate(out, f.name, f.gather(s)))
+	s.share.Back(s.share.Used() - int64(s.forms.made)) // its variables and the results of its functions are gone
+	s.forms.made = 0
+	if over := s.budget.Err(); over != nil {
+		return over
+	}
+	return err
 }
 
 // failure is an error of a template in short: what failed, and why.
@@ -246,11 +288,7 @@ func failure(err error) error {
 		return err
 	}
 	const longest = 300
-	text := err.Error()
-	if _, reason, ok := strings.Cut(text, ">: "); ok {
-		text = reason
-	}
-	return errors.New(string(record.CutText([]byte(text), longest)))
+	return errors.New(string(record.CutText([]byte(printing.Reason(err)), longest)))
 }
 
 // join is execute for a template of texts and names.
@@ -273,10 +311,16 @@ func (f *form) join(s *state, out *output) error {
 	return nil
 }
 
-// output is a writer that takes no more than it may.
-type output struct{ b []byte }
+// output is a writer that takes no more than it may, and nothing once the budget has ended.
+type output struct {
+	b  []byte
+	of *budget.Budget
+}
 
 func (o *output) Write(p []byte) (int, error) {
+	if err := o.of.Err(); err != nil {
+		return 0, err
+	}
 	if len(o.b)+len(p) > maxOutput {
 		return 0, errOutput
 	}
@@ -285,7 +329,13 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 // lineText is the function __line__, and lineTime is __timestamp__.
-func (s *state) lineText() string { return string(s.text()) }
+func (s *state) lineText() (string, error) {
+	line := s.text()
+	if err := s.makes(len(line)); err != nil {
+		return "", err
+	}
+	return string(line), nil
+}
 
 func (s *state) lineTime() time.Time {
 	ns, _ := record.LineTime(s.raw)

@@ -1,6 +1,9 @@
 package live
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // NoAnswerError says that no answer with records came from a URL. Another ingester may
 // still answer.
@@ -23,6 +26,8 @@ type Missing struct {
 	Damaged bool
 	// Partly says that some of its records came before it failed.
 	Partly bool
+
+	floor time.Time // it holds no older records; zero: not known
 }
 
 // IncompleteError says that an answer came to its end but is incomplete.

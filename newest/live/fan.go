@@ -92,7 +92,11 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 			f.rowsAge = max(1, f.rowsAge) // its losses are left out below, so it is not the whole list
 		}
 	}
-	peers := slices.DeleteFunc(slices.Clone(roll.Peers), func(p heartbeat.Ingester) bool { return p.ID == f.self.ID || !isID(p.ID) })
+	// A row of another start with the own id: this ingester has just left the id to a copy of
+	// its log, which is asked like any other.
+	peers := slices.DeleteFunc(slices.Clone(roll.Peers), func(p heartbeat.Ingester) bool {
+		return p.ID == f.self.ID && (p.Process == f.self.Process || p.Process == "") || !isID(p.ID)
+	})
 	answers, errs := make([]*Answer, len(peers)), make([]error, len(peers))
 	var asking sync.WaitGroup
 	for i, p := range peers {
@@ -105,7 +109,7 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 		if answers[i] != nil {
 			f.answers = append(f.answers, &stream{peer: p, answer: answers[i], scope: f.scope})
 		}
-		holding, lost := p.State == heartbeat.Holding, p.LostFrom(f.query.From)
+		holding, lost := p.State == heartbeat.Holding && !f.spares(&p), p.LostFrom(f.query.From)
 		if f.query.Follow {
 			lost = "" // it claims no completeness
 		}
@@ -137,6 +141,12 @@ func (h *Handler) askPeer(ctx context.Context, p *heartbeat.Ingester, silent boo
 	return AskAlone(ctx, p, q, o)
 }
 
+// spares reports whether the question needs no answer of p: all that p holds and that
+// belongs to this store is behind the range.
+func (f *fan) spares(p *heartbeat.Ingester) bool {
+	return p.StoreID == f.self.Store && p.StoreID != "" && p.Spares(f.query.To)
+}
+
 // miss notes that p is missing, and why.
 func (f *fan) miss(p *heartbeat.Ingester, silent bool, err error) {
 	reason := err.Error()
@@ -149,12 +159,19 @@ func (f *fan) miss(p *heartbeat.Ingester, silent bool, err error) {
 			since, p.ID, reason)
 	}
 	var lacks *IncompleteError
-	f.missing = append(f.missing, Missing{ID: p.ID, Host: p.Host, Reason: reason, Damaged: errors.As(err, &lacks) && lacks.Damage != ""})
+	m := Missing{ID: p.ID, Host: p.Host, Reason: reason, Damaged: errors.As(err, &lacks) && lacks.Damage != ""}
+	if p.StoreID == f.self.Store && !p.BestEffort && !m.Damaged {
+		m.floor = p.Floor
+	}
+	f.missing = append(f.missing, m)
 }
 
 // lose notes that the answer of s broke off.
 func (f *fan) lose(s *stream) {
 	s.answer.Close()
+	if _, damaged := errors.AsType[*IncompleteError](s.err); !damaged && f.spares(&s.peer) {
+		return
+	}
 	f.missing = slices.DeleteFunc(f.missing, func(m Missing) bool { return m.ID == s.peer.ID }) // it may be listed as another start
 	f.miss(&s.peer, false, s.err)
 	f.missing[len(f.missing)-1].Partly = s.answer.records > 0
@@ -199,9 +216,30 @@ func (f *fan) header(h http.Header) {
 	}
 }
 
+// wholeWithout says up to when an answer is whole without ingesters.
+func wholeWithout(missing []Missing) string {
+	var floors []time.Time
+	for _, m := range missing {
+		floors = append(floors, m.floor)
+	}
+	return heartbeat.Whole(floors...)
+}
+
+// short is a reason that leaves room for an end: readers take so many bytes of both.
+func short(reason, end string) string {
+	if len(reason)+len(end) <= maxReason {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:maxReason-len(end)-3], "") + "..."
+}
+
 // finish writes the lines behind the records.
 func (f *fan) finish(out *bufio.Writer, m *merge) {
 	slices.SortFunc(f.missing, func(x, y Missing) int { return strings.Compare(x.ID, y.ID) })
+	whole := ""
+	if !f.query.Follow && f.damage == nil {
+		whole = wholeWithout(f.missing)
+	}
 	for _, x := range f.missing {
 		host := strings.ReplaceAll(plain(x.Host), " ", "_")
 		if host == "" {
@@ -214,7 +252,7 @@ func (f *fan) finish(out *bufio.Writer, m *merge) {
 		case x.Partly:
 			word = wordPartly
 		}
-		fmt.Fprintf(out, "%s %s %s %s\n", word, x.ID, host, plain(x.Reason))
+		fmt.Fprintf(out, "%s %s %s %s\n", word, x.ID, host, short(plain(x.Reason), whole)+whole)
 	}
 	if f.damage != nil {
 		fmt.Fprintf(out, "%s %s\n", wordError, plain(f.damage.Error()))

@@ -20,10 +20,12 @@ const Pattern = "GET /live/{service}"
 // MaxNewest is the largest [Query.Newest].
 const MaxNewest = 100_000
 
-const (
-	maxService   = 4096 // bytes of all names and globs in a question
-	maxPositions = 1024 // ingesters in one question
-)
+// MaxService is the largest [Query.Service] in bytes. It stands in the path of a question, and
+// older ingesters take no more. An asker with more names asks with globs, and leaves out of the
+// answer what it did not mean.
+const MaxService = 4096
+
+const maxPositions = 1024 // ingesters in one question
 
 // Version is the greatest version of questions and answers that this package
 // knows. Each question says the asker's, and each answer says its own. A message
@@ -119,8 +121,8 @@ func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 // check finds the fault of an invalid question.
 func (q *Query) check() error {
 	switch {
-	case q.Service == "" || len(q.Service) > maxService:
-		return fmt.Errorf("service: %.40q: want a name or glob of at most %d bytes", q.Service, maxService)
+	case q.Service == "" || len(q.Service) > MaxService:
+		return fmt.Errorf("service: %.40q: want a name or glob of at most %d bytes", q.Service, MaxService)
 	case q.Newest < 0 || q.Newest > MaxNewest:
 		return fmt.Errorf("newest: %d: want 1 to %d, or leave it out for all", q.Newest, MaxNewest)
 	case q.Newest > 0 && q.Follow:

@@ -1,23 +1,24 @@
 package search
 
 import (
-	"regexp"
 	"regexp/syntax"
 	"strings"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/literals"
+	"blobtail/internal/regex"
 )
 
 // mostLiterals bounds the texts that a block is searched for.
 const mostLiterals = 8
 
-// Expr matches an expression of package regexp. If fold is set, it is matched with the
-// flag i. An error is one of the expression.
-func Expr(expr string, fold bool) (*Pattern, error) {
+// Expr matches an expression of package regexp, for a query with a budget; nil: without bounds. If
+// fold is set, it is matched with the flag i. An error is one of the expression, or of the budget.
+func Expr(b *budget.Budget, expr string, fold bool) (*Pattern, error) {
 	if fold {
 		expr = "(?i)" + expr // until its end, also if it has "|" or an open \Q
 	}
-	re, err := regexp.Compile(expr)
+	re, err := regex.Compile(b, expr)
 	if err != nil {
 		return nil, err
 	}

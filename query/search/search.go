@@ -28,8 +28,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"regexp"
-
+	"blobtail/internal/regex"
 	"blobtail/record"
 )
 
@@ -37,7 +36,7 @@ import (
 type Pattern struct {
 	literal []byte // folded if fold; nil for an expression
 	word    bool   // literal stands alone
-	expr    *regexp.Regexp
+	expr    *regex.Regex
 	inside  bool // expr has no borders: a match in a part of a text is one in the text
 	equals  bool // expr can match "="
 	fold    bool // spellings are folded
@@ -202,7 +201,7 @@ func (p *Pattern) text(l *Line, text []byte) bool {
 // Spans appends where the pattern matches in a decoded text: start and end of each match.
 func (p *Pattern) Spans(dst [][2]int, text []byte) [][2]int {
 	if p.expr != nil {
-		for _, at := range p.expr.FindAllIndex(text, -1) {
+		for _, at := range p.expr.FindAllIndex(text) {
 			if at[0] < at[1] {
 				dst = append(dst, [2]int{at[0], at[1]})
 			}

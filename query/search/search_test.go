@@ -38,7 +38,7 @@ func TestTexts(t *testing.T) {
 	folded := func(text string) *search.Pattern { return search.Fixed(text, true) }
 	word := func(text string) *search.Pattern { return search.Word(text, false) }
 	expr := func(text string) *search.Pattern {
-		p, err := search.Expr(text, false)
+		p, err := search.Expr(nil, text, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,11 +99,11 @@ func TestTexts(t *testing.T) {
 
 // If case does not count, an expression is as valid as it is by itself.
 func TestFoldedExpressions(t *testing.T) {
-	if _, err := search.Expr("a)|(b", true); err == nil {
+	if _, err := search.Expr(nil, "a)|(b", true); err == nil {
 		t.Error("a)|(b is taken")
 	}
 	for _, text := range []string{`\QA.B`, "x|A.B"} {
-		p, err := search.Expr(text, true)
+		p, err := search.Expr(nil, text, true)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if !matches(t, p, `{"msg":"a.b"}`) {

@@ -16,10 +16,14 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
+
+	"blobtail/internal/budget"
+	"blobtail/internal/regex"
 )
 
-// Parse compiles an expression. An error names the mistake and its place.
-func Parse(text string) (*Expr, error) {
+// Parse compiles an expression for a query with a budget; nil: it makes at most 64 MiB of a record.
+// An error names the mistake and its place, or is that of the budget.
+func Parse(b *budget.Budget, text string) (*Expr, error) {
 	tree, err := parser.Parse(text)
 	if err != nil {
 		return nil, hinted(text, err)
@@ -27,9 +31,21 @@ func Parse(text string) (*Expr, error) {
 	names := &names{used: map[string]int{}, own: map[string]bool{}}
 	ast.Walk(&tree.Node, (*variables)(names))
 	ast.Walk(&tree.Node, names)
-	e := &Expr{text: text, whole: names.used["$env"] > 0, seen: map[string]bool{}, others: map[string]bool{}}
-	e.root, err = compile(tree.Node, tree.Source)
+	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, seen: map[string]bool{}, others: map[string]bool{}}
+	e.equals = equals(tree.Node, names, nil)
+	e.needs = needsOf(tree.Node, names)
+	x := &exprs{budget: b, source: tree.Source, of: map[*ast.BinaryNode]*regex.Regex{}}
+	if ast.Walk(&tree.Node, x); x.err == nil {
+		c := compiling{source: tree.Source, bounds: bounds{exprs: x, costs: costs()}}
+		c.functions = c.bounds.functions()
+		e.root, err = c.compile(tree.Node)
+		e.calls = c.bounds.used
+	}
 	switch {
+	case b.Err() != nil:
+		return nil, b.Err()
+	case x.err != nil:
+		return nil, reason(x.err)
 	case err != nil:
 		return nil, reason(err)
 	case names.function != "":
@@ -42,9 +58,7 @@ func Parse(text string) (*Expr, error) {
 		return nil, errors.New("it names no field; want one such as status >= 500")
 	}
 	e.compared = names.compared
-	e.equals = equals(tree.Node, names, nil)
-	e.needs = needsOf(tree.Node, names)
-	e.vms.New = func() any { return new(vm.VM) }
+	e.runs.New = func() any { return &run{budget: b, share: b.Share(), env: make(map[string]any, len(e.names)+1)} }
 	return e, nil
 }
 
@@ -59,6 +73,9 @@ func reason(err error) error {
 // limited reports whether an evaluation failed because it would have made too much, and not
 // because of what the record has: the memory or the depth that the language allows.
 func limited(err error) bool {
+	if errors.Is(err, errMade) {
+		return true
+	}
 	at, ok := errors.AsType[*file.Error](err)
 	return ok && (strings.Contains(at.Message, "memory budget exceeded") || strings.Contains(at.Message, builtin.ErrorMaxDepth.Error()))
 }
@@ -80,8 +97,15 @@ type condition struct {
 	or      bool
 }
 
+// compiling makes conditions of a tree.
+type compiling struct {
+	source    file.Source
+	bounds    bounds
+	functions conf.FunctionsTable
+}
+
 // compile makes the conditions of a tree whose names are those of the environment.
-func compile(node ast.Node, source file.Source) (*condition, error) {
+func (of *compiling) compile(node ast.Node) (*condition, error) {
 	var joined []ast.Node
 	c := &condition{}
 	switch at := node.(type) {
@@ -96,7 +120,7 @@ func compile(node ast.Node, source file.Source) (*condition, error) {
 		}
 	}
 	for _, node := range joined {
-		sub, err := compile(node, source)
+		sub, err := of.compile(node)
 		if err != nil {
 			return nil, err
 		}
@@ -108,10 +132,12 @@ func compile(node ast.Node, source file.Source) (*condition, error) {
 	config := conf.CreateNew()
 	config.Strict = false // names are not known
 	config.Expect, config.ExpectAny = reflect.Bool, true
-	tree := &parser.Tree{Node: node, Source: source}
+	tree := &parser.Tree{Node: node, Source: of.source}
 	if _, err := checker.Check(tree, config); err != nil {
 		return nil, err
 	}
+	config.Functions = of.functions
+	ast.Walk(&tree.Node, &of.bounds)
 	// The tree is not optimized: status in ["a"] would fail where status is a number.
 	var err error
 	c.program, err = compiler.Compile(tree, config)
@@ -119,9 +145,14 @@ func compile(node ast.Node, source file.Source) (*condition, error) {
 }
 
 // of evaluates the condition. err is the first failure of a part of it, or one of a limit.
-func (c *condition) of(machine *vm.VM, env map[string]any) (result truth, err error) {
+func (c *condition) of(r *run) (result truth, err error) {
+	if err := r.budget.Err(); err != nil {
+		return unknown, err
+	}
 	if c.program != nil {
-		got, err := machine.Run(c.program, env)
+		used := r.share.Used()
+		got, err := r.vm.Run(c.program, r.env)
+		r.share.Back(used)
 		switch {
 		case err != nil:
 			return unknown, err
@@ -130,14 +161,14 @@ func (c *condition) of(machine *vm.VM, env map[string]any) (result truth, err er
 		}
 		return no, nil
 	}
-	result, err = c.joined[0].of(machine, env)
+	result, err = c.joined[0].of(r)
 	if len(c.joined) == 1 {
 		return yes - result, err
 	}
 	if c.or && result == yes || !c.or && result == no {
 		return result, err
 	}
-	second, failed := c.joined[1].of(machine, env)
+	second, failed := c.joined[1].of(r)
 	if err == nil || limited(failed) {
 		err = failed
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/vm"
 
 	"blobtail/record"
 )
@@ -103,8 +102,10 @@ func (e *Expr) sort(line []byte, unjudged bool) bool {
 	if slices.ContainsFunc(e.needs.texts, func(text []byte) bool { return !bytes.Contains(line, text) }) {
 		return false
 	}
-	machine := e.vms.Get().(*vm.VM)
-	result, err := e.root.of(machine, e.values(line))
-	e.vms.Put(machine)
-	return result == yes || unjudged && result == unknown && limited(err)
+	r := e.runs.Get().(*run)
+	e.values(r, line)
+	result, err := e.root.of(r)
+	r.end()
+	e.runs.Put(r)
+	return (result == yes || unjudged && result == unknown && limited(err)) && e.budget.Err() == nil
 }

@@ -19,6 +19,8 @@
 //
 // An evaluation that would make too much of a record is not the record's fault. If the rest of
 // the expression does not decide, nobody knows whether the record matches: see [Expr.Unjudged].
+// What an expression makes is also taken from the budget of its query. Once the budget has ended
+// no record matches: whoever answers the query asks [budget.Budget.Err] before.
 package where
 
 import (
@@ -30,8 +32,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/expr-lang/expr/vm"
-
+	"blobtail/internal/budget"
 	"blobtail/record"
 )
 
@@ -41,7 +42,10 @@ type Expr struct {
 	root  *condition
 	names []string // that it uses
 	whole bool     // it uses $env, which has all fields
-	vms   sync.Pool
+	// calls says that it calls functions that need the run.
+	calls  bool
+	budget *budget.Budget
+	runs   sync.Pool
 
 	compared []comparison
 	equals   []string
@@ -70,56 +74,59 @@ func (e *Expr) String() string { return e.text }
 
 // Match reports whether a canonical line matches.
 func (e *Expr) Match(line []byte) bool {
-	env := e.fields(line)
-	machine := e.vms.Get().(*vm.VM)
-	result, err := e.root.of(machine, env)
-	e.vms.Put(machine)
-	matched := result == yes
+	r := e.runs.Get().(*run)
+	e.values(r, line)
+	if e.survey() {
+		e.note(line, r.env)
+	}
+	result, err := e.root.of(r)
+	matched := result == yes && e.budget.Err() == nil
 	switch {
 	case result == unknown && limited(err):
 		e.doubt(err)
 	case err != nil && !matched:
-		e.fail(env, err)
+		e.fail(r.env, err)
 	}
+	r.end()
+	e.runs.Put(r)
 	if matched {
 		e.matched.Store(true)
 	}
 	return matched
 }
 
-// fields decodes the values of the expression's names, and takes notes.
-func (e *Expr) fields(line []byte) map[string]any {
-	env := e.values(line)
-	if e.survey() {
-		var keys []string
-		for key := range record.Fields(line) {
-			keys = append(keys, string(record.AppendUnescaped(nil, key)))
-		}
-		e.note(keys, env)
-	}
-	return env
-}
-
 // values decodes the values of the expression's names, or all if it uses the whole record.
-func (e *Expr) values(line []byte) map[string]any {
-	env := make(map[string]any, len(e.names))
+func (e *Expr) values(r *run, line []byte) {
 	for _, name := range e.names {
+		if e.budget.Err() != nil {
+			return
+		}
 		if value, ok := record.Lookup(line, name); ok {
-			env[inside(name)] = decode(value)
+			r.env[inside(name)] = r.decode(value)
 		}
 	}
 	if e.whole {
+		all := map[string]any{}
 		for key, value := range record.Fields(line) {
-			env[string(record.AppendUnescaped(nil, key))] = decode(value)
+			all[string(record.AppendUnescaped(nil, key))] = r.decode(value)
 		}
+		r.env[nameAll] = all
 	}
-	return env
+	if e.calls {
+		r.env[nameRun] = r
+	}
 }
 
 // decode returns a value as encoding/json decodes it; nil if that fails.
-func decode(value []byte) any {
+func (r *run) decode(value []byte) any {
 	if record.IsString(value) {
+		if r.take(len(value)) != nil {
+			return nil
+		}
 		return string(record.AppendUnescaped(nil, value[1:len(value)-1]))
+	}
+	if (value[0] == '[' || value[0] == '{') && r.take(jsonBytes*len(value)) != nil {
+		return nil
 	}
 	var v any
 	if json.Unmarshal(value, &v) != nil {
@@ -137,13 +144,15 @@ func (e *Expr) survey() bool {
 	return !e.matched.Load() && e.records.Load() < surveyed && e.records.Add(1) <= surveyed
 }
 
-func (e *Expr) note(keys []string, env map[string]any) {
+// note notes which fields a record has.
+func (e *Expr) note(line []byte, env map[string]any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, key := range keys {
-		if len(e.others) < mostNames {
-			e.others[key] = true
+	for key := range record.Fields(line) {
+		if len(e.others) == mostNames {
+			break
 		}
+		e.others[string(record.AppendUnescaped(nil, key))] = true
 	}
 	for _, name := range e.names {
 		if _, ok := env[inside(name)]; ok {

@@ -54,7 +54,7 @@ func TestMatch(t *testing.T) {
 		`status > 500 ? true : false`:               true,
 		`upper(path) == "/API/X"`:                   true,
 	} {
-		e, err := where.Parse(text)
+		e, err := where.Parse(nil, text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if e.Match([]byte(line)) != want {
@@ -81,7 +81,7 @@ func TestSelect(t *testing.T) {
 		`path == "/api/x"`, `path == 'say "hi"'`, `level == 'say "hi"'`, `level == "error" and level == "info"`, `path == "\\ud83d"`,
 		`let level = path; level == "error"`, `(level == "error" ? path : level) == "info"`, `level == path`, `level in [path, "info"]`, `level == 5 or level == "info"`,
 	} {
-		e, err := where.Parse(text)
+		e, err := where.Parse(nil, text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -100,7 +100,7 @@ func BenchmarkSelect(b *testing.B) {
 	record := []byte(line)
 	for _, text := range []string{`level == "info" and status >= 500`, `path == "/other"`, `level == "error"`, `level == "error" and status >= 500`} {
 		b.Run(text, func(b *testing.B) {
-			e, err := where.Parse(text)
+			e, err := where.Parse(nil, text)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func TestParse(t *testing.T) {
 		`path LIKE "%api%"`:               `; write a part of a text: path contains "api"`,
 		`status between 1 and 2`:          `; write a range: status >= 400 and status < 500`,
 	} {
-		if _, err := where.Parse(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := where.Parse(nil, text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
@@ -146,7 +146,7 @@ func TestNotes(t *testing.T) {
 		`level == 5`:               `level is a text; write level == "5"`,
 		"path":                     "the expression fails where all its fields are: column 1",
 	} {
-		e, err := where.Parse(text)
+		e, err := where.Parse(nil, text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -176,7 +176,7 @@ func TestUnjudged(t *testing.T) {
 		`len(map(1..1000, # + status)) == 1000`: {true, false},
 		`len(repeat(msg, 2000000)) > 0`:         {false, true},
 	} {
-		e, err := where.Parse(text)
+		e, err := where.Parse(nil, text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue

@@ -306,6 +306,8 @@ type Ingester struct {
 	StoreID   string `json:"store_id,omitempty"`
 	LostSince string `json:"lost_since,omitempty"`
 	LostUntil string `json:"lost_until,omitempty"`
+	// Floor is a time that no record is before that it holds and that is in no blob.
+	Floor string `json:"floor,omitempty"`
 }
 
 // Whoami says what the holder of a token may do, and where.

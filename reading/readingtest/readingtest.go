@@ -137,7 +137,7 @@ func (h *House) Start(n int) {
 	buf := buffer.New(log, sink{writer}, buffer.Options{Size: 1 << 30, Min: 1, Age: time.Hour, MaxAge: time.Hour})
 	announcer, err := heartbeat.New(tables, heartbeat.Options{
 		ID: fmt.Sprintf("%08x", n+1), Lane: n, Address: fmt.Sprintf("http://i%d", n), Host: fmt.Sprintf("i%d", n), FS: in.disk, Dir: "/var/wal",
-		StoreID: func() (string, error) { return storeID, nil }, Oldest: buf.Oldest, Replayed: buf.Replayed, Now: time.Now,
+		StoreID: func() (string, error) { return storeID, nil }, Oldest: buf.Oldest, Earliest: buf.Earliest, Replayed: buf.Replayed, Now: time.Now,
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -207,7 +207,7 @@ func (h *House) Accept(n int, lines ...Line) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	in := h.ingesters[n]
-	leave, err := in.announcer.Enter(ctx)
+	leave, err := in.announcer.Enter(ctx, r.Earliest())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,116 @@
+package complete_test
+
+// serverMutants are the rules that the answers of a server rest on, each left out.
+var serverMutants = []mutant{
+	// What clients share.
+	{name: "the newest records of one range taken for those of another", first: 178, edits: []edit{{"reading/gathering.go",
+		`	if q.Limit > 0 {
+		return ""
+	}
+`, `	if q.Limit > 0 && !q.Filter.ReadsLines() {
+		return fmt.Sprintf("%d newest %d %s", m.mode, q.Filter.Levels, strings.Join(q.Services, ","))
+	}
+	if q.Limit > 0 {
+		return ""
+	}
+`}, {"reading/gathering.go",
+		`	all := query.Query{Services: q.Services, Range: q.Range, Filter: `, `	all := query.Query{Services: q.Services, Range: q.Range, Limit: q.Limit, Filter: `}}},
+	{name: "the unflushed records of one range taken for those of another", first: 166, edits: []edit{{"reading/gathering.go",
+		`all.Range.From, all.Range.To = min(all.Range.From, m.query.Range.From), max(all.Range.To, m.query.Range.To)`, `all.Range.From, all.Range.To = q.Range.From, q.Range.To`}}},
+	{name: "the unflushed records of one level taken for all", first: 3, edits: []edit{{"reading/gathering.go",
+		`all.Filter.Levels |= levels
+		} else {
+			all.Filter.Levels = 0 // all of them
+`, `all.Filter.Levels |= levels
+		} else {
+			all.Filter.Levels |= levels
+`}}},
+	{name: "unflushed records that were asked for before the query came", first: 132, edits: []edit{{"reading/door.go",
+		`	if d.pending != c {
+		return // it has begun
+	}
+	d.pending = nil
+`, `	select {
+	case <-c.began:
+		return
+	default:
+	}
+`}, {"reading/door.go",
+		`	c.members = append(c.members, m)
+	if alone`, `	select {
+	case <-c.began:
+		m.shares = newGathering()
+		for _, o := range c.members {
+			o.shares.mu.Lock()
+			if o.shares.left < len(o.shares.members) && o.key() != "" && o.key() == m.key() && o.query.Range == m.query.Range {
+				m.shares = o.shares
+			}
+			o.shares.mu.Unlock()
+		}
+		m.shares.members = append(m.shares.members, m)
+	default:
+	}
+	c.members = append(c.members, m)
+	if alone`}, {"reading/gathering.go",
+		`	if len(g.members) == 1 {
+`, `	if len(g.members) == 1 && m.key() == "" {
+`}}},
+	{name: "a listing that began before the query asked for it", first: 1758, edits: []edit{{"storage/together/together.go",
+		`	if f.begun {
+		return nil
+	}
+	if f.readers++`, `	if f.begun && f.readers < 2 {
+		return nil
+	}
+	if f.begun {
+		f.readers++
+		return f
+	}
+	if f.readers++`}}},
+	{name: "an index kept by the name of the blob alone", first: 83, edits: []edit{{"query/indexcache/indexcache.go",
+		`	e := c.items[id{key, batch}]
+	if e == nil`, `	e := c.items[id{key: key}]
+	if e == nil`}, {"query/indexcache/indexcache.go",
+		`	at := &item{id{key, batch}, x`, `	at := &item{id{key: key}, x`}, {"blobfmt/detached.go",
+		`	if x.size != size {
+		return nil
+	}
+`, `	_ = size
+`}}},
+
+	// Lists for hints.
+	{name: "services from a list that was made before", first: 7, edits: []edit{{"reading/narrow.go",
+		`	all, err := blobs.Services(ctx, asked)
+`, `	all, err := c.Services(ctx)
+	held = nil
+`}}},
+	{name: "a list without an ingester that did not answer called complete", edits: []edit{{"readapi/services.go",
+		`	answer.Outcome = outcome(result, &q.Filter)
+`, `	result.Report.Problems = nil
+	answer.Outcome = outcome(result, &q.Filter)
+`}}},
+	{name: "a list for hints refuses a tail", first: 55, edits: []edit{{"readapi/tail.go",
+		`		return c.exist(names)
+`, `		return &query.NoServiceError{Name: names[0]}
+`}}},
+
+	// What an answer says of itself.
+	{name: "an outcome joined without its problems", first: 392, edits: []edit{{"query/query.go",
+		`	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
+`, `	s.Warnings = joined(s.Warnings, o.Warnings)
+`}}},
+	{name: "a service without records ends the counting", first: 848, edits: []edit{{"readapi/counts.go",
+		`	q.Sure = true // the plan of all tells which are none
+`, ``}}},
+	{name: "clients of Loki that show no warnings get the rest", first: 2, edits: []edit{{"lokiapi/write.go",
+		`	if len(c.problems) > 0 && !partial {
+`, `	if len(c.problems) > 100 && !partial {
+`}}},
+
+	// Unflushed records.
+	{name: "ingesters heard before their records are kept", first: 133, edits: []edit{{"newest/gather.go",
+		`g.Report.problem(fmt.Errorf("what ingesters answered is not in this read, so records that are in no blob are missing: %w", err))`,
+		`g.Report.note("%v", err)`}}},
+	{name: "others take the places of the newest records", first: 178, edits: []edit{{"newest/gather.go",
+		`(expired || sent >= question.Newest && wanted < g.Query.Limit)`, `expired`}}},
+}
