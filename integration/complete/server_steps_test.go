@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -228,16 +229,15 @@ func (w *serverWorld) fair() {
 // recovered asks each server when all is mended. Its answers must be complete.
 func (w *serverWorld) recovered() {
 	w.fair()
-	for n := range w.servers {
-		if s := w.servers[n]; s.s.tables.empty(s.s.container) {
-			continue
-		}
-		if url := w.servers[n].url; url != "" && w.net.at(url) == nil {
+	alive := slices.ContainsFunc(w.all, func(in *ingester) bool { return in.proc != nil })
+	for _, s := range w.servers {
+		if s.s.tables.empty(s.s.container) || s.url != "" && w.net.at(s.url) == nil {
 			continue // the ingester that it asks is gone for good
 		}
 		rng := w.fate("recovered")
 		for range 4 {
-			if a := w.ask(rng, w.servers[n], w.wish(rng)); a.kind != "follow" {
+			// A tail that reaches no ingester goes by the tables of the tail, and says so.
+			if a := w.ask(rng, s, w.wish(rng)); a.kind != "follow" && (alive || a.kind != "tail once" || !s.distant) {
 				a.must = true
 				w.launch(a, 0)
 				w.clients.Wait()

@@ -71,6 +71,7 @@ type server struct {
 	name      string
 	s         *store
 	url       string // the host that it asks; "": it finds one by the rows
+	distant   bool   // ingesters may be out of its reach
 	y         *way
 	api, loki http.Handler
 }
@@ -108,11 +109,11 @@ func (w *serverWorld) serve(n int) {
 	if rng.IntN(4) == 0 {
 		s.url = in.host
 	}
-	distant := rng.IntN(2) == 0
+	s.distant = rng.IntN(2) == 0
 	s.y = &way{w: w.world, name: s.name, tables: &sky{}, writes: &sky{}, blobs: &sky{}, gets: &sky{}}
 	blobs := query.New(s.y.blobsOf(s.s), query.Options{Workers: 2, Indexes: indexcache.New(0), MaxAge: readAge})
 	o := s.y.optionsOf(s.s, blobs)
-	o.Pace, o.Distant = time.Second, distant
+	o.Pace, o.Distant = time.Second, s.distant
 	if s.url == "" {
 		o.Announced = w.net.client(s.name, nil)
 	} else {
