@@ -34,8 +34,9 @@ func TestLiveCodes(t *testing.T) {
 		l.expect("off", 0, 3, "no ingester is asked", "--live", "off")
 		l.expect("only", 0, 3, "", "--live", "only")
 		l.expect("bad flag", 2, 0, "auto, off or only", "--live", "of")
-		// Late records of any time may be in a log.
-		l.expect("nobody there, an hour ago", 3, 0, "no ingester can be reached at http://127.0.0.1:9", "--live-url", "http://127.0.0.1:9", "--to", "now-1h")
+		// No ingester holds records that are so late.
+		l.expect("nobody there, an hour ago", 1, 0, "none holds records of this range that are in no blob: no ingester can be reached at http://127.0.0.1:9", "--live-url", "http://127.0.0.1:9", "--to", "now-1h")
+		l.expect("nobody there, five minutes ago", 3, 0, "no ingester can be reached at http://127.0.0.1:9", "--live-url", "http://127.0.0.1:9", "--to", "now-5m")
 		l.at = place{store: at.store, env: append(slices.Clone(h.at.env), "BLOBTAIL_LIVE=http://127.0.0.1:9")}
 		l.expect("nobody there", 3, -1, "no ingester can be reached at http://127.0.0.1:9")
 		l.expect("nobody there, only", 3, 0, "no ingester can be reached", "--live", "only")

@@ -92,3 +92,53 @@ func lateTime(o *newest.Options) {
 		return rows, now.Truncate(time.Second), err
 	}
 }
+
+// Whoever polls, and ends each time, gets what came meanwhile: late records too, and those of an
+// ingester that was away in between.
+func TestPolling(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		first := c.running()
+		poll := func(after *newest.Cursor, n int) (*newest.Cursor, bool) {
+			t.Helper()
+			q := always("web")
+			q.Limit = n
+			o := s.options(q)
+			o.After, o.Once, o.Mark = after, true, func(newest.Cursor) error { return nil }
+			whole := true
+			o.Report = func(r *newest.Report) { whole = whole && len(r.Problems) == 0 }
+			cursor, err := c.reader().Follow(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cursor, err = newest.ParseCursor(cursor.String()); err != nil {
+				t.Fatal(err)
+			}
+			return &cursor, whole
+		}
+		at, whole := poll(nil, 100)
+		s.shows(namesOf(first)...)
+		late := c.all[0].send(line{service: "web", at: -time.Minute}, line{service: "web"})
+		at, still := poll(at, 0)
+		if s.shows(namesOf(first, late)...); !whole || !still || len(at.Positions) != 2 {
+			t.Errorf("complete %v and %v, positions %v", whole, still, at.Positions)
+		}
+		of := c.all[1].send(line{service: "web"})
+		c.all[1].kill()
+		time.Sleep(time.Second)
+		newer := c.all[0].send(line{service: "web"})
+		if at, whole = poll(at, 0); whole {
+			t.Error("complete without an ingester that holds records")
+		}
+		s.shows(namesOf(first, late, newer)...)
+		c.all[1].start()
+		time.Sleep(time.Second)
+		if at, whole = poll(at, 0); !whole {
+			t.Error("all have answered, and it is incomplete")
+		}
+		s.shows(namesOf(first, late, newer, of)...)
+		// A cursor by the times of records cannot promise that.
+		if _, whole = poll(&newest.Cursor{Last: at.Last}, 0); whole {
+			t.Error("a cursor without positions is complete")
+		}
+	})
+}

@@ -34,7 +34,8 @@ type FollowOptions struct {
 	Mark func(Cursor) error
 	// Report gets what is missing or late, and hints, as they become known; nil: no callback.
 	Report func(*Report)
-	// Once ends as soon as all existing records have been emitted.
+	// Once ends as soon as all existing records have been emitted. With a Mark, the cursor of its
+	// end has the positions, if ingesters are asked.
 	Once bool
 }
 
@@ -179,7 +180,8 @@ func (f *follower) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	if f.asks && !f.o.Once {
+	positioned := f.asks && (!f.o.Once || f.o.Mark != nil)
+	if positioned {
 		if err := f.meet(ctx); err != nil {
 			return err
 		}
@@ -187,6 +189,7 @@ func (f *follower) begin(ctx context.Context) error {
 	if err := f.first(ctx); err != nil {
 		return err
 	}
+	f.exact = f.exact || f.o.Once // all before the positions has been emitted, if it was asked for
 	// A record that arrived meanwhile with an older time is late, and is emitted. A
 	// record from a clock that is ahead makes no other record late.
 	f.floor = f.started.UnixNano()
@@ -267,7 +270,7 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 	}
 	f.cursor.Last, f.floor = c.Last, c.Last.Time
 	if !f.asks || len(c.Positions) == 0 || !f.oneKnown(c.Positions) {
-		f.note(fmt.Sprintf("going on by the times of records: what came since with times before %s is not shown", utc(time.Unix(0, f.floor))))
+		f.lacks(fmt.Sprintf("going on by the times of records: what came since with times before %s is not shown", utc(time.Unix(0, f.floor))))
 		clear(f.positions)
 		return false, nil
 	}

@@ -54,6 +54,16 @@ func (f *follower) problem(err error) { f.tell(&Report{Problems: []error{err}}) 
 
 func (f *follower) note(text string) { f.tell(&Report{Notes: []string{text}}) }
 
+// lacks reports records that may be missing. A follower that ends now shows them never, one that
+// goes on without ingesters or with them has said what it can promise.
+func (f *follower) lacks(text string) {
+	if f.o.Once && f.asks {
+		f.problem(errors.New(text))
+		return
+	}
+	f.note(text)
+}
+
 // read passes the records of a query on, and then the report.
 func (f *follower) read(ctx context.Context, q query.Query) error {
 	sum, report, known, err := f.r.tail(ctx, q, f.pass)

@@ -103,7 +103,9 @@ var serverMutants = []mutant{
 		`	q.Sure = true // the plan of all tells which are none
 `, ``}}},
 	{name: "clients of Loki that show no warnings get the rest", first: 2, edits: []edit{{"lokiapi/write.go",
-		`if len(c.problems) > 0 && !c.partial() {`, `if len(c.problems) > 100 && !c.partial() {`}}},
+		`		if len(c.problems) > 0 && !c.partial() {
+`, `		if len(c.problems) > 100 && !c.partial() {
+`}}},
 
 	// Unflushed records.
 	{name: "ingesters heard before their records are kept", first: 133, edits: []edit{{"newest/gather.go",
