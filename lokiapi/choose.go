@@ -138,7 +138,9 @@ func (c *call) ask(q query.Query, run func(blobs *query.Reader, q query.Query) (
 func (c *call) take(sum *query.Summary, report *newest.Report) {
 	c.problems = append(append(c.problems, sum.Problems...), report.Problems...)
 	for _, err := range sum.Warnings {
-		c.hints = append(c.hints, err.Error())
+		if text := err.Error(); !slices.Contains(c.hints, text) {
+			c.hints = append(c.hints, text)
+		}
 	}
 	c.hints = append(c.hints, report.Notes...)
 	for _, g := range report.Gaps {

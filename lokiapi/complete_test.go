@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"blobtail/lokiapi"
+	"blobtail/newest"
 	"blobtail/reading/readingtest"
 )
 
@@ -142,6 +143,23 @@ func TestUnjudged(t *testing.T) {
 		}
 		if a := w.ask(http.MethodGet, path, nil, "query", query); (a.code == 200) != complete {
 			t.Errorf("%s: %d %.500s", query, a.code, a.body)
+		}
+	}
+}
+
+// A server whose operator wants no ingester to be asked says so in each answer, to each client.
+func TestBlobsAlone(t *testing.T) {
+	h := readingtest.New(t, 1)
+	h.Send(0, readingtest.Line{Service: "web", Msg: "stored", Fields: `"n":1`})
+	h.Flush()
+	h.Send(0, readingtest.Line{Service: "web", Msg: "held"})
+	w := &world{t: t, api: lokiapi.New(lokiapi.Options{Reader: h.Reader(func(o *newest.Options) { o.Off = true })})}
+	for _, q := range append(questions(), question{path: "labels"}) {
+		for _, header := range []http.Header{nil, grafana()} {
+			a := w.ask(http.MethodGet, "/loki/api/v1/"+q.path, header, q.params...)
+			if a.code != 200 || strings.Count(a.body, newest.LiveOff) != 1 || strings.Contains(a.body, "held") {
+				t.Errorf("%s %q: %d %s", q.path, q.params, a.code, a.body)
+			}
 		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"blobtail/internal/budget"
 	"blobtail/internal/httpguard"
 	"blobtail/logql/stage"
+	"blobtail/newest"
 	"blobtail/reading"
 )
 
@@ -197,6 +198,9 @@ func (c *call) view() stage.View {
 func (c *call) serve(answer route) {
 	err := c.begin()
 	if err == nil {
+		if c.client.BlobsAlone() {
+			c.hint(newest.BlobsAlone)
+		}
 		err = answer(c)
 	}
 	if ended := c.budget().Err(); ended != nil && (err != nil || c.out != nil) {

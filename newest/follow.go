@@ -225,7 +225,11 @@ func (f *follower) choose(ctx context.Context) {
 	f.asks, f.order.wait = f.r.asks(), liveWait
 	if f.asks && f.r.o.Distant && f.r.o.Live == nil && !f.r.reach(ctx, f.company) && ctx.Err() == nil {
 		f.asks = false
-		f.problem(fmt.Errorf("no ingester can be reached at the address in its row, so what comes in is shown by the tables of the tail: the newest %d of each second, and none that come late. Set BLOBTAIL_LIVE to the URL of an ingester", tailindex.MaxLines))
+		if len(f.company.wait().askable()) == 0 {
+			f.note(ErrNobody.Error() + "; what comes in is shown by the tables of the tail")
+		} else {
+			f.problem(fmt.Errorf("no ingester can be reached at the address in its row, so what comes in is shown by the tables of the tail: the newest %d of each second, and none that come late. Set BLOBTAIL_LIVE to the URL of an ingester", tailindex.MaxLines))
+		}
 	}
 	if f.r.o.Off {
 		report := &Report{}

@@ -103,6 +103,10 @@ func New(o Options) *Reader {
 	return &Reader{o: o}
 }
 
+// Off reports whether no ingester is asked, so that all results are of blobs, or of blobs and
+// tables.
+func (r *Reader) Off() bool { return r.o.Off }
+
 // Report holds the problems, notes and gaps of a read, without its records.
 type Report struct {
 	Problems []error // reasons why the result is incomplete

@@ -111,3 +111,26 @@ func TestAbsentOrMissing(t *testing.T) {
 		}
 	}
 }
+
+// Totals say so when they may count a record twice: one that was stored while the ingesters were
+// asked is in a blob of its time.
+func TestTotalsMayCountTwice(t *testing.T) {
+	h := readingtest.New(t, 1)
+	fill(h, 0, "apart", then, 10)
+	fill(h, 0, "beside", then, 10)
+	h.Flush()
+	fill(h, 0, "apart", then.Add(time.Hour), 3)
+	fill(h, 0, "beside", then, 3)
+	var got form.Services
+	if err := json.Unmarshal([]byte(serve(t, h).get("services").body), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range got.Services {
+		if s.Records != 10 || s.Unflushed != 3 || s.Estimated != (s.Name == "beside") {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(got.Services) != 2 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -49,7 +49,11 @@ func (c *call) volumes(blobs *query.Reader, q query.Query) (list []form.Service,
 		add    func(s *form.Service, v *query.Volume)
 	}{
 		{blobs, stored, func(s *form.Service, v *query.Volume) { s.Blobs, s.Records, s.Bytes = v.Blobs, v.Records, v.Bytes }},
-		{query.Without(query.Options{}), q, func(s *form.Service, v *query.Volume) { s.Unflushed = v.Records }},
+		{query.Without(query.Options{}), q, func(s *form.Service, v *query.Volume) {
+			s.Unflushed = v.Records
+			// A record that was stored while it was gathered is in a blob of its time.
+			s.Estimated = s.Estimated || s.Records > 0 && s.Last >= stamp(v.First)
+		}},
 	} {
 		volumes, work, err := part.reader.Volume(c.r.Context(), part.query)
 		sum.Join(&work)

@@ -50,6 +50,10 @@ func (r *Reader) For(token *access.Token) *Client { return &Client{r, token} }
 // May reports whether the client may read a service.
 func (c *Client) May(service string) bool { return c.token == nil || c.token.MayRead(service) }
 
+// BlobsAlone reports whether the operator wants no ingester to be asked. Then no answer has the
+// records that are in no blob yet.
+func (c *Client) BlobsAlone() bool { return c.r.o.Logs.Off() }
+
 // Services are the services with records that the client may read, in order. Those in the
 // logs of ingesters alone are among them, as far as they are found in a second. System services
 // are too, if the client may read them. The list may be 5 s old.

@@ -141,7 +141,8 @@ type Service struct {
 	Stored int64 `json:"stored"`
 	// Unflushed are records in no blob. A record that was stored meanwhile may count in both.
 	Unflushed int64 `json:"unflushed"`
-	// Estimated says that a range cuts blobs, whose records count in part.
+	// Estimated says that a range cuts blobs, whose records count in part, or that some of the
+	// unflushed records may count as stored too: blobs have times as late as theirs.
 	Estimated bool `json:"estimated,omitempty"`
 	// Levels are all records by level; levels without records are left out.
 	Levels map[string]int64 `json:"levels"`

@@ -91,14 +91,19 @@ func (h *House) script(op storagetest.Op, key string) storagetest.Fault {
 	return f(op, key)
 }
 
-// Reader reads the store and the ingesters.
-func (h *House) Reader() *reading.Reader {
+// Reader reads the store and the ingesters. A change is made to the options of its reader of
+// logs.
+func (h *House) Reader(change ...func(*newest.Options)) *reading.Reader {
 	blobs := query.New(storagetest.Faulty(h.Store, h.script), query.Options{Workers: 2})
-	return reading.New(reading.Options{Blobs: blobs, Logs: newest.New(newest.Options{
+	o := newest.Options{
 		Blobs: blobs, Announced: &http.Client{Transport: h.wire}, Pace: 20 * time.Millisecond,
 		Store:     func(context.Context) (string, error) { return storeID, nil },
 		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) { return h.List(ctx) },
-	})})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	return reading.New(reading.Options{Blobs: blobs, Logs: newest.New(o)})
 }
 
 // List lists the rows of the ingesters, with the time to judge them by.
