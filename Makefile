@@ -27,7 +27,7 @@ RACED        := ./buffer ./buffer/wal ./blobwriter ./catalog ./cmd/ingest ./cmd/
 # run once more in full, without the race detector. The longest are first.
 COUNTED      := ./integration/sim ./integration/complete ./cmd/query ./cmd/ingest ./query ./buffer ./retention/compact ./newest \
 	./retention ./internal/azurelogs ./internal/azurelogs/imports ./internal/azurelogs/asblobs ./query/indexcache ./readapi ./source/httpsource \
-	./source/natssource ./storage/dir ./storage/dir/tables ./tailindex ./buffer/wal ./reading ./lokiapi
+	./source/natssource ./storage/dir ./storage/dir/tables ./tailindex ./buffer/wal ./reading ./lokiapi ./internal/heartbeat
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without
 # them; its flags (-quick, -against DIR and others); and where to keep a CPU

@@ -239,7 +239,7 @@ func (f *follower) ask(ctx context.Context, question live.Query, look func(live.
 	if look != nil && !look(answer.Positions()) {
 		return answer, nil
 	}
-	_, end, err := f.hidden.collect(answer, func(line []byte) bool { return f.asked.has(line) && f.match.Line(line) }, add)
+	_, end, err := f.hidden.collect(answer.Next, func(line []byte) bool { return f.asked.has(line) && f.match.Line(line) }, add)
 	f.tellUnjudged()
 	var cut *live.CutError
 	switch {

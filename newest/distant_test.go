@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/newest"
+	"blobtail/query"
 )
 
 // counting notes the hosts that a client asks.
@@ -101,6 +102,40 @@ func TestDistantFollows(t *testing.T) {
 		s2.shows(namesOf(new)...)
 		if told := s2.get(&s2.problems); len(told) != 1 || !strings.Contains(told[0], "is shown by the tables of the tail") {
 			t.Errorf("problems are %q", told)
+		}
+	})
+}
+
+// A request that was sent to two ingesters is in the records of a read once, in the order of time.
+func TestCopiesOfTwo(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, _ *screen) {
+		c.running()
+		r, all := c.request(line{service: "web"}, line{service: "web", at: -time.Hour})
+		for _, in := range c.all {
+			if err := in.accept(r, all, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		for _, n := range []int{0, 2, 100} {
+			q := always("web")
+			q.Limit = n
+			g, err := c.reader().Gather(t.Context(), q, newest.Auto)
+			if err != nil {
+				t.Fatal(err)
+			}
+			volumes, _, err := query.Without(query.Options{}).Volume(t.Context(), g.Query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Close()
+			sum := int64(0)
+			for _, v := range volumes {
+				sum += v.Records
+			}
+			if want := int64(len(c.ackedNow(func(*sentRecord) bool { return true }))); len(g.Query.Unflushed) != 1 || n != 2 && sum != want {
+				t.Errorf("-n %d: %d records in %d parts, want %d", n, sum, len(g.Query.Unflushed), want)
+			}
 		}
 	})
 }

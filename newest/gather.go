@@ -56,10 +56,10 @@ const (
 	mostGathered, leastGathered = 48 << 20, 4 << 20
 )
 
-// unflushed returns an empty Unflushed with its part of the memory: one of so many of a read.
-func (r *Reader) unflushed(name string, of int) *query.Unflushed {
+// unflushed returns an empty Unflushed with its part of the memory.
+func (r *Reader) unflushed(name string) *query.Unflushed {
 	u := query.NewUnflushed(name)
-	u.Within(min(mostGathered, max(leastGathered, gatheredMemory/max(1, r.gathered.Load()))) / int64(max(1, of)))
+	u.Within(min(mostGathered, max(leastGathered, gatheredMemory/max(1, r.gathered.Load()))))
 	return u
 }
 
@@ -152,70 +152,61 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 	if err != nil {
 		return err
 	}
-	kept := len(g.Query.Unflushed)
-	g.heard, g.Live = h, true
-	for _, answer := range answers {
-		enough, err := g.keep(answer, &question, matcher, g.r.unflushed("live records", len(answers)))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			g.Live = false
-			g.Report.problem(fmt.Errorf("what ingesters answered is not in this read, so records that are in no blob are missing: %w", err))
-		}
-		if enough {
-			continue
-		}
-		// Others took the places of records that were not sent.
-		for _, u := range g.Query.Unflushed[kept:] {
-			u.Close()
-		}
-		g.Query.Unflushed, question.Newest = g.Query.Unflushed[:kept], 0
-		return g.askLive(ctx, question)
+	if g.heard, g.Live = h, true; len(answers) == 0 {
+		return nil // nobody had to be asked, or could be: the rows tell
 	}
-	return nil
+	return g.keep(ctx, newTogether(answers), &question, matcher)
 }
 
-// keep adds the records of one answer to the query. The ingesters have answered once the last
-// record of the answer is kept; an error says that it could not be. enough is false if all
-// records have to be asked for: of the newest that were, too few match.
-func (g *Gathered) keep(answer *live.Answer, question *live.Query, matcher *query.Matcher, records *query.Unflushed) (enough bool, err error) {
-	sent, wanted := 0, 0
-	asked := newSift(g.Query.Services)
-	chosen := chooser(g.Query.Choose)
-	expired, end, err := g.hidden.collect(answer, func(line []byte) bool {
-		sent++
+// keep adds the records of answers to the query. The ingesters have answered once the last record
+// of their answers is kept. If of the newest records too few match, it asks for all.
+func (g *Gathered) keep(ctx context.Context, from *together, question *live.Query, matcher *query.Matcher) error {
+	records := g.r.unflushed("live records")
+	asked, chosen := newSift(g.Query.Services), chooser(g.Query.Choose)
+	expired, _, err := g.hidden.collect(from.Next, func(line []byte) bool {
 		if !asked.has(line) || !chosen(line) {
 			return false
 		}
 		if question.Newest > 0 && matcher.Line(line) {
-			wanted++
+			from.now.wanted++
 		}
 		return true
 	}, records.Add)
-	end = g.known.wait().end(answer, end, &g.Query)
-	g.heard.add(hear(answer, end))
+	few := func(one *teller) bool { return one.sent >= question.Newest && one.wanted < g.Query.Limit }
+	if err == nil && question.Newest > 0 && (expired || slices.ContainsFunc(from.all, few)) {
+		// Others took the places of records that were not sent.
+		records.Close()
+		question.Newest = 0
+		return g.askLive(ctx, *question)
+	}
+	if ctx.Err() != nil {
+		records.Close()
+		return ctx.Err()
+	}
+	g.Live = err == nil
+	for _, one := range from.all {
+		end := g.known.wait().end(one.answer, one.end, &g.Query)
+		g.heard.add(hear(one.answer, end))
+		if err == nil && end != io.EOF {
+			g.Live = false
+			g.Report.problem(end)
+		}
+	}
 	if err != nil {
 		records.Close()
-		return true, err
+		g.Report.problem(fmt.Errorf("what ingesters answered is not in this read, so records that are in no blob are missing: %w", err))
+		return nil
 	}
 	g.Query.Unflushed = append(g.Query.Unflushed, records)
-	if question.Newest > 0 && (expired || sent >= question.Newest && wanted < g.Query.Limit) {
-		return false, nil
-	}
-	if end != io.EOF {
-		g.Live = false
-		g.Report.problem(end)
-	}
-	return true, nil
+	return nil
 }
 
-// collect adds the records of an answer that match and have not expired. It returns how
-// the answer ended; err is that of add.
-func (x *hidden) collect(answer *live.Answer, match func(line []byte) bool, add func(*record.Entry) error) (expired bool, end, err error) {
+// collect adds the records of an answer that match and have not expired, by its next one. It
+// returns how the answer ended; err is that of add.
+func (x *hidden) collect(next func() (record.Entry, error), match func(line []byte) bool, add func(*record.Entry) error) (expired bool, end, err error) {
 	var e record.Entry // one for all: add gets a pointer to it
 	for {
-		if e, end = answer.Next(); end != nil {
+		if e, end = next(); end != nil {
 			return expired, end, nil
 		}
 		switch {
@@ -292,7 +283,7 @@ func (g *Gathered) addRows(ctx context.Context, rows []tailindex.Row, failed err
 		}
 	}
 	slices.SortFunc(entries, (*record.Entry).Compare)
-	records := g.r.unflushed("the tail", 1)
+	records := g.r.unflushed("the tail")
 	for _, e := range entries {
 		if err := records.Add(e); err != nil {
 			g.Report.problem(fmt.Errorf("rows of the tail are not in this read, so records that are in no blob may be missing: %w", err))

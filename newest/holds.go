@@ -80,25 +80,25 @@ func (r *Reader) holding(ctx context.Context, names []string) map[string]bool {
 // gigabytes.
 const namesPatience = time.Second
 
-// Services names services that ingesters hold records of, in order: all of them, unless
-// there are too many records to look at in a second. An error means that no ingester can be
-// asked.
-func (r *Reader) Services(ctx context.Context) ([]string, error) {
+// Services names services that ingesters hold records of, in order. whole says that they are all:
+// no ingester is missing, and there were not too many records to look at in a second. An error
+// means that no ingester can be asked.
+func (r *Reader) Services(ctx context.Context) (names []string, whole bool, err error) {
 	if !r.asks() {
-		return nil, ErrNobody
+		return nil, false, ErrNobody
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesPatience)
 	defer cancel()
 	answer, err := r.ask(ctx, live.Query{Service: "*,_*", From: math.MinInt64, To: math.MaxInt64}, r.survey(ctx, nil))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer answer.Close()
 	found := make(map[string]bool)
 	for {
 		e, err := answer.Next()
 		if err != nil {
-			return slices.Sorted(maps.Keys(found)), nil
+			return slices.Sorted(maps.Keys(found)), err == io.EOF, nil
 		}
 		if name, ok := record.LineService(e.Line); ok && !found[string(name)] {
 			found[string(name)] = true

@@ -9,16 +9,22 @@ import (
 // listAge is how long a list of all services is used.
 const listAge = 5 * time.Second
 
+// A list is the services of a store, in order.
+type list struct {
+	names []string
+	whole bool // all ingesters named theirs
+}
+
 // lists keeps the last list of all services. Those that come at once wait for one list.
 type lists struct {
 	mu     sync.Mutex
 	at     time.Time // when the list was begun
-	all    []string
+	all    *list
 	coming chan struct{} // closed when the list that is being made is there; nil: none is
 }
 
-// get returns the list that is kept, or a new one of list. An error is not kept.
-func (l *lists) get(ctx context.Context, list func(context.Context) ([]string, error)) ([]string, error) {
+// get returns the list that is kept, or a fresh one. An error is not kept.
+func (l *lists) get(ctx context.Context, fresh func(context.Context) (*list, error)) (*list, error) {
 	for {
 		l.mu.Lock()
 		if all := l.all; all != nil && time.Since(l.at) < listAge {
@@ -40,7 +46,7 @@ func (l *lists) get(ctx context.Context, list func(context.Context) ([]string, e
 	l.coming = coming
 	l.mu.Unlock()
 	begun := time.Now()
-	all, err := list(ctx)
+	all, err := fresh(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {

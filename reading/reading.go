@@ -12,6 +12,7 @@ package reading
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"blobtail/blobfmt"
@@ -58,28 +59,33 @@ func (c *Client) BlobsAlone() bool { return c.r.o.Logs.Off() }
 // logs of ingesters alone are among them, as far as they are found in a second. System services
 // are too, if the client may read them. The list may be 5 s old.
 func (c *Client) Services(ctx context.Context) ([]string, error) {
+	names, _, err := c.Listed(ctx)
+	return names, err
+}
+
+// Listed is Services. whole says that no ingester that could be asked failed to name its services
+// when the list was made. Why others may be missing, [Client.Doubts] tells.
+func (c *Client) Listed(ctx context.Context) (names []string, whole bool, err error) {
 	all, err := c.r.all.get(ctx, c.r.services)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !c.May(s) }), nil
+	return slices.DeleteFunc(slices.Clone(all.names), func(s string) bool { return !c.May(s) }), all.whole, nil
 }
 
 // services lists all services, in order.
-func (r *Reader) services(ctx context.Context) ([]string, error) {
+func (r *Reader) services(ctx context.Context) (*list, error) {
 	stored, err := r.o.Blobs.Services(ctx, []string{"*", "_*"})
 	if err != nil {
 		return nil, err
 	}
-	held, err := r.o.Logs.Services(ctx)
+	held, whole, err := r.o.Logs.Services(ctx)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err == nil { // otherwise the report of the next query has the reason
-		stored = append(stored, held...)
-	}
+	stored = append(stored, held...)
 	slices.Sort(stored)
-	return slices.Compact(stored), nil
+	return &list{names: slices.Compact(stored), whole: whole || errors.Is(err, newest.ErrNobody)}, nil
 }
 
 // A Result tells how a query went.

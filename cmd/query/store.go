@@ -114,7 +114,7 @@ func (p *storePlace) holds(ctx context.Context, service string) bool {
 }
 
 func (p *storePlace) held(ctx context.Context) []string {
-	names, _ := p.logs.Services(ctx) // they are a help only
+	names, _, _ := p.logs.Services(ctx) // they are a help only
 	return names
 }
 

@@ -112,5 +112,5 @@ var serverMutants = []mutant{
 		`g.Report.problem(fmt.Errorf("what ingesters answered is not in this read, so records that are in no blob are missing: %w", err))`,
 		`g.Report.note("%v", err)`}}},
 	{name: "others take the places of the newest records", first: 178, edits: []edit{{"newest/gather.go",
-		`(expired || sent >= question.Newest && wanted < g.Query.Limit)`, `expired`}}},
+		`(expired || slices.ContainsFunc(from.all, few))`, `(expired || len(from.all) > 9 && few(from.all[0]))`}}},
 }
