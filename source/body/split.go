@@ -74,6 +74,15 @@ func NewForm(d Decoder, encodings []string) (f Form, err error) {
 	return f, err
 }
 
+// NewSensedForm is NewForm for a protocol of JSON in whose use the header is often wrong: the first
+// bytes of a body decide ([Encoding.Of]).
+func NewSensedForm(d Decoder, encodings []string) (Form, error) {
+	if e, ok := sense(encodings); ok {
+		return Form{own: d, Encoding: e}, nil
+	}
+	return NewForm(d, encodings)
+}
+
 // JSON is the [Decoder] of an array of objects, or of objects one after the other.
 func JSON(body []byte, to Sink) error {
 	decodeJSON(body, bom(body), to)
@@ -147,7 +156,7 @@ func looksCompressed(body []byte) error {
 	for _, e := range []struct {
 		name  Encoding
 		magic string
-	}{{Gzip, "\x1f\x8b"}, {Zstd, "\x28\xb5\x2f\xfd"}} {
+	}{{Gzip, gzipMagic}, {Zstd, zstdMagic}} {
 		if bytes.HasPrefix(body, []byte(e.magic)) {
 			return fail(ErrUnsupported,
 				"the body is compressed with %s but the header that says so is missing; send it with Content-Encoding: %s", e.name, e.name)
