@@ -104,8 +104,8 @@ func (f Form) Decode(body []byte, to Sink) error {
 	if f.own != nil {
 		return f.own(body, to)
 	}
-	if f.sniffed && f.Encoding == Plain {
-		if err := looksCompressed(body); err != nil {
+	if f.sniffed {
+		if err := notText(body, f.Encoding != Plain); err != nil {
 			return err
 		}
 	}
@@ -144,8 +144,11 @@ func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
 }
 
 // Text is the [Decoder] of a body of any form: an array, objects, lines of text, or several of
-// them.
+// them. Its error is that of a body that is no text.
 func Text(body []byte, to Sink) error {
+	if err := notText(body, true); err != nil {
+		return err
+	}
 	decodeSniffed(body, bom(body), to)
 	return nil
 }
