@@ -380,6 +380,7 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
+// The original bytes of an invalid record are masked, in doubt all of them.
 func TestRejected(t *testing.T) {
 	card := []rules.Mask{{Kind: "card"}}
 	for _, row := range []struct {
