@@ -6,22 +6,16 @@ import (
 	"blobtail/record"
 )
 
-const (
-	// longestTrace and mostTraceLines bound a record of several lines.
-	longestTrace   = 256 << 10
-	mostTraceLines = 1000
-)
-
 // decodeMixed decodes lines that may be objects or text, as those of a service whose
 // runtime writes its own messages between JSON. An object may take several lines. A line
-// of text is a record with the line as its message. The lines of a stack trace belong to
-// the text before them (trace.go).
+// of text is a record with the line as its message, and with the lines behind it that belong
+// to it (join.go).
 //
 // A text begins with its time, or has that of the record before it; the first texts of a
 // body have that of the first record after them. So if all other records have times, a copy
 // of the body is recognised at any ingester.
 func decodeMixed(body []byte, off int, to Sink) {
-	m := mixed{objects: objects{body: body, to: to}}
+	m := mixed{objects: objects{body: body, to: to}, lines: joiner{body: body}}
 	for off < len(body) {
 		end := lineEnd(body, off)
 		from := skipBlanks(body[:end], off)
@@ -48,10 +42,12 @@ type mixed struct {
 	begun bool // a record came
 	own   bool // it has a time of its own, or of another record
 	time  int64
+	lines joiner
 }
 
 // object passes the object at off, and returns its end.
 func (m *mixed) object(off int) (next int, more bool) {
+	m.lines.cut = false
 	next, more = m.objects.next(off)
 	if ns, own, any := m.to.Last(); any {
 		m.begun, m.time, m.own = true, ns, own
@@ -59,8 +55,8 @@ func (m *mixed) object(off int) (next int, more bool) {
 	return next, more
 }
 
-// text passes the line of text from off to end, with the lines of its stack trace, and
-// returns the end.
+// text passes the line of text from off to end, with the lines that belong to it, and returns
+// the end.
 func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
 	head, own := textHead(line)
@@ -73,9 +69,13 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 			head.Time = ns
 		}
 	}
-	next, places, framed := traceEnd(m.body, off, end)
-	if framed && head.Level == nil {
-		head.Level = []byte("error") // an exception that was printed without a level
+	rest := m.lines.cut // of a record that had reached its bounds
+	if !rest {
+		m.lines = joiner{body: m.body}
+	}
+	next, places := m.lines.join(off, end, head.Level)
+	if head.Level == nil || rest {
+		head.Level = m.lines.Level()
 	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
 	m.begun, m.time, m.own = true, head.Time, head.Time != 0
