@@ -26,7 +26,7 @@ var starts = [...]struct {
 	{"Traceback (most recent call last)", pythonForm}, {"Fatal Python error: ", pythonForm}, {"Exception ignored in", pythonForm},
 	{`Exception in thread "`, thrownForm}, {"Exception in thread ", pythonForm}, {"Execution error (", thrownForm},
 	{"Uncaught Kotlin exception: ", thrownForm}, {"Uncaught (in promise)", thrownForm}, {"Uncaught exception", thrownForm},
-	{"Unhandled exception. ", thrownForm}, {"Unhandled exception: ", thrownForm}, {"Unhandled Exception: ", thrownForm},
+	{"error: Uncaught ", thrownForm}, {"Unhandled exception. ", thrownForm}, {"Unhandled exception: ", thrownForm}, {"Unhandled Exception: ", thrownForm},
 	{"Unhandled exception at ", thrownForm}, {"Unhandled exception in ", thrownForm}, {"UnhandledPromiseRejection", thrownForm},
 	{"Process terminated. ", thrownForm}, {"Stack overflow.", thrownForm},
 	{"panic: ", goForm}, {"fatal error: ", goForm}, {"unexpected fault address ", goForm}, {"runtime: goroutine stack exceeds ", goForm},
@@ -51,7 +51,7 @@ func (j *joiner) first(s []byte, end int) form {
 	}
 	switch string(s[:4]) {
 	case "Trac", "Fata", "Exce", "Exec", "Unca", "Unha", "Proc", "Stac", "pani", "fata", "unex", "runt", "http", "PHP ",
-		"term", "libc", "*** ", "Segm", "** (", "=ERR", "=CRA", "=SUP", "=WAR", "=INF", "=PRO", "=NOT", "thre", "goro":
+		"term", "libc", "*** ", "Segm", "** (", "=ERR", "=CRA", "=SUP", "=WAR", "=INF", "=PRO", "=NOT", "thre", "goro", "erro":
 		if f := known(s); f != none {
 			return f
 		}
@@ -168,7 +168,7 @@ var tails = [...]tail{
 	{begin: "Last message: ", in: thrownForm}, {begin: "Last message (from ", in: thrownForm}, {begin: "State: ", in: thrownForm}, {begin: "Initial Call: ", in: thrownForm}, {begin: "Ancestors: ", in: thrownForm}, {begin: "Function: ", in: thrownForm},
 	{begin: "in expression starting at ", in: anyForm, bare: true}, {begin: "Full report at:", whole: true, in: thrownForm},
 	{begin: "Aborted", in: nativeForm}, {begin: "Abort trap", in: nativeForm}, {begin: "libc++abi: ", in: nativeForm}, {begin: "*** ", in: nativeForm}, {begin: "Thread ", in: nativeForm}, {begin: "Segmentation fault", in: nativeForm},
-	{begin: "Execution halted", whole: true, in: anyForm, bare: true}, {begin: "Calls: ", in: anyForm, bare: true},
+	{begin: "Execution halted", whole: true, in: anyForm, bare: true},
 	{begin: "READ of size ", in: nativeForm}, {begin: "WRITE of size ", in: nativeForm}, {begin: "freed by thread ", in: nativeForm}, {begin: "previously allocated by ", in: nativeForm}, {begin: "allocated by thread ", in: nativeForm}, {begin: "0x", in: nativeForm}, {begin: "=>0x", in: nativeForm}, {begin: "SUMMARY: ", in: nativeForm}, {begin: "Shadow byte", in: nativeForm}, {begin: "Address 0x", in: nativeForm}, {begin: "Direct leak of ", in: nativeForm}, {begin: "Indirect leak of ", in: nativeForm}, {begin: "HINT: ", in: nativeForm}, {begin: "==", in: nativeForm},
 	{begin: "(", whole: true, in: nativeForm}, {begin: "Registers:", whole: true, in: nativeForm}, {begin: "Images (", in: nativeForm},
 	{begin: "ClientConnectionId:", in: thrownForm}, {begin: "Error Number:", in: thrownForm},
@@ -186,6 +186,10 @@ func (j *joiner) isTail(s []byte, end int) bool {
 		if !t.whole || len(s) == len(t.begin) {
 			return true
 		}
+	}
+	if bytes.HasPrefix(s, []byte("Calls: ")) { // of R
+		next, _ := j.behind(end)
+		return string(next) == "Execution halted"
 	}
 	switch j.form {
 	case goForm:
@@ -311,7 +315,7 @@ func isError(s []byte) bool {
 // isGoroutine reports whether a line begins the calls of a goroutine: goroutine 1 [running]:
 func isGoroutine(s []byte) bool {
 	rest, ok := bytes.CutPrefix(s, []byte("goroutine "))
-	return ok && isDigit(rest[0]) && bytes.HasSuffix(rest, []byte("]:")) && bytes.IndexByte(rest, '[') > 0
+	return ok && len(rest) > 0 && isDigit(rest[0]) && bytes.HasSuffix(rest, []byte("]:")) && bytes.IndexByte(rest, '[') > 0
 }
 
 // isGoCall reports whether a line is a function in a trace of Go: its place is on the next line,
