@@ -143,6 +143,9 @@ func isZig(s []byte) bool {
 
 // isPerl reports whether a line is a call of Perl: main::f(1) called at x.pl line 9
 func isPerl(s []byte) bool {
+	if last := s[len(s)-1]; !isDigit(last) && last != '.' {
+		return false
+	}
 	n := bytes.Index(s, []byte(" called at "))
 	at := bytes.LastIndex(s, []byte(" line "))
 	return n > 0 && at > n && at+len(" line ") < len(s) && isDigit(s[at+len(" line ")])
@@ -156,6 +159,6 @@ func isGoPlace(s []byte) bool {
 
 // isHaskell reports whether a line is a call of Haskell: error, called at x.hs:5:3 in main:Main
 func isHaskell(s []byte) bool {
-	n := bytes.Index(s, []byte(", called at "))
-	return n > 0 && bytes.Contains(s[n:], []byte(" in "))
+	n := bytes.IndexByte(s, ',')
+	return n > 0 && bytes.HasPrefix(s[n:], []byte(", called at ")) && bytes.Contains(s[n:], []byte(" in "))
 }

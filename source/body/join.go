@@ -38,15 +38,16 @@ type joiner struct {
 
 // join returns the end of the record whose first line goes from off to end, and how many places
 // it has: as many as lines that are not empty. So the records behind have the same places if the
-// lines are read one by one. A joiner that was cut goes on with what it knows.
-func (j *joiner) join(off, end int, level []byte) (next, places int) {
+// lines are read one by one. head is the first line behind its time. A joiner that was cut goes on
+// with what it knows.
+func (j *joiner) join(off, end int, head, level []byte) (next, places int) {
 	if j.cut {
 		j.cut, j.blank = false, false
 	} else {
-		j.begin(off, end, level)
+		j.begin(j.body[off:end], head, level, end)
 	}
 	next, places = end, 1
-	for at := end + 1; at < len(j.body); {
+	for at := end + 1; at < len(j.body) && !j.alone(j.body[at:]); {
 		e := lineEnd(j.body, at)
 		line := bytes.TrimSuffix(j.body[at:e], []byte("\r"))
 		blanks := skipBlanks(line, 0)
@@ -70,9 +71,21 @@ func (j *joiner) join(off, end int, level []byte) (next, places int) {
 	return next, places
 }
 
+// alone reports whether the line that begins rest is surely none of the record, by its first
+// bytes.
+func (j *joiner) alone(rest []byte) bool {
+	switch c := rest[0]; {
+	case c == ' ', c == '\t', c == '\r', c == '\n':
+		return false
+	case !j.severe && !j.framed && !j.message && !j.quoted:
+		return c != j.closer
+	}
+	return looksTimed(rest)
+}
+
 // begin starts with the first line of a record.
-func (j *joiner) begin(off, end int, level []byte) {
-	line := bytes.TrimSuffix(j.body[off:end], []byte("\r"))
+func (j *joiner) begin(line, head, level []byte, end int) {
+	line = bytes.TrimSuffix(line, []byte("\r"))
 	j.level = level
 	if level != nil {
 		if j.severe = isSevere(level); !j.severe {
@@ -80,15 +93,18 @@ func (j *joiner) begin(off, end int, level []byte) {
 			return
 		}
 	}
-	s := plain(line[skipBlanks(line, 0):])
-	if j.isJUL(s, end) {
+	if j.isJUL(line, end) {
 		j.message = true
 		return
 	}
-	if rest, _, own := textTime(line); own {
-		s = bytes.TrimLeft(rest, " \t])\"")
-	} else if n := bytes.Index(s, []byte("] ")); n > 0 && s[0] == '[' {
-		s = s[n+2:]
+	for len(head) > 0 && (head[0] == ' ' || head[0] == '\t' || head[0] == ']' || head[0] == ')' || head[0] == '"') {
+		head = head[1:]
+	}
+	s := plain(bytes.TrimSuffix(head, []byte("\r")))
+	if len(s) > 0 && s[0] == '[' {
+		if n := bytes.Index(s, []byte("] ")); n > 0 {
+			s = s[n+2:]
+		}
 	}
 	switch form := j.first(s, end); {
 	case form == reportForm:
@@ -98,7 +114,7 @@ func (j *joiner) begin(off, end int, level []byte) {
 	case form != none:
 		j.enter(form, s)
 	default:
-		j.framed = len(s) < len(line) && isFrame(s)
+		j.framed = skipBlanks(line, 0) > 0 && isFrame(s)
 		j.thrown = isThrown(s)
 	}
 	j.opens(line)
@@ -145,7 +161,7 @@ func (j *joiner) takes(line []byte, blanks, end int) bool {
 	case j.closer != 0 && s[0] == j.closer:
 		j.opens(line)
 		return true
-	case !j.severe && !j.framed && !j.message, looksTimed(s):
+	case !j.severe && !j.framed && !j.message:
 		return false
 	case !j.continues(s, end):
 		return false
@@ -318,16 +334,15 @@ func plain(s []byte) []byte {
 // traceLevel returns error for a message of several lines that holds a stack trace, else nil.
 func traceLevel(msg []byte) []byte {
 	msg = msg[:min(len(msg), longestTrace)]
-	end := lineEnd(msg, 0)
-	j := joiner{body: msg}
-	next, _ := j.join(0, end, nil)
-	for lines := 0; j.Level() == nil && next < len(msg) && lines < mostTraceLines; lines++ {
-		off := next + 1
-		if off >= len(msg) {
-			return nil
+	for off, lines := 0, 0; off < len(msg) && lines < mostTraceLines; lines++ {
+		end := lineEnd(msg, off)
+		head, _, _ := textTime(msg[off:end])
+		j := joiner{body: msg}
+		next, _ := j.join(off, end, head, nil)
+		if level := j.Level(); level != nil {
+			return level
 		}
-		j = joiner{body: msg}
-		next, _ = j.join(off, lineEnd(msg, off), nil)
+		off = next + 1
 	}
-	return j.Level()
+	return nil
 }

@@ -196,6 +196,9 @@ func isGlog(line []byte) bool {
 // uncaught returns the level of what runtimes write when a program ends: of Go and PHP, of
 // Java, Python, Rust, JavaScript and .NET.
 func uncaught(line []byte) []byte {
+	if len(line) == 0 || bytes.IndexByte([]byte("fFPETUt"), line[0]) < 0 {
+		return nil
+	}
 	for _, begin := range [...]string{"fatal error: ", "Fatal error: ", "PHP Fatal error: "} {
 		if bytes.HasPrefix(line, []byte(begin)) {
 			return []byte("critical")

@@ -59,7 +59,7 @@ func (m *mixed) object(off int) (next int, more bool) {
 // the end.
 func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
-	head, own := textHead(line)
+	head, rest, own := textHead(line)
 	switch {
 	case own:
 	case m.begun && m.own:
@@ -69,12 +69,12 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 			head.Time = ns
 		}
 	}
-	rest := m.lines.cut // of a record that had reached its bounds
-	if !rest {
+	cut := m.lines.cut
+	if !cut {
 		m.lines = joiner{body: m.body}
 	}
-	next, places := m.lines.join(off, end, head.Level)
-	if head.Level == nil || rest {
+	next, places := m.lines.join(off, end, rest, head.Level)
+	if head.Level == nil || cut {
 		head.Level = m.lines.Level()
 	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
@@ -114,15 +114,15 @@ func skipBlanks(b []byte, off int) int {
 	return off
 }
 
-// textHead finds the time and the level in a line of text. own reports whether it has a
-// time.
-func textHead(line []byte) (h record.Head, own bool) {
+// textHead finds the time and the level in a line of text. rest is the line behind its time. own
+// reports whether it has a time.
+func textHead(line []byte) (h record.Head, rest []byte, own bool) {
 	rest, ns, own := textTime(line)
 	if own {
 		h.Time = ns
 	}
 	h.Level = textLevel(rest, own)
-	return h, own
+	return h, rest, own
 }
 
 // textTime finds the time that a line begins with, perhaps in brackets, or as the first

@@ -281,7 +281,7 @@ func isThrown(s []byte) bool {
 		n++
 	}
 	name, rest := s[:n], s[n:]
-	if n == 0 || isDigit(name[0]) || !bytes.HasSuffix(name, []byte("Error")) && !bytes.HasSuffix(name, []byte("Exception")) && !bytes.HasSuffix(name, []byte("Throwable")) {
+	if n < len("Error") || name[n-1] != 'r' && name[n-1] != 'n' && name[n-1] != 'e' || isDigit(name[0]) || !bytes.HasSuffix(name, []byte("Error")) && !bytes.HasSuffix(name, []byte("Exception")) && !bytes.HasSuffix(name, []byte("Throwable")) {
 		return false
 	}
 	if len(rest) > 2 && rest[0] == ' ' && (rest[1] == '[' || rest[1] == '(') {
@@ -373,8 +373,11 @@ func isCrash(s []byte) bool {
 // isSource reports whether a line is the place of the source that Node.js prints before an error:
 // /app/x.js:5, then lines of the source, of which the last one has the mark ^.
 func (j *joiner) isSource(s []byte, end int) bool {
-	n := bytes.LastIndexByte(s, ':')
-	if n < 1 || !allDigits(s[n+1:]) || bytes.IndexByte(s, ' ') >= 0 || !bytes.ContainsAny(s[:n], "/\\") {
+	n := len(s) - 1
+	for n > 0 && isDigit(s[n]) {
+		n--
+	}
+	if n < 1 || s[n] != ':' || bytes.IndexByte(s, ' ') >= 0 || !bytes.ContainsAny(s[:n], "/\\") {
 		return false
 	}
 	for range farthest {
