@@ -33,7 +33,7 @@ func isFrame(s []byte) bool {
 	if n := bytes.IndexByte(s, ':'); n > 0 && n+1 < len(s) && isDigit(s[n+1]) && (isRuby(s) || isLua(s) || isZig(s)) {
 		return true
 	}
-	return isGoPlace(s) || isPerl(s) || isHaskell(s)
+	return isGoPlace(s) || isPerl(s)
 }
 
 // isCall reports whether what stands behind "at" is a call: of Java pkg.Class.method(File.java:12),
@@ -155,10 +155,4 @@ func isPerl(s []byte) bool {
 func isGoPlace(s []byte) bool {
 	n := bytes.LastIndexByte(s, ' ')
 	return n > 0 && bytes.HasPrefix(s[n:], []byte(" +0x")) && isPlace(s[:n])
-}
-
-// isHaskell reports whether a line is a call of Haskell: error, called at x.hs:5:3 in main:Main
-func isHaskell(s []byte) bool {
-	n := bytes.IndexByte(s, ',')
-	return n > 0 && bytes.HasPrefix(s[n:], []byte(", called at ")) && bytes.Contains(s[n:], []byte(" in "))
 }
