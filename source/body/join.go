@@ -182,9 +182,7 @@ func (j *joiner) indented(line, s []byte) bool {
 	if _, _, own := textTime(line); own {
 		return false
 	}
-	if j.message && j.form == pythonForm {
-		j.message = false
-	}
+	j.message = false
 	j.quoted = string(s) == "while executing" || string(s) == "invoked from within"
 	call := j.quoted || isFrame(s)
 	j.framed = j.framed || call

@@ -162,6 +162,7 @@ func TestJoined(t *testing.T) {
 		{"Nov 20, 2026 11:00:00\u202fPM com.shop.Cart <init>\nWARNING: slow\nTraceback of nothing\n", []joined{{"warn", "Nov 20, 2026 11:00:00\u202fPM com.shop.Cart <init>|WARNING: slow"}, {"-", "Traceback of nothing"}}},
 		{"Nov 20, 2026 11:00:00 AM com.shop.Cart add\nFINE: stored\njava.io.IOException: disk\n\tat com.shop.Cart.add(Cart.java:7)\n",
 			[]joined{{"debug", "Nov 20, 2026 11:00:00 AM com.shop.Cart add|FINE: stored"}, {"error", "java.io.IOException: disk|\tat com.shop.Cart.add(Cart.java:7)"}}},
+		{"thread 'main' panicked at src/main.rs:3:5:\n  no room\nready\n", []joined{{"error", "thread 'main' panicked at src/main.rs:3:5:|  no room"}, {"-", "ready"}}},
 		{"ERROR a\n INFO b\n WARN c\n  d\n", []joined{{"error", "ERROR a"}, {"info", " INFO b"}, {"warn", " WARN c|  d"}}},
 		{"ERROR run failed\n\norg.x.BeanException: no\n\tat org.x.B.c(B.java:1)\nCaused by: org.x.A: no\n\t... 3 common frames omitted\n",
 			[]joined{{"error", "ERROR run failed||org.x.BeanException: no|\tat org.x.B.c(B.java:1)|Caused by: org.x.A: no|\t... 3 common frames omitted"}}},
