@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"blobtail/record"
 )
 
 // truth is the result of a condition. A condition that makes no sense for a record, such as
@@ -83,6 +85,50 @@ func (c *cond) of(fields map[string]any) truth {
 		return yes - c.subs[0].of(fields)
 	}
 	value, _ := fieldOf(fields, c.field)
+	if c.field == "level" || c.other == "level" {
+		return c.ofLevel(fields, value)
+	}
+	return c.ofValue(fields, value)
+}
+
+// ranks are the levels in rising order.
+var ranks = []string{"trace", "debug", "info", "warn", "error", "critical"}
+
+// ofLevel evaluates the condition beside the level of the record: it has an order, and its words
+// have others for them.
+func (c *cond) ofLevel(fields map[string]any, value any) truth {
+	if strings.Contains("< <= > >=", c.op) {
+		other := c.values
+		if c.other != "" {
+			v, _ := fieldOf(fields, c.other)
+			other = []any{v}
+		}
+		a, b := slices.Index(ranks, levelWord(value)), slices.Index(ranks, levelWord(other[0]))
+		if a < 0 || b < 0 {
+			return unknown
+		}
+		return truthOf(map[string]bool{"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[c.op])
+	}
+	folded := *c
+	if c.op == "==" || c.op == "!=" || c.op == "in" {
+		folded.values = slices.Clone(c.values)
+		for i, v := range c.values {
+			if word := levelWord(v); slices.Contains(ranks, word) {
+				folded.values[i] = word
+			}
+		}
+	}
+	return folded.ofValue(fields, value)
+}
+
+// levelWord is the word that records have for a text that names a level.
+func levelWord(v any) string {
+	text, _ := v.(string)
+	return record.ParseLevel([]byte(text)).String()
+}
+
+// ofValue evaluates the condition for the value of its field.
+func (c *cond) ofValue(fields map[string]any, value any) truth {
 	if c.op == "in" {
 		return truthOf(slices.ContainsFunc(c.values, func(v any) bool { return v == value }))
 	}
@@ -180,6 +226,9 @@ func drawCond(rng *rand.Rand, all []*seen, depth int) *cond {
 
 // drawValue is a value to compare a field with: often one that a record has there.
 func drawValue(rng *rand.Rand, all []*seen, c *cond) any {
+	if c.field == "level" && strings.Contains("< <= > >=", c.op) {
+		return []string{"trace", "dbg", "Info", "warn", "warning", "ERROR", "fatal"}[rng.IntN(7)]
+	}
 	v, _ := fieldOf(all[rng.IntN(len(all))].fields, c.field)
 	text, isText := v.(string)
 	switch c.op {

@@ -83,6 +83,7 @@ func TestBadRequests(t *testing.T) {
 		"records?service=web&level=loud":        {"400", "level"},
 		"records?service=web&expr=(":            {"400", "("},
 		"records?service=web&where=status>":     {"400", "where"},
+		"records?service=web&where=level>'hi'":  {"400", "where", "is no word of a level", "from low to high"},
 		"records?service=web&from=yore":         {"400", "from", "yore"},
 		"records?service=web&form=csv":          {"400", "fields"},
 		"records?service=web&order=up":          {"400", "asc or desc"},

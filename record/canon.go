@@ -10,8 +10,9 @@ const hexDigits = "0123456789abcdef"
 
 // appendCanonical appends the inside of a JSON string, escaped in the only way of
 // canonical lines. A character that needs no escape is not escaped, so that a search
-// for literal text works on stored bytes. A surrogate without its other half keeps
-// its escape. Each byte that is no UTF-8 becomes the text \xnn.
+// for literal text works on stored bytes. A surrogate without its other half becomes
+// the text \unnnn, since strict readers of JSON take no escape for it. Each byte that is
+// no UTF-8 becomes the text \xnn.
 func appendCanonical(dst, s []byte) []byte {
 	for i := 0; i < len(s); {
 		n, ascii := cleanLen(s[i:])
@@ -23,7 +24,7 @@ func appendCanonical(dst, s []byte) []byte {
 		i += n
 		switch {
 		case isSurrogate(r):
-			dst = append(dst, '\\', 'u', hexDigits[r>>12], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+			dst = appendHalf(append(dst, '\\'), r)
 		case r < utf8.RuneSelf:
 			dst = appendByte(dst, byte(r))
 		default:
@@ -114,10 +115,16 @@ func hex4(s []byte) rune {
 	return rune(hexValue(s[0])<<12 | hexValue(s[1])<<8 | hexValue(s[2])<<4 | hexValue(s[3]))
 }
 
+// appendHalf appends the text for half a surrogate pair.
+func appendHalf(dst []byte, r rune) []byte {
+	return append(dst, '\\', 'u', hexDigits[r>>12], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+}
+
 func isSurrogate(r rune) bool { return r&^0x7ff == 0xd800 }
 
 // AppendUnescaped appends the decoded text of the inside of a JSON string. Half a
-// surrogate pair, and an invalid escape, stay as written.
+// surrogate pair becomes the text \unnnn with lower-case digits. An invalid escape stays as
+// written.
 func AppendUnescaped(dst, s []byte) []byte {
 	for {
 		i := bytes.IndexByte(s, '\\')
@@ -127,10 +134,13 @@ func AppendUnescaped(dst, s []byte) []byte {
 		dst = append(dst, s[:i]...)
 		s = s[i:]
 		r, n := decodeEscape(s)
-		if n == 0 || isSurrogate(r) {
-			n = max(n, 1)
-			dst = append(dst, s[:n]...)
-		} else {
+		switch {
+		case n == 0:
+			n = 1
+			dst = append(dst, s[0])
+		case isSurrogate(r):
+			dst = appendHalf(dst, r)
+		default:
 			dst = utf8.AppendRune(dst, r)
 		}
 		s = s[n:]

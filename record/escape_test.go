@@ -23,7 +23,7 @@ func TestEscapes(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		`\u00e9\/`: "é/", `\ud83d\ude00`: "😀", `\ud800x`: `\ud800x`, `\ud800\u0041`: `\ud800A`, `\q`: `\q`, `x\`: `x\`, `\u12`: `\u12`, `\u12zz`: `\u12zz`,
+		`\u00e9\/`: "é/", `\ud83d\ude00`: "😀", `\ud800x`: `\ud800x`, `\uD8F0\u0041`: `\ud8f0A`, `\uDFFFx\`: `\udfffx\`, `\q`: `\q`, `x\`: `x\`, `\u12`: `\u12`, `\u12zz`: `\u12zz`,
 	} {
 		if got := string(record.AppendUnescaped(nil, []byte(in))); got != want {
 			t.Errorf("unescaped %s: %q, want %q", in, got, want)

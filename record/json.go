@@ -115,7 +115,6 @@ func scanEscape(s []byte) (n int, plain bool) {
 				return -i, false
 			}
 		}
-		// Lone surrogates are canonical too, but rare enough to be rewritten.
 		var buf [6]byte
 		r := hex4(s[2:])
 		return 6, r < ' ' && string(appendByte(buf[:0], byte(r))) == string(s[:6])

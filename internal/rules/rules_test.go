@@ -337,7 +337,33 @@ func rejected(r *record.Request, raw, service string) {
 	add(r, data, record.RejectedService, len(r.Lines))
 }
 
-// The original bytes of an invalid record are masked, in doubt all of them.
+// A rule compares levels by their order. It keeps what has no place in that order.
+func TestLevelOrder(t *testing.T) {
+	n, reg := &next{}, prometheus.NewRegistry()
+	f := filter(t, n, reg,
+		rules.Rule{Name: "low", Service: "kept", Where: `not (level >= "warning")`, Drop: true},
+		rules.Rule{Name: "high", Service: "calm", Where: `level > "info"`, Drop: true})
+	var objects []string
+	for _, service := range []string{"kept", "calm"} {
+		for _, level := range []string{"trace", "DEBUG", "info", "warn", "err", "fatal", "audit", ""} {
+			objects = append(objects, fmt.Sprintf(`{"service":%q,"level":%q,"msg":%q}`, service, level, "of "+level))
+		}
+	}
+	accept(t, f, request(t, objects...))
+	got := strings.Join(n.lines(), "")
+	for level, in := range map[string]string{"trace": "calm", "DEBUG": "calm", "info": "calm", "warn": "kept", "err": "kept", "fatal": "kept", "audit": "kept calm", "": "kept calm"} {
+		for _, service := range []string{"kept", "calm"} {
+			line := fmt.Sprintf(`"service":%q,"msg":"of %s"`, service, level)
+			if strings.Contains(got, line) != strings.Contains(in, service) {
+				t.Errorf("%s %q: it is not only in %q: %s", service, level, in, got)
+			}
+		}
+	}
+	if got, want := counts(t, reg), map[string]float64{"low drop": 3, "high drop": 3}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // A record of which nobody can tell whether a rule is for it is masked, and not dropped.
 func TestUnjudged(t *testing.T) {
 	const large = `len(map(1..2000000, # + pin)) > 0`
@@ -354,6 +380,7 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
+// The original bytes of an invalid record are masked, in doubt all of them.
 func TestRejected(t *testing.T) {
 	card := []rules.Mask{{Kind: "card"}}
 	for _, row := range []struct {
@@ -425,6 +452,7 @@ func TestMistakes(t *testing.T) {
 		want string
 	}{
 		{rules.Rule{Name: "pii", Service: "web", Where: "status >", Drop: true}, `rules[1].where: "status >": column 8: unexpected token EOF (rule pii)`},
+		{rules.Rule{Name: "low", Service: "web", Where: `not (level >= "high")`, Drop: true}, `column 15: "high" is no word of a level`},
 		{mask(rules.Mask{Pattern: "a(b"}), `rules[1].mask[1].pattern: "a(b": column 1: missing closing ): "a(b" (rule pii)`},
 		{mask(rules.Mask{Pattern: "ab[z-a]"}), `rules[1].mask[1].pattern: "ab[z-a]": column 4: invalid character class range: "z-a" (rule pii)`},
 		{mask(rules.Mask{Pattern: "a*"}), "it matches an empty text"},

@@ -242,6 +242,8 @@ func TestCounters(t *testing.T) {
 		{Name: "slow", Service: "web-*", Where: "took_ms > 1000"},
 		{Name: "rejected", Service: "_rejected"},
 		{Name: "none", Service: "nobody"},
+		{Name: "high", Where: `level >= "warn"`},
+		{Name: "low", Where: `not (level >= "warn") and service != "db"`},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +255,7 @@ func TestCounters(t *testing.T) {
 	n.receipt.Duplicate = true
 	accept(t, a, r)
 	got := counts(t, reg)
-	for name, want := range map[string]float64{"errors": 2, "web": 3, "slow": 1, "rejected": 1, "none": 0} {
+	for name, want := range map[string]float64{"errors": 2, "web": 3, "slow": 1, "rejected": 1, "none": 0, "high": 2, "low": 2} {
 		if got[name] != want {
 			t.Errorf("%s: %v, want %v", name, got[name], want)
 		}
@@ -262,11 +264,11 @@ func TestCounters(t *testing.T) {
 
 // A mistake in an expression names the key, the counter and the column.
 func TestMistakes(t *testing.T) {
-	_, err := tally.NewCounters([]tally.Counter{{Name: "a", Where: "status > 5"}, {Name: "slow", Where: "took_ms >"}, {Name: "b", Where: "1 +"}})
+	_, err := tally.NewCounters([]tally.Counter{{Name: "a", Where: "status > 5"}, {Name: "slow", Where: "took_ms >"}, {Name: "b", Where: "1 +"}, {Name: "c", Where: `level >= "hi"`}})
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{`counters[1].where: "took_ms >": column 9: `, "(counter slow)", "counters[2].where"} {
+	for _, want := range []string{`counters[1].where: "took_ms >": column 9: `, "(counter slow)", "counters[2].where", `counters[3].where: "level >= \"hi\"": column 10: "hi" is no word of a level`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

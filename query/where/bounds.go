@@ -51,9 +51,10 @@ func (x *exprs) Visit(node *ast.Node) {
 
 // bounds replaces the parts of a checked tree that need bounds.
 type bounds struct {
-	exprs *exprs
-	costs map[string]func(args []any) int
-	used  bool // there are some
+	exprs   *exprs
+	ordered map[*ast.BinaryNode]bool // comparisons of levels
+	costs   map[string]func(args []any) int
+	used    bool // there are some
 }
 
 // Visit implements [ast.Visitor]. It sees the parts of a node before the node.
@@ -91,6 +92,10 @@ func (b *bounds) call(node *ast.Node, name string, args ...ast.Node) {
 // binary replaces an operator whose work depends on its operands. Beside a constant it does not.
 func (b *bounds) binary(node *ast.Node, at *ast.BinaryNode) {
 	simple := constants([]ast.Node{at.Left}) || constants([]ast.Node{at.Right})
+	if b.ordered[at] {
+		b.call(node, callOrder, &ast.StringNode{Value: at.Operator}, at.Left, at.Right)
+		return
+	}
 	switch at.Operator {
 	case "+":
 		if _, whole := at.Right.(*ast.IntegerNode); !whole {
@@ -165,6 +170,7 @@ func (b *bounds) functions() conf.FunctionsTable {
 	add(callIn, in)
 	add(callContains, contains)
 	add(callMatches, matches)
+	add(callOrder, order)
 	for name, cost := range b.costs {
 		add(callOf+name, func(r *run, args []any) (any, error) {
 			if cost != nil {

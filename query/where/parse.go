@@ -31,12 +31,16 @@ func Parse(b *budget.Budget, text string) (*Expr, error) {
 	names := &names{used: map[string]int{}, own: map[string]bool{}}
 	ast.Walk(&tree.Node, (*variables)(names))
 	ast.Walk(&tree.Node, names)
+	ranks := rank(&tree.Node, names)
+	if ranks.err != nil {
+		return nil, reason(ranks.err.Bind(tree.Source))
+	}
 	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, seen: map[string]bool{}, others: map[string]bool{}}
 	e.equals = equals(tree.Node, names, nil)
 	e.needs = needsOf(tree.Node, names)
 	x := &exprs{budget: b, source: tree.Source, of: map[*ast.BinaryNode]*regex.Regex{}}
 	if ast.Walk(&tree.Node, x); x.err == nil {
-		c := compiling{source: tree.Source, bounds: bounds{exprs: x, costs: costs()}}
+		c := compiling{source: tree.Source, bounds: bounds{exprs: x, ordered: ranks.ordered, costs: costs()}}
 		c.functions = c.bounds.functions()
 		e.root, err = c.compile(tree.Node)
 		e.calls = c.bounds.used

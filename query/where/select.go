@@ -55,6 +55,8 @@ func levelsOf(node ast.Node, n *names) (_ levels, enough bool) {
 		if len(one.compared) == 1 && one.compared[0].name == "level" {
 			return levelsNamed(one.compared[0].value)
 		}
+	case "<", "<=", ">", ">=":
+		return levelsFrom(at, n)
 	case "in":
 		field, named := at.Left.(*ast.IdentifierNode)
 		list, fixed := at.Right.(*ast.ArrayNode)

@@ -12,6 +12,12 @@
 // Values are those of encoding/json: text, float64, bool, nil, lists and objects. A field
 // that a record lacks is nil.
 //
+// The level is compared by the order of levels, in <, <=, > and >=: level >= "warn" is true for
+// error and critical. A word that is no level has no place in that order: in a record it makes the
+// condition fail, and in the expression [Parse] names it. Beside ==, !=, in and not in, each word
+// that [record.ParseLevel] knows counts as its level, so level == "warning" finds warn. A field level
+// in an object is a text like others.
+//
 // A condition that fails for a record is unknown: neither true nor false. So does
 // status >= 500 where status is a text or is missing. "and", "or" and "not" treat unknown as
 // SQL does: unknown or true is true, unknown and false is false, and not unknown is unknown.

@@ -42,9 +42,54 @@ func parseEncoding(values []string) (Encoding, error) {
 		"Content-Encoding %s is not taken; send one of gzip, zstd, deflate, snappy, identity, and one only", Short(word))
 }
 
+// sensed begins an encoding for bodies whose first bytes tell the compression. The encoding that
+// the header says is behind it: it counts if they tell nothing.
+const sensed = "sensed "
+
+// sense returns what Content-Encoding values leave to the first bytes. Snappy is not told by them.
+func sense(values []string) (e Encoding, ok bool) {
+	for word := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		one, err := parseEncoding([]string{word})
+		if err != nil || one == Snappy {
+			return Plain, false
+		}
+		if e == Plain {
+			e = one
+		}
+	}
+	return sensed + e, true
+}
+
+// Of returns the encoding of a body on the wire. It is that of the first bytes if the form is one
+// of [NewSensedForm].
+func (e Encoding) Of(wire []byte) Encoding {
+	said, ok := strings.CutPrefix(string(e), sensed)
+	if !ok {
+		return e
+	}
+	text := bytes.TrimLeft(bytes.TrimPrefix(wire, []byte("\xef\xbb\xbf")), " \t\r\n")
+	switch {
+	case bytes.HasPrefix(wire, []byte(gzipMagic)):
+		return Gzip
+	case bytes.HasPrefix(wire, []byte(zstdMagic)):
+		return Zstd
+	case isZlib(bytes.NewReader(wire)):
+		return Deflate
+	case len(text) == 0 || text[0] == '{' || text[0] == '[':
+		return Plain
+	}
+	return Encoding(said)
+}
+
+// The first bytes of compressed data.
+const (
+	gzipMagic = "\x1f\x8b"
+	zstdMagic = "\x28\xb5\x2f\xfd"
+)
+
 // WireLimit is the length of the longest body of this encoding, still compressed.
 func (e Encoding) WireLimit() int64 {
-	if e == Plain {
+	if e == Plain || strings.HasPrefix(string(e), sensed) {
 		return MaxDecoded
 	}
 	return MaxWire
@@ -52,7 +97,7 @@ func (e Encoding) WireLimit() int64 {
 
 // TooLarge is the error for a body over the wire limit.
 func (e Encoding) TooLarge() error {
-	what := strings.TrimSpace(string(e) + " body")
+	what := strings.TrimSpace(strings.TrimPrefix(string(e), sensed) + " body")
 	return fail(ErrTooLarge, "the %s is over %d MiB; send it in several", what, e.WireLimit()>>20)
 }
 

@@ -74,6 +74,15 @@ func NewForm(d Decoder, encodings []string) (f Form, err error) {
 	return f, err
 }
 
+// NewSensedForm is NewForm for a protocol of JSON in whose use the header is often wrong: the first
+// bytes of a body decide ([Encoding.Of]).
+func NewSensedForm(d Decoder, encodings []string) (Form, error) {
+	if e, ok := sense(encodings); ok {
+		return Form{own: d, Encoding: e}, nil
+	}
+	return NewForm(d, encodings)
+}
+
 // JSON is the [Decoder] of an array of objects, or of objects one after the other.
 func JSON(body []byte, to Sink) error {
 	decodeJSON(body, bom(body), to)
@@ -95,8 +104,8 @@ func (f Form) Decode(body []byte, to Sink) error {
 	if f.own != nil {
 		return f.own(body, to)
 	}
-	if f.sniffed && f.Encoding == Plain {
-		if err := looksCompressed(body); err != nil {
+	if f.sniffed {
+		if err := notText(body, f.Encoding != Plain); err != nil {
 			return err
 		}
 	}
@@ -135,8 +144,11 @@ func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
 }
 
 // Text is the [Decoder] of a body of any form: an array, objects, lines of text, or several of
-// them.
+// them. Its error is that of a body that is no text.
 func Text(body []byte, to Sink) error {
+	if err := notText(body, true); err != nil {
+		return err
+	}
 	decodeSniffed(body, bom(body), to)
 	return nil
 }
@@ -147,7 +159,7 @@ func looksCompressed(body []byte) error {
 	for _, e := range []struct {
 		name  Encoding
 		magic string
-	}{{Gzip, "\x1f\x8b"}, {Zstd, "\x28\xb5\x2f\xfd"}} {
+	}{{Gzip, gzipMagic}, {Zstd, zstdMagic}} {
 		if bytes.HasPrefix(body, []byte(e.magic)) {
 			return fail(ErrUnsupported,
 				"the body is compressed with %s but the header that says so is missing; send it with Content-Encoding: %s", e.name, e.name)

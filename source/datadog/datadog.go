@@ -4,13 +4,15 @@
 // Make a [Protocol] with [New] and give it to a source of HTTP. An item becomes a record: its
 // message is unchanged, status is the level, and service the service, or else ddsource. If the
 // message is JSON, the time and the level may be in there. The tags of ddtags, hostname and all
-// other attributes are fields.
+// other attributes are fields. The parameters service, ddsource, hostname and ddtags of the query
+// are defaults. A body of the type text/plain is lines of text, or items.
 package datadog
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"mime"
 	"net/http"
 	"strings"
 
@@ -48,8 +50,15 @@ func (x logs) Open() (in httpsource.Intake, err error) {
 	}
 	// The agent sends the time of all items in a header if it has no other.
 	sent, _ := record.ParseTime([]byte(x.r.Header.Get("Dd-Message-Timestamp")))
+	var query defaults
+	query, in.Scope = defaultsOf(x.r.URL.Query())
+	media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
 	decode := func(b []byte, to body.Sink) error {
-		return body.JSON(b, &sink{to, record.NewParser(), record.NewParser(), sent})
+		s := &sink{Sink: to, parser: record.NewParser(), inner: record.NewParser(), sent: sent, query: query}
+		if media == "text/plain" {
+			return body.Text(b, &textSink{s})
+		}
+		return body.JSON(b, s)
 	}
 	in.Form, err = body.NewForm(decode, x.r.Header.Values("Content-Encoding"))
 	return in, err
@@ -100,6 +109,8 @@ type sink struct {
 	parser *record.Parser
 	inner  *record.Parser // for messages
 	sent   int64          // time of items without one, 0 for none
+	query  defaults
+	shared int // bytes of the query in all records so far
 }
 
 // Object passes an item.
@@ -111,6 +122,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	h.Renames = true
 	var source, tags []byte
 	levelled := len(h.Level) > 0 // then status has another meaning
+	sourced, hosted := false, false
 	for key, value := range rest {
 		switch string(key) {
 		case "status":
@@ -118,13 +130,20 @@ func (s *sink) Object(raw []byte, end int) bool {
 				h.Level = record.TextOf(value)
 			}
 		case "ddsource":
-			source = record.TextOf(value)
+			source, sourced = record.TextOf(value), true
 		case "ddtags":
 			tags = record.TextOf(value)
+		case "hostname":
+			hosted = true
 		}
 	}
-	if len(h.Service) == 0 {
-		h.Service = source
+	for _, name := range [][]byte{s.query.service, source, s.query.source} {
+		if len(h.Service) == 0 {
+			h.Service = name
+		}
+	}
+	if !s.share() {
+		return s.Reject(raw, tooMuch(), end)
 	}
 	s.complete(&h)
 	b := s.Begin(h)
@@ -135,7 +154,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 			b.Member(key, value, "")
 		}
 	}
-	addTags(b, tags)
+	s.query.add(b, sourced, hosted, tags)
 	return s.Record(raw, 1, end)
 }
 
@@ -157,12 +176,12 @@ func (s *sink) complete(h *record.Head) {
 }
 
 // addTags adds the tags of a list such as env:prod,team:web. A tag without a value is a field
-// that is true.
-func addTags(b *record.Parts, list []byte) {
+// that is true. Tags of the names of other ones are left out.
+func addTags(b *record.Parts, list, other []byte) {
 	for tag := range bytes.SplitSeq(list, []byte(",")) {
 		name, value, ok := bytes.Cut(bytes.TrimSpace(tag), []byte(":"))
 		switch {
-		case len(name) == 0:
+		case len(name) == 0 || len(other) > 0 && hasTag(other, bytes.TrimSpace(name)):
 		case ok:
 			b.Text(strings.TrimSpace(string(name)), value)
 		default:

@@ -2,9 +2,9 @@
 // JSON, or with several one after the other.
 //
 // Make a [Protocol] with [New] and give it to a source of HTTP. A message becomes a record:
-// short_message is its message, or full_message if that begins with it; level is its level, and
-// timestamp its time. Its additional fields are
-// fields without the underscore. The service is one of them, or else the host. Chunks belong
+// short_message is its message, or full_message if that begins with it, and message where it has
+// no short one; level is its level, and timestamp its time. Its additional fields are fields without
+// the underscore. The service is one of them, or else the host. Chunks belong
 // to GELF over UDP, which is not supported.
 package gelf
 
@@ -42,7 +42,7 @@ func (x messages) Open() (in httpsource.Intake, err error) {
 		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s /gelf: messages are sent with POST", x.r.Method)
 	}
 	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{to, record.NewParser()}) }
-	in.Form, err = body.NewForm(decode, x.r.Header.Values("Content-Encoding"))
+	in.Form, err = body.NewSensedForm(decode, x.r.Header.Values("Content-Encoding"))
 	return in, err
 }
 
@@ -72,11 +72,13 @@ func (s *sink) Object(raw []byte, end int) bool {
 	}
 	h := record.Head{Renames: true}
 	best := 0 // rank of the service
-	var unread, full []byte
+	var unread, full, other []byte
 	for key, value := range s.parser.Members() {
 		switch name := string(key); name {
 		case "short_message":
 			h.Msg = record.TextOf(value)
+		case "message":
+			other = record.TextOf(value)
 		case "full_message":
 			full = record.TextOf(value)
 		case "level":
@@ -94,6 +96,10 @@ func (s *sink) Object(raw []byte, end int) bool {
 			}
 		}
 	}
+	bare := len(h.Msg) == 0 && len(other) > 0
+	if bare {
+		h.Msg = other
+	}
 	// Many clients cut the first line off for the short message.
 	whole := bytes.HasPrefix(full, h.Msg)
 	if whole {
@@ -105,7 +111,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	b := s.Begin(h)
 	for key, value := range s.parser.Members() {
 		switch name := string(key); {
-		case name == "version", name == "short_message", name == "level", name == "timestamp", name == "_service", name == "full_message" && whole:
+		case name == "version", name == "short_message", name == "level", name == "timestamp", name == "_service", name == "full_message" && whole, name == "message" && bare:
 		default:
 			b.Member(key, value, "_")
 		}

@@ -2,6 +2,7 @@ package gelf_test
 
 import (
 	"bytes"
+	"compress/flate"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,9 @@ func TestMessages(t *testing.T) {
 		{"a first line", `{"host":"h","short_message":"panic","full_message":"panic\n at x","timestamp":1795519265.702,"level":3}`, `"error","service":"h","msg":"panic\n at x","host":"h"}`},
 		{"a service", `{"host":"h","short_message":"m","timestamp":1795519265.702,"level":"6","_app":"a","_service":"Shop","_host":"other"}`,
 			`"info","service":"shop","msg":"m","host":"h","app":"a","host.2":"other","service.name":"Shop"}`},
+		{"a message in place of a short one", `{"host":"h","message":"only","timestamp":1795519265.702,"level":3}`, `"error","service":"h","msg":"only","host":"h"}`},
+		{"a message beside a short one", `{"host":"h","message":"m","short_message":"s","timestamp":1795519265.702,"level":3}`, `"error","service":"h","msg":"s","host":"h","message":"m"}`},
+		{"a message and an empty short one", `{"host":"h","short_message":"","message":"m","full_message":"m\nx","timestamp":1795519265.702,"level":3}`, `"error","service":"h","msg":"m\nx","host":"h"}`},
 		{"a facility", `{"host":"h","short_message":"ERROR: x","timestamp":"1795519265.702","facility":"cron"}`, `"error","service":"cron","msg":"ERROR: x","host":"h","facility":"cron"}`},
 	} {
 		for _, encoding := range []string{"", "gzip", "zstd", "deflate", "snappy"} {
@@ -32,6 +36,44 @@ func TestMessages(t *testing.T) {
 			want := `{"ts":"2026-11-24T11:21:05.702000000Z","level":` + row.want
 			if got := log.Lines(); !slices.Equal(got, []string{want, want}) || log.Identities() != 1 {
 				t.Errorf("%s\n%s\nwant %s", row.name, strings.Join(got, "\n"), want)
+			}
+		}
+	}
+}
+
+// A client may say another compression than it uses, or several: the first bytes decide.
+func TestCompression(t *testing.T) {
+	const text = `{"version":"1.1","host":"h","_app":"a","short_message":"m","timestamp":1795519265.702}`
+	var raw bytes.Buffer
+	z, err := flate.NewWriter(&raw, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write([]byte(text)); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	bodies := map[string][]byte{"plain": []byte(" " + text), "BOM": []byte("\xef\xbb\xbf" + text), "raw deflate": raw.Bytes()}
+	for _, encoding := range []string{"gzip", "deflate", "zstd"} {
+		bodies[encoding] = sourcetest.Encode(t, encoding, []byte(text))
+	}
+	for _, header := range []string{"", "identity", "gzip", "x-gzip", "gzip,deflate", "GZIP, Deflate", "deflate", "zstd", "gzip, zstd", "br", "gzip, br", "snappy"} {
+		for kind, b := range bodies {
+			var log sourcetest.Log
+			w := sourcetest.Send(log.Source(gelf.New()), "POST", "/gelf", bytes.NewReader(b), "Content-Encoding", header)
+			want, lines := 202, 1
+			switch {
+			case strings.Contains(header, "br"):
+				want, lines = 415, 0
+			case header == "snappy":
+				continue
+			case kind == "raw deflate" && header != "deflate":
+				want, lines = 400, 0 // nothing tells it
+			}
+			if kind == "raw deflate" && (header == "" || header == "identity") { // it is read as lines
+				lines = len(log.Lines())
+			}
+			if w.Code != want || len(log.Lines()) != lines || want == 202 && !strings.HasSuffix(log.Lines()[0], `"service":"a","msg":"m","host":"h","app":"a"}`) {
+				t.Errorf("%s as %q: %d %s %q", kind, header, w.Code, w.Body, log.Lines())
 			}
 		}
 	}

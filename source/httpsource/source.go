@@ -237,8 +237,11 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 	p.done()
 	s.metrics.wire.Add(float64(len(text)))
 	for _, enc := range [...]body.Encoding{in.Form.Encoding, in.Form.Inner} {
-		if enc == body.Plain || len(text) == 0 {
+		if enc = enc.Of(text); enc == body.Plain || len(text) == 0 {
 			continue
+		}
+		if int64(len(text)) > enc.WireLimit() {
+			return Result{}, nil, enc.TooLarge()
 		}
 		decoded, err := s.decompress(r.Context(), enc, text, h)
 		s.buffers.put(text)

@@ -71,6 +71,7 @@ func TestBodies(t *testing.T) {
 		{"lines", "logs.web", "{\"msg\":\"a\"}\n{\"msg\":\"b\"}\n", nil, "web: a, web: b"},
 		{"array", "logs.web", `[{"msg":"a"},{"msg":"b"}]`, []string{ct, "application/json"}, "web: a, web: b"},
 		{"text", "logs.web", "a\nb", []string{ct, "text/plain"}, "web: a, web: b"},
+		{"half a surrogate pair", "logs.web", `{"msg":"cut \uD83D"}`, nil, `web: cut \ud83d`},
 		{"gzip", "logs.web", zip(t, `{"msg":"a"}`), []string{ce, "gzip"}, "web: a"},
 		{"further tokens", "logs.web.host-7.x", `{"msg":"a"}`, nil, "web: a"},
 		{"folded", "logs.Web_Front", `{"msg":"a"}`, nil, "web_front: a"},

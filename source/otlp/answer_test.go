@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -78,14 +79,40 @@ func TestSpellings(t *testing.T) {
 		{"bad base64", wrap(`{"body":{"bytesValue":"a-_b"}}`), ts + `"level":"","service":"unknown","msg":"a-_b"}`},
 		{"plain values", wrap(`{"body":"x","attributes":[{"key":"n","value":5},{"key":"l","value":[1,"b"]},{"key":"m","value":{"arrayValue":{"values":[7,"s",null,[1]]}}}]}`),
 			ts + `"level":"","service":"unknown","msg":"x","n":5,"l":[1,"b"],"m":[7,"s",null,[1]]}`},
-		{"the last of two values", wrap(`{"body":{"stringValue":"a","intValue":2},"attributes":[{"key":"a","value":{"arrayValue":{"values":[{"arrayValue":{},"intValue":4},{"kvlistValue":{"values":[{"value":{"boolValue":true},"key":"k"},{"key":"l"}]},"x":1}]}}}]}`),
-			ts + `"level":"","service":"unknown","msg":"2","a":[4,{"k":true,"l":null}]}`},
+		{"two values", wrap(`{"body":{"stringValue":"a","intValue":2},"attributes":[{"key":"a","value":{"arrayValue":{"values":[{"arrayValue":{},"intValue":4},{"kvlistValue":{"values":[{"value":{"boolValue":true},"key":"k"},{"key":"l"}]},"x":1}]}}}]}`),
+			ts + `"level":"","service":"unknown","msg":"{\"stringValue\":\"a\",\"intValue\":2}","a":[{"arrayValue":{},"intValue":4},{"k":true,"l":null}]}`},
+		{"nulls beside a value", wrap(`{"body":{"stringValue":null,"kvlistValue":null,"intValue":2,"arrayValue":null},"attributes":[{"key":"a","value":{"intValue":5,"stringValue":null}},{"key":"b","value":{"stringValue":null}},{"key":"c","value":{}}]}`),
+			ts + `"level":"","service":"unknown","msg":"2","a":5,"b":null,"c":null}`},
+		{"a map without values", wrap(`{"body":{"kvlistValue":[{"key":"type","value":{"stringValue":"x"}}]},"attributes":[{"key":"a","value":{"kvlistValue":{ "b":1}}},{"key":"c","value":{"kvlistValue":"d"}},{"key":"e","value":{"kvlistValue":{"values":{"f":"g"}}}}]}`),
+			ts + `"level":"","service":"unknown","msg":"{\"kvlistValue\":[{\"key\":\"type\",\"value\":{\"stringValue\":\"x\"}}]}","a":{"kvlistValue":{"b":1}},"c":{"kvlistValue":"d"},"e":{"kvlistValue":{"values":{"f":"g"}}}}`},
+		{"an array without values", wrap(`{"body":{"arrayValue":[{"stringValue":"x"}]},"attributes":[{"key":"a","value":{"arrayValue":[1, "\ud83d"]}},{"key":"b","value":{"arrayValue":{"values":[{"arrayValue":["y"]},{"intValue":"1"}]}}},{"key":"c","value":{"kvlistValue":{"values":[{"value":{"arrayValue":{"z":1}},"key":"d"}]}}}]}`),
+			ts + `"level":"","service":"unknown","msg":"{\"arrayValue\":[{\"stringValue\":\"x\"}]}","a":{"arrayValue":[1,"\\ud83d"]},"b":[{"arrayValue":["y"]},1],"c":{"d":{"arrayValue":{"z":1}}}}`},
+		{"values of no kind", wrap(`{"body":{"text":"x"},"attributes":[{"key":"a","value":{"type":"STRING","content":"y"}},{"key":"b","value":{"boolValue":"maybe"}},{"key":"c","value":{"stringValue":{"d":[1]}}},{"key":"e","value":{"intValue":{"f":1}}}]}`),
+			ts + `"level":"","service":"unknown","msg":"{\"text\":\"x\"}","a":{"type":"STRING","content":"y"},"b":"maybe","c":"{\"d\":[1]}","e":{"f":1}}`},
+		{"a plain map as the body", wrap(`{"body":{"message":"x","n":1}}`), ts + `"level":"","service":"unknown","msg":"{\"message\":\"x\",\"n\":1}"}`},
+		{"numbers that are none", wrap(`{"severityNumber":"high","observedTimeUnixNano":"now","flags":"f","droppedAttributesCount":{"n":1}}`),
+			head + `,"severity_number":"high","observed_time_unix_nano":"now","flags":"f","dropped_attributes_count":"{\"n\":1}"}`},
 		{"escapes", wrap(`{"body":{"stringValue":"\u00e9\ud83d\ude00\\\"\/\n"},"attributes":[{"key":"\u0061\n","value":{"stringValue":"\ud800"}}]}`),
 			ts + `"level":"","service":"unknown","msg":"é😀\\\"/\n","a\n":"\\ud800"}`},
 	} {
 		l, w := send(jsonType, []byte(row.body))
 		if got := strings.Join(l.Lines(), "\n"); got != row.want || w.Code != http.StatusOK || w.Body.String() != "{}" {
 			t.Errorf("%s: %d %s\n%s\nwant\n%s", row.name, w.Code, w.Body, got, row.want)
+		}
+	}
+}
+
+// An attribute whose members have other names cannot be read. Its record is kept, and counted.
+func TestPairsOfOtherNames(t *testing.T) {
+	const needle = `needle "1"`
+	for _, attribute := range []string{`{"name":"a","value":{"stringValue":NEEDLE}}`, `{"key":"a","val":{"stringValue":NEEDLE}}`, `{"a":NEEDLE}`, `NEEDLE`, `{"key":"m","value":{"kvlistValue":{"values":[{"a":NEEDLE}]}}}`} {
+		for _, place := range []string{`"attributes":[ATTRIBUTE]`, `"body":{"kvlistValue":{"values":[ATTRIBUTE]}}`} {
+			body := strings.NewReplacer("ATTRIBUTE", strings.ReplaceAll(attribute, "NEEDLE", strconv.Quote(needle))).Replace(place)
+			l, w := send(jsonType, []byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"good"}},{`+body+`}]}]}]}`))
+			lines := strings.Join(l.Lines(), "\n")
+			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"rejectedLogRecords":"1"`) || l.Rejected() != 1 || !strings.Contains(lines, `needle \\\"1`) {
+				t.Errorf("%s: %d %s\n%s", body, w.Code, w.Body, lines)
+			}
 		}
 	}
 }

@@ -226,12 +226,15 @@ func (w *walker) readMemberJSON(key []byte) {
 			e.badTime = t
 		}
 	case "observedTimeUnixNano", "observed_time_unix_nano":
-		e.seen, _ = number(c.text(&e.set))
+		e.seen = w.numberJSON("observed_time_unix_nano")
 	case "severityNumber", "severity_number":
 		t := c.text(&e.set)
 		var ok bool
 		if e.number, ok = number(t); !ok {
 			e.number = severityOf(t)
+			if e.number == 0 && string(t) != "SEVERITY_NUMBER_UNSPECIFIED" {
+				e.keep("severity_number", t)
+			}
 		}
 	case "severityText", "severity_text":
 		e.severity = c.text(&e.set)
@@ -240,9 +243,9 @@ func (w *walker) readMemberJSON(key []byte) {
 	case "attributes":
 		w.listJSON(&e.set)
 	case "droppedAttributesCount", "dropped_attributes_count":
-		e.dropped, _ = number(c.text(&e.set))
+		e.dropped = w.numberJSON("dropped_attributes_count")
 	case "flags":
-		e.flags, _ = number(c.text(&e.set))
+		e.flags = w.numberJSON("flags")
 	case "traceId", "trace_id":
 		e.trace = e.idText(c.text(&e.set))
 	case "spanId", "span_id":
@@ -251,6 +254,24 @@ func (w *walker) readMemberJSON(key []byte) {
 		e.event = c.text(&e.set)
 	default:
 		c.Skip()
+	}
+}
+
+// numberJSON reads a number of a LogRecord. What is none becomes a field with the name.
+func (w *walker) numberJSON(name string) uint64 {
+	e := &w.entry
+	t := w.cursor.text(&e.set)
+	n, ok := number(t)
+	if !ok {
+		e.keep(name, t)
+	}
+	return n
+}
+
+// keep adds an attribute with a text.
+func (s *set) keep(name string, t []byte) {
+	if a := s.next(); a != nil {
+		a.key, a.value = []byte(name), value{kind: text, bytes: t}
 	}
 }
 

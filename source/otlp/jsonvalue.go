@@ -69,37 +69,78 @@ func (w *walker) readBodyJSON() {
 		e.body = w.valueJSON(&e.set, 1)
 		return
 	}
+	from, choice := c.At, choice{}
 	for has, _ := c.Enter('{'); has; has = c.More('{') {
 		key := c.Key()
-		if string(key) != "kvlistValue" && string(key) != "kvlist_value" {
-			if v, ok := w.chosenJSON(&e.set, key, 1); ok {
-				e.body = v
-			}
+		if string(key) != "kvlistValue" && string(key) != "kvlist_value" || c.Next() == 'n' {
+			w.chooseJSON(&e.set, key, 1, &choice)
 			continue
 		}
-		e.body, e.members = value{kind: members}, e.members[:0]
-		for has, _ := c.Enter('{'); has; has = c.More('{') {
-			if string(c.Key()) != "values" {
-				c.Skip()
-				continue
+		choice.values++
+		choice.value = value{kind: members}
+		e.members = e.members[:0]
+		fits := w.eachValueJSON('{', func() {
+			key, v := w.pairJSON(&e.set, 1, false)
+			if len(e.members) == record.MaxFields {
+				e.tooMany()
+				return
 			}
-			for has, _ := c.Enter('['); has; has = c.More('[') {
-				key, v := w.pairJSON(&e.set, 1, false)
-				if len(e.members) == record.MaxFields {
-					e.tooMany()
-					continue
-				}
-				e.members = append(e.members, attribute{key, v})
-			}
+			e.members = append(e.members, attribute{key, v})
+		})
+		choice.misfit = choice.misfit || !fits
+	}
+	e.body = w.resultJSON(&e.set, from, &choice)
+}
+
+// A choice is the value of an AnyValue, so far.
+type choice struct {
+	value  value
+	values int  // members with a value that is not null: one is right
+	other  bool // members that have no meaning
+	misfit bool // a value has another form than its name says
+}
+
+// resultJSON returns the chosen value of an AnyValue that begins at from. If its form is wrong,
+// this is the JSON of all of it, so that nothing is lost.
+func (w *walker) resultJSON(s *set, from int, c *choice) value {
+	switch {
+	case w.cursor.Fault != "":
+		return value{}
+	case !c.misfit && (c.values == 1 || c.values == 0 && !c.other):
+		return c.value
+	case w.cursor.At-from > record.MaxRecord:
+		s.tooLong()
+		return value{}
+	}
+	return value{kind: literal, bytes: w.body[from:w.cursor.At]}
+}
+
+// eachValueJSON calls read for each element of the values of an ArrayValue or a KeyValueList. It
+// reports whether the value has this form.
+func (w *walker) eachValueJSON(open byte, read func()) (fits bool) {
+	c := &w.cursor
+	has, wrong := c.Enter('{')
+	known, other := false, false
+	for ; has; has = c.More('{') {
+		if string(c.Key()) != "values" {
+			other = other || c.Next() != 'n'
+			c.Skip()
+			continue
+		}
+		has, bad := c.Enter('[')
+		wrong, known = wrong || bad || known, true
+		for ; has; has = c.More('[') {
+			read()
 		}
 	}
+	return !wrong && (known || !other)
 }
 
 // pairJSON reads a KeyValue. depth is that of the object with the key. within says to append
 // it to s.json as a member.
 func (w *walker) pairJSON(s *set, depth int, within bool) (key []byte, v value) {
 	c := &w.cursor
-	from, known := len(s.json), false
+	from, known, valued, other := len(s.json), false, false, false
 	has, wrong := c.Enter('{')
 	if wrong {
 		s.reject("not OTLP logs: a pair of key and value is no object", true)
@@ -112,10 +153,14 @@ func (w *walker) pairJSON(s *set, depth int, within bool) (key []byte, v value) 
 			}
 		case "value":
 			s.json = s.json[:from]
-			v = w.valueJSON(s, depth)
+			v, valued = w.valueJSON(s, depth), true
 		default:
+			other = other || c.Next() != 'n'
 			c.Skip()
 		}
+	}
+	if other && !(known && valued) {
+		s.reject("not OTLP logs: a pair has other members than key and value", true)
 	}
 	if within {
 		w.insertKey(s, from, key, v)
@@ -148,74 +193,77 @@ func (w *walker) valueJSON(s *set, depth int) (v value) {
 	default:
 		return scalar(c.raw(s))
 	}
-	from := len(s.json)
+	at, from, choice := c.At, len(s.json), choice{}
 	for has, _ := c.Enter('{'); has; has = c.More('{') {
 		key := c.Key()
-		s.json = s.json[:from] // of all values the last one counts
-		if chosen, ok := w.chosenJSON(s, key, depth); ok {
-			v = chosen
-		} else if v.kind == nested {
-			s.json = s.json[:from+len(v.bytes)]
-		}
+		w.chooseJSON(s, key, depth, &choice)
+	}
+	if v = w.resultJSON(s, at, &choice); v.kind != nested {
+		s.json = s.json[:from]
 	}
 	return v
 }
 
-// chosenJSON reads a member of an AnyValue. ok reports that it is a value.
-func (w *walker) chosenJSON(s *set, key []byte, depth int) (v value, ok bool) {
+// chooseJSON reads a member of an AnyValue. One that is null has no value.
+func (w *walker) chooseJSON(s *set, key []byte, depth int, to *choice) {
 	c := &w.cursor
+	if c.Next() == 'n' {
+		c.Skip()
+		return
+	}
+	v, fits := value{}, true
 	switch string(key) {
 	case "stringValue", "string_value":
-		return value{kind: text, bytes: c.text(s)}, true
+		v = value{kind: text, bytes: c.text(s)}
 	case "bytesValue", "bytes_value":
-		return s.bytesOf(c.text(s)), true
+		v = s.bytesOf(c.text(s))
 	case "boolValue", "bool_value":
-		return scalar(c.text(s)), true
+		v = scalar(c.text(s))
 	case "intValue", "int_value":
-		return integerOf(c.text(s)), true
+		v = integerOf(c.text(s))
 	case "doubleValue", "double_value":
-		return doubleOf(c.text(s)), true
+		v = doubleOf(c.text(s))
 	case "arrayValue", "array_value":
-		return w.nestedJSON(s, '[', depth+1), true
+		v, fits = w.nestedJSON(s, '[', depth+1)
 	case "kvlistValue", "kvlist_value":
-		return w.nestedJSON(s, '{', depth+1), true
+		v, fits = w.nestedJSON(s, '{', depth+1)
+	default:
+		to.other = true
+		c.Skip()
+		return
 	}
-	c.Skip()
-	return v, false
+	to.value = v
+	to.values++
+	to.misfit = to.misfit || !fits
 }
 
-// nestedJSON reads an ArrayValue or a KeyValueList, and appends its JSON to s.json.
-func (w *walker) nestedJSON(s *set, open byte, depth int) value {
+// nestedJSON reads an ArrayValue or a KeyValueList, and appends its JSON to s.json. fits reports
+// that it is one.
+func (w *walker) nestedJSON(s *set, open byte, depth int) (v value, fits bool) {
 	c := &w.cursor
 	if depth > record.MaxDepth {
 		s.tooDeep()
 		c.Skip()
-		return value{}
+		return value{}, true
 	}
 	from := len(s.json)
 	s.json = append(s.json, open)
-	for has, _ := c.Enter('{'); has; has = c.More('{') {
-		if string(c.Key()) != "values" {
-			c.Skip()
-			continue
+	fits = w.eachValueJSON(open, func() {
+		if len(s.json) > from+1 {
+			s.json = append(s.json, ',')
 		}
-		for has, _ := c.Enter('['); has; has = c.More('[') {
-			if len(s.json) > from+1 {
-				s.json = append(s.json, ',')
-			}
-			if open == '{' {
-				w.pairJSON(s, depth, true)
-			} else if v := w.valueJSON(s, depth); v.kind != nested {
-				s.json = appendJSON(s.json, v)
-			}
-			if len(s.json) > 2*record.MaxRecord {
-				s.tooLong()
-				s.json = s.json[:from+1]
-			}
+		if open == '{' {
+			w.pairJSON(s, depth, true)
+		} else if v := w.valueJSON(s, depth); v.kind != nested {
+			s.json = appendJSON(s.json, v)
 		}
-	}
+		if len(s.json) > 2*record.MaxRecord {
+			s.tooLong()
+			s.json = s.json[:from+1]
+		}
+	})
 	s.json = append(s.json, open+2)
-	return value{kind: nested, bytes: s.json[from:]}
+	return value{kind: nested, bytes: s.json[from:]}, fits
 }
 
 func integerOf(t []byte) value {
