@@ -2,10 +2,16 @@ package body
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
+	"testing/iotest"
+	"time"
 
 	"blobtail/record"
 )
@@ -106,6 +112,132 @@ func FuzzSplit(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A joinLedger is a ledger that counts the lines of each record.
+type joinLedger struct {
+	ledger
+	all    [][]byte
+	places int
+}
+
+func (l *joinLedger) Object(raw []byte, end int) bool {
+	l.all, l.places = append(l.all, raw), l.places+1
+	return l.ledger.Object(raw, end)
+}
+
+func (l *joinLedger) Record(raw []byte, places, end int) bool {
+	if lines := linesOf(raw); len(lines) != places || len(lines) > mostTraceLines || len(lines) > 1 && len(raw) > longestTrace {
+		l.t.Fatalf("%d lines at %d places, %d bytes", len(lines), places, len(raw))
+	}
+	l.all, l.places = append(l.all, raw), l.places+places
+	return l.ledger.Record(raw, places, end)
+}
+
+func (l *joinLedger) Reject(raw []byte, why Rejection, end int) bool {
+	l.all, l.places = append(l.all, raw), l.places+1
+	return l.ledger.Reject(raw, why, end)
+}
+
+// linesOf are the lines of a text that are not empty, without what may stand around them.
+func linesOf(text []byte) (lines [][]byte) {
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		if line = bytes.Trim(line, " \t\r"); len(line) > 0 {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// checkJoin fails if the records of a body of lines are not its lines in order, each in one
+// record. It returns the records.
+func checkJoin(t *testing.T, body []byte) [][]byte {
+	t.Helper()
+	body = slices.Clip(body)
+	l := &joinLedger{ledger: ledger{t: t, parser: record.NewParser(), body: body, seen: make([]bool, len(body))}}
+	decodeMixed(body, 0, l)
+	var got [][]byte
+	for _, raw := range l.all {
+		got = append(got, linesOf(raw)...)
+	}
+	want := linesOf(body)
+	if bytes.ContainsRune(body, '{') { // objects may share a line
+		got, want = [][]byte{bytes.Join(got, nil)}, [][]byte{bytes.Join(want, nil)}
+		for i := range got {
+			got[i], want[i] = bytes.ReplaceAll(got[i], []byte(" "), nil), bytes.ReplaceAll(want[i], []byte(" "), nil)
+			got[i], want[i] = bytes.ReplaceAll(got[i], []byte("\t"), nil), bytes.ReplaceAll(want[i], []byte("\t"), nil)
+			got[i], want[i] = bytes.ReplaceAll(got[i], []byte("\r"), nil), bytes.ReplaceAll(want[i], []byte("\r"), nil)
+		}
+	}
+	if !slices.EqualFunc(got, want, bytes.Equal) {
+		t.Fatalf("%q\n got %q\nwant %q", body, got, want)
+	}
+	return l.all
+}
+
+// FuzzJoin joins the lines of any text: no byte is lost, no line is in two records, and a record
+// stays within its bounds.
+func FuzzJoin(f *testing.F) {
+	file, err := os.ReadFile("testdata/traces.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for part := range bytes.SplitSeq(file, []byte("\n-- ")) {
+		_, text, _ := bytes.Cut(part, []byte("\n"))
+		f.Add(text)
+		f.Add(bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n\r\n")))
+	}
+	f.Add([]byte("Nov 20, 2026 11:00:00 AM c.X m\nSEVERE: a\n{\n  b\n}\n=\n#\n# A\n(\n\"\n\x1b[m\n\x1b[31m \n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		checkJoin(t, body)
+		TextLevel(body)
+	})
+}
+
+// Whatever lines of traces and other lines follow one another, and in whatever pieces the body
+// comes, the records are the lines in their order, and the same.
+func TestJoinKeepsAll(t *testing.T) {
+	file, err := os.ReadFile("testdata/traces.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := append(bytes.Split(file, []byte("\n")), bytes.Split([]byte("INFO a\nERROR b\n{\n}\n  c\n\n\r\n2026-11-20 10:00:00 WARN d\n{\"e\":1}\n[\n]\ntext\n"), []byte("\n"))...)
+	until := time.Now().Add(500 * time.Millisecond)
+	for seed := uint64(0); time.Now().Before(until); seed++ {
+		r := rand.New(rand.NewPCG(seed, 36))
+		var text []byte
+		for at := r.IntN(len(lines)); len(text) < 2000; at++ {
+			if r.IntN(3) == 0 {
+				at = r.IntN(len(lines))
+			}
+			text = append(append(text, lines[at%len(lines)]...), '\n')
+		}
+		whole := checkJoin(t, text)
+		var wire bytes.Buffer
+		z := gzip.NewWriter(&wire)
+		for rest := text; len(rest) > 0; {
+			n := 1 + r.IntN(len(rest))
+			_, werr := z.Write(rest[:n])
+			if err := errors.Join(werr, z.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		in, err := NewReader(Gzip, iotest.HalfReader(&wire))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := io.ReadAll(iotest.OneByteReader(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := checkJoin(t, read); !slices.EqualFunc(whole, again, bytes.Equal) {
+			t.Fatalf("in pieces %q, want %q", again, whole)
+		}
+	}
 }
 
 // FuzzDecompress feeds damaged bodies to the decompressors.

@@ -20,7 +20,10 @@ const (
 // if the message has none.
 func TextLevel(msg []byte) []byte {
 	rest, _, timed := textTime(msg)
-	return textLevel(rest, timed)
+	if level := textLevel(rest, timed); level != nil {
+		return level
+	}
+	return traceLevel(msg)
 }
 
 // textLevel finds the level of a line of text. It returns a part of the line, or a word for
@@ -193,6 +196,9 @@ func isGlog(line []byte) bool {
 // uncaught returns the level of what runtimes write when a program ends: of Go and PHP, of
 // Java, Python, Rust, JavaScript and .NET.
 func uncaught(line []byte) []byte {
+	if len(line) == 0 || bytes.IndexByte([]byte("fFPETUt"), line[0]) < 0 {
+		return nil
+	}
 	for _, begin := range [...]string{"fatal error: ", "Fatal error: ", "PHP Fatal error: "} {
 		if bytes.HasPrefix(line, []byte(begin)) {
 			return []byte("critical")
@@ -207,11 +213,6 @@ func uncaught(line []byte) []byte {
 		return []byte("error")
 	}
 	return nil
-}
-
-// isPanic reports whether a line begins a panic of Rust. Its message is on the next line.
-func isPanic(line []byte) bool {
-	return bytes.HasPrefix(line, []byte("thread '")) && bytes.Contains(line, []byte("' panicked at "))
 }
 
 // logfmtLevel finds the value of level, lvl or severity in a line of logfmt. ok is false if

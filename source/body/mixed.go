@@ -6,22 +6,16 @@ import (
 	"blobtail/record"
 )
 
-const (
-	// longestTrace and mostTraceLines bound a record of several lines.
-	longestTrace   = 256 << 10
-	mostTraceLines = 1000
-)
-
 // decodeMixed decodes lines that may be objects or text, as those of a service whose
 // runtime writes its own messages between JSON. An object may take several lines. A line
-// of text is a record with the line as its message. The lines of a stack trace belong to
-// the text before them (trace.go).
+// of text is a record with the line as its message, and with the lines behind it that belong
+// to it (join.go).
 //
 // A text begins with its time, or has that of the record before it; the first texts of a
 // body have that of the first record after them. So if all other records have times, a copy
 // of the body is recognised at any ingester.
 func decodeMixed(body []byte, off int, to Sink) {
-	m := mixed{objects: objects{body: body, to: to}}
+	m := mixed{objects: objects{body: body, to: to}, lines: joiner{body: body}}
 	for off < len(body) {
 		end := lineEnd(body, off)
 		from := skipBlanks(body[:end], off)
@@ -48,10 +42,12 @@ type mixed struct {
 	begun bool // a record came
 	own   bool // it has a time of its own, or of another record
 	time  int64
+	lines joiner
 }
 
 // object passes the object at off, and returns its end.
 func (m *mixed) object(off int) (next int, more bool) {
+	m.lines.cut = false
 	next, more = m.objects.next(off)
 	if ns, own, any := m.to.Last(); any {
 		m.begun, m.time, m.own = true, ns, own
@@ -59,11 +55,11 @@ func (m *mixed) object(off int) (next int, more bool) {
 	return next, more
 }
 
-// text passes the line of text from off to end, with the lines of its stack trace, and
-// returns the end.
+// text passes the line of text from off to end, with the lines that belong to it, and returns
+// the end.
 func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
-	head, own := textHead(line)
+	head, rest, own := textHead(line)
 	switch {
 	case own:
 	case m.begun && m.own:
@@ -73,9 +69,13 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 			head.Time = ns
 		}
 	}
-	next, places, framed := traceEnd(m.body, off, end)
-	if framed && head.Level == nil {
-		head.Level = []byte("error") // an exception that was printed without a level
+	cut := m.lines.cut
+	if !cut {
+		m.lines = joiner{body: m.body}
+	}
+	next, places := m.lines.join(off, end, rest, head.Level)
+	if head.Level == nil || cut {
+		head.Level = m.lines.Level()
 	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
 	m.begun, m.time, m.own = true, head.Time, head.Time != 0
@@ -114,15 +114,15 @@ func skipBlanks(b []byte, off int) int {
 	return off
 }
 
-// textHead finds the time and the level in a line of text. own reports whether it has a
-// time.
-func textHead(line []byte) (h record.Head, own bool) {
+// textHead finds the time and the level in a line of text. rest is the line behind its time. own
+// reports whether it has a time.
+func textHead(line []byte) (h record.Head, rest []byte, own bool) {
 	rest, ns, own := textTime(line)
 	if own {
 		h.Time = ns
 	}
 	h.Level = textLevel(rest, own)
-	return h, own
+	return h, rest, own
 }
 
 // textTime finds the time that a line begins with, perhaps in brackets, or as the first

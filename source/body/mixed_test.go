@@ -78,7 +78,7 @@ func TestMixed(t *testing.T) {
 		{"Java", "Exception in thread \"main\" java.lang.RuntimeException: no\n\tat app.App.main(App.java:5)\nCaused by: java.io.IOException: disk\n\tat app.B.b(B.java:7)\n\t... 3 more\n",
 			[]string{"15:04:05 error Exception in thread \"main\" java.lang.RuntimeException: no|\tat app.App.main(App.java:5)|Caused by: java.io.IOException: disk|\tat app.B.b(B.java:7)|\t... 3 more"}},
 		{"logged by Java", "2026-11-10 15:04:07,123 ERROR [main] app.App - failed\njava.io.IOException: disk\n\tat app.App.main(App.java:5)\n",
-			[]string{"15:04:07.123 error 2026-11-10 15:04:07,123 ERROR [main] app.App - failed", "15:04:07.123 error java.io.IOException: disk|\tat app.App.main(App.java:5)"}},
+			[]string{"15:04:07.123 error 2026-11-10 15:04:07,123 ERROR [main] app.App - failed|java.io.IOException: disk|\tat app.App.main(App.java:5)"}},
 		{"Python", "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    main()\nKeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n" +
 			"Traceback (most recent call last):\n  File \"a.py\", line 5, in <module>\napp.errors.Missing: x\n",
 			[]string{"15:04:05 error Traceback (most recent call last):|  File \"a.py\", line 3, in <module>|    main()|KeyError: 'a'||During handling of the above exception, another exception occurred:||" +
@@ -86,7 +86,7 @@ func TestMixed(t *testing.T) {
 		{"logged by Python", "ERROR:root:failed\nTraceback (most recent call last):\n  File \"a.py\", line 3, in f\nValueError\nINFO:root:next\n",
 			[]string{"15:04:05 error ERROR:root:failed|Traceback (most recent call last):|  File \"a.py\", line 3, in f|ValueError", "15:04:05 info INFO:root:next"}},
 		{"JavaScript", "/app/index.js:5\n    throw new Error(\"x\");\n    ^\n\nError: x\n    at Object.<anonymous> (/app/index.js:5:7)\n    at node:internal/main:1:1\n\nNode.js v22.1.0\n",
-			[]string{"15:04:05 - /app/index.js:5|    throw new Error(\"x\");|    ^", "15:04:05 error Error: x|    at Object.<anonymous> (/app/index.js:5:7)|    at node:internal/main:1:1", "15:04:05 - Node.js v22.1.0"}},
+			[]string{"15:04:05 error /app/index.js:5|    throw new Error(\"x\");|    ^||Error: x|    at Object.<anonymous> (/app/index.js:5:7)|    at node:internal/main:1:1||Node.js v22.1.0"}},
 		{"Rust", "thread 'main' panicked at src/main.rs:2:5:\nboom\nstack backtrace:\n   0: rust_begin_unwind\n             at /rustc/1\nnote: run with `RUST_BACKTRACE=full`\n",
 			[]string{"15:04:05 error thread 'main' panicked at src/main.rs:2:5:|boom|stack backtrace:|   0: rust_begin_unwind|             at /rustc/1|note: run with `RUST_BACKTRACE=full`"}},
 		{".NET", "Unhandled exception. System.InvalidOperationException: no\n ---> System.Exception: inner\n   at App.B()\n   --- End of inner exception stack trace ---\n   at App.Main() in /a.cs:line 5\n",

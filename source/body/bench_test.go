@@ -1,0 +1,45 @@
+package body_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"blobtail/source/body"
+)
+
+// BenchmarkText measures bodies of lines without a trace: with a time and a level, with a level
+// alone, with neither, and indented ones.
+func BenchmarkText(b *testing.B) {
+	for _, c := range []struct{ name, line string }{
+		{"timed", "2026-11-20 10:00:00,%03d INFO [exec-3] c.x.Orders: order 17 is stored in 12 ms for customer 4711\n"},
+		{"levelled", "INFO  c.x.Orders: order %d is stored in 12 ms for customer 4711, which is as expected\n"},
+		{"errors", "2026-11-20 10:00:00,%03d ERROR [exec-3] c.x.Orders: order 17 is not stored after 12 ms\n"},
+		{"access", "10.0.0.%d - - [20/Nov/2026:11:00:00 +0100] \"GET /api/orders/17?full=true HTTP/1.1\" 200 512 \"-\" \"curl/8.5.0\"\n"},
+		{"plain", "the order %d of a customer is stored, and the next one is taken from the queue\n"},
+		{"logfmt", "time=2026-11-20T10:00:00.%03dZ level=info msg=\"order stored\" customer=4711 took=12ms path=/api/orders\n"},
+		{"indented", "task %d\n    with a line of its own, that says more about it\n"},
+	} {
+		var text strings.Builder
+		for i := 0; text.Len() < 1<<20; i++ {
+			fmt.Fprintf(&text, c.line, i%1000)
+		}
+		raw := []byte(text.String())
+		form, err := body.ParseForm("text/plain", nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(c.name, func(b *testing.B) {
+			g := body.NewGatherer()
+			g.After = func(int) bool { return true }
+			b.SetBytes(int64(len(raw)))
+			for b.Loop() {
+				g.Clear()
+				g.Arrive(body.Arrival{Service: "web", Time: arrival.UnixNano(), Source: "test", Clock: "the clock"})
+				if err := form.Decode(raw, g); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

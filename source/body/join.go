@@ -1,0 +1,346 @@
+package body
+
+import (
+	"bytes"
+
+	"blobtail/record"
+)
+
+const (
+	// longestTrace and mostTraceLines bound a record of several lines. What follows is the next
+	// record, with the level and the state of this one.
+	longestTrace   = 256 << 10
+	mostTraceLines = 1000
+	// farthest is how many lines behind a line may decide whether it belongs to a trace.
+	farthest = 10
+)
+
+// A joiner finds the lines of a body that are one record: a text, and the lines behind it that
+// belong to it. They are indented, or close a brace that a line before left open, or continue a
+// stack trace by the whole form of a line of it. The first line of a trace belongs to a text only
+// if that has the level error or above; else it begins a record.
+type joiner struct {
+	body   []byte
+	form   form // of the trace, none for a text without one
+	severe bool // the text has the level error or above, or is a trace
+	framed bool // one of the lines is a call
+	cut    bool // the record has reached its bounds, and the lines behind belong to it too
+	level  []byte
+
+	message bool // the next line is the message of the trace, whatever it says
+	chained bool // another trace follows that belongs to this one
+	thrown  bool // the last line that is not indented is an exception, without calls so far
+	named   bool // a traceback of Python has its error
+	quoted  bool // the next line is a quoted command of Tcl
+	blank   bool // the line before is empty
+	closer  byte // closes what a line left open; 0: nothing is open
+}
+
+// join returns the end of the record whose first line goes from off to end, and how many places
+// it has: as many as lines that are not empty. So the records behind have the same places if the
+// lines are read one by one. head is the first line behind its time. A joiner that was cut goes on
+// with what it knows.
+func (j *joiner) join(off, end int, head, level []byte) (next, places int) {
+	if j.cut {
+		j.cut, j.blank = false, false
+	} else {
+		j.begin(j.body[off:end], head, level, end)
+	}
+	next, places = end, 1
+	for at := end + 1; at < len(j.body) && !j.alone(j.body[at:]); {
+		e := lineEnd(j.body, at)
+		line := bytes.TrimSuffix(j.body[at:e], []byte("\r"))
+		blanks := skipBlanks(line, 0)
+		switch {
+		case blanks == len(line):
+			j.blank = true
+			if e-off > longestTrace {
+				return next, places
+			}
+		case looksLikeObject(line[blanks:]), !j.takes(line, blanks, e):
+			return next, places
+		case e-off > longestTrace, places == mostTraceLines:
+			j.cut = true
+			return next, places
+		default:
+			next, j.blank = e, false
+			places++
+		}
+		at = e + 1
+	}
+	return next, places
+}
+
+// alone reports whether the line that begins rest is surely none of the record, by its first
+// bytes.
+func (j *joiner) alone(rest []byte) bool {
+	switch c := rest[0]; {
+	case c == ' ', c == '\t', c == '\r', c == '\n':
+		return false
+	case !j.severe && !j.framed && !j.message && !j.quoted:
+		return c != j.closer
+	}
+	return looksTimed(rest)
+}
+
+// begin starts with the first line of a record.
+func (j *joiner) begin(line, head, level []byte, end int) {
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	j.level = level
+	if level != nil {
+		if j.severe = isSevere(level); !j.severe {
+			j.opens(line)
+			return
+		}
+	}
+	if j.isJUL(line, end) {
+		j.message = true
+		return
+	}
+	for len(head) > 0 && (head[0] == ' ' || head[0] == '\t' || head[0] == ']' || head[0] == ')' || head[0] == '"') {
+		head = head[1:]
+	}
+	s := plain(bytes.TrimSuffix(head, []byte("\r")))
+	if len(s) > 0 && s[0] == '[' {
+		if n := bytes.Index(s, []byte("] ")); n > 0 {
+			s = s[n+2:]
+		}
+	}
+	switch form := j.first(s, end); {
+	case form == reportForm:
+		j.enter(form, s)
+		j.level = reportLevel(s)
+		j.severe = isSevere(j.level)
+	case form != none:
+		j.enter(form, s)
+	default:
+		j.framed = skipBlanks(line, 0) > 0 && isFrame(s)
+		j.thrown = isThrown(s)
+	}
+	j.opens(line)
+	if j.level == nil && j.severe {
+		j.level = []byte("error")
+	}
+}
+
+// enter begins a trace with its first line.
+func (j *joiner) enter(f form, s []byte) {
+	j.form, j.severe = f, true
+	j.thrown = f == thrownForm
+	j.message = wantsMessage(f, s)
+	j.chained = f == pythonForm && wantsTraceback(s)
+	j.named = !isTraceback(s)
+}
+
+// Level returns the level of the record: that of its first line, or error for a trace.
+func (j *joiner) Level() []byte {
+	if j.level == nil && j.framed {
+		return []byte("error")
+	}
+	return j.level
+}
+
+func isSevere(level []byte) bool {
+	l := record.ParseLevel(level)
+	return l == record.Error || l == record.Critical
+}
+
+// takes reports whether a line that is not empty belongs to the record. It ends at end. A line
+// with a time does not: it is the next record of a program that indents its lines.
+func (j *joiner) takes(line []byte, blanks, end int) bool {
+	s := plain(line[blanks:])
+	if len(s) == 0 {
+		s = line[blanks:]
+	}
+	switch {
+	case j.quoted && s[0] == '"':
+	case blanks > 0:
+		return j.indented(line, s)
+	case j.message && !j.blank:
+		return j.takesMessage(line, s)
+	case j.closer != 0 && s[0] == j.closer:
+		j.opens(line)
+		return true
+	case !j.severe && !j.framed && !j.message:
+		return false
+	case !j.continues(s, end):
+		return false
+	}
+	if _, _, own := textTime(line); own {
+		return false
+	}
+	j.quoted = false
+	j.opens(line)
+	return true
+}
+
+// indented reports whether an indented line belongs to the record.
+func (j *joiner) indented(line, s []byte) bool {
+	if isPadded(line) || !j.severe && isTraceback(s) {
+		return false
+	}
+	if _, _, own := textTime(line); own {
+		return false
+	}
+	j.message = false
+	j.quoted = string(s) == "while executing" || string(s) == "invoked from within"
+	call := j.quoted || isFrame(s)
+	j.framed = j.framed || call
+	j.thrown = j.thrown && !call
+	if j.form == none && isTraceback(s) {
+		j.enter(pythonForm, s)
+	}
+	if c := closerOf(line); c != 0 && j.closer == 0 && call {
+		j.closer = c
+	}
+	return true
+}
+
+// takesMessage reports whether the line right behind the first one of a trace is its message.
+func (j *joiner) takesMessage(line, s []byte) bool {
+	if _, _, own := textTime(line); own {
+		return false
+	}
+	j.message = false
+	if j.form == none { // of java.util.logging, whose second line has the level
+		j.level = textLevel(s, false)
+		j.severe = isSevere(j.level)
+	}
+	j.opens(line)
+	return true
+}
+
+// continues reports whether a line that is not indented belongs to the trace.
+func (j *joiner) continues(s []byte, end int) bool {
+	if j.form == pythonForm && !j.named && isError(s) {
+		j.named, j.chained = true, false
+		return true
+	}
+	if f := j.first(s, end); f != none {
+		return j.takesFirst(f, s)
+	}
+	switch {
+	case isFrame(s), j.form != none && j.isGoCall(s, end):
+		j.framed, j.thrown = true, false
+	case j.isTail(s, end):
+	case j.form == none && isThrown(s) && j.callsAhead(end):
+		j.enter(thrownForm, s)
+	case j.message && textLevel(s, false) == nil:
+		j.message = false
+	case j.thrown && textLevel(s, false) == nil && j.callsAhead(end):
+		return true // a message of several lines
+	default:
+		return false
+	}
+	j.chained = j.form == pythonForm && (wantsTraceback(s) || isChain(s))
+	return true
+}
+
+// takesFirst reports whether the first line of a trace belongs to the record: it is its first
+// trace, or another part of it.
+func (j *joiner) takesFirst(f form, s []byte) bool {
+	switch {
+	case j.form == none && f != reportForm, j.chained:
+		j.enter(f, s)
+		return true
+	case f != j.form:
+		return false
+	}
+	return f == nativeForm || f == jvmForm || f == goForm && !bytes.HasPrefix(s, []byte("panic: ")) ||
+		f == rustForm && bytes.HasPrefix(s, []byte("fatal runtime error: "))
+}
+
+// opens remembers a brace or bracket at the end of a line that is not indented. A line that
+// begins with its partner closes it.
+func (j *joiner) opens(line []byte) { j.closer = closerOf(line) }
+
+// closerOf returns the partner of the brace or bracket at the end of a line, 0 for none.
+func closerOf(line []byte) byte {
+	if len(line) > 0 {
+		switch line[len(line)-1] {
+		case '{':
+			return '}'
+		case '[':
+			return ']'
+		case '(':
+			return ')'
+		}
+	}
+	return 0
+}
+
+// callsAhead reports whether a call follows the line that ends at end, behind no other lines than
+// those that may be the message of an exception.
+func (j *joiner) callsAhead(end int) bool {
+	for range farthest {
+		var line []byte
+		line, end = j.behind(end)
+		blanks := skipBlanks(line, 0)
+		s := plain(line[blanks:])
+		switch {
+		case isFrame(s):
+			return true
+		case len(s) == 0, looksLikeObject(s), j.first(s, end) != none:
+			return false
+		}
+		if rest, _, own := textTime(line); own || textLevel(rest, false) != nil {
+			return false
+		}
+	}
+	return false
+}
+
+// behind returns the line behind the one that ends at end, and its own end. It skips a few empty
+// lines.
+func (j *joiner) behind(end int) (line []byte, next int) {
+	for range 4 {
+		if end+1 >= len(j.body) {
+			return nil, len(j.body)
+		}
+		next = lineEnd(j.body, end+1)
+		line, end = bytes.TrimSuffix(j.body[end+1:next], []byte("\r")), next
+		if len(line) > 0 {
+			break
+		}
+	}
+	return line, next
+}
+
+// looksTimed reports whether a line begins with a date and a clock in digits.
+func looksTimed(s []byte) bool {
+	return len(s) > 20 && isDigit(s[0]) && isDigit(s[3]) && s[4] == s[7] && s[13] == ':' && s[16] == ':'
+}
+
+// isPadded reports whether a line is indented by the blank of a level that is padded to five
+// characters, as of log4j's %5p.
+func isPadded(line []byte) bool {
+	return len(line) > 6 && line[0] == ' ' && line[5] == ' ' && (string(line[1:5]) == "INFO" || string(line[1:5]) == "WARN")
+}
+
+// plain returns a line without the colour that it begins with.
+func plain(s []byte) []byte {
+	for len(s) > 2 && s[0] == '\x1b' && s[1] == '[' {
+		n := bytes.IndexByte(s, 'm')
+		if n < 0 || n > 16 {
+			return s
+		}
+		s = s[n+1:]
+	}
+	return s
+}
+
+// traceLevel returns error for a message of several lines that holds a stack trace, else nil.
+func traceLevel(msg []byte) []byte {
+	msg = msg[:min(len(msg), longestTrace)]
+	for off, lines := 0, 0; off < len(msg) && lines < mostTraceLines; lines++ {
+		end := lineEnd(msg, off)
+		head, _, _ := textTime(msg[off:end])
+		j := joiner{body: msg}
+		next, _ := j.join(off, end, head, nil)
+		if level := j.Level(); level != nil {
+			return level
+		}
+		off = next + 1
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package body_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"blobtail/record"
+	"blobtail/source/body"
+)
+
+// traces are the stack traces of testdata/traces.txt by name.
+func traces(t testing.TB) (names []string, all map[string]string) {
+	t.Helper()
+	file, err := os.ReadFile("testdata/traces.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = map[string]string{}
+	for _, part := range strings.Split(string(file), "\n-- ")[1:] {
+		name, text, ok := strings.Cut(part, " --\n")
+		if !ok {
+			t.Fatalf("no name: %q", part)
+		}
+		names, all[name] = append(names, name), strings.TrimSuffix(text, "\n")+"\n"
+	}
+	return names, all
+}
+
+// A record as the tests of joining compare it.
+type joined struct{ level, msg string }
+
+func read(t testing.TB, text string) (all []joined) {
+	t.Helper()
+	for _, r := range records(t, gather(t, "", text, arrival)) {
+		parts := strings.SplitN(r, " ", 3)
+		if i := strings.IndexByte(parts[0], '-'); i > 0 { // another day than that of records
+			parts = strings.SplitN(r, " ", 4)[1:]
+		}
+		all = append(all, joined{parts[1], parts[2]})
+	}
+	return all
+}
+
+// The stack traces of all runtimes are one record each, of level error or above: alone, behind
+// and before any line, with carriage returns, and with empty lines in them. They belong to the
+// line before if that has the level error, and to no other.
+func TestTraces(t *testing.T) {
+	names, all := traces(t)
+	bare := func(text string) string { return strings.ReplaceAll(strings.TrimRight(text, "\r\n"), "\n", "|") }
+	severe := func(level string) bool { return level == "error" || level == "critical" }
+	for _, name := range names {
+		text := all[name]
+		t.Run(name, func(t *testing.T) {
+			alone := joined{"", bare(text)}
+			check := func(what, body string, want ...joined) {
+				t.Helper()
+				got := read(t, body)
+				if len(got) != len(want) {
+					t.Errorf("%s: %d records, want %d:\n%q", what, len(got), len(want), got)
+					return
+				}
+				for i, w := range want {
+					if g := got[i]; g.msg != w.msg || w.level == "" && !severe(g.level) || w.level != "" && g.level != w.level {
+						t.Errorf("%s: record %d\n got %q\nwant %q", what, i, g, w)
+					}
+				}
+			}
+			check("alone", text, alone)
+			check("twice", text+"ready\n"+text, alone, joined{"-", "ready"}, alone)
+			check("behind a line of level info", "INFO ready\n"+text, joined{"info", "INFO ready"}, alone)
+			check("behind a line of level warn", "2026-11-20 10:00:00,100 WARN slow\n"+text, joined{"warn", "2026-11-20 10:00:00,100 WARN slow"}, alone)
+			check("behind a line without a level", "GET /healthz 200\n"+text, joined{"-", "GET /healthz 200"}, alone)
+			check("before a usual line", text+"ready to serve\n", alone, joined{"-", "ready to serve"})
+			check("before a line with a level", text+"INFO next: at work\n", alone, joined{"info", "INFO next: at work"})
+			check("before a time", text+"2026-11-20 10:00:00,100 INFO next\n", alone, joined{"info", "2026-11-20 10:00:00,100 INFO next"})
+			check("before an object", text+`{"level":"debug","msg":"x"}`+"\n", alone, joined{"debug", "x"})
+			check("carriage returns", strings.ReplaceAll(text, "\n", "\r\n"), joined{"", bare(strings.ReplaceAll(text, "\n", "\r\n"))})
+			if strings.Contains(name, "Erlang") || strings.Contains(name, "Lua") || strings.Contains(name, "Haskell") {
+				return // the line behind decides
+			}
+			spaced := strings.ReplaceAll(text, "\n", "\n\n")
+			if !strings.Contains(name, "Node.js") { // its empty line ends the source
+				check("empty lines", spaced+"INFO next\n", joined{"", bare(spaced)}, joined{"info", "INFO next"})
+			}
+		})
+	}
+}
+
+// A trace belongs to the line of level error that logs it.
+func TestTracesThatAreLogged(t *testing.T) {
+	names, all := traces(t)
+	for _, name := range names {
+		text := all[name]
+		switch name {
+		case "Rust, anyhow", "Perl", "Tcl":
+			continue // their first line may be of any program: it begins a record
+		}
+		if first, _, _ := strings.Cut(text, "\n"); strings.Contains(first, "2026") || strings.HasPrefix(first, "11:00:00") {
+			continue // it has a line of a log itself
+		}
+		for _, line := range []string{"ERROR failed\n", "2026-11-20 10:00:00,206 ERROR [exec-3] c.x.Orders: not stored\n", "level=error msg=failed\n"} {
+			got := read(t, line+text+"ready\n")
+			if len(got) != 2 || got[0].level != "error" || !strings.HasSuffix(got[0].msg, strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "|")) || got[1].msg != "ready" {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+}
+
+// Lines that only look like those of a trace are records of their own, whatever the line before.
+func TestNoTraces(t *testing.T) {
+	lines := []string{
+		"at least 3 replicas are down", "at noon (UTC)", "at 10:30:15 the job ended", "at the end of the day (see wiki)", "at example.com the order failed",
+		"created by alice: order 17", "created by the job (17)", "exit status 2 of job 9", "exit status 0", "... and so on", "... 12 more items are in the queue",
+		"goroutine pool has 12 workers", "goroutine 7 ended", "panic button pressed by alice", "fatal errors: none", "Traceback is off", "thread 'main' is idle",
+		"thread pool panicked at noon", "Unhandled exceptions: 0", "Uncaught fish swim away", "Exceptions in thread pools are logged", "File \"x.py\" is uploaded",
+		"Caused by a user", "Suppressed 3 messages", "stack backtrace of the order", "note: run with care", "--- a section", "#1 of 3 orders", "# a title", "#0 is the first",
+		"from alice to bob: 17", "raised by alice in file 17", "Called from the shop, line 4", "x.rb:3 is a line", "java.lang.Thread is a class", "app.errors are counted",
+		"} is a brace", "} else {", ") ", "] done", "State: 17 is ready", "Node.js v22.1.0", "Last message: hello", "Stack trace: none", "Calls: 17", "Aborted 3 jobs",
+		"(Use the door)", "** bold ** text", "== title ==", "next page: 17", "thrown in the bin", "main.main()", "a (b)", "SIGHUP: reload",
+	}
+	for _, line := range lines {
+		for _, before := range []struct{ line, level string }{{"INFO job started", "info"}, {"backup ready", "-"}, {"2026-11-20 10:00:00,100 WARN slow", "warn"}, {"ERROR job failed", "error"}} {
+			got := read(t, before.line+"\n"+line+"\nINFO next\n")
+			want := joined{before.level, before.line}
+			if len(got) != 3 || got[0] != want || got[1].msg != strings.TrimSpace(line) && got[1].msg != line || got[2].msg != "INFO next" {
+				t.Errorf("%q behind %q: %q", line, before.line, got)
+			}
+		}
+		// Nor do they belong to a trace that has ended.
+		trace := "Traceback (most recent call last):\n  File \"x.py\", line 3, in f\nValueError: no\n"
+		if got := read(t, trace+line+"\n"); len(got) != 2 || got[1].msg != line {
+			t.Errorf("%q behind a trace: %q", line, got)
+		}
+	}
+}
+
+// Indented sentences belong to the text before them, and make no error of it.
+func TestIndentedSentences(t *testing.T) {
+	for _, line := range []string{"  at least 3 replicas are down", "\tat noon (UTC)", "    at 10:30:15", "  File \"x\" is there", "  ... and 12 more"} {
+		if got := read(t, "job started\n"+line+"\nready\n"); len(got) != 2 || got[0].level != "-" {
+			t.Errorf("%q: %q", line, got)
+		}
+	}
+}
+
+// What belongs together otherwise: braces, java.util.logging, the lines of a message.
+func TestJoined(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []joined
+	}{
+		{"{\n  id: 7,\n  name: 'x'\n}\nready\n", []joined{{"-", "{|  id: 7,|  name: 'x'|}"}, {"-", "ready"}}},
+		{"cart: [\n  { id: 7 },\n  { id: 8 }\n]\nready\n", []joined{{"-", "cart: [|  { id: 7 },|  { id: 8 }|]"}, {"-", "ready"}}},
+		{"INFO cart {\n  items: [\n    1\n  ]\n}\n}\n", []joined{{"info", "INFO cart {|  items: [|    1|  ]|}"}, {"-", "}"}}},
+		{"open {\nINFO next\n}\n", []joined{{"-", "open {"}, {"info", "INFO next"}, {"-", "}"}}},
+		{"Nov 20, 2026 11:00:00 AM com.shop.Cart add\nSEVERE: not stored\njava.io.IOException: disk\n\tat com.shop.Cart.add(Cart.java:7)\nNov 20, 2026 11:00:01 AM com.shop.Cart add\nINFO: stored\n",
+			[]joined{{"error", "Nov 20, 2026 11:00:00 AM com.shop.Cart add|SEVERE: not stored|java.io.IOException: disk|\tat com.shop.Cart.add(Cart.java:7)"}, {"info", "Nov 20, 2026 11:00:01 AM com.shop.Cart add|INFO: stored"}}},
+		{"Nov 20, 2026 11:00:00\u202fPM com.shop.Cart <init>\nWARNING: slow\nTraceback of nothing\n", []joined{{"warn", "Nov 20, 2026 11:00:00\u202fPM com.shop.Cart <init>|WARNING: slow"}, {"-", "Traceback of nothing"}}},
+		{"Nov 20, 2026 11:00:00 AM com.shop.Cart add\nFINE: stored\njava.io.IOException: disk\n\tat com.shop.Cart.add(Cart.java:7)\n",
+			[]joined{{"debug", "Nov 20, 2026 11:00:00 AM com.shop.Cart add|FINE: stored"}, {"error", "java.io.IOException: disk|\tat com.shop.Cart.add(Cart.java:7)"}}},
+		{"thread 'main' panicked at src/main.rs:3:5:\n  no room\nready\n", []joined{{"error", "thread 'main' panicked at src/main.rs:3:5:|  no room"}, {"-", "ready"}}},
+		{"ERROR a\n INFO b\n WARN c\n  d\n", []joined{{"error", "ERROR a"}, {"info", " INFO b"}, {"warn", " WARN c|  d"}}},
+		{"ERROR run failed\n\norg.x.BeanException: no\n\tat org.x.B.c(B.java:1)\nCaused by: org.x.A: no\n\t... 3 common frames omitted\n",
+			[]joined{{"error", "ERROR run failed||org.x.BeanException: no|\tat org.x.B.c(B.java:1)|Caused by: org.x.A: no|\t... 3 common frames omitted"}}},
+		{"ERROR one\nERROR two\nTypeError: x\n    at f (/a.js:1:2)\nTypeError: alone\n", []joined{{"error", "ERROR one"}, {"error", "ERROR two|TypeError: x|    at f (/a.js:1:2)"}, {"-", "TypeError: alone"}}},
+		{"Traceback (most recent call last):\n  File \"x.py\", line 3, in f\nINFO: cut off\n", []joined{{"error", "Traceback (most recent call last):|  File \"x.py\", line 3, in f"}, {"info", "INFO: cut off"}}},
+		{"\x1b[31mTraceback (most recent call last):\x1b[0m\n  File \"x.py\", line 3, in f\n\x1b[31mValueError: no\nnext\n", []joined{{"error", "\x1b[31mTraceback (most recent call last):\x1b[0m|  File \"x.py\", line 3, in f|\x1b[31mValueError: no"}, {"-", "next"}}},
+		{"panic: a\n\ngoroutine 1 [running]:\nmain.main()\n\t/a.go:3 +0x1d\npanic: b\n", []joined{{"critical", "panic: a||goroutine 1 [running]:|main.main()|\t/a.go:3 +0x1d"}, {"critical", "panic: b"}}},
+	} {
+		got := read(t, c.text)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q:\n got %q\nwant %q", c.text, got, c.want)
+		}
+	}
+}
+
+// A trace beyond the bounds goes on in the next record, with its level and its state.
+func TestTracesAreBounded(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("INFO before\npanic: no\n\ngoroutine 1 [running]:\n")
+	for i := range 3000 {
+		fmt.Fprintf(&text, "main.f%d(0x%s)\n\t/app/main.go:%d +0x1d\n", i, strings.Repeat("0", i%300), i)
+	}
+	text.WriteString("exit status 2\nready\n")
+	got := read(t, text.String())
+	var back strings.Builder
+	for i, r := range got {
+		if strings.Count(r.msg, "|") >= 1001 || len(r.msg) > 256<<10 {
+			t.Errorf("record %d has %d lines, %d bytes", i, strings.Count(r.msg, "|")+1, len(r.msg))
+		}
+		if last := len(got) - 1; i > 0 && i < last && r.level != "critical" || i == last && r.msg != "ready" {
+			t.Errorf("record %d of %d: level %s, %.50q", i, len(got), r.level, r.msg)
+		}
+		back.WriteString(strings.ReplaceAll(r.msg, "|", "\n") + "\n")
+	}
+	if len(got) < 8 || back.String() != text.String() {
+		t.Errorf("%d records; they are not the text", len(got))
+	}
+}
+
+// A message that is a whole trace has its level by every door.
+func TestTraceLevel(t *testing.T) {
+	names, all := traces(t)
+	for _, name := range names {
+		texts := []string{all[name], strings.TrimSuffix(all[name], "\n")}
+		if name != "Rust, anyhow" && name != "Ruby, a logger" { // their first line alone has the level
+			texts = append(texts, "GET /healthz\n"+all[name])
+		}
+		for _, text := range texts {
+			if level := record.ParseLevel(body.TextLevel([]byte(text))); level != record.Error && level != record.Critical {
+				t.Errorf("%s: %v", name, level)
+			}
+		}
+	}
+	for _, text := range []string{"one\ntwo\n", "one\n  at least 3\n", "", "\n\n", "INFO a\n\tat x.y(Z.java:3)"} {
+		if level := record.ParseLevel(body.TextLevel([]byte(text))); level != record.Other && level != record.Info {
+			t.Errorf("%q: %v", text, level)
+		}
+	}
+}
