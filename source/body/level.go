@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 const (
@@ -19,8 +20,9 @@ const (
 // TextLevel returns the level of a message, as a part of it or as a word for it. It is nil
 // if the message has none.
 func TextLevel(msg []byte) []byte {
-	rest, _, timed := textTime(msg)
-	return textLevel(rest, timed)
+	var r times.Reader
+	rest, _, timed := textTime(&r, msg)
+	return textLevel(rest, timed && len(rest) < len(msg))
 }
 
 // textLevel finds the level of a line of text. It returns a part of the line, or a word for

@@ -1,14 +1,18 @@
 package body
 
-import "bytes"
+import (
+	"bytes"
+
+	"blobtail/record/times"
+)
 
 // traceEnd returns the end of the text whose first line goes from off to end: behind the
 // lines of a stack trace, if such lines follow. places is how many places they have, as
 // many as lines that are not empty: so the records behind have the same places if the
 // lines are read one by one. framed reports whether one of them is a call of Java,
 // JavaScript, .NET or Python.
-func traceEnd(body []byte, off, end int) (next, places int, framed bool) {
-	t := trace{python: isTraceback(body[off:end]), rust: isPanic(body[off:end])}
+func traceEnd(body []byte, off, end int, now int64) (next, places int, framed bool) {
+	t := trace{now: now, python: isTraceback(body[off:end]), rust: isPanic(body[off:end])}
 	next, places = end, 1
 	for at := end + 1; at < len(body) && places < mostTraceLines; {
 		e := lineEnd(body, at)
@@ -47,9 +51,10 @@ func behind(body []byte, end int) []byte {
 
 // A trace is a stack trace so far.
 type trace struct {
-	python   bool // it is a traceback of Python without its error so far
-	rust     bool // it is a panic of Rust with its message on this line
-	indented bool // the line before is
+	now      int64 // when the body came
+	python   bool  // it is a traceback of Python without its error so far
+	rust     bool  // it is a panic of Rust with its message on this line
+	indented bool  // the line before is
 }
 
 // continuing are beginnings of lines of stack traces that are not indented: of Java,
@@ -67,7 +72,8 @@ func (t *trace) has(line, next []byte) bool {
 	if !t.indented && !rust && !t.continues(line, next, before) {
 		return false
 	}
-	_, _, own := textTime(line)
+	r := times.Reader{Now: t.now}
+	_, _, own := textTime(&r, line)
 	return !own
 }
 
