@@ -331,6 +331,9 @@ func FuzzRead(f *testing.F) {
 		if at, n := r.Prefix([]byte(s)); n < 0 || n > len(s) {
 			t.Fatalf("%q has a time of %d bytes", s, n)
 		} else if n > 0 {
+			if whole, part := r.Read([]byte(s)); part == times.Full && whole != at && s == strings.TrimSpace(s) {
+				t.Fatalf("%q begins with %d, and is %d", s, at, whole)
+			}
 			// The text that was taken is the same time by itself.
 			if again, part := r.Read([]byte(s[:n])); part != times.Full || again != at {
 				t.Fatalf("%q begins with %d, and %q is %d, part %d", s, at, s[:n], again, part)

@@ -98,7 +98,7 @@ func (c *scan) tail() {
 			rest = rest[n:]
 		}
 	}
-	if bytes.HasPrefix(rest, []byte(" m=")) && number(rest[len(" m=+"):]) {
+	if len(rest) > len(" m=+") && bytes.HasPrefix(rest, []byte(" m=")) && number(rest[len(" m=+"):]) {
 		rest = nil
 	}
 	if name := bytes.TrimPrefix(rest, []byte(" ")); len(name) > 2 && (name[0] == '[' && bytes.IndexByte(name, ']') == len(name)-1 || name[0] == '(' && bytes.IndexByte(name, ')') == len(name)-1) {
