@@ -16,6 +16,12 @@ func latest(to Sink) int64 {
 	return math.MaxInt64
 }
 
+// TextTime returns the time of a message in the forms of lines of text, if it has one.
+func TextTime(r *times.Reader, msg []byte) (ns int64, ok bool) {
+	_, ns, ok = textTime(r, msg)
+	return ns, ok && (r.Now == 0 || ns <= r.Now+record.MaxAhead.Nanoseconds())
+}
+
 // textHead finds the time and the level in a line of text. own reports whether it has a
 // time.
 func (m *mixed) textHead(line []byte) (h record.Head, own bool) {
@@ -124,17 +130,16 @@ func apart(r *times.Reader, line []byte) (ns int64, ok bool) {
 	date, rest, _ := bytes.Cut(line, []byte(" "))
 	clock, ok := bytes.CutPrefix(rest, []byte("time="))
 	clock, _, _ = bytes.Cut(clock, []byte(" "))
-	day, part := r.Read(bytes.Trim(date, `"`))
-	if !ok || part != times.Date {
+	if !ok {
 		return 0, false
 	}
-	clock = bytes.Trim(clock, `"`)
+	whole := append(append(append([]byte(nil), bytes.Trim(date, `"`)...), ' '), bytes.Trim(clock, `"`)...)
 	if _, zone, ok := bytes.Cut(line, []byte(" tz=\"")); ok { // FortiGate writes its offset apart
 		zone, _, _ = bytes.Cut(zone, []byte(`"`))
-		clock = append(append([]byte(nil), clock...), zone...)
+		whole = append(whole, zone...)
 	}
-	sec, part := r.Read(clock)
-	return day + sec, part == times.Clock
+	ns, part := r.Read(whole)
+	return ns, part == times.Full
 }
 
 // longestHead is how many bytes a line may have in front of its time.

@@ -127,6 +127,7 @@ func (b *batch) record(raw []byte, from *peer) {
 	m := b.parser.parse(raw)
 	if m.plain {
 		b.s.metrics.plain.Inc()
+		m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
 	}
 	if !b.mayWrite(m.app) {
 		b.g.Reject(raw, body.Rejection{Reason: fmt.Sprintf("the service %s is none of those that syslog.services allows",
