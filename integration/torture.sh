@@ -71,6 +71,12 @@ policies() {
 imports() { run imports tests ./integration '^(TestImport|TestAzureLogs(Hour|Malformed)$)' BLOBTAIL_IMPORT_LINES=1000000 BLOBTAIL_KILLS=20 BLOBTAIL_AZURE_LINES=100000 BLOBTAIL_AZURE_SEEDS=5; }
 # In full, or at all, only here: the daily run has less of them.
 others() { run others tests ./integration '^(TestCorpus|TestLiveOfAnotherStore|TestLoghubNATS|TestServeIncomplete|TestServeTail.*|TestSilentPeers)$' BLOBTAIL_TORTURE=1; }
+# Needs python3: every route of serve is asked beside kills and hangs, and each answer compared.
+attack() {
+	local bin=$work/bin
+	CGO_ENABLED=0 go build -o "$bin/" ./cmd/ingest ./cmd/query ./cmd/retention && mv "$bin/query" "$bin/logquery" &&
+		run attack env BIN="$bin" integration/attack/attack.sh
+}
 hostile() { run hostile tests ./integration '^TestHostile$' BLOBTAIL_TORTURE=1; }
 filters() {
 	run filters tests ./query '^(TestFilters|TestOracle)$' BLOBTAIL_FILTER_QUERIES=100000 BLOBTAIL_TORTURE=1
@@ -90,7 +96,7 @@ simulation() {
 }
 
 # The longest part is last, so that the others report early.
-processes=(hostile faults outage stuck disk azure reads newest imports others retention kills)
+processes=(hostile attack faults outage stuck disk azure reads newest imports others retention kills)
 computed=(complete simulation states mutants policies log blobs filters)
 for part in "$@"; do
 	if [[ " ${processes[*]} ${computed[*]} " != *" $part "* ]]; then
