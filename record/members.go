@@ -15,21 +15,37 @@ func (p *Parser) Members() iter.Seq2[[]byte, []byte] { return p.members(nil) }
 // record by parts, and iterates over the other members. Its bytes are a copy.
 func (p *Parser) Head() (h Head, rest iter.Seq2[[]byte, []byte]) {
 	var s Stamp
-	at := head{level: p.first(nameLevel, nameLogLevel), msg: p.msgField()}
+	at := head{msg: p.msgField()}
 	if at.time, _ = p.findTime(nameTs, &s); at.time >= 0 {
 		h.Time = s.Time
 	}
-	h.Level, h.Msg = p.copied(at.level), p.copied(at.msg)
-	if v := p.nestedLevel(); at.level < 0 && v != nil {
+	if h.Msg = p.copied(at.msg); at.msg < 0 {
+		if v := p.nestedMsg(); v != nil {
+			h.Msg = TextOf(v)
+		}
+	}
+	at.level, s.Level = p.findLevel()
+	if v := p.Level(); v != nil {
 		h.Level = TextOf(v)
 	}
 	var name []byte
-	if at.service, name = p.serviceField(); name == nil {
-		h.Service = p.copied(at.service)
-	} else {
-		h.Service, at.service = bytes.Clone(name), -1 // the object is a member
+	var nested bool
+	at.service, name, nested = p.serviceField()
+	if h.Service = bytes.Clone(name); nested {
+		at.service = -1 // the object is a member
 	}
 	return h, p.members(&at)
+}
+
+// Message returns the message of the object scanned last, as a copy.
+func (p *Parser) Message() []byte {
+	if at := p.msgField(); at >= 0 {
+		return p.copied(at)
+	}
+	if v := p.nestedMsg(); v != nil {
+		return TextOf(v)
+	}
+	return nil
 }
 
 // members iterates over the members that are not in a head.
@@ -40,11 +56,23 @@ func (p *Parser) members(h *head) iter.Seq2[[]byte, []byte] {
 				continue
 			}
 			f := &p.fields[i]
+			if h != nil && p.isEmpty(f) && isHead(p.key(p.src, f)) {
+				continue
+			}
 			if !yield(p.key(p.src, f), p.src[f.val:f.valEnd]) {
 				return
 			}
 		}
 	}
+}
+
+// isHead reports whether a key is one of the head of a line.
+func isHead(key []byte) bool {
+	switch string(key) {
+	case "ts", "level", "service", "msg":
+		return true
+	}
+	return false
 }
 
 // copied returns the text of a string, or the JSON of any other value; nil for null, and for

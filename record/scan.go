@@ -27,8 +27,9 @@ type Parser struct {
 	fields []field
 	names  []byte // canonical keys of the fields with other spellings of their keys
 	slots  [numNames]int32
-	found  uint32 // bit n: slots[n] is the field with the recognised name n
-	stack  []byte // open brackets of a nested value
+	found  [numKinds]uint32 // by kind, bit n: a slot is the first field with the name n of it
+	again  bool             // a recognised name came twice
+	stack  []byte           // open brackets of a nested value
 
 	reject *RejectError // the first error that is no syntax error
 	seen   keyFilter
@@ -98,7 +99,7 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 	}
 	n, bad := p.scanObject(src)
 	if bad != nil {
-		p.fields, p.found = p.fields[:0], 0
+		p.fields, p.found = p.fields[:0], [numKinds]uint32{}
 		if long && bad.Offset == len(src) {
 			bad = &RejectError{Offset: MaxRecord, Reason: "longer than 1 MiB"}
 		}
@@ -109,7 +110,7 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 		p.checkMany()
 	}
 	if p.reject != nil {
-		p.fields, p.found = p.fields[:0], 0
+		p.fields, p.found = p.fields[:0], [numKinds]uint32{}
 		return n, p.reject
 	}
 	p.learnShape()
@@ -125,7 +126,7 @@ func (p *Parser) reset() {
 		p.names, p.scratch, p.value = nil, nil, nil
 	}
 	p.src, p.fields, p.names = nil, p.fields[:0], p.names[:0]
-	p.found, p.reject = 0, nil
+	p.found, p.again, p.reject = [numKinds]uint32{}, false, nil
 	p.seen = keyFilter{}
 	p.shape.on = true
 }
@@ -261,8 +262,17 @@ func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
 		}
 	}
 	if f.known = lookupName(key); f.known != 0 {
-		p.slots[f.known] = int32(at)
-		p.found |= 1 << f.known
+		p.note(f.known, at)
+	}
+}
+
+// note notes that a field has a recognised name.
+func (p *Parser) note(n name, at int) {
+	if found, bit := &p.found[n/perKind], uint32(1)<<(n%perKind); *found&bit == 0 {
+		*found |= bit
+		p.slots[n] = int32(at)
+	} else {
+		p.again = true
 	}
 }
 
@@ -344,63 +354,4 @@ func (p *Parser) checkMany() {
 		}
 		p.table[at] = int32(i + 1)
 	}
-}
-
-// A name is a recognised key. Of the names of one kind the smallest is used.
-type name uint8
-
-const (
-	nameTs name = iota + 1
-	nameTime
-	nameTimestamp
-	nameAtTimestamp
-	nameDate
-	nameLevel
-	nameSeverity
-	nameLvl
-	nameLogLevel
-	nameMsg
-	nameMessage
-	nameLog
-	nameService
-	nameServiceName
-	nameApp
-	numNames
-)
-
-// lookupName recognises a key.
-func lookupName(key []byte) name {
-	switch string(key) {
-	case "ts":
-		return nameTs
-	case "time":
-		return nameTime
-	case "timestamp":
-		return nameTimestamp
-	case "@timestamp":
-		return nameAtTimestamp
-	case "date":
-		return nameDate
-	case "level":
-		return nameLevel
-	case "severity":
-		return nameSeverity
-	case "lvl":
-		return nameLvl
-	case "log.level":
-		return nameLogLevel
-	case "msg":
-		return nameMsg
-	case "message":
-		return nameMessage
-	case "log":
-		return nameLog
-	case "service":
-		return nameService
-	case "service.name":
-		return nameServiceName
-	case "app":
-		return nameApp
-	}
-	return 0
 }

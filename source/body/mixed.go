@@ -78,6 +78,7 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 		head.Level = []byte("error") // an exception that was printed without a level
 	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
+	head.Sought = head.Level == nil && next == end && line[len(line)-1] != '}'
 	m.begun, m.time, m.own = true, head.Time, head.Time != 0
 	m.to.Begin(head)
 	return next, m.to.Record(head.Msg, places, next)
@@ -98,7 +99,7 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 			if m.wasted > len(m.body) {
 				return 0, false
 			}
-		} else if _, ns, own := textTime(m.body[off:end]); own {
+		} else if _, ns, own := textTime(plain(m.body[off:end])); own {
 			return ns, true
 		}
 		off = end + 1
@@ -117,6 +118,7 @@ func skipBlanks(b []byte, off int) int {
 // textHead finds the time and the level in a line of text. own reports whether it has a
 // time.
 func textHead(line []byte) (h record.Head, own bool) {
+	line = plain(line)
 	rest, ns, own := textTime(line)
 	if own {
 		h.Time = ns

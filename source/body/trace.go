@@ -67,7 +67,7 @@ func (t *trace) has(line, next []byte) bool {
 	if !t.indented && !rust && !t.continues(line, next, before) {
 		return false
 	}
-	_, _, own := textTime(line)
+	_, _, own := textTime(plain(line))
 	return !own
 }
 
