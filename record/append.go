@@ -260,6 +260,9 @@ func (p *Parser) compact(f *field) []byte {
 		return v
 	}
 	p.value = appendCompact(p.value[:0], v)
+	if f.flags&valRepeats != 0 {
+		p.value = appendUnique(nil, p.value)
+	}
 	return p.value
 }
 

@@ -41,7 +41,22 @@ func TestAppendLine(t *testing.T) {
 		{"order", "", `{"a":1,"msg":"m","b":2,"service":"web","level":"error","ts":"O","c":3}`, `{"ts":"O","level":"error","service":"web","msg":"m","a":1,"b":2,"c":3}`},
 		{"spaces", "", "{ \"a\" : 1 ,\t\"b\" :\n[ 1 , { \"c\" : \"x y\" } ] , \"d\":2 , \"e\":3,\"f\":4\r\n}", `{"ts":"T","level":"","service":"unknown","msg":"","a":1,"b":[1,{"c":"x y"}],"d":2,"e":3,"f":4}`},
 		{"numbers as they are", "", `{"a":1.0,"b":1E+2,"c":-0,"d":123456789012345678901234567890}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1.0,"b":1E+2,"c":-0,"d":123456789012345678901234567890}`},
-		{"nested duplicate keys", "", `{"a":{"b":1,"b":2}}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":{"b":1,"b":2}}`},
+
+		// A repeated key gets a number.
+		{"twice", "", `{"a":1,"b":2,"a":3}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1,"b":2,"a.2":3}`},
+		{"three times", "", `{"a":1,"a":2,"a":3}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1,"a.2":2,"a.3":3}`},
+		{"its other name taken", "", `{"a":1,"a":2,"a.2":3,"a.2":4}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1,"a.3":2,"a.2":3,"a.2.2":4}`},
+		{"twice, escaped", "", `{"a":1,"\u0061":2,"\/":3,"/":4,"é":5,"\u00E9":6,"":7,"":8}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1,"a.2":2,"/":3,"/.2":4,"é":5,"é.2":6,"":7,".2":8}`},
+		{"twice, one canonical form", "", "{\"\xff\":1,\"\\\\xff\":2}", `{"ts":"T","level":"","service":"unknown","msg":"","\\xff":1,"\\xff.2":2}`},
+		{"twice, long", "", `{"abcdefghij":1,"abcdefghij":2}`, `{"ts":"T","level":"","service":"unknown","msg":"","abcdefghij":1,"abcdefghij.2":2}`},
+		{"nested twice", "", `{"a":{"b":1,"b":2}}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":{"b":1,"b.2":2}}`},
+		{"nested twice, deeper", "", `{"a":[{"b":{"c" : 1,"c":[2],"\u0063":3,"c.2":4}},{"b":1}]}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":[{"b":{"c":1,"c.3":[2],"c.4":3,"c.2":4}},{"b":1}]}`},
+		{"no repeats", "", `{"a":[{"b":1},{"b":2,"c":{"b":3}}]}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":[{"b":1},{"b":2,"c":{"b":3}}]}`},
+		{"twice in a message", "", `{"msg":{"b":1,"b":2}}`, `{"ts":"T","level":"","service":"unknown","msg":"{\"b\":1,\"b.2\":2}"}`},
+		{"a second time", "", `{"time":"O","level":"error","time":"2026-11-20T10:00:00Z"}`, `{"ts":"O","level":"error","service":"unknown","msg":"","time.2":"2026-11-20T10:00:00Z"}`},
+		{"the first that is usable", "", `{"time":"soon","time":"O","level":"","level":"error","msg":null,"msg":"m","service":"","service":"web"}`, `{"ts":"O","level":"error","service":"web","msg":"m","time":"soon"}`},
+		{"a word of its own, twice", "", `{"level":"gold","level":"warn"}`, `{"ts":"T","level":"warn","service":"unknown","msg":"","level.original":"gold"}`},
+		{"in two cases", "", `{"Level":"gold","level":"warn","LEVEL":"info"}`, `{"ts":"T","level":"warn","service":"unknown","msg":"","Level":"gold","LEVEL":"info"}`},
 
 		// The first name of each list is used, the others stay.
 		{"second names", "", `{"time":"O","severity":"warn","message":"m","service.name":"web"}`, `{"ts":"O","level":"warn","service":"web","msg":"m"}`},
@@ -121,7 +136,7 @@ func TestAppendLine(t *testing.T) {
 		{"nested, a number", "", `{"log":{"level":50}}`, `{"ts":"T","level":"error","service":"unknown","msg":"","log":{"level":50}}`},
 		{"nested, another number", "", `{"log":{"level":7.25}}`, `{"ts":"T","level":"7.25","service":"unknown","msg":"","log":{"level":7.25}}`},
 		{"nested, no word", "", `{"log":{"level":{"a":1}}}`, `{"ts":"T","level":"","service":"unknown","msg":"","log":{"level":{"a":1}}}`},
-		{"nested, the first counts", "", `{"log":{"level":"info","level":"error"}}`, `{"ts":"T","level":"info","service":"unknown","msg":"","log":{"level":"info","level":"error"}}`},
+		{"nested, the first counts", "", `{"log":{"level":"info","level":"error"}}`, `{"ts":"T","level":"info","service":"unknown","msg":"","log":{"level":"info","level.2":"error"}}`},
 		{"nested, flat names first", "", `{"log":{"level":"error"},"log.level":"info"}`, `{"ts":"T","level":"info","service":"unknown","msg":"","log":{"level":"error"}}`},
 		{"all of that schema", "", `{"@timestamp":"O","log.level":"info","message":"m","ecs":{"version":"8.10.0"},"service":{"name":"web","version":"1"},"event":{"dataset":"web.log"},"error":{"message":"no"}}`,
 			`{"ts":"O","level":"info","service":"web","msg":"m","ecs":{"version":"8.10.0"},"service.original":{"name":"web","version":"1"},"event":{"dataset":"web.log"},"error":{"message":"no"}}`},

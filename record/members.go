@@ -93,7 +93,7 @@ func TextOf(value []byte) []byte {
 	case string(value) == "null":
 		return nil
 	}
-	return appendCompact(nil, value)
+	return appendUnique(nil, appendCompact(nil, value))
 }
 
 // Member adds a member of an object, as [Parser.Members] yields it. A prefix of its name is cut

@@ -197,6 +197,8 @@ func (b *Parts) JSON(key string, value []byte) {
 		p.reject = bad
 	case end != len(value):
 		p.reject = syntaxError(value, end, "after a value")
+	case (value[0] == '{' || value[0] == '[') && p.nested.maybe:
+		b.line = appendUnique(b.line, appendCompact(nil, value))
 	default:
 		b.line = appendCompact(b.line, value)
 	}

@@ -146,7 +146,7 @@ func TestMixedRejects(t *testing.T) {
 	}{
 		{"", before + `{"level":"info","msg":"cut o`, 1, []int{1}},
 		{"", before + `{"msg":"a"} and more` + "\n" + behind, 2, []int{1}},
-		{"", before + `{"a":1,"a":2}` + "\ntext\n" + behind, 3, []int{1}},
+		{"", before + `{"a":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}\ntext\n" + behind, 3, []int{1}},
 		{"", before + "{\"a\":[\ntext\n" + behind, 3, []int{1}},
 		{"", before + strings.Repeat("x", 1<<20+1) + "\n" + behind, 2, []int{1}},
 		{"application/x-ndjson", before + "text\n" + behind, 2, []int{1}},
