@@ -74,12 +74,8 @@ func (c *call) list(ch *chosen) (names []string, err error) {
 		return nil, nil
 	}
 	if ch.sel.Names == nil {
-		var whole bool
-		if names, whole, err = c.client.Listed(c.ctx()); err != nil {
+		if names, err = c.client.Services(c.ctx()); err != nil {
 			return nil, err
-		}
-		if !whole {
-			c.hint("services may be missing: not all ingesters could name theirs in a second when the list was made, which is up to 5 s ago")
 		}
 		names = slices.DeleteFunc(names, func(s string) bool { return !ch.sel.Service(s) })
 	}

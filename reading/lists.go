@@ -23,7 +23,8 @@ type lists struct {
 	coming chan struct{} // closed when the list that is being made is there; nil: none is
 }
 
-// get returns the list that is kept, or a fresh one. An error is not kept.
+// get returns the list that is kept, or a fresh one. A list that is not whole is not kept,
+// nor is an error.
 func (l *lists) get(ctx context.Context, fresh func(context.Context) (*list, error)) (*list, error) {
 	for {
 		l.mu.Lock()
@@ -49,7 +50,7 @@ func (l *lists) get(ctx context.Context, fresh func(context.Context) (*list, err
 	all, err := fresh(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil {
+	if err == nil && all.whole {
 		l.all, l.at = all, begun
 	}
 	l.coming = nil

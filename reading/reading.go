@@ -59,18 +59,11 @@ func (c *Client) BlobsAlone() bool { return c.r.o.Logs.Off() }
 // logs of ingesters alone are among them, as far as they are found in a second. System services
 // are too, if the client may read them. The list may be 5 s old.
 func (c *Client) Services(ctx context.Context) ([]string, error) {
-	names, _, err := c.Listed(ctx)
-	return names, err
-}
-
-// Listed is Services. whole says that no ingester that could be asked failed to name its services
-// when the list was made. Why others may be missing, [Client.Doubts] tells.
-func (c *Client) Listed(ctx context.Context) (names []string, whole bool, err error) {
 	all, err := c.r.all.get(ctx, c.r.services)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(all.names), func(s string) bool { return !c.May(s) }), all.whole, nil
+	return slices.DeleteFunc(slices.Clone(all.names), func(s string) bool { return !c.May(s) }), nil
 }
 
 // services lists all services, in order.

@@ -320,7 +320,7 @@ func (w *world) finalRead(s *store) {
 		w.totals.Reads++
 		w.mu.Unlock()
 		r.run()
-		if r.complete() || len(w.violations) > 0 {
+		if r.complete() || w.violated() {
 			return
 		}
 		time.Sleep(20 * time.Second)

@@ -149,7 +149,7 @@ func (w *serverWorld) Run() {
 		w.serve(n)
 	}
 	for range w.p.Steps {
-		if len(w.violations) > 0 {
+		if w.violated() {
 			break
 		}
 		for _, in := range w.all {
@@ -158,14 +158,14 @@ func (w *serverWorld) Run() {
 		w.step()
 		time.Sleep(w.pace())
 	}
-	if in := w.all[0]; w.seed%32 == 19 && len(w.violations) == 0 {
+	if in := w.all[0]; w.seed%32 == 19 && !w.violated() {
 		w.turnover(in)
 	}
 	w.settle()
-	if in := w.all[0]; w.seed%256 == 133 && len(w.violations) == 0 {
+	if in := w.all[0]; w.seed%256 == 133 && !w.violated() {
 		w.crowd(in)
 	}
-	if len(w.violations) == 0 && !w.mutated && w.seed%16 == 0 {
+	if !w.violated() && !w.mutated && w.seed%16 == 0 {
 		w.mend()
 		w.clients.Wait()
 		w.recovered()

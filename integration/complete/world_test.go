@@ -169,6 +169,13 @@ func (w *world) violation(format string, a ...any) {
 	w.violations = append(w.violations, text)
 }
 
+// violated reports whether a promise was broken.
+func (w *world) violated() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.violations) > 0
+}
+
 func (w *world) trouble(format string, a ...any) {
 	text := fmt.Sprintf(format, a...)
 	w.say("TROUBLE: %s", text)
@@ -214,7 +221,7 @@ func (w *world) Run() {
 		time.Sleep(10 * time.Second)
 	}
 	for range w.p.Steps {
-		if len(w.violations) > 0 {
+		if w.violated() {
 			break
 		}
 		for _, in := range w.all {
@@ -228,7 +235,7 @@ func (w *world) Run() {
 		}
 	}
 	w.settle()
-	if len(w.violations) == 0 && !w.mutated {
+	if !w.violated() && !w.mutated {
 		w.mend()
 		w.clients.Wait()
 	}
