@@ -134,3 +134,29 @@ func TestTotalsMayCountTwice(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A service that began since services were listed last exists, though none of its records match. A
+// client does not learn so of services that it may not read.
+func TestBegunIsNotAbsent(t *testing.T) {
+	for _, stored := range []bool{false, true} {
+		h := readingtest.New(t, 1)
+		fill(h, 0, "web", then, 3)
+		h.Flush()
+		s, narrow := serve(t, h), serve(t, h, "web")
+		s.get("count?service=nosuch") // lists services
+		narrow.get("count?service=nosuch")
+		fill(h, 0, "fresh", then, 3)
+		if stored {
+			h.Flush()
+		}
+		const none = "&from=2031-01-01"
+		for path, status := range map[string]int{"count?service=fresh": 200, "count?service=fr*": 200, "records?service=fresh": 200, "count?service=nosuch": 404} {
+			if a := s.get(path + none); a.status != status {
+				t.Errorf("stored %v, %s: %d %s", stored, path, a.status, a.body)
+			}
+			if a := narrow.get(path + none); a.status != http.StatusNotFound {
+				t.Errorf("stored %v, %s with a token for web: %d %s", stored, path, a.status, a.body)
+			}
+		}
+	}
+}

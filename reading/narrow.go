@@ -110,19 +110,26 @@ func (c *Client) Unmatched(ctx context.Context, asked []string, out *Result) err
 }
 
 // existing returns a function that reports whether a name or a glob means a service that the
-// client may read. It lists them at the first call; if that fails, there is none.
+// client may read. It lists them at the first call. What the list does not have, ingesters are
+// asked for: it may be some seconds old, and lack services that begin.
 func (c *Client) existing(ctx context.Context) func(name string) bool {
 	list := sync.OnceValue(func() []string {
 		all, _ := c.Services(ctx)
 		return all
 	})
 	return func(name string) bool {
-		all := list()
+		all, may := list(), c.mayAll(name)
 		if record.ValidStored(name) {
-			_, found := slices.BinarySearch(all, name)
-			return found
+			may = c.May(name)
 		}
-		return slices.ContainsFunc(all, func(s string) bool { return record.MatchService(name, s) })
+		if slices.ContainsFunc(all, func(s string) bool { return record.MatchService(name, s) }) {
+			return true
+		}
+		if !may {
+			return false // what ingesters hold may be of others
+		}
+		held, _ := c.r.o.Logs.Holds(ctx, name) // nobody can tell: then the read has a problem
+		return held
 	}
 }
 
