@@ -163,7 +163,7 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 func (g *Gathered) keep(ctx context.Context, from *together, question *live.Query, matcher *query.Matcher) error {
 	records := g.r.unflushed("live records")
 	asked, chosen := newSift(g.Query.Services), chooser(g.Query.Choose)
-	expired, _, err := g.hidden.collect(from.Next, func(line []byte) bool {
+	expired, end, err := g.hidden.collect(from.Next, func(line []byte) bool {
 		if !asked.has(line) || !chosen(line) {
 			return false
 		}
@@ -172,6 +172,9 @@ func (g *Gathered) keep(ctx context.Context, from *together, question *live.Quer
 		}
 		return true
 	}, records.Add)
+	if err == nil && end != io.EOF {
+		err = end
+	}
 	few := func(one *teller) bool { return one.sent >= question.Newest && one.wanted < g.Query.Limit }
 	if err == nil && question.Newest > 0 && (expired || slices.ContainsFunc(from.all, few)) {
 		// Others took the places of records that were not sent.

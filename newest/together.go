@@ -31,9 +31,7 @@ type together struct {
 	left []*teller // those with a next record
 	now  *teller   // of the last record; its answer goes on at the next call
 
-	// The last record, and the lines of its identity: one for each service of a request.
-	last  record.Entry
-	lines map[string]bool
+	copies live.Copies // among several answers
 }
 
 func newTogether(answers []*live.Answer) *together {
@@ -45,7 +43,7 @@ func newTogether(answers []*live.Answer) *together {
 }
 
 // Next returns the next record. Its line is valid until the next call. After the last record it
-// returns io.EOF, however the answers ended.
+// returns io.EOF, however the answers ended. Any other error is that of [live.Copies.Again].
 func (t *together) Next() (record.Entry, error) {
 	for {
 		t.advance()
@@ -53,8 +51,11 @@ func (t *together) Next() (record.Entry, error) {
 			return record.Entry{}, io.EOF
 		}
 		t.now = slices.MinFunc(t.left, func(x, y *teller) int { return x.next.Compare(&y.next) })
-		if len(t.all) == 1 || !t.copied(&t.now.next) {
+		if len(t.all) == 1 {
 			return t.now.next, nil
+		}
+		if again, err := t.copies.Again(&t.now.next); !again || err != nil {
+			return t.now.next, err
 		}
 	}
 }
@@ -74,17 +75,4 @@ func (t *together) advance() {
 	if t.now.pull(); t.now.end != nil {
 		t.left = slices.DeleteFunc(t.left, func(one *teller) bool { return one == t.now })
 	}
-}
-
-// copied reports whether a record has come before.
-func (t *together) copied(e *record.Entry) bool {
-	if t.lines == nil || t.last.Compare(e) != 0 {
-		t.last = record.Entry{Time: e.Time, ID: e.ID}
-		t.lines = map[string]bool{}
-	}
-	if t.lines[string(e.Line)] {
-		return true
-	}
-	t.lines[string(e.Line)] = true
-	return false
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -15,13 +14,8 @@ import (
 	"blobtail/record"
 )
 
-const (
-	// maxAlike bounds the lines of one identity. There is one line for each service
-	// that a request wrote to.
-	maxAlike = 64 << 20
-	// maxKept bounds the lines that are held back to find the newest.
-	maxKept = 64 << 20
-)
+// maxKept bounds the lines that are held back to find the newest.
+const maxKept = 64 << 20
 
 // merge brings the records of all ingesters into one order and leaves out copies.
 type merge struct {
@@ -31,11 +25,7 @@ type merge struct {
 
 	heads []*stream // those with a next record
 
-	// The lines that were sent of one time and identity: mostly one, seldom more, of
-	// other services.
-	last   record.Entry // Line is ours; nil: none was sent
-	others map[string]bool
-	alike  int
+	copies Copies
 
 	holds     bool           // lines are held back: peers may have newer ones
 	kept      []record.Entry // the newest so far, oldest first
@@ -120,23 +110,9 @@ func (m *merge) before(ctx context.Context, e *record.Entry) error {
 
 // put sends e, unless it is a copy.
 func (m *merge) put(e *record.Entry) error {
-	if m.last.Line == nil || m.last.Compare(e) != 0 {
-		m.last.Time, m.last.ID = e.Time, e.ID
-		m.last.Line = append(m.last.Line[:0], e.Line...)
-		clear(m.others)
-		m.alike = 0
-		return m.keep(e)
+	if again, err := m.copies.Again(e); again || err != nil {
+		return err
 	}
-	if string(m.last.Line) == string(e.Line) || m.others[string(e.Line)] {
-		return nil
-	}
-	if m.alike += len(e.Line); m.alike > maxAlike {
-		return fmt.Errorf("more than %d bytes of lines with the identity %s %d", maxAlike, e.ID.Origin, e.ID.Index)
-	}
-	if m.others == nil {
-		m.others = map[string]bool{}
-	}
-	m.others[string(e.Line)] = true
 	return m.keep(e)
 }
 
