@@ -28,7 +28,7 @@ func NewNames(more ...string) Names {
 // turned to this address after it was loaded sends its own name.
 func (n Names) Has(r *http.Request) bool {
 	host := hostOf(r.Host)
-	if host == "localhost" || n.more[host] {
+	if ThisHost(host) || n.more[host] {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
@@ -36,7 +36,13 @@ func (n Names) Has(r *http.Request) bool {
 		return false
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ip.IsLoopback() || ok && ip.Unmap() == local.AddrPort().Addr().Unmap()
+	return ok && ip.Unmap() == local.AddrPort().Addr().Unmap()
+}
+
+// ThisHost reports whether the host of a URL is this one: localhost, or an address of loopback.
+func ThisHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
 // hostOf is the host of a Host header or an authority, without the port.

@@ -72,7 +72,7 @@ var allowed = map[string][]string{
 	"internal/heartbeat":        {"storage", "internal/fsys"},
 	"internal/clockskew":        {"storage"},
 	"internal/trial":            {"storage"},
-	"newest/live":               {"record", "internal/heartbeat"},
+	"newest/live":               {"record", "internal/doors", "internal/heartbeat"},
 	"newest/live/peers":         {"internal/heartbeat", "newest/live", "storage"},
 	"tailindex":                 {"record", "storage"},
 	"internal/migrations":       {"storage", "internal/heartbeat", "tailindex"},
@@ -122,7 +122,7 @@ var allowed = map[string][]string{
 	"lokiapi":            {"internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record", "internal/budget"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
 	"cmd/query":          {"internal/printing", "query/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget"},
-	"readapi/client":     {"readapi/form", "record"},
+	"readapi/client":     {"internal/doors", "readapi/form", "record"},
 }
 
 // forTests are packages that only tests and development programs import, with the

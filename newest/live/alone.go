@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"blobtail/internal/doors"
 	"blobtail/internal/heartbeat"
 )
 
@@ -32,7 +33,7 @@ func AskAlone(ctx context.Context, row *heartbeat.Ingester, q Query, o AloneOpti
 	}
 	c.alone, c.idle, c.readable = true, idleWait, o.readable
 	a, err := c.Ask(ctx, q)
-	if err != nil && isLoopback(c.base.Hostname()) && ctx.Err() == nil {
+	if err != nil && doors.ThisHost(c.base.Hostname()) && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w (its address is for readers on %s: elsewhere set --advertise)", err, cmp.Or(row.Host, "its host"))
 	}
 	if err != nil {
@@ -46,7 +47,7 @@ func AskAlone(ctx context.Context, row *heartbeat.Ingester, q Query, o AloneOpti
 		return a, nil
 	}
 	err = fmt.Errorf("at its address %s %w", c.base, err)
-	if isLoopback(c.base.Hostname()) {
+	if doors.ThisHost(c.base.Hostname()) {
 		err = fmt.Errorf("%w (that address is for readers on %s: elsewhere set --advertise)", err, cmp.Or(row.Host, "its host"))
 	}
 	if want.Process = ""; a.Self.mustBe(want) == nil {

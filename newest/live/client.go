@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"blobtail/internal/doors"
 )
 
 // HastyWait is how long a silent ingester may take for the header of its answer: most
@@ -75,16 +77,10 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	if c.http == nil {
 		c.http = NewHTTP()
 	}
-	if c.token != "" && u.Scheme == "http" && !o.PlainHTTP && !isLoopback(u.Hostname()) {
+	if c.token != "" && u.Scheme == "http" && !o.PlainHTTP && !doors.ThisHost(u.Hostname()) {
 		c.token, c.withheld = "", true
 	}
 	return c, nil
-}
-
-// isLoopback reports whether a host is this one.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // Close closes the connections that are not in use.
@@ -226,12 +222,7 @@ func (a *Answer) header(resp *http.Response) error {
 	case kind != "text/plain":
 		return foreign("it answers %d with %.40q", resp.StatusCode, kind)
 	case resp.StatusCode != http.StatusOK:
-		text, _ := io.ReadAll(io.LimitReader(a.body, 300))
-		withheld := ""
-		if a.client.withheld {
-			withheld = " (a token goes to another host only over https, so none was sent)"
-		}
-		return no("the ingester at %s does not answer (%d): %s%s", a.client.base, resp.StatusCode, plain(string(text)), withheld)
+		return no("the ingester at %s does not answer (%d): %s", a.client.base, resp.StatusCode, a.refusal())
 	case !isID(self.ID):
 		return foreign("its answer does not say which ingester it is of")
 	case !isID(self.Process) || self.Store != "" && (len(self.Store) != 32 || !isHex(self.Store)):
@@ -264,6 +255,15 @@ func (a *Answer) header(resp *http.Response) error {
 		}
 	}
 	return nil
+}
+
+// refusal is the text of an ingester that gives no records.
+func (a *Answer) refusal() string {
+	text, _ := io.ReadAll(io.LimitReader(a.body, 300))
+	if a.client.withheld {
+		return plain(string(text)) + " (a token goes to another host only over https, so none was sent)"
+	}
+	return plain(string(text))
 }
 
 // upgrade says which program has to be upgraded before an answer of a version is read.

@@ -31,6 +31,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/internal/doors"
 	"blobtail/readapi/form"
 )
 
@@ -76,7 +77,7 @@ func New(base string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Token != "" && u.Scheme == "http" && !o.PlainHTTP && !isLoopback(u.Hostname()) {
+	if o.Token != "" && u.Scheme == "http" && !o.PlainHTTP && !doors.ThisHost(u.Hostname()) {
 		return nil, &PlainError{Host: u.Host}
 	}
 	c := &Client{base: u, token: o.Token, idle: cmp.Or(o.Idle, idleWait)}
@@ -135,12 +136,6 @@ func parseBase(base string) (*url.URL, error) {
 	}
 	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/api/v1"), ""
 	return u, nil
-}
-
-// isLoopback reports whether a host is this one.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // String is the URL of the server.
@@ -215,7 +210,7 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 		return nil, fmt.Errorf("ask %s: %w", c.base, err)
 	}
 	req.Header.Set("Accept", r.kind+", "+form.Trouble)
-	if !isLoopback(c.base.Hostname()) { // bytes to this host cost less than their encoding
+	if !doors.ThisHost(c.base.Hostname()) { // bytes to this host cost less than their encoding
 		req.Header.Set("Accept-Encoding", "zstd")
 	}
 	if c.token != "" {
