@@ -70,12 +70,20 @@ func (r *Reader) answers(ctx context.Context, q live.Query, known *survey) (all 
 
 // client says how the ingester of a row is asked.
 func (r *Reader) client(row *heartbeat.Ingester, k *roster) live.ClientOptions {
-	o := live.ClientOptions{HTTP: r.o.Announced, Token: r.o.Token, PlainHTTP: r.o.PlainHTTP}
-	switch {
-	case !row.Live(k.now):
-		o.Wait = live.HastyWait // perhaps only its row cannot be written
-	case r.o.Distant:
+	silent := !row.Live(k.now)
+	o := r.options(silent)
+	if !silent && r.o.Distant {
 		o.Wait = distantWait
+	}
+	return o
+}
+
+// options are those of a client of an announced ingester. A silent one has only a second: perhaps
+// it cannot write its row, but most likely it does not run.
+func (r *Reader) options(silent bool) live.ClientOptions {
+	o := live.ClientOptions{HTTP: r.o.Announced, Token: r.o.Token, PlainHTTP: r.o.PlainHTTP}
+	if silent {
+		o.Wait = live.HastyWait
 	}
 	return o
 }
@@ -189,11 +197,7 @@ func (k *roster) askable() []heartbeat.Ingester {
 
 // askAt asks the ingester at an address; with silent it waits only a second.
 func (r *Reader) askAt(ctx context.Context, address string, silent bool, q live.Query, known *survey) (*live.Answer, error) {
-	o := live.ClientOptions{HTTP: r.o.Announced, Token: r.o.Token, PlainHTTP: r.o.PlainHTTP}
-	if silent {
-		o.Wait = live.HastyWait
-	}
-	client, err := live.NewClient(address, o)
+	client, err := live.NewClient(address, r.options(silent))
 	if err != nil {
 		return nil, err
 	}

@@ -189,7 +189,9 @@ func (f *follower) begin(ctx context.Context) error {
 	if err := f.first(ctx); err != nil {
 		return err
 	}
-	f.exact = f.exact || f.o.Once // all before the positions has been emitted, if it was asked for
+	if positioned && f.o.Once {
+		f.exact = true // what was asked for, and came before the positions, has been emitted
+	}
 	// A record that arrived meanwhile with an older time is late, and is emitted. A
 	// record from a clock that is ahead makes no other record late.
 	f.floor = f.started.UnixNano()
@@ -225,11 +227,7 @@ func (f *follower) choose(ctx context.Context) {
 	f.asks, f.order.wait = f.r.asks(), liveWait
 	if f.asks && f.r.o.Distant && f.r.o.Live == nil && !f.r.reach(ctx, f.company) && ctx.Err() == nil {
 		f.asks = false
-		if len(f.company.wait().askable()) == 0 {
-			f.note(ErrNobody.Error() + "; what comes in is shown by the tables of the tail")
-		} else {
-			f.problem(fmt.Errorf("no ingester can be reached at the address in its row, so what comes in is shown by the tables of the tail: the newest %d of each second, and none that come late. Set BLOBTAIL_LIVE to the URL of an ingester", tailindex.MaxLines))
-		}
+		f.tellOutOfReach()
 	}
 	if f.r.o.Off {
 		report := &Report{}
@@ -240,6 +238,15 @@ func (f *follower) choose(ctx context.Context) {
 		f.order.wait = rowsWait
 	}
 	f.mark.later.wait = f.order.wait
+}
+
+// tellOutOfReach reports that no ingester answers at the address in its row.
+func (f *follower) tellOutOfReach() {
+	if len(f.company.wait().askable()) == 0 {
+		f.note(ErrNobody.Error() + "; what comes in is shown by the tables of the tail")
+		return
+	}
+	f.problem(fmt.Errorf("no ingester can be reached at the address in its row, so what comes in is shown by the tables of the tail: the newest %d of each second, and none that come late. Set BLOBTAIL_LIVE to the URL of an ingester", tailindex.MaxLines))
 }
 
 // first emits the records a follower begins with.

@@ -12,9 +12,10 @@
 // Live records are the records in the logs of ingesters. The reader asks for them first
 // and lists blobs after that. So a record acknowledged before the question is in an
 // answer or in the listing. Meanwhile the reader reads the ingesters' rows, which name
-// all ingesters that may hold records (roster.go). If all of these have answered, the read
-// is exact. If no ingester can be asked, the reader uses rows of the tail's tables instead.
-// They have only the newest records of each second. It reports the others as a [Gap].
+// all ingesters that may hold records (roster.go). If all of these have answered, or hold
+// none that are old enough for the range (floor.go), the read is exact. Else it is
+// incomplete, and the report names the others. Then rows of the tail's tables show what they
+// have of the missing records: the newest of each second. The report has the rest as a [Gap].
 package newest
 
 import (
@@ -35,14 +36,14 @@ import (
 // ErrNobody says that no ingester is running, as far as the reader knows.
 var ErrNobody = errors.New("no ingester is running")
 
-// Mode selects the live records of a read.
-type Mode int
-
 // LiveOff begins the warnings of reads that ask no ingester. BlobsAlone is that of mode [Off].
 const (
 	LiveOff    = "live: off, so no ingester is asked"
 	BlobsAlone = LiveOff + ": records that are in no blob yet are not in this read"
 )
+
+// Mode selects the live records of a read.
+type Mode int
 
 // Modes of a read.
 const (

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -145,19 +146,11 @@ type heard struct {
 
 // add notes another answer.
 func (h *heard) add(o heard) {
-	h.any = true
-	for id, process := range o.snapshots {
-		if h.snapshots == nil {
-			h.snapshots = map[string]string{}
-		}
-		h.snapshots[id] = process
+	if !h.any {
+		h.any, h.snapshots, h.told = true, map[string]string{}, map[string]bool{}
 	}
-	for id := range o.told {
-		if h.told == nil {
-			h.told = map[string]bool{}
-		}
-		h.told[id] = true
-	}
+	maps.Copy(h.snapshots, o.snapshots)
+	maps.Copy(h.told, o.told)
 	h.rowsAge, h.partly, h.narrowed = cmp.Or(h.rowsAge, o.rowsAge), h.partly || o.partly, cmp.Or(h.narrowed, o.narrowed)
 }
 

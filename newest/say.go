@@ -54,8 +54,8 @@ func (f *follower) problem(err error) { f.tell(&Report{Problems: []error{err}}) 
 
 func (f *follower) note(text string) { f.tell(&Report{Notes: []string{text}}) }
 
-// lacks reports records that may be missing. A follower that ends now shows them never, one that
-// goes on without ingesters or with them has said what it can promise.
+// lacks reports that records may be missing. A follower that asks ingesters and ends now claims to
+// have shown all, so for it that is a problem.
 func (f *follower) lacks(text string) {
 	if f.o.Once && f.asks {
 		f.problem(errors.New(text))

@@ -35,34 +35,11 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	found := func(f query.Finding) {
-		none, ok := errors.AsType[*query.NoServiceError](f.Err)
-		if form == "json" {
-			a.json(struct {
-				Blob    string `json:"blob,omitempty"`
-				Note    bool   `json:"note"`
-				Finding string `json:"finding"`
-			}{f.Key, f.Note, f.Err.Error()})
-			return
-		}
-		print := a.Complain
-		switch {
-		case ok:
-			a.absent(ctx, []*query.NoServiceError{none})
-			return
-		case f.Note:
-			print = a.Note
-		}
-		if f.Key != "" {
-			f.Err = fmt.Errorf("%s: %w", f.Key, f.Err)
-		}
-		print("%v", f.Err)
-	}
 	verify := store.blobs.Verify
 	if a.store.Logs != nil {
 		verify = a.verifyLogs
 	}
-	v, err := verify(ctx, query.Query{Services: services, Range: rng}, found)
+	v, err := verify(ctx, query.Query{Services: services, Range: rng}, func(f query.Finding) { a.found(ctx, form, f) })
 	if err != nil {
 		return 0, err
 	}
@@ -83,4 +60,28 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 		return cli.Nothing, nil
 	}
 	return cli.OK, nil
+}
+
+// found prints a finding. In JSON the name of an absent service is one too.
+func (a *app) found(ctx context.Context, form string, f query.Finding) {
+	if form == "json" {
+		a.json(struct {
+			Blob    string `json:"blob,omitempty"`
+			Note    bool   `json:"note"`
+			Finding string `json:"finding"`
+		}{f.Key, f.Note, f.Err.Error()})
+		return
+	}
+	if none, ok := errors.AsType[*query.NoServiceError](f.Err); ok {
+		a.absent(ctx, []*query.NoServiceError{none})
+		return
+	}
+	print := a.Complain
+	if f.Note {
+		print = a.Note
+	}
+	if f.Key != "" {
+		f.Err = fmt.Errorf("%s: %w", f.Key, f.Err)
+	}
+	print("%v", f.Err)
 }
