@@ -173,7 +173,7 @@ func (e *Encoder) check(line []byte, t int64) error {
 	case len(line) > maxRaw:
 		return fmt.Errorf("blobfmt: add: a line of %d bytes is longer than %d", len(line), maxRaw)
 	}
-	ns, canonical, _ := e.day.Parse(line[len(linePrefix):][:timeLen])
+	ns, canonical := e.day.Parse(line[len(linePrefix):][:timeLen])
 	if !canonical || ns != t || line[len(linePrefix)+timeLen] != '"' {
 		return fmt.Errorf("blobfmt: add: a line's time is not %s", record.AppendTime(nil, t))
 	}

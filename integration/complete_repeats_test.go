@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,13 +22,8 @@ func TestCompleteRepeats(t *testing.T) {
 		"as another form, with a key":          func(t *testing.T) { testRepeatedForm(t, false, "Idempotency-Key", uuid+"1") },
 		"as another form at another":           func(t *testing.T) { testRepeatedForm(t, true) },
 		"as another form at another, with key": func(t *testing.T) { testRepeatedForm(t, true, "Idempotency-Key", uuid+"2") },
-		"later":                                func(t *testing.T) { testRepeatedLater(t, true, false) },
-		"later, with a key":                    func(t *testing.T) { testRepeatedLater(t, true, false, uuid) },
-		"later, without times":                 func(t *testing.T) { testRepeatedLater(t, false, false, "abc") },
 		// These two passed before: the treatment of rejected records must not change
 		// that.
-		"later at another":             func(t *testing.T) { testRepeatedLater(t, true, true) },
-		"later at another, with a key": func(t *testing.T) { testRepeatedLater(t, true, true, uuid) },
 	})
 }
 
@@ -111,42 +105,6 @@ func testRepeatedForm(t *testing.T, apart bool, headers ...string) {
 	}
 	b.sendBody(body, some, ids, with("application/json")...)
 	read := newAudit(t, at, p)
-	read.whole("sent twice")
-	read.flushed(a, b)
-}
-
-// testRepeatedLater sends a body with a record too far ahead of the clock. It sends
-// the body again once the clock has caught up.
-func testRepeatedLater(t *testing.T, times, apart bool, key ...string) {
-	at, _ := dirStore(t)
-	p := &promises{}
-	a, b := pair(t, at, p, apart)
-	const ahead = 24 * time.Hour
-	for try := 1; ; try++ {
-		now, wait := time.Now(), time.Duration(try)*3*time.Second
-		ids := []string{p.next("r"), p.next("r"), p.next("r")}
-		lines := []string{timed(now.Add(ahead+wait), ids[0])}
-		for i, id := range ids[1:] {
-			line := timed(now.Add(time.Duration(i)*time.Millisecond), id)
-			if !times {
-				line = fmt.Sprintf(`{"level":"info","msg":"%s is what happened"}`, id)
-			}
-			lines = append(lines, line)
-		}
-		body := strings.Join(lines, "\n") + "\n"
-		headers := []string{"Content-Type", "application/x-ndjson"}
-		if len(key) > 0 { // each is for one body
-			headers = append(headers, "Idempotency-Key", key[0]+strconv.Itoa(try))
-		}
-		if a.sendBody(body, ids[1:], ids, headers...) == len(ids) {
-			continue // the machine was too slow
-		}
-		time.Sleep(time.Until(now.Add(wait + time.Second)))
-		b.sendBody(body, ids[1:], ids, headers...)
-		break
-	}
-	// The tail has only current records.
-	read := newAudit(t, at, p).only(asRead, asCount, asHist, asNewest)
 	read.whole("sent twice")
 	read.flushed(a, b)
 }

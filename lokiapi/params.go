@@ -12,6 +12,7 @@ import (
 	"blobtail/logql"
 	"blobtail/query"
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 // defaultLimit is how many lines an answer has, unless the request says.
@@ -45,7 +46,7 @@ func parseInstant(text string, now time.Time) (int64, error) {
 	}
 	if strings.Trim(digits, "0123456789.") == "" {
 		whole, fraction, _ := strings.Cut(digits, ".")
-		if ns, ok := record.ParseTime([]byte("0" + whole + "." + fraction + "0")); ok && len(whole) <= 10 {
+		if ns, ok := times.Number([]byte("0" + whole + "." + fraction + "0")); ok && len(whole) <= 10 {
 			if digits != text {
 				ns = -ns
 			}

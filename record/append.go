@@ -17,6 +17,10 @@ type Defaults struct {
 	Fallback string
 	// Time is the effective time of a record without one.
 	Time int64
+	// Arrived is when the record came, in Unix nanoseconds. A time of a field that is more
+	// than [MaxAhead] later is passed over, and dates without a year are of the latest year
+	// before that. 0: it is not known.
+	Arrived int64
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
 	ForeignTs bool
 }
@@ -25,6 +29,7 @@ type Defaults struct {
 type Stamp struct {
 	Time    int64
 	OwnTime bool // the record has its own time
+	Unread  bool // it has none, and a field for the time that could not be read
 	Level   Level
 	Service string
 }
@@ -39,8 +44,10 @@ const lineRoom = 192
 // The recognised fields come first: the time under ts, time, timestamp, @timestamp or
 // date, the level under level, severity, lvl or log.level, the message under msg,
 // message or log, the service under service, service.name or app. The first name of
-// each list that is present is used; the others stay fields. An unreadable time does
-// not count as present; such a ts is kept as ts.original. The record's own service is
+// each list that is present is used; the others stay fields. A time that cannot be read, or
+// that is more than [MaxAhead] after the arrival, does not count as present; such a ts is kept
+// as ts.original. A date and a clock in two of the fields are the time together, and stay
+// fields. A date alone is the time if nothing else is. The record's own service is
 // kept as service.name if it differs from the line's. If another field has that key
 // already, the key is service.original, or else that with a number.
 //
@@ -58,7 +65,7 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	if d.ForeignTs {
 		names = nameTime
 	}
-	h.time, text = p.findTime(names, &s)
+	h.time, text = p.findTime(names, d.Arrived, &s)
 	dst = append(dst, tsPrefix...)
 	if text != nil {
 		dst = append(dst, text...)
@@ -128,62 +135,6 @@ func (p *Parser) first(a, b name) int {
 		}
 	}
 	return -1
-}
-
-// findTime finds the field with the time, or -1, and its text if that is canonical. It looks
-// at the names from first on. A plain zero is not a time.
-func (p *Parser) findTime(first name, s *Stamp) (at int, canonical []byte) {
-	for n := first; n <= nameDate; n++ {
-		if p.found>>n&1 == 0 {
-			continue
-		}
-		at = int(p.slots[n])
-		text, ok := p.timeText(&p.fields[at])
-		if !ok {
-			continue
-		}
-		ns, copied, ok := p.day.Parse(text)
-		if !ok || ns == 0 && isNumberText(text) {
-			continue
-		}
-		s.Time, s.OwnTime = ns, true
-		if copied {
-			canonical = text
-		}
-		return at, canonical
-	}
-	return -1, nil
-}
-
-// timeText is the text of a field for parsing a time. Only strings and numbers can
-// have one.
-func (p *Parser) timeText(f *field) ([]byte, bool) {
-	v := p.src[f.val:f.valEnd]
-	switch c := v[0]; {
-	case c == '"':
-		return p.text(f), true
-	case c == '-' || isDigit(c):
-		return v, true
-	}
-	return nil, false
-}
-
-// isNumberText distinguishes a number from a date, in a text that was parsed as a
-// time.
-func isNumberText(s []byte) bool { return len(s) < 10 || s[4] != '-' }
-
-// isEmptyTime reports whether the field, which is no time, has no contents to keep.
-func (p *Parser) isEmptyTime(f *field) bool {
-	v := p.src[f.val:f.valEnd]
-	if string(v) == `""` || string(v) == "null" {
-		return true
-	}
-	text, ok := p.timeText(f)
-	if !ok {
-		return false
-	}
-	ns, ok := ParseTime(text)
-	return ok && ns == 0 && isNumberText(text)
 }
 
 // text is the text of a string field; it may be in scratch.

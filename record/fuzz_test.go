@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 // FuzzScan compares the parser with encoding/json. Both accept the same objects, of
@@ -223,9 +224,18 @@ func reference(in []member, d record.Defaults) []member {
 		return -1
 	}
 	anything := func(member) bool { return true }
-	isTime := func(m member) bool { ns, ok := timeOf(m); return ok && (ns != 0 || !isNumber(m)) }
-
-	ts := find(isTime, "ts", "time", "timestamp", "@timestamp", "date")
+	names := []string{"ts", "time", "timestamp", "@timestamp", "date"}
+	has := func(part times.Part) func(member) bool {
+		return func(m member) bool { _, p := timeOf(m); return p == part }
+	}
+	ts, apart := find(has(times.Full), names...), int64(0)
+	if day, clock := find(has(times.Date), names...), find(has(times.Clock), names...); ts < 0 && day >= 0 && clock >= 0 {
+		at, _ := timeOf(in[day])
+		since, _ := timeOf(in[clock])
+		apart = at + since
+	} else if ts < 0 {
+		ts = day
+	}
 	level := find(anything, "level", "severity", "lvl", "log.level")
 	msg := find(anything, "msg", "message", "log")
 	if msg >= 0 && in[msg].Key == "log" && isObject(in[msg]) {
@@ -242,6 +252,8 @@ func reference(in []member, d record.Defaults) []member {
 	ns, word, text, name, original := d.Time, "", "", d.Service, ""
 	if ts >= 0 {
 		ns, _ = timeOf(in[ts])
+	} else if apart != 0 {
+		ns = apart
 	}
 	if i := find(isObject, "log"); level < 0 && i >= 0 {
 		word = inside(in[i], "level", true)
@@ -280,7 +292,7 @@ func reference(in []member, d record.Defaults) []member {
 				m.Key = free(in, "service.original")
 			}
 		case m.Key == "ts":
-			if ns, ok := timeOf(m); m.Value == nil || m.Value == "" || ok && ns == 0 {
+			if ns, ok := times.Number([]byte(textOf(m))); m.Value == nil || m.Value == "" || ok && ns == 0 {
 				continue
 			}
 			m.Key = free(in, "ts.original")
@@ -333,20 +345,19 @@ func inside(m member, key string, numbers bool) string {
 	return ""
 }
 
-func timeOf(m member) (int64, bool) {
+func timeOf(m member) (int64, times.Part) {
+	var r times.Reader
 	switch v := m.Value.(type) {
 	case string:
-		return record.ParseTime([]byte(v))
+		return r.Read([]byte(v))
 	case json.Number:
-		return record.ParseTime([]byte(v))
+		return r.Read([]byte(v))
+	case map[string]any:
+		if ns, ok := record.ReadTime([]byte(m.text), 0); ok {
+			return ns, times.Full
+		}
 	}
-	return 0, false
-}
-
-// isNumber distinguishes a number that was parsed as a time from a date, which has
-// two dashes.
-func isNumber(m member) bool {
-	return strings.Count(strings.TrimPrefix(textOf(m), "-"), "-") < 2
+	return 0, times.None
 }
 
 // textOf is the text of a string, and the JSON of any other value but null.

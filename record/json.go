@@ -192,6 +192,16 @@ func ValueLen(src []byte) int {
 	return end
 }
 
+// digits counts the digits at the start of s.
+func digits(s []byte) int {
+	for i, c := range s {
+		if !isDigit(c) {
+			return i
+		}
+	}
+	return len(s)
+}
+
 // scanNumber follows the grammar of numbers; the caller checks the character after
 // one.
 func scanNumber(src []byte, i int) (end int, bad *RejectError) {

@@ -12,13 +12,13 @@ import (
 func (p *Parser) Members() iter.Seq2[[]byte, []byte] { return p.members(nil) }
 
 // Head returns the head that [Parser.AppendLine] would find in the object scanned last, for a
-// record by parts, and iterates over the other members. Its bytes are a copy.
-func (p *Parser) Head() (h Head, rest iter.Seq2[[]byte, []byte]) {
+// record by parts that came at a time, and iterates over the other members. Its bytes are a
+// copy.
+func (p *Parser) Head(arrived int64) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	var s Stamp
 	at := head{level: p.first(nameLevel, nameLogLevel), msg: p.msgField()}
-	if at.time, _ = p.findTime(nameTs, &s); at.time >= 0 {
-		h.Time = s.Time
-	}
+	at.time, _ = p.findTime(nameTs, arrived, &s)
+	h.Time, h.Unread = s.Time, s.Unread
 	h.Level, h.Msg = p.copied(at.level), p.copied(at.msg)
 	if v := p.nestedLevel(); at.level < 0 && v != nil {
 		h.Level = TextOf(v)

@@ -10,6 +10,7 @@ import (
 // empty mean the same.
 type Head struct {
 	Time    int64  // Unix nanoseconds; 0 when the record has no time
+	Unread  bool   // it has none, and a part for the time that could not be read
 	Level   []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service []byte // the sender's name for it, not folded
 	Msg     []byte
@@ -56,6 +57,8 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	s := Stamp{Time: d.Time, Level: Other, Service: d.Service}
 	if h.Time != 0 {
 		s.Time, s.OwnTime = h.Time, true
+	} else {
+		s.Unread = h.Unread
 	}
 	if p.setService(h.Service, d.Fallback, &s) {
 		b.own = h.Service

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/bits"
+
+	"blobtail/record/times"
 )
 
 // RejectError is the reason that a record is rejected.
@@ -37,6 +39,7 @@ type Parser struct {
 	seed   maphash.Seed
 
 	day      DayCache
+	times    times.Reader
 	lastTime int64  // the time that appendTime appended last
 	lastDay  int64  // the beginning of its day, if that is not before 1970
 	lastText []byte // of lastTime

@@ -20,6 +20,7 @@ import (
 	"blobtail/readapi/client"
 	"blobtail/readapi/form"
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 // serverPlace is a server that reads a store for others.
@@ -237,7 +238,7 @@ func gapOf(g form.Gap) newest.Gap {
 
 // nanos reads a time of the server, 0 if there is none.
 func nanos(text string) int64 {
-	ns, _ := record.ParseTime([]byte(text))
+	ns, _ := times.Parse([]byte(text))
 	return ns
 }
 

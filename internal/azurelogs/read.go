@@ -94,7 +94,7 @@ type place [6]byte
 // or if the blob changes again and again, the sequence ends with an error.
 func Read(ctx context.Context, b *Blob, seen Seen) iter.Seq2[*Chunk, error] {
 	return func(yield func(*Chunk, error) bool) {
-		c := chunker{blob: b, seen: seen, translator: formats.NewTranslator(b.Kind, b.Service), yield: yield, seed: maphash.MakeSeed()}
+		c := chunker{blob: b, seen: seen, translator: formats.NewTranslator(b.Kind, b.Service, b.Hour), yield: yield, seed: maphash.MakeSeed()}
 		c.chunk.Services = []string{b.Service}
 		err := c.read(ctx)
 		if err != nil && !errors.Is(err, errStopped) {
@@ -245,6 +245,9 @@ func (c *chunker) take(entry []byte) error {
 	return c.flush()
 }
 
+// settled is the age of an hour at which nobody writes its resource logs any more.
+const settled = 3 * time.Hour
+
 // end ends a pass of so many bytes, perhaps with an error after them.
 func (c *chunker) end(read int64, failed error) error {
 	whole := failed == nil && !c.blob.head
@@ -261,8 +264,12 @@ func (c *chunker) end(read int64, failed error) error {
 	case shorter:
 		failed = fmt.Errorf("it has become shorter by %d bytes since it was listed", c.blob.Size-read)
 	}
-	if c.blob.Kind == formats.Classic {
-		c.chunk.Unfinished = c.splitter.Unfinished
+	switch n := c.splitter.Unfinished; {
+	case c.blob.Kind == formats.Classic:
+		c.chunk.Unfinished = n
+	case whole && !shorter && n > 0 && time.Since(c.blob.Hour) > settled:
+		c.chunk.Malformed = append(c.chunk.Malformed, &LineError{Blob: c.blob.Path(), Line: n,
+			Err: &formats.MalformedError{Reason: "the blob ends within this line, and its hour is over"}})
 	}
 	if c.again > 0 { // failed before the first new entry
 		return failed

@@ -25,10 +25,11 @@ const module = "blobtail"
 // sees each new import as a decision. Test files are free.
 var allowed = map[string][]string{
 	// 0: words and contracts.
-	"record":            {},
+	"record/times":      {},
+	"record":            {"record/times"},
 	"storage":           {},
 	"internal/fsys":     {},
-	"internal/when":     {},
+	"internal/when":     {"record/times"},
 	"internal/progress": {},
 	"internal/spelling": {},
 	"internal/literals": {},
@@ -56,7 +57,7 @@ var allowed = map[string][]string{
 	"storage/traffic":         {},
 	"storage/azure":           {"storage", "storage/internal/bounds", "storage/traffic"},
 
-	"internal/azurelogs/formats": {"record"},
+	"internal/azurelogs/formats": {"record", "record/times"},
 
 	"internal/access": {"record", "internal/fsys", "internal/units", "internal/watch"},
 	"internal/certs":  {"internal/watch"},
@@ -85,18 +86,18 @@ var allowed = map[string][]string{
 	"internal/httpguard": {"internal/access", "internal/doors", "internal/exposition", "internal/budget"},
 
 	// 3: the ends. Sources do not know the buffer.
-	"source/body":                {"record", "record/origin"},
+	"source/body":                {"record", "record/times", "record/origin"},
 	"source/httpsource":          {"record", "record/origin", "source/body"},
 	"source/natssource":          {"record", "record/origin", "source/body"},
-	"source/loki":                {"record", "source/body", "source/httpsource", "source/tokens"},
+	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
 	"source/elastic":             {"record", "source/body", "source/httpsource"},
 	"source/journald":            {"record", "source/body", "source/httpsource"},
 	"source/splunk":              {"record", "source/body", "source/httpsource"},
-	"source/datadog":             {"record", "source/body", "source/httpsource"},
+	"source/datadog":             {"record", "record/times", "source/body", "source/httpsource"},
 	"source/gelf":                {"record", "source/body", "source/httpsource"},
 	"source/otlp":                {"record", "source/body", "source/httpsource", "source/tokens"},
 	"source/tokens":              {},
-	"source/syslog":              {"record", "source/body"},
+	"source/syslog":              {"record", "record/times", "source/body"},
 	"query/search":               {"record", "blobfmt/filter", "internal/literals", "internal/budget", "internal/regex"},
 	"query/where":                {"record", "internal/budget", "internal/regex"},
 	"internal/tally":             {"record", "internal/globset", "query/where"},
@@ -119,9 +120,9 @@ var allowed = map[string][]string{
 	"cmd/ingest":         {"internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/loki", "source/journald", "source/splunk", "source/datadog", "source/gelf", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/doors", "internal/rules", "internal/tally", "source/elastic", "source/otlp", "source/syslog"},
 	"readapi/form":       {},
 	"readapi":            {"blobfmt", "internal/access", "internal/heartbeat", "internal/httpguard", "internal/spelling", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "query/where", "readapi/form", "reading", "record", "storage", "internal/budget"},
-	"lokiapi":            {"internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record", "internal/budget"},
+	"lokiapi":            {"internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record", "record/times", "internal/budget"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
-	"cmd/query":          {"internal/printing", "query/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget"},
+	"cmd/query":          {"internal/printing", "query/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget"},
 	"readapi/client":     {"internal/doors", "readapi/form", "record"},
 }
 

@@ -39,6 +39,9 @@ type service struct {
 	// volume and seen, the count at the last turn, belong to turn.
 	volume float64
 	seen   uint64
+	// untimed are the records without a time of their own, unread those of them with a field
+	// for it that could not be read.
+	untimed, unread atomic.Uint64
 }
 
 func (s *service) add(b *byLevel) {
@@ -63,6 +66,8 @@ func (s *service) sum() (n uint64) {
 type labels struct {
 	most     int
 	desc     *prometheus.Desc
+	untimed  *prometheus.Desc
+	unread   *prometheus.Desc
 	rejected service
 	rest     service
 
@@ -79,13 +84,17 @@ func newLabels(most int) *labels {
 		desc: prometheus.NewDesc("blobtail_records_total",
 			"Records that were accepted, by service and level; the service "+rest+" stands for those without a label of their own.",
 			[]string{"service", "level"}, nil),
+		untimed: prometheus.NewDesc("blobtail_records_without_time_total",
+			"Records without a time that could be found; they have that of their arrival.", []string{"service"}, nil),
+		unread: prometheus.NewDesc("blobtail_records_time_unread_total",
+			"Records without a time that could be found, and with a field for it that could not be read.", []string{"service"}, nil),
 		named:   map[string]*service{},
 		waiting: newWaiting(most),
 	}
 }
 
 // add adds the counts of a request's services.
-func (l *labels) add(names []string, counts []byLevel) {
+func (l *labels) add(names []string, counts []byLevel, untimed []record.Untimed) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for i, name := range names {
@@ -94,7 +103,12 @@ func (l *labels) add(names []string, counts []byLevel) {
 			l.mu.RLock()
 		}
 		if n := counts[i].sum(); n > 0 {
-			l.find(name, n).add(&counts[i])
+			s := l.find(name, n)
+			s.add(&counts[i])
+			if i < len(untimed) {
+				s.untimed.Add(uint64(untimed[i].Lines))
+				s.unread.Add(uint64(untimed[i].Unread))
+			}
 		}
 	}
 }
@@ -165,7 +179,11 @@ func (l *labels) turn() {
 }
 
 // Describe implements [prometheus.Collector].
-func (l *labels) Describe(to chan<- *prometheus.Desc) { to <- l.desc }
+func (l *labels) Describe(to chan<- *prometheus.Desc) {
+	to <- l.desc
+	to <- l.untimed
+	to <- l.unread
+}
 
 // Collect implements [prometheus.Collector]. A service has all levels from its first record
 // on: without a sample of 0 before it, nobody sees the first error.
@@ -183,4 +201,6 @@ func (l *labels) collect(to chan<- prometheus.Metric, name string, s *service) {
 	for level := range record.Level(record.NumLevels) {
 		to <- prometheus.MustNewConstMetric(l.desc, prometheus.CounterValue, float64(s.counts[level].Load()), name, level.String())
 	}
+	to <- prometheus.MustNewConstMetric(l.untimed, prometheus.CounterValue, float64(s.untimed.Load()), name)
+	to <- prometheus.MustNewConstMetric(l.unread, prometheus.CounterValue, float64(s.unread.Load()), name)
 }

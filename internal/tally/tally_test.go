@@ -119,12 +119,31 @@ func TestCounts(t *testing.T) {
 	want(t, reg, "counts", map[string]float64{"web/error": 2, "web/info": 1, "web/other": 2, "db/info": 2, "_rejected/warn": 1, "other/error": 1})
 }
 
+// Records without a time of their own are counted by service.
+func TestUntimed(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	r := request("web info")
+	r.Untimed = []record.Untimed{{Lines: 1, Unread: 1}}
+	accept(t, tally.New(tally.Options{Accept: &next{}, Metrics: reg}), r)
+	all, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		for _, m := range f.Metric {
+			if f.GetName() != "blobtail_records_total" && m.Label[0].GetValue() == "web" && m.Counter.GetValue() != 1 {
+				t.Errorf("%s is %v", f.GetName(), m.Counter.GetValue())
+			}
+		}
+	}
+}
+
 // A service has a sample of each level from the first record on.
 func TestZeros(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	accept(t, tally.New(tally.Options{Accept: &next{}, Metrics: reg}), request("web info"))
 	all, err := reg.Gather()
-	if err != nil || len(all) != 1 || len(all[0].Metric) != 3*record.NumLevels {
+	if err != nil || len(all) != 3 || len(all[1].Metric) != 3*record.NumLevels {
 		t.Errorf("%v, %v", all, err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"blobtail/record/times"
 )
 
 // stamps are forms of dates with times. Each may be followed by a zone. Package time
@@ -61,7 +63,32 @@ func parseStamp(text string, now time.Time) (t time.Time, known bool, err error)
 			}
 		}
 	}
+	if t, known, err = machine(text, now); known {
+		return t, known, err
+	}
 	return mixedUp(text)
+}
+
+func isDigit(c byte) bool { return c-'0' < 10 }
+
+// machine reads the forms of programs that are not among those above, by the reader of the
+// times of records.
+func machine(text string, now time.Time) (t time.Time, known bool, err error) {
+	here := times.Reader{Zone: now.Location(), Now: now.UnixNano()}
+	ns, part := here.Read([]byte(text))
+	utc := times.Reader{Now: now.UnixNano()}
+	wall, _ := utc.Read([]byte(text))
+	_, dated := times.Parse([]byte(text))
+	klog := len(text) > 1 && text[0] >= 'A' && isDigit(text[1])
+	_, number := times.Number([]byte(text))
+	switch {
+	case part != times.Full, number, !dated && !klog: // numbers and other dates without a year are read elsewhere
+		return t, false, nil
+	case ns == wall: // it has a zone, or this is UTC
+		return time.Unix(0, ns).In(now.Location()), true, nil
+	}
+	t, err = only(time.Unix(0, ns).In(now.Location()), time.Unix(0, wall).UTC())
+	return t, true, err
 }
 
 // comma separates a fraction of seconds in many logs.

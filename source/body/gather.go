@@ -33,6 +33,7 @@ type Gatherer struct {
 	Forbidden int // of Rejected, those whose sender may not send them
 	Accepted  int // lines in Req
 	Owned     int // of them, those with their own time
+	Unread    int // of them, those with a field for the time that could not be read, and none else
 	Places    int // of the records so far; the next one has this place
 	// Made is how many bytes the lines of all records had, also of those rejected for their
 	// time or service. It depends on the body alone before AddRejected, which adds its lines.
@@ -88,14 +89,11 @@ type verdict struct {
 	forbidden       bool
 }
 
-// maxAhead is how far a record may be in the future of its arrival.
-const maxAhead = 24 * time.Hour
-
 // Arrive begins a body. Records without a time get that of the key, if it has one, else
 // the arrival. If the time of a key is too far ahead, all records would be rejected.
 func (g *Gatherer) Arrive(a Arrival) {
 	g.arrival, g.begun, g.checked = a, false, verdict{}
-	g.defaults = record.Defaults{Service: a.Service, Time: a.Time}
+	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time}
 	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
 	}
@@ -104,12 +102,15 @@ func (g *Gatherer) Arrive(a Arrival) {
 // Source is that of the arrival.
 func (g *Gatherer) Source() string { return g.arrival.Source }
 
-func (g *Gatherer) latest() int64 { return g.arrival.Time + maxAhead.Nanoseconds() }
+func (g *Gatherer) latest() int64 { return g.arrival.Time + record.MaxAhead.Nanoseconds() }
 
 // NewGatherer makes a Gatherer.
 func NewGatherer() *Gatherer {
 	return &Gatherer{parser: record.NewParser(), services: make(map[string]uint32), hash: xxh3.New()}
 }
+
+// Arrived is the time of the arrival, as in [Sink].
+func (g *Gatherer) Arrived() int64 { return g.arrival.Time }
 
 // Scan checks an object, as in [Sink].
 func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
@@ -170,12 +171,28 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 		g.untimed = append(g.untimed, uint32(len(g.Req.Lines)))
 	}
 	g.add(data, stamp.Time, stamp.Service, g.Places)
+	if !stamp.OwnTime {
+		g.countUntimed(stamp.Unread)
+	}
 	g.Places += places
 	if g.Accepted == 0 || stamp.Time < g.earliest {
 		g.earliest = stamp.Time
 	}
 	g.Accepted++
 	return g.After(end)
+}
+
+// countUntimed counts the line that was added last.
+func (g *Gatherer) countUntimed(unread bool) {
+	for len(g.Req.Untimed) <= int(g.last) {
+		g.Req.Untimed = append(g.Req.Untimed, record.Untimed{})
+	}
+	u := &g.Req.Untimed[g.last]
+	u.Lines++
+	if unread {
+		u.Unread++
+		g.Unread++
+	}
 }
 
 // allowed reports whether the sender may send records of a service: the request has some
@@ -420,11 +437,11 @@ func (g *Gatherer) retime(t int64) {
 func (g *Gatherer) Clear() {
 	g.Req.Lines, g.Req.Data = g.Req.Lines[:0], g.Req.Data[:0]
 	clear(g.Req.Services)
-	g.Req.Services = g.Req.Services[:0]
+	g.Req.Services, g.Req.Untimed = g.Req.Services[:0], g.Req.Untimed[:0]
 	clear(g.services)
 	clear(g.Rejected)
 	g.Rejected, g.untimed = g.Rejected[:0], g.untimed[:0]
-	g.last, g.Accepted, g.Owned, g.earliest, g.Places, g.Broken, g.Forbidden = 0, 0, 0, 0, 0, 0, 0
+	g.last, g.Accepted, g.Owned, g.Unread, g.earliest, g.Places, g.Broken, g.Forbidden = 0, 0, 0, 0, 0, 0, 0, 0
 	g.Found, g.Made, g.EarliestOwn, g.AnyOwn = 0, 0, 0, false
 }
 

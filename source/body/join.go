@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 const (
@@ -21,6 +22,7 @@ const (
 // if that has the level error or above; else it begins a record.
 type joiner struct {
 	body   []byte
+	times  *times.Reader
 	form   form // of the trace, none for a text without one
 	severe bool // the text has the level error or above, or is a trace
 	framed bool // one of the lines is a call
@@ -166,7 +168,7 @@ func (j *joiner) takes(line []byte, blanks, end int) bool {
 	case !j.continues(s, end):
 		return false
 	}
-	if _, _, own := textTime(line); own {
+	if _, _, own := textTime(j.times, line); own {
 		return false
 	}
 	j.quoted = false
@@ -179,7 +181,7 @@ func (j *joiner) indented(line, s []byte) bool {
 	if isPadded(line) || !j.severe && isTraceback(s) {
 		return false
 	}
-	if _, _, own := textTime(line); own {
+	if _, _, own := textTime(j.times, line); own {
 		return false
 	}
 	j.message = false
@@ -198,7 +200,7 @@ func (j *joiner) indented(line, s []byte) bool {
 
 // takesMessage reports whether the line right behind the first one of a trace is its message.
 func (j *joiner) takesMessage(line, s []byte) bool {
-	if _, _, own := textTime(line); own {
+	if _, _, own := textTime(j.times, line); own {
 		return false
 	}
 	j.message = false
@@ -283,7 +285,7 @@ func (j *joiner) callsAhead(end int) bool {
 		case len(s) == 0, looksLikeObject(s), j.first(s, end) != none:
 			return false
 		}
-		if rest, _, own := textTime(line); own || textLevel(rest, false) != nil {
+		if rest, _, own := textTime(j.times, line); own || textLevel(rest, false) != nil {
 			return false
 		}
 	}
@@ -332,10 +334,11 @@ func plain(s []byte) []byte {
 // traceLevel returns error for a message of several lines that holds a stack trace, else nil.
 func traceLevel(msg []byte) []byte {
 	msg = msg[:min(len(msg), longestTrace)]
+	var r times.Reader
 	for off, lines := 0, 0; off < len(msg) && lines < mostTraceLines; lines++ {
 		end := lineEnd(msg, off)
-		head, _, _ := textTime(msg[off:end])
-		j := joiner{body: msg}
+		head, _, _ := textTime(&r, msg[off:end])
+		j := joiner{body: msg, times: &r}
 		next, _ := j.join(off, end, head, nil)
 		if level := j.Level(); level != nil {
 			return level

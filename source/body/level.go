@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 const (
@@ -19,8 +20,9 @@ const (
 // TextLevel returns the level of a message, as a part of it or as a word for it. It is nil
 // if the message has none.
 func TextLevel(msg []byte) []byte {
-	rest, _, timed := textTime(msg)
-	if level := textLevel(rest, timed); level != nil {
+	var r times.Reader
+	rest, _, timed := textTime(&r, msg)
+	if level := textLevel(rest, timed && len(rest) < len(msg)); level != nil {
 		return level
 	}
 	return traceLevel(msg)

@@ -3,7 +3,7 @@ package body
 import (
 	"bytes"
 
-	"blobtail/record"
+	"blobtail/record/times"
 )
 
 // decodeMixed decodes lines that may be objects or text, as those of a service whose
@@ -15,7 +15,10 @@ import (
 // body have that of the first record after them. So if all other records have times, a copy
 // of the body is recognised at any ingester.
 func decodeMixed(body []byte, off int, to Sink) {
-	m := mixed{objects: objects{body: body, to: to}, lines: joiner{body: body}}
+	m := mixed{
+		objects: objects{body: body, to: to}, times: times.Reader{Now: to.Arrived()}, latest: latest(to),
+	}
+	m.lines = joiner{body: body, times: &m.times}
 	for off < len(body) {
 		end := lineEnd(body, off)
 		from := skipBlanks(body[:end], off)
@@ -39,10 +42,12 @@ func decodeMixed(body []byte, off int, to Sink) {
 
 type mixed struct {
 	objects
-	begun bool // a record came
-	own   bool // it has a time of its own, or of another record
-	time  int64
-	lines joiner
+	times  times.Reader
+	latest int64 // the latest time of a text
+	begun  bool  // a record came
+	own    bool  // it has a time of its own, or of another record
+	time   int64
+	lines  joiner
 }
 
 // object passes the object at off, and returns its end.
@@ -59,7 +64,7 @@ func (m *mixed) object(off int) (next int, more bool) {
 // the end.
 func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
-	head, rest, own := textHead(line)
+	head, rest, own := m.textHead(line)
 	switch {
 	case own:
 	case m.begun && m.own:
@@ -71,7 +76,7 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	}
 	cut := m.lines.cut
 	if !cut {
-		m.lines = joiner{body: m.body}
+		m.lines = joiner{body: m.body, times: &m.times}
 	}
 	next, places := m.lines.join(off, end, rest, head.Level)
 	if head.Level == nil || cut {
@@ -98,7 +103,7 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 			if m.wasted > len(m.body) {
 				return 0, false
 			}
-		} else if _, ns, own := textTime(m.body[off:end]); own {
+		} else if _, ns, own := m.textTime(m.body[off:end]); own {
 			return ns, true
 		}
 		off = end + 1
@@ -112,91 +117,6 @@ func skipBlanks(b []byte, off int) int {
 		off++
 	}
 	return off
-}
-
-// textHead finds the time and the level in a line of text. rest is the line behind its time. own
-// reports whether it has a time.
-func textHead(line []byte) (h record.Head, rest []byte, own bool) {
-	rest, ns, own := textTime(line)
-	if own {
-		h.Time = ns
-	}
-	h.Level = textLevel(rest, own)
-	return h, rest, own
-}
-
-// textTime finds the time that a line begins with, perhaps in brackets, or as the first
-// pair of logfmt. Times without a zone are UTC, so that all ingesters agree. A time without
-// a year is none. rest is the line behind the time.
-func textTime(line []byte) (rest []byte, ns int64, ok bool) {
-	at := skipBlanks(line, 0)
-	for _, key := range [...]string{"time=", "ts=", "timestamp=", "t="} {
-		if bytes.HasPrefix(line[at:], []byte(key)) {
-			at += len(key)
-			break
-		}
-	}
-	if at < len(line) && (line[at] == '[' || line[at] == '(' || line[at] == '"') {
-		at++
-	}
-	s := line[at:]
-	const least = len("2026-11-20 15:04:05")
-	if len(s) < least || (s[4] != '-' && s[4] != '/') || s[7] != s[4] || s[13] != ':' || s[16] != ':' {
-		return line, 0, false
-	}
-	n := least
-	if n < len(s) && (s[n] == '.' || s[n] == ',') && n+1 < len(s) && isDigit(s[n+1]) {
-		for n++; n < len(s) && isDigit(s[n]); n++ {
-		}
-	}
-	var buf [64]byte
-	text := append(buf[:0], s[:min(n, len(buf)-8)]...)
-	text[4], text[7] = '-', '-'
-	if zone, used := textZone(s[n:]); used > 0 {
-		text, n = append(text, zone...), n+used
-	}
-	ns, ok = record.ParseTime(text)
-	if !ok {
-		return line, 0, false
-	}
-	return s[n:], ns, true
-}
-
-// textZone finds a zone behind a time: Z, an offset, UTC or GMT, perhaps behind a space.
-func textZone(s []byte) (zone []byte, used int) {
-	at := 0
-	if len(s) > 0 && s[0] == ' ' {
-		at = 1
-	}
-	end := at
-	for end < len(s) && end-at < 6 && s[end] != ' ' && s[end] != ']' && s[end] != ')' && s[end] != '"' {
-		end++
-	}
-	word := s[at:end]
-	switch {
-	case len(word) == 0:
-		return nil, 0
-	case at == 0 && (word[0] == 'Z' || word[0] == 'z') && !isWord(s, 1):
-		return word[:1], 1
-	case string(word) == "UTC", string(word) == "GMT":
-		return nil, end
-	case (word[0] == '+' || word[0] == '-') && isOffset(word[1:]):
-		return word, end
-	}
-	return nil, 0
-}
-
-func isOffset(s []byte) bool {
-	digits := 0
-	for i, c := range s {
-		switch {
-		case isDigit(c):
-			digits++
-		case c != ':' || i != 2:
-			return false
-		}
-	}
-	return digits == 2 || digits == 4
 }
 
 func isDigit(c byte) bool { return c-'0' < 10 }

@@ -95,7 +95,7 @@ func TestMixed(t *testing.T) {
 			[]string{"15:04:05 error fail: Server.Kestrel[13]|      Connection closed", "15:04:05 info info: Host[0]|      Started"}},
 		{"its own times", "2026-11-10 15:04:07 started\n  2026-11-10T15:04:08.5Z indented\nno time\n", []string{"15:04:07 - 2026-11-10 15:04:07 started", "15:04:08.5 -   2026-11-10T15:04:08.5Z indented", "15:04:08.5 - no time"}},
 		{"logfmt", "time=\"2026-11-10T15:04:07Z\" level=warning msg=\"level=error\"\n", []string{`15:04:07 warn time="2026-11-10T15:04:07Z" level=warning msg="level=error"`}},
-		{"no year", "Nov 10 15:04:07 host app[12]: error: disk\n", []string{"15:04:05 error Nov 10 15:04:07 host app[12]: error: disk"}},
+		{"no year", "Nov 10 15:04:07 host app[12]: error: disk\n", []string{"15:04:07 error Nov 10 15:04:07 host app[12]: error: disk"}},
 		{"an object over lines", "{\n  \"time\": \"2026-11-10T15:04:08Z\",\n  \"msg\": \"long\"\n}\n", []string{"15:04:08 - long"}},
 		{"objects on a line", `{"time":"2026-11-10T15:04:07Z","msg":"a"}{"time":"2026-11-10T15:04:08Z","msg":"b"}` + "\n", []string{"15:04:07 - a", "15:04:08 - b"}},
 		{"no object", "{\n{not json}\n{}\n[1] x\n\"text\"\n", []string{"15:04:05 - {", "15:04:05 - {not json}", "- - ", "- - [1] x", "- - \"text\""}},

@@ -1,6 +1,7 @@
 package body
 
 import (
+	"blobtail/record"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -91,7 +92,10 @@ func TestPlacesOfWhatIsTooFarAhead(t *testing.T) {
 	g := NewGatherer()
 	g.After = func(int) bool { return true }
 	g.Arrive(Arrival{Service: "web", Time: 1})
-	decodeLines([]byte(`{"time":86401,"n":1}`+"\n"+`{"time":5,"n":2}`), 0, g)
+	for _, ns := range []int64{86401e9, 5e9} {
+		g.Begin(record.Head{Time: ns})
+		g.Record(nil, 1, 0)
+	}
 	if g.Accepted != 1 || g.Req.Index(0) != 1 || g.Places != 2 || g.Found != 2 || g.EarliestOwn != 5_000_000_000 {
 		t.Errorf("%+v", g)
 	}

@@ -15,6 +15,8 @@ import (
 // change until the decoder has returned. end is the offset of the record's end in the
 // body. The methods return false to stop the decoder, which returns then.
 type Sink interface {
+	// Arrived is when the body came, in Unix nanoseconds; 0: it is not known.
+	Arrived() int64
 	// Scan checks the JSON object at the start of src, like [record.Parser.Scan].
 	Scan(src []byte) (n int, err error)
 	// Object accepts the object scanned last.

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"blobtail/record"
+	"blobtail/record/times"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -49,7 +50,7 @@ func (x logs) Open() (in httpsource.Intake, err error) {
 		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: logs are sent with POST", x.r.Method, x.r.URL.Path)
 	}
 	// The agent sends the time of all items in a header if it has no other.
-	sent, _ := record.ParseTime([]byte(x.r.Header.Get("Dd-Message-Timestamp")))
+	sent, _ := times.Parse([]byte(x.r.Header.Get("Dd-Message-Timestamp")))
 	var query defaults
 	query, in.Scope = defaultsOf(x.r.URL.Query())
 	media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
@@ -118,7 +119,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if _, err := s.parser.Scan(raw); err != nil {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
-	h, rest := s.parser.Head()
+	h, rest := s.parser.Head(s.Arrived())
 	h.Renames = true
 	var source, tags []byte
 	levelled := len(h.Level) > 0 // then status has another meaning
@@ -163,7 +164,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 func (s *sink) complete(h *record.Head) {
 	if len(h.Msg) > 0 && h.Msg[0] == '{' && (h.Time == 0 || len(h.Level) == 0) {
 		if n, err := s.inner.Scan(h.Msg); err == nil && n == len(h.Msg) {
-			inner, _ := s.inner.Head()
+			inner, _ := s.inner.Head(s.Arrived())
 			h.Time = cmp.Or(h.Time, inner.Time)
 			if len(h.Level) == 0 {
 				h.Level = inner.Level

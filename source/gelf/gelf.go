@@ -84,11 +84,11 @@ func (s *sink) Object(raw []byte, end int) bool {
 		case "level":
 			h.Level = record.TextOf(value)
 		case "timestamp":
-			text := record.TextOf(value)
-			if ns, ok := record.ParseTime(text); ok {
+			ns, ok := record.ReadTime(value, s.Arrived())
+			if text := record.TextOf(value); ok {
 				h.Time = ns
-			} else {
-				unread = text
+			} else if len(text) > 0 && string(text) != "0" {
+				unread, h.Unread = text, true
 			}
 		default:
 			if rank := serviceRank(name); rank > best && len(value) > 2 {

@@ -160,6 +160,9 @@ func (b *builder) report(r record.Receipt) {
 	b.answer.Accepted += accepted
 	b.answer.Expired += r.Expired
 	b.answer.Rejected += rejected
+	b.answer.lines += b.Accepted
+	b.answer.untimed += b.Accepted - b.Owned
+	b.answer.unread += b.Unread
 	b.broken += b.Broken
 	b.denied += b.Forbidden
 	for i := 0; i < rejected && len(b.answer.Errors) < maxErrors; i++ {

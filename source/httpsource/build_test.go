@@ -72,7 +72,7 @@ func TestDuplicates(t *testing.T) {
 // The path is part of a body's identity. The method, a query and the encoding are
 // not.
 func TestBodyOrigin(t *testing.T) {
-	body := "{\"ts\":1.5}\n{\"ts\":2.5}"
+	body := "{\"ts\":1700000001.5}\n{\"ts\":1700000002.5}"
 	m := &memory{}
 	s := newSource(m)
 	if a := send(t, s, "/ingest/web", body); a.Duplicate {
@@ -87,7 +87,7 @@ func TestBodyOrigin(t *testing.T) {
 	if a := send(t, s, "/ingest/web", compress(t, "gzip", body), "Content-Encoding", "gzip"); !a.Duplicate {
 		t.Error("compressed it is another")
 	}
-	if got, want := m.origins()[0], origin.OfBody("192.0.2.1", "/ingest/web", 0, []byte(body), 1_500_000_000); got != want {
+	if got, want := m.origins()[0], origin.OfBody("192.0.2.1", "/ingest/web", 0, []byte(body), 1_700_000_001_500_000_000); got != want {
 		t.Errorf("origin %v, want %v", got, want)
 	}
 }

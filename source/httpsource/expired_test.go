@@ -29,10 +29,10 @@ func olds(r *record.Request) (n int) {
 // accepted nor rejected, and are no error of the client.
 func TestExpired(t *testing.T) {
 	for _, tt := range []struct{ body, want string }{
-		{`{"msg":"new"}`, `{"accepted":1,"rejected":0}`},
-		{`{"msg":"new"}` + "\n" + `{"msg":"old"}` + "\n" + `{"msg":"old"}`, `{"accepted":1,"rejected":0,"expired":2}`},
-		{`{"msg":"old"}`, `{"accepted":0,"rejected":0,"expired":1}`},
-		{`{"msg":"old"}` + "\n" + `{"msg":`, `{"accepted":0,"rejected":1,"expired":1,"errors":[{"index":1,`},
+		{`{"ts":"2026-11-20T11:00:00Z","msg":"new"}`, `{"accepted":1,"rejected":0}`},
+		{`{"ts":"2026-11-20T11:00:00Z","msg":"new"}` + "\n" + `{"ts":"2026-11-20T11:00:00Z","msg":"old"}` + "\n" + `{"ts":"2026-11-20T11:00:00Z","msg":"old"}`, `{"accepted":1,"rejected":0,"expired":2}`},
+		{`{"ts":"2026-11-20T11:00:00Z","msg":"old"}`, `{"accepted":0,"rejected":0,"expired":1}`},
+		{`{"ts":"2026-11-20T11:00:00Z","msg":"old"}` + "\n" + `{"msg":`, `{"accepted":0,"rejected":1,"expired":1,"errors":[{"index":1,`},
 	} {
 		w := httptest.NewRecorder()
 		newSource(&memory{expired: olds}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/ingest/web", strings.NewReader(tt.body)))

@@ -68,6 +68,7 @@ func TestNote(t *testing.T) {
 		{"/ingest/web", form, `[{"msg":"` + long + `"}]`, ""},
 	} {
 		a := send(t, newSource(&memory{}), c.path, c.body, "Content-Type", c.contentType)
+		a.Note, _, _ = strings.Cut(a.Note, "no time found in ") // none of them has one
 		if a.Accepted == 0 || (c.want == "") != (a.Note == "") || !strings.Contains(a.Note, c.want) {
 			t.Errorf("%s, %.40s: %d accepted, note %q; want %q", c.path, c.body, a.Accepted, a.Note, c.want)
 		}

@@ -270,22 +270,25 @@ func TestEffectiveTime(t *testing.T) {
 	}
 }
 
-func TestFutureIsRejected(t *testing.T) {
+// A time far ahead is none: the next one counts, else the arrival, and the field stays.
+func TestFutureIsPassedOver(t *testing.T) {
 	m := &memory{}
 	body := `{"ts":"2026-11-21T12:00:00Z","msg":"just in time"}` + "\n" +
 		`{"ts":"2026-11-21T12:00:00.000000001Z","msg":"too late"}` + "\n" +
-		`{"ts":"2026-11-20T11:00:00Z","msg":"earliest"}` + "\n"
+		`{"ts":"2026-11-22T11:00:00Z","time":"2026-11-20T11:00:00Z","msg":"the next"}` + "\n"
 	a := send(t, newSource(m), "/ingest/web", body)
-	if a.Status != 200 || a.Accepted != 2 || a.Rejected != 1 || len(a.Errors) != 1 || a.Errors[0].Index != 1 ||
-		!strings.Contains(a.Errors[0].Reason, "more than 24h ahead of this host's clock") {
+	if a.Status != 200 || a.Accepted != 3 || a.Rejected != 0 || !strings.Contains(a.Note, "no time found in 1 of 3 lines") || !strings.Contains(a.Note, "1 of them had a field") {
 		t.Fatalf("%+v", a)
 	}
-	r := m.lines(t)[2]
-	want := map[string]any{"service": "_rejected", "ts": "2026-11-20T11:00:00.000000000Z", "service.name": "web",
-		"msg": strings.Split(body, "\n")[1], "source": "http POST /ingest/web", "line": 1.0}
-	for k, v := range want {
-		if r[k] != v {
-			t.Errorf("%s is %v, want %v", k, r[k], v)
+	for i, want := range []map[string]any{
+		{"ts": "2026-11-21T12:00:00.000000000Z"},
+		{"ts": "2026-11-20T12:00:00.000000000Z", "ts.original": "2026-11-21T12:00:00.000000001Z"},
+		{"ts": "2026-11-20T11:00:00.000000000Z", "ts.original": "2026-11-22T11:00:00Z"},
+	} {
+		for k, v := range want {
+			if got := m.lines(t)[i][k]; got != v {
+				t.Errorf("line %d: %s is %v, want %v", i, k, got, v)
+			}
 		}
 	}
 }
@@ -473,7 +476,7 @@ func TestMemoryIsFreeWhileWaiting(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.Metrics = reg })
-	body := `{"ts":1.5,"msg":"a"}` + "\n" + `{"ts":2.5}` + "\n{\"\n"
+	body := `{"ts":1700000001.5,"msg":"a"}` + "\n" + `{"ts":1700000002.5}` + "\n{\"\n"
 	send(t, s, "/ingest/web", body)
 	send(t, s, "/ingest/web", body)
 	send(t, s, "/nowhere", "")

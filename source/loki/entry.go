@@ -84,7 +84,7 @@ type entry struct {
 
 // record passes an entry to the sink. It reports whether to go on.
 func (d *decoder) record(e entry) bool {
-	h := record.Head{Time: e.time, Msg: e.line, Renames: true}
+	h := record.Head{Time: e.time, Unread: e.badTime != nil, Msg: e.line, Renames: true}
 	level, inMeta := best(d.meta, levelRank), true
 	if level < 0 {
 		level, inMeta = d.stream.level, false

@@ -2,6 +2,7 @@ package loki
 
 import (
 	"blobtail/record"
+	"blobtail/record/times"
 	"blobtail/source/body"
 	"blobtail/source/tokens"
 )
@@ -204,7 +205,7 @@ func jsonTime(c *tokens.Cursor, e *entry) {
 	} else {
 		text = c.Skip()
 	}
-	ns, ok := record.ParseTime(text)
+	ns, ok := times.Parse(text)
 	switch {
 	case ok:
 		e.time = ns

@@ -53,7 +53,7 @@ func (s *rawSink) Object(raw []byte, end int) bool {
 	if _, err := s.outer.Scan(raw); err != nil {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
-	h, rest := s.outer.Head()
+	h, rest := s.outer.Head(s.Arrived())
 	b := s.Begin(h)
 	for key, value := range rest {
 		b.Member(key, value, "")
@@ -102,9 +102,11 @@ func (s *sink) Object(raw []byte, end int) bool {
 		return s.Reject(raw, body.Rejection{Reason: "the member event: " + err.Error()}, end)
 	}
 	text := record.TextOf(time)
-	ns, ok := record.ParseTime(text)
-	if ok && ns != 0 {
+	ns, ok := record.ReadTime(time, s.Arrived())
+	if ok {
 		h.Time = ns
+	} else if h.Time == 0 && len(text) > 0 {
+		h.Unread = true
 	}
 	extra, err := s.fields(fields, &h)
 	if err != nil {
@@ -121,8 +123,8 @@ func (s *sink) Object(raw []byte, end int) bool {
 		b.Member(f.key, f.value, "")
 	}
 	m.add(b)
-	if !ok && len(text) > 0 {
-		b.Text("time", text)
+	if !ok && len(text) > 0 && string(text) != "0" {
+		b.Text("ts", text)
 	}
 	return s.Record(raw, 1, end)
 }
@@ -141,7 +143,7 @@ func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 	if _, err := s.inner.Scan(event); err != nil {
 		return h, nil, err
 	}
-	h, members := s.inner.Head()
+	h, members := s.inner.Head(s.Arrived())
 	h.Renames = true
 	for key, value := range members {
 		rest = append(rest, field{key, value})

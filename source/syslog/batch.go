@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/times"
 	"blobtail/source/body"
 )
 
@@ -47,7 +48,7 @@ type batch struct {
 func newBatch(s *Source) *batch {
 	return &batch{
 		s: s, begun: make(chan struct{}, 1), turn: make(chan struct{}, 1), waiting: make(chan record.Receipt, mostInFlight),
-		g: body.NewGatherer(), parser: parser{zone: s.o.Zone}, names: newNames(), may: make(map[string]bool),
+		g: body.NewGatherer(), parser: parser{times: times.Reader{Zone: s.o.Zone}}, names: newNames(), may: make(map[string]bool),
 	}
 }
 
@@ -126,6 +127,7 @@ func (b *batch) record(raw []byte, from *peer) {
 	m := b.parser.parse(raw)
 	if m.plain {
 		b.s.metrics.plain.Inc()
+		m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
 	}
 	if !b.mayWrite(m.app) {
 		b.g.Reject(raw, body.Rejection{Reason: fmt.Sprintf("the service %s is none of those that syslog.services allows",
@@ -133,6 +135,11 @@ func (b *batch) record(raw []byte, from *peer) {
 		return
 	}
 	h := record.Head{Time: m.time, Service: m.app, Msg: m.msg, Renames: true}
+	// A device's clock may be wrong, and nobody sends its messages again.
+	wrong := m.time > b.parser.times.Now+record.MaxAhead.Nanoseconds()
+	if wrong {
+		h.Time, h.Unread = 0, true
+	}
 	if m.priority >= 0 {
 		b.digit[0] = '0' + byte(m.priority%8)
 		h.Level = b.digit[:]
@@ -145,6 +152,9 @@ func (b *batch) record(raw []byte, from *peer) {
 	text(parts, "host", host)
 	if m.priority >= 0 {
 		text(parts, "facility", facility(m.priority/8))
+	}
+	if wrong {
+		text(parts, "ts", m.stamp)
 	}
 	text(parts, "procid", m.procID)
 	text(parts, "msgid", m.msgID)

@@ -1,16 +1,13 @@
 package syslog
 
-import (
-	"bytes"
-
-	"blobtail/record"
-)
+import "bytes"
 
 // A message has the parts of a message of syslog. They are slices of its bytes; nil is a
 // part that it lacks, or has as "-".
 type message struct {
-	priority int   // facility * 8 + severity; -1: none
-	time     int64 // Unix nanoseconds; 0: none
+	priority int    // facility * 8 + severity; -1: none
+	time     int64  // Unix nanoseconds; 0: none
+	stamp    []byte // its text
 	host     []byte
 	app      []byte
 	procID   []byte
@@ -65,24 +62,29 @@ func priorityOf(b []byte) (priority, n int) {
 // rfc5424 reads all behind the priority: the version, five words, structured data and the
 // text. Devices that leave out the structured data are understood too.
 func (p *parser) rfc5424(b []byte, m *message) bool {
-	version, rest, ok := word(b)
+	version, rest, ok := nextWord(b)
 	if !ok || len(version) > 2 || version[0] == '0' || !allDigits(version) {
 		return false
 	}
-	var words [5][]byte
-	for i := range words {
-		if words[i], rest, ok = word(rest); !ok {
-			return false
-		}
-	}
-	if stamp := words[0]; len(stamp) >= len("2026-11-20") && stamp[4] == '-' {
-		if m.time, ok = record.ParseTime(stamp); !ok {
-			return false
-		}
-	} else if string(stamp) != "-" || m.priority < 0 {
+	rest = bytes.TrimLeft(rest, " ")
+	ns, n := p.times.Prefix(rest)
+	switch {
+	case n > 0 && isDigit(rest[0]) && n < len(rest) && rest[n] == ' ':
+		m.stamp, rest = rest[:n], rest[n:]
+	case m.priority < 0 || !bytes.HasPrefix(rest, []byte("- ")):
 		return false // a number and words
+	default:
+		rest = rest[1:]
 	}
-	m.host, m.app, m.procID, m.msgID = value(words[1]), value(words[2]), value(words[3]), value(words[4])
+	var words [4][]byte
+	for i := range words {
+		if words[i], rest, ok = nextWord(rest); !ok {
+			return false
+		}
+	}
+	m.time = ns
+	m.host, m.app, m.procID, m.msgID = value(words[0]), value(words[1]), value(words[2]), value(words[3])
+	rest = dataStart(rest)
 	switch n := dataLen(rest); {
 	case n > 0:
 		m.data, rest = rest[:n], afterSpace(rest[n:])
@@ -100,6 +102,17 @@ func word(b []byte) (word, rest []byte, ok bool) {
 		return b, nil, len(b) > 0
 	}
 	return b[:at], b[at+1:], at > 0
+}
+
+// nextWord is word behind any spaces.
+func nextWord(b []byte) (next, rest []byte, ok bool) { return word(bytes.TrimLeft(b, " ")) }
+
+// dataStart skips spaces before structured data, if there is some.
+func dataStart(b []byte) []byte {
+	if s := bytes.TrimLeft(b, " "); len(s) > 0 && (s[0] == '[' || s[0] == '-') {
+		return s
+	}
+	return b
 }
 
 // value returns nil for the word "-".

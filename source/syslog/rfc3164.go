@@ -22,6 +22,7 @@ const (
 //	: 2026 Nov 20 15:04:05 UTC: %SYS-5-X: text           Cisco Nexus
 //	Nov 20 2026 15:04:05 asa1 : %ASA-6-302013: text      Cisco ASA
 func (p *parser) rfc3164(b []byte, m *message) bool {
+	b = bytes.TrimLeft(b, " ")
 	ns, n := p.stamp(b)
 	for i := 0; n == 0; i++ {
 		at := bytes.IndexByte(b[:min(len(b), longestPrefix)], ':')
@@ -31,7 +32,7 @@ func (p *parser) rfc3164(b []byte, m *message) bool {
 		b = bytes.TrimLeft(b[at+1:], " ")
 		ns, n = p.stamp(b)
 	}
-	m.time = ns
+	m.time, m.stamp = ns, b[:n]
 	rest := b[n:]
 	before := len(rest)
 	rest = bytes.TrimLeft(rest, " ")
@@ -127,7 +128,7 @@ func tagOf(b []byte) (name, id []byte, n int) {
 		letters = letters || isLetter(b[n]) || b[n] >= 0x80
 		n++
 	}
-	if !letters || n == len(b) || b[0] == '%' {
+	if !letters || n == len(b) || b[0] == '%' || bytes.HasPrefix(b, []byte("*%")) {
 		return nil, nil, 0
 	}
 	name = b[:n]
@@ -157,8 +158,9 @@ func isTagByte(c byte) bool {
 }
 
 // mnemonic returns the name of a message of Cisco's devices: SYS-5-CONFIG_I of
-// "%SYS-5-CONFIG_I: text".
+// "%SYS-5-CONFIG_I: text". Wireless controllers write a * in front of it.
 func mnemonic(b []byte) []byte {
+	b = bytes.TrimPrefix(b, []byte("*"))
 	if len(b) < 2 || b[0] != '%' {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 // classicFields are the names of the fields, in order; version 1.0 has the first 30.
@@ -290,7 +291,7 @@ func (t *Translator) classic(dst, entry []byte) (line []byte, stamp record.Stamp
 		}
 	}
 	at := t.fields
-	ns, ok := record.ParseTime(at[startTime].text)
+	ns, ok := times.Parse(at[startTime].text)
 	if !ok {
 		return dst, stamp, &MalformedError{fmt.Sprintf("%.40q is no time", at[startTime].text)}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"blobtail/internal/azurelogs/formats"
 	"blobtail/record"
@@ -30,7 +31,7 @@ type entry struct {
 // read reads a whole blob, and checks that each line is canonical.
 func read(t testing.TB, kind formats.Kind, blob []byte) (out []entry, unfinished bool) {
 	t.Helper()
-	s, tr := formats.NewSplitter(kind), formats.NewTranslator(kind, "svc")
+	s, tr := formats.NewSplitter(kind), formats.NewTranslator(kind, "svc", time.Time{})
 	scanner := bufio.NewScanner(bytes.NewReader(blob))
 	scanner.Buffer(make([]byte, 64), formats.MaxBuffer)
 	scanner.Split(s.Split)
@@ -311,20 +312,41 @@ func TestResourceMalformed(t *testing.T) {
 		"garbage\n":                                          "",
 		"[1]\n":                                              "",
 		`{"a":1}` + "\n":                                     "it has no time",
-		`{"time":"late"}` + "\n":                             `its time "late" cannot be read`,
+		`{"time":"late"}` + "\n":                             "it has no time",
 		`{"ts":"2022-07-05T11:47:39Z"}` + "\n":               "it has no time",
 		`{"time":"2022-07-05T11:47:39Z"` + "\n":              "",
 		`{"time":"2022-07-05T11:47:39Z"}x` + "\n":            "text behind",
 		`{"time":"2022-07-05T11:47:39Z","a":1,"a":2}` + "\n": "",
 		`{"time":"2022-07-05T11:47:39Z","a":"` + strings.Repeat("x", 3<<20) + "\"}\n": "longer than 1 MiB",
 	} {
-		got, unfinished := read(t, formats.Resource, []byte("\n"+good+bad+good+"\n"+good+`{"time":"2022-07-05T11:47:39Z","a":1}`))
+		got, unfinished := read(t, formats.Resource, []byte("\n"+good+bad+good+"\n"+good+`{"time":"2022-07-05T11:47:39Z","a":1`))
 		if len(got) != 4 || got[1].reason == "" || !strings.Contains(got[1].reason, reason) || got[1].line != 3 || !unfinished {
 			t.Errorf("%.40q: %d entries, unfinished %v, %.300q", bad, len(got), unfinished, fmt.Sprint(got))
 			continue
 		}
 		if got[0].reason+got[2].reason+got[3].reason != "" || got[3].line != 6 {
 			t.Errorf("%.40q: %+v", bad, got)
+		}
+	}
+}
+
+// Times have names in any case and American forms. An entry without one has the hour of its
+// blob, and one whole object is an entry without its newline.
+func TestResourceTimes(t *testing.T) {
+	hour := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	for entry, want := range map[string]string{
+		`{"timeStamp":"2026-11-20T10:01:11+00:00","a":1}`: "2026-11-20T10:01:11",
+		`{"TimeStamp":"2026-11-20 10:01:11"}`:             "2026-11-20T10:01:11",
+		`{"Time":"11/20/2026 10:00:06"}`:                  "2026-11-20T10:00:06",
+		`{"time":"11/20/2026 3:07:09 AM"}`:                "2026-11-20T03:07:09",
+		`{"time":"late"}`:                                 "2026-11-20T10:00:00",
+		`{"a":1}`:                                         "2026-11-20T10:00:00",
+	} {
+		s := formats.NewSplitter(formats.Resource)
+		_, cut, _ := s.Split([]byte(entry), true)
+		line, stamp, err := formats.NewTranslator(formats.Resource, "svc", hour).Append(nil, cut)
+		if err != nil || !strings.HasPrefix(string(line), `{"ts":"`+want) || time.Unix(0, stamp.Time).UTC().Format("2006-01-02T15:04:05") != want {
+			t.Errorf("%s: %s, %v; want %s", entry, line, err, want)
 		}
 	}
 }

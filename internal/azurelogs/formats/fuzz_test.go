@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"blobtail/internal/azurelogs/formats"
 	"blobtail/record"
@@ -42,7 +43,7 @@ func fuzz(f *testing.F, kind formats.Kind) {
 		if len(whole) != len(slow) {
 			t.Fatalf("%d entries at once, %d in parts", len(whole), len(slow))
 		}
-		tr, rest, before := formats.NewTranslator(kind, "svc"), blob, 0
+		tr, rest, before := formats.NewTranslator(kind, "svc", time.Time{}), blob, 0
 		for i, e := range whole {
 			if !bytes.Equal(e, slow[i]) || lines[i] != slowLines[i] {
 				t.Fatalf("entry %d: %q in line %d at once, %q in line %d in parts", i, e, lines[i], slow[i], slowLines[i])
@@ -65,7 +66,7 @@ func fuzz(f *testing.F, kind formats.Kind) {
 			if unmasked.MatchString(text) {
 				t.Fatalf("a signature is left in %q", line)
 			}
-			again, _, err := formats.NewTranslator(kind, "svc").Append(nil, e)
+			again, _, err := formats.NewTranslator(kind, "svc", time.Time{}).Append(nil, e)
 			if err != nil || !bytes.Equal(again, line) {
 				t.Fatalf("another translator makes %q, %v of it, not %q", again, err, line)
 			}
@@ -107,7 +108,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			blob := []byte(strings.Repeat(of.line, 1000))
 			b.SetBytes(int64(len(blob)))
-			tr, dst := formats.NewTranslator(of.kind, "svc"), []byte(nil)
+			tr, dst := formats.NewTranslator(of.kind, "svc", time.Time{}), []byte(nil)
 			for b.Loop() {
 				s := formats.NewSplitter(of.kind)
 				scanner := bufio.NewScanner(bytes.NewReader(blob))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"blobtail/internal/azurelogs/formats"
 	"blobtail/record"
@@ -24,7 +25,7 @@ func (p parts) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), 1+p.
 // cut tells of each entry its line, its element, its length and whether it has a line.
 func cut(t *testing.T, kind formats.Kind, blob string, in func(io.Reader) io.Reader) (out []string) {
 	t.Helper()
-	s, tr := formats.NewSplitter(kind), formats.NewTranslator(kind, "svc")
+	s, tr := formats.NewSplitter(kind), formats.NewTranslator(kind, "svc", time.Time{})
 	scanner := bufio.NewScanner(in(strings.NewReader(blob)))
 	scanner.Buffer(make([]byte, 64<<10), formats.MaxBuffer)
 	scanner.Split(s.Split)

@@ -2,9 +2,10 @@ package formats
 
 import (
 	"bytes"
-	"fmt"
+	"strings"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 // A summary is the members of a resource log that make the head of its line. The values are
@@ -29,7 +30,9 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	t.word = word
 	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], record.Defaults{Service: t.service, ForeignTs: true})
 	if !stamp.OwnTime {
-		return dst, stamp, t.noTime()
+		if stamp, err = t.otherTime(stamp); err != nil {
+			return dst, stamp, err
+		}
 	}
 	msg, ok := record.LineMsg(t.scratch)
 	end := msg - 1 + record.ValueLen(t.scratch[max(msg-1, 0):])
@@ -68,14 +71,41 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	return append(dst, t.scratch[end:]...), stamp, nil
 }
 
-// noTime is the error of an object whose time cannot be read.
-func (t *Translator) noTime() error {
+// otherTime finds the time of an object that has none under a usual name and in a usual form:
+// that of a member whose name differs in case, or a date with the month first, else the hour
+// of the blob.
+func (t *Translator) otherTime(stamp record.Stamp) (record.Stamp, error) {
 	for key, value := range record.Fields(t.scratch) {
-		if string(key) == "time" {
-			return &MalformedError{fmt.Sprintf("its time %.40s cannot be read", value)}
+		if !isTimeName(key) {
+			continue
+		}
+		ns, ok := record.ReadTime(value, 0)
+		if !ok && record.IsString(value) {
+			var part times.Part
+			ns, part = t.times.Read(record.TextOf(value))
+			ok = part == times.Full || part == times.Date
+		}
+		if ok {
+			stamp.Time, stamp.OwnTime = ns, true
+			return stamp, nil
 		}
 	}
-	return &MalformedError{"it has no time"}
+	if t.hour.IsZero() {
+		return stamp, &MalformedError{"it has no time"}
+	}
+	stamp.Time = t.hour.UnixNano()
+	return stamp, nil
+}
+
+// isTimeName reports whether a member may have the time of a record, whatever the case of its
+// name: services write time, Time, timeStamp and eventTimestamp.
+func isTimeName(key []byte) bool {
+	for _, name := range [...]string{"time", "timestamp", "@timestamp", "eventtime", "eventtimestamp", "timegenerated", "date"} {
+		if strings.EqualFold(name, string(key)) {
+			return true
+		}
+	}
+	return false
 }
 
 // gather notes the members of an object. top says that it is the whole record; else it is

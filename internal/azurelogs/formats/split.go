@@ -24,8 +24,8 @@ type Splitter struct {
 	Element int
 	// Unfinished is the line at which an entry begins that the blob does not have as a whole,
 	// because it is still growing: the entry was left out. 0: there is none. The last entry of
-	// a resource log needs its newline to be whole. That of a classic log is whole if its end
-	// is one by its fields.
+	// a resource log needs its newline to be whole, or is one whole object. That of a classic
+	// log is whole if its end is one by its fields.
 	Unfinished int
 	// Array says that the blob has an array of records.
 	Array bool
@@ -204,11 +204,22 @@ func (s *Splitter) line(data []byte, atEOF bool) (advance int, entry []byte) {
 	switch {
 	case end >= 0:
 		return end + 1, data[:end]
+	case atEOF && isObject(data):
+		return len(data), data
 	case atEOF:
 		s.Unfinished = s.lines + 1
 		return len(data), nil
 	}
 	return 0, nil
+}
+
+// isObject reports whether data are one whole object.
+func isObject(data []byte) bool {
+	n := 0
+	if data[0] == '{' {
+		n = record.ValueLen(data)
+	}
+	return n > 0 && n+blanks(data[n:]) == len(data)
 }
 
 // element is next within {"records":[…]}.

@@ -3,8 +3,10 @@ package formats
 import (
 	"bytes"
 	"crypto/sha256"
+	"time"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 // ID identifies an event: entries of one ID are copies. It is 80 bits of a hash: an hour may have
@@ -16,7 +18,9 @@ type ID [10]byte
 type Translator struct {
 	kind    Kind
 	service string
+	hour    time.Time // of the blob
 	parser  *record.Parser
+	times   times.Reader
 	names   []string
 	fields  []field
 	text    []byte // unescaped fields
@@ -31,9 +35,9 @@ type Translator struct {
 }
 
 // NewTranslator returns a Translator of entries of a kind. service is the service of all
-// lines.
-func NewTranslator(kind Kind, service string) *Translator {
-	return &Translator{kind: kind, service: service, parser: record.NewParser(), names: classicFields()}
+// lines, hour that of the blob, which entries of a resource log without a time get.
+func NewTranslator(kind Kind, service string, hour time.Time) *Translator {
+	return &Translator{kind: kind, service: service, hour: hour, times: times.Reader{MonthFirst: true}, parser: record.NewParser(), names: classicFields()}
 }
 
 // Append appends the canonical line of an entry to dst, without the signatures of shared

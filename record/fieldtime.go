@@ -1,0 +1,143 @@
+package record
+
+import (
+	"math"
+	"time"
+
+	"blobtail/record/times"
+)
+
+// MaxAhead is how far the time of a record may be ahead of its arrival.
+const MaxAhead = 24 * time.Hour
+
+// findTime finds the field with the time, or -1, and its text if that is canonical. It looks
+// at the names from first on. A value that cannot be the time of a record that arrived then
+// is passed over.
+func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonical []byte) {
+	latest := int64(math.MaxInt64)
+	if arrived != 0 && arrived < latest-MaxAhead.Nanoseconds() {
+		latest = arrived + MaxAhead.Nanoseconds()
+	}
+	day, dayAt, clock, clocked := int64(0), -1, int64(0), false
+	for n := first; n <= nameDate; n++ {
+		if p.found>>n&1 == 0 {
+			continue
+		}
+		f := &p.fields[p.slots[n]]
+		text, ok := p.timeText(f)
+		if ok {
+			if ns, ok := p.day.parseCanonical(text); ok && ns <= latest {
+				s.Time, s.OwnTime = ns, true
+				return int(p.slots[n]), text
+			}
+		}
+		switch ns, part := p.readTime(f, text, arrived); {
+		case part == times.Full && ns <= latest:
+			s.Time, s.OwnTime = ns, true
+			return int(p.slots[n]), nil
+		case part == times.Date && dayAt < 0 && ns <= latest:
+			day, dayAt = ns, int(p.slots[n])
+		case part == times.Clock && !clocked:
+			clock, clocked = ns, true
+		default:
+			s.Unread = s.Unread || !p.isEmptyTime(f)
+		}
+	}
+	switch {
+	case dayAt >= 0 && clocked && day+clock <= latest:
+		s.Time, s.OwnTime, s.Unread = day+clock, true, false
+		return -1, nil
+	case dayAt >= 0:
+		s.Time, s.OwnTime, s.Unread = day, true, false
+		return dayAt, nil
+	}
+	s.Unread = s.Unread || clocked
+	return -1, nil
+}
+
+// timeText is the text of a field for parsing a time. Only strings and numbers have one.
+func (p *Parser) timeText(f *field) ([]byte, bool) {
+	v := p.src[f.val:f.valEnd]
+	switch c := v[0]; {
+	case c == '"':
+		return p.text(f), true
+	case isDigit(c):
+		return v, true
+	}
+	return nil, false
+}
+
+// readTime reads the time of a field, whose text it is, if it has one.
+func (p *Parser) readTime(f *field, text []byte, arrived int64) (ns int64, part times.Part) {
+	p.times.Now = arrived
+	if text != nil {
+		return p.times.Read(text)
+	}
+	if v := p.src[f.val:f.valEnd]; v[0] == '{' {
+		return objectTime(&p.times, v)
+	}
+	return 0, times.None
+}
+
+// ReadTime reads the time of a JSON value that arrived then, as Unix nanoseconds: a text, a
+// number or an object of a known form. ok is false for any other value.
+func ReadTime(value []byte, arrived int64) (ns int64, ok bool) {
+	r := times.Reader{Now: arrived}
+	part := times.None
+	switch {
+	case len(value) == 0:
+	case value[0] == '{':
+		ns, part = objectTime(&r, value)
+	default:
+		ns, part = r.Read(TextOf(value))
+	}
+	return ns, part == times.Full || part == times.Date
+}
+
+// objectTime reads the time of an object: {"$date": ...} of MongoDB, {"seconds": ...,
+// "nanos": ...} of Google's libraries, {"epochSecond": ..., "nanoOfSecond": ...} of Java.
+func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
+	if v, ok := Lookup(object, "$date"); ok {
+		if long, ok := Lookup(v, "$numberLong"); ok {
+			v = long
+		}
+		return r.Read(TextOf(v))
+	}
+	for _, names := range [...][2]string{{"seconds", "nanos"}, {"epochSecond", "nanoOfSecond"}} {
+		v, ok := Lookup(object, names[0])
+		if !ok {
+			continue
+		}
+		sec := TextOf(v)
+		if len(sec) == 0 || digits(sec) < len(sec) || len(sec) > 11 {
+			return 0, times.None
+		}
+		if v, ok = Lookup(object, names[1]); ok {
+			const width = len("123456789")
+			nano := TextOf(v)
+			if len(nano) == 0 || digits(nano) < len(nano) || len(nano) > width {
+				return 0, times.None
+			}
+			sec = append(append(sec, ".000000000"[:1+width-len(nano)]...), nano...)
+		}
+		return r.Read(sec)
+	}
+	return 0, times.None
+}
+
+// isEmptyTime reports whether the field, which is no time, has no contents to keep.
+func (p *Parser) isEmptyTime(f *field) bool {
+	v := p.src[f.val:f.valEnd]
+	if string(v) == `""` || string(v) == "null" {
+		return true
+	}
+	text, ok := p.timeText(f)
+	if !ok && v[0] != '-' {
+		return false
+	}
+	if !ok {
+		text = v
+	}
+	ns, ok := times.Number(text)
+	return ok && ns == 0
+}

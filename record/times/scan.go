@@ -1,0 +1,379 @@
+package times
+
+import "bytes"
+
+// A scan goes through a text. Its methods for parts move at behind the part, or report false.
+type scan struct {
+	r     *Reader
+	s     []byte
+	at    int
+	whole bool // the text has to be nothing but the time
+
+	year       uint // 0: none
+	month, day uint
+	dated      bool
+	sec, nano  int64 // of the day
+	clocked    bool
+	east       int64 // seconds east of UTC
+	zoned      bool
+}
+
+// peek is the byte at an offset from here, 0 at the end.
+func (c *scan) peek(n int) byte {
+	if c.at+n < len(c.s) {
+		return c.s[c.at+n]
+	}
+	return 0
+}
+
+// time scans a date with its clock and zone.
+func (c *scan) time() bool {
+	switch b := c.peek(0); {
+	case isDigit(b):
+		return c.digits(false)
+	case !isLetter(b):
+		return false
+	case isDigit(c.peek(1)):
+		return c.klog()
+	}
+	week := c.word(weekdays)
+	if week > 0 {
+		if c.peek(0) == ',' {
+			c.at++
+		}
+		if !c.blanks() {
+			return false
+		}
+		if isDigit(c.peek(0)) {
+			return c.digits(true)
+		}
+	}
+	return c.monthFirst()
+}
+
+// digits scans a time that begins with a digit, behind the day of the week.
+func (c *scan) digits(week bool) bool {
+	n := digits(c.s[c.at:])
+	switch sep := c.peek(n); {
+	case n == 4 && (sep == '-' || sep == '/') && c.peek(7) == sep:
+		return c.isoDay(sep) && c.behindDate(false)
+	case n == 4 && sep == ' ':
+		c.year, _ = c.number(4)
+		return c.blanks() && c.monthFirst()
+	case n == 8 && (sep == 'T' || sep == ' ' && c.peek(11) == ':'):
+		return c.basic()
+	case n <= 2 && (sep == '/' || sep == '-' || sep == ' ') && isLetter(c.peek(n+1)):
+		return c.dayFirst(n, sep, week)
+	case n <= 2 && sep == '/' && c.r.MonthFirst:
+		return c.american(n)
+	}
+	return false
+}
+
+// isoDay scans 2026-11-20 or 2026/11/20.
+func (c *scan) isoDay(sep byte) bool {
+	var buf [10]byte
+	if copy(buf[:], c.s[c.at:]) < len(buf) || sep == '-' && isDigit(c.peek(10)) {
+		return false
+	}
+	if buf[4] == '/' {
+		buf[4], buf[7] = '-', '-'
+	}
+	if _, ok := Day(buf[:]); !ok {
+		return false
+	}
+	c.at += len(buf)
+	c.year, c.month, c.day, c.dated = two(buf[:], 0)*100+two(buf[:], 2), two(buf[:], 5), two(buf[:], 8), true
+	return true
+}
+
+// basic scans 20261120T150405 and 20261120 15:04:05.
+func (c *scan) basic() bool {
+	c.date8()
+	c.at++
+	if c.peek(2) == ':' {
+		return c.clock() && c.zone()
+	}
+	if digits(c.s[c.at:]) != 6 {
+		return false
+	}
+	h, m, s := two(c.s, c.at), two(c.s, c.at+2), two(c.s, c.at+4)
+	c.at += 6
+	return c.setClock(h, m, s) && c.fraction() && c.zone()
+}
+
+// date8 scans 20261120.
+func (c *scan) date8() {
+	c.year = two(c.s, c.at)*100 + two(c.s, c.at+2)
+	c.month, c.day, c.dated = two(c.s, c.at+4), two(c.s, c.at+6), true
+	c.at += 8
+}
+
+// klog scans I1120 15:04:05.123456, and the form with a year.
+func (c *scan) klog() bool {
+	if bytes.IndexByte([]byte("IWEFDC"), c.peek(0)) < 0 {
+		return false
+	}
+	c.at++
+	switch digits(c.s[c.at:]) {
+	case 4:
+		c.month, c.day, c.dated = two(c.s, c.at), two(c.s, c.at+2), true
+		c.at += 4
+	case 8:
+		c.date8()
+	default:
+		return false
+	}
+	return c.month >= 1 && c.month <= 12 && c.peek(0) == ' ' && c.behindDate(false)
+}
+
+// dayFirst scans 20/Nov/2026:15:04:05, 20-Nov-2026 15:04:05 and 20 Nov 2026 15:04:05, and
+// years of two digits behind the day of the week.
+func (c *scan) dayFirst(n int, sep byte, week bool) bool {
+	c.day, _ = c.number(n)
+	c.at++
+	if c.month = uint(c.word(months)); c.month == 0 || c.peek(0) != sep {
+		return false
+	}
+	c.at++
+	c.dated = true
+	switch digits(c.s[c.at:]) {
+	case 4:
+		c.year, _ = c.number(4)
+	case 2:
+		if !week {
+			return false
+		}
+		c.year, _ = c.number(2)
+		c.year += 2000
+	default:
+		return false
+	}
+	return c.behindDate(sep == '/')
+}
+
+// american scans 11/20/2026 3:04:05 PM.
+func (c *scan) american(n int) bool {
+	c.month, _ = c.number(n)
+	c.at++
+	n = digits(c.s[c.at:])
+	if n < 1 || n > 2 || c.peek(n) != '/' {
+		return false
+	}
+	c.day, _ = c.number(n)
+	c.at++
+	if digits(c.s[c.at:]) != 4 || c.month < 1 || c.month > 12 {
+		return false
+	}
+	c.year, _ = c.number(4)
+	c.dated = true
+	return c.behindDate(false)
+}
+
+// monthFirst scans Nov 20 15:04:05, with a year in front of it, behind the day, behind the
+// clock, or none.
+func (c *scan) monthFirst() bool {
+	if c.month = uint(c.word(months)); c.month == 0 || !c.blanks() {
+		return false
+	}
+	n := digits(c.s[c.at:])
+	if n < 1 || n > 2 {
+		return false
+	}
+	c.day, _ = c.number(n)
+	c.dated = true
+	if c.year == 0 {
+		c.yearBehind(true)
+	}
+	if !c.behindDate(false) {
+		return false
+	}
+	if c.year == 0 && c.clocked { // Fri Nov 20 15:04:05 UTC 2026
+		c.yearBehind(false)
+	}
+	return c.year > 0 || c.clocked
+}
+
+// yearBehind scans a year behind the day, perhaps with a comma, or behind the clock.
+func (c *scan) yearBehind(day bool) {
+	at := c.at
+	if day && c.peek(0) == ',' {
+		c.at++
+	}
+	if !c.blanks() || digits(c.s[c.at:]) != 4 || !c.ended(4, day) {
+		c.at = at
+		return
+	}
+	if year, _ := c.number(4); year >= 1970 && year <= 2261 {
+		c.year = year
+		return
+	}
+	c.at = at
+}
+
+// ended reports whether a number of n bytes ends there: an address such as 2001:db8::1 is no
+// year.
+func (c *scan) ended(n int, comma bool) bool {
+	switch c.peek(n) {
+	case 0, ' ', '\t', ']', ')', '>', '"', '|':
+		return true
+	case ',':
+		return comma
+	case ':':
+		return c.peek(n+1) == ' ' || c.peek(n+1) == 0
+	}
+	return false
+}
+
+// behindDate scans the clock behind a date, with its zone. A text that is a date alone is
+// one too.
+func (c *scan) behindDate(colon bool) bool {
+	if c.whole && c.at == len(c.s) {
+		return true
+	}
+	switch b := c.peek(0); {
+	case b == 'T' || b == 't' || b == '\t' || colon && b == ':':
+		c.at++
+	case b == ',':
+		c.at++
+		if !c.blanks() {
+			return false
+		}
+	case !c.blanks():
+		return false
+	}
+	if !c.clock() {
+		return false
+	}
+	if c.year == 0 {
+		c.yearBehind(false)
+	}
+	return c.zone()
+}
+
+// onlyClock scans 15:04:05 with a zone.
+func (c *scan) onlyClock() bool { return c.clock() && c.zone() }
+
+// clock scans 15:04:05 with a fraction, and 3:04:05 PM. A text that is one time may lack the
+// seconds.
+func (c *scan) clock() bool {
+	n := digits(c.s[c.at:])
+	if n < 1 || n > 2 || c.peek(n) != ':' || n == 1 && c.at > 0 && c.s[c.at-1] != ' ' {
+		return false
+	}
+	h, _ := c.number(n)
+	if c.at++; digits(c.s[c.at:]) != 2 {
+		return false
+	}
+	m, _ := c.number(2)
+	s := uint(0)
+	if c.peek(0) == ':' && isDigit(c.peek(1)) {
+		if c.at++; digits(c.s[c.at:]) != 2 {
+			return false
+		}
+		s, _ = c.number(2)
+	} else if !c.whole {
+		return false
+	}
+	if !c.setClock(h, m, s) || !c.fraction() {
+		return false
+	}
+	return c.noon(h)
+}
+
+func (c *scan) setClock(h, m, s uint) bool {
+	c.sec, c.clocked = int64(h*3600+m*60+s), true
+	return h <= 23 && m <= 59 && s <= 60
+}
+
+// fraction scans .123 or ,123, of which nine digits count.
+func (c *scan) fraction() bool {
+	if b := c.peek(0); b != '.' && b != ',' || !isDigit(c.peek(1)) {
+		return true
+	}
+	c.at++
+	for scale := int64(second / 10); isDigit(c.peek(0)); c.at++ {
+		c.nano += int64(c.s[c.at]-'0') * scale
+		scale /= 10
+	}
+	return true
+}
+
+// noon scans AM or PM behind a clock of twelve hours. Java puts a narrow space before it.
+func (c *scan) noon(hour uint) bool {
+	rest := c.s[c.at:]
+	for _, space := range [...]string{" ", "\u202f", "\u00a0"} {
+		if bytes.HasPrefix(rest, []byte(space)) {
+			rest = rest[len(space):]
+			break
+		}
+	}
+	if len(rest) < 2 || rest[1]|0x20 != 'm' || rest[0]|0x20 != 'a' && rest[0]|0x20 != 'p' || len(rest) > 2 && isWord(rest[2]) {
+		return true
+	}
+	if hour < 1 || hour > 12 {
+		return false
+	}
+	c.at = len(c.s) - len(rest) + 2
+	if hour == 12 {
+		c.sec -= 12 * 3600
+	}
+	if rest[0]|0x20 == 'p' {
+		c.sec += 12 * 3600
+	}
+	return true
+}
+
+// number scans a number of n digits.
+func (c *scan) number(n int) (v uint, ok bool) {
+	for range n {
+		v = v*10 + uint(c.s[c.at]-'0')
+		c.at++
+	}
+	return v, n > 0
+}
+
+// blanks skips blanks, of which there has to be one.
+func (c *scan) blanks() bool {
+	from := c.at
+	for c.peek(0) == ' ' {
+		c.at++
+	}
+	return c.at > from
+}
+
+const (
+	months   = "january  february march    april    may      june     july     august   septemberoctober  november december "
+	weekdays = "monday   tuesday  wednesdaythursday friday   saturday sunday   "
+)
+
+// word scans a name of a list, or its first three letters, and returns its number from 1. It
+// returns 0 for other words.
+func (c *scan) word(list string) int {
+	const width = len("wednesday")
+	n := 0
+	for isLetter(c.peek(n)) && n <= width {
+		n++
+	}
+	if n < 3 || n > width {
+		return 0
+	}
+	for at := 0; at < len(list); at += width {
+		full := n
+		for full < width && list[at+full] == ' ' {
+			full++
+		}
+		if n > 3 && full < width {
+			continue
+		}
+		same := true
+		for i := range n {
+			same = same && c.s[c.at+i]|0x20 == list[at+i]
+		}
+		if same {
+			c.at += n
+			return at/width + 1
+		}
+	}
+	return 0
+}
