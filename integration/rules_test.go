@@ -42,7 +42,7 @@ const withTimes = `{"time":"2026-11-10T12:00:00.5Z","level":"error","msg":"marke
 // broken is a body with two records that are not valid.
 const broken = `{"time":"2026-11-10T12:00:04.5Z","msg":"whole","card":"4111-1111-1111-1111"}
 {"password":"hunter2","card":"\u0034111111111111111","x":
-{"msg":"marker of 4111111111111111 with s3cr3t-in-a-word","a":1,"a":2}
+{"msg":"marker of 4111111111111111 with s3cr3t-in-a-word","a":1,"a":02}
 `
 
 // A real ingester drops, samples and masks records before its log. Repeats are recognised with

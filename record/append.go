@@ -23,6 +23,9 @@ type Defaults struct {
 	Arrived int64
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
 	ForeignTs bool
+	// Seek returns the level that a message shows, nil for none. It is asked for records that
+	// name none. Nil: nobody is.
+	Seek func(msg []byte) []byte
 }
 
 // Stamp describes an appended line.
@@ -41,15 +44,15 @@ const lineRoom = 192
 // AppendLine appends the canonical line, with its newline, of the object scanned
 // last.
 //
-// The recognised fields come first: the time under ts, time, timestamp, @timestamp or
-// date, the level under level, severity, lvl or log.level, the message under msg,
-// message or log, the service under service, service.name or app. The first name of
-// each list that is present is used; the others stay fields. A time that cannot be read, or
-// that is more than [MaxAhead] after the arrival, does not count as present; such a ts is kept
-// as ts.original. A date and a clock in two of the fields are the time together, and stay
-// fields. A date alone is the time if nothing else is. The record's own service is
-// kept as service.name if it differs from the line's. If another field has that key
-// already, the key is service.original, or else that with a number.
+// The recognised fields come first: the time, the level, the service and the message, under
+// the first of [KnownNames] that is usable; the others stay fields. A value that is no time, or
+// one more than [MaxAhead] after the arrival, is passed over, and so are empty values, objects,
+// and a word that is no level if a field behind it has one. A date and a clock in two of the
+// fields are the time together, and stay fields. A date alone is the time if nothing else is. A
+// field passed over that is called as a part of the head gets ".original" appended to its name.
+// The record's own service is kept as service.name if it differs from the line's. If another
+// field has that key already, the key is service.original, or else that with a number. Without a
+// level [Defaults.Seek] looks into the message.
 //
 // Objects of the Elastic Common Schema have a level and a service too: level in an object
 // log, which is never the message, and name in an object service. The object log stays a
@@ -61,11 +64,11 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 
 	var h head
 	var text []byte
-	names := nameTs
+	first := nameTs
 	if d.ForeignTs {
-		names = nameTime
+		first++
 	}
-	h.time, text = p.findTime(names, d.Arrived, &s)
+	h.time, text = p.findTime(first, d.Arrived, &s)
 	dst = append(dst, tsPrefix...)
 	if text != nil {
 		dst = append(dst, text...)
@@ -73,21 +76,20 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 		dst = p.appendTime(dst, s.Time)
 	}
 
-	h.level = p.first(nameLevel, nameLogLevel)
+	h.msg = p.msgField()
 	dst = append(dst, levelPrefix...)
-	dst, s.Level = p.appendLevel(dst, h.level)
+	h.level, s.Level = p.findLevel()
+	dst = p.appendLevel(dst, &h, &s, d.Seek)
 
-	h.service, h.keepService = p.findService(p.first(nameService, nameApp), d.Fallback, &s)
+	h.service, h.keepService = p.findService(d.Fallback, &s)
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)
 
 	dst = append(dst, msgPrefix...)
-	if h.msg = p.first(nameMsg, nameLog); h.msg >= 0 {
-		if f := &p.fields[h.msg]; p.isNoMsg(f) {
-			h.msg = -1
-		} else {
-			dst = p.appendWord(dst, f)
-		}
+	if h.msg >= 0 {
+		dst = p.appendWord(dst, &p.fields[h.msg])
+	} else if v := p.nestedMsg(); v != nil {
+		dst = appendCanonical(dst, v[1:len(v)-1])
 	}
 	dst = append(dst, '"')
 
@@ -98,11 +100,14 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 // Level returns the value of the level of the object scanned last as it stands in the
 // source, nil if it has none. [Parser.AppendLine] reads it by the usual vocabularies.
 func (p *Parser) Level() []byte {
-	at := p.first(nameLevel, nameLogLevel)
-	if at < 0 {
-		return p.nestedLevel()
+	at, l := p.findLevel()
+	switch {
+	case at >= 0 && l != Other && p.fields[at].known >= nameSeverityNum, at < 0 && l != Other:
+		return []byte(l.String()) // the number is one of another vocabulary
+	case at >= 0:
+		return p.src[p.fields[at].val:p.fields[at].valEnd]
 	}
-	return p.src[p.fields[at].val:p.fields[at].valEnd]
+	return p.nestedLevel()
 }
 
 // appendTime is AppendTime, but quicker for the time that it appended last, because all
@@ -126,12 +131,16 @@ type head struct {
 	keepService               bool // as a field
 }
 
-// first is the index of the field with the first name from a to b that is
-// present, else -1.
-func (p *Parser) first(a, b name) int {
-	for n := a; n <= b; n++ {
-		if p.found>>n&1 != 0 {
-			return int(p.slots[n])
+// has reports whether there is a field with a name.
+func (p *Parser) has(n name) bool { return p.found[n/perKind]>>(n%perKind)&1 != 0 }
+
+// next is the index of the next field with the name of the field at, -1 for none.
+func (p *Parser) next(at int) int {
+	if p.again {
+		for i := at + 1; i < len(p.fields); i++ {
+			if p.fields[i].known == p.fields[at].known {
+				return i
+			}
 		}
 	}
 	return -1
@@ -147,29 +156,34 @@ func (p *Parser) text(f *field) []byte {
 	return p.scratch
 }
 
-// appendLevel appends the inside of the level's string.
-func (p *Parser) appendLevel(dst []byte, at int) ([]byte, Level) {
-	if at < 0 {
-		if v := p.nestedLevel(); v != nil {
-			return p.appendNestedLevel(dst, v)
+// appendLevel appends the inside of the level's string. seek is asked if the record has none.
+func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp, seek func([]byte) []byte) []byte {
+	if s.Level != Other {
+		return append(dst, s.Level.String()...)
+	}
+	if h.level >= 0 {
+		return p.appendWord(dst, &p.fields[h.level])
+	}
+	if v := p.nestedLevel(); v != nil {
+		dst, s.Level = p.appendNestedLevel(dst, v)
+		return dst
+	}
+	if seek == nil {
+		return dst
+	}
+	var msg []byte
+	if h.msg >= 0 {
+		if msg = p.src[p.fields[h.msg].val:p.fields[h.msg].valEnd]; msg[0] == '"' {
+			msg = p.text(&p.fields[h.msg])
 		}
-		return dst, Other
+	} else if msg = p.nestedMsg(); msg != nil {
+		p.scratch = AppendUnescaped(p.scratch[:0], msg[1:len(msg)-1])
+		msg = p.scratch
 	}
-	f := &p.fields[at]
-	v := p.src[f.val:f.valEnd]
-	l := Other
-	switch c := v[0]; {
-	case c == '"':
-		if l = LevelOf(v[1 : len(v)-1]); l == Other {
-			l = ParseLevel(p.text(f))
-		}
-	case isDigit(c):
-		l = ParseLevel(v)
+	if s.Level = ParseLevel(seek(msg)); s.Level != Other {
+		dst = append(dst, s.Level.String()...)
 	}
-	if l == Other {
-		return p.appendWord(dst, f), l
-	}
-	return append(dst, l.String()...), l
+	return dst
 }
 
 // appendWord appends a value as the inside of a string: a string's own text, nothing
@@ -194,39 +208,21 @@ func (p *Parser) compact(f *field) []byte {
 		return v
 	}
 	p.value = appendCompact(p.value[:0], v)
+	if f.flags&valRepeats != 0 {
+		p.value = appendUnique(nil, p.value)
+	}
 	return p.value
 }
 
-// findService determines the service from the first field with a name for it, at. It returns
-// the field that it used, and whether that has to be kept as well.
-func (p *Parser) findService(at int, fallback string, s *Stamp) (used int, keep bool) {
-	var text []byte
-	if at >= 0 {
-		switch f := &p.fields[at]; p.src[f.val] {
-		case '"':
-			text = p.text(f)
-		case 'n': // null
-		default:
-			if f.known == nameService && p.isObject(at) {
-				return p.findNested(fallback, s)
-			}
-			text = p.compact(f)
-		}
+// findService determines the service. It returns the field that it used, and whether that has
+// to be kept as well.
+func (p *Parser) findService(fallback string, s *Stamp) (used int, keep bool) {
+	at, text, nested := p.serviceField()
+	if at >= 0 && p.fields[at].known > nameApp && s.Service != "" {
+		return -1, false // it stays a field
 	}
-	return at, p.setService(text, fallback, s)
-}
-
-// findNested is findService for an object service. One without a name is passed over.
-func (p *Parser) findNested(fallback string, s *Stamp) (used int, keep bool) {
-	at, text := p.serviceField()
-	if text != nil {
-		p.setService(text, fallback, s)
-		return at, true
-	}
-	if at >= 0 {
-		text = p.copied(at)
-	}
-	return at, p.setService(text, fallback, s)
+	keep = p.setService(text, fallback, s)
+	return at, keep || nested
 }
 
 // setService is findService for the text of the record's own service.
@@ -287,16 +283,28 @@ func (p *Parser) renamed(i int, h *head) (key string, skip bool) {
 		return "", true
 	case i == h.service && !h.keepService:
 		return "", true
-	case f.known == nameService && p.isObject(i):
-		return p.freeKey("service.original"), false
-	case i == h.service:
+	case i == h.service && !p.isObject(i):
 		return p.serviceKey(f), false
-	case f.known != nameTs:
-		return "", false
-	case p.isEmptyTime(f):
-		return "", true
 	}
-	return p.freeKey("ts.original"), false
+	switch own := p.key(p.src, f); string(own) {
+	case "ts":
+		if p.isEmptyTime(f) {
+			return "", true
+		}
+		return p.freeKey("ts.original"), false
+	case "level", "msg", "service":
+		if p.isEmpty(f) {
+			return "", true
+		}
+		return p.freeKey(string(own) + ".original"), false
+	}
+	return "", false
+}
+
+// isEmpty reports whether a field has nothing to keep.
+func (p *Parser) isEmpty(f *field) bool {
+	v := p.src[f.val:f.valEnd]
+	return string(v) == `""` || v[0] == 'n'
 }
 
 func appendSpan(dst, span []byte) []byte {
@@ -311,9 +319,9 @@ func appendSpan(dst, span []byte) []byte {
 // key.
 func (p *Parser) serviceKey(f *field) string {
 	switch {
-	case f.known == nameServiceName:
+	case f.known == nameServiceName, f.known > nameApp:
 		return ""
-	case p.found>>nameServiceName&1 == 0:
+	case !p.has(nameServiceName):
 		return "service.name"
 	}
 	return p.freeKey("service.original")

@@ -16,10 +16,10 @@ func Example() {
 	line, stamp := p.AppendLine(nil, record.Defaults{})
 	fmt.Printf("%s%s %v\n", line, stamp.Service, stamp.Level)
 
-	_, err := p.Scan([]byte(`{"user":7,"user":8}`))
+	_, err := p.Scan([]byte(`{"user":07}`))
 	fmt.Println(err)
 	// Output:
 	// {"ts":"2026-11-20T15:04:05.250000000Z","level":"warn","service":"web","msg":"café shut","user":7}
 	// web warn
-	// at byte 10: duplicate key "user"
+	// at byte 9: not valid JSON: character '7' in a number
 }

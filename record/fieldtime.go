@@ -2,6 +2,7 @@ package record
 
 import (
 	"math"
+	"math/bits"
 	"time"
 
 	"blobtail/record/times"
@@ -18,41 +19,63 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 	if arrived != 0 && arrived < latest-MaxAhead.Nanoseconds() {
 		latest = arrived + MaxAhead.Nanoseconds()
 	}
-	day, dayAt, clock, clocked := int64(0), -1, int64(0), false
-	for n := first; n <= nameDate; n++ {
-		if p.found>>n&1 == 0 {
-			continue
-		}
-		f := &p.fields[p.slots[n]]
-		text, ok := p.timeText(f)
-		if ok {
-			if ns, ok := p.day.parseCanonical(text); ok && ns <= latest {
+	parts := timeParts{dayAt: -1}
+	for left := p.found[kindTime/perKind] &^ (1<<(first%perKind) - 1); left != 0; left &= left - 1 {
+		n := kindTime + name(bits.TrailingZeros32(left))
+		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
+			f := &p.fields[at]
+			text, ok := p.timeText(f)
+			if ok {
+				if ns, ok := p.day.parseCanonical(text); ok && ns <= latest {
+					s.Time, s.OwnTime = ns, true
+					return at, text
+				}
+			}
+			ns, part := p.readTime(f, text, arrived)
+			if part == times.Full && ns <= latest {
 				s.Time, s.OwnTime = ns, true
-				return int(p.slots[n]), text
+				return at, nil
+			}
+			if !parts.add(at, ns, part, latest) {
+				s.Unread = s.Unread || !p.isEmptyTime(f)
 			}
 		}
-		switch ns, part := p.readTime(f, text, arrived); {
-		case part == times.Full && ns <= latest:
-			s.Time, s.OwnTime = ns, true
-			return int(p.slots[n]), nil
-		case part == times.Date && dayAt < 0 && ns <= latest:
-			day, dayAt = ns, int(p.slots[n])
-		case part == times.Clock && !clocked:
-			clock, clocked = ns, true
-		default:
-			s.Unread = s.Unread || !p.isEmptyTime(f)
-		}
 	}
+	return parts.time(latest, s), nil
+}
+
+// timeParts are a date and a clock in two fields, which are the time together.
+type timeParts struct {
+	day, clock int64
+	dayAt      int // the field with the date, -1 for none
+	clocked    bool
+}
+
+// add adds the time of the field at. It reports whether that is the first of its part.
+func (t *timeParts) add(at int, ns int64, part times.Part, latest int64) bool {
 	switch {
-	case dayAt >= 0 && clocked && day+clock <= latest:
-		s.Time, s.OwnTime, s.Unread = day+clock, true, false
-		return -1, nil
-	case dayAt >= 0:
-		s.Time, s.OwnTime, s.Unread = day, true, false
-		return dayAt, nil
+	case part == times.Date && t.dayAt < 0 && ns <= latest:
+		t.day, t.dayAt = ns, at
+	case part == times.Clock && !t.clocked:
+		t.clock, t.clocked = ns, true
+	default:
+		return false
 	}
-	s.Unread = s.Unread || clocked
-	return -1, nil
+	return true
+}
+
+// time sets the time that the parts are, and returns the field that it takes up, or -1.
+func (t *timeParts) time(latest int64, s *Stamp) (at int) {
+	switch {
+	case t.dayAt >= 0 && t.clocked && t.day+t.clock <= latest:
+		s.Time, s.OwnTime, s.Unread = t.day+t.clock, true, false
+		return -1
+	case t.dayAt >= 0:
+		s.Time, s.OwnTime, s.Unread = t.day, true, false
+		return t.dayAt
+	}
+	s.Unread = s.Unread || t.clocked
+	return -1
 }
 
 // timeText is the text of a field for parsing a time. Only strings and numbers have one.

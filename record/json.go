@@ -244,6 +244,7 @@ const deepest = 10_000
 // scanNested scans an object or an array inside the record, without recursion.
 func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *RejectError) {
 	p.stack = p.stack[:0]
+	p.nested.begin()
 	for {
 		if i, dirty = space(src, i, dirty); i >= len(src) {
 			return 0, false, syntaxError(src, i, "")
@@ -251,6 +252,7 @@ func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *Reject
 		switch c := src[i]; c {
 		case '{', '[':
 			p.stack = append(p.stack, c)
+			p.nested.push(c)
 			if len(p.stack)+1 > MaxDepth && p.reject == nil {
 				p.reject = &RejectError{Offset: i, Reason: "nested deeper than 64"}
 			}
@@ -261,7 +263,7 @@ func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *Reject
 				break // it is empty
 			}
 			if c == '{' {
-				if i, dirty, bad = scanKey(src, i, dirty); bad != nil {
+				if i, dirty, bad = p.scanKey(src, i, dirty); bad != nil {
 					return 0, false, bad
 				}
 			}
@@ -294,9 +296,10 @@ func (p *Parser) scanAfter(src []byte, i int, dirty bool) (int, bool, *RejectErr
 		case open + 2: // both brackets are closed by the second character after
 			i++
 			p.stack = p.stack[:len(p.stack)-1]
+			p.nested.pop()
 		case ',':
 			if open == '{' {
-				return scanKey(src, i+1, dirty)
+				return p.scanKey(src, i+1, dirty)
 			}
 			return i + 1, dirty, nil
 		default:
@@ -307,7 +310,7 @@ func (p *Parser) scanAfter(src []byte, i int, dirty bool) (int, bool, *RejectErr
 }
 
 // scanKey scans a key and its colon inside a nested object.
-func scanKey(src []byte, i int, dirty bool) (int, bool, *RejectError) {
+func (p *Parser) scanKey(src []byte, i int, dirty bool) (int, bool, *RejectError) {
 	if i, dirty = space(src, i, dirty); i >= len(src) || src[i] != '"' {
 		return 0, false, syntaxError(src, i, "where a key should begin")
 	}
@@ -315,6 +318,7 @@ func scanKey(src []byte, i int, dirty bool) (int, bool, *RejectError) {
 	if st == stringBad {
 		return 0, false, stringError(src, end)
 	}
+	p.nested.add(src, i+1, end, st != 0)
 	if i, dirty = space(src, end+1, dirty); i >= len(src) || src[i] != ':' {
 		return 0, false, syntaxError(src, i, "after a key")
 	}

@@ -49,12 +49,22 @@ func LevelOf(canonicalWord []byte) Level {
 const maxLevelWord = 13
 
 // ParseLevel returns the level of word in any of the usual vocabularies (syslog, log4j,
-// slog, pino, journald, .NET). Letter case and surrounding spaces do not matter. Numbers are
-// syslog severities from 0 to 7, pino's levels from 10. Any other word is Other.
+// slog, pino, journald, .NET, PostgreSQL). Letter case, surrounding spaces and the codes of
+// colours do not matter. Numbers are syslog severities from 0 to 7, pino's levels from 10. A
+// number behind a word is a step of it: INFO+2 of slog, ERROR3 of OpenTelemetry, DEBUG5 of
+// PostgreSQL. Any other word is Other.
 func ParseLevel(word []byte) Level {
 	if l := LevelOf(word); l != Other {
 		return l
 	}
+	if l := aliasOf(word); l != Other {
+		return l
+	}
+	return oddLevel(word)
+}
+
+// aliasOf returns the level of a word that stands alone.
+func aliasOf(word []byte) Level {
 	word = bytes.TrimSpace(word)
 	if len(word) > maxLevelWord {
 		return Other
@@ -67,19 +77,75 @@ func ParseLevel(word []byte) Level {
 		buf[i] = c
 	}
 	switch string(buf[:len(word)]) {
-	case "trace", "t", "trc", "trce", "verbose", "v", "vrb", "finest", "finer", "10":
+	case "trace", "t", "trc", "trce", "trac", "verbose", "v", "vrb", "finest", "finer", "10":
 		return Trace
-	case "debug", "d", "dbg", "dbug", "fine", "config", "7", "20":
+	case "debug", "d", "dbg", "dbug", "debu", "fine", "config", "7", "20":
 		return Debug
-	case "info", "i", "inf", "information", "informational", "notice", "n", "5", "6", "30":
+	case "info", "i", "inf", "information", "informational", "notice", "n", "note", "success", "log", "5", "6", "30":
 		return Info
 	case "warn", "w", "wrn", "warning", "4", "40":
 		return Warn
-	case "error", "e", "err", "severe", "fail", "3", "50":
+	case "error", "e", "err", "erro", "severe", "fail", "3", "50":
 		return Error
-	case "critical", "c", "crit", "fatal", "f", "ftl", "panic", "dpanic", "alert", "emerg", "emergency",
+	case "critical", "c", "crit", "fatal", "f", "ftl", "fata", "panic", "pani", "dpanic", "alert", "emerg", "emergency",
 		"0", "1", "2", "60":
 		return Critical
 	}
 	return Other
+}
+
+// longestOdd is the longest text that oddLevel looks at: a word between colours.
+const longestOdd = 64
+
+// oddLevel returns the level of a word with colours, marks or a step around it.
+func oddLevel(word []byte) Level {
+	if len(word) == 0 || len(word) > longestOdd {
+		return Other
+	}
+	if bytes.IndexByte(word, esc) >= 0 {
+		var buf [longestOdd]byte
+		word = AppendPlain(buf[:0], word)
+	}
+	word = bytes.Trim(word, " \t\r\n[]():")
+	if whole, zeros, ok := bytes.Cut(word, []byte(".")); ok && len(bytes.Trim(zeros, "0")) == 0 && len(zeros) > 0 && isDigit(word[0]) {
+		return aliasOf(whole) // 30.0, as some languages print a number
+	}
+	n := len(word)
+	for n > 0 && isDigit(word[n-1]) {
+		n--
+	}
+	switch {
+	case n == 0 || n == len(word):
+	case n > 1 && (word[n-1] == '+' || word[n-1] == '-') && !isDigit(word[0]):
+		n--
+	case len(word)-n > 1 || n < len("warn") && word[0]|0x20 != 'd':
+		return Other // W3 is the name of a thing; D1 to D5 are MongoDB's
+	}
+	if n == 0 {
+		n = len(word)
+	}
+	return aliasOf(word[:n])
+}
+
+const esc = 0x1b
+
+// AppendPlain appends a text without the codes of colours in it (ECMA-48: ESC, a bracket,
+// and all up to a letter).
+func AppendPlain(dst, text []byte) []byte {
+	for {
+		at := bytes.IndexByte(text, esc)
+		if at < 0 {
+			return append(dst, text...)
+		}
+		dst = append(dst, text[:at]...)
+		text = text[at+1:]
+		if len(text) == 0 || text[0] != '[' {
+			continue
+		}
+		n := 1
+		for n < len(text) && (text[n] < '@' || text[n] > '~') {
+			n++
+		}
+		text = text[min(n+1, len(text)):]
+	}
 }

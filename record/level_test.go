@@ -12,12 +12,12 @@ func TestParseLevel(t *testing.T) {
 		level record.Level
 		words string
 	}{
-		{record.Trace, "trace t trc trce verbose v vrb finest finer 10"},
-		{record.Debug, "debug d dbg dbug fine config 7 20"},
-		{record.Info, "info i inf information informational notice n 5 6 30"},
+		{record.Trace, "trace t trc trce trac verbose v vrb finest finer 10"},
+		{record.Debug, "debug d dbg dbug debu fine config 7 20"},
+		{record.Info, "info i inf information informational notice n note success log 5 6 30"},
 		{record.Warn, "warn w wrn warning 4 40"},
-		{record.Error, "error e err severe fail 3 50"},
-		{record.Critical, "critical c crit fatal f ftl panic dpanic alert emerg emergency 0 1 2 60"},
+		{record.Error, "error e err erro severe fail 3 50"},
+		{record.Critical, "critical c crit fatal f ftl fata panic pani dpanic alert emerg emergency 0 1 2 60"},
 	} {
 		for _, word := range strings.Fields(row.words) {
 			for _, form := range []string{word, strings.ToUpper(word), " " + word + "\t", strings.ToUpper(word[:1]) + word[1:]} {
@@ -30,9 +30,24 @@ func TestParseLevel(t *testing.T) {
 			t.Errorf("LevelOf(%q) = %v", row.level, got)
 		}
 	}
-	for _, word := range []string{"", " ", "8", "9", "-1", "35", "3.0", "infos", "Ünfo", "informational!", " Audit ", "other", strings.Repeat("x", 99)} {
+	for _, word := range []string{"", " ", "8", "9", "-1", "35", "3.5", "3.", ".0", "+2", "-4", "W3", "http2", "INFO+", "1+1", "\x1b", "\x1b[", "\x1b[31m", "infos", "Ünfo", "informational!", " Audit ", "other", strings.Repeat("x", 99)} {
 		if l := record.ParseLevel([]byte(word)); l != record.Other {
 			t.Errorf("ParseLevel(%q) = %v", word, l)
+		}
+	}
+}
+
+// Loggers print a word with a step, with colours, in brackets, or a number with a fraction.
+func TestParseOddLevel(t *testing.T) {
+	for word, want := range map[string]record.Level{
+		"INFO+2": record.Info, "ERROR+4": record.Error, "DEBUG-4": record.Debug, "WARN+10": record.Warn,
+		"INFO2": record.Info, "Fatal4": record.Critical, "DEBUG5": record.Debug, "D2": record.Debug,
+		"30.0": record.Info, "50.00": record.Error, "3.0": record.Error,
+		"\x1b[31mERROR\x1b[0m": record.Error, "\x1b[1;38;5;9m warn \x1b[m": record.Warn, "\x1b[32minfo+1": record.Info,
+		"[error]": record.Error, "warning:": record.Warn, "(W)": record.Warn,
+	} {
+		if l := record.ParseLevel([]byte(word)); l != want {
+			t.Errorf("ParseLevel(%q) = %v; want %v", word, l, want)
 		}
 	}
 }

@@ -16,20 +16,36 @@ func (p *Parser) Members() iter.Seq2[[]byte, []byte] { return p.members(nil) }
 // copy.
 func (p *Parser) Head(arrived int64) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	var s Stamp
-	at := head{level: p.first(nameLevel, nameLogLevel), msg: p.msgField()}
+	at := head{msg: p.msgField()}
 	at.time, _ = p.findTime(nameTs, arrived, &s)
 	h.Time, h.Unread = s.Time, s.Unread
-	h.Level, h.Msg = p.copied(at.level), p.copied(at.msg)
-	if v := p.nestedLevel(); at.level < 0 && v != nil {
+	if h.Msg = p.copied(at.msg); at.msg < 0 {
+		if v := p.nestedMsg(); v != nil {
+			h.Msg = TextOf(v)
+		}
+	}
+	at.level, s.Level = p.findLevel()
+	if v := p.Level(); v != nil {
 		h.Level = TextOf(v)
 	}
 	var name []byte
-	if at.service, name = p.serviceField(); name == nil {
-		h.Service = p.copied(at.service)
-	} else {
-		h.Service, at.service = bytes.Clone(name), -1 // the object is a member
+	var nested bool
+	at.service, name, nested = p.serviceField()
+	if h.Service = bytes.Clone(name); nested {
+		at.service = -1 // the object is a member
 	}
 	return h, p.members(&at)
+}
+
+// Message returns the message of the object scanned last, as a copy.
+func (p *Parser) Message() []byte {
+	if at := p.msgField(); at >= 0 {
+		return p.copied(at)
+	}
+	if v := p.nestedMsg(); v != nil {
+		return TextOf(v)
+	}
+	return nil
 }
 
 // members iterates over the members that are not in a head.
@@ -40,11 +56,23 @@ func (p *Parser) members(h *head) iter.Seq2[[]byte, []byte] {
 				continue
 			}
 			f := &p.fields[i]
+			if h != nil && p.isEmpty(f) && isHead(p.key(p.src, f)) {
+				continue
+			}
 			if !yield(p.key(p.src, f), p.src[f.val:f.valEnd]) {
 				return
 			}
 		}
 	}
+}
+
+// isHead reports whether a key is one of the head of a line.
+func isHead(key []byte) bool {
+	switch string(key) {
+	case "ts", "level", "service", "msg":
+		return true
+	}
+	return false
 }
 
 // copied returns the text of a string, or the JSON of any other value; nil for null, and for
@@ -65,7 +93,7 @@ func TextOf(value []byte) []byte {
 	case string(value) == "null":
 		return nil
 	}
-	return appendCompact(nil, value)
+	return appendUnique(nil, appendCompact(nil, value))
 }
 
 // Member adds a member of an object, as [Parser.Members] yields it. A prefix of its name is cut

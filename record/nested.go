@@ -1,5 +1,10 @@
 package record
 
+import (
+	"math/bits"
+	"strconv"
+)
+
 // The Elastic Common Schema has objects where other senders have flat names: log has the
 // level, service has the name. Only a record that has such an object pays for these.
 
@@ -29,15 +34,153 @@ func (p *Parser) member(object []byte, key string) []byte {
 	return nil
 }
 
-// nestedLevel returns the string or the number in log.level, or nil.
-func (p *Parser) nestedLevel() []byte {
-	if p.found>>nameLog&1 == 0 || !p.isObject(int(p.slots[nameLog])) {
+// findLevel finds the field with the level, or -1. l is Other for a word of the sender's own.
+// A field whose name says less stays: at is -1, and l the level.
+func (p *Parser) findLevel() (at int, l Level) {
+	own := -1
+	for left := p.found[kindLevel/perKind]; left != 0; left &= left - 1 {
+		n := kindLevel + name(bits.TrailingZeros32(left))
+		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
+			f := &p.fields[at]
+			switch l = p.levelOf(f); {
+			case l != Other && n >= namePriority:
+				if own < 0 {
+					return -1, l
+				}
+			case l != Other:
+				return at, l
+			case own < 0 && n <= nameLogLevel && p.isOwnLevel(f):
+				own = at
+			}
+		}
+	}
+	return own, Other
+}
+
+// isOwnLevel reports whether a field may have a word of the sender's own for a level: a string
+// or a number.
+func (p *Parser) isOwnLevel(f *field) bool {
+	c := p.src[f.val]
+	return c == '-' || isDigit(c) || c == '"' && f.valEnd-f.val > 2
+}
+
+// levelOf returns the level that a field has by the vocabulary of its name.
+func (p *Parser) levelOf(f *field) Level {
+	v := p.src[f.val:f.valEnd]
+	if v[0] == '"' {
+		if l := LevelOf(v[1 : len(v)-1]); l != Other && f.known != nameS {
+			return l
+		}
+		return levelBy(f.known, p.text(f))
+	}
+	if !isDigit(v[0]) || f.known >= namePriority {
+		return Other
+	}
+	return levelBy(f.known, v)
+}
+
+// levelBy returns the level that a text is by the vocabulary of a name.
+func levelBy(n name, text []byte) Level {
+	switch n {
+	case nameLevelNo, nameLevelValue, nameSeverityNum, nameSeverityNum2:
+		return levelNumber(n, text)
+	case nameS:
+		if len(text) == 0 || text[0]-'A' >= 26 || len(text) > len("D5") {
+			return Other // MongoDB has letters
+		}
+	}
+	return ParseLevel(text)
+}
+
+// FieldLevel returns the level that a field of a record by parts has, and the place of its name
+// in [KnownNames], from 1 on. A lower place is tried first. It is 0 if the name is none of a level,
+// or says too little.
+func FieldLevel(key string, text []byte) (l Level, place int) {
+	n := lookupName([]byte(key))
+	if n/perKind != kindLevel/perKind || n >= namePriority {
+		return Other, 0
+	}
+	return levelBy(n, text), int(n-kindLevel) + 1
+}
+
+// MessagePlace returns the place of a name in [KnownNames] of messages, from 1 on, or 0.
+func MessagePlace(key string) int {
+	if n := lookupName([]byte(key)); n/perKind == kindMsg/perKind {
+		return int(n-kindMsg) + 1
+	}
+	return 0
+}
+
+// levelNumber returns the level that a number has in Python's logging, in Logback or in
+// OpenTelemetry.
+func levelNumber(n name, text []byte) Level {
+	v, err := strconv.Atoi(string(text))
+	switch {
+	case err != nil || v < 1:
+		return Other
+	case n == nameLevelNo:
+		v /= 10
+	case n == nameLevelValue:
+		v /= 10_000
+	default:
+		v = (v - 1) / 4
+	}
+	return Level(min(v, int(Other)))
+}
+
+// path returns the value of the last of some keys, each a member of the one before, and the first
+// of the field with a name. It is nil if there is none.
+func (p *Parser) path(n name, keys ...string) []byte {
+	if !p.has(n) || !p.isObject(int(p.slots[n])) {
 		return nil
 	}
-	f := &p.fields[p.slots[nameLog]]
-	v := p.member(p.src[f.val:f.valEnd], "level")
-	if len(v) > 0 && (v[0] == '"' || isDigit(v[0])) {
-		return v
+	f := &p.fields[p.slots[n]]
+	v := p.src[f.val:f.valEnd]
+	for _, key := range keys {
+		if len(v) == 0 || v[0] != '{' {
+			return nil
+		}
+		v = p.member(v, key)
+	}
+	return v
+}
+
+// The objects that may have members for the head.
+const (
+	parentFields = kindParent + iota
+	parentPayload
+	parentRecord
+	parentKubernetes
+)
+
+// nestedLevel returns the string or the number in log.level, or in the objects of Google's
+// logging and of loguru; nil for none.
+func (p *Parser) nestedLevel() []byte {
+	if p.found[kindParent/perKind] == 0 && !p.has(nameLog) {
+		return nil
+	}
+	for _, v := range [...][]byte{
+		p.path(nameLog, "level"), p.path(parentPayload, "severity"), p.path(parentPayload, "level"), p.path(parentRecord, "level", "name"),
+	} {
+		if len(v) > 0 && (v[0] == '"' || isDigit(v[0])) && string(v) != `""` {
+			return v
+		}
+	}
+	return nil
+}
+
+// nestedMsg returns the string of the message in the objects of tracing for Rust, of Google's
+// logging and of loguru; nil for none.
+func (p *Parser) nestedMsg() []byte {
+	if p.found[kindParent/perKind] == 0 {
+		return nil
+	}
+	for _, v := range [...][]byte{
+		p.path(parentFields, "message"), p.path(parentPayload, "message"), p.path(parentRecord, "message"),
+	} {
+		if len(v) > len(`""`) && v[0] == '"' {
+			return v
+		}
 	}
 	return nil
 }
@@ -58,29 +201,52 @@ func (p *Parser) appendNestedLevel(dst, v []byte) ([]byte, Level) {
 	return append(dst, v...), Other
 }
 
-// msgField is the index of the field with the message, -1 for none.
+// msgField is the index of the field with the message, -1 for none: the first with a text, else
+// the first with another value that may be one.
 func (p *Parser) msgField() int {
-	if at := p.first(nameMsg, nameLog); at >= 0 && !p.isNoMsg(&p.fields[at]) {
-		return at
+	other := -1
+	for left := p.found[kindMsg/perKind]; left != 0; left &= left - 1 {
+		n := kindMsg + name(bits.TrailingZeros32(left))
+		for at := int(p.slots[n]); at >= 0; at = p.next(at) {
+			f := &p.fields[at]
+			switch c := p.src[f.val]; {
+			case c == '"' && f.valEnd-f.val > 2:
+				return at
+			case other < 0 && n <= nameLog && c != '"' && c != 'n' && (n != nameLog || c != '{'):
+				other = at
+			}
+		}
 	}
-	return -1
+	return other
 }
 
-// isNoMsg reports whether the field with the first name for the message is an object log,
-// which is none.
-func (p *Parser) isNoMsg(f *field) bool { return f.known == nameLog && p.src[f.val] == '{' }
-
-// serviceField is the index of the field with the service, -1 for none. If that is an object
-// service with a name, it returns the name too, which may be in scratch.
-func (p *Parser) serviceField() (at int, name []byte) {
-	at = p.first(nameService, nameApp)
-	if !p.isObject(at) || p.fields[at].known != nameService {
-		return at, nil
+// serviceField finds the field with the service, -1 for none, and its text, which may be in
+// scratch. nested says that the text is a member of the field.
+func (p *Parser) serviceField() (at int, text []byte, nested bool) {
+	other := -1
+	for left := p.found[kindService/perKind]; left != 0; left &= left - 1 {
+		n := kindService + name(bits.TrailingZeros32(left))
+		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
+			f := &p.fields[at]
+			switch c := p.src[f.val]; {
+			case c == '"' && f.valEnd-f.val > 2:
+				return at, p.text(f), false
+			case c == '{' && n == nameService:
+				if v := p.path(n, "name"); len(v) > len(`""`) && v[0] == '"' {
+					p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
+					return at, p.scratch, true
+				}
+			case other < 0 && n <= nameApp && c != '"' && c != 'n' && c != '{':
+				other = at
+			}
+		}
 	}
-	f := &p.fields[at]
-	if v := p.member(p.src[f.val:f.valEnd], "name"); len(v) > len(`""`) && v[0] == '"' {
+	if other >= 0 {
+		return other, p.compact(&p.fields[other]), false
+	}
+	if v := p.path(parentKubernetes, "container_name"); len(v) > len(`""`) && v[0] == '"' {
 		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
-		return at, p.scratch
+		return int(p.slots[parentKubernetes]), p.scratch, true
 	}
-	return p.first(nameServiceName, nameApp), nil
+	return -1, nil, false
 }

@@ -45,7 +45,7 @@ func (k *partKeys) next(p *Parser, name string) *partKey {
 		if string(k.text[key.name:key.key]) == name {
 			k.used++
 			if key.known != 0 {
-				p.found |= 1 << key.known
+				p.note(key.known, k.used-1)
 			}
 			return key
 		}
@@ -66,9 +66,6 @@ func (k *partKeys) leave(p *Parser) {
 		p.names = append(p.names, k.text[key.key+2:key.end-2]...)
 		p.fields = append(p.fields, field{flags: keyDirty, name: int32(from), nameEnd: int32(len(p.names)), hash: key.hash, known: key.known})
 		p.seen.add(key.hash)
-		if key.known != 0 {
-			p.slots[key.known] = int32(at)
-		}
 	}
 }
 

@@ -14,6 +14,8 @@ type Head struct {
 	Level   []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service []byte // the sender's name for it, not folded
 	Msg     []byte
+	// Sought says that the caller has looked for a level in the message, and found none.
+	Sought bool
 	// Renames says that a repeated key is no mistake, because the fields come from several
 	// places: it gets the first free number from 2 appended. Such a record has at most
 	// [MaxFields] fields.
@@ -48,7 +50,7 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	b := &p.parts
 	b.room, b.own, b.rename = MaxRecord, nil, h.Renames
 	b.keys.begin(h.Renames)
-	if len(p.fields) > 0 || p.found != 0 || p.reject != nil {
+	if len(p.fields) > 0 || p.found != [numKinds]uint32{} || p.reject != nil {
 		p.reset()
 	}
 	if !b.fits(len(h.Level) + len(h.Service) + len(h.Msg)) {
@@ -67,6 +69,9 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	dst = append(dst, tsPrefix...)
 	dst = p.appendTime(dst, s.Time)
 	dst = append(dst, levelPrefix...)
+	if len(h.Level) == 0 && d.Seek != nil && !h.Sought {
+		h.Level = d.Seek(h.Msg)
+	}
 	if len(h.Level) > 0 {
 		if s.Level = ParseLevel(h.Level); s.Level != Other {
 			dst = append(dst, s.Level.String()...)
@@ -195,6 +200,8 @@ func (b *Parts) JSON(key string, value []byte) {
 		p.reject = bad
 	case end != len(value):
 		p.reject = syntaxError(value, end, "after a value")
+	case (value[0] == '{' || value[0] == '[') && p.nested.maybe:
+		b.line = appendUnique(b.line, appendCompact(nil, value))
 	default:
 		b.line = appendCompact(b.line, value)
 	}
@@ -206,10 +213,10 @@ func (b *Parts) JSON(key string, value []byte) {
 func (b *Parts) End() ([]byte, Stamp, error) {
 	p := b.parser
 	if b.own != nil {
-		if p.found>>nameServiceName&1 != 0 {
+		if p.has(nameServiceName) {
 			b.keys.leave(p)
 		}
-		name := p.serviceKey(&field{})
+		name := p.serviceKey(&field{known: nameService})
 		b.room += len(name) + len(b.own) // they are already counted
 		b.Text(name, b.own)
 	}

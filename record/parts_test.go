@@ -67,9 +67,13 @@ func TestPartsAreAsJSON(t *testing.T) {
 		object = append(object, `"level":`+quoted(level), `"msg":`+quoted(msg))
 		var parts []part
 		r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		service := []string{"", "web", "Web Shop", "unknown", randomText(r)}[r.IntN(5)]
+		// An object without a part of the head has it under these names.
+		lacks := map[string]bool{"time": h.Time == 0, "message": msg == "", "app": service == "", "service.name": service == "",
+			"severity": record.ParseLevel([]byte(level)) == record.Other, "log.level": record.ParseLevel([]byte(level)) == record.Other}
 		for _, key := range keys[:r.IntN(len(keys)+1)] {
-			if h.Time == 0 && key == "time" {
-				continue // an object has its time there
+			if lacks[key] {
+				continue
 			}
 			parts = append(parts, randomPart(r, key))
 		}
@@ -81,7 +85,6 @@ func TestPartsAreAsJSON(t *testing.T) {
 		for _, f := range parts {
 			object = append(object, quoted(f.key)+":"+f.json)
 		}
-		service := []string{"", "web", "Web Shop", "unknown", randomText(r)}[r.IntN(5)]
 		h.Service = []byte(service)
 		object = append(object, `"service":`+quoted(service))
 		src := "{" + strings.Join(object, ",") + "}"

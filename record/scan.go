@@ -14,8 +14,8 @@ import (
 type RejectError struct {
 	Offset int    // offset in the source
 	Reason string // in plain words, for the client
-	// Syntax says that it is not JSON at all. A duplicate key, too deep nesting and
-	// excessive length are no syntax errors. After a syntax error the record's end is
+	// Syntax says that it is not JSON at all. Too deep nesting, excessive length and a
+	// duplicate key of a record by parts are no syntax errors. After a syntax error the record's end is
 	// not known.
 	Syntax bool
 }
@@ -25,12 +25,15 @@ func (e *RejectError) Error() string { return fmt.Sprintf("at byte %d: %s", e.Of
 // A Parser turns JSON objects and text into canonical lines. It keeps its memory
 // from one record to the next; only one goroutine may use it at a time.
 type Parser struct {
-	src    []byte // the object scanned last, the caller's memory
-	fields []field
-	names  []byte // canonical keys of the fields with other spellings of their keys
-	slots  [numNames]int32
-	found  uint32 // bit n: slots[n] is the field with the recognised name n
-	stack  []byte // open brackets of a nested value
+	src     []byte // the object scanned last, the caller's memory
+	fields  []field
+	names   []byte // canonical keys of the fields with other spellings of their keys
+	slots   [numNames]int32
+	found   [numKinds]uint32 // by kind, bit n: a slot is the first field with the name n of it
+	again   bool             // a recognised name came twice
+	stack   []byte           // open brackets of a nested value
+	nested  nestedKeys
+	repeats []int32 // the fields whose keys came before
 
 	reject *RejectError // the first error that is no syntax error
 	seen   keyFilter
@@ -73,6 +76,7 @@ type field struct {
 const (
 	valDirty   = uint8(stringDirty)   // the value must be rewritten
 	valEscaped = uint8(stringEscaped) // the string has escapes
+	valRepeats = uint8(1 << 5)        // a key may come twice within the value
 	keyDirty   = uint8(1 << 6)        // the key must be escaped anew
 	spaced     = uint8(1 << 7)        // there is white space around the colon
 
@@ -90,9 +94,10 @@ const (
 // until the line is written. Bytes that are no valid UTF-8 are accepted, as in
 // encoding/json.
 //
-// Any error is a *[RejectError]. For a duplicate key and for too deep nesting n is
-// still the object's length, so that the rest of the source can be read; otherwise it
-// is 0.
+// Any error is a *[RejectError]. For too deep nesting n is still the object's length, so that
+// the rest of the source can be read; otherwise it is 0. Of two fields with one key the second
+// gets ".2" appended to it, or the first number from there that is free; so it is in the objects
+// within.
 func (p *Parser) Scan(src []byte) (n int, err error) {
 	p.reset()
 	long := len(src) > MaxRecord
@@ -101,7 +106,7 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 	}
 	n, bad := p.scanObject(src)
 	if bad != nil {
-		p.fields, p.found = p.fields[:0], 0
+		p.fields, p.found = p.fields[:0], [numKinds]uint32{}
 		if long && bad.Offset == len(src) {
 			bad = &RejectError{Offset: MaxRecord, Reason: "longer than 1 MiB"}
 		}
@@ -112,9 +117,10 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 		p.checkMany()
 	}
 	if p.reject != nil {
-		p.fields, p.found = p.fields[:0], 0
+		p.fields, p.found = p.fields[:0], [numKinds]uint32{}
 		return n, p.reject
 	}
+	p.renameRepeats()
 	p.learnShape()
 	return n, nil
 }
@@ -122,13 +128,13 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 // reset forgets the last record, and releases the memory of an unusual one.
 func (p *Parser) reset() {
 	if cap(p.fields) > keepFields {
-		p.fields, p.table, p.stack = nil, nil, nil
+		p.fields, p.table, p.stack, p.repeats, p.nested.open = nil, nil, nil, nil, nil
 	}
 	if cap(p.names)+cap(p.scratch)+cap(p.value) > keepScratch {
 		p.names, p.scratch, p.value = nil, nil, nil
 	}
-	p.src, p.fields, p.names = nil, p.fields[:0], p.names[:0]
-	p.found, p.reject = 0, nil
+	p.src, p.fields, p.names, p.repeats = nil, p.fields[:0], p.names[:0], p.repeats[:0]
+	p.found, p.again, p.reject = [numKinds]uint32{}, false, nil
 	p.seen = keyFilter{}
 	p.shape.on = true
 }
@@ -213,6 +219,9 @@ func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 		if dirty {
 			f.flags |= valDirty
 		}
+		if c := src[f.val]; (c == '{' || c == '[') && p.nested.maybe {
+			f.flags |= valDirty | valRepeats
+		}
 	}
 	f.valEnd = int32(i)
 	return i, nil
@@ -264,8 +273,17 @@ func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
 		}
 	}
 	if f.known = lookupName(key); f.known != 0 {
-		p.slots[f.known] = int32(at)
-		p.found |= 1 << f.known
+		p.note(f.known, at)
+	}
+}
+
+// note notes that a field has a recognised name.
+func (p *Parser) note(n name, at int) {
+	if found, bit := &p.found[n/perKind], uint32(1)<<(n%perKind); *found&bit == 0 {
+		*found |= bit
+		p.slots[n] = int32(at)
+	} else {
+		p.again = true
 	}
 }
 
@@ -273,10 +291,20 @@ func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
 func (p *Parser) compareName(src []byte, f *field, key []byte) {
 	for i := range p.fields[:len(p.fields)-1] {
 		if g := &p.fields[i]; g.hash == f.hash && bytes.Equal(p.key(src, g), key) {
-			p.rejectDuplicate(f, key)
+			p.repeated(src, f, key)
 			return
 		}
 	}
+}
+
+// repeated notes that the key of a field came before. A record by parts, which has no source,
+// is rejected.
+func (p *Parser) repeated(src []byte, f *field, key []byte) {
+	if src == nil {
+		p.rejectDuplicate(f, key)
+		return
+	}
+	p.repeats = append(p.repeats, int32(len(p.fields)-1))
 }
 
 // firstWord equals a little-endian load of the first eight bytes.
@@ -335,75 +363,22 @@ func (p *Parser) checkMany() {
 	}
 	p.table = p.table[:size]
 	clear(p.table)
+	p.repeats = p.repeats[:0]
+search:
 	for i := range p.fields {
 		f := &p.fields[i]
 		key := p.key(p.src, f)
 		at := maphash.Bytes(p.seed, key) & uint64(size-1)
 		for ; p.table[at] != 0; at = (at + 1) & uint64(size-1) {
 			if bytes.Equal(p.key(p.src, &p.fields[p.table[at]-1]), key) {
-				p.rejectDuplicate(f, key)
-				return
+				if p.src == nil {
+					p.rejectDuplicate(f, key)
+					return
+				}
+				p.repeats = append(p.repeats, int32(i))
+				continue search
 			}
 		}
 		p.table[at] = int32(i + 1)
 	}
-}
-
-// A name is a recognised key. Of the names of one kind the smallest is used.
-type name uint8
-
-const (
-	nameTs name = iota + 1
-	nameTime
-	nameTimestamp
-	nameAtTimestamp
-	nameDate
-	nameLevel
-	nameSeverity
-	nameLvl
-	nameLogLevel
-	nameMsg
-	nameMessage
-	nameLog
-	nameService
-	nameServiceName
-	nameApp
-	numNames
-)
-
-// lookupName recognises a key.
-func lookupName(key []byte) name {
-	switch string(key) {
-	case "ts":
-		return nameTs
-	case "time":
-		return nameTime
-	case "timestamp":
-		return nameTimestamp
-	case "@timestamp":
-		return nameAtTimestamp
-	case "date":
-		return nameDate
-	case "level":
-		return nameLevel
-	case "severity":
-		return nameSeverity
-	case "lvl":
-		return nameLvl
-	case "log.level":
-		return nameLogLevel
-	case "msg":
-		return nameMsg
-	case "message":
-		return nameMessage
-	case "log":
-		return nameLog
-	case "service":
-		return nameService
-	case "service.name":
-		return nameServiceName
-	case "app":
-		return nameApp
-	}
-	return 0
 }

@@ -40,8 +40,7 @@ func (p *Parser) follow(src []byte, i int, f *field) int {
 			f.key, f.keyEnd = int32(i), int32(end-2)
 			f.hash = k.hash
 			if f.known = k.known; k.known != 0 {
-				p.slots[k.known] = int32(at)
-				p.found |= 1 << k.known
+				p.note(k.known, at)
 			}
 			return end
 		}

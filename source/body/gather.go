@@ -49,6 +49,7 @@ type Gatherer struct {
 	earliest int64 // time of an accepted line
 	longest  int   // bytes of a record of the body, as received
 	parser   *record.Parser
+	seeker   *seeker
 	parts    *record.Parts // of the record begun last
 	hash     *xxh3.Hasher
 	services map[string]uint32
@@ -93,7 +94,7 @@ type verdict struct {
 // the arrival. If the time of a key is too far ahead, all records would be rejected.
 func (g *Gatherer) Arrive(a Arrival) {
 	g.arrival, g.begun, g.checked = a, false, verdict{}
-	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time}
+	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.level}
 	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
 	}
@@ -106,7 +107,7 @@ func (g *Gatherer) latest() int64 { return g.arrival.Time + record.MaxAhead.Nano
 
 // NewGatherer makes a Gatherer.
 func NewGatherer() *Gatherer {
-	return &Gatherer{parser: record.NewParser(), services: make(map[string]uint32), hash: xxh3.New()}
+	return &Gatherer{parser: record.NewParser(), seeker: newSeeker(), services: make(map[string]uint32), hash: xxh3.New()}
 }
 
 // Arrived is the time of the arrival, as in [Sink].
@@ -455,5 +456,5 @@ func (g *Gatherer) Forget(long bool) {
 		return
 	}
 	g.Clear()
-	*g = Gatherer{parser: g.parser, hash: g.hash, services: g.services, Req: g.Req, Rejected: g.Rejected, untimed: g.untimed}
+	*g = Gatherer{parser: g.parser, seeker: g.seeker, hash: g.hash, services: g.services, Req: g.Req, Rejected: g.Rejected, untimed: g.untimed}
 }

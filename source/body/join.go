@@ -205,7 +205,7 @@ func (j *joiner) takesMessage(line, s []byte) bool {
 	}
 	j.message = false
 	if j.form == none { // of java.util.logging, whose second line has the level
-		j.level = textLevel(s, false)
+		j.level = textLevel(j.times, s, false)
 		j.severe = isSevere(j.level)
 	}
 	j.opens(line)
@@ -214,7 +214,7 @@ func (j *joiner) takesMessage(line, s []byte) bool {
 
 // continues reports whether a line that is not indented belongs to the trace.
 func (j *joiner) continues(s []byte, end int) bool {
-	if j.form == pythonForm && !j.named && isError(s) {
+	if j.form == pythonForm && !j.named && j.isError(s) {
 		j.named, j.chained = true, false
 		return true
 	}
@@ -227,9 +227,9 @@ func (j *joiner) continues(s []byte, end int) bool {
 	case j.isTail(s, end):
 	case j.form == none && isThrown(s) && j.callsAhead(end):
 		j.enter(thrownForm, s)
-	case j.message && textLevel(s, false) == nil:
+	case j.message && textLevel(j.times, s, false) == nil:
 		j.message = false
-	case j.thrown && textLevel(s, false) == nil && j.callsAhead(end):
+	case j.thrown && textLevel(j.times, s, false) == nil && j.callsAhead(end):
 		return true // a message of several lines
 	default:
 		return false
@@ -285,7 +285,7 @@ func (j *joiner) callsAhead(end int) bool {
 		case len(s) == 0, looksLikeObject(s), j.first(s, end) != none:
 			return false
 		}
-		if rest, _, own := textTime(j.times, line); own || textLevel(rest, false) != nil {
+		if rest, _, own := textTime(j.times, line); own || textLevel(j.times, rest, false) != nil {
 			return false
 		}
 	}

@@ -18,25 +18,49 @@ const (
 )
 
 // TextLevel returns the level of a message, as a part of it or as a word for it. It is nil
-// if the message has none.
+// if the message has none. Of several lines the first counts, or else a stack trace among them.
 func TextLevel(msg []byte) []byte {
 	var r times.Reader
-	rest, _, timed := textTime(&r, msg)
-	if level := textLevel(rest, timed && len(rest) < len(msg)); level != nil {
+	if level := lineLevel(&r, msg[:lineEnd(msg, 0)]); level != nil {
 		return level
 	}
 	return traceLevel(msg)
+}
+
+// lineLevel returns the level of a line with its time.
+func lineLevel(r *times.Reader, line []byte) []byte {
+	rest, _, timed := textTime(r, line)
+	return textLevel(r, rest, timed && len(rest) < len(line))
+}
+
+// longestLevel is the length of the longest word for a level in a text.
+const longestLevel = len("informational")
+
+// withoutColours returns the beginning of a line without the codes of colours, or the line
+// itself if it has none there.
+func withoutColours(line []byte) []byte {
+	const reach = 4 * levelReach
+	if bytes.IndexByte(line[:min(len(line), reach)], 0x1b) < 0 {
+		return line
+	}
+	return record.AppendPlain(nil, line[:min(len(line), reach)])
 }
 
 // textLevel finds the level of a line of text. It returns a part of the line, or a word for
 // it, or nil. rest is the line behind its time, if timed.
 //
 // A word is a level only where loggers write one, because sentences have such words too:
-// a pair of logfmt; the number of syslog or the letter of glog at the beginning; a word in
+// a pair of logfmt; the mark of a Cisco device or of Redis; the number of syslog or the letter of glog at the beginning; a word in
 // brackets or before a colon, in any case; a word in upper case, or in any case right behind
 // a time. Names in brackets, numbers and words before ":" or "|" may stand before it. Behind
 // a time so may other words, before one in upper case.
-func textLevel(rest []byte, timed bool) []byte {
+func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
+	rest = withoutColours(rest)
+	if timed {
+		if line := behindStream(rest); line != nil {
+			return lineLevel(r, line)
+		}
+	}
 	if word, ok := logfmtLevel(rest); ok {
 		return word
 	}
@@ -44,6 +68,9 @@ func textLevel(rest []byte, timed bool) []byte {
 		return severity(rest[1:n])
 	}
 	if word := uncaught(rest); word != nil {
+		return word
+	}
+	if word := headLetter(rest); word != nil {
 		return word
 	}
 	s := levelScan{rest: rest[:min(len(rest), levelReach)], behind: timed, names: -1}
@@ -91,16 +118,53 @@ func (s *levelScan) next() (level []byte, done bool) {
 	}
 	first := s.names < 0 || s.names == levelNames // no name came
 	marked := after == ':' || after == ']' && (before == '[' || before == ':') || after == ')' && before == '(' || after == '>' && before == '<'
+	if mark := cisco(word); mark != nil && after == ':' {
+		return mark, true
+	}
+	if string(word) == "PHP" && after == ' ' {
+		return phpLevel(s.rest[s.at+1:]), true
+	}
+	whole, close := word, after
+	word = s.withoutStep(word)
+	if len(word) < len(whole) && whole[len(word)] == '/' {
+		close = ' '
+	}
 	switch kind := levelKind(word); {
-	case len(word) < s.at-from, !first && !allUpper(word):
-	case kind == sure && (marked || allUpper(word) && ends(after) || s.behind && ends(after)):
+	case len(whole) < s.at-from, !first && !allUpper(word):
+	case kind == sure && (marked || allUpper(word) && ends(close) || s.behind && ends(close)):
 		return word, true
-	case kind == rare && (marked || s.behind && allUpper(word) && ends(after)), kind == upper && allUpper(word) && (marked || s.behind && ends(after)):
+	case kind == rare && (marked || s.behind && allUpper(word) && ends(close)), kind == upper && allUpper(word) && (marked || s.behind && ends(close)):
+		return word, true
+	case kind == note && before == '[' && after == ']':
 		return word, true
 	case s.names < 0 && from == 0 && isGlog(s.rest):
-		return word[:1], true
+		return whole[:1], true
 	}
-	return nil, !s.pass(word, before, after)
+	return nil, !s.pass(whole, before, after)
+}
+
+// withoutStep returns the level in INFO+2 of slog, and in WARNING/MainProcess of Celery behind
+// its time; else the word.
+func (s *levelScan) withoutStep(word []byte) []byte {
+	n := 0
+	for n < len(word) && (word[n]|0x20)-'a' < 26 {
+		n++
+	}
+	if n < 3 || n == len(word) {
+		return word
+	}
+	step := word[n+1:]
+	switch word[n] {
+	case '+', '-':
+		if len(step) <= 2 && allDigits(step) {
+			return word[:n]
+		}
+	case '/':
+		if s.behind && allUpper(word[:n]) {
+			return word[:n]
+		}
+	}
+	return word
 }
 
 // pass reports whether a level may follow a word that is none. before and after are the
@@ -121,7 +185,7 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 	open := bytes.LastIndexAny(s.rest[:s.at], "[]")
 	rest := bytes.TrimLeft(s.rest[s.at:], " ")
 	switch {
-	case clock, plain, s.calendar, after == ':', open >= 0 && s.rest[open] == '[':
+	case clock, plain, s.calendar, after == ':', s.names < 0 && isDate(word), open >= 0 && s.rest[open] == '[':
 		return true
 	case bytes.HasPrefix(rest, []byte("|")), bytes.HasPrefix(rest, []byte("- ")):
 		return true
@@ -133,21 +197,24 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 }
 
 // The kinds of words for levels: those that hardly mean anything else, those that need a
-// mark, and those that need upper case too.
+// mark, those that need upper case too, and the one that needs brackets.
 const (
 	none = iota
 	sure
 	rare
 	upper
+	note
 )
 
 func levelKind(word []byte) int {
-	if len(word) < 3 || len(word) > len("informational") || isDigit(word[0]) || record.ParseLevel(word) == record.Other {
+	if len(word) < 3 || len(word) > longestLevel || !allLetters(word) || record.ParseLevel(word) == record.Other {
 		return none
 	}
 	switch string(bytes.ToLower(word)) {
-	case "fine", "finer", "finest", "config":
+	case "fine", "finer", "finest", "config", "log", "success":
 		return upper
+	case "note":
+		return note // of MySQL, in brackets
 	case "verbose", "vrb", "information", "informational", "notice", "panic", "dpanic", "alert", "emerg", "emergency", "fail":
 		return rare
 	}
@@ -189,6 +256,74 @@ func isCalendar(word []byte) bool {
 	return len(word) == 3 && at >= 0 && at%4 == 0
 }
 
+// isDate reports whether a word is a date such as 20-Nov-2026 or 20/11/2026.
+func isDate(word []byte) bool {
+	if len(word) < len("1-1-2026") || len(word) > len("20-Nov-2026") || !isDigit(word[0]) {
+		return false
+	}
+	day, rest, ok := bytes.Cut(word, []byte{'-'})
+	sep := byte('-')
+	if !ok {
+		sep = '/'
+		day, rest, ok = bytes.Cut(word, []byte{sep})
+	}
+	month, year, more := bytes.Cut(rest, []byte{sep})
+	return ok && more && allDigits(day) && allDigits(year) && (allDigits(month) || isCalendar(month))
+}
+
+// behindStream returns the line that a container wrote, behind the head of CRI: the time, the
+// stream, and F or P. It is nil if rest, behind a time, has no such head.
+func behindStream(rest []byte) []byte {
+	for _, stream := range [...]string{" stdout ", " stderr "} {
+		line, ok := bytes.CutPrefix(rest, []byte(stream))
+		if ok && len(line) > 2 && (line[0] == 'F' || line[0] == 'P') && line[1] == ' ' {
+			return line[2:]
+		}
+	}
+	return nil
+}
+
+// cisco returns the number in the mark of a message of Cisco's devices, %FAC-n-MNEMONIC.
+func cisco(word []byte) []byte {
+	if len(word) == 0 || word[0] != '%' {
+		return nil
+	}
+	for i := 1; i+2 < len(word); i++ {
+		if word[i] == '-' && word[i+1]-'0' < 8 && word[i+2] == '-' {
+			return word[i+1 : i+2]
+		}
+	}
+	return nil
+}
+
+// headLetter returns the level that a letter or a sign says in the heads of Ruby's Logger
+// ("E, [2026-11-20T10:00:00 #7] ERROR -- : x") and of Redis ("1:M 20 Nov 2026 10:00:00.257 # x").
+func headLetter(line []byte) []byte {
+	if len(line) > 4 && string(line[1:4]) == ", [" && bytes.IndexByte([]byte("DIWEF"), line[0]) >= 0 {
+		return line[:1]
+	}
+	n := 0
+	for n < len(line) && isDigit(line[n]) {
+		n++
+	}
+	const stamp = "20 Nov 2026 10:00:00.257"
+	if n == 0 || len(line) < n+len(":M ")+len(stamp)+len(" # ") || line[n] != ':' || bytes.IndexByte([]byte("MSCX"), line[n+1]) < 0 || line[n+2] != ' ' {
+		return nil
+	}
+	line = line[n+len(":M "):]
+	if mark := line[len(stamp):]; isClock(line[12:14], line[14:]) && mark[0] == ' ' && mark[2] == ' ' {
+		switch mark[1] {
+		case '.', '-':
+			return []byte("debug")
+		case '*':
+			return []byte("info")
+		case '#':
+			return []byte("warn")
+		}
+	}
+	return nil
+}
+
 // isGlog reports whether a line begins as I1120 15:04:05 does.
 func isGlog(line []byte) bool {
 	const least = len("I1120 15:04:05")
@@ -198,10 +333,13 @@ func isGlog(line []byte) bool {
 // uncaught returns the level of what runtimes write when a program ends: of Go and PHP, of
 // Java, Python, Rust, JavaScript and .NET.
 func uncaught(line []byte) []byte {
-	if len(line) == 0 || bytes.IndexByte([]byte("fFPETUt"), line[0]) < 0 {
+	if php, ok := bytes.CutPrefix(bytes.TrimLeft(line, " ])"), []byte("PHP ")); ok {
+		return phpLevel(php)
+	}
+	if len(line) == 0 || bytes.IndexByte([]byte("fFETUt"), line[0]) < 0 {
 		return nil
 	}
-	for _, begin := range [...]string{"fatal error: ", "Fatal error: ", "PHP Fatal error: "} {
+	for _, begin := range [...]string{"fatal error: ", "Fatal error: "} {
 		if bytes.HasPrefix(line, []byte(begin)) {
 			return []byte("critical")
 		}
@@ -213,6 +351,22 @@ func uncaught(line []byte) []byte {
 	}
 	if isPanic(line) {
 		return []byte("error")
+	}
+	return nil
+}
+
+// phpLevel returns the level of a message of PHP, behind its name.
+func phpLevel(line []byte) []byte {
+	word, _, _ := bytes.Cut(line[:min(len(line), levelReach)], []byte(":"))
+	switch string(word) {
+	case "Fatal error", "Parse error", "Core error", "Compile error":
+		return []byte("critical")
+	case "Recoverable fatal error":
+		return []byte("error")
+	case "Warning", "Core warning", "Compile warning":
+		return []byte("warn")
+	case "Notice", "Deprecated", "Strict Standards":
+		return []byte("info")
 	}
 	return nil
 }
@@ -277,6 +431,15 @@ func severity(priority []byte) []byte {
 func allDigits(s []byte) bool {
 	for _, c := range s {
 		if !isDigit(c) {
+			return false
+		}
+	}
+	return len(s) > 0
+}
+
+func allLetters(s []byte) bool {
+	for _, c := range s {
+		if (c|0x20)-'a' >= 26 {
 			return false
 		}
 	}

@@ -29,7 +29,7 @@ func (m *mixed) textHead(line []byte) (h record.Head, rest []byte, own bool) {
 	if own {
 		h.Time = ns
 	}
-	h.Level = textLevel(rest, own && len(rest) < len(line))
+	h.Level = textLevel(&m.times, rest, own && len(rest) < len(line))
 	return h, rest, own
 }
 

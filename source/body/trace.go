@@ -296,7 +296,7 @@ func isThrown(s []byte) bool {
 
 // isError reports whether a line is the last one of a Python traceback, such as "ValueError: no"
 // or "app.errors.missing".
-func isError(s []byte) bool {
+func (j *joiner) isError(s []byte) bool {
 	name, _, _ := bytes.Cut(s, []byte(":"))
 	upper := false
 	for _, c := range name {
@@ -308,7 +308,7 @@ func isError(s []byte) bool {
 	if !upper || isDigit(name[0]) {
 		return false
 	}
-	level := textLevel(s, false)
+	level := textLevel(j.times, s, false)
 	return level == nil || isSevere(level) || len(name) > len("Warning") && bytes.HasSuffix(name, []byte("Warning"))
 }
 

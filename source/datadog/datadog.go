@@ -159,19 +159,14 @@ func (s *sink) Object(raw []byte, end int) bool {
 	return s.Record(raw, 1, end)
 }
 
-// complete gives a record the time and the level that its message shows, if it has none.
-// Libraries send their records as JSON in the message, which Datadog reads too.
+// complete gives a record the time that its message shows, if it has none. Libraries send their
+// records as JSON in the message, which Datadog reads too.
 func (s *sink) complete(h *record.Head) {
-	if len(h.Msg) > 0 && h.Msg[0] == '{' && (h.Time == 0 || len(h.Level) == 0) {
+	if h.Time == 0 && len(h.Msg) > 0 && h.Msg[0] == '{' {
 		if n, err := s.inner.Scan(h.Msg); err == nil && n == len(h.Msg) {
 			inner, _ := s.inner.Head(s.Arrived())
-			h.Time = cmp.Or(h.Time, inner.Time)
-			if len(h.Level) == 0 {
-				h.Level = inner.Level
-			}
+			h.Time = inner.Time
 		}
-	} else if len(h.Level) == 0 {
-		h.Level = body.TextLevel(h.Msg)
 	}
 	h.Time = cmp.Or(h.Time, s.sent)
 }

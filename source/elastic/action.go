@@ -78,7 +78,8 @@ func (r *reader) read(line []byte, target func(k kind, index []byte) (n int, kee
 		return reason
 	}
 	r.text, r.id, r.now.id = r.text[:0], r.id[:0], nil
-	// With repeated keys in it an action has neither an index nor an id, but it has a document.
+	// Of repeated keys the first counts. An action that is nested too deeply has neither an index
+	// nor an id, but it has a document.
 	if _, err := r.inner.Scan(members); err == nil {
 		for key, value := range r.inner.Members() {
 			switch string(key) {

@@ -11,6 +11,7 @@ package gelf
 import (
 	"bytes"
 	"net/http"
+	"strings"
 
 	"blobtail/record"
 	"blobtail/source/body"
@@ -71,7 +72,8 @@ func (s *sink) Object(raw []byte, end int) bool {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
 	h := record.Head{Renames: true}
-	best := 0 // rank of the service
+	best, place := 0, 0 // ranks of the service, and of a level among the additional fields
+	var named, level []byte
 	var unread, full, other []byte
 	for key, value := range s.parser.Members() {
 		switch name := string(key); name {
@@ -94,23 +96,29 @@ func (s *sink) Object(raw []byte, end int) bool {
 			if rank := serviceRank(name); rank > best && len(value) > 2 {
 				best, h.Service = rank, record.TextOf(value)
 			}
+			if text, rank := levelOf(name, value); rank > 0 && (place == 0 || rank < place) {
+				place, named, level = rank, key, text
+			}
 		}
 	}
 	bare := len(h.Msg) == 0 && len(other) > 0
 	if bare {
 		h.Msg = other
 	}
+	if record.ParseLevel(h.Level) != record.Other {
+		named = nil
+	} else if named != nil {
+		h.Level = level
+	}
 	// Many clients cut the first line off for the short message.
 	whole := bytes.HasPrefix(full, h.Msg)
 	if whole {
 		h.Msg = full
 	}
-	if h.Level == nil {
-		h.Level = body.TextLevel(h.Msg)
-	}
 	b := s.Begin(h)
 	for key, value := range s.parser.Members() {
 		switch name := string(key); {
+		case named != nil && name == string(named):
 		case name == "version", name == "short_message", name == "level", name == "timestamp", name == "_service", name == "full_message" && whole, name == "message" && bare:
 		default:
 			b.Member(key, value, "_")
@@ -120,6 +128,23 @@ func (s *sink) Object(raw []byte, end int) bool {
 		b.Text("ts", unread)
 	}
 	return s.Record(raw, 1, end)
+}
+
+// levelOf returns the word for the level that an additional field has, and the place of its name
+// among those of a level; 0 if it has none.
+func levelOf(name string, value []byte) (word []byte, place int) {
+	name, ok := strings.CutPrefix(name, "_")
+	if !ok {
+		return nil, 0
+	}
+	if _, place = record.FieldLevel(name, nil); place == 0 {
+		return nil, 0
+	}
+	l, place := record.FieldLevel(name, record.TextOf(value))
+	if l == record.Other {
+		return nil, 0
+	}
+	return []byte(l.String()), place
 }
 
 // serviceRank ranks the members that name a service: the highest is the best.

@@ -296,7 +296,7 @@ func TestFutureIsPassedOver(t *testing.T) {
 // Rejected records without any accepted one have the time of the key or of arrival.
 func TestRejectedAlone(t *testing.T) {
 	m := &memory{}
-	a := send(t, newSource(m), "/ingest/web", `{"a":1,"a":2}`)
+	a := send(t, newSource(m), "/ingest/web", `{"a":`+strings.Repeat("[", 64)+strings.Repeat("]", 64)+`}`)
 	if a.Status != 200 || a.Rejected != 1 || a.Error != "" {
 		t.Errorf("%+v", a)
 	}
@@ -319,14 +319,14 @@ func TestNothingReadable(t *testing.T) {
 		{"application/json", `[`, 400, 1},
 		{"application/x-ndjson", "{\n{\n", 400, 2},
 		{"application/x-ndjson", "hello\nyou\n", 400, 2},
-		{"application/x-ndjson", "{}\n{\n", 200, 1},   // something was accepted
-		{"application/x-ndjson", "1\n{\n", 200, 2},    // something was JSON
-		{"application/json", `[1,"a",null]`, 200, 3},  // all of it was JSON
-		{"application/json", `{"a":1,"a":1}`, 200, 1}, // JSON that is not accepted
-		{"application/json", "", 200, 0},              // nothing to read
-		{"application/json", " \n ", 200, 0},          //
-		{"application/json", "[]", 200, 0},            //
-		{"text/plain", "", 200, 0},                    //
+		{"application/x-ndjson", "{}\n{\n", 200, 1},                                                     // something was accepted
+		{"application/x-ndjson", "1\n{\n", 200, 2},                                                      // something was JSON
+		{"application/json", `[1,"a",null]`, 200, 3},                                                    // all of it was JSON
+		{"application/json", `{"a":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, 200, 1}, // JSON that is not accepted
+		{"application/json", "", 200, 0},                                                                // nothing to read
+		{"application/json", " \n ", 200, 0},                                                            //
+		{"application/json", "[]", 200, 0},                                                              //
+		{"text/plain", "", 200, 0},                                                                      //
 	} {
 		m := &memory{}
 		a := send(t, newSource(m), "/ingest/web", tt.body, "Content-Type", tt.contentType)

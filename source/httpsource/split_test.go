@@ -18,6 +18,7 @@ const (
 // Each case lists the msg of all stored lines: accepted ones in order, then the
 // rejected ones, marked with "!".
 func TestShapes(t *testing.T) {
+	deep := strings.Repeat("[", 64) + strings.Repeat("]", 64)
 	for _, tt := range []struct {
 		name, contentType, body string
 		want                    []string
@@ -41,13 +42,13 @@ func TestShapes(t *testing.T) {
 		{"text after an object", jsonCT, "{\"msg\":\"a\"},{\"msg\":\"b\"}\n{\"msg\":\"c\"}", []string{"c", `!{"msg":"a"},{"msg":"b"}`}},
 		{"text after a pretty object", jsonCT, "{\n\"msg\":\"a\"\n} x\n{\"msg\":\"c\"}", []string{"c", "!{\n\"msg\":\"a\"\n} x"}},
 		{"text between", jsonCT, "{\"msg\":\"a\"}\nfoo\n{\"msg\":\"c\"}", []string{"a", "c", "!foo"}},
-		{"duplicate key over lines", jsonCT, "{\"a\":1,\n\"a\":2,\n\"x\":\n{\"msg\":\"no record\"}\n}\n{\"msg\":\"b\"}", []string{"b", "!{\"a\":1,\n\"a\":2,\n\"x\":\n{\"msg\":\"no record\"}\n}"}},
+		{"too deep over lines", jsonCT, "{\"a\":" + deep + ",\n\"x\":\n{\"msg\":\"no record\"}\n}\n{\"msg\":\"b\"}", []string{"b", "!{\"a\":" + deep + ",\n\"x\":\n{\"msg\":\"no record\"}\n}"}},
 		{"too deep", jsonCT, `{"x":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `} {"msg":"b"}`, []string{"b", `!{"x":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`}},
 
 		{"array", jsonCT, ` [ {"msg":"a"} , {"msg":"b"} ] `, []string{"a", "b"}},
 		{"empty array", jsonCT, "[ ]\n", nil},
 		{"other elements", jsonCT, `[{"msg":"a"},1,"s",null,[1,{"msg":"no"}],-1.5e+3,{"msg":"b"}]`, []string{"a", "b", "!1", `!"s"`, "!null", `![1,{"msg":"no"}]`, "!-1.5e+3"}},
-		{"duplicate key in an element", jsonCT, `[{"a":1,"a":2},{"msg":"b"}]`, []string{"b", `!{"a":1,"a":2}`}},
+		{"too deep in an element", jsonCT, `[{"a":` + deep + `},{"msg":"b"}]`, []string{"b", `!{"a":` + deep + `}`}},
 		{"broken element", jsonCT, `[{"msg":"a"},{"msg":x},{"msg":"b"}]`, []string{"a", `!{"msg":x},{"msg":"b"}]`}},
 		{"no comma", jsonCT, `[{"msg":"a"} {"msg":"b"}]`, []string{`!{"msg":"a"} {"msg":"b"}]`}},
 		{"comma at the end", jsonCT, `[{"msg":"a"},]`, []string{"a", `!]`}},

@@ -1,7 +1,6 @@
 package loki
 
 import (
-	"bytes"
 	"fmt"
 
 	"blobtail/record"
@@ -11,9 +10,8 @@ import (
 // A decoder makes records of the entries of one body. Its memory serves the next body.
 type decoder struct {
 	to     body.Sink
-	stream labels         // of the entries that come
-	meta   []pair         // the structured metadata of an entry
-	parser *record.Parser // for lines that are objects
+	stream labels // of the entries that come
+	meta   []pair // the structured metadata of an entry
 	names  map[string]string
 	text   []byte // unescaped strings of an entry
 	shared int    // bytes that labels of streams have added to the records so far
@@ -31,7 +29,7 @@ type pair struct {
 }
 
 func newDecoder() *decoder {
-	return &decoder{parser: record.NewParser(), names: map[string]string{}}
+	return &decoder{names: map[string]string{}}
 }
 
 // Bounds of the memory that a decoder keeps.
@@ -85,7 +83,7 @@ type entry struct {
 // record passes an entry to the sink. It reports whether to go on.
 func (d *decoder) record(e entry) bool {
 	h := record.Head{Time: e.time, Unread: e.badTime != nil, Msg: e.line, Renames: true}
-	level, inMeta := best(d.meta, levelRank), true
+	level, inMeta := bestLevel(d.meta), true
 	if level < 0 {
 		level, inMeta = d.stream.level, false
 	}
@@ -104,10 +102,6 @@ func (d *decoder) record(e entry) bool {
 		h.Level = d.meta[level].value
 	default:
 		h.Level = d.stream.pairs[level].value
-	}
-	// Loki's own word for a level that it could not detect.
-	if len(h.Level) == 0 || string(h.Level) == "unknown" {
-		h.Level, level = d.lineLevel(e.line), -1
 	}
 	if d.shared += d.stream.size; d.shared > maxShared {
 		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
@@ -141,21 +135,6 @@ func (p *pair) add(b *record.Parts) {
 	}
 }
 
-// lineLevel returns the level that a line shows, nil for none.
-func (d *decoder) lineLevel(line []byte) []byte {
-	if len(line) == 0 || line[0] != '{' {
-		return body.TextLevel(line)
-	}
-	if n, err := d.parser.Scan(line); err != nil || len(bytes.TrimSpace(line[n:])) > 0 {
-		return body.TextLevel(line)
-	}
-	level := d.parser.Level()
-	if record.IsString(level) {
-		return level[1 : len(level)-1]
-	}
-	return level
-}
-
 // best returns the index of the pair with the lowest rank from 1 on, or -1. 0 is no rank.
 func best(pairs []pair, rank func(name string) int) int {
 	at, least := -1, 0
@@ -167,21 +146,22 @@ func best(pairs []pair, rank func(name string) int) int {
 	return at
 }
 
-// levelRank ranks the names of a level.
-func levelRank(name string) int {
-	switch name {
-	case "level":
-		return 1
-	case "severity":
-		return 2
-	case "lvl":
-		return 3
-	case "severity_text":
-		return 4
-	case "detected_level":
-		return 5
+// bestLevel returns the index of the pair with the level, or -1: of the first name that has one,
+// else of the first that has a word of the sender's own. Loki's word for a level that it could not
+// detect, unknown, is none.
+func bestLevel(pairs []pair) int {
+	at, least, own := -1, 0, false
+	for i := range pairs {
+		p := &pairs[i]
+		l, place := record.FieldLevel(p.name, p.value)
+		if place == 0 || len(p.value) == 0 || string(p.value) == "unknown" || own && l == record.Other && place > least {
+			continue
+		}
+		if at < 0 || own && l != record.Other || own == (l == record.Other) && place < least {
+			at, least, own = i, place, l == record.Other
+		}
 	}
-	return 0
+	return at
 }
 
 // serviceRank ranks the labels that name a service, in the order in which Loki looks for one

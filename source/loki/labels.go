@@ -23,7 +23,7 @@ func (l *labels) clear() {
 
 // find finds the labels with a meaning, when all are there.
 func (l *labels) find() {
-	l.level, l.service, l.size = best(l.pairs, levelRank), best(l.pairs, serviceRank), 0
+	l.level, l.service, l.size = bestLevel(l.pairs), best(l.pairs, serviceRank), 0
 	for i := range l.pairs {
 		l.size += len(l.pairs[i].name) + len(l.pairs[i].value)
 	}

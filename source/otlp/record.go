@@ -214,6 +214,9 @@ func (w *walker) pass(from, end int) bool {
 	}
 	w.passed = end
 	h := record.Head{Time: w.timeOf(), Level: w.level(), Service: w.service, Renames: true}
+	if len(h.Level) == 0 && len(e.list) > 0 {
+		h.Level, e.list = w.levelIn(e.list)
+	}
 	rest := w.message(&h)
 	p := w.to.Begin(h)
 	w.addFields(p, rest)
@@ -257,13 +260,28 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 		h.Msg = w.scratch
 		return nil
 	}
-	for _, name := range [...]string{"msg", "message", "log"} {
-		for i := range e.members {
-			if m := &e.members[i]; m.value.kind == text && string(m.key) == name {
-				h.Msg = m.value.bytes
-				return append(e.members[:i], e.members[i+1:]...)
-			}
+	const behind = 1 << 10
+	at, best := -1, 0
+	for i := range e.members {
+		m := &e.members[i]
+		place := record.MessagePlace(asString(m.key))
+		if place == 0 || m.value.kind != text {
+			continue
 		}
+		if len(m.value.bytes) == 0 {
+			place += behind // those that have a text
+		}
+		if best == 0 || place < best {
+			at, best = i, place
+		}
+	}
+	if at >= 0 {
+		h.Msg = e.members[at].value.bytes
+		rest = append(e.members[:at], e.members[at+1:]...)
+		if len(h.Level) == 0 {
+			h.Level, rest = w.levelIn(rest)
+		}
+		return rest
 	}
 	b := append(w.scratch[:0], '{')
 	for i := range e.members {
@@ -277,6 +295,29 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 	h.Msg = w.scratch
 	return nil
 }
+
+// levelIn returns the level that attributes name, nil for none, and the others of them. It is for
+// records without a severity.
+func (w *walker) levelIn(list []attribute) (level []byte, rest []attribute) {
+	at, best := -1, 0
+	for i := range list {
+		a := &list[i]
+		if a.value.kind != text && a.value.kind != integer {
+			continue
+		}
+		w.scratch = appendWord(w.scratch[:0], a.value)
+		if l, place := record.FieldLevel(asString(a.key), w.scratch); l != record.Other && (best == 0 || place < best) {
+			at, best, level = i, place, w.words[l]
+		}
+	}
+	if at < 0 {
+		return nil, list
+	}
+	return level, append(list[:at], list[at+1:]...)
+}
+
+// asString is a key as a string, for functions that do not keep it.
+func asString(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
 
 // addFields adds the fields. Of two with the same name the first keeps it: the ids of the
 // trace, then what the record says of itself, its scope and its resource.
@@ -322,7 +363,7 @@ func addNumber(p *record.Parts, name string, n uint64) {
 func (w *walker) addAll(p *record.Parts, list []attribute) {
 	for i := range list {
 		// Parts copies the key, and nothing changes it before.
-		key, v := unsafe.String(unsafe.SliceData(list[i].key), len(list[i].key)), &list[i].value
+		key, v := asString(list[i].key), &list[i].value
 		switch v.kind {
 		case text:
 			p.Text(key, v.bytes)

@@ -136,9 +136,7 @@ type field struct{ key, value []byte }
 // the text.
 func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 	if event[0] != '{' {
-		h.Msg = record.TextOf(event)
-		h.Level, h.Renames = body.TextLevel(h.Msg), true
-		return h, nil, nil
+		return record.Head{Msg: record.TextOf(event), Renames: true}, nil, nil
 	}
 	if _, err := s.inner.Scan(event); err != nil {
 		return h, nil, err
@@ -160,12 +158,20 @@ func (s *sink) fields(object []byte, h *record.Head) (fields []field, err error)
 	if _, err := p.Scan(object); err != nil {
 		return nil, err
 	}
+	given, best, before := len(h.Level) > 0, 0, field{}
 	for key, value := range p.Members() {
+		l, place := record.Other, 0
+		if !given {
+			l, place = record.FieldLevel(string(key), record.TextOf(value))
+		}
 		switch {
 		case len(h.Service) == 0 && (string(key) == "service" || string(key) == "service.name"):
 			h.Service = record.TextOf(value)
-		case len(h.Level) == 0 && (string(key) == "level" || string(key) == "severity"):
-			h.Level = record.TextOf(value)
+		case l != record.Other && (best == 0 || place < best):
+			if best > 0 {
+				fields = append(fields, before)
+			}
+			best, before, h.Level = place, field{key, value}, []byte(l.String())
 		default:
 			fields = append(fields, field{key, value})
 		}

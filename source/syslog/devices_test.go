@@ -109,7 +109,7 @@ func TestDevices(t *testing.T) {
 		{"no priority", `Nov 20 15:04:05 web1 app[12]: hello`,
 			`{"ts":"2026-11-20T15:04:05.000000000Z","level":"","service":"app","msg":"hello","host":"web1","procid":"12"}`},
 		{"a log that is no syslog", `2026-11-20 15:04:05,250 WARN [pool-1] again`,
-			`{"ts":"2026-11-20T15:04:05.250000000Z","level":"","service":"syslog","msg":"WARN [pool-1] again"}`},
+			`{"ts":"2026-11-20T15:04:05.250000000Z","level":"warn","service":"syslog","msg":"WARN [pool-1] again"}`},
 		{"a number and words", `12 - one two three four five`,
 			`{"ts":"2026-11-20T15:30:00.000000000Z","level":"","service":"syslog","msg":"12 - one two three four five"}`},
 		{"a priority beyond all", `<192>Nov 20 15:04:05 web1 app: hello`,

@@ -277,7 +277,7 @@ func TestResource(t *testing.T) {
 		`"level":"Verbose"`:              `"level":"trace","service":"svc","msg":""}`,
 		`"level":4`:                      `"level":"info","service":"svc","msg":""}`,
 		`"level":"2"`:                    `"level":"error","service":"svc","msg":""}`,
-		`"Level": 1 , "x" : 2`:           `"level":"critical","service":"svc","msg":"","Level":1,"x":2}`,
+		`"Level": 1 , "x" : 2`:           `"level":"critical","service":"svc","msg":"","x":2}`,
 		`"level":"Odd","statusCode":500`: `"level":"error","service":"svc","msg":"","level.original":"Odd","statusCode":500}`,
 		`"statusCode":"404"`:             `"level":"warn","service":"svc","msg":"","statusCode":"404"}`,
 		`"statusCode":503,"statusText":"ThrottlingError"`:                        `"level":"warn","service":"svc","msg":"","statusCode":503,"statusText":"ThrottlingError"}`,
@@ -309,15 +309,15 @@ func TestResource(t *testing.T) {
 func TestResourceMalformed(t *testing.T) {
 	const good = `{"time":"2022-07-05T11:47:39Z","a":1}` + "\n"
 	for bad, reason := range map[string]string{
-		"garbage\n":                                          "",
-		"[1]\n":                                              "",
-		`{"a":1}` + "\n":                                     "it has no time",
-		`{"time":"late"}` + "\n":                             "it has no time",
-		`{"ts":"2022-07-05T11:47:39Z"}` + "\n":               "it has no time",
-		`{"time":"2022-07-05T11:47:39Z"` + "\n":              "",
-		`{"time":"2022-07-05T11:47:39Z"}x` + "\n":            "text behind",
-		`{"time":"2022-07-05T11:47:39Z","a":1,"a":2}` + "\n": "",
-		`{"time":"2022-07-05T11:47:39Z","a":"` + strings.Repeat("x", 3<<20) + "\"}\n": "longer than 1 MiB",
+		"garbage\n":                               "",
+		"[1]\n":                                   "",
+		`{"a":1}` + "\n":                          "it has no time",
+		`{"time":"late"}` + "\n":                  "it has no time",
+		`{"ts":"2022-07-05T11:47:39Z"}` + "\n":    "it has no time",
+		`{"time":"2022-07-05T11:47:39Z"` + "\n":   "",
+		`{"time":"2022-07-05T11:47:39Z"}x` + "\n": "text behind",
+		`{"time":"2022-07-05T11:47:39Z","a":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}\n": "nested deeper",
+		`{"time":"2022-07-05T11:47:39Z","a":"` + strings.Repeat("x", 3<<20) + "\"}\n":                     "longer than 1 MiB",
 	} {
 		got, unfinished := read(t, formats.Resource, []byte("\n"+good+bad+good+"\n"+good+`{"time":"2022-07-05T11:47:39Z","a":1`))
 		if len(got) != 4 || got[1].reason == "" || !strings.Contains(got[1].reason, reason) || got[1].line != 3 || !unfinished {

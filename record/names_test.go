@@ -1,0 +1,51 @@
+package record_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"blobtail/record"
+)
+
+// Each name of the table works, in any case, and before the names behind it.
+func TestKnownNames(t *testing.T) {
+	names := record.KnownNames()
+	p := record.NewParser()
+	line := func(src string) (string, record.Stamp) {
+		if n, err := p.Scan([]byte(src)); err != nil || n != len(src) {
+			t.Fatalf("Scan(%s) = %d, %v", src, n, err)
+		}
+		line, stamp := p.AppendLine(nil, record.Defaults{Time: 1})
+		return string(line), stamp
+	}
+	for _, name := range names.Time[:len(names.Time)-1] {
+		for _, key := range []string{name, strings.ToUpper(name)} {
+			_, stamp := line(fmt.Sprintf(`{"created":"2020-01-01","%s":"2026-11-20"}`, key))
+			if want := int64(1795132800e9); stamp.Time != want {
+				t.Errorf("time %s: %d", key, stamp.Time)
+			}
+		}
+	}
+	for _, name := range names.Level {
+		word := map[string]string{"levelno": "40", "level_value": "40000", "severity_number": "17", "severitynumber": "17"}[name]
+		if word == "" {
+			word = `"E"`
+		}
+		for _, key := range []string{name, strings.ToUpper(name)} {
+			if got, stamp := line(fmt.Sprintf(`{"%s":%s}`, key, word)); stamp.Level != record.Error {
+				t.Errorf("level %s: %s", key, got)
+			}
+		}
+	}
+	for i, name := range names.Message {
+		if got, _ := line(fmt.Sprintf(`{"text":"last","%s":"m"}`, strings.ToUpper(name))); !strings.Contains(got, `"msg":"m"`) && i < len(names.Message)-1 {
+			t.Errorf("message %s: %s", name, got)
+		}
+	}
+	for i, name := range names.Service {
+		if _, stamp := line(fmt.Sprintf(`{"programname":"last","%s":"web"}`, strings.ToUpper(name))); stamp.Service != "web" && i < len(names.Service)-1 {
+			t.Errorf("service %s: %s", name, stamp.Service)
+		}
+	}
+}
