@@ -58,7 +58,7 @@ const lineRoom = 192
 // log, which is never the message, and name in an object service. The object log stays a
 // field, and service becomes the field service.original. Flat names of the level come
 // first.
-func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
+func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	dst = slices.Grow(dst, len(p.src)+lineRoom)
 	s := Stamp{Time: d.Time, Service: d.Service}
 
@@ -356,7 +356,7 @@ type Rejected struct {
 // AppendRejected appends the canonical line, of the service [RejectedService],
 // that keeps an invalid record: its first [MaxRejected] bytes as msg, and its length.
 func (p *Parser) AppendRejected(dst []byte, r Rejected) []byte {
-	b := p.Begin(dst, Head{Level: []byte(Warn.String()), Msg: CutText(r.Raw, MaxRejected)}, Defaults{Service: RejectedService, Time: r.Time})
+	b := p.Begin(dst, Head{Level: []byte(Warn.String()), Msg: CutText(r.Raw, MaxRejected)}, &Defaults{Service: RejectedService, Time: r.Time})
 	b.Text("reason", CutText([]byte(r.Reason), MaxRejected))
 	b.Int("bytes", int64(len(r.Raw)))
 	b.Text("source", CutText([]byte(r.Source), MaxRejected))

@@ -244,6 +244,9 @@ func (p *Parser) serviceField() (at int, text []byte, nested bool) {
 	if other >= 0 {
 		return other, p.compact(&p.fields[other]), false
 	}
+	if p.found[kindParent/perKind] == 0 {
+		return -1, nil, false
+	}
 	if v := p.path(parentKubernetes, "container_name"); len(v) > len(`""`) && v[0] == '"' {
 		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
 		return int(p.slots[parentKubernetes]), p.scratch, true

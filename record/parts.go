@@ -46,7 +46,7 @@ type Parts struct {
 // Begin begins a record by parts, and will append its line to dst. The parts are
 // valid until the next call of Begin. They share the parser's memory, so Scan must
 // not be called before End.
-func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
+func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	b := &p.parts
 	b.room, b.own, b.rename = MaxRecord, nil, h.Renames
 	b.keys.begin(h.Renames)

@@ -36,7 +36,7 @@ func (c *scan) time() bool {
 	case isDigit(c.peek(1)):
 		return c.klog()
 	}
-	week := c.word(weekdays)
+	week := c.word(weekday)
 	if week > 0 {
 		if c.peek(0) == ',' {
 			c.at++
@@ -132,7 +132,7 @@ func (c *scan) klog() bool {
 func (c *scan) dayFirst(n int, sep byte, week bool) bool {
 	c.day, _ = c.number(n)
 	c.at++
-	if c.month = uint(c.word(months)); c.month == 0 || c.peek(0) != sep {
+	if c.month = uint(c.word(month)); c.month == 0 || c.peek(0) != sep {
 		return false
 	}
 	c.at++
@@ -173,7 +173,7 @@ func (c *scan) american(n int) bool {
 // monthFirst scans Nov 20 15:04:05, with a year in front of it, behind the day, behind the
 // clock, or none.
 func (c *scan) monthFirst() bool {
-	if c.month = uint(c.word(months)); c.month == 0 || !c.blanks() {
+	if c.month = uint(c.word(month)); c.month == 0 || !c.blanks() {
 		return false
 	}
 	n := digits(c.s[c.at:])
@@ -342,38 +342,77 @@ func (c *scan) blanks() bool {
 	return c.at > from
 }
 
-const (
-	months   = "january  february march    april    may      june     july     august   septemberoctober  november december "
-	weekdays = "monday   tuesday  wednesdaythursday friday   saturday sunday   "
-)
-
-// word scans a name of a list, or its first three letters, and returns its number from 1. It
-// returns 0 for other words.
-func (c *scan) word(list string) int {
-	const width = len("wednesday")
-	n := 0
-	for isLetter(c.peek(n)) && n <= width {
-		n++
-	}
-	if n < 3 || n > width {
+// word scans a name, or its first three letters, that name recognises, and returns its number
+// from 1. It returns 0 for other words.
+func (c *scan) word(name func(letters uint32) (n int, whole string)) int {
+	if c.at+3 > len(c.s) {
 		return 0
 	}
-	for at := 0; at < len(list); at += width {
-		full := n
-		for full < width && list[at+full] == ' ' {
-			full++
-		}
-		if n > 3 && full < width {
-			continue
-		}
-		same := true
-		for i := range n {
-			same = same && c.s[c.at+i]|0x20 == list[at+i]
-		}
-		if same {
-			c.at += n
-			return at/width + 1
-		}
+	w := c.s[c.at:]
+	n, whole := name(uint32(w[0]|0x20)<<16 | uint32(w[1]|0x20)<<8 | uint32(w[2]|0x20))
+	if n == 0 {
+		return 0
 	}
-	return 0
+	end := 3
+	for end < len(w) && isLetter(w[end]) {
+		end++
+	}
+	if end > 3 && (end != len(whole) || !bytes.EqualFold(w[:end], []byte(whole))) {
+		return 0
+	}
+	c.at += end
+	return n
+}
+
+// month returns the number of the month that begins with three letters in lower case, and its
+// name; 0 for others.
+func month(letters uint32) (n int, whole string) {
+	switch letters {
+	case 'j'<<16 | 'a'<<8 | 'n':
+		return 1, "january"
+	case 'f'<<16 | 'e'<<8 | 'b':
+		return 2, "february"
+	case 'm'<<16 | 'a'<<8 | 'r':
+		return 3, "march"
+	case 'a'<<16 | 'p'<<8 | 'r':
+		return 4, "april"
+	case 'm'<<16 | 'a'<<8 | 'y':
+		return 5, "may"
+	case 'j'<<16 | 'u'<<8 | 'n':
+		return 6, "june"
+	case 'j'<<16 | 'u'<<8 | 'l':
+		return 7, "july"
+	case 'a'<<16 | 'u'<<8 | 'g':
+		return 8, "august"
+	case 's'<<16 | 'e'<<8 | 'p':
+		return 9, "september"
+	case 'o'<<16 | 'c'<<8 | 't':
+		return 10, "october"
+	case 'n'<<16 | 'o'<<8 | 'v':
+		return 11, "november"
+	case 'd'<<16 | 'e'<<8 | 'c':
+		return 12, "december"
+	}
+	return 0, ""
+}
+
+// weekday is month for the days of the week.
+func weekday(letters uint32) (n int, whole string) {
+	switch letters {
+	case 'm'<<16 | 'o'<<8 | 'n':
+		return 1, "monday"
+	case 't'<<16 | 'u'<<8 | 'e':
+		return 2, "tuesday"
+	case 'w'<<16 | 'e'<<8 | 'd':
+		return 3, "wednesday"
+	case 't'<<16 | 'h'<<8 | 'u':
+		return 4, "thursday"
+	case 'f'<<16 | 'r'<<8 | 'i':
+		return 5, "friday"
+	case 's'<<16 | 'a'<<8 | 't':
+		return 6, "saturday"
+	case 's'<<16 | 'u'<<8 | 'n':
+		return 7, "sunday"
+	}
+	return 0, ""
 }

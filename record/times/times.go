@@ -95,12 +95,18 @@ func (r *Reader) Read(s []byte) (ns int64, part Part) {
 	return c.value()
 }
 
-// longest is the length of the longest text that may be a time.
-const longest = 128
+// The lengths of the longest text that may be a time, and of the shortest one with a clock.
+const (
+	longest  = 128
+	shortest = len("Nov 1 1:04:05")
+)
 
 // Prefix reads the time that a text begins with, as Unix nanoseconds. n is its length with
 // its zone; 0: there is none. It has a date and a clock with seconds.
 func (r *Reader) Prefix(s []byte) (ns int64, n int) {
+	if len(s) < shortest || !isDigit(s[0]) && !isLetter(s[0]) {
+		return 0, 0
+	}
 	c := scan{r: r, s: s[:min(len(s), longest)]}
 	if !c.time() {
 		return 0, 0

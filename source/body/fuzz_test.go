@@ -38,7 +38,7 @@ func (l *ledger) Object(raw []byte, end int) bool {
 }
 
 func (l *ledger) Begin(h record.Head) *record.Parts {
-	return l.parser.Begin(nil, h, record.Defaults{})
+	return l.parser.Begin(nil, h, &record.Defaults{})
 }
 
 func (l *ledger) Fallback(string) {}

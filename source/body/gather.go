@@ -118,13 +118,13 @@ func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
 
 // Object adds the object scanned last.
 func (g *Gatherer) Object(raw []byte, end int) bool {
-	data, stamp := g.parser.AppendLine(g.Req.Data, g.defaults)
+	data, stamp := g.parser.AppendLine(g.Req.Data, &g.defaults)
 	return g.line(data, &stamp, raw, 1, end)
 }
 
 // Scanned returns the time of the object scanned last, as in [Sink].
 func (g *Gatherer) Scanned() (ns int64, own bool) {
-	data, stamp := g.parser.AppendLine(g.Req.Data, g.defaults)
+	data, stamp := g.parser.AppendLine(g.Req.Data, &g.defaults)
 	g.Req.Data = data[:len(g.Req.Data)]
 	return stamp.Time, stamp.OwnTime
 }
@@ -137,7 +137,7 @@ func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
 
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
-	g.parts = g.parser.Begin(g.Req.Data, h, g.defaults)
+	g.parts = g.parser.Begin(g.Req.Data, h, &g.defaults)
 	return g.parts
 }
 
@@ -288,7 +288,7 @@ func (g *Gatherer) reject(raw []byte, why Rejection, places, end int) bool {
 type lenient struct{ *Gatherer }
 
 func (l lenient) Object([]byte, int) bool {
-	data, stamp := l.parser.AppendLine(l.Req.Data, l.defaults)
+	data, stamp := l.parser.AppendLine(l.Req.Data, &l.defaults)
 	l.Req.Data = data[:len(l.Req.Data)]
 	l.found(&stamp)
 	l.Places++

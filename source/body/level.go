@@ -333,7 +333,11 @@ func isGlog(line []byte) bool {
 // uncaught returns the level of what runtimes write when a program ends: of Go and PHP, of
 // Java, Python, Rust, JavaScript and .NET.
 func uncaught(line []byte) []byte {
-	if php, ok := bytes.CutPrefix(bytes.TrimLeft(line, " ])"), []byte("PHP ")); ok {
+	at := 0
+	for at < len(line) && (line[at] == ' ' || line[at] == ']' || line[at] == ')') {
+		at++
+	}
+	if php, ok := bytes.CutPrefix(line[at:], []byte("PHP ")); ok {
 		return phpLevel(php)
 	}
 	if len(line) == 0 || bytes.IndexByte([]byte("fFETUt"), line[0]) < 0 {
@@ -374,8 +378,11 @@ func phpLevel(line []byte) []byte {
 // logfmtLevel finds the value of level, lvl or severity in a line of logfmt. ok is false if
 // the line is none: each word has to be a pair.
 func logfmtLevel(line []byte) (word []byte, ok bool) {
-	line = bytes.TrimLeft(line, `"])`) // behind a time
-	for at := skipBlanks(line, 0); at < len(line); at = skipBlanks(line, at) {
+	at := 0
+	for at < len(line) && (line[at] == '"' || line[at] == ']' || line[at] == ')') { // behind a time
+		at++
+	}
+	for at = skipBlanks(line, at); at < len(line); at = skipBlanks(line, at) {
 		from := at
 		for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
 			at++

@@ -48,10 +48,12 @@ func (m *mixed) textTime(line []byte) (rest []byte, ns int64, ok bool) {
 func textTime(r *times.Reader, line []byte) (rest []byte, ns int64, ok bool) {
 	at := skipColours(line, 0)
 	key := false
-	for _, name := range [...]string{"time=", "ts=", "timestamp=", "t="} {
-		if bytes.HasPrefix(line[at:], []byte(name)) {
-			at, key = at+len(name), true
-			break
+	if at < len(line) && line[at] == 't' {
+		for _, name := range [...]string{"time=", "ts=", "timestamp=", "t="} {
+			if bytes.HasPrefix(line[at:], []byte(name)) {
+				at, key = at+len(name), true
+				break
+			}
 		}
 	}
 	start := at
@@ -154,20 +156,25 @@ const longestHead = 256
 //	<34>Nov 20 15:04:05 web1 app: text                                    syslog
 //	type=SYSCALL msg=audit(1795168800.257:812): text                      auditd
 func inside(r *times.Reader, line []byte) (ns int64, ok bool) {
-	head := line[:min(len(line), longestHead)]
-	if at := bytes.IndexByte(head, '"'); at >= 0 {
-		head = head[:at]
+	if len(line) > 0 && (line[0] == 't' || line[0] == 'n') { // type=, or node= in front of it
+		if at := bytes.Index(line[:min(len(line), longestHead)], []byte("audit(")); at >= 0 {
+			ns, n := number(line[at+len("audit("):], false)
+			return ns, n > 0
+		}
 	}
-	if at := bytes.Index(head, []byte("audit(")); at >= 0 {
-		at += len("audit(")
-		ns, n := number(line[at:], false)
-		return ns, n > 0
-	}
-	for at := 0; at < len(head); at++ {
-		if head[at] == '[' && bytes.HasPrefix(line[min(at+3, len(line)):], []byte("/")) {
-			if ns, n := r.Prefix(line[at+1:]); n > 0 {
-				return ns, true
-			}
+	for at, head := 0, line[:min(len(line), longestHead)]; at < len(head); at++ {
+		n := bytes.IndexByte(head[at:], '[')
+		if n < 0 {
+			break
+		}
+		if at += n; at+3 >= len(line) || line[at+3] != '/' {
+			continue
+		}
+		if bytes.IndexByte(head[:at], '"') >= 0 { // the text of somebody
+			break
+		}
+		if ns, n := r.Prefix(line[at+1:]); n > 0 {
+			return ns, true
 		}
 	}
 	at := markLen(line)

@@ -28,7 +28,7 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	}
 	word := append(t.word[:0], t.parser.Level()...)
 	t.word = word
-	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], record.Defaults{Service: t.service, ForeignTs: true})
+	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], &record.Defaults{Service: t.service, ForeignTs: true})
 	if !stamp.OwnTime {
 		if stamp, err = t.otherTime(stamp); err != nil {
 			return dst, stamp, err
