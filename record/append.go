@@ -23,9 +23,9 @@ type Defaults struct {
 	Arrived int64
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
 	ForeignTs bool
-	// Seek returns the level that a message shows, nil for none. It is asked for records that
-	// name none. Nil: nobody is.
-	Seek func(msg []byte) []byte
+	// Seek returns the time and the level that a message shows, 0 and Other for none. It is
+	// asked for records that lack one of them. Nil: nobody is.
+	Seek func(msg []byte) (ns int64, l Level)
 }
 
 // Stamp describes an appended line.
@@ -52,7 +52,7 @@ const lineRoom = 192
 // field passed over that is called as a part of the head gets ".original" appended to its name.
 // The record's own service is kept as service.name if it differs from the line's. If another
 // field has that key already, the key is service.original, or else that with a number. Without a
-// level [Defaults.Seek] looks into the message.
+// time or a level [Defaults.Seek] looks into the message.
 //
 // Objects of the Elastic Common Schema have a level and a service too: level in an object
 // log, which is never the message, and name in an object service. The object log stays a
@@ -69,17 +69,23 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 		first++
 	}
 	h.time, text = p.findTime(first, d.Arrived, &s)
-	dst = append(dst, tsPrefix...)
 	if text != nil {
-		dst = append(dst, text...)
-	} else {
-		dst = p.appendTime(dst, s.Time)
+		dst = append(append(dst, tsPrefix...), text...)
 	}
-
 	h.msg = p.msgField()
-	dst = append(dst, levelPrefix...)
 	h.level, s.Level = p.findLevel()
-	dst = p.appendLevel(dst, &h, &s, d.Seek)
+	unlevelled := h.level < 0 && s.Level == Other
+	if unlevelled {
+		h.inner = p.nestedLevel()
+	}
+	if d.Seek != nil && (!s.OwnTime || unlevelled && h.inner == nil) {
+		p.seek(d, &h, &s)
+	}
+	if text == nil {
+		dst = p.appendTime(append(dst, tsPrefix...), s.Time)
+	}
+	dst = append(dst, levelPrefix...)
+	dst = p.appendLevel(dst, &h, &s)
 
 	h.service, h.keepService = p.findService(d.Fallback, &s)
 	dst = append(dst, servicePrefix...)
@@ -128,7 +134,8 @@ func (p *Parser) appendTime(dst []byte, ns int64) []byte {
 // head has the fields used for a line's head, -1 for none.
 type head struct {
 	time, level, service, msg int
-	keepService               bool // as a field
+	keepService               bool   // as a field
+	inner                     []byte // the level of an object
 }
 
 // has reports whether there is a field with a name.
@@ -156,32 +163,44 @@ func (p *Parser) text(f *field) []byte {
 	return p.scratch
 }
 
-// appendLevel appends the inside of the level's string. seek is asked if the record has none.
-func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp, seek func([]byte) []byte) []byte {
-	if s.Level != Other {
-		return append(dst, s.Level.String()...)
-	}
-	if h.level >= 0 {
-		return p.appendWord(dst, &p.fields[h.level])
-	}
-	if v := p.nestedLevel(); v != nil {
-		dst, s.Level = p.appendNestedLevel(dst, v)
-		return dst
-	}
-	if seek == nil {
-		return dst
-	}
+// seek looks into the message for what the record lacks.
+func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
 	var msg []byte
 	if h.msg >= 0 {
-		if msg = p.src[p.fields[h.msg].val:p.fields[h.msg].valEnd]; msg[0] == '"' {
+		if p.src[p.fields[h.msg].val] == '"' {
 			msg = p.text(&p.fields[h.msg])
 		}
-	} else if msg = p.nestedMsg(); msg != nil {
-		p.scratch = AppendUnescaped(p.scratch[:0], msg[1:len(msg)-1])
+	} else if v := p.nestedMsg(); v != nil {
+		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
 		msg = p.scratch
 	}
-	if s.Level = ParseLevel(seek(msg)); s.Level != Other {
-		dst = append(dst, s.Level.String()...)
+	if len(msg) > 0 {
+		s.sought(d.Seek(msg))
+		if h.level >= 0 || h.inner != nil {
+			s.Level = Other // the record has one
+		}
+	}
+}
+
+// sought adds what was found in the message.
+func (s *Stamp) sought(ns int64, l Level) {
+	if !s.OwnTime && ns != 0 {
+		s.Time, s.OwnTime, s.Unread = ns, true, false
+	}
+	if s.Level == Other {
+		s.Level = l
+	}
+}
+
+// appendLevel appends the inside of the level's string.
+func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp) []byte {
+	switch {
+	case s.Level != Other:
+		return append(dst, s.Level.String()...)
+	case h.level >= 0:
+		return p.appendWord(dst, &p.fields[h.level])
+	case h.inner != nil:
+		dst, s.Level = p.appendNestedLevel(dst, h.inner)
 	}
 	return dst
 }

@@ -14,7 +14,7 @@ type Head struct {
 	Level   []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service []byte // the sender's name for it, not folded
 	Msg     []byte
-	// Sought says that the caller has looked for a level in the message, and found none.
+	// Sought says that the caller has looked into the message for what the record lacks.
 	Sought bool
 	// Renames says that a repeated key is no mistake, because the fields come from several
 	// places: it gets the first free number from 2 appended. Such a record has at most
@@ -65,19 +65,23 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	if p.setService(h.Service, d.Fallback, &s) {
 		b.own = h.Service
 	}
+	if len(h.Level) > 0 {
+		s.Level = ParseLevel(h.Level)
+	}
+	if d.Seek != nil && !h.Sought && (h.Time == 0 || len(h.Level) == 0) && len(h.Msg) > 0 {
+		own := s.Level
+		if s.sought(d.Seek(h.Msg)); len(h.Level) > 0 {
+			s.Level = own
+		}
+	}
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
 	dst = append(dst, tsPrefix...)
 	dst = p.appendTime(dst, s.Time)
 	dst = append(dst, levelPrefix...)
-	if len(h.Level) == 0 && d.Seek != nil && !h.Sought {
-		h.Level = d.Seek(h.Msg)
-	}
-	if len(h.Level) > 0 {
-		if s.Level = ParseLevel(h.Level); s.Level != Other {
-			dst = append(dst, s.Level.String()...)
-		} else {
-			dst = AppendEscaped(dst, h.Level)
-		}
+	if s.Level != Other {
+		dst = append(dst, s.Level.String()...)
+	} else {
+		dst = AppendEscaped(dst, h.Level)
 	}
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)

@@ -101,22 +101,23 @@ func (k *nestedKeys) begin() { k.used, k.depth, k.maybe = 0, 0, false }
 
 // open opens an object.
 func (k *nestedKeys) open() {
-	if k.depth < MaxDepth {
-		k.depth++
+	if k.depth++; k.depth <= MaxDepth {
+		k.begins[k.depth] = k.used
 	}
-	k.begins[k.depth] = k.used
 }
 
 // close closes the innermost object.
 func (k *nestedKeys) close() {
-	k.used = k.begins[k.depth]
+	if k.depth <= MaxDepth {
+		k.used = k.begins[k.depth]
+	}
 	k.depth--
 }
 
 // add adds the key src[i:end] of the innermost object. odd says that it has escapes, or bytes
 // that are no UTF-8.
 func (k *nestedKeys) add(src []byte, i, end int, odd bool) {
-	if odd || k.used == mostNested {
+	if odd || k.used == mostNested || k.depth > MaxDepth {
 		k.maybe = true
 		return
 	}

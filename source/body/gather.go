@@ -94,7 +94,8 @@ type verdict struct {
 // the arrival. If the time of a key is too far ahead, all records would be rejected.
 func (g *Gatherer) Arrive(a Arrival) {
 	g.arrival, g.begun, g.checked = a, false, verdict{}
-	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.level}
+	g.seeker.times.Now = a.Time
+	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.find}
 	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
 	}

@@ -331,14 +331,16 @@ func plain(s []byte) []byte {
 	return s
 }
 
-// traceLevel returns error for a message of several lines that holds a stack trace, else nil.
-func traceLevel(msg []byte) []byte {
+// traceLevel returns error for a message that holds a stack trace, else nil. head is its first
+// line behind its time.
+func traceLevel(r *times.Reader, msg, head []byte) []byte {
 	msg = msg[:min(len(msg), longestTrace)]
-	var r times.Reader
 	for off, lines := 0, 0; off < len(msg) && lines < mostTraceLines; lines++ {
 		end := lineEnd(msg, off)
-		head, _, _ := textTime(&r, msg[off:end])
-		j := joiner{body: msg, times: &r}
+		if lines > 0 {
+			head, _, _ = textTime(r, msg[off:end])
+		}
+		j := joiner{body: msg, times: r}
 		next, _ := j.join(off, end, head, nil)
 		if level := j.Level(); level != nil {
 			return level

@@ -17,16 +17,6 @@ const (
 	levelNames = 3
 )
 
-// TextLevel returns the level of a message, as a part of it or as a word for it. It is nil
-// if the message has none. Of several lines the first counts, or else a stack trace among them.
-func TextLevel(msg []byte) []byte {
-	var r times.Reader
-	if level := lineLevel(&r, msg[:lineEnd(msg, 0)]); level != nil {
-		return level
-	}
-	return traceLevel(msg)
-}
-
 // lineLevel returns the level of a line with its time.
 func lineLevel(r *times.Reader, line []byte) []byte {
 	rest, _, timed := textTime(r, line)
@@ -64,8 +54,10 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	if word, ok := logfmtLevel(rest); ok {
 		return word
 	}
-	if n := bytes.IndexByte(rest, '>'); n > 1 && n < 5 && rest[0] == '<' {
-		return severity(rest[1:n])
+	if len(rest) > 2 && rest[0] == '<' {
+		if n := bytes.IndexByte(rest[:min(len(rest), 5)], '>'); n > 1 {
+			return severity(rest[1:n])
+		}
 	}
 	if word := uncaught(rest); word != nil {
 		return word
@@ -105,9 +97,12 @@ func (s *levelScan) next() (level []byte, done bool) {
 	for s.at < len(s.rest) && isNameByte(s.rest[s.at]) {
 		s.at++
 	}
-	word := bytes.TrimRight(s.rest[from:s.at], "-.,")
 	if from == s.at {
 		return nil, true
+	}
+	word := s.rest[from:s.at]
+	for n := len(word); n > 0 && (word[n-1] == '-' || word[n-1] == '.' || word[n-1] == ','); n-- {
+		word = word[:n-1]
 	}
 	before, after := byte(0), byte(0)
 	if from > 0 {
@@ -170,7 +165,7 @@ func (s *levelScan) withoutStep(word []byte) []byte {
 // pass reports whether a level may follow a word that is none. before and after are the
 // bytes next to it.
 func (s *levelScan) pass(word []byte, before, after byte) bool {
-	clock, calendar, plain := isClock(word, s.rest[s.at:]), s.calendar, !bytes.ContainsFunc(word, isLetterOrDigit)
+	clock, calendar, plain := isClock(word, s.rest[s.at:]), s.calendar, !hasLetterOrDigit(word)
 	if clock {
 		s.at += len(":05:06") // with its minutes and seconds
 		for s.at < len(s.rest) && (isDigit(s.rest[s.at]) || s.rest[s.at] == '.' || s.rest[s.at] == ',') {
@@ -182,18 +177,33 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 	if s.names >= 0 && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte("]:"))) {
 		s.names = levelNames // the names of syslog are complete
 	}
-	open := bytes.LastIndexAny(s.rest[:s.at], "[]")
-	rest := bytes.TrimLeft(s.rest[s.at:], " ")
 	switch {
-	case clock, plain, s.calendar, after == ':', s.names < 0 && isDate(word), open >= 0 && s.rest[open] == '[':
+	case clock, plain, s.calendar, after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred():
 		return true
-	case bytes.HasPrefix(rest, []byte("|")), bytes.HasPrefix(rest, []byte("- ")):
-		return true
-	case bytes.ContainsAny(word, "0123456789") && (s.names >= 0 || calendar || before == ':'):
+	case (s.names >= 0 || calendar || before == ':') && hasDigit(word):
 		return true
 	}
 	s.names--
 	return s.names >= 0
+}
+
+// inBrackets reports whether a bracket is open.
+func (s *levelScan) inBrackets() bool {
+	for i := s.at - 1; i >= 0; i-- {
+		if c := s.rest[i]; c == '[' || c == ']' {
+			return c == '['
+		}
+	}
+	return false
+}
+
+// barred reports whether a bar, or a dash between blanks, follows.
+func (s *levelScan) barred() bool {
+	at := s.at
+	for at < len(s.rest) && s.rest[at] == ' ' {
+		at++
+	}
+	return at < len(s.rest) && (s.rest[at] == '|' || s.rest[at] == '-' && at+1 < len(s.rest) && s.rest[at+1] == ' ')
 }
 
 // The kinds of words for levels: those that hardly mean anything else, those that need a
@@ -230,8 +240,22 @@ func isNameByte(c byte) bool {
 	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
 }
 
-func isLetterOrDigit(r rune) bool {
-	return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || r >= 0x80
+func hasLetterOrDigit(word []byte) bool {
+	for _, c := range word {
+		if (c|0x20)-'a' < 26 || isDigit(c) || c >= 0x80 {
+			return true
+		}
+	}
+	return false
+}
+
+func hasDigit(word []byte) bool {
+	for _, c := range word {
+		if isDigit(c) {
+			return true
+		}
+	}
+	return false
 }
 
 // ends reports whether a level may stand before a byte; 0 is the end of the line.
@@ -251,9 +275,12 @@ func isClock(word, behind []byte) bool {
 // isCalendar reports whether a word is a month or a day of the week, as in the times of
 // syslog.
 func isCalendar(word []byte) bool {
-	const all = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec Mon Tue Wed Thu Fri Sat Sun"
-	at := bytes.Index([]byte(all), word)
-	return len(word) == 3 && at >= 0 && at%4 == 0
+	switch string(word) {
+	case "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+		"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun":
+		return true
+	}
+	return false
 }
 
 // isDate reports whether a word is a date such as 20-Nov-2026 or 20/11/2026.

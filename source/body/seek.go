@@ -4,51 +4,85 @@ import (
 	"bytes"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
-// A seeker looks for the level in the message of a record that names none: in a text, in a
-// line of logfmt, in JSON, and in the message of that. All doors pass it, so that a line has
-// the same level behind each.
+// A seeker looks for the time and the level in the message of a record that lacks one of them:
+// in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
+// a line has the same time and level behind each.
 type seeker struct {
 	parser *record.Parser
-	level  func(msg []byte) []byte // of seek, made once
+	times  times.Reader                                // its Now is the arrival
+	find   func(msg []byte) (ns int64, l record.Level) // of seek, made once
 }
 
 func newSeeker() *seeker {
 	s := &seeker{parser: record.NewParser()}
-	s.level = s.seek
+	s.find = s.seek
 	return s
 }
 
-// seek returns the level that a message shows, nil for none. It is valid until the next call.
-func (s *seeker) seek(msg []byte) []byte {
+// seek returns the time and the level that a message shows, 0 and Other for none.
+func (s *seeker) seek(msg []byte) (ns int64, l record.Level) {
 	msg = bytes.TrimSpace(msg)
-	if len(msg) > 0 && msg[0] == '{' {
-		if level, ok := s.object(msg); ok {
-			return level
+	if len(msg) == 0 {
+		return 0, record.Other
+	}
+	if msg[0] == '{' {
+		if ns, l, ok := s.object(msg); ok {
+			return ns, l
 		}
 	}
-	level := TextLevel(msg)
-	if level != nil || len(msg) == 0 || msg[len(msg)-1] != '}' {
-		return level
+	ns, l = s.text(msg)
+	if ns != 0 && l != record.Other || msg[len(msg)-1] != '}' {
+		return ns, l
 	}
 	// JSON behind a head, such as that of CRI.
 	if at := bytes.IndexByte(msg[:min(len(msg), levelReach)], '{'); at > 0 {
-		level, _ = s.object(msg[at:])
-	}
-	return level
-}
-
-// object returns the level of a message that is an object. ok is false if it is none.
-func (s *seeker) object(msg []byte) (level []byte, ok bool) {
-	if n, err := s.parser.Scan(msg); err != nil || n != len(msg) {
-		return nil, false
-	}
-	if level = s.parser.Level(); level != nil {
-		level = record.TextOf(level)
-		if record.ParseLevel(level) != record.Other {
-			return level, true
+		if inner, level, ok := s.object(msg[at:]); ok {
+			if ns == 0 {
+				ns = inner
+			}
+			if l == record.Other {
+				l = level
+			}
 		}
 	}
-	return TextLevel(s.parser.Message()), true
+	return ns, l
+}
+
+// text looks into a text.
+func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
+	first := msg[:lineEnd(msg, 0)]
+	rest, ns, timed := textTime(&s.times, first)
+	if timed && s.times.Now != 0 && ns > s.times.Now+record.MaxAhead.Nanoseconds() {
+		rest, ns, timed = first, 0, false
+	}
+	level := textLevel(&s.times, rest, timed && len(rest) < len(first))
+	if level == nil {
+		level = traceLevel(&s.times, msg, rest)
+	}
+	if level == nil {
+		return ns, record.Other
+	}
+	return ns, record.ParseLevel(level)
+}
+
+// object looks into a message that is an object. ok is false if it is none.
+func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
+	if n, err := s.parser.Scan(msg); err != nil || n != len(msg) {
+		return 0, record.Other, false
+	}
+	ns, l, inner := s.parser.Shows(s.times.Now)
+	if ns != 0 && l != record.Other || len(inner) == 0 || inner[0] == '{' {
+		return ns, l, true
+	}
+	at, level := s.text(inner)
+	if ns == 0 {
+		ns = at
+	}
+	if l == record.Other {
+		l = level
+	}
+	return ns, l, true
 }

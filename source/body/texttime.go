@@ -156,7 +156,7 @@ const longestHead = 256
 //	<34>Nov 20 15:04:05 web1 app: text                                    syslog
 //	type=SYSCALL msg=audit(1795168800.257:812): text                      auditd
 func inside(r *times.Reader, line []byte) (ns int64, ok bool) {
-	if len(line) > 0 && (line[0] == 't' || line[0] == 'n') { // type=, or node= in front of it
+	if bytes.HasPrefix(line, []byte("type=")) || bytes.HasPrefix(line, []byte("node=")) {
 		if at := bytes.Index(line[:min(len(line), longestHead)], []byte("audit(")); at >= 0 {
 			ns, n := number(line[at+len("audit("):], false)
 			return ns, n > 0
