@@ -257,6 +257,11 @@ func (c *scan) onlyClock() bool { return c.clock() && c.zone() }
 // clock scans 15:04:05 with a fraction, and 3:04:05 PM. A text that is one time may lack the
 // seconds.
 func (c *scan) clock() bool {
+	if s := c.s[c.at:]; len(s) > 8 && s[2] == ':' && s[5] == ':' && !isDigit(s[8]) {
+		h, m, sec := two(s, 0), two(s, 3), two(s, 6)
+		c.at += 8
+		return c.setClock(h, m, sec) && c.fraction() && c.noon(h)
+	}
 	n := digits(c.s[c.at:])
 	if n < 1 || n > 2 || c.peek(n) != ':' || n == 1 && c.at > 0 && c.s[c.at-1] != ' ' {
 		return false

@@ -217,10 +217,15 @@ const (
 )
 
 func levelKind(word []byte) int {
-	if len(word) < 3 || len(word) > longestLevel || !allLetters(word) || record.ParseLevel(word) == record.Other {
+	if len(word) < 3 || len(word) > longestLevel || !beginsLevel(word) || !allLetters(word) || record.ParseLevel(word) == record.Other {
 		return none
 	}
-	switch string(bytes.ToLower(word)) {
+	var buf [longestLevel]byte
+	lower := buf[:copy(buf[:], word)]
+	for i := range lower {
+		lower[i] |= 0x20
+	}
+	switch string(lower) {
 	case "fine", "finer", "finest", "config", "log", "success":
 		return upper
 	case "note":
@@ -229,6 +234,21 @@ func levelKind(word []byte) int {
 		return rare
 	}
 	return sure
+}
+
+// beginsLevel reports whether a word of three letters or more begins as a level does, in any
+// case. It spares most words the search in all levels.
+func beginsLevel(word []byte) bool {
+	switch uint32(word[0]|0x20)<<16 | uint32(word[1]|0x20)<<8 | uint32(word[2]|0x20) {
+	case 't'<<16 | 'r'<<8 | 'a', 't'<<16 | 'r'<<8 | 'c', 'v'<<16 | 'e'<<8 | 'r', 'v'<<16 | 'r'<<8 | 'b',
+		'd'<<16 | 'e'<<8 | 'b', 'd'<<16 | 'b'<<8 | 'g', 'd'<<16 | 'b'<<8 | 'u', 'f'<<16 | 'i'<<8 | 'n', 'c'<<16 | 'o'<<8 | 'n',
+		'i'<<16 | 'n'<<8 | 'f', 'n'<<16 | 'o'<<8 | 't', 's'<<16 | 'u'<<8 | 'c', 'l'<<16 | 'o'<<8 | 'g',
+		'w'<<16 | 'a'<<8 | 'r', 'w'<<16 | 'r'<<8 | 'n', 'e'<<16 | 'r'<<8 | 'r', 's'<<16 | 'e'<<8 | 'v', 'f'<<16 | 'a'<<8 | 'i',
+		'c'<<16 | 'r'<<8 | 'i', 'f'<<16 | 'a'<<8 | 't', 'f'<<16 | 't'<<8 | 'l', 'p'<<16 | 'a'<<8 | 'n', 'd'<<16 | 'p'<<8 | 'a',
+		'a'<<16 | 'l'<<8 | 'e', 'e'<<16 | 'm'<<8 | 'e':
+		return true
+	}
+	return false
 }
 
 // isNameByte reports whether a byte may be in a word, such as the name of a logger.

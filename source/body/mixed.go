@@ -83,7 +83,7 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 		head.Level = m.lines.Level()
 	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
-	head.Sought = head.Level == nil && !bytes.HasSuffix(head.Msg, []byte("}"))
+	head.Sought = !bytes.HasSuffix(head.Msg, []byte("}"))
 	m.begun, m.time, m.own = true, head.Time, head.Time != 0
 	m.to.Begin(head)
 	return next, m.to.Record(head.Msg, places, next)
