@@ -104,7 +104,7 @@ const (
 // Prefix reads the time that a text begins with, as Unix nanoseconds. n is its length with
 // its zone; 0: there is none. It has a date and a clock with seconds.
 func (r *Reader) Prefix(s []byte) (ns int64, n int) {
-	if len(s) < shortest || !isDigit(s[0]) && !isLetter(s[0]) {
+	if len(s) < shortest || !begins(s) {
 		return 0, 0
 	}
 	c := scan{r: r, s: s[:min(len(s), longest)]}
@@ -115,6 +115,19 @@ func (r *Reader) Prefix(s []byte) (ns int64, n int) {
 		return ns, c.at
 	}
 	return 0, 0
+}
+
+// begins reports whether a text may begin with a time, by its first bytes.
+func begins(s []byte) bool {
+	if isDigit(s[0]) || isLetter(s[0]) && isDigit(s[1]) {
+		return true
+	}
+	letters := uint32(s[0]|0x20)<<16 | uint32(s[1]|0x20)<<8 | uint32(s[2]|0x20)
+	if n, _ := month(letters); n > 0 {
+		return true
+	}
+	n, _ := weekday(letters)
+	return n > 0
 }
 
 // number2000 reads a number that is a time of the years 2000 to 2099.

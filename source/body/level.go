@@ -387,7 +387,12 @@ func uncaught(line []byte) []byte {
 	if php, ok := bytes.CutPrefix(line[at:], []byte("PHP ")); ok {
 		return phpLevel(php)
 	}
-	if len(line) == 0 || bytes.IndexByte([]byte("fFETUt"), line[0]) < 0 {
+	if len(line) == 0 {
+		return nil
+	}
+	switch line[0] {
+	case 'f', 'F', 'E', 'T', 'U', 't':
+	default:
 		return nil
 	}
 	for _, begin := range [...]string{"fatal error: ", "Fatal error: "} {

@@ -53,14 +53,15 @@ func (s *seeker) seek(msg []byte) (ns int64, l record.Level) {
 
 // text looks into a text.
 func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
-	first := msg[:lineEnd(msg, 0)]
+	end := lineEnd(msg, 0)
+	first := msg[:end]
 	rest, ns, timed := textTime(&s.times, first)
 	if timed && s.times.Now != 0 && ns > s.times.Now+record.MaxAhead.Nanoseconds() {
 		rest, ns, timed = first, 0, false
 	}
-	level := textLevel(&s.times, rest, timed && len(rest) < len(first))
+	level := textLevel(&s.times, rest, timed && len(rest) < end)
 	if level == nil {
-		level = traceLevel(&s.times, msg, rest)
+		level = traceLevel(&s.times, msg, rest, end)
 	}
 	if level == nil {
 		return ns, record.Other

@@ -63,11 +63,15 @@ func textTime(r *times.Reader, line []byte) (rest []byte, ns int64, ok bool) {
 	if ns, n := r.Prefix(line[at:]); n > 0 {
 		return restOf(line, at, n), ns, true
 	}
-	if ns, n := number(line[at:], key); n > 0 {
-		return restOf(line, at, n), ns, true
+	if key || at < len(line) && isDigit(line[at]) {
+		if ns, n := number(line[at:], key); n > 0 {
+			return restOf(line, at, n), ns, true
+		}
 	}
-	if ns, ok := apart(r, line[start:]); ok {
-		return line, ns, true
+	if start < len(line) && line[start] == 'd' {
+		if ns, ok := apart(r, line[start:]); ok {
+			return line, ns, true
+		}
 	}
 	if ns, ok := inside(r, line[start:]); ok {
 		return line, ns, true
@@ -156,7 +160,7 @@ const longestHead = 256
 //	<34>Nov 20 15:04:05 web1 app: text                                    syslog
 //	type=SYSCALL msg=audit(1795168800.257:812): text                      auditd
 func inside(r *times.Reader, line []byte) (ns int64, ok bool) {
-	if bytes.HasPrefix(line, []byte("type=")) || bytes.HasPrefix(line, []byte("node=")) {
+	if len(line) > 5 && line[4] == '=' && (string(line[:4]) == "type" || string(line[:4]) == "node") {
 		if at := bytes.Index(line[:min(len(line), longestHead)], []byte("audit(")); at >= 0 {
 			ns, n := number(line[at+len("audit("):], false)
 			return ns, n > 0
