@@ -42,7 +42,7 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	var s summary
 	t.members = append(append(t.members[:0], '{'), bytes.TrimPrefix(t.scratch[end:], []byte(","))...)
 	s.gather(t.members, true)
-	t.id, t.hasID = idOf(entry), s.correlated
+	t.id, t.hasID = idOf(TrimEnd(entry)), s.correlated
 
 	level, kept := s.level(word)
 	stamp.Level = level
