@@ -8,6 +8,8 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/go-chi/chi/v5"
 	chimiddleware "github.com/go-chi/chi/v5/middleware"
+	"github.com/gofiber/fiber/v3"
+	fiberlogger "github.com/gofiber/fiber/v3/middleware/logger"
 	"github.com/gorilla/handlers"
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
@@ -50,6 +52,32 @@ func ginAccess() {
 	g := gin.Default()
 	g.NoRoute(func(c *gin.Context) { c.String(answer(c.Request), "an order\n") })
 	visit(g)
+}
+
+func ginRecovery() {
+	gin.SetMode(gin.ReleaseMode)
+	g := gin.New()
+	g.Use(gin.Recovery())
+	g.NoRoute(func(*gin.Context) { panic("no till is open") })
+	r := httptest.NewRequest(http.MethodPost, "/orders", nil)
+	r.Header.Set("User-Agent", "shop/1.0")
+	g.ServeHTTP(httptest.NewRecorder(), r)
+}
+
+func fiberAccess() {
+	app := fiber.New(fiber.Config{})
+	app.Use(fiberlogger.New())
+	app.Use(func(c fiber.Ctx) error {
+		if c.Method() == fiber.MethodPost {
+			return errDeclined
+		}
+		return c.SendString("an order\n")
+	})
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if _, err := app.Test(httptest.NewRequest(method, "/orders/4711", nil)); err != nil {
+			panic(err)
+		}
+	}
 }
 
 func chiAccess() {

@@ -9,6 +9,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -81,7 +82,27 @@ func put(out, row string) error {
 	} else {
 		archive.Files = slices.Insert(archive.Files, records, txtar.File{Name: "bytes", Data: wrote})
 	}
-	return os.WriteFile(row, txtar.Format(archive), 0o644)
+	if err := os.WriteFile(row, txtar.Format(archive), 0o644); err != nil {
+		return err
+	}
+	return counted(wrote, archive.Files[section(archive, "records")].Data)
+}
+
+// counted compares the lines that a logger wrote with those of the records expected. A
+// trace may have other calls than in the last run.
+func counted(wrote, records []byte) error {
+	lines := 0
+	for line := range bytes.Lines(records) {
+		record := struct{ Lines int }{Lines: 1}
+		if err := json.Unmarshal(line, &record); err != nil {
+			return fmt.Errorf("section records: %w", err)
+		}
+		lines += record.Lines
+	}
+	if have := bytes.Count(wrote, []byte("\n")); have != lines {
+		return fmt.Errorf("it wrote %d lines, and its records have %d: look, and count again", have, lines)
+	}
+	return nil
 }
 
 // fits reports why the form of a row cannot hold what a logger wrote.

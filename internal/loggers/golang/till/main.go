@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime/debug"
 	"sync"
+	"syscall"
 )
 
 var errDeclined = errors.New("card declined")
@@ -18,11 +20,15 @@ var errDeclined = errors.New("card declined")
 func main() {
 	ends := map[string]func(){
 		"go-fatal-deadlock": deadlock,
+		"go-fatal-map":      twoHands,
+		"go-fatal-stack":    func() { debug.SetMaxStack(1 << 14); fmt.Println(endless(1)) },
 		"go-http-panic":     serve,
 		"go-log-panic":      logPanic,
 		"go-panic":          index,
+		"go-panic-again":    unchanged,
 		"go-panic-nil":      noBasket,
 		"go-panic-wrapped":  again,
+		"go-sigquit":        quit,
 	}
 	if len(os.Args) != 2 || ends[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "usage: till ROW")
@@ -55,6 +61,43 @@ func again() {
 		}
 	}()
 	panic(fmt.Errorf("charge order 4712: %w", errDeclined))
+}
+
+// unchanged passes a panic on, as handlers do that only want to see it.
+func unchanged() {
+	defer func() {
+		if r := recover(); r != nil {
+			panic(r)
+		}
+	}()
+	panic(errors.Join(fmt.Errorf("charge order 4712: %w", errDeclined), errors.New("the basket is kept")))
+}
+
+// twoHands write into one map.
+func twoHands() {
+	stock := map[int]int{}
+	for hand := range 2 {
+		go func() {
+			for {
+				stock[0] = hand
+			}
+		}()
+	}
+	select {}
+}
+
+func endless(n int) int { return endless(n+1) + 1 }
+
+// quit does what kill -QUIT does to a program that waits.
+func quit() {
+	fmt.Fprintln(os.Stderr, "order 4711 placed")
+	till := make(chan int)
+	go func() {
+		if p, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = p.Signal(syscall.SIGQUIT)
+		}
+	}()
+	<-till
 }
 
 func deadlock() {
