@@ -25,4 +25,10 @@ for run in "$here"/*/run; do
 	fi
 	"$out/put" "$out/$group" source/body/loggers/testdata "$@" || failed=1
 done
+for row; do
+	if ! compgen -G "$out/*/$row.bytes" >/dev/null; then
+		echo "run.sh: no group has run a row $row" >&2
+		failed=1
+	fi
+done
 exit "$failed"

@@ -1,5 +1,5 @@
 // Gives the host the name web1: loggers write it, and it shall not be that of the machine. A
-// program imports it before its logger. (With node --require, pino writes in another way.)
+// program imports it before its logger.
 import { syncBuiltinESMExports } from 'node:module'
 import os from 'node:os'
 

@@ -1,4 +1,5 @@
 import './host.mjs'
+import { setTimeout } from 'node:timers/promises'
 import pino from 'pino'
 import { decline } from './shop.mjs'
 
@@ -8,4 +9,6 @@ const log = process.argv[2] === 'named'
 log.info({ order: 4711 }, 'order placed')
 log.warn({ article: 'tea', left: 3 }, 'stock is low')
 log.error(decline(), 'payment failed')
+// pino writes beside the program, and fatal writes at once what is left: they would race.
+await setTimeout(100)
 log.fatal('no till is open')

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/golang/glog"
 )
@@ -16,5 +17,6 @@ func main() {
 		os.Exit(65)
 	}
 	glog.Info("order 4711 placed")
+	time.Sleep(100 * time.Millisecond) // the runtime's own goroutines rest
 	glog.Fatal("no till is open")
 }

@@ -12,7 +12,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
-	"syscall"
+	"time"
 )
 
 var errDeclined = errors.New("card declined")
@@ -21,7 +21,7 @@ func main() {
 	ends := map[string]func(){
 		"go-fatal-deadlock": deadlock,
 		"go-fatal-map":      twoHands,
-		"go-fatal-stack":    func() { debug.SetMaxStack(1 << 14); fmt.Println(endless(1)) },
+		"go-fatal-stack":    overflow,
 		"go-http-panic":     serve,
 		"go-log-panic":      logPanic,
 		"go-panic":          index,
@@ -86,18 +86,18 @@ func twoHands() {
 	select {}
 }
 
+func overflow() {
+	time.Sleep(100 * time.Millisecond) // the runtime's own goroutines rest
+	debug.SetMaxStack(1 << 14)
+	fmt.Println(endless(1))
+}
+
 func endless(n int) int { return endless(n+1) + 1 }
 
-// quit does what kill -QUIT does to a program that waits.
+// quit waits for a signal.
 func quit() {
 	fmt.Fprintln(os.Stderr, "order 4711 placed")
-	till := make(chan int)
-	go func() {
-		if p, err := os.FindProcess(os.Getpid()); err == nil {
-			_ = p.Signal(syscall.SIGQUIT)
-		}
-	}()
-	<-till
+	time.Sleep(time.Minute)
 }
 
 func deadlock() {
