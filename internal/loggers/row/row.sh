@@ -1,10 +1,10 @@
 # The run scripts of the groups source this file. They need root and the packages of Debian
 # that they name.
 set -euo pipefail
-export TZ=UTC LC_ALL=C.UTF-8 HOME=/srv/shop PATH=/usr/sbin:/usr/bin:/sbin:/bin # the programs of Debian
+export TZ=UTC LC_ALL=C.UTF-8 HOME=/srv/orders PATH=/usr/sbin:/usr/bin:/sbin:/bin # the programs of Debian
 OUT=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
-shop=/srv/shop # the programs run here, so that their traces name no other directory
+shop=/srv/orders # the programs run here, so that their traces name no other directory
 mkdir "$shop"
 pids=()
 
