@@ -37,6 +37,12 @@ mark() {
 	skip=$(stat -c %s "$log")
 }
 
+# last N: the row begins with the last N lines of what the program has written so far.
+last() {
+	sleep 0.2
+	skip=$(($(stat -c %s "$log") - $(tail -n "$1" "$log" | wc -c)))
+}
+
 # end VERSION...: takes the bytes and the clock after the program has written.
 end() {
 	sleep 0.2
@@ -72,7 +78,7 @@ serve() {
 stop() {
 	local pid=${pids[-1]}
 	unset 'pids[-1]'
-	kill "$pid"
+	kill "$pid" 2>/dev/null || true
 	wait "$pid" 2>/dev/null || true
 }
 
