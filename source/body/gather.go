@@ -21,6 +21,8 @@ type Gatherer struct {
 	// After is called after each record, with its end in the body. False ends the
 	// decoding. The source sets it before the first record.
 	After func(end int) bool
+	// Watch is told of each record of the body. Nil: nobody is. The source sets it with After.
+	Watch Watch
 	// Past is how many places the earlier requests of the same body have.
 	Past int
 
@@ -166,6 +168,9 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 		return g.reject(raw, Rejection{Reason: g.checked.reason}, places, end)
 	}
 	g.longest = max(g.longest, len(raw))
+	if g.Watch != nil {
+		g.Watch(Seen{Line: data[len(g.Req.Data):], Stamp: *stamp, Raw: raw})
+	}
 	if stamp.OwnTime {
 		g.Owned++
 	} else if g.arrival.Key != "" {
@@ -278,6 +283,9 @@ func (g *Gatherer) reject(raw []byte, why Rejection, places, end int) bool {
 	}
 	if why.Syntax {
 		g.Broken++
+	}
+	if g.Watch != nil {
+		g.Watch(Seen{Raw: raw, Rejected: why.Reason})
 	}
 	g.Places = max(g.Places, r.place+places)
 	g.Rejected = append(g.Rejected, r)

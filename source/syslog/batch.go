@@ -83,7 +83,7 @@ func (b *batch) last(m frame, from *peer) {
 func (b *batch) arrive(from *peer) {
 	now := b.s.o.Now()
 	b.parser.arrive(now)
-	b.g.After = func(int) bool { return true }
+	b.g.After, b.g.Watch = func(int) bool { return true }, b.s.o.Watch
 	b.g.Arrive(body.Arrival{Source: from.source, Service: b.s.o.Service, Time: now.UnixNano(), Clock: "this host's clock"})
 	b.g.Fallback(noName)
 	b.g.Past = from.messages - b.g.Places
