@@ -62,7 +62,8 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	dst = slices.Grow(dst, len(p.src)+lineRoom)
 	s := Stamp{Time: d.Time, Service: d.Service}
 
-	var h head
+	h := &p.last
+	*h = head{}
 	var text []byte
 	first := nameTs
 	if d.ForeignTs {
@@ -79,7 +80,7 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	h.msg = p.msgField()
 	dst = append(dst, levelPrefix...)
 	h.level, s.Level = p.findLevel()
-	dst = p.appendLevel(dst, &h, &s, d.Seek)
+	dst = p.appendLevel(dst, h, &s, d.Seek)
 
 	h.service, h.keepService = p.findService(d.Fallback, &s)
 	dst = append(dst, servicePrefix...)
@@ -93,7 +94,7 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	}
 	dst = append(dst, '"')
 
-	dst = p.appendFields(dst, &h)
+	dst = p.appendFields(dst, h)
 	return append(dst, "}\n"...), s
 }
 
@@ -129,6 +130,9 @@ func (p *Parser) appendTime(dst []byte, ns int64) []byte {
 type head struct {
 	time, level, service, msg int
 	keepService               bool // as a field
+
+	sought bool   // the level is one that the message shows
+	word   []byte // the word for it there; valid until the next call of Seek
 }
 
 // has reports whether there is a field with a name.
@@ -180,7 +184,9 @@ func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp, seek func([]byte) []
 		p.scratch = AppendUnescaped(p.scratch[:0], msg[1:len(msg)-1])
 		msg = p.scratch
 	}
-	if s.Level = ParseLevel(seek(msg)); s.Level != Other {
+	h.word = seek(msg)
+	if s.Level = ParseLevel(h.word); s.Level != Other {
+		h.sought = true
 		dst = append(dst, s.Level.String()...)
 	}
 	return dst

@@ -20,6 +20,8 @@ type Head struct {
 	// places: it gets the first free number from 2 appended. Such a record has at most
 	// [MaxFields] fields.
 	Renames bool
+	// Why says where the parts come from, to a sink that asks. Nil: they are the protocol's.
+	Why *Why
 }
 
 // MaxFields is the number of fields that a record with [Head.Renames] may have.
@@ -65,12 +67,14 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	if p.setService(h.Service, d.Fallback, &s) {
 		b.own = h.Service
 	}
+	p.last.sought, p.last.word = false, nil
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
 	dst = append(dst, tsPrefix...)
 	dst = p.appendTime(dst, s.Time)
 	dst = append(dst, levelPrefix...)
 	if len(h.Level) == 0 && d.Seek != nil && !h.Sought {
 		h.Level = d.Seek(h.Msg)
+		p.last.sought, p.last.word = len(h.Level) > 0, h.Level
 	}
 	if len(h.Level) > 0 {
 		if s.Level = ParseLevel(h.Level); s.Level != Other {

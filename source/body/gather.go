@@ -53,6 +53,7 @@ type Gatherer struct {
 	parser   *record.Parser
 	seeker   *seeker
 	parts    *record.Parts // of the record begun last
+	why      record.Why    // of that, or of the object, if there is a Watch
 	hash     *xxh3.Hasher
 	services map[string]uint32
 	last     uint32       // service of the previous line
@@ -121,6 +122,9 @@ func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
 // Object adds the object scanned last.
 func (g *Gatherer) Object(raw []byte, end int) bool {
 	data, stamp := g.parser.AppendLine(g.Req.Data, g.defaults)
+	if g.Watch != nil {
+		g.why = g.whyObject(data[len(g.Req.Data):])
+	}
 	return g.line(data, &stamp, raw, 1, end)
 }
 
@@ -140,6 +144,9 @@ func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
 	g.parts = g.parser.Begin(g.Req.Data, h, g.defaults)
+	if g.Watch != nil {
+		g.why = g.whyParts(&h)
+	}
 	return g.parts
 }
 
@@ -169,7 +176,7 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 	}
 	g.longest = max(g.longest, len(raw))
 	if g.Watch != nil {
-		g.Watch(Seen{Line: data[len(g.Req.Data):], Stamp: *stamp, Raw: raw})
+		g.Watch(Seen{Line: data[len(g.Req.Data):], Stamp: *stamp, Why: g.why, Raw: raw})
 	}
 	if stamp.OwnTime {
 		g.Owned++

@@ -12,6 +12,7 @@ import (
 type seeker struct {
 	parser *record.Parser
 	level  func(msg []byte) []byte // of seek, made once
+	within bool                    // the level is one of an object in the message
 }
 
 func newSeeker() *seeker {
@@ -23,6 +24,7 @@ func newSeeker() *seeker {
 // seek returns the level that a message shows, nil for none. It is valid until the next call.
 func (s *seeker) seek(msg []byte) []byte {
 	msg = bytes.TrimSpace(msg)
+	s.within = false
 	if len(msg) > 0 && msg[0] == '{' {
 		if level, ok := s.object(msg); ok {
 			return level
@@ -47,6 +49,7 @@ func (s *seeker) object(msg []byte) (level []byte, ok bool) {
 	if level = s.parser.Level(); level != nil {
 		level = record.TextOf(level)
 		if record.ParseLevel(level) != record.Other {
+			s.within = true
 			return level, true
 		}
 	}
