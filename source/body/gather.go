@@ -176,7 +176,7 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 	}
 	g.longest = max(g.longest, len(raw))
 	if g.Watch != nil {
-		g.Watch(Seen{Line: data[len(g.Req.Data):], Stamp: *stamp, Why: g.why, Raw: raw})
+		g.Watch(Seen{Place: g.Places, Line: data[len(g.Req.Data):], Stamp: *stamp, Why: g.why, Raw: raw})
 	}
 	if stamp.OwnTime {
 		g.Owned++
@@ -292,7 +292,7 @@ func (g *Gatherer) reject(raw []byte, why Rejection, places, end int) bool {
 		g.Broken++
 	}
 	if g.Watch != nil {
-		g.Watch(Seen{Raw: raw, Rejected: why.Reason})
+		g.Watch(Seen{Place: r.place, Raw: raw, Rejected: why.Reason})
 	}
 	g.Places = max(g.Places, r.place+places)
 	g.Rejected = append(g.Rejected, r)

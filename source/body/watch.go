@@ -12,6 +12,7 @@ type Watch func(Seen)
 
 // Seen is a record that a decoder found.
 type Seen struct {
+	Place    int    // among those of its request, as [record.Request.Index]
 	Raw      []byte // as received
 	Rejected string // the reason for which it is rejected, "" if it is not
 	Line     []byte // its canonical line, nil for a rejected one

@@ -37,6 +37,8 @@ type Record struct {
 	Text []byte
 	// Object says that the text is a JSON object. Doors that take objects get it as one.
 	Object bool
+	// Whole says that the text is a message of syslog already, with its priority.
+	Whole bool
 	// Time is the protocol's own time. A door that can do without leaves out the zero time; one
 	// that cannot has none for it, and [Door.Pack] fails.
 	Time time.Time

@@ -23,7 +23,10 @@ func messagesOf(c Cargo, header func(r Record, tag string) string) (Parcel, erro
 	}, c.Service), "app")
 	var b []byte
 	for _, r := range c.Records {
-		head := fmt.Sprintf("<%d>%s", cmp.Or(r.Priority, userNotice), header(r, tag))
+		head := ""
+		if !r.Whole {
+			head = fmt.Sprintf("<%d>%s", cmp.Or(r.Priority, userNotice), header(r, tag))
+		}
 		b = fmt.Appendf(b, "%d %s%s", len(head)+len(r.Text), head, r.Text)
 	}
 	return Parcel{By: Syslog, Body: b}, nil
@@ -41,4 +44,13 @@ func rfc3164(c Cargo) (Parcel, error) {
 	return messagesOf(c, func(r Record, tag string) string {
 		return r.Time.UTC().Format("Jan _2 15:04:05") + " " + syslogHost + " " + tag + ": "
 	})
+}
+
+// HasPriority reports whether a text begins with a priority, as messages of syslog do.
+func HasPriority(text []byte) bool {
+	n := 1
+	for n < len(text) && n < len("<191") && text[n]-'0' < 10 {
+		n++
+	}
+	return n > 1 && n < len(text) && text[0] == '<' && text[n] == '>'
 }

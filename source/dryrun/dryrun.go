@@ -39,6 +39,8 @@ type Options struct {
 	HTTP httpsource.Options
 	// Syslog are those of the source of syslog. Accept and Now are set here.
 	Syslog syslog.Options
+	// Accept takes the requests. Nil: nobody does.
+	Accept body.Accepter
 	// Watch is told of each record, in their order. Nil: nobody is.
 	Watch body.Watch
 }
@@ -63,19 +65,23 @@ func Send(ctx context.Context, p carry.Parcel, o Options) (Answer, error) {
 	if o.Arrived.IsZero() {
 		o.Arrived = time.Now()
 	}
+	if o.Accept == nil {
+		o.Accept = nowhere{}
+	}
 	now := func() time.Time { return o.Arrived }
 	switch p.By {
 	case carry.Syslog:
-		o.Syslog.Accept, o.Syslog.Now, o.Syslog.Watch = nowhere{}, now, o.Watch
+		o.Syslog.Accept, o.Syslog.Now, o.Syslog.Watch = o.Accept, now, o.Watch
 		return Answer{}, sendSyslog(ctx, p, o.Syslog)
 	case carry.NATS:
-		_, err := natssource.Read(&natsio.Msg{Subject: p.Subject, Data: p.Body}, o.Arrived, o.Watch)
-		if err != nil {
-			return Answer{Status: http.StatusUnsupportedMediaType, Text: err.Error()}, nil
+		q, bad := natssource.Read(&natsio.Msg{Subject: p.Subject, Data: p.Body}, o.Arrived, o.Watch)
+		if bad != nil {
+			return Answer{Status: http.StatusUnsupportedMediaType, Text: bad.Error()}, nil
 		}
-		return Answer{}, nil
+		_, err := o.Accept.Accept(ctx, q)
+		return Answer{}, err
 	}
-	o.HTTP.Accept, o.HTTP.Now, o.HTTP.Watch = nowhere{}, now, o.Watch
+	o.HTTP.Accept, o.HTTP.Now, o.HTTP.Watch = o.Accept, now, o.Watch
 	o.HTTP.Protocols = Protocols()
 	return sendHTTP(ctx, p, o.HTTP)
 }

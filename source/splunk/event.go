@@ -40,6 +40,9 @@ func (s *rawSink) Begin(h record.Head) *record.Parts {
 	h.Renames = true
 	if len(h.Service) == 0 {
 		h.Service = s.given.service()
+		if h.Why != nil {
+			h.Why.Service = record.Cause{Place: record.FromProtocol, Name: "source, sourcetype or index"}
+		}
 	}
 	b := s.Sink.Begin(h)
 	if s.share() {
@@ -120,6 +123,9 @@ func (s *sink) Object(raw []byte, end int) bool {
 	}
 	if len(h.Service) == 0 {
 		h.Service = m.service()
+		if h.Why != nil {
+			h.Why.Service = record.Cause{Place: record.FromProtocol, Name: "source, sourcetype or index"}
+		}
 	}
 	if !s.share() {
 		return s.Reject(raw, tooMuch(), end)

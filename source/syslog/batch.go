@@ -170,7 +170,7 @@ func (b *batch) record(raw []byte, from *peer) {
 // why explains the head of a message.
 func why(m *message) *record.Why {
 	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
-	w := &record.Why{Time: named("the header"), Level: named("the priority"), Message: named("the text behind the header"), Service: named("the application's name")}
+	w := &record.Why{Time: named("the header of syslog"), Level: named("the priority of syslog"), Message: named("the text behind the header"), Service: named("the application's name")}
 	if m.plain {
 		w.Time, w.Message = record.Cause{Place: record.FromText}, named("all of the message: it has no header that could be read")
 	}
