@@ -82,7 +82,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release sbom reproducible reproducible-host vuln demo picture test test-times test-processes test-raced test-plain test-counted help interop interop-quick torture lint deploy-lint logcli chdb promcheck bench bench-micro bench-table fuzz clean
+.PHONY: build release sbom reproducible reproducible-host vuln demo picture loggers test test-times test-processes test-raced test-plain test-counted help interop interop-quick torture lint deploy-lint logcli chdb promcheck bench bench-micro bench-table fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -133,6 +133,9 @@ picture: build ## docs/tail.svg, from a real session; 10 s or so
 # What fails most often is first. CI has `make vuln` and `make reproducible` beside the raced
 # packages, which wait for disks and clocks now and then.
 BESIDE_RACED ?=
+
+loggers: ## the table of docs/LOGGERS.md, from the rows in source/body/loggers/testdata
+	go test -count=1 ./docs -run '^TestLoggersTable$$' -update
 
 test: ## everything; with the race detector where goroutines meet
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2

@@ -62,7 +62,8 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	dst = slices.Grow(dst, len(p.src)+lineRoom)
 	s := Stamp{Time: d.Time, Service: d.Service}
 
-	var h head
+	h := &p.last
+	*h = head{}
 	var text []byte
 	first := nameTs
 	if d.ForeignTs {
@@ -79,13 +80,13 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 		h.inner = p.nestedLevel()
 	}
 	if d.Seek != nil && (!s.OwnTime || unlevelled && h.inner == nil) {
-		p.seek(d, &h, &s)
+		p.seek(d, h, &s)
 	}
 	if text == nil {
 		dst = p.appendTime(append(dst, tsPrefix...), s.Time)
 	}
 	dst = append(dst, levelPrefix...)
-	dst = p.appendLevel(dst, &h, &s)
+	dst = p.appendLevel(dst, h, &s)
 
 	h.service, h.keepService = p.findService(d.Fallback, &s)
 	dst = append(dst, servicePrefix...)
@@ -99,7 +100,7 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	}
 	dst = append(dst, '"')
 
-	dst = p.appendFields(dst, &h)
+	dst = p.appendFields(dst, h)
 	return append(dst, "}\n"...), s
 }
 
@@ -136,6 +137,9 @@ type head struct {
 	time, level, service, msg int
 	keepService               bool   // as a field
 	inner                     []byte // the level of an object
+
+	// The time or the level is one that the message shows.
+	soughtTime, soughtLevel bool
 }
 
 // has reports whether there is a field with a name.
@@ -175,20 +179,22 @@ func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
 		msg = p.scratch
 	}
 	if len(msg) > 0 {
-		s.sought(d.Seek(msg))
-		if h.level >= 0 || h.inner != nil {
-			s.Level = Other // the record has one
-		}
+		named := h.level >= 0 || h.inner != nil
+		p.sought(d, msg, s, named)
 	}
 }
 
-// sought adds what was found in the message.
-func (s *Stamp) sought(ns int64, l Level) {
+// sought looks into a message, for the time and the level that the record lacks. named says that
+// it has a level.
+func (p *Parser) sought(d *Defaults, msg []byte, s *Stamp, named bool) {
+	h := &p.last
+	h.soughtTime, h.soughtLevel = false, false
+	ns, l := d.Seek(msg)
 	if !s.OwnTime && ns != 0 {
-		s.Time, s.OwnTime, s.Unread = ns, true, false
+		s.Time, s.OwnTime, s.Unread, h.soughtTime = ns, true, false, true
 	}
-	if s.Level == Other {
-		s.Level = l
+	if !named && s.Level == Other && l != Other {
+		s.Level, h.soughtLevel = l, true
 	}
 }
 

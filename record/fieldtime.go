@@ -19,7 +19,7 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 	if arrived != 0 && arrived < latest-MaxAhead.Nanoseconds() {
 		latest = arrived + MaxAhead.Nanoseconds()
 	}
-	parts := timeParts{dayAt: -1}
+	parts := timeParts{dayAt: -1, clockAt: -1}
 	for left := p.found[kindTime/perKind] &^ (1<<(first%perKind) - 1); left != 0; left &= left - 1 {
 		n := kindTime + name(bits.TrailingZeros32(left))
 		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
@@ -41,6 +41,7 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 			}
 		}
 	}
+	p.dayAt, p.clockAt = parts.dayAt, parts.clockAt
 	return parts.time(latest, s), nil
 }
 
@@ -48,7 +49,7 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 type timeParts struct {
 	day, clock int64
 	dayAt      int // the field with the date, -1 for none
-	clocked    bool
+	clockAt    int // that with the clock
 }
 
 // add adds the time of the field at. It reports whether that is the first of its part.
@@ -56,8 +57,8 @@ func (t *timeParts) add(at int, ns int64, part times.Part, latest int64) bool {
 	switch {
 	case part == times.Date && t.dayAt < 0 && ns <= latest:
 		t.day, t.dayAt = ns, at
-	case part == times.Clock && !t.clocked:
-		t.clock, t.clocked = ns, true
+	case part == times.Clock && t.clockAt < 0:
+		t.clock, t.clockAt = ns, at
 	default:
 		return false
 	}
@@ -67,14 +68,14 @@ func (t *timeParts) add(at int, ns int64, part times.Part, latest int64) bool {
 // time sets the time that the parts are, and returns the field that it takes up, or -1.
 func (t *timeParts) time(latest int64, s *Stamp) (at int) {
 	switch {
-	case t.dayAt >= 0 && t.clocked && t.day+t.clock <= latest:
+	case t.dayAt >= 0 && t.clockAt >= 0 && t.day+t.clock <= latest:
 		s.Time, s.OwnTime, s.Unread = t.day+t.clock, true, false
 		return -1
 	case t.dayAt >= 0:
 		s.Time, s.OwnTime, s.Unread = t.day, true, false
 		return t.dayAt
 	}
-	s.Unread = s.Unread || t.clocked
+	s.Unread = s.Unread || t.clockAt >= 0
 	return -1
 }
 

@@ -31,6 +31,7 @@ func (p *Parser) Head(arrived int64) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	var name []byte
 	var nested bool
 	at.service, name, nested = p.serviceField()
+	p.last = at
 	if h.Service = bytes.Clone(name); nested {
 		at.service = -1 // the object is a member
 	}

@@ -45,6 +45,7 @@ func (p *Parser) findLevel() (at int, l Level) {
 			switch l = p.levelOf(f); {
 			case l != Other && n >= namePriority:
 				if own < 0 {
+					p.levelAt = at
 					return -1, l
 				}
 			case l != Other:
@@ -159,14 +160,26 @@ func (p *Parser) nestedLevel() []byte {
 	if p.found[kindParent/perKind] == 0 && !p.has(nameLog) {
 		return nil
 	}
-	for _, v := range [...][]byte{
-		p.path(nameLog, "level"), p.path(parentPayload, "severity"), p.path(parentPayload, "level"), p.path(parentRecord, "level", "name"),
+	v, _ := p.nestedLevelAt()
+	return v
+}
+
+// nestedLevelAt is nestedLevel, with the path of the member.
+func (p *Parser) nestedLevelAt() (v []byte, path string) {
+	for _, m := range [...]struct {
+		v    []byte
+		path string
+	}{
+		{p.path(nameLog, "level"), "log.level"},
+		{p.path(parentPayload, "severity"), "jsonPayload.severity"},
+		{p.path(parentPayload, "level"), "jsonPayload.level"},
+		{p.path(parentRecord, "level", "name"), "record.level.name"},
 	} {
-		if len(v) > 0 && (v[0] == '"' || isDigit(v[0])) && string(v) != `""` {
-			return v
+		if len(m.v) > 0 && (m.v[0] == '"' || isDigit(m.v[0])) && string(m.v) != `""` {
+			return m.v, m.path
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // nestedMsg returns the string of the message in the objects of tracing for Rust, of Google's
@@ -175,14 +188,25 @@ func (p *Parser) nestedMsg() []byte {
 	if p.found[kindParent/perKind] == 0 {
 		return nil
 	}
-	for _, v := range [...][]byte{
-		p.path(parentFields, "message"), p.path(parentPayload, "message"), p.path(parentRecord, "message"),
+	v, _ := p.nestedMsgAt()
+	return v
+}
+
+// nestedMsgAt is nestedMsg, with the path of the member.
+func (p *Parser) nestedMsgAt() (v []byte, path string) {
+	for _, m := range [...]struct {
+		v    []byte
+		path string
+	}{
+		{p.path(parentFields, "message"), "fields.message"},
+		{p.path(parentPayload, "message"), "jsonPayload.message"},
+		{p.path(parentRecord, "message"), "record.message"},
 	} {
-		if len(v) > len(`""`) && v[0] == '"' {
-			return v
+		if len(m.v) > len(`""`) && m.v[0] == '"' {
+			return m.v, m.path
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // appendNestedLevel is appendLevel for a value of nestedLevel.

@@ -20,6 +20,8 @@ type Head struct {
 	// places: it gets the first free number from 2 appended. Such a record has at most
 	// [MaxFields] fields.
 	Renames bool
+	// Why says where the parts come from, to a sink that asks. Nil: they are the protocol's.
+	Why *Why
 }
 
 // MaxFields is the number of fields that a record with [Head.Renames] may have.
@@ -68,11 +70,9 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	if len(h.Level) > 0 {
 		s.Level = ParseLevel(h.Level)
 	}
+	p.last.soughtTime, p.last.soughtLevel = false, false
 	if d.Seek != nil && !h.Sought && (h.Time == 0 || len(h.Level) == 0) && len(h.Msg) > 0 {
-		own := s.Level
-		if s.sought(d.Seek(h.Msg)); len(h.Level) > 0 {
-			s.Level = own
-		}
+		p.sought(d, h.Msg, &s, len(h.Level) > 0)
 	}
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
 	dst = append(dst, tsPrefix...)

@@ -41,8 +41,12 @@ type Parser struct {
 	table  []int32 // keys of a record with very many, by hash
 	seed   maphash.Seed
 
+	last     head // of the line that was appended last, for Why
 	day      DayCache
 	times    times.Reader
+	dayAt    int // the fields whose parts were the time, if no field was it alone
+	clockAt  int
+	levelAt  int    // the field with the level, if it stays
 	lastTime int64  // the time that appendTime appended last
 	lastDay  int64  // the beginning of its day, if that is not before 1970
 	lastText []byte // of lastTime

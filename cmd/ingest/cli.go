@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
@@ -32,6 +35,7 @@ type grammar struct {
 	} `cmd:"" help:"Give up an ingester whose log directory is lost for good, with what was in no blob."`
 	Token       tokenCmd  `cmd:"" help:"Make, list and remove the tokens of senders and readers."`
 	Import      importCmd `cmd:"" help:"Bring Azure's own logs into the store; repeat it, and it goes on."`
+	Try         tryCmd    `cmd:"" help:"Show what an ingester makes of lines: each record, and where its time, level, message and service are from."`
 	Check       struct{}  `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
 	CheckConfig struct{}  `cmd:"" help:"Say whether the configuration and the files of its tokens and certificates are sound."`
 	PrintConfig struct{}  `cmd:"" help:"Print the configuration that is in force."`
@@ -105,6 +109,9 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	}
 	ctx, cancel := cli.UntilSignal(0)
 	defer cancel()
+	if strings.HasPrefix(verb, "try") {
+		return g.Try.run(ctx, c, g.handling, os.Stdin, stdout)
+	}
 	if verb == "check" {
 		return check(ctx, c, stdout)
 	}
@@ -123,7 +130,8 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 func parse(args []string) (*grammar, string, error) {
 	g := &grammar{Config: config.Default()}
 	parser, err := cli.NewParser(g, "ingest",
-		"Accepts log records over HTTP and from JetStream and writes them as numbered, compressed blobs.")
+		"Accepts log records over HTTP and from JetStream and writes them as numbered, compressed blobs.",
+		kong.Vars{"doors": strings.Join(doorNames(), ", ")})
 	if err != nil {
 		return nil, "", err
 	}

@@ -21,6 +21,8 @@ type Gatherer struct {
 	// After is called after each record, with its end in the body. False ends the
 	// decoding. The source sets it before the first record.
 	After func(end int) bool
+	// Watch is told of each record of the body. Nil: nobody is. The source sets it with After.
+	Watch Watch
 	// Past is how many places the earlier requests of the same body have.
 	Past int
 
@@ -51,6 +53,7 @@ type Gatherer struct {
 	parser   *record.Parser
 	seeker   *seeker
 	parts    *record.Parts // of the record begun last
+	why      record.Why    // of that, or of the object, if there is a Watch
 	hash     *xxh3.Hasher
 	services map[string]uint32
 	last     uint32       // service of the previous line
@@ -120,6 +123,9 @@ func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
 // Object adds the object scanned last.
 func (g *Gatherer) Object(raw []byte, end int) bool {
 	data, stamp := g.parser.AppendLine(g.Req.Data, &g.defaults)
+	if g.Watch != nil {
+		g.why = g.whyObject(data[len(g.Req.Data):])
+	}
 	return g.line(data, &stamp, raw, 1, end)
 }
 
@@ -139,6 +145,9 @@ func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
 	g.parts = g.parser.Begin(g.Req.Data, h, &g.defaults)
+	if g.Watch != nil {
+		g.why = g.whyParts(&h)
+	}
 	return g.parts
 }
 
@@ -167,6 +176,9 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 		return g.reject(raw, Rejection{Reason: g.checked.reason}, places, end)
 	}
 	g.longest = max(g.longest, len(raw))
+	if g.Watch != nil {
+		g.Watch(Seen{Place: g.Places, Line: data[len(g.Req.Data):], Stamp: *stamp, Why: g.why, Raw: raw})
+	}
 	if stamp.OwnTime {
 		g.Owned++
 	} else if g.arrival.Key != "" {
@@ -279,6 +291,9 @@ func (g *Gatherer) reject(raw []byte, why Rejection, places, end int) bool {
 	}
 	if why.Syntax {
 		g.Broken++
+	}
+	if g.Watch != nil {
+		g.Watch(Seen{Place: r.place, Raw: raw, Rejected: why.Reason})
 	}
 	g.Places = max(g.Places, r.place+places)
 	g.Rejected = append(g.Rejected, r)

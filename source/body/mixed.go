@@ -74,7 +74,7 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 			head.Time = ns
 		}
 	}
-	cut := m.lines.cut
+	cut, named := m.lines.cut, head.Level != nil
 	if !cut {
 		m.lines = joiner{body: m.body, times: &m.times}
 	}
@@ -84,6 +84,9 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
 	head.Sought = !bytes.HasSuffix(head.Msg, []byte("}"))
+	if m.to.Explains() {
+		head.Why = m.why(line, &head, own, named && !cut)
+	}
 	m.begun, m.time, m.own = true, head.Time, head.Time != 0
 	m.to.Begin(head)
 	return next, m.to.Record(head.Msg, places, next)

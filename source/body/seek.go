@@ -2,6 +2,7 @@ package body
 
 import (
 	"bytes"
+	"cmp"
 
 	"blobtail/record"
 	"blobtail/record/times"
@@ -14,6 +15,14 @@ type seeker struct {
 	parser *record.Parser
 	times  times.Reader                                // its Now is the arrival
 	find   func(msg []byte) (ns int64, l record.Level) // of seek, made once
+	found  sought
+}
+
+// sought is where a seeker found the time and the level of a message. The bytes are the message's
+// or the parser's.
+type sought struct {
+	stamp, word             []byte // what the text says
+	timeWithin, levelWithin bool   // it is of the object that was scanned last
 }
 
 func newSeeker() *seeker {
@@ -24,6 +33,7 @@ func newSeeker() *seeker {
 
 // seek returns the time and the level that a message shows, 0 and Other for none.
 func (s *seeker) seek(msg []byte) (ns int64, l record.Level) {
+	s.found = sought{}
 	msg = bytes.TrimSpace(msg)
 	if len(msg) == 0 {
 		return 0, record.Other
@@ -39,14 +49,18 @@ func (s *seeker) seek(msg []byte) (ns int64, l record.Level) {
 	}
 	// JSON behind a head, such as that of CRI.
 	if at := bytes.IndexByte(msg[:min(len(msg), levelReach)], '{'); at > 0 {
-		if inner, level, ok := s.object(msg[at:]); ok {
-			if ns == 0 {
-				ns = inner
-			}
-			if l == record.Other {
-				l = level
-			}
+		head := s.found
+		inner, level, ok := s.object(msg[at:])
+		if !ok {
+			return ns, l
 		}
+		if ns != 0 {
+			s.found.stamp, s.found.timeWithin = head.stamp, false
+		}
+		if l != record.Other {
+			s.found.word, s.found.levelWithin = head.word, false
+		}
+		return cmp.Or(ns, inner), min(l, level)
 	}
 	return ns, l
 }
@@ -55,14 +69,15 @@ func (s *seeker) seek(msg []byte) (ns int64, l record.Level) {
 func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
 	end := lineEnd(msg, 0)
 	first := msg[:end]
-	rest, ns, timed := textTime(&s.times, first)
+	rest, stamp, ns, timed := findTextTime(&s.times, first)
 	if timed && s.times.Now != 0 && ns > s.times.Now+record.MaxAhead.Nanoseconds() {
-		rest, ns, timed = first, 0, false
+		rest, stamp, ns, timed = first, nil, 0, false
 	}
 	level := textLevel(&s.times, rest, timed && len(rest) < end)
 	if level == nil {
 		level = traceLevel(&s.times, msg, rest, end)
 	}
+	s.found.stamp, s.found.word = stamp, level
 	if level == nil {
 		return ns, record.Other
 	}
@@ -75,6 +90,7 @@ func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
 		return 0, record.Other, false
 	}
 	ns, l, inner := s.parser.Shows(s.times.Now)
+	s.found.timeWithin, s.found.levelWithin = ns != 0, l != record.Other
 	if ns != 0 && l != record.Other || len(inner) == 0 || inner[0] == '{' {
 		return ns, l, true
 	}

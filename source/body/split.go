@@ -17,6 +17,8 @@ import (
 type Sink interface {
 	// Arrived is when the body came, in Unix nanoseconds; 0: it is not known.
 	Arrived() int64
+	// Explains reports whether heads need their Why.
+	Explains() bool
 	// Scan checks the JSON object at the start of src, like [record.Parser.Scan].
 	Scan(src []byte) (n int, err error)
 	// Object accepts the object scanned last.

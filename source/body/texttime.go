@@ -46,6 +46,12 @@ func (m *mixed) textTime(line []byte) (rest []byte, ns int64, ok bool) {
 // without a zone are UTC, so that all ingesters agree. rest is the line behind the time if its
 // level is to be looked for there, else the line.
 func textTime(r *times.Reader, line []byte) (rest []byte, ns int64, ok bool) {
+	rest, _, ns, ok = findTextTime(r, line)
+	return rest, ns, ok
+}
+
+// findTextTime is textTime, with the part of the line that is the time.
+func findTextTime(r *times.Reader, line []byte) (rest, text []byte, ns int64, ok bool) {
 	at := skipColours(line, 0)
 	key := false
 	if at < len(line) && line[at] == 't' {
@@ -61,22 +67,22 @@ func textTime(r *times.Reader, line []byte) (rest []byte, ns int64, ok bool) {
 		at++
 	}
 	if ns, n := r.Prefix(line[at:]); n > 0 {
-		return restOf(line, at, n), ns, true
+		return restOf(line, at, n), line[at : at+n], ns, true
 	}
 	if key || at < len(line) && isDigit(line[at]) {
 		if ns, n := number(line[at:], key); n > 0 {
-			return restOf(line, at, n), ns, true
+			return restOf(line, at, n), line[at : at+n], ns, true
 		}
 	}
 	if start < len(line) && line[start] == 'd' {
-		if ns, ok := apart(r, line[start:]); ok {
-			return line, ns, true
+		if text, ns, ok := apart(r, line[start:]); ok {
+			return line, text, ns, true
 		}
 	}
-	if ns, ok := inside(r, line[start:]); ok {
-		return line, ns, true
+	if text, ns, ok := inside(r, line[start:]); ok {
+		return line, text, ns, true
 	}
-	return line, 0, false
+	return line, nil, 0, false
 }
 
 // restOf is the line behind its time, or the whole line if the time is a part of the level's
@@ -127,25 +133,25 @@ func number(line []byte, key bool) (ns int64, n int) {
 }
 
 // apart reads the date and the time of two pairs, date=2026-11-20 time=15:04:05, with the
-// offset of a third, tz="+0100".
-func apart(r *times.Reader, line []byte) (ns int64, ok bool) {
-	line, ok = bytes.CutPrefix(line, []byte("date="))
+// offset of a third, tz="+0100". text is the two pairs.
+func apart(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
+	behind, ok := bytes.CutPrefix(line, []byte("date="))
 	if !ok {
-		return 0, false
+		return nil, 0, false
 	}
-	date, rest, _ := bytes.Cut(line, []byte(" "))
+	date, rest, _ := bytes.Cut(behind, []byte(" "))
 	clock, ok := bytes.CutPrefix(rest, []byte("time="))
 	clock, _, _ = bytes.Cut(clock, []byte(" "))
 	if !ok {
-		return 0, false
+		return nil, 0, false
 	}
 	whole := append(append(append([]byte(nil), bytes.Trim(date, `"`)...), ' '), bytes.Trim(clock, `"`)...)
-	if _, zone, ok := bytes.Cut(line, []byte(" tz=\"")); ok { // FortiGate writes its offset apart
+	if _, zone, ok := bytes.Cut(behind, []byte(" tz=\"")); ok { // FortiGate writes its offset apart
 		zone, _, _ = bytes.Cut(zone, []byte(`"`))
 		whole = append(whole, zone...)
 	}
 	ns, part := r.Read(whole)
-	return ns, part == times.Full
+	return line[:len("date= time=")+len(date)+len(clock)], ns, part == times.Full
 }
 
 // longestHead is how many bytes a line may have in front of its time.
@@ -159,11 +165,12 @@ const longestHead = 256
 //	1:M 20 Nov 2026 15:04:05.123 * text                                   Redis
 //	<34>Nov 20 15:04:05 web1 app: text                                    syslog
 //	type=SYSCALL msg=audit(1795168800.257:812): text                      auditd
-func inside(r *times.Reader, line []byte) (ns int64, ok bool) {
+func inside(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 	if len(line) > 5 && line[4] == '=' && (string(line[:4]) == "type" || string(line[:4]) == "node") {
 		if at := bytes.Index(line[:min(len(line), longestHead)], []byte("audit(")); at >= 0 {
-			ns, n := number(line[at+len("audit("):], false)
-			return ns, n > 0
+			at += len("audit(")
+			ns, n := number(line[at:], false)
+			return line[at : at+n], ns, n > 0
 		}
 	}
 	for at, head := 0, line[:min(len(line), longestHead)]; at < len(head); at++ {
@@ -178,15 +185,15 @@ func inside(r *times.Reader, line []byte) (ns int64, ok bool) {
 			break
 		}
 		if ns, n := r.Prefix(line[at+1:]); n > 0 {
-			return ns, true
+			return line[at+1 : at+1+n], ns, true
 		}
 	}
 	at := markLen(line)
 	if at == 0 {
-		return 0, false
+		return nil, 0, false
 	}
 	ns, n := r.Prefix(line[at:])
-	return ns, n > 0
+	return line[at : at+n], ns, n > 0
 }
 
 // markLen is the length of what loggers write in front of a time; 0: it is nothing of that.

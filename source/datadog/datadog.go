@@ -121,6 +121,10 @@ func (s *sink) Object(raw []byte, end int) bool {
 	}
 	h, rest := s.parser.Head(s.Arrived())
 	h.Renames = true
+	if s.Explains() {
+		h.Why = new(record.Why)
+		*h.Why = s.parser.Why(&record.Defaults{Arrived: s.Arrived()})
+	}
 	var source, tags []byte
 	levelled := len(h.Level) > 0 // then status has another meaning
 	sourced, hosted := false, false
@@ -129,6 +133,9 @@ func (s *sink) Object(raw []byte, end int) bool {
 		case "status":
 			if !levelled {
 				h.Level = record.TextOf(value)
+				if h.Why != nil {
+					h.Why.Level = record.Cause{Place: record.FromField, Name: "status"}
+				}
 			}
 		case "ddsource":
 			source, sourced = record.TextOf(value), true
@@ -166,6 +173,10 @@ func (s *sink) complete(h *record.Head) {
 		if n, err := s.inner.Scan(h.Msg); err == nil && n == len(h.Msg) {
 			inner, _ := s.inner.Head(s.Arrived())
 			h.Time = inner.Time
+			if h.Why != nil && h.Time != 0 {
+				c := s.inner.Why(&record.Defaults{Arrived: s.Arrived()}).Time
+				h.Why.Time = record.Cause{Place: record.FromText, Name: c.Name}
+			}
 		}
 	}
 	h.Time = cmp.Or(h.Time, s.sent)

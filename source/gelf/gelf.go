@@ -72,6 +72,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
 	h := record.Head{Renames: true}
+	service := ""       // the name of its member
 	best, place := 0, 0 // ranks of the service, and of a level among the additional fields
 	var named, level []byte
 	var unread, full, other []byte
@@ -94,7 +95,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 			}
 		default:
 			if rank := serviceRank(name); rank > best && len(value) > 2 {
-				best, h.Service = rank, record.TextOf(value)
+				best, service, h.Service = rank, name, record.TextOf(value)
 			}
 			if text, rank := levelOf(name, value); rank > 0 && (place == 0 || rank < place) {
 				place, named, level = rank, key, text
@@ -115,6 +116,13 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if whole {
 		h.Msg = full
 	}
+	if s.Explains() {
+		h.Why = why(named)
+		h.Why.Service.Name = service
+		if whole && len(full) > 0 {
+			h.Why.Message.Name = "full_message"
+		}
+	}
 	b := s.Begin(h)
 	for key, value := range s.parser.Members() {
 		switch name := string(key); {
@@ -128,6 +136,20 @@ func (s *sink) Object(raw []byte, end int) bool {
 		b.Text("ts", unread)
 	}
 	return s.Record(raw, 1, end)
+}
+
+// why explains the head of a message. named is the additional field with the level, nil for none.
+func why(named []byte) *record.Why {
+	w := &record.Why{
+		Time:    record.Cause{Place: record.FromProtocol, Name: "timestamp"},
+		Level:   record.Cause{Place: record.FromProtocol, Name: "level"},
+		Message: record.Cause{Place: record.FromProtocol, Name: "short_message"},
+		Service: record.Cause{Place: record.FromField},
+	}
+	if named != nil {
+		w.Level = record.Cause{Place: record.FromField, Name: string(named)}
+	}
+	return w
 }
 
 // levelOf returns the word for the level that an additional field has, and the place of its name

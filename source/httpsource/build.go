@@ -66,7 +66,7 @@ func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *ho
 	if s.o.Dedupe != DedupeOff {
 		b.key = in.key
 	}
-	b.After = b.cut
+	b.After, b.Watch = b.cut, s.o.Watch
 	b.sender = senderOf(r)
 	a := body.Arrival{
 		Source: "http " + r.Method + " " + body.Short(r.URL.Path), Service: in.Service,

@@ -27,16 +27,17 @@ func (s *Source) note(r *http.Request, decoded []byte, a *Result) string {
 		notes = append(notes, fmt.Sprintf("the body is one line of %d bytes; if the file has more lines, curl -d removed the line feeds: send it with --data-binary", len(decoded)))
 	}
 	if a.untimed > 0 {
-		notes = append(notes, untimed(a))
+		notes = append(notes, Untimed(a.untimed, a.lines, a.unread))
 	}
 	return strings.Join(notes, "; ")
 }
 
-// untimed says how many records have no time of their own.
-func untimed(a *Result) string {
-	text := fmt.Sprintf("no time found in %d of %d lines: they have the time of arrival; SENDING.md#times", a.untimed, a.lines)
-	if a.unread > 0 {
-		text += fmt.Sprintf("; %d of them had a field for the time that could not be read", a.unread)
+// Untimed says how many of the lines have no time of their own, and how many of these had a field
+// for it that could not be read.
+func Untimed(untimed, lines, unread int) string {
+	text := fmt.Sprintf("no time found in %d of %d lines: they have the time of arrival; SENDING.md#times", untimed, lines)
+	if unread > 0 {
+		text += fmt.Sprintf("; %d of them had a field for the time that could not be read", unread)
 	}
 	return text
 }

@@ -279,6 +279,9 @@ func (d *decoder) pass() bool {
 	if !d.begin(e.cursor, e.head.Time) {
 		return false
 	}
+	if d.to.Explains() {
+		e.head.Why = why()
+	}
 	b := d.to.Begin(e.head)
 	for i := range d.fields {
 		f := &d.fields[i]
@@ -292,6 +295,12 @@ func (d *decoder) pass() bool {
 	d.entries++
 	d.ends = d.entries >= partEntries || len(e.cursor) > 0 && xxh3.Hash(e.cursor)%partOneIn == 0
 	return d.to.Record(raw, 1, 0)
+}
+
+// why explains the head of an entry.
+func why() *record.Why {
+	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
+	return &record.Why{Time: named("__REALTIME_TIMESTAMP"), Level: named("PRIORITY"), Message: named("MESSAGE"), Service: named("the unit or the identifier")}
 }
 
 // An entry is what the fields say of an entry.

@@ -107,6 +107,9 @@ func (d *decoder) record(e entry) bool {
 		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
 			"the labels of streams add over %d MiB to the entries of this body; send fewer entries together", maxShared>>20)}, e.end)
 	}
+	if d.to.Explains() {
+		h.Why = d.why(level, inMeta)
+	}
 	b := d.to.Begin(h)
 	for i := range d.meta {
 		if m := &d.meta[i]; i != level || !inMeta {
@@ -125,6 +128,28 @@ func (d *decoder) record(e entry) bool {
 		b.Text("ts", e.badTime)
 	}
 	return d.to.Record(e.raw, 1, e.end)
+}
+
+// why explains the head of an entry. level is the index of the pair with the level, in the metadata
+// or the labels of the stream; less than 0: none has it.
+func (d *decoder) why(level int, inMeta bool) *record.Why {
+	w := &record.Why{
+		Time:    record.Cause{Place: record.FromProtocol, Name: "the timestamp of the entry"},
+		Message: record.Cause{Place: record.FromProtocol, Name: "the line of the entry"},
+	}
+	switch {
+	case level < 0:
+	case inMeta:
+		w.Level = record.Cause{Place: record.FromField, Name: d.meta[level].name}
+	default:
+		w.Level = record.Cause{Place: record.FromField, Name: d.stream.pairs[level].name}
+	}
+	if at := d.stream.service; at >= 0 {
+		w.Service = record.Cause{Place: record.FromField, Name: d.stream.pairs[at].name}
+	} else if at := best(d.meta, serviceRank); at >= 0 {
+		w.Service = record.Cause{Place: record.FromField, Name: d.meta[at].name}
+	}
+	return w
 }
 
 func (p *pair) add(b *record.Parts) {

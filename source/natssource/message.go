@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -30,6 +31,15 @@ func newReader() *reader {
 	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1)}
 }
 
+// Read makes the request of a message as a [Source] does, for people who try what becomes of
+// theirs. sent is when the stream received it. watch is told of each record. unreadable is the
+// reason that the message would be kept unchanged.
+func Read(m *nats.Msg, sent time.Time, watch body.Watch) (req *record.Request, unreadable error) {
+	r := newReader()
+	r.Watch = watch
+	return r.request(m, place{sent: sent.UnixNano()}, record.Origin{})
+}
+
 // request makes the request of a message; it is valid until the next call. It has no
 // lines when the message is empty or only white space. unreadable is the reason that
 // the message is kept unchanged.
@@ -37,8 +47,9 @@ func newReader() *reader {
 // All of it is a function of the message alone, so that a second delivery has the
 // same result: the clock of this host has no influence.
 func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *record.Request, unreadable error) {
+	watch := r.Watch
 	r.Forget(len(m.Data) > keptBuffer)
-	r.full, r.After = false, r.hasRoom
+	r.full, r.After, r.Watch = false, r.hasRoom, watch
 	key := m.Header.Get(nats.MsgIdHdr)
 	r.Arrive(body.Arrival{Source: "nats " + body.Short(m.Subject), Service: serviceOf(m), Time: p.sent, Clock: "its message", Key: key})
 	identified, unreadable := r.read(m)

@@ -214,13 +214,35 @@ func (w *walker) pass(from, end int) bool {
 	}
 	w.passed = end
 	h := record.Head{Time: w.timeOf(), Level: w.level(), Service: w.service, Renames: true}
+	if w.to.Explains() {
+		h.Why = w.why(len(h.Level) > 0)
+	}
 	if len(h.Level) == 0 && len(e.list) > 0 {
-		h.Level, e.list = w.levelIn(e.list)
+		h.Level, e.list = w.levelIn(e.list, h.Why)
 	}
 	rest := w.message(&h)
 	p := w.to.Begin(h)
 	w.addFields(p, rest)
 	return w.to.Record(w.body[from:end], 1, end)
+}
+
+// why explains the head of the entry as far as its own parts go. levelled says that it has a
+// severity.
+func (w *walker) why(levelled bool) *record.Why {
+	e := &w.entry
+	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
+	why := &record.Why{Time: named("timeUnixNano"), Message: named("body"), Service: named("the resource's service.name")}
+	if e.time == 0 || e.time > math.MaxInt64 {
+		why.Time.Name = "observedTimeUnixNano"
+	}
+	switch {
+	case !levelled:
+	case len(e.severity) > 0 && len(e.unknownSeverity) == 0:
+		why.Level = named("severityText")
+	default:
+		why.Level = named("severityNumber")
+	}
+	return why
 }
 
 // timeOf returns the time of the entry in Unix nanoseconds, 0 for none.
@@ -277,9 +299,12 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 	}
 	if at >= 0 {
 		h.Msg = e.members[at].value.bytes
-		rest = append(e.members[:at], e.members[at+1:]...)
+		if h.Why != nil {
+			h.Why.Message = record.Cause{Place: record.FromMember, Name: "body." + string(e.members[at].key)}
+		}
+		rest := append(e.members[:at], e.members[at+1:]...)
 		if len(h.Level) == 0 {
-			h.Level, rest = w.levelIn(rest)
+			h.Level, rest = w.levelIn(rest, h.Why)
 		}
 		return rest
 	}
@@ -297,8 +322,8 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 }
 
 // levelIn returns the level that attributes name, nil for none, and the others of them. It is for
-// records without a severity.
-func (w *walker) levelIn(list []attribute) (level []byte, rest []attribute) {
+// records without a severity. why may be nil.
+func (w *walker) levelIn(list []attribute, why *record.Why) (level []byte, rest []attribute) {
 	at, best := -1, 0
 	for i := range list {
 		a := &list[i]
@@ -312,6 +337,9 @@ func (w *walker) levelIn(list []attribute) (level []byte, rest []attribute) {
 	}
 	if at < 0 {
 		return nil, list
+	}
+	if why != nil {
+		why.Level = record.Cause{Place: record.FromField, Name: string(list[at].key)}
 	}
 	return level, append(list[:at], list[at+1:]...)
 }

@@ -40,6 +40,9 @@ func (s *rawSink) Begin(h record.Head) *record.Parts {
 	h.Renames = true
 	if len(h.Service) == 0 {
 		h.Service = s.given.service()
+		if h.Why != nil {
+			h.Why.Service = record.Cause{Place: record.FromProtocol, Name: "source, sourcetype or index"}
+		}
 	}
 	b := s.Sink.Begin(h)
 	if s.share() {
@@ -54,6 +57,9 @@ func (s *rawSink) Object(raw []byte, end int) bool {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
 	h, rest := s.outer.Head(s.Arrived())
+	if s.Explains() {
+		h.Why = s.whyOf(s.outer)
+	}
 	b := s.Begin(h)
 	for key, value := range rest {
 		b.Member(key, value, "")
@@ -105,6 +111,9 @@ func (s *sink) Object(raw []byte, end int) bool {
 	ns, ok := record.ReadTime(time, s.Arrived())
 	if ok {
 		h.Time = ns
+		if h.Why != nil {
+			h.Why.Time = record.Cause{Place: record.FromProtocol, Name: "time of the event"}
+		}
 	} else if h.Time == 0 && len(text) > 0 {
 		h.Unread = true
 	}
@@ -114,6 +123,9 @@ func (s *sink) Object(raw []byte, end int) bool {
 	}
 	if len(h.Service) == 0 {
 		h.Service = m.service()
+		if h.Why != nil {
+			h.Why.Service = record.Cause{Place: record.FromProtocol, Name: "source, sourcetype or index"}
+		}
 	}
 	if !s.share() {
 		return s.Reject(raw, tooMuch(), end)
@@ -136,17 +148,30 @@ type field struct{ key, value []byte }
 // the text.
 func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 	if event[0] != '{' {
-		return record.Head{Msg: record.TextOf(event), Renames: true}, nil, nil
+		h = record.Head{Msg: record.TextOf(event), Renames: true}
+		if s.Explains() {
+			h.Why = &record.Why{Message: record.Cause{Place: record.FromProtocol, Name: "event"}}
+		}
+		return h, nil, nil
 	}
 	if _, err := s.inner.Scan(event); err != nil {
 		return h, nil, err
 	}
 	h, members := s.inner.Head(s.Arrived())
 	h.Renames = true
+	if s.Explains() {
+		h.Why = s.whyOf(s.inner)
+	}
 	for key, value := range members {
 		rest = append(rest, field{key, value})
 	}
 	return h, rest, nil
+}
+
+// whyOf explains the head that a parser has found.
+func (s *sink) whyOf(p *record.Parser) *record.Why {
+	w := p.Why(&record.Defaults{Arrived: s.Arrived()})
+	return &w
 }
 
 // fields returns the indexed fields of an event. They may name its service and level.
@@ -167,11 +192,17 @@ func (s *sink) fields(object []byte, h *record.Head) (fields []field, err error)
 		switch {
 		case len(h.Service) == 0 && (string(key) == "service" || string(key) == "service.name"):
 			h.Service = record.TextOf(value)
+			if h.Why != nil {
+				h.Why.Service = record.Cause{Place: record.FromField, Name: string(key)}
+			}
 		case l != record.Other && (best == 0 || place < best):
 			if best > 0 {
 				fields = append(fields, before)
 			}
 			best, before, h.Level = place, field{key, value}, []byte(l.String())
+			if h.Why != nil {
+				h.Why.Level = record.Cause{Place: record.FromField, Name: string(key)}
+			}
 		default:
 			fields = append(fields, field{key, value})
 		}

@@ -83,7 +83,7 @@ func (b *batch) last(m frame, from *peer) {
 func (b *batch) arrive(from *peer) {
 	now := b.s.o.Now()
 	b.parser.arrive(now)
-	b.g.After = func(int) bool { return true }
+	b.g.After, b.g.Watch = func(int) bool { return true }, b.s.o.Watch
 	b.g.Arrive(body.Arrival{Source: from.source, Service: b.s.o.Service, Time: now.UnixNano(), Clock: "this host's clock"})
 	b.g.Fallback(noName)
 	b.g.Past = from.messages - b.g.Places
@@ -144,6 +144,9 @@ func (b *batch) record(raw []byte, from *peer) {
 		b.digit[0] = '0' + byte(m.priority%8)
 		h.Level = b.digit[:]
 	}
+	if b.g.Explains() {
+		h.Why = why(&m)
+	}
 	parts := b.g.Begin(h)
 	host := m.host
 	if host == nil {
@@ -162,6 +165,16 @@ func (b *batch) record(raw []byte, from *peer) {
 	text(parts, "node", m.node)
 	b.data(parts, m.data)
 	b.g.Record(raw, 1, 0)
+}
+
+// why explains the head of a message.
+func why(m *message) *record.Why {
+	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
+	w := &record.Why{Time: named("the header of syslog"), Level: named("the priority of syslog"), Message: named("the text behind the header"), Service: named("the application's name")}
+	if m.plain {
+		w.Time, w.Message = record.Cause{Place: record.FromText}, named("all of the message: it has no header that could be read")
+	}
+	return w
 }
 
 func text(parts *record.Parts, key string, value []byte) {

@@ -61,6 +61,8 @@ type Options struct {
 	// Services are names or globs of the services that may be written. A record of another
 	// service is rejected. Empty: all.
 	Services []string
+	// Watch is told of each record. Nil: nobody is.
+	Watch body.Watch
 	// Zone is the zone of times without one. Nil: that of the host.
 	Zone *time.Location
 	// MaxConns is how many connections may be open. One more is closed at once. 0: 1,000.

@@ -1,0 +1,81 @@
+package record_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/record"
+)
+
+func cause(c record.Cause) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d", c.Place)
+	for _, s := range []string{c.Name, c.Also} {
+		if s != "" {
+			b.WriteString(" " + s)
+		}
+	}
+	for _, p := range c.Passed {
+		fmt.Fprintf(&b, "; %s %s %s", p.Name, p.Value, p.Reason)
+	}
+	return b.String()
+}
+
+// The parser says where it took the parts of a head from.
+func TestWhy(t *testing.T) {
+	arrived := time.Date(2026, 11, 20, 10, 5, 0, 0, time.UTC).UnixNano()
+	for _, test := range []struct{ line, time, level, message, service string }{
+		{`{"time":0.253,"@timestamp":"2026-11-20T10:00:00Z","severity":"ERROR","message":"x","app":"web"}`,
+			"1 @timestamp; time 0.253 is no time", "1 severity", "1 message", "1 app"},
+		{`{"date":"2026-11-20","time":"10:00:00","level":"loud","lvl":"warn"}`,
+			"2 date time", "1 lvl; level \"loud\" is no level", "0", "0"},
+		{`{"date":"2026-11-20"}`, "1 date", "0", "0", "0"},
+		{`{"time":"10:00:00"}`, "0; time \"10:00:00\" is a clock alone", "0", "0", "0"},
+		{`{"ts":"2026-12-20T10:00:00Z","t":1795168806}`, "1 t; ts \"2026-12-20T10:00:00Z\" is more than 24 h after the arrival", "0", "0", "0"},
+		{`{"ts":"2026-11-20T10:00:00Z","time":"x"}`, "1 ts", "0", "0", "0"},
+		{`{"log":{"level":"warn"},"service":{"name":"web"},"fields":{"message":"x"}}`, "0", "3 log.level", "3 fields.message", "3 service.name"},
+		{`{"jsonPayload":{"severity":"ERROR","message":"x"},"kubernetes":{"container_name":"c"}}`, "0", "3 jsonPayload.severity", "3 jsonPayload.message", "3 kubernetes.container_name"},
+		{`{"level":"loud"}`, "0", "1 level", "0", "0"},
+		{`{"s":"W","msg":"x"}`, "0", "1 s", "1 msg", "0"},
+		{`{"\u0074s":"2026-11-20T10:00:00Z","msg":"x"}`, "1 ts", "0", "1 msg", "0"},
+		{`{"ts":null,"level":"","msg":null}`, "0", "0", "0", "0"},
+	} {
+		p := record.NewParser()
+		if _, err := p.Scan([]byte(test.line)); err != nil {
+			t.Fatal(err)
+		}
+		d := record.Defaults{Time: arrived, Arrived: arrived}
+		line, _ := p.AppendLine(nil, &d)
+		w := p.Why(&d)
+		want := fmt.Sprint(test.time, " | ", test.level, " | ", test.message, " | ", test.service)
+		if got := fmt.Sprint(cause(w.Time), " | ", cause(w.Level), " | ", cause(w.Message), " | ", cause(w.Service)); got != want {
+			t.Errorf("%s:\n%s, want\n%s", test.line, got, want)
+		}
+		again, _ := p.AppendLine(nil, &d)
+		if string(again) != string(line) {
+			t.Errorf("%s: asked why, the line is %s; before it was %s", test.line, again, line)
+		}
+		if _, ok := p.Sought(); ok {
+			t.Errorf("%s: nobody looked into the message", test.line)
+		}
+	}
+}
+
+// A level that was looked for in the message is known as that.
+func TestWhySought(t *testing.T) {
+	p := record.NewParser()
+	d := &record.Defaults{Seek: func(msg []byte) []byte { return msg[:2] }}
+	for _, test := range []struct {
+		line, word string
+	}{{`{"msg":"W: x"}`, "W:"}, {`{"msg":"WRN x","level":"info"}`, ""}, {`{"msg":"E  x"}`, "E "}, {`{"log":{"level":"info"},"msg":"E  x"}`, ""}} {
+		if _, err := p.Scan([]byte(test.line)); err != nil {
+			t.Fatal(err)
+		}
+		p.AppendLine(nil, d)
+		if word, ok := p.Sought(); ok != (test.word != "") || ok && word != test.word {
+			t.Errorf("%s: %q %v, want %q", test.line, word, ok, test.word)
+		}
+	}
+}

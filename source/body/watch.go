@@ -1,0 +1,118 @@
+package body
+
+import (
+	"bytes"
+
+	"blobtail/record"
+)
+
+// A Watch is told of the records of a body, in their order there. What it is given is valid until
+// it returns.
+type Watch func(Seen)
+
+// Seen is a record that a decoder found.
+type Seen struct {
+	Place    int    // among those of its request, as [record.Request.Index]
+	Raw      []byte // as received
+	Rejected string // the reason for which it is rejected, "" if it is not
+	Line     []byte // its canonical line, nil for a rejected one
+	Stamp    record.Stamp
+	Why      record.Why // where the parts of its head come from
+}
+
+// Explains reports whether somebody watches, as in [Sink].
+func (g *Gatherer) Explains() bool { return g.Watch != nil }
+
+// whyObject explains the object of which the parser has appended a line.
+func (g *Gatherer) whyObject(line []byte) record.Why {
+	w := g.parser.Why(&g.defaults)
+	msg, _ := record.Lookup(line, "msg")
+	g.whySought(&w, record.TextOf(msg))
+	return w
+}
+
+// whyParts explains the record by parts that the parser has begun.
+func (g *Gatherer) whyParts(h *record.Head) (w record.Why) {
+	if h.Why != nil {
+		w = *h.Why
+	}
+	own := func(c *record.Cause, there bool) {
+		switch {
+		case !there:
+			*c = record.Cause{Passed: c.Passed}
+		case c.Place == record.Nowhere:
+			c.Place = record.FromProtocol
+		}
+	}
+	own(&w.Time, h.Time != 0)
+	own(&w.Level, len(h.Level) > 0)
+	own(&w.Message, len(h.Msg) > 0)
+	own(&w.Service, len(h.Service) > 0)
+	switch {
+	case g.defaults.Service != "":
+		w.Service = record.Cause{Place: record.FromPath}
+	case len(h.Service) == 0 && g.defaults.Fallback != "":
+		w.Service.Place = record.FromFallback
+	}
+	g.whySought(&w, h.Msg)
+	return w
+}
+
+// whySought explains a time and a level that were found in the message.
+func (g *Gatherer) whySought(w *record.Why, msg []byte) {
+	at, level := g.parser.Sought()
+	if !at && !level {
+		return
+	}
+	found := &g.seeker.found
+	inner := g.seeker.parser.Why(&record.Defaults{Arrived: g.arrival.Time})
+	if passed := w.Time.Passed; at {
+		if w.Time = (record.Cause{Place: record.FromText, Text: string(found.stamp)}); found.timeWithin {
+			w.Time.Name = inner.Time.Name
+		}
+		w.Time.Passed = passed
+	}
+	if passed := w.Level.Passed; level {
+		if w.Level = textCause(bytes.TrimSpace(msg), found.word); found.levelWithin {
+			w.Level = record.Cause{Place: record.FromText, Name: inner.Level.Name}
+		}
+		w.Level.Passed = passed
+	}
+}
+
+// textCause is the cause of a level that a text shows: a word in its first line, or a trace.
+func textCause(text, word []byte) record.Cause {
+	switch first := text[:lineEnd(text, 0)]; {
+	case uncaught(first) != nil:
+		return record.Cause{Place: record.FromTrace}
+	case bytes.Contains(text, word):
+		return record.Cause{Place: record.FromText, Text: string(word)}
+	case string(word) == "error", string(word) == "critical":
+		return record.Cause{Place: record.FromTrace}
+	}
+	return record.Cause{Place: record.FromText}
+}
+
+// why explains the head of a line of text, and of those that belong to it. own says that it has a
+// time, and named that it has a level.
+func (m *mixed) why(line []byte, h *record.Head, own, named bool) *record.Why {
+	w := &record.Why{Message: record.Cause{Place: record.FromText}}
+	switch {
+	case own:
+		_, text, _, _ := findTextTime(&m.times, line)
+		w.Time = record.Cause{Place: record.FromText, Text: string(text)}
+	case h.Time == 0:
+	case m.begun && m.own:
+		w.Time.Place = record.FromBefore
+	default:
+		w.Time.Place = record.FromBehind
+	}
+	switch {
+	case len(h.Level) == 0:
+	case named, m.lines.form == none && !m.lines.framed: // java.util.logging has it in the second line
+		w.Level = textCause(h.Msg, h.Level)
+	default:
+		w.Level.Place = record.FromTrace
+	}
+	return w
+}

@@ -1,0 +1,87 @@
+package dryrun
+
+import (
+	"fmt"
+	"strings"
+
+	"blobtail/record"
+	"blobtail/source/body"
+	"blobtail/source/carry"
+)
+
+// Reasons are the places of the parts of a record's head, in words.
+type Reasons struct {
+	Time    string `json:"time_from"`
+	Level   string `json:"level_from"`
+	Service string `json:"service_from"`
+	Message string `json:"message_from"`
+}
+
+// ReasonsOf puts into words where a record that came this way has the parts of its head from.
+func ReasonsOf(s body.Seen, by carry.Transport) Reasons {
+	w := s.Why
+	if w.Service.Place == record.FromPath {
+		w.Service.Name = [...]string{carry.HTTP: "the path", carry.NATS: "the subject", carry.Syslog: "syslog.service"}[by]
+	}
+	none := "arrival"
+	if len(w.Time.Passed) == 0 && s.Stamp.Unread {
+		none = "arrival; a time that came with it could not be read"
+	}
+	return Reasons{
+		Time:    words(w.Time, "the text", none),
+		Level:   words(w.Level, "the message", "none found"),
+		Service: words(w.Service, "the message", "nothing names one"),
+		Message: words(w.Message, "the text", "none found"),
+	}
+}
+
+// words is a cause in words. text is what the message is for it, and none stands for nowhere.
+func words(c record.Cause, text, none string) string {
+	var b strings.Builder
+	switch c.Place {
+	case record.FromField:
+		fmt.Fprintf(&b, "field %q", c.Name)
+	case record.FromMember:
+		fmt.Fprintf(&b, "member %q", c.Name)
+	case record.FromFields:
+		fmt.Fprintf(&b, "fields %q and %q together", c.Name, c.Also)
+	case record.FromText:
+		switch {
+		case c.Name != "":
+			fmt.Fprintf(&b, "field %q of the JSON in the message", c.Name)
+		case c.Text != "":
+			fmt.Fprintf(&b, "%s, %q", text, c.Text)
+		default:
+			b.WriteString(text)
+		}
+	case record.FromTrace:
+		b.WriteString("a stack trace")
+	case record.FromBefore:
+		b.WriteString("the record before")
+	case record.FromBehind:
+		b.WriteString("the first record behind that has one")
+	case record.FromProtocol:
+		b.WriteString(protocols(c.Name))
+	case record.FromPath:
+		b.WriteString(c.Name)
+	case record.FromFallback:
+		b.WriteString("the default of its sender")
+	default:
+		b.WriteString(none)
+	}
+	for _, p := range c.Passed {
+		fmt.Fprintf(&b, "; field %q = %s %s", p.Name, p.Value, p.Reason)
+	}
+	return b.String()
+}
+
+// protocols is a part of a protocol in words.
+func protocols(name string) string {
+	switch {
+	case name == "":
+		return "the protocol's"
+	case strings.HasPrefix(name, "the "):
+		return name
+	}
+	return "the protocol's (" + name + ")"
+}
