@@ -65,7 +65,10 @@ func (g *Gatherer) whySought(w *record.Why, msg []byte) {
 		return
 	}
 	found := &g.seeker.found
-	inner := g.seeker.parser.Why(&record.Defaults{Arrived: g.arrival.Time})
+	var inner record.Why
+	if found.timeWithin || found.levelWithin {
+		inner = g.seeker.parser.Why(&record.Defaults{Arrived: g.arrival.Time})
+	}
 	if passed := w.Time.Passed; at {
 		if w.Time = (record.Cause{Place: record.FromText, Text: string(found.stamp)}); found.timeWithin {
 			w.Time.Name = inner.Time.Name
