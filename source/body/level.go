@@ -434,25 +434,50 @@ func logfmtLevel(line []byte) (word []byte, ok bool) {
 	for at < len(line) && (line[at] == '"' || line[at] == ']' || line[at] == ')') { // behind a time
 		at++
 	}
-	for at = skipBlanks(line, at); at < len(line); at = skipBlanks(line, at) {
-		from := at
-		for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
-			at++
-		}
-		key := line[from:at]
-		if len(key) == 0 || at == len(line) || line[at] != '=' {
+	for p := (pairs{line: line, at: at}); ; {
+		key, value, more := p.next()
+		if !more {
 			return nil, false
 		}
-		at++
-		value := line[at : at+logfmtValue(line[at:])]
-		at += len(value)
 		switch string(key) {
 		case "level", "lvl", "severity":
 			value = bytes.Trim(value, `"`)
 			return value, len(value) > 0 && record.ParseLevel(value) != record.Other
 		}
 	}
-	return nil, false
+}
+
+// pairs goes through the pairs of a line of logfmt.
+type pairs struct {
+	line []byte
+	at   int
+}
+
+// next returns the next pair. more is false at the end, and at a word that is no pair.
+func (p *pairs) next() (key, value []byte, more bool) {
+	line, at := p.line, skipBlanks(p.line, p.at)
+	from := at
+	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
+		at++
+	}
+	if at == from || at >= len(line) || line[at] != '=' {
+		return nil, nil, false
+	}
+	key = line[from:at]
+	at++
+	value = line[at : at+logfmtValue(line[at:])]
+	p.at = at + len(value)
+	return key, value, true
+}
+
+// isPair reports whether a line begins with a pair of logfmt.
+func isPair(line []byte) bool {
+	at := skipBlanks(line, 0)
+	from := at
+	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
+		at++
+	}
+	return at > from && at < len(line) && line[at] == '='
 }
 
 // logfmtValue is the length of a value of logfmt, with its quotes.
