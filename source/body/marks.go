@@ -137,6 +137,9 @@ func skipUpper(line []byte, at int) int {
 // skipName skips the name of a host behind the number of a message, and the prefix of a logger of
 // Go, if a time in Go's form follows.
 func skipName(line []byte, at int) int {
+	if at > 0 && line[0] != '<' {
+		return at
+	}
 	n := at
 	for n < len(line) && n-at < longestMark && (isNameByte(line[n])) {
 		n++
@@ -154,24 +157,28 @@ func skipName(line []byte, at int) int {
 
 // behindMark reads the time behind a mark that goes from at to next.
 func behindMark(r *times.Reader, line []byte, at, next int) (text []byte, ns int64, ok bool) {
-	reader := *r
-	// Nest's dates are American.
-	reader.MonthFirst = bytes.HasPrefix(line, []byte("[Nest] ")) && line[next-1] == ' ' && isDigit(line[at])
 	place := skipColours(line, next)
-	if place == len(line) {
-		return nil, 0, false
-	}
-	if line[place] == '[' && place+1 < len(line) {
+	if place < len(line) && line[place] == '[' {
 		place++
 	}
-	if ns, n := reader.Prefix(line[place:]); n > 0 {
-		return line[place : place+n], ns, true
+	if place >= len(line) {
+		return nil, 0, false
 	}
-	if line[place] == 'd' {
-		return apart(r, line[place:])
+	switch c := line[place]; {
+	case isDigit(c) && isDigit(line[at]) && line[next-1] == ' ' && bytes.HasPrefix(line, []byte("[Nest] ")):
+		american := *r
+		american.MonthFirst = true
+		ns, n := american.Prefix(line[place:])
+		return line[place : place+n], ns, n > 0
+	case c == 'd':
+		if text, ns, ok := apart(r, line[place:]); ok {
+			return text, ns, true
+		}
+	case isDigit(c):
+		if ns, n := seconds(line, place, r.Now); n > 0 {
+			return line[place : place+n], ns, true
+		}
 	}
-	if ns, n := seconds(line, place, r.Now); n > 0 {
-		return line[place : place+n], ns, true
-	}
-	return nil, 0, false
+	ns, n := r.Prefix(line[place:])
+	return line[place : place+n], ns, n > 0
 }
