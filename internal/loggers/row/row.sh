@@ -1,6 +1,11 @@
 # The run scripts of the groups source this file. They need root and the packages of Debian
 # that they name.
 set -euo pipefail
+# A host name and mounts of its own, which end with the script.
+if [ -z "${apart:-}" ]; then
+	apart=yes exec unshare --mount --uts "$0" "$@"
+fi
+hostname web1
 export TZ=UTC LC_ALL=C.UTF-8 HOME=/srv/orders PATH=/usr/sbin:/usr/bin:/sbin:/bin # the programs of Debian
 OUT=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
