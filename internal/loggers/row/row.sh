@@ -62,7 +62,7 @@ package() {
 	v=$(dpkg-query -W -f '${Version}' "$2")
 	v=${v#*:}
 	v=${v%-*}
-	echo "$1 ${v%%+*}"
+	echo "$1 ${v%%[+~]*}"
 }
 
 # serve PORT COMMAND...: starts a server in the background, and waits for its port.
@@ -71,7 +71,7 @@ serve() {
 	shift
 	"$@" &
 	pids+=($!)
-	for _ in $(seq 100); do
+	for _ in $(seq 300); do
 		(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
 		sleep 0.1
 	done

@@ -16,10 +16,14 @@ done
 begin server-zookeeper-3-8
 p=$(port)
 mkdir -p zk/data
-cp /etc/zookeeper/conf/log4j.properties zk/ 2>/dev/null || true
+cp /etc/zookeeper/conf/log4j.properties zk/
 printf 'tickTime=2000\ndataDir=%s/zk/data\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n' "$shop" "$p" >zk/zoo.cfg
-ZOOCFGDIR=$shop/zk ZOO_LOG_DIR=$shop/zk ZOO_LOG4J_PROP=INFO,CONSOLE serve "$p" /usr/share/zookeeper/bin/zkServer.sh start-foreground >"$log" 2>&1
-last 4
+serve "$p" java -Dzookeeper.root.logger=INFO,CONSOLE -cp zk:/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-log4j12.jar:/usr/share/java/log4j-1.2.jar \
+	org.apache.zookeeper.server.quorum.QuorumPeerMain zk/zoo.cfg >"$log" 2>&1
+sleep 1
+last 2
+get "http://127.0.0.1:$p/"
+sleep 1
 end "$(package ZooKeeper zookeeper)"
 stop
 
@@ -67,7 +71,7 @@ for form in plaintext json; do
 	TZ=Europe/Vienna serve "$p" /usr/lib/rabbitmq/bin/rabbitmq-server >"$log" 2>rabbit.stderr
 	sleep 3
 	mark
-	(exec 4<>"/dev/tcp/127.0.0.1/$p" && printf 'hello\r\n\r\n' >&4 && timeout 2 cat <&4 >answer) || true
+	(exec 4<>"/dev/tcp/127.0.0.1/$p" && printf 'hello\r\n\r\n' >&4 && timeout 2 cat <&4 >answer 2>&1) || true
 	end "$(package RabbitMQ rabbitmq-server)"
 	stop
 	sleep 2
