@@ -59,7 +59,7 @@ begin server-sudo
 log_to RSYSLOG_TraditionalFileFormat
 mark
 grep -v pam_limits /etc/pam.d/sudo >pam-sudo
-printf 'Defaults !mail_badpass, !mail_no_user, !mailerpath\nroot ALL=(ALL:ALL) ALL\n' >sudoers
+printf 'Defaults !mail_badpass, !mail_no_user, !mailerpath\nroot ALL=(ALL:ALL) ALL\nDefaults:nobody !authenticate\nnobody ALL=/usr/bin/date\n' >sudoers
 chmod 440 sudoers
 echo '127.0.0.1 localhost web1' >hosts
 mount --bind pam-sudo /etc/pam.d/sudo
