@@ -53,6 +53,21 @@ erlc shop.erl
 erl -noshell -s shop main -s init stop >"$log" 2>&1
 end "Erlang/OTP $(erl -noshell -eval 'io:format("~s", [erlang:system_info(otp_release)]), halt().')"
 
+begin erlang-25-crash
+cat >till.erl <<-'EOF'
+	-module(till).
+	-export([main/0, charge/1]).
+	charge(Cents) when Cents > 0 -> ok.
+	main() ->
+	    spawn(fun() -> ok = charge(-5) end),
+	    timer:sleep(200),
+	    logger:notice("till closed"),
+	    timer:sleep(200).
+EOF
+erlc till.erl
+erl -noshell -s till main -s init stop >"$log" 2>&1
+end "Erlang/OTP $(erl -noshell -eval 'io:format("~s", [erlang:system_info(otp_release)]), halt().')"
+
 for form in plaintext json; do
 	begin "server-rabbitmq-3-10-$form"
 	p=$(port)
