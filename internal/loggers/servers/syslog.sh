@@ -1,6 +1,10 @@
 # What programs tell syslog and the journal. Packages of Debian: rsyslog cron openssh-server
 # openssh-client sudo systemd bsdutils
-mount -t tmpfs none /run
+if [ -e /dev/log ]; then
+	echo "/dev/log is there: stop the syslog of this machine" >&2
+	exit 1
+fi
+mount -t tmpfs none /run # behind all other parts: their servers may need what is there
 mkdir -p /run/sshd /run/sudo /run/systemd/journal
 
 # log_to TEMPLATE: rsyslogd writes to $log by one of its templates.
