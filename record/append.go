@@ -62,8 +62,7 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	dst = slices.Grow(dst, len(p.src)+lineRoom)
 	s := Stamp{Time: d.Time, Service: d.Service}
 
-	h := &p.last
-	*h = head{}
+	var h head
 	var text []byte
 	first := nameTs
 	if d.ForeignTs {
@@ -80,7 +79,7 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	h.msg = p.msgField()
 	dst = append(dst, levelPrefix...)
 	h.level, s.Level = p.findLevel()
-	dst = p.appendLevel(dst, h, &s, d.Seek)
+	dst = p.appendLevel(dst, &h, &s, d.Seek)
 
 	h.service, h.keepService = p.findService(d.Fallback, &s)
 	dst = append(dst, servicePrefix...)
@@ -94,7 +93,8 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	}
 	dst = append(dst, '"')
 
-	dst = p.appendFields(dst, h)
+	dst = p.appendFields(dst, &h)
+	p.last = h
 	return append(dst, "}\n"...), s
 }
 
@@ -130,9 +130,7 @@ func (p *Parser) appendTime(dst []byte, ns int64) []byte {
 type head struct {
 	time, level, service, msg int
 	keepService               bool // as a field
-
-	sought bool   // the level is one that the message shows
-	word   []byte // the word for it there; valid until the next call of Seek
+	sought                    bool // the level is one that the message shows: Parser.word
 }
 
 // has reports whether there is a field with a name.
@@ -184,8 +182,8 @@ func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp, seek func([]byte) []
 		p.scratch = AppendUnescaped(p.scratch[:0], msg[1:len(msg)-1])
 		msg = p.scratch
 	}
-	h.word = seek(msg)
-	if s.Level = ParseLevel(h.word); s.Level != Other {
+	p.word = seek(msg)
+	if s.Level = ParseLevel(p.word); s.Level != Other {
 		h.sought = true
 		dst = append(dst, s.Level.String()...)
 	}

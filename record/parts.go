@@ -67,14 +67,14 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	if p.setService(h.Service, d.Fallback, &s) {
 		b.own = h.Service
 	}
-	p.last.sought, p.last.word = false, nil
+	p.last.sought = false
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
 	dst = append(dst, tsPrefix...)
 	dst = p.appendTime(dst, s.Time)
 	dst = append(dst, levelPrefix...)
 	if len(h.Level) == 0 && d.Seek != nil && !h.Sought {
 		h.Level = d.Seek(h.Msg)
-		p.last.sought, p.last.word = len(h.Level) > 0, h.Level
+		p.last.sought, p.word = len(h.Level) > 0, h.Level
 	}
 	if len(h.Level) > 0 {
 		if s.Level = ParseLevel(h.Level); s.Level != Other {

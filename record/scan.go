@@ -41,7 +41,8 @@ type Parser struct {
 	table  []int32 // keys of a record with very many, by hash
 	seed   maphash.Seed
 
-	last     head // of the line that was appended last, for Why
+	last     head   // of the line that was appended last, for Why
+	word     []byte // of the level that was sought last
 	day      DayCache
 	times    times.Reader
 	dayAt    int // the fields whose parts were the time, if no field was it alone

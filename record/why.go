@@ -75,7 +75,7 @@ func (p *Parser) Why(d Defaults) (w Why) {
 
 // Sought explains a level that [Defaults.Seek] found for the record appended or begun last. ok is
 // false if it found none, or was not asked.
-func (p *Parser) Sought() (word string, ok bool) { return string(p.last.word), p.last.sought }
+func (p *Parser) Sought() (word string, ok bool) { return string(p.word), p.last.sought }
 
 // field is the cause that is a field.
 func (p *Parser) field(at int) Cause { return Cause{Place: FromField, Name: p.keyText(at)} }
