@@ -41,6 +41,12 @@ type Cause struct {
 // Passed is a field that was passed over.
 type Passed struct{ Name, Value, Reason string }
 
+// Reasons for passing over.
+const (
+	NoTime      = "is no time"
+	TooFarAhead = "is more than 24 h after the arrival"
+)
+
 // Why says where the parts of a record's head come from.
 type Why struct{ Time, Level, Message, Service Cause }
 
@@ -133,9 +139,9 @@ func (p *Parser) partOf(at int, arrived int64) (part times.Part, reason string) 
 	ns, part := p.readTime(f, text, arrived)
 	switch {
 	case part == times.None:
-		return part, "is no time"
+		return part, NoTime
 	case arrived != 0 && part != times.Clock && ns > arrived+MaxAhead.Nanoseconds():
-		return part, "is more than 24 h after the arrival"
+		return part, TooFarAhead
 	case part == times.Date:
 		return part, "is a date alone"
 	case part == times.Clock:

@@ -43,7 +43,7 @@ func doorNames() (names []string) {
 }
 
 // run sends the lines through the door, and prints the records.
-func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.Reader, stdout io.Writer) error {
+func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.Reader, stdout, stderr io.Writer) error {
 	door, ok := carry.Named(t.Door)
 	switch {
 	case !ok:
@@ -76,7 +76,7 @@ func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.
 	if err := r.run(ctx, lines); err != nil {
 		return err
 	}
-	return r.print(stdout)
+	return r.print(stdout, cli.Console{Name: "ingest", Stderr: stderr})
 }
 
 // read reads the lines.
