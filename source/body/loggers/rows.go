@@ -27,6 +27,7 @@ type Row struct {
 	From    time.Time // of a run, its beginning and end; else zero
 	To      time.Time
 	Note    string
+	Raw     string            // the door whose body the bytes are, "" for lines
 	Not     map[string]string // the doors that cannot carry it, and the reasons
 	Bytes   []byte
 	Records []Record
@@ -103,6 +104,9 @@ func parse(name string, text []byte) (Row, error) {
 		}
 		row.Records = append(row.Records, r)
 	}
+	if row.Raw != "" {
+		return row, nil
+	}
 	return row, row.divide()
 }
 
@@ -134,6 +138,8 @@ func (row *Row) about(text string) (err error) {
 			}
 		case "note":
 			row.Note = value
+		case "raw":
+			row.Raw = value
 		case "not":
 			door, reason, _ := strings.Cut(value, " ")
 			row.Not[strings.TrimSuffix(door, ":")] = reason
