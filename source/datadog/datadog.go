@@ -127,11 +127,11 @@ func (s *sink) Object(raw []byte, end int) bool {
 	}
 	var source, tags []byte
 	levelled := len(h.Level) > 0 // then status has another meaning
-	sourced, hosted := false, false
+	sourced, hosted, status := false, false, false
 	for key, value := range rest {
 		switch string(key) {
 		case "status":
-			if !levelled {
+			if status = !levelled && maySayLevel(value); status {
 				h.Level = record.TextOf(value)
 				if h.Why != nil {
 					h.Why.Level = record.Cause{Place: record.FromField, Name: "status"}
@@ -157,13 +157,19 @@ func (s *sink) Object(raw []byte, end int) bool {
 	b := s.Begin(h)
 	for key, value := range rest {
 		switch name := string(key); {
-		case name == "status" && !levelled, name == "ddtags":
+		case name == "status" && status, name == "ddtags":
 		default:
 			b.Member(key, value, "")
 		}
 	}
 	s.query.add(b, sourced, hosted, tags)
 	return s.Record(raw, 1, end)
+}
+
+// maySayLevel reports whether a status is one of Datadog's: a text, or the number of a level. Others
+// are those of HTTP.
+func maySayLevel(status []byte) bool {
+	return status[0] == '"' || record.ParseLevel(status) != record.Other
 }
 
 // complete gives a record the time that its message shows, if it has none. Libraries send their
