@@ -51,7 +51,7 @@ const (
 type Why struct{ Time, Level, Message, Service Cause }
 
 // Why explains the head of the object scanned last, after [Parser.AppendLine] or [Parser.Head]
-// with these defaults. Nothing of it is found anew: it reads what these have noted.
+// with these defaults: by what these have noted, and by the readers that they ask.
 func (p *Parser) Why(d Defaults) (w Why) {
 	h := &p.last
 	w.Time, w.Level = p.whyTime(d), p.whyLevel()

@@ -42,12 +42,11 @@ func decodeMixed(body []byte, off int, to Sink) {
 
 type mixed struct {
 	objects
-	times  times.Reader
-	latest int64 // the latest time of a text
-	begun  bool  // a record came
-
-	explains bool // of the sink
-	own      bool // it has a time of its own, or of another record
+	times    times.Reader
+	latest   int64 // the latest time of a text
+	explains bool  // of the sink
+	begun    bool  // a record came
+	own      bool  // it has a time of its own, or of another record
 	time     int64
 	lines    joiner
 }
