@@ -62,7 +62,7 @@ func TestPackages(t *testing.T) {
 	found := map[string]bool{}
 	// For tests and development, or inner packages of one folder.
 	other := regexp.MustCompile(`^(bench|integration|storage/storagetest|source/sourcetest|source/body/loggers|reading/readingtest|storage/internal/.*|internal/fsys/simdisk|` +
-		`internal/(azurelogs/logstest|bench|check|demo|layers|loggen|termshot|testenv|testkit))(/|$)`)
+		`internal/(azurelogs/logstest|bench|check|demo|layers|loggen|loggers|termshot|testenv|testkit))(/|$)`)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

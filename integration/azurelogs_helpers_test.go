@@ -35,6 +35,9 @@ func azureKinds() []azureKind {
 // pastHour is an hour of the day before, as the commands reckon times from now.
 func pastHour() time.Time { return time.Now().UTC().Truncate(time.Hour).Add(-26 * time.Hour) }
 
+// growingHour is the hour before this one: Azure may still write its blobs.
+func growingHour() time.Time { return time.Now().UTC().Truncate(time.Hour).Add(-time.Hour) }
+
 // azureDir returns a place with a copy of the blobs, and its directory.
 func azureDir(t testing.TB, blobs []logstest.Blob) (place, string) {
 	t.Helper()
@@ -265,7 +268,7 @@ func between(all []logstest.Record, from, to time.Time) []logstest.Record {
 	return selected(all, func(r logstest.Record) bool { return r.TS >= from.Format(form) && r.TS < to.Format(form) })
 }
 
-// written selects the records whose lines are whole in blobs of these lengths.
+// written selects the records whose text is whole in blobs of these lengths.
 func written(all []logstest.Record, lengths map[string]int) []logstest.Record {
 	return selected(all, func(r logstest.Record) bool { return r.End <= lengths[r.Key] })
 }

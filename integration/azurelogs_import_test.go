@@ -112,7 +112,7 @@ func TestImportTwice(t *testing.T) {
 	for _, k := range azureKinds() {
 		t.Run(k.name, func(t *testing.T) {
 			lines := sized("BLOBTAIL_IMPORT_LINES", 4000, 10_000)
-			logs := k.compose(logstest.Options{Seed: newSeed(t), Hour: pastHour(), Lines: lines, BlobLines: lines * 3 / 10, Unfinished: true})
+			logs := k.compose(logstest.Options{Seed: newSeed(t), Hour: growingHour(), Lines: lines, BlobLines: lines * 3 / 10, Unfinished: true})
 			from, _ := azureDir(t, logs.Blobs)
 			to, _ := dirStore(t)
 			for i := range 3 {
@@ -127,7 +127,8 @@ func TestImportTwice(t *testing.T) {
 	}
 }
 
-// An import of logs that have grown brings the new lines only.
+// An import of logs that have grown brings the new lines only. A last line without its newline
+// is there once, and so are the lines behind it later.
 func TestImportGrowth(t *testing.T) {
 	t.Parallel()
 	for _, k := range azureKinds() {
@@ -135,7 +136,7 @@ func TestImportGrowth(t *testing.T) {
 			seed := newSeed(t)
 			r := rand.New(rand.NewPCG(seed, 5))
 			lines := sized("BLOBTAIL_IMPORT_LINES", 4050, 9000)
-			logs := k.compose(logstest.Options{Seed: seed, Hour: pastHour(), Lines: lines, BlobLines: lines / 9, Unfinished: true})
+			logs := k.compose(logstest.Options{Seed: seed, Hour: growingHour(), Lines: lines, BlobLines: lines / 9, Unfinished: true})
 			from, root := azureDir(t, nil)
 			to, _ := dirStore(t)
 			lengths := map[string]int{}
@@ -148,6 +149,9 @@ func TestImportGrowth(t *testing.T) {
 						continue
 					default:
 						lengths[b.Key] += r.IntN(len(b.Body) - lengths[b.Key])
+						if line := bytes.LastIndexByte(b.Body[:lengths[b.Key]], '\n'); line > 0 && step%2 == 0 {
+							lengths[b.Key] = line // a whole line that gets its newline later
+						}
 					}
 					b.Body = b.Body[:lengths[b.Key]]
 					if err := logstest.Write(root, []logstest.Blob{b}); err != nil {
@@ -221,7 +225,8 @@ func TestImportMalformed(t *testing.T) {
 	t.Parallel()
 	for _, k := range azureKinds() {
 		t.Run(k.name, func(t *testing.T) {
-			logs := k.compose(logstest.Options{Seed: newSeed(t), Hour: pastHour(), Lines: 2000, Malformed: 5})
+			logs := k.compose(logstest.Options{Seed: newSeed(t), Hour: pastHour(), Lines: 2000, Malformed: 5, Unfinished: true})
+			logs.Malformed = append(logs.Malformed, logs.Cut...)
 			from, _ := azureDir(t, logs.Blobs)
 			to, _ := dirStore(t)
 			for range 2 {
@@ -241,7 +246,7 @@ func TestImportKilled(t *testing.T) {
 			seed := newSeed(t)
 			r := rand.New(rand.NewPCG(seed, 9))
 			lines, resources := testkit.Setting("BLOBTAIL_IMPORT_LINES", 15_000), sized("BLOBTAIL_IMPORT_LINES", 3, 8)
-			logs := k.compose(logstest.Options{Seed: seed, Hour: pastHour(), Lines: lines, BlobLines: 5000, Resources: resources, Unfinished: true})
+			logs := k.compose(logstest.Options{Seed: seed, Hour: growingHour(), Lines: lines, BlobLines: 5000, Resources: resources, Unfinished: true})
 			from, _ := azureDir(t, logs.Blobs)
 			to, _ := dirStore(t)
 			killed := 0

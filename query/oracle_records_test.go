@@ -148,7 +148,7 @@ func storedRecs(t testing.TB, service string, body []byte) (all []rec) {
 		if _, err := p.Scan(line); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		out, stamp := p.AppendLine(nil, record.Defaults{Service: service, Time: 1795187045250000000})
+		out, stamp := p.AppendLine(nil, &record.Defaults{Service: service, Time: 1795187045250000000})
 		all = append(all, rec{service: service, time: stamp.Time, origin: origin(1), index: uint32(len(all)), line: string(out)})
 	}
 	return all

@@ -23,9 +23,9 @@ type Defaults struct {
 	Arrived int64
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
 	ForeignTs bool
-	// Seek returns the level that a message shows, nil for none. It is asked for records that
-	// name none. Nil: nobody is.
-	Seek func(msg []byte) []byte
+	// Seek returns the time and the level that a message shows, 0 and Other for none. It is
+	// asked for records that lack one of them. Nil: nobody is.
+	Seek func(msg []byte) (ns int64, l Level)
 }
 
 // Stamp describes an appended line.
@@ -52,34 +52,41 @@ const lineRoom = 192
 // field passed over that is called as a part of the head gets ".original" appended to its name.
 // The record's own service is kept as service.name if it differs from the line's. If another
 // field has that key already, the key is service.original, or else that with a number. Without a
-// level [Defaults.Seek] looks into the message.
+// time or a level [Defaults.Seek] looks into the message.
 //
 // Objects of the Elastic Common Schema have a level and a service too: level in an object
 // log, which is never the message, and name in an object service. The object log stays a
 // field, and service becomes the field service.original. Flat names of the level come
 // first.
-func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
+func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	dst = slices.Grow(dst, len(p.src)+lineRoom)
 	s := Stamp{Time: d.Time, Service: d.Service}
 
-	var h head
+	h := &p.last
+	*h = head{}
 	var text []byte
 	first := nameTs
 	if d.ForeignTs {
 		first++
 	}
 	h.time, text = p.findTime(first, d.Arrived, &s)
-	dst = append(dst, tsPrefix...)
 	if text != nil {
-		dst = append(dst, text...)
-	} else {
-		dst = p.appendTime(dst, s.Time)
+		dst = append(append(dst, tsPrefix...), text...)
 	}
-
 	h.msg = p.msgField()
-	dst = append(dst, levelPrefix...)
 	h.level, s.Level = p.findLevel()
-	dst = p.appendLevel(dst, &h, &s, d.Seek)
+	unlevelled := h.level < 0 && s.Level == Other
+	if unlevelled {
+		h.inner = p.nestedLevel()
+	}
+	if d.Seek != nil && (!s.OwnTime || unlevelled && h.inner == nil) {
+		p.seek(d, h, &s)
+	}
+	if text == nil {
+		dst = p.appendTime(append(dst, tsPrefix...), s.Time)
+	}
+	dst = append(dst, levelPrefix...)
+	dst = p.appendLevel(dst, h, &s)
 
 	h.service, h.keepService = p.findService(d.Fallback, &s)
 	dst = append(dst, servicePrefix...)
@@ -93,8 +100,7 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	}
 	dst = append(dst, '"')
 
-	dst = p.appendFields(dst, &h)
-	p.last = h
+	dst = p.appendFields(dst, h)
 	return append(dst, "}\n"...), s
 }
 
@@ -129,8 +135,11 @@ func (p *Parser) appendTime(dst []byte, ns int64) []byte {
 // head has the fields used for a line's head, -1 for none.
 type head struct {
 	time, level, service, msg int
-	keepService               bool // as a field
-	sought                    bool // the level is one that the message shows: Parser.word
+	keepService               bool   // as a field
+	inner                     []byte // the level of an object
+
+	// The time or the level is one that the message shows.
+	soughtTime, soughtLevel bool
 }
 
 // has reports whether there is a field with a name.
@@ -158,34 +167,46 @@ func (p *Parser) text(f *field) []byte {
 	return p.scratch
 }
 
-// appendLevel appends the inside of the level's string. seek is asked if the record has none.
-func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp, seek func([]byte) []byte) []byte {
-	if s.Level != Other {
-		return append(dst, s.Level.String()...)
-	}
-	if h.level >= 0 {
-		return p.appendWord(dst, &p.fields[h.level])
-	}
-	if v := p.nestedLevel(); v != nil {
-		dst, s.Level = p.appendNestedLevel(dst, v)
-		return dst
-	}
-	if seek == nil {
-		return dst
-	}
+// seek looks into the message for what the record lacks.
+func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
 	var msg []byte
 	if h.msg >= 0 {
-		if msg = p.src[p.fields[h.msg].val:p.fields[h.msg].valEnd]; msg[0] == '"' {
+		if p.src[p.fields[h.msg].val] == '"' {
 			msg = p.text(&p.fields[h.msg])
 		}
-	} else if msg = p.nestedMsg(); msg != nil {
-		p.scratch = AppendUnescaped(p.scratch[:0], msg[1:len(msg)-1])
+	} else if v := p.nestedMsg(); v != nil {
+		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
 		msg = p.scratch
 	}
-	p.word = seek(msg)
-	if s.Level = ParseLevel(p.word); s.Level != Other {
-		h.sought = true
-		dst = append(dst, s.Level.String()...)
+	if len(msg) > 0 {
+		named := h.level >= 0 || h.inner != nil
+		p.sought(d, msg, s, named)
+	}
+}
+
+// sought looks into a message, for the time and the level that the record lacks. named says that
+// it has a level.
+func (p *Parser) sought(d *Defaults, msg []byte, s *Stamp, named bool) {
+	h := &p.last
+	h.soughtTime, h.soughtLevel = false, false
+	ns, l := d.Seek(msg)
+	if !s.OwnTime && ns != 0 {
+		s.Time, s.OwnTime, s.Unread, h.soughtTime = ns, true, false, true
+	}
+	if !named && s.Level == Other && l != Other {
+		s.Level, h.soughtLevel = l, true
+	}
+}
+
+// appendLevel appends the inside of the level's string.
+func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp) []byte {
+	switch {
+	case s.Level != Other:
+		return append(dst, s.Level.String()...)
+	case h.level >= 0:
+		return p.appendWord(dst, &p.fields[h.level])
+	case h.inner != nil:
+		dst, s.Level = p.appendNestedLevel(dst, h.inner)
 	}
 	return dst
 }
@@ -360,7 +381,7 @@ type Rejected struct {
 // AppendRejected appends the canonical line, of the service [RejectedService],
 // that keeps an invalid record: its first [MaxRejected] bytes as msg, and its length.
 func (p *Parser) AppendRejected(dst []byte, r Rejected) []byte {
-	b := p.Begin(dst, Head{Level: []byte(Warn.String()), Msg: CutText(r.Raw, MaxRejected)}, Defaults{Service: RejectedService, Time: r.Time})
+	b := p.Begin(dst, Head{Level: []byte(Warn.String()), Msg: CutText(r.Raw, MaxRejected)}, &Defaults{Service: RejectedService, Time: r.Time})
 	b.Text("reason", CutText([]byte(r.Reason), MaxRejected))
 	b.Int("bytes", int64(len(r.Raw)))
 	b.Text("source", CutText([]byte(r.Source), MaxRejected))

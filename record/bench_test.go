@@ -50,7 +50,7 @@ func benchLines(b *testing.B, data []byte, d record.Defaults) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			dst, _ = p.AppendLine(dst, d)
+			dst, _ = p.AppendLine(dst, &d)
 			rest = rest[n+1:]
 		}
 	}

@@ -13,7 +13,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	line, stamp := p.AppendLine(nil, record.Defaults{})
+	line, stamp := p.AppendLine(nil, &record.Defaults{})
 	fmt.Printf("%s%s %v\n", line, stamp.Service, stamp.Level)
 
 	_, err := p.Scan([]byte(`{"user":07}`))

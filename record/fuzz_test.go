@@ -46,16 +46,16 @@ func FuzzScan(f *testing.F) {
 		p := record.NewParser()
 		n, err := p.Scan(src)
 		taken := compareScan(t, src, n, err)
-		line, stamp := p.AppendLine(nil, d)
+		line, stamp := p.AppendLine(nil, &d)
 
 		// A parser's memory of other records makes no difference.
 		used := record.NewParser()
 		for range 5 {
 			_, _ = used.Scan(before)
-			used.AppendLine(nil, d)
+			used.AppendLine(nil, &d)
 		}
 		n2, err2 := used.Scan(src)
-		line2, stamp2 := used.AppendLine(nil, d)
+		line2, stamp2 := used.AppendLine(nil, &d)
 		if n2 != n || !reflect.DeepEqual(err2, err) || !bytes.Equal(line2, line) || stamp2 != stamp {
 			t.Fatalf("Scan(%q) = %d, %v: %q; after %q = %d, %v: %q", src, n, err, line, before, n2, err2, line2)
 		}
@@ -118,7 +118,7 @@ func checkAgain(t *testing.T, line []byte, service string) {
 		if d.Service == "" && record.FoldService(service) != service {
 			continue
 		}
-		if again, _ := p.AppendLine(nil, d); !bytes.Equal(again, line) {
+		if again, _ := p.AppendLine(nil, &d); !bytes.Equal(again, line) {
 			t.Fatalf("%q\nbecomes %q", line, again)
 		}
 	}

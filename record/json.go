@@ -149,13 +149,20 @@ func (p *Parser) scanValue(src []byte) (end int, bad *RejectError) {
 	return end + 1, nil
 }
 
-// scanOther scans a value that is no string.
-func (p *Parser) scanOther(src []byte, i int) (end int, dirty bool, bad *RejectError) {
-	if i < len(src) && (src[i] == '{' || src[i] == '[') {
-		return p.scanNested(src, i)
+// scanOther scans a value that is no string. flags are those of its field.
+func (p *Parser) scanOther(src []byte, i int) (end int, flags uint8, bad *RejectError) {
+	if i >= len(src) || src[i] != '{' && src[i] != '[' {
+		end, bad = scanScalar(src, i)
+		return end, 0, bad
 	}
-	end, bad = scanScalar(src, i)
-	return end, false, bad
+	end, dirty, bad := p.scanNested(src, i)
+	switch {
+	case p.nested.maybe:
+		flags = valDirty | valRepeats
+	case dirty:
+		flags = valDirty
+	}
+	return end, flags, bad
 }
 
 // scanScalar scans a number, true, false or null.
@@ -252,12 +259,14 @@ func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *Reject
 		switch c := src[i]; c {
 		case '{', '[':
 			p.stack = append(p.stack, c)
-			p.nested.push(c)
 			if len(p.stack)+1 > MaxDepth && p.reject == nil {
 				p.reject = &RejectError{Offset: i, Reason: "nested deeper than 64"}
 			}
 			if len(p.stack) > deepest {
 				return 0, false, syntaxError(src, i, "that deep")
+			}
+			if c == '{' {
+				p.nested.open()
 			}
 			if i, dirty = space(src, i+1, dirty); i < len(src) && src[i] == c+2 {
 				break // it is empty
@@ -296,7 +305,9 @@ func (p *Parser) scanAfter(src []byte, i int, dirty bool) (int, bool, *RejectErr
 		case open + 2: // both brackets are closed by the second character after
 			i++
 			p.stack = p.stack[:len(p.stack)-1]
-			p.nested.pop()
+			if open == '{' {
+				p.nested.close()
+			}
 		case ',':
 			if open == '{' {
 				return p.scanKey(src, i+1, dirty)

@@ -99,7 +99,7 @@ const longestOdd = 64
 
 // oddLevel returns the level of a word with colours, marks or a step around it.
 func oddLevel(word []byte) Level {
-	if len(word) == 0 || len(word) > longestOdd {
+	if len(word) == 0 || len(word) > longestOdd || isWord(word) {
 		return Other
 	}
 	if bytes.IndexByte(word, esc) >= 0 {
@@ -125,6 +125,16 @@ func oddLevel(word []byte) Level {
 		n = len(word)
 	}
 	return aliasOf(word[:n])
+}
+
+// isWord reports whether a text has letters alone.
+func isWord(s []byte) bool {
+	for _, c := range s {
+		if (c|0x20)-'a' >= 26 {
+			return false
+		}
+	}
+	return true
 }
 
 const esc = 0x1b

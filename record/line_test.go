@@ -24,7 +24,7 @@ func scanLine(t *testing.T, src string, d record.Defaults) (string, record.Stamp
 	if err != nil || n != len(src) {
 		t.Fatalf("Scan(%s) = %d, %v", src, n, err)
 	}
-	line, stamp := p.AppendLine([]byte("before"), d)
+	line, stamp := p.AppendLine([]byte("before"), &d)
 	rest, ok := strings.CutPrefix(string(line), "before")
 	rest, nl := strings.CutSuffix(rest, "\n")
 	if !ok || !nl || strings.Contains(rest, "\n") || !json.Valid([]byte(rest)) {
@@ -218,7 +218,7 @@ func TestManyServices(t *testing.T) {
 			if _, err := p.Scan(fmt.Appendf(nil, `{"service":%q}`, name)); err != nil {
 				t.Fatal(err)
 			}
-			line, stamp := p.AppendLine(nil, record.Defaults{Time: arrival})
+			line, stamp := p.AppendLine(nil, &record.Defaults{Time: arrival})
 			kept := strings.Contains(string(line), `"service.name":"`+name+`"`)
 			if stamp.Service != want || kept != (name != want) {
 				t.Fatalf("%q: %s, want %s: %s", name, stamp.Service, want, line)
@@ -251,7 +251,7 @@ func checkStamp(t *testing.T, line []byte, s record.Stamp) {
 
 // textLine appends the line of a record that is only a text.
 func textLine(p *record.Parser, dst, text []byte, d record.Defaults) ([]byte, record.Stamp) {
-	line, stamp, err := p.Begin(dst, record.Head{Msg: text}, d).End()
+	line, stamp, err := p.Begin(dst, record.Head{Msg: text}, &d).End()
 	if err != nil {
 		panic(err)
 	}
@@ -340,7 +340,7 @@ func TestNoAllocation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			dst, _ = p.AppendLine(dst, record.Defaults{})
+			dst, _ = p.AppendLine(dst, &record.Defaults{})
 			rest = rest[n+1:]
 		}
 	})
@@ -358,7 +358,7 @@ func TestLineLevel(t *testing.T) {
 			word string
 			want record.Level
 		}{{word, l}, {word + "x", record.Other}, {word + " s", record.Other}, {"x" + word, record.Other}, {word[:len(word)-1] + "_", record.Other}, {"", record.Other}, {`\"`, record.Other}, {"\x00", record.Other}} {
-			line, stamp, err := p.Begin(nil, record.Head{Level: []byte(tc.word)}, record.Defaults{Time: arrival}).End()
+			line, stamp, err := p.Begin(nil, record.Head{Level: []byte(tc.word)}, &record.Defaults{Time: arrival}).End()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,15 +38,25 @@ func (p *Parser) Head(arrived int64) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	return h, p.members(&at)
 }
 
-// Message returns the message of the object scanned last, as a copy.
-func (p *Parser) Message() []byte {
-	if at := p.msgField(); at >= 0 {
-		return p.copied(at)
+// Shows returns the time and the level that the object scanned last has by its fields, 0 and
+// Other for none, and its message, which is valid until the next use of the parser.
+func (p *Parser) Shows(arrived int64) (ns int64, l Level, msg []byte) {
+	var s Stamp
+	h := &p.last
+	*h = head{service: -1}
+	h.time, _ = p.findTime(nameTs, arrived, &s)
+	if h.level, l = p.findLevel(); l == Other && h.level < 0 {
+		if v := p.nestedLevel(); v != nil {
+			_, l = p.appendNestedLevel(nil, v)
+		}
 	}
-	if v := p.nestedMsg(); v != nil {
-		return TextOf(v)
+	if h.msg = p.msgField(); h.msg >= 0 && p.src[p.fields[h.msg].val] == '"' {
+		msg = p.text(&p.fields[h.msg])
+	} else if v := p.nestedMsg(); v != nil {
+		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
+		msg = p.scratch
 	}
-	return nil
+	return s.Time, l, msg
 }
 
 // members iterates over the members that are not in a head.

@@ -16,7 +16,7 @@ func TestKnownNames(t *testing.T) {
 		if n, err := p.Scan([]byte(src)); err != nil || n != len(src) {
 			t.Fatalf("Scan(%s) = %d, %v", src, n, err)
 		}
-		line, stamp := p.AppendLine(nil, record.Defaults{Time: 1})
+		line, stamp := p.AppendLine(nil, &record.Defaults{Time: 1})
 		return string(line), stamp
 	}
 	for _, name := range names.Time[:len(names.Time)-1] {

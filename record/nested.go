@@ -104,6 +104,14 @@ func FieldLevel(key string, text []byte) (l Level, place int) {
 	return levelBy(n, text), int(n-kindLevel) + 1
 }
 
+// TimePlace returns the place of a name in [KnownNames] of times, from 1 on, or 0.
+func TimePlace(key string) int {
+	if n := lookupName([]byte(key)); n/perKind == kindTime/perKind {
+		return int(n-kindTime) + 1
+	}
+	return 0
+}
+
 // MessagePlace returns the place of a name in [KnownNames] of messages, from 1 on, or 0.
 func MessagePlace(key string) int {
 	if n := lookupName([]byte(key)); n/perKind == kindMsg/perKind {
@@ -152,6 +160,8 @@ const (
 	parentPayload
 	parentRecord
 	parentKubernetes
+	parentContext
+	parentBody
 )
 
 // nestedLevel returns the string or the number in log.level, or in the objects of Google's
@@ -174,6 +184,7 @@ func (p *Parser) nestedLevelAt() (v []byte, path string) {
 		{p.path(parentPayload, "severity"), "jsonPayload.severity"},
 		{p.path(parentPayload, "level"), "jsonPayload.level"},
 		{p.path(parentRecord, "level", "name"), "record.level.name"},
+		{p.path(parentContext, "logLevel"), "context.logLevel"},
 	} {
 		if len(m.v) > 0 && (m.v[0] == '"' || isDigit(m.v[0])) && string(m.v) != `""` {
 			return m.v, m.path
@@ -201,6 +212,7 @@ func (p *Parser) nestedMsgAt() (v []byte, path string) {
 		{p.path(parentFields, "message"), "fields.message"},
 		{p.path(parentPayload, "message"), "jsonPayload.message"},
 		{p.path(parentRecord, "message"), "record.message"},
+		{p.path(parentBody, "Value"), "Body.Value"},
 	} {
 		if len(m.v) > len(`""`) && m.v[0] == '"' {
 			return m.v, m.path
@@ -267,6 +279,9 @@ func (p *Parser) serviceField() (at int, text []byte, nested bool) {
 	}
 	if other >= 0 {
 		return other, p.compact(&p.fields[other]), false
+	}
+	if p.found[kindParent/perKind] == 0 {
+		return -1, nil, false
 	}
 	if v := p.path(parentKubernetes, "container_name"); len(v) > len(`""`) && v[0] == '"' {
 		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])

@@ -51,7 +51,7 @@ func TestPartsAfterOthers(t *testing.T) {
 }
 
 func addText(p *record.Parser, h record.Head, d record.Defaults, names []string) ([]byte, record.Stamp, error) {
-	b := p.Begin(nil, h, d)
+	b := p.Begin(nil, h, &d)
 	for _, name := range names {
 		b.Text(name, []byte("v"))
 	}

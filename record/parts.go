@@ -14,7 +14,7 @@ type Head struct {
 	Level   []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service []byte // the sender's name for it, not folded
 	Msg     []byte
-	// Sought says that the caller has looked for a level in the message, and found none.
+	// Sought says that the caller has looked into the message for what the record lacks.
 	Sought bool
 	// Renames says that a repeated key is no mistake, because the fields come from several
 	// places: it gets the first free number from 2 appended. Such a record has at most
@@ -48,7 +48,7 @@ type Parts struct {
 // Begin begins a record by parts, and will append its line to dst. The parts are
 // valid until the next call of Begin. They share the parser's memory, so Scan must
 // not be called before End.
-func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
+func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	b := &p.parts
 	b.room, b.own, b.rename = MaxRecord, nil, h.Renames
 	b.keys.begin(h.Renames)
@@ -67,21 +67,21 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	if p.setService(h.Service, d.Fallback, &s) {
 		b.own = h.Service
 	}
-	p.last.sought = false
+	if len(h.Level) > 0 {
+		s.Level = ParseLevel(h.Level)
+	}
+	p.last.soughtTime, p.last.soughtLevel = false, false
+	if d.Seek != nil && !h.Sought && (h.Time == 0 || len(h.Level) == 0) && len(h.Msg) > 0 {
+		p.sought(d, h.Msg, &s, len(h.Level) > 0)
+	}
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
 	dst = append(dst, tsPrefix...)
 	dst = p.appendTime(dst, s.Time)
 	dst = append(dst, levelPrefix...)
-	if len(h.Level) == 0 && d.Seek != nil && !h.Sought {
-		h.Level = d.Seek(h.Msg)
-		p.last.sought, p.word = len(h.Level) > 0, h.Level
-	}
-	if len(h.Level) > 0 {
-		if s.Level = ParseLevel(h.Level); s.Level != Other {
-			dst = append(dst, s.Level.String()...)
-		} else {
-			dst = AppendEscaped(dst, h.Level)
-		}
+	if s.Level != Other {
+		dst = append(dst, s.Level.String()...)
+	} else {
+		dst = AppendEscaped(dst, h.Level)
 	}
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)

@@ -92,8 +92,8 @@ func TestPartsAreAsJSON(t *testing.T) {
 		if n, err := reference.Scan([]byte(src)); err != nil || n != len(src) {
 			t.Fatalf("Scan(%s) = %d, %v", src, n, err)
 		}
-		want, wantStamp := reference.AppendLine([]byte("before"), d)
-		b := p.Begin([]byte("before"), h, d)
+		want, wantStamp := reference.AppendLine([]byte("before"), &d)
+		b := p.Begin([]byte("before"), h, &d)
 		for _, f := range parts {
 			f.add(b, f.key)
 		}
@@ -135,7 +135,7 @@ func TestParts(t *testing.T) {
 	} {
 		p := record.NewParser()
 		for range 2 { // a rejected record leaves no trace
-			b := p.Begin(nil, record.Head{Time: arrival}, record.Defaults{Service: "web"})
+			b := p.Begin(nil, record.Head{Time: arrival}, &record.Defaults{Service: "web"})
 			row.add(b)
 			line, stamp, err := b.End()
 			var reject *record.RejectError
@@ -152,7 +152,7 @@ func TestParts(t *testing.T) {
 		}
 	}
 	// A message that is too long is not even copied.
-	b := record.NewParser().Begin(nil, record.Head{Msg: make([]byte, record.MaxRecord+1)}, record.Defaults{})
+	b := record.NewParser().Begin(nil, record.Head{Msg: make([]byte, record.MaxRecord+1)}, &record.Defaults{})
 	if line, _, err := b.End(); err == nil || cap(line) > 4096 {
 		t.Errorf("%d bytes, %v", cap(line), err)
 	}
@@ -164,7 +164,7 @@ func FuzzParts(f *testing.F) {
 	f.Add([]byte("\xff"), []byte("\x00"), []byte("\n"), "service.name", []byte(`"\ud800"`))
 	f.Fuzz(func(t *testing.T, level, service, msg []byte, key string, text []byte) {
 		p := record.NewParser()
-		b := p.Begin(nil, record.Head{Level: level, Service: service, Msg: msg}, record.Defaults{Time: arrival})
+		b := p.Begin(nil, record.Head{Level: level, Service: service, Msg: msg}, &record.Defaults{Time: arrival})
 		b.Text(key, text)
 		b.Int(key+"2", int64(len(text)))
 		line, stamp, err := b.End()
@@ -193,7 +193,7 @@ func BenchmarkParts(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		h.Time = 1794312000000000000 + int64(i)
-		r := p.Begin(dst[:0], h, record.Defaults{})
+		r := p.Begin(dst[:0], h, &record.Defaults{})
 		r.Text("trace_id", trace)
 		r.Text("user_id", user)
 		r.Int("status", 200)
@@ -204,7 +204,7 @@ func BenchmarkParts(b *testing.B) {
 // Fields from several places may have the same names, and values of any kind.
 func TestPartsKinds(t *testing.T) {
 	p := record.NewParser()
-	b := p.Begin(nil, record.Head{Time: 1, Msg: []byte("m"), Renames: true}, record.Defaults{Fallback: "web"})
+	b := p.Begin(nil, record.Head{Time: 1, Msg: []byte("m"), Renames: true}, &record.Defaults{Fallback: "web"})
 	b.Text("a", []byte("1"))
 	b.Text("a", []byte("2"))
 	b.Text("a.2", []byte("3"))
@@ -229,7 +229,7 @@ func TestPartsKinds(t *testing.T) {
 			}
 		},
 	} {
-		b := p.Begin(nil, record.Head{Renames: true}, record.Defaults{})
+		b := p.Begin(nil, record.Head{Renames: true}, &record.Defaults{})
 		add(b)
 		if _, _, err := b.End(); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -255,7 +255,7 @@ func TestMembers(t *testing.T) {
 		if _, err := p.Scan([]byte(row.src)); err != nil {
 			t.Fatal(err)
 		}
-		if _, stamp := p.AppendLine(nil, record.Defaults{Fallback: "web"}); stamp.Service != row.want {
+		if _, stamp := p.AppendLine(nil, &record.Defaults{Fallback: "web"}); stamp.Service != row.want {
 			t.Errorf("%s: %s", row.src, stamp.Service)
 		}
 	}

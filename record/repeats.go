@@ -85,46 +85,55 @@ func appendUniqueObject(dst, object []byte) []byte {
 // nestedKeys finds keys that come twice in an object within a value. It may find one where
 // there is none, and misses none.
 type nestedKeys struct {
-	slots   [nestedSlots]nestedKey
-	round   uint32 // of the value: the slots of earlier ones are free
-	objects uint32 // in this value so far
-	used    int
-	open    []uint32 // the objects that are open, 0 for an array
-	maybe   bool     // a key came twice
+	hashes [mostNested]uint32  // of the keys of the open objects, the outermost first
+	begins [MaxDepth + 1]int32 // where those of each open object begin
+	used   int32               // of hashes
+	depth  int32               // of begins; a value that is deeper is rejected
+	maybe  bool                // a key came twice
 }
 
-type nestedKey struct{ round, hash uint32 }
-
-const nestedSlots = 1 << 9
+// mostNested is how many keys the open objects may have together. A value with more is taken
+// for one with a repeated key.
+const mostNested = 128
 
 // begin begins a value.
-func (k *nestedKeys) begin() {
-	if k.round++; k.round == 0 {
-		k.slots, k.round = [nestedSlots]nestedKey{}, 1
+func (k *nestedKeys) begin() { k.used, k.depth, k.maybe = 0, 0, false }
+
+// open opens an object.
+func (k *nestedKeys) open() {
+	if k.depth++; k.depth <= MaxDepth {
+		k.begins[k.depth] = k.used
 	}
-	k.objects, k.used, k.open, k.maybe = 0, 0, k.open[:0], false
 }
 
-// push opens an object or an array.
-func (k *nestedKeys) push(bracket byte) {
-	id := uint32(0)
-	if bracket == '{' {
-		k.objects++
-		id = k.objects
+// close closes the innermost object.
+func (k *nestedKeys) close() {
+	if k.depth <= MaxDepth {
+		k.used = k.begins[k.depth]
 	}
-	k.open = append(k.open, id)
+	k.depth--
 }
-
-// pop closes the innermost.
-func (k *nestedKeys) pop() { k.open = k.open[:len(k.open)-1] }
 
 // add adds the key src[i:end] of the innermost object. odd says that it has escapes, or bytes
 // that are no UTF-8.
 func (k *nestedKeys) add(src []byte, i, end int, odd bool) {
-	if odd || k.used > nestedSlots*3/4 {
+	if odd || k.used == mostNested || k.depth > MaxDepth {
 		k.maybe = true
 		return
 	}
+	hash := keyHash(src, i, end)
+	for _, h := range k.hashes[k.begins[k.depth]:k.used] {
+		if h == hash {
+			k.maybe = true
+			return
+		}
+	}
+	k.hashes[k.used] = hash
+	k.used++
+}
+
+// keyHash hashes the key src[i:end] by its length, its first bytes and its last ones.
+func keyHash(src []byte, i, end int) uint32 {
 	var word uint64
 	switch n := end - i; {
 	case n >= 8:
@@ -134,18 +143,5 @@ func (k *nestedKeys) add(src []byte, i, end int, odd bool) {
 	default:
 		word = firstWord(src[i:end])
 	}
-	word = (word ^ uint64(k.open[len(k.open)-1])<<40) * 0x9e3779b97f4a7c15
-	hash := uint32(word >> 32)
-	for at := hash % nestedSlots; ; at = (at + 1) % nestedSlots {
-		s := &k.slots[at]
-		if s.round != k.round {
-			*s = nestedKey{k.round, hash}
-			k.used++
-			return
-		}
-		if s.hash == hash {
-			k.maybe = true
-			return
-		}
-	}
+	return uint32(word * 0x9e3779b97f4a7c15 >> 32)
 }

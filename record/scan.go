@@ -41,8 +41,7 @@ type Parser struct {
 	table  []int32 // keys of a record with very many, by hash
 	seed   maphash.Seed
 
-	last     head   // of the line that was appended last, for Why
-	word     []byte // of the level that was sought last
+	last     head // of the line that was appended last, for Why
 	day      DayCache
 	times    times.Reader
 	dayAt    int // the fields whose parts were the time, if no field was it alone
@@ -133,7 +132,7 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 // reset forgets the last record, and releases the memory of an unusual one.
 func (p *Parser) reset() {
 	if cap(p.fields) > keepFields {
-		p.fields, p.table, p.stack, p.repeats, p.nested.open = nil, nil, nil, nil, nil
+		p.fields, p.table, p.stack, p.repeats = nil, nil, nil, nil
 	}
 	if cap(p.names)+cap(p.scratch)+cap(p.value) > keepScratch {
 		p.names, p.scratch, p.value = nil, nil, nil
@@ -216,17 +215,12 @@ func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 		i = end + 1
 		f.flags |= uint8(st)
 	} else {
-		var dirty bool
+		var flags uint8
 		var bad *RejectError
-		if i, dirty, bad = p.scanOther(src, i); bad != nil {
+		if i, flags, bad = p.scanOther(src, i); bad != nil {
 			return 0, bad
 		}
-		if dirty {
-			f.flags |= valDirty
-		}
-		if c := src[f.val]; (c == '{' || c == '[') && p.nested.maybe {
-			f.flags |= valDirty | valRepeats
-		}
+		f.flags |= flags
 	}
 	f.valEnd = int32(i)
 	return i, nil

@@ -188,7 +188,7 @@ func TestScanManyKeys(t *testing.T) {
 		if _, err := p.Scan(b); err != nil {
 			t.Fatal(name, err)
 		}
-		line, _ := p.AppendLine(nil, record.Defaults{})
+		line, _ := p.AppendLine(nil, &record.Defaults{})
 		if d := testkit.CPU() - start; d > 5*time.Second {
 			t.Errorf("%s: took %v", name, d)
 		}
@@ -227,7 +227,7 @@ func TestScanAfterOtherRecords(t *testing.T) {
 					t.Fatal(err)
 				}
 				n, err := p.Scan([]byte(row[0]))
-				line, _ := p.AppendLine(nil, record.Defaults{})
+				line, _ := p.AppendLine(nil, &record.Defaults{})
 				got := strings.TrimSuffix(string(line), "\n")
 				if err != nil {
 					got = err.Error()

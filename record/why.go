@@ -52,7 +52,7 @@ type Why struct{ Time, Level, Message, Service Cause }
 
 // Why explains the head of the object scanned last, after [Parser.AppendLine] or [Parser.Head]
 // with these defaults: by what these have noted, and by the readers that they ask.
-func (p *Parser) Why(d Defaults) (w Why) {
+func (p *Parser) Why(d *Defaults) (w Why) {
 	h := &p.last
 	w.Time, w.Level = p.whyTime(d), p.whyLevel()
 	if h.msg >= 0 {
@@ -79,9 +79,9 @@ func (p *Parser) Why(d Defaults) (w Why) {
 	return w
 }
 
-// Sought explains a level that [Defaults.Seek] found for the record appended or begun last. ok is
-// false if it found none, or was not asked.
-func (p *Parser) Sought() (word string, ok bool) { return string(p.word), p.last.sought }
+// Sought reports whether the time and the level of the record appended or begun last are those
+// that [Defaults.Seek] found.
+func (p *Parser) Sought() (ns, level bool) { return p.last.soughtTime, p.last.soughtLevel }
 
 // field is the cause that is a field.
 func (p *Parser) field(at int) Cause { return Cause{Place: FromField, Name: p.keyText(at)} }
@@ -105,7 +105,7 @@ func (p *Parser) tried(kind, first name) iter.Seq[int] {
 	}
 }
 
-func (p *Parser) whyTime(d Defaults) (c Cause) {
+func (p *Parser) whyTime(d *Defaults) (c Cause) {
 	first := nameTs
 	if d.ForeignTs {
 		first++

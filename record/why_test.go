@@ -47,35 +47,41 @@ func TestWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := record.Defaults{Time: arrived, Arrived: arrived}
-		line, _ := p.AppendLine(nil, d)
-		w := p.Why(d)
+		line, _ := p.AppendLine(nil, &d)
+		w := p.Why(&d)
 		want := fmt.Sprint(test.time, " | ", test.level, " | ", test.message, " | ", test.service)
 		if got := fmt.Sprint(cause(w.Time), " | ", cause(w.Level), " | ", cause(w.Message), " | ", cause(w.Service)); got != want {
 			t.Errorf("%s:\n%s, want\n%s", test.line, got, want)
 		}
-		again, _ := p.AppendLine(nil, d)
+		again, _ := p.AppendLine(nil, &d)
 		if string(again) != string(line) {
 			t.Errorf("%s: asked why, the line is %s; before it was %s", test.line, again, line)
 		}
-		if _, ok := p.Sought(); ok {
+		if ns, level := p.Sought(); ns || level {
 			t.Errorf("%s: nobody looked into the message", test.line)
 		}
 	}
 }
 
-// A level that was looked for in the message is known as that.
+// A time and a level that were looked for in the message are known as that.
 func TestWhySought(t *testing.T) {
 	p := record.NewParser()
-	d := record.Defaults{Seek: func(msg []byte) []byte { return msg[:2] }}
+	d := &record.Defaults{Time: arrival, Seek: func(msg []byte) (int64, record.Level) { return 7, record.ParseLevel(msg[:1]) }}
 	for _, test := range []struct {
-		line, word string
-	}{{`{"msg":"W: x"}`, "W:"}, {`{"msg":"WRN x","level":"info"}`, ""}, {`{"msg":"E  x"}`, "E "}, {`{"log":{"level":"info"},"msg":"E  x"}`, ""}} {
+		line        string
+		time, level bool
+		ns          int64
+	}{
+		{`{"msg":"W: x"}`, true, true, 7}, {`{"msg":"x"}`, true, false, 7}, {`{"msg":"WRN x","level":"info"}`, true, false, 7},
+		{`{"msg":"E  x","ts":"2026-11-20T10:00:00Z"}`, false, true, 1795168800000000000},
+		{`{"log":{"level":"info"},"msg":"E  x"}`, true, false, 7}, {`{"a":1}`, false, false, arrival},
+	} {
 		if _, err := p.Scan([]byte(test.line)); err != nil {
 			t.Fatal(err)
 		}
-		p.AppendLine(nil, d)
-		if word, ok := p.Sought(); ok != (test.word != "") || ok && word != test.word {
-			t.Errorf("%s: %q %v, want %q", test.line, word, ok, test.word)
+		_, stamp := p.AppendLine(nil, d)
+		if ns, level := p.Sought(); ns != test.time || level != test.level || stamp.Time != test.ns {
+			t.Errorf("%s: %v %v %d", test.line, ns, level, stamp.Time)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func stored(t testing.TB, object string) []byte {
 	if _, err := p.Scan([]byte(object)); err != nil {
 		t.Fatal(err)
 	}
-	line, _ := p.AppendLine(nil, record.Defaults{Service: "web", Time: 1795183445123456789})
+	line, _ := p.AppendLine(nil, &record.Defaults{Service: "web", Time: 1795183445123456789})
 	return line
 }
 

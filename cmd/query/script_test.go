@@ -121,7 +121,7 @@ func addBlob(store storage.BlobStore, text []byte, number int) error {
 		if _, err := p.Scan(object); err != nil {
 			return err
 		}
-		line, stamp := p.AppendLine(nil, record.Defaults{})
+		line, stamp := p.AppendLine(nil, &record.Defaults{})
 		if i == 0 {
 			first = stamp
 		}

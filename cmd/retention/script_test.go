@@ -101,7 +101,7 @@ func addBlob(key, records string) error {
 		if _, err := p.Scan(object); err != nil {
 			return err
 		}
-		line, stamp := p.AppendLine(nil, record.Defaults{})
+		line, stamp := p.AppendLine(nil, &record.Defaults{})
 		if err := enc.Add(line, stamp.Time, origin.OfBody("", "", 0, []byte(key), 0), uint32(i)); err != nil {
 			return err
 		}

@@ -264,8 +264,8 @@ func TestCopies(t *testing.T) {
 }
 
 // A resource log is read as it is. A last line that has no end is malformed when the hour is
-// over; a whole object is a record. A blob that is shorter by
-// now, or gone, is an error after the records that could be read.
+// over; a whole object is a record. A blob that is shorter by now, or gone, is an error after
+// the records that could be read.
 func TestListedSize(t *testing.T) {
 	dir := t.TempDir()
 	const key = "insights-logs-c/resourceId=/x/y=2026/m=11/d=22/h=03/m=00/PT1H.json"

@@ -2,7 +2,6 @@ package azurelogs
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -41,7 +40,8 @@ type Chunk struct {
 	Copies int
 	// Unfinished is the line of a classic log at which an entry begins that was left out,
 	// because the blob ends within it; 0: there is none. Only the last chunk of a blob, which
-	// may have no records then, tells it. Resource logs end so while they grow, and do not.
+	// may have no records then, tells it. Resource logs end so while they grow, and do not: when
+	// their hour is over, the line is malformed.
 	Unfinished int
 }
 
@@ -230,8 +230,9 @@ func (c *counter) Read(p []byte) (int, error) {
 
 // take takes an entry. Those of earlier chunks are only compared.
 func (c *chunker) take(entry []byte) error {
-	maphash.WriteComparable(&c.hash, len(entry))
-	c.hash.Write(entry)
+	text := formats.TrimEnd(entry)
+	maphash.WriteComparable(&c.hash, len(text))
+	c.hash.Write(text)
 	if c.again > 0 {
 		if c.again--; c.again == 0 && c.hash.Sum64() != c.sum {
 			return errOther
@@ -363,7 +364,7 @@ func (b *Blob) origin(first []byte) (o record.Origin) {
 	binary.BigEndian.PutUint64(o[:], uint64(b.Hour.UnixMilli())<<16)
 	counter, _ := strconv.Atoi(strings.TrimSuffix(path.Base(b.Key), ".log")) // PT1H.json has none
 	binary.BigEndian.PutUint16(o[6:], uint16(min(max(counter, 0), math.MaxUint16)))
-	sum := sha256.Sum256(append([]byte(b.Service+"\x00"+b.Key+"\x00"), bytes.TrimRight(first, "\r\n")...))
+	sum := sha256.Sum256(append([]byte(b.Service+"\x00"+b.Key+"\x00"), formats.TrimEnd(first)...))
 	copy(o[8:13], sum[:])
 	return o
 }

@@ -47,7 +47,7 @@ func TestRecord(t *testing.T) {
 		if _, err := p.Scan(g.Line()); err != nil {
 			t.Fatal(err)
 		}
-		_, got := p.AppendLine(nil, record.Defaults{})
+		_, got := p.AppendLine(nil, &record.Defaults{})
 		if got.Time != r.Time || got.Service != r.Service || got.Level != r.Level {
 			t.Fatalf("%s says %v, the generator says %v", g.Line(), got, r)
 		}

@@ -33,7 +33,7 @@ func FuzzMask(f *testing.F) {
 			return
 		}
 		r := &record.Request{}
-		data, stamp := p.AppendLine(nil, record.Defaults{Time: arrival})
+		data, stamp := p.AppendLine(nil, &record.Defaults{Time: arrival})
 		add(r, data, stamp.Service, 0)
 		n := &next{}
 		accept(t, filter(t, n, nil, secretRule()), r)
@@ -41,7 +41,7 @@ func FuzzMask(f *testing.F) {
 		if size, err := p.Scan(line[:len(line)-1]); err != nil || size != len(line)-1 {
 			t.Fatalf("%v: %s", err, line)
 		}
-		again, s := p.AppendLine(nil, record.Defaults{Time: arrival})
+		again, s := p.AppendLine(nil, &record.Defaults{Time: arrival})
 		if !bytes.Equal(again, line) || s.Time != stamp.Time || s.Service != stamp.Service || s.Level != stamp.Level {
 			t.Fatalf("%s is no canonical line, which is %s", line, again)
 		}

@@ -52,7 +52,7 @@ func request(t testing.TB, objects ...string) *record.Request {
 		if _, err := p.Scan([]byte(object)); err != nil {
 			t.Fatalf("%s: %v", object, err)
 		}
-		data, stamp := p.AppendLine(r.Data, record.Defaults{Time: arrival})
+		data, stamp := p.AppendLine(r.Data, &record.Defaults{Time: arrival})
 		add(r, data, stamp.Service, i)
 	}
 	return r

@@ -17,7 +17,7 @@ import (
 func storedText(t testing.TB, msg string) []byte {
 	t.Helper()
 	p := record.NewParser()
-	line, _, err := p.Begin(nil, record.Head{Msg: []byte(msg)}, record.Defaults{Service: "web", Time: 1}).End()
+	line, _, err := p.Begin(nil, record.Head{Msg: []byte(msg)}, &record.Defaults{Service: "web", Time: 1}).End()
 	if err != nil {
 		t.Skip(err)
 	}

@@ -71,7 +71,7 @@ func anyRecord(t *rapid.T) []byte {
 	if _, err := p.Scan([]byte(head + object[1:])); err != nil {
 		t.Fatalf("%s: %v", head+object[1:], err)
 	}
-	line, _ := p.AppendLine(nil, record.Defaults{Service: rapid.SampledFrom([]string{"web", "api"}).Draw(t, "service"), Time: 1795323600000000000})
+	line, _ := p.AppendLine(nil, &record.Defaults{Service: rapid.SampledFrom([]string{"web", "api"}).Draw(t, "service"), Time: 1795323600000000000})
 	return line
 }
 

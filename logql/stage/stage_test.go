@@ -16,7 +16,7 @@ func stored(t testing.TB, service, object string) []byte {
 	if _, err := p.Scan([]byte(object)); err != nil {
 		t.Fatalf("%s: %v", object, err)
 	}
-	line, _ := p.AppendLine(nil, record.Defaults{Service: service, Time: 1795323600000000000})
+	line, _ := p.AppendLine(nil, &record.Defaults{Service: service, Time: 1795323600000000000})
 	return line
 }
 

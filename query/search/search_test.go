@@ -15,7 +15,7 @@ func matches(t *testing.T, p *search.Pattern, object string) bool {
 	if _, err := parser.Scan([]byte(object)); err != nil {
 		t.Fatalf("%s: %v", object, err)
 	}
-	line, _ := parser.AppendLine(nil, record.Defaults{Service: "web", Time: 1})
+	line, _ := parser.AppendLine(nil, &record.Defaults{Service: "web", Time: 1})
 	raw := line[:len(line)-1]
 	low := raw
 	if p.Folds() {

@@ -250,7 +250,7 @@ func (h *House) request(lines []Line) *record.Request {
 		if _, err := parser.Scan([]byte(source)); err != nil {
 			h.t.Fatalf("%s: %v", source, err)
 		}
-		r.Data, _ = parser.AppendLine(r.Data, record.Defaults{Service: l.Service, Time: at})
+		r.Data, _ = parser.AppendLine(r.Data, &record.Defaults{Service: l.Service, Time: at})
 		r.Lines = append(r.Lines, record.Line{Time: at, Off: uint32(off), Len: uint32(len(r.Data) - off), Service: uint32(place)})
 	}
 	body := fmt.Appendf(nil, "%d %s", h.sent, r.Data) // each request is another one

@@ -1,6 +1,9 @@
 package times
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // A scan goes through a text. Its methods for parts move at behind the part, or report false.
 type scan struct {
@@ -16,6 +19,7 @@ type scan struct {
 	clocked    bool
 	east       int64 // seconds east of UTC
 	zoned      bool
+	local      *time.Location // the zone, if it is one of a place
 }
 
 // peek is the byte at an offset from here, 0 at the end.
@@ -36,7 +40,7 @@ func (c *scan) time() bool {
 	case isDigit(c.peek(1)):
 		return c.klog()
 	}
-	week := c.word(weekdays)
+	week := c.word(weekday)
 	if week > 0 {
 		if c.peek(0) == ',' {
 			c.at++
@@ -66,6 +70,10 @@ func (c *scan) digits(week bool) bool {
 		return c.dayFirst(n, sep, week)
 	case n <= 2 && sep == '/' && c.r.MonthFirst:
 		return c.american(n)
+	case n == 2 && sep == '/' && c.peek(5) == '/' && c.peek(8) == ' ':
+		return c.short(3)
+	case n == 6 && sep == ' ':
+		return c.short(2)
 	}
 	return false
 }
@@ -109,6 +117,15 @@ func (c *scan) date8() {
 	c.at += 8
 }
 
+// short scans 26/11/20 15:04:05 of Hadoop and Spark, and 261120 15:04:05 of MySQL and MariaDB.
+// step is the length of a part. Years before 2013 may be months.
+func (c *scan) short(step int) bool {
+	year := two(c.s, c.at)
+	c.year, c.month, c.day, c.dated = 2000+year, two(c.s, c.at+step), two(c.s, c.at+2*step), true
+	c.at += 2*step + 2
+	return year >= 13 && year <= 99 && c.month >= 1 && c.month <= 12 && c.behindDate(false)
+}
+
 // klog scans I1120 15:04:05.123456, and the form with a year.
 func (c *scan) klog() bool {
 	if bytes.IndexByte([]byte("IWEFDC"), c.peek(0)) < 0 {
@@ -132,7 +149,7 @@ func (c *scan) klog() bool {
 func (c *scan) dayFirst(n int, sep byte, week bool) bool {
 	c.day, _ = c.number(n)
 	c.at++
-	if c.month = uint(c.word(months)); c.month == 0 || c.peek(0) != sep {
+	if c.month = uint(c.word(month)); c.month == 0 || c.peek(0) != sep {
 		return false
 	}
 	c.at++
@@ -173,7 +190,7 @@ func (c *scan) american(n int) bool {
 // monthFirst scans Nov 20 15:04:05, with a year in front of it, behind the day, behind the
 // clock, or none.
 func (c *scan) monthFirst() bool {
-	if c.month = uint(c.word(months)); c.month == 0 || !c.blanks() {
+	if c.month = uint(c.word(month)); c.month == 0 || !c.blanks() {
 		return false
 	}
 	n := digits(c.s[c.at:])
@@ -232,6 +249,8 @@ func (c *scan) behindDate(colon bool) bool {
 		return true
 	}
 	switch b := c.peek(0); {
+	case b == ':' && c.peek(1) == ':': // Erlang
+		c.at += 2
 	case b == 'T' || b == 't' || b == '\t' || colon && b == ':':
 		c.at++
 	case b == ',':
@@ -241,6 +260,8 @@ func (c *scan) behindDate(colon bool) bool {
 		}
 	case !c.blanks():
 		return false
+	case c.peek(0) == '-' && c.peek(1) == ' ' && c.s[c.at-1] == ' ': // 2026/11/20 - 15:04:05 of Gin
+		c.at += 2
 	}
 	if !c.clock() {
 		return false
@@ -257,6 +278,11 @@ func (c *scan) onlyClock() bool { return c.clock() && c.zone() }
 // clock scans 15:04:05 with a fraction, and 3:04:05 PM. A text that is one time may lack the
 // seconds.
 func (c *scan) clock() bool {
+	if s := c.s[c.at:]; len(s) > 8 && s[2] == ':' && s[5] == ':' && !isDigit(s[8]) {
+		h, m, sec := two(s, 0), two(s, 3), two(s, 6)
+		c.at += 8
+		return c.setClock(h, m, sec) && c.fraction() && c.noon(h)
+	}
 	n := digits(c.s[c.at:])
 	if n < 1 || n > 2 || c.peek(n) != ':' || n == 1 && c.at > 0 && c.s[c.at-1] != ' ' {
 		return false
@@ -342,38 +368,77 @@ func (c *scan) blanks() bool {
 	return c.at > from
 }
 
-const (
-	months   = "january  february march    april    may      june     july     august   septemberoctober  november december "
-	weekdays = "monday   tuesday  wednesdaythursday friday   saturday sunday   "
-)
-
-// word scans a name of a list, or its first three letters, and returns its number from 1. It
-// returns 0 for other words.
-func (c *scan) word(list string) int {
-	const width = len("wednesday")
-	n := 0
-	for isLetter(c.peek(n)) && n <= width {
-		n++
-	}
-	if n < 3 || n > width {
+// word scans a name, or its first three letters, that name recognises, and returns its number
+// from 1. It returns 0 for other words.
+func (c *scan) word(name func(letters uint32) (n int, whole string)) int {
+	if c.at+3 > len(c.s) {
 		return 0
 	}
-	for at := 0; at < len(list); at += width {
-		full := n
-		for full < width && list[at+full] == ' ' {
-			full++
-		}
-		if n > 3 && full < width {
-			continue
-		}
-		same := true
-		for i := range n {
-			same = same && c.s[c.at+i]|0x20 == list[at+i]
-		}
-		if same {
-			c.at += n
-			return at/width + 1
-		}
+	w := c.s[c.at:]
+	n, whole := name(uint32(w[0]|0x20)<<16 | uint32(w[1]|0x20)<<8 | uint32(w[2]|0x20))
+	if n == 0 {
+		return 0
 	}
-	return 0
+	end := 3
+	for end < len(w) && isLetter(w[end]) {
+		end++
+	}
+	if end > 3 && (end != len(whole) || !bytes.EqualFold(w[:end], []byte(whole))) {
+		return 0
+	}
+	c.at += end
+	return n
+}
+
+// month returns the number of the month that begins with three letters in lower case, and its
+// name; 0 for others.
+func month(letters uint32) (n int, whole string) {
+	switch letters {
+	case 'j'<<16 | 'a'<<8 | 'n':
+		return 1, "january"
+	case 'f'<<16 | 'e'<<8 | 'b':
+		return 2, "february"
+	case 'm'<<16 | 'a'<<8 | 'r':
+		return 3, "march"
+	case 'a'<<16 | 'p'<<8 | 'r':
+		return 4, "april"
+	case 'm'<<16 | 'a'<<8 | 'y':
+		return 5, "may"
+	case 'j'<<16 | 'u'<<8 | 'n':
+		return 6, "june"
+	case 'j'<<16 | 'u'<<8 | 'l':
+		return 7, "july"
+	case 'a'<<16 | 'u'<<8 | 'g':
+		return 8, "august"
+	case 's'<<16 | 'e'<<8 | 'p':
+		return 9, "september"
+	case 'o'<<16 | 'c'<<8 | 't':
+		return 10, "october"
+	case 'n'<<16 | 'o'<<8 | 'v':
+		return 11, "november"
+	case 'd'<<16 | 'e'<<8 | 'c':
+		return 12, "december"
+	}
+	return 0, ""
+}
+
+// weekday is month for the days of the week.
+func weekday(letters uint32) (n int, whole string) {
+	switch letters {
+	case 'm'<<16 | 'o'<<8 | 'n':
+		return 1, "monday"
+	case 't'<<16 | 'u'<<8 | 'e':
+		return 2, "tuesday"
+	case 'w'<<16 | 'e'<<8 | 'd':
+		return 3, "wednesday"
+	case 't'<<16 | 'h'<<8 | 'u':
+		return 4, "thursday"
+	case 'f'<<16 | 'r'<<8 | 'i':
+		return 5, "friday"
+	case 's'<<16 | 'a'<<8 | 't':
+		return 6, "saturday"
+	case 's'<<16 | 'u'<<8 | 'n':
+		return 7, "sunday"
+	}
+	return 0, ""
 }

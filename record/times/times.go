@@ -36,6 +36,9 @@ type Reader struct {
 	yearOf     int64 // the Now of that year
 	hour, east int64 // a local hour, and the offset of Zone in it
 	cached     bool
+	placeName  string // the last name of a zone by its place
+	place      *time.Location
+	unknown    int // names that are no place
 }
 
 // A Part says how much of a time a text has.
@@ -95,12 +98,18 @@ func (r *Reader) Read(s []byte) (ns int64, part Part) {
 	return c.value()
 }
 
-// longest is the length of the longest text that may be a time.
-const longest = 128
+// The lengths of the longest text that may be a time, and of the shortest one with a clock.
+const (
+	longest  = 128
+	shortest = len("Nov 1 1:04:05")
+)
 
 // Prefix reads the time that a text begins with, as Unix nanoseconds. n is its length with
 // its zone; 0: there is none. It has a date and a clock with seconds.
 func (r *Reader) Prefix(s []byte) (ns int64, n int) {
+	if len(s) < shortest || !begins(s) {
+		return 0, 0
+	}
 	c := scan{r: r, s: s[:min(len(s), longest)]}
 	if !c.time() {
 		return 0, 0
@@ -109,6 +118,19 @@ func (r *Reader) Prefix(s []byte) (ns int64, n int) {
 		return ns, c.at
 	}
 	return 0, 0
+}
+
+// begins reports whether a text may begin with a time, by its first bytes.
+func begins(s []byte) bool {
+	if isDigit(s[0]) || isLetter(s[0]) && isDigit(s[1]) {
+		return true
+	}
+	letters := uint32(s[0]|0x20)<<16 | uint32(s[1]|0x20)<<8 | uint32(s[2]|0x20)
+	if n, _ := month(letters); n > 0 {
+		return true
+	}
+	n, _ := weekday(letters)
+	return n > 0
 }
 
 // number2000 reads a number that is a time of the years 2000 to 2099.
@@ -166,6 +188,9 @@ func (c *scan) latest() (ns int64, part Part) {
 // of is the time in a year.
 func (c *scan) of(year uint) (ns int64, ok bool) {
 	sec := daysFromCivil(year, c.month, c.day)*daySec + c.sec
+	if c.local != nil {
+		return Join(sec-offset(c.local, sec), c.nano)
+	}
 	if !c.zoned && c.r.Zone != nil && c.r.Zone != time.UTC {
 		return Join(sec-c.r.offset(sec), c.nano)
 	}
@@ -178,9 +203,14 @@ func (r *Reader) offset(local int64) (east int64) {
 	if r.cached && r.hour == hour {
 		return r.east
 	}
+	r.hour, r.east, r.cached = hour, offset(r.Zone, local), true
+	return r.east
+}
+
+// offset is the offset of a zone at a local time, in seconds.
+func offset(zone *time.Location, local int64) (east int64) {
 	t := time.Unix(local, 0).UTC()
 	y, m, d := t.Date()
-	_, off := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, r.Zone).Zone()
-	r.hour, r.east, r.cached = hour, int64(off), true
-	return r.east
+	_, off := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, zone).Zone()
+	return int64(off)
 }

@@ -45,7 +45,7 @@ func day(b *testing.B) *mem.Store {
 			if _, err := p.Scan(g.Line()); err != nil {
 				b.Fatal(err)
 			}
-			line, stamp := p.AppendLine(nil, record.Defaults{})
+			line, stamp := p.AppendLine(nil, &record.Defaults{})
 			l := i % lanes
 			h := stamp.Time / 3600e9
 			batches[l][h] = append(batches[l][h], stored{time: stamp.Time, line: line})

@@ -178,7 +178,7 @@ func readBody(t *testing.T, lines *bufio.Reader, body uint64, layouts []*layout)
 		if _, err := p.Scan(src); err != nil {
 			t.Fatalf("%v: %s", err, src)
 		}
-		line, stamp := p.AppendLine(nil, record.Defaults{})
+		line, stamp := p.AppendLine(nil, &record.Defaults{})
 		recs = append(recs, own{stored{time: stamp.Time, line: line}, stamp.Service})
 	}
 	if len(recs) == 0 {

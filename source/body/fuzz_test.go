@@ -38,7 +38,7 @@ func (l *ledger) Object(raw []byte, end int) bool {
 }
 
 func (l *ledger) Begin(h record.Head) *record.Parts {
-	return l.parser.Begin(nil, h, record.Defaults{})
+	return l.parser.Begin(nil, h, &record.Defaults{})
 }
 
 func (l *ledger) Fallback(string) {}
@@ -194,7 +194,7 @@ func FuzzJoin(f *testing.F) {
 	f.Add([]byte("Nov 20, 2026 11:00:00 AM c.X m\nSEVERE: a\n{\n  b\n}\n=\n#\n# A\n(\n\"\n\x1b[m\n\x1b[31m \n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		checkJoin(t, body)
-		TextLevel(body)
+		newSeeker().seek(body)
 	})
 }
 

@@ -31,7 +31,7 @@ func FuzzTimes(f *testing.F) {
 		if _, err := p.Scan(object); err != nil {
 			t.Fatal(err)
 		}
-		_, field := p.AppendLine(nil, record.Defaults{Service: "a", Time: at, Arrived: at})
+		_, field := p.AppendLine(nil, &record.Defaults{Service: "a", Time: at, Arrived: at})
 		inTime := (part == times.Full || part == times.Date) && alone <= at+record.MaxAhead.Nanoseconds()
 		if field.OwnTime != inTime || inTime && field.Time != alone {
 			t.Fatalf("%q is %d, part %d, and in a field %d, %v", s, alone, part, field.Time, field.OwnTime)

@@ -97,7 +97,8 @@ type verdict struct {
 // the arrival. If the time of a key is too far ahead, all records would be rejected.
 func (g *Gatherer) Arrive(a Arrival) {
 	g.arrival, g.begun, g.checked = a, false, verdict{}
-	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.level}
+	g.seeker.times.Now = a.Time
+	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.find}
 	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
 	}
@@ -121,7 +122,7 @@ func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
 
 // Object adds the object scanned last.
 func (g *Gatherer) Object(raw []byte, end int) bool {
-	data, stamp := g.parser.AppendLine(g.Req.Data, g.defaults)
+	data, stamp := g.parser.AppendLine(g.Req.Data, &g.defaults)
 	if g.Watch != nil {
 		g.why = g.whyObject(data[len(g.Req.Data):])
 	}
@@ -130,7 +131,7 @@ func (g *Gatherer) Object(raw []byte, end int) bool {
 
 // Scanned returns the time of the object scanned last, as in [Sink].
 func (g *Gatherer) Scanned() (ns int64, own bool) {
-	data, stamp := g.parser.AppendLine(g.Req.Data, g.defaults)
+	data, stamp := g.parser.AppendLine(g.Req.Data, &g.defaults)
 	g.Req.Data = data[:len(g.Req.Data)]
 	return stamp.Time, stamp.OwnTime
 }
@@ -143,7 +144,7 @@ func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
 
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
-	g.parts = g.parser.Begin(g.Req.Data, h, g.defaults)
+	g.parts = g.parser.Begin(g.Req.Data, h, &g.defaults)
 	if g.Watch != nil {
 		g.why = g.whyParts(&h)
 	}
@@ -303,7 +304,7 @@ func (g *Gatherer) reject(raw []byte, why Rejection, places, end int) bool {
 type lenient struct{ *Gatherer }
 
 func (l lenient) Object([]byte, int) bool {
-	data, stamp := l.parser.AppendLine(l.Req.Data, l.defaults)
+	data, stamp := l.parser.AppendLine(l.Req.Data, &l.defaults)
 	l.Req.Data = data[:len(l.Req.Data)]
 	l.found(&stamp)
 	l.Places++

@@ -331,19 +331,22 @@ func plain(s []byte) []byte {
 	return s
 }
 
-// traceLevel returns error for a message of several lines that holds a stack trace, else nil.
-func traceLevel(msg []byte) []byte {
+// traceLevel returns error for a message that holds a stack trace, else nil. end is that of its
+// first line, and head that line behind its time.
+func traceLevel(r *times.Reader, msg, head []byte, end int) []byte {
 	msg = msg[:min(len(msg), longestTrace)]
-	var r times.Reader
-	for off, lines := 0, 0; off < len(msg) && lines < mostTraceLines; lines++ {
-		end := lineEnd(msg, off)
-		head, _, _ := textTime(&r, msg[off:end])
-		j := joiner{body: msg, times: &r}
-		next, _ := j.join(off, end, head, nil)
-		if level := j.Level(); level != nil {
-			return level
-		}
-		off = next + 1
+	j := joiner{body: msg, times: r}
+	if end >= len(msg) {
+		j.begin(msg, head, nil, len(msg))
+		return j.Level()
 	}
-	return nil
+	next, _ := j.join(0, end, head, nil)
+	for lines := 1; j.Level() == nil && next+1 < len(msg) && lines < mostTraceLines; lines++ {
+		off := next + 1
+		end = lineEnd(msg, off)
+		head, _, _ = textTime(r, msg[off:end])
+		j = joiner{body: msg, times: r}
+		next, _ = j.join(off, end, head, nil)
+	}
+	return j.Level()
 }

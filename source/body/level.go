@@ -17,16 +17,6 @@ const (
 	levelNames = 3
 )
 
-// TextLevel returns the level of a message, as a part of it or as a word for it. It is nil
-// if the message has none. Of several lines the first counts, or else a stack trace among them.
-func TextLevel(msg []byte) []byte {
-	var r times.Reader
-	if level := lineLevel(&r, msg[:lineEnd(msg, 0)]); level != nil {
-		return level
-	}
-	return traceLevel(msg)
-}
-
 // lineLevel returns the level of a line with its time.
 func lineLevel(r *times.Reader, line []byte) []byte {
 	rest, _, timed := textTime(r, line)
@@ -64,8 +54,10 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	if word, ok := logfmtLevel(rest); ok {
 		return word
 	}
-	if n := bytes.IndexByte(rest, '>'); n > 1 && n < 5 && rest[0] == '<' {
-		return severity(rest[1:n])
+	if len(rest) > 2 && rest[0] == '<' {
+		if n := bytes.IndexByte(rest[:min(len(rest), 5)], '>'); n > 1 {
+			return severity(rest[1:n])
+		}
 	}
 	if word := uncaught(rest); word != nil {
 		return word
@@ -105,9 +97,12 @@ func (s *levelScan) next() (level []byte, done bool) {
 	for s.at < len(s.rest) && isNameByte(s.rest[s.at]) {
 		s.at++
 	}
-	word := bytes.TrimRight(s.rest[from:s.at], "-.,")
 	if from == s.at {
 		return nil, true
+	}
+	word := s.rest[from:s.at]
+	for n := len(word); n > 0 && (word[n-1] == '-' || word[n-1] == '.' || word[n-1] == ','); n-- {
+		word = word[:n-1]
 	}
 	before, after := byte(0), byte(0)
 	if from > 0 {
@@ -170,7 +165,7 @@ func (s *levelScan) withoutStep(word []byte) []byte {
 // pass reports whether a level may follow a word that is none. before and after are the
 // bytes next to it.
 func (s *levelScan) pass(word []byte, before, after byte) bool {
-	clock, calendar, plain := isClock(word, s.rest[s.at:]), s.calendar, !bytes.ContainsFunc(word, isLetterOrDigit)
+	clock, calendar, plain := isClock(word, s.rest[s.at:]), s.calendar, !hasLetterOrDigit(word)
 	if clock {
 		s.at += len(":05:06") // with its minutes and seconds
 		for s.at < len(s.rest) && (isDigit(s.rest[s.at]) || s.rest[s.at] == '.' || s.rest[s.at] == ',') {
@@ -182,18 +177,33 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 	if s.names >= 0 && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte("]:"))) {
 		s.names = levelNames // the names of syslog are complete
 	}
-	open := bytes.LastIndexAny(s.rest[:s.at], "[]")
-	rest := bytes.TrimLeft(s.rest[s.at:], " ")
 	switch {
-	case clock, plain, s.calendar, after == ':', s.names < 0 && isDate(word), open >= 0 && s.rest[open] == '[':
+	case clock, plain, s.calendar, after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred():
 		return true
-	case bytes.HasPrefix(rest, []byte("|")), bytes.HasPrefix(rest, []byte("- ")):
-		return true
-	case bytes.ContainsAny(word, "0123456789") && (s.names >= 0 || calendar || before == ':'):
+	case (s.names >= 0 || calendar || before == ':') && hasDigit(word):
 		return true
 	}
 	s.names--
 	return s.names >= 0
+}
+
+// inBrackets reports whether a bracket is open.
+func (s *levelScan) inBrackets() bool {
+	for i := s.at - 1; i >= 0; i-- {
+		if c := s.rest[i]; c == '[' || c == ']' {
+			return c == '['
+		}
+	}
+	return false
+}
+
+// barred reports whether a bar, or a dash between blanks, follows.
+func (s *levelScan) barred() bool {
+	at := s.at
+	for at < len(s.rest) && s.rest[at] == ' ' {
+		at++
+	}
+	return at < len(s.rest) && (s.rest[at] == '|' || s.rest[at] == '-' && at+1 < len(s.rest) && s.rest[at+1] == ' ')
 }
 
 // The kinds of words for levels: those that hardly mean anything else, those that need a
@@ -207,10 +217,15 @@ const (
 )
 
 func levelKind(word []byte) int {
-	if len(word) < 3 || len(word) > longestLevel || !allLetters(word) || record.ParseLevel(word) == record.Other {
+	if len(word) < 3 || len(word) > longestLevel || !beginsLevel(word) || !allLetters(word) || record.ParseLevel(word) == record.Other {
 		return none
 	}
-	switch string(bytes.ToLower(word)) {
+	var buf [longestLevel]byte
+	lower := buf[:copy(buf[:], word)]
+	for i := range lower {
+		lower[i] |= 0x20
+	}
+	switch string(lower) {
 	case "fine", "finer", "finest", "config", "log", "success":
 		return upper
 	case "note":
@@ -219,6 +234,21 @@ func levelKind(word []byte) int {
 		return rare
 	}
 	return sure
+}
+
+// beginsLevel reports whether a word of three letters or more begins as a level does, in any
+// case. It spares most words the search in all levels.
+func beginsLevel(word []byte) bool {
+	switch uint32(word[0]|0x20)<<16 | uint32(word[1]|0x20)<<8 | uint32(word[2]|0x20) {
+	case 't'<<16 | 'r'<<8 | 'a', 't'<<16 | 'r'<<8 | 'c', 'v'<<16 | 'e'<<8 | 'r', 'v'<<16 | 'r'<<8 | 'b',
+		'd'<<16 | 'e'<<8 | 'b', 'd'<<16 | 'b'<<8 | 'g', 'd'<<16 | 'b'<<8 | 'u', 'f'<<16 | 'i'<<8 | 'n', 'c'<<16 | 'o'<<8 | 'n',
+		'i'<<16 | 'n'<<8 | 'f', 'n'<<16 | 'o'<<8 | 't', 's'<<16 | 'u'<<8 | 'c', 'l'<<16 | 'o'<<8 | 'g',
+		'w'<<16 | 'a'<<8 | 'r', 'w'<<16 | 'r'<<8 | 'n', 'e'<<16 | 'r'<<8 | 'r', 's'<<16 | 'e'<<8 | 'v', 'f'<<16 | 'a'<<8 | 'i',
+		'c'<<16 | 'r'<<8 | 'i', 'f'<<16 | 'a'<<8 | 't', 'f'<<16 | 't'<<8 | 'l', 'p'<<16 | 'a'<<8 | 'n', 'd'<<16 | 'p'<<8 | 'a',
+		'a'<<16 | 'l'<<8 | 'e', 'e'<<16 | 'm'<<8 | 'e':
+		return true
+	}
+	return false
 }
 
 // isNameByte reports whether a byte may be in a word, such as the name of a logger.
@@ -230,8 +260,22 @@ func isNameByte(c byte) bool {
 	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
 }
 
-func isLetterOrDigit(r rune) bool {
-	return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || r >= 0x80
+func hasLetterOrDigit(word []byte) bool {
+	for _, c := range word {
+		if (c|0x20)-'a' < 26 || isDigit(c) || c >= 0x80 {
+			return true
+		}
+	}
+	return false
+}
+
+func hasDigit(word []byte) bool {
+	for _, c := range word {
+		if isDigit(c) {
+			return true
+		}
+	}
+	return false
 }
 
 // ends reports whether a level may stand before a byte; 0 is the end of the line.
@@ -251,9 +295,12 @@ func isClock(word, behind []byte) bool {
 // isCalendar reports whether a word is a month or a day of the week, as in the times of
 // syslog.
 func isCalendar(word []byte) bool {
-	const all = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec Mon Tue Wed Thu Fri Sat Sun"
-	at := bytes.Index([]byte(all), word)
-	return len(word) == 3 && at >= 0 && at%4 == 0
+	switch string(word) {
+	case "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+		"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun":
+		return true
+	}
+	return false
 }
 
 // isDate reports whether a word is a date such as 20-Nov-2026 or 20/11/2026.
@@ -333,10 +380,19 @@ func isGlog(line []byte) bool {
 // uncaught returns the level of what runtimes write when a program ends: of Go and PHP, of
 // Java, Python, Rust, JavaScript and .NET.
 func uncaught(line []byte) []byte {
-	if php, ok := bytes.CutPrefix(bytes.TrimLeft(line, " ])"), []byte("PHP ")); ok {
+	at := 0
+	for at < len(line) && (line[at] == ' ' || line[at] == ']' || line[at] == ')') {
+		at++
+	}
+	if php, ok := bytes.CutPrefix(line[at:], []byte("PHP ")); ok {
 		return phpLevel(php)
 	}
-	if len(line) == 0 || bytes.IndexByte([]byte("fFETUt"), line[0]) < 0 {
+	if len(line) == 0 {
+		return nil
+	}
+	switch line[0] {
+	case 'f', 'F', 'E', 'T', 'U', 't':
+	default:
 		return nil
 	}
 	for _, begin := range [...]string{"fatal error: ", "Fatal error: "} {
@@ -374,26 +430,54 @@ func phpLevel(line []byte) []byte {
 // logfmtLevel finds the value of level, lvl or severity in a line of logfmt. ok is false if
 // the line is none: each word has to be a pair.
 func logfmtLevel(line []byte) (word []byte, ok bool) {
-	line = bytes.TrimLeft(line, `"])`) // behind a time
-	for at := skipBlanks(line, 0); at < len(line); at = skipBlanks(line, at) {
-		from := at
-		for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
-			at++
-		}
-		key := line[from:at]
-		if len(key) == 0 || at == len(line) || line[at] != '=' {
+	at := 0
+	for at < len(line) && (line[at] == '"' || line[at] == ']' || line[at] == ')') { // behind a time
+		at++
+	}
+	for p := (pairs{line: line, at: at}); ; {
+		key, value, more := p.next()
+		if !more {
 			return nil, false
 		}
-		at++
-		value := line[at : at+logfmtValue(line[at:])]
-		at += len(value)
 		switch string(key) {
 		case "level", "lvl", "severity":
 			value = bytes.Trim(value, `"`)
 			return value, len(value) > 0 && record.ParseLevel(value) != record.Other
 		}
 	}
-	return nil, false
+}
+
+// pairs goes through the pairs of a line of logfmt.
+type pairs struct {
+	line []byte
+	at   int
+}
+
+// next returns the next pair. more is false at the end, and at a word that is no pair.
+func (p *pairs) next() (key, value []byte, more bool) {
+	line, at := p.line, skipBlanks(p.line, p.at)
+	from := at
+	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
+		at++
+	}
+	if at == from || at >= len(line) || line[at] != '=' {
+		return nil, nil, false
+	}
+	key = line[from:at]
+	at++
+	value = line[at : at+logfmtValue(line[at:])]
+	p.at = at + len(value)
+	return key, value, true
+}
+
+// isPair reports whether a line begins with a pair of logfmt.
+func isPair(line []byte) bool {
+	at := skipBlanks(line, 0)
+	from := at
+	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
+		at++
+	}
+	return at > from && at < len(line) && line[at] == '='
 }
 
 // logfmtValue is the length of a value of logfmt, with its quotes.

@@ -84,7 +84,7 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 		head.Level = m.lines.Level()
 	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
-	head.Sought = head.Level == nil && next == end && line[len(line)-1] != '}'
+	head.Sought = !bytes.HasSuffix(head.Msg, []byte("}"))
 	if m.explains {
 		head.Why = m.why(line, &head, own, named && !cut)
 	}

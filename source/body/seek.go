@@ -2,56 +2,104 @@ package body
 
 import (
 	"bytes"
+	"cmp"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
-// A seeker looks for the level in the message of a record that names none: in a text, in a
-// line of logfmt, in JSON, and in the message of that. All doors pass it, so that a line has
-// the same level behind each.
+// A seeker looks for the time and the level in the message of a record that lacks one of them:
+// in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
+// a line has the same time and level behind each.
 type seeker struct {
 	parser *record.Parser
-	level  func(msg []byte) []byte // of seek, made once
-	within bool                    // the level is one of an object in the message
+	times  times.Reader                                // its Now is the arrival
+	find   func(msg []byte) (ns int64, l record.Level) // of seek, made once
+	found  sought
+}
+
+// sought is where a seeker found the time and the level of a message. The bytes are the message's
+// or the parser's.
+type sought struct {
+	stamp, word             []byte // what the text says
+	timeWithin, levelWithin bool   // it is of the object that was scanned last
 }
 
 func newSeeker() *seeker {
 	s := &seeker{parser: record.NewParser()}
-	s.level = s.seek
+	s.find = s.seek
 	return s
 }
 
-// seek returns the level that a message shows, nil for none. It is valid until the next call.
-func (s *seeker) seek(msg []byte) []byte {
+// seek returns the time and the level that a message shows, 0 and Other for none.
+func (s *seeker) seek(msg []byte) (ns int64, l record.Level) {
+	s.found = sought{}
 	msg = bytes.TrimSpace(msg)
-	s.within = false
-	if len(msg) > 0 && msg[0] == '{' {
-		if level, ok := s.object(msg); ok {
-			return level
+	if len(msg) == 0 {
+		return 0, record.Other
+	}
+	if msg[0] == '{' {
+		if ns, l, ok := s.object(msg); ok {
+			return ns, l
 		}
 	}
-	level := TextLevel(msg)
-	if level != nil || len(msg) == 0 || msg[len(msg)-1] != '}' {
-		return level
+	ns, l = s.text(msg)
+	if ns != 0 && l != record.Other || msg[len(msg)-1] != '}' {
+		return ns, l
 	}
 	// JSON behind a head, such as that of CRI.
 	if at := bytes.IndexByte(msg[:min(len(msg), levelReach)], '{'); at > 0 {
-		level, _ = s.object(msg[at:])
+		head := s.found
+		inner, level, ok := s.object(msg[at:])
+		if !ok {
+			return ns, l
+		}
+		if ns != 0 {
+			s.found.stamp, s.found.timeWithin = head.stamp, false
+		}
+		if l != record.Other {
+			s.found.word, s.found.levelWithin = head.word, false
+		}
+		return cmp.Or(ns, inner), min(l, level)
 	}
-	return level
+	return ns, l
 }
 
-// object returns the level of a message that is an object. ok is false if it is none.
-func (s *seeker) object(msg []byte) (level []byte, ok bool) {
+// text looks into a text.
+func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
+	end := lineEnd(msg, 0)
+	first := msg[:end]
+	rest, stamp, ns, timed := findTextTime(&s.times, first)
+	if timed && s.times.Now != 0 && ns > s.times.Now+record.MaxAhead.Nanoseconds() {
+		rest, stamp, ns, timed = first, nil, 0, false
+	}
+	level := textLevel(&s.times, rest, timed && len(rest) < end)
+	if level == nil {
+		level = traceLevel(&s.times, msg, rest, end)
+	}
+	s.found.stamp, s.found.word = stamp, level
+	if level == nil {
+		return ns, record.Other
+	}
+	return ns, record.ParseLevel(level)
+}
+
+// object looks into a message that is an object. ok is false if it is none.
+func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
 	if n, err := s.parser.Scan(msg); err != nil || n != len(msg) {
-		return nil, false
+		return 0, record.Other, false
 	}
-	if level = s.parser.Level(); level != nil {
-		level = record.TextOf(level)
-		if record.ParseLevel(level) != record.Other {
-			s.within = true
-			return level, true
-		}
+	ns, l, inner := s.parser.Shows(s.times.Now)
+	s.found.timeWithin, s.found.levelWithin = ns != 0, l != record.Other
+	if ns != 0 && l != record.Other || len(inner) == 0 || inner[0] == '{' {
+		return ns, l, true
 	}
-	return TextLevel(s.parser.Message()), true
+	at, level := s.text(inner)
+	if ns == 0 {
+		ns = at
+	}
+	if l == record.Other {
+		l = level
+	}
+	return ns, l, true
 }

@@ -202,6 +202,21 @@ func TestTracesAreBounded(t *testing.T) {
 	}
 }
 
+// levelOf is the level of a record by parts whose message is a text.
+func levelOf(t *testing.T, text string) record.Level {
+	t.Helper()
+	g := body.NewGatherer()
+	g.After = func(int) bool { return true }
+	g.Arrive(body.Arrival{Service: "web", Time: arrival.UnixNano(), Source: "test", Clock: "the clock"})
+	g.Begin(record.Head{Msg: []byte(text)})
+	if !g.Record([]byte(text), 1, len(text)) || g.Accepted != 1 {
+		t.Fatalf("%q is not accepted", text)
+	}
+	_, after, _ := strings.Cut(string(g.Req.Data), `"level":"`)
+	word, _, _ := strings.Cut(after, `"`)
+	return record.LevelOf([]byte(word))
+}
+
 // A message that is a whole trace has its level by every door.
 func TestTraceLevel(t *testing.T) {
 	names, all := traces(t)
@@ -211,13 +226,13 @@ func TestTraceLevel(t *testing.T) {
 			texts = append(texts, "GET /healthz\n"+all[name])
 		}
 		for _, text := range texts {
-			if level := record.ParseLevel(body.TextLevel([]byte(text))); level != record.Error && level != record.Critical {
+			if level := levelOf(t, text); level != record.Error && level != record.Critical {
 				t.Errorf("%s: %v", name, level)
 			}
 		}
 	}
 	for _, text := range []string{"one\ntwo\n", "one\n  at least 3\n", "", "\n\n", "INFO a\n\tat x.y(Z.java:3)"} {
-		if level := record.ParseLevel(body.TextLevel([]byte(text))); level != record.Other && level != record.Info {
+		if level := levelOf(t, text); level != record.Other && level != record.Info {
 			t.Errorf("%q: %v", text, level)
 		}
 	}

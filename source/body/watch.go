@@ -25,7 +25,7 @@ func (g *Gatherer) Explains() bool { return g.Watch != nil }
 
 // whyObject explains the object of which the parser has appended a line.
 func (g *Gatherer) whyObject(line []byte) record.Why {
-	w := g.parser.Why(g.defaults)
+	w := g.parser.Why(&g.defaults)
 	msg, _ := record.Lookup(line, "msg")
 	g.whySought(&w, record.TextOf(msg))
 	return w
@@ -58,17 +58,27 @@ func (g *Gatherer) whyParts(h *record.Head) (w record.Why) {
 	return w
 }
 
-// whySought explains a level that was found in the message.
+// whySought explains a time and a level that were found in the message.
 func (g *Gatherer) whySought(w *record.Why, msg []byte) {
-	word, ok := g.parser.Sought()
-	switch {
-	case !ok:
-	case g.seeker.within:
-		c := g.seeker.parser.Why(record.Defaults{}).Level
-		w.Level = record.Cause{Place: record.FromText, Name: c.Name, Text: word, Passed: w.Level.Passed}
-	default:
-		passed := w.Level.Passed
-		w.Level = textCause(bytes.TrimSpace(msg), []byte(word))
+	at, level := g.parser.Sought()
+	if !at && !level {
+		return
+	}
+	found := &g.seeker.found
+	var inner record.Why
+	if found.timeWithin || found.levelWithin {
+		inner = g.seeker.parser.Why(&record.Defaults{Arrived: g.arrival.Time})
+	}
+	if passed := w.Time.Passed; at {
+		if w.Time = (record.Cause{Place: record.FromText, Text: string(found.stamp)}); found.timeWithin {
+			w.Time.Name = inner.Time.Name
+		}
+		w.Time.Passed = passed
+	}
+	if passed := w.Level.Passed; level {
+		if w.Level = textCause(bytes.TrimSpace(msg), found.word); found.levelWithin {
+			w.Level = record.Cause{Place: record.FromText, Name: inner.Level.Name}
+		}
 		w.Level.Passed = passed
 	}
 }

@@ -123,15 +123,15 @@ func (s *sink) Object(raw []byte, end int) bool {
 	h.Renames = true
 	if s.Explains() {
 		h.Why = new(record.Why)
-		*h.Why = s.parser.Why(record.Defaults{Arrived: s.Arrived()})
+		*h.Why = s.parser.Why(&record.Defaults{Arrived: s.Arrived()})
 	}
 	var source, tags []byte
 	levelled := len(h.Level) > 0 // then status has another meaning
-	sourced, hosted, status := false, false, false
+	sourced, hosted := false, false
 	for key, value := range rest {
 		switch string(key) {
 		case "status":
-			if status = !levelled && maySayLevel(value); status {
+			if !levelled {
 				h.Level = record.TextOf(value)
 				if h.Why != nil {
 					h.Why.Level = record.Cause{Place: record.FromField, Name: "status"}
@@ -157,19 +157,13 @@ func (s *sink) Object(raw []byte, end int) bool {
 	b := s.Begin(h)
 	for key, value := range rest {
 		switch name := string(key); {
-		case name == "status" && status, name == "ddtags":
+		case name == "status" && !levelled, name == "ddtags":
 		default:
 			b.Member(key, value, "")
 		}
 	}
 	s.query.add(b, sourced, hosted, tags)
 	return s.Record(raw, 1, end)
-}
-
-// maySayLevel reports whether a status is one of Datadog's: a text, or the number of a level. Others
-// are those of HTTP.
-func maySayLevel(status []byte) bool {
-	return status[0] == '"' || record.ParseLevel(status) != record.Other
 }
 
 // complete gives a record the time that its message shows, if it has none. Libraries send their
@@ -180,7 +174,7 @@ func (s *sink) complete(h *record.Head) {
 			inner, _ := s.inner.Head(s.Arrived())
 			h.Time = inner.Time
 			if h.Why != nil && h.Time != 0 {
-				c := s.inner.Why(record.Defaults{Arrived: s.Arrived()}).Time
+				c := s.inner.Why(&record.Defaults{Arrived: s.Arrived()}).Time
 				h.Why.Time = record.Cause{Place: record.FromText, Name: c.Name}
 			}
 		}

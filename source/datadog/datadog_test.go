@@ -19,8 +19,6 @@ func TestItems(t *testing.T) {
 			`"warn","service":"web","msg":"GET /","ddsource":"nginx","hostname":"h","env":"prod","team":"a:b","canary":true,"service.name":"Web"}`},
 		{"JSON in the message", `[{"message":"{\"level\":30,\"date\":1795519265702,\"msg\":\"x\"}","service":"a"}]`, `"info","service":"a","msg":"{\"level\":30,\"date\":1795519265702,\"msg\":\"x\"}"}`},
 		{"without a service", `{"message":"ERROR: x","ddsource":"nginx","timestamp":1795519265702,"http":{"status":500}}`, `"error","service":"nginx","msg":"ERROR: x","ddsource":"nginx","http":{"status":500}}`},
-		{"a status of HTTP", `{"message":"GET /","service":"a","status":200,"timestamp":"2026-11-24T11:21:05.702Z"}`, `"","service":"a","msg":"GET /","status":200}`},
-		{"the number of a level", `{"message":"GET /","service":"a","status":3,"timestamp":"2026-11-24T11:21:05.702Z"}`, `"error","service":"a","msg":"GET /"}`},
 		{"a tag with the name of an attribute", `{"message":"x","service":"a","host":"h","ddtags":"host:t","timestamp":"2026-11-24T11:21:05.702Z","level":"info","status":"error"}`,
 			`"info","service":"a","msg":"x","host":"h","status":"error","host.2":"t"}`},
 	} {

@@ -173,7 +173,7 @@ func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 
 // whyOf explains the head that a parser has found.
 func (s *sink) whyOf(p *record.Parser) *record.Why {
-	w := p.Why(record.Defaults{Arrived: s.Arrived()})
+	w := p.Why(&record.Defaults{Arrived: s.Arrived()})
 	return &w
 }
 

@@ -28,7 +28,7 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	}
 	word := append(t.word[:0], t.parser.Level()...)
 	t.word = word
-	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], record.Defaults{Service: t.service, ForeignTs: true})
+	t.scratch, stamp = t.parser.AppendLine(t.scratch[:0], &record.Defaults{Service: t.service, ForeignTs: true})
 	if !stamp.OwnTime {
 		if stamp, err = t.otherTime(stamp); err != nil {
 			return dst, stamp, err
@@ -42,7 +42,7 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	var s summary
 	t.members = append(append(t.members[:0], '{'), bytes.TrimPrefix(t.scratch[end:], []byte(","))...)
 	s.gather(t.members, true)
-	t.id, t.hasID = idOf(entry), s.correlated
+	t.id, t.hasID = idOf(TrimEnd(entry)), s.correlated
 
 	level, kept := s.level(word)
 	stamp.Level = level
@@ -73,28 +73,44 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 
 // otherTime finds the time of an object that has none under a usual name and in a usual form:
 // that of a member whose name differs in case, or a date with the month first, else the hour
-// of the blob.
+// of the blob. A date alone is the time if nothing else is, with a clock in another member.
 func (t *Translator) otherTime(stamp record.Stamp) (record.Stamp, error) {
+	var day, clock int64
+	dated, clocked := false, false
 	for key, value := range record.Fields(t.scratch) {
 		if !isTimeName(key) {
 			continue
 		}
-		ns, ok := record.ReadTime(value, 0)
-		if !ok && record.IsString(value) {
-			var part times.Part
-			ns, part = t.times.Read(record.TextOf(value))
-			ok = part == times.Full || part == times.Date
-		}
-		if ok {
+		switch ns, part := t.readTime(value); {
+		case part == times.Full:
 			stamp.Time, stamp.OwnTime = ns, true
 			return stamp, nil
+		case part == times.Date && !dated:
+			day, dated = ns, true
+		case part == times.Clock && !clocked:
+			clock, clocked = ns, true
 		}
 	}
-	if t.hour.IsZero() {
+	switch {
+	case dated && day+clock >= day: // within the range of times
+		stamp.Time, stamp.OwnTime = day+clock, true
+	case t.hour.IsZero():
 		return stamp, &MalformedError{"it has no time"}
+	default:
+		stamp.Time = t.hour.UnixNano()
 	}
-	stamp.Time = t.hour.UnixNano()
 	return stamp, nil
+}
+
+// readTime reads the time of a member, if it has one.
+func (t *Translator) readTime(value []byte) (ns int64, part times.Part) {
+	if record.IsString(value) {
+		return t.times.Read(record.TextOf(value))
+	}
+	if ns, ok := record.ReadTime(value, 0); ok {
+		return ns, times.Full
+	}
+	return 0, times.None
 }
 
 // isTimeName reports whether a member may have the time of a record, whatever the case of its

@@ -255,6 +255,10 @@ func (s *Splitter) element(data []byte, atEOF bool) (advance int, entry []byte) 
 	return 0, nil
 }
 
+// TrimEnd returns an entry without the white space at its end. The last line of a blob that
+// still grows may get some, and stays the same entry.
+func TrimEnd(entry []byte) []byte { return bytes.TrimRight(entry, " \t\r\n") }
+
 // blanks counts the white space at the start of JSON.
 func blanks(data []byte) int {
 	for i, c := range data {

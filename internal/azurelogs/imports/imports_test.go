@@ -124,6 +124,38 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
+// A last line without its newline is imported if it is a whole object. When the rest of the
+// blob comes, whatever white space ends that line, it is the same record, and a line that the
+// blob has already stays left out.
+func TestGrowingLastLine(t *testing.T) {
+	hour := time.Now().UTC().Truncate(time.Hour)
+	one := fmt.Sprintf(`{"time":"%s","correlationId":"1"}`, hour.Format(time.RFC3339))
+	two := strings.Replace(one, `"1"`, `"2"`, 1)
+	for _, end := range []string{"\n", "\r\n", " \n", "\t \r\n"} {
+		dir, d := t.TempDir(), newDestination()
+		name := filepath.Join(dir, "insights-logs-c/resourceId=/x", hour.Format("y=2006/m=01/d=02/h=15/m=00"), "PT1H.json")
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text := one + end + two + end + one + end // the third is a copy
+		for n := 1; n <= len(text); n++ {
+			want, whole := 0, len(one)+len(end)+len(two)
+			switch {
+			case n >= whole:
+				want = 2
+			case n >= len(one):
+				want = 1
+			}
+			if err := os.WriteFile(name, []byte(text[:n]), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := d.run(t, dir, time.Time{}, false); err != nil || r.Problems.Len() > 0 || len(d.records) != want {
+				t.Fatalf("%q: %d records, want %d; %v, %v", text[:n], len(d.records), want, err, r.Problems.All())
+			}
+		}
+	}
+}
+
 // An hour with malformed lines is read each time, so that each import reports them.
 func TestMalformed(t *testing.T) {
 	dir, d := t.TempDir(), newDestination()

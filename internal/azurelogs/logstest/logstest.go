@@ -49,7 +49,7 @@ type Options struct {
 	// Category is that of the records of Resource; "": StorageRead.
 	Category string
 	// Unfinished ends each blob of Resource with a line without a newline: a whole record
-	// in the first blob, a part of one in the others. No record of them is expected.
+	// in the first blob, which is expected, a part of one in the others.
 	Unfinished bool
 }
 
@@ -73,7 +73,7 @@ type Record struct {
 	TS    string // canonical: 2026-11-22T03:00:00.123456700Z
 	Level string // trace, info, warn, error or critical
 	Msg   string
-	End   int // the offset in the blob behind its newline
+	End   int // the offset in the blob behind its text, where its newline begins
 
 	fields fields
 }
@@ -89,6 +89,7 @@ type Logs struct {
 	Blobs     []Blob       // sorted by container and key
 	Want      []Record     // sorted by time, then by place, without duplicates
 	Malformed []Place      // sorted by place
+	Cut       []Place      // lines at whose parts blobs end: malformed if nobody writes these any more
 	Dropped   int          // duplicates: no record of Want
 	Traps     map[Trap]int // the number of lines with each trap
 }
@@ -170,18 +171,25 @@ func (m *maker) open(key string) {
 	m.restless = true
 }
 
-// put appends a line and returns its place and its end.
+// put appends a line and returns its place and the end of its text.
 func (m *maker) put(raw, newline string) (Place, int) {
 	p := m.page
 	at := Place{Key: p.key, Line: p.lines + 1}
 	p.body = append(append(p.body, raw...), newline...)
 	p.lines += 1 + strings.Count(raw, "\n")
 	m.restless = false
-	return at, len(p.body)
+	return at, len(p.body) - len(newline)
 }
 
-// record appends a line with a record.
+// record appends a line with a record. Later ones may repeat it.
 func (m *maker) record(s sent) {
+	m.expect(s)
+	m.times = sample(m, m.times, s.at)
+	m.recent = sample(m, m.recent, s)
+}
+
+// expect appends a line with a record.
+func (m *maker) expect(s sent) {
 	r := s.record
 	r.Place, r.End = m.put(s.raw, s.newline)
 	r.TS = s.at.UTC().Format("2006-01-02T15:04:05.000000000Z")
@@ -193,8 +201,6 @@ func (m *maker) record(s sent) {
 	if s.at.After(p.last) {
 		p.last = s.at
 	}
-	m.times = sample(m, m.times, s.at)
-	m.recent = sample(m, m.recent, s)
 }
 
 // sample keeps some of the values that it gets.
@@ -245,9 +251,11 @@ func (m *maker) done() Logs {
 	slices.SortStableFunc(m.logs.Want, func(a, b Record) int {
 		return cmp.Or(cmp.Compare(a.TS, b.TS), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Line, b.Line))
 	})
-	slices.SortFunc(m.logs.Malformed, func(a, b Place) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Line, b.Line))
-	})
+	for _, places := range [][]Place{m.logs.Malformed, m.logs.Cut} {
+		slices.SortFunc(places, func(a, b Place) int {
+			return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Line, b.Line))
+		})
+	}
 	return m.logs
 }
 

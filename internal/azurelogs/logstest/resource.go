@@ -13,7 +13,7 @@ import (
 // lines each. Their times rise except for some seconds, and late records.
 //
 // Fields has every member but time and level, operationName and resultDescription
-// included.
+// included. A time that is none is a field too.
 func Resource(o Options) Logs {
 	m := newMaker(o, 0x7265736f75726365)
 	m.o.Account = strings.ToLower(m.o.Account)
@@ -31,7 +31,7 @@ func Resource(o Options) Logs {
 			r.next(float64(i) / float64(lines))
 		}
 		if m.o.Unfinished {
-			m.page.body = append(m.page.body, r.unfinished(n == 0)...)
+			r.unfinished(n == 0)
 		}
 		m.logs.Blobs = append(m.logs.Blobs, Blob{Container: "insights-logs-" + strings.ToLower(m.o.Category), Key: m.page.key, Body: m.page.body})
 	}
@@ -65,7 +65,26 @@ func (r *resource) next(done float64) {
 		m.record(line)
 		return
 	}
-	m.record(r.line(r.time(done)))
+	at := r.time(done)
+	if m.hit(Untimed) {
+		m.record(r.untimed())
+		return
+	}
+	m.record(r.timed(at))
+}
+
+// timed composes a line with a time.
+func (r *resource) timed(at time.Time) sent {
+	return r.line(at, []member{{"time", r.timeText(at)}})
+}
+
+// untimed composes a line without a time, or with one that is none. It has the hour of the blob.
+func (r *resource) untimed() sent {
+	if r.IntN(2) == 0 {
+		return r.line(r.o.Hour, nil)
+	}
+	none := member{"time", pick[any](r.maker, []any{"yesterday", "2026-13-45T25:61:61Z", "", nil, true})}
+	return r.line(r.o.Hour, nil, none)
 }
 
 // time is the time of a record that arrives when a part of the hour is over.
@@ -86,12 +105,12 @@ func (r *resource) timeText(at time.Time) string {
 	return at.Format(pick(r.maker, forms))
 }
 
-// line composes a line.
-func (r *resource) line(at time.Time) sent {
+// line composes a line with the members of its head, and with fields before the usual ones.
+func (r *resource) line(at time.Time, head []member, more ...member) sent {
 	plain := r.hit(Plain)
 	level, mark, status := r.severity()
 	message, fields := r.fields(plain, status)
-	head := []member{{"time", r.timeText(at)}}
+	fields = append(more, fields...)
 	if mark != nil {
 		head = append(head, member{"level", mark})
 	}
@@ -238,40 +257,35 @@ func (r *resource) uri(path string) *words {
 func (r *resource) spoilt() string {
 	ids, traps := slices.Clone(r.ids), maps.Clone(r.logs.Traps) // a line without a record has no traps
 	defer func() { r.ids, r.logs.Traps = ids, traps }()
-	raw := r.line(r.o.Hour).raw
-	_, fields := r.fields(false, nil)
-	w := writer{maker: r.maker}
-	switch r.IntN(8) {
+	raw := r.timed(r.o.Hour).raw
+	switch r.IntN(6) {
 	case 0:
 		return "the service is being restarted"
 	case 1:
 		return "[" + raw + "]"
 	case 2:
-		w.value(fields)
-	case 3:
-		w.value(append(object{{"time", pick[any](r.maker, []any{"yesterday", "2026-13-45T25:61:61Z", "", nil, true})}}, fields...))
-	case 4:
 		return r.part(raw)
-	case 5:
+	case 3:
 		return r.garbage()
-	case 6:
+	case 4:
 		return pick(r.maker, []string{"null", "17", `"text"`})
 	default:
 		return raw + " and more"
 	}
-	return w.b.String()
 }
 
-// unfinished composes a line that the writer of the blob has not finished: it lacks its
+// unfinished appends a line that the writer of the blob has not finished: it lacks its
 // newline, and its end unless it is whole.
-func (r *resource) unfinished(whole bool) string {
+func (r *resource) unfinished(whole bool) {
 	traps := maps.Clone(r.logs.Traps)
-	defer func() { r.logs.Traps = traps }()
-	raw := r.line(r.o.Hour).raw
+	s := r.timed(r.o.Hour)
+	s.newline = ""
 	if whole {
-		return raw
+		r.expect(s)
+		return
 	}
-	return r.part(raw)
+	at, _ := r.put(r.part(s.raw), "")
+	r.logs.Cut, r.logs.Traps = append(r.logs.Cut, at), traps
 }
 
 // part is the beginning of a line.

@@ -75,6 +75,8 @@ const (
 	SameID Trap = "same correlation id"
 	// Late has a time minutes to five hours before the hour of the blob.
 	Late Trap = "late"
+	// Untimed has no time, or one that cannot be read. It gets the hour of the blob.
+	Untimed Trap = "no time"
 	// Big is a line of many KiB.
 	Big Trap = "big"
 )
@@ -88,6 +90,6 @@ func usualShares() map[Trap]int {
 		OldETag: 30, OddStatus: 100, FarDuplicate: 10, Batch: 50, Early: 10,
 
 		Escapes: 50, EscapedKey: 10, Spaces: 50, Order: 30, CRLF: 20, LevelWord: 200, LevelNumber: 100,
-		StatusText: 100, EncodedSignature: 10, Plain: 50, PlainRepeat: 5, FarRepeat: 5, SameID: 20, Late: 30, Big: 2,
+		StatusText: 100, EncodedSignature: 10, Plain: 50, PlainRepeat: 5, FarRepeat: 5, SameID: 20, Late: 30, Untimed: 3, Big: 2,
 	}
 }

@@ -42,6 +42,9 @@ func matching(t *testing.T, want func(dir, name string) (bool, error)) (all []st
 		if d.Name() == "node_modules" || d.Name() == ".git" || d.Name() == "bin" {
 			return fs.SkipDir
 		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
+			return fs.SkipDir // another module, no part of the product
+		}
 		rel, err := filepath.Rel(root, path)
 		if err != nil {
 			return err

@@ -1,0 +1,4 @@
+export const articles = [
+  "tea"
+  "milk"
+]
