@@ -105,6 +105,9 @@ func (p *Parser) tried(kind, first name) iter.Seq[int] {
 	}
 }
 
+// isTried reports whether a field has one of these names. Another was used before all of them.
+func (p *Parser) isTried(at int, kind name) bool { return p.fields[at].known/perKind == kind/perKind }
+
 func (p *Parser) whyTime(d *Defaults) (c Cause) {
 	first := nameTs
 	if d.ForeignTs {
@@ -117,6 +120,9 @@ func (p *Parser) whyTime(d *Defaults) (c Cause) {
 		c = p.field(at)
 	case s.OwnTime:
 		c = Cause{Place: FromFields, Name: p.keyText(p.dayAt), Also: p.keyText(p.clockAt)}
+	}
+	if at >= 0 && !p.isTried(at, kindTime) {
+		return c
 	}
 	for i := range p.tried(kindTime, first) {
 		part, reason := p.partOf(i, d.Arrived)
@@ -157,7 +163,9 @@ func (p *Parser) whyLevel() (c Cause) {
 		at = p.levelAt
 	}
 	if at >= 0 {
-		c = p.field(at)
+		if c = p.field(at); !p.isTried(at, kindLevel) {
+			return c
+		}
 	}
 	for i := range p.tried(kindLevel, kindLevel) {
 		f := &p.fields[i]
