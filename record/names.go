@@ -33,6 +33,7 @@ func KnownNames() Names {
 // The names that have rules of their own. The others are their place alone.
 const (
 	nameTs           = kindTime
+	nameAtT          = kindTime + 6
 	nameDate         = kindTime + 4  // the last one whose numbers may be of any year
 	nameLogLevel     = kindLevel + 9 // the last one that may have a word of the sender's own
 	nameSeverityNum  = kindLevel + 14
@@ -42,6 +43,9 @@ const (
 	namePriority     = kindLevel + 18 // from here on a string is needed, and the field stays
 	nameS            = kindLevel + 20
 	nameLog          = kindMsg + 2 // the last one that may be no string
+	nameAtM          = kindMsg + 4
+	nameAtMt         = kindMsg + 11
+	nameText         = kindMsg + 15 // of loguru, beside the record with the message
 	nameService      = kindService
 	nameServiceName  = kindService + 1
 	nameApp          = kindService + 2 // the last one that is kept under another name

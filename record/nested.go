@@ -55,6 +55,10 @@ func (p *Parser) findLevel() (at int, l Level) {
 			}
 		}
 	}
+	if own < 0 && p.has(nameAtT) && (p.has(nameAtM) || p.has(nameAtMt)) {
+		p.levelAt = int(p.slots[nameAtT])
+		return -1, Info // Serilog leaves it out
+	}
 	return own, Other
 }
 
@@ -102,6 +106,15 @@ func FieldLevel(key string, text []byte) (l Level, place int) {
 		return Other, 0
 	}
 	return levelBy(n, text), int(n-kindLevel) + 1
+}
+
+// StayingLevel returns the level of a field of a record by parts whose name says less, so that the
+// field stays; Other if it is none.
+func StayingLevel(key string, text []byte) Level {
+	if n := lookupName([]byte(key)); n/perKind == kindLevel/perKind && n >= namePriority {
+		return levelBy(n, text)
+	}
+	return Other
 }
 
 // TimePlace returns the place of a name in [KnownNames] of times, from 1 on, or 0.
@@ -246,6 +259,8 @@ func (p *Parser) msgField() int {
 		for at := int(p.slots[n]); at >= 0; at = p.next(at) {
 			f := &p.fields[at]
 			switch c := p.src[f.val]; {
+			case n == nameText && p.nestedMsg() != nil:
+				return -1
 			case c == '"' && f.valEnd-f.val > 2:
 				return at
 			case other < 0 && n <= nameLog && c != '"' && c != 'n' && (n != nameLog || c != '{'):

@@ -86,6 +86,9 @@ func findTextTime(r *times.Reader, line []byte) (rest, text []byte, ns int64, ok
 	if text, ns, ok := inside(r, line[start:]); ok {
 		return line, text, ns, true
 	}
+	if text, ns, ok := marked(r, line[start:]); ok {
+		return restBehind(r, line, text), text, ns, true
+	}
 	return line, nil, 0, false
 }
 
@@ -196,7 +199,7 @@ func apart(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 const longestHead = 256
 
 // inside finds a time that does not begin its line: in the words of an access log, in the mark of
-// auditd, in a pair of logfmt, or behind the marks that [skipMark] knows.
+// auditd, or in a pair of logfmt.
 //
 //	192.0.2.1 - - [20/Nov/2026:15:04:05 +0100] "GET / HTTP/1.1" 200 12    nginx, Apache, Traefik
 //	192.0.2.1 - 20/Nov/2026:15:04:05 +0100 "GET / HTTP/1.1" 200           PHP-FPM
@@ -215,17 +218,6 @@ func inside(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 	}
 	if isPair(line) {
 		return pairTime(r, line)
-	}
-	const mostMarks = 5
-	for at, n := 0, 0; n < mostMarks; n++ {
-		next := skipMark(line, at)
-		if next == at || next >= len(line) {
-			break
-		}
-		if text, ns, ok = behindMark(r, line, at, next); ok {
-			return text, ns, true
-		}
-		at = next
 	}
 	return nil, 0, false
 }
