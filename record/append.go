@@ -26,6 +26,8 @@ type Defaults struct {
 	// Seek returns the level that a message shows, nil for none. It is asked for records that
 	// name none. Nil: nobody is.
 	Seek func(msg []byte) []byte
+	// Mapping has names of fields that are tried before the known ones. Nil: there are none.
+	Mapping *Mapping
 }
 
 // Stamp describes an appended line.
@@ -61,6 +63,9 @@ const lineRoom = 192
 func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	dst = slices.Grow(dst, len(p.src)+lineRoom)
 	s := Stamp{Time: d.Time, Service: d.Service}
+	if d.Mapping != nil {
+		p.offer(&d, nil)
+	}
 
 	var h head
 	var text []byte
@@ -93,6 +98,9 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	}
 	dst = append(dst, '"')
 
+	if d.Mapping != nil {
+		p.retract(&s)
+	}
 	dst = p.appendFields(dst, &h)
 	return append(dst, "}\n"...), s
 }
@@ -319,7 +327,7 @@ func appendSpan(dst, span []byte) []byte {
 // key.
 func (p *Parser) serviceKey(f *field) string {
 	switch {
-	case f.known == nameServiceName, f.known > nameApp:
+	case f.known == nameServiceName, f.known > nameApp, f.known == nameMapped:
 		return ""
 	case !p.has(nameServiceName):
 		return "service.name"

@@ -51,6 +51,8 @@ type Gatherer struct {
 	parser   *record.Parser
 	seeker   *seeker
 	parts    *record.Parts // of the record begun last
+	sought   bool          // a level, in the message of that
+	mapped   []byte        // room for its line
 	hash     *xxh3.Hasher
 	services map[string]uint32
 	last     uint32       // service of the previous line
@@ -82,6 +84,8 @@ type Arrival struct {
 	// Allow returns the reason why records of a service are rejected, "" if they are not.
 	// forbidden says that the reason does not pass with time. Nil: all are accepted.
 	Allow func(service string) (reason string, forbidden bool)
+	// Fields has names of fields that are tried before the known ones. Nil: there are none.
+	Fields *record.Mapping
 }
 
 // verdict is a result of Arrival.Allow.
@@ -94,7 +98,11 @@ type verdict struct {
 // the arrival. If the time of a key is too far ahead, all records would be rejected.
 func (g *Gatherer) Arrive(a Arrival) {
 	g.arrival, g.begun, g.checked = a, false, verdict{}
-	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.level}
+	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.level, Mapping: a.Fields}
+	g.seeker.named = nil
+	if a.Fields != nil {
+		g.seeker.named = g.parser.NamesOfLevel
+	}
 	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
 	}
@@ -137,6 +145,9 @@ func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
 
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
+	if g.defaults.Mapping != nil {
+		return g.beginMapped(h)
+	}
 	g.parts = g.parser.Begin(g.Req.Data, h, g.defaults)
 	return g.parts
 }
@@ -148,6 +159,9 @@ func (g *Gatherer) Record(raw []byte, places, end int) bool {
 		why, _ := rejectionOf(err)
 		return g.reject(raw, why, places, end)
 	}
+	if g.defaults.Mapping != nil {
+		data, stamp = g.remap(data, stamp)
+	}
 	return g.line(data, &stamp, raw, places, end)
 }
 
@@ -155,6 +169,11 @@ func (g *Gatherer) Record(raw []byte, places, end int) bool {
 func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, end int) bool {
 	g.found(stamp)
 	g.Made += len(data) - len(g.Req.Data)
+	if g.defaults.Mapping != nil {
+		if why := g.parser.Refused(); why != "" {
+			return g.reject(raw, Rejection{Reason: why}, places, end)
+		}
+	}
 	if stamp.Time > g.latest() {
 		return g.reject(raw, Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
 			record.AppendTime(nil, stamp.Time), g.arrival.Clock)}, places, end)

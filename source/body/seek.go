@@ -12,6 +12,7 @@ import (
 type seeker struct {
 	parser *record.Parser
 	level  func(msg []byte) []byte // of seek, made once
+	named  func() []string         // the names of levels that a mapping has for the record; nil: there is none
 }
 
 func newSeeker() *seeker {
@@ -23,6 +24,11 @@ func newSeeker() *seeker {
 // seek returns the level that a message shows, nil for none. It is valid until the next call.
 func (s *seeker) seek(msg []byte) []byte {
 	msg = bytes.TrimSpace(msg)
+	if s.named != nil {
+		if level := namedLevel(msg, s.named()); level != nil {
+			return level
+		}
+	}
 	if len(msg) > 0 && msg[0] == '{' {
 		if level, ok := s.object(msg); ok {
 			return level
