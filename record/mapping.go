@@ -173,6 +173,27 @@ func (p *Parser) NamesOfLevel() []string {
 	return p.mapped.now.levels
 }
 
+// Mapped reports whether a mapping has the key of a field for a service, or a member of it.
+func (p *Parser) Mapped(m *Mapping, service, key string) bool {
+	c := p.mapped.choose(m, service)
+	var buf [LongestName]byte
+	return len(key) <= c.longest && len(c.targets[string(appendLower(buf[:0], []byte(key)))]) > 0
+}
+
+// MappedLevel returns the level of the object scanned last, which is the message of the present
+// record of another parser, under the names for that.
+func (p *Parser) MappedLevel(of *Parser) Level {
+	m := &p.mapped
+	if m.now = of.mapped.now; m.now == nil {
+		return Other
+	}
+	m.mapping, m.real = nil, len(p.fields)
+	p.collect(m.now, false)
+	_, _, l := p.mappedLevel()
+	p.fields, m.offers = p.fields[:m.real], m.offers[:0]
+	return l
+}
+
 // choose returns the names for a service.
 func (m *mapped) choose(of *Mapping, service string) *chosen {
 	const most = 1024

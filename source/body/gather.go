@@ -99,9 +99,9 @@ type verdict struct {
 func (g *Gatherer) Arrive(a Arrival) {
 	g.arrival, g.begun, g.checked = a, false, verdict{}
 	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.level, Mapping: a.Fields}
-	g.seeker.named = nil
+	g.seeker.main = nil
 	if a.Fields != nil {
-		g.seeker.named = g.parser.NamesOfLevel
+		g.seeker.main = g.parser
 	}
 	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)

@@ -13,21 +13,29 @@ import (
 // mapping names. No other level is sought before the fields are known.
 func (g *Gatherer) beginMapped(h record.Head) *record.Parts {
 	d := g.defaults
-	service := d.Service
-	switch {
-	case service != "":
-	case len(h.Service) > 0:
-		service = record.FoldService(string(h.Service))
-	default:
-		service = d.Fallback
-	}
-	if word := namedLevel(h.Msg, g.parser.LevelNames(d.Mapping, service)); word != nil && (len(h.Level) == 0 || bytes.Equal(h.Level, TextLevel(h.Msg))) {
+	if word := namedLevel(h.Msg, g.parser.LevelNames(d.Mapping, g.serviceOf(h.Service))); word != nil && (len(h.Level) == 0 || bytes.Equal(h.Level, TextLevel(h.Msg))) {
 		h.Level = word
 	}
 	g.sought = h.Sought
 	d.Seek = nil
 	g.parts = g.parser.Begin(g.Req.Data, h, d)
 	return g.parts
+}
+
+// serviceOf is the service of a record as it is known before its fields.
+func (g *Gatherer) serviceOf(own []byte) string {
+	switch {
+	case g.defaults.Service != "":
+		return g.defaults.Service
+	case len(own) > 0:
+		return record.FoldService(string(own))
+	}
+	return g.defaults.Fallback
+}
+
+// Mapped reports whether a field is named, as in [Sink].
+func (g *Gatherer) Mapped(service []byte, key string) bool {
+	return g.defaults.Mapping != nil && g.parser.Mapped(g.defaults.Mapping, g.serviceOf(service), key)
 }
 
 // remap applies the mapping to the line that data has beyond g.Req.Data.

@@ -12,7 +12,8 @@ import (
 type seeker struct {
 	parser *record.Parser
 	level  func(msg []byte) []byte // of seek, made once
-	named  func() []string         // the names of levels that a mapping has for the record; nil: there is none
+	// main is the parser of the record, if there is a mapping.
+	main *record.Parser
 }
 
 func newSeeker() *seeker {
@@ -24,8 +25,8 @@ func newSeeker() *seeker {
 // seek returns the level that a message shows, nil for none. It is valid until the next call.
 func (s *seeker) seek(msg []byte) []byte {
 	msg = bytes.TrimSpace(msg)
-	if s.named != nil {
-		if level := namedLevel(msg, s.named()); level != nil {
+	if s.main != nil {
+		if level := namedLevel(msg, s.main.NamesOfLevel()); level != nil {
 			return level
 		}
 	}
@@ -49,6 +50,11 @@ func (s *seeker) seek(msg []byte) []byte {
 func (s *seeker) object(msg []byte) (level []byte, ok bool) {
 	if n, err := s.parser.Scan(msg); err != nil || n != len(msg) {
 		return nil, false
+	}
+	if s.main != nil {
+		if l := s.parser.MappedLevel(s.main); l != record.Other {
+			return []byte(l.String()), true
+		}
 	}
 	if level = s.parser.Level(); level != nil {
 		level = record.TextOf(level)

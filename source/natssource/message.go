@@ -23,11 +23,12 @@ type reader struct {
 	*body.Gatherer
 	unpack *body.Decompressor
 	buffer []byte
-	full   bool // there is no room for more lines
+	full   bool            // there is no room for more lines
+	fields *record.Mapping // of the options
 }
 
-func newReader() *reader {
-	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1)}
+func newReader(fields *record.Mapping) *reader {
+	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1), fields: fields}
 }
 
 // request makes the request of a message; it is valid until the next call. It has no
@@ -40,7 +41,7 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 	r.Forget(len(m.Data) > keptBuffer)
 	r.full, r.After = false, r.hasRoom
 	key := m.Header.Get(nats.MsgIdHdr)
-	r.Arrive(body.Arrival{Source: "nats " + body.Short(m.Subject), Service: serviceOf(m), Time: p.sent, Clock: "its message", Key: key})
+	r.Arrive(body.Arrival{Source: "nats " + body.Short(m.Subject), Service: serviceOf(m), Time: p.sent, Clock: "its message", Key: key, Fields: r.fields})
 	identified, unreadable := r.read(m)
 	if unreadable != nil {
 		identified = m.Data

@@ -36,6 +36,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/semaphore"
 
+	"blobtail/record"
 	"blobtail/source/body"
 )
 
@@ -61,6 +62,8 @@ type Options struct {
 	// Services are names or globs of the services that may be written. A record of another
 	// service is rejected. Empty: all.
 	Services []string
+	// Fields has names of fields that are tried before the known ones. Nil: there are none.
+	Fields *record.Mapping
 	// Zone is the zone of times without one. Nil: that of the host.
 	Zone *time.Location
 	// MaxConns is how many connections may be open. One more is closed at once. 0: 1,000.
