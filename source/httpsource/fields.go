@@ -55,9 +55,13 @@ func (in *Intake) askFields(r *http.Request, configured *record.Mapping) error {
 	return nil
 }
 
-// meantParameter returns the one of fieldParameters that was probably meant by a name; "" for none.
+// meantParameter returns the one of fieldParameters that was probably meant by a name such as _msg
+// or time_field; "" for none. A name such as service has a value of another kind.
 func meantParameter(name string) string {
 	base := strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(name), "_field"), "_")
+	if len(base) == len(name) {
+		return ""
+	}
 	known := record.KnownNames()
 	for i, names := range [][]string{known.Time, known.Level, known.Message, known.Service} {
 		if slices.Contains(names, base) {

@@ -52,7 +52,7 @@ func unusedParameters(q url.Values, served bool) string {
 			used = true
 			continue
 		}
-		if names = append(names, name); meant == "" {
+		if names = append(names, name); meant == "" && name != "_service" {
 			meant = meantParameter(name)
 		}
 	}
