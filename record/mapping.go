@@ -69,6 +69,7 @@ const (
 type chosen struct {
 	targets map[string][]target // by the canonical key of a field, in lower case
 	longest int                 // length of a key
+	some    uint64              // has the bits of the keys
 	strict  bool                // the sender has named the time
 	levels  []string            // in lower case
 }
@@ -114,6 +115,7 @@ func (c *chosen) add(part, place int, name string) {
 		k := string(AppendEscaped(nil, []byte(name)))
 		c.targets[k] = append(c.targets[k], target{part, place, rest})
 		c.longest = max(c.longest, len(k))
+		c.some |= keyBit([]byte(k))
 	}
 	key(name, "")
 	dots := 0
@@ -123,6 +125,14 @@ func (c *chosen) add(part, place int, name string) {
 			key(name[:at], name[at+1:])
 		}
 	}
+}
+
+// keyBit is one of 64 bits that a key has, in any case. Most fields have none of a name.
+func keyBit(key []byte) uint64 {
+	if len(key) == 0 {
+		return 1
+	}
+	return 1 << ((uint(key[0]|0x20) + 7*uint(len(key))) % 64)
 }
 
 // lower folds ASCII letters.
@@ -197,6 +207,9 @@ func (p *Parser) MappedLevel(of *Parser) Level {
 // choose returns the names for a service.
 func (m *mapped) choose(of *Mapping, service string) *chosen {
 	const most = 1024
+	if !of.selective {
+		service = ""
+	}
 	if m.mapping != of {
 		m.mapping, m.by, m.now = of, make(map[string]*chosen), nil
 	}
@@ -261,7 +274,7 @@ func (p *Parser) collect(c *chosen, service bool) {
 	for i := range p.fields {
 		f := &p.fields[i]
 		key := p.key(p.src, f)
-		if len(key) > c.longest {
+		if len(key) > c.longest || keyBit(key)&c.some == 0 {
 			continue
 		}
 		for _, t := range c.targets[string(appendLower(buf[:0], key))] {

@@ -151,3 +151,61 @@ func TestTimeInSpacedObject(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is named, a line is canonical, and a second parser makes the same one.
+func FuzzMapping(f *testing.F) {
+	f.Add([]byte(`{"a":{"b":"2026-11-20","B.c":{"d":1}},"A.b":"warn","service":"x"}`), "a.b,b", "a.b.c.d,a.b", "a..b,.", "a", false)
+	f.Add([]byte(`{"ts":1,"level":"x","msg":null,"service":{"name":"s"},"\u0061":"\ud83d"}`), "ts,service", "msg", "level,service.name", "service.name,\"", true)
+	f.Fuzz(func(t *testing.T, src []byte, times, levels, messages, services string, sender bool) {
+		p, q := record.NewParser(), record.NewParser()
+		if n, err := p.Scan(src); err != nil || n != len(src) {
+			return
+		}
+		names := record.Names{Time: strings.Split(times, ","), Level: strings.Split(levels, ","), Message: strings.Split(messages, ","), Service: strings.Split(services, ",")}
+		m := record.NewMapping([]record.Naming{{Names: record.Names{Time: names.Time, Level: names.Level}, Services: []string{"*a*"}}, {Names: names}})
+		if sender {
+			m = m.With(names)
+		}
+		d := record.Defaults{Time: arrival, Arrived: arrival, Mapping: m, Seek: func(msg []byte) []byte { return msg }}
+		line, stamp := p.AppendLine(nil, d)
+		checkMapped(t, line, stamp)
+		if _, err := q.Scan(src); err != nil {
+			t.Fatal(err)
+		}
+		if again, s := q.AppendLine(nil, d); string(again) != string(line) || s != stamp || p.Refused() != q.Refused() {
+			t.Fatalf("%s\nthen\n%s", line, again)
+		}
+		// The same as a record by parts.
+		if _, err := q.Scan(src); err != nil {
+			t.Fatal(err)
+		}
+		b := p.Begin(nil, record.Head{Time: arrival / 2, Level: []byte("info"), Service: []byte("Web"), Msg: []byte("m"), Renames: true}, record.Defaults{Time: arrival})
+		for key, value := range q.Members() {
+			b.Member(key, value, "")
+		}
+		parts, s, err := b.End()
+		if err != nil {
+			return
+		}
+		if mapped, s, ok := q.Remap(nil, parts, s, d, false); ok {
+			checkMapped(t, mapped, s)
+		}
+	})
+}
+
+// checkMapped checks a line, and that its stamp says the same.
+func checkMapped(t *testing.T, line []byte, s record.Stamp) {
+	t.Helper()
+	p := record.NewParser()
+	if len(line) > record.MaxRecord {
+		return
+	}
+	if n, err := p.Scan(line); err != nil || n != len(line)-1 {
+		t.Fatalf("%s: %v", line, err)
+	}
+	again, stamp := p.AppendLine(nil, record.Defaults{})
+	service, _ := record.LineService(line)
+	if string(again) != string(line) || stamp.Time != s.Time || stamp.Level != s.Level || string(service) != s.Service {
+		t.Fatalf("%s %+v\nis read as\n%s %+v", line, s, again, stamp)
+	}
+}

@@ -45,7 +45,7 @@ func TestExamples(t *testing.T) {
 			}
 		}
 	}
-	if found != 7 {
+	if found != 8 {
 		t.Errorf("%d examples", found)
 	}
 }
