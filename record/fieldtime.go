@@ -22,7 +22,7 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 	}
 	parts := timeParts{dayAt: -1}
 	if len(p.mapped.offers) > 0 {
-		if at = p.mappedTime(arrived, latest, &parts, s); at >= 0 {
+		if at, parts = p.mappedTime(arrived, latest, s); at >= 0 {
 			return at, nil
 		}
 	}

@@ -390,22 +390,23 @@ func (p *Parser) offered(part int) iter.Seq2[int, *field] {
 	}
 }
 
-// mappedTime is findTime for the fields that are offered. A date or a clock goes to parts.
-func (p *Parser) mappedTime(arrived, latest int64, parts *timeParts, s *Stamp) (at int) {
+// mappedTime is findTime for the fields that are offered. A date or a clock is in parts.
+func (p *Parser) mappedTime(arrived, latest int64, s *Stamp) (at int, parts timeParts) {
+	parts.dayAt = -1
 	for at, f := range p.offered(partTime) {
 		text, _ := p.timeText(f)
 		ns, part := p.readTime(f, text, arrived)
 		switch ahead := part != times.None && part != times.Clock && ns > latest; {
 		case part == times.Full && !ahead:
 			s.Time, s.OwnTime = ns, true
-			return at
+			return at, parts
 		case !ahead && parts.add(at, ns, part, latest):
 		case !p.isEmptyTime(f):
 			s.Unread = true
 			p.refuse(f, ns, ahead)
 		}
 	}
-	return -1
+	return -1, parts
 }
 
 // refuse notes why the record is refused for a field that the sender has named for the time.
