@@ -21,7 +21,7 @@ RACED        := ./buffer ./buffer/wal ./blobwriter ./catalog ./cmd/ingest ./cmd/
 	./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs ./internal/azurelogs/imports \
 	./internal/heartbeat ./internal/httpguard ./internal/storeid ./internal/storeid/premises ./internal/tally \
 	./internal/testenv ./lokiapi ./newest ./newest/live ./newest/live/peers ./query ./query/indexcache ./readapi ./readapi/client \
-	./reading ./retention ./retention/compact ./retention/horizon ./source/httpsource ./source/natssource \
+	./reading ./retention ./retention/compact ./retention/horizon ./source/dryrun ./source/httpsource ./source/natssource \
 	./source/syslog ./storage/azure ./storage/dir ./storage/dir/tables ./storage/mem ./storage/together ./tailindex
 # Those of the raced packages with tests that count, or that start hundreds of programs: these
 # run once more in full, without the race detector. The longest are first.

@@ -143,7 +143,7 @@ func TestRejectedLines(t *testing.T) {
 	lines := []string{
 		`{"time":"2026-11-10T12:00:00.25Z","msg":"good"}`,
 		`{"time":"2026-11-10T12:00:00Z","msg":"cut off`,
-		`{"msg":"a","msg":"b"}`,
+		`{"msg":"a" "msg":"duplicate"}`,
 		`{"deep":` + strings.Repeat("[", 80) + strings.Repeat("]", 80) + `}`,
 		`{"msg":"` + strings.Repeat("x", 1<<20) + `"}`,
 		`{"time":"2026-11-10T12:00:01Z","msg":"text behind"} and more`,

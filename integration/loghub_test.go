@@ -79,6 +79,10 @@ func meaning(t testing.TB, line []byte, names [4]string, level func(string) stri
 		t.Fatalf("%v: %s", err, line)
 	}
 	word, service, msg := level(take(names[1])), take(names[2]), take(names[3])
+	if word == "" { // some messages of sshd and others show it
+		first, _, _ := strings.Cut(msg, ": ")
+		word = map[string]string{"error": "error", "fatal": "critical", "warning": "warn"}[strings.ToLower(first)]
+	}
 	rest, err := json.Marshal(fields)
 	if err != nil {
 		t.Fatal(err)

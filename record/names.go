@@ -25,7 +25,7 @@ func KnownNames() Names {
 	return Names{
 		Time:    []string{"ts", "time", "timestamp", "@timestamp", "date", "_time", "@t", "datetime", "asctime", "timemillis", "instant", "eventtime", "event_time", "logtime", "log_time", "time_iso8601", "timegenerated", "stagetimestamp", "requestreceivedtimestamp", "__realtime_timestamp", "t", "time_local", "created"},
 		Level:   []string{"level", "severity", "lvl", "log.level", "@l", "@level", "loglevel", "log_level", "levelname", "level_name", "severity_text", "severitytext", "error_severity", "detected_level", "severity_number", "severitynumber", "levelno", "level_value", "priority", "label", "s"},
-		Message: []string{"msg", "message", "log", "_msg", "@m", "@message", "renderedmessage", "rendered_message", "short_message", "textpayload", "event", "@mt", "messagetemplate", "content", "resultdescription", "text"},
+		Message: []string{"msg", "message", "log", "_msg", "@m", "@message", "renderedmessage", "rendered_message", "short_message", "textpayload", "event", "@mt", "messagetemplate", "content", "text"},
 		Service: []string{"service", "service.name", "app", "service_name", "_service_name", "servicename", "application", "app_name", "appname", "application_name", "applicationname", "container_name", "syslog_identifier", "programname"},
 	}
 }
@@ -45,7 +45,7 @@ const (
 	nameLog          = kindMsg + 2 // the last one that may be no string
 	nameAtM          = kindMsg + 4
 	nameAtMt         = kindMsg + 11
-	nameText         = kindMsg + 15 // of loguru, beside the record with the message
+	nameText         = kindMsg + 14 // of loguru, beside the record with the message
 	nameService      = kindService
 	nameServiceName  = kindService + 1
 	nameApp          = kindService + 2 // the last one that is kept under another name
@@ -199,10 +199,8 @@ func nameOf(key []byte) name {
 		return kindMsg + 12
 	case "content":
 		return kindMsg + 13
-	case "resultdescription":
-		return kindMsg + 14
 	case "text":
-		return kindMsg + 15
+		return kindMsg + 14
 	case "service":
 		return kindService + 0
 	case "service.name":
