@@ -84,8 +84,16 @@ func (j *joiner) first(s []byte, end int) form {
 	switch last := s[len(s)-1]; {
 	case isDigit(last) && j.isSource(s, end):
 		return nodeForm
+	case last == ':' && bytes.HasSuffix(s, []byte(" panic recovered:")):
+		return goForm
+	case last == ':' && isRaised(s) && j.callsAhead(end):
+		return thrownForm
+	case last == ' ' && j.remoteAhead(s, end):
+		return pythonForm
 	case last == ')' && isRuby(s) && bytes.Contains(s, []byte(": ")), j.traced(s, end):
 		return thrownForm
+	case end+2 < len(j.body) && j.body[end+1] == '\t' && j.isGoFunction(s, end):
+		return goForm
 	}
 	return none
 }
@@ -131,8 +139,12 @@ func (j *joiner) traced(s []byte, end int) bool {
 // wantsMessage reports whether the message of a trace is on the line behind its first one.
 func wantsMessage(f form, s []byte) bool {
 	switch f {
-	case rustForm, nodeForm:
-		return f == rustForm && s[len(s)-1] == ':'
+	case rustForm:
+		return s[len(s)-1] == ':' || bytes.Contains(s, []byte(" panicked at '")) && !isPlace(s)
+	case goForm:
+		return bytes.HasSuffix(s, []byte(" panic recovered:"))
+	case reportForm:
+		return true
 	case thrownForm:
 		return string(s) == "Uncaught exception:" || string(s) == "Unhandled exception:" || bytes.HasPrefix(s, []byte("Execution error ("))
 	}
@@ -153,7 +165,7 @@ var tails = [...]tail{
 	{begin: "Stack backtrace:", whole: true, in: anyForm, bare: true}, {begin: "stack backtrace:", whole: true, in: anyForm, bare: true},
 	{begin: "Stack trace:", whole: true, in: anyForm, bare: true}, {begin: "stack traceback:", whole: true, in: anyForm, bare: true},
 	{begin: "CallStack (from HasCallStack):", whole: true, in: anyForm, bare: true}, {begin: "HasCallStack backtrace:", whole: true, in: anyForm, bare: true},
-	{begin: "Stacktrace:", whole: true, in: anyForm, bare: true}, {begin: "PHP Stack trace:", whole: true, in: phpForm},
+	{begin: "Stacktrace:", whole: true, in: anyForm, bare: true}, {begin: "error stack:", whole: true, in: anyForm, bare: true}, {begin: "PHP Stack trace:", whole: true, in: phpForm},
 	{begin: "PHP   ", in: phpForm}, {begin: "Next ", in: phpForm},
 	{begin: "--- End of ", in: anyForm, bare: true}, {begin: "---> ", in: anyForm, bare: true},
 	{begin: "During handling of the above exception, another exception occurred:", whole: true, in: pythonForm},
@@ -163,7 +175,7 @@ var tails = [...]tail{
 	{begin: "[signal SIG", in: goForm}, {begin: "[originating from goroutine ", in: goForm}, {begin: "PC=0x", in: goForm}, {begin: "runtime: ", in: goForm}, {begin: "runtime stack:", whole: true, in: goForm},
 	{begin: "...additional frames elided...", whole: true, in: goForm},
 	{begin: "note: run with `RUST_BACKTRACE", in: rustForm}, {begin: "note: Some details are omitted", in: rustForm}, {begin: "note: we would appreciate a bug report", in: rustForm},
-	{begin: "thread panicked while processing panic", in: rustForm}, {begin: "fatal runtime error: ", in: rustForm},
+	{begin: "thread panicked while processing panic", in: rustForm}, {begin: "thread caused non-unwinding panic. aborting.", whole: true, in: rustForm}, {begin: "fatal runtime error: ", in: rustForm},
 	{begin: "Node.js v", in: nodeForm | thrownForm}, {begin: "(Use `node --trace-", in: nodeForm | thrownForm}, {begin: "<asynchronous suspension>", whole: true, in: thrownForm},
 	{begin: "Last message: ", in: thrownForm}, {begin: "Last message (from ", in: thrownForm}, {begin: "State: ", in: thrownForm}, {begin: "Initial Call: ", in: thrownForm}, {begin: "Ancestors: ", in: thrownForm}, {begin: "Function: ", in: thrownForm},
 	{begin: "in expression starting at ", in: anyForm, bare: true}, {begin: "Full report at:", whole: true, in: thrownForm},
@@ -193,7 +205,7 @@ func (j *joiner) isTail(s []byte, end int) bool {
 	}
 	switch j.form {
 	case goForm:
-		return isExit(s) || isRegister(s)
+		return isExit(s) || isRegister(s) || isElidedGo(s)
 	case phpForm:
 		return bytes.HasPrefix(s, []byte("thrown in ")) && bytes.Contains(s, []byte(" on line "))
 	case nativeForm:
@@ -225,6 +237,20 @@ func wantsTraceback(s []byte) bool {
 	return bytes.HasPrefix(s, []byte("Exception in thread ")) || bytes.HasPrefix(s, []byte("Exception ignored in"))
 }
 
+// remoteAhead reports whether a line is an error whose text is the traceback of another process,
+// between quotation marks.
+func (j *joiner) remoteAhead(s []byte, end int) bool {
+	if len(s) < 3 || s[len(s)-2] != ':' || end+3 >= len(j.body) || j.body[end+1] != '"' {
+		return false
+	}
+	next, end := j.behind(end)
+	if string(next) != `"""` {
+		return false
+	}
+	next, _ = j.behind(end)
+	return isTraceback(next)
+}
+
 // isChain reports whether a line of Python leads to another traceback.
 func isChain(s []byte) bool {
 	return bytes.HasPrefix(s, []byte("During handling of the above")) || bytes.HasPrefix(s, []byte("The above exception was"))
@@ -250,6 +276,11 @@ func isPanic(line []byte) bool {
 		rest = rest[end+1:]
 	}
 	return bytes.HasPrefix(rest, []byte(" panicked at ")) || bytes.HasPrefix(rest, []byte(" has overflowed its stack"))
+}
+
+// isRustTail reports whether a line stands right behind the message of a panic.
+func isRustTail(s []byte) bool {
+	return bytes.HasPrefix(s, []byte("note: run with `RUST_BACKTRACE")) || string(s) == "stack backtrace:" || string(s) == "thread caused non-unwinding panic. aborting."
 }
 
 // isUncaught reports whether a line says that nothing caught an exception or a value.
@@ -333,6 +364,28 @@ func (j *joiner) isGoCall(s []byte, end int) bool {
 		return bytes.IndexByte(name, '.') > 0 && bytes.IndexByte(name, ' ') < 0
 	}
 	return s[len(s)-1] == ')' && bytes.IndexByte(s, '(') > 0
+}
+
+// isGoFunction reports whether a line is a function of Go without its arguments, as zap and others
+// write it above the file and the line.
+func (j *joiner) isGoFunction(s []byte, end int) bool {
+	for _, c := range s {
+		if !isNamed(c) && c < 0x80 && bytes.IndexByte([]byte("/*()[]-~%"), c) < 0 {
+			return false
+		}
+	}
+	next, _ := j.behind(end)
+	return len(next) > 1 && bytes.IndexByte(s, '.') > 0 && bytes.IndexByte(next, ' ') < 0 && isGoFile(next[1:])
+}
+
+// isElidedGo reports whether a line counts the calls that Go has left out.
+func isElidedGo(s []byte) bool {
+	n, ok := bytes.CutPrefix(s, []byte("..."))
+	if !ok {
+		return false
+	}
+	n, ok = bytes.CutSuffix(n, []byte(" frames elided..."))
+	return ok && allDigits(n)
 }
 
 // isExit reports whether a line is what go run prints last: exit status 2
