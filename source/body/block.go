@@ -15,12 +15,18 @@ const (
 	tagLines        // an exception whose lines all begin with the tags of Rails
 )
 
-// beginsBlock reports whether a line begins a block, by its first and last bytes. head is the
-// line behind its time. Lines that begin before until belong to the record.
-func (j *joiner) beginsBlock(line, head []byte) bool {
+// mayBlock reports whether a line may begin a block, by its first and last bytes.
+func mayBlock(line, head []byte) bool {
 	if len(line) < 2 {
 		return false
 	}
+	c := line[0]
+	return c == '#' || c == '[' || c == '=' || line[len(line)-1] == '\'' || len(head) > 8 && (head[0] == ',' || head[0] == '"' || head[1] == 's')
+}
+
+// beginsBlock reports whether a line begins a block, by its whole form. head is the
+// line behind its time. Lines that begin before until belong to the record.
+func (j *joiner) beginsBlock(line, head []byte) bool {
 	switch c := line[0]; {
 	case c == '#':
 		if isSlowHead(line) && j.slowAhead(line) {
@@ -44,7 +50,7 @@ func (j *joiner) beginsBlock(line, head []byte) bool {
 		}
 	case head[0] == ' ' && head[1] == 's' && head[2] == 't':
 		if stream, final, ok := criLine(head); ok && !final {
-			j.block, j.tag = criParts, stream
+			j.block, j.tag = criParts, int(stream[3])
 		}
 	}
 	if line[len(line)-1] == '\'' && j.level != nil && !isSevere(j.level) && isRubyTail(line) {
@@ -64,7 +70,7 @@ func (j *joiner) takesBlock(line []byte, at, end int) bool {
 		if final {
 			j.block = noBlock
 		}
-		return own && ok && bytes.Equal(stream, j.tag)
+		return own && ok && int(stream[3]) == j.tag
 	case rubyCalls:
 		return isRubyCall(line)
 	case phpStack:
@@ -239,14 +245,14 @@ func (j *joiner) tagAhead(line []byte) {
 	}
 	next, _ := j.behind(j.end)
 	if rest, ok := behindTags(next, tags); ok && isRaised(bytes.TrimLeft(rest, " ")) {
-		j.block, j.tag = tagLines, tags
+		j.block, j.tag = tagLines, len(tags)
 		j.level, j.severe = []byte("error"), true
 	}
 }
 
 // takesTagged reports whether a line has the tags of the exception, and a part of it.
 func (j *joiner) takesTagged(line []byte) bool {
-	rest, ok := behindTags(line, j.tag)
+	rest, ok := behindTags(line, j.body[j.off:j.off+j.tag])
 	if !ok {
 		return false
 	}
@@ -305,19 +311,22 @@ func (j *joiner) isGorm(s []byte) bool {
 	return isGoFile(bytes.TrimSuffix(place, []byte("\r")))
 }
 
+// mayEvent reports whether an indented line may be a record of its own, by its first bytes.
+func mayEvent(line []byte) bool {
+	return len(line) > 7 && line[0] == ' ' && (line[1] == '*' || line[1] == ' ' && line[2] != ' ')
+}
+
 // isEvent reports whether an indented line is a record of its own by its whole form: of koa-logger
 // and of Flask.
 func isEvent(line []byte) bool {
 	switch {
-	case len(line) < 8:
-		return false
-	case line[0] == ' ' && line[1] == '*' && line[2] == ' ':
+	case line[1] == '*' && line[2] == ' ':
 		for _, begin := range [...]string{"Running on ", "Serving Flask app", "Debug mode: ", "Restarting with ", "Debugger is active!", "Debugger PIN: ", "Environment: ", "Detected change in ", "Tip: "} {
 			if bytes.HasPrefix(line[3:], []byte(begin)) {
 				return true
 			}
 		}
-	case line[0] == ' ' && line[1] == ' ' && (line[2] == '<' || line[2] == '-' || line[2] == 'x' || line[2] == 0x1b):
+	case line[1] == ' ' && (line[2] == '<' || line[2] == '-' || line[2] == 'x' || line[2] == 0x1b):
 		s := uncoloured(line[2:])
 		if len(s) < 6 || string(s[:4]) != "<-- " && string(s[:4]) != "--> " && string(s[:4]) != "xxx " {
 			return false

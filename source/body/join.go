@@ -41,9 +41,9 @@ type joiner struct {
 	closer  byte // closes what a line left open; 0: nothing is open
 
 	block    block
-	off, end int    // of the first line
-	until    int    // lines that begin before it belong to the record
-	tag      []byte // of the block: its tags, or its stream
+	off, end int // of the first line
+	until    int // lines that begin before it belong to the record
+	tag      int // of the block: the length of its tags, or a letter of its stream
 }
 
 // join returns the end of the record whose first line goes from off to end, and how many places
@@ -111,7 +111,7 @@ func (j *joiner) open() bool {
 func (j *joiner) begin(off, end int, head, level []byte) {
 	line := bytes.TrimSuffix(j.body[off:end], []byte("\r"))
 	j.off, j.end, j.level = off, end, level
-	if j.beginsBlock(line, head) {
+	if mayBlock(line, head) && j.beginsBlock(line, head) {
 		return
 	}
 	if level != nil {
@@ -212,17 +212,19 @@ func (j *joiner) takes(line []byte, blanks, at, end int) bool {
 	if j.block != noBlock {
 		return j.takesBlock(line, at, end)
 	}
-	s := uncoloured(line[blanks:])
-	if n := skipBlanks(s, 0); n > 0 { // the colour of a call is before its blanks
-		if s = s[n:]; isFrame(s) {
-			blanks += n
+	s := line[blanks:]
+	if bytes.IndexByte(s, '\x1b') >= 0 {
+		if s = uncoloured(s); len(bytes.TrimLeft(s, " \t\r")) == 0 {
+			return true // the colour behind the record
+		}
+		if n := skipBlanks(s, 0); n > 0 { // the colour of a call is before its blanks
+			if s = s[n:]; isFrame(s) {
+				blanks += n
+			}
 		}
 	}
-	if len(s) == 0 {
-		return true // the colour behind the record
-	}
 	switch {
-	case s[0] == '[' && j.isTagged(s), at == j.end+1 && j.isGorm(line):
+	case (line[0] == '[' || line[0] == '\x1b') && j.follows(at):
 		return j.takesSecond(s)
 	case j.quoted && s[0] == '"':
 	case blanks > 0:
@@ -256,7 +258,7 @@ func (j *joiner) takesSecond(s []byte) bool {
 
 // indented reports whether an indented line belongs to the record.
 func (j *joiner) indented(line, s []byte) bool {
-	if isPadded(line) || j.blank && isBadge(line) || isEvent(line) || !j.severe && isTraceback(s) {
+	if isPadded(line) || j.blank && isBadge(line) || mayEvent(line) && isEvent(line) || !j.severe && isTraceback(s) {
 		return false
 	}
 	if _, _, own := textTime(j.times, line); own {
