@@ -129,13 +129,13 @@ demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 picture: build ## docs/tail.svg, from a real session; 10 s or so
 	./internal/termshot/picture.sh docs/tail.svg
 
+loggers: ## the table of docs/LOGGERS.md, from the rows in source/body/loggers/testdata
+	go test -count=1 ./docs -run '^TestLoggersTable$$' -update
+
 # The processes wait most of the time, and time out if they starve: only lint runs beside them.
 # What fails most often is first. CI has `make vuln` and `make reproducible` beside the raced
 # packages, which wait for disks and clocks now and then.
 BESIDE_RACED ?=
-
-loggers: ## the table of docs/LOGGERS.md, from the rows in source/body/loggers/testdata
-	go test -count=1 ./docs -run '^TestLoggersTable$$' -update
 
 test: ## everything; with the race detector where goroutines meet
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2

@@ -8,6 +8,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/source/body/loggers"
+	"blobtail/source/carry"
 )
 
 // docs/LOGGERS.md has the names of fields in the order in which they are tried.
@@ -52,5 +53,19 @@ func TestLoggersTable(t *testing.T) {
 		}
 	default:
 		t.Errorf("the table of LOGGERS.md is not that of the rows: run make loggers")
+	}
+}
+
+// docs/LOGGERS.md has the doors of ingest try.
+func TestLoggersHasTheDoors(t *testing.T) {
+	page, err := os.ReadFile("LOGGERS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Why is a level missing?\n")
+	for _, d := range carry.Doors() {
+		if !strings.Contains(section, "`"+d.Name+"`") {
+			t.Errorf("LOGGERS.md lacks the door %s", d.Name)
+		}
 	}
 }

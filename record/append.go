@@ -94,7 +94,11 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 
 	dst = append(dst, msgPrefix...)
 	if h.msg >= 0 {
+		from := len(dst)
 		dst = p.appendWord(dst, &p.fields[h.msg])
+		if p.fields[h.msg].known == nameLog {
+			dst = cutLineFeed(dst, from)
+		}
 	} else if v := p.nestedMsg(); v != nil {
 		dst = appendCanonical(dst, v[1:len(v)-1])
 	}
@@ -102,6 +106,20 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 
 	dst = p.appendFields(dst, h)
 	return append(dst, "}\n"...), s
+}
+
+// cutLineFeed cuts an escaped line feed off the end of dst, which begins at from: Docker keeps that
+// of each line in log.
+func cutLineFeed(dst []byte, from int) []byte {
+	text, ok := bytes.CutSuffix(dst[from:], []byte(`\n`))
+	if !ok {
+		return dst
+	}
+	slashes := len(text) - len(bytes.TrimRight(text, `\`))
+	if slashes%2 == 1 { // it is a backslash and an n
+		return dst
+	}
+	return dst[:from+len(text)]
 }
 
 // Level returns the value of the level of the object scanned last as it stands in the

@@ -42,7 +42,12 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 		}
 	}
 	p.dayAt, p.clockAt = parts.dayAt, parts.clockAt
-	return parts.time(latest, s), nil
+	if at = parts.time(latest, s); !s.OwnTime && p.has(parentRecord) {
+		if ns, part := p.times.Read(TextOf(p.path(parentRecord, "time", "timestamp"))); part == times.Full && ns <= latest {
+			s.Time, s.OwnTime = ns, true
+		}
+	}
+	return at, nil
 }
 
 // timeParts are a date and a clock in two fields, which are the time together.

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ func FuzzScan(f *testing.F) {
 		`{"a":[[[{"b":[]}]],{}],"c":tru}`,
 		`{"@timestamp":"2026-11-20T15:04:05Z","log":{"a":[1,{"level":2}],"level":"WARN"},"service":{"id":1, "n\u0061me":"My Web"},"message":"m"}`,
 		`{"log":{"level":-30},"service":{},"app":"B"}`,
+		`{"@t":"2026-11-20T15:04:05Z","@mt":"m","log":"a\\n","context":{"logLevel":30},"Body":{"Value":"b"}}`,
+		`{"text":"m\n","record":{"level":{"name":"WARNING"},"message":"m","time":{"timestamp":1795168806.257}}}`,
+		`{"log":"a\n","@m":"x","@T":"2026-11-20T15:04:05Z"}`,
 	} {
 		f.Add([]byte(src), []byte(`{}`), "")
 		f.Add([]byte(src), []byte(src), "web")
@@ -377,8 +381,10 @@ func reference(in []member, d record.Defaults) []member {
 		}
 	case own >= 0:
 		level, word = own, textOf(in[own])
+	case slices.Contains(candidatesOf(was, "@t"), true) && (slices.Contains(candidatesOf(was, "@m"), true) || slices.Contains(candidatesOf(was, "@mt"), true)):
+		word = "info"
 	default:
-		for _, p := range [][]string{{"log", "level"}, {"jsonpayload", "severity"}, {"jsonpayload", "level"}, {"record", "level", "name"}} {
+		for _, p := range [][]string{{"log", "level"}, {"jsonpayload", "severity"}, {"jsonpayload", "level"}, {"record", "level", "name"}, {"context", "logLevel"}} {
 			if word == "" {
 				word = path(in, was, true, p...)
 			}
@@ -388,7 +394,14 @@ func reference(in []member, d record.Defaults) []member {
 		}
 	}
 
+	inner := ""
+	for _, p := range [][]string{{"fields", "message"}, {"jsonpayload", "message"}, {"record", "message"}, {"body", "Value"}} {
+		inner = cmp.Or(inner, path(in, was, false, p...))
+	}
 	msgs := candidates(was, names.Message)
+	if at := slices.IndexFunc(msgs, func(i int) bool { return name(i) == "text" }); at >= 0 && inner != "" {
+		msgs = msgs[:at]
+	}
 	msg := first(msgs, hasText)
 	if msg < 0 {
 		msg = first(msgs, func(i int) bool {
@@ -400,16 +413,16 @@ func reference(in []member, d record.Defaults) []member {
 	if msg >= 0 {
 		text = textOf(in[msg])
 	}
-	for _, p := range [][]string{{"fields", "message"}, {"jsonpayload", "message"}, {"record", "message"}} {
-		if text == "" && msg < 0 {
-			text = path(in, was, false, p...)
-		}
+	if msg < 0 {
+		text = inner
+	} else if name(msg) == "log" {
+		text = strings.TrimSuffix(text, "\n")
 	}
 
 	services := candidates(was, names.Service)
 	firstService := first(candidates(was, []string{"service"}), func(int) bool { return true })
-	inner := path(in, was, false, "service", "name")
-	service := first(services, func(i int) bool { return hasText(i) || i == firstService && isObject(in[i]) && inner != "" })
+	called := path(in, was, false, "service", "name")
+	service := first(services, func(i int) bool { return hasText(i) || i == firstService && isObject(in[i]) && called != "" })
 	if service < 0 {
 		service = first(services, func(i int) bool {
 			_, isText := in[i].Value.(string)
@@ -419,7 +432,7 @@ func reference(in []member, d record.Defaults) []member {
 	original, kept := "", false
 	if service >= 0 {
 		if original = textOf(in[service]); isObject(in[service]) {
-			original, kept = inner, true
+			original, kept = called, true
 		}
 		if d.Service != "" && !among(names.Service, "app", service) {
 			service, original = -1, ""
@@ -434,6 +447,12 @@ func reference(in []member, d record.Defaults) []member {
 	out := []member{
 		{Key: "ts", Value: string(record.AppendTime(nil, d.Time))}, {Key: "level", Value: word},
 		{Key: "service", Value: folded}, {Key: "msg", Value: text},
+	}
+	if ts < 0 && apart == 0 {
+		var r times.Reader
+		if ns, part := r.Read([]byte(path(in, was, true, "record", "time", "timestamp"))); part == times.Full {
+			apart = ns
+		}
 	}
 	if ns := apart; ts >= 0 || apart != 0 {
 		if ts >= 0 {

@@ -77,7 +77,7 @@ func aliasOf(word []byte) Level {
 		buf[i] = c
 	}
 	switch string(buf[:len(word)]) {
-	case "trace", "t", "trc", "trce", "trac", "verbose", "v", "vrb", "finest", "finer", "10":
+	case "trace", "t", "trc", "trce", "trac", "silly", "verbose", "v", "vrb", "finest", "finer", "10":
 		return Trace
 	case "debug", "d", "dbg", "dbug", "debu", "fine", "config", "7", "20":
 		return Debug

@@ -19,7 +19,10 @@ func (p *Parser) Head(arrived int64) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	at := head{msg: p.msgField()}
 	at.time, _ = p.findTime(nameTs, arrived, &s)
 	h.Time, h.Unread = s.Time, s.Unread
-	if h.Msg = p.copied(at.msg); at.msg < 0 {
+	if h.Msg = p.copied(at.msg); at.msg >= 0 && p.fields[at.msg].known == nameLog {
+		h.Msg = bytes.TrimSuffix(h.Msg, []byte("\n"))
+	}
+	if at.msg < 0 {
 		if v := p.nestedMsg(); v != nil {
 			h.Msg = TextOf(v)
 		}

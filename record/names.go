@@ -23,16 +23,17 @@ type Names struct{ Time, Level, Message, Service []string }
 // KnownNames are the names that are tried in every record.
 func KnownNames() Names {
 	return Names{
-		Time:    []string{"ts", "time", "timestamp", "@timestamp", "date", "_time", "@t", "datetime", "asctime", "timemillis", "instant", "eventtime", "event_time", "logtime", "log_time", "time_iso8601", "timegenerated", "requestreceivedtimestamp", "__realtime_timestamp", "t", "time_local", "created"},
+		Time:    []string{"ts", "time", "timestamp", "@timestamp", "date", "_time", "@t", "datetime", "asctime", "timemillis", "instant", "eventtime", "event_time", "logtime", "log_time", "time_iso8601", "timegenerated", "stagetimestamp", "requestreceivedtimestamp", "__realtime_timestamp", "t", "time_local", "created"},
 		Level:   []string{"level", "severity", "lvl", "log.level", "@l", "@level", "loglevel", "log_level", "levelname", "level_name", "severity_text", "severitytext", "error_severity", "detected_level", "severity_number", "severitynumber", "levelno", "level_value", "priority", "label", "s"},
-		Message: []string{"msg", "message", "log", "_msg", "@m", "@message", "renderedmessage", "rendered_message", "short_message", "textpayload", "event", "@mt", "messagetemplate", "text"},
-		Service: []string{"service", "service.name", "app", "service_name", "servicename", "application", "app_name", "appname", "application_name", "applicationname", "container_name", "syslog_identifier", "programname"},
+		Message: []string{"msg", "message", "log", "_msg", "@m", "@message", "renderedmessage", "rendered_message", "short_message", "textpayload", "event", "@mt", "messagetemplate", "content", "resultdescription", "text"},
+		Service: []string{"service", "service.name", "app", "service_name", "_service_name", "servicename", "application", "app_name", "appname", "application_name", "applicationname", "container_name", "syslog_identifier", "programname"},
 	}
 }
 
 // The names that have rules of their own. The others are their place alone.
 const (
 	nameTs           = kindTime
+	nameAtT          = kindTime + 6
 	nameDate         = kindTime + 4  // the last one whose numbers may be of any year
 	nameLogLevel     = kindLevel + 9 // the last one that may have a word of the sender's own
 	nameSeverityNum  = kindLevel + 14
@@ -42,6 +43,9 @@ const (
 	namePriority     = kindLevel + 18 // from here on a string is needed, and the field stays
 	nameS            = kindLevel + 20
 	nameLog          = kindMsg + 2 // the last one that may be no string
+	nameAtM          = kindMsg + 4
+	nameAtMt         = kindMsg + 11
+	nameText         = kindMsg + 15 // of loguru, beside the record with the message
 	nameService      = kindService
 	nameServiceName  = kindService + 1
 	nameApp          = kindService + 2 // the last one that is kept under another name
@@ -110,16 +114,18 @@ func nameOf(key []byte) name {
 		return kindTime + 15
 	case "timegenerated":
 		return kindTime + 16
-	case "requestreceivedtimestamp":
+	case "stagetimestamp":
 		return kindTime + 17
-	case "__realtime_timestamp":
+	case "requestreceivedtimestamp":
 		return kindTime + 18
-	case "t":
+	case "__realtime_timestamp":
 		return kindTime + 19
-	case "time_local":
+	case "t":
 		return kindTime + 20
-	case "created":
+	case "time_local":
 		return kindTime + 21
+	case "created":
+		return kindTime + 22
 	case "level":
 		return kindLevel + 0
 	case "severity":
@@ -188,8 +194,12 @@ func nameOf(key []byte) name {
 		return kindMsg + 11
 	case "messagetemplate":
 		return kindMsg + 12
-	case "text":
+	case "content":
 		return kindMsg + 13
+	case "resultdescription":
+		return kindMsg + 14
+	case "text":
+		return kindMsg + 15
 	case "service":
 		return kindService + 0
 	case "service.name":
@@ -198,24 +208,26 @@ func nameOf(key []byte) name {
 		return kindService + 2
 	case "service_name":
 		return kindService + 3
-	case "servicename":
+	case "_service_name":
 		return kindService + 4
-	case "application":
+	case "servicename":
 		return kindService + 5
-	case "app_name":
+	case "application":
 		return kindService + 6
-	case "appname":
+	case "app_name":
 		return kindService + 7
-	case "application_name":
+	case "appname":
 		return kindService + 8
-	case "applicationname":
+	case "application_name":
 		return kindService + 9
-	case "container_name":
+	case "applicationname":
 		return kindService + 10
-	case "syslog_identifier":
+	case "container_name":
 		return kindService + 11
-	case "programname":
+	case "syslog_identifier":
 		return kindService + 12
+	case "programname":
+		return kindService + 13
 	case "fields":
 		return kindParent + 0
 	case "jsonpayload":
@@ -224,6 +236,10 @@ func nameOf(key []byte) name {
 		return kindParent + 2
 	case "kubernetes":
 		return kindParent + 3
+	case "context":
+		return kindParent + 4
+	case "body":
+		return kindParent + 5
 	}
 	return 0
 }

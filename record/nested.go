@@ -55,6 +55,10 @@ func (p *Parser) findLevel() (at int, l Level) {
 			}
 		}
 	}
+	if own < 0 && p.has(nameAtT) && (p.has(nameAtM) || p.has(nameAtMt)) {
+		p.levelAt = int(p.slots[nameAtT])
+		return -1, Info // Serilog leaves it out
+	}
 	return own, Other
 }
 
@@ -102,6 +106,23 @@ func FieldLevel(key string, text []byte) (l Level, place int) {
 		return Other, 0
 	}
 	return levelBy(n, text), int(n-kindLevel) + 1
+}
+
+// StayingLevel returns the level of a field of a record by parts whose name says less, so that the
+// field stays; Other if it is none.
+func StayingLevel(key string, text []byte) Level {
+	if n := lookupName([]byte(key)); n/perKind == kindLevel/perKind && n >= namePriority {
+		return levelBy(n, text)
+	}
+	return Other
+}
+
+// TimePlace returns the place of a name in [KnownNames] of times, from 1 on, or 0.
+func TimePlace(key string) int {
+	if n := lookupName([]byte(key)); n/perKind == kindTime/perKind {
+		return int(n-kindTime) + 1
+	}
+	return 0
 }
 
 // MessagePlace returns the place of a name in [KnownNames] of messages, from 1 on, or 0.
@@ -152,6 +173,8 @@ const (
 	parentPayload
 	parentRecord
 	parentKubernetes
+	parentContext
+	parentBody
 )
 
 // nestedLevel returns the string or the number in log.level, or in the objects of Google's
@@ -174,6 +197,7 @@ func (p *Parser) nestedLevelAt() (v []byte, path string) {
 		{p.path(parentPayload, "severity"), "jsonPayload.severity"},
 		{p.path(parentPayload, "level"), "jsonPayload.level"},
 		{p.path(parentRecord, "level", "name"), "record.level.name"},
+		{p.path(parentContext, "logLevel"), "context.logLevel"},
 	} {
 		if len(m.v) > 0 && (m.v[0] == '"' || isDigit(m.v[0])) && string(m.v) != `""` {
 			return m.v, m.path
@@ -201,6 +225,7 @@ func (p *Parser) nestedMsgAt() (v []byte, path string) {
 		{p.path(parentFields, "message"), "fields.message"},
 		{p.path(parentPayload, "message"), "jsonPayload.message"},
 		{p.path(parentRecord, "message"), "record.message"},
+		{p.path(parentBody, "Value"), "Body.Value"},
 	} {
 		if len(m.v) > len(`""`) && m.v[0] == '"' {
 			return m.v, m.path
@@ -234,6 +259,8 @@ func (p *Parser) msgField() int {
 		for at := int(p.slots[n]); at >= 0; at = p.next(at) {
 			f := &p.fields[at]
 			switch c := p.src[f.val]; {
+			case n == nameText && p.nestedMsg() != nil:
+				return -1
 			case c == '"' && f.valEnd-f.val > 2:
 				return at
 			case other < 0 && n <= nameLog && c != '"' && c != 'n' && (n != nameLog || c != '{'):

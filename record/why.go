@@ -41,11 +41,17 @@ type Cause struct {
 // Passed is a field that was passed over.
 type Passed struct{ Name, Value, Reason string }
 
+// Reasons for passing over.
+const (
+	NoTime      = "is no time"
+	TooFarAhead = "is more than 24 h after the arrival"
+)
+
 // Why says where the parts of a record's head come from.
 type Why struct{ Time, Level, Message, Service Cause }
 
 // Why explains the head of the object scanned last, after [Parser.AppendLine] or [Parser.Head]
-// with these defaults. Nothing of it is found anew: it reads what these have noted.
+// with these defaults: by what these have noted, and by the readers that they ask.
 func (p *Parser) Why(d *Defaults) (w Why) {
 	h := &p.last
 	w.Time, w.Level = p.whyTime(d), p.whyLevel()
@@ -99,6 +105,9 @@ func (p *Parser) tried(kind, first name) iter.Seq[int] {
 	}
 }
 
+// isTried reports whether a field has one of these names. Another was used before all of them.
+func (p *Parser) isTried(at int, kind name) bool { return p.fields[at].known/perKind == kind/perKind }
+
 func (p *Parser) whyTime(d *Defaults) (c Cause) {
 	first := nameTs
 	if d.ForeignTs {
@@ -109,8 +118,13 @@ func (p *Parser) whyTime(d *Defaults) (c Cause) {
 	switch {
 	case at >= 0:
 		c = p.field(at)
+	case s.OwnTime && p.dayAt < 0:
+		c = Cause{Place: FromMember, Name: "record.time.timestamp"}
 	case s.OwnTime:
 		c = Cause{Place: FromFields, Name: p.keyText(p.dayAt), Also: p.keyText(p.clockAt)}
+	}
+	if at >= 0 && !p.isTried(at, kindTime) {
+		return c
 	}
 	for i := range p.tried(kindTime, first) {
 		part, reason := p.partOf(i, d.Arrived)
@@ -133,9 +147,9 @@ func (p *Parser) partOf(at int, arrived int64) (part times.Part, reason string) 
 	ns, part := p.readTime(f, text, arrived)
 	switch {
 	case part == times.None:
-		return part, "is no time"
+		return part, NoTime
 	case arrived != 0 && part != times.Clock && ns > arrived+MaxAhead.Nanoseconds():
-		return part, "is more than 24 h after the arrival"
+		return part, TooFarAhead
 	case part == times.Date:
 		return part, "is a date alone"
 	case part == times.Clock:
@@ -151,7 +165,9 @@ func (p *Parser) whyLevel() (c Cause) {
 		at = p.levelAt
 	}
 	if at >= 0 {
-		c = p.field(at)
+		if c = p.field(at); !p.isTried(at, kindLevel) {
+			return c
+		}
 	}
 	for i := range p.tried(kindLevel, kindLevel) {
 		f := &p.fields[i]

@@ -110,7 +110,7 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	ctx, cancel := cli.UntilSignal(0)
 	defer cancel()
 	if strings.HasPrefix(verb, "try") {
-		return g.Try.run(ctx, c, g.handling, os.Stdin, stdout)
+		return g.Try.run(ctx, c, g.handling, os.Stdin, stdout, stderr)
 	}
 	if verb == "check" {
 		return check(ctx, c, stdout)

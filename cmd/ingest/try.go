@@ -29,6 +29,7 @@ type tryCmd struct {
 	Door    string `default:"text" help:"How the lines come: ${doors}." placeholder:"DOOR"`
 	Service string `help:"The service that the sender names." placeholder:"NAME"`
 	Join    bool   `help:"One message for the lines that belong together, in a door that takes one record a message."`
+	Raw     bool   `help:"The file is a body as a shipper sends it, not lines."`
 	Arrived string `help:"When the lines come; now by default." placeholder:"TIME"`
 	Output  string `short:"o" default:"text" help:"text or json." placeholder:"FORM"`
 	Limit   int    `short:"n" name:"limit" help:"Show so many records at most." placeholder:"N"`
@@ -43,7 +44,7 @@ func doorNames() (names []string) {
 }
 
 // run sends the lines through the door, and prints the records.
-func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.Reader, stdout io.Writer) error {
+func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.Reader, stdout, stderr io.Writer) error {
 	door, ok := carry.Named(t.Door)
 	switch {
 	case !ok:
@@ -76,7 +77,7 @@ func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.
 	if err := r.run(ctx, lines); err != nil {
 		return err
 	}
-	return r.print(stdout)
+	return r.print(stdout, cli.Console{Name: "ingest", Stderr: stderr})
 }
 
 // read reads the lines.
@@ -135,19 +136,12 @@ type tried struct {
 }
 
 func (r *rehearsal) run(ctx context.Context, lines []byte) error {
-	c := carry.Cargo{Service: r.try.Service}
-	var err error
-	if r.door.Lines {
-		c.Records = []carry.Record{{Text: bytes.TrimSuffix(lines, []byte("\n"))}}
-	} else if c.Records, err = r.messages(ctx, lines); err != nil {
-		return err
-	}
 	if len(bytes.TrimSpace(lines)) == 0 {
 		return nil
 	}
-	p, err := r.door.Pack(c)
+	p, err := r.pack(ctx, lines)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return err
 	}
 	r.by = p.By
 	o := r.options
@@ -162,6 +156,23 @@ func (r *rehearsal) run(ctx context.Context, lines []byte) error {
 	}
 	r.ruled(keep)
 	return nil
+}
+
+// pack packs the lines for the door.
+func (r *rehearsal) pack(ctx context.Context, lines []byte) (p carry.Parcel, err error) {
+	if r.try.Raw {
+		return r.door.Raw(r.try.Service, lines)
+	}
+	c := carry.Cargo{Service: r.try.Service}
+	if r.door.Lines {
+		c.Records = []carry.Record{{Text: bytes.TrimSuffix(lines, []byte("\n"))}}
+	} else if c.Records, err = r.messages(ctx, lines); err != nil {
+		return p, err
+	}
+	if p, err = r.door.Pack(c); err != nil {
+		err = &cli.UsageError{Err: err}
+	}
+	return p, err
 }
 
 // messages are the lines for a door that takes one record a message.

@@ -13,9 +13,9 @@ import (
 	"blobtail/source/body"
 )
 
-// print prints the records, and what is to be said of all. The error is errSaid if not all are
-// accepted.
-func (r *rehearsal) print(stdout io.Writer) error {
+// print prints the records, and what is to be said of all: in JSON that is on stderr. The error is
+// errSaid if not all are accepted.
+func (r *rehearsal) print(stdout io.Writer, console cli.Console) error {
 	w := bufio.NewWriter(stdout)
 	for i := range r.tried {
 		if r.try.Output == "json" {
@@ -34,10 +34,14 @@ func (r *rehearsal) print(stdout io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print the records: %w", err)
 	}
-	if r.rejected > 0 || r.answer.Refused() {
-		if r.try.Output == "json" && r.answer.Refused() {
-			return fmt.Errorf("refused: %d %s", r.answer.Status, strings.TrimSpace(r.answer.Text))
-		}
+	refused, json := r.answer.Refused(), r.try.Output == "json"
+	if note := r.note(); note != "" && json {
+		console.Note("note: %s", note)
+	}
+	switch {
+	case refused && json:
+		return fmt.Errorf("refused: %d %s", r.answer.Status, strings.TrimSpace(r.answer.Text))
+	case refused, r.rejected > 0:
 		return errSaid
 	}
 	return nil

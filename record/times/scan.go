@@ -1,6 +1,9 @@
 package times
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // A scan goes through a text. Its methods for parts move at behind the part, or report false.
 type scan struct {
@@ -16,6 +19,7 @@ type scan struct {
 	clocked    bool
 	east       int64 // seconds east of UTC
 	zoned      bool
+	local      *time.Location // the zone, if it is one of a place
 }
 
 // peek is the byte at an offset from here, 0 at the end.
@@ -66,6 +70,10 @@ func (c *scan) digits(week bool) bool {
 		return c.dayFirst(n, sep, week)
 	case n <= 2 && sep == '/' && c.r.MonthFirst:
 		return c.american(n)
+	case n == 2 && sep == '/' && c.peek(5) == '/' && c.peek(8) == ' ':
+		return c.short(3)
+	case n == 6 && sep == ' ':
+		return c.short(2)
 	}
 	return false
 }
@@ -107,6 +115,15 @@ func (c *scan) date8() {
 	c.year = two(c.s, c.at)*100 + two(c.s, c.at+2)
 	c.month, c.day, c.dated = two(c.s, c.at+4), two(c.s, c.at+6), true
 	c.at += 8
+}
+
+// short scans 26/11/20 15:04:05 of Hadoop and Spark, and 261120 15:04:05 of MySQL and MariaDB.
+// step is the length of a part. Years before 2013 may be months.
+func (c *scan) short(step int) bool {
+	year := two(c.s, c.at)
+	c.year, c.month, c.day, c.dated = 2000+year, two(c.s, c.at+step), two(c.s, c.at+2*step), true
+	c.at += 2*step + 2
+	return year >= 13 && year <= 99 && c.month >= 1 && c.month <= 12 && c.behindDate(false)
 }
 
 // klog scans I1120 15:04:05.123456, and the form with a year.
@@ -232,6 +249,8 @@ func (c *scan) behindDate(colon bool) bool {
 		return true
 	}
 	switch b := c.peek(0); {
+	case b == ':' && c.peek(1) == ':': // Erlang
+		c.at += 2
 	case b == 'T' || b == 't' || b == '\t' || colon && b == ':':
 		c.at++
 	case b == ',':
@@ -241,6 +260,8 @@ func (c *scan) behindDate(colon bool) bool {
 		}
 	case !c.blanks():
 		return false
+	case c.peek(0) == '-' && c.peek(1) == ' ' && c.s[c.at-1] == ' ': // 2026/11/20 - 15:04:05 of Gin
+		c.at += 2
 	}
 	if !c.clock() {
 		return false

@@ -36,6 +36,9 @@ type Reader struct {
 	yearOf     int64 // the Now of that year
 	hour, east int64 // a local hour, and the offset of Zone in it
 	cached     bool
+	placeName  string // the last name of a zone by its place
+	place      *time.Location
+	unknown    int // names that are no place
 }
 
 // A Part says how much of a time a text has.
@@ -185,6 +188,9 @@ func (c *scan) latest() (ns int64, part Part) {
 // of is the time in a year.
 func (c *scan) of(year uint) (ns int64, ok bool) {
 	sec := daysFromCivil(year, c.month, c.day)*daySec + c.sec
+	if c.local != nil {
+		return Join(sec-offset(c.local, sec), c.nano)
+	}
 	if !c.zoned && c.r.Zone != nil && c.r.Zone != time.UTC {
 		return Join(sec-c.r.offset(sec), c.nano)
 	}
@@ -197,9 +203,14 @@ func (r *Reader) offset(local int64) (east int64) {
 	if r.cached && r.hour == hour {
 		return r.east
 	}
+	r.hour, r.east, r.cached = hour, offset(r.Zone, local), true
+	return r.east
+}
+
+// offset is the offset of a zone at a local time, in seconds.
+func offset(zone *time.Location, local int64) (east int64) {
 	t := time.Unix(local, 0).UTC()
 	y, m, d := t.Date()
-	_, off := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, r.Zone).Zone()
-	r.hour, r.east, r.cached = hour, int64(off), true
-	return r.east
+	_, off := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, zone).Zone()
+	return int64(off)
 }

@@ -1,6 +1,9 @@
 package times
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // zone scans the zone behind a clock, if there is one. It reports false for a sign and digits
 // that are no offset: the time is of another zone than UTC then.
@@ -19,8 +22,11 @@ func (c *scan) zone() bool {
 		return true
 	}
 	n := 0
-	for isLetter(c.peek(n)) && n < 6 {
+	for isLetter(c.peek(n)) && n < 10 {
 		n++
+	}
+	if b = c.peek(n); b == '/' && n > 2 {
+		return c.place()
 	}
 	word := c.s[c.at : c.at+n]
 	east, known := zoneNamed(word)
@@ -33,6 +39,34 @@ func (c *scan) zone() bool {
 	if b = c.peek(0); (b == '+' || b == '-') && isDigit(c.peek(1)) {
 		return c.offset(1) // UTC+1
 	}
+	return true
+}
+
+// mostUnknown is how many unknown places a Reader looks for: each costs it some files.
+const mostUnknown = 50
+
+// place scans the name of a zone by its place, such as Europe/Vienna, which PHP writes. It
+// reports false for one that this host does not know.
+func (c *scan) place() bool {
+	n := 0
+	for isLetter(c.peek(n)) || n > 0 && (c.peek(n) == '/' || c.peek(n) == '_' || c.peek(n) == '-') {
+		n++
+	}
+	r, name := c.r, c.s[c.at:c.at+n]
+	if string(name) != r.placeName {
+		r.placeName, r.place = string(name), nil
+		if r.unknown < mostUnknown {
+			zone, err := time.LoadLocation(r.placeName)
+			if r.place = zone; err != nil {
+				r.place, r.unknown = nil, r.unknown+1
+			}
+		}
+	}
+	if r.place == nil {
+		return false
+	}
+	c.at += n
+	c.local = r.place
 	return true
 }
 

@@ -54,10 +54,11 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	if word, ok := logfmtLevel(rest); ok {
 		return word
 	}
-	if len(rest) > 2 && rest[0] == '<' {
-		if n := bytes.IndexByte(rest[:min(len(rest), 5)], '>'); n > 1 {
-			return severity(rest[1:n])
-		}
+	if word, ok := priority(rest); ok {
+		return word
+	}
+	if timed && len(rest) > 0 && rest[0] == ',' {
+		return columnLevel(rest)
 	}
 	if word := uncaught(rest); word != nil {
 		return word
@@ -73,6 +74,55 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 		if word, done := s.next(); done {
 			return word
 		}
+	}
+	return nil
+}
+
+// priority returns the level of the priority of syslog that a line begins with, perhaps behind
+// the number of its bytes. ok is false if it has none.
+func priority(line []byte) (level []byte, ok bool) {
+	if len(line) > 4 && isDigit(line[0]) {
+		n := 0
+		for n < len(line) && n < 6 && isDigit(line[n]) {
+			n++
+		}
+		if n+1 >= len(line) || line[n] != ' ' || line[n+1] != '<' {
+			return nil, false
+		}
+		line = line[n+1:]
+	}
+	if len(line) < 3 || line[0] != '<' {
+		return nil, false
+	}
+	n := bytes.IndexByte(line[:min(len(line), 5)], '>')
+	if n < 2 {
+		return nil, false
+	}
+	return severity(line[1:n]), true
+}
+
+// columnLevel returns the level in a line of the comma-separated log of PostgreSQL, behind its
+// time: a column in upper case without quotation marks.
+func columnLevel(rest []byte) []byte {
+	const columns, reach = 16, 2 << 10
+	rest = rest[:min(len(rest), reach)]
+	for range columns {
+		if len(rest) == 0 || rest[0] != ',' {
+			return nil
+		}
+		rest = rest[1:]
+		n := 0
+		for quoted := false; n < len(rest) && (quoted || rest[n] != ','); n++ {
+			quoted = quoted != (rest[n] == '"')
+		}
+		word := rest[:n]
+		for len(word) > 0 && isDigit(word[len(word)-1]) { // DEBUG1 to DEBUG5
+			word = word[:len(word)-1]
+		}
+		if allUpper(word) && levelKind(word) != none {
+			return word
+		}
+		rest = rest[n:]
 	}
 	return nil
 }
@@ -112,12 +162,15 @@ func (s *levelScan) next() (level []byte, done bool) {
 		after = s.rest[s.at]
 	}
 	first := s.names < 0 || s.names == levelNames // no name came
-	marked := after == ':' || after == ']' && (before == '[' || before == ':') || after == ')' && before == '(' || after == '>' && before == '<'
+	marked := after == ':' && s.colon(word) || after == ']' && (before == '[' || before == ':') || after == ')' && before == '(' || after == '>' && before == '<'
 	if mark := cisco(word); mark != nil && after == ':' {
 		return mark, true
 	}
 	if string(word) == "PHP" && after == ' ' {
 		return phpLevel(s.rest[s.at+1:]), true
+	}
+	if level := s.named(word, before, after); level != nil {
+		return level, true
 	}
 	whole, close := word, after
 	word = s.withoutStep(word)
@@ -130,12 +183,46 @@ func (s *levelScan) next() (level []byte, done bool) {
 		return word, true
 	case kind == rare && (marked || s.behind && allUpper(word) && ends(close)), kind == upper && allUpper(word) && (marked || s.behind && ends(close)):
 		return word, true
+	case kind == rare && s.behind && before == ' ' && bytes.HasPrefix(s.rest[s.at:], []byte(" \t")): // of go-zero
+		return word, true
 	case kind == note && before == '[' && after == ']':
 		return word, true
+	case string(word) == "System" && before == '[' && bytes.HasPrefix(s.rest[s.at:], []byte("] [MY-")): // of MySQL
+		return []byte("info"), true
 	case s.names < 0 && from == 0 && isGlog(s.rest):
 		return whole[:1], true
 	}
 	return nil, !s.pass(whole, before, after)
+}
+
+// colon reports whether the colon behind a word marks a level: in lower case a blank has to
+// follow, because keys and addresses have colons too.
+func (s *levelScan) colon(word []byte) bool {
+	return len(word) == 0 || s.at+1 >= len(s.rest) || s.rest[s.at+1] <= ' ' || word[0]-'A' < 26 || s.rest[s.at+1] == ':'
+}
+
+// named returns the level of a word that has more than that: behind the name of a channel, as in
+// orders.INFO: of Monolog; of a logger, as in [orders#info] of Twisted; or the letter in
+// front of a bracket, as in E [1149:main] of semantic_logger.
+func (s *levelScan) named(word []byte, before, after byte) []byte {
+	if !s.behind {
+		return nil
+	}
+	switch {
+	case len(word) == 1:
+		if bytes.HasPrefix(s.rest[s.at:], []byte(" [")) && bytes.IndexByte([]byte("TDIWEF"), word[0]) >= 0 {
+			return word
+		}
+	case after == ':':
+		if at := bytes.LastIndexByte(word, '.'); at > 0 && allUpper(word[at+1:]) && levelKind(word[at+1:]) != none {
+			return word[at+1:]
+		}
+	case before == '[' && after == ']':
+		if at := bytes.LastIndexByte(word, '#'); at > 0 && levelKind(word[at+1:]) != none {
+			return word[at+1:]
+		}
+	}
+	return nil
 }
 
 // withoutStep returns the level in INFO+2 of slog, and in WARNING/MainProcess of Celery behind
@@ -173,18 +260,34 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 		}
 		s.names = levelNames
 	}
-	s.behind, s.calendar = clock || s.behind && plain, isCalendar(word)
+	s.behind, s.calendar = clock || s.behind && plain || s.isSign(word), isCalendar(word)
 	if s.names >= 0 && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte("]:"))) {
 		s.names = levelNames // the names of syslog are complete
 	}
 	switch {
-	case clock, plain, s.calendar, after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred():
+	case clock, plain, s.calendar, after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred(), s.isSign(word):
+		return true
+	case s.at == len(word) && allDigits(word) && bytes.HasPrefix(s.rest[s.at:], []byte(" [")): // of Log4j 1
 		return true
 	case (s.names >= 0 || calendar || before == ':') && hasDigit(word):
 		return true
 	}
 	s.names--
 	return s.names >= 0
+}
+
+// isSign reports whether a word that begins the line is no letter of any alphabet that is read, with
+// two blanks behind it: the sign of a level, which stands next.
+func (s *levelScan) isSign(word []byte) bool {
+	if s.at != len(word) || !bytes.HasPrefix(s.rest[s.at:], []byte("  ")) {
+		return false
+	}
+	for _, c := range word {
+		if c < 0x80 {
+			return false
+		}
+	}
+	return true
 }
 
 // inBrackets reports whether a bracket is open.
@@ -226,7 +329,7 @@ func levelKind(word []byte) int {
 		lower[i] |= 0x20
 	}
 	switch string(lower) {
-	case "fine", "finer", "finest", "config", "log", "success":
+	case "fine", "finer", "finest", "config", "log", "success", "silly":
 		return upper
 	case "note":
 		return note // of MySQL, in brackets
@@ -242,7 +345,7 @@ func beginsLevel(word []byte) bool {
 	switch uint32(word[0]|0x20)<<16 | uint32(word[1]|0x20)<<8 | uint32(word[2]|0x20) {
 	case 't'<<16 | 'r'<<8 | 'a', 't'<<16 | 'r'<<8 | 'c', 'v'<<16 | 'e'<<8 | 'r', 'v'<<16 | 'r'<<8 | 'b',
 		'd'<<16 | 'e'<<8 | 'b', 'd'<<16 | 'b'<<8 | 'g', 'd'<<16 | 'b'<<8 | 'u', 'f'<<16 | 'i'<<8 | 'n', 'c'<<16 | 'o'<<8 | 'n',
-		'i'<<16 | 'n'<<8 | 'f', 'n'<<16 | 'o'<<8 | 't', 's'<<16 | 'u'<<8 | 'c', 'l'<<16 | 'o'<<8 | 'g',
+		'i'<<16 | 'n'<<8 | 'f', 's'<<16 | 'i'<<8 | 'l', 'n'<<16 | 'o'<<8 | 't', 's'<<16 | 'u'<<8 | 'c', 'l'<<16 | 'o'<<8 | 'g',
 		'w'<<16 | 'a'<<8 | 'r', 'w'<<16 | 'r'<<8 | 'n', 'e'<<16 | 'r'<<8 | 'r', 's'<<16 | 'e'<<8 | 'v', 'f'<<16 | 'a'<<8 | 'i',
 		'c'<<16 | 'r'<<8 | 'i', 'f'<<16 | 'a'<<8 | 't', 'f'<<16 | 't'<<8 | 'l', 'p'<<16 | 'a'<<8 | 'n', 'd'<<16 | 'p'<<8 | 'a',
 		'a'<<16 | 'l'<<8 | 'e', 'e'<<16 | 'm'<<8 | 'e':
@@ -434,25 +537,50 @@ func logfmtLevel(line []byte) (word []byte, ok bool) {
 	for at < len(line) && (line[at] == '"' || line[at] == ']' || line[at] == ')') { // behind a time
 		at++
 	}
-	for at = skipBlanks(line, at); at < len(line); at = skipBlanks(line, at) {
-		from := at
-		for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
-			at++
-		}
-		key := line[from:at]
-		if len(key) == 0 || at == len(line) || line[at] != '=' {
+	for p := (pairs{line: line, at: at}); ; {
+		key, value, more := p.next()
+		if !more {
 			return nil, false
 		}
-		at++
-		value := line[at : at+logfmtValue(line[at:])]
-		at += len(value)
 		switch string(key) {
 		case "level", "lvl", "severity":
 			value = bytes.Trim(value, `"`)
 			return value, len(value) > 0 && record.ParseLevel(value) != record.Other
 		}
 	}
-	return nil, false
+}
+
+// pairs goes through the pairs of a line of logfmt.
+type pairs struct {
+	line []byte
+	at   int
+}
+
+// next returns the next pair. more is false at the end, and at a word that is no pair.
+func (p *pairs) next() (key, value []byte, more bool) {
+	line, at := p.line, skipBlanks(p.line, p.at)
+	from := at
+	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
+		at++
+	}
+	if at == from || at >= len(line) || line[at] != '=' {
+		return nil, nil, false
+	}
+	key = line[from:at]
+	at++
+	value = line[at : at+logfmtValue(line[at:])]
+	p.at = at + len(value)
+	return key, value, true
+}
+
+// isPair reports whether a line begins with a pair of logfmt.
+func isPair(line []byte) bool {
+	at := skipBlanks(line, 0)
+	from := at
+	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
+		at++
+	}
+	return at > from && at < len(line) && line[at] == '='
 }
 
 // logfmtValue is the length of a value of logfmt, with its quotes.

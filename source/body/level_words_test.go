@@ -10,7 +10,7 @@ import (
 func TestBeginsLevel(t *testing.T) {
 	found := 0
 	for _, word := range []string{
-		"trace", "trc", "trce", "trac", "verbose", "vrb", "finest", "finer", "debug", "dbg", "dbug", "debu", "fine", "config",
+		"trace", "trc", "trce", "trac", "silly", "verbose", "vrb", "finest", "finer", "debug", "dbg", "dbug", "debu", "fine", "config",
 		"info", "inf", "information", "informational", "notice", "note", "success", "log", "warn", "wrn", "warning",
 		"error", "err", "erro", "severe", "fail", "critical", "crit", "fatal", "ftl", "fata", "panic", "pani", "dpanic",
 		"alert", "emerg", "emergency",

@@ -16,7 +16,7 @@ import (
 // of the body is recognised at any ingester.
 func decodeMixed(body []byte, off int, to Sink) {
 	m := mixed{
-		objects: objects{body: body, to: to}, times: times.Reader{Now: to.Arrived()}, latest: latest(to),
+		objects: objects{body: body, to: to}, times: times.Reader{Now: to.Arrived()}, latest: latest(to), explains: to.Explains(),
 	}
 	m.lines = joiner{body: body, times: &m.times}
 	for off < len(body) {
@@ -42,12 +42,13 @@ func decodeMixed(body []byte, off int, to Sink) {
 
 type mixed struct {
 	objects
-	times  times.Reader
-	latest int64 // the latest time of a text
-	begun  bool  // a record came
-	own    bool  // it has a time of its own, or of another record
-	time   int64
-	lines  joiner
+	times    times.Reader
+	latest   int64 // the latest time of a text
+	explains bool  // of the sink
+	begun    bool  // a record came
+	own      bool  // it has a time of its own, or of another record
+	time     int64
+	lines    joiner
 }
 
 // object passes the object at off, and returns its end.
@@ -84,7 +85,7 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
 	head.Sought = !bytes.HasSuffix(head.Msg, []byte("}"))
-	if m.to.Explains() {
+	if m.explains {
 		head.Why = m.why(line, &head, own, named && !cut)
 	}
 	m.begun, m.time, m.own = true, head.Time, head.Time != 0

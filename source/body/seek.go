@@ -12,7 +12,8 @@ import (
 // in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
 // a line has the same time and level behind each.
 type seeker struct {
-	parser *record.Parser
+	parser *record.Parser // of an object in the message
+	deeper *record.Parser // of one in that object's message
 	times  times.Reader                                // its Now is the arrival
 	find   func(msg []byte) (ns int64, l record.Level) // of seek, made once
 	found  sought
@@ -26,7 +27,7 @@ type sought struct {
 }
 
 func newSeeker() *seeker {
-	s := &seeker{parser: record.NewParser()}
+	s := &seeker{parser: record.NewParser(), deeper: record.NewParser()}
 	s.find = s.seek
 	return s
 }
@@ -84,22 +85,24 @@ func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
 	return ns, record.ParseLevel(level)
 }
 
-// object looks into a message that is an object. ok is false if it is none.
+// object looks into a message that is an object, and into its message. ok is false if it is none.
 func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
 	if n, err := s.parser.Scan(msg); err != nil || n != len(msg) {
 		return 0, record.Other, false
 	}
 	ns, l, inner := s.parser.Shows(s.times.Now)
 	s.found.timeWithin, s.found.levelWithin = ns != 0, l != record.Other
-	if ns != 0 && l != record.Other || len(inner) == 0 || inner[0] == '{' {
+	if inner = bytes.TrimSpace(inner); ns != 0 && l != record.Other || len(inner) == 0 {
 		return ns, l, true
 	}
-	at, level := s.text(inner)
-	if ns == 0 {
-		ns = at
+	at, level := int64(0), record.Other
+	if n, err := s.deeper.Scan(inner); err == nil && n == len(inner) {
+		at, level, _ = s.deeper.Shows(s.times.Now)
+	} else {
+		at, level = s.text(inner)
 	}
 	if l == record.Other {
 		l = level
 	}
-	return ns, l, true
+	return cmp.Or(ns, at), l, true
 }

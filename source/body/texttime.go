@@ -3,6 +3,7 @@ package body
 import (
 	"bytes"
 	"math"
+	"time"
 
 	"blobtail/record"
 	"blobtail/record/times"
@@ -66,11 +67,14 @@ func findTextTime(r *times.Reader, line []byte) (rest, text []byte, ns int64, ok
 	if at < len(line) && (line[at] == '[' || line[at] == '(' || line[at] == '"' || line[at] == '<') {
 		at++
 	}
-	if ns, n := r.Prefix(line[at:]); n > 0 {
+	if ns, n := r.Prefix(line[at:]); n > 0 && !isShort(line[at:], n) {
 		return restOf(line, at, n), line[at : at+n], ns, true
 	}
 	if key || at < len(line) && isDigit(line[at]) {
 		if ns, n := number(line[at:], key); n > 0 {
+			return restOf(line, at, n), line[at : at+n], ns, true
+		}
+		if ns, n := seconds(line, at, r.Now); n > 0 {
 			return restOf(line, at, n), line[at : at+n], ns, true
 		}
 	}
@@ -81,6 +85,9 @@ func findTextTime(r *times.Reader, line []byte) (rest, text []byte, ns int64, ok
 	}
 	if text, ns, ok := inside(r, line[start:]); ok {
 		return line, text, ns, true
+	}
+	if text, ns, ok := marked(r, line[start:]); ok {
+		return restBehind(r, line, text), text, ns, true
 	}
 	return line, nil, 0, false
 }
@@ -132,6 +139,40 @@ func number(line []byte, key bool) (ns int64, n int) {
 	return ns, n
 }
 
+// seconds reads Unix time in whole seconds, which a bracket or a colon has to mark: as
+// [1795168800] of unbound, 1795168800: of Mosquitto. It has to be of the ten years before now.
+func seconds(line []byte, at int, now int64) (ns int64, n int) {
+	const digits, years = len("1795168800"), 10 * 366 * 24 * time.Hour
+	end := at + digits
+	if now == 0 || end+1 >= len(line) || !allDigits(line[at:end]) {
+		return 0, 0
+	}
+	inBrackets := at > 0 && line[at-1] == '[' && line[end] == ']'
+	if !inBrackets && (line[end] != ':' || line[end+1] != ' ') {
+		return 0, 0
+	}
+	var r times.Reader
+	ns, part := r.Read(line[at:end])
+	if part != times.Full || ns < now-years.Nanoseconds() || ns > now+record.MaxAhead.Nanoseconds() {
+		return 0, 0
+	}
+	return ns, digits
+}
+
+// isShort reports whether a time of n bytes has a year of two digits and no level behind it: it
+// may be another date then.
+func isShort(s []byte, n int) bool {
+	if n < len("26/11/20 15:04:05") || s[2] != '/' || s[5] != '/' {
+		return false
+	}
+	from := skipBlanks(s, n)
+	to := from
+	for to < len(s) && s[to]-'A' < 26 {
+		to++
+	}
+	return to-from < len("INFO") || record.ParseLevel(s[from:to]) == record.Other
+}
+
 // apart reads the date and the time of two pairs, date=2026-11-20 time=15:04:05, with the
 // offset of a third, tz="+0100". text is the two pairs.
 func apart(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
@@ -157,14 +198,13 @@ func apart(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 // longestHead is how many bytes a line may have in front of its time.
 const longestHead = 256
 
-// inside finds a time that does not begin its line, in the forms of these loggers:
+// inside finds a time that does not begin its line: in the words of an access log, in the mark of
+// auditd, or in a pair of logfmt.
 //
 //	192.0.2.1 - - [20/Nov/2026:15:04:05 +0100] "GET / HTTP/1.1" 200 12    nginx, Apache, Traefik
-//	I, [2026-11-20T15:04:05.123456 #812]  INFO -- : text                  Ruby
-//	INFO  [main] 2026-11-20 15:04:05,123 text                             Cassandra, log4j
-//	1:M 20 Nov 2026 15:04:05.123 * text                                   Redis
-//	<34>Nov 20 15:04:05 web1 app: text                                    syslog
+//	192.0.2.1 - 20/Nov/2026:15:04:05 +0100 "GET / HTTP/1.1" 200           PHP-FPM
 //	type=SYSCALL msg=audit(1795168800.257:812): text                      auditd
+//	level=info ts=2026-11-20T15:04:05Z msg=text                           go-kit, Grafana, Loki
 func inside(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 	if len(line) > 5 && line[4] == '=' && (string(line[:4]) == "type" || string(line[:4]) == "node") {
 		if at := bytes.Index(line[:min(len(line), longestHead)], []byte("audit(")); at >= 0 {
@@ -173,8 +213,25 @@ func inside(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 			return line[at : at+n], ns, n > 0
 		}
 	}
-	for at, head := 0, line[:min(len(line), longestHead)]; at < len(head); at++ {
-		n := bytes.IndexByte(head[at:], '[')
+	if text, ns, ok = accessTime(r, line); ok {
+		return text, ns, true
+	}
+	if isPair(line) {
+		return pairTime(r, line)
+	}
+	return nil, 0, false
+}
+
+// accessTime finds the time of an access log: a date with slashes, in brackets or, behind an
+// address, without.
+func accessTime(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
+	head := line[:min(len(line), longestHead)]
+	mark := byte('[')
+	if len(line) > 0 && isDigit(line[0]) && bytes.IndexByte(head, mark) < 0 {
+		mark = ' '
+	}
+	for at := 0; at < len(head); at++ {
+		n := bytes.IndexByte(head[at:], mark)
 		if n < 0 {
 			break
 		}
@@ -188,54 +245,26 @@ func inside(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 			return line[at+1 : at+1+n], ns, true
 		}
 	}
-	at := markLen(line)
-	if at == 0 {
-		return nil, 0, false
-	}
-	ns, n := r.Prefix(line[at:])
-	return line[at : at+n], ns, n > 0
+	return nil, 0, false
 }
 
-// markLen is the length of what loggers write in front of a time; 0: it is nothing of that.
-func markLen(line []byte) int {
-	n := 0
-	for n < len(line) && (isDigit(line[n]) || line[n] == '<') {
-		n++
-	}
-	switch {
-	case n > 1 && n < len(line) && line[0] == '<' && line[n] == '>': // a priority of syslog
-		if bytes.HasPrefix(line[n+1:], []byte("1 ")) {
-			return n + len(">1 ")
+// pairTime finds the time in a line of logfmt: the first of its pairs with the name of a time
+// that has one.
+func pairTime(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
+	const mostPairs = 16
+	p := pairs{line: line}
+	for range mostPairs {
+		key, value, more := p.next()
+		if !more {
+			break
 		}
-		return skipBlanks(line, n+1)
-	case n > 0 && n+2 < len(line) && line[n] == ':' && line[n+2] == ' ': // the process and role of Redis
-		return n + 3
-	case len(line) > 4 && line[1] == ',' && line[2] == ' ' && line[3] == '[': // the letter of Ruby
-		return 4
-	}
-	return levelFirst(line)
-}
-
-// levelFirst is the length of a level in upper case, and of the name in brackets of a thread,
-// at the start of a line.
-func levelFirst(line []byte) int {
-	n := 0
-	for n < len(line) && line[n]-'A' < 26 {
-		n++
-	}
-	if n < 4 || record.ParseLevel(line[:n]) == record.Other {
-		return 0
-	}
-	at := skipBlanks(line, n)
-	if at < len(line) && line[at] == '[' {
-		end := bytes.IndexByte(line[at:min(len(line), at+longestHead)], ']')
-		if end < 0 {
-			return 0
+		if record.TimePlace(string(key)) == 0 {
+			continue
 		}
-		if isDigit(line[at+1]) && end > len("[2026-11-20 15:04:05") {
-			return at + 1
+		value = bytes.Trim(value, `"`)
+		if ns, part := r.Read(value); part == times.Full {
+			return value, ns, true
 		}
-		at = skipBlanks(line, at+end+1)
 	}
-	return at
+	return nil, 0, false
 }

@@ -100,11 +100,15 @@ func textCause(text, word []byte) record.Cause {
 // time, and named that it has a level.
 func (m *mixed) why(line []byte, h *record.Head, own, named bool) *record.Why {
 	w := &record.Why{Message: record.Cause{Place: record.FromText}}
+	_, text, _, timed := findTextTime(&m.times, line)
 	switch {
 	case own:
-		_, text, _, _ := findTextTime(&m.times, line)
 		w.Time = record.Cause{Place: record.FromText, Text: string(text)}
-	case h.Time == 0:
+	case timed:
+		w.Time.Passed = []record.Passed{{Value: string(text), Reason: record.TooFarAhead}}
+	}
+	switch {
+	case own, h.Time == 0:
 	case m.begun && m.own:
 		w.Time.Place = record.FromBefore
 	default:

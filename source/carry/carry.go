@@ -106,6 +106,14 @@ func Named(name string) (Door, bool) {
 	return Door{}, false
 }
 
+// Raw is the parcel of a body that a shipper has packed: of a request, a message of NATS, or a
+// connection of syslog.
+func (d Door) Raw(service string, body []byte) (Parcel, error) {
+	p, err := d.pack(Cargo{Service: service})
+	p.Body = body
+	return p, err
+}
+
 // Pack packs records. The error says why the door cannot carry them.
 func (d Door) Pack(c Cargo) (Parcel, error) {
 	for i := range c.Records {

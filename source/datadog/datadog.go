@@ -131,7 +131,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	for key, value := range rest {
 		switch string(key) {
 		case "status":
-			if !levelled {
+			if levelled = levelled || isCode(record.TextOf(value)); !levelled { // that of an access log is none
 				h.Level = record.TextOf(value)
 				if h.Why != nil {
 					h.Why.Level = record.Cause{Place: record.FromField, Name: "status"}
@@ -164,6 +164,11 @@ func (s *sink) Object(raw []byte, end int) bool {
 	}
 	s.query.add(b, sourced, hosted, tags)
 	return s.Record(raw, 1, end)
+}
+
+// isCode reports whether a status is a number that is no level, such as that of an answer of HTTP.
+func isCode(text []byte) bool {
+	return len(text) > 0 && text[0] >= '0' && text[0] <= '9' && record.ParseLevel(text) == record.Other
 }
 
 // complete gives a record the time that its message shows, if it has none. Libraries send their

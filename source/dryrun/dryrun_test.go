@@ -64,7 +64,7 @@ func TestReasons(t *testing.T) {
 		"message": {`* | the message, "ERROR" | field "message" | the path`,
 			`* | field "level" of the JSON in the message | field "message" | the path`},
 		"array": {`* | the message, "ERROR" | field "message" | the path`, `field "ts" | field "level" | field "msg" | the path`},
-		"bulk":  {`* | the message, "ERROR" | field "message" | the default of its sender`, `field "ts" | field "level" | field "msg" | the default of its sender`},
+		"bulk":  {`* | the message, "ERROR" | field "message" | the request, for all of its records`, `field "ts" | field "level" | field "msg" | the request, for all of its records`},
 		"loki": {`the timestamp of the entry | the message, "ERROR" | the line of the entry | field "service_name"`,
 			`the timestamp of the entry | field "level" of the JSON in the message | the line of the entry | field "service_name"`},
 		"otlp": {`* | the message, "ERROR" | the protocol's (body) | the resource's service.name`,
@@ -132,6 +132,7 @@ func TestReasonsOfLines(t *testing.T) {
 		{`date=2026-11-20 time=10:00:06 tz="+0100" level="notice" x="y"`, `the text, "date=2026-11-20 time=10:00:06" | the message, "notice"`},
 		{`[2026-11-20 10:00:06] [error] x`, `the text, "2026-11-20 10:00:06" | the message, "error"`},
 		{`{"time":0.2,"msg":"x"}`, `arrival; field "time" = 0.2 is no time | none found`},
+		{"2026-12-20T10:00:00Z INFO b", `arrival; the text, "2026-12-20T10:00:00Z", is more than 24 h after the arrival | the message, "INFO"`},
 		{`{"level":"audit","msg":"x"}`, `arrival | field "level"`},
 	} {
 		p, err := text.Pack(carry.Cargo{Records: []carry.Record{{Text: []byte(test.lines)}}, Service: "shop"})

@@ -17,11 +17,16 @@ type Reasons struct {
 	Message string `json:"message_from"`
 }
 
+const nameless = "nothing names one"
+
 // ReasonsOf puts into words where a record that came this way has the parts of its head from.
 func ReasonsOf(s body.Seen, by carry.Transport) Reasons {
 	w := s.Why
-	if w.Service.Place == record.FromPath {
+	switch w.Service.Place {
+	case record.FromPath:
 		w.Service.Name = [...]string{carry.HTTP: "the path", carry.NATS: "the subject", carry.Syslog: "syslog.service"}[by]
+	case record.FromFallback:
+		w.Service.Name = [...]string{carry.HTTP: "the request, for all of its records", carry.NATS: "the message", carry.Syslog: nameless}[by]
 	}
 	none := "arrival"
 	if len(w.Time.Passed) == 0 && s.Stamp.Unread {
@@ -30,7 +35,7 @@ func ReasonsOf(s body.Seen, by carry.Transport) Reasons {
 	return Reasons{
 		Time:    words(w.Time, "the text", none),
 		Level:   words(w.Level, "the message", "none found"),
-		Service: words(w.Service, "the message", "nothing names one"),
+		Service: words(w.Service, "the message", nameless),
 		Message: words(w.Message, "the text", "none found"),
 	}
 }
@@ -62,14 +67,16 @@ func words(c record.Cause, text, none string) string {
 		b.WriteString("the first record behind that has one")
 	case record.FromProtocol:
 		b.WriteString(protocols(c.Name))
-	case record.FromPath:
+	case record.FromPath, record.FromFallback:
 		b.WriteString(c.Name)
-	case record.FromFallback:
-		b.WriteString("the default of its sender")
 	default:
 		b.WriteString(none)
 	}
 	for _, p := range c.Passed {
+		if p.Name == "" {
+			fmt.Fprintf(&b, "; %s, %q, %s", text, p.Value, p.Reason)
+			continue
+		}
 		fmt.Fprintf(&b, "; field %q = %s %s", p.Name, p.Value, p.Reason)
 	}
 	return b.String()

@@ -119,6 +119,9 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if s.Explains() {
 		h.Why = why(named)
 		h.Why.Service.Name = service
+		if len(unread) > 0 {
+			h.Why.Time.Passed = []record.Passed{{Name: "timestamp", Value: string(unread), Reason: record.NoTime}}
+		}
 		if whole && len(full) > 0 {
 			h.Why.Message.Name = "full_message"
 		}

@@ -68,7 +68,7 @@ type Options struct {
 	// Allow is asked about each service of a body, after the sender of a guard. It returns the
 	// reason why its records are rejected for now, "" if they are not. Nil: none are.
 	Allow func(service string) (reason string)
-	// Watch is told of each record of each body. Nil: nobody is.
+	// Watch is told of each record of each body, by the goroutine of its request. Nil: nobody is.
 	Watch body.Watch
 	// Admin is the address of the listener for operators, for the answer to a request that
 	// belongs there. Empty: there is none.

@@ -109,6 +109,9 @@ func (d *decoder) record(e entry) bool {
 	}
 	if d.to.Explains() {
 		h.Why = d.why(level, inMeta)
+		if e.badTime != nil {
+			h.Why.Time.Passed = []record.Passed{{Name: "ts", Value: string(e.badTime), Reason: record.NoTime}}
+		}
 	}
 	b := d.to.Begin(h)
 	for i := range d.meta {

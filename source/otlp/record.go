@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"blobtail/record"
@@ -336,12 +337,39 @@ func (w *walker) levelIn(list []attribute, why *record.Why) (level []byte, rest 
 		}
 	}
 	if at < 0 {
-		return nil, list
+		return w.stayingLevel(list, why), list
 	}
 	if why != nil {
 		why.Level = record.Cause{Place: record.FromField, Name: string(list[at].key)}
 	}
 	return level, append(list[:at], list[at+1:]...)
+}
+
+// stayingLevel is levelIn for attributes that stay: those whose names say less, and the objects
+// of the Elastic Common Schema and of Roarr.
+func (w *walker) stayingLevel(list []attribute, why *record.Why) []byte {
+	for i := range list {
+		name, v := asString(list[i].key), list[i].value
+		l := record.Other
+		switch {
+		case v.kind == text:
+			w.scratch = appendWord(w.scratch[:0], v)
+			l = record.StayingLevel(name, w.scratch)
+		case v.kind == nested && (name == "log" || name == "context"):
+			member := map[string]string{"log": "level", "context": "logLevel"}[name]
+			w.scratch = appendJSON(w.scratch[:0], v)
+			if inner, ok := record.Lookup(w.scratch, member); ok && w.scratch[0] == '{' {
+				name, l = name+"."+member, record.ParseLevel(record.TextOf(inner))
+			}
+		}
+		if l != record.Other {
+			if why != nil {
+				why.Level = record.Cause{Place: record.FromField, Name: strings.Clone(name)}
+			}
+			return w.words[l]
+		}
+	}
+	return nil
 }
 
 // asString is a key as a string, for functions that do not keep it.

@@ -117,6 +117,9 @@ func (s *sink) Object(raw []byte, end int) bool {
 	} else if h.Time == 0 && len(text) > 0 {
 		h.Unread = true
 	}
+	if h.Why != nil && !ok && len(text) > 0 {
+		h.Why.Time.Passed = append(h.Why.Time.Passed, record.Passed{Name: "time", Value: string(text), Reason: record.NoTime})
+	}
 	extra, err := s.fields(fields, &h)
 	if err != nil {
 		return s.Reject(raw, body.Rejection{Reason: "the member fields: " + err.Error()}, end)

@@ -145,7 +145,7 @@ func (b *batch) record(raw []byte, from *peer) {
 		h.Level = b.digit[:]
 	}
 	if b.g.Explains() {
-		h.Why = why(&m)
+		h.Why = why(&m, wrong)
 	}
 	parts := b.g.Begin(h)
 	host := m.host
@@ -167,12 +167,15 @@ func (b *batch) record(raw []byte, from *peer) {
 	b.g.Record(raw, 1, 0)
 }
 
-// why explains the head of a message.
-func why(m *message) *record.Why {
+// why explains the head of a message. wrong says that its time is too far ahead.
+func why(m *message, wrong bool) *record.Why {
 	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
 	w := &record.Why{Time: named("the header of syslog"), Level: named("the priority of syslog"), Message: named("the text behind the header"), Service: named("the application's name")}
 	if m.plain {
 		w.Time, w.Message = record.Cause{Place: record.FromText}, named("all of the message: it has no header that could be read")
+	}
+	if wrong {
+		w.Time.Passed = []record.Passed{{Name: "ts", Value: string(m.stamp), Reason: record.TooFarAhead}}
 	}
 	return w
 }

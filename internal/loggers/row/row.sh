@@ -1,6 +1,11 @@
 # The run scripts of the groups source this file. They need root and the packages of Debian
 # that they name.
 set -euo pipefail
+# A host name and mounts of its own, which end with the script.
+if [ -z "${apart:-}" ]; then
+	apart=yes exec unshare --mount --uts "$0" "$@"
+fi
+hostname web1
 export TZ=UTC LC_ALL=C.UTF-8 HOME=/srv/orders PATH=/usr/sbin:/usr/bin:/sbin:/bin # the programs of Debian
 OUT=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -57,7 +62,7 @@ package() {
 	v=$(dpkg-query -W -f '${Version}' "$2")
 	v=${v#*:}
 	v=${v%-*}
-	echo "$1 ${v%%+*}"
+	echo "$1 ${v%%[+~]*}"
 }
 
 # serve PORT COMMAND...: starts a server in the background, and waits for its port.
@@ -66,7 +71,7 @@ serve() {
 	shift
 	"$@" &
 	pids+=($!)
-	for _ in $(seq 100); do
+	for _ in $(seq 300); do
 		(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
 		sleep 0.1
 	done

@@ -1,6 +1,6 @@
 # Names, clocks, queues and others. Packages of Debian: unbound dnsmasq-base bind9
 # bind9-dnsutils nsd knot pdns-recursor chrony mosquitto mosquitto-clients kea-dhcp4-server
-# fail2ban tor freeradius clamav-daemon prometheus
+# fail2ban tor freeradius clamav-daemon vsftpd syncthing prometheus
 query() { dig +tries=1 +time=1 -p "$p" @127.0.0.1 "$@" >>answer 2>&1 || true; }
 zone() { printf '$TTL 60\n@ IN SOA ns1 root 1 60 60 60 60\n@ IN NS ns1\nns1 IN A 192.0.2.1\nshop IN A 192.0.2.7\n'; }
 zone >example.com.zone
@@ -173,6 +173,33 @@ sleep 3
 last 4
 end "$(package Fail2ban fail2ban)"
 stop
+
+begin server-vsftpd
+p=$(port)
+mkdir -p ftp ftp-empty
+cat >vsftpd.conf <<-EOF
+	listen=YES
+	listen_address=127.0.0.1
+	listen_port=$p
+	background=NO
+	anonymous_enable=YES
+	anon_root=$shop/ftp
+	secure_chroot_dir=$shop/ftp-empty
+	vsftpd_log_file=$log
+	xferlog_enable=YES
+	seccomp_sandbox=NO
+EOF
+echo 1001 >ftp/orders
+serve "$p" vsftpd vsftpd.conf >vsftpd.out 2>&1
+mark
+get "ftp://127.0.0.1:$p/orders"
+get "ftp://127.0.0.1:$p/baskets"
+end "$(package vsftpd vsftpd)"
+stop
+
+begin server-syncthing
+unshare --net syncthing generate --home "$shop/syncthing" --no-default-folder >"$log" 2>&1
+end "$(package Syncthing syncthing)"
 
 begin server-prometheus-2
 p=$(port)

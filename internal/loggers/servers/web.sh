@@ -31,6 +31,11 @@ log=$shop/nginx-error.log
 end "$(package nginx nginx-light)"
 stop
 
+begin server-nginx-startup
+sed 's/listen 127/lisen 127/' nginx.conf >nginx-bad.conf
+nginx -t -c "$shop/nginx-bad.conf" 2>"$log" || true
+end "$(package nginx nginx-light)"
+
 begin server-apache-error
 p=$(port)
 fill apache.conf

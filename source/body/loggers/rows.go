@@ -1,6 +1,21 @@
 // Package loggers is a table of what loggers really write, and of the records that come of it. Each
 // row is a file in testdata. The test sends each row through each door, and wants the same time,
 // level, message and service behind all of them. docs/LOGGERS.md has the table that [Table] prints.
+//
+// A row is a txtar archive with three parts. about has lines NAME: VALUE:
+//
+//	logger, group, version  what wrote the bytes; the group is a table of its own in the page
+//	source                  run DIR, or page URL
+//	kind                    text, or json: one object a line; for people
+//	arrived                 when the bytes come, for dates without a year
+//	ran                     the times before and after a run; a record without a time lies between
+//	note                    what is peculiar about it
+//	not                     DOOR REASON: a door that cannot carry it; any number of these
+//	raw                     a door: the bytes are a body for it alone, not lines
+//
+// bytes are what the logger wrote. records has an object for each record that is to come of it:
+// time (null: none), level (null: none), message of an object (missing: all lines), service, and
+// lines, if it has more than one.
 package loggers
 
 import (
@@ -22,11 +37,11 @@ type Row struct {
 	Group   string // the language or kind, for the table
 	Version string
 	Source  string // how the bytes came about: run DIR, or page URL
-	JSON    bool   // one object a line
 	Arrived time.Time
 	From    time.Time // of a run, its beginning and end; else zero
 	To      time.Time
 	Note    string
+	Raw     string            // the door whose body the bytes are, "" for lines
 	Not     map[string]string // the doors that cannot carry it, and the reasons
 	Bytes   []byte
 	Records []Record
@@ -103,6 +118,9 @@ func parse(name string, text []byte) (Row, error) {
 		}
 		row.Records = append(row.Records, r)
 	}
+	if row.Raw != "" {
+		return row, nil
+	}
 	return row, row.divide()
 }
 
@@ -124,7 +142,7 @@ func (row *Row) about(text string) (err error) {
 		case "source":
 			row.Source = value
 		case "kind":
-			row.JSON = value == "json"
+			// for people: the lines themselves say it
 		case "arrived":
 			row.Arrived, err = time.Parse(time.RFC3339Nano, value)
 		case "ran":
@@ -134,6 +152,8 @@ func (row *Row) about(text string) (err error) {
 			}
 		case "note":
 			row.Note = value
+		case "raw":
+			row.Raw = value
 		case "not":
 			door, reason, _ := strings.Cut(value, " ")
 			row.Not[strings.TrimSuffix(door, ":")] = reason

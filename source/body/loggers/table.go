@@ -75,6 +75,9 @@ func (row *Row) levels() string {
 
 // messages is the place of the messages.
 func (row *Row) messages() string {
+	if row.Raw != "" {
+		return "of the body"
+	}
 	var all []string
 	for _, r := range row.Records {
 		place := "the line"
