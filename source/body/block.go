@@ -38,7 +38,7 @@ func (j *joiner) beginsBlock(line, head []byte) bool {
 		} else if last == ')' || isWord(line, len(line)-1) || last >= 0x80 || last == '.' {
 			j.stackAhead(line, j.end)
 		}
-	case c == '=' && known(line) == reportForm:
+	case c == '=' && isReport(line):
 		j.enter(reportForm, line, j.end)
 		return true
 	}

@@ -162,28 +162,31 @@ func (j *joiner) enter(f form, s []byte, end int) {
 			j.level = reportLevel(s)
 		}
 		j.severe = isSevere(j.level)
+		j.ahead(end)
 	case rustForm, goForm:
-		j.ahead(s, end)
+		j.ahead(end)
 	}
 }
 
 // ahead finds the end of a message of several lines, which only the lines behind it tell: the
-// notes or the calls of Rust, the calls of Gin.
-func (j *joiner) ahead(s []byte, end int) {
-	if !j.message {
-		return
-	}
+// notes or the calls of Rust, the calls of Gin, the next report of Erlang.
+func (j *joiner) ahead(end int) {
 	reach := farthest
 	if j.form == goForm {
 		reach = farthestCall // Gin prints the request before its error
 	}
-	for range reach {
+	for i := 0; j.message && i < reach; i++ {
 		line, next := j.behind(end)
-		if len(line) == 0 {
+		at := next - len(line)
+		switch {
+		case len(line) == 0, j.form == reportForm && at > end+2:
 			return
-		}
-		if j.form == rustForm && isRustTail(line) || j.form == goForm && isGinPlace(line) {
-			j.until, j.message = next-len(line), false
+		case j.isMessageEnd(line):
+			if i > 0 {
+				j.until, j.message = at, false
+			}
+			return
+		case j.form == reportForm && (line[0] <= ' ' || line[0] == '*' || line[0] == '{' || textLevel(j.times, line, false) != nil):
 			return
 		}
 		if _, _, own := textTime(j.times, line); own || line[0] != ' ' && j.first(line, next) != none {
@@ -191,6 +194,17 @@ func (j *joiner) ahead(s []byte, end int) {
 		}
 		end = next
 	}
+}
+
+// isMessageEnd reports whether a line stands right behind the message of a trace.
+func (j *joiner) isMessageEnd(line []byte) bool {
+	switch j.form {
+	case rustForm:
+		return isRustTail(line)
+	case goForm:
+		return isGinPlace(line)
+	}
+	return isReport(line)
 }
 
 // Level returns the level of the record: that of its first line, or error for a trace.
@@ -280,7 +294,7 @@ func (j *joiner) indented(line, s []byte) bool {
 
 // takesMessage reports whether the line right behind the first one of a trace is its message.
 func (j *joiner) takesMessage(line, s []byte) bool {
-	if _, _, own := textTime(j.times, line); own || j.form == reportForm && known(s) == reportForm {
+	if _, _, own := textTime(j.times, line); own || j.form == reportForm && isReport(s) {
 		return false
 	}
 	j.message = false

@@ -34,8 +34,6 @@ var starts = [...]struct {
 	{"PHP Fatal error: ", phpForm}, {"PHP Parse error: ", phpForm}, {"Fatal error: Uncaught ", phpForm}, {"Fatal error: ", nativeForm},
 	{"terminate called ", nativeForm}, {"libc++abi: terminating ", nativeForm}, {"*** Terminating app due to ", nativeForm},
 	{"*** stack smashing detected ***", nativeForm}, {"Segmentation fault", nativeForm}, {"** (", thrownForm},
-	{"=ERROR REPORT==== ", reportForm}, {"=CRASH REPORT==== ", reportForm}, {"=SUPERVISOR REPORT==== ", reportForm},
-	{"=WARNING REPORT==== ", reportForm}, {"=INFO REPORT==== ", reportForm}, {"=PROGRESS REPORT==== ", reportForm}, {"=NOTICE REPORT==== ", reportForm},
 }
 
 // first returns the form of the trace that a line begins, none if it begins none. The line ends
@@ -51,7 +49,7 @@ func (j *joiner) first(s []byte, end int) form {
 	}
 	switch string(s[:4]) {
 	case "Trac", "Fata", "Exce", "Exec", "Unca", "Unha", "Proc", "Stac", "pani", "fata", "unex", "runt", "http", "PHP ",
-		"term", "libc", "*** ", "Segm", "** (", "=ERR", "=CRA", "=SUP", "=WAR", "=INF", "=PRO", "=NOT", "thre", "goro", "erro":
+		"term", "libc", "*** ", "Segm", "** (", "thre", "goro", "erro":
 		if f := known(s); f != none {
 			return f
 		}
@@ -67,6 +65,9 @@ func (j *joiner) first(s []byte, end int) form {
 			}
 		}
 	case c == '=':
+		if isReport(s) {
+			return reportForm
+		}
 		next := s
 		if s[len(s)-1] == '=' {
 			next, _ = j.behind(end)
@@ -465,13 +466,26 @@ func (j *joiner) isJUL(s []byte, end int) bool {
 	return false
 }
 
+// isReport reports whether a line is the head of a report of Erlang: =ERROR REPORT==== 20-Nov-2026
+func isReport(s []byte) bool {
+	n := 1
+	for n < len(s) && s[n]-'A' < 26 {
+		n++
+	}
+	return n > 1 && s[0] == '=' && bytes.HasPrefix(s[n:], []byte(" REPORT==== "))
+}
+
 // reportLevel returns the level of a report of Erlang.
 func reportLevel(s []byte) []byte {
 	switch word, _, _ := bytes.Cut(s[1:], []byte(" ")); string(word) {
+	case "EMERGENCY", "ALERT", "CRITICAL":
+		return []byte("critical")
 	case "WARNING":
 		return []byte("warn")
 	case "INFO", "PROGRESS", "NOTICE":
 		return []byte("info")
+	case "DEBUG":
+		return []byte("debug")
 	}
 	return []byte("error")
 }
