@@ -284,7 +284,8 @@ func (j *joiner) isTagged(s []byte) bool {
 		return false
 	}
 	rest, ok := behindTags(s[:lineEnd(s, 0)], tagsOf(bytes.TrimRight(text, " \r")))
-	return ok && (j.severe || !isRaised(bytes.TrimLeft(rest, " ")))
+	rest = bytes.Trim(rest, " \r")
+	return ok && (j.severe || len(rest) > 0 && !isRaised(rest))
 }
 
 // follows reports whether the line at at is known for the second one of its record by the first:

@@ -399,6 +399,8 @@ func (j *joiner) callsAhead(end int) bool {
 		switch {
 		case isFrame(s):
 			return true
+		case len(s) == 0 && len(line) > 0: // Rails writes blanks around the message
+			continue
 		case len(s) == 0, looksLikeObject(s), j.first(s, end) != none:
 			return false
 		}

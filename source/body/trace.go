@@ -85,7 +85,7 @@ func (j *joiner) first(s []byte, end int) form {
 	switch last := s[len(s)-1]; {
 	case isDigit(last) && j.isSource(s, end):
 		return nodeForm
-	case last == ':' && bytes.HasSuffix(s, []byte(" panic recovered:")):
+	case last == ':' && bytes.HasSuffix(s, []byte("panic recovered:")):
 		return goForm
 	case last == ':' && isRaised(s) && j.callsAhead(end):
 		return thrownForm
@@ -143,7 +143,7 @@ func wantsMessage(f form, s []byte) bool {
 	case rustForm:
 		return s[len(s)-1] == ':' || bytes.Contains(s, []byte(" panicked at '")) && !isPlace(s)
 	case goForm:
-		return bytes.HasSuffix(s, []byte(" panic recovered:"))
+		return bytes.HasSuffix(s, []byte("panic recovered:"))
 	case reportForm:
 		return true
 	case thrownForm:
