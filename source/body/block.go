@@ -272,7 +272,8 @@ func isRaised(s []byte) bool {
 // isTagged reports whether a line begins with the tags of the record's first line, which Ruby's
 // Logger wrote: the record has one head, and each of its lines the tags.
 func (j *joiner) isTagged(s []byte) bool {
-	line := j.body[j.off:j.end]
+	const reach = 512
+	line := j.body[j.off:min(j.end, j.off+reach)]
 	if len(line) < 8 || line[1] != ',' || line[2] != ' ' || line[3] != '[' {
 		return false
 	}

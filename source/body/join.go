@@ -63,10 +63,10 @@ func (j *joiner) join(off, end int, head, level []byte) (next, places int) {
 		blanks := skipBlanks(line, 0)
 		switch {
 		case blanks == len(line):
-			j.blank = true
-			if len(line) > 0 && e-off <= longestTrace && endsList(j.body[off:next], line) {
+			if !j.blank && len(line) > 0 && e-off <= longestTrace && endsList(j.body[off:next], line) {
 				next = e
 			}
+			j.blank = true
 			if e-off > longestTrace {
 				return next, places
 			}

@@ -87,7 +87,7 @@ func (j *joiner) first(s []byte, end int) form {
 		return nodeForm
 	case last == ':' && bytes.HasSuffix(s, []byte("panic recovered:")):
 		return goForm
-	case last == ':' && isRaised(s) && j.callsAhead(end):
+	case last == ':' && isRaised(s) && j.rubyAhead(end):
 		return thrownForm
 	case last == ' ' && j.remoteAhead(s, end):
 		return pythonForm
@@ -236,6 +236,21 @@ func isTraceback(s []byte) bool {
 // wantsTraceback reports whether a traceback of Python follows the line.
 func wantsTraceback(s []byte) bool {
 	return bytes.HasPrefix(s, []byte("Exception in thread ")) || bytes.HasPrefix(s, []byte("Exception ignored in"))
+}
+
+// rubyAhead reports whether a call of Ruby is on the next line that is not blank.
+func (j *joiner) rubyAhead(end int) bool {
+	for range farthest {
+		line, next := j.behind(end)
+		if len(line) == 0 {
+			return false
+		}
+		if s := bytes.TrimSpace(line); len(s) > 0 {
+			return isRubyCall(s)
+		}
+		end = next
+	}
+	return false
 }
 
 // remoteAhead reports whether a line is an error whose text is the traceback of another process,
