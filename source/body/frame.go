@@ -153,8 +153,11 @@ func isPerl(s []byte) bool {
 
 // isGoPlace reports whether a line is the place of a call of Go: /app/main.go:8 +0x1d
 func isGoPlace(s []byte) bool {
+	if s[len(s)-1] == ')' {
+		return isGinPlace(s)
+	}
 	n := bytes.LastIndexByte(s, ' ')
-	return n > 0 && bytes.HasPrefix(s[n:], []byte(" +0x")) && isPlace(s[:n]) || isGinPlace(s)
+	return n > 0 && bytes.HasPrefix(s[n:], []byte(" +0x")) && isPlace(s[:n])
 }
 
 // isGinPlace reports whether a line is a place as Gin writes it: shop/main.go:30 (0x6e2c1)

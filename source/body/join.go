@@ -227,7 +227,7 @@ func (j *joiner) takes(line []byte, blanks, at, end int) bool {
 		return j.takesBlock(line, at, end)
 	}
 	s := line[blanks:]
-	if bytes.IndexByte(s, '\x1b') >= 0 {
+	if s[0] == '\x1b' || j.open() && bytes.IndexByte(s, '\x1b') >= 0 {
 		if s = uncoloured(s); len(bytes.TrimLeft(s, " \t\r")) == 0 {
 			return true // the colour behind the record
 		}
@@ -237,8 +237,8 @@ func (j *joiner) takes(line []byte, blanks, at, end int) bool {
 			}
 		}
 	}
-	switch {
-	case (line[0] == '[' || line[0] == '\x1b') && j.follows(at):
+	switch c := line[0]; {
+	case (c == '[' || c == '\x1b') && j.follows(at):
 		return j.takesSecond(s)
 	case j.quoted && s[0] == '"':
 	case blanks > 0:
@@ -272,7 +272,8 @@ func (j *joiner) takesSecond(s []byte) bool {
 
 // indented reports whether an indented line belongs to the record.
 func (j *joiner) indented(line, s []byte) bool {
-	if isPadded(line) || j.blank && isBadge(line) || mayEvent(line) && isEvent(line) || !j.severe && isTraceback(s) {
+	trace := (j.form == none || !j.severe) && isTraceback(s)
+	if isPadded(line) || j.blank && isBadge(line) || mayEvent(line) && isEvent(line) || !j.severe && trace {
 		return false
 	}
 	if _, _, own := textTime(j.times, line); own {
@@ -283,7 +284,7 @@ func (j *joiner) indented(line, s []byte) bool {
 	call := j.quoted || isFrame(s)
 	j.framed = j.framed || call
 	j.thrown = j.thrown && !call
-	if j.form == none && isTraceback(s) {
+	if j.form == none && trace {
 		j.enter(pythonForm, s, 0)
 	}
 	if c := closerOf(line); c != 0 && j.closer == 0 && call {
