@@ -26,6 +26,8 @@ type Defaults struct {
 	// Seek returns the time and the level that a message shows, 0 and Other for none. It is
 	// asked for records that lack one of them. Nil: nobody is.
 	Seek func(msg []byte) (ns int64, l Level)
+	// Mapping has names of fields that are tried before the known ones. Nil: there are none.
+	Mapping *Mapping
 }
 
 // Stamp describes an appended line.
@@ -61,6 +63,9 @@ const lineRoom = 192
 func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	dst = slices.Grow(dst, len(p.src)+lineRoom)
 	s := Stamp{Time: d.Time, Service: d.Service}
+	if d.Mapping != nil {
+		p.offer(d, nil)
+	}
 
 	h := &p.last
 	*h = head{}
@@ -104,6 +109,9 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	}
 	dst = append(dst, '"')
 
+	if d.Mapping != nil {
+		p.retract(&s)
+	}
 	dst = p.appendFields(dst, h)
 	return append(dst, "}\n"...), s
 }
@@ -362,7 +370,7 @@ func appendSpan(dst, span []byte) []byte {
 // key.
 func (p *Parser) serviceKey(f *field) string {
 	switch {
-	case f.known == nameServiceName, f.known > nameApp:
+	case f.known == nameServiceName, f.known > nameApp, f.known == nameMapped:
 		return ""
 	case !p.has(nameServiceName):
 		return "service.name"

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"math"
 	"math/bits"
 	"time"
@@ -20,6 +21,11 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 		latest = arrived + MaxAhead.Nanoseconds()
 	}
 	parts := timeParts{dayAt: -1, clockAt: -1}
+	if len(p.mapped.offers) > 0 {
+		if at, parts = p.mappedTime(arrived, latest, s); at >= 0 {
+			return at, nil
+		}
+	}
 	for left := p.found[kindTime/perKind] &^ (1<<(first%perKind) - 1); left != 0; left &= left - 1 {
 		n := kindTime + name(bits.TrailingZeros32(left))
 		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
@@ -126,6 +132,9 @@ func ReadTime(value []byte, arrived int64) (ns int64, ok bool) {
 // objectTime reads the time of an object: {"$date": ...} of MongoDB, {"seconds": ...,
 // "nanos": ...} of Google's libraries, {"epochSecond": ..., "nanoOfSecond": ...} of Java.
 func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
+	if bytes.ContainsAny(object, " \t\r\n") {
+		object = appendCompact(nil, object)
+	}
 	if v, ok := Lookup(object, "$date"); ok {
 		if long, ok := Lookup(v, "$numberLong"); ok {
 			v = long

@@ -51,6 +51,9 @@ const (
 	nameApp          = kindService + 2 // the last one that is kept under another name
 )
 
+// nameMapped is of fields that a [Mapping] names, and no known name.
+const nameMapped name = 1
+
 // longestName is the length of the longest name.
 const longestName = 24
 

@@ -38,6 +38,11 @@ func (p *Parser) member(object []byte, key string) []byte {
 // A field whose name says less stays: at is -1, and l the level.
 func (p *Parser) findLevel() (at int, l Level) {
 	own := -1
+	if len(p.mapped.offers) > 0 {
+		if at, own, l = p.mappedLevel(); at >= 0 {
+			return at, l
+		}
+	}
 	for left := p.found[kindLevel/perKind]; left != 0; left &= left - 1 {
 		n := kindLevel + name(bits.TrailingZeros32(left))
 		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
@@ -254,6 +259,12 @@ func (p *Parser) appendNestedLevel(dst, v []byte) ([]byte, Level) {
 // the first with another value that may be one.
 func (p *Parser) msgField() int {
 	other := -1
+	if len(p.mapped.offers) > 0 {
+		var at int
+		if at, other = p.mappedWord(partMsg); at >= 0 {
+			return at
+		}
+	}
 	for left := p.found[kindMsg/perKind]; left != 0; left &= left - 1 {
 		n := kindMsg + name(bits.TrailingZeros32(left))
 		for at := int(p.slots[n]); at >= 0; at = p.next(at) {
@@ -275,6 +286,11 @@ func (p *Parser) msgField() int {
 // scratch. nested says that the text is a member of the field.
 func (p *Parser) serviceField() (at int, text []byte, nested bool) {
 	other := -1
+	if len(p.mapped.offers) > 0 {
+		if at, other = p.mappedWord(partService); at >= 0 {
+			return at, p.text(&p.fields[at]), false
+		}
+	}
 	for left := p.found[kindService/perKind]; left != 0; left &= left - 1 {
 		n := kindService + name(bits.TrailingZeros32(left))
 		for at = int(p.slots[n]); at >= 0; at = p.next(at) {

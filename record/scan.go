@@ -55,6 +55,7 @@ type Parser struct {
 	scratch  []byte
 	value    []byte
 	parts    Parts
+	mapped   mapped
 }
 
 // NewParser returns a Parser that is ready for use.

@@ -53,8 +53,16 @@ type Why struct{ Time, Level, Message, Service Cause }
 // Why explains the head of the object scanned last, after [Parser.AppendLine] or [Parser.Head]
 // with these defaults: by what these have noted, and by the readers that they ask.
 func (p *Parser) Why(d *Defaults) (w Why) {
-	h := &p.last
+	h := p.last
 	w.Time, w.Level = p.whyTime(d), p.whyLevel()
+	if d.Mapping != nil {
+		defer p.whyMapped(&w, d)
+		for _, at := range []*int{&h.msg, &h.service} {
+			if *at >= len(p.fields) { // a member, which the mapping knows
+				*at = -1
+			}
+		}
+	}
 	if h.msg >= 0 {
 		w.Message = p.field(h.msg)
 	} else if _, path := p.nestedMsgAt(); path != "" {
@@ -85,6 +93,21 @@ func (p *Parser) Sought() (ns, level bool) { return p.last.soughtTime, p.last.so
 
 // field is the cause that is a field.
 func (p *Parser) field(at int) Cause { return Cause{Place: FromField, Name: p.keyText(at)} }
+
+// whyMapped explains the parts that a mapping names.
+func (p *Parser) whyMapped(w *Why, d *Defaults) {
+	for _, part := range []struct {
+		part, at int
+		cause    *Cause
+	}{{partTime, p.last.time, &w.Time}, {partLevel, p.last.level, &w.Level}, {partMsg, p.last.msg, &w.Message}, {partService, p.last.service, &w.Service}} {
+		if o := p.wasOffered(part.part, part.at); o != nil && (part.part != partService || d.Service == "") {
+			*part.cause = Cause{Place: FromField, Name: o.name}
+			if o.rest != "" {
+				part.cause.Place = FromMember
+			}
+		}
+	}
+}
 
 // keyText is the key of a field.
 func (p *Parser) keyText(at int) string {

@@ -10,14 +10,14 @@ import (
 	"blobtail/internal/config"
 )
 
-// The counters and rules that operators copy, of the configuration file and of the page for
+// The fields, counters and rules that operators copy, of the configuration file and of the page for
 // operators, are sound.
 func TestExamples(t *testing.T) {
 	comment := regexp.MustCompile(`(?m)^#  ( .*)?$`)
 	found := 0
 	for file, form := range map[string]string{
-		"../../configs/blobtail.yaml": `(?m)^#   (?:counters|rules):\n(?:#    .*\n)+`,
-		"../../docs/OPERATING.md":     "(?m)^(?:counters|rules):\n(?:  .*\n)+",
+		"../../configs/blobtail.yaml": `(?m)^#   (?:fields: {.*|(?:fields|counters|rules):\n(?:#    .*\n)+)`,
+		"../../docs/OPERATING.md":     "(?m)^(?:fields|counters|rules):\n(?:  .*\n)+",
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -28,7 +28,7 @@ func TestExamples(t *testing.T) {
 			if strings.HasPrefix(example, "#") {
 				example = comment.ReplaceAllString(example, "$1")
 			}
-			example = regexp.MustCompile(`(?m)^ (counters|rules):`).ReplaceAllString(example, "$1:")
+			example = regexp.MustCompile(`(?m)^ (fields|counters|rules):`).ReplaceAllString(example, "$1:")
 			path := filepath.Join(t.TempDir(), "example.yaml")
 			if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
 				t.Fatal(err)
@@ -40,12 +40,12 @@ func TestExamples(t *testing.T) {
 			if err == nil {
 				_, err = compile(c)
 			}
-			if err != nil || len(c.Counters)+len(c.Rules) < 2 {
+			if err != nil || len(c.Counters)+len(c.Rules) < 2 && len(c.Fields) == 0 {
 				t.Errorf("%s: %v\n%s", file, err, example)
 			}
 		}
 	}
-	if found != 4 {
+	if found != 8 {
 		t.Errorf("%d examples", found)
 	}
 }

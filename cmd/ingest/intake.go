@@ -44,7 +44,7 @@ type intake struct {
 // newIntake makes the HTTP source next to the stream, with the answers to readers, and
 // listens for syslog. The sources hand requests to accept. ready is the reason why records
 // cannot be accepted, stored or announced.
-func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *company, stream *stream, secure *security, door *door, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error, err error) {
+func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *buffer.Buffer, company *company, stream *stream, secure *security, door *door, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error, err error) {
 	in = &intake{stream: stream, log: part(log, "intake")}
 	in.ended, in.end = context.WithCancel(context.Background())
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
@@ -54,6 +54,7 @@ func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *co
 		Probed:      func() error { return errors.Join(in.err(), company.answering(buf)) },
 		Protocols:   protocols(c.Protocols),
 		Allow:       newServices(c.Limits.NewServices),
+		Fields:      fields,
 		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
 		MaxInFlight: int64(c.Limits.InFlight),
@@ -73,7 +74,7 @@ func newIntake(c config.Config, accept accepter, buf *buffer.Buffer, company *co
 	quiet := part(log, "http").Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Second})
 	in.http = httpsource.NewServer(secure.addressed(door.wrap(all)), quiet)
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
-	in.syslog, err = openSyslog(c.Syslog, accept, part(log, "syslog"), reg)
+	in.syslog, err = openSyslog(c.Syslog, fields, accept, part(log, "syslog"), reg)
 	return in, ready, err
 }
 

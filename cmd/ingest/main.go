@@ -79,7 +79,7 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 		return err
 	}
 	out := newSink(store, blobwriter.Options{NoFilters: !c.Flush.Filters}, premises, part(log, "horizon"), reg)
-	stream, err := openStream(ctx, c.NATS, part(log, "nats"), reg)
+	stream, err := openStream(ctx, c.NATS, h.fields, part(log, "nats"), reg)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 	}
 	tail.join(c, company, buf, log, reg)
 	accept := h.counted(gate{buf, company.announcer, company.premises}, reg)
-	in, ready, err := newIntake(c, accept, buf, company, stream, secure, secure.newDoor(c, records, c.TLS.Cert != ""), log, reg)
+	in, ready, err := newIntake(c, h.fields, accept, buf, company, stream, secure, secure.newDoor(c, records, c.TLS.Cert != ""), log, reg)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/internal/config"
+	"blobtail/record"
 	"blobtail/source/natssource"
 )
 
@@ -26,12 +27,12 @@ type stream struct {
 	ended   chan struct{}      // closed when no more messages go to the buffer
 }
 
-func openStream(ctx context.Context, c config.NATS, log zerolog.Logger, reg prometheus.Registerer) (*stream, error) {
+func openStream(ctx context.Context, c config.NATS, fields *record.Mapping, log zerolog.Logger, reg prometheus.Registerer) (*stream, error) {
 	if c.URL == "" {
 		return nil, nil
 	}
 	o := natsOptions(c)
-	o.Log, o.Metrics = log, reg
+	o.Fields, o.Log, o.Metrics = fields, log, reg
 	source, err := natssource.Open(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("take from NATS: %w", err)

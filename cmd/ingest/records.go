@@ -20,7 +20,8 @@ type accepter interface {
 // handling is the configured handling of records, compiled.
 type handling struct {
 	counters *tally.Counters
-	rules    *rules.Rules // nil: there are none
+	rules    *rules.Rules    // nil: there are none
+	fields   *record.Mapping // nil: there is none
 }
 
 // compile compiles the counters and rules of the configuration. An error names the key and the
@@ -44,6 +45,7 @@ func compile(c config.Config) (h handling, err error) {
 	if len(all) > 0 {
 		h.rules, badRules = rules.Compile(all)
 	}
+	h.fields = record.NewMapping(c.Fields.Naming())
 	return h, errors.Join(badCounters, badRules)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"blobtail/internal/certs"
 	"blobtail/internal/config"
+	"blobtail/record"
 	"blobtail/source/syslog"
 )
 
@@ -25,7 +26,7 @@ type syslogs struct {
 }
 
 // openSyslog listens for syslog. Connections wait until run accepts them.
-func openSyslog(c config.Syslog, accept accepter, log zerolog.Logger, reg prometheus.Registerer) (*syslogs, error) {
+func openSyslog(c config.Syslog, fields *record.Mapping, accept accepter, log zerolog.Logger, reg prometheus.Registerer) (*syslogs, error) {
 	if c.Listen == "" {
 		return nil, nil
 	}
@@ -33,7 +34,7 @@ func openSyslog(c config.Syslog, accept accepter, log zerolog.Logger, reg promet
 	if err != nil {
 		return nil, fmt.Errorf("listen for syslog: %w", err)
 	}
-	o.Accept, o.Metrics = accept, reg
+	o.Accept, o.Fields, o.Metrics = accept, fields, reg
 	l, err := listen("--syslog", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for syslog: %w", err)

@@ -16,6 +16,7 @@ import (
 	"blobtail/internal/rules"
 	"blobtail/internal/spelling"
 	"blobtail/internal/when"
+	"blobtail/record"
 	"blobtail/source/body"
 	"blobtail/source/carry"
 	"blobtail/source/dryrun"
@@ -28,6 +29,7 @@ type tryCmd struct {
 	File    string `arg:"" optional:"" help:"A file with lines as a program writes them; - or none is standard input." placeholder:"FILE"`
 	Door    string `default:"text" help:"How the lines come: ${doors}." placeholder:"DOOR"`
 	Service string `help:"The service that the sender names." placeholder:"NAME"`
+	Query   string `help:"Parameters of the request, such as _level=prio&_time=when." placeholder:"PARAMETERS"`
 	Join    bool   `help:"One message for the lines that belong together, in a door that takes one record a message."`
 	Raw     bool   `help:"The file is a body as a shipper sends it, not lines."`
 	Arrived string `help:"When the lines come; now by default." placeholder:"TIME"`
@@ -107,7 +109,11 @@ func dryOptions(c config.Config, at time.Time) (dryrun.Options, error) {
 	if err != nil {
 		return dryrun.Options{}, err
 	}
-	return dryrun.Options{Arrived: at, Syslog: syslog.Options{Service: c.Syslog.Service, Services: c.Syslog.Services, Zone: zone}}, nil
+	fields := record.NewMapping(c.Fields.Naming())
+	return dryrun.Options{
+		Arrived: at, HTTP: httpsource.Options{Fields: fields},
+		Syslog: syslog.Options{Service: c.Syslog.Service, Services: c.Syslog.Services, Zone: zone, Fields: fields},
+	}, nil
 }
 
 // A rehearsal is one run of the lines.
@@ -144,6 +150,9 @@ func (r *rehearsal) run(ctx context.Context, lines []byte) error {
 		return err
 	}
 	r.by = p.By
+	if p, err = r.ask(p); err != nil {
+		return err
+	}
 	o := r.options
 	o.Watch = r.seen
 	keep := &kept{}
@@ -156,6 +165,21 @@ func (r *rehearsal) run(ctx context.Context, lines []byte) error {
 	}
 	r.ruled(keep)
 	return nil
+}
+
+// ask adds the parameters to a request.
+func (r *rehearsal) ask(p carry.Parcel) (carry.Parcel, error) {
+	switch {
+	case r.try.Query == "":
+		return p, nil
+	case p.By != carry.HTTP:
+		return p, cli.Usagef("--query: the door %s takes no request of HTTP", r.door.Name)
+	case strings.Contains(p.Path, "?"):
+		p.Path += "&" + r.try.Query
+	default:
+		p.Path += "?" + r.try.Query
+	}
+	return p, nil
 }
 
 // pack packs the lines for the door.

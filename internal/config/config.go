@@ -47,6 +47,8 @@ type Config struct {
 	Retention Retention `yaml:"retention" kong:"-"`
 	// Protocols are settings of the protocols of stock shippers.
 	Protocols Protocols `yaml:"protocols" kong:"-"`
+	// Fields are names of fields that are tried before the known ones.
+	Fields Fields `yaml:"fields" kong:"-"`
 	// Counters count records for Prometheus.
 	Counters []Counter `yaml:"counters" kong:"-"`
 	// Rules drop, sample and mask records. They apply in their order.
@@ -138,6 +140,7 @@ func Default() Config {
 		Syslog:    Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
 
 		Retention: Retention{Tail: Age(3 * day), Grace: Duration(time.Hour), Rules: []Rule{}},
+		Fields:    Fields{},
 		Counters:  []Counter{},
 		Rules:     []RecordRule{},
 	}
@@ -359,6 +362,7 @@ func (c Config) Validate() error {
 	m.check(letters && c.Tail.Prefix != "" && len(c.Tail.Prefix) <= 40, "tail.prefix", c.Tail.Prefix, "want letters only, at most 40, for example tail")
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")
 	c.Retention.validate(&m)
+	c.Fields.validate(&m)
 	validateCounters(&m, c.Counters)
 	validateRules(&m, c.Rules)
 	return errors.Join(m...)

@@ -70,6 +70,10 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"no age at all", "retention: {rules: [{service: a, age: 0s}]}", "at least 24h"},
 		{"negative age", "retention: {tail: -3d}", "is no age"},
 		{"age in words", "retention: {default: forever}", "or keep"},
+		{"unknown key of fields", "fields: {tiem: [when]}", `line 1: there is no key fields.tiem; did you mean "time"?`},
+		{"unknown key in a list of fields", "fields:\n  - {time: [a]}\n  - {msg: [when]}", "line 3: there is no key fields[1].msg; fields[1] may have services, time, level, message, service"},
+		{"one name for a list", "fields: {time: when}", "line 1: fields.time: want a list"},
+		{"no section of fields", "fields: when", "line 1: fields: want a list"},
 		{"unknown key of a rule", "retention: {rules: [{service: a, days: 3d}]}", "days"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -110,6 +114,16 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"tail prefix", "tail: {prefix: tail-1}", "tail.prefix"},
 		{"tail shards", "tail: {shards: 17}", "tail.shards"},
 		{"no tail shards", "tail: {shards: 0}", "tail.shards"},
+		{"fields without names", "fields: {services: [web]}", "fields: nothing: want names for time, level, message or service"},
+		{"empty name of a field", "fields: {time: [when, '']}", `fields.time: "": want names of fields`},
+		{"name with spaces around it", "fields: {time: [' when']}", `fields.time: " when": want names of fields, without spaces`},
+		{"name twice", "fields: {level: [prio, Prio]}", `fields.level: "Prio": want each name once`},
+		{"long name", "fields: {level: [" + strings.Repeat("x", 256) + "]}", "want names of at most 255 bytes"},
+		{"many names", "fields: {level: [" + strings.Join(strings.Split(strings.Repeat("a", 33), ""), "1, b") + "]}", "at most 32 names"},
+		{"fields of bad services", "fields: {services: ['Web', '[a'], time: [when]}", `fields.services: "Web": want a name or a glob`},
+		{"service for services", "fields: {services: [web], service: [team]}", "fields.service: team: want no services beside it"},
+		{"fields behind all", "fields: [{time: [a], level: [b]}, {services: [web], time: [c]}]", "fields[1]: c: the names never count, because fields[0] is before them"},
+		{"fields behind a glob", "fields: [{services: ['w*', api], time: [a]}, {services: [web, api], time: [c]}]", "fields[1]: c: the names never count"},
 		{"rule without age", "retention: {rules: [{service: a}]}", "retention.rules[0].age"},
 		{"rule without service", "retention: {rules: [{service: a, age: 3d}, {age: keep}]}", "retention.rules[1].service"},
 		{"rule that no service matches", "retention: {rules: [{service: 'Audit-*', age: keep}]}", "retention.rules[0].service"},
@@ -201,7 +215,7 @@ func TestExplained(t *testing.T) {
 		"rules: [{mask: [{regex: x}]}]":               `line 1: there is no key rules[0].mask[0].regex; rules[0].mask[0] may have field, kind, pattern, with`,
 		"counters: [{name: a, wehre: x}]":             `line 1: there is no key counters[0].wehre; did you mean "where"?`,
 		"store:\n  dir: x":                            "line 2: store: want one value",
-		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, nats, syslog, tail, retention, protocols, counters, rules",
+		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, nats, syslog, tail, retention, protocols, fields, counters, rules",
 		"# a key\nnats: {url: '${NATS_URL}'}":         "nats.url: ${NATS_URL} stays as it is in this file; set BLOBTAIL_NATS instead",
 	} {
 		_, err := load(t, text)

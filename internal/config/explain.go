@@ -84,6 +84,9 @@ func findMistake(node ast.Node, of reflect.Type, path string) error {
 		return findInSection(entries.MapRange(), of, path)
 	case reflect.Slice:
 		list, ok := node.(*ast.SequenceNode)
+		if entries, one := node.(ast.MapNode); one && of == reflect.TypeFor[Fields]() {
+			return findInSection(entries.MapRange(), of.Elem(), path)
+		}
 		if !ok {
 			return wrongKind(node, path, "a list")
 		}

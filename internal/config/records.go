@@ -49,7 +49,7 @@ func validateCounters(m *mistakes, all []Counter) {
 		m.check(label.MatchString(c.Name) && !again, key+".name", c.Name, wantLabel)
 		m.check(c.Service != "" || c.Where != "", key, plain(c.Name), "want service, where, or both; blobtail_records_total counts all records")
 		if c.Service != "" {
-			m.checkServices(key, c.Service)
+			m.checkServices(key+".service", c.Service)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func validateCounters(m *mistakes, all []Counter) {
 // checkServices checks a pattern of services.
 func (m *mistakes) checkServices(key, pattern string) {
 	known := strings.Trim(pattern, `abcdefghijklmnopqrstuvwxyz0123456789._-*?[]^\`) == ""
-	m.check(record.ValidPattern(pattern) && known, key+".service", pattern,
+	m.check(record.ValidPattern(pattern) && known, key, pattern,
 		"want a name or a glob of lower-case letters, digits and . _ -, for example audit-*")
 }
 
@@ -68,7 +68,7 @@ func validateRules(m *mistakes, all []RecordRule) {
 		key := "rules[" + strconv.Itoa(i) + "]"
 		again := slices.ContainsFunc(all[:i], func(earlier RecordRule) bool { return earlier.Name == r.Name })
 		m.check(label.MatchString(r.Name) && !again, key+".name", r.Name, wantLabel)
-		m.checkServices(key, r.Service)
+		m.checkServices(key+".service", r.Service)
 		actions := 0
 		for _, has := range []bool{r.Drop, r.Sample != 0, len(r.Mask) > 0} {
 			if has {

@@ -89,7 +89,7 @@ func (r Retention) validate(m *mistakes) {
 		m.check(rule.Age != 0, key+".age", "", "want an age, for example 30d, or keep")
 		// With a name that no service can have, the default would delete the logs
 		// that the rule is to keep.
-		m.checkServices(key, rule.Service)
+		m.checkServices(key+".service", rule.Service)
 		if first := slices.IndexFunc(r.Rules[:i], func(earlier Rule) bool { return covers(earlier.Service, rule.Service) }); first >= 0 {
 			m.check(false, key+".service", rule.Service, fmt.Sprintf(
 				"the rule never counts, because rules[%d] (%q) is before it and matches the same services; put it before that", first, r.Rules[first].Service))

@@ -87,7 +87,7 @@ var allowed = map[string][]string{
 
 	// 3: the ends. Sources do not know the buffer.
 	"source/body":                {"record", "record/times", "record/origin"},
-	"source/httpsource":          {"record", "record/origin", "source/body"},
+	"source/httpsource":          {"record", "record/origin", "source/body", "internal/spelling"},
 	"source/natssource":          {"record", "record/origin", "source/body"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
 	"source/elastic":             {"record", "source/body", "source/httpsource"},

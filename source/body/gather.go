@@ -54,6 +54,9 @@ type Gatherer struct {
 	seeker   *seeker
 	parts    *record.Parts // of the record begun last
 	why      record.Why    // of that, or of the object, if there is a Watch
+	head     record.Head   // of that, if there is a Watch
+	sought   bool          // in the message of that
+	mapped   []byte        // room for its line
 	hash     *xxh3.Hasher
 	services map[string]uint32
 	last     uint32       // service of the previous line
@@ -85,6 +88,8 @@ type Arrival struct {
 	// Allow returns the reason why records of a service are rejected, "" if they are not.
 	// forbidden says that the reason does not pass with time. Nil: all are accepted.
 	Allow func(service string) (reason string, forbidden bool)
+	// Fields has names of fields that are tried before the known ones. Nil: there are none.
+	Fields *record.Mapping
 }
 
 // verdict is a result of Arrival.Allow.
@@ -98,7 +103,11 @@ type verdict struct {
 func (g *Gatherer) Arrive(a Arrival) {
 	g.arrival, g.begun, g.checked = a, false, verdict{}
 	g.seeker.times.Now = a.Time
-	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.find}
+	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.find, Mapping: a.Fields}
+	g.seeker.main = nil
+	if a.Fields != nil {
+		g.seeker.main = g.parser
+	}
 	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
 	}
@@ -144,6 +153,12 @@ func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
 
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
+	if g.Watch != nil {
+		g.head = h
+	}
+	if g.defaults.Mapping != nil {
+		return g.beginMapped(h)
+	}
 	g.parts = g.parser.Begin(g.Req.Data, h, &g.defaults)
 	if g.Watch != nil {
 		g.why = g.whyParts(&h)
@@ -158,6 +173,13 @@ func (g *Gatherer) Record(raw []byte, places, end int) bool {
 		why, _ := rejectionOf(err)
 		return g.reject(raw, why, places, end)
 	}
+	if g.defaults.Mapping != nil {
+		data, stamp = g.remap(data, stamp)
+		if g.Watch != nil {
+			g.why = g.whyParts(&g.head)
+			g.parser.Remapped(&g.why)
+		}
+	}
 	return g.line(data, &stamp, raw, places, end)
 }
 
@@ -165,6 +187,11 @@ func (g *Gatherer) Record(raw []byte, places, end int) bool {
 func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, end int) bool {
 	g.found(stamp)
 	g.Made += len(data) - len(g.Req.Data)
+	if g.defaults.Mapping != nil {
+		if why := g.parser.Refused(); why != "" {
+			return g.reject(raw, Rejection{Reason: why}, places, end)
+		}
+	}
 	if stamp.Time > g.latest() {
 		return g.reject(raw, Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
 			record.AppendTime(nil, stamp.Time), g.arrival.Clock)}, places, end)

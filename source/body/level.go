@@ -203,14 +203,15 @@ func (s *levelScan) colon(word []byte) bool {
 
 // named returns the level of a word that has more than that: behind the name of a channel, as in
 // orders.INFO: of Monolog; of a logger, as in [orders#info] of Twisted; or the letter in
-// front of a bracket, as in E [1149:main] of semantic_logger.
+// front of a bracket or a bar, as in E [1149:main] of semantic_logger and E | rafthttp: of etcd.
 func (s *levelScan) named(word []byte, before, after byte) []byte {
 	if !s.behind {
 		return nil
 	}
 	switch {
 	case len(word) == 1:
-		if bytes.HasPrefix(s.rest[s.at:], []byte(" [")) && bytes.IndexByte([]byte("TDIWEF"), word[0]) >= 0 {
+		rest := s.rest[s.at:]
+		if (bytes.HasPrefix(rest, []byte(" [")) || bytes.HasPrefix(rest, []byte(" | "))) && bytes.IndexByte([]byte("TDINWEFC"), word[0]) >= 0 {
 			return word
 		}
 	case after == ':':
@@ -261,11 +262,11 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 		s.names = levelNames
 	}
 	s.behind, s.calendar = clock || s.behind && plain || s.isSign(word), isCalendar(word)
-	if s.names >= 0 && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte("]:"))) {
+	if s.names >= 0 && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte("]:")) || bytes.HasPrefix(s.rest[s.at:], []byte("):"))) {
 		s.names = levelNames // the names of syslog are complete
 	}
 	switch {
-	case clock, plain, s.calendar, after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred(), s.isSign(word):
+	case clock, plain, s.calendar, after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred(), s.isSign(word), bytes.HasPrefix(s.rest[s.at:], []byte("):")):
 		return true
 	case s.at == len(word) && allDigits(word) && bytes.HasPrefix(s.rest[s.at:], []byte(" [")): // of Log4j 1
 		return true

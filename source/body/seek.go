@@ -12,8 +12,9 @@ import (
 // in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
 // a line has the same time and level behind each.
 type seeker struct {
-	parser *record.Parser // of an object in the message
-	deeper *record.Parser // of one in that object's message
+	parser *record.Parser                              // of an object in the message
+	deeper *record.Parser                              // of one in that object's message
+	main   *record.Parser                              // that of the record, if there is a mapping
 	times  times.Reader                                // its Now is the arrival
 	find   func(msg []byte) (ns int64, l record.Level) // of seek, made once
 	found  sought
@@ -38,6 +39,13 @@ func (s *seeker) seek(msg []byte) (ns int64, l record.Level) {
 	msg = bytes.TrimSpace(msg)
 	if len(msg) == 0 {
 		return 0, record.Other
+	}
+	if s.main != nil {
+		if word := namedLevel(msg, s.main.NamesOfLevel()); word != nil {
+			ns, _ = s.text(msg)
+			s.found.word = word
+			return ns, record.ParseLevel(word)
+		}
 	}
 	if msg[0] == '{' {
 		if ns, l, ok := s.object(msg); ok {
@@ -91,6 +99,11 @@ func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
 		return 0, record.Other, false
 	}
 	ns, l, inner := s.parser.Shows(s.times.Now)
+	if s.main != nil {
+		if mapped := s.parser.MappedLevel(s.main); mapped != record.Other {
+			l = mapped
+		}
+	}
 	s.found.timeWithin, s.found.levelWithin = ns != 0, l != record.Other
 	if inner = bytes.TrimSpace(inner); ns != 0 && l != record.Other || len(inner) == 0 {
 		return ns, l, true

@@ -31,6 +31,9 @@ type Sink interface {
 	// Fallback names the service, folded, of the records from here on that name none
 	// themselves. It is that of the arrival, if there is one, all the same.
 	Fallback(service string)
+	// Mapped reports whether the operator or the sender has named a field for a part of the
+	// head of a service's records, not folded; or objects with members that they have named.
+	Mapped(service []byte, key string) bool
 	// Begin begins a record by parts; the caller adds its fields, then calls Record.
 	Begin(record.Head) *record.Parts
 	// Record accepts the record begun last. raw is the source of it, for a rejection. It

@@ -222,8 +222,8 @@ func inside(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 	return nil, 0, false
 }
 
-// accessTime finds the time of an access log: a date with slashes, in brackets or, behind an
-// address, without.
+// accessTime finds the time of an access log: a date with slashes or of ctime, in brackets or,
+// behind an address, without.
 func accessTime(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 	head := line[:min(len(line), longestHead)]
 	mark := byte('[')
@@ -235,7 +235,7 @@ func accessTime(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 		if n < 0 {
 			break
 		}
-		if at += n; at+3 >= len(line) || line[at+3] != '/' {
+		if at += n; at+4 >= len(line) || line[at+3] != '/' && (line[at+4] != ' ' || line[at+1]-'A' >= 26) {
 			continue
 		}
 		if bytes.IndexByte(head[:at], '"') >= 0 { // the text of somebody

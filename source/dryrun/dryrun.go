@@ -35,7 +35,8 @@ import (
 type Options struct {
 	// Arrived is the time of arrival. Zero: now.
 	Arrived time.Time
-	// HTTP are the settings of the source of HTTP. Accept, Now and Protocols are set here.
+	// HTTP are the settings of the source of HTTP; its Fields are those of NATS too. Accept, Now
+	// and Protocols are set here.
 	HTTP httpsource.Options
 	// Syslog are those of the source of syslog. Accept and Now are set here.
 	Syslog syslog.Options
@@ -74,7 +75,7 @@ func Send(ctx context.Context, p carry.Parcel, o Options) (Answer, error) {
 		o.Syslog.Accept, o.Syslog.Now, o.Syslog.Watch = o.Accept, now, o.Watch
 		return Answer{}, sendSyslog(ctx, p, o.Syslog)
 	case carry.NATS:
-		q, bad := natssource.Read(&natsio.Msg{Subject: p.Subject, Data: p.Body}, o.Arrived, o.Watch)
+		q, bad := natssource.Read(&natsio.Msg{Subject: p.Subject, Data: p.Body}, o.Arrived, o.HTTP.Fields, o.Watch)
 		if bad != nil {
 			return Answer{Status: http.StatusUnsupportedMediaType, Text: bad.Error()}, nil
 		}

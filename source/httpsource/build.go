@@ -70,7 +70,7 @@ func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *ho
 	b.sender = senderOf(r)
 	a := body.Arrival{
 		Source: "http " + r.Method + " " + body.Short(r.URL.Path), Service: in.Service,
-		Time: s.o.Now().UnixNano(), Clock: "this host's clock", Key: b.key,
+		Time: s.o.Now().UnixNano(), Clock: "this host's clock", Key: b.key, Fields: in.fields,
 	}
 	a.Allow = s.allow(who)
 	if who != nil {

@@ -15,10 +15,10 @@ import (
 // note returns a remark for the client about a request that was taken, "" for none. Such a
 // request is no error, because a shipper drops a body that is answered 400, and the proxies
 // between add parameters of their own.
-func (s *Source) note(r *http.Request, decoded []byte, a *Result) string {
+func (s *Source) note(r *http.Request, in Intake, decoded []byte, a *Result) string {
 	var notes []string
 	if r.URL.RawQuery != "" {
-		if text := unusedParameters(r.URL.Query()); text != "" {
+		if text := unusedParameters(r.URL.Query(), in.Service != ""); text != "" {
 			s.unused.Warn().Str("path", body.Short(r.URL.Path)).Msg(text)
 			notes = append(notes, text)
 		}
@@ -42,12 +42,26 @@ func Untimed(untimed, lines, unread int) string {
 	return text
 }
 
-// unusedParameters names the query parameters without effect, and the remedy.
-func unusedParameters(q url.Values) string {
+// unusedParameters names the query parameters without effect, and the remedy. served says that the
+// path has the service.
+func unusedParameters(q url.Values, served bool) string {
 	const most = 3
-	names := slices.Sorted(maps.Keys(q))
+	var names []string
+	used, meant := false, ""
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if slices.Contains(fieldParameters(), name) && !(served && name == "_service") {
+			used = true
+			continue
+		}
+		if names = append(names, name); meant == "" && name != "_service" {
+			meant = meantParameter(name)
+		}
+	}
 	if len(names) == 0 {
 		return ""
+	}
+	if served && slices.Equal(names, []string{"_service"}) {
+		return "_service has no effect here, because the path has the service; send to /ingest"
 	}
 	names = names[:min(most, len(names))]
 	for i, name := range names {
@@ -55,9 +69,16 @@ func unusedParameters(q url.Values) string {
 			names[i] = "..."
 		}
 	}
-	shown := strings.Join(slices.Compact(names), ", ")
-	return fmt.Sprintf("no query parameter has an effect here (%s); give the fields one of these names: "+
-		"ts, time, timestamp, @timestamp, date; level, severity, lvl, log.level; msg, message, log; service, service.name, app", shown)
+	text := "no query parameter has an effect here"
+	if used {
+		text = "these query parameters have no effect here"
+	}
+	text += " (" + strings.Join(slices.Compact(names), ", ") + "); "
+	if meant != "" {
+		text += "did you mean " + meant + "? "
+	}
+	return text + "_time, _level, _message and _service name fields, or give the fields one of these names: " +
+		"ts, time, timestamp, @timestamp, date; level, severity, lvl, log.level; msg, message, log; service, service.name, app"
 }
 
 // isParameter reports whether a text looks like the name of a parameter. Others may be a key

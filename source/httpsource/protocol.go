@@ -3,6 +3,7 @@ package httpsource
 import (
 	"net/http"
 
+	"blobtail/record"
 	"blobtail/source/body"
 )
 
@@ -46,9 +47,10 @@ type Intake struct {
 	// read whole. Only the encoding of Form counts then.
 	Stream Stream
 
-	notes  bool   // the answer has room for a note
-	key    string // the Idempotency-Key, "" for none
-	stored bool   // answer only when the records are in a blob
+	fields *record.Mapping // of the request
+	notes  bool            // the answer has room for a note
+	key    string          // the Idempotency-Key, "" for none
+	stored bool            // answer only when the records are in a blob
 }
 
 // protocols returns the protocols of a source: native is the last, because it answers each

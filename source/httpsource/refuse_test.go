@@ -51,10 +51,10 @@ func TestNote(t *testing.T) {
 	const form = "application/x-www-form-urlencoded"
 	long := strings.Repeat("word ", 300)
 	for _, c := range []struct{ path, contentType, body, want string }{
-		{"/ingest/web?time_field=x&a=1", "", "one", "no query parameter has an effect here (a, time_field); give the fields one of these names: ts,"},
-		{"/ingest/web?lim.s3cret", "", "one", "no query parameter has an effect here (...); give"},
-		{"/ingest/web?Api-Key_1=x&b.s3cret=1&c%0as3cret&d=1", "", "one", "has an effect here (Api-Key_1, ...); give"},
-		{"/ingest/web?" + strings.Repeat("a", 33) + "&" + strings.Repeat("b", 32), "", "one", "here (..., " + strings.Repeat("b", 32) + "); give"},
+		{"/ingest/web?time_field=x&a=1", "", "one", "no query parameter has an effect here (a, time_field); did you mean _time? _time, _level, _message and _service name fields, or give the fields one of these names: ts,"},
+		{"/ingest/web?lim.s3cret", "", "one", "no query parameter has an effect here (...); _time, _level"},
+		{"/ingest/web?Api-Key_1=x&b.s3cret=1&c%0as3cret&d=1", "", "one", "has an effect here (Api-Key_1, ...); _time, _level"},
+		{"/ingest/web?" + strings.Repeat("a", 33) + "&" + strings.Repeat("b", 32), "", "one", "here (..., " + strings.Repeat("b", 32) + "); _time, _level"},
 		{"/ingest/web?", "", "one", ""},
 		{"/ingest/web", form, "2026-11-20 15:04 one2026-11-20 15:04 two", "the body is one line of 40 bytes; if the file has more lines, curl -d removed the line feeds: send it with --data-binary"},
 		{"/ingest/web", form + "; charset=utf-8", "[2026-11-20] one[2026-11-20] two", "--data-binary"},

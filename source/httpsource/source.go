@@ -70,6 +70,9 @@ type Options struct {
 	Allow func(service string) (reason string)
 	// Watch is told of each record of each body, by the goroutine of its request. Nil: nobody is.
 	Watch body.Watch
+	// Fields has names of fields that are tried before the known ones. A request may name others
+	// by parameters. Nil: there are none.
+	Fields *record.Mapping
 	// Admin is the address of the listener for operators, for the answer to a request that
 	// belongs there. Empty: there is none.
 	Admin string
@@ -190,8 +193,11 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Resul
 		return Result{}, err
 	}
 	if !in.Probe {
-		if err := in.ask(r.Header); err != nil {
+		if err := cmp.Or(in.ask(r.Header), in.askFields(r, s.o.Fields)); err != nil {
 			return Result{}, err
+		}
+		if !in.notes {
+			s.warnFields(r)
 		}
 	}
 	ready := s.o.Ready
@@ -272,7 +278,7 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 		who.Charge(int64(more))
 	}
 	if err == nil && in.notes {
-		b.answer.Note = s.note(r, text, &b.answer)
+		b.answer.Note = s.note(r, in, text, &b.answer)
 	}
 	return b.answer, b.receipts, err
 }

@@ -24,18 +24,19 @@ type reader struct {
 	*body.Gatherer
 	unpack *body.Decompressor
 	buffer []byte
-	full   bool // there is no room for more lines
+	full   bool            // there is no room for more lines
+	fields *record.Mapping // of the options
 }
 
-func newReader() *reader {
-	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1)}
+func newReader(fields *record.Mapping) *reader {
+	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1), fields: fields}
 }
 
 // Read makes the request of a message as a [Source] does, for people who try what becomes of
-// theirs. sent is when the stream received it. watch is told of each record. unreadable is the
-// reason that the message would be kept unchanged.
-func Read(m *nats.Msg, sent time.Time, watch body.Watch) (req *record.Request, unreadable error) {
-	r := newReader()
+// theirs. sent is when the stream received it, and fields is that of the options. watch is told of
+// each record. unreadable is the reason that the message would be kept unchanged.
+func Read(m *nats.Msg, sent time.Time, fields *record.Mapping, watch body.Watch) (req *record.Request, unreadable error) {
+	r := newReader(fields)
 	r.Watch = watch
 	return r.request(m, place{sent: sent.UnixNano()}, record.Origin{})
 }
@@ -51,7 +52,7 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 	r.Forget(len(m.Data) > keptBuffer)
 	r.full, r.After, r.Watch = false, r.hasRoom, watch
 	key := m.Header.Get(nats.MsgIdHdr)
-	r.Arrive(body.Arrival{Source: "nats " + body.Short(m.Subject), Service: serviceOf(m), Time: p.sent, Clock: "its message", Key: key})
+	r.Arrive(body.Arrival{Source: "nats " + body.Short(m.Subject), Service: serviceOf(m), Time: p.sent, Clock: "its message", Key: key, Fields: r.fields})
 	identified, unreadable := r.read(m)
 	if unreadable != nil {
 		identified = m.Data

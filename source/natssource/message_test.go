@@ -16,6 +16,7 @@ import (
 	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/record/origin"
+	"blobtail/source/natssource"
 )
 
 // A line is a canonical line as readers parse it.
@@ -118,6 +119,30 @@ func TestBodies(t *testing.T) {
 		e.source.Stored(r.Reply)
 	}
 	e.left(0)
+}
+
+// The names of the configuration count for the service of a subject.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	m := &memory{}
+	e.run(m, func(o *natssource.Options) {
+		o.Fields = record.NewMapping([]record.Naming{
+			{Services: []string{"web"}, Names: record.Names{Message: []string{"words"}}},
+			{Names: record.Names{Time: []string{"when"}, Level: []string{"prio"}}},
+		})
+	})
+	e.publish("logs.web", `{"when":"2026-11-20T10:00:00Z","prio":"E","words":"a","msg":"b"}`)
+	e.publish("logs.api", `{"when":"2026-11-20T10:00:00Z","prio":"E","words":"a","msg":"b"}`)
+	requests := m.await(t, 2)
+	for i, want := range []line{
+		{Ts: "2026-11-20T10:00:00.000000000Z", Level: "error", Service: "web", Msg: "a"},
+		{Ts: "2026-11-20T10:00:00.000000000Z", Level: "error", Service: "api", Msg: "b"},
+	} {
+		if got := linesOf(t, &requests[i]); len(got) != 1 || got[0] != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
 }
 
 // An empty message is acknowledged without being passed on.

@@ -46,7 +46,7 @@ type puller struct {
 // errors other than [record.ErrFull], [record.ErrUnheld] and [record.ErrKeyReused] end Run.
 func (s *Source) Run(ctx context.Context, accept body.Accepter) error {
 	p := &puller{
-		s: s, accept: accept, reader: newReader(),
+		s: s, accept: accept, reader: newReader(s.o.Fields),
 		inbox:   s.conn.NewInbox() + ".",
 		request: fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", s.o.Stream, s.o.Consumer),
 		arrived: make(chan *nats.Msg, 4*pullMessages),

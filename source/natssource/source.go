@@ -16,6 +16,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+
+	"blobtail/record"
 )
 
 // Options are the settings of a [Source]. URL, Stream and Consumer must be set.
@@ -37,6 +39,9 @@ type Options struct {
 	// CA is the path of the certificates for checking the server's; "" for the
 	// system's. Cert and Key are the paths of our own; "" for none.
 	CA, Cert, Key string
+	// Fields has names of fields that are tried before the known ones. All ingesters need the
+	// same: a message has to be the same records at each delivery. Nil: there are none.
+	Fields *record.Mapping
 	// Log is the ingester's own log. The zero value writes nothing.
 	Log zerolog.Logger
 	// Metrics registers the counters. Nil: they are not registered.

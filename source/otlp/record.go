@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -298,15 +299,16 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 			at, best = i, place
 		}
 	}
+	if at < 0 && w.mapped() {
+		h.Level, rest = w.levelUnless(h.Level, e.members, h.Why)
+		return rest
+	}
 	if at >= 0 {
 		h.Msg = e.members[at].value.bytes
 		if h.Why != nil {
 			h.Why.Message = record.Cause{Place: record.FromMember, Name: "body." + string(e.members[at].key)}
 		}
-		rest := append(e.members[:at], e.members[at+1:]...)
-		if len(h.Level) == 0 {
-			h.Level, rest = w.levelIn(rest, h.Why)
-		}
+		h.Level, rest = w.levelUnless(h.Level, append(e.members[:at], e.members[at+1:]...), h.Why)
 		return rest
 	}
 	b := append(w.scratch[:0], '{')
@@ -320,6 +322,19 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 	w.scratch = append(b, '}')
 	h.Msg = w.scratch
 	return nil
+}
+
+// mapped reports whether a member of the body is named for a part of the head.
+func (w *walker) mapped() bool {
+	return slices.ContainsFunc(w.entry.members, func(m attribute) bool { return w.to.Mapped(w.service, asString(m.key)) })
+}
+
+// levelUnless is levelIn for a record without a level.
+func (w *walker) levelUnless(level []byte, list []attribute, why *record.Why) (_ []byte, rest []attribute) {
+	if len(level) > 0 {
+		return level, list
+	}
+	return w.levelIn(list, why)
 }
 
 // levelIn returns the level that attributes name, nil for none, and the others of them. It is for

@@ -84,7 +84,11 @@ func (b *batch) arrive(from *peer) {
 	now := b.s.o.Now()
 	b.parser.arrive(now)
 	b.g.After, b.g.Watch = func(int) bool { return true }, b.s.o.Watch
-	b.g.Arrive(body.Arrival{Source: from.source, Service: b.s.o.Service, Time: now.UnixNano(), Clock: "this host's clock"})
+	a := body.Arrival{Source: from.source, Service: b.s.o.Service, Time: now.UnixNano(), Clock: "this host's clock", Fields: b.s.o.Fields}
+	if len(b.s.o.Services) > 0 && a.Fields != nil {
+		a.Allow = b.allow // a field may have the service
+	}
+	b.g.Arrive(a)
 	b.g.Fallback(noName)
 	b.g.Past = from.messages - b.g.Places
 }
@@ -129,9 +133,8 @@ func (b *batch) record(raw []byte, from *peer) {
 		b.s.metrics.plain.Inc()
 		m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
 	}
-	if !b.mayWrite(m.app) {
-		b.g.Reject(raw, body.Rejection{Reason: fmt.Sprintf("the service %s is none of those that syslog.services allows",
-			b.serviceOf(m.app))}, 0)
+	if b.s.o.Fields == nil && !b.mayWrite(m.app) {
+		b.g.Reject(raw, body.Rejection{Reason: notAllowed(b.serviceOf(m.app))}, 0)
 		return
 	}
 	h := record.Head{Time: m.time, Service: m.app, Msg: m.msg, Renames: true}
@@ -208,8 +211,7 @@ func (b *batch) mayWrite(app []byte) bool {
 	if may, known := b.may[string(app)]; known {
 		return may
 	}
-	name := b.serviceOf(app)
-	may := slices.ContainsFunc(b.s.o.Services, func(p string) bool { return record.MatchService(p, name) })
+	may := b.s.o.allows(b.serviceOf(app))
 	if len(b.may) >= most {
 		clear(b.may)
 	}
@@ -217,6 +219,23 @@ func (b *batch) mayWrite(app []byte) bool {
 		b.may[string(app)] = may
 	}
 	return may
+}
+
+// allows reports whether a service may be written.
+func (o *Options) allows(service string) bool {
+	return len(o.Services) == 0 || slices.ContainsFunc(o.Services, func(p string) bool { return record.MatchService(p, service) })
+}
+
+// allow is the Allow of an arrival.
+func (b *batch) allow(service string) (reason string, forbidden bool) {
+	if b.s.o.allows(service) {
+		return "", false
+	}
+	return notAllowed(service), true
+}
+
+func notAllowed(service string) string {
+	return fmt.Sprintf("the service %s is none of those that syslog.services allows", service)
 }
 
 // serviceOf is the service of an application's records.

@@ -36,6 +36,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/semaphore"
 
+	"blobtail/record"
 	"blobtail/source/body"
 )
 
@@ -63,6 +64,8 @@ type Options struct {
 	Services []string
 	// Watch is told of each record. Nil: nobody is.
 	Watch body.Watch
+	// Fields has names of fields that are tried before the known ones. Nil: there are none.
+	Fields *record.Mapping
 	// Zone is the zone of times without one. Nil: that of the host.
 	Zone *time.Location
 	// MaxConns is how many connections may be open. One more is closed at once. 0: 1,000.

@@ -431,3 +431,23 @@ func TestMemory(t *testing.T) {
 		}
 	})
 }
+
+// Structured data has parts of the head under names that the operator gives. A service that a
+// field names has to be one of those that may be written.
+func TestFields(t *testing.T) {
+	o := syslog.Options{Services: []string{"shop"}, Fields: record.NewMapping([]record.Naming{{Names: record.Names{
+		Time: []string{"x@1.when"}, Level: []string{"x@1.prio", "prio"}, Service: []string{"x@1.team"},
+	}}})}
+	got := stored(t, o, `<13>1 2026-11-20T15:04:05Z h web - - [x@1 when="2026-11-20T10:00:00Z" prio="error" team="shop"] one`+"\n"+
+		`<13>1 2026-11-20T15:04:05Z h shop - - [x@1 team="web"] two`+"\n"+
+		`<13>1 2026-11-20T15:04:05Z h shop - - - level=info prio=warn`+"\n")
+	for _, want := range []string{
+		`{"ts":"2026-11-20T10:00:00.000000000Z","level":"error","service":"shop","msg":"one","ts.original":"2026-11-20T15:04:05.000000000Z","level.original":"info","service.original":"web","host":"h","facility":"user"}`,
+		`"reason":"the service web is none of those that syslog.services allows"`,
+		`{"ts":"2026-11-20T15:04:05.000000000Z","level":"info","service":"shop","msg":"level=info prio=warn"`,
+	} {
+		if !strings.Contains(joined(got), want) {
+			t.Errorf("got %s, without %s", joined(got), want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package body
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"blobtail/record"
+	"blobtail/record/times"
+)
+
+// beginMapped is Begin for a request with a mapping. A text has the level of a pair that the
+// mapping names. No other level is sought before the fields are known.
+func (g *Gatherer) beginMapped(h record.Head) *record.Parts {
+	d := g.defaults
+	if word := namedLevel(h.Msg, g.parser.LevelNames(d.Mapping, g.serviceOf(h.Service))); word != nil && g.isOfText(&h) {
+		h.Level = word
+	}
+	g.sought = h.Sought
+	d.Seek = nil
+	g.parts = g.parser.Begin(g.Req.Data, h, &d)
+	return g.parts
+}
+
+// isOfText reports whether the level of a head is none but that of the message.
+func (g *Gatherer) isOfText(h *record.Head) bool {
+	if len(h.Level) == 0 {
+		return true
+	}
+	g.seeker.text(h.Msg)
+	return bytes.Equal(h.Level, g.seeker.found.word)
+}
+
+// serviceOf is the service of a record as it is known before its fields.
+func (g *Gatherer) serviceOf(own []byte) string {
+	switch {
+	case g.defaults.Service != "":
+		return g.defaults.Service
+	case len(own) > 0:
+		return record.FoldService(string(own))
+	}
+	return g.defaults.Fallback
+}
+
+// Mapped reports whether a field is named, as in [Sink].
+func (g *Gatherer) Mapped(service []byte, key string) bool {
+	return g.defaults.Mapping != nil && g.parser.Mapped(g.defaults.Mapping, g.serviceOf(service), key)
+}
+
+// remap applies the mapping to the line that data has beyond g.Req.Data.
+func (g *Gatherer) remap(data []byte, s record.Stamp) ([]byte, record.Stamp) {
+	from := len(g.Req.Data)
+	line, stamp, ok := g.parser.Remap(g.mapped[:0], data[from:], s, &g.defaults, g.sought)
+	g.mapped = line
+	if ok {
+		data = append(data[:from], line...)
+	}
+	return data, stamp
+}
+
+// namedLevel returns the value of the first of some names, in lower case, in a line of logfmt with
+// a level under it; nil for none. Each word of the line has to be a pair.
+func namedLevel(msg []byte, names []string) (word []byte) {
+	if len(names) == 0 || bytes.IndexByte(msg, '=') < 0 {
+		return nil
+	}
+	var r times.Reader
+	line, _, _ := textTime(&r, withoutColours(msg[:lineEnd(msg, 0)]))
+	line = bytes.TrimLeft(line, `"])`) // behind a time
+	best := len(names)
+	for at := skipBlanks(line, 0); at < len(line); at = skipBlanks(line, at) {
+		from := at
+		for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
+			at++
+		}
+		key := line[from:at]
+		if len(key) == 0 || at == len(line) || line[at] != '=' {
+			return nil
+		}
+		at++
+		value := line[at : at+logfmtValue(line[at:])]
+		at += len(value)
+		value = bytes.Trim(value, `"`)
+		if place := slices.Index(names, strings.ToLower(string(key))); place >= 0 && place < best && record.ParseLevel(value) != record.Other {
+			best, word = place, value
+		}
+	}
+	return word
+}
