@@ -191,7 +191,7 @@ func (j *joiner) stackAhead(line []byte, end int) {
 	for range farthest {
 		next, e := j.behind(end)
 		switch {
-		case len(next) == 0 || looksTimed(bytes.TrimPrefix(next, []byte("["))):
+		case len(next) == 0 || looksLikeObject(next) || looksTimed(bytes.TrimPrefix(next, []byte("["))):
 			return
 		case string(next) == "[stacktrace]":
 			j.block, j.until = phpStack, e

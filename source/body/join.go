@@ -179,14 +179,17 @@ func (j *joiner) ahead(end int) {
 		line, next := j.behind(end)
 		at := next - len(line)
 		switch {
-		case len(line) == 0, j.form == reportForm && at > end+2:
+		case len(line) == 0, looksLikeObject(line), j.form == reportForm && at > end+2:
 			return
 		case j.isMessageEnd(line):
 			if i > 0 {
 				j.until, j.message = at, false
 			}
 			return
-		case j.form == reportForm && (line[0] <= ' ' || line[0] == '*' || line[0] == '{' || textLevel(j.times, line, false) != nil):
+		case j.form == reportForm && (line[0] <= ' ' || line[0] == '*' || line[0] == '{'):
+			return
+		}
+		if level := textLevel(j.times, line, false); i > 0 && level != nil && (j.form == reportForm || !isSevere(level)) {
 			return
 		}
 		if _, _, own := textTime(j.times, line); own || line[0] != ' ' && j.first(line, next) != none {
@@ -338,7 +341,7 @@ func (j *joiner) continues(s []byte, end int) bool {
 // takesFirst reports whether the first line of a trace belongs to the record: it is its first
 // trace, or another part of it.
 func (j *joiner) takesFirst(f form, s []byte, end int) bool {
-	if f == goForm && bytes.HasPrefix(s, []byte("fatal error: ")) && j.level != nil && string(j.level) == "error" {
+	if f == goForm && j.form == goForm && string(j.level) == "error" && bytes.HasPrefix(s, []byte("fatal error: ")) {
 		j.level = []byte("critical")
 	}
 	switch {

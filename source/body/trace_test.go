@@ -199,7 +199,7 @@ func TestBlocks(t *testing.T) {
 		{"Rails", "F, [2026-11-20T10:00:00.022723 #8797] FATAL -- : " + tag + "   |" + tag + " ArgumentError (no):|" + tag + "   |" + tag + " app/x.rb:3:in `show'\n[other] ready\nI, [2026-11-20T10:00:00.022723 #8797]  INFO -- : " + tag + " a|" + tag + " b\n" + tag + "   |" + tag + " ArgumentError (no):|" + tag + " app/x.rb:3:in `show'\n" + tag + " Started GET\n" + tag + "  \n" + tag + " ready\n"},
 		{"a backtrace of Ruby", "2026-11-20T10:00:00Z pid=1 tid=a WARN: /x.rb:14:in `perform'|/y.rb:3:in `block in f'|/z.rb:4:in 'A#f'\nit's in 'f'\n2026-11-20T10:00:00Z WARN: it is 'here'\n/z.rb:4:in 'f'\n"},
 		{"gorm", "2026/11/20 10:00:00 \x1b[34;1m/x.go:28|\x1b[0m\x1b[35m[warn] \x1b[0mslow\n2026/11/20 10:00:00 /x.go:28|[1.001ms] [rows:0] SELECT 1\n2026/11/20 10:00:00 /x.go:30 record not found|[1.001ms] [rows:0] SELECT 1\n[error] next\n2026/11/20 10:00:00 placed\n[info] ready\n"},
-		{"Erlang", "=INFO REPORT==== 20-Nov-2026::11:00:00.1 ===|ERROR is a word\nready\n=ERROR REPORT==== 20-Nov-2026::11:00:00.1 ===|card|declined\n=DEBUG REPORT==== 20-Nov-2026::11:00:00.1 ===\n=NOTICE REPORT==== 20-Nov-2026::11:00:00.1 ===|one\nINFO two\n=INFO REPORT==== 20-Nov-2026::11:00:00.1 ===|one\n"},
+		{"Erlang", "=INFO REPORT==== 20-Nov-2026::11:00:00.1 ===|ERROR is a word|in it\n=ERROR REPORT==== 20-Nov-2026::11:00:00.1 ===|card|declined\n=DEBUG REPORT==== 20-Nov-2026::11:00:00.1 ===\n=NOTICE REPORT==== 20-Nov-2026::11:00:00.1 ===|one\nINFO two\n=INFO REPORT==== 20-Nov-2026::11:00:00.1 ===|one\nready\n"},
 		{"koa", "  <-- GET /orders\n  \x1b[90m-->\x1b[39m \x1b[1mPOST\x1b[22m /orders 200\n  xxx PUT /orders 500|  --> src/main.rs:3:5|  <-- an arrow\n"},
 		{"Flask", "WARNING: no server\n * Running on http://127.0.0.1:5000\n * Debug mode: off| * item\n"},
 		{"consola", "ready\n WARN  slow\n\n ERROR  no||    at f (/a.js:1:2)\n\n FATAL  shut\n"},
@@ -208,7 +208,8 @@ func TestBlocks(t *testing.T) {
 		{"tslog", "2026-11-20 10:00:00.913\tERROR\tx.mjs:9\tfailed|| Error  no|error stack:|  • x.mjs\tf|\tx.mjs:12\nready\n"},
 		{"zap", "2026-11-20T10:00:00.300+0100\tERROR\tshop/zap.go:34\tno\t{}|main.f|\t/srv/zap.go:34\nmain.f\nready|\t/srv/zap.go:34 is a place\n"},
 		{"Gin", "2026/11/20 10:00:00 [Recovery] 2026/11/20 - 10:00:00 panic recovered:|no|shop/x.go:61 (0xe74ba4)|\x1b[0m\nready\n"},
-		{"Rust", "thread 'a' (893) panicked at src/main.rs:37:38:|one|two|note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\nkept\nthread 'a' panicked at src/main.rs:37:38:|one\nready\nnote: well\n"},
+		{"Rust", "thread 'a' (893) panicked at src/main.rs:37:38:|one|two|note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\nkept\nthread 'a' panicked at src/main.rs:37:38:|one\nready\nnote: well\nthread 'a' panicked at src/main.rs:37:38:|one\nINFO two\nnote: run with `RUST_BACKTRACE=1`\n"},
+		{"Python and Go", "Traceback (most recent call last):|  File \"x.py\", line 3, in f|ValueError: no\nfatal error: all goroutines are asleep\n"},
 	} {
 		var want, got []string
 		for _, line := range strings.Split(strings.TrimSuffix(c.text, "\n"), "\n") {
