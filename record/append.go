@@ -34,9 +34,11 @@ type Defaults struct {
 type Stamp struct {
 	Time    int64
 	OwnTime bool // the record has its own time
-	Unread  bool // it has none, and a field for the time that could not be read
 	Level   Level
 	Service string
+	// TimeUnread says that it has a field for the time that could not be read, LevelUnread that
+	// it has one for the level, and no level.
+	TimeUnread, LevelUnread bool
 }
 
 // lineRoom is more than a line needs in addition to the bytes of its source, if those
@@ -92,6 +94,9 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	}
 	dst = append(dst, levelPrefix...)
 	dst = p.appendLevel(dst, h, &s)
+	if s.Level == Other {
+		s.LevelUnread = h.level >= 0 || p.triedLevel()
+	}
 
 	h.service, h.keepService = p.findService(d.Fallback, &s)
 	dst = append(dst, servicePrefix...)
@@ -217,11 +222,29 @@ func (p *Parser) sought(d *Defaults, msg []byte, s *Stamp, named bool) {
 	h.soughtTime, h.soughtLevel = false, false
 	ns, l := d.Seek(msg)
 	if !s.OwnTime && ns != 0 {
-		s.Time, s.OwnTime, s.Unread, h.soughtTime = ns, true, false, true
+		s.Time, s.OwnTime, h.soughtTime = ns, true, true
 	}
 	if !named && s.Level == Other && l != Other {
 		s.Level, h.soughtLevel = l, true
 	}
+}
+
+// triedLevel reports whether a field for the level has something that is no level.
+func (p *Parser) triedLevel() bool {
+	for _, f := range p.offered(partLevel) {
+		if !p.isEmpty(f) {
+			return true
+		}
+	}
+	if p.found[kindLevel/perKind] == 0 {
+		return false
+	}
+	for i := range p.fields {
+		if f := &p.fields[i]; f.known/perKind == kindLevel/perKind && f.known < namePriority && !p.isEmpty(f) {
+			return true
+		}
+	}
+	return false
 }
 
 // appendLevel appends the inside of the level's string.

@@ -43,7 +43,7 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 				return at, nil
 			}
 			if !parts.add(at, ns, part, latest) {
-				s.Unread = s.Unread || !p.isEmptyTime(f)
+				s.TimeUnread = s.TimeUnread || !p.isEmptyTime(f)
 			}
 		}
 	}
@@ -80,13 +80,13 @@ func (t *timeParts) add(at int, ns int64, part times.Part, latest int64) bool {
 func (t *timeParts) time(latest int64, s *Stamp) (at int) {
 	switch {
 	case t.dayAt >= 0 && t.clockAt >= 0 && t.day+t.clock <= latest:
-		s.Time, s.OwnTime, s.Unread = t.day+t.clock, true, false
+		s.Time, s.OwnTime = t.day+t.clock, true
 		return -1
 	case t.dayAt >= 0:
-		s.Time, s.OwnTime, s.Unread = t.day, true, false
+		s.Time, s.OwnTime = t.day, true
 		return t.dayAt
 	}
-	s.Unread = s.Unread || t.clockAt >= 0
+	s.TimeUnread = s.TimeUnread || t.clockAt >= 0
 	return -1
 }
 

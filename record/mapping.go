@@ -416,7 +416,7 @@ func (p *Parser) mappedTime(arrived, latest int64, s *Stamp) (at int, parts time
 			return at, parts
 		case !ahead && parts.add(at, ns, part, latest):
 		case !p.isEmptyTime(f):
-			s.Unread = true
+			s.TimeUnread = true
 			p.refuse(f, ns, ahead)
 		}
 	}

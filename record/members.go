@@ -18,7 +18,7 @@ func (p *Parser) Head(arrived int64) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	var s Stamp
 	at := head{msg: p.msgField()}
 	at.time, _ = p.findTime(nameTs, arrived, &s)
-	h.Time, h.Unread = s.Time, s.Unread
+	h.Time, h.Unread = s.Time, s.TimeUnread
 	if h.Msg = p.copied(at.msg); at.msg >= 0 && p.fields[at.msg].known == nameLog {
 		h.Msg = bytes.TrimSuffix(h.Msg, []byte("\n"))
 	}

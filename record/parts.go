@@ -10,7 +10,7 @@ import (
 // empty mean the same.
 type Head struct {
 	Time    int64  // Unix nanoseconds; 0 when the record has no time
-	Unread  bool   // it has none, and a part for the time that could not be read
+	Unread  bool   // a part for the time could not be read
 	Level   []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service []byte // the sender's name for it, not folded
 	Msg     []byte
@@ -59,10 +59,8 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 		h.Level, h.Service, h.Msg = nil, nil, nil
 	}
 	s := Stamp{Time: d.Time, Level: Other, Service: d.Service}
-	if h.Time != 0 {
+	if s.TimeUnread = h.Unread; h.Time != 0 {
 		s.Time, s.OwnTime = h.Time, true
-	} else {
-		s.Unread = h.Unread
 	}
 	if p.setService(h.Service, d.Fallback, &s) {
 		b.own = h.Service
@@ -82,6 +80,7 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 		dst = append(dst, s.Level.String()...)
 	} else {
 		dst = AppendEscaped(dst, h.Level)
+		s.LevelUnread = len(h.Level) > 0
 	}
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)

@@ -45,6 +45,7 @@ func (p *Parser) Remap(dst, line []byte, s Stamp, d *Defaults, sought bool) (_ [
 	dst = append(dst, s.Service...)
 	dst = append(dst, msgPrefix...)
 	dst = append(p.appendWord(dst, &p.fields[h.msg]), '"')
+	s.LevelUnread = s.Level == Other && !p.isEmpty(&p.fields[h.level])
 	p.retract(&s)
 	return append(p.appendRest(dst, h, &was, d), "}\n"...), s, true
 }
@@ -69,10 +70,9 @@ func (p *Parser) passHead(d *Defaults, s *Stamp) {
 func (p *Parser) remapHead(h *head, s *Stamp, d *Defaults) {
 	var found Stamp
 	if at, _ := p.findTime(nameTs, d.Arrived, &found); found.OwnTime {
-		h.time, s.Time, s.OwnTime, s.Unread = at, found.Time, true, false
-	} else {
-		s.Unread = s.Unread || found.Unread && !s.OwnTime
+		h.time, s.Time, s.OwnTime = at, found.Time, true
 	}
+	s.TimeUnread = s.TimeUnread || found.TimeUnread
 	if at, l := p.findLevel(); at >= 0 && (l != Other || s.Level == Other) {
 		h.level, s.Level = at, l
 	}

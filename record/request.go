@@ -36,21 +36,22 @@ type Request struct {
 	DefaultTime int64
 	// Services are the names for Line.Service, folded, each once.
 	Services []string
-	// Untimed counts the lines without a time of their own, by service; it may be shorter
-	// than Services.
-	Untimed []Untimed
-	Lines   []Line
-	Data    []byte
+	// Lacks counts the lines that lack a part of the head, by service; it may be shorter than
+	// Services.
+	Lacks []Lacks
+	Lines []Line
+	Data  []byte
 	// Reply is set for a message: the subject for reporting its outcome to its server.
 	// The server keeps a message until it is stored, so the source does not wait for
 	// it. A request without Reply is durable once it is in the log.
 	Reply string
 }
 
-// Untimed counts lines whose time is not their own.
-type Untimed struct {
-	Lines  uint32
-	Unread uint32 // of them, those with a field for the time that could not be read
+// Lacks counts lines that lack a part of the head, or have fields for it that could not be read.
+type Lacks struct {
+	Time        uint32 // those whose time is not their own
+	TimeUnread  uint32 // those with a field for the time that could not be read
+	LevelUnread uint32 // those without a level, and with a field for it that could not be read
 }
 
 // Index is the index of line i's identity: its place among the records of the

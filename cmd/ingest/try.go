@@ -128,8 +128,7 @@ type rehearsal struct {
 	tried    []tried // as many as are shown
 	accepted int
 	rejected int
-	untimed  int // of the accepted ones
-	unread   int
+	lacks    httpsource.Lacks // of the accepted ones
 }
 
 // tried is a record.
@@ -249,10 +248,13 @@ func (r *rehearsal) seen(s body.Seen) {
 	} else {
 		r.accepted++
 		if !s.Stamp.OwnTime {
-			r.untimed++
-			if s.Stamp.Unread {
-				r.unread++
-			}
+			r.lacks.Time++
+		}
+		if s.Stamp.TimeUnread {
+			r.lacks.TimeUnread++
+		}
+		if s.Stamp.LevelUnread {
+			r.lacks.LevelUnread++
 		}
 		reasons := dryrun.ReasonsOf(s, r.by)
 		one.Line, one.Reasons = bytes.TrimSuffix(bytes.Clone(s.Line), []byte("\n")), &reasons
@@ -286,8 +288,8 @@ func (r *rehearsal) ruled(k *kept) {
 
 // note is the remark that an answer of the native protocol has.
 func (r *rehearsal) note() string {
-	if r.answer.Note != "" || r.untimed == 0 {
+	if r.answer.Note != "" {
 		return r.answer.Note
 	}
-	return httpsource.Untimed(r.untimed, r.accepted, r.unread)
+	return r.lacks.Note(r.accepted)
 }

@@ -33,15 +33,16 @@ func (b *byLevel) sum() (n uint64) {
 	return n
 }
 
+// numLacks is how many counts [record.Lacks] has.
+const numLacks = 3
+
 // service is a service with a label, or all those without.
 type service struct {
 	counts [record.NumLevels]atomic.Uint64
 	// volume and seen, the count at the last turn, belong to turn.
 	volume float64
 	seen   uint64
-	// untimed are the records without a time of their own, unread those of them with a field
-	// for it that could not be read.
-	untimed, unread atomic.Uint64
+	lacks [numLacks]atomic.Uint64
 }
 
 func (s *service) add(b *byLevel) {
@@ -66,8 +67,7 @@ func (s *service) sum() (n uint64) {
 type labels struct {
 	most     int
 	desc     *prometheus.Desc
-	untimed  *prometheus.Desc
-	unread   *prometheus.Desc
+	lacks    [numLacks]*prometheus.Desc
 	rejected service
 	rest     service
 
@@ -84,17 +84,21 @@ func newLabels(most int) *labels {
 		desc: prometheus.NewDesc("blobtail_records_total",
 			"Records that were accepted, by service and level; the service "+rest+" stands for those without a label of their own.",
 			[]string{"service", "level"}, nil),
-		untimed: prometheus.NewDesc("blobtail_records_without_time_total",
-			"Records without a time that could be found; they have that of their arrival.", []string{"service"}, nil),
-		unread: prometheus.NewDesc("blobtail_records_time_unread_total",
-			"Records without a time that could be found, and with a field for it that could not be read.", []string{"service"}, nil),
+		lacks: [...]*prometheus.Desc{
+			prometheus.NewDesc("blobtail_records_without_time_total",
+				"Records without a time that could be found; they have that of their arrival.", []string{"service"}, nil),
+			prometheus.NewDesc("blobtail_records_time_unread_total",
+				"Records with a field for the time that could not be read.", []string{"service"}, nil),
+			prometheus.NewDesc("blobtail_records_level_unread_total",
+				"Records without a level, and with a field for it that could not be read.", []string{"service"}, nil),
+		},
 		named:   map[string]*service{},
 		waiting: newWaiting(most),
 	}
 }
 
 // add adds the counts of a request's services.
-func (l *labels) add(names []string, counts []byLevel, untimed []record.Untimed) {
+func (l *labels) add(names []string, counts []byLevel, lacks []record.Lacks) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for i, name := range names {
@@ -105,9 +109,10 @@ func (l *labels) add(names []string, counts []byLevel, untimed []record.Untimed)
 		if n := counts[i].sum(); n > 0 {
 			s := l.find(name, n)
 			s.add(&counts[i])
-			if i < len(untimed) {
-				s.untimed.Add(uint64(untimed[i].Lines))
-				s.unread.Add(uint64(untimed[i].Unread))
+			if i < len(lacks) {
+				for kind, n := range [numLacks]uint32{lacks[i].Time, lacks[i].TimeUnread, lacks[i].LevelUnread} {
+					s.lacks[kind].Add(uint64(n))
+				}
 			}
 		}
 	}
@@ -181,8 +186,9 @@ func (l *labels) turn() {
 // Describe implements [prometheus.Collector].
 func (l *labels) Describe(to chan<- *prometheus.Desc) {
 	to <- l.desc
-	to <- l.untimed
-	to <- l.unread
+	for _, d := range l.lacks {
+		to <- d
+	}
 }
 
 // Collect implements [prometheus.Collector]. A service has all levels from its first record
@@ -201,6 +207,7 @@ func (l *labels) collect(to chan<- prometheus.Metric, name string, s *service) {
 	for level := range record.Level(record.NumLevels) {
 		to <- prometheus.MustNewConstMetric(l.desc, prometheus.CounterValue, float64(s.counts[level].Load()), name, level.String())
 	}
-	to <- prometheus.MustNewConstMetric(l.untimed, prometheus.CounterValue, float64(s.untimed.Load()), name)
-	to <- prometheus.MustNewConstMetric(l.unread, prometheus.CounterValue, float64(s.unread.Load()), name)
+	for kind, d := range l.lacks {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(s.lacks[kind].Load()), name)
+	}
 }

@@ -121,7 +121,7 @@ func (t *Tally) count(r *record.Request) {
 		l := &r.Lines[i]
 		counts[l.Service][record.LineLevel(r.Data[l.Off:l.Off+l.Len])]++
 	}
-	t.labels.add(r.Services, counts, r.Untimed)
+	t.labels.add(r.Services, counts, r.Lacks)
 	if t.counters != nil {
 		t.counters.count(r)
 	}

@@ -119,11 +119,11 @@ func TestCounts(t *testing.T) {
 	want(t, reg, "counts", map[string]float64{"web/error": 2, "web/info": 1, "web/other": 2, "db/info": 2, "_rejected/warn": 1, "other/error": 1})
 }
 
-// Records without a time of their own are counted by service.
-func TestUntimed(t *testing.T) {
+// Records that lack a part of their head are counted by service.
+func TestLacks(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	r := request("web info")
-	r.Untimed = []record.Untimed{{Lines: 1, Unread: 1}}
+	r.Lacks = []record.Lacks{{Time: 1, TimeUnread: 1, LevelUnread: 1}}
 	accept(t, tally.New(tally.Options{Accept: &next{}, Metrics: reg}), r)
 	all, err := reg.Gather()
 	if err != nil {
@@ -143,7 +143,7 @@ func TestZeros(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	accept(t, tally.New(tally.Options{Accept: &next{}, Metrics: reg}), request("web info"))
 	all, err := reg.Gather()
-	if err != nil || len(all) != 3 || len(all[1].Metric) != 3*record.NumLevels {
+	if err != nil || len(all) != 4 || len(all[2].Metric) != 3*record.NumLevels {
 		t.Errorf("%v, %v", all, err)
 	}
 }

@@ -35,7 +35,8 @@ type Gatherer struct {
 	Forbidden int // of Rejected, those whose sender may not send them
 	Accepted  int // lines in Req
 	Owned     int // of them, those with their own time
-	Unread    int // of them, those with a field for the time that could not be read, and none else
+	// TimeUnread and LevelUnread are, of them, those that [record.Lacks] counts so.
+	TimeUnread, LevelUnread int
 	Places    int // of the records so far; the next one has this place
 	// Made is how many bytes the lines of all records had, also of those rejected for their
 	// time or service. It depends on the body alone before AddRejected, which adds its lines.
@@ -212,8 +213,8 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 		g.untimed = append(g.untimed, uint32(len(g.Req.Lines)))
 	}
 	g.add(data, stamp.Time, stamp.Service, g.Places)
-	if !stamp.OwnTime {
-		g.countUntimed(stamp.Unread)
+	if !stamp.OwnTime || stamp.TimeUnread || stamp.LevelUnread {
+		g.countLacks(stamp)
 	}
 	g.Places += places
 	if g.Accepted == 0 || stamp.Time < g.earliest {
@@ -223,16 +224,22 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 	return g.After(end)
 }
 
-// countUntimed counts the line that was added last.
-func (g *Gatherer) countUntimed(unread bool) {
-	for len(g.Req.Untimed) <= int(g.last) {
-		g.Req.Untimed = append(g.Req.Untimed, record.Untimed{})
+// countLacks counts the line that was added last.
+func (g *Gatherer) countLacks(stamp *record.Stamp) {
+	for len(g.Req.Lacks) <= int(g.last) {
+		g.Req.Lacks = append(g.Req.Lacks, record.Lacks{})
 	}
-	u := &g.Req.Untimed[g.last]
-	u.Lines++
-	if unread {
-		u.Unread++
-		g.Unread++
+	l := &g.Req.Lacks[g.last]
+	if !stamp.OwnTime {
+		l.Time++
+	}
+	if stamp.TimeUnread {
+		l.TimeUnread++
+		g.TimeUnread++
+	}
+	if stamp.LevelUnread {
+		l.LevelUnread++
+		g.LevelUnread++
 	}
 }
 
@@ -481,11 +488,12 @@ func (g *Gatherer) retime(t int64) {
 func (g *Gatherer) Clear() {
 	g.Req.Lines, g.Req.Data = g.Req.Lines[:0], g.Req.Data[:0]
 	clear(g.Req.Services)
-	g.Req.Services, g.Req.Untimed = g.Req.Services[:0], g.Req.Untimed[:0]
+	g.Req.Services, g.Req.Lacks = g.Req.Services[:0], g.Req.Lacks[:0]
 	clear(g.services)
 	clear(g.Rejected)
 	g.Rejected, g.untimed = g.Rejected[:0], g.untimed[:0]
-	g.last, g.Accepted, g.Owned, g.Unread, g.earliest, g.Places, g.Broken, g.Forbidden = 0, 0, 0, 0, 0, 0, 0, 0
+	g.last, g.Accepted, g.Owned, g.TimeUnread, g.LevelUnread = 0, 0, 0, 0, 0
+	g.earliest, g.Places, g.Broken, g.Forbidden = 0, 0, 0, 0
 	g.Found, g.Made, g.EarliestOwn, g.AnyOwn = 0, 0, 0, false
 }
 

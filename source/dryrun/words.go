@@ -29,7 +29,7 @@ func ReasonsOf(s body.Seen, by carry.Transport) Reasons {
 		w.Service.Name = [...]string{carry.HTTP: "the request, for all of its records", carry.NATS: "the message", carry.Syslog: nameless}[by]
 	}
 	none := "arrival"
-	if len(w.Time.Passed) == 0 && s.Stamp.Unread {
+	if len(w.Time.Passed) == 0 && s.Stamp.TimeUnread {
 		none = "arrival; a time that came with it could not be read"
 	}
 	return Reasons{

@@ -29,8 +29,7 @@ type Result struct {
 
 	forbidden error // nothing may be sent by the sender
 	lines     int   // accepted and expired ones
-	untimed   int   // of them, those without a time that could be found
-	unread    int   // of them, those with a field for it that could not be read
+	lacks     Lacks // of them
 }
 
 // A LineError is the reason for rejecting a record, with its number in the request.

@@ -26,20 +26,28 @@ func (s *Source) note(r *http.Request, in Intake, decoded []byte, a *Result) str
 	if a.Accepted+a.Expired == 1 && joinedByCurl(r.Header.Get("Content-Type"), decoded) {
 		notes = append(notes, fmt.Sprintf("the body is one line of %d bytes; if the file has more lines, curl -d removed the line feeds: send it with --data-binary", len(decoded)))
 	}
-	if a.untimed > 0 {
-		notes = append(notes, Untimed(a.untimed, a.lines, a.unread))
+	if text := a.lacks.Note(a.lines); text != "" {
+		notes = append(notes, text)
 	}
 	return strings.Join(notes, "; ")
 }
 
-// Untimed says how many of the lines have no time of their own, and how many of these had a field
-// for it that could not be read.
-func Untimed(untimed, lines, unread int) string {
-	text := fmt.Sprintf("no time found in %d of %d lines: they have the time of arrival; SENDING.md#times", untimed, lines)
-	if unread > 0 {
-		text += fmt.Sprintf("; %d of them had a field for the time that could not be read", unread)
+// Lacks counts the records of a request that lack a part of their head, as [record.Lacks] does.
+type Lacks struct{ Time, TimeUnread, LevelUnread int }
+
+// Note says how many of the lines these are, "" if there are none.
+func (l Lacks) Note(lines int) string {
+	var notes []string
+	if l.Time > 0 {
+		notes = append(notes, fmt.Sprintf("no time found in %d of %d lines: they have the time of arrival; SENDING.md#times", l.Time, lines))
 	}
-	return text
+	if l.TimeUnread > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d lines have a field for the time that could not be read", l.TimeUnread, lines))
+	}
+	if l.LevelUnread > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d lines have a field for the level that could not be read; LOGGERS.md#words-for-levels", l.LevelUnread, lines))
+	}
+	return strings.Join(notes, "; ")
 }
 
 // unusedParameters names the query parameters without effect, and the remedy. served says that the

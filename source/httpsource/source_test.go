@@ -277,7 +277,7 @@ func TestFutureIsPassedOver(t *testing.T) {
 		`{"ts":"2026-11-21T12:00:00.000000001Z","msg":"too late"}` + "\n" +
 		`{"ts":"2026-11-22T11:00:00Z","time":"2026-11-20T11:00:00Z","msg":"the next"}` + "\n"
 	a := send(t, newSource(m), "/ingest/web", body)
-	if a.Status != 200 || a.Accepted != 3 || a.Rejected != 0 || !strings.Contains(a.Note, "no time found in 1 of 3 lines") || !strings.Contains(a.Note, "1 of them had a field") {
+	if a.Status != 200 || a.Accepted != 3 || a.Rejected != 0 || !strings.Contains(a.Note, "no time found in 1 of 3 lines") || !strings.Contains(a.Note, "2 of 3 lines have a field for the time that could not be read") {
 		t.Fatalf("%+v", a)
 	}
 	for i, want := range []map[string]any{
