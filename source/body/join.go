@@ -40,6 +40,7 @@ type joiner struct {
 	remote  bool // the traceback is the text of an error, between quotation marks
 	closer  byte // closes what a line left open; 0: nothing is open
 
+	single   bool // only an indented line, or one in brackets or colours, may belong to the record
 	block    block
 	off, end int // of the first line
 	until    int // lines that begin before it belong to the record
@@ -76,7 +77,7 @@ func (j *joiner) join(off, end int, head, level []byte) (next, places int) {
 			j.cut = true
 			return next, places
 		default:
-			next, j.blank = e, false
+			next, j.blank, j.single = e, false, false
 			places++
 		}
 		at = e + 1
@@ -93,7 +94,13 @@ func endsList(text, blanks []byte) bool {
 
 // alone reports whether the line at at is surely none of the record, by its first bytes.
 func (j *joiner) alone(at int) bool {
-	switch c := j.body[at]; {
+	c := j.body[at]
+	return j.single && c > ' ' && c != '[' && c != '\x1b' || j.aloneBy(c, at)
+}
+
+// aloneBy is alone for a line that begins with c, if that and the state do not decide at once.
+func (j *joiner) aloneBy(c byte, at int) bool {
+	switch {
 	case c == ' ', c == '\t', c == '\r', c == '\n', at < j.until, j.block != noBlock:
 		return false
 	case !j.open():
@@ -117,6 +124,7 @@ func (j *joiner) begin(off, end int, head, level []byte) {
 	if level != nil {
 		if j.severe = isSevere(level); !j.severe {
 			j.opens(line)
+			j.single = j.until == 0 && j.closer == 0
 			return
 		}
 	}
@@ -147,6 +155,7 @@ func (j *joiner) begin(off, end int, head, level []byte) {
 	if j.level == nil && j.severe {
 		j.level = []byte("error")
 	}
+	j.single = j.until == 0 && j.closer == 0 && !j.open()
 }
 
 // enter begins a trace with its first line, which ends at end.
