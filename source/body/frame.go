@@ -153,6 +153,24 @@ func isPerl(s []byte) bool {
 
 // isGoPlace reports whether a line is the place of a call of Go: /app/main.go:8 +0x1d
 func isGoPlace(s []byte) bool {
+	if s[len(s)-1] == ')' {
+		return isGinPlace(s)
+	}
 	n := bytes.LastIndexByte(s, ' ')
 	return n > 0 && bytes.HasPrefix(s[n:], []byte(" +0x")) && isPlace(s[:n])
+}
+
+// isGinPlace reports whether a line is a place as Gin writes it: shop/main.go:30 (0x6e2c1)
+func isGinPlace(s []byte) bool {
+	if len(s) < 10 || s[len(s)-1] != ')' {
+		return false
+	}
+	n := bytes.LastIndexByte(s, ' ')
+	return n > 0 && bytes.HasPrefix(s[n:], []byte(" (0x")) && bytes.IndexByte(s[:n], ' ') < 0 && isPlace(s[:n])
+}
+
+// isGoFile reports whether a text is a file of Go and a line in it: /app/main.go:8
+func isGoFile(s []byte) bool {
+	n := bytes.LastIndexByte(s, ':')
+	return n > 3 && allDigits(s[n+1:]) && bytes.HasSuffix(s[:n], []byte(".go"))
 }

@@ -12,8 +12,10 @@ const (
 	// record, with the level and the state of this one.
 	longestTrace   = 256 << 10
 	mostTraceLines = 1000
-	// farthest is how many lines behind a line may decide whether it belongs to a trace.
-	farthest = 10
+	// farthest is how many lines behind a line may decide whether it belongs to a trace, and
+	// farthestCall is that for the head of a request.
+	farthest     = 10
+	farthestCall = 40
 )
 
 // A joiner finds the lines of a body that are one record: a text, and the lines behind it that
@@ -35,7 +37,14 @@ type joiner struct {
 	named   bool // a traceback of Python has its error
 	quoted  bool // the next line is a quoted command of Tcl
 	blank   bool // the line before is empty
+	remote  bool // the traceback is the text of an error, between quotation marks
 	closer  byte // closes what a line left open; 0: nothing is open
+
+	single   bool // only an indented line, or one in brackets or colours, may belong to the record
+	block    block
+	off, end int // of the first line
+	until    int // lines that begin before it belong to the record
+	tag      int // of the block: the length of its tags, or a letter of its stream
 }
 
 // join returns the end of the record whose first line goes from off to end, and how many places
@@ -46,26 +55,29 @@ func (j *joiner) join(off, end int, head, level []byte) (next, places int) {
 	if j.cut {
 		j.cut, j.blank = false, false
 	} else {
-		j.begin(j.body[off:end], head, level, end)
+		j.begin(off, end, head, level)
 	}
 	next, places = end, 1
-	for at := end + 1; at < len(j.body) && !j.alone(j.body[at:]); {
+	for at := end + 1; at < len(j.body) && !j.alone(at); {
 		e := lineEnd(j.body, at)
 		line := bytes.TrimSuffix(j.body[at:e], []byte("\r"))
 		blanks := skipBlanks(line, 0)
 		switch {
 		case blanks == len(line):
+			if !j.blank && len(line) > 0 && e-off <= longestTrace && endsList(j.body[off:next], line) {
+				next = e
+			}
 			j.blank = true
 			if e-off > longestTrace {
 				return next, places
 			}
-		case looksLikeObject(line[blanks:]), !j.takes(line, blanks, e):
+		case at >= j.until && (looksLikeObject(line[blanks:]) || !j.takes(line, blanks, at, e)):
 			return next, places
 		case e-off > longestTrace, places == mostTraceLines:
 			j.cut = true
 			return next, places
 		default:
-			next, j.blank = e, false
+			next, j.blank, j.single = e, false, false
 			places++
 		}
 		at = e + 1
@@ -73,25 +85,46 @@ func (j *joiner) join(off, end int, head, level []byte) (next, places int) {
 	return next, places
 }
 
-// alone reports whether the line that begins rest is surely none of the record, by its first
-// bytes.
-func (j *joiner) alone(rest []byte) bool {
-	switch c := rest[0]; {
-	case c == ' ', c == '\t', c == '\r', c == '\n':
+// endsList reports whether a line of blanks ends a list that is indented by the same blanks, as
+// the loggers write it behind values of several lines.
+func endsList(text, blanks []byte) bool {
+	last := text[bytes.LastIndexByte(text, '\n')+1:]
+	return len(last) < len(text) && bytes.HasPrefix(last, blanks)
+}
+
+// alone reports whether the line at at is surely none of the record, by its first bytes.
+func (j *joiner) alone(at int) bool {
+	c := j.body[at]
+	return j.single && c > ' ' && c != '[' && c != '\x1b' || j.aloneBy(c, at)
+}
+
+// aloneBy is alone for a line that begins with c, if that and the state do not decide at once.
+func (j *joiner) aloneBy(c byte, at int) bool {
+	switch {
+	case c == ' ', c == '\t', c == '\r', c == '\n', at < j.until, j.block != noBlock:
 		return false
-	case !j.severe && !j.framed && !j.message && !j.quoted:
-		return c != j.closer
+	case !j.open():
+		return c != j.closer && (c != '[' && c != '\x1b' || !j.follows(at) && !isColour(j.body[at:]))
 	}
-	return looksTimed(rest)
+	return looksTimed(j.body[at:])
+}
+
+// open reports whether a line that is not indented may belong to the record.
+func (j *joiner) open() bool {
+	return j.severe || j.framed || j.message || j.quoted || j.form == reportForm
 }
 
 // begin starts with the first line of a record.
-func (j *joiner) begin(line, head, level []byte, end int) {
-	line = bytes.TrimSuffix(line, []byte("\r"))
-	j.level = level
+func (j *joiner) begin(off, end int, head, level []byte) {
+	line := bytes.TrimSuffix(j.body[off:end], []byte("\r"))
+	j.off, j.end, j.level = off, end, level
+	if mayBlock(line, head) && j.beginsBlock(line, head) {
+		return
+	}
 	if level != nil {
 		if j.severe = isSevere(level); !j.severe {
 			j.opens(line)
+			j.single = j.until == 0 && j.closer == 0
 			return
 		}
 	}
@@ -102,19 +135,18 @@ func (j *joiner) begin(line, head, level []byte, end int) {
 	for len(head) > 0 && (head[0] == ' ' || head[0] == '\t' || head[0] == ']' || head[0] == ')' || head[0] == '"') {
 		head = head[1:]
 	}
-	s := plain(bytes.TrimSuffix(head, []byte("\r")))
+	s := bytes.TrimSuffix(head, []byte("\r"))
+	if len(s) > 0 && s[0] == '\x1b' {
+		s = uncoloured(s)
+	}
 	if len(s) > 0 && s[0] == '[' {
 		if n := bytes.Index(s, []byte("] ")); n > 0 {
 			s = s[n+2:]
 		}
 	}
 	switch form := j.first(s, end); {
-	case form == reportForm:
-		j.enter(form, s)
-		j.level = reportLevel(s)
-		j.severe = isSevere(j.level)
 	case form != none:
-		j.enter(form, s)
+		j.enter(form, s, end)
 	default:
 		j.framed = skipBlanks(line, 0) > 0 && isFrame(s)
 		j.thrown = isThrown(s)
@@ -123,15 +155,68 @@ func (j *joiner) begin(line, head, level []byte, end int) {
 	if j.level == nil && j.severe {
 		j.level = []byte("error")
 	}
+	j.single = j.until == 0 && j.closer == 0 && !j.open()
 }
 
-// enter begins a trace with its first line.
-func (j *joiner) enter(f form, s []byte) {
+// enter begins a trace with its first line, which ends at end.
+func (j *joiner) enter(f form, s []byte, end int) {
 	j.form, j.severe = f, true
 	j.thrown = f == thrownForm
 	j.message = wantsMessage(f, s)
 	j.chained = f == pythonForm && wantsTraceback(s)
 	j.named = !isTraceback(s)
+	switch f {
+	case reportForm:
+		if j.level == nil {
+			j.level = reportLevel(s)
+		}
+		j.severe = isSevere(j.level)
+		j.ahead(end)
+	case rustForm, goForm:
+		j.ahead(end)
+	}
+}
+
+// ahead finds the end of a message of several lines, which only the lines behind it tell: the
+// notes or the calls of Rust, the calls of Gin, the next report of Erlang.
+func (j *joiner) ahead(end int) {
+	reach := farthest
+	if j.form == goForm {
+		reach = farthestCall // Gin prints the request before its error
+	}
+	for i := 0; j.message && i < reach; i++ {
+		line, next := j.behind(end)
+		at := next - len(line)
+		switch {
+		case len(line) == 0, looksLikeObject(line), j.form == reportForm && at > end+2:
+			return
+		case j.isMessageEnd(line):
+			if i > 0 {
+				j.until, j.message = at, false
+			}
+			return
+		case j.form == reportForm && (line[0] <= ' ' || line[0] == '*' || line[0] == '{'):
+			return
+		}
+		if level := textLevel(j.times, line, false); i > 0 && level != nil && (j.form == reportForm || !isSevere(level)) {
+			return
+		}
+		if _, _, own := textTime(j.times, line); own || line[0] != ' ' && j.first(line, next) != none {
+			return
+		}
+		end = next
+	}
+}
+
+// isMessageEnd reports whether a line stands right behind the message of a trace.
+func (j *joiner) isMessageEnd(line []byte) bool {
+	switch j.form {
+	case rustForm:
+		return isRustTail(line)
+	case goForm:
+		return isGinPlace(line)
+	}
+	return isReport(line)
 }
 
 // Level returns the level of the record: that of its first line, or error for a trace.
@@ -149,12 +234,24 @@ func isSevere(level []byte) bool {
 
 // takes reports whether a line that is not empty belongs to the record. It ends at end. A line
 // with a time does not: it is the next record of a program that indents its lines.
-func (j *joiner) takes(line []byte, blanks, end int) bool {
-	s := plain(line[blanks:])
-	if len(s) == 0 {
-		s = line[blanks:]
+func (j *joiner) takes(line []byte, blanks, at, end int) bool {
+	if j.block != noBlock {
+		return j.takesBlock(line, at, end)
 	}
-	switch {
+	s := line[blanks:]
+	if s[0] == '\x1b' || j.open() && bytes.IndexByte(s, '\x1b') >= 0 {
+		if s = uncoloured(s); len(bytes.TrimLeft(s, " \t\r")) == 0 {
+			return true // the colour behind the record
+		}
+		if n := skipBlanks(s, 0); n > 0 { // the colour of a call is before its blanks
+			if s = s[n:]; isFrame(s) {
+				blanks += n
+			}
+		}
+	}
+	switch c := line[0]; {
+	case (c == '[' || c == '\x1b') && j.follows(at):
+		return j.takesSecond(s)
 	case j.quoted && s[0] == '"':
 	case blanks > 0:
 		return j.indented(line, s)
@@ -163,7 +260,7 @@ func (j *joiner) takes(line []byte, blanks, end int) bool {
 	case j.closer != 0 && s[0] == j.closer:
 		j.opens(line)
 		return true
-	case !j.severe && !j.framed && !j.message:
+	case !j.open():
 		return false
 	case !j.continues(s, end):
 		return false
@@ -176,9 +273,19 @@ func (j *joiner) takes(line []byte, blanks, end int) bool {
 	return true
 }
 
+// takesSecond takes the line that the first one of the record announces.
+func (j *joiner) takesSecond(s []byte) bool {
+	if j.level == nil {
+		j.level = textLevel(j.times, s, false)
+		j.severe = j.level != nil && isSevere(j.level)
+	}
+	return true
+}
+
 // indented reports whether an indented line belongs to the record.
 func (j *joiner) indented(line, s []byte) bool {
-	if isPadded(line) || !j.severe && isTraceback(s) {
+	trace := (j.form == none || !j.severe) && isTraceback(s)
+	if isPadded(line) || j.blank && isBadge(line) || mayEvent(line) && isEvent(line) || !j.severe && trace {
 		return false
 	}
 	if _, _, own := textTime(j.times, line); own {
@@ -189,8 +296,8 @@ func (j *joiner) indented(line, s []byte) bool {
 	call := j.quoted || isFrame(s)
 	j.framed = j.framed || call
 	j.thrown = j.thrown && !call
-	if j.form == none && isTraceback(s) {
-		j.enter(pythonForm, s)
+	if j.form == none && trace {
+		j.enter(pythonForm, s, 0)
 	}
 	if c := closerOf(line); c != 0 && j.closer == 0 && call {
 		j.closer = c
@@ -200,7 +307,7 @@ func (j *joiner) indented(line, s []byte) bool {
 
 // takesMessage reports whether the line right behind the first one of a trace is its message.
 func (j *joiner) takesMessage(line, s []byte) bool {
-	if _, _, own := textTime(j.times, line); own {
+	if _, _, own := textTime(j.times, line); own || j.form == reportForm && isReport(s) {
 		return false
 	}
 	j.message = false
@@ -219,15 +326,17 @@ func (j *joiner) continues(s []byte, end int) bool {
 		return true
 	}
 	if f := j.first(s, end); f != none {
-		return j.takesFirst(f, s)
+		return j.takesFirst(f, s, end)
 	}
 	switch {
+	case j.form == pythonForm && string(s) == `"""`:
+		return j.takesMarks(end)
 	case isFrame(s), j.form != none && j.isGoCall(s, end):
 		j.framed, j.thrown = true, false
 	case j.isTail(s, end):
-	case j.form == none && isThrown(s) && j.callsAhead(end):
-		j.enter(thrownForm, s)
-	case j.message && textLevel(j.times, s, false) == nil:
+	case j.form == none && !j.framed && isThrown(s) && j.callsAhead(end):
+		j.enter(thrownForm, s, end)
+	case j.message && j.form != reportForm && textLevel(j.times, s, false) == nil:
 		j.message = false
 	case j.thrown && textLevel(j.times, s, false) == nil && j.callsAhead(end):
 		return true // a message of several lines
@@ -240,10 +349,13 @@ func (j *joiner) continues(s []byte, end int) bool {
 
 // takesFirst reports whether the first line of a trace belongs to the record: it is its first
 // trace, or another part of it.
-func (j *joiner) takesFirst(f form, s []byte) bool {
+func (j *joiner) takesFirst(f form, s []byte, end int) bool {
+	if f == goForm && j.form == goForm && string(j.level) == "error" && bytes.HasPrefix(s, []byte("fatal error: ")) {
+		j.level = []byte("critical")
+	}
 	switch {
-	case j.form == none && f != reportForm, j.chained:
-		j.enter(f, s)
+	case j.form == none && f != reportForm, j.chained, j.form == nodeForm && f == thrownForm && j.blank:
+		j.enter(f, s, end)
 		return true
 	case f != j.form:
 		return false
@@ -252,9 +364,27 @@ func (j *joiner) takesFirst(f form, s []byte) bool {
 		f == rustForm && bytes.HasPrefix(s, []byte("fatal runtime error: "))
 }
 
+// takesMarks reports whether quotation marks begin or end a traceback that is the text of an error.
+func (j *joiner) takesMarks(end int) bool {
+	next, _ := j.behind(end)
+	switch {
+	case isTraceback(next):
+		j.remote, j.chained = true, true
+	case j.remote && j.named:
+		j.remote = false
+	default:
+		return false
+	}
+	return true
+}
+
 // opens remembers a brace or bracket at the end of a line that is not indented. A line that
 // begins with its partner closes it.
-func (j *joiner) opens(line []byte) { j.closer = closerOf(line) }
+func (j *joiner) opens(line []byte) {
+	if j.closer = closerOf(line); j.until > 0 {
+		j.closer = 0
+	}
+}
 
 // closerOf returns the partner of the brace or bracket at the end of a line, 0 for none.
 func closerOf(line []byte) byte {
@@ -277,11 +407,13 @@ func (j *joiner) callsAhead(end int) bool {
 	for range farthest {
 		var line []byte
 		line, end = j.behind(end)
-		blanks := skipBlanks(line, 0)
-		s := plain(line[blanks:])
+		s := uncoloured(line)
+		s = s[skipBlanks(s, 0):]
 		switch {
 		case isFrame(s):
 			return true
+		case len(s) == 0 && len(line) > 0: // Rails writes blanks around the message
+			continue
 		case len(s) == 0, looksLikeObject(s), j.first(s, end) != none:
 			return false
 		}
@@ -319,16 +451,29 @@ func isPadded(line []byte) bool {
 	return len(line) > 6 && line[0] == ' ' && line[5] == ' ' && (string(line[1:5]) == "INFO" || string(line[1:5]) == "WARN")
 }
 
-// plain returns a line without the colour that it begins with.
-func plain(s []byte) []byte {
-	for len(s) > 2 && s[0] == '\x1b' && s[1] == '[' {
-		n := bytes.IndexByte(s, 'm')
-		if n < 0 || n > 16 {
-			return s
+// isBadge reports whether a line is indented by the blank around a level, as consola writes it
+// between empty lines.
+func isBadge(line []byte) bool {
+	for _, word := range [...]string{" ERROR  ", " FATAL  ", " WARN  ", " INFO  "} {
+		if bytes.HasPrefix(line, []byte(word)) {
+			return true
 		}
-		s = s[n+1:]
 	}
-	return s
+	return false
+}
+
+// uncoloured returns a line without the codes of colours.
+func uncoloured(s []byte) []byte {
+	if bytes.IndexByte(s, '\x1b') < 0 {
+		return s
+	}
+	return record.AppendPlain(nil, s)
+}
+
+// isColour reports whether the line that begins rest is nothing but the codes of colours.
+func isColour(rest []byte) bool {
+	n := skipColours(rest, 0)
+	return n > 0 && (n == len(rest) || rest[n] == '\n')
 }
 
 // traceLevel returns error for a message that holds a stack trace, else nil. end is that of its
@@ -337,7 +482,7 @@ func traceLevel(r *times.Reader, msg, head []byte, end int) []byte {
 	msg = msg[:min(len(msg), longestTrace)]
 	j := joiner{body: msg, times: r}
 	if end >= len(msg) {
-		j.begin(msg, head, nil, len(msg))
+		j.begin(0, len(msg), head, nil)
 		return j.Level()
 	}
 	next, _ := j.join(0, end, head, nil)

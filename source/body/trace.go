@@ -34,8 +34,6 @@ var starts = [...]struct {
 	{"PHP Fatal error: ", phpForm}, {"PHP Parse error: ", phpForm}, {"Fatal error: Uncaught ", phpForm}, {"Fatal error: ", nativeForm},
 	{"terminate called ", nativeForm}, {"libc++abi: terminating ", nativeForm}, {"*** Terminating app due to ", nativeForm},
 	{"*** stack smashing detected ***", nativeForm}, {"Segmentation fault", nativeForm}, {"** (", thrownForm},
-	{"=ERROR REPORT==== ", reportForm}, {"=CRASH REPORT==== ", reportForm}, {"=SUPERVISOR REPORT==== ", reportForm},
-	{"=WARNING REPORT==== ", reportForm}, {"=INFO REPORT==== ", reportForm}, {"=PROGRESS REPORT==== ", reportForm}, {"=NOTICE REPORT==== ", reportForm},
 }
 
 // first returns the form of the trace that a line begins, none if it begins none. The line ends
@@ -51,7 +49,7 @@ func (j *joiner) first(s []byte, end int) form {
 	}
 	switch string(s[:4]) {
 	case "Trac", "Fata", "Exce", "Exec", "Unca", "Unha", "Proc", "Stac", "pani", "fata", "unex", "runt", "http", "PHP ",
-		"term", "libc", "*** ", "Segm", "** (", "=ERR", "=CRA", "=SUP", "=WAR", "=INF", "=PRO", "=NOT", "thre", "goro", "erro":
+		"term", "libc", "*** ", "Segm", "** (", "thre", "goro", "erro":
 		if f := known(s); f != none {
 			return f
 		}
@@ -67,6 +65,9 @@ func (j *joiner) first(s []byte, end int) form {
 			}
 		}
 	case c == '=':
+		if isReport(s) {
+			return reportForm
+		}
 		next := s
 		if s[len(s)-1] == '=' {
 			next, _ = j.behind(end)
@@ -84,8 +85,16 @@ func (j *joiner) first(s []byte, end int) form {
 	switch last := s[len(s)-1]; {
 	case isDigit(last) && j.isSource(s, end):
 		return nodeForm
+	case last == ':' && bytes.HasSuffix(s, []byte("panic recovered:")):
+		return goForm
+	case last == ':' && isRaised(s) && j.rubyAhead(end):
+		return thrownForm
+	case last == ' ' && j.remoteAhead(s, end):
+		return pythonForm
 	case last == ')' && isRuby(s) && bytes.Contains(s, []byte(": ")), j.traced(s, end):
 		return thrownForm
+	case end+2 < len(j.body) && j.body[end+1] == '\t' && j.isGoFunction(s, end):
+		return goForm
 	}
 	return none
 }
@@ -131,8 +140,12 @@ func (j *joiner) traced(s []byte, end int) bool {
 // wantsMessage reports whether the message of a trace is on the line behind its first one.
 func wantsMessage(f form, s []byte) bool {
 	switch f {
-	case rustForm, nodeForm:
-		return f == rustForm && s[len(s)-1] == ':'
+	case rustForm:
+		return s[len(s)-1] == ':' || bytes.Contains(s, []byte(" panicked at '")) && !isPlace(s)
+	case goForm:
+		return bytes.HasSuffix(s, []byte("panic recovered:"))
+	case reportForm:
+		return true
 	case thrownForm:
 		return string(s) == "Uncaught exception:" || string(s) == "Unhandled exception:" || bytes.HasPrefix(s, []byte("Execution error ("))
 	}
@@ -153,7 +166,7 @@ var tails = [...]tail{
 	{begin: "Stack backtrace:", whole: true, in: anyForm, bare: true}, {begin: "stack backtrace:", whole: true, in: anyForm, bare: true},
 	{begin: "Stack trace:", whole: true, in: anyForm, bare: true}, {begin: "stack traceback:", whole: true, in: anyForm, bare: true},
 	{begin: "CallStack (from HasCallStack):", whole: true, in: anyForm, bare: true}, {begin: "HasCallStack backtrace:", whole: true, in: anyForm, bare: true},
-	{begin: "Stacktrace:", whole: true, in: anyForm, bare: true}, {begin: "PHP Stack trace:", whole: true, in: phpForm},
+	{begin: "Stacktrace:", whole: true, in: anyForm, bare: true}, {begin: "error stack:", whole: true, in: anyForm, bare: true}, {begin: "PHP Stack trace:", whole: true, in: phpForm},
 	{begin: "PHP   ", in: phpForm}, {begin: "Next ", in: phpForm},
 	{begin: "--- End of ", in: anyForm, bare: true}, {begin: "---> ", in: anyForm, bare: true},
 	{begin: "During handling of the above exception, another exception occurred:", whole: true, in: pythonForm},
@@ -163,7 +176,7 @@ var tails = [...]tail{
 	{begin: "[signal SIG", in: goForm}, {begin: "[originating from goroutine ", in: goForm}, {begin: "PC=0x", in: goForm}, {begin: "runtime: ", in: goForm}, {begin: "runtime stack:", whole: true, in: goForm},
 	{begin: "...additional frames elided...", whole: true, in: goForm},
 	{begin: "note: run with `RUST_BACKTRACE", in: rustForm}, {begin: "note: Some details are omitted", in: rustForm}, {begin: "note: we would appreciate a bug report", in: rustForm},
-	{begin: "thread panicked while processing panic", in: rustForm}, {begin: "fatal runtime error: ", in: rustForm},
+	{begin: "thread panicked while processing panic", in: rustForm}, {begin: "thread caused non-unwinding panic. aborting.", whole: true, in: rustForm}, {begin: "fatal runtime error: ", in: rustForm},
 	{begin: "Node.js v", in: nodeForm | thrownForm}, {begin: "(Use `node --trace-", in: nodeForm | thrownForm}, {begin: "<asynchronous suspension>", whole: true, in: thrownForm},
 	{begin: "Last message: ", in: thrownForm}, {begin: "Last message (from ", in: thrownForm}, {begin: "State: ", in: thrownForm}, {begin: "Initial Call: ", in: thrownForm}, {begin: "Ancestors: ", in: thrownForm}, {begin: "Function: ", in: thrownForm},
 	{begin: "in expression starting at ", in: anyForm, bare: true}, {begin: "Full report at:", whole: true, in: thrownForm},
@@ -193,7 +206,7 @@ func (j *joiner) isTail(s []byte, end int) bool {
 	}
 	switch j.form {
 	case goForm:
-		return isExit(s) || isRegister(s)
+		return isExit(s) || isRegister(s) || isElidedGo(s)
 	case phpForm:
 		return bytes.HasPrefix(s, []byte("thrown in ")) && bytes.Contains(s, []byte(" on line "))
 	case nativeForm:
@@ -225,6 +238,35 @@ func wantsTraceback(s []byte) bool {
 	return bytes.HasPrefix(s, []byte("Exception in thread ")) || bytes.HasPrefix(s, []byte("Exception ignored in"))
 }
 
+// rubyAhead reports whether a call of Ruby is on the next line that is not blank.
+func (j *joiner) rubyAhead(end int) bool {
+	for range farthest {
+		line, next := j.behind(end)
+		if len(line) == 0 {
+			return false
+		}
+		if s := bytes.TrimSpace(line); len(s) > 0 {
+			return isRubyCall(s)
+		}
+		end = next
+	}
+	return false
+}
+
+// remoteAhead reports whether a line is an error whose text is the traceback of another process,
+// between quotation marks.
+func (j *joiner) remoteAhead(s []byte, end int) bool {
+	if len(s) < 3 || s[len(s)-2] != ':' || end+3 >= len(j.body) || j.body[end+1] != '"' {
+		return false
+	}
+	next, end := j.behind(end)
+	if string(next) != `"""` {
+		return false
+	}
+	next, _ = j.behind(end)
+	return isTraceback(next)
+}
+
 // isChain reports whether a line of Python leads to another traceback.
 func isChain(s []byte) bool {
 	return bytes.HasPrefix(s, []byte("During handling of the above")) || bytes.HasPrefix(s, []byte("The above exception was"))
@@ -250,6 +292,11 @@ func isPanic(line []byte) bool {
 		rest = rest[end+1:]
 	}
 	return bytes.HasPrefix(rest, []byte(" panicked at ")) || bytes.HasPrefix(rest, []byte(" has overflowed its stack"))
+}
+
+// isRustTail reports whether a line stands right behind the message of a panic.
+func isRustTail(s []byte) bool {
+	return bytes.HasPrefix(s, []byte("note: run with `RUST_BACKTRACE")) || string(s) == "stack backtrace:" || string(s) == "thread caused non-unwinding panic. aborting."
 }
 
 // isUncaught reports whether a line says that nothing caught an exception or a value.
@@ -335,6 +382,28 @@ func (j *joiner) isGoCall(s []byte, end int) bool {
 	return s[len(s)-1] == ')' && bytes.IndexByte(s, '(') > 0
 }
 
+// isGoFunction reports whether a line is a function of Go without its arguments, as zap and others
+// write it above the file and the line.
+func (j *joiner) isGoFunction(s []byte, end int) bool {
+	for _, c := range s {
+		if !isNamed(c) && c < 0x80 && bytes.IndexByte([]byte("/*()[]-~%"), c) < 0 {
+			return false
+		}
+	}
+	next, _ := j.behind(end)
+	return len(next) > 1 && bytes.IndexByte(s, '.') > 0 && bytes.IndexByte(next, ' ') < 0 && isGoFile(next[1:])
+}
+
+// isElidedGo reports whether a line counts the calls that Go has left out.
+func isElidedGo(s []byte) bool {
+	n, ok := bytes.CutPrefix(s, []byte("..."))
+	if !ok {
+		return false
+	}
+	n, ok = bytes.CutSuffix(n, []byte(" frames elided..."))
+	return ok && allDigits(n)
+}
+
 // isExit reports whether a line is what go run prints last: exit status 2
 func isExit(s []byte) bool {
 	n, ok := bytes.CutPrefix(s, []byte("exit status "))
@@ -412,13 +481,26 @@ func (j *joiner) isJUL(s []byte, end int) bool {
 	return false
 }
 
+// isReport reports whether a line is the head of a report of Erlang: =ERROR REPORT==== 20-Nov-2026
+func isReport(s []byte) bool {
+	n := 1
+	for n < len(s) && s[n]-'A' < 26 {
+		n++
+	}
+	return n > 1 && s[0] == '=' && bytes.HasPrefix(s[n:], []byte(" REPORT==== "))
+}
+
 // reportLevel returns the level of a report of Erlang.
 func reportLevel(s []byte) []byte {
 	switch word, _, _ := bytes.Cut(s[1:], []byte(" ")); string(word) {
+	case "EMERGENCY", "ALERT", "CRITICAL":
+		return []byte("critical")
 	case "WARNING":
 		return []byte("warn")
 	case "INFO", "PROGRESS", "NOTICE":
 		return []byte("info")
+	case "DEBUG":
+		return []byte("debug")
 	}
 	return []byte("error")
 }
