@@ -247,6 +247,17 @@ func (p *Parser) triedLevel() bool {
 	return false
 }
 
+// soughtOr is sought for a record whose level may be an assumed one, if it is not named.
+func (p *Parser) soughtOr(d *Defaults, msg []byte, s *Stamp, named bool) {
+	assumed := s.Level
+	if !named {
+		s.Level = Other
+	}
+	if p.sought(d, msg, s, named); s.Level == Other {
+		s.Level = assumed
+	}
+}
+
 // appendLevel appends the inside of the level's string.
 func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp) []byte {
 	switch {

@@ -14,6 +14,9 @@ type Head struct {
 	Level   []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service []byte // the sender's name for it, not folded
 	Msg     []byte
+	// Assumed says that the level is one that the sender gives to all lines of a program. One that
+	// the message shows counts before it.
+	Assumed bool
 	// Sought says that the caller has looked into the message for what the record lacks.
 	Sought bool
 	// Renames says that a repeated key is no mistake, because the fields come from several
@@ -42,7 +45,9 @@ type Parts struct {
 	own    []byte // the record's own service, when it is kept as a field
 	room   int    // bytes that further parts may have
 	rename bool   // repeated keys
-	keys   partKeys
+	// The level is an assumed one.
+	assumed bool
+	keys    partKeys
 }
 
 // Begin begins a record by parts, and will append its line to dst. The parts are
@@ -69,8 +74,9 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 		s.Level = ParseLevel(h.Level)
 	}
 	p.last.soughtTime, p.last.soughtLevel = false, false
-	if d.Seek != nil && !h.Sought && (h.Time == 0 || len(h.Level) == 0) && len(h.Msg) > 0 {
-		p.sought(d, h.Msg, &s, len(h.Level) > 0)
+	b.assumed = h.Assumed
+	if named := len(h.Level) > 0 && !h.Assumed; d.Seek != nil && !h.Sought && (h.Time == 0 || !named) && len(h.Msg) > 0 {
+		p.soughtOr(d, h.Msg, &s, named)
 	}
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
 	dst = append(dst, tsPrefix...)

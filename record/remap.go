@@ -25,9 +25,9 @@ func (p *Parser) Remap(dst, line []byte, s Stamp, d *Defaults, sought bool) (_ [
 	h := &p.last
 	*h = own
 	p.remapHead(h, &s, d)
-	named := s.Level != Other || h.level != headLevel || !p.isEmpty(&p.fields[headLevel])
+	named := h.level != headLevel || !p.parts.assumed && (s.Level != Other || !p.isEmpty(&p.fields[headLevel]))
 	if f := &p.fields[h.msg]; d.Seek != nil && !sought && !(named && s.OwnTime) && p.src[f.val] == '"' {
-		p.sought(d, p.text(f), &s, named)
+		p.soughtOr(d, p.text(f), &s, named)
 	}
 	if h.time == own.time && h.level == own.level && h.service == own.service && h.msg == own.msg && s.Level == was.Level && s.Time == was.Time {
 		p.retract(&s)

@@ -42,7 +42,7 @@ type service struct {
 	// volume and seen, the count at the last turn, belong to turn.
 	volume float64
 	seen   uint64
-	lacks [numLacks]atomic.Uint64
+	lacks  [numLacks]atomic.Uint64
 }
 
 func (s *service) add(b *byLevel) {

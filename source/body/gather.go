@@ -37,7 +37,7 @@ type Gatherer struct {
 	Owned     int // of them, those with their own time
 	// TimeUnread and LevelUnread are, of them, those that [record.Lacks] counts so.
 	TimeUnread, LevelUnread int
-	Places    int // of the records so far; the next one has this place
+	Places                  int // of the records so far; the next one has this place
 	// Made is how many bytes the lines of all records had, also of those rejected for their
 	// time or service. It depends on the body alone before AddRejected, which adds its lines.
 	Made int

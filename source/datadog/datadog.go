@@ -133,6 +133,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 		case "status":
 			if levelled = levelled || isCode(record.TextOf(value)); !levelled { // that of an access log is none
 				h.Level = record.TextOf(value)
+				h.Assumed = record.ParseLevel(h.Level) == record.Info // of all that a container prints
 				if h.Why != nil {
 					h.Why.Level = record.Cause{Place: record.FromField, Name: "status"}
 				}

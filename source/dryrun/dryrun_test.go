@@ -81,10 +81,10 @@ func TestReasons(t *testing.T) {
 			`* | field "level" of the JSON in the message | the protocol's (short_message) | field "_service"`},
 		"journald": {`the protocol's (__REALTIME_TIMESTAMP) | the message, "ERROR" | the protocol's (MESSAGE) | the unit or the identifier`,
 			`the protocol's (__REALTIME_TIMESTAMP) | field "level" of the JSON in the message | the protocol's (MESSAGE) | the unit or the identifier`},
-		"syslog": {`the header of syslog | the priority of syslog | the text behind the header | the application's name`,
-			`the header of syslog | the priority of syslog | the text behind the header | the application's name`},
-		"syslog-bsd": {`the header of syslog | the priority of syslog | the text behind the header | the application's name`,
-			`the header of syslog | the priority of syslog | the text behind the header | the application's name`},
+		"syslog": {`the header of syslog | the message, "ERROR" | the text behind the header | the application's name`,
+			`the header of syslog | field "level" of the JSON in the message | the text behind the header | the application's name`},
+		"syslog-bsd": {`the header of syslog | the message, "ERROR" | the text behind the header | the application's name`,
+			`the header of syslog | field "level" of the JSON in the message | the text behind the header | the application's name`},
 		"nats": {`the text, "Nov 20 10:00:00" | the message, "ERROR" | the text | the subject`, `field "ts" | field "level" | field "msg" | the subject`},
 	}
 	for _, d := range carry.Doors() {

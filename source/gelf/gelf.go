@@ -86,6 +86,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 			full = record.TextOf(value)
 		case "level":
 			h.Level = record.TextOf(value)
+			h.Assumed = record.ParseLevel(h.Level) == record.Info // of all that a container prints
 		case "timestamp":
 			ns, ok := record.ReadTime(value, s.Arrived())
 			if text := record.TextOf(value); ok {
@@ -109,7 +110,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if record.ParseLevel(h.Level) != record.Other {
 		named = nil
 	} else if named != nil {
-		h.Level = level
+		h.Level, h.Assumed = level, false
 	}
 	// Many clients cut the first line off for the short message.
 	whole := bytes.HasPrefix(full, h.Msg)

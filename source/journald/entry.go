@@ -331,6 +331,7 @@ func (d *decoder) find() entry {
 		case "PRIORITY":
 			if e.priority < 0 {
 				e.priority, e.head.Level = i, value
+				e.head.Assumed = string(value) == "5" || string(value) == "6" // of all that a service prints
 			}
 		case "_SYSTEMD_UNIT":
 			unit = value

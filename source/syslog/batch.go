@@ -145,7 +145,7 @@ func (b *batch) record(raw []byte, from *peer) {
 	}
 	if m.priority >= 0 {
 		b.digit[0] = '0' + byte(m.priority%8)
-		h.Level = b.digit[:]
+		h.Level, h.Assumed = b.digit[:], m.priority%8 == 5 || m.priority%8 == 6 // of rsyslog's files, of logger
 	}
 	if b.g.Explains() {
 		h.Why = why(&m, wrong)

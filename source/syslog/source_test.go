@@ -444,7 +444,7 @@ func TestFields(t *testing.T) {
 	for _, want := range []string{
 		`{"ts":"2026-11-20T10:00:00.000000000Z","level":"error","service":"shop","msg":"one","ts.original":"2026-11-20T15:04:05.000000000Z","level.original":"info","service.original":"web","host":"h","facility":"user"}`,
 		`"reason":"the service web is none of those that syslog.services allows"`,
-		`{"ts":"2026-11-20T15:04:05.000000000Z","level":"info","service":"shop","msg":"level=info prio=warn"`,
+		`{"ts":"2026-11-20T15:04:05.000000000Z","level":"warn","service":"shop","msg":"level=info prio=warn"`,
 	} {
 		if !strings.Contains(joined(got), want) {
 			t.Errorf("got %s, without %s", joined(got), want)
