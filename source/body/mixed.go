@@ -19,8 +19,10 @@ func decodeMixed(body []byte, off int, to Sink) {
 		objects: objects{body: body, to: to}, times: times.Reader{Now: to.Arrived()}, latest: latest(to), explains: to.Explains(),
 	}
 	m.lines = joiner{body: body, times: &m.times}
-	for off < len(body) {
-		end := lineEnd(body, off)
+	for end := -1; off < len(body); {
+		if off > end { // a line may have many objects
+			end = lineEnd(body, off)
+		}
 		from := skipBlanks(body[:end], off)
 		next, more := end, true
 		switch {

@@ -229,6 +229,19 @@ func TestTextLevels(t *testing.T) {
 		"%LINK-3-UPDOWN: Interface down":                                          record.Error,
 		"ERRO[0001] x":                                                            record.Error,
 		"[10:00:00 INF] x":                                                        record.Info,
+		"[info ] x":                                                               record.Info,
+		"[error    ] x":                                                           record.Error,
+		"[info desk ]":                                                            record.Other,
+		date + ", ERROR, x":                                                       record.Error,
+		date + ", we saw no error there":                                          record.Other,
+		"[15:04:05] [Server thread/WARN]: x":                                      record.Warn,
+		"[15:04:05] [main/INFO] [a.B/]: x":                                        record.Info,
+		date + " [GET /a/error] x":                                                record.Other,
+		"[E 261110 15:04:05 web:2239] x":                                          record.Error,
+		"[I 15:04:05.257 NotebookApp] ERROR was one":                              record.Info,
+		"[C 3 po] are droids":                                                     record.Other,
+		"10.11.2026 15:04:05,257 ERROR x":                                         record.Error,
+		date + ":257 ERROR x":                                                     record.Error,
 		"{x} ERROR":                                                               record.Other,
 		"ERROR-404 page":                                                          record.Other,
 		"note: this is fine":                                                      record.Other,
@@ -294,7 +307,7 @@ func cost(t *testing.T, line string, n int) time.Duration {
 // proportion to the square, 16 times as much would take 256 times as long.
 func TestMixedIsLinear(t *testing.T) {
 	for _, line := range []string{"{\"\n", "{\n", "{\"a\":[\n", "{\"a\":\"x\n", "{\"a\":1,\n", "{\"\nx\n", "\n", "x\n", "\tx\n", "x\n\n\n", "at x\n", "{\"a\":{\"b\":[1,\n", "Traceback (most recent call last):\n", "x)\n\tx\n",
-		"{\"a\":[" + strings.Repeat("1,\n", 500)} {
+		"{\"a\":[" + strings.Repeat("1,\n", 500), strings.Repeat("{}", 50_000)} {
 		n := max(1, 10_000/len(line))
 		short, long := cost(t, line, n), cost(t, line, 16*n)
 		t.Logf("%.20q: %v, and %v for 16 times as much", line, short, long)
