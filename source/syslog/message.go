@@ -1,6 +1,10 @@
 package syslog
 
-import "bytes"
+import (
+	"bytes"
+
+	"blobtail/record/times"
+)
 
 // A message has the parts of a message of syslog. They are slices of its bytes; nil is a
 // part that it lacks, or has as "-".
@@ -68,19 +72,30 @@ func (p *parser) rfc5424(b []byte, m *message) bool {
 	}
 	rest = bytes.TrimLeft(rest, " ")
 	ns, n := p.times.Prefix(rest)
+	unread := false
 	switch {
+	case p.meraki(version, rest, m):
+		return true
 	case n > 0 && isDigit(rest[0]) && n < len(rest) && rest[n] == ' ':
 		m.stamp, rest = rest[:n], rest[n:]
-	case m.priority < 0 || !bytes.HasPrefix(rest, []byte("- ")):
-		return false // a number and words
-	default:
+	case m.priority >= 0 && bytes.HasPrefix(rest, []byte("- ")):
 		rest = rest[1:]
+	default: // a time that cannot be read, or a number and words
+		if _, rest, unread = nextWord(rest); m.priority < 0 || !unread || string(version) != "1" {
+			return false
+		}
 	}
 	var words [4][]byte
 	for i := range words {
 		if words[i], rest, ok = nextWord(rest); !ok {
 			return false
 		}
+	}
+	if data := dataStart(rest); unread {
+		if dataLen(data) == 0 && string(data) != "-" && !bytes.HasPrefix(data, []byte("- ")) {
+			return false
+		}
+		ns = 0
 	}
 	m.time = ns
 	m.host, m.app, m.procID, m.msgID = value(words[0]), value(words[1]), value(words[2]), value(words[3])
@@ -91,7 +106,24 @@ func (p *parser) rfc5424(b []byte, m *message) bool {
 	case len(rest) > 0 && rest[0] == '-' && (len(rest) == 1 || rest[1] == ' '):
 		rest = afterSpace(rest[1:])
 	}
-	m.msg = rest
+	if m.msg = rest; unread {
+		m.msg = b // with the time
+	}
+	return true
+}
+
+// meraki reads the header of Meraki's devices, whose time is a number: 1 1795168800.257 MX84 flows text
+func (p *parser) meraki(version, rest []byte, m *message) bool {
+	if len(rest) < len("1795168800.2 ") || !isDigit(rest[0]) || rest[len("1795168800")] != '.' || string(version) != "1" {
+		return false
+	}
+	stamp, behind, _ := word(rest)
+	host, text, ok := nextWord(behind)
+	ns, part := p.times.Read(stamp)
+	if !ok || part != times.Full {
+		return false
+	}
+	m.time, m.stamp, m.host, m.msg = ns, stamp, value(host), text
 	return true
 }
 
