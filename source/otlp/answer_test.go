@@ -72,6 +72,10 @@ func TestSpellings(t *testing.T) {
 		{"numbers in strings and out of them", wrap(`{"timeUnixNano":1.7636328e18,"attributes":[{"key":"a","value":{"intValue":"12"}},` +
 			`{"key":"b","value":{"doubleValue":"NaN"}},{"key":"c","value":{"doubleValue":3}},{"key":"d","value":{"intValue":1.5}},{"key":"e","value":{"intValue":"x"}},{"key":"f","value":{"boolValue":"true"}}]}`),
 			`{"ts":"2025-11-20T10:00:00.000000000Z","level":"","service":"unknown","msg":"","a":12,"b":"NaN","c":3,"d":1.5,"e":"x","f":true}`},
+		{"a time in seconds", wrap(`{"timeUnixNano":"1795168800","body":{"stringValue":"s"}}`),
+			`{"ts":"2026-11-20T10:00:00.000000000Z","level":"","service":"unknown","msg":"s"}`},
+		{"a time in milliseconds", wrap(`{"timeUnixNano":1795168800257,"body":{"stringValue":"ms"}}`),
+			`{"ts":"2026-11-20T10:00:00.257000000Z","level":"","service":"unknown","msg":"ms"}`},
 		{"a time that is none", wrap(`{"timeUnixNano":"today"}`), head + `,"time_unix_nano":"today"}`},
 		{"severity by name", wrap(`{"severityNumber":"SEVERITY_NUMBER_FATAL2"}`), ts + `"level":"critical","service":"unknown","msg":""}`},
 		{"ids of no form", wrap(`{"traceId":"xyz","spanId":"AbC"}`), head + `,"trace_id":"xyz","span_id":"abc"}`},

@@ -251,10 +251,23 @@ func (w *walker) why(levelled bool) *record.Why {
 func (w *walker) timeOf() int64 {
 	for _, t := range [...]uint64{w.entry.time, w.entry.seen} {
 		if t > 0 && t <= math.MaxInt64 {
-			return int64(t)
+			return byUnit(int64(t))
 		}
 	}
 	return 0
+}
+
+// byUnit is a time in nanoseconds. A number that would be before the year 2000 is in the unit of
+// its size, as some senders have it.
+func byUnit(t int64) int64 {
+	const year2000 = 946684800e9
+	if t >= year2000 {
+		return t
+	}
+	if ns, ok := record.ReadTime(strconv.AppendInt(nil, t, 10), 0); ok {
+		return ns
+	}
+	return t
 }
 
 // level returns the word of the level. If the text is not a usual word, the number says
