@@ -130,7 +130,7 @@ func ReadTime(value []byte, arrived int64) (ns int64, ok bool) {
 }
 
 // objectTime reads the time of an object: {"$date": ...} of MongoDB, {"seconds": ...,
-// "nanos": ...} of Google's libraries, {"epochSecond": ..., "nanoOfSecond": ...} of Java.
+// "nanos": ...} of Google's libraries, {"epochSecond": ..., "nanoOfSecond": ...} of Java, with the name "nano" from Jackson.
 func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 	if bytes.ContainsAny(object, " \t\r\n") {
 		object = appendCompact(nil, object)
@@ -141,7 +141,7 @@ func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 		}
 		return r.Read(TextOf(v))
 	}
-	for _, names := range [...][2]string{{"seconds", "nanos"}, {"epochSecond", "nanoOfSecond"}} {
+	for _, names := range [...][3]string{{"seconds", "nanos"}, {"epochSecond", "nanoOfSecond", "nano"}} {
 		v, ok := Lookup(object, names[0])
 		if !ok {
 			continue
@@ -150,7 +150,10 @@ func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 		if len(sec) == 0 || digits(sec) < len(sec) || len(sec) > 11 {
 			return 0, times.None
 		}
-		if v, ok = Lookup(object, names[1]); ok {
+		if v, ok = Lookup(object, names[1]); !ok && names[2] != "" {
+			v, ok = Lookup(object, names[2])
+		}
+		if ok {
 			const width = len("123456789")
 			nano := TextOf(v)
 			if len(nano) == 0 || digits(nano) < len(nano) || len(nano) > width {

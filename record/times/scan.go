@@ -59,17 +59,21 @@ func (c *scan) time() bool {
 func (c *scan) digits(week bool) bool {
 	n := digits(c.s[c.at:])
 	switch sep := c.peek(n); {
-	case n == 4 && (sep == '-' || sep == '/') && c.peek(7) == sep:
+	case n == 4 && (sep == '-' || sep == '/' || sep == '.') && c.peek(7) == sep:
 		return c.isoDay(sep) && c.behindDate(false)
+	case n == 4 && sep == '-' && isLetter(c.peek(5)):
+		return c.monthSecond()
 	case n == 4 && sep == ' ':
 		c.year, _ = c.number(4)
 		return c.blanks() && c.monthFirst()
-	case n == 8 && (sep == 'T' || sep == ' ' && c.peek(11) == ':'):
+	case n == 8 && (sep == 'T' || (sep == ' ' || sep == '-') && c.peek(11) == ':'):
 		return c.basic()
 	case n <= 2 && (sep == '/' || sep == '-' || sep == ' ') && isLetter(c.peek(n+1)):
 		return c.dayFirst(n, sep, week)
 	case n <= 2 && sep == '/' && c.r.MonthFirst:
 		return c.american(n)
+	case n <= 2 && sep == '.':
+		return c.dotted(n)
 	case n == 2 && sep == '/' && c.peek(5) == '/' && c.peek(8) == ' ':
 		return c.short(3)
 	case n == 6 && sep == ' ':
@@ -78,15 +82,13 @@ func (c *scan) digits(week bool) bool {
 	return false
 }
 
-// isoDay scans 2026-11-20 or 2026/11/20.
+// isoDay scans 2026-11-20, 2026/11/20 or 2026.11.20.
 func (c *scan) isoDay(sep byte) bool {
 	var buf [10]byte
-	if copy(buf[:], c.s[c.at:]) < len(buf) || sep == '-' && isDigit(c.peek(10)) {
+	if copy(buf[:], c.s[c.at:]) < len(buf) || sep != '/' && isDigit(c.peek(10)) {
 		return false
 	}
-	if buf[4] == '/' {
-		buf[4], buf[7] = '-', '-'
-	}
+	buf[4], buf[7] = '-', '-'
 	if _, ok := Day(buf[:]); !ok {
 		return false
 	}
@@ -95,7 +97,38 @@ func (c *scan) isoDay(sep byte) bool {
 	return true
 }
 
-// basic scans 20261120T150405 and 20261120 15:04:05.
+// monthSecond scans 2026-Nov-20 15:04:05.
+func (c *scan) monthSecond() bool {
+	c.year, _ = c.number(4)
+	c.at++
+	if c.month = uint(c.word(month)); c.month == 0 || c.peek(0) != '-' || digits(c.s[c.at+1:]) != 2 {
+		return false
+	}
+	c.at++
+	c.day, _ = c.number(2)
+	c.dated = true
+	return c.behindDate(false)
+}
+
+// dotted scans 20.11.2026 15:04:05. Wherever a date has dots the day is first.
+func (c *scan) dotted(n int) bool {
+	c.day, _ = c.number(n)
+	c.at++
+	n = digits(c.s[c.at:])
+	if n < 1 || n > 2 || c.peek(n) != '.' {
+		return false
+	}
+	c.month, _ = c.number(n)
+	c.at++
+	if digits(c.s[c.at:]) != 4 || c.month < 1 || c.month > 12 {
+		return false
+	}
+	c.year, _ = c.number(4)
+	c.dated = true
+	return c.behindDate(false)
+}
+
+// basic scans 20261120T150405, 20261120 15:04:05 and 20261120-15:04:05.
 func (c *scan) basic() bool {
 	c.date8()
 	c.at++
@@ -251,7 +284,7 @@ func (c *scan) behindDate(colon bool) bool {
 	switch b := c.peek(0); {
 	case b == ':' && c.peek(1) == ':': // Erlang
 		c.at += 2
-	case b == 'T' || b == 't' || b == '\t' || colon && b == ':':
+	case b == 'T' || b == 't' || b == '\t' || b == '_' || colon && b == ':':
 		c.at++
 	case b == ',':
 		c.at++
@@ -260,6 +293,8 @@ func (c *scan) behindDate(colon bool) bool {
 		}
 	case !c.blanks():
 		return false
+	case c.peek(0) == '@' && c.peek(1) == ' ': // Nov 20, 2026 @ 15:04:05 of Kibana
+		c.at += 2
 	case c.peek(0) == '-' && c.peek(1) == ' ' && c.s[c.at-1] == ' ': // 2026/11/20 - 15:04:05 of Gin
 		c.at += 2
 	}
@@ -312,9 +347,9 @@ func (c *scan) setClock(h, m, s uint) bool {
 	return h <= 23 && m <= 59 && s <= 60
 }
 
-// fraction scans .123 or ,123, of which nine digits count.
+// fraction scans .123 or ,123, of which nine digits count, and :123.
 func (c *scan) fraction() bool {
-	if b := c.peek(0); b != '.' && b != ',' || !isDigit(c.peek(1)) {
+	if b := c.peek(0); b != '.' && b != ',' && (b != ':' || digits(c.s[c.at+1:]) != 3 || c.peek(4) == ':') || !isDigit(c.peek(1)) {
 		return true
 	}
 	c.at++

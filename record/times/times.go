@@ -76,7 +76,10 @@ func (r *Reader) Read(s []byte) (ns int64, part Part) {
 	}
 	if inner, ok := bytes.CutPrefix(s, []byte("/Date(")); ok {
 		inner, ok = bytes.CutSuffix(inner, []byte(")/"))
-		number, _, _ := bytes.Cut(inner, []byte("+")) // a zone to show it in
+		number := inner
+		if at := bytes.LastIndexAny(inner, "+-"); at > 0 { // a zone to show it in
+			number = inner[:at]
+		}
 		if ns, ok = number2000(number, ok); ok {
 			return ns, Full
 		}

@@ -70,7 +70,8 @@ func (c *scan) place() bool {
 	return true
 }
 
-// offset scans +01, +0100, +01:00 and +01:00:00. least is how many digits it has. It ends at
+// offset scans +01, +0100, +01:00 and +01:00:00. least is how many digits it has: 1 also takes
+// -5 and -5:30. It ends at
 // any byte that is neither a digit nor a colon.
 func (c *scan) offset(least int) bool {
 	n := 1
@@ -82,6 +83,8 @@ func (c *scan) offset(least int) bool {
 	switch k := digits(text); {
 	case k == 1 && least == 1 && len(text) == 1:
 		h = uint(text[0] - '0')
+	case k == 1 && least == 1 && len(text) == 4 && digits(text[2:]) == 2:
+		h, m = uint(text[0]-'0'), two(text, 2)
 	case k == 2 && len(text) == 2:
 		h = two(text, 0)
 	case k == 4 && len(text) == 4:

@@ -77,7 +77,23 @@ func isPythonFrame(s []byte) bool {
 	}
 	n := bytes.Index(s, []byte(`", line `))
 	at := n + len(`", line `)
-	return n > 0 && at < len(s) && isDigit(s[at])
+	if n < 0 || at >= len(s) || !isDigit(s[at]) {
+		return false
+	}
+	for at < len(s) && isDigit(s[at]) {
+		at++
+	}
+	return at == len(s) || s[at] == ',' || s[at] == '.' || s[at] == ')' || bytes.HasPrefix(s[at:], []byte(" in "))
+}
+
+// isSyntax reports whether a line is the place of an error of Python's syntax, which no line goes
+// before: File "x.py", line 3
+func isSyntax(s []byte) bool {
+	if !bytes.HasPrefix(s, []byte(`File "`)) {
+		return false
+	}
+	_, line, ok := bytes.Cut(s, []byte(`", line `))
+	return ok && allDigits(line)
 }
 
 // isNumbered reports whether a line is a call with its number: of PHP, Dart, gdb, a sanitizer.

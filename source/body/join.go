@@ -150,6 +150,12 @@ func (j *joiner) begin(off, end int, head, level []byte) {
 	default:
 		j.framed = skipBlanks(line, 0) > 0 && isFrame(s)
 		j.thrown = isThrown(s)
+		if !isSyntax(s) {
+			break
+		}
+		if next, _ := j.behind(end); len(next) > 0 && next[0] == ' ' {
+			j.enter(pythonForm, s, end)
+		}
 	}
 	j.opens(line)
 	if j.level == nil && j.severe {
@@ -164,7 +170,7 @@ func (j *joiner) enter(f form, s []byte, end int) {
 	j.thrown = f == thrownForm
 	j.message = wantsMessage(f, s)
 	j.chained = f == pythonForm && wantsTraceback(s)
-	j.named = !isTraceback(s)
+	j.named = !isTraceback(s) && !isSyntax(s)
 	switch f {
 	case reportForm:
 		if j.level == nil {
@@ -284,7 +290,7 @@ func (j *joiner) takesSecond(s []byte) bool {
 
 // indented reports whether an indented line belongs to the record.
 func (j *joiner) indented(line, s []byte) bool {
-	trace := (j.form == none || !j.severe) && isTraceback(s)
+	trace := (j.form == none || !j.severe) && (isTraceback(s) || isSyntax(s))
 	if isPadded(line) || j.blank && isBadge(line) || mayEvent(line) && isEvent(line) || !j.severe && trace {
 		return false
 	}

@@ -58,7 +58,9 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 		return word
 	}
 	if timed && len(rest) > 0 && rest[0] == ',' {
-		return columnLevel(rest)
+		if word := columnLevel(rest); word != nil || len(rest) < 2 || rest[1] != ' ' {
+			return word
+		}
 	}
 	if word := uncaught(rest); word != nil {
 		return word
@@ -162,7 +164,7 @@ func (s *levelScan) next() (level []byte, done bool) {
 		after = s.rest[s.at]
 	}
 	first := s.names < 0 || s.names == levelNames // no name came
-	marked := after == ':' && s.colon(word) || after == ']' && (before == '[' || before == ':') || after == ')' && before == '(' || after == '>' && before == '<'
+	marked := after == ':' && s.colon(word) || (after == ']' || after == ' ' && before == '[' && s.padded()) && (before == '[' || before == ':') || after == ')' && before == '(' || after == '>' && before == '<'
 	if mark := cisco(word); mark != nil && after == ':' {
 		return mark, true
 	}
@@ -195,6 +197,12 @@ func (s *levelScan) next() (level []byte, done bool) {
 	return nil, !s.pass(whole, before, after)
 }
 
+// padded reports whether blanks and a closing bracket follow: [info ].
+func (s *levelScan) padded() bool {
+	at := skipBlanks(s.rest, s.at)
+	return at < len(s.rest) && s.rest[at] == ']'
+}
+
 // colon reports whether the colon behind a word marks a level: in lower case a blank has to
 // follow, because keys and addresses have colons too.
 func (s *levelScan) colon(word []byte) bool {
@@ -205,6 +213,11 @@ func (s *levelScan) colon(word []byte) bool {
 // orders.INFO: of Monolog; of a logger, as in [orders#info] of Twisted; or the letter in
 // front of a bracket or a bar, as in E [1149:main] of semantic_logger and E | rafthttp: of etcd.
 func (s *levelScan) named(word []byte, before, after byte) []byte {
+	if s.names >= 0 && after == ']' && before != '[' && s.inBrackets() { // [Server thread/WARN] of Minecraft
+		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelKind(word[at+1:]) != none {
+			return word[at+1:]
+		}
+	}
 	if !s.behind {
 		return nil
 	}
@@ -220,6 +233,9 @@ func (s *levelScan) named(word []byte, before, after byte) []byte {
 		}
 	case before == '[' && after == ']':
 		if at := bytes.LastIndexByte(word, '#'); at > 0 && levelKind(word[at+1:]) != none {
+			return word[at+1:]
+		}
+		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelKind(word[at+1:]) != none {
 			return word[at+1:]
 		}
 	}
@@ -453,6 +469,9 @@ func headLetter(line []byte) []byte {
 	if len(line) > 4 && string(line[1:4]) == ", [" && bytes.IndexByte([]byte("DIWEF"), line[0]) >= 0 {
 		return line[:1]
 	}
+	if isTornado(line) {
+		return line[1:2]
+	}
 	n := 0
 	for n < len(line) && isDigit(line[n]) {
 		n++
@@ -473,6 +492,13 @@ func headLetter(line []byte) []byte {
 		}
 	}
 	return nil
+}
+
+// isTornado reports whether a line begins as that of Tornado and Jupyter does, with a letter and a
+// time in one bracket: [E 2026-11-20 10:00:00.257 ServerApp], [I 261120 10:00:00 web:2239], [W 10:00:00 App].
+func isTornado(line []byte) bool {
+	const least = len("[E 10:00:00 a]")
+	return len(line) > least && line[0] == '[' && line[2] == ' ' && (isClock(line[3:5], line[5:]) || allDigits(line[3:7])) && bytes.IndexByte([]byte("DIWEC"), line[1]) >= 0
 }
 
 // isGlog reports whether a line begins as I1120 15:04:05 does.

@@ -45,6 +45,7 @@ func restBehind(r *times.Reader, line, stamp []byte) []byte {
 //	I, [2026-11-20T15:04:05.123456 #812]  INFO      Ruby
 //	INFO  [main] 2026-11-20 15:04:05,123 text       log4j, Cassandra
 //	[24214] 2026/11/20 15:04:05.319440 [INF] text   NATS, AWS Lambda
+//	[E 261120 15:04:05 web:2239] text               Tornado, Jupyter
 //	=ERROR REPORT==== 20-Nov-2026::15:04:05         Erlang
 //	# Time: 2026-11-20T15:04:05.257312Z             MySQL, its log of slow queries
 func skipMark(line []byte, at int) int {
@@ -65,6 +66,8 @@ func skipMark(line []byte, at int) int {
 			n += 2
 		}
 		return skipBlanks(line, at+n+1)
+	case at == 0 && isTornado(line):
+		return len("[E ")
 	case c == '[', c == '(':
 		return skipBracket(line, at)
 	case c == '*', c == '.':
