@@ -74,6 +74,8 @@ func (c *scan) digits(week bool) bool {
 		return c.american(n)
 	case n <= 2 && sep == '.':
 		return c.dotted(n)
+	case n == 2 && sep == '-' && digits(c.s[c.at+3:]) == 2 && (c.peek(5) == ' ' || c.peek(5) == '|'):
+		return c.monthDay()
 	case n == 2 && sep == '/' && c.peek(5) == '/' && c.peek(8) == ' ':
 		return c.short(3)
 	case n == 6 && sep == ' ':
@@ -108,6 +110,15 @@ func (c *scan) monthSecond() bool {
 	c.day, _ = c.number(2)
 	c.dated = true
 	return c.behindDate(false)
+}
+
+// monthDay scans 11-20 15:04:05.123 of Android and 11-20|15:04:05.123 of go-ethereum. It has three
+// digits of a fraction, and no zone.
+func (c *scan) monthDay() bool {
+	c.month, c.day, c.dated = two(c.s, c.at), two(c.s, c.at+3), true
+	c.at += len("11-20 ")
+	at := c.at
+	return c.month >= 1 && c.month <= 12 && c.clock() && c.at == at+len("15:04:05.123") && !isDigit(c.peek(0))
 }
 
 // dotted scans 20.11.2026 15:04:05. Wherever a date has dots the day is first.

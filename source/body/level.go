@@ -68,16 +68,37 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	if word := headLetter(rest); word != nil {
 		return word
 	}
+	if word := androidLetter(rest, timed); word != nil {
+		return word
+	}
 	s := levelScan{rest: rest[:min(len(rest), levelReach)], behind: timed, names: -1}
 	if timed {
 		s.names = levelNames
 	}
 	for range levelWords {
-		if word, done := s.next(); done {
+		word, done := s.next()
+		if word != nil {
 			return word
 		}
+		if done {
+			break
+		}
+	}
+	if timed || len(rest) > len("Nov 20 15:04:05") && isCalendar(rest[:3]) {
+		return tagged(rest)
 	}
 	return nil
+}
+
+// tagged returns the level of a line of logfmt behind the host and the tag of syslog:
+// web1 dockerd[812]: time="2026-11-20T10:00:00Z" level=error msg=x
+func tagged(rest []byte) []byte {
+	at := bytes.Index(rest[:min(len(rest), levelReach)], []byte(": "))
+	if at < 1 || rest[at-1] != ']' && !isNameByte(rest[at-1]) {
+		return nil
+	}
+	word, _ := logfmtLevel(rest[at+2:])
+	return word
 }
 
 // priority returns the level of the priority of syslog that a line begins with, perhaps behind
@@ -180,7 +201,7 @@ func (s *levelScan) next() (level []byte, done bool) {
 		close = ' '
 	}
 	switch kind := levelKind(word); {
-	case len(whole) < s.at-from, !first && !allUpper(word):
+	case len(whole) < s.at-from, !first && !allUpper(word) && (before != '<' || !bytes.HasPrefix(s.rest[s.at:], []byte(">:"))): // <Error>: of macOS
 	case kind == sure && (marked || allUpper(word) && ends(close) || s.behind && ends(close)):
 		return word, true
 	case kind == rare && (marked || s.behind && allUpper(word) && ends(close)), kind == upper && allUpper(word) && (marked || s.behind && ends(close)):
@@ -282,7 +303,7 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 		s.names = levelNames // the names of syslog are complete
 	}
 	switch {
-	case clock, plain, s.calendar, after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred(), s.isSign(word), bytes.HasPrefix(s.rest[s.at:], []byte("):")):
+	case clock, plain, s.calendar, s.isSymbol(word), after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred(), s.isSign(word), bytes.HasPrefix(s.rest[s.at:], []byte("):")):
 		return true
 	case s.at == len(word) && allDigits(word) && bytes.HasPrefix(s.rest[s.at:], []byte(" [")): // of Log4j 1
 		return true
@@ -297,6 +318,19 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 // two blanks behind it: the sign of a level, which stands next.
 func (s *levelScan) isSign(word []byte) bool {
 	if s.at != len(word) || !bytes.HasPrefix(s.rest[s.at:], []byte("  ")) {
+		return false
+	}
+	for _, c := range word {
+		if c < 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// isSymbol reports whether a word that begins the line is a symbol or an emoji.
+func (s *levelScan) isSymbol(word []byte) bool {
+	if s.at != len(word) || len(word) < 3 || word[0] != 0xe2 && (word[0] != 0xf0 || word[1] != 0x9f) {
 		return false
 	}
 	for _, c := range word {
@@ -492,6 +526,49 @@ func headLetter(line []byte) []byte {
 		}
 	}
 	return nil
+}
+
+// androidLetter returns the level in a line of Android's logcat, behind its time or without one:
+// "E/Tag( 1234): x", "11-20 10:00:00.257  1234  5678 E Tag: x".
+func androidLetter(line []byte, timed bool) []byte {
+	at := skipBlanks(line, 0)
+	if at+4 >= len(line) {
+		return nil
+	}
+	if timed && isDigit(line[at]) {
+		for range 2 {
+			from := at
+			for at < len(line) && isDigit(line[at]) {
+				at++
+			}
+			if from == at {
+				return nil
+			}
+			at = skipBlanks(line, at)
+		}
+		if at+3 < len(line) && line[at+1] == ' ' && isAndroid(line[at]) && bytes.IndexByte(line[at+2:min(len(line), at+longestMark)], ':') > 0 {
+			return line[at : at+1]
+		}
+		return nil
+	}
+	if line[at+1] != '/' || !isAndroid(line[at]) {
+		return nil
+	}
+	tag := line[at+2 : min(len(line), at+longestMark)]
+	end, open := bytes.Index(tag, []byte("):")), bytes.IndexByte(tag, '(')
+	if open < 1 || end <= open || !allDigits(bytes.TrimLeft(tag[open+1:end], " ")) {
+		return nil
+	}
+	return line[at : at+1]
+}
+
+// isAndroid reports whether a letter is a level of Android.
+func isAndroid(c byte) bool {
+	switch c {
+	case 'V', 'D', 'I', 'W', 'E', 'F':
+		return true
+	}
+	return false
 }
 
 // isTornado reports whether a line begins as that of Tornado and Jupyter does, with a letter and a
