@@ -360,7 +360,12 @@ func (c *scan) setClock(h, m, s uint) bool {
 
 // fraction scans .123 or ,123, of which nine digits count, and :123.
 func (c *scan) fraction() bool {
-	if b := c.peek(0); b != '.' && b != ',' && (b != ':' || digits(c.s[c.at+1:]) != 3 || c.peek(4) == ':') || !isDigit(c.peek(1)) {
+	switch b := c.peek(0); {
+	case !isDigit(c.peek(1)):
+		return true
+	case b == '.', b == ',':
+	case b == ':' && digits(c.s[c.at+1:]) == 3 && c.peek(4) != ':':
+	default:
 		return true
 	}
 	c.at++

@@ -150,7 +150,7 @@ func (j *joiner) begin(off, end int, head, level []byte) {
 	default:
 		j.framed = skipBlanks(line, 0) > 0 && isFrame(s)
 		j.thrown = isThrown(s)
-		if !isSyntax(s) {
+		if len(s) == 0 || s[0] != 'F' || !isSyntax(s) {
 			break
 		}
 		if next, _ := j.behind(end); len(next) > 0 && next[0] == ' ' {
