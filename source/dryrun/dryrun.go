@@ -19,15 +19,9 @@ import (
 	"blobtail/record"
 	"blobtail/source/body"
 	"blobtail/source/carry"
-	"blobtail/source/datadog"
-	"blobtail/source/elastic"
-	"blobtail/source/gelf"
 	"blobtail/source/httpsource"
-	"blobtail/source/journald"
-	"blobtail/source/loki"
 	"blobtail/source/natssource"
-	"blobtail/source/otlp"
-	"blobtail/source/splunk"
+	"blobtail/source/shippers"
 	"blobtail/source/syslog"
 )
 
@@ -56,11 +50,6 @@ type Answer struct {
 // Refused reports whether the parcel was refused as a whole.
 func (a Answer) Refused() bool { return a.Status >= http.StatusMultipleChoices }
 
-// Protocols are those of stock shippers, in their order.
-func Protocols() []httpsource.Protocol {
-	return []httpsource.Protocol{loki.New(), otlp.New(), elastic.New(elastic.Options{}), journald.New(), splunk.New(), datadog.New(), gelf.New()}
-}
-
 // Send passes a parcel. The error says that it could not be passed; a refusal is an answer.
 func Send(ctx context.Context, p carry.Parcel, o Options) (Answer, error) {
 	if o.Arrived.IsZero() {
@@ -83,7 +72,7 @@ func Send(ctx context.Context, p carry.Parcel, o Options) (Answer, error) {
 		return Answer{}, err
 	}
 	o.HTTP.Accept, o.HTTP.Now, o.HTTP.Watch = o.Accept, now, o.Watch
-	o.HTTP.Protocols = Protocols()
+	o.HTTP.Protocols = shippers.Protocols(shippers.Options{})
 	return sendHTTP(ctx, p, o.HTTP)
 }
 
