@@ -54,6 +54,26 @@ type Lacks struct {
 	LevelUnread uint32 // those without a level, and with a field for it that could not be read
 }
 
+// Count counts the line of a stamp.
+func (l *Lacks) Count(s *Stamp) {
+	if !s.OwnTime {
+		l.Time++
+	}
+	if s.TimeUnread {
+		l.TimeUnread++
+	}
+	if s.LevelUnread {
+		l.LevelUnread++
+	}
+}
+
+// Add adds the counts of other lines.
+func (l *Lacks) Add(m Lacks) {
+	l.Time += m.Time
+	l.TimeUnread += m.TimeUnread
+	l.LevelUnread += m.LevelUnread
+}
+
 // Index is the index of line i's identity: its place among the records of the
 // request's part of the body, counted from 0, rejected ones included. So it depends
 // on the body alone, and not on the acceptance of other records.

@@ -128,7 +128,7 @@ type rehearsal struct {
 	tried    []tried // as many as are shown
 	accepted int
 	rejected int
-	lacks    httpsource.Lacks // of the accepted ones
+	lacks    record.Lacks // of the accepted ones
 }
 
 // tried is a record.
@@ -247,15 +247,7 @@ func (r *rehearsal) seen(s body.Seen) {
 		one.Raw = string(s.Raw)
 	} else {
 		r.accepted++
-		if !s.Stamp.OwnTime {
-			r.lacks.Time++
-		}
-		if s.Stamp.TimeUnread {
-			r.lacks.TimeUnread++
-		}
-		if s.Stamp.LevelUnread {
-			r.lacks.LevelUnread++
-		}
+		r.lacks.Count(&s.Stamp)
 		reasons := dryrun.ReasonsOf(s, r.by)
 		one.Line, one.Reasons = bytes.TrimSuffix(bytes.Clone(s.Line), []byte("\n")), &reasons
 	}
@@ -291,5 +283,5 @@ func (r *rehearsal) note() string {
 	if r.answer.Note != "" {
 		return r.answer.Note
 	}
-	return r.lacks.Note(r.accepted)
+	return httpsource.Lacking(r.lacks, r.accepted)
 }

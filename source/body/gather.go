@@ -32,12 +32,11 @@ type Gatherer struct {
 	Rejected []Rejected // not in Req before AddRejected
 	Broken   int        // of them, those that are not even well formed
 
-	Forbidden int // of Rejected, those whose sender may not send them
-	Accepted  int // lines in Req
-	Owned     int // of them, those with their own time
-	// TimeUnread and LevelUnread are, of them, those that [record.Lacks] counts so.
-	TimeUnread, LevelUnread int
-	Places                  int // of the records so far; the next one has this place
+	Forbidden int          // of Rejected, those whose sender may not send them
+	Accepted  int          // lines in Req
+	Owned     int          // of them, those with their own time
+	Lacks     record.Lacks // of them; Req.Lacks has them by service
+	Places    int          // of the records so far; the next one has this place
 	// Made is how many bytes the lines of all records had, also of those rejected for their
 	// time or service. It depends on the body alone before AddRejected, which adds its lines.
 	Made int
@@ -229,18 +228,8 @@ func (g *Gatherer) countLacks(stamp *record.Stamp) {
 	for len(g.Req.Lacks) <= int(g.last) {
 		g.Req.Lacks = append(g.Req.Lacks, record.Lacks{})
 	}
-	l := &g.Req.Lacks[g.last]
-	if !stamp.OwnTime {
-		l.Time++
-	}
-	if stamp.TimeUnread {
-		l.TimeUnread++
-		g.TimeUnread++
-	}
-	if stamp.LevelUnread {
-		l.LevelUnread++
-		g.LevelUnread++
-	}
+	g.Req.Lacks[g.last].Count(stamp)
+	g.Lacks.Count(stamp)
 }
 
 // allowed reports whether the sender may send records of a service: the request has some
@@ -492,7 +481,7 @@ func (g *Gatherer) Clear() {
 	clear(g.services)
 	clear(g.Rejected)
 	g.Rejected, g.untimed = g.Rejected[:0], g.untimed[:0]
-	g.last, g.Accepted, g.Owned, g.TimeUnread, g.LevelUnread = 0, 0, 0, 0, 0
+	g.last, g.Accepted, g.Owned, g.Lacks = 0, 0, 0, record.Lacks{}
 	g.earliest, g.Places, g.Broken, g.Forbidden = 0, 0, 0, 0
 	g.Found, g.Made, g.EarliestOwn, g.AnyOwn = 0, 0, 0, false
 }

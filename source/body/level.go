@@ -559,16 +559,11 @@ type pairs struct {
 
 // next returns the next pair. more is false at the end, and at a word that is no pair.
 func (p *pairs) next() (key, value []byte, more bool) {
-	line, at := p.line, skipBlanks(p.line, p.at)
-	from := at
-	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
-		at++
-	}
-	if at == from || at >= len(line) || line[at] != '=' {
+	line := p.line
+	key, at := pairKey(line, p.at)
+	if key == nil {
 		return nil, nil, false
 	}
-	key = line[from:at]
-	at++
 	value = line[at : at+logfmtValue(line[at:])]
 	p.at = at + len(value)
 	return key, value, true
@@ -576,12 +571,22 @@ func (p *pairs) next() (key, value []byte, more bool) {
 
 // isPair reports whether a line begins with a pair of logfmt.
 func isPair(line []byte) bool {
-	at := skipBlanks(line, 0)
+	key, _ := pairKey(line, 0)
+	return key != nil
+}
+
+// pairKey returns the key of the pair of logfmt behind the blanks at a place, and where its value
+// begins; nil for none.
+func pairKey(line []byte, at int) (key []byte, value int) {
+	at = skipBlanks(line, at)
 	from := at
 	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
 		at++
 	}
-	return at > from && at < len(line) && line[at] == '='
+	if at == from || at == len(line) || line[at] != '=' {
+		return nil, 0
+	}
+	return line[from:at], at + 1
 }
 
 // logfmtValue is the length of a value of logfmt, with its quotes.

@@ -68,22 +68,19 @@ func namedLevel(msg []byte, names []string) (word []byte) {
 	line, _, _ := textTime(&r, withoutColours(msg[:lineEnd(msg, 0)]))
 	line = bytes.TrimLeft(line, `"])`) // behind a time
 	best := len(names)
-	for at := skipBlanks(line, 0); at < len(line); at = skipBlanks(line, at) {
-		from := at
-		for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
-			at++
+	p := pairs{line: line}
+	for {
+		key, value, more := p.next()
+		if !more {
+			break
 		}
-		key := line[from:at]
-		if len(key) == 0 || at == len(line) || line[at] != '=' {
-			return nil
-		}
-		at++
-		value := line[at : at+logfmtValue(line[at:])]
-		at += len(value)
 		value = bytes.Trim(value, `"`)
 		if place := slices.Index(names, strings.ToLower(string(key))); place >= 0 && place < best && record.ParseLevel(value) != record.Other {
 			best, word = place, value
 		}
+	}
+	if skipBlanks(line, p.at) < len(line) { // a word that is no pair
+		return nil
 	}
 	return word
 }
