@@ -14,9 +14,9 @@ import (
 type RejectError struct {
 	Offset int    // offset in the source
 	Reason string // in plain words, for the client
-	// Syntax says that it is not JSON at all. Too deep nesting, excessive length and a
-	// duplicate key of a record by parts are no syntax errors. After a syntax error the record's end is
-	// not known.
+	// Syntax says that it is not JSON at all. Too deep nesting, excessive length and a duplicate
+	// key of a record by parts are no syntax errors. After a syntax error the record's end is not
+	// known.
 	Syntax bool
 }
 
