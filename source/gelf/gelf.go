@@ -120,10 +120,10 @@ func (s *sink) message() message {
 			h.Assumed = record.ParseLevel(h.Level) == record.Info // of all that a container prints
 		case "timestamp":
 			ns, ok := record.ReadTime(value, s.Arrived())
-			if text := record.TextOf(value); ok {
+			if ok {
 				h.Time = ns
-			} else if len(text) > 0 && string(text) != "0" {
-				m.unread, h.Unread = text, true
+			} else if !record.EmptyTime(value) {
+				m.unread, h.Unread = record.TextOf(value), true
 			}
 		default:
 			if rank := serviceRank(name); rank > best && len(value) > 2 {

@@ -116,7 +116,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 		b.Member(f.key, f.value, "")
 	}
 	m.add(b)
-	if len(unread) > 0 && string(unread) != "0" {
+	if len(unread) > 0 {
 		b.Text("ts", unread)
 	}
 	return s.Record(raw, 1, end)
@@ -131,10 +131,10 @@ func (s *sink) setTime(h *record.Head, time []byte) (unread []byte) {
 		}
 		return nil
 	}
-	text := record.TextOf(time)
-	if len(text) == 0 {
+	if record.EmptyTime(time) {
 		return nil
 	}
+	text := record.TextOf(time)
 	h.Unread = h.Unread || h.Time == 0
 	if h.Why != nil {
 		h.Why.Time.Passed = append(h.Why.Time.Passed, record.Passed{Name: "time", Value: string(text), Reason: record.NoTime})
