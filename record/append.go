@@ -36,8 +36,9 @@ type Stamp struct {
 	OwnTime bool // the record has its own time
 	Level   Level
 	Service string
-	// TimeUnread says that it has a field for the time that could not be read, LevelUnread that
-	// it has one for the level, and no level.
+	// TimeUnread says that a field for the time, or a part of the protocol for it, is no time or
+	// is too far ahead, whether another has the time or not. LevelUnread says that the record has
+	// a field for the level, and none of the six levels.
 	TimeUnread, LevelUnread bool
 }
 
@@ -198,7 +199,7 @@ func (p *Parser) text(f *field) []byte {
 	return p.scratch
 }
 
-// seek looks into the message for what the record lacks.
+// seek looks into the message for a time and a level that the record lacks.
 func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
 	var msg []byte
 	if h.msg >= 0 {
@@ -247,7 +248,7 @@ func (p *Parser) triedLevel() bool {
 	return false
 }
 
-// soughtOr is sought for a record whose level may be an assumed one, if it is not named.
+// soughtOr is sought for a record with a level that may be assumed, if it is not named.
 func (p *Parser) soughtOr(d *Defaults, msg []byte, s *Stamp, named bool) {
 	assumed := s.Level
 	if !named {

@@ -102,7 +102,7 @@ func (p *Parser) timeText(f *field) ([]byte, bool) {
 	return nil, false
 }
 
-// readTime reads the time of a field, whose text it is, if it has one.
+// readTime reads the time of a field. text is its text, nil for a value without one.
 func (p *Parser) readTime(f *field, text []byte, arrived int64) (ns int64, part times.Part) {
 	p.times.Now = arrived
 	if text != nil {

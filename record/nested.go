@@ -35,7 +35,7 @@ func (p *Parser) member(object []byte, key string) []byte {
 }
 
 // findLevel finds the field with the level, or -1. l is Other for a word of the sender's own.
-// A field whose name says less stays: at is -1, and l the level.
+// A field with a name from [namePriority] on stays: at is -1, and l the level.
 func (p *Parser) findLevel() (at int, l Level) {
 	own := -1
 	if len(p.mapped.offers) > 0 {
@@ -113,8 +113,8 @@ func FieldLevel(key string, text []byte) (l Level, place int) {
 	return levelBy(n, text), int(n-kindLevel) + 1
 }
 
-// StayingLevel returns the level of a field of a record by parts whose name says less, so that the
-// field stays; Other if it is none.
+// StayingLevel returns the level of a field of a record by parts with a name that others use for
+// other things too, such as priority. The field stays. It is Other for any other field.
 func StayingLevel(key string, text []byte) Level {
 	if n := lookupName([]byte(key)); n/perKind == kindLevel/perKind && n >= namePriority {
 		return levelBy(n, text)

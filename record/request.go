@@ -49,7 +49,7 @@ type Request struct {
 
 // Lacks counts lines that lack a part of the head, or have fields for it that could not be read.
 type Lacks struct {
-	Time        uint32 // those whose time is not their own
+	Time        uint32 // those without a time of their own
 	TimeUnread  uint32 // those with a field for the time that could not be read
 	LevelUnread uint32 // those without a level, and with a field for it that could not be read
 }

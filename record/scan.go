@@ -33,7 +33,7 @@ type Parser struct {
 	again   bool             // a recognised name came twice
 	stack   []byte           // open brackets of a nested value
 	nested  nestedKeys
-	repeats []int32 // the fields whose keys came before
+	repeats []int32 // the fields with keys that came before
 
 	reject *RejectError // the first error that is no syntax error
 	seen   keyFilter
@@ -44,7 +44,7 @@ type Parser struct {
 	last     head // of the line that was appended last, for Why
 	day      DayCache
 	times    times.Reader
-	dayAt    int // the fields whose parts were the time, if no field was it alone
+	dayAt    int // the fields with the date and the clock, if no field was the time alone
 	clockAt  int
 	levelAt  int    // the field with the level, if it stays
 	lastTime int64  // the time that appendTime appended last

@@ -24,7 +24,7 @@ import (
 	"blobtail/source/syslog"
 )
 
-// tryCmd shows what an ingester makes of lines.
+// tryCmd shows the records that an ingester makes of lines.
 type tryCmd struct {
 	File    string `arg:"" optional:"" help:"A file with lines as a program writes them; - or none is standard input." placeholder:"FILE"`
 	Door    string `default:"text" help:"How the lines come: ${doors}." placeholder:"DOOR"`
@@ -137,7 +137,7 @@ type tried struct {
 	Rejected string          `json:"rejected,omitempty"`
 	Raw      string          `json:"raw,omitempty"` // of a rejected one
 	*dryrun.Reasons
-	Rule string `json:"rule,omitempty"` // what the rules of the configuration do
+	Rule string `json:"rule,omitempty"` // the work of the rules of the configuration
 }
 
 func (r *rehearsal) run(ctx context.Context, lines []byte) error {
@@ -225,7 +225,7 @@ func (r *rehearsal) messages(ctx context.Context, lines []byte) (all []carry.Rec
 // message is a message of a door. A time that its protocol must have is that of arrival. A line
 // that begins with a priority is a message of syslog already.
 func (r *rehearsal) message(text []byte) carry.Record {
-	const info = 6 // what journald has for the output of a service
+	const info = 6 // of journald, for the output of a service
 	m := carry.Record{Text: text, Object: text[0] == '{' && json.Valid(text)}
 	if r.door.Timed {
 		m.Time = r.options.Arrived
@@ -256,7 +256,7 @@ func (r *rehearsal) seen(s body.Seen) {
 	}
 }
 
-// ruled notes what the rules have done to the records.
+// ruled notes the records that the rules have left out or masked.
 func (r *rehearsal) ruled(k *kept) {
 	if r.rules == nil {
 		return

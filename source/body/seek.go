@@ -23,7 +23,7 @@ type seeker struct {
 // sought is where a seeker found the time and the level of a message. The bytes are the message's
 // or the parser's.
 type sought struct {
-	stamp, word             []byte // what the text says
+	stamp, word             []byte // in the text
 	timeWithin, levelWithin bool   // it is of the object that was scanned last
 }
 

@@ -1,6 +1,6 @@
-// Package dryrun passes what a shipper sends through the real sources, and appends nothing. So
-// tests and people learn what an ingester would make of it, without a server, a store and a log on
-// disk.
+// Package dryrun passes the parcels of shippers through the real sources, and appends nothing. So
+// tests and people see the records that an ingester would make, without a server, a store and a log
+// on disk.
 //
 // [Send] takes a parcel of package blobtail/source/carry.
 package dryrun
@@ -25,7 +25,7 @@ import (
 	"blobtail/source/syslog"
 )
 
-// Options are what the sources are told. The zero value is usable.
+// Options are the settings of the sources. The zero value is usable.
 type Options struct {
 	// Arrived is the time of arrival. Zero: now.
 	Arrived time.Time
@@ -131,7 +131,7 @@ func sendSyslog(ctx context.Context, p carry.Parcel, o syslog.Options) error {
 	if closed := ours.Close(); err == nil {
 		err = closed
 	}
-	end() // what the connection has is read first
+	end() // the source reads all of the connection before it ends
 	if ran := <-done; err == nil {
 		err = ran
 	}

@@ -106,7 +106,7 @@ func TestReasons(t *testing.T) {
 			}
 			time, want := why[0].Time, wants[d.Name][i]
 			if strings.HasPrefix(want, "*") {
-				time = "*" // the door has none: that of arrival, or what the message says
+				time = "*" // the door has none: that of arrival, or of the message
 			}
 			if got := strings.Join([]string{time, why[0].Level, why[0].Message, why[0].Service}, " | "); got != want {
 				t.Errorf("%s: %s, want %s", d.Name, got, want)
@@ -175,7 +175,7 @@ func TestEmptyTimesAreNone(t *testing.T) {
 	}
 }
 
-// What cannot be packed is an error, and what is refused an answer.
+// Records that cannot be packed are an error, and a refusal is an answer.
 func TestRefusals(t *testing.T) {
 	loki, _ := carry.Named("loki")
 	if _, err := loki.Pack(carry.Cargo{Records: []carry.Record{{Text: []byte("x")}}}); err == nil {
