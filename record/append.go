@@ -91,7 +91,7 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 		p.seek(d, h, &s)
 	}
 	if text == nil {
-		dst = p.appendTime(append(dst, tsPrefix...), s.Time)
+		dst = p.clock.append(append(dst, tsPrefix...), s.Time)
 	}
 	dst = append(dst, levelPrefix...)
 	dst = p.appendLevel(dst, h, &s)
@@ -149,19 +149,26 @@ func (p *Parser) Level() []byte {
 	return p.nestedLevel()
 }
 
-// appendTime is AppendTime, but quicker for the time that it appended last, because all
-// records of a body without a time get the same one, and for others of that day.
-func (p *Parser) appendTime(dst []byte, ns int64) []byte {
+// A clock appends canonical times. It keeps the last one, because all records of a body without a
+// time get the same one, and most others are of its day.
+type clock struct {
+	ns   int64  // the time appended last
+	day  int64  // the beginning of its day, if that is not before 1970
+	text []byte // of ns; nil: none so far
+}
+
+// append appends a time, as [AppendTime] does.
+func (c *clock) append(dst []byte, ns int64) []byte {
 	const day = daySec * second
-	switch since := ns - p.lastDay; {
-	case p.lastText != nil && ns == p.lastTime:
-	case p.lastText != nil && ns >= 0 && p.lastTime >= 0 && since >= 0 && since < day:
-		p.lastTime = ns
-		putClock(p.lastText, uint(since/second), uint(since%second))
+	switch since := ns - c.day; {
+	case c.text != nil && ns == c.ns:
+	case c.text != nil && ns >= 0 && c.ns >= 0 && since >= 0 && since < day:
+		c.ns = ns
+		putClock(c.text, uint(since/second), uint(since%second))
 	default:
-		p.lastTime, p.lastDay, p.lastText = ns, ns-ns%day, AppendTime(p.lastText[:0], ns)
+		c.ns, c.day, c.text = ns, ns-ns%day, AppendTime(c.text[:0], ns)
 	}
-	return append(dst, p.lastText...)
+	return append(dst, c.text...)
 }
 
 // head has the fields used for a line's head, -1 for none.

@@ -80,7 +80,7 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	}
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
 	dst = append(dst, tsPrefix...)
-	dst = p.appendTime(dst, s.Time)
+	dst = p.clock.append(dst, s.Time)
 	dst = append(dst, levelPrefix...)
 	if s.Level != Other {
 		dst = append(dst, s.Level.String()...)

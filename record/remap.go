@@ -34,7 +34,7 @@ func (p *Parser) Remap(dst, line []byte, s Stamp, d *Defaults, sought bool) (_ [
 		return dst, s, false
 	}
 	dst = append(dst, tsPrefix...)
-	dst = p.appendTime(dst, s.Time)
+	dst = p.clock.append(dst, s.Time)
 	dst = append(dst, levelPrefix...)
 	if s.Level != Other {
 		dst = append(dst, s.Level.String()...)

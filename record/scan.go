@@ -46,10 +46,8 @@ type Parser struct {
 	times    times.Reader
 	dayAt    int // the fields with the date and the clock, if no field was the time alone
 	clockAt  int
-	levelAt  int    // the field with the level, if it stays
-	lastTime int64  // the time that appendTime appended last
-	lastDay  int64  // the beginning of its day, if that is not before 1970
-	lastText []byte // of lastTime
+	levelAt  int // the field with the level, if it stays
+	clock    clock
 	services map[string]*service
 	recent   [recentServices]*service
 	scratch  []byte

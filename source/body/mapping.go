@@ -16,10 +16,10 @@ func (g *Gatherer) beginMapped(h record.Head) *record.Parts {
 	if word := namedLevel(h.Msg, g.parser.LevelNames(d.Mapping, g.serviceOf(h.Service))); word != nil && g.isOfText(&h) {
 		h.Level = word
 	}
-	g.sought = h.Sought
+	g.draft.sought = h.Sought
 	d.Seek = nil
-	g.parts = g.parser.Begin(g.Req.Data, h, &d)
-	return g.parts
+	g.draft.parts = g.parser.Begin(g.Req.Data, h, &d)
+	return g.draft.parts
 }
 
 // isOfText reports whether the level of a head is none but that of the message.
@@ -50,8 +50,8 @@ func (g *Gatherer) Mapped(service []byte, key string) bool {
 // remap applies the mapping to the line that data has beyond g.Req.Data.
 func (g *Gatherer) remap(data []byte, s record.Stamp) ([]byte, record.Stamp) {
 	from := len(g.Req.Data)
-	line, stamp, ok := g.parser.Remap(g.mapped[:0], data[from:], s, &g.defaults, g.sought)
-	g.mapped = line
+	line, stamp, ok := g.parser.Remap(g.draft.line[:0], data[from:], s, &g.defaults, g.draft.sought)
+	g.draft.line = line
 	if ok {
 		data = append(data[:from], line...)
 	}
