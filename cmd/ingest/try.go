@@ -71,7 +71,7 @@ func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.
 	if err != nil {
 		return err
 	}
-	o, err := dryOptions(c, at)
+	o, err := dryOptions(c, h.fields, at)
 	if err != nil {
 		return err
 	}
@@ -104,12 +104,11 @@ func (t *tryCmd) read(stdin io.Reader) ([]byte, error) {
 }
 
 // dryOptions are the settings of the sources as far as they matter for records.
-func dryOptions(c config.Config, at time.Time) (dryrun.Options, error) {
+func dryOptions(c config.Config, fields *record.Mapping, at time.Time) (dryrun.Options, error) {
 	zone, err := c.Syslog.Location()
 	if err != nil {
 		return dryrun.Options{}, err
 	}
-	fields := record.NewMapping(c.Fields.Naming())
 	return dryrun.Options{
 		Arrived: at, HTTP: httpsource.Options{Fields: fields},
 		Syslog: syslog.Options{Service: c.Syslog.Service, Services: c.Syslog.Services, Zone: zone, Fields: fields},
