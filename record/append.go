@@ -24,8 +24,9 @@ type Defaults struct {
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
 	ForeignTs bool
 	// Seek returns the time and the level that a message shows, 0 and Other for none. It is
-	// asked for records that lack one of them. Nil: nobody is.
-	Seek func(msg []byte) (ns int64, l Level)
+	// asked for records that lack one of them; timed says that the record has its time, so that
+	// none is needed. Nil: nobody is.
+	Seek func(msg []byte, timed bool) (ns int64, l Level)
 	// Mapping has names of fields that are tried before the known ones. Nil: there are none.
 	Mapping *Mapping
 }
@@ -220,7 +221,7 @@ func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
 func (p *Parser) sought(d *Defaults, msg []byte, s *Stamp, named bool) {
 	h := &p.last
 	h.soughtTime, h.soughtLevel = false, false
-	ns, l := d.Seek(msg)
+	ns, l := d.Seek(msg, s.OwnTime)
 	if !s.OwnTime && ns != 0 {
 		s.Time, s.OwnTime, h.soughtTime = ns, true, true
 	}
