@@ -231,7 +231,7 @@ const (
 // nestedLevel returns the string or the number in log.level, or in the objects of Google's
 // logging and of loguru; nil for none.
 func (p *Parser) nestedLevel() []byte {
-	if p.found[kindParent/perKind] == 0 && !p.has(nameLog) {
+	if p.found[kindParent/perKind] == 0 && !(p.has(nameLog) && p.isObject(int(p.slots[nameLog]))) {
 		return nil
 	}
 	v, _ := p.nestedLevelAt()
