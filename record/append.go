@@ -83,18 +83,20 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	}
 	h.msg = p.msgField()
 	h.level, s.Level = p.findLevel()
-	unlevelled := h.level < 0 && s.Level == Other
-	if unlevelled {
-		h.inner = p.nestedLevel()
+	var inner []byte // the level of an object
+	named := h.level >= 0 || s.Level != Other
+	if !named {
+		inner = p.nestedLevel()
+		named = inner != nil
 	}
-	if d.Seek != nil && (!s.OwnTime || unlevelled && h.inner == nil) {
-		p.seek(d, h, &s)
+	if d.Seek != nil && !(s.OwnTime && named) {
+		p.seek(d, h, &s, named)
 	}
 	if text == nil {
 		dst = p.appendTime(append(dst, tsPrefix...), s.Time)
 	}
 	dst = append(dst, levelPrefix...)
-	dst = p.appendLevel(dst, h, &s)
+	dst = p.appendLevel(dst, h.level, inner, &s)
 	if s.Level == Other {
 		s.LevelUnread = h.level >= 0 || p.triedLevel()
 	}
@@ -167,8 +169,7 @@ func (p *Parser) appendTime(dst []byte, ns int64) []byte {
 // head has the fields used for a line's head, -1 for none.
 type head struct {
 	time, level, service, msg int
-	keepService               bool   // as a field
-	inner                     []byte // the level of an object
+	keepService               bool // as a field
 
 	// The time or the level is one that the message shows.
 	soughtTime, soughtLevel bool
@@ -199,8 +200,8 @@ func (p *Parser) text(f *field) []byte {
 	return p.scratch
 }
 
-// seek looks into the message for what the record lacks.
-func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
+// seek looks into the message for what the record lacks. named says that it has a level.
+func (p *Parser) seek(d *Defaults, h *head, s *Stamp, named bool) {
 	var msg []byte
 	if h.msg >= 0 {
 		if p.src[p.fields[h.msg].val] == '"' {
@@ -211,7 +212,6 @@ func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
 		msg = p.scratch
 	}
 	if len(msg) > 0 {
-		named := h.level >= 0 || h.inner != nil
 		p.sought(d, msg, s, named)
 	}
 }
@@ -259,15 +259,16 @@ func (p *Parser) soughtOr(d *Defaults, msg []byte, s *Stamp, named bool) {
 	}
 }
 
-// appendLevel appends the inside of the level's string.
-func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp) []byte {
+// appendLevel appends the inside of the level's string. The level is in the field at, or else in
+// a member of an object, inner.
+func (p *Parser) appendLevel(dst []byte, at int, inner []byte, s *Stamp) []byte {
 	switch {
 	case s.Level != Other:
 		return append(dst, s.Level.String()...)
-	case h.level >= 0:
-		return p.appendWord(dst, &p.fields[h.level])
-	case h.inner != nil:
-		dst, s.Level = p.appendNestedLevel(dst, h.inner)
+	case at >= 0:
+		return p.appendWord(dst, &p.fields[at])
+	case inner != nil:
+		dst, s.Level = p.appendNestedLevel(dst, inner)
 	}
 	return dst
 }
