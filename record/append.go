@@ -24,8 +24,9 @@ type Defaults struct {
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
 	ForeignTs bool
 	// Seek returns the time and the level that a message shows, 0 and Other for none. It is
-	// asked for records that lack one of them. Nil: nobody is.
-	Seek func(msg []byte) (ns int64, l Level)
+	// asked for records that lack one of them; timed says that the record has its time, so that
+	// none is needed. Nil: nobody is.
+	Seek func(msg []byte, timed bool) (ns int64, l Level)
 	// Mapping has names of fields that are tried before the known ones. Nil: there are none.
 	Mapping *Mapping
 }
@@ -83,18 +84,20 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	}
 	h.msg = p.msgField()
 	h.level, s.Level = p.findLevel()
-	unlevelled := h.level < 0 && s.Level == Other
-	if unlevelled {
-		h.inner = p.nestedLevel()
+	var inner []byte // the level of an object
+	named := h.level >= 0 || s.Level != Other
+	if !named {
+		inner = p.nestedLevel()
+		named = inner != nil
 	}
-	if d.Seek != nil && (!s.OwnTime || unlevelled && h.inner == nil) {
-		p.seek(d, h, &s)
+	if d.Seek != nil && !(s.OwnTime && named) {
+		p.seek(d, h, &s, named)
 	}
 	if text == nil {
 		dst = p.clock.append(append(dst, tsPrefix...), s.Time)
 	}
 	dst = append(dst, levelPrefix...)
-	dst = p.appendLevel(dst, h, &s)
+	dst = p.appendLevel(dst, h.level, inner, &s)
 	if s.Level == Other {
 		s.LevelUnread = h.level >= 0 || p.triedLevel()
 	}
@@ -174,8 +177,7 @@ func (c *clock) append(dst []byte, ns int64) []byte {
 // head has the fields used for a line's head, -1 for none.
 type head struct {
 	time, level, service, msg int
-	keepService               bool   // as a field
-	inner                     []byte // the level of an object
+	keepService               bool // as a field
 
 	// The time or the level is one that the message shows.
 	soughtTime, soughtLevel bool
@@ -206,8 +208,9 @@ func (p *Parser) text(f *field) []byte {
 	return p.scratch
 }
 
-// seek looks into the message for a time and a level that the record lacks.
-func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
+// seek looks into the message for a time and a level that the record lacks. named says that it has a
+// level.
+func (p *Parser) seek(d *Defaults, h *head, s *Stamp, named bool) {
 	var msg []byte
 	if h.msg >= 0 {
 		if p.src[p.fields[h.msg].val] == '"' {
@@ -218,7 +221,6 @@ func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
 		msg = p.scratch
 	}
 	if len(msg) > 0 {
-		named := h.level >= 0 || h.inner != nil
 		p.sought(d, msg, s, named)
 	}
 }
@@ -228,7 +230,7 @@ func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
 func (p *Parser) sought(d *Defaults, msg []byte, s *Stamp, named bool) {
 	h := &p.last
 	h.soughtTime, h.soughtLevel = false, false
-	ns, l := d.Seek(msg)
+	ns, l := d.Seek(msg, s.OwnTime)
 	if !s.OwnTime && ns != 0 {
 		s.Time, s.OwnTime, h.soughtTime = ns, true, true
 	}
@@ -266,15 +268,16 @@ func (p *Parser) soughtOr(d *Defaults, msg []byte, s *Stamp, named bool) {
 	}
 }
 
-// appendLevel appends the inside of the level's string.
-func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp) []byte {
+// appendLevel appends the inside of the level's string. The level is in the field at, or else in
+// a member of an object, inner.
+func (p *Parser) appendLevel(dst []byte, at int, inner []byte, s *Stamp) []byte {
 	switch {
 	case s.Level != Other:
 		return append(dst, s.Level.String()...)
-	case h.level >= 0:
-		return p.appendWord(dst, &p.fields[h.level])
-	case h.inner != nil:
-		dst, s.Level = p.appendNestedLevel(dst, h.inner)
+	case at >= 0:
+		return p.appendWord(dst, &p.fields[at])
+	case inner != nil:
+		dst, s.Level = p.appendNestedLevel(dst, inner)
 	}
 	return dst
 }

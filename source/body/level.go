@@ -492,25 +492,25 @@ func uncaught(line []byte) []byte {
 	if len(line) == 0 {
 		return nil
 	}
+	found := false
 	switch line[0] {
-	case 'f', 'F', 'E', 'T', 'U', 't':
-	default:
-		return nil
-	}
-	for _, begin := range [...]string{"fatal error: ", "Fatal error: "} {
-		if bytes.HasPrefix(line, []byte(begin)) {
+	case 'f', 'F':
+		if bytes.HasPrefix(line[1:], []byte("atal error: ")) {
 			return []byte("critical")
 		}
+	case 'E':
+		found = bytes.HasPrefix(line, []byte("Exception in thread "))
+	case 'T':
+		found = bytes.HasPrefix(line, []byte("Traceback (most recent call last):"))
+	case 'U':
+		found = bytes.HasPrefix(line, []byte("Unhandled exception")) || bytes.HasPrefix(line, []byte("Uncaught "))
+	case 't':
+		found = isPanic(line)
 	}
-	for _, begin := range [...]string{"Exception in thread ", "Traceback (most recent call last):", "Unhandled exception", "Uncaught "} {
-		if bytes.HasPrefix(line, []byte(begin)) {
-			return []byte("error")
-		}
+	if !found {
+		return nil
 	}
-	if isPanic(line) {
-		return []byte("error")
-	}
-	return nil
+	return []byte("error")
 }
 
 // phpLevel returns the level of a message of PHP, behind its name.

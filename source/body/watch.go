@@ -79,6 +79,9 @@ func (g *Gatherer) whySought(w *record.Why, msg []byte) {
 		if w.Level = textCause(bytes.TrimSpace(msg), found.word); found.levelWithin {
 			w.Level = record.Cause{Place: record.FromText, Name: inner.Level.Name}
 		}
+		if found.level != "" {
+			w.Level = record.Cause{Place: record.FromText, Name: found.level}
+		}
 		w.Level.Passed = passed
 	}
 }
