@@ -312,7 +312,7 @@ func (c *scan) setClock(h, m, s uint) bool {
 	return h <= 23 && m <= 59 && s <= 60
 }
 
-// fraction scans .123 or ,123. Nine digits count.
+// fraction scans .123 or ,123, of which nine digits count.
 func (c *scan) fraction() bool {
 	if b := c.peek(0); b != '.' && b != ',' || !isDigit(c.peek(1)) {
 		return true
@@ -359,7 +359,7 @@ func (c *scan) number(n int) (v uint, ok bool) {
 	return v, n > 0
 }
 
-// blanks skips blanks. There has to be one.
+// blanks skips blanks, of which there has to be one.
 func (c *scan) blanks() bool {
 	from := c.at
 	for c.peek(0) == ' ' {
