@@ -24,8 +24,9 @@ type Defaults struct {
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
 	ForeignTs bool
 	// Seek returns the time and the level that a message shows, 0 and Other for none. It is
-	// asked for records that lack one of them. Nil: nobody is.
-	Seek func(msg []byte) (ns int64, l Level)
+	// asked for records that lack one of them; timed says that the record has its time, so that
+	// none is needed. Nil: nobody is.
+	Seek func(msg []byte, timed bool) (ns int64, l Level)
 	// Mapping has names of fields that are tried before the known ones. Nil: there are none.
 	Mapping *Mapping
 }
@@ -36,8 +37,9 @@ type Stamp struct {
 	OwnTime bool // the record has its own time
 	Level   Level
 	Service string
-	// TimeUnread says that it has a field for the time that could not be read, LevelUnread that
-	// it has one for the level, and no level.
+	// TimeUnread says that a field for the time, or a part of the protocol for it, is no time or
+	// is too far ahead, whether another has the time or not. LevelUnread says that the record has
+	// a field for the level, and none of the six levels.
 	TimeUnread, LevelUnread bool
 }
 
@@ -82,18 +84,20 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	}
 	h.msg = p.msgField()
 	h.level, s.Level = p.findLevel()
-	unlevelled := h.level < 0 && s.Level == Other
-	if unlevelled {
-		h.inner = p.nestedLevel()
+	var inner []byte // the level of an object
+	named := h.level >= 0 || s.Level != Other
+	if !named {
+		inner = p.nestedLevel()
+		named = inner != nil
 	}
-	if d.Seek != nil && (!s.OwnTime || unlevelled && h.inner == nil) {
-		p.seek(d, h, &s)
+	if d.Seek != nil && !(s.OwnTime && named) {
+		p.seek(d, h, &s, named)
 	}
 	if text == nil {
-		dst = p.appendTime(append(dst, tsPrefix...), s.Time)
+		dst = p.clock.append(append(dst, tsPrefix...), s.Time)
 	}
 	dst = append(dst, levelPrefix...)
-	dst = p.appendLevel(dst, h, &s)
+	dst = p.appendLevel(dst, h.level, inner, &s)
 	if s.Level == Other {
 		s.LevelUnread = h.level >= 0 || p.triedLevel()
 	}
@@ -148,26 +152,32 @@ func (p *Parser) Level() []byte {
 	return p.nestedLevel()
 }
 
-// appendTime is AppendTime, but quicker for the time that it appended last, because all
-// records of a body without a time get the same one, and for others of that day.
-func (p *Parser) appendTime(dst []byte, ns int64) []byte {
+// A clock appends canonical times. It keeps the last one, because all records of a body without a
+// time get the same one, and most others are of its day.
+type clock struct {
+	ns   int64  // the time appended last
+	day  int64  // the beginning of its day, if that is not before 1970
+	text []byte // of ns; nil: none so far
+}
+
+// append appends a time, as [AppendTime] does.
+func (c *clock) append(dst []byte, ns int64) []byte {
 	const day = daySec * second
-	switch since := ns - p.lastDay; {
-	case p.lastText != nil && ns == p.lastTime:
-	case p.lastText != nil && ns >= 0 && p.lastTime >= 0 && since >= 0 && since < day:
-		p.lastTime = ns
-		putClock(p.lastText, uint(since/second), uint(since%second))
+	switch since := ns - c.day; {
+	case c.text != nil && ns == c.ns:
+	case c.text != nil && ns >= 0 && c.ns >= 0 && since >= 0 && since < day:
+		c.ns = ns
+		putClock(c.text, uint(since/second), uint(since%second))
 	default:
-		p.lastTime, p.lastDay, p.lastText = ns, ns-ns%day, AppendTime(p.lastText[:0], ns)
+		c.ns, c.day, c.text = ns, ns-ns%day, AppendTime(c.text[:0], ns)
 	}
-	return append(dst, p.lastText...)
+	return append(dst, c.text...)
 }
 
 // head has the fields used for a line's head, -1 for none.
 type head struct {
 	time, level, service, msg int
-	keepService               bool   // as a field
-	inner                     []byte // the level of an object
+	keepService               bool // as a field
 
 	// The time or the level is one that the message shows.
 	soughtTime, soughtLevel bool
@@ -198,8 +208,9 @@ func (p *Parser) text(f *field) []byte {
 	return p.scratch
 }
 
-// seek looks into the message for what the record lacks.
-func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
+// seek looks into the message for a time and a level that the record lacks. named says that it has a
+// level.
+func (p *Parser) seek(d *Defaults, h *head, s *Stamp, named bool) {
 	var msg []byte
 	if h.msg >= 0 {
 		if p.src[p.fields[h.msg].val] == '"' {
@@ -210,7 +221,6 @@ func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
 		msg = p.scratch
 	}
 	if len(msg) > 0 {
-		named := h.level >= 0 || h.inner != nil
 		p.sought(d, msg, s, named)
 	}
 }
@@ -220,7 +230,7 @@ func (p *Parser) seek(d *Defaults, h *head, s *Stamp) {
 func (p *Parser) sought(d *Defaults, msg []byte, s *Stamp, named bool) {
 	h := &p.last
 	h.soughtTime, h.soughtLevel = false, false
-	ns, l := d.Seek(msg)
+	ns, l := d.Seek(msg, s.OwnTime)
 	if !s.OwnTime && ns != 0 {
 		s.Time, s.OwnTime, h.soughtTime = ns, true, true
 	}
@@ -247,7 +257,7 @@ func (p *Parser) triedLevel() bool {
 	return false
 }
 
-// soughtOr is sought for a record whose level may be an assumed one, if it is not named.
+// soughtOr is sought for a record with a level that may be assumed, if it is not named.
 func (p *Parser) soughtOr(d *Defaults, msg []byte, s *Stamp, named bool) {
 	assumed := s.Level
 	if !named {
@@ -258,15 +268,16 @@ func (p *Parser) soughtOr(d *Defaults, msg []byte, s *Stamp, named bool) {
 	}
 }
 
-// appendLevel appends the inside of the level's string.
-func (p *Parser) appendLevel(dst []byte, h *head, s *Stamp) []byte {
+// appendLevel appends the inside of the level's string. The level is in the field at, or else in
+// a member of an object, inner.
+func (p *Parser) appendLevel(dst []byte, at int, inner []byte, s *Stamp) []byte {
 	switch {
 	case s.Level != Other:
 		return append(dst, s.Level.String()...)
-	case h.level >= 0:
-		return p.appendWord(dst, &p.fields[h.level])
-	case h.inner != nil:
-		dst, s.Level = p.appendNestedLevel(dst, h.inner)
+	case at >= 0:
+		return p.appendWord(dst, &p.fields[at])
+	case inner != nil:
+		dst, s.Level = p.appendNestedLevel(dst, inner)
 	}
 	return dst
 }

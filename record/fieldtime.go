@@ -102,7 +102,7 @@ func (p *Parser) timeText(f *field) ([]byte, bool) {
 	return nil, false
 }
 
-// readTime reads the time of a field, whose text it is, if it has one.
+// readTime reads the time of a field. text is its text, nil for a value without one.
 func (p *Parser) readTime(f *field, text []byte, arrived int64) (ns int64, part times.Part) {
 	p.times.Now = arrived
 	if text != nil {
@@ -166,19 +166,23 @@ func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 	return 0, times.None
 }
 
-// isEmptyTime reports whether the field, which is no time, has no contents to keep.
-func (p *Parser) isEmptyTime(f *field) bool {
-	v := p.src[f.val:f.valEnd]
-	if string(v) == `""` || string(v) == "null" {
+// isEmptyTime is [EmptyTime] of a field.
+func (p *Parser) isEmptyTime(f *field) bool { return EmptyTime(p.src[f.val:f.valEnd]) }
+
+// EmptyTime reports whether a JSON value that is no time has no contents to keep: it is null, an
+// empty text or 0.
+func EmptyTime(value []byte) bool {
+	switch {
+	case len(value) == 0, string(value) == `""`, string(value) == "null":
 		return true
-	}
-	text, ok := p.timeText(f)
-	if !ok && v[0] != '-' {
+	case IsString(value):
+		value = value[1 : len(value)-1]
+		if bytes.IndexByte(value, '\\') >= 0 {
+			value = AppendUnescaped(nil, value)
+		}
+	case !isDigit(value[0]) && value[0] != '-':
 		return false
 	}
-	if !ok {
-		text = v
-	}
-	ns, ok := times.Number(text)
+	ns, ok := times.Number(value)
 	return ok && ns == 0
 }

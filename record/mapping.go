@@ -23,14 +23,14 @@ const (
 // that of a member of nested objects.
 type Naming struct {
 	Names
-	// Services are names and globs of the services whose records have these names. Empty: all.
-	// With services there are no names of the service, which is found first.
+	// Services are names and globs of the services that the names are for. Empty: all. With
+	// services there are no names for the service, because it is found first.
 	Services []string
 }
 
-// A Mapping is what fields a parser uses besides those with known names. For each part of the
-// head the names of the first [Naming] count that are for the service and have names of the part.
-// Any number of goroutines may use it.
+// A Mapping has fields that a parser uses besides those with known names. For each part of the head
+// the names of the first [Naming] count that are for the service and have names of the part. Any
+// number of goroutines may use it.
 type Mapping struct {
 	of        []Naming
 	sender    bool // the first are the sender's own
@@ -45,9 +45,9 @@ func NewMapping(of []Naming) *Mapping {
 	return &Mapping{of: of, selective: slices.ContainsFunc(of, func(f Naming) bool { return len(f.Services) > 0 })}
 }
 
-// With returns the mapping of a request whose sender names fields. A record is refused if a field
-// that the sender names for the time has a value that is no time, or one more than [MaxAhead] after
-// the arrival. m may be nil.
+// With returns the mapping of a request with fields that its sender names. A record is refused if a
+// field that the sender names for the time has a value that is no time, or one more than [MaxAhead]
+// after the arrival. m may be nil.
 func (m *Mapping) With(names Names) *Mapping {
 	own := &Mapping{of: []Naming{{Names: names}}, sender: true}
 	if m != nil {
@@ -74,7 +74,7 @@ type chosen struct {
 	levels  []string            // in lower case
 }
 
-// A target is what a field may be used for.
+// A target is a use of a field.
 type target struct {
 	part, place int
 	rest        string // the name of the member, "" for the field itself
@@ -149,7 +149,7 @@ func appendLower(dst, name []byte) []byte {
 	return dst
 }
 
-// mapped is a parser's memory of a mapping, and of what it found in the present record.
+// mapped is a parser's memory of a mapping, and of the fields that it found in the present record.
 type mapped struct {
 	mapping *Mapping
 	by      map[string]*chosen // by service
@@ -314,7 +314,8 @@ func (t target) order() int {
 	return LongestName + 1 - len(t.rest)
 }
 
-// resolve makes fields of the members that are offered, without those whose whole name is a field.
+// resolve makes fields of the members that are offered. It leaves out a member if a field has its
+// whole name.
 func (p *Parser) resolve(all []offer) []offer {
 	kept := all[:0]
 	part, place := -1, 0 // of the last whole name that is a field

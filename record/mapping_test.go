@@ -152,7 +152,7 @@ func TestTimeInSpacedObject(t *testing.T) {
 	}
 }
 
-// Whatever is named, a line is canonical, and a second parser makes the same one.
+// With any names a line is canonical, and a second parser makes the same one.
 func FuzzMapping(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":"2026-11-20","B.c":{"d":1}},"A.b":"warn","service":"x"}`), "a.b,b", "a.b.c.d,a.b", "a..b,.", "a", false)
 	f.Add([]byte(`{"ts":1,"level":"x","msg":null,"service":{"name":"s"},"\u0061":"\ud83d"}`), "ts,service", "msg", "level,service.name", "service.name,\"", true)
@@ -166,7 +166,7 @@ func FuzzMapping(f *testing.F) {
 		if sender {
 			m = m.With(names)
 		}
-		d := record.Defaults{Time: arrival, Arrived: arrival, Mapping: m, Seek: func(msg []byte) (int64, record.Level) { return 0, record.ParseLevel(msg) }}
+		d := record.Defaults{Time: arrival, Arrived: arrival, Mapping: m, Seek: func(msg []byte, _ bool) (int64, record.Level) { return 0, record.ParseLevel(msg) }}
 		line, stamp := p.AppendLine(nil, &d)
 		checkMapped(t, line, stamp)
 		if _, err := q.Scan(src); err != nil {

@@ -34,7 +34,7 @@ func KnownNames() Names {
 const (
 	nameTs           = kindTime
 	nameAtT          = kindTime + 6
-	nameDate         = kindTime + 4  // the last one whose numbers may be of any year
+	nameDate         = kindTime + 4  // the last one with numbers of any year
 	nameLogLevel     = kindLevel + 9 // the last one that may have a word of the sender's own
 	nameSeverityNum  = kindLevel + 14
 	nameSeverityNum2 = kindLevel + 15

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"math/bits"
 	"strconv"
 )
@@ -35,7 +36,7 @@ func (p *Parser) member(object []byte, key string) []byte {
 }
 
 // findLevel finds the field with the level, or -1. l is Other for a word of the sender's own.
-// A field whose name says less stays: at is -1, and l the level.
+// A field with a name from [namePriority] on stays: at is -1, and l the level.
 func (p *Parser) findLevel() (at int, l Level) {
 	own := -1
 	if len(p.mapped.offers) > 0 {
@@ -113,8 +114,53 @@ func FieldLevel(key string, text []byte) (l Level, place int) {
 	return levelBy(n, text), int(n-kindLevel) + 1
 }
 
-// StayingLevel returns the level of a field of a record by parts whose name says less, so that the
-// field stays; Other if it is none.
+// FirstLevel returns the level of an object, if its first members are texts, numbers or the words
+// of JSON up to one that is called level and has a level, as loggers write them. ok is false for
+// other objects: a [Parser] has to read these. The object need not be valid behind that member.
+func FirstLevel(object []byte) (l Level, ok bool) {
+	const most = 16
+	if len(object) == 0 || object[0] != '{' {
+		return Other, false
+	}
+	i := skipSpace(object, 1)
+	for range most {
+		if i >= len(object) || object[i] != '"' {
+			return Other, false
+		}
+		end, state := scanString(object, i+1)
+		if state != 0 {
+			return Other, false
+		}
+		key := object[i+1 : end]
+		if i = skipSpace(object, end+1); i >= len(object) || object[i] != ':' {
+			return Other, false
+		}
+		i = skipSpace(object, i+1)
+		from := i
+		if i < len(object) && object[i] == '"' {
+			if end, state = scanString(object, i+1); state == stringBad {
+				return Other, false
+			}
+			i = end + 1
+		} else if end, bad := scanScalar(object, i); bad == nil {
+			i = end
+		} else {
+			return Other, false
+		}
+		if len(key) == len("level") && lookupName(key) == kindLevel {
+			l = ParseLevel(bytes.Trim(object[from:i], `"`))
+			return l, l != Other && string(key) == "level"
+		}
+		if i = skipSpace(object, i); i >= len(object) || object[i] != ',' {
+			return Other, false
+		}
+		i = skipSpace(object, i+1)
+	}
+	return Other, false
+}
+
+// StayingLevel returns the level of a field of a record by parts with a name that others use for
+// other things too, such as priority. The field stays. It is Other for any other field.
 func StayingLevel(key string, text []byte) Level {
 	if n := lookupName([]byte(key)); n/perKind == kindLevel/perKind && n >= namePriority {
 		return levelBy(n, text)
@@ -185,7 +231,7 @@ const (
 // nestedLevel returns the string or the number in log.level, or in the objects of Google's
 // logging and of loguru; nil for none.
 func (p *Parser) nestedLevel() []byte {
-	if p.found[kindParent/perKind] == 0 && !p.has(nameLog) {
+	if p.found[kindParent/perKind] == 0 && !(p.has(nameLog) && p.isObject(int(p.slots[nameLog]))) {
 		return nil
 	}
 	v, _ := p.nestedLevelAt()

@@ -10,14 +10,14 @@ import (
 // empty mean the same.
 type Head struct {
 	Time    int64  // Unix nanoseconds; 0 when the record has no time
-	Unread  bool   // a part for the time could not be read
+	Unread  bool   // a part of the protocol for the time could not be read
 	Level   []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service []byte // the sender's name for it, not folded
 	Msg     []byte
 	// Assumed says that the level is one that the sender gives to all lines of a program. One that
 	// the message shows counts before it.
 	Assumed bool
-	// Sought says that the caller has looked into the message for what the record lacks.
+	// Sought says that the caller has looked into the message for a time and a level.
 	Sought bool
 	// Renames says that a repeated key is no mistake, because the fields come from several
 	// places: it gets the first free number from 2 appended. Such a record has at most
@@ -36,8 +36,8 @@ const MaxFields = 256
 // and service, in this order, without the empty ones.
 //
 // Two rules differ. The names of fields have no meaning: no field is used as the time
-// or the level. And a field called ts, level, service or msg gets ".original"
-// appended to its name.
+// or the level, unless a [Mapping] names it: [Parser.Remap] applies that to the finished line. And a
+// field called ts, level, service or msg gets ".original" appended to its name.
 type Parts struct {
 	parser *Parser // its fields are those added so far
 	line   []byte
@@ -80,7 +80,7 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	}
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
 	dst = append(dst, tsPrefix...)
-	dst = p.appendTime(dst, s.Time)
+	dst = p.clock.append(dst, s.Time)
 	dst = append(dst, levelPrefix...)
 	if s.Level != Other {
 		dst = append(dst, s.Level.String()...)

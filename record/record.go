@@ -13,6 +13,11 @@
 // newline. So a reader finds time and level at fixed places ([LineTime], [LineLevel])
 // and searches for text in the stored bytes, without parsing JSON.
 //
+// The four fields have many names in the records of loggers: [KnownNames] is their order. A
+// [Mapping] has the names of an operator or a sender, which come first. A value that cannot be
+// the part is passed over, and [Parser.Why] tells of it. Times are read by package
+// blobtail/record/times, levels by [ParseLevel].
+//
 // A [Request] carries such lines to the log, which makes them durable. Its [Origin],
 // with an index, is the identity of each of its records: a function of the request
 // alone, so that readers recognise the copies from retries.

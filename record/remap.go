@@ -7,7 +7,7 @@ import (
 
 // Remap applies the mapping of d to a record by parts, after [Parts.End]. The line is that of End,
 // and s its stamp, of a [Parser.Begin] without [Defaults.Seek], which is asked here. A field that
-// the mapping names goes into the head. What the head had from the sender becomes a field, with
+// the mapping names goes into the head. The part of the sender there becomes a field, with
 // ".original" appended to its name. The new line is appended to dst; ok is false if the line
 // stays as it is. sought says that the caller has looked into the message.
 func (p *Parser) Remap(dst, line []byte, s Stamp, d *Defaults, sought bool) (_ []byte, _ Stamp, ok bool) {
@@ -34,7 +34,7 @@ func (p *Parser) Remap(dst, line []byte, s Stamp, d *Defaults, sought bool) (_ [
 		return dst, s, false
 	}
 	dst = append(dst, tsPrefix...)
-	dst = p.appendTime(dst, s.Time)
+	dst = p.clock.append(dst, s.Time)
 	dst = append(dst, levelPrefix...)
 	if s.Level != Other {
 		dst = append(dst, s.Level.String()...)
@@ -59,7 +59,7 @@ const (
 	headEnd
 )
 
-// passHead passes over what the head of a line has from others than the sender.
+// passHead passes over a time and a service of the head that are not the sender's.
 func (p *Parser) passHead(d *Defaults, s *Stamp) {
 	p.mapped.offers = slices.DeleteFunc(p.mapped.offers, func(o offer) bool {
 		return o.at == headTime && !s.OwnTime || o.at == headService && s.Service == cmp.Or(d.Fallback, unknownService)

@@ -49,9 +49,29 @@ type Request struct {
 
 // Lacks counts lines that lack a part of the head, or have fields for it that could not be read.
 type Lacks struct {
-	Time        uint32 // those whose time is not their own
+	Time        uint32 // those without a time of their own
 	TimeUnread  uint32 // those with a field for the time that could not be read
 	LevelUnread uint32 // those without a level, and with a field for it that could not be read
+}
+
+// Count counts the line of a stamp.
+func (l *Lacks) Count(s *Stamp) {
+	if !s.OwnTime {
+		l.Time++
+	}
+	if s.TimeUnread {
+		l.TimeUnread++
+	}
+	if s.LevelUnread {
+		l.LevelUnread++
+	}
+}
+
+// Add adds the counts of other lines.
+func (l *Lacks) Add(m Lacks) {
+	l.Time += m.Time
+	l.TimeUnread += m.TimeUnread
+	l.LevelUnread += m.LevelUnread
 }
 
 // Index is the index of line i's identity: its place among the records of the

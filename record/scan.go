@@ -14,9 +14,9 @@ import (
 type RejectError struct {
 	Offset int    // offset in the source
 	Reason string // in plain words, for the client
-	// Syntax says that it is not JSON at all. Too deep nesting, excessive length and a
-	// duplicate key of a record by parts are no syntax errors. After a syntax error the record's end is
-	// not known.
+	// Syntax says that it is not JSON at all. Too deep nesting, excessive length and a duplicate
+	// key of a record by parts are no syntax errors. After a syntax error the record's end is not
+	// known.
 	Syntax bool
 }
 
@@ -33,7 +33,7 @@ type Parser struct {
 	again   bool             // a recognised name came twice
 	stack   []byte           // open brackets of a nested value
 	nested  nestedKeys
-	repeats []int32 // the fields whose keys came before
+	repeats []int32 // the fields with keys that came before
 
 	reject *RejectError // the first error that is no syntax error
 	seen   keyFilter
@@ -44,12 +44,10 @@ type Parser struct {
 	last     head // of the line that was appended last, for Why
 	day      DayCache
 	times    times.Reader
-	dayAt    int // the fields whose parts were the time, if no field was it alone
+	dayAt    int // the fields with the date and the clock, if no field was the time alone
 	clockAt  int
-	levelAt  int    // the field with the level, if it stays
-	lastTime int64  // the time that appendTime appended last
-	lastDay  int64  // the beginning of its day, if that is not before 1970
-	lastText []byte // of lastTime
+	levelAt  int // the field with the level, if it stays
+	clock    clock
 	services map[string]*service
 	recent   [recentServices]*service
 	scratch  []byte

@@ -22,7 +22,7 @@ const (
 	FromBehind                // the first record behind with a time
 	FromProtocol              // the protocol's own part
 	FromPath                  // the path, the subject or the configuration
-	FromFallback              // what the sender says of all of its records
+	FromFallback              // the sender names it for all of its records
 )
 
 // A Cause says where one part of a record's head comes from.
@@ -32,7 +32,7 @@ type Cause struct {
 	Name string
 	// Also is the name of the field with the clock, of [FromFields].
 	Also string
-	// Text is what the message says, as it stands there; "" if that is not one part of it.
+	// Text is the word or the time in the message, as it stands there; "" if that is not one part.
 	Text string
 	// Passed are the fields that were tried before, and could not be the part.
 	Passed []Passed
@@ -51,7 +51,7 @@ const (
 type Why struct{ Time, Level, Message, Service Cause }
 
 // Why explains the head of the object scanned last, after [Parser.AppendLine] or [Parser.Head]
-// with these defaults: by what these have noted, and by the readers that they ask.
+// with these defaults: by the notes of these, and by the readers that they ask.
 func (p *Parser) Why(d *Defaults) (w Why) {
 	h := p.last
 	w.Time, w.Level = p.whyTime(d), p.whyLevel()

@@ -135,7 +135,7 @@ func nothingLost(t *testing.T, door, before, after string) {
 	}
 }
 
-// What cannot be a part is passed over; a time that the sender has named has to be one.
+// A value that cannot be the part is passed over; a time that the sender has named has to be one.
 func TestBadFieldsBehindEachDoor(t *testing.T) {
 	for door, request := range fieldDoors("soon", "audit", "", "") {
 		path, form, body := request("")

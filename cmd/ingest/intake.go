@@ -18,14 +18,8 @@ import (
 	"blobtail/internal/storeid/premises"
 	"blobtail/newest/live"
 	"blobtail/record"
-	"blobtail/source/datadog"
-	"blobtail/source/elastic"
-	"blobtail/source/gelf"
 	"blobtail/source/httpsource"
-	"blobtail/source/journald"
-	"blobtail/source/loki"
-	"blobtail/source/otlp"
-	"blobtail/source/splunk"
+	"blobtail/source/shippers"
 )
 
 // An intake accepts the incoming records. Once it has ended it accepts none.
@@ -94,7 +88,7 @@ func newServices(limit int) func(service string) (reason string) {
 
 // protocols are those of stock shippers.
 func protocols(c config.Protocols) []httpsource.Protocol {
-	return []httpsource.Protocol{loki.New(), otlp.New(), elastic.New(elastic.Options{Version: c.Elasticsearch}), journald.New(), splunk.New(), datadog.New(), gelf.New()}
+	return shippers.Protocols(shippers.Options{Elasticsearch: c.Elasticsearch})
 }
 
 var errDrained = errors.New("this ingester takes no more: it was drained")

@@ -24,7 +24,7 @@ import (
 	"blobtail/source/syslog"
 )
 
-// tryCmd shows what an ingester makes of lines.
+// tryCmd shows the records that an ingester makes of lines.
 type tryCmd struct {
 	File    string `arg:"" optional:"" help:"A file with lines as a program writes them; - or none is standard input." placeholder:"FILE"`
 	Door    string `default:"text" help:"How the lines come: ${doors}." placeholder:"DOOR"`
@@ -71,7 +71,7 @@ func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.
 	if err != nil {
 		return err
 	}
-	o, err := dryOptions(c, at)
+	o, err := dryOptions(c, h.fields, at)
 	if err != nil {
 		return err
 	}
@@ -104,12 +104,11 @@ func (t *tryCmd) read(stdin io.Reader) ([]byte, error) {
 }
 
 // dryOptions are the settings of the sources as far as they matter for records.
-func dryOptions(c config.Config, at time.Time) (dryrun.Options, error) {
+func dryOptions(c config.Config, fields *record.Mapping, at time.Time) (dryrun.Options, error) {
 	zone, err := c.Syslog.Location()
 	if err != nil {
 		return dryrun.Options{}, err
 	}
-	fields := record.NewMapping(c.Fields.Naming())
 	return dryrun.Options{
 		Arrived: at, HTTP: httpsource.Options{Fields: fields},
 		Syslog: syslog.Options{Service: c.Syslog.Service, Services: c.Syslog.Services, Zone: zone, Fields: fields},
@@ -128,7 +127,7 @@ type rehearsal struct {
 	tried    []tried // as many as are shown
 	accepted int
 	rejected int
-	lacks    httpsource.Lacks // of the accepted ones
+	lacks    record.Lacks // of the accepted ones
 }
 
 // tried is a record.
@@ -137,7 +136,7 @@ type tried struct {
 	Rejected string          `json:"rejected,omitempty"`
 	Raw      string          `json:"raw,omitempty"` // of a rejected one
 	*dryrun.Reasons
-	Rule string `json:"rule,omitempty"` // what the rules of the configuration do
+	Rule string `json:"rule,omitempty"` // the work of the rules of the configuration
 }
 
 func (r *rehearsal) run(ctx context.Context, lines []byte) error {
@@ -225,7 +224,7 @@ func (r *rehearsal) messages(ctx context.Context, lines []byte) (all []carry.Rec
 // message is a message of a door. A time that its protocol must have is that of arrival. A line
 // that begins with a priority is a message of syslog already.
 func (r *rehearsal) message(text []byte) carry.Record {
-	const info = 6 // what journald has for the output of a service
+	const info = 6 // of journald, for the output of a service
 	m := carry.Record{Text: text, Object: text[0] == '{' && json.Valid(text)}
 	if r.door.Timed {
 		m.Time = r.options.Arrived
@@ -247,15 +246,7 @@ func (r *rehearsal) seen(s body.Seen) {
 		one.Raw = string(s.Raw)
 	} else {
 		r.accepted++
-		if !s.Stamp.OwnTime {
-			r.lacks.Time++
-		}
-		if s.Stamp.TimeUnread {
-			r.lacks.TimeUnread++
-		}
-		if s.Stamp.LevelUnread {
-			r.lacks.LevelUnread++
-		}
+		r.lacks.Count(&s.Stamp)
 		reasons := dryrun.ReasonsOf(s, r.by)
 		one.Line, one.Reasons = bytes.TrimSuffix(bytes.Clone(s.Line), []byte("\n")), &reasons
 	}
@@ -264,7 +255,7 @@ func (r *rehearsal) seen(s body.Seen) {
 	}
 }
 
-// ruled notes what the rules have done to the records.
+// ruled notes the records that the rules have left out or masked.
 func (r *rehearsal) ruled(k *kept) {
 	if r.rules == nil {
 		return
@@ -291,5 +282,5 @@ func (r *rehearsal) note() string {
 	if r.answer.Note != "" {
 		return r.answer.Note
 	}
-	return r.lacks.Note(r.accepted)
+	return httpsource.Lacking(r.lacks, r.accepted)
 }

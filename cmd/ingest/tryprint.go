@@ -13,7 +13,7 @@ import (
 	"blobtail/source/body"
 )
 
-// print prints the records, and what is to be said of all: in JSON that is on stderr. The error is
+// print prints the records, and the sum and the note: with JSON the note is on stderr. The error is
 // errSaid if not all are accepted.
 func (r *rehearsal) print(stdout io.Writer, console cli.Console) error {
 	w := bufio.NewWriter(stdout)
@@ -87,7 +87,7 @@ func quote(w io.Writer, text string) {
 	}
 }
 
-// sum says what became of all.
+// sum says how many records were accepted and rejected, or that all were refused.
 func (r *rehearsal) sum(w io.Writer) {
 	if more := r.accepted + r.rejected - len(r.tried); more > 0 {
 		fmt.Fprintf(w, "and %s more\n", cli.Thousands(more))

@@ -113,6 +113,9 @@ func (r *Reader) Prefix(s []byte) (ns int64, n int) {
 	if len(s) < shortest || !begins(s) {
 		return 0, 0
 	}
+	if ns, n := isoPrefix(s, r.Zone == nil); n > 0 {
+		return ns, n
+	}
 	c := scan{r: r, s: s[:min(len(s), longest)]}
 	if !c.time() {
 		return 0, 0

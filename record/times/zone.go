@@ -119,8 +119,8 @@ func (c *scan) zoneName() bool {
 	return true
 }
 
-// tail scans what a text that is one time may have behind it: the name of the zone that its
-// offset is of, and Go's monotonic clock.
+// tail scans the rest of a text that is one time: the name of the zone of its offset, and Go's
+// monotonic clock.
 func (c *scan) tail() {
 	rest := c.s[c.at:]
 	if !c.zoned || len(rest) == 0 {
@@ -149,7 +149,7 @@ func number(s []byte) bool {
 	return ok
 }
 
-// zoneNamed is the offset of a zone whose letters have one meaning, in seconds east of UTC.
+// zoneNamed is the offset of a zone with letters of one meaning, in seconds east of UTC.
 func zoneNamed(word []byte) (east int64, known bool) {
 	const hour = 3600
 	switch string(word) {

@@ -2,7 +2,7 @@ package body
 
 import "bytes"
 
-// A block is a record of several lines whose own form says where it ends, whatever its level.
+// A block is a record of several lines of any level. Its own form says where it ends.
 type block uint8
 
 const (
@@ -12,7 +12,7 @@ const (
 	criParts        // the parts of a line that a container runtime has split
 	rubyCalls       // a backtrace of Ruby as the text of a line of any level
 	phpStack        // an exception in the context of Monolog
-	tagLines        // an exception whose lines all begin with the tags of Rails
+	tagLines        // an exception in which all lines begin with the tags of Rails
 )
 
 // mayBlock reports whether a line may begin a block, by its first and last bytes.
@@ -124,7 +124,7 @@ func (j *joiner) takesSlow(line []byte, at int) bool {
 	return true
 }
 
-// criLine reads what is behind the time of a line of CRI: its stream, and whether the line is the
+// criLine reads the head behind the time of a line of CRI: its stream, and whether the line is the
 // last part of a line of the program.
 func criLine(head []byte) (stream []byte, final, ok bool) {
 	if len(head) < len(" stdout F") || !bytes.HasPrefix(head, []byte(" stdout ")) && !bytes.HasPrefix(head, []byte(" stderr ")) {
@@ -236,7 +236,7 @@ func behindTags(line, tags []byte) (rest []byte, ok bool) {
 	return rest, true
 }
 
-// tagAhead begins the block of an exception of Rails whose lines all begin with the tags of the
+// tagAhead begins the block of an exception of Rails in which all lines begin with the tags of the
 // request: the first has nothing else.
 func (j *joiner) tagAhead(line []byte) {
 	tags := tagsOf(line)
@@ -290,7 +290,7 @@ func (j *joiner) isTagged(s []byte) bool {
 }
 
 // follows reports whether the line at at is known for the second one of its record by the first:
-// of gorm, whose first line is a time and a place, and by the tags of Rails.
+// of gorm, with a time and a place as the first line, and by the tags of Rails.
 func (j *joiner) follows(at int) bool {
 	rest := j.body[at:]
 	return rest[0] == '[' && j.isTagged(rest) || at == j.end+1 && j.isGorm(rest)

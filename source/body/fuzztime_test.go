@@ -10,8 +10,8 @@ import (
 	"blobtail/record/times"
 )
 
-// A time is the same as a line of text, as a field of an object and by the reader alone. A
-// number is one of this century.
+// A time is the same as a line of text, in a message, as a field of an object and by the reader
+// alone. A number is one of this century.
 func FuzzTimes(f *testing.F) {
 	for _, s := range []string{"2026-11-20T10:00:06.257+0100", "Nov 20 10:00:06", "I1120 10:00:06.257", "1795168806.257", "Fri, 20 Nov 2026 10:00:06 GMT", "ts=1795168806", "20/Nov/2026:10:00:06 +0000", "1.7e18"} {
 		f.Add(s)
@@ -42,6 +42,17 @@ func FuzzTimes(f *testing.F) {
 		_, line, ok := textTime(&r, []byte(s))
 		if ok && part == times.Full && line != alone {
 			t.Fatalf("%q is %d, and as a line %d", s, alone, line)
+		}
+		if text := strings.TrimSpace(s); text != "" && text[0] != '{' && text[len(text)-1] != '}' {
+			k := newSeeker()
+			k.times.Now = at
+			want := int64(0)
+			if _, ns, ok := textTime(&r, []byte(text)); ok && ns <= at+record.MaxAhead.Nanoseconds() {
+				want = ns
+			}
+			if ns, _ := k.seek([]byte(s), false); ns != want {
+				t.Fatalf("%q is %d as a line, and in a message %d", s, want, ns)
+			}
 		}
 	})
 }

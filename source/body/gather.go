@@ -32,12 +32,11 @@ type Gatherer struct {
 	Rejected []Rejected // not in Req before AddRejected
 	Broken   int        // of them, those that are not even well formed
 
-	Forbidden int // of Rejected, those whose sender may not send them
-	Accepted  int // lines in Req
-	Owned     int // of them, those with their own time
-	// TimeUnread and LevelUnread are, of them, those that [record.Lacks] counts so.
-	TimeUnread, LevelUnread int
-	Places                  int // of the records so far; the next one has this place
+	Forbidden int          // of Rejected, those whose sender may not send them
+	Accepted  int          // lines in Req
+	Owned     int          // of them, those with their own time
+	Lacks     record.Lacks // of them; Req.Lacks has them by service
+	Places    int          // of the records so far; the next one has this place
 	// Made is how many bytes the lines of all records had, also of those rejected for their
 	// time or service. It depends on the body alone before AddRejected, which adds its lines.
 	Made int
@@ -53,11 +52,7 @@ type Gatherer struct {
 	longest  int   // bytes of a record of the body, as received
 	parser   *record.Parser
 	seeker   *seeker
-	parts    *record.Parts // of the record begun last
-	why      record.Why    // of that, or of the object, if there is a Watch
-	head     record.Head   // of that, if there is a Watch
-	sought   bool          // in the message of that
-	mapped   []byte        // room for its line
+	draft    draft
 	hash     *xxh3.Hasher
 	services map[string]uint32
 	last     uint32       // service of the previous line
@@ -65,6 +60,17 @@ type Gatherer struct {
 	begun    bool
 	checked  verdict  // of the service that was checked last
 	untimed  []uint32 // of a keyed body, the accepted lines without a time
+}
+
+// draft is the record begun last, until it is added.
+type draft struct {
+	parts  *record.Parts
+	sought bool   // the caller has looked into its message
+	line   []byte // room for its line under a mapping
+
+	// These are for a Watch; why is of an object, too.
+	head record.Head
+	why  record.Why
 }
 
 // Rejected is an invalid record. It waits for the end of its request, because it gets
@@ -134,7 +140,7 @@ func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
 func (g *Gatherer) Object(raw []byte, end int) bool {
 	data, stamp := g.parser.AppendLine(g.Req.Data, &g.defaults)
 	if g.Watch != nil {
-		g.why = g.whyObject(data[len(g.Req.Data):])
+		g.draft.why = g.whyObject(data[len(g.Req.Data):])
 	}
 	return g.line(data, &stamp, raw, 1, end)
 }
@@ -155,21 +161,21 @@ func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
 	if g.Watch != nil {
-		g.head = h
+		g.draft.head = h
 	}
 	if g.defaults.Mapping != nil {
 		return g.beginMapped(h)
 	}
-	g.parts = g.parser.Begin(g.Req.Data, h, &g.defaults)
+	g.draft.parts = g.parser.Begin(g.Req.Data, h, &g.defaults)
 	if g.Watch != nil {
-		g.why = g.whyParts(&h)
+		g.draft.why = g.whyParts(&h)
 	}
-	return g.parts
+	return g.draft.parts
 }
 
 // Record adds the record begun last.
 func (g *Gatherer) Record(raw []byte, places, end int) bool {
-	data, stamp, err := g.parts.End()
+	data, stamp, err := g.draft.parts.End()
 	if err != nil {
 		why, _ := rejectionOf(err)
 		return g.reject(raw, why, places, end)
@@ -177,8 +183,8 @@ func (g *Gatherer) Record(raw []byte, places, end int) bool {
 	if g.defaults.Mapping != nil {
 		data, stamp = g.remap(data, stamp)
 		if g.Watch != nil {
-			g.why = g.whyParts(&g.head)
-			g.parser.Remapped(&g.why)
+			g.draft.why = g.whyParts(&g.draft.head)
+			g.parser.Remapped(&g.draft.why)
 		}
 	}
 	return g.line(data, &stamp, raw, places, end)
@@ -205,7 +211,7 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 	}
 	g.longest = max(g.longest, len(raw))
 	if g.Watch != nil {
-		g.Watch(Seen{Place: g.Places, Line: data[len(g.Req.Data):], Stamp: *stamp, Why: g.why, Raw: raw})
+		g.Watch(Seen{Place: g.Places, Line: data[len(g.Req.Data):], Stamp: *stamp, Why: g.draft.why, Raw: raw})
 	}
 	if stamp.OwnTime {
 		g.Owned++
@@ -229,18 +235,8 @@ func (g *Gatherer) countLacks(stamp *record.Stamp) {
 	for len(g.Req.Lacks) <= int(g.last) {
 		g.Req.Lacks = append(g.Req.Lacks, record.Lacks{})
 	}
-	l := &g.Req.Lacks[g.last]
-	if !stamp.OwnTime {
-		l.Time++
-	}
-	if stamp.TimeUnread {
-		l.TimeUnread++
-		g.TimeUnread++
-	}
-	if stamp.LevelUnread {
-		l.LevelUnread++
-		g.LevelUnread++
-	}
+	g.Req.Lacks[g.last].Count(stamp)
+	g.Lacks.Count(stamp)
 }
 
 // allowed reports whether the sender may send records of a service: the request has some
@@ -492,7 +488,7 @@ func (g *Gatherer) Clear() {
 	clear(g.services)
 	clear(g.Rejected)
 	g.Rejected, g.untimed = g.Rejected[:0], g.untimed[:0]
-	g.last, g.Accepted, g.Owned, g.TimeUnread, g.LevelUnread = 0, 0, 0, 0, 0
+	g.last, g.Accepted, g.Owned, g.Lacks = 0, 0, 0, record.Lacks{}
 	g.earliest, g.Places, g.Broken, g.Forbidden = 0, 0, 0, 0
 	g.Found, g.Made, g.EarliestOwn, g.AnyOwn = 0, 0, 0, false
 }

@@ -30,20 +30,21 @@ const longestLevel = len("informational")
 // itself if it has none there.
 func withoutColours(line []byte) []byte {
 	const reach = 4 * levelReach
-	if bytes.IndexByte(line[:min(len(line), reach)], 0x1b) < 0 {
-		return line
+	head := line[:min(len(line), reach)]
+	if plain := uncoloured(head); len(plain) < len(head) {
+		return plain
 	}
-	return record.AppendPlain(nil, line[:min(len(line), reach)])
+	return line
 }
 
 // textLevel finds the level of a line of text. It returns a part of the line, or a word for
 // it, or nil. rest is the line behind its time, if timed.
 //
 // A word is a level only where loggers write one, because sentences have such words too:
-// a pair of logfmt; the mark of a Cisco device or of Redis; the number of syslog or the letter of glog at the beginning; a word in
-// brackets or before a colon, in any case; a word in upper case, or in any case right behind
-// a time. Names in brackets, numbers and words before ":" or "|" may stand before it. Behind
-// a time so may other words, before one in upper case.
+// a pair of logfmt; the mark of a Cisco device or of Redis; the number of syslog or the letter of
+// glog at the beginning; a word in brackets or before a colon, in any case; a word in upper case, or
+// in any case right behind a time. Names in brackets, numbers and words before ":" or "|" may stand
+// before it. Behind a time so may other words, before one in upper case.
 func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	rest = withoutColours(rest)
 	if timed {
@@ -231,8 +232,8 @@ func (s *levelScan) colon(word []byte) bool {
 }
 
 // named returns the level of a word that has more than that: behind the name of a channel, as in
-// orders.INFO: of Monolog; of a logger, as in [orders#info] of Twisted; or the letter in
-// front of a bracket or a bar, as in E [1149:main] of semantic_logger and E | rafthttp: of etcd.
+// orders.INFO: of Monolog; of a logger, as in [orders#info] of Twisted; or the letter in front of a
+// bracket or a bar, as in E [1149:main] of semantic_logger and E | rafthttp: of etcd.
 func (s *levelScan) named(word []byte, before, after byte) []byte {
 	if s.names >= 0 && after == ']' && before != '[' && s.inBrackets() { // [Server thread/WARN] of Minecraft
 		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelKind(word[at+1:]) != none {
@@ -314,8 +315,8 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 	return s.names >= 0
 }
 
-// isSign reports whether a word that begins the line is no letter of any alphabet that is read, with
-// two blanks behind it: the sign of a level, which stands next.
+// isSign reports whether a word begins the line, has no byte of ASCII, and has two blanks behind it:
+// it is the sign of a level, and the level stands next.
 func (s *levelScan) isSign(word []byte) bool {
 	if s.at != len(word) || !bytes.HasPrefix(s.rest[s.at:], []byte("  ")) {
 		return false
@@ -475,11 +476,8 @@ func isDate(word []byte) bool {
 // behindStream returns the line that a container wrote, behind the head of CRI: the time, the
 // stream, and F or P. It is nil if rest, behind a time, has no such head.
 func behindStream(rest []byte) []byte {
-	for _, stream := range [...]string{" stdout ", " stderr "} {
-		line, ok := bytes.CutPrefix(rest, []byte(stream))
-		if ok && len(line) > 2 && (line[0] == 'F' || line[0] == 'P') && line[1] == ' ' {
-			return line[2:]
-		}
+	if _, _, ok := criLine(rest); ok && len(rest) > len(" stdout F ") {
+		return rest[len(" stdout F "):]
 	}
 	return nil
 }
@@ -597,25 +595,25 @@ func uncaught(line []byte) []byte {
 	if len(line) == 0 {
 		return nil
 	}
+	found := false
 	switch line[0] {
-	case 'f', 'F', 'E', 'T', 'U', 't':
-	default:
-		return nil
-	}
-	for _, begin := range [...]string{"fatal error: ", "Fatal error: "} {
-		if bytes.HasPrefix(line, []byte(begin)) {
+	case 'f', 'F':
+		if bytes.HasPrefix(line[1:], []byte("atal error: ")) {
 			return []byte("critical")
 		}
+	case 'E':
+		found = bytes.HasPrefix(line, []byte("Exception in thread "))
+	case 'T':
+		found = bytes.HasPrefix(line, []byte("Traceback (most recent call last):"))
+	case 'U':
+		found = bytes.HasPrefix(line, []byte("Unhandled exception")) || bytes.HasPrefix(line, []byte("Uncaught "))
+	case 't':
+		found = isPanic(line)
 	}
-	for _, begin := range [...]string{"Exception in thread ", "Traceback (most recent call last):", "Unhandled exception", "Uncaught "} {
-		if bytes.HasPrefix(line, []byte(begin)) {
-			return []byte("error")
-		}
+	if !found {
+		return nil
 	}
-	if isPanic(line) {
-		return []byte("error")
-	}
-	return nil
+	return []byte("error")
 }
 
 // phpLevel returns the level of a message of PHP, behind its name.
@@ -662,16 +660,11 @@ type pairs struct {
 
 // next returns the next pair. more is false at the end, and at a word that is no pair.
 func (p *pairs) next() (key, value []byte, more bool) {
-	line, at := p.line, skipBlanks(p.line, p.at)
-	from := at
-	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
-		at++
-	}
-	if at == from || at >= len(line) || line[at] != '=' {
+	line := p.line
+	key, at := pairKey(line, p.at)
+	if key == nil {
 		return nil, nil, false
 	}
-	key = line[from:at]
-	at++
 	value = line[at : at+logfmtValue(line[at:])]
 	p.at = at + len(value)
 	return key, value, true
@@ -679,12 +672,22 @@ func (p *pairs) next() (key, value []byte, more bool) {
 
 // isPair reports whether a line begins with a pair of logfmt.
 func isPair(line []byte) bool {
-	at := skipBlanks(line, 0)
+	key, _ := pairKey(line, 0)
+	return key != nil
+}
+
+// pairKey returns the key of the pair of logfmt behind the blanks at a place, and where its value
+// begins; nil for none.
+func pairKey(line []byte, at int) (key []byte, value int) {
+	at = skipBlanks(line, at)
 	from := at
 	for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
 		at++
 	}
-	return at > from && at < len(line) && line[at] == '='
+	if at == from || at == len(line) || line[at] != '=' {
+		return nil, 0
+	}
+	return line[from:at], at + 1
 }
 
 // logfmtValue is the length of a value of logfmt, with its quotes.

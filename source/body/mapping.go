@@ -16,10 +16,10 @@ func (g *Gatherer) beginMapped(h record.Head) *record.Parts {
 	if word := namedLevel(h.Msg, g.parser.LevelNames(d.Mapping, g.serviceOf(h.Service))); word != nil && g.isOfText(&h) {
 		h.Level = word
 	}
-	g.sought = h.Sought
+	g.draft.sought = h.Sought
 	d.Seek = nil
-	g.parts = g.parser.Begin(g.Req.Data, h, &d)
-	return g.parts
+	g.draft.parts = g.parser.Begin(g.Req.Data, h, &d)
+	return g.draft.parts
 }
 
 // isOfText reports whether the level of a head is none but that of the message.
@@ -50,8 +50,8 @@ func (g *Gatherer) Mapped(service []byte, key string) bool {
 // remap applies the mapping to the line that data has beyond g.Req.Data.
 func (g *Gatherer) remap(data []byte, s record.Stamp) ([]byte, record.Stamp) {
 	from := len(g.Req.Data)
-	line, stamp, ok := g.parser.Remap(g.mapped[:0], data[from:], s, &g.defaults, g.sought)
-	g.mapped = line
+	line, stamp, ok := g.parser.Remap(g.draft.line[:0], data[from:], s, &g.defaults, g.draft.sought)
+	g.draft.line = line
 	if ok {
 		data = append(data[:from], line...)
 	}
@@ -68,22 +68,19 @@ func namedLevel(msg []byte, names []string) (word []byte) {
 	line, _, _ := textTime(&r, withoutColours(msg[:lineEnd(msg, 0)]))
 	line = bytes.TrimLeft(line, `"])`) // behind a time
 	best := len(names)
-	for at := skipBlanks(line, 0); at < len(line); at = skipBlanks(line, at) {
-		from := at
-		for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
-			at++
+	p := pairs{line: line}
+	for {
+		key, value, more := p.next()
+		if !more {
+			break
 		}
-		key := line[from:at]
-		if len(key) == 0 || at == len(line) || line[at] != '=' {
-			return nil
-		}
-		at++
-		value := line[at : at+logfmtValue(line[at:])]
-		at += len(value)
 		value = bytes.Trim(value, `"`)
 		if place := slices.Index(names, strings.ToLower(string(key))); place >= 0 && place < best && record.ParseLevel(value) != record.Other {
 			best, word = place, value
 		}
+	}
+	if skipBlanks(line, p.at) < len(line) { // a word that is no pair
+		return nil
 	}
 	return word
 }

@@ -12,19 +12,20 @@ import (
 // in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
 // a line has the same time and level behind each.
 type seeker struct {
-	parser *record.Parser                              // of an object in the message
-	deeper *record.Parser                              // of one in that object's message
-	main   *record.Parser                              // that of the record, if there is a mapping
-	times  times.Reader                                // its Now is the arrival
-	find   func(msg []byte) (ns int64, l record.Level) // of seek, made once
+	parser *record.Parser                                          // of an object in the message
+	deeper *record.Parser                                          // of one in that object's message
+	main   *record.Parser                                          // that of the record, if there is a mapping
+	times  times.Reader                                            // its Now is the arrival
+	find   func(msg []byte, timed bool) (ns int64, l record.Level) // of seek, made once
 	found  sought
 }
 
 // sought is where a seeker found the time and the level of a message. The bytes are the message's
 // or the parser's.
 type sought struct {
-	stamp, word             []byte // what the text says
+	stamp, word             []byte // in the text
 	timeWithin, levelWithin bool   // it is of the object that was scanned last
+	level                   string // the name of a first member of the message with the level
 }
 
 func newSeeker() *seeker {
@@ -33,8 +34,9 @@ func newSeeker() *seeker {
 	return s
 }
 
-// seek returns the time and the level that a message shows, 0 and Other for none.
-func (s *seeker) seek(msg []byte) (ns int64, l record.Level) {
+// seek returns the time and the level that a message shows, 0 and Other for none. timed says that
+// no time is needed.
+func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	s.found = sought{}
 	msg = bytes.TrimSpace(msg)
 	if len(msg) == 0 {
@@ -48,8 +50,18 @@ func (s *seeker) seek(msg []byte) (ns int64, l record.Level) {
 		}
 	}
 	if msg[0] == '{' {
+		if timed && s.main == nil {
+			if l, ok := record.FirstLevel(msg); ok {
+				s.found.level = "level"
+				return 0, l
+			}
+		}
 		if ns, l, ok := s.object(msg); ok {
 			return ns, l
+		}
+		if l, ok := record.FirstLevel(msg); ok { // of one that was cut
+			s.found.level = "level"
+			return 0, l
 		}
 	}
 	ns, l = s.text(msg)

@@ -253,7 +253,7 @@ func (j *joiner) rubyAhead(end int) bool {
 	return false
 }
 
-// remoteAhead reports whether a line is an error whose text is the traceback of another process,
+// remoteAhead reports whether a line is an error with the traceback of another process as its text,
 // between quotation marks.
 func (j *joiner) remoteAhead(s []byte, end int) bool {
 	if len(s) < 3 || s[len(s)-2] != ':' || end+3 >= len(j.body) || j.body[end+1] != '"' {

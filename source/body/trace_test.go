@@ -180,13 +180,13 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// Records whose own form says where they end, and lines that only begin like them.
+// Records that end where their own form says it, and lines that only begin like them.
 func TestBlocks(t *testing.T) {
 	const (
 		tag  = "[0a5d392b-58fb-42ca-9c71-5bb070f2be13]"
 		slow = "# User@Host: root[root] @ localhost []|# Query_time: 0.3  Lock_time: 0.0|use `shop`;|SET timestamp=1795681189;|select id|  from orders|where true;"
 	)
-	for _, c := range []struct{ name, text string }{ // a record a line, whose lines are apart by |
+	for _, c := range []struct{ name, text string }{ // a record a line; its lines are apart by |
 		{"slow log", "# Time: 261126  8:19:49|" + slow + "\n" + slow + "\nready\n# Time: 261126  8:19:50|" + slow + "\n"},
 		{"slow log, cut", "# Time: 261126  8:19:49|# User@Host: root[root] @ localhost []|SET timestamp=1795681189;|select id\n# Time: 261126  8:19:50|" + slow},
 		{"no slow log", "# Time: is money\n# a title\n# User@Host: is a column\n# another\n"},
@@ -250,7 +250,7 @@ func TestTracesAreBounded(t *testing.T) {
 	}
 }
 
-// levelOf is the level of a record by parts whose message is a text.
+// levelOf is the level of a record by parts with a text as its message.
 func levelOf(t *testing.T, text string) record.Level {
 	t.Helper()
 	g := body.NewGatherer()

@@ -6,8 +6,8 @@ import (
 	"blobtail/record"
 )
 
-// A Watch is told of the records of a body, in their order there. What it is given is valid until
-// it returns.
+// A Watch is told of the records of a body, in their order there. A [Seen] is valid until it
+// returns.
 type Watch func(Seen)
 
 // Seen is a record that a decoder found.
@@ -20,10 +20,10 @@ type Seen struct {
 	Why      record.Why // where the parts of its head come from
 }
 
-// Explains reports whether somebody watches, as in [Sink].
+// Explains reports whether there is a watch, as in [Sink].
 func (g *Gatherer) Explains() bool { return g.Watch != nil }
 
-// whyObject explains the object of which the parser has appended a line.
+// whyObject explains the object that the parser has appended a line of.
 func (g *Gatherer) whyObject(line []byte) record.Why {
 	w := g.parser.Why(&g.defaults)
 	msg, _ := record.Lookup(line, "msg")
@@ -78,6 +78,9 @@ func (g *Gatherer) whySought(w *record.Why, msg []byte) {
 	if passed := w.Level.Passed; level {
 		if w.Level = textCause(bytes.TrimSpace(msg), found.word); found.levelWithin {
 			w.Level = record.Cause{Place: record.FromText, Name: inner.Level.Name}
+		}
+		if found.level != "" {
+			w.Level = record.Cause{Place: record.FromText, Name: found.level}
 		}
 		w.Level.Passed = passed
 	}

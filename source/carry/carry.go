@@ -1,6 +1,6 @@
-// Package carry makes of lines what a shipper sends: the request of a protocol over HTTP, messages
-// of syslog, or a message of NATS. It is the other side of the decoders in the packages of the
-// sources, for tests of all doors, and for people who try what a door makes of their lines.
+// Package carry packs lines as shippers do: into the request of a protocol over HTTP, messages of
+// syslog, or a message of NATS. It is the other side of the decoders in the packages of the sources,
+// for tests of all doors, and for people that try their lines behind a door.
 //
 // [Doors] has the doors, [Door.Pack] packs lines for one of them.
 package carry
@@ -20,18 +20,18 @@ const (
 	NATS
 )
 
-// A Parcel is what a shipper sends.
+// A Parcel is a request, a message or the bytes of a connection, as a shipper sends it.
 type Parcel struct {
 	By Transport
 	// Path, with its query, and ContentType are those of a POST over HTTP.
 	Path, ContentType string
 	// Subject is that of a message of NATS.
 	Subject string
-	// Body is the body of the request or the message, or what is written to a connection.
+	// Body is the body of the request or the message, or the bytes of the connection.
 	Body []byte
 }
 
-// A Record is what becomes one record in a door that takes one record a message.
+// A Record is the contents of one message, in a door that takes one record a message.
 type Record struct {
 	// Text is a line without its line feed, or several; or a JSON object.
 	Text []byte
@@ -42,12 +42,12 @@ type Record struct {
 	// Time is the protocol's own time. A door that can do without leaves out the zero time; one
 	// that cannot has none for it, and [Door.Pack] fails.
 	Time time.Time
-	// Priority is that of syslog, of which journald has the last three bits. 0: journald has none,
-	// and syslog, which must have one, that of the command logger, user.notice.
+	// Priority is that of syslog; journald has its last three bits. 0: journald has none, and
+	// syslog, which must have one, that of the command logger, user.notice.
 	Priority int
 }
 
-// Cargo is what is packed.
+// Cargo is the records to be packed, and their sender's service.
 type Cargo struct {
 	Records []Record
 	// Service is the service that the sender names: in the path, a label, a tag. "" leaves it out

@@ -133,7 +133,7 @@ func loki(c Cargo) (Parcel, error) {
 	return Parcel{Path: "/loki/api/v1/push", ContentType: jsonType, Body: b}, err
 }
 
-// otlp is what a collector sends of a file that it does not parse, and an SDK of a text.
+// otlp packs as a collector does with a file that it does not parse, and an SDK with a text.
 func otlp(c Cargo) (Parcel, error) {
 	records := make([]any, len(c.Records))
 	for i, r := range c.Records {
@@ -158,8 +158,8 @@ func attribute(key string, value map[string]any) map[string]any {
 	return map[string]any{"key": key, "value": value}
 }
 
-// otlpAttributes is what the bridges of loggers in SDKs send, such as otelzap, and a collector
-// that parses JSON: the message is the body, each other member an attribute. They have a time, and
+// otlpAttributes packs as the bridges of loggers in SDKs do, such as otelzap, and a collector that
+// parses JSON: the message is the body, each other member an attribute. They have a time, and
 // a collector has no severity unless it is told where to look for it.
 func otlpAttributes(c Cargo) (Parcel, error) {
 	records := make([]any, len(c.Records))

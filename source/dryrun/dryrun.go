@@ -1,6 +1,6 @@
-// Package dryrun passes what a shipper sends through the real sources, and appends nothing. So
-// tests and people learn what an ingester would make of it, without a server, a store and a log on
-// disk.
+// Package dryrun passes the parcels of shippers through the real sources, and appends nothing. So
+// tests and people see the records that an ingester would make, without a server, a store and a log
+// on disk.
 //
 // [Send] takes a parcel of package blobtail/source/carry.
 package dryrun
@@ -19,19 +19,13 @@ import (
 	"blobtail/record"
 	"blobtail/source/body"
 	"blobtail/source/carry"
-	"blobtail/source/datadog"
-	"blobtail/source/elastic"
-	"blobtail/source/gelf"
 	"blobtail/source/httpsource"
-	"blobtail/source/journald"
-	"blobtail/source/loki"
 	"blobtail/source/natssource"
-	"blobtail/source/otlp"
-	"blobtail/source/splunk"
+	"blobtail/source/shippers"
 	"blobtail/source/syslog"
 )
 
-// Options are what the sources are told. The zero value is usable.
+// Options are the settings of the sources. The zero value is usable.
 type Options struct {
 	// Arrived is the time of arrival. Zero: now.
 	Arrived time.Time
@@ -56,11 +50,6 @@ type Answer struct {
 // Refused reports whether the parcel was refused as a whole.
 func (a Answer) Refused() bool { return a.Status >= http.StatusMultipleChoices }
 
-// Protocols are those of stock shippers, in their order.
-func Protocols() []httpsource.Protocol {
-	return []httpsource.Protocol{loki.New(), otlp.New(), elastic.New(elastic.Options{}), journald.New(), splunk.New(), datadog.New(), gelf.New()}
-}
-
 // Send passes a parcel. The error says that it could not be passed; a refusal is an answer.
 func Send(ctx context.Context, p carry.Parcel, o Options) (Answer, error) {
 	if o.Arrived.IsZero() {
@@ -83,7 +72,7 @@ func Send(ctx context.Context, p carry.Parcel, o Options) (Answer, error) {
 		return Answer{}, err
 	}
 	o.HTTP.Accept, o.HTTP.Now, o.HTTP.Watch = o.Accept, now, o.Watch
-	o.HTTP.Protocols = Protocols()
+	o.HTTP.Protocols = shippers.Protocols(shippers.Options{})
 	return sendHTTP(ctx, p, o.HTTP)
 }
 
@@ -142,7 +131,7 @@ func sendSyslog(ctx context.Context, p carry.Parcel, o syslog.Options) error {
 	if closed := ours.Close(); err == nil {
 		err = closed
 	}
-	end() // what the connection has is read first
+	end() // the source reads all of the connection before it ends
 	if ran := <-done; err == nil {
 		err = ran
 	}

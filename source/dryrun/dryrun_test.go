@@ -106,7 +106,7 @@ func TestReasons(t *testing.T) {
 			}
 			time, want := why[0].Time, wants[d.Name][i]
 			if strings.HasPrefix(want, "*") {
-				time = "*" // the door has none: that of arrival, or what the message says
+				time = "*" // the door has none: that of arrival, or of the message
 			}
 			if got := strings.Join([]string{time, why[0].Level, why[0].Message, why[0].Service}, " | "); got != want {
 				t.Errorf("%s: %s, want %s", d.Name, got, want)
@@ -150,7 +150,32 @@ func TestReasonsOfLines(t *testing.T) {
 	}
 }
 
-// What cannot be packed is an error, and what is refused an answer.
+// An empty time is none behind each door, and no field that could not be read.
+func TestEmptyTimesAreNone(t *testing.T) {
+	for _, value := range []string{`0`, `"0"`, `""`, `null`, `0.0`} {
+		for name, form := range map[string]string{
+			"json": `{"ts":%s,"msg":"x"}`, "bulk": `{"create":{}}` + "\n" + `{"@timestamp":%s,"msg":"x"}` + "\n",
+			"hec": `{"time":%s,"event":"x"}`, "gelf": `{"version":"1.1","timestamp":%s,"host":"h","short_message":"x"}`,
+			"datadog": `[{"timestamp":%s,"message":"x"}]`, "otlp": `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":%s,"body":{"stringValue":"x"}}]}]}]}`,
+		} {
+			d, _ := carry.Named(name)
+			p, err := d.Raw("", fmt.Appendf(nil, form, value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = dryrun.Send(t.Context(), p, dryrun.Options{Arrived: arrived(), Watch: func(s body.Seen) {
+				if s.Rejected == "" && (s.Stamp.TimeUnread || strings.Contains(string(s.Line), ".original")) {
+					t.Errorf("%s with the time %s: %+v %s", name, value, s.Stamp, s.Line)
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Records that cannot be packed are an error, and a refusal is an answer.
 func TestRefusals(t *testing.T) {
 	loki, _ := carry.Named("loki")
 	if _, err := loki.Pack(carry.Cargo{Records: []carry.Record{{Text: []byte("x")}}}); err == nil {

@@ -40,7 +40,7 @@ func ReasonsOf(s body.Seen, by carry.Transport) Reasons {
 	}
 }
 
-// words is a cause in words. text is what the message is for it, and none stands for nowhere.
+// words is a cause in words. text is the word for the message, and none that for nowhere.
 func words(c record.Cause, text, none string) string {
 	var b strings.Builder
 	switch c.Place {

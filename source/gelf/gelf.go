@@ -4,8 +4,8 @@
 // Make a [Protocol] with [New] and give it to a source of HTTP. A message becomes a record:
 // short_message is its message, or full_message if that begins with it, and message where it has
 // no short one; level is its level, and timestamp its time. Its additional fields are fields without
-// the underscore. The service is one of them, or else the host. Chunks belong
-// to GELF over UDP, which is not supported.
+// the underscore. The service is one of them, or else the host. Chunks belong to GELF over UDP,
+// which is not supported.
 package gelf
 
 import (
@@ -71,11 +71,42 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if _, err := s.parser.Scan(raw); err != nil {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
-	h := record.Head{Renames: true}
-	service := ""       // the name of its member
+	m := s.message()
+	if s.Explains() {
+		m.head.Why = m.why()
+	}
+	b := s.Begin(m.head)
+	for key, value := range s.parser.Members() {
+		switch name := string(key); {
+		case m.named != nil && name == string(m.named):
+		case name == "version", name == "short_message", name == "level", name == "timestamp", name == "_service",
+			name == "full_message" && m.whole, name == "message" && m.bare:
+		default:
+			b.Member(key, value, "_")
+		}
+	}
+	if len(m.unread) > 0 {
+		b.Text("ts", m.unread)
+	}
+	return s.Record(raw, 1, end)
+}
+
+// A message is one with its parts found.
+type message struct {
+	head    record.Head
+	service string // the member that names the service
+	named   []byte // the additional field that names the level, nil for none
+	unread  []byte // a timestamp that is no time
+	whole   bool   // the text is that of full_message
+	bare    bool   // it is that of message
+}
+
+// message finds the parts of the message scanned last.
+func (s *sink) message() message {
+	m := message{head: record.Head{Renames: true}}
+	h := &m.head
 	best, place := 0, 0 // ranks of the service, and of a level among the additional fields
-	var named, level []byte
-	var unread, full, other []byte
+	var level, full, other []byte
 	for key, value := range s.parser.Members() {
 		switch name := string(key); name {
 		case "short_message":
@@ -89,69 +120,54 @@ func (s *sink) Object(raw []byte, end int) bool {
 			h.Assumed = record.ParseLevel(h.Level) == record.Info // of all that a container prints
 		case "timestamp":
 			ns, ok := record.ReadTime(value, s.Arrived())
-			if text := record.TextOf(value); ok {
+			if ok {
 				h.Time = ns
-			} else if len(text) > 0 && string(text) != "0" {
-				unread, h.Unread = text, true
+			} else if !record.EmptyTime(value) {
+				m.unread, h.Unread = record.TextOf(value), true
 			}
 		default:
 			if rank := serviceRank(name); rank > best && len(value) > 2 {
-				best, service, h.Service = rank, name, record.TextOf(value)
+				best, m.service, h.Service = rank, name, record.TextOf(value)
 			}
 			if text, rank := levelOf(name, value); rank > 0 && (place == 0 || rank < place) {
-				place, named, level = rank, key, text
+				place, m.named, level = rank, key, text
 			}
 		}
 	}
-	bare := len(h.Msg) == 0 && len(other) > 0
-	if bare {
+	if m.bare = len(h.Msg) == 0 && len(other) > 0; m.bare {
 		h.Msg = other
 	}
 	if record.ParseLevel(h.Level) != record.Other {
-		named = nil
-	} else if named != nil {
+		m.named = nil
+	} else if m.named != nil {
 		h.Level, h.Assumed = level, false
 	}
 	// Many clients cut the first line off for the short message.
-	whole := bytes.HasPrefix(full, h.Msg)
-	if whole {
+	if m.whole = bytes.HasPrefix(full, h.Msg); m.whole {
 		h.Msg = full
 	}
-	if s.Explains() {
-		h.Why = why(named)
-		h.Why.Service.Name = service
-		if len(unread) > 0 {
-			h.Why.Time.Passed = []record.Passed{{Name: "timestamp", Value: string(unread), Reason: record.NoTime}}
-		}
-		if whole && len(full) > 0 {
-			h.Why.Message.Name = "full_message"
-		}
-	}
-	b := s.Begin(h)
-	for key, value := range s.parser.Members() {
-		switch name := string(key); {
-		case named != nil && name == string(named):
-		case name == "version", name == "short_message", name == "level", name == "timestamp", name == "_service", name == "full_message" && whole, name == "message" && bare:
-		default:
-			b.Member(key, value, "_")
-		}
-	}
-	if len(unread) > 0 {
-		b.Text("ts", unread)
-	}
-	return s.Record(raw, 1, end)
+	return m
 }
 
-// why explains the head of a message. named is the additional field with the level, nil for none.
-func why(named []byte) *record.Why {
+// why explains the head of the message.
+func (m *message) why() *record.Why {
 	w := &record.Why{
 		Time:    record.Cause{Place: record.FromProtocol, Name: "timestamp"},
 		Level:   record.Cause{Place: record.FromProtocol, Name: "level"},
 		Message: record.Cause{Place: record.FromProtocol, Name: "short_message"},
-		Service: record.Cause{Place: record.FromField},
+		Service: record.Cause{Place: record.FromField, Name: m.service},
 	}
-	if named != nil {
-		w.Level = record.Cause{Place: record.FromField, Name: string(named)}
+	if m.named != nil {
+		w.Level = record.Cause{Place: record.FromField, Name: string(m.named)}
+	}
+	if len(m.unread) > 0 {
+		w.Time.Passed = []record.Passed{{Name: "timestamp", Value: string(m.unread), Reason: record.NoTime}}
+	}
+	switch {
+	case m.whole && len(m.head.Msg) > 0:
+		w.Message.Name = "full_message"
+	case m.bare:
+		w.Message.Name = "message"
 	}
 	return w
 }

@@ -27,9 +27,9 @@ type Result struct {
 	Note      string      `json:"note,omitempty"`  // it was taken, and may not mean what it does
 	Error     string      `json:"error,omitempty"` // nothing could be read
 
-	forbidden error // nothing may be sent by the sender
-	lines     int   // accepted and expired ones
-	lacks     Lacks // of them
+	forbidden error        // nothing may be sent by the sender
+	lines     int          // accepted and expired ones
+	lacks     record.Lacks // of them
 }
 
 // A LineError is the reason for rejecting a record, with its number in the request.

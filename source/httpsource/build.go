@@ -161,9 +161,7 @@ func (b *builder) report(r record.Receipt) {
 	b.answer.Expired += r.Expired
 	b.answer.Rejected += rejected
 	b.answer.lines += b.Accepted
-	b.answer.lacks.Time += b.Accepted - b.Owned
-	b.answer.lacks.TimeUnread += b.TimeUnread
-	b.answer.lacks.LevelUnread += b.LevelUnread
+	b.answer.lacks.Add(b.Lacks)
 	b.broken += b.Broken
 	b.denied += b.Forbidden
 	for i := 0; i < rejected && len(b.answer.Errors) < maxErrors; i++ {

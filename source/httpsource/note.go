@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"blobtail/record"
 	"blobtail/source/body"
 )
 
@@ -26,23 +27,25 @@ func (s *Source) note(r *http.Request, in Intake, decoded []byte, a *Result) str
 	if a.Accepted+a.Expired == 1 && joinedByCurl(r.Header.Get("Content-Type"), decoded) {
 		notes = append(notes, fmt.Sprintf("the body is one line of %d bytes; if the file has more lines, curl -d removed the line feeds: send it with --data-binary", len(decoded)))
 	}
-	if text := a.lacks.Note(a.lines); text != "" {
+	if text := Lacking(a.lacks, a.lines); text != "" {
 		notes = append(notes, text)
 	}
 	return strings.Join(notes, "; ")
 }
 
-// Lacks counts the records of a request that lack a part of their head, as [record.Lacks] does.
-type Lacks struct{ Time, TimeUnread, LevelUnread int }
-
-// Note says how many of the lines these are, "" if there are none.
-func (l Lacks) Note(lines int) string {
+// Lacking says how many of the lines of a request lack a part of their head, and which pages help.
+// It is "" if none does.
+func Lacking(l record.Lacks, lines int) string {
 	var notes []string
 	if l.Time > 0 {
 		notes = append(notes, fmt.Sprintf("no time found in %d of %d lines: they have the time of arrival; SENDING.md#times", l.Time, lines))
 	}
 	if l.TimeUnread > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d lines have a field for the time that could not be read", l.TimeUnread, lines))
+		text := fmt.Sprintf("%d of %d lines have a field for the time that could not be read", l.TimeUnread, lines)
+		if l.Time == 0 { // else the page is named already
+			text += "; SENDING.md#times"
+		}
+		notes = append(notes, text)
 	}
 	if l.LevelUnread > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d lines have a field for the level that could not be read; LOGGERS.md#words-for-levels", l.LevelUnread, lines))
@@ -85,8 +88,10 @@ func unusedParameters(q url.Values, served bool) string {
 	if meant != "" {
 		text += "did you mean " + meant + "? "
 	}
+	known := record.KnownNames()
+	first := func(names []string, n int) string { return strings.Join(names[:n], ", ") }
 	return text + "_time, _level, _message and _service name fields, or give the fields one of these names: " +
-		"ts, time, timestamp, @timestamp, date; level, severity, lvl, log.level; msg, message, log; service, service.name, app"
+		first(known.Time, 5) + "; " + first(known.Level, 4) + "; " + first(known.Message, 3) + "; " + first(known.Service, 3)
 }
 
 // isParameter reports whether a text looks like the name of a parameter. Others may be a key

@@ -32,9 +32,9 @@ func newReader(fields *record.Mapping) *reader {
 	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1), fields: fields}
 }
 
-// Read makes the request of a message as a [Source] does, for people who try what becomes of
-// theirs. sent is when the stream received it, and fields is that of the options. watch is told of
-// each record. unreadable is the reason that the message would be kept unchanged.
+// Read makes the request of a message as a [Source] does, for people that try theirs. sent is when
+// the stream received it, and fields is that of the options. watch is told of each record.
+// unreadable is the reason that the message would be kept unchanged.
 func Read(m *nats.Msg, sent time.Time, fields *record.Mapping, watch body.Watch) (req *record.Request, unreadable error) {
 	r := newReader(fields)
 	r.Watch = watch

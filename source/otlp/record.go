@@ -373,7 +373,7 @@ func (w *walker) levelIn(list []attribute, why *record.Why) (level []byte, rest 
 	return level, append(list[:at], list[at+1:]...)
 }
 
-// stayingLevel is levelIn for attributes that stay: those whose names say less, and the objects
+// stayingLevel is levelIn for attributes that stay: those of [record.StayingLevel], and the objects
 // of the Elastic Common Schema and of Roarr.
 func (w *walker) stayingLevel(list []attribute, why *record.Why) []byte {
 	for i := range list {

@@ -38,12 +38,7 @@ type rawSink struct{ *sink }
 // Begin begins a line of text.
 func (s *rawSink) Begin(h record.Head) *record.Parts {
 	h.Renames = true
-	if len(h.Service) == 0 {
-		h.Service = s.given.service()
-		if h.Why != nil {
-			h.Why.Service = record.Cause{Place: record.FromProtocol, Name: "source, sourcetype or index"}
-		}
-	}
+	s.given.name(&h)
 	b := s.Sink.Begin(h)
 	if s.share() {
 		s.given.add(b)
@@ -107,29 +102,12 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if err != nil {
 		return s.Reject(raw, body.Rejection{Reason: "the member event: " + err.Error()}, end)
 	}
-	text := record.TextOf(time)
-	ns, ok := record.ReadTime(time, s.Arrived())
-	if ok {
-		h.Time = ns
-		if h.Why != nil {
-			h.Why.Time = record.Cause{Place: record.FromProtocol, Name: "time of the event"}
-		}
-	} else if h.Time == 0 && len(text) > 0 {
-		h.Unread = true
-	}
-	if h.Why != nil && !ok && len(text) > 0 {
-		h.Why.Time.Passed = append(h.Why.Time.Passed, record.Passed{Name: "time", Value: string(text), Reason: record.NoTime})
-	}
+	unread := s.setTime(&h, time)
 	extra, err := s.fields(fields, &h)
 	if err != nil {
 		return s.Reject(raw, body.Rejection{Reason: "the member fields: " + err.Error()}, end)
 	}
-	if len(h.Service) == 0 {
-		h.Service = m.service()
-		if h.Why != nil {
-			h.Why.Service = record.Cause{Place: record.FromProtocol, Name: "source, sourcetype or index"}
-		}
-	}
+	m.name(&h)
 	if !s.share() {
 		return s.Reject(raw, tooMuch(), end)
 	}
@@ -138,10 +116,41 @@ func (s *sink) Object(raw []byte, end int) bool {
 		b.Member(f.key, f.value, "")
 	}
 	m.add(b)
-	if !ok && len(text) > 0 && string(text) != "0" {
-		b.Text("ts", text)
+	if len(unread) > 0 {
+		b.Text("ts", unread)
 	}
 	return s.Record(raw, 1, end)
+}
+
+// setTime gives a head the time of its event, and returns its text if it is none.
+func (s *sink) setTime(h *record.Head, time []byte) (unread []byte) {
+	if ns, ok := record.ReadTime(time, s.Arrived()); ok {
+		h.Time = ns
+		if h.Why != nil {
+			h.Why.Time = record.Cause{Place: record.FromProtocol, Name: "time of the event"}
+		}
+		return nil
+	}
+	if record.EmptyTime(time) {
+		return nil
+	}
+	text := record.TextOf(time)
+	h.Unread = h.Unread || h.Time == 0
+	if h.Why != nil {
+		h.Why.Time.Passed = append(h.Why.Time.Passed, record.Passed{Name: "time", Value: string(text), Reason: record.NoTime})
+	}
+	return text
+}
+
+// name gives a head without a service that of the metadata.
+func (m *metadata) name(h *record.Head) {
+	if len(h.Service) > 0 {
+		return
+	}
+	h.Service = m.service()
+	if h.Why != nil {
+		h.Why.Service = record.Cause{Place: record.FromProtocol, Name: "source, sourcetype or index"}
+	}
 }
 
 // A field is a member of an object.

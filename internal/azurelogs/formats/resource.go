@@ -72,7 +72,7 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 }
 
 // otherTime finds the time of an object that has none under a usual name and in a usual form:
-// that of a member whose name differs in case, or a date with the month first, else the hour
+// that of a member with a name in another case, or a date with the month first, else the hour
 // of the blob. A date alone is the time if nothing else is, with a clock in another member.
 func (t *Translator) otherTime(stamp record.Stamp) (record.Stamp, error) {
 	var day, clock int64
@@ -113,8 +113,8 @@ func (t *Translator) readTime(value []byte) (ns int64, part times.Part) {
 	return 0, times.None
 }
 
-// isTimeName reports whether a member may have the time of a record, whatever the case of its
-// name: services write time, Time, timeStamp and eventTimestamp.
+// isTimeName reports whether a member may have the time of a record, by its name in any case:
+// services write time, Time, timeStamp and eventTimestamp.
 func isTimeName(key []byte) bool {
 	for _, name := range [...]string{"time", "timestamp", "@timestamp", "eventtime", "eventtimestamp", "timegenerated", "date"} {
 		if strings.EqualFold(name, string(key)) {

@@ -89,7 +89,7 @@ type Logs struct {
 	Blobs     []Blob       // sorted by container and key
 	Want      []Record     // sorted by time, then by place, without duplicates
 	Malformed []Place      // sorted by place
-	Cut       []Place      // lines at whose parts blobs end: malformed if nobody writes these any more
+	Cut       []Place      // lines that blobs end within: malformed if nobody writes these any more
 	Dropped   int          // duplicates: no record of Want
 	Traps     map[Trap]int // the number of lines with each trap
 }

@@ -1,5 +1,5 @@
 // Command shop logs a little of a shop's day with the logger that its argument names, so
-// that the table of loggers has what loggers of Go really write.
+// that the table of loggers has the real output of loggers of Go.
 package main
 
 import (
@@ -85,7 +85,7 @@ func rows() map[string]func() {
 	}
 }
 
-// errDeclined is what a bank answers.
+// errDeclined is the answer of a bank.
 var errDeclined = errors.New("card declined")
 
 // charge fails as a payment does.

@@ -1,4 +1,4 @@
-// Command put renews rows of the table of loggers with what their loggers wrote:
+// Command put renews rows of the table of loggers with the output of their loggers:
 //
 //	put OUT TESTDATA [ROW...]
 //
@@ -50,7 +50,7 @@ func putAll(out, testdata string, only []string) error {
 	return errors.Join(errs...)
 }
 
-// put renews one row from the files whose names begin with out.
+// put renews one row from the files with names that begin with out.
 func put(out, row string) error {
 	wrote, err := os.ReadFile(out + ".bytes")
 	if err != nil {
@@ -105,7 +105,7 @@ func counted(wrote, records []byte) error {
 	return nil
 }
 
-// fits reports why the form of a row cannot hold what a logger wrote.
+// fits reports why the form of a row cannot hold the output of a logger.
 func fits(wrote []byte) error {
 	if !bytes.HasSuffix(wrote, []byte("\n")) {
 		return fmt.Errorf("its %d bytes do not end with a line feed, and txtar would add one", len(wrote))

@@ -59,7 +59,7 @@ func TestDoors(t *testing.T) {
 	}
 }
 
-// attributes is the door whose objects are attributes beside a message.
+// attributes is the door that makes objects of attributes beside a message.
 const attributes = "otlp-attributes"
 
 // hidden reports whether the message is in an object within the object: a bridge of its logger has
@@ -83,7 +83,7 @@ type got struct {
 	time                              int64
 }
 
-// faults returns what differs from the row behind a door. ok is false if the door takes objects
+// faults returns the differences from the row behind a door. ok is false if the door takes objects
 // only, and the row has others.
 func faults(t *testing.T, row *Row, d carry.Door) (out []string, ok bool) {
 	t.Helper()
@@ -176,7 +176,7 @@ func member(line []byte, name string) string {
 	return string(record.TextOf(v))
 }
 
-// compare returns what differs in one record.
+// compare returns the differences in one record.
 func compare(row *Row, d carry.Door, i int, sent carry.Record, g got) (out []string) {
 	want := row.Records[i]
 	if g.rejected != "" {
@@ -219,7 +219,7 @@ func compare(row *Row, d carry.Door, i int, sent carry.Record, g got) (out []str
 	return out
 }
 
-// compareTime returns what is wrong with a time.
+// compareTime returns the fault of a time.
 func compareTime(row *Row, d carry.Door, i int, sent carry.Record, ns int64) string {
 	at := time.Unix(0, ns).UTC()
 	switch want := row.Records[i]; {

@@ -1,19 +1,19 @@
-// Package loggers is a table of what loggers really write, and of the records that come of it. Each
-// row is a file in testdata. The test sends each row through each door, and wants the same time,
-// level, message and service behind all of them. docs/LOGGERS.md has the table that [Table] prints.
+// Package loggers is a table of the output of loggers, and of the records that come of it. Each row
+// is a file in testdata. The test sends each row through each door, and wants the same time, level,
+// message and service behind all of them. docs/LOGGERS.md has the table that [Table] prints.
 //
 // A row is a txtar archive with three parts. about has lines NAME: VALUE:
 //
-//	logger, group, version  what wrote the bytes; the group is a table of its own in the page
+//	logger, group, version  the writer of the bytes; the group is a table of its own in the page
 //	source                  run DIR, or page URL
 //	kind                    text, or json: one object a line; for people
 //	arrived                 when the bytes come, for dates without a year
 //	ran                     the times before and after a run; a record without a time lies between
-//	note                    what is peculiar about it
+//	note                    its peculiarities
 //	not                     DOOR REASON: a door that cannot carry it; any number of these
 //	raw                     a door: the bytes are a body for it alone, not lines
 //
-// bytes are what the logger wrote. records has an object for each record that is to come of it:
+// bytes are the output of the logger. records has an object for each record that is to come of it:
 // time (null: none), level (null: none), message of an object (missing: all lines), service, and
 // lines, if it has more than one.
 package loggers
@@ -41,13 +41,13 @@ type Row struct {
 	From    time.Time // of a run, its beginning and end; else zero
 	To      time.Time
 	Note    string
-	Raw     string            // the door whose body the bytes are, "" for lines
+	Raw     string            // the door that the bytes are a body for, "" for lines
 	Not     map[string]string // the doors that cannot carry it, and the reasons
 	Bytes   []byte
 	Records []Record
 }
 
-// A Record is what has to become of one or several lines.
+// A Record is the record that has to come of one or several lines.
 type Record struct {
 	Time    *time.Time `json:"-"` // nil: the bytes have none
 	Level   *string    `json:"level"`

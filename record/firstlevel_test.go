@@ -1,0 +1,49 @@
+package record_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"blobtail/record"
+)
+
+// The level of the first members is that of the whole object.
+func TestFirstLevel(t *testing.T) {
+	for text, want := range map[string]record.Level{
+		`{"level":"error","msg":"x"}`: record.Error, `{ "n" : 1, "ok":true, "level" : "WARN" }`: record.Warn,
+		`{"a":"b","level":30,"x":{`: record.Info, `{"level":"error","msg":"cut of`: record.Error,
+		`{"level":"loud"}`: record.Other, `{"Level":"error"}`: record.Other, `{"a":{"level":"error"}}`: record.Other,
+		`{"a":"level","b":"error"}`: record.Other, `{"\u006cevel":"error"}`: record.Other, `{}`: record.Other, `{"level"`: record.Other,
+		`{"level":"error`: record.Other, ``: record.Other, `x`: record.Other, `{"level":null,"severity":"warn"}`: record.Other,
+	} {
+		l, ok := record.FirstLevel([]byte(text))
+		if ok != (want != record.Other) || ok && l != want {
+			t.Errorf("%s: %v %v, want %v", text, l, ok, want)
+		}
+	}
+	names := []string{"level", "Level", "severity", "msg", "a", "lvl", "level"}
+	values := []string{`"error"`, `"loud"`, `7`, `null`, `{"level":"warn"}`, `"Info"`, `true`, `""`, `"a\"b"`, `[1]`, `30.0`}
+	for range 20_000 {
+		src := []byte("{")
+		for i := range 1 + rand.IntN(6) {
+			if i > 0 {
+				src = append(src, ',')
+			}
+			src = append(src, '"')
+			src = append(src, names[rand.IntN(len(names))]...)
+			src = append(append(src, '"', ':'), values[rand.IntN(len(values))]...)
+		}
+		src = append(src, '}')
+		l, ok := record.FirstLevel(src)
+		if !ok {
+			continue
+		}
+		p := record.NewParser()
+		if _, err := p.Scan(src); err != nil {
+			t.Fatal(err)
+		}
+		if _, s := p.AppendLine(nil, &record.Defaults{}); s.Level != l {
+			t.Fatalf("%s: %v, want %v", src, l, s.Level)
+		}
+	}
+}
