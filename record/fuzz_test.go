@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,7 @@ func FuzzScan(f *testing.F) {
 		`{"a":[[[{"b":[]}]],{}],"c":tru}`,
 		`{"@timestamp":"2026-11-20T15:04:05Z","log":{"a":[1,{"level":2}],"level":"WARN"},"service":{"id":1, "n\u0061me":"My Web"},"message":"m"}`,
 		`{"log":{"level":-30},"service":{},"app":"B"}`,
+		`{"a":NaN,"b":[-Infinity,{"c":Infinity}],"ts":NaN,"level":NaN,"msg":"a	b` + "\x00\x1b" + `[0m"}`,
 		`{"@t":"2026-11-20T15:04:05Z","@mt":"m","log":"a\\n","context":{"logLevel":30},"Body":{"Value":"b"}}`,
 		`{"text":"m\n","record":{"level":{"name":"WARNING"},"message":"m","time":{"timestamp":1795168806.257}}}`,
 		`{"log":"a\n","@m":"x","@T":"2026-11-20T15:04:05Z"}`,
@@ -75,8 +77,8 @@ func FuzzScan(f *testing.F) {
 		}
 		// encoding/json replaces invalid text by U+FFFD.
 		// It keeps the last of nested keys that come twice.
-		if utf8.Valid(src[:n]) && !bytes.Contains(bytes.ToLower(src[:n]), []byte(`\ud`)) && !repeatsWithin(members(t, src[:n])) {
-			got, want := members(t, line), reference(members(t, src[:n]), d)
+		if utf8.Valid(src[:n]) && !bytes.Contains(bytes.ToLower(src[:n]), []byte(`\ud`)) && !repeatsWithin(members(t, mended(src[:n]))) {
+			got, want := members(t, line), reference(members(t, mended(src[:n])), d)
 			if !reflect.DeepEqual(plain(got), plain(want)) {
 				t.Fatalf("%s\ngot  %v\nwant %v", src, got, want)
 			}
@@ -103,12 +105,33 @@ func compareScan(t *testing.T, src []byte, n int, err error) bool {
 		if jsonErr == nil {
 			t.Fatalf("Scan(%q) = %v, encoding/json takes it", src, err)
 		}
+	case jsonErr != nil && n > 0 && n <= len(src) && json.Valid(mended(src[:n])):
 	case jsonErr != nil:
 		t.Fatalf("Scan(%q) = %d, %v; encoding/json: %v", src, n, err, jsonErr)
 	case int64(n) != dec.InputOffset():
 		t.Fatalf("Scan(%q) = %d, encoding/json %d", src, n, dec.InputOffset())
 	}
 	return err == nil
+}
+
+// mended is an object with words for numbers as texts, and with escapes for control characters in
+// strings.
+func mended(object []byte) []byte {
+	token := regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|NaN|-?Infinity`)
+	return token.ReplaceAllFunc(object, func(s []byte) []byte {
+		if s[0] != '"' {
+			return []byte(`"` + string(s) + `"`)
+		}
+		var b []byte
+		for _, c := range s {
+			if c < ' ' && c != '\n' && c != '\r' {
+				b = fmt.Appendf(b, `\u%04x`, c)
+			} else {
+				b = append(b, c)
+			}
+		}
+		return b
+	})
 }
 
 // checkAgain makes sure that a canonical line is its own canonical line.

@@ -79,6 +79,8 @@ func TestAppendLine(t *testing.T) {
 		{"tracing", "", `{"timestamp":"O","level":"INFO","fields":{"message":"m","a":1}}`, `{"ts":"O","level":"info","service":"unknown","msg":"m","fields":{"message":"m","a":1}}`},
 		{"loguru", "", `{"text":"m\n","record":{"level":{"name":"WARNING","no":30},"message":"m"}}`, `{"ts":"T","level":"warn","service":"unknown","msg":"m","text":"m\n","record":{"level":{"name":"WARNING","no":30},"message":"m"}}`},
 		{"loguru's time", "", `{"text":"m\n","record":{"message":"m","time":{"repr":"late","timestamp":1795168806.257}}}`, `{"ts":"2026-11-20T10:00:06.257000000Z","level":"","service":"unknown","msg":"m","text":"m\n","record":{"message":"m","time":{"repr":"late","timestamp":1795168806.257}}}`},
+		{"words for numbers", "", `{"a":NaN,"b":[-Infinity,{"c":Infinity}],"msg":"NaN"}`, `{"ts":"T","level":"","service":"unknown","msg":"NaN","a":"NaN","b":["-Infinity",{"c":"Infinity"}]}`},
+		{"control characters", "", "{\"msg\":\"a\tb\x1b[0m\\\"\x00\"}", `{"ts":"T","level":"","service":"unknown","msg":"a\tb\u001b[0m\"\u0000"}`},
 		{"Docker", "", `{"log":"a\n","stream":"stdout"}`, `{"ts":"T","level":"","service":"unknown","msg":"a","stream":"stdout"}`},
 		{"a backslash and an n", "", `{"log":"a\\n"}`, `{"ts":"T","level":"","service":"unknown","msg":"a\\n"}`},
 		{"Fluent Bit", "", `{"log":"m","kubernetes":{"container_name":"api"}}`, `{"ts":"T","level":"","service":"api","msg":"m","kubernetes":{"container_name":"api"}}`},

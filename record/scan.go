@@ -51,6 +51,7 @@ type Parser struct {
 	services map[string]*service
 	recent   [recentServices]*service
 	scratch  []byte
+	repaired []byte // the object scanned last, if [repair] has made it valid
 	value    []byte
 	parts    Parts
 	mapped   mapped
@@ -95,7 +96,8 @@ const (
 // Scan validates the JSON object (RFC 8259) at the start of src and remembers its
 // fields for [Parser.AppendLine]. It returns the object's length; src must not change
 // until the line is written. Bytes that are no valid UTF-8 are accepted, as in
-// encoding/json.
+// encoding/json, and so are the words NaN, Infinity and -Infinity, as texts, and control
+// characters in strings but line feeds and carriage returns, of an object in one line.
 //
 // Any error is a *[RejectError]. For too deep nesting n is still the object's length, so that
 // the rest of the source can be read; otherwise it is 0. Of two fields with one key the second
@@ -108,6 +110,12 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 		src = src[:MaxRecord]
 	}
 	n, bad := p.scanObject(src)
+	read := n
+	if bad != nil && repairable(src, bad) {
+		if n, read = p.scanRepaired(src); read > 0 {
+			src, bad = p.repaired, nil
+		}
+	}
 	if bad != nil {
 		p.fields, p.found = p.fields[:0], [numKinds]uint32{}
 		if long && bad.Offset == len(src) {
@@ -121,11 +129,12 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 	}
 	if p.reject != nil {
 		p.fields, p.found = p.fields[:0], [numKinds]uint32{}
-		return n, p.reject
+		p.reject.Offset = min(p.reject.Offset, read)
+		return read, p.reject
 	}
 	p.renameRepeats()
 	p.learnShape()
-	return n, nil
+	return read, nil
 }
 
 // reset forgets the last record, and releases the memory of an unusual one.
@@ -135,6 +144,9 @@ func (p *Parser) reset() {
 	}
 	if cap(p.names)+cap(p.scratch)+cap(p.value) > keepScratch {
 		p.names, p.scratch, p.value = nil, nil, nil
+	}
+	if cap(p.repaired) > keepScratch {
+		p.repaired = nil
 	}
 	p.src, p.fields, p.names, p.repeats = nil, p.fields[:0], p.names[:0], p.repeats[:0]
 	p.found, p.again, p.reject = [numKinds]uint32{}, false, nil

@@ -79,6 +79,7 @@ func TestSpellings(t *testing.T) {
 		{"a time that is none", wrap(`{"timeUnixNano":"today"}`), head + `,"time_unix_nano":"today"}`},
 		{"severity by name", wrap(`{"severityNumber":"SEVERITY_NUMBER_FATAL2"}`), ts + `"level":"critical","service":"unknown","msg":""}`},
 		{"ids of no form", wrap(`{"traceId":"xyz","spanId":"AbC"}`), head + `,"trace_id":"xyz","span_id":"abc"}`},
+		{"ids in base64", wrap(`{"traceId":"W47/+UoReeUGIX5HqwCwng==","spanId":"7uGbfeuNJM4="}`), head + `,"trace_id":"5b8efff94a1179e506217e47ab00b09e","span_id":"eee19b7deb8d24ce"}`},
 		{"ids of zeros", wrap(`{"traceId":"00000000000000000000000000000000","spanId":""}`), head + `}`},
 		{"bad base64", wrap(`{"body":{"bytesValue":"a-_b"}}`), ts + `"level":"","service":"unknown","msg":"a-_b"}`},
 		{"plain values", wrap(`{"body":"x","attributes":[{"key":"n","value":5},{"key":"l","value":[1,"b"]},{"key":"m","value":{"arrayValue":{"values":[7,"s",null,[1]]}}}]}`),

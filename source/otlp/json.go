@@ -2,6 +2,8 @@ package otlp
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/hex"
 	"math"
 	"strconv"
 	"unsafe"
@@ -247,9 +249,9 @@ func (w *walker) readMemberJSON(key []byte) {
 	case "flags":
 		e.flags = w.numberJSON("flags")
 	case "traceId", "trace_id":
-		e.trace = e.idText(c.text(&e.set))
+		e.trace = e.idText(c.text(&e.set), 16)
 	case "spanId", "span_id":
-		e.span = e.idText(c.text(&e.set))
+		e.span = e.idText(c.text(&e.set), 8)
 	case "eventName", "event_name":
 		e.event = c.text(&e.set)
 	default:
@@ -304,10 +306,19 @@ func severityOf(name []byte) uint64 {
 	return 0
 }
 
-// idText returns an id as it is stored: in lower case, nil if it has nothing but zeros. One
-// that is not hexadecimal is kept as it is.
-func (s *set) idText(t []byte) []byte {
+// idText returns an id of so many bytes as it is stored: hexadecimal in lower case, nil if it has
+// nothing but zeros. Base64, the usual form of bytes in protobuf's JSON, becomes that too. Any other
+// text is kept as it is.
+func (s *set) idText(t []byte, size int) []byte {
 	upper := false
+	if len(t) == base64.StdEncoding.EncodedLen(size) {
+		var raw [24]byte
+		if n, err := base64.StdEncoding.Decode(raw[:], t); err == nil && n == size {
+			from := len(s.text)
+			s.text = hex.AppendEncode(s.text, raw[:n])
+			t = s.text[from:]
+		}
+	}
 	for _, b := range t {
 		if b-'A' < 6 {
 			upper = true
