@@ -44,6 +44,14 @@ func (p *Parser) findLevel() (at int, l Level) {
 			return at, l
 		}
 	}
+	if p.found[kindLevel/perKind]&1 != 0 { // as nearly all records have it
+		f := &p.fields[p.slots[kindLevel]]
+		if v := p.src[f.val:f.valEnd]; v[0] == '"' {
+			if l = LevelOf(v[1 : len(v)-1]); l != Other {
+				return int(p.slots[kindLevel]), l
+			}
+		}
+	}
 	for left := p.found[kindLevel/perKind]; left != 0; left &= left - 1 {
 		n := kindLevel + name(bits.TrailingZeros32(left))
 		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
@@ -309,6 +317,11 @@ func (p *Parser) msgField() int {
 		var at int
 		if at, other = p.mappedWord(partMsg); at >= 0 {
 			return at
+		}
+	}
+	if p.found[kindMsg/perKind]&1 != 0 { // as nearly all records have it
+		if f := &p.fields[p.slots[kindMsg]]; p.src[f.val] == '"' && f.valEnd-f.val > 2 {
+			return int(p.slots[kindMsg])
 		}
 	}
 	for left := p.found[kindMsg/perKind]; left != 0; left &= left - 1 {

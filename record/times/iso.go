@@ -1,13 +1,15 @@
 package times
 
+import "encoding/binary"
+
 // iso reads 2026-11-20T15:04:05 with a fraction and Z or an offset, as nearly all times are,
 // in a tenth of the time of a scan. ok is false for all else, which a scan reads.
-func iso(s []byte) (ns int64, ok bool) {
+func (r *Reader) iso(s []byte) (ns int64, ok bool) {
 	const least = len("2026-11-20T15:04:05Z")
 	if len(s) < least || s[4] != '-' || s[10] != 'T' && s[10] != ' ' || s[13] != ':' || s[16] != ':' {
 		return 0, false
 	}
-	day, ok := Day(s)
+	day, ok := r.day(s)
 	h, m, sec := two(s, 11), two(s, 14), two(s, 17)
 	if !ok || h > 23 || m > 59 || sec > 60 {
 		return 0, false
@@ -42,12 +44,12 @@ func iso(s []byte) (ns int64, ok bool) {
 
 // isoPrefix reads the time that a text begins with in the form that [iso] reads, with Z or, if
 // bare, without a zone. n is its length; 0 for all else, which a scan reads.
-func isoPrefix(s []byte, bare bool) (ns int64, n int) {
+func (r *Reader) isoPrefix(s []byte, bare bool) (ns int64, n int) {
 	n = len("2026-11-20T15:04:05")
 	if len(s) <= n || s[4] != '-' || s[10] != 'T' && s[10] != ' ' || s[13] != ':' || s[16] != ':' {
 		return 0, 0
 	}
-	day, ok := Day(s)
+	day, ok := r.day(s)
 	h, m, sec := two(s, 11), two(s, 14), two(s, 17)
 	if !ok || h > 23 || m > 59 || sec > 60 || isDigit(s[n]) {
 		return 0, 0
@@ -103,4 +105,16 @@ func isBare(s []byte) bool {
 	}
 	_, known := zoneNamed(s[1:end])
 	return !known
+}
+
+// day is [Day], and keeps the last date: nearly all times that a reader reads are of one day.
+func (r *Reader) day(s []byte) (sec int64, ok bool) {
+	head, tail := binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint16(s[8:])
+	if head == r.head && tail == r.tail && head != 0 {
+		return r.daySec, true
+	}
+	if sec, ok = Day(s); ok {
+		r.head, r.tail, r.daySec = head, tail, sec
+	}
+	return sec, ok
 }

@@ -19,7 +19,7 @@ func TestISOPrefix(t *testing.T) {
 			at := rand.IntN(len(text))
 			text = text[:at] + string(rune(" :-TZ0+9/a"[rand.IntN(10)])) + text[at:]
 		}
-		ns, n := isoPrefix([]byte(text), true)
+		ns, n := new(Reader).isoPrefix([]byte(text), true)
 		if n == 0 {
 			continue
 		}

@@ -32,6 +32,10 @@ type Reader struct {
 	// MonthFirst says that the source writes 11/20/2026 for a day in November.
 	MonthFirst bool
 
+	head   uint64 // the text of the last date
+	tail   uint16
+	daySec int64 // its midnight
+
 	year       int   // of Now
 	yearOf     int64 // the Now of that year
 	hour, east int64 // a local hour, and the offset of Zone in it
@@ -64,7 +68,7 @@ func Parse(s []byte) (ns int64, ok bool) {
 // milliseconds, microseconds or nanoseconds, by its size, if that is of the years 2000 to
 // 2099.
 func (r *Reader) Read(s []byte) (ns int64, part Part) {
-	if ns, ok := iso(s); ok {
+	if ns, ok := r.iso(s); ok {
 		return ns, Full
 	}
 	s = bytes.TrimSpace(s)
@@ -113,7 +117,7 @@ func (r *Reader) Prefix(s []byte) (ns int64, n int) {
 	if len(s) < shortest || !begins(s) {
 		return 0, 0
 	}
-	if ns, n := isoPrefix(s, r.Zone == nil); n > 0 {
+	if ns, n := r.isoPrefix(s, r.Zone == nil); n > 0 {
 		return ns, n
 	}
 	c := scan{r: r, s: s[:min(len(s), longest)]}
