@@ -39,7 +39,7 @@ func newSeeker() *seeker {
 func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	s.found = sought{}
 	msg = bytes.TrimSpace(msg)
-	if len(msg) == 0 {
+	if len(msg) == 0 || isSentence(msg) {
 		return 0, record.Other
 	}
 	if s.main != nil {

@@ -47,9 +47,7 @@ func (j *joiner) first(s []byte, end int) form {
 		}
 		return none
 	}
-	switch string(s[:4]) {
-	case "Trac", "Fata", "Exce", "Exec", "Unca", "Unha", "Proc", "Stac", "pani", "fata", "unex", "runt", "http", "PHP ",
-		"term", "libc", "*** ", "Segm", "** (", "thre", "goro", "erro":
+	if mayStart(s) {
 		if f := known(s); f != none {
 			return f
 		}
@@ -97,6 +95,17 @@ func (j *joiner) first(s []byte, end int) form {
 		return goForm
 	}
 	return none
+}
+
+// mayStart reports whether a line of four bytes or more may begin a trace with words that are always
+// the same.
+func mayStart(s []byte) bool {
+	switch string(s[:4]) {
+	case "Trac", "Fata", "Exce", "Exec", "Unca", "Unha", "Proc", "Stac", "pani", "fata", "unex", "runt", "http", "PHP ",
+		"term", "libc", "*** ", "Segm", "** (", "thre", "goro", "erro":
+		return true
+	}
+	return false
 }
 
 // known returns the form of the trace that a line begins with words that are always the same.

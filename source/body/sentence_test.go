@@ -1,0 +1,66 @@
+package body
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/record"
+)
+
+// What is called a sentence shows nothing to those that look closer.
+func TestIsSentence(t *testing.T) {
+	for text, want := range map[string]bool{
+		"GET /orders took 12 ms": true, "order 7 is stored": true, "the error is gone": true, "user \"ann\" logged in": true, "Segmentation fault": false,
+		"error while reading": false, "ERROR disk is full": false, "Nov 20 is over": false, "disk: full": false, "done": false, "level=error x": false, "no [error] here": false,
+		"one\ntwo": false, "one  two": false, "INFO": false, "a b": false, "x": false, "": false, "SIGQUIT was sent": false, "INFO - x": false, "web - ERROR x": false,
+	} {
+		if isSentence([]byte(text)) != want {
+			t.Errorf("%q is a sentence: %v", text, !want)
+		}
+	}
+	files, err := filepath.Glob("loggers/testdata/*.txtar")
+	if err != nil || len(files) < 100 {
+		t.Fatal(len(files), err)
+	}
+	var words [][]byte
+	s := newSeeker()
+	s.times.Now = time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC).UnixNano()
+	check := func(text []byte) (sentence bool) {
+		text = bytes.TrimSpace(text)
+		if !isSentence(text) {
+			return false
+		}
+		if ns, l := s.text(text); ns != 0 || l != record.Other {
+			t.Fatalf("%q is called a sentence: %d %v", text, ns, l)
+		}
+		return true
+	}
+	for _, name := range append(files, "testdata/traces.txt") {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(data) {
+			check(line)
+			words = append(words, bytes.Fields(line)...)
+		}
+	}
+	found := 0
+	for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); {
+		var text []string
+		for range 1 + rand.IntN(6) {
+			text = append(text, string(words[rand.IntN(len(words))]))
+		}
+		if check([]byte(strings.Join(text, []string{" ", " ", "  ", " - ", ", "}[rand.IntN(5)]))) {
+			found++
+		}
+	}
+	if found == 0 {
+		t.Error("no sentence was made")
+	}
+}
