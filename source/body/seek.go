@@ -39,8 +39,12 @@ func newSeeker() *seeker {
 func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	s.found = sought{}
 	msg = bytes.TrimSpace(msg)
-	if len(msg) == 0 || isSentence(msg) {
+	if len(msg) == 0 {
 		return 0, record.Other
+	}
+	if level, ok := sentence(msg); ok {
+		s.found.word = level
+		return 0, record.ParseLevel(level)
 	}
 	if s.main != nil {
 		if word := namedLevel(msg, s.main.NamesOfLevel()); word != nil {

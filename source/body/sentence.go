@@ -2,26 +2,33 @@ package body
 
 import "bytes"
 
-// isSentence reports whether a text of one line surely shows neither a time nor a level, and begins
-// no trace: its first word is of letters and no level, and no mark of a logger follows. Most messages
-// are so, and are spared all that the readers of times, levels and traces look for.
-func isSentence(s []byte) bool {
+// sentence reports whether a text of one line surely shows no time and begins no trace, and shows
+// no level but that of its first word: that is of letters, and no mark of a logger follows. Most
+// messages are so, and are spared all that the readers of times, levels and traces look for. level
+// is nil if the word is none in upper case.
+func sentence(s []byte) (level []byte, ok bool) {
 	n := 0
 	for n < len(s) && (s[n]|0x20)-'a' < 26 {
 		n++
 	}
 	if n < 2 || n+2 >= len(s) || s[n] != ' ' || s[n+1] == ' ' || s[n+1] == '-' {
-		return false
+		return nil, false
 	}
-	if n >= 3 && beginsLevel(s) || isCalendar(s[:n]) || mayStart(s) || s[0] == 'S' && s[1] == 'I' || s[len(s)-1] == '\'' {
-		return false
+	if n >= 3 && beginsLevel(s) {
+		if !allUpper(s[:n]) || levelKind(s[:n]) != sure {
+			return nil, false
+		}
+		level = s[:n]
+	}
+	if isCalendar(s[:n]) || mayStart(s) || s[0] == 'S' && s[1] == 'I' || s[len(s)-1] == '\'' {
+		return nil, false
 	}
 	for _, c := range s[n:min(len(s), longestHead)] {
 		if isMark(c) {
-			return false
+			return nil, false
 		}
 	}
-	return len(s) <= longestHead || bytes.IndexByte(s[longestHead:], '\n') < 0
+	return level, len(s) <= longestHead || bytes.IndexByte(s[longestHead:], '\n') < 0
 }
 
 // isMark reports whether loggers write a byte around times and levels, or a trace has it.

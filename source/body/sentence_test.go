@@ -12,14 +12,14 @@ import (
 	"blobtail/record"
 )
 
-// What is called a sentence shows nothing to those that look closer.
-func TestIsSentence(t *testing.T) {
+// What is called a sentence shows nothing but its first word to those that look closer.
+func TestSentence(t *testing.T) {
 	for text, want := range map[string]bool{
 		"GET /orders took 12 ms": true, "order 7 is stored": true, "the error is gone": true, "user \"ann\" logged in": true, "Segmentation fault": false,
-		"error while reading": false, "ERROR disk is full": false, "Nov 20 is over": false, "disk: full": false, "done": false, "level=error x": false, "no [error] here": false,
+		"error while reading": false, "ERROR disk is full": true, "ERROR: disk is full": false, "LOG of the day": false, "Nov 20 is over": false, "disk: full": false, "done": false, "level=error x": false, "no [error] here": false,
 		"one\ntwo": false, "one  two": false, "INFO": false, "a b": false, "x": false, "": false, "SIGQUIT was sent": false, "INFO - x": false, "web - ERROR x": false,
 	} {
-		if isSentence([]byte(text)) != want {
+		if _, ok := sentence([]byte(text)); ok != want {
 			t.Errorf("%q is a sentence: %v", text, !want)
 		}
 	}
@@ -30,13 +30,14 @@ func TestIsSentence(t *testing.T) {
 	var words [][]byte
 	s := newSeeker()
 	s.times.Now = time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC).UnixNano()
-	check := func(text []byte) (sentence bool) {
+	check := func(text []byte) (found bool) {
 		text = bytes.TrimSpace(text)
-		if !isSentence(text) {
+		level, ok := sentence(text)
+		if !ok {
 			return false
 		}
-		if ns, l := s.text(text); ns != 0 || l != record.Other {
-			t.Fatalf("%q is called a sentence: %d %v", text, ns, l)
+		if ns, l := s.text(text); ns != 0 || l != record.ParseLevel(level) {
+			t.Fatalf("%q is called a sentence of level %q: %d %v", text, level, ns, l)
 		}
 		return true
 	}
