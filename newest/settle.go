@@ -29,7 +29,7 @@ func (g *Gathered) Settle(ctx context.Context, sum *query.Summary, err error) er
 	if len(names) == 0 {
 		return err
 	}
-	unread := len(g.Report.Problems) > 0
+	unread := !g.Report.Outcome(nil).Complete()
 	var held map[string]bool
 	if !unread && ctx.Err() == nil {
 		held = g.r.holding(ctx, names)

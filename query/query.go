@@ -208,7 +208,7 @@ func (s *Summary) addWork(w *Summary) {
 	s.Higher += w.Higher
 }
 
-// Join adds the summary of another read of the same answer. What both tell counts once.
+// Join adds the summary of another read of the same blobs. What both tell counts once.
 func (s *Summary) Join(o *Summary) {
 	s.addWork(o)
 	s.Records += o.Records
@@ -243,9 +243,6 @@ func joined(errs, more []error) []error {
 	}
 	return errs
 }
-
-// Complete reports whether everything was read.
-func (s *Summary) Complete() bool { return len(s.Problems) == 0 }
 
 // Problem is a part of the store that could not be read. Length 0 means all of the
 // blob. It wraps the cause: storage.ErrNotExist for a blob that vanished after it was
