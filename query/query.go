@@ -195,27 +195,22 @@ type Summary struct {
 	Absent []*NoServiceError
 }
 
-// addWork adds the counts of the work that fetched and decoded blocks.
-func (s *Summary) addWork(w *Summary) {
-	s.BlobsOpened += w.BlobsOpened
-	s.BlocksRead += w.BlocksRead
-	s.BlocksSkipped += w.BlocksSkipped
-	s.RuledOutByIDs += w.RuledOutByIDs
-	s.RuledOutByWords += w.RuledOutByWords
-	s.Requests += w.Requests
-	s.Fetched += w.Fetched
-	s.Decoded += w.Decoded
-	s.Higher += w.Higher
-}
-
 // Join adds the summary of another read of the same blobs. What both tell counts once.
 func (s *Summary) Join(o *Summary) {
-	s.addWork(o)
 	s.Records += o.Records
 	s.Bytes += o.Bytes
 	s.BlobsListed += o.BlobsListed
+	s.BlobsOpened += o.BlobsOpened
+	s.BlocksRead += o.BlocksRead
+	s.BlocksSkipped += o.BlocksSkipped
+	s.RuledOutByIDs += o.RuledOutByIDs
+	s.RuledOutByWords += o.RuledOutByWords
+	s.Requests += o.Requests
+	s.Fetched += o.Fetched
+	s.Decoded += o.Decoded
 	s.Copies += o.Copies
 	s.Unflushed += o.Unflushed
+	s.Higher += o.Higher
 	s.Examined += o.Examined
 	s.More = s.More || o.More
 	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
