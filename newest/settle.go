@@ -16,16 +16,7 @@ func (g *Gathered) Settle(ctx context.Context, sum *query.Summary, err error) er
 	if g.r == nil { // of blobs alone
 		return err
 	}
-	var names []string
-	for _, none := range sum.Absent {
-		names = append(names, none.Name)
-	}
-	if none, ok := errors.AsType[*query.NoServiceError](err); ok {
-		names = append(names, none.Name)
-		for _, of := range none.Beside {
-			names = append(names, of.Name)
-		}
-	}
+	names := sum.Unsettled(err)
 	if len(names) == 0 {
 		return err
 	}

@@ -260,51 +260,6 @@ func (p *Problem) Error() string {
 
 func (p *Problem) Unwrap() error { return p.Err }
 
-// NoServiceError says that nothing is stored under a name or glob.
-type NoServiceError struct {
-	Name string
-	// Near is a service of a similar name, or "".
-	Near string
-	// Stored are all services in blobs, sorted; nil for a glob.
-	Stored []string
-	// Beside are the errors of the further names and globs of the query, none of which is a
-	// service either.
-	Beside []*NoServiceError
-}
-
-func (e *NoServiceError) Error() string {
-	if isGlob(e.Name) {
-		return fmt.Sprintf("no service matches %q", e.Name)
-	}
-	return fmt.Sprintf("no service %q", e.Name)
-}
-
-// Settle decides about the names that a read has not found, by its error and its summary: exists
-// reports whether a service is elsewhere. It returns the error that is left.
-func (s *Summary) Settle(err error, exists func(*NoServiceError) bool) error {
-	s.Absent = slices.DeleteFunc(s.Absent, exists)
-	none, ok := errors.AsType[*NoServiceError](err)
-	if !ok {
-		return err
-	}
-	all := append([]*NoServiceError{none}, none.Beside...)
-	left := slices.DeleteFunc(slices.Clone(all), exists)
-	if len(left) == len(all) {
-		return err
-	}
-	s.Absent = append(s.Absent, slices.DeleteFunc(left, func(of *NoServiceError) bool { return isGlob(of.Name) })...)
-	return nil
-}
-
-// Elsewhere is the warning in place of the error if records of the service exist outside of blobs,
-// and none of them is wanted; unread: if there may be some that could not be read.
-func (e *NoServiceError) Elsewhere(unread bool) error {
-	if unread {
-		return fmt.Errorf("%w in blobs", e)
-	}
-	return fmt.Errorf("%s has records in no blob yet, and none that match", e.Name)
-}
-
 // BadQueryError is the reason that a [Query] is invalid.
 type BadQueryError struct{ Err error }
 

@@ -102,11 +102,7 @@ func (c *Client) Unmatched(ctx context.Context, asked []string, out *query.Outco
 			globs = append(globs, none)
 		}
 	}
-	if all := append(absent, globs...); len(all) > 0 && len(all) == len(asked) {
-		return all[0]
-	}
-	out.Absent = append(out.Absent, absent...)
-	return nil
+	return out.Miss(absent, globs, len(absent)+len(globs) < len(asked))
 }
 
 // existing returns a function that reports whether a name or a glob means a service that the
