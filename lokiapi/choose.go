@@ -96,7 +96,7 @@ func (c *call) pick(sel *stage.Selection) []string {
 // doubt notes why services may be missing in a list.
 func (c *call) doubt() error {
 	problems, err := c.client.Doubts(c.ctx())
-	c.problems = append(c.problems, problems...)
+	c.told.Lack(problems...)
 	return err
 }
 
@@ -130,27 +130,26 @@ func (c *call) ask(q query.Query, run func(blobs *query.Reader, q query.Query) (
 	if err != nil {
 		return query.Summary{}, err
 	}
-	c.take(&result.Summary, &result.Report)
-	return result.Summary, nil
+	c.take(result)
+	return result.Summary(), nil
 }
 
 // take notes the problems and hints of a read.
-func (c *call) take(sum *query.Summary, report *newest.Report) {
-	c.problems = append(append(c.problems, sum.Problems...), report.Problems...)
-	for _, err := range sum.Warnings {
+func (c *call) take(result *query.Outcome) {
+	c.told.Add(result)
+	for _, err := range result.Warnings {
 		if text := err.Error(); !slices.Contains(c.hints, text) {
 			c.hints = append(c.hints, text)
 		}
 	}
-	c.hints = append(c.hints, report.Notes...)
-	for _, g := range report.Gaps {
+	c.hints = append(c.hints, result.Notes...)
+	for _, g := range result.Gaps {
 		c.hints = append(c.hints, gapText(g))
 	}
-	c.listed += sum.BlobsListed
 }
 
 // gapText says which records are not in an answer.
-func gapText(g newest.Gap) string {
+func gapText(g query.Gap) string {
 	few := strconv.Itoa(g.Records)
 	if g.AtMost {
 		few = "at most " + few

@@ -101,8 +101,8 @@ func (c *call) refusePush() {
 }
 
 // incomplete returns the reason why an answer lacks something.
-func incomplete(problems []error, listed int64) error {
-	blobs := 0
+func incomplete(told *query.Outcome) error {
+	problems, blobs := told.Problems(), 0
 	for _, err := range problems {
 		if p := (*query.Problem)(nil); errors.As(err, &p) {
 			blobs++
@@ -110,8 +110,8 @@ func incomplete(problems []error, listed int64) error {
 	}
 	what := ""
 	switch {
-	case blobs == len(problems) && listed >= int64(blobs):
-		what = fmt.Sprintf("%d of %d blobs could not be read: ", blobs, listed)
+	case blobs == len(problems) && told.BlobsListed >= int64(blobs):
+		what = fmt.Sprintf("%d of %d blobs could not be read: ", blobs, told.BlobsListed)
 	case len(problems) > 1:
 		what = fmt.Sprintf("%d parts could not be read, the first: ", len(problems))
 	}

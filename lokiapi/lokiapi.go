@@ -29,6 +29,7 @@ import (
 	"blobtail/internal/httpguard"
 	"blobtail/logql/stage"
 	"blobtail/newest"
+	"blobtail/query"
 	"blobtail/reading"
 )
 
@@ -176,12 +177,11 @@ type call struct {
 	shows  bool   // the client shows warnings
 	sorts  bool   // the client wants labels apart by their category
 
-	out      []byte  // of an object without its last brace, what has not been sent
-	sent     bool    // the header has been sent
-	problems []error // why the answer lacks something
-	listed   int64   // blobs
-	hints    []string
-	short    bool // the answer has less than was asked for, which a hint says
+	out   []byte        // of an object without its last brace, what has not been sent
+	sent  bool          // the header has been sent
+	told  query.Outcome // of all reads of the answer
+	hints []string
+	short bool // the answer has less than was asked for, which a hint says
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }

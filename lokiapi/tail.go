@@ -156,17 +156,12 @@ func (t *tailer) hand(ctx context.Context, lines []byte) error {
 // judge ends the tail if records are missing. An ingester that is away for a moment has them when
 // it comes back.
 func (t *tailer) judge(r *newest.Report) {
-	if len(r.Gaps) > 0 {
+	out := r.Outcome(nil)
+	switch {
+	case len(out.Gaps) > 0, !out.Complete() && !r.Passing():
 		t.stop(errLacks)
-	}
-	for _, err := range r.Problems {
-		_, passing := errors.AsType[*newest.TroubleError](err)
-		switch {
-		case !passing:
-			t.stop(errLacks)
-		case t.trouble == nil:
-			t.trouble = time.AfterFunc(troubleWait, func() { t.stop(errLacks) })
-		}
+	case !out.Complete() && t.trouble == nil:
+		t.trouble = time.AfterFunc(troubleWait, func() { t.stop(errLacks) })
 	}
 	if r.Well && t.trouble != nil {
 		t.trouble.Stop()

@@ -108,9 +108,9 @@ func (c *call) send() error {
 		return err
 	}
 	if !c.sent {
-		if len(c.problems) > 0 && !c.partial() {
+		if !c.told.Complete() && !c.partial() {
 			return &refusal{http.StatusInternalServerError,
-				incomplete(c.problems, c.listed).Error() + "; add partial=1 to the request to have the rest"}
+				incomplete(&c.told).Error() + "; add partial=1 to the request to have the rest"}
 		}
 		h := c.w.Header()
 		h.Set("Content-Type", jsonType)
@@ -137,9 +137,9 @@ const maxWarnings = 10
 // appendWarnings appends what an answer lacks, and then hints, as a member of the object.
 func (c *call) appendWarnings(dst []byte) []byte {
 	var all []string
-	if len(c.problems) > 0 {
-		all = append(all, incomplete(c.problems, c.listed).Error())
-		for _, err := range c.problems[1:] {
+	if !c.told.Complete() {
+		all = append(all, incomplete(&c.told).Error())
+		for _, err := range c.told.Problems()[1:] {
 			all = append(all, "incomplete: "+err.Error())
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -121,11 +122,19 @@ type Report struct {
 }
 
 // A Gap is a span of time with more records than were found.
-type Gap struct {
-	Service  string
-	Records  int
-	AtMost   bool  // some of them may not match the query
-	From, To int64 // both inclusive
+type Gap = query.Gap
+
+// Outcome returns the outcome of a read of which sum tells what blobs gave; nil: none was read.
+func (r *Report) Outcome(sum *query.Summary) *query.Outcome {
+	if sum == nil {
+		sum = &query.Summary{}
+	}
+	out := sum.Outcome()
+	out.Lack(r.Problems...)
+	out.Warnings = slices.Concat(r.Warnings, out.Warnings)
+	out.Absent = append(out.Absent, r.Absent...)
+	out.Notes, out.Gaps = slices.Clone(r.Notes), slices.Clone(r.Gaps)
+	return out
 }
 
 func (r *Report) note(format string, args ...any) {

@@ -107,6 +107,14 @@ func (e *TroubleError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *TroubleError) Unwrap() error { return e.Err }
 
+// Passing reports whether all problems of a report may pass.
+func (r *Report) Passing() bool {
+	return !slices.ContainsFunc(r.Problems, func(err error) bool {
+		_, passing := errors.AsType[*TroubleError](err)
+		return !passing
+	})
+}
+
 // say reports a trouble when it begins, when it changes its kind, and once when it is
 // over.
 func (f *follower) say(over string, err error) {

@@ -16,20 +16,11 @@ func (g *Gathered) Settle(ctx context.Context, sum *query.Summary, err error) er
 	if g.r == nil { // of blobs alone
 		return err
 	}
-	var names []string
-	for _, none := range sum.Absent {
-		names = append(names, none.Name)
-	}
-	if none, ok := errors.AsType[*query.NoServiceError](err); ok {
-		names = append(names, none.Name)
-		for _, of := range none.Beside {
-			names = append(names, of.Name)
-		}
-	}
+	names := sum.Unsettled(err)
 	if len(names) == 0 {
 		return err
 	}
-	unread := len(g.Report.Problems) > 0
+	unread := !g.Report.Outcome(nil).Complete()
 	var held map[string]bool
 	if !unread && ctx.Err() == nil {
 		held = g.r.holding(ctx, names)

@@ -186,12 +186,7 @@ func (a *asked) none(ctx context.Context, sum *Summary) error {
 			return err
 		}
 	}
-	if all := append(absent, globs...); left == 0 && len(all) > 0 {
-		all[0].Beside = all[1:]
-		return all[0]
-	}
-	sum.Absent = append(sum.Absent, absent...)
-	return nil
+	return sum.Miss(absent, globs, left > 0)
 }
 
 // noneOf fails for a service without stored or unflushed records, unless it had some and

@@ -167,7 +167,7 @@ func (p *pass) close(sum *Summary) {
 	p.ahead.shared.passes.Add(-1)
 	give(p.loader.buffers, &p.ahead.shared.blocks)
 	give(p.loader.spares, &p.ahead.shared.groups)
-	sum.addWork(&p.work)
+	sum.Join(&p.work)
 }
 
 // blame reports a problem with a blob, or returns the error that ends the read.

@@ -252,8 +252,7 @@ func (r *Reader) source(b blob, sum *Summary) *source {
 }
 
 func (p *Plan) summary() Summary {
-	s := p.listed
-	s.Problems, s.Warnings, s.Absent = slices.Clone(s.Problems), slices.Clone(s.Warnings), slices.Clone(s.Absent)
+	s := p.listed.clone()
 	p.tellFound(&s)
 	return s
 }

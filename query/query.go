@@ -195,27 +195,22 @@ type Summary struct {
 	Absent []*NoServiceError
 }
 
-// addWork adds the counts of the work that fetched and decoded blocks.
-func (s *Summary) addWork(w *Summary) {
-	s.BlobsOpened += w.BlobsOpened
-	s.BlocksRead += w.BlocksRead
-	s.BlocksSkipped += w.BlocksSkipped
-	s.RuledOutByIDs += w.RuledOutByIDs
-	s.RuledOutByWords += w.RuledOutByWords
-	s.Requests += w.Requests
-	s.Fetched += w.Fetched
-	s.Decoded += w.Decoded
-	s.Higher += w.Higher
-}
-
-// Join adds the summary of another read of the same answer. What both tell counts once.
+// Join adds the summary of another read of the same blobs. What both tell counts once.
 func (s *Summary) Join(o *Summary) {
-	s.addWork(o)
 	s.Records += o.Records
 	s.Bytes += o.Bytes
 	s.BlobsListed += o.BlobsListed
+	s.BlobsOpened += o.BlobsOpened
+	s.BlocksRead += o.BlocksRead
+	s.BlocksSkipped += o.BlocksSkipped
+	s.RuledOutByIDs += o.RuledOutByIDs
+	s.RuledOutByWords += o.RuledOutByWords
+	s.Requests += o.Requests
+	s.Fetched += o.Fetched
+	s.Decoded += o.Decoded
 	s.Copies += o.Copies
 	s.Unflushed += o.Unflushed
+	s.Higher += o.Higher
 	s.Examined += o.Examined
 	s.More = s.More || o.More
 	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
@@ -244,9 +239,6 @@ func joined(errs, more []error) []error {
 	return errs
 }
 
-// Complete reports whether everything was read.
-func (s *Summary) Complete() bool { return len(s.Problems) == 0 }
-
 // Problem is a part of the store that could not be read. Length 0 means all of the
 // blob. It wraps the cause: storage.ErrNotExist for a blob that vanished after it was
 // listed, a *blobfmt.CorruptError for damage.
@@ -267,51 +259,6 @@ func (p *Problem) Error() string {
 }
 
 func (p *Problem) Unwrap() error { return p.Err }
-
-// NoServiceError says that nothing is stored under a name or glob.
-type NoServiceError struct {
-	Name string
-	// Near is a service of a similar name, or "".
-	Near string
-	// Stored are all services in blobs, sorted; nil for a glob.
-	Stored []string
-	// Beside are the errors of the further names and globs of the query, none of which is a
-	// service either.
-	Beside []*NoServiceError
-}
-
-func (e *NoServiceError) Error() string {
-	if isGlob(e.Name) {
-		return fmt.Sprintf("no service matches %q", e.Name)
-	}
-	return fmt.Sprintf("no service %q", e.Name)
-}
-
-// Settle decides about the names that a read has not found, by its error and its summary: exists
-// reports whether a service is elsewhere. It returns the error that is left.
-func (s *Summary) Settle(err error, exists func(*NoServiceError) bool) error {
-	s.Absent = slices.DeleteFunc(s.Absent, exists)
-	none, ok := errors.AsType[*NoServiceError](err)
-	if !ok {
-		return err
-	}
-	all := append([]*NoServiceError{none}, none.Beside...)
-	left := slices.DeleteFunc(slices.Clone(all), exists)
-	if len(left) == len(all) {
-		return err
-	}
-	s.Absent = append(s.Absent, slices.DeleteFunc(left, func(of *NoServiceError) bool { return isGlob(of.Name) })...)
-	return nil
-}
-
-// Elsewhere is the warning in place of the error if records of the service exist outside of blobs,
-// and none of them is wanted; unread: if there may be some that could not be read.
-func (e *NoServiceError) Elsewhere(unread bool) error {
-	if unread {
-		return fmt.Errorf("%w in blobs", e)
-	}
-	return fmt.Errorf("%s has records in no blob yet, and none that match", e.Name)
-}
 
 // BadQueryError is the reason that a [Query] is invalid.
 type BadQueryError struct{ Err error }

@@ -125,8 +125,7 @@ func (s *Scout) take(t task, f Filter, sum *Summary) *pass {
 	}
 	var work Summary
 	p.close(&work)
-	sum.Requests += work.Requests
-	sum.Fetched += work.Fetched
+	sum.Join(&Summary{Requests: work.Requests, Fetched: work.Fetched})
 	return nil
 }
 

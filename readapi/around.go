@@ -11,7 +11,6 @@ import (
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
-	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -98,7 +97,7 @@ type surroundings struct {
 }
 
 // find finds the record and its surroundings.
-func (s *surroundings) find(services []string, mode newest.Mode) (*query.Neighbours, *reading.Result, error) {
+func (s *surroundings) find(services []string, mode newest.Mode) (*query.Neighbours, *query.Outcome, error) {
 	var n *query.Neighbours
 	q := query.Query{Services: services, Range: query.Always(), MaxRaw: mostAroundRaw}
 	result, err := s.run(q, mode, func(blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
@@ -128,7 +127,7 @@ func (s *surroundings) isAnchor(e *record.Entry) bool {
 }
 
 // write answers with the records as events.
-func (s *surroundings) write(n *query.Neighbours, result *reading.Result) error {
+func (s *surroundings) write(n *query.Neighbours, result *query.Outcome) error {
 	end := form.End{Outcome: outcome(result, &query.Filter{}), Examined: result.Examined}
 	all := slices.Concat(n.Before, []record.Entry{*n.Record}, n.After)
 	for i := range all {

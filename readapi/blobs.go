@@ -169,9 +169,7 @@ func (c *call) blob() error {
 	if of, err := blobfmt.ParseName(name); err == nil {
 		read.Services = []string{of.Service}
 	}
-	if problem != nil {
-		read.Problems = 1
-	}
+	read.Incomplete = problem != nil
 	httpguard.Note(c.r).Add(read)
 	if problem != nil && !partial {
 		return &requestError{

@@ -16,7 +16,7 @@ import (
 // run has read run a query for the client. A service that exists and has no record that the query
 // touches is no error. A selector of LogQL chooses among services, as a glob does: none of them is
 // absent because of it.
-func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*reading.Result, error) {
+func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*query.Outcome, error) {
 	asked, ran := q.Services, false
 	result, err := c.client.Query(c.r.Context(), q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 		ran = true
@@ -28,16 +28,16 @@ func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*reading
 	case err != nil || ran:
 	case q.Choose == nil:
 		err = c.client.Unmatched(c.r.Context(), asked, result)
-	case len(result.Report.Problems) == 0: // else it may be there
+	case result.Complete(): // else it may be there
 		err = noneChosen(asked)
 	}
 	return result, err
 }
 
 // outcome tells how a read went.
-func outcome(r *reading.Result, f *query.Filter) form.Outcome {
+func outcome(r *query.Outcome, f *query.Filter) form.Outcome {
 	out := form.Outcome{
-		Complete: r.Complete(), Problems: texts(r.Problems()), Warnings: texts(r.Warnings), Notes: append([]string{}, r.Report.Notes...), Gaps: []form.Gap{},
+		Complete: r.Complete(), Problems: texts(r.Problems()), Warnings: texts(r.Warnings), Notes: append([]string{}, r.Notes...), Gaps: []form.Gap{},
 		Cost: form.Cost{
 			Requests: r.Requests, Bytes: r.Fetched, BlobsListed: r.BlobsListed, BlobsOpened: r.BlobsOpened, BlocksRead: r.BlocksRead,
 			BlocksSkipped: r.BlocksSkipped, SkippedByIDs: r.RuledOutByIDs, SkippedByWords: r.RuledOutByWords, Copies: r.Copies,
@@ -47,7 +47,7 @@ func outcome(r *reading.Result, f *query.Filter) form.Outcome {
 		out.Absent = append(out.Absent, none.Name)
 		out.Warnings = append(out.Warnings, none.Error())
 	}
-	for _, g := range r.Report.Gaps {
+	for _, g := range r.Gaps {
 		out.Gaps = append(out.Gaps, gap(g))
 	}
 	if f.Where != nil {
@@ -58,7 +58,7 @@ func outcome(r *reading.Result, f *query.Filter) form.Outcome {
 	return out
 }
 
-func gap(g newest.Gap) form.Gap {
+func gap(g query.Gap) form.Gap {
 	return form.Gap{Service: g.Service, Records: g.Records, AtMost: g.AtMost, From: stamp(g.From), To: stamp(g.To)}
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
-	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -346,14 +346,13 @@ func (rec *recording) progress() error {
 }
 
 // end writes the end of the stream, or breaks it off.
-func (rec *recording) end(result *reading.Result, err error) {
+func (rec *recording) end(result *query.Outcome, err error) {
+	if err != nil {
+		result.Lack(errors.New(rec.explain(err).detail))
+	}
 	end := &form.End{
 		Outcome: outcome(result, &rec.query.Filter), More: result.More, Records: result.Records, Bytes: result.Bytes,
 		Unflushed: result.Unflushed, Examined: result.Examined, Higher: result.Higher,
-	}
-	if err != nil {
-		end.Complete = false
-		end.Problems = append(end.Problems, rec.explain(err).detail)
 	}
 	if rec.stream.err != nil || !end.Complete && !rec.partial && rec.form != "events" {
 		rec.stream.cut()

@@ -131,14 +131,13 @@ func (s *stream) end(end *form.End) {
 	}
 	s.w.Header().Set(form.TrailerComplete, bit(end.Complete))
 	s.w.Header().Set(form.TrailerMore, bit(end.More))
-	if len(end.Problems) > 0 {
-		s.w.Header().Set(form.TrailerProblems, headerText(strings.Join(end.Problems, "; ")))
-	}
-	if len(end.Warnings) > 0 {
-		s.w.Header().Set(form.TrailerWarnings, headerText(strings.Join(end.Warnings, "; ")))
-	}
-	if len(end.Absent) > 0 {
-		s.w.Header().Set(form.TrailerAbsent, headerText(strings.Join(end.Absent, ", ")))
+	for _, trailer := range []struct {
+		name, between string
+		texts         []string
+	}{{form.TrailerProblems, "; ", end.Problems}, {form.TrailerWarnings, "; ", end.Warnings}, {form.TrailerAbsent, ", ", end.Absent}} {
+		if len(trailer.texts) > 0 {
+			s.w.Header().Set(trailer.name, headerText(strings.Join(trailer.texts, trailer.between)))
+		}
 	}
 }
 

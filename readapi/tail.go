@@ -12,7 +12,6 @@ import (
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
-	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -33,8 +32,7 @@ type tailing struct {
 	buf    []byte
 	wrote  time.Time // the last time
 	lines  int64
-	// problems and absent are those of a tail that ends.
-	problems, warnings, absent []string
+	told   query.Outcome // of a tail that ends
 }
 
 // tail answers with new records as Server-Sent Events.
@@ -82,9 +80,13 @@ func (c *call) tail() error {
 
 // end is the last event of a tail that ends.
 func (t *tailing) end() *form.End {
-	return &form.End{Outcome: form.Outcome{
-		Complete: len(t.problems) == 0, Problems: append([]string{}, t.problems...), Warnings: append([]string{}, t.warnings...), Notes: []string{}, Gaps: []form.Gap{}, Absent: t.absent,
-	}, Records: t.lines}
+	out := form.Outcome{
+		Complete: t.told.Complete(), Problems: texts(t.told.Problems()), Warnings: texts(t.told.Warnings), Notes: []string{}, Gaps: []form.Gap{},
+	}
+	for _, none := range t.told.Absent {
+		out.Absent = append(out.Absent, none.Name)
+	}
+	return &form.End{Outcome: out, Records: t.lines}
 }
 
 // following reads the parameters of a tail.
@@ -130,7 +132,7 @@ func (c *call) known(names []string, once bool) error {
 		if _, err := c.client.Services(c.r.Context()); err != nil {
 			return err
 		}
-		if c.client.Unmatched(c.r.Context(), names, &reading.Result{}) == nil {
+		if c.client.Unmatched(c.r.Context(), names, &query.Outcome{}) == nil {
 			return nil
 		}
 		return c.exist(names)
@@ -192,21 +194,17 @@ func (t *tailing) mark(c newest.Cursor) error { return t.write("id: ", c.String(
 
 // report writes what is missing or late. A write that fails fails the next record too.
 func (t *tailing) report(r *newest.Report) {
+	if t.once {
+		t.told.Add(r.Outcome(nil))
+	}
 	for _, err := range r.Problems {
 		t.event(form.Event{Problem: err.Error()})
-		if t.once {
-			t.problems = append(t.problems, err.Error())
-		}
 	}
 	for _, err := range r.Warnings {
 		t.event(form.Event{Warning: err.Error()})
-		if t.once {
-			t.warnings = append(t.warnings, err.Error())
-		}
 	}
 	for _, none := range r.Absent {
 		t.event(form.Event{Absent: none.Name})
-		t.absent = append(t.absent, none.Name)
 	}
 	for _, text := range r.Notes {
 		t.event(form.Event{Note: text})

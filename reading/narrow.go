@@ -89,7 +89,7 @@ func (c *Client) named(ctx context.Context, blobs *query.Reader, m *member, held
 
 // Unmatched decides about names and globs of a query that mean no service of the store, as
 // [Client.Query] does beside others: it returns the error, unless there is one elsewhere.
-func (c *Client) Unmatched(ctx context.Context, asked []string, out *Result) error {
+func (c *Client) Unmatched(ctx context.Context, asked []string, out *query.Outcome) error {
 	exists := c.exists(ctx, out)
 	var absent, globs []*query.NoServiceError
 	for _, name := range asked {
@@ -102,11 +102,7 @@ func (c *Client) Unmatched(ctx context.Context, asked []string, out *Result) err
 			globs = append(globs, none)
 		}
 	}
-	if all := append(absent, globs...); len(all) > 0 && len(all) == len(asked) {
-		return all[0]
-	}
-	out.Absent = append(out.Absent, absent...)
-	return nil
+	return out.Miss(absent, globs, len(absent)+len(globs) < len(asked))
 }
 
 // existing returns a function that reports whether a name or a glob means a service that the
@@ -134,11 +130,11 @@ func (c *Client) existing(ctx context.Context) func(name string) bool {
 }
 
 // exists returns a function that reports whether a service that is in no blob exists, or may, and
-// warns of it.
-func (c *Client) exists(ctx context.Context, out *Result) func(none *query.NoServiceError) bool {
-	there := c.existing(ctx)
+// warns of it in out. So far out tells of ingesters alone: if records of theirs are missing, they
+// may be those of the service.
+func (c *Client) exists(ctx context.Context, out *query.Outcome) func(none *query.NoServiceError) bool {
+	there, unread := c.existing(ctx), !out.Complete()
 	return func(none *query.NoServiceError) bool {
-		unread := len(out.Report.Problems) > 0 // then the missing records may be those of the service
 		if !unread && !there(none.Name) {
 			return false
 		}
@@ -151,10 +147,9 @@ func (c *Client) exists(ctx context.Context, out *Result) func(none *query.NoSer
 
 // settle decides which names of a read are absent, as [newest.Gathered.Settle] does, by what the
 // client may read. hidden are those that it may not. It returns the error that is left.
-func (c *Client) settle(ctx context.Context, out *Result, hidden []*query.NoServiceError, err error) error {
-	exists := c.exists(ctx, out)
+func (c *Client) settle(exists func(*query.NoServiceError) bool, out *query.Outcome, hidden []*query.NoServiceError, err error) error {
 	out.Absent = append(out.Absent, hidden...)
-	return out.Summary.Settle(err, func(none *query.NoServiceError) bool {
+	return out.Settle(err, func(none *query.NoServiceError) bool {
 		c.scrub(none)
 		return exists(none)
 	})

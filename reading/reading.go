@@ -81,18 +81,6 @@ func (r *Reader) services(ctx context.Context) (*list, error) {
 	return &list{names: slices.Compact(stored), whole: whole || errors.Is(err, newest.ErrNobody)}, nil
 }
 
-// A Result tells how a query went.
-type Result struct {
-	query.Summary
-	Report newest.Report
-}
-
-// Complete reports whether nothing is missing.
-func (r *Result) Complete() bool { return len(r.Problems()) == 0 }
-
-// Problems are the reasons why records are missing.
-func (r *Result) Problems() []error { return slices.Concat(r.Summary.Problems, r.Report.Problems) }
-
 // A Read reads the records of a completed query, as [query.Reader.Plan] and
 // [query.Reader.Newest] do.
 type Read func(blobs *query.Reader, q query.Query) (query.Summary, error)
@@ -102,8 +90,8 @@ type Read func(blobs *query.Reader, q query.Query) (query.Summary, error)
 // those services that the query chooses. No service at all is no error: read is not called
 // then. A service of which neither blobs nor ingesters have a record is absent in the summary, and
 // so is one that the client may not read. Queries that come at the same time share requests.
-func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, read Read) (*Result, error) {
-	out, m := &Result{}, &member{asked: q.Services, mode: mode}
+func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, read Read) (*query.Outcome, error) {
+	out, m := &query.Outcome{}, &member{asked: q.Services, mode: mode}
 	var hidden []*query.NoServiceError
 	var err error
 	if q.Services, _, hidden, err = c.reach(q.Services); err != nil || len(q.Services) == 0 {
@@ -119,10 +107,11 @@ func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, rea
 	if err != nil {
 		return out, err
 	}
-	if q, out.Report, err = m.shares.gather(ctx, c.r.o.Logs, m); err != nil {
+	var told newest.Report
+	if q, told, err = m.shares.gather(ctx, c.r.o.Logs, m); err != nil {
 		return out, err
 	}
-	defer func() { out.Warnings = slices.Concat(out.Report.Warnings, out.Warnings) }()
+	out = told.Outcome(nil)
 	blobs := c.r.o.Blobs
 	switch {
 	case mode == newest.Only:
@@ -134,24 +123,26 @@ func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, rea
 		return out, err
 	}
 	q.Choose = nil // it has
-	out.Report.Gaps = slices.DeleteFunc(c.gapsOf(m.asked, out.Report.Gaps), func(g newest.Gap) bool { return !m.choose(g.Service) })
+	told.Gaps = slices.DeleteFunc(c.gapsOf(m.asked, told.Gaps), func(g query.Gap) bool { return !m.choose(g.Service) })
 	if accept := q.Filter.Accept; accept != nil && budget.Of(ctx) == nil {
 		// A block has thousands of records, and a filter may take a millisecond for each. With a
 		// budget a filter looks at that.
 		q.Filter.Accept = func(line []byte) bool { return ctx.Err() == nil && accept(line) }
 	}
-	out.Summary, err = read(blobs, q)
+	sum, err := read(blobs, q)
 	if ended := budget.Of(ctx).Err(); ended != nil {
 		err = ended // which is why the read was interrupted, or what it made is not whole
 	}
+	exists := c.exists(ctx, out)
+	*out = *told.Outcome(&sum)
 	note(ctx, q, out)
-	return out, c.settle(ctx, out, hidden, err)
+	return out, c.settle(exists, out, hidden, err)
 }
 
 // note tells the guard of the request what was read for it.
-func note(ctx context.Context, q query.Query, r *Result) {
+func note(ctx context.Context, q query.Query, r *query.Outcome) {
 	httpguard.NoteOf(ctx).Add(httpguard.Read{
-		Services: q.Services, From: q.Range.From, To: q.Range.To, Bytes: r.Fetched, Records: r.Records, Problems: len(r.Problems()),
+		Services: q.Services, From: q.Range.From, To: q.Range.To, Bytes: r.Fetched, Records: r.Records, Incomplete: !r.Complete(),
 	})
 }
 

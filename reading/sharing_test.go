@@ -69,7 +69,7 @@ func (c *counter) reset() (lists map[string]int) {
 }
 
 // lines reads a query whole.
-func lines(ctx context.Context, c *reading.Client, q query.Query) (out []string, result *reading.Result, err error) {
+func lines(ctx context.Context, c *reading.Client, q query.Query) (out []string, result *query.Outcome, err error) {
 	result, err = c.Query(ctx, q, newest.Auto, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 		return blobs.Newest(ctx, q, func(lines []byte) error {
 			for line := range bytes.Lines(lines) {

@@ -90,8 +90,9 @@ func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *new
 	if err != nil {
 		return 0, err
 	}
+	out := sum.Outcome()
 	if a.store != nil && a.store.Problems != nil {
-		sum.Problems = append(sum.Problems, a.store.Problems()...)
+		out.Lack(a.store.Problems()...)
 		for _, note := range a.store.Notes() {
 			a.Note("%s", note)
 		}
@@ -101,11 +102,11 @@ func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *new
 			a.Note("--where: %s", note)
 		}
 	}
-	sum.Problems = append(sum.Problems, report.Problems...)
-	if sum.Complete() && sum.Records+sum.Examined == 0 && !w.listing && !w.explains && w.query.Range != query.Always() {
+	out.Lack(report.Problems...)
+	if out.Complete() && out.Records+out.Examined == 0 && !w.listing && !w.explains && w.query.Range != query.Always() {
 		a.Note("0 records in that range")
 	}
-	code := a.verdict(ctx, sum)
+	code := a.verdict(ctx, out)
 	if w.explains && code == cli.Nothing {
 		return 0, nil
 	}

@@ -149,7 +149,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 				out.end()
 			}
 			if bad := out.problem(); bad != nil {
-				sum.Problems = append(sum.Problems, bad)
+				sum.Lack(bad)
 			}
 			return sum, err
 		},
@@ -182,28 +182,29 @@ func (a *app) absent(ctx context.Context, names []*query.NoServiceError) {
 }
 
 // verdict returns the exit code of a read, and reports its warnings and problems.
-func (a *app) verdict(ctx context.Context, sum *query.Summary) int {
-	for _, err := range sum.Warnings {
+func (a *app) verdict(ctx context.Context, out *query.Outcome) int {
+	for _, err := range out.Warnings {
 		a.Note("%v", err)
 	}
-	a.absent(ctx, sum.Absent)
-	for i, err := range sum.Problems {
+	a.absent(ctx, out.Absent)
+	problems := out.Problems()
+	for i, err := range problems {
 		if gone, ok := errors.AsType[*live.NoAnswerError](err); ok && gone.Status == 0 {
-			sum.Problems[i] = fmt.Errorf("%w; is one running there? logquery ingesters lists them", err)
+			problems[i] = fmt.Errorf("%w; is one running there? logquery ingesters lists them", err)
 		}
 	}
-	n := a.Problems(sum.Problems)
+	n := a.Problems(problems)
 	switch {
-	case !sum.Complete():
+	case !out.Complete():
 		parts := "1 part"
 		if n > 1 {
 			parts = fmt.Sprintf("%d parts", n)
 		}
 		a.Complain("INCOMPLETE: %s could not be read", parts)
 		return cli.Incomplete
-	case sum.Records == 0:
-		if sum.Examined > 0 {
-			a.Note("0 of %s records", cli.Thousands(int(sum.Examined)))
+	case out.Records == 0:
+		if out.Examined > 0 {
+			a.Note("0 of %s records", cli.Thousands(int(out.Examined)))
 		}
 		return cli.Nothing
 	}

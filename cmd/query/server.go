@@ -169,7 +169,7 @@ func (v *serverView) lines(ctx context.Context, q query.Query, only []string, em
 		return sum, ferr
 	}
 	if broken, ok := errors.AsType[*client.BrokenError](err); ok {
-		sum.Problems = append(sum.Problems, broken)
+		sum.Lack(broken)
 		return sum, nil
 	}
 	if err != nil {
@@ -210,10 +210,10 @@ func (v *serverView) summary(o *form.Outcome) query.Summary {
 		Copies: o.Cost.Copies,
 	}
 	for _, text := range o.Problems {
-		sum.Problems = append(sum.Problems, errors.New(text))
+		sum.Lack(errors.New(text))
 	}
-	if !o.Complete && len(o.Problems) == 0 {
-		sum.Problems = append(sum.Problems, fmt.Errorf("the server %s says that its answer is incomplete", v.place.name()))
+	if !o.Complete && sum.Complete() {
+		sum.Lack(fmt.Errorf("the server %s says that its answer is incomplete", v.place.name()))
 	}
 	absent := map[string]bool{}
 	for _, name := range o.Absent {
@@ -377,7 +377,7 @@ func (p *serverPlace) follow(ctx context.Context, o newest.FollowOptions) (newes
 		case ev.Gap != nil:
 			report.Gaps = []newest.Gap{gapOf(*ev.Gap)}
 		case ev.Problem != "":
-			report.Problems = []error{errors.New(ev.Problem)}
+			report = &newest.Report{Problems: []error{errors.New(ev.Problem)}}
 		}
 		o.Report(report)
 	}

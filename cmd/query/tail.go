@@ -88,7 +88,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	sum, report, err := from.tail(ctx, q, out.print)
 	out.end()
 	if bad := out.problem(); bad != nil {
-		sum.Problems = append(sum.Problems, bad)
+		sum.Lack(bad)
 	}
 	w := whole{query: q, stats: c.Stats}
 	return w.end(ctx, a, &sum, report, err)
@@ -96,22 +96,27 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 
 // follow prints new records until it is interrupted, and then the command to go on.
 func (c *tailCmd) follow(ctx context.Context, a *app, from place, out *printer, o newest.FollowOptions) (int, error) {
-	printed, missing := false, false
+	printed := false
+	var told query.Outcome
+	lack := func(problem error) {
+		if told.Complete() { // a tail may last for weeks, and one is enough
+			told.Lack(problem)
+		}
+		a.Complain("%v", problem)
+	}
 	o.Emit = func(lines []byte) error {
 		printed = true
 		if err := out.print(lines); err != nil {
 			return err
 		}
-		if bad := out.problem(); bad != nil && !missing {
-			missing = true
-			a.Complain("%v", bad)
+		if bad := out.problem(); bad != nil && told.Complete() {
+			lack(bad)
 		}
 		return a.out.flush()
 	}
 	o.Report = func(r *newest.Report) {
 		for _, err := range r.Problems {
-			missing = true
-			a.Complain("%v", err)
+			lack(err)
 		}
 		if o.Once {
 			a.absent(ctx, r.Absent)
@@ -144,7 +149,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from place, out *printer, 
 		return cli.Interrupted, nil
 	case err != nil:
 		return 0, err
-	case missing:
+	case !told.Complete():
 		return cli.Incomplete, nil
 	case !printed:
 		return cli.Nothing, nil

@@ -86,7 +86,7 @@ var serverMutants = []mutant{
 `}}},
 	{name: "a list without an ingester that did not answer called complete", edits: []edit{{"readapi/services.go",
 		`	answer.Outcome = outcome(result, &q.Filter)
-`, `	result.Report.Problems = nil
+`, `	*result = query.Outcome{}
 	answer.Outcome = outcome(result, &q.Filter)
 `}}},
 	{name: "a list for hints refuses a tail", first: 55, edits: []edit{{"readapi/tail.go",
@@ -99,12 +99,15 @@ var serverMutants = []mutant{
 		`	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
 `, `	s.Warnings = joined(s.Warnings, o.Warnings)
 `}}},
+	{name: "an outcome without what ingesters lack", edits: []edit{{"newest/newest.go",
+		`	out.Lack(r.Problems...)
+`, ``}}},
 	{name: "a service without records ends the counting", first: 848, edits: []edit{{"readapi/counts.go",
 		`	q.Sure = true // the plan of all tells which are none
 `, ``}}},
 	{name: "clients of Loki that show no warnings get the rest", first: 2, edits: []edit{{"lokiapi/write.go",
-		`		if len(c.problems) > 0 && !c.partial() {
-`, `		if len(c.problems) > 100 && !c.partial() {
+		`		if !c.told.Complete() && !c.partial() {
+`, `		if len(c.told.Problems()) > 100 && !c.partial() {
 `}}},
 
 	// Unflushed records.

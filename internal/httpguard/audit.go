@@ -54,7 +54,7 @@ func (v *visit) end(a *answer, r *http.Request) {
 	if read {
 		line = line.Strs("services", n.Services).Str("from", stamp(n.From)).Str("to", stamp(n.To))
 	}
-	complete := n.Problems == 0 && (status < 300) && !v.panicked
+	complete := !n.Incomplete && (status < 300) && !v.panicked
 	line.Int64("bytes", n.Bytes).Int64("records", n.Records).Int64("sent", a.bytes).Int("status", status).
 		Float64("seconds", took.Seconds()).Bool("complete", complete).Msg("query")
 }

@@ -132,7 +132,8 @@ type Read struct {
 	From, To int64    // the range in ns since 1970; the least and the largest int64 are no bounds
 	Bytes    int64    // fetched from the store
 	Records  int64
-	Problems int // reasons why records are missing; 0: none is
+	// Incomplete says that records are missing.
+	Incomplete bool
 }
 
 // Notes are the reads of one request. Several goroutines may add to them.
@@ -157,7 +158,7 @@ func (n *Notes) Add(one Read) {
 	s.From, s.To = min(s.From, one.From), max(s.To, one.To)
 	s.Bytes += one.Bytes
 	s.Records += one.Records
-	s.Problems += one.Problems
+	s.Incomplete = s.Incomplete || one.Incomplete
 }
 
 // read returns the sum of all reads; ok is false if there was none.

@@ -430,7 +430,7 @@ func TestAudit(t *testing.T) {
 	s := serve(t, httpguard.Options{Tokens: tokens}, func(w http.ResponseWriter, r *http.Request) {
 		n := httpguard.Note(r)
 		n.Add(httpguard.Read{Services: []string{"web"}, From: 1, To: 2, Bytes: 4000, Records: 10})
-		n.Add(httpguard.Read{Services: []string{"db", "web"}, From: 5, To: int64(time.Second), Bytes: 96, Records: 2, Problems: 1})
+		n.Add(httpguard.Read{Services: []string{"db", "web"}, From: 5, To: int64(time.Second), Bytes: 96, Records: 2, Incomplete: true})
 		echo(w, r)
 	})
 	s.ask("/q?query=secret", bearer("reader"))
