@@ -84,8 +84,10 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		}
 		if l != record.Other {
 			s.found.word, s.found.levelWithin = head.word, false
+		} else {
+			l = level
 		}
-		return cmp.Or(ns, inner), min(l, level)
+		return cmp.Or(ns, inner), l
 	}
 	return ns, l
 }

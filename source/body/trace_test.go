@@ -265,6 +265,18 @@ func levelOf(t *testing.T, text string) record.Level {
 	return record.LevelOf([]byte(word))
 }
 
+// A level in front of an object counts before that of the object, which counts if there is none.
+func TestHeadBeforeObject(t *testing.T) {
+	for text, want := range map[string]record.Level{
+		`ERROR: not stored {"level":"info"}`: record.Error, `[WARN] x {"level":"error"}`: record.Warn, `web-1 | {"level":"error"}`: record.Error,
+		`not stored {"level":"warn"}`: record.Warn, `stored {"a":1}`: record.Other,
+	} {
+		if l := levelOf(t, text); l != want {
+			t.Errorf("%s: %v, want %v", text, l, want)
+		}
+	}
+}
+
 // A message that is a whole trace has its level by every door.
 func TestTraceLevel(t *testing.T) {
 	names, all := traces(t)
