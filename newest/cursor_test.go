@@ -98,6 +98,7 @@ func lateTime(o *newest.Options) {
 func TestPolling(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		first := c.running()
+		time.Sleep(10 * time.Second) // until each has read the row of the other
 		poll := func(after *newest.Cursor, n int) (*newest.Cursor, bool) {
 			t.Helper()
 			q := always("web")

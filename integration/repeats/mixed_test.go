@@ -39,7 +39,8 @@ func drawPieces(t *rapid.T) (all []piece) {
 		case 4:
 			p.text = at.In(time.FixedZone("", 19800)).Format("2006/01/02 15:04:05,000 -0700") + fmt.Sprintf(" [info] %d text", i)
 		case 5:
-			p = piece{text: at.Format("Jan 02 15:04:05") + fmt.Sprintf(" host %d text", i)} // no year
+			p.text = at.Format("Jan 02 15:04:05") + fmt.Sprintf(" host %d text", i) // no year
+			p.time = at.Truncate(time.Second).Format("2006-01-02T15:04:05.000000000Z")
 		default:
 			p = piece{text: fmt.Sprintf("Error: %d text\n\tat f\n\tat g", i)}
 		}

@@ -115,6 +115,7 @@ type answer struct {
 // request is one request, kept by its sender for a repeat.
 type request struct {
 	contentType, key, from, body string
+	query                        string // of the URL, with its question mark
 }
 
 func (in *ingester) post(q request) answer {
@@ -128,7 +129,7 @@ func (in *ingester) post(q request) answer {
 
 func (in *ingester) try(q request) (status int, a answer) {
 	in.w.t.Helper()
-	r := httptest.NewRequest(http.MethodPost, "/ingest/web", strings.NewReader(q.body))
+	r := httptest.NewRequest(http.MethodPost, "/ingest/web"+q.query, strings.NewReader(q.body))
 	r.Header.Set("Content-Type", q.contentType)
 	if q.key != "" {
 		r.Header.Set("Idempotency-Key", q.key)
