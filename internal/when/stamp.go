@@ -63,10 +63,11 @@ func parseStamp(text string, now time.Time) (t time.Time, known bool, err error)
 			}
 		}
 	}
-	if t, known, err = machine(text, now); known {
+	// People mean one of two days by what a program writes for one.
+	if t, known, err = mixedUp(text); known {
 		return t, known, err
 	}
-	return mixedUp(text)
+	return machine(text, now)
 }
 
 func isDigit(c byte) bool { return c-'0' < 10 }
