@@ -123,20 +123,27 @@ func (c *scan) monthDay() bool {
 
 // dotted scans 20.11.2026 15:04:05. Wherever a date has dots the day is first.
 func (c *scan) dotted(n int) bool {
-	c.day, _ = c.number(n)
+	day, month, ok := c.numericDate(n, '.')
+	c.day, c.month = day, month
+	return ok && month >= 1 && month <= 12 && c.behindDate(false)
+}
+
+// numericDate scans two numbers, the first of n digits, and a year, with sep between them.
+func (c *scan) numericDate(n int, sep byte) (first, second uint, ok bool) {
+	first, _ = c.number(n)
 	c.at++
 	n = digits(c.s[c.at:])
-	if n < 1 || n > 2 || c.peek(n) != '.' {
-		return false
+	if n < 1 || n > 2 || c.peek(n) != sep {
+		return 0, 0, false
 	}
-	c.month, _ = c.number(n)
+	second, _ = c.number(n)
 	c.at++
-	if digits(c.s[c.at:]) != 4 || c.month < 1 || c.month > 12 {
-		return false
+	if digits(c.s[c.at:]) != 4 {
+		return 0, 0, false
 	}
 	c.year, _ = c.number(4)
 	c.dated = true
-	return c.behindDate(false)
+	return first, second, true
 }
 
 // basic scans 20261120T150405, 20261120 15:04:05 and 20261120-15:04:05.
@@ -215,20 +222,9 @@ func (c *scan) dayFirst(n int, sep byte, week bool) bool {
 
 // american scans 11/20/2026 3:04:05 PM.
 func (c *scan) american(n int) bool {
-	c.month, _ = c.number(n)
-	c.at++
-	n = digits(c.s[c.at:])
-	if n < 1 || n > 2 || c.peek(n) != '/' {
-		return false
-	}
-	c.day, _ = c.number(n)
-	c.at++
-	if digits(c.s[c.at:]) != 4 || c.month < 1 || c.month > 12 {
-		return false
-	}
-	c.year, _ = c.number(4)
-	c.dated = true
-	return c.behindDate(false)
+	month, day, ok := c.numericDate(n, '/')
+	c.month, c.day = month, day
+	return ok && month >= 1 && month <= 12 && c.behindDate(false)
 }
 
 // monthFirst scans Nov 20 15:04:05, with a year in front of it, behind the day, behind the

@@ -42,7 +42,8 @@ type Reader struct {
 	cached     bool
 	placeName  string // the last name of a zone by its place
 	place      *time.Location
-	unknown    int // names that are no place
+	unknown    int   // names that are no place
+	unknownOf  int64 // the Now at which they came
 }
 
 // A Part says how much of a time a text has.

@@ -42,7 +42,8 @@ func (c *scan) zone() bool {
 	return true
 }
 
-// mostUnknown is how many unknown places a Reader looks for: each costs it some files.
+// mostUnknown is how many unknown places a Reader looks for among what arrives together: each
+// costs it some files. What came at another time makes no difference.
 const mostUnknown = 50
 
 // place scans the name of a zone by its place, such as Europe/Vienna, which PHP writes. It
@@ -53,17 +54,19 @@ func (c *scan) place() bool {
 		n++
 	}
 	r, name := c.r, c.s[c.at:c.at+n]
-	if string(name) != r.placeName {
-		r.placeName, r.place = string(name), nil
-		if r.unknown < mostUnknown {
-			zone, err := time.LoadLocation(r.placeName)
-			if r.place = zone; err != nil {
-				r.place, r.unknown = nil, r.unknown+1
-			}
+	if r.place == nil || string(name) != r.placeName {
+		if r.unknownOf != r.Now {
+			r.unknown, r.unknownOf = 0, r.Now
 		}
-	}
-	if r.place == nil {
-		return false
+		if r.Now != 0 && r.unknown == mostUnknown {
+			return false
+		}
+		zone, err := time.LoadLocation(string(name))
+		if err != nil {
+			r.unknown++
+			return false
+		}
+		r.placeName, r.place = string(name), zone
 	}
 	c.at += n
 	c.local = r.place
