@@ -32,6 +32,7 @@ import (
 	"os"
 	"syscall"
 	"time"
+	_ "time/tzdata" // the zones of places in times are the same on each host
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"

@@ -74,8 +74,7 @@ func (c *scan) place() bool {
 }
 
 // offset scans +01, +0100, +01:00 and +01:00:00. least is how many digits it has: 1 also takes
-// -5 and -5:30. It ends at
-// any byte that is neither a digit nor a colon.
+// -5 and -5:30. It ends at any byte that is neither a digit nor a colon.
 func (c *scan) offset(least int) bool {
 	n := 1
 	for isDigit(c.peek(n)) || c.peek(n) == ':' {
