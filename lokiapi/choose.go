@@ -74,7 +74,7 @@ func (c *call) list(ch *chosen) (names []string, err error) {
 		return nil, nil
 	}
 	if ch.sel.Names == nil {
-		if names, err = c.client.Services(c.ctx()); err != nil {
+		if names, err = c.client.Names(c.ctx()); err != nil {
 			return nil, err
 		}
 		names = slices.DeleteFunc(names, func(s string) bool { return !ch.sel.Service(s) })

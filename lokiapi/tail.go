@@ -135,7 +135,7 @@ func (t *tailer) follow(ctx context.Context) error {
 	}
 	var err error
 	if t.o.sel.Names != nil {
-		_, err = t.c.client.Follow(ctx, o)
+		_, err = t.c.client.FollowQuery(ctx, o)
 	} else {
 		_, err = t.c.client.FollowAll(ctx, o, t.o.sel.Service)
 	}

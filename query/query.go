@@ -90,9 +90,8 @@ type Query struct {
 	Limit    int  // only the newest Limit records; 0 for all
 	First    int  // only the oldest First records; 0 for all. Not together with Limit
 	Reverse  bool // newest first
-	// Choose chooses among the services that the names and globs match; nil: all of them. It is
-	// for whoever resolves Services before the read: the Reader of this package does not look
-	// at it.
+	// Choose chooses among the services that the names and globs match; nil: all of them. The
+	// others do not exist for the query.
 	Choose func(service string) bool
 	// MaxRaw is the most bytes of lines that a read may decode; 0: any number. A read that
 	// needs more of them fails with a [*TooLargeError]: at once if that is certain from

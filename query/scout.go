@@ -59,7 +59,7 @@ func (r *Reader) Scout(ctx context.Context, q Query, expired func() horizon.Chec
 
 // look finds the services, and guesses the newest hour.
 func (s *Scout) look(ctx context.Context, r *Reader, q Query) (services []string, err error) {
-	services, _, err = resolve(ctx, q.Services, func(ctx context.Context) (all []string, err error) {
+	services, _, err = resolve(ctx, &q, func(ctx context.Context) (all []string, err error) {
 		s.services, err = catalog.Services(ctx, r.store)
 		return s.services, err
 	})

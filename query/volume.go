@@ -18,6 +18,8 @@ type Volume struct {
 	// are of lines. A record that was stored while it was gathered may count twice.
 	Records, Bytes int64
 	Levels         [record.NumLevels]int64
+	// Stored is the bytes of the blobs, whatever part of them is in the range.
+	Stored int64
 	// First and Last are the times between which the records are, within the range.
 	First, Last int64
 	// Estimated says that the range cuts a blob, whose records count by the part of its time
@@ -81,6 +83,7 @@ func (p *Plan) addVolume(parts map[string]*volume, b *blob) {
 	}
 	if b.body == nil {
 		v.Blobs++
+		v.Stored += b.Size
 	} else { // its blocks are in memory, and tell more
 		for i := range b.body.index.Blocks {
 			d := &b.body.index.Blocks[i]

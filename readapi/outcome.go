@@ -27,7 +27,6 @@ func (c *call) run(q query.Query, mode newest.Mode, read reading.Read) (*query.O
 		result.Absent = nil
 	case err != nil || ran:
 	case q.Choose == nil:
-		err = c.client.Unmatched(c.r.Context(), asked, result)
 	case result.Complete(): // else it may be there
 		err = noneChosen(asked)
 	}

@@ -95,7 +95,7 @@ func (c *call) explain(err error) *requestError {
 // the same work for one that the client may not read as for one that does not exist.
 func (c *call) noService(none *query.NoServiceError) *requestError {
 	e := &requestError{status: http.StatusNotFound, title: "No such service", detail: none.Error(), absent: none.Name}
-	all, err := c.client.Services(c.r.Context())
+	all, err := c.client.Names(c.r.Context())
 	if err != nil {
 		return e // it is a help only
 	}

@@ -57,7 +57,7 @@ func (c *call) tail() error {
 	case c.wanted != nil: // also services that come later
 		cursor, err = c.client.FollowAll(c.r.Context(), o, c.wanted)
 	default:
-		cursor, err = c.client.Follow(c.r.Context(), o)
+		cursor, err = c.client.FollowQuery(c.r.Context(), o)
 	}
 	switch over := budget.Of(c.r.Context()).Err(); {
 	case errors.As(over, new(*budget.Error)), errors.As(over, new(*budget.BusyError)):
@@ -129,11 +129,8 @@ func (c *call) following() (o newest.FollowOptions, err error) {
 // for services to appear; one that ends refuses names and globs of which none is there yet.
 func (c *call) known(names []string, once bool) error {
 	if once {
-		if _, err := c.client.Services(c.r.Context()); err != nil {
+		if _, err := c.client.Names(c.r.Context()); err != nil {
 			return err
-		}
-		if c.client.Unmatched(c.r.Context(), names, &query.Outcome{}) == nil {
-			return nil
 		}
 		return c.exist(names)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/reading/readingtest"
 	"blobtail/storage/storagetest"
 )
@@ -37,7 +37,7 @@ func TestCancelled(t *testing.T) {
 					var queries sync.WaitGroup
 					for n := range company {
 						queries.Go(func() {
-							q := query.Query{Services: []string{"web"}, Range: query.Always(), Limit: n % 2 * 10}
+							q := reading.Ask{Services: []string{"web"}, Range: reading.Always(), Limit: n % 2 * 10}
 							if _, _, err := lines(ctx, r.For(nil), q); !errors.Is(err, context.Canceled) {
 								t.Errorf("it ends with %v", err)
 							}
@@ -67,12 +67,12 @@ func TestCancelledFilter(t *testing.T) {
 		h.Flush()
 		ctx, cancel := context.WithCancel(t.Context())
 		asked := 0
-		q := query.Query{Services: []string{"web"}, Range: query.Always(), Filter: query.Filter{Accept: func([]byte) bool {
+		_, err := h.Reader().For(nil).Filtered(ctx, reading.Ask{Services: []string{"web"}, Range: reading.Always()}, func([]byte) bool {
 			asked++
 			cancel()
 			return true
-		}}}
-		if _, _, err := lines(ctx, h.Reader().For(nil), q); !errors.Is(err, context.Canceled) || asked != 1 {
+		})
+		if !errors.Is(err, context.Canceled) || asked != 1 {
 			t.Errorf("it ends with %v after %d questions, want one", err, asked)
 		}
 	})

@@ -1,0 +1,171 @@
+package reading
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"blobtail/internal/budget"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+const (
+	// chosenBuckets is how many buckets a histogram has at most, unless it is asked for more.
+	chosenBuckets = 60
+	// slotBytes is the memory of a bucket of a histogram.
+	slotBytes = 150
+	// counters is how many services are counted at once.
+	counters = 8
+)
+
+// BucketsError says that a length makes more buckets than [Slices.Bound], from First to Last.
+type BucketsError struct {
+	By          time.Duration
+	Bound       int
+	First, Last int64
+}
+
+// Error implements error.
+func (e *BucketsError) Error() string {
+	stamp := func(ns int64) string { return string(record.AppendTime(nil, ns)) }
+	return fmt.Sprintf("%s makes more than %d buckets of %s to %s", e.By, e.Bound, stamp(e.First), stamp(e.Last))
+}
+
+// Histogram implements [Source].
+func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, out *Outcome, err error) {
+	h = &Histogram{}
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+		plan, err := blobs.Plan(ctx, q)
+		if err != nil {
+			return query.Summary{}, err
+		}
+		if err := h.choose(plan, &a, &by); err != nil {
+			return query.Summary{}, err
+		}
+		if a.MaxStored > 0 && plan.Bytes() > a.MaxStored && (q.Filter.ReadsLines() || h.By%time.Minute != 0) {
+			return query.Summary{}, &MuchError{plan.Bytes(), a.MaxStored}
+		}
+		cut := Buckets{Length: h.By, Zone: by.Zone}
+		if by.ByService {
+			return h.each(ctx, blobs, plan, q, cut)
+		}
+		return h.count(ctx, plan, cut)
+	})
+	return h, out, err
+}
+
+// choose chooses the length of the buckets.
+func (h *Histogram) choose(plan *query.Plan, a *Ask, by *Slices) error {
+	h.First, h.Last, h.Any = plan.Span()
+	h.By = by.By
+	switch {
+	case by.By == 0 && h.Any:
+		h.By = bucketFor(h.stretch(a.Range, by.Until), cmp.Or(by.Most, chosenBuckets))
+	case by.By == 0:
+		h.By = time.Minute // of an empty result
+	case by.Bound > 0 && h.Any && (float64(h.Last)-float64(h.First))/float64(by.By) > float64(by.Bound):
+		return &BucketsError{by.By, by.Bound, h.First, h.Last}
+	}
+	return nil
+}
+
+// stretch is the time that the buckets divide: the range if it has both ends, or the span of the
+// records, up to a time at least.
+func (h *Histogram) stretch(rng Range, until int64) time.Duration {
+	from, to := rng.From, rng.To
+	if from == Oldest {
+		from = h.First
+	}
+	if to == Newest {
+		if to = h.Last; until != 0 {
+			to = max(to, until)
+		}
+	}
+	if float64(to)-float64(from) >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(to - from)
+}
+
+// bucketFor returns a common unit of time that divides a span into at most so many buckets.
+func bucketFor(span time.Duration, most int) time.Duration {
+	const day = 24 * time.Hour
+	lengths := []time.Duration{
+		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+		day, 2 * day, 7 * day, 14 * day, 30 * day, 90 * day, 365 * day,
+	}
+	for _, by := range lengths {
+		if float64(span) <= float64(most)*float64(by) {
+			return by
+		}
+	}
+	return 10 * 365 * day
+}
+
+// count counts the records of a plan.
+func (h *Histogram) count(ctx context.Context, plan *query.Plan, cut Buckets) (query.Summary, error) {
+	buckets, sum, err := plan.Histogram(ctx, cut)
+	if err == nil {
+		err = budget.Of(ctx).Take(slotBytes * int64(len(buckets)))
+	}
+	for _, b := range buckets {
+		h.Buckets = append(h.Buckets, Slot{Bucket: b})
+	}
+	return sum, err
+}
+
+// each counts the records of each service of a query. Its plan tells which are none.
+func (h *Histogram) each(ctx context.Context, blobs *query.Reader, all *query.Plan, q query.Query, cut Buckets) (query.Summary, error) {
+	_, sum := all.Keys()
+	services := named(&q)
+	counted, sums := make([][]Bucket, len(services)), make([]query.Summary, len(services))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(counters)
+	for i, service := range services {
+		work.Go(func() error {
+			plan, err := blobs.Plan(ctx, query.Query{
+				Services: []string{service}, Range: q.Range, Filter: q.Filter, MaxRaw: q.MaxRaw, Unflushed: q.Unflushed, Expired: q.Expired, Sure: true,
+			})
+			if err == nil {
+				counted[i], sums[i], err = plan.Histogram(ctx, cut)
+			}
+			if err == nil {
+				err = budget.Of(ctx).Take(slotBytes * int64(len(counted[i])))
+			}
+			return err
+		})
+	}
+	err := work.Wait()
+	for i, service := range services {
+		sum.Join(&sums[i])
+		for _, b := range counted[i] {
+			h.Buckets = append(h.Buckets, Slot{b, service})
+		}
+	}
+	slices.SortStableFunc(h.Buckets, func(a, b Slot) int { return cmp.Compare(a.Start, b.Start) })
+	return sum, err
+}
+
+// named are the services of a completed query, without the globs that match none.
+func named(q *query.Query) []string {
+	return slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return !record.ValidStored(name) })
+}
+
+// Volumes sums up the records of each service of a question that has any, in order, by metadata
+// alone. Of the filter levels count, and neither do limits.
+func (s *Store) Volumes(ctx context.Context, a Ask) (all []Volume, out *Outcome, err error) {
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+		q.Filter = query.Filter{Levels: q.Filter.Levels}
+		all, sum, err = blobs.Volume(ctx, q)
+		return sum, err
+	})
+	return all, out, err
+}
