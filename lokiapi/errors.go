@@ -11,7 +11,7 @@ import (
 	"blobtail/internal/units"
 	"blobtail/logql"
 	"blobtail/logql/metric"
-	"blobtail/query"
+	"blobtail/reading"
 )
 
 // statusGone is for a client that did not wait for its answer. It never sees it.
@@ -46,9 +46,9 @@ const (
 func explain(err error) (status int, text string) {
 	var refused *refusal
 	var syntax *logql.Error
-	var bad *query.BadQueryError
+	var bad *reading.BadQueryError
 	var numbers *metric.Error
-	var large *query.TooLargeError
+	var large *reading.TooLargeError
 	var made *budget.Error
 	var busy *budget.BusyError
 	switch {
@@ -101,10 +101,10 @@ func (c *call) refusePush() {
 }
 
 // incomplete returns the reason why an answer lacks something.
-func incomplete(told *query.Outcome) error {
+func incomplete(told *reading.Outcome) error {
 	problems, blobs := told.Problems(), 0
 	for _, err := range problems {
-		if p := (*query.Problem)(nil); errors.As(err, &p) {
+		if p := (*reading.Problem)(nil); errors.As(err, &p) {
 			blobs++
 		}
 	}

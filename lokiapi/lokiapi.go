@@ -5,7 +5,7 @@
 // /json/loki/api/v1 the line is the stored line (the line view). All names, shapes, key orders and
 // texts of errors are those that these clients look for.
 //
-//	request -> parameters -> LogQL -> services of the token, pipeline -> package query -> JSON
+//	request -> parameters -> LogQL -> pipeline, question -> package reading -> JSON
 //
 // A query whose numbers the indexes of blobs have is answered from them, any other reads records.
 // Both count the same: the window of a point is [t - range, t), and points are multiples of the
@@ -28,8 +28,6 @@ import (
 	"blobtail/internal/budget"
 	"blobtail/internal/httpguard"
 	"blobtail/logql/stage"
-	"blobtail/newest"
-	"blobtail/query"
 	"blobtail/reading"
 )
 
@@ -53,8 +51,6 @@ type Options struct {
 	Version, Revision string
 	// Timeout is how long a query may take, for clients that ask; 0: it is not known.
 	Timeout time.Duration
-	// MaxBytes bounds the decoded bytes that one read of a query needs; 0: no bound.
-	MaxBytes int64
 	// Scan reads records even if the indexes of blobs could answer. Tests compare both.
 	Scan bool
 }
@@ -166,20 +162,20 @@ func (a *API) routeOf(path string, c *call) route {
 
 // A call is one request while it is answered.
 type call struct {
-	api    *API
-	w      http.ResponseWriter
-	r      *http.Request
-	form   url.Values
-	client *reading.Client
-	now    time.Time
-	name   string // of a label, in the path
-	lines  bool   // the line view
-	shows  bool   // the client shows warnings
-	sorts  bool   // the client wants labels apart by their category
+	api   *API
+	w     http.ResponseWriter
+	r     *http.Request
+	form  url.Values
+	store *reading.Store
+	now   time.Time
+	name  string // of a label, in the path
+	lines bool   // the line view
+	shows bool   // the client shows warnings
+	sorts bool   // the client wants labels apart by their category
 
-	out   []byte        // of an object without its last brace, what has not been sent
-	sent  bool          // the header has been sent
-	told  query.Outcome // of all reads of the answer
+	out   []byte          // of an object without its last brace, what has not been sent
+	sent  bool            // the header has been sent
+	told  reading.Outcome // of all reads of the answer
 	hints []string
 	short bool // the answer has less than was asked for, which a hint says
 }
@@ -198,8 +194,8 @@ func (c *call) view() stage.View {
 func (c *call) serve(answer route) {
 	err := c.begin()
 	if err == nil {
-		if c.client.BlobsAlone() {
-			c.hint(newest.BlobsAlone)
+		if c.store.BlobsAlone() {
+			c.hint(reading.BlobsAlone)
 		}
 		err = answer(c)
 	}
@@ -232,6 +228,6 @@ func (c *call) begin() error {
 	flags := c.r.Header.Values("X-Loki-Response-Encoding-Flags")
 	c.shows = len(flags) > 0
 	c.sorts = strings.Contains(strings.Join(flags, ","), "categorize-labels")
-	c.client = c.api.o.Reader.For(httpguard.Token(c.r))
+	c.store = c.api.o.Reader.For(httpguard.Token(c.r))
 	return nil
 }

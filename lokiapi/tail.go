@@ -12,8 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"blobtail/logql"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading"
 )
 
 const (
@@ -69,7 +68,7 @@ func (c *call) tail() error {
 // with none.
 func (c *call) followOptions(e *logql.LogExpr) (o *tailing, err error) {
 	o = &tailing{}
-	rng := query.Range{From: query.Oldest, To: query.Newest}
+	rng := reading.Always()
 	if c.form.Get("start") != "" {
 		if rng.From, err = c.instant("start", 0); err != nil {
 			return nil, err
@@ -81,7 +80,7 @@ func (c *call) followOptions(e *logql.LogExpr) (o *tailing, err error) {
 	if o.chosen, err = c.choose(e, rng); err != nil {
 		return nil, err
 	}
-	o.query.Limit = o.limit
+	o.ask.Limit = o.limit
 	return o, nil
 }
 
@@ -128,17 +127,10 @@ func (t *tailer) run() {
 
 // follow emits the lines. Services that come later are among those that an expression matches.
 func (t *tailer) follow(ctx context.Context) error {
-	o := newest.FollowOptions{
-		Query:  t.o.query,
+	_, err := t.c.store.Follow(ctx, t.o.ask, reading.FollowOptions{
 		Emit:   func(lines []byte) error { return t.hand(ctx, lines) },
 		Report: t.judge,
-	}
-	var err error
-	if t.o.sel.Names != nil {
-		_, err = t.c.client.FollowQuery(ctx, o)
-	} else {
-		_, err = t.c.client.FollowAll(ctx, o, t.o.sel.Service)
-	}
+	})
 	return err
 }
 
@@ -155,7 +147,7 @@ func (t *tailer) hand(ctx context.Context, lines []byte) error {
 
 // judge ends the tail if records are missing. An ingester that is away for a moment has them when
 // it comes back.
-func (t *tailer) judge(r *newest.Report) {
+func (t *tailer) judge(r *reading.Report) {
 	out := r.Outcome(nil)
 	switch {
 	case len(out.Gaps) > 0, !out.Complete() && !r.Passing():

@@ -47,6 +47,11 @@ type world struct {
 }
 
 func newWorld(t testing.TB, change ...func(*lokiapi.Options)) *world {
+	return newWorldWithin(t, 0, change...)
+}
+
+// newWorldWithin is a world of reads that decode at most so many bytes.
+func newWorldWithin(t testing.TB, most int64, change ...func(*lokiapi.Options)) *world {
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{BlockSize: 16 << 10, FilterPercent: 10_000})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +65,7 @@ func newWorld(t testing.TB, change ...func(*lokiapi.Options)) *world {
 	})
 	now := func() time.Time { return time.Unix(0, noon) }
 	blobs := query.New(store, query.Options{Workers: 2, Now: now})
-	w.reader = reading.New(reading.Options{Blobs: blobs, Logs: newest.New(newest.Options{
+	w.reader = reading.New(reading.Options{Blobs: blobs, MaxRaw: most, Logs: newest.New(newest.Options{
 		Blobs: blobs, Unasked: true,
 		Store: func(context.Context) (string, error) { return "", nil },
 		Ingesters: func(context.Context) ([]heartbeat.Ingester, time.Time, error) {

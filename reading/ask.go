@@ -102,6 +102,9 @@ func (a *Ask) Select(pipe *stage.Pipeline, kept bool) {
 	a.Texts, a.Words, a.Exprs, a.Where, a.Not, a.Fold = sel.Texts, nil, nil, "", false, false
 }
 
+// Impossible reports whether no record can match, as by a selector of no level.
+func (a *Ask) Impossible() bool { return a.choose != nil && a.choose.none }
+
 // levelsOf returns a set of levels as an Ask has it, and whether it is empty.
 func levelsOf(levels *[record.NumLevels]bool) (set LevelSet, none bool) {
 	n := 0

@@ -40,22 +40,28 @@ func (e *BucketsError) Error() string {
 // Histogram implements [Source].
 func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, out *Outcome, err error) {
 	h = &Histogram{}
-	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+	out, err = s.runNamed(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+		services := named(&q)
+		apart := len(services) > 0 && by.Apart != nil && by.Apart(services)
+		if h.By = by.By; apart && h.By > 0 && by.Bound == 0 && q.Sure { // the listings of each suffice
+			return h.each(ctx, blobs, q, services, Buckets{Length: h.By, Zone: by.Zone}, sum)
+		}
 		plan, err := blobs.Plan(ctx, q)
+		if err == nil {
+			err = h.choose(plan, &a, &by)
+		}
+		if err == nil && a.MaxStored > 0 && plan.Bytes() > a.MaxStored && (q.Filter.ReadsLines() || h.By%time.Minute != 0) {
+			err = &MuchError{plan.Bytes(), a.MaxStored}
+		}
 		if err != nil {
-			return query.Summary{}, err
-		}
-		if err := h.choose(plan, &a, &by); err != nil {
-			return query.Summary{}, err
-		}
-		if a.MaxStored > 0 && plan.Bytes() > a.MaxStored && (q.Filter.ReadsLines() || h.By%time.Minute != 0) {
-			return query.Summary{}, &MuchError{plan.Bytes(), a.MaxStored}
+			return sum, err
 		}
 		cut := Buckets{Length: h.By, Zone: by.Zone}
-		if by.ByService {
-			return h.each(ctx, blobs, plan, q, cut)
+		if apart {
+			_, sum = plan.Keys() // which tells of services that there are none of
+			return h.each(ctx, blobs, q, services, cut, sum)
 		}
-		return h.count(ctx, plan, cut)
+		return h.count(ctx, plan, services, cut)
 	})
 	return h, out, err
 }
@@ -111,29 +117,32 @@ func bucketFor(span time.Duration, most int) time.Duration {
 }
 
 // count counts the records of a plan.
-func (h *Histogram) count(ctx context.Context, plan *query.Plan, cut Buckets) (query.Summary, error) {
+func (h *Histogram) count(ctx context.Context, plan *query.Plan, services []string, cut Buckets) (query.Summary, error) {
 	buckets, sum, err := plan.Histogram(ctx, cut)
 	if err == nil {
 		err = budget.Of(ctx).Take(slotBytes * int64(len(buckets)))
 	}
+	of := "" // one that has come since the services were listed
+	if len(services) > 0 {
+		of = services[0]
+	}
 	for _, b := range buckets {
-		h.Buckets = append(h.Buckets, Slot{Bucket: b})
+		h.Buckets = append(h.Buckets, Slot{b, of})
 	}
 	return sum, err
 }
 
-// each counts the records of each service of a query. Its plan tells which are none.
-func (h *Histogram) each(ctx context.Context, blobs *query.Reader, all *query.Plan, q query.Query, cut Buckets) (query.Summary, error) {
-	_, sum := all.Keys()
-	services := named(&q)
+// each counts the records of each service of a query, beside the work so far.
+func (h *Histogram) each(ctx context.Context, blobs *query.Reader, q query.Query, services []string, cut Buckets, sum query.Summary) (query.Summary, error) {
 	counted, sums := make([][]Bucket, len(services)), make([]query.Summary, len(services))
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(counters)
+	q.Sure = true
 	for i, service := range services {
+		of := q
+		of.Services = []string{service}
 		work.Go(func() error {
-			plan, err := blobs.Plan(ctx, query.Query{
-				Services: []string{service}, Range: q.Range, Filter: q.Filter, MaxRaw: q.MaxRaw, Unflushed: q.Unflushed, Expired: q.Expired, Sure: true,
-			})
+			plan, err := blobs.Plan(ctx, of)
 			if err == nil {
 				counted[i], sums[i], err = plan.Histogram(ctx, cut)
 			}
@@ -152,11 +161,6 @@ func (h *Histogram) each(ctx context.Context, blobs *query.Reader, all *query.Pl
 	}
 	slices.SortStableFunc(h.Buckets, func(a, b Slot) int { return cmp.Compare(a.Start, b.Start) })
 	return sum, err
-}
-
-// named are the services of a completed query, without the globs that match none.
-func named(q *query.Query) []string {
-	return slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return !record.ValidStored(name) })
 }
 
 // Volumes sums up the records of each service of a question that has any, in order, by metadata

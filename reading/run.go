@@ -13,8 +13,7 @@ import (
 )
 
 // A reads reads the records of a completed query, as [query.Reader.Plan] and [query.Reader.Newest]
-// do. The query has the names of its services, but for globs that match none. An error ends the
-// whole read, and the summary covers what was read.
+// do. An error ends the whole read, and the summary covers what was read.
 type reads func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error)
 
 // NoneChosenError says that a selector chooses no service.
@@ -27,6 +26,15 @@ func (*NoneChosenError) Error() string { return "no service matches the selector
 // it means among those that the holder of the token may read, has read run it, and decides which
 // names are absent. Questions that come at the same time share requests.
 func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
+	return s.answer(ctx, a, false, read)
+}
+
+// runNamed is run for a read that wants the names of the services ([named]).
+func (s *Store) runNamed(ctx context.Context, a Ask, read reads) (*Outcome, error) {
+	return s.answer(ctx, a, true, read)
+}
+
+func (s *Store) answer(ctx context.Context, a Ask, named bool, read reads) (*Outcome, error) {
 	q, err := a.query(budget.Of(ctx))
 	if err != nil {
 		return &Outcome{}, err
@@ -36,6 +44,8 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 		q.Services = slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
 	}
 	switch {
+	case a.Sure && a.Impossible():
+		return &Outcome{}, nil
 	case len(q.Services) > 0:
 	case a.Sure:
 		return &Outcome{}, nil
@@ -44,7 +54,7 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 	default:
 		return &Outcome{}, &NoneChosenError{}
 	}
-	out, err := s.ask(ctx, q, a.Live, read)
+	out, err := s.ask(ctx, q, a.Live, named, read)
 	if a.choose == nil {
 		out.Notes = append(out.Notes, a.notes()...)
 		return out, err
@@ -57,7 +67,7 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 }
 
 // ask is run of a compiled question.
-func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, read reads) (*Outcome, error) {
+func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, named bool, read reads) (*Outcome, error) {
 	out, m := &Outcome{}, &member{asked: q.Services, mode: mode}
 	var hidden []*NoServiceError
 	var err error
@@ -86,7 +96,7 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, read reads) (
 	case m.of.party != nil:
 		blobs = blobs.Over(m.of.party.Store)
 	}
-	if q, err = s.resolve(ctx, blobs, m, q); err != nil {
+	if q, err = s.resolve(ctx, blobs, m, q, named); err != nil {
 		return out, err
 	}
 	told.Gaps = slices.DeleteFunc(s.gapsOf(m.asked, told.Gaps), func(g Gap) bool { return !m.choose(g.Service) })
@@ -109,18 +119,25 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, read reads) (
 // may read them: those of the store, and of unflushed records. The store is asked after those have
 // been gathered, so that no service is missing that has moved from a log to a blob. If there are
 // none, the query keeps its names and globs, of which the read says that they mean none. With a
-// Scout, which has looked at the services meanwhile, the read resolves them.
-func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q query.Query) (query.Query, error) {
+// Scout, which has looked at the services meanwhile, the read resolves them, unless it wants their
+// names.
+func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q query.Query, named bool) (query.Query, error) {
 	q.Services = m.asked
 	if q.Choose != nil || s.token != nil {
 		q.Choose = func(service string) bool { return m.choose(service) && s.May(service) }
 	}
-	if q.Scout != nil {
+	if q.Scout != nil && !named {
 		return q, nil
 	}
 	names, unknown, err := blobs.Resolve(ctx, q)
-	if err != nil || len(names) == 0 {
+	switch {
+	case err != nil:
 		return q, err
+	case len(names) == 0 && q.Sure:
+		q.Services = nil
+		return q, nil
+	case len(names) == 0:
+		return q, nil
 	}
 	for _, name := range unknown {
 		if record.ValidStored(name) { // a glob without a match is worth no word beside others
@@ -130,6 +147,11 @@ func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q q
 	slices.Sort(names)
 	q.Services, q.Choose = names, nil
 	return q, nil
+}
+
+// named are the services of a query of runNamed, without the globs that match none.
+func named(q *query.Query) []string {
+	return slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return !record.ValidStored(name) })
 }
 
 // note tells the guard of the request what was read for it.

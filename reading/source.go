@@ -63,8 +63,9 @@ type Slices struct {
 	Zone *time.Location
 	// Until is a time up to which an open range goes at least, in ns: now, if it is meant to.
 	Until int64
-	// ByService has buckets of each service apart. Only a [Store] can.
-	ByService bool
+	// Apart says whether buckets of each of some services are apart; nil: they are not. Only a
+	// [Store] asks it.
+	Apart func(services []string) bool
 }
 
 // Histogram has the numbers of records by time.
@@ -78,7 +79,7 @@ type Histogram struct {
 	Buckets []Slot
 }
 
-// Slot is a bucket, of one service if these are apart.
+// Slot is a bucket, of one service if these are apart, else of some that begin with it.
 type Slot struct {
 	Bucket
 	Service string

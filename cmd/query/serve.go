@@ -29,6 +29,9 @@ import (
 // ownAddress is where serve listens unless told otherwise.
 const ownAddress = "127.0.0.1:8516"
 
+// mostHeld is how many bytes of records wait on disk for an answer that is found backwards.
+const mostHeld = 1 << 30
+
 // grace is how long queries may go on when the server is told to end.
 const grace = 10 * time.Second
 
@@ -75,7 +78,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.from, s.reader = from, reading.New(reading.Options{Blobs: from.blobs, Logs: from.logs})
+	s.from, s.reader = from, reading.New(reading.Options{Blobs: from.blobs, Logs: from.logs, MaxRaw: int64(c.MaxBytes), MaxHeld: mostHeld})
 	s.ready = &readiness{store: a.store, log: s.log}
 	s.guard = httpguard.New(httpguard.Options{
 		Route: routeOf, Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,

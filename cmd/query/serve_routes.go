@@ -25,7 +25,7 @@ func (s *server) handlers() http.Handler {
 		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
 	}))
 	loki := lokiapi.New(lokiapi.Options{
-		Reader: s.reader, Labels: s.c.Label, Version: cli.Version(), Timeout: s.guard.Deadline(), MaxBytes: int64(s.c.MaxBytes),
+		Reader: s.reader, Labels: s.c.Label, Version: cli.Version(), Timeout: s.guard.Deadline(),
 	})
 	for _, path := range []string{"/loki/", "/json/", "/prometheus/"} {
 		mux.Handle(path, loki)
