@@ -20,13 +20,13 @@
 // # Tails and followers
 //
 // [Reader.Tail] joins live records, rows of the tail and blobs by one merge. It reads rows only
-// if not all ingesters answered, service by service. Of more than 1,000 services it reads only
-// the rows that may have unflushed records. It reads blobs from the hour of the n-th newest
-// unflushed record on, by the counts of these records in each hour, and goes further back if
-// that was not enough. Blobs that end before the n-th record are listed and not opened. Rows
-// alone would be exact for n up to 100, since each has the newest 100 of its second. Blobs and
-// live records make a tail exact also if rows are late or lost, or records come with times far
-// from now.
+// if not all ingesters answered, service by service, so the tables may take 2 ms longer for each
+// service. Of more than 1,000 services it reads only the rows that may have unflushed records.
+// It reads blobs from the hour of the n-th newest unflushed record on, by the counts of these
+// records in each hour, and goes further back if that was not enough. Blobs that end before the
+// n-th record are listed and not opened. Rows alone would be exact for n up to 100, since each
+// has the newest 100 of its second. Blobs and live records make a tail exact also if rows are
+// late or lost, or records come with times far from now.
 //
 // [Reader.Follow] asks each ingester for the records appended behind a position of its log.
 // Positions are places in the log, so they hold over restarts. An ingester remembers the last

@@ -35,10 +35,11 @@
 //
 // A request to a remote store takes some ten milliseconds, so the chain of requests decides the
 // time of a short read. Guesses shorten it, and none can make a read wrong. A [Scout] makes the
-// first three while its caller waits for unflushed records; its comment has them. The fourth is
-// the blocks of a blob: if a range touches a part of the blob's time, the bytes there, as the
-// metadata tell them, are requested together with the index. The index then says which blocks
-// they are.
+// first three while its caller waits for unflushed records; its comment has them. A read may
+// list blobs only when it has the unflushed records, or it could miss some that were flushed in
+// between; so it lists the blobs of a Scout again. The fourth is the blocks of a blob: if a
+// range touches a part of the blob's time, the bytes there, as the metadata tell them, are
+// requested together with the index. The index then says which blocks they are.
 //
 // A walk by years, months, days and periods is four requests, one after another. Instead a guess
 // asks for the days of this month and the periods of today at once. It only says where the first
