@@ -2,13 +2,11 @@ package reading
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"blobtail/newest"
 	"blobtail/query"
-	"blobtail/record"
 	"blobtail/storage/together"
 )
 
@@ -38,7 +36,6 @@ type company struct {
 	began   chan struct{}
 	timer   *time.Timer
 	members []*member
-	party   *together.Party
 }
 
 // member is a query of a company.
@@ -49,19 +46,7 @@ type member struct {
 	mode   newest.Mode
 	of     *company
 	shares *gathering
-}
-
-// lists reports whether the query lists below a name at the top of the store.
-func (m *member) lists(top string) bool {
-	if m.mode == newest.Only {
-		return false
-	}
-	return slices.ContainsFunc(m.asked, func(name string) bool {
-		if top == "" { // only globs are looked for there
-			return !record.ValidStored(name)
-		}
-		return record.MatchService(name, top) && m.choose(top)
-	})
+	lists  *together.Reader // nil: it is alone
 }
 
 // enter waits until a query may begin. An error is that of ctx. After nil or an error, the
@@ -139,12 +124,16 @@ func (c *company) arrange() {
 	if len(c.members) < 2 {
 		return
 	}
-	c.party = together.New(func(top string) (n int) {
-		for _, m := range c.members {
-			if m.lists(top) {
-				n++
-			}
-		}
-		return n
-	})
+	party := together.New(len(c.members))
+	for _, m := range c.members {
+		m.lists = party.Reader()
+	}
+}
+
+// over says that a member needs nothing any more of what it shares.
+func (m *member) over() {
+	m.shares.leave()
+	if m.lists != nil {
+		m.lists.Leave()
+	}
 }

@@ -80,7 +80,7 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, named bool, r
 	m.query = q
 	defer s.r.door.leave()
 	err = s.r.door.enter(ctx, m)
-	defer m.shares.leave()
+	defer m.over()
 	if err != nil {
 		return out, err
 	}
@@ -93,8 +93,9 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, named bool, r
 	switch {
 	case mode == newest.Only:
 		blobs = query.Without(query.Options{})
-	case m.of.party != nil:
-		blobs = blobs.Over(m.of.party.Store)
+	case m.lists != nil: // its records were gathered: listings from now on have the others
+		m.lists.Ready()
+		blobs = blobs.Over(m.lists.Store)
 	}
 	if q, err = s.resolve(ctx, blobs, m, q, named); err != nil {
 		return out, err

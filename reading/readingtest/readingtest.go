@@ -94,7 +94,12 @@ func (h *House) script(op storagetest.Op, key string) storagetest.Fault {
 // Reader reads the store and the ingesters. A change is made to the options of its reader of
 // logs.
 func (h *House) Reader(change ...func(*newest.Options)) *reading.Reader {
-	blobs := query.New(storagetest.Faulty(h.Store, h.script), query.Options{Workers: 2})
+	return h.ReaderOf(query.Options{Workers: 2}, change...)
+}
+
+// ReaderOf is Reader with options of its reader of blobs.
+func (h *House) ReaderOf(of query.Options, change ...func(*newest.Options)) *reading.Reader {
+	blobs := query.New(storagetest.Faulty(h.Store, h.script), of)
 	o := newest.Options{
 		Blobs: blobs, Announced: &http.Client{Transport: h.wire}, Pace: 20 * time.Millisecond,
 		Store:     func(context.Context) (string, error) { return storeID, nil },
