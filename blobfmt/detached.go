@@ -30,7 +30,8 @@ func (x *Index) Attached(size int64, d *Decoder, read ReadFunc) *Index {
 	return &a
 }
 
-// HasDict reports whether [Index.Dict] returns at once what a detached index has kept.
+// HasDict reports whether a detached index has kept its origins. Then [Index.Dict] returns them at
+// once.
 func (x *Index) HasDict() bool { return x.dict != nil }
 
 // Memory is about how many bytes of memory a detached index takes.

@@ -83,8 +83,8 @@ func TestExpiredRejects(t *testing.T) {
 	}
 }
 
-// A request whose records have all expired is not logged. Still it is answered, and a
-// message is acknowledged.
+// The ingester logs no request with expired records alone. Still it answers the request, and
+// acknowledges a message.
 func TestExpiredWhole(t *testing.T) {
 	srv, sink := &server{}, &memSink{}
 	p := start(t, t.TempDir(), sink, buffer.Options{Messages: srv, Expired: func(string, time.Time) bool { return true }}, true)

@@ -103,8 +103,8 @@ func isParameter(name string) bool {
 	}) < 0
 }
 
-// joinedByCurl reports whether a body of one text record looks like a file whose line feeds
-// curl -d removed: it has the Content-Type that curl -d sends and no line feed, and it is
+// joinedByCurl reports whether a body of one text record looks like a file without its line feeds,
+// which curl -d removes: it has the Content-Type that curl -d sends and no line feed, and it is
 // long, or its beginning, such as a date, comes again.
 func joinedByCurl(contentType string, decoded []byte) bool {
 	const long, begin = 1 << 10, 10

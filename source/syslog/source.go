@@ -132,7 +132,7 @@ func New(o Options) *Source {
 	return s
 }
 
-// check returns an error if nothing limits who may send. Syslog has no passwords.
+// check returns an error if anybody may send. Syslog has no passwords.
 func (s *Source) check(l net.Listener) error {
 	at, ok := l.Addr().(*net.TCPAddr)
 	if s.o.ClientCerts && s.o.TLS == nil {

@@ -153,8 +153,8 @@ func cargo(row *Row, d carry.Door) (c carry.Cargo, ok bool) {
 	return c, true
 }
 
-// protocolTime is the time of a message in a door whose messages have one: it counts, whatever the
-// text says.
+// protocolTime is the time of message i by a protocol that gives each message a time. It counts
+// before any time in the text.
 func protocolTime(row *Row, i int) time.Time {
 	return row.Arrived.Add(-time.Hour).Truncate(time.Second).Add(time.Duration(i) * time.Second)
 }
