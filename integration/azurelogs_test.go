@@ -260,8 +260,8 @@ func TestAzureLogsContainers(t *testing.T) {
 	}
 }
 
-// Azurite serves both kinds: append blobs, one of which grows, and block blobs. Azurite
-// has no $logs, so the classic logs are in a container of another name.
+// Azurite serves both kinds: append blobs, with one that grows, and block blobs. Azurite has no
+// $logs, so the classic logs are in a container of another name.
 func TestAzureLogsAzurite(t *testing.T) {
 	t.Parallel()
 	shared.emulated <- struct{}{}
