@@ -1,4 +1,4 @@
-// Package access decides who may send records, who may read them, and how much.
+// Package access decides on the rights and the limits of senders and readers.
 //
 // Operators list the tokens in a file, see [Read]. It has hashes of secrets, no secret.
 // [Open] reads it, [Tokens.Run] reads it again when it changes, and [Tokens.Reload] at a
@@ -47,8 +47,8 @@ var (
 
 // DeniedError says why credentials are not accepted.
 type DeniedError struct {
-	// ID is that of an existing token, else "". What a stranger sends as an id may be a
-	// secret, and is not kept.
+	// ID is that of an existing token, else "". The id that a stranger sends may be a secret, and
+	// is not kept.
 	ID  string
 	Err error
 }
@@ -91,8 +91,8 @@ func Open(path string, log zerolog.Logger) (*Tokens, error) {
 	return t, nil
 }
 
-// Run reads the file when its time or size has changed, until ctx ends. It logs the
-// error of a bad file once. It saves what [Tokens.Remember] reads.
+// Run reads the file when its time or size has changed, until ctx ends. It logs the error of a bad
+// file once. It saves the services that [Tokens.Remember] reads.
 func (t *Tokens) Run(ctx context.Context) {
 	var saving sync.WaitGroup
 	defer saving.Wait()
@@ -217,8 +217,8 @@ func Reason(err error) string {
 	return "unknown"
 }
 
-// Told is the text for a client whose request has an error of [Tokens.Of]. It does not say
-// whether an id exists.
+// Told is the text for a client after an error of [Tokens.Of]. It does not say whether an id
+// exists.
 func Told(err error) string {
 	switch {
 	case errors.Is(err, ErrMissing):

@@ -181,7 +181,7 @@ func (l *listing) unique(node ast.Node, token *Token) error {
 	return nil
 }
 
-// newToken reads the keys of an entry. With an error it returns what it has read.
+// newToken reads the keys of an entry. With an error it returns the part that it has read.
 func newToken(node ast.Node) (*Token, error) {
 	entry, ok := node.(ast.MapNode)
 	if !ok {

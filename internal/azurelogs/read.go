@@ -84,10 +84,10 @@ type place [6]byte
 
 // Read reads a blob. It takes a classic log up to its listed size, since a later line may be
 // a copy of one in another blob of that listing. It takes a resource log as it is when it is
-// opened, because Azure may have written all of it anew since it was listed: then its listed
-// size is a place within some record. A chunk is valid until the next one. seen may be nil for
-// a blob whose copies do not matter. The sequence ends at its first error, which names the
-// blob, after the records before it.
+// opened, because Azure may have written all of it anew since it was listed: then its listed size
+// is a place within some record. A chunk is valid until the next one. seen may be nil if copies in
+// the blob do not matter. The sequence ends at its first error, which names the blob, after the
+// records before it.
 //
 // All chunks are of one state of the blob. If it changes while it is read, Read reads its new
 // state, and goes on behind the chunks that it has yielded if they are the same there. Else,

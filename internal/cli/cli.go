@@ -52,7 +52,7 @@ type Console struct {
 	Name   string // of the command
 	Stderr io.Writer
 	Quiet  bool // Note writes nothing
-	// Explain returns what to do about an error of the store, or ""; nil: nothing is known.
+	// Explain returns a remedy for an error of the store, or ""; nil: none is known.
 	Explain func(error) string
 }
 

@@ -62,7 +62,7 @@ func (s *service) sum() (n uint64) {
 
 // labels has the services with a label.
 //
-// Its invariant: named has at most most services besides rejected. Whoever adds to a
+// Its invariant: named has at most most services besides rejected. A goroutine that adds to a
 // service holds mu for reading, so that no service loses its label meanwhile.
 type labels struct {
 	most     int

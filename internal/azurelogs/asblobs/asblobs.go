@@ -300,8 +300,8 @@ func unknown(err error) bool {
 	return ok
 }
 
-// Problems returns the parts of the logs that could not be read so far: malformed lines,
-// and blobs whose rest is missing.
+// Problems returns the parts of the logs that could not be read so far: malformed lines, and the
+// missing rests of blobs.
 func (s *Store) Problems() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
