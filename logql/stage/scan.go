@@ -4,7 +4,7 @@ import "bytes"
 
 // The scanners of this file find the ends of JSON values that are known to be valid. On any
 // other text they stop early. A stored line is scanned for each name of a query, so they do not
-// check again what the parser of the sender's record has checked.
+// repeat the checks of the parser of the sender's record.
 
 // stringEnd returns the place behind the closing quote of a string; -1 if there is none. b[from]
 // is the first byte inside the quotes.
