@@ -34,9 +34,8 @@ func counted(t *testing.T, reg *prometheus.Registry, name string) int {
 	return 0
 }
 
-// Expired records are not kept. All others have the same identities as without expiry.
-// Otherwise nobody could recognise a copy that another ingester accepted before it knew
-// the horizon.
+// Expired records are not kept. All others have the same identities as without expiry. Otherwise
+// no reader could recognise a copy that another ingester accepted before it knew the horizon.
 func TestExpiredIsLeftOut(t *testing.T) {
 	old := func(service string, period time.Time) bool { return service == "s1" && period.Minute() < 30 }
 	reg, tail := prometheus.NewRegistry(), &toldAll{}

@@ -76,7 +76,7 @@ func wantErrors(t *testing.T, at place, service string, errors, others []string)
 
 // Programs that print as their framework does by default have their errors under --level error+,
 // whether rsyslog follows their file, Fluent Bit reads their containers, or a collector sends
-// their lines by OTLP. Nobody has set anything.
+// their lines by OTLP. No program has a setting for that.
 func TestApplications(t *testing.T) {
 	t.Parallel()
 	program(t, "rsyslogd", "rsyslog")

@@ -143,7 +143,7 @@ func TestAzureLogsMalformed(t *testing.T) {
 			seed := newSeed(t)
 			for i := range uint64(testkit.Setting("BLOBTAIL_AZURE_SEEDS", 2)) {
 				logs := k.compose(logstest.Options{Seed: seed + i, Hour: pastHour(), Lines: 2000, Malformed: 8, BlobLines: 700, Unfinished: true})
-				logs.Malformed = append(logs.Malformed, logs.Cut...) // nobody will write the rest
+				logs.Malformed = append(logs.Malformed, logs.Cut...) // the rest never comes
 				at, _ := azureDir(t, logs.Blobs)
 				out, stderr := readTo(t, at, 3, "read", k.service, "-o", "json")
 				compareRecords(t, out, k.service, logs.Want)

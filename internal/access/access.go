@@ -32,8 +32,8 @@ import (
 	"blobtail/internal/watch"
 )
 
-// The reasons why a request has no token. All but ErrMissing come in a [DeniedError].
-// Clients are told none of them, so that nobody learns which ids exist.
+// The reasons why a request has no token. All but ErrMissing come in a [DeniedError]. [Told] has
+// one text for ErrUnknown and ErrSecret, so that no stranger learns which ids exist.
 var (
 	// ErrMissing says that a request has neither credentials nor a certificate.
 	ErrMissing = errors.New("no token was sent")

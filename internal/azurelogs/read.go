@@ -103,7 +103,7 @@ func Read(ctx context.Context, b *Blob, seen Seen) iter.Seq2[*Chunk, error] {
 	}
 }
 
-// Pauses before a blob that has changed is read again: somebody is perhaps still writing it.
+// Pauses before a blob that has changed is read again: its writer may not be done.
 const (
 	firstPause = 10 * time.Millisecond
 	lastPause  = 320 * time.Millisecond
@@ -246,7 +246,7 @@ func (c *chunker) take(entry []byte) error {
 	return c.flush()
 }
 
-// settled is the age of an hour at which nobody writes its resource logs any more.
+// settled is the age of an hour at which Azure writes its resource logs no more.
 const settled = 3 * time.Hour
 
 // end ends a pass of so many bytes, perhaps with an error after them.
@@ -256,7 +256,7 @@ func (c *chunker) end(read int64, failed error) error {
 	switch {
 	case failed != nil:
 	case c.anew && !c.last && (shorter || whole && !c.splitter.Whole()):
-		return storage.ErrChanged // somebody is perhaps still writing it
+		return storage.ErrChanged // its writer may not be done
 	case c.again > 0:
 		return cmp.Or(c.steady(), errOther)
 	case whole && c.splitter.Open():

@@ -73,7 +73,7 @@ func (e *Error) Error() string {
 		rounded(e.Bytes), units.Size(e.Limit))
 }
 
-// rounded is a number of bytes without digits that nobody needs.
+// rounded is a number of bytes, rounded up to whole MiB from 1 MiB on.
 func rounded(n int64) units.Size {
 	const unit = 1 << 20
 	if n < unit {

@@ -217,8 +217,8 @@ func (e *RowError) Error() string {
 
 // List returns the rows of the ingesters of one store in any state, in order of their
 // ids. Rows that cannot be read are left out, and the error joins a [*RowError] for
-// each. After any other error nothing is returned. An absent table is
-// [storage.ErrNotExist]: no ingester was ever announced, or somebody removed the table.
+// each. After any other error nothing is returned. An absent table is [storage.ErrNotExist]: no
+// ingester was ever announced, or an operator removed the table.
 func List(ctx context.Context, tables storage.TableStore, store string) ([]Ingester, error) {
 	l, err := scan(ctx, tables, store)
 	if err != nil {

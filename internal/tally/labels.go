@@ -191,8 +191,8 @@ func (l *labels) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector]. A service has all levels from its first record
-// on: without a sample of 0 before it, nobody sees the first error.
+// Collect implements [prometheus.Collector]. A service has all levels from its first record on:
+// without a sample of 0 before it, no alert sees the first error.
 func (l *labels) Collect(to chan<- prometheus.Metric) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

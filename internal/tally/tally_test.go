@@ -195,7 +195,7 @@ func TestLargest(t *testing.T) {
 		go a.Run(ctx)
 		hour := func() { time.Sleep(time.Hour); synctest.Wait() }
 
-		accept(t, a, many(1, "junk-1", "junk-2", "junk-3")) // somebody was quicker
+		accept(t, a, many(1, "junk-1", "junk-2", "junk-3")) // other senders were quicker
 		accept(t, a, many(10, "web", "db"))
 		accept(t, a, many(2, "small"))
 		want(t, reg, "before", map[string]float64{"junk-1/info": 1, "junk-2/info": 1, "junk-3/info": 1, "other/info": 22})

@@ -169,7 +169,8 @@ func TestRateCounter(t *testing.T) {
 		{`rate_counter({s="a"} | unwrap x [4s])`, "s=a 10:2"},
 	})
 	check(t, seconds(10, 10, 0), []sample{{4, 1, "s=a"}, {5, 3, "s=a"}}, []row{
-		// Half a second before, since 0 was then; half a second behind, since nobody knows.
+		// Half a second before, since 0 was then; half a second behind, since the next value is not
+		// known.
 		{`rate_counter({s="a"} | unwrap x [10s])`, "s=a 10:0.4"},
 	})
 	check(t, seconds(10, 10, 0), []sample{{4, 1, "s=a"}, {4, 3, "s=a"}}, []row{

@@ -48,7 +48,7 @@ type View struct {
 	// is empty the other fields as a JSON object.
 	Lines bool
 	// Labels are the flattened names of fields that are labels of the stream, in records that have
-	// them. Fields of all records, such as level and msg, do not count.
+	// them. Names that all records have, such as level and msg, do not count.
 	Labels []string
 	// Budget is that of the compiled query; nil: it has no bounds.
 	Budget *budget.Budget

@@ -9,7 +9,7 @@ import (
 )
 
 // defaults are the fields that the query of a request gives to items without them. Datadog's pages
-// for clients of HTTP have it there. The API key in the query is none of them.
+// for clients of HTTP have them there. The API key in the query is none of them.
 type defaults struct{ service, source, host, tags []byte }
 
 // maxShared is how many bytes the defaults may add to the records of a body. A request says them

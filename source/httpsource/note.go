@@ -94,8 +94,8 @@ func unusedParameters(q url.Values, served bool) string {
 		first(known.Time, 5) + "; " + first(known.Level, 4) + "; " + first(known.Message, 3) + "; " + first(known.Service, 3)
 }
 
-// isParameter reports whether a text looks like the name of a parameter. Others may be a key
-// that somebody wrote behind the question mark.
+// isParameter reports whether a text looks like the name of a parameter. Others may be a key that
+// a sender wrote behind the question mark.
 func isParameter(name string) bool {
 	const most = 32
 	return name != "" && len(name) <= most && strings.IndexFunc(name, func(c rune) bool {

@@ -63,7 +63,7 @@ func TestDoors(t *testing.T) {
 const attributes = "otlp-attributes"
 
 // hidden reports whether the message is in an object within the object: a bridge of its logger has
-// it as the body, and nobody can tell here.
+// it as the body, and the test cannot tell.
 func (r Record) hidden() bool {
 	var members map[string]any
 	if r.Message == nil || json.Unmarshal(r.Text, &members) != nil {
