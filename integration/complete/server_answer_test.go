@@ -53,8 +53,8 @@ func (a *ask) none(answer *httptest.ResponseRecorder) error {
 var noService = regexp.MustCompile(`^(no service |logql: no service |there (is|are) |is it |/api/v1/services lists them)`)
 
 // outcome takes the outcome that an answer of the reading API reports. As with logquery, an answer
-// for several named services is whole if only one of them does not exist, for nothing of the
-// others is missing.
+// is whole if its only problems are services that do not exist, for nothing of the others is
+// missing.
 func (a *ask) outcome(complete bool, problems []string) {
 	if len(problems) == 1 {
 		problems = strings.Split(problems[0], "; ")

@@ -184,7 +184,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// A query holds less memory than that with any samples.
+// A query holds no more than 120 MiB, with any samples.
 func TestMemory(t *testing.T) {
 	testkit.FullOnly(t, "the race detector needs memory of its own")
 	const most = 120 << 20

@@ -125,7 +125,7 @@ func newWish(n *need) wish {
 // wants reports whether a label is needed.
 func (w *wish) wants(name []byte) bool { return w.names == nil || w.names[string(name)] }
 
-// under reports whether a label with a prefix in front of its name is needed.
+// under reports whether the query needs a label with a name that begins with a prefix.
 func (w *wish) under(prefix []byte) bool {
 	if w.names == nil {
 		return true
