@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"buffer/wal":        {"internal/fsys"},
 	"logql":             {},
 	"internal/budget":   {"internal/units"},
+	"internal/spill":    {"internal/budget", "internal/fsys"},
 	"internal/printing": {},
 	"internal/regex":    {"internal/budget"},
 	"logql/stage":       {"logql", "record", "internal/literals", "internal/budget", "internal/printing", "internal/regex"},
@@ -105,8 +106,8 @@ var allowed = map[string][]string{
 	"query/where":                {"record", "internal/budget", "internal/regex"},
 	"internal/tally":             {"record", "internal/globset", "query/where"},
 	"internal/rules":             {"record", "internal/globset", "query/where"},
-	"query":                      {"query/search", "query/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget"},
-	"internal/azurelogs/asblobs": {"record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats"},
+	"query":                      {"query/search", "query/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget", "internal/spill"},
+	"internal/azurelogs/asblobs": {"internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
 	"internal/bill":              {"configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
@@ -126,7 +127,7 @@ var allowed = map[string][]string{
 	"lokiapi":            {"internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record", "record/times", "internal/budget"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
 	"cmd/query":          {"internal/printing", "query/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget"},
-	"readapi/client":     {"internal/doors", "readapi/form", "record"},
+	"readapi/client":     {"internal/doors", "internal/spill", "readapi/form", "record"},
 }
 
 // forTests are packages that only tests and development programs import, with the

@@ -16,6 +16,7 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/azurelogs/formats"
+	"blobtail/internal/spill"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -92,7 +93,7 @@ type made struct {
 	order  record.Origin // of its chunk
 	source string
 	meta   blobfmt.Meta
-	body   extent
+	body   spill.Extent
 }
 
 // add gives blobs their numbers, in the order of the source.
@@ -106,7 +107,7 @@ func (sv *service) add(all []*made) error {
 			return fmt.Errorf("%s has more than %d parts with records of %s", sv.name, blobfmt.MaxNumber, m.hour.Format(time.RFC3339))
 		}
 		name := blobfmt.Name{Service: sv.name, Period: m.hour, Number: len(objects) + 1}
-		o := &object{body: m.body, Blob: storage.Blob{Key: name.String(), Size: m.body.size, Attrs: storage.Attrs{
+		o := &object{body: m.body, Blob: storage.Blob{Key: name.String(), Size: m.body.Size(), Attrs: storage.Attrs{
 			ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: m.meta.Map(),
 		}}}
 		sv.hours[m.hour] = append(objects, o)
@@ -200,7 +201,7 @@ func (e *encoder) chunk(b *azurelogs.Blob, c *azurelogs.Chunk) error {
 		if err != nil {
 			return err
 		}
-		at, err := e.store.arena.put(body)
+		at, err := e.store.keep(body)
 		if err != nil {
 			return err
 		}
@@ -208,6 +209,17 @@ func (e *encoder) chunk(b *azurelogs.Blob, c *azurelogs.Chunk) error {
 		from = n
 	}
 	return nil
+}
+
+// keep keeps a copy of a blob.
+func (s *Store) keep(body []byte) (spill.Extent, error) {
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	at, err := s.bodies.Put(body)
+	if err != nil {
+		return at, fmt.Errorf("put blobs aside: %w", err)
+	}
+	return at, nil
 }
 
 // batchOf is the identity of the blob of a chunk and hour.
