@@ -11,11 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/blobfmt"
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/azurelogs/formats"
+	"blobtail/internal/fanout"
 	"blobtail/internal/spill"
 	"blobtail/record"
 	"blobtail/storage"
@@ -36,15 +35,11 @@ func (s *Store) encode(ctx context.Context, name string, span azurelogs.Span) er
 	}
 	units := s.units(sv, blobs, span)
 	encoded := make([][]*made, len(units))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(s.o.Workers)
-	for i, u := range units {
-		work.Go(func() (err error) {
-			encoded[i], err = s.encodeUnit(ctx, u)
-			return err
-		})
-	}
-	if err := work.Wait(); err != nil {
+	err = fanout.Each(ctx, len(units), s.o.Workers, func(ctx context.Context, i int) (err error) {
+		encoded[i], err = s.encodeUnit(ctx, units[i])
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	for i := range units {
