@@ -10,8 +10,8 @@ import (
 	"blobtail/logql"
 	"blobtail/logql/stage"
 	"blobtail/query"
-	"blobtail/query/where"
 	"blobtail/record"
+	"blobtail/record/where"
 )
 
 // An Ask is a question: which records are wanted, in which order, and how many. Flags fill it,

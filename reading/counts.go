@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/internal/budget"
+	"blobtail/internal/fanout"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -135,24 +134,19 @@ func (h *Histogram) count(ctx context.Context, plan *query.Plan, services []stri
 // each counts the records of each service of a query, beside the work so far.
 func (h *Histogram) each(ctx context.Context, blobs *query.Reader, q query.Query, services []string, cut Buckets, sum query.Summary) (query.Summary, error) {
 	counted, sums := make([][]Bucket, len(services)), make([]query.Summary, len(services))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(counters)
 	q.Sure = true
-	for i, service := range services {
+	err := fanout.Each(ctx, len(services), counters, func(ctx context.Context, i int) error {
 		of := q
-		of.Services = []string{service}
-		work.Go(func() error {
-			plan, err := blobs.Plan(ctx, of)
-			if err == nil {
-				counted[i], sums[i], err = plan.Histogram(ctx, cut)
-			}
-			if err == nil {
-				err = budget.Of(ctx).Take(slotBytes * int64(len(counted[i])))
-			}
-			return err
-		})
-	}
-	err := work.Wait()
+		of.Services = []string{services[i]}
+		plan, err := blobs.Plan(ctx, of)
+		if err == nil {
+			counted[i], sums[i], err = plan.Histogram(ctx, cut)
+		}
+		if err == nil {
+			err = budget.Of(ctx).Take(slotBytes * int64(len(counted[i])))
+		}
+		return err
+	})
 	for i, service := range services {
 		sum.Join(&sums[i])
 		for _, b := range counted[i] {

@@ -1,7 +1,7 @@
-// Package asblobs shows Azure's own logs as a blob store of blobtail's own form, so that a
-// reader needs no line for them. A [Store] reads the logs of the hours that somebody lists,
-// encodes their records into blobs, and keeps these for its life: in memory up to 64 MiB,
-// then in an unnamed temporary file.
+// Package asblobs shows Azure's own logs as a blob store of blobtail's own form, so that a reader
+// needs no line for them. A [Store] reads the logs of the hours that a reader lists, encodes their
+// records into blobs, and keeps these for its life: in memory up to 64 MiB, then in an unnamed
+// temporary file.
 //
 // The records of a blob lie in one hour of event time, as everywhere. So a blob of the
 // source, which has the records that arrived in an hour, becomes several blobs if some
@@ -30,6 +30,7 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/catalog"
 	"blobtail/internal/azurelogs"
+	"blobtail/internal/spill"
 	"blobtail/storage"
 )
 
@@ -48,13 +49,19 @@ const (
 	NeverLate   = time.Duration(-1)
 )
 
-const defaultWorkers = 4
+const (
+	defaultWorkers = 4
+	// inMemory is how many bytes of blobs are in memory.
+	inMemory = 64 << 20
+)
 
 // Store implements [storage.BlobStore] for reading. Several goroutines may use it at once.
 type Store struct {
 	source *azurelogs.Source
 	o      Options
-	arena  arena
+
+	keeping sync.Mutex // held by whoever adds to bodies
+	bodies  spill.Space
 
 	mu       sync.Mutex
 	services map[string]*service
@@ -75,7 +82,7 @@ type service struct {
 // object is an encoded blob.
 type object struct {
 	storage.Blob
-	body extent
+	body spill.Extent
 }
 
 // unfinished is the blobs of classic logs that end within a line.
@@ -102,7 +109,7 @@ func New(source *azurelogs.Source, o Options) *Store {
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
-	return &Store{source: source, o: o, services: make(map[string]*service)}
+	return &Store{source: source, o: o, bodies: spill.Space{Most: inMemory}, services: make(map[string]*service)}
 }
 
 // errReadOnly is the answer to writes.
@@ -141,7 +148,7 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	if left := o.Size - off; n < 0 || n > left {
 		n = left
 	}
-	b, err := s.arena.read(o.body, off, n)
+	b, err := s.bodies.Get(&o.body, off, n)
 	if err != nil {
 		return nil, storage.AtKey("get", key, err)
 	}
@@ -303,8 +310,8 @@ func unknown(err error) bool {
 	return ok
 }
 
-// Problems returns the parts of the logs that could not be read so far: malformed lines,
-// and blobs whose rest is missing.
+// Problems returns the parts of the logs that could not be read so far: malformed lines, and the
+// missing rests of blobs.
 func (s *Store) Problems() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -330,6 +337,9 @@ func (s *Store) Notes() (notes []string) {
 }
 
 // Close releases the blobs. No read may be under way.
-func (s *Store) Close() error { return s.arena.close() }
+func (s *Store) Close() error {
+	s.bodies.Close()
+	return nil
+}
 
 var _ catalog.Store = (*Store)(nil)
