@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,13 +27,18 @@ type Ask struct {
 	Range Range
 	// Levels are the wanted ones; 0: all.
 	Levels LevelSet
-	Texts  []string // each must occur
-	Words  []string // each must occur, between borders of words
-	Exprs  []string // RE2, each must match
-	Where  string   // a condition over fields (package where); "": none
-	Not    bool     // wanted are the records that Texts, Words and Exprs do not all match
-	Fold   bool     // upper and lower case are equal for these
-	Live   Mode
+	// NotLevels are not wanted.
+	NotLevels LevelSet
+	Texts     []string // each must occur
+	Words     []string // each must occur, between borders of words
+	Exprs     []string // RE2, each must match
+	Where     string   // a condition over fields (package where); "": none
+	// Parse makes fields of messages, which Where and whoever gets the lines see: json, logfmt, or a
+	// pattern of LogQL; "": none are made.
+	Parse string
+	Not   bool // wanted are the records that Texts, Words and Exprs do not all match
+	Fold  bool // upper and lower case are equal for these
+	Live  Mode
 
 	Limit   int      // only the newest so many; 0: all
 	First   int      // only the oldest so many; 0: all. Not together with Limit
@@ -54,9 +60,10 @@ type Ask struct {
 	MaxStored int64
 
 	pipe   *stage.Pipeline
-	kept   bool           // whether lines that a pipeline keeps in doubt are unjudged
-	choose *selection     // of a pipeline
-	where  *where.Expr    // compiled
+	kept   bool        // whether lines that a pipeline keeps in doubt are unjudged
+	choose *selection  // of a pipeline
+	where  *where.Expr // compiled
+	parser *parser
 	budget *budget.Budget // of what is compiled
 }
 
@@ -144,6 +151,13 @@ func (a *Ask) compile(b *budget.Budget) error {
 		}
 		a.where = expr
 	}
+	if a.Parse != "" && a.parser == nil {
+		p, err := newParser(a.Parse, b)
+		if err != nil {
+			return err
+		}
+		a.parser = p
+	}
 	return nil
 }
 
@@ -158,7 +172,22 @@ func (a *Ask) filter(b *budget.Budget) (query.Filter, error) {
 		f.Accept = pipe.Keep
 		f.Unjudged = func() (int64, error) { return pipe.Unjudged(kept) }
 	}
+	if a.NotLevels != 0 {
+		f.Levels = f.Levels.Without(a.NotLevels)
+	}
+	if a.parser != nil && a.where != nil {
+		f.Where, f.Accept, f.Unjudged = nil, a.acceptParsed, a.where.Unjudged
+	}
 	return f, nil
+}
+
+// acceptParsed reports whether the condition is true for a line with the fields of its message.
+func (a *Ask) acceptParsed(line []byte) (ok bool) {
+	_ = a.parser.with(line, func(line []byte) error {
+		ok = a.where.Match(bytes.TrimSuffix(line, []byte("\n")))
+		return nil
+	})
+	return ok
 }
 
 // Matcher compiles the filter. It is for whoever shows what matched, and to find mistakes before a

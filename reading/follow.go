@@ -24,6 +24,12 @@ func (s *Store) Follow(ctx context.Context, a Ask, o FollowOptions) (Cursor, err
 	if a.choose != nil {
 		q.Services = slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
 	}
+	if o.Emit != nil {
+		o.Emit = a.parsed(o.Emit)
+	}
+	if o.Visit != nil {
+		o.Visit = a.parsedEntry(o.Visit)
+	}
 	return s.followQuery(ctx, newest.FollowOptions{Query: q, After: o.After, Once: o.Once, Emit: o.Emit, Visit: o.Visit, Mark: o.Mark, Report: o.Report})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -19,6 +20,10 @@ func (a *Ask) listsWhole() bool {
 
 // Records implements [Source].
 func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) error) (*Outcome, error) {
+	if err := a.compile(budget.Of(ctx)); err != nil {
+		return &Outcome{}, err
+	}
+	emit = a.parsed(emit)
 	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
 		if !a.listsWhole() {
 			return blobs.Newest(ctx, q, emit)
@@ -42,6 +47,10 @@ func (a *Ask) plan(ctx context.Context, blobs *query.Reader, q query.Query) (*qu
 
 // Entries is [Store.Records] with the identity of each record. The entry is valid during the call.
 func (s *Store) Entries(ctx context.Context, a Ask, visit func(*record.Entry) error) (*Outcome, error) {
+	if err := a.compile(budget.Of(ctx)); err != nil {
+		return &Outcome{}, err
+	}
+	visit = a.parsedEntry(visit)
 	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
 		if !a.listsWhole() {
 			return blobs.NewestEntries(ctx, q, visit)
@@ -89,10 +98,11 @@ func (s *Store) Tail(ctx context.Context, a Ask, emit func(lines []byte) error) 
 	if s.token != nil || a.Live != Auto {
 		return s.Records(ctx, a, emit) // the tables of the tail are not narrowed
 	}
-	q, err := a.query(nil)
+	q, err := a.query(budget.Of(ctx))
 	if err != nil {
 		return &Outcome{}, err
 	}
+	emit = a.parsed(emit)
 	sum, report, err := s.r.o.Logs.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
 	out := report.Outcome(&sum)
 	out.Notes = append(out.Notes, a.notes()...)

@@ -28,6 +28,8 @@ type Source interface {
 	Count(ctx context.Context, a Ask) (*Outcome, error)
 	// Histogram counts the records of a question by time and level. Its limits do not count.
 	Histogram(ctx context.Context, a Ask, s Slices) (*Histogram, *Outcome, error)
+	// Table answers a query in LogQL with numbers.
+	Table(ctx context.Context, t Table) ([]Row, *Outcome, error)
 	// Around returns a record and those next to it. The filter and the limits of the question do
 	// not count. Without the record the neighbours have none.
 	Around(ctx context.Context, a Ask, p Place) (*Neighbours, *Outcome, error)

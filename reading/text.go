@@ -70,11 +70,13 @@ func (a *Ask) rows() []row {
 	return []row{
 		{key: "service", many: true, filter: true, write: func() []string { return a.Services }, read: a.readServices},
 		text("logql", &a.LogQL),
-		{key: "level", filter: true, write: func() []string { return some(levelNames(a.Levels)) }, read: a.readLevels},
+		levels("level", &a.Levels),
+		levels("notlevel", &a.NotLevels),
 		texts("text", &a.Texts),
 		texts("words", &a.Words),
 		texts("expr", &a.Exprs),
 		text("where", &a.Where).of(),
+		text("parse", &a.Parse).of(),
 		flag("not", &a.Not),
 		flag("fold", &a.Fold),
 		{key: "live", write: func() []string { return some(liveNames[a.Live]) }, read: a.readLive},
@@ -162,15 +164,21 @@ func (a *Ask) readServices(values []string) error {
 	return nil
 }
 
-func (a *Ask) readLevels(values []string) error {
-	value, err := typedLevels(values[0])
-	if err == nil {
-		a.Levels, err = ParseLevels(value)
+// levels is a row of a set of levels.
+func levels(key string, field *LevelSet) row {
+	return row{key: key, filter: true,
+		write: func() []string { return some(levelNames(*field)) },
+		read: func(values []string) error {
+			value, err := typedLevels(values[0])
+			if err == nil {
+				*field, err = ParseLevels(value)
+			}
+			if err != nil {
+				return &AskError{key, err}
+			}
+			return nil
+		},
 	}
-	if err != nil {
-		return &AskError{"level", err}
-	}
-	return nil
 }
 
 // typedLevels is a list of levels as it was typed. A blank at its end was the + of warn+, which
