@@ -55,6 +55,10 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 		if err != nil {
 			return sum, err
 		}
+		if len(services) == 0 { // one has come since the services were listed
+			services = plan.Services()
+			apart = by.Apart != nil && len(services) > 0 && by.Apart(services)
+		}
 		cut := Buckets{Length: h.By, Zone: by.Zone}
 		if apart {
 			_, sum = plan.Keys() // which tells of services that there are none of
@@ -121,12 +125,8 @@ func (h *Histogram) count(ctx context.Context, plan *query.Plan, services []stri
 	if err == nil {
 		err = budget.Of(ctx).Take(slotBytes * int64(len(buckets)))
 	}
-	of := "" // one that has come since the services were listed
-	if len(services) > 0 {
-		of = services[0]
-	}
 	for _, b := range buckets {
-		h.Buckets = append(h.Buckets, Slot{b, of})
+		h.Buckets = append(h.Buckets, Slot{b, services[0]})
 	}
 	return sum, err
 }

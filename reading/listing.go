@@ -8,6 +8,7 @@ import (
 
 	"blobtail/internal/budget"
 	"blobtail/query"
+	"blobtail/record"
 )
 
 // listedBytes is the memory of a listed blob, and of its text in an answer.
@@ -123,6 +124,10 @@ func (s *Store) each(ctx context.Context, a Ask, list func(ctx context.Context, 
 		var absent []*NoServiceError
 		for _, service := range services {
 			q.Services = []string{service}
+			if !record.ValidStored(service) { // a glob without a match
+				absent = append(absent, &NoServiceError{Name: service})
+				continue
+			}
 			part, err := list(ctx, blobs, q, service)
 			if none, ok := errors.AsType[*NoServiceError](err); ok { // the others may exist
 				absent, err = append(absent, none), nil

@@ -55,18 +55,12 @@ var serverMutants = []mutant{
 		`	if len(g.members) == 1 {
 `, `	if len(g.members) == 1 && m.key() == "" {
 `}}},
-	{name: "a listing that began before the query asked for it", first: 1758, edits: []edit{{"storage/together/together.go",
-		`	if f.begun {
-		return nil
-	}
-	if f.readers++`, `	if f.begun && f.readers < 2 {
-		return nil
-	}
-	if f.begun {
-		f.readers++
-		return f
-	}
-	if f.readers++`}}},
+	{name: "a listing that began before the reader was ready", first: 1758, edits: []edit{{"storage/together/together.go",
+		`f != nil && f.began >= r.since && `, `f != nil && `}, {"storage/together/together.go",
+		`	case <-r.p.ready:
+`, `	case <-r.until:
+`}, {"storage/together/together.go",
+		`time.After(patience)`, `time.After(0 * patience)`}}},
 	{name: "an index kept by the name of the blob alone", first: 83, edits: []edit{{"query/indexcache/indexcache.go",
 		`	e := c.items[id{key, batch}]
 	if e == nil`, `	e := c.items[id{key: key}]
@@ -79,10 +73,11 @@ var serverMutants = []mutant{
 `}}},
 
 	// Lists for hints.
-	{name: "services from a list that was made before", first: 7, edits: []edit{{"reading/narrow.go",
-		`	all, err := blobs.Services(ctx, asked)
-`, `	all, err := c.Services(ctx)
-	held = nil
+	{name: "services from a list that was made before", first: 7, edits: []edit{{"reading/run.go",
+		`	names, unknown, err := blobs.Resolve(ctx, q)
+`, `	names, err := s.Names(ctx)
+	names = slices.DeleteFunc(names, func(of string) bool { return !matches(q.Services, of) || q.Choose != nil && !q.Choose(of) })
+	var unknown []string
 `}}},
 	{name: "a list without an ingester that did not answer called complete", edits: []edit{{"readapi/services.go",
 		`	answer.Outcome = outcome(result, &q.Filter)
