@@ -279,7 +279,7 @@ func (s *server) replay(t testing.TB, c logcliCommand, forms map[string]logcliFo
 		}
 		maps.Copy(all, lines)
 		for _, fault := range faults {
-			t.Errorf("logcli %s\nGET %s\n%s", c.line, r.uri, fault)
+			t.Errorf("%s\nGET %s\n%s", c.line, r.uri, fault)
 		}
 	}
 	return all

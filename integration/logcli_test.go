@@ -54,11 +54,11 @@ func TestLogcli(t *testing.T) {
 	}
 	for _, c := range commands {
 		if len(c.requests) == 0 {
-			t.Errorf("logcli %s: no request", c.line)
+			t.Errorf("%s: no request", c.line)
 		}
 		lines := s.replay(t, c, forms)
 		if n, err := strconv.Atoi(c.lines()); err == nil && !strings.Contains(c.line, "line_format") && len(lines) != n {
-			t.Errorf("logcli %s: %d different lines, logcli printed %d", c.line, len(lines), n)
+			t.Errorf("%s: %d different lines, logcli printed %d", c.line, len(lines), n)
 		}
 	}
 	logcliCounts(t, at, commands)
@@ -95,7 +95,7 @@ func logcliCounts(t *testing.T, at place, commands []logcliCommand) {
 				continue
 			}
 			if found++; got != want {
-				t.Errorf("logcli %s: %s, logquery counts %s", command.line, got, want)
+				t.Errorf("%s: %s, logquery counts %s", command.line, got, want)
 			}
 		}
 		if found != 3 {
