@@ -1,6 +1,6 @@
 // Package layers holds the architecture's rules over the source: the permitted imports,
-// and constructs that no file may use. It has tests only; `make lint` runs them, and so
-// does `go test ./...`.
+// constructs that no file may use, and licenses that no module may have. It has tests only;
+// `make lint` runs them, and so does `go test ./...`.
 package layers
 
 import (
