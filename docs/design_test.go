@@ -4,8 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,53 +42,6 @@ func TestWhereToLook(t *testing.T) {
 	}
 	if questions < 20 {
 		t.Errorf("found %d questions", questions)
-	}
-}
-
-// TestPackages ensures that the table of packages in DESIGN.md names every package
-// of the product, and no other.
-func TestPackages(t *testing.T) {
-	_, table, _ := strings.Cut(read(t, "DESIGN.md"), "\n| level | package | job |\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	named := map[string]bool{}
-	for row := range strings.Lines(table) {
-		cells := strings.SplitN(row, "|", 4)
-		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[2], -1) {
-			named[m[1]] = true
-		}
-	}
-	found := map[string]bool{}
-	// For tests and development, or inner packages of one folder.
-	other := regexp.MustCompile(`^(bench|integration|storage/storagetest|source/sourcetest|source/body/loggers|reading/readingtest|storage/internal/.*|internal/fsys/simdisk|` +
-		`internal/(azurelogs/logstest|bench|check|demo|layers|loggen|loggers|termshot|testenv|testkit))(/|$)`)
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if name := d.Name(); d.IsDir() && (name == "node_modules" || name == ".git" || name == "testdata") {
-			return filepath.SkipDir
-		} else if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
-			return filepath.SkipDir // another module
-		}
-		rel, err := filepath.Rel(root, path)
-		pkg := filepath.ToSlash(filepath.Dir(rel))
-		if strings.HasSuffix(rel, ".go") && !strings.HasSuffix(rel, "_test.go") && !other.MatchString(pkg) {
-			found[pkg] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range found {
-		if !named[name] {
-			t.Errorf("DESIGN.md does not name the package %s", name)
-		}
-	}
-	for name := range named {
-		if !found[name] {
-			t.Errorf("DESIGN.md names the package %s, and there is none", name)
-		}
 	}
 }
 
