@@ -1,12 +1,12 @@
 package layers
 
-// The limits hold what nobody looks at in review: each of these numbers once doubled within days.
-// Whoever has a reason raises one, in the commit that says why.
+// Nobody looks at these numbers in review, so some of them doubled within days. A limit may be
+// raised in the commit that says why.
 
 const (
 	// mostFolders is the number of folders at the root.
 	mostFolders = 21
-	// mostArrows is the number of pairs of root folders of which one imports the other.
+	// mostArrows is the number of pairs of root folders in which one imports the other.
 	// Packages for tests and development do not count.
 	mostArrows = 77
 	// mostCircled is the number of root folders that import each other in a circle.
@@ -30,8 +30,8 @@ const (
 	mostPage   = 5_000
 )
 
-// The lists below have what was larger when its limit came, with its present size. They may only
-// shrink: a row is lowered with its struct, and goes away once the limit holds.
+// The lists below have the parts that are larger, with their present sizes. They may only shrink:
+// a row is lowered with its part, and goes away once the limit holds.
 
 // largeStructs has fields of structs, by package and name.
 var largeStructs = map[string]map[string]int{
