@@ -13,7 +13,8 @@
 //
 // An open batch is a list of positions in the log, not a copy of its lines. So memory
 // does not grow with the backlog, and a start handles the runs that it finds in the
-// log as if they had just arrived. DESIGN.md has the rules that make this safe.
+// log as if they had just arrived. There is no other recovery code.
+// DESIGN.md has the rules that make this safe.
 // Package runlog and docs/FORMAT.md describe the bytes.
 //
 // [Buffer.Live] is a snapshot of the unflushed records, under the identities that
@@ -22,6 +23,64 @@
 //
 // The package neither decodes requests nor knows blobs. It never waits for a table or for
 // a clock.
+//
+// # Waiting requests
+//
+// The answer to a request waits for one fsync, shared by all requests that wait. The fsync
+// begins when as many requests wait as shared the last one, or after 1 ms. A lone request is not
+// delayed. While the disk has plenty of room, short records are written together, just before
+// their fsync.
+//
+// A batch record is fsynced before anything of the batch is sent. A segment is fsynced when it
+// is rolled, so the runs of a batch are durable with its record. Before a segment is deleted
+// from the front, the commits are fsynced. The directory is fsynced after each deletion.
+//
+// # Messages
+//
+// A message is a request from a stream, with a Reply. It takes the same path without the wait,
+// because its stream keeps it until every run of it is stored. In memory the buffer keeps only
+// the reply of the message; the runs record has it too. The buffer acknowledges the message when
+// the sink has stored its last run. If the stream delivers it again before that, the buffer only
+// replaces the reply. If the stream delivers it again later, the buffer accepts it anew, and a
+// reader drops the copy. A start leaves out messages that no batch record names: they were not
+// acknowledged, so the stream delivers them again.
+//
+// # Parking
+//
+// If a batch at the front of the log cannot be stored, no segment behind it can be deleted
+// either. When the log is over its soft limit, the buffer parks such batches: it copies them to
+// the end of the log. A copy keeps the id and the name of its batch, and the identity of each
+// record. The buffer parks only while less than half of the log is runs that are still needed.
+// Log-structured stores clean by the same rule: an outage of the whole store does not wear the
+// disk by copying the log round and round. While requests are refused, because the disk is full
+// or the log at its bound, batches are parked at any size of the log and the limit is three
+// quarters: room is worth more then. A damaged copy is taken apart like any damaged batch. Its
+// undamaged part is parked again under a new id, because a start looks for runs in runs records
+// only.
+//
+// # Repeats
+//
+// A request that comes again is a repeat only if its outcome is the same: the counts, and a
+// checksum of the accepted lines and their places. It gets the answer of the first one, and
+// nothing is kept. With another outcome, because the clock was corrected or the body is read as
+// another type, it is a new request under the same origin. Records of both are dropped in the
+// batch, or by readers. All others are stored.
+//
+// A request with a key is found by its key and body. Records without times get the time of their
+// request, and that differs at each attempt. So the buffer returns the time of the first attempt
+// ([record.EarlierError]). The source gives that time to the records and hands the request over
+// again. The head of a runs record has the data for all of this, so a start knows it too. It
+// also has the arrival of the request, so a restart does not reset the age of waiting records.
+//
+// # Dropped days
+//
+// A record of a dropped day is left out of its request after the request has its origin and the
+// records their numbers. So the remaining records are those of a copy that another ingester
+// accepted before it knew of the drop. The answer counts the expired records. This check sends
+// no request: it uses the horizons that the ingester read within the last minute. A batch may
+// have waited for long, so it is checked again before each attempt to store it, by horizons of
+// the last two minutes. An expired batch gets a commit record that says so. Its messages are
+// acknowledged, and the log releases it.
 package buffer
 
 import (

@@ -10,6 +10,15 @@
 // listings mark each entry of such a day as hidden, and its [Walk] passes over the
 // day. [Replacing] finds the compacted blobs that may replace others. Its caller reads
 // their indexes, because only an index names the replaced batches.
+//
+// # Dropped days
+//
+// A dropped day is hidden from readers in one place, the [View]. It reads the horizons
+// concurrently with the requests before the first listing. If that listing ends within 2.5 s, it
+// lacks no blob of a day that was hidden since, because retention deletes nothing so soon. After
+// a slower one, the view reads the horizons again concurrently with the listed blobs. Everything
+// that was deleted before the listing ended had been hidden before that, so the second read
+// explains a short listing.
 package catalog
 
 import (

@@ -225,7 +225,7 @@ func TestAlerts(t *testing.T) {
 	known := written(t)
 	// These are metrics of kube-state-metrics.
 	known["kube_cronjob_status_last_successful_time"], known["kube_cronjob_spec_suspend"] = true, true
-	for _, name := range regexp.MustCompile("`(blobtail_[a-z_]+)`").FindAllStringSubmatch(read(t, "../docs/OPERATING.md"), -1) {
+	for _, name := range regexp.MustCompile("`(blobtail_[a-z_]+)`").FindAllStringSubmatch(read(t, "../docs/METRICS.md"), -1) {
 		known[name[1]] = true // docs/docs_test.go ensures that they are served
 	}
 	seen := map[string]bool{}

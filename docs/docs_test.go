@@ -170,7 +170,7 @@ func TestPages(t *testing.T) {
 			runPage(t, page, run, bin)
 		})
 	}
-	for page, least := range map[string]int{"README.md": 5, "docs/SENDING.md": 6, "docs/LOGGERS.md": 2, "docs/READING.md": 8, "docs/OPERATING.md": 3, "docs/UPGRADE.md": 4, "docs/AZURE-LOGS.md": 4, "docs/SECURITY.md": 6, "docs/SERVING.md": 4, "docs/API.md": 8, otherTools: 6} {
+	for page, least := range map[string]int{"README.md": 5, "docs/SENDING.md": 6, "docs/LOGGERS.md": 2, "docs/READING.md": 8, "docs/RETENTION.md": 3, "docs/SHIPPERS-LOKI.md": 3, "docs/SHIPPERS-OPENTELEMETRY.md": 3, "docs/SHIPPERS-ELASTICSEARCH.md": 4, "docs/SHIPPERS-HTTP.md": 7, "docs/UPGRADE.md": 4, "docs/AZURE-LOGS.md": 4, "docs/SECURITY.md": 6, "docs/SERVING.md": 4, "docs/API.md": 8, otherTools: 6} {
 		if ran[page] < least {
 			t.Errorf("%s: found %d blocks to run, not %d", page, ran[page], least)
 		}
@@ -398,7 +398,8 @@ func TestPictureOfBench(t *testing.T) {
 	}
 }
 
-// TestNamedTests ensures that each test that docs/RELIABILITY.md names exists.
+// TestNamedTests ensures that each test that docs/RELIABILITY-TESTS.md, or another page, names
+// exists.
 func TestNamedTests(t *testing.T) {
 	declared := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -419,38 +420,48 @@ func TestNamedTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(read(t, filepath.Join("docs", "RELIABILITY.md")), -1)
-	if len(named) < 50 {
-		t.Errorf("docs/RELIABILITY.md names %d tests", len(named))
-	}
-	for _, name := range named {
-		if !declared[name] {
-			t.Errorf("docs/RELIABILITY.md names %s, and there is no such test", name)
+	for _, page := range pages(t) {
+		named := regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(read(t, page), -1)
+		if page == filepath.Join("docs", "RELIABILITY-TESTS.md") && len(named) < 50 {
+			t.Errorf("%s names %d tests", page, len(named))
+		}
+		for _, name := range named {
+			if !declared[name] {
+				t.Errorf("%s names %s, and there is no such test", page, name)
+			}
 		}
 	}
 }
 
-// TestMetrics ensures that docs/OPERATING.md explains every blobtail metric of a
-// running ingester or of a run of retention, and no other.
+// TestMetrics ensures that docs/METRICS.md explains every blobtail metric of a running
+// ingester or of a run of retention, and that the pages for operators name no other.
 func TestMetrics(t *testing.T) {
-	page := read(t, filepath.Join("docs", "OPERATING.md"))
-	explained := map[string]bool{}
-	for _, name := range regexp.MustCompile("blobtail_[a-z_]+").FindAllString(page, -1) {
-		explained[regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")] = true
-	}
+	explained := namedMetrics(t, "docs/METRICS.md")
 	bin := build(t)
 	served := metrics(t, bin)
 	maps.Copy(served, left(t, bin))
 	for name := range served {
 		if !explained[name] {
-			t.Errorf("docs/OPERATING.md does not explain %s", name)
+			t.Errorf("docs/METRICS.md does not explain %s", name)
 		}
 	}
-	for name := range explained {
-		if !served[name] {
-			t.Errorf("docs/OPERATING.md explains %s, which is not served", name)
+	for _, page := range pages(t) {
+		for name := range namedMetrics(t, page) {
+			if !served[name] && !strings.HasPrefix(name, "blobtail_serve_") { // those are TestServeMetrics's
+				t.Errorf("%s names %s, which is not served", page, name)
+			}
 		}
 	}
+}
+
+// namedMetrics returns the metrics that a page names.
+func namedMetrics(t *testing.T, page string) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, name := range regexp.MustCompile(`\bblobtail_[a-z_]+[a-z]\b`).FindAllString(read(t, page), -1) {
+		names[regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")] = true
+	}
+	return names
 }
 
 // stream starts a NATS server with the stream that an ingester reads from, and

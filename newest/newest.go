@@ -16,6 +16,28 @@
 // none that are old enough for the range (floor.go), the read is exact. Else it is
 // incomplete, and the report names the others. Then rows of the tail's tables show what they
 // have of the missing records: the newest of each second. The report has the rest as a [Gap].
+//
+// # Tails and followers
+//
+// [Reader.Tail] joins live records, rows of the tail and blobs by one merge. It reads rows only
+// if not all ingesters answered, service by service, so the tables may take 2 ms longer for each
+// service. Of more than 1,000 services it reads only the rows that may have unflushed records.
+// It reads blobs from the hour of the n-th newest unflushed record on, by the counts of these
+// records in each hour, and goes further back if that was not enough. Blobs that end before the
+// n-th record are listed and not opened. Rows alone would be exact for n up to 100, since each
+// has the newest 100 of its second. Blobs and live records make a tail exact also if rows are
+// late or lost, or records come with times far from now.
+//
+// [Reader.Follow] asks each ingester for the records appended behind a position of its log.
+// Positions are places in the log, so they hold over restarts. An ingester remembers the last
+// 262,144 runs, stored or not, and a start reads them back. The answers are in the order of
+// acceptance. The follower holds each record for half a second, and sorts by time the records
+// that it holds. Copies that a shipper sent elsewhere are known by identity. If an ingester has
+// forgotten runs behind the position, the follower reads blobs from the time of the last
+// complete poll on, and says that late records may be missing. At its end a follower gives a
+// cursor: the greatest emitted record and these positions. Without live records a follower reads
+// rows of the tail. For the records that a row counts and does not have, it names the command
+// that shows them.
 package newest
 
 import (

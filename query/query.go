@@ -30,6 +30,48 @@
 // the newest N wait in a temporary file, beyond some megabytes. The memory of unflushed records is
 // bounded too. What the filter of a query makes of records is taken from the [budget.Budget] in the
 // context. Once that has ended, a read ends with the error of its context.
+//
+// # Guesses
+//
+// A request to a remote store takes some ten milliseconds, so the chain of requests decides the
+// time of a short read. Guesses shorten it, and none can make a read wrong. A [Scout] makes the
+// first three while its caller waits for unflushed records; its comment has them. A read may
+// list blobs only when it has the unflushed records, or it could miss some that were flushed in
+// between; so it lists the blobs of a Scout again. The fourth is the blocks of a blob: if a
+// range touches a part of the blob's time, the bytes there, as the metadata tell them, are
+// requested together with the index. The index then says which blocks they are.
+//
+// A walk by years, months, days and periods is four requests, one after another. Instead a guess
+// asks for the days of this month and the periods of today at once. It only says where the first
+// listing begins. That listing has no end, so it has later records too, and a walk with newer
+// answers finds the way back. A guess that fails costs two or three requests. A window of one
+// service takes a chain of two requests.
+//
+// # Blobs
+//
+// The index of a blob is one request of 64 KiB, or more of a large blob; 8 KiB in a directory,
+// and then the rest. Blobs are opened when the merge reaches them, so memory does not grow with
+// the range. If blobs overlap, because many ingesters wrote the same hour, those that probably
+// hold some of the newest N, by their counts and times, are opened at once and their last blocks
+// decoded.
+//
+// Blocks are ruled out by time, by level, and by the filters of the index. The filters have the
+// words of each block, exact, and hashes of its ids (docs/FORMAT.md, Filters). A search takes
+// the words and ids that every match must have, and reads only blocks that may have all. The ids
+// lie in buckets of 4 KB, and the metadata say where, so one small read rules out a blob before
+// its index is read. A filter never rules out a block that has a match: a doubtful block is
+// read.
+//
+// [Unflushed] holds unflushed records as blobs in memory, one for each service and hour. From 48
+// MiB on, or less if many reads hold some, blocks are in an unnamed temporary file. An ingester
+// has answered once the last record of its answer is kept there. A file without room makes the
+// read incomplete.
+//
+// # Names that are no service
+//
+// Nobody knows that a service does not exist before both blobs and ingesters were asked. So a
+// read notes the names without blobs ([Summary.Miss]), and its caller settles them once it knows
+// the unflushed records ([Summary.Settle]).
 package query
 
 import (

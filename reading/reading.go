@@ -8,6 +8,33 @@
 //	handler -> Client.Query -> services of the token -> newest.Gather -> query.Reader
 //
 // The package knows no protocol and answers no request.
+//
+// # Sharing
+//
+// A server reads for many clients, and its answers must be as complete as those of the command.
+// It keeps nothing between reads but two things that cannot become wrong: decoded indexes of
+// blobs (package indexcache), because a blob never changes, and the list of all services for 5
+// s, for clients that ask for that list. No read rests on the list. A read of a glob, or of the
+// services that a LogQL selector chooses, finds them after it has gathered unflushed records,
+// among those of the records and of the store.
+//
+// Reads that come at the same time share requests. They begin together as a company (door.go).
+// The first one waits for as many as came in the last burst, for 5 ms at most. So a lone read
+// never waits, and the second refresh of a dashboard is one company. The members with equal
+// services, and with ranges that end in the same hours, share one question to the ingesters, one
+// look at the horizons, and the unflushed records. A query for the newest records asks for
+// itself: the newest of two ranges together are not the newest of each. All members share
+// listings (package together).
+//
+// A listing or an answer is shared only if it began after each of its readers came, and a
+// listing only if it began after each had its unflushed records. So sharing does not change the
+// result of a read. Only services that a token may read are asked for, and reads share unflushed
+// records only if they ask for the same services. So nothing of a hidden service comes near a
+// read that may not see it.
+//
+// Reads also share the workers that decode blocks, and the memory of those that have ended.
+// While many are at work, each holds fewer fetched bytes: eight reads of everything at once stay
+// under 500 MB. [query.Query] bounds the bytes that one read decodes (MaxRaw).
 package reading
 
 import (

@@ -19,6 +19,34 @@
 //
 // All state is in the store: horizons, dropped days, the policies that were applied, and the
 // time of the last run that trusted the clock.
+//
+// # Why in two steps
+//
+// Deleting cannot be undone. It frees a name, so that an old PUT may succeed late. It may take
+// records from a reader that does not notice. So one job alone may delete. It deletes days,
+// never single records.
+//
+//   - A grace (1 h) is far longer than any PUT that was started before, and a read stops at half
+//     of it. The age of a horizon is told by the store's clock.
+//   - The name decides. A blob's day is that of its period, and a period never crosses a day.
+//     Nothing is opened. Names are listed by the whole prefix service/yyyy/mm/dd/, parsed, and
+//     deleted 256 at a time, until a listing is empty.
+//   - A policy is compared with the one applied last, not with a state kept somewhere. Only a
+//     change that hides much has to be confirmed: if the guard asked at every backlog, operators
+//     would answer it by scripts. A clock in doubt is the one exception.
+//   - A gap is the sign of a clock that was set ahead (clock.go). A host with a wrong year would
+//     delete all logs in two runs. No blob proves that its clock is right, since the ingester of
+//     the host stores by the same clock. But a clock that jumps leaves a gap in the times of
+//     storing, and nothing that is stored later fills it. While runs come every day, their marks
+//     are proof enough, and no blob is listed for this. A horizon is such a mark too, left by a
+//     version that leaves no other: under the policy applied last its day tells the time of its
+//     run. In doubt a run raises no horizon even if that hides nothing: the next days would be
+//     hidden by the same clock, one by one.
+//   - A leaked secret does not wait. A single day of a service can be dropped without a grace, 5
+//     s after it was hidden ([horizon.Settle]). Readers and ingesters treat it as if it were
+//     below the horizon, and a later run deletes late records.
+//
+// There is no lease and no list of deleted blobs. Deleting a missing blob is harmless.
 package retention
 
 import (

@@ -81,7 +81,7 @@ func (s *tally) most(name string) int {
 	return most
 }
 
-// The load on the tables is as in DESIGN.md, for any records: a
+// The load on the tables is as in docs/DECISIONS.md, for any records: a
 // transaction a second for each service and ingester, of one row or two.
 func TestNumbers(t *testing.T) {
 	// The records per second of each service at each ingester are those of 1 TB a day

@@ -12,6 +12,29 @@
 //
 // The table only makes the newest end quick to read. If it is unavailable, late or lost,
 // that costs only freshness. So a writer never makes ingestion wait.
+//
+// # Rows
+//
+// One row for each record would be the log data anti-pattern: at 1 TB a day 36,000 rows a
+// second, more than an account accepts. Row keys are inverted ticks, so a reader asks for the
+// first n rows of a partition and is done. Row numbers have no gaps, so a follower knows when it
+// missed a row. docs/DECISIONS.md has the load on the tables in numbers.
+//
+// Each accepted run is offered to the [Writer], which copies at most 200 lines of it and waits
+// for nothing. Before a write the log is fsynced up to the newest of these lines, so that no
+// reader sees a record that a power cut takes back. A write with an unknown outcome is repeated
+// with the very same rows. Records that arrive meanwhile wait: the newest 100 lines are kept,
+// the others counted. So after an outage one row of each service covers the whole outage, and
+// says how many records it lacks.
+//
+// Memory is bounded. While the waiting lines of all services take more than 64 MiB, each
+// accepted run first drops the waiting lines of its service, and the row counts them. Such a row
+// has fewer than 100 lines, and the dropped records may lie anywhere in its time. At most 12
+// services are written at a time, 4 of them services with a failed last write, so writes that
+// hang do not delay the rest.
+//
+// The tail gets no record of a day that is known to be dropped. Rows that have some already
+// stay, and readers hide them.
 package tailindex
 
 import (

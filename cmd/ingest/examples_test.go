@@ -10,14 +10,15 @@ import (
 	"blobtail/internal/config"
 )
 
-// The fields, counters and rules that operators copy, of the configuration file and of the page for
+// The fields, counters and rules that operators copy, of the configuration file and of the pages for
 // operators, are sound.
 func TestExamples(t *testing.T) {
 	comment := regexp.MustCompile(`(?m)^#  ( .*)?$`)
 	found := 0
 	for file, form := range map[string]string{
 		"../../configs/blobtail.yaml": `(?m)^#   (?:fields: {.*|(?:fields|counters|rules):\n(?:#    .*\n)+)`,
-		"../../docs/OPERATING.md":     "(?m)^(?:fields|counters|rules):\n(?:  .*\n)+",
+		"../../docs/METRICS.md":       "(?m)^counters:\n(?:  .*\n)+",
+		"../../docs/RULES.md":         "(?m)^(?:fields|rules):\n(?:  .*\n)+",
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

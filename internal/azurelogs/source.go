@@ -10,6 +10,39 @@
 // These logs have no index. The name of a blob has the hour in which its records came, so a
 // record may be earlier than that hour; a caller looks some hours ahead for late ones.
 // Package asblobs makes blobs of the chunks for a reader.
+//
+// # Rules
+//
+//   - A chunk is a request. A blob is cut into chunks of 4,096 entries or 4 MiB. The origin of a
+//     chunk is made of the hour, the service, the key and the first entry of the blob, and the
+//     number of the chunk. The index of a record is its place in the chunk; malformed entries
+//     and copies keep their places. So a blob gives the same records whenever it is read, and
+//     one that has grown gives the same records and more. A record that an import hands over
+//     again is a copy, and readers drop it.
+//   - One state of a blob. Azure adds lines to a blob, and writes one with an array anew. So a
+//     resource log is read as it is when it is opened: its listed size may be a place within a
+//     record of a later state. If the blob changes meanwhile (Azure refuses the rest, a file has
+//     another time), the chunks since the last one that was handed over are dropped, and the new
+//     state is read from its start. Its entries up to there must be the same, by a checksum;
+//     else the read fails. A classic log is read up to its listed size, because copies are left
+//     out by the sizes of a listing.
+//   - Names have the hour of arrival. A listing looks some hours further, and prunes classic
+//     logs by the times in their metadata. Records that came later than that are found by their
+//     own hour only if their blob is read for another reason; the read says how many it has
+//     seen.
+//   - Copies. Storage Analytics may log a request twice within an hour, with the same request id
+//     and operation count. The first in the order of keys stays. A line of a resource log is a
+//     copy if its blob has an equal line before it and it has a correlationId; without one, two
+//     equal events are two events.
+//   - A malformed entry costs no other. If the fields up to the end of an entry do not add up to
+//     a line of its version, its first line alone is malformed, and reading goes on behind that.
+//     So a quote that nobody closed takes no line along. Each byte is searched for the end of a
+//     quote once, however many lines begin one. An entry of more than 1 MiB is passed over up to
+//     its end: that of its line, or in an array that of its value. No cut depends on the parts
+//     in which a blob comes.
+//   - An entry at the end of a blob may be cut off. One of a resource log needs its newline. One
+//     of a classic log is read if it has all fields and ends as a field does; else it is
+//     unfinished, and a note says so.
 package azurelogs
 
 import (

@@ -15,6 +15,29 @@
 // worker need not report what it could not make: whoever answers the query asks Err before.
 //
 // A nil *Budget has no bounds. The package knows no record and no protocol.
+//
+// # Bounds
+//
+// A template of 60 bytes can make lines of 1 MiB, a field may be asked for a thousand times, and
+// a loop in a loop has no end. These rules hold:
+//
+//   - What is held is taken before it is made: values that stages make of a record, variables of
+//     templates and of where, compiled expressions, series, lines that wait. A query that would
+//     hold more is refused with both figures. Queries share a pool beyond the first megabytes
+//     that each has for sure, so many at once stay bounded too.
+//   - What may be left out is only tried for. As many lines of an answer come as fit, the newest
+//     first, with a warning. Lines that come in the other order than they are found wait in a
+//     file.
+//   - Much may be made of one record at a time only. The other workers of the query wait. So the
+//     number of CPUs does not decide how much a query may make of a record.
+//   - A loop ends with the deadline and with the client. A worker then makes nothing more and
+//     reports nothing. The code that answers asks the budget first, so half an answer is never one.
+//   - The libraries below have no bounds of their own. A template gets functions that take the
+//     bytes that they make. Each part of an expression of where that makes or repeats something
+//     becomes a call of such a function (query/where/bounds.go); a fuzz target compares the
+//     results with those of the language. A regular expression is compiled for the budget, with
+//     an estimate of its memory, and a match that may take long reads its text character by
+//     character.
 package budget
 
 import (

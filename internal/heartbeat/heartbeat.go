@@ -32,6 +32,39 @@
 //
 // With [Options.Auto] the announcer also finds a lane that no other ingester has.
 // Correct reads do not depend on lanes. The form of a row is in docs/FORMAT.md.
+//
+// # The floor
+//
+// The floor bounds the times of records and not their arrival, so a reader may compare it with a
+// range. A read whose range ends at or below the floor of an ingester that does not answer is
+// complete without it. The floor falls before the acknowledgement of an older record: the row
+// first, then the file. It rises with a beat, when no unflushed record is older: the file first,
+// then the row.
+//
+// It moves in steps. It stays a quarter of an hour behind now, so records of now cost no write.
+// It falls to an hour ago for a later record of the last hour, and stays an hour behind for an
+// hour. For an older record it falls to the start of that record's day. The price: while the
+// tables are away, an ingester refuses records that are older than its floor. The floor does not
+// rise meanwhile, so these are the same records as before.
+//
+// # Rows and lanes
+//
+// The row of an ingester belongs to its log directory, not to its process. Tables cannot delete
+// a row, so a row per process would leave one behind at each start. After a crash the old one
+// would say for ever that records are missing, although the next start has stored them. So the 8
+// random digits are drawn once per log and kept in it. The column process tells starts apart. If
+// a log directory was copied, the copy (another inode) takes a new id if the row says that its
+// ingester holds records, because the original may run. If two use one row one after the other,
+// the one that finds another process there takes a new id. The row has a store, because in Azure
+// the containers of an account share their tables.
+//
+// Lanes are settled without a lock. An ingester first writes its lane into its row, and then
+// reads the other rows. So of two on one lane at least one sees the other, and the one that
+// started later moves. The earlier one waits a moment for that, and moves itself if the other
+// does not, because the other may have read before. Every ingester reads again every 10 s, to
+// mend collisions that an outage hid.
+//
+// Only the times of rows are corrected by the store's clock, because their readers compare them.
 package heartbeat
 
 import (

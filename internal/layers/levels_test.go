@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -14,8 +15,12 @@ import (
 
 var update = flag.Bool("update", false, "write the levels into the table of packages")
 
-// tableHead begins the table of packages, on whatever page it is.
-const tableHead = "| level | package | job |\n|---|---|---|\n"
+// A page has the table of packages between these lines.
+const (
+	tableBegin = "<!-- packages: begin -->\n"
+	tableHead  = "| level | package | job |\n|---|---|---|\n"
+	tableEnd   = "<!-- packages: end -->\n"
+)
 
 // A tableRow is a row of the table of packages. It names one package or several.
 type tableRow struct {
@@ -60,7 +65,9 @@ func TestPackageTable(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	slices.SortStableFunc(rows, func(a, b tableRow) int { return a.most - b.most })
+	slices.SortFunc(rows, func(a, b tableRow) int {
+		return cmp.Or(a.most-b.most, strings.Compare(a.packages[0], b.packages[0]))
+	})
 	var now strings.Builder
 	for _, r := range rows {
 		fmt.Fprintf(&now, "| %s |%s|%s", r.level, r.cell, r.job)
@@ -68,7 +75,7 @@ func TestPackageTable(t *testing.T) {
 	switch {
 	case now.String() == table:
 	case *update:
-		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(page)), []byte(before+tableHead+now.String()+after), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(page)), []byte(before+now.String()+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
@@ -80,21 +87,18 @@ func TestPackageTable(t *testing.T) {
 func findTable(t *testing.T) (page, before, table, after string) {
 	t.Helper()
 	for _, name := range pageNames(t) {
-		head, rest, ok := strings.Cut(readPage(t, name), tableHead)
+		head, rest, ok := strings.Cut(readPage(t, name), tableBegin+tableHead)
 		if !ok {
 			continue
 		}
-		if page != "" {
-			t.Fatalf("%s and %s have a table of packages each", page, name)
+		rows, tail, ended := strings.Cut(rest, tableEnd)
+		if page != "" || !ended {
+			t.Fatalf("the table of packages is on %s too, or does not end: it stands once, between the lines\n%s%s", name, tableBegin, tableEnd)
 		}
-		end := len(rest)
-		if i := strings.Index(rest, "\n\n"); i >= 0 {
-			end = i + 1
-		}
-		page, before, table, after = name, head, rest[:end], rest[end:]
+		page, before, table, after = name, head+tableBegin+tableHead, rows, tableEnd+tail
 	}
 	if page == "" {
-		t.Fatalf("no page has the table of packages, which begins with\n%s", tableHead)
+		t.Fatalf("no page has the table of packages, which begins with\n%s%s", tableBegin, tableHead)
 	}
 	return page, before, table, after
 }

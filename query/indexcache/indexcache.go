@@ -3,7 +3,8 @@
 // whose indexes are kept then fetches nothing.
 //
 // A blob is known by its key and its batch. It never changes, so an index never gets old. The
-// indexes that were not asked for longest are dropped when there are too many bytes of them.
+// indexes that were not asked for longest are dropped when there are too many bytes of them. An
+// index takes about 300 bytes a block, and 16 bytes an origin.
 package indexcache
 
 import (

@@ -178,7 +178,7 @@ func (w *Watch) dropImpossible(h Horizons, today Day) {
 	}
 	if first != "" && first != w.impossible {
 		w.o.Log.Error().Str("service", first).
-			Msg("a horizon hides today, which no policy does: records are stored as if it were not there, but readers show nothing below it; see docs/OPERATING.md, Retention")
+			Msg("a horizon hides today, which no policy does: records are stored as if it were not there, but readers show nothing below it; see docs/RETENTION.md")
 	}
 	w.impossible = first
 }

@@ -10,6 +10,9 @@
 //
 // The store is a snapshot: a blob of the source is read once, up to its listed size. It is
 // for reading only. Ask [Store.Problems] after a read for the lines that are malformed.
+//
+// [Store.ListUntil] tells the store the hours of a listing. The numbers of the blobs have the
+// order of the source, and each read makes its own: they are never stored.
 package asblobs
 
 import (

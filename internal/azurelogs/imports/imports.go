@@ -13,6 +13,14 @@
 // Classic logs may have a request twice in an hour. So that each import leaves out the same one
 // of the two, it keeps a view of the hour in the store: the blobs that it sees, with their
 // sizes. Later imports go by it.
+//
+// A view is needed because an import may see the second copy of a request before the first, if
+// blobs come in another order or grow. It is kept before a record of the hour is stored. A later
+// import first goes through the blobs as the earlier views saw them, and so finds each request
+// at the place at which it was stored. If a blob cannot be read, the rest of the hour waits.
+//
+// An import announces no ingester. It promises nothing to a sender: the source keeps the records
+// until they are in blobs. It leaves one row that says so.
 package imports
 
 import (
