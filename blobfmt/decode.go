@@ -13,7 +13,7 @@ import (
 // A Decoder decompresses blocks. It keeps its buffers.
 type Decoder struct {
 	zstd *zstd.Decoder
-	// described is for frames whose CRC-32C an index has. It leaves out zstd's own checksum.
+	// described is for frames with a CRC-32C in an index. It leaves out zstd's own checksum.
 	described *zstd.Decoder
 }
 
@@ -69,8 +69,8 @@ func wholeLines(lines []byte) bool {
 	return len(lines) > 0 && lines[len(lines)-1] == '\n'
 }
 
-// decode appends the content of exactly one frame, which must have the length raw, and whose
-// bytes have been checked. After an error dst is unchanged.
+// decode appends the content of exactly one frame, which must have the length raw. The caller has
+// checked the bytes of the frame. After an error dst is unchanged.
 func (d *Decoder) decode(dst, stored []byte, raw int64) ([]byte, error) {
 	f, err := parseFrame(stored)
 	switch {
@@ -84,9 +84,8 @@ func (d *Decoder) decode(dst, stored []byte, raw int64) ([]byte, error) {
 	return content(d.described, dst, stored, f)
 }
 
-// head returns the start of the content of a frame whose bytes have been checked, up to
-// 128 KiB of it: what the first of zstd's blocks holds. It is nil if that is all, or cannot
-// be told.
+// head returns the start of the content of a frame with checked bytes: the content of the first of
+// zstd's blocks, up to 128 KiB. It is nil if that is all, or cannot be told.
 func (d *Decoder) head(stored []byte) []byte {
 	var h zstd.Header
 	if err := h.Decode(stored); err != nil || h.Skippable || !h.FirstBlock.OK || h.FirstBlock.Last || !h.FirstBlock.Compressed {

@@ -8,7 +8,7 @@ import (
 
 // Detached returns a copy of the index for a cache. It holds no bytes of the blob and reads
 // nothing. It keeps dict, the result of [Index.Dict], unless that is nil. The copy shares the
-// blocks, which nobody may change.
+// blocks, so no caller may change them.
 func (x *Index) Detached(dict []record.Origin) *Index {
 	d := *x
 	d.read, d.decoder, d.tail, d.tailAt = nil, nil, nil, d.size
@@ -30,7 +30,8 @@ func (x *Index) Attached(size int64, d *Decoder, read ReadFunc) *Index {
 	return &a
 }
 
-// HasDict reports whether [Index.Dict] returns at once what a detached index has kept.
+// HasDict reports whether a detached index has kept its origins. Then [Index.Dict] returns them at
+// once.
 func (x *Index) HasDict() bool { return x.dict != nil }
 
 // Memory is about how many bytes of memory a detached index takes.

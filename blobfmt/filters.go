@@ -55,7 +55,7 @@ func parseIDs(text string) IDs {
 	return ids
 }
 
-// A Filters section says what filters a blob has.
+// A Filters section lists the filters of a blob.
 //
 //	uvarint  version of the rules
 //	uvarint  buckets of ids; 0: none

@@ -98,8 +98,8 @@ func (d *Decoder) readIndex(key string, size, tail int64, read ReadFunc) (*Index
 	return x, nil
 }
 
-// Origins reads the origins of the records. Each call parses them again. It also reads
-// again if that part of the index is not among what was read first.
+// Origins reads the origins of the records. Each call parses them again. It also reads again if
+// the first read did not have that part of the index.
 func (x *Index) Origins() (o *Origins, err error) {
 	err = x.parse(x.origins, "origins: ", func(s *sectionReader) { o = parseOrigins(s, x.Blocks) })
 	return o, err

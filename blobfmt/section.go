@@ -9,7 +9,7 @@ import (
 // A sectionReader reads the numbers of a section. After its first error it returns zeros,
 // so callers check once at the end. Its counts are safe sizes for an allocation.
 //
-// It counts in place of cutting off what it has read: a change of a slice costs more while
+// It counts the bytes it has read, and does not cut them off: a change of a slice costs more while
 // memory is being collected.
 type sectionReader struct {
 	all []byte

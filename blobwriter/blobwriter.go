@@ -12,10 +12,10 @@
 //	anything else                    -> UNKNOWN: the same name again, later
 //
 // The writer tries a second name only after FOREIGN at the first. It never overwrites a
-// blob, so a late copy of our own request can do no harm. It leaves names one by one and
-// never skips one. After a restart nobody knows which name an earlier life of the batch
-// had reached. An unchecked name may be the batch's own, now or after the arrival of a
-// request in transit.
+// blob, so a late copy of our own request can do no harm. It leaves names one by one and never
+// skips one. After a restart the writer does not know which name an earlier life of the batch had
+// reached. An unchecked name may be the batch's own, now or after the arrival of a request in
+// transit.
 //
 // Numbers are lane x 10,000 + k, with k counting from 1 in each service and period. The
 // lane only avoids conflicts between ingesters; safety does not depend on it. The package

@@ -96,8 +96,7 @@ func endIfPanicking() {
 	}
 }
 
-// nothingLeft answers a request without records, or whose records have all expired.
-// b.mu is held.
+// nothingLeft answers a request without records, or with expired records alone. b.mu is held.
 func (b *Buffer) nothingLeft(r *record.Request) record.Receipt {
 	if r.Reply != "" {
 		b.o.Messages.Stored(r.Reply)
@@ -127,9 +126,9 @@ func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, e
 	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitFor(first.pos, nil)}, true, nil
 }
 
-// waitFor returns the Wait of a request whose record is at pos; 0: it need not be durable.
-// A repeat is as safe as the first request. It has nil batches, since those of the first
-// request are not remembered: it waits for all batches that may have the request.
+// waitFor returns the Wait of a request with its record at pos; 0: it need not be durable. A
+// repeat is as safe as the first request. It has nil batches, since those of the first request are
+// not remembered: it waits for all batches that may have the request.
 func (b *Buffer) waitFor(pos wal.Pos, batches []*Batch) func(context.Context, bool) error {
 	return func(ctx context.Context, stored bool) error {
 		if pos != 0 {

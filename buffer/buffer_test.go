@@ -332,8 +332,8 @@ func TestAges(t *testing.T) {
 	})
 }
 
-// One service whose writes always fail does not delay others. Its batch is stored once
-// the store accepts it.
+// A service does not delay others if all its writes fail. Its batch is stored once the store
+// accepts it.
 func TestFailingService(t *testing.T) {
 	var mu sync.Mutex
 	refused := true

@@ -34,9 +34,8 @@ func counted(t *testing.T, reg *prometheus.Registry, name string) int {
 	return 0
 }
 
-// Expired records are not kept. All others have the same identities as without expiry.
-// Otherwise nobody could recognise a copy that another ingester accepted before it knew
-// the horizon.
+// Expired records are not kept. All others have the same identities as without expiry. Otherwise
+// no reader could recognise a copy that another ingester accepted before it knew the horizon.
 func TestExpiredIsLeftOut(t *testing.T) {
 	old := func(service string, period time.Time) bool { return service == "s1" && period.Minute() < 30 }
 	reg, tail := prometheus.NewRegistry(), &toldAll{}
@@ -83,8 +82,8 @@ func TestExpiredRejects(t *testing.T) {
 	}
 }
 
-// A request whose records have all expired is not logged. Still it is answered, and a
-// message is acknowledged.
+// The ingester logs no request with expired records alone. Still it answers the request, and
+// acknowledges a message.
 func TestExpiredWhole(t *testing.T) {
 	srv, sink := &server{}, &memSink{}
 	p := start(t, t.TempDir(), sink, buffer.Options{Messages: srv, Expired: func(string, time.Time) bool { return true }}, true)

@@ -27,9 +27,8 @@ type messages struct {
 }
 
 // repeated finds the first copy of a message that is delivered again, and replaces its
-// reply. It returns nil if there is none, or if a start did not find the message named
-// whole by batch records. Then nobody may report it safe, and the message is accepted
-// again.
+// reply. It returns nil if there is none, or if a start did not find the message named whole by
+// batch records. Then no answer may call it safe, and the message is accepted again.
 func (s *messages) repeated(r *record.Request) (*message, error) {
 	m := s.byOrigin[r.Origin]
 	if m == nil || r.Origin.IsZero() {

@@ -97,8 +97,8 @@ func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	return since, ok
 }
 
-// Earliest is the least time of the unflushed records, in Unix nanoseconds; ok is false
-// when there is none. It may be less for records whose times a start has not found.
+// Earliest is the least time of the unflushed records, in Unix nanoseconds; ok is false when there
+// is none. It may be less if a start has not found the times of some records.
 func (b *Buffer) Earliest() (ns int64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

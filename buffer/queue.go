@@ -97,7 +97,7 @@ type services struct {
 	trouble map[string]*trouble
 }
 
-// trouble is a service whose last attempts failed.
+// trouble is the state of a service after failed attempts.
 type trouble struct {
 	failures  int // in a row
 	probed    time.Time

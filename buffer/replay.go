@@ -220,7 +220,7 @@ func (p *replay) runs(rec wal.Record) error {
 	return nil
 }
 
-// fromHead is the request whose record is at pos.
+// fromHead is the request with its record at pos.
 func fromHead(h *runlog.Head, pos wal.Pos) rememberedOrigin {
 	return rememberedOrigin{origin: h.Origin, pos: pos, sum: h.Sum, outcome: h.Outcome, defaultTime: h.DefaultTime}
 }
@@ -300,10 +300,9 @@ func (p *replay) add(rec wal.Record, r *runlog.BatchRecord, at runlog.Place, cam
 	return batch
 }
 
-// takeNamed takes the named runs from the open ones, and from broken batches, whose
-// runs an earlier start cut anew. A run may be missing because its segment is deleted:
-// then the commit follows. Or it was never durable, but the batch record was. Or it
-// rotted.
+// takeNamed takes the named runs from the open ones, and from broken batches: an earlier start cut
+// their runs anew. A run may be missing because its segment is deleted: then the commit follows.
+// Or it was never durable, but the batch record was. Or it rotted.
 func (p *replay) takeNamed(k runlog.Bin, named *runlog.Extents) (found []foundRun) {
 	want := make(map[wal.Pos]bool, named.Len())
 	for e := range named.All() {

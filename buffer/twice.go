@@ -7,11 +7,11 @@ import (
 	"blobtail/record"
 )
 
-// twice has the origins whose request was accepted twice. The second had another outcome,
-// or came before the replay knew the first one, when the times given to its records may
-// differ. If one batch has both, lines of the second may be known by their run's place. A
-// follower must get the same identities, even when the batch is stored. So twice keeps
-// the decisions on the lines of each such origin, by those places.
+// twice has the origins with a request that was accepted twice. The second had another outcome, or
+// came before the replay knew the first one, when the times given to its records may differ. If
+// one batch has both, lines of the second may be known by their run's place. A follower must get
+// the same identities, even when the batch is stored. So twice keeps the decisions on the lines of
+// each such origin, by those places.
 type twice map[record.Origin]map[record.Origin]runlog.Lots
 
 // note remembers the runs of a batch that have lines known by their place.

@@ -19,9 +19,9 @@ type Range struct{ From, To time.Time }
 // DayRange is the range of one day.
 func DayRange(d horizon.Day) Range { return Range{d.Start(), (d + 1).Start()} }
 
-// Blobs lists the objects of a service whose periods begin in a range, in byte order of
-// their keys, with one List. Foreign objects appear between the blobs. It ends at its
-// first error, which names the service.
+// Blobs lists the objects of a service with periods that begin in a range, in byte order of their
+// keys, with one List. Foreign objects appear between the blobs. It ends at its first error, which
+// names the service.
 func Blobs(ctx context.Context, store Store, service string, r Range) iter.Seq2[Entry, error] {
 	return NewView(store, nil, horizon.Checked{}).Blobs(ctx, service, r)
 }

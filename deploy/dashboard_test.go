@@ -39,10 +39,9 @@ type panel struct {
 	FieldConfig struct{ Defaults struct{ Unit string } }
 }
 
-// TestDashboard ensures what the linter of Grafana asks for (its module is not to be had):
-// each panel has a title, a description, a unit and the data source of the variable, and its
-// expressions name metrics and labels that an ingester serves. internal/tools/promcheck
-// parses the expressions.
+// TestDashboard stands in for the linter of Grafana (its module is not to be had): each panel has
+// a title, a description, a unit and the data source of the variable, and its expressions name
+// metrics and labels that an ingester serves. internal/tools/promcheck parses the expressions.
 func TestDashboard(t *testing.T) {
 	var d dashboard
 	if err := json.Unmarshal([]byte(read(t, "grafana/dashboard.json")), &d); err != nil {

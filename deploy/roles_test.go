@@ -25,8 +25,8 @@ import (
 	"blobtail/storage/azure"
 )
 
-// needs returns the actions for a request to Azure Storage, of which each list alone
-// suffices, by "Permissions for calling data operations". tables says which service gets it.
+// needs returns lists of actions for a request to Azure Storage, by "Permissions for calling data
+// operations". Each list alone suffices. tables says that the table service gets the request.
 func needs(r *http.Request, tables bool) [][]string {
 	// /ACCOUNT/CONTAINER/NAME
 	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 3)
@@ -65,13 +65,13 @@ func needs(r *http.Request, tables bool) [][]string {
 	return [][]string{{blobs + "read"}}
 }
 
-// guard stands before the services of an account and refuses what a role does not allow.
+// guard stands before the services of an account and refuses requests that a role does not allow.
 type guard struct {
 	allowed []string
 
 	mu      sync.Mutex
 	used    map[string]bool // actions that some request needed
-	refused map[string]bool // what they were
+	refused map[string]bool // the refused requests
 }
 
 // before returns the connection string of the account behind the guard.

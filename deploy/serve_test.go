@@ -63,8 +63,8 @@ func within(args []string, folders map[string]string) []string {
 	return here
 }
 
-// checkReads ensures that a server of records gives a reader with a token what an ingester
-// has just taken, and nobody else anything, over TLS alone.
+// checkReads ensures that a server of records gives a reader with a token the record that an
+// ingester has just taken, and nobody else anything, over TLS alone.
 func checkReads(t *testing.T, at, ca, token, ingester, writer string) {
 	t.Helper()
 	trust := []string{"--cacert", ca}
@@ -177,8 +177,8 @@ func TestComposeServe(t *testing.T) {
 }
 
 // TestGrafana ensures that the provisioned data sources lead to paths that a server answers,
-// that the dashboard of logs asks for metrics that it serves, and that it answers all queries
-// of that dashboard. TestDashboard says what else a panel needs.
+// that the dashboard of logs asks for metrics that it serves, and that it answers all queries of
+// that dashboard. TestDashboard has the other rules for a panel.
 func TestGrafana(t *testing.T) {
 	folder := t.TempDir()
 	at := startServe(t, []string{"HOME=" + folder}, "serve", "--store=dir:"+emptyStore(t, folder))

@@ -260,7 +260,7 @@ const follow = `follow() {
 }
 `
 
-// ended ends each endless command of a block when it has printed what the page shows.
+// ended ends each endless command of a block when it has printed as many lines as the page shows.
 func ended(b block) string {
 	endless := regexp.MustCompile(`(?m)^(logquery tail .*-f .*?) +# until Ctrl-C$`)
 	return endless.ReplaceAllString(b.text, fmt.Sprintf("follow %d $1", strings.Count(b.output, "\n")))

@@ -80,7 +80,8 @@ func (f *fleet) send(to *ingester, service, token string, certificates ...tls.Ce
 	return resp.StatusCode
 }
 
-// Readers and ingesters of a fleet need tokens, and get through TLS what these allow.
+// Readers and ingesters of a fleet need tokens, and do through TLS only the things that these
+// allow.
 func TestFleetWithTokens(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

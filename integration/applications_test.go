@@ -15,8 +15,8 @@ import (
 	"blobtail/source/body/loggers"
 )
 
-// applications are rows of the table of loggers: what five frameworks print without a setting, in
-// five languages.
+// applications are rows of the table of loggers: the output of five frameworks in five languages,
+// without a setting.
 func applications(t *testing.T) []loggers.Row {
 	t.Helper()
 	rows, err := loggers.Read("../source/body/loggers/testdata")
@@ -74,9 +74,9 @@ func wantErrors(t *testing.T, at place, service string, errors, others []string)
 	}
 }
 
-// Programs that print what their framework prints by default have their errors under
-// --level error+, whether rsyslog follows their file, Fluent Bit reads their containers, or a
-// collector sends their lines by OTLP. Nobody has set anything.
+// Programs that print as their framework does by default have their errors under --level error+,
+// whether rsyslog follows their file, Fluent Bit reads their containers, or a collector sends
+// their lines by OTLP. No program has a setting for that.
 func TestApplications(t *testing.T) {
 	t.Parallel()
 	program(t, "rsyslogd", "rsyslog")

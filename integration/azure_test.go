@@ -33,8 +33,8 @@ func stores(t *testing.T, test func(t *testing.T, at place)) {
 	beside(t, variants(test))
 }
 
-// mostlyDir is stores, but on Azurite only in a long run: another test, on Azurite, proves
-// what depends on the store.
+// mostlyDir is stores, but on Azurite only in a long run: another test, on Azurite, proves the
+// promises that depend on the store.
 func mostlyDir(t *testing.T, test func(t *testing.T, at place)) {
 	t.Helper()
 	all := variants(test)

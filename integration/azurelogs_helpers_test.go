@@ -268,7 +268,7 @@ func between(all []logstest.Record, from, to time.Time) []logstest.Record {
 	return selected(all, func(r logstest.Record) bool { return r.TS >= from.Format(form) && r.TS < to.Format(form) })
 }
 
-// written selects the records whose text is whole in blobs of these lengths.
+// written selects the records with their whole text in blobs of these lengths.
 func written(all []logstest.Record, lengths map[string]int) []logstest.Record {
 	return selected(all, func(r logstest.Record) bool { return r.End <= lengths[r.Key] })
 }

@@ -192,7 +192,7 @@ func TestImportAnyOrder(t *testing.T) {
 			for n := lengths[b.Key]; n > 0 && b.Body[n-1] == ';'; n = lengths[b.Key] { // a cut there may pass for the end of a line
 				lengths[b.Key]++
 			}
-			for n := lengths[b.Key]; withinLines(b.Body[:n]); n = lengths[b.Key] { // and one there for a quote that nobody closes
+			for n := lengths[b.Key]; withinLines(b.Body[:n]); n = lengths[b.Key] { // and one there for a quote without an end
 				lengths[b.Key]++
 			}
 			b.Body = b.Body[:lengths[b.Key]]

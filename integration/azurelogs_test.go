@@ -143,7 +143,7 @@ func TestAzureLogsMalformed(t *testing.T) {
 			seed := newSeed(t)
 			for i := range uint64(testkit.Setting("BLOBTAIL_AZURE_SEEDS", 2)) {
 				logs := k.compose(logstest.Options{Seed: seed + i, Hour: pastHour(), Lines: 2000, Malformed: 8, BlobLines: 700, Unfinished: true})
-				logs.Malformed = append(logs.Malformed, logs.Cut...) // nobody will write the rest
+				logs.Malformed = append(logs.Malformed, logs.Cut...) // the rest never comes
 				at, _ := azureDir(t, logs.Blobs)
 				out, stderr := readTo(t, at, 3, "read", k.service, "-o", "json")
 				compareRecords(t, out, k.service, logs.Want)
@@ -260,8 +260,8 @@ func TestAzureLogsContainers(t *testing.T) {
 	}
 }
 
-// Azurite serves both kinds: append blobs, one of which grows, and block blobs. Azurite
-// has no $logs, so the classic logs are in a container of another name.
+// Azurite serves both kinds: append blobs, with one that grows, and block blobs. Azurite has no
+// $logs, so the classic logs are in a container of another name.
 func TestAzureLogsAzurite(t *testing.T) {
 	t.Parallel()
 	shared.emulated <- struct{}{}

@@ -138,7 +138,7 @@ func longOutage(t *testing.T) (away, took time.Duration) {
 	p.mustFlush()
 	t.Logf("away for %v; the log grew to %.0f MB; caught up in %v, which is %.1f times as fast as it came",
 		away, size/1e6, took, 1+away.Seconds()/took.Seconds())
-	slack := 24.0 * (1 << 20) // a third of what comes in between
+	slack := 24.0 * (1 << 20) // a third of the bytes that come in between
 	if _, long := torture(t); long {
 		slack = 64 << 20
 	}

@@ -198,7 +198,7 @@ func testForeignURL(t *testing.T, away func(*trio)) {
 
 // Without a URL, a read of a remote store asks the ingesters at the addresses in their rows. One
 // that holds records and cannot be reached makes it incomplete, even if the service is in no blob.
-// Whoever wants blobs alone is told what these are, however quiet.
+// A reader that wants blobs alone gets a note on the records in no blob, even with -q.
 func TestCompleteByRows(t *testing.T) {
 	t.Parallel()
 	at, _ := azureStore(t)

@@ -76,8 +76,8 @@ func testFloor(t *testing.T, at place) {
 	newAudit(t, at, fresh).only(asRead, asCount).by("--live-url", a.base, "--from", rfc(now.Add(-time.Hour))).whole("after a start")
 }
 
-// answers asks a server for a range, in several ways. says is what each answer complains
-// about; "": it is whole.
+// answers asks a server for a range, in several ways. says is the complaint in each answer; "": it
+// is whole.
 func answers(t *testing.T, s *server, when string, from, to time.Time, says string) {
 	t.Helper()
 	span := "from=" + url.QueryEscape(rfc(from)) + "&to=" + url.QueryEscape(rfc(to)) + "&service=web"

@@ -143,7 +143,7 @@ func requests(interval time.Duration, body []byte, headers ...string) func(conte
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for first := true; ctx.Err() == nil; first = false {
-			_, _, _, _ = p.post("/ingest", body, headers...) // whatever the answer is
+			_, _, _, _ = p.post("/ingest", body, headers...) // with any answer
 			if first {
 				begun()
 			}

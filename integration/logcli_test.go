@@ -53,8 +53,8 @@ func webRequests(service string, from time.Time, first, n int) []byte {
 	return b
 }
 
-// The command of Loki has what logquery has: records in blobs and in logs, their counts, labels,
-// volumes, and fields.
+// The command of Loki shows the same data as logquery: records in blobs and in logs, their counts,
+// labels, volumes, and fields.
 func TestLogcli(t *testing.T) {
 	needLogcli(t)
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestLogcli(t *testing.T) {
 	logcliLists(t, with)
 }
 
-// logcliLists checks what the command prints about the records of TestLogcli.
+// logcliLists checks the lists that the command prints of the records of TestLogcli.
 func logcliLists(t *testing.T, with func(verb string, args ...string) string) {
 	t.Helper()
 	if got := with("query", "--limit=3", "--forward", "--output=raw", `{service_name="web"}`); got != "web request 0\nweb request 1\nweb request 2\n" {
@@ -138,7 +138,7 @@ func logcliLists(t *testing.T, with func(verb string, args ...string) string) {
 }
 
 // A tail of the command of Loki shows each line, over restarts of an ingester and of the server.
-// It comes again with the time of its last line, and shows what has that time once more.
+// It comes again with the time of its last line, and shows the lines of that time once more.
 func TestLogcliTail(t *testing.T) {
 	needLogcli(t)
 	t.Parallel()

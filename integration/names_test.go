@@ -24,8 +24,8 @@ func hostileNames() []string {
 	}
 }
 
-// Senders choose the names of services, in every protocol. Whatever they choose, it becomes a
-// valid name, each record is kept, and nothing is written outside of the store.
+// Senders choose the names of services, in every protocol. An ingester makes a valid name of any
+// choice, keeps each record, and writes nothing outside of the store.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)

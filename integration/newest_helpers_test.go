@@ -231,7 +231,7 @@ func (f *following) interrupt() (cursor string) {
 	return m[1]
 }
 
-// appendRecord adds a record whose message begins with an id.
+// appendRecord adds a record with an id at the start of its message.
 func appendRecord(dst []byte, at int64, id, rest string) []byte {
 	dst = record.AppendTime(append(dst, `{"ts":"`...), at)
 	dst = append(append(append(dst, `","level":"info","msg":"`...), id...), ' ')

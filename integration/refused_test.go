@@ -175,8 +175,8 @@ func TestStartRefused(t *testing.T) {
 	}
 }
 
-// Whoever reaches the listener for records can send and read: a start beyond loopback needs
-// tokens, or is told to let everybody in, and warns then.
+// Every host that reaches the listener for records can send and read. So a start beyond loopback
+// needs tokens, or the operator lets everybody in with --open, and the ingester warns then.
 func TestWarnsBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)

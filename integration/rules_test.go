@@ -175,7 +175,7 @@ func TestChangedMasks(t *testing.T) {
 		`[{name: a, service: web, mask: [{pattern: '\d+', with: "#"}]}]`,
 		`[{name: b, service: web, mask: [{pattern: '\d+', with: "#"}]}, {name: c, service: web, where: 'msg == "x"', drop: true}]`, // the same masks
 	} {
-		p := start(t, at, t.TempDir(), config(t, "rules: "+rules)) // one that does not know what came before
+		p := start(t, at, t.TempDir(), config(t, "rules: "+rules)) // it does not know the requests to the one before
 		if a := p.mustPost("/ingest/web", []byte(body)); a.Accepted != 2 || a.Duplicate {
 			t.Errorf("rules %d: %+v", i, a)
 		}

@@ -94,8 +94,8 @@ func claims(code int, body []byte, err error) bool {
 	return true
 }
 
-// An answer never claims to be complete if records are missing, whatever the route: because a
-// blob is damaged, or an ingester that holds records does not answer.
+// An answer of any route never claims to be complete if records are missing: because a blob is
+// damaged, or an ingester that holds records does not answer.
 func TestServeIncomplete(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)

@@ -228,8 +228,8 @@ func TestSyslogRestart(t *testing.T) {
 		t.Errorf("%d lines are stored twice", len(got)-len(once))
 	}
 	t.Logf("%d of %d lines are stored after a restart", len(once), len(lines))
-	// What was on the way when the connection was closed: the more, the later a busy machine
-	// wakes rsyslog.
+	// They were on the way when the connection was closed: the later a busy machine wakes rsyslog,
+	// the more.
 	if missing := len(lines) - len(once); missing > 10*each {
 		t.Errorf("%d lines are missing; the connection was closed in order", missing)
 	}

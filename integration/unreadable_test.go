@@ -16,8 +16,8 @@ import (
 	"blobtail/internal/cli"
 )
 
-// A blob whose file may not be read is missing from a read, which prints all others and
-// exits 3. So does verify.
+// A read may not open the file of one blob. It prints the records of all others, and exits 3. So
+// does verify.
 func TestUnreadableFile(t *testing.T) {
 	t.Parallel()
 	at := place{store: "dir:" + filepath.Join(t.TempDir(), "store")}

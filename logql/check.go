@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// maxExpr is how long an expression may be, in bytes. A class such as \pL has a table of
-// kilobytes wherever it stands.
+// maxExpr is how long an expression may be, in bytes. Each class such as \pL in it has a table of
+// kilobytes.
 const maxExpr = 32 << 10
 
 // maxProgram is how many instructions the expressions of a query may have in all. Repeats are

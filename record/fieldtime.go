@@ -129,8 +129,9 @@ func ReadTime(value []byte, arrived int64) (ns int64, ok bool) {
 	return ns, part == times.Full || part == times.Date
 }
 
-// objectTime reads the time of an object: {"$date": ...} of MongoDB, {"seconds": ...,
-// "nanos": ...} of Google's libraries, {"epochSecond": ..., "nanoOfSecond": ...} of Java, with the name "nano" from Jackson.
+// objectTime reads the time of an object: {"$date": ...} of MongoDB, {"seconds": ..., "nanos": ...}
+// of Google's libraries, {"epochSecond": ..., "nanoOfSecond": ...} of Java, with the name "nano"
+// from Jackson.
 func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 	if bytes.ContainsAny(object, " \t\r\n") {
 		object = appendCompact(nil, object)

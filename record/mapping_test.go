@@ -100,7 +100,8 @@ func TestMappingOfSender(t *testing.T) {
 	}
 }
 
-// With a mapping a record has the head of the record whose field has the first of the known names.
+// A mapping acts as a renaming: a record with the mapped names has the same head as one with the
+// first known names in their place.
 func TestMappingIsRenaming(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	values := []string{`"2026-11-20T10:00:00Z"`, `1794996000`, `"warn"`, `"E"`, `"audit"`, `""`, `null`, `30`, `7`, `{}`, `{"a":1}`, `[1, 2]`, `true`, `"a b"`, `"\u0061\n"`, `"10:00:00"`, `"2026-11-17"`, `"2027-11-20"`, `-1`, `0`}

@@ -2,8 +2,8 @@ package record
 
 // partKeys are the first keys of the last record by parts. Most records of a request have the
 // keys of the one before. Then a comparison shows the form of each key, and that none is
-// repeated. The number behind a repeated key depends only on the keys before it, so it is the
-// same too. It is for parts what [shape] is for objects.
+// repeated. The number behind a repeated key depends only on the keys before it, so it is the same
+// too. partKeys does for parts the work that [shape] does for objects.
 type partKeys struct {
 	keys    []partKey
 	text    []byte

@@ -144,7 +144,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // stored returns the times since then at which blobs were stored, up to now. A blob of any day
-// counts, and so does one that is hidden. One whose time is unknown proves nothing.
+// counts, and so does one that is hidden. One with an unknown time proves nothing.
 func (j *Job) stored(ctx context.Context, p *Plan, since time.Time) (times []time.Time, err error) {
 	var mu sync.Mutex
 	err = each(len(p.services), func(i int) error {
@@ -183,8 +183,9 @@ func (c *clockState) why(now time.Time) string {
 		c.doubt.from.UTC().Format(time.DateOnly), c.doubt.to.UTC().Format(time.DateOnly), now.UTC().Format(time.DateOnly))
 }
 
-// trustClock leaves the mark of a run that trusts the clock, and deletes the others. A clock that
-// may be behind is trusted to hide what it hides, and leaves no mark until it is confirmed.
+// trustClock leaves the mark of a run that trusts the clock, and deletes the others. A run with a
+// clock that may be behind hides days all the same. It leaves no mark until a person confirms the
+// clock.
 func (j *Job) trustClock(ctx context.Context, p *Plan, confirmed bool) error {
 	if !p.clock.unknown || p.clock.behind && !confirmed {
 		return nil

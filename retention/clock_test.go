@@ -30,7 +30,7 @@ func (w *world) daily(p retention.Policy, n int, services ...string) {
 	}
 }
 
-// restore makes a copy of the store, whose files all are of now.
+// restore makes a copy of the store. All its files are of now.
 func (w *world) restore() {
 	w.t.Helper()
 	old := w.store
@@ -45,9 +45,9 @@ func (w *world) restore() {
 	}
 }
 
-// A clock that was set ahead has to be confirmed before anything is hidden, also under the
-// policy that was applied last, and whatever was stored with that clock. What was confirmed
-// is not asked again.
+// A person has to confirm a clock that was set ahead before a run hides anything. That holds under
+// the policy that was applied last too, and even if ingesters stored records with that clock. No
+// run asks again after a confirmation.
 func TestClockAhead(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -228,8 +228,8 @@ func TestClockRight(t *testing.T) {
 	}
 }
 
-// While the clock is in doubt and nothing is to be hidden, a run asks nothing. It deletes what
-// was hidden before, and raises no horizon, since a later run would trust it.
+// While the clock is in doubt and nothing is to be hidden, a run asks nothing. It deletes the
+// blobs that an earlier run hid, and raises no horizon, since a later run would trust it.
 func TestClockInDoubt(t *testing.T) {
 	w := newWorld(t)
 	policy := retention.Policy{Default: days(90)}
@@ -288,8 +288,8 @@ func TestClockAndPolicy(t *testing.T) {
 	}
 }
 
-// A run that trusts the clock leaves a mark in place of those before it. One whose clock is
-// behind a mark, or behind the blobs, leaves them alone: it may be wrong itself. A person's word
+// A run that trusts the clock leaves a mark in place of those before it. A run with a clock behind
+// a mark, or behind the blobs, leaves the marks alone: its clock may be wrong. A person's word
 // ends the doubt.
 func TestClockMarks(t *testing.T) {
 	w, policy := newWorld(t), retention.Policy{Default: days(30)}

@@ -16,11 +16,11 @@ import (
 	"blobtail/retention/horizon"
 )
 
-// A clockWorld is a store without a clock, on a host whose clock may be wrong, for some months.
+// A clockWorld is a store without a clock, for some months. The clock of its host may be wrong.
 type clockWorld struct {
 	*world
 	rnd    *rand.Rand
-	real   time.Time     // the true time; now is what the host's clock says
+	real   time.Time     // the true time; now is the time of the host's clock
 	offset time.Duration // of the host's clock
 	policy retention.Policy
 	apps   []*app
@@ -117,7 +117,7 @@ func (w *clockWorld) compact() {
 	}
 }
 
-// run runs the job. A person who is asked confirms the plan if the clock is right.
+// run runs the job. If it asks, a person confirms the plan if the clock is right.
 func (w *clockWorld) run() {
 	w.t.Helper()
 	before := w.keys()
@@ -216,9 +216,9 @@ func (w *clockWorld) left() (late []string) {
 	return late
 }
 
-// In worlds with a right clock, retention goes on without a question, whatever is stored or
-// not. In worlds whose clock is set ahead for a while by more than five days, or behind, no day
-// is hidden or deleted before its time.
+// In worlds with a right clock, retention goes on without a question, with any stored blobs or
+// none. In others the clock is set ahead for a while by more than five days, or behind. There no
+// run hides or deletes a day before its time.
 func TestClockWorlds(t *testing.T) {
 	worlds := testkit.Share(150, 12)
 	asked, hidden, wrongly := 0, 0, 0

@@ -22,9 +22,9 @@ import (
 	"time"
 )
 
-// Sentinels let callers decide what to do next. Drivers wrap them with the operation
-// and the key. After any other error from a write the outcome is unknown: the write may
-// have happened, or may yet happen.
+// Sentinels let callers choose their next step. Drivers wrap them with the operation and the key.
+// After any other error from a write the outcome is unknown: the write may have happened, or may
+// yet happen.
 var (
 	// ErrExist says that a key is taken, but not by which writer. After a lost response
 	// it may be our own write (see docs/FORMAT.md, put).
@@ -88,12 +88,11 @@ type BlobStore interface {
 	// place of io.EOF. The caller closes the reader.
 	Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error)
 
-	// List walks the objects whose keys start with prefix and are greater than
-	// startAfter ("" for all), in byte order of the keys, with size and attributes. It
-	// ends at its first error, which is yielded with a zero Blob. Objects that are
-	// created or deleted during the walk may or may not be yielded; all others are. An
-	// empty or absent prefix yields nothing. List also yields keys that the pipeline
-	// did not write.
+	// List walks the objects with keys that start with prefix and are greater than startAfter (""
+	// for all), in byte order of the keys, with size and attributes. It ends at its first error,
+	// which is yielded with a zero Blob. Objects that are created or deleted during the walk may
+	// or may not be yielded; all others are. An empty or absent prefix yields nothing. List also
+	// yields keys that the pipeline did not write.
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Blob, error]
 
 	// Dirs walks the next path element (no slash) of all keys that start with prefix

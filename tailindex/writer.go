@@ -62,7 +62,7 @@ type Writer struct {
 	turns    sync.WaitGroup // that are scheduled or under way
 	reporter reporter
 
-	mu           sync.Mutex // guards what follows
+	mu           sync.Mutex // guards the fields below
 	services     map[string]*service
 	writing      context.Context // of all writes, set by Run; nil: before that
 	ending       bool            // Run was ended

@@ -8,7 +8,7 @@ import (
 	"blobtail/blobfmt/filter"
 )
 
-// The cost of the filters of a blob of eight blocks, whose lines have two ids each.
+// The cost of the filters of a blob of eight blocks. Each line has two ids.
 func BenchmarkBuilder(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var blocks [8][]byte

@@ -151,8 +151,8 @@ func runBefore(was, now uint64, i int) int {
 	return bits.LeadingZeros64(^(now<<1<<(63-i&63) | was>>(i&63)))
 }
 
-// readEscaped adds what stands behind escapes, without their letters. It takes any backslash
-// for the beginning of an escape, so it may add too much.
+// readEscaped adds the words behind escapes, without the letters of the escapes. It takes any
+// backslash for the beginning of an escape, so it may add too much.
 func (b *Builder) readEscaped(lines []byte) {
 	for {
 		at := bytes.IndexByte(lines, '\\')

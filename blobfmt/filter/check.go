@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Check reports what a stored list of words and stored ids lack of the added texts. words is
-// nil, or buckets 0, if the blob has none.
+// Check returns an error if a stored list of words or stored ids lack some of the added texts.
+// words is nil, or buckets 0, if the blob has none.
 func (b *Builder) Check(words *Words, ids []byte, buckets int) error {
 	if err := b.checkWords(words); err != nil {
 		return err

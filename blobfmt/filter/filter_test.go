@@ -183,7 +183,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// An id whose key is 0 is found: memory that is cleared has this key too.
+// An id with the key 0 is found: memory that is cleared has this key too.
 func TestKeyOfZero(t *testing.T) {
 	const id = "08vjqxww"
 	needs := filter.NeedsOf(id, true, true)

@@ -285,7 +285,7 @@ func (b *bucket) each(f func(v uint64) bool) error {
 	return nil
 }
 
-// A bitReader reads what a bitWriter wrote. Bits from n on are zero.
+// A bitReader reads the bits of a bitWriter. Bits from n on are zero.
 type bitReader struct {
 	rest []byte
 	bits uint64

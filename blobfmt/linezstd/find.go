@@ -144,7 +144,7 @@ func endOfWord(src []byte, p int) int {
 	return p
 }
 
-// endOfString is endOfWord for what stands before a quote.
+// endOfString is endOfWord for text before a quote: only a quote ends it.
 func endOfString(src []byte, p int) int {
 	for end := p + maxWord; p < end && p <= len(src)-loadLen; p += loadLen {
 		x := load64(src, p) ^ '"'*ones

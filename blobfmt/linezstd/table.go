@@ -22,8 +22,8 @@ type table struct {
 	state [1 << maxLog]uint16 // the states of the codes, one code after another
 }
 
-// A step leads from a state to the next one of a code, whose states begin behind base. The
-// upper half of bits and the state is the number of bits to write.
+// A step leads from a state to the next one of a code. The states of the code begin behind base.
+// The upper half of bits and the state is the number of bits to write.
 type step struct{ bits, base int32 }
 
 // wastes reports whether the table takes so many more bits for the codes than a new one

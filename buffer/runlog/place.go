@@ -46,7 +46,7 @@ func (p *Place) Hold(e Extent) {
 	p.Held += int64(e.Len)
 }
 
-// CutAt adds the batch record, whose payload is at pos.
+// CutAt adds the batch record: its payload is at pos, and has so many bytes.
 func (p *Place) CutAt(pos wal.Pos, payload int) { p.Record, p.at = pos, Extent{pos, uint32(payload)} }
 
 // IsCopy reports whether the place is a parked record.

@@ -20,8 +20,8 @@ type Query struct {
 	Keep func(line []byte) bool
 	// Newest limits the query to that many of the newest records; 0: all.
 	Newest int
-	// Follow is set for a follower, whose runs are of any bin and may be stored. It
-	// returns the decisions on a run of its batch; copies must stand.
+	// Follow is set for a follower. Its runs are of any bin and may be stored. Follow returns the
+	// decisions on a run of its batch; copies must stand.
 	Follow func(*Run) (Lots, error)
 }
 

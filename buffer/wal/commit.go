@@ -11,8 +11,8 @@ import (
 const maxGathering = time.Millisecond
 
 // commit is the state of the group commit. An fsync costs as much processor time as
-// handling a small request. So the next one first waits for as many callers as there
-// were lately. A lone caller waits for nobody.
+// handling a small request. So the next one first waits for as many callers as there were lately.
+// A lone caller does not wait.
 type commit struct {
 	mu      sync.Mutex
 	done    sync.Cond // signalled when an fsync has ended

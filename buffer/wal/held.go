@@ -17,8 +17,8 @@ const (
 	maxHeld = 512 << 10
 )
 
-// held is the end of the log that is not in its file yet: short records that no fsync
-// covers. The next fsync writes them, and so does whatever needs them in the file.
+// held is the end of the log that is not in its file yet: short records that no fsync covers. The
+// next fsync writes them, and so does any other call that needs them in the file.
 //
 // Their callers have their positions already, so that write must not find a full disk.
 // Therefore records are held only if the disk has roomy bytes free. If other programs take

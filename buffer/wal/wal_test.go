@@ -271,7 +271,7 @@ func TestRoll(t *testing.T) {
 			t.Errorf("%d bytes went to segment %d at %d, want segment %d", c.length, pos.Segment(), pos.Offset(), c.segment)
 		}
 	}
-	checked(t, l) // writes what is in memory
+	checked(t, l) // writes the held records
 	if l.Active() != 7 || len(segmentFiles(t, dir)) != 7 {
 		t.Errorf("active %d, files %v", l.Active(), segmentFiles(t, dir))
 	}

@@ -178,8 +178,7 @@ func (r route) status(t *testing.T, address, token string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// Every route of the listener for records needs a token, and one that may do what the
-// request asks.
+// Every route of the listener for records needs a token with the right for the request.
 func TestEveryRoute(t *testing.T) {
 	g := runGuarded(t, "127.0.0.1:0",
 		entry("all", `, write: ["*"], read: ["*"]`), entry("other", ", write: [other], read: [other]"),

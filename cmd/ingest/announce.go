@@ -37,7 +37,7 @@ type company struct {
 	tables    storage.TableStore
 	premises  *premises.Premises
 	trial     *trial.Trial // whether the store takes anything
-	peers     *peers.Peers // ingesters whose records readers need too
+	peers     *peers.Peers // other ingesters: readers need their records too
 	explained func(error) error
 	log       zerolog.Logger
 	quit      context.CancelFunc
@@ -151,8 +151,8 @@ func (p *company) taking(buf *buffer.Buffer) error {
 	return errors.Join(p.premises.Ready(), p.clock.Err())
 }
 
-// answering returns the reason why records would not be accepted now, for those who ask
-// before they send any. A request itself may change that: it has the row written.
+// answering returns the reason why records would not be accepted now, for senders that ask before
+// they send any. A request itself may change that: it has the row written.
 func (p *company) answering(buf *buffer.Buffer) error {
 	return cmp.Or(p.taking(buf), p.announcer.Denied())
 }

@@ -26,8 +26,8 @@ func (empty) Behind() bool                                           { return fa
 func (empty) Close()                                                 {}
 func (empty) Each(context.Context, func(*record.Entry) error) error  { return nil }
 
-// An ingester that runs and only cannot write its row is not forgotten, in whichever way
-// an operator asks for that. One that is gone is.
+// No command of an operator forgets an ingester that runs and only cannot write its row. Each of
+// them forgets one that is gone.
 func TestAnsweringIsNotForgotten(t *testing.T) {
 	handler := live.NewHandler(live.Options{
 		Self:    func() live.Self { return live.Self{ID: "0badcafe", Process: "01234567"} },

@@ -41,8 +41,8 @@ type checking struct {
 	unsaid   error // of a line that could not be written
 }
 
-// check prints what stands in the way of an ingester. It leaves nothing in the store but
-// one row of a table.
+// check prints the obstacles to the start of an ingester. It leaves nothing in the store but one
+// row of a table.
 func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 	k := &checking{c: c, stdout: stdout}
 	k.report("configuration", "sound", nil)
@@ -289,7 +289,7 @@ func address(flag, address string, holder int, c config.Config) (good string, er
 	}
 	defer l.Close()
 	if flag == "--syslog" {
-		return address + " is free", nil // the configuration says who may send
+		return address + " is free", nil // the configuration names the senders
 	}
 	if err := mayListen(c, flag, l); err != nil {
 		return "", err

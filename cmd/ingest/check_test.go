@@ -174,8 +174,8 @@ func TestCheckTemporary(t *testing.T) {
 	}
 }
 
-// What belongs to another user is named with its owner. Root could write it, and its files
-// would be out of reach for the owner.
+// The check names the owner of a directory of another user. Root could write there, and the owner
+// could not read the files.
 func TestCheckOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")
@@ -255,7 +255,7 @@ func TestCheckAzure(t *testing.T) {
 	}
 }
 
-// What print-config prints is the same configuration for the command, whatever its texts are.
+// The command reads the output of print-config as the same configuration, with any texts in it.
 func TestPrintConfigAnyText(t *testing.T) {
 	parts := []string{"$", "$$", "${HOME}", `"`, "'", `\`, `\n`, "\n", "\t", " ", ":", ": ", "#", "-", "~", "null", "{", "]", ",", "a", "é", "日本", "\u0085", "\u2028", "\x07"}
 	r := rand.New(rand.NewPCG(1, 2))

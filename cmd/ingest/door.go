@@ -14,9 +14,8 @@ import (
 	"blobtail/internal/doors"
 )
 
-// A door keeps browsers away from a listener: a page whose name was turned to the address of
-// the listener, and pages of other sites. It counts those that it refuses, and logs one a
-// second.
+// A door keeps browsers away from a listener: pages of a name that was turned to the address of
+// the listener, and pages of other sites. It counts those that it refuses, and logs one a second.
 type door struct {
 	names    doors.Names
 	sealed   bool // TLS is on the listener
@@ -25,10 +24,9 @@ type door struct {
 	log      zerolog.Logger
 }
 
-// newDoor returns the door of a listener. Everybody on this host may use a listener on
-// loopback, and nothing shows who a browser is. So requests there have to name the ingester
-// as it is known. Beyond loopback clients may have any name for it, unless the operator
-// gave the names.
+// newDoor returns the door of a listener. Everybody on this host may use a listener on loopback,
+// and nothing shows the user of a browser. So requests there have to name the ingester as it is
+// known. Beyond loopback clients may have any name for it, unless the operator gave the names.
 func (s *security) newDoor(c config.Config, l net.Listener, sealed bool) *door {
 	return &door{
 		names: doors.NewNames(namesOf(c)...), sealed: sealed, shut: doors.IsLoopback(l) || len(c.Access.Hosts) > 0,

@@ -48,8 +48,8 @@ func adminRoutes() (probes, others []route) {
 	return probes, others
 }
 
-// No page gets anything from an ingester on loopback, and it sends nothing there: neither
-// one whose name was turned to that address, nor one of another site.
+// No page gets anything from an ingester on loopback, and it sends nothing there: neither a page
+// of a name that was turned to that address, nor one of another site.
 func TestPagesAreKeptOut(t *testing.T) {
 	g := &guarded{log: new(safeBuffer)}
 	g.start(t, func(c *config.Config) { c.Access.Hosts = []string{"logs.example", "other.example:8514"} })
@@ -96,8 +96,8 @@ func TestPagesAreKeptOut(t *testing.T) {
 	}
 }
 
-// Beyond loopback clients have any name for an ingester: that of a Service, a balancer, or
-// an address. But what only the host itself may do wants a known name there too. With names
+// Beyond loopback clients have any name for an ingester: that of a Service, a balancer, or an
+// address. But requests that only the host itself may make need a known name there too. With names
 // in the configuration all requests do.
 func TestNamesBeyondLoopback(t *testing.T) {
 	probes, others := adminRoutes()

@@ -23,7 +23,7 @@ type sink struct {
 	*blobwriter.Writer
 	watch     *horizon.Watch
 	premises  *premises.Premises
-	explained func(error) error // adds to an error of the store what to do about it
+	explained func(error) error // adds a remedy to an error of the store
 }
 
 func newSink(store *openstore.Store, o blobwriter.Options, premises *premises.Premises, log zerolog.Logger, reg prometheus.Registerer) sink {

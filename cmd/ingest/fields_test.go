@@ -13,8 +13,8 @@ import (
 	"blobtail/source/sourcetest"
 )
 
-// fieldDoors are requests with a record that has when, prio, words and team beside what the
-// protocol needs, by door. The path has no query.
+// fieldDoors are requests with a record that has when, prio, words and team beside the fields of
+// the protocol, by door. The path has no query.
 func fieldDoors(when, prio, words, team string) map[string]func(query string) (path, form, body string) {
 	door := func(path, form, body string) func(string) (string, string, string) {
 		return func(query string) (string, string, string) { return path + query, form, body }

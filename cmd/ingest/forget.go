@@ -23,9 +23,8 @@ import (
 // forgetWait bounds all requests to the store and to ingesters.
 const forgetWait = time.Minute
 
-// forget gives up an ingester whose log is lost, or all that have been silent for so
-// long, unless they answer. With lost it acknowledges lost records. It prints the
-// consequence.
+// forget gives up an ingester with a lost log, or all that have been silent for so long, unless
+// they answer. With lost it acknowledges lost records. It prints the consequence.
 func forget(c config.Config, id string, lost bool, silent time.Duration, stdout io.Writer) error {
 	switch {
 	case id == "" && silent == 0:

@@ -43,9 +43,9 @@ const importLane = 98
 // errIncomplete says that the problems are on stderr.
 var errIncomplete = errors.New("incomplete")
 
-// run imports the services. Its records take the way of an ingester: log, buffer, writer. It
-// has a log directory of its own, so an ingester may run next to it. It promises no record to
-// anybody before that is in a blob, so it announces itself to nobody.
+// run imports the services. Its records take the way of an ingester: log, buffer, writer. It has a
+// log directory of its own, so an ingester may run next to it. It promises no record before that
+// is in a blob, so it announces itself to no reader.
 func (i *importCmd) run(ctx context.Context, c config.Config, h handling, log zerolog.Logger, stdout, stderr io.Writer) error {
 	if !i.From.Logs() {
 		return cli.Usagef("--from %s: want azurelogs:ACCOUNT[/CONTAINER] or azurelogs:dir:PATH", i.From)

@@ -17,8 +17,8 @@ import (
 	"blobtail/internal/doors"
 )
 
-// listen opens an address. If that is taken, the error names who has it, and the flag to
-// choose another one.
+// listen opens an address. If that is taken, the error names the process that has it, and the flag
+// to choose another one.
 func listen(flag, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -9,7 +9,7 @@
 //	nothing of days that were dropped <-- horizon <-- blob store
 //	buffer --newest of each second--> tailindex --> tables
 //	buffer --unflushed records--> live --HTTP--> readers, other ingesters
-//	tally: counts what is accepted --> /metrics; rules: drop, sample and mask it before the log
+//	tally: counts accepted records --> /metrics; rules: drop, sample and mask them before the log
 //	gate: no record is accepted unless heartbeat's row says so --> tables <-- readers
 //	other ingesters <-- heartbeat, clockskew --> tables, the store's clock
 //	premises: log and store belong together --> storeid --> blob store

@@ -11,8 +11,8 @@ import (
 	"blobtail/internal/openstore"
 )
 
-// An ingester with an empty log refuses records once the directory of its store is gone,
-// because it cannot write its row. All who ask before they send learn that at once, at both
+// An ingester with an empty log refuses records once the directory of its store is gone, because
+// it cannot write its row. Senders that ask before they send learn that at once, at both
 // listeners. It resumes when the directory is back. One that holds records takes more, and is
 // ready.
 func TestReadyWithoutStore(t *testing.T) {

@@ -24,8 +24,8 @@ type handling struct {
 	fields   *record.Mapping // nil: there is none
 }
 
-// compile compiles the counters, rules and fields of the configuration. An error names the key and the
-// column of each mistake.
+// compile compiles the counters, rules and fields of the configuration. An error names the key and
+// the column of each mistake.
 func compile(c config.Config) (h handling, err error) {
 	counters := make([]tally.Counter, len(c.Counters))
 	for i, counter := range c.Counters {

@@ -27,8 +27,8 @@ func refusing(status int, code string, clock time.Duration) http.Handler {
 	})
 }
 
-// What stands in the way of an ingester in Azure is named with the command that changes it,
-// for blobs and for tables.
+// The check names each obstacle of an ingester in Azure with the command that removes it, for
+// blobs and for tables.
 func TestCheckAzureRights(t *testing.T) {
 	key := []string{"AZURE_STORAGE_KEY", base64.StdEncoding.EncodeToString([]byte("key"))}
 	sas := []string{"AZURE_STORAGE_SAS_TOKEN", "sv=2024-11-04&sr=c&sp=rl&se=2999-01-01T00:00Z&sig=c2VjcmV0"}

@@ -36,7 +36,7 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// An ingester whose store fails shows no credential, neither in its log nor in its answers.
+// If its store fails, an ingester shows no credential, neither in its log nor in its answers.
 func TestNoSecretsOfAzure(t *testing.T) {
 	const planted = "s3cr3tPlanted"
 	key := base64.StdEncoding.EncodeToString([]byte(planted + "Key"))

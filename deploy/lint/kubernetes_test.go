@@ -99,7 +99,8 @@ func name(t *testing.T, o runtime.Object) string {
 	return o.GetObjectKind().GroupVersionKind().Kind + "/" + m.GetName()
 }
 
-// validate returns the errors and the warnings of the API server for a new object. ok is false for a kind that is not known here.
+// validate returns the errors and the warnings of the API server for a new object. ok is false for
+// a kind that is not known here.
 func validate(t *testing.T, o runtime.Object) (wrong field.ErrorList, warnings []string, ok bool) {
 	t.Helper()
 	template := field.NewPath("spec", "template")

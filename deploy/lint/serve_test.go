@@ -11,8 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkTemporary ensures that a pod whose root cannot be written to has a bounded place for
-// temporary files.
+// checkTemporary ensures that a pod with a read-only root has a bounded place for temporary files.
 func checkTemporary(t *testing.T, spec corev1.PodSpec) {
 	t.Helper()
 	mounted := slices.ContainsFunc(spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {

@@ -121,7 +121,8 @@ func (r *reading) ask(rng *rand.Rand) {
 	}
 }
 
-// optionsOf are those of a reader of a store, as logquery makes them. They leave out whom it asks.
+// optionsOf are those of a reader of a store, as logquery makes them. They leave out the ingesters
+// that it asks.
 func (y *way) optionsOf(s *store, blobs *query.Reader) newest.Options {
 	w, tables := y.w, y.tablesOf(s)
 	return newest.Options{

@@ -52,8 +52,9 @@ func (a *ask) none(answer *httptest.ResponseRecorder) error {
 // noService matches the parts of a problem that says that a service does not exist.
 var noService = regexp.MustCompile(`^(no service |logql: no service |there (is|are) |is it |/api/v1/services lists them)`)
 
-// outcome takes what an answer of the reading API says of itself. As with logquery, several named
-// services of which one does not exist are an answer, for nothing of the others is missing.
+// outcome takes the outcome that an answer of the reading API reports. As with logquery, an answer
+// is whole if its only problems are services that do not exist, for nothing of the others is
+// missing.
 func (a *ask) outcome(complete bool, problems []string) {
 	if len(problems) == 1 {
 		problems = strings.Split(problems[0], "; ")
@@ -76,8 +77,8 @@ func (a *ask) readLines(answer *httptest.ResponseRecorder) error {
 	return nil
 }
 
-// unidentified is in the ids of records whose blob does not tell their identities, because a part
-// of it cannot be read. The answer is not complete then, and nothing is found by such an id.
+// unidentified is in the ids of records if their blob does not tell their identities, because a
+// part of it cannot be read. The answer is not complete then, and nothing is found by such an id.
 const unidentified = "-00000000000000000000000000000000-"
 
 // event takes an event of a stream of records, or of a tail.
@@ -184,7 +185,7 @@ func (a *ask) readFound(answer *httptest.ResponseRecorder) error {
 	return err
 }
 
-// lokiAnswer has what answers of Loki's API have.
+// lokiAnswer has the parts that all answers of Loki's API share.
 type lokiAnswer struct {
 	Data     json.RawMessage
 	Warnings []string
@@ -309,7 +310,7 @@ func (a *ask) promised(s *sent) bool {
 	}
 	for _, k := range s.acks {
 		since, until := uint64(0), a.begin
-		if a.lasts > 0 { // a tail has what comes
+		if a.lasts > 0 { // a tail has the records that come during it
 			since, until = a.begin, a.end
 		}
 		if k.to == a.s.s && k.at >= since && k.at < until && !a.w.excused(k, a.begin, a.end) {
@@ -326,7 +327,7 @@ func (a *ask) before(s *sent) bool {
 
 // miscounted lists wrong numbers of records. w.mu is held.
 func (a *ask) miscounted() (bad []string) {
-	if !a.complete { // a record whose blob cannot be read may count twice
+	if !a.complete { // a record in an unreadable blob may count twice
 		return nil
 	}
 	least, most := map[string]int64{}, map[string]int64{}

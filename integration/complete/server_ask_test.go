@@ -16,7 +16,7 @@ import (
 	"blobtail/record"
 )
 
-// A wish is what the clients of a server want to know: of these records, those in this window.
+// A wish is a question of the clients of a server: of these records, those in this window.
 type wish struct {
 	selection
 	win  query.Range
@@ -69,8 +69,8 @@ func (w *serverWorld) name(rng *rand.Rand) string {
 	return w.service(rng)
 }
 
-// selection draws a selection: by the names of services, by a glob or an expression, by what a
-// service is not, or by a level alone.
+// selection draws a selection: by the names of services, by a glob or an expression, by names that
+// a service must not have, or by a level alone.
 func (w *serverWorld) selection(rng *rand.Rand) selection {
 	x, y := w.name(rng), w.name(rng)
 	sel := selection{params: url.Values{"service": {"*"}}, logql: `service_name=~".+"`}
@@ -153,7 +153,7 @@ type ask struct {
 	read       func(a *ask, answer *httptest.ResponseRecorder) error
 
 	newest, oldest int // only so many of the records
-	// key is under what the answer counts a record, "" for none; nil: it has the records
+	// key is the name under which the answer counts a record, "" for none; nil: it has the records
 	// themselves. atLeast says that a record may count twice.
 	key     func(s *sent) string
 	atLeast bool
@@ -186,7 +186,7 @@ func (w *wish) span(v url.Values, from, to string, open bool) {
 	}
 }
 
-// ask draws a request for what is wished.
+// ask draws a request for a wish.
 func (w *serverWorld) ask(rng *rand.Rand, s *server, like *wish) *ask {
 	a := &ask{wish: like, w: w, s: s}
 	kinds := []func(*ask, *rand.Rand){
@@ -407,7 +407,7 @@ func labelOf(s *sent, label string) string {
 	return s.service
 }
 
-// ofSeries asks for numbers at each step, whose windows touch.
+// ofSeries asks for numbers at each step. Their windows touch.
 func (a *ask) ofSeries(rng *rand.Rand) {
 	a.kind = "loki series"
 	v := a.lokis(rng)
@@ -459,7 +459,7 @@ func (a *ask) run() {
 	a.begin = w.tick()
 	if a.lasts > 0 {
 		patience = a.lasts
-		// What comes in the first and in the last moments need not be shown.
+		// The tail need not show the records of the first and of the last moments.
 		time.AfterFunc(followBegins, func() { a.mark(&a.begin) })
 		time.AfterFunc(a.lasts-followWait, func() { a.mark(&a.end) })
 	}

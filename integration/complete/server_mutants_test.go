@@ -2,7 +2,7 @@ package complete_test
 
 // serverMutants are the rules that the answers of a server rest on, each left out.
 var serverMutants = []mutant{
-	// What clients share.
+	// Results that clients share.
 	{name: "the newest records of one range taken for those of another", first: 178, edits: []edit{{"reading/gathering.go",
 		`	if q.Limit > 0 {
 		return ""
@@ -94,7 +94,7 @@ var serverMutants = []mutant{
 `, `		return &query.NoServiceError{Name: names[0]}
 `}}},
 
-	// What an answer says of itself.
+	// The outcome that an answer reports.
 	{name: "an outcome joined without its problems", first: 392, edits: []edit{{"query/query.go",
 		`	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
 `, `	s.Warnings = joined(s.Warnings, o.Warnings)

@@ -60,7 +60,7 @@ func (w *serverWorld) reviveAny() {
 	}
 }
 
-// drawl has an ingester take long to tell what it holds, or as long as others again.
+// drawl has an ingester take long to list its records, or as long as others again.
 func (w *serverWorld) drawl(in *ingester) {
 	d := []time.Duration{0, 300 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second}[w.rng.IntN(4)]
 	w.say("%s takes %v for each part of an answer", in.host, d)

@@ -83,8 +83,8 @@ func newServerWorld(seed uint64) *serverWorld {
 	return w
 }
 
-// serverProfile draws a world with little time between events: what a server shares among its
-// clients, it shares for seconds.
+// serverProfile draws a world with little time between events: a server shares results among its
+// clients for seconds only.
 func serverProfile(rng *rand.Rand) profile {
 	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
 	return profile{

@@ -108,7 +108,7 @@ func (w *world) flush(in *ingester) {
 	w.flushAfter(p, 0)
 }
 
-// flushAfter stores what an ingester holds, after a while.
+// flushAfter stores the records that an ingester holds, after a while.
 func (w *world) flushAfter(p *process, d time.Duration) {
 	w.clients.Go(func() {
 		time.Sleep(d)

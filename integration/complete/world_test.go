@@ -87,7 +87,7 @@ type world struct {
 	net    *wire
 	all    []*ingester
 	never  chan struct{}
-	// turning now and then has an ingester whose row has just left holding.
+	// turning now and then has an ingester, just after its row has left holding.
 	turning chan *ingester
 	// mutated reports that a rule is left out. Then only the records of reads are
 	// checked, and not whether reads become complete again.
@@ -324,7 +324,7 @@ func (w *world) forgetSilent(s *store) {
 	})
 }
 
-// unreached is the question of an operator who reaches no ingester.
+// unreached is the question of an operator on a host that reaches no ingester.
 func unreached(context.Context, heartbeat.Ingester) error { return nil }
 
 // forgot notes that an ingester was forgotten, and with it the losses it reported.

@@ -52,7 +52,7 @@ func newIngester(t testing.TB, config func(*ingester) string) *ingester {
 	return i
 }
 
-// freePorts returns addresses of loopback that nobody has.
+// freePorts returns free addresses of loopback.
 func freePorts(t testing.TB, n int) []string {
 	t.Helper()
 	var addrs []string

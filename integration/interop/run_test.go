@@ -226,7 +226,7 @@ func (r *run) bounce(s syscall.Signal) {
 	}
 }
 
-// settle waits for records that nobody waits for.
+// settle waits for the records that are still on their way to the ingester.
 func (r *run) settle() {
 	patience := 2 // in halves of a second
 	if r.c.raw || r.stream != nil {

@@ -1,7 +1,6 @@
 package sim_test
 
-// mutants are the rows of "What leaving a rule out costs" of the commit protocol,
-// as far as the production code has the rule.
+// mutants are the rules of the commit protocol that the production code has, each left out.
 var mutants = []mutant{
 	{name: "acknowledged before the fsync", edits: []edit{{"buffer/accept.go",
 		`			if err := b.log.Sync(pos); err != nil {

@@ -226,8 +226,8 @@ func (h *history) crash(t *testing.T, m *moment) {
 	}
 }
 
-// start is the next start, on the disk as a crash left it. Clients and stream send
-// again what was not acknowledged, and everything must come out once.
+// start is the next start, on the disk as a crash left it. Clients and stream send unacknowledged
+// requests and messages again, and everything must come out once.
 func (h *history) start(disk *simdisk.Disk, m *moment) error {
 	after := &history{requests: h.requests, messages: h.messages, sent: h.sent[:m.sent:m.sent], acked: h.acked[:m.acked:m.acked]}
 	acked := map[int]bool{}

@@ -1,4 +1,4 @@
-// Package access decides who may send records, who may read them, and how much.
+// Package access decides on the rights and the limits of senders and readers.
 //
 // Operators list the tokens in a file, see [Read]. It has hashes of secrets, no secret.
 // [Open] reads it, [Tokens.Run] reads it again when it changes, and [Tokens.Reload] at a
@@ -32,8 +32,8 @@ import (
 	"blobtail/internal/watch"
 )
 
-// The reasons why a request has no token. All but ErrMissing come in a [DeniedError].
-// Clients are told none of them, so that nobody learns which ids exist.
+// The reasons why a request has no token. All but ErrMissing come in a [DeniedError]. [Told] has
+// one text for ErrUnknown and ErrSecret, so that no stranger learns which ids exist.
 var (
 	// ErrMissing says that a request has neither credentials nor a certificate.
 	ErrMissing = errors.New("no token was sent")
@@ -47,8 +47,8 @@ var (
 
 // DeniedError says why credentials are not accepted.
 type DeniedError struct {
-	// ID is that of an existing token, else "". What a stranger sends as an id may be a
-	// secret, and is not kept.
+	// ID is that of an existing token, else "". The id that a stranger sends may be a secret, and
+	// is not kept.
 	ID  string
 	Err error
 }
@@ -91,8 +91,8 @@ func Open(path string, log zerolog.Logger) (*Tokens, error) {
 	return t, nil
 }
 
-// Run reads the file when its time or size has changed, until ctx ends. It logs the
-// error of a bad file once. It saves what [Tokens.Remember] reads.
+// Run reads the file when its time or size has changed, until ctx ends. It logs the error of a bad
+// file once. It saves the services that [Tokens.Remember] reads.
 func (t *Tokens) Run(ctx context.Context) {
 	var saving sync.WaitGroup
 	defer saving.Wait()
@@ -217,8 +217,8 @@ func Reason(err error) string {
 	return "unknown"
 }
 
-// Told is the text for a client whose request has an error of [Tokens.Of]. It does not say
-// whether an id exists.
+// Told is the text for a client after an error of [Tokens.Of]. It does not say whether an id
+// exists.
 func Told(err error) string {
 	switch {
 	case errors.Is(err, ErrMissing):

@@ -175,8 +175,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A header that is there twice gives no token, whichever one is right, also not that of the
-// client's certificate.
+// A header that is there twice gives no token, even if one of the two is right, and not that of
+// the client's certificate either.
 func TestCredentialsTwice(t *testing.T) {
 	tokens := open(t, "tokens:\n  - id: web\n    sha256: [SECRET]\n    certificate: [host-1]\n    write: [web]\n")
 	right, basic := "Bearer web.s3cret", "Basic "+base64.StdEncoding.EncodeToString([]byte("web:s3cret"))

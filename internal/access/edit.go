@@ -86,7 +86,7 @@ var ErrNoToken = errors.New("there is no such token")
 // ErrExists says that a token exists, and an entry says more than its id and its secret.
 var ErrExists = errors.New("the token exists; its entry in the file says what it may do, and is changed there")
 
-// Added says what [Add] did.
+// Added is the result of [Add].
 type Added struct {
 	Rotated bool // the token existed, and has one more secret
 	Dropped bool // it had two, and the older one is not accepted any more
@@ -272,8 +272,8 @@ func target(path string) (string, error) {
 	return to, err
 }
 
-// replace makes text the content of a file in one step, with the owner and the mode of
-// the one before, less what it allowed to everybody.
+// replace makes text the content of a file in one step, with the owner and the mode of the one
+// before, less the rights of everybody.
 func replace(path string, text []byte) (err error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // with mode 0600
 	if err != nil {

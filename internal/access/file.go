@@ -30,8 +30,8 @@ import (
 //	    expires: 2027-06-01T00:00:00Z
 //	    limits: {bytes: 10MiB/s, requests: 100/s, services-per-hour: 50}
 //
-// Everything but the id and a way to identify is optional. Errors name the file, the line
-// and the entry. They show no hash, because somebody may have written a secret there.
+// Everything but the id and a way to identify is optional. Errors name the file, the line and the
+// entry. They show no hash, because an operator may have written a secret there.
 func Read(path string) ([]*Token, error) {
 	list, err := read(path)
 	if err != nil {
@@ -181,7 +181,7 @@ func (l *listing) unique(node ast.Node, token *Token) error {
 	return nil
 }
 
-// newToken reads the keys of an entry. With an error it returns what it has read.
+// newToken reads the keys of an entry. With an error it returns the part that it has read.
 func newToken(node ast.Node) (*Token, error) {
 	entry, ok := node.(ast.MapNode)
 	if !ok {

@@ -30,8 +30,8 @@ func lock(dir string) (unlock func(), err error) {
 	return func() { d.Close() }, nil
 }
 
-// keepOwner gives a file the owner and the group of another one, so that the ingester can
-// read what root has written.
+// keepOwner gives a file the owner and the group of another one, so that the ingester can read a
+// file that root has written.
 func keepOwner(f *os.File, like fs.FileInfo) error {
 	was, ok := like.Sys().(*syscall.Stat_t)
 	if !ok || int(was.Uid) == os.Geteuid() && int(was.Gid) == os.Getegid() {

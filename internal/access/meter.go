@@ -26,7 +26,7 @@ const newFor = 24 * time.Hour
 // most 25 times as many services within a day.
 const maxServices = 10_000
 
-// A meter has what a token has used. The tokens of one id share it over changes of the
+// A meter has the amounts that a token has used. The tokens of one id share it over changes of the
 // file.
 type meter struct {
 	mu       sync.Mutex
@@ -134,8 +134,8 @@ func (t *Token) TakeService(service string) error {
 	return nil
 }
 
-// Everybody is a token for all senders together, of which only TakeService is used. It has the
-// limit of new services within an hour; 0: none.
+// Everybody is a token for all senders together. Only its TakeService is used. It has the limit of
+// new services within an hour; 0: none.
 func Everybody(services int) *Token {
 	return &Token{ID: "everybody", Limits: Limits{Services: services}, meter: new(meter)}
 }

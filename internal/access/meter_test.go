@@ -48,7 +48,7 @@ func TestTake(t *testing.T) {
 					time.Sleep(wait)
 					token.Charge(c.bytes - c.bytes/2)
 					taken++
-					if err := tokens.Reload(); err != nil { // what is used stays used
+					if err := tokens.Reload(); err != nil { // the used amounts stay used
 						t.Fatal(err)
 					}
 				}

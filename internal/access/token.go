@@ -26,7 +26,7 @@ const (
 	Operator Role = "operator"
 )
 
-// A Token says what its holder may do. It is never changed: a changed file has new ones.
+// A Token has the rights of its holder. It is never changed: a changed file has new ones.
 type Token struct {
 	ID string
 	// Read and Write are globs of services as [record.MatchService] takes them.
@@ -60,13 +60,13 @@ func (t *Token) Secrets() int { return len(t.hashes) }
 // MayWrite reports whether the token may send records of a service.
 func (t *Token) MayWrite(service string) bool { return t.write.match(service) }
 
-// MayWriteAny reports whether there is any service whose records the token may send.
+// MayWriteAny reports whether the token may send records of any service.
 func (t *Token) MayWriteAny() bool { return len(t.write) > 0 }
 
 // MayRead reports whether the token may read records of a service.
 func (t *Token) MayRead(service string) bool { return t.Role == Peer || t.read.match(service) }
 
-// MayReadAny reports whether there is any service whose records the token may read.
+// MayReadAny reports whether the token may read records of any service.
 func (t *Token) MayReadAny() bool { return t.Role == Peer || len(t.read) > 0 }
 
 // valid returns a [DeniedError] if the token has expired.

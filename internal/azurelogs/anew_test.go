@@ -374,8 +374,8 @@ func TestLongAndOpenArrays(t *testing.T) {
 	}
 }
 
-// A file that somebody is writing when it is opened is read when it is whole. One that stays as
-// it is gets an error.
+// Read may open a file while a program writes it. It reads the file when it is whole. One that
+// stays as it is gets an error.
 func TestFileBeingWritten(t *testing.T) {
 	for name, f := range forms() {
 		for _, ends := range []bool{true, false} {

@@ -84,10 +84,10 @@ type place [6]byte
 
 // Read reads a blob. It takes a classic log up to its listed size, since a later line may be
 // a copy of one in another blob of that listing. It takes a resource log as it is when it is
-// opened, because Azure may have written all of it anew since it was listed: then its listed
-// size is a place within some record. A chunk is valid until the next one. seen may be nil for
-// a blob whose copies do not matter. The sequence ends at its first error, which names the
-// blob, after the records before it.
+// opened, because Azure may have written all of it anew since it was listed: then its listed size
+// is a place within some record. A chunk is valid until the next one. seen may be nil if copies in
+// the blob do not matter. The sequence ends at its first error, which names the blob, after the
+// records before it.
 //
 // All chunks are of one state of the blob. If it changes while it is read, Read reads its new
 // state, and goes on behind the chunks that it has yielded if they are the same there. Else,
@@ -103,7 +103,7 @@ func Read(ctx context.Context, b *Blob, seen Seen) iter.Seq2[*Chunk, error] {
 	}
 }
 
-// Pauses before a blob that has changed is read again: somebody is perhaps still writing it.
+// Pauses before a blob that has changed is read again: its writer may not be done.
 const (
 	firstPause = 10 * time.Millisecond
 	lastPause  = 320 * time.Millisecond
@@ -246,7 +246,7 @@ func (c *chunker) take(entry []byte) error {
 	return c.flush()
 }
 
-// settled is the age of an hour at which nobody writes its resource logs any more.
+// settled is the age of an hour at which Azure writes its resource logs no more.
 const settled = 3 * time.Hour
 
 // end ends a pass of so many bytes, perhaps with an error after them.
@@ -256,7 +256,7 @@ func (c *chunker) end(read int64, failed error) error {
 	switch {
 	case failed != nil:
 	case c.anew && !c.last && (shorter || whole && !c.splitter.Whole()):
-		return storage.ErrChanged // somebody is perhaps still writing it
+		return storage.ErrChanged // its writer may not be done
 	case c.again > 0:
 		return cmp.Or(c.steady(), errOther)
 	case whole && c.splitter.Open():

@@ -350,7 +350,7 @@ func (b *bench) servedPanels(ctx context.Context, v *server) error {
 		if err := v.refresh(ctx); err != nil {
 			return err
 		}
-		time.Sleep(200 * time.Millisecond) // what is left of its work
+		time.Sleep(200 * time.Millisecond) // the rest of its work
 		after, _, err := v.usage()
 		if err != nil {
 			return err

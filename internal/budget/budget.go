@@ -1,18 +1,18 @@
-// Package budget bounds what one query makes: the bytes that it holds at once, and the time for
-// which it works.
+// Package budget bounds one query: the bytes that it holds at once, and the time for which it
+// works.
 //
 // A server has one [Pool]. [Pool.Begin] gives a query its [Budget], in the context of the query.
 // Code that holds bytes for a query takes them with [Budget.Take] before it makes them, and gives
-// them back with [Budget.Give]. What may be left out, as the further lines of an answer, is taken
-// with [Budget.Try]. Code with a loop that a query can make long looks at [Budget.Err] in it. What
-// is made of one record is in a [Share].
+// them back with [Budget.Give]. For bytes that it can do without, such as the further lines of an
+// answer, it uses [Budget.Try]. Code with a loop that a query can make long looks at [Budget.Err]
+// in it. The bytes that a worker makes of one record are in a [Share].
 //
 //	Pool.Begin -> context -> Of -> Take, Try, Give, Err
 //	                            -> Share, for each worker -> Take, Release
 //
 // A budget ends once, by the first bytes that it does not have, or with its context. After that
 // Err has the reason, all further bytes are refused, and the context of the query is over. So a
-// worker need not report what it could not make: whoever answers the query asks Err before.
+// worker need not report missing results: the code that answers the query asks Err before.
 //
 // A nil *Budget has no bounds. The package knows no record and no protocol.
 //
@@ -62,13 +62,13 @@ const (
 type Limits struct {
 	// Query is how much one query holds at most.
 	Query int64
-	// Sure is how much of that each query has, whatever others hold.
+	// Sure is how much of that each query has in any case, however much others hold.
 	Sure int64
 	// All is how much all queries of a pool hold beyond that, together.
 	All int64
 }
 
-// A Pool is what the queries of a process may hold together.
+// A Pool is the memory that the queries of a process may hold together.
 type Pool struct {
 	limits Limits
 	taken  atomic.Int64
@@ -96,7 +96,7 @@ func (e *Error) Error() string {
 		rounded(e.Bytes), units.Size(e.Limit))
 }
 
-// rounded is a number of bytes without digits that nobody needs.
+// rounded is a number of bytes, rounded up to whole MiB from 1 MiB on.
 func rounded(n int64) units.Size {
 	const unit = 1 << 20
 	if n < unit {
@@ -115,7 +115,7 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("the queries under way hold %s together, which is the limit; ask again in a moment", units.Size(e.Limit))
 }
 
-// A Budget is what one query may hold. Several goroutines may use it at once.
+// A Budget is the memory that one query may hold. Several goroutines may use it at once.
 type Budget struct {
 	pool *Pool
 	ctx  context.Context // that of the query, which ends with the budget
@@ -123,7 +123,7 @@ type Budget struct {
 	held atomic.Int64
 	over atomic.Bool
 	why  atomic.Pointer[error] // nil: the context has the reason
-	// alone has the place of the one record of which much may be made.
+	// alone has the one place for a worker that makes much of a record.
 	alone chan struct{}
 	quiet func() bool
 }
@@ -205,8 +205,9 @@ func (b *Budget) Fits(n int64) error {
 	return nil
 }
 
-// Try takes bytes if the query then holds no more than [Budget.Spare], and if half of what the
-// queries share is left for those who cannot do without. Otherwise the caller does without them, and the budget goes on.
+// Try takes bytes if the query then holds no more than [Budget.Spare], and if half of the bytes
+// that the queries share is left for others that cannot do without. Otherwise the caller does
+// without them, and the budget goes on.
 func (b *Budget) Try(n int64) bool {
 	if b == nil {
 		return true
@@ -241,7 +242,7 @@ func (b *Budget) Give(n int64) {
 	b.pool.taken.Add(b.beyond(held) - b.beyond(held+n))
 }
 
-// Spare is how much the query may hold of what may be left out: a third, because its workers need
+// Spare is how many bytes the query may hold by [Budget.Try]: a third, because its workers need
 // room too.
 func (b *Budget) Spare() int64 {
 	if b == nil {
@@ -261,9 +262,9 @@ func (b *Budget) fail(err error) error {
 // slack is how much of a record a share holds without asking. Most records need less.
 const slack = 64 << 10
 
-// A Share is what one worker of a query holds for the record at which it works. Much may be made
-// of one record at a time only. So the number of workers does not decide how much a query may make
-// of a record. The zero value, and one of a nil budget, has no bounds.
+// A Share is the memory that one worker of a query holds for the record at which it works. Much
+// may be made of one record at a time only. So the number of workers does not decide how much a
+// query may make of a record. The zero value, and one of a nil budget, has no bounds.
 type Share struct {
 	of         *Budget
 	used, paid int64
@@ -281,7 +282,7 @@ func (s *Share) Take(n int) error {
 	return s.pay()
 }
 
-// pay takes from the budget what the share holds.
+// pay takes the bytes of the share from the budget.
 func (s *Share) pay() error {
 	b := s.of
 	if b == nil {

@@ -40,7 +40,7 @@ type Certs struct {
 	now   atomic.Pointer[loaded]
 }
 
-// loaded is what was read from the files.
+// loaded is the content of the files.
 type loaded struct {
 	config  *tls.Config
 	clients []*x509.Certificate // authorities

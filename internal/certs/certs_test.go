@@ -24,7 +24,7 @@ func pathsIn(dir string) certs.Paths {
 	return certs.Paths{Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
 }
 
-// dial makes a handshake, and returns what both ends know.
+// dial makes a handshake, and returns the state of both ends.
 func dial(c *certs.Certs, client *tls.Config) (server, seen tls.ConnectionState, err error) {
 	left, right := net.Pipe()
 	defer left.Close()
@@ -158,8 +158,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// A certificate that clients refuse is not sound: before it begins, after it has ended, or
-// with such a chain. The same holds for authorities of clients of which none is valid.
+// A certificate that clients refuse is not sound: before it begins, after it has ended, or with
+// such a chain. The same holds for authorities of clients if none of them is valid.
 func TestSound(t *testing.T) {
 	a, dir := certstest.New(t), t.TempDir()
 	paths := pathsIn(dir)

@@ -52,7 +52,7 @@ type Console struct {
 	Name   string // of the command
 	Stderr io.Writer
 	Quiet  bool // Note writes nothing
-	// Explain returns what to do about an error of the store, or ""; nil: nothing is known.
+	// Explain returns a remedy for an error of the store, or ""; nil: none is known.
 	Explain func(error) string
 }
 
@@ -90,8 +90,8 @@ func (c *Console) Problems(list []error) (all int) {
 
 // ExitCode reports an error in one line, with its fix, and returns the exit code. The store
 // is the one that the command uses; role names the access that it needs if that is remote.
-// ExitCode first calls own for the errors that only the command knows; own returns the
-// message "" for all others. No error, and an output that nobody reads any more, are [OK].
+// ExitCode first calls own for the errors that only the command knows; own returns the message ""
+// for all others. No error, and an output without a reader, are [OK].
 func (c *Console) ExitCode(err error, store openstore.Spec, role string, own func(error) (code int, message string)) int {
 	switch {
 	case err == nil, errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):

@@ -47,8 +47,8 @@ func NewParser(grammar any, name, description string, options ...kong.Option) (*
 	return k, nil
 }
 
-// WithoutValue returns an error of a parser without the value of a variable of the
-// environment, which may hold a secret. The error in front of it says what is wrong.
+// WithoutValue returns an error of a parser without the value of a variable of the environment,
+// which may hold a secret. The error in front of it names the fault.
 func WithoutValue(err error) error {
 	if text, variable, ok := strings.Cut(err.Error(), " (from envar "); ok {
 		name, _, _ := strings.Cut(variable, "=")

@@ -3,8 +3,8 @@
 //
 // An ingester with a wrong clock loses nothing, since identity and order do not
 // use it. But it dates records without a time, and refuses good ones as too far ahead,
-// and its files say that they are from another day. So it is better that it accepts no
-// records until someone has fixed the clock.
+// and its files say that they are from another day. So it is better that it accepts no records
+// until an operator has fixed the clock.
 //
 // The package sets no clock, and it does not wait for a store: one that does not answer
 // changes nothing. It is separate from heartbeat because readiness depends on it, and
@@ -57,7 +57,7 @@ func (c *Checker) Run(ctx context.Context) {
 	for c.clock != nil {
 		pause := every
 		if c.Err() != nil {
-			pause /= 6 // someone is fixing it, and records are refused meanwhile
+			pause /= 6 // an operator is fixing it, and the ingester refuses records meanwhile
 		}
 		select {
 		case <-ctx.Done():

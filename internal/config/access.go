@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Access says who may send and read. Its secrets are in no key.
+// Access admits senders and readers. Its secrets are in no key.
 type Access struct {
 	Tokens      string `yaml:"tokens" help:"File of tokens: who may send and read (ingest token)." env:"BLOBTAIL_TOKENS" placeholder:"FILE"`
 	Open        bool   `yaml:"open" negatable:"" help:"Listen beyond this host without tokens or TLS." env:"BLOBTAIL_OPEN"`

@@ -86,7 +86,7 @@ type Limits struct {
 	NewServices int `yaml:"new-services"`
 }
 
-// Protocols has what clients ask of the servers that they know.
+// Protocols has the answers to clients that ask about the server they were made for.
 type Protocols struct {
 	// Elasticsearch is the version that clients of Elasticsearch are told.
 	Elasticsearch string `yaml:"elasticsearch-version"`
@@ -174,7 +174,7 @@ func Load(path string) (Config, error) {
 	return next, nil
 }
 
-// variable is what people expect to be replaced by the environment's value.
+// variable matches texts that operators may expect to become a value of the environment.
 func variable() *regexp.Regexp { return regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`) }
 
 // variables refuses values with ${NAME}: nothing replaces it in a file. A value may have it
@@ -212,9 +212,9 @@ func variables(file string, v reflect.Value, key string) error {
 	return nil
 }
 
-// YAML is the configuration as a file that Load reads back, whatever its texts are. It holds
-// no secrets: those of a store come from the environment alone, and user, password or token of
-// a URL are left out. It fails for a text that is not in UTF-8, which YAML cannot hold.
+// YAML is the configuration as a file that Load reads back, with any texts in it. It holds no
+// secrets: those of a store come from the environment alone, and user, password or token of a URL
+// are left out. It fails for a text that is not in UTF-8, which YAML cannot hold.
 func (c Config) YAML() ([]byte, error) {
 	c.NATS.URL = userinfo().ReplaceAllString(c.NATS.URL, "${1}redacted@")
 	return marshal(c)

@@ -361,7 +361,7 @@ func TestDollar(t *testing.T) {
 	}
 }
 
-// Who may send syslog beyond loopback has to be said, and everybody may be.
+// An operator has to name the senders of syslog beyond loopback, and may name everybody.
 func TestSyslog(t *testing.T) {
 	for _, text := range []string{
 		"syslog: {listen: '127.0.0.1:6514'}",

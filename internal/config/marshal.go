@@ -12,7 +12,7 @@ import (
 	"blobtail/internal/openstore"
 )
 
-// marshal writes a value as YAML that reads back as the same value, whatever its texts are. The
+// marshal writes a value as YAML that reads back as the same value, with any texts in it. The
 // encoder alone writes some texts so that they read back as others. [Load] refuses ${NAME} where
 // the dollar is written as it is.
 func marshal(v any) ([]byte, error) {

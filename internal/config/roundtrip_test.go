@@ -13,8 +13,8 @@ import (
 	"blobtail/internal/openstore"
 )
 
-// texts are parts of the texts that a test draws: what YAML, kong or Go may read as something
-// else than a text.
+// texts are parts of the texts that a test draws: YAML, kong or Go may read them as something else
+// than a text.
 var texts = []string{
 	"$", "$$", "${HOME}", "${", "}", `"`, `'`, `\`, `\n`, `\x24`, "\n", "\r", "\t", " ", "  ", ":", ": ", "#", " #", "-", "- ", "?", "&a", "*a", "!", "!!str", "|", ">", "%", "@", "`",
 	"{", "[", "]", ",", "~", "null", "true", "no", "0x1", "1e3", "1_000", "07", ".inf", "=", "+", "@b", "1:30", "<<", "...", "---", "a", "web", "é", "日本", "🙂", "\u0085", "\u2028", "\u2029", "\ufeff", "\u00a0", "\x00", "\x07", "\x7f", "\x1b", "\u0080", "\u200b", "\U000e0001", "\ufffd",
@@ -74,7 +74,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// What is printed is, read again, the same configuration, whatever its texts are.
+// A printed configuration is the same when it is read again, with any texts in it.
 func TestAnyTextReadsBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	path := filepath.Join(t.TempDir(), "c.yaml")
@@ -125,7 +125,7 @@ func TestAnyContextReadsBack(t *testing.T) {
 	}
 }
 
-// What no file can have is refused, not written as something else.
+// YAML refuses a text that no file can have, and does not write another one.
 func TestNotUTF8(t *testing.T) {
 	c := config.Default()
 	c.Ingest.WAL = "/var/\xff"

@@ -10,7 +10,7 @@ import (
 	"blobtail/record"
 )
 
-// Syslog says where syslog is accepted over TCP, and from whom.
+// Syslog has the address for syslog over TCP, and its senders.
 type Syslog struct {
 	Listen   string   `yaml:"listen" name:"syslog" help:"Address that senders of syslog connect to over TCP." env:"BLOBTAIL_SYSLOG" placeholder:"ADDRESS"`
 	Allow    []string `yaml:"allow" kong:"-"`           // networks that may connect

@@ -1,8 +1,8 @@
 // Package fsys is the interface to the file system for all data that must survive a power
 // cut: the few operations that the log and the dir store need. [OS] is the real one, and
-// [Tree] is its part below a directory that is held open. In tests a simulated disk that
-// forgets unsynced data takes their place. [Place.Remedy] and [Temp] say what to do about a
-// directory that cannot be used.
+// [Tree] is its part below a directory that is held open. In tests a simulated disk that forgets
+// unsynced data takes their place. [Place.Remedy] and [Temp] have a remedy for a directory that
+// cannot be used.
 package fsys
 
 import (

@@ -23,10 +23,10 @@ type Place struct {
 	Reads bool
 }
 
-// Remedy returns what to do about an error of a file, in one line; "" for an error that it
-// has no advice for. An error that names no file is about the directory. The advice asks for
-// no more than the process needs, and changes nothing but the directory itself: those above
-// it, and the files in it, may be of others.
+// Remedy returns advice on an error of a file, in one line; "" for an error without advice. An
+// error that names no file is about the directory. The advice asks for no more than the process
+// needs, and changes nothing but the directory itself: those above it, and the files in it, may be
+// of others.
 func (p Place) Remedy(err error) string {
 	path := cmp.Or(pathOf(err), p.Dir)
 	switch {

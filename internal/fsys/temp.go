@@ -19,8 +19,8 @@ func TryFile(dir string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Temp tries the directory for temporary files, that of [os.TempDir], and returns its name.
-// The error says what is wrong there, and what to do.
+// Temp tries the directory for temporary files, that of [os.TempDir], and returns its name. The
+// error has the fault and a remedy.
 func Temp() (dir string, err error) {
 	dir = os.TempDir()
 	err = TryFile(dir)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A claim is what a row says of the unflushed records: the state, and with Holding the
-// floor, a time that none of them is before.
+// A claim is the promise of a row on the unflushed records: the state, and with Holding the floor,
+// a time that none of them is before.
 //
 // The floor bounds the times of records, not their arrival. So a reader can compare it
 // with the range of a read. It falls for a record that is older: the row first, then the

@@ -337,7 +337,8 @@ func TestFloorOfStart(t *testing.T) {
 		time.Sleep(31 * time.Minute)
 		time.Sleep(11 * time.Second)
 		w.keeps(disk, hour, hour) // a record is half an hour old
-		// The start has no notes: what is in the log may be of any time, until it is read.
+		// The start has no notes: the records in the log may be of any time, until the start has
+		// read them.
 		w.must(p.Announcer, 1, 7*aDay)
 		disk = p.end(disk)
 		if err := disk.Remove(filepath.Join(logDir, "lease")); err != nil {
@@ -423,8 +424,8 @@ func TestFloorOlderVersions(t *testing.T) {
 	})
 }
 
-// A copy of a log relies on no floor, and with best effort there is none: records are
-// accepted whatever the row says.
+// A copy of a log relies on no floor, and with best effort there is none: the ingester accepts
+// records with any row.
 func TestFloorUnreliable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noon()

@@ -44,8 +44,8 @@ func floorOf(t *testing.T, disk fsys.FS) (floor time.Time, holding bool) {
 	return n.Floor, n.State == heartbeat.Holding || !n.Floor.IsZero()
 }
 
-// mortal is a log whose ingester starts and dies at any moment, with tables that lose
-// writes, carry them out without an answer, or much later.
+// mortal is the log of an ingester that starts and dies at any moment. Its tables lose writes,
+// carry them out without an answer, or much later.
 type mortal struct {
 	t     *testing.T
 	seed  uint64
@@ -318,9 +318,9 @@ func (l *mortal) step() {
 	l.check("a step")
 }
 
-// Whatever fails and whenever the process dies: the row says that the ingester holds each
-// acknowledged record that is in no blob, and its floor is not above the record's time. The
-// floor of the file is never below that of the row.
+// Anything may fail, and the process may die at any moment. Still the row says that the ingester
+// holds each acknowledged record that is in no blob, and its floor is not above the record's time.
+// The floor of the file is never below that of the row.
 func TestFloorWorlds(t *testing.T) {
 	tight, seeds := 0, testkit.Portion(10_000, 250, 25)
 	for seed := range uint64(seeds) {

@@ -190,9 +190,9 @@ func (i Ingester) Live(now time.Time) bool {
 // log may have some, or it is running.
 func (i Ingester) MayHold(now time.Time) bool { return i.State == Holding || i.Live(now) }
 
-// Spares reports whether a read of records before a time, in Unix nanoseconds, needs no
-// answer of an ingester whose row says Holding: by its floor it holds none of them. A read
-// to math.MaxInt64 goes up to the newest and needs it.
+// Spares reports whether a read of records before a time, in Unix nanoseconds, needs no answer of
+// an ingester with a row that says Holding: by its floor it holds none of them. A read to
+// math.MaxInt64 goes up to the newest and needs it.
 func (i *Ingester) Spares(to int64) bool {
 	return !i.Floor.IsZero() && !i.BestEffort && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)
 }
@@ -218,8 +218,8 @@ func Whole(floors ...time.Time) string {
 // margin for clocks that differ.
 const latest = 25 * time.Hour
 
-// LostFrom says what a read of records from a time on lacks for good, and what to do; "":
-// nothing.
+// LostFrom names the records that a read from a time on lacks for good, with a remedy; "": it
+// lacks none.
 func (i *Ingester) LostFrom(from int64) string {
 	if !i.Lost.Any() || !time.Unix(0, from).Before(i.Lost.Until.Add(latest)) {
 		return ""
@@ -250,8 +250,8 @@ func (e *RowError) Error() string {
 
 // List returns the rows of the ingesters of one store in any state, in order of their
 // ids. Rows that cannot be read are left out, and the error joins a [*RowError] for
-// each. After any other error nothing is returned. An absent table is
-// [storage.ErrNotExist]: no ingester was ever announced, or somebody removed the table.
+// each. After any other error nothing is returned. An absent table is [storage.ErrNotExist]: no
+// ingester was ever announced, or an operator removed the table.
 func List(ctx context.Context, tables storage.TableStore, store string) ([]Ingester, error) {
 	l, err := scan(ctx, tables, store)
 	if err != nil {

@@ -101,8 +101,8 @@ func (a *Announcer) hold() <-chan singleflight.Result {
 	})
 }
 
-// rest gives up the state Holding if the log has held nothing for so long, and lifts the
-// floor otherwise. It returns what the row may say.
+// rest gives up the state Holding if the log has held nothing for so long, and lifts the floor
+// otherwise. It returns the claim that the row may have.
 func (a *Announcer) rest(after time.Duration) claim {
 	a.entering.Lock()
 	defer a.entering.Unlock()

@@ -146,7 +146,7 @@ func (n *notes) change(f func(*notes)) error {
 	return nil
 }
 
-// say notes what the row is known to say.
+// say notes the claim that the row surely has.
 func (n *notes) say(c claim) { n.State, n.Floor = c.state, c.time() }
 
 // floor is the one that a Holding row has at most.

@@ -4,7 +4,7 @@
 //	g := loggen.New(loggen.Options{Seed: 1, Records: 200_000})
 //	for g.Next() {
 //		send(g.Line())       // one JSON object and a newline
-//		tally.Add(g.Record()) // what the store must count
+//		tally.Add(g.Record()) // the counts that the store must have
 //	}
 //
 // Equal options give equal bytes, on every machine and in every version of this

@@ -36,8 +36,8 @@ type Store struct {
 }
 
 // Explained returns an error of the store with its remedy, in one line; nil stays
-// nil. The text of err is cut if it is long, because some errors of credentials fill a page.
-// It loses the ids of requests, which differ each time: nobody has to ask the service.
+// nil. The text of err is cut if it is long, because some errors of credentials fill a page. It
+// loses the ids of requests, which differ each time: no operator has to ask the service.
 func (s *Store) Explained(err error) error {
 	if err == nil {
 		return nil

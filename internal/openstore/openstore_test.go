@@ -40,8 +40,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// An error is explained in one line: what happened, cut, without the id of the request, and
-// the fix. Its cause stays. Errors without a fix are left alone.
+// The store explains an error in one line: the event, cut, without the id of the request, and the
+// fix. Its cause stays. Errors without a fix are left alone.
 func TestExplained(t *testing.T) {
 	cause := fmt.Errorf("%w: 403 No (request 1-2): %s", storage.ErrUnauthorized, strings.Repeat("x", 1000))
 	s := &openstore.Store{Explain: func(err error) string {

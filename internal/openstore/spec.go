@@ -23,7 +23,7 @@ const (
 
 // BadSpecError is a text that names no store.
 type BadSpecError struct {
-	Spec   string // without what may be a secret
+	Spec   string // without parts that may be a secret
 	Reason string
 }
 

@@ -127,7 +127,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Reason is the error of a template in short: what failed, and why.
+// Reason is the error of a template in short, without the place in the template.
 func Reason(err error) string {
 	text := err.Error()
 	if _, reason, ok := strings.Cut(text, ">: "); ok {

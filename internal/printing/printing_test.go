@@ -16,7 +16,7 @@ var (
 )
 
 // Each function has the output of text/template for short values, an error for long ones, and
-// tells what it makes.
+// reports the length of its output.
 func TestFunctions(t *testing.T) {
 	for text, want := range map[string]string{
 		`{{printf "%s-%05.1f" .text .number}}`:                  "",

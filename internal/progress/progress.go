@@ -1,4 +1,4 @@
-// Package progress counts the work of a long command while it runs, for people who wait.
+// Package progress counts the work of a long command while it runs, for a person that waits.
 //
 // A command makes a [Counter] and gives it to the packages that work. They count; package
 // internal/cli draws the line on the terminal. A nil Counter works, and counts nothing.

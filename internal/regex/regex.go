@@ -215,9 +215,9 @@ func (p *patient) ReadRune() (r rune, size int, err error) {
 // ErrLong says that an expression may take too long for a text.
 var ErrLong = errors.New("the expression takes too long for a text of this length")
 
-// each calls with for each match in a text, and returns the text with what it returns in place of
-// the matches. Each match may look at the rest of the text, so all of them may take long. It looks
-// at the budget between them.
+// each calls with for each match in a text, and returns the text with the results in place of the
+// matches. Each match may look at the rest of the text, so all of them may take long. It looks at
+// the budget between them.
 func (r *Regex) each(text string, with func() string) (out string, err error) {
 	if float64(len(text))*float64(r.size) > longSearch {
 		return "", ErrLong // one match cannot be interrupted
@@ -254,8 +254,9 @@ func (r *Regex) ReplaceAllLiteral(text, with string) (string, error) {
 }
 
 const (
-	// longSearch is how many steps a match may take at most of which all are searched for, and
-	// all of them together without a trial: some seconds, if each step is one of the worst.
+	// longSearch is how many steps one match may take at most in a search for all matches. It is
+	// also how many steps all of them may take together without a trial: some seconds, if each
+	// step is one of the worst.
 	longSearch = 1 << 28
 	// longTrial is how long the trial may take.
 	longTrial = time.Second

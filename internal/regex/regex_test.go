@@ -23,7 +23,7 @@ func allocated() int64 {
 	return int64(s[0].Value.Uint64())
 }
 
-// large are expressions whose compiled forms are much larger than their texts.
+// large are expressions with compiled forms much larger than their texts.
 func large() []string {
 	class := `[\pL\pN]`
 	var texts []string
@@ -37,8 +37,7 @@ func large() []string {
 	}
 }
 
-// The memory of an expression is no more than what it takes from the budget, and that of a plain
-// one is little.
+// An expression has no more memory than it takes from the budget, and a plain one has little.
 func TestCost(t *testing.T) {
 	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	for _, text := range append(large(), `error`, `^(GET|POST) /api`, `\d{1,3}\.\d{1,3}`) {
@@ -57,7 +56,7 @@ func TestCost(t *testing.T) {
 		re.Close()
 		before := allocated()
 		expr := regexp.MustCompile(text)
-		if took := allocated() - before; took > 4*cost+64<<10 { // with what the compiler drops
+		if took := allocated() - before; took > 4*cost+64<<10 { // with the memory that the compiler drops
 			t.Errorf("%.40s takes %d bytes, and costs %d", text, took, cost)
 		}
 		if len(text) < 30 && !strings.Contains(text, `\p`) && cost > 64<<10 {

@@ -78,7 +78,7 @@ func TestRepeats(t *testing.T) {
 	if r, err := send(t, other, lines, "key-1", "", arrival+9*second); err != nil || r.Duplicate {
 		t.Errorf("with other masks: %+v, %v", r, err)
 	}
-	// A message of which nothing is left is acknowledged at once.
+	// The filter acknowledges a message at once if a rule drops all of it.
 	all := rules.NewFilter(must(t, rules.Rule{Name: "all", Service: "web", Drop: true}), buf, nil)
 	if _, err := send(t, all, `{"msg":"a"}`, "key-3", "dropped", arrival); err != nil || !slices.Contains(told.replies, "dropped") {
 		t.Errorf("acknowledged: %v, %v", told.replies, err)

@@ -154,8 +154,8 @@ func (w *work) keep(r *record.Request, i uint32, line []byte) {
 	w.lines, w.data = append(w.lines, l), append(w.data, line...)
 }
 
-// selects reports whether a rule is for a line. If nobody can tell, a mask is, and nothing is
-// dropped.
+// selects reports whether a rule is for a line. If the filter cannot tell, a mask is, and a rule
+// that drops is not.
 func (c *rule) selects(line []byte) bool {
 	switch {
 	case c.where == nil:

@@ -10,14 +10,14 @@ import (
 	"blobtail/record"
 )
 
-// secret is what the masks of the fuzz targets find.
+// secret matches the texts that the masks of the fuzz targets find.
 func secret() *regexp.Regexp { return regexp.MustCompile(`(?i)s3cr[e3]+t\w`) }
 
 func secretRule() rules.Rule {
 	return rules.Rule{Name: "r", Service: "*", Mask: []rules.Mask{{Pattern: secret().String(), With: "*"}, {Kind: "card"}, {Field: "*pass*"}, {Field: "a.b", Pattern: `\d`, With: "#"}}}
 }
 
-// A masked line is canonical, has its time and service, and none of its values has what the
+// A masked line is canonical, has its time and service, and none of its values has a text that the
 // masks find.
 func FuzzMask(f *testing.F) {
 	for _, object := range []string{

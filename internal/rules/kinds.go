@@ -5,8 +5,8 @@ import "regexp"
 // Kinds are the kinds of texts that a [Mask] may name.
 func Kinds() []string { return []string{"bearer", "card", "email", "jwt"} }
 
-// kind returns the replacer of a kind, nil if there is none, and texts of which each line
-// with a match has one; none: they are not known.
+// kind returns the replacer of a kind, nil if there is none, and texts: each line with a match has
+// one of them. Without texts, any line may have a match.
 func kind(name, with string) (find replacer, needs [][]byte) {
 	expr := func(pattern string, needs ...string) (replacer, [][]byte) {
 		l := &literal{regexp.MustCompile(pattern), []byte(with)}
@@ -29,7 +29,7 @@ func kind(name, with string) (find replacer, needs [][]byte) {
 	return nil, nil
 }
 
-// literal replaces what a regular expression matches by a text without groups.
+// literal replaces the matches of a regular expression by a text without groups.
 type literal struct {
 	expr *regexp.Regexp
 	with []byte
@@ -42,14 +42,14 @@ func (l *literal) replace(text []byte) ([]byte, bool) {
 	return bounded(l.expr.ReplaceAllLiteral(text, l.with), text), true
 }
 
-// cards replaces the numbers of payment cards: 13 to 19 digits, alone or with one space or
-// dash between some of them, whose beginning and length are those of a card, and whose last
-// digit is the right one (Luhn, ISO/IEC 7812-1).
+// cards replaces the numbers of payment cards: 13 to 19 digits, alone or with one space or dash
+// between some of them. They have the beginning and the length of a card, and the right last digit
+// (Luhn, ISO/IEC 7812-1).
 type cards struct{ with []byte }
 
 func (c *cards) replace(text []byte) ([]byte, bool) {
 	var out []byte
-	from := 0 // of what is not in out yet
+	from := 0 // of the text that is not in out yet
 	for i := 0; i < len(text); {
 		if !isDigit(text[i]) {
 			i++

@@ -18,7 +18,7 @@ type rewriter struct {
 	masks []mask
 	line  []byte
 	at    int    // in line
-	out   []byte // what is rewritten
+	out   []byte // the rewritten part
 	from  int    // line from here on is not in out yet
 	path  []byte // the name of the value, from the top, in lower case
 	depth int

@@ -39,7 +39,7 @@ type mask struct {
 	rule  int      // its number
 }
 
-// may reports whether a line may have what the mask finds.
+// may reports whether the mask may find a text in a line.
 func (m *mask) may(line []byte) bool {
 	return len(m.needs) == 0 || slices.ContainsFunc(m.needs, func(need []byte) bool { return bytes.Contains(line, need) })
 }
@@ -127,7 +127,7 @@ func unknownGroup(expr *regexp.Regexp, with string) string {
 	return ""
 }
 
-// matches replaces what a regular expression matches.
+// matches replaces the matches of a regular expression.
 type matches struct {
 	expr *regexp.Regexp
 	with []byte

@@ -2,7 +2,7 @@
 // by rules of the configuration. Compile them with [Compile], and put a [Filter] between the
 // sources and the rest of the ingester.
 //
-// # What a rule does
+// # The effect of a rule
 //
 // A rule applies to the records of the services that its pattern matches, and that its
 // expression selects, if it has one. The rules work in their order, and each sees a record
@@ -99,8 +99,8 @@ type rule struct {
 	raw    bool   // its pattern matches the service _rejected
 }
 
-// kindsVersion is raised with each change of what a kind matches: the same masks then have
-// other results.
+// kindsVersion is raised with each change of the texts that a kind matches: the same masks then
+// have other results.
 const kindsVersion = 1
 
 // id is a hash of all that decides on the bytes of a record.

@@ -17,7 +17,7 @@ import (
 	"blobtail/record"
 )
 
-// next keeps what it accepts.
+// next keeps the request that it accepts.
 type next struct {
 	got     record.Request
 	receipt record.Receipt
@@ -168,7 +168,8 @@ func (a acceptFunc) Accept(_ context.Context, r *record.Request) (record.Receipt
 	return record.Receipt{}, nil
 }
 
-// A request of which nothing is left is passed on, empty, so that a message is acknowledged.
+// The filter passes a request on without any records if rules drop all of them, so that a message
+// is acknowledged.
 func TestNothingLeft(t *testing.T) {
 	n := &next{}
 	f := filter(t, n, nil, rules.Rule{Name: "a", Service: "*", Drop: true})
@@ -337,7 +338,7 @@ func rejected(r *record.Request, raw, service string) {
 	add(r, data, record.RejectedService, len(r.Lines))
 }
 
-// A rule compares levels by their order. It keeps what has no place in that order.
+// A rule compares levels by their order. It keeps levels without a place in that order.
 func TestLevelOrder(t *testing.T) {
 	n, reg := &next{}, prometheus.NewRegistry()
 	f := filter(t, n, reg,
@@ -364,7 +365,8 @@ func TestLevelOrder(t *testing.T) {
 	}
 }
 
-// A record of which nobody can tell whether a rule is for it is masked, and not dropped.
+// If the filter cannot tell whether a rule is for a record, it masks the record, and does not drop
+// it.
 func TestUnjudged(t *testing.T) {
 	const large = `len(map(1..2000000, # + pin)) > 0`
 	for where, want := range map[string]string{large: `{"msg":"a [masked]","pin":1}`, `not (` + large + `)`: `{"msg":"a [masked]","pin":1}`, large + ` and pin == 2`: `{"msg":"a pin=1","pin":1}`} {

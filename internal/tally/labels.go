@@ -62,7 +62,7 @@ func (s *service) sum() (n uint64) {
 
 // labels has the services with a label.
 //
-// Its invariant: named has at most most services besides rejected. Whoever adds to a
+// Its invariant: named has at most most services besides rejected. A goroutine that adds to a
 // service holds mu for reading, so that no service loses its label meanwhile.
 type labels struct {
 	most     int
@@ -191,8 +191,8 @@ func (l *labels) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector]. A service has all levels from its first record
-// on: without a sample of 0 before it, nobody sees the first error.
+// Collect implements [prometheus.Collector]. A service has all levels from its first record on:
+// without a sample of 0 before it, no alert sees the first error.
 func (l *labels) Collect(to chan<- prometheus.Metric) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

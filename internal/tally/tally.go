@@ -1,12 +1,12 @@
-// Package tally counts the records that an ingester accepts, by service and level, and by
-// counters of the operator's own. So alerts can be made of what logs say.
+// Package tally counts the records that an ingester accepts, by service and level, and by counters
+// of the operator's own. So operators can have alerts on the content of logs.
 //
 // A [Tally] stands between the sources and the rest of an ingester: it passes each request
 // on, and counts its records once they are accepted. Make it with [New], and let [Tally.Run]
 // run. It counts no repeats, and nothing that was refused. It does not know which records
 // expired on arrival, so it counts these too.
 //
-// # Who gets a label
+// # Services with a label
 //
 // Senders choose the names of services, so their number must not bound the memory of the
 // ingester or the series of Prometheus. At most 1,000 services have a label of their own,
@@ -14,8 +14,8 @@
 // (A service of that name is counted there as well.)
 //
 //   - A new service gets a label with its first record, while fewer than 1,000 have one.
-//   - Later, a service without a label competes by its volume: the number of its records,
-//     of which an hour forgets 3 % (half of it is forgotten in 23 hours). Once an hour the
+//   - Later, a service without a label competes by its volume: the number of its records.
+//     An hour forgets 3 % of that, and 23 hours forget half of it. Once an hour the
 //     services without a label that have more than twice the volume of the smallest ones
 //     with a label take their places. A service that was silent for days so loses its label,
 //     but only if there is another one for it.
@@ -23,9 +23,9 @@
 //     algorithm Space-Saving (Metwally, Agrawal, El Abbadi, 2005). An estimate may be too
 //     high by a known number, and that is taken off first.
 //
-// No series ever goes backwards. What was counted under "other" stays there. A service that
-// loses its label loses its series, and begins at 0 if it gets a label again, which
-// Prometheus takes for a restart.
+// No series ever goes backwards. Records counted under "other" stay there. A service that loses
+// its label loses its series, and begins at 0 if it gets a label again, which Prometheus takes for
+// a restart.
 package tally
 
 import (

@@ -148,8 +148,8 @@ func TestZeros(t *testing.T) {
 	}
 }
 
-// Whatever services senders name, the number of series is bounded, and every record is
-// counted under some label.
+// Senders may name any services: the number of series is bounded, and every record is counted
+// under some label.
 func TestBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
@@ -195,7 +195,7 @@ func TestLargest(t *testing.T) {
 		go a.Run(ctx)
 		hour := func() { time.Sleep(time.Hour); synctest.Wait() }
 
-		accept(t, a, many(1, "junk-1", "junk-2", "junk-3")) // somebody was quicker
+		accept(t, a, many(1, "junk-1", "junk-2", "junk-3")) // other senders were quicker
 		accept(t, a, many(10, "web", "db"))
 		accept(t, a, many(2, "small"))
 		want(t, reg, "before", map[string]float64{"junk-1/info": 1, "junk-2/info": 1, "junk-3/info": 1, "other/info": 22})
@@ -217,7 +217,7 @@ func TestLargest(t *testing.T) {
 		if got := counts(t, reg); got["db/info"] != 11 || got["junk-1/info"] != 0 {
 			t.Errorf("after a silence: %v", got)
 		}
-		// One that is larger than what is left of it does.
+		// One that is larger than the rest of its volume does.
 		accept(t, a, many(100, "late"))
 		hour()
 		accept(t, a, many(1, "db", "late"))

@@ -210,8 +210,8 @@ func (a *Azurite) ContainerSAS(container, rights string, end time.Time) (string,
 	}.Encode(), nil
 }
 
-// Environ returns the variables with which storage/azure finds the emulator by a SAS or by
-// a key, whichever is not "".
+// Environ returns the variables with which storage/azure finds the emulator by the SAS or by the
+// key. One of the two is "".
 func (a *Azurite) Environ(sas, key string) []string {
 	return []string{
 		"AZURE_STORAGE_ACCOUNT=" + a.Account, "AZURE_STORAGE_SAS_TOKEN=" + sas, "AZURE_STORAGE_KEY=" + key,

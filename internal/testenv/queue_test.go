@@ -15,8 +15,8 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// The emulator has a few requests at a time, and never gets one whose sender left while it
-// waited. A place is free again only when the emulator has answered.
+// The emulator has a few requests at a time, and never gets one of a sender that left during the
+// wait. A place is free again only when the emulator has answered.
 func TestQueue(t *testing.T) {
 	var got atomic.Int32
 	answer := make(chan struct{})

@@ -33,8 +33,8 @@ func Build(root, dir, name string, flags ...string) error {
 	return nil
 }
 
-// place links a file to another name, or copies it where that cannot be. Not by a symbolic
-// link: tests run commands as a user who may not reach the first name.
+// place links a file to another name, or copies it where that cannot be. Not by a symbolic link:
+// tests run commands as a user without access to the first name.
 func place(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil

@@ -41,8 +41,8 @@ type Simulation struct {
 
 // Catch makes each mutant and runs it until its test reports a broken promise. A
 // mutant fails t when it is not caught within its seeds; so does a build that fails, a
-// panic, and a simulation that gets stuck. The variable Prefix_MUTANT chooses the
-// mutants whose names contain its value.
+// panic, and a simulation that gets stuck. The variable Prefix_MUTANT chooses the mutants with its
+// value in their names.
 //
 // Most mutants are in one binary, and a variable of the environment chooses among them:
 // to build one for each took two thirds of the time.

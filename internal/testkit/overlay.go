@@ -110,8 +110,8 @@ func (o *overlay) choose(m Mutant) (bool, error) {
 	return true, nil
 }
 
-// around returns the function whose body has all n bytes of the source at offset i, and
-// that can call another form of itself.
+// around returns the function with all n bytes of the source at offset i in its body, if it can
+// call another form of itself.
 func (f *mutated) around(i, n int) *ast.FuncDecl {
 	for _, fn := range f.functions {
 		if begin, end := int(fn.Body.Pos()), int(fn.Body.End())-2; i < begin || i+n > end {

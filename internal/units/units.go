@@ -107,8 +107,8 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// oneLetter returns the readings of a size whose unit is a letter, such as 32M: some programs
-// count in powers of two, and some in powers of ten. It is nil for another text.
+// oneLetter returns the readings of a size with a letter as unit, such as 32M: some programs count
+// in powers of two, and some in powers of ten. It is nil for another text.
 func oneLetter(text string) error {
 	num := strings.TrimRight(text, "KMGTkmgt")
 	unit := strings.ToUpper(text[len(num):])

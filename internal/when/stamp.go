@@ -63,7 +63,7 @@ func parseStamp(text string, now time.Time) (t time.Time, known bool, err error)
 			}
 		}
 	}
-	// People mean one of two days by what a program writes for one.
+	// By a date in numbers a person may mean one of two days, and a program means one.
 	if t, known, err = mixedUp(text); known {
 		return t, known, err
 	}
@@ -167,7 +167,7 @@ var abbreviated = map[string][]string{
 	"CEST": {"Europe/Berlin"}, "EEST": {"Europe/Athens"}, "JST": {"Asia/Tokyo"}, "AEST": {"Australia/Sydney"},
 }
 
-// Zone finds a zone by its name, whatever its case, or by its offset from UTC.
+// Zone finds a zone by its name, in any case, or by its offset from UTC.
 func Zone(name string) (*time.Location, error) {
 	if zone, err := offset(name); err == nil {
 		return zone, nil

@@ -8,7 +8,7 @@ import (
 // mostBlanks is how many blanks a text has that may have plus signs among them.
 const mostBlanks = 8
 
-// Typed reads a text of a URL. A plus sign that somebody typed there comes as a blank, as in
+// Typed reads a text of a URL. A plus sign that a person typed there comes as a blank, as in
 // 10:00:00 01:00. So the text may be as it is, or have a plus sign for one of its blanks. Typed
 // returns the only reading that there is; several are an error, like none.
 func Typed[T comparable](text string, read func(text string) (T, error)) (T, error) {

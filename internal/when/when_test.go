@@ -117,7 +117,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// Each refusal says what to write.
+// Each refusal names the forms to write.
 func TestNoTime(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "times look like",

@@ -127,7 +127,7 @@ func BenchmarkCounts(b *testing.B) {
 	}
 }
 
-// A thousand series, of which each point has the best ten.
+// A thousand series: each point has the best ten of them.
 func BenchmarkTop(b *testing.B) {
 	e := parse(b, `topk(10, sum by (path) (rate({}[5m])))`)
 	g := metric.Align(0, int64(6*time.Hour), int64(time.Minute))

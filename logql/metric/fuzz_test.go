@@ -9,7 +9,7 @@ import (
 	"blobtail/logql/metric"
 )
 
-// Whatever the query and the grid, an evaluation ends soon, and has points of the grid only.
+// An evaluation of any query on any grid ends soon, and has points of the grid only.
 func FuzzEvaluate(f *testing.F) {
 	for _, text := range []string{
 		`sum by (a) (count_over_time({}[1m])) / ignoring (b) rate({}[1h] offset -5m)`,

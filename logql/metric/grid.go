@@ -143,7 +143,7 @@ func (x *geometry) cell(ns int64) (int, bool) {
 	return int(2*k + 1), true
 }
 
-// covering are the points from first to last whose windows have some of the cells of a range.
+// covering are the points from first to last with windows that have some of the cells of a range.
 func (x *geometry) covering(from, to int) (first, last int) {
 	if from >= x.width {
 		first = (from - x.width + x.stride) / x.stride

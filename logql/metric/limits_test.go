@@ -184,7 +184,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// Whatever the samples, a query holds less than so much.
+// A query holds no more than 120 MiB, with any samples.
 func TestMemory(t *testing.T) {
 	testkit.FullOnly(t, "the race detector needs memory of its own")
 	const most = 120 << 20

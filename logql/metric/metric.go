@@ -21,7 +21,7 @@
 // These rules may surprise:
 //
 //   - min and max pass over NaN, if there is any other value. topk and bottomk put it last, and of
-//     equal values take the series whose labels come first.
+//     equal values take the series with the first labels.
 //   - A comparison of two numbers is 1 or 0. Any other one, without bool, keeps the values
 //     for which it is true: those on the left, if both sides are series.
 //   - Division by 0 is infinite, and 0/0 is NaN.

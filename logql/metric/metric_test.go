@@ -44,7 +44,7 @@ func labels(text string) (all []metric.Label) {
 	return all
 }
 
-// from fills each request with the samples whose labels have those of its selector.
+// from fills each request with the samples that have the labels of its selector.
 func from(samples []sample) func(context.Context, *metric.Request) error {
 	return func(_ context.Context, r *metric.Request) error {
 		for _, s := range samples {
@@ -105,7 +105,7 @@ func check(t *testing.T, grid metric.Grid, samples []sample, rows []row) {
 	}
 }
 
-// The window of a point is [t - range, t), whatever step and range are.
+// The window of a point is [t - range, t), with any step and any range.
 func TestWindows(t *testing.T) {
 	var all []sample
 	for i := range 20 {
@@ -169,7 +169,8 @@ func TestRateCounter(t *testing.T) {
 		{`rate_counter({s="a"} | unwrap x [4s])`, "s=a 10:2"},
 	})
 	check(t, seconds(10, 10, 0), []sample{{4, 1, "s=a"}, {5, 3, "s=a"}}, []row{
-		// Half a second before, since 0 was then; half a second behind, since nobody knows.
+		// Half a second before, since 0 was then; half a second behind, since the next value is not
+		// known.
 		{`rate_counter({s="a"} | unwrap x [10s])`, "s=a 10:0.4"},
 	})
 	check(t, seconds(10, 10, 0), []sample{{4, 1, "s=a"}, {4, 3, "s=a"}}, []row{

@@ -62,8 +62,8 @@ func within(a *logql.VectorAgg, names []string) ([]string, *logql.Grouping, erro
 	return names, nil, nil
 }
 
-// sameBefore are the range aggregations of which an aggregation over series may take the samples
-// of all series together, with the same result.
+// sameBefore are the range aggregations that an aggregation over series may compute from the
+// samples of all series together, with the same result.
 func sameBefore(op logql.VectorOp) []logql.RangeOp {
 	switch op {
 	case "sum":

@@ -62,8 +62,8 @@ func (s *samples) points(_ int, set func(int, float64)) {
 	}
 }
 
-// quantile lies between the two of n sorted values whose ranks are next to it. Below 0 and above
-// 1 it is infinite. NaN is less than all other values.
+// quantile lies between the two of n sorted values with ranks next to it. Below 0 and above 1 it
+// is infinite. NaN is less than all other values.
 func quantile(q float64, n int, value func(int) float64) float64 {
 	switch {
 	case math.IsNaN(q):

@@ -112,7 +112,7 @@ func (o *outcome) size() (n int64) {
 // evaluated.
 func (e *run) operand(x logql.Metric) (o outcome, used func(), err error) {
 	o, err = e.eval(x)
-	n := o.size() // what follows may change the values
+	n := o.size() // the caller may change the values
 	return o, func() { e.q.limits.Budget.Give(n) }, err
 }
 

@@ -33,7 +33,7 @@ func long(n int) []byte {
 		strings.Repeat(`a \"x\"=b `, n/10), fields.String())
 }
 
-// deep is a record whose labels have long names.
+// deep is a record with long names of its labels.
 func deep(n int) []byte {
 	path := strings.Repeat(`{"`+strings.Repeat("k", 120)+`":`, 8)
 	var fields strings.Builder
@@ -90,8 +90,8 @@ func work(b *budget.Budget, text string, line []byte, times int) error {
 	return b.Err()
 }
 
-// What the stages of a query make of a record is bounded, whatever they ask for: the budget ends,
-// and little more memory is used than it has.
+// The stages of any query make no more of a record than the budget allows: the budget ends, and
+// they use little more memory than it has.
 func TestMade(t *testing.T) {
 	testkit.FullOnly(t, "the race detector empties the pools of package regexp, so bytes do not count")
 	for text, line := range map[string][]byte{
@@ -141,7 +141,7 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
-// A plain query has what it needs for long records, and gives all of it back.
+// A plain query has enough memory for long records, and gives all of it back.
 func TestEnough(t *testing.T) {
 	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	for _, text := range []string{

@@ -84,16 +84,16 @@ func (f *fieldSink) had(name []byte) bool {
 
 // A sink takes the members of an object.
 type sink interface {
-	// into reports whether the members of an object are wanted, whose names have a prefix.
+	// into reports whether the sink wants the members of an object. Their names have a prefix.
 	into(prefix []byte) bool
 	// field takes a member that is neither an object nor null, and reports whether it wants
 	// more. The name is valid until it returns, and may be appended to.
 	field(name, value []byte) bool
 }
 
-// flatten hands the members of an object to a sink, under their flattened names. buf is memory,
-// of which the first at bytes are a prefix of the names. It returns that memory. It goes through
-// the object once, however deep it is.
+// flatten hands the members of an object to a sink, under their flattened names. buf is memory:
+// its first at bytes are a prefix of the names. It returns that memory. It goes through the object
+// once, however deep it is.
 func flatten(c *cursor, buf []byte, at int, to sink) (memory []byte, more bool) {
 	for {
 		key, place := c.key()

@@ -19,7 +19,7 @@ import (
 
 // functions are those of templates. s has the record that they are about; nil only to compile.
 // Those of text/template that make text are replaced, because they have no bound. All that work on
-// texts look at the budget of the query, and take from it what they make.
+// texts look at the budget of the query, and take the length of their results from it.
 func functions(s *state) template.FuncMap {
 	all := template.FuncMap{
 		"__line__": s.lineText, "__timestamp__": s.lineTime,

@@ -25,7 +25,7 @@ type Selection struct {
 	All bool
 }
 
-// Selection returns what services, levels and texts decide.
+// Selection returns the part of the query that services, levels and texts decide.
 func (p *Pipeline) Selection() Selection {
 	return Selection{
 		Service: p.head.service, Names: p.head.names(), Levels: p.head.levels,

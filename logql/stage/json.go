@@ -67,7 +67,7 @@ func (j *jsonStage) before(n *need) step {
 
 // few returns a step that looks for the needed labels one by one, if there are few. It is several
 // times as quick as a walk through all members. nil: there are many, or one may be of a member
-// whose own name is that of a label of the stream.
+// with the name of a label of the stream.
 func (j *jsonStage) few(n *need) step {
 	const most = 4
 	if n.all || len(n.names) > most {
@@ -125,7 +125,7 @@ func newWish(n *need) wish {
 // wants reports whether a label is needed.
 func (w *wish) wants(name []byte) bool { return w.names == nil || w.names[string(name)] }
 
-// under reports whether a label is needed whose name has a prefix.
+// under reports whether the query needs a label with a name that begins with a prefix.
 func (w *wish) under(prefix []byte) bool {
 	if w.names == nil {
 		return true

@@ -8,7 +8,7 @@ import (
 	"blobtail/record"
 )
 
-// A labelFilter drops records for whose labels a condition is not true.
+// A labelFilter drops records if a condition is not true for their labels.
 type labelFilter struct{ cond cond }
 
 func (f *labelFilter) changes(string) bool { return false }
@@ -17,7 +17,7 @@ func (f *labelFilter) mayFail() bool       { return f.cond.mayFail() }
 
 func (f *labelFilter) run(s *state) bool {
 	if s.limit != nil && ofError(f.cond) {
-		s.limit = nil // the query says what becomes of it
+		s.limit = nil // the filter of the query decides on the record
 	}
 	return f.cond.holds(s)
 }
@@ -59,7 +59,7 @@ func compileCond(b *budget.Budget, tree logql.Cond) (cond, error) {
 	return nil, fmt.Errorf("blobtail does not have the condition %s", tree)
 }
 
-// A joined is two conditions, of which one or both must be true.
+// A joined is two conditions: one or both of them must be true.
 type joined struct {
 	left, right cond
 	or          bool

@@ -22,8 +22,8 @@ type stage interface {
 	changes(name string) bool
 	// changesLine reports whether the stage may change the line.
 	changesLine() bool
-	// before is told what is needed behind the stage. It returns the step for that, or nil
-	// for none, and changes n to what is needed in front of it.
+	// before gets the need behind the stage. It returns the step for that, or nil for none, and
+	// changes n to the need in front of it.
 	before(n *need) step
 }
 

@@ -44,7 +44,7 @@ func seconds(text []byte) (float64, error) {
 }
 
 // size reads a number of bytes as programs print it: "5KB", "5 kb", "1.5MiB", "10". It is more
-// lenient than units.Size, which is for people who configure blobtail.
+// lenient than units.Size, which is for the configuration of blobtail.
 func size(text []byte) (float64, error) {
 	t := strings.TrimSpace(string(text))
 	end := len(t) - len(strings.TrimLeft(t, "0123456789.,"))

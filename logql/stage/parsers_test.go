@@ -8,7 +8,7 @@ import (
 	"blobtail/logql/stage"
 )
 
-// parsed is what stages make of a record: its line and the labels that they made.
+// parsed is the result of stages for a record: its line and the labels that they made.
 func parsed(t testing.TB, v stage.View, query string, line []byte) string {
 	t.Helper()
 	shown := show(t, v, query, line)

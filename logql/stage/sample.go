@@ -12,7 +12,7 @@ import (
 	"blobtail/record"
 )
 
-// Wanted says which labels the series of a [Sampler] have, and what its samples are.
+// Wanted selects the labels of the series of a [Sampler], and the kind of its samples.
 type Wanted struct {
 	// Only are the only labels of the series, or with Without set those that they lack. nil:
 	// series have the labels of the stream and those that stages made.
@@ -99,9 +99,9 @@ func (v View) Sampler(r *logql.LogRange, w Wanted) (*Sampler, error) {
 	return p, nil
 }
 
-// Selection returns what services, levels and texts decide. All is set only if the samples are
-// counts, and the labels of their series those of service and level: then [Sampler.Series] has
-// the series of each, and no record must be read.
+// Selection returns the part of the query that services, levels and texts decide. All is set only
+// if the samples are counts, and the labels of their series those of service and level: then
+// [Sampler.Series] has the series of each, and no record must be read.
 func (p *Sampler) Selection() Selection {
 	s := Selection{Service: p.head.service, Names: p.head.names(), Levels: p.head.levels, Texts: slices.Clone(p.texts)}
 	st := p.pool.Get().(*sampling)

@@ -112,7 +112,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestIndex ensures that what an index answers is what a scan does.
+// TestIndex ensures that an index answers a query only if it has the result of a scan.
 func TestIndex(t *testing.T) {
 	for query, want := range map[string]bool{
 		`count_over_time({}[1m])`:                                                      true,

@@ -4,10 +4,10 @@ import "bytes"
 
 // The scanners of this file find the ends of JSON values that are known to be valid. On any
 // other text they stop early. A stored line is scanned for each name of a query, so they do not
-// check again what the parser of the sender's record has checked.
+// repeat the checks of the parser of the sender's record.
 
-// stringEnd returns the place behind the closing quote of a string, of which b[from] is the
-// first byte inside the quotes; -1 if there is none.
+// stringEnd returns the place behind the closing quote of a string; -1 if there is none. b[from]
+// is the first byte inside the quotes.
 func stringEnd(b []byte, from int) int {
 	for at := from; ; {
 		n := bytes.IndexByte(b[at:], '"')
@@ -136,7 +136,7 @@ func (c *cursor) key() (key []byte, at int) {
 	return key, at
 }
 
-// leave goes behind an object whose members were gone through, and reports whether it ended.
+// leave goes behind an object after its last member, and reports whether it ended.
 func (c *cursor) leave() bool {
 	if c.at >= len(c.b) || c.b[c.at] != '}' {
 		c.at = len(c.b)

@@ -159,7 +159,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// TestErrors ensures that a query that cannot be run is refused by what it has.
+// TestErrors ensures that Compile refuses a query that cannot run, and names the part at fault.
 func TestErrors(t *testing.T) {
 	for query, want := range map[string]string{
 		"{} | line_format `{{.a`":                    "unclosed action",
@@ -173,8 +173,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A record of which a template would make too much, in front of a filter that needs it, is
-// neither in nor out. If the query has a filter on __error__, that says what becomes of it.
+// A template may make too much of a record, in front of a filter that needs the result. Then the
+// record is neither in nor out. If the query has a filter on __error__, that filter decides.
 func TestUnjudged(t *testing.T) {
 	const large = "line_format `{{repeat 2000000 \"x\"}}`"
 	line := stored(t, "web", `{"level":"error","msg":"a=1 b=2","status":502}`)

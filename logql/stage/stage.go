@@ -14,8 +14,8 @@
 // A pipeline keeps for its answer only the stages that the answer needs: Keep runs no parser
 // that no filter reads.
 //
-// All that a pipeline makes of a record is taken from the budget of its query, and so is the memory
-// of its expressions. Once the budget has ended, no record passes: whoever answers the query asks
+// A pipeline takes the memory of its results and of its expressions from the budget of its query.
+// Once the budget has ended, no record passes: the caller that answers the query asks
 // [budget.Budget.Err] before.
 //
 // The package reads no store and evaluates no metric.
@@ -47,10 +47,10 @@ type View struct {
 	// Lines says that the line is the stored line. Otherwise it is the message, and if that
 	// is empty the other fields as a JSON object.
 	Lines bool
-	// Labels are the flattened names of fields that are labels of the stream, in records
-	// that have them. Those of what all records have, such as level and msg, do not count.
+	// Labels are the flattened names of fields that are labels of the stream, in records that have
+	// them. Names that all records have, such as level and msg, do not count.
 	Labels []string
-	// Budget is that of the query whose pipeline is compiled; nil: it has no bounds.
+	// Budget is that of the compiled query; nil: it has no bounds.
 	Budget *budget.Budget
 }
 
@@ -117,8 +117,8 @@ func (p *Pipeline) Entry(line []byte, e *Entry) (keep bool) {
 	return kept
 }
 
-// entry sets e to what the client sees after all stages. Its labels share one array and one text.
-// It reports false if the budget ends.
+// entry sets e to the entry that the client sees after all stages. Its labels share one array and
+// one text. It reports false if the budget ends.
 func (s *state) entry(e *Entry) bool {
 	line := s.text()
 	if !s.takes(len(line)) {
@@ -156,7 +156,7 @@ func (s *state) entry(e *Entry) bool {
 	return !s.over()
 }
 
-// A pair is a label whose value is in the memory of the state.
+// A pair is a label with a value in the memory of the state.
 type pair struct {
 	name  string
 	value []byte

@@ -38,7 +38,7 @@ func compile(t testing.TB, v stage.View, text string) *stage.Pipeline {
 	return p
 }
 
-// show is what a client sees of a record: the line, and the labels of each kind.
+// show is the entry of a record for a client: the line, and the labels of each kind.
 func show(t testing.TB, v stage.View, query string, line []byte) string {
 	t.Helper()
 	p := compile(t, v, query)

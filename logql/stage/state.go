@@ -18,7 +18,7 @@ type made struct {
 // A state is the memory of one record on its way through a pipeline.
 type state struct {
 	budget   *budget.Budget
-	share    budget.Share // what is made of the record
+	share    budget.Share // memory of the results for the record
 	lines    bool
 	streams  []*ref // labels of the stream
 	levelRef *ref
@@ -37,7 +37,7 @@ type state struct {
 	limit            error          // why a template made nothing, if it would have made too much
 
 	arena []byte // values that are no part of raw; see room
-	spare []byte // of a stage, for what lives no longer than its run
+	spare []byte // of a stage, for values that live no longer than its run
 	names map[string]string
 	sink  labelSink
 
@@ -180,7 +180,7 @@ func (s *state) unescaped(inside []byte) []byte {
 	return s.arena[at:]
 }
 
-// textOf is the text of a value: of a string what it says, else its JSON.
+// textOf is the text of a value: of a string its content without escapes, else the JSON.
 func (s *state) textOf(value []byte) []byte {
 	if len(value) >= 2 && value[0] == '"' {
 		return s.unescaped(value[1 : len(value)-1])
@@ -237,8 +237,7 @@ func (s *state) put(m made) {
 	}
 }
 
-// get returns the value of a label, of which the names in a query are looked up; nil and false
-// if the record has none.
+// get returns the value of a label by its name in the query; nil and false if the record has none.
 func (s *state) get(r *ref) ([]byte, bool) {
 	switch r.kind {
 	case refError:

@@ -96,7 +96,7 @@ func (all *templates) compile(text string) (*form, error) {
 	return f, nil
 }
 
-// A walker finds the names that a template reads, and refuses what could run for long.
+// A walker finds the names that a template reads, and refuses actions that could run for long.
 type walker struct {
 	f    *form
 	seen map[string]bool
@@ -282,7 +282,7 @@ func (f *form) execute(s *state, out *output) error {
 	return err
 }
 
-// failure is an error of a template in short: what failed, and why.
+// failure is an error of a template in short: the failed action, and the reason.
 func failure(err error) error {
 	if err == nil || errors.Is(err, errOutput) {
 		return err
@@ -342,7 +342,7 @@ func (s *state) lineTime() time.Time {
 	return time.Unix(0, ns).UTC()
 }
 
-// needs adds what the template reads.
+// needs adds the labels and the line, if the template reads them.
 func (f *form) needs(n *need) {
 	n.add(f.refs...)
 	n.all = n.all || f.all

@@ -8,8 +8,8 @@ import (
 	"blobtail/logql"
 )
 
-// texts are in each record that passes, as the texts of a query.Filter are looked for. A text
-// that a record lacks in these eyes would lose it, so what is not certain is left out.
+// texts are in each record that passes, as the texts of a query.Filter are looked for. A text that
+// a record lacks in these eyes would lose it, so no uncertain text is among them.
 func (c *compiler) texts() []string {
 	var texts []string
 	changed := c.view.Lines // the stored line has texts before msg

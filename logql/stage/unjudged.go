@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// unjudged counts the records of which a pipeline could not tell whether they pass: a template
-// would have made too much of them, and a filter behind it wanted what it makes.
+// unjudged counts the records that a pipeline could neither pass nor drop for certain: a template
+// would have made too much of them, and a filter behind it needed the result.
 type unjudged struct {
 	mu            sync.Mutex
 	dropped, kept int64
@@ -26,10 +26,10 @@ func (u *unjudged) add(why error, kept bool) {
 	}
 }
 
-// Unjudged returns of how many records [Pipeline.Keep] could not tell so far whether they pass,
-// and why: those that it dropped, and if the caller shows no __error__ those that it kept. A
-// result without them, or with them, is not complete. A record that came to a filter on __error__
-// is judged: the query says what becomes of it.
+// Unjudged returns the number of records that [Pipeline.Keep] could not judge so far, and the
+// reason: those that it dropped, and if the caller shows no __error__ those that it kept. A result
+// without them, or with them, is not complete. A record that came to a filter on __error__ is
+// judged: that filter decides.
 func (p *Pipeline) Unjudged(kept bool) (records int64, why error) {
 	p.unjudged.mu.Lock()
 	defer p.unjudged.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"blobtail/record/times"
 )
 
-// Names that are no place make no difference for what comes at another time, and a name that was
-// passed over among them is looked for then.
+// Unknown names count against a Reader only among records of one arrival. At another time it looks
+// again for a place that it passed over.
 func TestUnknownPlaces(t *testing.T) {
 	const text = "26-Nov-2026 09:14:21 Europe/Vienna"
 	r := times.Reader{Now: 1795690000_000000000}

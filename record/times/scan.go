@@ -121,7 +121,7 @@ func (c *scan) monthDay() bool {
 	return c.month >= 1 && c.month <= 12 && c.clock() && c.at == at+len("15:04:05.123") && !isDigit(c.peek(0))
 }
 
-// dotted scans 20.11.2026 15:04:05. Wherever a date has dots the day is first.
+// dotted scans 20.11.2026 15:04:05. A date with dots begins with its day.
 func (c *scan) dotted(n int) bool {
 	day, month, ok := c.numericDate(n, '.')
 	c.day, c.month = day, month
@@ -354,7 +354,7 @@ func (c *scan) setClock(h, m, s uint) bool {
 	return h <= 23 && m <= 59 && s <= 60
 }
 
-// fraction scans .123 or ,123, of which nine digits count, and :123.
+// fraction scans .123 or ,123, and :123. Only the first nine digits of the former count.
 func (c *scan) fraction() bool {
 	switch b := c.peek(0); {
 	case !isDigit(c.peek(1)):
@@ -406,7 +406,7 @@ func (c *scan) number(n int) (v uint, ok bool) {
 	return v, n > 0
 }
 
-// blanks skips blanks, of which there has to be one.
+// blanks skips blanks, and reports whether there is one.
 func (c *scan) blanks() bool {
 	from := c.at
 	for c.peek(0) == ' ' {

@@ -160,7 +160,7 @@ func TestNumbers(t *testing.T) {
 
 const now = 1795190400e9 // 2026-11-20T16:00:00Z
 
-// What libraries, servers and devices print by default.
+// Libraries, servers and devices print these forms by default.
 func TestForms(t *testing.T) {
 	const want, milli, bare = "2026-11-20T10:00:06.000000000Z", "2026-11-20T10:00:06.257000000Z", ""
 	for _, row := range []struct{ text, want string }{

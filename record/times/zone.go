@@ -42,8 +42,8 @@ func (c *scan) zone() bool {
 	return true
 }
 
-// mostUnknown is how many unknown places a Reader looks for among what arrives together: each
-// costs it some files. What came at another time makes no difference.
+// mostUnknown is how many unknown places a Reader looks for among the records of one arrival: each
+// costs it some files. The count begins again with another Reader.Now.
 const mostUnknown = 50
 
 // place scans the name of a zone by its place, such as Europe/Vienna, which PHP writes. It

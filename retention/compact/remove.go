@@ -105,8 +105,8 @@ func (r *run) delete(ctx context.Context, blobs []storage.Blob) error {
 	return nil
 }
 
-// print is the hash of a cursor's record: identity and line. The seed is random for each
-// run, so nobody can write lines that collide with others.
+// print is the hash of a cursor's record: identity and line. The seed is random for each run, so
+// no sender can write lines that collide with others.
 func (r *run) print(c *cursor) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.seed)

@@ -42,11 +42,13 @@ func parseEncoding(values []string) (Encoding, error) {
 		"Content-Encoding %s is not taken; send one of gzip, zstd, deflate, snappy, identity, and one only", Short(word))
 }
 
-// sensed begins an encoding for bodies whose first bytes tell the compression. The encoding that
-// the header says is behind it: it counts if they tell nothing.
+// sensed begins an encoding for bodies that tell their compression by the first bytes. The
+// encoding of the header is behind it: it counts if they tell nothing.
 const sensed = "sensed "
 
-// sense returns what Content-Encoding values leave to the first bytes. Snappy is not told by them.
+// sense returns the encoding for a form that decides by the first bytes, with the given
+// Content-Encoding values behind it. ok is false for Snappy, since the first bytes do not tell it,
+// and for unknown values.
 func sense(values []string) (e Encoding, ok bool) {
 	for word := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		one, err := parseEncoding([]string{word})

@@ -2,8 +2,8 @@ package body
 
 import "bytes"
 
-// isFrame reports whether a line, without what it is indented by, has the whole form of a call
-// in a stack trace.
+// isFrame reports whether a line, without its indentation, has the whole form of a call in a stack
+// trace.
 func isFrame(s []byte) bool {
 	if len(s) < 5 {
 		return false
@@ -36,8 +36,8 @@ func isFrame(s []byte) bool {
 	return isGoPlace(s) || isPerl(s)
 }
 
-// isCall reports whether what stands behind "at" is a call: of Java pkg.Class.method(File.java:12),
-// of JavaScript fn (file.js:1:2) or file.js:1:2, of .NET Type.Method(String x) in file:line 3.
+// isCall reports whether the text behind "at" is a call: of Java pkg.Class.method(File.java:12), of
+// JavaScript fn (file.js:1:2) or file.js:1:2, of .NET Type.Method(String x) in file:line 3.
 func isCall(c []byte) bool {
 	c = bytes.TrimSuffix(c, []byte(" {"))
 	if bytes.HasPrefix(c, []byte("<ScriptBlock>")) || string(c) == "<anonymous>" {

@@ -145,7 +145,7 @@ func (l *joinLedger) Reject(raw []byte, why Rejection, end int) bool {
 	return l.ledger.Reject(raw, why, end)
 }
 
-// linesOf are the lines of a text that are not empty, without what may stand around them.
+// linesOf are the lines of a text that are not empty, without the blanks around them.
 func linesOf(text []byte) (lines [][]byte) {
 	for line := range bytes.SplitSeq(text, []byte("\n")) {
 		if line = bytes.Trim(line, " \t\r"); len(line) > 0 {
@@ -200,8 +200,8 @@ func FuzzJoin(f *testing.F) {
 	})
 }
 
-// Whatever lines of traces and other lines follow one another, and in whatever pieces the body
-// comes, the records are the lines in their order, and the same.
+// Lines of traces and other lines follow one another in any order, and the body comes in any
+// pieces. The records have all lines in their order, and are the same each time.
 func TestJoinKeepsAll(t *testing.T) {
 	file, err := os.ReadFile("testdata/traces.txt")
 	if err != nil {

@@ -32,7 +32,7 @@ type Gatherer struct {
 	Rejected []Rejected // not in Req before AddRejected
 	Broken   int        // of them, those that are not even well formed
 
-	Forbidden int          // of Rejected, those whose sender may not send them
+	Forbidden int          // of Rejected, those that their sender may not send
 	Accepted  int          // lines in Req
 	Owned     int          // of them, those with their own time
 	Lacks     record.Lacks // of them; Req.Lacks has them by service

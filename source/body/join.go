@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// longestTrace and mostTraceLines bound a record of several lines. What follows is the next
-	// record, with the level and the state of this one.
+	// longestTrace and mostTraceLines bound a record of several lines. The lines behind them are
+	// the next record, with the level and the state of this one.
 	longestTrace   = 256 << 10
 	mostTraceLines = 1000
 	// farthest is how many lines behind a line may decide whether it belongs to a trace, and
@@ -31,14 +31,14 @@ type joiner struct {
 	cut    bool // the record has reached its bounds, and the lines behind belong to it too
 	level  []byte
 
-	message bool // the next line is the message of the trace, whatever it says
+	message bool // the next line is the message of the trace in any case
 	chained bool // another trace follows that belongs to this one
 	thrown  bool // the last line that is not indented is an exception, without calls so far
 	named   bool // a traceback of Python has its error
 	quoted  bool // the next line is a quoted command of Tcl
 	blank   bool // the line before is empty
 	remote  bool // the traceback is the text of an error, between quotation marks
-	closer  byte // closes what a line left open; 0: nothing is open
+	closer  byte // closes a brace or the like that a line left open; 0: none is open
 
 	single   bool // only an indented line, or one in brackets or colours, may belong to the record
 	block    block
@@ -47,10 +47,10 @@ type joiner struct {
 	tag      int // of the block: the length of its tags, or a letter of its stream
 }
 
-// join returns the end of the record whose first line goes from off to end, and how many places
-// it has: as many as lines that are not empty. So the records behind have the same places if the
+// join returns the end of the record with the first line body[off:end], and how many places it
+// has: as many as lines that are not empty. So the records behind have the same places if the
 // lines are read one by one. head is the first line behind its time. A joiner that was cut goes on
-// with what it knows.
+// with its state.
 func (j *joiner) join(off, end int, head, level []byte) (next, places int) {
 	if j.cut {
 		j.cut, j.blank = false, false
@@ -317,7 +317,7 @@ func (j *joiner) takesMessage(line, s []byte) bool {
 		return false
 	}
 	j.message = false
-	if j.form == none { // of java.util.logging, whose second line has the level
+	if j.form == none { // of java.util.logging: its second line has the level
 		j.level = textLevel(j.times, s, false)
 		j.severe = isSevere(j.level)
 	}

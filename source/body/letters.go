@@ -77,7 +77,8 @@ func isAndroid(c byte) bool {
 }
 
 // isTornado reports whether a line begins as that of Tornado and Jupyter does, with a letter and a
-// time in one bracket: [E 2026-11-20 10:00:00.257 ServerApp], [I 261120 10:00:00 web:2239], [W 10:00:00 App].
+// time in one bracket: [E 2026-11-20 10:00:00.257 ServerApp], [I 261120 10:00:00 web:2239],
+// [W 10:00:00 App].
 func isTornado(line []byte) bool {
 	const least = len("[E 10:00:00 a]")
 	return len(line) > least && line[0] == '[' && line[2] == ' ' && (isClock(line[3:5], line[5:]) || allDigits(line[3:7])) && bytes.IndexByte([]byte("DIWEC"), line[1]) >= 0

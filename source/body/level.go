@@ -495,8 +495,8 @@ func cisco(word []byte) []byte {
 	return nil
 }
 
-// uncaught returns the level of what runtimes write when a program ends: of Go and PHP, of
-// Java, Python, Rust, JavaScript and .NET.
+// uncaught returns the level of a line that a runtime writes when a program ends: of Go and PHP,
+// of Java, Python, Rust, JavaScript and .NET.
 func uncaught(line []byte) []byte {
 	at := 0
 	for at < len(line) && (line[at] == ' ' || line[at] == ']' || line[at] == ')') {

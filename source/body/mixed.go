@@ -6,10 +6,10 @@ import (
 	"blobtail/record/times"
 )
 
-// decodeMixed decodes lines that may be objects or text, as those of a service whose
-// runtime writes its own messages between JSON. An object may take several lines. A line
-// of text is a record with the line as its message, and with the lines behind it that belong
-// to it (join.go).
+// decodeMixed decodes lines that may be objects or text. A service writes such lines if its
+// runtime writes messages of its own between JSON. An object may take several lines. A line of
+// text is a record with the line as its message, and with the lines behind it that belong to it
+// (join.go).
 //
 // A text begins with its time, or has that of the record before it; the first texts of a
 // body have that of the first record after them. So if all other records have times, a copy

@@ -60,8 +60,8 @@ const (
 	behind = `{"time":"2026-11-10T15:04:09Z","level":"warn","msg":"behind"}` + "\n"
 )
 
-// What runtimes write between the JSON lines of a service is one record each, with the time
-// of the record before.
+// Each message of a runtime between the JSON lines of a service is one record, with the time of
+// the record before.
 func TestMixed(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -314,7 +314,7 @@ func cost(t *testing.T, line string, n int) time.Duration {
 	return least
 }
 
-// The work for a body is in proportion to its length, whatever its lines leave open. In
+// The work for a body is in proportion to its length, even if its lines leave much open. In
 // proportion to the square, 16 times as much would take 256 times as long.
 func TestMixedIsLinear(t *testing.T) {
 	for _, line := range []string{"{\"\n", "{\n", "{\"a\":[\n", "{\"a\":\"x\n", "{\"a\":1,\n", "{\"\nx\n", "\n", "x\n", "\tx\n", "x\n\n\n", "at x\n", "{\"a\":{\"b\":[1,\n", "Traceback (most recent call last):\n", "x)\n\tx\n",

@@ -12,7 +12,8 @@ import (
 	"blobtail/record"
 )
 
-// What is called a sentence shows nothing but its first word to those that look closer.
+// The full readers of times, levels and traces find in a sentence no more than the level of its
+// first word.
 func TestSentence(t *testing.T) {
 	for text, want := range map[string]bool{
 		"GET /orders took 12 ms": true, "order 7 is stored": true, "the error is gone": true, "user \"ann\" logged in": true, "Segmentation fault": false,

@@ -81,8 +81,8 @@ func NewForm(d Decoder, encodings []string) (f Form, err error) {
 	return f, err
 }
 
-// NewSensedForm is NewForm for a protocol of JSON in whose use the header is often wrong: the first
-// bytes of a body decide ([Encoding.Of]).
+// NewSensedForm is NewForm for a protocol of JSON with senders that often have a wrong header: the
+// first bytes of a body decide ([Encoding.Of]).
 func NewSensedForm(d Decoder, encodings []string) (Form, error) {
 	if e, ok := sense(encodings); ok {
 		return Form{own: d, Encoding: e}, nil

@@ -413,7 +413,7 @@ func isElidedGo(s []byte) bool {
 	return ok && allDigits(n)
 }
 
-// isExit reports whether a line is what go run prints last: exit status 2
+// isExit reports whether a line is the last one that go run prints: exit status 2
 func isExit(s []byte) bool {
 	n, ok := bytes.CutPrefix(s, []byte("exit status "))
 	return ok && allDigits(n)
@@ -449,7 +449,7 @@ func isCrash(s []byte) bool {
 }
 
 // isSource reports whether a line is the place of the source that Node.js prints before an error:
-// /app/x.js:5, then lines of the source, of which the last one has the mark ^.
+// /app/x.js:5, then lines of the source. The last of them has the mark ^.
 func (j *joiner) isSource(s []byte, end int) bool {
 	n := len(s) - 1
 	for n > 0 && isDigit(s[n]) {

@@ -110,7 +110,7 @@ func TestTracesThatAreLogged(t *testing.T) {
 	}
 }
 
-// Lines that only look like those of a trace are records of their own, whatever the line before.
+// Lines that only look like those of a trace are records of their own behind any line.
 func TestNoTraces(t *testing.T) {
 	lines := []string{
 		"at least 3 replicas are down", "at noon (UTC)", "at 10:30:15 the job ended", "at the end of the day (see wiki)", "at example.com the order failed",
@@ -149,7 +149,7 @@ func TestIndentedSentences(t *testing.T) {
 	}
 }
 
-// What belongs together otherwise: braces, java.util.logging, the lines of a message.
+// Other lines belong together too: those between braces, of java.util.logging, of a message.
 func TestJoined(t *testing.T) {
 	for _, c := range []struct {
 		text string

@@ -8,8 +8,8 @@ import (
 	"blobtail/source/body"
 )
 
-// defaults are what the query of a request says of items that do not say it themselves. Datadog's
-// pages for clients of HTTP have it there. Its key of the API is none of them.
+// defaults are the fields that the query of a request gives to items without them. Datadog's pages
+// for clients of HTTP have them there. The API key in the query is none of them.
 type defaults struct{ service, source, host, tags []byte }
 
 // maxShared is how many bytes the defaults may add to the records of a body. A request says them
@@ -78,7 +78,7 @@ func (s *textSink) Record(raw []byte, places, end int) bool {
 	return s.Sink.Record(raw, places, end)
 }
 
-// share counts what the defaults add to one more record, and reports whether they may.
+// share counts the bytes that the defaults add to one more record, and reports whether they may.
 func (s *sink) share() bool {
 	s.shared += s.query.size()
 	return s.shared <= maxShared

@@ -35,8 +35,8 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// Requests that differ in what their query says are no repeats of each other. The key and the number of
-// a request do not count.
+// Requests with other defaults in their query are no repeats of each other. The key and the number
+// of a request do not count.
 func TestScope(t *testing.T) {
 	var log sourcetest.Log
 	s := log.Source(datadog.New())

@@ -33,7 +33,8 @@ func newDecoder() *decoder {
 	}
 }
 
-// forget releases what belongs to a body.
+// forget releases the parts of the state that belong to a body, and a list of services that has
+// grown long.
 func (d *decoder) forget() {
 	d.actions = reader{outer: d.actions.outer, inner: d.actions.inner}
 	if len(d.services) > mostServices {

@@ -19,8 +19,8 @@ const (
 	health  = `{"cluster_name":"blobtail","status":"green","timed_out":false,"number_of_nodes":1,"number_of_data_nodes":1}`
 )
 
-// openProbe answers what clients ask before they send documents. They are told that each
-// template, policy, pipeline and alias is there, so that few try to create one. A new one is
+// openProbe answers the questions that clients ask before they send documents. They are told that
+// each template, policy, pipeline and alias is there, so that few try to create one. A new one is
 // acknowledged, and has no effect.
 func (x *exchange) openProbe() (in httpsource.Intake, err error) {
 	reads := x.r.Method == http.MethodGet || x.r.Method == http.MethodHead

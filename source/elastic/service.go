@@ -11,8 +11,8 @@ import (
 // longestIndex is how many bytes of the name of an index count, as in Elasticsearch.
 const longestIndex = 255
 
-// suffixOfIndex matches what shippers append to the name of an index: a date from the year
-// down to the hour, a week, a version of three numbers, a number of six digits.
+// suffixOfIndex matches the suffixes that shippers append to the name of an index: a date from the
+// year down to the hour, a week, a version of three numbers, a number of six digits.
 func suffixOfIndex() *regexp.Regexp {
 	return regexp.MustCompile(`(?:[-_.](?:(?:19|20)\d\d(?:[-._]?[wW]?\d\d){0,4}|v?\d+\.\d+\.\d+|\d{6}))+$`)
 }

@@ -24,7 +24,7 @@ type Result struct {
 	Expired   int         `json:"expired,omitempty"` // neither: their day has been dropped
 	Duplicate bool        `json:"duplicate,omitempty"`
 	Errors    []LineError `json:"errors,omitempty"`
-	Note      string      `json:"note,omitempty"`  // it was taken, and may not mean what it does
+	Note      string      `json:"note,omitempty"`  // the sender may have meant something else
 	Error     string      `json:"error,omitempty"` // nothing could be read
 
 	forbidden error        // nothing may be sent by the sender

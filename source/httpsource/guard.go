@@ -7,14 +7,14 @@ import (
 	"blobtail/record"
 )
 
-// A Guard decides who may send records.
+// A Guard admits senders of records.
 type Guard interface {
 	// Admit returns the sender of a request by its header. The error is a *[Refusal], with
 	// status 401 if the credentials are missing or wrong.
 	Admit(r *http.Request) (Sender, error)
 }
 
-// A Sender is someone whom a guard has admitted, for one request. One goroutine uses it.
+// A Sender stands for the sender of one request that a guard has admitted. One goroutine uses it.
 type Sender interface {
 	// ID names the sender, and is no secret. Idempotency keys count for it alone.
 	ID() string

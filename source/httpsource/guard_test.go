@@ -11,8 +11,8 @@ import (
 	"blobtail/source/httpsource"
 )
 
-// gate is a guard that knows senders by the header Who. Each may send the services that
-// begin with its name.
+// gate is a guard that reads the name of a sender from a header. The sender may send the services
+// that begin with its name.
 type gate struct{ charged int64 }
 
 func (g *gate) Admit(r *http.Request) (httpsource.Sender, error) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A LongReply is an [Exchange] whose answer may be longer than a few KiB.
+// A LongReply is an [Exchange] that may answer with more than a few KiB.
 type LongReply interface {
 	Exchange
 	// Rest returns a function that writes the part of the answer behind the text of

@@ -70,8 +70,8 @@ func serviceIn(path string) (name string, ok bool) {
 	return name, err == nil
 }
 
-// ask reads what a client asks by headers of our own, in any protocol. The parts of a stream
-// have an identity by themselves.
+// ask reads the headers of our own, Ack and Idempotency-Key, which a client of any protocol may
+// send. The parts of a stream have an identity by themselves.
 func (in *Intake) ask(h http.Header) (err error) {
 	if in.stored, err = ackOf(h); err == nil && in.Stream == nil {
 		in.key, err = keyOf(h)

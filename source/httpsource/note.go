@@ -94,8 +94,8 @@ func unusedParameters(q url.Values, served bool) string {
 		first(known.Time, 5) + "; " + first(known.Level, 4) + "; " + first(known.Message, 3) + "; " + first(known.Service, 3)
 }
 
-// isParameter reports whether a text looks like the name of a parameter. Others may be a key
-// that somebody wrote behind the question mark.
+// isParameter reports whether a text looks like the name of a parameter. Others may be a key that
+// a sender wrote behind the question mark.
 func isParameter(name string) bool {
 	const most = 32
 	return name != "" && len(name) <= most && strings.IndexFunc(name, func(c rune) bool {
@@ -103,8 +103,8 @@ func isParameter(name string) bool {
 	}) < 0
 }
 
-// joinedByCurl reports whether a body of one text record looks like a file whose line feeds
-// curl -d removed: it has the Content-Type that curl -d sends and no line feed, and it is
+// joinedByCurl reports whether a body of one text record looks like a file without its line feeds,
+// which curl -d removes: it has the Content-Type that curl -d sends and no line feed, and it is
 // long, or its beginning, such as a date, comes again.
 func joinedByCurl(contentType string, decoded []byte) bool {
 	const long, begin = 1 << 10, 10

@@ -39,7 +39,7 @@ type Intake struct {
 	Service string
 	// Form is the form of the body.
 	Form body.Form
-	// Scope is what the records depend on besides the path and the body, such as a query:
+	// Scope is a text on which the records depend besides the path and the body, such as a query:
 	// requests of different scopes are no repeats of each other. "" for nothing.
 	Scope string
 

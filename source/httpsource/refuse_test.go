@@ -45,7 +45,7 @@ func TestNoRedirect(t *testing.T) {
 	}
 }
 
-// A request that was taken and may not mean what it does gets a note. The bodies of other
+// An accepted request gets a note if the sender may have meant something else. The bodies of other
 // clients get none.
 func TestNote(t *testing.T) {
 	const form = "application/x-www-form-urlencoded"

@@ -63,7 +63,7 @@ type Options struct {
 	// Protocols are those besides the native one. The first that has the path of a request
 	// handles it.
 	Protocols []Protocol
-	// Guard decides who may send. Nil: everybody.
+	// Guard admits the senders. Nil: everybody may send.
 	Guard Guard
 	// Allow is asked about each service of a body, after the sender of a guard. It returns the
 	// reason why its records are rejected for now, "" if they are not. Nil: none are.

@@ -31,7 +31,8 @@ type StreamSink interface {
 const StreamPart = 2 << 20
 
 const (
-	// streamHold is what a stream holds from its beginning: buffers for reading, and a part.
+	// streamHold is the memory that a stream holds from its beginning: buffers for reading, and a
+	// part.
 	streamHold = 2*StreamPart + 128<<10
 	// streamWindow is added for a compressed stream.
 	streamWindow = 9 << 20

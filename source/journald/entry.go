@@ -21,7 +21,7 @@ const (
 	// maxField is the longest value of a field that is kept whole. A core dump has fields of
 	// hundreds of megabytes.
 	maxField = 256 << 10
-	// maxEntry is what the fields of an entry may have together.
+	// maxEntry is how many bytes the fields of an entry may have together.
 	maxEntry = 768 << 10
 	// longestName is the longest name of a field, as in journald.
 	longestName = 64
@@ -303,7 +303,7 @@ func why() *record.Why {
 	return &record.Why{Time: named("__REALTIME_TIMESTAMP"), Level: named("PRIORITY"), Message: named("MESSAGE"), Service: named("the unit or the identifier")}
 }
 
-// An entry is what the fields say of an entry.
+// An entry is the head of a record and the cursor, from the fields of a journal entry.
 type entry struct {
 	head              record.Head
 	cursor            []byte

@@ -23,7 +23,7 @@ import (
 	"blobtail/source/journald"
 )
 
-// recorder keeps what a source appends to the log.
+// recorder keeps the lines that a source appends to the log.
 type recorder struct {
 	mu    sync.Mutex
 	keep  bool
@@ -155,8 +155,8 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// The first cursor of a part does not say what comes behind it. So two parts are repeats only if
-// all their bytes are equal.
+// The first cursor of a part does not determine the entries behind it. So two parts are repeats
+// only if all their bytes are equal.
 func TestOtherBytes(t *testing.T) {
 	r := newRecorder()
 	s := newSource(r)
@@ -228,7 +228,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// The rest of a stream that is not in the format is kept, and what was before it is stored.
+// The rest of a stream that is not in the format is kept, and the entries before it are stored.
 func TestMalformed(t *testing.T) {
 	for _, row := range []struct {
 		name, rest string

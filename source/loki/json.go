@@ -197,7 +197,7 @@ func (d *decoder) jsonOld(c *tokens.Cursor, e *entry) {
 	}
 }
 
-// jsonTime reads a time: nanoseconds as a text, and whatever else is a time.
+// jsonTime reads a time: nanoseconds as a text, and any other form that package times knows.
 func jsonTime(c *tokens.Cursor, e *entry) {
 	var text []byte
 	if c.Next() == '"' {

@@ -191,7 +191,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// A dead letter has the bytes of its own entry, whatever came behind it.
+// A dead letter has the bytes of its own entry, and none of the entries behind it.
 func TestDeadLetters(t *testing.T) {
 	r := new(sourcetest.Log)
 	send(r.Source(loki.New()), "application/json", "", []byte(`{"streams":[{"stream":{"app":"a"},"values":[["1895536241000000001","FIRST \u0041 long"],["1895536241000000002","B\n"],["9999-12-31T23:59:59Z","late"]]}]}`))

@@ -30,8 +30,8 @@ func placeOf(reply string) (p place, ok bool) {
 // A ledger has the messages of the stream that were delivered to us and are not
 // settled, each with its latest reply subject, and reports their outcome to the server.
 // All are of one incarnation of the stream. A recreated stream counts from 1 again, and
-// a late acknowledgement for the old one would remove a message of the new one that
-// nobody has stored.
+// a late acknowledgement for the old one would remove a message of the new one that no ingester
+// has stored.
 //
 // An acknowledgement is a request that the server confirms. Many are in flight, with one
 // subscription for all answers. Those without an answer are sent again.

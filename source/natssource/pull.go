@@ -76,9 +76,8 @@ func (s *Source) Run(ctx context.Context, accept body.Accepter) error {
 	}
 }
 
-// leave switches to the stream created then. Messages of the previous one that
-// arrived while the log was full are stored under their old identity; nobody else has
-// them.
+// leave switches to the stream created then. Messages of the previous one that arrived while the
+// log was full are stored under their old identity; no other process has them.
 func (p *puller) leave(ctx context.Context, created time.Time) error {
 	anew := p.anew
 	p.anew = false

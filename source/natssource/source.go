@@ -173,7 +173,7 @@ func (s *Source) connect() (*nats.Conn, error) {
 	return nats.Connect(s.o.URL, options...)
 }
 
-// remedy says what to do if no connection can be made.
+// remedy is the advice to an operator if no connection can be made.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAccountAuthExpired):

@@ -145,7 +145,7 @@ func (e *env) open(change ...func(*natssource.Options)) (*natssource.Source, err
 	return natssource.Open(e.t.Context(), o)
 }
 
-// options are those of a source whose start waits for the server.
+// options are those of a source that waits for the server at its start.
 func (e *env) options(change ...func(*natssource.Options)) natssource.Options {
 	o := natssource.Options{URL: e.nats.URL, Stream: "LOGS", Consumer: "blobtail"}
 	o.Wait(testkit.Patience)

@@ -22,8 +22,8 @@ import (
 	"blobtail/source/sourcetest"
 )
 
-// TestOTelJS sends what the exporter of OpenTelemetry JS sends as JSON: times as strings,
-// other integers as numbers.
+// TestOTelJS sends a request of the exporter of OpenTelemetry JS in JSON: times are strings, other
+// integers are numbers.
 func TestOTelJS(t *testing.T) {
 	body, err := os.ReadFile("testdata/otel-js.json")
 	if err != nil {
@@ -107,7 +107,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// An attribute whose members have other names cannot be read. Its record is kept, and counted.
+// An attribute cannot be read if its members have other names. Its record is kept, and counted.
 func TestPairsOfOtherNames(t *testing.T) {
 	const needle = `needle "1"`
 	for _, attribute := range []string{`{"name":"a","value":{"stringValue":NEEDLE}}`, `{"key":"a","val":{"stringValue":NEEDLE}}`, `{"a":NEEDLE}`, `NEEDLE`, `{"key":"m","value":{"kvlistValue":{"values":[{"a":NEEDLE}]}}}`} {

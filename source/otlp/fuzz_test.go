@@ -26,8 +26,8 @@ func FuzzProtobuf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		rec := checkBody(t, protobuf, body)
 		logs, err := unmarshal(protobuf, body)
-		// Two things are not compared: old libraries, which the library forgets, and what only
-		// it takes for protobuf.
+		// Two things are not compared: old libraries, which the library forgets, and bodies that
+		// only the library takes for protobuf.
 		if err != nil || bytes.Contains(body, []byte("\xc2\x3e")) || !rejectedByLimits(t, rec) {
 			return
 		}

@@ -184,7 +184,7 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		w := sendTo(s, contentType, body)
 		runtime.ReadMemStats(&after)
-		// Of which 16 MiB and more are for reading the body itself.
+		// Reading the body itself takes 16 MiB and more of them.
 		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
 			t.Errorf("%s: %d MiB allocated for %d MiB, %d %.200q", name, used>>20, len(body)>>20, w.Code, w.Body)
 		} else {
@@ -211,7 +211,7 @@ func TestSharedAttributes(t *testing.T) {
 	}
 }
 
-// A counter counts what a source appends to the log.
+// A counter counts the lines that a source appends to the log.
 type counter struct{ lines, rejected, bytes int }
 
 func (c *counter) Accept(_ context.Context, q *record.Request) (record.Receipt, error) {

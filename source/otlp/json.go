@@ -259,7 +259,7 @@ func (w *walker) readMemberJSON(key []byte) {
 	}
 }
 
-// numberJSON reads a number of a LogRecord. What is none becomes a field with the name.
+// numberJSON reads a number of a LogRecord. Any other value becomes a field with the name.
 func (w *walker) numberJSON(name string) uint64 {
 	e := &w.entry
 	t := w.cursor.text(&e.set)

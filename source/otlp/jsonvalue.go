@@ -182,8 +182,8 @@ func (w *walker) insertKey(s *set, from int, key []byte, v value) {
 	copy(s.json[from:], w.scratch)
 }
 
-// valueJSON reads an AnyValue. The JSON of an array or a map is at the end of s.json. A
-// plain string or number is taken for what it is.
+// valueJSON reads an AnyValue. The JSON of an array or a map is at the end of s.json. A plain
+// string or number, without a type around it, is taken too.
 func (w *walker) valueJSON(s *set, depth int) (v value) {
 	c := &w.cursor
 	switch c.Next() {

@@ -2,11 +2,12 @@
 // /otlp/v1/logs, as protobuf or JSON. [New] makes the [Protocol] for httpsource.
 //
 // proto.go and json.go walk through a body of either encoding, record by record, and
-// protovalue.go and jsonvalue.go read its values. Both fill the same entry, and record.go
-// passes it on by its parts. Nothing is allocated for a record. So a body needs no more memory than its bytes, however many values it announces,
-// and a value nested too deeply costs its record only. A library that decodes the whole body
-// at once needs up to a hundred times its bytes, and twice the time of the same records as
-// NDJSON. The tests compare both walks with the library of the OpenTelemetry Collector.
+// protovalue.go and jsonvalue.go read its values. Both fill the same entry, and record.go passes it
+// on by its parts. Nothing is allocated for a record. So a body needs no more memory than its
+// bytes, however many values it announces, and a value nested too deeply costs its record only. A
+// library that decodes the whole body at once needs up to a hundred times its bytes, and twice the
+// time of the same records as NDJSON. The tests compare both walks with the library of the
+// OpenTelemetry Collector.
 //
 // The package does not take traces, metrics or gRPC.
 package otlp

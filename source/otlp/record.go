@@ -188,7 +188,7 @@ func (w *walker) nameService() {
 	}
 }
 
-// price counts what the resource and the scope add to each record.
+// price counts the bytes that the resource and the scope add to each record.
 func (w *walker) price() {
 	const field = 16 // about the bytes around a name and a value, and the work on them
 	w.cost = len(w.scope.name) + len(w.scope.version)
@@ -403,8 +403,8 @@ func (w *walker) stayingLevel(list []attribute, why *record.Why) []byte {
 // asString is a key as a string, for functions that do not keep it.
 func asString(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
 
-// addFields adds the fields. Of two with the same name the first keeps it: the ids of the
-// trace, then what the record says of itself, its scope and its resource.
+// addFields adds the fields. Of two with the same name the first keeps it: the ids of the trace,
+// then the record's own fields, then those of its scope and its resource.
 func (w *walker) addFields(p *record.Parts, rest []attribute) {
 	e := &w.entry
 	addText(p, "trace_id", e.trace)

@@ -150,7 +150,8 @@ func referenceLine(resource pcommon.Map, scope pcommon.InstrumentationScope, r p
 	return l
 }
 
-// otherFields adds what is neither attribute nor id. unknown is a text of the severity.
+// otherFields adds the fields that are neither attributes nor ids. unknown is a text of the
+// severity.
 func otherFields(l line, r plog.LogRecord, scope pcommon.InstrumentationScope, unknown string) line {
 	addText := func(name, s string) {
 		if s != "" {

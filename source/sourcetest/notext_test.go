@@ -11,7 +11,7 @@ import (
 	"blobtail/source/splunk"
 )
 
-// Doors that take text refuse what is none, with the reason, and keep nothing of it.
+// Doors that take text refuse binary bodies with the reason, and keep nothing of them.
 func TestNoText(t *testing.T) {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 3))
 	random := make([]byte, 5000)

@@ -73,7 +73,7 @@ func plain(inside string) string {
 	return strings.NewReplacer("\n", " ", "\x00", " ", "\x1b", " ").Replace(string(record.AppendUnescaped(nil, []byte(inside))))
 }
 
-// strict says what a strict reader of JSON does not take of a line; "" if it takes all.
+// strict returns the reason why a strict reader of JSON refuses a line, "" if it takes the line.
 func strict(line string) string {
 	var all map[string]any
 	if err := json.Unmarshal([]byte(line), &all); err != nil {
@@ -96,8 +96,8 @@ func strict(line string) string {
 	return ""
 }
 
-// Whatever comes through any door, strict readers of JSON take the lines. Half a surrogate pair
-// has one form behind all doors.
+// Strict readers of JSON take the lines that any door makes of any body. Half a surrogate pair has
+// one form behind all doors.
 func TestStrict(t *testing.T) {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 1))
 	var blob bytes.Buffer

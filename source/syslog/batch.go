@@ -15,8 +15,8 @@ const (
 	// batchBytes and batchRecords limit a batch.
 	batchBytes   = 1 << 20
 	batchRecords = 1000
-	// batchAge is how long a batch waits for more records. Nobody waits for an answer, and
-	// a request to the log of one record costs as much as one of hundreds.
+	// batchAge is how long a batch waits for more records. No sender waits for an answer, and a
+	// request to the log of one record costs as much as one of hundreds.
 	batchAge = 10 * time.Millisecond
 	// mostInFlight is how many batches may be appended and not durable yet.
 	mostInFlight = 64
@@ -138,7 +138,7 @@ func (b *batch) record(raw []byte, from *peer) {
 		return
 	}
 	h := record.Head{Time: m.time, Service: m.app, Msg: m.msg, Renames: true}
-	// A device's clock may be wrong, and nobody sends its messages again.
+	// A device's clock may be wrong, and the device does not send its messages again.
 	wrong := m.time > b.parser.times.Now+record.MaxAhead.Nanoseconds()
 	if wrong {
 		h.Time, h.Unread = 0, true

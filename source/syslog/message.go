@@ -112,7 +112,8 @@ func (p *parser) rfc5424(b []byte, m *message) bool {
 	return true
 }
 
-// meraki reads the header of Meraki's devices, whose time is a number: 1 1795168800.257 MX84 flows text
+// meraki reads the header of Meraki's devices. Its time is a number:
+// 1 1795168800.257 MX84 flows text
 func (p *parser) meraki(version, rest []byte, m *message) bool {
 	if len(rest) < len("1795168800.2 ") || !isDigit(rest[0]) || rest[len("1795168800")] != '.' || string(version) != "1" {
 		return false

@@ -15,8 +15,8 @@
 // guess: messages on the way are lost, or come twice. Copies are not recognised, because
 // equal messages may be two events.
 //
-// There is no UDP: it has neither back-pressure nor acknowledgements, so a datagram that
-// does not fit into a buffer is lost, and nobody knows.
+// There is no UDP: it has neither back-pressure nor acknowledgements, so a datagram that does not
+// fit into a buffer is lost, and no sender learns of it.
 package syslog
 
 import (
@@ -132,7 +132,7 @@ func New(o Options) *Source {
 	return s
 }
 
-// check returns an error if nothing limits who may send. Syslog has no passwords.
+// check returns an error if anybody may send. Syslog has no passwords.
 func (s *Source) check(l net.Listener) error {
 	at, ok := l.Addr().(*net.TCPAddr)
 	if s.o.ClientCerts && s.o.TLS == nil {

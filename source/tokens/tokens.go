@@ -1,9 +1,9 @@
-// Package tokens reads JSON token by token, for protocols that know the shape of their bodies:
-// no value is made of what is read, and only the parts that are wanted are looked at. Set Src of
-// a [Cursor], and go on from Enter or Next.
+// Package tokens reads JSON token by token, for protocols that know the shape of their bodies: it
+// makes no values, and the caller reads only the parts that it needs. Set Src of a [Cursor], and
+// go on from Enter or Next.
 //
-// It does not validate: what it skips needs only closed brackets and quotes. Package record
-// checks each value that becomes part of a line.
+// It does not validate: a value that it skips needs only closed brackets and quotes. Package
+// record checks each value that becomes part of a line.
 package tokens
 
 import (

@@ -8,7 +8,7 @@ import (
 	"blobtail/source/tokens"
 )
 
-// The members and elements of a value are found, and what nobody wants is skipped whole.
+// The cursor finds the members and elements of a value, and skips a value whole.
 func TestWalk(t *testing.T) {
 	c := &tokens.Cursor{Src: []byte(` { "a\"b" : [ 1 , "x\\" , {"y":[{}]} ] , "n" : null, "e":{}, "t":true } tail`)}
 	var got []string

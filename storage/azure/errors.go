@@ -22,8 +22,8 @@ import (
 	"blobtail/storage"
 )
 
-// ServiceError is a refusal by Azure Storage. It replaces the SDK's own error, whose
-// text is a page long and may hold signed data.
+// ServiceError is a refusal by Azure Storage. It replaces the SDK's own error: the text of that is
+// a page long and may hold signed data.
 type ServiceError struct {
 	Status    int    // of HTTP
 	Code      string // such as "ServerBusy"; may be empty

@@ -164,8 +164,7 @@ func (a *account) explainSAS(err error, now time.Time) string {
 	return fmt.Sprintf("the SAS is refused: it is not of account %s, or its key has changed; make a new one", a.name)
 }
 
-// lacking names the part of a SAS without which an operation is refused; "" if the error is
-// not about that.
+// lacking names the part that a SAS lacks for an operation; "" if the error is not about that.
 func lacking(parts url.Values, err error) string {
 	switch {
 	case hasCode(err, "AuthorizationServiceMismatch"):
@@ -189,7 +188,7 @@ func lacking(parts url.Values, err error) string {
 	return reach
 }
 
-// reach is what a SAS lacks that has the right for an operation.
+// reach stands for the scope of a SAS: it may lack that if it has the right for an operation.
 const reach = "reach"
 
 // operation is the operation that failed, "" if the error does not say.

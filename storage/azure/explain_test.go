@@ -110,8 +110,8 @@ func TestExplainContainerNotMade(t *testing.T) {
 	}
 }
 
-// What cannot be reached is explained too. An account that does not exist is found out by
-// the first try.
+// The store explains failures to reach an account too. The first try shows that an account does
+// not exist.
 func TestExplainUnreachable(t *testing.T) {
 	key := base64.StdEncoding.EncodeToString([]byte("key"))
 	tries := 0

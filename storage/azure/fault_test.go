@@ -354,8 +354,8 @@ func TestMissingContainer(t *testing.T) {
 	}
 }
 
-// The driver distinguishes three tables: one whose deletion outlasts the request, one
-// that is gone, and one that cannot be deleted. To a reader the first is gone.
+// The driver distinguishes three tables: one with a deletion that outlasts the request, one that
+// is gone, and one that cannot be deleted. To a reader the first is gone.
 func TestTableBeingDeleted(t *testing.T) {
 	var going atomic.Bool
 	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {

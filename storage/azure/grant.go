@@ -31,7 +31,7 @@ type Grant struct {
 	From string
 }
 
-// Check reports what is wrong with a grant.
+// Check returns an error if a grant is not valid.
 func (g *Grant) Check() error {
 	_, err := parseRange(g.From)
 	switch {

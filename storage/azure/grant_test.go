@@ -153,7 +153,7 @@ func TestGrantOfFlatAccount(t *testing.T) {
 	}
 }
 
-// What cannot be granted is refused before a request, or with the role that is missing.
+// The store refuses an impossible grant before any request, or names the role that is missing.
 func TestGrantRefused(t *testing.T) {
 	a := env.Secure(t)
 	asClient(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
-// identity is the identity of the process at Entra ID. It remembers whose the last token
-// was, because an advice on roles has to name that. It keeps no token: the SDK does, and
-// asks again before one expires.
+// identity is the identity of the process at Entra ID. It remembers the owner of the last token,
+// because an advice on roles has to name the owner. It keeps no token: the SDK does, and asks
+// again before one expires.
 type identity struct {
 	chain  azcore.TokenCredential
 	object atomic.Pointer[string]

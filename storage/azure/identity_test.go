@@ -244,8 +244,8 @@ func TestCredentialsOfCLI(t *testing.T) {
 	}
 }
 
-// A refusal by Entra ID may repeat what was sent, and a proxy may repeat the headers. No error
-// shows them.
+// A refusal by Entra ID may repeat the request, and a proxy may repeat the headers. No error shows
+// them.
 func TestErrorsHoldNoTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("s3cr3t.assertion"), 0o600); err != nil {

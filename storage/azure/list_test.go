@@ -26,7 +26,7 @@ const (
 	azuritePage = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?><EnumerationResults ServiceEndpoint="http://127.0.0.1:44477/account0" ContainerName="cvojp6qnvbcli"><Prefix/><Marker/><MaxResults>5000</MaxResults><Delimiter>/</Delimiter><Blobs><BlobPrefix><Name>web/</Name></BlobPrefix><BlobPrefix><Name>mail/</Name></BlobPrefix></Blobs><NextMarker/></EnumerationResults>`
 )
 
-// canned returns a store whose service answers with these pages, and then with an error.
+// canned returns a store with a service that answers with these pages, and then with an error.
 func canned(t testing.TB, pages ...string) *azure.Store {
 	t.Helper()
 	n := 0
@@ -181,8 +181,8 @@ func (m *metadata) UnmarshalXML(d *xml.Decoder, of xml.StartElement) error {
 	return err
 }
 
-// FuzzScanPage compares with encoding/xml: what the scanner takes, encoding/xml takes too,
-// and it finds the same.
+// FuzzScanPage compares with encoding/xml: encoding/xml takes each page that the scanner takes,
+// and finds the same.
 func FuzzScanPage(f *testing.F) {
 	const head, tail = `<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs>`, `</Blobs></EnumerationResults>`
 	for _, page := range []string{

@@ -20,10 +20,10 @@ type page struct {
 }
 
 // scanPage reads the XML of an answer. It takes the form that the service writes, and
-// answers false for all else: a comment, CDATA, a namespace, an element within a text, a
-// value of another form. encoding/xml decides on those. Whatever scanPage takes,
-// encoding/xml reads to the same, at ten times the price. There is one difference: the SDK
-// makes a space of a + in an encoded name, and the service means a +.
+// answers false for all else: a comment, CDATA, a namespace, an element within a text, a value of
+// another form. encoding/xml decides on those. It reads each page that scanPage takes to the same,
+// at ten times the price. There is one difference: the SDK makes a space of a + in an encoded
+// name, and the service means a +.
 func scanPage(body []byte) (page, bool) {
 	s := scanner{rest: bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), seen: map[string]string{}}
 	s.check()
@@ -213,7 +213,7 @@ func (s *scanner) unescape(raw []byte) []byte {
 	}
 }
 
-// skip reads an element that nobody needs.
+// skip reads an element that the listing does not need.
 func (s *scanner) skip(t tag, depth int) {
 	if s.bad = s.bad || depth > 10; t.empty {
 		return

@@ -19,7 +19,7 @@ import (
 const (
 	tmpPrefix = ".tmp-"
 	openRead  = os.O_RDONLY | syscall.O_CLOEXEC
-	openName  = unix.O_PATH | unix.O_NOFOLLOW // of whatever it is, a symbolic link too
+	openName  = unix.O_PATH | unix.O_NOFOLLOW // of any kind of file, a symbolic link too
 	// attempts bounds how often a directory is made again if other processes remove it.
 	attempts = 100
 )

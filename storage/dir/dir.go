@@ -68,9 +68,9 @@ type Store struct {
 	// has not moved, the names in the directory are durable. It moves when any process
 	// makes or removes a directory in it.
 	synced map[string]time.Time
-	// failed holds the directories whose fsync failed. The kernel may discard the data
-	// it could not write, and report success for the next fsync. So this process can no
-	// longer call anything created there durable.
+	// failed holds the directories with a failed fsync. The kernel may discard the data it could
+	// not write, and report success for the next fsync. So this process can no longer call
+	// anything created there durable.
 	failed map[string]error
 }
 

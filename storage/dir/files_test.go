@@ -174,8 +174,8 @@ func TestDanglingLink(t *testing.T) {
 	}
 }
 
-// Files from other programs are objects without attributes. Files whose names begin
-// with a dot are no objects.
+// Files from other programs are objects without attributes. Files with names that begin with a dot
+// are no objects.
 func TestForeign(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)

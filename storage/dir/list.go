@@ -78,8 +78,8 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 	})
 }
 
-// keys walks the files below a directory whose keys have a prefix and are greater than
-// startAfter, in byte order.
+// keys walks the files below a directory, in byte order. It yields the keys that have a prefix and
+// are greater than startAfter.
 func (s *Store) keys(ctx context.Context, dir, prefix, startAfter string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		entries, err := s.entries(dir)

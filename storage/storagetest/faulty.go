@@ -62,8 +62,8 @@ type Fault struct {
 // of a Delete, and from any goroutine.
 type Script func(op Op, key string) Fault
 
-// Times is a script that applies f to the first n calls of op whose key contains part,
-// and lets all others through. A negative n is for ever.
+// Times is a script that applies f to the first n calls of op with a key that contains part, and
+// lets all others through. A negative n is for ever.
 func Times(n int, op Op, part string, f Fault) Script {
 	var mu sync.Mutex
 	return func(o Op, key string) Fault {

@@ -10,7 +10,7 @@ import (
 	"blobtail/storage"
 )
 
-// testOpen checks that an open object gives what Get gives, also after its deletion.
+// testOpen checks that an open object gives the same bytes as Get, also after its deletion.
 func testOpen(t *testing.T, s storage.BlobStore) {
 	opener, ok := s.(storage.Opener)
 	if !ok {

@@ -169,7 +169,7 @@ func TestLate(t *testing.T) {
 	})
 }
 
-// A reader that is alone does not wait, nor one whose company does not list there.
+// A reader does not wait if it is alone, or if no other reader lists there.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stored(t, 3)

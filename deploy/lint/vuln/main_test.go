@@ -63,8 +63,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestModules ensures that a vulnerability of a module counts whatever Go is used, and
-// that findings of several levels are one.
+// TestModules ensures that a vulnerability of a module counts with any version of Go, and that
+// findings of several levels are one.
 func TestModules(t *testing.T) {
 	found, err := read(strings.NewReader(`{"osv":{"id":"GO-1","summary":"a hole"}}
 		{"finding":{"osv":"GO-1","fixed_version":"v1.2.3","trace":[{"module":"example.com/m","version":"v1.2.0"}]}}

@@ -1,7 +1,7 @@
-// Package asblobs shows Azure's own logs as a blob store of blobtail's own form, so that a
-// reader needs no line for them. A [Store] reads the logs of the hours that somebody lists,
-// encodes their records into blobs, and keeps these for its life: in memory up to 64 MiB,
-// then in an unnamed temporary file.
+// Package asblobs shows Azure's own logs as a blob store of blobtail's own form, so that a reader
+// needs no line for them. A [Store] reads the logs of the hours that a reader lists, encodes their
+// records into blobs, and keeps these for its life: in memory up to 64 MiB, then in an unnamed
+// temporary file.
 //
 // The records of a blob lie in one hour of event time, as everywhere. So a blob of the
 // source, which has the records that arrived in an hour, becomes several blobs if some
@@ -303,8 +303,8 @@ func unknown(err error) bool {
 	return ok
 }
 
-// Problems returns the parts of the logs that could not be read so far: malformed lines,
-// and blobs whose rest is missing.
+// Problems returns the parts of the logs that could not be read so far: malformed lines, and the
+// missing rests of blobs.
 func (s *Store) Problems() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -99,8 +99,7 @@ func read(t testing.TB, s *asblobs.Store, q query.Query) (numbers []string) {
 	return numbers
 }
 
-// Any range has its records, whatever the hours in which they came, and the newest are the
-// newest.
+// Any range has its records, even if they came in other hours, and the newest are the newest.
 func TestRanges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	l, begin := newLogs(t), time.Date(2026, 2, 27, 20, 0, 0, 0, time.UTC)

@@ -114,8 +114,8 @@ func (sv *service) add(all []*made) error {
 	return nil
 }
 
-// encodeUnit reads the blobs of a unit. Malformed lines, and a blob that cannot be read to
-// its end, are problems; what could be read stays.
+// encodeUnit reads the blobs of a unit. Malformed lines, and a blob that cannot be read to its
+// end, are problems; the readable part stays.
 func (s *Store) encodeUnit(ctx context.Context, u unit) (out []*made, err error) {
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{FilterPercent: -1})
 	if err != nil {

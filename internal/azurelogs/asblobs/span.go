@@ -31,7 +31,7 @@ func spanOf(service, prefix, startAfter, until string) azurelogs.Span {
 	return span
 }
 
-// bound returns the first or the last hour of the keys whose periods begin with a text; zero
+// bound returns the first or the last hour of the keys with periods that begin with a text; zero
 // if the text has no year. The last hour may be too late: no month has a day 39.
 func bound(text string, last bool) time.Time {
 	parts := strings.SplitN(text, "/", 5)

@@ -109,7 +109,7 @@ func classic(replace map[int]string) string {
 	return strings.Join(f, ";") + "\n"
 }
 
-// A field keeps its text, whatever its separators and escapes look like.
+// A field keeps its text, with any separators and escapes.
 func TestClassicFields(t *testing.T) {
 	for escaped, want := range map[string]string{
 		`"a;b"`:                         "a;b",

@@ -14,7 +14,7 @@ import (
 	"blobtail/record"
 )
 
-// parts is a reader whose parts are of random lengths.
+// parts is a reader that returns parts of random lengths.
 type parts struct {
 	r   io.Reader
 	rnd *rand.Rand
@@ -48,8 +48,8 @@ func cut(t *testing.T, kind formats.Kind, blob string, in func(io.Reader) io.Rea
 	return out
 }
 
-// An entry that is too long is one malformed entry, whatever it holds and however long it is,
-// and all entries behind it are there. The cuts do not depend on how the blob comes.
+// An entry that is too long is one malformed entry, with any content and any length, and all
+// entries behind it are there. The cuts do not depend on how the blob comes.
 func TestTooLong(t *testing.T) {
 	const one, most = `{"time":"2022-07-05T11:47:39Z"}`, record.MaxRecord
 	long := func(n int, fill string) string {

@@ -34,9 +34,9 @@ func appendMasked(dst, line []byte) []byte {
 	return append(dst, line[from:]...)
 }
 
-// signature returns the value of a parameter sig whose name is at a place, also in a part of
-// an address that was escaped once or more often: for an address, or for a string of JSON.
-// begin is 0 if this is no such parameter.
+// signature returns the value of a parameter sig with its name at a place, also in a part of an
+// address that was escaped once or more often: for an address, or for a string of JSON. begin is 0
+// if this is no such parameter.
 func signature(line []byte, at int) (begin, end int) {
 	if at > 0 && isAlnum(line[at-1]) && !endsEscape(line[:at]) {
 		return 0, 0

@@ -145,8 +145,8 @@ func (s *Splitter) Open() bool { return s.array == inside && s.skip == nothing }
 func (s *Splitter) Whole() bool { return s.array != inside && !s.cut }
 
 // classic is next for lines of fields. A field in quotes may have newlines. If the fields
-// up to the end of a line make no entry, its first line alone is the malformed one: a
-// quote that nobody closed must not take the lines behind it along.
+// up to the end of a line make no entry, its first line alone is the malformed one: a quote
+// without an end must not take the lines behind it along.
 func (s *Splitter) classic(data []byte, atEOF bool) (advance int, entry []byte) {
 	if n := lineEnd(data); n > 0 {
 		return n, nil

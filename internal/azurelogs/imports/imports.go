@@ -6,8 +6,8 @@
 // repeated or was killed, also of logs that have grown since, hands over the same records,
 // and readers show each once.
 //
-// An hour whose records are all in blobs gets a mark in the store: an empty object whose name
-// has a digest of the hour's blobs. A later import skips the hour as long as its blobs have
+// An hour gets a mark in the store when all its records are in blobs: an empty object with a
+// digest of the hour's blobs in its name. A later import skips the hour as long as its blobs have
 // that digest. Marks save work, and nothing else depends on them.
 //
 // Classic logs may have a request twice in an hour. So that each import leaves out the same one
@@ -76,7 +76,7 @@ type Result struct {
 type Importer struct {
 	o      Options
 	result Result
-	ready  []string // marks of hours whose records are accepted, and not all in blobs
+	ready  []string // marks of hours with accepted records that are not all in blobs
 	bytes  int64    // accepted since the last flush
 }
 
@@ -91,10 +91,10 @@ const (
 	flushBytes = 256 << 20
 )
 
-// Service imports the logs of a service whose hours begin at or after since, which is
-// rounded down to an hour. With again it imports marked hours too. Call [Importer.End] after
-// the last service. A [*SourceError] is a failure of the source, any other error one of the
-// store or the buffer.
+// Service imports the logs of a service for the hours that begin at or after since, which is
+// rounded down to an hour. With again it imports marked hours too. Call [Importer.End] after the
+// last service. A [*SourceError] is a failure of the source, any other error one of the store or
+// the buffer.
 func (im *Importer) Service(ctx context.Context, service string, since time.Time, again bool) error {
 	var span azurelogs.Span
 	if !since.IsZero() {

@@ -97,8 +97,8 @@ func write(t *testing.T, dir string, hour, n int, tail string) {
 	}
 }
 
-// An import that is repeated skips what is whole, reads what has grown, and gives each
-// record one identity.
+// A repeated import skips whole hours, reads hours that have grown, and gives each record one
+// identity.
 func TestRepeated(t *testing.T) {
 	dir, d := t.TempDir(), newDestination()
 	for hour := range 3 {
@@ -124,8 +124,8 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// A last line without its newline is imported if it is a whole object. When the rest of the
-// blob comes, whatever white space ends that line, it is the same record, and a line that the
+// A last line without its newline is imported if it is a whole object. When the rest of the blob
+// comes, with any white space at the end of that line, it is the same record, and a line that the
 // blob has already stays left out.
 func TestGrowingLastLine(t *testing.T) {
 	hour := time.Now().UTC().Truncate(time.Hour)
@@ -271,7 +271,8 @@ func TestCopiesInGrowingBlobs(t *testing.T) {
 	}
 }
 
-// An hour whose blob is written anew while it is imported is there once, as it is in the end.
+// Azure writes the blob of an hour anew during the import. The hour is there once, as it is in the
+// end.
 func TestWrittenAnew(t *testing.T) {
 	dir, d := t.TempDir(), newDestination()
 	name := filepath.Join(dir, "insights-logs-c/resourceId=/x/y=2026/m=11/d=22/h=03/m=00/PT1H.json")

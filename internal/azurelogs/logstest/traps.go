@@ -11,7 +11,7 @@ const (
 	Tie Trap = "tie"
 	// Signature leaves the sig= of a SAS unmasked.
 	Signature Trap = "signature"
-	// Design has a parameter whose name only ends in "sig": nothing to mask.
+	// Design has a parameter with a name that only ends in "sig": nothing to mask.
 	Design Trap = "design"
 	// Duplicate is a line that the same blob has already. It is dropped.
 	Duplicate Trap = "duplicate"

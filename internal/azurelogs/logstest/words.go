@@ -99,8 +99,8 @@ func (w *words) sprinkle(m *maker) {
 	}
 }
 
-// forge adds a newline and the beginning of a line that nobody wrote. The rest of the true
-// line could be its end.
+// forge adds a newline and the beginning of a forged line. The rest of the true line could be its
+// end.
 func (w *words) forge(m *maker, at string) {
 	w.text(fmt.Sprintf("Mozilla/5.0\n2.0;%s;DeleteContainer;Success;202;1;1;authenticated;%s;%s;blob;https://%s.blob.core.windows.net/evil?restype=container;",
 		at, m.o.Account, m.o.Account, m.o.Account))

@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// lines is an error whose text has two lines.
+// lines is an error with a text of two lines.
 func lines() error { return errors.New("card declined\nthe bank asks for a call") }
 
 func klogText() {

@@ -98,8 +98,8 @@ func Open(ctx context.Context, o Options) (*Premises, error) {
 	return p, p.note(nil)
 }
 
-// WrongStoreError is the error of a log that belongs to another store than this, or
-// whose store is not in its place.
+// WrongStoreError is the error of a log that belongs to another store than this, or to a store
+// that is not in its place.
 type WrongStoreError struct {
 	ID        string // of this store; "": there is no store in its place
 	bound     storeid.Binding

@@ -1,7 +1,7 @@
 // Command counted prints a pattern for go test -run: the tests of some packages that have
-// more cases without the race detector than with it. These call [testkit.Share],
-// [testkit.Portion] or [testkit.FullOnly], or run a [testkit.Simulation], themselves or through functions of
-// their package. `make test` runs them once more, in full.
+// more cases without the race detector than with it. These call [testkit.Share], [testkit.Portion]
+// or [testkit.FullOnly], or run a [testkit.Simulation], themselves or through functions of their
+// package. `make test` runs them once more, in full.
 //
 //	go test -run "$(go run ./internal/testkit/counted DIR...)" DIR...
 package main

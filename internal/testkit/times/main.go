@@ -1,8 +1,8 @@
 // Command times tells where the time of the tests goes. `make test-times` calls it: it runs
 // each `go test` of `make test` through this command, and prints the tables at the end.
 //
-//	times run DIR NAME go test ARGS...   runs the tests, and keeps what they cost as DIR/NAME.json
-//	times report [-alone=false] DIR      prints the tables of what DIR has
+//	times run DIR NAME go test ARGS...   runs the tests, and keeps their costs as DIR/NAME.json
+//	times report [-alone=false] DIR      prints the tables of the costs in DIR
 //
 // The seconds of a package are those of its test process and of the processes that it waited
 // for. `go test` tells the wall seconds of a test, but not its processor time. So the report
@@ -27,14 +27,14 @@ import (
 	"time"
 )
 
-// cost is what a process and its children took, in seconds.
+// cost is the time that a process and its children took, in seconds.
 type cost struct {
 	CPU, Wall float64
 }
 
 func (c cost) plus(d cost) cost { return cost{c.CPU + d.CPU, c.Wall + d.Wall} }
 
-// spent is what the children of this process took that have ended since begun.
+// spent is the cost of the children of this process that have ended, and the time since begun.
 func spent(begun time.Time) cost {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
@@ -99,7 +99,7 @@ func fail(code int, err error) {
 	os.Exit(code)
 }
 
-// run runs `go test`, prints what it would print, and keeps the costs.
+// run runs `go test`, prints its output, and keeps the costs.
 func run(args []string) error {
 	if len(args) < 4 || args[2] != "go" || args[3] != "test" {
 		return errors.New("usage: times run DIR NAME go test ARGS")
@@ -153,8 +153,7 @@ func run(args []string) error {
 	return failed
 }
 
-// read takes the tests out of the events, and prints the lines of packages and what failed
-// tests have said.
+// read takes the tests out of the events, and prints the lines of packages and of failed tests.
 func (t *tier) read(events io.Reader) {
 	said := map[string]*bytes.Buffer{} // by package and test
 	lines := bufio.NewReader(events)

@@ -20,7 +20,7 @@ import (
 // longest is how many tests the report lists.
 const longest = 50
 
-// report prints what the tiers of a directory took.
+// report prints the times of the tiers in a directory.
 func report(to io.Writer, dir string, alone bool) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {

@@ -63,7 +63,7 @@ func TestDoors(t *testing.T) {
 const attributes = "otlp-attributes"
 
 // hidden reports whether the message is in an object within the object: a bridge of its logger has
-// it as the body, and nobody can tell here.
+// it as the body, and the test cannot tell.
 func (r Record) hidden() bool {
 	var members map[string]any
 	if r.Message == nil || json.Unmarshal(r.Text, &members) != nil {
@@ -153,8 +153,8 @@ func cargo(row *Row, d carry.Door) (c carry.Cargo, ok bool) {
 	return c, true
 }
 
-// protocolTime is the time of a message in a door whose messages have one: it counts, whatever the
-// text says.
+// protocolTime is the time of message i by a protocol that gives each message a time. It counts
+// before any time in the text.
 func protocolTime(row *Row, i int) time.Time {
 	return row.Arrived.Add(-time.Hour).Truncate(time.Second).Add(time.Duration(i) * time.Second)
 }

@@ -17,9 +17,9 @@ import (
 // are varints. The first byte is the version of this format.
 //
 // The first property has no name: it is the version of the row, a random value made by
-// each write. A row that changes and changes back is in another state, so contents
-// alone cannot be the version. Older readers take it for a property that nobody asks
-// for. The version of a row from an older writer is a hash.
+// each write. A row that changes and changes back is in another state, so contents alone cannot be
+// the version. Older readers take it for a property that no caller asks for. The version of a row
+// from an older writer is a hash.
 const (
 	propsVersion = 1
 	versionBytes = 16

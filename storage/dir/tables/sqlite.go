@@ -48,7 +48,7 @@ type table struct {
 	path  string
 	file  fs.FileInfo // identifies the file: another file may get the name
 	write *sql.DB     // one connection: SQLite has one writer
-	swap  *sql.DB     // another connection, whose writes are durable
+	swap  *sql.DB     // another connection, with durable writes
 	read  *sql.DB
 }
 

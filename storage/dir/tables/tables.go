@@ -142,8 +142,8 @@ func (s *databases) List(context.Context, string) (names []string, err error) {
 	return names, bounds.Known(err)
 }
 
-// acquire returns the open database of a table. A database whose file is no longer the
-// one under that name is taken out of use: a call that has yet to begin fails then.
+// acquire returns the open database of a table. If another file or none has that name now, acquire
+// takes the old database out of use: a call that has yet to begin fails then.
 func (s *databases) acquire(name string) (*table, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
