@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
+	"blobtail/internal/fanout"
 	"blobtail/retention/horizon"
 )
 
@@ -120,20 +120,19 @@ func (t *tree) load(ctx context.Context, path string) (err error) {
 // request lists some levels of the directories that lead to near, at once, for load. A
 // listing that fails is left out: it may not be needed, or load finds the same error.
 func (t *tree) request(ctx context.Context, from, to int) {
-	found, errs := make([][]string, to), make([]error, to)
-	var work sync.WaitGroup
-	for level := from; level < to; level++ {
-		if path := pathOf(t.near, level); t.early[path] == nil {
-			work.Go(func() { found[level], errs[level] = t.list(ctx, path) })
+	found := make([][]string, max(0, to-from))
+	errs := fanout.All(len(found), 0, func(i int) (err error) {
+		if path := pathOf(t.near, from+i); t.early[path] == nil {
+			found[i], err = t.list(ctx, path)
 		}
-	}
-	work.Wait()
+		return err
+	})
 	if t.early == nil {
 		t.early = make(map[string][]string)
 	}
-	for level, paths := range found {
-		if paths != nil && errs[level] == nil {
-			t.early[pathOf(t.near, level)] = paths
+	for i, paths := range found {
+		if paths != nil && errs[i] == nil {
+			t.early[pathOf(t.near, from+i)] = paths
 		}
 	}
 }

@@ -2,12 +2,12 @@ package lokiapi
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"blobtail/internal/fanout"
 	"blobtail/logql/metric"
 	"blobtail/logql/stage"
 	"blobtail/query"
@@ -54,19 +54,15 @@ func (f *filling) count(by time.Duration) (query.Summary, error) {
 		counted := make([][]query.Bucket, len(parts))
 		var mu sync.Mutex
 		var all query.Summary
-		var work errgroup.Group
-		work.SetLimit(counters)
-		for i, part := range parts {
-			work.Go(func() error {
-				buckets, sum, err := f.c.histogram(blobs, q, part, by)
-				counted[i] = buckets
-				mu.Lock()
-				defer mu.Unlock()
-				all.Join(&sum)
-				return err
-			})
-		}
-		if err := work.Wait(); err != nil {
+		errs := fanout.All(len(parts), counters, func(i int) error {
+			buckets, sum, err := f.c.histogram(blobs, q, parts[i], by)
+			counted[i] = buckets
+			mu.Lock()
+			defer mu.Unlock()
+			all.Join(&sum)
+			return err
+		})
+		if err := cmp.Or(errs...); err != nil {
 			return all, err
 		}
 		for i, part := range parts {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"blobtail/internal/fanout"
 	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 )
@@ -48,14 +49,11 @@ func (r *Reader) answers(ctx context.Context, q live.Query, known *survey) (all 
 	if k.storeErr != nil {
 		return nil, h, k.unknownStore(rows[0].ID)
 	}
-	answers, errs := make([]*live.Answer, len(rows)), make([]error, len(rows))
-	var asking sync.WaitGroup
-	for i := range rows {
-		asking.Go(func() {
-			answers[i], errs[i] = live.AskAlone(ctx, &rows[i], q, live.AloneOptions{ClientOptions: r.client(&rows[i], k), Store: k.store})
-		})
-	}
-	asking.Wait()
+	answers := make([]*live.Answer, len(rows))
+	errs := fanout.All(len(rows), 0, func(i int) (err error) {
+		answers[i], err = live.AskAlone(ctx, &rows[i], q, live.AloneOptions{ClientOptions: r.client(&rows[i], k), Store: k.store})
+		return err
+	})
 	h.errs = map[string]error{}
 	for i := range rows {
 		if answers[i] != nil {

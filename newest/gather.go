@@ -1,6 +1,7 @@
 package newest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/internal/budget"
+	"blobtail/internal/fanout"
 	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/record"
@@ -347,14 +347,9 @@ func (r *Reader) rows(ctx context.Context, names []string, patience time.Duratio
 // readers is how many services are asked for concurrently.
 const readers = 8
 
-// each asks for several services concurrently, and returns the first error.
+// each asks for several services concurrently, for all of them, and returns the first error.
 func each(services []string, ask func(i int, service string) error) error {
-	var asking errgroup.Group
-	asking.SetLimit(readers)
-	for i, service := range services {
-		asking.Go(func() error { return ask(i, service) })
-	}
-	return asking.Wait()
+	return cmp.Or(fanout.All(len(services), readers, func(i int) error { return ask(i, services[i]) })...)
 }
 
 // services resolves names and globs. If the store does not exist yet, globs match

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/catalog"
+	"blobtail/internal/fanout"
 	"blobtail/record"
 )
 
@@ -66,21 +65,21 @@ func (c *counting) countAll(ctx context.Context) error {
 // stretches: the blobs of a service that overlap in time. A record and its copies are
 // in one stretch.
 func (c *counting) fromIndexes(ctx context.Context) error {
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(max(listers, c.plan.reader.opt.Workers))
 	blobs := slices.Clone(c.plan.blobs)
 	slices.SortFunc(blobs, func(a, b blob) int {
 		return cmp.Or(cmp.Compare(a.Name.Service, b.Name.Service), cmp.Compare(a.Meta.First, b.Meta.First))
 	})
+	var stretches [][]blob
 	for n := 0; len(blobs) > 0; blobs = blobs[n:] {
 		last := blobs[0].Meta.Last
 		for n = 1; n < len(blobs) && blobs[n].Name.Service == blobs[0].Name.Service && blobs[n].Meta.First <= last; n++ {
 			last = max(last, blobs[n].Meta.Last)
 		}
-		stretch := blobs[:n]
-		work.Go(func() error { return c.stretch(ctx, stretch) })
+		stretches = append(stretches, blobs[:n])
 	}
-	return work.Wait()
+	return fanout.Each(ctx, len(stretches), max(listers, c.plan.reader.opt.Workers), func(ctx context.Context, i int) error {
+		return c.stretch(ctx, stretches[i])
+	})
 }
 
 func (c *counting) stretch(ctx context.Context, blobs []blob) error {

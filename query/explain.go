@@ -7,9 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/blobfmt/filter"
+	"blobtail/internal/fanout"
 )
 
 // An Explanation tells what a read of a plan would fetch.
@@ -35,8 +34,7 @@ func (p *Plan) Explain(ctx context.Context) (x Explanation, sum Summary, err err
 	x.Needs = p.match.needs().text()
 	services := map[string]bool{}
 	var mu sync.Mutex
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(listers)
+	var opened []*blob
 	for i := range p.blobs {
 		b := &p.blobs[i]
 		if b.body != nil || !l.wantsBlob(b) {
@@ -45,32 +43,32 @@ func (p *Plan) Explain(ctx context.Context) (x Explanation, sum Summary, err err
 		x.Blobs++
 		x.Stored += b.Size
 		services[b.Name.Service] = true
-		work.Go(func() error {
-			s := p.reader.source(*b, &sum)
-			err := l.open(s, 0, false)
-			mu.Lock()
-			defer mu.Unlock()
-			if s.warn != nil {
-				sum.Warnings = append(sum.Warnings, unindexed(s))
-			}
-			if s.unfiltered != nil {
-				sum.Warnings = append(sum.Warnings, notFiltered(s))
-			}
-			sum.Problems = append(sum.Problems, s.lost...)
-			if err != nil {
-				sum.Problems = append(sum.Problems, s.problem(0, 0, err))
-				return fatal(ctx, err)
-			}
-			for _, n := range s.blocks {
-				block := &s.index.Blocks[n]
-				x.Read++
-				x.Records += int64(block.Records)
-				x.Bytes += block.Stored
-			}
-			return nil
-		})
+		opened = append(opened, b)
 	}
-	err = work.Wait()
+	err = fanout.Each(ctx, len(opened), listers, func(ctx context.Context, i int) error {
+		s := p.reader.source(*opened[i], &sum)
+		err := l.open(s, 0, false)
+		mu.Lock()
+		defer mu.Unlock()
+		if s.warn != nil {
+			sum.Warnings = append(sum.Warnings, unindexed(s))
+		}
+		if s.unfiltered != nil {
+			sum.Warnings = append(sum.Warnings, notFiltered(s))
+		}
+		sum.Problems = append(sum.Problems, s.lost...)
+		if err != nil {
+			sum.Problems = append(sum.Problems, s.problem(0, 0, err))
+			return fatal(ctx, err)
+		}
+		for _, n := range s.blocks {
+			block := &s.index.Blocks[n]
+			x.Read++
+			x.Records += int64(block.Records)
+			x.Bytes += block.Stored
+		}
+		return nil
+	})
 	x.Services = len(services)
 	x.ByIDs, x.ByWords = atomic.LoadInt64(&sum.RuledOutByIDs), atomic.LoadInt64(&sum.RuledOutByWords)
 	x.Blocks = x.Read + sum.BlocksSkipped

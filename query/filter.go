@@ -9,8 +9,8 @@ import (
 
 	"blobtail/internal/budget"
 	"blobtail/query/search"
-	"blobtail/query/where"
 	"blobtail/record"
+	"blobtail/record/where"
 )
 
 // LevelSet is a set of levels. The zero value is empty, and in a [Filter] it means

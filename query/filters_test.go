@@ -15,8 +15,8 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/internal/testkit"
 	"blobtail/query"
-	"blobtail/query/where"
 	"blobtail/record"
+	"blobtail/record/where"
 	"blobtail/storage"
 	"blobtail/storage/storagetest"
 )

@@ -4,18 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"slices"
 
-	"blobtail/internal/budget"
+	"blobtail/internal/spill"
 	"blobtail/internal/units"
 	"blobtail/record"
 )
 
 const (
-	// heldStep is how much is taken from the budget at once for lines that wait in memory. If it has
-	// no more, they go to a file.
-	heldStep = 64 << 10
 	// heldChunk is how much of the file is read back at once.
 	heldChunk = 1 << 20
 	// idSize is the bytes of an identity in the file.
@@ -26,19 +22,14 @@ const (
 // memory, as far as the budget of the query allows it, and the others in an unnamed temporary
 // file. So the memory of a read grows neither with its limit nor with the length of lines.
 type held struct {
-	budget *budget.Budget
-	most   int64 // bytes in all; 0: any number
-	back   bool  // the oldest come first, and the newest are wanted first
-	ids    bool  // the identities are wanted too
+	aside spill.Space
+	most  int64 // bytes in all; 0: any number
+	back  bool  // the oldest come first, and the newest are wanted first
+	ids   bool  // the identities are wanted too
 
-	pieces []piece
-	size   int64 // of the pieces
-	paid   int64 // taken from the budget
+	pieces []piece // in memory
 	all    int64
-
-	file  *os.File
-	end   int64 // of the file
-	parts []part
+	parts  []part // in the file
 }
 
 // A part is lines in the file, in ascending order, and the identities behind them.
@@ -62,12 +53,7 @@ func (h *held) add(p piece) error {
 		return badQuery("the records have more than %s together; ask for fewer of them, or for %s", units.Size(h.most), found)
 	}
 	h.pieces = append(h.pieces, p)
-	if h.size += n; h.size <= h.paid {
-		return nil
-	}
-	more := h.size - h.paid + heldStep
-	if h.budget.Try(more) {
-		h.paid += more
+	if h.aside.Fits(n) {
 		return nil
 	}
 	if err := h.spill(); err != nil {
@@ -78,25 +64,14 @@ func (h *held) add(p piece) error {
 
 // spill moves the pieces to the file.
 func (h *held) spill() error {
-	if h.file == nil {
-		f, err := os.CreateTemp(os.TempDir(), "blobtail-")
-		if err != nil {
-			return err
-		}
-		h.file = f
-		if err := os.Remove(f.Name()); err != nil { // it goes with the process, however that ends
-			return err
-		}
-	}
 	if !h.back { // the oldest piece came last
 		slices.Reverse(h.pieces)
 	}
-	p := part{at: h.end}
+	var p part
 	var ids []byte
+	texts := make([][]byte, 0, len(h.pieces)+1)
 	for i := range h.pieces {
-		if err := h.write(h.pieces[i].lines); err != nil {
-			return err
-		}
+		texts = append(texts, h.pieces[i].lines)
 		p.lines += int64(len(h.pieces[i].lines))
 		for j := range h.pieces[i].entries {
 			id := &h.pieces[i].entries[j].ID
@@ -104,21 +79,15 @@ func (h *held) spill() error {
 			p.ids++
 		}
 	}
-	if err := h.write(ids); err != nil {
+	var err error
+	if p.at, err = h.aside.Write(append(texts, ids)...); err != nil {
 		return err
 	}
 	h.parts = append(h.parts, p)
 	clear(h.pieces)
-	h.pieces, h.size = h.pieces[:0], 0
-	h.budget.Give(h.paid)
-	h.paid = 0
+	h.pieces = h.pieces[:0]
+	h.aside.Moved()
 	return nil
-}
-
-func (h *held) write(b []byte) error {
-	_, err := h.file.WriteAt(b, h.end)
-	h.end += int64(len(b))
-	return err
 }
 
 // give gives all lines to a receiver, those that came last first. The pieces are in ascending
@@ -139,7 +108,7 @@ func (h *held) give(to func(piece) error) error {
 
 // giveBack reads a part of the file, and gives its lines.
 func (h *held) giveBack(p part, to func(piece) error) error {
-	ids, err := h.read(p.at+p.lines, int64(p.ids)*idSize)
+	ids, err := h.aside.Read(nil, p.at+p.lines, int64(p.ids)*idSize)
 	if err != nil {
 		return err
 	}
@@ -173,7 +142,7 @@ func (h *held) giveBack(p part, to func(piece) error) error {
 // backwards those that end size bytes behind it.
 func (h *held) whole(at, size int64, p part) ([]byte, error) {
 	for {
-		b, err := h.read(at, size)
+		b, err := h.aside.Read(nil, at, size)
 		if err != nil {
 			return nil, err
 		}
@@ -193,15 +162,6 @@ func (h *held) whole(at, size int64, p part) ([]byte, error) {
 		more := min(size, at-p.at)
 		at, size = at-more, size+more
 	}
-}
-
-// read reads bytes of the file.
-func (h *held) read(at, n int64) ([]byte, error) {
-	b := make([]byte, n)
-	if _, err := h.file.ReadAt(b, at); err != nil {
-		return nil, fmt.Errorf("read the records that were put aside: %v", err) // an EOF is no end of anything
-	}
-	return b, nil
 }
 
 // entries are the entries of lines, with the first of some identities, or backwards the last. It
@@ -225,10 +185,6 @@ func (h *held) entries(lines, ids []byte) ([]record.Entry, []byte) {
 
 // close releases everything.
 func (h *held) close() {
-	h.budget.Give(h.paid)
-	h.pieces, h.paid, h.size = nil, 0, 0
-	if h.file != nil {
-		h.file.Close() // nothing of it is needed any more
-		h.file = nil
-	}
+	h.pieces = nil
+	h.aside.Close()
 }

@@ -14,8 +14,8 @@ import (
 
 	"blobtail/internal/testkit"
 	"blobtail/query"
-	"blobtail/query/where"
 	"blobtail/record"
+	"blobtail/record/where"
 )
 
 // A question is a filter with its definition: what each of its parts means for a text or for

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/internal/fanout"
 	"blobtail/storage"
 )
 
@@ -131,27 +130,12 @@ func (a *asked) unflushed(rng Range) (out []blob) {
 // each calls f for 0 to n-1, several concurrently, and waits. It returns the first error
 // that is not harmless.
 func (a *asked) each(n int, f func(i int) error) error {
-	for _, err := range atOnce(n, f) {
+	for _, err := range fanout.All(n, listers, f) {
 		if err != nil && !a.absent(err) {
 			return err
 		}
 	}
 	return nil
-}
-
-// atOnce calls f for 0 to n-1, several concurrently, and returns the errors.
-func atOnce(n int, f func(i int) error) []error {
-	errs := make([]error, n)
-	var work errgroup.Group
-	work.SetLimit(listers)
-	for i := range n {
-		work.Go(func() error {
-			errs[i] = f(i)
-			return nil
-		})
-	}
-	work.Wait()
-	return errs
 }
 
 // listing is the result of one service's LIST.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/spill"
 	"blobtail/record"
 )
 
@@ -67,7 +68,7 @@ type sink struct {
 
 // hold has pieces wait, because they come in the other order.
 func (s *sink) hold(ctx context.Context, q *Query) {
-	s.held = &held{budget: budget.Of(ctx), most: q.MaxHeld, back: q.Reverse, ids: s.visit != nil}
+	s.held = &held{aside: spill.Space{Budget: budget.Of(ctx)}, most: q.MaxHeld, back: q.Reverse, ids: s.visit != nil}
 }
 
 // take accepts a piece, which is valid during the call.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/internal/fanout"
 	"blobtail/retention/horizon"
 )
 
@@ -188,7 +189,7 @@ func (r *Reader) recent(ctx context.Context, walks []*catalog.Walk, to int64) ti
 		near = last
 	}
 	hours := make([]time.Time, len(walks))
-	_ = atOnce(len(walks), func(i int) error {
+	_ = fanout.All(len(walks), listers, func(i int) error {
 		start, ok, err := walks[i].Guess(ctx, near, before)
 		if ok && err == nil {
 			hours[i] = start.Truncate(time.Hour)

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/internal/spill"
 	"blobtail/record"
 	"blobtail/storage/mem"
 )
@@ -44,12 +44,10 @@ type Unflushed struct {
 	heads  map[string]*body // by service: the first body of its latest period
 	last   *body            // the head of the record that was added last
 	bodies []*body
-	most   int64     // bytes in memory
-	size   int64     // in memory
+	aside  spill.Space
+	grown  int64     // bytes in memory that aside does not know yet
 	spare  sync.Pool // *contents of large blocks in the file; the next ones take their memory
-	file   *os.File
-	end    int64 // of the file
-	err    error // no more can be added
+	err    error     // no more can be added
 }
 
 // A body is the records of one service and UTC hour, or day, in the form of an opened
@@ -89,12 +87,12 @@ const rowSize = 16 + 4 + 4
 
 // NewUnflushed returns an empty Unflushed. Problems are reported with its name.
 func NewUnflushed(name string) *Unflushed {
-	return &Unflushed{name: name, most: inMemory, heads: make(map[string]*body)}
+	return &Unflushed{name: name, aside: spill.Space{Most: inMemory}, heads: make(map[string]*body)}
 }
 
 // Within has it hold up to so many bytes in memory, for a process with many of them. It is
 // called before the first Add.
-func (u *Unflushed) Within(most int64) { u.most = most }
+func (u *Unflushed) Within(most int64) { u.aside.Most = most }
 
 // Add adds a copy of e. It refuses a line that is not canonical, has a service that
 // blobs cannot have, or has another time than e; the other records are unharmed. After
@@ -121,10 +119,11 @@ func (u *Unflushed) Add(e *record.Entry) error {
 	if err == nil {
 		err = u.last.add(e)
 	}
-	if err == nil && u.size > u.most {
-		if err = u.spill(); err != nil {
-			err = fmt.Errorf("put records aside: %w", err)
+	if err == nil && u.grown > 0 {
+		if !u.aside.Fits(u.grown) {
+			err = u.spill()
 		}
+		u.grown = 0
 	}
 	if err != nil {
 		u.err = fmt.Errorf("%s: %w", u.name, err)
@@ -194,7 +193,7 @@ func (b *body) append(e *record.Entry, key *record.Key) {
 		var c contents
 		if n >= 0 && b.index.Blocks[n].Raw > bodyBlock/2 {
 			c = b.of.large()
-			b.of.size += int64(cap(c.raw) + rowSize*cap(c.rows))
+			b.of.grown += int64(cap(c.raw) + rowSize*cap(c.rows))
 		}
 		b.blocks = append(b.blocks, c)
 		b.index.Blocks = append(b.index.Blocks, blobfmt.Block{First: e.Time})
@@ -203,13 +202,13 @@ func (b *body) append(e *record.Entry, key *record.Key) {
 	c, d, m := &b.blocks[n], &b.index.Blocks[n], &b.Meta
 	ord := uint32(d.Records)
 	if last := len(c.rows) - 1; last < 0 || key.Origin != b.key.Origin || key.Index != c.rows[last].index+ord-c.rows[last].ord {
-		b.of.size -= int64(rowSize * cap(c.rows))
+		b.of.grown -= int64(rowSize * cap(c.rows))
 		c.rows = append(c.rows, row{key.Origin, key.Index, ord})
-		b.of.size += int64(rowSize * cap(c.rows))
+		b.of.grown += int64(rowSize * cap(c.rows))
 	}
-	b.of.size -= int64(cap(c.raw))
+	b.of.grown -= int64(cap(c.raw))
 	c.raw = append(c.raw, e.Line...)
-	b.of.size += int64(cap(c.raw))
+	b.of.grown += int64(cap(c.raw))
 	b.key, b.line = *key, len(e.Line)
 	level := record.LineLevel(e.Line)
 	d.Last, d.Raw = e.Time, int64(len(c.raw))
@@ -235,21 +234,11 @@ func (b *body) lastLine() ([]byte, error) {
 	if c.raw != nil {
 		return c.raw[end-b.line:], nil
 	}
-	return b.of.read(nil, c.at+int64(end-b.line), b.line)
+	return b.of.aside.Read(nil, c.at+int64(end-b.line), int64(b.line))
 }
 
+// spill moves all blocks to the file.
 func (u *Unflushed) spill() error {
-	if u.file == nil {
-		f, err := os.CreateTemp(os.TempDir(), "blobtail-")
-		if err != nil {
-			return err
-		}
-		u.file = f
-		// The file goes with the process, however it ends.
-		if err := os.Remove(f.Name()); err != nil {
-			return err
-		}
-	}
 	var rows []byte
 	for _, b := range u.bodies {
 		for i := range b.blocks {
@@ -263,12 +252,9 @@ func (u *Unflushed) spill() error {
 				rows = binary.LittleEndian.AppendUint32(rows, r.index)
 				rows = binary.LittleEndian.AppendUint32(rows, r.ord)
 			}
-			at := u.end
-			for _, part := range [][]byte{c.raw, rows} {
-				if _, err := u.file.WriteAt(part, u.end); err != nil {
-					return err
-				}
-				u.end += int64(len(part))
+			at, err := u.aside.Write(c.raw, rows)
+			if err != nil {
+				return fmt.Errorf("put records aside: %w", err)
 			}
 			if cap(c.raw) == bodyBlock {
 				u.spare.Put(&contents{raw: c.raw, rows: c.rows})
@@ -276,24 +262,15 @@ func (u *Unflushed) spill() error {
 			*c = contents{at: at, num: len(c.rows)}
 		}
 	}
-	u.size = 0
+	u.aside.Moved()
 	return nil
-}
-
-// read reads n bytes of the file, into buf if it is large enough.
-func (u *Unflushed) read(buf []byte, at int64, n int) ([]byte, error) {
-	buf = slices.Grow(buf[:0], n)[:n]
-	if _, err := u.file.ReadAt(buf, at); err != nil {
-		return nil, fmt.Errorf("read what was put aside: %v", err) // an EOF is no end of anything
-	}
-	return buf, nil
 }
 
 // lines returns a copy of the lines of block n, in buf if it is large enough.
 func (b *body) lines(n int, buf []byte) ([]byte, error) {
 	c := &b.blocks[n]
 	if c.raw == nil {
-		return b.of.read(buf, c.at, int(b.index.Blocks[n].Raw))
+		return b.of.aside.Read(buf, c.at, b.index.Blocks[n].Raw)
 	}
 	return append(buf[:0], c.raw...), nil
 }
@@ -304,7 +281,7 @@ func (b *body) rows(n int) ([]row, error) {
 	if c.raw != nil {
 		return c.rows, nil
 	}
-	all, err := b.of.read(nil, c.at+b.index.Blocks[n].Raw, c.num*rowSize)
+	all, err := b.of.aside.Read(nil, c.at+b.index.Blocks[n].Raw, int64(c.num)*rowSize)
 	if err != nil {
 		return nil, err
 	}
@@ -321,10 +298,7 @@ func (b *body) rows(n int) ([]row, error) {
 // Close releases everything. No read may be under way, and none may follow.
 func (u *Unflushed) Close() {
 	u.heads, u.last, u.bodies, u.err = nil, nil, nil, fmt.Errorf("%s: closed", u.name)
-	if u.file != nil {
-		u.file.Close() // nothing of it is needed any more
-		u.file = nil
-	}
+	u.aside.Close()
 }
 
 // Services are the services of the records, in order.

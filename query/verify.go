@@ -10,10 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/internal/fanout"
 	"blobtail/storage"
 )
 
@@ -95,16 +94,14 @@ func (v *verifying) report(f Finding) {
 
 // run checks a few blobs at a time, since each is held in memory.
 func (v *verifying) run(ctx context.Context) error {
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(v.plan.reader.opt.Workers)
 	v.plan.reader.opt.Progress.Expect(len(v.plan.blobs), v.plan.Bytes())
-	for i := range v.plan.blobs {
-		if v.plan.blobs[i].State != catalog.Sound {
-			continue // the listing has reported it, and there is nothing to check it against
+	return fanout.Each(ctx, len(v.plan.blobs), v.plan.reader.opt.Workers, func(ctx context.Context, i int) error {
+		b := v.plan.blobs[i].Entry
+		if b.State != catalog.Sound {
+			return nil // the listing has reported it, and there is nothing to check it against
 		}
-		work.Go(func() error { return v.blob(ctx, v.plan.blobs[i].Entry) })
-	}
-	return work.Wait()
+		return v.blob(ctx, b)
+	})
 }
 
 func (v *verifying) blob(ctx context.Context, b *catalog.Entry) error {

@@ -13,7 +13,7 @@ import (
 	"blobtail/internal/when"
 	"blobtail/newest"
 	"blobtail/query"
-	"blobtail/query/where"
+	"blobtail/record/where"
 )
 
 // params are the parameters of a request, each of them known to the route.

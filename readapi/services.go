@@ -1,11 +1,11 @@
 package readapi
 
 import (
+	"context"
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"blobtail/internal/fanout"
 	"blobtail/query"
 	"blobtail/readapi/form"
 	"blobtail/record"
@@ -93,26 +93,22 @@ func extend(s *form.Service, v *query.Volume) {
 
 // sizes adds the bytes of blobs, which are known for whole services.
 func (c *call) sizes(blobs *query.Reader, q query.Query, list []form.Service) error {
-	work, ctx := errgroup.WithContext(c.r.Context())
-	work.SetLimit(8)
-	for i := range list {
+	const atOnce = 8
+	return fanout.Each(c.r.Context(), len(list), atOnce, func(ctx context.Context, i int) error {
 		if list[i].Blobs == 0 {
-			continue
-		}
-		q.Services = []string{list[i].Name}
-		of := q
-		work.Go(func() error {
-			days, _, err := blobs.List(ctx, of, time.Time{})
-			if err != nil {
-				return err
-			}
-			for j := range days {
-				list[i].Stored += days[j].Stored
-			}
 			return nil
-		})
-	}
-	return work.Wait()
+		}
+		of := q
+		of.Services = []string{list[i].Name}
+		days, _, err := blobs.List(ctx, of, time.Time{})
+		if err != nil {
+			return err
+		}
+		for j := range days {
+			list[i].Stored += days[j].Stored
+		}
+		return nil
+	})
 }
 
 func (c *call) whoami() error {

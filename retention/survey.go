@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/catalog"
+	"blobtail/internal/fanout"
 	"blobtail/retention/horizon"
 )
 
@@ -85,20 +84,11 @@ func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration)
 	s.refused = s.hidden.Set && s.hidden.First > firstKept(now, minAge)
 }
 
-// each calls do for 0 to n-1, eight concurrently, and returns the first error. It
-// starts no more calls after an error.
+// each calls do for 0 to n-1, some at once, and returns the first error. No call begins after an
+// error, and those under way go on to their end.
 func each(n int, do func(i int) error) error {
-	work, failed := errgroup.WithContext(context.Background())
-	work.SetLimit(8)
-	for i := range n {
-		work.Go(func() error {
-			if failed.Err() != nil {
-				return nil
-			}
-			return do(i)
-		})
-	}
-	return work.Wait()
+	const atOnce = 8
+	return fanout.Each(context.Background(), n, atOnce, func(_ context.Context, i int) error { return do(i) })
 }
 
 // survey lists the due days of all services.

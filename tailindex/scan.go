@@ -7,8 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"blobtail/internal/fanout"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -41,21 +40,18 @@ func (r *Reader) read(ctx context.Context, service string, errs bool, tables []s
 		return nil, nil, fmt.Errorf("read the newest records: %.80q is no name of a service", service)
 	}
 	var scans []*scan
-	reading, ctx := errgroup.WithContext(ctx)
-	reading.SetLimit(maxScans)
 	for _, table := range tables {
 		for shard := range r.o.Shards {
-			s := &scan{r: r, service: service, table: table, partition: Partition(service, shard), kind: kind(errs)}
-			scans = append(scans, s)
-			reading.Go(func() error {
-				if err := do(ctx, s); err != nil && !errors.Is(err, storage.ErrNotExist) {
-					return fmt.Errorf("read the newest records: %w", err)
-				}
-				return nil
-			})
+			scans = append(scans, &scan{r: r, service: service, table: table, partition: Partition(service, shard), kind: kind(errs)})
 		}
 	}
-	if err := reading.Wait(); err != nil {
+	err := fanout.Each(ctx, len(scans), maxScans, func(ctx context.Context, i int) error {
+		if err := do(ctx, scans[i]); err != nil && !errors.Is(err, storage.ErrNotExist) {
+			return fmt.Errorf("read the newest records: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 	var rows []Row

@@ -10,7 +10,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/newest/live"
 	"blobtail/query"
-	"blobtail/query/where"
+	"blobtail/record/where"
 )
 
 // defaultOnTerminal is how many records a terminal gets unless asked for more.

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/internal/azurelogs/formats"
+	"blobtail/internal/fanout"
 	"blobtail/storage"
 )
 
@@ -45,15 +44,10 @@ func (st *stream) blobs(ctx context.Context, service string, span Span) ([]Blob,
 		return nil, err
 	}
 	found := make([][]Blob, len(roots))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(atOnce)
-	for i, root := range roots {
-		work.Go(func() (err error) {
-			found[i], err = st.below(ctx, root, service, span)
-			return err
-		})
-	}
-	err = work.Wait()
+	err = fanout.Each(ctx, len(roots), atOnce, func(ctx context.Context, i int) (err error) {
+		found[i], err = st.below(ctx, roots[i], service, span)
+		return err
+	})
 	return slices.Concat(found...), err
 }
 
@@ -68,20 +62,16 @@ func (st *stream) resources(ctx context.Context) ([]string, error) {
 	roots, level := []string{}, []string{""}
 	for len(level) > 0 {
 		below := make([][]string, len(level))
-		work, ctx := errgroup.WithContext(ctx)
-		work.SetLimit(atOnce)
-		for i, dir := range level {
-			work.Go(func() error {
-				for name, err := range st.container.Dirs(ctx, dir) {
-					if err != nil {
-						return err
-					}
-					below[i] = append(below[i], name)
+		err := fanout.Each(ctx, len(level), atOnce, func(ctx context.Context, i int) error {
+			for name, err := range st.container.Dirs(ctx, level[i]) {
+				if err != nil {
+					return err
 				}
-				return nil
-			})
-		}
-		if err := work.Wait(); err != nil {
+				below[i] = append(below[i], name)
+			}
+			return nil
+		})
+		if err != nil {
 			return nil, err
 		}
 		var next []string

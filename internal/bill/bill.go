@@ -14,10 +14,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/internal/fanout"
 	"blobtail/internal/progress"
 	"blobtail/record"
 )
@@ -110,16 +109,17 @@ type Report struct {
 	Twice int64
 }
 
+// atOnce is how many services are listed at once.
+const atOnce = 8
+
 // Read sums up services, each once, in a range. It fails if the store does not exist;
 // a service without blobs has no sum. listed counts the blobs while it runs; it may be nil.
 func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range, listed *progress.Counter) (*Report, error) {
 	parts := make([]Report, len(services))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(8) // services listed at once
-	for i, service := range services {
-		work.Go(func() error { return parts[i].list(ctx, store, service, rng, listed) })
-	}
-	if err := work.Wait(); err != nil {
+	err := fanout.Each(ctx, len(services), atOnce, func(ctx context.Context, i int) error {
+		return parts[i].list(ctx, store, services[i], rng, listed)
+	})
+	if err != nil {
 		return nil, err
 	}
 	r := &Report{}

@@ -27,17 +27,26 @@ func Temp() (dir string, err error) {
 	if err == nil {
 		return dir, nil
 	}
-	remedy := "make it writable for this user"
+	return dir, TempError(dir, err)
+}
+
+// TempError is an error of a temporary file in a directory, with the directory and what to do.
+func TempError(dir string, err error) error {
+	remedy := "look at its file system"
 	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR):
+		remedy = "make it writable for this user"
 	case errors.Is(err, fs.ErrNotExist):
 		remedy = "make it"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		remedy = "make room there"
 	case errors.Is(err, syscall.EROFS):
 		remedy = "mount it writable (a container with a read-only root needs a volume or a tmpfs there)"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		remedy = "allow more open files"
 	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err // the rest is the name of our own file
 	}
-	return dir, fmt.Errorf("no temporary file can be written to %s: %w; %s, or set TMPDIR to another directory", dir, err, remedy)
+	return fmt.Errorf("no temporary file can be written to %s: %w; %s, or set TMPDIR to another directory", dir, err, remedy)
 }

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"blobtail/internal/fanout"
 	"blobtail/storage"
 )
 
@@ -53,16 +52,11 @@ func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, 
 		return nil, err
 	}
 	rows := slices.DeleteFunc(l.rows, func(i Ingester) bool { return i.State != Holding || now.Sub(i.At) < silent })
-	gone, errs := make([]Ingester, len(rows)), make([]error, len(rows))
-	var asking errgroup.Group
-	asking.SetLimit(asked)
-	for n, i := range rows {
-		asking.Go(func() error {
-			gone[n], errs[n] = Forget(ctx, tables, store, i.ID, now, ask)
-			return nil
-		})
-	}
-	_ = asking.Wait()
+	gone := make([]Ingester, len(rows))
+	errs := fanout.All(len(rows), asked, func(i int) (err error) {
+		gone[i], err = Forget(ctx, tables, store, rows[i].ID, now, ask)
+		return err
+	})
 	gone = slices.DeleteFunc(gone, func(i Ingester) bool { return i.ID == "" })
 	return gone, errors.Join(append(l.bad, errs...)...)
 }

@@ -44,7 +44,9 @@ var allowed = map[string][]string{
 	"buffer/wal":        {"internal/fsys"},
 	"logql":             {},
 	"internal/budget":   {"internal/units"},
+	"internal/spill":    {"internal/budget", "internal/fsys"},
 	"internal/printing": {},
+	"internal/fanout":   {},
 	"internal/regex":    {"internal/budget"},
 	"logql/stage":       {"logql", "record", "internal/literals", "internal/budget", "internal/printing", "internal/regex"},
 
@@ -53,6 +55,7 @@ var allowed = map[string][]string{
 	"blobfmt/linezstd":        {},
 	"blobfmt":                 {"record", "blobfmt/filter", "blobfmt/linezstd"},
 	"record/origin":           {"record"},
+	"record/where":            {"record", "internal/budget", "internal/regex"},
 	"internal/globset":        {"record"},
 	"buffer/runlog":           {"record", "record/origin", "buffer/wal"},
 	"storage/internal/bounds": {"storage"},
@@ -61,7 +64,7 @@ var allowed = map[string][]string{
 	"storage/dir":             {"storage", "storage/internal/bounds", "internal/fsys"},
 	"storage/dir/tables":      {"storage", "storage/internal/bounds", "internal/fsys"},
 	"storage/traffic":         {},
-	"storage/azure":           {"storage", "storage/internal/bounds", "storage/traffic"},
+	"storage/azure":           {"internal/fanout", "storage", "storage/internal/bounds", "storage/traffic"},
 
 	"internal/azurelogs/formats": {"record", "record/times"},
 
@@ -76,19 +79,19 @@ var allowed = map[string][]string{
 	"blobwriter":                {"record", "blobfmt", "storage"},
 	"internal/storeid":          {"storage", "internal/fsys"},
 	"internal/storeid/premises": {"internal/storeid", "storage", "internal/fsys"},
-	"internal/heartbeat":        {"storage", "internal/fsys"},
+	"internal/heartbeat":        {"internal/fanout", "storage", "internal/fsys"},
 	"internal/clockskew":        {"storage"},
 	"internal/trial":            {"storage"},
-	"newest/live":               {"record", "internal/doors", "internal/heartbeat"},
+	"newest/live":               {"internal/fanout", "record", "internal/doors", "internal/heartbeat"},
 	"newest/live/peers":         {"internal/heartbeat", "newest/live", "storage"},
-	"tailindex":                 {"record", "storage"},
+	"tailindex":                 {"internal/fanout", "record", "storage"},
 	"internal/migrations":       {"storage", "internal/heartbeat", "tailindex"},
 	"query/indexcache":          {"blobfmt"},
 	"storage/together":          {"storage"},
-	"retention/horizon":         {"record", "blobfmt", "storage"},
-	"catalog":                   {"record", "blobfmt", "storage", "retention/horizon"},
+	"retention/horizon":         {"internal/fanout", "record", "blobfmt", "storage"},
+	"catalog":                   {"internal/fanout", "record", "blobfmt", "storage", "retention/horizon"},
 
-	"internal/azurelogs": {"record", "storage", "internal/azurelogs/formats"},
+	"internal/azurelogs": {"internal/fanout", "record", "storage", "internal/azurelogs/formats"},
 	"internal/httpguard": {"internal/access", "internal/doors", "internal/exposition", "internal/budget"},
 
 	// 3: the ends. Sources do not know the buffer.
@@ -108,19 +111,18 @@ var allowed = map[string][]string{
 	"source/dryrun":              {"record", "source/body", "source/carry", "source/httpsource", "source/natssource", "source/shippers", "source/syslog"},
 	"source/syslog":              {"record", "record/times", "source/body"},
 	"query/search":               {"record", "blobfmt/filter", "internal/literals", "internal/budget", "internal/regex"},
-	"query/where":                {"record", "internal/budget", "internal/regex"},
-	"internal/tally":             {"record", "internal/globset", "query/where"},
-	"internal/rules":             {"record", "internal/globset", "query/where"},
-	"query":                      {"query/search", "query/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget"},
-	"internal/azurelogs/asblobs": {"record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats"},
+	"internal/tally":             {"record", "internal/globset", "record/where"},
+	"internal/rules":             {"record", "internal/globset", "record/where"},
+	"query":                      {"internal/fanout", "query/search", "record/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget", "internal/spill"},
+	"internal/azurelogs/asblobs": {"internal/fanout", "internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
-	"internal/bill":              {"configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
+	"internal/bill":              {"internal/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
 	"internal/config":            {"record", "internal/units", "internal/openstore", "internal/fsys", "internal/spelling", "internal/when"},
-	"retention/compact":          {"record", "blobfmt", "storage", "retention/horizon", "catalog", "internal/progress"},
-	"retention":                  {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
+	"retention/compact":          {"internal/fanout", "record", "blobfmt", "storage", "retention/horizon", "catalog", "internal/progress"},
+	"retention":                  {"internal/fanout", "record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
 	// It joins the records in blobs with unflushed ones.
-	"newest": {"record", "storage", "query", "tailindex", "newest/live", "internal/heartbeat", "retention/horizon", "internal/budget", "internal/globset"},
+	"newest": {"internal/fanout", "record", "storage", "query", "tailindex", "newest/live", "internal/heartbeat", "retention/horizon", "internal/budget", "internal/globset"},
 
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
@@ -128,11 +130,11 @@ var allowed = map[string][]string{
 	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/httpguard", "newest", "query", "record", "storage", "storage/together", "internal/budget"},
 	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/doors", "internal/rules", "internal/tally", "source/syslog"},
 	"readapi/form":       {},
-	"readapi":            {"blobfmt", "internal/access", "internal/heartbeat", "internal/httpguard", "internal/spelling", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "query/where", "readapi/form", "reading", "record", "storage", "internal/budget"},
-	"lokiapi":            {"internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record", "record/times", "internal/budget"},
+	"readapi":            {"internal/fanout", "blobfmt", "internal/access", "internal/heartbeat", "internal/httpguard", "internal/spelling", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "record/where", "readapi/form", "reading", "record", "storage", "internal/budget"},
+	"lokiapi":            {"internal/fanout", "internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record", "record/times", "internal/budget"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
-	"cmd/query":          {"internal/printing", "query/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget"},
-	"readapi/client":     {"internal/doors", "readapi/form", "record"},
+	"cmd/query":          {"internal/printing", "record/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget"},
+	"readapi/client":     {"internal/doors", "internal/spill", "readapi/form", "record"},
 }
 
 // forTests are packages that only tests and development programs import, with the
@@ -164,6 +166,8 @@ var externals = map[string][]string{
 	"github.com/alecthomas/kong": {"internal/cli", "cmd/ingest", "cmd/query", "cmd/retention"},
 	"github.com/goccy/go-yaml":   {"internal/config", "internal/bill", "internal/access", "readapi"},
 	"go.opentelemetry.io/":       {}, // the tests of source/otlp compare with it; it needs too much memory
+	// Equal calls are made by internal/fanout. The parts of the others are of several kinds.
+	"golang.org/x/sync/errgroup": {"internal/fanout", "buffer", "query", "cmd/ingest", "cmd/query"},
 	"net/http/pprof":             {"cmd/ingest"},
 	"log/slog":                   {},
 	"log":                        {"source/httpsource", "internal/httpguard"}, // net/http's ErrorLog is of its type

@@ -8,9 +8,9 @@ const (
 	mostFolders = 21
 	// mostArrows is the number of pairs of root folders in which one imports the other.
 	// Packages for tests and development do not count.
-	mostArrows = 77
+	mostArrows = 79
 	// mostCircled is the number of root folders that import each other in a circle.
-	mostCircled = 6
+	mostCircled = 7
 
 	// mostFields is the number of fields of a struct.
 	mostFields = 20

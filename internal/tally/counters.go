@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"blobtail/internal/globset"
-	"blobtail/query/where"
 	"blobtail/record"
+	"blobtail/record/where"
 )
 
 // Counter is a counter of the operator's own.

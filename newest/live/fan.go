@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"blobtail/internal/fanout"
 	"blobtail/internal/heartbeat"
 	"blobtail/record"
 )
@@ -97,14 +98,13 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	peers := slices.DeleteFunc(slices.Clone(roll.Peers), func(p heartbeat.Ingester) bool {
 		return p.ID == f.self.ID && (p.Process == f.self.Process || p.Process == "") || !isID(p.ID)
 	})
-	answers, errs := make([]*Answer, len(peers)), make([]error, len(peers))
-	var asking sync.WaitGroup
-	for i, p := range peers {
-		if p.MayHold(roll.Now) {
-			asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, &p, !p.Live(roll.Now), f) })
+	answers := make([]*Answer, len(peers))
+	errs := fanout.All(len(peers), 0, func(i int) (err error) {
+		if p := peers[i]; p.MayHold(roll.Now) {
+			answers[i], err = h.askPeer(ctx, &p, !p.Live(roll.Now), f)
 		}
-	}
-	asking.Wait()
+		return err
+	})
 	for i, p := range peers {
 		if answers[i] != nil {
 			f.answers = append(f.answers, &stream{peer: p, answer: answers[i], scope: f.scope})

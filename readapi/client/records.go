@@ -5,7 +5,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
+	"blobtail/internal/spill"
 	"blobtail/readapi/form"
 )
 
@@ -14,6 +17,8 @@ const (
 	batchOf = 64 << 10
 	// mostLine bounds an event: a record has a MiB, and its bytes may be escaped.
 	mostLine = 8 << 20
+	// mostHeld is how many bytes of lines that wait are in memory.
+	mostHeld = 64 << 20
 )
 
 // Records passes the lines of the records of a query to emit, in order, each call with one or
@@ -23,23 +28,36 @@ const (
 // It returns the end of the stream, which says whether anything is missing. After a
 // [*BrokenError] the lines up to there have been passed on.
 //
-// The lines of more than [form.MostHeld] of the newest records are held in memory, unless
-// they are wanted in reverse.
+// The lines of more than [form.MostHeld] of the newest records wait for the oldest of them, unless
+// they are wanted in reverse: up to 64 MiB in memory, and the others in an unnamed temporary file.
 func (c *Client) Records(ctx context.Context, q Query, emit func(lines []byte) error) (*form.End, error) {
 	if q.Limit <= form.MostHeld && q.First <= form.MostHeld || q.Limit > 0 && q.Reverse || q.First > 0 && !q.Reverse {
 		return c.records(ctx, q, emit)
 	}
 	q.Reverse = !q.Reverse
-	var held []byte
+	aside := spill.Space{Most: mostHeld}
+	defer aside.Close()
+	var held []spill.Extent
 	end, err := c.records(ctx, q, func(lines []byte) error {
-		held = append(held, lines...)
+		e, err := aside.Put(lines)
+		if err != nil {
+			return fmt.Errorf("put records aside: %w", err)
+		}
+		held = append(held, e)
 		return nil
 	})
 	if broken := (*BrokenError)(nil); err != nil && !errors.As(err, &broken) {
 		return nil, err
 	}
-	if eerr := backwards(held, emit); eerr != nil {
-		return nil, eerr
+	for i := range slices.Backward(held) {
+		lines, err := aside.Get(&held[i], 0, held[i].Size())
+		if err != nil {
+			return nil, err
+		}
+		if err := backwards(lines, emit); err != nil {
+			return nil, err
+		}
+		held[i] = spill.Extent{}
 	}
 	return end, err
 }

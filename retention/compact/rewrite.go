@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/blobfmt"
+	"blobtail/internal/fanout"
 	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
@@ -87,17 +86,7 @@ func (r *run) load(ctx context.Context, group []*blob) (sound []*blob, cursors [
 
 // atOnce calls do for each blob, for a few at once, and returns their errors.
 func atOnce(blobs []*blob, do func(i int, b *blob) error) []error {
-	errs := make([]error, len(blobs))
-	var work errgroup.Group
-	work.SetLimit(gets)
-	for i, b := range blobs {
-		work.Go(func() error {
-			errs[i] = do(i, b)
-			return nil
-		})
-	}
-	work.Wait()
-	return errs
+	return fanout.All(len(blobs), gets, func(i int) error { return do(i, blobs[i]) })
 }
 
 // identity returns the id of the blob that stands for a group, which follows from the

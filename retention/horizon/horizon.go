@@ -18,8 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"blobtail/internal/fanout"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -165,22 +164,19 @@ func Marks(ctx context.Context, store Lister, services ...string) ([]Mark, error
 		}
 	}
 	found := make([][]Mark, len(prefixes))
-	work, ctx := errgroup.WithContext(ctx)
-	for i, under := range prefixes {
-		work.Go(func() error {
-			for b, err := range store.List(ctx, under, "") {
-				if err != nil {
-					return err
-				}
-				if m, ok := parseName(b.Key); ok {
-					m.Blob = b
-					found[i] = append(found[i], m)
-				}
+	err := fanout.Each(ctx, len(prefixes), 0, func(ctx context.Context, i int) error {
+		for b, err := range store.List(ctx, prefixes[i], "") {
+			if err != nil {
+				return err
 			}
-			return nil
-		})
-	}
-	if err := work.Wait(); err != nil {
+			if m, ok := parseName(b.Key); ok {
+				m.Blob = b
+				found[i] = append(found[i], m)
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("list what has been dropped: %w", err)
 	}
 	return slices.Concat(found...), nil

@@ -6,12 +6,11 @@ import (
 	"net/http"
 	"slices"
 
+	"blobtail/internal/fanout"
+	"blobtail/storage"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-	"golang.org/x/sync/errgroup"
-
-	"blobtail/storage"
 )
 
 const (
@@ -37,18 +36,11 @@ func (s *Store) deleteChunk(ctx context.Context, blobs []storage.Blob) []error {
 			return left
 		}
 	}
-	errs := make([]error, len(blobs))
-	var work errgroup.Group
-	work.SetLimit(deletesAtOnce)
-	for i, b := range blobs {
-		work.Go(func() error {
-			_, err := s.container.NewBlobClient(b.Key).Delete(ctx, &blob.DeleteOptions{AccessConditions: ifStill(b)})
-			errs[i] = storage.AtKey("delete", b.Key, unlessGone(err))
-			return nil
-		})
-	}
-	work.Wait()
-	return errs
+	return fanout.All(len(blobs), deletesAtOnce, func(i int) error {
+		b := blobs[i]
+		_, err := s.container.NewBlobClient(b.Key).Delete(ctx, &blob.DeleteOptions{AccessConditions: ifStill(b)})
+		return storage.AtKey("delete", b.Key, unlessGone(err))
+	})
 }
 
 // ifStill is the condition that the name still belongs to the listed object; nil if any

@@ -30,6 +30,7 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/catalog"
 	"blobtail/internal/azurelogs"
+	"blobtail/internal/spill"
 	"blobtail/storage"
 )
 
@@ -48,13 +49,19 @@ const (
 	NeverLate   = time.Duration(-1)
 )
 
-const defaultWorkers = 4
+const (
+	defaultWorkers = 4
+	// inMemory is how many bytes of blobs are in memory.
+	inMemory = 64 << 20
+)
 
 // Store implements [storage.BlobStore] for reading. Several goroutines may use it at once.
 type Store struct {
 	source *azurelogs.Source
 	o      Options
-	arena  arena
+
+	keeping sync.Mutex // held by whoever adds to bodies
+	bodies  spill.Space
 
 	mu       sync.Mutex
 	services map[string]*service
@@ -75,7 +82,7 @@ type service struct {
 // object is an encoded blob.
 type object struct {
 	storage.Blob
-	body extent
+	body spill.Extent
 }
 
 // unfinished is the blobs of classic logs that end within a line.
@@ -102,7 +109,7 @@ func New(source *azurelogs.Source, o Options) *Store {
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
-	return &Store{source: source, o: o, services: make(map[string]*service)}
+	return &Store{source: source, o: o, bodies: spill.Space{Most: inMemory}, services: make(map[string]*service)}
 }
 
 // errReadOnly is the answer to writes.
@@ -141,7 +148,7 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	if left := o.Size - off; n < 0 || n > left {
 		n = left
 	}
-	b, err := s.arena.read(o.body, off, n)
+	b, err := s.bodies.Get(&o.body, off, n)
 	if err != nil {
 		return nil, storage.AtKey("get", key, err)
 	}
@@ -330,6 +337,9 @@ func (s *Store) Notes() (notes []string) {
 }
 
 // Close releases the blobs. No read may be under way.
-func (s *Store) Close() error { return s.arena.close() }
+func (s *Store) Close() error {
+	s.bodies.Close()
+	return nil
+}
 
 var _ catalog.Store = (*Store)(nil)

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/blobfmt"
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/azurelogs/formats"
+	"blobtail/internal/fanout"
+	"blobtail/internal/spill"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -35,15 +35,11 @@ func (s *Store) encode(ctx context.Context, name string, span azurelogs.Span) er
 	}
 	units := s.units(sv, blobs, span)
 	encoded := make([][]*made, len(units))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(s.o.Workers)
-	for i, u := range units {
-		work.Go(func() (err error) {
-			encoded[i], err = s.encodeUnit(ctx, u)
-			return err
-		})
-	}
-	if err := work.Wait(); err != nil {
+	err = fanout.Each(ctx, len(units), s.o.Workers, func(ctx context.Context, i int) (err error) {
+		encoded[i], err = s.encodeUnit(ctx, units[i])
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	for i := range units {
@@ -92,7 +88,7 @@ type made struct {
 	order  record.Origin // of its chunk
 	source string
 	meta   blobfmt.Meta
-	body   extent
+	body   spill.Extent
 }
 
 // add gives blobs their numbers, in the order of the source.
@@ -106,7 +102,7 @@ func (sv *service) add(all []*made) error {
 			return fmt.Errorf("%s has more than %d parts with records of %s", sv.name, blobfmt.MaxNumber, m.hour.Format(time.RFC3339))
 		}
 		name := blobfmt.Name{Service: sv.name, Period: m.hour, Number: len(objects) + 1}
-		o := &object{body: m.body, Blob: storage.Blob{Key: name.String(), Size: m.body.size, Attrs: storage.Attrs{
+		o := &object{body: m.body, Blob: storage.Blob{Key: name.String(), Size: m.body.Size(), Attrs: storage.Attrs{
 			ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: m.meta.Map(),
 		}}}
 		sv.hours[m.hour] = append(objects, o)
@@ -200,7 +196,7 @@ func (e *encoder) chunk(b *azurelogs.Blob, c *azurelogs.Chunk) error {
 		if err != nil {
 			return err
 		}
-		at, err := e.store.arena.put(body)
+		at, err := e.store.keep(body)
 		if err != nil {
 			return err
 		}
@@ -208,6 +204,17 @@ func (e *encoder) chunk(b *azurelogs.Blob, c *azurelogs.Chunk) error {
 		from = n
 	}
 	return nil
+}
+
+// keep keeps a copy of a blob.
+func (s *Store) keep(body []byte) (spill.Extent, error) {
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	at, err := s.bodies.Put(body)
+	if err != nil {
+		return at, fmt.Errorf("put blobs aside: %w", err)
+	}
+	return at, nil
 }
 
 // batchOf is the identity of the blob of a chunk and hour.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/query/where"
 	"blobtail/record"
+	"blobtail/record/where"
 )
 
 // words are the levels in rising order, and words that are no level.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/query/where"
+	"blobtail/record/where"
 )
 
 const line = `{"ts":"2026-11-20T15:04:05.000000000Z","level":"error","service":"web","msg":"say \"hi\"","status":502,"path":"/api/x","ok":false,"none":null,"http.method":"GET","http":{"status":404,"a":{"b":1}},"tags":["a","b"],"took":1.5e3,"größe":"xl","count":7,"duration":{"len":3}}` + "\n"

@@ -1,0 +1,55 @@
+// Package fanout makes many equal calls, some at once, and waits for all of them.
+//
+//   - The calls are numbered from 0, and begin in that order. Each keeps its result at its number,
+//     so results have the order of the calls.
+//   - [Each] ends with the first error: the context of the calls that are under way ends, and no
+//     other call begins.
+//   - [All] makes every call, and has an error for each.
+//
+// A pipeline, as of blocks that are decoded for a merge, has an order and bounds of its own. So have
+// calls of which the first answer counts.
+package fanout
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Each calls do for 0 to n-1, with at most so many calls at once; 0: with all. It returns the first
+// error. If ctx ends before all calls have begun, that is an error too.
+func Each(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
+	work, ctx := errgroup.WithContext(ctx)
+	limit(work, atOnce)
+	for i := range n {
+		work.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return do(ctx, i)
+		})
+	}
+	return work.Wait()
+}
+
+// All calls do for 0 to n-1, with at most so many calls at once; 0: with all. It returns the
+// errors by the numbers of the calls.
+func All(n, atOnce int, do func(i int) error) []error {
+	errs := make([]error, n)
+	var work errgroup.Group
+	limit(&work, atOnce)
+	for i := range n {
+		work.Go(func() error {
+			errs[i] = do(i)
+			return nil
+		})
+	}
+	_ = work.Wait() // no call returns one
+	return errs
+}
+
+func limit(work *errgroup.Group, atOnce int) {
+	if atOnce > 0 {
+		work.SetLimit(atOnce)
+	}
+}
