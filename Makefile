@@ -19,7 +19,7 @@ PARTS           ?=
 # several times slower. Tests that count cases, or handle much data, take a few of them there.
 RACED        := ./buffer ./buffer/wal ./blobwriter ./catalog ./cmd/ingest ./cmd/query ./integration/complete ./integration/repeats \
 	./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs ./internal/azurelogs/imports \
-	./internal/heartbeat ./internal/httpguard ./internal/storeid ./internal/storeid/premises ./internal/tally \
+	./internal/fanout ./internal/heartbeat ./internal/httpguard ./internal/storeid ./internal/storeid/premises ./internal/tally \
 	./internal/testenv ./lokiapi ./newest ./newest/live ./newest/live/peers ./query ./query/indexcache ./readapi ./readapi/client \
 	./reading ./retention ./retention/compact ./retention/horizon ./source/dryrun ./source/httpsource ./source/natssource \
 	./source/syslog ./storage/azure ./storage/dir ./storage/dir/tables ./storage/mem ./storage/together ./tailindex
@@ -82,7 +82,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release sbom reproducible reproducible-host vuln demo picture loggers test test-times test-processes test-raced test-plain test-counted help interop interop-quick torture lint deploy-lint logcli chdb promcheck bench bench-micro bench-table fuzz clean
+.PHONY: build release sbom reproducible reproducible-host vuln demo picture loggers test test-times test-processes test-raced test-plain test-counted help interop interop-quick torture lint deploy-lint chdb promcheck bench bench-micro bench-table fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -194,11 +194,6 @@ lint: ## gofmt, vet, staticcheck, the layers
 	$(AS_BUILT) $(BESIDE) go vet ./...
 	$(AS_BUILT) $(BESIDE) go tool staticcheck ./...
 	$(AS_BUILT) go test ./internal/layers
-
-# Its licence is the AGPL: it runs beside ours, and is not linked or shipped.
-logcli: ## bin/logcli, the command of Loki, and the tests with it; 2,000 packages, a quarter of an hour
-	$(BESIDE) go -C internal/tools/logcli build -buildvcs=false -o $(CURDIR)/bin/logcli github.com/grafana/loki/v3/cmd/logcli
-	LOGCLI=$(CURDIR)/bin/logcli go test -count=1 -run 'TestLoki|TestLogcli' ./logql ./integration </dev/null
 
 # The package is kept in bin/chdb. npm ci would want the libraries for all systems in the lockfile.
 chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it first, 543 MB

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -75,56 +74,6 @@ func TestNamedFiles(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
 				t.Errorf("%s names %s: %v", page, m[1], err)
 			}
-		}
-	}
-}
-
-// TestPackages ensures that the table of packages in docs/CODE.md has a row for every package
-// of the product, and no other.
-func TestPackages(t *testing.T) {
-	_, table, _ := strings.Cut(read(t, codePage), "\n<!-- packages: begin -->\n| level | package | job |\n")
-	table, _, ok := strings.Cut(table, "\n<!-- packages: end -->\n")
-	if !ok {
-		t.Fatal(codePage + " has no table of packages between its marks")
-	}
-	named := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| [0-9]+ \\| `([^`]+)` \\| ").FindAllStringSubmatch(table, -1) {
-		if named[m[1]] {
-			t.Errorf("%s has two rows of %s", codePage, m[1])
-		}
-		named[m[1]] = true
-	}
-	found := map[string]bool{}
-	// For tests and development, or inner packages of one folder.
-	other := regexp.MustCompile(`^(bench|integration|storage/storagetest|source/sourcetest|source/body/loggers|reading/readingtest|storage/internal/.*|internal/fsys/simdisk|` +
-		`internal/(azurelogs/logstest|bench|check|demo|layers|loggen|loggers|termshot|testenv|testkit))(/|$)`)
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if name := d.Name(); d.IsDir() && (name == "node_modules" || name == ".git" || name == "testdata") {
-			return filepath.SkipDir
-		} else if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
-			return filepath.SkipDir // another module
-		}
-		rel, err := filepath.Rel(root, path)
-		pkg := filepath.ToSlash(filepath.Dir(rel))
-		if strings.HasSuffix(rel, ".go") && !strings.HasSuffix(rel, "_test.go") && !other.MatchString(pkg) {
-			found[pkg] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range found {
-		if !named[name] {
-			t.Errorf("%s does not name the package %s", codePage, name)
-		}
-	}
-	for name := range named {
-		if !found[name] {
-			t.Errorf("%s names the package %s, and there is none", codePage, name)
 		}
 	}
 }

@@ -1,46 +1,19 @@
 package integration_test
 
 import (
-	"bytes"
+	"context"
 	"fmt"
+	"maps"
 	"os"
-	"os/exec"
-	"slices"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"blobtail/internal/testkit"
 )
-
-// logcli runs the command of Loki against a server, and returns its output.
-func (s *server) logcli(t testing.TB, args ...string) string {
-	t.Helper()
-	cmd := s.logcliCmd(args...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("logcli %q: %v %s", args, err, stderr.String())
-	}
-	return string(out)
-}
-
-func (s *server) logcliCmd(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Getenv("LOGCLI"), append([]string{"--addr", s.url, "--quiet"}, args...)...)
-	cmd.Env = append(cleanEnv(), "TZ=UTC")
-	return cmd
-}
-
-// needLogcli skips a test if no logcli is named. `make logcli` builds it.
-func needLogcli(t *testing.T) {
-	if os.Getenv("LOGCLI") == "" {
-		t.Skip("LOGCLI names no logcli; make logcli builds one")
-	}
-}
 
 // webRequests are n records of a service, from a time on, each a millisecond after the one
 // before. Their messages count from first.
@@ -53,39 +26,47 @@ func webRequests(service string, from time.Time, first, n int) []byte {
 	return b
 }
 
-// The command of Loki shows the same data as logquery: records in blobs and in logs, their counts,
-// labels, volumes, and fields.
+// logcliBegin is the time of the first records that the recorded requests of logcli are about.
+var logcliBegin = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
+
+// The command of Loki has what logquery has: records in blobs and in logs, their counts, labels,
+// volumes, and fields. Its recorded requests get the answers that it got, in a form that it reads.
+// Then it would print what it printed, and ask for the same next page.
 func TestLogcli(t *testing.T) {
-	needLogcli(t)
 	t.Parallel()
 	at, _ := dirStore(t)
 	p := start(t, at, t.TempDir())
-	from := time.Now().Add(-2 * time.Hour).Truncate(time.Minute).UTC()
 	post := func(service string, from time.Time, first, n int) {
 		if code, _, _, err := p.post("/ingest/"+service, webRequests(service, from, first, n)); code != 200 && code != 202 {
 			t.Fatalf("%d %v", code, err)
 		}
 	}
-	post("web", from, 0, 7000)
-	post("orders", from, 0, 500)
+	post("web", logcliBegin, 0, 7000)
+	post("orders", logcliBegin, 0, 500)
 	if code, _, err := p.flush(""); code != 200 {
 		t.Fatalf("%d %v", code, err)
 	}
-	post("web", from.Add(time.Hour), 7000, 500) // in the log only
+	post("web", logcliBegin.Add(time.Hour), 7000, 500) // in the log only
 	s := serve(t, at)
-	until := from.Add(2 * time.Hour)
-	times := []string{"--from=" + from.Format(time.RFC3339), "--to=" + until.Format(time.RFC3339)}
-	ours := func(args ...string) string {
-		out, stderr, code := logquery(t, at, append(args, "--from", from.Format(time.RFC3339), "--to", until.Format(time.RFC3339))...)
-		if code != 0 {
-			t.Fatalf("logquery %q exits %d: %s", args, code, stderr)
+	commands, forms := logcliCommands(t), logcliForms(t)
+	if len(commands) < 60 || len(forms) < 10 {
+		t.Fatalf("%d commands and %d forms, want 60 and 10", len(commands), len(forms))
+	}
+	for _, c := range commands {
+		if len(c.requests) == 0 {
+			t.Errorf("%s: no request", c.line)
 		}
-		return strings.TrimSpace(string(out))
+		lines := s.replay(t, c, forms)
+		if n, err := strconv.Atoi(c.lines()); err == nil && !strings.Contains(c.line, "line_format") && len(lines) != n {
+			t.Errorf("%s: %d different lines, logcli printed %d", c.line, len(lines), n)
+		}
 	}
-	with := func(verb string, args ...string) string {
-		return s.logcli(t, slices.Concat([]string{verb}, times, args)...)
-	}
+	logcliCounts(t, at, commands)
+}
 
+// logcliCounts ensures that the numbers in the recorded answers are those of logquery.
+func logcliCounts(t *testing.T, at place, commands []logcliCommand) {
+	t.Helper()
 	for _, c := range []struct {
 		query string
 		count []string // the same for logquery
@@ -96,67 +77,42 @@ func TestLogcli(t *testing.T) {
 		{`{service_name="web"} | status > 500`, []string{"web", "--where", "status > 500"}},
 		{`{service_name="orders"} |~ "request 4.9"`, []string{"orders", "-g", "request 4.9"}},
 	} {
-		want := ours(append(c.count, "--count")...)
-		for _, flags := range [][]string{{"--batch=1000"}, {"--batch=777", "--forward"}} {
-			out := with("query", append(flags, "--limit=100000", "--output=raw", c.query)...)
-			got := strings.Split(strings.TrimSpace(out), "\n")
-			slices.Sort(got)
-			n := len(got)
-			if got = slices.Compact(got); strconv.Itoa(n) != want || len(got) != n {
-				t.Errorf("logcli has %d lines of %s (%d are different), logquery %s", n, c.query, len(got), want)
+		args := append(c.count, "--count", "--from", logcliBegin.Format(time.RFC3339), "--to", logcliBegin.Add(2*time.Hour).Format(time.RFC3339))
+		out, stderr, code := logquery(t, at, args...)
+		if code != 0 {
+			t.Fatalf("logquery %q exits %d: %s", args, code, stderr)
+		}
+		want, found := strings.TrimSpace(string(out)), 0
+		for _, command := range commands {
+			var got string
+			switch {
+			case strings.HasSuffix(command.line, "--limit=100000 --output=raw "+c.query):
+				got = command.lines()
+			case strings.HasSuffix(command.line, " sum(count_over_time("+c.query+"[2h]))"):
+				_, got, _ = strings.Cut(command.requests[0].answer, `"value":[1767614400,"`)
+				got, _, _ = strings.Cut(got, `"`)
+			default:
+				continue
+			}
+			if found++; got != want {
+				t.Errorf("%s: %s, logquery counts %s", command.line, got, want)
 			}
 		}
-		count := s.logcli(t, "instant-query", "--now="+until.Format(time.RFC3339), "sum(count_over_time("+c.query+"[2h]))")
-		if !strings.Contains(count, `"`+want+`"`) {
-			t.Errorf("logcli counts %s of %s, logquery %s", count, c.query, want)
-		}
-	}
-	logcliLists(t, with)
-}
-
-// logcliLists checks the lists that the command prints of the records of TestLogcli.
-func logcliLists(t *testing.T, with func(verb string, args ...string) string) {
-	t.Helper()
-	if got := with("query", "--limit=3", "--forward", "--output=raw", `{service_name="web"}`); got != "web request 0\nweb request 1\nweb request 2\n" {
-		t.Errorf("the oldest lines are %q", got)
-	}
-	for _, c := range []struct{ verb, args, want string }{
-		{"labels", "", "level\nservice_name\n"},
-		{"labels", "service_name", "orders\nweb\n"},
-		{"series", `{service_name=~"w.*"}`, "{service_name=\"web\"}\n"},
-		{"stats", `{service_name="web"}`, "entries: 7500"},
-		{"stats", `{service_name="orders"}`, "chunks: 1"},
-		{"volume", `{service_name=~".+"}`, `"service_name": "web"`},
-		{"volume_range", `{service_name="orders"} --step=1h`, `"values": [`},
-		{"detected-fields", `{service_name="web"}`, "label: status\t\ttype: int\t\tcardinality: 2"},
-		{"query", `sum(count_over_time({service_name="web"}[1h])) --step=1h`, `"7000"`},
-	} {
-		if got := with(c.verb, strings.Fields(c.args)...); !strings.Contains(got, c.want) {
-			t.Errorf("logcli %s %s prints %q, want %q", c.verb, c.args, got, c.want)
+		if found != 3 {
+			t.Errorf("%d commands of logcli are about %s, want 3", found, c.query)
 		}
 	}
 }
 
 // A tail of the command of Loki shows each line, over restarts of an ingester and of the server.
-// It comes again with the time of its last line, and shows the lines of that time once more.
+// It comes again with the time of its last line, by the recorded requests.
 func TestLogcliTail(t *testing.T) {
-	needLogcli(t)
 	t.Parallel()
 	at, _ := dirStore(t)
 	wal := t.TempDir()
 	p := start(t, at, wal)
 	s := serve(t, at)
-	cmd := s.logcliCmd("query", "--tail", "--limit=5000", "--output=raw", `{service_name="web"}`)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var shown lockedBuffer
-	cmd.Stdout, cmd.Stderr = &shown, &shown
-	if err := shared.start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()
-	}()
+	shown := followAsLogcli(t, s)
 	sent := 0
 	send := func(n int) {
 		for range n {
@@ -168,7 +124,7 @@ func TestLogcliTail(t *testing.T) {
 		}
 	}
 	arrive := func(event string) {
-		testkit.Until(t, event, func() bool { return strings.Contains(shown.String(), fmt.Sprintf("line %d.\n", sent-1)) })
+		testkit.Until(t, event, func() bool { return shown.has(fmt.Sprintf("line %d.", sent-1)) })
 	}
 	send(20)
 	arrive("the tail shows lines")
@@ -181,28 +137,65 @@ func TestLogcliTail(t *testing.T) {
 	s.start()
 	send(20)
 	arrive("the tail goes on over the restart of the server")
-	got := strings.Fields(strings.ReplaceAll(shown.String(), "line ", ""))
 	for i := range sent {
-		if n := strings.Count(strings.Join(got, "\n")+"\n", fmt.Sprintf("%d.\n", i)); n == 0 {
+		if !shown.has(fmt.Sprintf("line %d.", i)) {
 			t.Errorf("line %d is not shown", i)
 		}
 	}
 }
 
-// lockedBuffer is a buffer for a process that writes while the test reads.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+// followAsLogcli follows a server by the requests of testdata/logcli/tail.txt, until the test ends.
+func followAsLogcli(t *testing.T, s *server) *tailedLines {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "logcli", "tail.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var requests []string
+	for line := range strings.Lines(string(data)) {
+		if uri, ok := strings.CutPrefix(strings.TrimSpace(line), "GET "); ok {
+			requests = append(requests, uri)
+		}
+	}
+	if len(requests) != 2 {
+		t.Fatalf("%d requests in tail.txt, want 2", len(requests))
+	}
+	uri := strings.ReplaceAll(requests[0], "{BEGIN}", strconv.FormatInt(time.Now().Add(-time.Hour).UnixNano(), 10))
+	form := logcliForms(t)["tail"]
+	shown := &tailedLines{lines: map[string]bool{}}
+	ctx, stop := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() {
+		for ctx.Err() == nil {
+			_ = s.frame(ctx, t, uri, form, func(lines map[string]bool, last int64) bool { // it comes again
+				shown.add(lines)
+				uri = strings.ReplaceAll(requests[1], "{LAST}", strconv.FormatInt(last, 10))
+				return true
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		following.Wait()
+	})
+	return shown
 }
 
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
+// tailedLines are lines that arrive while the test reads.
+type tailedLines struct {
+	mu    sync.Mutex
+	lines map[string]bool
 }
 
-func (l *lockedBuffer) String() string {
+func (l *tailedLines) add(lines map[string]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.b.String()
+	maps.Copy(l.lines, lines)
+}
+
+func (l *tailedLines) has(line string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines[line]
 }

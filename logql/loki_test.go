@@ -2,49 +2,70 @@ package logql_test
 
 import (
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"blobtail/logql"
 )
 
-// TestLokiJudges holds the list against Loki's own parser, by `logcli fmt`: it takes the same
-// queries but for those of a list, and the printed form of a query means the same to it as the
-// query. `make logcli` builds the command and runs this test.
-func TestLokiJudges(t *testing.T) {
-	logcli := os.Getenv("LOGCLI")
-	if logcli == "" {
-		t.Skip("make logcli runs this test")
-	}
-	format := func(t *testing.T, query string) (string, bool) {
-		cmd := exec.CommandContext(t.Context(), logcli, "fmt")
-		cmd.Stdin = strings.NewReader(query)
-		out, err := cmd.Output()
-		return string(out), err == nil
-	}
+// A query of testdata/loki.txt, with the verdicts of Loki and of blobtail.
+type lokiJudged struct {
+	query        string
+	theirs, ours bool   // Loki takes it, blobtail takes it
+	printed      string // what blobtail prints of it, if both take it
+	line         int    // in the file
+}
+
+// readLoki reads testdata/loki.txt.
+func readLoki(t testing.TB) (all []lokiJudged) {
 	data, err := os.ReadFile("testdata/loki.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	differs := map[string]bool{}
+	var heading lokiJudged
+	begun := false // the lines above the first heading are a comment
 	for line := range strings.Lines(string(data)) {
-		differs[strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "␤", "\n")] = true
-	}
-	for _, q := range readJudged(t) {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			tree, err := logql.Parse(q.query)
-			form, taken := format(t, q.query)
-			agree := taken == (err == nil)
-			switch {
-			case agree == differs[q.query]:
-				t.Errorf("%s\nLoki takes it: %v, blobtail says %v", q.query, taken, err)
-			case taken && err == nil:
-				if again, _ := format(t, tree.String()); again != form {
-					t.Errorf("%s\nis to Loki\n%sbut printed it is\n%s", q.query, form, again)
-				}
+		heading.line++
+		line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "␤", "\n")
+		if who, ok := strings.CutPrefix(line, "== "); ok {
+			who, why, _ := strings.Cut(who, ": ")
+			heading.theirs = who == "both take" || who == "only Loki takes"
+			heading.ours = who == "both take" || who == "only blobtail takes"
+			begun = true
+			if !heading.theirs && !heading.ours && who != "neither takes" || heading.theirs != heading.ours && why == "" {
+				t.Fatalf("line %d of loki.txt: the heading does not say who takes the queries, and why only one does", heading.line)
 			}
-		})
+			continue
+		}
+		if !begun || line == "" {
+			continue
+		}
+		if printed, ok := strings.CutPrefix(line, "    "); ok {
+			all[len(all)-1].printed = printed
+			continue
+		}
+		q := heading
+		q.query, q.printed = line, line
+		all = append(all, q)
+	}
+	return all
+}
+
+// TestLokiJudges holds the parser against the recorded verdicts of Loki's own: both take the same
+// queries, but for those under a heading that says why not. The printed form of a query is one that
+// means to Loki what the query means.
+func TestLokiJudges(t *testing.T) {
+	all := readLoki(t)
+	if len(all) < 2_000 {
+		t.Fatalf("%d queries, want 2,000", len(all))
+	}
+	for _, q := range all {
+		tree, err := logql.Parse(q.query)
+		switch {
+		case (err == nil) != q.ours:
+			t.Errorf("loki.txt, line %d: %s\nblobtail says %v. Loki takes it: %v", q.line, q.query, err, q.theirs)
+		case q.ours && q.theirs && tree.String() != q.printed:
+			t.Errorf("loki.txt, line %d: %s\nis printed as\n%s\nLoki has judged\n%s", q.line, q.query, tree, q.printed)
+		}
 	}
 }

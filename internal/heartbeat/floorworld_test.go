@@ -44,9 +44,9 @@ func floorOf(t *testing.T, disk fsys.FS) (floor time.Time, holding bool) {
 	return n.Floor, n.State == heartbeat.Holding || !n.Floor.IsZero()
 }
 
-// lease is the log of an ingester that starts and dies at any moment. Its tables lose writes,
+// mortal is the log of an ingester that starts and dies at any moment. Its tables lose writes,
 // carry them out without an answer, or much later.
-type lease struct {
+type mortal struct {
 	t     *testing.T
 	seed  uint64
 	store *mem.Store
@@ -65,7 +65,7 @@ type lease struct {
 
 // life is one process.
 type life struct {
-	l     *lease
+	l     *mortal
 	a     *heartbeat.Announcer
 	disk  *simdisk.Disk
 	left  atomic.Pointer[simdisk.Disk] // once it is dead
@@ -127,7 +127,7 @@ func (p *life) Scan(ctx context.Context, table, partition, from, to string, limi
 }
 
 // apply carries out a write. l.mu is held.
-func (l *lease) apply(row storage.Row) (string, error) {
+func (l *mortal) apply(row storage.Row) (string, error) {
 	version, err := l.store.Swap(context.Background(), heartbeat.Table, heartbeat.Partition, row)
 	if err != nil {
 		return "", err
@@ -144,7 +144,7 @@ func (l *lease) apply(row storage.Row) (string, error) {
 	return version, nil
 }
 
-func (l *lease) row() heartbeat.Ingester {
+func (l *mortal) row() heartbeat.Ingester {
 	rows, err := heartbeat.List(context.Background(), l.store, "")
 	if err != nil || len(rows) != 1 {
 		return heartbeat.Ingester{}
@@ -152,7 +152,7 @@ func (l *lease) row() heartbeat.Ingester {
 	return rows[0]
 }
 
-func (l *lease) fail(format string, args ...any) {
+func (l *mortal) fail(format string, args ...any) {
 	if !l.reported {
 		l.t.Errorf("seed %d, after %v: %s", l.seed, time.Since(epoch), fmt.Sprintf(format, args...))
 	}
@@ -160,7 +160,7 @@ func (l *lease) fail(format string, args ...any) {
 }
 
 // check looks whether a reader of the row would miss an acknowledged record. l.mu is held.
-func (l *lease) check(when string) {
+func (l *mortal) check(when string) {
 	r := l.row()
 	if r.State == heartbeat.Holding && time.Since(r.Floor) < 20*time.Minute {
 		l.tight++
@@ -174,7 +174,7 @@ func (l *lease) check(when string) {
 }
 
 // start starts a process on a disk.
-func (l *lease) start(disk *simdisk.Disk) {
+func (l *mortal) start(disk *simdisk.Disk) {
 	p := &life{l: l, disk: disk, TableStore: l.store, ended: make(chan struct{}), ready: time.Now().Add(time.Duration(l.rng.IntN(4)) * time.Second)}
 	ctx, end := context.WithCancel(context.Background())
 	p.end = end
@@ -217,7 +217,7 @@ func (l *lease) start(disk *simdisk.Disk) {
 }
 
 // send sends a record. Most are of now.
-func (l *lease) send() {
+func (l *mortal) send() {
 	now := time.Now()
 	l.mu.Lock()
 	p := l.life
@@ -242,7 +242,7 @@ func (l *lease) send() {
 }
 
 // flush stores records.
-func (l *lease) flush(all bool) {
+func (l *mortal) flush(all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for n := range l.next + 1 {
@@ -253,7 +253,7 @@ func (l *lease) flush(all bool) {
 }
 
 // rise ends the process if it is not dead, and starts another.
-func (l *lease) rise() {
+func (l *mortal) rise() {
 	l.mu.Lock()
 	p := l.life
 	p.die(p.disk.Fork(simdisk.Killed, 0))
@@ -265,7 +265,7 @@ func (l *lease) rise() {
 }
 
 // stop ends the process in order.
-func (l *lease) stop() {
+func (l *mortal) stop() {
 	l.mu.Lock()
 	p := l.life
 	p.end()
@@ -279,7 +279,7 @@ func (l *lease) stop() {
 	_ = p.a.Stop(ctx, empty)
 }
 
-func (l *lease) step() {
+func (l *mortal) step() {
 	l.mu.Lock()
 	k, pause, n := l.rng.IntN(100), time.Duration(l.rng.Int64N(int64(4*time.Second))), 0
 	if len(l.late) > 0 {
@@ -325,7 +325,7 @@ func TestFloorWorlds(t *testing.T) {
 	tight, seeds := 0, testkit.Portion(10_000, 250, 25)
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
-			l := &lease{t: t, seed: seed, store: mem.New(mem.Options{}), rng: rand.New(rand.NewPCG(seed, 35)), log: map[int]int64{}, acked: map[int]bool{}}
+			l := &mortal{t: t, seed: seed, store: mem.New(mem.Options{}), rng: rand.New(rand.NewPCG(seed, 35)), log: map[int]int64{}, acked: map[int]bool{}}
 			l.mu.Lock()
 			l.start(logDisk(t))
 			l.mu.Unlock()

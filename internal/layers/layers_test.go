@@ -1,6 +1,6 @@
 // Package layers holds the architecture's rules over the source: the permitted imports,
-// and constructs that no file may use. It has tests only; `make lint` runs them, and so
-// does `go test ./...`.
+// constructs that no file may use, licenses that no module may have, and limits for sizes and
+// prose. It has tests only; `make lint` runs them, and so does `go test ./...`.
 package layers
 
 import (
@@ -15,10 +15,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
-const module = "blobtail"
+const (
+	module = "blobtail"
+	// here is this package, and root the way from it to the root of the repository.
+	here = "internal/layers"
+	root = "../.."
+)
 
 // allowed has a row for each package: the packages of the module that it may import.
 // Imports go strictly downward. A row names only the packages it needs, so that review
@@ -195,9 +201,20 @@ func (f file) imports() []string {
 // parse reads every Go file of the module, with any build tags.
 func parse(t *testing.T) []file {
 	t.Helper()
-	root := filepath.Join("..", "..")
-	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+	files, err := parsed()
+	if err != nil {
 		t.Fatal(err)
+	}
+	if len(files) < 50 {
+		t.Fatalf("found %d files: this is not the whole module", len(files))
+	}
+	return files
+}
+
+// parsed has the files for all tests, which only look at them.
+var parsed = sync.OnceValues(func() ([]file, error) {
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		return nil, err
 	}
 	var files []file
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -230,14 +247,8 @@ func parse(t *testing.T) []file {
 		files = append(files, file{path: rel, pkg: path.Dir(rel), set: set, tree: tree})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) < 50 {
-		t.Fatalf("found %d files: this is not the whole module", len(files))
-	}
-	return files
-}
+	return files, err
+})
 
 // TestImports ensures that each package imports only packages of its row, and that each
 // package has a row.

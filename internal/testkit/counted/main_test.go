@@ -83,7 +83,6 @@ func TestCounted(t *testing.T) {
 // unraced start goroutines, and their tests need no race detector.
 var unraced = map[string]string{
 	"./internal/bench":         "the benchmark",
-	"./internal/bill":          "asks for the listings of services side by side, by catalog",
 	"./internal/cli":           "waits for signals",
 	"./internal/testkit/meter": "for tests",
 	"./reading/readingtest":    "for tests",
