@@ -53,7 +53,11 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 		}
 		cut := Buckets{Length: h.By, Zone: by.Zone}
 		if by.ByService {
-			return h.each(ctx, blobs, plan, q, cut)
+			_, sum := plan.Keys()
+			slots, parts, err := apart(ctx, blobs, q, cut)
+			h.Buckets = slots
+			sum.Join(&parts)
+			return sum, err
 		}
 		return h.count(ctx, plan, cut)
 	})
@@ -122,9 +126,8 @@ func (h *Histogram) count(ctx context.Context, plan *query.Plan, cut Buckets) (q
 	return sum, err
 }
 
-// each counts the records of each service of a query. Its plan tells which are none.
-func (h *Histogram) each(ctx context.Context, blobs *query.Reader, all *query.Plan, q query.Query, cut Buckets) (query.Summary, error) {
-	_, sum := all.Keys()
+// apart counts the records of each service of a query. Whether they exist is asked elsewhere.
+func apart(ctx context.Context, blobs *query.Reader, q query.Query, cut Buckets) (slots []Slot, sum query.Summary, err error) {
 	services := named(&q)
 	counted, sums := make([][]Bucket, len(services)), make([]query.Summary, len(services))
 	work, ctx := errgroup.WithContext(ctx)
@@ -132,7 +135,7 @@ func (h *Histogram) each(ctx context.Context, blobs *query.Reader, all *query.Pl
 	for i, service := range services {
 		work.Go(func() error {
 			plan, err := blobs.Plan(ctx, query.Query{
-				Services: []string{service}, Range: q.Range, Filter: q.Filter, MaxRaw: q.MaxRaw, Unflushed: q.Unflushed, Expired: q.Expired, Sure: true,
+				Services: []string{service}, Choose: q.Choose, Range: q.Range, Filter: q.Filter, MaxRaw: q.MaxRaw, Unflushed: q.Unflushed, Expired: q.Expired, Sure: true,
 			})
 			if err == nil {
 				counted[i], sums[i], err = plan.Histogram(ctx, cut)
@@ -143,15 +146,15 @@ func (h *Histogram) each(ctx context.Context, blobs *query.Reader, all *query.Pl
 			return err
 		})
 	}
-	err := work.Wait()
+	err = work.Wait()
 	for i, service := range services {
 		sum.Join(&sums[i])
 		for _, b := range counted[i] {
-			h.Buckets = append(h.Buckets, Slot{b, service})
+			slots = append(slots, Slot{b, service})
 		}
 	}
-	slices.SortStableFunc(h.Buckets, func(a, b Slot) int { return cmp.Compare(a.Start, b.Start) })
-	return sum, err
+	slices.SortStableFunc(slots, func(a, b Slot) int { return cmp.Compare(a.Start, b.Start) })
+	return slots, sum, err
 }
 
 // named are the services of a completed query, without the globs that match none.

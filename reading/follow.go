@@ -24,6 +24,13 @@ func (s *Store) Follow(ctx context.Context, a Ask, o FollowOptions) (Cursor, err
 	if a.choose != nil {
 		q.Services = slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
 	}
+	if report := o.Report; a.choose != nil && report != nil { // a selector asks for no name
+		o.Report = func(r *Report) {
+			kept := *r
+			kept.Absent = nil
+			report(&kept)
+		}
+	}
 	return s.followQuery(ctx, newest.FollowOptions{Query: q, After: o.After, Once: o.Once, Emit: o.Emit, Visit: o.Visit, Mark: o.Mark, Report: o.Report})
 }
 

@@ -99,8 +99,8 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, read reads) (
 	if ended := budget.Of(ctx).Err(); ended != nil {
 		err = ended // which is why the read was interrupted, or what it made is not whole
 	}
-	exists := s.exists(ctx, out)
-	out = told.Outcome(&sum)
+	exists := s.exists(ctx, m, out)
+	*out = *told.Outcome(&sum)
 	note(ctx, q, out)
 	return out, s.settle(exists, out, hidden, err)
 }
@@ -111,9 +111,10 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, read reads) (
 // none, the query keeps its names and globs, of which the read says that they mean none. With a
 // Scout, which has looked at the services meanwhile, the read resolves them.
 func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q query.Query) (query.Query, error) {
-	q.Services = m.asked
+	q.Services = slices.DeleteFunc(slices.Clone(m.asked), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
+	chosen := func(service string) bool { return m.choose(service) && s.May(service) }
 	if q.Choose != nil || s.token != nil {
-		q.Choose = func(service string) bool { return m.choose(service) && s.May(service) }
+		q.Choose = chosen
 	}
 	if q.Scout != nil {
 		return q, nil
@@ -123,7 +124,7 @@ func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q q
 		return q, err
 	}
 	for _, name := range unknown {
-		if record.ValidStored(name) { // a glob without a match is worth no word beside others
+		if record.ValidStored(name) && chosen(name) { // a glob without a match is worth no word beside others
 			names = append(names, name)
 		}
 	}
