@@ -63,6 +63,9 @@ func TestHidden(t *testing.T) {
 		blobs, out, err := s.Blobs(t.Context(), a)
 		found = len(blobs)
 		check("blobs", out, err)
+		facts, out, err := s.Survey(t.Context(), a, reading.SurveyOptions{})
+		found = int(facts.Records)
+		check("survey", out, err)
 		_, out, err = s.Each(t.Context(), a, 10, func(lines []byte) error { found += bytes.Count(lines, []byte("\n")); return nil })
 		check("each", out, err)
 	}
@@ -79,6 +82,10 @@ func TestOnlyInLogs(t *testing.T) {
 		"count": func() (*reading.Outcome, error) { return s.Count(t.Context(), a) },
 		"days":  func() (*reading.Outcome, error) { _, out, err := s.Days(t.Context(), a); return out, err },
 		"blobs": func() (*reading.Outcome, error) { _, out, err := s.Blobs(t.Context(), a); return out, err },
+		"survey": func() (*reading.Outcome, error) {
+			_, out, err := s.Survey(t.Context(), a, reading.SurveyOptions{})
+			return out, err
+		},
 	} {
 		out, err := read()
 		if err != nil || !out.Complete() || !slices.Equal(names(out), []string{"nosuch"}) || !strings.Contains(errors.Join(out.Warnings...).Error(), "fresh has records in no blob yet") {
