@@ -32,6 +32,9 @@ const ownAddress = "127.0.0.1:8516"
 // grace is how long queries may go on when the server is told to end.
 const grace = 10 * time.Second
 
+// mostHeld is how many bytes of records wait on disk for an answer whose oldest come first.
+const mostHeld = 1 << 30
+
 type serveCmd struct {
 	Listen      string          `default:"127.0.0.1:8516" help:"Address to listen on (127.0.0.1:8516)." placeholder:"ADDRESS"`
 	Tokens      string          `help:"File of tokens: who may read (ingest token)." placeholder:"FILE"`
@@ -75,7 +78,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.from, s.reader = from, reading.New(reading.Options{Blobs: from.blobs, Logs: from.logs})
+	s.from, s.reader = from, reading.New(reading.Options{
+		Blobs: from.blobs, Logs: from.logs, Ingesters: from.ingesters, MaxRaw: int64(c.MaxBytes), MaxHeld: mostHeld,
+	})
 	s.ready = &readiness{store: a.store, log: s.log}
 	s.guard = httpguard.New(httpguard.Options{
 		Route: routeOf, Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,
