@@ -33,19 +33,5 @@ func (c *call) facets() error {
 	if err != nil {
 		return err
 	}
-	answer := form.Facets{
-		Basis: form.Basis{Records: s.Records, Newest: s.Newest}, Fields: make([]form.Field, 0, len(s.Fields)), Outcome: form.OutcomeOf(out),
-	}
-	if s.Of >= 0 {
-		answer.Basis.Of = &s.Of
-	}
-	for i := range s.Fields {
-		f := &s.Fields[i]
-		field := form.Field{Name: f.Name, Type: f.Type, Present: f.Present, Distinct: f.Distinct, Capped: f.Capped, Exact: f.Exact, Values: make([]form.Value, 0, len(f.Values))}
-		for _, v := range f.Values {
-			field.Values = append(field.Values, form.Value{Value: v.Text, Count: v.Count})
-		}
-		answer.Fields = append(answer.Fields, field)
-	}
-	return c.json(answer)
+	return c.json(form.FacetsOf(s, out))
 }

@@ -22,6 +22,9 @@ func (s *Store) Services(ctx context.Context, a Ask) (list []Service, out *Outco
 			at[name] = len(list)
 			list = append(list, Service{Name: name, First: Newest, Last: Oldest})
 		}
+		if len(list) == 0 { // those that begin meanwhile are in the next answer
+			return sum, nil
+		}
 		stored := q
 		stored.Unflushed = nil
 		for _, part := range []struct {

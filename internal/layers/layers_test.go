@@ -122,7 +122,7 @@ var allowed = map[string][]string{
 	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/heartbeat", "internal/httpguard", "internal/when", "logql", "logql/stage", "newest", "query", "query/where", "reading/survey", "record", "storage/together", "internal/budget"},
 	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/doors", "internal/rules", "internal/tally", "source/syslog"},
 	"reading/survey":     {"record", "internal/budget"},
-	"readapi/form":       {"reading", "record"},
+	"readapi/form":       {"reading", "reading/survey", "record"},
 	"readapi":            {"blobfmt", "internal/access", "internal/heartbeat", "internal/httpguard", "internal/spelling", "internal/units", "internal/when", "readapi/form", "reading", "record", "storage", "internal/budget"},
 	"lokiapi":            {"internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record", "record/times", "internal/budget"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
