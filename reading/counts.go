@@ -148,7 +148,9 @@ func apart(ctx context.Context, blobs *query.Reader, q query.Query, cut Buckets)
 	}
 	err = work.Wait()
 	for i, service := range services {
-		sum.Join(&sums[i])
+		if sum.Join(&sums[i]); err != nil {
+			continue
+		}
 		for _, b := range counted[i] {
 			slots = append(slots, Slot{b, service})
 		}
