@@ -53,6 +53,7 @@ type Ask struct {
 	// needs more fails with a [*MuchError] before it begins.
 	MaxStored int64
 
+	byName bool // the read needs the names of its services
 	pipe   *stage.Pipeline
 	kept   bool           // whether lines that a pipeline keeps in doubt are unjudged
 	choose *selection     // of a pipeline

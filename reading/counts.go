@@ -39,7 +39,7 @@ func (e *BucketsError) Error() string {
 
 // Histogram implements [Source].
 func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, out *Outcome, err error) {
-	h = &Histogram{}
+	h, a.byName = &Histogram{}, by.ByService
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
 		plan, err := blobs.Plan(ctx, q)
 		if err != nil {
@@ -167,6 +167,7 @@ func named(q *query.Query) []string {
 // Volumes sums up the records of each service of a question that has any, in order, by metadata
 // alone. Of the filter levels count, and neither do limits.
 func (s *Store) Volumes(ctx context.Context, a Ask) (all []Volume, out *Outcome, err error) {
+	a.byName = true
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
 		q.Filter = query.Filter{Levels: q.Filter.Levels}
 		all, sum, err = blobs.Volume(ctx, q)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/newest"
 	"blobtail/reading"
 	"blobtail/reading/readingtest"
 )
@@ -124,5 +125,35 @@ func TestSelectorChoosesNone(t *testing.T) {
 	}
 	if err := s.Exist(t.Context(), a); !errors.As(err, new(*reading.NoneChosenError)) {
 		t.Errorf("none exists: %v", err)
+	}
+}
+
+// A read that needs the names of services has those that globs match also if no ingester is asked,
+// so that the store is looked at ahead.
+func TestNamesAhead(t *testing.T) {
+	h := readingtest.New(t, 1)
+	h.Send(0, readingtest.Line{Service: "web", Msg: "x"}, readingtest.Line{Service: "api", Msg: "x"})
+	h.Flush()
+	s := h.Reader(func(o *newest.Options) { o.Announced = nil }).For(nil)
+	a := reading.Ask{Services: []string{"*"}, Range: reading.Always()}
+	counts := map[string]int{}
+	all, _, err := s.Services(t.Context(), a)
+	counts["services"] = len(all)
+	days, _, derr := s.Days(t.Context(), a)
+	counts["days"] = len(days)
+	hist, _, herr := s.Histogram(t.Context(), a, reading.Slices{ByService: true})
+	counts["histogram"] = len(hist.Buckets)
+	fields, _, ferr := s.Survey(t.Context(), a, reading.SurveyOptions{})
+	counts["survey"] = int(fields.Of)
+	volumes, _, verr := s.Volumes(t.Context(), a)
+	counts["volumes"] = len(volumes)
+	_, _, eerr := s.Each(t.Context(), a, 5, func(lines []byte) error { counts["each"] += bytes.Count(lines, []byte("\n")); return nil })
+	if err := errors.Join(err, derr, herr, ferr, verr, eerr); err != nil {
+		t.Error(err)
+	}
+	for _, what := range []string{"services", "days", "histogram", "survey", "volumes", "each"} {
+		if counts[what] != 2 {
+			t.Errorf("%s: %d of 2", what, counts[what])
+		}
 	}
 }

@@ -44,7 +44,7 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 	default:
 		return &Outcome{}, &NoneChosenError{}
 	}
-	out, err := s.ask(ctx, q, a.Live, read)
+	out, err := s.ask(ctx, q, a.Live, a.byName, read)
 	if a.choose == nil {
 		out.Notes = append(out.Notes, a.notes()...)
 		return out, err
@@ -57,7 +57,7 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 }
 
 // ask is run of a compiled question.
-func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, read reads) (*Outcome, error) {
+func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, read reads) (*Outcome, error) {
 	out, m := &Outcome{}, &member{asked: q.Services, mode: mode}
 	var hidden []*NoServiceError
 	var err error
@@ -86,7 +86,7 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, read reads) (
 	case m.of.party != nil:
 		blobs = blobs.Over(m.of.party.Store)
 	}
-	if q, err = s.resolve(ctx, blobs, m, q); err != nil {
+	if q, err = s.resolve(ctx, blobs, m, q, byName); err != nil {
 		return out, err
 	}
 	told.Gaps = slices.DeleteFunc(s.gapsOf(m.asked, told.Gaps), func(g Gap) bool { return !m.choose(g.Service) })
@@ -109,14 +109,14 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, read reads) (
 // may read them: those of the store, and of unflushed records. The store is asked after those have
 // been gathered, so that no service is missing that has moved from a log to a blob. If there are
 // none, the query keeps its names and globs, of which the read says that they mean none. With a
-// Scout, which has looked at the services meanwhile, the read resolves them.
-func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q query.Query) (query.Query, error) {
+// Scout, which has looked at the services meanwhile, the read resolves them, unless it needs their names.
+func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q query.Query, byName bool) (query.Query, error) {
 	q.Services = slices.DeleteFunc(slices.Clone(m.asked), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
 	chosen := func(service string) bool { return m.choose(service) && s.May(service) }
 	if q.Choose != nil || s.token != nil {
 		q.Choose = chosen
 	}
-	if q.Scout != nil {
+	if q.Scout != nil && !byName {
 		return q, nil
 	}
 	names, unknown, err := blobs.Resolve(ctx, q)

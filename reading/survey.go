@@ -29,7 +29,7 @@ const (
 // Survey implements [Source]. Level and service are counted by the indexes, so those of all records
 // are, unless a filter needs lines.
 func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, out *Outcome, err error) {
-	a.Limit, a.First = 0, 0
+	a.Limit, a.First, a.byName = 0, 0, true
 	f = &Survey{Of: -1}
 	of := survey.New(survey.Options{
 		Only: o.Fields, Skip: []string{"ts", "msg"}, Fields: MostSurveyed, Values: MostValues, Plain: valueBytes, Bytes: surveyBytes, Budget: budget.Of(ctx),
