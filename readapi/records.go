@@ -22,7 +22,7 @@ const chosenRecords = 1000
 // recording is an answer of records.
 type recording struct {
 	*call
-	ask     reading.Ask
+	asked   reading.Ask
 	form    string // lines, events or csv
 	partial bool
 
@@ -39,7 +39,7 @@ type recording struct {
 func (c *call) records() error {
 	rec := &recording{call: c, made: budget.Of(c.r.Context())}
 	var err error
-	if rec.ask, err = c.ask(); err != nil {
+	if rec.asked, err = c.ask(); err != nil {
 		return err
 	}
 	if err := rec.limits(); err != nil {
@@ -68,7 +68,7 @@ func (c *call) records() error {
 
 // limits reads the parameters of number and order, and the fields.
 func (rec *recording) limits() error {
-	a := &rec.ask
+	a := &rec.asked
 	if err := a.ReadOrder(rec.params, chosenRecords); err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (rec *recording) shape() (err error) {
 	if rec.partial, err = rec.params.Flag("partial"); err != nil {
 		return err
 	}
-	rec.keys = keysOf(rec.ask.Fields)
-	if rec.form == "csv" && len(rec.ask.Fields) == 0 {
+	rec.keys = keysOf(rec.asked.Fields)
+	if rec.form == "csv" && len(rec.asked.Fields) == 0 {
 		return badRequest("which columns? CSV needs fields, such as fields=ts,level,msg")
 	}
 	if rec.form != "events" && !rec.partial && !rec.r.ProtoAtLeast(1, 1) {
@@ -118,10 +118,10 @@ func (rec *recording) headers() (func(http.Header), error) {
 		h.Set("X-Accel-Buffering", "no")
 		declare(h)
 		if download {
-			h.Set("Content-Disposition", `attachment; filename="`+fileName(&rec.ask)+suffix+`"`)
+			h.Set("Content-Disposition", `attachment; filename="`+fileName(&rec.asked)+suffix+`"`)
 		}
 		if rec.form == "csv" { // also if there is no record
-			_ = csv.NewWriter(rec.stream.buf).Write(rec.ask.Fields) // its error comes again
+			_ = csv.NewWriter(rec.stream.buf).Write(rec.asked.Fields) // its error comes again
 		}
 	}, nil
 }
@@ -144,11 +144,11 @@ func fileName(a *reading.Ask) string {
 func (rec *recording) read() (*reading.Outcome, error) {
 	switch rec.form {
 	case "events":
-		return rec.store.Entries(rec.r.Context(), rec.ask, rec.event)
+		return rec.store.Entries(rec.r.Context(), rec.asked, rec.event)
 	case "csv":
-		return rec.store.Records(rec.r.Context(), rec.ask, rec.rows)
+		return rec.store.Records(rec.r.Context(), rec.asked, rec.rows)
 	}
-	return rec.store.Records(rec.r.Context(), rec.ask, rec.lines)
+	return rec.store.Records(rec.r.Context(), rec.asked, rec.lines)
 }
 
 // raw writes what is in its form already.
@@ -161,7 +161,7 @@ func (rec *recording) raw(text []byte) error {
 
 // lines writes lines, as they are stored or with some fields only.
 func (rec *recording) lines(lines []byte) error {
-	if len(rec.ask.Fields) == 0 {
+	if len(rec.asked.Fields) == 0 {
 		return rec.raw(lines)
 	}
 	return rec.each(lines, func(to *bufio.Writer, line []byte) error {
@@ -195,11 +195,11 @@ func (rec *recording) each(lines []byte, write func(to *bufio.Writer, line []byt
 // for many times.
 func (rec *recording) fits(line []byte) error {
 	const few = 4 << 20
-	if len(rec.ask.Fields)*len(line) <= few {
+	if len(rec.asked.Fields)*len(line) <= few {
 		return nil
 	}
 	size := 0
-	for _, name := range rec.ask.Fields {
+	for _, name := range rec.asked.Fields {
 		value, _ := record.Lookup(line, name)
 		size += len(name) + len(value)
 		if err := rec.made.Fits(int64(size)); err != nil {
@@ -214,7 +214,7 @@ func (rec *recording) fits(line []byte) error {
 func (rec *recording) some(to *bufio.Writer, line []byte) {
 	_ = to.WriteByte('{')
 	first := true
-	for i, name := range rec.ask.Fields {
+	for i, name := range rec.asked.Fields {
 		value, ok := record.Lookup(line, name)
 		if !ok {
 			continue
@@ -240,11 +240,11 @@ func keysOf(fields []string) [][]byte {
 
 // rows writes lines as rows of CSV.
 func (rec *recording) rows(lines []byte) error {
-	row := make([]string, len(rec.ask.Fields))
+	row := make([]string, len(rec.asked.Fields))
 	known := map[string]string{} // a field may be asked for many times
 	return rec.each(lines, func(to *bufio.Writer, line []byte) error {
 		clear(known)
-		for i, name := range rec.ask.Fields {
+		for i, name := range rec.asked.Fields {
 			text, ok := known[name]
 			if !ok {
 				value, _ := record.Lookup(line, name)
@@ -276,7 +276,7 @@ func (rec *recording) event(e *record.Entry) error {
 		rec.bytes += int64(len(e.Line))
 		rec.buf = beginRecord(rec.buf[:0], e)
 		_, _ = to.Write(rec.buf) // its error comes again
-		if len(rec.ask.Fields) > 0 {
+		if len(rec.asked.Fields) > 0 {
 			rec.some(to, e.Line)
 		} else {
 			_, _ = to.Write(bytes.TrimSuffix(e.Line, []byte("\n")))

@@ -55,10 +55,9 @@ type Ask struct {
 
 	byName bool // the read needs the names of its services
 	pipe   *stage.Pipeline
-	kept   bool           // whether lines that a pipeline keeps in doubt are unjudged
-	choose *selection     // of a pipeline
-	where  *where.Expr    // compiled
-	budget *budget.Budget // of what is compiled
+	kept   bool        // whether lines that a pipeline keeps in doubt are unjudged
+	choose *selection  // of a pipeline
+	where  *where.Expr // compiled
 }
 
 // selection is what the selector of a pipeline says about services.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/units"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -34,7 +35,7 @@ type BucketsError struct {
 // Error implements error.
 func (e *BucketsError) Error() string {
 	stamp := func(ns int64) string { return string(record.AppendTime(nil, ns)) }
-	return fmt.Sprintf("%s makes more than %d buckets of %s to %s", e.By, e.Bound, stamp(e.First), stamp(e.Last))
+	return fmt.Sprintf("%s makes more than %d buckets of %s to %s", units.Duration(e.By), e.Bound, stamp(e.First), stamp(e.Last))
 }
 
 // Histogram implements [Source].

@@ -119,7 +119,7 @@ var allowed = map[string][]string{
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
-	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/heartbeat", "internal/httpguard", "internal/when", "logql", "logql/stage", "newest", "query", "query/where", "reading/survey", "record", "storage/together", "internal/budget"},
+	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/heartbeat", "internal/httpguard", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "query/where", "reading/survey", "record", "storage/together", "internal/budget"},
 	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/doors", "internal/rules", "internal/tally", "source/syslog"},
 	"reading/survey":     {"record", "internal/budget"},
 	"readapi/form":       {"reading", "reading/survey", "record"},
