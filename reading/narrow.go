@@ -56,9 +56,10 @@ func matches(globs []string, service string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { return record.MatchService(g, service) })
 }
 
-// existing returns a function that reports whether a name or a glob of a query means a service that the
-// holder of the token may read and the query chooses. It lists them at the first call. What the
-// list does not have, ingesters are asked for: it may be some seconds old, and lack services that begin.
+// existing returns a function that reports whether a name or a glob of a query means a service that
+// the query chooses and the holder of the token may read. It lists them at the first call. What
+// the list does not have, ingesters are asked for: it may be some seconds old, and lack services
+// that begin.
 func (s *Store) existing(ctx context.Context, m *member) func(name string) bool {
 	list := sync.OnceValue(func() []string {
 		all, _ := s.Names(ctx)

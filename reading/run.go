@@ -109,7 +109,8 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, 
 // may read them: those of the store, and of unflushed records. The store is asked after those have
 // been gathered, so that no service is missing that has moved from a log to a blob. If there are
 // none, the query keeps its names and globs, of which the read says that they mean none. With a
-// Scout, which has looked at the services meanwhile, the read resolves them, unless it needs their names.
+// Scout, which has looked at the services meanwhile, the read resolves them, unless it needs their
+// names.
 func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q query.Query, byName bool) (query.Query, error) {
 	q.Services = slices.DeleteFunc(slices.Clone(m.asked), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
 	chosen := func(service string) bool { return m.choose(service) && s.May(service) }
