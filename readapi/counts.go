@@ -101,7 +101,7 @@ func (c *call) zone() string {
 
 // buckets are the buckets of an answer: each time once, with the numbers of its levels or services.
 func (c *call) buckets(h *reading.Histogram) ([]form.Bucket, error) {
-	out, last := []form.Bucket{}, int64(0)
+	out, last, made := []form.Bucket{}, int64(0), budget.Of(c.r.Context())
 	for i := range h.Buckets {
 		slot := &h.Buckets[i]
 		if len(out) == 0 || slot.Start != last {
@@ -120,8 +120,10 @@ func (c *call) buckets(h *reading.Histogram) ([]form.Bucket, error) {
 			}
 		}
 		// The histogram has taken the memory of one of the numbers.
-		if err := budget.Of(c.r.Context()).Take(countBytes * int64(len(b.Counts)-before-1)); err != nil {
-			return nil, err
+		if more := len(b.Counts) - before - 1; more > 0 {
+			if err := made.Take(countBytes * int64(more)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if len(out) > mostBuckets {

@@ -148,16 +148,37 @@ func apart(ctx context.Context, blobs *query.Reader, q query.Query, cut Buckets)
 		})
 	}
 	err = work.Wait()
-	for i, service := range services {
-		if sum.Join(&sums[i]); err != nil {
-			continue
+	for i := range sums {
+		sum.Join(&sums[i])
+	}
+	if err != nil {
+		return nil, sum, err
+	}
+	return inOrder(services, counted), sum, nil
+}
+
+// inOrder puts the buckets of services, each in order, into one list by time and service.
+func inOrder(services []string, counted [][]Bucket) []Slot {
+	n := 0
+	for _, buckets := range counted {
+		n += len(buckets)
+	}
+	slots := make([]Slot, 0, n)
+	for len(slots) < n {
+		next := int64(math.MaxInt64)
+		for _, buckets := range counted {
+			if len(buckets) > 0 {
+				next = min(next, buckets[0].Start)
+			}
 		}
-		for _, b := range counted[i] {
-			slots = append(slots, Slot{b, service})
+		for i, buckets := range counted {
+			if len(buckets) > 0 && buckets[0].Start == next {
+				slots = append(slots, Slot{buckets[0], services[i]})
+				counted[i] = buckets[1:]
+			}
 		}
 	}
-	slices.SortStableFunc(slots, func(a, b Slot) int { return cmp.Compare(a.Start, b.Start) })
-	return slots, sum, err
+	return slots
 }
 
 // named are the services of a completed query, without the globs that match none.

@@ -1,9 +1,6 @@
 package survey
 
-import (
-	"bytes"
-	"math/bits"
-)
+import "math/bits"
 
 // Types are the types of some values of JSON, a bit for each.
 type Types uint8
@@ -33,8 +30,10 @@ func TypeOf(value []byte) Types {
 	case 'n':
 		return Null
 	}
-	if bytes.ContainsAny(value, ".eE") {
-		return Float
+	for _, c := range value {
+		if c == '.' || c == 'e' || c == 'E' {
+			return Float
+		}
 	}
 	return Int
 }
