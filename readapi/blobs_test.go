@@ -45,6 +45,25 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// Lists of blobs alone answer as counts do: a service whose records are in no blob yet exists, and
+// one that does not is absent.
+func TestListsOfBlobsAlone(t *testing.T) {
+	h := readingtest.New(t, 1)
+	fill(h, 0, "fresh", then, 3)
+	s := serve(t, h)
+	for _, path := range []string{"count", "days", "blobs", "facets", "histogram?split=service"} {
+		path += map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "service=nosuch,fresh&live=off"
+		a := s.get(path)
+		if a.status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+			continue
+		}
+		if o := outcomeOf(t, a); !o.Complete || len(o.Absent) != 1 || !strings.Contains(strings.Join(o.Warnings, " "), "fresh has records in no blob yet") {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+}
+
 // A blob comes as it is stored or decoded, whole or in part.
 func TestBlob(t *testing.T) {
 	h := readingtest.New(t, 1)

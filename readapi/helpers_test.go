@@ -65,15 +65,14 @@ func serveWithin(t testing.TB, h *readingtest.House, most int64, o httpguard.Opt
 	s.guard = httpguard.New(o)
 	var reader *reading.Reader
 	if h != nil {
-		reader = h.Reader()
-	}
-	s.http = httptest.NewUnstartedServer(s.guard.Wrap(readapi.New(readapi.Options{
-		Reader: reader, Version: "v1.2.3", MaxBytes: most,
-		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error, error) {
+		reader = h.ReaderWith(reading.Options{MaxRaw: most, Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error, error) {
 			rows, now, err := h.List(ctx)
 			unread, err := heartbeat.Unread(err)
 			return rows, now, unread, err
-		},
+		}})
+	}
+	s.http = httptest.NewUnstartedServer(s.guard.Wrap(readapi.New(readapi.Options{
+		Reader: reader, Version: "v1.2.3",
 	})))
 	s.http.EnableHTTP2 = true
 	s.http.Start()

@@ -12,8 +12,8 @@ import (
 
 	"blobtail/internal/budget"
 	"blobtail/internal/spelling"
-	"blobtail/query"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -65,20 +65,26 @@ func (c *call) fail(err error) {
 func (c *call) explain(err error) *requestError {
 	var (
 		known   *requestError
-		bad     *query.BadQueryError
-		service *query.NoServiceError
-		blob    *query.NoBlobError
-		large   *query.TooLargeError
-		made    *budget.Error
+		unnamed *reading.NoNameError
+		buckets *reading.BucketsError
+		service *reading.NoServiceError
+		none    *reading.NoneChosenError
+		blob    *reading.NoBlobError
 		busy    *budget.BusyError
 	)
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &bad), errors.As(err, &large), errors.As(err, &made):
+	case errors.As(err, &unnamed):
+		return &requestError{status: http.StatusBadRequest, detail: err.Error() + "; " + Prefix + "services lists them"}
+	case errors.As(err, &buckets):
+		return &requestError{status: http.StatusBadRequest, detail: "by=" + err.Error() + "; give a longer one, or from and to"}
+	case isMistake(err):
 		return &requestError{status: http.StatusBadRequest, detail: err.Error()}
 	case errors.As(err, &service):
 		return c.noService(service)
+	case errors.As(err, &none):
+		return &requestError{status: http.StatusNotFound, title: "No such service", detail: "logql: " + err.Error() + "; " + Prefix + "services lists them"}
 	case errors.As(err, &blob):
 		return &requestError{status: http.StatusNotFound, title: "No such blob", detail: err.Error() + "; " + Prefix + "blobs lists them"}
 	case errors.As(err, &busy):
@@ -91,11 +97,17 @@ func (c *call) explain(err error) *requestError {
 	return &requestError{status: http.StatusBadGateway, detail: err.Error()}
 }
 
+// isMistake reports whether an error is of a question that no server answers.
+func isMistake(err error) bool {
+	return errors.As(err, new(*reading.ParamError)) || errors.As(err, new(*reading.AskError)) || errors.As(err, new(*reading.BadQueryError)) ||
+		errors.As(err, new(*reading.TooLargeError)) || errors.As(err, new(*reading.MuchError)) || errors.As(err, new(*budget.Error))
+}
+
 // noService tells the likely meaning of a name that is no service for this client. It does
 // the same work for one that the client may not read as for one that does not exist.
-func (c *call) noService(none *query.NoServiceError) *requestError {
+func (c *call) noService(none *reading.NoServiceError) *requestError {
 	e := &requestError{status: http.StatusNotFound, title: "No such service", detail: none.Error(), absent: none.Name}
-	all, err := c.client.Names(c.r.Context())
+	all, err := c.store.Names(c.r.Context())
 	if err != nil {
 		return e // it is a help only
 	}

@@ -59,12 +59,12 @@ type Ask struct {
 	// needs more fails with a [*MuchError] before it begins.
 	MaxStored int64
 
+	byName bool // the read needs the names of its services
 	pipe   *stage.Pipeline
 	kept   bool        // whether lines that a pipeline keeps in doubt are unjudged
 	choose *selection  // of a pipeline
 	where  *where.Expr // compiled
 	parser *parser
-	budget *budget.Budget // of what is compiled
 }
 
 // selection is what the selector of a pipeline says about services.

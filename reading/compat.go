@@ -17,6 +17,9 @@ type Read func(blobs *query.Reader, q query.Query) (query.Summary, error)
 // Query is [Store.Records] with a function that reads.
 func (s *Store) Query(ctx context.Context, q query.Query, mode newest.Mode, read Read) (*query.Outcome, error) {
 	return s.ask(ctx, q, mode, true, func(_ context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+		if q.Services = named(&q); len(q.Services) == 0 {
+			return query.Summary{}, nil
+		}
 		return read(blobs, q)
 	})
 }

@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"blobtail/internal/budget"
 	"blobtail/internal/fanout"
+	"blobtail/internal/units"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -33,17 +33,18 @@ type BucketsError struct {
 // Error implements error.
 func (e *BucketsError) Error() string {
 	stamp := func(ns int64) string { return string(record.AppendTime(nil, ns)) }
-	return fmt.Sprintf("%s makes more than %d buckets of %s to %s", e.By, e.Bound, stamp(e.First), stamp(e.Last))
+	return fmt.Sprintf("%s makes more than %d buckets of %s to %s", units.Duration(e.By), e.Bound, stamp(e.First), stamp(e.Last))
 }
 
 // Histogram implements [Source].
 func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, out *Outcome, err error) {
-	h = &Histogram{}
-	out, err = s.runNamed(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+	h, a.byName = &Histogram{}, by.Apart != nil
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
 		services := named(&q)
-		apart := len(services) > 0 && by.Apart != nil && by.Apart(services)
-		if h.By = by.By; apart && h.By > 0 && by.Bound == 0 && q.Sure { // the listings of each suffice
-			return h.each(ctx, blobs, q, services, Buckets{Length: h.By, Zone: by.Zone}, sum)
+		divided := len(services) > 0 && by.Apart != nil && by.Apart(services)
+		if h.By = by.By; divided && h.By > 0 && by.Bound == 0 && q.Sure { // the listings of each suffice
+			h.Buckets, sum, err = apart(ctx, blobs, q, services, Buckets{Length: h.By, Zone: by.Zone})
+			return sum, err
 		}
 		plan, err := blobs.Plan(ctx, q)
 		if err == nil {
@@ -57,12 +58,15 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 		}
 		if len(services) == 0 { // one has come since the services were listed
 			services = plan.Services()
-			apart = by.Apart != nil && len(services) > 0 && by.Apart(services)
+			divided = by.Apart != nil && len(services) > 0 && by.Apart(services)
 		}
 		cut := Buckets{Length: h.By, Zone: by.Zone}
-		if apart {
-			_, sum = plan.Keys() // which tells of services that there are none of
-			return h.each(ctx, blobs, q, services, cut, sum)
+		if divided {
+			_, sum := plan.Keys() // which tells of services that there are none of
+			slots, parts, err := apart(ctx, blobs, q, services, cut)
+			h.Buckets = slots
+			sum.Join(&parts)
+			return sum, err
 		}
 		return h.count(ctx, plan, services, cut)
 	})
@@ -131,11 +135,12 @@ func (h *Histogram) count(ctx context.Context, plan *query.Plan, services []stri
 	return sum, err
 }
 
-// each counts the records of each service of a query, beside the work so far.
-func (h *Histogram) each(ctx context.Context, blobs *query.Reader, q query.Query, services []string, cut Buckets, sum query.Summary) (query.Summary, error) {
+// apart counts the records of each of some services of a query. Whether they exist is asked
+// elsewhere.
+func apart(ctx context.Context, blobs *query.Reader, q query.Query, services []string, cut Buckets) (slots []Slot, sum query.Summary, err error) {
 	counted, sums := make([][]Bucket, len(services)), make([]query.Summary, len(services))
 	q.Sure = true
-	err := fanout.Each(ctx, len(services), counters, func(ctx context.Context, i int) error {
+	err = fanout.Each(ctx, len(services), counters, func(ctx context.Context, i int) error {
 		of := q
 		of.Services = []string{services[i]}
 		plan, err := blobs.Plan(ctx, of)
@@ -147,19 +152,43 @@ func (h *Histogram) each(ctx context.Context, blobs *query.Reader, q query.Query
 		}
 		return err
 	})
-	for i, service := range services {
+	for i := range sums {
 		sum.Join(&sums[i])
-		for _, b := range counted[i] {
-			h.Buckets = append(h.Buckets, Slot{b, service})
+	}
+	if err != nil {
+		return nil, sum, err
+	}
+	return inOrder(services, counted), sum, nil
+}
+
+// inOrder puts the buckets of services, each in order, into one list by time and service.
+func inOrder(services []string, counted [][]Bucket) []Slot {
+	n := 0
+	for _, buckets := range counted {
+		n += len(buckets)
+	}
+	slots := make([]Slot, 0, n)
+	for len(slots) < n {
+		next := int64(math.MaxInt64)
+		for _, buckets := range counted {
+			if len(buckets) > 0 {
+				next = min(next, buckets[0].Start)
+			}
+		}
+		for i, buckets := range counted {
+			if len(buckets) > 0 && buckets[0].Start == next {
+				slots = append(slots, Slot{buckets[0], services[i]})
+				counted[i] = buckets[1:]
+			}
 		}
 	}
-	slices.SortStableFunc(h.Buckets, func(a, b Slot) int { return cmp.Compare(a.Start, b.Start) })
-	return sum, err
+	return slots
 }
 
 // Volumes sums up the records of each service of a question that has any, in order, by metadata
 // alone. Of the filter levels count, and neither do limits.
 func (s *Store) Volumes(ctx context.Context, a Ask) (all []Volume, out *Outcome, err error) {
+	a.byName = true
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
 		q.Filter = query.Filter{Levels: q.Filter.Levels}
 		all, sum, err = blobs.Volume(ctx, q)

@@ -30,6 +30,13 @@ func (s *Store) Follow(ctx context.Context, a Ask, o FollowOptions) (Cursor, err
 	if o.Visit != nil {
 		o.Visit = a.parsedEntry(o.Visit)
 	}
+	if report := o.Report; a.choose != nil && report != nil { // a selector asks for no name
+		o.Report = func(r *Report) {
+			kept := *r
+			kept.Absent = nil
+			report(&kept)
+		}
+	}
 	return s.followQuery(ctx, newest.FollowOptions{Query: q, After: o.After, Once: o.Once, Emit: o.Emit, Visit: o.Visit, Mark: o.Mark, Report: o.Report})
 }
 

@@ -56,20 +56,21 @@ func matches(globs []string, service string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { return record.MatchService(g, service) })
 }
 
-// existing returns a function that reports whether a name or a glob means a service that the
-// client may read. It lists them at the first call. What the list does not have, ingesters are
-// asked for: it may be some seconds old, and lack services that begin.
-func (s *Store) existing(ctx context.Context) func(name string) bool {
+// existing returns a function that reports whether a name or a glob of a query means a service that
+// the query chooses and the holder of the token may read. It lists them at the first call. What
+// the list does not have, ingesters are asked for: it may be some seconds old, and lack services
+// that begin.
+func (s *Store) existing(ctx context.Context, m *member) func(name string) bool {
 	list := sync.OnceValue(func() []string {
 		all, _ := s.Names(ctx)
 		return all
 	})
 	return func(name string) bool {
-		all, may := list(), s.mayAll(name)
+		all, may := list(), s.mayAll(name) && m.query.Choose == nil
 		if record.ValidStored(name) {
 			may = s.May(name)
 		}
-		if slices.ContainsFunc(all, func(of string) bool { return record.MatchService(name, of) }) {
+		if slices.ContainsFunc(all, func(of string) bool { return record.MatchService(name, of) && m.choose(of) }) {
 			return true
 		}
 		if !may {
@@ -83,8 +84,8 @@ func (s *Store) existing(ctx context.Context) func(name string) bool {
 // exists returns a function that reports whether a service that is in no blob exists, or may, and
 // warns of it in out. So far out tells of ingesters alone: if records of theirs are missing, they
 // may be those of the service.
-func (s *Store) exists(ctx context.Context, out *query.Outcome) func(none *query.NoServiceError) bool {
-	there, unread := s.existing(ctx), !out.Complete()
+func (s *Store) exists(ctx context.Context, m *member, out *query.Outcome) func(none *query.NoServiceError) bool {
+	there, unread := s.existing(ctx, m), !out.Complete()
 	return func(none *query.NoServiceError) bool {
 		if !unread && !there(none.Name) {
 			return false

@@ -65,7 +65,7 @@ type Options struct {
 	// Ingesters lists the rows of the ingesters; nil: it is not possible.
 	Ingesters Ingesters
 	// MaxRaw is the most bytes of lines that a read may decode, and MaxHeld the most that it may put
-	// aside because it finds the newest first; 0: any number.
+	// aside because it finds the newest first; 0: any number. Followers have no such bounds.
 	MaxRaw, MaxHeld int64
 }
 

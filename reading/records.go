@@ -66,8 +66,14 @@ func (s *Store) Entries(ctx context.Context, a Ask, visit func(*record.Entry) er
 // Each passes the newest [Ask.Limit] lines of each service of a question to emit, for at most so many
 // services. It reports whether there were more of these.
 func (s *Store) Each(ctx context.Context, a Ask, most int, emit func(lines []byte) error) (more bool, out *Outcome, err error) {
-	out, err = s.runNamed(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (all query.Summary, err error) {
-		for i, service := range named(&q) {
+	a.byName = true
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (all query.Summary, err error) {
+		services := named(&q)
+		if len(services) == 0 {
+			_, err := blobs.Plan(ctx, q) // says that there are none
+			return all, err
+		}
+		for i, service := range services {
 			if more = i == most; more {
 				break
 			}

@@ -26,15 +26,6 @@ func (*NoneChosenError) Error() string { return "no service matches the selector
 // it means among those that the holder of the token may read, has read run it, and decides which
 // names are absent. Questions that come at the same time share requests.
 func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
-	return s.answer(ctx, a, false, read)
-}
-
-// runNamed is run for a read that wants the names of the services ([named]).
-func (s *Store) runNamed(ctx context.Context, a Ask, read reads) (*Outcome, error) {
-	return s.answer(ctx, a, true, read)
-}
-
-func (s *Store) answer(ctx context.Context, a Ask, named bool, read reads) (*Outcome, error) {
 	q, err := a.query(budget.Of(ctx))
 	if err != nil {
 		return &Outcome{}, err
@@ -54,7 +45,7 @@ func (s *Store) answer(ctx context.Context, a Ask, named bool, read reads) (*Out
 	default:
 		return &Outcome{}, &NoneChosenError{}
 	}
-	out, err := s.ask(ctx, q, a.Live, named, read)
+	out, err := s.ask(ctx, q, a.Live, a.byName, read)
 	if a.choose == nil {
 		out.Notes = append(out.Notes, a.notes()...)
 		return out, err
@@ -67,7 +58,7 @@ func (s *Store) answer(ctx context.Context, a Ask, named bool, read reads) (*Out
 }
 
 // ask is run of a compiled question.
-func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, named bool, read reads) (*Outcome, error) {
+func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, read reads) (*Outcome, error) {
 	out, m := &Outcome{}, &member{asked: q.Services, mode: mode}
 	var hidden []*NoServiceError
 	var err error
@@ -97,7 +88,7 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, named bool, r
 		m.lists.Ready()
 		blobs = blobs.Over(m.lists.Store)
 	}
-	if q, err = s.resolve(ctx, blobs, m, q, named); err != nil {
+	if q, err = s.resolve(ctx, blobs, m, q, byName); err != nil {
 		return out, err
 	}
 	told.Gaps = slices.DeleteFunc(s.gapsOf(m.asked, told.Gaps), func(g Gap) bool { return !m.choose(g.Service) })
@@ -110,8 +101,8 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, named bool, r
 	if ended := budget.Of(ctx).Err(); ended != nil {
 		err = ended // which is why the read was interrupted, or what it made is not whole
 	}
-	exists := s.exists(ctx, out)
-	out = told.Outcome(&sum)
+	exists := s.exists(ctx, m, out)
+	*out = *told.Outcome(&sum)
 	note(ctx, q, out)
 	return out, s.settle(exists, out, hidden, err)
 }
@@ -120,14 +111,15 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, named bool, r
 // may read them: those of the store, and of unflushed records. The store is asked after those have
 // been gathered, so that no service is missing that has moved from a log to a blob. If there are
 // none, the query keeps its names and globs, of which the read says that they mean none. With a
-// Scout, which has looked at the services meanwhile, the read resolves them, unless it wants their
+// Scout, which has looked at the services meanwhile, the read resolves them, unless it needs their
 // names.
-func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q query.Query, named bool) (query.Query, error) {
-	q.Services = m.asked
+func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q query.Query, byName bool) (query.Query, error) {
+	q.Services = slices.DeleteFunc(slices.Clone(m.asked), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
+	chosen := func(service string) bool { return m.choose(service) && s.May(service) }
 	if q.Choose != nil || s.token != nil {
-		q.Choose = func(service string) bool { return m.choose(service) && s.May(service) }
+		q.Choose = chosen
 	}
-	if q.Scout != nil && !named {
+	if q.Scout != nil && !byName {
 		return q, nil
 	}
 	names, unknown, err := blobs.Resolve(ctx, q)
@@ -141,7 +133,7 @@ func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q q
 		return q, nil
 	}
 	for _, name := range unknown {
-		if record.ValidStored(name) { // a glob without a match is worth no word beside others
+		if record.ValidStored(name) && chosen(name) { // a glob without a match is worth no word beside others
 			names = append(names, name)
 		}
 	}
@@ -150,7 +142,7 @@ func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q q
 	return q, nil
 }
 
-// named are the services of a query of runNamed, without the globs that match none.
+// named are the services of a query that needs their names, without the globs that match none.
 func named(q *query.Query) []string {
 	return slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return !record.ValidStored(name) })
 }

@@ -58,7 +58,7 @@ func BenchmarkShare(b *testing.B) {
 			}
 			return storagetest.Fault{Delay: delay}
 		})
-		r := h.ReaderOf(query.Options{Workers: 2, Indexes: indexcache.New(64 << 20)}, func(o *newest.Options) {})
+		r := h.ReaderOf(reading.Options{}, query.Options{Workers: 2, Indexes: indexcache.New(64 << 20)}, func(o *newest.Options) {})
 		for _, mode := range []string{"shared"} {
 			b.Run(fmt.Sprint(mode, " ", delay), func(b *testing.B) {
 				refresh := func() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"blobtail/internal/heartbeat"
+	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
@@ -30,6 +31,9 @@ type Source interface {
 	Histogram(ctx context.Context, a Ask, s Slices) (*Histogram, *Outcome, error)
 	// Table answers a query in LogQL with numbers.
 	Table(ctx context.Context, t Table) ([]Row, *Outcome, error)
+	// Survey tells which fields the records of a question have, with their most frequent values. Its
+	// limits do not count.
+	Survey(ctx context.Context, a Ask, o SurveyOptions) (*Survey, *Outcome, error)
 	// Around returns a record and those next to it. The filter and the limits of the question do
 	// not count. Without the record the neighbours have none.
 	Around(ctx context.Context, a Ask, p Place) (*Neighbours, *Outcome, error)
@@ -85,6 +89,44 @@ type Histogram struct {
 type Slot struct {
 	Bucket
 	Service string
+}
+
+// SurveyOptions choose the fields of a survey, and the records that it takes them from.
+type SurveyOptions struct {
+	// Fields are the wanted ones; none: all but ts and msg.
+	Fields []string
+	// Sample is how many of the newest records are looked at; 0: all are.
+	Sample int
+	// Top is how many values of a field are listed; 0: 10.
+	Top int
+}
+
+// Survey has the fields of records.
+type Survey struct {
+	// Records are those that the fields were taken from. Newest says that they are the newest ones,
+	// not all.
+	Records int64
+	Newest  bool
+	// Of is the number of all records of the question; -1: it is not known.
+	Of int64
+	// Fields are level and service, then those that most records have.
+	Fields []Field
+}
+
+// Field is a field of some records.
+type Field struct {
+	Name string
+	// Type is int, float, string, bool, null, object or array, or mixed for several of them.
+	Type string
+	// Present are the records that have the field.
+	Present int64
+	// Distinct are the different values that were counted. Capped says that there are more.
+	Distinct int
+	Capped   bool
+	// Exact says that all records of the question were counted.
+	Exact bool
+	// Values are the most frequent ones: texts as they are, any other value as JSON.
+	Values []survey.Value
 }
 
 // Place is a record by its service, time and identity, and how many records next to it are wanted.

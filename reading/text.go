@@ -88,8 +88,11 @@ func Keys() (keys []string) {
 	for _, r := range new(Ask).rows() {
 		keys = append(keys, r.key)
 	}
-	return append([]string{"from", "to", "since", "day", "timezone"}, keys...)
+	return append(SpanKeys(), keys...)
 }
+
+// SpanKeys are the parameters of a range, which [Params.Span] reads, and of its zone.
+func SpanKeys() []string { return []string{"from", "to", "since", "day", "timezone"} }
 
 // Repeats reports whether a parameter may be given more than once.
 func Repeats(key string) bool {

@@ -29,11 +29,11 @@ import (
 // ownAddress is where serve listens unless told otherwise.
 const ownAddress = "127.0.0.1:8516"
 
-// mostHeld is how many bytes of records wait on disk for an answer that is found backwards.
-const mostHeld = 1 << 30
-
 // grace is how long queries may go on when the server is told to end.
 const grace = 10 * time.Second
+
+// mostHeld is how many bytes of records wait on disk for an answer whose oldest come first.
+const mostHeld = 1 << 30
 
 type serveCmd struct {
 	Listen      string          `default:"127.0.0.1:8516" help:"Address to listen on (127.0.0.1:8516)." placeholder:"ADDRESS"`
@@ -78,7 +78,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.from, s.reader = from, reading.New(reading.Options{Blobs: from.blobs, Logs: from.logs, MaxRaw: int64(c.MaxBytes), MaxHeld: mostHeld})
+	s.from, s.reader = from, reading.New(reading.Options{
+		Blobs: from.blobs, Logs: from.logs, Ingesters: from.ingesters, MaxRaw: int64(c.MaxBytes), MaxHeld: mostHeld,
+	})
 	s.ready = &readiness{store: a.store, log: s.log}
 	s.guard = httpguard.New(httpguard.Options{
 		Route: routeOf, Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,

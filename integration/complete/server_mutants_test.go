@@ -75,18 +75,20 @@ var serverMutants = []mutant{
 	// Lists for hints.
 	{name: "services from a list that was made before", first: 7, edits: []edit{{"reading/run.go",
 		`	names, unknown, err := blobs.Resolve(ctx, q)
-`, `	names, err := s.Names(ctx)
-	names = slices.DeleteFunc(names, func(of string) bool { return !matches(q.Services, of) || q.Choose != nil && !q.Choose(of) })
-	var unknown []string
+`, `	var names, unknown []string
+	all, err := s.Names(ctx)
+	for _, name := range all {
+		if matches(m.asked, name) && chosen(name) {
+			names = append(names, name)
+		}
+	}
 `}}},
 	{name: "a list without an ingester that did not answer called complete", edits: []edit{{"readapi/services.go",
-		`	answer.Outcome = outcome(result, &q.Filter)
-`, `	*result = query.Outcome{}
-	answer.Outcome = outcome(result, &q.Filter)
-`}}},
+		`Outcome: form.OutcomeOf(out)}`, `Outcome: form.OutcomeOf(&reading.Outcome{})}
+	_ = out`}}},
 	{name: "a list for hints refuses a tail", first: 55, edits: []edit{{"readapi/tail.go",
-		`		return c.exist(names)
-`, `		return &query.NoServiceError{Name: names[0]}
+		`	return c.store.Exist(c.r.Context(), *a)
+`, `	return &reading.NoServiceError{Name: a.Services[0]}
 `}}},
 
 	// The outcome that an answer reports.
@@ -97,9 +99,8 @@ var serverMutants = []mutant{
 	{name: "an outcome without what ingesters lack", edits: []edit{{"newest/newest.go",
 		`	out.Lack(r.Problems...)
 `, ``}}},
-	{name: "a service without records ends the counting", first: 848, edits: []edit{{"readapi/counts.go",
-		`	q.Sure = true // the plan of all tells which are none
-`, ``}}},
+	{name: "a service without records ends the counting", first: 848, edits: []edit{{"reading/counts.go",
+		`Expired: q.Expired, Sure: true,`, `Expired: q.Expired,`}}},
 	{name: "clients of Loki that show no warnings get the rest", first: 2, edits: []edit{{"lokiapi/write.go",
 		`		if !c.told.Complete() && !c.partial() {
 `, `		if len(c.told.Problems()) > 100 && !c.partial() {

@@ -9,7 +9,7 @@ import (
 )
 
 // reads are the packages through which the result of a read passes.
-var reads = []string{"query", "newest", "reading", "readapi", "lokiapi", "cmd/query", "internal/httpguard"}
+var reads = []string{"query", "newest", "reading", "readapi", "readapi/form", "lokiapi", "cmd/query", "internal/httpguard"}
 
 // rows are files that tell of rows of ingesters, which are no read of records.
 var rows = []string{"readapi/ingesters.go"}
