@@ -24,7 +24,7 @@
 // services that a LogQL selector chooses, finds them after it has gathered unflushed records,
 // among those of the records and of the store.
 //
-// Reads that come at the same time share requests. They begin together as a company (door.go).
+// Reads that come at the same time share requests. They begin together as a company (bursts.go).
 // The first one waits for as many as came in the last burst, for 5 ms at most. So a lone read
 // never waits, and the second refresh of a dashboard is one company. The members with equal
 // services, and with ranges that end in the same hours, share one question to the ingesters, one
@@ -74,9 +74,9 @@ type Ingesters func(ctx context.Context) (rows []heartbeat.Ingester, now time.Ti
 
 // Reader reads one store for many clients. It may be used by several goroutines at once.
 type Reader struct {
-	o    Options
-	door door
-	all  lists
+	o      Options
+	bursts bursts
+	all    lists
 }
 
 // New returns a Reader. It reads nothing yet.

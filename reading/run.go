@@ -69,8 +69,8 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, 
 		m.choose = func(string) bool { return true }
 	}
 	m.query = q
-	defer s.r.door.leave()
-	err = s.r.door.enter(ctx, m)
+	defer s.r.bursts.leave()
+	err = s.r.bursts.enter(ctx, m)
 	defer m.over()
 	if err != nil {
 		return out, err

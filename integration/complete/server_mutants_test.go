@@ -25,7 +25,7 @@ var serverMutants = []mutant{
 		} else {
 			all.Filter.Levels |= levels
 `}}},
-	{name: "unflushed records that were asked for before the query came", first: 132, edits: []edit{{"reading/door.go",
+	{name: "unflushed records that were asked for before the query came", first: 132, edits: []edit{{"reading/bursts.go",
 		`	if d.pending != c {
 		return // it has begun
 	}
@@ -35,7 +35,7 @@ var serverMutants = []mutant{
 		return
 	default:
 	}
-`}, {"reading/door.go",
+`}, {"reading/bursts.go",
 		`	c.members = append(c.members, m)
 	if alone`, `	select {
 	case <-c.began:

@@ -17,12 +17,12 @@ const (
 	burstGap = 50 * time.Millisecond
 )
 
-// A door lets queries begin. Those that come at the same time, as those of a dashboard, begin
-// together as a company, which shares requests. The door waits for as many queries as came in
+// Bursts let queries begin. Those that come at the same time, as those of a dashboard, begin
+// together as a company, which shares requests. They wait for as many queries as came in
 // the last burst, for the patience at most. So a lone query is not delayed.
 //
 // A burst is the queries that come while another one of it is at work, with short gaps between.
-type door struct {
+type bursts struct {
 	mu      sync.Mutex
 	pending *company // that has not begun
 	atWork  int      // queries that have come and not ended
@@ -51,7 +51,7 @@ type member struct {
 
 // enter waits until a query may begin. An error is that of ctx. After nil or an error, the
 // query must leave.
-func (d *door) enter(ctx context.Context, m *member) error {
+func (d *bursts) enter(ctx context.Context, m *member) error {
 	d.mu.Lock()
 	now := time.Now()
 	if d.atWork == 0 || now.Sub(d.at) > burstGap {
@@ -89,7 +89,7 @@ func (d *door) enter(ctx context.Context, m *member) error {
 }
 
 // begin lets a company begin. The caller holds the lock.
-func (d *door) begin(c *company) {
+func (d *bursts) begin(c *company) {
 	if d.pending != c {
 		return // it has begun
 	}
@@ -102,7 +102,7 @@ func (d *door) begin(c *company) {
 }
 
 // leave notes that a query has ended.
-func (d *door) leave() {
+func (d *bursts) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.atWork--
