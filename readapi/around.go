@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"blobtail/internal/door"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/readapi/form"
@@ -110,14 +111,14 @@ func (s *surroundings) find(services []string, mode newest.Mode) (*query.Neighbo
 	case n != nil && n.Record != nil && s.isAnchor(n.Record):
 		return n, result, nil
 	case result.Complete():
-		return nil, nil, &requestError{
-			status: http.StatusNotFound, title: "No such record",
-			detail: fmt.Sprintf("%s has no record %s; its day may have expired", s.service, appendID(nil, &s.anchor)),
+		return nil, nil, &door.Refusal{
+			Status: http.StatusNotFound, Title: "No such record",
+			Reason: fmt.Sprintf("%s has no record %s; its day may have expired", s.service, appendID(nil, &s.anchor)),
 		}
 	}
-	return nil, nil, &requestError{
-		status: http.StatusBadGateway,
-		detail: fmt.Sprintf("record %s of %s is not found, and a part of the store could not be read: %v", appendID(nil, &s.anchor), s.service, errors.Join(result.Problems()...)),
+	return nil, nil, &door.Refusal{
+		Status: http.StatusBadGateway,
+		Reason: fmt.Sprintf("record %s of %s is not found, and a part of the store could not be read: %v", appendID(nil, &s.anchor), s.service, errors.Join(result.Problems()...)),
 	}
 }
 

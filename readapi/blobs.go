@@ -13,7 +13,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/internal/budget"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/query"
 	"blobtail/readapi/form"
 )
@@ -165,16 +165,16 @@ func (c *call) blob() error {
 	if problem == nil && !part {
 		problem = whole(name, body)
 	}
-	read := httpguard.Read{From: query.Oldest, To: query.Newest, Bytes: int64(len(body))}
+	read := door.Read{From: query.Oldest, To: query.Newest, Bytes: int64(len(body))}
 	if of, err := blobfmt.ParseName(name); err == nil {
 		read.Services = []string{of.Service}
 	}
 	read.Incomplete = problem != nil
-	httpguard.Note(c.r).Add(read)
+	door.Note(c.r).Add(read)
 	if problem != nil && !partial {
-		return &requestError{
-			status: http.StatusBadGateway, title: "Damaged blob",
-			detail: fmt.Sprintf("%v; add partial=1 to have the rest of it", problem),
+		return &door.Refusal{
+			Status: http.StatusBadGateway, Title: "Damaged blob",
+			Reason: fmt.Sprintf("%v; add partial=1 to have the rest of it", problem),
 		}
 	}
 	if !part || problem != nil { // a part is not checked, and says nothing of the blob

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/door"
 	"blobtail/logql"
 	"blobtail/logql/stage"
 	"blobtail/query"
@@ -74,5 +75,5 @@ func noneChosen(names []string) error {
 	if len(names) > 0 && record.ValidStored(names[0]) {
 		return &query.NoServiceError{Name: names[0]}
 	}
-	return &requestError{status: http.StatusNotFound, title: "No such service", detail: "logql: no service matches the selector; " + Prefix + "services lists them"}
+	return &door.Refusal{Status: http.StatusNotFound, Title: "No such service", Reason: "logql: no service matches the selector; " + Prefix + "services lists them"}
 }

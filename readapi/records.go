@@ -348,7 +348,7 @@ func (rec *recording) progress() error {
 // end writes the end of the stream, or breaks it off.
 func (rec *recording) end(result *query.Outcome, err error) {
 	if err != nil {
-		result.Lack(errors.New(rec.explain(err).detail))
+		result.Lack(errors.New(rec.explain(err).Reason))
 	}
 	end := &form.End{
 		Outcome: outcome(result, &rec.query.Filter), More: result.More, Records: result.Records, Bytes: result.Bytes,

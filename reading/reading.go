@@ -18,7 +18,7 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/internal/access"
 	"blobtail/internal/budget"
-	"blobtail/internal/httpguard"
+	guard "blobtail/internal/door"
 	"blobtail/newest"
 	"blobtail/query"
 )
@@ -141,7 +141,7 @@ func (c *Client) Query(ctx context.Context, q query.Query, mode newest.Mode, rea
 
 // note tells the guard of the request what was read for it.
 func note(ctx context.Context, q query.Query, r *query.Outcome) {
-	httpguard.NoteOf(ctx).Add(httpguard.Read{
+	guard.NoteOf(ctx).Add(guard.Read{
 		Services: q.Services, From: q.Range.From, To: q.Range.To, Bytes: r.Fetched, Records: r.Records, Incomplete: !r.Complete(),
 	})
 }
