@@ -38,7 +38,8 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, guard *door.Gu
 	}
 	mux.Handle("POST /flush", guard.Here(patient(flush(buf))))
 	mux.Handle("POST /drain", guard.Here(patient(drain(buf, in))))
-	mux.Handle("/debug/pprof/", guard.Here(http.DefaultServeMux))                // which net/http/pprof sets up
+	mux.Handle("/debug/pprof/", guard.Here(http.DefaultServeMux)) // which net/http/pprof sets up
+
 	all := http.NewCrossOriginProtection().Handler(guard.Wrap(adminKindOf, mux)) // a browser on this host is no operator
 	return &http.Server{Handler: all, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
