@@ -12,7 +12,7 @@
 // step. An answer that lacks records says so: in its warnings, if the client is known to show
 // them, else it is an error.
 //
-// The package checks no tokens and bounds no numbers of queries: [httpguard.Guard] does, and gives
+// The package checks no tokens and bounds no numbers of queries: [door.Reads] do, and give
 // each request its token. It takes no records either.
 package lokiapi
 
@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/logql/stage"
 	"blobtail/reading"
 )
@@ -218,7 +218,7 @@ func (c *call) serve(answer route) {
 func (c *call) begin() error {
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodPost && c.r.Method != http.MethodHead {
 		c.w.Header().Set("Allow", "GET, HEAD, POST")
-		return &refusal{http.StatusMethodNotAllowed, "this route takes GET and POST"}
+		return door.Refuse(http.StatusMethodNotAllowed, "this route takes GET and POST")
 	}
 	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, maxForm)
 	if err := c.r.ParseForm(); err != nil {
@@ -228,6 +228,6 @@ func (c *call) begin() error {
 	flags := c.r.Header.Values("X-Loki-Response-Encoding-Flags")
 	c.shows = len(flags) > 0
 	c.sorts = strings.Contains(strings.Join(flags, ","), "categorize-labels")
-	c.store = c.api.o.Reader.For(httpguard.Token(c.r))
+	c.store = c.api.o.Reader.For(door.Token(c.r))
 	return nil
 }

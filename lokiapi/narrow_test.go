@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/reading/readingtest"
 )
 
@@ -35,9 +35,9 @@ func (w *world) guarded(entries ...string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.api = httpguard.New(httpguard.Options{
-		Tokens: tokens, Hosts: []string{"example.com"}, Log: zerolog.Nop(),
-		Route: func(string) httpguard.Route { return httpguard.Route{Name: "loki"} },
+	w.api = door.NewReads(door.ReadsOptions{
+		Guard: door.New(door.Options{Tokens: tokens, Hosts: []string{"example.com"}, Log: zerolog.Nop()}),
+		Route: func(string) door.Route { return door.Route{Name: "loki"} },
 	}).Wrap(w.api)
 }
 

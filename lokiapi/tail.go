@@ -11,6 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"blobtail/internal/door"
 	"blobtail/logql"
 	"blobtail/reading"
 )
@@ -52,7 +53,7 @@ func (c *call) tail() error {
 		return refused("delay_for can't be greater than 5")
 	}
 	if !strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
-		return &refusal{http.StatusUpgradeRequired, "tail needs a WebSocket: the request has no Upgrade"}
+		return door.Refuse(http.StatusUpgradeRequired, "tail needs a WebSocket: the request has no Upgrade")
 	}
 	// The guard has checked the origin.
 	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{InsecureSkipVerify: true})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"blobtail/internal/door"
 	"blobtail/record"
 )
 
@@ -109,8 +110,7 @@ func (c *call) send() error {
 	}
 	if !c.sent {
 		if !c.told.Complete() && !c.partial() {
-			return &refusal{http.StatusInternalServerError,
-				incomplete(&c.told).Error() + "; add partial=1 to the request to have the rest"}
+			return door.Refuse(http.StatusInternalServerError, "%w; add partial=1 to the request to have the rest", incomplete(&c.told))
 		}
 		h := c.w.Header()
 		h.Set("Content-Type", jsonType)

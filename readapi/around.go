@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"blobtail/internal/door"
 	"blobtail/readapi/form"
 	"blobtail/reading"
 	"blobtail/record"
@@ -86,14 +87,13 @@ func (c *call) around(id string, p reading.Place) (*reading.Neighbours, *reading
 	case n != nil && n.Record != nil:
 		return n, out, nil
 	case out.Complete():
-		return nil, nil, &requestError{
-			status: http.StatusNotFound, title: "No such record",
-			detail: fmt.Sprintf("%s has no record %s; its day may have expired", p.Service, id),
+		return nil, nil, &door.Refusal{
+			Status: http.StatusNotFound, Title: "No such record", Reason: fmt.Sprintf("%s has no record %s; its day may have expired", p.Service, id),
 		}
 	}
-	return nil, nil, &requestError{
-		status: http.StatusBadGateway,
-		detail: fmt.Sprintf("record %s of %s is not found, and a part of the store could not be read: %v", id, p.Service, errors.Join(out.Problems()...)),
+	return nil, nil, &door.Refusal{
+		Status: http.StatusBadGateway,
+		Reason: fmt.Sprintf("record %s of %s is not found, and a part of the store could not be read: %v", id, p.Service, errors.Join(out.Problems()...)),
 	}
 }
 

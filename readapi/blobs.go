@@ -11,7 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/readapi/form"
 	"blobtail/reading"
 )
@@ -84,16 +84,16 @@ func (c *call) blob() error {
 	if problem == nil && !part {
 		problem = whole(name, body)
 	}
-	read := httpguard.Read{From: reading.Oldest, To: reading.Newest, Bytes: int64(len(body))}
+	read := door.Read{From: reading.Oldest, To: reading.Newest, Bytes: int64(len(body))}
 	if of, err := blobfmt.ParseName(name); err == nil {
 		read.Services = []string{of.Service}
 	}
 	read.Incomplete = problem != nil
-	httpguard.Note(c.r).Add(read)
+	door.Note(c.r).Add(read)
 	if problem != nil && !partial {
-		return &requestError{
-			status: http.StatusBadGateway, title: "Damaged blob",
-			detail: fmt.Sprintf("%v; add partial=1 to have the rest of it", problem),
+		return &door.Refusal{
+			Status: http.StatusBadGateway, Title: "Damaged blob",
+			Reason: fmt.Sprintf("%v; add partial=1 to have the rest of it", problem),
 		}
 	}
 	if !part || problem != nil { // a part is not checked, and says nothing of the blob

@@ -15,8 +15,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
+	"blobtail/internal/door"
 	"blobtail/internal/heartbeat"
-	"blobtail/internal/httpguard"
 	"blobtail/readapi"
 	"blobtail/readapi/form"
 	"blobtail/reading"
@@ -33,7 +33,7 @@ type server struct {
 	url    string
 	secret string // id.secret; "": none is sent
 	http   *httptest.Server
-	guard  *httpguard.Guard
+	reads  *door.Reads
 }
 
 // serve starts a server for clients whose token may read some services; none: they need no
@@ -46,23 +46,25 @@ func serve(t testing.TB, h *readingtest.House, read ...string) *server {
 // serveWith is serve with a limit of bytes.
 func serveWith(t testing.TB, h *readingtest.House, most int64, read ...string) *server {
 	t.Helper()
-	return serveWithin(t, h, most, httpguard.Options{}, read...)
+	return serveWithin(t, h, most, door.ReadsOptions{}, read...)
 }
 
 // serveWithin is serveWith with doors of its own.
-func serveWithin(t testing.TB, h *readingtest.House, most int64, o httpguard.Options, read ...string) *server {
+func serveWithin(t testing.TB, h *readingtest.House, most int64, o door.ReadsOptions, read ...string) *server {
 	t.Helper()
 	s := &server{t: t, h: h}
-	o.Log, o.Route = zerolog.Nop(), func(path string) httpguard.Route {
+	o.Log, o.Route = zerolog.Nop(), func(path string) door.Route {
 		if strings.HasSuffix(path, "/tail") {
-			return httpguard.Route{Name: "tail", Kind: httpguard.Tail}
+			return door.Route{Name: "tail", Kind: door.Tail}
 		}
-		return httpguard.Route{Name: "query", Kind: httpguard.Query}
+		return door.Route{Name: "query", Kind: door.Query}
 	}
+	guard := door.Options{Form: func(w http.ResponseWriter, _ *http.Request, f *door.Refusal) { readapi.Refuse(w, f) }}
 	if len(read) > 0 {
-		o.Tokens, s.secret = tokens(t, read)
+		guard.Tokens, s.secret = tokens(t, read)
 	}
-	s.guard = httpguard.New(o)
+	o.Guard = door.New(guard)
+	s.reads = door.NewReads(o)
 	var reader *reading.Reader
 	if h != nil {
 		reader = h.ReaderWith(reading.Options{MaxRaw: most, Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error, error) {
@@ -71,7 +73,7 @@ func serveWithin(t testing.TB, h *readingtest.House, most int64, o httpguard.Opt
 			return rows, now, unread, err
 		}})
 	}
-	s.http = httptest.NewUnstartedServer(s.guard.Wrap(readapi.New(readapi.Options{
+	s.http = httptest.NewUnstartedServer(s.reads.Wrap(readapi.New(readapi.Options{
 		Reader: reader, Version: "v1.2.3",
 	})))
 	s.http.EnableHTTP2 = true
@@ -83,7 +85,7 @@ func serveWithin(t testing.TB, h *readingtest.House, most int64, o httpguard.Opt
 
 // stop ends the server, as serve ends it.
 func (s *server) stop() {
-	s.guard.DropTails()
+	s.reads.DropTails()
 	s.http.Close()
 }
 

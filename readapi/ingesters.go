@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"blobtail/internal/door"
 	"blobtail/internal/heartbeat"
 	"blobtail/readapi/form"
 	"blobtail/storage"
@@ -16,7 +17,7 @@ import (
 func (c *call) ingesters() error {
 	rows, now, unread, err := c.store.Ingesters(c.r.Context())
 	if errors.Is(err, errors.ErrUnsupported) {
-		return &requestError{status: http.StatusNotFound, detail: "this server knows no ingesters"}
+		return door.Refuse(http.StatusNotFound, "this server knows no ingesters")
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return err

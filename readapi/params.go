@@ -39,12 +39,11 @@ func (c *call) parse(known []string) error {
 }
 
 func unknownParam(name string, known []string) error {
-	e := badRequest("there is no parameter %.60q here; there are %s", name, strings.Join(known, ", "))
+	f := badRequest("there is no parameter %.60q here; there are %s", name, strings.Join(known, ", "))
 	if len(known) == 0 {
-		e = badRequest("there is no parameter %.60q here, nor any other", name)
+		f = badRequest("there is no parameter %.60q here, nor any other", name)
 	}
-	e.near = spelling.Near(name, known)
-	return e
+	return &problem{Refusal: f, near: spelling.Near(name, known)}
 }
 
 // ask reads the parameters of a question.

@@ -1,6 +1,6 @@
 // Package readapi serves the reading API, version 1: records, counts and lists over HTTP.
 //
-// Make a handler by [New] and mount it at /api/v1/, behind the guard of package httpguard, which
+// Make a handler by [New] and mount it at /api/v1/, behind the doors of package door, which
 // has found the token of each request. The handler takes the services of a request from a
 // [reading.Store] of that token, and from nowhere else. All routes answer to GET only, and no
 // answer is kept by caches.
@@ -26,7 +26,7 @@ import (
 
 	"blobtail/internal/access"
 	"blobtail/internal/budget"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/internal/spelling"
 	"blobtail/readapi/form"
 	"blobtail/reading"
@@ -109,7 +109,7 @@ type call struct {
 func (a *api) answer(w http.ResponseWriter, r *http.Request, to route) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	c := &call{api: a, w: w, r: r, token: httpguard.Token(r), now: a.o.Now().UTC()}
+	c := &call{api: a, w: w, r: r, token: door.Token(r), now: a.o.Now().UTC()}
 	c.store = a.o.Reader.For(c.token)
 	if r.Method != http.MethodGet && !(to.head && r.Method == http.MethodHead) {
 		allow := "GET"
@@ -117,7 +117,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, to route) {
 			allow = "GET, HEAD"
 		}
 		w.Header().Set("Allow", allow)
-		c.fail(&requestError{status: http.StatusMethodNotAllowed, detail: r.Method + " is not answered here; send a GET"})
+		c.fail(door.Refuse(http.StatusMethodNotAllowed, "%s is not answered here; send a GET", r.Method))
 		return
 	}
 	err := c.parse(to.params)
@@ -156,7 +156,6 @@ func (a *api) unknown(w http.ResponseWriter, r *http.Request) {
 			names = append(names, r.path)
 		}
 	}
-	e := &requestError{status: http.StatusNotFound, detail: "no such route; there are " + Prefix + strings.Join(names, ", ")}
-	e.near = spelling.Near(strings.TrimPrefix(r.URL.Path, Prefix), names)
-	c.fail(e)
+	none := door.Refuse(http.StatusNotFound, "no such route; there are %s%s", Prefix, strings.Join(names, ", "))
+	c.fail(&problem{Refusal: none, near: spelling.Near(strings.TrimPrefix(r.URL.Path, Prefix), names)})
 }

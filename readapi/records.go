@@ -309,7 +309,7 @@ func (rec *recording) progress() error {
 // end writes the end of the stream, or breaks it off.
 func (rec *recording) end(out *reading.Outcome, err error) {
 	if err != nil {
-		out.Lack(errors.New(rec.explain(err).detail))
+		out.Lack(errors.New(rec.explain(err).Reason))
 	}
 	end := form.EndOf(out)
 	if rec.stream.err != nil || !end.Complete && !rec.partial && rec.form != "events" {

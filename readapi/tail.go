@@ -57,7 +57,7 @@ func (c *call) tail() error {
 	case errors.As(over, new(*budget.Error)), errors.As(over, new(*budget.BusyError)):
 		t.event(form.Event{Problem: over.Error()})
 	case c.r.Context().Err() == nil && err != nil:
-		t.event(form.Event{Problem: c.explain(err).detail})
+		t.event(form.Event{Problem: c.explain(err).Reason})
 	}
 	if cursor.Last.Time != 0 {
 		_ = t.mark(cursor) // the client can go on here when the server is back

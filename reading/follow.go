@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/door"
 	"blobtail/internal/globset"
-	"blobtail/internal/httpguard"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
@@ -82,8 +82,8 @@ func idle(ctx context.Context, o newest.FollowOptions) error {
 
 // follow emits records, and tells the guard of the request how many.
 func (s *Store) follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
-	read := httpguard.Read{Services: o.Query.Services, From: o.Query.Range.From, To: o.Query.Range.To}
-	defer func() { httpguard.NoteOf(ctx).Add(read) }()
+	read := door.Read{Services: o.Query.Services, From: o.Query.Range.From, To: o.Query.Range.To}
+	defer func() { door.NoteOf(ctx).Add(read) }()
 	if emit := o.Emit; emit != nil {
 		o.Emit = func(lines []byte) error {
 			read.Records += int64(bytes.Count(lines, []byte("\n")))

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
@@ -149,7 +149,7 @@ func named(q *query.Query) []string {
 
 // note tells the guard of the request what was read for it.
 func note(ctx context.Context, q query.Query, out *Outcome) {
-	httpguard.NoteOf(ctx).Add(httpguard.Read{
+	door.NoteOf(ctx).Add(door.Read{
 		Services: q.Services, From: q.Range.From, To: q.Range.To, Bytes: out.Fetched, Records: out.Records, Incomplete: !out.Complete(),
 	})
 }

@@ -19,9 +19,9 @@ import (
 	"blobtail/internal/certs"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/internal/doors"
+	"blobtail/internal/count"
+	"blobtail/internal/door"
 	"blobtail/internal/fsys"
-	"blobtail/internal/httpguard"
 	"blobtail/query/indexcache"
 	"blobtail/reading"
 )
@@ -60,7 +60,8 @@ type server struct {
 	from    *storePlace
 	reader  *reading.Reader
 	indexes *keptIndexes // of blobs, for later queries
-	guard   *httpguard.Guard
+	metrics count.Registry
+	reads   *door.Reads
 	ready   *readiness
 }
 
@@ -82,10 +83,8 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		Blobs: from.blobs, Logs: from.logs, Ingesters: from.ingesters, MaxRaw: int64(c.MaxBytes), MaxHeld: mostHeld,
 	})
 	s.ready = &readiness{store: a.store, log: s.log}
-	s.guard = httpguard.New(httpguard.Options{
-		Route: routeOf, Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,
-		Queries: c.Queries, Tails: c.Tails, Deadline: time.Duration(c.Timeout), Log: s.log,
-	})
+	s.reads = s.newDoor()
+	s.show(&s.metrics)
 	l, err := c.listen(s)
 	if err != nil {
 		return 0, err
@@ -94,6 +93,21 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		s.log.Warn().Err(err).Msg("reads with many records that are in no blob yet, or with a large limit, will fail")
 	}
 	return cli.OK, s.run(ctx, l)
+}
+
+// newDoor returns the doors in front of all handlers.
+func (s *server) newDoor() *door.Reads {
+	c := s.c
+	guard := door.New(door.Options{
+		Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,
+		UnknownHost: "this server does not have the name of the request's Host header; the operator adds names with --host NAME",
+		OtherSite:   "a page of another site asks; the operator allows one with --cors ORIGIN",
+		Form:        refuse, Log: s.log,
+		Refused: door.NewRefused(&s.metrics, "blobtail_serve_refused_total", "Requests that the doors refused, by reason.", "crowded"),
+	})
+	return door.NewReads(door.ReadsOptions{
+		Guard: guard, Route: routeOf, Queries: c.Queries, Tails: c.Tails, Deadline: time.Duration(c.Timeout), Metrics: &s.metrics, Log: s.log,
+	})
 }
 
 // validate checks the flags, and takes from the configuration what they leave out.
@@ -156,7 +170,7 @@ func (c *serveCmd) listen(s *server) (net.Listener, error) {
 	if err != nil {
 		return nil, cli.Usagef("%w; --listen chooses another address", err)
 	}
-	rules := doors.Rules{Flag: "--listen", Own: ownAddress, Tokens: s.tokens != nil, Sealed: s.certs != nil, Proxy: c.BehindProxy}
+	rules := door.Rules{Flag: "--listen", Own: ownAddress, Tokens: s.tokens != nil, Sealed: s.certs != nil, Proxy: c.BehindProxy}
 	if err := rules.MayListen(l); err != nil {
 		return nil, &cli.UsageError{Err: errors.Join(err, l.Close())}
 	}
@@ -170,11 +184,11 @@ func (s *server) run(ctx context.Context, l net.Listener) error {
 	if s.certs != nil {
 		scheme, l = "https", tls.NewListener(l, s.certs.Config())
 	}
-	all := s.guard.Wrap(s.handlers())
+	all := s.reads.Wrap(s.handlers())
 	if s.c.BehindProxy {
-		all = doors.Addressed(all)
+		all = door.Addressed(all)
 	}
-	srv := s.guard.NewServer(all, s.log)
+	srv := s.reads.NewServer(all, s.log)
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	group, failed := errgroup.WithContext(working)
@@ -214,7 +228,7 @@ func (s *server) reload(ctx context.Context, group *errgroup.Group) {
 		again = append(again, s.certs.Reload)
 	}
 	group.Go(func() error {
-		doors.Reload(ctx, func(err error) {
+		door.Reload(ctx, func(err error) {
 			s.log.Error().Err(err).Msg("SIGHUP: the file is not used; what was read before stays in force")
 		}, again...)
 		return nil

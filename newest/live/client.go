@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/internal/doors"
+	"blobtail/internal/loopback"
 )
 
 // HastyWait is how long a silent ingester may take for the header of its answer: most
@@ -77,7 +77,7 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	if c.http == nil {
 		c.http = NewHTTP()
 	}
-	if c.token != "" && u.Scheme == "http" && !o.PlainHTTP && !doors.ThisHost(u.Hostname()) {
+	if c.token != "" && u.Scheme == "http" && !o.PlainHTTP && !loopback.Host(u.Hostname()) {
 		c.token, c.withheld = "", true
 	}
 	return c, nil

@@ -2,11 +2,11 @@ package live
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	"blobtail/internal/door"
 	"blobtail/record"
 )
 
@@ -17,15 +17,6 @@ type Reader struct {
 	// Globs are the services that the reader may read, as of [record.MatchService].
 	Globs []string
 }
-
-// A Refusal is the answer to someone who may not read.
-type Refusal struct {
-	Status int // 401 if the credentials are missing or wrong, else 403
-	Reason string
-}
-
-// Error returns the reason.
-func (f *Refusal) Error() string { return f.Reason }
 
 // headerReadable is of a question of an ingester: the globs that its own reader may read.
 // It only takes rights away, so every asker may send it.
@@ -45,7 +36,7 @@ func (s scope) may(service string) bool {
 	return true
 }
 
-// admit returns the scope of a question by its header. The error is a [Refusal].
+// admit returns the scope of a question by its header. The error is a [door.Refusal].
 func (h *Handler) admit(r *http.Request) (s scope, err error) {
 	if h.o.Guard != nil {
 		reader, err := h.o.Guard(r)
@@ -69,12 +60,12 @@ func (s scope) check(q *Query) error {
 	for name := range names(q.Service) {
 		glob := strings.ContainsAny(name, wild)
 		if !glob && !s.may(name) {
-			return &Refusal{http.StatusForbidden, fmt.Sprintf("the token may not read the service %s", plain(name))}
+			return door.Refuse(http.StatusForbidden, "the token may not read the service %s", plain(name))
 		}
 		some = some || !glob
 	}
 	if none := func(globs []string) bool { return len(globs) == 0 }; !some && slices.ContainsFunc(s, none) {
-		return &Refusal{http.StatusForbidden, "the token may read no service"}
+		return door.Refuse(http.StatusForbidden, "the token may read no service")
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/internal/doors"
+	"blobtail/internal/loopback"
 	"blobtail/readapi/form"
 )
 
@@ -77,7 +77,7 @@ func New(base string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Token != "" && u.Scheme == "http" && !o.PlainHTTP && !doors.ThisHost(u.Hostname()) {
+	if o.Token != "" && u.Scheme == "http" && !o.PlainHTTP && !loopback.Host(u.Hostname()) {
 		return nil, &PlainError{Host: u.Host}
 	}
 	c := &Client{base: u, token: o.Token, idle: cmp.Or(o.Idle, idleWait)}
@@ -210,7 +210,7 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 		return nil, fmt.Errorf("ask %s: %w", c.base, err)
 	}
 	req.Header.Set("Accept", r.kind+", "+form.Trouble)
-	if !doors.ThisHost(c.base.Hostname()) { // bytes to this host cost less than their encoding
+	if !loopback.Host(c.base.Hostname()) { // bytes to this host cost less than their encoding
 		req.Header.Set("Accept-Encoding", "zstd")
 	}
 	if c.token != "" {

@@ -1,4 +1,4 @@
-package httpguard_test
+package door_test
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 )
 
 // decoded is the text of a body.
@@ -45,7 +45,7 @@ func decoded(t *testing.T, encoding string, body io.Reader) io.Reader {
 // An answer is compressed as its client accepts, and only if that is worth it.
 func TestEncodings(t *testing.T) {
 	long := strings.Repeat(`{"level":"info","msg":"GET /basket"}`+"\n", 5000)
-	s := serve(t, httpguard.Options{}, func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, door.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		h, q := w.Header(), r.URL.Query()
 		h.Set("Content-Type", q.Get("type"))
 		if q.Has("encoding") {
@@ -105,7 +105,7 @@ func TestEncodings(t *testing.T) {
 // Each flush of a stream is with the client before the stream goes on.
 func TestStreams(t *testing.T) {
 	more := make(chan struct{})
-	s := serve(t, httpguard.Options{}, func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, door.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
 		for i := range 3 {
 			fmt.Fprintf(w, "data: %d\n", i)
@@ -140,7 +140,7 @@ func TestStreams(t *testing.T) {
 // An answer that its handler cuts off, or that ends by a panic, does not look whole. What
 // was flushed before is with the client.
 func TestCutOff(t *testing.T) {
-	s := serve(t, httpguard.Options{}, func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, door.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		fmt.Fprintln(w, "a record")
 		_ = http.NewResponseController(w).Flush()
@@ -173,7 +173,7 @@ func TestCutOff(t *testing.T) {
 
 // A handler that panics before its answer begins has a proper one.
 func TestPanic(t *testing.T) {
-	s := serve(t, httpguard.Options{}, func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, door.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "half of an answer")
 		panic("a mistake with the query {app=\"x\"}")
 	})
@@ -192,7 +192,7 @@ func TestPanic(t *testing.T) {
 // it: its handler waits.
 func TestSlowReader(t *testing.T) {
 	written := make(chan int64, 1)
-	s := serve(t, httpguard.Options{Deadline: time.Second}, func(w http.ResponseWriter, r *http.Request) {
+	s := within(t, door.ReadsOptions{Deadline: time.Second}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/q/long" {
 			echo(w, r)
 			return
@@ -265,7 +265,7 @@ func (s *site) later(path string) <-chan error {
 func TestShutdown(t *testing.T) {
 	inside := make(chan struct{}, 3)
 	leave := make(chan struct{})
-	s := serve(t, httpguard.Options{}, func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, door.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/q":
 			inside <- struct{}{}
@@ -319,14 +319,14 @@ func TestShutdown(t *testing.T) {
 		t.Error(err)
 	}
 	s.counted("blobtail_serve_in_flight 0")
-	s.guard.DropTails() // again
+	s.reads.DropTails() // again
 }
 
 // A tail ends when its token is taken away.
 func TestTailOfTakenToken(t *testing.T) {
 	tokens, path := tokensOf(t, `reader , read: ["web"]`, `other , read: ["web"]`)
 	ended := make(chan struct{}, 2)
-	s := serve(t, httpguard.Options{Tokens: tokens, Recheck: 10 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
+	s := open(t, door.Options{Tokens: tokens}, door.ReadsOptions{Recheck: 10 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 		ended <- struct{}{}

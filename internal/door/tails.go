@@ -1,4 +1,4 @@
-package httpguard
+package door
 
 import (
 	"context"
@@ -57,8 +57,8 @@ func (one *connection) drop() {
 
 // DropTails ends all tails, and each later one. The connections of WebSockets are closed
 // first, without a close frame: by that a client knows that it should come again.
-func (g *Guard) DropTails() {
-	c := &g.open
+func (s *Reads) DropTails() {
+	c := &s.open
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ending = true
@@ -73,31 +73,29 @@ func (g *Guard) DropTails() {
 
 // tail answers a request that goes on until its client leaves, its token ends, or the server
 // does.
-func (g *Guard) tail(a *answer, r *http.Request, v *visit, next http.Handler) {
-	if err := g.tails.enter(r.Context()); err != nil {
-		f := crowded(err)
-		f.detail = "too many tails at once"
-		a.refuse(r, f)
+func (s *Reads) tail(a *answer, r *http.Request, v *visit, next http.Handler) {
+	if err := s.tails.enter(r.Context()); err != nil {
+		a.refuse(r, s.crowded(err, "too many tails at once"))
 		return
 	}
-	defer g.tails.leave()
+	defer s.tails.leave()
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
-	one := g.open.keep(&connection{end: end})
-	defer g.open.remove(one)
+	one := s.open.keep(&connection{end: end})
+	defer s.open.remove(one)
 	if v.token != nil {
-		stop := g.recheck(ctx, r, a, end)
+		stop := s.recheck(ctx, r, a, end)
 		defer stop()
 	}
-	g.budgeted(a, r.WithContext(ctx), next)
+	s.budgeted(a, r.WithContext(ctx), next)
 }
 
 // recheck ends a tail whose token is not valid any more.
-func (g *Guard) recheck(ctx context.Context, r *http.Request, a *answer, end context.CancelCauseFunc) (stop func()) {
+func (s *Reads) recheck(ctx context.Context, r *http.Request, a *answer, end context.CancelCauseFunc) (stop func()) {
 	var watching sync.WaitGroup
 	over, stopped := context.WithCancel(ctx)
 	watching.Go(func() {
-		tick := time.NewTicker(g.o.Recheck)
+		tick := time.NewTicker(s.o.Recheck)
 		defer tick.Stop()
 		for {
 			select {
@@ -105,7 +103,7 @@ func (g *Guard) recheck(ctx context.Context, r *http.Request, a *answer, end con
 				return
 			case <-tick.C:
 			}
-			if _, err := g.o.Tokens.Of(r); err != nil {
+			if _, err := s.guard.o.Tokens.Of(r); err != nil {
 				end(err)
 				return
 			}

@@ -1,4 +1,4 @@
-package doors
+package door
 
 import (
 	"net"
@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"blobtail/internal/loopback"
 )
 
 // Names are the names by which clients know a server. The zero value has those that each
@@ -28,7 +30,7 @@ func NewNames(more ...string) Names {
 // turned to this address after it was loaded sends its own name.
 func (n Names) Has(r *http.Request) bool {
 	host := hostOf(r.Host)
-	if ThisHost(host) || n.more[host] {
+	if loopback.Host(host) || n.more[host] {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
@@ -37,12 +39,6 @@ func (n Names) Has(r *http.Request) bool {
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && ip.Unmap() == local.AddrPort().Addr().Unmap()
-}
-
-// ThisHost reports whether the host of a URL is this one: localhost, or an address of loopback.
-func ThisHost(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
 // hostOf is the host of a Host header or an authority, without the port.

@@ -1,11 +1,4 @@
-// Package doors has the rules by which a server opens itself to a network.
-//
-// [Rules.MayListen] refuses an address that other hosts reach if there are no tokens, or if
-// tokens would pass the network in the clear. [Addressed] gives requests the address of the
-// client of a proxy in front. [Names] are those by which clients know a server, and
-// [OfAnotherSite] finds requests that a page of another site has a browser send. [Reload] reads
-// files again at SIGHUP. The package knows no token and answers no request.
-package doors
+package door
 
 import (
 	"context"
@@ -18,6 +11,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"blobtail/internal/loopback"
 )
 
 // Rules say what is known of a listener. The zero value allows this host only.
@@ -37,7 +32,7 @@ type Rules struct {
 // MayListen returns the reason not to serve an address that others than this host reach,
 // with the ways out.
 func (r Rules) MayListen(l net.Listener) error {
-	if IsLoopback(l) {
+	if loopback.Listener(l) {
 		return nil
 	}
 	return r.MayServe(l.Addr().String())
@@ -59,19 +54,6 @@ func (r Rules) MayServe(address string) error {
 		return errors.New(r.Flag + " " + address + " is open to other hosts, and tokens would pass the network in the clear; give --tls-cert and --tls-key, or --behind-proxy if a proxy ends TLS" + safe)
 	}
 	return nil
-}
-
-// IsLoopback reports whether only this host reaches a listener.
-func IsLoopback(l net.Listener) bool {
-	at, ok := l.Addr().(*net.TCPAddr)
-	return !ok || at.IP.IsLoopback()
-}
-
-// FromHere reports whether a request comes from this host.
-func FromHere(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
 }
 
 // Addressed gives requests the address of the client of the proxy in front. The proxy appends

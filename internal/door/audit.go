@@ -1,4 +1,4 @@
-package httpguard
+package door
 
 import (
 	"cmp"
@@ -22,13 +22,13 @@ func (v *visit) recovered(a *answer, r *http.Request) {
 		v.panicked = true
 		panic(reason)
 	}
-	v.g.o.Log.Error().Str("route", v.route.Name).Str("panic", fmt.Sprint(reason)).Bytes("stack", debug.Stack()).Msg("a handler panicked")
+	v.reads.o.Log.Error().Str("route", v.route.Name).Str("panic", fmt.Sprint(reason)).Bytes("stack", debug.Stack()).Msg("a handler panicked")
 	if a.begun {
 		v.panicked = true
 		panic(http.ErrAbortHandler)
 	}
 	a.status, a.held, a.ctx, a.swallow = 0, nil, nil, false
-	a.refuse(r, &refusal{status: http.StatusInternalServerError, title: "Internal error", detail: "internal error; the log of the server has the reason"})
+	a.refuse(r, &Refusal{Status: http.StatusInternalServerError, Title: "Internal error", Reason: "internal error; the log of the server has the reason"})
 }
 
 // end counts a request, and logs the line of a query.
@@ -42,7 +42,7 @@ func (v *visit) end(a *answer, r *http.Request) {
 	}
 	took := time.Since(v.started)
 	n, read := v.notes.read()
-	v.g.counts.end(v.route, status, took, n.Bytes)
+	v.reads.metrics.end(v.route, status, took, n.Bytes)
 	if v.route.Kind != Query && v.route.Kind != Tail || status == http.StatusUnauthorized || status == http.StatusMisdirectedRequest {
 		return
 	}
@@ -50,7 +50,7 @@ func (v *visit) end(a *answer, r *http.Request) {
 	if v.token != nil {
 		id = v.token.ID
 	}
-	line := v.g.o.Log.Info().Str("token", id).Str("client", r.RemoteAddr).Str("route", v.route.Name)
+	line := v.reads.o.Log.Info().Str("token", id).Str("client", r.RemoteAddr).Str("route", v.route.Name)
 	if read {
 		line = line.Strs("services", n.Services).Str("from", stamp(n.From)).Str("to", stamp(n.To))
 	}

@@ -1,18 +1,18 @@
-package httpguard_test
+package door_test
 
 import (
 	"net"
 	"strings"
 	"testing"
 
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 )
 
 // Each kind of route with each token. The answer says whose it is.
 func TestTokens(t *testing.T) {
 	tokens, path := tokensOf(t, `reader , read: ["web"]`, `sender , write: ["web"]`, `watch , role: operator`, `peer , role: peer`,
 		`old , read: ["*"], expires: 2020-01-01T00:00:00Z`)
-	s := serve(t, httpguard.Options{Tokens: tokens, Proxied: true}, echo)
+	s := serve(t, door.Options{Tokens: tokens, Proxied: true}, echo)
 	basic := "Authorization: Basic cmVhZGVyOnMzY3JldC1yZWFkZXI=" // reader:s3cret-reader
 	for _, c := range []struct {
 		header string
@@ -70,7 +70,7 @@ func TestTokens(t *testing.T) {
 // The metrics are open on the host itself, unless a proxy is in front.
 func TestMetricsFromHere(t *testing.T) {
 	tokens, _ := tokensOf(t, `reader , read: ["web"]`)
-	s := serve(t, httpguard.Options{Tokens: tokens}, echo)
+	s := serve(t, door.Options{Tokens: tokens}, echo)
 	if resp, _ := s.ask("/metrics"); resp.StatusCode != 200 {
 		t.Errorf("from this host: %d", resp.StatusCode)
 	}
@@ -80,7 +80,7 @@ func TestMetricsFromHere(t *testing.T) {
 }
 
 func TestHosts(t *testing.T) {
-	s := serve(t, httpguard.Options{Hosts: []string{"logs.example", "Other.Example:8516"}}, echo)
+	s := serve(t, door.Options{Hosts: []string{"logs.example", "Other.Example:8516"}}, echo)
 	_, port, _ := net.SplitHostPort(s.host)
 	for host, want := range map[string]int{
 		s.host: 200, "localhost:" + port: 200, "LOCALHOST": 200, "127.0.0.1": 200, "127.0.0.2:1": 200, "[::1]:" + port: 200, "[::1]": 200,
@@ -101,7 +101,7 @@ func TestHosts(t *testing.T) {
 
 func TestOrigins(t *testing.T) {
 	tokens, _ := tokensOf(t, `reader , read: ["web"]`)
-	s := serve(t, httpguard.Options{Tokens: tokens, CORS: "https://app.example"}, echo)
+	s := serve(t, door.Options{Tokens: tokens, CORS: "https://app.example"}, echo)
 	basic := "Authorization: Basic cmVhZGVyOnMzY3JldC1yZWFkZXI="
 	socket := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}
 	for _, c := range []struct {

@@ -1,4 +1,4 @@
-package httpguard_test
+package door_test
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ import (
 
 	"blobtail/internal/access"
 	"blobtail/internal/budget"
-	"blobtail/internal/exposition"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/count"
+	"blobtail/internal/door"
 	"blobtail/internal/testkit"
 )
 
@@ -64,15 +64,15 @@ func (j *journal) line(t *testing.T) (line map[string]any) {
 }
 
 // routes are those of the tests: the first element of the path is the kind.
-func routes(path string) httpguard.Route {
-	for prefix, kind := range map[string]httpguard.Kind{
-		"/tail": httpguard.Tail, "/api/tail": httpguard.Tail, "/light": httpguard.Light, "/metrics": httpguard.Operator, "/ready": httpguard.Probe,
+func routes(path string) door.Route {
+	for prefix, kind := range map[string]door.Kind{
+		"/tail": door.Tail, "/api/tail": door.Tail, "/light": door.Light, "/metrics": door.Operator, "/ready": door.Probe,
 	} {
 		if strings.HasPrefix(path, prefix) {
-			return httpguard.Route{Name: prefix, Kind: kind}
+			return door.Route{Name: prefix, Kind: kind}
 		}
 	}
-	return httpguard.Route{Name: "query", Kind: httpguard.Query}
+	return door.Route{Name: "query", Kind: door.Query}
 }
 
 // site is a server with doors.
@@ -80,27 +80,53 @@ type site struct {
 	t     *testing.T
 	url   string
 	host  string
-	guard *httpguard.Guard
+	reads *door.Reads
 	srv   *http.Server
 	log   *journal
+	reg   *count.Registry
 }
 
-func serve(t *testing.T, o httpguard.Options, h http.HandlerFunc) *site {
+// serve serves behind doors with the defaults of reads.
+func serve(t *testing.T, o door.Options, h http.HandlerFunc) *site {
 	t.Helper()
-	s := &site{t: t, log: new(journal)}
-	o.Route, o.Log = routes, zerolog.New(s.log)
-	s.guard = httpguard.New(o)
+	return open(t, o, door.ReadsOptions{}, h)
+}
+
+// within serves within limits, to everybody.
+func within(t *testing.T, reads door.ReadsOptions, h http.HandlerFunc) *site {
+	t.Helper()
+	return open(t, door.Options{}, reads, h)
+}
+
+func open(t *testing.T, o door.Options, reads door.ReadsOptions, h http.HandlerFunc) *site {
+	t.Helper()
+	s := &site{t: t, log: new(journal), reg: new(count.Registry)}
+	o.Log, o.Form, o.Refused = zerolog.New(s.log), form, door.NewRefused(s.reg, "blobtail_serve_refused_total", "Refusals.", "crowded")
+	reads.Guard, reads.Route, reads.Metrics, reads.Log = door.New(o), routes, s.reg, o.Log
+	s.reads = door.NewReads(reads)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.host = l.Addr().String()
 	s.url = "http://" + s.host
-	s.srv = s.guard.NewServer(s.guard.Wrap(h), o.Log)
+	s.srv = s.reads.NewServer(s.reads.Wrap(h), o.Log)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.srv.Serve(l) }()
 	t.Cleanup(func() { s.srv.Close(); <-done })
 	return s
+}
+
+// form is the form of refusals: that of the path.
+func form(w http.ResponseWriter, r *http.Request, f *door.Refusal) {
+	if !strings.HasPrefix(r.URL.Path, "/api/") {
+		f.Plain(w)
+		return
+	}
+	f.Header(w.Header())
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(f.Status)
+	fmt.Fprintf(w, `{"title":%q,"status":%d,"detail":%q}`, f.Title, f.Status, f.Reason)
 }
 
 // ask sends a GET with headers, as "Name: value". Nothing is decompressed.
@@ -143,9 +169,7 @@ func plain() *http.Client {
 }
 
 func (s *site) metrics() string {
-	p := new(exposition.Page)
-	s.guard.Metrics(p)
-	return string(p.Bytes())
+	return string(s.reg.Page())
 }
 
 // counted waits until the metrics have a line.
@@ -183,7 +207,7 @@ func bearer(id string) string { return "Authorization: Bearer " + id + ".s3cret-
 
 func echo(w http.ResponseWriter, r *http.Request) {
 	id := "nobody"
-	if token := httpguard.Token(r); token != nil {
+	if token := door.Token(r); token != nil {
 		id = token.ID
 	}
 	fmt.Fprint(w, "answer for "+id)
@@ -196,7 +220,7 @@ func crowd(t *testing.T, patience time.Duration) (s *site, leave func()) {
 	open := make(chan struct{})
 	var inside, asking sync.WaitGroup
 	inside.Add(2)
-	s = serve(t, httpguard.Options{Queries: 2, Waiting: 1, Tails: 1, Patience: patience}, func(w http.ResponseWriter, r *http.Request) {
+	s = within(t, door.ReadsOptions{Queries: 2, Waiting: 1, Tails: 1, Patience: patience}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/q/long" {
 			inside.Done()
 			<-open
@@ -251,7 +275,7 @@ func TestCrowdWaits(t *testing.T) {
 }
 
 func TestTailsApart(t *testing.T) {
-	s := serve(t, httpguard.Options{Queries: 1, Tails: 2}, func(w http.ResponseWriter, r *http.Request) {
+	s := within(t, door.ReadsOptions{Queries: 1, Tails: 2}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("long") {
 			w.WriteHeader(200)
 			_ = http.NewResponseController(w).Flush()
@@ -301,7 +325,7 @@ func TestDeadline(t *testing.T) {
 			fmt.Fprint(w, " last")
 		}
 	}
-	s := serve(t, httpguard.Options{Deadline: 50 * time.Millisecond}, slow)
+	s := within(t, door.ReadsOptions{Deadline: 50 * time.Millisecond}, slow)
 	for path, want := range map[string]string{
 		"/loki/api/v1/query?says": "request timed out, decrease the duration",
 		"/json/loki/api/v1/query": "request timed out, decrease the duration",
@@ -316,7 +340,7 @@ func TestDeadline(t *testing.T) {
 	s.ask("/tail")
 	s.ask("/light")
 	// The answer must begin before the deadline.
-	s = serve(t, httpguard.Options{Deadline: time.Second}, slow)
+	s = within(t, door.ReadsOptions{Deadline: time.Second}, slow)
 	if resp, body := s.ask("/q?begun"); resp.StatusCode != 200 || body != "first last" {
 		t.Errorf("an answer that has begun: %d: %s", resp.StatusCode, body)
 	}
@@ -325,7 +349,7 @@ func TestDeadline(t *testing.T) {
 // A client that does not take its answer keeps its query little longer than the query may take.
 func TestDeadlineOfSlowClient(t *testing.T) {
 	ended := make(chan error, 1)
-	s := serve(t, httpguard.Options{Deadline: 50 * time.Millisecond}, func(w http.ResponseWriter, _ *http.Request) {
+	s := within(t, door.ReadsOptions{Deadline: 50 * time.Millisecond}, func(w http.ResponseWriter, _ *http.Request) {
 		for {
 			if _, err := w.Write(make([]byte, 8<<20)); err != nil {
 				ended <- err
@@ -352,7 +376,7 @@ func TestDeadlineOfSlowClient(t *testing.T) {
 // Queries and tails have a budget, out of one pool. An ended one leaves nothing in it, and light
 // requests have none.
 func TestBudget(t *testing.T) {
-	s := serve(t, httpguard.Options{Made: budget.Limits{Query: 100, Sure: 10, All: 90}}, func(w http.ResponseWriter, r *http.Request) {
+	s := within(t, door.ReadsOptions{Made: budget.Limits{Query: 100, Sure: 10, All: 90}}, func(w http.ResponseWriter, r *http.Request) {
 		made := budget.Of(r.Context())
 		if light := strings.HasSuffix(r.URL.Path, "/light"); light != (made == nil) {
 			t.Errorf("%s: a budget: %v", r.URL.Path, made != nil)
@@ -375,7 +399,7 @@ func TestBudget(t *testing.T) {
 func TestClientGone(t *testing.T) {
 	for _, path := range []string{"/q", "/tail"} {
 		inside, ended := make(chan struct{}), make(chan struct{})
-		s := serve(t, httpguard.Options{}, func(w http.ResponseWriter, r *http.Request) {
+		s := serve(t, door.Options{}, func(w http.ResponseWriter, r *http.Request) {
 			close(inside)
 			<-r.Context().Done()
 			close(ended)
@@ -400,7 +424,7 @@ func TestClientGone(t *testing.T) {
 
 // A form is read before its query has a place, up to 1 MiB. The handler reads it again.
 func TestBodies(t *testing.T) {
-	s := serve(t, httpguard.Options{}, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.FormValue("query")) })
+	s := serve(t, door.Options{}, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.FormValue("query")) })
 	post := func(body string) (int, string) {
 		resp, err := http.Post(s.url+"/q", "application/x-www-form-urlencoded", strings.NewReader(body))
 		if err != nil {
@@ -427,10 +451,10 @@ func TestBodies(t *testing.T) {
 // The line of a query says who read what.
 func TestAudit(t *testing.T) {
 	tokens, _ := tokensOf(t, `reader , read: ["web"]`)
-	s := serve(t, httpguard.Options{Tokens: tokens}, func(w http.ResponseWriter, r *http.Request) {
-		n := httpguard.Note(r)
-		n.Add(httpguard.Read{Services: []string{"web"}, From: 1, To: 2, Bytes: 4000, Records: 10})
-		n.Add(httpguard.Read{Services: []string{"db", "web"}, From: 5, To: int64(time.Second), Bytes: 96, Records: 2, Incomplete: true})
+	s := serve(t, door.Options{Tokens: tokens}, func(w http.ResponseWriter, r *http.Request) {
+		n := door.Note(r)
+		n.Add(door.Read{Services: []string{"web"}, From: 1, To: 2, Bytes: 4000, Records: 10})
+		n.Add(door.Read{Services: []string{"db", "web"}, From: 5, To: int64(time.Second), Bytes: 96, Records: 2, Incomplete: true})
 		echo(w, r)
 	})
 	s.ask("/q?query=secret", bearer("reader"))
@@ -455,8 +479,8 @@ func TestAudit(t *testing.T) {
 // Without a guard nobody has a token, and reads may be noted.
 func TestUnguarded(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
-	httpguard.Note(r).Add(httpguard.Read{Records: 1})
-	if httpguard.Token(r) != nil {
+	door.Note(r).Add(door.Read{Records: 1})
+	if door.Token(r) != nil {
 		t.Error("there is a token without a guard")
 	}
 }

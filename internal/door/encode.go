@@ -1,4 +1,4 @@
-package httpguard
+package door
 
 import (
 	"io"
@@ -134,3 +134,27 @@ func accepted(headers []string, name string) float64 {
 	}
 	return 0
 }
+
+// Gzip compresses the answers of a handler for clients that take that.
+func Gzip(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Vary", "Accept-Encoding")
+		if accepted(r.Header.Values("Accept-Encoding"), "gzip") <= 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		next.ServeHTTP(zipped{w, z}, r)
+		_ = z.Close() // a client that has gone needs no answer
+	})
+}
+
+// zipped is an answer whose body is compressed.
+type zipped struct {
+	http.ResponseWriter
+	to io.Writer
+}
+
+// Write implements [io.Writer].
+func (z zipped) Write(p []byte) (int, error) { return z.to.Write(p) }

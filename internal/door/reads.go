@@ -1,27 +1,11 @@
-// Package httpguard stands in front of the handlers of a server that people read from.
-//
-// Make a [Guard] with [New], put [Guard.Wrap] around the handlers, and serve it with
-// [NewServer]. Each request passes these doors, in this order:
-//
-//	host      the address of the listener, a name of this host, or a name of the operator
-//	origin    no page of another site asks with the rights of the reader's browser
-//	token     from the header; handlers get it by [Token]
-//	body      read up to a limit, within a time
-//	gate      so many queries at once; the next ones wait a little
-//	deadline  a query has a time; tails have none
-//	budget    a query, or a tail, makes so many bytes at once (package budget)
-//
-// Behind them the guard compresses the answer, bounds each write, and answers for handlers
-// that panic or run out of time. The reads of a handler are told by [Notes.Add]. They are in
-// the line of the log that each query gets, and in the metrics ([Guard.Metrics]).
-//
-// The guard knows no record and no protocol: [Options.Route] tells it what a path is.
-package httpguard
+package door
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"runtime"
 	"slices"
@@ -32,19 +16,7 @@ import (
 
 	"blobtail/internal/access"
 	"blobtail/internal/budget"
-	"blobtail/internal/doors"
-)
-
-// A Kind says which doors a request passes.
-type Kind int
-
-// The kinds of requests. All but Probe need a token if there are any.
-const (
-	Query    Kind = iota // reads the store: gate, deadline, a line in the log
-	Tail                 // goes on until its client leaves: a gate of its own, no deadline
-	Light                // costs nothing: no gate
-	Operator             // for programs that watch the server: this host, or the role operator
-	Probe                // for those that restart the server: no token, any host
+	"blobtail/internal/count"
 )
 
 // A Route is the kind of the requests to some paths. Its name is a label of the metrics, so
@@ -54,7 +26,7 @@ type Route struct {
 	Kind Kind
 }
 
-// The defaults of [Options].
+// The defaults of [ReadsOptions].
 const (
 	DefaultWaiting  = 32
 	DefaultTails    = 100
@@ -67,20 +39,12 @@ const (
 // a dashboard share requests if they run at once, and queries share decoders and memory.
 func DefaultQueries() int { return max(leastQueries, 2*runtime.GOMAXPROCS(0)) }
 
-// Options are the doors of a [Guard]. Route must be set; all else may be zero.
-type Options struct {
+// ReadsOptions are the doors of [Reads]. Guard and Route must be set; all else may be zero.
+type ReadsOptions struct {
+	// Guard decides who may ask.
+	Guard *Guard
 	// Route tells the route of a request by its path.
 	Route func(path string) Route
-	// Tokens says who may ask; nil: everybody may ask everything.
-	Tokens *access.Tokens
-	// Hosts are names that the server has, besides localhost and its addresses.
-	Hosts []string
-	// CORS is the origin of a site whose pages may ask too, as "https://app.example"; "": none.
-	CORS string
-	// TLS says that the server ends TLS itself. Then its own origin is https.
-	TLS bool
-	// Proxied says that a proxy is in front. Then no request is known to come from this host.
-	Proxied bool
 
 	Queries  int           // at once; 0: DefaultQueries
 	Waiting  int           // queries that wait for others to end; 0: DefaultWaiting
@@ -90,41 +54,42 @@ type Options struct {
 	Made     budget.Limits // what queries and tails may hold of what they make
 	Recheck  time.Duration // how often the token of a tail is looked up again; 0: 10 s
 
-	Log zerolog.Logger
+	// Metrics registers the numbers. Nil: they are not registered.
+	Metrics *count.Registry
+	Log     zerolog.Logger
 }
 
-// Guard is the doors of one server. Its methods may be called at once.
-type Guard struct {
-	o       Options
-	names   doors.Names
+// Reads are the doors of a server that people read from. Its methods may be called at once.
+type Reads struct {
+	o       ReadsOptions
+	guard   *Guard
 	queries *gate
 	tails   *gate
 	made    *budget.Pool
 	open    connections
-	counts  counts
-	denied  zerolog.Logger // one line a second
+	metrics *metrics
 	coders  coders
 }
 
-// New returns a Guard. It opens nothing.
-func New(o Options) *Guard {
+// NewReads returns Reads. It opens nothing.
+func NewReads(o ReadsOptions) *Reads {
 	o.Queries = cmp.Or(o.Queries, DefaultQueries())
 	o.Waiting = cmp.Or(o.Waiting, DefaultWaiting)
 	o.Tails = cmp.Or(o.Tails, DefaultTails)
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	o.Deadline = cmp.Or(o.Deadline, DefaultDeadline)
 	o.Recheck = cmp.Or(o.Recheck, 10*time.Second)
-	g := &Guard{
-		o: o, names: doors.NewNames(o.Hosts...),
+	s := &Reads{
+		o: o, guard: o.Guard,
 		queries: newGate(o.Queries, o.Waiting, o.Patience), tails: newGate(o.Tails, 0, 0), made: budget.NewPool(o.Made),
-		denied: o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
 	}
-	g.open.all = make(map[*connection]struct{})
-	return g
+	s.open.all = make(map[*connection]struct{})
+	s.metrics = newMetrics(s)
+	return s
 }
 
 // Deadline is the time of a query.
-func (g *Guard) Deadline() time.Duration { return g.o.Deadline }
+func (s *Reads) Deadline() time.Duration { return s.o.Deadline }
 
 // A Read is a read of the store for a request.
 type Read struct {
@@ -170,7 +135,7 @@ func (n *Notes) read() (sum Read, ok bool) {
 
 // visit is the state of one request.
 type visit struct {
-	g        *Guard
+	reads    *Reads
 	route    Route
 	started  time.Time
 	token    *access.Token
@@ -202,24 +167,24 @@ func NoteOf(ctx context.Context) *Notes {
 }
 
 // Wrap puts the doors in front of handlers.
-func (g *Guard) Wrap(next http.Handler) http.Handler {
+func (s *Reads) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{g: g, route: g.o.Route(r.URL.Path), started: time.Now(), client: r.Context()}
+		v := &visit{reads: s, route: s.o.Route(r.URL.Path), started: time.Now(), client: r.Context()}
 		r = r.WithContext(context.WithValue(r.Context(), key{}, v))
 		a := newAnswer(w, r, v)
-		g.counts.begin()
+		s.metrics.inFlight.Add(1)
 		defer v.end(a, r)
 		defer a.close()
 		defer v.recovered(a, r)
-		g.admit(a, r, v, next)
+		s.answer(a, r, v, next)
 	})
 }
 
-// admit leads a request through the doors.
-func (g *Guard) admit(a *answer, r *http.Request, v *visit, next http.Handler) {
-	for _, door := range []func(*answer, *http.Request, *visit) *refusal{g.host, g.origin, g.token, g.body} {
-		if refused := door(a, r, v); refused != nil {
-			a.refuse(r, refused)
+// answer leads a request through the doors.
+func (s *Reads) answer(a *answer, r *http.Request, v *visit, next http.Handler) {
+	for _, door := range []func(*answer, *http.Request, *visit) *Refusal{s.page, s.token, s.body} {
+		if f := door(a, r, v); f != nil {
+			a.refuse(r, f)
 			return
 		}
 		if a.status != 0 {
@@ -229,28 +194,115 @@ func (g *Guard) admit(a *answer, r *http.Request, v *visit, next http.Handler) {
 	r.Header.Del("X-Scope-OrgID") // the token says who asks
 	switch v.route.Kind {
 	case Query:
-		if err := g.queries.enter(r.Context()); err != nil {
-			a.refuse(r, crowded(err))
+		if err := s.queries.enter(r.Context()); err != nil {
+			a.refuse(r, s.crowded(err, "too many queries at once"))
 			return
 		}
-		defer g.queries.leave()
-		ctx, cancel := context.WithTimeoutCause(r.Context(), g.o.Deadline, errDeadline)
+		defer s.queries.leave()
+		ctx, cancel := context.WithTimeoutCause(r.Context(), s.o.Deadline, errDeadline)
 		defer cancel()
 		a.ctx, a.moved = ctx, time.Time{}
-		g.budgeted(a, r.WithContext(ctx), next)
+		s.budgeted(a, r.WithContext(ctx), next)
 	case Tail:
-		g.tail(a, r, v, next)
+		s.tail(a, r, v, next)
 	default:
 		next.ServeHTTP(a, r)
 	}
 	if a.status == 0 && a.late() {
-		a.refuse(r, tooLate(g.o.Deadline))
+		a.refuse(r, tooLate(s.o.Deadline))
 	}
 }
 
+// page refuses what no page may ask. It adds the headers by which a browser gives the answer
+// to a page of the allowed site, and answers the question that a browser sends before.
+func (s *Reads) page(a *answer, r *http.Request, v *visit) *Refusal {
+	if v.route.Kind == Probe {
+		return nil
+	}
+	if f := s.guard.host(r); f != nil {
+		return f
+	}
+	cors := s.guard.o.CORS
+	if cors != "" {
+		a.Header().Add("Vary", "Origin")
+	}
+	if !s.guard.allows(r) {
+		return s.guard.origin(r)
+	}
+	h := a.Header()
+	h.Set("Access-Control-Allow-Origin", cors)
+	h.Set("Access-Control-Expose-Headers", "Retry-After, WWW-Authenticate, Blobtail-Complete, Blobtail-More, Blobtail-Problems, Blobtail-Warnings, Blobtail-Absent")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return nil
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, X-Loki-Response-Encoding-Flags, X-Query-Tags")
+	h.Set("Access-Control-Max-Age", "600")
+	a.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// token refuses requests without a token that is valid and has the right of their kind.
+func (s *Reads) token(_ *answer, r *http.Request, v *visit) (f *Refusal) {
+	v.token, f = s.guard.admit(r, v.route.Kind)
+	return f
+}
+
+const (
+	maxBody  = 1 << 20
+	bodyWait = 30 * time.Second
+)
+
+// body reads the body of a request, so that a client that sends it slowly keeps nothing busy.
+func (s *Reads) body(a *answer, r *http.Request, _ *visit) *Refusal {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	_ = a.rc.SetReadDeadline(time.Now().Add(bodyWait)) // a test's recorder has none
+	text, err := io.ReadAll(http.MaxBytesReader(a.w, r.Body, maxBody))
+	_ = a.rc.SetReadDeadline(time.Time{})
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return &Refusal{Status: http.StatusRequestEntityTooLarge, Title: "Body too long", Reason: "the body is longer than 1 MiB"}
+	}
+	if err != nil {
+		return &Refusal{Status: http.StatusRequestTimeout, Title: "Body not read", Reason: "the body did not come whole within 30 s"}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(text))
+	return nil
+}
+
+// crowded is the refusal of a request for which there is no place. It is counted.
+func (s *Reads) crowded(err error, reason string) *Refusal {
+	if !errors.Is(err, errCrowded) {
+		return &Refusal{Status: http.StatusServiceUnavailable, Title: "Not answered", Reason: err.Error(), Cause: err}
+	}
+	f := &Refusal{Status: http.StatusTooManyRequests, Code: "crowded", Title: "Too many queries", Reason: reason, After: time.Second}
+	s.guard.o.Refused.With(f.Code).Inc()
+	return f
+}
+
+// tooLate is the refusal of a query that has taken too long.
+func tooLate(limit time.Duration) *Refusal {
+	f := Refuse(http.StatusGatewayTimeout, "the query took longer than %s; ask for a shorter range, for fewer services, or for a level", limit)
+	f.Title, f.Words = "Too slow", TooSlow
+	return f
+}
+
+// TooSlow are the words by which clients of Loki know that a query takes too long.
+const TooSlow = "request timed out, decrease the duration of the request or add more label matchers (prefer exact match over regex match) to reduce the amount of data processed"
+
+// refuse answers with a refusal, in the form of the protocol.
+func (a *answer) refuse(r *http.Request, f *Refusal) {
+	h := a.Header()
+	h.Del("Content-Length")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	a.v.reads.guard.refuse(a, r, f)
+}
+
 // budgeted has a handler answer with a budget.
-func (g *Guard) budgeted(a *answer, r *http.Request, next http.Handler) {
-	ctx, made := g.made.Begin(r.Context())
+func (s *Reads) budgeted(a *answer, r *http.Request, next http.Handler) {
+	ctx, made := s.made.Begin(r.Context())
 	defer made.End()
 	next.ServeHTTP(a, r.WithContext(ctx))
 }

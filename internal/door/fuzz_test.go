@@ -1,4 +1,4 @@
-package httpguard_test
+package door_test
 
 import (
 	"net/http"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 )
 
 // No header of a stranger makes the guard panic, and none opens a door: a request that gets
@@ -16,7 +16,7 @@ func FuzzDoors(f *testing.F) {
 	f.Add("logs.example:443", "http://logs.example:443", "same-origin", "zstd;q=1")
 	f.Add("evil.example", "http://evil.example", "cross-site", "*")
 	f.Add("[::1]:8516", "null", "none", "gzip;q=,zstd;;q=2")
-	guard := httpguard.New(httpguard.Options{Route: routes, Hosts: []string{"logs.example"}})
+	guard := door.NewReads(door.ReadsOptions{Guard: door.New(door.Options{Hosts: []string{"logs.example"}}), Route: routes})
 	f.Fuzz(func(t *testing.T, host, origin, site, accept string) {
 		through := false
 		h := guard.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -1,4 +1,4 @@
-package doors_test
+package door_test
 
 import (
 	"net/http"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/internal/doors"
+	"blobtail/internal/door"
 )
 
 // Behind a proxy a sender has the address of the last entry, with or without a port. Entries
@@ -29,7 +29,7 @@ func TestForwarded(t *testing.T) {
 		"long":               {[]string{strings.Repeat("x", 500)}, strings.Repeat("x", 64) + ":0"},
 	} {
 		var got string
-		h := doors.Addressed(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr }))
+		h := door.Addressed(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr }))
 		r := httptest.NewRequest("POST", "/ingest/web", nil)
 		r.Header["X-Forwarded-For"] = c.entries
 		h.ServeHTTP(httptest.NewRecorder(), r)

@@ -1,4 +1,4 @@
-package httpguard
+package door
 
 import (
 	"bufio"
@@ -69,7 +69,7 @@ func (a *answer) WriteHeader(status int) {
 		return
 	}
 	if status >= 499 && a.late() {
-		limit := tooLate(a.v.g.o.Deadline)
+		limit := tooLate(a.v.reads.o.Deadline)
 		a.ctx = nil
 		a.refuse(a.r, limit)
 		a.swallow = true
@@ -110,7 +110,7 @@ func (a *answer) begin() error {
 		h := a.Header()
 		h.Del("Content-Length")
 		h.Set("Content-Encoding", name)
-		a.coder = a.v.g.coders.get(name, a.events(), rawWriter{a})
+		a.coder = a.v.reads.coders.get(name, a.events(), rawWriter{a})
 	}
 	if a.compressible() {
 		a.Header().Add("Vary", "Accept-Encoding")
@@ -164,7 +164,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	a.status, a.begun = http.StatusSwitchingProtocols, true
-	a.hijacked = a.v.g.open.add(conn)
+	a.hijacked = a.v.reads.open.add(conn)
 	return conn, rw, nil
 }
 
@@ -200,10 +200,10 @@ func (w rawWriter) Write(p []byte) (n int, err error) {
 // must not look whole.
 func (a *answer) close() {
 	if a.hijacked != nil {
-		a.v.g.open.remove(a.hijacked)
+		a.v.reads.open.remove(a.hijacked)
 		return
 	}
-	defer a.v.g.coders.put(a.coder)
+	defer a.v.reads.coders.put(a.coder)
 	if a.v.panicked {
 		return
 	}
