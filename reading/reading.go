@@ -47,9 +47,10 @@ type Ingesters func(ctx context.Context) (rows []heartbeat.Ingester, now time.Ti
 
 // Reader reads one store for many clients. It may be used by several goroutines at once.
 type Reader struct {
-	o    Options
-	door door
-	all  lists
+	o       Options
+	door    door
+	all     lists
+	indexes *indexes // nil: none are kept
 }
 
 // New returns a Reader. It reads nothing yet.
