@@ -22,7 +22,6 @@ import (
 	"blobtail/internal/doors"
 	"blobtail/internal/fsys"
 	"blobtail/internal/httpguard"
-	"blobtail/query/indexcache"
 	"blobtail/reading"
 )
 
@@ -31,6 +30,9 @@ const ownAddress = "127.0.0.1:8516"
 
 // grace is how long queries may go on when the server is told to end.
 const grace = 10 * time.Second
+
+// mostHeld is how many bytes of records wait on disk for an answer whose oldest come first.
+const mostHeld = 1 << 30
 
 type serveCmd struct {
 	Listen      string          `default:"127.0.0.1:8516" help:"Address to listen on (127.0.0.1:8516)." placeholder:"ADDRESS"`
@@ -49,33 +51,30 @@ type serveCmd struct {
 
 // A server is one run of serve.
 type server struct {
-	a       *app
-	c       *serveCmd
-	log     zerolog.Logger
-	tokens  *access.Tokens // nil: everybody may read everything
-	certs   *certs.Certs   // nil: plain HTTP
-	from    *storePlace
-	reader  *reading.Reader
-	indexes *keptIndexes // of blobs, for later queries
-	guard   *httpguard.Guard
-	ready   *readiness
+	a      *app
+	c      *serveCmd
+	log    zerolog.Logger
+	tokens *access.Tokens // nil: everybody may read everything
+	certs  *certs.Certs   // nil: plain HTTP
+	reader *reading.Reader
+	guard  *httpguard.Guard
+	ready  *readiness
 }
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	a.lingers.Store(true)
-	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY), indexes: &keptIndexes{cache: indexcache.New(indexcache.DefaultBytes)}}
-	a.indexes = s.indexes
+	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY)}
 	if err := c.validate(a.config, a.flags.Server); err != nil {
 		return 0, err
 	}
 	if err := s.openSecurity(); err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	from, err := a.openStore(ctx, !a.config.LiveOff())
+	var err error
+	s.reader, err = a.openReader(ctx, !a.config.LiveOff(), reading.OpenOptions{KeepIndexes: true, MaxRaw: int64(c.MaxBytes), MaxHeld: mostHeld})
 	if err != nil {
 		return 0, err
 	}
-	s.from, s.reader = from, reading.New(reading.Options{Blobs: from.blobs, Logs: from.logs})
 	s.ready = &readiness{store: a.store, log: s.log}
 	s.guard = httpguard.New(httpguard.Options{
 		Route: routeOf, Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,

@@ -21,7 +21,7 @@ func (s *server) handlers() http.Handler {
 	mux.HandleFunc("GET /readyz", s.ready.answer)
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.Handle(readapi.Prefix, readapi.New(readapi.Options{
-		Reader: s.reader, Ingesters: s.from.ingesters, Version: cli.Version(), MaxBytes: int64(s.c.MaxBytes),
+		Reader: s.reader, Ingesters: s.reader.For(nil).Ingesters, Version: cli.Version(), MaxBytes: int64(s.c.MaxBytes),
 		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
 	}))
 	loki := lokiapi.New(lokiapi.Options{

@@ -5,16 +5,13 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
-	"blobtail/blobfmt"
 	"blobtail/internal/cli"
 	"blobtail/internal/exposition"
 	"blobtail/internal/openstore"
-	"blobtail/query/indexcache"
 	"blobtail/storage"
 	"blobtail/storage/traffic"
 )
@@ -74,37 +71,17 @@ func (r *readiness) answer(w http.ResponseWriter, q *http.Request) {
 	say(w, http.StatusOK, "ready")
 }
 
-// keptIndexes keeps the indexes of blobs, and counts how often one was there.
-type keptIndexes struct {
-	cache         *indexcache.Cache
-	hits, lookups atomic.Int64
-}
-
-// Get implements [query.Indexes].
-func (k *keptIndexes) Get(name string, batch blobfmt.BatchID) *blobfmt.Index {
-	k.lookups.Add(1)
-	x := k.cache.Get(name, batch)
-	if x != nil {
-		k.hits.Add(1)
-	}
-	return x
-}
-
-// Put implements [query.Indexes].
-func (k *keptIndexes) Put(name string, batch blobfmt.BatchID, x *blobfmt.Index) {
-	k.cache.Put(name, batch, x)
-}
-
-func (k *keptIndexes) metrics(p *exposition.Page) {
-	number, bytes := k.cache.Size()
+// indexes are the numbers of the indexes of blobs in memory.
+func (s *server) indexes(p *exposition.Page) {
+	n := s.reader.Indexes()
 	p.Family("blobtail_serve_index_lookups_total", "counter", "Indexes of blobs that queries looked up in memory.")
-	p.Value(float64(k.lookups.Load()))
+	p.Value(float64(n.Lookups))
 	p.Family("blobtail_serve_index_hits_total", "counter", "Those that were there.")
-	p.Value(float64(k.hits.Load()))
+	p.Value(float64(n.Hits))
 	p.Family("blobtail_serve_indexes", "gauge", "Indexes of blobs in memory.")
-	p.Value(float64(number))
+	p.Value(float64(n.Kept))
 	p.Family("blobtail_serve_index_bytes", "gauge", "Bytes that they take.")
-	p.Value(float64(bytes))
+	p.Value(float64(n.Bytes))
 }
 
 // metrics answers with all numbers.
@@ -124,7 +101,7 @@ func (s *server) metrics(w http.ResponseWriter, _ *http.Request) {
 	kinds(func(requests, _ int64) int64 { return requests })
 	p.Family("blobtail_serve_storage_bytes_total", "counter", "Bytes of their answers, by kind.")
 	kinds(func(_, bytes int64) int64 { return bytes })
-	s.indexes.metrics(p)
+	s.indexes(p)
 	p.Family("blobtail_serve_start_time_seconds", "gauge", "When the process started, in seconds since 1970.")
 	p.Value(float64(s.a.started.UnixMilli()) / 1000)
 	var m runtime.MemStats

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -92,9 +93,8 @@ func readAll(resp *http.Response, most int64) ([]byte, error) {
 }
 
 // object asks for an answer that is one object.
-func (c *Client) object(ctx context.Context, r request, to any) error {
-	r.kind = form.JSON
-	b, _, err := c.open(ctx, r)
+func (c *Client) object(ctx context.Context, path string, params url.Values, to any) error {
+	b, _, err := c.open(ctx, request{path: path, params: params, kind: form.JSON})
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,17 @@
 // Package client asks a server of the reading API, version 1 (package readapi), for records,
 // counts and lists.
 //
-// Make a [Client] by [New], and call a method for each route. [Client.Records] passes stored
-// lines on as they come: a slow emit slows the server down, and nothing is gathered.
-// [Client.Follow] goes on with new records, also over restarts of the server.
+// A [Client] is a [reading.Source]: questions have the same form as for a store, and so have the
+// answers. [Client.Records] passes stored lines on as they come: a slow emit slows the server down,
+// and nothing is gathered. [Client.Follow] goes on with new records, also over restarts of the
+// server.
 //
 //	c, err := client.New("https://logs.example.com", client.Options{Token: token})
-//	end, err := c.Records(ctx, client.Query{Services: []string{"web"}, Limit: 100}, emit)
+//	out, err := c.Records(ctx, reading.Ask{Services: []string{"web"}, Range: reading.Always(), Limit: 100}, emit)
 //
-// A refusal of the server is an [*Error]. A stream that ends before its last event is a
-// [*BrokenError]: records are missing. So is an answer whose Complete is false, and its
-// Problems say why.
+// A refusal of the server is an [*Error], and one for a service that is none a
+// [*reading.NoServiceError]. A stream of records that ends before its last event has a [*BrokenError]
+// among its problems, and a list that does so is that error.
 //
 // The token goes into a header, never into a URL, and to no other host: redirects are not
 // followed. It goes without TLS to this host only, unless [Options.PlainHTTP] allows more.
@@ -33,6 +34,7 @@ import (
 
 	"blobtail/internal/doors"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 )
 
 const (
@@ -137,6 +139,8 @@ func parseBase(base string) (*url.URL, error) {
 	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/api/v1"), ""
 	return u, nil
 }
+
+var _ reading.Source = (*Client)(nil)
 
 // String is the URL of the server.
 func (c *Client) String() string { return c.base.String() }
