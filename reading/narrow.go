@@ -81,10 +81,10 @@ func (s *Store) existing(ctx context.Context) func(name string) bool {
 }
 
 // exists returns a function that reports whether a service that is in no blob exists, or may, and
-// warns of it in out. So far out tells of ingesters alone: if records of theirs are missing, they
-// may be those of the service.
-func (s *Store) exists(ctx context.Context, out *query.Outcome) func(none *query.NoServiceError) bool {
-	there, unread := s.existing(ctx), !out.Complete()
+// warns of it in out. unread says that records of ingesters are missing: they may be those of the
+// service.
+func (s *Store) exists(ctx context.Context, unread bool, out *query.Outcome) func(none *query.NoServiceError) bool {
+	there := s.existing(ctx)
 	return func(none *query.NoServiceError) bool {
 		if !unread && !there(none.Name) {
 			return false
