@@ -125,8 +125,8 @@ var allowed = map[string][]string{
 	"readapi":            {"blobfmt", "internal/access", "internal/heartbeat", "internal/httpguard", "internal/spelling", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "query/where", "readapi/form", "reading", "record", "storage", "internal/budget"},
 	"lokiapi":            {"internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record", "record/times", "internal/budget"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
-	"cmd/query":          {"internal/printing", "query/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget"},
-	"readapi/client":     {"internal/doors", "readapi/form", "record"},
+	"cmd/query":          {"internal/printing", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "internal/openstore", "internal/heartbeat", "tailindex", "internal/bill", "catalog", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "reading", "lokiapi", "readapi", "readapi/client", "internal/budget"},
+	"readapi/client":     {"internal/doors", "readapi/form", "record", "blobfmt", "internal/heartbeat", "internal/units", "reading", "record/times"},
 }
 
 // forTests are packages that only tests and development programs import, with the
