@@ -40,14 +40,9 @@ func (c *Client) Services(ctx context.Context, a reading.Ask) (list []reading.Se
 		}
 		list = append(list, of)
 	}
-	return list, c.lists(&f.Outcome, len(list)), nil
-}
-
-// lists is the outcome of a list of so many things.
-func (c *Client) lists(o *form.Outcome, n int) *reading.Outcome {
-	out := c.outcome(o)
-	out.Records = int64(n)
-	return out
+	out = c.outcome(&f.Outcome)
+	out.Records = int64(len(list))
+	return list, out, nil
 }
 
 // Names implements [reading.Source].
@@ -70,7 +65,7 @@ func (c *Client) Days(ctx context.Context, a reading.Ask) (all []reading.Listed,
 			Name: d.Day, Blobs: d.Blobs, Records: d.Records, Raw: d.Bytes, Stored: d.Stored, Unflushed: d.Unflushed, First: nanos(d.First), Last: nanos(d.Last),
 		}})
 	}
-	return all, c.lists(&f.Outcome, len(all)), nil
+	return all, c.outcome(&f.Outcome), nil
 }
 
 // Blobs implements [reading.Source]. The entry of the unflushed records is of all services and days.
@@ -87,7 +82,7 @@ func (c *Client) Blobs(ctx context.Context, a reading.Ask) (all []reading.Listed
 	if f.Unflushed > 0 {
 		all = append(all, reading.Listed{Total: reading.Total{Unflushed: f.Unflushed}})
 	}
-	return all, c.lists(&f.Outcome, len(all)), nil
+	return all, c.outcome(&f.Outcome), nil
 }
 
 // Ingesters implements [reading.Source].

@@ -98,9 +98,9 @@ func (c *Client) records(ctx context.Context, a *reading.Ask, emit func(lines []
 	return got, nil
 }
 
-// Around implements [reading.Source].
+// Around implements [reading.Source]. Without the record there are no neighbours.
 func (c *Client) Around(ctx context.Context, a reading.Ask, p reading.Place) (*reading.Neighbours, *reading.Outcome, error) {
-	id := fmt.Sprintf("%d-%x-%d", p.Time, p.ID.Origin, p.ID.Index)
+	id := fmt.Sprintf("%d-%x-%d", p.Time, p.ID.Origin[:], p.ID.Index)
 	params := url.Values{"service": {p.Service}, "id": {id}, "before": {strconv.Itoa(p.Before)}, "after": {strconv.Itoa(p.After)}}
 	if p.Others {
 		params.Set("services", "all")
@@ -151,7 +151,7 @@ func (c *Client) Around(ctx context.Context, a reading.Ask, p reading.Place) (*r
 func entryOf(r *form.Record) (e record.Entry, err error) {
 	bad := fmt.Errorf("an event has a record with the id %.100q", r.ID)
 	at := strings.LastIndexByte(r.ID, '-')
-	middle := at - 1 - 2*len(e.ID.Origin)
+	middle := at - 2*len(e.ID.Origin)
 	if len(r.Line) == 0 || middle < 1 || r.ID[middle-1] != '-' {
 		return e, bad
 	}
