@@ -116,8 +116,9 @@ func (h *Histogram) count(ctx context.Context, plan *query.Plan, cut Buckets) (q
 	if err == nil {
 		err = budget.Of(ctx).Take(slotBytes * int64(len(buckets)))
 	}
-	for _, b := range buckets {
-		h.Buckets = append(h.Buckets, Slot{Bucket: b})
+	h.Buckets = make([]Slot, len(buckets))
+	for i := range buckets {
+		h.Buckets[i].Bucket = buckets[i]
 	}
 	return sum, err
 }

@@ -96,6 +96,11 @@ func (c *billCmd) read(ctx context.Context, a *app, rng reading.Range) (*bill.Re
 		if err != nil {
 			return nil, err
 		}
+		for _, warning := range out.Warnings {
+			if !strings.HasPrefix(warning.Error(), reading.LiveOff) { // nobody expects more of a bill
+				a.Note("%v", warning)
+			}
+		}
 		a.absent(ctx, out.Absent)
 	}
 	return report, nil
