@@ -37,6 +37,10 @@ func TestElsewhere(t *testing.T) {
 		h.Send(0, readingtest.Line{Service: "late", Msg: "late"})
 		check("held, and none matches", "[late has records in no blob yet, and none that match]", "late")
 		check("beside others", "[]", "web", "late")
+		out, err := h.Reader().For(nil).Count(t.Context(), reading.Ask{LogQL: `{service=~"x.+"}`, Range: reading.Always()})
+		if len(out.Warnings) > 0 { // nobody named a service
+			t.Error(out.Warnings, err)
+		}
 		h.Kill(1)
 		check("it may be held", `[no service "nosuch" in blobs]`, "nosuch")
 	})

@@ -102,7 +102,7 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, read reads) (
 	unread := !out.Complete()
 	out = told.Outcome(&sum)
 	note(ctx, q, out)
-	return out, s.settle(s.exists(ctx, unread, out), out, hidden, err)
+	return out, s.settle(s.exists(ctx, unread, m.query.Choose == nil, out), out, hidden, err)
 }
 
 // resolve gives a query the services that it means and chooses, as far as the holder of the token
