@@ -48,7 +48,8 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 		}
 		plan, err := blobs.Plan(ctx, q)
 		if err == nil {
-			err = h.choose(plan, &a, &by)
+			h.First, h.Last, h.Any = plan.Span()
+			h.By, err = by.Length(a.Range, h.First, h.Last, h.Any)
 		}
 		if err == nil && a.MaxStored > 0 && plan.Bytes() > a.MaxStored && (q.Filter.ReadsLines() || h.By%time.Minute != 0) {
 			err = &MuchError{plan.Bytes(), a.MaxStored}
@@ -73,31 +74,30 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 	return h, out, err
 }
 
-// choose chooses the length of the buckets.
-func (h *Histogram) choose(plan *query.Plan, a *Ask, by *Slices) error {
-	h.First, h.Last, h.Any = plan.Span()
-	h.By = by.By
+// Length is the length of the buckets of a histogram, of records from first to last; any is false
+// if there are none. An error is a [*BucketsError].
+func (s *Slices) Length(rng Range, first, last int64, any bool) (time.Duration, error) {
 	switch {
-	case by.By == 0 && h.Any:
-		h.By = bucketFor(h.stretch(a.Range, by.Until), cmp.Or(by.Most, chosenBuckets))
-	case by.By == 0:
-		h.By = time.Minute // of an empty result
-	case by.Bound > 0 && h.Any && (float64(h.Last)-float64(h.First))/float64(by.By) > float64(by.Bound):
-		return &BucketsError{by.By, by.Bound, h.First, h.Last}
+	case s.By == 0 && any:
+		return bucketFor(s.stretch(rng, first, last), cmp.Or(s.Most, chosenBuckets)), nil
+	case s.By == 0:
+		return time.Minute, nil // of an empty result
+	case s.Bound > 0 && any && (float64(last)-float64(first))/float64(s.By) > float64(s.Bound):
+		return 0, &BucketsError{s.By, s.Bound, first, last}
 	}
-	return nil
+	return s.By, nil
 }
 
 // stretch is the time that the buckets divide: the range if it has both ends, or the span of the
 // records, up to a time at least.
-func (h *Histogram) stretch(rng Range, until int64) time.Duration {
+func (s *Slices) stretch(rng Range, first, last int64) time.Duration {
 	from, to := rng.From, rng.To
 	if from == Oldest {
-		from = h.First
+		from = first
 	}
 	if to == Newest {
-		if to = h.Last; until != 0 {
-			to = max(to, until)
+		if to = last; s.Until != 0 {
+			to = max(to, s.Until)
 		}
 	}
 	if float64(to)-float64(from) >= math.MaxInt64 {
@@ -129,8 +129,9 @@ func (h *Histogram) count(ctx context.Context, plan *query.Plan, services []stri
 	if err == nil {
 		err = budget.Of(ctx).Take(slotBytes * int64(len(buckets)))
 	}
-	for _, b := range buckets {
-		h.Buckets = append(h.Buckets, Slot{b, services[0]})
+	h.Buckets = make([]Slot, len(buckets))
+	for i := range buckets {
+		h.Buckets[i] = Slot{buckets[i], services[0]}
 	}
 	return sum, err
 }

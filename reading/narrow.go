@@ -82,15 +82,15 @@ func (s *Store) existing(ctx context.Context, m *member) func(name string) bool 
 }
 
 // exists returns a function that reports whether a service that is in no blob exists, or may, and
-// warns of it in out. So far out tells of ingesters alone: if records of theirs are missing, they
-// may be those of the service.
-func (s *Store) exists(ctx context.Context, m *member, out *query.Outcome) func(none *query.NoServiceError) bool {
-	there, unread := s.existing(ctx, m), !out.Complete()
+// warns of it in out, if it was asked for by name. unread says that records of ingesters are
+// missing: they may be those of the service.
+func (s *Store) exists(ctx context.Context, m *member, unread bool, out *query.Outcome) func(none *query.NoServiceError) bool {
+	there, named := s.existing(ctx, m), m.query.Choose == nil
 	return func(none *query.NoServiceError) bool {
 		if !unread && !there(none.Name) {
 			return false
 		}
-		if unread || out.Records == 0 {
+		if named && (unread || out.Records == 0) {
 			out.Warnings = append(out.Warnings, none.Elsewhere(unread))
 		}
 		return true

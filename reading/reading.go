@@ -74,9 +74,10 @@ type Ingesters func(ctx context.Context) (rows []heartbeat.Ingester, now time.Ti
 
 // Reader reads one store for many clients. It may be used by several goroutines at once.
 type Reader struct {
-	o      Options
-	bursts bursts
-	all    lists
+	o       Options
+	bursts  bursts
+	all     lists
+	indexes *indexes // nil: none are kept
 }
 
 // New returns a Reader. It reads nothing yet.

@@ -162,6 +162,12 @@ func (s *Store) Keys(ctx context.Context, a Ask) (keys []string, out *Outcome, e
 	return keys, out, err
 }
 
+// Stored resolves names and globs to services of blobs. A name stands for itself, whether or not
+// anything is stored under it.
+func (s *Store) Stored(ctx context.Context, names []string) ([]string, error) {
+	return s.r.o.Blobs.Services(ctx, names)
+}
+
 // Verify checks every blob of the services and the range of a question, as [query.Reader.Verify] does.
 // It asks no ingester.
 func (s *Store) Verify(ctx context.Context, a Ask, found func(Finding)) (Verified, error) {

@@ -101,10 +101,10 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, 
 	if ended := budget.Of(ctx).Err(); ended != nil {
 		err = ended // which is why the read was interrupted, or what it made is not whole
 	}
-	exists := s.exists(ctx, m, out)
-	*out = *told.Outcome(&sum)
+	unread := !out.Complete()
+	out = told.Outcome(&sum)
 	note(ctx, q, out)
-	return out, s.settle(exists, out, hidden, err)
+	return out, s.settle(s.exists(ctx, m, unread, out), out, hidden, err)
 }
 
 // resolve gives a query the services that it means and chooses, as far as the holder of the token

@@ -2,6 +2,7 @@ package reading
 
 import (
 	"blobtail/newest"
+	"blobtail/newest/live"
 	"blobtail/query"
 )
 
@@ -31,6 +32,8 @@ type (
 	TooLargeError = query.TooLargeError
 	// Problem is a part of the store that could not be read.
 	Problem = query.Problem
+	// NoAnswerError is the problem of an ingester without an answer.
+	NoAnswerError = live.NoAnswerError
 
 	// Bucket has the numbers of records of each level in a stretch of time.
 	Bucket = query.Bucket

@@ -16,7 +16,7 @@ import (
 	"blobtail/internal/budget"
 	"blobtail/internal/cli"
 	"blobtail/internal/printing"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -49,7 +49,7 @@ type printer struct {
 	failure error
 }
 
-func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
+func (a *app) printer(f outputFlags, ask *reading.Ask) (*printer, error) {
 	form, err := a.form(f.Output, "pretty", "json", "raw", "csv", "logfmt")
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
 		p.line, err = p.csv(f.Fields)
 	case form == "pretty":
 		pretty := &prettyPrinter{zone: a.now.Location(), color: a.color, of: chosen{f.Fields, p.share}}
-		if pretty.match, err = filter.Matcher(a.made); err != nil {
+		if pretty.match, err = ask.Matcher(a.made); err != nil {
 			return nil, err
 		}
 		p.line = pretty.append

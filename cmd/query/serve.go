@@ -22,7 +22,6 @@ import (
 	"blobtail/internal/count"
 	"blobtail/internal/door"
 	"blobtail/internal/fsys"
-	"blobtail/query/indexcache"
 	"blobtail/reading"
 )
 
@@ -57,9 +56,7 @@ type server struct {
 	log     zerolog.Logger
 	tokens  *access.Tokens // nil: everybody may read everything
 	certs   *certs.Certs   // nil: plain HTTP
-	from    *storePlace
 	reader  *reading.Reader
-	indexes *keptIndexes // of blobs, for later queries
 	metrics count.Registry
 	reads   *door.Reads
 	ready   *readiness
@@ -67,21 +64,18 @@ type server struct {
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	a.lingers.Store(true)
-	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY), indexes: &keptIndexes{cache: indexcache.New(indexcache.DefaultBytes)}}
-	a.indexes = s.indexes
+	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY)}
 	if err := c.validate(a.config, a.flags.Server); err != nil {
 		return 0, err
 	}
 	if err := s.openSecurity(); err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	from, err := a.openStore(ctx, !a.config.LiveOff())
+	var err error
+	s.reader, err = a.openReader(ctx, !a.config.LiveOff(), reading.OpenOptions{KeepIndexes: true, MaxRaw: int64(c.MaxBytes), MaxHeld: mostHeld})
 	if err != nil {
 		return 0, err
 	}
-	s.from, s.reader = from, reading.New(reading.Options{
-		Blobs: from.blobs, Logs: from.logs, Ingesters: from.ingesters, MaxRaw: int64(c.MaxBytes), MaxHeld: mostHeld,
-	})
 	s.ready = &readiness{store: a.store, log: s.log}
 	s.reads = s.newDoor()
 	s.show(&s.metrics)

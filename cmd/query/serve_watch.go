@@ -5,17 +5,14 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
-	"blobtail/blobfmt"
 	"blobtail/internal/cli"
 	"blobtail/internal/count"
 	"blobtail/internal/door"
 	"blobtail/internal/openstore"
-	"blobtail/query/indexcache"
 	"blobtail/storage"
 	"blobtail/storage/traffic"
 )
@@ -75,42 +72,24 @@ func (r *readiness) answer(w http.ResponseWriter, q *http.Request) {
 	door.Say(w, http.StatusOK, "ready")
 }
 
-// keptIndexes keeps the indexes of blobs, and counts how often one was there.
-type keptIndexes struct {
-	cache         *indexcache.Cache
-	hits, lookups atomic.Int64
-}
-
-// Get implements [query.Indexes].
-func (k *keptIndexes) Get(name string, batch blobfmt.BatchID) *blobfmt.Index {
-	k.lookups.Add(1)
-	x := k.cache.Get(name, batch)
-	if x != nil {
-		k.hits.Add(1)
-	}
-	return x
-}
-
-// Put implements [query.Indexes].
-func (k *keptIndexes) Put(name string, batch blobfmt.BatchID, x *blobfmt.Index) {
-	k.cache.Put(name, batch, x)
-}
-
-func (k *keptIndexes) show(reg *count.Registry) {
-	reg.CounterFunc("blobtail_serve_index_lookups_total", "Indexes of blobs that queries looked up in memory.", func() float64 { return float64(k.lookups.Load()) })
-	reg.CounterFunc("blobtail_serve_index_hits_total", "Those that were there.", func() float64 { return float64(k.hits.Load()) })
+// showIndexes registers the numbers of the indexes of blobs in memory.
+func (s *server) showIndexes(reg *count.Registry) {
 	reg.Collect(func(p *count.Page) {
-		number, bytes := k.cache.Size()
+		n := s.reader.Indexes()
+		p.Family("blobtail_serve_index_lookups_total", "counter", "Indexes of blobs that queries looked up in memory.")
+		p.Value(float64(n.Lookups))
+		p.Family("blobtail_serve_index_hits_total", "counter", "Those that were there.")
+		p.Value(float64(n.Hits))
 		p.Family("blobtail_serve_indexes", "gauge", "Indexes of blobs in memory.")
-		p.Value(float64(number))
+		p.Value(float64(n.Kept))
 		p.Family("blobtail_serve_index_bytes", "gauge", "Bytes that they take.")
-		p.Value(float64(bytes))
+		p.Value(float64(n.Bytes))
 	})
 }
 
 // show registers the numbers of the store, of the indexes and of the process.
 func (s *server) show(reg *count.Registry) {
-	s.indexes.show(reg)
+	s.showIndexes(reg)
 	kinds := func(name, help string, value func(requests, bytes int64) int64) {
 		reg.Collect(func(p *count.Page) {
 			p.Family(name, "counter", help)

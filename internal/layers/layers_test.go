@@ -128,16 +128,15 @@ var allowed = map[string][]string{
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
-	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/heartbeat", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "internal/fanout", "logql/metric", "record/where", "reading/survey", "record", "storage/together", "internal/budget", "internal/door"},
+	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/heartbeat", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "internal/fanout", "logql/metric", "record/where", "reading/survey", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "newest/live", "query/indexcache", "storage", "storage/traffic", "tailindex"},
 	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback"},
 	"reading/survey":     {"record", "internal/budget"},
 	"readapi/form":       {"reading", "reading/survey", "record"},
-	"readapi/client":     {"internal/loopback", "internal/spill", "readapi/form", "record"},
+	"readapi/client":     {"internal/loopback", "internal/spill", "readapi/form", "record", "blobfmt", "internal/heartbeat", "internal/units", "reading", "record/times"},
 	"readapi":            {"blobfmt", "internal/access", "internal/heartbeat", "internal/spelling", "internal/units", "internal/when", "readapi/form", "reading", "record", "storage", "internal/budget", "internal/door"},
 	"lokiapi":            {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress", "internal/count"},
 	"cmd/query":          {"internal/printing", "record/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget", "internal/count", "internal/door"},
-	"readapi/client":     {"internal/doors", "internal/spill", "readapi/form", "record"},
 }
 
 // forTests are packages that only tests and development programs import, with the

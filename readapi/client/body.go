@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -92,8 +93,12 @@ func readAll(resp *http.Response, most int64) ([]byte, error) {
 }
 
 // object asks for an answer that is one object.
-func (c *Client) object(ctx context.Context, r request, to any) error {
-	r.kind = form.JSON
+func (c *Client) object(ctx context.Context, path string, params url.Values, to any) error {
+	return c.answer(ctx, request{path: path, params: params, kind: form.JSON}, to)
+}
+
+// answer asks for an answer that is one object.
+func (c *Client) answer(ctx context.Context, r request, to any) error {
 	b, _, err := c.open(ctx, r)
 	if err != nil {
 		return err
