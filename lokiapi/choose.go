@@ -27,7 +27,7 @@ func (c *call) choose(e *logql.LogExpr, rng reading.Range) (*chosen, error) {
 	if err != nil {
 		return nil, c.refusedQuery(err)
 	}
-	ch := &chosen{pipe: pipe, sel: pipe.Selection(), ask: reading.Ask{Range: rng, Sure: true}}
+	ch := &chosen{pipe: pipe, sel: pipe.Selection(), ask: reading.Ask{Range: rng, Here: reading.Here{Sure: true}}}
 	ch.ask.Select(pipe, false) // the others have __error__
 	return ch, nil
 }

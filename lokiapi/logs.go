@@ -94,7 +94,7 @@ func (c *call) logs(e *logql.LogExpr, rng reading.Range) error {
 // of returns the question for the lines. If some of them are left out afterwards, no limit bounds
 // the read. Several panels share the listing of a whole range.
 func (w wish) of(a reading.Ask) reading.Ask {
-	a.Reverse, a.Whole = !w.forward, true
+	a.Reverse, a.Here.Whole = !w.forward, true
 	switch {
 	case w.interval > 0:
 	case w.forward:

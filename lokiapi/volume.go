@@ -259,7 +259,7 @@ func (c *call) spread(parts []*share, all []reading.Volume, m measuring, step ti
 	for _, v := range all {
 		mean[v.Service] = float64(v.Bytes) / float64(max(1, v.Records))
 	}
-	a := reading.Ask{Range: m.rng, Sure: true}
+	a := reading.Ask{Range: m.rng, Here: reading.Here{Sure: true}}
 	for _, v := range all {
 		a.Services = append(a.Services, v.Service)
 	}

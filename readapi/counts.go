@@ -69,7 +69,7 @@ func (c *call) histogram() error {
 	if h.Any {
 		answer.First, answer.Last = form.Stamp(h.First), form.Stamp(h.Last)
 	}
-	if answer.Buckets, err = c.buckets(h); err != nil {
+	if answer.Buckets, err = c.buckets(h, split == "service"); err != nil {
 		return err
 	}
 	return c.json(answer)
@@ -102,7 +102,7 @@ func (c *call) zone() string {
 }
 
 // buckets are the buckets of an answer: each time once, with the numbers of its levels or services.
-func (c *call) buckets(h *reading.Histogram) ([]form.Bucket, error) {
+func (c *call) buckets(h *reading.Histogram, byService bool) ([]form.Bucket, error) {
 	out, last, made := []form.Bucket{}, int64(0), budget.Of(c.r.Context())
 	for i := range h.Buckets {
 		slot := &h.Buckets[i]
@@ -112,9 +112,9 @@ func (c *call) buckets(h *reading.Histogram) ([]form.Bucket, error) {
 		}
 		b, before := &out[len(out)-1], len(out[len(out)-1].Counts)
 		for level, n := range slot.Levels {
-			key := slot.Service
-			if key == "" {
-				key = record.Level(level).String()
+			key := record.Level(level).String()
+			if byService {
+				key = slot.Service
 			}
 			if n > 0 {
 				b.Counts[key] += n

@@ -45,8 +45,14 @@ type Ask struct {
 	Reverse bool     // newest first
 	Fields  []string // of records, as far as a source can leave out the others; none: all
 
-	// The following have no text form: they are for whoever reads in this process.
+	// Here is for whoever reads in this process. It has no text form.
+	Here Here
 
+	compiled
+}
+
+// Here are the parts of a question that only this process can ask.
+type Here struct {
 	// Sure says that nobody asks whether the services exist: a service without records is neither
 	// an error nor absent.
 	Sure bool
@@ -58,13 +64,16 @@ type Ask struct {
 	// MaxStored is the most bytes of blobs that a read of lines takes; 0: any number. A read that
 	// needs more fails with a [*MuchError] before it begins.
 	MaxStored int64
+}
 
-	byName bool // the read needs the names of its services
+// compiled is a question that can be read.
+type compiled struct {
 	pipe   *stage.Pipeline
 	kept   bool        // whether lines that a pipeline keeps in doubt are unjudged
 	choose *selection  // of a pipeline
-	where  *where.Expr // compiled
+	where  *where.Expr // the condition
 	parser *parser
+	byName bool // the read needs the names of the services
 }
 
 // selection is what the selector of a pipeline says about services.
@@ -86,7 +95,7 @@ func (e *AskError) Error() string { return e.Key + ": " + e.Err.Error() }
 // Unwrap returns the reason.
 func (e *AskError) Unwrap() error { return e.Err }
 
-// MuchError says that a read would take more bytes of blobs than [Ask.MaxStored].
+// MuchError says that a read would take more bytes of blobs than [Here.MaxStored].
 type MuchError struct{ Bytes, Limit int64 }
 
 // Error implements error.
@@ -222,7 +231,7 @@ func (a *Ask) query(b *budget.Budget) (q query.Query, err error) {
 	if q.Filter, err = a.filter(b); err != nil {
 		return q, err
 	}
-	q.Services, q.Range, q.Limit, q.First, q.Reverse, q.Sure, q.Ahead = a.Services, a.Range, a.Limit, a.First, a.Reverse, a.Sure, a.Ahead
+	q.Services, q.Range, q.Limit, q.First, q.Reverse, q.Sure, q.Ahead = a.Services, a.Range, a.Limit, a.First, a.Reverse, a.Here.Sure, a.Here.Ahead
 	if a.choose != nil {
 		if q.Choose = a.choose.wanted; a.choose.none { // no record can match
 			q.Range = Range{From: Newest - 1, To: Newest}

@@ -51,8 +51,8 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 			h.First, h.Last, h.Any = plan.Span()
 			h.By, err = by.Length(a.Range, h.First, h.Last, h.Any)
 		}
-		if err == nil && a.MaxStored > 0 && plan.Bytes() > a.MaxStored && (q.Filter.ReadsLines() || h.By%time.Minute != 0) {
-			err = &MuchError{plan.Bytes(), a.MaxStored}
+		if err == nil && a.Here.MaxStored > 0 && plan.Bytes() > a.Here.MaxStored && (q.Filter.ReadsLines() || h.By%time.Minute != 0) {
+			err = &MuchError{plan.Bytes(), a.Here.MaxStored}
 		}
 		if err != nil {
 			return sum, err
@@ -69,7 +69,11 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 			sum.Join(&parts)
 			return sum, err
 		}
-		return h.count(ctx, plan, services, cut)
+		of := ""
+		if by.Apart != nil && len(services) > 0 {
+			of = services[0]
+		}
+		return h.count(ctx, plan, of, cut)
 	})
 	return h, out, err
 }
@@ -123,15 +127,15 @@ func bucketFor(span time.Duration, most int) time.Duration {
 	return 10 * 365 * day
 }
 
-// count counts the records of a plan.
-func (h *Histogram) count(ctx context.Context, plan *query.Plan, services []string, cut Buckets) (query.Summary, error) {
+// count counts the records of a plan. Its buckets have the name of a service.
+func (h *Histogram) count(ctx context.Context, plan *query.Plan, service string, cut Buckets) (query.Summary, error) {
 	buckets, sum, err := plan.Histogram(ctx, cut)
 	if err == nil {
 		err = budget.Of(ctx).Take(slotBytes * int64(len(buckets)))
 	}
 	h.Buckets = make([]Slot, len(buckets))
 	for i := range buckets {
-		h.Buckets[i] = Slot{buckets[i], services[0]}
+		h.Buckets[i] = Slot{buckets[i], service}
 	}
 	return sum, err
 }

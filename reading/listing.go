@@ -16,7 +16,7 @@ const listedBytes = 400
 
 // Services implements [Source]. It counts the records of blobs and those in none apart.
 func (s *Store) Services(ctx context.Context, a Ask) (list []Service, out *Outcome, err error) {
-	a = Ask{Services: []string{"*", "_*"}, Range: a.Range, Live: a.Live, Sure: true, byName: true} // each of the two parts has some of them
+	a = Ask{Services: []string{"*", "_*"}, Range: a.Range, Live: a.Live, Here: Here{Sure: true}, compiled: compiled{byName: true}} // each of the two parts has some of them
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
 		at := map[string]int{}
 		for _, name := range named(&q) {
@@ -121,7 +121,8 @@ func (s *Store) Blobs(ctx context.Context, a Ask) (all []Listed, out *Outcome, e
 // each lists something of each service of a question. Unflushed records are listed by their days,
 // so all of them are gathered.
 func (s *Store) each(ctx context.Context, a Ask, list func(ctx context.Context, blobs *query.Reader, q query.Query, service string) (query.Summary, error)) (*Outcome, error) {
-	a.Range, a.byName = Always(), true
+	a = Ask{Services: a.Services, LogQL: a.LogQL, Range: Always(), Live: a.Live, compiled: a.compiled}
+	a.byName = true
 	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
 		services := q.Services
 		var absent []*NoServiceError

@@ -51,7 +51,7 @@ func (s *Store) fill(ctx context.Context, n *Numbers, r *metric.Request) (*Outco
 	if err != nil {
 		return &Outcome{}, &AskError{"logql", err}
 	}
-	a := Ask{Range: Range{From: r.From, To: r.To}, Sure: true}
+	a := Ask{Range: Range{From: r.From, To: r.To}, Here: Here{Sure: true}}
 	a.Select(pipe, false)
 	if by, ok := r.Index(); ok && sampler.Selection().All && !n.Scan && (r.To-r.From)/int64(by) <= manyBuckets {
 		return s.count(ctx, a, by, r, sampler)

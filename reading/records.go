@@ -9,13 +9,13 @@ import (
 	"blobtail/record"
 )
 
-// day is the longest range that [Ask.Whole] lists for its newest records.
+// day is the longest range that [Here.Whole] lists for its newest records.
 const day = int64(24 * time.Hour)
 
 // listsWhole reports whether a read lists all of its range first. Else it looks for the newest
 // records from the end of the range back.
 func (a *Ask) listsWhole() bool {
-	return a.Limit == 0 || a.Whole && a.Range.From != Oldest && a.Range.To != Newest && a.Range.To-a.Range.From <= day
+	return a.Limit == 0 || a.Here.Whole && a.Range.From != Oldest && a.Range.To != Newest && a.Range.To-a.Range.From <= day
 }
 
 // Records implements [Source].
@@ -39,8 +39,8 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 // plan plans a read that takes no more than it may.
 func (a *Ask) plan(ctx context.Context, blobs *query.Reader, q query.Query) (*query.Plan, error) {
 	plan, err := blobs.Plan(ctx, q)
-	if err == nil && a.MaxStored > 0 && plan.Bytes() > a.MaxStored {
-		err = &MuchError{plan.Bytes(), a.MaxStored}
+	if err == nil && a.Here.MaxStored > 0 && plan.Bytes() > a.Here.MaxStored {
+		err = &MuchError{plan.Bytes(), a.Here.MaxStored}
 	}
 	return plan, err
 }

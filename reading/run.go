@@ -35,10 +35,10 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 		q.Services = slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
 	}
 	switch {
-	case a.Sure && a.Impossible():
+	case a.Here.Sure && a.Impossible():
 		return &Outcome{}, nil
 	case len(q.Services) > 0:
-	case a.Sure:
+	case a.Here.Sure:
 		return &Outcome{}, nil
 	case a.choose != nil && len(a.choose.names) > 0:
 		return &Outcome{}, &NoServiceError{Name: a.choose.names[0]}

@@ -66,7 +66,7 @@ func BenchmarkShare(b *testing.B) {
 					to := time.Now()
 					for n := range 12 {
 						all.Go(func() {
-							a := reading.Ask{Services: []string{fmt.Sprint("svc-", n%8)}, Range: reading.Range{From: to.Add(-6 * time.Hour).UnixNano(), To: to.UnixNano()}, Sure: true}
+							a := reading.Ask{Services: []string{fmt.Sprint("svc-", n%8)}, Range: reading.Range{From: to.Add(-6 * time.Hour).UnixNano(), To: to.UnixNano()}, Here: reading.Here{Sure: true}}
 							if n%3 == 0 {
 								a.Services = []string{"*"}
 							}
@@ -75,7 +75,7 @@ func BenchmarkShare(b *testing.B) {
 							if n < 8 {
 								_, out, err = r.For(nil).Histogram(context.Background(), a, reading.Slices{By: time.Minute, Apart: func([]string) bool { return n%3 == 0 }})
 							} else {
-								a.Limit, a.Reverse, a.Whole = 1000, true, true
+								a.Limit, a.Reverse, a.Here.Whole = 1000, true, true
 								out, err = r.For(nil).Records(context.Background(), a, func([]byte) error { return nil })
 							}
 							if err != nil || !out.Complete() {

@@ -85,7 +85,8 @@ type Histogram struct {
 	Buckets []Slot
 }
 
-// Slot is a bucket, of one service if these are apart, else of some that begin with it.
+// Slot is a bucket. If the question says which services are apart, it is of one service, or of some
+// that begin with that one.
 type Slot struct {
 	Bucket
 	Service string

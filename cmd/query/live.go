@@ -39,7 +39,7 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	w.ask.MaxStored = a.mostStored(w.most, &w.ask)
+	w.ask.Here.MaxStored = a.mostStored(w.most, &w.ask)
 	if err := a.boundedLogs(ctx, w.most, &w.ask); err != nil {
 		return 0, err
 	}

@@ -115,7 +115,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	ask.Ahead = a.config.Store.Remote() && !a.config.Store.Logs() && !c.Explain && !c.Count && !near.any()
+	ask.Here.Ahead = a.config.Store.Remote() && !a.config.Store.Logs() && !c.Explain && !c.Count && !near.any()
 	w := whole{ask: ask, live: c.Live, stats: c.Stats, explains: c.Explain, most: &c.MaxBytes}
 	w.read = func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
 		switch {

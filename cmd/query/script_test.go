@@ -236,7 +236,7 @@ func TestMaxBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, most := range []int64{10, 10 << 30} {
-		ask := reading.Ask{Services: []string{"web"}, Range: reading.Always(), MaxStored: most}
+		ask := reading.Ask{Services: []string{"web"}, Range: reading.Always(), Here: reading.Here{MaxStored: most}}
 		_, err := r.For(nil).Records(t.Context(), ask, func([]byte) error { return nil })
 		var much *reading.MuchError
 		if errors.As(err, &much) != (most == 10) || most > 10 && err != nil {

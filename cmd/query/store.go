@@ -77,7 +77,7 @@ func (a *app) openReader(ctx context.Context, alive bool, o reading.OpenOptions)
 	return r, nil
 }
 
-// mostStored is [reading.Ask.MaxStored] of a question: an unbounded read of a remote store must
+// mostStored is [reading.Here.MaxStored] of a question: an unbounded read of a remote store must
 // not cost more than intended. 0: there is no bound.
 func (a *app) mostStored(most *config.Size, ask *reading.Ask) int64 {
 	if most == nil || !a.config.Store.Remote() || a.config.Store.Logs() || ask.Range.Bounded() || ask.Limit > 0 || ask.First > 0 {
