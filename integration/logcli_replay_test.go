@@ -320,7 +320,7 @@ func (s *server) replayAnswer(t testing.TB, r logcliRequest, form logcliForm) (l
 }
 
 // replayTail opens a tail until it has as many lines as logcli printed, and returns the faults of
-// these.
+// the tail.
 func (s *server) replayTail(t testing.TB, r logcliRequest, form logcliForm, printed string) (lines map[string]bool, faults []string) {
 	t.Helper()
 	_, list, _ := strings.Cut(printed, ": ")

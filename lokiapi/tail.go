@@ -30,8 +30,8 @@ const (
 
 // tail sends lines over a WebSocket as they are acknowledged.
 //
-// The protocol has no place for a note of missing records. So a tail that cannot go on without a
-// loss is broken off without a closing frame, also when its server ends: clients then come again.
+// The protocol has no place for a note of missing records. So a tail is broken off without a
+// closing frame if it cannot go on without a loss, or if its server ends: clients then come again.
 func (c *call) tail() error {
 	e, err := c.parse()
 	if err != nil {

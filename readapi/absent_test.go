@@ -95,8 +95,8 @@ func outcomeOf(t *testing.T, a answer) (o form.Outcome) {
 	return o
 }
 
-// A service is not absent if no ingester in reach has its records: they may be among those that are
-// missing.
+// While an ingester is out of reach, a service without records elsewhere is not absent: its records
+// may be among those that are missing.
 func TestAbsentOrMissing(t *testing.T) {
 	h := readingtest.New(t, 2)
 	fill(h, 0, "web", then, 30)

@@ -215,7 +215,7 @@ func (a *Ask) ReadsLines() bool {
 	return len(a.Texts)+len(a.Words)+len(a.Exprs) > 0 || a.Where != "" || a.LogQL != "" || a.pipe != nil && !a.pipe.Selection().All
 }
 
-// notes explain, after a read, why the condition may have missed records.
+// notes explain, after a read, why no record has matched the condition.
 func (a *Ask) notes() (notes []string) {
 	if a.where == nil {
 		return nil

@@ -146,7 +146,7 @@ func named(q *query.Query) []string {
 	return slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return !record.ValidStored(name) })
 }
 
-// note tells the guard of a request of a read for it.
+// note tells the guard of the request about a read for it.
 func note(ctx context.Context, q query.Query, out *Outcome) {
 	door.NoteOf(ctx).Add(door.Read{
 		Services: q.Services, From: q.Range.From, To: q.Range.To, Bytes: out.Fetched, Records: out.Records, Incomplete: !out.Complete(),

@@ -91,7 +91,7 @@ func (o Options) withDefaults() Options {
 		o.Lost = func() Loss { return Loss{} }
 	}
 	if o.BestEffort {
-		o.Earliest = nil // records that it takes without the row may be of any time
+		o.Earliest = nil // what it takes without the row may be of any time
 	}
 	if o.StoreID == nil {
 		o.StoreID = func() (string, error) { return "", nil }

@@ -4,7 +4,7 @@
 //
 // Make an [Expr] by [Parse], and ask it whether a line matches ([Expr.Match]). After a
 // read, [Expr.Unjudged] tells whether that is known of all of them, and [Expr.Notes] explains why
-// the expression may have missed lines.
+// no line has matched.
 //
 // The language is that of github.com/expr-lang/expr. A name is a field at the top level of
 // a record, with ts, level, service and msg among them, also if the language has a function
