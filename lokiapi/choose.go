@@ -42,7 +42,7 @@ func (c *call) services(e *logql.LogExpr) ([]string, error) {
 }
 
 // list returns the services of a query for people to choose from. It may be some seconds old,
-// and no read rests on it. What it may lack is noted.
+// and no read rests on it. Reasons why it may lack services are noted.
 func (c *call) list(ch *chosen) (names []string, err error) {
 	if len(ch.ask.Services) == 0 || ch.ask.Impossible() {
 		return nil, nil

@@ -113,7 +113,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A plus sign that was typed in the URL comes as a blank, and is read as what it was.
+// A plus sign that was typed in the URL comes as a blank, and is read as a plus sign.
 func TestTypedPlus(t *testing.T) {
 	w := newWorld(t)
 	for i := range int64(10) {

@@ -205,8 +205,8 @@ func appendLine(dst []byte, e *stage.Entry, sorts bool) []byte {
 	return append(dst, ']')
 }
 
-// mergeLabels appends all labels of an entry, whatever their category, in order. Of one name
-// the last one that the pipeline made counts.
+// mergeLabels appends all labels of an entry, of each category, in order. Of one name the last one
+// that the pipeline made counts.
 func mergeLabels(dst []stage.Label, e *stage.Entry) []stage.Label {
 	dst = append(append(append(dst, e.Parsed...), e.Metadata...), e.Stream...)
 	slices.SortStableFunc(dst, func(a, b stage.Label) int { return strings.Compare(a.Name, b.Name) })

@@ -7,10 +7,10 @@
 //
 //	request -> parameters -> LogQL -> pipeline, question -> package reading -> JSON
 //
-// A query whose numbers the indexes of blobs have is answered from them, any other reads records.
-// Both count the same: the window of a point is [t - range, t), and points are multiples of the
-// step. An answer that lacks records says so: in its warnings, if the client is known to show
-// them, else it is an error.
+// The indexes of blobs answer a query if they have its numbers; any other query reads records. Both
+// count the same: the window of a point is [t - range, t), and points are multiples of the step. An
+// answer that lacks records says so: in its warnings, if the client is known to show them, else it
+// is an error.
 //
 // The package checks no tokens and bounds no numbers of queries: [door.Reads] do, and give
 // each request its token. It takes no records either.
@@ -40,7 +40,7 @@ const (
 	maxForm    = 1 << 20 // bytes of the body of a request
 )
 
-// Options say what a handler reads. Reader must be set.
+// Options configure a handler. Reader must be set.
 type Options struct {
 	Reader *reading.Reader
 	// Labels are the names of fields that are labels of streams, next to service_name.
@@ -173,7 +173,7 @@ type call struct {
 	shows bool   // the client shows warnings
 	sorts bool   // the client wants labels apart by their category
 
-	out   []byte          // of an object without its last brace, what has not been sent
+	out   []byte          // the unsent part of an object without its last brace
 	sent  bool            // the header has been sent
 	told  reading.Outcome // of all reads of the answer
 	hints []string
@@ -200,7 +200,7 @@ func (c *call) serve(answer route) {
 		err = answer(c)
 	}
 	if ended := c.budget().Err(); ended != nil && (err != nil || c.out != nil) {
-		err = ended // what was made since then is not whole
+		err = ended // an answer made since then is not whole
 	}
 	if err == nil && c.out != nil { // otherwise it has been answered
 		err = c.finish()

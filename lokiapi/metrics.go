@@ -68,7 +68,7 @@ func (c *call) matrix(e logql.Metric, rng reading.Range, step time.Duration) err
 	return nil
 }
 
-// endData ends the data of an answer with what the query took.
+// endData ends the data of an answer with the statistics of the query.
 func (c *call) endData(sum *reading.Outcome, entries int, begun time.Time) {
 	c.out = append(c.out, ',')
 	c.out = c.appendStats(c.out, sum, entries, begun)

@@ -88,7 +88,7 @@ func TestNarrow(t *testing.T) {
 						}
 						told := a.body
 						for _, text := range q.params {
-							told = strings.ReplaceAll(told, text, "") // what the client says itself
+							told = strings.ReplaceAll(told, text, "") // the client's own words
 						}
 						if strings.Contains(told, "hidden") || id == "none" && strings.Contains(told, `"web"`) {
 							t.Errorf("%s %q tells %s: %s", q.path, q.params, id, a.body)

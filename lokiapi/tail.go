@@ -30,8 +30,8 @@ const (
 
 // tail sends lines over a WebSocket as they are acknowledged.
 //
-// The protocol has no place for what is missing. So a tail that cannot go on without a loss, or
-// whose server ends, is broken off without a frame that closes it: clients then come again.
+// The protocol has no place for a note of missing records. So a tail is broken off without a
+// closing frame if it cannot go on without a loss, or if its server ends: clients then come again.
 func (c *call) tail() error {
 	e, err := c.parse()
 	if err != nil {

@@ -135,7 +135,7 @@ func (w *world) log(service, level string, ns int64, msg, fields string) {
 	w.add(service, rec{ns, canonical(service, level, ns, msg, fields)})
 }
 
-// an answer is what a client gets.
+// an answer is the part of a response that tests look at.
 type answer struct {
 	code int
 	kind string // its Content-Type
@@ -147,7 +147,7 @@ func (w *world) get(path string, params ...string) answer {
 	return w.ask(http.MethodGet, path, nil, params...)
 }
 
-// grafana is the header by which Grafana's data source tells what it knows.
+// grafana is the header by which Grafana's data source tells its abilities.
 func grafana() http.Header {
 	return http.Header{"X-Loki-Response-Encoding-Flags": {"categorize-labels"}}
 }

@@ -155,9 +155,9 @@ func (a *asked) absent(err error) bool {
 	return true
 }
 
-// none finds the names without stored or unflushed records, except those whose records have
-// expired, and adds them to a summary. It fails if there is no other name, and no glob that
-// matches a service. That a glob matches none is worth a word only then.
+// none finds the names without stored or unflushed records, except names with expired records, and
+// adds them to a summary. It fails if there is no other name, and no glob that matches a service.
+// That a glob matches none is worth a word only then.
 func (a *asked) none(ctx context.Context, sum *Summary) error {
 	if a.query.Sure {
 		return nil

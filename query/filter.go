@@ -63,8 +63,8 @@ func (s LevelSet) Lowest() record.Level {
 // upFrom is the set of a level and those above it. Other is neither high nor low.
 func upFrom(l record.Level) LevelSet { return 1<<record.Other - 1<<l }
 
-// Filter selects records of the range. All parts must match. Package search says what the
-// texts of a record are.
+// Filter selects records of the range. All parts must match. Package search defines the texts of a
+// record.
 type Filter struct {
 	Levels LevelSet    // 0: all
 	Texts  []string    // each must occur

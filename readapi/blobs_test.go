@@ -15,7 +15,7 @@ import (
 	"blobtail/reading/readingtest"
 )
 
-// The lists of days and blobs have what is stored, and what is in no blob yet.
+// The lists of days and blobs have stored records, and those in no blob yet.
 func TestLists(t *testing.T) {
 	h := readingtest.New(t, 1)
 	fill(h, 0, "web", then, 100)
@@ -45,8 +45,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Lists of blobs alone answer as counts do: a service whose records are in no blob yet exists, and
-// one that does not is absent.
+// Lists of blobs alone answer as counts do: a service with records in no blob yet exists, and one
+// without records is absent.
 func TestListsOfBlobsAlone(t *testing.T) {
 	h := readingtest.New(t, 1)
 	fill(h, 0, "fresh", then, 3)

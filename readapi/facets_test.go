@@ -24,7 +24,7 @@ func fieldOf(t *testing.T, f form.Facets, name string) form.Field {
 	return form.Field{}
 }
 
-// Facets say what they are of. Level and service are of all records, others of the newest.
+// Facets name their records. Level and service are of all records, others of the newest.
 func TestFacets(t *testing.T) {
 	h := readingtest.New(t, 1)
 	fill(h, 0, "web", then, 300)

@@ -36,7 +36,7 @@ type server struct {
 	reads  *door.Reads
 }
 
-// serve starts a server for clients whose token may read some services; none: they need no
+// serve starts a server for clients with a token that may read some services; none: they need no
 // token.
 func serve(t testing.TB, h *readingtest.House, read ...string) *server {
 	t.Helper()
@@ -89,7 +89,7 @@ func (s *server) stop() {
 	s.http.Close()
 }
 
-// tokens are those of a file with one token, and what its client sends.
+// tokens returns the tokens of a file with one, and the text that its client sends.
 func tokens(t testing.TB, read []string) (*access.Tokens, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
@@ -180,7 +180,7 @@ func (s *server) events(path string) (all []form.Event) {
 	return all
 }
 
-// fill sends n records of a service, a second apart, of which each tenth is an error.
+// fill sends n records of a service, a second apart. Each tenth is an error.
 func fill(h *readingtest.House, ingester int, service string, from time.Time, n int) {
 	var lines []readingtest.Line
 	for i := range n {

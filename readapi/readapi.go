@@ -35,7 +35,7 @@ import (
 // Prefix is the path of all routes.
 const Prefix = "/api/v1/"
 
-// Options are what a handler serves. Reader must be set.
+// Options configure a handler. Reader must be set.
 type Options struct {
 	Reader *reading.Reader
 	// Time is the time of the store; nil: Now.

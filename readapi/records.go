@@ -151,7 +151,7 @@ func (rec *recording) read() (*reading.Outcome, error) {
 	return rec.store.Records(rec.r.Context(), rec.asked, rec.lines)
 }
 
-// raw writes what is in its form already.
+// raw writes a text that is in its form already.
 func (rec *recording) raw(text []byte) error {
 	return rec.stream.write(func(to *bufio.Writer) error {
 		_, err := to.Write(text)
@@ -170,8 +170,8 @@ func (rec *recording) lines(lines []byte) error {
 	})
 }
 
-// each writes lines in a form with some fields. What is not written yet is in the buffer of the
-// stream alone, so a long line takes no memory, however many fields have it.
+// each writes lines in a form with some fields. Only the buffer of the stream holds text that is
+// not written yet, so a long line takes no memory, however many fields have it.
 func (rec *recording) each(lines []byte, write func(to *bufio.Writer, line []byte) error) error {
 	for line := range bytes.Lines(lines) {
 		if err := rec.fits(line); err != nil {
@@ -191,8 +191,8 @@ func (rec *recording) each(lines []byte, write func(to *bufio.Writer, line []byt
 	})
 }
 
-// fits refuses a record of which the fields are more than a query may make: a field may be asked
-// for many times.
+// fits refuses a record if its fields are more than a query may make: a field may be asked for many
+// times.
 func (rec *recording) fits(line []byte) error {
 	const few = 4 << 20
 	if len(rec.asked.Fields)*len(line) <= few {

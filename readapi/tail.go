@@ -108,9 +108,9 @@ func (c *call) following() (a reading.Ask, o reading.FollowOptions, err error) {
 	return a, o, nil
 }
 
-// known refuses a filter with a mistake, and names of services of which the client may read none. A
-// tail that goes on waits for services to appear; one that ends refuses names and globs of which
-// none is there yet.
+// known refuses a filter with a mistake, and names of services if the client may read none of
+// these. A tail that goes on waits for services to appear; one that ends refuses names and globs if
+// they mean no service yet.
 func (c *call) known(a *reading.Ask, once bool) error {
 	if _, err := a.Matcher(budget.Of(c.r.Context())); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (t *tailing) record(e *record.Entry) error {
 // before it have come.
 func (t *tailing) mark(c reading.Cursor) error { return t.write("id: ", c.String(), "\n\n") }
 
-// report writes what is missing or late. A write that fails fails the next record too.
+// report writes notes of missing or late records. A write that fails fails the next record too.
 func (t *tailing) report(r *reading.Report) {
 	if t.once {
 		t.told.Add(r.Outcome(nil))

@@ -33,8 +33,8 @@ type Ask struct {
 	Words     []string // each must occur, between borders of words
 	Exprs     []string // RE2, each must match
 	Where     string   // a condition over fields (package where); "": none
-	// Parse makes fields of messages, which Where and whoever gets the lines see: json, logfmt, or a
-	// pattern of LogQL; "": none are made.
+	// Parse makes fields of messages, for Where and for the receiver of the lines: json, logfmt, or
+	// a pattern of LogQL; "": none are made.
 	Parse string
 	Not   bool // wanted are the records that Texts, Words and Exprs do not all match
 	Fold  bool // upper and lower case are equal for these
@@ -45,7 +45,7 @@ type Ask struct {
 	Reverse bool     // newest first
 	Fields  []string // of records, as far as a source can leave out the others; none: all
 
-	// Here is for whoever reads in this process. It has no text form.
+	// Here is for readers in this process. It has no text form.
 	Here Here
 
 	compiled
@@ -76,7 +76,7 @@ type compiled struct {
 	byName bool // the read needs the names of the services
 }
 
-// selection is what the selector of a pipeline says about services.
+// selection is the choice of services by the selector of a pipeline.
 type selection struct {
 	names  []string // nil: any
 	wanted func(service string) bool
@@ -199,9 +199,9 @@ func (a *Ask) acceptParsed(line []byte) (ok bool) {
 	return ok
 }
 
-// Matcher compiles the filter. It is for whoever shows what matched, and to find mistakes before a
-// read: an error is an [*AskError], a [*BadQueryError], or that of the budget. A nil budget has
-// no bounds.
+// Matcher compiles the filter. It is for code that shows the matches, and finds mistakes before a
+// read: an error is an [*AskError], a [*BadQueryError], or that of the budget. A nil budget has no
+// bounds.
 func (a *Ask) Matcher(b *budget.Budget) (*Matcher, error) {
 	f, err := a.filter(b)
 	if err != nil {
@@ -215,7 +215,7 @@ func (a *Ask) ReadsLines() bool {
 	return len(a.Texts)+len(a.Words)+len(a.Exprs) > 0 || a.Where != "" || a.LogQL != "" || a.pipe != nil && !a.pipe.Selection().All
 }
 
-// Notes are what the condition may have missed, after a read.
+// notes explain, after a read, why no record has matched the condition.
 func (a *Ask) notes() (notes []string) {
 	if a.where == nil {
 		return nil

@@ -108,7 +108,7 @@ func (d *bursts) leave() {
 	d.atWork--
 }
 
-// arrange decides what the members share.
+// arrange decides which gatherings and listings the members share.
 func (c *company) arrange() {
 	gatherings := make(map[string]*gathering)
 	for _, m := range c.members {
@@ -130,7 +130,7 @@ func (c *company) arrange() {
 	}
 }
 
-// over says that a member needs nothing any more of what it shares.
+// over says that a member no longer needs the gathering and the listings that it shares.
 func (m *member) over() {
 	m.shares.leave()
 	if m.lists != nil {

@@ -14,7 +14,8 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// A query whose client has gone ends at once, wherever the store hangs, alone and among others.
+// A query ends at once when its client has gone, at any call in which the store hangs, alone and
+// among others.
 func TestCancelled(t *testing.T) {
 	for _, op := range []storagetest.Op{storagetest.List, storagetest.Get, storagetest.Scan} {
 		for _, company := range []int{1, 5} {
@@ -56,7 +57,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A query whose client has gone asks its filter no more, also within a block of many records.
+// A query asks its filter no more when its client has gone, also within a block of many records.
 func TestCancelledFilter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := readingtest.New(t, 1)

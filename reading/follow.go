@@ -99,7 +99,7 @@ func (s *Store) follow(ctx context.Context, o newest.FollowOptions) (newest.Curs
 	return s.r.o.Logs.Follow(ctx, o)
 }
 
-// sift drops what a follower gets of services that the query does not ask for.
+// sift drops a follower's records and gaps of services that the query does not ask for.
 func (s *Store) sift(o *newest.FollowOptions, asked []string) {
 	wanted, choose := globset.New(asked), o.Query.Choose
 	of := func(service string) bool {

@@ -11,10 +11,10 @@ import (
 	"blobtail/record"
 )
 
-// reach returns the names and globs to ask ingesters for, if a query names some services: the
-// same, if the holder of the token may read all that they match; else names that it may read, and globs of
-// its token. exact says that no further services match. A name that the holder of the token may not read is
-// absent, as if it did not exist; without another name or glob it is the error.
+// reach returns the names and globs to ask ingesters for, if a query names some services: the same,
+// if the holder of the token may read all that they match; else names that the holder may read, and
+// globs of the token. exact says that no further services match. A name that the holder may not
+// read is absent, as if it did not exist; without another name or glob it is the error.
 func (s *Store) reach(asked []string) (services []string, exact bool, absent []*query.NoServiceError, err error) {
 	var globs []string
 	for _, name := range asked {
@@ -57,9 +57,9 @@ func matches(globs []string, service string) bool {
 }
 
 // existing returns a function that reports whether a name or a glob of a query means a service that
-// the query chooses and the holder of the token may read. It lists them at the first call. What
-// the list does not have, ingesters are asked for: it may be some seconds old, and lack services
-// that begin.
+// the query chooses and the holder of the token may read. That function lists the services at its
+// first call. It asks ingesters for a name or a glob that means no listed service: the list may be
+// some seconds old, and lack services that begin.
 func (s *Store) existing(ctx context.Context, m *member) func(name string) bool {
 	list := sync.OnceValue(func() []string {
 		all, _ := s.Names(ctx)
@@ -74,7 +74,7 @@ func (s *Store) existing(ctx context.Context, m *member) func(name string) bool 
 			return true
 		}
 		if !may {
-			return false // what ingesters hold may be of others
+			return false // records that ingesters hold may be of others
 		}
 		held, _ := s.r.o.Logs.Holds(ctx, name) // nobody can tell: then the read has a problem
 		return held
@@ -97,8 +97,9 @@ func (s *Store) exists(ctx context.Context, m *member, unread bool, out *query.O
 	}
 }
 
-// settle decides which names of a read are absent, as [newest.Gathered.Settle] does, by what the
-// holder of the token may read. hidden are those that it may not. It returns the error that is left.
+// settle decides which names of a read are absent, as [newest.Gathered.Settle] does, by the rights
+// of the token's holder. hidden are those that the holder may not read. It returns the error that
+// is left.
 func (s *Store) settle(exists func(*query.NoServiceError) bool, out *query.Outcome, hidden []*query.NoServiceError, err error) error {
 	out.Absent = append(out.Absent, hidden...)
 	return out.Settle(err, func(none *query.NoServiceError) bool {

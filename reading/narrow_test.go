@@ -23,8 +23,8 @@ func names(o *reading.Outcome) (absent []string) {
 	return absent
 }
 
-// What the holder of a token may not read is in no answer, however it is asked for, and is as
-// absent as what does not exist.
+// A service that the holder of a token may not read is in no answer to any question, and is as
+// absent as one that does not exist.
 func TestHidden(t *testing.T) {
 	h := readingtest.New(t, 1)
 	h.Send(0, readingtest.Line{Service: "web", Msg: "mine"}, readingtest.Line{Service: "hidden", Msg: "theirs"})
@@ -72,7 +72,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// A service whose records are all in the logs of ingesters exists also for a read of blobs alone,
+// A service with all its records in the logs of ingesters exists also for a read of blobs alone,
 // beside one that does not, and the outcome says where the records are: in each kind of answer.
 func TestOnlyInLogs(t *testing.T) {
 	h := readingtest.New(t, 1)

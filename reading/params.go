@@ -11,14 +11,14 @@ import (
 	"blobtail/internal/when"
 )
 
-// Params are the parameters of a request, in the text form of an [Ask] and beside it. A
-// parameter has one reader, whatever route it is for. Errors are [*ParamError].
+// Params are the parameters of a request, in the text form of an [Ask] and beside it. A parameter
+// has one reader, for all routes. Errors are [*ParamError].
 type Params url.Values
 
 // ParamError is a mistake in a parameter.
 type ParamError struct {
 	Name string
-	Err  error // its text says what is wrong, with the name
+	Err  error // its text names the parameter and the mistake
 }
 
 // Error implements error.

@@ -64,8 +64,8 @@ func (p *parser) with(line []byte, f func(line []byte) error) error {
 	return f(m.line)
 }
 
-// append appends a line with the fields of its message. What the parser cannot read stays as it is.
-// The text of a field that looks like a number is a number, as LogQL compares it.
+// append appends a line with the fields of its message. Text that the parser cannot read stays as
+// it is. The text of a field that looks like a number is a number, as LogQL compares it.
 func (p *parser) append(dst, line []byte, e *stage.Entry) []byte {
 	object := bytes.TrimSuffix(line, []byte("\n"))
 	if !p.pipe.Entry(line, e) || len(object) < 2 {
@@ -78,7 +78,7 @@ func (p *parser) append(dst, line []byte, e *stage.Entry) []byte {
 		}
 		dst = record.AppendEscaped(append(dst, ',', '"'), []byte(l.Name))
 		if _, own := record.Lookup(line, l.Name); own {
-			dst = append(dst, "_extracted"...) // as Loki names what a label has already
+			dst = append(dst, "_extracted"...) // as Loki does for a name that a label has already
 		}
 		dst = append(dst, '"', ':')
 		if isNumber(l.Value) {

@@ -56,7 +56,7 @@ import (
 	"blobtail/query"
 )
 
-// Options are what a [Reader] reads. Blobs and Logs must be set.
+// Options are the sources of a [Reader], and its bounds. Blobs and Logs must be set.
 type Options struct {
 	Blobs *query.Reader
 	Logs  *newest.Reader
@@ -91,7 +91,7 @@ type Store struct {
 
 var _ Source = (*Store)(nil)
 
-// For returns the store for the holder of a token; nil: for somebody who may read everything.
+// For returns the store for the holder of a token; nil: for a reader of everything.
 func (r *Reader) For(token *access.Token) *Store { return &Store{r, token} }
 
 // String implements [Source].

@@ -138,7 +138,7 @@ func (s *Store) Exist(ctx context.Context, a Ask) error {
 	return err
 }
 
-// Explain tells what [Store.Records] would fetch.
+// Explain tells how much [Store.Records] would fetch.
 func (s *Store) Explain(ctx context.Context, a Ask) (x Explanation, out *Outcome, err error) {
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
 		plan, err := blobs.Plan(ctx, q)

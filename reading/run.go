@@ -13,7 +13,7 @@ import (
 )
 
 // A reads reads the records of a completed query, as [query.Reader.Plan] and [query.Reader.Newest]
-// do. An error ends the whole read, and the summary covers what was read.
+// do. An error ends the whole read, and the summary covers the part before it.
 type reads func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error)
 
 // NoneChosenError says that a selector chooses no service.
@@ -99,7 +99,7 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, 
 	}
 	sum, err := read(ctx, blobs, q)
 	if ended := budget.Of(ctx).Err(); ended != nil {
-		err = ended // which is why the read was interrupted, or what it made is not whole
+		err = ended // the reason why the read was interrupted, or why its result is not whole
 	}
 	unread := !out.Complete()
 	out = told.Outcome(&sum)
@@ -110,9 +110,8 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, 
 // resolve gives a query the services that it means and chooses, as far as the holder of the token
 // may read them: those of the store, and of unflushed records. The store is asked after those have
 // been gathered, so that no service is missing that has moved from a log to a blob. If there are
-// none, the query keeps its names and globs, of which the read says that they mean none. With a
-// Scout, which has looked at the services meanwhile, the read resolves them, unless it needs their
-// names.
+// none, the query keeps its names and globs, and the read says that they mean none. With a Scout,
+// which has looked at the services meanwhile, the read resolves them, unless it needs their names.
 func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q query.Query, byName bool) (query.Query, error) {
 	q.Services = slices.DeleteFunc(slices.Clone(m.asked), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
 	chosen := func(service string) bool { return m.choose(service) && s.May(service) }
@@ -147,7 +146,7 @@ func named(q *query.Query) []string {
 	return slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return !record.ValidStored(name) })
 }
 
-// note tells the guard of the request what was read for it.
+// note tells the guard of the request about a read for it.
 func note(ctx context.Context, q query.Query, out *Outcome) {
 	door.NoteOf(ctx).Add(door.Read{
 		Services: q.Services, From: q.Range.From, To: q.Range.To, Bytes: out.Fetched, Records: out.Records, Incomplete: !out.Complete(),

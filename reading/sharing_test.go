@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// tokenOf returns a token that may read what some globs match.
+// tokenOf returns a token that may read the services of some globs.
 func tokenOf(t *testing.T, globs ...string) *access.Token {
 	t.Helper()
 	_, hash := access.NewSecret()
@@ -77,7 +77,7 @@ func lines(ctx context.Context, s *reading.Store, a reading.Ask) (out []string, 
 	return out, result, err
 }
 
-// The panels of a dashboard make one listing of each service, whatever they ask of it, from the
+// The panels of a dashboard make one listing of each service for all their questions, from the
 // second refresh on. A query that comes alone makes its requests at once.
 func TestDashboard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

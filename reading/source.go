@@ -20,7 +20,8 @@ type Source interface {
 	String() string
 	// Records passes the lines of a question to emit, in order, by calls with one or more whole
 	// lines. The bytes are valid during the call. An error of emit ends the read and is returned as
-	// it is. With an error of its own too, the outcome covers what was emitted, unless it is nil.
+	// it is. With an error of its own too, the outcome covers the emitted records, unless it is
+	// nil.
 	Records(ctx context.Context, a Ask, emit func(lines []byte) error) (*Outcome, error)
 	// Tail passes the newest records of a question as a follower begins with them: also by the
 	// tables of the tail, if no ingester can be asked.
@@ -175,6 +176,7 @@ type FollowOptions struct {
 	// Mark gets a cursor now and then, for another follower to go on with; nil: no callback. Only
 	// a [Store] calls it.
 	Mark func(Cursor) error
-	// Report gets what is missing or late, and hints, as they become known; nil: no callback.
+	// Report is told of missing or late records, and of hints, as they become known; nil: no
+	// callback.
 	Report func(*Report)
 }

@@ -85,8 +85,8 @@ func (s *Store) Table(ctx context.Context, t Table) ([]Row, *Outcome, error) {
 }
 
 // Formed returns a function that makes the lines of records which a query in LogQL gives: those
-// that its stages make of the messages. They end in a newline, and are valid until the next call. It
-// is for whoever shows the answer of a question by [Ask.LogQL].
+// that its stages make of the messages. They end in a newline, and are valid until the next call.
+// It is for code that shows the answer of a question by [Ask.LogQL].
 func (a *Ask) Formed() (func(line []byte) (text []byte, labels []stage.Label, ok bool), error) {
 	if err := a.compile(nil); err != nil {
 		return nil, err

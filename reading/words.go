@@ -7,7 +7,7 @@ import (
 )
 
 // Words of a question and its answer. They have their homes in the packages below the door, so
-// that these need not know it. Whoever reads takes them from here.
+// that these need not know it. Code that reads takes them from here.
 type (
 	// Range is a half open span of times.
 	Range = query.Range
@@ -45,7 +45,7 @@ type (
 	Volume = query.Volume
 	// Neighbours are the records next to a place in the order of records.
 	Neighbours = query.Neighbours
-	// Explanation tells what a read would fetch.
+	// Explanation tells how much a read would fetch.
 	Explanation = query.Explanation
 	// Finding and Verified tell how a check of blobs went.
 	Finding  = query.Finding
@@ -53,7 +53,7 @@ type (
 
 	// Cursor says how far a follower has come.
 	Cursor = newest.Cursor
-	// Report tells a follower what is missing or late.
+	// Report tells a follower of missing or late records.
 	Report = newest.Report
 )
 

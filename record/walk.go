@@ -5,7 +5,7 @@ import "bytes"
 // A Walker goes through the members of an object, or the elements of an array, in JSON that is
 // known to be valid: a canonical line, or a value in one. White space between tokens is passed
 // over. On any other text a Walker stops early. A stored line is walked for each name of a query,
-// so a Walker does not check again what the parser of the sender's record has checked.
+// so a Walker does not repeat the checks that the parser of the sender's record has made.
 //
 // Member and Element take one part after another. To go into a part, take its place by Key or
 // Item, then Enter it, go through it, and Leave it. Only one of both may be used for a part: a
@@ -95,8 +95,8 @@ func (w *Walker) First(at int) byte { return w.b[at] }
 // Enter goes into the object or the array at a place.
 func (w *Walker) Enter(at int) { w.at = at }
 
-// Leave passes an object or an array whose parts were gone through, and reports whether it ended
-// there.
+// Leave passes an object or an array after its parts were gone through, and reports whether it
+// ended there.
 func (w *Walker) Leave() bool {
 	if w.at >= len(w.b) || w.b[w.at] != '}' && w.b[w.at] != ']' {
 		w.at = len(w.b)
@@ -132,8 +132,8 @@ func (w *Walker) space(at int) int {
 	return at
 }
 
-// StringEnd returns the place behind the closing quote of a string, of which b[from] is the first
-// byte inside the quotes; -1 if there is none.
+// StringEnd returns the place behind the closing quote of a string; -1 if there is none. b[from] is
+// the first byte inside the quotes.
 func StringEnd(b []byte, from int) int {
 	for at := from; ; {
 		n := bytes.IndexByte(b[at:], '"')

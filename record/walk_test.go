@@ -31,7 +31,7 @@ func TestWalker(t *testing.T) {
 	}
 }
 
-// walked writes what a Walker enters.
+// walked writes the parts that a Walker enters.
 func walked(w *record.Walker, out *bytes.Buffer) {
 	at := 0
 	switch first := w.First(at); first {
@@ -163,7 +163,7 @@ func walkAny(text []byte) {
 	record.Lookup(text, "a.b.c")
 }
 
-// compareObject compares the members of an object, and what is in them, with encoding/json.
+// compareObject compares the members of an object, and the parts in them, with encoding/json.
 func compareObject(t *testing.T, object, line []byte) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {

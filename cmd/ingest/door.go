@@ -12,8 +12,8 @@ import (
 )
 
 // newDoor returns the door of a listener. Everybody on this host may use a listener on
-// loopback, and nothing shows who a browser is. So requests there have to name the ingester
-// as it is known. Beyond loopback clients may have any name for it, unless the operator
+// loopback, and a browser there sends no proof of identity. So requests there have to name the
+// ingester as it is known. Beyond loopback clients may have any name for it, unless the operator
 // gave the names.
 func (s *security) newDoor(c config.Config, l net.Listener, tokens *access.Tokens, sealed bool) *door.Guard {
 	return door.New(door.Options{

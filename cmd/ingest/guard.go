@@ -32,7 +32,8 @@ func adminKindOf(path string) door.Kind {
 	return door.Operator
 }
 
-// readerOf returns who asks for unflushed records. The door has let the request in.
+// readerOf returns the reader behind a request for unflushed records. The door has let the request
+// in.
 func readerOf(r *http.Request) (live.Reader, error) {
 	token := door.Token(r)
 	if token == nil {
@@ -41,7 +42,7 @@ func readerOf(r *http.Request) (live.Reader, error) {
 	return live.Reader{All: token.Role == access.Peer, Globs: token.Read}, nil
 }
 
-// senders asks a door for those who send records, and the tokens how much they may send.
+// senders asks a door for the sender of a request, and the tokens how much it may send.
 type senders struct{ *door.Guard }
 
 // Admit implements [httpsource.Guard].

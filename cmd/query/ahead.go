@@ -8,11 +8,11 @@ import (
 	"blobtail/reading"
 )
 
-// mostAhead bounds the bytes that wait for somebody who reads in a pager.
+// mostAhead bounds the bytes that wait for a reader in a pager.
 const mostAhead = 256 << 20
 
-// ahead keeps lines for a pager. A server drops a client that takes nothing for a while, and
-// somebody who reads a page takes nothing for minutes.
+// ahead keeps lines for a pager. A server drops a client that takes nothing for a while, and the
+// reader of a page takes nothing for minutes.
 type ahead struct {
 	mu     sync.Mutex
 	change sync.Cond

@@ -92,7 +92,7 @@ type app struct {
 	sent     traffic.Counter // to ingesters; the store counts its own
 	paged    atomic.Bool     // the user may be in a pager
 	lingers  atomic.Bool     // the run takes its own time to end
-	made     *budget.Budget  // of what flags make of records
+	made     *budget.Budget  // for values that flags make of records
 	names    []string        // all services; nil: not listed yet
 }
 
@@ -139,7 +139,7 @@ func run(ctx context.Context, env environment) int {
 	return code
 }
 
-// mostMade is how many bytes a run holds at once of what its flags make of records.
+// mostMade bounds the bytes that the flags of a run make of records and hold at once.
 const mostMade = 256 << 20
 
 // within runs a verb with a budget. A server gives one to each of its queries.
@@ -302,7 +302,7 @@ func (a *app) configure() error {
 	return nil
 }
 
-// forced reports whether the environment asks for colours wherever the output goes.
+// forced reports whether the environment asks for colours on any output.
 func (a *app) forced() bool {
 	for _, name := range []string{"CLICOLOR_FORCE", "FORCE_COLOR"} {
 		if v := a.env.getenv(name); v != "" && v != "0" {

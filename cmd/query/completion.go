@@ -47,7 +47,7 @@ func (c *completionCmd) run(_ context.Context, a *app) (int, error) {
 	return cli.OK, err
 }
 
-// completeCmd prints what the last of the words may become.
+// completeCmd prints the completions of the last word.
 type completeCmd struct {
 	Words []string `arg:"" optional:""`
 }

@@ -108,8 +108,8 @@ func (r *around) read(ctx context.Context, ask reading.Ask, out *printer) error 
 			return err
 		}
 	}
-	// The work is that of all reads. What is counted is what was printed, and what the filter
-	// left out of the first one.
+	// The work is that of all reads. Records and Bytes count the printed records. The numbers of
+	// records that the filter left out are those of the first read.
 	r.all.Records, r.all.Bytes = printed.records, printed.bytes
 	r.all.Examined, r.all.Higher, r.all.More = examined, higher, more
 	return nil
@@ -135,7 +135,7 @@ func (r *around) widen(ctx context.Context, near reading.Ask, f *stretch) error 
 	return nil
 }
 
-// records reads the records of a part. What several parts tell counts once.
+// records reads the records of a part. An error or a note of several parts counts once.
 func (r *around) records(ctx context.Context, ask reading.Ask, emit func(lines []byte) error) error {
 	out, err := r.a.records(ctx, r.from, ask, emit)
 	sum := out.Summary()

@@ -51,7 +51,7 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 	return 0, ""
 }
 
-// refusal is the exit code of an answer of a server that has no records, and what to do.
+// refusal returns the exit code for a server's answer without records, and a message with advice.
 func refusal(e *client.Error) (code int, message string) {
 	code, advice := cli.NoStore, ""
 	switch e.Status {
@@ -86,7 +86,7 @@ func inNoBlob(e *reading.NoServiceError) string {
 	return fmt.Sprintf("%s has no blob yet; ingesters have its records: logquery %s", e.Name, e.Name)
 }
 
-// unknown says that there is no such service, and what the user may have meant.
+// unknown says that there is no such service, and makes a suggestion.
 func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 	level := record.ParseLevel([]byte(e.Name))
 	has := func(flag rune) bool {

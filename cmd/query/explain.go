@@ -8,8 +8,8 @@ import (
 	"blobtail/reading"
 )
 
-// explain prints what a question would read of blobs: which of them, what its filters need, and
-// which blocks are ruled out by what.
+// explain prints how a question would read blobs: their number, the needs of its filters, and the
+// blocks that ids, words, times and levels rule out.
 func (a *app) explain(ctx context.Context, from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
 	store, ok := from.(*reading.Store)
 	if !ok {

@@ -79,7 +79,7 @@ func (c *ingestersCmd) holds(i *heartbeat.Ingester) string {
 	return "no"
 }
 
-// warn names ingesters whose records may be missing from reads.
+// warn names ingesters if records of theirs may be missing from reads.
 func (c *ingestersCmd) warn(a *app, found []heartbeat.Ingester, now time.Time) {
 	for _, i := range found {
 		if c.state(i, now) == "silent" && i.State == heartbeat.Holding {

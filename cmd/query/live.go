@@ -20,8 +20,7 @@ type whole struct {
 	listing bool
 	// blobs says that the verb names blobs, and so nobody expects more of it.
 	blobs bool
-	// explains says that the verb prints what it would read. That there is nothing is an
-	// answer.
+	// explains says that the verb prints the plan of its read. Nothing to read is an answer then.
 	explains bool
 	// most bounds the bytes that a read without a range takes from a remote store; nil: there
 	// is no bound.
@@ -56,8 +55,8 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	return w.end(ctx, a, out, err)
 }
 
-// liveMode is the mode of a flag --live with some values. What the flag leaves open, the
-// configuration decides, a context, or BLOBTAIL_LIVE.
+// liveMode is the mode of a flag --live with some values. Without the flag the configuration
+// decides, a context, or BLOBTAIL_LIVE.
 func (a *app) liveMode(text string, values ...string) (reading.Mode, error) {
 	if text == "" {
 		text = "auto"

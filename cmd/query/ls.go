@@ -152,7 +152,7 @@ func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
 	return w.run(ctx, a)
 }
 
-// note tells what the table does not show.
+// note adds facts that the table does not show.
 func (c *lsCmd) note(a *app, entries []reading.Total, out *reading.Outcome) {
 	switch {
 	case len(entries) > 0 || !out.Complete():

@@ -19,7 +19,7 @@ type prettyPrinter struct {
 	zone  *time.Location
 	color bool
 	of    chosen           // the fields to print
-	match *reading.Matcher // whose matches are highlighted; nil: none are
+	match *reading.Matcher // its matches are highlighted; nil: none are
 	text  []byte           // of one value, unescaped
 }
 

@@ -31,7 +31,7 @@ const ownAddress = "127.0.0.1:8516"
 // grace is how long queries may go on when the server is told to end.
 const grace = 10 * time.Second
 
-// mostHeld is how many bytes of records wait on disk for an answer whose oldest come first.
+// mostHeld is how many bytes of records wait on disk for an answer with the oldest first.
 const mostHeld = 1 << 30
 
 type serveCmd struct {
@@ -104,7 +104,7 @@ func (s *server) newDoor() *door.Reads {
 	})
 }
 
-// validate checks the flags, and takes from the configuration what they leave out.
+// validate checks the flags, and takes missing ones from the configuration.
 func (c *serveCmd) validate(of config.Config, server string) error {
 	c.Tokens = cmp.Or(c.Tokens, of.Access.Tokens)
 	if len(c.Host) == 0 {

@@ -1,4 +1,4 @@
-// Package count counts what a program does, and tells Prometheus.
+// Package count counts the work of a program, and tells Prometheus.
 //
 // A part of a program is given a [Registry] and makes its metrics there: a [Counter], a
 // [Gauge] or a [Histogram], or [Counters] and [Histograms] by labels. A part that keeps plain
@@ -102,7 +102,7 @@ func (r *Registry) Counter(name, help string) *Counter {
 	return c
 }
 
-// CounterFunc makes a counter whose number a function returns.
+// CounterFunc makes a counter that takes its number from a function.
 func (r *Registry) CounterFunc(name, help string, value func() float64) {
 	r.family(name, "counter", help, func(p *Page) { p.Value(value()) })
 }
@@ -123,7 +123,7 @@ func (r *Registry) Gauge(name, help string) *Gauge {
 	return g
 }
 
-// GaugeFunc makes a gauge whose number a function returns.
+// GaugeFunc makes a gauge that takes its number from a function.
 func (r *Registry) GaugeFunc(name, help string, value func() float64) {
 	r.family(name, "gauge", help, func(p *Page) { p.Value(value()) })
 }

@@ -61,7 +61,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// What was written is read, by its series.
+// A written page is read, by its series.
 func TestRead(t *testing.T) {
 	r := new(count.Registry)
 	all(r)

@@ -33,7 +33,7 @@ func (p *Page) Family(name, kind, help string) {
 // Value adds a series of the metric, with pairs of a label and its value.
 func (p *Page) Value(v float64, labels ...string) { p.Part("", v, labels...) }
 
-// Part is Value for a series whose name has a suffix, as those of a summary have.
+// Part is Value for a series with a suffix to its name, as those of a summary have.
 func (p *Page) Part(suffix string, v float64, labels ...string) {
 	s := p.families[len(p.families)-1]
 	s.b.WriteString(s.name + suffix)

@@ -58,7 +58,7 @@ func (a *answer) late() bool {
 	return a.ctx != nil && errors.Is(context.Cause(a.ctx), errDeadline)
 }
 
-// WriteHeader implements [http.ResponseWriter]. The error of a handler whose time is over is
+// WriteHeader implements [http.ResponseWriter]. Once the time of a handler is over, its error is
 // replaced: it tells of an interrupted read.
 func (a *answer) WriteHeader(status int) {
 	if status < 200 {

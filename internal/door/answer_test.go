@@ -137,8 +137,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// An answer that its handler cuts off, or that ends by a panic, does not look whole. What
-// was flushed before is with the client.
+// An answer that its handler cuts off, or that ends by a panic, does not look whole. The client has
+// the bytes that were flushed before.
 func TestCutOff(t *testing.T) {
 	s := serve(t, door.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-ndjson")

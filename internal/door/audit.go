@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// clientGone is the status, in metrics and in the log, of a request whose client went away.
+// clientGone is the status, in metrics and in the log, of a request after its client went away.
 const clientGone = 499
 
 // recovered answers for a handler that has panicked. If the answer has begun, it is cut off.

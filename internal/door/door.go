@@ -60,14 +60,15 @@ const (
 // Options are the settings of a [Guard]. The zero value lets each request of a known name in
 // that no page of another site sends.
 type Options struct {
-	// Tokens says who may ask; nil: everybody may ask everything.
+	// Tokens has the rights of clients; nil: everybody may ask everything.
 	Tokens *access.Tokens
 	// Hosts are names that the server has, besides localhost and its addresses.
 	Hosts []string
 	// AnyName says that clients may have any name for the server. Then hosts and origins matter
 	// only where this host has more rights.
 	AnyName bool
-	// CORS is the origin of a site whose pages may ask too, as "https://app.example"; "": none.
+	// CORS is the origin of another site with pages that may ask, as "https://app.example"; "":
+	// none.
 	CORS string
 	// TLS says that the server ends TLS itself. Then its own origin is https.
 	TLS bool
@@ -93,7 +94,7 @@ func NewRefused(reg *count.Registry, name, help string, more ...string) count.Co
 	return c
 }
 
-// Guard decides who may pass one listener. Its methods may be called at once.
+// Guard allows or refuses the requests to one listener. Its methods may be called at once.
 type Guard struct {
 	o      Options
 	names  Names
@@ -152,8 +153,8 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *Refusal) {
 	g.o.Form(w, r, f)
 }
 
-// page refuses a page whose name was turned to the address of the server, and pages of other
-// sites.
+// page refuses pages of other sites, and a page with a name that was turned to the address of the
+// server.
 func (g *Guard) page(r *http.Request) *Refusal {
 	if f := g.host(r); f != nil {
 		return f
@@ -227,7 +228,7 @@ func (g *Guard) Token(r *http.Request) (*access.Token, *Refusal) {
 	return nil, f
 }
 
-// Forbid makes the refusal of a request whose token lacks a right. It counts and logs it.
+// Forbid makes the refusal of a request because its token lacks a right. It counts and logs it.
 func (g *Guard) Forbid(r *http.Request, token *access.Token, format string, args ...any) *Refusal {
 	f := Refuse(http.StatusForbidden, format, args...)
 	f.Code, f.Title = "forbidden", "Not allowed"
@@ -235,8 +236,7 @@ func (g *Guard) Forbid(r *http.Request, token *access.Token, format string, args
 	return f
 }
 
-// Deny counts and logs a request that may not do what it asks. id is that of an existing
-// token, or "".
+// Deny counts and logs a request that is not allowed. id is that of an existing token, or "".
 func (g *Guard) Deny(r *http.Request, code, id string, err error) {
 	g.o.Refused.With(code).Inc()
 	// Not the path: some clients write their key into it.

@@ -74,7 +74,7 @@ func TestKinds(t *testing.T) {
 		{"/metrics", away, "any.example", "reader", 403, "token reader has not the role operator"},
 		{"/metrics", away, "any.example", "watch", 200, "answer for watch"},
 		{"/metrics", "127.0.0.1:1", "localhost", "", 200, "answer for nobody"},
-		{"/metrics", "127.0.0.1:1", "evil.example", "", 401, ""}, // a page whose name was turned to this host
+		{"/metrics", "127.0.0.1:1", "evil.example", "", 401, ""}, // a page with a name that was turned to this host
 		{"/here", away, "any.example", "watch", 403, "/here is answered on the host itself only"},
 		{"/here", "127.0.0.1:1", "evil.example", "watch", 421, ""},
 		{"/here", "127.0.0.1:1", "localhost", "", 200, ""},
@@ -115,7 +115,7 @@ func TestNoMemory(t *testing.T) {
 	}
 }
 
-// Metrics are compressed for those who take that.
+// Metrics are compressed for clients that take that.
 func TestGzip(t *testing.T) {
 	h := door.Gzip(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", count.ContentType)

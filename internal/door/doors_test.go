@@ -8,7 +8,7 @@ import (
 	"blobtail/internal/door"
 )
 
-// Each kind of route with each token. The answer says whose it is.
+// Each kind of route with each token. The answer names its client.
 func TestTokens(t *testing.T) {
 	tokens, path := tokensOf(t, `reader , read: ["web"]`, `sender , write: ["web"]`, `watch , role: operator`, `peer , role: peer`,
 		`old , read: ["*"], expires: 2020-01-01T00:00:00Z`)

@@ -21,8 +21,7 @@ type coder interface {
 // coders keeps coders for later answers: each has some 100 KiB.
 type coders struct{ gzip, zstd sync.Pool }
 
-// eventCoder is gzip without memory of what was written before: a hundred tails keep a
-// hundred of them.
+// eventCoder is gzip without memory of earlier bytes: a hundred tails keep a hundred of them.
 type eventCoder struct{ *gzip.Writer }
 
 // get returns a coder that writes to w.
@@ -91,7 +90,8 @@ func (a *answer) compressible() bool {
 	return strings.HasPrefix(kind, "text/") || strings.Contains(kind, "json") || strings.Contains(kind, "yaml") || strings.Contains(kind, "javascript")
 }
 
-// encoding is the encoding of an answer, "" for none. Nobody gets zstd who has not named it.
+// encoding is the encoding of an answer, "" for none. A client that does not name zstd does not get
+// it.
 func (a *answer) encoding() string {
 	if !a.compressible() {
 		return ""
@@ -150,7 +150,7 @@ func Gzip(next http.Handler) http.Handler {
 	})
 }
 
-// zipped is an answer whose body is compressed.
+// zipped is an answer with a compressed body.
 type zipped struct {
 	http.ResponseWriter
 	to io.Writer

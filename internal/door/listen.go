@@ -15,7 +15,7 @@ import (
 	"blobtail/internal/loopback"
 )
 
-// Rules say what is known of a listener. The zero value allows this host only.
+// Rules are the known facts of a listener. The zero value allows this host only.
 type Rules struct {
 	Flag string // of the address, as "--listen"
 	Own  string // an address that only this host reaches, as "127.0.0.1:8514"

@@ -26,8 +26,8 @@ func NewNames(more ...string) Names {
 	return n
 }
 
-// Has reports whether the Host of a request is one of the names. A page whose name was
-// turned to this address after it was loaded sends its own name.
+// Has reports whether the Host of a request is one of the names. If a name was turned to this
+// address after its page was loaded, the page sends that name.
 func (n Names) Has(r *http.Request) bool {
 	host := hostOf(r.Host)
 	if loopback.Host(host) || n.more[host] {

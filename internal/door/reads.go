@@ -41,7 +41,7 @@ func DefaultQueries() int { return max(leastQueries, 2*runtime.GOMAXPROCS(0)) }
 
 // ReadsOptions are the doors of [Reads]. Guard and Route must be set; all else may be zero.
 type ReadsOptions struct {
-	// Guard decides who may ask.
+	// Guard allows or refuses requests.
 	Guard *Guard
 	// Route tells the route of a request by its path.
 	Route func(path string) Route
@@ -51,7 +51,7 @@ type ReadsOptions struct {
 	Tails    int           // at once; 0: DefaultTails
 	Patience time.Duration // of a query that waits; 0: DefaultPatience
 	Deadline time.Duration // of a query; 0: DefaultDeadline
-	Made     budget.Limits // what queries and tails may hold of what they make
+	Made     budget.Limits // for values that queries and tails make and hold
 	Recheck  time.Duration // how often the token of a tail is looked up again; 0: 10 s
 
 	// Metrics registers the numbers. Nil: they are not registered.
@@ -191,7 +191,7 @@ func (s *Reads) answer(a *answer, r *http.Request, v *visit, next http.Handler) 
 			return // a question of the browser, which is answered
 		}
 	}
-	r.Header.Del("X-Scope-OrgID") // the token says who asks
+	r.Header.Del("X-Scope-OrgID") // the token names the client
 	switch v.route.Kind {
 	case Query:
 		if err := s.queries.enter(r.Context()); err != nil {
@@ -213,8 +213,8 @@ func (s *Reads) answer(a *answer, r *http.Request, v *visit, next http.Handler) 
 	}
 }
 
-// page refuses what no page may ask. It adds the headers by which a browser gives the answer
-// to a page of the allowed site, and answers the question that a browser sends before.
+// page refuses requests that no page may make. It adds the headers by which a browser gives the
+// answer to a page of the allowed site, and answers the question that a browser sends before.
 func (s *Reads) page(a *answer, r *http.Request, v *visit) *Refusal {
 	if v.route.Kind == Probe {
 		return nil
@@ -307,7 +307,7 @@ func (s *Reads) budgeted(a *answer, r *http.Request, next http.Handler) {
 	next.ServeHTTP(a, r.WithContext(ctx))
 }
 
-// errDeadline is the cause of a context whose query has taken too long.
+// errDeadline is the cause of a context after its query has taken too long.
 var errDeadline = errors.New("the query has taken too long")
 
 // counted is a gate for requests of one kind.

@@ -213,8 +213,8 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "answer for "+id)
 }
 
-// crowd is a site whose two places for queries are taken until leave is called. Leave
-// returns when they have been answered.
+// crowd is a site with both places for queries taken until leave is called. Leave returns when they
+// have been answered.
 func crowd(t *testing.T, patience time.Duration) (s *site, leave func()) {
 	t.Helper()
 	open := make(chan struct{})
@@ -303,8 +303,8 @@ func TestTailsApart(t *testing.T) {
 	s.counted("blobtail_serve_tails 0")
 }
 
-// A query that takes too long is answered in the words of the API that was asked, whatever
-// its handler makes of it. An answer that has begun is left to its handler.
+// A query that takes too long is answered in the words of the API that was asked, and not in those
+// of its handler. An answer that has begun is left to its handler.
 func TestDeadline(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -448,7 +448,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// The line of a query says who read what.
+// The line of a query names the reader and the records that it read.
 func TestAudit(t *testing.T) {
 	tokens, _ := tokensOf(t, `reader , read: ["web"]`)
 	s := serve(t, door.Options{Tokens: tokens}, func(w http.ResponseWriter, r *http.Request) {

@@ -90,7 +90,7 @@ func (s *Reads) tail(a *answer, r *http.Request, v *visit, next http.Handler) {
 	s.budgeted(a, r.WithContext(ctx), next)
 }
 
-// recheck ends a tail whose token is not valid any more.
+// recheck ends a tail once its token is not valid any more.
 func (s *Reads) recheck(ctx context.Context, r *http.Request, a *answer, end context.CancelCauseFunc) (stop func()) {
 	var watching sync.WaitGroup
 	over, stopped := context.WithCancel(ctx)

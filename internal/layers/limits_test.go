@@ -22,7 +22,7 @@ const (
 	mostFile = 620
 
 	// mostWhComments and mostWhPages are numbers of wh-words in a thousand words.
-	mostWhComments = 1.2
+	mostWhComments = 1.0
 	mostWhPages    = 1.5
 
 	// mostDesign and mostPage are numbers of words, as wc counts them.

@@ -43,8 +43,8 @@ type ClientOptions struct {
 	// HTTP sends the questions, as a client of [NewHTTP] does; nil: one of its own.
 	HTTP *http.Client
 	// Token is the credentials of the reader, as id.secret; "": none. It goes over TLS, or to
-	// this host, unless PlainHTTP allows more. Whoever may write the rows of ingesters chooses
-	// the addresses in them.
+	// this host, unless PlainHTTP allows more. The writers of the ingesters' rows choose the
+	// addresses in them.
 	Token string
 	// PlainHTTP lets the token go to other hosts without TLS.
 	PlainHTTP bool

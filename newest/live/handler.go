@@ -231,7 +231,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	return http.StatusOK
 }
 
-// refusal is the answer to someone who may not read.
+// refusal is the answer to a client that may not read.
 func refusal(err error) *door.Refusal {
 	if f, ok := errors.AsType[*door.Refusal](err); ok {
 		return f

@@ -10,7 +10,7 @@ import (
 	"blobtail/record"
 )
 
-// A Reader is someone who may ask. The zero value may read nothing.
+// A Reader has the rights of a client. The zero value may read nothing.
 type Reader struct {
 	// All says that the reader may read all services, as ingesters do for each other.
 	All bool
@@ -22,8 +22,7 @@ type Reader struct {
 // It only takes rights away, so every asker may send it.
 const headerReadable = "Blobtail-Readable"
 
-// A scope is what a question may be answered with; nil is everything. Each list of globs
-// must match.
+// A scope bounds the services of an answer; nil is everything. Each list of globs must match.
 type scope [][]string
 
 // may reports whether records of a service may be in an answer.

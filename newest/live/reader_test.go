@@ -28,7 +28,7 @@ func guard(r *http.Request) (live.Reader, error) {
 	return live.Reader{Globs: strings.Fields(token)}, nil
 }
 
-// deaf does not know what the reader of an asking ingester may read.
+// deaf does not know the rights of the reader behind an asking ingester.
 func deaf(r *http.Request) (live.Reader, error) {
 	r.Header.Del("Blobtail-Readable")
 	return guard(r)

@@ -13,7 +13,7 @@ import (
 	"blobtail/reading"
 )
 
-// Body implements [reading.Source]. Damage that everybody sees who reads the body is no error.
+// Body implements [reading.Source]. Damage that every reader of the body sees is no error.
 func (c *Client) Body(ctx context.Context, key string) (body []byte, warning, err error) {
 	body, warning, err = c.blob(ctx, key, url.Values{"stored": {"1"}})
 	refused, ok := errors.AsType[*Error](err)
@@ -29,8 +29,7 @@ func (c *Client) Body(ctx context.Context, key string) (body []byte, warning, er
 	return body, warning, err
 }
 
-// damage is the error of a damaged blob. It is nil for damage that everybody sees who reads
-// the body.
+// damage is the error of a damaged blob. It is nil for damage that every reader of the body sees.
 func damage(key string, body []byte, detail string) error {
 	for _, err := range blobfmt.NewDecoder(1).Walk(key, body) {
 		if err != nil && err.Error() == detail {

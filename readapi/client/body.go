@@ -59,8 +59,8 @@ func decoder(from io.Reader) (*zstd.Decoder, error) {
 	return zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(mostWindow), zstd.WithDecoderLowmem(true))
 }
 
-// watched ends a request whose answer stays away. The time that its reader takes between two
-// reads does not count.
+// watched ends a request if its answer stays away. The time that its reader takes between two reads
+// does not count.
 type watched struct {
 	from   io.Reader
 	ctx    context.Context

@@ -399,7 +399,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, a read ends with its end or with an error.
+// With any answer of a server a read comes to its end or to an error.
 func FuzzRecords(f *testing.F) {
 	f.Add(first + second + end)
 	f.Add(first + second)

@@ -95,7 +95,7 @@ func TestFollowRefused(t *testing.T) {
 	})
 }
 
-// An interrupted follower waits for the cursor of what it has passed on, for a moment.
+// An interrupted follower waits a moment for the cursor of the records that it has passed on.
 func TestFollowInterrupted(t *testing.T) {
 	for _, row := range []struct {
 		cursor bool
@@ -130,7 +130,7 @@ func TestFollowInterrupted(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, a follower ends.
+// With any answer of a server a follower ends.
 func FuzzFollow(f *testing.F) {
 	f.Add("data: {}\n\nid: a\n\n")
 	f.Add(data("r1") + "\n\n" + data("r1") + "\nid: a\n\n" + `data: {"end":{}}` + "\n\n")

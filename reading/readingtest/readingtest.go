@@ -97,7 +97,7 @@ func (h *House) Reader(change ...func(*newest.Options)) *reading.Reader {
 	return h.ReaderWith(reading.Options{}, change...)
 }
 
-// ReaderWith is Reader with options of the door, but for what is read.
+// ReaderWith is Reader with further options, but for Blobs and Logs.
 func (h *House) ReaderWith(of reading.Options, change ...func(*newest.Options)) *reading.Reader {
 	return h.ReaderOf(of, query.Options{Workers: 2}, change...)
 }
@@ -136,7 +136,7 @@ type ingester struct {
 	running   *sync.WaitGroup
 }
 
-// Start starts an ingester on what is on its disk.
+// Start starts an ingester on the log of its disk.
 func (h *House) Start(n int) {
 	h.t.Helper()
 	in := h.ingesters[n]

@@ -1,7 +1,7 @@
-// Package survey gathers the fields of records: which there are, of which types, and how often each
-// has which value.
+// Package survey gathers the fields of records: their names, their types, and how often each has
+// which value.
 //
-// A [Survey] takes lines, and then lists the fields. Its [Options] bound what it holds. It knows no
+// A [Survey] takes lines, and then lists the fields. Its [Options] bound its memory. It knows no
 // store and no protocol.
 package survey
 
@@ -18,7 +18,8 @@ import (
 // overhead is the memory of a field or a value beside its text.
 const overhead = 100
 
-// Options choose what a survey gathers. The zero value gathers the names and types of all fields.
+// Options choose the fields and the facts that a survey gathers. The zero value gathers the names
+// and types of all fields.
 type Options struct {
 	// Only are the wanted fields; none: all.
 	Only []string
@@ -33,7 +34,7 @@ type Options struct {
 	Plain int
 	// Fields and Bytes bound the number of fields, and the bytes of names and values; 0: any number.
 	Fields, Bytes int
-	// Budget is that of the query. What it has no room for is left out.
+	// Budget is that of the query. Facts without room in it are left out.
 	Budget *budget.Budget
 }
 

@@ -58,7 +58,7 @@ func TestOneField(t *testing.T) {
 	}
 }
 
-// What a survey holds is bounded by numbers, by bytes, and by the budget of its query.
+// The memory of a survey is bounded by numbers, by bytes, and by the budget of its query.
 func TestBounds(t *testing.T) {
 	var lines strings.Builder
 	for i := range 500 {

@@ -6,11 +6,11 @@
 // passes unchanged.
 //
 // A reader that asks for the same listing once more wants to know of changes, and gets another one.
-// What names that begin with "_" have is not shared: the horizons of services are there, and a
-// read looks at them again when it ends.
+// Listings below names that begin with "_" are not shared: the horizons of services are there, and
+// a read looks at them again when it ends.
 //
 // A reader that is ready waits for the others a little, so that one listing is young enough for all
-// of them. What was listed is kept until the last reader leaves, as long as it is not too much.
+// of them. A listing is kept until the last reader leaves, as long as it is not too much.
 package together
 
 import (

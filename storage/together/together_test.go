@@ -173,7 +173,8 @@ func TestLate(t *testing.T) {
 	})
 }
 
-// A reader that lists once more sees what has changed. What the system keeps is not shared.
+// A reader that lists once more sees the changes. Listings of the system's own names are not
+// shared.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stored(t, 3)
@@ -223,7 +224,7 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// What a party keeps for later readers is bounded.
+// The listings that a party keeps for later readers are bounded.
 func TestBounded(t *testing.T) {
 	s := stored(t, 25_000)
 	s.pause = 0

@@ -87,8 +87,8 @@ func sums() []sum {
 	}
 }
 
-// memory tells what the runtime knows of memory. It leaves out what this version of Go does not
-// know.
+// memory writes the runtime's figures of memory. It leaves out those that this version of Go does
+// not know.
 func memory(p *count.Page) {
 	for _, s := range sums() {
 		samples, all, known := make([]metrics.Sample, len(s.of)), 0.0, true
@@ -110,7 +110,7 @@ func memory(p *count.Page) {
 	}
 }
 
-// kernel tells what the kernel knows of this process. It leaves out what the kernel does not
+// kernel writes the kernel's figures of this process. It leaves out those that the kernel does not
 // tell.
 func kernel(p *count.Page) {
 	proc, err := procfs.NewProc(os.Getpid())

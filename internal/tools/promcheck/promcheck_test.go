@@ -87,7 +87,7 @@ func checkDashboard(t *testing.T, name string, least int) {
 	}
 }
 
-// TestPage ensures that Prometheus' parser reads what package count writes.
+// TestPage ensures that Prometheus' parser reads a page of package count.
 func TestPage(t *testing.T) {
 	page, err := os.Open("../../count/testdata/page.prom")
 	if err != nil {
