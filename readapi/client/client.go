@@ -13,6 +13,9 @@
 // [*reading.NoServiceError]. A stream of records that ends before its last event has a [*BrokenError]
 // among its problems, and a list that does so is that error.
 //
+// The module has no path from which another module can fetch it. So the package is for the commands
+// of this repository; others use the API (docs/API.md) or logquery.
+//
 // The token goes into a header, never into a URL, and to no other host: redirects are not
 // followed. It goes without TLS to this host only, unless [Options.PlainHTTP] allows more.
 package client
