@@ -19,7 +19,7 @@ PARTS           ?=
 # several times slower. Tests that count cases, or handle much data, take a few of them there.
 RACED        := ./buffer ./buffer/wal ./blobwriter ./catalog ./cmd/ingest ./cmd/query ./integration/complete ./integration/repeats \
 	./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs ./internal/azurelogs/imports \
-	./internal/fanout ./internal/heartbeat ./internal/httpguard ./internal/storeid ./internal/storeid/premises ./internal/tally \
+	./internal/count ./internal/door ./internal/fanout ./internal/heartbeat ./internal/storeid ./internal/storeid/premises ./internal/tally \
 	./internal/testenv ./lokiapi ./newest ./newest/live ./newest/live/peers ./query ./query/indexcache ./readapi ./readapi/client \
 	./reading ./retention ./retention/compact ./retention/horizon ./source/dryrun ./source/httpsource ./source/natssource \
 	./source/syslog ./storage/azure ./storage/dir ./storage/dir/tables ./storage/mem ./storage/together ./tailindex

@@ -32,10 +32,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/count"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -102,7 +102,7 @@ type Options struct {
 
 // New returns a Writer with lane 0 and metrics at reg; nil: none. It starts nothing and
 // asks the store nothing. It encodes as many batches at once as there are cores.
-func New(store Store, o Options, reg prometheus.Registerer) *Writer {
+func New(store Store, o Options, reg *count.Registry) *Writer {
 	cores := runtime.GOMAXPROCS(0)
 	w := &Writer{
 		store:    store,

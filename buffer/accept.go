@@ -52,7 +52,7 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 		return receipt, 0, origin, err
 	}
 	if len(e.Runs) == 0 {
-		b.m.expired.Add(float64(e.LeftOut.Records))
+		b.m.expired.Add(int64(e.LeftOut.Records))
 		receipt := b.nothingLeft(r)
 		receipt.Expired = e.LeftOut.Expired
 		return receipt, 0, origin, nil
@@ -80,9 +80,9 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 	}
 	b.appended = pos
 	batches := b.gather(pos, e.Runs, m)
-	b.m.expired.Add(float64(e.LeftOut.Records))
-	b.m.records.Add(float64(len(r.Lines) - e.LeftOut.Records))
-	b.m.bytes.Add(float64(int64(len(r.Data)) - e.LeftOut.Bytes))
+	b.m.expired.Add(int64(e.LeftOut.Records))
+	b.m.records.Add(int64(len(r.Lines) - e.LeftOut.Records))
+	b.m.bytes.Add(int64(len(r.Data)) - e.LeftOut.Bytes)
 	return record.Receipt{Expired: e.LeftOut.Expired, Wait: b.waitFor(pos, batches)}, pos, origin, nil
 }
 

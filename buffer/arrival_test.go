@@ -6,23 +6,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"blobtail/buffer"
+	"blobtail/internal/count"
 )
 
 // age returns the age of the buffer's oldest record, and compares its two sources.
-func age(t *testing.T, p *process, reg *prometheus.Registry) time.Duration {
+func age(t *testing.T, p *process, reg *count.Registry) time.Duration {
 	t.Helper()
-	all, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := -1.0
-	for _, f := range all {
-		if f.GetName() == "blobtail_oldest_unflushed_seconds" {
-			shown = f.GetMetric()[0].GetGauge().GetValue()
-		}
+	shown, ok := count.Read(reg.Page())["blobtail_oldest_unflushed_seconds"]
+	if !ok {
+		shown = -1
 	}
 	since, ok := p.buf.Oldest()
 	if !ok {
@@ -52,13 +45,13 @@ func TestAgeOutlivesRestarts(t *testing.T) {
 			}
 			return nil
 		})
-		var reg *prometheus.Registry
+		var reg *count.Registry
 		var p *process
 		life := func(o buffer.Options) {
 			if p != nil {
 				p.stop()
 			}
-			reg = prometheus.NewRegistry()
+			reg = new(count.Registry)
 			o.Metrics = reg
 			p = start(t, dir, sink, o, true)
 			synctest.Wait()
@@ -149,7 +142,7 @@ func TestAgesAfterTheClockWasSetBack(t *testing.T) {
 			time.Sleep(when)
 			sink := &memSink{}
 			sink.setRefuse(refuseAll)
-			reg := prometheus.NewRegistry()
+			reg := new(count.Registry)
 			p := start(t, dir, sink, buffer.Options{Metrics: reg}, true)
 			synctest.Wait()
 			if got := age(t, p, reg); !about(got, want) {

@@ -92,11 +92,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer/runlog"
 	"blobtail/buffer/wal"
+	"blobtail/internal/count"
 	"blobtail/record"
 )
 
@@ -162,7 +162,7 @@ type Options struct {
 
 	Workers int // batches in the sink at once; 0: 8 and one a core
 	Log     zerolog.Logger
-	Metrics prometheus.Registerer // nil: none
+	Metrics *count.Registry // nil: none
 }
 
 func (o Options) withDefaults() Options {

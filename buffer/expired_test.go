@@ -10,35 +10,28 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
+	"blobtail/internal/count"
 	"blobtail/record"
 	"blobtail/record/origin"
 )
 
 // counted returns a counter of a registry.
-func counted(t *testing.T, reg *prometheus.Registry, name string) int {
+func counted(t *testing.T, reg *count.Registry, name string) int {
 	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
+	n, ok := count.Read(reg.Page())[name]
+	if !ok {
+		t.Fatalf("there is no metric %s", name)
 	}
-	for _, f := range families {
-		if f.GetName() == name {
-			return int(f.GetMetric()[0].GetCounter().GetValue())
-		}
-	}
-	t.Fatalf("there is no metric %s", name)
-	return 0
+	return int(n)
 }
 
 // Expired records are not kept. All others have the same identities as without expiry. Otherwise
 // no reader could recognise a copy that another ingester accepted before it knew the horizon.
 func TestExpiredIsLeftOut(t *testing.T) {
 	old := func(service string, period time.Time) bool { return service == "s1" && period.Minute() < 30 }
-	reg, tail := prometheus.NewRegistry(), &toldAll{}
+	reg, tail := new(count.Registry), &toldAll{}
 	all, some := &memSink{}, &memSink{}
 	o := buffer.Options{Period: 15 * time.Minute}
 	p := start(t, t.TempDir(), all, o, true)
@@ -129,7 +122,7 @@ func TestExpiredWhileFull(t *testing.T) {
 func TestBatchExpires(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		reg, srv, sink := prometheus.NewRegistry(), &server{}, &memSink{}
+		reg, srv, sink := new(count.Registry), &server{}, &memSink{}
 		sink.setRefuse(refuseAll)
 		p := start(t, dir, sink, buffer.Options{Messages: srv, Metrics: reg}, true)
 		receipt := p.accept(request(1, line{"web", at(1), strings.Repeat("a", 100_000)}, line{"web", at(2), "b"}))

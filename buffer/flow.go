@@ -183,7 +183,7 @@ func (b *Buffer) settle(batch *Batch, expired bool) {
 	b.messages.stored(batch.messages)
 	if expired { // that is no evidence about the store
 		b.m.batchesExpired.Inc()
-		b.m.expired.Add(float64(batch.named.Records))
+		b.m.expired.Add(int64(batch.named.Records))
 		b.o.Log.Info().Str("service", batch.Service()).Time("period", batch.Period()).Int("records", batch.named.Records).
 			Msg("a batch has expired before it was stored; it is not kept")
 	} else {

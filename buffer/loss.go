@@ -34,7 +34,7 @@ func (b *Buffer) lose(records int, since time.Time) {
 	}
 	b.loss.Until = time.Now()
 	b.loss.Records += records
-	b.m.lost.Add(float64(records))
+	b.m.lost.Add(int64(records))
 }
 
 // damages are the spans of the log that a start could not read, with all that it learns

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"blobtail/buffer"
+	"blobtail/internal/count"
 	"blobtail/internal/testkit"
 )
 
@@ -124,7 +123,7 @@ func newestHolds(t *testing.T, dir, text string) bool {
 
 func (c *lossCase) check(t *testing.T, dir string, sink *memSink, before time.Time) {
 	t.Helper()
-	reg := prometheus.NewRegistry()
+	reg := new(count.Registry)
 	p := start(t, dir, sink, buffer.Options{Metrics: reg}, true)
 	testkit.Until(t, "the log is replayed", p.buf.Replayed)
 	p.flushFor(200 * time.Millisecond)

@@ -1,44 +1,40 @@
 package buffer
 
 import (
+	"blobtail/internal/count"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // metrics are the buffer's own; they work unregistered too.
 type metrics struct {
-	records, bytes      prometheus.Counter
-	duplicates, refused prometheus.Counter
-	cut                 *prometheus.CounterVec // by reason
-	stored              prometheus.Counter
-	failures, aside     prometheus.Counter
-	damaged, salvaged   prometheus.Counter
-	lost                prometheus.Counter
-	redelivered, parked prometheus.Counter
-	expired             prometheus.Counter // records
-	batchesExpired      prometheus.Counter
-	store               prometheus.Histogram
+	records, bytes      *count.Counter
+	duplicates, refused *count.Counter
+	cut                 count.Counters // by reason
+	stored              *count.Counter
+	failures, aside     *count.Counter
+	damaged, salvaged   *count.Counter
+	lost                *count.Counter
+	redelivered, parked *count.Counter
+	expired             *count.Counter // records
+	batchesExpired      *count.Counter
+	store               *count.Histogram
 }
 
 func newMetrics(b *Buffer) *metrics {
-	reg := promauto.With(b.o.Metrics)
-	named := func(name, help string) prometheus.Counter {
-		return reg.NewCounter(prometheus.CounterOpts{Name: "blobtail_" + name, Help: help})
+	reg := b.o.Metrics
+	named := func(name, help string) *count.Counter {
+		return reg.Counter("blobtail_"+name, help)
 	}
-	counter := func(name, help string) prometheus.Counter { return named("buffer_"+name, help) }
+	counter := func(name, help string) *count.Counter { return named("buffer_"+name, help) }
 	gauge := func(name, help string, f func() float64) {
-		reg.NewGaugeFunc(prometheus.GaugeOpts{Name: "blobtail_" + name, Help: help}, f)
+		reg.GaugeFunc("blobtail_"+name, help, f)
 	}
 	m := &metrics{
-		records:    counter("records_total", "Records appended to the log."),
-		bytes:      counter("bytes_total", "Bytes of canonical lines appended to the log."),
-		duplicates: counter("duplicates_total", "Requests recognised as repeats."),
-		refused:    counter("refused_total", "Requests refused because the log or its disk is full."),
-		cut: reg.NewCounterVec(prometheus.CounterOpts{
-			Name: "blobtail_buffer_batches_cut_total", Help: "Batches cut, by the reason for it.",
-		}, []string{"reason"}),
+		records:     counter("records_total", "Records appended to the log."),
+		bytes:       counter("bytes_total", "Bytes of canonical lines appended to the log."),
+		duplicates:  counter("duplicates_total", "Requests recognised as repeats."),
+		refused:     counter("refused_total", "Requests refused because the log or its disk is full."),
+		cut:         reg.Counters("blobtail_buffer_batches_cut_total", "Batches cut, by the reason for it.", "reason"),
 		stored:      counter("batches_stored_total", "Batches surely stored."),
 		failures:    counter("store_failures_total", "Attempts to store a batch that failed or whose outcome is unknown."),
 		aside:       counter("batches_aside_total", "Batches that cannot be rebuilt from the log and were set aside."),
@@ -50,13 +46,10 @@ func newMetrics(b *Buffer) *metrics {
 		expired: named("records_expired_total",
 			"Records that were not kept because their day has been dropped: when they came, or before they were stored."),
 		batchesExpired: named("batches_expired_total", "Batches that were not stored because their day was dropped before."),
-		store: reg.NewHistogram(prometheus.HistogramOpts{
-			Name: "blobtail_buffer_store_seconds", Help: "Time to encode and store a batch.",
-			Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
-		}),
+		store:          reg.Histogram("blobtail_buffer_store_seconds", "Time to encode and store a batch.", count.Powers(0.005, 2, 14)),
 	}
 	for _, why := range []reason{bySize, byAge, byMaxAge, byRequest, byMessages, byLog, byDisk, byFlush} {
-		m.cut.WithLabelValues(string(why)) // served from the start
+		m.cut.With(string(why)) // served from the start
 	}
 	b.showLoad(gauge)
 	return m

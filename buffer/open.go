@@ -140,7 +140,7 @@ func (b *Buffer) cut(batch *Batch, why reason) {
 	batch.runs = runlog.Extents{}
 	b.queue.batches = append(b.queue.batches, batch)
 	b.messages.named(batch.messages)
-	b.m.cut.WithLabelValues(string(why)).Inc()
+	b.m.cut.With(string(why)).Inc()
 	b.wake.Broadcast()
 }
 

@@ -5,14 +5,14 @@ import (
 	"encoding/binary"
 	"maps"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"blobtail/buffer"
+	"blobtail/internal/count"
 )
 
 // Each rule that cuts a batch counts under its own reason, and no other batch is cut.
@@ -50,7 +50,7 @@ func TestReasons(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				reg := prometheus.NewRegistry()
+				reg := new(count.Registry)
 				row.o.Metrics = reg
 				p := start(t, dir, &memSink{}, row.o, true)
 				defer p.stop()
@@ -66,21 +66,12 @@ func TestReasons(t *testing.T) {
 }
 
 // cuts returns the numbers of batches cut, by reason.
-func cuts(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+func cuts(t *testing.T, reg *count.Registry) map[string]float64 {
 	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	got := map[string]float64{}
-	for _, f := range families {
-		if f.GetName() != "blobtail_buffer_batches_cut_total" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			if n := m.GetCounter().GetValue(); n > 0 {
-				got[m.GetLabel()[0].GetValue()] = n
-			}
+	for series, n := range count.Read(reg.Page()) {
+		if reason, ok := strings.CutPrefix(series, `blobtail_buffer_batches_cut_total{reason="`); ok && n > 0 {
+			got[strings.TrimSuffix(reason, `"}`)] = n
 		}
 	}
 	return got

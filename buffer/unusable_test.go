@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
+	"blobtail/internal/count"
 	"blobtail/internal/testkit"
 )
 
@@ -38,7 +38,7 @@ func TestUnusableRecord(t *testing.T) {
 				p.accept(request(0, line{"web", at(2), "after"}))
 			}
 			p.stop()
-			reg := prometheus.NewRegistry()
+			reg := new(count.Registry)
 			p = start(t, dir, sink, buffer.Options{Metrics: reg}, true)
 			p.flush()
 			if n := len(sink.lines("web")); n != 3 {

@@ -32,10 +32,10 @@ const logcliAgent = "loki-logcli/3.7.8"
 type logcliCommand struct {
 	line     string // in the shell
 	requests []logcliRequest
-	printed  string // what logcli printed, or ""
+	printed  string // by logcli, or ""
 }
 
-// A logcliRequest is one that logcli sent, and what it got.
+// A logcliRequest is a request of logcli, and the answer that it got.
 type logcliRequest struct {
 	uri    string
 	header http.Header
@@ -87,7 +87,7 @@ func (c *logcliCommand) lines() string {
 	return n
 }
 
-// A logcliForm is what logcli takes as the parts of an answer.
+// A logcliForm is the parts of an answer, as logcli takes them.
 type logcliForm []logcliPart
 
 // A logcliPart is a place in a form, and the kinds that logcli takes there. One is missing.
@@ -198,7 +198,7 @@ func decodeNumbers(text []byte) (v any, err error) {
 	return v, nil
 }
 
-// withoutLogcliStats takes away what says how long a query took.
+// withoutLogcliStats takes away the statistics of a query, such as its time.
 func withoutLogcliStats(v any) any {
 	if o, ok := v.(map[string]any); ok {
 		if data, ok := o["data"].(map[string]any); ok {
@@ -264,8 +264,8 @@ func logcliEntries(answer any) (lines map[string]bool, times []int64) {
 	return lines, times
 }
 
-// replay sends the requests of a command, and holds each answer to what logcli got and needs. It
-// returns the lines that the answers have.
+// replay sends the requests of a command, and compares each answer with the one that logcli got, in
+// the form that logcli needs. It returns the lines that the answers have.
 func (s *server) replay(t testing.TB, c logcliCommand, forms map[string]logcliForm) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -285,7 +285,7 @@ func (s *server) replay(t testing.TB, c logcliCommand, forms map[string]logcliFo
 	return all
 }
 
-// replayAnswer sends a request, and says what is wrong with its answer.
+// replayAnswer sends a request, and returns the faults of its answer.
 func (s *server) replayAnswer(t testing.TB, r logcliRequest, form logcliForm) (lines map[string]bool, faults []string) {
 	t.Helper()
 	code, text := s.ask(t, r)
@@ -319,8 +319,8 @@ func (s *server) replayAnswer(t testing.TB, r logcliRequest, form logcliForm) (l
 	return lines, faults
 }
 
-// replayTail opens a tail until it has as many lines as logcli printed, and says what is wrong with
-// them.
+// replayTail opens a tail until it has as many lines as logcli printed, and returns the faults of
+// the tail.
 func (s *server) replayTail(t testing.TB, r logcliRequest, form logcliForm, printed string) (lines map[string]bool, faults []string) {
 	t.Helper()
 	_, list, _ := strings.Cut(printed, ": ")

@@ -29,9 +29,9 @@ func webRequests(service string, from time.Time, first, n int) []byte {
 // logcliBegin is the time of the first records that the recorded requests of logcli are about.
 var logcliBegin = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 
-// The command of Loki has what logquery has: records in blobs and in logs, their counts, labels,
-// volumes, and fields. Its recorded requests get the answers that it got, in a form that it reads.
-// Then it would print what it printed, and ask for the same next page.
+// The command of Loki gets all that logquery gets: records in blobs and in logs, their counts,
+// labels, volumes, and fields. Its recorded requests get the answers that it got, in a form that it
+// reads. Then it would print the same lines, and ask for the same next page.
 func TestLogcli(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)

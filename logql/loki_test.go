@@ -12,7 +12,7 @@ import (
 type lokiJudged struct {
 	query        string
 	theirs, ours bool   // Loki takes it, blobtail takes it
-	printed      string // what blobtail prints of it, if both take it
+	printed      string // the form that blobtail prints, if both take it
 	line         int    // in the file
 }
 
@@ -52,8 +52,8 @@ func readLoki(t testing.TB) (all []lokiJudged) {
 }
 
 // TestLokiJudges holds the parser against the recorded verdicts of Loki's own: both take the same
-// queries, but for those under a heading that says why not. The printed form of a query is one that
-// means to Loki what the query means.
+// queries, but for those under a heading that says why not. To Loki the printed form of a query
+// means the same as the query.
 func TestLokiJudges(t *testing.T) {
 	all := readLoki(t)
 	if len(all) < 2_000 {

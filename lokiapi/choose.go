@@ -1,7 +1,6 @@
 package lokiapi
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -9,58 +8,33 @@ import (
 
 	"blobtail/logql"
 	"blobtail/logql/stage"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
-// A chosen is a query for lines: the services and the filter that its selector and its stages
-// mean, and the pipeline that decides about each line.
+// A chosen is a query for lines: the question that its selector and its stages mean, and the
+// pipeline that decides about each line.
 type chosen struct {
-	pipe  *stage.Pipeline
-	sel   stage.Selection
-	query query.Query
+	pipe *stage.Pipeline
+	sel  stage.Selection
+	ask  reading.Ask
 }
 
-// choose compiles a query. Its services are found when it is read.
-func (c *call) choose(e *logql.LogExpr, rng query.Range) (*chosen, error) {
+// choose compiles a query. Its services are found when it is read. A service that is not there has
+// no lines.
+func (c *call) choose(e *logql.LogExpr, rng reading.Range) (*chosen, error) {
 	pipe, err := c.view().Compile(e)
 	if err != nil {
 		return nil, c.refusedQuery(err)
 	}
-	ch := &chosen{pipe: pipe, sel: pipe.Selection(), query: query.Query{Range: rng, MaxRaw: c.api.o.MaxBytes}}
-	var possible bool
-	if ch.query.Filter.Levels, possible = levelSet(&ch.sel.Levels); !possible {
-		return ch, nil
-	}
-	ch.query.Filter.Texts = ch.sel.Texts
-	if !ch.sel.All {
-		ch.query.Filter.Accept = pipe.Keep
-		ch.query.Filter.Unjudged = func() (int64, error) { return pipe.Unjudged(false) } // the others have __error__
-	}
-	ch.query.Services = c.pick(&ch.sel)
-	ch.query.Choose = ch.sel.Service
+	ch := &chosen{pipe: pipe, sel: pipe.Selection(), ask: reading.Ask{Range: rng, Here: reading.Here{Sure: true}}}
+	ch.ask.Select(pipe, false) // the others have __error__
 	return ch, nil
-}
-
-// levelSet returns a set of levels as a filter has it; false: no level is wanted.
-func levelSet(levels *[record.NumLevels]bool) (set query.LevelSet, any bool) {
-	n := 0
-	for l, wanted := range levels {
-		if wanted {
-			set |= 1 << l
-			n++
-		}
-	}
-	if n == len(levels) {
-		set = 0
-	}
-	return set, n > 0
 }
 
 // services are those that the client may read and that a selector chooses, for a list.
 func (c *call) services(e *logql.LogExpr) ([]string, error) {
-	ch, err := c.choose(e, query.Always())
+	ch, err := c.choose(e, reading.Always())
 	if err != nil {
 		return nil, err
 	}
@@ -68,74 +42,46 @@ func (c *call) services(e *logql.LogExpr) ([]string, error) {
 }
 
 // list returns the services of a query for people to choose from. It may be some seconds old,
-// and no read rests on it. What it may lack is noted.
+// and no read rests on it. Reasons why it may lack services are noted.
 func (c *call) list(ch *chosen) (names []string, err error) {
-	if names = ch.query.Services; len(names) == 0 {
+	if len(ch.ask.Services) == 0 || ch.ask.Impossible() {
 		return nil, nil
 	}
 	if ch.sel.Names == nil {
-		if names, err = c.client.Services(c.ctx()); err != nil {
+		if names, err = c.store.Names(c.ctx()); err != nil {
 			return nil, err
 		}
-		names = slices.DeleteFunc(names, func(s string) bool { return !ch.sel.Service(s) })
+	} else {
+		names = slices.DeleteFunc(slices.Clone(ch.sel.Names), func(s string) bool { return !record.ValidStored(s) || !c.store.May(s) })
 	}
+	names = slices.DeleteFunc(names, func(s string) bool { return !ch.sel.Service(s) })
 	return names, c.doubt()
-}
-
-// pick returns the names of the services of a selection that the client may read, or the globs
-// among whose matches the selection chooses.
-func (c *call) pick(sel *stage.Selection) []string {
-	if sel.Names == nil {
-		return []string{"*", "_*"}
-	}
-	return slices.DeleteFunc(slices.Clone(sel.Names), func(s string) bool {
-		return !record.ValidStored(s) || !c.client.May(s) || !sel.Service(s)
-	})
 }
 
 // doubt notes why services may be missing in a list.
 func (c *call) doubt() error {
-	problems, err := c.client.Doubts(c.ctx())
+	problems, err := c.store.Doubts(c.ctx())
 	c.told.Lack(problems...)
 	return err
 }
 
-// reads is a way to read the lines of a query.
-type reads func(blobs *query.Reader, ctx context.Context, q query.Query, emit func(lines []byte) error) (query.Summary, error)
-
-// byPlan reads the lines of a query over a listing of all of its range.
-func byPlan(blobs *query.Reader, ctx context.Context, q query.Query, emit func(lines []byte) error) (query.Summary, error) {
-	p, err := blobs.Plan(ctx, q)
-	if err != nil {
-		return query.Summary{}, err
-	}
-	return p.Read(ctx, emit)
-}
-
 // read reads the lines of a query.
-func (c *call) read(ch *chosen, how reads, emit func(lines []byte) error) (query.Summary, error) {
-	return c.ask(ch.query, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-		sum, err := how(blobs, c.ctx(), q, emit)
-		if errors.Is(err, errEnough) {
-			err = nil
-		}
-		return sum, err
-	})
-}
-
-// ask runs a query, and notes what the answer lacks. A service that is not there has no lines.
-func (c *call) ask(q query.Query, run func(blobs *query.Reader, q query.Query) (query.Summary, error)) (query.Summary, error) {
-	q.Sure = true
-	result, err := c.client.Query(c.ctx(), q, newest.Auto, run)
-	if err != nil {
-		return query.Summary{}, err
+func (c *call) read(a reading.Ask, emit func(lines []byte) error) (*reading.Outcome, error) {
+	out, err := c.store.Records(c.ctx(), a, emit)
+	if errors.Is(err, errEnough) {
+		err = nil
 	}
-	c.take(result)
-	return result.Summary(), nil
+	return out, c.take(out, err)
 }
 
-// take notes the problems and hints of a read.
-func (c *call) take(result *query.Outcome) {
+// take notes the problems and hints of a read that has an answer.
+func (c *call) take(result *reading.Outcome, err error) error {
+	if mistake, ok := errors.AsType[*reading.AskError](err); ok {
+		return c.refusedQuery(mistake.Err)
+	}
+	if err != nil {
+		return err
+	}
 	c.told.Add(result)
 	for _, err := range result.Warnings {
 		if text := err.Error(); !slices.Contains(c.hints, text) {
@@ -146,10 +92,11 @@ func (c *call) take(result *query.Outcome) {
 	for _, g := range result.Gaps {
 		c.hints = append(c.hints, gapText(g))
 	}
+	return nil
 }
 
 // gapText says which records are not in an answer.
-func gapText(g query.Gap) string {
+func gapText(g reading.Gap) string {
 	few := strconv.Itoa(g.Records)
 	if g.AtMost {
 		few = "at most " + few

@@ -147,7 +147,7 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
-// A server whose operator wants no ingester to be asked says so in each answer, to each client.
+// If the operator wants no ingester to be asked, the server says so in each answer, to each client.
 func TestBlobsAlone(t *testing.T) {
 	h := readingtest.New(t, 1)
 	h.Send(0, readingtest.Line{Service: "web", Msg: "stored", Fields: `"n":1`})

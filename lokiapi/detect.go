@@ -78,7 +78,7 @@ func (c *call) detect(visit func(fields []stage.Field) error) (limit int, err er
 		return 0, err
 	}
 	w := wish{limit: min(lines, maxEntries)}
-	_, err = c.read(ch, w.ask(&ch.query), func(lines []byte) error {
+	_, err = c.read(w.of(ch.ask), func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
 			if err := visit(c.view().Fields(line)); err != nil {
 				return err

@@ -11,13 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/lokiapi"
 	"blobtail/storage/storagetest"
 )
 
 // Each refusal has the words that clients of Loki look for, as one line of plain text.
 func TestErrors(t *testing.T) {
-	w := newWorld(t, func(o *lokiapi.Options) { o.MaxBytes = 20_000 })
+	w := newWorldWithin(t, 20_000)
 	for i := range int64(600) {
 		w.log("web", "info", noon-minute-i*int64(time.Millisecond), fmt.Sprintf("m %d, and the line is longer than that", i), fmt.Sprintf(`"n":%d`, i))
 	}
@@ -114,7 +113,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A plus sign that was typed in the URL comes as a blank, and is read as what it was.
+// A plus sign that was typed in the URL comes as a blank, and is read as a plus sign.
 func TestTypedPlus(t *testing.T) {
 	w := newWorld(t)
 	for i := range int64(10) {

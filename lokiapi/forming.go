@@ -22,8 +22,8 @@ const (
 	// formed at once at most.
 	formingBytes   = 4 << 20
 	formingBatches = 16
-	// largeEntry is the size from which on an entry is taken from the budget. What smaller ones
-	// take in all is bounded by the sizes of batches.
+	// largeEntry is the size from which on an entry is taken from the budget. The sizes of batches
+	// bound the bytes of smaller ones.
 	largeEntry = 256 << 10
 )
 
@@ -39,7 +39,7 @@ type forming struct {
 	spare  []*batch
 }
 
-// A batch is records, and what an answer has of them.
+// A batch is records, and the parts of an answer that are made of them.
 type batch struct {
 	lines  []byte
 	at     int    // the records before it are formed
@@ -78,7 +78,7 @@ func (f *forming) add(lines []byte) error {
 	return nil
 }
 
-// end has the streams take what is left. Without it, or after errEnough, wait is called.
+// end has the streams take the remaining batches. Without it, or after errEnough, wait is called.
 func (f *forming) end() {
 	f.start()
 	for len(f.going) > 0 {
@@ -124,7 +124,7 @@ func (b *batch) form(f *forming) {
 	for line := range bytes.Lines(b.lines[b.at:]) {
 		b.at += len(line)
 		if f.budget.Err() != nil {
-			return // whoever answers sees why
+			return // the code that answers sees why
 		}
 		e := &b.entry
 		if !f.pipe.Entry(line, e) {

@@ -76,7 +76,7 @@ func (f *frames) add(now time.Time) error {
 	return f.pay(int64(f.bytes))
 }
 
-// pay takes from the budget what is missing to so many bytes.
+// pay takes from the budget the missing part of so many bytes.
 func (f *frames) pay(n int64) error {
 	if n <= f.paid {
 		return nil
@@ -120,8 +120,8 @@ func (f *frames) wait(now time.Time) time.Duration {
 	return wait
 }
 
-// next returns the next frame, valid until the next call. Lines whose delay has passed take
-// those with them that came later and are older.
+// next returns the next frame, valid until the next call. Lines that have waited for their delay
+// take those with them that came later and are older.
 func (f *frames) next(now time.Time) []byte {
 	n := len(f.held)
 	if f.delay > 0 {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Any request has an answer: JSON that is valid, or one line of text that says what is wrong.
-// Nothing that a stranger writes is the server's fault.
+// Any request has an answer: JSON that is valid, or one line of text that names the mistake. No
+// request of a stranger is the server's fault.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		"/loki/api/v1/query_range?query={service_name=\"web\"}&limit=3", "/json/loki/api/v1/query_range?query={} | json | line_format \"{{.msg}}\"&direction=forward",

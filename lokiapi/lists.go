@@ -7,7 +7,7 @@ import (
 
 	"blobtail/logql"
 	"blobtail/logql/stage"
-	"blobtail/query"
+	"blobtail/reading"
 )
 
 // serviceLabel is the label of streams that every record has, and its other name.
@@ -49,7 +49,7 @@ func (c *call) labelValues() error {
 	case isService(c.name):
 		values, err = c.services(e)
 	case isLevel(c.name):
-		var all []query.Volume
+		var all []reading.Volume
 		all, _, err = c.volumes(e, rng)
 		values = levelsOf(all)
 	case slices.Contains(c.api.o.Labels, c.name):
@@ -65,7 +65,7 @@ func (c *call) labelValues() error {
 }
 
 // valuesOf are the values of a label in the streams that a query chooses, in order.
-func (c *call) valuesOf(name string, e *logql.LogExpr, rng query.Range) (values []string, err error) {
+func (c *call) valuesOf(name string, e *logql.LogExpr, rng reading.Range) (values []string, err error) {
 	found := map[string][]stage.Label{}
 	err = c.streamsOf(e, rng, found)
 	for _, labels := range found {
@@ -138,7 +138,7 @@ const (
 
 // streamsOf finds the labels of the streams that a query chooses, by their JSON. If these are
 // services alone, nothing is read. Else the newest records of each service tell.
-func (c *call) streamsOf(e *logql.LogExpr, rng query.Range, found map[string][]stage.Label) error {
+func (c *call) streamsOf(e *logql.LogExpr, rng reading.Range, found map[string][]stage.Label) error {
 	ch, err := c.choose(e, rng)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (c *call) streamsOf(e *logql.LogExpr, rng query.Range, found map[string][]s
 		found[string(key)] = slices.Clone(labels)
 		return c.budget().Take(int64(streamBytes + 2*len(key)))
 	}
-	if ch.sel.All && ch.query.Filter.Levels == 0 && len(c.api.o.Labels) == 0 {
+	if ch.sel.All && ch.ask.Levels == 0 && !ch.ask.Impossible() && len(c.api.o.Labels) == 0 {
 		names, err := c.list(ch)
 		for _, name := range names {
 			if err := add([]stage.Label{{Name: serviceLabel, Value: name}}); err != nil {
@@ -164,34 +164,21 @@ func (c *call) streamsOf(e *logql.LogExpr, rng query.Range, found map[string][]s
 	if len(c.api.o.Labels) > 0 {
 		w.limit = streamLines
 	}
-	how := w.ask(&ch.query)
-	_, err = c.ask(ch.query, func(blobs *query.Reader, q query.Query) (all query.Summary, err error) {
-		var entry stage.Entry
-		services := q.Services
-		if len(services) > manyServices {
-			c.hints = append(c.hints, "only the first 200 services were looked at")
-			services = services[:manyServices]
-		}
-		for _, service := range services {
-			q.Services = []string{service}
-			sum, err := how(blobs, c.ctx(), q, func(lines []byte) error {
-				for line := range bytes.Lines(lines) {
-					if ch.pipe.Entry(line, &entry) {
-						if err := add(entry.Stream); err != nil {
-							return err
-						}
-					}
+	var entry stage.Entry
+	more, out, err := c.store.Each(c.ctx(), w.of(ch.ask), manyServices, func(lines []byte) error {
+		for line := range bytes.Lines(lines) {
+			if ch.pipe.Entry(line, &entry) {
+				if err := add(entry.Stream); err != nil {
+					return err
 				}
-				return nil
-			})
-			all.Join(&sum)
-			if err != nil {
-				return all, err
 			}
 		}
-		return all, nil
+		return nil
 	})
-	return err
+	if more {
+		c.hints = append(c.hints, "only the first 200 services were looked at")
+	}
+	return c.take(out, err)
 }
 
 // appendLabel appends a label as a member of an object.

@@ -9,7 +9,7 @@ import (
 	"blobtail/internal/budget"
 	"blobtail/logql"
 	"blobtail/logql/stage"
-	"blobtail/query"
+	"blobtail/reading"
 )
 
 // queryRange answers a query over a range: with lines, or with numbers at each step.
@@ -54,7 +54,7 @@ func (c *call) wish() (w wish, err error) {
 }
 
 // logs answers with lines.
-func (c *call) logs(e *logql.LogExpr, rng query.Range) error {
+func (c *call) logs(e *logql.LogExpr, rng reading.Range) error {
 	w, err := c.wish()
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (c *call) logs(e *logql.LogExpr, rng query.Range) error {
 	defer func() { c.api.giveBack(out.text) }()
 	entries := forming{pipe: ch.pipe, budget: c.budget(), to: &out}
 	defer entries.wait()
-	sum, err := c.read(ch, w.ask(&ch.query), entries.add)
+	sum, err := c.read(w.of(ch.ask), entries.add)
 	if err != nil {
 		return err
 	}
@@ -91,26 +91,18 @@ func (c *call) logs(e *logql.LogExpr, rng query.Range) error {
 	return nil
 }
 
-// day is the longest range that is listed as a whole for its newest lines. Several panels share
-// such a listing.
-const day = int64(24 * time.Hour)
-
-// ask returns how to read the lines. If some of them are left out afterwards, no limit bounds
-// the read.
-func (w wish) ask(q *query.Query) reads {
-	q.Reverse = !w.forward
+// of returns the question for the lines. If some of them are left out afterwards, no limit bounds
+// the read. Several panels share the listing of a whole range.
+func (w wish) of(a reading.Ask) reading.Ask {
+	a.Reverse, a.Here.Whole = !w.forward, true
 	switch {
 	case w.interval > 0:
-		return byPlan
 	case w.forward:
-		q.First = w.limit
-		return byPlan
+		a.First = w.limit
+	default:
+		a.Limit = w.limit
 	}
-	q.Limit = w.limit
-	if q.Range.From != query.Oldest && q.Range.To != query.Newest && q.Range.To-q.Range.From <= day {
-		return byPlan
-	}
-	return (*query.Reader).Newest
+	return a
 }
 
 // streams are the lines of an answer by their stream. All lines stand in few texts, in the order
@@ -213,8 +205,8 @@ func appendLine(dst []byte, e *stage.Entry, sorts bool) []byte {
 	return append(dst, ']')
 }
 
-// mergeLabels appends all labels of an entry, whatever their category, in order. Of one name
-// the last one that the pipeline made counts.
+// mergeLabels appends all labels of an entry, of each category, in order. Of one name the last one
+// that the pipeline made counts.
 func mergeLabels(dst []stage.Label, e *stage.Entry) []stage.Label {
 	dst = append(append(append(dst, e.Parsed...), e.Metadata...), e.Stream...)
 	slices.SortStableFunc(dst, func(a, b stage.Label) int { return strings.Compare(a.Name, b.Name) })

@@ -124,7 +124,7 @@ func messages(r result, forward bool) string {
 	}
 }
 
-// Each text is valid JSON, whatever bytes a template makes of it.
+// Each text is valid JSON, with any bytes that a template makes.
 func TestEscapes(t *testing.T) {
 	w := newWorld(t)
 	w.log("web", "info", noon-minute, "/w== <&> \u2028 \"\\ \x7f", `"key\"<":"\u0000\n","tab\t":1`)

@@ -5,14 +5,14 @@
 // /json/loki/api/v1 the line is the stored line (the line view). All names, shapes, key orders and
 // texts of errors are those that these clients look for.
 //
-//	request -> parameters -> LogQL -> services of the token, pipeline -> package query -> JSON
+//	request -> parameters -> LogQL -> pipeline, question -> package reading -> JSON
 //
-// A query whose numbers the indexes of blobs have is answered from them, any other reads records.
-// Both count the same: the window of a point is [t - range, t), and points are multiples of the
-// step. An answer that lacks records says so: in its warnings, if the client is known to show
-// them, else it is an error.
+// The indexes of blobs answer a query if they have its numbers; any other query reads records. Both
+// count the same: the window of a point is [t - range, t), and points are multiples of the step. An
+// answer that lacks records says so: in its warnings, if the client is known to show them, else it
+// is an error.
 //
-// The package checks no tokens and bounds no numbers of queries: [httpguard.Guard] does, and gives
+// The package checks no tokens and bounds no numbers of queries: [door.Reads] do, and give
 // each request its token. It takes no records either.
 package lokiapi
 
@@ -26,10 +26,8 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/logql/stage"
-	"blobtail/newest"
-	"blobtail/query"
 	"blobtail/reading"
 )
 
@@ -42,7 +40,7 @@ const (
 	maxForm    = 1 << 20 // bytes of the body of a request
 )
 
-// Options say what a handler reads. Reader must be set.
+// Options configure a handler. Reader must be set.
 type Options struct {
 	Reader *reading.Reader
 	// Labels are the names of fields that are labels of streams, next to service_name.
@@ -53,8 +51,6 @@ type Options struct {
 	Version, Revision string
 	// Timeout is how long a query may take, for clients that ask; 0: it is not known.
 	Timeout time.Duration
-	// MaxBytes bounds the decoded bytes that one read of a query needs; 0: no bound.
-	MaxBytes int64
 	// Scan reads records even if the indexes of blobs could answer. Tests compare both.
 	Scan bool
 }
@@ -166,20 +162,20 @@ func (a *API) routeOf(path string, c *call) route {
 
 // A call is one request while it is answered.
 type call struct {
-	api    *API
-	w      http.ResponseWriter
-	r      *http.Request
-	form   url.Values
-	client *reading.Client
-	now    time.Time
-	name   string // of a label, in the path
-	lines  bool   // the line view
-	shows  bool   // the client shows warnings
-	sorts  bool   // the client wants labels apart by their category
+	api   *API
+	w     http.ResponseWriter
+	r     *http.Request
+	form  url.Values
+	store *reading.Store
+	now   time.Time
+	name  string // of a label, in the path
+	lines bool   // the line view
+	shows bool   // the client shows warnings
+	sorts bool   // the client wants labels apart by their category
 
-	out   []byte        // of an object without its last brace, what has not been sent
-	sent  bool          // the header has been sent
-	told  query.Outcome // of all reads of the answer
+	out   []byte          // the unsent part of an object without its last brace
+	sent  bool            // the header has been sent
+	told  reading.Outcome // of all reads of the answer
 	hints []string
 	short bool // the answer has less than was asked for, which a hint says
 }
@@ -198,13 +194,13 @@ func (c *call) view() stage.View {
 func (c *call) serve(answer route) {
 	err := c.begin()
 	if err == nil {
-		if c.client.BlobsAlone() {
-			c.hint(newest.BlobsAlone)
+		if c.store.BlobsAlone() {
+			c.hint(reading.BlobsAlone)
 		}
 		err = answer(c)
 	}
 	if ended := c.budget().Err(); ended != nil && (err != nil || c.out != nil) {
-		err = ended // what was made since then is not whole
+		err = ended // an answer made since then is not whole
 	}
 	if err == nil && c.out != nil { // otherwise it has been answered
 		err = c.finish()
@@ -222,7 +218,7 @@ func (c *call) serve(answer route) {
 func (c *call) begin() error {
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodPost && c.r.Method != http.MethodHead {
 		c.w.Header().Set("Allow", "GET, HEAD, POST")
-		return &refusal{http.StatusMethodNotAllowed, "this route takes GET and POST"}
+		return door.Refuse(http.StatusMethodNotAllowed, "this route takes GET and POST")
 	}
 	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, maxForm)
 	if err := c.r.ParseForm(); err != nil {
@@ -232,6 +228,6 @@ func (c *call) begin() error {
 	flags := c.r.Header.Values("X-Loki-Response-Encoding-Flags")
 	c.shows = len(flags) > 0
 	c.sorts = strings.Contains(strings.Join(flags, ","), "categorize-labels")
-	c.client = c.api.o.Reader.For(httpguard.Token(c.r))
+	c.store = c.api.o.Reader.For(door.Token(c.r))
 	return nil
 }

@@ -1,12 +1,11 @@
 package lokiapi
 
 import (
-	"context"
 	"time"
 
 	"blobtail/logql"
 	"blobtail/logql/metric"
-	"blobtail/query"
+	"blobtail/reading"
 )
 
 // instantQuery answers a query at one time, with numbers.
@@ -48,7 +47,7 @@ func (c *call) instantQuery() error {
 }
 
 // matrix answers a query with numbers at each step.
-func (c *call) matrix(e logql.Metric, rng query.Range, step time.Duration) error {
+func (c *call) matrix(e logql.Metric, rng reading.Range, step time.Duration) error {
 	begun := time.Now()
 	res, sum, err := c.evaluate(e, metric.Align(rng.From, rng.To, int64(step)))
 	if err != nil {
@@ -69,8 +68,8 @@ func (c *call) matrix(e logql.Metric, rng query.Range, step time.Duration) error
 	return nil
 }
 
-// endData ends the data of an answer with what the query took.
-func (c *call) endData(sum query.Summary, entries int, begun time.Time) {
+// endData ends the data of an answer with the statistics of the query.
+func (c *call) endData(sum *reading.Outcome, entries int, begun time.Time) {
 	c.out = append(c.out, ',')
 	c.out = c.appendStats(c.out, sum, entries, begun)
 	c.out = append(c.out, '}')
@@ -139,15 +138,10 @@ func appendPoint(dst []byte, ns int64, v float64) []byte {
 	return append(dst, ']')
 }
 
-// evaluate runs a query with numbers: from the indexes of blobs where they have them, else from
-// records.
-func (c *call) evaluate(e logql.Metric, grid metric.Grid) (*metric.Result, query.Summary, error) {
-	var all query.Summary
-	res, err := metric.Evaluate(c.ctx(), e, grid, metric.Limits{Series: maxSeries, Points: maxPoints, Budget: c.budget()},
-		func(_ context.Context, r *metric.Request) error {
-			sum, err := c.fill(r)
-			all.Join(&sum)
-			return err
-		})
-	return res, all, err
+// evaluate runs a query with numbers.
+func (c *call) evaluate(e logql.Metric, grid metric.Grid) (*metric.Result, *reading.Outcome, error) {
+	res, out, err := c.store.Numbers(c.ctx(), reading.Numbers{
+		Expr: e, Grid: grid, View: c.view(), Most: metric.Limits{Series: maxSeries, Points: maxPoints}, Scan: c.api.o.Scan,
+	})
+	return res, out, c.take(out, err)
 }

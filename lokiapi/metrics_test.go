@@ -55,7 +55,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// An index and a scan give the same numbers, for queries of which both are able.
+// An index and a scan give the same numbers, for queries that both can answer.
 func TestIndexAgreesWithScan(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	indexed := newWorld(t)
@@ -109,7 +109,7 @@ func TestIndexAgreesWithScan(t *testing.T) {
 	}
 }
 
-// What indexes have is answered without decoding a record, and only that.
+// A query is answered without decoding a record if indexes have its numbers, and only then.
 func TestIndexAlone(t *testing.T) {
 	w, _ := days(t)
 	for query, alone := range map[string]bool{

@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/reading/readingtest"
 )
 
@@ -35,9 +35,9 @@ func (w *world) guarded(entries ...string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.api = httpguard.New(httpguard.Options{
-		Tokens: tokens, Hosts: []string{"example.com"}, Log: zerolog.Nop(),
-		Route: func(string) httpguard.Route { return httpguard.Route{Name: "loki"} },
+	w.api = door.NewReads(door.ReadsOptions{
+		Guard: door.New(door.Options{Tokens: tokens, Hosts: []string{"example.com"}, Log: zerolog.Nop()}),
+		Route: func(string) door.Route { return door.Route{Name: "loki"} },
 	}).Wrap(w.api)
 }
 
@@ -88,7 +88,7 @@ func TestNarrow(t *testing.T) {
 						}
 						told := a.body
 						for _, text := range q.params {
-							told = strings.ReplaceAll(told, text, "") // what the client says itself
+							told = strings.ReplaceAll(told, text, "") // the client's own words
 						}
 						if strings.Contains(told, "hidden") || id == "none" && strings.Contains(told, `"web"`) {
 							t.Errorf("%s %q tells %s: %s", q.path, q.params, id, a.body)

@@ -10,7 +10,7 @@ import (
 	"blobtail/internal/units"
 	"blobtail/internal/when"
 	"blobtail/logql"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 	"blobtail/record/times"
 )
@@ -94,34 +94,34 @@ func parseSpan(name, text string) (time.Duration, error) {
 }
 
 // between reads the times from and to which an answer goes.
-func (c *call) between() (query.Range, error) {
+func (c *call) between() (reading.Range, error) {
 	to, err := c.instant("end", c.now.UnixNano())
 	if err != nil {
-		return query.Range{}, err
+		return reading.Range{}, err
 	}
 	since, err := c.span("since", defaultRange)
 	if err != nil {
-		return query.Range{}, err
+		return reading.Range{}, err
 	}
 	from, err := c.instant("start", saturate(min(to, c.now.UnixNano()), -int64(since)))
 	if err != nil {
-		return query.Range{}, err
+		return reading.Range{}, err
 	}
 	if to < from {
-		return query.Range{}, refused("end timestamp must not be before or equal to start time")
+		return reading.Range{}, refused("end timestamp must not be before or equal to start time")
 	}
-	return query.Range{From: from, To: to}, nil
+	return reading.Range{From: from, To: to}, nil
 }
 
 // widely is between, widened to whole minutes. Clients that look for labels around one record
 // ask with equal ends.
-func (c *call) widely() (query.Range, error) {
+func (c *call) widely() (reading.Range, error) {
 	rng, err := c.between()
 	if err != nil {
 		return rng, err
 	}
 	const minute = int64(time.Minute)
-	return query.Range{From: saturate(floorDiv(rng.From, minute)*minute, 0), To: saturate(floorDiv(rng.To, minute)*minute, minute)}, nil
+	return reading.Range{From: saturate(floorDiv(rng.From, minute)*minute, 0), To: saturate(floorDiv(rng.To, minute)*minute, minute)}, nil
 }
 
 // saturate adds, and stays within the times that there are.
@@ -174,7 +174,7 @@ func (c *call) forward() (bool, error) {
 }
 
 // step reads the distance of points in a range.
-func (c *call) step(rng query.Range) (time.Duration, error) {
+func (c *call) step(rng reading.Range) (time.Duration, error) {
 	seconds := (float64(rng.To) - float64(rng.From)) / float64(time.Second)
 	missing := time.Duration(max(int64(seconds/250), 1)) * time.Second
 	step, err := c.span("step", missing)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// days is a world with three days of records, of which some share their time.
+// days is a world with three days of records. Some of them share their time.
 func days(t testing.TB) (w *world, all int) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	w = newWorld(t)
@@ -108,7 +108,7 @@ func TestSplitNumbers(t *testing.T) {
 }
 
 // page reads all lines of a range as logcli does: it goes on with the time of the last line, and
-// drops what it has of that time already.
+// drops the lines of that time that it has already.
 func page(t *testing.T, w *world, batch int, forward bool) (got []string) {
 	from, to, direction := noon-72*hour, noon, "BACKWARD"
 	if forward {

@@ -22,7 +22,7 @@ func (c *call) patterns() error {
 	return nil
 }
 
-// drilldownLimits tells Logs Drilldown what it may ask for. A span of 0 is no limit.
+// drilldownLimits tells Logs Drilldown the limits of its questions. A span of 0 is no limit.
 func (c *call) drilldownLimits() error {
 	c.out = append(c.out, `{"limits":{"max_entries_limit_per_query":`...)
 	c.out = strconv.AppendInt(c.out, maxEntries, 10)

@@ -4,11 +4,11 @@ import (
 	"strconv"
 	"time"
 
-	"blobtail/query"
+	"blobtail/reading"
 )
 
-// appendStats appends what a query took, for people.
-func (c *call) appendStats(dst []byte, sum query.Summary, entries int, begun time.Time) []byte {
+// appendStats appends the statistics of a query, for people.
+func (c *call) appendStats(dst []byte, sum *reading.Outcome, entries int, begun time.Time) []byte {
 	took := max(time.Since(begun).Seconds(), 1e-6)
 	lines, size := max(sum.Records, int64(entries)), max(sum.Decoded, sum.Bytes)
 	dst = append(dst, `"stats":{"summary":{"bytesProcessedPerSecond":`...)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/coder/websocket"
 
+	"blobtail/internal/door"
 	"blobtail/logql"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading"
 )
 
 const (
@@ -30,8 +30,8 @@ const (
 
 // tail sends lines over a WebSocket as they are acknowledged.
 //
-// The protocol has no place for what is missing. So a tail that cannot go on without a loss, or
-// whose server ends, is broken off without a frame that closes it: clients then come again.
+// The protocol has no place for a note of missing records. So a tail is broken off without a
+// closing frame if it cannot go on without a loss, or if its server ends: clients then come again.
 func (c *call) tail() error {
 	e, err := c.parse()
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *call) tail() error {
 		return refused("delay_for can't be greater than 5")
 	}
 	if !strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
-		return &refusal{http.StatusUpgradeRequired, "tail needs a WebSocket: the request has no Upgrade"}
+		return door.Refuse(http.StatusUpgradeRequired, "tail needs a WebSocket: the request has no Upgrade")
 	}
 	// The guard has checked the origin.
 	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{InsecureSkipVerify: true})
@@ -69,7 +69,7 @@ func (c *call) tail() error {
 // with none.
 func (c *call) followOptions(e *logql.LogExpr) (o *tailing, err error) {
 	o = &tailing{}
-	rng := query.Range{From: query.Oldest, To: query.Newest}
+	rng := reading.Always()
 	if c.form.Get("start") != "" {
 		if rng.From, err = c.instant("start", 0); err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func (c *call) followOptions(e *logql.LogExpr) (o *tailing, err error) {
 	if o.chosen, err = c.choose(e, rng); err != nil {
 		return nil, err
 	}
-	o.query.Limit = o.limit
+	o.ask.Limit = o.limit
 	return o, nil
 }
 
@@ -128,17 +128,10 @@ func (t *tailer) run() {
 
 // follow emits the lines. Services that come later are among those that an expression matches.
 func (t *tailer) follow(ctx context.Context) error {
-	o := newest.FollowOptions{
-		Query:  t.o.query,
+	_, err := t.c.store.Follow(ctx, t.o.ask, reading.FollowOptions{
 		Emit:   func(lines []byte) error { return t.hand(ctx, lines) },
 		Report: t.judge,
-	}
-	var err error
-	if t.o.sel.Names != nil {
-		_, err = t.c.client.Follow(ctx, o)
-	} else {
-		_, err = t.c.client.FollowAll(ctx, o, t.o.sel.Service)
-	}
+	})
 	return err
 }
 
@@ -155,7 +148,7 @@ func (t *tailer) hand(ctx context.Context, lines []byte) error {
 
 // judge ends the tail if records are missing. An ingester that is away for a moment has them when
 // it comes back.
-func (t *tailer) judge(r *newest.Report) {
+func (t *tailer) judge(r *reading.Report) {
 	out := r.Outcome(nil)
 	switch {
 	case len(out.Gaps) > 0, !out.Complete() && !r.Passing():

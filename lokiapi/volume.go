@@ -10,24 +10,19 @@ import (
 
 	"blobtail/logql"
 	"blobtail/logql/stage"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
 // volumes sums up the records that a selector chooses, by service. Listings alone answer, so it
 // is an estimate, and filters on other labels than service and level do not count.
-func (c *call) volumes(e *logql.LogExpr, rng query.Range) (all []query.Volume, sum query.Summary, err error) {
+func (c *call) volumes(e *logql.LogExpr, rng reading.Range) ([]reading.Volume, *reading.Outcome, error) {
 	ch, err := c.choose(e, rng)
 	if err != nil {
-		return nil, sum, err
+		return nil, nil, err
 	}
-	q := ch.query
-	q.Filter = query.Filter{Levels: q.Filter.Levels}
-	sum, err = c.ask(q, func(blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
-		all, sum, err = blobs.Volume(c.ctx(), q)
-		return sum, err
-	})
-	return all, sum, err
+	all, out, err := c.store.Volumes(c.ctx(), ch.ask)
+	return all, out, c.take(out, err)
 }
 
 // indexStats answers how much a query would read.
@@ -44,7 +39,7 @@ func (c *call) indexStats() error {
 	if err != nil {
 		return err
 	}
-	var total query.Volume
+	var total reading.Volume
 	for _, v := range all {
 		total.Blobs += v.Blobs
 		total.Bytes += v.Bytes
@@ -93,7 +88,7 @@ func isService(name string) bool { return name == serviceLabel || name == servic
 func isLevel(name string) bool   { return name == levelLabel || name == levelAlias }
 
 // shares divides volumes by labels. The bytes of a level are those of its part of the records.
-func shares(all []query.Volume, names []string) (out []*share) {
+func shares(all []reading.Volume, names []string) (out []*share) {
 	byKey := map[string]*share{}
 	for i := range all {
 		v := &all[i]
@@ -140,7 +135,7 @@ func largest(all []*share, limit int) []*share {
 // A measuring is a question for volumes.
 type measuring struct {
 	e     *logql.LogExpr
-	rng   query.Range
+	rng   reading.Range
 	limit int
 	names []string // labels
 	known bool     // there are volumes by these labels
@@ -219,7 +214,7 @@ func (c *call) indexVolumeRange() error {
 			return err
 		}
 		work.Records, work.Examined = 0, 0 // they are the same
-		sum.Join(&work)
+		sum.Add(work)
 		parts = largest(parts, m.limit)
 	}
 	c.begins()
@@ -254,7 +249,7 @@ func appendShare(dst []byte, s *share, step time.Duration, first int64) []byte {
 }
 
 // spread spreads shares over the steps. It returns the work.
-func (c *call) spread(parts []*share, all []query.Volume, m measuring, step time.Duration, first int64, n int) (query.Summary, error) {
+func (c *call) spread(parts []*share, all []reading.Volume, m measuring, step time.Duration, first int64, n int) (*reading.Outcome, error) {
 	byKey := map[string]*share{}
 	for _, s := range parts {
 		s.points = make([]float64, n)
@@ -264,40 +259,29 @@ func (c *call) spread(parts []*share, all []query.Volume, m measuring, step time
 	for _, v := range all {
 		mean[v.Service] = float64(v.Bytes) / float64(max(1, v.Records))
 	}
+	a := reading.Ask{Range: m.rng, Here: reading.Here{Sure: true}}
+	for _, v := range all {
+		a.Services = append(a.Services, v.Service)
+	}
 	ch, err := c.choose(m.e, m.rng)
 	if err != nil {
-		return query.Summary{}, err
+		return nil, err
 	}
-	q := ch.query
-	q.Filter = query.Filter{Levels: q.Filter.Levels}
-	return c.ask(q, func(blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
-		for _, v := range all {
-			some, done, err := c.histogram(blobs, q, []string{v.Service}, step)
-			if err != nil {
-				return sum, err
-			}
-			sum.Join(&done)
-			for _, b := range some {
-				for l, records := range b.Levels {
-					s := byKey[string(appendLabels(nil, labelsOf(m.names, v.Service, record.Level(l))))]
-					if at := floorDiv(b.Start, int64(step)) - first; s != nil && at >= 0 && at < int64(n) {
-						s.points[at] += float64(records) * mean[v.Service]
-					}
-				}
+	a.Levels = ch.ask.Levels
+	h, out, err := c.store.Histogram(c.ctx(), a, reading.Slices{By: step, Apart: func([]string) bool { return true }})
+	if err := c.take(out, err); err != nil {
+		return nil, err
+	}
+	for i := range h.Buckets {
+		b := &h.Buckets[i]
+		for l, records := range b.Levels {
+			s := byKey[string(appendLabels(nil, labelsOf(m.names, b.Service, record.Level(l))))]
+			if at := floorDiv(b.Start, int64(step)) - first; s != nil && at >= 0 && at < int64(n) {
+				s.points[at] += float64(records) * mean[b.Service]
 			}
 		}
-		return sum, nil
-	})
-}
-
-// histogram counts the records of some services in buckets.
-func (c *call) histogram(blobs *query.Reader, q query.Query, services []string, by time.Duration) ([]query.Bucket, query.Summary, error) {
-	q.Services = services
-	plan, err := blobs.Plan(c.ctx(), q)
-	if err != nil {
-		return nil, query.Summary{}, err
 	}
-	return plan.Histogram(c.ctx(), query.Buckets{Length: by})
+	return out, nil
 }
 
 // detectedLabels answers which labels choose records by an index, and how many values they have.
@@ -330,9 +314,9 @@ func appendCardinality(dst []byte, name string, n int) []byte {
 }
 
 // levelsOf are the names of the levels that volumes have, in order.
-func levelsOf(all []query.Volume) (names []string) {
+func levelsOf(all []reading.Volume) (names []string) {
 	for l := range record.Level(record.NumLevels) {
-		if slices.ContainsFunc(all, func(v query.Volume) bool { return v.Levels[l] > 0 }) {
+		if slices.ContainsFunc(all, func(v reading.Volume) bool { return v.Levels[l] > 0 }) {
 			names = append(names, stage.LevelName(l))
 		}
 	}

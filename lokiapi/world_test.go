@@ -47,6 +47,11 @@ type world struct {
 }
 
 func newWorld(t testing.TB, change ...func(*lokiapi.Options)) *world {
+	return newWorldWithin(t, 0, change...)
+}
+
+// newWorldWithin is a world of reads that decode at most so many bytes.
+func newWorldWithin(t testing.TB, most int64, change ...func(*lokiapi.Options)) *world {
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{BlockSize: 16 << 10, FilterPercent: 10_000})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +65,7 @@ func newWorld(t testing.TB, change ...func(*lokiapi.Options)) *world {
 	})
 	now := func() time.Time { return time.Unix(0, noon) }
 	blobs := query.New(store, query.Options{Workers: 2, Now: now})
-	w.reader = reading.New(reading.Options{Blobs: blobs, Logs: newest.New(newest.Options{
+	w.reader = reading.New(reading.Options{Blobs: blobs, MaxRaw: most, Logs: newest.New(newest.Options{
 		Blobs: blobs, Unasked: true,
 		Store: func(context.Context) (string, error) { return "", nil },
 		Ingesters: func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
@@ -130,7 +135,7 @@ func (w *world) log(service, level string, ns int64, msg, fields string) {
 	w.add(service, rec{ns, canonical(service, level, ns, msg, fields)})
 }
 
-// an answer is what a client gets.
+// an answer is the part of a response that tests look at.
 type answer struct {
 	code int
 	kind string // its Content-Type
@@ -142,7 +147,7 @@ func (w *world) get(path string, params ...string) answer {
 	return w.ask(http.MethodGet, path, nil, params...)
 }
 
-// grafana is the header by which Grafana's data source tells what it knows.
+// grafana is the header by which Grafana's data source tells its abilities.
 func grafana() http.Header {
 	return http.Header{"X-Loki-Response-Encoding-Flags": {"categorize-labels"}}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"blobtail/internal/door"
 	"blobtail/record"
 )
 
@@ -77,7 +78,7 @@ var errGone = errors.New("the client has gone")
 // sendFrom is the size from which on a part of an answer is sent before the rest is made.
 const sendFrom = 2 << 20
 
-// partial reports whether the client sees what an answer lacks.
+// partial reports whether the client sees that an answer lacks records.
 func (c *call) partial() bool { return c.shows || c.form.Get("partial") == "1" }
 
 // finish ends the object of the answer and sends it.
@@ -109,8 +110,7 @@ func (c *call) send() error {
 	}
 	if !c.sent {
 		if !c.told.Complete() && !c.partial() {
-			return &refusal{http.StatusInternalServerError,
-				incomplete(&c.told).Error() + "; add partial=1 to the request to have the rest"}
+			return door.Refuse(http.StatusInternalServerError, "%w; add partial=1 to the request to have the rest", incomplete(&c.told))
 		}
 		h := c.w.Header()
 		h.Set("Content-Type", jsonType)
@@ -134,7 +134,8 @@ func (c *call) hint(format string, args ...any) {
 // maxWarnings is how many warnings an answer has.
 const maxWarnings = 10
 
-// appendWarnings appends what an answer lacks, and then hints, as a member of the object.
+// appendWarnings appends the reasons why an answer lacks records, and then hints, as a member of
+// the object.
 func (c *call) appendWarnings(dst []byte) []byte {
 	var all []string
 	if !c.told.Complete() {

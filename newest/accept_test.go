@@ -8,8 +8,8 @@ import (
 	"blobtail/newest"
 )
 
-// The function of a filter decides before limits, wherever a record comes from: blobs, the
-// logs of ingesters, and rows of the tail.
+// The function of a filter decides before limits, for records of each origin: blobs, the logs of
+// ingesters, and rows of the tail.
 func TestAcceptBeforeLimits(t *testing.T) {
 	for name, change := range map[string]func(*newest.Options){"live": func(*newest.Options) {}, "rows": withoutLive} {
 		t.Run(name, func(t *testing.T) {

@@ -232,8 +232,8 @@ func TestIngesterEnds(t *testing.T) {
 	})
 }
 
-// A follower whose only ingester has ended keeps its position: the log is empty, so that
-// nothing is beyond it. After a start it shows records whose times are older, too.
+// A follower keeps its position when its only ingester has ended: the log is empty, so that nothing
+// is beyond it. After a start it shows records with older times, too.
 func TestEndedWhileFollowed(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		in := c.all[0]
@@ -450,7 +450,7 @@ func TestTablesHang(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		f.end(t)
-		time.Sleep(10 * time.Second) // what the ingester still reads of the tables ends by its time limit
+		time.Sleep(10 * time.Second) // the ingester's reads of the tables end by their time limit
 		if slow > 0 || len(s.names()) != 20 {
 			t.Errorf("%d of %d are late; %q", slow, len(s.names()), s.problems)
 		}

@@ -93,8 +93,8 @@ func lateTime(o *newest.Options) {
 	}
 }
 
-// Whoever polls, and ends each time, gets what came meanwhile: late records too, and those of an
-// ingester that was away in between.
+// A follower that polls, and ends each time, gets the records that came meanwhile: late ones too,
+// and those of an ingester that was away in between.
 func TestPolling(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		first := c.running()

@@ -59,5 +59,5 @@ func (r *Reader) CatchUp(ctx context.Context, q query.Query, from time.Time, for
 // Askable lists names and globs as they are in a question to ingesters.
 func Askable(services []string) (list string, wide bool) { return askable(services) }
 
-// Sift returns what reports whether a line is of a service that a query asked for.
+// Sift returns a function that reports whether a line is of a service that a query asked for.
 func Sift(services []string) (has func(line []byte) bool) { return newSift(services).has }

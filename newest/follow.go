@@ -32,7 +32,8 @@ type FollowOptions struct {
 	// cursor and before the others. While positions are not exact it is not called; nil: no
 	// callback.
 	Mark func(Cursor) error
-	// Report gets what is missing or late, and hints, as they become known; nil: no callback.
+	// Report is told of missing or late records, and of hints, as they become known; nil: no
+	// callback.
 	Report func(*Report)
 	// Once ends as soon as all existing records have been emitted. With a Mark, the cursor of its
 	// end has the positions, if ingesters are asked.
@@ -190,7 +191,7 @@ func (f *follower) begin(ctx context.Context) error {
 		return err
 	}
 	if positioned && f.o.Once {
-		f.exact = true // what was asked for, and came before the positions, has been emitted
+		f.exact = true // all wanted records from before the positions have been emitted
 	}
 	// A record that arrived meanwhile with an older time is late, and is emitted. A
 	// record from a clock that is ahead makes no other record late.

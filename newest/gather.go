@@ -310,7 +310,7 @@ func chooser(choose func(service string) bool) func(line []byte) bool {
 			last = string(service)
 			wanted = choose(last)
 		}
-		return wanted || !ok // what is no record is an error for whoever takes it
+		return wanted || !ok // a line that is no record is an error for its receiver
 	}
 }
 

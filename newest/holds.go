@@ -13,14 +13,14 @@ import (
 	"blobtail/tailindex"
 )
 
-// Holds reports whether ingesters, or else the tables of the tail, have records of a
-// service, whatever their times and levels. An error means that nobody can tell.
+// Holds reports whether ingesters, or else the tables of the tail, have records of a service, of
+// any times and levels. An error means that nobody can tell.
 func (r *Reader) Holds(ctx context.Context, service string) (bool, error) {
 	found, err := r.oneHeld(ctx, []string{service})
 	return found != "", err
 }
 
-// oneHeld is Holds for several names and globs: a service of which there are records, or "".
+// oneHeld is Holds for several names and globs: a service with records, or "".
 func (r *Reader) oneHeld(ctx context.Context, names []string) (service string, err error) {
 	if r.asks() {
 		list, wide := askable(names)

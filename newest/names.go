@@ -10,8 +10,8 @@ import (
 )
 
 // askable lists names and globs as ingesters accept them, in at most [live.MaxService] bytes. If
-// they are more, it lists globs of what they begin with, which match other services too: those are
-// for sift to leave out. An ingester refuses a whole question for one impossible name. Leaving that
+// they are more, it lists globs of their beginnings, which match other services too: those are for
+// sift to leave out. An ingester refuses a whole question for one impossible name. Leaving that
 // name out misses no records.
 func askable(services []string) (list string, wide bool) {
 	names := possible(services)
@@ -38,7 +38,7 @@ func askable(services []string) (list string, wide bool) {
 	return beginnings(names, least), true
 }
 
-// possible leaves out what no service is named.
+// possible leaves out names that no service can have.
 func possible(services []string) []string {
 	return slices.DeleteFunc(slices.Clone(services), func(name string) bool {
 		return name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00\r\n")
@@ -83,8 +83,8 @@ func beginnings(names []string, n int) string {
 // wild are the characters of globs.
 const wild = `*?[\`
 
-// A sift knows the services of a query whose question to ingesters was wider. It belongs to one
-// goroutine. nil: the question was not wider.
+// A sift knows the services that a query means, when its question to ingesters was wider. It
+// belongs to one goroutine. nil: the question was not wider.
 type sift struct {
 	names map[string]bool
 	globs []string
@@ -116,7 +116,7 @@ func (s *sift) has(line []byte) bool {
 	}
 	name, ok := record.LineService(line)
 	if !ok {
-		return true // what is no record is an error for whoever takes it
+		return true // a line that is no record is an error for its receiver
 	}
 	if len(s.globs) == 0 || s.names[string(name)] {
 		return s.names[string(name)]

@@ -10,8 +10,8 @@ import (
 	"blobtail/query"
 )
 
-// A reader whose token may read only some of the services that match gets their records. It
-// learns which these are, and that unflushed records of others may be missing.
+// A reader with a token for only some of the services that match gets their records. It learns
+// which these are, and that unflushed records of others may be missing.
 func TestNarrowedIsIncomplete(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		c.guard = func(r *http.Request) (live.Reader, error) {

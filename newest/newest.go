@@ -14,8 +14,8 @@
 // answer or in the listing. Meanwhile the reader reads the ingesters' rows, which name
 // all ingesters that may hold records (roster.go). If all of these have answered, or hold
 // none that are old enough for the range (floor.go), the read is exact. Else it is
-// incomplete, and the report names the others. Then rows of the tail's tables show what they
-// have of the missing records: the newest of each second. The report has the rest as a [Gap].
+// incomplete, and the report names the others. Then rows of the tail's tables show their part of
+// the missing records: the newest of each second. The report has the rest as a [Gap].
 //
 // # Tails and followers
 //
@@ -75,7 +75,7 @@ const (
 	Only             // no blobs
 )
 
-// Options are what a [Reader] reads. Blobs, Store and Ingesters must be set.
+// Options are the sources of a [Reader]. Blobs, Store and Ingesters must be set.
 type Options struct {
 	Blobs *query.Reader
 	// Live is the ingester to ask, which asks the others; nil: all that may hold records are
@@ -146,7 +146,7 @@ type Report struct {
 // A Gap is a span of time with more records than were found.
 type Gap = query.Gap
 
-// Outcome returns the outcome of a read of which sum tells what blobs gave; nil: none was read.
+// Outcome returns the outcome of a read with sum as the summary of its blobs; nil: none was read.
 func (r *Report) Outcome(sum *query.Summary) *query.Outcome {
 	if sum == nil {
 		sum = &query.Summary{}
@@ -165,7 +165,7 @@ func (r *Report) note(format string, args ...any) {
 
 func (r *Report) warn(text string) { r.Warnings = append(r.Warnings, errors.New(text)) }
 
-// warnOfTables says what a tail lacks that asks no ingester.
+// warnOfTables warns of the records that a tail lacks if it asks no ingester.
 func (r *Report) warnOfTables() {
 	r.warn(fmt.Sprintf("%s: of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", LiveOff, tailindex.MaxLines))
 }

@@ -10,8 +10,8 @@ import (
 	"blobtail/record"
 )
 
-// A reader without rights to the tables that asks nobody cannot know who holds records, and
-// says so once. One that was told to ask nobody says nothing.
+// A reader without rights to the tables that asks nobody cannot know which ingesters hold records,
+// and says so once. One that was told to ask nobody says nothing.
 func TestVerifyWithoutRights(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()

@@ -135,7 +135,7 @@ func (k *roster) writtenSince(q *query.Query) time.Time {
 // A heard is the result of asking: no answer, one answer for all, or one of each ingester.
 type heard struct {
 	any       bool              // an answer came, or nobody had to be asked
-	snapshots map[string]string // by id, the process of each ingester whose records came
+	snapshots map[string]string // by id, the process of each ingester that sent its records
 	rowsAge   time.Duration
 	told      map[string]bool  // ingesters that the answer itself names as missing
 	partly    bool             // some of them sent some records

@@ -7,11 +7,11 @@ import (
 	"blobtail/query"
 )
 
-// Settle decides which services of a read are absent: those in no blob, by the error or the
-// summary of the read, of which no ingester has a record either. Of a service that an ingester
-// holds, the read has no records only because none match. If the report has problems, the
-// records that are missing may be those of the service. A service of which live records only are
-// read may be in blobs. Settle returns the error that is left.
+// Settle decides which services of a read are absent. An absent service is in no blob, by the error
+// or the summary of the read, and no ingester has a record of it. If an ingester has records of a
+// service, the read has none only because none match. If the report has problems, the records that
+// are missing may be those of the service. If only live records are read, the service may be in
+// blobs. Settle returns the error that is left.
 func (g *Gathered) Settle(ctx context.Context, sum *query.Summary, err error) error {
 	if g.r == nil { // of blobs alone
 		return err

@@ -11,8 +11,8 @@ import (
 	"blobtail/newest"
 )
 
-// A read that has no room to put unflushed records aside says that they are missing, whatever
-// the rows of the ingesters say. It keeps to that when it goes on to the tables of the tail.
+// A read that has no room to put unflushed records aside says that they are missing, in spite of
+// the rows of the ingesters. It keeps to that when it goes on to the tables of the tail.
 func TestNoRoomForUnflushed(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	synctest.Test(t, func(t *testing.T) {

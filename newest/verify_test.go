@@ -281,8 +281,8 @@ func (nothing) Behind() bool                                           { return 
 func (nothing) Close()                                                 {}
 func (nothing) Each(context.Context, func(*record.Entry) error) error  { return nil }
 
-// An ingester whose announcements fail is silent, but it is asked all the same, and
-// answers. With the notes of its log it goes on accepting records.
+// An ingester is silent if its announcements fail, but it is asked all the same, and answers. With
+// the notes of its log it goes on accepting records.
 func TestVerifySilentIsAsked(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
@@ -299,8 +299,8 @@ func TestVerifySilentIsAsked(t *testing.T) {
 	})
 }
 
-// Whoever can ask nobody names all ingesters that may hold records, running or silent. Whoever
-// wants blobs alone gets them, and is told.
+// A reader that can ask no ingester names all that may hold records, running or silent. A reader
+// that wants blobs alone gets them, and is told.
 func TestVerifyNobodyAsked(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
@@ -476,8 +476,8 @@ func TestVerifyRestartedAhead(t *testing.T) {
 	})
 }
 
-// restarted kills and starts an ingester. It makes readers whose first list of ingesters is
-// the one before that, and which count their lists.
+// restarted kills and starts an ingester. It makes readers that begin with the list of ingesters
+// from before that, and count their lists.
 func restarted(t *testing.T, c *company) (reader func() (r *newest.Reader, lists *int)) {
 	t.Helper()
 	old, _, err := c.list(t.Context())

@@ -13,8 +13,8 @@ type NoServiceError struct {
 	Near string
 	// Stored are all services in blobs, sorted; nil for a glob.
 	Stored []string
-	// Beside are the errors of the further names and globs of the query, none of which is a
-	// service either.
+	// Beside are the errors of the further names and globs of the query, which mean no service
+	// either.
 	Beside []*NoServiceError
 }
 

@@ -86,11 +86,10 @@ func (r *Reader) Around(ctx context.Context, q Query, at int64, id record.ID, be
 	return n, sum, err
 }
 
-// errEnough ends a read whose caller needs no more.
+// errEnough ends a read once its caller needs no more.
 var errEnough = errors.New("the read has what it needs")
 
-// instant visits the records of one ns, in order, whatever the filter. errEnough of visit ends
-// it.
+// instant visits the records of one ns, in order, without the filter. errEnough of visit ends it.
 func (r *Reader) instant(ctx context.Context, q Query, at int64, visit func(e *record.Entry) error) (Summary, error) {
 	if at == Newest {
 		return Summary{}, badQuery("no record has the time %d", at)

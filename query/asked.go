@@ -59,7 +59,7 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 		return nil, err
 	}
 	a := &asked{reader: r, query: q, match: match, stored: stored, began: time.Now()}
-	if a.services, a.unknown, err = resolve(ctx, q.Services, a.listServices); err != nil {
+	if a.services, a.unknown, err = resolve(ctx, &q, a.listServices); err != nil {
 		return nil, err
 	}
 	if len(a.services) == 0 {
@@ -96,22 +96,32 @@ func (a *asked) listServices(ctx context.Context) (all []string, err error) {
 // Services resolves names and globs to services. A name stands for itself, whether or
 // not anything is stored under it; a glob for the matching services of the store.
 func (r *Reader) Services(ctx context.Context, names []string) ([]string, error) {
-	services, _, err := resolve(ctx, names, func(ctx context.Context) ([]string, error) { return catalog.Services(ctx, r.store) })
+	q := Query{Services: names}
+	services, _, err := resolve(ctx, &q, func(ctx context.Context) ([]string, error) { return catalog.Services(ctx, r.store) })
 	return services, err
 }
 
-// resolve turns names and globs into services, sorted, each once. unknown are those that
-// mean none. It calls list, at most once, for the services that globs may match.
-func resolve(ctx context.Context, names []string, list func(context.Context) ([]string, error)) (services, unknown []string, err error) {
+// Resolve returns the services that a query means and chooses, of the store and of its
+// unflushed records, and the names and globs that mean none. For these it lists the services,
+// unless all are names.
+func (r *Reader) Resolve(ctx context.Context, q Query) (services, unknown []string, err error) {
+	return resolve(ctx, &q, (&asked{reader: r, query: q}).listServices)
+}
+
+// resolve turns the names and globs of a query into services, sorted, each once, as far as it
+// chooses them. unknown are those that mean none. It calls list, at most once, for the services
+// that globs may match.
+func resolve(ctx context.Context, q *Query, list func(context.Context) ([]string, error)) (services, unknown []string, err error) {
 	var all []string
-	for _, name := range names {
+	chosen := func(service string) bool { return q.Choose == nil || q.Choose(service) }
+	for _, name := range q.Services {
 		n, glob := len(services), isGlob(name)
 		if glob && all == nil {
 			if all, err = list(ctx); err != nil {
 				return nil, nil, err
 			}
 		}
-		if !glob && catalog.IsService(name) {
+		if !glob && catalog.IsService(name) && chosen(name) {
 			services = append(services, name)
 		}
 		if glob {
@@ -119,7 +129,7 @@ func resolve(ctx context.Context, names []string, list func(context.Context) ([]
 				return nil, nil, err
 			}
 			for _, s := range all {
-				if record.MatchService(name, s) {
+				if ctx.Err() == nil && record.MatchService(name, s) && chosen(s) {
 					services = append(services, s)
 				}
 			}
@@ -145,9 +155,9 @@ func (a *asked) absent(err error) bool {
 	return true
 }
 
-// none finds the names without stored or unflushed records, except those whose records have
-// expired, and adds them to a summary. It fails if there is no other name, and no glob that
-// matches a service. That a glob matches none is worth a word only then.
+// none finds the names without stored or unflushed records, except names with expired records, and
+// adds them to a summary. It fails if there is no other name, and no glob that matches a service.
+// That a glob matches none is worth a word only then.
 func (a *asked) none(ctx context.Context, sum *Summary) error {
 	if a.query.Sure {
 		return nil

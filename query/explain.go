@@ -11,7 +11,7 @@ import (
 	"blobtail/internal/fanout"
 )
 
-// An Explanation tells what a read of a plan would fetch.
+// An Explanation tells how much a read of a plan would fetch.
 type Explanation struct {
 	Services, Blobs int   // with records that may be wanted
 	Stored          int64 // bytes of the blobs

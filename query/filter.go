@@ -22,6 +22,20 @@ const allLevels LevelSet = 1<<record.NumLevels - 1
 // Has reports whether l is in the set.
 func (s LevelSet) Has(l record.Level) bool { return s>>l&1 != 0 }
 
+// Without returns the set without some levels. If none is left, no record can match.
+func (s LevelSet) Without(not LevelSet) LevelSet {
+	if s == 0 {
+		s = allLevels
+	}
+	if s &^= not; s == 0 {
+		return noLevel
+	}
+	return s
+}
+
+// noLevel is the set in which there is no level.
+const noLevel LevelSet = 1 << 7
+
 // ParseLevels parses a list such as "error,critical" or "warn+" (warn and all above
 // it). An alias counts as its level; "other" stands for all words that are no level.
 func ParseLevels(text string) (LevelSet, error) {
@@ -49,8 +63,8 @@ func (s LevelSet) Lowest() record.Level {
 // upFrom is the set of a level and those above it. Other is neither high nor low.
 func upFrom(l record.Level) LevelSet { return 1<<record.Other - 1<<l }
 
-// Filter selects records of the range. All parts must match. Package search says what the
-// texts of a record are.
+// Filter selects records of the range. All parts must match. Package search defines the texts of a
+// record.
 type Filter struct {
 	Levels LevelSet    // 0: all
 	Texts  []string    // each must occur

@@ -21,8 +21,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// A search by filters finds what a search without them finds: the same records are stored
-// with filters and without.
+// Searches with filters and without find the same records: each record is stored in both ways.
 func TestFilters(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -123,8 +122,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A blob whose filters are damaged, of another version or at another place is searched in
-// full. Damage is a warning.
+// A blob is searched in full if its filters are damaged, of another version or at another place.
+// Damage is a warning.
 func TestDamagedFilters(t *testing.T) {
 	b := newBuilder(t, 2000)
 	var recs []rec
@@ -191,7 +190,7 @@ func parsed(t *testing.T, meta map[string]string) blobfmt.Meta {
 	return m
 }
 
-// A blob whose ids cannot be read is searched in full, with a warning.
+// A blob with unreadable ids is searched in full, with a warning.
 func TestUnreadableIDs(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 6))
 	for _, failure := range []error{errors.New("input/output error"), storage.ErrDamaged} {
@@ -211,7 +210,7 @@ func TestUnreadableIDs(t *testing.T) {
 	}
 }
 
-// A condition whose filters rule out all blocks still learns which fields records have.
+// A condition still learns the fields of records if its filters rule out all blocks.
 func TestNotesOfRuledOut(t *testing.T) {
 	b := newBuilder(t, 2000)
 	var recs []rec
@@ -232,7 +231,7 @@ func TestNotesOfRuledOut(t *testing.T) {
 	}
 }
 
-// A read whose condition cannot judge a record is not complete, in whichever way it reads.
+// A read is not complete if its condition cannot judge a record, in each way of reading.
 func TestUnjudged(t *testing.T) {
 	b := newBuilder(t, 2000)
 	var recs []rec

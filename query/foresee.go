@@ -13,8 +13,8 @@ const (
 	indexShare = 64
 	// indexLeast is the least that is read for an index.
 	indexLeast = 64 << 10
-	// nearIndex is what is read for an index of a store near by, where one more request costs
-	// less than bytes that nobody needs: all but the origins, and the words of large blobs.
+	// nearIndex is the part of an index that is read from a store near by: all but the origins, and
+	// the words of large blobs. There one more request costs less than bytes that nobody needs.
 	nearIndex = 8 << 10
 	// rawBlock is the length of the lines of a block, unless a line is longer; in a compacted
 	// blob it is twice that.

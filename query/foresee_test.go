@@ -15,8 +15,8 @@ import (
 	"blobtail/storage"
 )
 
-// noisy are records of which a blob of some blocks is made: one each second of an hour, of
-// 2 KB that hardly shrink.
+// noisy are records for a blob of some blocks: one each second of an hour, of 2 KB that hardly
+// shrink.
 func noisy(service string, n int) []rec {
 	recs := some(service, n, 1)
 	seed := uint64(1)

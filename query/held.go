@@ -42,7 +42,7 @@ type part struct {
 // entrySize is the memory of an entry beside its line.
 const entrySize = 64
 
-// add takes a piece, whose memory it keeps.
+// add takes a piece, and keeps its memory.
 func (h *held) add(p piece) error {
 	n := int64(len(p.lines) + entrySize*len(p.entries))
 	if h.all += int64(len(p.lines)); h.most > 0 && h.all > h.most {

@@ -40,7 +40,7 @@ func (s *source) remember(dict []record.Origin) {
 	}
 }
 
-// reopened counts a blob of which more is read than the index that was kept.
+// reopened counts a blob if more of it is read than the index that was kept.
 func (s *source) reopened() {
 	if s.recalled {
 		s.recalled = false

@@ -43,10 +43,10 @@ func (t *Total) add(b *blob) {
 // List sums up the blobs and the unflushed records of each service, system ones last, if q
 // names none; else those of each day (UTC, of the blobs' names); or those of each blob of a
 // day, unless that is zero. The unflushed records of a day have the key "". Of q, the
-// services and the unflushed records count. Unreadable blobs are among the summary's
-// problems.
+// services, their choice and the unflushed records count. Unreadable blobs are among the
+// summary's problems.
 func (r *Reader) List(ctx context.Context, q Query, day time.Time) ([]Total, Summary, error) {
-	q, all := Query{Services: q.Services, Unflushed: q.Unflushed, Range: Always()}, len(q.Services) == 0
+	q, all := Query{Services: q.Services, Choose: q.Choose, Unflushed: q.Unflushed, Range: Always()}, len(q.Services) == 0
 	name := func(b *blob) string { return b.Name.Period.Format(time.DateOnly) }
 	switch {
 	case all && day.IsZero():

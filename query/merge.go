@@ -13,8 +13,8 @@ import (
 // purpose.
 type merge struct {
 	heap []*cursor
-	// used holds the last chunk, whose receiver may still ask for the records' identities.
-	// Its block is released at the next step.
+	// used holds the last chunk, because its receiver may still ask for the records' identities.
+	// The block of the chunk is released at the next step.
 	used *cursor
 	// blind says that a blob without an index is read, so that its records have no known
 	// identity. Of equal times the bytes then decide first, so that possible copies come

@@ -18,7 +18,7 @@ import (
 	"blobtail/record/where"
 )
 
-// A question is a filter with its definition: what each of its parts means for a text or for
+// A question is a filter with its definition: the meaning of each of its parts for a text or for
 // the fields of a record.
 type question struct {
 	filter query.Filter

@@ -4,7 +4,7 @@ import "slices"
 
 // An Outcome says how a read went, with all that took part in it: blobs, ingesters, and each part
 // of an answer of several reads. [Outcome.Complete] alone decides whether records are missing. It
-// goes by the problems, and whoever has an Outcome can add problems and take none away.
+// goes by the problems. Callers can add problems to an Outcome and take none away.
 //
 // It has the fields of a [Summary], but for the problems. The zero value is of a read that has
 // not begun.
@@ -26,7 +26,7 @@ type Gap struct {
 	From, To int64 // both inclusive
 }
 
-// Outcome returns the outcome of a read of which all is in s.
+// Outcome returns the outcome of a read that s alone describes.
 func (s *Summary) Outcome() *Outcome { return &Outcome{summed: s.clone()} }
 
 // clone returns a copy that shares no list with s.
@@ -36,7 +36,7 @@ func (s *Summary) clone() Summary {
 	return c
 }
 
-// Complete reports whether everything was read: nothing is missing of what was asked for.
+// Complete reports whether everything was read: nothing is missing that was asked for.
 func (s *Summary) Complete() bool { return len(s.Problems) == 0 }
 
 // Lack adds reasons why records are missing. A read that has one is incomplete.

@@ -40,7 +40,7 @@ func TestOutcomeAdds(t *testing.T) {
 	}
 }
 
-// Whoever has an outcome can make it incomplete, and not complete again.
+// A caller can make an outcome incomplete, and not complete again.
 func TestOutcomeStaysIncomplete(t *testing.T) {
 	sum := query.Summary{}
 	out := sum.Outcome()

@@ -40,7 +40,7 @@ type pass struct {
 	ahead  readahead
 	// objects are those of the sources.
 	objects objects
-	// work counts what the loader and the sources do. It is added to sum at the end.
+	// work counts the work of the loader and the sources. It is added to sum at the end.
 	work Summary
 	// further are blobs of the read that a Scout's pass lacks.
 	further []*blob
@@ -191,8 +191,8 @@ func (p *pass) blame(s *source, problem *Problem) error {
 	return nil
 }
 
-// unidentified reports that copies in s cannot be distinguished from other records. A pass
-// whose context has ended says nothing more.
+// unidentified reports that copies in s cannot be distinguished from other records. A pass says
+// nothing more once its context has ended.
 func (p *pass) unidentified(s *source, err error) {
 	if !p.blamed[s] && p.loader.ctx.Err() == nil {
 		p.blamed[s] = true

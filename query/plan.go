@@ -54,6 +54,9 @@ func (r *Reader) plan(ctx context.Context, q Query, stored []string) (*Plan, err
 	return p, a.none(ctx, &p.listed)
 }
 
+// Services are the services that the names and globs of the query mean, in order.
+func (p *Plan) Services() []string { return slices.Clone(p.services) }
+
 // Bytes is the size of all stored blobs to be read; a read that needs only parts of
 // them fetches less.
 func (p *Plan) Bytes() int64 {

@@ -28,8 +28,8 @@
 //
 // A read holds the blocks being merged and a bounded number ahead of them. The lines of a read of
 // the newest N wait in a temporary file, beyond some megabytes. The memory of unflushed records is
-// bounded too. What the filter of a query makes of records is taken from the [budget.Budget] in the
-// context. Once that has ended, a read ends with the error of its context.
+// bounded too. Bytes that the filter of a query makes of records are taken from the [budget.Budget]
+// in the context. Once that has ended, a read ends with the error of its context.
 //
 // # Guesses
 //
@@ -132,9 +132,8 @@ type Query struct {
 	Limit    int  // only the newest Limit records; 0 for all
 	First    int  // only the oldest First records; 0 for all. Not together with Limit
 	Reverse  bool // newest first
-	// Choose chooses among the services that the names and globs match; nil: all of them. It is
-	// for whoever resolves Services before the read: the Reader of this package does not look
-	// at it.
+	// Choose chooses among the services that the names and globs match; nil: all of them. The
+	// others do not exist for the query.
 	Choose func(service string) bool
 	// MaxRaw is the most bytes of lines that a read may decode; 0: any number. A read that
 	// needs more of them fails with a [*TooLargeError]: at once if that is certain from
@@ -202,8 +201,8 @@ func New(store storage.BlobStore, o Options) *Reader {
 	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers)}
 }
 
-// Over returns a reader of another view of the store, which sends its requests through what
-// wrap returns. It shares the rest with r.
+// Over returns a reader of another view of the store: it sends its requests to the store that wrap
+// returns. It shares the rest with r.
 func (r *Reader) Over(wrap func(storage.BlobStore) storage.BlobStore) *Reader {
 	over := *r
 	over.store = wrap(r.store)
@@ -237,7 +236,7 @@ type Summary struct {
 	Absent []*NoServiceError
 }
 
-// Join adds the summary of another read of the same blobs. What both tell counts once.
+// Join adds the summary of another read of the same blobs. An error that both have counts once.
 func (s *Summary) Join(o *Summary) {
 	s.Records += o.Records
 	s.Bytes += o.Bytes
@@ -263,7 +262,7 @@ func (s *Summary) Join(o *Summary) {
 	}
 }
 
-// joined returns errors with those of more whose texts they lack.
+// joined returns errors with those of more that have other texts.
 func joined(errs, more []error) []error {
 	if len(errs) == 0 || len(more) == 0 {
 		return append(errs, more...)

@@ -12,17 +12,17 @@ import (
 	"blobtail/retention/horizon"
 )
 
-// mostScouted is the greatest number of services whose newest hour is guessed. A guess is
-// followed by the listing of each service, and if that has too few records, by a walk. The
-// walk of many services costs fewer requests, because it leads to those with records.
+// mostScouted is the greatest number of services with a guess of their newest hour. A guess is
+// followed by the listing of each service, and if that has too few records, by a walk. The walk of
+// many services costs fewer requests, because it leads to those with records.
 const mostScouted = 16
 
 // youngHour is how long an hour has few records yet. A read that begins there lists the hour
 // before it too, which costs no further request.
 const youngHour = 15 * time.Minute
 
-// A Scout looks at a store for a query, while its caller still gathers unflushed records. A
-// read must not miss what was stored since, so a Scout only guesses:
+// A Scout looks at a store for a query, while its caller still gathers unflushed records. A read
+// must not miss records that were stored since, so a Scout only guesses:
 //
 //   - the hour of the newest records. A read with a limit begins to list at that hour. It
 //     lists to the end of its range, and looks again for anything older.
@@ -60,7 +60,7 @@ func (r *Reader) Scout(ctx context.Context, q Query, expired func() horizon.Chec
 
 // look finds the services, and guesses the newest hour.
 func (s *Scout) look(ctx context.Context, r *Reader, q Query) (services []string, err error) {
-	services, _, err = resolve(ctx, q.Services, func(ctx context.Context) (all []string, err error) {
+	services, _, err = resolve(ctx, &q, func(ctx context.Context) (all []string, err error) {
 		s.services, err = catalog.Services(ctx, r.store)
 		return s.services, err
 	})

@@ -49,7 +49,7 @@ func TestScoutIsOnlyAGuess(t *testing.T) {
 				q := query.Query{Services: []string{"*"}, Range: query.Always(), Limit: limit, Ahead: true}
 				q.Scout = r.Scout(t.Context(), q, nil)
 				defer q.Scout.Close()
-				synctest.Wait() // it has found what there is
+				synctest.Wait() // it has looked at the store
 				if len(recs) > 0 {
 					b.add(time.Hour, recs)
 				}

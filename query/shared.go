@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// shared is what all reads of a Reader share, so that many of them at once take little more
-// memory than a few, and later ones find the memory of earlier ones.
+// shared has the slots and the memory of all reads of a Reader, so that many of them at once take
+// little more memory than a few, and later ones find the memory of earlier ones.
 type shared struct {
 	slots  chan struct{} // one for each block that may be decoded at once
 	passes atomic.Int64  // that are at work

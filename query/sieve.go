@@ -147,7 +147,7 @@ func (l *loader) find(s *source, ids blobfmt.IDs, keys []uint32) (map[uint32][]b
 	return have, failed
 }
 
-// readWords asks the words of a blob, whose index has been read.
+// readWords asks the words of a blob, after its index has been read.
 func (l *loader) readWords(s *source) {
 	if len(s.sieve.ids) != len(s.index.Blocks) {
 		s.sieve.ids = nil // of another blob that had the name
@@ -199,7 +199,7 @@ func (l *loader) surveys() bool { return l.match.where != nil && !l.surveyed.Loa
 // unindexed is the warning for a blob that is read without its index.
 func unindexed(s *source) error { return fmt.Errorf("read without its index: %w", s.warn) }
 
-// notFiltered is the warning for a blob whose filters could not be used.
+// notFiltered is the warning for a blob with filters that could not be used.
 func notFiltered(s *source) error {
 	return fmt.Errorf("%s: searched without its filters: %w", s.Key, s.unfiltered)
 }

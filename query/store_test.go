@@ -121,8 +121,7 @@ func (b *builder) put(key string, body []byte, meta map[string]string) {
 	}
 }
 
-// failing is a store that fails the first n calls of op whose key contains part; all of
-// them if n < 0.
+// failing is a store that fails the first n calls of op with part in the key; all of them if n < 0.
 func failing(s storage.BlobStore, n int, op storagetest.Op, part string, err error) storage.BlobStore {
 	return storagetest.Faulty(s, storagetest.Times(n, op, part, storagetest.Fault{Before: err}))
 }

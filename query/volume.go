@@ -18,9 +18,11 @@ type Volume struct {
 	// are of lines. A record that was stored while it was gathered may count twice.
 	Records, Bytes int64
 	Levels         [record.NumLevels]int64
+	// Stored is the bytes of the blobs, also outside the range.
+	Stored int64
 	// First and Last are the times between which the records are, within the range.
 	First, Last int64
-	// Estimated says that the range cuts a blob, whose records count by the part of its time
+	// Estimated says that the range cuts a blob. Its records then count by the part of its time
 	// that is in the range.
 	Estimated bool
 }
@@ -61,7 +63,7 @@ func (r *Reader) Volume(ctx context.Context, q Query) ([]Volume, Summary, error)
 	return out, sum, err
 }
 
-// volume is a [Volume] of which parts of records count.
+// volume is a [Volume] that counts parts of records.
 type volume struct {
 	Volume
 	levels [record.NumLevels]float64
@@ -81,6 +83,7 @@ func (p *Plan) addVolume(parts map[string]*volume, b *blob) {
 	}
 	if b.body == nil {
 		v.Blobs++
+		v.Stored += b.Size
 	} else { // its blocks are in memory, and tell more
 		for i := range b.body.index.Blocks {
 			d := &b.body.index.Blocks[i]

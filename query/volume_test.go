@@ -89,7 +89,7 @@ func bad(err error) bool {
 	return ok
 }
 
-// What cannot be listed is an error, and what has no metadata a problem.
+// A listing that fails is an error, and a blob without metadata a problem.
 func TestVolumeFails(t *testing.T) {
 	w := week(t)
 	q := query.Query{Services: []string{"web"}, Range: query.Always()}

@@ -36,7 +36,7 @@ func TestAbsent(t *testing.T) {
 			"service=web&service=nosuch&from=2031-01-01": {"nosuch"},
 		} {
 			if s.secret == "" && strings.Contains(name, "secret") || s.secret != "" && strings.Contains(name, "logql") {
-				continue // everybody may read it here; a selector does not choose what is hidden
+				continue // everybody may read it here; a selector does not choose hidden services
 			}
 			routes := []string{"records", "records?form=events&limit=0", "count", "histogram", "histogram?split=service", "facets", "days", "blobs"}
 			if !strings.Contains(name, "from=") {
@@ -95,8 +95,8 @@ func outcomeOf(t *testing.T, a answer) (o form.Outcome) {
 	return o
 }
 
-// A service whose records no ingester in reach has is not absent: they may be among those that are
-// missing.
+// While an ingester is out of reach, a service without records elsewhere is not absent: its records
+// may be among those that are missing.
 func TestAbsentOrMissing(t *testing.T) {
 	h := readingtest.New(t, 2)
 	fill(h, 0, "web", then, 30)

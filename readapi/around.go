@@ -8,41 +8,30 @@ import (
 	"net/http"
 	"slices"
 
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/internal/door"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
+// chosenAround and mostAround are how many records a context has before and after its record:
+// unless more are asked for, and at most.
 const (
-	// chosenAround and mostAround are how many records a context has before and after its
-	// record: unless more are asked for, and at most.
 	chosenAround = 10
 	mostAround   = 1000
-	// mostAroundRaw bounds the bytes that a search for them decodes.
-	mostAroundRaw = 256 << 20
 )
 
 // found is the route records/{service}/{id}.
 func (c *call) found() error {
 	service, id := c.r.PathValue("service"), c.r.PathValue("id")
 	if !record.ValidStored(service) {
-		return &query.NoServiceError{Name: service}
+		return &reading.NoServiceError{Name: service}
 	}
-	anchor, err := parseID(id)
+	n, out, err := c.around(id, reading.Place{Service: service, Before: 1, After: 1})
 	if err != nil {
 		return err
 	}
-	mode, err := c.mode()
-	if err != nil {
-		return err
-	}
-	s := &surroundings{call: c, service: service, anchor: anchor, most: [2]int{1, 1}}
-	n, result, err := s.find([]string{service}, mode)
-	if err != nil {
-		return err
-	}
-	answer := form.Found{Record: form.Record{ID: id, Line: bytes.TrimSuffix(n.Record.Line, []byte("\n"))}, Service: service, Outcome: outcome(result, &query.Filter{})}
+	answer := form.Found{Record: form.Record{ID: id, Line: bytes.TrimSuffix(n.Record.Line, []byte("\n"))}, Service: service, Outcome: form.OutcomeOf(out)}
 	for _, e := range n.Before {
 		answer.Previous = string(appendID(nil, &e))
 	}
@@ -54,81 +43,63 @@ func (c *call) found() error {
 
 // context is the route of the records around one.
 func (c *call) context() error {
-	service, id := c.params.get("service"), c.params.get("id")
-	if service == "" || id == "" {
+	p, id := reading.Place{Service: c.params.Get("service")}, c.params.Get("id")
+	if p.Service == "" || id == "" {
 		return badRequest("which record? Add service= and id=; form=events of %srecords has the ids", Prefix)
 	}
-	if !record.ValidStored(service) {
-		return badRequest("service=%.100s: it must be the name of one service; services=all adds the others", service)
+	if !record.ValidStored(p.Service) {
+		return badRequest("service=%.100s: it must be the name of one service; services=all adds the others", p.Service)
 	}
-	anchor, err := parseID(id)
+	var err error
+	if p.Before, err = c.params.Number("before", chosenAround, 0, mostAround); err != nil {
+		return err
+	}
+	if p.After, err = c.params.Number("after", chosenAround, 0, mostAround); err != nil {
+		return err
+	}
+	word, err := c.params.Word("services", "same", "all")
 	if err != nil {
 		return err
 	}
-	s := &surroundings{call: c, service: service, anchor: anchor}
-	for i, name := range []string{"before", "after"} {
-		if s.most[i], err = c.params.number(name, chosenAround, 0, mostAround); err != nil {
-			return err
-		}
-	}
-	mode, err := c.mode()
+	p.Others = word == "all"
+	n, out, err := c.around(id, p)
 	if err != nil {
 		return err
 	}
-	services := []string{service}
-	if word, err := c.params.word("services", "same", "all"); err != nil {
-		return err
-	} else if word == "all" {
-		services = append(services, "*")
-	}
-	n, result, err := s.find(services, mode)
-	if err != nil {
-		return err
-	}
-	return s.write(n, result)
+	return c.neighbours(n, out)
 }
 
-// surroundings are a record and those before and after it, in the order of records.
-type surroundings struct {
-	*call
-	service string
-	anchor  record.Entry // without its line
-	most    [2]int       // records before and after
-}
-
-// find finds the record and its surroundings.
-func (s *surroundings) find(services []string, mode newest.Mode) (*query.Neighbours, *query.Outcome, error) {
-	var n *query.Neighbours
-	q := query.Query{Services: services, Range: query.Always(), MaxRaw: mostAroundRaw}
-	result, err := s.run(q, mode, func(blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
-		n, sum, err = blobs.Around(s.r.Context(), q, s.anchor.Time, s.anchor.ID, s.most[0], s.most[1])
-		return sum, err
-	})
+// around finds a record and those next to it, in the order of records.
+func (c *call) around(id string, p reading.Place) (*reading.Neighbours, *reading.Outcome, error) {
+	e, err := parseID(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	mode, err := c.live()
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Time, p.ID = e.Time, e.ID
+	n, out, err := c.store.Around(c.r.Context(), reading.Ask{Live: mode}, p)
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case n != nil && n.Record != nil && s.isAnchor(n.Record):
-		return n, result, nil
-	case result.Complete():
-		return nil, nil, &requestError{
-			status: http.StatusNotFound, title: "No such record",
-			detail: fmt.Sprintf("%s has no record %s; its day may have expired", s.service, appendID(nil, &s.anchor)),
+	case n != nil && n.Record != nil:
+		return n, out, nil
+	case out.Complete():
+		return nil, nil, &door.Refusal{
+			Status: http.StatusNotFound, Title: "No such record", Reason: fmt.Sprintf("%s has no record %s; its day may have expired", p.Service, id),
 		}
 	}
-	return nil, nil, &requestError{
-		status: http.StatusBadGateway,
-		detail: fmt.Sprintf("record %s of %s is not found, and a part of the store could not be read: %v", appendID(nil, &s.anchor), s.service, errors.Join(result.Problems()...)),
+	return nil, nil, &door.Refusal{
+		Status: http.StatusBadGateway,
+		Reason: fmt.Sprintf("record %s of %s is not found, and a part of the store could not be read: %v", id, p.Service, errors.Join(out.Problems()...)),
 	}
 }
 
-func (s *surroundings) isAnchor(e *record.Entry) bool {
-	name, ok := record.LineService(e.Line)
-	return ok && string(name) == s.service
-}
-
-// write answers with the records as events.
-func (s *surroundings) write(n *query.Neighbours, result *query.Outcome) error {
-	end := form.End{Outcome: outcome(result, &query.Filter{}), Examined: result.Examined}
+// neighbours answers with a record and those next to it, as events.
+func (c *call) neighbours(n *reading.Neighbours, out *reading.Outcome) error {
+	end := form.End{Outcome: form.OutcomeOf(out), Examined: out.Examined}
 	all := slices.Concat(n.Before, []record.Entry{*n.Record}, n.After)
 	for i := range all {
 		end.Records++
@@ -138,17 +109,17 @@ func (s *surroundings) write(n *query.Neighbours, result *query.Outcome) error {
 	if err != nil {
 		return err
 	}
-	s.w.Header().Set("Content-Type", form.Lines)
+	c.w.Header().Set("Content-Type", form.Lines)
 	var body []byte
 	for i := range all {
-		body = appendRecord(body, &all[i], all[i].ID == s.anchor.ID && all[i].Time == s.anchor.Time)
+		body = appendRecord(body, &all[i], i == len(n.Before))
 		if len(body) >= streamBuffer {
-			if _, err := s.w.Write(body); err != nil {
+			if _, err := c.w.Write(body); err != nil {
 				return nil // the client has gone
 			}
 			body = body[:0]
 		}
 	}
-	_, _ = s.w.Write(append(append(body, line...), '\n')) // a client that has gone needs no answer
+	_, _ = c.w.Write(append(append(body, line...), '\n')) // a client that has gone needs no answer
 	return nil
 }

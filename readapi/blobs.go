@@ -2,7 +2,6 @@ package readapi
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -12,148 +11,68 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/budget"
-	"blobtail/internal/httpguard"
-	"blobtail/query"
+	"blobtail/internal/door"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 )
-
-// blobBytes is the memory of a listed blob, and of its text in the answer.
-const blobBytes = 400
 
 // days lists the days of services.
 func (c *call) days() error {
-	answer := form.Days{Days: []form.Day{}}
-	result, err := c.each(func(blobs *query.Reader, q query.Query, service string) (query.Summary, error) {
-		days, sum, err := blobs.List(c.r.Context(), q, time.Time{})
-		for i := range days {
-			if d := &days[i]; touches(q.Range, d) {
-				answer.Days = append(answer.Days, form.Day{Service: service, Day: d.Name, Blobs: d.Blobs, Total: totalOf(d)})
-			}
-		}
-		return sum, err
-	})
+	a, err := c.ask()
 	if err != nil {
 		return err
 	}
-	answer.Outcome = result
+	all, out, err := c.store.Days(c.r.Context(), a)
+	if err != nil {
+		return err
+	}
+	answer := form.Days{Days: make([]form.Day, 0, len(all)), Outcome: form.OutcomeOf(out)}
+	for i := range all {
+		d := &all[i]
+		answer.Days = append(answer.Days, form.Day{Service: d.Service, Day: d.Name, Blobs: d.Blobs, Total: form.Total{
+			Records: d.Records, Bytes: d.Raw, Stored: d.Stored, Unflushed: d.Unflushed, First: form.Stamp(d.First), Last: form.Stamp(d.Last),
+		}})
+	}
 	return c.json(answer)
 }
 
 // blobs lists the blobs of services.
 func (c *call) blobs() error {
-	answer := form.Blobs{Blobs: []form.Blob{}}
-	result, err := c.each(func(blobs *query.Reader, q query.Query, service string) (sum query.Summary, err error) {
-		days, err := c.daysOf(blobs, q, &sum)
-		if err != nil {
-			return sum, err
-		}
-		for _, day := range days {
-			list, part, err := blobs.List(c.r.Context(), q, day)
-			sum.Join(&part)
-			if err == nil {
-				err = budget.Of(c.r.Context()).Take(blobBytes * int64(len(list)))
-			}
-			if err != nil {
-				return sum, err
-			}
-			for i := range list {
-				b := &list[i]
-				switch {
-				case b.Name == "":
-					answer.Unflushed += b.Unflushed
-				case touches(q.Range, b):
-					answer.Blobs = append(answer.Blobs, form.Blob{
-						Name: b.Name, Service: service, Records: b.Records, Bytes: b.Raw, Stored: b.Stored, First: stamp(b.First), Last: stamp(b.Last),
-					})
-				}
-			}
-		}
-		return sum, nil
-	})
+	a, err := c.ask()
 	if err != nil {
 		return err
 	}
-	answer.Outcome = result
+	all, out, err := c.store.Blobs(c.r.Context(), a)
+	if err != nil {
+		return err
+	}
+	answer := form.Blobs{Blobs: make([]form.Blob, 0, len(all)), Outcome: form.OutcomeOf(out)}
+	for i := range all {
+		b := &all[i]
+		if b.Name == "" {
+			answer.Unflushed += b.Unflushed
+			continue
+		}
+		answer.Blobs = append(answer.Blobs, form.Blob{
+			Name: b.Name, Service: b.Service, Records: b.Records, Bytes: b.Raw, Stored: b.Stored, First: form.Stamp(b.First), Last: form.Stamp(b.Last),
+		})
+	}
 	return c.json(answer)
-}
-
-// each calls list for each service of the request, with the query of the request.
-func (c *call) each(list func(blobs *query.Reader, q query.Query, service string) (query.Summary, error)) (form.Outcome, error) {
-	q, mode, err := c.query()
-	if err != nil {
-		return form.Outcome{}, err
-	}
-	rng := q.Range
-	q.Range = query.Always() // unflushed records are listed by their days
-	result, err := c.run(q, mode, func(blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
-		q.Range = rng
-		services := q.Services
-		for _, service := range services {
-			q.Services = []string{service}
-			part, err := list(blobs, q, service)
-			if none, ok := errors.AsType[*query.NoServiceError](err); ok { // the others may exist
-				sum.Absent, err = append(sum.Absent, none), nil
-			}
-			sum.Join(&part)
-			if err != nil {
-				return sum, err
-			}
-		}
-		if len(sum.Absent) == len(services) {
-			return query.Summary{}, sum.Absent[0]
-		}
-		return sum, nil
-	})
-	if err != nil {
-		return form.Outcome{}, err
-	}
-	return outcome(result, &q.Filter), nil
-}
-
-// touches reports whether a total has records that may be in a range.
-func touches(rng query.Range, t *query.Total) bool {
-	return t.Last >= rng.From && (t.First < rng.To || rng.To == query.Newest)
-}
-
-func totalOf(t *query.Total) form.Total {
-	return form.Total{Records: t.Records, Bytes: t.Raw, Stored: t.Stored, Unflushed: t.Unflushed, First: stamp(t.First), Last: stamp(t.Last)}
-}
-
-// daysOf returns the days that the range of a query touches. If they are many, it lists those
-// with records.
-func (c *call) daysOf(blobs *query.Reader, q query.Query, sum *query.Summary) (days []time.Time, err error) {
-	const day, few = 24 * time.Hour, 3
-	if rng := q.Range; rng.From != query.Oldest && rng.To != query.Newest && rng.To-rng.From <= int64(few*day) {
-		for at := time.Unix(0, rng.From).UTC().Truncate(day); at.UnixNano() < rng.To; at = at.Add(day) {
-			days = append(days, at)
-		}
-		return days, nil
-	}
-	list, part, err := blobs.List(c.r.Context(), q, time.Time{})
-	sum.Join(&part)
-	for i := range list {
-		at, perr := time.Parse(time.DateOnly, list[i].Name)
-		if perr == nil && touches(q.Range, &list[i]) {
-			days = append(days, at)
-		}
-	}
-	return days, err
 }
 
 // blob answers with one blob: with the stored bytes to clients that accept zstd, ask for a part
 // or for the stored bytes, and decoded to all others.
 func (c *call) blob() error {
 	name := c.r.PathValue("name")
-	partial, err := c.params.flag("partial")
+	partial, err := c.params.Flag("partial")
 	if err != nil {
 		return err
 	}
-	stored, err := c.params.flag("stored")
+	stored, err := c.params.Flag("stored")
 	if err != nil {
 		return err
 	}
-	body, warning, problem := c.client.Body(c.r.Context(), name)
+	body, warning, problem := c.store.Body(c.r.Context(), name)
 	if problem != nil && body == nil {
 		return problem
 	}
@@ -165,16 +84,16 @@ func (c *call) blob() error {
 	if problem == nil && !part {
 		problem = whole(name, body)
 	}
-	read := httpguard.Read{From: query.Oldest, To: query.Newest, Bytes: int64(len(body))}
+	read := door.Read{From: reading.Oldest, To: reading.Newest, Bytes: int64(len(body))}
 	if of, err := blobfmt.ParseName(name); err == nil {
 		read.Services = []string{of.Service}
 	}
 	read.Incomplete = problem != nil
-	httpguard.Note(c.r).Add(read)
+	door.Note(c.r).Add(read)
 	if problem != nil && !partial {
-		return &requestError{
-			status: http.StatusBadGateway, title: "Damaged blob",
-			detail: fmt.Sprintf("%v; add partial=1 to have the rest of it", problem),
+		return &door.Refusal{
+			Status: http.StatusBadGateway, Title: "Damaged blob",
+			Reason: fmt.Sprintf("%v; add partial=1 to have the rest of it", problem),
 		}
 	}
 	if !part || problem != nil { // a part is not checked, and says nothing of the blob

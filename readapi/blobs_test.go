@@ -15,7 +15,7 @@ import (
 	"blobtail/reading/readingtest"
 )
 
-// The lists of days and blobs have what is stored, and what is in no blob yet.
+// The lists of days and blobs have stored records, and those in no blob yet.
 func TestLists(t *testing.T) {
 	h := readingtest.New(t, 1)
 	fill(h, 0, "web", then, 100)
@@ -42,6 +42,25 @@ func TestLists(t *testing.T) {
 	}
 	if few := object[form.Blobs](s, "blobs?service=web&from=2026-11-20T14:00&to=2026-11-20T15:00"); len(few.Blobs) != 1 {
 		t.Errorf("blobs of an hour: %+v", few)
+	}
+}
+
+// Lists of blobs alone answer as counts do: a service with records in no blob yet exists, and one
+// without records is absent.
+func TestListsOfBlobsAlone(t *testing.T) {
+	h := readingtest.New(t, 1)
+	fill(h, 0, "fresh", then, 3)
+	s := serve(t, h)
+	for _, path := range []string{"count", "days", "blobs", "facets", "histogram?split=service"} {
+		path += map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "service=nosuch,fresh&live=off"
+		a := s.get(path)
+		if a.status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+			continue
+		}
+		if o := outcomeOf(t, a); !o.Complete || len(o.Absent) != 1 || !strings.Contains(strings.Join(o.Warnings, " "), "fresh has records in no blob yet") {
+			t.Errorf("%s: %s", path, a.body)
+		}
 	}
 }
 

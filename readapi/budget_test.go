@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/internal/testkit"
 	"blobtail/reading/readingtest"
 )
@@ -42,7 +42,7 @@ func TestMadeTooMuch(t *testing.T) {
 	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	const most = 8 << 20
 	h := longLines(t, 60)
-	s := serveWithin(t, h, 0, httpguard.Options{Made: budget.Limits{Query: most, Sure: 1 << 20}})
+	s := serveWithin(t, h, 0, door.ReadsOptions{Made: budget.Limits{Query: most, Sure: 1 << 20}})
 	ids, _ := idsOf(s.events("records?service=web&form=events&fields=n&limit=30"))
 	fields := strings.TrimSuffix(strings.Repeat("msg,", 1500), ",")
 	for _, path := range []string{
@@ -69,7 +69,7 @@ func TestLongLines(t *testing.T) {
 	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	const n = 100
 	h := longLines(t, n)
-	s := serveWithin(t, h, 0, httpguard.Options{Made: budget.Limits{Query: 4 << 20, Sure: 1 << 20}})
+	s := serveWithin(t, h, 0, door.ReadsOptions{Made: budget.Limits{Query: 4 << 20, Sure: 1 << 20}})
 	for _, path := range []string{"records?service=web&limit=1000", "records?service=web&limit=1000&order=desc", "records?service=web&first=1000", "records?service=web&limit=0", "records?service=web&fields=ts,msg", "records?service=web&form=csv&fields=msg"} {
 		a := s.get(path)
 		want := n
@@ -92,7 +92,7 @@ func TestLongLines(t *testing.T) {
 // A condition and an expression end with the time of their query.
 func TestDeadlineOfFilters(t *testing.T) {
 	h := longLines(t, 20)
-	s := serveWithin(t, h, 0, httpguard.Options{Deadline: 300 * time.Millisecond})
+	s := serveWithin(t, h, 0, door.ReadsOptions{Deadline: 300 * time.Millisecond})
 	for _, path := range []string{
 		"count?service=web&where=" + url.QueryEscape(`let r = 1..1000; all(r, all(r, all(r, all(r, # > 0 and n > 0))))`),
 		"records?service=web&where=" + url.QueryEscape(`msg matches "`+strings.Repeat("x*", 5000)+`b$"`),

@@ -70,7 +70,7 @@ func TestNothingLooksComplete(t *testing.T) {
 	for _, trouble := range []struct {
 		name  string
 		make  func(h *readingtest.House)
-		whole func(path string) bool // lists know what indexes and names say, all the same
+		whole func(path string) bool // lists know the facts of indexes and names, all the same
 	}{
 		{"nothing", func(*readingtest.House) {}, func(string) bool { return true }},
 		{"damaged", func(h *readingtest.House) { h.Damage(h.Blobs("web")[0]) }, func(path string) bool {
@@ -227,7 +227,7 @@ func TestNarrowedToken(t *testing.T) {
 	if count := object[form.Count](s, "count?service=*"); count.Records != 100 {
 		t.Errorf("it counts %d records", count.Records)
 	}
-	for _, name := range []string{"hidden", "nowhere"} { // what it may not read is like what does not exist
+	for _, name := range []string{"hidden", "nowhere"} { // a service that it may not read is like one that does not exist
 		a := s.get("count?service=" + name)
 		if want := strings.ReplaceAll(s.get("count?service=other00").body, "other00", name); a.body != want || a.status != http.StatusNotFound {
 			t.Errorf("%s: %d %s, want %s", name, a.status, a.body, want)

@@ -1,41 +1,15 @@
 package readapi
 
 import (
-	"maps"
-	"math"
-	"slices"
 	"time"
 
 	"blobtail/internal/budget"
 	"blobtail/internal/units"
 	"blobtail/internal/when"
-	"blobtail/query"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 	"blobtail/record"
 )
-
-func (c *call) count() error {
-	q, mode, err := c.query()
-	if err != nil {
-		return err
-	}
-	n := int64(0)
-	result, err := c.run(q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-		plan, err := blobs.Plan(c.r.Context(), q)
-		if err != nil {
-			return query.Summary{}, err
-		}
-		var sum query.Summary
-		n, sum, err = plan.Count(c.r.Context())
-		return sum, err
-	})
-	if err != nil {
-		return err
-	}
-	return c.json(form.Count{
-		Records: n, Unflushed: result.Unflushed, Outcome: outcome(result, &q.Filter), Examined: result.Examined, Higher: result.Higher,
-	})
-}
 
 const (
 	// mostBuckets keeps a mistake such as by=1ms over a year from filling the memory.
@@ -46,51 +20,64 @@ const (
 	chosenBuckets = 120
 )
 
-// histogramming is a histogram as it is made.
-type histogramming struct {
-	*call
-	query   query.Query
-	by      time.Duration // 0: it depends on the records
-	buckets int
-	split   string
-
-	cut    query.Buckets
-	spans  [2]string                  // the times of the first and the last record
-	counts map[int64]map[string]int64 // by the start of the bucket
+func (c *call) count() error {
+	a, err := c.ask()
+	if err != nil {
+		return err
+	}
+	out, err := c.store.Count(c.r.Context(), a)
+	if err != nil {
+		return err
+	}
+	return c.json(form.Count{
+		Records: out.Records, Unflushed: out.Unflushed, Outcome: form.OutcomeOf(out), Examined: out.Examined, Higher: out.Higher,
+	})
 }
 
 func (c *call) histogram() error {
-	q, mode, err := c.query()
+	a, err := c.ask()
 	if err != nil {
 		return err
 	}
-	h := &histogramming{call: c, query: q, counts: map[int64]map[string]int64{}}
-	if h.by, err = c.by(); err != nil {
+	s := reading.Slices{Bound: mostBuckets, Zone: c.now.Location()}
+	if s.By, err = c.by(); err != nil {
 		return err
 	}
-	if h.buckets, err = c.params.number("buckets", chosenBuckets, 1, mostBuckets); err != nil {
+	if s.Most, err = c.params.Number("buckets", chosenBuckets, 1, mostBuckets); err != nil {
 		return err
 	}
-	if h.by > 0 && c.params.get("buckets") != "" {
+	if s.By > 0 && c.params.Get("buckets") != "" {
 		return badRequest("by and buckets contradict each other; leave one out")
 	}
-	if h.split, err = c.params.word("split", "level", "service"); err != nil {
-		return err
-	}
-	h.cut = query.Buckets{Length: max(h.by, time.Minute), Zone: c.now.Location()} // of an empty result
-	result, err := c.run(q, mode, h.read)
+	split, err := c.params.Word("split", "level", "service")
 	if err != nil {
 		return err
 	}
-	return c.json(form.Histogram{
-		By: units.Duration(h.cut.Length).String(), Timezone: c.zone(), Split: h.split, First: h.spans[0], Last: h.spans[1], Buckets: h.list(),
-		Outcome: outcome(result, &q.Filter), Examined: result.Examined, Higher: result.Higher,
-	})
+	if split == "service" {
+		s.Apart = func([]string) bool { return true }
+	}
+	if c.params.Get("since") != "" {
+		s.Until = c.now.UnixNano()
+	}
+	h, out, err := c.store.Histogram(c.r.Context(), a, s)
+	if err != nil {
+		return err
+	}
+	answer := form.Histogram{
+		By: units.Duration(h.By).String(), Timezone: c.zone(), Split: split, Outcome: form.OutcomeOf(out), Examined: out.Examined, Higher: out.Higher,
+	}
+	if h.Any {
+		answer.First, answer.Last = form.Stamp(h.First), form.Stamp(h.Last)
+	}
+	if answer.Buckets, err = c.buckets(h, split == "service"); err != nil {
+		return err
+	}
+	return c.json(answer)
 }
 
 // by reads the length of a bucket, 0 if it is not given.
 func (c *call) by() (time.Duration, error) {
-	text := c.params.get("by")
+	text := c.params.Get("by")
 	if text == "" {
 		return 0, nil
 	}
@@ -114,136 +101,35 @@ func (c *call) zone() string {
 	return c.now.Format("-07:00")
 }
 
-// read counts the records of a completed query.
-func (h *histogramming) read(blobs *query.Reader, q query.Query) (query.Summary, error) {
-	ctx := h.r.Context()
-	plan, err := blobs.Plan(ctx, q)
-	if err != nil {
-		return query.Summary{}, err
-	}
-	if err := h.choose(plan); err != nil {
-		return query.Summary{}, err
-	}
-	if h.split == "level" {
-		return h.add(plan, "")
-	}
-	_, sum := plan.Keys()
-	names := q.Services
-	q.Sure = true // the plan of all tells which are none
-	for _, service := range names {
-		q.Services = []string{service}
-		plan, err := blobs.Plan(ctx, q)
-		if err != nil {
-			return sum, err
+// buckets are the buckets of an answer: each time once, with the numbers of its levels or services.
+func (c *call) buckets(h *reading.Histogram, byService bool) ([]form.Bucket, error) {
+	out, last, made := []form.Bucket{}, int64(0), budget.Of(c.r.Context())
+	for i := range h.Buckets {
+		slot := &h.Buckets[i]
+		if len(out) == 0 || slot.Start != last {
+			last = slot.Start
+			out = append(out, form.Bucket{Time: form.Stamp(last), Counts: map[string]int64{}})
 		}
-		one, err := h.add(plan, service)
-		sum.Join(&one)
-		if err != nil {
-			return sum, err
-		}
-	}
-	return sum, nil
-}
-
-// choose chooses the length of the buckets.
-func (h *histogramming) choose(plan *query.Plan) error {
-	first, last, any := plan.Span()
-	if any {
-		h.spans = [2]string{stamp(first), stamp(last)}
-	}
-	h.cut.Length = h.by
-	switch {
-	case h.by == 0 && any:
-		h.cut.Length = bucketFor(h.stretch(first, last), h.buckets)
-	case h.by == 0:
-		h.cut.Length = time.Minute
-	case any && (float64(last)-float64(first))/float64(h.by) > mostBuckets:
-		return badRequest("by=%s makes more than %d buckets of %s to %s; give a longer one, or from and to",
-			units.Duration(h.by), mostBuckets, stamp(first), stamp(last))
-	}
-	return nil
-}
-
-// stretch is the time that the buckets divide: the range if it has both ends, or the span
-// of the records.
-func (h *histogramming) stretch(first, last int64) time.Duration {
-	from, to := h.query.Range.From, h.query.Range.To
-	if from == query.Oldest {
-		from = first
-	}
-	if to == query.Newest {
-		to = last
-		if h.params.get("since") != "" {
-			to = max(last, h.now.UnixNano())
-		}
-	}
-	if float64(to)-float64(from) >= math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return time.Duration(to - from)
-}
-
-// bucketFor returns a common unit of time that divides a span into at most so many buckets.
-func bucketFor(span time.Duration, buckets int) time.Duration {
-	const day = 24 * time.Hour
-	lengths := []time.Duration{
-		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
-		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
-		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
-		day, 2 * day, 7 * day, 14 * day, 30 * day, 90 * day, 365 * day,
-	}
-	for _, by := range lengths {
-		if float64(span) <= float64(buckets)*float64(by) {
-			return by
-		}
-	}
-	return 10 * 365 * day
-}
-
-// add counts the records of a plan: by level, or all of them as those of a service.
-func (h *histogramming) add(plan *query.Plan, service string) (query.Summary, error) {
-	buckets, sum, err := plan.Histogram(h.r.Context(), h.cut)
-	if err != nil {
-		return sum, err
-	}
-	added := 0
-	for i := range buckets {
-		to := h.counts[buckets[i].Start]
-		if to == nil {
-			to = map[string]int64{}
-			h.counts[buckets[i].Start] = to
-		}
-		for level, n := range buckets[i].Levels {
-			key := service
-			if key == "" {
-				key = record.Level(level).String()
+		b, before := &out[len(out)-1], len(out[len(out)-1].Counts)
+		for level, n := range slot.Levels {
+			key := record.Level(level).String()
+			if byService {
+				key = slot.Service
 			}
-			if n == 0 {
-				continue
+			if n > 0 {
+				b.Counts[key] += n
+				b.Total += n
 			}
-			before := len(to)
-			to[key] += n
-			added += len(to) - before
+		}
+		// The histogram has taken the memory of one of the numbers.
+		if more := len(b.Counts) - before - 1; more > 0 {
+			if err := made.Take(countBytes * int64(more)); err != nil {
+				return nil, err
+			}
 		}
 	}
-	if err := budget.Of(h.r.Context()).Take(countBytes * int64(added)); err != nil {
-		return sum, err
+	if len(out) > mostBuckets {
+		return nil, badRequest("the records have more than %d buckets; give a longer one by by=, or from and to", mostBuckets)
 	}
-	if len(h.counts) > mostBuckets {
-		return sum, badRequest("the records have more than %d buckets; give a longer one by by=, or from and to", mostBuckets)
-	}
-	return sum, nil
-}
-
-// list lists the buckets in order.
-func (h *histogramming) list() []form.Bucket {
-	out := make([]form.Bucket, 0, len(h.counts))
-	for _, start := range slices.Sorted(maps.Keys(h.counts)) {
-		b := form.Bucket{Time: stamp(start), Counts: h.counts[start]}
-		for _, n := range b.Counts {
-			b.Total += n
-		}
-		out = append(out, b)
-	}
-	return out
+	return out, nil
 }

@@ -3,11 +3,13 @@ package readapi_test
 import (
 	"fmt"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"blobtail/readapi/form"
+	"blobtail/reading"
 	"blobtail/reading/readingtest"
 )
 
@@ -22,7 +24,7 @@ func fieldOf(t *testing.T, f form.Facets, name string) form.Field {
 	return form.Field{}
 }
 
-// Facets say what they are of. Level and service are of all records, others of the newest.
+// Facets name their records. Level and service are of all records, others of the newest.
 func TestFacets(t *testing.T) {
 	h := readingtest.New(t, 1)
 	fill(h, 0, "web", then, 300)
@@ -47,6 +49,10 @@ func TestFacets(t *testing.T) {
 	}
 	if path := few.Fields[2]; path.Present != 50 || path.Distinct != 7 || len(path.Values) != 2 {
 		t.Errorf("path: %+v", path)
+	}
+	direct, _, err := h.Reader().For(nil).Survey(t.Context(), reading.Ask{Services: []string{"*"}, Range: reading.Always()}, reading.SurveyOptions{Sample: 50, Fields: []string{"level", "path", "service"}, Top: 2})
+	if err != nil || !reflect.DeepEqual(few.Survey(), direct) {
+		t.Errorf("%v: %+v by HTTP, and of the store %+v", err, few.Survey(), direct)
 	}
 	text := object[form.Facets](s, "facets?service=*&text=web&sample=100")
 	if text.Basis.Of != nil || !text.Basis.Newest || fieldOf(t, text, "service").Exact {

@@ -15,8 +15,8 @@ import (
 	"blobtail/reading/readingtest"
 )
 
-// Whatever strangers write into a URL, the answer is one of the API: an error says what is
-// wrong, and no record is in an answer that has none of the services.
+// Any URL of a stranger gets an answer of the API: an error names the mistake, and no record is in
+// an answer that has none of the services.
 func FuzzRequest(f *testing.F) {
 	h := readingtest.New(f, 1)
 	fill(h, 0, "web", then, 20)

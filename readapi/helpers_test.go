@@ -15,8 +15,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
+	"blobtail/internal/door"
 	"blobtail/internal/heartbeat"
-	"blobtail/internal/httpguard"
 	"blobtail/readapi"
 	"blobtail/readapi/form"
 	"blobtail/reading"
@@ -33,10 +33,10 @@ type server struct {
 	url    string
 	secret string // id.secret; "": none is sent
 	http   *httptest.Server
-	guard  *httpguard.Guard
+	reads  *door.Reads
 }
 
-// serve starts a server for clients whose token may read some services; none: they need no
+// serve starts a server for clients with a token that may read some services; none: they need no
 // token.
 func serve(t testing.TB, h *readingtest.House, read ...string) *server {
 	t.Helper()
@@ -46,34 +46,35 @@ func serve(t testing.TB, h *readingtest.House, read ...string) *server {
 // serveWith is serve with a limit of bytes.
 func serveWith(t testing.TB, h *readingtest.House, most int64, read ...string) *server {
 	t.Helper()
-	return serveWithin(t, h, most, httpguard.Options{}, read...)
+	return serveWithin(t, h, most, door.ReadsOptions{}, read...)
 }
 
 // serveWithin is serveWith with doors of its own.
-func serveWithin(t testing.TB, h *readingtest.House, most int64, o httpguard.Options, read ...string) *server {
+func serveWithin(t testing.TB, h *readingtest.House, most int64, o door.ReadsOptions, read ...string) *server {
 	t.Helper()
 	s := &server{t: t, h: h}
-	o.Log, o.Route = zerolog.Nop(), func(path string) httpguard.Route {
+	o.Log, o.Route = zerolog.Nop(), func(path string) door.Route {
 		if strings.HasSuffix(path, "/tail") {
-			return httpguard.Route{Name: "tail", Kind: httpguard.Tail}
+			return door.Route{Name: "tail", Kind: door.Tail}
 		}
-		return httpguard.Route{Name: "query", Kind: httpguard.Query}
+		return door.Route{Name: "query", Kind: door.Query}
 	}
+	guard := door.Options{Form: func(w http.ResponseWriter, _ *http.Request, f *door.Refusal) { readapi.Refuse(w, f) }}
 	if len(read) > 0 {
-		o.Tokens, s.secret = tokens(t, read)
+		guard.Tokens, s.secret = tokens(t, read)
 	}
-	s.guard = httpguard.New(o)
+	o.Guard = door.New(guard)
+	s.reads = door.NewReads(o)
 	var reader *reading.Reader
 	if h != nil {
-		reader = h.Reader()
-	}
-	s.http = httptest.NewUnstartedServer(s.guard.Wrap(readapi.New(readapi.Options{
-		Reader: reader, Version: "v1.2.3", MaxBytes: most,
-		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error, error) {
+		reader = h.ReaderWith(reading.Options{MaxRaw: most, Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error, error) {
 			rows, now, err := h.List(ctx)
 			unread, err := heartbeat.Unread(err)
 			return rows, now, unread, err
-		},
+		}})
+	}
+	s.http = httptest.NewUnstartedServer(s.reads.Wrap(readapi.New(readapi.Options{
+		Reader: reader, Version: "v1.2.3",
 	})))
 	s.http.EnableHTTP2 = true
 	s.http.Start()
@@ -84,11 +85,11 @@ func serveWithin(t testing.TB, h *readingtest.House, most int64, o httpguard.Opt
 
 // stop ends the server, as serve ends it.
 func (s *server) stop() {
-	s.guard.DropTails()
+	s.reads.DropTails()
 	s.http.Close()
 }
 
-// tokens are those of a file with one token, and what its client sends.
+// tokens returns the tokens of a file with one, and the text that its client sends.
 func tokens(t testing.TB, read []string) (*access.Tokens, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
@@ -179,7 +180,7 @@ func (s *server) events(path string) (all []form.Event) {
 	return all
 }
 
-// fill sends n records of a service, a second apart, of which each tenth is an error.
+// fill sends n records of a service, a second apart. Each tenth is an error.
 func fill(h *readingtest.House, ingester int, service string, from time.Time, n int) {
 	var lines []readingtest.Line
 	for i := range n {

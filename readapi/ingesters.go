@@ -3,9 +3,11 @@ package readapi
 import (
 	"cmp"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
+	"blobtail/internal/door"
 	"blobtail/internal/heartbeat"
 	"blobtail/readapi/form"
 	"blobtail/storage"
@@ -13,12 +15,15 @@ import (
 
 // ingesters lists the ingesters of the store.
 func (c *call) ingesters() error {
-	rows, now, unread, err := c.o.Ingesters(c.r.Context())
+	rows, now, unread, err := c.store.Ingesters(c.r.Context())
+	if errors.Is(err, errors.ErrUnsupported) {
+		return door.Refuse(http.StatusNotFound, "this server knows no ingesters")
+	}
 	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return err
 	}
 	rows = slices.DeleteFunc(rows, func(i heartbeat.Ingester) bool { return i.Forgotten(now) })
-	answer := form.Ingesters{Ingesters: make([]form.Ingester, 0, len(rows)), Time: stamp(now.UnixNano()), Complete: unread == nil, Problems: []string{}}
+	answer := form.Ingesters{Ingesters: make([]form.Ingester, 0, len(rows)), Time: form.Stamp(now.UnixNano()), Complete: unread == nil, Problems: []string{}}
 	if unread != nil {
 		answer.Problems = append(answer.Problems, unread.Error())
 	}
@@ -49,10 +54,10 @@ func ingesterOf(i *heartbeat.Ingester, now time.Time) form.Ingester {
 	return out
 }
 
-// instant is [stamp] of a time, "" for none.
+// instant is [form.Stamp] of a time, "" for none.
 func instant(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return stamp(t.UnixNano())
+	return form.Stamp(t.UnixNano())
 }

@@ -34,8 +34,8 @@ func TestTailOnceOfUnlisted(t *testing.T) {
 	}
 }
 
-// A histogram by service counts all services, also beside one whose records are in no blob and
-// not among those that are asked for.
+// A histogram by service counts all services, also beside one with unflushed records only, none of
+// them in the range.
 func TestHistogramBesideUnflushed(t *testing.T) {
 	h := readingtest.New(t, 1)
 	fill(h, 0, "api", then.Add(-time.Hour), 3)

@@ -1,11 +1,11 @@
 // Package readapi serves the reading API, version 1: records, counts and lists over HTTP.
 //
-// Make a handler by [New] and mount it at /api/v1/, behind the guard of package httpguard, which
+// Make a handler by [New] and mount it at /api/v1/, behind the doors of package door, which
 // has found the token of each request. The handler takes the services of a request from a
-// [reading.Client] of that token, and from nowhere else. All routes answer to GET only, and no
+// [reading.Store] of that token, and from nowhere else. All routes answer to GET only, and no
 // answer is kept by caches.
 //
-//	request -> parameters -> query -> reading.Client -> JSON, NDJSON, CSV or events
+//	request -> parameters -> reading.Ask -> reading.Store -> JSON, NDJSON, CSV or events
 //
 // The parameters have the names and the meaning of the flags of logquery. An answer that lacks
 // records says so. A stream of lines without a place to say it breaks off, so that its reader
@@ -16,7 +16,9 @@
 package readapi
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,28 +26,22 @@ import (
 
 	"blobtail/internal/access"
 	"blobtail/internal/budget"
-	"blobtail/internal/heartbeat"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/internal/spelling"
+	"blobtail/readapi/form"
 	"blobtail/reading"
 )
 
 // Prefix is the path of all routes.
 const Prefix = "/api/v1/"
 
-// Options are what a handler serves. Reader must be set.
+// Options configure a handler. Reader must be set.
 type Options struct {
 	Reader *reading.Reader
-	// Ingesters lists the rows of the store's ingesters, with the store's time to judge them by.
-	// unread is the error of unreadable rows, next to the readable ones. nil: the route does not
-	// exist.
-	Ingesters func(context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error)
 	// Time is the time of the store; nil: Now.
 	Time func(context.Context) (time.Time, error)
 	// Now is the time of this host; nil: [time.Now].
 	Now func() time.Time
-	// MaxBytes bounds the bytes of lines that a query decodes; 0: no bound. Tails have none.
-	MaxBytes int64
 	// Version is the version of the server, for whoami.
 	Version string
 }
@@ -78,13 +74,9 @@ type route struct {
 }
 
 func (a *api) routes() []route {
-	times := func(more ...string) []string {
-		return append([]string{"from", "to", "since", "day", "timezone"}, more...)
-	}
-	with := func(more ...string) []string {
-		return append(times("service", "level", "text", "words", "expr", "where", "not", "fold", "logql", "live"), more...)
-	}
-	all := []route{
+	times := func(more ...string) []string { return append(reading.SpanKeys(), more...) }
+	with := func(more ...string) []string { return append(reading.Keys(), more...) }
+	return []route{
 		{path: "services", params: times("live"), handle: (*call).services},
 		{path: "records", params: with("limit", "first", "order", "fields", "form", "partial", "download"), handle: (*call).records},
 		{path: "histogram", params: with("by", "buckets", "split"), handle: (*call).histogram},
@@ -96,13 +88,10 @@ func (a *api) routes() []route {
 		{path: "days", params: times("service", "live"), handle: (*call).days},
 		{path: "blobs", params: times("service", "live"), handle: (*call).blobs},
 		{path: "blobs/{name...}", params: []string{"stored", "partial"}, head: true, handle: (*call).blob},
+		{path: "ingesters", handle: (*call).ingesters},
 		{path: "openapi.json", handle: (*call).openapi},
 		{path: "whoami", handle: (*call).whoami},
 	}
-	if a.o.Ingesters != nil {
-		all = append(all, route{path: "ingesters", handle: (*call).ingesters})
-	}
-	return all
 }
 
 // call is one request.
@@ -110,26 +99,25 @@ type call struct {
 	*api
 	w      http.ResponseWriter
 	r      *http.Request
-	client *reading.Client
+	store  *reading.Store
 	token  *access.Token
-	params params
-	now    time.Time                 // at the start, in the zone of the request
-	wanted func(service string) bool // by a query in LogQL; nil: there is none
+	params reading.Params
+	now    time.Time // at the start, in the zone of the request
 }
 
 // answer has a route answer a request.
 func (a *api) answer(w http.ResponseWriter, r *http.Request, to route) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	c := &call{api: a, w: w, r: r, token: httpguard.Token(r), now: a.o.Now().UTC()}
-	c.client = a.o.Reader.For(c.token)
+	c := &call{api: a, w: w, r: r, token: door.Token(r), now: a.o.Now().UTC()}
+	c.store = a.o.Reader.For(c.token)
 	if r.Method != http.MethodGet && !(to.head && r.Method == http.MethodHead) {
 		allow := "GET"
 		if to.head {
 			allow = "GET, HEAD"
 		}
 		w.Header().Set("Allow", allow)
-		c.fail(&requestError{status: http.StatusMethodNotAllowed, detail: r.Method + " is not answered here; send a GET"})
+		c.fail(door.Refuse(http.StatusMethodNotAllowed, "%s is not answered here; send a GET", r.Method))
 		return
 	}
 	err := c.parse(to.params)
@@ -144,6 +132,20 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, to route) {
 	}
 }
 
+// json answers with one object.
+func (c *call) json(answer any) error {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(answer); err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", form.JSON)
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(body.Bytes()) // a client that has gone needs no answer
+	return nil
+}
+
 // unknown answers the requests of all other paths.
 func (a *api) unknown(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
@@ -154,7 +156,6 @@ func (a *api) unknown(w http.ResponseWriter, r *http.Request) {
 			names = append(names, r.path)
 		}
 	}
-	e := &requestError{status: http.StatusNotFound, detail: "no such route; there are " + Prefix + strings.Join(names, ", ")}
-	e.near = spelling.Near(strings.TrimPrefix(r.URL.Path, Prefix), names)
-	c.fail(e)
+	none := door.Refuse(http.StatusNotFound, "no such route; there are %s%s", Prefix, strings.Join(names, ", "))
+	c.fail(&problem{Refusal: none, near: spelling.Near(strings.TrimPrefix(r.URL.Path, Prefix), names)})
 }

@@ -11,26 +11,19 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/newest"
-	"blobtail/query"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
-const (
-	// chosenRecords is how many records an answer has unless more are asked for.
-	chosenRecords = 1000
-	// mostHeld is how many bytes of records wait on disk for an answer whose oldest come first.
-	mostHeld = 1 << 30
-)
+// chosenRecords is how many records an answer has unless more are asked for.
+const chosenRecords = 1000
 
 // recording is an answer of records.
 type recording struct {
 	*call
-	query   query.Query
-	mode    newest.Mode
+	asked   reading.Ask
 	form    string // lines, events or csv
-	fields  []string
 	partial bool
 
 	stream  *stream
@@ -46,10 +39,9 @@ type recording struct {
 func (c *call) records() error {
 	rec := &recording{call: c, made: budget.Of(c.r.Context())}
 	var err error
-	if rec.query, rec.mode, err = c.query(); err != nil {
+	if rec.asked, err = c.ask(); err != nil {
 		return err
 	}
-	rec.query.MaxHeld = mostHeld
 	if err := rec.limits(); err != nil {
 		return err
 	}
@@ -66,41 +58,25 @@ func (c *call) records() error {
 	}
 	rec.told = time.Now()
 	rec.stream = newStream(c.w, header, idle)
-	result, err := c.run(rec.query, rec.mode, rec.read)
+	out, err := rec.read()
 	if begun := rec.stream.halt(); err != nil && !begun {
 		return err
 	}
-	rec.end(result, err)
+	rec.end(out, err)
 	return nil
 }
 
-// limits reads the parameters of number and order.
-func (rec *recording) limits() (err error) {
-	q, p := &rec.query, rec.params
-	if p.get("limit") != "" && p.get("first") != "" {
-		return badRequest("limit is of the newest records and first of the oldest ones; leave one out")
-	}
-	order, err := p.word("order", "asc", "desc")
-	if err != nil {
-		return err
-	}
-	q.Reverse = order == "desc"
-	most := int(^uint(0) >> 1)
-	if q.First, err = p.number("first", 0, 0, most); err != nil {
-		return err
-	}
-	missing := chosenRecords
-	if p.get("first") != "" {
-		missing = 0
-	}
-	if q.Limit, err = p.number("limit", missing, 0, most); err != nil {
+// limits reads the parameters of number and order, and the fields.
+func (rec *recording) limits() error {
+	a := &rec.asked
+	if err := a.ReadOrder(rec.params, chosenRecords); err != nil {
 		return err
 	}
 	switch {
-	case q.Limit > form.MostHeld && !q.Reverse:
-		return badRequest("limit=%d: more than the newest %d come with order=desc only; for all records limit=0", q.Limit, form.MostHeld)
-	case q.First > form.MostHeld && q.Reverse:
-		return badRequest("first=%d: more than the oldest %d come with order=asc only; for all records limit=0", q.First, form.MostHeld)
+	case a.Limit > form.MostHeld && !a.Reverse:
+		return badRequest("limit=%d: more than the newest %d come with order=desc only; for all records limit=0", a.Limit, form.MostHeld)
+	case a.First > form.MostHeld && a.Reverse:
+		return badRequest("first=%d: more than the oldest %d come with order=asc only; for all records limit=0", a.First, form.MostHeld)
 	}
 	return nil
 }
@@ -111,18 +87,15 @@ func (rec *recording) shape() (err error) {
 	if strings.Contains(rec.r.Header.Get("Accept"), "text/csv") {
 		missing = "csv"
 	}
-	if rec.form, err = rec.params.word("form", missing, "lines", "events", "csv"); err != nil {
+	if rec.form, err = rec.params.Word("form", missing, "lines", "events", "csv"); err != nil {
 		return err
 	}
-	if rec.partial, err = rec.params.flag("partial"); err != nil {
+	if rec.partial, err = rec.params.Flag("partial"); err != nil {
 		return err
 	}
-	rec.fields = rec.params.list("fields")
-	rec.keys = keysOf(rec.fields)
-	if rec.form == "csv" {
-		if len(rec.fields) == 0 {
-			return badRequest("which columns? CSV needs fields, such as fields=ts,level,msg")
-		}
+	rec.keys = keysOf(rec.asked.Fields)
+	if rec.form == "csv" && len(rec.asked.Fields) == 0 {
+		return badRequest("which columns? CSV needs fields, such as fields=ts,level,msg")
 	}
 	if rec.form != "events" && !rec.partial && !rec.r.ProtoAtLeast(1, 1) {
 		return badRequest("in HTTP/1.0 a part of an answer looks like all of it: use HTTP/1.1 (in nginx proxy_http_version 1.1), form=events, or partial=1")
@@ -132,7 +105,7 @@ func (rec *recording) shape() (err error) {
 
 // headers returns the function that sets the header of the answer.
 func (rec *recording) headers() (func(http.Header), error) {
-	download, err := rec.params.flag("download")
+	download, err := rec.params.Flag("download")
 	if err != nil {
 		return nil, err
 	}
@@ -145,52 +118,40 @@ func (rec *recording) headers() (func(http.Header), error) {
 		h.Set("X-Accel-Buffering", "no")
 		declare(h)
 		if download {
-			h.Set("Content-Disposition", `attachment; filename="`+fileName(&rec.query)+suffix+`"`)
+			h.Set("Content-Disposition", `attachment; filename="`+fileName(&rec.asked)+suffix+`"`)
 		}
 		if rec.form == "csv" { // also if there is no record
-			_ = csv.NewWriter(rec.stream.buf).Write(rec.fields) // its error comes again
+			_ = csv.NewWriter(rec.stream.buf).Write(rec.asked.Fields) // its error comes again
 		}
 	}, nil
 }
 
-// fileName is a name for a file with the records of a query, of its service and times only.
-func fileName(q *query.Query) string {
+// fileName is a name for a file with the records of a question, of its service and times only.
+func fileName(a *reading.Ask) string {
 	name := "logs"
-	if len(q.Services) == 1 && record.ValidStored(q.Services[0]) {
-		name = q.Services[0]
+	if len(a.Services) == 1 && record.ValidStored(a.Services[0]) {
+		name = a.Services[0]
 	}
-	for _, ns := range []int64{q.Range.From, q.Range.To} {
-		if ns != query.Oldest && ns != query.Newest {
+	for _, ns := range []int64{a.Range.From, a.Range.To} {
+		if ns != reading.Oldest && ns != reading.Newest {
 			name += "-" + time.Unix(0, ns).UTC().Format("20060102T150405Z")
 		}
 	}
 	return name
 }
 
-// read reads the records of a completed query.
-func (rec *recording) read(blobs *query.Reader, q query.Query) (query.Summary, error) {
-	ctx := rec.r.Context()
-	emit := rec.lines
-	if rec.form == "csv" {
-		emit = rec.rows
+// read reads the records.
+func (rec *recording) read() (*reading.Outcome, error) {
+	switch rec.form {
+	case "events":
+		return rec.store.Entries(rec.r.Context(), rec.asked, rec.event)
+	case "csv":
+		return rec.store.Records(rec.r.Context(), rec.asked, rec.rows)
 	}
-	if q.Limit > 0 {
-		if rec.form == "events" {
-			return blobs.NewestEntries(ctx, q, rec.event)
-		}
-		return blobs.Newest(ctx, q, emit)
-	}
-	plan, err := blobs.Plan(ctx, q)
-	switch {
-	case err != nil:
-		return query.Summary{}, err
-	case rec.form == "events":
-		return plan.Entries(ctx, rec.event)
-	}
-	return plan.Read(ctx, emit)
+	return rec.store.Records(rec.r.Context(), rec.asked, rec.lines)
 }
 
-// raw writes what is in its form already.
+// raw writes a text that is in its form already.
 func (rec *recording) raw(text []byte) error {
 	return rec.stream.write(func(to *bufio.Writer) error {
 		_, err := to.Write(text)
@@ -200,7 +161,7 @@ func (rec *recording) raw(text []byte) error {
 
 // lines writes lines, as they are stored or with some fields only.
 func (rec *recording) lines(lines []byte) error {
-	if len(rec.fields) == 0 {
+	if len(rec.asked.Fields) == 0 {
 		return rec.raw(lines)
 	}
 	return rec.each(lines, func(to *bufio.Writer, line []byte) error {
@@ -209,8 +170,8 @@ func (rec *recording) lines(lines []byte) error {
 	})
 }
 
-// each writes lines in a form with some fields. What is not written yet is in the buffer of the
-// stream alone, so a long line takes no memory, however many fields have it.
+// each writes lines in a form with some fields. Only the buffer of the stream holds text that is
+// not written yet, so a long line takes no memory, however many fields have it.
 func (rec *recording) each(lines []byte, write func(to *bufio.Writer, line []byte) error) error {
 	for line := range bytes.Lines(lines) {
 		if err := rec.fits(line); err != nil {
@@ -230,15 +191,15 @@ func (rec *recording) each(lines []byte, write func(to *bufio.Writer, line []byt
 	})
 }
 
-// fits refuses a record of which the fields are more than a query may make: a field may be asked
-// for many times.
+// fits refuses a record if its fields are more than a query may make: a field may be asked for many
+// times.
 func (rec *recording) fits(line []byte) error {
 	const few = 4 << 20
-	if len(rec.fields)*len(line) <= few {
+	if len(rec.asked.Fields)*len(line) <= few {
 		return nil
 	}
 	size := 0
-	for _, name := range rec.fields {
+	for _, name := range rec.asked.Fields {
 		value, _ := record.Lookup(line, name)
 		size += len(name) + len(value)
 		if err := rec.made.Fits(int64(size)); err != nil {
@@ -253,7 +214,7 @@ func (rec *recording) fits(line []byte) error {
 func (rec *recording) some(to *bufio.Writer, line []byte) {
 	_ = to.WriteByte('{')
 	first := true
-	for i, name := range rec.fields {
+	for i, name := range rec.asked.Fields {
 		value, ok := record.Lookup(line, name)
 		if !ok {
 			continue
@@ -279,11 +240,11 @@ func keysOf(fields []string) [][]byte {
 
 // rows writes lines as rows of CSV.
 func (rec *recording) rows(lines []byte) error {
-	row := make([]string, len(rec.fields))
+	row := make([]string, len(rec.asked.Fields))
 	known := map[string]string{} // a field may be asked for many times
 	return rec.each(lines, func(to *bufio.Writer, line []byte) error {
 		clear(known)
-		for i, name := range rec.fields {
+		for i, name := range rec.asked.Fields {
 			text, ok := known[name]
 			if !ok {
 				value, _ := record.Lookup(line, name)
@@ -315,7 +276,7 @@ func (rec *recording) event(e *record.Entry) error {
 		rec.bytes += int64(len(e.Line))
 		rec.buf = beginRecord(rec.buf[:0], e)
 		_, _ = to.Write(rec.buf) // its error comes again
-		if len(rec.fields) > 0 {
+		if len(rec.asked.Fields) > 0 {
 			rec.some(to, e.Line)
 		} else {
 			_, _ = to.Write(bytes.TrimSuffix(e.Line, []byte("\n")))
@@ -336,7 +297,7 @@ func (rec *recording) progress() error {
 	rec.told = time.Now()
 	p := form.Progress{Records: rec.emitted, Bytes: rec.bytes}
 	if rec.emitted > 0 {
-		p.Read = stamp(rec.last)
+		p.Read = form.Stamp(rec.last)
 	}
 	line, err := json.Marshal(form.Event{Progress: &p})
 	if err == nil {
@@ -346,14 +307,11 @@ func (rec *recording) progress() error {
 }
 
 // end writes the end of the stream, or breaks it off.
-func (rec *recording) end(result *query.Outcome, err error) {
+func (rec *recording) end(out *reading.Outcome, err error) {
 	if err != nil {
-		result.Lack(errors.New(rec.explain(err).detail))
+		out.Lack(errors.New(rec.explain(err).Reason))
 	}
-	end := &form.End{
-		Outcome: outcome(result, &rec.query.Filter), More: result.More, Records: result.Records, Bytes: result.Bytes,
-		Unflushed: result.Unflushed, Examined: result.Examined, Higher: result.Higher,
-	}
+	end := form.EndOf(out)
 	if rec.stream.err != nil || !end.Complete && !rec.partial && rec.form != "events" {
 		rec.stream.cut()
 	}

@@ -1,114 +1,39 @@
 package readapi
 
 import (
-	"context"
-	"slices"
-	"time"
-
-	"blobtail/internal/fanout"
-	"blobtail/query"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
 func (c *call) services() error {
-	mode, err := c.mode()
+	var a reading.Ask
+	var err error
+	if a.Live, err = c.live(); err != nil {
+		return err
+	}
+	if a.Range, err = c.params.Span(c.now); err != nil {
+		return err
+	}
+	all, out, err := c.store.Services(c.r.Context(), a)
 	if err != nil {
 		return err
 	}
-	q := query.Query{Services: []string{"*", "_*"}}
-	if q.Range, err = c.span(); err != nil {
-		return err
+	answer := form.Services{Services: make([]form.Service, 0, len(all)), Outcome: form.OutcomeOf(out)}
+	for i := range all {
+		s := &all[i]
+		of := form.Service{
+			Name: s.Name, Blobs: s.Blobs, Records: s.Records, Bytes: s.Bytes, Stored: s.Stored, Unflushed: s.Unflushed, Estimated: s.Estimated,
+			Levels: map[string]int64{}, First: form.Stamp(s.First), Last: form.Stamp(s.Last), System: s.Name[0] == '_',
+		}
+		for level, n := range s.Levels {
+			if n > 0 {
+				of.Levels[record.Level(level).String()] = n
+			}
+		}
+		answer.Services = append(answer.Services, of)
 	}
-	answer := form.Services{Services: []form.Service{}}
-	result, err := c.client.Query(c.r.Context(), q, mode, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-		list, sum, err := c.volumes(blobs, q)
-		answer.Services = append(answer.Services, list...)
-		return sum, err
-	})
-	if err != nil {
-		return err
-	}
-	answer.Outcome = outcome(result, &q.Filter)
 	return c.json(answer)
-}
-
-// volumes sums up the records of services in blobs, and those in none.
-func (c *call) volumes(blobs *query.Reader, q query.Query) (list []form.Service, sum query.Summary, err error) {
-	at := map[string]int{}
-	for _, name := range q.Services {
-		at[name] = len(list)
-		list = append(list, form.Service{Name: name, System: name[0] == '_', Levels: map[string]int64{}})
-	}
-	q.Sure = true // each of the two parts has some of them
-	stored := q
-	stored.Unflushed = nil
-	for _, part := range []struct {
-		reader *query.Reader
-		query  query.Query
-		add    func(s *form.Service, v *query.Volume)
-	}{
-		{blobs, stored, func(s *form.Service, v *query.Volume) { s.Blobs, s.Records, s.Bytes = v.Blobs, v.Records, v.Bytes }},
-		{query.Without(query.Options{}), q, func(s *form.Service, v *query.Volume) {
-			s.Unflushed = v.Records
-			// A record that was stored while it was gathered is in a blob of its time.
-			s.Estimated = s.Estimated || s.Records > 0 && s.Last >= stamp(v.First)
-		}},
-	} {
-		volumes, work, err := part.reader.Volume(c.r.Context(), part.query)
-		sum.Join(&work)
-		if err != nil {
-			return nil, sum, err
-		}
-		for i := range volumes {
-			v := &volumes[i]
-			s := &list[at[v.Service]]
-			part.add(s, v)
-			extend(s, v)
-		}
-	}
-	if !q.Range.Bounded() {
-		err = c.sizes(blobs, stored, list)
-	}
-	list = slices.DeleteFunc(list, func(s form.Service) bool { return s.Records+s.Unflushed == 0 })
-	sum.Records = int64(len(list))
-	return list, sum, err
-}
-
-// extend adds the times and levels of a volume to a service.
-func extend(s *form.Service, v *query.Volume) {
-	if first := stamp(v.First); s.First == "" || first < s.First {
-		s.First = first
-	}
-	if last := stamp(v.Last); last > s.Last {
-		s.Last = last
-	}
-	s.Estimated = s.Estimated || v.Estimated
-	for level, n := range v.Levels {
-		if n > 0 {
-			s.Levels[record.Level(level).String()] += n
-		}
-	}
-}
-
-// sizes adds the bytes of blobs, which are known for whole services.
-func (c *call) sizes(blobs *query.Reader, q query.Query, list []form.Service) error {
-	const atOnce = 8
-	return fanout.Each(c.r.Context(), len(list), atOnce, func(ctx context.Context, i int) error {
-		if list[i].Blobs == 0 {
-			return nil
-		}
-		of := q
-		of.Services = []string{list[i].Name}
-		days, _, err := blobs.List(ctx, of, time.Time{})
-		if err != nil {
-			return err
-		}
-		for j := range days {
-			list[i].Stored += days[j].Stored
-		}
-		return nil
-	})
 }
 
 func (c *call) whoami() error {
@@ -116,11 +41,11 @@ func (c *call) whoami() error {
 	if err != nil {
 		return err
 	}
-	answer := form.Whoami{Read: []string{"*", "_*"}, Version: c.o.Version, Time: stamp(now.UnixNano())}
+	answer := form.Whoami{Read: []string{"*", "_*"}, Version: c.o.Version, Time: form.Stamp(now.UnixNano())}
 	if t := c.token; t != nil {
 		answer.ID, answer.Read, answer.Limits = t.ID, append([]string{}, t.Read...), t.Limits.String()
 		if !t.Expires.IsZero() {
-			answer.Expires = stamp(t.Expires.UnixNano())
+			answer.Expires = form.Stamp(t.Expires.UnixNano())
 		}
 	}
 	return c.json(answer)

@@ -21,7 +21,7 @@ const (
 	patience = time.Second
 )
 
-// stream writes an answer whose length nobody knows yet. Its buffer is all that it keeps: a
+// stream writes an answer of a length that nobody knows yet. Its buffer is all that it keeps: a
 // client that reads slowly holds the read back.
 type stream struct {
 	w       http.ResponseWriter
@@ -76,7 +76,7 @@ func (s *stream) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// flush sends what is in the buffer, and the header.
+// flush sends the bytes in the buffer, and the header.
 func (s *stream) flush() {
 	if s.err == nil {
 		s.err = s.buf.Flush()

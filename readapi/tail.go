@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/newest"
-	"blobtail/query"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -32,16 +31,16 @@ type tailing struct {
 	buf    []byte
 	wrote  time.Time // the last time
 	lines  int64
-	told   query.Outcome // of a tail that ends
+	told   reading.Outcome // of a tail that ends
 }
 
 // tail answers with new records as Server-Sent Events.
 func (c *call) tail() error {
-	o, err := c.following()
+	a, o, err := c.following()
 	if err != nil {
 		return err
 	}
-	if err := c.known(o.Query.Services, o.Once); err != nil {
+	if err := c.known(&a, o.Once); err != nil {
 		return err
 	}
 	t := &tailing{call: c, once: o.Once, wrote: time.Now()}
@@ -50,26 +49,23 @@ func (c *call) tail() error {
 		h.Set("X-Accel-Buffering", "no")
 	}, t.beat)
 	o.Visit, o.Mark, o.Report = t.record, t.mark, t.report
-	err = t.write("retry: 1000\n\n")
-	cursor := newest.Cursor{}
-	switch {
-	case err != nil:
-	case c.wanted != nil: // also services that come later
-		cursor, err = c.client.FollowAll(c.r.Context(), o, c.wanted)
-	default:
-		cursor, err = c.client.Follow(c.r.Context(), o)
+	cursor := reading.Cursor{}
+	if err = t.write("retry: 1000\n\n"); err == nil {
+		cursor, err = c.store.Follow(c.r.Context(), a, o)
 	}
 	switch over := budget.Of(c.r.Context()).Err(); {
 	case errors.As(over, new(*budget.Error)), errors.As(over, new(*budget.BusyError)):
 		t.event(form.Event{Problem: over.Error()})
 	case c.r.Context().Err() == nil && err != nil:
-		t.event(form.Event{Problem: c.explain(err).detail})
+		t.event(form.Event{Problem: c.explain(err).Reason})
 	}
 	if cursor.Last.Time != 0 {
 		_ = t.mark(cursor) // the client can go on here when the server is back
 	}
 	if o.Once && err == nil {
-		t.event(form.Event{End: t.end()})
+		end := form.EndOf(&t.told)
+		end.Records = t.lines
+		t.event(form.Event{End: end})
 	}
 	t.stream.halt()
 	if t.stream.flush(); t.stream.err != nil {
@@ -78,80 +74,51 @@ func (c *call) tail() error {
 	return nil
 }
 
-// end is the last event of a tail that ends.
-func (t *tailing) end() *form.End {
-	out := form.Outcome{
-		Complete: t.told.Complete(), Problems: texts(t.told.Problems()), Warnings: texts(t.told.Warnings), Notes: []string{}, Gaps: []form.Gap{},
-	}
-	for _, none := range t.told.Absent {
-		out.Absent = append(out.Absent, none.Name)
-	}
-	return &form.End{Outcome: out, Records: t.lines}
-}
-
 // following reads the parameters of a tail.
-func (c *call) following() (o newest.FollowOptions, err error) {
-	var mode newest.Mode
-	if o.Query, mode, err = c.query(); err != nil {
-		return o, err
+func (c *call) following() (a reading.Ask, o reading.FollowOptions, err error) {
+	if a, err = c.ask(); err != nil {
+		return a, o, err
 	}
-	o.Query.MaxRaw = 0
-	if mode != newest.Auto {
-		return o, badRequest("live=%s: a tail is of records in blobs and of those that are in none; leave it out", c.params.get("live"))
+	if a.Live != reading.Auto {
+		return a, o, badRequest("live=%s: a tail is of records in blobs and of those that are in none; leave it out", c.params.Get("live"))
 	}
 	missing := chosenTail
-	if o.Query.Range.From != query.Oldest {
+	if a.Range.From != reading.Oldest {
 		missing = 0
 	}
-	if o.Query.Limit, err = c.params.number("n", missing, 0, mostTail); err != nil {
-		return o, err
+	if a.Limit, err = c.params.Number("n", missing, 0, mostTail); err != nil {
+		return a, o, err
 	}
-	if o.Once, err = c.params.flag("once"); err != nil {
-		return o, err
+	if o.Once, err = c.params.Flag("once"); err != nil {
+		return a, o, err
 	}
 	name, after := "Last-Event-ID", c.r.Header.Get("Last-Event-ID") // newer than the URL, if a browser connects again
 	if after == "" {
-		name, after = "after", c.params.get("after")
+		name, after = "after", c.params.Get("after")
 	}
 	if after == "" {
-		return o, nil
+		return a, o, nil
 	}
-	cursor, err := newest.ParseCursor(after)
+	cursor, err := reading.ParseCursor(after)
 	if err != nil {
-		return o, badRequest("%s: %.60q is no cursor of a tail; each id of an event is one: %w", name, after, err)
+		return a, o, badRequest("%s: %.60q is no cursor of a tail; each id of an event is one: %w", name, after, err)
 	}
 	o.After = &cursor
-	o.Query.Limit, o.Query.Range = 0, query.Always()
-	return o, nil
+	a.Limit, a.Range = 0, reading.Always()
+	return a, o, nil
 }
 
-// known refuses names of services of which the client may read none. A tail that goes on waits
-// for services to appear; one that ends refuses names and globs of which none is there yet.
-func (c *call) known(names []string, once bool) error {
-	if once {
-		if _, err := c.client.Services(c.r.Context()); err != nil {
-			return err
-		}
-		if c.client.Unmatched(c.r.Context(), names, &query.Outcome{}) == nil {
-			return nil
-		}
-		return c.exist(names)
+// known refuses a filter with a mistake, and names of services if the client may read none of
+// these. A tail that goes on waits for services to appear; one that ends refuses names and globs if
+// they mean no service yet.
+func (c *call) known(a *reading.Ask, once bool) error {
+	if _, err := a.Matcher(budget.Of(c.r.Context())); err != nil {
+		return err
 	}
-	if slices.ContainsFunc(names, func(name string) bool { return !record.ValidStored(name) || c.client.May(name) }) {
+	if !once && slices.ContainsFunc(a.Services, func(name string) bool { return !record.ValidStored(name) || c.store.May(name) }) {
 		return nil
 	}
-	return &query.NoServiceError{Name: names[0]}
-}
-
-// exist returns the error for names and globs of services if they surely mean none. The list of
-// services may be some seconds old, and lacks those of an ingester that cannot be asked. So it
-// alone does not decide.
-func (c *call) exist(names []string) error {
-	_, err := c.run(query.Query{Services: names, Range: query.Always()}, newest.Auto, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-		_, err := blobs.Plan(c.r.Context(), q)
-		return query.Summary{}, err
-	})
-	return err
+	return c.store.Exist(c.r.Context(), *a)
 }
 
 // write writes a text to the stream.
@@ -190,10 +157,10 @@ func (t *tailing) record(e *record.Entry) error {
 
 // mark writes a cursor. It is the id of an event without data, so it counts once all records
 // before it have come.
-func (t *tailing) mark(c newest.Cursor) error { return t.write("id: ", c.String(), "\n\n") }
+func (t *tailing) mark(c reading.Cursor) error { return t.write("id: ", c.String(), "\n\n") }
 
-// report writes what is missing or late. A write that fails fails the next record too.
-func (t *tailing) report(r *newest.Report) {
+// report writes notes of missing or late records. A write that fails fails the next record too.
+func (t *tailing) report(r *reading.Report) {
 	if t.once {
 		t.told.Add(r.Outcome(nil))
 	}
@@ -210,7 +177,7 @@ func (t *tailing) report(r *newest.Report) {
 		t.event(form.Event{Note: text})
 	}
 	for _, g := range r.Gaps {
-		of := gap(g)
+		of := form.GapOf(g)
 		t.event(form.Event{Gap: &of})
 	}
 }

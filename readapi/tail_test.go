@@ -216,3 +216,26 @@ func TestTailOverRestarts(t *testing.T) {
 	}
 	t.Logf("%d records, %d came again and were dropped", len(want), src.again)
 }
+
+// A tail with a mistake in its filter is refused before it begins, and so is a selector that chooses
+// no service that the client may read.
+func TestTailWithMistakes(t *testing.T) {
+	h := readingtest.New(t, 1)
+	fill(h, 0, "web", then, 5)
+	s := serve(t, h, "web")
+	for query, status := range map[string]int{
+		"service=web&where=status+%3E":                    http.StatusBadRequest,
+		"service=web&expr=(":                              http.StatusBadRequest,
+		"logql=%7B":                                       http.StatusBadRequest,
+		"service=web&level=no":                            http.StatusBadRequest,
+		"service=hidden":                                  http.StatusNotFound,
+		"logql=%7Bservice%3D%22hidden%22%7D":              http.StatusNotFound,
+		"logql=%7Bservice%3D%22%22%7D":                    http.StatusNotFound,
+		"once=1&logql=%7Bservice%3D~%22hid.*%22%7D":       http.StatusNotFound,
+		"once=1&service=web&logql=%7Bservice%3D%22%22%7D": http.StatusBadRequest,
+	} {
+		if a := s.get("tail?" + query); a.status != status || a.header.Get("Content-Type") != form.Trouble {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+}

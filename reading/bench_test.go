@@ -86,14 +86,7 @@ func measured(b *testing.B, f func()) {
 }
 
 func histogram(b *testing.B, r *reading.Reader, services ...string) (records int64) {
-	result, err := r.For(nil).Query(context.Background(), query.Query{Services: services, Range: query.Always()}, newest.Auto, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-		plan, err := blobs.Plan(context.Background(), q)
-		if err != nil {
-			return query.Summary{}, err
-		}
-		_, sum, err := plan.Histogram(context.Background(), query.Buckets{Length: time.Minute})
-		return sum, err
-	})
+	_, result, err := r.For(nil).Histogram(context.Background(), reading.Ask{Services: services, Range: reading.Always()}, reading.Slices{By: time.Minute})
 	if err != nil || !result.Complete() {
 		b.Error(err, result.Problems())
 	}
@@ -109,7 +102,7 @@ func BenchmarkStore(b *testing.B) {
 	for _, service := range []string{"*", "api-gateway"} {
 		b.Run("newest5000 of "+service, func(b *testing.B) {
 			measured(b, func() {
-				q := query.Query{Services: []string{service}, Range: query.Always(), Limit: 5000}
+				q := reading.Ask{Services: []string{service}, Range: reading.Always(), Limit: 5000}
 				lines, _, err := lines(context.Background(), kept.For(nil), q)
 				if len(lines) != 5000 || err != nil {
 					b.Error(len(lines), err)
@@ -129,7 +122,7 @@ func BenchmarkStore(b *testing.B) {
 						histogram(b, kept, []string{"*", "api-gateway", "auth"}[n%3])
 						return
 					}
-					q := query.Query{Services: []string{"api-gateway"}, Range: query.Always(), Limit: 1000}
+					q := reading.Ask{Services: []string{"api-gateway"}, Range: reading.Always(), Limit: 1000}
 					_, _, _ = lines(context.Background(), kept.For(nil), q)
 				})
 			}
@@ -163,13 +156,7 @@ func BenchmarkEverything(b *testing.B) {
 		for range 8 {
 			clients.Go(func() {
 				n := 0
-				result, err := r.For(nil).Query(context.Background(), query.Query{Services: []string{"*"}, Range: query.Always()}, newest.Auto, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-					plan, err := blobs.Plan(context.Background(), q)
-					if err != nil {
-						return query.Summary{}, err
-					}
-					return plan.Read(context.Background(), func(lines []byte) error { n += bytes.Count(lines, []byte{'\n'}); return nil })
-				})
+				result, err := r.For(nil).Records(context.Background(), reading.Ask{Services: []string{"*"}, Range: reading.Always()}, func(lines []byte) error { n += bytes.Count(lines, []byte{'\n'}); return nil })
 				if err != nil || !result.Complete() {
 					b.Error(err)
 				}

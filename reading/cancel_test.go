@@ -9,12 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/reading/readingtest"
 	"blobtail/storage/storagetest"
 )
 
-// A query whose client has gone ends at once, wherever the store hangs, alone and among others.
+// A query ends at once when its client has gone, at any call in which the store hangs, alone and
+// among others.
 func TestCancelled(t *testing.T) {
 	for _, op := range []storagetest.Op{storagetest.List, storagetest.Get, storagetest.Scan} {
 		for _, company := range []int{1, 5} {
@@ -37,7 +38,7 @@ func TestCancelled(t *testing.T) {
 					var queries sync.WaitGroup
 					for n := range company {
 						queries.Go(func() {
-							q := query.Query{Services: []string{"web"}, Range: query.Always(), Limit: n % 2 * 10}
+							q := reading.Ask{Services: []string{"web"}, Range: reading.Always(), Limit: n % 2 * 10}
 							if _, _, err := lines(ctx, r.For(nil), q); !errors.Is(err, context.Canceled) {
 								t.Errorf("it ends with %v", err)
 							}
@@ -56,7 +57,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A query whose client has gone asks its filter no more, also within a block of many records.
+// A query asks its filter no more when its client has gone, also within a block of many records.
 func TestCancelledFilter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := readingtest.New(t, 1)
@@ -67,12 +68,12 @@ func TestCancelledFilter(t *testing.T) {
 		h.Flush()
 		ctx, cancel := context.WithCancel(t.Context())
 		asked := 0
-		q := query.Query{Services: []string{"web"}, Range: query.Always(), Filter: query.Filter{Accept: func([]byte) bool {
+		_, err := h.Reader().For(nil).Filtered(ctx, reading.Ask{Services: []string{"web"}, Range: reading.Always()}, func([]byte) bool {
 			asked++
 			cancel()
 			return true
-		}}}
-		if _, _, err := lines(ctx, h.Reader().For(nil), q); !errors.Is(err, context.Canceled) || asked != 1 {
+		})
+		if !errors.Is(err, context.Canceled) || asked != 1 {
 			t.Errorf("it ends with %v after %d questions, want one", err, asked)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/reading/readingtest"
 )
 
@@ -28,7 +28,7 @@ func TestNewestOfTwoRanges(t *testing.T) {
 			var both sync.WaitGroup
 			for minute := range 2 {
 				from := hour.Add(time.Duration(minute) * 10 * time.Minute)
-				q := query.Query{Services: []string{"web"}, Limit: 20, Range: query.Range{From: from.UnixNano(), To: from.Add(5 * time.Minute).UnixNano()}}
+				q := reading.Ask{Services: []string{"web"}, Limit: 20, Range: reading.Range{From: from.UnixNano(), To: from.Add(5 * time.Minute).UnixNano()}}
 				both.Go(func() {
 					got, result, err := lines(t.Context(), r.For(nil), q)
 					if err != nil || !result.Complete() || len(got) != 20 || !strings.Contains(got[0], fmt.Sprint("minute ", minute)) {
@@ -53,13 +53,13 @@ func TestChoose(t *testing.T) {
 		h.Flush()
 		time.Sleep(20 * time.Second) // each knows the other by its row
 		r := h.Reader()
-		if list, err := r.For(nil).Services(t.Context()); err != nil || len(list) != 2 {
+		if list, err := r.For(nil).Names(t.Context()); err != nil || len(list) != 2 {
 			t.Fatal(list, err)
 		}
-		api := func(service string) bool { return strings.HasPrefix(service, "api") }
+		const api = `{service_name=~"api.*"}`
 		count := func(when string, limit, want int) {
 			t.Helper()
-			got, result, err := lines(t.Context(), r.For(nil), query.Query{Services: []string{"*", "_*"}, Choose: api, Limit: limit, Range: query.Always()})
+			got, result, err := lines(t.Context(), r.For(nil), reading.Ask{LogQL: api, Limit: limit, Range: reading.Always()})
 			if err != nil || !result.Complete() || len(got) != want {
 				t.Errorf("%s, limit %d: %d records, want %d: %v %v", when, limit, len(got), want, err, result.Problems())
 			}
@@ -78,7 +78,7 @@ func TestChoose(t *testing.T) {
 		count("unflushed", 2, 2)
 		h.Flush()
 		count("flushed", 0, 2)
-		if got, _, err := lines(t.Context(), r.For(tokenOf(t, "web", "api-old")), query.Query{Services: []string{"*", "_*"}, Choose: api, Range: query.Always()}); err != nil || len(got) != 1 {
+		if got, _, err := lines(t.Context(), r.For(tokenOf(t, "web", "api-old")), reading.Ask{LogQL: api, Range: reading.Always()}); err != nil || len(got) != 1 {
 			t.Errorf("by a token for api-old and web: %q, %v", got, err)
 		}
 	})

@@ -8,10 +8,10 @@ import (
 	"blobtail/query"
 )
 
-// Doubts returns why [Client.Services] may lack services: an ingester that holds records cannot
+// Doubts returns why [Store.Names] may lack services: an ingester that holds records cannot
 // be asked. The error is that of ctx.
-func (c *Client) Doubts(ctx context.Context) ([]error, error) {
-	g, err := c.r.o.Logs.Gather(ctx, query.Query{
+func (s *Store) Doubts(ctx context.Context) ([]error, error) {
+	g, err := s.r.o.Logs.Gather(ctx, query.Query{
 		Services: []string{"*"}, Range: query.Range{From: time.Now().UnixNano(), To: query.Newest}, Limit: 1,
 	}, newest.Auto)
 	if err != nil {

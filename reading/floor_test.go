@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/reading/readingtest"
 )
 
@@ -38,7 +38,7 @@ func TestFloorOfSharedQueries(t *testing.T) {
 				whole bool
 			}{{floor, true}, {floor.Add(time.Second), false}, {floor.Add(-time.Minute), true}, {floor.Add(4 * time.Minute), false}, {time.Now(), false}} {
 				all.Go(func() {
-					got, result, err := lines(t.Context(), r.For(nil), query.Query{Services: []string{"web"}, Range: query.Range{From: floor.Add(-4 * time.Hour).UnixNano(), To: q.to.UnixNano()}})
+					got, result, err := lines(t.Context(), r.For(nil), reading.Ask{Services: []string{"web"}, Range: reading.Range{From: floor.Add(-4 * time.Hour).UnixNano(), To: q.to.UnixNano()}})
 					if err != nil {
 						t.Error(err)
 						return

@@ -6,43 +6,67 @@ import (
 	"errors"
 	"slices"
 
-	"blobtail/internal/access"
+	"blobtail/internal/budget"
+	"blobtail/internal/door"
 	"blobtail/internal/globset"
-	"blobtail/internal/httpguard"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
 )
 
-// Follow emits records as they are acknowledged, as [newest.Reader.Follow] does, of the
-// services that the client may read. Services that appear later are among them if a glob of
-// the query matches them.
-func (c *Client) Follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
-	asked := o.Query.Services
-	services, exact, hidden, err := c.reach(asked)
+// Follow implements [Source]. Services that appear later are among those that it follows if a glob
+// or a selector of the question matches them.
+func (s *Store) Follow(ctx context.Context, a Ask, o FollowOptions) (Cursor, error) {
+	q, err := a.query(budget.Of(ctx))
 	if err != nil {
-		return newest.Cursor{}, err
+		return Cursor{}, err
 	}
-	if len(hidden) > 0 && o.Report != nil {
-		o.Report(&newest.Report{Absent: hidden})
+	if a.choose != nil {
+		q.Services = slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
+	}
+	if o.Emit != nil {
+		o.Emit = a.parsed(o.Emit)
+	}
+	if o.Visit != nil {
+		o.Visit = a.parsedEntry(o.Visit)
+	}
+	if report := o.Report; a.choose != nil && report != nil { // a selector asks for no name
+		o.Report = func(r *Report) {
+			kept := *r
+			kept.Absent = nil
+			report(&kept)
+		}
+	}
+	return s.followQuery(ctx, newest.FollowOptions{Query: q, After: o.After, Once: o.Once, Emit: o.Emit, Visit: o.Visit, Mark: o.Mark, Report: o.Report})
+}
+
+// followQuery is Follow of a compiled question.
+func (s *Store) followQuery(ctx context.Context, f newest.FollowOptions) (Cursor, error) {
+	q, asked := &f.Query, f.Query.Services
+	services, exact, hidden, err := s.reach(asked)
+	if err != nil {
+		return Cursor{}, err
+	}
+	if len(hidden) > 0 && f.Report != nil {
+		f.Report(&newest.Report{Absent: hidden})
 	}
 	if len(services) == 0 { // no service that it may read will ever match
-		return newest.Cursor{}, idle(ctx, o)
+		return Cursor{}, idle(ctx, f)
 	}
-	if o.Query.Services = services; !exact {
-		c.sift(&o, asked)
+	if f.Query.Services = services; !exact || q.Choose != nil {
+		s.sift(&f, asked)
 	}
-	if report := o.Report; report != nil {
-		o.Report = func(r *newest.Report) {
+	if report := f.Report; report != nil {
+		f.Report = func(r *newest.Report) {
 			for _, none := range r.Absent {
-				c.scrub(none)
+				s.scrub(none)
 			}
 			report(r)
 		}
 	}
-	cursor, err := c.follow(ctx, o)
+	cursor, err := s.follow(ctx, f)
 	if none, ok := errors.AsType[*query.NoServiceError](err); ok {
-		c.scrub(none)
+		s.scrub(none)
 	}
 	return cursor, err
 }
@@ -57,9 +81,9 @@ func idle(ctx context.Context, o newest.FollowOptions) error {
 }
 
 // follow emits records, and tells the guard of the request how many.
-func (c *Client) follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
-	read := httpguard.Read{Services: o.Query.Services, From: o.Query.Range.From, To: o.Query.Range.To}
-	defer func() { httpguard.NoteOf(ctx).Add(read) }()
+func (s *Store) follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
+	read := door.Read{Services: o.Query.Services, From: o.Query.Range.From, To: o.Query.Range.To}
+	defer func() { door.NoteOf(ctx).Add(read) }()
 	if emit := o.Emit; emit != nil {
 		o.Emit = func(lines []byte) error {
 			read.Records += int64(bytes.Count(lines, []byte("\n")))
@@ -72,13 +96,15 @@ func (c *Client) follow(ctx context.Context, o newest.FollowOptions) (newest.Cur
 			return visit(e)
 		}
 	}
-	return c.r.o.Logs.Follow(ctx, o)
+	return s.r.o.Logs.Follow(ctx, o)
 }
 
-// sift drops what a follower gets of services that the query does not ask for.
-func (c *Client) sift(o *newest.FollowOptions, asked []string) {
-	wanted := globset.New(asked)
-	of := func(service string) bool { return len(wanted.Match(service)) > 0 && c.May(service) }
+// sift drops a follower's records and gaps of services that the query does not ask for.
+func (s *Store) sift(o *newest.FollowOptions, asked []string) {
+	wanted, choose := globset.New(asked), o.Query.Choose
+	of := func(service string) bool {
+		return len(wanted.Match(service)) > 0 && s.May(service) && (choose == nil || choose(service))
+	}
 	accept, report := o.Query.Filter.Accept, o.Report
 	o.Query.Filter.Accept = func(line []byte) bool {
 		service, ok := record.LineService(line)
@@ -89,32 +115,9 @@ func (c *Client) sift(o *newest.FollowOptions, asked []string) {
 	}
 	o.Report = func(r *newest.Report) {
 		kept := *r
-		if kept.Gaps = c.gapsOf(asked, r.Gaps); len(kept.Gaps) > 0 || len(r.Gaps) == 0 {
+		kept.Gaps = slices.DeleteFunc(s.gapsOf(asked, r.Gaps), func(g Gap) bool { return !of(g.Service) })
+		if len(kept.Gaps) > 0 || len(r.Gaps) == 0 {
 			report(&kept)
 		}
 	}
-}
-
-// FollowAll is [Client.Follow] for all services for which wanted is true, now and later. The
-// services of the query do not count.
-func (c *Client) FollowAll(ctx context.Context, o newest.FollowOptions, wanted func(service string) bool) (newest.Cursor, error) {
-	o.Query.Services = []string{"*", "_*"}
-	if c.token != nil && c.token.Role != access.Peer {
-		o.Query.Services = slices.Clone(c.token.Read)
-	}
-	if len(o.Query.Services) == 0 {
-		return newest.Cursor{}, idle(ctx, o)
-	}
-	accept, report := o.Query.Filter.Accept, o.Report
-	o.Query.Filter.Accept = func(line []byte) bool {
-		service, ok := record.LineService(line)
-		return ok && wanted(string(service)) && c.May(string(service)) && (accept == nil || accept(line))
-	}
-	if report != nil {
-		o.Report = func(r *newest.Report) {
-			r.Gaps = slices.DeleteFunc(r.Gaps, func(g newest.Gap) bool { return !wanted(g.Service) || !c.May(g.Service) })
-			report(r)
-		}
-	}
-	return c.follow(ctx, o)
 }

@@ -53,12 +53,11 @@ func end(to int64) int64 {
 	return hours(to)
 }
 
-// hours is the number of whole hours to a time. Ranges whose ends are in the same hours are
-// near enough to be gathered for at once.
+// hours is the number of whole hours to a time. Ranges with their ends in the same hours are near
+// enough to be gathered for at once.
 func hours(ns int64) int64 { return ns / int64(time.Hour) }
 
-// question is a query whose unflushed records suffice for all members, whatever services they
-// choose.
+// question is one query for the unflushed records of all members, with any choice of services.
 func (g *gathering) question() query.Query {
 	q := g.members[0].query
 	all := query.Query{Services: q.Services, Range: q.Range, Filter: query.Filter{Levels: q.Filter.Levels}}

@@ -2,7 +2,6 @@ package reading
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -10,21 +9,20 @@ import (
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
-	"blobtail/storage"
 )
 
-// reach returns the names and globs to ask ingesters for, if a query names some services: the
-// same, if the client may read all that they match; else names that it may read, and globs of
-// its token. exact says that no further services match. A name that the client may not read is
-// absent, as if it did not exist; without another name or glob it is the error.
-func (c *Client) reach(asked []string) (services []string, exact bool, absent []*query.NoServiceError, err error) {
+// reach returns the names and globs to ask ingesters for, if a query names some services: the same,
+// if the holder of the token may read all that they match; else names that the holder may read, and
+// globs of the token. exact says that no further services match. A name that the holder may not
+// read is absent, as if it did not exist; without another name or glob it is the error.
+func (s *Store) reach(asked []string) (services []string, exact bool, absent []*query.NoServiceError, err error) {
 	var globs []string
 	for _, name := range asked {
 		if !record.ValidStored(name) {
 			globs = append(globs, name)
 			continue
 		}
-		if !c.May(name) {
+		if !s.May(name) {
 			absent = append(absent, &query.NoServiceError{Name: name})
 			continue
 		}
@@ -33,10 +31,10 @@ func (c *Client) reach(asked []string) (services []string, exact bool, absent []
 	if len(absent) > 0 && len(absent) == len(asked) {
 		return nil, false, nil, absent[0]
 	}
-	if exact = !slices.ContainsFunc(globs, func(g string) bool { return !c.mayAll(g) }); exact {
+	if exact = !slices.ContainsFunc(globs, func(g string) bool { return !s.mayAll(g) }); exact {
 		services = append(services, globs...)
 	} else {
-		for _, may := range c.token.Read {
+		for _, may := range s.token.Read {
 			if !record.ValidStored(may) || matches(globs, may) {
 				services = append(services, may)
 			}
@@ -46,127 +44,82 @@ func (c *Client) reach(asked []string) (services []string, exact bool, absent []
 	return slices.Compact(services), exact, absent, nil
 }
 
-// mayAll reports whether the client may read all services that a glob matches.
-func (c *Client) mayAll(glob string) bool {
-	if c.token == nil || c.token.Role == access.Peer {
+// mayAll reports whether the holder of the token may read all services that a glob matches.
+func (s *Store) mayAll(glob string) bool {
+	if s.token == nil || s.token.Role == access.Peer {
 		return true
 	}
-	return slices.Contains(c.token.Read, glob) || glob != "" && glob[0] != '_' && slices.Contains(c.token.Read, "*")
+	return slices.Contains(s.token.Read, glob) || glob != "" && glob[0] != '_' && slices.Contains(s.token.Read, "*")
 }
 
 func matches(globs []string, service string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { return record.MatchService(g, service) })
 }
 
-// named returns the services that a query means and chooses, in order, as far as the client may
-// read them: those of the store, and of unflushed records. The store is asked after those have
-// been gathered, so that no service is missing that has moved from a log to a blob.
-func (c *Client) named(ctx context.Context, blobs *query.Reader, m *member, held []*query.Unflushed) ([]string, error) {
-	asked := m.asked
-	names := slices.DeleteFunc(slices.Clone(asked), func(name string) bool { return !record.ValidStored(name) })
-	if len(names) == len(asked) {
-		names = slices.DeleteFunc(names, func(s string) bool { return !m.choose(s) || !c.May(s) })
-		slices.Sort(names)
-		return slices.Compact(names), nil
-	}
-	all, err := blobs.Services(ctx, asked)
-	switch {
-	case err == nil:
-	case errors.Is(err, storage.ErrNotExist) && len(held) > 0: // all is in the logs yet
-		all = names
-	default:
-		return nil, err
-	}
-	for _, u := range held {
-		all = append(all, u.Services()...)
-	}
-	slices.Sort(all)
-	all = slices.DeleteFunc(slices.Compact(all), func(s string) bool {
-		return ctx.Err() != nil || !matches(asked, s) || !m.choose(s) || !c.May(s) // each may be many globs
-	})
-	return all, ctx.Err()
-}
-
-// Unmatched decides about names and globs of a query that mean no service of the store, as
-// [Client.Query] does beside others: it returns the error, unless there is one elsewhere.
-func (c *Client) Unmatched(ctx context.Context, asked []string, out *query.Outcome) error {
-	exists := c.exists(ctx, out)
-	var absent, globs []*query.NoServiceError
-	for _, name := range asked {
-		none := &query.NoServiceError{Name: name}
-		switch {
-		case exists(none):
-		case record.ValidStored(name):
-			absent = append(absent, none)
-		default:
-			globs = append(globs, none)
-		}
-	}
-	return out.Miss(absent, globs, len(absent)+len(globs) < len(asked))
-}
-
-// existing returns a function that reports whether a name or a glob means a service that the
-// client may read. It lists them at the first call. What the list does not have, ingesters are
-// asked for: it may be some seconds old, and lack services that begin.
-func (c *Client) existing(ctx context.Context) func(name string) bool {
+// existing returns a function that reports whether a name or a glob of a query means a service that
+// the query chooses and the holder of the token may read. That function lists the services at its
+// first call. It asks ingesters for a name or a glob that means no listed service: the list may be
+// some seconds old, and lack services that begin.
+func (s *Store) existing(ctx context.Context, m *member) func(name string) bool {
 	list := sync.OnceValue(func() []string {
-		all, _ := c.Services(ctx)
+		all, _ := s.Names(ctx)
 		return all
 	})
 	return func(name string) bool {
-		all, may := list(), c.mayAll(name)
+		all, may := list(), s.mayAll(name) && m.query.Choose == nil
 		if record.ValidStored(name) {
-			may = c.May(name)
+			may = s.May(name)
 		}
-		if slices.ContainsFunc(all, func(s string) bool { return record.MatchService(name, s) }) {
+		if slices.ContainsFunc(all, func(of string) bool { return record.MatchService(name, of) && m.choose(of) }) {
 			return true
 		}
 		if !may {
-			return false // what ingesters hold may be of others
+			return false // records that ingesters hold may be of others
 		}
-		held, _ := c.r.o.Logs.Holds(ctx, name) // nobody can tell: then the read has a problem
+		held, _ := s.r.o.Logs.Holds(ctx, name) // nobody can tell: then the read has a problem
 		return held
 	}
 }
 
 // exists returns a function that reports whether a service that is in no blob exists, or may, and
-// warns of it in out. So far out tells of ingesters alone: if records of theirs are missing, they
-// may be those of the service.
-func (c *Client) exists(ctx context.Context, out *query.Outcome) func(none *query.NoServiceError) bool {
-	there, unread := c.existing(ctx), !out.Complete()
+// warns of it in out, if it was asked for by name. unread says that records of ingesters are
+// missing: they may be those of the service.
+func (s *Store) exists(ctx context.Context, m *member, unread bool, out *query.Outcome) func(none *query.NoServiceError) bool {
+	there, named := s.existing(ctx, m), m.query.Choose == nil
 	return func(none *query.NoServiceError) bool {
 		if !unread && !there(none.Name) {
 			return false
 		}
-		if unread || out.Records == 0 {
+		if named && (unread || out.Records == 0) {
 			out.Warnings = append(out.Warnings, none.Elsewhere(unread))
 		}
 		return true
 	}
 }
 
-// settle decides which names of a read are absent, as [newest.Gathered.Settle] does, by what the
-// client may read. hidden are those that it may not. It returns the error that is left.
-func (c *Client) settle(exists func(*query.NoServiceError) bool, out *query.Outcome, hidden []*query.NoServiceError, err error) error {
+// settle decides which names of a read are absent, as [newest.Gathered.Settle] does, by the rights
+// of the token's holder. hidden are those that the holder may not read. It returns the error that
+// is left.
+func (s *Store) settle(exists func(*query.NoServiceError) bool, out *query.Outcome, hidden []*query.NoServiceError, err error) error {
 	out.Absent = append(out.Absent, hidden...)
 	return out.Settle(err, func(none *query.NoServiceError) bool {
-		c.scrub(none)
+		s.scrub(none)
 		return exists(none)
 	})
 }
 
-// scrub takes the names of services that the client may not read out of an error.
-func (c *Client) scrub(none *query.NoServiceError) {
+// scrub takes the names of services that the holder of the token may not read out of an error.
+func (s *Store) scrub(none *query.NoServiceError) {
 	for _, of := range none.Beside {
-		c.scrub(of)
+		s.scrub(of)
 	}
-	none.Stored = slices.DeleteFunc(slices.Clone(none.Stored), func(s string) bool { return !c.May(s) })
-	if none.Near != "" && !c.May(none.Near) {
+	none.Stored = slices.DeleteFunc(slices.Clone(none.Stored), func(name string) bool { return !s.May(name) })
+	if none.Near != "" && !s.May(none.Near) {
 		none.Near = ""
 	}
 }
 
 // gapsOf returns those gaps that concern some names and globs.
-func (c *Client) gapsOf(asked []string, gaps []newest.Gap) []newest.Gap {
-	return slices.DeleteFunc(slices.Clone(gaps), func(g newest.Gap) bool { return !matches(asked, g.Service) || !c.May(g.Service) })
+func (s *Store) gapsOf(asked []string, gaps []newest.Gap) []newest.Gap {
+	return slices.DeleteFunc(slices.Clone(gaps), func(g newest.Gap) bool { return !matches(asked, g.Service) || !s.May(g.Service) })
 }

@@ -16,8 +16,6 @@ import (
 
 	"blobtail/internal/access"
 	"blobtail/internal/testkit"
-	"blobtail/newest"
-	"blobtail/query"
 	"blobtail/reading"
 	"blobtail/reading/readingtest"
 	"blobtail/storage/storagetest"
@@ -25,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// tokenOf returns a token that may read what some globs match.
+// tokenOf returns a token that may read the services of some globs.
 func tokenOf(t *testing.T, globs ...string) *access.Token {
 	t.Helper()
 	_, hash := access.NewSecret()
@@ -68,20 +66,18 @@ func (c *counter) reset() (lists map[string]int) {
 	return lists
 }
 
-// lines reads a query whole.
-func lines(ctx context.Context, c *reading.Client, q query.Query) (out []string, result *query.Outcome, err error) {
-	result, err = c.Query(ctx, q, newest.Auto, func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-		return blobs.Newest(ctx, q, func(lines []byte) error {
-			for line := range bytes.Lines(lines) {
-				out = append(out, string(line))
-			}
-			return nil
-		})
+// lines reads a question whole.
+func lines(ctx context.Context, s *reading.Store, a reading.Ask) (out []string, result *reading.Outcome, err error) {
+	result, err = s.Records(ctx, a, func(lines []byte) error {
+		for line := range bytes.Lines(lines) {
+			out = append(out, string(line))
+		}
+		return nil
 	})
 	return out, result, err
 }
 
-// The panels of a dashboard make one listing of each service, whatever they ask of it, from the
+// The panels of a dashboard make one listing of each service for all their questions, from the
 // second refresh on. A query that comes alone makes its requests at once.
 func TestDashboard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -97,17 +93,17 @@ func TestDashboard(t *testing.T) {
 		c := counter{pause: 2 * time.Millisecond}
 		c.count(h)
 		r := h.Reader()
-		errors, _ := query.ParseLevels("error")
+		errors, _ := reading.ParseLevels("error")
 		refresh := func(panels int) (lists map[string]int, took time.Duration) {
 			c.reset()
 			var all sync.WaitGroup
 			begun := time.Now()
 			for n := range panels {
-				q := query.Query{Range: query.Range{From: begun.Add(-time.Hour + time.Duration(n)*time.Second).UnixNano(), To: query.Newest}}
+				q := reading.Ask{Range: reading.Range{From: begun.Add(-time.Hour + time.Duration(n)*time.Second).UnixNano(), To: reading.Newest}}
 				q.Services = [][]string{{"web"}, {"api", "web"}, {"*"}}[n%3]
 				want := []int{20, 40, 40}[n%3]
 				if n%4 == 1 {
-					q.Filter.Levels, want = errors, []int{0, 20, 20}[n%3]
+					q.Levels, want = errors, []int{0, 20, 20}[n%3]
 				}
 				all.Go(func() {
 					time.Sleep(time.Duration(n) * 100 * time.Microsecond)
@@ -178,7 +174,7 @@ func TestNothingMissing(t *testing.T) {
 		work.Go(func() {
 			for round := 0; time.Now().Before(until); round++ {
 				kind := (n + round) % 4
-				q := query.Query{Services: [][]string{{"web"}, {"api"}, {"*"}, {"api", "w*"}}[kind], Range: query.Range{From: time.Now().Add(-time.Hour).UnixNano(), To: query.Newest}}
+				q := reading.Ask{Services: [][]string{{"web"}, {"api"}, {"*"}, {"api", "w*"}}[kind], Range: reading.Range{From: time.Now().Add(-time.Hour).UnixNano(), To: reading.Newest}}
 				if round%3 == 0 {
 					q.Limit = 1_000_000
 				}
@@ -224,13 +220,13 @@ func TestSharedByTokens(t *testing.T) {
 			work.Go(func() {
 				token, want := []*access.Token{some, all, nil}[n%3], []int{2, 4, 4}[n%3]
 				services := [][]string{{"*"}, {"?*"}}[n/3%2]
-				got, result, err := lines(t.Context(), r.For(token), query.Query{Services: services, Range: query.Always()})
+				got, result, err := lines(t.Context(), r.For(token), reading.Ask{Services: services, Range: reading.Always()})
 				text := strings.Join(got, "")
 				if err != nil || !result.Complete() || len(got) != want || strings.Contains(text, "secret") != (want == 4) {
 					t.Errorf("%d: %d lines, want %d: %v %v", n, len(got), want, err, result)
 				}
 				if n%3 == 0 {
-					if _, _, err := lines(t.Context(), r.For(token), query.Query{Services: []string{"secret"}, Range: query.Always()}); err == nil || err.Error() != `no service "secret"` {
+					if _, _, err := lines(t.Context(), r.For(token), reading.Ask{Services: []string{"secret"}, Range: reading.Always()}); err == nil || err.Error() != `no service "secret"` {
 						t.Errorf("%v", err)
 					}
 				}
@@ -238,7 +234,7 @@ func TestSharedByTokens(t *testing.T) {
 		}
 		work.Wait()
 	}
-	names, err := r.For(some).Services(t.Context())
+	names, err := r.For(some).Names(t.Context())
 	if err != nil || !slices.Equal(names, []string{"web"}) {
 		t.Errorf("%v %v", names, err)
 	}
@@ -260,7 +256,7 @@ func TestOneLeaves(t *testing.T) {
 				if n < 3 {
 					time.AfterFunc(time.Duration(round*n)*50*time.Microsecond, cancel)
 				}
-				got, result, err := lines(ctx, r.For(nil), query.Query{Services: []string{"web"}, Range: query.Always()})
+				got, result, err := lines(ctx, r.For(nil), reading.Ask{Services: []string{"web"}, Range: reading.Always()})
 				if err != nil && n >= 3 || err == nil && (len(got) != 2 || !result.Complete()) {
 					t.Errorf("%d lines, %v", len(got), err)
 				}
@@ -291,8 +287,7 @@ func TestFollowNewServices(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				var following sync.WaitGroup
 				following.Go(func() {
-					_, err := h.Reader().For(tokenOf(t, c.globs...)).Follow(ctx, newest.FollowOptions{
-						Query: query.Query{Services: c.asked, Range: query.Always()},
+					_, err := h.Reader().For(tokenOf(t, c.globs...)).Follow(ctx, reading.Ask{Services: c.asked, Range: reading.Always()}, reading.FollowOptions{
 						Emit: func(lines []byte) error {
 							mu.Lock()
 							defer mu.Unlock()
@@ -303,7 +298,7 @@ func TestFollowNewServices(t *testing.T) {
 							}
 							return nil
 						},
-						Report: func(r *newest.Report) {
+						Report: func(r *reading.Report) {
 							if len(r.Problems) > 0 {
 								t.Error(r.Problems)
 							}

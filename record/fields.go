@@ -10,18 +10,11 @@ import (
 // between its quotes, still escaped. A value is unchanged.
 func Fields(line []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
-		for rest := line; len(rest) > 1 && (rest[0] == '{' || rest[0] == ',') && rest[1] == '"'; {
-			k := 1 + ValueLen(rest[1:])
-			if k == 1 || k >= len(rest) || rest[k] != ':' {
+		for w := Walk(line); ; {
+			key, value, ok := w.Member()
+			if !ok || !yield(key, value) {
 				return
 			}
-			key := rest[2 : k-1]
-			rest = rest[k+1:]
-			n := ValueLen(rest)
-			if n == 0 || !yield(key, rest[:n]) {
-				return
-			}
-			rest = rest[n:]
 		}
 	}
 }
@@ -55,15 +48,18 @@ func lookup(line []byte, name string, unique bool) (value []byte, ok bool) {
 
 // lookupKey returns the last value of a key.
 func lookupKey(line []byte, name string, unique bool) (value []byte, ok bool) {
-	for key, v := range Fields(line) {
+	for w := Walk(line); ; {
+		key, v, more := w.Member()
+		if !more {
+			return value, ok
+		}
 		if isKey(key, name) {
 			value, ok = v, true
 			if unique {
-				break
+				return value, ok
 			}
 		}
 	}
-	return value, ok
 }
 
 // isKey reports whether a key, escaped, has a name.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"iter"
@@ -356,29 +357,27 @@ func (p *Parser) valueField(val, end int) field {
 // within returns the place of a member of the object at a place of the source: of the one with a
 // name, or else for a.b of the one named b in the object a. The end is 0 for none.
 func (p *Parser) within(at int, name string) (val, end int) {
-	src := p.src
-	for i := skipSpace(src, at+1); src[i] == '"'; {
-		closed, state := scanString(src, i+1)
-		key := src[i+1 : closed]
-		if state&stringEscaped != 0 {
+	for w := (Walker{p.src, at}); ; {
+		key, i := w.Key()
+		if i < 0 {
+			return val, end
+		}
+		value, ok := w.Value(i)
+		if !ok {
+			return val, end
+		}
+		if bytes.IndexByte(key, '\\') >= 0 {
 			p.scratch = AppendUnescaped(p.scratch[:0], key)
 			key = p.scratch
 		}
-		i = skipSpace(src, closed+1)
-		i = skipSpace(src, i+1) // behind the colon
-		n, _ := p.scanValue(src[i:])
 		switch {
 		case len(key) == 0 || len(key) > len(name) || !isFolded(key, name[:len(key)]):
 		case len(key) == len(name):
-			return i, i + n
-		case end == 0 && name[len(key)] == '.' && src[i] == '{':
+			return i, i + len(value)
+		case end == 0 && name[len(key)] == '.' && value[0] == '{':
 			val, end = p.within(i, name[len(key)+1:])
 		}
-		if i = skipSpace(src, i+n); src[i] == ',' {
-			i = skipSpace(src, i+1)
-		}
 	}
-	return val, end
 }
 
 // isFolded reports whether a key, in any case, is a name in lower case.

@@ -13,26 +13,16 @@ import (
 func (p *Parser) isObject(at int) bool { return at >= 0 && p.src[p.fields[at].val] == '{' }
 
 // member returns the value of the first member of a valid object with a key, or nil.
-func (p *Parser) member(object []byte, key string) []byte {
-	for i := skipSpace(object, 1); object[i] == '"'; {
-		end, state := scanString(object, i+1)
-		name := object[i+1 : end]
-		if state&stringEscaped != 0 {
-			p.scratch = AppendUnescaped(p.scratch[:0], name)
-			name = p.scratch
+func member(object []byte, key string) []byte {
+	for w := Walk(object); ; {
+		name, value, ok := w.Member()
+		if !ok {
+			return nil
 		}
-		found := string(name) == key
-		i = skipSpace(object, end+1)
-		i = skipSpace(object, i+1) // behind the colon
-		end, _ = p.scanValue(object[i:])
-		if found {
-			return object[i : i+end]
-		}
-		if i = skipSpace(object, i+end); object[i] == ',' {
-			i = skipSpace(object, i+1)
+		if isKey(name, key) {
+			return value
 		}
 	}
-	return nil
 }
 
 // findLevel finds the field with the level, or -1. l is Other for a word of the sender's own.
@@ -221,7 +211,7 @@ func (p *Parser) path(n name, keys ...string) []byte {
 		if len(v) == 0 || v[0] != '{' {
 			return nil
 		}
-		v = p.member(v, key)
+		v = member(v, key)
 	}
 	return v
 }

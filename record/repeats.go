@@ -45,14 +45,16 @@ func appendUnique(dst, value []byte) []byte {
 		return dst
 	case value[0] == '[':
 		dst = append(dst, '[')
-		for rest := value[1:]; len(rest) > 0 && rest[0] != ']'; {
-			n := ValueLen(rest)
-			dst = appendUnique(dst, rest[:n])
-			if rest = rest[n:]; rest[0] == ',' {
-				dst, rest = append(dst, ','), rest[1:]
+		for w, comma := Walk(value), false; ; {
+			element, ok := w.Element()
+			if !ok {
+				return append(dst, ']')
 			}
+			if comma {
+				dst = append(dst, ',')
+			}
+			dst, comma = appendUnique(dst, element), true
 		}
-		return append(dst, ']')
 	case value[0] == '{':
 		return appendUniqueObject(dst, value)
 	}

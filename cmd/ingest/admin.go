@@ -13,20 +13,18 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"blobtail/buffer"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/internal/doors"
+	"blobtail/internal/count"
+	"blobtail/internal/door"
 )
 
 // newAdmin returns the operators' server. It answers changes and dumps of memory on
 // this host only. records is the URL of the listener for records.
-func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, secure *security, door *door, records url.URL, own net.Listener, reg *prometheus.Registry) *http.Server {
+func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, guard *door.Guard, records url.URL, reg *count.Registry) *http.Server {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
+	mux.Handle("GET /metrics", door.Gzip(reg))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := ready(); err != nil {
@@ -38,21 +36,13 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, secure *securi
 	for _, path := range []string{"/ingest", "/ingest/", "/live/"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { sendToRecords(w, r, records) })
 	}
-	mux.Handle("POST /flush", door.here(patient(flush(buf))))
-	mux.Handle("POST /drain", door.here(patient(drain(buf, in))))
-	mux.Handle("/debug/pprof/", door.here(http.DefaultServeMux)) // which net/http/pprof sets up
-	all := http.Handler(mux)
-	if secure.guard != nil && !doors.IsLoopback(own) {
-		all = secure.guard.operators(mux, door)
-	}
-	all = door.wrap(all, probes()...)
-	all = http.NewCrossOriginProtection().Handler(all) // a browser on this host is no operator
+	mux.Handle("POST /flush", guard.Here(patient(flush(buf))))
+	mux.Handle("POST /drain", guard.Here(patient(drain(buf, in))))
+	mux.Handle("/debug/pprof/", guard.Here(http.DefaultServeMux)) // which net/http/pprof sets up
+
+	all := http.NewCrossOriginProtection().Handler(guard.Wrap(adminKindOf, mux)) // a browser on this host is no operator
 	return &http.Server{Handler: all, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
-
-// probes are the paths for programs that restart an ingester. They are answered to
-// everybody: a kubelet has no token, and asks for an address.
-func probes() []string { return []string{"/healthz", "/readyz"} }
 
 // sendToRecords answers a request that belongs to the listener for records. It names that
 // with the host that the client knows, if it listens on all addresses.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
@@ -19,8 +18,9 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/clockskew"
 	"blobtail/internal/config"
-	"blobtail/internal/doors"
+	"blobtail/internal/count"
 	"blobtail/internal/heartbeat"
+	"blobtail/internal/loopback"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid/premises"
 	"blobtail/internal/trial"
@@ -61,7 +61,7 @@ const (
 // on loopback serves the readers of this host, and the others do not mistake it for theirs: an
 // answer names its ingester.
 func own(c config.Config, l net.Listener) string {
-	if c.Store.Remote() && !doors.IsLoopback(l) {
+	if c.Store.Remote() && !loopback.Listener(l) {
 		return ""
 	}
 	return scheme(c) + "://" + l.Addr().String()
@@ -70,7 +70,7 @@ func own(c config.Config, l net.Listener) string {
 // newCompany makes the parts that run starts. The log's directory and the files in it are
 // locked already. newCompany calls setLane with each lane that is found. address is the URL of
 // the listener, "" if readers cannot use it.
-func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
+func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg *count.Registry) (*company, error) {
 	log = part(log, "company")
 	clock, _ := store.Blobs.(storage.Clock) // nil: a store on this host
 	p := &company{clock: clockskew.New(clock, log), premises: premises, explained: store.Explained, log: log}

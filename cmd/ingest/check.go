@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer/wal"
@@ -20,8 +19,9 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/clockskew"
 	"blobtail/internal/config"
-	"blobtail/internal/doors"
+	"blobtail/internal/count"
 	"blobtail/internal/fsys"
+	"blobtail/internal/loopback"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid"
 	"blobtail/internal/trial"
@@ -82,7 +82,7 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 // checkConfig returns the reasons why an ingester would not start, or clients would refuse
 // its certificates, as far as they are known without the store and without an open address.
 func checkConfig(c config.Config) error {
-	secure, err := openSecurity(c, zerolog.Nop(), prometheus.NewRegistry())
+	secure, err := openSecurity(c, zerolog.Nop(), new(count.Registry))
 	reasons := []error{err}
 	if err == nil {
 		reasons = append(reasons, sound(secure.certs))
@@ -128,7 +128,7 @@ func beyondHost(address string) bool {
 
 // access reads the files of tokens and certificates, if there are any.
 func (k *checking) access() {
-	secure, err := openSecurity(k.c, zerolog.Nop(), prometheus.NewRegistry())
+	secure, err := openSecurity(k.c, zerolog.Nop(), new(count.Registry))
 	switch {
 	case err != nil:
 		k.report("access", "", err)
@@ -294,7 +294,7 @@ func address(flag, address string, holder int, c config.Config) (good string, er
 	if err := mayListen(c, flag, l); err != nil {
 		return "", err
 	}
-	if !doors.IsLoopback(l) && flag == "--listen" && c.Access.Tokens == "" {
+	if !loopback.Listener(l) && flag == "--listen" && c.Access.Tokens == "" {
 		return fmt.Sprintf("%s is free; %s", address, openToOthers), nil
 	}
 	return address + " is free", nil

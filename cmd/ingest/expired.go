@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/rs/zerolog"
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
+	"blobtail/internal/count"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid/premises"
 	"blobtail/retention/horizon"
@@ -26,9 +25,9 @@ type sink struct {
 	explained func(error) error // adds a remedy to an error of the store
 }
 
-func newSink(store *openstore.Store, o blobwriter.Options, premises *premises.Premises, log zerolog.Logger, reg prometheus.Registerer) sink {
+func newSink(store *openstore.Store, o blobwriter.Options, premises *premises.Premises, log zerolog.Logger, reg *count.Registry) sink {
 	watch := horizon.NewWatch(store.Blobs, horizon.WatchOptions{Log: log})
-	c := counters{promauto.With(reg)}
+	c := counters{reg}
 	c.results("blobtail_horizon_readings_total", "Readings of which days have been dropped, by result.", "worked", watch.Readings)
 	return sink{blobwriter.New(watch.Guard(store.Blobs), o, reg), watch, premises, store.Explained}
 }

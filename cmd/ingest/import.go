@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
@@ -20,6 +19,7 @@ import (
 	"blobtail/internal/azurelogs/imports"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/count"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
 	"blobtail/internal/spelling"
@@ -147,7 +147,7 @@ func (e *sourceError) report(console cli.Console) int {
 
 // through lets the parts of an ingester work until all records are in blobs.
 func (i *importCmd) through(ctx context.Context, c config.Config, h handling, from *openstore.Store, services []string, log zerolog.Logger) (result imports.Result, err error) {
-	reg := prometheus.NewRegistry()
+	reg := new(count.Registry)
 	limitMemory(c, log)
 	store, err := openstore.Open(ctx, c.Store, true)
 	if err != nil {

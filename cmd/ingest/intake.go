@@ -8,12 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
 	"blobtail/internal/access"
 	"blobtail/internal/config"
+	"blobtail/internal/count"
+	"blobtail/internal/door"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/storeid/premises"
 	"blobtail/newest/live"
@@ -38,7 +39,7 @@ type intake struct {
 // newIntake makes the HTTP source next to the stream, with the answers to readers, and
 // listens for syslog. The sources hand requests to accept. ready is the reason why records
 // cannot be accepted, stored or announced.
-func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *buffer.Buffer, company *company, stream *stream, secure *security, door *door, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error, err error) {
+func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *buffer.Buffer, company *company, stream *stream, secure *security, guard *door.Guard, log zerolog.Logger, reg *count.Registry) (in *intake, ready func() error, err error) {
 	in = &intake{stream: stream, log: part(log, "intake")}
 	in.ended, in.end = context.WithCancel(context.Background())
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
@@ -58,15 +59,15 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 	asked := live.Options{
 		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Token: secure.peer, PlainHTTP: c.Access.Open, Log: part(log, "live"),
 	}
-	if secure.guard != nil {
-		options.Guard, asked.Guard = secure.guard, secure.guard.reader
+	if secure.tokens != nil {
+		options.Guard, asked.Guard = senders{guard}, readerOf
 	}
 	answers := live.NewHandler(asked)
 	showLive(answers, reg)
-	all := withLive(in.counted(httpsource.New(options)), answers, secure.guard)
+	all := withLive(in.counted(httpsource.New(options)), answers)
 	// A stranger makes a line with each handshake that fails.
 	quiet := part(log, "http").Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Second})
-	in.http = httpsource.NewServer(secure.addressed(door.wrap(all)), quiet)
+	in.http = httpsource.NewServer(secure.addressed(guard.Wrap(kindOf, all)), quiet)
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
 	in.syslog, err = openSyslog(c.Syslog, fields, accept, part(log, "syslog"), reg)
 	return in, ready, err

@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/config"
-	"blobtail/internal/doors"
+	"blobtail/internal/loopback"
 )
 
 // listen opens an address. If that is taken, the error names the process that has it, and the flag
@@ -120,7 +120,7 @@ const openToOthers = "every host that reaches this address can send records and 
 
 // warnOpen warns if others than this host can send records and read them.
 func warnOpen(log zerolog.Logger, c config.Config, l net.Listener) {
-	if !doors.IsLoopback(l) && c.Access.Tokens == "" {
+	if !loopback.Listener(l) && c.Access.Tokens == "" {
 		log.Warn().Str("listen", l.Addr().String()).Msg(openToOthers)
 	}
 }

@@ -34,8 +34,6 @@ import (
 	"time"
 	_ "time/tzdata" // the zones of places in times are the same on each host
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
@@ -43,6 +41,8 @@ import (
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
 	"blobtail/internal/config"
+	"blobtail/internal/count"
+	"blobtail/internal/count/proc"
 	"blobtail/internal/fsys"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
@@ -103,7 +103,7 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 	}
 	tail.join(c, company, buf, log, reg)
 	accept := h.counted(gate{buf, company.announcer, company.premises}, reg)
-	in, ready, err := newIntake(c, h.fields, accept, buf, company, stream, secure, secure.newDoor(c, records, c.TLS.Cert != ""), log, reg)
+	in, ready, err := newIntake(c, h.fields, accept, buf, company, stream, secure, secure.recordsDoor(c, records), log, reg)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 	}
 	defer operators.Close()
 	sendTo := url.URL{Scheme: scheme(c), Host: records.Addr().String()}
-	admin := newAdmin(buf, in, ready, secure, secure.newDoor(c, operators, false), sendTo, operators, reg)
+	admin := newAdmin(buf, in, ready, secure.operatorsDoor(c, operators), sendTo, reg)
 	p := &parts{accept, out.watch, buf, stream, company, tail, in, ready, admin, secure, records, operators}
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }
@@ -172,9 +172,9 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 }
 
 // newRegistry returns a registry with the metrics of the process.
-func newRegistry() *prometheus.Registry {
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+func newRegistry() *count.Registry {
+	reg := new(count.Registry)
+	proc.Show(reg)
 	return reg
 }
 
@@ -205,7 +205,7 @@ func openPremises(ctx context.Context, c config.Config, store *openstore.Store, 
 	})
 }
 
-func bufferOptions(c config.Config, log zerolog.Logger, reg prometheus.Registerer) buffer.Options {
+func bufferOptions(c config.Config, log zerolog.Logger, reg *count.Registry) buffer.Options {
 	return buffer.Options{
 		Period:  time.Duration(c.Ingest.Period),
 		Size:    int64(c.Flush.Size),

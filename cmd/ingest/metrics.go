@@ -1,12 +1,12 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
-
 	"blobtail/internal/clockskew"
+	"blobtail/internal/count"
 	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/tailindex"
@@ -16,37 +16,35 @@ import (
 // metrics.
 
 // counters registers counters that call a function for their value.
-type counters struct{ f promauto.Factory }
+type counters struct{ reg *count.Registry }
 
 func (c counters) counter(name, help string, value func() uint64) {
-	c.f.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+	c.reg.CounterFunc(name, help, func() float64 { return float64(value()) })
 }
 
 // results registers a counter with the label result: good or failed.
 func (c counters) results(name, help, good string, values func() (good, failed uint64)) {
-	result := func(result string, value func() uint64) {
-		c.f.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"result": result}},
-			func() float64 { return float64(value()) })
-	}
-	result(good, func() uint64 { n, _ := values(); return n })
-	result("failed", func() uint64 { _, n := values(); return n })
+	c.reg.Collect(func(p *count.Page) {
+		worked, failed := values()
+		p.Family(name, "counter", help)
+		p.Value(float64(failed), "result", "failed")
+		p.Value(float64(worked), "result", good)
+	})
 }
 
-func (c counters) gauge(name, help string, value func() float64) {
-	c.f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
-}
+func (c counters) gauge(name, help string, value func() float64) { c.reg.GaugeFunc(name, help, value) }
 
 // showCompany registers the metrics of the announcements.
-func showCompany(a *heartbeat.Announcer, clock *clockskew.Checker, reg prometheus.Registerer) {
-	c := counters{promauto.With(reg)}
+func showCompany(a *heartbeat.Announcer, clock *clockskew.Checker, reg *count.Registry) {
+	c := counters{reg}
 	c.results("blobtail_heartbeat_total", "Announcements of this ingester, by result.", "written", a.Beats)
 	c.gauge("blobtail_lane", "Lane of this ingester: the leading part of its blobs' numbers.", func() float64 { return float64(a.Lane()) })
 	c.gauge("blobtail_clock_skew_seconds", "How far this host's clock is ahead of the store's; 0 while that is not known.", func() float64 { return clock.Skew().Seconds() })
 }
 
 // showTail registers the metrics of the tail's writer.
-func showTail(w *tailindex.Writer, reg prometheus.Registerer) {
-	c := counters{promauto.With(reg)}
+func showTail(w *tailindex.Writer, reg *count.Registry) {
+	c := counters{reg}
 	c.results("blobtail_tail_writes_total", "Writes to the tables of the newest records, one for each service, by result.", "written",
 		func() (written, failed uint64) { s := w.Stats(); return s.Written, s.Failed })
 	c.counter("blobtail_tail_records_total", "Records in rows of the newest records.", func() uint64 { return w.Stats().Records })
@@ -60,19 +58,17 @@ func showTail(w *tailindex.Writer, reg prometheus.Registerer) {
 }
 
 // showLive registers the metrics of questions for unflushed records.
-func showLive(h *live.Handler, reg prometheus.Registerer) {
-	c := counters{promauto.With(reg)}
-	questions := prometheus.NewDesc("blobtail_live_requests_total",
-		"Questions for live records by status code; 499 is a reader that did not wait.", []string{"code"}, nil)
-	reg.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) {
+func showLive(h *live.Handler, reg *count.Registry) {
+	c := counters{reg}
+	reg.Collect(func(p *count.Page) {
 		all := h.Stats().Questions
 		all[200] += 0 // rates need it from the start
-		for code, n := range all {
-			to <- prometheus.MustNewConstMetric(questions, prometheus.CounterValue, float64(n), strconv.Itoa(code))
+		p.Family("blobtail_live_requests_total", "counter", "Questions for live records by status code; 499 is a reader that did not wait.")
+		for _, code := range slices.Sorted(maps.Keys(all)) {
+			p.Value(float64(all[code]), "code", strconv.Itoa(code))
 		}
-	}))
-	c.f.NewCounterFunc(prometheus.CounterOpts{Name: "blobtail_live_seconds_total",
-		Help: "Time from the header of a question to the end of its answer, of all that were answered."},
+	})
+	reg.CounterFunc("blobtail_live_seconds_total", "Time from the header of a question to the end of its answer, of all that were answered.",
 		func() float64 { return h.Stats().Seconds })
 	c.counter("blobtail_live_records_total", "Records sent in answers to them.", func() uint64 { return h.Stats().Records })
 	c.counter("blobtail_live_peers_failed_total",

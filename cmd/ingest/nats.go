@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
 	"blobtail/internal/config"
+	"blobtail/internal/count"
 	"blobtail/record"
 	"blobtail/source/natssource"
 )
@@ -27,7 +27,7 @@ type stream struct {
 	ended   chan struct{}      // closed when no more messages go to the buffer
 }
 
-func openStream(ctx context.Context, c config.NATS, fields *record.Mapping, log zerolog.Logger, reg prometheus.Registerer) (*stream, error) {
+func openStream(ctx context.Context, c config.NATS, fields *record.Mapping, log zerolog.Logger, reg *count.Registry) (*stream, error) {
 	if c.URL == "" {
 		return nil, nil
 	}

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"blobtail/internal/config"
+	"blobtail/internal/count"
 	"blobtail/internal/rules"
 	"blobtail/internal/tally"
 	"blobtail/record"
@@ -50,7 +49,7 @@ func compile(c config.Config) (h handling, err error) {
 }
 
 // filtered puts the rules before a part.
-func (h handling) filtered(next accepter, reg prometheus.Registerer) accepter {
+func (h handling) filtered(next accepter, reg *count.Registry) accepter {
 	if h.rules == nil {
 		return next
 	}
@@ -58,6 +57,6 @@ func (h handling) filtered(next accepter, reg prometheus.Registerer) accepter {
 }
 
 // counted counts the records of the sources before the rules: a sample must not change a rate.
-func (h handling) counted(next accepter, reg prometheus.Registerer) *tally.Tally {
+func (h handling) counted(next accepter, reg *count.Registry) *tally.Tally {
 	return tally.New(tally.Options{Accept: h.filtered(next, reg), Counters: h.counters, Metrics: reg})
 }

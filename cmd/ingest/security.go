@@ -8,33 +8,37 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"blobtail/internal/access"
 	"blobtail/internal/certs"
 	"blobtail/internal/config"
-	"blobtail/internal/doors"
+	"blobtail/internal/count"
+	"blobtail/internal/door"
 )
 
 // security has the tokens and the certificate of an ingester. All of it may be missing.
 type security struct {
 	tokens *access.Tokens // nil: everybody may do everything
-	guard  *guard         // nil without tokens
 	certs  *certs.Certs   // nil: plain HTTP
 	peer   string         // the token for other ingesters, "" for none
 	proxy  bool           // in front of the listener for records
 	log    zerolog.Logger
 
-	failures *prometheus.CounterVec // requests that were turned away, by reason
+	refused count.Counters // requests that were turned away, by reason
+}
+
+// newRefused makes the counters of requests that were turned away.
+func newRefused(reg *count.Registry) count.Counters {
+	return door.NewRefused(reg, "blobtail_auth_failures_total",
+		"Requests without the right to do what they ask, by reason: missing, unknown, secret, expired, forbidden, limit, host, origin.", "limit")
 }
 
 // openSecurity reads the files of tokens and certificates.
-func openSecurity(c config.Config, log zerolog.Logger, reg prometheus.Registerer) (s *security, err error) {
-	s = &security{proxy: c.Access.BehindProxy, log: part(log, "access"), failures: newFailures(reg)}
+func openSecurity(c config.Config, log zerolog.Logger, reg *count.Registry) (s *security, err error) {
+	s = &security{proxy: c.Access.BehindProxy, log: part(log, "access"), refused: newRefused(reg)}
 	if s.peer, err = config.Token(os.Getenv, "BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile); err != nil {
 		return nil, fmt.Errorf("token for other ingesters: %w", err)
 	}
@@ -43,7 +47,6 @@ func openSecurity(c config.Config, log zerolog.Logger, reg prometheus.Registerer
 			return nil, fmt.Errorf("read the tokens: %w", err)
 		}
 		s.tokens.Remember(filepath.Join(c.WALDir(), "services"))
-		s.guard = &guard{s.tokens, s.failures, s.log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second})}
 	}
 	if c.TLS.Cert != "" {
 		paths := certs.Paths{Certificate: c.TLS.Cert, Key: c.TLS.Key, ClientCA: c.TLS.ClientCA}
@@ -67,7 +70,7 @@ func (s *security) run(ctx context.Context, group *errgroup.Group) {
 		reload = append(reload, s.certs.Reload)
 	}
 	group.Go(func() error {
-		doors.Reload(ctx, func(err error) {
+		door.Reload(ctx, func(err error) {
 			s.log.Error().Err(err).Msg("SIGHUP: the file is not used; what was read before stays in force")
 		}, reload...)
 		return nil
@@ -95,7 +98,7 @@ func (s *security) addressed(next http.Handler) http.Handler {
 	if !s.proxy {
 		return next
 	}
-	return doors.Addressed(next)
+	return door.Addressed(next)
 }
 
 // mayListen returns the reason not to serve an address that others than this host reach,
@@ -110,8 +113,8 @@ func mayServe(c config.Config, flag, address string) error {
 }
 
 // doorRules are those of a listener. No token passes that of the operators but theirs.
-func doorRules(c config.Config, flag string) doors.Rules {
-	r := doors.Rules{
+func doorRules(c config.Config, flag string) door.Rules {
+	r := door.Rules{
 		Flag: flag, Own: "127.0.0.1:8514", Opens: true,
 		Tokens: c.Access.Tokens != "", Sealed: c.TLS.Cert != "", Proxy: c.Access.BehindProxy, Open: c.Access.Open,
 	}

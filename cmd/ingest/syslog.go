@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/certs"
 	"blobtail/internal/config"
+	"blobtail/internal/count"
 	"blobtail/record"
 	"blobtail/source/syslog"
 )
@@ -26,7 +26,7 @@ type syslogs struct {
 }
 
 // openSyslog listens for syslog. Connections wait until run accepts them.
-func openSyslog(c config.Syslog, fields *record.Mapping, accept accepter, log zerolog.Logger, reg prometheus.Registerer) (*syslogs, error) {
+func openSyslog(c config.Syslog, fields *record.Mapping, accept accepter, log zerolog.Logger, reg *count.Registry) (*syslogs, error) {
 	if c.Listen == "" {
 		return nil, nil
 	}

@@ -17,9 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"blobtail/internal/count"
+	"blobtail/internal/door"
 	"blobtail/internal/testenv"
 	"blobtail/internal/testkit"
 )
@@ -120,7 +121,7 @@ func TestSendToRecords(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, "http://logs.example:8515/ingest/web", nil)
-		newAdmin(nil, nil, nil, &security{}, &door{}, url.URL{Scheme: "http", Host: records}, nil, prometheus.NewRegistry()).Handler.ServeHTTP(w, r)
+		newAdmin(nil, nil, nil, door.New(door.Options{AnyName: true}), url.URL{Scheme: "http", Host: records}, new(count.Registry)).Handler.ServeHTTP(w, r)
 		if got := w.Body.String(); w.Code != http.StatusNotFound || !strings.HasSuffix(got, ": "+want+"\n") {
 			t.Errorf("%s: %d %s, want %s", records, w.Code, got, want)
 		}

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/count"
 	"blobtail/internal/migrations"
 	"blobtail/record"
 	"blobtail/tailindex"
@@ -46,7 +46,7 @@ func (t *tail) of(c config.Config) buffer.Tail {
 func (t *tail) Accepted(mark uint64, run *record.Run) { t.writer.Accepted(mark, run) }
 
 // join makes the writer, next to this ingester's announcements.
-func (t *tail) join(c config.Config, p *company, buf *buffer.Buffer, log zerolog.Logger, reg prometheus.Registerer) {
+func (t *tail) join(c config.Config, p *company, buf *buffer.Buffer, log zerolog.Logger, reg *count.Registry) {
 	if !c.Tail.Enabled {
 		return
 	}

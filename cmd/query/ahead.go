@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"sync"
+
+	"blobtail/reading"
 )
 
-// mostAhead bounds the bytes that wait for somebody who reads in a pager.
+// mostAhead bounds the bytes that wait for a reader in a pager.
 const mostAhead = 256 << 20
 
-// ahead keeps lines for a pager. A server drops a client that takes nothing for a while, and
-// somebody who reads a page takes nothing for minutes.
+// ahead keeps lines for a pager. A server drops a client that takes nothing for a while, and the
+// reader of a page takes nothing for minutes.
 type ahead struct {
 	mu     sync.Mutex
 	change sync.Cond
@@ -19,6 +22,23 @@ type ahead struct {
 	err    error // of emit
 	over   bool
 	done   chan struct{}
+}
+
+// records passes the lines of a question to emit. The outcome is never nil.
+func (a *app) records(ctx context.Context, from reading.Source, ask reading.Ask, emit func(lines []byte) error) (*reading.Outcome, error) {
+	finish := func() error { return nil }
+	if a.flags.Server != "" && a.pages() {
+		pager := newAhead(mostAhead, emit)
+		emit, finish = pager.add, pager.finish
+	}
+	out, err := from.Records(ctx, ask, emit)
+	if ferr := finish(); ferr != nil {
+		err = ferr
+	}
+	if out == nil {
+		out = &reading.Outcome{}
+	}
+	return out, err
 }
 
 // newAhead has emit print lines in the background, and keeps about so many bytes for it. The

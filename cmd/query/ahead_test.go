@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Lines come in their order, however slowly they are taken, and nobody who adds some waits.
+// Lines come in their order, however slowly they are taken, and their source does not wait.
 func TestAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got, want strings.Builder
@@ -31,7 +31,7 @@ func TestAhead(t *testing.T) {
 	})
 }
 
-// The reader leaves: whoever adds lines hears of it, also while there is no room for more.
+// The reader leaves: the source of the lines hears of it, also while there is no room for more.
 func TestAheadLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := errors.New("left")

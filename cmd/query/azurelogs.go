@@ -11,7 +11,7 @@ import (
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -26,7 +26,7 @@ func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Ti
 		services = serviceNames([]string{c.Service})
 	}
 	services, absent, err := a.logServices(ctx, services)
-	if _, none := errors.AsType[*query.NoServiceError](err); none && c.Service == "" {
+	if _, none := errors.AsType[*reading.NoServiceError](err); none && c.Service == "" {
 		err = nil // there is nothing yet
 	}
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Ti
 	if !day.IsZero() {
 		span = azurelogs.Span{From: day.UTC(), To: day.UTC().Add(23 * time.Hour)}
 	}
-	var entries []query.Total
+	var entries []reading.Total
 	at := make(map[string]int)
 	for _, service := range services {
 		blobs, err := a.store.Logs.Blobs(ctx, service, span)
@@ -55,7 +55,7 @@ func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Ti
 			n, ok := at[name]
 			if !ok {
 				n = len(entries)
-				at[name], entries = n, append(entries, query.Total{Name: name, First: query.Newest, Last: query.Oldest})
+				at[name], entries = n, append(entries, reading.Total{Name: name, First: reading.Newest, Last: reading.Oldest})
 			}
 			first, last := hoursOf(b)
 			e := &entries[n]
@@ -65,11 +65,11 @@ func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Ti
 		}
 	}
 	if day.IsZero() {
-		slices.SortFunc(entries, func(a, b query.Total) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(entries, func(a, b reading.Total) int { return strings.Compare(a.Name, b.Name) })
 	}
 	c.print(a, form, what, entries, true)
 	a.absent(ctx, absent)
-	c.note(a, entries, &query.Summary{})
+	c.note(a, entries, &reading.Outcome{})
 	if len(entries) == 0 {
 		return cli.Nothing, nil
 	}
@@ -87,14 +87,14 @@ func hoursOf(b *azurelogs.Blob) (first, last int64) {
 
 // logServices returns the services of Azure's own logs that names and globs mean, and the names
 // without logs beside others. It fails if they mean none.
-func (a *app) logServices(ctx context.Context, patterns []string) (services []string, absent []*query.NoServiceError, err error) {
+func (a *app) logServices(ctx context.Context, patterns []string) (services []string, absent []*reading.NoServiceError, err error) {
 	services, err = a.store.Logs.Match(ctx, patterns)
 	if _, none := errors.AsType[*azurelogs.NoServiceError](err); none { // which of them?
 		services, err = nil, nil
 		for _, pattern := range patterns {
 			names, err := a.store.Logs.Match(ctx, []string{pattern})
 			if none, ok := errors.AsType[*azurelogs.NoServiceError](err); ok {
-				absent = append(absent, &query.NoServiceError{Name: none.Service, Stored: none.Stored})
+				absent = append(absent, &reading.NoServiceError{Name: none.Service, Stored: none.Stored})
 			} else if err != nil {
 				return nil, nil, err
 			}
@@ -108,18 +108,18 @@ func (a *app) logServices(ctx context.Context, patterns []string) (services []st
 	case len(absent) > 0:
 		return nil, nil, absent[0]
 	}
-	return nil, nil, &query.NoServiceError{Name: patterns[0]}
+	return nil, nil, &reading.NoServiceError{Name: patterns[0]}
 }
 
 // boundedLogs refuses an unbounded read of remote logs that takes more bytes than intended.
 // Their records are read before the first one is shown, so it asks for the sizes of the
 // blobs.
-func (a *app) boundedLogs(ctx context.Context, q query.Query) error {
-	if a.store == nil || a.store.Logs == nil || !a.config.Store.Remote() || a.most == nil || *a.most == 0 || q.Range.Bounded() || q.Limit > 0 {
+func (a *app) boundedLogs(ctx context.Context, most *config.Size, ask *reading.Ask) error {
+	if a.store == nil || a.store.Logs == nil || !a.config.Store.Remote() || most == nil || *most == 0 || ask.Range.Bounded() || ask.Limit > 0 {
 		return nil
 	}
-	services, _, err := a.logServices(ctx, q.Services)
-	if _, none := errors.AsType[*query.NoServiceError](err); none {
+	services, _, err := a.logServices(ctx, ask.Services)
+	if _, none := errors.AsType[*reading.NoServiceError](err); none {
 		return nil // the read says so
 	}
 	if err != nil {
@@ -135,21 +135,21 @@ func (a *app) boundedLogs(ctx context.Context, q query.Query) error {
 			size += blobs[i].Size
 		}
 	}
-	if size <= int64(*a.most) {
+	if size <= int64(*most) {
 		return nil
 	}
-	return cli.Usagef("this would read %s of logs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes", bytesText(size), *a.most)
+	return cli.Usagef("this would read %s of logs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes", bytesText(size), *most)
 }
 
 // verifyLogs reads Azure's own logs and calls found with each line that is malformed, and
 // with notes on records outside the times that the name and the metadata of their blob say.
-func (a *app) verifyLogs(ctx context.Context, q query.Query, found func(query.Finding)) (v query.Verified, err error) {
-	all := len(q.Services) == 0
+func (a *app) verifyLogs(ctx context.Context, ask reading.Ask, found func(reading.Finding)) (v reading.Verified, err error) {
+	all := len(ask.Services) == 0
 	if all {
-		q.Services = []string{"*"}
+		ask.Services = []string{"*"}
 	}
-	services, absent, err := a.logServices(ctx, q.Services)
-	if _, none := errors.AsType[*query.NoServiceError](err); none && all {
+	services, absent, err := a.logServices(ctx, ask.Services)
+	if _, none := errors.AsType[*reading.NoServiceError](err); none && all {
 		err = nil // there is nothing yet
 	}
 	if err != nil {
@@ -157,14 +157,14 @@ func (a *app) verifyLogs(ctx context.Context, q query.Query, found func(query.Fi
 	}
 	for _, none := range absent {
 		v.Notes++
-		found(query.Finding{Err: none, Note: true})
+		found(reading.Finding{Err: none, Note: true})
 	}
 	var span azurelogs.Span
-	if q.Range.From != query.Oldest {
-		span.From = time.Unix(0, q.Range.From).UTC().Truncate(time.Hour)
+	if ask.Range.From != reading.Oldest {
+		span.From = time.Unix(0, ask.Range.From).UTC().Truncate(time.Hour)
 	}
-	if q.Range.To != query.Newest {
-		span.To = time.Unix(0, q.Range.To-1).UTC().Truncate(time.Hour)
+	if ask.Range.To != reading.Newest {
+		span.To = time.Unix(0, ask.Range.To-1).UTC().Truncate(time.Hour)
 	}
 	for _, service := range services {
 		blobs, err := a.store.Logs.Blobs(ctx, service, span)
@@ -181,7 +181,7 @@ func (a *app) verifyLogs(ctx context.Context, q query.Query, found func(query.Fi
 }
 
 // verifyLog is verifyLogs of one blob.
-func verifyLog(ctx context.Context, b *azurelogs.Blob, late time.Duration, v *query.Verified, found func(query.Finding)) error {
+func verifyLog(ctx context.Context, b *azurelogs.Blob, late time.Duration, v *reading.Verified, found func(reading.Finding)) error {
 	v.Blobs++
 	tooLate, outside := 0, 0
 	for chunk, err := range azurelogs.Read(ctx, b, nil) {
@@ -190,16 +190,16 @@ func verifyLog(ctx context.Context, b *azurelogs.Blob, late time.Duration, v *qu
 		}
 		if err != nil {
 			v.Bad++
-			found(query.Finding{Key: b.Path(), Err: errors.Unwrap(err)}) // it names the blob itself
+			found(reading.Finding{Key: b.Path(), Err: errors.Unwrap(err)}) // it names the blob itself
 			continue
 		}
 		for _, bad := range chunk.Malformed {
 			v.Bad++
-			found(query.Finding{Key: b.Path(), Err: errors.New(bad.InBlob())})
+			found(reading.Finding{Key: b.Path(), Err: errors.New(bad.InBlob())})
 		}
 		if n := chunk.Unfinished; n > 0 {
 			v.Notes++
-			found(query.Finding{Key: b.Path(), Note: true, Err: fmt.Errorf("it ends within line %d, which was left out", n)})
+			found(reading.Finding{Key: b.Path(), Note: true, Err: fmt.Errorf("it ends within line %d, which was left out", n)})
 		}
 		v.Records += int64(len(chunk.Lines))
 		v.Bytes += int64(len(chunk.Data))
@@ -219,7 +219,7 @@ func verifyLog(ctx context.Context, b *azurelogs.Blob, late time.Duration, v *qu
 	} {
 		if *n > 0 {
 			v.Notes++
-			found(query.Finding{Key: b.Path(), Note: true, Err: fmt.Errorf("%d %s", *n, text)})
+			found(reading.Finding{Key: b.Path(), Note: true, Err: fmt.Errorf("%d %s", *n, text)})
 		}
 	}
 	return nil

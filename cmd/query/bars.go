@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -36,7 +36,7 @@ const (
 )
 
 // bars prints the header and returns the printer of the buckets.
-func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
+func (a *app) bars(by time.Duration, all []reading.Bucket) *barPrinter {
 	p := &barPrinter{a: a, layout: timeOf(by)}
 	var most [record.NumLevels]int64
 	for i := range all {
@@ -72,7 +72,7 @@ func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
 	return p
 }
 
-func (p *barPrinter) append(dst []byte, b *query.Bucket) []byte {
+func (p *barPrinter) append(dst []byte, b *reading.Bucket) []byte {
 	dst = p.a.at(b.Start).AppendFormat(dst, p.layout)
 	dst = fmt.Appendf(dst, "  %*s  ", p.width, cli.Thousands(int(total(b))))
 	dst = p.bar(dst, b)
@@ -88,7 +88,7 @@ func (p *barPrinter) append(dst []byte, b *query.Bucket) []byte {
 
 // bar draws a bucket, with the length of its share of the longest. Levels have their
 // colours, or letters if there are no colours.
-func (p *barPrinter) bar(dst []byte, b *query.Bucket) []byte {
+func (p *barPrinter) bar(dst []byte, b *reading.Bucket) []byte {
 	n := total(b)
 	length := int(math.Round(float64(p.room) * float64(n) / float64(p.longest)))
 	if n > 0 {
@@ -111,7 +111,7 @@ func (p *barPrinter) bar(dst []byte, b *query.Bucket) []byte {
 
 // share divides the cells of a bar among the levels. Each level that occurs gets one cell
 // while there are any: a few errors among many records matter most.
-func share(b *query.Bucket, n int64, length int) (cells [record.NumLevels]int) {
+func share(b *reading.Bucket, n int64, length int) (cells [record.NumLevels]int) {
 	left := length
 	for _, l := range worstFirst() {
 		if b.Levels[l] > 0 && left > 0 {

@@ -12,7 +12,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/internal/bill"
 	"blobtail/internal/cli"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -60,12 +60,11 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 	return b.verdict(), nil
 }
 
-func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Report, error) {
+func (c *billCmd) read(ctx context.Context, a *app, rng reading.Range) (*bill.Report, error) {
 	store, err := a.openStore(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	reader := store.blobs
 	named, err := servicesOf(c.Services)
 	if err != nil {
 		return nil, err
@@ -74,15 +73,15 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	if len(names) == 0 {
 		names = []string{"*", "_*"} // the services of the system too: they cost money
 	}
-	services, err := reader.Services(ctx, names)
+	services, err := store.Stored(ctx, names)
 	if err != nil {
 		return nil, err
 	}
 	var periods catalog.Range
-	if rng.From != query.Oldest {
+	if rng.From != reading.Oldest {
 		periods.From = time.Unix(0, rng.From)
 	}
-	if rng.To != query.Newest {
+	if rng.To != reading.Newest {
 		periods.To = time.Unix(0, rng.To)
 	}
 	report, err := bill.Read(ctx, a.store.Blobs, services, periods, &a.progress)
@@ -92,13 +91,17 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	if slices.ContainsFunc(named, func(name string) bool {
 		return !slices.ContainsFunc(report.Services, func(s bill.Sum) bool { return record.MatchService(name, s.Name) })
 	}) {
-		// Is only the range empty, or is there no such service? A minimal plan tells.
-		plan, err := reader.Plan(ctx, query.Query{Services: named, Range: query.Range{From: 0, To: 1}})
+		// Is only the range empty, or is there no such service? A minimal read tells.
+		_, out, err := store.Keys(ctx, reading.Ask{Services: named, Range: reading.Range{From: 0, To: 1}, Live: reading.Off})
 		if err != nil {
 			return nil, err
 		}
-		_, sum := plan.Keys()
-		a.absent(ctx, sum.Absent)
+		for _, warning := range out.Warnings {
+			if !strings.HasPrefix(warning.Error(), reading.LiveOff) { // nobody expects more of a bill
+				a.Note("%s", strings.TrimSuffix(warning.Error(), ", and none that match")) // it has no filter
+			}
+		}
+		a.absent(ctx, out.Absent)
 	}
 	return report, nil
 }

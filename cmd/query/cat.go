@@ -10,7 +10,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/internal/cli"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/storage"
 )
 
@@ -20,7 +20,7 @@ type catCmd struct {
 }
 
 func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
-	out, err := a.printer(c.outputFlags, query.Filter{})
+	out, err := a.printer(c.outputFlags, &reading.Ask{})
 	if err != nil {
 		return 0, err
 	}
@@ -30,7 +30,7 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 		code = cli.Incomplete
 	}
 	body, err := c.body(ctx, a)
-	if problem := (*query.Problem)(nil); errors.As(err, &problem) {
+	if problem := (*reading.Problem)(nil); errors.As(err, &problem) {
 		bad(problem)
 	} else if err != nil {
 		return 0, err
@@ -66,7 +66,7 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // body reads the blob: from the store if the name is a key, or from a file. With a
-// *query.Problem it returns the rest of the blob.
+// *reading.Problem it returns the rest of the blob.
 func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 	if _, err := blobfmt.ParseName(c.Name); err != nil {
 		body, err := os.ReadFile(c.Name)
@@ -84,7 +84,10 @@ func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, warning, err := from.body(ctx, c.Name)
+	if a.config.Store.Logs() {
+		return nil, cli.Usagef("cat is for the blobs of blobtail's own stores; logquery SERVICE prints Azure's own logs")
+	}
+	body, warning, err := from.Body(ctx, c.Name)
 	if warning != nil && err == nil {
 		a.Note("%v", warning)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ import (
 	"blobtail/internal/openstore"
 	"blobtail/internal/progress"
 	"blobtail/internal/when"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/storage/traffic"
 )
 
@@ -82,9 +81,8 @@ type app struct {
 	verb     *kong.Node
 	args     []string         // as arranged, up to "--"
 	config   config.Config    // under the flags
-	place    place            // nil until open
+	source   reading.Source   // nil until open
 	store    *openstore.Store // nil until open, and while a server reads it
-	most     *config.Size     // bytes of a remote store that a read without a range may take; nil: any
 	color    bool
 	contexts *config.Contexts
 	now      time.Time // at the start, in the zone of the user
@@ -94,8 +92,8 @@ type app struct {
 	sent     traffic.Counter // to ingesters; the store counts its own
 	paged    atomic.Bool     // the user may be in a pager
 	lingers  atomic.Bool     // the run takes its own time to end
-	made     *budget.Budget  // of what flags make of records
-	indexes  query.Indexes   // of blobs, kept for later reads; nil: there are none
+	made     *budget.Budget  // for values that flags make of records
+	names    []string        // all services; nil: not listed yet
 }
 
 // verb is one command of the grammar.
@@ -141,7 +139,7 @@ func run(ctx context.Context, env environment) int {
 	return code
 }
 
-// mostMade is how many bytes a run holds at once of what its flags make of records.
+// mostMade bounds the bytes that the flags of a run make of records and hold at once.
 const mostMade = 256 << 20
 
 // within runs a verb with a budget. A server gives one to each of its queries.
@@ -304,7 +302,7 @@ func (a *app) configure() error {
 	return nil
 }
 
-// forced reports whether the environment asks for colours wherever the output goes.
+// forced reports whether the environment asks for colours on any output.
 func (a *app) forced() bool {
 	for _, name := range []string{"CLICOLOR_FORCE", "FORCE_COLOR"} {
 		if v := a.env.getenv(name); v != "" && v != "0" {
@@ -312,34 +310,4 @@ func (a *app) forced() bool {
 		}
 	}
 	return false
-}
-
-// open opens the place from which a verb reads, until the end of the run. With alive false no
-// ingester is asked.
-func (a *app) open(ctx context.Context, alive bool) (place, error) {
-	if a.flags.Server != "" {
-		return a.openServer()
-	}
-	return a.openStore(ctx, alive)
-}
-
-// openBlobs opens the store until the end of the run, and returns a reader of it. A read ends
-// before the blobs that it listed can be deleted.
-func (a *app) openBlobs(ctx context.Context) (reader *query.Reader, err error) {
-	late := time.Duration(a.flags.Late)
-	if late < 0 || late != openstore.DefaultLate && !a.config.Store.Logs() {
-		return nil, cli.Usagef("--late is for a store azurelogs:..., and a length of time such as 6h")
-	}
-	if late == 0 {
-		late = openstore.NeverLate
-	}
-	if a.store, err = openstore.OpenWith(ctx, a.config.Store, false, openstore.Options{Late: late, Reads: true}); err != nil {
-		return nil, err
-	}
-	a.Explain = a.store.Explain
-	o := query.Options{MaxAge: time.Duration(a.config.Retention.Grace) / 2, Progress: &a.progress, Distant: a.config.Store.Remote(), Indexes: a.indexes}
-	if a.config.Store.Logs() { // their blobs are made on this host, and last as long as the run
-		o.MaxAge, o.Distant = math.MaxInt64, false
-	}
-	return query.New(a.store.Blobs, o), nil
 }

@@ -12,8 +12,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -48,7 +47,7 @@ func (c *completionCmd) run(_ context.Context, a *app) (int, error) {
 	return cli.OK, err
 }
 
-// completeCmd prints what the last of the words may become.
+// completeCmd prints the completions of the last word.
 type completeCmd struct {
 	Words []string `arg:"" optional:""`
 }
@@ -206,10 +205,7 @@ func (a *app) serviceList(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	names, err := from.services(ctx)
-	if err != nil {
-		return nil
-	}
+	names, _ := from.Names(ctx)
 	return names
 }
 
@@ -219,12 +215,8 @@ func (a *app) fieldNames(ctx context.Context) (names []string) {
 	if err != nil {
 		return nil
 	}
-	seen, err := from.look(ctx, query.Query{Services: []string{"*"}, Range: query.Always(), Limit: 1000}, newest.Off)
-	if err != nil {
-		return nil
-	}
-	defer seen.close()
-	_, err = seen.lines(ctx, seen.query(), nil, func(lines []byte) error {
+	ask := reading.Ask{Services: []string{"*"}, Range: reading.Always(), Live: reading.Off, Limit: 1000}
+	_, err = from.Records(ctx, ask, func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
 			for key := range record.Fields(line) {
 				if name := named(string(key)); !slices.Contains(names, name) {

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"math"
 	"slices"
 
 	"blobtail/internal/budget"
 	"blobtail/internal/cli"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -43,96 +44,113 @@ func (c contextFlags) surroundings() (s surroundings, err error) {
 	return s, nil
 }
 
-// print prints the matches of a query with the records around them.
-func (s surroundings) print(ctx context.Context, _ *app, from view, q query.Query, out *printer) (query.Summary, error) {
-	match, err := q.Filter.Matcher(budget.Of(ctx))
-	if err != nil {
-		return query.Summary{}, err
-	}
-	return s.read(ctx, from, q, match, out)
-}
-
 func (s surroundings) any() bool { return s.before+s.after > 0 }
 
 // A stretch is the times of the matches of a service.
 type stretch struct{ first, last int64 }
 
-// read prints the matches of a query with the records around them, one service after
-// another. First it finds the times of the matches. So it reads only the records between
-// the first match and the last one once more, and some before and after.
-func (s surroundings) read(ctx context.Context, from view, q query.Query, match *query.Matcher, out *printer) (query.Summary, error) {
-	found := map[string]*stretch{}
-	note := func(lines []byte) error {
-		for line := range bytes.Lines(lines) {
-			at, _ := record.LineTime(line)
-			name, _ := record.LineService(line)
-			if f := found[string(name)]; f != nil {
-				f.first, f.last = min(f.first, at), max(f.last, at)
-			} else {
-				found[string(name)] = &stretch{at, at}
-			}
-		}
-		return nil
+// add widens the stretch by lines.
+func (f *stretch) add(lines []byte) error {
+	for line := range bytes.Lines(lines) {
+		at, _ := record.LineTime(line)
+		f.first, f.last = min(f.first, at), max(f.last, at)
 	}
-	sum, err := from.lines(ctx, q, nil, note)
-	if err != nil {
-		return sum, err
-	}
-	matches, printed := sum, groups{}
-	for _, service := range slices.Sorted(maps.Keys(found)) {
-		around := query.Query{Services: []string{service}, Range: q.Range, Unflushed: q.Unflushed, Expired: q.Expired}
-		work, err := s.widen(ctx, from, around, found[service])
-		sum.Join(&work)
-		if err != nil {
-			return sum, err
-		}
-		around.Range = query.Range{From: max(found[service].first, q.Range.From), To: q.Range.To}
-		if f := found[service]; f.last < q.Range.To {
-			around.Range.To = f.last + 1
-		}
-		printed = groups{surroundings: s, made: budget.Of(ctx), match: match, out: out, begun: printed.begun, skipped: printed.begun, records: printed.records, bytes: printed.bytes}
-		work, err = from.lines(ctx, around, nil, printed.add)
-		printed.release()
-		sum.Join(&work)
-		if err != nil {
-			return sum, err
-		}
-	}
-	// The work is that of all reads. What is counted is what was printed, and what the filter
-	// left out of the first one.
-	sum.Records, sum.Bytes = printed.records, printed.bytes
-	sum.Examined, sum.Higher, sum.More = matches.Examined, matches.Higher, matches.More
-	return sum, nil
+	return nil
 }
 
-// widen makes a stretch longer by the records before and after. It returns the work.
-func (s surroundings) widen(ctx context.Context, from view, q query.Query, f *stretch) (sum query.Summary, err error) {
-	whole := *f
-	grow := func(lines []byte) error {
+// around reads the matches of a question with the records around them.
+type around struct {
+	surroundings
+	a    *app
+	from reading.Source
+	all  *reading.Outcome // of all reads
+}
+
+// read prints the matches of a question with the records around them, one service after
+// another. First it finds the times of the matches. So it reads only the records between
+// the first match and the last one once more, and some before and after.
+func (r *around) read(ctx context.Context, ask reading.Ask, out *printer) error {
+	match, err := ask.Matcher(budget.Of(ctx))
+	if err != nil {
+		return err
+	}
+	found := map[string]*stretch{}
+	err = r.records(ctx, ask, func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
-			at, _ := record.LineTime(line)
-			f.first, f.last = min(f.first, at), max(f.last, at)
+			name, _ := record.LineService(line)
+			f := found[string(name)]
+			if f == nil {
+				f = &stretch{math.MaxInt64, math.MinInt64}
+				found[string(name)] = f
+			}
+			_ = f.add(line)
 		}
 		return nil
+	})
+	if err != nil {
+		return err
 	}
-	if s.before > 0 {
-		before := q
-		before.Range.To, before.Limit = whole.first, s.before
+	examined, higher, more, printed := r.all.Examined, r.all.Higher, r.all.More, groups{}
+	for _, service := range slices.Sorted(maps.Keys(found)) {
+		f := found[service]
+		near := reading.Ask{Services: []string{service}, Range: ask.Range, Live: ask.Live}
+		if err := r.widen(ctx, near, f); err != nil {
+			return err
+		}
+		near.Range.From = max(f.first, ask.Range.From)
+		if f.last < ask.Range.To {
+			near.Range.To = f.last + 1
+		}
+		printed = groups{surroundings: r.surroundings, made: budget.Of(ctx), match: match, out: out, begun: printed.begun, skipped: printed.begun, records: printed.records, bytes: printed.bytes}
+		err := r.records(ctx, near, printed.add)
+		printed.release()
+		if err != nil {
+			return err
+		}
+	}
+	// The work is that of all reads. Records and Bytes count the printed records. The numbers of
+	// records that the filter left out are those of the first read.
+	r.all.Records, r.all.Bytes = printed.records, printed.bytes
+	r.all.Examined, r.all.Higher, r.all.More = examined, higher, more
+	return nil
+}
+
+// widen makes a stretch longer by the records before and after.
+func (r *around) widen(ctx context.Context, near reading.Ask, f *stretch) error {
+	whole := *f
+	if before := near; r.before > 0 {
+		before.Range.To, before.Limit = whole.first, r.before
 		if before.Range.From < before.Range.To {
-			if sum, err = from.lines(ctx, before, nil, grow); err != nil {
-				return sum, err
+			if err := r.records(ctx, before, f.add); err != nil {
+				return err
 			}
 		}
 	}
-	if after := q; s.after > 0 && whole.last < query.Newest {
-		after.Range.From, after.First = whole.last+1, s.after
+	if after := near; r.after > 0 && whole.last < reading.Newest {
+		after.Range.From, after.First = whole.last+1, r.after
 		if after.Range.From < after.Range.To {
-			work, err := from.lines(ctx, after, nil, grow)
-			sum.Join(&work)
-			return sum, err
+			return r.records(ctx, after, f.add)
 		}
 	}
-	return sum, nil
+	return nil
+}
+
+// records reads the records of a part. An error or a note of several parts counts once.
+func (r *around) records(ctx context.Context, ask reading.Ask, emit func(lines []byte) error) error {
+	out, err := r.a.records(ctx, r.from, ask, emit)
+	sum := out.Summary()
+	r.all.Join(&sum)
+	for _, note := range out.Notes {
+		if !slices.Contains(r.all.Notes, note) {
+			r.all.Notes = append(r.all.Notes, note)
+		}
+	}
+	for _, gap := range out.Gaps {
+		if !slices.Contains(r.all.Gaps, gap) {
+			r.all.Gaps = append(r.all.Gaps, gap)
+		}
+	}
+	return err
 }
 
 // groups prints the matches among the lines of a service with their surroundings, and
@@ -140,7 +158,7 @@ func (s surroundings) widen(ctx context.Context, from view, q query.Query, f *st
 type groups struct {
 	surroundings
 	made  *budget.Budget
-	match *query.Matcher
+	match *reading.Matcher
 	out   *printer
 
 	begun   bool

@@ -11,9 +11,10 @@ import (
 	"github.com/alecthomas/kong"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/internal/spelling"
-	"blobtail/query"
 	"blobtail/readapi/client"
+	"blobtail/reading"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -21,9 +22,10 @@ import (
 // ownError knows the errors of reading.
 func (a *app) ownError(ctx context.Context, err error) (code int, message string) {
 	var (
-		bad     *query.BadQueryError
-		service *query.NoServiceError
-		blob    *query.NoBlobError
+		bad     *reading.BadQueryError
+		much    *reading.MuchError
+		service *reading.NoServiceError
+		blob    *reading.NoBlobError
 		refused *client.Error
 		broken  *client.BrokenError
 	)
@@ -34,6 +36,9 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 		return cli.Incomplete, err.Error()
 	case errors.As(err, &bad):
 		return cli.Usage, err.Error()
+	case errors.As(err, &much):
+		return cli.Usage, fmt.Sprintf("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",
+			bytesText(much.Bytes), config.Size(much.Limit))
 	case errors.As(err, &service):
 		return cli.Nothing, a.noService(ctx, service)
 	case errors.As(err, &blob) && blob.Expired:
@@ -46,7 +51,7 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 	return 0, ""
 }
 
-// refusal is the exit code of an answer of a server that has no records, and what to do.
+// refusal returns the exit code for a server's answer without records, and a message with advice.
 func refusal(e *client.Error) (code int, message string) {
 	code, advice := cli.NoStore, ""
 	switch e.Status {
@@ -69,20 +74,20 @@ func refusal(e *client.Error) (code int, message string) {
 }
 
 // noService tells the likely meaning of a name that is no service.
-func (a *app) noService(ctx context.Context, e *query.NoServiceError) string {
-	if a.held(ctx, e.Name) {
+func (a *app) noService(ctx context.Context, e *reading.NoServiceError) string {
+	if slices.Contains(a.services(ctx), e.Name) {
 		return inNoBlob(e)
 	}
 	return a.unknown(ctx, e)
 }
 
 // inNoBlob says that a service is in no blob, and where it is.
-func inNoBlob(e *query.NoServiceError) string {
+func inNoBlob(e *reading.NoServiceError) string {
 	return fmt.Sprintf("%s has no blob yet; ingesters have its records: logquery %s", e.Name, e.Name)
 }
 
-// unknown says that there is no such service, and what the user may have meant.
-func (a *app) unknown(ctx context.Context, e *query.NoServiceError) string {
+// unknown says that there is no such service, and makes a suggestion.
+func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 	level := record.ParseLevel([]byte(e.Name))
 	has := func(flag rune) bool {
 		return slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
@@ -155,20 +160,17 @@ func (a *app) verbMeant(first string) string {
 }
 
 // beginning are the services with names that begin with the unknown one.
-func beginning(e *query.NoServiceError) []string {
+func beginning(e *reading.NoServiceError) []string {
 	return slices.DeleteFunc(slices.Clone(e.Stored), func(name string) bool { return !strings.HasPrefix(name, e.Name) })
 }
 
 // thereAre lists the services that exist, if they are few enough for a line.
-func (a *app) thereAre(ctx context.Context, e *query.NoServiceError) string {
+func (a *app) thereAre(ctx context.Context, e *reading.NoServiceError) string {
 	const most = 10
 	system := func(name string) bool { return name[0] == '_' }
 	names := slices.DeleteFunc(slices.Clone(e.Stored), system)
-	if len(names) == 0 && a.place != nil {
-		names, _ = a.place.services(ctx) // they are a help only
-		names = slices.DeleteFunc(append(names, a.place.held(ctx)...), system)
-		slices.Sort(names)
-		names = slices.Compact(names)
+	if len(names) == 0 {
+		names = slices.DeleteFunc(slices.Clone(a.services(ctx)), system)
 	}
 	switch {
 	case len(names) == 0 || e.Near != "" || len(beginning(e)) > 1:

@@ -4,15 +4,20 @@ import (
 	"context"
 	"fmt"
 
-	"blobtail/query"
+	"blobtail/internal/cli"
+	"blobtail/reading"
 )
 
-// explain prints what a query would read of blobs: which of them, what its filters need, and
-// which blocks are ruled out by what.
-func (a *app) explain(ctx context.Context, from view, q query.Query) (query.Summary, error) {
-	x, sum, err := from.explain(ctx, q)
+// explain prints how a question would read blobs: their number, the needs of its filters, and the
+// blocks that ids, words, times and levels rule out.
+func (a *app) explain(ctx context.Context, from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
+	store, ok := from.(*reading.Store)
+	if !ok {
+		return nil, cli.Usagef("--explain looks at the blobs of a store; over a server --stats tells what a read took")
+	}
+	x, out, err := store.Explain(ctx, ask)
 	if err != nil {
-		return sum, err
+		return out, err
 	}
 	fmt.Fprintf(a.out, "blobs    %d of %s, %s\n", x.Blobs, countOf(int64(x.Services), "service"), bytesText(x.Stored))
 	switch {
@@ -20,13 +25,13 @@ func (a *app) explain(ctx context.Context, from view, q query.Query) (query.Summ
 		for _, need := range x.Needs {
 			fmt.Fprintf(a.out, "needs    %s\n", need)
 		}
-	case q.Filter.ReadsLines():
+	case ask.ReadsLines():
 		fmt.Fprintln(a.out, "needs    no word and no id that filters know")
 	}
 	fmt.Fprintf(a.out, "blocks   %d: %d ruled out by ids, %d by words, %d by time and level\n", x.Blocks, x.ByIDs, x.ByWords, x.Others)
 	fmt.Fprintf(a.out, "to read  %s with %s, %s\n", countOf(x.Read, "block"), countOf(x.Records, "record"), bytesText(x.Bytes))
-	if q.Limit > 0 {
-		fmt.Fprintf(a.out, "limit    %d: it reads from the newest block on, until it has them\n", q.Limit)
+	if ask.Limit > 0 {
+		fmt.Fprintf(a.out, "limit    %d: it reads from the newest block on, until it has them\n", ask.Limit)
 	}
-	return sum, nil
+	return out, nil
 }

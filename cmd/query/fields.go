@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"blobtail/internal/cli"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -35,7 +35,7 @@ const (
 )
 
 func (c *fieldsCmd) run(ctx context.Context, a *app) (int, error) {
-	q, err := a.query(c.Services, c.rangeFlags, c.filterFlags)
+	ask, err := a.ask(c.Services, c.rangeFlags, c.filterFlags)
 	if err != nil {
 		return 0, err
 	}
@@ -43,28 +43,28 @@ func (c *fieldsCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	q.Limit = lookedAt
+	ask.Limit = lookedAt
 	if c.Number != nil {
-		q.Limit = int(*c.Number)
+		ask.Limit = int(*c.Number)
 	}
-	if q.Limit < 0 {
-		return 0, cli.Usagef("-n %d: it must be positive, or 0 for all", q.Limit)
+	if ask.Limit < 0 {
+		return 0, cli.Usagef("-n %d: it must be positive, or 0 for all", ask.Limit)
 	}
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats,
-		print: func(from view, q query.Query) (query.Summary, error) {
+		ask: ask, live: c.Live, stats: c.Stats,
+		read: func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
 			s := survey{fields: map[string]*field{}}
-			sum, err := from.lines(ctx, q, nil, s.add)
+			out, err := a.records(ctx, from, ask, s.add)
 			if err != nil {
-				return sum, err
+				return out, err
 			}
-			if sum.More {
-				sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the fields of the newest %s records; -n 0 for all", cli.Thousands(q.Limit)))
+			if out.More {
+				out.Warnings = append(out.Warnings, fmt.Errorf("these are the fields of the newest %s records; -n 0 for all", cli.Thousands(ask.Limit)))
 			}
 			if s.full {
-				sum.Warnings = append(sum.Warnings, fmt.Errorf("there are more than %s fields; the others are left out", cli.Thousands(mostFields)))
+				out.Warnings = append(out.Warnings, fmt.Errorf("there are more than %s fields; the others are left out", cli.Thousands(mostFields)))
 			}
-			return sum, s.print(a, form)
+			return out, s.print(a, form)
 		},
 	}
 	return w.run(ctx, a)

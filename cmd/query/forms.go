@@ -16,7 +16,7 @@ import (
 	"blobtail/internal/budget"
 	"blobtail/internal/cli"
 	"blobtail/internal/printing"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -34,7 +34,7 @@ var columnsOfCSV = []string{"ts", "level", "service", "msg"}
 // A printer writes lines of records in one form.
 type printer struct {
 	a     *app
-	share *budget.Share                 // what is made of a record
+	share *budget.Share                 // for values made of a record
 	line  func(dst, line []byte) []byte // nil: lines stay as they are
 	buf   []byte
 	// people read the form.
@@ -49,7 +49,7 @@ type printer struct {
 	failure error
 }
 
-func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
+func (a *app) printer(f outputFlags, ask *reading.Ask) (*printer, error) {
 	form, err := a.form(f.Output, "pretty", "json", "raw", "csv", "logfmt")
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
 		p.line, err = p.csv(f.Fields)
 	case form == "pretty":
 		pretty := &prettyPrinter{zone: a.now.Location(), color: a.color, of: chosen{f.Fields, p.share}}
-		if pretty.match, err = filter.Matcher(a.made); err != nil {
+		if pretty.match, err = ask.Matcher(a.made); err != nil {
 			return nil, err
 		}
 		p.line = pretty.append
@@ -346,7 +346,7 @@ const mostText = 64 << 20
 
 var errText = errors.New("the template makes more than 64 MiB for one record")
 
-// templated returns a function that appends what a template makes of a record, and a
+// templated returns a function that appends the text that a template makes of a record, and a
 // newline. It leaves out a record for which the template fails.
 func (p *printer) templated(text string) (func(dst, line []byte) []byte, error) {
 	bounds := printing.Bounds{Most: mostText, Err: errText, Take: p.share.Take}

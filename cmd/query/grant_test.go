@@ -92,7 +92,7 @@ func (d *deepAccount) signed(q url.Values) bool {
 	return err == nil && time.Now().Before(end) && q.Get("sr") == "d" && q.Get("sdd") == "1" && q.Get("sig") == base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// tunnel is a proxy whose every connection ends at one address: a name of the account needs no
+// tunnel is a proxy that leads every connection to one address: a name of the account needs no
 // resolver.
 func tunnel(to string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -139,7 +139,7 @@ func process(t *testing.T, vars ...string) func(args ...string) (code int, stdou
 }
 
 // start serves the account until the test ends. It returns the variables with which processes
-// reach it, and those of a person who is logged in by az besides.
+// reach it, and those of a person logged in by az besides.
 func (d *deepAccount) start(t *testing.T, a *testenv.Azurite) (vars, login []string) {
 	t.Helper()
 	var err error
@@ -167,8 +167,8 @@ func (d *deepAccount) start(t *testing.T, a *testenv.Azurite) (vars, login []str
 		"AZURE_STORAGE_TABLE_ENDPOINT=" + a.TableURL, "BLOBTAIL_STORE=azure:" + d.container}, []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "AZURE_TOKEN_CREDENTIALS=AzureCLICredential"}
 }
 
-// A person who is logged in by az grants one service, and the holder of the grant reads that
-// service and no other.
+// A person logged in by az grants one service, and the holder of the grant reads that service and
+// no other.
 func TestGrant(t *testing.T) {
 	a := env.Azurite(t)
 	container, _ := stocked(t, a)

@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"time"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/when"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -35,7 +35,7 @@ type histCmd struct {
 }
 
 func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
-	q, err := a.query(c.Services, c.rangeFlags, c.filterFlags)
+	ask, err := a.ask(c.Services, c.rangeFlags, c.filterFlags)
 	if err != nil {
 		return 0, err
 	}
@@ -56,31 +56,32 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats, most: &c.MaxBytes,
-		print: func(from view, q query.Query) (query.Summary, error) {
-			return c.print(ctx, a, from, q, by, form)
+		ask: ask, live: c.Live, stats: c.Stats, most: &c.MaxBytes,
+		read: func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
+			return c.print(ctx, a, from, ask, by, form)
 		},
 	}
 	return w.run(ctx, a)
 }
 
-func (c *histCmd) print(ctx context.Context, a *app, from view, q query.Query, by time.Duration, form string) (query.Summary, error) {
-	cut := query.Buckets{Length: by, Zone: a.now.Location()}
-	buckets, sum, err := from.histogram(ctx, q, by, func(first, last int64, any bool) (query.Buckets, error) {
-		switch {
-		case by == 0 && any:
-			cut.Length = bucketFor(c.span(a, q.Range, first, last))
-		case by == 0:
-			cut.Length = time.Minute // an empty result
-		case any && (float64(last)-float64(first))/float64(by) > mostBuckets:
-			return cut, cli.Usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
-				c.By, cli.Thousands(mostBuckets), a.showTime(first), a.showTime(last))
-		}
-		return cut, nil
-	})
-	if err != nil || len(buckets) == 0 {
-		return sum, err
+func (c *histCmd) print(ctx context.Context, a *app, from reading.Source, ask reading.Ask, by time.Duration, form string) (*reading.Outcome, error) {
+	slices := reading.Slices{By: by, Most: chosenBuckets, Bound: mostBuckets, Zone: a.now.Location()}
+	if c.Since != "" {
+		slices.Until = a.now.UnixNano()
 	}
+	h, out, err := from.Histogram(ctx, ask, slices)
+	if many, ok := errors.AsType[*reading.BucketsError](err); ok {
+		err = cli.Usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
+			c.By, cli.Thousands(mostBuckets), a.showTime(many.First), a.showTime(many.Last))
+	}
+	if err != nil || len(h.Buckets) == 0 {
+		return out, err
+	}
+	buckets := make([]reading.Bucket, len(h.Buckets))
+	for i := range h.Buckets {
+		buckets[i] = h.Buckets[i].Bucket
+	}
+	cut := reading.Buckets{Length: h.By, Zone: a.now.Location()}
 	line := a.histogram(form, cut.Length, buckets)
 	var buf []byte
 	most := chosenBuckets // programs get no fewer lines than they may expect without --by
@@ -97,62 +98,26 @@ func (c *histCmd) print(ctx context.Context, a *app, from view, q query.Query, b
 			buf = append(line(buf[:0], &b), '\n')
 		}
 		if _, err := a.out.Write(buf); err != nil {
-			return sum, err
+			return out, err
 		}
 	}
-	return sum, nil
-}
-
-// span is the time that the default buckets divide: the range if it has both ends, or the
-// span of the records.
-func (c *histCmd) span(a *app, rng query.Range, first, last int64) time.Duration {
-	from, to := rng.From, rng.To
-	if from == query.Oldest {
-		from = first
-	}
-	if to == query.Newest {
-		to = last
-		if c.Since != "" {
-			to = max(last, a.now.UnixNano())
-		}
-	}
-	if float64(to)-float64(from) >= math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return time.Duration(to - from)
-}
-
-// bucketFor returns a common unit of time that divides a span into about 30 to 60.
-func bucketFor(span time.Duration) time.Duration {
-	const day = 24 * time.Hour
-	lengths := []time.Duration{
-		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
-		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
-		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
-		day, 2 * day, 7 * day, 14 * day, 30 * day, 90 * day, 365 * day,
-	}
-	for _, by := range lengths {
-		if span <= chosenBuckets*by {
-			return by
-		}
-	}
-	return 10 * 365 * day
+	return out, nil
 }
 
 // filled returns the buckets with the empty ones between them. Of a stretch of more than
 // most empty ones it returns only their number.
-func filled(buckets []query.Bucket, by query.Buckets, most int) iter.Seq2[query.Bucket, int] {
-	return func(yield func(b query.Bucket, empty int) bool) {
+func filled(buckets []reading.Bucket, by reading.Buckets, most int) iter.Seq2[reading.Bucket, int] {
+	return func(yield func(b reading.Bucket, empty int) bool) {
 		for i, b := range buckets {
-			var between []query.Bucket
+			var between []reading.Bucket
 			if i > 0 {
 				for at := by.Next(buckets[i-1].Start); at < b.Start && len(between) <= most; at = by.Next(at) {
-					between = append(between, query.Bucket{Start: at})
+					between = append(between, reading.Bucket{Start: at})
 				}
 			}
 			if len(between) > most {
 				empty := int((float64(b.Start)-float64(buckets[i-1].Start))/float64(by.Length)+0.5) - 1
-				if !yield(query.Bucket{}, empty) {
+				if !yield(reading.Bucket{}, empty) {
 					return
 				}
 				between = nil
@@ -169,7 +134,7 @@ func filled(buckets []query.Bucket, by query.Buckets, most int) iter.Seq2[query.
 	}
 }
 
-func total(b *query.Bucket) int64 {
+func total(b *reading.Bucket) int64 {
 	n := int64(0)
 	for _, count := range b.Levels {
 		n += count
@@ -178,7 +143,7 @@ func total(b *query.Bucket) int64 {
 }
 
 // histogram returns a function that appends a bucket in a form.
-func (a *app) histogram(form string, by time.Duration, all []query.Bucket) func(dst []byte, b *query.Bucket) []byte {
+func (a *app) histogram(form string, by time.Duration, all []reading.Bucket) func(dst []byte, b *reading.Bucket) []byte {
 	switch form {
 	case "pretty":
 		return a.bars(by, all).append
@@ -188,7 +153,7 @@ func (a *app) histogram(form string, by time.Duration, all []query.Bucket) func(
 			fmt.Fprintf(a.out, ",%s", l)
 		}
 		fmt.Fprintln(a.out)
-		return func(dst []byte, b *query.Bucket) []byte {
+		return func(dst []byte, b *reading.Bucket) []byte {
 			dst = fmt.Appendf(dst, "%s,%d", rfc3339(b.Start), total(b))
 			for _, n := range b.Levels {
 				dst = fmt.Appendf(dst, ",%d", n)
@@ -196,7 +161,7 @@ func (a *app) histogram(form string, by time.Duration, all []query.Bucket) func(
 			return dst
 		}
 	}
-	return func(dst []byte, b *query.Bucket) []byte {
+	return func(dst []byte, b *reading.Bucket) []byte {
 		dst = fmt.Appendf(dst, `{"ts":"%s","total":%d,"levels":{`, rfc3339(b.Start), total(b))
 		comma := ""
 		for l, n := range b.Levels {

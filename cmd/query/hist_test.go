@@ -7,41 +7,16 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 	"blobtail/storage/dir"
 )
-
-func TestBucketFor(t *testing.T) {
-	for _, c := range []struct{ span, by time.Duration }{
-		{0, time.Second},
-		{time.Minute, time.Second},
-		{time.Hour, time.Minute},
-		{time.Hour + 1, 2 * time.Minute},
-		{6 * time.Hour, 10 * time.Minute},
-		{24 * time.Hour, 30 * time.Minute},
-		{7 * 24 * time.Hour, 3 * time.Hour},
-		{30 * 24 * time.Hour, 12 * time.Hour},
-		{365 * 24 * time.Hour, 7 * 24 * time.Hour},
-		{1<<63 - 1, 10 * 365 * 24 * time.Hour},
-	} {
-		if by := bucketFor(c.span); by != c.by {
-			t.Errorf("%v: by %v, want %v", c.span, by, c.by)
-		}
-	}
-	// Never more than 60, and seldom less than 24.
-	for span := time.Minute; span < 20*365*24*time.Hour; span += span / 7 {
-		if n := int64((span + bucketFor(span) - 1) / bucketFor(span)); n > 60 || n < 15 {
-			t.Errorf("%v: %d buckets", span, n)
-		}
-	}
-}
 
 // All of time, in buckets that are not aligned to its ends.
 func TestFilled(t *testing.T) {
 	n, by := 0, 100*365*24*time.Hour
 	var last int64
-	for b, empty := range filled([]query.Bucket{{Start: query.Oldest}, {Start: -int64(by)}, {Start: 0}}, query.Buckets{Length: by}, 10) {
+	for b, empty := range filled([]reading.Bucket{{Start: reading.Oldest}, {Start: -int64(by)}, {Start: 0}}, reading.Buckets{Length: by}, 10) {
 		if empty > 0 {
 			t.Errorf("%d empty ones", empty)
 		}
@@ -60,7 +35,7 @@ func TestFilled(t *testing.T) {
 func TestFolded(t *testing.T) {
 	for _, c := range []struct{ gap, lines, empty int }{{1, 2, 0}, {2, 3, 0}, {21, 22, 0}, {22, 3, 21}, {10_188, 3, 10_187}} {
 		lines, folded := 0, 0
-		for _, empty := range filled([]query.Bucket{{Start: 0}, {Start: int64(c.gap) * int64(time.Minute)}}, query.Buckets{Length: time.Minute}, 20) {
+		for _, empty := range filled([]reading.Bucket{{Start: 0}, {Start: int64(c.gap) * int64(time.Minute)}}, reading.Buckets{Length: time.Minute}, 20) {
 			lines++
 			folded += empty
 		}
@@ -75,7 +50,7 @@ func TestShare(t *testing.T) {
 	for _, counts := range [][record.NumLevels]int64{
 		{record.Info: 1}, {record.Info: 1e9, record.Error: 1}, {1, 1, 1, 1, 1, 1, 1}, {record.Debug: 2, record.Other: 1}, {1e9, 1e9, 1e9, 1, 1, 1, 1},
 	} {
-		b := query.Bucket{Levels: counts}
+		b := reading.Bucket{Levels: counts}
 		for length := range 80 {
 			sum, shown, there := 0, 0, 0
 			for l, cells := range share(&b, total(&b), length) {

@@ -27,7 +27,7 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	found, now, unread, err := from.ingesters(ctx)
+	found, now, unread, err := from.Ingesters(ctx)
 	if errors.Is(err, storage.ErrUnauthorized) && a.config.Store.Remote() {
 		// Tables need another role than blobs, and ExitCode would name that for blobs.
 		a.Complain("%v; seeing the ingesters needs the role Storage Table Data Reader", err)
@@ -50,7 +50,7 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 		a.Complain("%v", unread)
 		return cli.Incomplete, nil
 	case len(found) == 0:
-		a.Note("no ingester has announced itself in %s", from.name())
+		a.Note("no ingester has announced itself in %s", from)
 		return cli.Nothing, nil
 	}
 	return cli.OK, nil
@@ -79,7 +79,7 @@ func (c *ingestersCmd) holds(i *heartbeat.Ingester) string {
 	return "no"
 }
 
-// warn names ingesters whose records may be missing from reads.
+// warn names ingesters if records of theirs may be missing from reads.
 func (c *ingestersCmd) warn(a *app, found []heartbeat.Ingester, now time.Time) {
 	for _, i := range found {
 		if c.state(i, now) == "silent" && i.State == heartbeat.Holding {

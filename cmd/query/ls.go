@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/when"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -58,21 +59,57 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 		return c.logs(ctx, a, form, what, day)
 	}
 	w := whole{
-		query: query.Query{Services: services, Range: query.Always()}, live: c.Live, listing: true,
-		print: func(from view, q query.Query) (query.Summary, error) {
-			if c.Service == "" {
-				q.Services = nil
-			}
-			entries, sum, err := from.list(ctx, q, day)
+		ask: reading.Ask{Services: services, Range: reading.Always()}, live: c.Live, listing: true,
+		read: func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
+			entries, out, err := c.list(ctx, from, ask, day)
 			if err == nil {
 				c.print(a, form, what, entries, false)
-				c.note(a, entries, &sum)
+				c.note(a, entries, out)
+				out.Records = int64(len(entries))
 			}
-			sum.Records = int64(len(entries))
-			return sum, err
+			return out, err
 		},
 	}
 	return w.run(ctx, a)
+}
+
+// list sums up the services, those of the system last; or the days of some; or the blobs of a day.
+func (c *lsCmd) list(ctx context.Context, from reading.Source, ask reading.Ask, day time.Time) (entries []reading.Total, out *reading.Outcome, err error) {
+	if c.Service == "" {
+		all, out, err := from.Services(ctx, ask)
+		for _, system := range []bool{false, true} {
+			for i := range all {
+				if s := &all[i]; system == (s.Name[0] == '_') {
+					entries = append(entries, reading.Total{
+						Name: s.Name, Blobs: s.Blobs, Records: s.Records, Raw: s.Bytes, Stored: s.Stored, Unflushed: s.Unflushed, First: s.First, Last: s.Last,
+					})
+				}
+			}
+		}
+		return entries, out, err
+	}
+	list := from.Days
+	if !day.IsZero() {
+		list = from.Blobs
+		ask.Range = reading.Range{From: day.UnixNano(), To: day.AddDate(0, 0, 1).UnixNano()}
+	}
+	all, out, err := list(ctx, ask)
+	at := map[string]int{} // days of several services are one
+	for i := range all {
+		t := &all[i].Total
+		n, known := at[t.Name]
+		if !known {
+			at[t.Name], entries = len(entries), append(entries, *t)
+			continue
+		}
+		e := &entries[n]
+		e.Blobs, e.Records, e.Raw, e.Stored, e.Unflushed = e.Blobs+t.Blobs, e.Records+t.Records, e.Raw+t.Raw, e.Stored+t.Stored, e.Unflushed+t.Unflushed
+		e.First, e.Last = min(e.First, t.First), max(e.Last, t.Last)
+	}
+	if day.IsZero() {
+		slices.SortFunc(entries, func(x, y reading.Total) int { return strings.Compare(x.Name, y.Name) })
+	}
+	return entries, out, err
 }
 
 // names prints the names of the blobs that a read of the range takes. It asks no ingester.
@@ -89,40 +126,36 @@ func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
 	if c.Day != "" {
 		var from, to time.Time
 		from, to, err = when.Day(c.Day, a.now.UTC())
-		rng = query.Range{From: from.UnixNano(), To: to.UnixNano()}
+		rng = reading.Range{From: from.UnixNano(), To: to.UnixNano()}
 	}
 	if err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	w := whole{query: query.Query{Services: []string{"*"}, Range: rng}, live: "off", listing: true, blobs: true}
+	w := whole{ask: reading.Ask{Services: []string{"*"}, Range: rng}, live: "off", listing: true, blobs: true}
 	if c.Service != "" {
-		if w.query.Services, err = servicesOf([]string{c.Service}); err != nil {
+		if w.ask.Services, err = servicesOf([]string{c.Service}); err != nil {
 			return 0, err
 		}
 	}
-	w.print = func(from view, q query.Query) (query.Summary, error) {
-		store, ok := from.(*storeView)
+	w.read = func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
+		store, ok := from.(*reading.Store)
 		if !ok {
-			return query.Summary{}, cli.Usagef("--names is for tools that read the store: it needs the store itself")
+			return nil, cli.Usagef("--names is for tools that read the store: it needs the store itself")
 		}
-		plan, err := store.blobs.Plan(ctx, q)
-		if err != nil {
-			return query.Summary{}, err
-		}
-		names, sum := plan.Keys()
+		names, out, err := store.Keys(ctx, ask)
 		for _, name := range names {
 			fmt.Fprintln(a.out, cli.SafeLine(name))
 		}
-		sum.Records = int64(len(names))
-		return sum, nil
+		out.Records = int64(len(names))
+		return out, err
 	}
 	return w.run(ctx, a)
 }
 
-// note tells what the table does not show.
-func (c *lsCmd) note(a *app, entries []query.Total, sum *query.Summary) {
+// note adds facts that the table does not show.
+func (c *lsCmd) note(a *app, entries []reading.Total, out *reading.Outcome) {
 	switch {
-	case len(entries) > 0 || !sum.Complete():
+	case len(entries) > 0 || !out.Complete():
 		for _, e := range entries {
 			if e.Name == "" {
 				a.Note("%s of that day in no blob yet", countOf(e.Unflushed, "record"))
@@ -131,14 +164,14 @@ func (c *lsCmd) note(a *app, entries []query.Total, sum *query.Summary) {
 	case c.Day != "":
 		a.Note("%s has no blobs of that day", c.Service)
 	case c.Service == "":
-		a.Note("%s is empty: no service has a record yet", a.place.name())
+		a.Note("%s is empty: no service has a record yet", a.source)
 	}
 }
 
 // print writes a table for people, with times in their zone. The other forms have plain
 // bytes and UTC. Records of a day that are in no blob have no row among its blobs. unread says
 // that the records were not counted.
-func (c *lsCmd) print(a *app, form, what string, entries []query.Total, unread bool) {
+func (c *lsCmd) print(a *app, form, what string, entries []reading.Total, unread bool) {
 	key, _, _ := strings.Cut(what, " ")
 	t := table{heads: []head{{"first", true, 4}, {"last", true, 2}, {"blobs", false, 5}, {"records", false, 0}, {"in no blob", false, 1},
 		{"bytes", false, 6}, {"stored", false, 3}, {what, true, 0}}}

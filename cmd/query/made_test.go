@@ -14,8 +14,8 @@ import (
 	"blobtail/storage/dir"
 )
 
-// What flags make of records is bounded, and a read that would make more exits with the figures.
-// Many long lines take little memory.
+// The values that flags make of records are bounded, and a read that would make more exits with the
+// figures. Many long lines take little memory.
 func TestMade(t *testing.T) {
 	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	path := t.TempDir() + "/data"

@@ -9,8 +9,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/spelling"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -24,12 +23,11 @@ func pair() *regexp.Regexp {
 
 // meant tells, after a text filter found nothing, the level, the service or the field that
 // was probably meant by the text, with its command; "" if the text looks like none of them.
-func (a *app) meant(ctx context.Context, q *query.Query) string {
-	f := &q.Filter
-	if f.Invert || ctx.Err() != nil {
+func (a *app) meant(ctx context.Context, ask *reading.Ask) string {
+	if ask.Not || ctx.Err() != nil {
 		return ""
 	}
-	for _, text := range slices.Concat(f.Texts, f.Words, f.Exprs) {
+	for _, text := range slices.Concat(ask.Texts, ask.Words, ask.Exprs) {
 		key, value := "", text
 		if m := pair().FindStringSubmatch(text); m != nil {
 			key, value = m[1], m[2]
@@ -43,7 +41,7 @@ func (a *app) meant(ctx context.Context, q *query.Query) string {
 				return hint
 			}
 		case key != "":
-			if hint := a.meantField(ctx, q, text, key, value); hint != "" {
+			if hint := a.meantField(ctx, ask, text, key, value); hint != "" {
 				return hint
 			}
 		}
@@ -53,11 +51,10 @@ func (a *app) meant(ctx context.Context, q *query.Query) string {
 
 // meantService tells the service of a name, if there is one.
 func (a *app) meantService(ctx context.Context, name string) string {
-	names, err := a.place.services(ctx)
-	if err != nil || name == "" {
-		return "" // it is a help only
+	if name == "" {
+		return ""
 	}
-	if near := spelling.Near(record.FoldService(name), names); near != "" {
+	if near := spelling.Near(record.FoldService(name), a.services(ctx)); near != "" {
 		return "for the service: logquery " + cli.ShellWords(near)
 	}
 	return ""
@@ -65,23 +62,18 @@ func (a *app) meantService(ctx context.Context, name string) string {
 
 // meantField tells the field of a name, if some of the newest records have it or one with a
 // name like it.
-func (a *app) meantField(ctx context.Context, q *query.Query, text, key, value string) string {
+func (a *app) meantField(ctx context.Context, ask *reading.Ask, text, key, value string) string {
 	s := survey{fields: map[string]*field{}}
-	sample := query.Query{Services: q.Services, Range: q.Range, Unflushed: q.Unflushed, Limit: sampled}
-	from, err := a.place.look(ctx, sample, newest.Off)
-	if err != nil {
-		return ""
-	}
-	defer from.close()
-	if _, err := from.lines(ctx, sample, nil, s.add); err != nil {
-		return ""
+	sample := reading.Ask{Services: ask.Services, Range: ask.Range, Live: reading.Off, Limit: sampled}
+	if _, err := a.source.Records(ctx, sample, s.add); err != nil {
+		return "" // it is a help only
 	}
 	name := spelling.Near(key, s.order)
 	switch {
 	case name == "":
 		return ""
 	case name == key:
-		return "for the values of " + key + ": logquery top " + cli.ShellWords(append([]string{key}, q.Services...)...)
+		return "for the values of " + key + ": logquery top " + cli.ShellWords(append([]string{key}, ask.Services...)...)
 	}
 	literal := strconv.Quote(value)
 	if _, err := strconv.ParseFloat(value, 64); err == nil {

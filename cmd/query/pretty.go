@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"blobtail/internal/cli"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -18,9 +18,9 @@ import (
 type prettyPrinter struct {
 	zone  *time.Location
 	color bool
-	of    chosen         // the fields to print
-	match *query.Matcher // whose matches are highlighted; nil: none are
-	text  []byte         // of one value, unescaped
+	of    chosen           // the fields to print
+	match *reading.Matcher // its matches are highlighted; nil: none are
+	text  []byte           // of one value, unescaped
 }
 
 const (

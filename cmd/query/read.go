@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
-	"blobtail/internal/budget"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/newest/live"
-	"blobtail/query"
-	"blobtail/record/where"
+	"blobtail/reading"
 )
 
 // defaultOnTerminal is how many records a terminal gets unless asked for more.
@@ -27,32 +25,25 @@ type filterFlags struct {
 	Ignore bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w and -g."`
 }
 
-func (f filterFlags) filter(made *budget.Budget) (query.Filter, error) {
-	out := query.Filter{Texts: f.Fixed, Words: f.Words, Exprs: f.Regexp, Invert: f.Invert, Fold: f.Ignore}
-	if f.Level != "" {
-		var err error
-		if out.Levels, err = query.ParseLevels(f.Level); err != nil {
-			return out, cli.Usagef("--level: %w", err)
+// ask makes the question of the flags that several verbs have.
+func (a *app) ask(services []string, times rangeFlags, filter filterFlags) (ask reading.Ask, err error) {
+	ask = reading.Ask{Texts: filter.Fixed, Words: filter.Words, Exprs: filter.Regexp, Where: filter.Where, Not: filter.Invert, Fold: filter.Ignore}
+	if ask.Services, err = servicesOf(services); err != nil {
+		return ask, err
+	}
+	if ask.Range, err = a.times(times); err != nil {
+		return ask, err
+	}
+	if filter.Level != "" {
+		if ask.Levels, err = reading.ParseLevels(filter.Level); err != nil {
+			return ask, cli.Usagef("--level: %w", err)
 		}
 	}
-	if f.Where != "" {
-		var err error
-		if out.Where, err = where.Parse(made, f.Where); err != nil {
-			return out, cli.Usagef("--where: %w", err)
-		}
+	_, err = ask.Matcher(a.made) // a mistake is found before a store is opened
+	if bad, ok := errors.AsType[*reading.AskError](err); ok {
+		err = cli.Usagef("--%s: %w", bad.Key, bad.Err)
 	}
-	return out, nil
-}
-
-// query makes the query of the flags that several verbs have.
-func (a *app) query(services []string, times rangeFlags, filter filterFlags) (q query.Query, err error) {
-	if q.Services, err = servicesOf(services); err == nil {
-		q.Range, err = a.times(times)
-	}
-	if err == nil {
-		q.Filter, err = filter.filter(a.made)
-	}
-	return q, err
+	return ask, err
 }
 
 type readCmd struct {
@@ -92,12 +83,12 @@ func (c *readCmd) limits(a *app) (newest, oldest int, err error) {
 	return newest, oldest, nil
 }
 
-// around returns how many records are printed around each match of a query.
-func (c *readCmd) around(q *query.Query) (surroundings, error) {
+// near returns how many records are printed around each match of a question.
+func (c *readCmd) near(ask *reading.Ask) (surroundings, error) {
 	s, err := c.surroundings()
 	switch {
 	case err != nil || !s.any():
-	case !q.Filter.ReadsLines() && q.Filter.Levels == 0:
+	case !ask.ReadsLines() && ask.Levels == 0:
 		err = cli.Usagef("-A, -B and -C show what is around matches; add --level, -F, -w, -g or --where")
 	case c.Count:
 		err = cli.Usagef("--count counts matches; leave out -A, -B and -C")
@@ -108,72 +99,69 @@ func (c *readCmd) around(q *query.Query) (surroundings, error) {
 }
 
 func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
-	q, err := a.query(c.Services, c.rangeFlags, c.filterFlags)
+	ask, err := a.ask(c.Services, c.rangeFlags, c.filterFlags)
 	if err != nil {
 		return 0, err
 	}
-	q.Reverse = c.Reverse
-	if q.Limit, q.First, err = c.limits(a); err != nil {
+	ask.Reverse = c.Reverse
+	if ask.Limit, ask.First, err = c.limits(a); err != nil {
 		return 0, err
 	}
-	out, err := a.printer(c.outputFlags, q.Filter)
+	out, err := a.printer(c.outputFlags, &ask)
 	if err != nil {
 		return 0, err
 	}
-	around, err := c.around(&q)
+	near, err := c.near(&ask)
 	if err != nil {
 		return 0, err
 	}
-	wanted := q
-	if around.any() {
-		q.Filter, q.Limit, q.First = query.Filter{}, 0, 0 // what is around the matches is wanted too
-	}
-	q.Ahead = a.config.Store.Remote() && !a.config.Store.Logs() && !c.Explain && !c.Count && !around.any()
-	w := whole{
-		query: q, live: c.Live, stats: c.Stats, explains: c.Explain, most: &c.MaxBytes,
-		print: func(from view, q query.Query) (query.Summary, error) {
-			print := c.print
-			if c.Explain {
-				q.Filter, q.Limit, q.First = wanted.Filter, wanted.Limit, wanted.First
-				return a.explain(ctx, from, q)
-			}
-			if around.any() {
-				q.Filter, q.Limit, q.First = wanted.Filter, wanted.Limit, wanted.First
-				print = around.print
-			}
-			sum, err := print(ctx, a, from, q, out)
-			if sum.More && c.Number == nil && c.First == nil && !c.Count {
-				sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the newest %d, there is more; -n 0 for all", q.Limit))
-			}
-			if !c.Count {
-				out.end()
-			}
-			if bad := out.problem(); bad != nil {
-				sum.Lack(bad)
-			}
-			return sum, err
-		},
+	ask.Here.Ahead = a.config.Store.Remote() && !a.config.Store.Logs() && !c.Explain && !c.Count && !near.any()
+	w := whole{ask: ask, live: c.Live, stats: c.Stats, explains: c.Explain, most: &c.MaxBytes}
+	w.read = func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
+		switch {
+		case c.Explain:
+			return a.explain(ctx, from, ask)
+		case c.Count:
+			return a.count(ctx, from, ask)
+		}
+		var result *reading.Outcome
+		var err error
+		if near.any() {
+			result = &reading.Outcome{}
+			err = (&around{near, a, from, result}).read(ctx, ask, out)
+		} else {
+			result, err = a.records(ctx, from, ask, out.print)
+		}
+		if result.More && c.Number == nil && c.First == nil {
+			result.Warnings = append(result.Warnings, fmt.Errorf("these are the newest %d, there is more; -n 0 for all", ask.Limit))
+		}
+		out.end()
+		if bad := out.problem(); bad != nil {
+			result.Lack(bad)
+		}
+		return result, err
 	}
 	return w.run(ctx, a)
 }
 
-func (c *readCmd) print(ctx context.Context, a *app, from view, q query.Query, out *printer) (query.Summary, error) {
-	if !c.Count {
-		return from.lines(ctx, q, nil, out.print)
-	}
-	n, sum, err := from.count(ctx, q)
+// count prints the number of records.
+func (a *app) count(ctx context.Context, from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
+	out, err := from.Count(ctx, ask)
 	// Of an unknown service too: scripts expect a number.
-	if _, none := errors.AsType[*query.NoServiceError](err); none || err == nil {
-		fmt.Fprintln(a.out, n)
+	switch _, none := errors.AsType[*reading.NoServiceError](err); {
+	case err == nil:
+		fmt.Fprintln(a.out, out.Records)
+	case none:
+		fmt.Fprintln(a.out, 0)
 	}
-	return sum, err
+	return out, err
 }
 
 // absent reports names that are no service, beside others that are. Nothing is missing because of
 // them, but the user may have meant another name.
-func (a *app) absent(ctx context.Context, names []*query.NoServiceError) {
+func (a *app) absent(ctx context.Context, names []*reading.NoServiceError) {
 	for _, none := range names {
-		if a.held(ctx, none.Name) {
+		if slices.Contains(a.services(ctx), none.Name) {
 			a.Note("%s", inNoBlob(none))
 		} else {
 			a.Complain("%s", a.unknown(ctx, none))
@@ -182,14 +170,14 @@ func (a *app) absent(ctx context.Context, names []*query.NoServiceError) {
 }
 
 // verdict returns the exit code of a read, and reports its warnings and problems.
-func (a *app) verdict(ctx context.Context, out *query.Outcome) int {
+func (a *app) verdict(ctx context.Context, out *reading.Outcome) int {
 	for _, err := range out.Warnings {
 		a.Note("%v", err)
 	}
 	a.absent(ctx, out.Absent)
 	problems := out.Problems()
 	for i, err := range problems {
-		if gone, ok := errors.AsType[*live.NoAnswerError](err); ok && gone.Status == 0 {
+		if gone, ok := errors.AsType[*reading.NoAnswerError](err); ok && gone.Status == 0 {
 			problems[i] = fmt.Errorf("%w; is one running there? logquery ingesters lists them", err)
 		}
 	}

@@ -28,8 +28,8 @@ type suite struct{ m *testing.M }
 
 func (s suite) Run() int { return env.Run(s.m) }
 
-// A fence stands before the blob service, notes what a reader asks for, and refuses requests
-// that a rule forbids, as Azure does.
+// A fence stands before the blob service, notes the requests of a reader, and refuses those that a
+// rule forbids, as Azure does.
 type fence struct {
 	allows func(names string) bool // the prefix of a list, or the name of a blob
 
@@ -129,7 +129,7 @@ func logquery(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// dark is what a read says that cannot know whether all records are in blobs.
+// dark is the problem of a read that cannot know whether all records are in blobs.
 const dark = "whether all records are in blobs is not known: these credentials may not read the table of ingesters"
 
 // A SAS of the container that reads and lists is enough for blobs. The tables of the account

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -19,7 +20,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
 	"blobtail/internal/testkit"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 	"blobtail/record/origin"
 	"blobtail/retention/horizon"
@@ -203,7 +204,26 @@ func TestTerminal(t *testing.T) {
 
 // A remote store is not read completely by mistake.
 func TestMaxBytes(t *testing.T) {
-	path := t.TempDir()
+	most, path := config.Size(10), t.TempDir()
+	for _, c := range []struct {
+		store string
+		ask   reading.Ask
+		most  int64
+	}{
+		{"azure:logs", reading.Ask{Range: reading.Always()}, 10},
+		{"azure:logs", reading.Ask{Range: reading.Range{From: 0, To: reading.Newest}}, 0},
+		{"azure:logs", reading.Ask{Range: reading.Always(), Limit: 1}, 0},
+		{"azure:logs", reading.Ask{Range: reading.Always(), First: 1}, 0},
+		{"dir:" + path, reading.Ask{Range: reading.Always()}, 0},
+	} {
+		spec, err := openstore.Parse(c.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&app{config: config.Config{Store: spec}}).mostStored(&most, &c.ask); got != c.most {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
 	store, err := dir.Open(path, dir.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -211,29 +231,22 @@ func TestMaxBytes(t *testing.T) {
 	if err := addBlob(store, []byte(`{"ts":1795183200,"service":"web","msg":"x"}`), 1); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		store string
-		q     query.Query
-		max   config.Size
-		fails bool
-	}{
-		{"azure:logs", query.Query{Range: query.Always()}, 10, true},
-		{"azure:logs", query.Query{Range: query.Always()}, 10 << 30, false},
-		{"azure:logs", query.Query{Range: query.Range{From: 0, To: query.Newest}}, 10, false},
-		{"azure:logs", query.Query{Range: query.Always(), Limit: 1}, 10, false},
-		{"dir:" + path, query.Query{Range: query.Always()}, 10, false},
-	} {
-		c.q.Services = []string{"web"}
-		plan, err := query.New(store, query.Options{}).Plan(context.Background(), c.q)
-		if err != nil {
-			t.Fatal(err)
+	r, err := reading.Open(reading.OpenOptions{Blobs: store, Now: time.Now, Off: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range []int64{10, 10 << 30} {
+		ask := reading.Ask{Services: []string{"web"}, Range: reading.Always(), Here: reading.Here{MaxStored: most}}
+		_, err := r.For(nil).Records(t.Context(), ask, func([]byte) error { return nil })
+		var much *reading.MuchError
+		if errors.As(err, &much) != (most == 10) || most > 10 && err != nil {
+			t.Errorf("%d: %v", most, err)
 		}
-		spec, err := openstore.Parse(c.store)
-		if err != nil {
-			t.Fatal(err)
+		if much == nil {
+			continue
 		}
-		if err := (&app{config: config.Config{Store: spec}}).bounded(c.max, c.q, plan); (err != nil) != c.fails {
-			t.Errorf("%+v: %v", c, err)
+		if code, text := new(app).ownError(t.Context(), err); code != cli.Usage || !strings.Contains(text, "more than --max-bytes 10") {
+			t.Errorf("exit %d: %s", code, text)
 		}
 	}
 }

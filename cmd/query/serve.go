@@ -19,10 +19,9 @@ import (
 	"blobtail/internal/certs"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/internal/doors"
+	"blobtail/internal/count"
+	"blobtail/internal/door"
 	"blobtail/internal/fsys"
-	"blobtail/internal/httpguard"
-	"blobtail/query/indexcache"
 	"blobtail/reading"
 )
 
@@ -31,6 +30,9 @@ const ownAddress = "127.0.0.1:8516"
 
 // grace is how long queries may go on when the server is told to end.
 const grace = 10 * time.Second
+
+// mostHeld is how many bytes of records wait on disk for an answer with the oldest first.
+const mostHeld = 1 << 30
 
 type serveCmd struct {
 	Listen      string          `default:"127.0.0.1:8516" help:"Address to listen on (127.0.0.1:8516)." placeholder:"ADDRESS"`
@@ -54,33 +56,29 @@ type server struct {
 	log     zerolog.Logger
 	tokens  *access.Tokens // nil: everybody may read everything
 	certs   *certs.Certs   // nil: plain HTTP
-	from    *storePlace
 	reader  *reading.Reader
-	indexes *keptIndexes // of blobs, for later queries
-	guard   *httpguard.Guard
+	metrics count.Registry
+	reads   *door.Reads
 	ready   *readiness
 }
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	a.lingers.Store(true)
-	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY), indexes: &keptIndexes{cache: indexcache.New(indexcache.DefaultBytes)}}
-	a.indexes = s.indexes
+	s := &server{a: a, c: c, log: cli.NewLog(a.env.stderr, a.env.errTTY)}
 	if err := c.validate(a.config, a.flags.Server); err != nil {
 		return 0, err
 	}
 	if err := s.openSecurity(); err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
-	from, err := a.openStore(ctx, !a.config.LiveOff())
+	var err error
+	s.reader, err = a.openReader(ctx, !a.config.LiveOff(), reading.OpenOptions{KeepIndexes: true, MaxRaw: int64(c.MaxBytes), MaxHeld: mostHeld})
 	if err != nil {
 		return 0, err
 	}
-	s.from, s.reader = from, reading.New(reading.Options{Blobs: from.blobs, Logs: from.logs})
 	s.ready = &readiness{store: a.store, log: s.log}
-	s.guard = httpguard.New(httpguard.Options{
-		Route: routeOf, Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,
-		Queries: c.Queries, Tails: c.Tails, Deadline: time.Duration(c.Timeout), Log: s.log,
-	})
+	s.reads = s.newDoor()
+	s.show(&s.metrics)
 	l, err := c.listen(s)
 	if err != nil {
 		return 0, err
@@ -91,7 +89,22 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	return cli.OK, s.run(ctx, l)
 }
 
-// validate checks the flags, and takes from the configuration what they leave out.
+// newDoor returns the doors in front of all handlers.
+func (s *server) newDoor() *door.Reads {
+	c := s.c
+	guard := door.New(door.Options{
+		Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,
+		UnknownHost: "this server does not have the name of the request's Host header; the operator adds names with --host NAME",
+		OtherSite:   "a page of another site asks; the operator allows one with --cors ORIGIN",
+		Form:        refuse, Log: s.log,
+		Refused: door.NewRefused(&s.metrics, "blobtail_serve_refused_total", "Requests that the doors refused, by reason.", "crowded"),
+	})
+	return door.NewReads(door.ReadsOptions{
+		Guard: guard, Route: routeOf, Queries: c.Queries, Tails: c.Tails, Deadline: time.Duration(c.Timeout), Metrics: &s.metrics, Log: s.log,
+	})
+}
+
+// validate checks the flags, and takes missing ones from the configuration.
 func (c *serveCmd) validate(of config.Config, server string) error {
 	c.Tokens = cmp.Or(c.Tokens, of.Access.Tokens)
 	if len(c.Host) == 0 {
@@ -151,7 +164,7 @@ func (c *serveCmd) listen(s *server) (net.Listener, error) {
 	if err != nil {
 		return nil, cli.Usagef("%w; --listen chooses another address", err)
 	}
-	rules := doors.Rules{Flag: "--listen", Own: ownAddress, Tokens: s.tokens != nil, Sealed: s.certs != nil, Proxy: c.BehindProxy}
+	rules := door.Rules{Flag: "--listen", Own: ownAddress, Tokens: s.tokens != nil, Sealed: s.certs != nil, Proxy: c.BehindProxy}
 	if err := rules.MayListen(l); err != nil {
 		return nil, &cli.UsageError{Err: errors.Join(err, l.Close())}
 	}
@@ -165,11 +178,11 @@ func (s *server) run(ctx context.Context, l net.Listener) error {
 	if s.certs != nil {
 		scheme, l = "https", tls.NewListener(l, s.certs.Config())
 	}
-	all := s.guard.Wrap(s.handlers())
+	all := s.reads.Wrap(s.handlers())
 	if s.c.BehindProxy {
-		all = doors.Addressed(all)
+		all = door.Addressed(all)
 	}
-	srv := s.guard.NewServer(all, s.log)
+	srv := s.reads.NewServer(all, s.log)
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	group, failed := errgroup.WithContext(working)
@@ -209,7 +222,7 @@ func (s *server) reload(ctx context.Context, group *errgroup.Group) {
 		again = append(again, s.certs.Reload)
 	}
 	group.Go(func() error {
-		doors.Reload(ctx, func(err error) {
+		door.Reload(ctx, func(err error) {
 			s.log.Error().Err(err).Msg("SIGHUP: the file is not used; what was read before stays in force")
 		}, again...)
 		return nil

@@ -26,7 +26,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/internal/openstore"
 	"blobtail/internal/testkit"
 	"blobtail/storage"
@@ -224,9 +224,9 @@ func TestRoutesKnown(t *testing.T) {
 			t.Errorf("%s of openapi.json is %q", path, r.Name)
 		}
 	}
-	for path, want := range map[string]httpguard.Kind{
-		"/loki/api/v1/tail": httpguard.Tail, "/json/loki/api/v1/tail": httpguard.Tail, "/loki/api/v1/loki/api/v1/query": httpguard.Query, "/api/v1/tail": httpguard.Tail,
-		"/metrics": httpguard.Operator, "/readyz": httpguard.Probe, "/loki/api/v1/new": httpguard.Query, "/": httpguard.Query, "/json/api/v1/tail": httpguard.Query,
+	for path, want := range map[string]door.Kind{
+		"/loki/api/v1/tail": door.Tail, "/json/loki/api/v1/tail": door.Tail, "/loki/api/v1/loki/api/v1/query": door.Query, "/api/v1/tail": door.Tail,
+		"/metrics": door.Operator, "/readyz": door.Probe, "/loki/api/v1/new": door.Query, "/": door.Query, "/json/api/v1/tail": door.Query,
 	} {
 		if got := routeOf(path).Kind; got != want {
 			t.Errorf("%s: kind %d, want %d", path, got, want)

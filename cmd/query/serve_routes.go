@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/httpguard"
+	"blobtail/internal/door"
 	"blobtail/lokiapi"
 	"blobtail/readapi"
 	"blobtail/storage"
@@ -16,16 +16,16 @@ import (
 // handlers are all paths of serve.
 func (s *server) handlers() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive") })
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { door.Say(w, http.StatusOK, "alive") })
 	mux.HandleFunc("GET /ready", s.ready.answer)
 	mux.HandleFunc("GET /readyz", s.ready.answer)
-	mux.HandleFunc("GET /metrics", s.metrics)
+	mux.Handle("GET /metrics", &s.metrics)
 	mux.Handle(readapi.Prefix, readapi.New(readapi.Options{
-		Reader: s.reader, Ingesters: s.from.ingesters, Version: cli.Version(), MaxBytes: int64(s.c.MaxBytes),
+		Reader: s.reader, Version: cli.Version(),
 		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
 	}))
 	loki := lokiapi.New(lokiapi.Options{
-		Reader: s.reader, Labels: s.c.Label, Version: cli.Version(), Timeout: s.guard.Deadline(), MaxBytes: int64(s.c.MaxBytes),
+		Reader: s.reader, Labels: s.c.Label, Version: cli.Version(), Timeout: s.reads.Deadline(),
 	})
 	for _, path := range []string{"/loki/", "/json/", "/prometheus/"} {
 		mux.Handle(path, loki)
@@ -33,30 +33,31 @@ func (s *server) handlers() http.Handler {
 	for _, path := range []string{"/otlp/v1/logs", "/ingest/"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Allow", "GET")
-			say(w, http.StatusMethodNotAllowed, "this server only reads; records are sent to an ingester, at its --listen (127.0.0.1:8514 unless told otherwise)")
+			door.Say(w, http.StatusMethodNotAllowed, "this server only reads; records are sent to an ingester, at its --listen (127.0.0.1:8514 unless told otherwise)")
 		})
 	}
 	return mux
 }
 
-// say writes a line of text.
-func say(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n"))
+// refuse answers with a refusal in the form of the API that was asked.
+func refuse(w http.ResponseWriter, r *http.Request, f *door.Refusal) {
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		readapi.Refuse(w, f)
+		return
+	}
+	lokiapi.Refuse(w, f)
 }
 
 // routeOf is the route of a path, for the doors and for metrics. A path that is not known
 // passes all doors.
-func routeOf(path string) httpguard.Route {
+func routeOf(path string) door.Route {
 	switch path {
 	case "/livez", "/ready", "/readyz":
-		return httpguard.Route{Name: path, Kind: httpguard.Probe}
+		return door.Route{Name: path, Kind: door.Probe}
 	case "/metrics":
-		return httpguard.Route{Name: path, Kind: httpguard.Operator}
+		return door.Route{Name: path, Kind: door.Operator}
 	case "/prometheus/api/v1/rules":
-		return httpguard.Route{Name: path, Kind: httpguard.Light}
+		return door.Route{Name: path, Kind: door.Light}
 	}
 	view := ""
 	if rest, ok := strings.CutPrefix(path, "/json/"); ok {
@@ -66,49 +67,49 @@ func routeOf(path string) httpguard.Route {
 	if rest, ok := strings.CutPrefix(path, loki); ok {
 		rest = strings.TrimPrefix(rest, loki[1:]) // Grafana 12.3.1 doubles it
 		if name, kind := lokiRoute(rest); name != "" {
-			return httpguard.Route{Name: view + loki + name, Kind: kind}
+			return door.Route{Name: view + loki + name, Kind: kind}
 		}
 	} else if rest, ok := strings.CutPrefix(path, own); ok && view == "" {
 		if name, kind := ownRoute(rest); name != "" {
-			return httpguard.Route{Name: own + name, Kind: kind}
+			return door.Route{Name: own + name, Kind: kind}
 		}
 	}
-	return httpguard.Route{Name: "other", Kind: httpguard.Query}
+	return door.Route{Name: "other", Kind: door.Query}
 }
 
 // lokiRoute is the route of a path of Loki's API, "" for none.
-func lokiRoute(path string) (string, httpguard.Kind) {
+func lokiRoute(path string) (string, door.Kind) {
 	switch path {
 	case "tail":
-		return path, httpguard.Tail
+		return path, door.Tail
 	case "labels", "patterns", "drilldown-limits", "format_query", "status/buildinfo", "push":
-		return path, httpguard.Light
+		return path, door.Light
 	case "query", "query_range", "series", "index/stats", "index/volume", "index/volume_range", "detected_labels", "detected_fields":
-		return path, httpguard.Query
+		return path, door.Query
 	}
 	for _, name := range []string{"label", "detected_field"} {
 		if strings.HasPrefix(path, name+"/") && strings.HasSuffix(path, "/values") {
-			return name + "/{name}/values", httpguard.Query
+			return name + "/{name}/values", door.Query
 		}
 	}
 	return "", 0
 }
 
 // ownRoute is the route of a path of our own API, "" for none.
-func ownRoute(path string) (string, httpguard.Kind) {
+func ownRoute(path string) (string, door.Kind) {
 	switch path {
 	case "tail":
-		return path, httpguard.Tail
+		return path, door.Tail
 	case "whoami", "openapi.json":
-		return path, httpguard.Light
+		return path, door.Light
 	case "services", "records", "context", "histogram", "count", "facets", "days", "blobs", "ingesters":
-		return path, httpguard.Query
+		return path, door.Query
 	}
 	if strings.HasPrefix(path, "records/") {
-		return "records/{service}/{id}", httpguard.Query
+		return "records/{service}/{id}", door.Query
 	}
 	if strings.HasPrefix(path, "blobs/") {
-		return "blobs/{name...}", httpguard.Query
+		return "blobs/{name...}", door.Query
 	}
 	return "", 0
 }

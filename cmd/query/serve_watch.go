@@ -5,16 +5,14 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
-	"blobtail/blobfmt"
 	"blobtail/internal/cli"
-	"blobtail/internal/exposition"
+	"blobtail/internal/count"
+	"blobtail/internal/door"
 	"blobtail/internal/openstore"
-	"blobtail/query/indexcache"
 	"blobtail/storage"
 	"blobtail/storage/traffic"
 )
@@ -68,73 +66,53 @@ const nowhere = ".-"
 
 func (r *readiness) answer(w http.ResponseWriter, q *http.Request) {
 	if err := r.check(q.Context()); err != nil {
-		say(w, http.StatusServiceUnavailable, "not ready: the store does not answer; the log has the reason")
+		door.Say(w, http.StatusServiceUnavailable, "not ready: the store does not answer; the log has the reason")
 		return
 	}
-	say(w, http.StatusOK, "ready")
+	door.Say(w, http.StatusOK, "ready")
 }
 
-// keptIndexes keeps the indexes of blobs, and counts how often one was there.
-type keptIndexes struct {
-	cache         *indexcache.Cache
-	hits, lookups atomic.Int64
+// showIndexes registers the numbers of the indexes of blobs in memory.
+func (s *server) showIndexes(reg *count.Registry) {
+	reg.Collect(func(p *count.Page) {
+		n := s.reader.Indexes()
+		p.Family("blobtail_serve_index_lookups_total", "counter", "Indexes of blobs that queries looked up in memory.")
+		p.Value(float64(n.Lookups))
+		p.Family("blobtail_serve_index_hits_total", "counter", "Those that were there.")
+		p.Value(float64(n.Hits))
+		p.Family("blobtail_serve_indexes", "gauge", "Indexes of blobs in memory.")
+		p.Value(float64(n.Kept))
+		p.Family("blobtail_serve_index_bytes", "gauge", "Bytes that they take.")
+		p.Value(float64(n.Bytes))
+	})
 }
 
-// Get implements [query.Indexes].
-func (k *keptIndexes) Get(name string, batch blobfmt.BatchID) *blobfmt.Index {
-	k.lookups.Add(1)
-	x := k.cache.Get(name, batch)
-	if x != nil {
-		k.hits.Add(1)
-	}
-	return x
-}
-
-// Put implements [query.Indexes].
-func (k *keptIndexes) Put(name string, batch blobfmt.BatchID, x *blobfmt.Index) {
-	k.cache.Put(name, batch, x)
-}
-
-func (k *keptIndexes) metrics(p *exposition.Page) {
-	number, bytes := k.cache.Size()
-	p.Family("blobtail_serve_index_lookups_total", "counter", "Indexes of blobs that queries looked up in memory.")
-	p.Value(float64(k.lookups.Load()))
-	p.Family("blobtail_serve_index_hits_total", "counter", "Those that were there.")
-	p.Value(float64(k.hits.Load()))
-	p.Family("blobtail_serve_indexes", "gauge", "Indexes of blobs in memory.")
-	p.Value(float64(number))
-	p.Family("blobtail_serve_index_bytes", "gauge", "Bytes that they take.")
-	p.Value(float64(bytes))
-}
-
-// metrics answers with all numbers.
-func (s *server) metrics(w http.ResponseWriter, _ *http.Request) {
-	p := new(exposition.Page)
-	s.guard.Metrics(p)
-	p.Family("blobtail_serve_storage_requests_total", "counter", "Requests to the store and to ingesters, by kind.")
-	kinds := func(value func(requests, bytes int64) int64) {
-		for kind := range traffic.Kinds {
-			requests, bytes := s.a.store.Traffic.Of(kind)
-			if kind == traffic.Live {
-				requests, bytes = s.a.sent.Of(kind)
+// show registers the numbers of the store, of the indexes and of the process.
+func (s *server) show(reg *count.Registry) {
+	s.showIndexes(reg)
+	kinds := func(name, help string, value func(requests, bytes int64) int64) {
+		reg.Collect(func(p *count.Page) {
+			p.Family(name, "counter", help)
+			for kind := range traffic.Kinds {
+				requests, bytes := s.a.store.Traffic.Of(kind)
+				if kind == traffic.Live {
+					requests, bytes = s.a.sent.Of(kind)
+				}
+				p.Value(float64(value(requests, bytes)), "kind", kind.String())
 			}
-			p.Value(float64(value(requests, bytes)), "kind", kind.String())
-		}
+		})
 	}
-	kinds(func(requests, _ int64) int64 { return requests })
-	p.Family("blobtail_serve_storage_bytes_total", "counter", "Bytes of their answers, by kind.")
-	kinds(func(_, bytes int64) int64 { return bytes })
-	s.indexes.metrics(p)
-	p.Family("blobtail_serve_start_time_seconds", "gauge", "When the process started, in seconds since 1970.")
-	p.Value(float64(s.a.started.UnixMilli()) / 1000)
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	p.Family("blobtail_serve_memory_bytes", "gauge", "Memory that the process has from the system.")
-	p.Value(float64(m.Sys - m.HeapReleased))
-	p.Family("blobtail_serve_goroutines", "gauge", "Goroutines.")
-	p.Value(float64(runtime.NumGoroutine()))
-	p.Family("blobtail_serve_info", "gauge", "Always 1; the version is a label.")
-	p.Value(1, "version", cli.Version())
-	w.Header().Set("Content-Type", exposition.ContentType)
-	_, _ = w.Write(p.Bytes())
+	kinds("blobtail_serve_storage_requests_total", "Requests to the store and to ingesters, by kind.", func(requests, _ int64) int64 { return requests })
+	kinds("blobtail_serve_storage_bytes_total", "Bytes of their answers, by kind.", func(_, bytes int64) int64 { return bytes })
+	reg.Gauge("blobtail_serve_start_time_seconds", "When the process started, in seconds since 1970.").Set(float64(s.a.started.UnixMilli()) / 1000)
+	reg.GaugeFunc("blobtail_serve_memory_bytes", "Memory that the process has from the system.", func() float64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.Sys - m.HeapReleased)
+	})
+	reg.GaugeFunc("blobtail_serve_goroutines", "Goroutines.", func() float64 { return float64(runtime.NumGoroutine()) })
+	reg.Collect(func(p *count.Page) {
+		p.Family("blobtail_serve_info", "gauge", "Always 1; the version is a label.")
+		p.Value(1, "version", cli.Version())
+	})
 }

@@ -88,7 +88,7 @@ func both(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("the answers of the store never stay the same")
 }
 
-// answered is what a run of logquery said.
+// answered is the result of a run of logquery.
 type answered struct {
 	code           int
 	stdout, stderr string
@@ -267,7 +267,7 @@ func bulk(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // cutoff ARGS... runs logquery over the server, kills that after the first bytes of the output,
-// and checks that the output is a part of what the store has, and that logquery says so.
+// and checks that the output is a part of the stored records, and that logquery says so.
 func (s serverScripts) cutoff(ts *testscript.TestScript, _ bool, args []string) {
 	run := func(args ...string) *exec.Cmd {
 		cmd := exec.Command(lookup(ts, "logquery"), args...)
@@ -299,7 +299,7 @@ func (s serverScripts) cutoff(ts *testscript.TestScript, _ bool, args []string) 
 	ts.Logf("%d of %d bytes: %s", len(got), len(all), errs.String())
 }
 
-// A refusal of a server becomes an exit code, and says what to do.
+// A refusal of a server becomes an exit code and advice.
 func TestRefusal(t *testing.T) {
 	for _, row := range []struct {
 		status, code int

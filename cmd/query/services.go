@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
+
 	"blobtail/internal/cli"
-	"blobtail/query"
+	"blobtail/reading"
 )
 
 // serviceNames returns the services that arguments name.
-func serviceNames(args []string) []string { return query.ParseServices(args) }
+func serviceNames(args []string) []string { return reading.ParseServices(args) }
 
 // servicesOf is serviceNames for arguments that each name some: one that does not may be a
 // variable that was not set.
@@ -17,4 +19,12 @@ func servicesOf(args []string) ([]string, error) {
 		}
 	}
 	return serviceNames(args), nil
+}
+
+// services are all services, for hints: none if they cannot be listed. It asks once.
+func (a *app) services(ctx context.Context) []string {
+	if a.names == nil && a.source != nil && ctx.Err() == nil {
+		a.names, _ = a.source.Names(ctx)
+	}
+	return a.names
 }

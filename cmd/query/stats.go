@@ -6,24 +6,24 @@ import (
 	"time"
 
 	"blobtail/internal/bill"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/storage/traffic"
 )
 
 // stats tells the work of a read, and the price of its requests.
-func (a *app) stats(sum *query.Summary, took time.Duration) {
+func (a *app) stats(out *reading.Outcome, took time.Duration) {
 	copies := ""
-	if sum.Copies > 0 {
+	if out.Copies > 0 {
 		// A record is in a log and in a blob for a while; both are read, and one is printed.
-		copies = fmt.Sprintf("; %s read twice and printed once", countOf(sum.Copies, "record"))
+		copies = fmt.Sprintf("; %s read twice and printed once", countOf(out.Copies, "record"))
 	}
 	filtered := ""
-	if sum.RuledOutByIDs+sum.RuledOutByWords > 0 {
-		filtered = fmt.Sprintf(" (%d by ids, %d by words)", sum.RuledOutByIDs, sum.RuledOutByWords)
+	if out.RuledOutByIDs+out.RuledOutByWords > 0 {
+		filtered = fmt.Sprintf(" (%d by ids, %d by words)", out.RuledOutByIDs, out.RuledOutByWords)
 	}
 	fmt.Fprintf(a.env.stderr, "%s, %s; blobs %d listed, %d opened; blocks %d read, %d skipped%s; %s, %s fetched%s; %s\n",
-		countOf(sum.Records, "record"), bytesText(sum.Bytes), sum.BlobsListed, sum.BlobsOpened, sum.BlocksRead, sum.BlocksSkipped, filtered,
-		countOf(sum.Requests, "read"), bytesText(sum.Fetched), copies, took.Round(10*time.Microsecond))
+		countOf(out.Records, "record"), bytesText(out.Bytes), out.BlobsListed, out.BlobsOpened, out.BlocksRead, out.BlocksSkipped, filtered,
+		countOf(out.Requests, "read"), bytesText(out.Fetched), copies, took.Round(10*time.Microsecond))
 	a.requests()
 }
 

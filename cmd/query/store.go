@@ -1,231 +1,99 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"net/http"
-	"sync"
-	"sync/atomic"
+	"math"
 	"time"
 
-	"blobtail/catalog"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/internal/heartbeat"
-	"blobtail/internal/storeid"
-	"blobtail/newest"
-	"blobtail/newest/live"
-	"blobtail/query"
-	"blobtail/record"
-	"blobtail/storage"
-	"blobtail/storage/traffic"
+	"blobtail/internal/openstore"
+	"blobtail/reading"
 	"blobtail/tailindex"
 )
 
-// storePlace is the store of the run with its ingesters.
-type storePlace struct {
-	a     *app
-	blobs *query.Reader
-	logs  *newest.Reader
+// open opens the source from which a verb reads, until the end of the run. With alive false no
+// ingester is asked.
+func (a *app) open(ctx context.Context, alive bool) (reading.Source, error) {
+	if a.flags.Server != "" {
+		return a.openServer()
+	}
+	store, err := a.openStore(ctx, alive)
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
 }
 
-// openStore opens the store, and returns readers of its blobs and of newer records. It finds
-// the ingesters to ask for unflushed records: the URL of the environment or the file, or else
+// openStore opens the store with its ingesters: the URL of the environment or the file, or else
 // those at the addresses in their rows. With alive false it asks none.
-func (a *app) openStore(ctx context.Context, alive bool) (*storePlace, error) {
+func (a *app) openStore(ctx context.Context, alive bool) (*reading.Store, error) {
+	r, err := a.openReader(ctx, alive, reading.OpenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	store := r.For(nil)
+	a.source = store
+	return store, nil
+}
+
+// openReader returns a reader of the store. A read ends before the blobs that it listed can be
+// deleted.
+func (a *app) openReader(ctx context.Context, alive bool, o reading.OpenOptions) (*reading.Reader, error) {
 	if a.flags.Server != "" {
 		return nil, cli.Usagef("logquery %s reads the store itself, which the server %s does not hand out; run it where the store can be reached, with --store instead of --server", a.verb.Name, a.flags.Server)
 	}
-	blobs, err := a.openBlobs(ctx)
-	if err != nil {
+	late, of := time.Duration(a.flags.Late), a.config.Store
+	if late < 0 || late != openstore.DefaultLate && !of.Logs() {
+		return nil, cli.Usagef("--late is for a store azurelogs:..., and a length of time such as 6h")
+	}
+	if late == 0 {
+		late = openstore.NeverLate
+	}
+	var err error
+	if a.store, err = openstore.OpenWith(ctx, of, false, openstore.Options{Late: late, Reads: true}); err != nil {
 		return nil, err
 	}
-	p := &storePlace{a: a, blobs: blobs}
-	var ahead atomic.Int64 // the store's clock ahead of ours in ns, after the first question for it
-	ingesters := func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
-		rows, now, unread, err := p.ingesters(ctx)
-		if len(rows) > 0 {
-			ahead.Store(int64(now.Sub(a.clock())))
-		}
-		return rows, now, cmp.Or(err, unread)
+	a.Explain = a.store.Explain
+	o.Blobs, o.Tables, o.Name, o.Now = a.store.Blobs, a.store.Tables, of.String(), a.clock
+	o.Tail = tailindex.Options{Prefix: a.config.Tail.Prefix, Shards: a.config.Tail.Shards, Store: of.Name()}
+	o.Distant, o.MaxAge, o.Progress = of.Remote(), time.Duration(a.config.Retention.Grace)/2, &a.progress
+	if of.Logs() { // their blobs are made on this host, and last as long as the run
+		o.Distant, o.MaxAge = false, math.MaxInt64
 	}
-	o := newest.Options{
-		Unasked: a.config.Store.Logs(), Off: !alive, PlainHTTP: a.flags.PlainHTTP, Distant: a.config.Store.Remote(),
-		Name:  a.config.Store.String(),
-		Blobs: blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, a.store.Blobs) },
-		Tail: tailindex.NewReader(a.store.Tables, tailindex.Options{
-			Prefix: a.config.Tail.Prefix, Shards: a.config.Tail.Shards, Store: a.config.Store.Name(),
-			Now: func() time.Time { return a.clock().Add(time.Duration(ahead.Load())) },
-		}),
-	}
-	if alive = alive && !o.Unasked; alive {
+	o.Off, o.Unasked, o.PlainHTTP, o.Sent = !alive, of.Logs(), a.flags.PlainHTTP, &a.sent
+	if alive && !o.Unasked {
 		if o.Token, err = a.token(); err != nil {
 			return nil, &cli.UsageError{Err: err}
 		}
-	}
-	switch {
-	case !alive:
-	case a.config.Live != "" && !a.config.LiveOff():
-		client, err := live.NewClient(a.config.Live, live.ClientOptions{HTTP: a.counted(), Token: o.Token, PlainHTTP: o.PlainHTTP})
-		if err != nil {
-			return nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)
+		if !a.config.LiveOff() {
+			o.Live = a.config.Live
 		}
-		o.Live = client
-	default:
-		o.Announced = a.counted()
 	}
-	p.logs = newest.New(o)
-	a.place = p
-	return p, nil
-}
-
-// counted is a client for ingesters whose requests are counted.
-func (a *app) counted() *http.Client {
-	c := live.NewHTTP()
-	c.Transport = a.sent.Transport(traffic.Live, c.Transport)
-	return c
-}
-
-func (p *storePlace) name() string { return p.a.config.Store.String() }
-
-func (p *storePlace) look(ctx context.Context, q query.Query, mode newest.Mode) (view, error) {
-	g, err := p.logs.Gather(ctx, q, mode)
+	r, err := reading.Open(o)
 	if err != nil {
-		return nil, err
+		return nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)
 	}
-	v := &storeView{a: p.a, blobs: p.blobs, gathered: g}
-	if mode == newest.Only {
-		v.blobs = query.Without(query.Options{})
+	return r, nil
+}
+
+// mostStored is [reading.Here.MaxStored] of a question: an unbounded read of a remote store must
+// not cost more than intended. 0: there is no bound.
+func (a *app) mostStored(most *config.Size, ask *reading.Ask) int64 {
+	if most == nil || !a.config.Store.Remote() || a.config.Store.Logs() || ask.Range.Bounded() || ask.Limit > 0 || ask.First > 0 {
+		return 0
 	}
-	return v, nil
+	return int64(*most)
 }
 
-func (p *storePlace) tail(ctx context.Context, q query.Query, print func(lines []byte) error) (query.Summary, *newest.Report, error) {
-	return p.logs.Tail(ctx, q, func(e *record.Entry) error { return print(e.Line) })
-}
-
-func (p *storePlace) follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
-	return p.logs.Follow(ctx, o)
-}
-
-func (p *storePlace) holds(ctx context.Context, service string) bool {
-	holds, _ := p.logs.Holds(ctx, service) // if nobody can tell, it stays unknown
-	return holds
-}
-
-func (p *storePlace) held(ctx context.Context) []string {
-	names, _, _ := p.logs.Services(ctx) // they are a help only
-	return names
-}
-
-func (p *storePlace) services(ctx context.Context) ([]string, error) {
-	return catalog.Services(ctx, p.a.store.Blobs)
-}
-
-func (p *storePlace) ingesters(ctx context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error) {
-	a := p.a
-	var timeless error
-	var asking sync.WaitGroup
-	asking.Go(func() { now, timeless = storage.Now(ctx, a.store.Blobs, a.clock()) })
-	rows, err = heartbeat.List(ctx, a.store.Tables, a.config.Store.Name())
-	asking.Wait()
-	unread, err = heartbeat.Unread(err)
-	if err != nil || len(rows) == 0 {
-		return rows, a.clock(), unread, err
+// token is the token for ingesters, "" if there is none. A file that is named counts more
+// than BLOBTAIL_TOKEN, and that more than the configuration.
+func (a *app) token() (string, error) {
+	if file := a.flags.TokenFile; file != "" {
+		return config.Token(func(string) string { return "" }, "", file)
 	}
-	if timeless != nil {
-		return nil, a.clock(), nil, timeless
-	}
-	return rows, now, unread, nil
+	return config.Token(a.env.getenv, "BLOBTAIL_TOKEN", a.config.Access.TokenFile)
 }
 
-func (p *storePlace) body(ctx context.Context, key string) (body []byte, warning, err error) {
-	if p.a.store.Logs != nil {
-		return nil, nil, cli.Usagef("cat is for the blobs of blobtail's own stores; logquery SERVICE prints Azure's own logs")
-	}
-	return p.blobs.Body(ctx, key)
-}
-
-// storeView reads the blobs of a store, and unflushed records that were gathered before. It has
-// the ingesters decide about services that are in no blob.
-type storeView struct {
-	a        *app
-	blobs    *query.Reader
-	gathered *newest.Gathered
-}
-
-func (v *storeView) query() query.Query     { return v.gathered.Query }
-func (v *storeView) report() *newest.Report { return &v.gathered.Report }
-func (v *storeView) close()                 { v.gathered.Close() }
-
-func (v *storeView) lines(ctx context.Context, q query.Query, _ []string, emit func(lines []byte) error) (sum query.Summary, err error) {
-	if q.Limit > 0 {
-		sum, err = v.blobs.Newest(ctx, q, emit)
-	} else if plan, perr := v.plan(ctx, q); perr != nil {
-		err = perr
-	} else {
-		sum, err = plan.Read(ctx, emit)
-	}
-	return sum, v.gathered.Settle(ctx, &sum, err)
-}
-
-// plan plans a read that is not longer than intended.
-func (v *storeView) plan(ctx context.Context, q query.Query) (*query.Plan, error) {
-	plan, err := v.blobs.Plan(ctx, q)
-	if err == nil {
-		err = v.bounded(q, plan)
-	}
-	return plan, err
-}
-
-func (v *storeView) count(ctx context.Context, q query.Query) (n int64, sum query.Summary, err error) {
-	plan, err := v.blobs.Plan(ctx, q)
-	if err == nil {
-		n, sum, err = plan.Count(ctx)
-	}
-	return n, sum, v.gathered.Settle(ctx, &sum, err)
-}
-
-func (v *storeView) histogram(ctx context.Context, q query.Query, _ time.Duration, cut cutter) (buckets []query.Bucket, sum query.Summary, err error) {
-	plan, err := v.blobs.Plan(ctx, q)
-	if err != nil {
-		return nil, sum, v.gathered.Settle(ctx, &sum, err)
-	}
-	by, err := cut(plan.Span())
-	if err == nil && (q.Filter.ReadsLines() || by.Length%time.Minute != 0) {
-		err = v.bounded(q, plan)
-	}
-	if err == nil {
-		buckets, sum, err = plan.Histogram(ctx, by)
-	}
-	return buckets, sum, v.gathered.Settle(ctx, &sum, err)
-}
-
-func (v *storeView) list(ctx context.Context, q query.Query, day time.Time) ([]query.Total, query.Summary, error) {
-	entries, sum, err := v.blobs.List(ctx, q, day)
-	return entries, sum, v.gathered.Settle(ctx, &sum, err)
-}
-
-func (v *storeView) explain(ctx context.Context, q query.Query) (x query.Explanation, sum query.Summary, err error) {
-	plan, err := v.blobs.Plan(ctx, q)
-	if err == nil {
-		x, sum, err = plan.Explain(ctx)
-	}
-	return x, sum, v.gathered.Settle(ctx, &sum, err)
-}
-
-func (v *storeView) bounded(q query.Query, plan *query.Plan) error {
-	if v.a.most == nil {
-		return nil
-	}
-	return v.a.bounded(*v.a.most, q, plan)
-}
-
-// bounded refuses an unbounded remote read that costs more than intended.
-func (a *app) bounded(most config.Size, q query.Query, plan *query.Plan) error {
-	if !a.config.Store.Remote() || a.config.Store.Logs() || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || plan.Bytes() <= int64(most) {
-		return nil
-	}
-	return cli.Usagef("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",
-		bytesText(plan.Bytes()), most)
-}
+// clock is the time now, for a run that may last.
+func (a *app) clock() time.Time { return a.now.Add(time.Since(a.started)) }

@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading"
 )
 
 // defaultTail is how many records tail shows unless asked for more or fewer.
@@ -29,9 +28,9 @@ type tailCmd struct {
 	Live        string `help:"auto or off: whether to ask ingesters for what they hold (auto)." placeholder:"WHEN"`
 }
 
-// query makes the query of the flags, and the cursor to go on from.
-func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error) {
-	if q, err = a.query(c.Services, rangeFlags{Since: c.Since}, c.filterFlags); err != nil {
+// ask makes the question of the flags, and the cursor to go on from.
+func (c *tailCmd) ask(a *app) (q reading.Ask, after *reading.Cursor, err error) {
+	if q, err = a.ask(c.Services, rangeFlags{Since: c.Since}, c.filterFlags); err != nil {
 		return q, nil, err
 	}
 	q.Limit = defaultTail
@@ -49,7 +48,7 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 	case c.After != "" && (c.Number != nil || c.Since != ""):
 		return q, nil, cli.Usagef("--after goes on where another tail ended; leave out -n and --since")
 	case c.After != "":
-		cursor, err := newest.ParseCursor(c.After)
+		cursor, err := reading.ParseCursor(c.After)
 		if err != nil {
 			return q, nil, cli.Usagef("--after %.60s: %w", c.After, err)
 		}
@@ -59,11 +58,11 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 }
 
 func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
-	q, after, err := c.query(a)
+	ask, after, err := c.ask(a)
 	if err != nil {
 		return 0, err
 	}
-	out, err := a.printer(c.outputFlags, q.Filter)
+	out, err := a.printer(c.outputFlags, &ask)
 	if err != nil {
 		return 0, err
 	}
@@ -71,33 +70,37 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	from, err := a.open(ctx, mode == newest.Auto)
+	from, err := a.open(ctx, mode == reading.Auto)
 	if err != nil {
 		return 0, err
 	}
-	if a.flags.Server != "" && mode == newest.Off {
+	if a.flags.Server != "" && mode == reading.Off {
 		return 0, cli.Usagef("--live off is for a store: a server asks the ingesters itself")
 	}
 	if a.config.Store.Logs() && (c.Follow || after != nil) {
 		return 0, cli.Usagef("Azure's own logs cannot be followed: records come minutes to an hour late, in any order; run tail or read again")
 	}
-	if c.Follow || after != nil || q.Limit == 0 {
-		return c.follow(ctx, a, from, out, newest.FollowOptions{Query: q, After: after, Once: !c.Follow})
+	if c.Follow || after != nil || ask.Limit == 0 {
+		return c.follow(ctx, a, from, out, ask, after)
 	}
-	a.echo(q.Range)
-	sum, report, err := from.tail(ctx, q, out.print)
+	a.echo(ask.Range)
+	result, err := from.Tail(ctx, ask, out.print)
+	if result == nil {
+		result = &reading.Outcome{}
+	}
 	out.end()
 	if bad := out.problem(); bad != nil {
-		sum.Lack(bad)
+		result.Lack(bad)
 	}
-	w := whole{query: q, stats: c.Stats}
-	return w.end(ctx, a, &sum, report, err)
+	w := whole{ask: ask, stats: c.Stats}
+	return w.end(ctx, a, result, err)
 }
 
 // follow prints new records until it is interrupted, and then the command to go on.
-func (c *tailCmd) follow(ctx context.Context, a *app, from place, out *printer, o newest.FollowOptions) (int, error) {
+func (c *tailCmd) follow(ctx context.Context, a *app, from reading.Source, out *printer, ask reading.Ask, after *reading.Cursor) (int, error) {
 	printed := false
-	var told query.Outcome
+	var told reading.Outcome
+	o := reading.FollowOptions{After: after, Once: !c.Follow}
 	lack := func(problem error) {
 		if told.Complete() { // a tail may last for weeks, and one is enough
 			told.Lack(problem)
@@ -114,7 +117,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from place, out *printer, 
 		}
 		return a.out.flush()
 	}
-	o.Report = func(r *newest.Report) {
+	o.Report = func(r *reading.Report) {
 		for _, err := range r.Problems {
 			lack(err)
 		}
@@ -132,8 +135,8 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from place, out *printer, 
 	if pipe, ok := a.env.stdout.(*os.File); ok {
 		watchReader(ctx, pipe, cancel)
 	}
-	cursor, err := from.follow(ctx, o)
-	var none *query.NoServiceError
+	cursor, err := from.Follow(ctx, ask, o)
+	var none *reading.NoServiceError
 	switch {
 	case errors.Is(context.Cause(ctx), syscall.EPIPE):
 		return cli.OK, nil
@@ -175,7 +178,7 @@ func (a *app) where() (out []string) {
 }
 
 // gap prints the span with more records than were shown, and how to see them.
-func (a *app) gap(g newest.Gap) {
+func (a *app) gap(g reading.Gap) {
 	if a.Quiet {
 		return
 	}

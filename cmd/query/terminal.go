@@ -22,9 +22,9 @@ func columns(f *os.File) int {
 
 func isTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) }
 
-// watchReader ends a follow whose reader has gone, as in `tail -f web | head`. Without it
-// only the next record would end the follow. It watches in the background until ctx ends;
-// the caller may close pipe meanwhile.
+// watchReader ends a follow once its reader has gone, as in `tail -f web | head`. Without it only
+// the next record would end the follow. It watches in the background until ctx ends; the caller may
+// close pipe meanwhile.
 func watchReader(ctx context.Context, pipe *os.File, gone context.CancelCauseFunc) {
 	const pace = 200 // ms
 	fds := []unix.PollFd{{Fd: int32(pipe.Fd())}}

@@ -6,7 +6,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/when"
-	"blobtail/query"
+	"blobtail/reading"
 )
 
 // rangeFlags select a range of times.
@@ -17,8 +17,8 @@ type rangeFlags struct {
 	Day   string `help:"One day of the zone, such as 2026-11-20, yesterday or monday." placeholder:"D"`
 }
 
-func (a *app) times(f rangeFlags) (query.Range, error) {
-	rng := query.Always()
+func (a *app) times(f rangeFlags) (reading.Range, error) {
+	rng := reading.Always()
 	switch {
 	case f.From != "" && f.Since != "":
 		return rng, cli.Usagef("--from and --since say the same; leave one out")
@@ -54,7 +54,7 @@ func (a *app) times(f rangeFlags) (query.Range, error) {
 		}
 		rng.From = t.UnixNano()
 	}
-	if rng.From != query.Oldest && rng.To != query.Newest && rng.From >= rng.To {
+	if rng.From != reading.Oldest && rng.To != reading.Newest && rng.From >= rng.To {
 		hint := ""
 		if _, _, err := when.Day(f.From, a.now); err == nil && rng.From == rng.To {
 			hint = "; for the whole day: --day " + cli.ShellWords(f.From)
@@ -86,15 +86,15 @@ func zoneName(t time.Time) string {
 }
 
 // echo prints the store and the range of a read on stderr.
-func (a *app) echo(rng query.Range) {
+func (a *app) echo(rng reading.Range) {
 	from, to := "the oldest", "the newest"
-	if rng.From != query.Oldest {
+	if rng.From != reading.Oldest {
 		from = a.showTime(rng.From)
 	}
-	if rng.To != query.Newest {
+	if rng.To != reading.Newest {
 		to = a.showTime(rng.To)
 	}
 	if !a.Quiet {
-		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.place.name()), from, to, zoneName(a.now))
+		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.source.String()), from, to, zoneName(a.now))
 	}
 }

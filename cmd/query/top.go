@@ -13,7 +13,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/query"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -39,7 +39,7 @@ const (
 var errValues = errors.New("too many values")
 
 func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
-	q, err := a.query(c.Services, c.rangeFlags, c.filterFlags)
+	ask, err := a.ask(c.Services, c.rangeFlags, c.filterFlags)
 	if err != nil {
 		return 0, err
 	}
@@ -55,17 +55,18 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, cli.Usagef("-n %d: it must be positive, or 0 for all", most)
 	}
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats, most: &c.MaxBytes,
-		print: func(from view, q query.Query) (query.Summary, error) {
+		ask: ask, live: c.Live, stats: c.Stats, most: &c.MaxBytes,
+		read: func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
 			values := values{counts: map[string]int64{}}
-			sum, err := from.lines(ctx, q, []string{c.Field}, func(lines []byte) error { return values.add(lines, c.Field) })
+			ask.Fields = []string{c.Field}
+			out, err := a.records(ctx, from, ask, func(lines []byte) error { return values.add(lines, c.Field) })
 			if errors.Is(err, errValues) {
-				return sum, cli.Usagef("%s has more than %s different values; give a shorter range or a filter", c.Field, cli.Thousands(mostValues))
+				return out, cli.Usagef("%s has more than %s different values; give a shorter range or a filter", c.Field, cli.Thousands(mostValues))
 			}
 			if err == nil {
-				err = c.print(a, form, most, &values, &sum)
+				err = c.print(a, form, most, &values, out)
 			}
-			return sum, err
+			return out, err
 		},
 	}
 	return w.run(ctx, a)
@@ -108,22 +109,22 @@ func (a *app) cell(value string) string {
 
 // print prints the most frequent values. Those of equal number are in the order of their
 // text.
-func (c *topCmd) print(a *app, form string, most int, v *values, sum *query.Summary) error {
+func (c *topCmd) print(a *app, form string, most int, v *values, out *reading.Outcome) error {
 	all := make([]string, 0, len(v.counts))
 	for value := range v.counts {
 		all = append(all, value)
 	}
 	slices.SortFunc(all, func(x, y string) int { return cmp.Or(cmp.Compare(v.counts[y], v.counts[x]), cmp.Compare(x, y)) })
 	if most > 0 && len(all) > most {
-		sum.Warnings = append(sum.Warnings, fmt.Errorf("%s of %s values, the most frequent; -n 0 for all", cli.Thousands(most), cli.Thousands(len(all))))
+		out.Warnings = append(out.Warnings, fmt.Errorf("%s of %s values, the most frequent; -n 0 for all", cli.Thousands(most), cli.Thousands(len(all))))
 		all = all[:most]
 	}
-	sum.Records = v.with
+	out.Records = v.with
 	if missing := v.records - v.with; v.with == 0 && missing > 0 {
-		sum.Warnings = append(sum.Warnings, fmt.Errorf("none of %s records has the field %s; logquery fields lists them", cli.Thousands(int(missing)), c.Field))
+		out.Warnings = append(out.Warnings, fmt.Errorf("none of %s records has the field %s; logquery fields lists them", cli.Thousands(int(missing)), c.Field))
 		return nil
 	} else if missing > 0 {
-		sum.Warnings = append(sum.Warnings, fmt.Errorf("%s of %s records have no %s", cli.Thousands(int(missing)), cli.Thousands(int(v.records)), c.Field))
+		out.Warnings = append(out.Warnings, fmt.Errorf("%s of %s records have no %s", cli.Thousands(int(missing)), cli.Thousands(int(v.records)), c.Field))
 	}
 	share := func(n int64) string { return strconv.FormatFloat(100*float64(n)/float64(v.records), 'f', 1, 64) }
 	switch form {

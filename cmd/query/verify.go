@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"blobtail/internal/cli"
-	"blobtail/query"
+	"blobtail/reading"
 )
 
 type verifyCmd struct {
@@ -35,11 +35,11 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	verify := store.blobs.Verify
+	verify := store.Verify
 	if a.store.Logs != nil {
 		verify = a.verifyLogs
 	}
-	v, err := verify(ctx, query.Query{Services: services, Range: rng}, func(f query.Finding) { a.found(ctx, form, f) })
+	v, err := verify(ctx, reading.Ask{Services: services, Range: rng}, func(f reading.Finding) { a.found(ctx, form, f) })
 	if err != nil {
 		return 0, err
 	}
@@ -63,7 +63,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // found prints a finding. In JSON the name of an absent service is one too.
-func (a *app) found(ctx context.Context, form string, f query.Finding) {
+func (a *app) found(ctx context.Context, form string, f reading.Finding) {
 	if form == "json" {
 		a.json(struct {
 			Blob    string `json:"blob,omitempty"`
@@ -72,8 +72,8 @@ func (a *app) found(ctx context.Context, form string, f query.Finding) {
 		}{f.Key, f.Note, f.Err.Error()})
 		return
 	}
-	if none, ok := errors.AsType[*query.NoServiceError](f.Err); ok {
-		a.absent(ctx, []*query.NoServiceError{none})
+	if none, ok := errors.AsType[*reading.NoServiceError](f.Err); ok {
+		a.absent(ctx, []*reading.NoServiceError{none})
 		return
 	}
 	print := a.Complain

@@ -3,16 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
-
 	"blobtail/internal/cli"
+	"blobtail/internal/count"
 	"blobtail/retention"
 )
 
@@ -31,13 +29,13 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 	if code == cli.OK {
 		success = float64(now.Unix())
 	}
-	reg := prometheus.NewRegistry()
-	gauge := func(name, help string, v float64) {
-		promauto.With(reg).NewGauge(prometheus.GaugeOpts{Name: name, Help: help}).Set(v)
+	p := new(count.Page)
+	one := func(name, kind, help string, v float64) {
+		p.Family(name, kind, help)
+		p.Value(v)
 	}
-	counter := func(name, help string, more int64) {
-		promauto.With(reg).NewCounter(prometheus.CounterOpts{Name: name, Help: help}).Add(before[name] + float64(more))
-	}
+	gauge := func(name, help string, v float64) { one(name, "gauge", help, v) }
+	counter := func(name, help string, more int64) { one(name, "counter", help, before[name]+float64(more)) }
 	sum := r.Total()
 	gauge(lastSuccess, "When retention apply last did all that was to do; 0: never.", success)
 	gauge("blobtail_retention_last_run_timestamp_seconds", "When retention apply last ran.", float64(now.Unix()))
@@ -48,13 +46,27 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 	if r.Oldest != nil {
 		gauge("blobtail_retention_overdue_seconds", "By how much the oldest blob is past its age; below two days where there is a run a day.", r.Overdue.Seconds())
 	}
-	ages := promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{
-		Name: "blobtail_retention_oldest_blob_age_seconds", Help: "Age of the oldest blob of each service that expires, by the start of its period or day.",
-	}, []string{"service"})
-	for service, at := range r.Oldest {
-		ages.WithLabelValues(service).Set(now.Sub(at).Truncate(time.Second).Seconds())
+	if len(r.Oldest) > 0 {
+		p.Family("blobtail_retention_oldest_blob_age_seconds", "gauge", "Age of the oldest blob of each service that expires, by the start of its period or day.")
 	}
-	return prometheus.WriteToTextfile(name, reg)
+	for _, service := range slices.Sorted(maps.Keys(r.Oldest)) {
+		p.Value(now.Sub(r.Oldest[service]).Truncate(time.Second).Seconds(), "service", service)
+	}
+	return writeWhole(name, p.Bytes())
+}
+
+// writeWhole writes a file that other users may read. They see the old text or the new one.
+func writeWhole(name string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name))
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // after an error
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
 }
 
 // readMetrics reads the values without labels that an earlier run left.
@@ -72,12 +84,7 @@ func readMetrics(name string) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	values := map[string]float64{}
-	for line := range strings.Lines(string(text)) {
-		key, v, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if n, err := strconv.ParseFloat(v, 64); err == nil && n >= 0 && n < 1<<60 { // else it is not from an earlier run
-			values[key] = n
-		}
-	}
+	values := count.Read(text)
+	maps.DeleteFunc(values, func(_ string, v float64) bool { return !(v >= 0 && v < 1<<60) }) // they are not from an earlier run
 	return values, nil
 }

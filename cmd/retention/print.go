@@ -20,7 +20,7 @@ func printPlan(out io.Writer, p *retention.Plan) error {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%ss\n", d.Service, d.Day, d.Blobs, d.Records, d.Bytes, d.Step)
 		}
 		sum := p.Total()
-		fmt.Fprintf(w, "total\t%s\t%d\t%d\t%d\n", count(len(p.Days), "day"), sum.Blobs, sum.Records, sum.Bytes)
+		fmt.Fprintf(w, "total\t%s\t%d\t%d\t%d\n", counted(len(p.Days), "day"), sum.Blobs, sum.Records, sum.Bytes)
 		w.Flush()
 	}
 	for _, name := range p.Tables {
@@ -73,12 +73,12 @@ func printPlanJSON(out io.Writer, p *retention.Plan) error {
 func printResult(out io.Writer, r *retention.Result) error {
 	sum := r.Total()
 	_, err := fmt.Fprintf(out, "deleted %s with %d records and %d bytes, of %s; dropped %s; raised %s\n",
-		count(sum.Blobs, "blob"), sum.Records, sum.Bytes, count(len(r.Deleted), "day"), count(len(r.Tables), "table"), count(len(r.Raised), "horizon"))
+		counted(sum.Blobs, "blob"), sum.Records, sum.Bytes, counted(len(r.Deleted), "day"), counted(len(r.Tables), "table"), counted(len(r.Raised), "horizon"))
 	return err
 }
 
-// count is a number of things, in English.
-func count(n int, thing string) string {
+// counted is a number of things, in English.
+func counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}

@@ -88,32 +88,47 @@ var mutants = []mutant{
 		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
 
 	// Duties of a reader.
-	{name: "blobs listed before ingesters are asked", edits: []edit{{"integration/complete/reader_test.go",
-		`	g, err := n.Gather(ctx, r.q, newest.Auto)
+	{name: "blobs listed before ingesters are asked", edits: []edit{{"reading/run.go",
+		`	if q, told, err = m.shares.gather(ctx, s.r.o.Logs, m); err != nil {
 `, `	early := map[string]bool{}
-	if plan, err := query.New(r.y.blobsOf(r.s), query.Options{Workers: 2}).Plan(ctx, r.q); err == nil {
-		_, _ = plan.Entries(ctx, func(e *record.Entry) error { early[nameOf(e.Line)] = true; return nil })
-	}
-	g, err := n.Gather(ctx, r.q, newest.Auto)
-	defer func() { r.got = slices.DeleteFunc(r.got, func(name string) bool { return !early[name] && !r.loose[name] }) }()
-	r.loose = looseNames(ctx, g)
-`}, {"integration/complete/reader_test.go",
-		`	begin, end uint64
-`, `	loose map[string]bool
-	begin, end uint64
-`}, {"integration/complete/reader_test.go",
-		`// complete tells whether`, `func looseNames(ctx context.Context, g *newest.Gathered) map[string]bool {
-	all := map[string]bool{}
-	if g == nil {
-		return all
-	}
-	if plan, err := query.Without(query.Options{}).Plan(ctx, g.Query); err == nil {
-		_, _ = plan.Entries(ctx, func(e *record.Entry) error { all[nameOf(e.Line)] = true; return nil })
-	}
-	return all
+	s.r.o.Blobs.Over(func(store storage.BlobStore) storage.BlobStore {
+		for b := range store.List(ctx, "", "") {
+			early[b.Key] = true
+		}
+		return store
+	})
+	if q, told, err = m.shares.gather(ctx, s.r.o.Logs, m); err != nil {
+`}, {"reading/run.go",
+		`	blobs := s.r.o.Blobs
+`, `	blobs := s.r.o.Blobs.Over(func(store storage.BlobStore) storage.BlobStore { return listed{store, early} })
+`}, {"reading/run.go",
+		`// note tells the guard`, `// listed is a store of which a listing was made before.
+type listed struct {
+	storage.BlobStore
+	early map[string]bool
 }
 
-// complete tells whether`}}},
+func (l listed) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		for b, err := range l.BlobStore.List(ctx, prefix, after) {
+			if (err != nil || l.early[b.Key]) && !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+// note tells the guard`}, {"reading/run.go",
+		`	"errors"
+	"slices"
+`, `	"errors"
+	"iter"
+	"slices"
+`}, {"reading/run.go",
+		`	"blobtail/record"
+`, `	"blobtail/record"
+	"blobtail/storage"
+`}}},
 	{name: "rows from a list that was read before", edits: []edit{{"newest/newest.go",
 		`	last atomic.Value`, `	cached *survey
 	last atomic.Value`}, {"newest/roster.go",

@@ -15,6 +15,7 @@ import (
 	"blobtail/newest"
 	"blobtail/newest/live"
 	"blobtail/query"
+	door "blobtail/reading"
 	"blobtail/record"
 	"blobtail/tailindex"
 )
@@ -208,19 +209,10 @@ func (r *reading) readTail(ctx context.Context, n *newest.Reader) {
 }
 
 func (r *reading) readAll(ctx context.Context, n *newest.Reader) {
-	g, err := n.Gather(ctx, r.q, newest.Auto)
-	if err != nil {
-		r.err = err
-		return
-	}
-	defer g.Close()
 	blobs := query.New(r.y.blobsOf(r.s), query.Options{Workers: 2})
-	plan, err := blobs.Plan(ctx, g.Query)
-	var sum query.Summary
-	if err == nil {
-		sum, err = plan.Entries(ctx, r.take)
-	}
-	r.err, r.problems = err, append(sum.Problems, g.Report.Problems...)
+	store := door.New(door.Options{Blobs: blobs, Logs: n}).For(nil)
+	out, err := store.Entries(ctx, door.Ask{Services: r.q.Services, Range: r.q.Range, Levels: r.q.Filter.Levels}, r.take)
+	r.err, r.problems = err, out.Problems()
 }
 
 // complete tells whether logquery would say that there is no more: by exit code 0, or by 1

@@ -25,7 +25,7 @@ var serverMutants = []mutant{
 		} else {
 			all.Filter.Levels |= levels
 `}}},
-	{name: "unflushed records that were asked for before the query came", first: 132, edits: []edit{{"reading/door.go",
+	{name: "unflushed records that were asked for before the query came", first: 132, edits: []edit{{"reading/bursts.go",
 		`	if d.pending != c {
 		return // it has begun
 	}
@@ -35,7 +35,7 @@ var serverMutants = []mutant{
 		return
 	default:
 	}
-`}, {"reading/door.go",
+`}, {"reading/bursts.go",
 		`	c.members = append(c.members, m)
 	if alone`, `	select {
 	case <-c.began:
@@ -55,18 +55,12 @@ var serverMutants = []mutant{
 		`	if len(g.members) == 1 {
 `, `	if len(g.members) == 1 && m.key() == "" {
 `}}},
-	{name: "a listing that began before the query asked for it", first: 1758, edits: []edit{{"storage/together/together.go",
-		`	if f.begun {
-		return nil
-	}
-	if f.readers++`, `	if f.begun && f.readers < 2 {
-		return nil
-	}
-	if f.begun {
-		f.readers++
-		return f
-	}
-	if f.readers++`}}},
+	{name: "a listing that began before the reader was ready", first: 1758, edits: []edit{{"storage/together/together.go",
+		`f != nil && f.began >= r.since && `, `f != nil && `}, {"storage/together/together.go",
+		`	case <-r.p.ready:
+`, `	case <-r.until:
+`}, {"storage/together/together.go",
+		`time.After(patience)`, `time.After(0 * patience)`}}},
 	{name: "an index kept by the name of the blob alone", first: 83, edits: []edit{{"query/indexcache/indexcache.go",
 		`	e := c.items[id{key, batch}]
 	if e == nil`, `	e := c.items[id{key: key}]
@@ -79,19 +73,22 @@ var serverMutants = []mutant{
 `}}},
 
 	// Lists for hints.
-	{name: "services from a list that was made before", first: 7, edits: []edit{{"reading/narrow.go",
-		`	all, err := blobs.Services(ctx, asked)
-`, `	all, err := c.Services(ctx)
-	held = nil
+	{name: "services from a list that was made before", first: 7, edits: []edit{{"reading/run.go",
+		`	names, unknown, err := blobs.Resolve(ctx, q)
+`, `	var names, unknown []string
+	all, err := s.Names(ctx)
+	for _, name := range all {
+		if matches(m.asked, name) && chosen(name) {
+			names = append(names, name)
+		}
+	}
 `}}},
 	{name: "a list without an ingester that did not answer called complete", edits: []edit{{"readapi/services.go",
-		`	answer.Outcome = outcome(result, &q.Filter)
-`, `	*result = query.Outcome{}
-	answer.Outcome = outcome(result, &q.Filter)
-`}}},
+		`Outcome: form.OutcomeOf(out)}`, `Outcome: form.OutcomeOf(&reading.Outcome{})}
+	_ = out`}}},
 	{name: "a list for hints refuses a tail", first: 55, edits: []edit{{"readapi/tail.go",
-		`		return c.exist(names)
-`, `		return &query.NoServiceError{Name: names[0]}
+		`	return c.store.Exist(c.r.Context(), *a)
+`, `	return &reading.NoServiceError{Name: a.Services[0]}
 `}}},
 
 	// The outcome that an answer reports.
@@ -102,9 +99,8 @@ var serverMutants = []mutant{
 	{name: "an outcome without what ingesters lack", edits: []edit{{"newest/newest.go",
 		`	out.Lack(r.Problems...)
 `, ``}}},
-	{name: "a service without records ends the counting", first: 848, edits: []edit{{"readapi/counts.go",
-		`	q.Sure = true // the plan of all tells which are none
-`, ``}}},
+	{name: "a service without records ends the counting", first: 848, edits: []edit{{"reading/counts.go",
+		`Expired: q.Expired, Sure: true,`, `Expired: q.Expired,`}}},
 	{name: "clients of Loki that show no warnings get the rest", first: 2, edits: []edit{{"lokiapi/write.go",
 		`		if !c.told.Complete() && !c.partial() {
 `, `		if len(c.told.Problems()) > 100 && !c.partial() {

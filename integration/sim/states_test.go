@@ -13,12 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
 	"blobtail/internal/check"
+	"blobtail/internal/count"
 	"blobtail/internal/fsys/simdisk"
 	"blobtail/internal/testkit"
 	logs "blobtail/query"
@@ -194,7 +193,7 @@ func openOn(disk *simdisk.Disk, told buffer.Messages, refuses bool) (*process, e
 	}
 	var store blobwriter.Store = blobs
 	if refuses {
-		store, p.reg = refusing{blobs}, prometheus.NewRegistry()
+		store, p.reg = refusing{blobs}, new(count.Registry)
 		o.Soft, o.Metrics = 2000, p.reg
 	}
 	p.buf = buffer.New(log, sink{Writer: blobwriter.New(store, blobwriter.Options{}, nil)}, o)

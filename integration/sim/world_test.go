@@ -11,12 +11,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
 	"blobtail/internal/check"
+	"blobtail/internal/count"
 	"blobtail/internal/fsys/simdisk"
 	"blobtail/record"
 	"blobtail/retention/horizon"
@@ -309,7 +308,7 @@ type process struct {
 	buf   *buffer.Buffer
 	log   *wal.Log
 	dead  <-chan struct{}
-	reg   *prometheus.Registry // nil: not counted
+	reg   *count.Registry // nil: not counted
 	end   context.CancelFunc
 	ended chan struct{}
 	watch *horizon.Watch // nil: no day is dropped
@@ -356,7 +355,7 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 		Messages: &told{w.stream, i},
 	}
 	if w.p.Stuck || w.isQuiet() {
-		p.reg = prometheus.NewRegistry()
+		p.reg = new(count.Registry)
 		o.Metrics = p.reg
 	}
 	if p.watch != nil {
@@ -405,13 +404,7 @@ func (p *process) metric(name string) int {
 	if p.reg == nil {
 		return 0
 	}
-	families, _ := p.reg.Gather() // gathering counters and gauges cannot fail
-	for _, f := range families {
-		if m := f.GetMetric()[0]; f.GetName() == name {
-			return int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
-		}
-	}
-	return 0
+	return int(count.Read(p.reg.Page())[name])
 }
 
 // parked returns the number of batches that a process parked.

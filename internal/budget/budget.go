@@ -21,13 +21,13 @@
 // A template of 60 bytes can make lines of 1 MiB, a field may be asked for a thousand times, and
 // a loop in a loop has no end. These rules hold:
 //
-//   - What is held is taken before it is made: values that stages make of a record, variables of
-//     templates and of where, compiled expressions, series, lines that wait. A query that would
-//     hold more is refused with both figures. Queries share a pool beyond the first megabytes
-//     that each has for sure, so many at once stay bounded too.
-//   - What may be left out is only tried for. As many lines of an answer come as fit, the newest
-//     first, with a warning. Lines that come in the other order than they are found wait in a
-//     file.
+//   - Bytes that are held are taken before they are made: values that stages make of a record,
+//     variables of templates and of where, compiled expressions, series, lines that wait. A query
+//     that would hold more is refused with both figures. Queries share a pool beyond the first
+//     megabytes that each has for sure, so many at once stay bounded too.
+//   - Bytes of parts that may be left out are only tried for. As many lines of an answer come as
+//     fit, the newest first, with a warning. Lines that come in the other order than they are found
+//     wait in a file.
 //   - Much may be made of one record at a time only. The other workers of the query wait. So the
 //     number of CPUs does not decide how much a query may make of a record.
 //   - A loop ends with the deadline and with the client. A worker then makes nothing more and

@@ -6,8 +6,8 @@
 //     other call begins.
 //   - [All] makes every call, and has an error for each.
 //
-// A pipeline, as of blocks that are decoded for a merge, has an order and bounds of its own. So have
-// calls of which the first answer counts.
+// A pipeline, as of blocks that are decoded for a merge, has an order and bounds of its own. So
+// have calls that race for the first answer.
 package fanout
 
 import (

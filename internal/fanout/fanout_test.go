@@ -75,7 +75,7 @@ func TestEach(t *testing.T) {
 	})
 }
 
-// A caller who leaves gets an error, though no call failed.
+// A caller that leaves gets an error, though no call failed.
 func TestEachLeft(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	made := 0

@@ -30,7 +30,7 @@ func Temp() (dir string, err error) {
 	return dir, TempError(dir, err)
 }
 
-// TempError is an error of a temporary file in a directory, with the directory and what to do.
+// TempError is an error of a temporary file in a directory, with the directory and a remedy.
 func TempError(dir string, err error) error {
 	remedy := "look at its file system"
 	switch {

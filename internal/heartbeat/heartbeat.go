@@ -36,7 +36,7 @@
 // # The floor
 //
 // The floor bounds the times of records and not their arrival, so a reader may compare it with a
-// range. A read whose range ends at or below the floor of an ingester that does not answer is
+// range. A read of a range that ends at or below the floor of an ingester that does not answer is
 // complete without it. The floor falls before the acknowledgement of an older record: the row
 // first, then the file. It rises with a beat, when no unflushed record is older: the file first,
 // then the row.

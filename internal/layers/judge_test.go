@@ -9,7 +9,7 @@ import (
 )
 
 // reads are the packages through which the result of a read passes.
-var reads = []string{"query", "newest", "reading", "readapi", "lokiapi", "cmd/query", "internal/httpguard"}
+var reads = []string{"query", "newest", "reading", "readapi", "readapi/form", "lokiapi", "cmd/query", "internal/door"}
 
 // rows are files that tell of rows of ingesters, which are no read of records.
 var rows = []string{"readapi/ingesters.go"}
@@ -85,4 +85,39 @@ func asksComplete(e ast.Expr) bool {
 	}
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	return ok && sel.Sel.Name == "Complete"
+}
+
+// TestOneRefusal ensures that package door alone says when to ask again and which credentials
+// are accepted: each protocol has these headers from its refusal.
+func TestOneRefusal(t *testing.T) {
+	said := map[string]bool{"WWW-Authenticate": false, "Retry-After": false}
+	for _, f := range parse(t) {
+		if f.isTest() {
+			continue
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 2 {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			lit, isText := call.Args[0].(*ast.BasicLit)
+			if !ok || !isText || sel.Sel.Name != "Set" && sel.Sel.Name != "Add" {
+				return true
+			}
+			name := strings.Trim(lit.Value, `"`)
+			if _, of := said[name]; !of {
+				return true
+			}
+			if said[name] = true; f.path != "internal/door/refusal.go" {
+				t.Errorf("%s: make a door.Refusal, which writes %s", f.line(n.Pos()), name)
+			}
+			return true
+		})
+	}
+	for name, found := range said {
+		if !found {
+			t.Errorf("nothing writes %s", name)
+		}
+	}
 }

@@ -71,18 +71,20 @@ var allowed = map[string][]string{
 	"internal/access": {"record", "internal/fsys", "internal/units", "internal/watch"},
 	"internal/certs":  {"internal/watch"},
 
-	"internal/doors":      {},
-	"internal/exposition": {},
+	"internal/loopback":   {},
+	"internal/count":      {},
+	"internal/count/proc": {"internal/count"},
+	"internal/door":       {"internal/access", "internal/budget", "internal/count", "internal/loopback"},
 
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
-	"buffer":                    {"record", "buffer/wal", "buffer/runlog"},
-	"blobwriter":                {"record", "blobfmt", "storage"},
+	"buffer":                    {"record", "buffer/wal", "buffer/runlog", "internal/count"},
+	"blobwriter":                {"record", "blobfmt", "storage", "internal/count"},
 	"internal/storeid":          {"storage", "internal/fsys"},
 	"internal/storeid/premises": {"internal/storeid", "storage", "internal/fsys"},
 	"internal/heartbeat":        {"internal/fanout", "storage", "internal/fsys"},
 	"internal/clockskew":        {"storage"},
 	"internal/trial":            {"storage"},
-	"newest/live":               {"internal/fanout", "record", "internal/doors", "internal/heartbeat"},
+	"newest/live":               {"internal/fanout", "record", "internal/heartbeat", "internal/door", "internal/loopback"},
 	"newest/live/peers":         {"internal/heartbeat", "newest/live", "storage"},
 	"tailindex":                 {"internal/fanout", "record", "storage"},
 	"internal/migrations":       {"storage", "internal/heartbeat", "tailindex"},
@@ -92,12 +94,11 @@ var allowed = map[string][]string{
 	"catalog":                   {"internal/fanout", "record", "blobfmt", "storage", "retention/horizon"},
 
 	"internal/azurelogs": {"internal/fanout", "record", "storage", "internal/azurelogs/formats"},
-	"internal/httpguard": {"internal/access", "internal/doors", "internal/exposition", "internal/budget"},
 
 	// 3: the ends. Sources do not know the buffer.
 	"source/body":                {"record", "record/times", "record/origin"},
-	"source/httpsource":          {"record", "record/origin", "source/body", "internal/spelling"},
-	"source/natssource":          {"record", "record/origin", "source/body"},
+	"source/httpsource":          {"record", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling"},
+	"source/natssource":          {"record", "record/origin", "source/body", "internal/count"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
 	"source/elastic":             {"record", "source/body", "source/httpsource"},
 	"source/journald":            {"record", "source/body", "source/httpsource"},
@@ -109,10 +110,10 @@ var allowed = map[string][]string{
 	"source/carry":               {"record"},
 	"source/shippers":            {"source/httpsource", "source/loki", "source/otlp", "source/elastic", "source/journald", "source/splunk", "source/datadog", "source/gelf"},
 	"source/dryrun":              {"record", "source/body", "source/carry", "source/httpsource", "source/natssource", "source/shippers", "source/syslog"},
-	"source/syslog":              {"record", "record/times", "source/body"},
+	"source/syslog":              {"record", "record/times", "source/body", "internal/count"},
 	"query/search":               {"record", "blobfmt/filter", "internal/literals", "internal/budget", "internal/regex"},
-	"internal/tally":             {"record", "internal/globset", "record/where"},
-	"internal/rules":             {"record", "internal/globset", "record/where"},
+	"internal/tally":             {"record", "internal/globset", "record/where", "internal/count"},
+	"internal/rules":             {"record", "internal/globset", "record/where", "internal/count"},
 	"query":                      {"internal/fanout", "query/search", "record/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget", "internal/spill"},
 	"internal/azurelogs/asblobs": {"internal/fanout", "internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
@@ -122,19 +123,20 @@ var allowed = map[string][]string{
 	"retention/compact":          {"internal/fanout", "record", "blobfmt", "storage", "retention/horizon", "catalog", "internal/progress"},
 	"retention":                  {"internal/fanout", "record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
 	// It joins the records in blobs with unflushed ones.
-	"newest": {"internal/fanout", "record", "storage", "query", "tailindex", "newest/live", "internal/heartbeat", "retention/horizon", "internal/budget", "internal/globset"},
+	"newest": {"internal/fanout", "record", "storage", "query", "tailindex", "newest/live", "internal/heartbeat", "retention/horizon", "internal/budget"},
 
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "internal/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
-	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/httpguard", "newest", "query", "record", "storage", "storage/together", "internal/budget"},
-	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/doors", "internal/rules", "internal/tally", "source/syslog"},
-	"readapi/form":       {},
-	"readapi":            {"internal/fanout", "blobfmt", "internal/access", "internal/heartbeat", "internal/httpguard", "internal/spelling", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "record/where", "readapi/form", "reading", "record", "storage", "internal/budget"},
-	"lokiapi":            {"internal/fanout", "internal/httpguard", "internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "newest", "query", "reading", "record", "record/times", "internal/budget"},
-	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
-	"cmd/query":          {"internal/printing", "record/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/doors", "internal/exposition", "internal/httpguard", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget"},
-	"readapi/client":     {"internal/doors", "internal/spill", "readapi/form", "record"},
+	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/heartbeat", "internal/units", "internal/when", "logql", "logql/stage", "newest", "query", "internal/fanout", "logql/metric", "record/where", "reading/survey", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "newest/live", "query/indexcache", "storage", "storage/traffic", "tailindex"},
+	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback"},
+	"reading/survey":     {"record", "internal/budget"},
+	"readapi/form":       {"reading", "reading/survey", "record"},
+	"readapi/client":     {"internal/loopback", "internal/spill", "readapi/form", "record", "blobfmt", "internal/heartbeat", "internal/units", "reading", "record/times"},
+	"readapi":            {"blobfmt", "internal/access", "internal/heartbeat", "internal/spelling", "internal/units", "internal/when", "readapi/form", "reading", "record", "storage", "internal/budget", "internal/door"},
+	"lokiapi":            {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
+	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress", "internal/count"},
+	"cmd/query":          {"internal/printing", "record/where", "internal/cli", "internal/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "query/indexcache", "reading", "lokiapi", "readapi", "readapi/client", "readapi/form", "internal/units", "internal/budget", "internal/count", "internal/door"},
 }
 
 // forTests are packages that only tests and development programs import, with the
@@ -165,12 +167,13 @@ var externals = map[string][]string{
 	"modernc.org/sqlite":         {"storage/dir/tables"},
 	"github.com/alecthomas/kong": {"internal/cli", "cmd/ingest", "cmd/query", "cmd/retention"},
 	"github.com/goccy/go-yaml":   {"internal/config", "internal/bill", "internal/access", "readapi"},
-	"go.opentelemetry.io/":       {}, // the tests of source/otlp compare with it; it needs too much memory
+	"github.com/prometheus/":     {"internal/count/proc", "cmd/ingest"}, // of the kernel's files only; a library of metrics costs each start
+	"go.opentelemetry.io/":       {},                                    // the tests of source/otlp compare with it; it needs too much memory
 	// Equal calls are made by internal/fanout. The parts of the others are of several kinds.
 	"golang.org/x/sync/errgroup": {"internal/fanout", "buffer", "query", "cmd/ingest", "cmd/query"},
 	"net/http/pprof":             {"cmd/ingest"},
 	"log/slog":                   {},
-	"log":                        {"source/httpsource", "internal/httpguard"}, // net/http's ErrorLog is of its type
+	"log":                        {"source/httpsource", "internal/door"}, // net/http's ErrorLog is of its type
 }
 
 // file is a parsed Go file of the module.

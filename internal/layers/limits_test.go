@@ -22,7 +22,7 @@ const (
 	mostFile = 620
 
 	// mostWhComments and mostWhPages are numbers of wh-words in a thousand words.
-	mostWhComments = 1.2
+	mostWhComments = 1.0
 	mostWhPages    = 1.5
 
 	// mostDesign and mostPage are numbers of words, as wc counts them.
@@ -42,15 +42,16 @@ var largeStructs = map[string]map[string]int{
 	"query":              {"source": 27},
 	"buffer/wal":         {"Log": 26},
 	"buffer":             {"Buffer": 24},
-	"cmd/query":          {"app": 22},
+	"cmd/query":          {"app": 21},
 	"internal/heartbeat": {"Options": 22, "lease": 21},
 	"source/httpsource":  {"builder": 21},
 }
 
 // largePackages has the exported names of packages.
 var largePackages = map[string]int{
-	"record": 94,
-	"logql":  76,
+	"record":  97, // the walker of stored lines came from other packages
+	"reading": 74, // about 30 are words of packages below the door, which no other package imports
+	"logql":   76,
 }
 
 // longFunctions has the lines of functions, by package and name.

@@ -7,10 +7,9 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/zeebo/xxh3"
 
+	"blobtail/internal/count"
 	"blobtail/record"
 )
 
@@ -23,21 +22,18 @@ type Accepter interface {
 type Filter struct {
 	rules  *Rules
 	accept Accepter
-	counts []prometheus.Counter // by rule
-	works  sync.Pool            // of *work
+	counts []*count.Counter // by rule
+	works  sync.Pool        // of *work
 }
 
 // NewFilter makes a filter that passes requests on to accept. Nil metrics: its counters are
 // not registered.
-func NewFilter(rules *Rules, accept Accepter, metrics prometheus.Registerer) *Filter {
+func NewFilter(rules *Rules, accept Accepter, metrics *count.Registry) *Filter {
 	f := &Filter{rules: rules, accept: accept}
 	f.works.New = func() any { return &work{rules: rules} }
-	vec := promauto.With(metrics).NewCounterVec(prometheus.CounterOpts{
-		Name: "blobtail_rule_records_total",
-		Help: "Records that a rule has changed (mask) or left out (drop, sample).",
-	}, []string{"rule", "action"})
+	vec := metrics.Counters("blobtail_rule_records_total", "Records that a rule has changed (mask) or left out (drop, sample).", "action", "rule")
 	for i := range rules.of {
-		f.counts = append(f.counts, vec.WithLabelValues(rules.of[i].name, rules.of[i].action))
+		f.counts = append(f.counts, vec.With(rules.of[i].action, rules.of[i].name))
 	}
 	return f
 }
@@ -64,7 +60,7 @@ func (f *Filter) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 	if err == nil && !receipt.Duplicate {
 		for i, n := range w.counts[:len(f.counts)] {
 			if n > 0 {
-				f.counts[i].Add(float64(n))
+				f.counts[i].Add(int64(n))
 			}
 		}
 	}

@@ -17,7 +17,7 @@ const maxDepth = record.MaxDepth + 2
 type rewriter struct {
 	masks []mask
 	line  []byte
-	at    int    // in line
+	walk  record.Walker
 	out   []byte // the rewritten part
 	from  int    // line from here on is not in out yet
 	path  []byte // the name of the value, from the top, in lower case
@@ -42,8 +42,8 @@ func (w *rewriter) mask(dst, line []byte, masks []mask) (_ []byte, ok bool, err 
 	if active == 0 {
 		return dst, false, nil
 	}
-	w.masks, w.line, w.at, w.out, w.from, w.path, w.depth = masks, line, 0, dst, 0, w.path[:0], 0
-	if !w.object(active) {
+	w.masks, w.line, w.walk, w.out, w.from, w.path, w.depth = masks, line, record.Walk(line), dst, 0, w.path[:0], 0
+	if !w.object(active) || !w.walk.Done() {
 		return dst, false, errLine
 	}
 	if w.hits == 0 {
@@ -55,74 +55,62 @@ func (w *rewriter) mask(dst, line []byte, masks []mask) (_ []byte, ok bool, err 
 // named is the bit that says that some masks have a field.
 const named = 1 << MostMasks
 
-// value masks the value at w.at, and reports whether the line is valid so far. Names of
+// value masks the value at a place, and reports whether the line is valid so far. Names of
 // fields in it have to be compared if active has the bit named.
-func (w *rewriter) value(active uint64) bool {
-	if w.at >= len(w.line) {
-		return false
-	}
+func (w *rewriter) value(at int, active uint64) bool {
 	if active == 0 {
-		return w.skip()
+		_, ok := w.walk.Value(at)
+		return ok
 	}
 	for i := range w.masks {
 		if active>>i&1 != 0 && w.masks[i].find == nil {
-			start := w.at
 			w.hits |= 1 << w.masks[i].rule
-			return w.skip() && w.put(start, []byte(w.masks[i].with))
+			value, ok := w.walk.Value(at)
+			return ok && w.put(at, value, []byte(w.masks[i].with))
 		}
 	}
-	switch c := w.line[w.at]; {
+	switch c := w.walk.First(at); {
 	case c == '{':
+		w.walk.Enter(at)
 		return w.object(active)
 	case c == '[':
+		w.walk.Enter(at)
 		return w.array(active)
 	case active&^named != 0 && (c == '"' || c == '-' || isDigit(c)):
-		return w.scalar(active)
+		return w.scalar(at, active)
 	}
-	return w.skip()
+	_, ok := w.walk.Value(at)
+	return ok
 }
 
-// object masks the members of the object at w.at.
+// object masks the members of an object that was entered.
 func (w *rewriter) object(active uint64) bool {
-	if w.depth++; w.depth > maxDepth || w.at >= len(w.line) || w.line[w.at] != '{' {
+	if w.depth++; w.depth > maxDepth {
 		return false
 	}
 	defer func() { w.depth-- }()
-	if w.at++; w.at < len(w.line) && w.line[w.at] == '}' {
-		w.at++
-		return true
-	}
 	outer := len(w.path)
 	for {
-		key := w.at
-		if w.at >= len(w.line) || w.line[w.at] != '"' || !w.skip() || w.at >= len(w.line) || w.line[w.at] != ':' {
-			return false
+		key, at := w.walk.Key()
+		if at < 0 {
+			return w.walk.Leave()
 		}
 		inside := active
 		if active&named != 0 {
 			if outer > 0 {
 				w.path = append(w.path, '.')
 			}
-			w.path = record.AppendUnescaped(w.path, w.line[key+1:w.at-1])
+			w.path = record.AppendUnescaped(w.path, key)
 			lower(w.path[outer:])
 			inside |= w.fields()
 		}
-		if w.at++; w.depth == 1 && w.kept(w.line[key:w.at-1]) {
+		if w.depth == 1 && w.kept(key) {
 			inside = 0
 		}
-		if !w.value(inside) || w.at >= len(w.line) {
+		if !w.value(at, inside) {
 			return false
 		}
 		w.path = w.path[:outer]
-		switch w.line[w.at] {
-		case ',':
-			w.at++
-		case '}':
-			w.at++
-			return true
-		default:
-			return false
-		}
 	}
 }
 
@@ -130,11 +118,11 @@ func (w *rewriter) object(active uint64) bool {
 // service, and a level that is known.
 func (w *rewriter) kept(key []byte) bool {
 	switch string(key) {
-	case `"ts"`, `"service"`:
+	case "ts", "service":
 		return true
-	case `"msg"`:
+	case "msg":
 		return w.raw
-	case `"level"`:
+	case "level":
 		return record.LineLevel(w.line) != record.Other
 	}
 	return false
@@ -150,39 +138,30 @@ func (w *rewriter) fields() (found uint64) {
 	return found
 }
 
-// array masks the items of the array at w.at. They have the name of the array.
+// array masks the items of an array that was entered. They have the name of the array.
 func (w *rewriter) array(active uint64) bool {
 	if w.depth++; w.depth > maxDepth {
 		return false
 	}
 	defer func() { w.depth-- }()
-	if w.at++; w.at < len(w.line) && w.line[w.at] == ']' {
-		w.at++
-		return true
-	}
 	for {
-		if !w.value(active) || w.at >= len(w.line) {
-			return false
+		at := w.walk.Item()
+		if at < 0 {
+			return w.walk.Leave()
 		}
-		switch w.line[w.at] {
-		case ',':
-			w.at++
-		case ']':
-			w.at++
-			return true
-		default:
+		if !w.value(at, active) {
 			return false
 		}
 	}
 }
 
-// scalar masks the string or number at w.at. A number with a match becomes a string.
-func (w *rewriter) scalar(active uint64) bool {
-	start := w.at
-	if !w.skip() {
+// scalar masks the string or number at a place. A number with a match becomes a string.
+func (w *rewriter) scalar(at int, active uint64) bool {
+	value, ok := w.walk.Value(at)
+	if !ok {
 		return false
 	}
-	text := w.line[start:w.at]
+	text := value
 	if text[0] == '"' {
 		if text = text[1 : len(text)-1]; bytes.IndexByte(text, '\\') >= 0 {
 			w.text = record.AppendUnescaped(w.text[:0], text)
@@ -199,29 +178,15 @@ func (w *rewriter) scalar(active uint64) bool {
 			}
 		}
 	}
-	return !hit || w.put(start, text)
+	return !hit || w.put(at, value, text)
 }
 
-// put replaces the value from start to w.at by a text.
-func (w *rewriter) put(start int, text []byte) bool {
-	w.out = append(w.out, w.line[w.from:start]...)
+// put replaces the value at a place by a text.
+func (w *rewriter) put(at int, value, text []byte) bool {
+	w.out = append(w.out, w.line[w.from:at]...)
 	w.out = append(w.out, '"')
 	w.out = record.AppendEscaped(w.out, text)
 	w.out = append(w.out, '"')
-	w.from = w.at
+	w.from = at + len(value)
 	return true
-}
-
-// skip moves behind the value, or the key, at w.at.
-func (w *rewriter) skip() bool {
-	if w.line[w.at] == '"' { // quicker than the general form
-		rest := w.line[w.at+1:]
-		if n := bytes.IndexByte(rest, '"'); n >= 0 && (n == 0 || rest[n-1] != '\\') {
-			w.at += n + 2
-			return true
-		}
-	}
-	n := record.ValueLen(w.line[w.at:])
-	w.at += n
-	return n > 0
 }

@@ -17,14 +17,10 @@ const cutEnd = 4 << 10
 // cannot be found in it: from the first place that has the field's name on, it is masked.
 func (w *rewriter) rejected(dst, line []byte, masks []mask) (_ []byte, ok bool, err error) {
 	start, found := record.LineMsg(line)
-	if !found {
+	end := record.StringEnd(line, start) - 1
+	if !found || end < 0 {
 		return dst, false, errLine
 	}
-	n := record.ValueLen(line[start-1:])
-	if n == 0 {
-		return dst, false, errLine
-	}
-	end := start + n - 2
 	text, hits := rawMasked(record.AppendUnescaped(nil, line[start:end]), masks)
 	cut := wasCut(line)
 	if cut {

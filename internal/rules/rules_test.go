@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"blobtail/internal/count"
 	"blobtail/internal/rules"
 	"blobtail/internal/testkit"
 	"blobtail/record"
@@ -72,7 +71,7 @@ func add(r *record.Request, data []byte, service string, i int) {
 	r.Data = data
 }
 
-func filter(t testing.TB, n *next, reg prometheus.Registerer, all ...rules.Rule) *rules.Filter {
+func filter(t testing.TB, n *next, reg *count.Registry, all ...rules.Rule) *rules.Filter {
 	t.Helper()
 	return rules.NewFilter(must(t, all...), n, reg)
 }
@@ -90,24 +89,19 @@ func accept(t testing.TB, f *rules.Filter, r *record.Request) record.Receipt {
 	return receipt
 }
 
-func counts(t testing.TB, reg *prometheus.Registry) map[string]float64 {
+func counts(t testing.TB, reg *count.Registry) map[string]float64 {
 	t.Helper()
-	all, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]float64{}
-	for _, family := range all {
-		for _, m := range family.Metric {
-			found[m.Label[1].GetValue()+" "+m.Label[0].GetValue()] = m.Counter.GetValue()
-		}
+	for series, n := range count.Read(reg.Page()) {
+		labels := strings.Split(series, `"`) // of the action and the rule
+		found[labels[3]+" "+labels[1]] = n
 	}
 	return found
 }
 
 // The records that are left keep their indexes, and each rule counts its own.
 func TestDrop(t *testing.T) {
-	n, reg := &next{}, prometheus.NewRegistry()
+	n, reg := &next{}, new(count.Registry)
 	f := filter(t, n, reg,
 		rules.Rule{Name: "debug", Service: "web-*", Where: `level == "debug"`, Drop: true},
 		rules.Rule{Name: "health", Service: "*", Where: `path == "/health"`, Drop: true},
@@ -186,7 +180,7 @@ func TestSample(t *testing.T) {
 	const many = 4000
 	objects := slices.Repeat([]string{`{"service":"web","level":"info","msg":"GET /"}`}, many)
 	for name, origin := range map[string]record.Origin{"with an origin": {7, 7}, "without": {}} {
-		n, reg := &next{}, prometheus.NewRegistry()
+		n, reg := &next{}, new(count.Registry)
 		f := filter(t, n, reg, rules.Rule{Name: "tenth", Service: "web", Sample: 0.1})
 		r := request(t, objects...)
 		r.Origin = origin
@@ -340,7 +334,7 @@ func rejected(r *record.Request, raw, service string) {
 
 // A rule compares levels by their order. It keeps levels without a place in that order.
 func TestLevelOrder(t *testing.T) {
-	n, reg := &next{}, prometheus.NewRegistry()
+	n, reg := &next{}, new(count.Registry)
 	f := filter(t, n, reg,
 		rules.Rule{Name: "low", Service: "kept", Where: `not (level >= "warning")`, Drop: true},
 		rules.Rule{Name: "high", Service: "calm", Where: `level > "info"`, Drop: true})
@@ -405,7 +399,7 @@ func TestRejected(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.rule.Name = "r"
-			n, reg := &next{}, prometheus.NewRegistry()
+			n, reg := &next{}, new(count.Registry)
 			f := filter(t, n, reg, row.rule)
 			r := request(t, `{"service":"other","msg":"m"}`)
 			rejected(r, row.raw, row.of)

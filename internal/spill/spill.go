@@ -22,7 +22,7 @@ import (
 const step = 64 << 10
 
 // A Space holds bytes that wait. The zero value has no limit of memory. One goroutine may add at
-// a time. Several goroutines may read what was added before.
+// a time. Several goroutines may read bytes that were added before.
 type Space struct {
 	// Most is how many bytes are in memory at most; 0: as many as Budget has.
 	Most int64
@@ -60,8 +60,8 @@ func (s *Space) Moved() {
 	s.used, s.paid = 0, 0
 }
 
-// Write appends parts to the file, and returns the place of the first. An error names the
-// directory of the file, and what to try.
+// Write appends parts to the file, and returns the place of the first. An error names the directory
+// of the file, and a remedy.
 func (s *Space) Write(parts ...[]byte) (at int64, err error) {
 	if s.file == nil {
 		dir := os.TempDir()

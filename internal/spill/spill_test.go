@@ -62,7 +62,7 @@ func TestPut(t *testing.T) {
 	readers.Wait()
 }
 
-// What is in memory is taken from a budget, and given back.
+// The bytes in memory are taken from a budget, and given back.
 func TestBudget(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, b := budget.NewPool(budget.Limits{Query: 3 << 20, Sure: 1}).Begin(t.Context())
@@ -96,7 +96,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// An error names the directory, and what to try.
+// An error names the directory, and a remedy.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir+"/missing")

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"blobtail/internal/count"
 	"blobtail/internal/globset"
 	"blobtail/record"
 	"blobtail/record/where"
@@ -25,9 +24,8 @@ type Counter struct {
 
 // Counters count the records that expressions select.
 type Counters struct {
-	desc *prometheus.Desc
-	of   []counter
-	set  *globset.Set
+	of  []counter
+	set *globset.Set
 }
 
 type counter struct {
@@ -40,8 +38,6 @@ type counter struct {
 // and the column of each mistake.
 func NewCounters(all []Counter) (*Counters, error) {
 	c := &Counters{
-		desc: prometheus.NewDesc("blobtail_counter_total",
-			"Records that were accepted and that a counter of the configuration selects.", []string{"name"}, nil),
 		of: make([]counter, len(all)),
 	}
 	var mistakes []error
@@ -86,12 +82,10 @@ func (c *Counters) count(r *record.Request) {
 	}
 }
 
-// Describe implements [prometheus.Collector].
-func (c *Counters) Describe(to chan<- *prometheus.Desc) { to <- c.desc }
-
-// Collect implements [prometheus.Collector].
-func (c *Counters) Collect(to chan<- prometheus.Metric) {
+// write writes the counters.
+func (c *Counters) write(p *count.Page) {
+	p.Family("blobtail_counter_total", "counter", "Records that were accepted and that a counter of the configuration selects.")
 	for i := range c.of {
-		to <- prometheus.MustNewConstMetric(c.desc, prometheus.CounterValue, float64(c.of[i].n.Load()), c.of[i].name)
+		p.Value(float64(c.of[i].n.Load()), "name", c.of[i].name)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"blobtail/internal/count"
 	"blobtail/record"
 )
 
@@ -66,8 +65,6 @@ func (s *service) sum() (n uint64) {
 // service holds mu for reading, so that no service loses its label meanwhile.
 type labels struct {
 	most     int
-	desc     *prometheus.Desc
-	lacks    [numLacks]*prometheus.Desc
 	rejected service
 	rest     service
 
@@ -80,18 +77,7 @@ type labels struct {
 
 func newLabels(most int) *labels {
 	return &labels{
-		most: most,
-		desc: prometheus.NewDesc("blobtail_records_total",
-			"Records that were accepted, by service and level; the service "+rest+" stands for those without a label of their own.",
-			[]string{"service", "level"}, nil),
-		lacks: [...]*prometheus.Desc{
-			prometheus.NewDesc("blobtail_records_without_time_total",
-				"Records without a time that could be found; they have that of their arrival.", []string{"service"}, nil),
-			prometheus.NewDesc("blobtail_records_time_unread_total",
-				"Records with a field for the time that could not be read.", []string{"service"}, nil),
-			prometheus.NewDesc("blobtail_records_level_unread_total",
-				"Records without a level, and with a field for it that could not be read.", []string{"service"}, nil),
-		},
+		most:    most,
 		named:   map[string]*service{},
 		waiting: newWaiting(most),
 	}
@@ -183,31 +169,33 @@ func (l *labels) turn() {
 	l.waiting.forget(forgotten)
 }
 
-// Describe implements [prometheus.Collector].
-func (l *labels) Describe(to chan<- *prometheus.Desc) {
-	to <- l.desc
-	for _, d := range l.lacks {
-		to <- d
-	}
-}
-
-// Collect implements [prometheus.Collector]. A service has all levels from its first record on:
-// without a sample of 0 before it, no alert sees the first error.
-func (l *labels) Collect(to chan<- prometheus.Metric) {
+// write writes the series of all services. A service has all levels from its first record on:
+// without a sample of 0 before it, nobody sees the first error.
+func (l *labels) write(p *count.Page) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	l.collect(to, rest, &l.rest)
-	l.collect(to, record.RejectedService, &l.rejected)
-	for name, s := range l.named {
-		l.collect(to, name, s)
+	p.Family("blobtail_records_total", "counter",
+		"Records that were accepted, by service and level; the service "+rest+" stands for those without a label of their own.")
+	l.each(func(name string, s *service) {
+		for level := range record.Level(record.NumLevels) {
+			p.Value(float64(s.counts[level].Load()), "level", level.String(), "service", name)
+		}
+	})
+	for kind, lack := range [numLacks]struct{ name, help string }{
+		{"blobtail_records_without_time_total", "Records without a time that could be found; they have that of their arrival."},
+		{"blobtail_records_time_unread_total", "Records with a field for the time that could not be read."},
+		{"blobtail_records_level_unread_total", "Records without a level, and with a field for it that could not be read."},
+	} {
+		p.Family(lack.name, "counter", lack.help)
+		l.each(func(name string, s *service) { p.Value(float64(s.lacks[kind].Load()), "service", name) })
 	}
 }
 
-func (l *labels) collect(to chan<- prometheus.Metric, name string, s *service) {
-	for level := range record.Level(record.NumLevels) {
-		to <- prometheus.MustNewConstMetric(l.desc, prometheus.CounterValue, float64(s.counts[level].Load()), name, level.String())
-	}
-	for kind, d := range l.lacks {
-		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(s.lacks[kind].Load()), name)
+// each calls a function for each service with a label, and for the rest. l.mu is held.
+func (l *labels) each(f func(name string, s *service)) {
+	f(rest, &l.rest)
+	f(record.RejectedService, &l.rejected)
+	for _, name := range slices.Sorted(maps.Keys(l.named)) {
+		f(name, l.named[name])
 	}
 }

@@ -32,8 +32,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"blobtail/internal/count"
 	"blobtail/record"
 )
 
@@ -49,7 +48,7 @@ type Options struct {
 	// Counters are those of the operator. Nil: none.
 	Counters *Counters
 	// Metrics registers the counters. Nil: they are not registered.
-	Metrics prometheus.Registerer
+	Metrics *count.Registry
 	// Most is how many services have a label of their own. 0: 1000.
 	Most int
 }
@@ -74,11 +73,9 @@ func New(o Options) *Tally {
 		o.Most = mostLabels
 	}
 	t := &Tally{accept: o.Accept, labels: newLabels(o.Most), counters: o.Counters}
-	if o.Metrics != nil {
-		o.Metrics.MustRegister(t.labels)
-		if t.counters != nil {
-			o.Metrics.MustRegister(t.counters)
-		}
+	o.Metrics.Collect(t.labels.write)
+	if t.counters != nil {
+		o.Metrics.Collect(t.counters.write)
 	}
 	return t
 }

@@ -11,8 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"blobtail/internal/count"
 	"blobtail/internal/tally"
 	"blobtail/record"
 )
@@ -59,35 +58,23 @@ func many(n int, services ...string) *record.Request {
 }
 
 // counts returns the samples of a registry that are not 0, as service/level or name.
-func counts(t testing.TB, reg *prometheus.Registry) map[string]float64 {
+func counts(t testing.TB, reg *count.Registry) map[string]float64 {
 	t.Helper()
-	all, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]float64{}
-	for _, family := range all {
-		for _, m := range family.Metric {
-			key := ""
-			for _, l := range m.Label {
-				switch l.GetName() {
-				case "service":
-					key = l.GetValue() + key
-				case "level":
-					key += "/" + l.GetValue()
-				default:
-					key = l.GetValue()
-				}
-			}
-			if v := m.Counter.GetValue(); v != 0 {
-				found[key] = v
-			}
+	for series, v := range count.Read(reg.Page()) {
+		labels := strings.Split(series, `"`) // of the level and the service, or one
+		key := labels[1]
+		if len(labels) > 3 {
+			key = labels[3] + "/" + key
+		}
+		if v != 0 {
+			found[key] = v
 		}
 	}
 	return found
 }
 
-func want(t *testing.T, reg *prometheus.Registry, what string, want map[string]float64) {
+func want(t *testing.T, reg *count.Registry, what string, want map[string]float64) {
 	t.Helper()
 	if got := counts(t, reg); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%s: %v, want %v", what, got, want)
@@ -104,7 +91,7 @@ func accept(t testing.TB, a tally.Accepter, r *record.Request) {
 // Accepted records are counted once, by service and level. Repeats and refused requests are
 // not counted.
 func TestCounts(t *testing.T) {
-	n, reg := &next{}, prometheus.NewRegistry()
+	n, reg := &next{}, new(count.Registry)
 	a := tally.New(tally.Options{Accept: n, Metrics: reg})
 	accept(t, a, request("web error", "web info", "db info", "web error", "_rejected warn", "web audit", "web "))
 	n.receipt.Duplicate = true
@@ -121,30 +108,25 @@ func TestCounts(t *testing.T) {
 
 // Records that lack a part of their head are counted by service.
 func TestLacks(t *testing.T) {
-	reg := prometheus.NewRegistry()
+	reg := new(count.Registry)
 	r := request("web info")
 	r.Lacks = []record.Lacks{{Time: 1, TimeUnread: 1, LevelUnread: 1}}
 	accept(t, tally.New(tally.Options{Accept: &next{}, Metrics: reg}), r)
-	all, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range all {
-		for _, m := range f.Metric {
-			if f.GetName() != "blobtail_records_total" && m.Label[0].GetValue() == "web" && m.Counter.GetValue() != 1 {
-				t.Errorf("%s is %v", f.GetName(), m.Counter.GetValue())
-			}
+	page := count.Read(reg.Page())
+	for _, name := range []string{"without_time", "time_unread", "level_unread"} {
+		if n := page["blobtail_records_"+name+`_total{service="web"}`]; n != 1 {
+			t.Errorf("%s is %v", name, n)
 		}
 	}
 }
 
 // A service has a sample of each level from the first record on.
 func TestZeros(t *testing.T) {
-	reg := prometheus.NewRegistry()
+	reg := new(count.Registry)
 	accept(t, tally.New(tally.Options{Accept: &next{}, Metrics: reg}), request("web info"))
-	all, err := reg.Gather()
-	if err != nil || len(all) != 4 || len(all[2].Metric) != 3*record.NumLevels {
-		t.Errorf("%v, %v", all, err)
+	page := string(reg.Page())
+	if strings.Count(page, "# TYPE ") != 4 || strings.Count(page, "\nblobtail_records_total{") != 3*record.NumLevels {
+		t.Error(page)
 	}
 }
 
@@ -152,7 +134,7 @@ func TestZeros(t *testing.T) {
 // under some label.
 func TestBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reg := prometheus.NewRegistry()
+		reg := new(count.Registry)
 		a := tally.New(tally.Options{Accept: &next{}, Metrics: reg, Most: 10})
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
@@ -188,7 +170,7 @@ func TestBounded(t *testing.T) {
 // and lose it to no smaller one.
 func TestLargest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reg := prometheus.NewRegistry()
+		reg := new(count.Registry)
 		a := tally.New(tally.Options{Accept: &next{}, Metrics: reg, Most: 3})
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
@@ -230,7 +212,7 @@ func TestLargest(t *testing.T) {
 // A flood of names does not hide a large service.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reg := prometheus.NewRegistry()
+		reg := new(count.Registry)
 		a := tally.New(tally.Options{Accept: &next{}, Metrics: reg, Most: 50})
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
@@ -267,7 +249,7 @@ func TestCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, reg := &next{}, prometheus.NewRegistry()
+	n, reg := &next{}, new(count.Registry)
 	a := tally.New(tally.Options{Accept: n, Counters: c, Metrics: reg})
 	r := request("web-1 error", "web-2 info ,\"took_ms\":1200", "db critical", "db info ,\"took_ms\":1200", "_rejected warn", "web-1 info ,\"took_ms\":\"x\"")
 	accept(t, a, r)
@@ -297,7 +279,7 @@ func TestMistakes(t *testing.T) {
 // Requests are counted while metrics are collected and labels change hands.
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reg := prometheus.NewRegistry()
+		reg := new(count.Registry)
 		a := tally.New(tally.Options{Accept: &next{}, Metrics: reg, Most: 5})
 		ctx, end := context.WithCancel(t.Context())
 		go a.Run(ctx)

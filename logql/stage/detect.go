@@ -40,7 +40,8 @@ func (v View) Fields(line []byte) []Field {
 	msg := bytes.TrimSpace(s.unescaped(s.raw[s.msg:s.endOfMsg()]))
 	if len(msg) > 0 && msg[0] == '{' && record.ValueLen(msg) == len(msg) {
 		d := &detector{s: s, fields: fields, seen: map[string]bool{}}
-		d.object(&cursor{b: msg}, nil)
+		w := record.Walk(msg)
+		d.object(&w, nil)
 		return d.fields
 	}
 	return s.fieldsOf(fields, msg)
@@ -54,22 +55,22 @@ type detector struct {
 	path   []string
 }
 
-func (d *detector) object(c *cursor, prefix []byte) {
+func (d *detector) object(w *record.Walker, prefix []byte) {
 	for {
-		key, at := c.key()
+		key, at := w.Key()
 		if at < 0 || d.s.over() {
 			return
 		}
 		name := appendName(slices.Clip(prefix), key, len(prefix) == 0)
 		wanted := len(key) > 0 && len(name) <= maxName
 		d.path = append(d.path, string(record.AppendUnescaped(nil, key)))
-		if wanted && c.b[at] == '{' {
-			c.at = at
-			if d.object(c, append(name, '_')); !c.leave() {
+		if wanted && w.First(at) == '{' {
+			w.Enter(at)
+			if d.object(w, append(name, '_')); !w.Leave() {
 				return
 			}
 		} else {
-			value, ok := c.value(at)
+			value, ok := w.Value(at)
 			if !ok {
 				return
 			}

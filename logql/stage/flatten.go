@@ -1,6 +1,10 @@
 package stage
 
-import "slices"
+import (
+	"slices"
+
+	"blobtail/record"
+)
 
 // addFields adds the fields of the record, each under its flattened name. The first of several
 // with one name counts.
@@ -14,8 +18,8 @@ func (s *state) addFields() {
 	}
 	s.fieldSink = fieldSink{s: s, from: from, seen: s.fieldSink.seen}
 	clear(s.fieldSink.seen)
-	c := s.fields()
-	s.spare, _ = flatten(&c, s.spare[:0], 0, &s.fieldSink)
+	w := s.fields()
+	s.spare, _ = flatten(&w, s.spare[:0], 0, &s.fieldSink)
 	if len(s.made)+len(s.kept) > 0 {
 		own := slices.DeleteFunc(s.all[from:], func(p pair) bool { return s.hidden(p.name, p.value) })
 		s.all = s.all[:from+len(own)]
@@ -36,9 +40,9 @@ func (s *state) hidden(name string, value []byte) bool {
 	return false
 }
 
-// fields is a cursor before the first field behind msg.
-func (s *state) fields() cursor {
-	return cursor{b: s.raw[min(s.endOfMsg()+1, len(s.raw)):]}
+// fields is a walker before the first field behind msg.
+func (s *state) fields() record.Walker {
+	return record.Walk(s.raw[min(s.endOfMsg()+1, len(s.raw)):])
 }
 
 // fieldSink gathers the labels of a record that are fields.
@@ -94,9 +98,9 @@ type sink interface {
 // flatten hands the members of an object to a sink, under their flattened names. buf is memory:
 // its first at bytes are a prefix of the names. It returns that memory. It goes through the object
 // once, however deep it is.
-func flatten(c *cursor, buf []byte, at int, to sink) (memory []byte, more bool) {
+func flatten(w *record.Walker, buf []byte, at int, to sink) (memory []byte, more bool) {
 	for {
-		key, place := c.key()
+		key, place := w.Key()
 		if place < 0 {
 			return buf, true
 		}
@@ -105,17 +109,17 @@ func flatten(c *cursor, buf []byte, at int, to sink) (memory []byte, more bool) 
 			buf = appendName(buf[:at], key, at == 0)
 			wanted = len(buf) <= maxName
 		}
-		if wanted && c.b[place] == '{' {
+		if wanted && w.First(place) == '{' {
 			if buf = append(buf, '_'); to.into(buf) {
-				c.at = place
-				if buf, more = flatten(c, buf, len(buf), to); !more || !c.leave() {
+				w.Enter(place)
+				if buf, more = flatten(w, buf, len(buf), to); !more || !w.Leave() {
 					return buf, false
 				}
 				continue
 			}
 			wanted = false
 		}
-		value, ok := c.value(place)
+		value, ok := w.Value(place)
 		if !ok || wanted && value[0] != 'n' && !to.field(buf, value) {
 			return buf, false
 		}

@@ -87,17 +87,17 @@ func (j *jsonStage) few(n *need) step {
 	return f
 }
 
-// object returns a cursor in the line if that is a JSON object.
-func (j *jsonStage) object(s *state) (c cursor, ok bool) {
-	line := s.text()
+// object returns the line if that is a JSON object.
+func (j *jsonStage) object(s *state) (line []byte, ok bool) {
+	line = s.text()
 	if j.lines && j.first {
-		return cursor{b: line}, s.msg > 0
+		return line, s.msg > 0
 	}
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] != '{' || record.ValueLen(line) != len(line) {
-		return cursor{}, false
+		return nil, false
 	}
-	return cursor{b: line}, true
+	return line, true
 }
 
 func (j *jsonStage) fail(s *state) {
@@ -145,7 +145,7 @@ type jsonAll struct {
 }
 
 func (j *jsonAll) run(s *state) bool {
-	c, ok := j.object(s)
+	line, ok := j.object(s)
 	if !ok {
 		j.fail(s)
 		return true
@@ -154,7 +154,8 @@ func (j *jsonAll) run(s *state) bool {
 	if j.wish.names != nil {
 		s.sink.left = len(j.wish.names)
 	}
-	s.spare, _ = flatten(&c, s.spare[:0], 0, &s.sink)
+	w := record.Walk(line)
+	s.spare, _ = flatten(&w, s.spare[:0], 0, &s.sink)
 	return true
 }
 
@@ -165,18 +166,18 @@ type jsonFew struct {
 }
 
 func (j *jsonFew) run(s *state) bool {
-	c, ok := j.object(s)
+	line, ok := j.object(s)
 	if !ok {
 		j.fail(s)
 		return true
 	}
 	canonical := j.lines && j.first
 	for _, r := range j.refs {
-		from := c
-		if canonical && !from.skip(r.start) {
+		w := record.Walk(line)
+		if canonical && r.start != nil && !w.Skip(r.start) {
 			continue
 		}
-		if value := findField(from, r.name, true, false); value != nil && !s.streamHas([]byte(r.name)) {
+		if value := findField(w, r.name, true, false); value != nil && !s.streamHas([]byte(r.name)) {
 			s.extractName(r.name, value, true)
 		}
 	}
@@ -212,19 +213,19 @@ func (l *labelSink) field(name, value []byte) bool {
 type jsonPaths struct{ *jsonStage }
 
 func (j *jsonPaths) run(s *state) bool {
-	c, ok := j.object(s)
+	line, ok := j.object(s)
 	if !ok {
 		if j.fail(s); j.lines {
 			return true
 		}
-		c = cursor{b: s.raw}
+		line = s.raw
 	}
 	for i := range j.extracts {
 		if s.over() {
 			return false
 		}
 		e := &j.extracts[i]
-		value := member(c, e.path)
+		value := member(line, e.path)
 		if len(value) > 0 && value[0] == 'n' {
 			value = nil
 		}
@@ -234,10 +235,9 @@ func (j *jsonPaths) run(s *state) bool {
 }
 
 // member returns the value at a path, nil if there is none.
-func member(c cursor, path []logql.Step) []byte {
-	value := c.b
+func member(value []byte, path []logql.Step) []byte {
 	for _, step := range path {
-		if value = inside(cursor{b: value}, step); value == nil {
+		if value = inside(value, step); value == nil {
 			return nil
 		}
 	}
@@ -245,19 +245,20 @@ func member(c cursor, path []logql.Step) []byte {
 }
 
 // inside returns the value of a member of an object, or of an element of an array.
-func inside(c cursor, step logql.Step) []byte {
-	if len(c.b) == 0 || step.Index < 0 && c.b[0] != '{' || step.Index >= 0 && c.b[0] != '[' {
+func inside(of []byte, step logql.Step) []byte {
+	if len(of) == 0 || step.Index < 0 && of[0] != '{' || step.Index >= 0 && of[0] != '[' {
 		return nil
 	}
+	w := record.Walk(of)
 	for i := 0; ; i++ {
 		if step.Index >= 0 {
-			value, ok := c.element()
+			value, ok := w.Element()
 			if !ok || i == step.Index {
 				return value
 			}
 			continue
 		}
-		key, value, ok := c.member()
+		key, value, ok := w.Member()
 		if !ok {
 			return nil
 		}
@@ -291,8 +292,8 @@ func (u *unpackStep) run(s *state) bool {
 		s.fail("JSONParserErr", "the line is no JSON object with packed labels")
 		return true
 	}
-	for c := (cursor{b: line}); ; {
-		key, value, ok := c.member()
+	for w := record.Walk(line); ; {
+		key, value, ok := w.Member()
 		if !ok {
 			return true
 		}

@@ -154,9 +154,9 @@ func cutName(name string, key []byte, first bool) (rest string, ok bool) {
 
 // findField returns the value, as it stands in the record, of the first member under a flattened
 // name that is neither an object nor null, nor an array if these do not count. nil: there is none.
-func findField(c cursor, name string, first, arrays bool) []byte {
+func findField(w record.Walker, name string, first, arrays bool) []byte {
 	for {
-		key, value, ok := c.member()
+		key, value, ok := w.Member()
 		if !ok {
 			return nil
 		}
@@ -165,7 +165,7 @@ func findField(c cursor, name string, first, arrays bool) []byte {
 		case !ok || value[0] == 'n' || value[0] == '[' && !arrays:
 		case value[0] == '{':
 			if len(rest) > 1 && rest[0] == '_' {
-				if found := findField(cursor{b: value}, rest[1:], false, arrays); found != nil {
+				if found := findField(record.Walk(value), rest[1:], false, arrays); found != nil {
 					return found
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"blobtail/internal/budget"
 	"blobtail/internal/regex"
 	"blobtail/logql"
+	"blobtail/record"
 )
 
 // A logfmtStage makes labels of the pairs of a line such as a=1 b="x y".
@@ -174,7 +175,7 @@ func (p *logfmtPairs) pair() (key, value []byte, quoted, ok bool) {
 		return key, nil, false, true
 	}
 	if p.at++; p.at < len(p.line) && p.line[p.at] == '"' {
-		end := stringEnd(p.line, p.at+1)
+		end := record.StringEnd(p.line, p.at+1)
 		if end < 0 || end < len(p.line) && p.line[end] > ' ' {
 			return nil, nil, false, false
 		}

@@ -191,7 +191,7 @@ func (s *state) textOf(value []byte) []byte {
 // endOfMsg returns the offset of the closing quote of msg.
 func (s *state) endOfMsg() int {
 	if s.msgEnd == 0 {
-		if s.msgEnd = stringEnd(s.raw, s.msg) - 1; s.msgEnd < 0 {
+		if s.msgEnd = record.StringEnd(s.raw, s.msg) - 1; s.msgEnd < 0 {
 			s.msgEnd = len(s.raw)
 		}
 	}
@@ -311,7 +311,7 @@ func (s *state) head(at int) ([]byte, bool) {
 	if s.msg == 0 {
 		return nil, false
 	}
-	return s.unescaped(s.raw[at : stringEnd(s.raw, at)-1]), true
+	return s.unescaped(s.raw[at : record.StringEnd(s.raw, at)-1]), true
 }
 
 // word returns the stored word of a level that is no known one.
@@ -328,11 +328,11 @@ func (s *state) field(name string, start []byte) ([]byte, bool) {
 	if s.msg == 0 || name == "" || s.over() {
 		return nil, false
 	}
-	c := s.fields()
-	if !c.skip(start) {
+	w := s.fields()
+	if start != nil && !w.Skip(start) {
 		return nil, false
 	}
-	value := findField(c, name, true, true)
+	value := findField(w, name, true, true)
 	if value == nil {
 		return nil, false
 	}

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"blobtail/internal/doors"
 	"blobtail/internal/heartbeat"
+	"blobtail/internal/loopback"
 )
 
 // AloneOptions say how [AskAlone] asks.
@@ -33,7 +33,7 @@ func AskAlone(ctx context.Context, row *heartbeat.Ingester, q Query, o AloneOpti
 	}
 	c.alone, c.idle, c.readable = true, idleWait, o.readable
 	a, err := c.Ask(ctx, q)
-	if err != nil && doors.ThisHost(c.base.Hostname()) && ctx.Err() == nil {
+	if err != nil && loopback.Host(c.base.Hostname()) && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w (its address is for readers on %s: elsewhere set --advertise)", err, cmp.Or(row.Host, "its host"))
 	}
 	if err != nil {
@@ -47,7 +47,7 @@ func AskAlone(ctx context.Context, row *heartbeat.Ingester, q Query, o AloneOpti
 		return a, nil
 	}
 	err = fmt.Errorf("at its address %s %w", c.base, err)
-	if doors.ThisHost(c.base.Hostname()) {
+	if loopback.Host(c.base.Hostname()) {
 		err = fmt.Errorf("%w (that address is for readers on %s: elsewhere set --advertise)", err, cmp.Or(row.Host, "its host"))
 	}
 	if want.Process = ""; a.Self.mustBe(want) == nil {

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/internal/doors"
+	"blobtail/internal/loopback"
 )
 
 // HastyWait is how long a silent ingester may take for the header of its answer: most
@@ -43,8 +43,8 @@ type ClientOptions struct {
 	// HTTP sends the questions, as a client of [NewHTTP] does; nil: one of its own.
 	HTTP *http.Client
 	// Token is the credentials of the reader, as id.secret; "": none. It goes over TLS, or to
-	// this host, unless PlainHTTP allows more. Whoever may write the rows of ingesters chooses
-	// the addresses in them.
+	// this host, unless PlainHTTP allows more. The writers of the ingesters' rows choose the
+	// addresses in them.
 	Token string
 	// PlainHTTP lets the token go to other hosts without TLS.
 	PlainHTTP bool
@@ -77,7 +77,7 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	if c.http == nil {
 		c.http = NewHTTP()
 	}
-	if c.token != "" && u.Scheme == "http" && !o.PlainHTTP && !doors.ThisHost(u.Hostname()) {
+	if c.token != "" && u.Scheme == "http" && !o.PlainHTTP && !loopback.Host(u.Hostname()) {
 		c.token, c.withheld = "", true
 	}
 	return c, nil

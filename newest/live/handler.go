@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/door"
 	"blobtail/internal/heartbeat"
 	"blobtail/record"
 )
@@ -74,7 +74,7 @@ type Options struct {
 	// While the table cannot be read it is the last list that was read. With an error
 	// there may be more peers than it has. nil: there are none.
 	Peers func(ctx context.Context, fresh bool) (Roll, error)
-	// Guard returns the reader that sent a question. The error is a [*Refusal]. nil:
+	// Guard returns the reader that sent a question. The error is a [*door.Refusal]. nil:
 	// everybody may read everything.
 	Guard func(r *http.Request) (Reader, error)
 	// Token is the credentials for the peers, as id.secret; "": they want none. PlainHTTP lets it
@@ -178,28 +178,29 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	w.Header().Set(headerVersion, strconv.Itoa(Version)) // of a refusal too
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	refuse := func(status int, text string) int {
-		if status == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", "1")
-		}
-		w.WriteHeader(status)
-		fmt.Fprintln(w, text)
-		return status
+	refuse := func(f *door.Refusal) int {
+		f.Plain(w)
+		return f.Status
+	}
+	busy := func(format string, args ...any) int {
+		f := door.Refuse(http.StatusServiceUnavailable, format, args...)
+		f.After = time.Second
+		return refuse(f)
 	}
 	scope, err := h.admit(r)
 	if err != nil {
-		return refuse(refusal(w, err))
+		return refuse(refusal(err))
 	}
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		return refuse(http.StatusMethodNotAllowed, "live records are asked for with GET")
+		return refuse(door.Refuse(http.StatusMethodNotAllowed, "live records are asked for with GET"))
 	}
 	q, alone, err := parseQuery(r.PathValue("service"), r.URL.RawQuery)
 	if err != nil {
-		return refuse(http.StatusBadRequest, err.Error())
+		return refuse(door.Refuse(http.StatusBadRequest, "%w", err))
 	}
 	if err := scope.check(&q); err != nil {
-		return refuse(refusal(w, err))
+		return refuse(refusal(err))
 	}
 	places := h.readers
 	if alone {
@@ -209,13 +210,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	case places <- struct{}{}:
 		defer func() { <-places }()
 	default:
-		return refuse(http.StatusServiceUnavailable, fmt.Sprintf("%d answers are under way already; ask again in a second", cap(places)))
+		return busy("%d answers are under way already; ask again in a second", cap(places))
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(h.stopping, func() { cancel(errStopping) })()
 	if h.stopping.Err() != nil {
-		return refuse(http.StatusServiceUnavailable, errStopping.Error()+"; ask another one")
+		return busy("%w; ask another one", errStopping)
 	}
 	f := &fan{query: q, scope: scope, self: h.o.Self(), rowsAge: -1}
 	defer f.close()
@@ -224,24 +225,18 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 			return statusGone
 		}
 		h.o.Log.Warn().Err(err).Msg("live records cannot be read from the log")
-		return refuse(http.StatusServiceUnavailable, err.Error())
+		return busy("%w", err)
 	}
 	h.answer(ctx, w, f, alone)
 	return http.StatusOK
 }
 
-// refusal returns the status and the text for someone who may not read, and names the
-// credentials that are accepted.
-func refusal(w http.ResponseWriter, err error) (status int, text string) {
-	status = http.StatusForbidden
-	if f, ok := errors.AsType[*Refusal](err); ok {
-		status = f.Status
+// refusal is the answer to a client that may not read.
+func refusal(err error) *door.Refusal {
+	if f, ok := errors.AsType[*door.Refusal](err); ok {
+		return f
 	}
-	if status == http.StatusUnauthorized {
-		w.Header().Add("WWW-Authenticate", `Basic realm="blobtail"`)
-		w.Header().Add("WWW-Authenticate", `Bearer realm="blobtail"`)
-	}
-	return status, err.Error()
+	return door.Refuse(http.StatusForbidden, "%w", err)
 }
 
 // statusGone is counted for a reader that did not wait.

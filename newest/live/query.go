@@ -22,14 +22,14 @@ const MaxNewest = 100_000
 
 // MaxService is the largest [Query.Service] in bytes. It stands in the path of a question, and
 // older ingesters take no more. An asker with more names asks with globs, and leaves out of the
-// answer what it did not mean.
+// answer the services that it did not mean.
 const MaxService = 4096
 
 const maxPositions = 1024 // ingesters in one question
 
 // Version is the greatest version of questions and answers that this package
-// knows. Each question says the asker's, and each answer says its own. A message
-// without one is of version 1, whose answers may lack process and store.
+// knows. Each question says the asker's, and each answer says its own. A message without one is of
+// version 1. Answers of that version may lack process and store.
 const Version = 2
 
 // The headers of an answer; headerVersion is of a question too.

@@ -2,15 +2,15 @@ package live
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	"blobtail/internal/door"
 	"blobtail/record"
 )
 
-// A Reader is someone who may ask. The zero value may read nothing.
+// A Reader has the rights of a client. The zero value may read nothing.
 type Reader struct {
 	// All says that the reader may read all services, as ingesters do for each other.
 	All bool
@@ -18,21 +18,11 @@ type Reader struct {
 	Globs []string
 }
 
-// A Refusal is the answer to someone who may not read.
-type Refusal struct {
-	Status int // 401 if the credentials are missing or wrong, else 403
-	Reason string
-}
-
-// Error returns the reason.
-func (f *Refusal) Error() string { return f.Reason }
-
 // headerReadable is of a question of an ingester: the globs that its own reader may read.
 // It only takes rights away, so every asker may send it.
 const headerReadable = "Blobtail-Readable"
 
-// A scope is what a question may be answered with; nil is everything. Each list of globs
-// must match.
+// A scope bounds the services of an answer; nil is everything. Each list of globs must match.
 type scope [][]string
 
 // may reports whether records of a service may be in an answer.
@@ -45,7 +35,7 @@ func (s scope) may(service string) bool {
 	return true
 }
 
-// admit returns the scope of a question by its header. The error is a [Refusal].
+// admit returns the scope of a question by its header. The error is a [door.Refusal].
 func (h *Handler) admit(r *http.Request) (s scope, err error) {
 	if h.o.Guard != nil {
 		reader, err := h.o.Guard(r)
@@ -69,12 +59,12 @@ func (s scope) check(q *Query) error {
 	for name := range names(q.Service) {
 		glob := strings.ContainsAny(name, wild)
 		if !glob && !s.may(name) {
-			return &Refusal{http.StatusForbidden, fmt.Sprintf("the token may not read the service %s", plain(name))}
+			return door.Refuse(http.StatusForbidden, "the token may not read the service %s", plain(name))
 		}
 		some = some || !glob
 	}
 	if none := func(globs []string) bool { return len(globs) == 0 }; !some && slices.ContainsFunc(s, none) {
-		return &Refusal{http.StatusForbidden, "the token may read no service"}
+		return door.Refuse(http.StatusForbidden, "the token may read no service")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"blobtail/internal/door"
 	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/record"
@@ -18,7 +19,7 @@ func guard(r *http.Request) (live.Reader, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case !ok:
-		return live.Reader{}, &live.Refusal{Status: http.StatusUnauthorized, Reason: "who are you?"}
+		return live.Reader{}, door.Refuse(http.StatusUnauthorized, "who are you?")
 	case token == "nothing":
 		return live.Reader{}, nil
 	case token == "peer":
@@ -27,7 +28,7 @@ func guard(r *http.Request) (live.Reader, error) {
 	return live.Reader{Globs: strings.Fields(token)}, nil
 }
 
-// deaf does not know what the reader of an asking ingester may read.
+// deaf does not know the rights of the reader behind an asking ingester.
 func deaf(r *http.Request) (live.Reader, error) {
 	r.Header.Del("Blobtail-Readable")
 	return guard(r)

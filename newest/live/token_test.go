@@ -47,7 +47,7 @@ func TestTokenGoesSafely(t *testing.T) {
 	}
 }
 
-// Whoever needs the token of a reader that does not send it is told so.
+// If an ingester needs the token that a client withheld, the error of the client says so.
 func TestTokenIsWithheld(t *testing.T) {
 	client, err := live.NewClient("http://10.0.0.5:8514", live.ClientOptions{Token: "me.secret", HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{"Content-Type": {"text/plain"}}, Body: http.NoBody}, nil

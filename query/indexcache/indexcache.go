@@ -1,6 +1,6 @@
 // Package indexcache keeps decoded indexes of blobs in memory, for a process that serves many
-// reads. Name a [Cache] in the options of package query. A count or a histogram over blobs
-// whose indexes are kept then fetches nothing.
+// reads. Name a [Cache] in the options of package query. A count or a histogram over blobs with
+// kept indexes then fetches nothing.
 //
 // A blob is known by its key and its batch. It never changes, so an index never gets old. The
 // indexes that were not asked for longest are dropped when there are too many bytes of them. An

@@ -31,8 +31,8 @@ func matches(t *testing.T, p *search.Pattern, object string) bool {
 	return matched
 }
 
-// A text is searched in what a reader sees of a record. The oracle of package query asks at
-// random; these are the cases that are easy to get wrong.
+// A text is searched in the parts of a record that a reader sees. The oracle of package query asks
+// at random; these are the cases that are easy to get wrong.
 func TestTexts(t *testing.T) {
 	fixed := func(text string) *search.Pattern { return search.Fixed(text, false) }
 	folded := func(text string) *search.Pattern { return search.Fixed(text, true) }

@@ -116,7 +116,7 @@ func index(text, piece []byte, anchor int) int {
 }
 
 const (
-	sampled = 4 << 10 // bytes of a block whose frequencies are counted
+	sampled = 4 << 10 // bytes of a block that are counted for frequencies
 	rare    = sampled / 16
 )
 

@@ -7,43 +7,53 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"blobtail/blobfmt"
+	"blobtail/readapi/form"
+	"blobtail/reading"
 )
 
-// storedKind is the media type of a blob as it is stored.
-const storedKind = "application/zstd"
-
-// DamagedError says that some of a blob cannot be read.
-type DamagedError struct{ Detail string }
-
-// Error implements error.
-func (e *DamagedError) Error() string { return e.Detail }
-
-// Blob returns the stored bytes of a blob. With a [*DamagedError] it returns what there is of
-// them. The warning is a fact for people, or "".
-func (c *Client) Blob(ctx context.Context, name string) (body []byte, warning string, err error) {
-	body, warning, err = c.blob(ctx, name, url.Values{"stored": {"1"}})
-	damaged, ok := errors.AsType[*Error](err)
-	if !ok || damaged.Status != http.StatusBadGateway || damaged.Title != "Damaged blob" {
+// Body implements [reading.Source]. Damage that every reader of the body sees is no error.
+func (c *Client) Body(ctx context.Context, key string) (body []byte, warning, err error) {
+	body, warning, err = c.blob(ctx, key, url.Values{"stored": {"1"}})
+	refused, ok := errors.AsType[*Error](err)
+	switch {
+	case ok && refused.Status == http.StatusNotFound:
+		return nil, nil, &reading.NoBlobError{Key: key, Expired: strings.Contains(refused.Detail, "has expired")}
+	case !ok || refused.Status != http.StatusBadGateway || refused.Title != "Damaged blob":
 		return body, warning, err
 	}
-	if body, warning, err = c.blob(ctx, name, url.Values{"stored": {"1"}, "partial": {"1"}}); err == nil {
-		err = &DamagedError{strings.TrimSuffix(damaged.Detail, "; add partial=1 to have the rest of it")}
+	if body, warning, err = c.blob(ctx, key, url.Values{"stored": {"1"}, "partial": {"1"}}); err == nil {
+		err = damage(key, body, strings.TrimSuffix(refused.Detail, "; add partial=1 to have the rest of it"))
 	}
 	return body, warning, err
 }
 
-func (c *Client) blob(ctx context.Context, name string, params url.Values) (body []byte, warning string, err error) {
-	b, header, err := c.open(ctx, request{path: "blobs/" + name, params: params, kind: storedKind})
+// damage is the error of a damaged blob. It is nil for damage that every reader of the body sees.
+func damage(key string, body []byte, detail string) error {
+	for _, err := range blobfmt.NewDecoder(1).Walk(key, body) {
+		if err != nil && err.Error() == detail {
+			return nil
+		}
+	}
+	return &reading.Problem{Blob: key, Err: errors.New(strings.TrimPrefix(detail, key+": "))}
+}
+
+func (c *Client) blob(ctx context.Context, name string, params url.Values) (body []byte, warning, err error) {
+	b, header, err := c.open(ctx, request{path: "blobs/" + name, params: params, kind: form.Stored})
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	defer b.Close()
 	body, err = io.ReadAll(io.LimitReader(b, mostAnswer))
 	if ctx.Err() != nil {
-		return nil, "", ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, "", &BrokenError{c.base.String(), err}
+		return nil, nil, &BrokenError{c.base.String(), err}
 	}
-	return body, header.Get("Blobtail-Warning"), nil
+	if text := header.Get("Blobtail-Warning"); text != "" {
+		warning = errors.New(text)
+	}
+	return body, warning, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -58,8 +59,8 @@ func decoder(from io.Reader) (*zstd.Decoder, error) {
 	return zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(mostWindow), zstd.WithDecoderLowmem(true))
 }
 
-// watched ends a request whose answer stays away. The time that its reader takes between two
-// reads does not count.
+// watched ends a request if its answer stays away. The time that its reader takes between two reads
+// does not count.
 type watched struct {
 	from   io.Reader
 	ctx    context.Context
@@ -92,8 +93,12 @@ func readAll(resp *http.Response, most int64) ([]byte, error) {
 }
 
 // object asks for an answer that is one object.
-func (c *Client) object(ctx context.Context, r request, to any) error {
-	r.kind = form.JSON
+func (c *Client) object(ctx context.Context, path string, params url.Values, to any) error {
+	return c.answer(ctx, request{path: path, params: params, kind: form.JSON}, to)
+}
+
+// answer asks for an answer that is one object.
+func (c *Client) answer(ctx context.Context, r request, to any) error {
 	b, _, err := c.open(ctx, r)
 	if err != nil {
 		return err

@@ -1,16 +1,20 @@
 // Package client asks a server of the reading API, version 1 (package readapi), for records,
 // counts and lists.
 //
-// Make a [Client] by [New], and call a method for each route. [Client.Records] passes stored
-// lines on as they come: a slow emit slows the server down, and nothing is gathered.
-// [Client.Follow] goes on with new records, also over restarts of the server.
+// A [Client] is a [reading.Source]: questions have the same form as for a store, and so have the
+// answers. [Client.Records] passes stored lines on as they come: a slow emit slows the server down,
+// and nothing is gathered. [Client.Follow] goes on with new records, also over restarts of the
+// server.
 //
 //	c, err := client.New("https://logs.example.com", client.Options{Token: token})
-//	end, err := c.Records(ctx, client.Query{Services: []string{"web"}, Limit: 100}, emit)
+//	out, err := c.Records(ctx, reading.Ask{Services: []string{"web"}, Range: reading.Always(), Limit: 100}, emit)
 //
-// A refusal of the server is an [*Error]. A stream that ends before its last event is a
-// [*BrokenError]: records are missing. So is an answer whose Complete is false, and its
-// Problems say why.
+// A refusal of the server is an [*Error], and one for a service that is none a
+// [*reading.NoServiceError]. A stream of records that ends before its last event has a [*BrokenError]
+// among its problems, and a list that does so is that error.
+//
+// The module has no path from which another module can fetch it. So the package is for the commands
+// of this repository; others use the API (docs/API.md) or logquery.
 //
 // The token goes into a header, never into a URL, and to no other host: redirects are not
 // followed. It goes without TLS to this host only, unless [Options.PlainHTTP] allows more.
@@ -31,8 +35,9 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/internal/doors"
+	"blobtail/internal/loopback"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 )
 
 const (
@@ -77,7 +82,7 @@ func New(base string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Token != "" && u.Scheme == "http" && !o.PlainHTTP && !doors.ThisHost(u.Hostname()) {
+	if o.Token != "" && u.Scheme == "http" && !o.PlainHTTP && !loopback.Host(u.Hostname()) {
 		return nil, &PlainError{Host: u.Host}
 	}
 	c := &Client{base: u, token: o.Token, idle: cmp.Or(o.Idle, idleWait)}
@@ -138,6 +143,8 @@ func parseBase(base string) (*url.URL, error) {
 	return u, nil
 }
 
+var _ reading.Source = (*Client)(nil)
+
 // String is the URL of the server.
 func (c *Client) String() string { return c.base.String() }
 
@@ -180,6 +187,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // request is a question for the server.
 type request struct {
 	path   string // below api/v1
+	loki   bool   // below that of Loki's API
 	params url.Values
 	kind   string // of a good answer
 }
@@ -204,13 +212,16 @@ func (c *Client) get(ctx context.Context, r request) (*http.Response, error) {
 
 func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 	where := c.base.JoinPath("api/v1", r.path)
+	if r.loki {
+		where = c.base.JoinPath("loki/api/v1", r.path)
+	}
 	where.RawQuery = r.params.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", c.base, err)
 	}
 	req.Header.Set("Accept", r.kind+", "+form.Trouble)
-	if !doors.ThisHost(c.base.Hostname()) { // bytes to this host cost less than their encoding
+	if !loopback.Host(c.base.Hostname()) { // bytes to this host cost less than their encoding
 		req.Header.Set("Accept-Encoding", "zstd")
 	}
 	if c.token != "" {
@@ -247,6 +258,9 @@ func (c *Client) check(resp *http.Response, wanted string) error {
 	body, err := readAll(resp, 64<<10)
 	switch {
 	case kind == form.Trouble && err == nil && json.Unmarshal(body, &e.Problem) == nil:
+		return e
+	case kind == "text/plain" && err == nil && resp.StatusCode >= 400 && resp.StatusCode != http.StatusNotFound: // of Loki's API
+		e.Detail = strings.TrimSpace(string(body))
 		return e
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return &UnreachableError{fmt.Errorf("the server %s sends elsewhere (%d), which is not followed; is that its URL?", c.base, resp.StatusCode)}

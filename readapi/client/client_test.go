@@ -18,6 +18,7 @@ import (
 
 	"blobtail/readapi/client"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 )
 
 // answers is a server that answers requests one after another.
@@ -114,16 +115,23 @@ func TestRecords(t *testing.T) {
 			}
 			c, a := asking(t, client.Options{Token: "ann.secret"}, answer)
 			var lines strings.Builder
-			got, err := c.Records(context.Background(), client.Query{Services: []string{"web"}, Texts: []string{"", "a&b"}}, func(b []byte) error {
+			got, err := c.Records(context.Background(), reading.Ask{Services: []string{"web"}, Range: reading.Always(), Texts: []string{"", "a&b"}}, func(b []byte) error {
 				lines.WriteString(strings.ReplaceAll(string(b), "\n", "|"))
 				return nil
 			})
 			if lines.String() != row.lines {
 				t.Errorf("lines %s", lines.String())
 			}
+			if err != nil {
+				t.Fatal(err)
+			}
 			var broken *client.BrokenError
-			if row.fails == "" && (err != nil || !got.Complete) || row.fails != "" && (!errors.As(err, &broken) || !strings.Contains(err.Error(), row.fails)) {
-				t.Errorf("%+v, %v", got, err)
+			problem := errors.Join(got.Problems()...)
+			if got.Complete() != (row.fails == "") || row.fails != "" && (!errors.As(problem, &broken) || !strings.Contains(problem.Error(), row.fails)) {
+				t.Errorf("%+v, %v", got, problem)
+			}
+			if row.fails != "" && got.Records != int64(strings.Count(row.lines, "|")) {
+				t.Errorf("%d records", got.Records)
 			}
 			r := a.got[0]
 			if r.URL.String() != "https://logs.example.com/api/v1/records?form=events&limit=0&service=web&text=a%26b" || r.Header.Get("Authorization") != "Bearer ann.secret" {
@@ -137,7 +145,7 @@ func TestRecords(t *testing.T) {
 func TestEmitFails(t *testing.T) {
 	mine := errors.New("mine")
 	c, _ := asking(t, client.Options{}, events(first+end))
-	if _, err := c.Records(context.Background(), client.Query{}, func([]byte) error { return mine }); err != mine {
+	if _, err := c.Records(context.Background(), reading.Ask{Range: reading.Always()}, func([]byte) error { return mine }); err != mine {
 		t.Error(err)
 	}
 }
@@ -146,7 +154,7 @@ func TestEmitFails(t *testing.T) {
 func TestManyNewest(t *testing.T) {
 	c, a := asking(t, client.Options{}, events(second+first+end))
 	var lines strings.Builder
-	_, err := c.Records(context.Background(), client.Query{Limit: form.MostHeld + 1}, func(b []byte) error { lines.Write(b); return nil })
+	_, err := c.Records(context.Background(), reading.Ask{Range: reading.Always(), Limit: form.MostHeld + 1}, func(b []byte) error { lines.Write(b); return nil })
 	if err != nil || lines.String() != `{"ts":"2026-11-20T12:00:00Z","msg":"one }}"}`+"\n"+`{"msg":"two"}`+"\n" {
 		t.Errorf("%q, %v", lines.String(), err)
 	}
@@ -159,7 +167,7 @@ func TestManyNewest(t *testing.T) {
 func TestLongLine(t *testing.T) {
 	long := `{"msg":"` + strings.Repeat("x", 1<<20) + `"}`
 	c, _ := asking(t, client.Options{}, events(`{"record":{"id":"a","line":`+long+"}}\n"+end))
-	_, err := c.Records(context.Background(), client.Query{}, func(b []byte) error {
+	_, err := c.Records(context.Background(), reading.Ask{Range: reading.Always()}, func(b []byte) error {
 		if string(b) != long+"\n" {
 			t.Errorf("%d bytes", len(b))
 		}
@@ -183,7 +191,7 @@ func TestEncoded(t *testing.T) {
 	encoded := events(body.String())
 	encoded.header["Content-Encoding"] = "zstd"
 	c, a := asking(t, client.Options{}, encoded)
-	got, err := c.Records(context.Background(), client.Query{}, func([]byte) error { return nil })
+	got, err := c.Records(context.Background(), reading.Ask{Range: reading.Always()}, func([]byte) error { return nil })
 	if err != nil || got.Records != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -206,7 +214,7 @@ func TestRefused(t *testing.T) {
 		{"no API", answer{404, nil, strings.NewReader("")}, 0, "no reading API"},
 	} {
 		c, a := asking(t, client.Options{Token: "a.b"}, row.answer)
-		_, err := c.Count(context.Background(), client.Query{})
+		_, err := c.Count(context.Background(), reading.Ask{Range: reading.Always()})
 		var refused *client.Error
 		var nowhere *client.UnreachableError
 		if row.status > 0 && (!errors.As(err, &refused) || refused.Status != row.status) || row.status == 0 && !errors.As(err, &nowhere) || !strings.Contains(err.Error(), row.text) {
@@ -223,13 +231,13 @@ func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, a := asking(t, client.Options{}, problem(429, "too many", "Retry-After", "2"), problem(503, "ending"), object(`{"records":7,"complete":true}`))
 		begun := time.Now()
-		n, err := c.Count(context.Background(), client.Query{})
+		n, err := c.Count(context.Background(), reading.Ask{Range: reading.Always()})
 		if err != nil || n.Records != 7 || len(a.got) != 3 || time.Since(begun) != 3*time.Second {
 			t.Errorf("%+v after %v and %d requests, %v", n, time.Since(begun), len(a.got), err)
 		}
 		c, _ = asking(t, client.Options{}, problem(429, "too many"), problem(429, "too many"), problem(429, "too many"))
 		var refused *client.Error
-		if _, err := c.Count(context.Background(), client.Query{}); !errors.As(err, &refused) || refused.Status != 429 {
+		if _, err := c.Count(context.Background(), reading.Ask{Range: reading.Always()}); !errors.As(err, &refused) || refused.Status != 429 {
 			t.Error(err)
 		}
 	})
@@ -240,7 +248,7 @@ func TestObjectCut(t *testing.T) {
 	for _, body := range []io.Reader{cut(`{"records":7`), strings.NewReader(`{"records":7`), cut(`{"records":7,"complete":true}`)} {
 		c, _ := asking(t, client.Options{}, answer{200, map[string]string{"Content-Type": form.JSON}, body})
 		var broken *client.BrokenError
-		if n, err := c.Count(context.Background(), client.Query{}); !errors.As(err, &broken) {
+		if n, err := c.Count(context.Background(), reading.Ask{Range: reading.Always()}); !errors.As(err, &broken) {
 			t.Errorf("%+v, %v", n, err)
 		}
 	}
@@ -327,12 +335,14 @@ func TestIdle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = c.Records(t.Context(), client.Query{}, func([]byte) error { return nil })
-		var broken *client.BrokenError
-		if !errors.As(err, &broken) || !strings.Contains(err.Error(), "it sends nothing any more") {
-			t.Error(err)
+		out, err := c.Records(t.Context(), reading.Ask{Range: reading.Always()}, func([]byte) error { return nil })
+		if err != nil {
+			t.Fatal(err)
 		}
-		_, err = c.Records(t.Context(), client.Query{First: 2}, func([]byte) error { time.Sleep(300 * time.Millisecond); return nil })
+		if text := fmt.Sprint(out.Problems()); !strings.Contains(text, "it sends nothing any more") {
+			t.Error(text)
+		}
+		_, err = c.Records(t.Context(), reading.Ask{Range: reading.Always(), First: 2}, func([]byte) error { time.Sleep(300 * time.Millisecond); return nil })
 		if err != nil {
 			t.Error(err)
 		}
@@ -356,7 +366,7 @@ func TestCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	_, err = c.Records(ctx, client.Query{}, func([]byte) error { cancel(); return nil })
+	_, err = c.Records(ctx, reading.Ask{Range: reading.Always()}, func([]byte) error { cancel(); return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -380,16 +390,16 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	var nowhere *client.UnreachableError
-	if _, err := c.Count(context.Background(), client.Query{}); !errors.As(err, &nowhere) || !strings.Contains(err.Error(), "SSL_CERT_FILE") || len(got) > 0 {
+	if _, err := c.Count(context.Background(), reading.Ask{Range: reading.Always()}); !errors.As(err, &nowhere) || !strings.Contains(err.Error(), "SSL_CERT_FILE") || len(got) > 0 {
 		t.Errorf("%v, %v", err, got)
 	}
 	transport.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig
-	if n, err := c.Count(context.Background(), client.Query{}); err != nil || n.Records != 7 || len(got) != 1 || got[0] != "Bearer ann.secret" {
+	if n, err := c.Count(context.Background(), reading.Ask{Range: reading.Always()}); err != nil || n.Records != 7 || len(got) != 1 || got[0] != "Bearer ann.secret" {
 		t.Errorf("%+v, %v, %v", n, err, got)
 	}
 }
 
-// Whatever a server sends, a read ends with its end or with an error.
+// With any answer of a server a read comes to its end or to an error.
 func FuzzRecords(f *testing.F) {
 	f.Add(first + second + end)
 	f.Add(first + second)
@@ -399,7 +409,7 @@ func FuzzRecords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		c, _ := asking(t, client.Options{}, events(body))
 		n := 0
-		got, err := c.Records(context.Background(), client.Query{}, func(lines []byte) error {
+		got, err := c.Records(context.Background(), reading.Ask{Range: reading.Always()}, func(lines []byte) error {
 			if len(lines) == 0 || lines[len(lines)-1] != '\n' {
 				t.Errorf("no whole lines: %q", lines)
 			}

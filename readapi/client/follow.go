@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"blobtail/readapi/form"
+	"blobtail/reading"
 )
 
 const (
@@ -27,31 +28,30 @@ const (
 	mostUnsettled = 1_000_000
 )
 
-// FollowOptions say which records to follow, and name the callbacks.
-type FollowOptions struct {
-	// Newest begins with so many of the newest records; 0: with none.
-	Newest int
-	// After is the cursor of another follower, with which it goes on; "": none.
-	After string
-	// Once ends as soon as all existing records have been emitted.
-	Once bool
-	// Emit gets one or more whole lines, which are valid during the call.
-	Emit func(lines []byte) error
-	// Tell gets the other events: notes, gaps and problems; nil: nobody does.
-	Tell func(form.Event)
-}
-
-// Follow emits records as they come, each once, until ctx ends. Once the server has answered,
-// Follow asks again after each failure, by the cursor that it got last: it misses nothing and
-// emits nothing twice, if the server is restarted or another one takes its place.
+// Follow implements [reading.Source]. Once the server has answered, it asks again after each
+// failure, by the cursor that it got last: it misses nothing and emits nothing twice, if the server
+// is restarted or another one takes its place.
 //
 // It returns the cursor behind the last record that it emitted, with the error of ctx or of
 // Emit, or the reason why the server refuses.
-func (c *Client) Follow(ctx context.Context, q Query, o FollowOptions) (cursor string, err error) {
-	if o.Tell == nil {
-		o.Tell = func(form.Event) {}
+func (c *Client) Follow(ctx context.Context, a reading.Ask, o reading.FollowOptions) (reading.Cursor, error) {
+	if o.Visit != nil || o.Mark != nil {
+		return reading.Cursor{}, errors.ErrUnsupported
 	}
-	f := &follower{c: c, q: q, o: o, cursor: o.After, unsettled: map[string]bool{}}
+	text, err := c.follow(ctx, &a, &o)
+	cursor, cerr := reading.ParseCursor(text)
+	if text != "" && cerr != nil && err == nil {
+		err = fmt.Errorf("the cursor of the server %s cannot be read: %w", c, cerr)
+	}
+	return cursor, failure(a.Services, err)
+}
+
+// follow is Follow with the text of the cursor.
+func (c *Client) follow(ctx context.Context, a *reading.Ask, o *reading.FollowOptions) (cursor string, err error) {
+	f := &follower{c: c, a: a, o: o, unsettled: map[string]bool{}}
+	if o.After != nil {
+		f.cursor = o.After.String()
+	}
 	f.emit = o.Emit
 	pause := leastPause
 	for {
@@ -76,7 +76,7 @@ func (c *Client) Follow(ctx context.Context, q Query, o FollowOptions) (cursor s
 			if broken, ok := errors.AsType[*BrokenError](err); ok { // nothing is missing in the end
 				err = fmt.Errorf("the server %s broke off its answer: %w", c, broken.Err)
 			}
-			o.Tell(form.Event{Note: fmt.Sprintf("%v; it is asked again until it answers", err)})
+			f.tell(&form.Event{Note: fmt.Sprintf("%v; it is asked again until it answers", err)})
 		}
 		select {
 		case <-time.After(pause):
@@ -96,8 +96,8 @@ func isFinal(err error) bool {
 // follower is one call of Follow.
 type follower struct {
 	c *Client
-	q Query
-	o FollowOptions
+	a *reading.Ask
+	o *reading.FollowOptions
 	emitter
 
 	answered bool // at least once
@@ -110,14 +110,21 @@ type follower struct {
 	unsettled map[string]bool
 }
 
+// tell passes on an event that is no record.
+func (f *follower) tell(ev *form.Event) {
+	if f.o.Report != nil {
+		f.o.Report(report(ev))
+	}
+}
+
 func (f *follower) params() url.Values {
-	p := f.q.filter()
-	switch {
-	case f.cursor != "":
+	p := f.a.Values()
+	p.Del("to") // a follower has no end
+	if f.cursor != "" {
 		p.Del("from")
 		p.Set("after", f.cursor)
-	default:
-		p.Set("n", strconv.Itoa(f.o.Newest))
+	} else {
+		p.Set("n", strconv.Itoa(f.a.Limit))
 	}
 	if f.o.Once {
 		p.Set("once", "1")
@@ -150,7 +157,7 @@ func (f *follower) connect(ctx context.Context) error {
 	defer b.Close()
 	if f.answered = true; f.away {
 		f.away = false
-		f.o.Tell(form.Event{Note: fmt.Sprintf("the server %s answers again", f.c)})
+		f.tell(&form.Event{Note: fmt.Sprintf("the server %s answers again", f.c)})
 	}
 	err = f.events(ctx, &lines{from: bufio.NewReaderSize(b, batchOf)})
 	if perr := f.pass(); perr != nil {
@@ -220,7 +227,7 @@ func (f *follower) event(data []byte) error {
 			if err := f.pass(); err != nil {
 				return err
 			}
-			f.o.Tell(ev)
+			f.tell(&ev)
 			return nil
 		}
 		if id, line = []byte(ev.Record.ID), ev.Record.Line; len(line) == 0 {

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -11,11 +12,19 @@ import (
 
 	"blobtail/readapi/client"
 	"blobtail/readapi/form"
+	"blobtail/reading"
 )
 
 // sse is an answer of a tail.
 func sse(lines ...string) answer {
 	return answer{200, map[string]string{"Content-Type": form.SSE}, cut(strings.Join(lines, "\n") + "\n")}
+}
+
+// at is the text of a cursor behind a record of a time.
+func at(ns int64) string {
+	var c reading.Cursor
+	c.Last.Time = ns
+	return c.String()
 }
 
 func data(id string) string {
@@ -29,22 +38,32 @@ type followed struct {
 	err         error
 }
 
-func follow(t *testing.T, ctx context.Context, o client.FollowOptions, list ...answer) (got followed, a *answers) {
+func follow(t *testing.T, ctx context.Context, newest int, list ...answer) (got followed, a *answers) {
 	t.Helper()
 	c, a := asking(t, client.Options{}, list...)
-	o.Emit = func(lines []byte) error { got.lines += strings.ReplaceAll(string(lines), "\n", " "); return nil }
-	o.Tell = func(ev form.Event) { got.told += ev.Note + ev.Problem + "\n" }
-	got.cursor, got.err = c.Follow(ctx, client.Query{Services: []string{"web"}}, o)
+	var cursor reading.Cursor
+	cursor, got.err = c.Follow(ctx, reading.Ask{Services: []string{"web"}, Range: reading.Always(), Limit: newest}, reading.FollowOptions{
+		Emit: func(lines []byte) error { got.lines += strings.ReplaceAll(string(lines), "\n", " "); return nil },
+		Report: func(r *reading.Report) {
+			for _, text := range r.Notes {
+				got.told += text + "\n"
+			}
+			for _, err := range r.Problems {
+				got.told += err.Error() + "\n"
+			}
+		},
+	})
+	got.cursor = fmt.Sprint("c", cursor.Last.Time)
 	return got, a
 }
 
 // The records behind the last cursor come again after a failure. They are left out.
 func TestFollowAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got, a := follow(t, context.Background(), client.FollowOptions{Newest: 5},
-			sse("retry: 1000", "", data("r1"), "", "id: c1", "", data("r2"), "", data("r3"), ""),
+		got, a := follow(t, context.Background(), 5,
+			sse("retry: 1000", "", data("r1"), "", "id: "+at(1), "", data("r2"), "", data("r3"), ""),
 			problem(503, "ending"), problem(503, "ending"), problem(503, "ending"),
-			sse(":", "", data("r2"), "", data("r3"), "", data("r4"), "", "id: c2", "", `data: {"problem":"lost"}`, "", data("r5"), "", `data: {"end":{"complete":true}}`, ""),
+			sse(":", "", data("r2"), "", data("r3"), "", data("r4"), "", "id: "+at(2), "", `data: {"problem":"lost"}`, "", data("r5"), "", `data: {"end":{"complete":true}}`, ""),
 		)
 		if want := `{"msg":"r1"} {"msg":"r2"} {"msg":"r3"} {"msg":"r4"} {"msg":"r5"} `; got.lines != want || got.cursor != "c2" || got.err != nil {
 			t.Errorf("%+v", got)
@@ -55,7 +74,7 @@ func TestFollowAgain(t *testing.T) {
 		if q := a.got[0].URL.Query(); q.Get("n") != "5" || q.Has("after") {
 			t.Error(q)
 		}
-		if q := a.got[4].URL.Query(); q.Get("after") != "c1" || q.Has("n") {
+		if q := a.got[4].URL.Query(); q.Get("after") != at(1) || q.Has("n") {
 			t.Error(q)
 		}
 	})
@@ -65,18 +84,18 @@ func TestFollowAgain(t *testing.T) {
 func TestFollowRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var nowhere *client.UnreachableError
-		if got, _ := follow(t, context.Background(), client.FollowOptions{}); !errors.As(got.err, &nowhere) {
+		if got, _ := follow(t, context.Background(), 0); !errors.As(got.err, &nowhere) {
 			t.Error(got.err)
 		}
 		var refused *client.Error
-		got, _ := follow(t, context.Background(), client.FollowOptions{}, sse(data("r1"), "", "id: c1", ""), problem(401, "revoked"))
+		got, _ := follow(t, context.Background(), 0, sse(data("r1"), "", "id: "+at(1), ""), problem(401, "revoked"))
 		if !errors.As(got.err, &refused) || refused.Status != 401 || got.cursor != "c1" {
 			t.Errorf("%+v", got)
 		}
 	})
 }
 
-// An interrupted follower waits for the cursor of what it has passed on, for a moment.
+// An interrupted follower waits a moment for the cursor of the records that it has passed on.
 func TestFollowInterrupted(t *testing.T) {
 	for _, row := range []struct {
 		cursor bool
@@ -88,18 +107,18 @@ func TestFollowInterrupted(t *testing.T) {
 			defer cancel()
 			reader, writer := io.Pipe()
 			go func() {
-				_, _ = io.WriteString(writer, "id: c0\n\n"+data("r1")+"\n\n")
+				_, _ = io.WriteString(writer, "id: "+at(0)+"\n\n"+data("r1")+"\n\n")
 				time.Sleep(time.Second)
 				cancel()
 				time.Sleep(time.Second)
 				if row.cursor {
-					_, _ = io.WriteString(writer, data("r2")+"\n\nid: c1\n\n")
+					_, _ = io.WriteString(writer, data("r2")+"\n\nid: "+at(1)+"\n\n")
 				}
 				time.Sleep(time.Second)
 				writer.CloseWithError(io.ErrUnexpectedEOF)
 			}()
 			begun := time.Now()
-			got, _ := follow(t, ctx, client.FollowOptions{}, answer{200, map[string]string{"Content-Type": form.SSE}, reader})
+			got, _ := follow(t, ctx, 0, answer{200, map[string]string{"Content-Type": form.SSE}, reader})
 			if !errors.Is(got.err, context.Canceled) || got.cursor != row.want {
 				t.Errorf("%+v", got)
 			}
@@ -111,14 +130,14 @@ func TestFollowInterrupted(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, a follower ends.
+// With any answer of a server a follower ends.
 func FuzzFollow(f *testing.F) {
 	f.Add("data: {}\n\nid: a\n\n")
 	f.Add(data("r1") + "\n\n" + data("r1") + "\nid: a\n\n" + `data: {"end":{}}` + "\n\n")
 	f.Add("data\n:x\nid\n\n")
 	f.Fuzz(func(t *testing.T, body string) {
 		synctest.Test(t, func(t *testing.T) {
-			got, _ := follow(t, context.Background(), client.FollowOptions{}, answer{200, map[string]string{"Content-Type": form.SSE}, strings.NewReader(body)}, problem(400, "enough"))
+			got, _ := follow(t, context.Background(), 0, answer{200, map[string]string{"Content-Type": form.SSE}, strings.NewReader(body)}, problem(400, "enough"))
 			if got.err == nil && !strings.Contains(body, "data") {
 				t.Error("it ended without an end")
 			}

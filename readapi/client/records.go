@@ -4,12 +4,21 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"blobtail/internal/spill"
 	"blobtail/readapi/form"
+	"blobtail/reading"
+	"blobtail/record"
 )
 
 const (
@@ -21,24 +30,20 @@ const (
 	mostHeld = 64 << 20
 )
 
-// Records passes the lines of the records of a query to emit, in order, each call with one or
-// more whole lines that are valid during the call. An error of emit ends the read and is
-// returned as it is.
-//
-// It returns the end of the stream, which says whether anything is missing. After a
-// [*BrokenError] the lines up to there have been passed on.
+// Records implements [reading.Source]. If the answer breaks off, a [*BrokenError] is among the
+// problems of the outcome.
 //
 // The lines of more than [form.MostHeld] of the newest records wait for the oldest of them, unless
 // they are wanted in reverse: up to 64 MiB in memory, and the others in an unnamed temporary file.
-func (c *Client) Records(ctx context.Context, q Query, emit func(lines []byte) error) (*form.End, error) {
-	if q.Limit <= form.MostHeld && q.First <= form.MostHeld || q.Limit > 0 && q.Reverse || q.First > 0 && !q.Reverse {
-		return c.records(ctx, q, emit)
+func (c *Client) Records(ctx context.Context, a reading.Ask, emit func(lines []byte) error) (*reading.Outcome, error) {
+	if a.Limit <= form.MostHeld && a.First <= form.MostHeld || a.Limit > 0 && a.Reverse || a.First > 0 && !a.Reverse {
+		return c.records(ctx, &a, emit)
 	}
-	q.Reverse = !q.Reverse
+	a.Reverse = !a.Reverse
 	aside := spill.Space{Most: mostHeld}
 	defer aside.Close()
 	var held []spill.Extent
-	end, err := c.records(ctx, q, func(lines []byte) error {
+	out, err := c.records(ctx, &a, func(lines []byte) error {
 		e, err := aside.Put(lines)
 		if err != nil {
 			return fmt.Errorf("put records aside: %w", err)
@@ -46,7 +51,7 @@ func (c *Client) Records(ctx context.Context, q Query, emit func(lines []byte) e
 		held = append(held, e)
 		return nil
 	})
-	if broken := (*BrokenError)(nil); err != nil && !errors.As(err, &broken) {
+	if err != nil {
 		return nil, err
 	}
 	for i := range slices.Backward(held) {
@@ -59,7 +64,12 @@ func (c *Client) Records(ctx context.Context, q Query, emit func(lines []byte) e
 		}
 		held[i] = spill.Extent{}
 	}
-	return end, err
+	return out, nil
+}
+
+// Tail implements [reading.Source]. A server asks the ingesters itself.
+func (c *Client) Tail(ctx context.Context, a reading.Ask, emit func(lines []byte) error) (*reading.Outcome, error) {
+	return c.Records(ctx, a, emit)
 }
 
 // backwards emits lines from the last one to the first one.
@@ -79,72 +89,99 @@ func backwards(lines []byte, emit func(lines []byte) error) error {
 	return nil
 }
 
-func (c *Client) records(ctx context.Context, q Query, emit func(lines []byte) error) (*form.End, error) {
-	b, _, err := c.open(ctx, request{path: "records", params: q.records(), kind: form.Lines})
+func (c *Client) records(ctx context.Context, a *reading.Ask, emit func(lines []byte) error) (*reading.Outcome, error) {
+	params := a.Values()
+	maps.Copy(params, a.Order())
+	params.Set("form", "events")
+	b, _, err := c.open(ctx, request{path: "records", params: params, kind: form.Lines})
 	if err != nil {
-		return nil, err
+		return nil, failure(a.Services, err)
 	}
 	defer b.Close()
-	s := &stream{lines{from: bufio.NewReaderSize(b, batchOf)}, emitter{emit: emit}}
+	got := &reading.Outcome{}
+	s := &stream{lines{from: bufio.NewReaderSize(b, batchOf)}, emitter{emit: func(lines []byte) error {
+		got.Records += int64(bytes.Count(lines, []byte("\n")))
+		got.Bytes += int64(len(lines))
+		return emit(lines)
+	}}}
 	end, err := s.read()
 	var stopped *emitError
 	switch {
 	case errors.As(err, &stopped):
 		return nil, stopped.err
 	case err == nil:
-		return end, nil
+		return c.end(end), nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	return nil, &BrokenError{c.base.String(), err}
+	got.Lack(&BrokenError{c.base.String(), err})
+	return got, nil
 }
 
-// Count counts the records of a query. Its limits do not count.
-func (c *Client) Count(ctx context.Context, q Query) (*form.Count, error) {
-	out := &form.Count{}
-	return out, c.object(ctx, request{path: "count", params: q.filter()}, out)
-}
-
-// HistogramOptions choose the buckets of a histogram.
-type HistogramOptions struct {
-	By       string // the length of a bucket, as 1m; "": it suits the records
-	Timezone string // that days and hours are of; "": UTC
-}
-
-// Histogram counts the records of a query by time and level.
-func (c *Client) Histogram(ctx context.Context, q Query, o HistogramOptions) (*form.Histogram, error) {
-	p := q.filter()
-	set(p, map[string]string{"by": o.By, "timezone": o.Timezone})
-	if o.By == "" {
-		p.Set("buckets", "60") // as the command has
+// Around implements [reading.Source]. Without the record there are no neighbours.
+func (c *Client) Around(ctx context.Context, a reading.Ask, p reading.Place) (*reading.Neighbours, *reading.Outcome, error) {
+	id := fmt.Sprintf("%d-%x-%d", p.Time, p.ID.Origin[:], p.ID.Index)
+	params := url.Values{"service": {p.Service}, "id": {id}, "before": {strconv.Itoa(p.Before)}, "after": {strconv.Itoa(p.After)}}
+	if p.Others {
+		params.Set("services", "all")
 	}
-	out := &form.Histogram{}
-	return out, c.object(ctx, request{path: "histogram", params: p}, out)
+	if live := a.Values()["live"]; live != nil {
+		params["live"] = live
+	}
+	n := &reading.Neighbours{}
+	b, _, err := c.open(ctx, request{path: "context", params: params, kind: form.Lines})
+	if refused, ok := errors.AsType[*Error](err); ok && refused.Status == http.StatusNotFound && refused.Title == "No such record" {
+		return n, &reading.Outcome{}, nil
+	}
+	if err != nil {
+		return nil, nil, failure([]string{p.Service}, err)
+	}
+	defer b.Close()
+	from := lines{from: bufio.NewReaderSize(b, batchOf)}
+	for {
+		var ev form.Event
+		line, err := from.next()
+		if err == nil {
+			err = json.Unmarshal(line, &ev)
+		}
+		var e record.Entry
+		if err == nil && ev.Record != nil {
+			e, err = entryOf(ev.Record)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		case err != nil:
+			return nil, nil, &BrokenError{c.base.String(), err}
+		case ev.End != nil:
+			n.MoreBefore, n.MoreAfter = len(n.Before) == p.Before, len(n.After) == p.After // or may be
+			return n, c.end(ev.End), nil
+		case ev.Record == nil:
+		case ev.Record.Anchor:
+			n.Record = &e
+		case n.Record == nil:
+			n.Before = append(n.Before, e)
+		default:
+			n.After = append(n.After, e)
+		}
+	}
 }
 
-// Services lists the services that the holder of the token may read. The services of the query
-// do not count, nor does its filter.
-func (c *Client) Services(ctx context.Context, q Query) (*form.Services, error) {
-	p := q.times()
-	p.Del("service")
-	out := &form.Services{}
-	return out, c.object(ctx, request{path: "services", params: p}, out)
-}
-
-// Days sums up the days of the services of a query. Its filter does not count.
-func (c *Client) Days(ctx context.Context, q Query) (*form.Days, error) {
-	out := &form.Days{}
-	return out, c.object(ctx, request{path: "days", params: q.times()}, out)
-}
-
-// Blobs lists the blobs of the services of a query. Its filter does not count.
-func (c *Client) Blobs(ctx context.Context, q Query) (*form.Blobs, error) {
-	out := &form.Blobs{}
-	return out, c.object(ctx, request{path: "blobs", params: q.times()}, out)
-}
-
-// Ingesters lists the ingesters of the store.
-func (c *Client) Ingesters(ctx context.Context) (*form.Ingesters, error) {
-	out := &form.Ingesters{}
-	return out, c.object(ctx, request{path: "ingesters"}, out)
+// entryOf is a record of the server with its identity, <ns>-<origin, 32 hex digits>-<index>.
+func entryOf(r *form.Record) (e record.Entry, err error) {
+	bad := fmt.Errorf("an event has a record with the id %.100q", r.ID)
+	at := strings.LastIndexByte(r.ID, '-')
+	middle := at - 2*len(e.ID.Origin)
+	if len(r.Line) == 0 || middle < 1 || r.ID[middle-1] != '-' {
+		return e, bad
+	}
+	index, ierr := strconv.ParseUint(r.ID[at+1:], 10, 32)
+	_, oerr := hex.Decode(e.ID.Origin[:], []byte(r.ID[middle:at]))
+	e.Time, err = strconv.ParseInt(r.ID[:middle-1], 10, 64)
+	if err = errors.Join(err, ierr, oerr); err != nil {
+		return e, bad
+	}
+	e.ID.Index = uint32(index)
+	e.Line = append(bytes.Clone(r.Line), '\n')
+	return e, nil
 }

@@ -83,7 +83,7 @@ type Event struct {
 	Note     string    `json:"note,omitempty"`
 	// Absent is a name of the request that is no service, beside others that are.
 	Absent string `json:"absent,omitempty"`
-	// Warning is a fact that a reader must know; nothing is missing of what was asked for.
+	// Warning is a fact that a reader must know; nothing is missing that was asked for.
 	Warning string `json:"warning,omitempty"`
 	Gap     *Gap   `json:"gap,omitempty"`
 	Problem string `json:"problem,omitempty"`
@@ -141,8 +141,8 @@ type Service struct {
 	Stored int64 `json:"stored"`
 	// Unflushed are records in no blob. A record that was stored meanwhile may count in both.
 	Unflushed int64 `json:"unflushed"`
-	// Estimated says that a range cuts blobs, whose records count in part, or that some of the
-	// unflushed records may count as stored too: blobs have times as late as theirs.
+	// Estimated says that a range cuts blobs, so that their records count in part, or that some of
+	// the unflushed records may count as stored too: blobs have times as late as theirs.
 	Estimated bool `json:"estimated,omitempty"`
 	// Levels are all records by level; levels without records are left out.
 	Levels map[string]int64 `json:"levels"`
@@ -311,7 +311,7 @@ type Ingester struct {
 	Floor string `json:"floor,omitempty"`
 }
 
-// Whoami says what the holder of a token may do, and where.
+// Whoami has the rights of a token's holder, and the facts of the server.
 type Whoami struct {
 	ID      string   `json:"id,omitempty"` // of the token; "" if the server asks for none
 	Read    []string `json:"read"`         // globs of services
@@ -326,7 +326,7 @@ type Problem struct {
 	Type   string `json:"type"` // about:blank
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Detail says where the mistake is, and what to try.
+	// Detail says where the mistake is, with a remedy.
 	Detail string `json:"detail"`
 	// Service is the name or glob in the request under which the client finds nothing.
 	Service string `json:"service,omitempty"`

@@ -94,7 +94,17 @@ func (h *House) script(op storagetest.Op, key string) storagetest.Fault {
 // Reader reads the store and the ingesters. A change is made to the options of its reader of
 // logs.
 func (h *House) Reader(change ...func(*newest.Options)) *reading.Reader {
-	blobs := query.New(storagetest.Faulty(h.Store, h.script), query.Options{Workers: 2})
+	return h.ReaderWith(reading.Options{}, change...)
+}
+
+// ReaderWith is Reader with further options, but for Blobs and Logs.
+func (h *House) ReaderWith(of reading.Options, change ...func(*newest.Options)) *reading.Reader {
+	return h.ReaderOf(of, query.Options{Workers: 2}, change...)
+}
+
+// ReaderOf is ReaderWith with options of its reader of blobs.
+func (h *House) ReaderOf(of reading.Options, ofBlobs query.Options, change ...func(*newest.Options)) *reading.Reader {
+	blobs := query.New(storagetest.Faulty(h.Store, h.script), ofBlobs)
 	o := newest.Options{
 		Blobs: blobs, Announced: &http.Client{Transport: h.wire}, Pace: 20 * time.Millisecond,
 		Store:     func(context.Context) (string, error) { return storeID, nil },
@@ -103,7 +113,8 @@ func (h *House) Reader(change ...func(*newest.Options)) *reading.Reader {
 	for _, f := range change {
 		f(&o)
 	}
-	return reading.New(reading.Options{Blobs: blobs, Logs: newest.New(o)})
+	of.Blobs, of.Logs = blobs, newest.New(o)
+	return reading.New(of)
 }
 
 // List lists the rows of the ingesters, with the time to judge them by.
@@ -125,7 +136,7 @@ type ingester struct {
 	running   *sync.WaitGroup
 }
 
-// Start starts an ingester on what is on its disk.
+// Start starts an ingester on the log of its disk.
 func (h *House) Start(n int) {
 	h.t.Helper()
 	in := h.ingesters[n]

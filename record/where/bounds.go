@@ -13,7 +13,7 @@ import (
 // The language has no bounds of its own: a + a doubles a text, and a loop in a loop has no end.
 // So each part of an expression that makes something, or may work for long, becomes a call of a
 // function of ours (calls.go), with the run of the record as its first argument. These functions
-// take from the budget of the query what they make, and look at it.
+// take the bytes of their results from the budget of the query, and look at it.
 
 // Names in the environment that no expression can write.
 const (
@@ -89,7 +89,7 @@ func (b *bounds) call(node *ast.Node, name string, args ...ast.Node) {
 	call.SetNature(nature)
 }
 
-// binary replaces an operator whose work depends on its operands. Beside a constant it does not.
+// binary replaces an operator if its work depends on its operands. Beside a constant it does not.
 func (b *bounds) binary(node *ast.Node, at *ast.BinaryNode) {
 	simple := constants([]ast.Node{at.Left}) || constants([]ast.Node{at.Right})
 	if b.ordered[at] {

@@ -189,14 +189,14 @@ func allocated() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// grown is a line whose texts and lists are long.
+// grown is a line with long texts and lists.
 func grown(n int) []byte {
 	list := strings.Repeat(`"ab",`, n/5)
 	return fmt.Appendf(nil, `{"ts":"2026-11-20T15:04:05.000000000Z","level":"info","service":"web","msg":"%s","n":1,"list":[%s"z"]}`+"\n", strings.Repeat("a", n), list)
 }
 
-// What an expression makes is bounded, whatever it asks for: the budget ends, and little more
-// memory is used than it has.
+// The values that an expression makes are bounded, for any expression: the budget ends, and little
+// more memory is used than it has.
 func TestMade(t *testing.T) {
 	testkit.FullOnly(t, "it makes many bytes, and counts them")
 	line := grown(100_000)

@@ -69,8 +69,8 @@ const (
 	entryBytes = 64 // of a field of an object
 )
 
-// charge takes the bytes of a value, with each part as often as the value has it: what shows or
-// compares a value works through all of that.
+// charge takes the bytes of a value, with each part as often as the value has it: code that shows
+// or compares a value works through all of that.
 func (r *run) charge(v any) error {
 	n := 0
 	switch v := v.(type) {
@@ -110,7 +110,7 @@ func (r *run) charge(v any) error {
 		}
 	default:
 		if of := reflect.ValueOf(v); of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
-			n = entryBytes * of.Len() // of numbers, or of pairs whose parts were charged
+			n = entryBytes * of.Len() // of numbers, or of pairs after their parts were charged
 		}
 	}
 	return r.take(n)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// otherForms are what other languages write, with what to write. A blank stands for the
-// borders of a word.
+// otherForms are the forms of other languages, each with a fix. A blank stands for the borders of a
+// word.
 var otherForms = [...]struct{ form, fix string }{
 	{"=~", `a regular expression: path matches "^/api"`}, {" like ", `a part of a text: path contains "api"`},
 	{" AND ", "and, or, not in lower case"}, {" OR ", "and, or, not in lower case"}, {" NOT ", "and, or, not in lower case"},

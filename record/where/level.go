@@ -18,10 +18,11 @@ import (
 // callOrder stands for an ordered comparison of levels.
 const callOrder = "\x00order"
 
-// errNoLevel is the failure of an ordered comparison with what is no level.
+// errNoLevel is the failure of an ordered comparison with a value that is no level.
 var errNoLevel = errors.New("trace, debug, info, warn, error, critical have an order; a word that is none of them, or no word, is neither above nor below a level")
 
-// A ranking finds what a tree compares with the level. It is walked over the tree after [names].
+// A ranking finds the comparisons of a tree with the level. It is walked over the tree after
+// [names].
 type ranking struct {
 	own     map[string]bool          // variables of the expression
 	alias   map[string]bool          // those that have the level
@@ -50,7 +51,7 @@ func (a *aliases) Visit(node *ast.Node) {
 	}
 }
 
-// isLevel reports whether a node is the level of the record, in whatever letter case.
+// isLevel reports whether a node is the level of the record, in any letter case.
 func (k *ranking) isLevel(node ast.Node) bool {
 	switch at := node.(type) {
 	case *ast.IdentifierNode:
@@ -127,8 +128,8 @@ func rising(operator string) bool {
 	return operator == "<" || operator == "<=" || operator == ">" || operator == ">="
 }
 
-// judge keeps a mistake: what stands beside the level in an ordered comparison is a constant, and
-// is no level. Numbers are none there: those of syslog fall, and those of pino rise.
+// judge keeps a mistake: a constant beside the level in an ordered comparison is no level. Numbers
+// are none there: those of syslog fall, and those of pino rise.
 func (k *ranking) judge(at *ast.BinaryNode, other ast.Node) {
 	if k.err != nil || !constants([]ast.Node{other}) {
 		return

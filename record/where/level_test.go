@@ -38,7 +38,7 @@ func matching(t *testing.T, text string) string {
 	return strings.Join(all, " ")
 }
 
-// Levels are compared by their order, whatever else stands in the expression. A record with
+// Levels are compared by their order, beside any other parts of the expression. A record with
 // another word, or none, is neither above nor below.
 func TestLevelOrder(t *testing.T) {
 	const high, low = "warn error critical", "trace debug info"

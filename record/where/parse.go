@@ -74,8 +74,8 @@ func reason(err error) error {
 	return err
 }
 
-// limited reports whether an evaluation failed because it would have made too much, and not
-// because of what the record has: the memory or the depth that the language allows.
+// limited reports whether an evaluation failed because it would have made too much, and not because
+// of the record: the memory or the depth that the language allows was not enough.
 func limited(err error) bool {
 	if errors.Is(err, errMade) {
 		return true
@@ -108,7 +108,7 @@ type compiling struct {
 	functions conf.FunctionsTable
 }
 
-// compile makes the conditions of a tree whose names are those of the environment.
+// compile makes the conditions of a tree with names of the environment.
 func (of *compiling) compile(node ast.Node) (*condition, error) {
 	var joined []ast.Node
 	c := &condition{}

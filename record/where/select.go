@@ -14,14 +14,14 @@ type levels uint8
 
 const allLevels = 1<<record.NumLevels - 1
 
-// needs is what a line must have so that an expression can be true.
+// needs are the levels and texts that a line must have so that an expression can be true.
 type needs struct {
 	levels levels
 	enough bool     // the level alone decides
 	texts  [][]byte // in quotes, as canonical lines have them
 }
 
-// needsOf finds the needs of a tree whose conditions are joined by "and".
+// needsOf finds the needs of a tree with conditions joined by "and".
 func needsOf(node ast.Node, n *names) needs {
 	var found needs
 	found.levels, found.enough = levelsOf(node, n)
@@ -91,7 +91,7 @@ func levelsNamed(words ...any) (some levels, enough bool) {
 // the texts that the expression needs. A line that cannot be judged is not selected.
 func (e *Expr) Select(line []byte) bool { return e.sort(line, false) }
 
-// MaySelect is Select for those who must not miss a line: one that cannot be judged is selected.
+// MaySelect is Select for code that must not miss a line: one that cannot be judged is selected.
 func (e *Expr) MaySelect(line []byte) bool { return e.sort(line, true) }
 
 func (e *Expr) sort(line []byte, unjudged bool) bool {

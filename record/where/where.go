@@ -3,8 +3,8 @@
 //	status >= 500 && path startsWith "/api"
 //
 // Make an [Expr] by [Parse], and ask it whether a line matches ([Expr.Match]). After a
-// read, [Expr.Unjudged] tells whether that is known of all of them, and [Expr.Notes] explains what
-// the expression may have missed.
+// read, [Expr.Unjudged] tells whether that is known of all of them, and [Expr.Notes] explains why
+// no line has matched.
 //
 // The language is that of github.com/expr-lang/expr. A name is a field at the top level of
 // a record, with ts, level, service and msg among them, also if the language has a function
@@ -25,8 +25,8 @@
 //
 // An evaluation that would make too much of a record is not the record's fault. If the rest of
 // the expression does not decide, nobody knows whether the record matches: see [Expr.Unjudged].
-// What an expression makes is also taken from the budget of its query. Once the budget has ended
-// no record matches: whoever answers the query asks [budget.Budget.Err] before.
+// The bytes that an expression makes are also taken from the budget of its query. Once the budget
+// has ended no record matches: the code that answers the query asks [budget.Budget.Err] before.
 package where
 
 import (
@@ -58,7 +58,7 @@ type Expr struct {
 	needs    needs
 
 	matched atomic.Bool
-	records atomic.Int64 // whose names are in others
+	records atomic.Int64 // with their names in others
 	mu      sync.Mutex
 	seen    map[string]bool // of names: a record had it
 	others  map[string]bool // some names that records have

@@ -94,8 +94,8 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// BenchmarkSelect measures expressions over a record that lacks what they need, and over
-// one that has it.
+// BenchmarkSelect measures expressions over a record that lacks the fields they need, and over one
+// that has them.
 func BenchmarkSelect(b *testing.B) {
 	record := []byte(line)
 	for _, text := range []string{`level == "info" and status >= 500`, `path == "/other"`, `level == "error"`, `level == "error" and status >= 500`} {
@@ -166,7 +166,7 @@ func TestUnjudged(t *testing.T) {
 		large:                                   {false, true},
 		`not (` + large + `)`:                   {false, true},
 		large + ` and ok == false`:              {false, true},
-		`missing >= 5 and ` + large:             {false, true}, // though it is unknown whatever the rest is
+		`missing >= 5 and ` + large:             {false, true}, // though the record matches in no case
 		`missing >= 5 or ` + large:              {false, true},
 		large + ` and missing == 5`:             {false, false},
 		large + ` or ok == false`:               {true, false},

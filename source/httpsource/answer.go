@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"time"
 
+	"blobtail/internal/door"
 	"blobtail/record"
 	"blobtail/source/body"
 )
@@ -38,25 +38,17 @@ type LineError struct {
 	Reason string `json:"reason"`
 }
 
-// A Refusal is the answer to a request that is rejected as a whole.
-type Refusal struct {
-	Status int
-	Reason string // the fault, its place, and a remedy
-	// After is when to send the request again, for 429 and 503. 0: the source decides.
-	After  time.Duration
-	hangUp bool // the connection is of no more use
-}
-
-// Error returns the reason alone.
-func (f *Refusal) Error() string { return f.Reason }
+// A Refusal is the answer to a request that is rejected as a whole. Without a time to come
+// again the source decides that, for 429 and 503.
+type Refusal = door.Refusal
 
 // Refuse makes a refusal.
 func Refuse(status int, format string, args ...any) *Refusal {
-	return &Refusal{Status: status, Reason: fmt.Sprintf(format, args...)}
+	return door.Refuse(status, format, args...)
 }
 
 // retry reports whether the answer has a Retry-After.
-func (f *Refusal) retry() bool {
+func retry(f *Refusal) bool {
 	return f.Status == http.StatusTooManyRequests || f.Status == http.StatusServiceUnavailable
 }
 
@@ -87,7 +79,7 @@ func (s *Source) explain(r *http.Request, err error) *Refusal {
 	case f != nil: // first: net/http reports a truncated body as a client that has gone
 		return f
 	case r.Context().Err() != nil:
-		return &Refusal{Status: statusGone, hangUp: true,
+		return &Refusal{Status: statusGone, HangUp: true,
 			Reason: "the connection was closed before the answer; what became of the records is not known: send them again"}
 	case errors.Is(err, record.ErrFull):
 		return Refuse(http.StatusTooManyRequests, "%v: blobs are not stored as fast as records come; send it again later", err)
@@ -105,12 +97,12 @@ func (s *Source) explain(r *http.Request, err error) *Refusal {
 
 // retryAfter is longer the longer every request has been refused, and different for
 // each client, so that they do not all come back at once.
-func (s *Source) retryAfter() (seconds int) {
+func (s *Source) retryAfter() time.Duration {
 	now := time.Now()
 	since := &now
 	if !s.refused.CompareAndSwap(nil, since) {
 		since = cmp.Or(s.refused.Load(), since)
 	}
 	most := max(2, min(int(now.Sub(*since)/time.Second), 30))
-	return 1 + rand.IntN(most)
+	return time.Duration(1+rand.IntN(most)) * time.Second
 }

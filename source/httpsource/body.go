@@ -59,11 +59,11 @@ func nextSize(n int, contentLength, limit int64) int {
 
 func readFailed(err error, n int) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &Refusal{Status: http.StatusRequestTimeout, hangUp: true,
+		return &Refusal{Status: http.StatusRequestTimeout, HangUp: true,
 			Reason: "the body came too slowly: less than 1 KiB/s, or nothing for too long (at the beginning 5 s); nothing of it was taken"}
 	}
 	f := Refuse(http.StatusBadRequest, "the body broke off after %d bytes (%v); nothing of it was taken", n, err)
-	f.hangUp = true
+	f.HangUp = true
 	return f
 }
 

@@ -152,10 +152,10 @@ func (b *builder) report(r record.Receipt) {
 	accepted, rejected, mt := b.Accepted-r.Expired, len(b.Rejected), b.s.metrics
 	if r.Duplicate {
 		b.duplicates++
-		mt.duplicates.Add(float64(accepted + rejected))
+		mt.duplicates.Add(int64(accepted + rejected))
 	} else {
-		mt.accepted.Add(float64(accepted))
-		mt.rejected.Add(float64(rejected))
+		mt.accepted.Add(int64(accepted))
+		mt.rejected.Add(int64(rejected))
 	}
 	b.answer.Accepted += accepted
 	b.answer.Expired += r.Expired

@@ -76,13 +76,6 @@ func (s *Source) allow(who Sender) func(service string) (reason string, forbidde
 	}
 }
 
-// challenge names the credentials that are accepted. Clients that know Basic only send them
-// after this.
-func challenge(h http.Header) {
-	h.Add("WWW-Authenticate", `Basic realm="blobtail"`)
-	h.Add("WWW-Authenticate", `Bearer realm="blobtail"`)
-}
-
 // forbidden returns the refusal of a body without any record that its sender may send; nil
 // if there is one. The records are in the service _rejected then.
 func (b *builder) forbidden() error {

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/count"
 	"blobtail/source/httpsource"
 )
 
 // A panic in one request ends that request: its connection is closed without an
 // answer, so nothing is acknowledged. It keeps no memory, and other requests go on.
 func TestPanic(t *testing.T) {
-	reg := prometheus.NewRegistry()
+	reg := new(count.Registry)
 	m := &memory{refuse: func(n int) error {
 		if n == 1 {
 			panic("a mistake of ours")
@@ -41,14 +41,8 @@ func TestPanic(t *testing.T) {
 	if resp.StatusCode != http.StatusOK || len(m.requests) != 1 {
 		t.Errorf("the next request: %d, %d accepted", resp.StatusCode, len(m.requests))
 	}
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == "blobtail_http_in_flight_bytes" && f.Metric[0].GetGauge().GetValue() != 0 {
-			t.Errorf("%v bytes are still held", f.Metric[0].GetGauge().GetValue())
-		}
+	if n := inFlight(t, reg); n != 0 {
+		t.Errorf("%v bytes are still held", n)
 	}
 	server.Close() // the log is written until then
 	if !strings.Contains(log.String(), "a mistake of ours") {

@@ -28,9 +28,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/count"
 	"blobtail/record"
 	"blobtail/source/body"
 )
@@ -79,7 +79,7 @@ type Options struct {
 	// Log is the ingester's own log. The zero value writes nothing.
 	Log zerolog.Logger
 	// Metrics registers the counters. Nil: they are not registered.
-	Metrics prometheus.Registerer
+	Metrics *count.Registry
 	// Now is the clock of arrival. Nil: time.Now.
 	Now func() time.Time
 	// MaxInFlight is how many bytes all requests may hold together. 0: 256 MiB.
@@ -150,18 +150,19 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case refused == nil:
 		s.refused.Store(nil)
-	case refused.retry():
-		w.Header().Set("Retry-After", strconv.Itoa(cmp.Or(int((refused.After+time.Second-1)/time.Second), s.retryAfter())))
-	case refused.Status == http.StatusUnauthorized:
-		challenge(w.Header())
+	case retry(refused):
+		refused.After = cmp.Or(refused.After, s.retryAfter())
 	case refused.Status == http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", "POST, PUT")
 	}
-	if refused != nil && refused.hangUp {
-		w.Header().Set("Connection", "close")
+	if refused != nil {
+		refused.Header(w.Header())
+		if refused.HangUp {
+			w.Header().Set("Connection", "close")
+		}
 	}
 	status := s.respond(w, x, &counts, refused)
-	s.metrics.requests.WithLabelValues(strconv.Itoa(status), name).Inc()
+	s.metrics.requests.With(strconv.Itoa(status), name).Inc()
 	s.metrics.seconds.Observe(time.Since(begun).Seconds())
 }
 
@@ -243,7 +244,7 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 		return Result{}, nil, err
 	}
 	p.done()
-	s.metrics.wire.Add(float64(len(text)))
+	s.metrics.wire.Add(int64(len(text)))
 	for _, enc := range [...]body.Encoding{in.Form.Encoding, in.Form.Inner} {
 		if enc = enc.Of(text); enc == body.Plain || len(text) == 0 {
 			continue
@@ -257,7 +258,7 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 			return Result{}, nil, err
 		}
 	}
-	s.metrics.decoded.Add(float64(len(text)))
+	s.metrics.decoded.Add(int64(len(text)))
 	if who != nil {
 		who.Charge(int64(len(text)) - max(0, r.ContentLength))
 	}

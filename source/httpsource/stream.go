@@ -140,7 +140,7 @@ func (w *streamWire) Read(p []byte) (int, error) {
 	w.pace.extend(w.n)
 	n, err := w.body.Read(p)
 	w.n += n
-	w.s.metrics.wire.Add(float64(n))
+	w.s.metrics.wire.Add(int64(n))
 	if err != nil && err != io.EOF {
 		w.err = err
 	}

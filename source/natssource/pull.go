@@ -194,7 +194,7 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 	if pl.delivered > 1 {
 		mt.redelivered.Inc()
 	}
-	mt.bytes.Add(float64(len(m.Data)))
+	mt.bytes.Add(int64(len(m.Data)))
 	stream := origin.OfStream(p.created, p.s.o.Stream, pl.seq)
 	if p.s.ledger.delivered(p.created, pl, m.Reply, time.Now()) {
 		stream = record.Origin{} // the origin is then its place in the log
@@ -210,8 +210,8 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 		return err
 	}
 	rejected := len(p.reader.Rejected)
-	mt.accepted.Add(float64(p.reader.Accepted - expired))
-	mt.rejected.Add(float64(rejected))
+	mt.accepted.Add(int64(p.reader.Accepted - expired))
+	mt.rejected.Add(int64(rejected))
 	if unreadable != nil {
 		mt.poison.Inc()
 	} else {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/count"
 	"blobtail/record"
 )
 
@@ -45,7 +45,7 @@ type Options struct {
 	// Log is the ingester's own log. The zero value writes nothing.
 	Log zerolog.Logger
 	// Metrics registers the counters. Nil: they are not registered.
-	Metrics prometheus.Registerer
+	Metrics *count.Registry
 
 	// wait is how long a start waits for a server, and for information about the stream; 0:
 	// firstConnection and firstLook. Tests set it.

@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/count"
 	"blobtail/internal/testenv"
 	"blobtail/internal/testkit"
 	"blobtail/record"
@@ -97,7 +97,7 @@ type env struct {
 	js     jetstream.JetStream
 	source *natssource.Source
 	log    *syncBuffer
-	reg    *prometheus.Registry
+	reg    *count.Registry
 	stop   func()
 }
 
@@ -139,7 +139,7 @@ func patient(o *server.Options) { o.WriteDeadline = testkit.Patience }
 
 // open opens a source.
 func (e *env) open(change ...func(*natssource.Options)) (*natssource.Source, error) {
-	e.reg = prometheus.NewRegistry()
+	e.reg = new(count.Registry)
 	o := e.options(change...)
 	o.Log, o.Metrics = zerolog.New(e.log), e.reg
 	return natssource.Open(e.t.Context(), o)

@@ -286,12 +286,12 @@ func (b *batch) flush() {
 		return
 	}
 	b.g.Identify(record.Origin{})
-	accepted, rejected := float64(b.g.Accepted), float64(len(b.g.Rejected))
+	accepted, rejected := int64(b.g.Accepted), int64(len(b.g.Rejected))
 	const first, longest = 20 * time.Millisecond, 500 * time.Millisecond
 	for wait := first; ; wait = min(2*wait, longest) {
 		receipt, err := b.g.Append(b.lasting, b.s.o.Accept, nil)
 		if err == nil {
-			b.s.metrics.accepted.Add(accepted - float64(receipt.Expired))
+			b.s.metrics.accepted.Add(accepted - int64(receipt.Expired))
 			b.s.metrics.rejected.Add(rejected)
 			b.waiting <- receipt
 			return

@@ -1,6 +1,7 @@
 package syslog
 
 import (
+	"blobtail/internal/count"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,8 +10,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
@@ -149,7 +148,7 @@ func (c *conn) until(wait time.Duration) {
 
 // read passes messages on until the connection ends. closed says that the sender has
 // closed it in good order.
-func (c *conn) read(ctx context.Context) (why string, closed bool, counter prometheus.Counter) {
+func (c *conn) read(ctx context.Context) (why string, closed bool, counter *count.Counter) {
 	m := c.s.metrics
 	for {
 		if !c.room(ctx) {
@@ -164,7 +163,7 @@ func (c *conn) read(ctx context.Context) (why string, closed bool, counter prome
 		n, err := c.nc.Read(c.buf[c.n:])
 		if n > 0 {
 			c.any = true
-			m.bytes.Add(float64(n))
+			m.bytes.Add(int64(n))
 			c.n += n
 			full := c.n == len(c.buf)
 			c.pass(begun)

@@ -32,10 +32,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/semaphore"
 
+	"blobtail/internal/count"
 	"blobtail/record"
 	"blobtail/source/body"
 )
@@ -85,7 +85,7 @@ type Options struct {
 	// Log is the ingester's own log. The zero value writes nothing.
 	Log zerolog.Logger
 	// Metrics registers the counters. Nil: they are not registered.
-	Metrics prometheus.Registerer
+	Metrics *count.Registry
 	// Now is the clock of arrival. Nil: time.Now.
 	Now func() time.Time
 }

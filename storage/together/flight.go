@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"sync"
-	"time"
 )
 
 // At first so few elements are taken from a listing at once, and later so many. Readers may
@@ -15,49 +14,44 @@ const (
 )
 
 // flight is a listing for several readers. Elements are taken when the first of the readers
-// needs them, and kept until the last one has passed them.
+// needs them. They are kept for readers that board later, or if those kept are too many until the
+// last one that has boarded has passed them.
 type flight[T any] struct {
-	// The party's lock guards these. They do not change once the flight has begun.
-	want, readers int
-	begun         bool
-	timer         *time.Timer
-	began         chan struct{}
+	party  *Party
+	began  int // on the clock of the party
+	cancel context.CancelFunc
+	next   func() (T, error, bool)
+	stop   func()
 
 	mu     sync.Mutex
+	closed bool  // nobody boards any more
+	over   bool  // the party is
 	places []int // of the readers that have boarded: the number of the next element
-	left   int   // of them
 	buffer []T
 	first  int // the number of the first element in buffer
 	taken  int
 	err    error
 	ended  bool
 	more   chan struct{} // closed when the elements that are being taken have come; nil: none are
-	next   func() (T, error, bool)
-	stop   func()
-	cancel context.CancelFunc
 }
 
-// begin lets the readers board. The caller holds the lock of the party.
-func (f *flight[T]) begin() {
-	if !f.begun {
-		f.begun = true
-		f.timer.Stop()
-		close(f.began)
-	}
+// begin begins a listing. The caller holds the lock of the party.
+func begin[T any](ctx context.Context, p *Party, list func(context.Context) iter.Seq2[T, error]) *flight[T] {
+	f := &flight[T]{party: p, began: p.clock}
+	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	f.next, f.stop = iter.Pull2(list(ctx))
+	return f
 }
 
-// board returns the number of a reader. The first one begins the listing, with a context that
-// ends when the last one has left.
-func (f *flight[T]) board(ctx context.Context, list func(context.Context) iter.Seq2[T, error]) (reader int) {
+// board returns the number of a reader; false: it is too late.
+func (f *flight[T]) board() (reader int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.next == nil {
-		var ours context.Context
-		ours, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		f.next, f.stop = iter.Pull2(list(ours))
+	if f.closed || f.err != nil {
+		return 0, false
 	}
 	f.places = append(f.places, 0)
-	return len(f.places) - 1
+	return len(f.places) - 1, true
 }
 
 // walk yields the elements to a reader that has boarded.
@@ -108,9 +102,12 @@ func (f *flight[T]) take(more chan struct{}, most int) {
 			got = append(got, v)
 		}
 	}
+	tooMany := f.party.keep(len(got))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.trim()
+	if f.closed = f.closed || tooMany; f.closed {
+		f.trim()
+	}
 	f.buffer = append(f.buffer, got...)
 	f.taken += len(got)
 	f.ended, f.err, f.more = !ok || err != nil, err, nil
@@ -120,9 +117,6 @@ func (f *flight[T]) take(more chan struct{}, most int) {
 
 // trim drops the elements that all readers have passed.
 func (f *flight[T]) trim() {
-	if len(f.places) < f.readers {
-		return // one of them is about to board
-	}
 	passed := f.first + len(f.buffer)
 	for _, place := range f.places {
 		passed = min(passed, place)
@@ -136,16 +130,20 @@ func (f *flight[T]) leave(reader int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.places[reader] = int(^uint(0) >> 1)
-	f.left++
-	if f.left == f.readers {
-		f.cancel()
-	}
+}
+
+// end ends the listing.
+func (f *flight[T]) end() {
+	f.cancel()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over, f.closed = true, true
 	f.settle()
 }
 
-// settle ends the listing when all readers have left.
+// settle ends the listing if the party is over.
 func (f *flight[T]) settle() {
-	if f.left == f.readers && f.more == nil {
+	if f.over && f.more == nil {
 		f.stop()
 	}
 }

@@ -1,11 +1,16 @@
 // Package together lets readers of a store that begin at the same time share their listings.
 //
-// The readers form a [Party], which knows how many of them will list below each directory.
-// Each reads through its [Party.Store]. If several of them ask for the same listing, the party
-// waits until all have asked, for a few milliseconds at most, and then asks the store once.
+// The readers form a [Party]. Each lists through the store of its [Reader]. A listing is made once
+// for all readers for which it is young enough: each says by [Reader.Ready] from when on, and gets no
+// listing that began before that. So it sees all that it would have seen alone. All else of the store
+// passes unchanged.
 //
-// A reader gets a listing only if that began after it asked. So it sees all that it would have
-// seen alone. All else of the store passes unchanged.
+// A reader that asks for the same listing once more wants to know of changes, and gets another one.
+// Listings below names that begin with "_" are not shared: the horizons of services are there, and
+// a read looks at them again when it ends.
+//
+// A reader that is ready waits for the others a little, so that one listing is young enough for all
+// of them. A listing is kept until the last reader leaves, as long as it is not too much.
 package together
 
 import (
@@ -18,52 +23,109 @@ import (
 	"blobtail/storage"
 )
 
-// patience is how long a listing waits for the readers that have not asked for it yet. After
-// mostVain waits in vain, the readers of a party go on at different paces, and further listings
-// wait for littlePatience only.
 const (
-	patience       = 5 * time.Millisecond
-	littlePatience = time.Millisecond
-	mostVain       = 2
+	// patience is how long a reader that is ready waits for the others before it lists.
+	patience = 50 * time.Millisecond
+	// mostKept is how many elements of listings a party keeps for readers that come later.
+	mostKept = 20_000
 )
 
-// A Party is some readers that began together. Any number of goroutines may use it.
+// A Party is some readers that began together.
 type Party struct {
-	expected func(top string) int
-
 	mu      sync.Mutex
-	vain    int // listings that began without some of their readers
+	clock   int // counts readers that got ready, and listings that began
+	waiting int // readers that are not ready
+	left    int // readers that have not left
+	kept    int // elements
+	ready   chan struct{}
 	objects map[call]*flight[storage.Blob]
 	dirs    map[call]*flight[string]
+	ends    []func() // of all listings
 }
 
 // call is a listing that was asked for.
 type call struct{ prefix, after string }
 
-// New returns a party. expected says how many of its readers will list below a name at the top
-// of the store, or the top itself if the name is "". It is called by one goroutine at a time.
-func New(expected func(top string) int) *Party {
-	return &Party{expected: expected, objects: make(map[call]*flight[storage.Blob]), dirs: make(map[call]*flight[string])}
+// New returns a party of so many readers.
+func New(readers int) *Party {
+	return &Party{
+		waiting: readers, left: readers, ready: make(chan struct{}), objects: make(map[call]*flight[storage.Blob]), dirs: make(map[call]*flight[string]),
+	}
 }
 
-// Store returns the store for one reader of the party. All readers must pass the same store.
-func (p *Party) Store(s storage.BlobStore) storage.BlobStore {
-	shared := &store{s, p}
+// Reader is one reader of a party. It may be used by several goroutines at once.
+type Reader struct {
+	p     *Party
+	isOut sync.Once
+	since int // on the clock of the party; 0: it is not ready
+	until <-chan time.Time
+	had   map[any]bool // listings that it has had, by their flights
+}
+
+// Reader returns one of the readers. Each must leave.
+func (p *Party) Reader() *Reader { return &Reader{p: p, had: make(map[any]bool)} }
+
+// Ready says that listings that begin from now on are young enough. It is called before the first
+// listing.
+func (r *Reader) Ready() {
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	r.ready()
+}
+
+// ready is Ready for a caller that holds the lock.
+func (r *Reader) ready() {
+	if r.since > 0 {
+		return
+	}
+	p := r.p
+	p.clock++
+	r.since, r.until = p.clock, time.After(patience)
+	if p.waiting--; p.waiting == 0 {
+		close(p.ready)
+	}
+}
+
+// Leave says that the reader lists nothing any more. The listings end when the last one leaves.
+func (r *Reader) Leave() {
+	r.isOut.Do(func() {
+		p := r.p
+		p.mu.Lock()
+		r.ready() // nobody waits for it
+		p.left--
+		ends := p.ends
+		if p.left > 0 {
+			ends = nil
+		}
+		p.mu.Unlock()
+		for _, end := range ends {
+			end()
+		}
+	})
+}
+
+// wait waits until all readers are ready, or too long.
+func (r *Reader) wait(ctx context.Context) error {
+	select {
+	case <-r.p.ready:
+	case <-r.until: // once: then the reader lists
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// Store returns the store for the reader. All readers must pass the same store.
+func (r *Reader) Store(s storage.BlobStore) storage.BlobStore {
+	shared := &store{s, r}
 	if opener, ok := s.(storage.Opener); ok {
 		return &openStore{shared, opener}
 	}
 	return shared
 }
 
-// of is how many readers will list below a prefix.
-func (p *Party) of(prefix string) int {
-	top, _, _ := strings.Cut(prefix, "/")
-	return p.expected(top)
-}
-
 type store struct {
 	storage.BlobStore
-	party *Party
+	reader *Reader
 }
 
 // openStore is a store that can open objects.
@@ -74,87 +136,58 @@ type openStore struct {
 
 // List implements [storage.BlobStore].
 func (s *store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return shared(ctx, s.party, s.party.objects, call{prefix, startAfter}, func(ctx context.Context) iter.Seq2[storage.Blob, error] {
+	return shared(ctx, s.reader, s.reader.p.objects, call{prefix, startAfter}, func(ctx context.Context) iter.Seq2[storage.Blob, error] {
 		return s.BlobStore.List(ctx, prefix, startAfter)
 	})
 }
 
 // Dirs implements [storage.BlobStore].
 func (s *store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return shared(ctx, s.party, s.party.dirs, call{prefix: prefix}, func(ctx context.Context) iter.Seq2[string, error] {
+	return shared(ctx, s.reader, s.reader.p.dirs, call{prefix: prefix}, func(ctx context.Context) iter.Seq2[string, error] {
 		return s.BlobStore.Dirs(ctx, prefix)
 	})
 }
 
-// shared is a walk over a listing, alone or with other readers. list begins the listing.
-func shared[T any](ctx context.Context, p *Party, flights map[call]*flight[T], c call, list func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
+// shared is a walk over a listing with other readers. list begins the listing, with a context that
+// ends when the last reader leaves.
+func shared[T any](ctx context.Context, r *Reader, flights map[call]*flight[T], c call, list func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		f := join(p, flights, c)
-		if f == nil {
+		if strings.HasPrefix(c.prefix, "_") {
 			list(ctx)(yield)
 			return
 		}
-		select {
-		case <-f.began:
-		case <-ctx.Done():
-			abandon(ctx, p, f, list)
-			yield(*new(T), ctx.Err())
+		if err := r.wait(ctx); err != nil {
+			yield(*new(T), err)
 			return
 		}
-		if f.readers == 1 {
-			list(ctx)(yield)
-			return
-		}
-		reader := f.board(ctx, list)
-		defer f.leave(reader)
-		f.walk(ctx, reader, yield)
+		f, at := board(ctx, r, flights, c, list)
+		defer f.leave(at)
+		f.walk(ctx, at, yield)
 	}
 }
 
-// abandon takes out a reader that gave up before the flight began.
-func abandon[T any](ctx context.Context, p *Party, f *flight[T], list func(context.Context) iter.Seq2[T, error]) {
-	p.mu.Lock()
-	late := f.begun
-	if !late {
-		f.readers--
-	}
-	p.mu.Unlock()
-	if late && f.readers > 1 { // it counts as one of the readers
-		f.leave(f.board(ctx, list))
-	}
-}
-
-// join returns the flight of a listing that has not begun, with one more reader; nil if the
-// reader goes alone, because it is the only one, or because the listing has begun already.
-func join[T any](p *Party, flights map[call]*flight[T], c call) *flight[T] {
+// board returns a flight that is young enough, with the reader's number in it.
+func board[T any](ctx context.Context, r *Reader, flights map[call]*flight[T], c call, list func(context.Context) iter.Seq2[T, error]) (f *flight[T], at int) {
+	p := r.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := flights[c]
-	if f == nil {
-		want := p.of(c.prefix)
-		if want < 2 {
-			return nil
+	if f = flights[c]; f != nil && f.began >= r.since && !r.had[f] {
+		if at, ok := f.board(); ok {
+			r.had[f] = true
+			return f, at
 		}
-		f = &flight[T]{want: want, began: make(chan struct{})}
-		wait := patience
-		if p.vain >= mostVain {
-			wait = littlePatience
-		}
-		f.timer = time.AfterFunc(wait, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if !f.begun {
-				p.vain++
-				f.begin()
-			}
-		})
-		flights[c] = f
 	}
-	if f.begun {
-		return nil
-	}
-	if f.readers++; f.readers == f.want {
-		f.begin()
-	}
-	return f
+	p.clock++
+	f = begin(ctx, p, list)
+	flights[c], p.ends, r.had[f] = f, append(p.ends, f.end), true
+	at, _ = f.board()
+	return f, at
+}
+
+// keep counts elements that are kept, or no longer, and reports whether they are too many.
+func (p *Party) keep(n int) (tooMany bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept += n
+	return p.kept > mostKept
 }

@@ -69,11 +69,6 @@ func stored(t *testing.T, n int) *counted {
 	return &counted{BlobStore: s, pause: 100 * time.Microsecond}
 }
 
-// expected says that so many readers will list below web.
-func expected(n int) func(string) int {
-	return func(top string) int { return map[string]int{"web": n, "api": 7}[top] }
-}
-
 func keys(list iter.Seq2[storage.Blob, error], most int) (out []string, err error) {
 	for b, err := range list {
 		if err != nil {
@@ -86,8 +81,8 @@ func keys(list iter.Seq2[storage.Blob, error], most int) (out []string, err erro
 	return out, nil
 }
 
-// Readers that come within the patience share one listing, from which each takes as many
-// elements as it wants, at its own pace, and leaves when it wants.
+// Readers that get ready within the patience share one listing, from which each takes as many
+// elements as it wants, when it wants, at its own pace.
 func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stored(t, 500)
@@ -96,23 +91,25 @@ func TestShared(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(round), 1))
 			s.lists.Store(0)
 			s.elements.Store(0)
-			p, longest := together.New(expected(12)), 0
+			p, longest := together.New(12), 0
 			var readers sync.WaitGroup
 			for range 12 {
-				late, most, slow := time.Duration(rng.IntN(4000))*time.Microsecond, 1+rng.IntN(600), rng.IntN(3) == 0
-				gives := rng.IntN(4) == 0
-				if longest = max(longest, most); gives {
-					late = 0
-				}
+				late, most, slow := time.Duration(rng.IntN(40_000))*time.Microsecond, 1+rng.IntN(600), rng.IntN(3) == 0
+				gives, busy := rng.IntN(4) == 0, time.Duration(rng.IntN(2)*rng.IntN(200))*time.Millisecond
+				longest = max(longest, most)
 				readers.Go(func() {
+					r := p.Reader()
+					defer r.Leave()
 					time.Sleep(late)
+					r.Ready()
+					time.Sleep(busy)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					if gives {
 						time.AfterFunc(time.Duration(round)*time.Millisecond, cancel)
 					}
 					var got []string
-					for b, err := range p.Store(s).List(ctx, "web/", "") {
+					for b, err := range r.Store(s).List(ctx, "web/", "") {
 						if err != nil {
 							if !errors.Is(err, context.Canceled) || !gives {
 								t.Error(err)
@@ -142,24 +139,31 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// A reader never gets a listing that began before it asked.
+// A reader never gets a listing that began before it was ready.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stored(t, 300)
-		p := together.New(expected(3))
+		p := together.New(3)
 		var first sync.WaitGroup
 		for range 2 {
 			first.Go(func() {
-				if got, err := keys(p.Store(s).List(t.Context(), "web/", ""), 0); len(got) < 300 || err != nil {
+				r := p.Reader()
+				defer r.Leave()
+				r.Ready()
+				if got, err := keys(r.Store(s).List(t.Context(), "web/", ""), 0); len(got) < 300 || err != nil {
 					t.Error(len(got), err)
 				}
+				time.Sleep(time.Second)
 			})
 		}
-		time.Sleep(6 * time.Millisecond) // the two go without the third
+		time.Sleep(60 * time.Millisecond) // the two go without the third
 		if err := s.Create(t.Context(), "web/0000-new", []byte("x"), storage.Attrs{}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := keys(p.Store(s).List(t.Context(), "web/", ""), 0); len(got) != 301 || err != nil {
+		r := p.Reader()
+		defer r.Leave()
+		r.Ready()
+		if got, err := keys(r.Store(s).List(t.Context(), "web/", ""), 0); len(got) != 301 || err != nil {
 			t.Errorf("%d elements, %v", len(got), err)
 		}
 		first.Wait()
@@ -169,56 +173,97 @@ func TestLate(t *testing.T) {
 	})
 }
 
-// A reader does not wait if it is alone, or if no other reader lists there.
-func TestAlone(t *testing.T) {
+// A reader that lists once more sees the changes. Listings of the system's own names are not
+// shared.
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stored(t, 3)
+		p := together.New(2)
+		a, b := p.Reader(), p.Reader()
+		defer a.Leave()
+		defer b.Leave()
+		a.Ready()
+		b.Ready()
+		for n, r := range []*together.Reader{a, b, a, b} {
+			if got, err := keys(r.Store(s).List(t.Context(), "web/", ""), 0); len(got) != 3+n/2 || err != nil {
+				t.Errorf("ask %d: %d elements, %v", n, len(got), err)
+			}
+			if n == 1 {
+				if err := s.Create(t.Context(), "web/new", []byte("x"), storage.Attrs{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _ = keys(r.Store(s).List(t.Context(), "_horizon/", ""), 0)
+		}
+		if n := s.lists.Load(); n != 2+4 {
+			t.Errorf("%d listings", n)
+		}
+	})
+}
+
+// The last reader that is ready does not wait.
+func TestReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stored(t, 3)
 		s.pause = 0
-		p := together.New(expected(1))
+		p := together.New(2)
+		a, b := p.Reader(), p.Reader()
+		a.Ready()
+		b.Leave()
 		begun := time.Now()
-		if got, err := keys(p.Store(s).List(t.Context(), "web/", ""), 0); len(got) != 3 || err != nil {
+		if got, err := keys(a.Store(s).List(t.Context(), "web/", ""), 0); len(got) != 3 || err != nil {
 			t.Error(got, err)
 		}
-		for range p.Store(s).Dirs(t.Context(), "") {
+		for range a.Store(s).Dirs(t.Context(), "") {
 		}
 		if time.Since(begun) > 0 {
 			t.Errorf("it waited for %v", time.Since(begun))
 		}
+		a.Leave()
+		a.Leave()
 	})
 }
 
-// A reader that lists at another pace than its company waits a few milliseconds in all.
-func TestOwnPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := stored(t, 1)
-		s.pause = 0
-		p := together.New(expected(2))
-		begun := time.Now()
-		for i := range 20 {
-			if _, err := keys(p.Store(s).List(t.Context(), fmt.Sprintf("web/%d", i), ""), 0); err != nil {
-				t.Error(err)
-			}
+// The listings that a party keeps for later readers are bounded.
+func TestBounded(t *testing.T) {
+	s := stored(t, 25_000)
+	s.pause = 0
+	p := together.New(2)
+	a, b := p.Reader(), p.Reader()
+	defer a.Leave()
+	defer b.Leave()
+	a.Ready()
+	b.Ready()
+	for _, r := range []*together.Reader{a, b} {
+		if got, err := keys(r.Store(s).List(t.Context(), "web/", ""), 0); len(got) != 25_000 || err != nil {
+			t.Error(len(got), err)
 		}
-		if took := time.Since(begun); took > 30*time.Millisecond {
-			t.Errorf("it waited for %v", took)
-		}
-	})
+	}
+	if n := s.lists.Load(); n != 2 {
+		t.Errorf("%d listings", n)
+	}
 }
 
-// All readers get the error of a listing, in its place.
+// All readers that have begun get the error of a listing, in its place; a later one has another try.
 func TestErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stored(t, 100)
 		s.fail = errors.New("no")
-		p := together.New(expected(5))
+		p := together.New(6)
 		var readers sync.WaitGroup
-		for range 5 {
+		for n := range 6 {
 			readers.Go(func() {
-				if got, err := keys(p.Store(s).List(t.Context(), "web/", ""), 0); len(got) != 20 || !errors.Is(err, s.fail) {
+				r := p.Reader()
+				defer r.Leave()
+				r.Ready()
+				if n == 5 {
+					time.Sleep(time.Minute)
+				}
+				if got, err := keys(r.Store(s).List(t.Context(), "web/", ""), 0); len(got) != 20 || !errors.Is(err, s.fail) {
 					t.Error(len(got), err)
 				}
 				var dirs []string
-				for d, err := range p.Store(s).Dirs(t.Context(), "") {
+				for d, err := range r.Store(s).Dirs(t.Context(), "") {
 					if dirs = append(dirs, d); err != nil {
 						t.Error(err)
 					}
@@ -229,7 +274,7 @@ func TestErrors(t *testing.T) {
 			})
 		}
 		readers.Wait()
-		if n := s.lists.Load(); n != 1 {
+		if n := s.lists.Load(); n != 2 {
 			t.Errorf("%d listings", n)
 		}
 	})

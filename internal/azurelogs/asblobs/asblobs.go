@@ -60,7 +60,7 @@ type Store struct {
 	source *azurelogs.Source
 	o      Options
 
-	keeping sync.Mutex // held by whoever adds to bodies
+	keeping sync.Mutex // held to add to bodies
 	bodies  spill.Space
 
 	mu       sync.Mutex

@@ -35,8 +35,8 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 		}
 	}
 	msg, ok := record.LineMsg(t.scratch)
-	end := msg - 1 + record.ValueLen(t.scratch[max(msg-1, 0):])
-	if !ok || end < msg {
+	end := record.StringEnd(t.scratch, msg)
+	if !ok || end < 0 {
 		return dst, stamp, &MalformedError{"it has no canonical line"}
 	}
 	var s summary

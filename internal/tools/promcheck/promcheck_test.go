@@ -1,5 +1,5 @@
-// Package promcheck holds the files of deploy/prometheus and deploy/grafana against
-// Prometheus' own parsers, and runs the tests of the alerts as promtool does. It is a module
+// Package promcheck holds the files of deploy/prometheus and deploy/grafana, and a page of metrics,
+// against Prometheus' own parsers, and runs the tests of the alerts as promtool does. It is a module
 // of its own, because Prometheus requires more modules than the product. `make promcheck`
 // runs it. With Debian's package prometheus the same is
 //
@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
@@ -83,6 +84,24 @@ func checkDashboard(t *testing.T, name string, least int) {
 	}
 	if n < least {
 		t.Errorf("%d expressions", n)
+	}
+}
+
+// TestPage ensures that Prometheus' parser reads a page of package count.
+func TestPage(t *testing.T) {
+	page, err := os.Open("../../count/testdata/page.prom")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+	parse := expfmt.NewTextParser(model.LegacyValidation)
+	all, err := parse.TextToMetricFamilies(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 8 || all["test_size_bytes"].GetMetric()[0].GetHistogram().GetSampleCount() != 6 || all["test_depth"].GetHelp() != "A \\ and\na line." ||
+		all["test_requests_total"].GetMetric()[1].GetLabel()[1].GetValue() != "\"quoted\" \\ \n" {
+		t.Errorf("%v", all)
 	}
 }
 

@@ -51,7 +51,7 @@ type Peers struct {
 	reason error                // likewise
 }
 
-// list is what the table said.
+// list is a reading of the table.
 type list struct {
 	roll   live.Roll
 	unread error // unreadable rows

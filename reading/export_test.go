@@ -1,0 +1,19 @@
+package reading
+
+import (
+	"context"
+
+	"blobtail/query"
+)
+
+// Filtered reads the records that a function accepts.
+func (s *Store) Filtered(ctx context.Context, a Ask, accept func(line []byte) bool) (*Outcome, error) {
+	q, err := a.query(nil)
+	if err != nil {
+		return nil, err
+	}
+	q.Filter.Accept = accept
+	return s.ask(ctx, q, a.Live, false, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+		return blobs.Newest(ctx, q, func([]byte) error { return nil })
+	})
+}

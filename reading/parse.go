@@ -1,0 +1,132 @@
+package reading
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"blobtail/internal/budget"
+	"blobtail/logql"
+	"blobtail/logql/stage"
+	"blobtail/record"
+)
+
+// A parser makes fields of the message of a record, by the stages of LogQL. Several goroutines may
+// use it at once.
+type parser struct {
+	pipe *stage.Pipeline
+	pool sync.Pool // of *parsing
+}
+
+// parsing is the memory of one call.
+type parsing struct {
+	entry stage.Entry
+	line  []byte
+}
+
+// newParser returns the parser of [Ask.Parse].
+func newParser(text string, b *budget.Budget) (*parser, error) {
+	what := text
+	switch {
+	case text == "json", text == "logfmt":
+	case !strings.Contains(text, "<"):
+		return nil, &AskError{"parse", fmt.Errorf("%.60q: it must be json, logfmt, or a pattern such as '<ip> - <user> \"<method> <path>\"'", text)}
+	default:
+		what = "pattern " + strconv.Quote(text)
+	}
+	tree, err := logql.Parse("{} | " + what)
+	if err != nil {
+		return nil, &AskError{"parse", err}
+	}
+	lines, ok := tree.(*logql.LogExpr)
+	if !ok {
+		return nil, &AskError{"parse", errors.New("it is no stage")}
+	}
+	pipe, err := stage.View{Budget: b}.Compile(lines)
+	if err != nil {
+		return nil, &AskError{"parse", err}
+	}
+	return &parser{pipe: pipe}, nil
+}
+
+// with calls f with a line that has the fields of its message too. The line is valid during the
+// call.
+func (p *parser) with(line []byte, f func(line []byte) error) error {
+	m, ok := p.pool.Get().(*parsing)
+	if !ok {
+		m = &parsing{}
+	}
+	defer p.pool.Put(m)
+	m.line = p.append(m.line[:0], line, &m.entry)
+	return f(m.line)
+}
+
+// append appends a line with the fields of its message. Text that the parser cannot read stays as
+// it is. The text of a field that looks like a number is a number, as LogQL compares it.
+func (p *parser) append(dst, line []byte, e *stage.Entry) []byte {
+	object := bytes.TrimSuffix(line, []byte("\n"))
+	if !p.pipe.Entry(line, e) || len(object) < 2 {
+		return append(dst, line...)
+	}
+	dst = append(dst, object[:len(object)-1]...)
+	for _, l := range e.Parsed {
+		if strings.HasPrefix(l.Name, "__error") {
+			continue
+		}
+		dst = record.AppendEscaped(append(dst, ',', '"'), []byte(l.Name))
+		if _, own := record.Lookup(line, l.Name); own {
+			dst = append(dst, "_extracted"...) // as Loki does for a name that a label has already
+		}
+		dst = append(dst, '"', ':')
+		if isNumber(l.Value) {
+			dst = append(dst, l.Value...)
+			continue
+		}
+		dst = append(record.AppendEscaped(append(dst, '"'), []byte(l.Value)), '"')
+	}
+	return append(dst, "}\n"...)
+}
+
+// isNumber reports whether a text is a number of JSON.
+func isNumber(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" || digits[0] < '0' || digits[0] > '9' || len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' ||
+		strings.HasSuffix(digits, ".") || strings.Trim(digits, "0123456789.eE+-") != "" {
+		return false
+	}
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil && !strings.Contains(digits, ".e") && !strings.Contains(digits, ".E")
+}
+
+// parsed returns emit for lines with the fields that the question has made of their messages.
+func (a *Ask) parsed(emit func(lines []byte) error) func(lines []byte) error {
+	if a.parser == nil {
+		return emit
+	}
+	var out []byte
+	var e stage.Entry
+	return func(lines []byte) error {
+		out = out[:0]
+		for line := range bytes.Lines(lines) {
+			out = a.parser.append(out, line, &e)
+		}
+		return emit(out)
+	}
+}
+
+// parsedEntry is parsed for records with their identity.
+func (a *Ask) parsedEntry(visit func(*record.Entry) error) func(*record.Entry) error {
+	if a.parser == nil {
+		return visit
+	}
+	return func(e *record.Entry) error {
+		return a.parser.with(e.Line, func(line []byte) error {
+			of := *e
+			of.Line = line
+			return visit(&of)
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package reading
+
+import (
+	"context"
+	"time"
+
+	"blobtail/internal/budget"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// day is the longest range that [Here.Whole] lists for its newest records.
+const day = int64(24 * time.Hour)
+
+// listsWhole reports whether a read lists all of its range first. Else it looks for the newest
+// records from the end of the range back.
+func (a *Ask) listsWhole() bool {
+	return a.Limit == 0 || a.Here.Whole && a.Range.From != Oldest && a.Range.To != Newest && a.Range.To-a.Range.From <= day
+}
+
+// Records implements [Source].
+func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) error) (*Outcome, error) {
+	if err := a.compile(budget.Of(ctx)); err != nil {
+		return &Outcome{}, err
+	}
+	emit = a.parsed(emit)
+	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+		if !a.listsWhole() {
+			return blobs.Newest(ctx, q, emit)
+		}
+		plan, err := a.plan(ctx, blobs, q)
+		if err != nil {
+			return query.Summary{}, err
+		}
+		return plan.Read(ctx, emit)
+	})
+}
+
+// plan plans a read that takes no more than it may.
+func (a *Ask) plan(ctx context.Context, blobs *query.Reader, q query.Query) (*query.Plan, error) {
+	plan, err := blobs.Plan(ctx, q)
+	if err == nil && a.Here.MaxStored > 0 && plan.Bytes() > a.Here.MaxStored {
+		err = &MuchError{plan.Bytes(), a.Here.MaxStored}
+	}
+	return plan, err
+}
+
+// Entries is [Store.Records] with the identity of each record. The entry is valid during the call.
+func (s *Store) Entries(ctx context.Context, a Ask, visit func(*record.Entry) error) (*Outcome, error) {
+	if err := a.compile(budget.Of(ctx)); err != nil {
+		return &Outcome{}, err
+	}
+	visit = a.parsedEntry(visit)
+	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+		if !a.listsWhole() {
+			return blobs.NewestEntries(ctx, q, visit)
+		}
+		plan, err := a.plan(ctx, blobs, q)
+		if err != nil {
+			return query.Summary{}, err
+		}
+		return plan.Entries(ctx, visit)
+	})
+}
+
+// Each passes the newest [Ask.Limit] lines of each service of a question to emit, for at most so many
+// services. It reports whether there were more of these.
+func (s *Store) Each(ctx context.Context, a Ask, most int, emit func(lines []byte) error) (more bool, out *Outcome, err error) {
+	a.byName = true
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (all query.Summary, err error) {
+		services := named(&q)
+		if len(services) == 0 {
+			_, err := blobs.Plan(ctx, q) // says that there are none
+			return all, err
+		}
+		for i, service := range services {
+			if more = i == most; more {
+				break
+			}
+			q.Services = []string{service}
+			read := blobs.Newest
+			if a.listsWhole() {
+				read = func(ctx context.Context, q query.Query, emit func(lines []byte) error) (query.Summary, error) {
+					plan, err := blobs.Plan(ctx, q)
+					if err != nil {
+						return query.Summary{}, err
+					}
+					return plan.Read(ctx, emit)
+				}
+			}
+			sum, err := read(ctx, q, emit)
+			all.Join(&sum)
+			if err != nil {
+				return all, err
+			}
+		}
+		return all, nil
+	})
+	return more, out, err
+}
+
+// Tail implements [Source].
+func (s *Store) Tail(ctx context.Context, a Ask, emit func(lines []byte) error) (*Outcome, error) {
+	if s.token != nil || a.Live != Auto {
+		return s.Records(ctx, a, emit) // the tables of the tail are not narrowed
+	}
+	q, err := a.query(budget.Of(ctx))
+	if err != nil {
+		return &Outcome{}, err
+	}
+	emit = a.parsed(emit)
+	sum, report, err := s.r.o.Logs.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
+	out := report.Outcome(&sum)
+	out.Notes = append(out.Notes, a.notes()...)
+	return out, err
+}
+
+// Count implements [Source].
+func (s *Store) Count(ctx context.Context, a Ask) (*Outcome, error) {
+	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+		plan, err := blobs.Plan(ctx, q)
+		if err != nil {
+			return query.Summary{}, err
+		}
+		_, sum, err := plan.Count(ctx)
+		return sum, err
+	})
+}
+
+// Exist returns the error for the names and globs of a question if they surely mean no service. It
+// reads nothing but lists.
+func (s *Store) Exist(ctx context.Context, a Ask) error {
+	a.Range, a.Limit, a.First = Always(), 0, 0
+	_, err := s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+		_, err := blobs.Plan(ctx, q)
+		return query.Summary{}, err
+	})
+	return err
+}
+
+// Explain tells how much [Store.Records] would fetch.
+func (s *Store) Explain(ctx context.Context, a Ask) (x Explanation, out *Outcome, err error) {
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+		plan, err := blobs.Plan(ctx, q)
+		if err == nil {
+			x, sum, err = plan.Explain(ctx)
+		}
+		return sum, err
+	})
+	return x, out, err
+}
+
+// Keys returns the keys of the blobs that a read would take, in byte order.
+func (s *Store) Keys(ctx context.Context, a Ask) (keys []string, out *Outcome, err error) {
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+		plan, err := blobs.Plan(ctx, q)
+		if err == nil {
+			keys, sum = plan.Keys()
+		}
+		return sum, err
+	})
+	return keys, out, err
+}
+
+// Stored resolves names and globs to services of blobs. A name stands for itself, whether or not
+// anything is stored under it.
+func (s *Store) Stored(ctx context.Context, names []string) ([]string, error) {
+	return s.r.o.Blobs.Services(ctx, names)
+}
+
+// Verify checks every blob of the services and the range of a question, as [query.Reader.Verify] does.
+// It asks no ingester.
+func (s *Store) Verify(ctx context.Context, a Ask, found func(Finding)) (Verified, error) {
+	return s.r.o.Blobs.Verify(ctx, query.Query{Services: a.Services, Range: a.Range}, found)
+}
+
+// Around implements [Source].
+func (s *Store) Around(ctx context.Context, a Ask, p Place) (n *Neighbours, out *Outcome, err error) {
+	a = Ask{Services: []string{p.Service}, Range: Always(), Live: a.Live}
+	if p.Others {
+		a.Services = append(a.Services, "*")
+	}
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+		q.MaxRaw = mostAroundRaw
+		n, sum, err = blobs.Around(ctx, q, p.Time, p.ID, p.Before, p.After)
+		return sum, err
+	})
+	if n != nil && n.Record != nil {
+		if name, ok := record.LineService(n.Record.Line); !ok || string(name) != p.Service {
+			n.Record = nil // of another service
+		}
+	}
+	return n, out, err
+}
+
+// mostAroundRaw bounds the bytes that a search for neighbours decodes.
+const mostAroundRaw = 256 << 20

@@ -1,0 +1,120 @@
+package reading
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"blobtail/internal/budget"
+	"blobtail/query"
+	"blobtail/reading/survey"
+	"blobtail/record"
+)
+
+const (
+	// MostSurveyed is how many fields a survey has at most, and MostValues how many different values
+	// of each.
+	MostSurveyed = 200
+	MostValues   = 1000
+	// chosenTop is how many values of a field are listed, unless it is said.
+	chosenTop = 10
+	// surveyBytes bounds the names and values that a survey holds, and valueBytes one value.
+	surveyBytes, valueBytes = 8 << 20, 256
+)
+
+// Survey implements [Source]. Level and service are counted by the indexes, so those of all records
+// are, unless a filter needs lines.
+func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, out *Outcome, err error) {
+	if err := a.compile(budget.Of(ctx)); err != nil {
+		return nil, &Outcome{}, err
+	}
+	a.Limit, a.First, a.byName = 0, 0, true
+	f = &Survey{Of: -1}
+	of := survey.New(survey.Options{
+		Only: o.Fields, Skip: []string{"ts", "msg"}, Fields: MostSurveyed, Values: MostValues, Plain: valueBytes, Bytes: surveyBytes, Budget: budget.Of(ctx),
+	})
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+		sum, err := a.sample(ctx, blobs, q, o.Sample, of.Add)
+		if err != nil {
+			return sum, err
+		}
+		f.Records, f.Newest = of.Records, sum.More
+		if q.Filter.ReadsLines() {
+			if !sum.More {
+				f.Of = f.Records
+			}
+			return sum, nil
+		}
+		slots, part, err := apart(ctx, blobs, q, named(&q), Buckets{Length: 365 * 24 * time.Hour})
+		part.Records, part.Bytes = 0, 0
+		sum.Join(&part)
+		f.exact(slots, &o)
+		return sum, err
+	})
+	if of.More {
+		out.Warnings = append(out.Warnings, errors.New("there are more than 200 fields; the others are left out, unless fields= names them"))
+	}
+	f.list(of, cmp.Or(o.Top, chosenTop))
+	return f, out, err
+}
+
+// sample passes the newest records of a query to emit, or all if newest is 0.
+func (a *Ask) sample(ctx context.Context, blobs *query.Reader, q query.Query, newest int, emit func(lines []byte) error) (query.Summary, error) {
+	emit = a.parsed(emit)
+	if newest > 0 {
+		q.Limit, q.Reverse = newest, true // the newest first are not held in memory
+		return blobs.Newest(ctx, q, emit)
+	}
+	plan, err := a.plan(ctx, blobs, q)
+	if err != nil {
+		return query.Summary{}, err
+	}
+	return plan.Read(ctx, emit)
+}
+
+// exact adds the wanted ones of service and level by the counts of all records.
+func (f *Survey) exact(slots []Slot, o *SurveyOptions) {
+	f.Of = 0
+	services, levels := map[string]int64{}, map[string]int64{}
+	for i := range slots {
+		for level, n := range slots[i].Levels {
+			if n > 0 {
+				levels[record.Level(level).String()] += n
+				services[slots[i].Service] += n
+				f.Of += n
+			}
+		}
+	}
+	if f.Of == 0 {
+		return
+	}
+	for name, counts := range map[string]map[string]int64{"service": services, "level": levels} {
+		if len(o.Fields) == 0 || slices.Contains(o.Fields, name) {
+			f.Fields = append(f.Fields, Field{
+				Name: name, Type: survey.String.String(), Present: f.Of, Distinct: len(counts), Exact: true, Values: survey.Top(maps.All(counts), cmp.Or(o.Top, chosenTop)),
+			})
+		}
+	}
+}
+
+// list adds the other fields, and puts all in order.
+func (f *Survey) list(of *survey.Survey, top int) {
+	exact := f.Fields
+	for _, field := range of.Fields() {
+		if slices.ContainsFunc(exact, func(e Field) bool { return e.Name == field.Name }) {
+			continue
+		}
+		f.Fields = append(f.Fields, Field{
+			Name: strings.ToValidUTF8(field.Name, "\ufffd"), Type: field.Types.String(), Present: field.Present,
+			Distinct: field.Distinct, Capped: field.Capped, Values: field.Top(top),
+		})
+	}
+	rank := func(f *Field) int { return slices.Index([]string{"service", "level"}, f.Name) }
+	slices.SortFunc(f.Fields, func(a, b Field) int {
+		return cmp.Or(cmp.Compare(rank(&b), rank(&a)), cmp.Compare(b.Present, a.Present), cmp.Compare(a.Name, b.Name))
+	})
+}

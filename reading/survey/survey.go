@@ -1,0 +1,215 @@
+// Package survey gathers the fields of records: their names, their types, and how often each has
+// which value.
+//
+// A [Survey] takes lines, and then lists the fields. Its [Options] bound its memory. It knows no
+// store and no protocol.
+package survey
+
+import (
+	"bytes"
+	"cmp"
+	"iter"
+	"slices"
+
+	"blobtail/internal/budget"
+	"blobtail/record"
+)
+
+// overhead is the memory of a field or a value beside its text.
+const overhead = 100
+
+// Options choose the fields and the facts that a survey gathers. The zero value gathers the names
+// and types of all fields.
+type Options struct {
+	// Only are the wanted fields; none: all.
+	Only []string
+	// Skip are fields that are left out if Only names none.
+	Skip []string
+	// Examples is how many of the first different values of a field are kept.
+	Examples int
+	// Values is how many different values of a field are counted; 0: none are.
+	Values int
+	// Plain says that the values are texts without quotes and escapes, each cut at so many bytes;
+	// 0: they are as they are stored.
+	Plain int
+	// Fields and Bytes bound the number of fields, and the bytes of names and values; 0: any number.
+	Fields, Bytes int
+	// Budget is that of the query. Facts without room in it are left out.
+	Budget *budget.Budget
+}
+
+// Survey gathers the fields of records. One goroutine may use it.
+type Survey struct {
+	// Records are those that it has taken.
+	Records int64
+	// More says that further fields were left out.
+	More bool
+
+	o      Options
+	only   []string // the wanted fields, each once
+	wanted []*Field // by only; nil: not seen yet
+	at     map[string]*Field
+	all    []*Field // in the order of their first sight
+	bytes  int
+	buf    []byte
+}
+
+// New returns a survey without records.
+func New(o Options) *Survey {
+	s := &Survey{o: o, at: map[string]*Field{}}
+	for _, name := range o.Only {
+		if !slices.Contains(s.only, name) {
+			s.only = append(s.only, name)
+		}
+	}
+	s.wanted = make([]*Field, len(s.only))
+	return s
+}
+
+// Field is a field of some records.
+type Field struct {
+	Name string
+	// Present are the records that have the field.
+	Present int64
+	Types   Types
+	// Examples are the first different values, as they are stored.
+	Examples []string
+	// Distinct are the different values that were counted. Capped says that there are more.
+	Distinct int
+	Capped   bool
+
+	at     map[string]int // of a value in counts
+	counts []int64
+}
+
+// Value is a value of a field, with the number of records that have it.
+type Value struct {
+	Text  string
+	Count int64
+}
+
+// Add takes the fields of whole lines. An error is that of the budget.
+func (s *Survey) Add(lines []byte) error {
+	for line := range bytes.Lines(lines) {
+		if err := s.o.Budget.Err(); err != nil {
+			return err
+		}
+		s.Records++
+		if len(s.only) > 0 {
+			s.chosen(line)
+			continue
+		}
+		for key, value := range record.Fields(line) {
+			if bytes.IndexByte(key, '\\') >= 0 {
+				key = record.AppendUnescaped(nil, key)
+			}
+			f := s.at[string(key)]
+			if f == nil && !slices.Contains(s.o.Skip, string(key)) {
+				f = s.add(string(key))
+			}
+			if f != nil {
+				s.take(f, value)
+			}
+		}
+	}
+	return nil
+}
+
+// chosen takes the wanted fields of a line.
+func (s *Survey) chosen(line []byte) {
+	for i, name := range s.only {
+		value, ok := record.Lookup(line, name)
+		if ok && s.wanted[i] == nil {
+			s.wanted[i] = s.add(name)
+		}
+		if ok && s.wanted[i] != nil {
+			s.take(s.wanted[i], value)
+		}
+	}
+}
+
+// add adds a field; nil: it is left out.
+func (s *Survey) add(name string) *Field {
+	if s.o.Fields > 0 && len(s.all) == s.o.Fields || !s.fits(len(name)) {
+		s.More = true
+		return nil
+	}
+	f := &Field{Name: name, at: map[string]int{}}
+	s.at[name] = f
+	s.all = append(s.all, f)
+	return f
+}
+
+// take takes a field of a record.
+func (s *Survey) take(f *Field, value []byte) {
+	f.Present++
+	f.Types |= TypeOf(value)
+	if len(f.Examples) < s.o.Examples && !slices.Contains(f.Examples, string(value)) && s.fits(len(value)) {
+		f.Examples = append(f.Examples, string(value))
+	}
+	if s.o.Values == 0 {
+		return
+	}
+	if s.o.Plain > 0 {
+		if record.IsString(value) {
+			if value = value[1 : len(value)-1]; bytes.IndexByte(value, '\\') >= 0 {
+				s.buf = record.AppendUnescaped(s.buf[:0], value)
+				value = s.buf
+			}
+		}
+		value = record.CutText(value, s.o.Plain)
+	}
+	s.count(f, value)
+}
+
+// count counts a value.
+func (s *Survey) count(f *Field, value []byte) {
+	if at, ok := f.at[string(value)]; ok {
+		f.counts[at]++
+		return
+	}
+	if f.Distinct == s.o.Values || !s.fits(len(value)) {
+		f.Capped = true
+		return
+	}
+	f.at[string(value)] = f.Distinct
+	f.counts = append(f.counts, 1)
+	f.Distinct++
+}
+
+// fits reports whether a text fits into the bounds, and takes its memory then.
+func (s *Survey) fits(n int) bool {
+	if s.o.Bytes > 0 && s.bytes > s.o.Bytes || !s.o.Budget.Try(int64(overhead+n)) {
+		return false
+	}
+	s.bytes += n
+	return true
+}
+
+// Fields are the fields, in the order of their first sight.
+func (s *Survey) Fields() []*Field { return s.all }
+
+// Top are the most frequent values of a field, at most so many; 0: all.
+func (f *Field) Top(most int) []Value {
+	return Top(func(yield func(string, int64) bool) {
+		for text, at := range f.at {
+			if !yield(text, f.counts[at]) {
+				return
+			}
+		}
+	}, most)
+}
+
+// Top are the most frequent values of some counts, at most so many; 0: all. Those of equal number are
+// in the order of their texts.
+func Top(counts iter.Seq2[string, int64], most int) []Value {
+	all := []Value{}
+	for text, n := range counts {
+		all = append(all, Value{text, n})
+	}
+	slices.SortFunc(all, func(a, b Value) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text)) })
+	if most > 0 {
+		all = all[:min(most, len(all))]
+	}
+	return all
+}

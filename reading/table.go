@@ -1,0 +1,104 @@
+package reading
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"blobtail/logql"
+	"blobtail/logql/metric"
+	"blobtail/logql/stage"
+)
+
+// A Table is a question in LogQL with numbers as its answer, in text form.
+type Table struct {
+	LogQL string
+	Range Range
+	// Step is the distance of points; 0: there is one point, at the end of the range.
+	Step time.Duration
+}
+
+// Row is a series of a table: its labels in order, and its points in order of time.
+type Row struct {
+	Labels []Label
+	Points []Point
+}
+
+// Label is a name with its value.
+type Label = metric.Label
+
+// Point is a number at a time, in ns.
+type Point struct {
+	Time  int64
+	Value float64
+}
+
+// Grid are the times of the points of a table.
+func (t *Table) Grid() metric.Grid {
+	if t.Step == 0 {
+		return metric.At(t.Range.To)
+	}
+	return metric.Align(t.Range.From, t.Range.To, int64(t.Step))
+}
+
+// IsTable reports whether a query in LogQL has numbers as its answer, and not lines. An error is
+// an [*AskError].
+func IsTable(query string) (bool, error) {
+	e, err := logql.Parse(query)
+	if err != nil {
+		return false, &AskError{"logql", err}
+	}
+	_, ok := e.(logql.Metric)
+	return ok, nil
+}
+
+// Table implements [Source].
+func (s *Store) Table(ctx context.Context, t Table) ([]Row, *Outcome, error) {
+	e, err := logql.Parse(t.LogQL)
+	if err != nil {
+		return nil, &Outcome{}, &AskError{"logql", err}
+	}
+	numbers, ok := e.(logql.Metric)
+	if !ok {
+		return nil, &Outcome{}, &AskError{"logql", errors.New("it selects lines, and has no numbers")}
+	}
+	res, out, err := s.Numbers(ctx, Numbers{Expr: numbers, Grid: t.Grid()})
+	if mistake, ok := errors.AsType[*AskError](err); ok {
+		err = &AskError{"logql", logql.Locate(t.LogQL, mistake.Err)}
+	}
+	if wrong, ok := errors.AsType[*metric.Error](err); ok {
+		err = &AskError{"logql", wrong}
+	}
+	if err != nil {
+		return nil, out, err
+	}
+	rows := make([]Row, 0, len(res.Series))
+	for i := range res.Series {
+		row := Row{Labels: res.Series[i].Labels}
+		for at, v := range res.Series[i].Points() {
+			row.Points = append(row.Points, Point{at, v})
+		}
+		rows = append(rows, row)
+	}
+	return rows, out, nil
+}
+
+// Formed returns a function that makes the lines of records which a query in LogQL gives: those
+// that its stages make of the messages. They end in a newline, and are valid until the next call.
+// It is for code that shows the answer of a question by [Ask.LogQL].
+func (a *Ask) Formed() (func(line []byte) (text []byte, labels []stage.Label, ok bool), error) {
+	if err := a.compile(nil); err != nil {
+		return nil, err
+	}
+	if a.pipe == nil {
+		return nil, fmt.Errorf("the question has no query in LogQL")
+	}
+	var e stage.Entry
+	return func(line []byte) ([]byte, []stage.Label, bool) {
+		if !a.pipe.Entry(line, &e) {
+			return nil, nil, false
+		}
+		return e.Line, e.Parsed, true
+	}, nil
+}

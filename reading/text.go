@@ -1,0 +1,263 @@
+package reading
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A row is a field of an [Ask] in its text form.
+type row struct {
+	key    string
+	many   bool                        // it may be given more than once
+	filter bool                        // LogQL takes its place
+	write  func() []string             // the values of the field; none: it is left out
+	read   func(values []string) error // sets the field by values that are not empty
+}
+
+// texts is a row of texts that are as they are.
+func texts(key string, field *[]string) row {
+	return row{key: key, many: true, filter: true,
+		write: func() []string {
+			return slices.DeleteFunc(slices.Clone(*field), func(s string) bool { return s == "" })
+		}, // "" matches everything
+		read: func(values []string) error { *field = values; return nil },
+	}
+}
+
+// text is a row of one text.
+func text(key string, field *string) row {
+	return row{key: key,
+		write: func() []string { return some(*field) },
+		read:  func(values []string) error { *field = values[0]; return nil },
+	}
+}
+
+// flag is a row of a field that is true or false.
+func flag(key string, field *bool) row {
+	return row{key: key, filter: true,
+		write: func() []string {
+			if *field {
+				return []string{"1"}
+			}
+			return nil
+		},
+		read: func(values []string) (err error) {
+			*field, err = Params{key: values}.Flag(key)
+			return err
+		},
+	}
+}
+
+// some is a text, or none if it is empty.
+func some(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+// of makes a row one of filters, which LogQL takes the place of.
+func (r row) of() row { r.filter = true; return r }
+
+// rows is the text form of a question: a row for each key. The range has keys of its own
+// ([Params.Span]).
+func (a *Ask) rows() []row {
+	return []row{
+		{key: "service", many: true, filter: true, write: func() []string { return a.Services }, read: a.readServices},
+		text("logql", &a.LogQL),
+		levels("level", &a.Levels),
+		levels("notlevel", &a.NotLevels),
+		texts("text", &a.Texts),
+		texts("words", &a.Words),
+		texts("expr", &a.Exprs),
+		text("where", &a.Where).of(),
+		text("parse", &a.Parse).of(),
+		flag("not", &a.Not),
+		flag("fold", &a.Fold),
+		{key: "live", write: func() []string { return some(liveNames[a.Live]) }, read: a.readLive},
+	}
+}
+
+// Keys are the parameters of a question about records: its rows, and those of its range.
+func Keys() (keys []string) {
+	for _, r := range new(Ask).rows() {
+		keys = append(keys, r.key)
+	}
+	return append(SpanKeys(), keys...)
+}
+
+// SpanKeys are the parameters of a range, which [Params.Span] reads, and of its zone.
+func SpanKeys() []string { return []string{"from", "to", "since", "day", "timezone"} }
+
+// Repeats reports whether a parameter may be given more than once.
+func Repeats(key string) bool {
+	return key == "fields" || slices.ContainsFunc(new(Ask).rows(), func(r row) bool { return r.key == key && r.many })
+}
+
+// Values is the text form of a question, but for its order, number and fields ([Ask.Order]).
+func (a *Ask) Values() url.Values {
+	p := url.Values{}
+	for _, r := range a.rows() {
+		if values := r.write(); len(values) > 0 && !(r.filter && a.LogQL != "") {
+			p[r.key] = values
+		}
+	}
+	for _, end := range []struct {
+		key      string
+		ns, open int64
+	}{{"from", a.Range.From, Oldest}, {"to", a.Range.To, Newest}} {
+		if end.ns != end.open {
+			p.Set(end.key, time.Unix(0, end.ns).UTC().Format(time.RFC3339Nano))
+		}
+	}
+	return p
+}
+
+// ParseAsk reads the text form of a question. Times are relative to now and in its zone. It needs
+// services, or LogQL. Mistakes are a [*ParamError] or an [*AskError].
+func ParseAsk(p Params, now time.Time) (Ask, error) {
+	var a Ask
+	var err error
+	if a.Range, err = p.Span(now); err != nil {
+		return a, err
+	}
+	chosen := p.Get("logql") != ""
+	for _, r := range a.rows() {
+		values := p[r.key]
+		if len(values) == 0 {
+			continue
+		}
+		if chosen && r.filter {
+			return a, badParam(r.key, "logql selects services and records by itself; leave out %s, or logql", r.key)
+		}
+		if err := r.read(values); err != nil {
+			return a, err
+		}
+	}
+	if !chosen && len(a.Services) == 0 {
+		return a, &NoNameError{}
+	}
+	return a, nil
+}
+
+// NoNameError says that a question names no service. Text is the value that does not; "": there is
+// none.
+type NoNameError struct{ Text string }
+
+// Error implements error.
+func (e *NoNameError) Error() string {
+	if e.Text != "" {
+		return fmt.Sprintf("service=%.100s names no service", e.Text)
+	}
+	return "which service? Add service=NAME, or service=* for all"
+}
+
+func (a *Ask) readServices(values []string) error {
+	for _, value := range values {
+		if len(ParseServices([]string{value})) == 0 {
+			return &NoNameError{value}
+		}
+	}
+	a.Services = ParseServices(values)
+	return nil
+}
+
+// levels is a row of a set of levels.
+func levels(key string, field *LevelSet) row {
+	return row{key: key, filter: true,
+		write: func() []string { return some(levelNames(*field)) },
+		read: func(values []string) error {
+			value, err := typedLevels(values[0])
+			if err == nil {
+				*field, err = ParseLevels(value)
+			}
+			if err != nil {
+				return &AskError{key, err}
+			}
+			return nil
+		},
+	}
+}
+
+// typedLevels is a list of levels as it was typed. A blank at its end was the + of warn+, which
+// is a blank in a URL. One before a comma may have been that, or be there for no reason.
+func typedLevels(text string) (string, error) {
+	if strings.Contains(text, " ,") {
+		return "", fmt.Errorf("%q has two readings, because a + in a URL is a blank: write %%2B for a +, and no blank before a comma", text)
+	}
+	if level, typed := strings.CutSuffix(text, " "); typed && !strings.HasSuffix(level, "+") {
+		return level + "+", nil
+	}
+	return text, nil
+}
+
+// liveNames are the modes of a read by their words. That of Auto is left out.
+var liveNames = map[Mode]string{Off: "off", Only: "only"}
+
+// ParseMode reads the word of a mode.
+func ParseMode(word string) (Mode, error) {
+	for mode, name := range liveNames {
+		if word == name {
+			return mode, nil
+		}
+	}
+	if word == "auto" {
+		return Auto, nil
+	}
+	return 0, errors.New("it must be auto, off or only")
+}
+
+func (a *Ask) readLive(values []string) (err error) {
+	if a.Live, err = ParseMode(values[0]); err != nil {
+		return badParam("live", "live=%.60s: %w", values[0], err)
+	}
+	return nil
+}
+
+// Order is the text form of the number and the order of the records of a question, and of their
+// fields.
+func (a *Ask) Order() url.Values {
+	p := url.Values{}
+	if a.First > 0 {
+		p.Set("first", strconv.Itoa(a.First))
+	} else {
+		p.Set("limit", strconv.Itoa(a.Limit))
+	}
+	if a.Reverse {
+		p.Set("order", "desc")
+	}
+	if len(a.Fields) > 0 {
+		p.Set("fields", strings.Join(a.Fields, ","))
+	}
+	return p
+}
+
+// ReadOrder reads the number and the order of the records, and their fields. Without a number
+// the newest so many are wanted.
+func (a *Ask) ReadOrder(p Params, newest int) error {
+	if p.Get("limit") != "" && p.Get("first") != "" {
+		return badParam("first", "limit is of the newest records and first of the oldest ones; leave one out")
+	}
+	order, err := p.Word("order", "asc", "desc")
+	if err != nil {
+		return err
+	}
+	a.Reverse = order == "desc"
+	const most = int(^uint(0) >> 1)
+	if a.First, err = p.Number("first", 0, 0, most); err != nil {
+		return err
+	}
+	if p.Get("first") != "" {
+		newest = 0
+	}
+	if a.Limit, err = p.Number("limit", newest, 0, most); err != nil {
+		return err
+	}
+	a.Fields = p.List("fields")
+	return nil
+}
