@@ -81,12 +81,12 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, 
 	}
 	out = told.Outcome(nil)
 	blobs := s.r.o.Blobs
-	switch {
-	case mode == newest.Only:
-		blobs = query.Without(query.Options{})
-	case m.lists != nil: // its records were gathered: listings from now on have the others
+	if m.lists != nil { // its records were gathered: listings from now on have the others
 		m.lists.Ready()
 		blobs = blobs.Over(m.lists.Store)
+	}
+	if mode == newest.Only {
+		blobs = query.Without(query.Options{})
 	}
 	if q, err = s.resolve(ctx, blobs, m, q, byName); err != nil {
 		return out, err

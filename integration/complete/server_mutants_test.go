@@ -60,7 +60,7 @@ var serverMutants = []mutant{
 		`	case <-r.p.ready:
 `, `	case <-r.until:
 `}, {"storage/together/together.go",
-		`time.After(patience)`, `time.After(0 * patience)`}}},
+		`time.AfterFunc(patience,`, `time.AfterFunc(0*patience,`}}},
 	{name: "an index kept by the name of the blob alone", first: 83, edits: []edit{{"query/indexcache/indexcache.go",
 		`	e := c.items[id{key, batch}]
 	if e == nil`, `	e := c.items[id{key: key}]

@@ -58,12 +58,12 @@ type Reader struct {
 	p     *Party
 	isOut sync.Once
 	since int // on the clock of the party; 0: it is not ready
-	until <-chan time.Time
+	until chan struct{} // closed when it has waited for the others long enough
 	had   map[any]bool // listings that it has had, by their flights
 }
 
 // Reader returns one of the readers. Each must leave.
-func (p *Party) Reader() *Reader { return &Reader{p: p, had: make(map[any]bool)} }
+func (p *Party) Reader() *Reader { return &Reader{p: p, until: make(chan struct{}), had: make(map[any]bool)} }
 
 // Ready says that listings that begin from now on are young enough. It is called before the first
 // listing.
@@ -80,7 +80,8 @@ func (r *Reader) ready() {
 	}
 	p := r.p
 	p.clock++
-	r.since, r.until = p.clock, time.After(patience)
+	r.since = p.clock
+	time.AfterFunc(patience, func() { close(r.until) })
 	if p.waiting--; p.waiting == 0 {
 		close(p.ready)
 	}
@@ -108,7 +109,7 @@ func (r *Reader) Leave() {
 func (r *Reader) wait(ctx context.Context) error {
 	select {
 	case <-r.p.ready:
-	case <-r.until: // once: then the reader lists
+	case <-r.until:
 	case <-ctx.Done():
 	}
 	return ctx.Err()
