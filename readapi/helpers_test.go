@@ -1,7 +1,6 @@
 package readapi_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,7 +15,6 @@ import (
 
 	"blobtail/internal/access"
 	"blobtail/internal/door"
-	"blobtail/internal/heartbeat"
 	"blobtail/readapi"
 	"blobtail/readapi/form"
 	"blobtail/reading"
@@ -67,11 +65,7 @@ func serveWithin(t testing.TB, h *readingtest.House, most int64, o door.ReadsOpt
 	s.reads = door.NewReads(o)
 	var reader *reading.Reader
 	if h != nil {
-		reader = h.ReaderWith(reading.Options{MaxRaw: most, Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error, error) {
-			rows, now, err := h.List(ctx)
-			unread, err := heartbeat.Unread(err)
-			return rows, now, unread, err
-		}})
+		reader = h.ReaderWith(reading.Options{MaxRaw: most})
 	}
 	s.http = httptest.NewUnstartedServer(s.reads.Wrap(readapi.New(readapi.Options{
 		Reader: reader, Version: "v1.2.3",

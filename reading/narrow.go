@@ -90,7 +90,7 @@ func (s *Store) exists(ctx context.Context, m *member, unread bool, out *query.O
 		if !unread && !there(none.Name) {
 			return false
 		}
-		if named && (unread || out.Records == 0) {
+		if named && (unread || out.Records == 0 && m.mode != newest.Only) { // it may be in blobs alone
 			out.Warnings = append(out.Warnings, none.Elsewhere(unread))
 		}
 		return true

@@ -190,6 +190,9 @@ func (s *Store) Around(ctx context.Context, a Ask, p Place) (n *Neighbours, out 
 			n.Record = nil // of another service
 		}
 	}
+	if n != nil && n.Record == nil { // there is nothing that they are next to
+		*n = Neighbours{}
+	}
 	return n, out, err
 }
 

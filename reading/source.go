@@ -167,7 +167,8 @@ type Listed struct {
 type FollowOptions struct {
 	// After goes on where another follower ended. Limit and range do not count then.
 	After *Cursor
-	// Once ends as soon as all existing records have been emitted.
+	// Once ends as soon as all existing records have been emitted. Of a [Store] the cursor of the end
+	// has the positions in the logs only with After or Mark.
 	Once bool
 	// Emit gets one or more whole lines.
 	Emit func(lines []byte) error

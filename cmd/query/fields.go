@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/csv"
@@ -12,6 +11,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/reading"
+	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
@@ -53,103 +53,44 @@ func (c *fieldsCmd) run(ctx context.Context, a *app) (int, error) {
 	w := whole{
 		ask: ask, live: c.Live, stats: c.Stats,
 		read: func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
-			s := survey{fields: map[string]*field{}}
-			out, err := a.records(ctx, from, ask, s.add)
+			s := survey.New(survey.Options{Examples: examplesOf, Fields: mostFields})
+			out, err := a.records(ctx, from, ask, s.Add)
 			if err != nil {
 				return out, err
 			}
 			if out.More {
 				out.Warnings = append(out.Warnings, fmt.Errorf("these are the fields of the newest %s records; -n 0 for all", cli.Thousands(ask.Limit)))
 			}
-			if s.full {
+			if s.More {
 				out.Warnings = append(out.Warnings, fmt.Errorf("there are more than %s fields; the others are left out", cli.Thousands(mostFields)))
 			}
-			return out, s.print(a, form)
+			return out, a.printFields(s, form)
 		},
 	}
 	return w.run(ctx, a)
 }
 
-// survey gathers the fields of records.
-type survey struct {
-	fields  map[string]*field
-	order   []string // in which they were first seen
-	records int64
-	full    bool
-}
-
-type field struct {
-	records  int64
-	types    []string
-	examples []string // stored values, each once
-}
-
-func (s *survey) add(lines []byte) error {
-	for line := range bytes.Lines(lines) {
-		s.records++
-		for key, value := range record.Fields(line) {
-			f := s.fields[string(key)]
-			if f == nil {
-				if len(s.fields) == mostFields {
-					s.full = true
-					continue
-				}
-				f = &field{}
-				s.fields[string(key)], s.order = f, append(s.order, string(key))
-			}
-			f.records++
-			if t := typeOf(value); !slices.Contains(f.types, t) {
-				f.types = append(f.types, t)
-			}
-			if len(f.examples) < examplesOf && !slices.Contains(f.examples, string(value)) {
-				f.examples = append(f.examples, string(value))
-			}
-		}
-	}
-	return nil
-}
-
-// typeOf is the type of a value of JSON.
-func typeOf(value []byte) string {
-	switch value[0] {
-	case '"':
-		return "string"
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	case 't', 'f':
-		return "boolean"
-	case 'n':
-		return "null"
-	}
-	return "number"
-}
-
-// print prints the fields in the order in which records have them.
-func (s *survey) print(a *app, form string) error {
+// printFields prints the fields in the order in which records have them.
+func (a *app) printFields(s *survey.Survey, form string) error {
 	switch form {
 	case "json":
-		for _, key := range s.order {
-			f := s.fields[key]
+		for _, f := range s.Fields() {
 			fmt.Fprintf(a.out, `{"field":"%s","types":["%s"],"records":%d,"of":%d,"examples":[%s]}`+"\n",
-				key, strings.Join(f.types, `","`), f.records, s.records, strings.Join(f.examples, ","))
+				record.AppendEscaped(nil, []byte(f.Name)), strings.Join(f.Types.Names(), `","`), f.Present, s.Records, strings.Join(f.Examples, ","))
 		}
 		return nil
 	case "csv":
 		w := csv.NewWriter(a.out)
 		_ = w.Write([]string{"field", "types", "records", "of", "example"})
-		for _, key := range s.order {
-			f := s.fields[key]
-			_ = w.Write([]string{named(key), strings.Join(f.types, " "), strconv.FormatInt(f.records, 10), strconv.FormatInt(s.records, 10), plain([]byte(f.examples[0]))})
+		for _, f := range s.Fields() {
+			_ = w.Write([]string{f.Name, strings.Join(f.Types.Names(), " "), strconv.FormatInt(f.Present, 10), strconv.FormatInt(s.Records, 10), plain([]byte(f.Examples[0]))})
 		}
 		w.Flush()
 		return w.Error()
 	}
 	t := table{heads: []head{{"field", true, 0}, {"type", true, 2}, {"share", false, 1}, {"examples", true, 0}}}
-	for _, key := range s.order {
-		f := s.fields[key]
-		t.add(cli.Safe(named(key)), strings.Join(f.types, ", "), fmt.Sprintf("%.1f %%", 100*float64(f.records)/float64(s.records)), a.examples(f.examples))
+	for _, f := range s.Fields() {
+		t.add(cli.Safe(f.Name), strings.Join(f.Types.Names(), ", "), fmt.Sprintf("%.1f %%", 100*float64(f.Present)/float64(s.Records)), a.examples(f.Examples))
 	}
 	t.print(a, "-o json")
 	return nil

@@ -10,6 +10,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/spelling"
 	"blobtail/reading"
+	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
@@ -63,12 +64,16 @@ func (a *app) meantService(ctx context.Context, name string) string {
 // meantField tells the field of a name, if some of the newest records have it or one with a
 // name like it.
 func (a *app) meantField(ctx context.Context, ask *reading.Ask, text, key, value string) string {
-	s := survey{fields: map[string]*field{}}
+	s := survey.New(survey.Options{Fields: mostFields})
 	sample := reading.Ask{Services: ask.Services, Range: ask.Range, Live: reading.Off, Limit: sampled}
-	if _, err := a.source.Records(ctx, sample, s.add); err != nil {
+	if _, err := a.source.Records(ctx, sample, s.Add); err != nil {
 		return "" // it is a help only
 	}
-	name := spelling.Near(key, s.order)
+	var names []string
+	for _, f := range s.Fields() {
+		names = append(names, f.Name)
+	}
+	name := spelling.Near(key, names)
 	switch {
 	case name == "":
 		return ""

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/csv"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/reading"
-	"blobtail/record"
+	"blobtail/reading/survey"
 )
 
 type topCmd struct {
@@ -35,9 +31,6 @@ const (
 	mostValues = 1_000_000
 )
 
-// errValues ends a count of a field such as an id.
-var errValues = errors.New("too many values")
-
 func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 	ask, err := a.ask(c.Services, c.rangeFlags, c.filterFlags)
 	if err != nil {
@@ -57,42 +50,24 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 	w := whole{
 		ask: ask, live: c.Live, stats: c.Stats, most: &c.MaxBytes,
 		read: func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
-			values := values{counts: map[string]int64{}}
+			s := survey.New(survey.Options{Only: []string{c.Field}, Values: mostValues})
 			ask.Fields = []string{c.Field}
-			out, err := a.records(ctx, from, ask, func(lines []byte) error { return values.add(lines, c.Field) })
-			if errors.Is(err, errValues) {
-				return out, cli.Usagef("%s has more than %s different values; give a shorter range or a filter", c.Field, cli.Thousands(mostValues))
-			}
+			out, err := a.records(ctx, from, ask, func(lines []byte) error {
+				if err := s.Add(lines); err != nil {
+					return err
+				}
+				if fields := s.Fields(); len(fields) > 0 && fields[0].Capped {
+					return cli.Usagef("%s has more than %s different values; give a shorter range or a filter", c.Field, cli.Thousands(mostValues))
+				}
+				return nil
+			})
 			if err == nil {
-				err = c.print(a, form, most, &values, out)
+				err = c.print(a, form, most, s, out)
 			}
 			return out, err
 		},
 	}
 	return w.run(ctx, a)
-}
-
-// values counts the values of a field.
-type values struct {
-	counts  map[string]int64 // by value, as it is stored
-	records int64
-	with    int64 // records that have the field
-}
-
-func (v *values) add(lines []byte, field string) error {
-	for line := range bytes.Lines(lines) {
-		v.records++
-		value, ok := record.Lookup(line, field)
-		if !ok {
-			continue
-		}
-		v.with++
-		if _, known := v.counts[string(value)]; !known && len(v.counts) == mostValues {
-			return errValues
-		}
-		v.counts[string(value)]++
-	}
-	return nil
 }
 
 // cell is a value in one line that the terminal has room for. An empty text shows its quotes.
@@ -109,41 +84,40 @@ func (a *app) cell(value string) string {
 
 // print prints the most frequent values. Those of equal number are in the order of their
 // text.
-func (c *topCmd) print(a *app, form string, most int, v *values, out *reading.Outcome) error {
-	all := make([]string, 0, len(v.counts))
-	for value := range v.counts {
-		all = append(all, value)
+func (c *topCmd) print(a *app, form string, most int, s *survey.Survey, out *reading.Outcome) error {
+	f := &survey.Field{}
+	if fields := s.Fields(); len(fields) > 0 {
+		f = fields[0]
 	}
-	slices.SortFunc(all, func(x, y string) int { return cmp.Or(cmp.Compare(v.counts[y], v.counts[x]), cmp.Compare(x, y)) })
-	if most > 0 && len(all) > most {
-		out.Warnings = append(out.Warnings, fmt.Errorf("%s of %s values, the most frequent; -n 0 for all", cli.Thousands(most), cli.Thousands(len(all))))
-		all = all[:most]
+	all := f.Top(most)
+	if len(all) < f.Distinct {
+		out.Warnings = append(out.Warnings, fmt.Errorf("%s of %s values, the most frequent; -n 0 for all", cli.Thousands(most), cli.Thousands(f.Distinct)))
 	}
-	out.Records = v.with
-	if missing := v.records - v.with; v.with == 0 && missing > 0 {
+	out.Records = f.Present
+	if missing := s.Records - f.Present; f.Present == 0 && missing > 0 {
 		out.Warnings = append(out.Warnings, fmt.Errorf("none of %s records has the field %s; logquery fields lists them", cli.Thousands(int(missing)), c.Field))
 		return nil
 	} else if missing > 0 {
-		out.Warnings = append(out.Warnings, fmt.Errorf("%s of %s records have no %s", cli.Thousands(int(missing)), cli.Thousands(int(v.records)), c.Field))
+		out.Warnings = append(out.Warnings, fmt.Errorf("%s of %s records have no %s", cli.Thousands(int(missing)), cli.Thousands(int(s.Records)), c.Field))
 	}
-	share := func(n int64) string { return strconv.FormatFloat(100*float64(n)/float64(v.records), 'f', 1, 64) }
+	share := func(n int64) string { return strconv.FormatFloat(100*float64(n)/float64(s.Records), 'f', 1, 64) }
 	switch form {
 	case "json":
 		for _, value := range all {
-			a.out.Write([]byte(`{"value":` + value + `,"records":` + strconv.FormatInt(v.counts[value], 10) + "}\n"))
+			a.out.Write([]byte(`{"value":` + value.Text + `,"records":` + strconv.FormatInt(value.Count, 10) + "}\n"))
 		}
 	case "csv":
 		w := csv.NewWriter(a.out)
 		_ = w.Write([]string{c.Field, "records"})
 		for _, value := range all {
-			_ = w.Write([]string{plain([]byte(value)), strconv.FormatInt(v.counts[value], 10)})
+			_ = w.Write([]string{plain([]byte(value.Text)), strconv.FormatInt(value.Count, 10)})
 		}
 		w.Flush()
 		return w.Error()
 	default:
 		t := table{heads: []head{{"records", false, 0}, {"share", false, 1}, {cli.Safe(c.Field), true, 0}}}
 		for _, value := range all {
-			t.add(cli.Thousands(int(v.counts[value])), share(v.counts[value])+" %", a.cell(value))
+			t.add(cli.Thousands(int(value.Count)), share(value.Count)+" %", a.cell(value.Text))
 		}
 		t.print(a, "-o json")
 	}

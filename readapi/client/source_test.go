@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/access"
 	"blobtail/internal/door"
 	"blobtail/lokiapi"
 	"blobtail/readapi"
@@ -20,30 +22,62 @@ import (
 	"blobtail/record"
 )
 
-// A server answers as the store does that it reads.
+// serve returns a client of a server over a house, for the holder of a token that may read some
+// services; none: no token is asked for.
+func serve(t *testing.T, h *readingtest.House, read ...string) *client.Client {
+	t.Helper()
+	reader := h.Reader()
+	var guard door.Options
+	var o client.Options
+	if len(read) > 0 {
+		file := filepath.Join(t.TempDir(), "tokens.yaml")
+		secret, hash := access.NewSecret()
+		if _, err := access.Add(file, access.Entry{ID: "reader", Hash: hash, Read: read}); err != nil {
+			t.Fatal(err)
+		}
+		tokens, err := access.Open(file, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard.Tokens, o.Token = tokens, "reader."+secret
+	}
+	doors := door.NewReads(door.ReadsOptions{Guard: door.New(guard), Log: zerolog.Nop(), Route: func(path string) door.Route {
+		if strings.HasSuffix(path, "/tail") {
+			return door.Route{Name: "tail", Kind: door.Tail}
+		}
+		return door.Route{Name: "query", Kind: door.Query}
+	}})
+	mux := http.NewServeMux()
+	mux.Handle(readapi.Prefix, readapi.New(readapi.Options{Reader: reader}))
+	mux.Handle("/loki/", lokiapi.New(lokiapi.Options{Reader: reader}))
+	srv := httptest.NewServer(doors.Wrap(mux))
+	t.Cleanup(func() {
+		doors.DropTails()
+		srv.Close()
+	})
+	c, err := client.New(srv.URL, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A server passes the tests of a source.
 func TestSource(t *testing.T) {
+	readingtest.Run(t, func(t *testing.T, h *readingtest.House, read ...string) reading.Source { return serve(t, h, read...) })
+}
+
+// A server answers as the store does that it reads.
+func TestSame(t *testing.T) {
 	h, then := readingtest.New(t, 1), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for i := range 30 {
 		h.Send(0, readingtest.Line{Time: then.Add(time.Duration(i) * time.Minute), Service: []string{"web", "api"}[i%2], Msg: fmt.Sprint("message ", i), Fields: `"n":` + fmt.Sprint(i)})
 	}
 	h.Flush()
 	h.Send(0, readingtest.Line{Time: then.Add(time.Hour), Service: "web", Level: "error", Msg: "late"})
-	reader := h.Reader()
-	store := reader.For(nil)
-	doors := door.NewReads(door.ReadsOptions{
-		Guard: door.New(door.Options{}), Log: zerolog.Nop(), Route: func(string) door.Route { return door.Route{Name: "query", Kind: door.Query} },
-	})
-	mux := http.NewServeMux()
-	mux.Handle(readapi.Prefix, readapi.New(readapi.Options{Reader: reader}))
-	mux.Handle("/loki/", lokiapi.New(lokiapi.Options{Reader: reader}))
-	srv := httptest.NewServer(doors.Wrap(mux))
-	defer srv.Close()
-	server, err := client.New(srv.URL, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, server := h.Reader().For(nil), serve(t, h)
 	var place reading.Place
-	_, err = store.Entries(t.Context(), reading.Ask{Services: []string{"web"}, Range: reading.Always(), Texts: []string{"message 10"}}, func(e *record.Entry) error {
+	_, err := store.Entries(t.Context(), reading.Ask{Services: []string{"web"}, Range: reading.Always(), Texts: []string{"message 10"}}, func(e *record.Entry) error {
 		place = reading.Place{Service: "web", Time: e.Time, ID: e.ID, Before: 2, After: 3}
 		return nil
 	})

@@ -31,7 +31,9 @@ func (c *Client) Survey(ctx context.Context, a reading.Ask, o reading.SurveyOpti
 	if err := c.object(ctx, "facets", params, &f); err != nil {
 		return nil, nil, failure(a.Services, err)
 	}
-	return f.Survey(), c.outcome(&f.Outcome), nil
+	of, out := f.Survey(), c.outcome(&f.Outcome)
+	out.More = of.Newest
+	return of, out, nil
 }
 
 // numbers is an answer of Loki's API to a query with numbers.

@@ -1,10 +1,13 @@
-// Package readingtest has a store with ingesters in the test's process, for tests of servers.
+// Package readingtest has a store with ingesters in the test's process, for tests of servers, and
+// the tests that every [reading.Source] passes.
 //
 // [New] makes a [House]: a store in memory, and ingesters with real logs on simulated disks,
 // which answer readers over a wire in memory. [House.Send] has an ingester accept records,
 // [House.Flush] writes them to blobs, and [House.Kill] ends an ingester with the records that
 // are in no blob yet. [House.Reader] reads all of it. [House.Damage], [House.Compact] and
 // [House.Faults] change the store.
+//
+// [Run] puts fixed questions to a source over such houses, and knows the right answers.
 package readingtest
 
 import (
@@ -113,7 +116,7 @@ func (h *House) ReaderOf(of reading.Options, ofBlobs query.Options, change ...fu
 	for _, f := range change {
 		f(&o)
 	}
-	of.Blobs, of.Logs = blobs, newest.New(o)
+	of.Blobs, of.Logs, of.Ingesters = blobs, newest.New(o), h.ingestersOf
 	return reading.New(of)
 }
 
@@ -121,6 +124,13 @@ func (h *House) ReaderOf(of reading.Options, ofBlobs query.Options, change ...fu
 func (h *House) List(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
 	rows, err := heartbeat.List(ctx, storagetest.FaultyTables(h.Store, h.script), "")
 	return rows, time.Now(), err
+}
+
+// ingestersOf is List as a reader has it.
+func (h *House) ingestersOf(ctx context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error) {
+	rows, now, err = h.List(ctx)
+	unread, err = heartbeat.Unread(err)
+	return rows, now, unread, err
 }
 
 // ingester is one of a house. buf is nil while it does not run.

@@ -203,11 +203,16 @@ func (f *Field) Top(most int) []Value {
 // Top are the most frequent values of some counts, at most so many; 0: all. Those of equal number are
 // in the order of their texts.
 func Top(counts iter.Seq2[string, int64], most int) []Value {
+	order := func(a, b Value) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text)) }
 	all := []Value{}
 	for text, n := range counts {
 		all = append(all, Value{text, n})
+		if most > 0 && len(all) >= 2*most+1000 { // a million values are not listed for ten of them
+			slices.SortFunc(all, order)
+			all = all[:most]
+		}
 	}
-	slices.SortFunc(all, func(a, b Value) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text)) })
+	slices.SortFunc(all, order)
 	if most > 0 {
 		all = all[:min(most, len(all))]
 	}

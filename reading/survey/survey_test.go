@@ -3,6 +3,7 @@ package survey_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,20 @@ func TestBounds(t *testing.T) {
 	}
 	if ctx.Err() != nil {
 		t.Error("the budget has ended, although the rest may be left out")
+	}
+}
+
+// The most frequent of many values are the first ones of all in order.
+func TestTop(t *testing.T) {
+	counts := map[string]int64{}
+	for i := range 20_000 {
+		counts[fmt.Sprint(i)] = int64(i * 7919 % 5000)
+	}
+	all := survey.Top(maps.All(counts), 0)
+	for _, most := range []int{1, 10, 3000, 20_000, 30_000} {
+		if got := survey.Top(maps.All(counts), most); !slices.Equal(got, all[:min(most, len(all))]) {
+			t.Errorf("the first %d of %d values are others", most, len(all))
+		}
 	}
 }
 
