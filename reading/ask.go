@@ -182,7 +182,7 @@ func (a *Ask) filter(b *budget.Budget) (query.Filter, error) {
 		f.Unjudged = func() (int64, error) { return pipe.Unjudged(kept) }
 	}
 	if a.NotLevels != 0 {
-		f.Levels = f.Levels.Without(a.NotLevels)
+		f.Levels, f.Barred = f.Levels.Without(a.NotLevels), a.NotLevels
 	}
 	if a.parser != nil && a.where != nil {
 		f.Where, f.Accept, f.Unjudged = nil, a.acceptParsed, a.where.Unjudged

@@ -177,7 +177,7 @@ func flagNames(nodes ...*kong.Node) (out []string) {
 // valuesOf are the values of a flag, if they are few.
 func (a *app) valuesOf(ctx context.Context, verb *kong.Node, flag string) []string {
 	switch flag {
-	case "level":
+	case "level", "not-level":
 		return []string{"trace", "debug", "info", "warn", "error", "critical", "debug+", "info+", "warn+", "error+"}
 	case "output":
 		return []string{"pretty", "json", "raw", "csv", "logfmt"}

@@ -16,13 +16,14 @@ const defaultOnTerminal = 1000
 
 // filterFlags select records.
 type filterFlags struct {
-	Level  string   `short:"l" help:"Only these levels: error,critical or warn+." placeholder:"LEVELS"`
-	Fixed  []string `short:"F" sep:"none" help:"Only records with this text; all of them if repeated." placeholder:"TEXT"`
-	Words  []string `short:"w" sep:"none" help:"The same, but the text is not a part of longer words." placeholder:"WORDS"`
-	Regexp []string `short:"g" sep:"none" help:"Only records that match (RE2); all of them if repeated." placeholder:"REGEX"`
-	Where  string   `help:"Only records for which this is true, such as 'status >= 500 and path startsWith \"/api\"'." placeholder:"EXPR"`
-	Invert bool     `short:"v" help:"Only records that -F, -w and -g do not match."`
-	Ignore bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w and -g."`
+	Level    string   `short:"l" help:"Only these levels: error,critical or warn+." placeholder:"LEVELS"`
+	NotLevel string   `help:"Not these levels." placeholder:"LEVELS"`
+	Fixed    []string `short:"F" sep:"none" help:"Only records with this text; all of them if repeated." placeholder:"TEXT"`
+	Words    []string `short:"w" sep:"none" help:"The same, but the text is not a part of longer words." placeholder:"WORDS"`
+	Regexp   []string `short:"g" sep:"none" help:"Only records that match (RE2); all of them if repeated." placeholder:"REGEX"`
+	Where    string   `help:"Only records for which this is true, such as 'status >= 500 and path startsWith \"/api\"'." placeholder:"EXPR"`
+	Invert   bool     `short:"v" help:"Only records that -F, -w and -g do not match."`
+	Ignore   bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w and -g."`
 }
 
 // ask makes the question of the flags that several verbs have.
@@ -34,9 +35,15 @@ func (a *app) ask(services []string, times rangeFlags, filter filterFlags) (ask 
 	if ask.Range, err = a.times(times); err != nil {
 		return ask, err
 	}
-	if filter.Level != "" {
-		if ask.Levels, err = reading.ParseLevels(filter.Level); err != nil {
-			return ask, cli.Usagef("--level: %w", err)
+	for _, of := range []struct {
+		flag, text string
+		set        *reading.LevelSet
+	}{{"--level", filter.Level, &ask.Levels}, {"--not-level", filter.NotLevel, &ask.NotLevels}} {
+		if of.text == "" {
+			continue
+		}
+		if *of.set, err = reading.ParseLevels(of.text); err != nil {
+			return ask, cli.Usagef("%s: %w", of.flag, err)
 		}
 	}
 	_, err = ask.Matcher(a.made) // a mistake is found before a store is opened
@@ -88,7 +95,7 @@ func (c *readCmd) near(ask *reading.Ask) (surroundings, error) {
 	s, err := c.surroundings()
 	switch {
 	case err != nil || !s.any():
-	case !ask.ReadsLines() && ask.Levels == 0:
+	case !ask.ReadsLines() && ask.Levels == 0 && ask.NotLevels == 0:
 		err = cli.Usagef("-A, -B and -C show what is around matches; add --level, -F, -w, -g or --where")
 	case c.Count:
 		err = cli.Usagef("--count counts matches; leave out -A, -B and -C")
