@@ -101,8 +101,9 @@ func isNumber(text string) bool {
 	return err == nil && !strings.Contains(digits, ".e") && !strings.Contains(digits, ".E")
 }
 
-// parsed returns emit for lines with the fields that the question has made of their messages.
-func (a *Ask) parsed(emit func(lines []byte) error) func(lines []byte) error {
+// Parsed returns emit for stored lines, which it gets with the fields that the question makes of
+// their messages. The question must be compiled ([Ask.Matcher]).
+func (a *Ask) Parsed(emit func(lines []byte) error) func(lines []byte) error {
 	if a.parser == nil {
 		return emit
 	}

@@ -194,6 +194,8 @@ func (a *app) valuesOf(ctx context.Context, verb *kong.Node, flag string) []stri
 			return []string{"service", "day"}
 		}
 		return []string{"1m", "5m", "1h", "1d"}
+	case "parse":
+		return []string{"json", "logfmt"}
 	case "fields":
 		return a.fieldNames(ctx)
 	}

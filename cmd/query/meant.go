@@ -64,7 +64,7 @@ func (a *app) meantService(ctx context.Context, name string) string {
 // name like it.
 func (a *app) meantField(ctx context.Context, ask *reading.Ask, text, key, value string) string {
 	s := survey{fields: map[string]*field{}}
-	sample := reading.Ask{Services: ask.Services, Range: ask.Range, Live: reading.Off, Limit: sampled}
+	sample := reading.Ask{Services: ask.Services, Range: ask.Range, Parse: ask.Parse, Live: reading.Off, Limit: sampled}
 	if _, err := a.source.Records(ctx, sample, s.add); err != nil {
 		return "" // it is a help only
 	}
@@ -73,7 +73,11 @@ func (a *app) meantField(ctx context.Context, ask *reading.Ask, text, key, value
 	case name == "":
 		return ""
 	case name == key:
-		return "for the values of " + key + ": logquery top " + cli.ShellWords(append([]string{key}, ask.Services...)...)
+		words := append([]string{key}, ask.Services...)
+		if ask.Parse != "" {
+			words = append(words, "--parse", ask.Parse)
+		}
+		return "for the values of " + key + ": logquery top " + cli.ShellWords(words...)
 	}
 	literal := strconv.Quote(value)
 	if _, err := strconv.ParseFloat(value, 64); err == nil {
