@@ -145,7 +145,7 @@ func (a *Ask) compile(b *budget.Budget) error {
 		}
 		e, ok := tree.(*logql.LogExpr)
 		if !ok {
-			return &AskError{"logql", errors.New(`a query of numbers is for Loki's API, /loki/api/v1/query_range; here it selects records, as {service="web"} |= "text"`)}
+			return &AskError{"logql", errors.New(`a query of numbers is for logquery --logql, or Loki's API, /loki/api/v1/query_range; here it selects records, as {service="web"} |= "text"`)}
 		}
 		pipe, err := stage.View{Budget: b}.Compile(e)
 		if err != nil {

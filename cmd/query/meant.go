@@ -24,7 +24,7 @@ func pair() *regexp.Regexp {
 // meant tells, after a text filter found nothing, the level, the service or the field that
 // was probably meant by the text, with its command; "" if the text looks like none of them.
 func (a *app) meant(ctx context.Context, ask *reading.Ask) string {
-	if ask.Not || ctx.Err() != nil {
+	if ask.Not || ask.LogQL != "" || ctx.Err() != nil {
 		return ""
 	}
 	for _, text := range slices.Concat(ask.Texts, ask.Words, ask.Exprs) {

@@ -48,17 +48,15 @@ func (a *app) ask(services []string, times rangeFlags, filter filterFlags) (ask 
 		}
 	}
 	_, err = ask.Matcher(a.made) // a mistake is found before a store is opened
-	if bad, ok := errors.AsType[*reading.AskError](err); ok {
-		err = cli.Usagef("--%s: %w", bad.Key, bad.Err)
-	}
-	return ask, err
+	return ask, byFlag(err)
 }
 
 type readCmd struct {
-	Services     []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
+	Services     []string `arg:"" optional:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
 	rangeFlags   `group:"Time"`
 	filterFlags  `group:"Filters"`
 	contextFlags `group:"Filters"`
+	logqlFlags   `group:"LogQL"`
 	Number       *number `short:"n" aliases:"tail,lines,limit" help:"The newest N, oldest first; 0 for all. 1000 on a terminal." placeholder:"N"`
 	First        *number `help:"The oldest N; 0 for all." placeholder:"N"`
 	Reverse      bool    `short:"r" help:"Newest first."`
@@ -107,9 +105,12 @@ func (c *readCmd) near(ask *reading.Ask) (surroundings, error) {
 }
 
 func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
-	ask, err := a.ask(c.Services, c.rangeFlags, c.filterFlags)
+	ask, err := c.ask(a)
 	if err != nil {
 		return 0, err
+	}
+	if c.isTable() {
+		return c.table(ctx, a, ask)
 	}
 	ask.Reverse = c.Reverse
 	if ask.Limit, ask.First, err = c.limits(a); err != nil {
@@ -119,6 +120,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	out.labelled(&ask, c.Output == "raw")
 	near, err := c.near(&ask)
 	if err != nil {
 		return 0, err
@@ -138,7 +140,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 			result = &reading.Outcome{}
 			err = (&around{near, a, from, result}).read(ctx, ask, out)
 		} else {
-			result, err = a.records(ctx, from, ask, out.print)
+			result, err = a.records(ctx, from, ask, out.emit)
 		}
 		if result.More && c.Number == nil && c.First == nil {
 			result.Warnings = append(result.Warnings, fmt.Errorf("these are the newest %d, there is more; -n 0 for all", ask.Limit))
