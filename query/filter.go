@@ -67,6 +67,7 @@ func upFrom(l record.Level) LevelSet { return 1<<record.Other - 1<<l }
 // record.
 type Filter struct {
 	Levels LevelSet    // 0: all
+	Barred LevelSet    // left out of Levels on purpose: they do not count as higher ones
 	Texts  []string    // each must occur
 	Words  []string    // each must occur, between borders of words
 	Exprs  []string    // RE2, each must match
@@ -107,7 +108,7 @@ func (f Filter) Matcher(b *budget.Budget) (*Matcher, error) {
 	if m.levels == 0 {
 		m.levels = allLevels
 	}
-	m.high = upFrom(m.levels.Lowest()) &^ m.levels
+	m.high = upFrom(m.levels.Lowest()) &^ m.levels &^ f.Barred
 	for _, text := range slices.Concat(f.Texts, f.Words, f.Exprs) {
 		if text == "" {
 			return nil, badQuery("an empty text matches every record; leave it out")

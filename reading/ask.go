@@ -115,6 +115,7 @@ func (a *Ask) Select(pipe *stage.Pipeline, kept bool) {
 		a.Services = slices.DeleteFunc(slices.Clone(sel.Names), func(s string) bool { return record.ValidStored(s) && !sel.Service(s) })
 	}
 	a.Levels, a.choose.none = levelsOf(&sel.Levels)
+	a.NotLevels, a.Parse = 0, ""
 	a.Texts, a.Words, a.Exprs, a.Where, a.Not, a.Fold = sel.Texts, nil, nil, "", false, false
 }
 
@@ -145,7 +146,7 @@ func (a *Ask) compile(b *budget.Budget) error {
 		}
 		e, ok := tree.(*logql.LogExpr)
 		if !ok {
-			return &AskError{"logql", errors.New(`a query of numbers is for Loki's API, /loki/api/v1/query_range; here it selects records, as {service="web"} |= "text"`)}
+			return &AskError{"logql", errors.New(`a query of numbers is for logquery --logql, or Loki's API, /loki/api/v1/query_range; here it selects records, as {service="web"} |= "text"`)}
 		}
 		pipe, err := stage.View{Budget: b}.Compile(e)
 		if err != nil {
@@ -182,7 +183,7 @@ func (a *Ask) filter(b *budget.Budget) (query.Filter, error) {
 		f.Unjudged = func() (int64, error) { return pipe.Unjudged(kept) }
 	}
 	if a.NotLevels != 0 {
-		f.Levels = f.Levels.Without(a.NotLevels)
+		f.Levels, f.Barred = f.Levels.Without(a.NotLevels), a.NotLevels
 	}
 	if a.parser != nil && a.where != nil {
 		f.Where, f.Accept, f.Unjudged = nil, a.acceptParsed, a.where.Unjudged

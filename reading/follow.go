@@ -25,7 +25,7 @@ func (s *Store) Follow(ctx context.Context, a Ask, o FollowOptions) (Cursor, err
 		q.Services = slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
 	}
 	if o.Emit != nil {
-		o.Emit = a.parsed(o.Emit)
+		o.Emit = a.Parsed(o.Emit)
 	}
 	if o.Visit != nil {
 		o.Visit = a.parsedEntry(o.Visit)

@@ -14,11 +14,15 @@ import (
 	"blobtail/record"
 )
 
+// madeLine is the field of the line that the stages of a query make of a record.
+const madeLine = "__line__"
+
 // A parser makes fields of the message of a record, by the stages of LogQL. Several goroutines may
 // use it at once.
 type parser struct {
-	pipe *stage.Pipeline
-	pool sync.Pool // of *parsing
+	pipe  *stage.Pipeline
+	whole bool      // errors of stages are fields, and so is the line that they make
+	pool  sync.Pool // of *parsing
 }
 
 // parsing is the memory of one call.
@@ -73,21 +77,29 @@ func (p *parser) append(dst, line []byte, e *stage.Entry) []byte {
 	}
 	dst = append(dst, object[:len(object)-1]...)
 	for _, l := range e.Parsed {
-		if strings.HasPrefix(l.Name, "__error") {
+		if strings.HasPrefix(l.Name, "__error") && !p.whole {
 			continue
 		}
-		dst = record.AppendEscaped(append(dst, ',', '"'), []byte(l.Name))
-		if _, own := record.Lookup(line, l.Name); own {
-			dst = append(dst, "_extracted"...) // as Loki does for a name that a label has already
-		}
-		dst = append(dst, '"', ':')
+		dst = appendName(dst, line, l.Name)
 		if isNumber(l.Value) {
 			dst = append(dst, l.Value...)
 			continue
 		}
 		dst = append(record.AppendEscaped(append(dst, '"'), []byte(l.Value)), '"')
 	}
+	if p.whole && p.pipe.ChangesLine() {
+		dst = append(record.AppendEscaped(append(appendName(dst, line, madeLine), '"'), e.Line), '"')
+	}
 	return append(dst, "}\n"...)
+}
+
+// appendName appends the name of a further field of a line.
+func appendName(dst, line []byte, name string) []byte {
+	dst = record.AppendEscaped(append(dst, ',', '"'), []byte(name))
+	if _, own := record.Lookup(line, name); own {
+		dst = append(dst, "_extracted"...) // as Loki names what a label has already
+	}
+	return append(dst, '"', ':')
 }
 
 // isNumber reports whether a text is a number of JSON.
@@ -101,17 +113,36 @@ func isNumber(text string) bool {
 	return err == nil && !strings.Contains(digits, ".e") && !strings.Contains(digits, ".E")
 }
 
-// parsed returns emit for lines with the fields that the question has made of their messages.
-func (a *Ask) parsed(emit func(lines []byte) error) func(lines []byte) error {
+// Parsed returns emit for stored lines, which it gets with the fields that the question makes of
+// their messages. The question must be compiled ([Ask.Matcher]).
+func (a *Ask) Parsed(emit func(lines []byte) error) func(lines []byte) error {
 	if a.parser == nil {
 		return emit
 	}
+	return a.parser.each(emit)
+}
+
+// Labelled is Parsed for the labels that the stages of [Ask.LogQL] make. A source gives the records
+// of a query as they are stored, and a front that shows them calls it. made is the field of the lines
+// that the stages make; "": they change none.
+func (a *Ask) Labelled(emit func(lines []byte) error) (labelled func(lines []byte) error, made string) {
+	if a.LogQL == "" || a.pipe == nil {
+		return emit, ""
+	}
+	if a.pipe.ChangesLine() {
+		made = madeLine
+	}
+	return (&parser{pipe: a.pipe, whole: true}).each(emit), made
+}
+
+// each returns emit for lines to which the parser adds fields.
+func (p *parser) each(emit func(lines []byte) error) func(lines []byte) error {
 	var out []byte
 	var e stage.Entry
 	return func(lines []byte) error {
 		out = out[:0]
 		for line := range bytes.Lines(lines) {
-			out = a.parser.append(out, line, &e)
+			out = p.append(out, line, &e)
 		}
 		return emit(out)
 	}

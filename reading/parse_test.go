@@ -121,3 +121,26 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+// The labels and the line that the stages of a query make are fields beside those of the record.
+func TestLabelled(t *testing.T) {
+	h := readingtest.New(t, 1)
+	h.Send(0, readingtest.Line{Service: "web", Msg: `{"status":502,"who":"ann"}`, Fields: `"who":"own"`})
+	for query, row := range map[string]struct{ made, fields string }{
+		`{service="web"}`:        {"", `"who":"own"}`},
+		`{service="web"} | json`: {"", `"who":"own","status":502,"who_extracted":"ann"}`},
+		`{service="web"} | json | line_format "{{.status}} \"a\""`: {"__line__", `"who_extracted":"ann","__line__":"502 \"a\""}`},
+		`{service="web"} | unpack | line_format "x"`:               {"__line__", `"__line__":"x"}`},
+	} {
+		a := reading.Ask{LogQL: query, Range: reading.Always()}
+		if _, err := a.Matcher(nil); err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		emit, made := a.Labelled(func(lines []byte) error { got = append(got, lines...); return nil })
+		_, err := h.Reader().For(nil).Records(t.Context(), a, emit)
+		if err != nil || made != row.made || !strings.HasSuffix(string(got), row.fields+"\n") || !json.Valid(got) {
+			t.Errorf("%s: %q, %s, %v", query, made, got, err)
+		}
+	}
+}

@@ -23,7 +23,7 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return &Outcome{}, err
 	}
-	emit = a.parsed(emit)
+	emit = a.Parsed(emit)
 	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
 		if !a.listsWhole() {
 			return blobs.Newest(ctx, q, emit)
@@ -108,7 +108,7 @@ func (s *Store) Tail(ctx context.Context, a Ask, emit func(lines []byte) error) 
 	if err != nil {
 		return &Outcome{}, err
 	}
-	emit = a.parsed(emit)
+	emit = a.Parsed(emit)
 	sum, report, err := s.r.o.Logs.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
 	out := report.Outcome(&sum)
 	out.Notes = append(out.Notes, a.notes()...)

@@ -64,7 +64,7 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 
 // sample passes the newest records of a query to emit, or all if newest is 0.
 func (a *Ask) sample(ctx context.Context, blobs *query.Reader, q query.Query, newest int, emit func(lines []byte) error) (query.Summary, error) {
-	emit = a.parsed(emit)
+	emit = a.Parsed(emit)
 	if newest > 0 {
 		q.Limit, q.Reverse = newest, true // the newest first are not held in memory
 		return blobs.Newest(ctx, q, emit)

@@ -3,12 +3,10 @@ package reading
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"blobtail/logql"
 	"blobtail/logql/metric"
-	"blobtail/logql/stage"
 )
 
 // A Table is a question in LogQL with numbers as its answer, in text form.
@@ -37,7 +35,7 @@ type Point struct {
 // Grid are the times of the points of a table.
 func (t *Table) Grid() metric.Grid {
 	if t.Step == 0 {
-		return metric.At(t.Range.To)
+		return metric.At(t.Range.To - t.Range.To%int64(time.Millisecond)) // as Loki's API tells times
 	}
 	return metric.Align(t.Range.From, t.Range.To, int64(t.Step))
 }
@@ -82,23 +80,4 @@ func (s *Store) Table(ctx context.Context, t Table) ([]Row, *Outcome, error) {
 		rows = append(rows, row)
 	}
 	return rows, out, nil
-}
-
-// Formed returns a function that makes the lines of records which a query in LogQL gives: those
-// that its stages make of the messages. They end in a newline, and are valid until the next call.
-// It is for code that shows the answer of a question by [Ask.LogQL].
-func (a *Ask) Formed() (func(line []byte) (text []byte, labels []stage.Label, ok bool), error) {
-	if err := a.compile(nil); err != nil {
-		return nil, err
-	}
-	if a.pipe == nil {
-		return nil, fmt.Errorf("the question has no query in LogQL")
-	}
-	var e stage.Entry
-	return func(line []byte) ([]byte, []stage.Label, bool) {
-		if !a.pipe.Entry(line, &e) {
-			return nil, nil, false
-		}
-		return e.Line, e.Parsed, true
-	}, nil
 }

@@ -177,7 +177,7 @@ func flagNames(nodes ...*kong.Node) (out []string) {
 // valuesOf are the values of a flag, if they are few.
 func (a *app) valuesOf(ctx context.Context, verb *kong.Node, flag string) []string {
 	switch flag {
-	case "level":
+	case "level", "not-level":
 		return []string{"trace", "debug", "info", "warn", "error", "critical", "debug+", "info+", "warn+", "error+"}
 	case "output":
 		return []string{"pretty", "json", "raw", "csv", "logfmt"}
@@ -194,6 +194,8 @@ func (a *app) valuesOf(ctx context.Context, verb *kong.Node, flag string) []stri
 			return []string{"service", "day"}
 		}
 		return []string{"1m", "5m", "1h", "1d"}
+	case "parse":
+		return []string{"json", "logfmt"}
 	case "fields":
 		return a.fieldNames(ctx)
 	}

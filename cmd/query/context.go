@@ -101,7 +101,7 @@ func (r *around) read(ctx context.Context, ask reading.Ask, out *printer) error 
 		if f.last < ask.Range.To {
 			near.Range.To = f.last + 1
 		}
-		printed = groups{surroundings: r.surroundings, made: budget.Of(ctx), match: match, out: out, begun: printed.begun, skipped: printed.begun, records: printed.records, bytes: printed.bytes}
+		printed = groups{surroundings: r.surroundings, made: budget.Of(ctx), match: match, out: out, emit: ask.Parsed(out.print), begun: printed.begun, skipped: printed.begun, records: printed.records, bytes: printed.bytes}
 		err := r.records(ctx, near, printed.add)
 		printed.release()
 		if err != nil {
@@ -160,6 +160,7 @@ type groups struct {
 	made  *budget.Budget
 	match *reading.Matcher
 	out   *printer
+	emit  func(line []byte) error // prints a stored line
 
 	begun   bool
 	kept    [][]byte // the latest lines that are not printed
@@ -209,7 +210,7 @@ func (g *groups) group(line []byte) error {
 func (g *groups) print(line []byte) error {
 	g.records++
 	g.bytes += int64(len(line))
-	return g.out.print(line)
+	return g.emit(line)
 }
 
 // keep keeps a line that is not printed yet.

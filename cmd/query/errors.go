@@ -25,6 +25,7 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 		bad     *reading.BadQueryError
 		much    *reading.MuchError
 		service *reading.NoServiceError
+		none    *reading.NoneChosenError
 		blob    *reading.NoBlobError
 		refused *client.Error
 		broken  *client.BrokenError
@@ -41,6 +42,8 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 			bytesText(much.Bytes), config.Size(much.Limit))
 	case errors.As(err, &service):
 		return cli.Nothing, a.noService(ctx, service)
+	case errors.As(err, &none):
+		return cli.Nothing, fmt.Sprintf("--logql: %v; logquery ls lists them", err)
 	case errors.As(err, &blob) && blob.Expired:
 		return cli.Nothing, err.Error()
 	case errors.As(err, &blob):
@@ -90,7 +93,7 @@ func inNoBlob(e *reading.NoServiceError) string {
 func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 	level := record.ParseLevel([]byte(e.Name))
 	has := func(flag rune) bool {
-		return slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
+		return !a.given("logql") && slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
 	}
 	if every, err := a.all(); err == nil {
 		a.model = every.Model // the name may be meant as any verb
@@ -153,7 +156,7 @@ func (a *app) verbMeant(first string) string {
 		}
 	}
 	verb := spelling.Near(first, verbs)
-	if n := verbOf(a.model, verb); n != nil && slices.ContainsFunc(n.Positional, func(p *kong.Positional) bool { return p.Name == "service" && p.Required }) {
+	if n := verbOf(a.model, verb); n != nil && slices.ContainsFunc(n.Positional, func(p *kong.Positional) bool { return p.Name == "service" && (p.Required || n.Name == "read") }) {
 		verb += " SERVICE"
 	}
 	return verb
@@ -186,7 +189,7 @@ func (a *app) thereAre(ctx context.Context, e *reading.NoServiceError) string {
 // misread explains an error of the parser in the arguments of a verb.
 func (a *app) misread(verb string, err error) error {
 	if strings.HasPrefix(err.Error(), `expected "<service>`) {
-		return cli.Usagef("which service? logquery ls lists them; all of them are '*'")
+		return errWhich()
 	}
 	if strings.HasPrefix(err.Error(), `expected "<field>`) {
 		return cli.Usagef("which field, and of which service? For example: logquery top status web. For a service called top: logquery read top")
@@ -206,6 +209,11 @@ func (a *app) misread(verb string, err error) error {
 	return cli.Usagef("%w; see %s", err, see)
 }
 
+// errWhich is a command line without a service.
+func errWhich() error {
+	return cli.Usagef("which service? logquery ls lists them; all of them are '*'")
+}
+
 // otherFlags are the flags of other programs, with ours.
 var otherFlags = map[string]string{
 	"--grep": findText, "--search": findText, "--text": findText, "--filter": findText, "-e": findText,
@@ -214,7 +222,7 @@ var otherFlags = map[string]string{
 	"--end": "for the newest time: --to", "--before": "for the newest time: --to",
 	"--last": "for the last hour: --since 1h", "--today": "for today: --day today", "--head": "for the oldest ones: --first",
 	"--csv": "for that form: -o csv", "--json": "for that form: -o json", "--format": "for a form: -o csv",
-	"--interval": "for the length of a bucket: hist --by 5m", "--step": "for the length of a bucket: hist --by 5m",
+	"--interval":  "for the length of a bucket: hist --by 5m",
 	"--min-level": "for a level and those above it: --level warn+", "--severity": "for a level and those above it: --level warn+",
 	"--all": "for all records: -n 0",
 }

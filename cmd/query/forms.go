@@ -37,6 +37,8 @@ type printer struct {
 	share *budget.Share                 // for values made of a record
 	line  func(dst, line []byte) []byte // nil: lines stay as they are
 	buf   []byte
+	// emit takes stored lines; print takes those with the labels that a query makes.
+	emit func(lines []byte) error
 	// people read the form.
 	people bool
 	// The names of fields that csv has no column for.

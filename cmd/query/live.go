@@ -49,7 +49,7 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	if out == nil {
 		out = &reading.Outcome{}
 	}
-	if out.Higher > 0 {
+	if out.Higher > 0 && w.ask.LogQL == "" {
 		out.Warnings = append(out.Warnings, fmt.Errorf("at least %d of higher levels left out; --level %s+ has them", out.Higher, w.ask.Levels.Lowest()))
 	}
 	return w.end(ctx, a, out, err)

@@ -25,7 +25,7 @@ func pair() *regexp.Regexp {
 // meant tells, after a text filter found nothing, the level, the service or the field that
 // was probably meant by the text, with its command; "" if the text looks like none of them.
 func (a *app) meant(ctx context.Context, ask *reading.Ask) string {
-	if ask.Not || ctx.Err() != nil {
+	if ask.Not || ask.LogQL != "" || ctx.Err() != nil {
 		return ""
 	}
 	for _, text := range slices.Concat(ask.Texts, ask.Words, ask.Exprs) {
@@ -65,7 +65,7 @@ func (a *app) meantService(ctx context.Context, name string) string {
 // name like it.
 func (a *app) meantField(ctx context.Context, ask *reading.Ask, text, key, value string) string {
 	s := survey.New(survey.Options{Fields: mostFields})
-	sample := reading.Ask{Services: ask.Services, Range: ask.Range, Live: reading.Off, Limit: sampled}
+	sample := reading.Ask{Services: ask.Services, Range: ask.Range, Parse: ask.Parse, Live: reading.Off, Limit: sampled}
 	if _, err := a.source.Records(ctx, sample, s.Add); err != nil {
 		return "" // it is a help only
 	}
@@ -78,7 +78,11 @@ func (a *app) meantField(ctx context.Context, ask *reading.Ask, text, key, value
 	case name == "":
 		return ""
 	case name == key:
-		return "for the values of " + key + ": logquery top " + cli.ShellWords(append([]string{key}, ask.Services...)...)
+		words := append([]string{key}, ask.Services...)
+		if ask.Parse != "" {
+			words = append(words, "--parse", ask.Parse)
+		}
+		return "for the values of " + key + ": logquery top " + cli.ShellWords(words...)
 	}
 	literal := strconv.Quote(value)
 	if _, err := strconv.ParseFloat(value, 64); err == nil {

@@ -16,41 +16,47 @@ const defaultOnTerminal = 1000
 
 // filterFlags select records.
 type filterFlags struct {
-	Level  string   `short:"l" help:"Only these levels: error,critical or warn+." placeholder:"LEVELS"`
-	Fixed  []string `short:"F" sep:"none" help:"Only records with this text; all of them if repeated." placeholder:"TEXT"`
-	Words  []string `short:"w" sep:"none" help:"The same, but the text is not a part of longer words." placeholder:"WORDS"`
-	Regexp []string `short:"g" sep:"none" help:"Only records that match (RE2); all of them if repeated." placeholder:"REGEX"`
-	Where  string   `help:"Only records for which this is true, such as 'status >= 500 and path startsWith \"/api\"'." placeholder:"EXPR"`
-	Invert bool     `short:"v" help:"Only records that -F, -w and -g do not match."`
-	Ignore bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w and -g."`
+	Level    string   `short:"l" help:"Only these levels: error,critical or warn+." placeholder:"LEVELS"`
+	NotLevel string   `help:"Not these levels." placeholder:"LEVELS"`
+	Fixed    []string `short:"F" sep:"none" help:"Only records with this text; all of them if repeated." placeholder:"TEXT"`
+	Words    []string `short:"w" sep:"none" help:"The same, but the text is not a part of longer words." placeholder:"WORDS"`
+	Regexp   []string `short:"g" sep:"none" help:"Only records that match (RE2); all of them if repeated." placeholder:"REGEX"`
+	Where    string   `help:"Only records for which this is true, such as 'status >= 500 and path startsWith \"/api\"'." placeholder:"EXPR"`
+	Parse    string   `help:"Make fields of messages, for --where, --fields and top: json, logfmt, or a pattern such as '<ip> - <user> <_>'." placeholder:"FORM"`
+	Invert   bool     `short:"v" help:"Only records that -F, -w and -g do not match."`
+	Ignore   bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w and -g."`
 }
 
 // ask makes the question of the flags that several verbs have.
 func (a *app) ask(services []string, times rangeFlags, filter filterFlags) (ask reading.Ask, err error) {
-	ask = reading.Ask{Texts: filter.Fixed, Words: filter.Words, Exprs: filter.Regexp, Where: filter.Where, Not: filter.Invert, Fold: filter.Ignore}
+	ask = reading.Ask{Texts: filter.Fixed, Words: filter.Words, Exprs: filter.Regexp, Where: filter.Where, Parse: filter.Parse, Not: filter.Invert, Fold: filter.Ignore}
 	if ask.Services, err = servicesOf(services); err != nil {
 		return ask, err
 	}
 	if ask.Range, err = a.times(times); err != nil {
 		return ask, err
 	}
-	if filter.Level != "" {
-		if ask.Levels, err = reading.ParseLevels(filter.Level); err != nil {
-			return ask, cli.Usagef("--level: %w", err)
+	for _, of := range []struct {
+		flag, text string
+		set        *reading.LevelSet
+	}{{"--level", filter.Level, &ask.Levels}, {"--not-level", filter.NotLevel, &ask.NotLevels}} {
+		if of.text == "" {
+			continue
+		}
+		if *of.set, err = reading.ParseLevels(of.text); err != nil {
+			return ask, cli.Usagef("%s: %w", of.flag, err)
 		}
 	}
 	_, err = ask.Matcher(a.made) // a mistake is found before a store is opened
-	if bad, ok := errors.AsType[*reading.AskError](err); ok {
-		err = cli.Usagef("--%s: %w", bad.Key, bad.Err)
-	}
-	return ask, err
+	return ask, byFlag(err)
 }
 
 type readCmd struct {
-	Services     []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
+	Services     []string `arg:"" optional:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
 	rangeFlags   `group:"Time"`
 	filterFlags  `group:"Filters"`
 	contextFlags `group:"Filters"`
+	logqlFlags   `group:"LogQL"`
 	Number       *number `short:"n" aliases:"tail,lines,limit" help:"The newest N, oldest first; 0 for all. 1000 on a terminal." placeholder:"N"`
 	First        *number `help:"The oldest N; 0 for all." placeholder:"N"`
 	Reverse      bool    `short:"r" help:"Newest first."`
@@ -88,7 +94,7 @@ func (c *readCmd) near(ask *reading.Ask) (surroundings, error) {
 	s, err := c.surroundings()
 	switch {
 	case err != nil || !s.any():
-	case !ask.ReadsLines() && ask.Levels == 0:
+	case !ask.ReadsLines() && ask.Levels == 0 && ask.NotLevels == 0:
 		err = cli.Usagef("-A, -B and -C show what is around matches; add --level, -F, -w, -g or --where")
 	case c.Count:
 		err = cli.Usagef("--count counts matches; leave out -A, -B and -C")
@@ -99,9 +105,12 @@ func (c *readCmd) near(ask *reading.Ask) (surroundings, error) {
 }
 
 func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
-	ask, err := a.ask(c.Services, c.rangeFlags, c.filterFlags)
+	ask, err := c.ask(a)
 	if err != nil {
 		return 0, err
+	}
+	if c.isTable() {
+		return c.table(ctx, a, ask)
 	}
 	ask.Reverse = c.Reverse
 	if ask.Limit, ask.First, err = c.limits(a); err != nil {
@@ -111,6 +120,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	out.labelled(&ask, c.Output == "raw")
 	near, err := c.near(&ask)
 	if err != nil {
 		return 0, err
@@ -130,7 +140,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 			result = &reading.Outcome{}
 			err = (&around{near, a, from, result}).read(ctx, ask, out)
 		} else {
-			result, err = a.records(ctx, from, ask, out.print)
+			result, err = a.records(ctx, from, ask, out.emit)
 		}
 		if result.More && c.Number == nil && c.First == nil {
 			result.Warnings = append(result.Warnings, fmt.Errorf("these are the newest %d, there is more; -n 0 for all", ask.Limit))

@@ -146,7 +146,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from reading.Source, out *
 		if a.env.errTTY && !a.Quiet {
 			fmt.Fprintln(a.env.stderr) // below the terminal's ^C
 		}
-		again := append(slices.Clone(c.Services), cli.Words(a.verb, "level", "fixed", "words", "regexp", "invert", "where", "ignore-case", "output", "fields", "template", "live")...)
+		again := append(slices.Clone(c.Services), cli.Words(a.verb, append(filterNames(a.verb), "output", "fields", "template", "live")...)...)
 		again = append(again, a.where()...)
 		a.Note("to go on from here: logquery tail %s -f --after %s", cli.ShellWords(again...), cursor)
 		return cli.Interrupted, nil

@@ -74,6 +74,7 @@ type Pipeline struct {
 	full    []step
 	texts   []string
 	streams []*ref
+	changes bool // the line
 	pool    sync.Pool
 
 	unjudged unjudged // by keep
@@ -85,12 +86,15 @@ func (v View) Compile(e *logql.LogExpr) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pipeline{head: c.head, texts: c.texts(), streams: c.streams}
+	p := &Pipeline{head: c.head, texts: c.texts(), streams: c.streams, changes: c.changedLine()}
 	p.keep = c.program(&need{})
 	p.full = c.program(&need{all: true, line: true, failure: true})
 	p.pool.New = func() any { return newState(v, c.streams) }
 	return p, nil
 }
+
+// ChangesLine reports whether a stage may change the line.
+func (p *Pipeline) ChangesLine() bool { return p.changes }
 
 // Keep reports whether a stored line passes the whole query.
 func (p *Pipeline) Keep(line []byte) bool {

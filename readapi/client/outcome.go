@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"blobtail/readapi/form"
 	"blobtail/reading"
@@ -80,6 +81,8 @@ func failure(asked []string, err error) error {
 		return err
 	}
 	switch name := refused.Service; {
+	case name == "" && strings.HasPrefix(refused.Detail, "logql: "):
+		return &reading.NoneChosenError{}
 	case name == "" && len(asked) == 1:
 		return &reading.NoServiceError{Name: asked[0], Near: refused.Near}
 	case name != "":

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,10 +94,10 @@ func (c *Client) Table(ctx context.Context, t reading.Table) ([]reading.Row, *re
 	if err != nil {
 		return nil, nil, fmt.Errorf("the answer of the server %s cannot be read: %w", c.base, err)
 	}
-	out := &reading.Outcome{}
+	out, sum := &reading.Outcome{}, regexp.MustCompile(`^[0-9]+ (of [0-9]+ blobs|parts) could not be read(, the first)?: `)
 	for _, text := range answer.Warnings {
 		if problem, lacks := strings.CutPrefix(text, "incomplete: "); lacks {
-			out.Lack(errors.New(problem))
+			out.Lack(errors.New(strings.TrimPrefix(problem, sum.FindString(problem))))
 		} else {
 			out.Warnings = append(out.Warnings, errors.New(text))
 		}
