@@ -17,17 +17,19 @@ TORTURE_MINUTES ?= 70
 PARTS           ?=
 # Goroutines meet in these packages, so their tests run with the race detector. It makes a test
 # several times slower. Tests that count cases, or handle much data, take a few of them there.
-RACED        := ./buffer ./buffer/wal ./blobwriter ./catalog ./cmd/ingest ./cmd/query ./integration/complete ./integration/repeats \
-	./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs ./internal/azurelogs/imports \
-	./internal/count ./internal/door ./internal/fanout ./internal/heartbeat ./internal/storeid ./internal/storeid/premises ./internal/tally \
-	./internal/testenv ./lokiapi ./newest ./newest/live ./newest/live/peers ./query ./query/indexcache ./readapi ./readapi/client \
-	./reading ./retention ./retention/compact ./retention/horizon ./source/dryrun ./source/httpsource ./source/natssource \
-	./source/syslog ./storage/azure ./storage/dir ./storage/dir/tables ./storage/mem ./storage/together ./tailindex
+RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon ./cmd/ingest ./cmd/query ./integration/complete \
+	./integration/repeats ./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs \
+	./internal/azurelogs/imports ./internal/count ./internal/dev/testenv ./internal/door ./internal/lease ./internal/storeid \
+	./internal/storeid/premises ./internal/tally ./reading ./reading/blobs ./reading/blobs/indexcache ./reading/remote \
+	./reading/unflushed ./reading/unflushed/live ./reading/unflushed/live/peers ./retention ./retention/compact ./serve/api \
+	./serve/loki ./source/dryrun ./source/httpsource ./source/natssource ./source/syslog ./storage/azure ./storage/dir \
+	./storage/dir/tables ./storage/fanout ./storage/mem ./storage/together ./tailindex
 # Those of the raced packages with tests that count, or that start hundreds of programs: these
 # run once more in full, without the race detector. The longest are first.
-COUNTED      := ./integration/sim ./integration/complete ./cmd/query ./cmd/ingest ./query ./buffer ./retention/compact ./newest \
-	./retention ./internal/azurelogs ./internal/azurelogs/imports ./internal/azurelogs/asblobs ./query/indexcache ./readapi ./source/httpsource \
-	./source/natssource ./storage/dir ./storage/dir/tables ./tailindex ./buffer/wal ./reading ./lokiapi ./internal/heartbeat
+COUNTED      := ./integration/sim ./integration/complete ./cmd/query ./cmd/ingest ./reading/blobs ./buffer ./retention/compact \
+	./reading/unflushed ./retention ./internal/azurelogs ./internal/azurelogs/imports ./internal/azurelogs/asblobs \
+	./reading/blobs/indexcache ./serve/api ./source/httpsource ./source/natssource ./storage/dir ./storage/dir/tables ./tailindex \
+	./buffer/wal ./reading ./serve/loki ./internal/lease
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without
 # them; its flags (-quick, -against DIR and others); and where to keep a CPU
@@ -124,10 +126,10 @@ vuln: build ## known vulnerabilities in what is linked into the three commands
 	go -C $(LINT) run ./vuln -release-go "$(filter-out local,$(RELEASE_GO))" $(if $(VULNDB),-db "$(VULNDB)") $(CURDIR)/bin/{ingest,logquery,retention}
 
 demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
-	./internal/demo/demo.sh
+	./internal/dev/demo/demo.sh
 
 picture: build ## docs/tail.svg, from a real session; 10 s or so
-	./internal/termshot/picture.sh docs/tail.svg
+	./internal/dev/termshot/picture.sh docs/tail.svg
 
 loggers: ## the table of docs/LOGGERS.md, from the rows in source/body/loggers/testdata
 	go test -count=1 ./docs -run '^TestLoggersTable$$' -update
@@ -150,7 +152,7 @@ test: ## everything; with the race detector where goroutines meet
 
 test-times: build ## make test, and tables of where its CPU and wall time go; 5 minutes more
 	@rm -rf bin/times && mkdir -p bin/times
-	go build -o bin/times/times ./internal/testkit/times
+	go build -o bin/times/times ./internal/dev/testkit/times
 	@$(MAKE) --no-print-directory test TIMES=$(CURDIR)/bin/times
 	bin/times/times report bin/times
 
@@ -165,7 +167,7 @@ test-plain:
 	$(AS_BUILT) $(BESIDE) $(TEST) $$(go list ./... | grep -vxF -e "$$(go list ./integration $(RACED))") </dev/null
 
 test-counted:
-	$(AS_BUILT) $(BESIDE) $(TEST) -p 2 -run "$$(go run ./internal/testkit/counted $(COUNTED))" $(COUNTED) </dev/null
+	$(AS_BUILT) $(BESIDE) $(TEST) -p 2 -run "$$(go run ./internal/dev/testkit/counted $(COUNTED))" $(COUNTED) </dev/null
 
 # The commands of the shippers are kept in bin/interop.
 interop: ## real shippers send to a real ingester, also through faults; installs them; a table
@@ -193,16 +195,16 @@ lint: ## gofmt, vet, staticcheck, the layers
 	if [ -n "$$unformatted" ]; then echo "not formatted: gofmt -w" $$unformatted >&2; exit 1; fi
 	$(AS_BUILT) $(BESIDE) go vet ./...
 	$(AS_BUILT) $(BESIDE) go tool staticcheck ./...
-	$(AS_BUILT) go test ./internal/layers
+	$(AS_BUILT) go test ./internal/dev/layers
 
 # The package is kept in bin/chdb. npm ci would want the libraries for all systems in the lockfile.
 chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it first, 543 MB
-	@mkdir -p bin/chdb && cp internal/tools/chdb/package.json internal/tools/chdb/package-lock.json bin/chdb
+	@mkdir -p bin/chdb && cp internal/dev/tools/chdb/package.json internal/dev/tools/chdb/package-lock.json bin/chdb
 	cd bin/chdb && npm install --no-save --ignore-scripts --no-audit --no-fund </dev/null
 	CHDB_DIR=$(CURDIR)/bin/chdb go test -count=1 -run 'TestClickHouse|TestPages/docs/OTHER-TOOLS.md' ./cmd/query ./docs </dev/null
 
 promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its own, and a minute to build
-	cd internal/tools/promcheck && go vet ./... && go test -count=1 ./...
+	cd internal/dev/tools/promcheck && go vet ./... && go test -count=1 ./...
 
 # The files of deploy/ as Kubernetes, Compose and BuildKit read them.
 deploy-lint: ## validates the manifests, the compose file and the Dockerfile
@@ -214,7 +216,7 @@ bench-micro:
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
 bench-table: build ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
-	go run ./internal/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench -svg docs/performance.svg $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
+	go run ./internal/dev/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench -svg docs/performance.svg $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
 
 fuzz: ## each fuzz target for FUZZTIME, one after another
 	@grep -rn --include='*_test.go' --exclude-dir=node_modules -o '^func Fuzz[A-Za-z0-9_]*' . | sort | \

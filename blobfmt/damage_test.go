@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // One flipped bit anywhere is detected, and costs only the block that contains it.

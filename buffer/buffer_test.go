@@ -17,9 +17,9 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
+	"blobtail/storage/fsys"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

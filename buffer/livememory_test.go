@@ -11,7 +11,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 )
 

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"blobtail/buffer"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/record/origin"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // The requests, messages, restarts and failures are random. All accepted records are

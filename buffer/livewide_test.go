@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"blobtail/buffer"
-	"blobtail/internal/fsys"
 	"blobtail/record"
+	"blobtail/storage/fsys"
 )
 
 // countingDisk counts the bytes that are read, and may change them.

@@ -11,7 +11,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/internal/count"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // lossCase is a log of two services that is damaged between two starts. The store refuses

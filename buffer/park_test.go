@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"blobtail/buffer"
-	"blobtail/internal/fsys/simdisk"
 	"blobtail/record"
+	"blobtail/storage/fsys/simdisk"
 )
 
 func noise(r *rand.Rand, n int) string {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"blobtail/buffer"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 )
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"blobtail/buffer"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // A batch with a rotten run is taken apart, and that is logged. The rest of it is stored,

@@ -15,7 +15,7 @@ import (
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
 	"blobtail/internal/count"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // An unreadable record is left out, and its segment is kept. The rest of the log is

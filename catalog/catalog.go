@@ -30,8 +30,8 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog/horizon"
 	"blobtail/record"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/catalog/horizon"
 	"blobtail/record"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"blobtail/internal/fanout"
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
+	"blobtail/storage/fanout"
 )
 
 // layouts are the paths below a service: of its years, months, days and periods.

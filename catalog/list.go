@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 	"blobtail/storage"
 )
 

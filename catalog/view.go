@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 )
 
 // A View holds one reader's knowledge of dropped days, for some services and the duration

@@ -41,7 +41,7 @@ type panel struct {
 
 // TestDashboard stands in for the linter of Grafana (its module is not to be had): each panel has
 // a title, a description, a unit and the data source of the variable, and its expressions name
-// metrics and labels that an ingester serves. internal/tools/promcheck parses the expressions.
+// metrics and labels that an ingester serves. internal/dev/tools/promcheck parses the expressions.
 func TestDashboard(t *testing.T) {
 	var d dashboard
 	if err := json.Unmarshal([]byte(read(t, "grafana/dashboard.json")), &d); err != nil {

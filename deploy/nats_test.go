@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 	"blobtail/source/natssource"
 )
 

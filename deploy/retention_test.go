@@ -15,7 +15,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/internal/config"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 )

@@ -17,7 +17,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // startServe runs logquery serve, and returns its URL. The test stops it.

@@ -25,9 +25,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"blobtail/internal/bench/report"
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 	dirstore "blobtail/storage/dir"
 )
@@ -394,7 +394,7 @@ func TestPictureOfBench(t *testing.T) {
 		}
 	}
 	if want, err := report.Draw(latest); err != nil || !bytes.Equal(picture, want) {
-		t.Errorf("docs/performance.svg is not that of commit %s: go run ./internal/bench draw FILE.json docs/performance.svg (%v)", latest.Commit, err)
+		t.Errorf("docs/performance.svg is not that of commit %s: go run ./internal/dev/bench draw FILE.json docs/performance.svg (%v)", latest.Commit, err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // TestServeMetrics ensures that docs/SERVING.md explains each metric of logquery serve, and

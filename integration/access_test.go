@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
-	"blobtail/internal/testkit/certstest"
+	"blobtail/internal/dev/testkit"
+	"blobtail/internal/dev/testkit/certstest"
 )
 
 // fleet are two ingesters of one store, with TLS, tokens, and tokens for each other.

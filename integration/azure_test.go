@@ -5,7 +5,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
-	"blobtail/internal/testenv"
+	"blobtail/internal/dev/testenv"
 )
 
 // azureStore returns a place in a fresh Azurite container, which the first ingester

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"blobtail/internal/azurelogs/logstest"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // azureKind is a kind of Azure's own logs, with the service that a reader asks for.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"blobtail/internal/azurelogs/logstest"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // importing returns the command that imports a service into a store.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"blobtail/internal/check"
+	"blobtail/internal/dev/check"
 	"blobtail/record"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // A read names a dead ingester for every range: records may arrive seconds or weeks

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/heartbeat"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
+	"blobtail/internal/lease"
 )
 
 // The tests of these files check every read against one rule: it shows each record
@@ -263,7 +263,7 @@ func (s *station) rest() {
 	tables, end := tablesOf(s.t, s.at)
 	defer end()
 	for begun := time.Now(); time.Since(begun) < 15*time.Second; time.Sleep(200 * time.Millisecond) {
-		rows, _ := heartbeat.List(s.t.Context(), tables, spec(s.t, s.at).Name()) // it may fail, and is tried again
+		rows, _ := lease.List(s.t.Context(), tables, spec(s.t, s.at).Name()) // it may fail, and is tried again
 		for _, i := range rows {
 			if i.Address == s.base && i.Oldest.IsZero() {
 				return

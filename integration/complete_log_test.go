@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // The log directory is replaced by a copy of it under a running ingester. No later

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // The directory of the store is not the one of the start: its disk was unmounted, or

@@ -13,8 +13,8 @@ import (
 
 	_ "modernc.org/sqlite"
 
-	"blobtail/internal/heartbeat"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
+	"blobtail/internal/lease"
 	"blobtail/storage"
 )
 
@@ -24,7 +24,7 @@ func editRow(t testing.TB, at place, id string, change func(props map[string]any
 	tables, end := tablesOf(t, at)
 	defer end()
 	var found []storage.Row
-	for row, err := range tables.Scan(t.Context(), heartbeat.Table, heartbeat.Partition, "", "", 0) {
+	for row, err := range tables.Scan(t.Context(), lease.Table, lease.Partition, "", "", 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func editRow(t testing.TB, at place, id string, change func(props map[string]any
 		t.Fatalf("%d rows of ingester %s, want 1", len(found), id)
 	}
 	change(found[0].Props)
-	if err := tables.Upsert(t.Context(), heartbeat.Table, heartbeat.Partition, found); err != nil {
+	if err := tables.Upsert(t.Context(), lease.Table, lease.Partition, found); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -87,7 +87,7 @@ func fallsSilent(t testing.TB, at place, id string) {
 // lockRows holds the write lock of the table of ingesters until free is called.
 func lockRows(t testing.TB, root string) (free func()) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(root, ".tables", heartbeat.Table, "rows.db")+"?_pragma=busy_timeout(20000)")
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(root, ".tables", lease.Table, "rows.db")+"?_pragma=busy_timeout(20000)")
 	if err != nil {
 		t.Fatal(err)
 	}

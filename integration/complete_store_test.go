@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // A dead ingester announced an address that an ingester of another store now uses.

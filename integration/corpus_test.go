@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/loggen"
+	"blobtail/internal/dev/loggen"
 	"blobtail/record"
 )
 

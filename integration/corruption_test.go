@@ -15,7 +15,7 @@ import (
 )
 
 // The test shows readers each kind of damage to a file of the store. It checks their
-// output, their messages and the exit code. Package query tests every flipped bit and
+// output, their messages and the exit code. Package blobs tests every flipped bit and
 // every cut.
 func TestCorruption(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/check"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/check"
+	"blobtail/internal/dev/testkit"
 )
 
 // A drained ingester accepts no more records and has none left, even if clients keep

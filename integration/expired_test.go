@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage/dir"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/check"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/check"
+	"blobtail/internal/dev/testkit"
 )
 
 // usual returns how many in a thousand requests meet each fault.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/heartbeat"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
+	"blobtail/internal/lease"
 )
 
 // An ingester is killed while it holds records of the last ten minutes. Reads of the hours
@@ -102,7 +102,7 @@ func floorOf(t *testing.T, at place, id string) (floor time.Time) {
 	t.Helper()
 	tables, end := tablesOf(t, at)
 	defer end()
-	rows, err := heartbeat.List(t.Context(), tables, spec(t, at).Name())
+	rows, err := lease.List(t.Context(), tables, spec(t, at).Name())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/check"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/check"
+	"blobtail/internal/dev/testkit"
 )
 
 // hollowDisk mounts a disk that accepts writes and cannot keep them once backing is

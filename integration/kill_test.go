@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/check"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/check"
+	"blobtail/internal/dev/testkit"
 )
 
 // verifyLedger reads all records and compares them with the ledger.

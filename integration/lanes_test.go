@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"blobtail/internal/check"
+	"blobtail/internal/dev/check"
 )
 
 // Two ingesters that write the same services and periods at once must not disturb

@@ -22,7 +22,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // logcliAgent is the name by which logcli asks.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // webRequests are n records of a service, from a time on, each a millisecond after the one

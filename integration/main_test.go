@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"testing"
 
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 )
 
 // suite is shared by the tests.

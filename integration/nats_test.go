@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 )
 
 // newStream starts a server and makes the stream LOGS on it.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // The first five minutes of a user: ingest starts in an empty directory and curl

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/check"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/check"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/dev/testkit"
+	"blobtail/internal/lease"
 	"blobtail/internal/openstore"
-	"blobtail/internal/testkit"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 )
@@ -147,7 +147,7 @@ func announce(t testing.TB, at place, id string, ago time.Duration, oldest time.
 	t.Helper()
 	tables, end := tablesOf(t, at)
 	defer end()
-	a, err := heartbeat.New(tables, heartbeat.Options{
+	a, err := lease.New(tables, lease.Options{
 		ID: id, Lane: 50, Store: spec(t, at).Name(),
 		Address: "http://127.0.0.1:9", Host: "gone-" + id, Version: "test",
 		Oldest: func() (time.Time, bool) { return oldest, !oldest.IsZero() },

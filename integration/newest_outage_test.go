@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage/azure"
 	"blobtail/tailindex"
 )

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
-	"blobtail/internal/testkit/meter"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
+	"blobtail/internal/dev/testkit/meter"
 	"blobtail/record"
 	"blobtail/tailindex"
 )

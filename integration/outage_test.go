@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"blobtail/internal/check"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/check"
+	"blobtail/internal/dev/testkit"
 )
 
 // breakDir makes a dir store refuse all requests for some services, as a bad disk

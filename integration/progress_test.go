@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/testkit/pty"
+	"blobtail/internal/dev/testkit/pty"
 )
 
 // A read that takes long shows on a terminal how far it is, and tells it when it is

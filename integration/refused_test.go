@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/check"
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/check"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 )
 
 // unreadyWith waits until an ingester is not ready for a reason. Its log must name the

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 )
 
 // A policy is planned and confirmed. It hides blobs, and deletes them a grace later.

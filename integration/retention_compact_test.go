@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 )
 
 // Many small blobs become few, and no reader sees a difference. The replaced blobs

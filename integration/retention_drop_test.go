@@ -16,8 +16,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"blobtail/internal/testkit"
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 )
 
 // often returns how many in a thousand requests meet each fault: so many that a

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/catalog/horizon"
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/storeid"
-	"blobtail/internal/testkit"
 	"blobtail/record"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/dir"

@@ -9,7 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 )
 
 // A blob that must not be deleted is reported by name, and everything else is

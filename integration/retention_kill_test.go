@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 )
 
 // archive returns an estate of three services with similar names and four blobs a

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/check"
-	"blobtail/internal/testkit"
+	"blobtail/catalog/horizon"
+	"blobtail/internal/dev/check"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
-	"blobtail/retention/horizon"
 )
 
 // One job hides and deletes, another compacts, and an ingester stores new records.

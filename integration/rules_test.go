@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // planted are secrets that no rule may let through, in the forms in which senders write them.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // asking is a request to a server.
@@ -162,7 +162,7 @@ func firstID(t *testing.T, s *server, service string) string {
 }
 
 // A token cannot tell a service that it may not read from one that does not exist. Of all
-// routes, TestServeHides of cmd/query, TestNarrow of lokiapi and TestNarrowedToken of readapi
+// routes, TestServeHides of cmd/query, TestNarrow of serve/loki and TestNarrowedToken of serve/api
 // prove that no byte of an answer tells of such services.
 func TestServeNarrow(t *testing.T) {
 	t.Parallel()

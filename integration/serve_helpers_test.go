@@ -20,7 +20,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 )
 

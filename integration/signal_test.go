@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/check"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/check"
+	"blobtail/internal/dev/testkit"
 )
 
 // The second SIGTERM ends an ingester at once, even while the first one still waits.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/loggen"
+	"blobtail/internal/dev/loggen"
 )
 
 // A second process on one log directory would ruin it. It must refuse at once and

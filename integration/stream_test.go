@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"blobtail/internal/testenv"
+	"blobtail/internal/dev/testenv"
 )
 
 // stream is a JetStream stream that ingesters read from.

@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // syslogAt is the address at which an ingester accepts syslog.

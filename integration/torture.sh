@@ -64,7 +64,7 @@ retention() {
 }
 policies() {
 	run policies tests ./retention '^(TestRandom|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$' BLOBTAIL_TORTURE=1
-	run policies-races tests ./query '^TestRaces$' BLOBTAIL_RACES="$races"
+	run policies-races tests ./reading/blobs '^TestRaces$' BLOBTAIL_RACES="$races"
 	run policies-compactors tests ./retention/compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun|TestReferenceCorpus)$' BLOBTAIL_TORTURE=1 BLOBTAIL_RACES="$((races / 20))"
 	run policies-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$((races / 4))"
 }
@@ -79,11 +79,11 @@ attack() {
 }
 hostile() { run hostile tests ./integration '^TestHostile$' BLOBTAIL_TORTURE=1; }
 filters() {
-	run filters tests ./query '^(TestFilters|TestOracle)$' BLOBTAIL_FILTER_QUERIES=100000 BLOBTAIL_TORTURE=1
+	run filters tests ./reading/blobs '^(TestFilters|TestOracle)$' BLOBTAIL_FILTER_QUERIES=100000 BLOBTAIL_TORTURE=1
 	run filters-metric tests ./logql/metric . BLOBTAIL_TORTURE=1
 }
 log() { run log tests ./buffer/wal . BLOBTAIL_TORTURE=1; }
-blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions" BLOBTAIL_TORTURE=1; }
+blobs() { run blobs tests ./reading/blobs '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions" BLOBTAIL_TORTURE=1; }
 
 # simulation runs seeds that no day's tests run, until its share is over.
 simulation() {

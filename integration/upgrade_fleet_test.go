@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // oldCommit is the first version that others are upgraded from.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/storage/dir/tables"
 	"blobtail/tailindex"
 )
@@ -165,12 +165,12 @@ func oldRows(t *testing.T, root string, made time.Time) (id string) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rows, err := heartbeat.List(t.Context(), s, "")
+	rows, err := lease.List(t.Context(), s, "")
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%+v, %v", rows, err)
 	}
-	states := map[heartbeat.State]heartbeat.Ingester{rows[0].State: rows[0], rows[1].State: rows[1]}
-	stopped, holding := states[heartbeat.Stopped], states[heartbeat.Holding]
+	states := map[lease.State]lease.Ingester{rows[0].State: rows[0], rows[1].State: rows[1]}
+	stopped, holding := states[lease.Stopped], states[lease.Holding]
 	if stopped.Lane != 3 || !stopped.Oldest.IsZero() || holding.Lane != 5 || holding.Oldest.IsZero() || made.Sub(holding.At) > 10*time.Minute {
 		t.Errorf("%+v", rows)
 	}

@@ -18,13 +18,13 @@
 // The tree says how a query is run, and the caller of each part decides whether an index or a
 // scan answers:
 //
-//   - The selector and the first filters become a filter of package query: services, levels, and
+//   - The selector and the first filters become a filter of package blobs: services, levels, and
 //     texts that every match surely has. Package stage compiles the rest into one function over
 //     a stored line. The decoders of blocks call it, in parallel and before limits. It looks up
 //     only names that the query has.
 //   - Only lines that are put out are taken apart into labels, several batches at once.
 //   - Package metric gathers samples, or counts of an index, in cells between the borders of
-//     windows. It reads no store. Package lokiapi gives it the counts of a histogram if services
+//     windows. It reads no store. Package loki gives it the counts of a histogram if services
 //     and levels alone decide, and the buckets fit. A test draws queries and answers each both
 //     ways.
 //   - A second evaluator in the tests, with no code in common, judges both packages.

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/where"
 	"blobtail/logql"
 	"blobtail/logql/stage"
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/record"
-	"blobtail/record/where"
 )
 
 // An Ask is a question: which records are wanted, in which order, and how many. Flags fill it,
@@ -172,11 +172,11 @@ func (a *Ask) compile(b *budget.Budget) error {
 }
 
 // filter returns the compiled filter.
-func (a *Ask) filter(b *budget.Budget) (query.Filter, error) {
+func (a *Ask) filter(b *budget.Budget) (blobs.Filter, error) {
 	if err := a.compile(b); err != nil {
-		return query.Filter{}, err
+		return blobs.Filter{}, err
 	}
-	f := query.Filter{Levels: a.Levels, Texts: a.Texts, Words: a.Words, Exprs: a.Exprs, Where: a.where, Invert: a.Not, Fold: a.Fold}
+	f := blobs.Filter{Levels: a.Levels, Texts: a.Texts, Words: a.Words, Exprs: a.Exprs, Where: a.where, Invert: a.Not, Fold: a.Fold}
 	if a.pipe != nil && !a.pipe.Selection().All {
 		pipe, kept := a.pipe, a.kept
 		f.Accept = pipe.Keep
@@ -228,7 +228,7 @@ func (a *Ask) notes() (notes []string) {
 }
 
 // query is the question for the packages below, without the services that it chooses.
-func (a *Ask) query(b *budget.Budget) (q query.Query, err error) {
+func (a *Ask) query(b *budget.Budget) (q blobs.Query, err error) {
 	if q.Filter, err = a.filter(b); err != nil {
 		return q, err
 	}

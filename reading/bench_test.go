@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/heartbeat"
-	"blobtail/newest"
-	"blobtail/query"
-	"blobtail/query/indexcache"
+	"blobtail/internal/lease"
 	"blobtail/reading"
+	"blobtail/reading/blobs"
+	"blobtail/reading/blobs/indexcache"
+	"blobtail/reading/unflushed"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 )
@@ -43,7 +43,7 @@ func (l *listed) Open(ctx context.Context, key string) (storage.Object, error) {
 }
 
 // stored opens the store of BLOBTAIL_BENCH_STORE, a directory that an ingester has written.
-func benched(b *testing.B) (*listed, func(indexes query.Indexes) *reading.Reader) {
+func benched(b *testing.B) (*listed, func(indexes blobs.Indexes) *reading.Reader) {
 	path := os.Getenv("BLOBTAIL_BENCH_STORE")
 	if path == "" {
 		b.Skip("BLOBTAIL_BENCH_STORE names no directory with a store")
@@ -53,12 +53,12 @@ func benched(b *testing.B) (*listed, func(indexes query.Indexes) *reading.Reader
 		b.Fatal(err)
 	}
 	counted := &listed{BlobStore: store, Opener: store}
-	return counted, func(indexes query.Indexes) *reading.Reader {
-		blobs := query.New(counted, query.Options{Indexes: indexes})
-		return reading.New(reading.Options{Blobs: blobs, Logs: newest.New(newest.Options{
+	return counted, func(indexes blobs.Indexes) *reading.Reader {
+		blobs := blobs.New(counted, blobs.Options{Indexes: indexes})
+		return reading.New(reading.Options{Blobs: blobs, Logs: unflushed.New(unflushed.Options{
 			Blobs: blobs,
 			Store: func(context.Context) (string, error) { return "", nil },
-			Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+			Ingesters: func(ctx context.Context) ([]lease.Ingester, time.Time, error) {
 				return nil, time.Now(), storage.ErrNotExist
 			},
 		})})

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading/blobs"
+	"blobtail/reading/unflushed"
 	"blobtail/storage/together"
 )
 
@@ -42,8 +42,8 @@ type company struct {
 type member struct {
 	asked  []string                  // the names and globs of its services
 	choose func(service string) bool // among those that these match
-	query  query.Query               // of those that the client may read
-	mode   newest.Mode
+	query  blobs.Query               // of those that the client may read
+	mode   unflushed.Mode
 	of     *company
 	shares *gathering
 	lists  *together.Reader // nil: it is alone

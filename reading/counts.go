@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/fanout"
 	"blobtail/internal/units"
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/record"
+	"blobtail/storage/fanout"
 )
 
 const (
@@ -39,7 +39,7 @@ func (e *BucketsError) Error() string {
 // Histogram implements [Source].
 func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, out *Outcome, err error) {
 	h, a.byName = &Histogram{}, by.Apart != nil
-	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		services := named(&q)
 		divided := len(services) > 0 && by.Apart != nil && by.Apart(services)
 		if h.By = by.By; divided && h.By > 0 && by.Bound == 0 && q.Sure { // the listings of each suffice
@@ -128,7 +128,7 @@ func bucketFor(span time.Duration, most int) time.Duration {
 }
 
 // count counts the records of a plan. Its buckets have the name of a service.
-func (h *Histogram) count(ctx context.Context, plan *query.Plan, service string, cut Buckets) (query.Summary, error) {
+func (h *Histogram) count(ctx context.Context, plan *blobs.Plan, service string, cut Buckets) (blobs.Summary, error) {
 	buckets, sum, err := plan.Histogram(ctx, cut)
 	if err == nil {
 		err = budget.Of(ctx).Take(slotBytes * int64(len(buckets)))
@@ -142,13 +142,13 @@ func (h *Histogram) count(ctx context.Context, plan *query.Plan, service string,
 
 // apart counts the records of each of some services of a query. Whether they exist is asked
 // elsewhere.
-func apart(ctx context.Context, blobs *query.Reader, q query.Query, services []string, cut Buckets) (slots []Slot, sum query.Summary, err error) {
-	counted, sums := make([][]Bucket, len(services)), make([]query.Summary, len(services))
+func apart(ctx context.Context, reader *blobs.Reader, q blobs.Query, services []string, cut Buckets) (slots []Slot, sum blobs.Summary, err error) {
+	counted, sums := make([][]Bucket, len(services)), make([]blobs.Summary, len(services))
 	q.Sure = true
 	err = fanout.Each(ctx, len(services), counters, func(ctx context.Context, i int) error {
 		of := q
 		of.Services = []string{services[i]}
-		plan, err := blobs.Plan(ctx, of)
+		plan, err := reader.Plan(ctx, of)
 		if err == nil {
 			counted[i], sums[i], err = plan.Histogram(ctx, cut)
 		}
@@ -194,9 +194,9 @@ func inOrder(services []string, counted [][]Bucket) []Slot {
 // alone. Of the filter levels count, and neither do limits.
 func (s *Store) Volumes(ctx context.Context, a Ask) (all []Volume, out *Outcome, err error) {
 	a.byName = true
-	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
-		q.Filter = query.Filter{Levels: q.Filter.Levels}
-		all, sum, err = blobs.Volume(ctx, q)
+	out, err = s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
+		q.Filter = blobs.Filter{Levels: q.Filter.Levels}
+		all, sum, err = reader.Volume(ctx, q)
 		return sum, err
 	})
 	return all, out, err

@@ -4,16 +4,16 @@ import (
 	"context"
 	"time"
 
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading/blobs"
+	"blobtail/reading/unflushed"
 )
 
 // Doubts returns why [Store.Names] may lack services: an ingester that holds records cannot
 // be asked. The error is that of ctx.
 func (s *Store) Doubts(ctx context.Context) ([]error, error) {
-	g, err := s.r.o.Logs.Gather(ctx, query.Query{
-		Services: []string{"*"}, Range: query.Range{From: time.Now().UnixNano(), To: query.Newest}, Limit: 1,
-	}, newest.Auto)
+	g, err := s.r.o.Logs.Gather(ctx, blobs.Query{
+		Services: []string{"*"}, Range: blobs.Range{From: time.Now().UnixNano(), To: blobs.Newest}, Limit: 1,
+	}, unflushed.Auto)
 	if err != nil {
 		return nil, err
 	}

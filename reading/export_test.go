@@ -3,7 +3,7 @@ package reading
 import (
 	"context"
 
-	"blobtail/query"
+	"blobtail/reading/blobs"
 )
 
 // Filtered reads the records that a function accepts.
@@ -13,7 +13,7 @@ func (s *Store) Filtered(ctx context.Context, a Ask, accept func(line []byte) bo
 		return nil, err
 	}
 	q.Filter.Accept = accept
-	return s.ask(ctx, q, a.Live, false, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+	return s.ask(ctx, q, a.Live, false, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
 		return blobs.Newest(ctx, q, func([]byte) error { return nil })
 	})
 }

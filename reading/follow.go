@@ -9,8 +9,8 @@ import (
 	"blobtail/internal/budget"
 	"blobtail/internal/door"
 	"blobtail/internal/globset"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading/blobs"
+	"blobtail/reading/unflushed"
 	"blobtail/record"
 )
 
@@ -37,18 +37,18 @@ func (s *Store) Follow(ctx context.Context, a Ask, o FollowOptions) (Cursor, err
 			report(&kept)
 		}
 	}
-	return s.followQuery(ctx, newest.FollowOptions{Query: q, After: o.After, Once: o.Once, Emit: o.Emit, Visit: o.Visit, Mark: o.Mark, Report: o.Report})
+	return s.followQuery(ctx, unflushed.FollowOptions{Query: q, After: o.After, Once: o.Once, Emit: o.Emit, Visit: o.Visit, Mark: o.Mark, Report: o.Report})
 }
 
 // followQuery is Follow of a compiled question.
-func (s *Store) followQuery(ctx context.Context, f newest.FollowOptions) (Cursor, error) {
+func (s *Store) followQuery(ctx context.Context, f unflushed.FollowOptions) (Cursor, error) {
 	q, asked := &f.Query, f.Query.Services
 	services, exact, hidden, err := s.reach(asked)
 	if err != nil {
 		return Cursor{}, err
 	}
 	if len(hidden) > 0 && f.Report != nil {
-		f.Report(&newest.Report{Absent: hidden})
+		f.Report(&unflushed.Report{Absent: hidden})
 	}
 	if len(services) == 0 { // no service that it may read will ever match
 		return Cursor{}, idle(ctx, f)
@@ -57,7 +57,7 @@ func (s *Store) followQuery(ctx context.Context, f newest.FollowOptions) (Cursor
 		s.sift(&f, asked)
 	}
 	if report := f.Report; report != nil {
-		f.Report = func(r *newest.Report) {
+		f.Report = func(r *unflushed.Report) {
 			for _, none := range r.Absent {
 				s.scrub(none)
 			}
@@ -65,14 +65,14 @@ func (s *Store) followQuery(ctx context.Context, f newest.FollowOptions) (Cursor
 		}
 	}
 	cursor, err := s.follow(ctx, f)
-	if none, ok := errors.AsType[*query.NoServiceError](err); ok {
+	if none, ok := errors.AsType[*blobs.NoServiceError](err); ok {
 		s.scrub(none)
 	}
 	return cursor, err
 }
 
 // idle is a follower that nothing will come to.
-func idle(ctx context.Context, o newest.FollowOptions) error {
+func idle(ctx context.Context, o unflushed.FollowOptions) error {
 	if o.Once {
 		return nil
 	}
@@ -81,7 +81,7 @@ func idle(ctx context.Context, o newest.FollowOptions) error {
 }
 
 // follow emits records, and tells the guard of the request how many.
-func (s *Store) follow(ctx context.Context, o newest.FollowOptions) (newest.Cursor, error) {
+func (s *Store) follow(ctx context.Context, o unflushed.FollowOptions) (unflushed.Cursor, error) {
 	read := door.Read{Services: o.Query.Services, From: o.Query.Range.From, To: o.Query.Range.To}
 	defer func() { door.NoteOf(ctx).Add(read) }()
 	if emit := o.Emit; emit != nil {
@@ -100,7 +100,7 @@ func (s *Store) follow(ctx context.Context, o newest.FollowOptions) (newest.Curs
 }
 
 // sift drops a follower's records and gaps of services that the query does not ask for.
-func (s *Store) sift(o *newest.FollowOptions, asked []string) {
+func (s *Store) sift(o *unflushed.FollowOptions, asked []string) {
 	wanted, choose := globset.New(asked), o.Query.Choose
 	of := func(service string) bool {
 		return len(wanted.Match(service)) > 0 && s.May(service) && (choose == nil || choose(service))
@@ -113,7 +113,7 @@ func (s *Store) sift(o *newest.FollowOptions, asked []string) {
 	if report == nil {
 		return
 	}
-	o.Report = func(r *newest.Report) {
+	o.Report = func(r *unflushed.Report) {
 		kept := *r
 		kept.Gaps = slices.DeleteFunc(s.gapsOf(asked, r.Gaps), func(g Gap) bool { return !of(g.Service) })
 		if len(kept.Gaps) > 0 || len(r.Gaps) == 0 {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading/blobs"
+	"blobtail/reading/unflushed"
 )
 
 // A gathering is the unflushed records that some queries share: one question to ingesters, one
@@ -20,7 +20,7 @@ type gathering struct {
 
 	begin sync.Once
 	done  chan struct{}
-	got   *newest.Gathered
+	got   *unflushed.Gathered
 	err   error
 	end   context.CancelFunc
 
@@ -58,9 +58,9 @@ func end(to int64) int64 {
 func hours(ns int64) int64 { return ns / int64(time.Hour) }
 
 // question is one query for the unflushed records of all members, with any choice of services.
-func (g *gathering) question() query.Query {
+func (g *gathering) question() blobs.Query {
 	q := g.members[0].query
-	all := query.Query{Services: q.Services, Range: q.Range, Filter: query.Filter{Levels: q.Filter.Levels}}
+	all := blobs.Query{Services: q.Services, Range: q.Range, Filter: blobs.Filter{Levels: q.Filter.Levels}}
 	for _, m := range g.members[1:] {
 		all.Range.From, all.Range.To = min(all.Range.From, m.query.Range.From), max(all.Range.To, m.query.Range.To)
 		if levels := m.query.Filter.Levels; all.Filter.Levels != 0 && levels != 0 {
@@ -74,10 +74,10 @@ func (g *gathering) question() query.Query {
 
 // gather returns the query of a member, completed by the records that it shares. It must
 // leave afterwards, with or without an error.
-func (g *gathering) gather(ctx context.Context, logs *newest.Reader, m *member) (query.Query, newest.Report, error) {
+func (g *gathering) gather(ctx context.Context, logs *unflushed.Reader, m *member) (blobs.Query, unflushed.Report, error) {
 	if len(g.members) == 1 {
 		if g.got, g.err = logs.Gather(ctx, m.query, m.mode); g.err != nil {
-			return query.Query{}, newest.Report{}, g.err
+			return blobs.Query{}, unflushed.Report{}, g.err
 		}
 		return g.got.Query, g.got.Report, nil
 	}
@@ -92,10 +92,10 @@ func (g *gathering) gather(ctx context.Context, logs *newest.Reader, m *member) 
 	select {
 	case <-g.done:
 	case <-ctx.Done():
-		return query.Query{}, newest.Report{}, ctx.Err()
+		return blobs.Query{}, unflushed.Report{}, ctx.Err()
 	}
 	if g.err != nil {
-		return query.Query{}, newest.Report{}, g.err
+		return blobs.Query{}, unflushed.Report{}, g.err
 	}
 	q := m.query
 	q.Unflushed, q.Expired = g.got.Query.Unflushed, g.got.Query.Expired

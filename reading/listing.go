@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 )
 
@@ -17,7 +17,7 @@ const listedBytes = 400
 // Services implements [Source]. It counts the records of blobs and those in none apart.
 func (s *Store) Services(ctx context.Context, a Ask) (list []Service, out *Outcome, err error) {
 	a = Ask{Services: []string{"*", "_*"}, Range: a.Range, Live: a.Live, Here: Here{Sure: true}, compiled: compiled{byName: true}} // each of the two parts has some of them
-	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+	out, err = s.run(ctx, a, func(ctx context.Context, from *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		at := map[string]int{}
 		for _, name := range named(&q) {
 			at[name] = len(list)
@@ -29,10 +29,10 @@ func (s *Store) Services(ctx context.Context, a Ask) (list []Service, out *Outco
 		stored := q
 		stored.Unflushed = nil
 		for _, part := range []struct {
-			reader *query.Reader
-			query  query.Query
+			reader *blobs.Reader
+			query  blobs.Query
 			add    func(s *Service, v *Volume)
-		}{{blobs, stored, (*Service).stored}, {query.Without(query.Options{}), q, (*Service).held}} {
+		}{{from, stored, (*Service).stored}, {blobs.Without(blobs.Options{}), q, (*Service).held}} {
 			volumes, work, err := part.reader.Volume(ctx, part.query)
 			sum.Join(&work)
 			if err != nil {
@@ -79,7 +79,7 @@ func (s *Service) extend(v *Volume) {
 
 // Days implements [Source].
 func (s *Store) Days(ctx context.Context, a Ask) (all []Listed, out *Outcome, err error) {
-	out, err = s.each(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query, service string) (query.Summary, error) {
+	out, err = s.each(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query, service string) (blobs.Summary, error) {
 		days, sum, err := blobs.List(ctx, q, time.Time{})
 		for i := range days {
 			if touches(a.Range, &days[i]) {
@@ -93,7 +93,7 @@ func (s *Store) Days(ctx context.Context, a Ask) (all []Listed, out *Outcome, er
 
 // Blobs implements [Source].
 func (s *Store) Blobs(ctx context.Context, a Ask) (all []Listed, out *Outcome, err error) {
-	out, err = s.each(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query, service string) (sum query.Summary, err error) {
+	out, err = s.each(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query, service string) (sum blobs.Summary, err error) {
 		days, err := daysOf(ctx, blobs, q, a.Range, &sum)
 		if err != nil {
 			return sum, err
@@ -120,10 +120,10 @@ func (s *Store) Blobs(ctx context.Context, a Ask) (all []Listed, out *Outcome, e
 
 // each lists something of each service of a question. Unflushed records are listed by their days,
 // so all of them are gathered.
-func (s *Store) each(ctx context.Context, a Ask, list func(ctx context.Context, blobs *query.Reader, q query.Query, service string) (query.Summary, error)) (*Outcome, error) {
+func (s *Store) each(ctx context.Context, a Ask, list func(ctx context.Context, blobs *blobs.Reader, q blobs.Query, service string) (blobs.Summary, error)) (*Outcome, error) {
 	a = Ask{Services: a.Services, LogQL: a.LogQL, Range: Always(), Live: a.Live, compiled: a.compiled}
 	a.byName = true
-	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+	return s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		services := q.Services
 		var absent []*NoServiceError
 		for _, service := range services {
@@ -152,7 +152,7 @@ func touches(rng Range, t *Total) bool {
 
 // daysOf returns the days of a service that a range touches. If they are many, it lists those
 // with records.
-func daysOf(ctx context.Context, blobs *query.Reader, q query.Query, rng Range, sum *query.Summary) (days []time.Time, err error) {
+func daysOf(ctx context.Context, blobs *blobs.Reader, q blobs.Query, rng Range, sum *blobs.Summary) (days []time.Time, err error) {
 	const day, few = 24 * time.Hour, 3
 	if rng.From != Oldest && rng.To != Newest && rng.To-rng.From <= int64(few*day) {
 		for at := time.Unix(0, rng.From).UTC().Truncate(day); at.UnixNano() < rng.To; at = at.Add(day) {

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"blobtail/internal/access"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading/blobs"
+	"blobtail/reading/unflushed"
 	"blobtail/record"
 )
 
@@ -15,7 +15,7 @@ import (
 // if the holder of the token may read all that they match; else names that the holder may read, and
 // globs of the token. exact says that no further services match. A name that the holder may not
 // read is absent, as if it did not exist; without another name or glob it is the error.
-func (s *Store) reach(asked []string) (services []string, exact bool, absent []*query.NoServiceError, err error) {
+func (s *Store) reach(asked []string) (services []string, exact bool, absent []*blobs.NoServiceError, err error) {
 	var globs []string
 	for _, name := range asked {
 		if !record.ValidStored(name) {
@@ -23,7 +23,7 @@ func (s *Store) reach(asked []string) (services []string, exact bool, absent []*
 			continue
 		}
 		if !s.May(name) {
-			absent = append(absent, &query.NoServiceError{Name: name})
+			absent = append(absent, &blobs.NoServiceError{Name: name})
 			continue
 		}
 		services = append(services, name)
@@ -84,32 +84,32 @@ func (s *Store) existing(ctx context.Context, m *member) func(name string) bool 
 // exists returns a function that reports whether a service that is in no blob exists, or may, and
 // warns of it in out, if it was asked for by name. unread says that records of ingesters are
 // missing: they may be those of the service.
-func (s *Store) exists(ctx context.Context, m *member, unread bool, out *query.Outcome) func(none *query.NoServiceError) bool {
+func (s *Store) exists(ctx context.Context, m *member, unread bool, out *blobs.Outcome) func(none *blobs.NoServiceError) bool {
 	there, named := s.existing(ctx, m), m.query.Choose == nil
-	return func(none *query.NoServiceError) bool {
+	return func(none *blobs.NoServiceError) bool {
 		if !unread && !there(none.Name) {
 			return false
 		}
-		if named && (unread || out.Records == 0 && m.mode != newest.Only) { // it may be in blobs alone
+		if named && (unread || out.Records == 0 && m.mode != unflushed.Only) { // it may be in blobs alone
 			out.Warnings = append(out.Warnings, none.Elsewhere(unread))
 		}
 		return true
 	}
 }
 
-// settle decides which names of a read are absent, as [newest.Gathered.Settle] does, by the rights
-// of the token's holder. hidden are those that the holder may not read. It returns the error that
-// is left.
-func (s *Store) settle(exists func(*query.NoServiceError) bool, out *query.Outcome, hidden []*query.NoServiceError, err error) error {
+// settle decides which names of a read are absent, as [unflushed.Gathered.Settle] does, by the
+// rights of the token's holder. hidden are those that the holder may not read. It returns the error
+// that is left.
+func (s *Store) settle(exists func(*blobs.NoServiceError) bool, out *blobs.Outcome, hidden []*blobs.NoServiceError, err error) error {
 	out.Absent = append(out.Absent, hidden...)
-	return out.Settle(err, func(none *query.NoServiceError) bool {
+	return out.Settle(err, func(none *blobs.NoServiceError) bool {
 		s.scrub(none)
 		return exists(none)
 	})
 }
 
 // scrub takes the names of services that the holder of the token may not read out of an error.
-func (s *Store) scrub(none *query.NoServiceError) {
+func (s *Store) scrub(none *blobs.NoServiceError) {
 	for _, of := range none.Beside {
 		s.scrub(of)
 	}
@@ -120,6 +120,6 @@ func (s *Store) scrub(none *query.NoServiceError) {
 }
 
 // gapsOf returns those gaps that concern some names and globs.
-func (s *Store) gapsOf(asked []string, gaps []newest.Gap) []newest.Gap {
-	return slices.DeleteFunc(slices.Clone(gaps), func(g newest.Gap) bool { return !matches(asked, g.Service) || !s.May(g.Service) })
+func (s *Store) gapsOf(asked []string, gaps []unflushed.Gap) []unflushed.Gap {
+	return slices.DeleteFunc(slices.Clone(gaps), func(g unflushed.Gap) bool { return !matches(asked, g.Service) || !s.May(g.Service) })
 }

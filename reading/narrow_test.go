@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/newest"
 	"blobtail/reading"
 	"blobtail/reading/readingtest"
+	"blobtail/reading/unflushed"
 )
 
 // names are the absent ones of an outcome.
@@ -134,7 +134,7 @@ func TestNamesAhead(t *testing.T) {
 	h := readingtest.New(t, 1)
 	h.Send(0, readingtest.Line{Service: "web", Msg: "x"}, readingtest.Line{Service: "api", Msg: "x"})
 	h.Flush()
-	s := h.Reader(func(o *newest.Options) { o.Announced = nil }).For(nil)
+	s := h.Reader(func(o *unflushed.Options) { o.Announced = nil }).For(nil)
 	a := reading.Ask{Services: []string{"*"}, Range: reading.Always()}
 	counts := map[string]int{}
 	all, _, err := s.Services(t.Context(), a)

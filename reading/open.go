@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/internal/progress"
 	"blobtail/internal/storeid"
-	"blobtail/newest"
-	"blobtail/newest/live"
-	"blobtail/query"
-	"blobtail/query/indexcache"
+	"blobtail/reading/blobs"
+	"blobtail/reading/blobs/indexcache"
+	"blobtail/reading/unflushed"
+	"blobtail/reading/unflushed/live"
 	"blobtail/storage"
 	"blobtail/storage/traffic"
 	"blobtail/tailindex"
@@ -60,14 +60,14 @@ type OpenOptions struct {
 // [OpenOptions.Live].
 func Open(o OpenOptions) (*Reader, error) {
 	indexes := newIndexes(o.KeepIndexes)
-	blobs := query.New(o.Blobs, query.Options{MaxAge: o.MaxAge, Progress: o.Progress, Distant: o.Distant, Indexes: indexes.forReads()})
+	blobs := blobs.New(o.Blobs, blobs.Options{MaxAge: o.MaxAge, Progress: o.Progress, Distant: o.Distant, Indexes: indexes.forReads()})
 	var ahead atomic.Int64 // the store's clock ahead of ours in ns, after the first question for it
 	o.Tail.Now = func() time.Time { return o.Now().Add(time.Duration(ahead.Load())) }
-	logs := newest.Options{
+	logs := unflushed.Options{
 		Blobs: blobs, Name: o.Name, Off: o.Off, Unasked: o.Unasked, Distant: o.Distant, Token: o.Token, PlainHTTP: o.PlainHTTP,
 		Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, o.Blobs) },
 		Tail:  tailindex.NewReader(o.Tables, o.Tail),
-		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+		Ingesters: func(ctx context.Context) ([]lease.Ingester, time.Time, error) {
 			rows, now, unread, err := o.ingesters(ctx)
 			if len(rows) > 0 {
 				ahead.Store(int64(now.Sub(o.Now())))
@@ -89,7 +89,7 @@ func Open(o OpenOptions) (*Reader, error) {
 	default:
 		logs.Announced = o.http()
 	}
-	r := New(Options{Blobs: blobs, Logs: newest.New(logs), Name: o.Name, Ingesters: o.ingesters, MaxRaw: o.MaxRaw, MaxHeld: o.MaxHeld})
+	r := New(Options{Blobs: blobs, Logs: unflushed.New(logs), Name: o.Name, Ingesters: o.ingesters, MaxRaw: o.MaxRaw, MaxHeld: o.MaxHeld})
 	r.indexes = indexes
 	return r, nil
 }
@@ -104,13 +104,13 @@ func (o *OpenOptions) http() *http.Client {
 }
 
 // ingesters is [Ingesters] by the tables of the store.
-func (o *OpenOptions) ingesters(ctx context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error) {
+func (o *OpenOptions) ingesters(ctx context.Context) (rows []lease.Ingester, now time.Time, unread, err error) {
 	var timeless error
 	var asking sync.WaitGroup
 	asking.Go(func() { now, timeless = storage.Now(ctx, o.Blobs, o.Now()) })
-	rows, err = heartbeat.List(ctx, o.Tables, o.Tail.Store)
+	rows, err = lease.List(ctx, o.Tables, o.Tail.Store)
 	asking.Wait()
-	unread, err = heartbeat.Unread(err)
+	unread, err = lease.Unread(err)
 	if err != nil || len(rows) == 0 {
 		return rows, o.Now(), unread, err
 	}
@@ -150,14 +150,14 @@ func newIndexes(kept bool) *indexes {
 }
 
 // forReads is x as reads want it.
-func (x *indexes) forReads() query.Indexes {
+func (x *indexes) forReads() blobs.Indexes {
 	if x == nil {
 		return nil
 	}
 	return x
 }
 
-// Get implements [query.Indexes].
+// Get implements [blobs.Indexes].
 func (x *indexes) Get(name string, batch blobfmt.BatchID) *blobfmt.Index {
 	x.lookups.Add(1)
 	index := x.cache.Get(name, batch)
@@ -167,7 +167,7 @@ func (x *indexes) Get(name string, batch blobfmt.BatchID) *blobfmt.Index {
 	return index
 }
 
-// Put implements [query.Indexes].
+// Put implements [blobs.Indexes].
 func (x *indexes) Put(name string, batch blobfmt.BatchID, index *blobfmt.Index) {
 	x.cache.Put(name, batch, index)
 }

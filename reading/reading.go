@@ -40,7 +40,7 @@
 //
 // Reads also share the workers that decode blocks, and the memory of those that have ended.
 // While many are at work, each holds fewer fetched bytes: eight reads of everything at once stay
-// under 500 MB. [query.Query] bounds the bytes that one read decodes (MaxRaw).
+// under 500 MB. [blobs.Query] bounds the bytes that one read decodes (MaxRaw).
 package reading
 
 import (
@@ -51,15 +51,15 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/internal/access"
-	"blobtail/internal/heartbeat"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/internal/lease"
+	"blobtail/reading/blobs"
+	"blobtail/reading/unflushed"
 )
 
 // Options are the sources of a [Reader], and its bounds. Blobs and Logs must be set.
 type Options struct {
-	Blobs *query.Reader
-	Logs  *newest.Reader
+	Blobs *blobs.Reader
+	Logs  *unflushed.Reader
 	// Name is the user's name for the store.
 	Name string
 	// Ingesters lists the rows of the ingesters; nil: it is not possible.
@@ -70,7 +70,7 @@ type Options struct {
 }
 
 // Ingesters lists the rows of a store's ingesters, as [Source.Ingesters] does.
-type Ingesters func(ctx context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error)
+type Ingesters func(ctx context.Context) (rows []lease.Ingester, now time.Time, unread, err error)
 
 // Reader reads one store for many clients. It may be used by several goroutines at once.
 type Reader struct {
@@ -127,18 +127,18 @@ func (r *Reader) services(ctx context.Context) (*list, error) {
 	}
 	stored = append(stored, held...)
 	slices.Sort(stored)
-	return &list{names: slices.Compact(stored), whole: whole || errors.Is(err, newest.ErrNobody)}, nil
+	return &list{names: slices.Compact(stored), whole: whole || errors.Is(err, unflushed.ErrNobody)}, nil
 }
 
 // Ingesters implements [Source].
-func (s *Store) Ingesters(ctx context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error) {
+func (s *Store) Ingesters(ctx context.Context) (rows []lease.Ingester, now time.Time, unread, err error) {
 	if s.r.o.Ingesters == nil {
 		return nil, time.Time{}, nil, errors.ErrUnsupported
 	}
 	return s.r.o.Ingesters(ctx)
 }
 
-// Body implements [Source], as [query.Reader.Body] does. A blob of a service that the holder of the
+// Body implements [Source], as [blobs.Reader.Body] does. A blob of a service that the holder of the
 // token may not read is a [*NoBlobError], and so is anything else in the store.
 func (s *Store) Body(ctx context.Context, key string) (body []byte, warning, err error) {
 	name, err := blobfmt.ParseName(key)

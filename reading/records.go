@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 )
 
@@ -24,20 +24,20 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 		return &Outcome{}, err
 	}
 	emit = a.Parsed(emit)
-	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
 		if !a.listsWhole() {
-			return blobs.Newest(ctx, q, emit)
+			return reader.Newest(ctx, q, emit)
 		}
-		plan, err := a.plan(ctx, blobs, q)
+		plan, err := a.plan(ctx, reader, q)
 		if err != nil {
-			return query.Summary{}, err
+			return blobs.Summary{}, err
 		}
 		return plan.Read(ctx, emit)
 	})
 }
 
 // plan plans a read that takes no more than it may.
-func (a *Ask) plan(ctx context.Context, blobs *query.Reader, q query.Query) (*query.Plan, error) {
+func (a *Ask) plan(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (*blobs.Plan, error) {
 	plan, err := blobs.Plan(ctx, q)
 	if err == nil && a.Here.MaxStored > 0 && plan.Bytes() > a.Here.MaxStored {
 		err = &MuchError{plan.Bytes(), a.Here.MaxStored}
@@ -51,13 +51,13 @@ func (s *Store) Entries(ctx context.Context, a Ask, visit func(*record.Entry) er
 		return &Outcome{}, err
 	}
 	visit = a.parsedEntry(visit)
-	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
 		if !a.listsWhole() {
-			return blobs.NewestEntries(ctx, q, visit)
+			return reader.NewestEntries(ctx, q, visit)
 		}
-		plan, err := a.plan(ctx, blobs, q)
+		plan, err := a.plan(ctx, reader, q)
 		if err != nil {
-			return query.Summary{}, err
+			return blobs.Summary{}, err
 		}
 		return plan.Entries(ctx, visit)
 	})
@@ -67,10 +67,10 @@ func (s *Store) Entries(ctx context.Context, a Ask, visit func(*record.Entry) er
 // services. It reports whether there were more of these.
 func (s *Store) Each(ctx context.Context, a Ask, most int, emit func(lines []byte) error) (more bool, out *Outcome, err error) {
 	a.byName = true
-	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (all query.Summary, err error) {
+	out, err = s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (all blobs.Summary, err error) {
 		services := named(&q)
 		if len(services) == 0 {
-			_, err := blobs.Plan(ctx, q) // says that there are none
+			_, err := reader.Plan(ctx, q) // says that there are none
 			return all, err
 		}
 		for i, service := range services {
@@ -78,12 +78,12 @@ func (s *Store) Each(ctx context.Context, a Ask, most int, emit func(lines []byt
 				break
 			}
 			q.Services = []string{service}
-			read := blobs.Newest
+			read := reader.Newest
 			if a.listsWhole() {
-				read = func(ctx context.Context, q query.Query, emit func(lines []byte) error) (query.Summary, error) {
-					plan, err := blobs.Plan(ctx, q)
+				read = func(ctx context.Context, q blobs.Query, emit func(lines []byte) error) (blobs.Summary, error) {
+					plan, err := reader.Plan(ctx, q)
 					if err != nil {
-						return query.Summary{}, err
+						return blobs.Summary{}, err
 					}
 					return plan.Read(ctx, emit)
 				}
@@ -117,10 +117,10 @@ func (s *Store) Tail(ctx context.Context, a Ask, emit func(lines []byte) error) 
 
 // Count implements [Source].
 func (s *Store) Count(ctx context.Context, a Ask) (*Outcome, error) {
-	return s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
-		plan, err := blobs.Plan(ctx, q)
+	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
+		plan, err := reader.Plan(ctx, q)
 		if err != nil {
-			return query.Summary{}, err
+			return blobs.Summary{}, err
 		}
 		_, sum, err := plan.Count(ctx)
 		return sum, err
@@ -131,16 +131,16 @@ func (s *Store) Count(ctx context.Context, a Ask) (*Outcome, error) {
 // reads nothing but lists.
 func (s *Store) Exist(ctx context.Context, a Ask) error {
 	a.Range, a.Limit, a.First = Always(), 0, 0
-	_, err := s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
-		_, err := blobs.Plan(ctx, q)
-		return query.Summary{}, err
+	_, err := s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
+		_, err := reader.Plan(ctx, q)
+		return blobs.Summary{}, err
 	})
 	return err
 }
 
 // Explain tells how much [Store.Records] would fetch.
 func (s *Store) Explain(ctx context.Context, a Ask) (x Explanation, out *Outcome, err error) {
-	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		plan, err := blobs.Plan(ctx, q)
 		if err == nil {
 			x, sum, err = plan.Explain(ctx)
@@ -152,7 +152,7 @@ func (s *Store) Explain(ctx context.Context, a Ask) (x Explanation, out *Outcome
 
 // Keys returns the keys of the blobs that a read would take, in byte order.
 func (s *Store) Keys(ctx context.Context, a Ask) (keys []string, out *Outcome, err error) {
-	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		plan, err := blobs.Plan(ctx, q)
 		if err == nil {
 			keys, sum = plan.Keys()
@@ -168,10 +168,10 @@ func (s *Store) Stored(ctx context.Context, names []string) ([]string, error) {
 	return s.r.o.Blobs.Services(ctx, names)
 }
 
-// Verify checks every blob of the services and the range of a question, as [query.Reader.Verify] does.
-// It asks no ingester.
+// Verify checks every blob of the services and the range of a question, as [blobs.Reader.Verify]
+// does. It asks no ingester.
 func (s *Store) Verify(ctx context.Context, a Ask, found func(Finding)) (Verified, error) {
-	return s.r.o.Blobs.Verify(ctx, query.Query{Services: a.Services, Range: a.Range}, found)
+	return s.r.o.Blobs.Verify(ctx, blobs.Query{Services: a.Services, Range: a.Range}, found)
 }
 
 // Around implements [Source].
@@ -180,7 +180,7 @@ func (s *Store) Around(ctx context.Context, a Ask, p Place) (n *Neighbours, out 
 	if p.Others {
 		a.Services = append(a.Services, "*")
 	}
-	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (sum query.Summary, err error) {
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		q.MaxRaw = mostAroundRaw
 		n, sum, err = blobs.Around(ctx, q, p.Time, p.ID, p.Before, p.After)
 		return sum, err

@@ -7,14 +7,14 @@ import (
 
 	"blobtail/internal/budget"
 	"blobtail/internal/door"
-	"blobtail/newest"
-	"blobtail/query"
+	"blobtail/reading/blobs"
+	"blobtail/reading/unflushed"
 	"blobtail/record"
 )
 
-// A reads reads the records of a completed query, as [query.Reader.Plan] and [query.Reader.Newest]
+// A reads reads the records of a completed query, as [blobs.Reader.Plan] and [blobs.Reader.Newest]
 // do. An error ends the whole read, and the summary covers the part before it.
-type reads func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error)
+type reads func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (blobs.Summary, error)
 
 // NoneChosenError says that a selector chooses no service.
 type NoneChosenError struct{}
@@ -58,7 +58,7 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 }
 
 // ask is run of a compiled question.
-func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, read reads) (*Outcome, error) {
+func (s *Store) ask(ctx context.Context, q blobs.Query, mode Mode, byName bool, read reads) (*Outcome, error) {
 	out, m := &Outcome{}, &member{asked: q.Services, mode: mode}
 	var hidden []*NoServiceError
 	var err error
@@ -75,20 +75,20 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, 
 	if err != nil {
 		return out, err
 	}
-	var told newest.Report
+	var told unflushed.Report
 	if q, told, err = m.shares.gather(ctx, s.r.o.Logs, m); err != nil {
 		return out, err
 	}
 	out = told.Outcome(nil)
-	blobs := s.r.o.Blobs
+	reader := s.r.o.Blobs
 	if m.lists != nil { // its records were gathered: listings from now on have the others
 		m.lists.Ready()
-		blobs = blobs.Over(m.lists.Store)
+		reader = reader.Over(m.lists.Store)
 	}
-	if mode == newest.Only {
-		blobs = query.Without(query.Options{})
+	if mode == unflushed.Only {
+		reader = blobs.Without(blobs.Options{})
 	}
-	if q, err = s.resolve(ctx, blobs, m, q, byName); err != nil {
+	if q, err = s.resolve(ctx, reader, m, q, byName); err != nil {
 		return out, err
 	}
 	told.Gaps = slices.DeleteFunc(s.gapsOf(m.asked, told.Gaps), func(g Gap) bool { return !m.choose(g.Service) })
@@ -97,7 +97,7 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, 
 		// budget a filter looks at that.
 		q.Filter.Accept = func(line []byte) bool { return ctx.Err() == nil && accept(line) }
 	}
-	sum, err := read(ctx, blobs, q)
+	sum, err := read(ctx, reader, q)
 	if ended := budget.Of(ctx).Err(); ended != nil {
 		err = ended // the reason why the read was interrupted, or why its result is not whole
 	}
@@ -112,7 +112,7 @@ func (s *Store) ask(ctx context.Context, q query.Query, mode Mode, byName bool, 
 // been gathered, so that no service is missing that has moved from a log to a blob. If there are
 // none, the query keeps its names and globs, and the read says that they mean none. With a Scout,
 // which has looked at the services meanwhile, the read resolves them, unless it needs their names.
-func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q query.Query, byName bool) (query.Query, error) {
+func (s *Store) resolve(ctx context.Context, blobs *blobs.Reader, m *member, q blobs.Query, byName bool) (blobs.Query, error) {
 	q.Services = slices.DeleteFunc(slices.Clone(m.asked), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
 	chosen := func(service string) bool { return m.choose(service) && s.May(service) }
 	if q.Choose != nil || s.token != nil {
@@ -142,12 +142,12 @@ func (s *Store) resolve(ctx context.Context, blobs *query.Reader, m *member, q q
 }
 
 // named are the services of a query that needs their names, without the globs that match none.
-func named(q *query.Query) []string {
+func named(q *blobs.Query) []string {
 	return slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return !record.ValidStored(name) })
 }
 
 // note tells the guard of the request about a read for it.
-func note(ctx context.Context, q query.Query, out *Outcome) {
+func note(ctx context.Context, q blobs.Query, out *Outcome) {
 	door.NoteOf(ctx).Add(door.Read{
 		Services: q.Services, From: q.Range.From, To: q.Range.To, Bytes: out.Fetched, Records: out.Records, Incomplete: !out.Complete(),
 	})

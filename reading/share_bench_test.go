@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/newest"
-	"blobtail/query"
-	"blobtail/query/indexcache"
 	"blobtail/reading"
+	"blobtail/reading/blobs"
+	"blobtail/reading/blobs/indexcache"
 	"blobtail/reading/readingtest"
+	"blobtail/reading/unflushed"
 	"blobtail/storage/storagetest"
 )
 
@@ -58,7 +58,7 @@ func BenchmarkShare(b *testing.B) {
 			}
 			return storagetest.Fault{Delay: delay}
 		})
-		r := h.ReaderOf(reading.Options{}, query.Options{Workers: 2, Indexes: indexcache.New(64 << 20)}, func(o *newest.Options) {})
+		r := h.ReaderOf(reading.Options{}, blobs.Options{Workers: 2, Indexes: indexcache.New(64 << 20)}, func(o *unflushed.Options) {})
 		for _, mode := range []string{"shared"} {
 			b.Run(fmt.Sprint(mode, " ", delay), func(b *testing.B) {
 				refresh := func() {

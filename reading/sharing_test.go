@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"blobtail/internal/access"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading"
 	"blobtail/reading/readingtest"
 	"blobtail/storage/storagetest"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/reading/survey"
 	"blobtail/record"
 )
@@ -52,7 +52,7 @@ type Source interface {
 	Names(ctx context.Context) ([]string, error)
 	// Ingesters lists the rows of the ingesters, with the time to judge them by. unread is the error
 	// of unreadable rows, next to the readable ones.
-	Ingesters(ctx context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error)
+	Ingesters(ctx context.Context) (rows []lease.Ingester, now time.Time, unread, err error)
 	// Body is one blob as it is stored. A [*Problem] comes with the rest of it. The warning is a
 	// fact for people.
 	Body(ctx context.Context, key string) (body []byte, warning, err error)

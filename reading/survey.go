@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/reading/survey"
 	"blobtail/record"
 )
@@ -37,7 +37,7 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 	of := survey.New(survey.Options{
 		Only: o.Fields, Skip: []string{"ts", "msg"}, Fields: MostSurveyed, Values: MostValues, Plain: valueBytes, Bytes: surveyBytes, Budget: budget.Of(ctx),
 	})
-	out, err = s.run(ctx, a, func(ctx context.Context, blobs *query.Reader, q query.Query) (query.Summary, error) {
+	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
 		sum, err := a.sample(ctx, blobs, q, o.Sample, of.Add)
 		if err != nil {
 			return sum, err
@@ -63,15 +63,15 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 }
 
 // sample passes the newest records of a query to emit, or all if newest is 0.
-func (a *Ask) sample(ctx context.Context, blobs *query.Reader, q query.Query, newest int, emit func(lines []byte) error) (query.Summary, error) {
+func (a *Ask) sample(ctx context.Context, reader *blobs.Reader, q blobs.Query, newest int, emit func(lines []byte) error) (blobs.Summary, error) {
 	emit = a.Parsed(emit)
 	if newest > 0 {
 		q.Limit, q.Reverse = newest, true // the newest first are not held in memory
-		return blobs.Newest(ctx, q, emit)
+		return reader.Newest(ctx, q, emit)
 	}
-	plan, err := a.plan(ctx, blobs, q)
+	plan, err := a.plan(ctx, reader, q)
 	if err != nil {
-		return query.Summary{}, err
+		return blobs.Summary{}, err
 	}
 	return plan.Read(ctx, emit)
 }

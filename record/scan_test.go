@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 )
 

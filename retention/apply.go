@@ -10,7 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 	"blobtail/storage"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog/horizon"
 	"blobtail/retention"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/mem"

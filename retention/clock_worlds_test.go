@@ -11,9 +11,9 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
-	"blobtail/internal/testkit"
+	"blobtail/catalog/horizon"
+	"blobtail/internal/dev/testkit"
 	"blobtail/retention"
-	"blobtail/retention/horizon"
 )
 
 // A clockWorld is a store without a clock, for some months. The clock of its host may be wrong.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/testenv"
-	"blobtail/internal/testenv/stores"
+	"blobtail/catalog/horizon"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testenv/stores"
 	"blobtail/retention"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 )
 
 // DropRequest names a day of a service.

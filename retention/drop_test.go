@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/catalog/horizon"
 	"blobtail/retention"
-	"blobtail/retention/horizon"
 	"blobtail/storage/storagetest"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"blobtail/catalog/horizon"
 	"blobtail/retention"
-	"blobtail/retention/horizon"
 	"blobtail/storage/storagetest"
 )
 

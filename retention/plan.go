@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 )
 
 // Step is the next action of [Job.Apply] on a day.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/catalog/horizon"
 	"blobtail/record"
-	"blobtail/retention/horizon"
 )
 
 // Keep is an age that no log reaches.

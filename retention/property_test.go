@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/testkit"
+	"blobtail/catalog/horizon"
+	"blobtail/internal/dev/testkit"
 	"blobtail/retention"
-	"blobtail/retention/horizon"
 )
 
 // cases is how many random policies and stores are tried.

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"blobtail/catalog"
+	"blobtail/catalog/horizon"
 	"blobtail/internal/progress"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog/horizon"
 	"blobtail/retention"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/storagetest"
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"blobtail/catalog"
-	"blobtail/internal/fanout"
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
+	"blobtail/storage/fanout"
 )
 
 // service is a run's knowledge of one service.

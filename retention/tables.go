@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 	"blobtail/storage"
 	"blobtail/tailindex"
 )

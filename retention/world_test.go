@@ -15,8 +15,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog/horizon"
 	"blobtail/retention"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 )

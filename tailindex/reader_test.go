@@ -15,9 +15,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/internal/testenv"
-	"blobtail/internal/testenv/stores"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testenv/stores"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"

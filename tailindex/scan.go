@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"blobtail/internal/fanout"
 	"blobtail/record"
 	"blobtail/storage"
+	"blobtail/storage/fanout"
 )
 
 // maxScans is the number of partitions that are read at a time.

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"blobtail/blobfmt/filter"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"blobtail/blobfmt/linezstd"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 
 	"github.com/klauspost/compress/zstd"
 )

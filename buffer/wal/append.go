@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // writer is the end of the log.

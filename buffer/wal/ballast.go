@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 const (

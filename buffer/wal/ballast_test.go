@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys/simdisk"
+	"blobtail/storage/fsys/simdisk"
 )
 
 func checked(t testing.TB, l *wal.Log) {

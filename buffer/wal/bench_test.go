@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // keep bounds the disk use of a benchmark.

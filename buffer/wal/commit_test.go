@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys/simdisk"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // loop appends and syncs records one after another, as a sender does that waits for each

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // history is a client's knowledge of the log over many lives of the process.

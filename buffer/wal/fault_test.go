@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
+	"blobtail/storage/fsys"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // unmeasured is a file system that does not know its free room. A log holds no records in

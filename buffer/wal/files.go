@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // files holds the open segment files. An unused file is closed if it is removed or if too

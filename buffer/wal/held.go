@@ -5,7 +5,7 @@ import (
 	"sync"
 	"syscall"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys/simdisk"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // written counts the writes to segments that do causes.

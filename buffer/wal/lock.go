@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // LockedError means that another process holds the log directory.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // Pos is the place of a payload byte in the log: the number of the segment and the offset

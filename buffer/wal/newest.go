@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 const (

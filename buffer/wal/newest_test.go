@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys/simdisk"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // Every start reports the segments that an operator deleted, until the segments behind

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // Open opens the log in dir, making it if needed, and begins a new segment. It reads the

@@ -7,7 +7,7 @@ import (
 	"os"
 	"syscall"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // openHome opens the log's directory. It is held open, so that its inode stays the same

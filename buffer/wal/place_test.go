@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys/simdisk"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // Roll ends a segment early, so that it can be removed. Its records are replayed as

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // sample is a segment of about 64 KiB in memory.

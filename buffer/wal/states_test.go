@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // states opens the log in every state that a crash may leave.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"os"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 const (

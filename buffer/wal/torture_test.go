@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
+	"blobtail/storage/fsys"
 )
 
 // torture reports whether tests may run for as long as they need.

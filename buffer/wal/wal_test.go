@@ -23,7 +23,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // entry is a record in a test's memory.

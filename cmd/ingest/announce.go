@@ -19,20 +19,20 @@ import (
 	"blobtail/internal/clockskew"
 	"blobtail/internal/config"
 	"blobtail/internal/count"
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/internal/loopback"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid/premises"
 	"blobtail/internal/trial"
-	"blobtail/newest/live"
-	"blobtail/newest/live/peers"
+	"blobtail/reading/unflushed/live"
+	"blobtail/reading/unflushed/live/peers"
 	"blobtail/storage"
 )
 
 // company is the place of this ingester among its peers on the store: its lane, its
 // announcements, and the difference of the clocks. None of them delays a record.
 type company struct {
-	announcer *heartbeat.Announcer
+	announcer *lease.Announcer
 	clock     *clockskew.Checker
 	tables    storage.TableStore
 	premises  *premises.Premises
@@ -83,11 +83,11 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 		address = c.Ingest.Advertise
 	}
 	var err error
-	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
+	p.announcer, err = lease.New(tables, lease.Options{
 		Dir: c.WALDir(), StoreID: premises.StoreID, BestEffort: c.Ingest.Announce == "best-effort",
-		Lost: func() heartbeat.Loss {
+		Lost: func() lease.Loss {
 			l, _ := buf.Lost()
-			return heartbeat.Loss{Since: l.Since, Until: l.Until}
+			return lease.Loss{Since: l.Since, Until: l.Until}
 		},
 		Position: func() uint64 { return uint64(journal.Durable()) }, Found: uint64(journal.Found()),
 		Lane: lane, Auto: !settled,
@@ -103,8 +103,8 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 		log.Warn().Err(err).Msg("nothing is taken before this ingester is announced anew")
 	}
 	showCompany(p.announcer, p.clock, reg)
-	p.peers = peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: p.clock.Now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
-		return heartbeat.List(ctx, tables, c.Store.Name())
+	p.peers = peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: p.clock.Now, List: func(ctx context.Context) ([]lease.Ingester, error) {
+		return lease.List(ctx, tables, c.Store.Name())
 	}})
 	// Until the peers are known: the lane of the last time.
 	if err := setLane(p.announcer.Lane()); err != nil {

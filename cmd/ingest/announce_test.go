@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"blobtail/internal/clockskew"
-	"blobtail/internal/fsys"
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/internal/storeid/premises"
 	"blobtail/internal/trial"
-	"blobtail/newest/live/peers"
+	"blobtail/reading/unflushed/live/peers"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
 	"blobtail/storage/mem"
 )
 
@@ -61,7 +61,7 @@ func TestAnnouncedFirst(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := mem.New(mem.Options{})
 				tables := slowTables{store, c.takes}
-				announcer, err := heartbeat.New(tables, heartbeat.Options{Lane: 3, Auto: c.auto})
+				announcer, err := lease.New(tables, lease.Options{Lane: 3, Auto: c.auto})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -75,7 +75,7 @@ func TestAnnouncedFirst(t *testing.T) {
 					premises:  belonging,
 					trial:     trial.New(trial.Options{Blobs: store, Storing: belonging.Storing, Explained: func(err error) error { return err }}),
 				}
-				list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, store, "") }
+				list := func(ctx context.Context) ([]lease.Ingester, error) { return lease.List(ctx, store, "") }
 				p.peers = peers.New(peers.Options{Self: announcer.ID, List: list, Now: time.Now})
 				begun := time.Now()
 				var group errgroup.Group

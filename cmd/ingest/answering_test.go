@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
-	"blobtail/newest/live"
+	"blobtail/reading/unflushed/live"
 	"blobtail/record"
 	"blobtail/storage/dir"
 )

@@ -10,10 +10,10 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
+	"blobtail/catalog/horizon"
 	"blobtail/internal/count"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid/premises"
-	"blobtail/retention/horizon"
 )
 
 // sink joins the buffer to the writer and to the dropped days. Buffer and writer do not

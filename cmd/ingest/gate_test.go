@@ -6,11 +6,11 @@ import (
 	"io"
 	"testing"
 
-	"blobtail/internal/fsys"
 	"blobtail/internal/storeid"
 	"blobtail/internal/storeid/premises"
 	"blobtail/record"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
 	"blobtail/storage/mem"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"blobtail/internal/access"
 	"blobtail/internal/door"
-	"blobtail/newest/live"
+	"blobtail/reading/unflushed/live"
 	"blobtail/source/httpsource"
 )
 

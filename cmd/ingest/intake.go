@@ -15,9 +15,9 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/door"
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/internal/storeid/premises"
-	"blobtail/newest/live"
+	"blobtail/reading/unflushed/live"
 	"blobtail/record"
 	"blobtail/source/httpsource"
 	"blobtail/source/shippers"
@@ -167,7 +167,7 @@ func stop(log zerolog.Logger, buf *buffer.Buffer, in *intake, grace time.Duratio
 // can know that this ingester holds records.
 type gate struct {
 	buf       *buffer.Buffer
-	announcer *heartbeat.Announcer
+	announcer *lease.Announcer
 	premises  *premises.Premises
 }
 

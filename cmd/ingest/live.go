@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"blobtail/buffer"
-	"blobtail/internal/heartbeat"
-	"blobtail/newest/live"
+	"blobtail/internal/lease"
+	"blobtail/reading/unflushed/live"
 	"blobtail/record"
 )
 
@@ -31,7 +31,7 @@ func withLive(source http.Handler, answers http.Handler) http.Handler {
 // journal joins the buffer to the handler. They do not know each other.
 type journal struct {
 	buf       *buffer.Buffer
-	announcer *heartbeat.Announcer
+	announcer *lease.Announcer
 }
 
 // Open implements [live.Log].
@@ -50,7 +50,7 @@ func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
 // the row may not have them yet.
 type held struct {
 	*buffer.Live
-	lost func() heartbeat.Loss // nil: no report of losses
+	lost func() lease.Loss // nil: no report of losses
 }
 
 // Each implements [live.Held].

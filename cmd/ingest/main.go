@@ -10,8 +10,8 @@
 //	buffer --newest of each second--> tailindex --> tables
 //	buffer --unflushed records--> live --HTTP--> readers, other ingesters
 //	tally: counts accepted records --> /metrics; rules: drop, sample and mask them before the log
-//	gate: no record is accepted unless heartbeat's row says so --> tables <-- readers
-//	other ingesters <-- heartbeat, clockskew --> tables, the store's clock
+//	gate: no record is accepted unless lease's row says so --> tables <-- readers
+//	other ingesters <-- lease, clockskew --> tables, the store's clock
 //	premises: log and store belong together --> storeid --> blob store
 //	trial: not ready until the store takes objects --> blob store
 //	operators --HTTP--> admin: /metrics /healthz /readyz /flush /drain /debug/pprof
@@ -40,16 +40,16 @@ import (
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
+	"blobtail/catalog/horizon"
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/count/proc"
-	"blobtail/internal/fsys"
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid"
 	"blobtail/internal/storeid/premises"
 	"blobtail/internal/tally"
-	"blobtail/retention/horizon"
+	"blobtail/storage/fsys"
 )
 
 func main() {
@@ -197,7 +197,7 @@ func openPremises(ctx context.Context, c config.Config, store *openstore.Store, 
 		FS: fsys.OS(), Dir: c.WALDir(), Blobs: store.Blobs, Spec: c.Store.String(), Remote: c.Store.Remote(), Log: log,
 		Unflushed: func(ctx context.Context) (int, error) { return buffer.Unflushed(ctx, journal) },
 		Leave: func(was storeid.Binding) error {
-			id, err := heartbeat.Discard(fsys.OS(), c.WALDir())
+			id, err := lease.Discard(fsys.OS(), c.WALDir())
 			log.Warn().Str("was", was.Spec).Str("id", was.ID).Stringer("store", c.Store).
 				Msg("the log is empty and goes over to another store, under a new id; if reads of the old store name ingester " + id + ", run ingest forget " + id + " there")
 			return err

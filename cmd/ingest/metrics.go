@@ -7,8 +7,8 @@ import (
 
 	"blobtail/internal/clockskew"
 	"blobtail/internal/count"
-	"blobtail/internal/heartbeat"
-	"blobtail/newest/live"
+	"blobtail/internal/lease"
+	"blobtail/reading/unflushed/live"
 	"blobtail/tailindex"
 )
 
@@ -35,7 +35,7 @@ func (c counters) results(name, help, good string, values func() (good, failed u
 func (c counters) gauge(name, help string, value func() float64) { c.reg.GaugeFunc(name, help, value) }
 
 // showCompany registers the metrics of the announcements.
-func showCompany(a *heartbeat.Announcer, clock *clockskew.Checker, reg *count.Registry) {
+func showCompany(a *lease.Announcer, clock *clockskew.Checker, reg *count.Registry) {
 	c := counters{reg}
 	c.results("blobtail_heartbeat_total", "Announcements of this ingester, by result.", "written", a.Beats)
 	c.gauge("blobtail_lane", "Lane of this ingester: the leading part of its blobs' numbers.", func() float64 { return float64(a.Lane()) })

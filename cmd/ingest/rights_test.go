@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/testenv"
+	"blobtail/internal/dev/testenv"
 )
 
 // refusing is a storage service that refuses all requests by one code.

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 )
 
 // log is the output of a process, which a test reads while it grows.

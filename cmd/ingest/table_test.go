@@ -20,9 +20,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"blobtail/internal/count"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/door"
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
 )
 
 // send [-X METHOD] [-H HEADER]... [-gzip] URL [BODY] sends a request and prints the status and

@@ -14,9 +14,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/internal/testenv"
+	"blobtail/catalog/horizon"
+	"blobtail/internal/dev/testenv"
 	"blobtail/retention/compact"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/dir"

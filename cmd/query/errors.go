@@ -13,8 +13,8 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/spelling"
-	"blobtail/readapi/client"
 	"blobtail/reading"
+	"blobtail/reading/remote"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -27,8 +27,8 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 		service *reading.NoServiceError
 		none    *reading.NoneChosenError
 		blob    *reading.NoBlobError
-		refused *client.Error
-		broken  *client.BrokenError
+		refused *remote.Error
+		broken  *remote.BrokenError
 	)
 	switch {
 	case errors.As(err, &refused):
@@ -55,7 +55,7 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 }
 
 // refusal returns the exit code for a server's answer without records, and a message with advice.
-func refusal(e *client.Error) (code int, message string) {
+func refusal(e *remote.Error) (code int, message string) {
 	code, advice := cli.NoStore, ""
 	switch e.Status {
 	case http.StatusBadRequest, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage/dir"
 )
 

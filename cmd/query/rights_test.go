@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/catalog/horizon"
 	"blobtail/internal/cli"
-	"blobtail/internal/testenv"
-	"blobtail/retention/horizon"
+	"blobtail/internal/dev/testenv"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 )

@@ -16,14 +16,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog/horizon"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/openstore"
-	"blobtail/internal/testkit"
 	"blobtail/reading"
 	"blobtail/record"
 	"blobtail/record/origin"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 )

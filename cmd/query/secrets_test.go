@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/internal/testenv"
+	"blobtail/internal/dev/testenv"
 )
 
 // No credential is in any output, however a command fails.

@@ -26,9 +26,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/door"
 	"blobtail/internal/openstore"
-	"blobtail/internal/testkit"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 )

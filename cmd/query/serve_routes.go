@@ -8,8 +8,8 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/door"
-	"blobtail/lokiapi"
-	"blobtail/readapi"
+	"blobtail/serve/api"
+	"blobtail/serve/loki"
 	"blobtail/storage"
 )
 
@@ -20,11 +20,11 @@ func (s *server) handlers() http.Handler {
 	mux.HandleFunc("GET /ready", s.ready.answer)
 	mux.HandleFunc("GET /readyz", s.ready.answer)
 	mux.Handle("GET /metrics", &s.metrics)
-	mux.Handle(readapi.Prefix, readapi.New(readapi.Options{
+	mux.Handle(api.Prefix, api.New(api.Options{
 		Reader: s.reader, Version: cli.Version(),
 		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
 	}))
-	loki := lokiapi.New(lokiapi.Options{
+	loki := loki.New(loki.Options{
 		Reader: s.reader, Labels: s.c.Label, Version: cli.Version(), Timeout: s.reads.Deadline(),
 	})
 	for _, path := range []string{"/loki/", "/json/", "/prometheus/"} {
@@ -42,10 +42,10 @@ func (s *server) handlers() http.Handler {
 // refuse answers with a refusal in the form of the API that was asked.
 func refuse(w http.ResponseWriter, r *http.Request, f *door.Refusal) {
 	if strings.HasPrefix(r.URL.Path, "/api/") {
-		readapi.Refuse(w, f)
+		api.Refuse(w, f)
 		return
 	}
-	lokiapi.Refuse(w, f)
+	loki.Refuse(w, f)
 }
 
 // routeOf is the route of a path, for the doors and for metrics. A path that is not known

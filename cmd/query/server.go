@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"blobtail/internal/cli"
-	"blobtail/readapi/client"
 	"blobtail/reading"
+	"blobtail/reading/remote"
 )
 
 // openServer returns the source of --server. It sends nothing yet.
@@ -14,8 +14,8 @@ func (a *app) openServer() (reading.Source, error) {
 	if err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
-	c, err := client.New(a.flags.Server, client.Options{Token: token, PlainHTTP: a.flags.PlainHTTP})
-	if plain, ok := errors.AsType[*client.PlainError](err); ok {
+	c, err := remote.New(a.flags.Server, remote.Options{Token: token, PlainHTTP: a.flags.PlainHTTP})
+	if plain, ok := errors.AsType[*remote.PlainError](err); ok {
 		return nil, cli.Usagef("%w, or --plain-http if nobody can listen on the way", plain)
 	}
 	if err != nil {

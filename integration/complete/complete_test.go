@@ -1,6 +1,6 @@
 // Package complete_test tests one rule of reads: exit 0 implies that the answer has
 // every record acknowledged before the read began. It runs the parts that the rule
-// rests on (wal over simulated disks, buffer, blobwriter, heartbeat, live, newest and
+// rests on (wal over simulated disks, buffer, blobwriter, lease, live, unflushed and
 // query) in one process and in virtual time.
 //
 // [TestComplete] draws whole worlds from seeds. Ingesters are killed, stopped or
@@ -27,7 +27,7 @@
 //   - A request that is sent again after its log moved to another store. The log knows
 //     the request and reports it as stored, which it is, in the first store.
 //   - Several named services with a limit: see [reading.ask].
-//   - A process that is stopped between [heartbeat.Announcer.Enter] and the end of
+//   - A process that is stopped between [lease.Announcer.Enter] and the end of
 //     Accept. A goroutine that waits for a mutex keeps the time of a bubble from
 //     passing.
 //   - Damaged disks, and a store that loses its object _store or is replaced under a
@@ -53,7 +53,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // A read that exits with 0 has every record that was acknowledged before it began, no

@@ -9,12 +9,12 @@ import (
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/internal/storeid/premises"
-	"blobtail/newest/live"
-	"blobtail/newest/live/peers"
+	"blobtail/reading/unflushed/live"
+	"blobtail/reading/unflushed/live/peers"
 	"blobtail/record"
+	"blobtail/storage/fsys/simdisk"
 	"blobtail/tailindex"
 )
 
@@ -50,7 +50,7 @@ type process struct {
 	log       *wal.Log
 	disk      *simdisk.Disk
 	buf       *buffer.Buffer
-	announcer *heartbeat.Announcer
+	announcer *lease.Announcer
 	handler   *live.Handler
 	premises  *premises.Premises
 	announce  context.CancelFunc
@@ -88,7 +88,7 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 // journal is a copy of the one in cmd/ingest.
 type journal struct {
 	buf       *buffer.Buffer
-	announcer *heartbeat.Announcer
+	announcer *lease.Announcer
 }
 
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
@@ -101,7 +101,7 @@ func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
 
 type held struct {
 	*buffer.Live
-	lost func() heartbeat.Loss
+	lost func() lease.Loss
 }
 
 func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
@@ -169,7 +169,7 @@ func (p *process) wire(fs host) error {
 	w.mu.Lock()
 	id := in.id
 	w.mu.Unlock()
-	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
+	p.announcer, err = lease.New(tables, lease.Options{
 		ID: id, Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.StoreID, Address: "http://" + p.address, Host: in.host,
 		BestEffort: in.bestEffort, Oldest: p.buf.Oldest, Earliest: p.buf.Earliest, Replayed: p.buf.Replayed, Lost: p.lost, Now: now, IdleAfter: w.p.IdleAfter,
 	})
@@ -179,8 +179,8 @@ func (p *process) wire(fs host) error {
 	told.w = tailindex.NewWriter(tables, tailindex.Options{
 		Store: p.to.container, Process: p.announcer.Process(), Lane: p.announcer.Lane, Durable: p.buf.Durable, Now: now,
 	})
-	others := peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
-		return heartbeat.List(ctx, tables, p.to.container)
+	others := peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: now, List: func(ctx context.Context) ([]lease.Ingester, error) {
+		return lease.List(ctx, tables, p.to.container)
 	}})
 	p.handler = live.NewHandler(live.Options{
 		Self: func() live.Self {
@@ -204,10 +204,10 @@ func (p *process) wire(fs host) error {
 // lost returns the loss that the start found in the log. After a power cut the loss may
 // be overstated: any part of the unsynced data may be there, and a gap before readable
 // data is taken for damage.
-func (p *process) lost() heartbeat.Loss {
+func (p *process) lost() lease.Loss {
 	l, ok := p.buf.Lost()
 	if !ok {
-		return heartbeat.Loss{}
+		return lease.Loss{}
 	}
 	p.damage.Do(func() {
 		p.in.w.say("%s says that its log has lost %d records", p.in.host, l.Records)
@@ -215,7 +215,7 @@ func (p *process) lost() heartbeat.Loss {
 		defer p.in.w.mu.Unlock()
 		p.in.w.totals.Damaged++
 	})
-	return heartbeat.Loss{Since: l.Since, Until: l.Until}
+	return lease.Loss{Since: l.Since, Until: l.Until}
 }
 
 // run lets requests in once readers can know of the process, or after a while.

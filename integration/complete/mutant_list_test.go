@@ -2,19 +2,19 @@ package complete_test
 
 // anotherStart removes a rule: an ingester that answers a question reports another
 // ingester with its id.
-var anotherStart = edit{"newest/live/peers/peers.go", `				l.other = errAnother
+var anotherStart = edit{"reading/unflushed/live/peers/peers.go", `				l.other = errAnother
 `, `				l.other = nil
 `}
 
 // lossUntold removes a rule: an ingester that answers a question reports losses in the rows
 // of others.
-var lossUntold = edit{"newest/live/fan.go", `		case lost != "":`, `		case lost != "" && f == nil:`}
+var lossUntold = edit{"reading/unflushed/live/fan.go", `		case lost != "":`, `		case lost != "" && f == nil:`}
 
 // mutants are the rules that a complete read rests on, each left out. Rules of callers
 // are left out of their stand-ins in this package.
 var mutants = []mutant{
 	// Duties of an ingester.
-	{name: "acknowledged before the row says holding", edits: []edit{{"internal/heartbeat/lease.go",
+	{name: "acknowledged before the row says holding", edits: []edit{{"internal/lease/lease.go",
 		`		if a.o.BestEffort {
 			return func() {}, nil
 		}
@@ -22,7 +22,7 @@ var mutants = []mutant{
 			return func() {}, nil
 		}
 `}}},
-	{name: "idle written without a condition", first: 238, edits: []edit{{"internal/heartbeat/lease.go",
+	{name: "idle written without a condition", first: 238, edits: []edit{{"internal/lease/lease.go",
 		`	version, err := a.tables.Swap(ctx, Table, Partition, next.row())
 	if err != nil {
 `, `	version := ""
@@ -33,58 +33,58 @@ var mutants = []mutant{
 	}
 	if err != nil {
 `}}},
-	{name: "the file leaves holding after the row", first: 69, edits: []edit{{"internal/heartbeat/lease.go",
+	{name: "the file leaves holding after the row", first: 69, edits: []edit{{"internal/lease/lease.go",
 		`		if err := a.notes.change(func(n *notes) { n.say(claim{"", unknown}) }); err != nil {
 			return err
 		}
 `, ``}}},
-	{name: "a start assumes that the row says holding", edits: []edit{{"internal/heartbeat/announcer.go",
+	{name: "a start assumes that the row says holding", edits: []edit{{"internal/lease/announcer.go",
 		`a.holding.Store(notes.State == Holding)`, `a.holding.Store(true)`}}},
-	{name: "idle while the log has records", edits: []edit{{"internal/heartbeat/lease.go",
+	{name: "idle while the log has records", edits: []edit{{"internal/lease/lease.go",
 		`	if _, some := a.o.Oldest(); some {
 		a.busy.Store(now.UnixNano())
 		return claim{Holding, a.lifted()}
 	}
 `, ``}}},
-	{name: "stopped while the log has records", first: 1236, edits: []edit{{"internal/heartbeat/announcer.go",
+	{name: "stopped while the log has records", first: 1236, edits: []edit{{"internal/lease/announcer.go",
 		`		if empty && a.rest(0).state != Holding {
 `, `		if empty || a.rest(0).state != Holding || a.ended != nil {
 `}}},
-	{name: "a copy relies on the file of the first log", first: 322, edits: []edit{{"internal/heartbeat/notes.go",
+	{name: "a copy relies on the file of the first log", first: 322, edits: []edit{{"internal/lease/notes.go",
 		`		n.State, n.Writers = "", nil
 `, ``}}},
-	{name: "a copy writes the row of the first log", first: 322, edits: []edit{{"internal/heartbeat/notes.go",
+	{name: "a copy writes the row of the first log", first: 322, edits: []edit{{"internal/lease/notes.go",
 		`		n.State, n.Writers = "", nil
 `, `		n.State = ""
 `}}},
-	{name: "the row of another process taken for the own", edits: []edit{{"internal/heartbeat/lease.go",
+	{name: "the row of another process taken for the own", edits: []edit{{"internal/lease/lease.go",
 		`	return row.Process == a.process || slices.Contains(a.notes.Writers, row.Process)
 `, `	return row.Process == a.process || len(row.Process) > 0 || slices.Contains(a.notes.Writers, row.Process)
 `}}},
-	{name: "a table that lost rows is no loss", edits: []edit{{"internal/heartbeat/lease.go",
+	{name: "a table that lost rows is no loss", edits: []edit{{"internal/lease/lease.go",
 		`	a.lost = a.lost.join(Loss{Since: now, Until: now})
 `, `	_ = now
 `}}},
-	{name: "a record below the floor acknowledged", first: 19, edits: []edit{{"internal/heartbeat/lease.go",
+	{name: "a record below the floor acknowledged", first: 19, edits: []edit{{"internal/lease/lease.go",
 		`a.holding.Load() && oldest >= a.floor.Load() {`, `a.holding.Load() {`}}},
-	{name: "the floor rises over records in the log", first: 206, edits: []edit{{"internal/heartbeat/floor.go",
+	{name: "the floor rises over records in the log", first: 206, edits: []edit{{"internal/lease/floor.go",
 		`		earliest = t
 	}
 	switch`, `		_ = t
 	}
 	switch`}}},
-	{name: "a start takes the floor of the file for none", first: 1673, edits: []edit{{"internal/heartbeat/announcer.go",
+	{name: "a start takes the floor of the file for none", first: 1673, edits: []edit{{"internal/lease/announcer.go",
 		`a.floor.Store(notes.floor())`, `a.floor.Store(unknown)`}}},
 
 	// Duties of the ingester that answers a reader.
-	{name: "whoever answers at an address is believed", first: 1361, edits: []edit{{"newest/live/alone.go",
+	{name: "whoever answers at an address is believed", first: 1361, edits: []edit{{"reading/unflushed/live/alone.go",
 		`	if err = a.Self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
-`}, {"newest/live/fan.go",
+`}, {"reading/unflushed/live/fan.go",
 		`		snapshots[s.peer.ID] = s.answer.Self.Process
 `, `		snapshots[s.peer.ID] = s.peer.Process
 `}}},
-	{name: "an old list of the others called a new one", first: 488, edits: []edit{{"newest/live/fan.go",
+	{name: "an old list of the others called a new one", first: 488, edits: []edit{{"reading/unflushed/live/fan.go",
 		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
 
 	// Duties of a reader.
@@ -99,8 +99,8 @@ var mutants = []mutant{
 	})
 	if q, told, err = m.shares.gather(ctx, s.r.o.Logs, m); err != nil {
 `}, {"reading/run.go",
-		`	blobs := s.r.o.Blobs
-`, `	blobs := s.r.o.Blobs.Over(func(store storage.BlobStore) storage.BlobStore { return listed{store, early} })
+		`	reader := s.r.o.Blobs
+`, `	reader := s.r.o.Blobs.Over(func(store storage.BlobStore) storage.BlobStore { return listed{store, early} })
 `}, {"reading/run.go",
 		`// note tells the guard`, `// listed is a store of which a listing was made before.
 type listed struct {
@@ -129,9 +129,9 @@ func (l listed) List(ctx context.Context, prefix, after string) iter.Seq2[storag
 `, `	"blobtail/record"
 	"blobtail/storage"
 `}}},
-	{name: "rows from a list that was read before", edits: []edit{{"newest/newest.go",
+	{name: "rows from a list that was read before", edits: []edit{{"reading/unflushed/unflushed.go",
 		`	last atomic.Value`, `	cached *survey
-	last atomic.Value`}, {"newest/roster.go",
+	last atomic.Value`}, {"reading/unflushed/roster.go",
 		`	s := &survey{begun: time.Now(), done: make(chan struct{})}
 `, `	if r.cached != nil {
 		return r.cached
@@ -139,47 +139,47 @@ func (l listed) List(ctx context.Context, prefix, after string) iter.Seq2[storag
 	s := &survey{begun: time.Now(), done: make(chan struct{})}
 	r.cached = s
 `}}},
-	{name: "no answer is compared with the rows", first: 149, edits: []edit{{"newest/roster.go",
+	{name: "no answer is compared with the rows", first: 149, edits: []edit{{"reading/unflushed/roster.go",
 		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == k.store`, `h.any`}}},
-	{name: "the process is not compared", first: 446, edits: []edit{{"newest/roster.go",
-		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"newest/live/self.go",
+	{name: "the process is not compared", first: 446, edits: []edit{{"reading/unflushed/roster.go",
+		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"reading/unflushed/live/self.go",
 		`	case want.Process != "" && s.Process != want.Process:
 `, `	case s.Process == "" && want.Process != "":
 `}, anotherStart}},
 	{name: "the asked ingester does not look whose its row is", first: 446, edits: []edit{anotherStart}},
-	{name: "the store is not compared", first: 39, edits: []edit{{"newest/ask.go",
-		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"newest/live/self.go",
+	{name: "the store is not compared", first: 39, edits: []edit{{"reading/unflushed/ask.go",
+		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"reading/unflushed/live/self.go",
 		`case s.Store != want.Store:`, `case s.Store == "" && want.Store == "":`}}},
-	{name: "a silent row believed to hold nothing", edits: []edit{{"newest/roster.go",
-		`		if i.State == heartbeat.Holding && !answered {
-`, `		if i.State == heartbeat.Holding && !answered && i.Live(k.now) {
-`}, {"newest/live/fan.go",
+	{name: "a silent row believed to hold nothing", edits: []edit{{"reading/unflushed/roster.go",
+		`		if i.State == lease.Holding && !answered {
+`, `		if i.State == lease.Holding && !answered && i.Live(k.now) {
+`}, {"reading/unflushed/live/fan.go",
 		`		case errs[i] != nil && holding:
 `, `		case errs[i] != nil && holding && p.Live(roll.Now):
 `}}},
-	{name: "a silent row left out by the range", first: 395, edits: []edit{{"newest/roster.go",
+	{name: "a silent row left out by the range", first: 395, edits: []edit{{"reading/unflushed/roster.go",
 		`		if !h.told[i.ID] {
 `, `		if !h.told[i.ID] && (i.Live(known.now) || i.Oldest.IsZero() || q.Range.To > i.Oldest.UnixNano()) {
-`}, {"newest/live/fan.go",
+`}, {"reading/unflushed/live/fan.go",
 		`		case errs[i] != nil && holding:
 `, `		case errs[i] != nil && holding && (p.Live(roll.Now) || p.Oldest.IsZero() || f.query.To > p.Oldest.UnixNano()):
 `}}},
-	{name: "a range that reaches beyond the floor needs no answer", edits: []edit{{"internal/heartbeat/heartbeat.go",
+	{name: "a range that reaches beyond the floor needs no answer", edits: []edit{{"internal/lease/heartbeat.go",
 		`return !i.Floor.IsZero() && !i.BestEffort && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)`,
 		`return !i.Floor.IsZero() && !i.BestEffort && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor.Add(time.Hour))`}}},
-	{name: "a range up to the newest needs no answer", edits: []edit{{"internal/heartbeat/heartbeat.go",
+	{name: "a range up to the newest needs no answer", edits: []edit{{"internal/lease/heartbeat.go",
 		` && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)`, ` && (to == math.MaxInt64 || !time.Unix(0, to).After(i.Floor))`}}},
-	{name: "rows that tell of a loss believed", edits: []edit{{"newest/roster.go",
+	{name: "rows that tell of a loss believed", edits: []edit{{"reading/unflushed/roster.go",
 		`if lost != "" && !slices`, `if lost != "" && i.GivenUp.After(i.At) && !slices`}, lossUntold, {"integration/complete/ingester_test.go",
 		`	if loss := h.lost(); err == nil && loss.Any() {
 `, `	if loss := h.lost(); err == nil && loss.Any() && ctx == nil {
 `}}},
 	{name: "the asked ingester does not tell of losses in other rows", first: 116861, edits: []edit{lossUntold}},
-	{name: "tables that cannot be read are no matter", first: 130, edits: []edit{{"newest/roster.go",
+	{name: "tables that cannot be read are no matter", first: 130, edits: []edit{{"reading/unflushed/roster.go",
 		`	default:
 		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`, `	case h == nil:
 		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`}}},
-	{name: "the asked ingester's old list will do", first: 488, edits: []edit{{"newest/roster.go",
+	{name: "the asked ingester's old list will do", first: 488, edits: []edit{{"reading/unflushed/roster.go",
 		`		if h.any && h.rowsAge != 0 {
 `, `		if h.any && h.rowsAge < 0 {
 `}}},

@@ -3,7 +3,7 @@ package complete_test
 import (
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // mutant is a rule left out.

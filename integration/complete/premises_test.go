@@ -11,17 +11,17 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/internal/storeid"
 	"blobtail/internal/storeid/premises"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
+	"blobtail/storage/fsys/simdisk"
 )
 
 const (
 	dir = "/var/wal"
-	// leaseFile is the file of heartbeat's notes.
+	// leaseFile is the file of lease's notes.
 	leaseFile = dir + "/lease"
 )
 
@@ -37,7 +37,7 @@ func openPremises(in *ingester, fsy fsys.FS, s *store, log *wal.Log) (*premises.
 			in.w.mu.Lock()
 			in.id = ""
 			in.w.mu.Unlock()
-			_, err := heartbeat.Discard(fsy, dir)
+			_, err := lease.Discard(fsy, dir)
 			return err
 		},
 	})
@@ -73,7 +73,7 @@ func (c checked) Create(ctx context.Context, key string, body []byte, attrs stor
 	return c.BlobStore.Create(ctx, key, body, attrs)
 }
 
-// noted returns the contents of heartbeat's notes on the disk: the ingester's id, and
+// noted returns the contents of lease's notes on the disk: the ingester's id, and
 // the ingesters it knew to hold records when it last listed the rows.
 func (in *ingester) noted() (id string, others []string) {
 	var notes struct {

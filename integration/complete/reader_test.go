@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/internal/storeid"
-	"blobtail/newest"
-	"blobtail/newest/live"
-	"blobtail/query"
 	door "blobtail/reading"
+	"blobtail/reading/blobs"
+	"blobtail/reading/unflushed"
+	"blobtail/reading/unflushed/live"
 	"blobtail/record"
 	"blobtail/tailindex"
 )
@@ -25,14 +25,14 @@ type reading struct {
 	w    *world
 	name string
 	s    *store
-	q    query.Query
+	q    blobs.Query
 	tail bool // tail -n
 	// url is the host that the reader was given; with "" it finds all by the rows. A
 	// blind reader has no URL and asks none.
 	url   string
 	blind bool
 	y     *way
-	n     *newest.Reader // a reader that has read before; nil: a new one
+	n     *unflushed.Reader // a reader that has read before; nil: a new one
 
 	begin, end uint64
 	got        []string
@@ -93,7 +93,7 @@ func (w *world) read() {
 
 // ask draws the query.
 func (r *reading) ask(rng *rand.Rand) {
-	r.q = query.Query{Services: [][]string{{"*"}, {"a", "b", "c"}, {"a"}, {"b", "c"}}[rng.IntN(4)], Range: query.Always()}
+	r.q = blobs.Query{Services: [][]string{{"*"}, {"a", "b", "c"}, {"a"}, {"b", "c"}}[rng.IntN(4)], Range: blobs.Always()}
 	now := time.Now().UnixNano()
 	switch rng.IntN(6) {
 	case 0:
@@ -112,7 +112,7 @@ func (r *reading) ask(rng *rand.Rand) {
 	}
 	if r.tail = rng.IntN(3) == 0; r.tail {
 		r.q.Limit = 1 + rng.IntN(30)
-		r.q.Range = query.Always()
+		r.q.Range = blobs.Always()
 		// With several names and a limit, a read may report a service as missing if its
 		// records are only in logs and not among the newest. It exits with 1 and
 		// returns no record. This is known, and left out.
@@ -124,9 +124,9 @@ func (r *reading) ask(rng *rand.Rand) {
 
 // optionsOf are those of a reader of a store, as logquery makes them. They leave out the ingesters
 // that it asks.
-func (y *way) optionsOf(s *store, blobs *query.Reader) newest.Options {
+func (y *way) optionsOf(s *store, blobs *blobs.Reader) unflushed.Options {
 	w, tables := y.w, y.tablesOf(s)
-	return newest.Options{
+	return unflushed.Options{
 		Blobs: blobs,
 		Tail:  tailindex.NewReader(tables, tailindex.Options{Store: s.container}),
 		Store: func(ctx context.Context) (string, error) {
@@ -139,17 +139,17 @@ func (y *way) optionsOf(s *store, blobs *query.Reader) newest.Options {
 			}
 			return storeid.Read(ctx, s.blobs)
 		},
-		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
-			rows, err := heartbeat.List(ctx, tables, s.container)
+		Ingesters: func(ctx context.Context) ([]lease.Ingester, time.Time, error) {
+			rows, err := lease.List(ctx, tables, s.container)
 			return rows, time.Now(), err
 		},
 	}
 }
 
 // reader makes the reader as logquery does.
-func (r *reading) reader() *newest.Reader {
+func (r *reading) reader() *unflushed.Reader {
 	w := r.w
-	o := r.y.optionsOf(r.s, query.New(r.y.blobsOf(r.s), query.Options{Workers: 2}))
+	o := r.y.optionsOf(r.s, blobs.New(r.y.blobsOf(r.s), blobs.Options{Workers: 2}))
 	switch {
 	case r.blind:
 	case r.url != "":
@@ -161,7 +161,7 @@ func (r *reading) reader() *newest.Reader {
 	default:
 		o.Announced = w.net.client(r.name, nil)
 	}
-	return newest.New(o)
+	return unflushed.New(o)
 }
 
 // run reads, and compares the result with the acknowledged records.
@@ -175,7 +175,7 @@ func (r *reading) run() {
 	}
 	r.begin = w.tick()
 	w.say("%s of %s begins: %s", r.name, r.s.container, r.what())
-	r.oldest = query.Newest
+	r.oldest = blobs.Newest
 	if r.tail {
 		r.readTail(ctx, n)
 	} else {
@@ -203,13 +203,13 @@ func (r *reading) take(e *record.Entry) error {
 	return nil
 }
 
-func (r *reading) readTail(ctx context.Context, n *newest.Reader) {
+func (r *reading) readTail(ctx context.Context, n *unflushed.Reader) {
 	sum, report, err := n.Tail(ctx, r.q, r.take)
 	r.err, r.problems = err, append(sum.Problems, report.Problems...)
 }
 
-func (r *reading) readAll(ctx context.Context, n *newest.Reader) {
-	blobs := query.New(r.y.blobsOf(r.s), query.Options{Workers: 2})
+func (r *reading) readAll(ctx context.Context, n *unflushed.Reader) {
+	blobs := blobs.New(r.y.blobsOf(r.s), blobs.Options{Workers: 2})
 	store := door.New(door.Options{Blobs: blobs, Logs: n}).For(nil)
 	out, err := store.Entries(ctx, door.Ask{Services: r.q.Services, Range: r.q.Range, Levels: r.q.Filter.Levels}, r.take)
 	r.err, r.problems = err, out.Problems()
@@ -223,7 +223,7 @@ func (r *reading) complete() bool {
 
 // unknown reports whether an error says that a service does not exist.
 func unknown(err error) bool {
-	var none *query.NoServiceError
+	var none *blobs.NoServiceError
 	return errors.As(err, &none)
 }
 
@@ -297,7 +297,7 @@ func (r *reading) lacking() (bad []string) {
 // wants reports whether the query asks for a record.
 func (r *reading) wants(s *sent) bool {
 	return (r.q.Services[0] == "*" || slices.Contains(r.q.Services, s.service)) &&
-		s.time >= r.q.Range.From && (r.q.Range.To == query.Newest || s.time < r.q.Range.To) &&
+		s.time >= r.q.Range.From && (r.q.Range.To == blobs.Newest || s.time < r.q.Range.To) &&
 		(r.q.Filter.Levels == 0 || r.q.Filter.Levels.Has(record.LevelOf([]byte(s.level))))
 }
 
@@ -308,7 +308,7 @@ func (w *world) finalRead(s *store) {
 	}
 	for range 3 {
 		r := &reading{w: w, name: fmt.Sprint("last read of ", s.container), s: s, y: &way{w: w, name: "last", tables: &sky{}, writes: &sky{}, blobs: &sky{}}}
-		r.q = query.Query{Services: []string{"*"}, Range: query.Always()}
+		r.q = blobs.Query{Services: []string{"*"}, Range: blobs.Always()}
 		w.mu.Lock()
 		w.totals.Reads++
 		w.mu.Unlock()

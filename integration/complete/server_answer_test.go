@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"blobtail/query"
-	"blobtail/readapi/form"
+	"blobtail/reading/blobs"
+	"blobtail/reading/form"
 	"blobtail/record"
 )
 
@@ -383,7 +383,7 @@ func (a *ask) lacking() (bad []string) {
 		return nil
 	}
 	got := map[string]bool{}
-	first, last := query.Newest, query.Oldest
+	first, last := blobs.Newest, blobs.Oldest
 	for _, name := range a.got {
 		got[name] = true
 		if s := a.w.records[name]; s != nil {

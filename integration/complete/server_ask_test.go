@@ -12,14 +12,14 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 )
 
 // A wish is a question of the clients of a server: of these records, those in this window.
 type wish struct {
 	selection
-	win  query.Range
+	win  blobs.Range
 	most int // records, of an answer with a limit
 }
 
@@ -57,9 +57,9 @@ func (w *serverWorld) near(rng *rand.Rand, like *wish) *wish {
 func few(rng *rand.Rand) int { return []int{1, 1, 2, 3, 5, 12}[rng.IntN(6)] }
 
 // recent draws a window with a few of the newest records.
-func recent(rng *rand.Rand) query.Range {
+func recent(rng *rand.Rand) blobs.Range {
 	from := time.Now().UnixNano() - rng.Int64N(int64(time.Minute))
-	return query.Range{From: from, To: from + 1 + rng.Int64N(int64(time.Minute))}
+	return blobs.Range{From: from, To: from + 1 + rng.Int64N(int64(time.Minute))}
 }
 
 // name draws the name of a service, which may not exist yet.
@@ -116,10 +116,10 @@ func (w *serverWorld) selection(rng *rand.Rand) selection {
 }
 
 // window draws a range of times.
-func (w *serverWorld) window(rng *rand.Rand) query.Range {
+func (w *serverWorld) window(rng *rand.Rand) blobs.Range {
 	now := time.Now().UnixNano()
 	ago := func(d time.Duration) int64 { return now - rng.Int64N(int64(d)) }
-	win := query.Always()
+	win := blobs.Always()
 	switch rng.IntN(9) {
 	case 0, 1:
 		win.From = ago(3 * time.Hour)
@@ -133,13 +133,13 @@ func (w *serverWorld) window(rng *rand.Rand) query.Range {
 		win.From, win.To = now-int64(25*24*time.Hour), ago(3*time.Hour)
 	}
 	if win.From >= win.To {
-		win = query.Always()
+		win = blobs.Always()
 	}
 	return win
 }
 
 func (w *wish) has(ns int64) bool {
-	return ns >= w.win.From && (w.win.To == query.Newest || ns < w.win.To)
+	return ns >= w.win.From && (w.win.To == blobs.Newest || ns < w.win.To)
 }
 
 // An ask is a request to a server, with its answer.
@@ -174,12 +174,12 @@ type ask struct {
 // span are the parameters of a window, in a form that both APIs read.
 func (w *wish) span(v url.Values, from, to string, open bool) {
 	text := func(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
-	if w.win.From != query.Oldest {
+	if w.win.From != blobs.Oldest {
 		v.Set(from, text(w.win.From))
 	} else if !open {
 		v.Set(from, "1")
 	}
-	if w.win.To != query.Newest {
+	if w.win.To != blobs.Newest {
 		v.Set(to, text(w.win.To))
 	} else if !open {
 		v.Set(to, text(time.Now().Add(time.Hour).UnixNano()))
@@ -281,7 +281,7 @@ func (a *ask) numbers(v url.Values, n int, split string) {
 // all widens the ask to all records of all services.
 func (a *ask) all() {
 	one := *a.wish
-	one.win, one.wants = query.Always(), func(*sent) bool { return true }
+	one.win, one.wants = blobs.Always(), func(*sent) bool { return true }
 	a.wish = &one
 }
 
@@ -326,9 +326,9 @@ func (a *ask) ofOnce(rng *rand.Rand) {
 	v.Del("to")
 	v.Set("once", "1")
 	one := *a.wish
-	one.win.To = query.Newest
+	one.win.To = blobs.Newest
 	a.wish = &one
-	if a.newest = a.most; a.win.From != query.Oldest {
+	if a.newest = a.most; a.win.From != blobs.Oldest {
 		a.newest = 0
 	}
 	v.Set("n", strconv.Itoa(a.newest))
@@ -347,7 +347,7 @@ func (a *ask) ofFollow(rng *rand.Rand) {
 	}
 	v.Set("n", "0")
 	one := *a.wish
-	one.win = query.Always()
+	one.win = blobs.Always()
 	a.wish = &one
 	a.lasts = followBegins + followWait + time.Duration(rng.Int64N(int64(time.Minute)))
 	a.target = "/api/v1/tail?" + v.Encode()
@@ -392,7 +392,7 @@ func (a *ask) ofInstant(rng *rand.Rand) {
 	length := []time.Duration{10 * time.Minute, 3 * time.Hour, 48 * time.Hour}[rng.IntN(3)]
 	at := time.Now().Add(10*time.Minute - time.Duration(rng.Int64N(int64(12*time.Minute)))).UnixNano()
 	one := *a.wish
-	one.win = query.Range{From: at - int64(length), To: at}
+	one.win = blobs.Range{From: at - int64(length), To: at}
 	a.wish = &one
 	a.key = func(s *sent) string { return labelOf(s, label) + "@" }
 	v.Set("query", fmt.Sprintf("%s(count_over_time(%s[%ds]))", head, a.logql, length/time.Second))
@@ -418,7 +418,7 @@ func (a *ask) ofSeries(rng *rand.Rand) {
 	begin := end - step*(1+rng.Int64N(40))
 	last, first := end-end%step, begin-begin%step // points
 	one := *a.wish
-	one.win = query.Range{From: (first - step) * int64(time.Second), To: last * int64(time.Second)}
+	one.win = blobs.Range{From: (first - step) * int64(time.Second), To: last * int64(time.Second)}
 	a.wish = &one
 	a.key = func(s *sent) string {
 		length := step * int64(time.Second)

@@ -14,7 +14,7 @@ var serverMutants = []mutant{
 		return ""
 	}
 `}, {"reading/gathering.go",
-		`	all := query.Query{Services: q.Services, Range: q.Range, Filter: `, `	all := query.Query{Services: q.Services, Range: q.Range, Limit: q.Limit, Filter: `}}},
+		`	all := blobs.Query{Services: q.Services, Range: q.Range, Filter: `, `	all := blobs.Query{Services: q.Services, Range: q.Range, Limit: q.Limit, Filter: `}}},
 	{name: "the unflushed records of one range taken for those of another", first: 166, edits: []edit{{"reading/gathering.go",
 		`all.Range.From, all.Range.To = min(all.Range.From, m.query.Range.From), max(all.Range.To, m.query.Range.To)`, `all.Range.From, all.Range.To = q.Range.From, q.Range.To`}}},
 	{name: "the unflushed records of one level taken for all", first: 3, edits: []edit{{"reading/gathering.go",
@@ -61,10 +61,10 @@ var serverMutants = []mutant{
 `, `	case <-r.until:
 `}, {"storage/together/together.go",
 		`time.AfterFunc(patience,`, `time.AfterFunc(0*patience,`}}},
-	{name: "an index kept by the name of the blob alone", first: 83, edits: []edit{{"query/indexcache/indexcache.go",
+	{name: "an index kept by the name of the blob alone", first: 83, edits: []edit{{"reading/blobs/indexcache/indexcache.go",
 		`	e := c.items[id{key, batch}]
 	if e == nil`, `	e := c.items[id{key: key}]
-	if e == nil`}, {"query/indexcache/indexcache.go",
+	if e == nil`}, {"reading/blobs/indexcache/indexcache.go",
 		`	at := &item{id{key, batch}, x`, `	at := &item{id{key: key}, x`}, {"blobfmt/detached.go",
 		`	if x.size != size {
 		return nil
@@ -83,34 +83,34 @@ var serverMutants = []mutant{
 		}
 	}
 `}}},
-	{name: "a list without an ingester that did not answer called complete", edits: []edit{{"readapi/services.go",
+	{name: "a list without an ingester that did not answer called complete", edits: []edit{{"serve/api/services.go",
 		`Outcome: form.OutcomeOf(out)}`, `Outcome: form.OutcomeOf(&reading.Outcome{})}
 	_ = out`}}},
-	{name: "a list for hints refuses a tail", first: 55, edits: []edit{{"readapi/tail.go",
+	{name: "a list for hints refuses a tail", first: 55, edits: []edit{{"serve/api/tail.go",
 		`	return c.store.Exist(c.r.Context(), *a)
 `, `	return &reading.NoServiceError{Name: a.Services[0]}
 `}}},
 
 	// The outcome that an answer reports.
-	{name: "an outcome joined without its problems", first: 392, edits: []edit{{"query/query.go",
+	{name: "an outcome joined without its problems", first: 392, edits: []edit{{"reading/blobs/query.go",
 		`	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
 `, `	s.Warnings = joined(s.Warnings, o.Warnings)
 `}}},
-	{name: "an outcome without what ingesters lack", edits: []edit{{"newest/newest.go",
+	{name: "an outcome without what ingesters lack", edits: []edit{{"reading/unflushed/unflushed.go",
 		`	out.Lack(r.Problems...)
 `, ``}}},
 	{name: "a service without records ends the counting", first: 848, edits: []edit{{"reading/counts.go",
 		`	q.Sure = true
 	err = fanout`, `	err = fanout`}}},
-	{name: "clients of Loki that show no warnings get the rest", first: 2, edits: []edit{{"lokiapi/write.go",
+	{name: "clients of Loki that show no warnings get the rest", first: 2, edits: []edit{{"serve/loki/write.go",
 		`		if !c.told.Complete() && !c.partial() {
 `, `		if len(c.told.Problems()) > 100 && !c.partial() {
 `}}},
 
 	// Unflushed records.
-	{name: "ingesters heard before their records are kept", first: 133, edits: []edit{{"newest/gather.go",
+	{name: "ingesters heard before their records are kept", first: 133, edits: []edit{{"reading/unflushed/gather.go",
 		`g.Report.problem(fmt.Errorf("what ingesters answered is not in this read, so records that are in no blob are missing: %w", err))`,
 		`g.Report.note("%v", err)`}}},
-	{name: "others take the places of the newest records", first: 178, edits: []edit{{"newest/gather.go",
+	{name: "others take the places of the newest records", first: 178, edits: []edit{{"reading/unflushed/gather.go",
 		`(expired || slices.ContainsFunc(from.all, few))`, `(expired || len(from.all) > 9 && few(from.all[0]))`}}},
 }

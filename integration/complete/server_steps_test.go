@@ -10,7 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/retention/compact"
 )
@@ -138,7 +138,7 @@ func (w *serverWorld) byMinute(rng *rand.Rand) {
 
 // everything is the wish for all records.
 func everything() *wish {
-	return &wish{selection{params: url.Values{"service": {"*"}}, logql: `{service_name=~".+"}`, wants: func(*sent) bool { return true }}, query.Always(), 1}
+	return &wish{selection{params: url.Values{"service": {"*"}}, logql: `{service_name=~".+"}`, wants: func(*sent) bool { return true }}, blobs.Always(), 1}
 }
 
 // crowd has an ingester hold so much that a read puts records aside if there are many others: it

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
-	"blobtail/lokiapi"
-	"blobtail/newest"
-	"blobtail/newest/live"
-	"blobtail/query"
-	"blobtail/query/indexcache"
-	"blobtail/readapi"
+	"blobtail/internal/dev/testkit"
 	served "blobtail/reading"
+	"blobtail/reading/blobs"
+	"blobtail/reading/blobs/indexcache"
+	"blobtail/reading/unflushed"
+	"blobtail/reading/unflushed/live"
+	"blobtail/serve/api"
+	"blobtail/serve/loki"
 )
 
 // An answer of a server that says that it is complete has every record that was acknowledged
@@ -111,7 +111,7 @@ func (w *serverWorld) serve(n int) {
 	}
 	s.distant = rng.IntN(2) == 0
 	s.y = &way{w: w.world, name: s.name, tables: &sky{}, writes: &sky{}, blobs: &sky{}, gets: &sky{}}
-	blobs := query.New(s.y.blobsOf(s.s), query.Options{Workers: 2, Indexes: indexcache.New(0), MaxAge: readAge})
+	blobs := blobs.New(s.y.blobsOf(s.s), blobs.Options{Workers: 2, Indexes: indexcache.New(0), MaxAge: readAge})
 	o := s.y.optionsOf(s.s, blobs)
 	o.Pace, o.Distant = time.Second, s.distant
 	if s.url == "" {
@@ -123,9 +123,9 @@ func (w *serverWorld) serve(n int) {
 		}
 		o.Live = client
 	}
-	reader := served.New(served.Options{Blobs: blobs, Logs: newest.New(o)})
-	s.api = readapi.New(readapi.Options{Reader: reader})
-	s.loki = lokiapi.New(lokiapi.Options{Reader: reader})
+	reader := served.New(served.Options{Blobs: blobs, Logs: unflushed.New(o)})
+	s.api = api.New(api.Options{Reader: reader})
+	s.loki = loki.New(loki.Options{Reader: reader})
 	w.say("%s of %s starts, asks %q", s.name, s.s.container, s.url)
 	w.counts.Servers++
 	if n < len(w.servers) {

@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/internal/storeid"
 	"blobtail/internal/storeid/premises"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // step takes one random step.
@@ -255,7 +255,7 @@ func (w *world) forgetGone(s *store) {
 		w.mu.Unlock()
 		for _, id := range ids {
 			s.tables.amend(func() {
-				if was, err := heartbeat.Forget(context.Background(), s.tables, s.container, id, time.Now(), unreached); err == nil {
+				if was, err := lease.Forget(context.Background(), s.tables, s.container, id, time.Now(), unreached); err == nil {
 					w.forgot(was, s)
 				}
 			})

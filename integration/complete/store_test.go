@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"blobtail/internal/heartbeat"
-	"blobtail/newest"
+	"blobtail/internal/lease"
+	"blobtail/reading/unflushed"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
@@ -28,7 +28,7 @@ type store struct {
 	container string // its name, when two stores share their tables
 	blobs     *mem.Store
 	tables    *registry
-	reader    *newest.Reader // reads now and then; nil: none has read yet
+	reader    *unflushed.Reader // reads now and then; nil: none has read yet
 }
 
 // weather is the fate of a call.
@@ -265,7 +265,7 @@ func newRegistry(w *world, s *mem.Store) *registry {
 
 // Swap implements [storage.TableStore].
 func (r *registry) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
-	if table != heartbeat.Table {
+	if table != lease.Table {
 		return r.Store.Swap(ctx, table, partition, row)
 	}
 	r.mu.Lock()
@@ -283,7 +283,7 @@ func (r *registry) Upsert(ctx context.Context, table, partition string, rows []s
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := r.Store.Upsert(ctx, table, partition, rows)
-	if err == nil && table == heartbeat.Table {
+	if err == nil && table == lease.Table {
 		for _, row := range rows {
 			r.note(row)
 		}
@@ -358,7 +358,7 @@ func (r *registry) clear() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.Store.Drop(context.Background(), heartbeat.Table) // never fails
+	_ = r.Store.Drop(context.Background(), lease.Table) // never fails
 	for id := range r.rows {
 		r.w.absent(id, true)
 		r.owe(id, false)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"blobtail/newest/live"
+	"blobtail/reading/unflushed/live"
 )
 
 var (

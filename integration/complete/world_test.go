@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
+	"blobtail/storage/fsys/simdisk"
 	"blobtail/storage/mem"
 )
 
@@ -314,7 +314,7 @@ func (in *ingester) clear() {
 // forgetSilent forgets silent ingesters, as an operator does after a change of hosts.
 func (w *world) forgetSilent(s *store) {
 	s.tables.amend(func() {
-		gone, err := heartbeat.ForgetSilent(context.Background(), s.tables, s.container, heartbeat.Silence, time.Now(), unreached)
+		gone, err := lease.ForgetSilent(context.Background(), s.tables, s.container, lease.Silence, time.Now(), unreached)
 		if err != nil {
 			w.say("forget the silent of %s: %v", s.container, err)
 		}
@@ -325,10 +325,10 @@ func (w *world) forgetSilent(s *store) {
 }
 
 // unreached is the question of an operator on a host that reaches no ingester.
-func unreached(context.Context, heartbeat.Ingester) error { return nil }
+func unreached(context.Context, lease.Ingester) error { return nil }
 
 // forgot notes that an ingester was forgotten, and with it the losses it reported.
-func (w *world) forgot(i heartbeat.Ingester, s *store) {
+func (w *world) forgot(i lease.Ingester, s *store) {
 	w.say("%s of %s, which was on %s, is forgotten", i.ID, s.container, i.Host)
 	if i.Lost.Any() {
 		s.tables.settle()
@@ -342,11 +342,11 @@ func (w *world) forgot(i heartbeat.Ingester, s *store) {
 func (w *world) forgetLosses(s *store) {
 	found := false
 	s.tables.amend(func() {
-		rows, _ := heartbeat.List(context.Background(), s.tables, s.container) // there may be no table
+		rows, _ := lease.List(context.Background(), s.tables, s.container) // there may be no table
 		for _, i := range rows {
 			if i.Lost.Any() {
 				found = true
-				_, err := heartbeat.ForgetLoss(context.Background(), s.tables, s.container, i.ID)
+				_, err := lease.ForgetLoss(context.Background(), s.tables, s.container, i.ID)
 				w.say("the loss of %s of %s is acknowledged: %v", i.ID, s.container, err)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"blobtail/internal/testenv"
+	"blobtail/internal/dev/testenv"
 )
 
 // collector returns a ship function that runs the Collector. It gets the records as OTLP.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // An ingester is an ingest process that can be started again on its addresses, store and

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // A suite is shared by the tests.

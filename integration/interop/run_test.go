@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 )
 
 // A client is a shipper under test.

@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"blobtail/query"
+	"blobtail/reading/blobs"
 )
 
 // A piece of a mixed body is one record: a line of text or an object.
@@ -73,7 +73,7 @@ func want(all []piece) (times map[int]string) {
 // there are.
 func (w *world) shown(t *rapid.T) (times map[int]string, n int) {
 	numbered := regexp.MustCompile(`\d+ (text|object)`)
-	plan, err := query.New(w.store, query.Options{}).Plan(context.Background(), query.Query{Services: []string{"web"}, Range: query.Always()})
+	plan, err := blobs.New(w.store, blobs.Options{}).Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/source/httpsource"
 	"blobtail/storage/mem"
@@ -152,7 +152,7 @@ func (w *world) read(ins ...*ingester) string {
 	for _, in := range ins {
 		in.flush()
 	}
-	plan, err := query.New(w.store, query.Options{}).Plan(context.Background(), query.Query{Services: []string{"web"}, Range: query.Always()})
+	plan, err := blobs.New(w.store, blobs.Options{}).Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
 	if err != nil {
 		w.t.Fatal(err)
 	}

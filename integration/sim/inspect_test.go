@@ -6,7 +6,7 @@ import (
 	"path"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/check"
+	"blobtail/internal/dev/check"
 	"blobtail/record"
 	"blobtail/storage"
 )

@@ -113,7 +113,7 @@ var mutants = []mutant{
 	}
 	return l.syncDir(l.dir)
 `}}},
-	{name: "copies not dropped by the reader", edits: []edit{{"query/merge.go",
+	{name: "copies not dropped by the reader", edits: []edit{{"reading/blobs/merge.go",
 		`	same := p.again(c.src, &at, line)
 `, `	same := false
 `}}},
@@ -175,11 +175,11 @@ var mutants = []mutant{
 	got`}}},
 
 	// Not in the table: days that are dropped.
-	{name: "a put without a look at what has been dropped", edits: []edit{{"retention/horizon/watch.go",
+	{name: "a put without a look at what has been dropped", edits: []edit{{"catalog/horizon/watch.go",
 		`h, err := g.w.Fresh(ctx)`, `h, err := Horizons(nil), ctx.Err()`}}},
-	{name: "a put by what was known last", edits: []edit{{"retention/horizon/watch.go",
+	{name: "a put by what was known last", edits: []edit{{"catalog/horizon/watch.go",
 		`h, err := g.w.Fresh(ctx)`, `h, err := g.w.known.Load().h, ctx.Err()`}}},
-	{name: "what is not known taken for dropped", edits: []edit{{"retention/horizon/watch.go",
+	{name: "what is not known taken for dropped", edits: []edit{{"catalog/horizon/watch.go",
 		`	if err == nil && h.Hides(`, `	if err != nil && ctx.Err() == nil || h.Hides(`}}},
 	{name: "messages of an expired batch not acknowledged", edits: []edit{{"buffer/flow.go",
 		`	b.messages.stored(batch.messages)

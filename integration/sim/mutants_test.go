@@ -3,7 +3,7 @@ package sim_test
 import (
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // mutant is a rule of the production code left out.

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // The store refuses one service for hours and accepts others. This does not keep the

@@ -23,7 +23,7 @@ import (
 	"regexp"
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 // Each acknowledged record is read once, and any other record at most once. A request

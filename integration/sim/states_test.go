@@ -16,15 +16,15 @@ import (
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
-	"blobtail/internal/check"
 	"blobtail/internal/count"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/testkit"
-	logs "blobtail/query"
+	"blobtail/internal/dev/check"
+	"blobtail/internal/dev/testkit"
+	logs "blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/record/origin"
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // A machine may crash at any operation of its disk, which holds the log and a dir

@@ -14,12 +14,12 @@ import (
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
-	"blobtail/internal/check"
+	"blobtail/catalog/horizon"
 	"blobtail/internal/count"
-	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/dev/check"
 	"blobtail/record"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // profile is the kind of world that a seed draws. Rare things must meet, so some worlds

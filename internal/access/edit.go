@@ -18,7 +18,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // NewSecret returns a random secret of 130 bits, and its hash as the file has it.

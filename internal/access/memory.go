@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // saveEvery is how often Run saves the services that tokens have sent.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"blobtail/internal/azurelogs"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 )
 

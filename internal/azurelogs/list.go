@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"blobtail/internal/azurelogs/formats"
-	"blobtail/internal/fanout"
 	"blobtail/storage"
+	"blobtail/storage/fanout"
 )
 
 // atOnce is how many directories are listed at once.

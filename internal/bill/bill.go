@@ -16,9 +16,9 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
-	"blobtail/internal/fanout"
 	"blobtail/internal/progress"
 	"blobtail/record"
+	"blobtail/storage/fanout"
 )
 
 // Sum adds up some blobs.

@@ -34,7 +34,7 @@
 //     reports nothing. The code that answers asks the budget first, so half an answer is never one.
 //   - The libraries below have no bounds of their own. A template gets functions that take the
 //     bytes that they make. Each part of an expression of where that makes or repeats something
-//     becomes a call of such a function (record/where/bounds.go); a fuzz target compares the
+//     becomes a call of such a function (internal/where/bounds.go); a fuzz target compares the
 //     results with those of the language. A regular expression is compiled for the budget, with
 //     an estimate of its memory, and a match that may take long reads its text character by
 //     character.

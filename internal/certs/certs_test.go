@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/certs"
-	"blobtail/internal/testkit/certstest"
+	"blobtail/internal/dev/testkit/certstest"
 )
 
 func pathsIn(dir string) certs.Paths {

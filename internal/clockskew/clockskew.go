@@ -7,7 +7,7 @@
 // until an operator has fixed the clock.
 //
 // The package sets no clock, and it does not wait for a store: one that does not answer
-// changes nothing. It is separate from heartbeat because readiness depends on it, and
+// changes nothing. It is separate from lease because readiness depends on it, and
 // nothing may depend on heartbeats.
 package clockskew
 

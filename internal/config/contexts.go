@@ -13,7 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // Contexts are the stores of a user by names of their own, in a file in the user's

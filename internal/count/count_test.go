@@ -37,7 +37,7 @@ func all(r *count.Registry) {
 }
 
 // A page has each metric with its help and its kind, in order. Prometheus' own parser reads
-// the same page in internal/tools/promcheck.
+// the same page in internal/dev/tools/promcheck.
 func TestPage(t *testing.T) {
 	r := new(count.Registry)
 	all(r)

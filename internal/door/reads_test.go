@@ -24,8 +24,8 @@ import (
 	"blobtail/internal/access"
 	"blobtail/internal/budget"
 	"blobtail/internal/count"
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/door"
-	"blobtail/internal/testkit"
 )
 
 // journal is a log that can be read while it is written.

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/internal/heartbeat"
+	"blobtail/internal/lease"
 	"blobtail/storage"
 	"blobtail/tailindex"
 )
@@ -46,7 +46,7 @@ func Steps(prefix string, now func() time.Time) []Step {
 		Description: "the newest records and the ingesters, both in format 1",
 		Apply: func(ctx context.Context, tables storage.TableStore) error {
 			for _, t := range []struct{ table, partition string }{
-				{heartbeat.Table, heartbeat.Partition}, {tailindex.Table(prefix, now()), "tail"},
+				{lease.Table, lease.Partition}, {tailindex.Table(prefix, now()), "tail"},
 			} {
 				if err := tables.Upsert(ctx, t.table, t.partition, nil); err != nil {
 					return fmt.Errorf("make table %s: %w", t.table, err)

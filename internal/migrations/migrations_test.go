@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testenv/stores"
 	"blobtail/internal/migrations"
-	"blobtail/internal/testenv"
-	"blobtail/internal/testenv/stores"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"blobtail/internal/fsys"
 	"blobtail/storage/dir"
 	"blobtail/storage/dir/tables"
+	"blobtail/storage/fsys"
 )
 
 func openDir(spec Spec, create, reads bool) (*Store, error) {

@@ -5,8 +5,8 @@ import (
 
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/azurelogs/asblobs"
-	"blobtail/internal/fsys"
 	"blobtail/storage/azure"
+	"blobtail/storage/fsys"
 	"blobtail/storage/mem"
 	"blobtail/storage/traffic"
 )

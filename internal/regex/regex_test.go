@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/regex"
-	"blobtail/internal/testkit"
 )
 
 // allocated is how many bytes the process has allocated.

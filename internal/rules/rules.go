@@ -39,8 +39,8 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"blobtail/internal/globset"
+	"blobtail/internal/where"
 	"blobtail/record"
-	"blobtail/record/where"
 )
 
 // Rule is one rule of the configuration. One of Drop, Sample and Mask is set.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"blobtail/internal/count"
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/rules"
-	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 

@@ -15,7 +15,7 @@ import (
 	"slices"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/fsys"
+	"blobtail/storage/fsys"
 )
 
 // step is how much a Space takes from its budget at once.

@@ -14,7 +14,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/internal/bill"
 	"blobtail/internal/storeid"
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/retention"
 	"blobtail/retention/compact"
@@ -74,21 +74,21 @@ func readings(t *testing.T, s storage.BlobStore) string {
 		}
 		fmt.Fprintf(&out, "%s: %+v\n", what, v)
 	}
-	r := query.New(s, query.Options{Workers: 1})
+	r := blobs.New(s, blobs.Options{Workers: 1})
 	names, err := r.Services(t.Context(), []string{"*", "_*"})
 	tell("services", names, err)
-	services, sum, err := r.List(t.Context(), query.Query{}, time.Time{})
+	services, sum, err := r.List(t.Context(), blobs.Query{}, time.Time{})
 	tell("ls", services, err)
 	tell("ls, problems", sum.Problems, nil)
 	for _, name := range names {
-		days, _, err := r.List(t.Context(), query.Query{Services: []string{name}}, time.Time{})
+		days, _, err := r.List(t.Context(), blobs.Query{Services: []string{name}}, time.Time{})
 		tell("ls of a service", days, err)
 	}
-	v, err := r.Verify(t.Context(), query.Query{Range: query.Always()}, func(f query.Finding) {
+	v, err := r.Verify(t.Context(), blobs.Query{Range: blobs.Always()}, func(f blobs.Finding) {
 		tell("finding", f, nil)
 	})
 	tell("verify", v, err)
-	plan, err := r.Plan(t.Context(), query.Query{Services: []string{"*", "_*"}, Range: query.Always()})
+	plan, err := r.Plan(t.Context(), blobs.Query{Services: []string{"*", "_*"}, Range: blobs.Always()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,13 +204,13 @@ func TestAlone(t *testing.T) {
 	now := begin()
 	s := mem.New(mem.Options{Now: func() time.Time { return now }})
 	ensure(t, s)
-	r := query.New(s, query.Options{})
-	services, sum, err := r.List(t.Context(), query.Query{}, time.Time{})
+	r := blobs.New(s, blobs.Options{})
+	services, sum, err := r.List(t.Context(), blobs.Query{}, time.Time{})
 	if err != nil || len(services) > 0 || len(sum.Problems) > 0 {
 		t.Errorf("ls: %v, %v, %v", services, sum.Problems, err)
 	}
-	v, err := r.Verify(t.Context(), query.Query{Range: query.Always()}, func(f query.Finding) { t.Errorf("%+v", f) })
-	if err != nil || v != (query.Verified{}) {
+	v, err := r.Verify(t.Context(), blobs.Query{Range: blobs.Always()}, func(f blobs.Finding) { t.Errorf("%+v", f) })
+	if err != nil || v != (blobs.Verified{}) {
 		t.Errorf("verify: %+v, %v", v, err)
 	}
 }

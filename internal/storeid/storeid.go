@@ -18,8 +18,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"blobtail/internal/fsys"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
 )
 
 // Key is the name of the object.

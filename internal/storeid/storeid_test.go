@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testenv/stores"
 	"blobtail/internal/storeid"
-	"blobtail/internal/testenv"
-	"blobtail/internal/testenv/stores"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/mem"

@@ -7,8 +7,8 @@ import (
 
 	"blobtail/internal/count"
 	"blobtail/internal/globset"
+	"blobtail/internal/where"
 	"blobtail/record"
-	"blobtail/record/where"
 )
 
 // Counter is a counter of the operator's own.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/logql/metric"
 	"blobtail/logql/stage"
 	"blobtail/record"

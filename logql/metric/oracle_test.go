@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/logql/metric"
 	"blobtail/logql/stage"
 )

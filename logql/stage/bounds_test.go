@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/logql"
 	"blobtail/logql/stage"
 )

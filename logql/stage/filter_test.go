@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/logql/stage"
 )
 

@@ -18,7 +18,7 @@ type Selection struct {
 	Names []string
 	// Levels are the levels that can match. For other records Keep is false.
 	Levels [record.NumLevels]bool
-	// Texts are in each record for which Keep is true, as texts of a query.Filter.
+	// Texts are in each record for which Keep is true, as texts of a blobs.Filter.
 	Texts []string
 	// All says that service and level decide: Keep is true for each record that has one of
 	// Levels and a service that matches.

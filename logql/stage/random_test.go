@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/logql"
 	"blobtail/logql/stage"
-	"blobtail/query/search"
+	"blobtail/reading/blobs/search"
 	"blobtail/record"
 )
 

@@ -8,7 +8,7 @@ import (
 	"blobtail/logql"
 )
 
-// texts are in each record that passes, as the texts of a query.Filter are looked for. A text that
+// texts are in each record that passes, as the texts of a blobs.Filter are looked for. A text that
 // a record lacks in these eyes would lose it, so no uncertain text is among them.
 func (c *compiler) texts() []string {
 	var texts []string

@@ -27,17 +27,17 @@ import (
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/heartbeat"
-	"blobtail/newest"
-	"blobtail/newest/live"
-	"blobtail/newest/live/peers"
-	"blobtail/query"
+	"blobtail/internal/lease"
 	"blobtail/reading"
+	"blobtail/reading/blobs"
+	"blobtail/reading/unflushed"
+	"blobtail/reading/unflushed/live"
+	"blobtail/reading/unflushed/live/peers"
 	"blobtail/record"
 	"blobtail/record/origin"
 	"blobtail/retention/compact"
 	"blobtail/storage"
+	"blobtail/storage/fsys/simdisk"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
 )
@@ -96,40 +96,40 @@ func (h *House) script(op storagetest.Op, key string) storagetest.Fault {
 
 // Reader reads the store and the ingesters. A change is made to the options of its reader of
 // logs.
-func (h *House) Reader(change ...func(*newest.Options)) *reading.Reader {
+func (h *House) Reader(change ...func(*unflushed.Options)) *reading.Reader {
 	return h.ReaderWith(reading.Options{}, change...)
 }
 
 // ReaderWith is Reader with further options, but for Blobs and Logs.
-func (h *House) ReaderWith(of reading.Options, change ...func(*newest.Options)) *reading.Reader {
-	return h.ReaderOf(of, query.Options{Workers: 2}, change...)
+func (h *House) ReaderWith(of reading.Options, change ...func(*unflushed.Options)) *reading.Reader {
+	return h.ReaderOf(of, blobs.Options{Workers: 2}, change...)
 }
 
 // ReaderOf is ReaderWith with options of its reader of blobs.
-func (h *House) ReaderOf(of reading.Options, ofBlobs query.Options, change ...func(*newest.Options)) *reading.Reader {
-	blobs := query.New(storagetest.Faulty(h.Store, h.script), ofBlobs)
-	o := newest.Options{
+func (h *House) ReaderOf(of reading.Options, ofBlobs blobs.Options, change ...func(*unflushed.Options)) *reading.Reader {
+	blobs := blobs.New(storagetest.Faulty(h.Store, h.script), ofBlobs)
+	o := unflushed.Options{
 		Blobs: blobs, Announced: &http.Client{Transport: h.wire}, Pace: 20 * time.Millisecond,
 		Store:     func(context.Context) (string, error) { return storeID, nil },
-		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) { return h.List(ctx) },
+		Ingesters: func(ctx context.Context) ([]lease.Ingester, time.Time, error) { return h.List(ctx) },
 	}
 	for _, f := range change {
 		f(&o)
 	}
-	of.Blobs, of.Logs, of.Ingesters = blobs, newest.New(o), h.ingestersOf
+	of.Blobs, of.Logs, of.Ingesters = blobs, unflushed.New(o), h.ingestersOf
 	return reading.New(of)
 }
 
 // List lists the rows of the ingesters, with the time to judge them by.
-func (h *House) List(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
-	rows, err := heartbeat.List(ctx, storagetest.FaultyTables(h.Store, h.script), "")
+func (h *House) List(ctx context.Context) ([]lease.Ingester, time.Time, error) {
+	rows, err := lease.List(ctx, storagetest.FaultyTables(h.Store, h.script), "")
 	return rows, time.Now(), err
 }
 
 // ingestersOf is List as a reader has it.
-func (h *House) ingestersOf(ctx context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error) {
+func (h *House) ingestersOf(ctx context.Context) (rows []lease.Ingester, now time.Time, unread, err error) {
 	rows, now, err = h.List(ctx)
-	unread, err = heartbeat.Unread(err)
+	unread, err = lease.Unread(err)
 	return rows, now, unread, err
 }
 
@@ -140,7 +140,7 @@ type ingester struct {
 	disk      *simdisk.Disk
 	buf       *buffer.Buffer
 	log       *wal.Log
-	announcer *heartbeat.Announcer
+	announcer *lease.Announcer
 	dead      *atomic.Bool
 	end       context.CancelFunc
 	running   *sync.WaitGroup
@@ -161,14 +161,14 @@ func (h *House) Start(n int) {
 		h.t.Fatal(err)
 	}
 	buf := buffer.New(log, sink{writer}, buffer.Options{Size: 1 << 30, Min: 1, Age: time.Hour, MaxAge: time.Hour})
-	announcer, err := heartbeat.New(tables, heartbeat.Options{
+	announcer, err := lease.New(tables, lease.Options{
 		ID: fmt.Sprintf("%08x", n+1), Lane: n, Address: fmt.Sprintf("http://i%d", n), Host: fmt.Sprintf("i%d", n), FS: in.disk, Dir: "/var/wal",
 		StoreID: func() (string, error) { return storeID, nil }, Oldest: buf.Oldest, Earliest: buf.Earliest, Replayed: buf.Replayed, Now: time.Now,
 	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, tables, "") }
+	list := func(ctx context.Context) ([]lease.Ingester, error) { return lease.List(ctx, tables, "") }
 	others := peers.New(peers.Options{Self: announcer.ID, List: list, Now: time.Now})
 	handler := live.NewHandler(live.Options{
 		Self:    func() live.Self { return live.Self{ID: announcer.ID(), Process: announcer.Process(), Store: storeID} },

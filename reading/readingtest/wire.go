@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"sync"
 
-	"blobtail/newest/live"
+	"blobtail/reading/unflushed/live"
 )
 
 // wire carries requests to handlers in this process, without delay.

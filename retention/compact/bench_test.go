@@ -12,8 +12,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/loggen"
-	"blobtail/query"
+	"blobtail/internal/dev/loggen"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/retention/compact"
 	"blobtail/storage"
@@ -131,9 +131,9 @@ func runDay(b *testing.B, store *mem.Store) (time.Duration, map[storagetest.Op]i
 
 // readDay reports the cost of reading the whole day, and of finding a text in it.
 func readDay(b *testing.B, store *mem.Store, when string) {
-	r := query.New(store, query.Options{})
+	r := blobs.New(store, blobs.Options{})
 	begun := cpu()
-	plan, err := r.Plan(context.Background(), query.Query{Services: []string{"edge"}, Range: query.Always()})
+	plan, err := r.Plan(context.Background(), blobs.Query{Services: []string{"edge"}, Range: blobs.Always()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -58,9 +58,9 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/catalog/horizon"
 	"blobtail/internal/progress"
 	"blobtail/record"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

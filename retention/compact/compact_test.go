@@ -14,10 +14,10 @@ import (
 	"pgregory.net/rapid"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/testkit"
-	"blobtail/query"
+	"blobtail/catalog/horizon"
+	"blobtail/internal/dev/testkit"
+	"blobtail/reading/blobs"
 	"blobtail/retention/compact"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/storagetest"
@@ -63,7 +63,7 @@ func TestHour(t *testing.T) {
 // verify ensures that logquery verify has no findings.
 func (w *world) verify() {
 	w.t.Helper()
-	v, err := query.New(w.store, query.Options{}).Verify(context.Background(), query.Query{Range: query.Always()}, func(f query.Finding) {
+	v, err := blobs.New(w.store, blobs.Options{}).Verify(context.Background(), blobs.Query{Range: blobs.Always()}, func(f blobs.Finding) {
 		w.t.Errorf("verify: %s: %v", f.Key, f.Err)
 	})
 	if err != nil || v.Blobs == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/retention/compact"
 	"blobtail/storage"

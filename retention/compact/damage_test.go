@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/retention/compact"
 )
 
@@ -41,7 +41,7 @@ func indexDamage(body []byte, _ map[string]string) []byte {
 // partial is a reader's result for a damaged store, with its warnings.
 func (w *world) partial() string {
 	w.t.Helper()
-	plan, err := query.New(w.store, query.Options{Workers: 1}).Plan(context.Background(), query.Query{Services: []string{"web"}, Range: query.Always()})
+	plan, err := blobs.New(w.store, blobs.Options{Workers: 1}).Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
 	w.must(err)
 	var out strings.Builder
 	sum, err := plan.Read(context.Background(), func(lines []byte) error { out.Write(lines); return nil })

@@ -16,8 +16,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/testkit"
-	"blobtail/query"
+	"blobtail/internal/dev/testkit"
+	"blobtail/reading/blobs"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -121,7 +121,7 @@ func (r *race) compact(ctx context.Context) {
 // read reads everything again and again. The result has each line once that was
 // stored before the read began.
 func (r *race) read(ctx context.Context) {
-	reader := query.New(r.slow(time.Minute), query.Options{Workers: 1})
+	reader := blobs.New(r.slow(time.Minute), blobs.Options{Workers: 1})
 	for ctx.Err() == nil {
 		r.mu.Lock()
 		want := make([]string, 0, len(r.acked))
@@ -134,7 +134,7 @@ func (r *race) read(ctx context.Context) {
 			continue
 		}
 		start := time.Now()
-		plan, err := reader.Plan(context.Background(), query.Query{Services: []string{"web"}, Range: query.Always()})
+		plan, err := reader.Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
 		if err != nil {
 			r.t.Errorf("plan: %v", err)
 			return
@@ -204,7 +204,7 @@ func (r *race) settled() {
 		r.run(compact.Options{Target: 3 << 10})
 	}
 	got := map[string]int{}
-	plan, err := query.New(r.store, query.Options{}).Plan(context.Background(), query.Query{Services: []string{"web"}, Range: query.Always()})
+	plan, err := blobs.New(r.store, blobs.Options{}).Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
 	r.must(err)
 	_, err = plan.Read(context.Background(), func(lines []byte) error {
 		for line := range strings.Lines(string(lines)) {

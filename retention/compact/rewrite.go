@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/fanout"
-	"blobtail/retention/horizon"
+	"blobtail/catalog/horizon"
 	"blobtail/storage"
+	"blobtail/storage/fanout"
 )
 
 // firstNumber is the first number of the compactor's lane.

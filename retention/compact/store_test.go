@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
-	"blobtail/query"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/retention/compact"
 	"blobtail/storage"
@@ -190,14 +190,14 @@ func (w *world) dump() string {
 // a histogram by the minute and one in ranges.
 func (w *world) answer() string {
 	w.t.Helper()
-	r := query.New(w.store, query.Options{Workers: 1})
+	r := blobs.New(w.store, blobs.Options{Workers: 1})
 	var out strings.Builder
-	for _, rng := range []query.Range{
-		query.Always(),
+	for _, rng := range []blobs.Range{
+		blobs.Always(),
 		{From: hour.Add(10*time.Minute + time.Second).UnixNano(), To: hour.Add(31 * time.Minute).UnixNano()},
-		{From: hour.Add(45 * time.Minute).UnixNano(), To: query.Newest},
+		{From: hour.Add(45 * time.Minute).UnixNano(), To: blobs.Newest},
 	} {
-		plan, err := r.Plan(context.Background(), query.Query{Services: []string{"*"}, Range: rng})
+		plan, err := r.Plan(context.Background(), blobs.Query{Services: []string{"*"}, Range: rng})
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func (w *world) answer() string {
 		if err != nil || !sum.Complete() {
 			w.t.Fatalf("count: %v, %v", err, sum.Problems)
 		}
-		buckets, sum, err := plan.Histogram(context.Background(), query.Buckets{Length: time.Minute})
+		buckets, sum, err := plan.Histogram(context.Background(), blobs.Buckets{Length: time.Minute})
 		if err != nil || !sum.Complete() {
 			w.t.Fatalf("histogram: %v, %v", err, sum.Problems)
 		}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/catalog/horizon"
 	"blobtail/retention/compact"
-	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/storagetest"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/source/elastic"
 	"blobtail/source/sourcetest"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/source/elastic"
 	"blobtail/source/httpsource"
 	"blobtail/source/sourcetest"

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"blobtail/internal/count"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/source/httpsource"
 	"blobtail/source/sourcetest"

@@ -17,7 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/source/httpsource"
 )
 

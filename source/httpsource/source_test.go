@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"blobtail/internal/count"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/record/origin"
 	"blobtail/source/body"

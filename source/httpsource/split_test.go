@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 )
 

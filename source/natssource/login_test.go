@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"blobtail/internal/testenv"
+	"blobtail/internal/dev/testenv"
 	"blobtail/source/natssource"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/source/natssource"
 )

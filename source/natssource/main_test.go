@@ -3,7 +3,7 @@ package natssource_test
 import (
 	"testing"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/zeebo/xxh3"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/record/origin"
 	"blobtail/source/natssource"

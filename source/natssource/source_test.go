@@ -17,8 +17,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/count"
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/source/natssource"
 )

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/source/datadog"
 	"blobtail/source/elastic"

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"blobtail/internal/testenv"
+	"blobtail/internal/dev/testenv"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/storagetest"

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"slices"
 
-	"blobtail/internal/fanout"
 	"blobtail/storage"
+	"blobtail/storage/fanout"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"

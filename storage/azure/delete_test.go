@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"blobtail/internal/testenv"
+	"blobtail/internal/dev/testenv"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 )

@@ -13,8 +13,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"blobtail/internal/testenv"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 )

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testenv"
+	"blobtail/internal/dev/testenv"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 )

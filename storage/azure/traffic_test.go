@@ -9,7 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"blobtail/internal/testenv"
+	"blobtail/internal/dev/testenv"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/traffic"

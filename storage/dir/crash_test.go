@@ -13,11 +13,11 @@ import (
 	"sync"
 	"testing"
 
-	"blobtail/internal/fsys"
-	"blobtail/internal/fsys/simdisk"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/fsys"
+	"blobtail/storage/fsys/simdisk"
 	"blobtail/storage/storagetest"
 )
 

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"blobtail/internal/fsys"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/fsys"
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/fsys"
 )
 
 // removing calls during before each removal of the file of that name.

@@ -44,8 +44,8 @@ import (
 	"sync"
 	"time"
 
-	"blobtail/internal/fsys"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
 )
 
 // Options are the tunables of [Open]. The zero value works, for readers.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"syscall"
 
-	"blobtail/internal/fsys"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
 )
 
 // An object's file is the body and then one zstd skippable frame. All numbers are

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
-	"blobtail/internal/fsys/simdisk"
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/fsys/simdisk"
 )
 
 // states opens the store in every state that a crash may leave.

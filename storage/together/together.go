@@ -57,13 +57,15 @@ func New(readers int) *Party {
 type Reader struct {
 	p     *Party
 	isOut sync.Once
-	since int // on the clock of the party; 0: it is not ready
+	since int           // on the clock of the party; 0: it is not ready
 	until chan struct{} // closed when it has waited for the others long enough
-	had   map[any]bool // listings that it has had, by their flights
+	had   map[any]bool  // listings that it has had, by their flights
 }
 
 // Reader returns one of the readers. Each must leave.
-func (p *Party) Reader() *Reader { return &Reader{p: p, until: make(chan struct{}), had: make(map[any]bool)} }
+func (p *Party) Reader() *Reader {
+	return &Reader{p: p, until: make(chan struct{}), had: make(map[any]bool)}
+}
 
 // Ready says that listings that begin from now on are young enough. It is called before the first
 // listing.

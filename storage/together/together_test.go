@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/together"

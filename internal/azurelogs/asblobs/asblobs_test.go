@@ -18,8 +18,8 @@ import (
 	"blobtail/catalog"
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/azurelogs/asblobs"
-	"blobtail/internal/testkit"
-	"blobtail/query"
+	"blobtail/internal/dev/testkit"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -66,11 +66,11 @@ func (l *logs) open(t testing.TB, o asblobs.Options) *asblobs.Store {
 }
 
 // read returns the numbers of the records of a query, in order of time.
-func read(t testing.TB, s *asblobs.Store, q query.Query) (numbers []string) {
+func read(t testing.TB, s *asblobs.Store, q blobs.Query) (numbers []string) {
 	t.Helper()
 	q.Services = []string{"c"}
 	last := ""
-	sum, err := func() (query.Summary, error) {
+	sum, err := func() (blobs.Summary, error) {
 		emit := func(lines []byte) error {
 			for line := range bytes.Lines(lines) {
 				at := string(line[:37])
@@ -83,13 +83,13 @@ func read(t testing.TB, s *asblobs.Store, q query.Query) (numbers []string) {
 			}
 			return nil
 		}
-		r := query.New(s, query.Options{})
+		r := blobs.New(s, blobs.Options{})
 		if q.Limit > 0 {
 			return r.Newest(t.Context(), q, emit)
 		}
 		plan, err := r.Plan(t.Context(), q)
 		if err != nil {
-			return query.Summary{}, err
+			return blobs.Summary{}, err
 		}
 		return plan.Read(t.Context(), emit)
 	}()
@@ -114,22 +114,22 @@ func TestRanges(t *testing.T) {
 	}
 	slices.SortFunc(all, func(a, b made) int { return a.at.Compare(b.at) })
 	whole := l.open(t, asblobs.Options{})
-	if got := read(t, whole, query.Query{Range: query.Always()}); len(got) != len(all) {
+	if got := read(t, whole, blobs.Query{Range: blobs.Always()}); len(got) != len(all) {
 		t.Fatalf("%d records, want %d", len(got), len(all))
 	}
 	for range testkit.Share(60, 6) {
 		from := begin.Add(time.Duration(rng.Int64N(int64(85*time.Hour))) - 3*time.Hour)
 		to := from.Add(time.Duration(rng.Int64N(int64(30 * time.Hour))))
-		q := query.Query{Range: query.Range{From: from.UnixNano(), To: to.UnixNano()}}
+		q := blobs.Query{Range: blobs.Range{From: from.UnixNano(), To: to.UnixNano()}}
 		switch rng.IntN(4) {
 		case 0:
-			q.Range.From = query.Oldest
+			q.Range.From = blobs.Oldest
 		case 1:
-			q.Range.To = query.Newest
+			q.Range.To = blobs.Newest
 		}
 		var want []string
 		for _, m := range all {
-			if at := m.at.UnixNano(); at >= q.Range.From && (at < q.Range.To || q.Range.To == query.Newest) {
+			if at := m.at.UnixNano(); at >= q.Range.From && (at < q.Range.To || q.Range.To == blobs.Newest) {
 				want = append(want, m.n)
 			}
 		}
@@ -149,14 +149,14 @@ func TestRanges(t *testing.T) {
 func TestLate(t *testing.T) {
 	l, at := newLogs(t), time.Date(2026, 11, 22, 3, 10, 0, 0, time.UTC)
 	onTime, late := l.add(at, time.Hour), l.add(at, 7*time.Hour)
-	hour := query.Query{Range: query.Range{From: at.Add(-10 * time.Minute).UnixNano(), To: at.Add(50 * time.Minute).UnixNano()}}
+	hour := blobs.Query{Range: blobs.Range{From: at.Add(-10 * time.Minute).UnixNano(), To: at.Add(50 * time.Minute).UnixNano()}}
 	for _, test := range []struct {
-		q     query.Query
+		q     blobs.Query
 		late  time.Duration
 		want  []string
 		notes int
 	}{
-		{hour, 0, []string{onTime}, 0}, {hour, 7 * time.Hour, []string{onTime, late}, 0}, {query.Query{Range: query.Always()}, 0, []string{onTime, late}, 1},
+		{hour, 0, []string{onTime}, 0}, {hour, 7 * time.Hour, []string{onTime, late}, 0}, {blobs.Query{Range: blobs.Always()}, 0, []string{onTime, late}, 1},
 	} {
 		s := l.open(t, asblobs.Options{Late: test.late})
 		if got := read(t, s, test.q); !slices.Equal(got, test.want) || len(s.Notes()) != test.notes {
@@ -252,13 +252,13 @@ func TestSnapshot(t *testing.T) {
 	l, at := newLogs(t), time.Date(2026, 11, 22, 3, 10, 0, 0, time.UTC)
 	l.add(at, 0)
 	s := l.open(t, asblobs.Options{})
-	before := read(t, s, query.Query{Range: query.Always()})
+	before := read(t, s, blobs.Query{Range: blobs.Always()})
 	l.add(at, 0)
 	l.write(t)
-	if got := read(t, s, query.Query{Range: query.Always()}); !slices.Equal(got, before) {
+	if got := read(t, s, blobs.Query{Range: blobs.Always()}); !slices.Equal(got, before) {
 		t.Errorf("%v, before %v", got, before)
 	}
-	if got := read(t, l.open(t, asblobs.Options{}), query.Query{Range: query.Always()}); len(got) != 2 {
+	if got := read(t, l.open(t, asblobs.Options{}), blobs.Query{Range: blobs.Always()}); len(got) != 2 {
 		t.Errorf("%v", got)
 	}
 }
@@ -272,7 +272,7 @@ func TestProblems(t *testing.T) {
 	l.add(at.Add(time.Hour), 0)
 	s := l.open(t, asblobs.Options{})
 	for range 2 {
-		if got := read(t, s, query.Query{Range: query.Always()}); len(got) != 3 {
+		if got := read(t, s, blobs.Query{Range: blobs.Always()}); len(got) != 3 {
 			t.Errorf("%v", got)
 		}
 	}
@@ -286,7 +286,7 @@ func TestProblems(t *testing.T) {
 	if err := os.Chmod(filepath.Join(l.dir, "insights-logs-c/resourceId=/x/y=2026/m=11/d=22/h=03/m=00/PT1H.json"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := read(t, l.open(t, asblobs.Options{}), query.Query{Range: query.Always()}); len(got) != 1 {
+	if got := read(t, l.open(t, asblobs.Options{}), blobs.Query{Range: blobs.Always()}); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/azurelogs/formats"
-	"blobtail/internal/fanout"
 	"blobtail/internal/spill"
 	"blobtail/record"
 	"blobtail/storage"
+	"blobtail/storage/fanout"
 )
 
 // encode makes the blobs of some hours of a service, unless they are made. It reads each

@@ -15,7 +15,7 @@ import (
 
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/azurelogs/imports"
-	"blobtail/internal/testkit"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"

@@ -17,9 +17,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/internal/fsys"
 	"blobtail/internal/storeid"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
 )
 
 // Options say which log and which store. All but Log must be given.

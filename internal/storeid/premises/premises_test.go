@@ -12,10 +12,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/internal/fsys"
 	"blobtail/internal/storeid"
 	"blobtail/internal/storeid/premises"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
 	"blobtail/storage/mem"
 )
 

@@ -17,8 +17,8 @@ import (
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
-	"blobtail/internal/fsys"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
 	"blobtail/storage/internal/bounds"
 )
 

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"blobtail/internal/dev/bench/report"
+)
+
+// machine describes this computer. Properties that cannot be read are left empty.
+func machine() report.Machine {
+	m := report.Machine{Cores: runtime.NumCPU(), Go: runtime.Version(), CPU: field("/proc/cpuinfo", "model name"), Kernel: first("/proc/sys/kernel/osrelease")}
+	var kb int
+	if _, err := fmt.Sscan(field("/proc/meminfo", "MemTotal"), &kb); err == nil {
+		m.MemoryMB = kb / 1024
+	}
+	_, _ = fmt.Sscan(first("/proc/loadavg"), &m.Load)
+	return m
+}
+
+// busy has the CPU seconds used since the start of the machine, and those of this process
+// and of its children that have ended.
+type busy struct {
+	at       time.Time
+	all, own float64
+}
+
+// busyNow reads them. On a machine without /proc/stat they are 0.
+func busyNow() busy {
+	b := busy{at: time.Now()}
+	for i, f := range strings.Fields(first("/proc/stat")) {
+		// cpu user nice system idle iowait irq softirq steal guest; user has guest in it.
+		if i == 0 || i == 4 || i == 5 || i > 8 {
+			continue
+		}
+		ticks, _ := strconv.ParseFloat(f, 64)
+		b.all += ticks / 100
+	}
+	for _, of := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		_ = syscall.Getrusage(of, &u) // it cannot fail for these
+		b.own += float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+	}
+	return b
+}
+
+// others returns how many cores other processes used between two readings.
+func (b busy) others(before busy) float64 {
+	return max(0, report.Round((b.all-before.all-(b.own-before.own))/b.at.Sub(before.at).Seconds()))
+}
+
+// field returns the first value of a "key : value" file of /proc.
+func field(file, key string) string {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+func first(file string) string {
+	text, _ := os.ReadFile(file)
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line
+}
+
+// commit returns the commit of the working directory, with "-dirty" if it was changed.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=7", "--match=NoTag", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}

@@ -1,9 +1,0 @@
-package client_test
-
-import (
-	"testing"
-
-	"blobtail/internal/testkit"
-)
-
-func TestMain(m *testing.M) { testkit.Main(m) }

@@ -1,0 +1,276 @@
+package blobs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/reading/blobs"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
+)
+
+const noon = int64(1795780800) * 1e9 // 2026-11-27T12:00:00Z
+
+// some makes n records of a service, a second apart.
+func some(service string, n int, o uint64) []rec {
+	var recs []rec
+	for i := range n {
+		t := noon + int64(i)*1e9
+		recs = append(recs, rec{service: service, time: t, origin: origin(o), index: uint32(i),
+			line: line(t, "info", service, fmt.Sprintf("message %d of origin %d", i, o))})
+	}
+	return recs
+}
+
+func lines(recs []rec) []string {
+	recs = slices.Clone(recs)
+	slices.SortFunc(recs, compareRecs)
+	var out []string
+	for _, r := range recs {
+		out = append(out, r.line)
+	}
+	return out
+}
+
+// damaged copies a store and changes one blob of it.
+func damaged(t *testing.T, from storage.BlobStore, key string, change func(b *storage.Blob, body []byte) []byte) storage.BlobStore {
+	t.Helper()
+	out := mem.New(mem.Options{})
+	ctx := context.Background()
+	for b, err := range from.List(ctx, "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := from.Get(ctx, b.Key, 0, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := make([]byte, b.Size)
+		if _, err := readFull(r, body); err != nil {
+			t.Fatal(err)
+		}
+		if b.Key == key {
+			if body = change(&b, body); body == nil {
+				continue
+			}
+		}
+		if err := out.Create(ctx, b.Key, body, b.Attrs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// If one blob is damaged in any way, the others are read, the damage is reported, and
+// only stored lines are shown.
+func TestDamage(t *testing.T) {
+	b := newBuilder(t, 500)
+	first, second := some("web", 30, 1), some("web", 30, 2)
+	key, _ := b.add(time.Hour, first)
+	b.add(time.Hour, second)
+	both := lines(append(slices.Clone(first), second...))
+	for _, c := range []struct {
+		name   string
+		change func(b *storage.Blob, body []byte) []byte
+		left   int    // at least so many of first are still read
+		says   string // in the problems; "": it is complete, with a warning
+	}{
+		// The frame's header stays, so only this block is lost.
+		{"block", func(b *storage.Blob, body []byte) []byte { body[150] ^= 1; return body }, 20, key + ": damaged at offset "},
+		{"index", func(b *storage.Blob, body []byte) []byte { body[len(body)-3] ^= 1; return body }, 30, ""},
+		{"all", func(b *storage.Blob, body []byte) []byte { clear(body); return body }, 0, key},
+		{"cut", func(b *storage.Blob, body []byte) []byte { return body[:len(body)/2] }, 10, key},
+		{"empty", func(b *storage.Blob, body []byte) []byte { return body[:0] }, 0, key},
+		{"no metadata", func(b *storage.Blob, body []byte) []byte { b.Metadata = nil; return body }, 30, blobfmt.ErrForeign.Error()},
+		{"newer", func(b *storage.Blob, body []byte) []byte {
+			b.Metadata["format"] = "2"
+			return body
+		}, 0, blobfmt.ErrNewer.Error()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := damaged(t, b.store, key, c.change)
+			for _, reverse := range []bool{false, true} {
+				r := blobs.New(store, blobs.Options{})
+				got, sum := read(t, r, blobs.Query{Services: []string{"web"}, Range: blobs.Always(), Reverse: reverse})
+				if reverse {
+					slices.Reverse(got)
+				}
+				for _, l := range got {
+					if !slices.Contains(both, l) {
+						t.Errorf("never stored: %s", l)
+					}
+				}
+				if len(got) < len(second)+c.left {
+					t.Errorf("%d lines, want at least %d", len(got), len(second)+c.left)
+				}
+				if sum.Complete() != (c.says == "") {
+					t.Errorf("problems %v", sum.Problems)
+				}
+				if c.says == "" && (len(sum.Warnings) == 0 || len(got) != len(both)) {
+					t.Errorf("%d lines, warnings %v", len(got), sum.Warnings)
+				}
+				if c.says != "" && !strings.Contains(errors.Join(sum.Problems...).Error(), c.says) {
+					t.Errorf("problems do not say %q: %v", c.says, sum.Problems)
+				}
+			}
+			plan, err := blobs.New(store, blobs.Options{}).Plan(context.Background(), blobs.Query{Services: []string{"*"},
+				Range: blobs.Range{From: noon + 1, To: blobs.Newest}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, sum, err := plan.Count(context.Background()); err != nil || n < int64(len(second)-1+c.left-1) || n > 58 {
+				t.Errorf("count %d, %v, %v", n, sum.Problems, err)
+			}
+		})
+	}
+}
+
+// Verify detects a flipped bit anywhere in a blob. A read of the blob never returns a
+// line that was not stored, and never hides a lost one.
+func TestEveryFlippedBit(t *testing.T) {
+	b := newBuilder(t, 300)
+	recs := some("web", 10, 1)
+	key, _ := b.add(time.Hour, recs)
+	want := lines(recs)
+	blob, err := b.store.Stat(context.Background(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range blob.Size {
+		store := damaged(t, b.store, key, func(_ *storage.Blob, body []byte) []byte { body[i] ^= 1 << (i % 8); return body })
+		r := blobs.New(store, blobs.Options{Workers: 1})
+		got, sum := read(t, r, blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
+		for _, l := range got {
+			if !slices.Contains(want, l) {
+				t.Fatalf("byte %d: never stored: %s", i, l)
+			}
+		}
+		if sum.Complete() && len(got) != len(want) {
+			t.Fatalf("byte %d: complete with %d of %d lines", i, len(got), len(want))
+		}
+		v, err := r.Verify(context.Background(), blobs.Query{Range: blobs.Always()}, func(blobs.Finding) {})
+		if err != nil || v.Bad == 0 {
+			t.Fatalf("byte %d: verify found nothing: %+v, %v", i, v, err)
+		}
+	}
+}
+
+func TestVanished(t *testing.T) {
+	b := newBuilder(t, 500)
+	key, _ := b.add(time.Hour, some("web", 30, 1))
+	b.add(time.Hour, some("web", 30, 2))
+	store := failing(b.store, -1, storagetest.Get, key, storage.ErrNotExist)
+	got, sum := read(t, blobs.New(store, blobs.Options{}), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
+	if len(got) != 30 || len(sum.Problems) != 1 || !errors.Is(sum.Problems[0], storage.ErrNotExist) {
+		t.Errorf("%d lines, %v", len(got), sum.Problems)
+	}
+}
+
+// A refusal concerns more than one blob, so it ends the read.
+func TestRefused(t *testing.T) {
+	b := newBuilder(t, 500)
+	b.add(time.Hour, some("web", 30, 1))
+	store := failing(b.store, -1, storagetest.Get, "", storage.ErrUnauthorized)
+	plan, err := blobs.New(store, blobs.Options{}).Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.Read(context.Background(), func([]byte) error { return nil }); !errors.Is(err, storage.ErrUnauthorized) {
+		t.Error(err)
+	}
+	emitted := errors.New("enough")
+	plan, _ = blobs.New(b.store, blobs.Options{}).Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
+	if _, err := plan.Read(context.Background(), func([]byte) error { return emitted }); err != emitted {
+		t.Error(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if _, err := plan.Read(ctx, func([]byte) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestForeignAndNames(t *testing.T) {
+	b := newBuilder(t, 0)
+	b.add(time.Hour, some("web", 3, 1))
+	b.add(time.Hour, some("web-2", 3, 2))
+	b.add(time.Hour, some("_rejected", 3, 3))
+	b.put("web/2026/11/27/notes.txt", []byte("hello"), nil)
+	b.put("_horizon/web/20261101", nil, nil)
+	b.put("Upper/2026/11/27/1200/000001.log", []byte("x"), nil)
+	r := blobs.New(b.store, blobs.Options{})
+	sure := func(names []string) (blobs.Summary, error) {
+		plan, err := r.Plan(t.Context(), blobs.Query{Services: names, Range: blobs.Always(), Sure: true})
+		if err != nil {
+			return blobs.Summary{}, err
+		}
+		return plan.Read(t.Context(), func([]byte) error { return nil })
+	}
+	for _, c := range []struct {
+		names []string
+		lines int
+		err   string
+	}{
+		{[]string{"*"}, 6, ""},
+		{[]string{"web*", "web"}, 6, ""},
+		{[]string{"web-?"}, 3, ""},
+		{[]string{"_rejected"}, 3, ""},
+		{[]string{"_*"}, 3, ""},
+		{[]string{"timeout"}, 0, `no service "timeout"`},
+		{[]string{"_horizon"}, 0, `no service "_horizon"`},
+		{[]string{"../etc"}, 0, `no service "../etc"`},
+		{[]string{"x*"}, 0, `no service matches "x*"`},
+		{[]string{"[x"}, 0, `glob "[x": syntax error in pattern`},
+		{[]string{"nope", "x*"}, 0, `no service "nope"`},
+		{[]string{"y*", "x*"}, 0, `no service matches "y*"`},
+		{[]string{"web", "nope"}, 3, `no service "nope"`},
+		{[]string{"web-?", "nope", "x*", "../etc"}, 3, `no service "nope"; no service "../etc"`},
+		{[]string{"web", "x*"}, 3, ``},
+	} {
+		plan, err := r.Plan(context.Background(), blobs.Query{Services: c.names, Range: blobs.Always()})
+		if len(c.names) > 1 && c.err != "" && err == nil { // the other service is read, and nothing is missing
+			n := 0
+			sum, err := plan.Read(context.Background(), func(b []byte) error { n += strings.Count(string(b), "\n"); return nil })
+			var absent []string
+			for _, none := range sum.Absent {
+				absent = append(absent, none.Error())
+			}
+			if err != nil || n != c.lines || !sum.Complete() || strings.Join(absent, "; ") != c.err {
+				t.Errorf("%v: %d lines, %v, %v, %v", c.names, n, absent, sum.Problems, err)
+			}
+			continue
+		}
+		if err != nil || c.err != "" {
+			if err == nil || err.Error() != c.err {
+				t.Errorf("%v: error %v, want %s", c.names, err, c.err)
+			}
+			continue
+		}
+		n := 0
+		sum, err := plan.Read(context.Background(), func(b []byte) error { n += strings.Count(string(b), "\n"); return nil })
+		if err != nil || n != c.lines || !sum.Complete() || len(sum.Absent) > 0 {
+			t.Errorf("%v: %d lines, %v, %v", c.names, n, err, sum.Problems)
+		}
+		if sum, err := sure(c.names); err != nil || !sum.Complete() || len(sum.Absent) > 0 {
+			t.Errorf("%v, and nobody asks whether there are some: %+v, %v", c.names, sum, err)
+		}
+		// The other warning says that web had a horizon.
+		services, err := r.Services(t.Context(), c.names)
+		if err != nil || slices.Contains(services, "web") && (len(sum.Warnings) != 2 || !strings.Contains(fmt.Sprint(sum.Warnings), "web/: 1 objects")) {
+			t.Errorf("%v: %v, %v", c.names, sum.Warnings, err)
+		}
+	}
+	if sum, err := sure([]string{"nope", "x*"}); err != nil || !sum.Complete() || len(sum.Absent) > 0 {
+		t.Errorf("nobody asks whether there are some: %+v, %v", sum, err)
+	}
+	if _, err := r.Plan(context.Background(), blobs.Query{Services: []string{"Web"}, Range: blobs.Always()}); err.(*blobs.NoServiceError).Near != "web" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,205 @@
+package blobs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"blobtail/blobfmt"
+	"blobtail/blobfmt/filter"
+	"blobtail/storage"
+)
+
+// needs are the words and ids of a record that a filter accepts: for each element, those of
+// one of its alternatives.
+type needs [][]filter.Needs
+
+// needs returns the needs of the filter; nil if it has none.
+func (m *Matcher) needs() (all needs) {
+	if m.invert {
+		return nil
+	}
+	for _, p := range m.patterns {
+		if n := p.Needs(); n != nil {
+			all = append(all, n)
+		}
+	}
+	if m.where != nil {
+		for _, text := range m.where.Equals() {
+			if n := filter.NeedsOf(text, true, true); len(n.Words)+len(n.Keys) > 0 {
+				all = append(all, []filter.Needs{n})
+			}
+		}
+	}
+	return all
+}
+
+// sifts reports whether the filter may rule out blocks.
+func (m *Matcher) sifts() bool { return len(m.needs()) > 0 }
+
+// keys are the keys of the ids that can rule out blocks. An alternative without ids cannot be
+// ruled out by them, and so neither can those beside it.
+func (n needs) keys() (keys []uint32) {
+	for _, one := range n {
+		if slices.ContainsFunc(one, func(a filter.Needs) bool { return len(a.Keys) == 0 }) {
+			continue
+		}
+		for _, alternative := range one {
+			keys = append(keys, alternative.Keys...)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// blocks returns the blocks that may have all needs. rule sets the blocks to false that do
+// not have one alternative.
+func (n needs) blocks(count int, rule func(may []bool, of *filter.Needs)) []bool {
+	all := make([]bool, count)
+	for i := range all {
+		all[i] = true
+	}
+	may, any := make([]bool, count), make([]bool, count)
+	for _, one := range n {
+		clear(any)
+		for i := range one {
+			for j := range may {
+				may[j] = true
+			}
+			rule(may, &one[i])
+			for j := range may {
+				any[j] = any[j] || may[j]
+			}
+		}
+		for j := range all {
+			all[j] = all[j] && any[j]
+		}
+	}
+	return all
+}
+
+// A sieve rules out blocks of one blob by its filters. The zero value rules out none.
+type sieve struct {
+	needs needs
+	ids   []bool // the blocks that ids leave; nil: all
+	words []bool // the blocks that words leave; nil: all
+}
+
+// readIDs asks the ids of a blob. It returns true if they rule out all blocks. Filters that
+// cannot be read rule out none.
+func (l *loader) readIDs(s *source) (none bool, err error) {
+	ids, keys := s.Meta.IDs, s.sieve.needs.keys()
+	if s.body != nil || ids.Buckets == 0 || len(keys) == 0 {
+		return false, nil
+	}
+	have, err := l.find(s, ids, keys)
+	switch {
+	case fatal(l.ctx, err) != nil, errors.Is(err, storage.ErrNotExist):
+		return false, err
+	case err != nil:
+		s.unfiltered = err
+		return false, nil
+	}
+	blocks := len(have[keys[0]])
+	s.sieve.ids = s.sieve.needs.blocks(blocks, func(may []bool, of *filter.Needs) {
+		for _, key := range of.Keys {
+			for i := range may {
+				may[i] = may[i] && (have[key] == nil || have[key][i])
+			}
+		}
+	})
+	if slices.Contains(s.sieve.ids, true) || l.surveys() {
+		return false, nil
+	}
+	atomic.AddInt64(&l.sum.BlocksSkipped, int64(blocks))
+	atomic.AddInt64(&l.sum.RuledOutByIDs, int64(blocks))
+	return true, nil
+}
+
+// find returns the blocks that may have each of some keys. It fetches their buckets at once.
+func (l *loader) find(s *source, ids blobfmt.IDs, keys []uint32) (map[uint32][]bool, error) {
+	found := make([][]bool, len(keys))
+	waits := make([]func() error, len(keys))
+	for i, key := range keys {
+		off, n := ids.Bucket(key)
+		if n > s.Size-off {
+			return nil, errors.New("its ids lie outside of it")
+		}
+		waits[i] = l.background(func() error {
+			bucket, err := s.fetch(l.ctx, off, n)
+			if err == nil {
+				found[i], err = filter.Find(bucket, key, ids.Buckets)
+			}
+			return err
+		})
+	}
+	var failed error
+	have := make(map[uint32][]bool)
+	for i, key := range keys {
+		if err := waits[i](); err != nil && failed == nil {
+			failed = err
+		}
+		if have[key] = found[i]; failed == nil && len(found[i]) != len(found[0]) {
+			failed = filter.ErrBucket
+		}
+	}
+	return have, failed
+}
+
+// readWords asks the words of a blob, after its index has been read.
+func (l *loader) readWords(s *source) {
+	if len(s.sieve.ids) != len(s.index.Blocks) {
+		s.sieve.ids = nil // of another blob that had the name
+	}
+	if s.body != nil || !s.index.HasFilters() || !s.sieve.needs.haveWords() {
+		return
+	}
+	f, err := s.index.Filters()
+	if err != nil {
+		s.unfiltered = err
+		return
+	}
+	if f == nil || f.Words == nil {
+		return
+	}
+	s.sieve.words = s.sieve.needs.blocks(len(s.index.Blocks), func(may []bool, of *filter.Needs) {
+		for _, word := range of.Words {
+			f.Words.Rule(may, word)
+		}
+	})
+}
+
+func (n needs) haveWords() bool {
+	return slices.ContainsFunc(n, func(one []filter.Needs) bool {
+		return slices.ContainsFunc(one, func(a filter.Needs) bool { return len(a.Words) > 0 })
+	})
+}
+
+// rulesOut reports whether filters rule out a block, and counts it.
+func (l *loader) rulesOut(s *source, block int) bool {
+	var by *int64
+	switch {
+	case s.sieve.ids != nil && !s.sieve.ids[block]:
+		by = &l.sum.RuledOutByIDs
+	case s.sieve.words != nil && !s.sieve.words[block]:
+		by = &l.sum.RuledOutByWords
+	}
+	if by == nil || l.surveys() && l.surveyed.CompareAndSwap(false, true) {
+		return false
+	}
+	atomic.AddInt64(by, 1)
+	return true
+}
+
+// surveys reports that a block is still to be read although it is ruled out. A condition on
+// fields learns there which fields records have, for its notes.
+func (l *loader) surveys() bool { return l.match.where != nil && !l.surveyed.Load() }
+
+// unindexed is the warning for a blob that is read without its index.
+func unindexed(s *source) error { return fmt.Errorf("read without its index: %w", s.warn) }
+
+// notFiltered is the warning for a blob with filters that could not be used.
+func notFiltered(s *source) error {
+	return fmt.Errorf("%s: searched without its filters: %w", s.Key, s.unfiltered)
+}

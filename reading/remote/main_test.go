@@ -1,0 +1,9 @@
+package remote_test
+
+import (
+	"testing"
+
+	"blobtail/internal/dev/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
