@@ -31,7 +31,7 @@ func TestFreshService(t *testing.T) {
 		{"ls", cli.OK, "freshsvc\t0\t0\t0\t0\t", ""},
 		{"ls FreshSvc", cli.OK, "\t0\t0\t0\t0\t", ""},
 		{"verify FreshSvc", cli.Nothing, "", "freshsvc has no blob yet"},
-		{"bill FreshSvc", cli.Nothing, "", "freshsvc has records in no blob yet"},
+		{"bill FreshSvc", cli.Nothing, "", "freshsvc has no blob yet"},
 		{"freshsvc --live-url " + in.admin, cli.Incomplete, "", "is it an ingester's listener for records"},
 		{"nosuch", cli.Nothing, "", `no service "nosuch"; to search text: -F nosuch; there is only freshsvc`},
 	} {

@@ -185,6 +185,9 @@ func (a *Ask) filter(b *budget.Budget) (blobs.Filter, error) {
 	if a.NotLevels != 0 {
 		f.Levels, f.Barred = f.Levels.Without(a.NotLevels), a.NotLevels
 	}
+	if a.Impossible() { // a follower does not go by the range
+		f.Levels = f.Levels.Without(^LevelSet(0))
+	}
 	if a.parser != nil && a.where != nil {
 		f.Where, f.Accept, f.Unjudged = nil, a.acceptParsed, a.where.Unjudged
 	}

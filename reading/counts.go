@@ -39,6 +39,7 @@ func (e *BucketsError) Error() string {
 // Histogram implements [Source].
 func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, out *Outcome, err error) {
 	h, a.byName = &Histogram{}, by.Apart != nil
+	a.Limit, a.First = 0, 0
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		services := named(&q)
 		divided := len(services) > 0 && by.Apart != nil && by.Apart(services)
@@ -193,6 +194,7 @@ func inOrder(services []string, counted [][]Bucket) []Slot {
 // Volumes sums up the records of each service of a question that has any, in order, by metadata
 // alone. Of the filter levels count, and neither do limits.
 func (s *Store) Volumes(ctx context.Context, a Ask) (all []Volume, out *Outcome, err error) {
+	a.Limit, a.First = 0, 0
 	a.byName = true
 	out, err = s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		q.Filter = blobs.Filter{Levels: q.Filter.Levels}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"blobtail/internal/budget"
 	"blobtail/internal/door"
@@ -34,11 +35,15 @@ func (s *Store) Follow(ctx context.Context, a Ask, o FollowOptions) (Cursor, err
 		o.Report = func(r *Report) {
 			kept := *r
 			kept.Absent = nil
+			kept.Notes = slices.DeleteFunc(slices.Clone(r.Notes), func(text string) bool { return strings.HasPrefix(text, noMatch) })
 			report(&kept)
 		}
 	}
 	return s.followQuery(ctx, unflushed.FollowOptions{Query: q, After: o.After, Once: o.Once, Emit: o.Emit, Visit: o.Visit, Mark: o.Mark, Report: o.Report})
 }
+
+// noMatch begins the notes about globs without a match. A selector has globs that nobody has typed.
+const noMatch = "no service matches "
 
 // followQuery is Follow of a compiled question.
 func (s *Store) followQuery(ctx context.Context, f unflushed.FollowOptions) (Cursor, error) {
@@ -116,7 +121,7 @@ func (s *Store) sift(o *unflushed.FollowOptions, asked []string) {
 	o.Report = func(r *unflushed.Report) {
 		kept := *r
 		kept.Gaps = slices.DeleteFunc(s.gapsOf(asked, r.Gaps), func(g Gap) bool { return !of(g.Service) })
-		if len(kept.Gaps) > 0 || len(r.Gaps) == 0 {
+		if len(kept.Gaps) == len(r.Gaps) || !kept.Empty() {
 			report(&kept)
 		}
 	}

@@ -3,7 +3,6 @@ package reading
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,7 +37,7 @@ func (m *member) key() string {
 	if q.Limit > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d %d %d %s", m.mode, hours(q.Range.From), end(q.Range.To), strings.Join(q.Services, ","))
+	return fmt.Sprintf("%d %d %d %q", m.mode, hours(q.Range.From), end(q.Range.To), q.Services)
 }
 
 // lately is how long ago the end of a range may be that reaches the floor of no ingester.

@@ -2,6 +2,7 @@ package reading
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -90,7 +91,9 @@ func (s *Store) exists(ctx context.Context, m *member, unread bool, out *blobs.O
 		if !unread && !there(none.Name) {
 			return false
 		}
-		if named && (unread || out.Records == 0 && m.mode != unflushed.Only) { // it may be in blobs alone
+		if named && !unread && (m.mode == Off || s.BlobsAlone()) {
+			out.Warnings = append(out.Warnings, fmt.Errorf("%s has no blob yet; ingesters have its records", none.Name))
+		} else if named && (unread || out.Records == 0 && m.mode != unflushed.Only) { // it may be in blobs alone
 			out.Warnings = append(out.Warnings, none.Elsewhere(unread))
 		}
 		return true

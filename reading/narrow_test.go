@@ -89,7 +89,7 @@ func TestOnlyInLogs(t *testing.T) {
 		},
 	} {
 		out, err := read()
-		if err != nil || !out.Complete() || !slices.Equal(names(out), []string{"nosuch"}) || !strings.Contains(errors.Join(out.Warnings...).Error(), "fresh has records in no blob yet") {
+		if err != nil || !out.Complete() || !slices.Equal(names(out), []string{"nosuch"}) || !strings.Contains(errors.Join(out.Warnings...).Error(), "fresh has no blob yet") {
 			t.Errorf("%s: %v, absent %q, %v", what, err, names(out), out.Warnings)
 		}
 	}

@@ -41,7 +41,7 @@ func newParser(text string, b *budget.Budget) (*parser, error) {
 	default:
 		what = "pattern " + strconv.Quote(text)
 	}
-	tree, err := logql.Parse("{} | " + what)
+	tree, err := logql.Parse(`{service_name=~"_.*|.*"} | ` + what)
 	if err != nil {
 		return nil, &AskError{"parse", err}
 	}

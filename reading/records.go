@@ -66,8 +66,10 @@ func (s *Store) Entries(ctx context.Context, a Ask, visit func(*record.Entry) er
 // Each passes the newest [Ask.Limit] lines of each service of a question to emit, for at most so many
 // services. It reports whether there were more of these.
 func (s *Store) Each(ctx context.Context, a Ask, most int, emit func(lines []byte) error) (more bool, out *Outcome, err error) {
-	a.byName = true
+	whole, limit := a.listsWhole(), a.Limit
+	a.byName, a.Limit = true, 0 // ingesters are asked for the newest of all services at once
 	out, err = s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (all blobs.Summary, err error) {
+		q.Limit = limit
 		services := named(&q)
 		if len(services) == 0 {
 			_, err := reader.Plan(ctx, q) // says that there are none
@@ -79,7 +81,7 @@ func (s *Store) Each(ctx context.Context, a Ask, most int, emit func(lines []byt
 			}
 			q.Services = []string{service}
 			read := reader.Newest
-			if a.listsWhole() {
+			if whole {
 				read = func(ctx context.Context, q blobs.Query, emit func(lines []byte) error) (blobs.Summary, error) {
 					plan, err := reader.Plan(ctx, q)
 					if err != nil {
@@ -162,13 +164,13 @@ func (s *Store) Keys(ctx context.Context, a Ask) (keys []string, out *Outcome, e
 	return keys, out, err
 }
 
-// Stored resolves names and globs to services of blobs. A name stands for itself, whether or not
+// Stored resolves names for the operator, whatever a token may read: it resolves names and globs to services of blobs. A name stands for itself, whether or not
 // anything is stored under it.
 func (s *Store) Stored(ctx context.Context, names []string) ([]string, error) {
 	return s.r.o.Blobs.Services(ctx, names)
 }
 
-// Verify checks every blob of the services and the range of a question, as [blobs.Reader.Verify]
+// Verify is for the operator, whatever a token may read. It checks every blob of the services and the range of a question, as [blobs.Reader.Verify]
 // does. It asks no ingester.
 func (s *Store) Verify(ctx context.Context, a Ask, found func(Finding)) (Verified, error) {
 	return s.r.o.Blobs.Verify(ctx, blobs.Query{Services: a.Services, Range: a.Range}, found)

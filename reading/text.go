@@ -219,6 +219,11 @@ func (a *Ask) readLive(values []string) (err error) {
 	return nil
 }
 
+// Listable reports whether names stay the same in a list with commas between them ([Params.List]).
+func Listable(names []string) bool {
+	return slices.Equal(Params{"": {strings.Join(names, ",")}}.List(""), names)
+}
+
 // Order is the text form of the number and the order of the records of a question, and of their
 // fields.
 func (a *Ask) Order() url.Values {
@@ -231,7 +236,7 @@ func (a *Ask) Order() url.Values {
 	if a.Reverse {
 		p.Set("order", "desc")
 	}
-	if len(a.Fields) > 0 {
+	if len(a.Fields) > 0 && Listable(a.Fields) { // else the answer has the others too
 		p.Set("fields", strings.Join(a.Fields, ","))
 	}
 	return p

@@ -142,6 +142,9 @@ func mistake(app *kong.Application, args []string) error {
 			if v := verbOf(app, args[0]); f.Name == "after" && v != nil && slices.ContainsFunc(v.Flags, func(of *kong.Flag) bool { return of.Name == "from" }) {
 				hint = "; for the oldest time: --from"
 			}
+			if f.Name == "step" {
+				hint = " (for numbers of LogQL); the length of a bucket is that of hist --by 5m"
+			}
 			return cli.Usagef("logquery %s has no %s; these have: %s%s", args[0], flagName(f), strings.Join(verbs, ", "), hint)
 		case single && value == "":
 			return cli.Usagef("%s is given without a value; give one, or leave it out", flagName(f))

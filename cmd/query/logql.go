@@ -121,6 +121,8 @@ func (c *readCmd) table(ctx context.Context, a *app, ask reading.Ask) (int, erro
 	switch {
 	case c.Live != "" && c.Live != "auto" && a.flags.Server != "":
 		return 0, cli.Usagef("--live %s is for lines: a server asks the ingesters for numbers too; leave it out", c.Live)
+	case a.config.LiveOff() && c.Live == "" && a.flags.Server != "":
+		return 0, cli.Usagef("BLOBTAIL_LIVE=off is for lines: a server asks the ingesters for numbers too; add --live auto")
 	case c.Live == "only":
 		return 0, cli.Usagef("--live only is for lines; leave it out")
 	case c.Stats && a.flags.Server != "":

@@ -25,7 +25,10 @@ func (c *Client) Survey(ctx context.Context, a reading.Ask, o reading.SurveyOpti
 		params.Set("top", strconv.Itoa(o.Top))
 	}
 	params.Set("sample", strconv.Itoa(o.Sample))
-	if len(o.Fields) > 0 {
+	switch {
+	case !reading.Listable(o.Fields):
+		return nil, nil, fmt.Errorf("a field with a comma or with blanks around it cannot be asked for over a server: %q", o.Fields)
+	case len(o.Fields) > 0:
 		params.Set("fields", strings.Join(o.Fields, ","))
 	}
 	var f form.Facets

@@ -159,6 +159,11 @@ func (r *Report) Outcome(sum *blobs.Summary) *blobs.Outcome {
 	return out
 }
 
+// Empty reports whether a report tells nothing.
+func (r *Report) Empty() bool {
+	return len(r.Problems)+len(r.Warnings)+len(r.Notes)+len(r.Gaps)+len(r.Absent) == 0 && !r.Well
+}
+
 func (r *Report) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }

@@ -58,7 +58,7 @@ func TestListsOfBlobsAlone(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 			continue
 		}
-		if o := outcomeOf(t, a); !o.Complete || len(o.Absent) != 1 || !strings.Contains(strings.Join(o.Warnings, " "), "fresh has records in no blob yet") {
+		if o := outcomeOf(t, a); !o.Complete || len(o.Absent) != 1 || !strings.Contains(strings.Join(o.Warnings, " "), "fresh has no blob yet") {
 			t.Errorf("%s: %s", path, a.body)
 		}
 	}
