@@ -8,7 +8,7 @@ var serverMutants = []mutant{
 		return ""
 	}
 `, `	if q.Limit > 0 && !q.Filter.ReadsLines() {
-		return fmt.Sprintf("%d newest %d %s", m.mode, q.Filter.Levels, strings.Join(q.Services, ","))
+		return fmt.Sprintf("%d newest %d %q", m.mode, q.Filter.Levels, q.Services)
 	}
 	if q.Limit > 0 {
 		return ""
