@@ -23,7 +23,7 @@ func (s *Store) Follow(ctx context.Context, a Ask, o FollowOptions) (Cursor, err
 		return Cursor{}, err
 	}
 	if a.choose != nil {
-		q.Services = slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
+		q.Services = s.readable(q.Services)
 	}
 	if o.Emit != nil {
 		o.Emit = a.Parsed(o.Emit)

@@ -164,14 +164,14 @@ func (s *Store) Keys(ctx context.Context, a Ask) (keys []string, out *Outcome, e
 	return keys, out, err
 }
 
-// Stored resolves names for the operator, whatever a token may read: it resolves names and globs to services of blobs. A name stands for itself, whether or not
-// anything is stored under it.
+// Stored resolves names and globs to services of blobs. A name stands for itself, whether or not
+// anything is stored under it. It is for the operator, and no token narrows it.
 func (s *Store) Stored(ctx context.Context, names []string) ([]string, error) {
 	return s.r.o.Blobs.Services(ctx, names)
 }
 
-// Verify is for the operator, whatever a token may read. It checks every blob of the services and the range of a question, as [blobs.Reader.Verify]
-// does. It asks no ingester.
+// Verify checks every blob of the services and the range of a question, as [blobs.Reader.Verify]
+// does. It asks no ingester. It is for the operator, and no token narrows it.
 func (s *Store) Verify(ctx context.Context, a Ask, found func(Finding)) (Verified, error) {
 	return s.r.o.Blobs.Verify(ctx, blobs.Query{Services: a.Services, Range: a.Range}, found)
 }

@@ -32,7 +32,7 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 	}
 	q.MaxRaw, q.MaxHeld = s.r.o.MaxRaw, s.r.o.MaxHeld
 	if a.choose != nil { // a selector asks for no name
-		q.Services = slices.DeleteFunc(slices.Clone(q.Services), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
+		q.Services = s.readable(q.Services)
 	}
 	switch {
 	case a.Here.Sure && a.Impossible():
@@ -113,7 +113,7 @@ func (s *Store) ask(ctx context.Context, q blobs.Query, mode Mode, byName bool, 
 // none, the query keeps its names and globs, and the read says that they mean none. With a Scout,
 // which has looked at the services meanwhile, the read resolves them, unless it needs their names.
 func (s *Store) resolve(ctx context.Context, blobs *blobs.Reader, m *member, q blobs.Query, byName bool) (blobs.Query, error) {
-	q.Services = slices.DeleteFunc(slices.Clone(m.asked), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
+	q.Services = s.readable(m.asked)
 	chosen := func(service string) bool { return m.choose(service) && s.May(service) }
 	if q.Choose != nil || s.token != nil {
 		q.Choose = chosen
@@ -139,6 +139,11 @@ func (s *Store) resolve(ctx context.Context, blobs *blobs.Reader, m *member, q b
 	slices.Sort(names)
 	q.Services, q.Choose = names, nil
 	return q, nil
+}
+
+// readable returns globs, and those names that the holder of the token may read.
+func (s *Store) readable(asked []string) []string {
+	return slices.DeleteFunc(slices.Clone(asked), func(name string) bool { return record.ValidStored(name) && !s.May(name) })
 }
 
 // named are the services of a query that needs their names, without the globs that match none.

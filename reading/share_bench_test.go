@@ -59,48 +59,46 @@ func BenchmarkShare(b *testing.B) {
 			return storagetest.Fault{Delay: delay}
 		})
 		r := h.ReaderOf(reading.Options{}, blobs.Options{Workers: 2, Indexes: indexcache.New(64 << 20)}, func(o *unflushed.Options) {})
-		for _, mode := range []string{"shared"} {
-			b.Run(fmt.Sprint(mode, " ", delay), func(b *testing.B) {
-				refresh := func() {
-					var all sync.WaitGroup
-					to := time.Now()
-					for n := range 12 {
-						all.Go(func() {
-							a := reading.Ask{Services: []string{fmt.Sprint("svc-", n%8)}, Range: reading.Range{From: to.Add(-6 * time.Hour).UnixNano(), To: to.UnixNano()}, Here: reading.Here{Sure: true}}
-							if n%3 == 0 {
-								a.Services = []string{"*"}
-							}
-							var out *reading.Outcome
-							var err error
-							if n < 8 {
-								_, out, err = r.For(nil).Histogram(context.Background(), a, reading.Slices{By: time.Minute, Apart: func([]string) bool { return n%3 == 0 }})
-							} else {
-								a.Limit, a.Reverse, a.Here.Whole = 1000, true, true
-								out, err = r.For(nil).Records(context.Background(), a, func([]byte) error { return nil })
-							}
-							if err != nil || !out.Complete() {
-								b.Error(err, out.Problems())
-							}
-						})
-					}
-					all.Wait()
+		b.Run(fmt.Sprint(delay), func(b *testing.B) {
+			refresh := func() {
+				var all sync.WaitGroup
+				to := time.Now()
+				for n := range 12 {
+					all.Go(func() {
+						a := reading.Ask{Services: []string{fmt.Sprint("svc-", n%8)}, Range: reading.Range{From: to.Add(-6 * time.Hour).UnixNano(), To: to.UnixNano()}, Here: reading.Here{Sure: true}}
+						if n%3 == 0 {
+							a.Services = []string{"*"}
+						}
+						var out *reading.Outcome
+						var err error
+						if n < 8 {
+							_, out, err = r.For(nil).Histogram(context.Background(), a, reading.Slices{By: time.Minute, Apart: func([]string) bool { return n%3 == 0 }})
+						} else {
+							a.Limit, a.Reverse, a.Here.Whole = 1000, true, true
+							out, err = r.For(nil).Records(context.Background(), a, func([]byte) error { return nil })
+						}
+						if err != nil || !out.Complete() {
+							b.Error(err, out.Problems())
+						}
+					})
 				}
+				all.Wait()
+			}
+			refresh()
+			mu.Lock()
+			lists, gets = 0, 0
+			mu.Unlock()
+			used, took := cpu(), time.Duration(0)
+			for range b.N {
+				at := time.Now()
 				refresh()
-				mu.Lock()
-				lists, gets = 0, 0
-				mu.Unlock()
-				used, took := cpu(), time.Duration(0)
-				for range b.N {
-					at := time.Now()
-					refresh()
-					took += time.Since(at)
-					time.Sleep(100 * time.Millisecond)
-				}
-				b.ReportMetric((cpu()-used).Seconds()*1000/float64(b.N), "cpu-ms")
-				b.ReportMetric(took.Seconds()*1000/float64(b.N), "wall-ms")
-				b.ReportMetric(float64(lists)/float64(b.N), "lists")
-				b.ReportMetric(float64(gets)/float64(b.N), "gets")
-			})
-		}
+				took += time.Since(at)
+				time.Sleep(100 * time.Millisecond)
+			}
+			b.ReportMetric((cpu()-used).Seconds()*1000/float64(b.N), "cpu-ms")
+			b.ReportMetric(took.Seconds()*1000/float64(b.N), "wall-ms")
+			b.ReportMetric(float64(lists)/float64(b.N), "lists")
+			b.ReportMetric(float64(gets)/float64(b.N), "gets")
+		})
 	}
 }

@@ -79,7 +79,7 @@ func (a *Ask) rows() []row {
 		text("parse", &a.Parse).of(),
 		flag("not", &a.Not),
 		flag("fold", &a.Fold),
-		{key: "live", write: func() []string { return some(liveNames[a.Live]) }, read: a.readLive},
+		{key: "live", write: func() []string { return some(liveWord(a.Live)) }, read: a.readLive},
 	}
 }
 
@@ -196,18 +196,26 @@ func typedLevels(text string) (string, error) {
 	return text, nil
 }
 
-// liveNames are the modes of a read by their words. That of Auto is left out.
-var liveNames = map[Mode]string{Off: "off", Only: "only"}
+// liveWord is the word of a mode. That of Auto is left out.
+func liveWord(mode Mode) string {
+	switch mode {
+	case Off:
+		return "off"
+	case Only:
+		return "only"
+	}
+	return ""
+}
 
 // ParseMode reads the word of a mode.
 func ParseMode(word string) (Mode, error) {
-	for mode, name := range liveNames {
-		if word == name {
-			return mode, nil
-		}
-	}
-	if word == "auto" {
+	switch word {
+	case "auto":
 		return Auto, nil
+	case "off":
+		return Off, nil
+	case "only":
+		return Only, nil
 	}
 	return 0, errors.New("it must be auto, off or only")
 }

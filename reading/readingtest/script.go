@@ -258,8 +258,8 @@ func services(list []reading.Service) (text string) {
 	return text
 }
 
-// listed is a list of days or blobs in words. Unflushed records may be told for each service and day, or
-// for all of them.
+// listed is a list of days or blobs in words. Unflushed records may be told for each service and day,
+// or for all of them.
 func listed(list []reading.Listed, days bool) (text string) {
 	unflushed := int64(0)
 	for i := range list {
