@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"blobtail/storage/fsys"
 )
 
 // Access admits senders and readers. Its secrets are in no key.
@@ -51,7 +53,7 @@ func Token(getenv func(string) string, variable, file string) (string, error) {
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return "", err
+			return "", fsys.WhyUnread(err, "correct the path, or put a token there, as ingest token new prints it")
 		}
 		text, where = string(content), file
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"blobtail/internal/openstore"
+	"blobtail/storage/fsys"
 )
 
 // Config is the whole file. A key with a help text is a flag of ingest too, and an
@@ -158,7 +159,7 @@ func Load(path string) (Config, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return c, noFile(path)
 	case err != nil:
-		return c, fmt.Errorf("read configuration: %w", err)
+		return c, fmt.Errorf("read configuration: %w", fsys.WhyUnread(err, ""))
 	}
 	next := c
 	err = yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&next)

@@ -69,7 +69,7 @@ var allowed = map[string][]string{
 	"internal/azurelogs/formats": {"record", "record/times"},
 
 	"internal/access": {"record", "storage/fsys", "internal/units", "internal/watch"},
-	"internal/certs":  {"internal/watch"},
+	"internal/certs":  {"internal/watch", "storage/fsys"},
 
 	"internal/loopback":   {},
 	"internal/count":      {},
@@ -98,7 +98,7 @@ var allowed = map[string][]string{
 	// 3: the ends. Sources do not know the buffer.
 	"source/body":                {"record", "record/times", "record/origin"},
 	"source/httpsource":          {"record", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling"},
-	"source/natssource":          {"record", "record/origin", "source/body", "internal/count"},
+	"source/natssource":          {"record", "record/origin", "source/body", "internal/count", "storage/fsys"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
 	"source/elastic":             {"record", "source/body", "source/httpsource"},
 	"source/journald":            {"record", "source/body", "source/httpsource"},
@@ -118,7 +118,7 @@ var allowed = map[string][]string{
 	"internal/azurelogs/asblobs": {"storage/fanout", "internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
-	"internal/bill":              {"storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
+	"internal/bill":              {"storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/fsys", "storage/traffic", "internal/progress"},
 	"internal/config":            {"record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when"},
 	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/horizon", "catalog", "internal/progress"},
 	"retention":                  {"storage/fanout", "record", "storage", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
