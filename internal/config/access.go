@@ -29,6 +29,21 @@ type TLS struct {
 	ClientCA string `yaml:"client-ca" help:"Authorities of client certificates that stand for tokens (PEM)." env:"BLOBTAIL_TLS_CLIENT_CA" placeholder:"FILE"`
 }
 
+// homes reports paths that begin with ~.
+func (c Config) homes(m *mistakes) {
+	for _, p := range []struct{ key, value string }{
+		{"ingest.wal", c.Ingest.WAL},
+		{"access.tokens", c.Access.Tokens}, {"access.peer-token-file", c.Access.PeerTokenFile}, {"access.token-file", c.Access.TokenFile},
+		{"tls.cert", c.TLS.Cert}, {"tls.key", c.TLS.Key}, {"tls.client-ca", c.TLS.ClientCA},
+		{"nats.credentials", c.NATS.Credentials}, {"nats.ca", c.NATS.CA}, {"nats.cert", c.NATS.Cert}, {"nats.key", c.NATS.Key},
+		{"syslog.cert", c.Syslog.Cert}, {"syslog.key", c.Syslog.Key}, {"syslog.client-ca", c.Syslog.ClientCA},
+	} {
+		if err := fsys.NoHome(p.value); err != nil {
+			*m = append(*m, fmt.Errorf("%s: %w", p.key, err))
+		}
+	}
+}
+
 func (a Access) validate(m *mistakes) {
 	for _, host := range a.Hosts {
 		m.check(IsHost(host), "access.hosts", host, "want names of hosts without scheme and path, for example logs.example")
