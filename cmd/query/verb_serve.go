@@ -197,7 +197,7 @@ func (s *server) run(ctx context.Context, l net.Listener) error {
 		Str("version", cli.Version()).Msg("listening")
 	select {
 	case <-ctx.Done():
-		s.log.Info().Dur("grace", grace).Msg("stopping")
+		s.log.Info().Float64("grace_seconds", grace.Seconds()).Msg("stopping")
 		last, done := context.WithTimeout(working, grace)
 		defer done()
 		if err := srv.Shutdown(last); err != nil {
