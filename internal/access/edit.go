@@ -176,10 +176,15 @@ func edit(path string, create bool, change func([]byte, *listing) ([]byte, error
 
 // unwritten adds the fix to an error of changing a file of tokens.
 func unwritten(path string, err error) error {
-	if fix := (fsys.Place{Dir: filepath.Dir(path)}).Remedy(err); fix != "" {
-		return fmt.Errorf("%w; %s", err, fix)
+	dir := filepath.Dir(path)
+	fix := (fsys.Place{Dir: dir}).Remedy(err)
+	if errors.Is(err, fs.ErrNotExist) {
+		fix = "correct the path, or make the directory: mkdir -p " + dir
 	}
-	return err
+	if fix == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, fix)
 }
 
 // sameBut reports whether two listings have the same tokens but the one of an id.

@@ -68,8 +68,12 @@ func ownAddresses(address string) string {
 	if len(has) > most {
 		has, more = has[:most], " and others"
 	}
+	every := "0.0.0.0"
+	if strings.Contains(host, ":") {
+		every = "::"
+	}
 	return fmt.Sprintf("no interface of this host has %s: it has %s%s; %s is for all of them",
-		host, strings.Join(has, ", "), more, net.JoinHostPort("0.0.0.0", port))
+		host, strings.Join(has, ", "), more, net.JoinHostPort(every, port))
 }
 
 // lowPort says how to get at a port that only a privileged process may open.
@@ -86,7 +90,7 @@ func lowPort(address string) string {
 	if err != nil {
 		path = os.Args[0]
 	}
-	return fmt.Sprintf("user %s may not open port %s: those below %d are for root; take one from %d on, or run as root: setcap cap_net_bind_service=+ep %s, or in a unit of systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE",
+	return fmt.Sprintf("user %s may not open port %s: those below %d are for root; take one from %d on, or run as root: setcap cap_net_bind_service=+ep %s, or in a unit of systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE (docs/SYSTEMD.md)",
 		name, port, firstPort(), firstPort(), path)
 }
 
