@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
@@ -17,6 +18,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/door"
+	"blobtail/internal/trust"
 )
 
 // security has the tokens and the certificate of an ingester. All of it may be missing.
@@ -24,6 +26,7 @@ type security struct {
 	tokens *access.Tokens // nil: everybody may do everything
 	certs  *certs.Certs   // nil: plain HTTP
 	peer   string         // the token for other ingesters, "" for none
+	trust  *trust.Trust   // of other ingesters
 	proxy  bool           // in front of the listener for records
 	log    zerolog.Logger
 
@@ -42,6 +45,9 @@ func openSecurity(c config.Config, log zerolog.Logger, reg *count.Registry) (s *
 	if s.peer, err = config.Token(os.Getenv, "BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile); err != nil {
 		return nil, fmt.Errorf("token for other ingesters: %w", err)
 	}
+	if s.trust, err = believed(c.TLS); err != nil {
+		return nil, err
+	}
 	if c.Access.Tokens != "" {
 		if s.tokens, err = access.Open(c.Access.Tokens, s.log); err != nil {
 			return nil, fmt.Errorf("read the tokens: %w", err)
@@ -55,6 +61,11 @@ func openSecurity(c config.Config, log zerolog.Logger, reg *count.Registry) (s *
 		}
 	}
 	return s, nil
+}
+
+// believed says which ingesters are believed over TLS.
+func believed(c config.TLS) (*trust.Trust, error) {
+	return trust.New(trust.Options{CA: c.CA, Name: c.ServerName}, time.Now())
 }
 
 // run reads the files again when they change, and at SIGHUP, until ctx ends. Without files
