@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -61,6 +63,23 @@ func openSecurity(c config.Config, log zerolog.Logger, reg *count.Registry) (s *
 		}
 	}
 	return s, nil
+}
+
+// advertised returns the reason why readers and other ingesters get no answer at the URL that the
+// ingester announces: the certificate of its own listener has another name. Behind a proxy it has
+// the proxy's.
+func advertised(c config.Config, files *certs.Certs) error {
+	at, err := url.Parse(c.Ingest.Advertise)
+	if err != nil || at.Host == "" || files == nil || c.Access.BehindProxy {
+		return nil // the configuration is checked elsewhere
+	}
+	if at.Scheme == "http" {
+		return fmt.Errorf("ingest.advertise %s: the listener for records speaks TLS; write https://%s", at, at.Host)
+	}
+	if err := files.Named(cmp.Or(c.TLS.ServerName, at.Hostname())); err != nil {
+		return fmt.Errorf("ingest.advertise %s: %w, so readers and other ingesters refuse it; advertise one of its names, or have a certificate made for that one; or set tls.server-name (--server-name) for all of them", at, err)
+	}
+	return nil
 }
 
 // believed says which ingesters are believed over TLS.

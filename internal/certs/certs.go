@@ -13,6 +13,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -100,6 +101,15 @@ func (c *Certs) Reload() error {
 	}
 	note.Str("file", c.paths.Certificate).Strs("names", pair.Leaf.DNSNames).Time("until", until).Msg(text)
 	return nil
+}
+
+// Named returns the reason why clients refuse the certificate under a name or an address.
+func (c *Certs) Named(host string) error {
+	err := c.now.Load().config.Certificates[0].Leaf.VerifyHostname(host)
+	if other, ok := errors.AsType[x509.HostnameError](err); ok {
+		return errors.New(trust.Misnamed(other))
+	}
+	return err
 }
 
 // Sound returns the reason why clients refuse the certificate at a time, or why the server

@@ -66,7 +66,7 @@ func (t *Trust) unknown(c *x509.Certificate) string {
 	if t != nil && t.o.CA != "" {
 		return fmt.Sprintf("neither %s nor this host has its authority%s: give the file that was made with that server's certificate as --ca (tls.ca)", t.o.CA, by)
 	}
-	return fmt.Sprintf("give a file with the certificate of its authority%s: --ca FILE, also of a context, BLOBTAIL_CA, or tls.ca of a configuration (SSL_CERT_FILE=FILE does so for all programs)", by)
+	return fmt.Sprintf("give the certificate of its authority%s as --ca FILE (BLOBTAIL_CA, ca of a context, tls.ca; SSL_CERT_FILE=FILE for all programs)", by)
 }
 
 // chain returns the certificates that a refused server sent behind its own.
@@ -83,16 +83,11 @@ func chain(err error) *x509.CertPool {
 // misnamed explains a certificate that does not have the name. behind are those that the server
 // sent behind it.
 func (t *Trust) misnamed(e x509.HostnameError, behind *x509.CertPool) string {
+	text := Misnamed(e) + "; "
 	all := names(e.Certificate)
 	if len(all) == 0 {
-		return fmt.Sprintf("its certificate has no name, and a common name does not count; it needs one with %s as a subjectAltName (deploy/tls.sh makes one)", e.Host)
+		return text + "it needs one with that as a subjectAltName (deploy/tls.sh makes one)"
 	}
-	const most = 8
-	listed := strings.Join(all[:min(most, len(all))], ", ")
-	if len(all) > most {
-		listed += fmt.Sprintf(" and %d more", len(all)-most)
-	}
-	text := fmt.Sprintf("its certificate is for %s, and not for %s; ", listed, e.Host)
 	if t != nil && t.o.Name != "" {
 		text += "give one of these names as --server-name (tls.server-name)"
 	} else {
@@ -107,6 +102,20 @@ func (t *Trust) misnamed(e x509.HostnameError, behind *x509.CertPool) string {
 		text += "; then also " + t.unknown(e.Certificate)
 	}
 	return text
+}
+
+// Misnamed says which names a certificate has in place of one.
+func Misnamed(e x509.HostnameError) string {
+	all := names(e.Certificate)
+	if len(all) == 0 {
+		return fmt.Sprintf("its certificate has no name, so none for %s: a common name does not count", e.Host)
+	}
+	const most = 8
+	listed := strings.Join(all[:min(most, len(all))], ", ")
+	if len(all) > most {
+		listed += fmt.Sprintf(" and %d more", len(all)-most)
+	}
+	return fmt.Sprintf("its certificate is for %s, and not for %s", listed, e.Host)
 }
 
 // names are the names of a certificate: those of hosts first.

@@ -140,7 +140,7 @@ func TestBelieved(t *testing.T) {
 		"another authority":      {local, trust.Options{CA: other}, []string{"unknown authority", "neither " + other + " nor this host", "--ca"}},
 		"another name":           {named, trust.Options{CA: ca}, []string{"its certificate is for logs.example.com, and not for 127.0.0.1", "kubectl port-forward", "--server-name logs.example.com"}},
 		"a wildcard alone":       {wild, trust.Options{CA: ca}, []string{"--server-name NAME.peers.example.com"}},
-		"neither":                {named, trust.Options{}, []string{"--server-name logs.example.com", "then also give a file", "--ca FILE"}},
+		"neither":                {named, trust.Options{}, []string{"--server-name logs.example.com", "then also give the certificate of its authority", "--ca FILE"}},
 		"another --server-name":  {named, trust.Options{CA: ca, Name: "x.example.com"}, []string{"not for x.example.com", "give one of these names as --server-name"}},
 		"ended":                  {ended, trust.Options{CA: ca}, []string{"expired", "give it a new certificate"}},
 		"plain HTTP":             {strings.Replace(plain.URL, "http:", "https:", 1), trust.Options{}, []string{"it speaks no TLS: write " + plain.URL}},

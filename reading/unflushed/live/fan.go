@@ -151,8 +151,7 @@ func (f *fan) spares(p *lease.Ingester) bool {
 func (f *fan) miss(p *lease.Ingester, silent bool, err error) {
 	reason := err.Error()
 	if none, ok := errors.AsType[*NoAnswerError](err); ok && none.TLS {
-		reason += "; ingester " + f.self.ID + " asked, so the setting is that of its own"
-		silent = false // a server answers there
+		reason = "as ingester " + f.self.ID + " asked, which has the setting: " + reason
 	}
 	if silent {
 		since := ""
