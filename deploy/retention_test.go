@@ -35,8 +35,9 @@ func checkCommand(t *testing.T, bin string, args []string) {
 		t.Errorf("retention %s --help: %v\n%s", args[1], err, help)
 	}
 	for _, arg := range args[2:] {
-		if strings.HasPrefix(arg, "--") && !regexp.MustCompile(regexp.QuoteMeta(arg)+`\b`).Match(help) {
-			t.Errorf("retention %s has no %s", args[1], arg)
+		flag, _, _ := strings.Cut(arg, "=")
+		if strings.HasPrefix(arg, "--") && !regexp.MustCompile(regexp.QuoteMeta(flag)+`\b`).Match(help) {
+			t.Errorf("retention %s has no %s", args[1], flag)
 		}
 	}
 }
@@ -93,11 +94,11 @@ type pod struct {
 	}
 }
 
-// objects reads the manifest, by kind and name.
+// objects reads the manifests of the jobs, by kind and name.
 func objects(t *testing.T) map[string]object {
 	t.Helper()
 	found := map[string]object{}
-	for _, doc := range strings.Split(read(t, "kubernetes/retention.yaml"), "\n---\n") {
+	for _, doc := range strings.Split(read(t, "kubernetes/retention.yaml")+"\n---\n"+read(t, "kubernetes/confirm.yaml"), "\n---\n") {
 		var o object
 		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
 			t.Fatal(yaml.FormatError(err, false, true))
@@ -113,7 +114,7 @@ func objects(t *testing.T) map[string]object {
 func TestCronJobs(t *testing.T) {
 	all := objects(t)
 	bin, ingest := job(t), ingester(t)
-	for name, command := range map[string]string{"blobtail-retention": "apply", "blobtail-compact": "compact"} {
+	for name, command := range map[string]string{"blobtail-retention": "apply", "blobtail-compact": "compact", "blobtail-plan": "plan", "blobtail-confirm": "apply"} {
 		o, ok := all["CronJob/"+name]
 		if !ok {
 			t.Fatalf("there is no CronJob %s", name)
@@ -155,7 +156,7 @@ func TestCronJobs(t *testing.T) {
 		}) {
 			t.Errorf("%s: the store is that of the image", name)
 		}
-		file := c.Command[len(c.Command)-1]
+		file := c.Command[slices.Index(c.Command, "--config")+1]
 		m, v := c.VolumeMounts[0], p.Volumes[0]
 		text, ok := all["ConfigMap/"+v.ConfigMap.Name].Data[filepath.Base(file)]
 		if !ok || m.Name != v.Name || m.MountPath != filepath.Dir(file) {

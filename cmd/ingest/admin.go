@@ -18,6 +18,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/door"
+	"blobtail/internal/trust"
 )
 
 // newAdmin returns the operators' server. It answers changes and dumps of memory on
@@ -140,6 +141,8 @@ func askDrain(c config.Config, timeout config.Duration, stdout io.Writer) error 
 	switch {
 	case err != nil:
 		return fmt.Errorf("not drained: read the answer of %s: %w", where.Host, err)
+	case trust.WantsTLS(resp, answer, &where) != "":
+		return fmt.Errorf("not drained: %s speaks TLS, so it is the listener for records; give the --admin that the ingester was started with, which speaks none", where.Host)
 	case resp.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("not drained: %s does not know /drain; --admin is the admin listener, not the one for records", where.Host)
 	case resp.StatusCode != http.StatusOK:

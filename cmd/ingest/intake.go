@@ -57,7 +57,7 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 		Metrics:     reg,
 	}
 	asked := live.Options{
-		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Token: secure.peer, PlainHTTP: c.Access.Open, Log: part(log, "live"),
+		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Trust: secure.trust, Token: secure.peer, PlainHTTP: c.Access.Open, Log: part(log, "live"),
 	}
 	if secure.tokens != nil {
 		options.Guard, asked.Guard = senders{guard}, readerOf

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -157,6 +158,39 @@ func TestCheckCertificates(t *testing.T) {
 			t.Errorf("%+v: check exits %d: %v", c, code, lines)
 		}
 		expect(t, lines, want)
+	}
+}
+
+// An address that is announced and that the certificate does not have is a problem: readers and
+// other ingesters refuse the ingester there.
+func TestCheckAdvertised(t *testing.T) {
+	a, dir := certstest.New(t), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	certstest.Write(t, at("tls.pem"), at("tls.key"), a.Server("logs-a.example.com", time.Hour))
+	secure := append(anywhere(), "--store", "dir:"+at("store"), "--tls-cert", at("tls.pem"), "--tls-key", at("tls.key"))
+	for _, c := range []struct {
+		args []string
+		want string // of the problem; "": there is none
+	}{
+		{[]string{"--advertise", "https://logs-a.example.com:8514"}, ""},
+		{[]string{"--advertise", "https://10.0.0.4:8514", "--server-name", "logs-a.example.com"}, ""},
+		{[]string{"--advertise", "https://10.0.0.4:8514", "--behind-proxy"}, ""},
+		{[]string{"--advertise", "https://10.0.0.4:8514"}, "its certificate is for logs-a.example.com, and not for 10.0.0.4, so readers and other ingesters refuse it"},
+		{[]string{"--advertise", "https://logs-b.example.com:8514"}, "and not for logs-b.example.com"},
+		{[]string{"--advertise", "http://logs-a.example.com:8514"}, "the listener for records speaks TLS; write https://logs-a.example.com:8514"},
+		{[]string{"--ca", at("none.pem")}, "open " + at("none.pem") + ": no such file or directory; correct the path"},
+		{[]string{"--tls-ca", at("tls.key")}, at("tls.key") + ": it has no certificate in PEM but a private key"},
+	} {
+		var out, said bytes.Buffer
+		code := command(append(append([]string{"check-config"}, secure...), c.args...), &out, &said)
+		if (code == cli.OK) != (c.want == "") || !strings.Contains(said.String(), c.want) {
+			t.Errorf("check-config %v: %d %s%s", c.args, code, &out, &said)
+		}
+		code, lines := checked(t, append(slices.Clone(secure), c.args...)...)
+		text := lines["advertise"] + lines["access"]
+		if (code == cli.OK) != (c.want == "") || !strings.Contains(text, c.want) {
+			t.Errorf("check %v: %d %v", c.args, code, lines)
+		}
 	}
 }
 

@@ -215,7 +215,7 @@ func pods(t *testing.T) map[string]corev1.PodTemplateSpec {
 			found[name(t, o)] = o.Spec.JobTemplate.Spec.Template
 		}
 	}
-	if len(found) != 4 {
+	if len(found) != 6 {
 		t.Fatalf("found %d pods", len(found))
 	}
 	return found
