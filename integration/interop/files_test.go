@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -168,5 +169,52 @@ func TestFilesOfThePage(t *testing.T) {
 		`10.1 info shop "2026-11-10 15:04:10,1 INFO rsyslog is away" shop.log`,
 	}; !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestSystemdCat has two programs print into a journal, which is uploaded: each line has the time
+// at which it was printed, and the service is the name that systemd-cat gives.
+func TestSystemdCat(t *testing.T) {
+	if shared.mode != "quick" && shared.mode != "all" {
+		t.Skip("BLOBTAIL_INTEROP is not set: see make interop")
+	}
+	const systemd = "/lib/systemd"
+	for _, name := range []string{systemd + "/systemd-journald", systemd + "/systemd-journal-upload", "systemd-cat", "journalctl", "unshare"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip(err)
+		}
+	}
+	if err := exec.Command("unshare", "-m", "true").Run(); err != nil {
+		t.Skip("no mount namespace can be made: ", err)
+	}
+	t.Parallel()
+	r := &run{t: t, c: &client{}, fault: plain, dir: t.TempDir()}
+	r.i = newIngester(t, r.config)
+	script := filepath.Join(shared.root, "integration", "interop", "clients", "systemd-cat.sh")
+	cmd := r.command("unshare", "-m", "--propagation", "private", "--kill-child", "-f", "bash", script, "http://"+r.i.listen, systemd)
+	if err := r.waitFor(cmd, time.Minute); err != nil {
+		t.Fatalf("%v\n%s", err, r.output.String())
+	}
+	r.i.flush()
+	var got []string
+	var times []time.Time
+	for line := range bytes.Lines(r.i.read("*")) {
+		var m struct {
+			TS                  time.Time
+			Level, Service, Msg string
+		}
+		if err := json.Unmarshal(line, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Service == "nightly" || m.Service == "job" {
+			got = append(got, fmt.Sprintf("%s %s %s", m.Service, m.Level, m.Msg))
+			times = append(times, m.TS)
+		}
+	}
+	if want := []string{"nightly error ERROR first", "nightly info second", "job info out", "job info err"}; !slices.Equal(got, want) {
+		t.Fatalf("got %q, want %q\n%s", got, want, r.output.String())
+	}
+	if apart := times[1].Sub(times[0]); apart < 500*time.Millisecond {
+		t.Errorf("the lines are %s apart, and were printed a second apart", apart)
 	}
 }
