@@ -70,14 +70,53 @@ func translate(err error) error {
 	if errors.As(err, &auth) || strings.Contains(err.Error(), "DefaultAzureCredential") {
 		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, shorten(redact(err)))
 	}
+	if strings.Contains(err.Error(), plainLogin) {
+		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, redact(err))
+	}
 	return redact(err)
 }
 
-// shorten cuts the text of an error of credentials, which has whole answers of servers
-// between rows of dashes.
+// plainLogin is in the SDK's error of a request over plain HTTP that an identity would sign.
+const plainLogin = "not permitted for non-TLS protected"
+
+// mostLogin is about the number of characters of an error of credentials.
+const mostLogin = 240
+
+// shorten shortens the text of an error of credentials. It has a part for each kind that was
+// tried, and these have whole answers of servers between rows of dashes. Each kind gets its
+// share, and no word is cut.
 func shorten(e *redacted) *redacted {
 	text := regexp.MustCompile(`\s*-{9,}\s*`).ReplaceAllString(e.text, " ")
-	return &redacted{text: fmt.Sprintf("%.300s", text), cause: e.cause}
+	text = regexp.MustCompile(`,?\.? ?To troubleshoot, visit \S+`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`\b(?:GET|POST) \S+ RESPONSE (\d+: )?`).ReplaceAllString(text, "")
+	const chain = "DefaultAzureCredential: failed to acquire a token. Attempted credentials: "
+	if _, list, ok := strings.Cut(text, chain); ok {
+		text = list
+	}
+	starts := regexp.MustCompile(`\b[A-Z]\w*Credential(?:: | authentication failed)`).FindAllStringIndex(text, -1)
+	if len(starts) == 0 || starts[0][0] > 0 {
+		return &redacted{text: cut(text, mostLogin), cause: e.cause}
+	}
+	var parts []string
+	for i, at := range starts {
+		end := len(text)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		parts = append(parts, cut(strings.TrimRight(text[at[0]:end], " .;"), mostLogin/len(starts)))
+	}
+	return &redacted{text: strings.Join(parts, "; "), cause: e.cause}
+}
+
+// cut cuts a text behind a word.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	if at := strings.LastIndexByte(text[:most], ' '); at > 0 {
+		return text[:at] + " ..."
+	}
+	return text[:most]
 }
 
 func serviceError(re *azcore.ResponseError) error {
@@ -160,6 +199,8 @@ func redact(err error) *redacted {
 		e.cause = io.ErrUnexpectedEOF
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.cause = syscall.ECONNREFUSED
+	case errors.Is(err, http.ErrSchemeMismatch):
+		e.cause = http.ErrSchemeMismatch
 	case isNoHost(err):
 		e.cause, _ = errors.AsType[*net.DNSError](err)
 	}
