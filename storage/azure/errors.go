@@ -42,6 +42,12 @@ func (e *ServiceError) Error() string {
 	if e.sentinel != nil {
 		text = e.sentinel.Error() + ": " + text
 	}
+	switch e.Code {
+	case "BlobArchived":
+		text += ": it is in the archive tier, where nothing can be read; az storage blob set-tier --tier Hot brings it back within hours"
+	case "BlobBeingRehydrated":
+		text += ": it is on its way out of the archive tier, which takes hours"
+	}
 	if e.RequestID != "" {
 		text += " (request " + e.RequestID + ")"
 	}
