@@ -5,10 +5,16 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -140,7 +146,7 @@ func TestWhole(t *testing.T) {
 	}
 	got := outcomes(out.String())
 	for step, want := range map[string]string{
-		"account": "ok: StorageV2", "container": "ok: ", "check": "ok: exit 0", "rights": "ok: ingester (sp=rlacwu): all it needs, refused: delete",
+		"account": "ok: reached", "container": "ok: made; StorageV2", "check": "ok: exit 0", "rights": "ok: ingester (sp=rlacwu): all it needs, refused: delete",
 		"claims": "ok: ", "contracts": "ok: ", "latencies": "ok: ", "kills": "ok: 2000 records, 3 times kill -9", "tail": "ok: 10 records", "tiers": "ok: Cool",
 		"retention": "ok: ", "import": "ok: ", "logs": "not tried: $logs cannot be listed", "grant": "not tried: it needs an identity", "roles": "not tried: ", "clean up": "ok: ",
 	} {
@@ -359,5 +365,77 @@ func TestClean(t *testing.T) {
 	}
 	if fmt.Sprint(rows) != "[22222222]" {
 		t.Errorf("rows: %v", rows)
+	}
+}
+
+// A service that does not do as claimed is found out. It stands here as a proxy that takes headers
+// away: a SAS does not sign them.
+func TestClaimsFail(t *testing.T) {
+	t.Parallel()
+	a := env.Azurite(t)
+	sas, err := a.SAS("rwdlacu", time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method string
+		header []string
+		want   []string
+	}{
+		{http.MethodPut, []string{"If-None-Match"}, []string{"A conditional PUT never overwrites", "Of 8 writers of one name"}},
+		{http.MethodPut, []string{"Content-Md5"}, []string{"A body with a wrong MD5"}},
+		{http.MethodPut, []string{"X-Ms-Meta-Batch"}, []string{"Metadata, type and encoding"}},
+		{http.MethodGet, []string{"X-Ms-Range", "Range"}, []string{"A range that ends past the end"}},
+		{http.MethodDelete, []string{"If-Match"}, []string{"DELETE with the ETag"}},
+		{http.MethodPut, []string{"If-Match"}, []string{"A write on the condition of a version", "Of 8 writers on one version"}},
+	} {
+		t.Run(c.method+" without "+c.header[0], func(t *testing.T) {
+			t.Parallel()
+			behind := func(endpoint string) string {
+				to, err := url.Parse(endpoint)
+				if err != nil {
+					t.Fatal(err)
+				}
+				forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: to.Scheme, Host: to.Host})
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					for _, name := range c.header {
+						if r.Method == c.method {
+							r.Header.Del(name)
+						}
+					}
+					forward.ServeHTTP(w, r)
+				}))
+				t.Cleanup(server.Close)
+				return server.URL + to.Path
+			}
+			b := *a
+			b.BlobURL, b.TableURL = behind(a.BlobURL), behind(a.TableURL)
+			try, err := newTry(options{clean: true}, of(&b, sas, ""), io.Discard, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(try.dir)
+			if _, err := try.makeContainer(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			_, err = try.tryClaims(t.Context())
+			var wrong []string
+			for _, c := range try.claims {
+				if c.holds == no {
+					wrong = append(wrong, c.about)
+				}
+			}
+			if err == nil || len(wrong) < len(c.want) {
+				t.Errorf("%v: %q", err, wrong)
+			}
+			for _, about := range c.want {
+				if !slices.ContainsFunc(wrong, func(text string) bool { return strings.HasPrefix(text, about) }) {
+					t.Errorf("%q is taken for true; %q", about, wrong)
+				}
+			}
+			if err := try.deleteAll(t.Context(), try.container, try.tables); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

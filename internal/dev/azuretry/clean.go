@@ -55,7 +55,12 @@ func (t *try) cleanUp(ctx context.Context) (string, error) {
 	if !t.made {
 		return "", skip("nothing was made")
 	}
-	if err := t.deleteAll(ctx, t.container, t.tables); err != nil {
+	err := t.deleteAll(ctx, t.container, t.tables)
+	if t.interrupted { // a request of a killed process may have come later
+		time.Sleep(2 * time.Second)
+		err = t.deleteAll(ctx, t.container, t.tables)
+	}
+	if err != nil {
 		return "", err
 	}
 	return "containers, tables and rows of this run are deleted", nil

@@ -28,7 +28,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 
-// Exit codes. Of a report all steps of which are ok or were not tried it is done.
+// Exit codes. A run is done if each step is ok or was not tried.
 const (
 	done        = 0
 	failed      = 1
@@ -99,15 +99,15 @@ func (t *try) whole(ctx context.Context) int {
 	}
 	t.facts.left = len(left)
 	t.steps(ctx)
-	stopped := ctx.Err() != nil
-	if stopped {
+	t.interrupted = ctx.Err() != nil
+	if t.interrupted {
 		fmt.Fprintln(t.stderr, "azure-try: interrupted; it deletes what it made")
 	}
 	// The end of ctx must not end the deletion.
 	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanWait)
 	defer cancel()
 	t.step(cleaning, "clean up", t.cleanUp)
-	text := t.mask(t.text(begun, stopped))
+	text := t.mask(t.text(begun))
 	fmt.Fprint(t.stdout, text)
 	if t.o.report != "" {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(t.o.report), 0o755), os.WriteFile(t.o.report, []byte(text), 0o600)); err != nil {
@@ -117,7 +117,7 @@ func (t *try) whole(ctx context.Context) int {
 		fmt.Fprintln(t.stderr, "azure-try: the report is in", t.o.report)
 	}
 	switch {
-	case stopped:
+	case t.interrupted:
 		return interrupted
 	case t.failures() > 0:
 		return failed

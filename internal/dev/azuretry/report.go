@@ -10,10 +10,10 @@ import (
 )
 
 // text is the report, in Markdown.
-func (t *try) text(begun time.Time, stopped bool) string {
+func (t *try) text(begun time.Time) string {
 	var b strings.Builder
 	add := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	add("## blobtail on Azure Storage: %s\n", t.verdict(stopped))
+	add("## blobtail on Azure Storage: %s\n", t.verdict())
 	add("| | |\n|---|---|")
 	t.watch.mu.Lock()
 	sent := t.watch.requests
@@ -22,7 +22,7 @@ func (t *try) text(begun time.Time, stopped bool) string {
 		{"at", begun.UTC().Format("2006-01-02 15:04 UTC") + ", " + time.Since(begun).Round(time.Second).String()},
 		{"blobtail", t.version()},
 		{"account", t.accountName() + ": " + orUnknown(t.facts.kind) + ", " + orUnknown(t.facts.sku)},
-		{"hierarchical namespace", fmt.Sprint(t.facts.deep)},
+		{"hierarchical namespace", t.deep()},
 		{"region", orUnknown(t.facts.region)},
 		{"credentials", t.who.kind},
 		{"answers", t.watch.versions()},
@@ -52,9 +52,9 @@ func (t *try) text(begun time.Time, stopped bool) string {
 	return b.String()
 }
 
-func (t *try) verdict(stopped bool) string {
+func (t *try) verdict() string {
 	switch n := t.failures(); {
-	case stopped:
+	case t.interrupted:
 		return "interrupted"
 	case n == 1:
 		return "1 part FAILED"
@@ -69,6 +69,14 @@ func (t *try) accountName() string {
 		return "an emulator, " + t.who.account
 	}
 	return t.who.account
+}
+
+// deep tells whether the account has directories.
+func (t *try) deep() string {
+	if t.facts.kind == "" {
+		return "not known"
+	}
+	return fmt.Sprint(t.facts.deep)
 }
 
 func orUnknown(text string) string {
