@@ -212,7 +212,8 @@ func damaged(sas string) string {
 func cutShort(sas string) string {
 	begin, rest, _ := strings.Cut(sas, "sig=")
 	_, others, _ := strings.Cut(rest, "&")
-	return begin + "sig=" + rest[:20] + "&" + others
+	whole, _, _ := strings.Cut(rest, "%") // a character in three is not cut
+	return begin + "sig=" + whole[:min(len(whole), 20)] + "AA&" + others
 }
 
 // A server of NATS without JetStream is named with the flag that starts it.

@@ -139,6 +139,9 @@ func host(endpoint string) string {
 // explainSAS names the fault of a SAS. Its parts are not secret but for the signature.
 func (a *account) explainSAS(err error, now time.Time) string {
 	parts, perr := url.ParseQuery(a.sas)
+	if perr != nil && strings.Contains(a.sas, "sig=") {
+		return "the SAS was cut or changed: a % in it is not followed by two digits; copy it whole, in quotes: its sig= ends in %3D"
+	}
 	if perr != nil || parts.Get("sig") == "" {
 		return "AZURE_STORAGE_SAS_TOKEN is no SAS: it has no sig=; copy it whole, in quotes"
 	}

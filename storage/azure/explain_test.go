@@ -72,6 +72,7 @@ func TestExplainRefusals(t *testing.T) {
 		"SAS that does not read":  {with("lc", tomorrow), get, "the SAS has sp=lc and lacks r (read)"},
 		"SAS of another account":  {openAs(t, a, name, "sv=2019-12-12&ss=bt&srt=sco&sp=rl&se=2999-01-01&sig=c2VjcmV0", ""), list, "the signature of the SAS is wrong: it has 8 characters, and must have 44"},
 		"SAS cut off at the amp":  {openAs(t, a, name, "sv=2019-12-12", ""), list, "AZURE_STORAGE_SAS_TOKEN is no SAS: it has no sig=; copy it whole, in quotes"},
+		"SAS cut in a character":  {openAs(t, a, name, "sv=2019-12-12&ss=bt&srt=sco&sp=rl&se=2999-01-01&sig=c2VjcmV0%2", ""), list, "the SAS was cut or changed: a % in it is not followed by two digits; copy it whole, in quotes"},
 		"SAS of a day to come":    {openAs(t, a, name, "sv=2019-12-12&ss=bt&srt=sco&sp=rl&st=2998-01-01T00:00Z&se=2999-01-01&sig=c2VjcmV0", ""), list, "the SAS is valid from 2998-01-01T00:00:00Z on; is this host's clock right?"},
 		"SAS of a container":      {openAs(t, a, name, "sv=2019-12-12&sr=c&sp=rlcw&se=2999-01-01&sig=c2VjcmV0", ""), upsert, "the SAS is for blobs alone (sr=c) and tables are needed too"},
 		"missing container":       {openAs(t, a, "nosuch", "", testenv.Key), create, "account " + a.Account + " has no container nosuch; an ingester makes it if it may, or: az storage container create --account-name " + a.Account + " --name nosuch"},
