@@ -18,16 +18,16 @@ import (
 var sharedTables = []string{"ingesters", "migrations", trial.Table}
 
 // free makes a table, and waits while an older one of that name is being deleted.
-func (t *try) free(ctx context.Context, table string) error {
-	for begun := time.Now(); ; {
+func (t *try) free(ctx context.Context, table string) (waited bool, err error) {
+	for begun := time.Now(); ; waited = true {
 		err := t.store.Upsert(ctx, table, "p", nil)
 		if !errors.Is(err, storage.ErrBeingDeleted) || time.Since(begun) > 2*time.Minute {
-			return err
+			return waited, err
 		}
 		select {
 		case <-time.After(2 * time.Second):
 		case <-ctx.Done():
-			return ctx.Err()
+			return true, ctx.Err()
 		}
 	}
 }
@@ -104,8 +104,8 @@ func (t *try) ours(ctx context.Context, prefix string) (names []string) {
 	return names
 }
 
-// deleteRows deletes the rows of containers in the shared tables. A table without
-// other rows goes whole.
+// deleteRows deletes the rows of containers in the shared tables. A table goes whole if it has no
+// other rows, and this run has not found it.
 func (t *try) deleteRows(ctx context.Context, containers string) error {
 	others := 0
 	for _, table := range sharedTables {
@@ -117,7 +117,7 @@ func (t *try) deleteRows(ctx context.Context, containers string) error {
 			rest = others // it has one row, which is the same for all
 		}
 		others += rest
-		if err == nil && rest == 0 {
+		if err == nil && rest == 0 && !t.found[table] {
 			err = t.store.Drop(ctx, table)
 		}
 		if err != nil && !errors.Is(err, storage.ErrBeingDeleted) {

@@ -128,7 +128,7 @@ func (t *try) whole(ctx context.Context) int {
 // clean deletes what earlier runs left.
 func (t *try) clean(ctx context.Context) int {
 	left, err := t.leftovers(ctx)
-	if err == nil {
+	if err == nil && len(left) > 0 {
 		err = t.deleteAll(ctx, containerPrefix, tablePrefix)
 	}
 	if err != nil {

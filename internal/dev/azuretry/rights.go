@@ -70,7 +70,7 @@ func last[T any](seq func(func(T, error) bool)) (err error) {
 // tried does all operations with a store, and returns those that it may do and those that were
 // refused.
 func (t *try) tried(ctx context.Context, s *azure.Store) (may, refused []string, err error) {
-	if err := t.free(ctx, t.tables+"rights"); err != nil && !errors.Is(err, storage.ErrUnauthorized) {
+	if _, err := t.free(ctx, t.tables+"rights"); err != nil && !errors.Is(err, storage.ErrUnauthorized) {
 		return nil, nil, err
 	}
 	for _, r := range rights() {

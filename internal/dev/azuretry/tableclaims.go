@@ -244,7 +244,7 @@ func (t *try) seeFree(ctx context.Context) (string, error) {
 		return "", err
 	}
 	first := code(err)
-	if err := t.free(ctx, t.tables+"gone"); err != nil {
+	if _, err := t.free(ctx, t.tables+"gone"); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s for %.0f s", first, time.Since(begun).Seconds()), errAside

@@ -42,6 +42,7 @@ type try struct {
 	ingester       *ingester // runs for several steps
 	made           bool      // there is something to delete
 	interrupted    bool
+	found          map[string]bool // shared tables that were there before
 
 	results []result
 	claims  []claim
@@ -239,14 +240,25 @@ func (t *try) region(ctx context.Context) string {
 // makeContainer makes the container, and the tables that the product shares between containers. A
 // table that is still being deleted, perhaps by the last run, is waited for.
 func (t *try) makeContainer(ctx context.Context) (string, error) {
+	t.found = map[string]bool{}
+	for name, err := range t.store.Tables(ctx, "") {
+		if err != nil {
+			return "", err
+		}
+		t.found[name] = true
+	}
 	t.made = true // perhaps, also after an error
 	if err := t.store.EnsureContainer(ctx); err != nil {
 		return "", err
 	}
 	begun := time.Now()
 	for _, table := range sharedTables {
-		if err := t.free(ctx, table); err != nil {
+		waited, err := t.free(ctx, table)
+		if err != nil {
 			return "", err
+		}
+		if waited {
+			delete(t.found, table)
 		}
 	}
 	seen := "made; " + t.kind(ctx)
