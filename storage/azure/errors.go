@@ -86,11 +86,11 @@ func translate(err error) error {
 const plainLogin = "not permitted for non-TLS protected"
 
 // mostLogin is about the number of characters of an error of credentials.
-const mostLogin = 240
+const mostLogin = 200
 
 // shorten shortens the text of an error of credentials. It has a part for each kind that was
-// tried, and these have whole answers of servers between rows of dashes. Each kind gets its
-// share, and no word is cut.
+// tried, and these have whole answers of servers between rows of dashes. Kinds that are not set up
+// are only named, each other one gets its share, and no word is cut.
 func shorten(e *redacted) *redacted {
 	text := regexp.MustCompile(`\s*-{9,}\s*`).ReplaceAllString(e.text, " ")
 	text = regexp.MustCompile(`,?\.? ?To troubleshoot, visit \S+`).ReplaceAllString(text, "")
@@ -101,17 +101,29 @@ func shorten(e *redacted) *redacted {
 	}
 	starts := regexp.MustCompile(`\b[A-Z]\w*Credential(?:: | authentication failed)`).FindAllStringIndex(text, -1)
 	if len(starts) == 0 || starts[0][0] > 0 {
-		return &redacted{text: cut(text, mostLogin), cause: e.cause}
+		return &redacted{text: cut(text, mostLogin), whole: text, cause: e.cause}
 	}
-	var parts []string
+	var absent, parts []string
 	for i, at := range starts {
 		end := len(text)
 		if i+1 < len(starts) {
 			end = starts[i+1][0]
 		}
-		parts = append(parts, cut(strings.TrimRight(text[at[0]:end], " .;"), mostLogin/len(starts)))
+		part := strings.TrimRight(text[at[0]:end], " .;")
+		kind, reason, _ := strings.Cut(part, ": ")
+		if len(starts) > 1 && regexp.MustCompile(`^missing environment variable|^no client ID specified|^executable not found`).MatchString(reason) {
+			absent = append(absent, kind)
+		} else {
+			parts = append(parts, part)
+		}
 	}
-	return &redacted{text: strings.Join(parts, "; "), cause: e.cause}
+	for i := range parts {
+		parts[i] = cut(parts[i], mostLogin/len(parts))
+	}
+	if len(absent) > 0 {
+		parts = append(parts, "nothing for "+strings.Join(absent, ", "))
+	}
+	return &redacted{text: strings.Join(parts, "; "), whole: text, cause: e.cause}
 }
 
 // cut cuts a text behind a word.
@@ -183,7 +195,8 @@ func hasCode(err error, codes ...string) bool {
 // redacted is an error with text that may not be printed as it is.
 type redacted struct {
 	text  string
-	cause error // a cause without any text to hide
+	whole string // before the text was shortened, for [Store.Explain]; "" if it was not
+	cause error  // a cause without any text to hide
 }
 
 func (e *redacted) Error() string { return e.text }

@@ -48,8 +48,8 @@ func (s *Store) Explain(err error) string {
 		return fmt.Sprintf("the key of account %s is refused; look it up: az storage account keys list --account-name %s", a.name, a.name)
 	case hasCode(err, "AuthorizationFailure"):
 		return a.networkRules()
-	case !isAnswer(err) && explainLogin(err.Error()) != "":
-		return explainLogin(err.Error())
+	case !isAnswer(err) && explainLogin(err) != "":
+		return explainLogin(err)
 	case strings.Contains(err.Error(), plainLogin):
 		return "an identity needs https; for an emulator on this host set its key: AZURE_STORAGE_KEY or AZURE_STORAGE_CONNECTION_STRING"
 	case !isAnswer(err):
@@ -64,14 +64,18 @@ func (s *Store) Explain(err error) string {
 
 // explainLogin is the remedy of a refusal by Entra ID, which names the kind of credentials
 // that it refuses; "" if there were none.
-func explainLogin(text string) string {
+func explainLogin(err error) string {
+	text := err.Error()
+	if e, ok := errors.AsType[*redacted](err); ok && e.whole != "" {
+		text = e.whole
+	}
 	refused := func(kind string) bool { return strings.Contains(text, kind+"Credential authentication failed") }
 	switch {
 	case refused("Environment"), refused("ClientSecret"), refused("ClientCertificate"):
 		return "the identity in AZURE_TENANT_ID and AZURE_CLIENT_ID is refused; correct these and its secret, or unset them and run az login"
 	case refused("WorkloadIdentity"):
 		return "the token in AZURE_FEDERATED_TOKEN_FILE is refused; the identity AZURE_CLIENT_ID needs a federated credential for the service account of this pod: az identity federated-credential list --identity-name NAME --resource-group GROUP"
-	case refused("ManagedIdentity") && strings.Contains(text, "Identity not found"):
+	case strings.Contains(text, "ManagedIdentityCredential: failed to authenticate a system assigned identity"), strings.Contains(text, "isn't assigned to this resource"):
 		return "this host has no such managed identity; assign it: az vm identity assign --name VM --resource-group GROUP --identities IDENTITY, and AZURE_CLIENT_ID names it; or run az login, or set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN"
 	case strings.Contains(text, "unable to resolve an endpoint"):
 		return "the login server of Entra ID gives no answer: correct AZURE_TENANT_ID and AZURE_AUTHORITY_HOST, and check the network from here to it"

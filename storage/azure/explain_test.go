@@ -206,7 +206,7 @@ func TestExplainNoCredentials(t *testing.T) {
 	if got := s.Explain(err); !strings.Contains(got, "run az login; set AZURE_STORAGE_KEY") || !strings.Contains(got, "az vm identity assign") {
 		t.Errorf("no metadata service: %q", got)
 	}
-	err = fmt.Errorf("%w: ManagedIdentityCredential authentication failed. 400 Bad Request {\"error_description\":\"Identity not found\"}", storage.ErrUnauthorized)
+	err = fmt.Errorf("%w: ManagedIdentityCredential: failed to authenticate a system assigned identity. The endpoint responded with {\"error_description\":\"Identity not found\"}", storage.ErrUnauthorized)
 	if got := s.Explain(err); !strings.HasPrefix(got, "this host has no such managed identity; assign it: az vm identity assign") || !strings.Contains(got, "az login") {
 		t.Errorf("a machine without an identity: %q", got)
 	}
