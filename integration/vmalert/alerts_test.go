@@ -30,6 +30,7 @@ groups:
 // records, each evaluation is an error, and no alert ends: the answers are incomplete, so neither
 // an end nor a silence can be told. Once it is back all is as before.
 func TestAlert(t *testing.T) {
+	t.Parallel()
 	s, r := open(t), receive(t)
 	s.send(fmt.Sprintf(`{"time":%q,"level":"info","service":"web","msg":"fine","took_ms":12.5}`, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339Nano)))
 	w := watch(t, s, r, nil, write(t, "rules.yaml", often), "-rule.resendDelay=1m", "-remoteWrite.url="+r.url, "-remoteWrite.flushInterval=100ms")
@@ -40,11 +41,11 @@ func TestAlert(t *testing.T) {
 	s.send(failure("web", "out of disk"))
 	sent := time.Now()
 	until(t, "an alert", func() bool { return len(r.of("Failed", "web")) > 0 })
-	// Two intervals, and the time of a busy machine.
-	if took := r.of("Failed", "web")[0].came.Sub(sent); took > 4*time.Second+3*time.Second {
-		t.Errorf("it took %s", took)
-	}
 	first := r.of("Failed", "web")[0]
+	// Two intervals; a busy machine may take longer to tell of it.
+	if took := first.StartsAt.Sub(sent); took > 4*time.Second || first.came.Sub(sent) > 15*time.Second {
+		t.Errorf("the evaluation was %s after the record, and the alert came after %s", took, first.came.Sub(sent))
+	}
 	if first.Annotations["summary"] != "1 of web" || first.resolved() {
 		t.Errorf("%+v", first)
 	}
@@ -108,6 +109,7 @@ func TestAlert(t *testing.T) {
 
 // A token that reads some services has alerts on these alone. A group may have a token of its own.
 func TestTeam(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	team, all := token(t, file, "team", "--read", "web*"), token(t, file, "all", "--read", "*")
 	s, r := open(t, "--tokens", file), receive(t)
@@ -141,6 +143,7 @@ func TestTeam(t *testing.T) {
 // A replay over a day of the past, which was compacted, writes the numbers of the range query, and
 // these are those of the records.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	s, r := open(t), receive(t)
 	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
 	const step = 10 * time.Minute
@@ -196,4 +199,46 @@ groups:
 	defer r.mu.Unlock()
 	samePoints(t, "replay", r.points, want)
 	samePoints(t, "range query", ranged(t, s, day, day.AddDate(0, 0, 1), step), want)
+}
+
+// Windows as long as the interval count each record once, in one of them, if records come within
+// the delay of evaluations.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	s, r := open(t), receive(t)
+	rules := write(t, "rules.yaml", `
+groups:
+  - name: counts
+    interval: 2s
+    eval_delay: 5s
+    rules:
+      - record: logs:records:count2s
+        expr: sum by (service_name) (count_over_time({}[2s]))
+`)
+	w := watch(t, s, r, nil, rules, "-remoteWrite.url="+r.url, "-remoteWrite.flushInterval=100ms")
+	want, last := 0.0, time.Time{}
+	for i := range 60 { // records of each of the last two seconds, as shippers send them
+		at := time.Now().Add(-time.Duration(i*7%20) * 100 * time.Millisecond)
+		s.send(fmt.Sprintf(`{"time":%q,"level":"info","service":"web","msg":"n %d"}`, at.UTC().Format(time.RFC3339Nano), i))
+		want, last = want+1, at
+		time.Sleep(100 * time.Millisecond)
+	}
+	sum := func() (sum float64) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, v := range r.points[`{__name__="logs:records:count2s",service_name="web"}`] {
+			sum += v
+		}
+		return sum
+	}
+	until(t, "the last window is evaluated", func() bool {
+		return w.rules()["logs:records:count2s"].LastEvaluation.After(last.Add(10 * time.Second))
+	})
+	time.Sleep(time.Second) // until it is written
+	if got := sum(); got != want {
+		if regexp.MustCompile(`vmalert_iteration_missed_total\{.*\} [1-9]`).Match(get(t, w.url+"/metrics")) {
+			t.Skipf("vmalert missed an evaluation, as a busy machine has it: %v of %v", got, want)
+		}
+		t.Errorf("the recorded counts have %v records, %v were sent", got, want)
+	}
 }

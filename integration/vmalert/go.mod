@@ -1,6 +1,6 @@
 module blobtail/integration/vmalert
 
-go 1.26.8
+go 1.26.6
 
 tool github.com/VictoriaMetrics/VictoriaMetrics/app/vmalert
 

@@ -3,6 +3,7 @@ package vmalert
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -100,7 +101,9 @@ func (r *receiver) write(w http.ResponseWriter, q *http.Request) {
 			r.points[name] = map[int64]float64{}
 		}
 		for _, p := range series.Samples {
-			r.points[name][p.Timestamp] = p.Value
+			if !math.IsNaN(p.Value) { // as the end of a series is marked
+				r.points[name][p.Timestamp] = p.Value
+			}
 		}
 	}
 }
