@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -169,61 +168,6 @@ func TestCronJobs(t *testing.T) {
 		checkConfig(t, ingest, nil, "--config", conf)
 		if c, err := config.Load(conf); err != nil || c.Retention.Default == 0 {
 			t.Errorf("%s: the policy has no age for all services: %v", name, err)
-		}
-	}
-}
-
-// TestAlerts ensures that the rules parse, and use existing metrics.
-func TestAlerts(t *testing.T) {
-	var file struct {
-		Groups []struct {
-			Name  string
-			Rules []struct {
-				Alert       string
-				Record      string
-				Expr        string
-				For         string
-				Labels      map[string]string
-				Annotations map[string]string
-			}
-		}
-	}
-	d := yaml.NewDecoder(bytes.NewReader([]byte(read(t, "prometheus/alerts.yaml"))), yaml.Strict())
-	if err := d.Decode(&file); err != nil {
-		t.Fatal(yaml.FormatError(err, false, true))
-	}
-	known := written(t)
-	// These are metrics of kube-state-metrics.
-	known["kube_cronjob_status_last_successful_time"], known["kube_cronjob_spec_suspend"] = true, true
-	for _, name := range regexp.MustCompile("`(blobtail_[a-z_]+)`").FindAllStringSubmatch(read(t, "../docs/METRICS.md"), -1) {
-		known[name[1]] = true // docs/docs_test.go ensures that they are served
-	}
-	seen := map[string]bool{}
-	for _, g := range file.Groups {
-		for _, r := range g.Rules {
-			names := regexp.MustCompile(`\b(?:blobtail|kube|service:blobtail)_[a-z0-9_:]+`).FindAllString(r.Expr, -1)
-			if len(names) == 0 {
-				t.Errorf("%s%s asks for nothing", r.Alert, r.Record)
-			}
-			for _, name := range names {
-				if !known[name] {
-					t.Errorf("%s%s: there is no metric %s", r.Alert, r.Record, name)
-				}
-			}
-			if r.Record != "" {
-				known[r.Record] = true
-				continue
-			}
-			if r.Alert == "" || seen[r.Alert] || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-				t.Errorf("%s: %+v", g.Name, r)
-			}
-			seen[r.Alert] = true
-			if _, err := config.ParseDuration(r.For); r.For != "" && err != nil {
-				t.Errorf("%s: for: %v", r.Alert, err)
-			}
-			if strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
-				t.Errorf("%s: %s", r.Alert, r.Expr)
-			}
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestServe(t *testing.T) {
 	}
 	const byName = "kubernetes.io/metadata.name="
 	checkRules(t, n, c, map[string][]int32{
-		"from blobtail-reader=true": {8516}, "from " + byName + "monitoring": {8516}, "from blobtail-metrics=true": {8516},
+		"from blobtail-reader=true": {8516}, "from vmalert": {8516}, "from " + byName + "monitoring": {8516}, "from blobtail-metrics=true": {8516},
 		"to " + byName + "kube-system": {53, 53}, "to ingest": {8514}, "to public": {443},
 	})
 }
