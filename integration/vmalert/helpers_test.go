@@ -192,7 +192,7 @@ func (s *site) send(lines ...string) {
 	post(s.t, "http://"+s.listen+"/ingest", strings.Join(lines, "\n"))
 }
 
-// error is a record of level error, of now.
+// failure is a record of level error, of now.
 func failure(service, text string) string {
 	return fmt.Sprintf(`{"time":%q,"level":"error","service":%q,"msg":%q}`, time.Now().UTC().Format(time.RFC3339Nano), service, text)
 }

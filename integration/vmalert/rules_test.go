@@ -155,6 +155,12 @@ func TestDeployed(t *testing.T) {
 	s := open(t, "--tokens", tokens, "--tls-cert", filepath.Join(secrets, "tls.crt"), "--tls-key", filepath.Join(secrets, "tls.key"))
 	at := time.Now().Add(-2 * time.Minute).UTC().Format(time.RFC3339Nano) // before the delay of evaluations
 	s.send(fmt.Sprintf(`{"time":%q,"level":"fatal","service":"web","msg":"panic: out of disk","took_ms":3}`, at))
+	var old []string
+	for i := range 150 {
+		at := time.Now().Add(-30*time.Minute - time.Duration(i)*time.Second).UTC().Format(time.RFC3339Nano)
+		old = append(old, fmt.Sprintf(`{"time":%q,"level":"info","service":"cron","msg":"n %d"}`, at, i))
+	}
+	s.send(old...)
 	rules, err := filepath.Abs(filepath.Join(root, "deploy/vmalert"))
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +186,9 @@ func TestDeployed(t *testing.T) {
 				t.Errorf("%d rules", len(all))
 			}
 			until(t, "the alerts", func() bool { return len(r.of("LogsCritical", "web")) > 0 && len(r.of("LogsPanic", "web")) > 0 })
+			if all["LogsSilent"].State != "pending" || all["LogsManyErrors"].State != "inactive" || all["LogsSlow"].State != "inactive" {
+				t.Errorf("cron has been silent for half an hour, and nothing is slow: %+v", all)
+			}
 			if strings.Contains(w.log(), reader) {
 				t.Error("its log has the token")
 			}
