@@ -126,7 +126,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutPrefix(path, prefix)
 	name, _ = strings.CutPrefix(name, prefix[1:]) // Grafana 12.3 writes it twice for its apps
 	if !ok {
-		notFound(w)
+		a.notFound(w)
 		return
 	}
 	if name == "push" {
@@ -137,7 +137,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serve(serve)
 		return
 	}
-	notFound(w)
+	a.notFound(w)
 }
 
 // routeOf returns the route of a path. The name of a label in it becomes that of the call.

@@ -40,7 +40,7 @@ type messages struct{ r *http.Request }
 // Open implements [httpsource.Exchange].
 func (x messages) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s /gelf: messages are sent with POST", x.r.Method)
+		return in, httpsource.RefuseMethod("POST", "%s /gelf: messages are sent with POST", x.r.Method)
 	}
 	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{to, record.NewParser()}) }
 	in.Form, err = body.NewSensedForm(decode, x.r.Header.Values("Content-Encoding"))

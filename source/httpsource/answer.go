@@ -47,6 +47,11 @@ func Refuse(status int, format string, args ...any) *Refusal {
 	return door.Refuse(status, format, args...)
 }
 
+// RefuseMethod makes the refusal of a method, for a path that takes others, as "GET, HEAD".
+func RefuseMethod(allow, format string, args ...any) *Refusal {
+	return door.RefuseMethod(allow, format, args...)
+}
+
 // retry reports whether the answer has a Retry-After.
 func retry(f *Refusal) bool {
 	return f.Status == http.StatusTooManyRequests || f.Status == http.StatusServiceUnavailable

@@ -44,7 +44,7 @@ type upload struct{ r *http.Request }
 // Open implements [httpsource.Exchange].
 func (x upload) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s /upload: entries are uploaded with POST", x.r.Method)
+		return in, httpsource.RefuseMethod("POST", "%s /upload: entries are uploaded with POST", x.r.Method)
 	}
 	const want = "application/vnd.fdo.journal"
 	if media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type")); media != want {

@@ -58,7 +58,7 @@ type events struct {
 // a form.
 func (x *events) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: events are sent with POST", x.r.Method, body.Short(x.r.URL.Path))
+		return in, httpsource.RefuseMethod("POST", "%s %s: events are sent with POST", x.r.Method, body.Short(x.r.URL.Path))
 	}
 	var given metadata
 	given, in.Scope = metadataOf(x.r.URL.Query())
@@ -117,7 +117,7 @@ type health struct{ r *http.Request }
 func (x health) Open() (in httpsource.Intake, err error) {
 	in.Probe = true
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: want GET", x.r.Method, body.Short(x.r.URL.Path))
+		return in, httpsource.RefuseMethod("GET, HEAD", "%s %s: want GET", x.r.Method, body.Short(x.r.URL.Path))
 	}
 	return in, nil
 }
