@@ -217,8 +217,7 @@ func (c *call) serve(answer route) {
 // begin reads the parameters that all routes have.
 func (c *call) begin() error {
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodPost && c.r.Method != http.MethodHead {
-		c.w.Header().Set("Allow", "GET, HEAD, POST")
-		return door.Refuse(http.StatusMethodNotAllowed, "this route takes GET and POST")
+		return door.RefuseMethod("GET, HEAD, POST", "this route takes GET and POST")
 	}
 	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, maxForm)
 	if err := c.r.ParseForm(); err != nil {

@@ -176,9 +176,9 @@ func advise(r *http.Request, enc body.Encoding, wire []byte, err error) error {
 	}
 	sort, words := body.SortOf(wire)
 	l, known := like(sort, wire, false)
-	if enc == body.Snappy && len(r.Header["Content-Encoding"]) == 0 { // it is the form of the path
+	if enc == body.Snappy && strings.TrimSpace(r.Header.Get("Content-Encoding")) == "" { // it is the form of the path
 		const want = "send JSON with Content-Type: application/json, or protobuf as a block of snappy"
-		if text := cmp.Or(remedy(r, "", wire), want); sort != body.Snapped {
+		if text := cmp.Or(remedy(r, "", wire), want); sort != body.Snapped && (sort != body.Unknown || !errors.Is(err, body.ErrTooLarge)) {
 			return Refuse(http.StatusBadRequest, "%s; nothing of it was taken, since it is not valid snappy (%s)", text, cause(e))
 		}
 		return err

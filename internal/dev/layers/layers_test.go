@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/when":     {"record/times"},
 	"internal/progress": {},
 	"internal/spelling": {},
+	"internal/signpost": {"internal/spelling"},
 	"internal/literals": {},
 	"internal/units":    {},
 	"internal/watch":    {},
@@ -74,7 +75,7 @@ var allowed = map[string][]string{
 	"internal/loopback":   {},
 	"internal/count":      {},
 	"internal/count/proc": {"internal/count"},
-	"internal/door":       {"internal/access", "internal/budget", "internal/count", "internal/loopback"},
+	"internal/door":       {"internal/access", "internal/budget", "internal/count", "internal/loopback", "internal/signpost"},
 
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
 	"buffer":                       {"record", "buffer/wal", "buffer/runlog", "internal/count"},
@@ -97,7 +98,7 @@ var allowed = map[string][]string{
 
 	// 3: the ends. Sources do not know the buffer.
 	"source/body":                {"record", "record/times", "record/origin"},
-	"source/httpsource":          {"record", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling"},
+	"source/httpsource":          {"record", "record/origin", "source/body", "source/tokens", "internal/count", "internal/door", "internal/spelling", "internal/signpost"},
 	"source/natssource":          {"record", "record/origin", "source/body", "internal/count"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
 	"source/elastic":             {"record", "source/body", "source/httpsource"},
@@ -110,7 +111,7 @@ var allowed = map[string][]string{
 	"source/carry":               {"record"},
 	"source/shippers":            {"source/httpsource", "source/loki", "source/otlp", "source/elastic", "source/journald", "source/splunk", "source/datadog", "source/gelf"},
 	"source/dryrun":              {"record", "source/body", "source/carry", "source/httpsource", "source/natssource", "source/shippers", "source/syslog"},
-	"source/syslog":              {"record", "record/times", "source/body", "internal/count"},
+	"source/syslog":              {"record", "record/times", "source/body", "internal/count", "internal/signpost"},
 	"reading/blobs/search":       {"record", "blobfmt/filter", "internal/literals", "internal/budget", "internal/regex"},
 	"internal/tally":             {"record", "internal/globset", "internal/where", "internal/count"},
 	"internal/rules":             {"record", "internal/globset", "internal/where", "internal/count"},
@@ -129,14 +130,14 @@ var allowed = map[string][]string{
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "storage/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
 	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/lease", "internal/units", "internal/when", "logql", "logql/stage", "reading/unflushed", "reading/blobs", "storage/fanout", "logql/metric", "internal/where", "reading/survey", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "reading/unflushed/live", "reading/blobs/indexcache", "storage", "storage/traffic", "tailindex"},
-	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback"},
+	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/signpost", "internal/loopback"},
 	"reading/survey":     {"record", "internal/budget"},
 	"reading/form":       {"reading", "reading/survey", "record"},
 	"reading/remote":     {"internal/loopback", "internal/spill", "reading/form", "record", "blobfmt", "internal/lease", "internal/units", "reading", "record/times"},
 	"serve/api":          {"blobfmt", "internal/access", "internal/lease", "internal/spelling", "internal/units", "internal/when", "reading/form", "reading", "record", "storage", "internal/budget", "internal/door"},
 	"serve/loki":         {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
 	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "catalog/horizon", "retention", "retention/compact", "internal/progress", "internal/count"},
-	"cmd/query":          {"internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door"},
+	"cmd/query":          {"internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost"},
 }
 
 // forTests are packages that only tests and development programs import, with the
