@@ -39,7 +39,7 @@ func (x nativeExchange) Open() (in Intake, err error) {
 		f.Allow = sign.Allow
 		return in, f
 	case r.Method != http.MethodPost && r.Method != http.MethodPut:
-		return in, RefuseMethod("POST, PUT", "%s %s: records are sent with POST or PUT; logquery serve answers reads: its port is 8516 by default", r.Method, body.Short(r.URL.Path))
+		return in, RefuseMethod("POST, PUT", "%s %s: records are sent with POST or PUT", r.Method, body.Short(r.URL.Path))
 	case name != "":
 		in.Service = record.FoldService(name)
 	}
