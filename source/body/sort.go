@@ -3,6 +3,8 @@ package body
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/s2"
@@ -65,6 +67,29 @@ func SortOf(b []byte) (s Sort, words string) {
 		return Lines, "text"
 	}
 	return Unknown, ""
+}
+
+// Encoded reports whether the sort is that of an encoding, which the words name as a header does.
+func (s Sort) Encoded() bool { return s == Gzipped || s == Zstded || s == Deflated }
+
+// instead says what a body is that is not of the encoding that its header names, and which header to
+// send; "" if that is not known.
+func instead(enc Encoding, wire []byte, err error) string {
+	sort, words := SortOf(wire)
+	switch {
+	case sort.Encoded() && words == string(enc):
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return "; its end is missing: send the whole body"
+		}
+		return ""
+	case sort.Encoded():
+		return "; the body is " + words + ": send it with Content-Encoding: " + words
+	case sort == Foreign:
+		return "; the body is " + words
+	case sort == Unknown, sort == Snapped:
+		return ""
+	}
+	return "; the body is " + words + ", not compressed: leave the header Content-Encoding out"
 }
 
 // isLetter reports whether a byte is a letter of ASCII.

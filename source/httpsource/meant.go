@@ -82,9 +82,9 @@ func remedy(r *http.Request, said body.Encoding, b []byte) string {
 	sort, words := body.SortOf(b)
 	l, ok := like(sort, b, false)
 	switch {
-	case isEncoded(sort) && string(said) != words:
+	case sort.Encoded() && string(said) != words:
 		return fmt.Sprintf("the body is compressed with %s: send it with Content-Encoding: %s", words, words)
-	case isEncoded(sort):
+	case sort.Encoded():
 		return ""
 	case sort == body.Foreign:
 		return "the body is " + words
@@ -101,9 +101,6 @@ func remedy(r *http.Request, said body.Encoding, b []byte) string {
 	}
 	return remedyOf(r, sort, words)
 }
-
-// isEncoded reports whether a sort is that of an encoding that a header may name.
-func isEncoded(s body.Sort) bool { return s == body.Gzipped || s == body.Zstded || s == body.Deflated }
 
 // unread adds a remedy to the error of a body that its path does not read.
 func unread(r *http.Request, said body.Encoding, b []byte, err error) error {
@@ -168,13 +165,14 @@ func mediaOf(r *http.Request) string {
 	return media
 }
 
-// advise adds a remedy to the error of a body that could not be decompressed.
+// advise adds the right path to the error of a body that could not be decompressed. If no header
+// names the encoding, the body has another form than that of its path.
 func advise(r *http.Request, enc body.Encoding, wire []byte, err error) error {
 	e, ok := errors.AsType[*body.Error](err)
 	if !ok {
 		return err
 	}
-	sort, words := body.SortOf(wire)
+	sort, _ := body.SortOf(wire)
 	l, known := like(sort, wire, false)
 	if enc == body.Snappy && strings.TrimSpace(r.Header.Get("Content-Encoding")) == "" { // it is the form of the path
 		const want = "send JSON with Content-Type: application/json, or protobuf as a block of snappy"
@@ -183,20 +181,10 @@ func advise(r *http.Request, enc body.Encoding, wire []byte, err error) error {
 		}
 		return err
 	}
-	text := ""
-	switch {
-	case isEncoded(sort) && string(enc) == words && strings.Contains(e.Reason, "EOF"):
-		text = "its end is missing: send the whole body"
-	case sort == body.Unknown, isEncoded(sort) && string(enc) == words, sort == body.Snapped && enc == body.Snappy:
-		return err
-	case known && !isAt(r, l.path):
-		text = remedy(r, "", wire) + ", and leave the header Content-Encoding out"
-	case isEncoded(sort):
-		text = "the body is " + words + ": send it with Content-Encoding: " + words
-	default:
-		text = "the body is " + words + ", not compressed: leave the header Content-Encoding out"
+	if known && !isAt(r, l.path) {
+		return Refuse(http.StatusBadRequest, "%s; %s", e.Reason, remedy(r, "", wire))
 	}
-	return Refuse(http.StatusBadRequest, "the body is not valid %s (%s); %s; nothing of it was taken", enc, cause(e), text)
+	return err
 }
 
 // cause is the text in brackets of the reason of an error, or all of it.
