@@ -39,7 +39,7 @@ func (s *server) handlers() http.Handler {
 		refuse(w, r, &door.Refusal{Status: sign.Status, Allow: sign.Allow, Reason: sign.Text})
 	})
 	mux.HandleFunc(api.Prefix, func(w http.ResponseWriter, r *http.Request) {
-		if post.Known(r.URL.Path) {
+		if name, _ := ownRoute(strings.TrimPrefix(r.URL.Path, api.Prefix)); name == "" && post.Known(r.URL.Path) {
 			sign(w, r) // a route of a program with the same prefix
 			return
 		}

@@ -3,9 +3,12 @@ package main
 import (
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"blobtail/internal/signpost"
 )
 
 // send returns the answer to a request with a body.
@@ -64,6 +67,12 @@ func TestSigns(t *testing.T) {
 			if _, told := resp.Header["Allow"]; told != (resp.StatusCode == 405) || resp.StatusCode >= 300 && resp.StatusCode < 400 {
 				t.Errorf("%s %s: %d, Allow %q", method, path, resp.StatusCode, resp.Header["Allow"])
 			}
+		}
+	}
+	_, doc := s.send("GET", "/api/v1/openapi.json", "")
+	for _, m := range regexp.MustCompile(`"(?:/api/v1)?(/[a-z][a-z./{}]*)": ?\{`).FindAllStringSubmatch(doc, -1) {
+		if path := "/api/v1" + m[1]; !signpost.Reading(path) {
+			t.Errorf("an ingester does not know %s as a path of logquery serve", path)
 		}
 	}
 	if resp, text := s.send("GET", "/", ""); resp.StatusCode != 200 || !strings.Contains(text, "/loki/api/v1/") || !strings.Contains(text, "port 8514 unless told otherwise") {

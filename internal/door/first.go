@@ -64,7 +64,7 @@ func (c *beginning) Read(p []byte) (int, error) {
 	switch {
 	case c.of.sealed && speech == signpost.HTTP:
 		return 0, c.wantTLS(p[:n])
-	case c.of.sealed || speech == signpost.HTTP && mayBeRequest(p[:n]) || speech == signpost.Other && err == nil && n < 2:
+	case c.of.sealed && speech != signpost.Proxy || speech == signpost.HTTP && mayBeRequest(p[:n]) || speech == signpost.Other && err == nil && n < 2:
 		return n, err
 	}
 	text := speech.Instead()

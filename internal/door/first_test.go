@@ -90,15 +90,16 @@ const request = "POST /ingest/web HTTP/1.1\r\nHost: logs.example:8514\r\nConnect
 func TestFirstBytes(t *testing.T) {
 	address, log := heard(t, nil)
 	for text, want := range map[string]string{
-		request:                             "\r\n\r\nhi",
-		"\x16\x03\x01\x02\x00\x01\x00\x01":  "use http:// in the client, or start this program with --tls-cert and --tls-key",
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":  "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
-		"<13>1 2026-11-20T10:00:00Z h a -":  "syslog has a listener of its own, --syslog",
-		"46 <13>1 2026-11-20T10:00:00Z h -": "syslog has a listener of its own, --syslog",
-		"2W\x00\x00\x00\x01":                "output.elasticsearch",
-		`{"msg":"x"}` + "\n":                "send JSON with POST to /ingest/{service}",
-		"GET /\r\n\r\n":                     "these bytes are no request",
-		"hello\r\n":                         "these bytes are no request",
+		request:                              "\r\n\r\nhi",
+		"\x16\x03\x01\x02\x00\x01\x00\x01":   "use http:// in the client, or start this program with --tls-cert and --tls-key",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":   "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+		"<13>1 2026-11-20T10:00:00Z h a -":   "syslog has a listener of its own, --syslog",
+		"46 <13>1 2026-11-20T10:00:00Z h -":  "syslog has a listener of its own, --syslog",
+		"2W\x00\x00\x00\x01":                 "output.elasticsearch",
+		`{"msg":"x"}` + "\n":                 "send JSON with POST to /ingest/{service}",
+		"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n": "the PROXY protocol is not taken",
+		"GET /\r\n\r\n":                      "these bytes are no request",
+		"hello\r\n":                          "these bytes are no request",
 	} {
 		if got := spoken(t, address, text, 1000); !strings.Contains(got, want) || strings.Contains(got, "\r\n\r\n400 Bad Request") {
 			t.Errorf("%q: %q, want %q", text, got, want)

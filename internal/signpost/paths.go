@@ -57,7 +57,7 @@ func rows() []row {
 		{paths: "/v1/metrics /otlp/v1/metrics /insert/opentelemetry/v1/metrics /api/v1/write /api/v1/push /api/v1/receive /write /api/v2/write /api/v1/series /api/v2/series /api/v1/import /api/v1/import/** /metric/v1 /metrics/job/** /api/put /opentelemetry.proto.collector.metrics.v1.MetricsService/**",
 			text: logsOnly + ", no metrics (Prometheus remote write, InfluxDB lines, OTLP); send metrics elsewhere (OTEL_METRICS_EXPORTER=none switches them off), and logs to /ingest/{service}"},
 		{paths: "/opentelemetry.proto.collector.logs.v1.LogsService/**", text: "OTLP over gRPC is not taken; send OTLP over HTTP to /v1/logs (OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf)"},
-		{paths: "/v1development/profiles /ingest/pprof/** /api/*/envelope /api/*/envelope/ /api/*/store /api/*/store/ /intake/** /1/events/** /1/batch/**",
+		{paths: "/ingest/pprof/** /api/*/envelope /api/*/envelope/ /api/*/store /api/*/store/ /intake/** /1/events/** /1/batch/**",
 			text: logsOnly + ", no profiles, crash reports or events of other programs; send logs to /ingest/{service}"},
 		{paths: "/api/v1/query /api/v1/query_range /api/v1/query_exemplars /api/v1/labels /api/v1/label/** /api/v1/rules /api/v1/alerts /api/v1/targets /api/v1/metadata /api/v1/status/** /federate /graph",
 			text: "this is the API of Prometheus, which nothing here answers; add a data source of type Loki to Grafana, at logquery serve, port " + readsPort + " by default"},

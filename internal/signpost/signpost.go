@@ -64,7 +64,7 @@ const readers = "logquery serve answers reads: its port is " + readsPort + " by 
 // Find returns the sign for a request that the listener does not answer.
 func (p Post) Find(r *http.Request) Sign {
 	path := short(r.URL.Path)
-	if allow, ok := p.allow(r.URL.Path); ok && !strings.Contains(allow, r.Method) {
+	if allow, ok := p.allow(r.URL.Path); ok && !slices.Contains(strings.Split(allow, ", "), r.Method) {
 		return Sign{http.StatusMethodNotAllowed, allow, method(r, path, allow)}
 	}
 	if text := byHeader(r); text != "" {
@@ -246,6 +246,10 @@ func isProbe(path string) bool {
 
 // near is the path that was probably meant, "" if none is near. sends says that records come.
 func (p Post) near(path string, sends bool) string {
+	const most = 128 // of a path that somebody types
+	if len(path) > most {
+		return ""
+	}
 	clean := "/" + strings.Trim(path, "/")
 	for strings.Contains(clean, "//") {
 		clean = strings.ReplaceAll(clean, "//", "/")

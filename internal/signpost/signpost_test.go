@@ -139,6 +139,7 @@ func TestSpeech(t *testing.T) {
 	for bytes, want := range map[string]signpost.Speech{
 		"GET / HTTP/1.1\r\n": signpost.HTTP, "P": signpost.HTTP, "PRI * HTTP/2.0\r\n": signpost.HTTP2, "\x16\x03\x01\x02": signpost.TLS, "\x16": signpost.TLS,
 		"<13>1 x": signpost.Syslog, "46 <13>1 x": signpost.Syslog, "2W\x00\x00": signpost.Beats, "1J": signpost.Beats, `{"a":1}`: signpost.Object,
+		"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n": signpost.Proxy, "\r\n\r\n\x00\r\nQUIT\n": signpost.Proxy,
 		"": signpost.Other, "\x92\x01": signpost.Other, "<html>": signpost.Other, "12 monkeys": signpost.Other, "hello": signpost.Other,
 	} {
 		if got := signpost.SpeechOf([]byte(bytes)); got != want {

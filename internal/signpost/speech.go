@@ -14,6 +14,7 @@ const (
 	Syslog        // a priority, or a length before one
 	Beats         // Lumberjack of Beats and Logstash
 	Object        // JSON without a protocol around it
+	Proxy         // the PROXY protocol of HAProxy
 )
 
 // SpeechOf tells a protocol by the first bytes of a connection. Few bytes may be Other, and HTTP is
@@ -24,6 +25,8 @@ func SpeechOf(b []byte) Speech {
 	}
 	digits := bytes.TrimLeft(b, "0123456789")
 	switch c := b[0]; {
+	case bytes.HasPrefix(b, []byte("PROXY ")), bytes.HasPrefix(b, []byte("\r\n\r\n\x00\r\nQUIT")):
+		return Proxy
 	case bytes.HasPrefix(b, []byte("PRI * HTTP/2")):
 		return HTTP2
 	case c == 0x16 && (len(b) == 1 || b[1] == 3):
@@ -65,6 +68,8 @@ func (s Speech) Instead() string {
 		return "this listener speaks HTTP: syslog has a listener of its own, --syslog of the ingester"
 	case Beats:
 		return "this listener speaks HTTP: in Beats use output.elasticsearch, in Logstash the output http or elasticsearch"
+	case Proxy:
+		return "the PROXY protocol is not taken: let the proxy send X-Forwarded-For, and start this program with --behind-proxy"
 	case Object:
 		return "this listener speaks HTTP: send JSON with POST to /ingest/{service} of the ingester"
 	}

@@ -71,7 +71,7 @@ func (logs) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.
 	case refused != nil:
 		return failed(h, refused.Status, refused.Reason)
 	case counts.Error != "":
-		return failed(h, http.StatusBadRequest, counts.Error)
+		return failed(h, http.StatusBadRequest, counts.Failure())
 	}
 	h.Set("Content-Type", "application/json")
 	return http.StatusAccepted, []byte("{}")

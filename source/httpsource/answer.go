@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -36,6 +37,15 @@ type Result struct {
 type LineError struct {
 	Index  int    `json:"index"`
 	Reason string `json:"reason"`
+}
+
+// Failure is the reason that nothing could be read, with that of the first record, for protocols
+// that have no place for the reasons of records. It is "" if something could be read.
+func (r *Result) Failure() string {
+	if r.Error == "" || len(r.Errors) == 0 {
+		return r.Error
+	}
+	return fmt.Sprintf("%s; record %d: %s", r.Error, r.Errors[0].Index, r.Errors[0].Reason)
 }
 
 // A Refusal is the answer to a request that is rejected as a whole. Without a time to come

@@ -1,7 +1,9 @@
 package httpsource
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -85,7 +87,7 @@ func remedy(r *http.Request, said body.Encoding, b []byte) string {
 	case sort.Encoded() && string(said) != words:
 		return fmt.Sprintf("the body is compressed with %s: send it with Content-Encoding: %s", words, words)
 	case sort.Encoded():
-		return ""
+		return "the body is compressed twice: compress it once"
 	case sort == body.Foreign:
 		return "the body is " + words
 	case sort == body.Wide:
@@ -99,7 +101,7 @@ func remedy(r *http.Request, said body.Encoding, b []byte) string {
 	case ok:
 		return ""
 	}
-	return remedyOf(r, sort, words)
+	return remedyOf(r, sort, words, b)
 }
 
 // unread adds a remedy to the error of a body that its path does not read.
@@ -118,7 +120,7 @@ func unread(r *http.Request, said body.Encoding, b []byte, err error) error {
 }
 
 // remedyOf is remedy for a body that looks like no protocol of JSON.
-func remedyOf(r *http.Request, sort body.Sort, words string) string {
+func remedyOf(r *http.Request, sort body.Sort, words string, b []byte) string {
 	const proto = "application/x-protobuf"
 	native := strings.HasPrefix(r.URL.Path, "/ingest")
 	switch sort {
@@ -139,7 +141,8 @@ func remedyOf(r *http.Request, sort body.Sort, words string) string {
 		}
 		return "the body is " + words + ": pushes to Loki go to /loki/api/v1/push, and OTLP to /v1/logs, with Content-Type: " + proto
 	case body.Object, body.Array:
-		if native {
+		var first json.RawMessage
+		if native || json.NewDecoder(bytes.NewReader(b)).Decode(&first) != nil {
 			return ""
 		}
 		return "the body is JSON of no form that this path takes: send JSON of your own to /ingest/{service}"

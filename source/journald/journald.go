@@ -63,7 +63,7 @@ func (x upload) Reply(h http.Header, counts *httpsource.Result, refused *httpsou
 	case refused != nil:
 		return refused.Status, []byte(refused.Reason + "\n")
 	case counts.Error != "":
-		return http.StatusBadRequest, []byte(counts.Error + "\n")
+		return http.StatusBadRequest, []byte(counts.Failure() + "\n")
 	}
 	return http.StatusAccepted, []byte("OK.\n")
 }

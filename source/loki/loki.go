@@ -74,7 +74,7 @@ func (x *push) Reply(h http.Header, counts *httpsource.Result, refused *httpsour
 	case refused != nil:
 		return plain(h, refused.Status, refused.Reason)
 	case counts.Error != "":
-		return plain(h, http.StatusBadRequest, counts.Error)
+		return plain(h, http.StatusBadRequest, counts.Failure())
 	}
 	return http.StatusNoContent, nil
 }

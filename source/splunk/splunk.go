@@ -80,7 +80,7 @@ func (x *events) Reply(h http.Header, counts *httpsource.Result, refused *httpso
 	case refused != nil:
 		return refuse(h, refused)
 	case counts.Error != "":
-		return answer(h, http.StatusBadRequest, 6, "Invalid data format", counts.Error)
+		return answer(h, http.StatusBadRequest, 6, "Invalid data format", counts.Failure())
 	case counts.Accepted+counts.Rejected+counts.Expired == 0:
 		return answer(h, http.StatusBadRequest, 5, "No data", "")
 	}
