@@ -54,6 +54,7 @@ func bodies(t *testing.T) map[string][]byte {
 		"xz":         []byte("\xfd7zXZ\x00\x00\x04"),
 		"ELF":        append([]byte("\x7fELF\x02\x01\x01\x00"), random[:200]...),
 		"PNG":        append([]byte("\x89PNG\r\n\x1a\n"), random[:200]...),
+		"cut":        []byte(`{"version":"1.1","host":"x","mess`),
 		"UTF-16":     []byte("\xff\xfeh\x00e\x00l\x00l\x00o\x00\n\x00"),
 		"random":     random,
 	}
@@ -149,6 +150,13 @@ func TestMeant(t *testing.T) {
 		{"/v1/logs", proto, "gzip", "logs", 400, "the body is protobuf, not compressed: leave the header Content-Encoding out"},
 		{push, js, "gzip", "loki", 400, "leave the header Content-Encoding out"},
 		{"/_bulk", js, "gzip", "bulk", 400, "leave the header Content-Encoding out"},
+
+		// JSON that ends too early: the reason, and no other path.
+		{"/gelf", js, "", "cut", 400, "in the service _rejected; record 0: at byte 33: not valid JSON: it ends too early"},
+		{push, js, "", "cut", 400, "in the service _rejected; record 0: no push request in JSON: not valid JSON: it ends too early"},
+		{"/services/collector", js, "", "cut", 400, "in the service _rejected; record 0: at byte 33: not valid JSON"},
+		{"/api/v2/logs", js, "", "cut", 400, "in the service _rejected; record 0: at byte 33: not valid JSON"},
+		{"/v1/logs", js, "", "cut", 400, "in the service _rejected; record 0: not valid JSON"},
 
 		// Files.
 		{push, js, "", "PNG", 400, "a picture (PNG)"},
