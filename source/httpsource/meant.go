@@ -228,7 +228,7 @@ func likeNote(r *http.Request, b []byte, a *Result) string {
 	l, ok := likeness{}, false
 	if looksLikeBulk(b) {
 		l, ok = likeness{"a bulk request of Elasticsearch", "/_bulk", ""}, true
-	} else if a.Accepted+a.Expired == 1 && len(b) > 0 && b[0] == '{' { // the others are one object
+	} else if a.Accepted+a.Expired == 1 && mayBeOther(b) { // the others are one object
 		l, ok = like(body.Object, b, true)
 	}
 	switch {
@@ -238,6 +238,13 @@ func likeNote(r *http.Request, b []byte, a *Result) string {
 		return "the body looks like " + l.what + "; an ingester takes logs only"
 	}
 	return "the body looks like " + l.what + ": it is meant for " + l.path
+}
+
+// mayBeOther looks for the names of a sure likeness, which costs less than reading all names.
+func mayBeOther(b []byte) bool {
+	const long = 4 << 10
+	head := b[:min(len(b), long)]
+	return len(b) > 0 && b[0] == '{' && (bytes.Contains(head, []byte(`"streams"`)) || bytes.Contains(head, []byte(`"resource`)) || bytes.Contains(head, []byte(`"logEvents"`)))
 }
 
 // looksLikeBulk reports whether a body begins with an action of Elasticsearch.
