@@ -63,7 +63,7 @@ func faultOfToken(text string) string {
 		return "the word before the token is there twice"
 	case strings.HasPrefix(text, "$") || strings.HasPrefix(text, "{{") || strings.HasPrefix(text, "%"):
 		return "the name of a variable was sent, not its value (in a shell, write it in double quotes)"
-	case strings.ContainsAny(text[:1], quotes) || strings.ContainsAny(text[len(text)-1:], quotes):
+	case strings.Trim(text, quotes) != text:
 		return "the token has quotation marks or brackets around it"
 	case strings.ContainsAny(text, " \t"):
 		return "the token has a blank in it"

@@ -26,6 +26,7 @@ func TestFaults(t *testing.T) {
 		{"Authorization", "Bearer Bearer ID.s3cret", "there twice", "unknown"},
 		{"Authorization", `Bearer "ID.s3cret"`, "quotation marks", "unknown"},
 		{"Authorization", "Bearer 'ID.s3cret'", "quotation marks", "unknown"},
+		{"Authorization", "Bearer \u201cID.s3cret\u201d", "quotation marks", "unknown"},
 		{"Authorization", "Bearer <ID.s3cret>", "brackets", "unknown"},
 		{"Authorization", "Bearer $TOKEN", "the name of a variable", "unknown"},
 		{"Authorization", "Bearer {{ token }}", "the name of a variable", "unknown"},
