@@ -116,6 +116,7 @@ func scheme(c config.Config) string {
 
 // wrap puts TLS on the listener for records.
 func (s *security) wrap(l net.Listener) net.Listener {
+	l = door.FirstBytes(l, s.certs != nil, s.log)
 	if s.certs != nil {
 		return tls.NewListener(l, s.certs.Config())
 	}

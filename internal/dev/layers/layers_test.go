@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/when":     {"record/times"},
 	"internal/progress": {},
 	"internal/spelling": {},
+	"internal/signpost": {"internal/spelling"},
 	"internal/literals": {},
 	"internal/units":    {},
 	"internal/watch":    {},
@@ -75,7 +76,7 @@ var allowed = map[string][]string{
 	"internal/loopback":   {},
 	"internal/count":      {},
 	"internal/count/proc": {"internal/count"},
-	"internal/door":       {"internal/access", "internal/budget", "internal/count", "internal/loopback"},
+	"internal/door":       {"internal/access", "internal/budget", "internal/count", "internal/loopback", "internal/signpost"},
 
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
 	"buffer":                       {"record", "buffer/wal", "buffer/runlog", "internal/count"},
@@ -98,7 +99,7 @@ var allowed = map[string][]string{
 
 	// 3: the ends. Sources do not know the buffer.
 	"source/body":                {"record", "record/times", "record/origin"},
-	"source/httpsource":          {"record", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling"},
+	"source/httpsource":          {"record", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling", "internal/signpost", "source/tokens"},
 	"source/natssource":          {"record", "record/origin", "source/body", "internal/count", "storage/fsys"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
 	"source/elastic":             {"record", "source/body", "source/httpsource"},
@@ -111,7 +112,7 @@ var allowed = map[string][]string{
 	"source/carry":               {"record"},
 	"source/shippers":            {"source/httpsource", "source/loki", "source/otlp", "source/elastic", "source/journald", "source/splunk", "source/datadog", "source/gelf"},
 	"source/dryrun":              {"record", "source/body", "source/carry", "source/httpsource", "source/natssource", "source/shippers", "source/syslog"},
-	"source/syslog":              {"record", "record/times", "source/body", "internal/count"},
+	"source/syslog":              {"record", "record/times", "source/body", "internal/count", "internal/signpost"},
 	"reading/blobs/search":       {"record", "blobfmt/filter", "internal/literals", "internal/budget", "internal/regex"},
 	"internal/tally":             {"record", "internal/globset", "internal/where", "internal/count"},
 	"internal/rules":             {"record", "internal/globset", "internal/where", "internal/count"},
@@ -130,7 +131,7 @@ var allowed = map[string][]string{
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "storage/fsys", "internal/azurelogs", "internal/azurelogs/asblobs", "internal/storeid"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress", "storage/fsys"},
 	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/lease", "internal/units", "internal/when", "logql", "logql/stage", "reading/unflushed", "reading/blobs", "storage/fanout", "logql/metric", "internal/where", "reading/survey", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "internal/trust", "reading/unflushed/live", "reading/blobs/indexcache", "storage", "storage/traffic", "tailindex"},
-	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/trust"},
+	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/trust", "internal/signpost"},
 	"reading/survey":     {"record", "internal/budget"},
 	"reading/form":       {"reading", "reading/survey", "record"},
 	"reading/remote":     {"internal/loopback", "internal/spill", "internal/trust", "reading/form", "record", "blobfmt", "internal/lease", "internal/units", "reading", "record/times"},

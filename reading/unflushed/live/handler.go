@@ -195,7 +195,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	}
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		return refuse(door.Refuse(http.StatusMethodNotAllowed, "live records are asked for with GET"))
+		return refuse(door.RefuseMethod("GET", "live records are asked for with GET"))
 	}
 	q, alone, err := parseQuery(r.PathValue("service"), r.URL.RawQuery)
 	if err != nil {
