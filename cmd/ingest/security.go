@@ -87,8 +87,7 @@ func believed(c config.TLS) (*trust.Trust, error) {
 	return trust.New(trust.Options{CA: c.CA, Name: c.ServerName}, time.Now())
 }
 
-// run reads the files again when they change, and at SIGHUP, until ctx ends. Without files
-// SIGHUP ends the process, as it ends other programs when their terminal goes away.
+// run reads the files again when they change, and at SIGHUP, until ctx ends.
 func (s *security) run(ctx context.Context, group *errgroup.Group) {
 	var reload []func() error
 	if s.tokens != nil {

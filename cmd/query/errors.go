@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,7 +201,11 @@ func (a *app) misread(verb string, err error) error {
 	}
 	unknown, flag := strings.CutPrefix(err.Error(), "unknown flag ")
 	name, _, _ := strings.Cut(unknown, ",")
-	switch hint := otherFlags[name]; {
+	hint := otherFlags[name]
+	if verb == "serve" {
+		hint = cmp.Or(cli.MeantListen(name, ownAddress), hint)
+	}
+	switch {
 	case flag && hint != "":
 		return cli.Usagef("unknown flag %s; %s", name, hint)
 	case flag && len(name) == 2: // all short flags are near

@@ -22,6 +22,7 @@ import (
 
 	"blobtail/internal/trust"
 	"blobtail/internal/watch"
+	"blobtail/storage/fsys"
 )
 
 // Paths are the files, in PEM.
@@ -80,7 +81,7 @@ func (c *Certs) Run(ctx context.Context) {
 func (c *Certs) Reload() error {
 	pair, err := tls.LoadX509KeyPair(c.paths.Certificate, c.paths.Key)
 	if err != nil {
-		return fmt.Errorf("certificate %s with key %s: %w", c.paths.Certificate, c.paths.Key, err)
+		return fmt.Errorf("certificate %s with key %s: %w", c.paths.Certificate, c.paths.Key, unread(err))
 	}
 	next := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
 	var clients []*x509.Certificate
@@ -110,6 +111,11 @@ func (c *Certs) Named(host string) error {
 		return errors.New(trust.Misnamed(other))
 	}
 	return err
+}
+
+// unread adds the fix to an error of reading a file.
+func unread(err error) error {
+	return fsys.WhyUnread(err, "correct the path, or make a certificate (deploy/tls.sh)")
 }
 
 // Sound returns the reason why clients refuse the certificate at a time, or why the server

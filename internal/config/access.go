@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"blobtail/storage/fsys"
 )
 
 // Access admits senders and readers. Its secrets are in no key.
@@ -32,6 +34,21 @@ type TLS struct {
 	ServerName string `yaml:"server-name" aliases:"server-name" help:"The name that the certificates of other ingesters must have (the host of their URL); also --server-name." env:"BLOBTAIL_SERVER_NAME" placeholder:"NAME"`
 }
 
+// homes reports paths that begin with ~.
+func (c Config) homes(m *mistakes) {
+	for _, p := range []struct{ key, value string }{
+		{"ingest.wal", c.Ingest.WAL},
+		{"access.tokens", c.Access.Tokens}, {"access.peer-token-file", c.Access.PeerTokenFile}, {"access.token-file", c.Access.TokenFile},
+		{"tls.cert", c.TLS.Cert}, {"tls.key", c.TLS.Key}, {"tls.client-ca", c.TLS.ClientCA}, {"tls.ca", c.TLS.CA},
+		{"nats.credentials", c.NATS.Credentials}, {"nats.ca", c.NATS.CA}, {"nats.cert", c.NATS.Cert}, {"nats.key", c.NATS.Key},
+		{"syslog.cert", c.Syslog.Cert}, {"syslog.key", c.Syslog.Key}, {"syslog.client-ca", c.Syslog.ClientCA},
+	} {
+		if err := fsys.NoHome(p.value); err != nil {
+			*m = append(*m, fmt.Errorf("%s: %w", p.key, err))
+		}
+	}
+}
+
 func (a Access) validate(m *mistakes) {
 	for _, host := range a.Hosts {
 		m.check(IsHost(host), "access.hosts", host, "want names of hosts without scheme and path, for example logs.example")
@@ -56,7 +73,7 @@ func Token(getenv func(string) string, variable, file string) (string, error) {
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return "", err
+			return "", fsys.WhyUnread(err, "correct the path, or put a token there, as ingest token new prints it")
 		}
 		text, where = string(content), file
 	}

@@ -13,10 +13,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
+
+	"blobtail/storage/fsys"
 )
 
 // Options are the settings of a client. The zero value believes what the host believes.
@@ -103,13 +104,8 @@ func Valid(c *x509.Certificate, at time.Time) error {
 // others. The error says what the file has in their place.
 func Read(path string) (all []*x509.Certificate, err error) {
 	text, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w; correct the path, to the file with the certificate of the authority (deploy/tls.sh makes it as ca.crt)", err)
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%w; let this user read it: a certificate is no secret", err)
-	case err != nil:
-		return nil, err // such as a directory
+	if err != nil {
+		return nil, fsys.WhyUnread(err, "correct the path, to the file with the certificate of the authority (deploy/tls.sh makes it as ca.crt)")
 	}
 	var other string
 	var unread error
