@@ -84,7 +84,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release sbom reproducible reproducible-host vuln demo picture loggers test test-times test-processes test-raced test-plain test-counted help interop interop-quick torture lint deploy-lint chdb promcheck bench bench-micro bench-table fuzz clean
+.PHONY: azure-try build release sbom reproducible reproducible-host vuln demo picture loggers test test-times test-processes test-raced test-plain test-counted help interop interop-quick torture lint deploy-lint chdb promcheck bench bench-micro bench-table fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -205,6 +205,13 @@ chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it 
 
 promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its own, and a minute to build
 	cd internal/dev/tools/promcheck && go vet ./... && go test -count=1 ./...
+
+# Without an account it says what it needs. CLEAN=1 deletes what a killed run left.
+azure-try: ## all of it on a real account of Azure Storage, a few cents; bin/azure-try.md
+	@go build -o bin/azuretry ./internal/dev/azuretry
+	@if [ -n "$$AZURE_STORAGE_ACCOUNT$$AZURE_STORAGE_CONNECTION_STRING" ] && [ -z "$(CLEAN)" ]; then \
+		$(MAKE) --no-print-directory build && go test -c -o bin/azure.test ./storage/azure; fi
+	@bin/azuretry $(if $(CLEAN),-clean,-tests bin/azure.test -report bin/azure-try.md) $(TRY_FLAGS)
 
 # The files of deploy/ as Kubernetes, Compose and BuildKit read them.
 deploy-lint: ## validates the manifests, the compose file and the Dockerfile

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/dev/testenv"
@@ -230,6 +232,33 @@ func TestCheckOwner(t *testing.T) {
 	}
 }
 
+// damaged is a SAS with another signature of the same length. The parts of a SAS are sorted, so
+// that others may follow the signature.
+func damaged(sas string) string {
+	begin, rest, _ := strings.Cut(sas, "sig=")
+	if rest[0] == 'A' {
+		return begin + "sig=B" + rest[1:]
+	}
+	return begin + "sig=A" + rest[1:]
+}
+
+// cutShort is a SAS with the beginning of its signature.
+func cutShort(sas string) string {
+	begin, rest, _ := strings.Cut(sas, "sig=")
+	_, others, _ := strings.Cut(rest, "&")
+	whole, _, _ := strings.Cut(rest, "%") // a character in three is not cut
+	return begin + "sig=" + whole[:min(len(whole), 20)] + "AA&" + others
+}
+
+// A server of NATS without JetStream is named with the flag that starts it.
+func TestCheckNATS(t *testing.T) {
+	n := testenv.StartNATS(t, func(o *server.Options) { o.JetStream = false })
+	code, lines := checked(t, append(anywhere(), "--store", "dir:"+t.TempDir(), "--nats", n.URL)...)
+	if want := "problem: the server at " + n.URL + " runs without JetStream: start it with -js"; code != cli.Failed || !strings.HasPrefix(lines["NATS"], want) {
+		t.Errorf("exit %d, %q, want %q", code, lines["NATS"], want)
+	}
+}
+
 // Credentials of Azure that are wrong are named with their fix, for blobs and for tables.
 func TestCheckAzure(t *testing.T) {
 	a := env.Azurite(t)
@@ -260,6 +289,10 @@ func TestCheckAzure(t *testing.T) {
 			"blobs": "problem: ~the key of account " + a.Account + " is refused", "tables": "problem: ~the key of account " + a.Account + " is refused", "clock": "ok: "}},
 		{"expired", container, sas("rlacwu", yesterday), "", cli.Failed, map[string]string{
 			"blobs": "problem: ~the SAS expired at " + yesterday.UTC().Format(time.RFC3339), "tables": "problem: ~the SAS expired at "}},
+		{"damaged signature", container, damaged(sas("rlacwu", tomorrow)), "", cli.Failed, map[string]string{
+			"blobs": "problem: ~the signature of the SAS is wrong: copy the SAS whole, in quotes: its ", "tables": "problem: ~the signature of the SAS is wrong: copy the SAS whole"}},
+		{"cut signature", container, cutShort(sas("rlacwu", tomorrow)), "", cli.Failed, map[string]string{
+			"blobs": "problem: ~the signature of the SAS is wrong: it has ", "tables": "problem: ~ characters, and must have 44"}},
 		{"only reads", container, sas("rl", tomorrow), "", cli.Failed, map[string]string{
 			"blobs": "problem: create a test object: ~the SAS has sp=rl and lacks c (create)", "tables": "problem: ~the SAS has sp=rl and lacks a (add)"}},
 		{"changes no row", container, sas("rlacw", tomorrow), "", cli.Failed, map[string]string{
@@ -278,7 +311,7 @@ func TestCheckAzure(t *testing.T) {
 			}
 			for name, want := range c.want {
 				begin, fix, _ := strings.Cut(want, "~")
-				if !strings.HasPrefix(lines[name], begin) || !strings.Contains(lines[name], fix) || strings.Contains(lines[name], "sig=") {
+				if !strings.HasPrefix(lines[name], begin) || !strings.Contains(lines[name], fix) || strings.Contains(strings.ReplaceAll(lines[name], "its sig= ends", ""), "sig=") {
 					t.Errorf("%s: %q, want %q", name, lines[name], want)
 				}
 			}

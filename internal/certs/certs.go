@@ -104,6 +104,11 @@ func (c *Certs) Reload() error {
 	return nil
 }
 
+// unread adds the fix to an error of reading a file.
+func unread(err error) error {
+	return fsys.WhyUnread(err, "correct the path, or make a certificate (deploy/tls.sh)")
+}
+
 // Named returns the reason why clients refuse the certificate under a name or an address.
 func (c *Certs) Named(host string) error {
 	err := c.now.Load().config.Certificates[0].Leaf.VerifyHostname(host)
@@ -111,11 +116,6 @@ func (c *Certs) Named(host string) error {
 		return errors.New(trust.Misnamed(other))
 	}
 	return err
-}
-
-// unread adds the fix to an error of reading a file.
-func unread(err error) error {
-	return fsys.WhyUnread(err, "correct the path, or make a certificate (deploy/tls.sh)")
 }
 
 // Sound returns the reason why clients refuse the certificate at a time, or why the server
