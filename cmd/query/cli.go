@@ -220,7 +220,7 @@ func (a *app) all() (*kong.Kong, error) { return a.parser(func(string) bool { re
 
 // parser returns a parser of some verbs, by the fields of [verbs].
 func (a *app) parser(wanted func(verb string) bool) (*kong.Kong, error) {
-	options := []kong.Option{kong.ConfigureHelp(kong.HelpOptions{Compact: true})}
+	options := []kong.Option{kong.ConfigureHelp(kong.HelpOptions{Compact: true}), signposts().Help()}
 	fields := reflect.ValueOf(&a.verbs).Elem()
 	for i := range fields.NumField() {
 		field := fields.Type().Field(i)

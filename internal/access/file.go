@@ -334,12 +334,22 @@ func moment(node ast.Node) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	t, ok := ParseExpires(text)
+	if !ok {
+		return time.Time{}, at(node, "%.40q: want a time such as 2027-06-01T00:00:00Z", text)
+	}
+	return t, nil
+}
+
+// ParseExpires reads the end of a token, as a file has it: a time with its zone, or a day in UTC,
+// at the beginning of which the token ends. ok is false for any other text.
+func ParseExpires(text string) (t time.Time, ok bool) {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
+			return t, true
 		}
 	}
-	return time.Time{}, at(node, "%.40q: want a time such as 2027-06-01T00:00:00Z", text)
+	return time.Time{}, false
 }
 
 // limits reads the section of limits.

@@ -128,15 +128,16 @@ var allowed = map[string][]string{
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "storage/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
+	"internal/guide":     {},
 	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/lease", "internal/units", "internal/when", "logql", "logql/stage", "reading/unflushed", "reading/blobs", "storage/fanout", "logql/metric", "internal/where", "reading/survey", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "reading/unflushed/live", "reading/blobs/indexcache", "storage", "storage/traffic", "tailindex"},
-	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback"},
+	"cmd/ingest":         {"internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback"},
 	"reading/survey":     {"record", "internal/budget"},
 	"reading/form":       {"reading", "reading/survey", "record"},
 	"reading/remote":     {"internal/loopback", "internal/spill", "reading/form", "record", "blobfmt", "internal/lease", "internal/units", "reading", "record/times"},
 	"serve/api":          {"blobfmt", "internal/access", "internal/lease", "internal/spelling", "internal/units", "internal/when", "reading/form", "reading", "record", "storage", "internal/budget", "internal/door"},
 	"serve/loki":         {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
-	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "catalog/horizon", "retention", "retention/compact", "internal/progress", "internal/count"},
-	"cmd/query":          {"internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door"},
+	"cmd/retention":      {"internal/guide", "internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "catalog/horizon", "retention", "retention/compact", "internal/progress", "internal/count"},
+	"cmd/query":          {"internal/guide", "internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door"},
 }
 
 // forTests are packages that only tests and development programs import, with the
@@ -146,6 +147,7 @@ var forTests = map[string][]string{
 	"storage/fsys/simdisk":           {"storage/fsys"},
 	"internal/dev/testkit/certstest": {},
 	"internal/dev/testenv":           {},
+	"internal/guide/guidetest":       {"internal/guide"},
 	"reading/readingtest":            {"record", "record/origin", "buffer", "buffer/wal", "blobwriter", "storage/fsys/simdisk", "internal/lease", "reading/unflushed", "reading/unflushed/live", "reading/unflushed/live/peers", "reading/blobs", "reading", "retention/compact", "storage", "storage/mem", "storage/storagetest"},
 	"source/sourcetest":              {"record", "source/httpsource"},
 	"internal/dev/testenv/stores":    {"internal/dev/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
@@ -165,7 +167,7 @@ var forTests = map[string][]string{
 var externals = map[string][]string{
 	"github.com/Azure/":          {"storage/azure"},
 	"modernc.org/sqlite":         {"storage/dir/tables"},
-	"github.com/alecthomas/kong": {"internal/cli", "cmd/ingest", "cmd/query", "cmd/retention"},
+	"github.com/alecthomas/kong": {"internal/cli", "internal/guide", "internal/guide/guidetest", "cmd/ingest", "cmd/query", "cmd/retention"},
 	"github.com/goccy/go-yaml":   {"internal/config", "internal/bill", "internal/access", "serve/api"},
 	"github.com/prometheus/":     {"internal/count/proc", "cmd/ingest"}, // of the kernel's files only; a library of metrics costs each start
 	"go.opentelemetry.io/":       {},                                    // the tests of source/otlp compare with it; it needs too much memory
