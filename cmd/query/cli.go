@@ -61,6 +61,7 @@ type verbs struct {
 	Completion completionCmd `help:"Print a script that completes verbs, flags, services and fields in a shell."`
 	Complete   completeCmd   `hidden:""`
 	Man        manCmd        `help:"Print the manual page."`
+	Lnav       lnavCmd       `help:"Print the format by which lnav reads records, or install it."`
 	Vers       versionCmd    `name:"version" help:"Print the version."`
 }
 

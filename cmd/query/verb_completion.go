@@ -54,7 +54,7 @@ func (a *app) argumentsOf(ctx context.Context, verb *kong.Node, before []string)
 		return a.fieldNames(ctx)
 	case verb.Name == "context" && len(before) > 0:
 		return a.contexts.Names()
-	case verb.Name == "man", verb.Name == "version", verb.Name == "serve", verb.Name == "ingesters":
+	case verb.Name == "man", verb.Name == "lnav", verb.Name == "version", verb.Name == "serve", verb.Name == "ingesters":
 		return nil
 	}
 	return a.serviceList(ctx)

@@ -27,6 +27,7 @@ func signposts() *guide.Guide {
 			"grant":      {"config", "store", "timezone", "utc", "no-pager", "quiet", "context"},
 			"context":    {"config", "store", "live-url", "server", "plain-http", "token-file", "timezone", "quiet"},
 			"man":        {"no-pager"},
+			"lnav":       {"no-pager", "quiet"},
 			"completion": {},
 			"version":    {},
 		},
