@@ -114,7 +114,7 @@ func run(ctx context.Context, env environment) int {
 	defer a.leave(ctx)()
 	v, err := a.parse()
 	if err == nil {
-		line := cli.ShowProgress(a.progressTo(), &a.progress, "blobs")
+		line := cli.ShowProgress(a.progressTo(), &a.progress, "blob")
 		a.Stderr = line.Over(env.stderr)
 		left := func() {} // waits until the user leaves the pager
 		if env.outTTY {

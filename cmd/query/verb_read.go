@@ -8,6 +8,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/units"
 	"blobtail/reading"
 )
 
@@ -194,15 +195,11 @@ func (a *app) verdict(ctx context.Context, out *reading.Outcome) int {
 	n := a.Problems(problems)
 	switch {
 	case !out.Complete():
-		parts := "1 part"
-		if n > 1 {
-			parts = fmt.Sprintf("%d parts", n)
-		}
-		a.Complain("INCOMPLETE: %s could not be read", parts)
+		a.Complain("INCOMPLETE: %s could not be read", units.Count(max(n, 1), "part"))
 		return cli.Incomplete
 	case out.Records == 0:
 		if out.Examined > 0 {
-			a.Note("0 of %s records", cli.Thousands(int(out.Examined)))
+			a.Note("0 of %s", units.Count(out.Examined, "record"))
 		}
 		return cli.Nothing
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/units"
 	"blobtail/retention"
 	"blobtail/storage"
 )
@@ -136,5 +137,10 @@ func (a *app) foreign(f retention.Foreign) {
 		return
 	}
 	some := strings.Join(f.First[:min(3, len(f.First))], ", ")
-	a.Complain("%d objects are no blobs of ours and stay, such as %s", f.Count, cli.SafeLine(some))
+	a.Complain("%s, such as %s", noBlobs(f.Count), cli.SafeLine(some))
+}
+
+// noBlobs says that so many objects are not ours.
+func noBlobs(n int) string {
+	return units.Count(n, "object") + units.Word(n, " is no blob of ours and stays", " are no blobs of ours and stay")
 }

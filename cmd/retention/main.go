@@ -98,9 +98,9 @@ func run(ctx context.Context) int {
 // the line.
 func (a *app) progressLine() *cli.Progress {
 	terminal := cli.IsTerminal(os.Stderr)
-	noun, to := "blobs", io.Writer(nil)
+	noun, to := "blob", io.Writer(nil)
 	if a.verb.Name == "compact" {
-		noun = "services"
+		noun = "service"
 	}
 	if terminal {
 		to = os.Stderr
