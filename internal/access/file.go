@@ -13,9 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"blobtail/internal/yamltext"
 )
 
 // Read returns the tokens of a file:
@@ -97,8 +98,7 @@ func parse(text []byte) (*listing, error) {
 	}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
-		shown, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n") // the lines around it may have a secret
-		return nil, errors.New(shown)
+		return nil, errors.New(yamltext.Error(err, false)) // the lines around it may have a secret
 	}
 	list := new(listing)
 	for _, doc := range file.Docs {

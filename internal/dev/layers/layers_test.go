@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 
 	"internal/azurelogs/formats": {"record", "record/times"},
 
-	"internal/access": {"record", "storage/fsys", "internal/units", "internal/watch"},
+	"internal/access": {"record", "storage/fsys", "internal/units", "internal/watch", "internal/yamltext"},
 	"internal/certs":  {"internal/watch"},
 
 	"internal/loopback":   {},
@@ -118,8 +118,8 @@ var allowed = map[string][]string{
 	"internal/azurelogs/asblobs": {"storage/fanout", "internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats", "internal/units"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
-	"internal/bill":              {"storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
-	"internal/config":            {"record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when"},
+	"internal/bill":              {"storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress", "internal/yamltext"},
+	"internal/config":            {"record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when", "internal/yamltext"},
 	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/horizon", "catalog", "internal/progress", "internal/units"},
 	"retention":                  {"storage/fanout", "record", "storage", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
 	// It joins the records in blobs with unflushed ones.
@@ -129,6 +129,7 @@ var allowed = map[string][]string{
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "storage/fsys", "internal/azurelogs", "internal/azurelogs/asblobs"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress", "internal/units"},
 	"internal/guide":     {},
+	"internal/yamltext":  {},
 	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/lease", "internal/units", "internal/when", "logql", "logql/stage", "reading/unflushed", "reading/blobs", "storage/fanout", "logql/metric", "internal/where", "reading/survey", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "reading/unflushed/live", "reading/blobs/indexcache", "storage", "storage/traffic", "tailindex"},
 	"cmd/ingest":         {"internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/units"},
 	"reading/survey":     {"record", "internal/budget"},
@@ -168,7 +169,7 @@ var externals = map[string][]string{
 	"github.com/Azure/":          {"storage/azure"},
 	"modernc.org/sqlite":         {"storage/dir/tables"},
 	"github.com/alecthomas/kong": {"internal/cli", "internal/guide", "internal/guide/guidetest", "cmd/ingest", "cmd/query", "cmd/retention"},
-	"github.com/goccy/go-yaml":   {"internal/config", "internal/bill", "internal/access", "serve/api"},
+	"github.com/goccy/go-yaml":   {"internal/yamltext", "internal/config", "internal/bill", "internal/access", "serve/api"},
 	"github.com/prometheus/":     {"internal/count/proc", "cmd/ingest"}, // of the kernel's files only; a library of metrics costs each start
 	"go.opentelemetry.io/":       {},                                    // the tests of source/otlp compare with it; it needs too much memory
 	// Equal calls are made by storage/fanout. The parts of the others are of several kinds.
