@@ -146,7 +146,9 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 		if result.More && c.Number == nil && c.First == nil {
 			result.Warnings = append(result.Warnings, fmt.Errorf("these are the newest %d, there is more; -n 0 for all", ask.Limit))
 		}
-		out.end()
+		if ended := out.end(); err == nil {
+			err = ended
+		}
 		if bad := out.problem(); bad != nil {
 			result.Lack(bad)
 		}
