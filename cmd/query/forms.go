@@ -80,7 +80,7 @@ func (a *app) printer(f outputFlags, ask *reading.Ask) (*printer, error) {
 		p.left = map[string]bool{}
 		p.line, err = p.csv(f.Fields)
 	case form == "pretty":
-		pretty := &prettyPrinter{zone: a.now.Location(), color: a.color, of: chosen{f.Fields, p.share}}
+		pretty := &prettyPrinter{zone: a.now.Location(), color: a.color, of: chosen{f.Fields, p.share}, once: a.env.outTTY}
 		if pretty.match, err = ask.Matcher(a.made); err != nil {
 			return nil, err
 		}
@@ -218,6 +218,9 @@ type chosen struct {
 	fields []string
 	share  *budget.Share
 }
+
+// has reports whether a field is shown if a record has it.
+func (c chosen) has(name string) bool { return len(c.fields) == 0 || slices.Contains(c.fields, name) }
 
 // each calls yield for each chosen field of a line, as far as the budget allows it: a field may be
 // chosen many times.
