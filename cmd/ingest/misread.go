@@ -14,7 +14,7 @@ import (
 var elsewhere = map[string]string{
 	"tail": "logquery tail", "read": "logquery", "query": "logquery", "ls": "logquery ls", "list": "logquery ls", "verify": "logquery verify",
 	"ingesters": "logquery ingesters", "status": "logquery ingesters", "apply": "retention apply",
-	"plan": "retention plan", "compact": "retention compact", "drop": "retention drop", "tokens": "ingest token list", "version": "ingest --version",
+	"plan": "retention plan", "compact": "retention compact", "drop": "retention drop", "tokens": "ingest token list", "version": "ingest --version", "help": "ingest --help",
 }
 
 // misread explains an error of the parser. People write a verb such as start or serve,
@@ -31,7 +31,7 @@ func misread(app *kong.Application, err error) error {
 	}
 	first, _, _ := strings.Cut(word, ",")
 	if other := elsewhere[first]; argument && ok && other != "" && parse.Context.Selected() == nil {
-		return fmt.Errorf("there is no verb %s; for that: %s; see ingest --help", first, other)
+		return fmt.Errorf("there is no verb %s; for that: %s", first, other)
 	}
 	switch {
 	case !argument && !strings.HasPrefix(err.Error(), "unknown flag "):

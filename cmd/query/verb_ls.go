@@ -176,6 +176,8 @@ func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
 	switch {
 	case c.Output != "":
 		return 0, cli.Usagef("--names prints one name a line; leave out -o")
+	case c.Live != "" && c.Live != "off":
+		return 0, cli.Usagef("--names is of blobs alone; leave out --live")
 	case a.config.Store.Logs():
 		return 0, cli.Usagef("--names is for the blobs of blobtail's own stores; Azure's own logs are no JSON in zstd")
 	case c.Day != "" && c.rangeFlags != (rangeFlags{}):

@@ -36,7 +36,7 @@ func (a *app) unconfirmed(e *retention.ConfirmError, args ...string) int {
 var otherVerbs = map[string]string{
 	"verify": "logquery verify", "ls": "logquery ls", "list": "logquery ls", "bill": "logquery bill", "check-config": "ingest check-config",
 	"run": "retention apply", "start": "retention apply", "dry-run": "retention plan", "show": "retention plan", "expire": "retention apply",
-	"delete": "retention drop SERVICE --day D", "rm": "retention drop SERVICE --day D", "remove": "retention drop SERVICE --day D", "version": "retention --version",
+	"delete": "retention drop SERVICE --day D", "rm": "retention drop SERVICE --day D", "remove": "retention drop SERVICE --day D", "version": "retention --version", "help": "retention --help",
 }
 
 // otherFlags are flags of other programs, and the way to their end by verb; "" is for all others.
@@ -74,7 +74,7 @@ func misread(app *kong.Application, err error) error {
 	}
 	first, _, _ := strings.Cut(word, ",")
 	if other := otherVerbs[first]; argument && verb == nil && other != "" {
-		return cli.Usagef("there is no verb %s; for that: %s; see retention --help", first, other)
+		return cli.Usagef("there is no verb %s; for that: %s", first, other)
 	}
 	unknown, isFlag := strings.CutPrefix(err.Error(), "unknown flag ")
 	if flag, _, _ := strings.Cut(unknown, ","); isFlag {
