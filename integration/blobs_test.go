@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"blobtail/internal/storeid"
+	"blobtail/internal/units"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/dir"
@@ -78,7 +79,7 @@ func checkBlobs(t *testing.T, zstd string, at place, list func() []stored) {
 		t.Errorf("%d blobs are there, the ingester wrote %v", len(all), n)
 	}
 	_, errs, code := answered(t, at, "verify", "*")
-	if code != 0 || !strings.Contains(errs, fmt.Sprintf("%d blobs with %d records", len(all), records)) || !strings.Contains(errs, " 0 findings, 0 notes") {
+	if code != 0 || !strings.Contains(errs, units.Count(len(all), "blob")+" with "+units.Count(records, "record")) || !strings.Contains(errs, " 0 findings, 0 notes") {
 		t.Errorf("verify exits %d: %s", code, errs)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/internal/units"
 	"blobtail/storage"
 )
 
@@ -99,7 +100,7 @@ func (j *Job) policyGuard(ctx context.Context, p *Plan) (why string, err error) 
 	case most == "":
 		return "", nil
 	case days[most] > freeDays:
-		return fmt.Sprintf("%s, and it hides %d days of %s", changed, days[most], most), nil
+		return fmt.Sprintf("%s, and it hides %s of %s", changed, units.Count(days[most], "day"), most), nil
 	}
 	var all atomic.Int64 // bytes of all services
 	err = each(len(p.services), func(i int) error {
@@ -114,7 +115,7 @@ func (j *Job) policyGuard(ctx context.Context, p *Plan) (why string, err error) 
 		return nil
 	})
 	if hides := p.Total(Hide).Bytes; err == nil && hides*100 > all.Load()*freePercent {
-		why = fmt.Sprintf("%s, and it hides %d of %d bytes stored", changed, hides, all.Load())
+		why = fmt.Sprintf("%s, and it hides %s of %s stored", changed, units.Thousands(hides), units.Count(all.Load(), "byte"))
 	}
 	return why, err
 }

@@ -25,7 +25,7 @@ func TestGuard(t *testing.T) {
 	}{
 		{"nothing goes", false, 0, 0, ""},
 		{"two days, a fifth of all", false, 2, 100, ""},
-		{"two days, more than a fifth", false, 2, 101, "hides 202 of 1002 bytes"},
+		{"two days, more than a fifth", false, 2, 101, "hides 202 of 1,002 bytes"},
 		{"three days", false, 3, 1, "hides 3 days of app"},
 		{"a backlog of the same policy", true, 50, 1000, ""},
 	} {

@@ -10,6 +10,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/progress"
+	"blobtail/internal/units"
 	"blobtail/storage"
 )
 
@@ -95,7 +96,7 @@ func (r *run) deleteDay(ctx context.Context, d *Day, to *Result) error {
 	}
 	if more := len(keys) - fewErrors; more > 0 {
 		last := m.left[keys[len(keys)-1]].reason
-		to.Problems = append(to.Problems, fmt.Errorf("%s of %s: %d more blobs could not be deleted, the last: %w", d.Day, d.Service, more, last))
+		to.Problems = append(to.Problems, fmt.Errorf("%s of %s: %s could not be deleted, the last: %w", d.Day, d.Service, units.Count(more, "more blob"), last))
 	}
 	d.emptied = !found && err == nil && len(keys) == 0
 	if m.done.Blobs+m.done.Failed > 0 {

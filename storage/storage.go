@@ -36,7 +36,8 @@ var (
 	// ErrBeingDeleted says that a table is being deleted. It accepts no writes, and its
 	// name is free when the deletion is over.
 	ErrBeingDeleted = errors.New("is being deleted")
-	// ErrDamaged says that an object exists, but not as it was written.
+	// ErrDamaged says that an object exists, but not as it was written, or that it alone may not be
+	// read.
 	ErrDamaged = errors.New("damaged")
 	// ErrChanged says that a row is not in the state that a Swap expected: it changed,
 	// or was deleted, or exists though none was expected. From a Get it says that another

@@ -23,6 +23,7 @@ type grammar struct {
 	Version cli.VersionFlag `help:"Print the version and exit."`
 	config.Config
 	handling handling // of the configuration
+	model    *kong.Application
 
 	Run   struct{} `cmd:"" default:"1" help:"Take records (the default)."`
 	Drain struct {
@@ -39,6 +40,13 @@ type grammar struct {
 	Check       struct{}  `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
 	CheckConfig struct{}  `cmd:"" help:"Say whether the configuration and the files of its tokens and certificates are sound."`
 	PrintConfig struct{}  `cmd:"" help:"Print the configuration that is in force."`
+	Man         struct{}  `cmd:"" help:"Print the manual page."`
+	Completion  struct {
+		Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+	} `cmd:"" help:"Print a script that completes verbs and flags in a shell."`
+	Complete struct {
+		Words []string `arg:"" optional:""`
+	} `cmd:"" hidden:""`
 }
 
 // Validate returns every mistake in the configuration at once, and compiles it.
@@ -89,6 +97,9 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	if why := cli.UnknownZone(os.Getenv); why != "" && verb != "run" { // whose log says so
 		(&cli.Console{Name: "ingest", Stderr: stderr}).Note("%s", why)
 	}
+	if guides(verb) {
+		return g.guide(verb, stdout)
+	}
 	switch verb {
 	case "check-config":
 		err := checkConfig(c)
@@ -132,26 +143,35 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	return nil
 }
 
+// vars are the texts that help has from elsewhere.
+func vars() kong.Vars { return kong.Vars{"doors": strings.Join(doorNames(), ", ")} }
+
 // parse returns the command line with the configuration in force, and its verb.
 func parse(args []string) (*grammar, string, error) {
 	g := &grammar{Config: config.Default()}
 	parser, err := cli.NewParser(g, "ingest",
 		"Accepts log records over HTTP and from JetStream and writes them as numbered, compressed blobs.",
-		kong.Vars{"doors": strings.Join(doorNames(), ", ")})
+		vars(), signposts().Help())
 	if err != nil {
 		return nil, "", err
 	}
 	cli.Preset(parser)
-	if _, err := parser.Parse(args); err != nil {
+	k, err := parser.Parse(args)
+	if err != nil {
 		return nil, "", misread(parser.Model, err)
+	}
+	if err := signposts().Misplaced(k); err != nil {
+		return nil, "", err
+	}
+	if g.model = parser.Model; guides(k.Command()) {
+		return g, k.Command(), nil // it needs no configuration, and works beside a wrong one
 	}
 	// Now the file is known. Its values are the defaults of the flags.
 	if g.Config, err = config.Load(g.File); err != nil {
 		return nil, "", err
 	}
 	cli.Preset(parser)
-	k, err := parser.Parse(args)
-	if err != nil {
+	if k, err = parser.Parse(args); err != nil {
 		return nil, "", err
 	}
 	return g, k.Command(), g.Validate()

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -12,14 +11,30 @@ import (
 	"blobtail/internal/config"
 )
 
+// elsewhere are verbs that people write here, and other commands have.
+var elsewhere = map[string]string{
+	"tail": "logquery tail", "read": "logquery", "query": "logquery", "ls": "logquery ls", "list": "logquery ls", "verify": "logquery verify",
+	"ingesters": "logquery ingesters", "status": "logquery ingesters", "apply": "retention apply",
+	"plan": "retention plan", "compact": "retention compact", "drop": "retention drop", "tokens": "ingest token list", "version": "ingest --version", "help": "ingest --help",
+}
+
 // misread explains an error of the parser. People write a verb such as start or serve,
 // because other servers have one.
 func misread(app *kong.Application, err error) error {
 	err = cli.WithoutValue(err)
 	parse, ok := errors.AsType[*kong.ParseError](err)
 	word, argument := strings.CutPrefix(err.Error(), "unexpected argument ")
-	unknown, _ := strings.CutPrefix(err.Error(), "unknown flag ")
+	unknown, flag := strings.CutPrefix(err.Error(), "unknown flag ")
 	name, _, _ := strings.Cut(unknown, ",")
+	if flag && ok {
+		if err := signposts().Elsewhere(app, parse.Context.Selected(), name); err != nil {
+			return err
+		}
+	}
+	first, _, _ := strings.Cut(word, ",")
+	if other := elsewhere[first]; argument && ok && other != "" && parse.Context.Selected() == nil {
+		return fmt.Errorf("there is no verb %s; for that: %s", first, other)
+	}
 	meant := cli.MeantListen(name, config.Default().Ingest.Listen)
 	switch {
 	case meant != "":
@@ -31,8 +46,9 @@ func misread(app *kong.Application, err error) error {
 	}
 	var verbs []string
 	for _, n := range app.Children {
-		verbs = append(verbs, n.Name)
+		if !n.Hidden && n.Name != "run" {
+			verbs = append(verbs, n.Name)
+		}
 	}
-	verbs = slices.DeleteFunc(verbs, func(verb string) bool { return verb == "run" })
 	return fmt.Errorf("there is no verb %s; ingest takes records without one, and its verbs are %s; see ingest --help", word, strings.Join(verbs, ", "))
 }

@@ -24,6 +24,7 @@ import (
 	"blobtail/internal/openstore"
 	"blobtail/internal/spelling"
 	"blobtail/internal/storeid/premises"
+	"blobtail/internal/units"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -78,10 +79,11 @@ func (i *importCmd) run(ctx context.Context, c config.Config, h handling, log ze
 	for _, text := range result.Unfinished {
 		console.Note("%s", text)
 	}
-	fmt.Fprintf(stdout, "imported %s records of %s hours; %s hours were imported before; %s copies left out; %s records of dropped days left out\n",
-		cli.Thousands(int(result.Records)), cli.Thousands(result.Hours), cli.Thousands(result.Skipped), cli.Thousands(int(result.Copies)), cli.Thousands(int(result.Expired)))
+	fmt.Fprintf(stdout, "imported %s of %s; %s %s imported before; %s left out; %s of dropped days left out\n",
+		units.Count(result.Records, "record"), units.Count(result.Hours, "hour"), units.Count(result.Skipped, "hour"), units.Word(result.Skipped, "was", "were"),
+		units.Count(result.Copies, "copy"), units.Count(result.Expired, "record"))
 	if lost > 0 {
-		console.Complain("INCOMPLETE: %s lines or blobs could not be read", cli.Thousands(lost))
+		console.Complain("INCOMPLETE: %s could not be read", units.Count(lost, "line")+" or "+units.Plural(lost, "blob"))
 		return errIncomplete
 	}
 	return nil

@@ -16,15 +16,49 @@ import (
 	"blobtail/internal/config"
 )
 
+// An expiry is the end of a token, as people write it.
+type expiry struct {
+	text string
+	span config.Duration // from now on
+	at   time.Time       // zero: the span counts
+}
+
+// UnmarshalText reads a duration, or a date as the file of tokens has it.
+func (e *expiry) UnmarshalText(text []byte) error {
+	e.text = string(text)
+	at, ok := access.ParseExpires(e.text)
+	if e.at = at; ok {
+		return nil
+	}
+	if err := e.span.UnmarshalText(text); err != nil {
+		return fmt.Errorf("%w; or a date, for example 2027-06-01 or 2027-06-01T12:00:00Z", err)
+	}
+	return nil
+}
+
+// after returns the end of a token that is made now.
+func (e *expiry) after(now time.Time) (time.Time, error) {
+	const instead = "for example 90d, or no --expires for a token that is accepted for ever"
+	switch {
+	case !e.at.IsZero() && !e.at.After(now):
+		return e.at, fmt.Errorf("that is in the past, and nobody could use the token; want a later date, or a duration, %s", instead)
+	case !e.at.IsZero():
+		return e.at.UTC(), nil
+	case e.span <= 0:
+		return e.at, fmt.Errorf("want a duration, %s", instead)
+	}
+	return now.Add(time.Duration(e.span)).Truncate(time.Second), nil
+}
+
 // tokenCmd has the verbs that change the file of tokens.
 type tokenCmd struct {
 	New struct {
-		ID       string           `arg:"" help:"Letters, digits, - and _: the name of the sender or reader." placeholder:"ID"`
-		Write    []string         `help:"A service, or a glob of services, that it may send records of." placeholder:"GLOB"`
-		Read     []string         `help:"A service, or a glob of services, that it may read." placeholder:"GLOB"`
-		Peer     bool             `xor:"role" help:"It is for ingesters, which answer readers for each other."`
-		Operator bool             `xor:"role" help:"It may read the metrics."`
-		Expires  *config.Duration `help:"How long it is accepted, such as 90d (default: for ever)." placeholder:"DURATION"`
+		ID       string   `arg:"" help:"Letters, digits, - and _: the name of the sender or reader." placeholder:"ID"`
+		Write    []string `help:"A service, or a glob of services, that it may send records of." placeholder:"GLOB"`
+		Read     []string `help:"A service, or a glob of services, that it may read." placeholder:"GLOB"`
+		Peer     bool     `xor:"role" help:"It is for ingesters, which answer readers for each other."`
+		Operator bool     `xor:"role" help:"It may read the metrics."`
+		Expires  *expiry  `help:"How long it is accepted, such as 90d, or until when (UTC), such as 2027-06-01 (default: for ever)." placeholder:"END"`
 	} `cmd:"" help:"Make a token, or another secret of one that exists, and print it once."`
 	List   struct{} `cmd:"" help:"List the tokens. Their secrets are not known."`
 	Revoke struct {
@@ -64,10 +98,10 @@ func (t *tokenCmd) add(file string, console cli.Console, stdout io.Writer) error
 		e.Role = access.Operator
 	}
 	if d := t.New.Expires; d != nil {
-		if *d <= 0 {
-			return cli.Usagef("--expires 0s: want a duration, for example 90d, or no --expires for a token that is accepted for ever")
+		var err error
+		if e.Expires, err = d.after(time.Now()); err != nil {
+			return &cli.UsageError{Err: fmt.Errorf("--expires %s: %w", d.text, err)}
 		}
-		e.Expires = time.Now().Add(time.Duration(*d)).Truncate(time.Second)
 	}
 	if err := e.Check(); err != nil {
 		return &cli.UsageError{Err: err}

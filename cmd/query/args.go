@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/guide"
 )
 
 // arrange puts an argument list as people write it into a form that the parser always
@@ -21,7 +22,7 @@ import (
 // is read. "help" before a verb is the flag --help behind it. Unknown flags stay
 // unchanged, and the parser reports them.
 func arrange(app *kong.Application, args []string) []string {
-	known := flagsOf(app)
+	known := guide.FlagsOf(app)
 	var flags, bare, rest []string
 	help := false
 	for len(args) > 0 && args[0] != "--" {
@@ -80,31 +81,7 @@ func arrange(app *kong.Application, args []string) []string {
 }
 
 // verbOf returns the verb of a name, or nil.
-func verbOf(app *kong.Application, name string) *kong.Node {
-	for _, n := range app.Children {
-		if n.Name == name {
-			return n
-		}
-	}
-	return nil
-}
-
-// flagsOf returns the flags of all verbs, as they may be written.
-func flagsOf(app *kong.Application) map[string]*kong.Flag {
-	flags := make(map[string]*kong.Flag)
-	for _, n := range append([]*kong.Node{app.Node}, app.Children...) {
-		for _, f := range n.Flags {
-			flags["--"+f.Name] = f
-			for _, alias := range f.Aliases {
-				flags["--"+alias] = f
-			}
-			if f.Short != 0 {
-				flags["-"+string(f.Short)] = f
-			}
-		}
-	}
-	return flags
-}
+func verbOf(app *kong.Application, name string) *kong.Node { return guide.Verb(app.Node, name) }
 
 // mistake finds a mistake in an arranged list, and its likely meaning. A flag without a
 // value, as from --level "$UNSET", must not count as absent, and neither must an empty argument.
@@ -113,7 +90,7 @@ func mistake(app *kong.Application, args []string) error {
 	if args[0] != "complete" && slices.Contains(args[1:], "") { // completion has empty words
 		return cli.Usagef("an argument is empty: give its value, or leave it out; is a variable of the shell not set?")
 	}
-	flags, given := flagsOf(app), make(map[*kong.Flag]bool)
+	flags, given := guide.FlagsOf(app), make(map[*kong.Flag]bool)
 	for _, arg := range args[1:] {
 		if arg == "--" {
 			break
@@ -127,13 +104,11 @@ func mistake(app *kong.Application, args []string) error {
 			continue
 		}
 		if !joined && !f.IsBool() {
-			return cli.Usagef("%s needs a value, such as %s %s", flagName(f), strings.Fields(flagName(f))[0], f.FormatPlaceHolder())
+			return cli.Usagef("%s needs a value, such as %s %s", guide.FlagName(f), strings.Fields(guide.FlagName(f))[0], f.FormatPlaceHolder())
 		}
-		var verbs []string
-		for _, n := range app.Children {
-			if slices.ContainsFunc(n.Flags, func(of *kong.Flag) bool { return of.Name == f.Name }) {
-				verbs = append(verbs, n.Name)
-			}
+		verbs := signposts().Owners(app, f.Name)
+		if v := verbOf(app, args[0]); f.Hidden || v != nil && v.Hidden || f.Name == "server" {
+			verbs = nil // a verb that reads the store itself says where it can run
 		}
 		single := joined && !f.IsBool() && !f.IsCumulative()
 		switch {
@@ -145,23 +120,15 @@ func mistake(app *kong.Application, args []string) error {
 			if f.Name == "step" {
 				hint = " (for numbers of LogQL); the length of a bucket is that of hist --by 5m"
 			}
-			return cli.Usagef("logquery %s has no %s; these have: %s%s", args[0], flagName(f), strings.Join(verbs, ", "), hint)
+			return cli.Usagef("logquery %s has no %s; these have: %s%s", args[0], guide.FlagName(f), strings.Join(verbs, ", "), hint)
 		case single && value == "":
-			return cli.Usagef("%s is given without a value; give one, or leave it out", flagName(f))
+			return cli.Usagef("%s is given without a value; give one, or leave it out", guide.FlagName(f))
 		case single && given[f]:
-			return cli.Usagef("%s is given twice; leave one out", flagName(f))
+			return cli.Usagef("%s is given twice; leave one out", guide.FlagName(f))
 		}
 		given[f] = true
 	}
 	return nil
-}
-
-// flagName is how a person may have written a flag.
-func flagName(f *kong.Flag) string {
-	if f.Short != 0 {
-		return "-" + string(f.Short) + " (--" + f.Name + ")"
-	}
-	return "--" + f.Name
 }
 
 // number is how many records a flag asks for.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"blobtail/internal/azurelogs"
@@ -17,7 +16,7 @@ import (
 
 // logs is run for Azure's own logs. It goes by the names of their blobs and opens none, so
 // nobody counts their records.
-func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Time) (int, error) {
+func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Time, order func(x, y reading.Total) int) (int, error) {
 	if _, err := a.openStore(ctx, false); err != nil {
 		return 0, err
 	}
@@ -64,9 +63,7 @@ func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Ti
 			e.Stored += b.Size
 		}
 	}
-	if day.IsZero() {
-		slices.SortFunc(entries, func(a, b reading.Total) int { return strings.Compare(a.Name, b.Name) })
-	}
+	slices.SortStableFunc(entries, order)
 	c.print(a, form, what, entries, true)
 	a.absent(ctx, absent)
 	c.note(a, entries, &reading.Outcome{})

@@ -63,6 +63,7 @@ type verbs struct {
 	Completion completionCmd `help:"Print a script that completes verbs, flags, services and fields in a shell."`
 	Complete   completeCmd   `hidden:""`
 	Man        manCmd        `help:"Print the manual page."`
+	Lnav       lnavCmd       `help:"Print the format by which lnav reads records, or install it."`
 	Vers       versionCmd    `name:"version" help:"Print the version."`
 }
 
@@ -115,7 +116,7 @@ func run(ctx context.Context, env environment) int {
 	defer a.leave(ctx)()
 	v, err := a.parse()
 	if err == nil {
-		line := cli.ShowProgress(a.progressTo(), &a.progress, "blobs")
+		line := cli.ShowProgress(a.progressTo(), &a.progress, "blob")
 		a.Stderr = line.Over(env.stderr)
 		left := func() {} // waits until the user leaves the pager
 		if env.outTTY {
@@ -222,7 +223,7 @@ func (a *app) all() (*kong.Kong, error) { return a.parser(func(string) bool { re
 
 // parser returns a parser of some verbs, by the fields of [verbs].
 func (a *app) parser(wanted func(verb string) bool) (*kong.Kong, error) {
-	options := []kong.Option{kong.ConfigureHelp(kong.HelpOptions{Compact: true})}
+	options := []kong.Option{kong.ConfigureHelp(kong.HelpOptions{Compact: true}), signposts().Help()}
 	fields := reflect.ValueOf(&a.verbs).Elem()
 	for i := range fields.NumField() {
 		field := fields.Type().Field(i)

@@ -105,8 +105,11 @@ func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 	switch verb := verbOf(a.model, e.Name); {
 	case a.env.isFile(e.Name):
 		hint = "a file has that name: if the shell made it of *, quote that: '*'"
-	case a.verb.Name == "top" && slices.Contains(e.Stored, a.verbs.Top.Field):
+	case a.verb.Name == "top" && (slices.Contains(e.Stored, a.verbs.Top.Field) || slices.Contains(a.services(ctx), a.verbs.Top.Field)):
 		hint = "the field comes first: logquery top " + cli.ShellWords(typed, a.verbs.Top.Field)
+	case a.moreFields(e.Name):
+		fields := a.verbs.Top.Field + "," + typed
+		hint = "several fields stand with commas: logquery top " + cli.ShellWords(slices.Concat([]string{fields}, a.verbs.Top.Services[1:])...)
 	case len(begin) > 1:
 		hint = fmt.Sprintf("%d services begin so: '%s*'", len(begin), e.Name)
 	case e.Near != "":
@@ -122,6 +125,13 @@ func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 		hint = "to search text: -F " + cli.ShellWords(typed)
 	}
 	return fmt.Sprintf("%v; %s%s", e, hint, a.thereAre(ctx, e))
+}
+
+// moreFields reports whether an unknown service of top may be a second field: it stands before a
+// service.
+func (a *app) moreFields(name string) bool {
+	given := a.verbs.Top.Services
+	return a.verb.Name == "top" && len(given) > 1 && slices.Equal(serviceNames(given[:1]), []string{name})
 }
 
 // typed is the argument behind a service's name, such as one with blanks.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/units"
 	"blobtail/reading"
 )
 
@@ -19,7 +20,7 @@ func (a *app) explain(ctx context.Context, from reading.Source, ask reading.Ask)
 	if err != nil {
 		return out, err
 	}
-	fmt.Fprintf(a.out, "blobs    %d of %s, %s\n", x.Blobs, countOf(int64(x.Services), "service"), bytesText(x.Stored))
+	fmt.Fprintf(a.out, "blobs    %d of %s, %s\n", x.Blobs, units.Count(int64(x.Services), "service"), bytesText(x.Stored))
 	switch {
 	case len(x.Needs) > 0:
 		for _, need := range x.Needs {
@@ -29,7 +30,7 @@ func (a *app) explain(ctx context.Context, from reading.Source, ask reading.Ask)
 		fmt.Fprintln(a.out, "needs    no word and no id that filters know")
 	}
 	fmt.Fprintf(a.out, "blocks   %d: %d ruled out by ids, %d by words, %d by time and level\n", x.Blocks, x.ByIDs, x.ByWords, x.Others)
-	fmt.Fprintf(a.out, "to read  %s with %s, %s\n", countOf(x.Read, "block"), countOf(x.Records, "record"), bytesText(x.Bytes))
+	fmt.Fprintf(a.out, "to read  %s with %s, %s\n", units.Count(x.Read, "block"), units.Count(x.Records, "record"), bytesText(x.Bytes))
 	if ask.Limit > 0 {
 		fmt.Fprintf(a.out, "limit    %d: it reads from the newest block on, until it has them\n", ask.Limit)
 	}

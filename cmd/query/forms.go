@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ import (
 
 // outputFlags select the form of records.
 type outputFlags struct {
-	Output   string   `short:"o" help:"pretty, json (the stored lines), raw (the messages), csv or logfmt." placeholder:"FORM"`
+	Output   string   `short:"o" help:"pretty, json (the stored lines), raw (the messages; of a record without one, the stored line), csv or logfmt." placeholder:"FORM"`
 	Fields   []string `help:"Only these fields, in this order." placeholder:"A,B"`
 	Template string   `help:"Write each record by a template of Go, such as '{{.ts}} {{.msg}}'." placeholder:"TEXT"`
 }
@@ -45,6 +46,7 @@ type printer struct {
 	left map[string]bool
 	// unseen are those of --fields that no record has had; printed: there was a record.
 	unseen  []string
+	doubt   doubtful
 	printed bool
 	// failed counts the records for which the template fails; failure is the first error.
 	failed  int
@@ -60,7 +62,7 @@ func (a *app) printer(f outputFlags, ask *reading.Ask) (*printer, error) {
 		f.Fields[i] = strings.TrimSpace(name) // --fields 'ts, msg'
 	}
 	share := a.made.Share()
-	p := &printer{a: a, share: &share, people: f.Template == "" && (form == "pretty" || form == "raw"), unseen: slices.Clone(f.Fields)}
+	p := &printer{a: a, share: &share, people: f.Template == "" && (form == "pretty" || form == "raw"), unseen: slices.Clone(f.Fields), doubt: doubt(f.Fields)}
 	switch {
 	case f.Template != "" && (f.Output != "" || len(f.Fields) > 0):
 		return nil, cli.Usagef("--template is a form of its own; leave out -o and --fields")
@@ -78,7 +80,7 @@ func (a *app) printer(f outputFlags, ask *reading.Ask) (*printer, error) {
 		p.left = map[string]bool{}
 		p.line, err = p.csv(f.Fields)
 	case form == "pretty":
-		pretty := &prettyPrinter{zone: a.now.Location(), color: a.color, of: chosen{f.Fields, p.share}}
+		pretty := &prettyPrinter{zone: a.now.Location(), color: a.color, of: chosen{f.Fields, p.share}, once: a.env.outTTY}
 		if pretty.match, err = ask.Matcher(a.made); err != nil {
 			return nil, err
 		}
@@ -107,11 +109,27 @@ func safely(line func(dst, line []byte) []byte) func(dst, line []byte) []byte {
 // print writes lines.
 func (p *printer) print(lines []byte) error {
 	p.look(lines)
+	if len(p.unseen) == len(p.doubt.parts) && p.doubt.holds(lines) {
+		return nil
+	}
+	if err := p.release(); err != nil {
+		return err
+	}
 	if p.line != nil {
 		return p.form(lines)
 	}
 	_, err := p.a.out.Write(lines)
 	return err
+}
+
+// release prints the rows that were held back.
+func (p *printer) release() error {
+	for ; p.doubt.held > 0; p.doubt.held-- {
+		if err := p.form(p.doubt.first); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // form writes lines in their form, some at a time.
@@ -146,6 +164,7 @@ func (p *printer) look(lines []byte) {
 			return ok
 		})
 	}
+	p.doubt.look(lines, p.unseen)
 }
 
 // separate stands between records that are not adjacent, in the forms for people.
@@ -169,13 +188,20 @@ func (p *printer) problem() error {
 	return fmt.Errorf("--template fails for %s left out: %w", records, p.failure)
 }
 
-// end says which fields have no column, and which columns have no field.
-func (p *printer) end() {
+// end says which fields have no column, and which columns have no field. An error is a mistake in the
+// names, or of the output.
+func (p *printer) end() error {
+	if err := p.doubt.mistake(p.unseen); err != nil && p.printed {
+		return err
+	}
+	if err := p.release(); err != nil {
+		return err
+	}
 	if len(p.unseen) > 0 && p.printed {
 		p.a.Note("--fields: none of these records has %s; logquery fields lists the fields", strings.Join(p.unseen, ", "))
 	}
 	if len(p.left) == 0 {
-		return
+		return nil
 	}
 	const most = 10
 	names := slices.Sorted(maps.Keys(p.left))
@@ -184,6 +210,7 @@ func (p *printer) end() {
 		names, more = names[:most], ", ..."
 	}
 	p.a.Note("the columns are %s; the records also have %s%s: --fields ts,msg,%s", strings.Join(columnsOfCSV, ", "), strings.Join(names, ", "), more, cli.ShellWords(names[0]))
+	return nil
 }
 
 // chosen are the fields that a form has, in this order; none: all.
@@ -191,6 +218,9 @@ type chosen struct {
 	fields []string
 	share  *budget.Share
 }
+
+// has reports whether a field is shown if a record has it.
+func (c chosen) has(name string) bool { return len(c.fields) == 0 || slices.Contains(c.fields, name) }
 
 // each calls yield for each chosen field of a line, as far as the budget allows it: a field may be
 // chosen many times.
@@ -306,6 +336,23 @@ func escapes(text string) string {
 	}
 }
 
+// fieldless refuses a template that prints the name of a field in place of its value, as {ts} for
+// {{.ts}}, or the same text for each record.
+func fieldless(text string) error {
+	outside := regexp.MustCompile(`(?s)\{\{.*?\}\}`).ReplaceAllString(text, "")
+	if m := regexp.MustCompile(`[$%]?\{\.?([A-Za-z_@][A-Za-z0-9_.@-]*)\}`).FindStringSubmatch(outside); m != nil {
+		field := "." + m[1]
+		if strings.ContainsAny(m[1], "-@") {
+			field = fmt.Sprintf("index . %q", m[1])
+		}
+		return cli.Usagef("--template: %s is printed as it is; for the field: {{%s}}; for the text: {{%q}}", m[0], field, m[0])
+	}
+	if !strings.Contains(text, "{{") {
+		return cli.Usagef("--template %s: it has no field, so each record would give the same text; a field is {{.ts}}: see logquery fields", cli.ShellWords(text))
+	}
+	return nil
+}
+
 // templateValue decodes a value for a template, with its numbers as [decimal].
 func templateValue(value []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(value))
@@ -351,6 +398,9 @@ var errText = errors.New("the template makes more than 64 MiB for one record")
 // templated returns a function that appends the text that a template makes of a record, and a
 // newline. It leaves out a record for which the template fails.
 func (p *printer) templated(text string) (func(dst, line []byte) []byte, error) {
+	if err := fieldless(text); err != nil {
+		return nil, err
+	}
 	bounds := printing.Bounds{Most: mostText, Err: errText, Take: p.share.Take}
 	t, err := template.New("record").Funcs(bounds.Functions()).Parse(escapes(text))
 	if err == nil {
@@ -361,7 +411,11 @@ func (p *printer) templated(text string) (func(dst, line []byte) []byte, error) 
 		}
 	}
 	if err != nil {
-		return nil, cli.Usagef("--template: %s", strings.TrimPrefix(err.Error(), "template: "))
+		hint := ""
+		if m := regexp.MustCompile(`function "([^"]+)" not defined`).FindStringSubmatch(err.Error()); m != nil {
+			hint = "; a field has a point: {{." + m[1] + "}}"
+		}
+		return nil, cli.Usagef("--template: %s%s", strings.TrimPrefix(err.Error(), "template: "), hint)
 	}
 	p.share.Release()
 	out := printing.Output{Bounds: bounds}

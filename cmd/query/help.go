@@ -38,7 +38,7 @@ func (topCmd) Help() string {
 	return `Examples:
   logquery top status web --since 1h
   logquery top path web --where 'status >= 500' -n 20
-  logquery top service '*' --level error+ -o csv` + timesHelp
+  logquery top service,level '*' -o csv` + timesHelp
 }
 
 // Help has the examples of the verb.
@@ -65,7 +65,7 @@ accounts the command prints the role assignment that gives the same right.`
 func (lsCmd) Help() string {
 	return `Examples:
   logquery ls
-  logquery ls web yesterday
+  logquery ls web --sort records
   logquery ls web --names --since 2h`
 }
 

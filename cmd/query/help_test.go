@@ -2,11 +2,11 @@ package main
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/guide/guidetest"
 )
 
 // word is a word of a shell's command line, with quotes or without.
@@ -53,28 +53,12 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// The manual page has each flag and each verb, and no line that troff would misread.
-func TestManual(t *testing.T) {
+// Each verb has the flags that it uses and no others; manual and completion have all.
+func TestGuide(t *testing.T) {
 	a := &app{Console: cli.Console{Name: "logquery"}}
 	parser, err := a.all()
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := string(manual(parser.Model))
-	for _, verb := range parser.Model.Children {
-		if strings.Contains(page, ".SS "+verb.Name+"\n") == verb.Hidden {
-			t.Errorf("%s: hidden %v", verb.Name, verb.Hidden)
-		}
-		for _, f := range verb.Flags {
-			if !f.Hidden && !strings.Contains(page, troff("--"+f.Name)) {
-				t.Errorf("--%s is missing", f.Name)
-			}
-		}
-	}
-	macros := []string{".TH", ".SH", ".SS", ".TP", ".B", ".PP", ".nf", ".fi"}
-	for line := range strings.Lines(page) {
-		if first, _, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(line, ".") && !slices.Contains(macros, first) || strings.HasPrefix(line, "'") {
-			t.Errorf("misread: %s", line)
-		}
-	}
+	guidetest.Check(t, parser.Model, signposts(), "read", "tail", "hist", "top", "fields", "ls")
 }

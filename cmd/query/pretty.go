@@ -20,6 +20,7 @@ type prettyPrinter struct {
 	color bool
 	of    chosen           // the fields to print
 	match *reading.Matcher // its matches are highlighted; nil: none are
+	once  bool             // a time and a level that a message repeats are left out of it
 	text  []byte           // of one value, unescaped
 }
 
@@ -61,7 +62,7 @@ func (p *prettyPrinter) part(dst, line, name, value []byte) []byte {
 	case "service":
 		return p.paint(dst, p.serviceColor(value), func(dst []byte) []byte { return p.value(dst, value, "\\n") })
 	case "msg":
-		return p.value(dst, value, "\n    ")
+		return p.message(dst, line, value)
 	}
 	return p.field(dst, name, value)
 }
@@ -110,6 +111,86 @@ func (p *prettyPrinter) value(dst, value []byte, newline string) []byte {
 	}
 	p.text = record.AppendUnescaped(p.text[:0], value[1:len(value)-1])
 	return p.highlit(dst, p.text, newline)
+}
+
+// message writes the message, without the time and the level at its beginning if these are the texts of
+// the columns in front of it.
+func (p *prettyPrinter) message(dst, line, value []byte) []byte {
+	const newline = "\n    "
+	if !p.once || len(value) < 2 || value[0] != '"' {
+		return p.value(dst, value, newline)
+	}
+	p.text = record.AppendUnescaped(p.text[:0], value[1:len(value)-1])
+	cut := 0
+	if p.of.has("ts") {
+		ns, _ := record.LineTime(line)
+		cut = repeatedTime(p.text, time.Unix(0, ns).In(p.zone))
+	}
+	if level, ok := record.Lookup(line, "level"); ok && cut > 0 && p.of.has("level") {
+		cut += repeatedLevel(p.text[cut:], level)
+	}
+	if spans := p.spans(p.text); len(spans) > 0 && spans[0][0] < cut {
+		cut = 0 // the user looks for it
+	}
+	return p.highlit(dst, p.text[cut:], newline)
+}
+
+// repeatedTime is the length of the beginning of a text that shows just this time as the column does,
+// with the blanks behind it; 0 if it begins in any other way. A fraction may have other digits only if
+// they are zeros, and a Z stands for UTC.
+func repeatedTime(text []byte, at time.Time) int {
+	const seconds = len(time.DateTime)
+	if len(text) <= seconds || text[10] != ' ' && text[10] != 'T' {
+		return 0
+	}
+	var shown [64]byte
+	want := at.AppendFormat(shown[:0], time.DateTime)
+	if !bytes.Equal(text[:10], want[:10]) || !bytes.Equal(text[11:seconds], want[11:]) {
+		return 0
+	}
+	n, ns, unit := seconds, 0, int(time.Second)
+	if text[n] == '.' || text[n] == ',' {
+		for n++; n < len(text) && text[n] >= '0' && text[n] <= '9'; n++ {
+			unit /= 10
+			ns += int(text[n]-'0') * unit
+		}
+		if n == seconds+1 {
+			return 0
+		}
+	}
+	if ns != at.Nanosecond() || ns%int(time.Millisecond) != 0 || unit == 0 {
+		return 0
+	}
+	if _, offset := at.Zone(); n < len(text) && text[n] == 'Z' && offset == 0 {
+		n++
+	}
+	return blanksBehind(text, n)
+}
+
+// repeatedLevel is the length of a word at the beginning of a text that is the stored level, in small
+// letters or capital ones, with the blanks behind it; 0 if there is none.
+func repeatedLevel(text, level []byte) int {
+	if len(level) < 3 || len(text) < len(level)-2 {
+		return 0
+	}
+	word := level[1 : len(level)-1]
+	if !bytes.EqualFold(text[:len(word)], word) {
+		return 0
+	}
+	return blanksBehind(text, len(word))
+}
+
+// blanksBehind is the end of the blanks that begin at n; 0 if there are none, or nothing behind them in
+// the line.
+func blanksBehind(text []byte, n int) int {
+	end := n
+	for end < len(text) && text[end] == ' ' {
+		end++
+	}
+	if end == n || end == len(text) || text[end] == '\n' {
+		return 0
+	}
+	return end
 }
 
 // field writes k=v. A string stays in its quotes, escaped, if it would be ambiguous

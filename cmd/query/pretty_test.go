@@ -10,7 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/cli"
+	"blobtail/reading"
 	"blobtail/record"
 )
 
@@ -62,6 +64,73 @@ func TestPretty(t *testing.T) {
 	}
 }
 
+// On a terminal a message does not repeat the time and the level of the columns. Anything else at its
+// beginning stays: another time, a time of another zone or with more digits, a word that only means the
+// level, and a match.
+func TestRepeated(t *testing.T) {
+	const ts = "2026-11-25T15:04:06.456Z"
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ts, level, msg string
+		zone           *time.Location
+		want           string // behind the columns
+	}{
+		{ts, "error", "2026-11-25 15:04:06.456 ERROR 4242 --- [main] failed", time.UTC, "4242 --- [main] failed"},
+		{ts, "error", "2026-11-25T15:04:06.456Z  error  failed", time.UTC, "failed"},
+		{ts, "error", "2026-11-25 15:04:06,456000 [main] ERROR failed", time.UTC, "[main] ERROR failed"},
+		{ts, "error", "2026-11-25 16:04:06.456 ERROR failed", berlin, "failed"},
+		{"2026-11-25T15:04:06Z", "info", "2026-11-25 15:04:06 INFO up", time.UTC, "up"},
+		{ts, "error", "2026-11-25 15:04:06.456 ERROR failed\\n\\tat x", time.UTC, "failed\n    \tat x"},
+		{ts, "warn", "2026-11-25 15:04:06.456 WARNING low", time.UTC, "WARNING low"},
+		{ts, "info", "2026-11-25 15:04:06.456 INFORMATION x", time.UTC, "INFORMATION x"},
+		{ts, "info", "2026-11-25 15:04:06.456 warn INFO x", time.UTC, "warn INFO x"},
+
+		{ts, "error", "2026-11-25 15:04:06.456 ERROR failed", berlin, "2026-11-25 15:04:06.456 ERROR failed"},
+		{ts, "error", "2026-11-25 15:04:06.457 ERROR failed", time.UTC, "2026-11-25 15:04:06.457 ERROR failed"},
+		{ts, "error", "2026-11-25 15:04:06 ERROR failed", time.UTC, "2026-11-25 15:04:06 ERROR failed"},
+		{ts, "error", "2026-11-25 15:04:06.4560000001 ERROR failed", time.UTC, "2026-11-25 15:04:06.4560000001 ERROR failed"},
+		{"2026-11-25T15:04:06.456789Z", "error", "2026-11-25 15:04:06.456789 ERROR failed", time.UTC, "2026-11-25 15:04:06.456789 ERROR failed"},
+		{"2026-11-25T15:04:06Z", "error", "2026-11-25 15:04:06. ERROR failed", time.UTC, "2026-11-25 15:04:06. ERROR failed"},
+		{ts, "error", "2026-11-25 15:04:06.456+01:00 failed", time.UTC, "2026-11-25 15:04:06.456+01:00 failed"},
+		{ts, "error", "2026-11-25 16:04:06.456Z failed", berlin, "2026-11-25 16:04:06.456Z failed"},
+		{ts, "error", "[2026-11-25 15:04:06.456] failed", time.UTC, "[2026-11-25 15:04:06.456] failed"},
+		{ts, "error", "2026-11-25 15:04:06.456", time.UTC, "2026-11-25 15:04:06.456"},
+		{ts, "error", "2026-11-25 15:04:06.456 ", time.UTC, "2026-11-25 15:04:06.456 "},
+		{ts, "error", "2026-11-25 15:04:06.456 ERROR", time.UTC, "ERROR"},
+		{ts, "error", "ERROR failed", time.UTC, "ERROR failed"},
+		{ts, "error", "", time.UTC, ""},
+	} {
+		line := stored(t, `{"ts":"`+c.ts+`","level":"`+c.level+`","service":"web","msg":"`+c.msg+`"}`)
+		at, _ := record.LineTime(line)
+		level := c.level
+		for len(level) < 5 {
+			level += " "
+		}
+		columns := time.Unix(0, at).In(c.zone).Format(timeLayout) + " " + level + " web "
+		if got := string((&prettyPrinter{zone: c.zone, once: true}).append(nil, line)); got != columns+c.want+"\n" {
+			t.Errorf("%s: %q, not %q", c.msg, got, columns+c.want)
+		}
+		whole := strings.ReplaceAll(strings.ReplaceAll(c.msg, `\n`, "\n    "), `\t`, "\t")
+		if got := string((&prettyPrinter{zone: c.zone}).append(nil, line)); got != columns+whole+"\n" {
+			t.Errorf("into a pipe: %q", got)
+		}
+		if got := string((&prettyPrinter{zone: c.zone, once: true, of: chosen{fields: []string{"msg"}, share: new(budget.Share)}}).append(nil, line)); got != whole+"\n" {
+			t.Errorf("the message alone: %q", got)
+		}
+	}
+	match, err := (&reading.Ask{Texts: []string{"06.456"}}).Matcher(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &prettyPrinter{zone: time.UTC, once: true, color: true, match: match}
+	if got := string(p.append(nil, stored(t, `{"ts":"`+ts+`","msg":"2026-11-25 15:04:06.456 x"}`))); !strings.Contains(got, "15:04:"+reverse+"06.456"+forward+" x") {
+		t.Errorf("a match is left out: %q", got)
+	}
+}
+
 // checkSafe fails for text with an effect on a terminal.
 func checkSafe(t *testing.T, out []byte) {
 	t.Helper()
@@ -78,7 +147,7 @@ func FuzzPretty(f *testing.F) {
 	f.Add([]byte(`{"ts":"2026-11-20T15:04:05.000000000Z","level":"info","service":"web","msg":"a\nb","x":{"y":[1,"\u001b"]}}` + "\n"))
 	f.Add([]byte(`{"ts":"2026-11-20T15:04:05.000000000Z","level":"\u001b","service":"web","msg":"\ud800`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		out := (&prettyPrinter{zone: time.UTC}).append(nil, line)
+		out := (&prettyPrinter{zone: time.UTC, once: true}).append(nil, line)
 		checkSafe(t, out)
 		for i, l := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
 			if i > 0 && !strings.HasPrefix(l, "    ") {

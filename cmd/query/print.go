@@ -100,6 +100,8 @@ func oneOf(flag, value string, words ...string) error {
 	return cli.Usagef("%s %s: it must be %s or %s", flag, value, strings.Join(words[:last], ", "), words[last])
 }
 
+// appendRaw appends the message of a record. If that is empty, and the record has fields of its own, it
+// appends the stored line: a blank one would say nothing.
 func (a *app) appendRaw(dst, line []byte) []byte {
 	msg := bytes.TrimSuffix(line, []byte("\n")) // the whole line if it is not ours
 	if off, ok := record.LineMsg(line); ok {
@@ -107,13 +109,36 @@ func (a *app) appendRaw(dst, line []byte) []byte {
 		if n := record.ValueLen(line[off-1:]); n > 0 {
 			msg = msg[:n-2]
 		}
+		if len(msg) == 0 && hasMore(line) {
+			return append(a.safe(dst, bytes.TrimSuffix(line, []byte("\n"))), '\n')
+		}
 	}
 	if a.env.outTTY {
-		dst = cli.AppendSafe(dst, record.AppendUnescaped(nil, msg), "\n")
+		dst = a.safe(dst, record.AppendUnescaped(nil, msg))
 	} else {
 		dst = record.AppendUnescaped(dst, msg)
 	}
 	return append(dst, '\n')
+}
+
+// safe appends a text, as a terminal may have it if the output is one.
+func (a *app) safe(dst, text []byte) []byte {
+	if a.env.outTTY {
+		return cli.AppendSafe(dst, text, "\n")
+	}
+	return append(dst, text...)
+}
+
+// hasMore reports whether a record has fields beside those of each record.
+func hasMore(line []byte) bool {
+	for name := range record.Fields(line) {
+		switch string(name) {
+		case "ts", "level", "service", "msg":
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // bytesText writes a size for people.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"blobtail/internal/cli"
 	"blobtail/reading"
@@ -15,7 +16,11 @@ func serviceNames(args []string) []string { return reading.ParseServices(args) }
 func servicesOf(args []string) ([]string, error) {
 	for _, arg := range args {
 		if len(serviceNames([]string{arg})) == 0 {
-			return nil, cli.Usagef("%q names no service; logquery ls lists them", arg)
+			hint := "logquery ls lists them"
+			if strings.Trim(arg, "<>=!~&|") == "" && arg != "" {
+				hint = "a comparison is one argument, in quotes: --where 'status > 500'"
+			}
+			return nil, cli.Usagef("%q names no service; %s", arg, hint)
 		}
 	}
 	return serviceNames(args), nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"blobtail/internal/bill"
+	"blobtail/internal/units"
 	"blobtail/reading"
 	"blobtail/storage/traffic"
 )
@@ -15,15 +16,15 @@ func (a *app) stats(out *reading.Outcome, took time.Duration) {
 	copies := ""
 	if out.Copies > 0 {
 		// A record is in a log and in a blob for a while; both are read, and one is printed.
-		copies = fmt.Sprintf("; %s read twice and printed once", countOf(out.Copies, "record"))
+		copies = fmt.Sprintf("; %s read twice and printed once", units.Count(out.Copies, "record"))
 	}
 	filtered := ""
 	if out.RuledOutByIDs+out.RuledOutByWords > 0 {
 		filtered = fmt.Sprintf(" (%d by ids, %d by words)", out.RuledOutByIDs, out.RuledOutByWords)
 	}
 	fmt.Fprintf(a.env.stderr, "%s, %s; blobs %d listed, %d opened; blocks %d read, %d skipped%s; %s, %s fetched%s; %s\n",
-		countOf(out.Records, "record"), bytesText(out.Bytes), out.BlobsListed, out.BlobsOpened, out.BlocksRead, out.BlocksSkipped, filtered,
-		countOf(out.Requests, "read"), bytesText(out.Fetched), copies, took.Round(10*time.Microsecond))
+		units.Count(out.Records, "record"), bytesText(out.Bytes), out.BlobsListed, out.BlobsOpened, out.BlocksRead, out.BlocksSkipped, filtered,
+		units.Count(out.Requests, "read"), bytesText(out.Fetched), copies, took.Round(10*time.Microsecond))
 	a.requests()
 }
 
@@ -50,12 +51,4 @@ func (a *app) requests() {
 		}
 	}
 	fmt.Fprintf(a.env.stderr, "requests: %s%s\n", strings.Join(kinds, ", "), price)
-}
-
-// countOf is a number with its noun.
-func countOf(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

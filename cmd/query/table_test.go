@@ -52,7 +52,7 @@ func TestCell(t *testing.T) {
 		`"two\n\tlines"`:                     `two\n\tlines`,
 		`"` + strings.Repeat("é", 100) + `"`: strings.Repeat("é", 41) + "…",
 	} {
-		if got := a.cell(value); got != want {
+		if got := cell(value, max(a.width()-len("records  100.0 %  "), 20)); got != want {
 			t.Errorf("%s: %s, want %s", value, got, want)
 		}
 	}

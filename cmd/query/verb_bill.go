@@ -12,6 +12,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/internal/bill"
 	"blobtail/internal/cli"
+	"blobtail/internal/units"
 	"blobtail/reading"
 	"blobtail/record"
 )
@@ -174,7 +175,7 @@ func (b *billPrinter) costs() {
 		e := &b.prices.Elsewhere[i]
 		kept := ""
 		if e.Keeps > 0 {
-			kept = fmt.Sprintf("%d days", e.Keeps)
+			kept = units.Count(e.Keeps, "day")
 		}
 		line("elsewhere: "+e.Name, kept, func(c column) string { return money(c.cost.Elsewhere[i]) })
 	}
@@ -279,14 +280,15 @@ func (b *billPrinter) csv() {
 func (b *billPrinter) verdict() int {
 	a, r := b.a, b.report
 	if r.Foreign > 0 {
-		a.Note("%d objects with %s are no blobs of ours and not in the sums, such as %s", r.Foreign, bytesText(r.ForeignBytes), cli.SafeLine(r.ForeignKey))
+		a.Note("%s with %s %s of ours and not in the sums, such as %s", units.Count(r.Foreign, "object"), bytesText(r.ForeignBytes),
+			units.Word(r.Foreign, "is no blob", "are no blobs"), cli.SafeLine(r.ForeignKey))
 	}
 	if r.Total.Blobs == 0 {
 		a.Note("nothing is stored of these")
 		return cli.Nothing
 	}
 	if r.Twice > 0 {
-		a.Note("in %d hours compacted blobs stand beside others; where these are what they replaced, and did not come later, their records are counted twice until they are deleted", r.Twice)
+		a.Note("in %s compacted blobs stand beside others; where these are what they replaced, and did not come later, their records are counted twice until they are deleted", units.Count(r.Twice, "hour"))
 	}
 	remote := ""
 	if !a.config.Store.Remote() {
@@ -295,7 +297,8 @@ func (b *billPrinter) verdict() int {
 	a.Note("prices of %s: look yours up and give them by --prices FILE%s", b.prices.Dates(), remote)
 	a.Note("not in it: what reading, traffic and deleted blobs that are still kept cost, and machines")
 	if r.Total.Unknown > 0 {
-		a.Complain("INCOMPLETE: the metadata of %d blobs do not tell what they hold; their size is counted, their records are not", r.Total.Unknown)
+		a.Complain("INCOMPLETE: the metadata of %s do not tell what %s; %s size is counted, %s records are not",
+			units.Count(r.Total.Unknown, "blob"), units.Word(r.Total.Unknown, "it holds", "they hold"), units.Word(r.Total.Unknown, "its", "their"), units.Word(r.Total.Unknown, "its", "their"))
 		return cli.Incomplete
 	}
 	return cli.OK

@@ -51,7 +51,9 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 			code = cli.OK
 		}
 	}
-	out.end()
+	if err := out.end(); err != nil {
+		return 0, err
+	}
 	if err := out.problem(); err != nil {
 		bad(err)
 	}

@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/guide"
 	"blobtail/reading"
 	"blobtail/record"
 )
@@ -20,30 +20,8 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// shells are the scripts that make a shell ask "logquery complete". Its arguments are the
-// words up to the cursor, and it prints a candidate a line.
-var shells = map[string]string{
-	"bash": `_logquery() {
-	local IFS=$'\n'
-	COMPREPLY=($(logquery complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
-	if [[ ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
-}
-complete -o default -F _logquery logquery
-`,
-	"zsh": `#compdef logquery
-_logquery() {
-	local -a found
-	found=("${(@f)$(logquery complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-	if [[ -n $found ]]; then compadd -a found; else _files; fi
-}
-if [[ $funcstack[1] == _logquery ]]; then _logquery "$@"; else compdef _logquery logquery; fi
-`,
-	"fish": `complete -c logquery -f -a '(logquery complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
-`,
-}
-
 func (c *completionCmd) run(_ context.Context, a *app) (int, error) {
-	_, err := a.out.Write([]byte(shells[c.Shell]))
+	_, err := a.out.Write([]byte(guide.Script(c.Shell, a.Name)))
 	return cli.OK, err
 }
 
@@ -58,81 +36,28 @@ const completionPatience = 2 * time.Second
 func (c *completeCmd) run(ctx context.Context, a *app) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
-	words := c.Words
-	if len(words) == 0 {
-		words = []string{""}
+	of := guide.Completion{
+		Guide: signposts(), App: a.model, Given: a.useFlag,
+		Values:    func(verb *kong.Node, flag string) []string { return a.valuesOf(ctx, verb, flag) },
+		Arguments: func(verb *kong.Node, before []string) []string { return a.argumentsOf(ctx, verb, before) },
 	}
-	last := words[len(words)-1]
-	for _, candidate := range a.candidates(ctx, words[:len(words)-1], last) {
-		if strings.HasPrefix(candidate, last) {
-			fmt.Fprintln(a.out, candidate)
-		}
+	for _, candidate := range of.Of(c.Words) {
+		fmt.Fprintln(a.out, candidate)
 	}
 	return cli.OK, nil
 }
 
-// candidates are the words that may stand behind others, in place of one that is begun.
-func (a *app) candidates(ctx context.Context, before []string, begun string) []string {
-	known := flagsOf(a.model)
-	verb, bare := a.placeOf(known, before)
-	if len(before) > 0 {
-		if f := known[before[len(before)-1]]; f != nil && !f.IsBool() {
-			return a.valuesOf(ctx, verb, f.Name)
-		}
-	}
-	if name, _, joined := strings.Cut(begun, "="); joined && known[name] != nil {
-		var out []string
-		for _, value := range a.valuesOf(ctx, verb, known[name].Name) {
-			out = append(out, name+"="+value)
-		}
-		return out
-	}
+// argumentsOf are the words that may stand behind others of a verb.
+func (a *app) argumentsOf(ctx context.Context, verb *kong.Node, before []string) []string {
 	switch {
-	case strings.HasPrefix(begun, "-"):
-		return flagNames(a.model.Node, verb)
-	case verb.Name == "top" && len(bare) == 0:
+	case verb.Name == "top" && len(before) == 0:
 		return a.fieldNames(ctx)
-	case verb.Name == "context" && len(bare) == 0:
-		return []string{"ls", "add", "use", "rm"}
-	case verb.Name == "context":
+	case verb.Name == "context" && len(before) > 0:
 		return a.contexts.Names()
-	case verb.Name == "completion":
-		return []string{"bash", "zsh", "fish"}
-	case len(bare) == 0 && !slices.Contains(before, verb.Name):
-		var verbs []string
-		for _, n := range a.model.Children {
-			if !n.Hidden {
-				verbs = append(verbs, n.Name)
-			}
-		}
-		return append(verbs, a.serviceList(ctx)...)
+	case verb.Name == "man", verb.Name == "lnav", verb.Name == "version", verb.Name == "serve", verb.Name == "ingesters":
+		return nil
 	}
 	return a.serviceList(ctx)
-}
-
-// placeOf finds the verb of words, and the words that are neither it nor flags. It uses the
-// store that they name.
-func (a *app) placeOf(known map[string]*kong.Flag, words []string) (verb *kong.Node, bare []string) {
-	for i := 0; i < len(words); i++ {
-		name, value, joined := strings.Cut(words[i], "=")
-		f := known[name]
-		switch {
-		case f != nil && !f.IsBool() && !joined && i+1 < len(words):
-			i++
-			value = words[i]
-			fallthrough
-		case f != nil:
-			a.useFlag(f.Name, value)
-		case !strings.HasPrefix(words[i], "-"):
-			bare = append(bare, words[i])
-		}
-	}
-	if len(bare) > 0 {
-		if verb = verbOf(a.model, bare[0]); verb != nil {
-			return verb, bare[1:]
-		}
-	}
-	return verbOf(a.model, "read"), bare
 }
 
 // useFlag uses a flag of the words. A mistake in it is found when the command runs.
@@ -163,22 +88,6 @@ func (a *app) useFlag(name, value string) {
 	}
 }
 
-func flagNames(nodes ...*kong.Node) (out []string) {
-	for _, n := range nodes {
-		for _, f := range n.Flags {
-			switch {
-			case f.Hidden:
-			case f.IsBool():
-				out = append(out, "--"+f.Name)
-			default:
-				out = append(out, "--"+f.Name+"=")
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 // valuesOf are the values of a flag, if they are few.
 func (a *app) valuesOf(ctx context.Context, verb *kong.Node, flag string) []string {
 	switch flag {
@@ -199,6 +108,8 @@ func (a *app) valuesOf(ctx context.Context, verb *kong.Node, flag string) []stri
 			return []string{"service", "day"}
 		}
 		return []string{"1m", "5m", "1h", "1d"}
+	case "sort":
+		return []string{"name", "records", "blobs", "bytes", "size", "unflushed", "first", "last"}
 	case "parse":
 		return []string{"json", "logfmt"}
 	case "fields":

@@ -98,7 +98,7 @@ func anywhere(of config.Context, dir string) config.Context {
 // the current one unless a store or a file is given.
 func (a *app) useContext() error {
 	f := &a.flags
-	if slices.Contains([]string{"version", "man", "completion"}, a.verb.Name) {
+	if slices.Contains([]string{"version", "man", "lnav", "completion"}, a.verb.Name) {
 		a.contexts = &config.Contexts{}
 		return nil // they read no store
 	}

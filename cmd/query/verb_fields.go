@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/units"
 	"blobtail/reading"
 	"blobtail/reading/survey"
 	"blobtail/record"
@@ -59,7 +60,7 @@ func (c *fieldsCmd) run(ctx context.Context, a *app) (int, error) {
 				return out, err
 			}
 			if out.More {
-				out.Warnings = append(out.Warnings, fmt.Errorf("these are the fields of the newest %s records; -n 0 for all", cli.Thousands(ask.Limit)))
+				out.Warnings = append(out.Warnings, fmt.Errorf("these are the fields of the newest %s; -n 0 for all", units.Count(ask.Limit, "record")))
 			}
 			if s.More {
 				out.Warnings = append(out.Warnings, fmt.Errorf("there are more than %s fields; the others are left out", cli.Thousands(mostFields)))

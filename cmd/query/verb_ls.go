@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/spelling"
+	"blobtail/internal/units"
 	"blobtail/internal/when"
 	"blobtail/reading"
 	"blobtail/record"
@@ -19,6 +22,8 @@ type lsCmd struct {
 	Day     string `arg:"" optional:"" help:"List the blobs of that day (UTC), such as 2026-11-20."`
 	Live    string `help:"auto or off: count records that are in no blob yet (auto)." placeholder:"WHEN"`
 	Output  string `short:"o" help:"pretty, json or csv; without it, into a pipe: fields between tabs." placeholder:"FORM"`
+	Sort    string `help:"name (the default), records, blobs, bytes, size (stored), unflushed, first or last: names from a to z, the others from the largest or the newest on." placeholder:"KEY"`
+	Reverse bool   `short:"r" help:"The other way round."`
 
 	Names      bool `help:"Print the names of the blobs that a read takes, one a line, for other tools."`
 	rangeFlags `group:"Time of --names"`
@@ -31,6 +36,10 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if form == "json" && c.Output == "" {
 		form = "tabs"
+	}
+	order, err := c.order(a.config.Store.Logs())
+	if err != nil {
+		return 0, err
 	}
 	if c.Names {
 		return c.names(ctx, a)
@@ -56,13 +65,14 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 	}
 	if a.config.Store.Logs() {
-		return c.logs(ctx, a, form, what, day)
+		return c.logs(ctx, a, form, what, day, order)
 	}
 	w := whole{
 		ask: reading.Ask{Services: services, Range: reading.Always()}, live: c.Live, listing: true,
 		read: func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
 			entries, out, err := c.list(ctx, from, ask, day)
 			if err == nil {
+				slices.SortStableFunc(entries, order)
 				c.print(a, form, what, entries, false)
 				c.note(a, entries, out)
 				out.Records = int64(len(entries))
@@ -71,6 +81,55 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 		},
 	}
 	return w.run(ctx, a)
+}
+
+// order compares two rows by --sort. Equal ones are in the order of their names, in which those of the
+// system are the last ones. Nobody counts the records of Azure's own logs.
+func (c *lsCmd) order(logs bool) (func(x, y reading.Total) int, error) {
+	byName := func(x, y reading.Total) int {
+		system := func(t reading.Total) int { return strings.Count(t.Name[:min(1, len(t.Name))], "_") }
+		return cmp.Or(system(x)-system(y), strings.Compare(x.Name, y.Name))
+	}
+	keys := map[string]func(t reading.Total) int64{
+		"records":   func(t reading.Total) int64 { return t.Records },
+		"blobs":     func(t reading.Total) int64 { return int64(t.Blobs) },
+		"bytes":     func(t reading.Total) int64 { return t.Raw },
+		"size":      func(t reading.Total) int64 { return t.Stored },
+		"stored":    func(t reading.Total) int64 { return t.Stored }, // as the column is called
+		"unflushed": func(t reading.Total) int64 { return t.Unflushed },
+		"first":     func(t reading.Total) int64 { return t.First },
+		"last":      func(t reading.Total) int64 { return t.Last },
+	}
+	turn := 1
+	if c.Reverse {
+		turn = -1
+	}
+	key := keys[c.Sort]
+	switch {
+	case (c.Sort != "" || c.Reverse) && c.Names:
+		return nil, cli.Usagef("--names prints names in their order; leave out --sort and -r")
+	case c.Sort == "" || c.Sort == "name":
+		return func(x, y reading.Total) int { return turn * byName(x, y) }, nil
+	case key == nil:
+		return nil, unsorted(c.Sort)
+	case logs && (c.Sort == "records" || c.Sort == "bytes" || c.Sort == "unflushed"):
+		return nil, cli.Usagef("--sort %s: nobody counts the records of Azure's own logs; sort by name, blobs, size, first or last", c.Sort)
+	}
+	return func(x, y reading.Total) int { return cmp.Or(turn*cmp.Compare(key(y), key(x)), byName(x, y)) }, nil
+}
+
+// unsorted is the error for a key that is none.
+func unsorted(key string) error {
+	keys := []string{"name", "records", "blobs", "bytes", "size", "unflushed", "first", "last"}
+	meant := map[string]string{"time": "last", "date": "last", "newest": "last", "oldest": "first", "count": "records", "service": "name", "day": "name", "blob": "name"}
+	hint := cmp.Or(meant[strings.ToLower(key)], spelling.Near(strings.ToLower(key), keys))
+	if name, down := strings.CutPrefix(key, "-"); down && slices.Contains(keys, name) {
+		return cli.Usagef("--sort %s: for the other way round: --sort %s -r", key, name)
+	}
+	if hint != "" {
+		hint = "; did you mean " + hint + "?"
+	}
+	return cli.Usagef("--sort %s: it must be %s or %s%s", key, strings.Join(keys[:len(keys)-1], ", "), keys[len(keys)-1], hint)
 }
 
 // list sums up the services, those of the system last; or the days of some; or the blobs of a day.
@@ -117,6 +176,8 @@ func (c *lsCmd) names(ctx context.Context, a *app) (int, error) {
 	switch {
 	case c.Output != "":
 		return 0, cli.Usagef("--names prints one name a line; leave out -o")
+	case c.Live != "" && c.Live != "off":
+		return 0, cli.Usagef("--names is of blobs alone; leave out --live")
 	case a.config.Store.Logs():
 		return 0, cli.Usagef("--names is for the blobs of blobtail's own stores; Azure's own logs are no JSON in zstd")
 	case c.Day != "" && c.rangeFlags != (rangeFlags{}):
@@ -158,7 +219,7 @@ func (c *lsCmd) note(a *app, entries []reading.Total, out *reading.Outcome) {
 	case len(entries) > 0 || !out.Complete():
 		for _, e := range entries {
 			if e.Name == "" {
-				a.Note("%s of that day in no blob yet", countOf(e.Unflushed, "record"))
+				a.Note("%s of that day in no blob yet", units.Count(e.Unflushed, "record"))
 			}
 		}
 	case c.Day != "":

@@ -8,6 +8,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/units"
 	"blobtail/reading"
 )
 
@@ -145,7 +146,9 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 		if result.More && c.Number == nil && c.First == nil {
 			result.Warnings = append(result.Warnings, fmt.Errorf("these are the newest %d, there is more; -n 0 for all", ask.Limit))
 		}
-		out.end()
+		if ended := out.end(); err == nil {
+			err = ended
+		}
 		if bad := out.problem(); bad != nil {
 			result.Lack(bad)
 		}
@@ -194,15 +197,11 @@ func (a *app) verdict(ctx context.Context, out *reading.Outcome) int {
 	n := a.Problems(problems)
 	switch {
 	case !out.Complete():
-		parts := "1 part"
-		if n > 1 {
-			parts = fmt.Sprintf("%d parts", n)
-		}
-		a.Complain("INCOMPLETE: %s could not be read", parts)
+		a.Complain("INCOMPLETE: %s could not be read", units.Count(max(n, 1), "part"))
 		return cli.Incomplete
 	case out.Records == 0:
 		if out.Examined > 0 {
-			a.Note("0 of %s records", cli.Thousands(int(out.Examined)))
+			a.Note("0 of %s", units.Count(out.Examined, "record"))
 		}
 		return cli.Nothing
 	}

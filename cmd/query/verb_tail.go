@@ -88,7 +88,9 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if result == nil {
 		result = &reading.Outcome{}
 	}
-	out.end()
+	if ended := out.end(); err == nil {
+		err = ended
+	}
 	if bad := out.problem(); bad != nil {
 		result.Lack(bad)
 	}
@@ -98,6 +100,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 
 // follow prints new records until it is interrupted, and then the command to go on.
 func (c *tailCmd) follow(ctx context.Context, a *app, from reading.Source, out *printer, ask reading.Ask, after *reading.Cursor) (int, error) {
+	out.doubt.all = false // a person waits for each row
 	printed := false
 	var told reading.Outcome
 	o := reading.FollowOptions{After: after, Once: !c.Follow}
@@ -136,6 +139,11 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from reading.Source, out *
 		watchReader(ctx, pipe, cancel)
 	}
 	cursor, err := from.Follow(ctx, ask, o)
+	if ended := out.end(); err == nil {
+		err = ended
+	} else if ended != nil {
+		a.Complain("%v", ended)
+	}
 	var none *reading.NoServiceError
 	switch {
 	case errors.Is(context.Cause(ctx), syscall.EPIPE):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/units"
 	"blobtail/reading"
 )
 
@@ -52,7 +53,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 			Notes    int64 `json:"notes"`
 		}{v.Blobs, v.Records, v.Bytes, v.Bad, v.Notes})
 	}
-	a.Note("%d blobs with %d records in %s verified, %d findings, %d notes", v.Blobs, v.Records, bytesText(v.Bytes), v.Bad, v.Notes)
+	a.Note("%s with %s in %s verified, %s, %s", units.Count(v.Blobs, "blob"), units.Count(v.Records, "record"), bytesText(v.Bytes), units.Count(v.Bad, "finding"), units.Count(v.Notes, "note"))
 	switch {
 	case v.Bad > 0:
 		return cli.Incomplete, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,7 +9,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"blobtail/internal/cli"
+	"blobtail/internal/units"
 	"blobtail/retention"
 	"blobtail/storage"
 )
@@ -28,11 +32,58 @@ func (a *app) unconfirmed(e *retention.ConfirmError, args ...string) int {
 	return cli.Usage
 }
 
+// otherVerbs are the words of people for a verb, and those of other commands.
+var otherVerbs = map[string]string{
+	"verify": "logquery verify", "ls": "logquery ls", "list": "logquery ls", "bill": "logquery bill", "check-config": "ingest check-config",
+	"run": "retention apply", "start": "retention apply", "dry-run": "retention plan", "show": "retention plan", "expire": "retention apply",
+	"delete": "retention drop SERVICE --day D", "rm": "retention drop SERVICE --day D", "remove": "retention drop SERVICE --day D", "version": "retention --version", "help": "retention --help",
+}
+
+// otherFlags are flags of other programs, and the way to their end by verb; "" is for all others.
+var otherFlags = map[string]map[string]string{
+	"--dry-run": {
+		"apply": "for that: retention plan", "plan": "plan deletes nothing: leave it out", "compact": "compact has no plan; no record goes by it",
+		"drop": "without --confirm drop prints its plan and deletes nothing: leave it out", "": "for that: retention plan",
+	},
+	"--yes": {
+		"apply":   "a plan is confirmed by its hash: --confirm HASH, as retention plan prints it",
+		"drop":    "a plan is confirmed by its hash: --confirm HASH, as drop prints it without --confirm",
+		"compact": "compact asks for no confirmation: leave it out", "": "a plan is confirmed by its hash: retention apply --confirm HASH, as retention plan prints it",
+	},
+}
+
+// instead is what a flag of another program is called here; "" if it is none.
+func instead(flag string, verb *kong.Node) string {
+	same := map[string]string{"-n": "--dry-run", "--dryrun": "--dry-run", "-y": "--yes", "--force": "--yes", "-f": "--yes", "--assume-yes": "--yes", "--no-confirm": "--yes"}
+	by := otherFlags[cmp.Or(same[flag], flag)]
+	if verb == nil || by[verb.Name] == "" {
+		return by[""]
+	}
+	return by[verb.Name]
+}
+
 // misread explains an error of the parser. People write the day of drop without its flag.
-func misread(err error) error {
+func misread(app *kong.Application, err error) error {
+	var verb *kong.Node
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok {
+		verb = parse.Context.Selected()
+	}
 	word, argument := strings.CutPrefix(err.Error(), "unexpected argument ")
 	if _, derr := parseDay(word, time.Now()); argument && derr == nil {
 		return cli.Usagef("unexpected argument %s; a day is given with its flag: --day %s", word, cli.ShellWords(word))
+	}
+	first, _, _ := strings.Cut(word, ",")
+	if other := otherVerbs[first]; argument && verb == nil && other != "" {
+		return cli.Usagef("there is no verb %s; for that: %s", first, other)
+	}
+	unknown, isFlag := strings.CutPrefix(err.Error(), "unknown flag ")
+	if flag, _, _ := strings.Cut(unknown, ","); isFlag {
+		if hint := instead(flag, verb); hint != "" {
+			return cli.Usagef("unknown flag %s; %s", flag, hint)
+		}
+		if err := signposts().Elsewhere(app, verb, flag); err != nil {
+			return &cli.UsageError{Err: err}
+		}
 	}
 	return cli.Usagef("%w; see retention --help", err)
 }
@@ -86,5 +137,10 @@ func (a *app) foreign(f retention.Foreign) {
 		return
 	}
 	some := strings.Join(f.First[:min(3, len(f.First))], ", ")
-	a.Complain("%d objects are no blobs of ours and stay, such as %s", f.Count, cli.SafeLine(some))
+	a.Complain("%s, such as %s", noBlobs(f.Count), cli.SafeLine(some))
+}
+
+// noBlobs says that so many objects are not ours.
+func noBlobs(n int) string {
+	return units.Count(n, "object") + units.Word(n, " is no blob of ours and stays", " are no blobs of ours and stay")
 }

@@ -41,6 +41,10 @@ type grammar struct {
 	Apply   applyCmd   `cmd:"" help:"One run: delete what has been hidden for the grace, hide what is past its age."`
 	Drop    dropCmd    `cmd:"" help:"Delete one day of one service at once, such as one with a leaked secret."`
 	Compact compactCmd `cmd:"" help:"Make large blobs of small ones, of hours that ended a day ago or more."`
+
+	Man        manCmd        `cmd:"" help:"Print the manual page."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes verbs and flags in a shell."`
+	Complete   completeCmd   `cmd:"" hidden:""`
 }
 
 // verb is one command of the grammar.
@@ -53,6 +57,7 @@ type app struct {
 	cli.Console
 	flags  grammar
 	verb   *kong.Node
+	model  *kong.Application
 	config config.Config
 	store  *openstore.Store // nil until open
 	log    zerolog.Logger
@@ -96,9 +101,9 @@ func run(ctx context.Context) int {
 // the line.
 func (a *app) progressLine() *cli.Progress {
 	terminal := cli.IsTerminal(os.Stderr)
-	noun, to := "blobs", io.Writer(nil)
+	noun, to := "blob", io.Writer(nil)
 	if a.verb.Name == "compact" {
-		noun = "services"
+		noun = "service"
 	}
 	if terminal {
 		to = os.Stderr
@@ -114,16 +119,22 @@ func (a *app) progressLine() *cli.Progress {
 func (a *app) parse() (verb, error) {
 	parser, err := cli.NewParser(&a.flags, a.Name,
 		"Deletes logs by the day, as the section retention of the configuration says. A day is hidden first, and deleted by a run that comes a grace later.",
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), signposts().Help())
 	if err != nil {
 		return nil, err
 	}
 	parsed, err := parser.Parse(joined(os.Args[1:]))
 	if err != nil {
-		return nil, misread(cli.WithoutValue(err))
+		return nil, misread(parser.Model, cli.WithoutValue(err))
 	}
-	a.verb = parsed.Selected()
+	if err := signposts().Misplaced(parsed); err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
+	a.verb, a.model = parsed.Selected(), parser.Model
 	v := a.verb.Target.Addr().Interface().(verb)
+	if _, guides := v.(guiding); guides {
+		return v, nil // it needs no configuration, and works beside a wrong one
+	}
 	if a.config, err = a.flags.Load(); err != nil {
 		return v, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"blobtail/internal/units"
 	"blobtail/retention"
 )
 
@@ -20,7 +21,7 @@ func printPlan(out io.Writer, p *retention.Plan) error {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%ss\n", d.Service, d.Day, d.Blobs, d.Records, d.Bytes, d.Step)
 		}
 		sum := p.Total()
-		fmt.Fprintf(w, "total\t%s\t%d\t%d\t%d\n", counted(len(p.Days), "day"), sum.Blobs, sum.Records, sum.Bytes)
+		fmt.Fprintf(w, "total\t%s\t%d\t%d\t%d\n", units.Count(len(p.Days), "day"), sum.Blobs, sum.Records, sum.Bytes)
 		w.Flush()
 	}
 	for _, name := range p.Tables {
@@ -72,15 +73,8 @@ func printPlanJSON(out io.Writer, p *retention.Plan) error {
 // printResult prints the sums of a run in one line. The details are in its log.
 func printResult(out io.Writer, r *retention.Result) error {
 	sum := r.Total()
-	_, err := fmt.Fprintf(out, "deleted %s with %d records and %d bytes, of %s; dropped %s; raised %s\n",
-		counted(sum.Blobs, "blob"), sum.Records, sum.Bytes, counted(len(r.Deleted), "day"), counted(len(r.Tables), "table"), counted(len(r.Raised), "horizon"))
+	_, err := fmt.Fprintf(out, "deleted %s with %s and %s, of %s; dropped %s; raised %s\n",
+		units.Count(sum.Blobs, "blob"), units.Count(sum.Records, "record"), units.Count(sum.Bytes, "byte"),
+		units.Count(len(r.Deleted), "day"), units.Count(len(r.Tables), "table"), units.Count(len(r.Raised), "horizon"))
 	return err
-}
-
-// counted is a number of things, in English.
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }

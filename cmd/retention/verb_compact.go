@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/units"
 	"blobtail/record"
 	"blobtail/retention/compact"
 )
@@ -33,8 +34,7 @@ func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
 	if len(r.Unmatched) > 0 && r.Services == 0 && err == nil {
 		return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))
 	}
-	_, perr := fmt.Fprintf(os.Stdout, "rewrote %d blobs with %d bytes into %d with %d, of %d hours of %d services; deleted %d that were replaced, with %d bytes; %d more wait for the grace\n",
-		r.In, r.BytesIn, r.Out, r.BytesOut, r.Hours, r.Services, r.Deleted, r.Freed, r.Waiting)
+	_, perr := fmt.Fprintln(os.Stdout, compacted(&r))
 	if err != nil || perr != nil {
 		a.verdict(r.Problems, true)
 		return 0, errors.Join(err, perr)
@@ -43,7 +43,23 @@ func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
 		a.Complain("no service is called %s", glob)
 	}
 	if r.Foreign > 0 {
-		a.Complain("%d objects are no blobs of ours and stay", r.Foreign)
+		a.Complain("%s", noBlobs(r.Foreign))
 	}
 	return a.verdict(r.Problems, r.Out+r.Deleted > 0), nil
+}
+
+// compacted tells the work of a run in one line.
+func compacted(r *compact.Result) string {
+	text := "nothing to rewrite in " + units.Count(r.Services, "service")
+	if r.In > 0 {
+		text = fmt.Sprintf("rewrote %s with %s into %s with %s, in %s; looked at %s", units.Count(r.In, "blob"), units.Count(r.BytesIn, "byte"),
+			units.Count(r.Out, "blob"), units.Count(r.BytesOut, "byte"), units.Count(r.Hours, "hour"), units.Count(r.Services, "service"))
+	}
+	if r.Deleted > 0 {
+		text += fmt.Sprintf("; deleted %s that had been replaced before, with %s", units.Count(r.Deleted, "blob"), units.Count(r.Freed, "byte"))
+	}
+	if r.Waiting > 0 {
+		text += fmt.Sprintf("; %s %s for the end of the grace", units.Count(r.Waiting, "replaced blob"), units.Word(r.Waiting, "waits", "wait"))
+	}
+	return text
 }

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"blobtail/internal/yamltext"
 	"blobtail/storage/fsys"
 )
 
@@ -104,8 +104,7 @@ func parse(text []byte) (*listing, error) {
 	}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
-		shown, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n") // the lines around it may have a secret
-		return nil, errors.New(shown)
+		return nil, errors.New(yamltext.Error(err, false)) // the lines around it may have a secret
 	}
 	list := new(listing)
 	for _, doc := range file.Docs {
@@ -341,12 +340,22 @@ func moment(node ast.Node) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	t, ok := ParseExpires(text)
+	if !ok {
+		return time.Time{}, at(node, "%.40q: want a time such as 2027-06-01T00:00:00Z", text)
+	}
+	return t, nil
+}
+
+// ParseExpires reads the end of a token, as a file has it: a time with its zone, or a day in UTC,
+// at the beginning of which the token ends. ok is false for any other text.
+func ParseExpires(text string) (t time.Time, ok bool) {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
+			return t, true
 		}
 	}
-	return time.Time{}, at(node, "%.40q: want a time such as 2027-06-01T00:00:00Z", text)
+	return time.Time{}, false
 }
 
 // limits reads the section of limits.

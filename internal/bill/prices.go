@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"blobtail/configs"
+	"blobtail/internal/yamltext"
 	"blobtail/storage/fsys"
 	"blobtail/storage/traffic"
 )
@@ -67,7 +68,7 @@ func Load(path string) (p Prices, err error) {
 		}
 	}
 	if err = yaml.UnmarshalWithOptions(text, &p, yaml.DisallowUnknownField()); err != nil {
-		err = errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
+		err = errors.New(yamltext.Error(err, true))
 	} else {
 		err = p.validate()
 	}

@@ -3,13 +3,13 @@ package cli
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 
 	"blobtail/internal/progress"
+	"blobtail/internal/units"
 )
 
 const (
@@ -32,7 +32,7 @@ type Progress struct {
 }
 
 // ShowProgress draws the line on a terminal until End is called; w is nil for no line. noun
-// names the things that the counter counts, as "blobs".
+// names one of the things that the counter counts, as "blob".
 func ShowProgress(w io.Writer, of *progress.Counter, noun string) *Progress {
 	p := &Progress{of: of, noun: noun, done: make(chan struct{})}
 	if w != nil {
@@ -72,7 +72,7 @@ func (o *over) Write(b []byte) (int, error) {
 // Interrupted tells how far the command came, if it began.
 func (p *Progress) Interrupted(c *Console) {
 	if done, all := p.of.Things(); all > 0 {
-		c.Complain("interrupted: %s of %s %s", Thousands(done), Thousands(all), p.noun)
+		c.Complain("interrupted: %s of %s", Thousands(done), units.Count(all, p.noun))
 	}
 }
 
@@ -95,12 +95,12 @@ func (p *Progress) draw(w io.Writer) {
 		if !sized {
 			bytes, allBytes = done, all
 		}
-		text := fmt.Sprintf("%s of %s %s", Thousands(done), Thousands(all), p.noun)
+		text := fmt.Sprintf("%s of %s", Thousands(done), units.Count(all, p.noun))
 		switch found := p.of.Found(); {
 		case all == 0 && found == 0:
 			text = "waiting for the first answer"
 		case all == 0:
-			text = Thousands(found) + " blobs listed"
+			text = units.Count(found, "blob") + " listed"
 		}
 		p.mu.Lock()
 		bar.ChangeMax64(max(allBytes, 1))
@@ -128,10 +128,4 @@ func newBar(w io.Writer, bytes bool) *progressbar.ProgressBar {
 }
 
 // Thousands writes a number with commas.
-func Thousands[N int | int64](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func Thousands[N int | int64](n N) string { return units.Thousands(n) }

@@ -60,7 +60,7 @@ type Config struct {
 type Ingest struct {
 	Listen    string   `yaml:"listen" help:"Address that shippers send to." env:"BLOBTAIL_LISTEN"`
 	Admin     string   `yaml:"admin" help:"Address of /metrics, /healthz, /readyz, /flush, /drain." env:"BLOBTAIL_ADMIN"`
-	WAL       string   `yaml:"wal" name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL" placeholder:"DIR"`
+	WAL       string   `yaml:"wal" name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL" placeholder:"DIRECTORY"`
 	Lane      string   `yaml:"lane" help:"auto or 0 to 98: leading part of the blob numbers." env:"BLOBTAIL_LANE"`
 	Period    Duration `yaml:"period" help:"Slice of event time in a blob's name; minutes that divide 60." env:"BLOBTAIL_PERIOD"`
 	Dedupe    string   `yaml:"dedupe" help:"When a retry is recognised: body, key or off." env:"BLOBTAIL_DEDUPE"`

@@ -227,7 +227,7 @@ func TestExplained(t *testing.T) {
 			t.Errorf("%q:\n%s\nwant\n%s", text, got, want)
 		}
 	}
-	if _, err := load(t, "store: dir:x\n\tingest: {}\n"); err == nil || !strings.Contains(err.Error(), "[2:1] found character a tab that cannot start any token; indent with spaces\n") {
+	if _, err := load(t, "store: dir:x\n\tingest: {}\n"); err == nil || !strings.Contains(err.Error(), "line 2 has a tab; indent with blanks, since YAML takes no tabs there\n") {
 		t.Error(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"blobtail/internal/yamltext"
 	"blobtail/storage/fsys"
 )
 
@@ -60,7 +61,7 @@ func ReadContexts(dir string) (*Contexts, error) {
 		return nil, fmt.Errorf("read contexts: %w", fsys.WhyUnread(err, ""))
 	}
 	if err := yaml.UnmarshalWithOptions(text, c, yaml.DisallowUnknownField()); err != nil {
-		return nil, fmt.Errorf("contexts %s: %s", c.path, strings.TrimSpace(yaml.FormatError(err, false, true)))
+		return nil, fmt.Errorf("contexts %s: %s", c.path, yamltext.Error(err, true))
 	}
 	if c.All == nil {
 		c.All = map[string]Context{}

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
 	"blobtail/internal/spelling"
+	"blobtail/internal/yamltext"
 )
 
 // noFile is the error for a file that does not exist. It names the file of the same
@@ -48,11 +48,7 @@ func explain(text []byte, err error) error {
 			}
 		}
 	}
-	shown := strings.TrimSpace(yaml.FormatError(err, false, true))
-	if first, lines, ok := strings.Cut(shown, "\n"); ok && strings.Contains(first, "'\t'") {
-		shown = strings.ReplaceAll(first, "'\t'", "a tab") + "; indent with spaces\n" + lines
-	}
-	return errors.New(shown)
+	return errors.New(yamltext.Error(err, true))
 }
 
 // findMistake returns the first mistake in the node of a type: a key that does not exist, or

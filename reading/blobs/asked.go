@@ -13,6 +13,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/internal/budget"
 	"blobtail/internal/spelling"
+	"blobtail/internal/units"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -244,7 +245,8 @@ func (a *asked) tellFound(sum *Summary) {
 	for i, f := range a.found {
 		if f.foreign > 0 {
 			sum.Warnings = append(sum.Warnings,
-				fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", a.services[i], f.foreign, f.first))
+				fmt.Errorf("%s/: %s %s of ours and %s left out, such as %s", a.services[i], units.Count(f.foreign, "object"),
+					units.Word(f.foreign, "is no blob", "are no blobs"), units.Word(f.foreign, "was", "were"), f.first))
 		}
 	}
 }

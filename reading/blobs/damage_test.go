@@ -263,7 +263,7 @@ func TestForeignAndNames(t *testing.T) {
 		}
 		// The other warning says that web had a horizon.
 		services, err := r.Services(t.Context(), c.names)
-		if err != nil || slices.Contains(services, "web") && (len(sum.Warnings) != 2 || !strings.Contains(fmt.Sprint(sum.Warnings), "web/: 1 objects")) {
+		if err != nil || slices.Contains(services, "web") && (len(sum.Warnings) != 2 || !strings.Contains(fmt.Sprint(sum.Warnings), "web/: 1 object is")) {
 			t.Errorf("%v: %v, %v", c.names, sum.Warnings, err)
 		}
 	}

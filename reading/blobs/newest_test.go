@@ -220,7 +220,7 @@ func TestNewestTells(t *testing.T) {
 		}
 		now = time.Unix(0, noon)
 	}
-	if got, sum := newest(t, r, blobs.Query{Services: []string{"odd"}, Range: blobs.Always(), Limit: 5}); len(got) > 0 || !strings.Contains(fmt.Sprint(sum.Warnings), "odd/: 1 objects") {
+	if got, sum := newest(t, r, blobs.Query{Services: []string{"odd"}, Range: blobs.Always(), Limit: 5}); len(got) > 0 || !strings.Contains(fmt.Sprint(sum.Warnings), "odd/: 1 object is") {
 		t.Errorf("%d lines, %+v", len(got), sum)
 	}
 	for _, name := range []string{"none", "n*", "../x"} {

@@ -3,6 +3,7 @@ package blobs
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"blobtail/record"
 )
@@ -23,6 +24,8 @@ func ParseServices(texts []string) (names []string) {
 				names = append(names, strings.ToLower(name))
 			case record.ValidStored(name):
 				names = append(names, name)
+			case !strings.ContainsFunc(name, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }):
+				// Signs alone, such as a > of a comparison: folded, they would be the records of unknown.
 			default:
 				names = append(names, record.FoldService(name))
 			}

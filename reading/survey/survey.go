@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 
 	"blobtail/internal/budget"
 	"blobtail/record"
@@ -23,6 +24,9 @@ const overhead = 100
 type Options struct {
 	// Only are the wanted fields; none: all.
 	Only []string
+	// Together says that the values of the wanted fields are counted in their combinations:
+	// see [Survey.Together].
+	Together bool
 	// Skip are fields that are left out if Only names none.
 	Skip []string
 	// Examples is how many of the first different values of a field are kept.
@@ -48,6 +52,7 @@ type Survey struct {
 	o      Options
 	only   []string // the wanted fields, each once
 	wanted []*Field // by only; nil: not seen yet
+	joint  *Field   // nil: combinations are not counted
 	at     map[string]*Field
 	all    []*Field // in the order of their first sight
 	bytes  int
@@ -63,6 +68,9 @@ func New(o Options) *Survey {
 		}
 	}
 	s.wanted = make([]*Field, len(s.only))
+	if o.Together {
+		s.joint = &Field{at: map[string]int{}}
+	}
 	return s
 }
 
@@ -95,6 +103,10 @@ func (s *Survey) Add(lines []byte) error {
 			return err
 		}
 		s.Records++
+		if s.joint != nil {
+			s.combine(line)
+			continue
+		}
 		if len(s.only) > 0 {
 			s.chosen(line)
 			continue
@@ -127,6 +139,44 @@ func (s *Survey) chosen(line []byte) {
 		}
 	}
 }
+
+// combine counts the combination of the wanted fields of a line, and which of them it has.
+func (s *Survey) combine(line []byte) {
+	found := false
+	s.buf = s.buf[:0]
+	for i, name := range s.only {
+		if i > 0 {
+			s.buf = append(s.buf, between...)
+		}
+		value, ok := record.Lookup(line, name)
+		if !ok {
+			continue
+		}
+		if s.wanted[i] == nil {
+			s.wanted[i] = s.add(name)
+		}
+		if f := s.wanted[i]; f != nil {
+			f.Present++
+			f.Types |= TypeOf(value)
+		}
+		s.buf, found = append(s.buf, value...), true
+	}
+	if found {
+		s.joint.Present++
+		s.count(s.joint, s.buf)
+	}
+}
+
+// between stands between the values of a combination: no stored value has one.
+const between = "\n"
+
+// Together is a field of the combinations of the wanted fields, for [Options.Together]. A record with
+// none of them has no combination. [Split] takes its values apart.
+func (s *Survey) Together() *Field { return s.joint }
+
+// Split are the values of a combination, in the order of the wanted fields, "" for one that the
+// records do not have.
+func Split(combination string) []string { return strings.Split(combination, between) }
 
 // add adds a field; nil: it is left out.
 func (s *Survey) add(name string) *Field {

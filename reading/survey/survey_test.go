@@ -107,3 +107,34 @@ func BenchmarkOne(b *testing.B) {
 		}
 	}
 }
+
+// Combinations of fields are counted with the fields that a record lacks, and bounded like values.
+func TestTogether(t *testing.T) {
+	lines := []byte(`{"ts":"2026-11-10T15:04:05Z","a":1,"b":"x"}
+{"ts":"2026-11-10T15:04:05Z","a":1,"b":"x\ny"}
+{"ts":"2026-11-10T15:04:05Z","b":"x","a":1}
+{"ts":"2026-11-10T15:04:05Z","a":"1"}
+{"ts":"2026-11-10T15:04:05Z","c":1}
+`)
+	s := survey.New(survey.Options{Only: []string{"a", "b"}, Together: true, Values: 10})
+	if err := s.Add(lines); err != nil {
+		t.Fatal(err)
+	}
+	f, text := s.Together(), ""
+	for _, v := range f.Top(0) {
+		text += fmt.Sprintf("%q %d; ", survey.Split(v.Text), v.Count)
+	}
+	if want := `["1" "\"x\""] 2; ["\"1\"" ""] 1; ["1" "\"x\\ny\""] 1; `; text != want {
+		t.Errorf("%s, not %s", text, want)
+	}
+	if s.Records != 5 || f.Present != 4 || f.Distinct != 3 || f.Capped {
+		t.Errorf("%d records, %+v", s.Records, f)
+	}
+	for _, o := range []survey.Options{{Values: 2}, {Values: 10, Bytes: 6}} {
+		o.Only, o.Together = []string{"a", "b"}, true
+		s := survey.New(o)
+		if err := s.Add(lines); err != nil || !s.Together().Capped {
+			t.Errorf("%+v: %+v, %v", o, s.Together(), err)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"blobtail/internal/units"
 	"blobtail/reading/blobs"
 	"blobtail/tailindex"
 )
@@ -57,8 +58,8 @@ func (f *follower) pollRows(ctx context.Context) error {
 		defer handling.Unlock()
 		all = append(all, rows...)
 		for _, m := range missed {
-			f.problem(fmt.Errorf("%d writes of ingester process %s to the tail of %s between %s and %s are not found; blobs will have them: logquery %s --from %s",
-				m.Rows, m.Process, service, utc(m.From), utc(m.To), service, utc(m.From)))
+			f.problem(fmt.Errorf("%s of ingester process %s to the tail of %s between %s and %s %s not found; blobs will have the records: logquery %s --from %s",
+				units.Count(m.Rows, "write"), m.Process, service, utc(m.From), utc(m.To), units.Word(m.Rows, "is", "are"), service, utc(m.From)))
 		}
 		if bad := (*tailindex.RowError)(nil); errors.As(err, &bad) { // then it is the only failure
 			f.problem(fmt.Errorf("some rows of the tail are left out; blobs will have their records: %w", err))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/units"
 	"blobtail/record"
 )
 
@@ -33,7 +34,7 @@ func (r *run) cursor(ctx context.Context, b *blob) (*cursor, error) {
 		return nil, err
 	}
 	if found := blobfmt.Verify(b.Key, body, b.Meta); len(found) > 0 {
-		return nil, r.damaged(ctx, b, fmt.Errorf("it is not sound (%d findings): %w", len(found), found[0]))
+		return nil, r.damaged(ctx, b, fmt.Errorf("it is not sound (%s): %w", units.Count(len(found), "finding"), found[0]))
 	}
 	x, err := blobfmt.ReadIndex(b.Key, int64(len(body)), func(off, n int64) ([]byte, error) { return body[off : off+n], nil })
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/units"
 	"blobtail/logql"
 	"blobtail/logql/stage"
 	"blobtail/reading"
@@ -73,7 +74,7 @@ func (c *call) logs(e *logql.LogExpr, rng reading.Range) error {
 		return err
 	}
 	if entries.end(); out.full {
-		c.hint("the answer has %d lines: more of them take more than one query may hold (%s), or than others leave; ask for the rest by its times", len(out.places), sizeText(c.budget().Spare()))
+		c.hint("the answer has %s: more of them take more than one query may hold (%s), or than others leave; ask for the rest by its times", units.Count(len(out.places), "line"), sizeText(c.budget().Spare()))
 	}
 	c.out = c.api.buffer()
 	c.begins()

@@ -221,7 +221,7 @@ func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, 
 	if errors.Is(err, fs.ErrPermission) {
 		// The directory can be read, so the store is ours: one file has another mode.
 		if fi, serr := s.fs.Stat(s.path(key)); serr == nil {
-			return nil, storage.Blob{Key: key, Size: fi.Size(), Created: fi.ModTime()}, fmt.Errorf("%w: %v", storage.ErrDamaged, err)
+			return nil, storage.Blob{Key: key, Size: fi.Size(), Created: fi.ModTime()}, &unreadableError{fsys.Place{Dir: s.root, Reads: true}, err}
 		}
 	}
 	if err != nil {
@@ -234,6 +234,24 @@ func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, 
 	}
 	return f, b, err
 }
+
+// An unreadableError is a [storage.ErrDamaged] of a file that is whole, as far as is known, and has a
+// mode that keeps this process out. Its text has the remedy.
+type unreadableError struct {
+	place fsys.Place
+	err   error
+}
+
+func (e *unreadableError) Error() string {
+	text := "unreadable: " + e.err.Error()
+	if remedy := e.place.Remedy(e.err); remedy != "" {
+		text += "; " + remedy
+	}
+	return text
+}
+
+// Is implements the interface of [errors.Is].
+func (e *unreadableError) Is(target error) bool { return target == storage.ErrDamaged }
 
 // reader reads a range of a body. A file that is cut during the read gives an error,
 // never a short body.

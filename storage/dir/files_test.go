@@ -15,6 +15,7 @@ import (
 
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/fsys"
 	"blobtail/storage/storagetest"
 )
 
@@ -298,5 +299,63 @@ func write(t testing.TB, path, content string, mode os.FileMode) {
 	}
 	if err := os.Chmod(path, mode); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// closedTo is a file system whose files of one name may not be opened, as by their mode for a user who
+// is not root.
+type closedTo struct {
+	fsys.FS
+	name string
+}
+
+func (c closedTo) OpenFile(name string, flag int, perm os.FileMode) (fsys.File, error) {
+	if filepath.Base(name) == c.name {
+		return nil, &os.PathError{Op: "open", Path: name, Err: os.ErrPermission}
+	}
+	return c.FS.OpenFile(name, flag, perm)
+}
+
+// A file that may not be read is listed, and is called unreadable, with a remedy: it may be whole. Reads
+// go on without it, as without a damaged one.
+func TestUnreadable(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	for _, key := range []string{"a/1", "a/2"} {
+		if err := s.Create(t.Context(), key, []byte("body"), storage.Attrs{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(root, "a", "2"), 0); err != nil {
+		t.Fatal(err)
+	}
+	s, err := dir.Open(root, dir.Options{FS: closedTo{fsys.OS(), "2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for b, err := range s.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, b.Key)
+	}
+	if !slices.Equal(keys, []string{"a/1", "a/2"}) {
+		t.Error(keys)
+	}
+	_, err = s.Stat(t.Context(), "a/2")
+	_, gerr := s.Get(t.Context(), "a/2", 0, -1)
+	for _, err := range []error{err, gerr} {
+		if !errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrUnauthorized) {
+			t.Errorf("%v is of another kind", err)
+		}
+		for _, part := range []string{"a/2", "unreadable: ", "permission denied", "; ", "has the mode 0000; run: chmod u+r"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%v lacks %q", err, part)
+			}
+		}
+		if strings.Contains(err.Error(), "damaged") {
+			t.Error(err)
+		}
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/internal/azurelogs"
 	"blobtail/internal/spill"
+	"blobtail/internal/units"
 	"blobtail/storage"
 )
 
@@ -328,10 +329,10 @@ func (s *Store) Notes() (notes []string) {
 		if s.late.most > 31*24*time.Hour {
 			remedy = "some by over a month: only a read without a range finds these"
 		}
-		notes = append(notes, fmt.Sprintf("%d records came more than %s after their time; %s", n, s.o.Late, remedy))
+		notes = append(notes, fmt.Sprintf("%s came more than %s after %s time; %s", units.Count(n, "record"), s.o.Late, units.Word(n, "its", "their"), remedy))
 	}
 	if n := s.cut.blobs; n > 0 {
-		notes = append(notes, fmt.Sprintf("%d blobs end within a line, which was left out: line %d of %s, for one; a copy is perhaps still being made", n, s.cut.line, s.cut.last))
+		notes = append(notes, fmt.Sprintf("%s within a line, which was left out: line %d of %s, for one; a copy is perhaps still being made", units.Count(n, "blob")+units.Word(n, " ends", " end"), s.cut.line, s.cut.last))
 	}
 	return notes
 }

@@ -163,7 +163,7 @@ func TestLate(t *testing.T) {
 			t.Errorf("late %v: %v, notes %q, want %v", test.late, got, s.Notes(), test.want)
 		}
 		for _, note := range s.Notes() {
-			if !strings.Contains(note, "1 records came more than 2h0m0s after their time") || !strings.Contains(note, "--late 7h") {
+			if !strings.Contains(note, "1 record came more than 2h0m0s after its time") || !strings.Contains(note, "--late 7h") {
 				t.Error(note)
 			}
 		}

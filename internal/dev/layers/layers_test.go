@@ -70,7 +70,7 @@ var allowed = map[string][]string{
 
 	"internal/azurelogs/formats": {"record", "record/times"},
 
-	"internal/access": {"record", "storage/fsys", "internal/units", "internal/watch"},
+	"internal/access": {"record", "storage/fsys", "internal/units", "internal/watch", "internal/yamltext"},
 	"internal/certs":  {"internal/trust", "internal/watch", "storage/fsys"},
 
 	"internal/loopback":   {},
@@ -82,7 +82,7 @@ var allowed = map[string][]string{
 	"buffer":                       {"record", "buffer/wal", "buffer/runlog", "internal/count"},
 	"blobwriter":                   {"record", "blobfmt", "storage", "internal/count"},
 	"internal/storeid":             {"storage", "storage/fsys"},
-	"internal/storeid/premises":    {"internal/storeid", "storage", "storage/fsys"},
+	"internal/storeid/premises":    {"internal/storeid", "storage", "storage/fsys", "internal/units"},
 	"internal/lease":               {"storage/fanout", "storage", "storage/fsys"},
 	"internal/clockskew":           {"storage"},
 	"internal/trial":               {"storage"},
@@ -117,28 +117,30 @@ var allowed = map[string][]string{
 	"internal/tally":             {"record", "internal/globset", "internal/where", "internal/count"},
 	"internal/rules":             {"record", "internal/globset", "internal/where", "internal/count"},
 	"reading/blobs":              {"storage/fanout", "reading/blobs/search", "internal/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "catalog/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget", "internal/spill"},
-	"internal/azurelogs/asblobs": {"storage/fanout", "internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats"},
+	"internal/azurelogs/asblobs": {"storage/fanout", "internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats", "internal/units"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
-	"internal/bill":              {"storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/fsys", "storage/traffic", "internal/progress"},
-	"internal/config":            {"record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when"},
-	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/horizon", "catalog", "internal/progress"},
-	"retention":                  {"storage/fanout", "record", "storage", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
+	"internal/bill":              {"storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress", "internal/yamltext", "storage/fsys"},
+	"internal/config":            {"record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when", "internal/yamltext"},
+	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/horizon", "catalog", "internal/progress", "internal/units"},
+	"retention":                  {"storage/fanout", "record", "storage", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
 	// It joins the records in blobs with unflushed ones.
-	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "internal/trust", "catalog/horizon", "internal/budget"},
+	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "catalog/horizon", "internal/budget", "internal/units", "internal/trust"},
 
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "storage/fsys", "internal/azurelogs", "internal/azurelogs/asblobs", "internal/storeid"},
-	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress", "storage/fsys"},
-	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/lease", "internal/units", "internal/when", "logql", "logql/stage", "reading/unflushed", "reading/blobs", "storage/fanout", "logql/metric", "internal/where", "reading/survey", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "internal/trust", "reading/unflushed/live", "reading/blobs/indexcache", "storage", "storage/traffic", "tailindex"},
-	"cmd/ingest":         {"internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/trust", "internal/signpost"},
+	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress", "internal/units", "storage/fsys"},
+	"internal/guide":     {},
+	"internal/yamltext":  {},
+	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/lease", "internal/units", "internal/when", "logql", "logql/stage", "reading/unflushed", "reading/blobs", "storage/fanout", "logql/metric", "internal/where", "reading/survey", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "reading/unflushed/live", "reading/blobs/indexcache", "storage", "storage/traffic", "tailindex", "internal/trust"},
+	"cmd/ingest":         {"internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/units", "internal/signpost", "internal/trust"},
 	"reading/survey":     {"record", "internal/budget"},
 	"reading/form":       {"reading", "reading/survey", "record"},
 	"reading/remote":     {"internal/loopback", "internal/spill", "internal/trust", "reading/form", "record", "blobfmt", "internal/lease", "internal/units", "reading", "record/times"},
 	"serve/api":          {"blobfmt", "internal/access", "internal/lease", "internal/spelling", "internal/units", "internal/when", "reading/form", "reading", "record", "storage", "internal/budget", "internal/door"},
 	"serve/loki":         {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
-	"cmd/retention":      {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "catalog/horizon", "retention", "retention/compact", "internal/progress", "internal/count"},
-	"cmd/query":          {"internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "internal/trust", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost"},
+	"cmd/retention":      {"internal/guide", "internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "catalog/horizon", "retention", "retention/compact", "internal/progress", "internal/count", "internal/units"},
+	"cmd/query":          {"internal/guide", "internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost", "internal/trust"},
 }
 
 // forTests are packages that only tests and development programs import, with the
@@ -148,6 +150,7 @@ var forTests = map[string][]string{
 	"storage/fsys/simdisk":           {"storage/fsys"},
 	"internal/dev/testkit/certstest": {},
 	"internal/dev/testenv":           {},
+	"internal/guide/guidetest":       {"internal/guide"},
 	"reading/readingtest":            {"record", "record/origin", "buffer", "buffer/wal", "blobwriter", "storage/fsys/simdisk", "internal/lease", "reading/unflushed", "reading/unflushed/live", "reading/unflushed/live/peers", "reading/blobs", "reading", "retention/compact", "storage", "storage/mem", "storage/storagetest"},
 	"source/sourcetest":              {"record", "source/httpsource"},
 	"internal/dev/testenv/stores":    {"internal/dev/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
@@ -167,8 +170,8 @@ var forTests = map[string][]string{
 var externals = map[string][]string{
 	"github.com/Azure/":          {"storage/azure", "internal/dev/azuretry"}, // the second tries claims on the service itself
 	"modernc.org/sqlite":         {"storage/dir/tables"},
-	"github.com/alecthomas/kong": {"internal/cli", "cmd/ingest", "cmd/query", "cmd/retention"},
-	"github.com/goccy/go-yaml":   {"internal/config", "internal/bill", "internal/access", "serve/api"},
+	"github.com/alecthomas/kong": {"internal/cli", "internal/guide", "internal/guide/guidetest", "cmd/ingest", "cmd/query", "cmd/retention"},
+	"github.com/goccy/go-yaml":   {"internal/yamltext", "internal/config", "internal/bill", "internal/access", "serve/api"},
 	"github.com/prometheus/":     {"internal/count/proc"}, // of the kernel's files only; a library of metrics costs each start
 	"go.opentelemetry.io/":       {},                      // the tests of source/otlp compare with it; it needs too much memory
 	// Equal calls are made by storage/fanout. The parts of the others are of several kinds.

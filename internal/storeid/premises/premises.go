@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/storeid"
+	"blobtail/internal/units"
 	"blobtail/storage"
 	"blobtail/storage/fsys"
 )
@@ -90,7 +91,8 @@ func Open(ctx context.Context, o Options) (*Premises, error) {
 		return nil, errors.Join(err, uerr)
 	}
 	if left > 0 {
-		return nil, fmt.Errorf("%w; %d records in the log are in no blob yet: start with the store that they belong to, or use another --wal", err, left)
+		return nil, fmt.Errorf("%w; %s in the log %s in no blob yet: start with the store of the log, or use another --wal",
+			err, units.Count(left, "record"), units.Word(left, "is", "are"))
 	}
 	if err := errors.Join(o.Leave(bound), p.bind(wrong.ID)); err != nil {
 		return nil, err

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"io"
+	"strings"
+
+	"blobtail/internal/guide"
+)
+
+// signposts say what kong's model of the command line does not.
+func signposts() *guide.Guide {
+	return &guide.Guide{
+		// The others start an ingester, or say whether it would start.
+		Uses: map[string][]string{
+			"drain":      {"config", "admin"},
+			"forget":     {"config", "store", "tls-ca", "tls-server-name"},
+			"token":      {"config", "tokens"},
+			"import":     {"config", "store", "wal", "period", "flush-size", "flush-age", "flush-min", "flush-max-age", "flush-filters"},
+			"try":        {"config"},
+			"man":        {},
+			"completion": {},
+		},
+		Default: "run",
+		Exits: []guide.Exit{
+			{Code: 0, Meaning: "It was stopped and ended in order, or the verb did its work."},
+			{Code: 1, Meaning: "It failed while it ran, or check found a problem; stderr or stdout says which."},
+			{Code: 2, Meaning: "The command line or the configuration is wrong."},
+			{Code: 3, Meaning: "import: some lines or blobs could not be read; stderr says which."},
+			{Code: 4, Meaning: "import: the store refuses access."},
+			{Code: 5, Meaning: "import: there is no store, or it cannot be reached."},
+			{Code: 130, Meaning: "It was interrupted."},
+		},
+		Environment: [][2]string{
+			{"BLOBTAIL_PEER_TOKEN", "The token that is shown to other ingesters."},
+		},
+	}
+}
+
+// guides reports whether a verb tells about the command line alone.
+func guides(verb string) bool {
+	first, _, _ := strings.Cut(verb, " ")
+	return first == "man" || first == "completion" || first == "complete"
+}
+
+// guide prints the manual, the script for a shell, or what a word may become.
+func (g *grammar) guide(verb string, stdout io.Writer) error {
+	text := signposts().Print(g.model, g.Complete.Words)
+	switch {
+	case verb == "man":
+		text = string(signposts().Manual(g.model))
+	case strings.HasPrefix(verb, "completion"):
+		text = guide.Script(g.Completion.Shell, "ingest")
+	}
+	_, err := io.WriteString(stdout, text)
+	return err
+}
