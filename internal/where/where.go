@@ -32,6 +32,7 @@ package where
 import (
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -39,6 +40,7 @@ import (
 	"sync/atomic"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/where/mend"
 	"blobtail/record"
 )
 
@@ -47,25 +49,25 @@ type Expr struct {
 	text  string
 	root  *condition
 	names []string // that it uses
+	noted []string // the same, with those in $env["name"]
 	whole bool     // it uses $env, which has all fields
 	// calls says that it calls functions that need the run.
 	calls  bool
 	budget *budget.Budget
 	runs   sync.Pool
 
-	compared []comparison
-	equals   []string
-	needs    needs
+	uses   []use
+	equals []string
+	needs  needs
 
 	matched atomic.Bool
 	records atomic.Int64 // with their names in others
 	mu      sync.Mutex
 	seen    map[string]bool // of names: a record had it
 	others  map[string]bool // some names that records have
-	unlike  string          // of the first comparison that cannot be true
-	failed  error           // of the first record that has all names
-	doubted int64           // records that could not be judged
-	why     error           // of the first of them
+	troubles
+	doubted int64 // records that could not be judged
+	why     error // of the first of them
 }
 
 const (
@@ -91,7 +93,7 @@ func (e *Expr) Match(line []byte) bool {
 	case result == unknown && limited(err):
 		e.doubt(err)
 	case err != nil && !matched:
-		e.fail(r.env, err)
+		e.fail(line, r.env, err)
 	}
 	r.end()
 	e.runs.Put(r)
@@ -160,32 +162,95 @@ func (e *Expr) note(line []byte, env map[string]any) {
 		}
 		e.others[string(record.AppendUnescaped(nil, key))] = true
 	}
-	for _, name := range e.names {
-		if _, ok := env[inside(name)]; ok {
+	value := valuesIn(env)
+	for _, name := range e.noted {
+		if _, ok := env[inside(name)]; ok || value(name) != nil {
 			e.seen[name] = true
 		}
 	}
-	for i := range e.compared {
-		if e.unlike == "" {
-			e.unlike = e.compared[i].unlike(env[inside(e.compared[i].name)])
+	for i := range e.uses {
+		if text := e.uses[i].unlike(value); text != "" {
+			e.unlike.add(e.seed, line, func() string { return text })
+			break
 		}
 	}
 }
 
-// fail keeps the first error of a record that has all fields.
-func (e *Expr) fail(env map[string]any, err error) {
-	if e.matched.Load() {
+// valuesIn returns the values of fields by their names.
+func valuesIn(env map[string]any) func(field string) any {
+	return func(field string) any {
+		if v, ok := env[inside(field)]; ok {
+			return v
+		}
+		all, _ := env[nameAll].(map[string]any)
+		return all[field]
+	}
+}
+
+// trouble is a reason why records did not match, in the words of the first of them.
+type trouble struct {
+	text  string
+	lines map[uint64]bool // hashes: a read may see a record twice
+}
+
+// troubles are the reasons that [Expr.Notes] tells.
+type troubles struct {
+	seed   maphash.Seed
+	unlike trouble     // of comparisons that cannot be true
+	failed trouble     // of records that have all fields
+	full   atomic.Bool // failed counts no more
+}
+
+// mostCounted is how many records of a trouble are counted.
+const mostCounted = 1000
+
+// add counts a record, and takes the reason if it is the first.
+func (t *trouble) add(seed maphash.Seed, line []byte, reason func() string) {
+	if t.lines == nil {
+		t.lines = map[uint64]bool{}
+	}
+	if t.text == "" {
+		t.text = reason()
+	}
+	if len(t.lines) < mostCounted {
+		t.lines[maphash.Bytes(seed, line)] = true
+	}
+}
+
+func (t *trouble) String() string {
+	switch n := len(t.lines); n {
+	case 1:
+		return "in 1 record " + t.text
+	case mostCounted:
+		return fmt.Sprintf("in %d records or more %s", n, t.text)
+	default:
+		return fmt.Sprintf("in %d records %s", n, t.text)
+	}
+}
+
+// fail counts a record that has all fields, and an error.
+func (e *Expr) fail(line []byte, env map[string]any, err error) {
+	if e.full.Load() {
 		return
 	}
-	for _, name := range e.names {
-		if _, ok := env[inside(name)]; !ok {
+	value := valuesIn(env)
+	for _, name := range e.noted {
+		if value(name) == nil {
 			return
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.failed == nil {
-		e.failed = reason(err)
+	e.failed.add(e.seed, line, func() string {
+		for i := range e.uses {
+			if text := e.uses[i].fails(value); text != "" {
+				return text
+			}
+		}
+		return "the expression has no result: " + reason(err).Error()
+	})
+	if len(e.failed.lines) == mostCounted {
+		e.full.Store(true)
 	}
 }
 
@@ -206,25 +271,49 @@ func (e *Expr) Unjudged() (records int64, why error) {
 	return e.doubted, e.why
 }
 
-// Notes explains why no record has matched: a field that no record had, next to those that
-// there are, a number that is compared with a text, or a failure. It returns nothing if a
-// record has matched.
+// Notes explains why records have not matched. If none has: a field that no record had, next to
+// those that there are, or a number that is compared with a text. In any case: in how many records
+// a part of the expression had no result because of the types of their fields.
 func (e *Expr) Notes() (notes []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.matched.Load() || len(e.others) == 0 {
+	if len(e.others) == 0 {
 		return nil
 	}
-	for _, name := range e.names {
-		if !e.seen[name] {
-			notes = append(notes, fmt.Sprintf("no record has the field %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(e.others)), ", ")))
+	if !e.matched.Load() {
+		notes = e.absent()
+		if len(e.unlike.lines) > 0 {
+			notes = append(notes, e.unlike.String())
 		}
 	}
-	if e.unlike != "" {
-		notes = append(notes, e.unlike)
+	if len(e.failed.lines) > 0 {
+		notes = append(notes, e.failed.String())
 	}
-	if e.failed != nil {
-		notes = append(notes, fmt.Sprintf("the expression fails where all its fields are: %v", e.failed))
+	return notes
+}
+
+// absent names the fields that no record had, and what was probably meant by them.
+func (e *Expr) absent() (notes []string) {
+	for _, name := range e.noted {
+		if e.seen[name] {
+			continue
+		}
+		hint := "there are " + strings.Join(slices.Sorted(maps.Keys(e.others)), ", ")
+		note := fmt.Sprintf("no record has the field %q; ", name)
+		if of, part, ok := strings.Cut(name, "."); ok && e.others[of] && mend.Function(part) == "len" {
+			hint = "the length is len(" + of + ")"
+		}
+		for i := range e.uses {
+			if text := e.uses[i].dashes(e.text, name); text != "" {
+				note, hint = text, ""
+			}
+			if u := &e.uses[i]; u.right.field == name && u.left.field != "" && compares(u.operator) {
+				hint = fmt.Sprintf("for a text write %s %s %q", u.left.text, u.operator, name)
+			}
+		}
+		if note += hint; !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
 	}
 	return notes
 }
