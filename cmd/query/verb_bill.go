@@ -98,7 +98,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng reading.Range) (*bill.Re
 		}
 		for _, warning := range out.Warnings {
 			if !strings.HasPrefix(warning.Error(), reading.LiveOff) { // nobody expects more of a bill
-				a.Note("%v", warning)
+				a.noteOf(warning.Error())
 			}
 		}
 		a.absent(ctx, out.Absent)

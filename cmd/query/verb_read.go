@@ -182,7 +182,7 @@ func (a *app) absent(ctx context.Context, names []*reading.NoServiceError) {
 // verdict returns the exit code of a read, and reports its warnings and problems.
 func (a *app) verdict(ctx context.Context, out *reading.Outcome) int {
 	for _, err := range out.Warnings {
-		a.Note("%v", err)
+		a.noteOf(err.Error())
 	}
 	a.absent(ctx, out.Absent)
 	problems := out.Problems()

@@ -282,7 +282,7 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 	}
 	f.cursor.Last, f.floor = c.Last, c.Last.Time
 	if !f.asks || len(c.Positions) == 0 || !f.oneKnown(c.Positions) {
-		f.lacks(fmt.Sprintf("going on by the times of records: what came since with times before %s is not shown", utc(time.Unix(0, f.floor))))
+		f.lacks(fmt.Sprintf("going on by the times of records: what came since with times before %s "+mayBeMissing, utc(time.Unix(0, f.floor))))
 		clear(f.positions)
 		return false, nil
 	}

@@ -276,7 +276,7 @@ func (k *roster) judge(i *lease.Ingester, q *blobs.Query, report *Report) {
 		report.problem(fmt.Errorf("ingester %s on %s %s", i.ID, i.Host, lost))
 	}
 	if i.BestEffort && i.State != lease.Stopped {
-		report.note("ingester %s on %s is announced with best effort only: records that it took while the tables were away may be missing", i.ID, i.Host)
+		report.note("ingester %s on %s is announced with best effort only: records that it took while the tables were away "+mayBeMissing, i.ID, i.Host)
 	}
 }
 

@@ -46,6 +46,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -64,6 +65,14 @@ const (
 	LiveOff    = "live: off, so no ingester is asked"
 	BlobsAlone = LiveOff + ": records that are in no blob yet are not in this read"
 )
+
+// mayBeMissing is in each note of a read that may lack records.
+const mayBeMissing = "may be missing"
+
+// MayLack reports whether a warning or a note of a read says that its answer may lack records.
+func MayLack(text string) bool {
+	return strings.HasPrefix(text, LiveOff) || strings.Contains(text, mayBeMissing)
+}
 
 // Mode selects the live records of a read.
 type Mode int
