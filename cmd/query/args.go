@@ -109,9 +109,12 @@ func flagsOf(app *kong.Application) map[string]*kong.Flag {
 // mistake finds a mistake in an arranged list, and its likely meaning. A flag without a
 // value, as from --level "$UNSET", must not count as absent, and neither must an empty argument.
 // A flag of one value must not be given twice. Repeatable flags check their values themselves.
-func mistake(app *kong.Application, args []string) error {
+func (a *app) mistake(app *kong.Application, args []string) error {
 	if args[0] != "complete" && slices.Contains(args[1:], "") { // completion has empty words
 		return cli.Usagef("an argument is empty: give its value, or leave it out; is a variable of the shell not set?")
+	}
+	if err := a.mistyped(); err != nil && args[0] != "complete" {
+		return err
 	}
 	flags, given := flagsOf(app), make(map[*kong.Flag]bool)
 	for _, arg := range args[1:] {
@@ -127,7 +130,7 @@ func mistake(app *kong.Application, args []string) error {
 			continue
 		}
 		if !joined && !f.IsBool() {
-			return cli.Usagef("%s needs a value, such as %s %s", flagName(f), strings.Fields(flagName(f))[0], f.FormatPlaceHolder())
+			return cli.Usagef("%s needs a value, such as %s %s", flagName(f), strings.Fields(flagName(f))[0], strings.Trim(f.FormatPlaceHolder(), `"`))
 		}
 		var verbs []string
 		for _, n := range app.Children {
@@ -138,18 +141,15 @@ func mistake(app *kong.Application, args []string) error {
 		single := joined && !f.IsBool() && !f.IsCumulative()
 		switch {
 		case len(verbs) > 0 && !slices.Contains(verbs, args[0]):
-			hint := ""
-			if v := verbOf(app, args[0]); f.Name == "after" && v != nil && slices.ContainsFunc(v.Flags, func(of *kong.Flag) bool { return of.Name == "from" }) {
-				hint = "; for the oldest time: --from"
-			}
-			if f.Name == "step" {
-				hint = " (for numbers of LogQL); the length of a bucket is that of hist --by 5m"
-			}
-			return cli.Usagef("logquery %s has no %s; these have: %s%s", args[0], flagName(f), strings.Join(verbs, ", "), hint)
+			return cli.Usagef("logquery %s has no %s; these have: %s%s", args[0], flagName(f), strings.Join(verbs, ", "), a.otherPlace(args[0], f))
 		case single && value == "":
 			return cli.Usagef("%s is given without a value; give one, or leave it out", flagName(f))
 		case single && given[f]:
-			return cli.Usagef("%s is given twice; leave one out", flagName(f))
+			hint := "leave one out"
+			if f.Name == "level" || f.Name == "not-level" {
+				hint = "several levels are one list, as in --" + f.Name + " error,warn"
+			}
+			return cli.Usagef("%s is given twice; %s", flagName(f), hint)
 		}
 		given[f] = true
 	}

@@ -252,7 +252,7 @@ func (a *app) parseBy(parser *kong.Kong, err error) error {
 		a.args = args[:at]
 	}
 	parsed, err := parser.Parse(args)
-	if err := mistake(parser.Model, args); err != nil {
+	if err := a.mistake(parser.Model, args); err != nil {
 		return err
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -108,6 +109,10 @@ func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 		hint = "the field comes first: logquery top " + cli.ShellWords(typed, a.verbs.Top.Field)
 	case len(begin) > 1:
 		hint = fmt.Sprintf("%d services begin so: '%s*'", len(begin), e.Name)
+	case e.Name == "help" || e.Name == "all":
+		hint = map[string]string{"help": "for help write it first: logquery help tail", "all": "for all services: '*'"}[e.Name]
+	case strings.HasPrefix(typed, "{") || strings.HasPrefix(typed, "|=") || strings.HasPrefix(typed, "|~"):
+		hint = "for LogQL: --logql " + cli.ShellWords(typed)
 	case e.Near != "":
 		hint = fmt.Sprintf("there is %q", e.Near)
 	case strings.ContainsAny(e.Name, `*?[\`):
@@ -131,12 +136,6 @@ func (a *app) typed(name string) string {
 		}
 	}
 	return name
-}
-
-// otherVerbs are the words of other programs for a verb.
-var otherVerbs = map[string]string{
-	"list": "ls", "services": "ls", "follow": "tail -f SERVICE", "count": "SERVICE --count", "export": "SERVICE -o csv",
-	"grep": "SERVICE -F TEXT", "search": "SERVICE -F TEXT", "find": "SERVICE -F TEXT",
 }
 
 // verbMeant is the command that was probably meant by the first argument, which is neither a
@@ -198,13 +197,22 @@ func (a *app) misread(verb string, err error) error {
 	if verb != "" {
 		see = "logquery " + verb + " --help"
 	}
-	unknown, flag := strings.CutPrefix(err.Error(), "unknown flag ")
-	name, _, _ := strings.Cut(unknown, ",")
-	switch hint := otherFlags[name]; {
-	case flag && hint != "":
-		return cli.Usagef("unknown flag %s; %s", name, hint)
-	case flag && len(name) == 2: // all short flags are near
-		return cli.Usagef("unknown flag %s; see %s", name, see)
+	if name, rest, ok := strings.Cut(err.Error(), ": bool value must be "); ok {
+		hint := ""
+		if _, value, _ := strings.Cut(rest, " but got "); name == "--count" && strings.Trim(value, `"0123456789`) == "" {
+			hint = "; for so many of the newest: -n " + strings.Trim(value, `"`)
+		}
+		return cli.Usagef("%s takes no value%s", name, hint)
+	}
+	if unknown, ok := strings.CutPrefix(err.Error(), "unknown flag "); ok {
+		name, _, _ := strings.Cut(unknown, ",")
+		name = a.written(name)
+		if hint := a.flagMeant(name); hint != "" {
+			return cli.Usagef("unknown flag %s; %s", name, hint)
+		}
+		if utf8.RuneCountInString(name) == 2 { // all short flags are near
+			return cli.Usagef("unknown flag %s; see %s", name, see)
+		}
 	}
 	return cli.Usagef("%w; see %s", err, see)
 }
@@ -213,18 +221,3 @@ func (a *app) misread(verb string, err error) error {
 func errWhich() error {
 	return cli.Usagef("which service? logquery ls lists them; all of them are '*'")
 }
-
-// otherFlags are the flags of other programs, with ours.
-var otherFlags = map[string]string{
-	"--grep": findText, "--search": findText, "--text": findText, "--filter": findText, "-e": findText,
-	"--service": "services are arguments: logquery web", "--app": "services are arguments: logquery web",
-	"--start": "for the oldest time: --from", "--begin": "for the oldest time: --from",
-	"--end": "for the newest time: --to", "--before": "for the newest time: --to",
-	"--last": "for the last hour: --since 1h", "--today": "for today: --day today", "--head": "for the oldest ones: --first",
-	"--csv": "for that form: -o csv", "--json": "for that form: -o json", "--format": "for a form: -o csv",
-	"--interval":  "for the length of a bucket: hist --by 5m",
-	"--min-level": "for a level and those above it: --level warn+", "--severity": "for a level and those above it: --level warn+",
-	"--all": "for all records: -n 0",
-}
-
-const findText = "to search text: -F TEXT, or -g REGEX"

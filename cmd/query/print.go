@@ -97,7 +97,11 @@ func oneOf(flag, value string, words ...string) error {
 		return nil
 	}
 	last := len(words) - 1
-	return cli.Usagef("%s %s: it must be %s or %s", flag, value, strings.Join(words[:last], ", "), words[last])
+	hint := ""
+	if form := otherForm(value); flag == "-o" && slices.Contains(words, form) {
+		hint = "; for that: -o " + form
+	}
+	return cli.Usagef("%s %s: it must be %s or %s%s", flag, value, strings.Join(words[:last], ", "), words[last], hint)
 }
 
 func (a *app) appendRaw(dst, line []byte) []byte {
