@@ -76,10 +76,6 @@ const (
 	BlobsAlone = unflushed.BlobsAlone
 )
 
-// MayLack reports whether a warning or a note of a read says that its answer may lack records. It
-// is told to a reader that wants no notes, too.
-func MayLack(text string) bool { return unflushed.MayLack(text) }
-
 // Always is the range of all times.
 func Always() Range { return blobs.Always() }
 

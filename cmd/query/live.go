@@ -9,6 +9,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/reading"
+	"blobtail/reading/unflushed"
 )
 
 // whole is a read of blobs and of unflushed records.
@@ -116,7 +117,7 @@ func (w *whole) end(ctx context.Context, a *app, out *reading.Outcome, err error
 
 // noteOf prints a note of a read. Quiet hides it, unless the answer may lack records.
 func (a *app) noteOf(text string) {
-	if reading.MayLack(text) {
+	if unflushed.MayLack(text) {
 		a.Complain("%s", text)
 	} else {
 		a.Note("%s", text)

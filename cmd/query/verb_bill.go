@@ -286,7 +286,7 @@ func (b *billPrinter) verdict() int {
 		return cli.Nothing
 	}
 	if r.Twice > 0 {
-		a.Note("in %d hours compacted blobs stand beside others; where these are what they replaced, and did not come later, their records are counted twice until they are deleted", r.Twice)
+		a.Note("in %d hours there are compacted blobs, and blobs that they may have replaced: if so, the records of these are counted twice until retention deletes them", r.Twice)
 	}
 	remote := ""
 	if !a.config.Store.Remote() {

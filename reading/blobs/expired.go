@@ -97,7 +97,7 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 	case err == nil && ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil && !old:
-		sum.Problems = append(sum.Problems, fmt.Errorf("whether anything expired while it was read is not known: %w", failed))
+		sum.Problems = append(sum.Problems, fmt.Errorf("days may have expired during this read, and that cannot be checked: %w", failed))
 		return nil
 	case !old || err != nil && !errors.Is(err, context.DeadlineExceeded):
 		return err
@@ -139,7 +139,7 @@ func unseen(forbidden error) error {
 	if forbidden == nil {
 		return nil
 	}
-	return fmt.Errorf("days that were dropped may be read all the same, in part: no right to list _horizon/ and _dropped/ (%w)", forbidden)
+	return fmt.Errorf("records of dropped days may be among these: this reader has no right to list _horizon/ and _dropped/ (%w)", forbidden)
 }
 
 const (

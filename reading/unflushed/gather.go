@@ -76,7 +76,7 @@ func (r *Reader) Gather(ctx context.Context, q blobs.Query, mode Mode) (*Gathere
 		return g, nil
 	case r.o.Off:
 		g := &Gathered{Query: q}
-		g.Report.problem(errors.New("live records alone were asked for, and live: off asks no ingester"))
+		g.Report.problem(errors.New("--live only reads what ingesters hold, and live: off asks none of them; leave one out"))
 		return g, nil
 	}
 	return r.gather(ctx, q, mode, (*Gathered).addWritten)

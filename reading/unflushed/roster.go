@@ -238,7 +238,7 @@ func (k *roster) doubts(h *heard, report *Report) {
 		return
 	}
 	if k.storeErr != nil {
-		report.problem(fmt.Errorf("which store this is cannot be read, so nobody knows whose records belong to it: %w", k.storeErr))
+		report.problem(fmt.Errorf("the id of the store (_store) cannot be read, so it is not known which ingesters write to it: %w", k.storeErr))
 	}
 	if k.unread != nil {
 		report.problem(fmt.Errorf("ingesters whose rows cannot be read may hold records that are in no blob: %w", k.unread))

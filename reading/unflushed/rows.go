@@ -57,7 +57,7 @@ func (f *follower) pollRows(ctx context.Context) error {
 		defer handling.Unlock()
 		all = append(all, rows...)
 		for _, m := range missed {
-			f.problem(fmt.Errorf("%d writes of ingester process %s to the tail of %s between %s and %s are not found; blobs will have them: logquery %s --from %s",
+			f.problem(fmt.Errorf("%d writes of ingester process %s to the tail of %s between %s and %s are missing here, and will be in blobs: logquery %s --from %s",
 				m.Rows, m.Process, service, utc(m.From), utc(m.To), service, utc(m.From)))
 		}
 		if bad := (*tailindex.RowError)(nil); errors.As(err, &bad) { // then it is the only failure

@@ -181,7 +181,7 @@ func (r *Report) warn(text string) { r.Warnings = append(r.Warnings, errors.New(
 
 // warnOfTables warns of the records that a tail lacks if it asks no ingester.
 func (r *Report) warnOfTables() {
-	r.warn(fmt.Sprintf("%s: of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", LiveOff, tailindex.MaxLines))
+	r.warn(fmt.Sprintf("%s: records that are in no blob yet are from the tables of the tail, which have at most the newest %d of each second, and none that came late", LiveOff, tailindex.MaxLines))
 }
 
 func (r *Report) problem(err error) { r.Problems = append(r.Problems, err) }

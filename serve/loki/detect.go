@@ -170,7 +170,7 @@ func (c *call) detectedValues() error {
 		return err
 	}
 	if full {
-		c.hint("the answer has %d values: more of them take more than one query may hold (%s), or than others leave", len(found), sizeText(c.budget().Spare()))
+		c.hint("the answer ends after %d values: more would take more memory than one query may hold (%s), or than other queries leave free", len(found), sizeText(c.budget().Spare()))
 	}
 	values := slices.Sorted(maps.Keys(found))
 	c.out = append(c.out, `{"values":[`...)
