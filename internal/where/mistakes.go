@@ -147,6 +147,7 @@ func wordings() []wording {
 		{`^cannot (?:fetch|get) (.*) from (.*)$`, `$2 has no part $1`},
 		{`^predicate should return boolean \(got .*\)$`, `a condition is wanted here, in which # is the element: any(tags, # == "a")`},
 		{`^index out of range: (.*) \(array length is (.*)\)$`, `the list has $2 elements, and so no [$1]`},
+		{`^reflect: call of .*$`, `a list is wanted, and this is none; an expression is about one record: top, hist and --logql count records`},
 		{`^reflect: slice index out of range$|^reduce of empty array.*$`, `the list is empty`},
 		{`^time: (?:invalid|unknown|missing).*duration (".*")$`, `$1 is no duration; one is 1.5s or 2h30m`},
 		{`^time: .*$|^parsing time .*$|^(?:invalid date|cannot parse) (.*)$`, `it is no time that date() can read; the time of a record is a text too: ts >= "2026-11-25"`},

@@ -108,3 +108,21 @@ func TestNotesCount(t *testing.T) {
 		t.Errorf("%d matched; %s, want %s", matched, got, want)
 	}
 }
+
+// Any text has an answer, in one line.
+func FuzzAnswer(f *testing.F) {
+	table, err := os.ReadFile("testdata/mistakes.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		if line = strings.TrimSuffix(line, "\n"); line != "" && line[0] != ' ' && line[0] != '#' {
+			f.Add(line)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := answer(text); strings.Contains(got, "\n") {
+			t.Errorf("%q: %q", text, got)
+		}
+	})
+}

@@ -67,6 +67,8 @@ func (u *misuse) Visit(node *ast.Node) {
 			u.notAlone(node, at)
 			u.within(at)
 		}
+	case *ast.SequenceNode:
+		u.sequence(node, at)
 	case *ast.CallNode:
 		u.call(node, at)
 	case *ast.IdentifierNode:
@@ -104,6 +106,7 @@ func (u *misuse) compared(node *ast.Node, at *ast.BinaryNode) {
 		u.notAlone(node, at)
 	}
 	u.taken(&at.Left, at.Right)
+	u.ranged(at)
 	for _, side := range []struct {
 		one   *ast.Node
 		other ast.Node
@@ -129,6 +132,77 @@ func (u *misuse) notAlone(node *ast.Node, at *ast.BinaryNode) {
 		ast.Patch(node, &ast.UnaryNode{Operator: "not", Node: at})
 		u.say(of, of.Operator+" belongs to the value beside it alone: it needs ( ) around the comparison", true)
 	}
+}
+
+// sequence joins conditions with semicolons between them, of which only the last would count.
+func (u *misuse) sequence(node *ast.Node, at *ast.SequenceNode) {
+	joined := at.Nodes[0]
+	for _, next := range at.Nodes[1:] {
+		u.say(next, "; does not join conditions: write and, or or between them", true)
+		joined = &ast.BinaryNode{Operator: "and", Left: joined, Right: next}
+	}
+	ast.Patch(node, joined)
+}
+
+// ranged looks at a comparison of equal values with a range, or with several of them.
+func (u *misuse) ranged(at *ast.BinaryNode) {
+	if at.Operator != "==" && at.Operator != "!=" {
+		return
+	}
+	var list ast.Node
+	right, ok := at.Right.(*ast.BinaryNode)
+	switch {
+	case !ok:
+		return
+	case right.Operator == "..":
+		list = right
+	case right.Operator == "or" || right.Operator == "||":
+		values := alternatives(right)
+		if values == nil {
+			return
+		}
+		list = &ast.ArrayNode{Nodes: values}
+	default:
+		if list = span(right); list == nil {
+			return
+		}
+	}
+	u.say(right, "these are several values: write in", true)
+	at.Right = list
+	if at.Operator == "!=" {
+		at.Operator = "not in"
+		return
+	}
+	at.Operator = "in"
+}
+
+// alternatives are constants that are joined by "or"; nil: there are others.
+func alternatives(node ast.Node) []ast.Node {
+	if at, ok := node.(*ast.BinaryNode); ok && (at.Operator == "or" || at.Operator == "||") {
+		left, right := alternatives(at.Left), alternatives(at.Right)
+		if left == nil || right == nil {
+			return nil
+		}
+		return append(left, right...)
+	}
+	if constants([]ast.Node{node}) {
+		return []ast.Node{node}
+	}
+	return nil
+}
+
+// span is the range that was written as 400-499; nil: it is none.
+func span(node ast.Node) ast.Node {
+	at, ok := node.(*ast.BinaryNode)
+	if !ok || at.Operator != "-" {
+		return nil
+	}
+	from, whole := at.Left.(*ast.IntegerNode)
+	to, too := at.Right.(*ast.IntegerNode)
+	if !whole || !too || from.Value >= to.Value {
+		return nil
+	}
+	return &ast.BinaryNode{Operator: "..", Left: from, Right: to}
 }
 
 // isName reports whether a text can be the name of a field.
@@ -231,6 +305,13 @@ func (u *misuse) within(at *ast.BinaryNode) {
 	var list []ast.Node
 	switch right := at.Right.(type) {
 	case *ast.ArrayNode:
+		if len(right.Nodes) == 1 {
+			if list := span(right.Nodes[0]); list != nil {
+				u.say(right.Nodes[0], "a range of numbers has .. between them", true)
+				at.Right = list
+				return
+			}
+		}
 		for i := range right.Nodes {
 			u.bareWord(&right.Nodes[i], at.Left)
 		}
@@ -255,7 +336,7 @@ func (u *misuse) within(at *ast.BinaryNode) {
 
 // joined looks at a value beside "and" or "or": a comparison with it was meant.
 func (u *misuse) joined(at *ast.BinaryNode) {
-	if !constants([]ast.Node{at.Right}) || boolean(at.Right) {
+	if !constants([]ast.Node{at.Right}) || boolean(at.Right) || alternatives(at) != nil {
 		return
 	}
 	beside := at.Left
@@ -335,7 +416,9 @@ func (u *misuse) call(node *ast.Node, at *ast.CallNode) {
 	}
 	near := mend.Function(of.Value)
 	if near == "" {
-		near = spelling.Near(of.Value, builtin.Names)
+		if near = spelling.Near(of.Value, builtin.Names); near == "" {
+			near = low
+		}
 	}
 	if _, ok := builtin.Index[near]; !ok {
 		u.say(of, fmt.Sprintf("there is no function %s; there are len, lower, upper, trim, split, float, int, string, fromJSON, date, duration, any, all and others, and msg[0:4] is the beginning of a text", of.Value), false)

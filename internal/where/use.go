@@ -129,6 +129,9 @@ func (u *use) unlike(value func(field string) any) string {
 		}
 		other = list[0]
 	}
+	if list, ok := other.([]any); ok && u.operator == "==" && len(list) > 0 && kindOf(v) == kindOf(list[0]) {
+		return fmt.Sprintf("%s is %s; write %s in %s", field.text, kindOf(v), field.text, constant.text)
+	}
 	switch v.(type) {
 	case nil:
 		return ""
@@ -151,9 +154,10 @@ func (u *use) unlike(value func(field string) any) string {
 		}
 		return ""
 	case []any:
-		if _, ok := other.([]any); !ok {
-			return fmt.Sprintf("%s is a list; write %s in %s", field.text, constant.text, field.text)
+		if _, ok := other.([]any); ok {
+			return ""
 		}
+		return fmt.Sprintf("%s is a list; write %s in %s", field.text, constant.text, field.text)
 	}
 	return inner(field, v)
 }
@@ -184,6 +188,10 @@ func (u *use) numberFor(field operand, text string) string {
 			constant = u.left
 		}
 		return fmt.Sprintf("%s is a number; write %s", field.text, u.with(field, constant, func(v any) string { return fmt.Sprint(v) }))
+	}
+	if low := int64(0); len(text) > 1 && text[0] >= '1' && text[0] <= '5' && strings.Trim(strings.ToLower(text[1:]), "x*") == "" {
+		low = int64(text[0]-'0') * 100
+		return fmt.Sprintf("%s is a number; write %s >= %d and %s < %d", field.text, field.text, low, field.text, low+100)
 	}
 	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789."))]
 	if _, err := strconv.ParseFloat(digits, 64); err != nil {

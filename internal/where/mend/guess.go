@@ -9,7 +9,7 @@ import (
 // and its text; nil: there is none.
 func (m *mender) guess() (_ *mender, fix string) {
 	all := m.clone()
-	for _, rule := range []func(*mender){(*mender).brackets, (*mender).early, (*mender).colons, (*mender).missing, (*mender).bare} {
+	for _, rule := range []func(*mender){(*mender).brackets, (*mender).early, (*mender).colons, (*mender).again, (*mender).missing, (*mender).bare} {
 		one := m.clone()
 		rule(one)
 		if fix, ok := m.right(one.text()); ok && len(one.found) > len(m.found) {
@@ -66,6 +66,30 @@ func (m *mender) early() {
 	}
 }
 
+// again writes the field of the comparison before into one that has none.
+func (m *mender) again() {
+	field := ""
+	for i := 1; i < len(m.tokens); i++ {
+		if !m.comparison(i) || m.is(i, "not", ".") {
+			continue
+		}
+		begin := i
+		if m.is(i-1, "not") {
+			begin--
+		}
+		switch {
+		case m.value(begin - 1):
+			if first := m.begin(begin); m.kind(first, word) {
+				field = m.slice(first, begin)
+			}
+		case field != "" && m.is(begin-1, "and", "or", "&&", "||"):
+			m.note(m.tokens[i].at, "each comparison needs its field")
+			m.tokens = slices.Insert(m.tokens, begin, m.tokensOf(m.tokens[i].at, m.tokens[i].at, " ", field)...)
+			i++
+		}
+	}
+}
+
 // colons replaces the colon between a field and its value.
 func (m *mender) colons() {
 	const what = "a field and its value have a comparison between them, such as =="
@@ -106,15 +130,16 @@ func (m *mender) bare() {
 			continue
 		}
 		if slices.ContainsFunc(m.tokens[i:end], func(t token) bool {
-			return t.kind == quoted || t.kind != word && t.is("==", "!=", "<", ">", "<=", ">=", "!")
+			return t.kind == quoted || t.kind != word && t.is("==", "!=", "<", ">", "<=", ">=", "!", "(", "[")
 		}) ||
 			m.kind(i, number) && m.kind(i+1, op) || slices.Contains(joiners(), m.tokens[i].text) {
 			continue
 		}
-		text := m.slice(i, end)
-		if _, ok := m.right("x == " + text); ok {
+		if _, ok := m.right("x == " + m.slice(i, end)); ok {
 			continue
 		}
+		text := m.source(i, end)
+		m.forget(i, end)
 		m.replace(i, end, quote(text), "a text needs quotes")
 	}
 }
@@ -156,10 +181,14 @@ func (m *mender) missing() {
 			depth--
 		}
 		switch {
-		case m.is(i, ",") && m.begins(i+1) && depth == 0:
-			m.replace(i, i+1, "and", what)
+		case m.is(i, ",") && (m.kind(i+1, word) || m.is(i+1, "(", "!")) && depth == 0:
+			with := "and"
+			if m.is(i+2, "==") && m.is(i-2, "==") && m.is(i-3, m.tokens[i+1].text) { // it cannot have both
+				with = "or"
+			}
+			m.replace(i, i+1, with, what)
 			m.tokens[i].gap = " "
-		case m.kind(i, word) && m.value(i) && m.value(i-1) && m.comparison(i+1):
+		case m.kind(i, word) && m.value(i) && m.value(i-1) && m.comparison(i+1) && Function(m.tokens[i-1].text) == "" && !m.is(i-1, "does", "do"):
 			m.note(m.tokens[i].at, what)
 			m.tokens = slices.Insert(m.tokens, i, token{kind: word, at: m.tokens[i].at, gap: " ", text: "and"})
 			i++

@@ -27,9 +27,9 @@ func Text(text string, right func(text string) (as string, ok bool)) (_ Mistake,
 	if len(text) > mostText {
 		return Mistake{}, false
 	}
-	m := &mender{scanner: newScanner(), right: right}
+	m := &mender{scanner: newScanner(), whole: text, right: right}
 	m.scan(text)
-	rules := []func(){m.around, m.halves, m.fields, m.logql, m.signs, m.words, m.regexps, m.calls, m.numbers, m.lists, m.values, m.ends}
+	rules := []func(){m.around, m.halves, m.lambdas, m.fields, m.logql, m.signs, m.words, m.regexps, m.calls, m.levels, m.times, m.numbers, m.lists, m.values, m.ends}
 	for _, rule := range rules {
 		rule()
 	}
@@ -51,6 +51,7 @@ func Text(text string, right func(text string) (as string, ok bool)) (_ Mistake,
 // A mender replaces tokens.
 type mender struct {
 	scanner *scanner
+	whole   string // the expression
 	right   func(text string) (as string, ok bool)
 	tokens  []token
 	found   []Mistake
@@ -79,11 +80,11 @@ func (m *mender) text() string {
 }
 
 // tokensOf are the tokens of a text that is right, at a place.
-func (m *mender) tokensOf(at int, gap, text string) []token {
+func (m *mender) tokensOf(at, end int, gap, text string) []token {
 	one := &mender{scanner: m.scanner}
 	one.scan(text)
 	for i := range one.tokens {
-		one.tokens[i].at = at
+		one.tokens[i].at, one.tokens[i].end = at, end
 	}
 	if len(one.tokens) > 0 {
 		one.tokens[0].gap = gap
@@ -102,7 +103,7 @@ func (m *mender) replace(i, j int, text, what string) {
 	if gap == "" && i > 0 && spaced(text) && m.tokens[i-1].kind != op {
 		gap = " "
 	}
-	with := m.tokensOf(at, gap, text)
+	with := m.tokensOf(at, m.tokens[j-1].end, gap, text)
 	if j < len(m.tokens) && m.tokens[j].gap == "" && spaced(text) && (m.tokens[j].kind != op || m.tokens[j].is("(", "[")) {
 		m.tokens[j].gap = " "
 	}
@@ -117,10 +118,26 @@ func spaced(text string) bool {
 // drop removes tokens.
 func (m *mender) drop(i, j int, what string) {
 	m.note(m.tokens[i].at, what)
+	gap := m.tokens[i].gap
 	m.tokens = slices.Delete(m.tokens, i, j)
-	if i < len(m.tokens) && i == 0 {
-		m.tokens[0].gap = ""
+	if i < len(m.tokens) && m.tokens[i].gap == "" {
+		m.tokens[i].gap = gap
 	}
+}
+
+// source is the text of tokens in the expression.
+func (m *mender) source(i, j int) string {
+	from, to := m.tokens[i].at, m.tokens[j-1].end
+	if from > to { // some have been added
+		return m.slice(i, j)
+	}
+	return m.whole[from:to]
+}
+
+// forget takes back the mistakes in the text of tokens.
+func (m *mender) forget(i, j int) {
+	from, to := m.tokens[i].at, m.tokens[j-1].end
+	m.found = slices.DeleteFunc(m.found, func(f Mistake) bool { return f.At >= from && f.At < to })
 }
 
 // is reports whether the token i is one of some words or signs.

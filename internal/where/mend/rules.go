@@ -3,9 +3,7 @@ package mend
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // around removes the parts of other languages around a condition.
@@ -95,6 +93,11 @@ func (m *mender) signs() {
 			m.bar(i)
 		case "=~", "~", "~=", "~*", "~~", "!~", "!~*":
 			m.tilde(i)
+		case "!":
+			if m.is(i+1, "contains", "matches", "startsWith", "endsWith", "in", "like") && m.value(i-1) {
+				m.replace(i, i+1, "not", "and, or, not and in are words here")
+				m.tokens[i+1].gap = " "
+			}
 		case "-":
 			if m.kind(i+1, word) && m.tokens[i+1].gap == "" && m.tokens[i].gap != "" && compares(m.tokens[i+1].text) != "" && m.begins(i+2) {
 				m.replace(i, i+2, compares(m.tokens[i+1].text), "a comparison is a sign, such as == or >=")
@@ -154,12 +157,12 @@ func (m *mender) ends() {
 // bar replaces a single bar: an or, or a part of LogQL, KQL or jq.
 func (m *mender) bar(i int) {
 	switch {
-	case m.is(i+1, "json", "logfmt", "pattern", "regexp", "unpack", "line_format", "label_format", "unwrap"):
+	case m.is(i+1, "json", "logfmt", "pattern", "regexp", "unpack", "line_format", "label_format", "unwrap", "stats", "count", "head", "tail", "sort", "limit", "project", "summarize", "uniq", "top", "take", "fields"):
 		end := m.end(i + 1)
 		if n := m.next(i+1, "|"); n > 0 {
 			end = n
 		}
-		m.drop(i, end, "stages of LogQL have no place here: --parse json makes fields of messages (in the API parse=json), and fromJSON(msg).user is one of them")
+		m.drop(i, end, "this is the condition alone, without stages: --parse json makes fields of messages (in the API parse=json), and top, hist and --logql count")
 	case m.is(i+1, "where") && m.begins(i+2), m.is(i+1, "select") && m.is(i+2, "("):
 		m.drop(0, i+2, "this is the condition alone, without a pipe before it")
 	case m.kind(i+1, word) && m.is(i+2, "("): // a pipe of the language
@@ -244,10 +247,17 @@ func (m *mender) words() {
 		switch {
 		case m.is(i, "like", "ilike"):
 			m.like(i)
-		case m.is(i, "is"):
-			m.isWord(i)
 		case m.is(i, "between"):
 			m.between(i)
+		case m.is(i, "exists", "exist") && !m.begins(i+1):
+			m.replace(i, i+1, "!= nil", "a field that a record does not have is nil")
+		case m.is(i, "does", "do") && m.is(i+1, "not") && m.kind(i+2, word):
+			if with, what := other(m.tokens[i+2].text); with != "" {
+				m.replace(i, i+3, "not "+with, what)
+			}
+		case m.phrase(i):
+		case m.is(i, "is"):
+			m.isWord(i)
 		case m.is(i, "starts", "ends", "begins") && m.is(i+1, "with"):
 			with, what := other(t + "with")
 			if m.is(i, "begins") {
@@ -301,6 +311,38 @@ func pattern(text string) (with, bare string) {
 	return "==", bare
 }
 
+// phrase replaces a comparison in words, such as: is greater than or equal to.
+func (m *mender) phrase(i int) bool {
+	j := i
+	if m.is(j, "is") {
+		j++
+	}
+	sign := ""
+	switch {
+	case m.is(j, "greater", "more", "larger", "bigger", "higher") && m.is(j+1, "than"):
+		sign, j = ">", j+2
+	case m.is(j, "less", "fewer", "smaller", "lower") && m.is(j+1, "than"):
+		sign, j = "<", j+2
+	case m.is(j, "above", "over"):
+		sign, j = ">", j+1
+	case m.is(j, "below", "under"):
+		sign, j = "<", j+1
+	case m.is(j, "equal", "equals") && m.is(j+1, "to"):
+		sign, j = "==", j+2
+	default:
+		return false
+	}
+	if m.is(j, "or") && m.is(j+1, "equal") && sign != "==" {
+		if sign, j = sign+"=", j+2; m.is(j, "to") {
+			j++
+		}
+	}
+	if m.begins(j) {
+		m.replace(i, j, sign, "a comparison is a sign, such as == or >=")
+	}
+	return true
+}
+
 // isWord replaces IS.
 func (m *mender) isWord(i int) {
 	with, j := "==", i+1
@@ -340,10 +382,14 @@ func (m *mender) regexps() {
 			continue
 		}
 		end := m.next(i+1, "/")
-		if end < 0 {
+		for end > 0 && m.is(end-1, `\`) {
+			end = m.next(end+1, "/")
+		}
+		if end < i+2 {
 			continue
 		}
-		text := m.slice(i+1, end)
+		text := strings.ReplaceAll(m.source(i+1, end), `\/`, "/")
+		m.forget(i, end)
 		if m.is(end+1, "i") && m.tokens[end+1].gap == "" {
 			text, end = "(?i)"+text, end+1
 		}
@@ -374,6 +420,9 @@ func (m *mender) method(i int) {
 	if end < 0 {
 		return
 	}
+	if n := m.next(i+3, ","); n > 0 && n < end {
+		return
+	}
 	if with, what := other(name); with != "" && end > i+3 {
 		m.replace(i, end+1, with+" "+m.slice(i+3, end), what)
 		return
@@ -387,6 +436,7 @@ func (m *mender) method(i int) {
 // Function is the function of the language for one of another; "": there is none.
 func Function(name string) string {
 	return map[string]string{
+		"upper": "upper", "lower": "lower", "trim": "trim", "len": "len", "int": "int", "float": "float", "string": "string",
 		"length": "len", "strlen": "len", "size": "len", "char_length": "len",
 		"lowercase": "lower", "tolower": "lower", "to_lower": "lower", "lcase": "lower", "tolowercase": "lower", "downcase": "lower", "ascii_downcase": "lower",
 		"uppercase": "upper", "toupper": "upper", "to_upper": "upper", "ucase": "upper", "touppercase": "upper", "upcase": "upper", "ascii_upcase": "upper",
@@ -394,96 +444,6 @@ func Function(name string) string {
 		"tostring": "string", "to_string": "string", "str": "string", "tojson": "toJSON", "fromjson": "fromJSON", "json": "fromJSON", "parse_json": "fromJSON",
 		"strip": "trim", "datetime": "date", "todatetime": "date", "timestamp": "date", "parse_date": "date", "average": "mean", "avg": "mean",
 	}[strings.ToLower(name)]
-}
-
-// odd notes a mistake of one token that is no value, and corrects it.
-func (m *mender) odd(t *token, what string) {
-	text := t.text
-	duration := regexp.MustCompile(`^(?:\d+(?:\.\d+)?(?:h|m|s|ms|us|µs|ns)){2,}$`)
-	if class := regexp.MustCompile(`(?i)^[1-5]xx$`); class.MatchString(text) {
-		return // it needs the tokens beside it, as a duration of several units does
-	}
-	if n := unit(text); n != "" {
-		m.note(t.at, whatUnit)
-		t.kind, t.text = number, n
-		return
-	}
-	if duration.MatchString(text) {
-		return
-	}
-	if n := len(m.tokens); what == whatDate && n > 1 && m.is(n-2, "ts") {
-		what = "ts is a text, in UTC: a time needs quotes"
-		text = strings.Replace(text, " ", "T", 1)
-		if at, err := time.Parse("02/Jan/2006:15:04:05", text); err == nil {
-			text = at.Format("2006-01-02T15:04:05")
-		}
-	}
-	m.note(t.at, what)
-	t.kind, t.text = quoted, quote(text)
-}
-
-const whatUnit = "a number has no unit: write it in the unit of the field"
-
-// unit is the number of a text with a unit, as a field of that unit would have it; "": it has none.
-func unit(text string) string {
-	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ%")
-	n, err := strconv.ParseFloat(digits, 64)
-	if err != nil {
-		return ""
-	}
-	times := 1.0
-	switch strings.ToLower(text[len(digits):]) {
-	case "ns", "us", "µs", "ms", "s", "sec", "m", "min", "h", "d", "w", "b", "%":
-	case "k", "kb":
-		times = 1e3
-	case "mb":
-		times = 1e6
-	case "g", "gb":
-		times = 1e9
-	case "kib", "ki":
-		times = 1 << 10
-	case "mib", "mi":
-		times = 1 << 20
-	case "gib", "gi":
-		times = 1 << 30
-	default:
-		return ""
-	}
-	return strconv.FormatFloat(n*times, 'f', -1, 64)
-}
-
-// numbers replaces numbers in forms that only people read.
-func (m *mender) numbers() {
-	for i := 0; i < len(m.tokens); i++ {
-		t := m.tokens[i]
-		switch {
-		case t.kind == odd && i >= 2 && m.is(i-1, "==", "!=", "in") && strings.EqualFold(t.text[1:], "xx"):
-			m.class(i)
-		case t.kind == odd && strings.HasSuffix(t.text, "%"):
-			m.replace(i, i+1, strings.TrimSuffix(t.text, "%"), whatUnit)
-		case t.kind == odd && i >= 2 && !strings.EqualFold(t.text[1:], "xx") && m.is(i-1, "==", "!=", "<", ">", "<=", ">="):
-			begin := m.begin(i - 1)
-			m.replace(i, i+1, `duration("`+t.text+`")`, "a duration is no number")
-			m.replace(begin, i-1, "duration("+m.slice(begin, i-1)+")", "")
-		case t.kind == number && m.is(i-1, "==", "!=", "<", ">", "<=", ">=") && len(t.text) < 4:
-			for m.is(i+1, ",") && m.tokens[i+1].gap == "" && m.kind(i+2, number) && m.tokens[i+2].gap == "" && len(m.tokens[i+2].text) == 3 {
-				m.replace(i, i+3, m.tokens[i].text+m.tokens[i+2].text, "a number has no commas")
-			}
-		}
-	}
-}
-
-// class replaces 5xx.
-func (m *mender) class(i int) {
-	begin := m.begin(i - 1)
-	name, low := m.slice(begin, i-1), int(m.tokens[i].text[0]-'0')*100
-	with := name + " >= " + strconv.Itoa(low) + " and " + name + " < " + strconv.Itoa(low+100)
-	if m.is(i-1, "!=") {
-		with = "not (" + with + ")"
-	}
-	at := m.tokens[i].at
-	m.replace(begin, i+1, with, "")
-	m.note(at, "a class of numbers is a range")
 }
 
 // lists puts the values behind "in" into square brackets.

@@ -20,7 +20,8 @@ const (
 // A token is a part of an expression. Its gap is the white space before it.
 type token struct {
 	kind kind
-	at   int // byte of the expression
+	at   int // first byte in the expression
+	end  int // the byte behind the last one
 	gap  string
 	text string
 }
@@ -69,7 +70,7 @@ func newScanner() *scanner {
 		{number, `0[xX][0-9a-fA-F_]+\b|0[bB][01_]+\b|0[oO][0-7_]+\b`, ""},
 		{number, `\d[\d_]*(?:\.\d+)?[eE][+-]?\d+\b`, ""},
 		{odd, `\d+(?:[.]\d+)?[A-Za-zµ]+(?:\d+[A-Za-zµ]+)*\b`, whatOdd},
-		{odd, `\d+\.\d+\.\d[\w.-]*`, "a version is a text: it needs quotes"},
+		{odd, `\d+\.\d+\.\d[\w.*-]*`, "a version is a text: it needs quotes"},
 		{odd, `\d\d?:\d\d(?::\d\d)?\b`, whatDate},
 		{odd, `\d+%`, ""},
 		{number, `\d[\d_]*(?:\.\d+)?`, ""},
@@ -100,6 +101,9 @@ func (m *mender) scan(text string) {
 			return
 		}
 		n := m.quotes(&t, trimmed)
+		if n == 0 {
+			n = m.bareText(&t, trimmed)
+		}
 		for _, f := range m.scanner.forms {
 			if n > 0 {
 				break
@@ -118,9 +122,33 @@ func (m *mender) scan(text string) {
 			_, n = utf8.DecodeRuneInString(trimmed)
 			t.text = trimmed[:n]
 		}
-		m.tokens = append(m.tokens, t)
 		at = t.at + n
+		t.end = at
+		m.tokens = append(m.tokens, t)
 	}
+}
+
+// bareText reads a text without quotes that nothing else can be: a URL, and a path or a pattern
+// behind an operator. It returns its bytes; 0: there is none.
+func (m *mender) bareText(t *token, text string) int {
+	run := text
+	if end := strings.IndexAny(run, " \t\n\"')"); end >= 0 {
+		run = run[:end]
+	}
+	scheme, _, url := strings.Cut(run, "://")
+	url = url && strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz+.-0123456789") == ""
+	before := m.is(len(m.tokens)-1, "==", "=", "!=", "contains", "startsWith", "endsWith", "like", "includes")
+	if !url && !(before && len(run) > 1 && strings.ContainsAny(run[:1], "/*")) {
+		return 0
+	}
+	n := len(run)
+	m.note(t.at, "a text needs quotes")
+	if strings.Contains(run, "*") && m.is(len(m.tokens)-1, "==", "=", "contains") {
+		with, bare := pattern(run)
+		m.tokens[len(m.tokens)-1].text, m.tokens[len(m.tokens)-1].kind, run = with, word, bare
+	}
+	t.kind, t.text = quoted, quote(run)
+	return n
 }
 
 // quotes reads a text in quotes that the language does not have. It returns its bytes; 0: there is
