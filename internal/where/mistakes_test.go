@@ -103,7 +103,8 @@ func TestNotesCount(t *testing.T) {
 	}
 	e.Match(line(`"-"`)) // a read may see a record twice
 	e.Match([]byte(`{"ts":"2026-11-25T15:04:05.000000000Z","level":"info","service":"web","msg":"m"}` + "\n"))
-	want := "in 3 records status is a text; write float(status) >= 500"
+	e.Match(line("[1]"))
+	want := "in 3 records status is a text; write float(status) >= 500\nin 1 record status is a list; write any(status, # >= 500)"
 	if got := strings.Join(e.Notes(), "\n"); matched != 1 || got != want {
 		t.Errorf("%d matched; %s, want %s", matched, got, want)
 	}

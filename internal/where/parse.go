@@ -60,7 +60,7 @@ func parse(b *budget.Budget, text string) (*Expr, error) {
 	if ranks.err != nil {
 		return nil, &mistake{at: ranks.err.From, what: ranks.err.Message, told: true}
 	}
-	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, uses: uses, troubles: troubles{seed: maphash.MakeSeed()}, seen: map[string]bool{}, others: map[string]bool{}}
+	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, uses: uses, reasons: reasons{seed: maphash.MakeSeed()}, seen: map[string]bool{}, others: map[string]bool{}}
 	e.equals = equals(tree.Node, names, nil)
 	e.needs = needsOf(tree.Node, names)
 	x := &exprs{budget: b, source: tree.Source, of: map[*ast.BinaryNode]*regex.Regex{}}
@@ -96,8 +96,8 @@ func parse(b *budget.Budget, text string) (*Expr, error) {
 	return e, nil
 }
 
-// reason is an error of an evaluation, in one line and in plain words.
-func reason(err error) error {
+// explain returns an error of an evaluation in one line and in plain words.
+func explain(err error) error {
 	if at, ok := errors.AsType[*file.Error](err); ok {
 		return fmt.Errorf("column %d: %s", at.Column+1, plain(at.Message))
 	}

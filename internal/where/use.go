@@ -108,6 +108,17 @@ func (v *users) operand(node ast.Node) operand {
 	return o
 }
 
+// kinds are the types of the values of a use.
+func (u *use) kinds(value func(field string) any) string {
+	kinds := ""
+	for _, o := range []*operand{&u.left, &u.right} {
+		if o.field != "" {
+			kinds += " " + kindOf(value(o.field))
+		}
+	}
+	return kinds
+}
+
 // unlike tells that a comparison with == or in cannot be true for a record, because of the type of
 // its field; "": it can.
 func (u *use) unlike(value func(field string) any) string {

@@ -4,7 +4,8 @@
 //
 // Make an [Expr] by [Parse], and ask it whether a line matches ([Expr.Match]). After a
 // read, [Expr.Unjudged] tells whether that is known of all of them, and [Expr.Notes] explains why
-// no line has matched.
+// lines have not matched. Errors and notes are in the words of the writer of the expression, with
+// the text to write: testdata/mistakes.txt has them.
 //
 // The language is that of github.com/expr-lang/expr. A name is a field at the top level of
 // a record, with ts, level, service and msg among them, also if the language has a function
@@ -65,7 +66,7 @@ type Expr struct {
 	mu      sync.Mutex
 	seen    map[string]bool // of names: a record had it
 	others  map[string]bool // some names that records have
-	troubles
+	reasons
 	doubted int64 // records that could not be judged
 	why     error // of the first of them
 }
@@ -170,7 +171,7 @@ func (e *Expr) note(line []byte, env map[string]any) {
 	}
 	for i := range e.uses {
 		if text := e.uses[i].unlike(value); text != "" {
-			e.unlike.add(e.seed, line, func() string { return text })
+			e.unlike.add(reason{i, text}, e.uses[i].kinds(value), e.seed, line)
 			break
 		}
 	}
@@ -187,34 +188,17 @@ func valuesIn(env map[string]any) func(field string) any {
 	}
 }
 
-// trouble is a reason why records did not match, in the words of the first of them.
+// reason is why a record did not match: the use of a field, -1 for another reason, and the text for
+// it.
+type reason struct {
+	use  int
+	text string
+}
+
+// trouble are the records that did not match for one reason, in the words of the first of them.
 type trouble struct {
 	text  string
 	lines map[uint64]bool // hashes: a read may see a record twice
-}
-
-// troubles are the reasons that [Expr.Notes] tells.
-type troubles struct {
-	seed   maphash.Seed
-	unlike trouble     // of comparisons that cannot be true
-	failed trouble     // of records that have all fields
-	full   atomic.Bool // failed counts no more
-}
-
-// mostCounted is how many records of a trouble are counted.
-const mostCounted = 1000
-
-// add counts a record, and takes the reason if it is the first.
-func (t *trouble) add(seed maphash.Seed, line []byte, reason func() string) {
-	if t.lines == nil {
-		t.lines = map[uint64]bool{}
-	}
-	if t.text == "" {
-		t.text = reason()
-	}
-	if len(t.lines) < mostCounted {
-		t.lines[maphash.Bytes(seed, line)] = true
-	}
 }
 
 func (t *trouble) String() string {
@@ -228,6 +212,47 @@ func (t *trouble) String() string {
 	}
 }
 
+const (
+	// mostCounted is how many records of a trouble are counted.
+	mostCounted = 1000
+	// mostTroubles is how many of a kind are told.
+	mostTroubles = 3
+)
+
+// troubles are those of a kind, by their use and the types of its values.
+type troubles struct {
+	by    map[string]*trouble
+	order []*trouble
+}
+
+// add counts a record. It reports whether more records would be counted.
+func (t *troubles) add(why reason, kinds string, seed maphash.Seed, line []byte) (more bool) {
+	key := fmt.Sprint(why.use, kinds)
+	one := t.by[key]
+	if one == nil {
+		if len(t.order) == mostTroubles {
+			return false
+		}
+		if t.by == nil {
+			t.by = map[string]*trouble{}
+		}
+		one = &trouble{text: why.text, lines: map[uint64]bool{}}
+		t.by[key], t.order = one, append(t.order, one)
+	}
+	if len(one.lines) < mostCounted {
+		one.lines[maphash.Bytes(seed, line)] = true
+	}
+	return len(one.lines) < mostCounted
+}
+
+// reasons are what [Expr.Notes] tells.
+type reasons struct {
+	seed   maphash.Seed
+	unlike troubles    // of comparisons that cannot be true
+	failed troubles    // of records that have all fields
+	full   atomic.Bool // failed counts no more
+}
+
 // fail counts a record that has all fields, and an error.
 func (e *Expr) fail(line []byte, env map[string]any, err error) {
 	if e.full.Load() {
@@ -239,17 +264,19 @@ func (e *Expr) fail(line []byte, env map[string]any, err error) {
 			return
 		}
 	}
+	why, kinds := reason{use: -1}, ""
+	for i := range e.uses {
+		if text := e.uses[i].fails(value); text != "" {
+			why, kinds = reason{i, text}, e.uses[i].kinds(value)
+			break
+		}
+	}
+	if why.use < 0 {
+		why.text = "the expression has no result: " + explain(err).Error()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.failed.add(e.seed, line, func() string {
-		for i := range e.uses {
-			if text := e.uses[i].fails(value); text != "" {
-				return text
-			}
-		}
-		return "the expression has no result: " + reason(err).Error()
-	})
-	if len(e.failed.lines) == mostCounted {
+	if !e.failed.add(why, kinds, e.seed, line) {
 		e.full.Store(true)
 	}
 }
@@ -259,7 +286,7 @@ func (e *Expr) doubt(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.doubted++; e.doubted == 1 {
-		e.why = reason(err)
+		e.why = explain(err)
 	}
 }
 
@@ -282,12 +309,12 @@ func (e *Expr) Notes() (notes []string) {
 	}
 	if !e.matched.Load() {
 		notes = e.absent()
-		if len(e.unlike.lines) > 0 {
-			notes = append(notes, e.unlike.String())
+		for _, t := range e.unlike.order {
+			notes = append(notes, t.String())
 		}
 	}
-	if len(e.failed.lines) > 0 {
-		notes = append(notes, e.failed.String())
+	for _, t := range e.failed.order {
+		notes = append(notes, t.String())
 	}
 	return notes
 }
