@@ -23,7 +23,7 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 		}
 	}
 	b.o.Log.Info().Int("batches", len(queue)).Int("open", len(p.open)).Int("committed", p.commits).
-		Int("damaged", p.damaged).Dur("took", time.Since(start)).Msg("the log is replayed")
+		Int("damaged", p.damaged).Float64("took_seconds", time.Since(start).Seconds()).Msg("the log is replayed")
 	b.queue.batches = append(queue, b.queue.batches...)
 	b.m.damaged.Add(int64(p.damaged))
 	b.adoptOrigins(p)

@@ -174,7 +174,7 @@ func (b *Buffer) putBack(ctx context.Context, batch *Batch, err error) {
 	if try.lastErr != err.Error() {
 		try.lastErr = err.Error()
 		b.o.Log.Warn().Err(err).Str("service", batch.Service()).Time("period", batch.Period()).
-			Dur("pause", wait).Msg("a batch is not stored yet; it stays in the log")
+			Float64("pause_seconds", wait.Seconds()).Msg("a batch is not stored yet; it stays in the log")
 	}
 }
 

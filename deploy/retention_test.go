@@ -172,37 +172,6 @@ func TestCronJobs(t *testing.T) {
 	}
 }
 
-// TestJobUnits ensures that systemd accepts the units and their timers, that they run
-// commands that the binary knows, and that they run as the ingester's user.
-func TestJobUnits(t *testing.T) {
-	bin := job(t)
-	for _, name := range []string{"blobtail-retention", "blobtail-compact"} {
-		unit, timer := read(t, name+".service"), read(t, name+".timer")
-		checkCommand(t, bin, strings.Fields(unitValue(t, unit, "ExecStart")))
-		for key, want := range map[string]string{
-			"Type": "oneshot", "NoNewPrivileges": "yes", "DynamicUser": "yes",
-			// Without User=, a unit would run as a user named after the unit.
-			"User":             "blobtail-ingest",
-			"StateDirectory":   unitValue(t, read(t, "blobtail-ingest.service"), "StateDirectory"),
-			"WorkingDirectory": unitValue(t, read(t, "blobtail-ingest.service"), "WorkingDirectory"),
-		} {
-			if got := unitValue(t, unit, key); got != want {
-				t.Errorf("%s: %s=%s, want %s", name, key, got, want)
-			}
-		}
-		if got := unitValue(t, timer, "Persistent"); got != "yes" {
-			t.Errorf("%s.timer: Persistent=%s", name, got)
-		}
-		if !strings.HasSuffix(unitValue(t, timer, "OnCalendar"), " UTC") {
-			t.Errorf("%s.timer: days are those of UTC", name)
-		}
-		if strings.Contains(unit, "\n[Install]") {
-			t.Errorf("%s.service would run at each start of the machine", name)
-		}
-		verifyUnits(t, bin, name+".service", name+".timer")
-	}
-}
-
 // TestAlerts ensures that the rules parse, and use existing metrics.
 func TestAlerts(t *testing.T) {
 	var file struct {

@@ -63,7 +63,7 @@ func (r *run) dropTables(ctx context.Context, names []string) {
 			r.Problems = append(r.Problems, errs...)
 			return
 		}
-		r.log.Info().Err(errs[0]).Int("tables", len(left)).Dur("pause", pause).Msg("tables of the tail are not gone yet; they are tried again")
+		r.log.Info().Err(errs[0]).Int("tables", len(left)).Float64("pause_seconds", pause.Seconds()).Msg("tables of the tail are not gone yet; they are tried again")
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):

@@ -86,6 +86,9 @@ var errSaid = errors.New("said")
 // run does the work of a verb.
 func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	c := g.Config
+	if why := cli.UnknownZone(os.Getenv); why != "" && verb != "run" { // whose log says so
+		(&cli.Console{Name: "ingest", Stderr: stderr}).Note("%s", why)
+	}
 	switch verb {
 	case "check-config":
 		err := checkConfig(c)
@@ -116,6 +119,9 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 		return check(ctx, c, stdout)
 	}
 	log := cli.NewLog(stderr, cli.IsTerminal(stderr))
+	if why := cli.UnknownZone(os.Getenv); why != "" && verb == "run" {
+		log.Warn().Msg(why)
+	}
 	if strings.HasPrefix(verb, "import") {
 		return g.Import.run(ctx, c, g.handling, log, stdout, stderr)
 	}

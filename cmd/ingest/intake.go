@@ -147,7 +147,7 @@ func (i *intake) close(ctx context.Context) {
 // is for the requests, so that slow clients do not cost the flush. It reports whether all
 // records are in blobs.
 func stop(log zerolog.Logger, buf *buffer.Buffer, in *intake, grace time.Duration) bool {
-	log.Info().Dur("grace", grace).Msg("stopping")
+	log.Info().Float64("grace_seconds", grace.Seconds()).Msg("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	answering, done := context.WithTimeout(ctx, grace/2)

@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 )
 
 // misread explains an error of the parser. People write a verb such as start or serve,
@@ -17,7 +18,12 @@ func misread(app *kong.Application, err error) error {
 	err = cli.WithoutValue(err)
 	parse, ok := errors.AsType[*kong.ParseError](err)
 	word, argument := strings.CutPrefix(err.Error(), "unexpected argument ")
+	unknown, _ := strings.CutPrefix(err.Error(), "unknown flag ")
+	name, _, _ := strings.Cut(unknown, ",")
+	meant := cli.MeantListen(name, config.Default().Ingest.Listen)
 	switch {
+	case meant != "":
+		return fmt.Errorf("unknown flag %s; %s", name, meant)
 	case !argument && !strings.HasPrefix(err.Error(), "unknown flag "):
 		return err // it is about a value, and says which there are
 	case !ok || !argument || strings.Contains(word, "did you mean") || parse.Context.Selected() != nil:

@@ -57,8 +57,7 @@ func openSecurity(c config.Config, log zerolog.Logger, reg *count.Registry) (s *
 	return s, nil
 }
 
-// run reads the files again when they change, and at SIGHUP, until ctx ends. Without files
-// SIGHUP ends the process, as it ends other programs when their terminal goes away.
+// run reads the files again when they change, and at SIGHUP, until ctx ends.
 func (s *security) run(ctx context.Context, group *errgroup.Group) {
 	var reload []func() error
 	if s.tokens != nil {

@@ -10,6 +10,7 @@ import (
 	"blobtail/internal/certs"
 	"blobtail/internal/config"
 	"blobtail/internal/count"
+	"blobtail/internal/door"
 	"blobtail/record"
 	"blobtail/source/syslog"
 )
@@ -35,7 +36,7 @@ func openSyslog(c config.Syslog, fields *record.Mapping, accept accepter, log ze
 		return nil, fmt.Errorf("listen for syslog: %w", err)
 	}
 	o.Accept, o.Fields, o.Metrics = accept, fields, reg
-	l, err := listen("--syslog", c.Listen)
+	l, err := door.Listen("--syslog", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for syslog: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"blobtail/internal/clockskew"
 	"blobtail/internal/config"
 	"blobtail/internal/count"
+	"blobtail/internal/door"
 	"blobtail/internal/loopback"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid"
@@ -277,15 +278,12 @@ func writableParent(dir string) (string, error) {
 // address checks whether an address can be opened. The ingester with this log may have it
 // open already: holder is its process, 0 if none runs.
 func address(flag, address string, holder int, c config.Config) (good string, err error) {
-	l, err := listen(flag, address)
-	taken, ok := errors.AsType[*takenError](err)
-	switch {
-	case ok && holder != 0 && taken.by.pid == holder:
+	l, err := door.Listen(flag, address)
+	if taken, ok := errors.AsType[*door.TakenError](err); ok && holder != 0 && taken.PID == holder {
 		return fmt.Sprintf("%s is open in the ingester of this log, process %d", address, holder), nil
-	case ok:
+	}
+	if err != nil {
 		return "", err
-	case err != nil:
-		return "", fmt.Errorf("%w; %s chooses another address", err, flag)
 	}
 	defer l.Close()
 	if flag == "--syslog" {

@@ -297,9 +297,24 @@ func (a *app) configure() error {
 		if zone, err = when.Zone(a.flags.Timezone); err != nil {
 			return cli.Usagef("--timezone: %w", err)
 		}
+	default:
+		a.noteZone()
 	}
 	a.now = a.env.now.In(zone)
 	return nil
+}
+
+// noteZone says that the zone of the environment is unknown, to a person.
+func (a *app) noteZone() {
+	why := cli.UnknownZone(a.env.getenv)
+	switch {
+	case why == "" || slices.Contains([]string{"complete", "completion", "man", "version"}, a.verb.Name):
+	case a.verb.Name == "serve":
+		log := cli.NewLog(a.env.stderr, a.env.errTTY)
+		log.Warn().Msg(why)
+	default:
+		a.Note("%s", why)
+	}
 }
 
 // forced reports whether the environment asks for colours on any output.

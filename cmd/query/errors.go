@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,7 +208,14 @@ func (a *app) misread(verb string, err error) error {
 	if unknown, ok := strings.CutPrefix(err.Error(), "unknown flag "); ok {
 		name, _, _ := strings.Cut(unknown, ",")
 		name = a.written(name)
-		if hint := a.flagMeant(name); hint != "" {
+		hint := a.flagMeant(name)
+		if verb == "serve" {
+			if hint == ofToken {
+				hint = "for the tokens of readers: --tokens FILE"
+			}
+			hint = cmp.Or(cli.MeantListen(name, ownAddress), hint)
+		}
+		if hint != "" {
 			return cli.Usagef("unknown flag %s; %s", name, hint)
 		}
 		if utf8.RuneCountInString(name) == 2 { // all short flags are near

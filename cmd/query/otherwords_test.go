@@ -143,6 +143,7 @@ func TestWordsOfOtherPrograms(t *testing.T) {
 		"web --file app.log":        "unknown flag --file; for a file: logquery cat app.log",
 		"web --dir ./logs":          "unknown flag --dir; for a directory: --store dir:./logs",
 		"web --offline":             "unknown flag --offline; for blobs alone: --live off",
+		"serve --token x":           "unknown flag --token; for the tokens of readers: --tokens FILE",
 		"web --dry-run":             "unknown flag --dry-run; to see how it would be read: --explain",
 		"web --verbose":             "unknown flag --verbose; to see how it is read: --explain, or --stats",
 	} {

@@ -160,9 +160,9 @@ func (s *server) openSecurity() (err error) {
 
 // listen opens the address, unless others than this host reach it without a token.
 func (c *serveCmd) listen(s *server) (net.Listener, error) {
-	l, err := net.Listen("tcp", c.Listen)
+	l, err := door.Listen("--listen", c.Listen)
 	if err != nil {
-		return nil, cli.Usagef("%w; --listen chooses another address", err)
+		return nil, &cli.UsageError{Err: err}
 	}
 	rules := door.Rules{Flag: "--listen", Own: ownAddress, Tokens: s.tokens != nil, Sealed: s.certs != nil, Proxy: c.BehindProxy}
 	if err := rules.MayListen(l); err != nil {
@@ -197,7 +197,7 @@ func (s *server) run(ctx context.Context, l net.Listener) error {
 		Str("version", cli.Version()).Msg("listening")
 	select {
 	case <-ctx.Done():
-		s.log.Info().Dur("grace", grace).Msg("stopping")
+		s.log.Info().Float64("grace_seconds", grace.Seconds()).Msg("stopping")
 		last, done := context.WithTimeout(working, grace)
 		defer done()
 		if err := srv.Shutdown(last); err != nil {

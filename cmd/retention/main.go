@@ -67,6 +67,9 @@ func run(ctx context.Context) int {
 	v, err := a.parse()
 	code := cli.OK
 	if err == nil {
+		if why := cli.UnknownZone(os.Getenv); why != "" {
+			a.Note("%s", why)
+		}
 		line := a.progressLine()
 		code, err = v.run(ctx, a)
 		line.End()

@@ -120,7 +120,7 @@ func (t *Tokens) Reload() error {
 	defer t.mu.Unlock()
 	fi, err := os.Stat(t.path)
 	if err != nil {
-		return err
+		return unread(t.path, err)
 	}
 	content, err := read(t.path)
 	if err != nil {
@@ -134,7 +134,7 @@ func (t *Tokens) Reload() error {
 	}
 	if fi.Mode().Perm()&0o027 != 0 {
 		t.log.Warn().Str("file", t.path).Str("mode", fi.Mode().Perm().String()).
-			Msg("others than its owner can read or change the file of tokens; run: chmod 600 " + t.path)
+			Msg("others than its owner and its group can read the file of tokens, or others than its owner can change it; run: chmod g-w,o= " + t.path)
 	}
 	next := &roll{byID: make(map[string]*Token, len(list)), byCertificate: make(map[string]*Token)}
 	meters := make(map[string]*meter, len(list))

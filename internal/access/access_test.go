@@ -389,7 +389,7 @@ func TestOpenToOthers(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := access.Open(path, log); err != nil || strings.Contains(out.take(), "chmod 600") != warned {
+		if _, err := access.Open(path, log); err != nil || strings.Contains(out.take(), "chmod g-w,o= ") != warned {
 			t.Errorf("%o: it warns: %v, %v", mode, !warned, err)
 		}
 	}

@@ -153,12 +153,12 @@ func edit(path string, create bool, change func([]byte, *listing) ([]byte, error
 	}
 	unlock, err := lock(filepath.Dir(path))
 	if err != nil {
-		return err
+		return unwritten(path, err)
 	}
 	defer unlock()
 	text, err := os.ReadFile(path)
 	if err != nil && !(create && errors.Is(err, fs.ErrNotExist)) {
-		return err
+		return unread(path, err)
 	}
 	before, err := parse(text)
 	if err == nil {
@@ -171,7 +171,20 @@ func edit(path string, create bool, change func([]byte, *listing) ([]byte, error
 	if err != nil || !check(before, after) {
 		return fmt.Errorf("%s: %w", path, errForm)
 	}
-	return replace(path, text)
+	return unwritten(path, replace(path, text))
+}
+
+// unwritten adds the fix to an error of changing a file of tokens.
+func unwritten(path string, err error) error {
+	dir := filepath.Dir(path)
+	fix := (fsys.Place{Dir: dir}).Remedy(err)
+	if errors.Is(err, fs.ErrNotExist) {
+		fix = "correct the path, or make the directory: mkdir -p " + dir
+	}
+	if fix == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, fix)
 }
 
 // sameBut reports whether two listings have the same tokens but the one of an id.

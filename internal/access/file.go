@@ -16,6 +16,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"blobtail/storage/fsys"
 )
 
 // Read returns the tokens of a file:
@@ -43,13 +45,18 @@ func Read(path string) ([]*Token, error) {
 func read(path string) (*listing, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, unread(path, err)
 	}
 	list, err := parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return list, nil
+}
+
+// unread adds the fix to an error of reading a file of tokens.
+func unread(path string, err error) error {
+	return fsys.WhyUnread(err, "correct the path, or make the file: ingest token new ID --write GLOB --file "+path)
 }
 
 // listing is a parsed file, with the lines of its entries for changes.

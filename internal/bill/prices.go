@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"blobtail/configs"
+	"blobtail/storage/fsys"
 	"blobtail/storage/traffic"
 )
 
@@ -62,7 +63,7 @@ func Load(path string) (p Prices, err error) {
 	text := []byte(configs.Prices())
 	if path != "" {
 		if text, err = os.ReadFile(path); err != nil {
-			return Prices{}, fmt.Errorf("read prices: %w", err)
+			return Prices{}, fmt.Errorf("read prices: %w", fsys.WhyUnread(err, "correct the path, or leave it out for the built-in table"))
 		}
 	}
 	if err = yaml.UnmarshalWithOptions(text, &p, yaml.DisallowUnknownField()); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/watch"
+	"blobtail/storage/fsys"
 )
 
 // Paths are the files, in PEM.
@@ -81,7 +82,7 @@ func (c *Certs) Run(ctx context.Context) {
 func (c *Certs) Reload() error {
 	pair, err := tls.LoadX509KeyPair(c.paths.Certificate, c.paths.Key)
 	if err != nil {
-		return fmt.Errorf("certificate %s with key %s: %w", c.paths.Certificate, c.paths.Key, err)
+		return fmt.Errorf("certificate %s with key %s: %w", c.paths.Certificate, c.paths.Key, unread(err))
 	}
 	next := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
 	var clients []*x509.Certificate
@@ -102,6 +103,11 @@ func (c *Certs) Reload() error {
 	}
 	note.Str("file", c.paths.Certificate).Strs("names", pair.Leaf.DNSNames).Time("until", until).Msg(text)
 	return nil
+}
+
+// unread adds the fix to an error of reading a file.
+func unread(err error) error {
+	return fsys.WhyUnread(err, "correct the path, or make a certificate (deploy/tls.sh)")
 }
 
 // Sound returns the reason why clients refuse the certificate at a time, or why the server
@@ -147,7 +153,7 @@ func valid(c *x509.Certificate, at time.Time) error {
 func authorities(path string) (all []*x509.Certificate, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("authorities of clients: %w", err)
+		return nil, fmt.Errorf("authorities of clients: %w", unread(err))
 	}
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {

@@ -13,6 +13,7 @@ import (
 
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
+	"blobtail/storage/fsys"
 )
 
 // VersionFlag is a flag that prints the version and ends the process. Unlike that of
@@ -31,7 +32,7 @@ func (VersionFlag) BeforeReset(k *kong.Kong) error {
 // NewParser makes a parser that fills grammar, a pointer to a struct with kong's tags. It
 // prints help, 80 columns wide, and ends the process then.
 func NewParser(grammar any, name, description string, options ...kong.Option) (*kong.Kong, error) {
-	k, err := kong.New(grammar, append(options, kong.Name(name), kong.Description(description),
+	k, err := kong.New(grammar, append(options, kong.Name(name), kong.Description(description), kong.WithAfterApply(noHomes),
 		kong.Writers(struct{ io.Writer }{os.Stdout}, os.Stderr))...) // a file would tell its width
 	if err != nil {
 		return nil, err
@@ -45,6 +46,21 @@ func NewParser(grammar any, name, description string, options ...kong.Option) (*
 		}
 	}
 	return k, nil
+}
+
+// noHomes refuses a path that begins with ~ as the value of a flag, which a shell leaves as it is
+// in --flag=~/file, and of a variable of the environment.
+func noHomes(k *kong.Context) error {
+	for _, f := range k.Flags() {
+		path, ok := f.Target.Interface().(string)
+		if !ok || !slices.Contains([]string{"FILE", "DIR"}, f.PlaceHolder) {
+			continue
+		}
+		if err := fsys.NoHome(path); err != nil {
+			return fmt.Errorf("--%s: %w", f.Name, err)
+		}
+	}
+	return nil
 }
 
 // WithoutValue returns an error of a parser without the value of a variable of the environment,

@@ -86,7 +86,7 @@ func (c *Checker) ask(ctx context.Context) {
 	case is != nil && was == nil:
 		c.log.Error().Err(is).Msg("not ready")
 	case is == nil && was != nil:
-		c.log.Info().Dur("skew", c.Skew()).Msg("the clock is right again")
+		c.log.Info().Float64("skew_seconds", c.Skew().Seconds()).Msg("the clock is right again")
 	}
 }
 

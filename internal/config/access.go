@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"blobtail/storage/fsys"
 )
 
 // Access admits senders and readers. Its secrets are in no key.
@@ -25,6 +27,21 @@ type TLS struct {
 	Cert     string `yaml:"cert" help:"Certificate of the listener for records (PEM)." env:"BLOBTAIL_TLS_CERT" placeholder:"FILE"`
 	Key      string `yaml:"key" help:"Its key (PEM)." env:"BLOBTAIL_TLS_KEY" placeholder:"FILE"`
 	ClientCA string `yaml:"client-ca" help:"Authorities of client certificates that stand for tokens (PEM)." env:"BLOBTAIL_TLS_CLIENT_CA" placeholder:"FILE"`
+}
+
+// homes reports paths that begin with ~.
+func (c Config) homes(m *mistakes) {
+	for _, p := range []struct{ key, value string }{
+		{"ingest.wal", c.Ingest.WAL},
+		{"access.tokens", c.Access.Tokens}, {"access.peer-token-file", c.Access.PeerTokenFile}, {"access.token-file", c.Access.TokenFile},
+		{"tls.cert", c.TLS.Cert}, {"tls.key", c.TLS.Key}, {"tls.client-ca", c.TLS.ClientCA},
+		{"nats.credentials", c.NATS.Credentials}, {"nats.ca", c.NATS.CA}, {"nats.cert", c.NATS.Cert}, {"nats.key", c.NATS.Key},
+		{"syslog.cert", c.Syslog.Cert}, {"syslog.key", c.Syslog.Key}, {"syslog.client-ca", c.Syslog.ClientCA},
+	} {
+		if err := fsys.NoHome(p.value); err != nil {
+			*m = append(*m, fmt.Errorf("%s: %w", p.key, err))
+		}
+	}
 }
 
 func (a Access) validate(m *mistakes) {
@@ -51,7 +68,7 @@ func Token(getenv func(string) string, variable, file string) (string, error) {
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return "", err
+			return "", fsys.WhyUnread(err, "correct the path, or put a token there, as ingest token new prints it")
 		}
 		text, where = string(content), file
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"blobtail/internal/openstore"
+	"blobtail/storage/fsys"
 )
 
 // Config is the whole file. A key with a help text is a flag of ingest too, and an
@@ -59,7 +60,7 @@ type Config struct {
 type Ingest struct {
 	Listen    string   `yaml:"listen" help:"Address that shippers send to." env:"BLOBTAIL_LISTEN"`
 	Admin     string   `yaml:"admin" help:"Address of /metrics, /healthz, /readyz, /flush, /drain." env:"BLOBTAIL_ADMIN"`
-	WAL       string   `yaml:"wal" name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL"`
+	WAL       string   `yaml:"wal" name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL" placeholder:"DIR"`
 	Lane      string   `yaml:"lane" help:"auto or 0 to 98: leading part of the blob numbers." env:"BLOBTAIL_LANE"`
 	Period    Duration `yaml:"period" help:"Slice of event time in a blob's name; minutes that divide 60." env:"BLOBTAIL_PERIOD"`
 	Dedupe    string   `yaml:"dedupe" help:"When a retry is recognised: body, key or off." env:"BLOBTAIL_DEDUPE"`
@@ -158,7 +159,7 @@ func Load(path string) (Config, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return c, noFile(path)
 	case err != nil:
-		return c, fmt.Errorf("read configuration: %w", err)
+		return c, fmt.Errorf("read configuration: %w", fsys.WhyUnread(err, ""))
 	}
 	next := c
 	err = yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&next)
@@ -170,6 +171,11 @@ func Load(path string) (Config, error) {
 	}
 	if err := variables(string(text), reflect.ValueOf(next), ""); err != nil {
 		return c, fmt.Errorf("configuration %s: %w", path, err)
+	}
+	var m mistakes
+	next.homes(&m)
+	if len(m) > 0 {
+		return c, fmt.Errorf("configuration %s: %w", path, errors.Join(m...))
 	}
 	return next, nil
 }
@@ -332,6 +338,7 @@ func (c Config) Validate() error {
 		m.check(a.value == "" || isAddress(a.value) || a.key == "live" && c.LiveOff(), a.key, public(a.value),
 			"want a URL without a name, a password or a query, for example "+example+a.or)
 	}
+	c.homes(&m)
 	c.Access.validate(&m)
 	c.TLS.validate(&m)
 	const more = "want more than nothing"

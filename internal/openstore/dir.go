@@ -5,7 +5,12 @@ package openstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 
+	"blobtail/internal/storeid"
 	"blobtail/storage/dir"
 	"blobtail/storage/dir/tables"
 	"blobtail/storage/fsys"
@@ -20,9 +25,29 @@ func openDir(spec Spec, create, reads bool) (*Store, error) {
 		}
 		return nil, err
 	}
+	if err := notALog(spec); err != nil {
+		return nil, errors.Join(err, blobs.Close())
+	}
 	rows, err := tables.Open(spec.place)
 	if err != nil {
 		return nil, errors.Join(err, blobs.Close())
 	}
 	return &Store{Blobs: blobs, Tables: rows, Explain: explain, Close: func() error { return errors.Join(rows.Close(), blobs.Close()) }}, nil
+}
+
+// notALog refuses the directory of an ingester's log, which looks like an empty store. The error
+// is a [*BadSpecError] with the store of that ingester.
+func notALog(spec Spec) error {
+	of, err := storeid.LoadBinding(fsys.OS(), spec.place)
+	if err != nil || of.ID == "" {
+		return nil // a file of another kind has that name
+	}
+	if _, err := os.Lstat(filepath.Join(spec.place, storeid.Key)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	reason := "it is the log of an ingester, with records that are in no blob yet; its store is " + of.Spec
+	if dir, ok := strings.CutPrefix(of.Spec, inDir+":"); ok && !filepath.IsAbs(dir) {
+		reason += ", as the ingester names it from the directory that it was started in"
+	}
+	return &BadSpecError{spec.String(), reason}
 }

@@ -1,10 +1,12 @@
 package openstore
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"blobtail/storage/azure"
+	"blobtail/storage/fsys"
 )
 
 // Spec names a store as an operator writes it: dir:PATH, azure:[ACCOUNT/]CONTAINER, or
@@ -69,11 +71,16 @@ func parse(text string) (Spec, error) {
 	switch {
 	case place == "" || kind != inDir && kind != inAzure && kind != azureLogs, kind == azureLogs && place == copied:
 		return Spec{}, &BadSpecError{text, "it must be dir:PATH or azure:[ACCOUNT/]CONTAINER; to read Azure's own logs azurelogs:ACCOUNT[/CONTAINER] or azurelogs:dir:PATH"}
+	case kind == inDir || s.Copied() != "":
+		path := cmp.Or(s.Dir(), s.Copied())
+		if err := fsys.NoHome(path); err != nil {
+			return Spec{}, &BadSpecError{text, err.Error()}
+		}
 	case kind == inAzure:
 		if _, _, err := azure.ParseSpec(place); err != nil {
 			return Spec{}, &BadSpecError{text, err.Error()}
 		}
-	case kind == azureLogs && s.Copied() == "":
+	case kind == azureLogs:
 		if _, _, err := azure.ParseLogs(place); err != nil {
 			return Spec{}, &BadSpecError{text, err.Error()}
 		}

@@ -18,6 +18,7 @@ import (
 
 	"blobtail/internal/count"
 	"blobtail/record"
+	"blobtail/storage/fsys"
 )
 
 // Options are the settings of a [Source]. URL, Stream and Consumer must be set.
@@ -155,7 +156,7 @@ func (s *Source) connect() (*nats.Conn, error) {
 		}),
 		nats.ReconnectErrHandler(func(c *nats.Conn, err error) {
 			s.refused.Store(&err)
-			problems.Warn().Err(err).Str("servers", hosts(c.Servers())).Msg("cannot connect to NATS; " + remedy(err))
+			problems.Warn().Err(unread(err)).Str("servers", hosts(c.Servers())).Msg("cannot connect to NATS; " + remedy(err))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			problems.Warn().Err(err).Msg("NATS reports an error")
@@ -170,7 +171,13 @@ func (s *Source) connect() (*nats.Conn, error) {
 	if s.o.Cert != "" {
 		options = append(options, nats.ClientCert(s.o.Cert, s.o.Key))
 	}
-	return nats.Connect(s.o.URL, options...)
+	conn, err := nats.Connect(s.o.URL, options...)
+	return conn, unread(err)
+}
+
+// unread adds the fix to an error of reading a file of credentials or certificates.
+func unread(err error) error {
+	return fsys.WhyUnread(err, "correct nats.credentials, nats.ca, nats.cert or nats.key")
 }
 
 // remedy is the advice to an operator if no connection can be made.

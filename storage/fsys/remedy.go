@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -171,4 +172,80 @@ func pathOf(err error) string {
 		return e.New
 	}
 	return ""
+}
+
+// letRead is the remedy for a file that the process may not read: the user that it runs as, the
+// owner and the mode of what stands in its way, and the command. It lets in the group of the
+// process, which owns nothing by that.
+func letRead(err error) string {
+	path := pathOf(err)
+	at, fi := inTheWay(path)
+	owner, ok := ownerOf(fi)
+	if !ok || os.Geteuid() == 0 {
+		return ""
+	}
+	me, group := os.Geteuid(), groupName(os.Getegid())
+	theirs := int(fi.Sys().(*syscall.Stat_t).Gid)
+	rights, need := "g+r", fs.FileMode(0o040)
+	if fi.IsDir() {
+		rights, need = "g+x", 0o010
+	}
+	let := "chmod " + rights + " " + at
+	if !inGroup(theirs) {
+		let = fmt.Sprintf("chgrp %s %s && %s", group, at, let)
+	}
+	facts := fmt.Sprintf("%s belongs to %s:%s and has the mode %04o, and this process runs as user %s",
+		at, userName(owner), groupName(theirs), fi.Mode().Perm(), userName(me))
+	switch {
+	case fi.IsDir() && fi.Mode().Perm() == 0:
+		return facts + "; a unit of systemd hides it so (ProtectHome=): put the file elsewhere"
+	case owner == me:
+		return fmt.Sprintf("%s; run: chmod u%s %s", facts, rights[1:], at)
+	case inGroup(theirs) && fi.Mode()&need != 0:
+		return facts + ", which allows it; perhaps a security module or the unit of a service forbids it"
+	case fi.IsDir():
+		return fmt.Sprintf("%s; copy the file to a directory that this user may read, or run as root: %s", facts, let)
+	}
+	return fmt.Sprintf("%s; run as root: %s", facts, let)
+}
+
+// inTheWay returns the file or the directory that keeps the process from a file: the file itself,
+// or the directory above it that does not let the process through. Links count as their targets.
+func inTheWay(path string) (string, fs.FileInfo) {
+	const links = 40
+	for range links {
+		at, fi := nearest(path)
+		if at == path {
+			return at, fi
+		}
+		// The first name below is a link to somewhere else, or is in the way by its directory.
+		below := path
+		for filepath.Dir(below) != at {
+			below = filepath.Dir(below)
+		}
+		to, err := os.Readlink(below)
+		if err != nil {
+			return at, fi
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(at, to)
+		}
+		path = to + strings.TrimPrefix(path, below)
+	}
+	return path, nil
+}
+
+// inGroup reports whether the process is in a group.
+func inGroup(gid int) bool {
+	all, err := os.Getgroups()
+	return gid == os.Getegid() || err == nil && slices.Contains(all, gid)
+}
+
+// groupName is the name of a group, or the number of one without a name.
+func groupName(gid int) string {
+	text := strconv.Itoa(gid)
+	if g, err := user.LookupGroupId(text); err == nil {
+		return g.Name
+	}
+	return text
 }
