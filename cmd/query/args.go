@@ -127,6 +127,9 @@ func (a *app) mistake(app *kong.Application, args []string) error {
 			if len(arg) > 1 && arg[0] == '-' && strings.Trim(arg[1:], "0123456789") == "" {
 				return cli.Usagef("there is no %s; for so many of the newest: -n %s", arg, arg[1:])
 			}
+			if digits := strings.TrimLeft(arg, "-"); len(digits) > 1 && strings.TrimLeft(digits, "0123456789") == "f" {
+				return cli.Usagef("there is no %s; for so many of the newest: -n %s -f", arg, strings.TrimSuffix(digits, "f"))
+			}
 			continue
 		}
 		if !joined && !f.IsBool() {
@@ -176,6 +179,9 @@ func (n *number) UnmarshalText(text []byte) error {
 	}
 	if plain := strings.NewReplacer(",", "", "_", "", "'", "", " ", "").Replace(string(text)); plain != "" && strings.Trim(plain, "0123456789") == "" && len(plain) < len(text) {
 		return fmt.Errorf("%q is no number; write %s", text, plain)
+	}
+	if strings.EqualFold(string(text), "all") {
+		return fmt.Errorf("%q is no number; for all records it is 0", text)
 	}
 	return fmt.Errorf("%q is no number; want one such as 100", text)
 }

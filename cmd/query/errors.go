@@ -114,6 +114,10 @@ func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 		hint = map[string]string{"help": "for help write it first: logquery help tail", "all": "for all services: '*'"}[e.Name]
 	case strings.HasPrefix(typed, "{") || strings.HasPrefix(typed, "|=") || strings.HasPrefix(typed, "|~"):
 		hint = "for LogQL: --logql " + cli.ShellWords(typed)
+	case condition().MatchString(typed) && a.argMeant(typed) != "":
+		hint = a.argMeant(typed)
+	case strings.Contains(e.Name, ".*"):
+		hint = "names are globs, and no regular expressions: " + cli.ShellWords(strings.ReplaceAll(e.Name, ".*", "*"))
 	case e.Near != "":
 		hint = fmt.Sprintf("there is %q", e.Near)
 	case strings.ContainsAny(e.Name, `*?[\`):
@@ -121,6 +125,8 @@ func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 		hint = fmt.Sprintf("for the verb write it first: logquery %s SERVICE", e.Name)
 	case meant != "":
 		hint = "for that: logquery " + meant
+	case a.argMeant(typed) != "":
+		hint = a.argMeant(typed)
 	case level != record.Other && has('l'):
 		hint = fmt.Sprintf("for the level: --level %s", level)
 	case has('F'):

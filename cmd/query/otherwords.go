@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/when"
+	"blobtail/internal/where"
 	"blobtail/record"
 )
 
@@ -112,6 +114,12 @@ func (a *app) flagMeant(name string) string {
 		name = long
 	}
 	hint := otherFlags[name]
+	if hint == "" && len(name) > 2 {
+		hint = otherFlags[strings.ToLower(name)]
+	}
+	if v := verbOf(a.model, a.args[0]); strings.Contains(hint, "-n ") && v != nil && !slices.ContainsFunc(v.Flags, func(f *kong.Flag) bool { return f.Name == "number" }) {
+		return "" // it is of a verb that has no number of records
+	}
 	if words := strings.Join(a.bare(), " "); words != "" {
 		hint = strings.ReplaceAll(hint, "SERVICE", words)
 	}
@@ -256,6 +264,9 @@ func (a *app) mistyped() error {
 // it; "": the value is whole.
 func unquoted(flag, value string, rest []string, now time.Time) string {
 	const most = 3 // words, as in 2 hours ago
+	if len(rest) > 1 && value == "now" && (rest[0] == "-" || rest[0] == "+") {
+		return value + rest[0] + rest[1]
+	}
 	for n := min(most, len(rest)); n > 0; n-- {
 		next := rest[0]
 		if strings.HasPrefix(next, "-") || strings.Trim(next, "0123456789:.,apmAPMZ") != "" && !slices.Contains(timeWords, strings.ToLower(next)) {
@@ -276,7 +287,7 @@ func unquoted(flag, value string, rest []string, now time.Time) string {
 }
 
 // timeWords are the words of times behind a first one.
-var timeWords = []string{"ago", "second", "seconds", "minute", "minutes", "min", "hour", "hours", "day", "days", "week", "weeks", "month", "months", "year", "years", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "utc", "am", "pm"}
+var timeWords = []string{"ago", "second", "seconds", "minute", "minutes", "min", "hour", "hours", "day", "days", "week", "weeks", "month", "months", "year", "years", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "utc", "am", "pm"}
 
 // otherForm is our form of output for that of another program; "": there is none.
 func otherForm(word string) string {
@@ -284,4 +295,41 @@ func otherForm(word string) string {
 		"short": "pretty", "short-iso": "pretty", "short-precise": "pretty", "default": "pretty", "table": "pretty", "wide": "pretty", "log": "pretty", "human": "pretty", "plain": "raw", "cat": "raw", "message": "raw", "msg": "raw", "line": "raw",
 		"verbose": "json", "jsonl": "json", "ndjson": "json", "json-pretty": "json", "json-sse": "json", "extjson": "json", "ppextjson": "json", "export": "json", "js": "json", "tsv": "csv", "excel": "csv", "xls": "csv", "kv": "logfmt",
 	}[strings.ToLower(word)]
+}
+
+// argMeant tells what was probably meant by an argument that is no service: a condition, a time, or
+// another field; "": not known.
+func (a *app) argMeant(typed string) string {
+	if at := slices.Index(a.env.args, typed); at > 1 && a.env.args[at-2] == "--fields" {
+		return "fields are one list: --fields " + cli.ShellWords(strings.TrimSuffix(a.env.args[at-1], ",")+","+typed)
+	}
+	if condition().MatchString(typed) {
+		text := typed
+		if _, err := where.Parse(nil, typed); err != nil {
+			_, fix, ok := strings.Cut(err.Error(), "; write ")
+			if !ok {
+				return ""
+			}
+			text = fix
+		}
+		return "for a condition: --where " + cli.ShellWords(text)
+	}
+	if length, ok := when.Length(typed); ok && length > 0 {
+		if a.verb.Name == "hist" {
+			return "for the length of a bucket: --by " + typed
+		}
+		return "for the last so long: --since " + typed
+	}
+	if _, _, err := when.Day(typed, a.now); err == nil {
+		return "for a day: --day " + cli.ShellWords(typed)
+	}
+	if _, err := when.Time(typed, a.now); err == nil {
+		return "for a time: --from " + cli.ShellWords(typed)
+	}
+	return ""
+}
+
+// condition is how a comparison of a field begins.
+func condition() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*\s*(?:=|!=|<|>|:\s*[^/])`)
 }

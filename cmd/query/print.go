@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func oneOf(flag, value string, words ...string) error {
 	}
 	last := len(words) - 1
 	hint := ""
-	if form := otherForm(value); flag == "-o" && slices.Contains(words, form) {
+	if form := cmp.Or(otherForm(value), strings.ToLower(value)); flag == "-o" && slices.Contains(words, form) {
 		hint = "; for that: -o " + form
 	}
 	return cli.Usagef("%s %s: it must be %s or %s%s", flag, value, strings.Join(words[:last], ", "), words[last], hint)
