@@ -84,7 +84,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release sbom reproducible reproducible-host vuln demo picture loggers test test-times test-processes test-raced test-plain test-counted help interop interop-quick torture lint deploy-lint chdb promcheck bench bench-micro bench-table fuzz clean
+.PHONY: azure-try build release sbom reproducible reproducible-host vuln demo picture loggers test test-times test-processes test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -143,7 +143,7 @@ test: ## everything; with the race detector where goroutines meet
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
 	@$(MAKE) --no-print-directory -j 2 node_modules/.package-lock.json build
 	@$(MAKE) --no-print-directory -j 2 lint test-processes
-	@[ -z "$$CI" ] || $(MAKE) --no-print-directory interop-quick
+	@[ -z "$$CI" ] || $(MAKE) --no-print-directory interop-quick alerting
 	@$(MAKE) --no-print-directory -j 3 test-raced $(BESIDE_RACED)
 	@$(MAKE) --no-print-directory test-plain
 	@$(MAKE) --no-print-directory test-counted
@@ -182,6 +182,12 @@ interop-quick: ## the shippers of npm and Debian only, without faults; CI instal
 	$(AS_BUILT) BLOBTAIL_INTEROP=quick go test $(TEST_FLAGS) -parallel 3 ./integration/interop </dev/null; \
 	status=$$?; cat bin/interop/table.md; exit $$status
 
+# A module of its own. It takes half a minute to build.
+alerting: build ## rules over logs by a real vmalert, docs/ALERTING.md; fetches its modules
+	@cd integration/vmalert && if ! go mod download; then \
+		[ -z "$$CI" ] || exit 1; echo "make alerting: skipped, because the modules of vmalert cannot be fetched" >&2; exit 0; fi; \
+	export BLOBTAIL_BIN=$(CURDIR)/bin; $(AS_BUILT) $(BESIDE) go vet ./... && $(AS_BUILT) $(BESIDE) go test $(TEST_FLAGS) ./... </dev/null
+
 torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end
 	TORTURE_MINUTES=$(TORTURE_MINUTES) ./integration/torture.sh $(PARTS)
 
@@ -206,9 +212,16 @@ chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it 
 promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its own, and a minute to build
 	cd internal/dev/tools/promcheck && go vet ./... && go test -count=1 ./...
 
+# Without an account it says what it needs. CLEAN=1 deletes what a killed run left.
+azure-try: ## all of it on a real account of Azure Storage, a few cents; bin/azure-try.md
+	@go build -o bin/azuretry ./internal/dev/azuretry
+	@if [ -n "$$AZURE_STORAGE_ACCOUNT$$AZURE_STORAGE_CONNECTION_STRING" ] && [ -z "$(CLEAN)" ]; then \
+		$(MAKE) --no-print-directory build && go test -c -o bin/azure.test ./storage/azure; fi
+	@bin/azuretry $(if $(CLEAN),-clean,-tests bin/azure.test -report bin/azure-try.md) $(TRY_FLAGS)
+
 # The files of deploy/ as Kubernetes, Compose and BuildKit read them.
-deploy-lint: ## validates the manifests, the compose file and the Dockerfile
-	cd $(LINT) && $(AS_BUILT) $(BESIDE) go vet ./... && $(AS_BUILT) $(BESIDE) go test -vet=off -count=1 ./...
+deploy-lint: build ## validates the manifests, the compose file, the Dockerfile and the metrics
+	cd $(LINT) && export BLOBTAIL_BIN=$(CURDIR)/bin && $(AS_BUILT) $(BESIDE) go vet ./... && $(AS_BUILT) $(BESIDE) go test -vet=off -count=1 ./...
 
 bench: bench-micro bench-table ## micro-benchmarks, then the table of docs/PERFORMANCE.md
 

@@ -207,7 +207,7 @@ func TestCompose(t *testing.T) {
 			if strings.HasPrefix(volume, "./secrets/ingest") && strings.HasSuffix(v, ":ro") {
 				continue // which tls.sh makes
 			}
-			if _, err := os.Stat(volume); err == nil && strings.HasPrefix(volume, "./grafana") && strings.HasSuffix(v, ":ro") {
+			if _, err := os.Stat(volume); err == nil && (strings.HasPrefix(volume, "./grafana") || volume == "./vmalert") && strings.HasSuffix(v, ":ro") {
 				continue
 			}
 			if _, ok := c.Volumes[volume]; !ok {
@@ -225,10 +225,12 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"ingest", "logquery", "serve"} {
+	for _, name := range []string{"ingest", "logquery", "serve", "vmalert", "alertmanager"} {
 		if s := c.Services[name]; !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {
 			t.Errorf("%s may do more than it needs", name)
 		}
+	}
+	for _, name := range []string{"ingest", "logquery", "serve"} {
 		// An image without a shell has no other place for temporary files.
 		if s := c.Services[name]; len(s.Tmpfs) != 1 || !strings.HasPrefix(s.Tmpfs[0], "/tmp:mode=1777,") {
 			t.Errorf("%s has no place for temporary files: %v", name, s.Tmpfs)

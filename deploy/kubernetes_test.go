@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func imageEnv(t *testing.T) []string {
 	return nil
 }
 
-// environ returns the environment that the kubelet makes for the fourth pod out of the
+// environ returns the environment that the kubelet makes for the fourth ingester out of the
 // image's and the manifest's. Secrets are not there.
 func environ(t *testing.T, c ingestContainer) map[string]string {
 	t.Helper()
@@ -98,8 +99,8 @@ func environ(t *testing.T, c ingestContainer) map[string]string {
 	fields := map[string]string{"metadata.name": "blobtail-ingest-3", "metadata.namespace": "logs"}
 	for _, e := range c.Env {
 		if secret := e.ValueFrom.SecretKeyRef.Name; secret != "" {
-			if !strings.Contains(read(t, "README.md"), secret) {
-				t.Errorf("README.md does not tell how to make the secret %s", secret)
+			if !strings.Contains(read(t, kubernetesPage), secret) {
+				t.Errorf("%s does not tell how to make the secret %s", kubernetesPage, secret)
 			}
 			continue
 		}
@@ -107,13 +108,21 @@ func environ(t *testing.T, c ingestContainer) map[string]string {
 		if path := e.ValueFrom.FieldRef.Path; path != "" {
 			value = fields[path]
 		}
-		for name, v := range env {
-			value = strings.ReplaceAll(value, "$("+name+")", v)
-		}
-		env[e.Name] = strings.Replace(value, "ACCOUNT", "account", 1)
+		env[e.Name] = strings.Replace(expand(value, env), "ACCOUNT", "account", 1)
 	}
 	return env
 }
+
+// expand replaces the variables of an environment in a value, or in an argument.
+func expand(value string, env map[string]string) string {
+	for name, v := range env {
+		value = strings.ReplaceAll(value, "$("+name+")", v)
+	}
+	return value
+}
+
+// kubernetesPage tells how to install it.
+const kubernetesPage = "../docs/KUBERNETES.md"
 
 // effective returns the configuration that the ingester makes of an environment and a
 // file, by its own print-config.
@@ -192,8 +201,8 @@ func TestStatefulSet(t *testing.T) {
 		if !slices.ContainsFunc(c.VolumeMounts, func(m mount) bool { return m.Name == volume && m.ReadOnly && m.MountPath == filepath.Dir(path) }) {
 			t.Errorf("nothing mounts %s", path)
 		}
-		if !strings.Contains(read(t, "README.md"), "--from-file="+filepath.Base(path)) {
-			t.Errorf("README.md makes no secret with %s", filepath.Base(path))
+		if !regexp.MustCompile("--from-file=[a-z/]+/" + filepath.Base(path)).MatchString(read(t, kubernetesPage)) {
+			t.Errorf("%s makes no secret with %s", kubernetesPage, filepath.Base(path))
 		}
 	}
 	need := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second + time.Duration(conf.Ingest.Grace)

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,8 +34,9 @@ func checkCommand(t *testing.T, bin string, args []string) {
 		t.Errorf("retention %s --help: %v\n%s", args[1], err, help)
 	}
 	for _, arg := range args[2:] {
-		if strings.HasPrefix(arg, "--") && !regexp.MustCompile(regexp.QuoteMeta(arg)+`\b`).Match(help) {
-			t.Errorf("retention %s has no %s", args[1], arg)
+		flag, _, _ := strings.Cut(arg, "=")
+		if strings.HasPrefix(arg, "--") && !regexp.MustCompile(regexp.QuoteMeta(flag)+`\b`).Match(help) {
+			t.Errorf("retention %s has no %s", args[1], flag)
 		}
 	}
 }
@@ -93,11 +93,11 @@ type pod struct {
 	}
 }
 
-// objects reads the manifest, by kind and name.
+// objects reads the manifests of the jobs, by kind and name.
 func objects(t *testing.T) map[string]object {
 	t.Helper()
 	found := map[string]object{}
-	for _, doc := range strings.Split(read(t, "kubernetes/retention.yaml"), "\n---\n") {
+	for _, doc := range strings.Split(read(t, "kubernetes/retention.yaml")+"\n---\n"+read(t, "kubernetes/confirm.yaml"), "\n---\n") {
 		var o object
 		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
 			t.Fatal(yaml.FormatError(err, false, true))
@@ -113,7 +113,7 @@ func objects(t *testing.T) map[string]object {
 func TestCronJobs(t *testing.T) {
 	all := objects(t)
 	bin, ingest := job(t), ingester(t)
-	for name, command := range map[string]string{"blobtail-retention": "apply", "blobtail-compact": "compact"} {
+	for name, command := range map[string]string{"blobtail-retention": "apply", "blobtail-compact": "compact", "blobtail-plan": "plan", "blobtail-confirm": "apply"} {
 		o, ok := all["CronJob/"+name]
 		if !ok {
 			t.Fatalf("there is no CronJob %s", name)
@@ -155,7 +155,7 @@ func TestCronJobs(t *testing.T) {
 		}) {
 			t.Errorf("%s: the store is that of the image", name)
 		}
-		file := c.Command[len(c.Command)-1]
+		file := c.Command[slices.Index(c.Command, "--config")+1]
 		m, v := c.VolumeMounts[0], p.Volumes[0]
 		text, ok := all["ConfigMap/"+v.ConfigMap.Name].Data[filepath.Base(file)]
 		if !ok || m.Name != v.Name || m.MountPath != filepath.Dir(file) {
@@ -168,61 +168,6 @@ func TestCronJobs(t *testing.T) {
 		checkConfig(t, ingest, nil, "--config", conf)
 		if c, err := config.Load(conf); err != nil || c.Retention.Default == 0 {
 			t.Errorf("%s: the policy has no age for all services: %v", name, err)
-		}
-	}
-}
-
-// TestAlerts ensures that the rules parse, and use existing metrics.
-func TestAlerts(t *testing.T) {
-	var file struct {
-		Groups []struct {
-			Name  string
-			Rules []struct {
-				Alert       string
-				Record      string
-				Expr        string
-				For         string
-				Labels      map[string]string
-				Annotations map[string]string
-			}
-		}
-	}
-	d := yaml.NewDecoder(bytes.NewReader([]byte(read(t, "prometheus/alerts.yaml"))), yaml.Strict())
-	if err := d.Decode(&file); err != nil {
-		t.Fatal(yaml.FormatError(err, false, true))
-	}
-	known := written(t)
-	// These are metrics of kube-state-metrics.
-	known["kube_cronjob_status_last_successful_time"], known["kube_cronjob_spec_suspend"] = true, true
-	for _, name := range regexp.MustCompile("`(blobtail_[a-z_]+)`").FindAllStringSubmatch(read(t, "../docs/METRICS.md"), -1) {
-		known[name[1]] = true // docs/docs_test.go ensures that they are served
-	}
-	seen := map[string]bool{}
-	for _, g := range file.Groups {
-		for _, r := range g.Rules {
-			names := regexp.MustCompile(`\b(?:blobtail|kube|service:blobtail)_[a-z0-9_:]+`).FindAllString(r.Expr, -1)
-			if len(names) == 0 {
-				t.Errorf("%s%s asks for nothing", r.Alert, r.Record)
-			}
-			for _, name := range names {
-				if !known[name] {
-					t.Errorf("%s%s: there is no metric %s", r.Alert, r.Record, name)
-				}
-			}
-			if r.Record != "" {
-				known[r.Record] = true
-				continue
-			}
-			if r.Alert == "" || seen[r.Alert] || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-				t.Errorf("%s: %+v", g.Name, r)
-			}
-			seen[r.Alert] = true
-			if _, err := config.ParseDuration(r.For); r.For != "" && err != nil {
-				t.Errorf("%s: for: %v", r.Alert, err)
-			}
-			if strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
-				t.Errorf("%s: %s", r.Alert, r.Expr)
-			}
 		}
 	}
 }

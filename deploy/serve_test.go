@@ -99,9 +99,9 @@ func checkReads(t *testing.T, at, ca, token, ingester, writer string) {
 }
 
 // TestServePod runs the server with the command and the configuration of kubernetes/serve.yaml
-// and the secrets that README.md makes, next to an ingester.
+// and the secrets that docs/KUBERNETES.md makes, next to an ingester.
 func TestServePod(t *testing.T) {
-	need(t, "bash", "openssl", "curl")
+	need(t, "sh", "openssl", "curl")
 	docs := documents(t, "kubernetes/serve.yaml")
 	var d stateful // the pod is at the same place
 	var o object
@@ -138,12 +138,18 @@ func TestServePod(t *testing.T) {
 	for _, path := range []string{"/etc/blobtail-access", "/etc/blobtail-tls"} {
 		conf = strings.ReplaceAll(conf, path, mounts[path])
 	}
-	conf = strings.Replace(conf, "blobtail-ingest.logs.svc:8514", r.records, 1)
 	if err := os.WriteFile(filepath.Join(folder, "blobtail.yaml"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := within(d.Spec.Template.Spec.Containers[0].Command[1:], mounts)
-	at := startServe(t, []string{store, "SSL_CERT_DIR=" + secrets, "HOME=" + folder}, args...)
+	set := environ(t, d.Spec.Template.Spec.Containers[0])
+	if set["BLOBTAIL_LIVE"] != "https://blobtail-ingest.logs.svc:8514" {
+		t.Errorf("it asks %s", set["BLOBTAIL_LIVE"])
+	}
+	var args []string
+	for _, arg := range within(d.Spec.Template.Spec.Containers[0].Command[1:], mounts) {
+		args = append(args, expand(arg, set))
+	}
+	at := startServe(t, []string{store, "BLOBTAIL_LIVE=https://" + r.records, "HOME=" + folder}, args...)
 	checkReads(t, at, filepath.Join(secrets, "ca.crt"), grafana, r.records, writer)
 	_, port, _ := strings.Cut(strings.TrimPrefix(at, "https://"), ":")
 	if got := curl(t, "--cacert", filepath.Join(secrets, "ca.crt"), "-H", "Authorization: Bearer "+grafana,
@@ -154,7 +160,7 @@ func TestServePod(t *testing.T) {
 
 // TestComposeServe runs the server with the command of compose.yaml.
 func TestComposeServe(t *testing.T) {
-	need(t, "bash", "openssl", "curl")
+	need(t, "sh", "openssl", "curl")
 	var c compose
 	if err := yaml.Unmarshal([]byte(read(t, "compose.yaml")), &c); err != nil {
 		t.Fatal(yaml.FormatError(err, false, true))
@@ -171,7 +177,7 @@ func TestComposeServe(t *testing.T) {
 	if s.Environment["BLOBTAIL_LIVE"] != "https://ingest:8514" || !slices.Contains(s.Ports, "127.0.0.1:8516:8516") {
 		t.Errorf("%+v", s)
 	}
-	at := startServe(t, []string{store, "SSL_CERT_DIR=" + secrets, "HOME=" + folder, "BLOBTAIL_LIVE=https://" + r.records, "BLOBTAIL_TOKEN=" + me},
+	at := startServe(t, []string{store, "BLOBTAIL_CA=" + filepath.Join(secrets, "ca.crt"), "HOME=" + folder, "BLOBTAIL_LIVE=https://" + r.records, "BLOBTAIL_TOKEN=" + me},
 		within(strings.Fields(string(s.Command)), map[string]string{"/etc/blobtail": secrets})...)
 	checkReads(t, at, filepath.Join(secrets, "ca.crt"), me, r.records, me)
 }

@@ -19,13 +19,15 @@ import (
 	"blobtail/internal/dev/testkit"
 )
 
-// makeTLS runs tls.sh.
-func makeTLS(t *testing.T, folder string, names ...string) {
+// makeTLS runs tls.sh by the shell of the host, and returns what it prints.
+func makeTLS(t *testing.T, folder string, names ...string) string {
 	t.Helper()
-	need(t, "bash", "openssl")
-	if out, err := exec.Command("bash", append([]string{"tls.sh", folder}, names...)...).CombinedOutput(); err != nil {
+	need(t, "sh", "openssl")
+	out, err := exec.Command("sh", append([]string{"tls.sh", folder}, names...)...).CombinedOutput()
+	if err != nil {
 		t.Fatalf("tls.sh: %v\n%s", err, out)
 	}
+	return string(out)
 }
 
 // need skips the test where a program is missing, and fails it in CI.
@@ -40,30 +42,39 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// TestTLS ensures that the certificate of tls.sh is good for its names, that a second
-// one is of the same authority, and that the folder is for its owner alone.
+// TestTLS ensures that the certificate of tls.sh is good for its names and for this host, that a
+// second one is of the same authority, that the names that it drops are printed, and that the
+// folder is for its owner alone.
 func TestTLS(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "with a space")
-	makeTLS(t, folder, "localhost", "127.0.0.1", "::1", "*.blobtail-peers.logs.svc")
-	ca := []byte(read(t, filepath.Join(folder, "ingest", "ca.crt")))
-	first := read(t, filepath.Join(folder, "ingest", "tls.crt"))
-	makeTLS(t, folder, "localhost")
-	if again := []byte(read(t, filepath.Join(folder, "ingest", "ca.crt"))); !bytes.Equal(again, ca) {
+	said := makeTLS(t, folder, "logs.example.com", "10.0.0.4", "*.blobtail-peers.logs.svc", "fd00::7")
+	ca, crt := filepath.Join(folder, "ingest", "ca.crt"), filepath.Join(folder, "ingest", "tls.crt")
+	if !strings.Contains(said, crt+": for logs.example.com, ") || !strings.Contains(said, ", localhost, 127.0.0.1, ::1, until ") || !strings.Contains(said, ca+": its authority") || strings.Contains(said, "dropped") {
+		t.Errorf("it prints\n%s", said)
+	}
+	authority, first := []byte(read(t, ca)), read(t, crt)
+	if said := makeTLS(t, folder, "logs.example.com", "localhost"); !strings.Contains(said, "this call does not name them: 10.0.0.4, *.blobtail-peers.logs.svc, ") {
+		t.Errorf("with fewer names it prints\n%s", said)
+	}
+	if again := []byte(read(t, ca)); !bytes.Equal(again, authority) {
 		t.Error("the second call made another authority")
 	}
-	if read(t, filepath.Join(folder, "ingest", "tls.crt")) == first {
+	if read(t, crt) == first {
 		t.Error("the second call made no certificate")
 	}
-	makeTLS(t, folder, "localhost", "127.0.0.1", "::1", "*.blobtail-peers.logs.svc")
-	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "ingest", "tls.crt"), filepath.Join(folder, "ingest", "tls.key"))
+	makeTLS(t, folder, "logs.example.com", "10.0.0.4", "*.blobtail-peers.logs.svc")
+	if said := makeTLS(t, folder); !strings.Contains(said, "for logs.example.com, 10.0.0.4, *.blobtail-peers.logs.svc, localhost, 127.0.0.1, ::1, until") || strings.Contains(said, "dropped") {
+		t.Errorf("without names it prints\n%s", said)
+	}
+	pair, err := tls.LoadX509KeyPair(crt, filepath.Join(folder, "ingest", "tls.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
+	if !roots.AppendCertsFromPEM(authority) {
 		t.Fatal("ca.crt has no certificate")
 	}
-	for _, name := range []string{"localhost", "127.0.0.1", "::1", "blobtail-ingest-3.blobtail-peers.logs.svc"} {
+	for _, name := range []string{"localhost", "127.0.0.1", "::1", "10.0.0.4", "logs.example.com", "blobtail-ingest-3.blobtail-peers.logs.svc"} {
 		for in, ok := range map[time.Duration]bool{time.Minute: true, 390 * 24 * time.Hour: true, 400 * 24 * time.Hour: false} {
 			_, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: time.Now().Add(in)})
 			if (err == nil) != ok {
@@ -77,6 +88,29 @@ func TestTLS(t *testing.T) {
 	for name, want := range map[string]os.FileMode{".": 0o700, "authority/ca.key": 0o600, "ingest": 0o755, "ingest/tls.key": 0o644} {
 		if f, err := os.Stat(filepath.Join(folder, name)); err != nil || f.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", name, f.Mode(), err)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(folder, "authority", "*"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("it leaves %v", left)
+	}
+}
+
+// TestTLSMistakes ensures that tls.sh refuses what is no name, and makes nothing then.
+func TestTLSMistakes(t *testing.T) {
+	need(t, "sh", "openssl")
+	for name, want := range map[string]string{
+		"https://logs.example.com": "is no name", "logs.example.com:8514": "has a port", "": "is no name", "a,DNS:b": "is no name", "1.2.3.4.5": "openssl failed",
+	} {
+		folder := filepath.Join(t.TempDir(), "new")
+		out, err := exec.Command("sh", "tls.sh", folder, name).CombinedOutput()
+		if _, none := os.Stat(filepath.Join(folder, "ingest", "tls.crt")); err == nil || none == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%q: %v\n%s", name, err, out)
+		}
+	}
+	for _, args := range [][]string{{}, {filepath.Join(t.TempDir(), "new")}} {
+		if out, err := exec.Command("sh", append([]string{"tls.sh"}, args...)...).CombinedOutput(); err == nil || !strings.Contains(string(out), "deploy/tls.sh FOLDER NAME...") {
+			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}
 }
@@ -133,7 +167,7 @@ func newToken(t *testing.T, bin, file string, args ...string) string {
 // TestComposeSecured runs the ingester of compose.yaml on this host, with its settings and
 // the files that the head of compose.yaml makes. A sender with a token gets in, and no other.
 func TestComposeSecured(t *testing.T) {
-	need(t, "bash", "openssl", "curl")
+	need(t, "sh", "openssl", "curl")
 	var c compose
 	if err := yaml.Unmarshal([]byte(read(t, "compose.yaml")), &c); err != nil {
 		t.Fatal(yaml.FormatError(err, false, true))
@@ -168,11 +202,11 @@ func TestComposeSecured(t *testing.T) {
 	}
 }
 
-// TestPeersSecured runs two ingesters with the files that README.md makes for Kubernetes,
+// TestPeersSecured runs two ingesters with the files that docs/KUBERNETES.md makes,
 // and the settings that the manifest has for them. A reader asks one, and gets the records
 // that the other holds.
 func TestPeersSecured(t *testing.T) {
-	need(t, "bash", "openssl", "curl")
+	need(t, "sh", "openssl", "curl")
 	pod, conf := ingestManifest(t)
 	folder, bin := t.TempDir(), ingester(t)
 	makeTLS(t, folder, "blobtail-ingest.logs.svc", "*.blobtail-peers.logs.svc", "127.0.0.1")
@@ -196,10 +230,9 @@ func TestPeersSecured(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := "BLOBTAIL_STORE=dir:" + filepath.Join(folder, "store")
-	trust := "SSL_CERT_DIR=" + secrets
 	var asked, holds running
 	for i, r := range []*running{&asked, &holds} {
-		*r = start(t, bin, "BLOBTAIL_CONFIG="+file, store, trust, fmt.Sprintf("BLOBTAIL_WAL=%s/wal-%d", folder, i))
+		*r = start(t, bin, "BLOBTAIL_CONFIG="+file, store, fmt.Sprintf("BLOBTAIL_WAL=%s/wal-%d", folder, i))
 	}
 	ca := []string{"--cacert", filepath.Join(secrets, "ca.crt"), "-H", "Authorization: Bearer " + writer, "-d", "the lights are on"}
 	for service, want := range map[string]string{"web-shop": "200", "orders": "403"} {
@@ -208,7 +241,7 @@ func TestPeersSecured(t *testing.T) {
 		}
 	}
 	query := exec.Command(testkit.Command(t, "..", "logquery"), "web-shop")
-	query.Env = append(os.Environ(), store, trust, "BLOBTAIL_LIVE=https://"+asked.records, "BLOBTAIL_TOKEN="+reader)
+	query.Env = append(os.Environ(), store, "BLOBTAIL_CA="+filepath.Join(secrets, "ca.crt"), "BLOBTAIL_LIVE=https://"+asked.records, "BLOBTAIL_TOKEN="+reader)
 	if out, err := query.CombinedOutput(); err != nil || !strings.Contains(string(out), "the lights are on") {
 		t.Errorf("logquery: %v\n%s", err, out)
 	}

@@ -164,13 +164,16 @@ func TestPages(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			bin := bin
-			if page == otherTools {
+			switch page {
+			case otherTools:
 				bin += ":" + standIns(t)
+			case azureTry:
+				bin += ":" + emulator(t)
 			}
 			runPage(t, page, run, bin)
 		})
 	}
-	for page, least := range map[string]int{"README.md": 5, "docs/SENDING.md": 6, "docs/LOGGERS.md": 2, "docs/READING.md": 8, "docs/RETENTION.md": 3, "docs/SHIPPERS-LOKI.md": 3, "docs/SHIPPERS-OPENTELEMETRY.md": 3, "docs/SHIPPERS-ELASTICSEARCH.md": 4, "docs/SHIPPERS-HTTP.md": 7, "docs/UPGRADE.md": 4, "docs/AZURE-LOGS.md": 4, "docs/SECURITY.md": 6, "docs/SERVING.md": 4, "docs/API.md": 8, otherTools: 6} {
+	for page, least := range map[string]int{"README.md": 5, "docs/SENDING.md": 6, "docs/LOGGERS.md": 2, "docs/READING.md": 8, "docs/RETENTION.md": 3, "docs/SHIPPERS-FILES.md": 6, "docs/SHIPPERS-LOKI.md": 3, "docs/SHIPPERS-OPENTELEMETRY.md": 3, "docs/SHIPPERS-ELASTICSEARCH.md": 4, "docs/SHIPPERS-HTTP.md": 7, "docs/UPGRADE.md": 4, "docs/AZURE-LOGS.md": 4, azureTry: 3, "docs/SECURITY.md": 6, "docs/SERVING.md": 4, "docs/API.md": 8, otherTools: 6} {
 		if ran[page] < least {
 			t.Errorf("%s: found %d blocks to run, not %d", page, ran[page], least)
 		}
@@ -197,6 +200,36 @@ func standIns(t *testing.T) string {
 	return dir
 }
 
+// azureTry starts an emulator of Azure Storage.
+const azureTry = "docs/AZURE-TRY.md"
+
+// emulator is the directory of the emulator's command.
+func emulator(t *testing.T) string {
+	t.Helper()
+	need(t, "node")
+	dir, err := filepath.Abs(filepath.Join(root, "node_modules", ".bin"))
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, "azurite"))
+	}
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip("no Azurite: npm ci --ignore-scripts")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// onPorts are replacements that move the emulator to free ports. The short form of its address
+// names the usual ones.
+func onPorts(t *testing.T) []string {
+	t.Helper()
+	ports := freePorts(t, 3)
+	const short = "UseDevelopmentStorage=true\n"
+	long := fmt.Sprintf("'AccountName=devstoreaccount1;AccountKey=%s;BlobEndpoint=http://127.0.0.1:%s/devstoreaccount1;TableEndpoint=http://127.0.0.1:%s/devstoreaccount1'\n", testenv.Key, ports[0], ports[2])
+	return []string{"10000", ports[0], "10001", ports[1], "10002", ports[2], short, long}
+}
+
 // runPage runs the blocks of a page.
 func runPage(t *testing.T, page string, run []block, bin string) {
 	const mark = "@@ end of block"
@@ -207,7 +240,11 @@ func runPage(t *testing.T, page string, run []block, bin string) {
 		fmt.Fprintf(&script, "%secho '%s'\n", ended(b), mark)
 	}
 	ports := freePorts(t, 3)
-	text := strings.NewReplacer("127.0.0.1:8514", "127.0.0.1:"+ports[0], "127.0.0.1:8515", "127.0.0.1:"+ports[1], "127.0.0.1:8516", "127.0.0.1:"+ports[2]).Replace(script.String())
+	moved := []string{"127.0.0.1:8514", "127.0.0.1:" + ports[0], "127.0.0.1:8515", "127.0.0.1:" + ports[1], "127.0.0.1:8516", "127.0.0.1:" + ports[2]}
+	if page == azureTry {
+		moved = append(moved, onPorts(t)...)
+	}
+	text := strings.NewReplacer(moved...).Replace(script.String())
 
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()

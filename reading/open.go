@@ -11,6 +11,7 @@ import (
 	"blobtail/internal/lease"
 	"blobtail/internal/progress"
 	"blobtail/internal/storeid"
+	"blobtail/internal/trust"
 	"blobtail/reading/blobs"
 	"blobtail/reading/blobs/indexcache"
 	"blobtail/reading/unflushed"
@@ -52,6 +53,8 @@ type OpenOptions struct {
 	// hosts without TLS.
 	Token     string
 	PlainHTTP bool
+	// Trust says which ingesters are believed over TLS; nil: those that this host believes.
+	Trust *trust.Trust
 	// Sent counts the requests to ingesters; nil: they are not counted.
 	Sent *traffic.Counter
 }
@@ -64,7 +67,7 @@ func Open(o OpenOptions) (*Reader, error) {
 	var ahead atomic.Int64 // the store's clock ahead of ours in ns, after the first question for it
 	o.Tail.Now = func() time.Time { return o.Now().Add(time.Duration(ahead.Load())) }
 	logs := unflushed.Options{
-		Blobs: blobs, Name: o.Name, Off: o.Off, Unasked: o.Unasked, Distant: o.Distant, Token: o.Token, PlainHTTP: o.PlainHTTP,
+		Blobs: blobs, Name: o.Name, Off: o.Off, Unasked: o.Unasked, Distant: o.Distant, Trust: o.Trust, Token: o.Token, PlainHTTP: o.PlainHTTP,
 		Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, o.Blobs) },
 		Tail:  tailindex.NewReader(o.Tables, o.Tail),
 		Ingesters: func(ctx context.Context) ([]lease.Ingester, time.Time, error) {
@@ -81,7 +84,7 @@ func Open(o OpenOptions) (*Reader, error) {
 	switch {
 	case o.Off:
 	case o.Live != "":
-		client, err := live.NewClient(o.Live, live.ClientOptions{HTTP: o.http(), Token: o.Token, PlainHTTP: o.PlainHTTP})
+		client, err := live.NewClient(o.Live, live.ClientOptions{HTTP: o.http(), Trust: o.Trust, Token: o.Token, PlainHTTP: o.PlainHTTP})
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +99,7 @@ func Open(o OpenOptions) (*Reader, error) {
 
 // http is a client for ingesters.
 func (o *OpenOptions) http() *http.Client {
-	c := live.NewHTTP()
+	c := live.NewHTTP(o.Trust)
 	if o.Sent != nil {
 		c.Transport = o.Sent.Transport(traffic.Live, c.Transport)
 	}

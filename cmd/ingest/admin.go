@@ -11,6 +11,7 @@ import (
 	"net/http"
 	_ "net/http/pprof"
 	"net/url"
+	"strings"
 	"time"
 
 	"blobtail/buffer"
@@ -18,43 +19,51 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/door"
+	"blobtail/internal/signpost"
+	"blobtail/internal/trust"
 )
 
 // newAdmin returns the operators' server. It answers changes and dumps of memory on
 // this host only. records is the URL of the listener for records.
 func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, guard *door.Guard, records url.URL, reg *count.Registry) *http.Server {
+	const get = "GET, HEAD"
+	post := signpost.Post{At: signpost.Admin, Own: make(map[string]string)}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", door.Gzip(reg))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "alive") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+	handle := func(path, methods string, h http.Handler) {
+		post.Own[path] = methods
+		method, _, _ := strings.Cut(methods, ",")
+		mux.Handle(method+" "+path, h)
+	}
+	handle("/metrics", get, door.Gzip(reg))
+	handle("/healthz", get, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "alive") }))
+	handle("/readyz", get, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := ready(); err != nil {
 			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ready")
-	})
-	for _, path := range []string{"/ingest", "/ingest/", "/live/"} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { sendToRecords(w, r, records) })
-	}
-	mux.Handle("POST /flush", guard.Here(patient(flush(buf))))
-	mux.Handle("POST /drain", guard.Here(patient(drain(buf, in))))
-	mux.Handle("/debug/pprof/", guard.Here(http.DefaultServeMux)) // which net/http/pprof sets up
+	}))
+	handle("/flush", http.MethodPost, guard.Here(patient(flush(buf))))
+	handle("/drain", http.MethodPost, guard.Here(patient(drain(buf, in))))
+	handle("/debug/pprof/", get, guard.Here(http.DefaultServeMux)) // which net/http/pprof sets up
+	mux.Handle("POST /debug/pprof/symbol", guard.Here(http.DefaultServeMux))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { showSign(w, r, post, records) })
 
 	all := http.NewCrossOriginProtection().Handler(guard.Wrap(adminKindOf, mux)) // a browser on this host is no operator
 	return &http.Server{Handler: all, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
-// sendToRecords answers a request that belongs to the listener for records. It names that
-// with the host that the client knows, if it listens on all addresses.
-func sendToRecords(w http.ResponseWriter, r *http.Request, records url.URL) {
-	host, port, err := net.SplitHostPort(records.Host)
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		if known, _, err := net.SplitHostPort(r.Host); err == nil {
-			records.Host = net.JoinHostPort(known, port)
-		}
+// showSign answers a request that belongs to no path of the operators. It names the listener for
+// records with the host that the client knows, if that listens on all addresses.
+func showSign(w http.ResponseWriter, r *http.Request, post signpost.Post, records url.URL) {
+	records.Host = signpost.HostPort(records.Host, r.Host)
+	post.Ingester = records.String()
+	if r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		door.Say(w, http.StatusOK, strings.TrimSuffix(post.Index(), "\n"))
+		return
 	}
-	records.Path = r.URL.Path
-	http.Error(w, "this is the admin listener; records are sent to the one of --listen: "+records.String(), http.StatusNotFound)
+	sign := post.Find(r)
+	(&door.Refusal{Status: sign.Status, Allow: sign.Allow, Reason: sign.Text}).Plain(w)
 }
 
 // flush answers when every record acknowledged before is in a blob. If its time is over
@@ -140,6 +149,8 @@ func askDrain(c config.Config, timeout config.Duration, stdout io.Writer) error 
 	switch {
 	case err != nil:
 		return fmt.Errorf("not drained: read the answer of %s: %w", where.Host, err)
+	case trust.WantsTLS(resp, answer, &where) != "":
+		return fmt.Errorf("not drained: %s speaks TLS, so it is the listener for records; give the --admin that the ingester was started with, which speaks none", where.Host)
 	case resp.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("not drained: %s does not know /drain; --admin is the admin listener, not the one for records", where.Host)
 	case resp.StatusCode != http.StatusOK:

@@ -7,11 +7,13 @@ import (
 	stdlog "log"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/dev/testkit/certstest"
 	"blobtail/reading/unflushed/live"
 	"blobtail/record"
 	"blobtail/storage/dir"
@@ -59,6 +61,7 @@ func TestAnsweringIsNotForgotten(t *testing.T) {
 	for name, c := range map[string]struct {
 		at    http.Handler
 		tls   bool
+		known bool   // the authority is given by --ca
 		wants string // "": it is forgotten
 		notes string
 	}{
@@ -67,7 +70,8 @@ func TestAnsweringIsNotForgotten(t *testing.T) {
 		"wants a token":        {at: plain(401), wants: "set BLOBTAIL_PEER_TOKEN"},
 		"refuses":              {at: stopped, wants: "an ingester runs at its address"},
 		"has another name":     {at: plain(421), wants: "an ingester runs at its address"},
-		"unknown certificate":  {at: mux, tls: true, wants: "SSL_CERT_FILE"},
+		"unknown certificate":  {at: mux, tls: true, wants: "--ca FILE"},
+		"known certificate":    {at: mux, tls: true, known: true, wants: "it answers at http"},
 		"another one answers":  {at: others, notes: "ingester deadbeef answers at its address"},
 		"a proxy without it":   {at: plain(502), notes: "it does not answer: "},
 		"nothing listens":      {notes: "connection refused"},
@@ -100,7 +104,13 @@ func TestAnsweringIsNotForgotten(t *testing.T) {
 				}
 				announceAt(t, root, "0badcafe", address, time.Hour)
 				var out, said bytes.Buffer
-				code := command(append([]string{"forget", "--store", "dir:" + root}, way...), &out, &said)
+				args := append([]string{"forget", "--store", "dir:" + root}, way...)
+				if c.known {
+					ca := filepath.Join(t.TempDir(), "ca.pem")
+					certstest.WritePEM(t, ca, "CERTIFICATE", server.Certificate().Raw)
+					args = append(args, "--ca", ca)
+				}
+				code := command(args, &out, &said)
 				switch {
 				case c.wants != "" && (code != cli.Failed || out.Len() > 0 || !strings.Contains(said.String(), "not forgotten: ingester 0badcafe: ") || !strings.Contains(said.String(), c.wants)):
 					t.Errorf("%v: %d %s%s", way, code, &out, &said)
@@ -109,5 +119,18 @@ func TestAnsweringIsNotForgotten(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A drain that is sent to the listener for records over TLS names the other address.
+func TestDrainOfTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	var out, said bytes.Buffer
+	code := command([]string{"drain", "--admin", server.Listener.Addr().String()}, &out, &said)
+	if code != cli.Failed || !strings.Contains(said.String(), "speaks TLS, so it is the listener for records; give the --admin") {
+		t.Errorf("%d %s%s", code, &out, &said)
 	}
 }

@@ -57,7 +57,7 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 		Metrics:     reg,
 	}
 	asked := live.Options{
-		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Token: secure.peer, PlainHTTP: c.Access.Open, Log: part(log, "live"),
+		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Trust: secure.trust, Token: secure.peer, PlainHTTP: c.Access.Open, Log: part(log, "live"),
 	}
 	if secure.tokens != nil {
 		options.Guard, asked.Guard = senders{guard}, readerOf
@@ -69,7 +69,7 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 	quiet := part(log, "http").Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Second})
 	in.http = httpsource.NewServer(secure.addressed(guard.Wrap(kindOf, all)), quiet)
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
-	in.syslog, err = openSyslog(c.Syslog, fields, accept, part(log, "syslog"), reg)
+	in.syslog, err = openSyslog(c, fields, accept, part(log, "syslog"), reg)
 	return in, ready, err
 }
 

@@ -19,6 +19,7 @@ import (
 func withLive(source http.Handler, answers http.Handler) http.Handler {
 	readers := http.NewServeMux()
 	readers.Handle(live.Pattern, answers)
+	readers.Handle("/live/", source) // which tells that there is no such path
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/live/") {
 			readers.ServeHTTP(w, r)

@@ -44,6 +44,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/count/proc"
+	"blobtail/internal/door"
 	"blobtail/internal/lease"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid"
@@ -153,7 +154,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	group.Go(func() error { return p.in.syslog.run(working) })
 	p.secure.run(working, group)
 	group.Go(func() error { return serve(p.in.http, p.secure.wrap(p.records)) })
-	group.Go(func() error { return serve(p.admin, p.operators) })
+	group.Go(func() error { return serve(p.admin, door.FirstBytes(p.operators, false, log)) })
 	p.company.started(working, group, log, p.ready, c, p.records, p.operators)
 
 	select {

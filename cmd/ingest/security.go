@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
@@ -17,6 +20,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/door"
+	"blobtail/internal/trust"
 )
 
 // security has the tokens and the certificate of an ingester. All of it may be missing.
@@ -24,6 +28,7 @@ type security struct {
 	tokens *access.Tokens // nil: everybody may do everything
 	certs  *certs.Certs   // nil: plain HTTP
 	peer   string         // the token for other ingesters, "" for none
+	trust  *trust.Trust   // of other ingesters
 	proxy  bool           // in front of the listener for records
 	log    zerolog.Logger
 
@@ -42,6 +47,9 @@ func openSecurity(c config.Config, log zerolog.Logger, reg *count.Registry) (s *
 	if s.peer, err = config.Token(os.Getenv, "BLOBTAIL_PEER_TOKEN", c.Access.PeerTokenFile); err != nil {
 		return nil, fmt.Errorf("token for other ingesters: %w", err)
 	}
+	if s.trust, err = believed(c.TLS); err != nil {
+		return nil, err
+	}
 	if c.Access.Tokens != "" {
 		if s.tokens, err = access.Open(c.Access.Tokens, s.log); err != nil {
 			return nil, fmt.Errorf("read the tokens: %w", err)
@@ -55,6 +63,28 @@ func openSecurity(c config.Config, log zerolog.Logger, reg *count.Registry) (s *
 		}
 	}
 	return s, nil
+}
+
+// advertised returns the reason why readers and other ingesters get no answer at the URL that the
+// ingester announces: the certificate of its own listener has another name. Behind a proxy it has
+// the proxy's.
+func advertised(c config.Config, files *certs.Certs) error {
+	at, err := url.Parse(c.Ingest.Advertise)
+	if err != nil || at.Host == "" || files == nil || c.Access.BehindProxy {
+		return nil // the configuration is checked elsewhere
+	}
+	if at.Scheme == "http" {
+		return fmt.Errorf("ingest.advertise %s: the listener for records speaks TLS; write https://%s", at, at.Host)
+	}
+	if err := files.Named(cmp.Or(c.TLS.ServerName, at.Hostname())); err != nil {
+		return fmt.Errorf("ingest.advertise %s: %w, so readers and other ingesters refuse it; advertise one of its names, or have a certificate made for that one; or set tls.server-name (--server-name) for all of them", at, err)
+	}
+	return nil
+}
+
+// believed says which ingesters are believed over TLS.
+func believed(c config.TLS) (*trust.Trust, error) {
+	return trust.New(trust.Options{CA: c.CA, Name: c.ServerName}, time.Now())
 }
 
 // run reads the files again when they change, and at SIGHUP, until ctx ends.
@@ -86,6 +116,7 @@ func scheme(c config.Config) string {
 
 // wrap puts TLS on the listener for records.
 func (s *security) wrap(l net.Listener) net.Listener {
+	l = door.FirstBytes(l, s.certs != nil, s.log)
 	if s.certs != nil {
 		return tls.NewListener(l, s.certs.Config())
 	}

@@ -11,6 +11,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/door"
+	"blobtail/internal/signpost"
 	"blobtail/record"
 	"blobtail/source/syslog"
 )
@@ -27,7 +28,8 @@ type syslogs struct {
 }
 
 // openSyslog listens for syslog. Connections wait until run accepts them.
-func openSyslog(c config.Syslog, fields *record.Mapping, accept accepter, log zerolog.Logger, reg *count.Registry) (*syslogs, error) {
+func openSyslog(all config.Config, fields *record.Mapping, accept accepter, log zerolog.Logger, reg *count.Registry) (*syslogs, error) {
+	c := all.Syslog
 	if c.Listen == "" {
 		return nil, nil
 	}
@@ -36,6 +38,7 @@ func openSyslog(c config.Syslog, fields *record.Mapping, accept accepter, log ze
 		return nil, fmt.Errorf("listen for syslog: %w", err)
 	}
 	o.Accept, o.Fields, o.Metrics = accept, fields, reg
+	o.HTTP = scheme(all) + "://" + signpost.HostPort(all.Ingest.Listen, "HOST:0")
 	l, err := door.Listen("--syslog", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for syslog: %w", err)

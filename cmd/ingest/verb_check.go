@@ -86,7 +86,7 @@ func checkConfig(c config.Config) error {
 	secure, err := openSecurity(c, zerolog.Nop(), new(count.Registry))
 	reasons := []error{err}
 	if err == nil {
-		reasons = append(reasons, sound(secure.certs))
+		reasons = append(reasons, sound(secure.certs), advertised(c, secure.certs))
 	}
 	if c.Syslog.Listen != "" {
 		reasons = append(reasons, syslogSound(c))
@@ -138,6 +138,9 @@ func (k *checking) access() {
 	}
 	if err == nil && secure.certs != nil {
 		k.report("TLS", k.c.TLS.Cert+" can be used", sound(secure.certs))
+		if at := k.c.Ingest.Advertise; at != "" {
+			k.report("advertise", at+" has the name of the certificate", advertised(k.c, secure.certs))
+		}
 	}
 }
 

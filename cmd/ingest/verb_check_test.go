@@ -8,10 +8,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
@@ -160,6 +163,39 @@ func TestCheckCertificates(t *testing.T) {
 	}
 }
 
+// An address that is announced and that the certificate does not have is a problem: readers and
+// other ingesters refuse the ingester there.
+func TestCheckAdvertised(t *testing.T) {
+	a, dir := certstest.New(t), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	certstest.Write(t, at("tls.pem"), at("tls.key"), a.Server("logs-a.example.com", time.Hour))
+	secure := append(anywhere(), "--store", "dir:"+at("store"), "--tls-cert", at("tls.pem"), "--tls-key", at("tls.key"))
+	for _, c := range []struct {
+		args []string
+		want string // of the problem; "": there is none
+	}{
+		{[]string{"--advertise", "https://logs-a.example.com:8514"}, ""},
+		{[]string{"--advertise", "https://10.0.0.4:8514", "--server-name", "logs-a.example.com"}, ""},
+		{[]string{"--advertise", "https://10.0.0.4:8514", "--behind-proxy"}, ""},
+		{[]string{"--advertise", "https://10.0.0.4:8514"}, "its certificate is for logs-a.example.com, and not for 10.0.0.4, so readers and other ingesters refuse it"},
+		{[]string{"--advertise", "https://logs-b.example.com:8514"}, "and not for logs-b.example.com"},
+		{[]string{"--advertise", "http://logs-a.example.com:8514"}, "the listener for records speaks TLS; write https://logs-a.example.com:8514"},
+		{[]string{"--ca", at("none.pem")}, "open " + at("none.pem") + ": no such file or directory; correct the path"},
+		{[]string{"--tls-ca", at("tls.key")}, at("tls.key") + ": it has no certificate in PEM but a private key"},
+	} {
+		var out, said bytes.Buffer
+		code := command(append(append([]string{"check-config"}, secure...), c.args...), &out, &said)
+		if (code == cli.OK) != (c.want == "") || !strings.Contains(said.String(), c.want) {
+			t.Errorf("check-config %v: %d %s%s", c.args, code, &out, &said)
+		}
+		code, lines := checked(t, append(slices.Clone(secure), c.args...)...)
+		text := lines["advertise"] + lines["access"]
+		if (code == cli.OK) != (c.want == "") || !strings.Contains(text, c.want) {
+			t.Errorf("check %v: %d %v", c.args, code, lines)
+		}
+	}
+}
+
 // A directory for temporary files that cannot be used is a problem.
 func TestCheckTemporary(t *testing.T) {
 	args := append(anywhere(), "--store", "dir:"+filepath.Join(t.TempDir(), "store"))
@@ -196,6 +232,33 @@ func TestCheckOwner(t *testing.T) {
 	}
 }
 
+// damaged is a SAS with another signature of the same length. The parts of a SAS are sorted, so
+// that others may follow the signature.
+func damaged(sas string) string {
+	begin, rest, _ := strings.Cut(sas, "sig=")
+	if rest[0] == 'A' {
+		return begin + "sig=B" + rest[1:]
+	}
+	return begin + "sig=A" + rest[1:]
+}
+
+// cutShort is a SAS with the beginning of its signature.
+func cutShort(sas string) string {
+	begin, rest, _ := strings.Cut(sas, "sig=")
+	_, others, _ := strings.Cut(rest, "&")
+	whole, _, _ := strings.Cut(rest, "%") // a character in three is not cut
+	return begin + "sig=" + whole[:min(len(whole), 20)] + "AA&" + others
+}
+
+// A server of NATS without JetStream is named with the flag that starts it.
+func TestCheckNATS(t *testing.T) {
+	n := testenv.StartNATS(t, func(o *server.Options) { o.JetStream = false })
+	code, lines := checked(t, append(anywhere(), "--store", "dir:"+t.TempDir(), "--nats", n.URL)...)
+	if want := "problem: the server at " + n.URL + " runs without JetStream: start it with -js"; code != cli.Failed || !strings.HasPrefix(lines["NATS"], want) {
+		t.Errorf("exit %d, %q, want %q", code, lines["NATS"], want)
+	}
+}
+
 // Credentials of Azure that are wrong are named with their fix, for blobs and for tables.
 func TestCheckAzure(t *testing.T) {
 	a := env.Azurite(t)
@@ -226,6 +289,10 @@ func TestCheckAzure(t *testing.T) {
 			"blobs": "problem: ~the key of account " + a.Account + " is refused", "tables": "problem: ~the key of account " + a.Account + " is refused", "clock": "ok: "}},
 		{"expired", container, sas("rlacwu", yesterday), "", cli.Failed, map[string]string{
 			"blobs": "problem: ~the SAS expired at " + yesterday.UTC().Format(time.RFC3339), "tables": "problem: ~the SAS expired at "}},
+		{"damaged signature", container, damaged(sas("rlacwu", tomorrow)), "", cli.Failed, map[string]string{
+			"blobs": "problem: ~the signature of the SAS is wrong: copy the SAS whole, in quotes: its ", "tables": "problem: ~the signature of the SAS is wrong: copy the SAS whole"}},
+		{"cut signature", container, cutShort(sas("rlacwu", tomorrow)), "", cli.Failed, map[string]string{
+			"blobs": "problem: ~the signature of the SAS is wrong: it has ", "tables": "problem: ~ characters, and must have 44"}},
 		{"only reads", container, sas("rl", tomorrow), "", cli.Failed, map[string]string{
 			"blobs": "problem: create a test object: ~the SAS has sp=rl and lacks c (create)", "tables": "problem: ~the SAS has sp=rl and lacks a (add)"}},
 		{"changes no row", container, sas("rlacw", tomorrow), "", cli.Failed, map[string]string{
@@ -244,7 +311,7 @@ func TestCheckAzure(t *testing.T) {
 			}
 			for name, want := range c.want {
 				begin, fix, _ := strings.Cut(want, "~")
-				if !strings.HasPrefix(lines[name], begin) || !strings.Contains(lines[name], fix) || strings.Contains(lines[name], "sig=") {
+				if !strings.HasPrefix(lines[name], begin) || !strings.Contains(lines[name], fix) || strings.Contains(strings.ReplaceAll(lines[name], "its sig= ends", ""), "sig=") {
 					t.Errorf("%s: %q, want %q", name, lines[name], want)
 				}
 			}

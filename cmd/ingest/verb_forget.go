@@ -16,6 +16,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/lease"
 	"blobtail/internal/openstore"
+	"blobtail/internal/trust"
 	"blobtail/reading/unflushed/live"
 	"blobtail/storage"
 )
@@ -63,7 +64,11 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 	if err != nil {
 		return err
 	}
-	q := &question{token: token, unanswered: make(map[string]string)}
+	believed, err := believed(c.TLS)
+	if err != nil {
+		return err
+	}
+	q := &question{token: token, trust: believed, unanswered: make(map[string]string)}
 	var gone []lease.Ingester
 	if silent != 0 {
 		gone, err = lease.ForgetSilent(ctx, tables, store, silent, now, q.ask)
@@ -84,6 +89,7 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 // A question asks silent ingesters whether they run. Its methods may be called at once.
 type question struct {
 	token string // for the ingesters, "" for none
+	trust *trust.Trust
 
 	mu         sync.Mutex
 	unanswered map[string]string // why, by id
@@ -95,7 +101,7 @@ func (q *question) ask(ctx context.Context, i lease.Ingester) error {
 		q.note(i, "it announces no address, so it was not asked whether it runs")
 		return nil
 	}
-	client, err := live.NewClient(i.Address, live.ClientOptions{Wait: live.OwnWait, Token: q.token})
+	client, err := live.NewClient(i.Address, live.ClientOptions{Wait: live.OwnWait, Trust: q.trust, Token: q.token})
 	if err != nil {
 		q.note(i, "it was not asked whether it runs: "+err.Error())
 		return nil
@@ -116,7 +122,7 @@ func (q *question) ask(ctx context.Context, i lease.Ingester) error {
 	case err == nil:
 		q.note(i, "ingester "+self.ID+" answers at its address")
 	case unknown:
-		return fmt.Errorf("something runs at its address with a certificate that this host does not trust; name its authority in SSL_CERT_FILE, so that it can be asked: %w", err)
+		return fmt.Errorf("something runs at its address with a certificate that this host does not believe, so it cannot be asked: %w", err)
 	case refused != nil && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
 		return fmt.Errorf("something runs at its address %s and wants a token; set BLOBTAIL_PEER_TOKEN, so that it can be asked: %w", i.Address, err)
 	case refused != nil && (refused.Ingester || refused.Status == http.StatusMisdirectedRequest):

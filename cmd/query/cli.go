@@ -28,19 +28,21 @@ import (
 // environment.
 type grammar struct {
 	cli.Settings
-	LiveURL   string          `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet, or off: blobs alone." placeholder:"URL" env:"BLOBTAIL_LIVE"`
-	Server    string          `help:"URL of a server (logquery serve) that reads the store for you, with the token of --token-file." placeholder:"URL" env:"BLOBTAIL_SERVER"`
-	PlainHTTP bool            `name:"plain-http" help:"Send the token without TLS, also to another host."`
-	TokenFile string          `help:"File with the token that is shown to ingesters, or to the server (BLOBTAIL_TOKEN has the token itself)." placeholder:"FILE" env:"BLOBTAIL_TOKEN_FILE"`
-	Timezone  string          `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
-	UTC       bool            `short:"u" name:"utc" help:"The same as --timezone UTC."`
-	Color     string          `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
-	NoColor   bool            `hidden:""`
-	NoPager   bool            `help:"Long output is not shown by a pager (PAGER, less) on a terminal."`
-	Quiet     bool            `short:"q" help:"No notes on stderr, only errors, and notes of records that may be missing."`
-	Context   string          `help:"Use a context (logquery context): a store by a name of your own." env:"BLOBTAIL_CONTEXT" placeholder:"NAME"`
-	Late      config.Duration `default:"2h" help:"How much later than its time a record of Azure's own logs may have come (2h)." placeholder:"DURATION"`
-	Version   cli.VersionFlag `help:"Print the version."`
+	LiveURL    string          `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet, or off: blobs alone." placeholder:"URL" env:"BLOBTAIL_LIVE"`
+	Server     string          `help:"URL of a server (logquery serve) that reads the store for you, with the token of --token-file." placeholder:"URL" env:"BLOBTAIL_SERVER"`
+	PlainHTTP  bool            `name:"plain-http" help:"Send the token without TLS, also to another host."`
+	TokenFile  string          `help:"File with the token that is shown to ingesters, or to the server (BLOBTAIL_TOKEN has the token itself)." placeholder:"FILE" env:"BLOBTAIL_TOKEN_FILE"`
+	CA         string          `name:"ca" help:"File of authorities to believe besides this host's, of ingesters and of the server (PEM)." placeholder:"FILE" env:"BLOBTAIL_CA"`
+	ServerName string          `name:"server-name" help:"The name that their certificates must have, as behind kubectl port-forward (the host of the URL)." placeholder:"NAME" env:"BLOBTAIL_SERVER_NAME"`
+	Timezone   string          `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
+	UTC        bool            `short:"u" name:"utc" help:"The same as --timezone UTC."`
+	Color      string          `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
+	NoColor    bool            `hidden:""`
+	NoPager    bool            `help:"Long output is not shown by a pager (PAGER, less) on a terminal."`
+	Quiet      bool            `short:"q" help:"No notes on stderr, only errors, and notes of records that may be missing."`
+	Context    string          `help:"Use a context (logquery context): a store by a name of your own." env:"BLOBTAIL_CONTEXT" placeholder:"NAME"`
+	Late       config.Duration `default:"2h" help:"How much later than its time a record of Azure's own logs may have come (2h)." placeholder:"DURATION"`
+	Version    cli.VersionFlag `help:"Print the version."`
 }
 
 // verbs are the commands.

@@ -101,7 +101,7 @@ const (
 	counting    = "to count the values of a field: logquery top {FIELD} SERVICE"
 	ofStore     = "for a directory: --store dir:{PATH}"
 	ofServer    = "for a server (logquery serve): --server URL"
-	ofAuthority = "certificates are always checked; an authority of your own: SSL_CERT_FILE=FILE"
+	ofAuthority = "certificates are always checked; an authority of your own: --ca FILE"
 	ofToken     = "for a token: --token-file FILE, or BLOBTAIL_TOKEN"
 )
 

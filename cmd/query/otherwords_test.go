@@ -128,7 +128,7 @@ func TestWordsOfOtherPrograms(t *testing.T) {
 		"web --host x":              "logquery read has no --host; these have: serve; for a server (logquery serve): --server URL",
 		"web --bearer-token s3cret": "unknown flag --bearer-token; for a token: --token-file FILE, or BLOBTAIL_TOKEN",
 		"web --password s3cret":     "unknown flag --password; for a token: --token-file FILE, or BLOBTAIL_TOKEN",
-		"web --insecure":            "unknown flag --insecure; certificates are always checked; an authority of your own: SSL_CERT_FILE=FILE",
+		"web --insecure":            "unknown flag --insecure; certificates are always checked; an authority of your own: --ca FILE",
 		"web --org-id 1":            "unknown flag --org-id; there are no tenants; what may be read is decided by the token",
 		"web --query {app=_x_}":     "unknown flag --query; for a query in LogQL: --logql '{app= x }'; for a condition: --where EXPR",
 		"web --jq .status":          "unknown flag --jq; for a condition: --where EXPR; for jq: -o json | jq .status",

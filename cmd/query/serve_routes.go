@@ -8,6 +8,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/door"
+	"blobtail/internal/signpost"
 	"blobtail/serve/api"
 	"blobtail/serve/loki"
 	"blobtail/storage"
@@ -15,27 +16,42 @@ import (
 
 // handlers are all paths of serve.
 func (s *server) handlers() http.Handler {
+	const get = "GET, HEAD"
+	post := signpost.Post{
+		At:   signpost.Reads,
+		Own:  map[string]string{"/livez": get, "/ready": get, "/readyz": get, "/metrics": get},
+		More: map[string]string{api.Prefix: "GET", "/loki/api/v1/": "GET, POST", "/json/loki/api/v1/": "GET, POST"},
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { door.Say(w, http.StatusOK, "alive") })
 	mux.HandleFunc("GET /ready", s.ready.answer)
 	mux.HandleFunc("GET /readyz", s.ready.answer)
 	mux.Handle("GET /metrics", &s.metrics)
-	mux.Handle(api.Prefix, api.New(api.Options{
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		door.Say(w, http.StatusOK, strings.TrimSuffix(post.Index(), "\n"))
+	})
+	own := api.New(api.Options{
 		Reader: s.reader, Version: cli.Version(),
 		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
-	}))
+	})
+	sign := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sign := post.Find(r)
+		refuse(w, r, &door.Refusal{Status: sign.Status, Allow: sign.Allow, Reason: sign.Text})
+	})
+	mux.HandleFunc(api.Prefix, func(w http.ResponseWriter, r *http.Request) {
+		if name, _ := ownRoute(strings.TrimPrefix(r.URL.Path, api.Prefix)); name == "" && post.Known(r.URL.Path) {
+			sign(w, r) // a route of a program with the same prefix
+			return
+		}
+		own.ServeHTTP(w, r)
+	})
 	loki := loki.New(loki.Options{
 		Reader: s.reader, Labels: s.c.Label, Version: cli.Version(), Timeout: s.reads.Deadline(),
 	})
 	for _, path := range []string{"/loki/", "/json/", "/prometheus/"} {
 		mux.Handle(path, loki)
 	}
-	for _, path := range []string{"/otlp/v1/logs", "/ingest/"} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Allow", "GET")
-			door.Say(w, http.StatusMethodNotAllowed, "this server only reads; records are sent to an ingester, at its --listen (127.0.0.1:8514 unless told otherwise)")
-		})
-	}
+	mux.Handle("/", sign)
 	return mux
 }
 
@@ -49,9 +65,11 @@ func refuse(w http.ResponseWriter, r *http.Request, f *door.Refusal) {
 }
 
 // routeOf is the route of a path, for the doors and for metrics. A path that is not known
-// passes all doors.
+// passes all doors. A sender needs no token that reads to be told where records go.
 func routeOf(path string) door.Route {
 	switch path {
+	case "/":
+		return door.Route{Name: path, Kind: door.Light}
 	case "/livez", "/ready", "/readyz":
 		return door.Route{Name: path, Kind: door.Probe}
 	case "/metrics":
@@ -74,6 +92,9 @@ func routeOf(path string) door.Route {
 			return door.Route{Name: own + name, Kind: kind}
 		}
 	}
+	if signpost.Records(path) {
+		return door.Route{Name: "other", Kind: door.Asks}
+	}
 	return door.Route{Name: "other", Kind: door.Query}
 }
 
@@ -82,8 +103,10 @@ func lokiRoute(path string) (string, door.Kind) {
 	switch path {
 	case "tail":
 		return path, door.Tail
-	case "labels", "patterns", "drilldown-limits", "format_query", "status/buildinfo", "push":
+	case "labels", "patterns", "drilldown-limits", "format_query", "status/buildinfo":
 		return path, door.Light
+	case "push":
+		return path, door.Asks // which it does not: it tells where records go
 	case "query", "query_range", "series", "index/stats", "index/volume", "index/volume_range", "detected_labels", "detected_fields":
 		return path, door.Query
 	}

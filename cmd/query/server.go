@@ -14,7 +14,11 @@ func (a *app) openServer() (reading.Source, error) {
 	if err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
-	c, err := remote.New(a.flags.Server, remote.Options{Token: token, PlainHTTP: a.flags.PlainHTTP})
+	believed, err := a.trust()
+	if err != nil {
+		return nil, err
+	}
+	c, err := remote.New(a.flags.Server, remote.Options{Token: token, PlainHTTP: a.flags.PlainHTTP, Trust: believed})
 	if plain, ok := errors.AsType[*remote.PlainError](err); ok {
 		return nil, cli.Usagef("%w, or --plain-http if nobody can listen on the way", plain)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
+	"blobtail/internal/trust"
 	"blobtail/reading"
 	"blobtail/tailindex"
 )
@@ -61,6 +63,9 @@ func (a *app) openReader(ctx context.Context, alive bool, o reading.OpenOptions)
 	if of.Logs() { // their blobs are made on this host, and last as long as the run
 		o.Distant, o.MaxAge = false, math.MaxInt64
 	}
+	if o.Trust, err = a.trust(); err != nil {
+		return nil, err
+	}
 	o.Off, o.Unasked, o.PlainHTTP, o.Sent = !alive, of.Logs(), a.flags.PlainHTTP, &a.sent
 	if alive && !o.Unasked {
 		if o.Token, err = a.token(); err != nil {
@@ -93,6 +98,16 @@ func (a *app) token() (string, error) {
 		return config.Token(func(string) string { return "" }, "", file)
 	}
 	return config.Token(a.env.getenv, "BLOBTAIL_TOKEN", a.config.Access.TokenFile)
+}
+
+// trust says which ingesters, or which server, are believed over TLS.
+func (a *app) trust() (*trust.Trust, error) {
+	of := a.config.TLS
+	t, err := trust.New(trust.Options{CA: cmp.Or(a.flags.CA, of.CA), Name: cmp.Or(a.flags.ServerName, of.ServerName)}, a.now)
+	if err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
+	return t, nil
 }
 
 // clock is the time now, for a run that may last.

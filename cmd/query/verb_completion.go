@@ -146,10 +146,15 @@ func (a *app) useFlag(name, value string) {
 		a.flags.Server = value
 	case "token-file":
 		a.flags.TokenFile = value
+	case "ca":
+		a.flags.CA = value
+	case "server-name":
+		a.flags.ServerName = value
 	case "context":
 		if of, err := a.contexts.Get(value); err == nil {
+			f := &a.flags
 			_ = a.config.Store.UnmarshalText([]byte(of.Store))
-			a.flags.Server = of.Server
+			f.Server, f.TokenFile, f.PlainHTTP, f.CA, f.ServerName = of.Server, of.TokenFile, of.PlainHTTP, of.CA, of.ServerName
 		}
 	case "config":
 		if c, err := config.Load(value); err == nil {

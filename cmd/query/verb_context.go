@@ -46,7 +46,10 @@ func (c *contextCmd) change(a *app) error {
 		if err := a.oneOfBoth(); err != nil {
 			return err
 		}
-		of := config.Context{Store: f.Store.String(), Live: f.LiveURL, Server: f.Server, PlainHTTP: f.PlainHTTP, TokenFile: f.TokenFile, Config: f.Config, Timezone: f.Timezone}
+		of := config.Context{Store: f.Store.String(), Live: f.LiveURL, Server: f.Server, PlainHTTP: f.PlainHTTP, TokenFile: f.TokenFile, CA: f.CA, ServerName: f.ServerName, Config: f.Config, Timezone: f.Timezone}
+		if _, err := a.trust(); err != nil {
+			return err
+		}
 		if f.Server != "" {
 			if _, err := remote.New(f.Server, remote.Options{}); err != nil {
 				return err
@@ -83,11 +86,10 @@ func anywhere(of config.Context, dir string) config.Context {
 	if path, err := filepath.Abs(dir); err == nil && dir != "" {
 		of.Store = "dir:" + path
 	}
-	if path, err := filepath.Abs(of.Config); err == nil && of.Config != "" {
-		of.Config = path
-	}
-	if path, err := filepath.Abs(of.TokenFile); err == nil && of.TokenFile != "" {
-		of.TokenFile = path
+	for _, file := range []*string{&of.Config, &of.TokenFile, &of.CA} {
+		if path, err := filepath.Abs(*file); err == nil && *file != "" {
+			*file = path
+		}
 	}
 	return of
 }
@@ -116,6 +118,9 @@ func (a *app) useContext() error {
 		return nil // its flags are of a new one
 	case name != "":
 		a.dropEnvironment()
+		if of := a.contexts.All[name]; of.CA != "" && !a.given("ca") {
+			f.CA = of.CA // without one, those that the environment names are still believed
+		}
 	case f.Store == (openstore.Spec{}) && f.Config == "" && f.Server == "":
 		name = a.contexts.Current
 	}
@@ -132,6 +137,7 @@ func (a *app) useContext() error {
 		}
 	}
 	f.Server, f.PlainHTTP = cmp.Or(f.Server, of.Server), f.PlainHTTP || of.PlainHTTP
+	f.CA, f.ServerName = cmp.Or(f.CA, of.CA), cmp.Or(f.ServerName, of.ServerName)
 	f.LiveURL, f.TokenFile, f.Config = cmp.Or(f.LiveURL, of.Live), cmp.Or(f.TokenFile, of.TokenFile), cmp.Or(f.Config, of.Config)
 	if f.Timezone == "" && !f.UTC && of.Timezone != "" {
 		if _, err := when.Zone(of.Timezone); err != nil {
@@ -160,6 +166,9 @@ func (a *app) dropEnvironment() {
 	}
 	if !a.given("server") {
 		f.Server = ""
+	}
+	if !a.given("server-name") {
+		f.ServerName = ""
 	}
 }
 

@@ -192,7 +192,7 @@ func (a *app) verdict(ctx context.Context, out *reading.Outcome) int {
 	a.absent(ctx, out.Absent)
 	problems := out.Problems()
 	for i, err := range problems {
-		if gone, ok := errors.AsType[*reading.NoAnswerError](err); ok && gone.Status == 0 {
+		if gone, ok := errors.AsType[*reading.NoAnswerError](err); ok && gone.Status == 0 && !gone.TLS {
 			problems[i] = fmt.Errorf("%w; is one running there? logquery ingesters lists them", err)
 		}
 	}

@@ -175,6 +175,7 @@ func (c *serveCmd) listen(s *server) (net.Listener, error) {
 // go on for the grace.
 func (s *server) run(ctx context.Context, l net.Listener) error {
 	scheme, at := "http", l.Addr().String()
+	l = door.FirstBytes(l, s.certs != nil, s.log)
 	if s.certs != nil {
 		scheme, l = "https", tls.NewListener(l, s.certs.Config())
 	}

@@ -35,7 +35,7 @@ func TestCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Services) != 7 || len(p.DisabledServices) != 0 {
+	if len(p.Services) != 9 || len(p.DisabledServices) != 0 {
 		t.Errorf("%v, and %v are never started", p.ServiceNames(), p.DisabledServices)
 	}
 	for name, s := range p.Services {

@@ -182,7 +182,7 @@ func TestNetwork(t *testing.T) {
 	}
 	const byName = "kubernetes.io/metadata.name="
 	want := map[string][]int32{
-		"from blobtail-client=true": {8514}, "from ingest": {8514}, "from serve": {8514}, "from " + byName + "monitoring": {8515},
+		"from blobtail-client=true": {8514}, "from ingest": {8514}, "from serve": {8514}, "from " + byName + "monitoring": {8515}, "from blobtail-metrics=true": {8515},
 		"to " + byName + "kube-system": {53, 53}, "to ingest": {8514}, "to public": {443}, "to " + byName + "nats": {4222},
 	}
 	checkRules(t, n, set.Spec.Template.Spec.Containers[0], want)

@@ -39,7 +39,7 @@ func TestServe(t *testing.T) {
 	if !ok || !selects(&metav1.LabelSelector{MatchLabels: s.Spec.Selector}, labels) || len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Port != 8516 || port(c, s.Spec.Ports[0].TargetPort) != 8516 {
 		t.Errorf("the Service does not lead to the pods: %+v", s)
 	}
-	if !slices.Contains(c.Command, "--listen=0.0.0.0:8516") || !slices.Contains(c.Command, "--host="+s.Name+".logs.svc") {
+	if !slices.Contains(c.Command, "--listen=0.0.0.0:8516") || !slices.Contains(c.Command, "--host="+s.Name+".$(POD_NAMESPACE).svc") {
 		t.Errorf("the server has another address or name: %v", c.Command)
 	}
 	for want, p := range map[string]*corev1.Probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
@@ -73,7 +73,7 @@ func TestServe(t *testing.T) {
 	}
 	const byName = "kubernetes.io/metadata.name="
 	checkRules(t, n, c, map[string][]int32{
-		"from blobtail-reader=true": {8516}, "from " + byName + "monitoring": {8516},
+		"from blobtail-reader=true": {8516}, "from vmalert": {8516}, "from " + byName + "monitoring": {8516}, "from blobtail-metrics=true": {8516},
 		"to " + byName + "kube-system": {53, 53}, "to ingest": {8514}, "to public": {443},
 	})
 }

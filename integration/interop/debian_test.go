@@ -78,6 +78,12 @@ func (r *run) render(name, input string) string {
 // delivered, or none has been for a while.
 func (r *run) daemon(feed func(), name string, args ...string) {
 	r.t.Helper()
+	r.daemonUntil(func(ended <-chan struct{}) { feed(); r.quiet(ended) }, name, args...)
+}
+
+// daemonUntil runs a program as long as a function, which is told when it has ended.
+func (r *run) daemonUntil(during func(ended <-chan struct{}), name string, args ...string) {
+	r.t.Helper()
 	cmd := r.command(name, args...)
 	cmd.Env = append(cmd.Env, libraries())
 	if err := shared.start(cmd); err != nil {
@@ -88,8 +94,7 @@ func (r *run) daemon(feed func(), name string, args ...string) {
 		defer close(ended)
 		_ = cmd.Wait() // a signal ends it
 	}()
-	feed()
-	r.quiet(ended)
+	during(ended)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-ended:
@@ -151,11 +156,16 @@ func (r *run) feed(addr string) {
 func rsyslog(config string) func(*run) map[string]bool {
 	return func(r *run) map[string]bool {
 		input := freePorts(r.t, 1)[0]
-		modules, _ := filepath.Glob(debian("usr", "lib", "*-linux-gnu", "rsyslog"))
-		r.daemon(func() { r.feed(input) }, debian("usr", "sbin", "rsyslogd"),
-			"-n", "-f", r.render(config, input), "-i", filepath.Join(r.dir, "pid"), "-M", strings.Join(modules, ":"))
+		name, args := r.rsyslogd(r.render(config, input))
+		r.daemon(func() { r.feed(input) }, name, args...)
 		return nil
 	}
+}
+
+// rsyslogd is the command that runs rsyslogd by a file.
+func (r *run) rsyslogd(config string) (name string, args []string) {
+	modules, _ := filepath.Glob(debian("usr", "lib", "*-linux-gnu", "rsyslog"))
+	return debian("usr", "sbin", "rsyslogd"), []string{"-n", "-f", config, "-i", filepath.Join(r.dir, "pid"), "-M", strings.Join(modules, ":")}
 }
 
 // syslogNG runs syslog-ng by a configuration.
@@ -245,6 +255,8 @@ func debianClients() []*client {
 	noAnswers := map[fault]string{lost: unsure}
 	return []*client{
 		{name: "rsyslog omelasticsearch", version: versionOf("usr", "sbin", "rsyslogd"), wire: "`_bulk`", ship: rsyslog("rsyslog-elasticsearch.conf"), want: us, textOnly: true,
+			twice: "the client sends the records of a failed batch again one by one"},
+		{name: "rsyslog imfile", version: versionOf("usr", "sbin", "rsyslogd"), wire: "`_bulk`", ship: imfile, want: exact,
 			twice: "the client sends the records of a failed batch again one by one"},
 		{name: "rsyslog omfwd", version: versionOf("usr", "sbin", "rsyslogd"), wire: "syslog RFC 5424, TCP", ship: rsyslog("rsyslog-omfwd.conf"), want: us, textOnly: true, raw: true,
 			twice: resent, lossy: unsure, without: noAnswers},

@@ -33,6 +33,7 @@ func TestSnippets(t *testing.T) {
 		"clients/datadog.mjs":                {"import datadog from 'pino-datadog-transport'", "authMethods: { apiKeyAuth: ", "baseServer: new client.BaseServerConfiguration("},
 		"clients/gelf.mjs":                   {"import Log2gelf from 'winston-log2gelf'", "new Log2gelf({ host", "protocol: 'http'"},
 		"configs/rsyslog-elasticsearch.conf": {`module(load="omelasticsearch")`, `bulkmode="on"`, `searchType=""`, `property(outname="@timestamp" name="timereported" dateFormat="rfc3339" format="jsonf")`},
+		"configs/rsyslog-imfile.conf":        {`template(name="json" type="string" string="%msg%")`, `module(load="imfile")`, `reopenOnTruncate="on"`, `freshStartTail="off"`, `queue.saveOnShutdown="on"`, `action.resumeRetryCount="-1"`},
 		"configs/rsyslog-omfwd.conf":         {`template="RSYSLOG_SyslogProtocol23Format"`, `TCP_Framing="octet-counted"`, `action.resumeRetryCount="-1"`},
 	} {
 		script, err := os.ReadFile(file)

@@ -156,13 +156,20 @@ func (t *Tokens) Reload() error {
 }
 
 // Of returns the token of a request: that of its credentials or, if it has none, that of
-// its client's certificate, which the server has verified. The error is [ErrMissing] or a
-// [DeniedError].
+// its client's certificate, which the server has verified. The error is [ErrMissing], a
+// [FormError] or a [DeniedError].
 func (t *Tokens) Of(r *http.Request) (*Token, error) {
 	if c, ok := CredentialsOf(r); ok {
-		return t.Check(c.ID, c.Secret)
+		token, err := t.Check(c.ID, c.Secret)
+		if fault := faultOf(r); err != nil && fault != "" && !errors.Is(err, ErrExpired) {
+			return nil, &FormError{fault, err}
+		}
+		return token, err
 	}
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		if fault := elsewhere(r); fault != "" {
+			return nil, &FormError{fault, ErrMissing}
+		}
 		return nil, ErrMissing
 	}
 	for _, name := range namesOf(r.TLS.PeerCertificates[0]) {
@@ -220,11 +227,15 @@ func Reason(err error) string {
 // Told is the text for a client after an error of [Tokens.Of]. It does not say whether an id
 // exists.
 func Told(err error) string {
+	const send = "send Authorization: Bearer ID.SECRET, or Basic with the id as user and the secret as password"
+	form, ok := errors.AsType[*FormError](err)
 	switch {
+	case ok:
+		return form.Fault + "; " + send
 	case errors.Is(err, ErrMissing):
-		return "a token is needed: send Authorization: Bearer ID.SECRET, or Basic with the id as user and the secret as password (logquery: BLOBTAIL_TOKEN)"
+		return "a token is needed: " + send + " (logquery: BLOBTAIL_TOKEN)"
 	case errors.Is(err, ErrExpired):
-		return "the token has expired"
+		return "the token has expired; the operator makes another with: ingest token new"
 	}
-	return "the token is not known, or its secret is another one"
+	return "the token is not known, or its secret is another one; it may be of another server, or revoked: the operator finds the reason in the server's log, and makes tokens with: ingest token new"
 }

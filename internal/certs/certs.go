@@ -13,15 +13,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/trust"
 	"blobtail/internal/watch"
 	"blobtail/storage/fsys"
 )
@@ -87,8 +86,8 @@ func (c *Certs) Reload() error {
 	next := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
 	var clients []*x509.Certificate
 	if c.paths.ClientCA != "" {
-		if clients, err = authorities(c.paths.ClientCA); err != nil {
-			return err
+		if clients, err = trust.Read(c.paths.ClientCA); err != nil {
+			return fmt.Errorf("authorities of clients: %w", err)
 		}
 		next.ClientCAs, next.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
 		for _, one := range clients {
@@ -110,61 +109,39 @@ func unread(err error) error {
 	return fsys.WhyUnread(err, "correct the path, or make a certificate (deploy/tls.sh)")
 }
 
+// Named returns the reason why clients refuse the certificate under a name or an address.
+func (c *Certs) Named(host string) error {
+	err := c.now.Load().config.Certificates[0].Leaf.VerifyHostname(host)
+	if other, ok := errors.AsType[x509.HostnameError](err); ok {
+		return errors.New(trust.Misnamed(other))
+	}
+	return err
+}
+
 // Sound returns the reason why clients refuse the certificate at a time, or why the server
 // refuses each certificate of a client; nil if none is known.
 func (c *Certs) Sound(at time.Time) error {
 	files := c.now.Load()
 	pair := files.config.Certificates[0]
-	if err := valid(pair.Leaf, at); err != nil {
+	if err := trust.Valid(pair.Leaf, at); err != nil {
 		return fmt.Errorf("certificate %s: %w; clients refuse it: put a new one there", c.paths.Certificate, err)
 	}
 	for _, der := range pair.Certificate[1:] {
 		link, err := x509.ParseCertificate(der)
 		if err == nil && link.CheckSignatureFrom(link) != nil { // clients have the roots themselves
-			err = valid(link, at)
+			err = trust.Valid(link, at)
 		}
 		if err != nil {
 			return fmt.Errorf("certificate %s: one of the chain behind it: %w; clients refuse it: put a new chain there", c.paths.Certificate, err)
 		}
 	}
 	for _, authority := range files.clients {
-		if valid(authority, at) == nil {
+		if trust.Valid(authority, at) == nil {
 			return nil
 		}
 	}
 	if len(files.clients) > 0 {
-		return fmt.Errorf("authorities of clients: %s: %w; no certificate of a client is accepted: put a new authority there", c.paths.ClientCA, valid(files.clients[0], at))
+		return fmt.Errorf("authorities of clients: %s: %w; no certificate of a client is accepted: put a new authority there", c.paths.ClientCA, trust.Valid(files.clients[0], at))
 	}
 	return nil
-}
-
-// valid returns the reason why a certificate is not valid at a time.
-func valid(c *x509.Certificate, at time.Time) error {
-	switch {
-	case at.After(c.NotAfter):
-		return fmt.Errorf("it ended at %s", c.NotAfter.UTC().Format(time.RFC3339))
-	case at.Before(c.NotBefore):
-		return fmt.Errorf("it begins at %s only (is this host's clock right?)", c.NotBefore.UTC().Format(time.RFC3339))
-	}
-	return nil
-}
-
-// authorities reads a file of certificates. Those that cannot be read are left out.
-func authorities(path string) (all []*x509.Certificate, err error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("authorities of clients: %w", unread(err))
-	}
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
-			continue
-		}
-		if one, err := x509.ParseCertificate(block.Bytes); err == nil {
-			all = append(all, one)
-		}
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("authorities of clients: %s: %w", path, errors.New("it has no certificate in PEM"))
-	}
-	return all, nil
 }

@@ -113,7 +113,7 @@ func (c *Console) ExitCode(err error, store openstore.Spec, role string, own fun
 	case errors.As(err, &usage), errors.As(err, &spec):
 		code, message = Usage, err.Error()
 	case explained != "":
-		code, message = NoStore, fmt.Sprintf("%.200v; %s", err, explained)
+		code, message = NoStore, fmt.Sprintf("%v; %s", err, explained)
 		if errors.Is(err, storage.ErrUnauthorized) {
 			code = Refused
 		}

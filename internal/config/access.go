@@ -22,11 +22,16 @@ type Access struct {
 	TokenFile string `yaml:"token-file" kong:"-"`
 }
 
-// TLS is the certificate of the listener for records. Without one it speaks plain HTTP.
+// TLS is the certificate of the listener for records, which speaks plain HTTP without one, and
+// the servers that questions to ingesters believe.
 type TLS struct {
 	Cert     string `yaml:"cert" help:"Certificate of the listener for records (PEM)." env:"BLOBTAIL_TLS_CERT" placeholder:"FILE"`
 	Key      string `yaml:"key" help:"Its key (PEM)." env:"BLOBTAIL_TLS_KEY" placeholder:"FILE"`
 	ClientCA string `yaml:"client-ca" help:"Authorities of client certificates that stand for tokens (PEM)." env:"BLOBTAIL_TLS_CLIENT_CA" placeholder:"FILE"`
+	// CA has authorities of ingesters and servers that are asked, besides those of the host.
+	CA string `yaml:"ca" aliases:"ca" help:"Authorities to believe besides this host's when other ingesters are asked (PEM); also --ca." env:"BLOBTAIL_CA" placeholder:"FILE"`
+	// ServerName is the name that the certificates of those must have; "": the host of their URL.
+	ServerName string `yaml:"server-name" aliases:"server-name" help:"The name that the certificates of other ingesters must have (the host of their URL); also --server-name." env:"BLOBTAIL_SERVER_NAME" placeholder:"NAME"`
 }
 
 // homes reports paths that begin with ~.

@@ -35,8 +35,12 @@ type Context struct {
 	PlainHTTP bool   `yaml:"plain-http,omitempty"` // the server may get the token without TLS
 	// TokenFile has the token that ingesters, or the server, are shown.
 	TokenFile string `yaml:"token-file,omitempty"`
-	Config    string `yaml:"config,omitempty"`
-	Timezone  string `yaml:"timezone,omitempty"`
+	// CA and ServerName are those of [TLS].
+	CA         string `yaml:"ca,omitempty"`
+	ServerName string `yaml:"server-name,omitempty"`
+
+	Config   string `yaml:"config,omitempty"`
+	Timezone string `yaml:"timezone,omitempty"`
 }
 
 func contextName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) }

@@ -42,7 +42,7 @@ func (v *visit) end(a *answer, r *http.Request) {
 	}
 	took := time.Since(v.started)
 	n, read := v.notes.read()
-	v.reads.metrics.end(v.route, status, took, n.Bytes)
+	v.reads.metrics.end(v.route, status, took, n)
 	if v.route.Kind != Query && v.route.Kind != Tail || status == http.StatusUnauthorized || status == http.StatusMisdirectedRequest {
 		return
 	}

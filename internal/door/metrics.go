@@ -14,6 +14,7 @@ type metrics struct {
 	requests count.Counters
 	seconds  count.Histograms
 	fetched  *count.Counter
+	lacking  *count.Counter
 }
 
 func newMetrics(s *Reads) *metrics {
@@ -23,6 +24,7 @@ func newMetrics(s *Reads) *metrics {
 		seconds: reg.Histograms("blobtail_serve_request_seconds", "Time of requests by route, without tails.",
 			[]float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 120}, "route"),
 		fetched: reg.Counter("blobtail_serve_fetched_bytes_total", "Bytes that queries fetched from the store."),
+		lacking: reg.Counter("blobtail_serve_incomplete_total", "Queries and tails that lacked records."),
 	}
 	gauge := func(name, help string, value func() int) {
 		reg.GaugeFunc("blobtail_serve_"+name, help, func() float64 { return float64(value()) })
@@ -35,9 +37,12 @@ func newMetrics(s *Reads) *metrics {
 	return m
 }
 
-func (m *metrics) end(route Route, code int, took time.Duration, fetched int64) {
+func (m *metrics) end(route Route, code int, took time.Duration, sum Read) {
 	m.inFlight.Add(-1)
-	m.fetched.Add(fetched)
+	m.fetched.Add(sum.Bytes)
+	if sum.Incomplete && code != clientGone { // a client that goes away cuts its reads off
+		m.lacking.Inc()
+	}
 	m.requests.With(route.Name, strconv.Itoa(code)).Inc()
 	if route.Kind != Tail { // how long people look on is no speed
 		m.seconds.With(route.Name).Observe(took.Seconds())

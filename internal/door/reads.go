@@ -253,9 +253,10 @@ const (
 	bodyWait = 30 * time.Second
 )
 
-// body reads the body of a request, so that a client that sends it slowly keeps nothing busy.
-func (s *Reads) body(a *answer, r *http.Request, _ *visit) *Refusal {
-	if r.Body == nil || r.Body == http.NoBody {
+// body reads the body of a request, so that a client that sends it slowly keeps nothing busy. It
+// leaves that to handlers that ask for the token themselves.
+func (s *Reads) body(a *answer, r *http.Request, v *visit) *Refusal {
+	if r.Body == nil || r.Body == http.NoBody || v.route.Kind == Asks {
 		return nil
 	}
 	_ = a.rc.SetReadDeadline(time.Now().Add(bodyWait)) // a test's recorder has none

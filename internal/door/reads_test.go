@@ -474,6 +474,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("the log has the query:\n%s", s.log)
 	}
 	s.counted("blobtail_serve_fetched_bytes_total 4096")
+	s.counted("blobtail_serve_incomplete_total 1")
 }
 
 // Without a guard nobody has a token, and reads may be noted.

@@ -21,6 +21,8 @@ type Refusal struct {
 	Reason string
 	// Words are those by which clients of Loki know the fault; "": Reason.
 	Words string
+	// Allow has the methods that the path takes, for [http.StatusMethodNotAllowed].
+	Allow string
 	// After is when to ask again, for the header Retry-After; 0: nothing is said of that.
 	After time.Duration
 	// HangUp says that the connection is of no more use.
@@ -35,18 +37,28 @@ func Refuse(status int, format string, args ...any) *Refusal {
 	return &Refusal{Status: status, Reason: err.Error(), Cause: errors.Unwrap(err)}
 }
 
+// RefuseMethod makes the refusal of a method, for a path that takes others, as "GET, HEAD".
+func RefuseMethod(allow, format string, args ...any) *Refusal {
+	f := Refuse(http.StatusMethodNotAllowed, format, args...)
+	f.Allow = allow
+	return f
+}
+
 // Error returns the reason alone.
 func (f *Refusal) Error() string { return f.Reason }
 
 // Unwrap returns the cause.
 func (f *Refusal) Unwrap() error { return f.Cause }
 
-// Header writes when to ask again, and names the credentials that are accepted. Clients that
-// know Basic only send them after this.
+// Header writes when to ask again, and names the credentials or the methods that are accepted.
+// Clients that know Basic only send them after this.
 func (f *Refusal) Header(h http.Header) {
 	if f.Status == http.StatusUnauthorized {
 		h.Add("WWW-Authenticate", `Basic realm="blobtail"`)
 		h.Add("WWW-Authenticate", `Bearer realm="blobtail"`)
+	}
+	if f.Status == http.StatusMethodNotAllowed {
+		h.Set("Allow", f.Allow)
 	}
 	if f.After > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((f.After+time.Second-1)/time.Second)))

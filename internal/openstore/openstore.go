@@ -36,8 +36,8 @@ type Store struct {
 }
 
 // Explained returns an error of the store with its remedy, in one line; nil stays
-// nil. The text of err is cut if it is long, because some errors of credentials fill a page. It
-// loses the ids of requests, which differ each time: no operator has to ask the service.
+// nil. The text of err loses the ids of requests, which differ each time: no operator has to ask
+// the service.
 func (s *Store) Explained(err error) error {
 	if err == nil {
 		return nil
@@ -55,7 +55,7 @@ type explainedError struct {
 
 func (e *explainedError) Error() string {
 	ids := regexp.MustCompile(` \(request [^)]*\)`)
-	return fmt.Sprintf("%.200s; %s", ids.ReplaceAllString(e.err.Error(), ""), e.fix)
+	return fmt.Sprintf("%s; %s", ids.ReplaceAllString(e.err.Error(), ""), e.fix)
 }
 
 func (e *explainedError) Unwrap() error { return e.err }

@@ -84,7 +84,7 @@ func (c *Counters) count(r *record.Request) {
 
 // write writes the counters.
 func (c *Counters) write(p *count.Page) {
-	p.Family("blobtail_counter_total", "counter", "Records that were accepted and that a counter of the configuration selects.")
+	p.Family("blobtail_selected_records_total", "counter", "Records that were accepted and that a counter of the configuration selects.")
 	for i := range c.of {
 		p.Value(float64(c.of[i].n.Load()), "name", c.of[i].name)
 	}

@@ -23,7 +23,6 @@ package remote
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,6 +35,7 @@ import (
 	"time"
 
 	"blobtail/internal/loopback"
+	"blobtail/internal/trust"
 	"blobtail/reading"
 	"blobtail/reading/form"
 )
@@ -64,6 +64,9 @@ type Options struct {
 	PlainHTTP bool
 	// Transport sends the requests; nil: one of its own, with the proxy of the environment.
 	Transport http.RoundTripper
+	// Trust is what the client believes; nil: what this host believes. Transport has to believe
+	// the same.
+	Trust *trust.Trust
 	// Idle is how long the server may send nothing within an answer; 0: a minute.
 	Idle time.Duration
 }
@@ -73,6 +76,7 @@ type Client struct {
 	base  *url.URL
 	token string
 	http  *http.Client
+	trust *trust.Trust
 	idle  time.Duration
 }
 
@@ -85,13 +89,15 @@ func New(base string, o Options) (*Client, error) {
 	if o.Token != "" && u.Scheme == "http" && !o.PlainHTTP && !loopback.Host(u.Hostname()) {
 		return nil, &PlainError{Host: u.Host}
 	}
-	c := &Client{base: u, token: o.Token, idle: cmp.Or(o.Idle, idleWait)}
+	c := &Client{base: u, token: o.Token, trust: o.Trust, idle: cmp.Or(o.Idle, idleWait)}
 	c.http = &http.Client{
 		Transport:     o.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	if o.Transport == nil {
-		c.http.Transport = NewTransport()
+		transport := NewTransport()
+		transport.TLSClientConfig = o.Trust.Config()
+		c.http.Transport = transport
 	}
 	return c, nil
 }
@@ -234,10 +240,7 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 		}
 		var u *url.Error
 		if errors.As(err, &u) { // the URL would bring its parameters
-			err = u.Err
-		}
-		if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-			err = fmt.Errorf("%w; SSL_CERT_FILE names a file of other authorities", err)
+			err, _ = c.trust.Explain(u.Err, c.base)
 		}
 		return nil, &UnreachableError{fmt.Errorf("the server %s cannot be reached: %w", c.base, err)}
 	}
@@ -256,6 +259,9 @@ func (c *Client) check(resp *http.Response, wanted string) error {
 	}
 	e := &Error{Status: resp.StatusCode, server: c.base.String(), retryAfter: resp.Header.Get("Retry-After")}
 	body, err := readAll(resp, 64<<10)
+	if fix := trust.WantsTLS(resp, body, c.base); fix != "" {
+		return &UnreachableError{fmt.Errorf("there is no reading API at %s: %s", c.base, fix)}
+	}
 	switch {
 	case kind == form.Trouble && err == nil && json.Unmarshal(body, &e.Problem) == nil:
 		return e

@@ -79,7 +79,7 @@ func (r *Reader) client(row *lease.Ingester, k *roster) live.ClientOptions {
 // options are those of a client of an announced ingester. A silent one has only a second: perhaps
 // it cannot write its row, but most likely it does not run.
 func (r *Reader) options(silent bool) live.ClientOptions {
-	o := live.ClientOptions{HTTP: r.o.Announced, Token: r.o.Token, PlainHTTP: r.o.PlainHTTP}
+	o := live.ClientOptions{HTTP: r.o.Announced, Trust: r.o.Trust, Token: r.o.Token, PlainHTTP: r.o.PlainHTTP}
 	if silent {
 		o.Wait = live.HastyWait
 	}

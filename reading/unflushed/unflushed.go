@@ -51,6 +51,7 @@ import (
 	"time"
 
 	"blobtail/internal/lease"
+	"blobtail/internal/trust"
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed/live"
 	"blobtail/record"
@@ -93,6 +94,8 @@ type Options struct {
 	// Announced asks the ingesters at the addresses in their rows; nil: without Live no
 	// ingester can be asked. See [live.ClientOptions].
 	Announced *http.Client
+	// Trust is what Announced believes; nil: what this host believes.
+	Trust *trust.Trust
 	// Token is the credentials for them, as id.secret; "": none. PlainHTTP lets it go to other
 	// hosts without TLS.
 	Token     string

@@ -116,8 +116,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, to route) {
 		if to.head {
 			allow = "GET, HEAD"
 		}
-		w.Header().Set("Allow", allow)
-		c.fail(door.Refuse(http.StatusMethodNotAllowed, "%s is not answered here; send a GET", r.Method))
+		c.fail(door.RefuseMethod(allow, "%s is not answered here; send a GET", r.Method))
 		return
 	}
 	err := c.parse(to.params)

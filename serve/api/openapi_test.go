@@ -155,6 +155,17 @@ func TestDescription(t *testing.T) {
 	if err := doc.Validate(t.Context()); err != nil {
 		t.Error(err)
 	}
+	// A server may have tokens, or none: the words say of each scheme what the schemes say.
+	optional := slices.ContainsFunc(doc.Security, func(r openapi3.SecurityRequirement) bool { return len(r) == 0 })
+	if text := strings.ToLower(doc.Info.Description); optional != strings.Contains(text, "without tokens") || strings.Contains(text, "no login") {
+		t.Errorf("tokens are optional: %v; it says %q", optional, text)
+	}
+	for name := range doc.Components.SecuritySchemes {
+		listed := slices.ContainsFunc(doc.Security, func(r openapi3.SecurityRequirement) bool { _, ok := r[name]; return ok })
+		if !listed || !strings.Contains(strings.ToLower(doc.Info.Description), name) {
+			t.Errorf("the scheme %s is not told: %q", name, doc.Info.Description)
+		}
+	}
 	s := serve(t, nil)
 	for path, item := range doc.Paths.Map() {
 		request := strings.NewReplacer("{name}", "web/2026/11/20/1200/000001.log", "{service}", "web", "{id}", "1-00000000000000000000000000000000-0").Replace(path[1:])

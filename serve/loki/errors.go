@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"blobtail/internal/budget"
@@ -71,9 +73,12 @@ func Refuse(w http.ResponseWriter, f *door.Refusal) {
 	one.Plain(w)
 }
 
-// notFound answers for a path that is not here. Grafana takes these words for a feature that
-// is not supported.
-func notFound(w http.ResponseWriter) { door.Say(w, http.StatusNotFound, "404 page not found") }
+// notFound answers for a path that is not here. Grafana looks for the first words, and takes them
+// for a feature that is not supported.
+func (a *API) notFound(w http.ResponseWriter) {
+	const text = "404 page not found; Loki's API has here: " + prefix + "%s, label/{name}/values, detected_field/{name}/values; below /json" + prefix + " the same over stored lines"
+	door.Say(w, http.StatusNotFound, fmt.Sprintf(text, strings.Join(slices.Sorted(maps.Keys(a.routes)), ", ")))
+}
 
 // refusePush tells a sender where records go.
 func (c *call) refusePush() {

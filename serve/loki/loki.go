@@ -126,7 +126,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutPrefix(path, prefix)
 	name, _ = strings.CutPrefix(name, prefix[1:]) // Grafana 12.3 writes it twice for its apps
 	if !ok {
-		notFound(w)
+		a.notFound(w)
 		return
 	}
 	if name == "push" {
@@ -137,7 +137,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serve(serve)
 		return
 	}
-	notFound(w)
+	a.notFound(w)
 }
 
 // routeOf returns the route of a path. The name of a label in it becomes that of the call.
@@ -217,8 +217,7 @@ func (c *call) serve(answer route) {
 // begin reads the parameters that all routes have.
 func (c *call) begin() error {
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodPost && c.r.Method != http.MethodHead {
-		c.w.Header().Set("Allow", "GET, HEAD, POST")
-		return door.Refuse(http.StatusMethodNotAllowed, "this route takes GET and POST")
+		return door.RefuseMethod("GET, HEAD, POST", "this route takes GET and POST")
 	}
 	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, maxForm)
 	if err := c.r.ParseForm(); err != nil {

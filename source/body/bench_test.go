@@ -18,6 +18,7 @@ func BenchmarkText(b *testing.B) {
 		{"access", "10.0.0.%d - - [20/Nov/2026:11:00:00 +0100] \"GET /api/orders/17?full=true HTTP/1.1\" 200 512 \"-\" \"curl/8.5.0\"\n"},
 		{"plain", "the order %d of a customer is stored, and the next one is taken from the queue\n"},
 		{"logfmt", "time=2026-11-20T10:00:00.%03dZ level=info msg=\"order stored\" customer=4711 took=12ms path=/api/orders\n"},
+		{"cri", "2026-11-20T10:00:00.%03d456789Z stdout F INFO [exec-3] c.x.Orders: order 17 is stored in 12 ms for customer 4711\n"},
 		{"indented", "task %d\n    with a line of its own, that says more about it\n"},
 	} {
 		var text strings.Builder

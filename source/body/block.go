@@ -9,7 +9,6 @@ const (
 	noBlock   block = iota
 	slowHead        // MySQL's slow log: the lines before the statement
 	slowQuery       // its statement
-	criParts        // the parts of a line that a container runtime has split
 	rubyCalls       // a backtrace of Ruby as the text of a line of any level
 	phpStack        // an exception in the context of Monolog
 	tagLines        // an exception in which all lines begin with the tags of Rails
@@ -21,7 +20,7 @@ func mayBlock(line, head []byte) bool {
 		return false
 	}
 	c := line[0]
-	return c == '#' || c == '[' || c == '=' || line[len(line)-1] == '\'' || len(head) > 8 && (head[0] == ',' || head[0] == '"' || head[1] == 's')
+	return c == '#' || c == '[' || c == '=' || line[len(line)-1] == '\'' || len(head) > 8 && (head[0] == ',' || head[0] == '"')
 }
 
 // beginsBlock reports whether a line begins a block, by its whole form. head is the
@@ -48,10 +47,6 @@ func (j *joiner) beginsBlock(line, head []byte) bool {
 		if bytes.Count(line, []byte{'"'})%2 == 1 {
 			j.until = j.quotedTo()
 		}
-	case head[0] == ' ' && head[1] == 's' && head[2] == 't':
-		if stream, final, ok := criLine(head); ok && !final {
-			j.block, j.tag = criParts, int(stream[3])
-		}
 	}
 	if line[len(line)-1] == '\'' && j.level != nil && !isSevere(j.level) && isRubyTail(line) {
 		j.block = rubyCalls
@@ -64,13 +59,6 @@ func (j *joiner) takesBlock(line []byte, at, end int) bool {
 	switch j.block {
 	case slowHead, slowQuery:
 		return j.takesSlow(line, at)
-	case criParts:
-		rest, _, own := textTime(j.times, line)
-		stream, final, ok := criLine(rest)
-		if final {
-			j.block = noBlock
-		}
-		return own && ok && int(stream[3]) == j.tag
 	case rubyCalls:
 		return isRubyCall(line)
 	case phpStack:
@@ -122,19 +110,6 @@ func (j *joiner) takesSlow(line []byte, at int) bool {
 		j.block = slowQuery
 	}
 	return true
-}
-
-// criLine reads the head behind the time of a line of CRI: its stream, and whether the line is the
-// last part of a line of the program.
-func criLine(head []byte) (stream []byte, final, ok bool) {
-	if len(head) < len(" stdout F") || !bytes.HasPrefix(head, []byte(" stdout ")) && !bytes.HasPrefix(head, []byte(" stderr ")) {
-		return nil, false, false
-	}
-	n := len(" stdout ")
-	if len(head) > n+1 && head[n+1] != ' ' {
-		return nil, false, false
-	}
-	return head[1 : n-1], head[n] == 'F', head[n] == 'F' || head[n] == 'P'
 }
 
 // quotedTo returns the end of a record of CSV that has a line feed in quotation marks. It is 0 if

@@ -8,10 +8,11 @@
 // and array.go find the records: strict lines, concatenated objects, an array, or text.
 //
 // Text has its records by forms of loggers. join.go finds the lines that are one record, by
-// its stack trace (trace.go) or another form of several lines (block.go). texttime.go and
-// marks.go read the time of a line, level.go its level. The message of a record of any door
-// that lacks one of them passes the same readers (seek.go). A [Watch] is told of each record,
-// and of the places that the parts of its head come from.
+// its stack trace (trace.go) or another form of several lines (block.go), and cri.go takes the
+// heads of a container runtime off. texttime.go and marks.go read the time of a line, level.go
+// its level. The message of a record of any door that lacks one of them passes the same readers
+// (seek.go). A [Watch] is told of each record, and of the places that the parts of its head come
+// from.
 //
 // A body that cannot be accepted is an [Error]; the source turns it into an answer. The
 // package knows no protocol and counts no memory: a decompressor asks its caller for each

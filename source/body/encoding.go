@@ -157,7 +157,7 @@ func (d *Decompressor) Decompress(ctx context.Context, enc Encoding, wire []byte
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return out.buf, fail(ErrTooLarge, "the zstd body wants a window over %d MiB; compress it with a smaller one", maxWindow>>20)
 	}
-	return out.buf, fail(nil, "the body is not valid %s (%v); nothing of it was taken", enc, err)
+	return out.buf, fail(nil, "the body is not valid %s (%v)%s; nothing of it was taken", enc, err, instead(enc, wire, err))
 }
 
 const (

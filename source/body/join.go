@@ -44,7 +44,7 @@ type joiner struct {
 	block    block
 	off, end int // of the first line
 	until    int // lines that begin before it belong to the record
-	tag      int // of the block: the length of its tags, or a letter of its stream
+	tag      int // of the block: the length of its tags
 }
 
 // join returns the end of the record with the first line body[off:end], and how many places it

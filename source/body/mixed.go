@@ -67,7 +67,11 @@ func (m *mixed) object(off int) (next int, more bool) {
 // the end.
 func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
-	head, rest, own := m.textHead(line)
+	rest, ns, own := m.textTime(line)
+	if own && isCRI(line, rest) {
+		return m.cri(off)
+	}
+	head := m.textHead(line, rest, ns, own)
 	switch {
 	case own:
 	case m.begun && m.own:

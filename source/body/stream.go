@@ -19,24 +19,27 @@ func NewReader(enc Encoding, r io.Reader) (io.ReadCloser, error) {
 	if enc == Plain {
 		return io.NopCloser(r), nil
 	}
+	const begins = 8 // bytes that tell the sort of most bodies
 	src := &countedReader{r: r}
-	z, err := enc.openStream(src)
+	b := bufio.NewReader(src)
+	peeked, _ := b.Peek(begins) // the error comes again
+	head := bytes.Clone(peeked)
+	z, err := enc.openStream(b)
 	if err != nil {
-		return nil, fail(nil, "the body is not valid %s (%v)", enc, err)
+		return nil, fail(nil, "the body is not valid %s (%v)%s", enc, err, instead(enc, head, err))
 	}
-	return &stream{enc: enc, src: src, z: z}, nil
+	return &stream{enc: enc, src: src, z: z, head: head}, nil
 }
 
 // openStream returns a decompressor of a stream. Unlike [Encoding.open] it never needs to know
 // the whole body.
-func (e Encoding) openStream(src *countedReader) (io.Reader, error) {
+func (e Encoding) openStream(src *bufio.Reader) (io.Reader, error) {
 	switch e {
 	case Deflate:
-		b := bufio.NewReader(src)
-		if head, _ := b.Peek(2); !isZlib(bytes.NewReader(head)) {
-			return flate.NewReader(b), nil
+		if head, _ := src.Peek(2); !isZlib(bytes.NewReader(head)) {
+			return flate.NewReader(src), nil
 		}
-		return zlib.NewReader(b)
+		return zlib.NewReader(src)
 	case Snappy:
 		return s2.NewReader(src, s2.ReaderAllocBlock(64<<10)), nil
 	case Gzip:
@@ -63,6 +66,8 @@ type stream struct {
 	src *countedReader
 	z   io.Reader
 	n   int64
+
+	head []byte // the first bytes, still compressed
 }
 
 // Read implements [io.Reader].
@@ -73,7 +78,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	case s.n > 1<<20+MaxRatio*s.src.n:
 		return 0, fail(ErrTooLarge, "the body expands to more than %d times its size; send it less compressed", MaxRatio)
 	case err != nil && err != io.EOF:
-		return n, fail(nil, "the body is not valid %s (%v)", s.enc, err)
+		return n, fail(nil, "the body is not valid %s (%v)%s", s.enc, err, instead(s.enc, s.head, err))
 	}
 	return n, err
 }

@@ -23,15 +23,14 @@ func TextTime(r *times.Reader, msg []byte) (ns int64, ok bool) {
 	return ns, ok && (r.Now == 0 || ns <= r.Now+record.MaxAhead.Nanoseconds())
 }
 
-// textHead finds the time and the level in a line of text. rest is the line behind its time. own
-// reports whether it has a time.
-func (m *mixed) textHead(line []byte) (h record.Head, rest []byte, own bool) {
-	rest, ns, own := m.textTime(line)
+// textHead finds the level in a line of text. rest is the line behind its time, and own says that it
+// has one.
+func (m *mixed) textHead(line, rest []byte, ns int64, own bool) (h record.Head) {
 	if own {
 		h.Time = ns
 	}
 	h.Level = textLevel(&m.times, rest, own && len(rest) < len(line))
-	return h, rest, own
+	return h
 }
 
 // textTime is [textTime], without times that a record of this arrival cannot have.

@@ -190,7 +190,6 @@ func TestBlocks(t *testing.T) {
 		{"slow log", "# Time: 261126  8:19:49|" + slow + "\n" + slow + "\nready\n# Time: 261126  8:19:50|" + slow + "\n"},
 		{"slow log, cut", "# Time: 261126  8:19:49|# User@Host: root[root] @ localhost []|SET timestamp=1795681189;|select id\n# Time: 261126  8:19:50|" + slow},
 		{"no slow log", "# Time: is money\n# a title\n# User@Host: is a column\n# another\n"},
-		{"CRI", "2026-11-20T10:00:06.2Z stdout P a|2026-11-20T10:00:06.2Z stdout P b|2026-11-20T10:00:06.2Z stdout F c\n2026-11-20T10:00:06.2Z stdout F d\n2026-11-20T10:00:06.3Z stdout P e\n2026-11-20T10:00:06.3Z stderr F f\n2026-11-20T10:00:06.3Z stdout F g\n2026-11-20T10:00:06.3Z stdout P h\nready\n"},
 		{"CSV", `2026-11-20 10:00:00.832 UTC,"a",ERROR,"b ""c""","select|from|""x"", {|}",1` + "\n" + `2026-11-20 10:00:00.832 UTC,"a",ERROR,"b"` + "\n"},
 		{"CSV, cut", `2026-11-20 10:00:00.832 UTC,"a",ERROR,"select` + "\nready\n" + `2026-11-20 10:00:00.832 UTC,"a",LOG,"b"` + "\n"},
 		{"CSV, no end", `2026-11-20 10:00:00.832 UTC,"a",ERROR,"select` + "\nready\nat work\n"},

@@ -47,7 +47,7 @@ type logs struct{ r *http.Request }
 // Open implements [httpsource.Exchange].
 func (x logs) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: logs are sent with POST", x.r.Method, x.r.URL.Path)
+		return in, httpsource.RefuseMethod("POST", "%s %s: logs are sent with POST", x.r.Method, x.r.URL.Path)
 	}
 	// The agent sends the time of all items in a header if it has no other.
 	sent, _ := times.Parse([]byte(x.r.Header.Get("Dd-Message-Timestamp")))
@@ -71,7 +71,7 @@ func (logs) Reply(h http.Header, counts *httpsource.Result, refused *httpsource.
 	case refused != nil:
 		return failed(h, refused.Status, refused.Reason)
 	case counts.Error != "":
-		return failed(h, http.StatusBadRequest, counts.Error)
+		return failed(h, http.StatusBadRequest, counts.Failure())
 	}
 	h.Set("Content-Type", "application/json")
 	return http.StatusAccepted, []byte("{}")
@@ -90,7 +90,7 @@ type validate struct{ r *http.Request }
 func (x validate) Open() (in httpsource.Intake, err error) {
 	in.Probe = true
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: want GET", x.r.Method, x.r.URL.Path)
+		return in, httpsource.RefuseMethod("GET, HEAD", "%s %s: want GET", x.r.Method, x.r.URL.Path)
 	}
 	return in, nil
 }

@@ -33,7 +33,7 @@ func (x *exchange) Open() (in httpsource.Intake, err error) {
 		return x.openProbe()
 	}
 	if m := x.r.Method; m != http.MethodPost && m != http.MethodPut {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: documents are sent with POST or PUT", m, body.Short(x.r.URL.Path))
+		return in, httpsource.RefuseMethod("POST, PUT", "%s %s: documents are sent with POST or PUT", m, body.Short(x.r.URL.Path))
 	}
 	if err := checkType(x.r.Header.Get("Content-Type")); err != nil {
 		return in, err

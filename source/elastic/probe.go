@@ -34,7 +34,7 @@ func (x *exchange) openProbe() (in httpsource.Intake, err error) {
 		in.Probe = true
 		return in, nil
 	case !written:
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: this is read with GET or HEAD; documents are sent to /_bulk or /{index}/_bulk",
+		return in, httpsource.RefuseMethod("GET, HEAD", "%s %s: this is read with GET or HEAD; documents are sent to /_bulk or /{index}/_bulk, other records to /ingest/{service}",
 			x.r.Method, body.Short(x.r.URL.Path))
 	}
 	// A template may be longer than net/http reads by itself, and a client that is cut off

@@ -40,7 +40,7 @@ type messages struct{ r *http.Request }
 // Open implements [httpsource.Exchange].
 func (x messages) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s /gelf: messages are sent with POST", x.r.Method)
+		return in, httpsource.RefuseMethod("POST", "%s /gelf: messages are sent with POST", x.r.Method)
 	}
 	decode := func(b []byte, to body.Sink) error { return body.JSON(b, &sink{to, record.NewParser()}) }
 	in.Form, err = body.NewSensedForm(decode, x.r.Header.Values("Content-Encoding"))
@@ -55,7 +55,7 @@ func (messages) Reply(h http.Header, counts *httpsource.Result, refused *httpsou
 	case refused != nil:
 		return refused.Status, []byte(refused.Reason + "\n")
 	case counts.Error != "":
-		return http.StatusBadRequest, []byte(counts.Error + "\n")
+		return http.StatusBadRequest, []byte(counts.Failure() + "\n")
 	}
 	return http.StatusAccepted, nil
 }

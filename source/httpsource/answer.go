@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -38,6 +39,15 @@ type LineError struct {
 	Reason string `json:"reason"`
 }
 
+// Failure is the reason that nothing could be read, with that of the first record, for protocols
+// that have no place for the reasons of records. It is "" if something could be read.
+func (r *Result) Failure() string {
+	if r.Error == "" || len(r.Errors) == 0 {
+		return r.Error
+	}
+	return fmt.Sprintf("%s; record %d: %s", r.Error, r.Errors[0].Index, r.Errors[0].Reason)
+}
+
 // A Refusal is the answer to a request that is rejected as a whole. Without a time to come
 // again the source decides that, for 429 and 503.
 type Refusal = door.Refusal
@@ -45,6 +55,11 @@ type Refusal = door.Refusal
 // Refuse makes a refusal.
 func Refuse(status int, format string, args ...any) *Refusal {
 	return door.Refuse(status, format, args...)
+}
+
+// RefuseMethod makes the refusal of a method, for a path that takes others, as "GET, HEAD".
+func RefuseMethod(allow, format string, args ...any) *Refusal {
+	return door.RefuseMethod(allow, format, args...)
 }
 
 // retry reports whether the answer has a Retry-After.

@@ -5,54 +5,46 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
+	"blobtail/internal/signpost"
 	"blobtail/record"
 	"blobtail/source/body"
 )
 
 // native is the protocol of the paths /ingest/{service} and /ingest. It answers every other
-// path with 404.
-type native struct {
-	admin string // address of the listener for operators, "" for none
-}
+// path by a sign to the right one.
+type native struct{ post signpost.Post }
 
 // Name implements [Protocol].
 func (native) Name() string { return "native" }
 
 // Exchange implements [Protocol].
-func (n native) Exchange(r *http.Request) Exchange { return nativeExchange{r, n.admin} }
+func (n native) Exchange(r *http.Request) Exchange { return nativeExchange{r, n.post} }
 
 type nativeExchange struct {
 	*http.Request
-	admin string
+	post signpost.Post
 }
 
 // Open implements [Exchange].
 func (x nativeExchange) Open() (in Intake, err error) {
-	r, admin := x.Request, x.admin
+	r := x.Request
 	in.notes = true
 	name, ok := serviceIn(r.URL.EscapedPath())
 	switch {
-	case !ok && admin != "" && forOperators(r.URL.Path):
-		return in, Refuse(http.StatusNotFound,
-			"%s is answered at the admin listener, %s (--admin); records are sent here, to /ingest/{service}", body.Short(r.URL.Path), admin)
-	case !ok:
-		return in, Refuse(http.StatusNotFound,
-			"no such path %s; send records to /ingest/{service}, or to /ingest when each has a field \"service\"", body.Short(r.URL.Path))
+	case !ok || signpost.Foreign(r):
+		sign := x.post.Find(r)
+		f := Refuse(sign.Status, "%s", sign.Text)
+		f.Allow = sign.Allow
+		return in, f
 	case r.Method != http.MethodPost && r.Method != http.MethodPut:
-		return in, Refuse(http.StatusMethodNotAllowed, "%s %s: records are sent with POST or PUT", r.Method, body.Short(r.URL.Path))
+		return in, RefuseMethod("POST, PUT", "%s %s: records are sent with POST or PUT", r.Method, body.Short(r.URL.Path))
 	case name != "":
 		in.Service = record.FoldService(name)
 	}
 	in.Form, err = body.ParseForm(r.Header.Get("Content-Type"), r.Header.Values("Content-Encoding"))
-	return in, err
-}
-
-// forOperators reports whether a path is one of the listener for operators.
-func forOperators(path string) bool {
-	return slices.Contains([]string{"/metrics", "/healthz", "/readyz", "/flush", "/drain"}, path) || strings.HasPrefix(path, "/debug/pprof")
+	return in, meantType(r, err)
 }
 
 // serviceIn returns the service of /ingest/{service}, "" for /ingest. A path is not
@@ -109,11 +101,15 @@ func keyOf(h http.Header) (string, error) {
 }
 
 // Reply implements [Exchange] with JSON: 200, 400 when nothing could be read, or the status
-// of the refusal.
+// of the refusal. Clients of Loki get a line of text.
 func (x nativeExchange) Reply(h http.Header, counts *Result, refused *Refusal) (status int, text []byte) {
 	var v any = counts
 	status = http.StatusOK
 	switch {
+	case refused != nil && refused.Status == http.StatusNotFound && signpost.Reading(x.URL.Path) && !strings.HasPrefix(x.URL.Path, "/api/v1/"):
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("X-Content-Type-Options", "nosniff")
+		return refused.Status, []byte(refused.Reason + "\n")
 	case refused != nil:
 		status, v = refused.Status, map[string]string{"error": refused.Reason}
 	case counts.Error != "":

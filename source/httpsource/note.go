@@ -27,6 +27,9 @@ func (s *Source) note(r *http.Request, in Intake, decoded []byte, a *Result) str
 	if a.Accepted+a.Expired == 1 && joinedByCurl(r.Header.Get("Content-Type"), decoded) {
 		notes = append(notes, fmt.Sprintf("the body is one line of %d bytes; if the file has more lines, curl -d removed the line feeds: send it with --data-binary", len(decoded)))
 	}
+	if text := likeNote(r, decoded, a); text != "" && a.Accepted > 0 {
+		notes = append(notes, text)
+	}
 	if text := Lacking(a.lacks, a.lines); text != "" {
 		notes = append(notes, text)
 	}

@@ -3,6 +3,7 @@ package httpsource
 import (
 	"net/http"
 
+	"blobtail/internal/signpost"
 	"blobtail/record"
 	"blobtail/source/body"
 )
@@ -56,12 +57,16 @@ type Intake struct {
 // protocols returns the protocols of a source: native is the last, because it answers each
 // path that is not one of the others.
 func (o *Options) protocols() []Protocol {
-	return append(o.Protocols[:len(o.Protocols):len(o.Protocols)], native{o.Admin})
+	return append(o.Protocols[:len(o.Protocols):len(o.Protocols)], native{signpost.Post{At: signpost.Ingester, Admin: o.Admin, Own: map[string]string{"/live/": "GET"}}})
 }
 
 // exchange finds the protocol of a request.
 func (s *Source) exchange(r *http.Request) (name string, x Exchange) {
-	for _, p := range s.protocols {
+	among := s.protocols
+	if signpost.Foreign(r) {
+		among = among[len(among)-1:] // native, which tells of it
+	}
+	for _, p := range among {
 		if x = p.Exchange(r); x != nil {
 			return p.Name(), x
 		}

@@ -82,5 +82,5 @@ func TestForOperators(t *testing.T) {
 		wantStatus(t, send(t, s, path, ""), 404, path+" is answered at the admin listener, 127.0.0.1:8515 (--admin)")
 	}
 	wantStatus(t, send(t, s, "/other", ""), 404, "no such path /other; send records to")
-	wantStatus(t, send(t, newSource(&memory{}), "/metrics", ""), 404, "no such path /metrics; send records to")
+	wantStatus(t, send(t, newSource(&memory{}), "/metrics", ""), 404, "/metrics is answered at the admin listener, 127.0.0.1:8515 unless told otherwise (--admin)")
 }

@@ -152,8 +152,6 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refused.Store(nil)
 	case retry(refused):
 		refused.After = cmp.Or(refused.After, s.retryAfter())
-	case refused.Status == http.StatusMethodNotAllowed:
-		w.Header().Set("Allow", "POST, PUT")
 	}
 	if refused != nil {
 		refused.Header(w.Header())
@@ -253,6 +251,9 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 			return Result{}, nil, enc.TooLarge()
 		}
 		decoded, err := s.decompress(r.Context(), enc, text, h)
+		if err != nil {
+			err = advise(r, enc, text, err)
+		}
 		s.buffers.put(text)
 		if text = decoded; err != nil {
 			return Result{}, nil, err
@@ -272,11 +273,16 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 		return Result{}, nil, err
 	}
 	if err := in.Form.Decode(text, b.Gatherer); err != nil {
-		return Result{}, nil, err
+		return Result{}, nil, unread(r, in.Form.Encoding, text, err)
 	}
 	err = b.end()
 	if more := b.made - fairLines*len(text) - freeLines; who != nil && more > 0 {
 		who.Charge(int64(more))
+	}
+	if b.answer.Error != "" {
+		if text := remedy(r, in.Form.Encoding, text); text != "" {
+			b.answer.Error += "; " + text
+		}
 	}
 	if err == nil && in.notes {
 		b.answer.Note = s.note(r, in, text, &b.answer)

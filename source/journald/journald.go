@@ -44,7 +44,7 @@ type upload struct{ r *http.Request }
 // Open implements [httpsource.Exchange].
 func (x upload) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s /upload: entries are uploaded with POST", x.r.Method)
+		return in, httpsource.RefuseMethod("POST", "%s /upload: entries are uploaded with POST", x.r.Method)
 	}
 	const want = "application/vnd.fdo.journal"
 	if media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type")); media != want {
@@ -63,7 +63,7 @@ func (x upload) Reply(h http.Header, counts *httpsource.Result, refused *httpsou
 	case refused != nil:
 		return refused.Status, []byte(refused.Reason + "\n")
 	case counts.Error != "":
-		return http.StatusBadRequest, []byte(counts.Error + "\n")
+		return http.StatusBadRequest, []byte(counts.Failure() + "\n")
 	}
 	return http.StatusAccepted, []byte("OK.\n")
 }

@@ -20,11 +20,14 @@ func (d *decoder) json(b []byte) {
 	if wrong {
 		c.Stop("a push request is an object")
 	}
+	other, any := false, false // members
 	for ; has; has = c.More('{') {
 		if string(c.Key()) != "streams" {
+			other = true
 			c.Skip()
 			continue
 		}
+		any = true
 		streams, wrong := c.Enter('[')
 		if wrong {
 			c.Stop("streams is an array")
@@ -39,6 +42,10 @@ func (d *decoder) json(b []byte) {
 	if c.Fault == "" && c.Next() != 0 {
 		from = c.At
 		c.Stop("text after the object")
+	}
+	if other && !any && c.Fault == "" {
+		from = 0
+		c.Stop("the object has no streams")
 	}
 	if c.Fault != "" {
 		d.to.Reject(b[from:], body.Rejection{Reason: "no push request in JSON: " + c.Fault, Syntax: true}, len(b))

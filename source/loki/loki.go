@@ -52,7 +52,7 @@ type push struct {
 // JSON, and protobuf is a snappy block whether a header says so or not.
 func (x *push) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: entries are pushed with POST", x.r.Method, x.r.URL.Path)
+		return in, httpsource.RefuseMethod("POST", "%s %s: entries are pushed with POST", x.r.Method, x.r.URL.Path)
 	}
 	media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
 	decode := x.p.json
@@ -74,7 +74,7 @@ func (x *push) Reply(h http.Header, counts *httpsource.Result, refused *httpsour
 	case refused != nil:
 		return plain(h, refused.Status, refused.Reason)
 	case counts.Error != "":
-		return plain(h, http.StatusBadRequest, counts.Error)
+		return plain(h, http.StatusBadRequest, counts.Failure())
 	}
 	return http.StatusNoContent, nil
 }
@@ -92,7 +92,7 @@ type ready struct{ r *http.Request }
 func (x ready) Open() (in httpsource.Intake, err error) {
 	in.Probe = true
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s /ready: want GET", x.r.Method)
+		return in, httpsource.RefuseMethod("GET, HEAD", "%s /ready: want GET", x.r.Method)
 	}
 	return in, nil
 }

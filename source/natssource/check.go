@@ -36,11 +36,8 @@ func Check(ctx context.Context, o Options) error {
 // fit reports whether the stream and an existing consumer can be used as they are.
 func (s *Source) fit(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, s.o.Stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return missing(s.o.Stream, s.conn.ConnectedClusterName() != "")
-	}
 	if err != nil {
-		return fmt.Errorf("look up stream %s: %w", s.o.Stream, err)
+		return s.unfound(err)
 	}
 	info := stream.CachedInfo()
 	if err := unfit(info); err != nil {

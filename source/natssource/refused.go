@@ -1,10 +1,12 @@
 package natssource
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -25,6 +27,22 @@ func missing(stream string, clustered bool) *RefusedError {
 	}
 	return refuse("there is no stream %[1]s; make it: nats stream add %[1]s --subjects 'logs.>' --storage file --replicas %[2]d "+
 		"--retention work --discard new --dupe-window 30m --deny-delete --deny-purge --defaults", stream, replicas)
+}
+
+// unfound explains why a stream could not be looked up. Servers that start, and a cluster without
+// a leader, answer like one without JetStream: that is no [RefusedError], and a source waits.
+func (s *Source) unfound(err error) error {
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return missing(s.o.Stream, s.conn.ConnectedClusterName() != "")
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return fmt.Errorf("this login has no JetStream: its account at the NATS server needs the line jetstream: enabled, or nats.credentials (--nats with USER:PASSWORD@) names another login (%w)", err)
+	case (errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled)) && s.conn.ConnectedClusterName() != "":
+		return fmt.Errorf("nothing answers for JetStream at %s: start the servers of its cluster with it (nats-server -js, or jetstream {} in their configuration), most of them at once (%w)", s.conn.ConnectedUrlRedacted(), err)
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
+		return fmt.Errorf("the server at %s runs without JetStream: start it with -js (nats-server -js), or with jetstream {} in its configuration (%w)", s.conn.ConnectedUrlRedacted(), err)
+	}
+	return fmt.Errorf("look up stream %s: %w", s.o.Stream, err)
 }
 
 // unfit returns the reason that a stream can never be used.

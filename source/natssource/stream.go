@@ -76,10 +76,9 @@ func (s *Source) look(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, s.o.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		s.ledger.shut()
-		return missing(s.o.Stream, s.conn.ConnectedClusterName() != "")
 	}
 	if err != nil {
-		return fmt.Errorf("look up stream %s: %w", s.o.Stream, err)
+		return s.unfound(err)
 	}
 	info := stream.CachedInfo()
 	if s.ledger.current(info.Created) {

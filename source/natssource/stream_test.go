@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"blobtail/internal/dev/testenv"
@@ -236,6 +237,20 @@ func TestCheckMakesNothing(t *testing.T) {
 	if err := e.check(within(time.Second)); err == nil || !strings.Contains(err.Error(), "NATS at "+host+": ") || !strings.HasSuffix(err.Error(), "start it, or correct --nats (nats.url)") {
 		t.Errorf("a server that is down: %v", err)
 	}
+}
+
+// Without JetStream, the reason has the flag that starts it, for a check and in the log of an
+// ingester.
+func TestNoJetStream(t *testing.T) {
+	t.Parallel()
+	e := &env{t: t, log: &syncBuffer{}}
+	e.nats = testenv.StartNATS(t, func(o *server.Options) { o.JetStream = false })
+	want := "runs without JetStream: start it with -js (nats-server -js)"
+	if err := e.check(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	e.run(&memory{}, within(time.Second))
+	testkit.Until(t, "the log has the reason", func() bool { return strings.Contains(e.log.String(), want) })
 }
 
 // A server that is down at the start is found later.

@@ -69,7 +69,7 @@ func (x *exchange) Open() (in httpsource.Intake, err error) {
 		return in, err
 	}
 	if r.Method != http.MethodPost && r.Method != http.MethodPut {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: logs are sent with POST", r.Method, body.Short(r.URL.Path))
+		return in, httpsource.RefuseMethod("POST, PUT", "%s %s: logs are sent with POST", r.Method, body.Short(r.URL.Path))
 	}
 	in.Form, err = body.NewForm(x.decode, r.Header.Values("Content-Encoding"))
 	return in, err

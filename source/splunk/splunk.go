@@ -58,7 +58,7 @@ type events struct {
 // a form.
 func (x *events) Open() (in httpsource.Intake, err error) {
 	if x.r.Method != http.MethodPost {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: events are sent with POST", x.r.Method, body.Short(x.r.URL.Path))
+		return in, httpsource.RefuseMethod("POST", "%s %s: events are sent with POST", x.r.Method, body.Short(x.r.URL.Path))
 	}
 	var given metadata
 	given, in.Scope = metadataOf(x.r.URL.Query())
@@ -80,7 +80,7 @@ func (x *events) Reply(h http.Header, counts *httpsource.Result, refused *httpso
 	case refused != nil:
 		return refuse(h, refused)
 	case counts.Error != "":
-		return answer(h, http.StatusBadRequest, 6, "Invalid data format", counts.Error)
+		return answer(h, http.StatusBadRequest, 6, "Invalid data format", counts.Failure())
 	case counts.Accepted+counts.Rejected+counts.Expired == 0:
 		return answer(h, http.StatusBadRequest, 5, "No data", "")
 	}
@@ -117,7 +117,7 @@ type health struct{ r *http.Request }
 func (x health) Open() (in httpsource.Intake, err error) {
 	in.Probe = true
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
-		return in, httpsource.Refuse(http.StatusMethodNotAllowed, "%s %s: want GET", x.r.Method, body.Short(x.r.URL.Path))
+		return in, httpsource.RefuseMethod("GET, HEAD", "%s %s: want GET", x.r.Method, body.Short(x.r.URL.Path))
 	}
 	return in, nil
 }

@@ -1,15 +1,19 @@
 package syslog
 
 import (
-	"blobtail/internal/count"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"sync"
 	"time"
+
+	"blobtail/internal/count"
+	"blobtail/internal/signpost"
 )
 
 const (
@@ -58,6 +62,7 @@ type conn struct {
 	held   int64   // bytes of memory that are taken for it
 
 	any      bool          // bytes have come
+	known    bool          // they are syslog, as far as their beginning shows
 	patience time.Duration // that is left for the rest of a message
 
 	mu   sync.Mutex
@@ -114,6 +119,14 @@ func (s *Source) secure(ctx context.Context, nc net.Conn) (net.Conn, error) {
 	hasty, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
 	if err := secure.HandshakeContext(hasty); err != nil {
+		if bad, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+			switch signpost.SpeechOf(bad.RecordHeader[:]) {
+			case signpost.HTTP:
+				err = fmt.Errorf("it speaks HTTP, which goes to the listener for records%s: %w", s.o.elsewhere(), err)
+			default:
+				err = fmt.Errorf("it speaks without TLS, which the sender has to switch on: %w", err)
+			}
+		}
 		return nil, err
 	}
 	if s.o.ClientCerts && len(secure.ConnectionState().VerifiedChains) == 0 {
@@ -166,6 +179,9 @@ func (c *conn) read(ctx context.Context) (why string, closed bool, counter *coun
 			m.bytes.Add(int64(n))
 			c.n += n
 			full := c.n == len(c.buf)
+			if c.foreign() {
+				return "", false, m.foreign
+			}
 			c.pass(begun)
 			if full {
 				c.grow()
@@ -188,6 +204,35 @@ func (c *conn) read(ctx context.Context) (why string, closed bool, counter *coun
 			return "the connection broke", false, m.broken
 		}
 	}
+}
+
+// foreign reports whether the connection begins as another protocol, and tells its sender so. Its
+// bytes are no messages.
+func (c *conn) foreign() bool {
+	if c.known {
+		return false
+	}
+	const most = 8 << 10 // of the first line of a request
+	b := c.buf[:c.n]
+	end := bytes.IndexByte(b, '\n')
+	speech := signpost.SpeechOf(b)
+	c.known = end >= 0 || speech != signpost.HTTP && c.n > 2 || c.n > most
+	text := ""
+	switch {
+	case speech == signpost.TLS && c.s.o.TLS == nil && c.known:
+		text = "this listener speaks syslog without TLS: let the sender leave TLS out, or give syslog.cert and syslog.key"
+	case speech == signpost.HTTP2, speech == signpost.HTTP && end >= 0 && signpost.IsRequest(b[:end]):
+		text = "this listener speaks syslog: HTTP goes to the listener for records" + c.s.o.elsewhere()
+	default:
+		return false
+	}
+	c.n = 0
+	c.s.refusals.Warn().Str("source", c.from.source).Msg("a sender spoke no syslog: " + text)
+	_ = c.nc.SetWriteDeadline(time.Now().Add(farewell))
+	fmt.Fprintf(c.nc, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s\n", len(text)+1, text)
+	c.finish()
+	_, _ = io.CopyN(io.Discard, c.nc, largest) // or the answer is lost with the connection
+	return true
 }
 
 // wait is how long the next read may take.

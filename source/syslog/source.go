@@ -82,12 +82,23 @@ type Options struct {
 	Memory int64
 	// Grace is how long the last messages are tried after the end of Run's context. 0: 3 s.
 	Grace time.Duration
+	// HTTP is the URL of the listener for records over HTTP, for senders that speak that here. "": it
+	// is not known.
+	HTTP string
 	// Log is the ingester's own log. The zero value writes nothing.
 	Log zerolog.Logger
 	// Metrics registers the counters. Nil: they are not registered.
 	Metrics *count.Registry
 	// Now is the clock of arrival. Nil: time.Now.
 	Now func() time.Time
+}
+
+// elsewhere names the listener for records over HTTP.
+func (o *Options) elsewhere() string {
+	if o.HTTP == "" {
+		return " (--listen of the ingester)"
+	}
+	return ", " + o.HTTP + "/ingest/{service}"
 }
 
 // Source is the source of syslog.

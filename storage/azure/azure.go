@@ -59,6 +59,7 @@ type Store struct {
 	account   account
 	identity  *identity // nil unless it signs
 	container *container.Client
+	rows      *aztables.ServiceClient
 	client    azcore.ClientOptions
 	sent      *traffic.Counter
 	retry     policy.RetryOptions
@@ -151,7 +152,7 @@ func (s *Store) connect(a account, containerURL string, co azcore.ClientOptions,
 		bc, err := container.NewSharedKeyCredential(a.name, a.key)
 		tc, err2 := aztables.NewSharedKeyCredential(a.name, a.key)
 		if err != nil || err2 != nil {
-			return errors.New("the account key is not base64") // the SDK's error may quote it
+			return errKey
 		}
 		s.container, berr = container.NewClientWithSharedKeyCredential(containerURL, bc, bo)
 		service, terr = aztables.NewServiceClientWithSharedKey(a.tableURL, tc, to)
@@ -162,9 +163,16 @@ func (s *Store) connect(a account, containerURL string, co azcore.ClientOptions,
 		s.container, berr = container.NewClient(containerURL, s.identity, bo)
 		service, terr = aztables.NewServiceClient(a.tableURL, s.identity, to)
 	}
-	s.TableStore = bounds.Tables(tables{service})
+	s.TableStore, s.rows = bounds.Tables(tables{service}), service
 	return errors.Join(berr, terr)
 }
+
+// Clients are the SDK's clients of the container and of the tables of its account. They are for
+// development programs that look at the service itself, and clean up behind the product.
+func (s *Store) Clients() (*container.Client, *aztables.ServiceClient) { return s.container, s.rows }
+
+// errKey stands for the SDK's error, which may quote the key.
+var errKey = errors.New("the account key is not base64: copy it whole; it has 88 characters and ends in ==")
 
 // EnsureContainer makes the container if it is missing and the account may make it.
 func (s *Store) EnsureContainer(ctx context.Context) error {

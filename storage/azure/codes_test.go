@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,10 @@ func TestExplainCodes(t *testing.T) {
 	asClient(t)
 	key := []string{"AZURE_STORAGE_KEY", base64.StdEncoding.EncodeToString([]byte("key"))}
 	sas := func(text string) []string { return []string{"AZURE_STORAGE_SAS_TOKEN", text + "&sig=c2VjcmV0"} }
+	whole := func(text string) []string {
+		return []string{"AZURE_STORAGE_SAS_TOKEN", text + "&sig=" + url.QueryEscape(base64.StdEncoding.EncodeToString(make([]byte, 32)))}
+	}
+	const account = "sv=2024-11-04&ss=bt&srt=sco&sp=rl&se=2999-01-01T00:00Z"
 	var identity []string
 	const container = "sv=2024-11-04&sr=c&sp=rl&se=2999-01-01T00:00Z"
 	const mismatch = "AuthorizationPermissionMismatch"
@@ -80,6 +85,14 @@ func TestExplainCodes(t *testing.T) {
 		{"no container", 404, "ContainerNotFound", 0, identity, "list", "az storage container create --account-name acct --name logs --auth-mode login"},
 		{"SAS from elsewhere", 403, "AuthorizationSourceIPMismatch", 0, sas(container + "&sip=192.0.2.1"), "list", "the SAS is for the addresses 192.0.2.1"},
 		{"SAS over http", 403, "AuthorizationProtocolMismatch", 0, sas(container + "&spr=https"), "list", "the SAS is for https alone"},
+		{"SAS of a wrong signature", 403, "AuthenticationFailed", 0, whole(account), "list", "the signature of the SAS is wrong: copy the SAS whole, in quotes: its sig= ends in %3D; or it is not of account acct, or the key that signed it has changed: make a new one"},
+		{"SAS of another container", 403, "AuthenticationFailed", 0, whole(container), "get", "or it is not of account acct and the container or directory that it was made for (sr=c)"},
+		{"SAS of a wrong signature, or firewall", 403, "AuthorizationFailure", 0, whole(account), "list", "make a new one; or else the network rules of account acct refuse this host"},
+		{"SAS that was cut", 403, "AuthenticationFailed", 0, sas(account), "list", "the signature of the SAS is wrong: it has 8 characters, and must have 44"},
+		{"SAS that was cut, firewall's answer", 403, "AuthorizationFailure", 0, sas(account), "create", "the signature of the SAS is wrong: it has 8 characters, and must have 44"},
+		{"SAS with a plus", 403, "AuthenticationFailed", 0, []string{"AZURE_STORAGE_SAS_TOKEN", account + "&sig=c2Vj+mV0"}, "scan", "the signature of the SAS is wrong: it has a blank, or a + that must be %2B; copy the SAS whole"},
+		{"SAS without the right", 403, mismatch, 0, whole(account), "create", "the SAS has sp=rl and lacks c (create)"},
+		{"SAS of one directory", 403, mismatch, 0, whole(account), "list", "the SAS has sp=rl and does not reach so far"},
 		{"SAS of a container, tables", 403, "AuthenticationFailed", 0, sas(container), "scan", "the SAS is for blobs alone (sr=c) and tables are needed too"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -42,6 +42,12 @@ func (e *ServiceError) Error() string {
 	if e.sentinel != nil {
 		text = e.sentinel.Error() + ": " + text
 	}
+	switch e.Code {
+	case "BlobArchived":
+		text += ": it is in the archive tier, where nothing can be read; az storage blob set-tier --tier Hot brings it back within hours"
+	case "BlobBeingRehydrated":
+		text += ": it is on its way out of the archive tier, which takes hours"
+	}
 	if e.RequestID != "" {
 		text += " (request " + e.RequestID + ")"
 	}
@@ -70,14 +76,65 @@ func translate(err error) error {
 	if errors.As(err, &auth) || strings.Contains(err.Error(), "DefaultAzureCredential") {
 		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, shorten(redact(err)))
 	}
+	if strings.Contains(err.Error(), plainLogin) {
+		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, redact(err))
+	}
 	return redact(err)
 }
 
-// shorten cuts the text of an error of credentials, which has whole answers of servers
-// between rows of dashes.
+// plainLogin is in the SDK's error of a request over plain HTTP that an identity would sign.
+const plainLogin = "not permitted for non-TLS protected"
+
+// mostLogin is about the number of characters of an error of credentials.
+const mostLogin = 200
+
+// shorten shortens the text of an error of credentials. It has a part for each kind that was
+// tried, and these have whole answers of servers between rows of dashes. Kinds that are not set up
+// are only named, each other one gets its share, and no word is cut.
 func shorten(e *redacted) *redacted {
 	text := regexp.MustCompile(`\s*-{9,}\s*`).ReplaceAllString(e.text, " ")
-	return &redacted{text: fmt.Sprintf("%.300s", text), cause: e.cause}
+	text = regexp.MustCompile(`,?\.? ?To troubleshoot, visit \S+`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`\b(?:GET|POST) \S+ RESPONSE (\d+: )?`).ReplaceAllString(text, "")
+	const chain = "DefaultAzureCredential: failed to acquire a token. Attempted credentials: "
+	if _, list, ok := strings.Cut(text, chain); ok {
+		text = list
+	}
+	starts := regexp.MustCompile(`\b[A-Z]\w*Credential(?:: | authentication failed)`).FindAllStringIndex(text, -1)
+	if len(starts) == 0 || starts[0][0] > 0 {
+		return &redacted{text: cut(text, mostLogin), whole: text, cause: e.cause}
+	}
+	var absent, parts []string
+	for i, at := range starts {
+		end := len(text)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		part := strings.TrimRight(text[at[0]:end], " .;")
+		kind, reason, _ := strings.Cut(part, ": ")
+		if len(starts) > 1 && regexp.MustCompile(`^missing environment variable|^no client ID specified|^executable not found`).MatchString(reason) {
+			absent = append(absent, kind)
+		} else {
+			parts = append(parts, part)
+		}
+	}
+	for i := range parts {
+		parts[i] = cut(parts[i], mostLogin/len(parts))
+	}
+	if len(absent) > 0 {
+		parts = append(parts, "nothing for "+strings.Join(absent, ", "))
+	}
+	return &redacted{text: strings.Join(parts, "; "), whole: text, cause: e.cause}
+}
+
+// cut cuts a text behind a word.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	if at := strings.LastIndexByte(text[:most], ' '); at > 0 {
+		return text[:at] + " ..."
+	}
+	return text[:most]
 }
 
 func serviceError(re *azcore.ResponseError) error {
@@ -138,7 +195,8 @@ func hasCode(err error, codes ...string) bool {
 // redacted is an error with text that may not be printed as it is.
 type redacted struct {
 	text  string
-	cause error // a cause without any text to hide
+	whole string // before the text was shortened, for [Store.Explain]; "" if it was not
+	cause error  // a cause without any text to hide
 }
 
 func (e *redacted) Error() string { return e.text }
@@ -160,6 +218,8 @@ func redact(err error) *redacted {
 		e.cause = io.ErrUnexpectedEOF
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.cause = syscall.ECONNREFUSED
+	case errors.Is(err, http.ErrSchemeMismatch):
+		e.cause = http.ErrSchemeMismatch
 	case isNoHost(err):
 		e.cause, _ = errors.AsType[*net.DNSError](err)
 	}

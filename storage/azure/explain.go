@@ -1,6 +1,8 @@
 package azure
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -27,6 +29,8 @@ func (s *Store) Explain(err error) string {
 		return fmt.Sprintf("there is no storage account %s (%s); correct the name in --store, or AZURE_STORAGE_ACCOUNT", a.name, host(a.blobURL))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("nothing listens at %s or %s; correct the connection string, or AZURE_STORAGE_BLOB_ENDPOINT and AZURE_STORAGE_TABLE_ENDPOINT", host(a.blobURL), host(a.tableURL))
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Sprintf("the endpoint speaks plain HTTP, and the address begins with https: write http:// in the connection string, or in AZURE_STORAGE_BLOB_ENDPOINT (%s) and AZURE_STORAGE_TABLE_ENDPOINT (%s); that is for an emulator on this host alone", a.blobURL, a.tableURL)
 	case hasCode(err, "ContainerNotFound"):
 		return fmt.Sprintf("account %s has no container %s; an ingester makes it if it may, or: az storage container create --account-name %s --name %s --auth-mode login", a.name, container, a.name, container)
 	case !errors.Is(err, storage.ErrUnauthorized):
@@ -44,10 +48,12 @@ func (s *Store) Explain(err error) string {
 		return fmt.Sprintf("the key of account %s is refused; look it up: az storage account keys list --account-name %s", a.name, a.name)
 	case hasCode(err, "AuthorizationFailure"):
 		return a.networkRules()
-	case !isAnswer(err) && explainLogin(err.Error()) != "":
-		return explainLogin(err.Error())
+	case !isAnswer(err) && explainLogin(err) != "":
+		return explainLogin(err)
+	case strings.Contains(err.Error(), plainLogin):
+		return "an identity needs https; for an emulator on this host set its key: AZURE_STORAGE_KEY or AZURE_STORAGE_CONNECTION_STRING"
 	case !isAnswer(err):
-		return "there are no credentials: run az login, or set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN"
+		return noCredentials
 	case hasCode(err, "InvalidAuthenticationInfo", "AuthenticationFailed"):
 		return fmt.Sprintf("account %s refuses the token: it must be of the tenant of the account's subscription; az login --tenant TENANT, or correct AZURE_TENANT_ID", a.name)
 	default:
@@ -58,18 +64,29 @@ func (s *Store) Explain(err error) string {
 
 // explainLogin is the remedy of a refusal by Entra ID, which names the kind of credentials
 // that it refuses; "" if there were none.
-func explainLogin(text string) string {
+func explainLogin(err error) string {
+	text := err.Error()
+	if e, ok := errors.AsType[*redacted](err); ok && e.whole != "" {
+		text = e.whole
+	}
 	refused := func(kind string) bool { return strings.Contains(text, kind+"Credential authentication failed") }
 	switch {
 	case refused("Environment"), refused("ClientSecret"), refused("ClientCertificate"):
 		return "the identity in AZURE_TENANT_ID and AZURE_CLIENT_ID is refused; correct these and its secret, or unset them and run az login"
 	case refused("WorkloadIdentity"):
 		return "the token in AZURE_FEDERATED_TOKEN_FILE is refused; the identity AZURE_CLIENT_ID needs a federated credential for the service account of this pod: az identity federated-credential list --identity-name NAME --resource-group GROUP"
-	case refused("ManagedIdentity"):
-		return "this host does not have the managed identity; assign it: az vm identity assign --name VM --resource-group GROUP --identities IDENTITY, or correct AZURE_CLIENT_ID"
+	case strings.Contains(text, "ManagedIdentityCredential: failed to authenticate a system assigned identity"), strings.Contains(text, "isn't assigned to this resource"):
+		return "this host has no such managed identity; assign it: az vm identity assign --name VM --resource-group GROUP --identities IDENTITY, and AZURE_CLIENT_ID names it; or run az login, or set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN"
+	case strings.Contains(text, "unable to resolve an endpoint"):
+		return "the login server of Entra ID gives no answer: correct AZURE_TENANT_ID and AZURE_AUTHORITY_HOST, and check the network from here to it"
 	}
 	return ""
 }
+
+// noCredentials is the remedy of a process without any credentials. A program that answers in
+// place of the metadata service of a machine, as some proxies do, is no identity either.
+const noCredentials = "there are no credentials, and each of these is enough: run az login; set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING; " +
+	"or run on a host of Azure with an identity (az vm identity assign)"
 
 func (a *account) networkRules() string {
 	return fmt.Sprintf("the network rules of account %s refuse this host: az storage account network-rule add --account-name %s --ip-address ADDRESS, or use its private endpoint", a.name, a.name)
@@ -126,6 +143,9 @@ func host(endpoint string) string {
 // explainSAS names the fault of a SAS. Its parts are not secret but for the signature.
 func (a *account) explainSAS(err error, now time.Time) string {
 	parts, perr := url.ParseQuery(a.sas)
+	if perr != nil && strings.Contains(a.sas, "sig=") {
+		return "the SAS was cut or changed: a % in it is not followed by two digits; copy it whole, in quotes: its sig= ends in %3D"
+	}
 	if perr != nil || parts.Get("sig") == "" {
 		return "AZURE_STORAGE_SAS_TOKEN is no SAS: it has no sig=; copy it whole, in quotes"
 	}
@@ -154,14 +174,46 @@ func (a *account) explainSAS(err error, now time.Time) string {
 	if op := operation(err); parts.Get("sr") != "" && slices.Contains([]string{"scan", "tables", "drop", "upsert", "swap"}, op) {
 		return fmt.Sprintf("the SAS is for blobs alone (sr=%s) and tables are needed too; make one of the account (ss=bt, srt=sco)", parts.Get("sr"))
 	}
-	switch lacks := lacking(parts, err); lacks {
-	case "":
-	case reach:
+	lacks := lacking(parts, err)
+	switch {
+	case lacks == "", lacks == reach && hasCode(err, "AuthorizationFailure"), hasCode(err, "AuthorizationFailure") && brokenSignature(parts) != "":
+		return a.explainSignature(parts, err)
+	case lacks == reach:
 		return fmt.Sprintf("the SAS has sp=%s and does not reach so far: it may be for one directory alone, or signed by an identity that may not do this itself", parts.Get("sp"))
-	default:
-		return fmt.Sprintf("the SAS has sp=%s and lacks %s; make one for blobs and tables (ss=bt, srt=sco): logquery needs sp=rl, ingest sp=rlacwu, retention sp=rlacwd", parts.Get("sp"), lacks)
 	}
-	return fmt.Sprintf("the SAS is refused: it is not of account %s, or its key has changed; make a new one", a.name)
+	return fmt.Sprintf("the SAS has sp=%s and lacks %s; make one for blobs and tables (ss=bt, srt=sco): logquery needs sp=rl, ingest sp=rlacwu, retention sp=rlacwd", parts.Get("sp"), lacks)
+}
+
+// explainSignature is the remedy of a SAS that is refused as a whole. The service answers
+// AuthenticationFailed if the signature does not fit the rest of the SAS. AuthorizationFailure is
+// its answer if its network rules refuse the host, and Azurite's to a wrong signature.
+func (a *account) explainSignature(parts url.Values, err error) string {
+	of := "account " + a.name
+	if kind := parts.Get("sr"); kind != "" {
+		of += " and the container or directory that it was made for (sr=" + kind + ")"
+	}
+	whole := "copy the SAS whole, in quotes: its sig= ends in %3D"
+	if broken := brokenSignature(parts); broken != "" {
+		return fmt.Sprintf("the signature of the SAS is wrong: %s; %s", broken, whole)
+	}
+	text := fmt.Sprintf("the signature of the SAS is wrong: %s; or it is not of %s, or the key that signed it has changed: make a new one", whole, of)
+	if hasCode(err, "AuthorizationFailure") {
+		text += "; or else " + a.networkRules()
+	}
+	return text
+}
+
+// brokenSignature is the reason why the text of a signature can be none, "" if it may be one.
+func brokenSignature(parts url.Values) string {
+	text := parts.Get("sig")
+	sum, err := base64.StdEncoding.DecodeString(text)
+	switch {
+	case strings.Contains(text, " "):
+		return "it has a blank, or a + that must be %2B"
+	case err != nil || len(sum) != sha256.Size:
+		return fmt.Sprintf("it has %d characters, and must have %d (%%2B, %%2F and %%3D count as one)", len(text), base64.StdEncoding.EncodedLen(sha256.Size))
+	}
+	return ""
 }
 
 // lacking names the part that a SAS lacks for an operation; "" if the error is not about that.
@@ -217,11 +269,11 @@ var retryable = []int{
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// again reports whether a request is worth another try. A name without an address is not:
-// it is most likely a mistake, and three more tries take ten seconds.
+// again reports whether a request is worth another try. A name without an address is not, nor is
+// HTTPS at a port of HTTP: these are most likely mistakes, and three more tries take ten seconds.
 func again(resp *http.Response, err error) bool {
 	if err != nil {
-		return !isNoHost(err)
+		return !isNoHost(err) && !errors.Is(err, http.ErrSchemeMismatch)
 	}
 	return runtime.HasStatusCode(resp, retryable...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,8 +70,9 @@ func TestExplainRefusals(t *testing.T) {
 		"SAS that reads tables":   {with("rl", tomorrow), upsert, "the SAS has sp=rl and lacks a (add)"},
 		"SAS that does not list":  {with("rc", tomorrow), list, "the SAS has sp=rc and lacks l (list)"},
 		"SAS that does not read":  {with("lc", tomorrow), get, "the SAS has sp=lc and lacks r (read)"},
-		"SAS of another account":  {openAs(t, a, name, "sv=2019-12-12&ss=bt&srt=sco&sp=rl&se=2999-01-01&sig=c2VjcmV0", ""), list, "the SAS "},
+		"SAS of another account":  {openAs(t, a, name, "sv=2019-12-12&ss=bt&srt=sco&sp=rl&se=2999-01-01&sig=c2VjcmV0", ""), list, "the signature of the SAS is wrong: it has 8 characters, and must have 44"},
 		"SAS cut off at the amp":  {openAs(t, a, name, "sv=2019-12-12", ""), list, "AZURE_STORAGE_SAS_TOKEN is no SAS: it has no sig=; copy it whole, in quotes"},
+		"SAS cut in a character":  {openAs(t, a, name, "sv=2019-12-12&ss=bt&srt=sco&sp=rl&se=2999-01-01&sig=c2VjcmV0%2", ""), list, "the SAS was cut or changed: a % in it is not followed by two digits; copy it whole, in quotes"},
 		"SAS of a day to come":    {openAs(t, a, name, "sv=2019-12-12&ss=bt&srt=sco&sp=rl&st=2998-01-01T00:00Z&se=2999-01-01&sig=c2VjcmV0", ""), list, "the SAS is valid from 2998-01-01T00:00:00Z on; is this host's clock right?"},
 		"SAS of a container":      {openAs(t, a, name, "sv=2019-12-12&sr=c&sp=rlcw&se=2999-01-01&sig=c2VjcmV0", ""), upsert, "the SAS is for blobs alone (sr=c) and tables are needed too"},
 		"missing container":       {openAs(t, a, "nosuch", "", testenv.Key), create, "account " + a.Account + " has no container nosuch; an ingester makes it if it may, or: az storage container create --account-name " + a.Account + " --name nosuch"},
@@ -143,6 +145,28 @@ func TestExplainUnreachable(t *testing.T) {
 	}
 }
 
+// HTTPS at a port of plain HTTP is named after one try.
+func TestExplainScheme(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	at := strings.Replace(plain.URL, "http:", "https:", 1)
+	key := base64.StdEncoding.EncodeToString([]byte("key"))
+	tries := 0
+	o := azcore.ClientOptions{Transport: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		tries++
+		return http.DefaultTransport.RoundTrip(r)
+	})}}
+	s, err := azure.Open("acct/logs", azure.Options{Getenv: env2("AZURE_STORAGE_KEY", key, "AZURE_STORAGE_BLOB_ENDPOINT", at, "AZURE_STORAGE_TABLE_ENDPOINT", at), Client: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Stat(t.Context(), "k")
+	want := "the endpoint speaks plain HTTP, and the address begins with https: write http:// in"
+	if got := s.Explain(err); !strings.HasPrefix(got, want) || tries != 1 {
+		t.Errorf("%v after %d tries: %q, want %q", err, tries, got, want)
+	}
+}
+
 // An error of credentials is one line of bearable length, without answers of servers between
 // rows of dashes. A client secret that no server can be asked about fails at once.
 func TestCredentialErrorsAreShort(t *testing.T) {
@@ -177,6 +201,14 @@ func TestExplainNoCredentials(t *testing.T) {
 	err = fmt.Errorf("%w: DefaultAzureCredential: Attempted credentials: EnvironmentCredential authentication failed. POST ...", storage.ErrUnauthorized)
 	if got := s.Explain(err); !strings.HasPrefix(got, "the identity in AZURE_TENANT_ID and AZURE_CLIENT_ID is refused") {
 		t.Errorf("a secret that is refused: %q", got)
+	}
+	err = fmt.Errorf("%w: ManagedIdentityCredential authentication failed. 403 Forbidden", storage.ErrUnauthorized) // a proxy's
+	if got := s.Explain(err); !strings.Contains(got, "run az login; set AZURE_STORAGE_KEY") || !strings.Contains(got, "az vm identity assign") {
+		t.Errorf("no metadata service: %q", got)
+	}
+	err = fmt.Errorf("%w: ManagedIdentityCredential: failed to authenticate a system assigned identity. The endpoint responded with {\"error_description\":\"Identity not found\"}", storage.ErrUnauthorized)
+	if got := s.Explain(err); !strings.HasPrefix(got, "this host has no such managed identity; assign it: az vm identity assign") || !strings.Contains(got, "az login") {
+		t.Errorf("a machine without an identity: %q", got)
 	}
 	err = fmt.Errorf("list: %w", &azure.ServiceError{Status: http.StatusForbidden, Code: "AuthorizationPermissionMismatch"})
 	if got := s.Explain(errors.Join(storage.ErrUnauthorized, err)); !strings.HasPrefix(got, "the identity of this process lacks the role Storage Blob Data Reader; ") {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
@@ -390,6 +391,31 @@ func TestTableBeingDeleted(t *testing.T) {
 	for range 2 {
 		if err := s.Drop(t.Context(), "tailgoing"); err != nil {
 			t.Errorf("Drop: %v", err)
+		}
+	}
+}
+
+// An archived blob cannot be read, and the error says how to bring it back. Colder tiers are read
+// as hot ones.
+func TestTiers(t *testing.T) {
+	s := open(t)
+	if err := s.Create(t.Context(), "k", []byte("x"), storage.Attrs{}); err != nil {
+		t.Fatal(err)
+	}
+	blobs, _ := s.Clients()
+	for tier, want := range map[blob.AccessTier]string{
+		blob.AccessTierCool: "", blob.AccessTierCold: "",
+		blob.AccessTierArchive: "it is in the archive tier, where nothing can be read; az storage blob set-tier --tier Hot brings it back",
+	} {
+		if _, err := blobs.NewBlobClient("k").SetTier(t.Context(), tier, nil); err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Get(t.Context(), "k", 0, -1)
+		if err == nil {
+			err = r.Close()
+		}
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("tier %s: %v, want %q", tier, err, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package azure_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -292,6 +293,55 @@ func TestErrorsHoldNoTokens(t *testing.T) {
 			for _, err := range []error{statErr, grantErr, last(s.List(t.Context(), "", "")), last(s.Scan(t.Context(), "tail", "p", "", "", 0))} {
 				if err == nil || !strings.Contains(err.Error(), "REDACTED") || strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), token[:20]) || strings.Contains(err.Error(), "\n") {
 					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+}
+
+// A machine without an identity, and a host without any credentials, are told the ways to get one;
+// no word of the error is cut.
+func TestErrorsOfLogin(t *testing.T) {
+	nowhere := func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host") }
+	machine := func(r *http.Request) (*http.Response, error) {
+		return answerJSON(r, http.StatusBadRequest, map[string]any{"error": "invalid_request", "error_description": "Identity not found"}), nil
+	}
+	proxy := func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusForbidden, Body: io.NopCloser(strings.NewReader("denied destination")), Request: r}, nil
+	}
+	for name, c := range map[string]struct {
+		answer roundTripper
+		id     string // AZURE_CLIENT_ID
+		fix    []string
+	}{
+		"no network":              {nowhere, "", []string{"there are no credentials, and each of these is enough: run az login; set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING; or run on a host of Azure with an identity"}},
+		"proxy":                   {proxy, "", []string{"there are no credentials", "az login"}},
+		"machine without its id":  {machine, "", []string{"this host has no such managed identity; assign it: az vm identity assign", "or run az login, or set AZURE_STORAGE_KEY"}},
+		"machine without that id": {machine, "mine", []string{"this host has no such managed identity; assign it: az vm identity assign", "AZURE_CLIENT_ID names it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noIdentity(t)
+			t.Setenv("PATH", t.TempDir()) // without az
+			if c.id != "" {
+				t.Setenv("AZURE_CLIENT_ID", c.id)
+			}
+			login := azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}, Transport: &http.Client{Transport: c.answer}}
+			s, err := azure.Open("acct/logs", azure.Options{Getenv: env2(), Client: once(nil), Login: login})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Stat(t.Context(), "k")
+			if !errors.Is(err, storage.ErrUnauthorized) || len(err.Error()) > 360 || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%d characters: %v", len(err.Error()), err)
+			}
+			for word := range strings.FieldsSeq(err.Error()) {
+				if strings.Contains(word, "Cred") && !strings.Contains(word, "Credential") {
+					t.Errorf("%q is cut: %v", word, err)
+				}
+			}
+			for _, text := range c.fix {
+				if got := s.Explain(err); !strings.Contains(got, text) {
+					t.Errorf("%v: %q, want %q", err, got, text)
 				}
 			}
 		})

@@ -2,7 +2,6 @@ package azure
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -49,7 +48,7 @@ func (a *Account) connect() (err error) {
 	case a.account.key != "":
 		c, cerr := container.NewSharedKeyCredential(a.account.name, a.account.key)
 		if cerr != nil {
-			return errors.New("the account key is not base64") // the SDK's error may quote it
+			return errKey
 		}
 		a.service, err = service.NewClientWithSharedKeyCredential(a.account.blobURL, c, so)
 	case a.account.sas != "":

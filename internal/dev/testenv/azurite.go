@@ -180,14 +180,20 @@ func (a *Azurite) Getenv(name string) string {
 // SAS returns a SAS of the account for blobs and tables, with these rights (such as "rl"),
 // valid until end.
 func (a *Azurite) SAS(rights string, end time.Time) (string, error) {
-	key, err := base64.StdEncoding.DecodeString(Key)
+	return AccountSAS(a.Account, Key, rights, "https,http", end)
+}
+
+// AccountSAS returns a SAS of any account for blobs and tables, signed by its key. protocols are
+// "https" or "https,http".
+func AccountSAS(account, key, rights, protocols string, end time.Time) (string, error) {
+	secret, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {
 		return "", err
 	}
-	const services, resources, protocols, version = "bt", "sco", "https,http", "2019-12-12"
+	const services, resources, version = "bt", "sco", "2019-12-12"
 	until := end.UTC().Format(time.RFC3339)
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(strings.Join([]string{a.Account, rights, services, resources, "", until, "", protocols, version, ""}, "\n")))
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(strings.Join([]string{account, rights, services, resources, "", until, "", protocols, version, ""}, "\n")))
 	return url.Values{
 		"sv": {version}, "ss": {services}, "srt": {resources}, "sp": {rights}, "se": {until}, "spr": {protocols},
 		"sig": {base64.StdEncoding.EncodeToString(mac.Sum(nil))},

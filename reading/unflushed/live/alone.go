@@ -33,6 +33,9 @@ func AskAlone(ctx context.Context, row *lease.Ingester, q Query, o AloneOptions)
 	}
 	c.alone, c.idle, c.readable = true, idleWait, o.readable
 	a, err := c.Ask(ctx, q)
+	if none, ok := errors.AsType[*NoAnswerError](err); ok && none.TLS {
+		return nil, err
+	}
 	if err != nil && loopback.Host(c.base.Hostname()) && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w (its address is for readers on %s: elsewhere set --advertise)", err, cmp.Or(row.Host, "its host"))
 	}

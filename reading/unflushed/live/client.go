@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"blobtail/internal/loopback"
+	"blobtail/internal/trust"
 )
 
 // HastyWait is how long a silent ingester may take for the header of its answer: most
@@ -42,6 +43,8 @@ const (
 type ClientOptions struct {
 	// HTTP sends the questions, as a client of [NewHTTP] does; nil: one of its own.
 	HTTP *http.Client
+	// Trust is what the client believes; nil: what this host believes. HTTP has to believe the same.
+	Trust *trust.Trust
 	// Token is the credentials of the reader, as id.secret; "": none. It goes over TLS, or to
 	// this host, unless PlainHTTP allows more. The writers of the ingesters' rows choose the
 	// addresses in them.
@@ -57,6 +60,7 @@ type ClientOptions struct {
 type Client struct {
 	base  *url.URL
 	http  *http.Client
+	trust *trust.Trust
 	token string
 	// withheld says that there is a token, and that it must not go to this address.
 	withheld bool
@@ -73,9 +77,9 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{base: u, http: o.HTTP, token: o.Token, wait: cmp.Or(o.Wait, readerHeaderWait), idle: readerIdleWait}
+	c := &Client{base: u, http: o.HTTP, trust: o.Trust, token: o.Token, wait: cmp.Or(o.Wait, readerHeaderWait), idle: readerIdleWait}
 	if c.http == nil {
-		c.http = NewHTTP()
+		c.http = NewHTTP(o.Trust)
 	}
 	if c.token != "" && u.Scheme == "http" && !o.PlainHTTP && !loopback.Host(u.Hostname()) {
 		c.token, c.withheld = "", true
@@ -108,17 +112,18 @@ func parseBase(base string) (*url.URL, error) {
 	return u, nil
 }
 
-// NewHTTP returns a client with its own connections. It uses the proxy of the
-// environment, and follows no redirects.
-func NewHTTP() *http.Client { return newHTTP(http.ProxyFromEnvironment) }
+// NewHTTP returns a client with its own connections, to servers that it believes. It uses the
+// proxy of the environment, and follows no redirects.
+func NewHTTP(believed *trust.Trust) *http.Client { return newHTTP(http.ProxyFromEnvironment, believed) }
 
 // newHTTP makes the client that both ends use. Ask and Answer bound the times for
 // headers and bodies.
-func newHTTP(proxy func(*http.Request) (*url.URL, error)) *http.Client {
+func newHTTP(proxy func(*http.Request) (*url.URL, error), believed *trust.Trust) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy:                  proxy,
 			DialContext:            (&net.Dialer{Timeout: dialWait, KeepAlive: 15 * time.Second}).DialContext,
+			TLSClientConfig:        believed.Config(),
 			TLSHandshakeTimeout:    dialWait,
 			MaxIdleConnsPerHost:    4,
 			IdleConnTimeout:        30 * time.Second,
@@ -167,15 +172,16 @@ func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 		cause := context.Cause(ctx)
 		cancel(nil)
 		var u *url.Error
+		apart := false
 		switch {
 		case caller.Err() != nil:
 			return nil, fmt.Errorf("ask %s: %w", c.base, caller.Err())
 		case errors.Is(cause, errNoHeader):
 			err = errNoHeader
 		case errors.As(err, &u): // the URL would bring its parameters
-			err = u.Err
+			err, apart = c.trust.Explain(u.Err, c.base)
 		}
-		return nil, &NoAnswerError{Err: fmt.Errorf("no ingester can be reached at %s: %w", c.base, err)}
+		return nil, &NoAnswerError{TLS: apart, Err: fmt.Errorf("no ingester can be reached at %s: %w", c.base, err)}
 	}
 	a := newAnswer(caller, ctx, c, q, resp, cancel)
 	if err := a.header(resp); err != nil {
@@ -201,13 +207,18 @@ func (c *Client) Self(ctx context.Context) (Self, error) {
 // header checks the beginning of an answer.
 func (a *Answer) header(resp *http.Response) error {
 	runs := resp.Header.Get(headerVersion) != "" || isID(resp.Header.Get(headerIngester))
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	tls := ""
+	if !runs && kind != "text/plain" {
+		begin, _ := io.ReadAll(io.LimitReader(a.body, 1<<10))
+		tls = trust.WantsTLS(resp, begin, a.client.base)
+	}
 	no := func(form string, args ...any) error {
-		return &NoAnswerError{Status: resp.StatusCode, Ingester: runs, Err: fmt.Errorf(form, args...)}
+		return &NoAnswerError{Status: resp.StatusCode, Ingester: runs, TLS: tls != "", Err: fmt.Errorf(form, args...)}
 	}
 	foreign := func(form string, args ...any) error {
 		return no("no ingester's live records at %s: %s", a.client.base, fmt.Sprintf(form, args...))
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	self := Self{resp.Header.Get(headerIngester), resp.Header.Get(headerProcess), resp.Header.Get(headerStore)}
 	version, known := parseNumber([]byte(cmp.Or(resp.Header.Get(headerVersion), "1")), 32)
 	switch {
@@ -215,6 +226,8 @@ func (a *Answer) header(resp *http.Response) error {
 		return foreign("the version of its answer cannot be read: %.20q", resp.Header.Get(headerVersion))
 	case version > Version || version == 1 && resp.StatusCode == http.StatusOK && isID(self.ID) && self.Process == "":
 		return no("ingester %s at %s speaks version %d of /live%s", plain(self.ID), a.client.base, version, a.client.upgrade(version))
+	case tls != "":
+		return foreign("%s", tls)
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed:
 		return foreign("it does not know /live/ (%d); is it an ingester's listener for records, of this version?", resp.StatusCode)
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:

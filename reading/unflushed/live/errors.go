@@ -12,7 +12,10 @@ type NoAnswerError struct {
 	Status int
 	// Ingester says that an ingester refused to answer: one runs at the URL.
 	Ingester bool
-	Err      error
+	// TLS says that a server runs at the URL, and that the two do not agree about TLS: its
+	// certificate was refused, or only one of them speaks TLS. Err has the remedy.
+	TLS bool
+	Err error
 }
 
 func (e *NoAnswerError) Error() string { return e.Err.Error() }

@@ -128,7 +128,7 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 // askPeer asks one peer for its own records, as [AskAlone] does.
 func (h *Handler) askPeer(ctx context.Context, p *lease.Ingester, silent bool, f *fan) (*Answer, error) {
 	o := AloneOptions{Store: f.self.Store, readable: f.scope.readable()}
-	o.HTTP, o.Token, o.PlainHTTP, o.Wait = h.o.HTTP, h.o.Token, h.o.PlainHTTP, headerWait
+	o.HTTP, o.Trust, o.Token, o.PlainHTTP, o.Wait = h.o.HTTP, h.o.Trust, h.o.Token, h.o.PlainHTTP, headerWait
 	if silent { // perhaps only its row cannot be written
 		o.Wait = HastyWait
 	}
@@ -150,6 +150,9 @@ func (f *fan) spares(p *lease.Ingester) bool {
 // miss notes that p is missing, and why.
 func (f *fan) miss(p *lease.Ingester, silent bool, err error) {
 	reason := err.Error()
+	if none, ok := errors.AsType[*NoAnswerError](err); ok && none.TLS {
+		reason = "as ingester " + f.self.ID + " asked, which has the setting: " + reason
+	}
 	if silent {
 		since := ""
 		if !p.Oldest.IsZero() {

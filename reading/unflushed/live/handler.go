@@ -15,6 +15,7 @@ import (
 
 	"blobtail/internal/door"
 	"blobtail/internal/lease"
+	"blobtail/internal/trust"
 	"blobtail/record"
 )
 
@@ -82,6 +83,7 @@ type Options struct {
 	Token     string
 	PlainHTTP bool
 	HTTP      *http.Client // asks the peers; it must not follow redirects; nil: a client with its own connections
+	Trust     *trust.Trust // of the questions to the peers, as of [ClientOptions]
 	Log       zerolog.Logger
 }
 
@@ -122,7 +124,7 @@ func NewHandler(o Options) *Handler {
 	}
 	h.stopping, h.stop = context.WithCancel(context.Background())
 	if o.HTTP == nil {
-		h.o.HTTP = newHTTP(nil) // ingesters reach each other directly
+		h.o.HTTP = newHTTP(nil, o.Trust) // ingesters reach each other directly
 	}
 	return h
 }
@@ -193,7 +195,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	}
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		return refuse(door.Refuse(http.StatusMethodNotAllowed, "live records are asked for with GET"))
+		return refuse(door.RefuseMethod("GET", "live records are asked for with GET"))
 	}
 	q, alone, err := parseQuery(r.PathValue("service"), r.URL.RawQuery)
 	if err != nil {

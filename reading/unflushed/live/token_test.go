@@ -26,7 +26,7 @@ func TestTokenGoesSafely(t *testing.T) {
 	} {
 		for _, plain := range []bool{false, true} {
 			var sent []string
-			o := live.ClientOptions{Token: "me.secret", PlainHTTP: plain, HTTP: live.NewHTTP()}
+			o := live.ClientOptions{Token: "me.secret", PlainHTTP: plain, HTTP: live.NewHTTP(nil)}
 			o.HTTP.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 				sent = append(sent, r.Header.Get("Authorization"))
 				return &http.Response{StatusCode: http.StatusTemporaryRedirect, Header: http.Header{"Location": {"https://evil.example/"}}, Body: http.NoBody}, nil

@@ -202,11 +202,11 @@ func compare(row *Row, d carry.Door, i int, sent carry.Record, g got) (out []str
 		out = append(out, fmt.Sprintf("level: %q, want %q", g.level, level))
 	}
 	message := string(want.Text)
-	if sent.Object && d.Objects || row.Raw != "" {
+	switch {
+	case (sent.Object && d.Objects || row.Raw != "" || d.Lines) && want.Message != nil:
+		message = *want.Message
+	case sent.Object && d.Objects || row.Raw != "":
 		message = ""
-		if want.Message != nil {
-			message = *want.Message
-		}
 	}
 	if g.message != message {
 		out = append(out, fmt.Sprintf("message: %.120q, want %.120q", g.message, message))

@@ -14,8 +14,8 @@
 //	raw                     a door: the bytes are a body for it alone, not lines
 //
 // bytes are the output of the logger. records has an object for each record that is to come of it:
-// time (null: none), level (null: none), message of an object (missing: all lines), service, and
-// lines, if it has more than one.
+// time (null: none), level (null: none), message of an object, or of a text in a door of lines
+// (missing: all lines), service, and lines, if it has more than one.
 package loggers
 
 import (

@@ -82,6 +82,7 @@ func TestCounted(t *testing.T) {
 
 // unraced start goroutines, and their tests need no race detector.
 var unraced = map[string]string{
+	"./internal/dev/azuretry":      "a try by hand; its tests wait for processes",
 	"./internal/dev/bench":         "the benchmark",
 	"./internal/cli":               "waits for signals",
 	"./internal/dev/testkit/meter": "for tests",

@@ -1,0 +1,291 @@
+package lint
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+const (
+	siteFolder     = "kubernetes-site"
+	monitorsFolder = "kubernetes-monitors"
+)
+
+// disk is a copy of the folders for kustomize in memory. change may change each file.
+func disk(t *testing.T, change func(name, text string) string) filesys.FileSystem {
+	t.Helper()
+	fs := filesys.MakeFsInMemory()
+	for _, folder := range []string{"kubernetes", siteFolder, monitorsFolder} {
+		files, err := filepath.Glob(filepath.Join("..", folder, "*.yaml"))
+		if err != nil || len(files) < 2 {
+			t.Fatalf("%s: %v, %v", folder, files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := path.Join(folder, filepath.Base(file))
+			if err := fs.WriteFile("/deploy/"+name, []byte(change(name, string(text)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return fs
+}
+
+// build returns the objects that kustomize makes of a folder, as one text.
+func build(t *testing.T, fs filesys.FileSystem, folder string) string {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, "/deploy/"+folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// withMonitors takes the monitors into a kustomization, as its comment says.
+func withMonitors(t *testing.T, name, text string) string {
+	t.Helper()
+	if name != siteFolder+"/kustomization.yaml" {
+		return text
+	}
+	return replaced(t, text, "  # - ../"+monitorsFolder, "  - ../"+monitorsFolder)
+}
+
+func replaced(t *testing.T, text, old, by string) string {
+	t.Helper()
+	if !strings.Contains(text, old) {
+		t.Fatalf("there is no %q in\n%s", old, text)
+	}
+	return strings.ReplaceAll(text, old, by)
+}
+
+const noID = "00000000-0000-0000-0000-000000000000"
+
+// TestSite ensures that the settings of a site reach each place, in the files of today and in
+// those that are added to the folder: with other settings no placeholder is left, and nothing but
+// them is changed.
+func TestSite(t *testing.T) {
+	same := func(_, text string) string { return text }
+	base := build(t, disk(t, same), "kubernetes") + "---\n" + build(t, disk(t, same), monitorsFolder)
+	values := []struct{ file, old, by, now string }{ // `now` stands for `old` in the objects
+		{"kustomization.yaml", "namespace: logs\n", "namespace: observability\n", "observability"},
+		{"kustomization.yaml", "newName: registry.example.com/blobtail, newTag: 0.1.0", "newName: cr.contoso.net/tools/bt, newTag: 7.8.9", "cr.contoso.net/tools/bt:7.8.9"},
+		{"site.yaml", "store: azure:ACCOUNT/logs\n", "store: azure:contoso/archive\n", "azure:contoso/archive"},
+		{"site.yaml", " tenant: " + noID, " tenant: 11111111-1111-1111-1111-111111111111", ""},
+		{"site.yaml", "ingest-client-id: " + noID, "ingest-client-id: 22222222-2222-2222-2222-222222222222", "22222222-2222-2222-2222-222222222222"},
+		{"site.yaml", "serve-client-id: " + noID, "serve-client-id: 33333333-3333-3333-3333-333333333333", "33333333-3333-3333-3333-333333333333"},
+		{"site.yaml", "retention-client-id: " + noID, "retention-client-id: 44444444-4444-4444-4444-444444444444", "44444444-4444-4444-4444-444444444444"},
+		{"site.yaml", "host: localhost", "host: logs.contoso.net", "logs.contoso.net"},
+	}
+	changed := build(t, disk(t, func(name, text string) string {
+		text = withMonitors(t, name, text)
+		for _, v := range values {
+			if name == siteFolder+"/"+v.file {
+				text = replaced(t, text, v.old, v.by)
+			}
+		}
+		return text
+	}), siteFolder)
+	for _, old := range []string{"ACCOUNT", noID, `registry\.example\.com`, `blobtail:0\.1\.0`, `namespace: logs\b`, `name: logs\b`, `[./=]logs(\.|\b)`, `\blogs\.svc`} {
+		if left := regexp.MustCompile(".*"+old+".*").FindAllString(changed, -1); len(left) > 0 {
+			t.Errorf("left of the old settings (an object with BLOBTAIL_STORE needs the label blobtail-store: site):\n%s", strings.Join(left, "\n"))
+		}
+	}
+	for _, v := range values {
+		if v.now != "" && !strings.Contains(changed, v.now) {
+			t.Errorf("nothing has %s", v.now)
+		}
+	}
+	lines := strings.Split(changed, "\n")
+	n := len(lines)
+	lines = slices.DeleteFunc(lines, func(line string) bool {
+		return strings.TrimSpace(line) == "azure.workload.identity/tenant-id: 11111111-1111-1111-1111-111111111111"
+	})
+	if n-len(lines) != 3 {
+		t.Errorf("%d accounts of services have the tenant", n-len(lines))
+	}
+	back := strings.NewReplacer("observability", "logs", "cr.contoso.net/tools/bt:7.8.9", "registry.example.com/blobtail:0.1.0",
+		"azure:contoso/archive", "azure:ACCOUNT/logs", "logs.contoso.net", "localhost").Replace(strings.Join(lines, "\n"))
+	back = regexp.MustCompile(`([234])[234]{7}(-[234]{4}){3}-[234]{12}`).ReplaceAllString(back, noID)
+	if want, got := parts(base), parts(back); !slices.Equal(got, want) {
+		for i := range min(len(want), len(got)) {
+			if got[i] != want[i] {
+				t.Errorf("more than the settings is another:\n%s\nwas\n%s", got[i], want[i])
+			}
+		}
+		t.Errorf("%d objects, want %d", len(got), len(want))
+	}
+	for _, o := range objects(t, []byte(withoutMonitors(changed))) {
+		for _, c := range complaints(t, o) {
+			t.Errorf("%s: %s", name(t, o), c)
+		}
+	}
+}
+
+// TestSiteCovers ensures that an object with the label blobtail-store that is added to the folder
+// is covered without a change of the site, and that one without the label is no obstacle.
+func TestSiteCovers(t *testing.T) {
+	const added = `apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: collect, labels: {app.kubernetes.io/name: blobtail}}
+spec:
+  template: {spec: {containers: [{name: a, image: "registry.example.com/blobtail:0.1.0"}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: other, labels: {app.kubernetes.io/name: blobtail}}
+spec:
+  template: {spec: {containers: [{name: a, image: "other.example.com/x:1", env: [{name: X, value: "1"}]}]}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: more, labels: {app.kubernetes.io/name: blobtail, blobtail-store: site}}
+spec:
+  jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: "registry.example.com/blobtail:0.1.0", env: [{name: BLOBTAIL_STORE, value: "azure:ACCOUNT/logs"}]}]}}}}
+`
+	text := build(t, disk(t, func(name, text string) string {
+		switch name {
+		case "kubernetes/retention.yaml":
+			return text + "---\n" + added
+		case siteFolder + "/site.yaml":
+			return replaced(t, text, "azure:ACCOUNT/logs", "azure:contoso/archive")
+		case siteFolder + "/kustomization.yaml":
+			return replaced(t, text, "newTag: 0.1.0", "newTag: 7.8.9")
+		}
+		return text
+	}), siteFolder)
+	if strings.Contains(text, "ACCOUNT") || strings.Contains(text, "blobtail:0.1.0") || !strings.Contains(text, "other.example.com/x:1") {
+		t.Error(text)
+	}
+}
+
+// parts are the objects of a text in a fixed order.
+func parts(text string) []string {
+	all := strings.Split(strings.TrimSpace(text), "\n---\n")
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	slices.Sort(all)
+	return all
+}
+
+// withoutMonitors leaves out the objects of the Prometheus operator.
+func withoutMonitors(text string) string {
+	return strings.Join(slices.DeleteFunc(parts(text), func(o string) bool { return strings.Contains(o, "monitoring.coreos.com") }), "\n---\n")
+}
+
+// TestMonitors ensures that the operator knows each field of the monitors, and that they lead to
+// ports with metrics, by the names in the certificate and through the network policies.
+func TestMonitors(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := monitoringv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	strict := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	text := build(t, disk(t, func(_, text string) string { return text }), monitorsFolder)
+	seen := 0
+	for _, doc := range parts(text) {
+		o, _, err := strict.Decode([]byte(doc), nil, nil)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		seen++
+		switch o := o.(type) {
+		case *monitoringv1.PodMonitor:
+			set, _ := ingester(t)
+			e := o.Spec.PodMetricsEndpoints
+			if len(e) != 1 || e[0].Port == nil || e[0].Path != "/metrics" || e[0].Authorization == nil || e[0].Authorization.Credentials.Name != "blobtail-metrics" || o.Namespace != "logs" {
+				t.Fatalf("%+v", o)
+			}
+			if !selects(&o.Spec.Selector, set.Spec.Template.Labels) || !slices.ContainsFunc(set.Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == *e[0].Port && p.ContainerPort == 8515 }) {
+				t.Errorf("it finds no metrics of ingesters: %+v", o.Spec)
+			}
+		case *monitoringv1.ServiceMonitor:
+			all := file(t, "serve.yaml")
+			s, d := all["Service/blobtail-serve"].(*corev1.Service), all["Deployment/blobtail-serve"].(*appsv1.Deployment)
+			e := o.Spec.Endpoints
+			if len(e) != 1 || e[0].Path != "/metrics" || e[0].Scheme.String() != "https" || e[0].Authorization == nil || e[0].TLSConfig == nil || o.Namespace != "logs" {
+				t.Fatalf("%+v", o)
+			}
+			tls := e[0].TLSConfig
+			if !selects(&o.Spec.Selector, s.Labels) || !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == e[0].Port }) {
+				t.Errorf("it finds no metrics of serve: %+v", o.Spec)
+			}
+			host := "--host=" + strings.Replace(*tls.ServerName, ".logs.", ".$(POD_NAMESPACE).", 1)
+			if !slices.Contains(d.Spec.Template.Spec.Containers[0].Command, host) || tls.CA.Secret == nil || tls.CA.Secret.Name != "blobtail-tls" || tls.InsecureSkipVerify != nil {
+				t.Errorf("%+v", tls)
+			}
+		default:
+			t.Errorf("%T", o)
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d monitors", seen)
+	}
+}
+
+// TestConfirm ensures that the jobs that a person starts run as the scheduled one does, and never
+// by themselves.
+func TestConfirm(t *testing.T) {
+	all := file(t, "confirm.yaml")
+	daily := file(t, "retention.yaml")["CronJob/blobtail-retention"].(*batchv1.CronJob)
+	for id, command := range map[string][]string{
+		"CronJob/blobtail-plan":    {"/usr/local/bin/retention", "plan", "--config", "/etc/blobtail/blobtail.yaml"},
+		"CronJob/blobtail-confirm": {"/usr/local/bin/retention", "apply", "--config", "/etc/blobtail/blobtail.yaml", "--confirm=$(CONFIRM)"},
+	} {
+		o, ok := all[id].(*batchv1.CronJob)
+		if !ok || o.Spec.Suspend == nil || !*o.Spec.Suspend || o.Labels["app.kubernetes.io/name"] != "blobtail" {
+			t.Fatalf("%s: %+v", id, o)
+		}
+		c := &o.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
+		if !slices.Equal(c.Command, command) {
+			t.Errorf("%s runs %q", id, c.Command)
+		}
+		if strings.HasSuffix(command[len(command)-1], "$(CONFIRM)") {
+			last := c.Env[len(c.Env)-1]
+			if last.Name != "CONFIRM" {
+				t.Errorf("%s: %+v", id, c.Env)
+			}
+			c.Env = c.Env[:len(c.Env)-1]
+		}
+		c.Command = daily.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Command
+		if !equalJSON(t, o.Spec.JobTemplate, daily.Spec.JobTemplate) {
+			t.Errorf("%s differs from the scheduled job by more than its command", id)
+		}
+	}
+}
+
+// equalJSON compares two values as they are written.
+func equalJSON(t *testing.T, a, b any) bool {
+	t.Helper()
+	x, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Equal(x, y)
+}
