@@ -197,6 +197,16 @@ func TestConfirmJobs(t *testing.T) {
 	}
 }
 
+// TestCollectorNamespace ensures that the page names each place of the collector that has the
+// namespace of the ingesters: a site cannot set it there.
+func TestCollectorNamespace(t *testing.T) {
+	text := regexp.MustCompile(`(?m)^ *#.*$`).ReplaceAllString(read(t, "kubernetes/collect/collect.yaml"), "")
+	found := regexp.MustCompile(`[.: ]logs(\.svc|\}|$)`).FindAllString(text, -1)
+	if len(found) != 2 || !strings.Contains(text, "host: blobtail-ingest.logs.svc") || !strings.Contains(read(t, kubernetesPage), "change it in two places") {
+		t.Errorf("the namespace is in %q", found)
+	}
+}
+
 // TestSiteFiles ensures that the site of the example has no key that nothing uses.
 func TestSiteFiles(t *testing.T) {
 	var o object

@@ -174,7 +174,7 @@ func TestComposeServe(t *testing.T) {
 	r := start(t, bin, store, "BLOBTAIL_TOKENS="+tokens,
 		"BLOBTAIL_TLS_CERT="+filepath.Join(secrets, "tls.crt"), "BLOBTAIL_TLS_KEY="+filepath.Join(secrets, "tls.key"))
 	s := c.Services["serve"]
-	if s.Environment["BLOBTAIL_LIVE"] != "https://ingest:8514" || !slices.Contains(s.Ports, "127.0.0.1:8516:8516") {
+	if s.Environment["BLOBTAIL_LIVE"] != "https://ingest:8514" || s.Environment["BLOBTAIL_CA"] != "/etc/blobtail/ca.crt" || !slices.Contains(s.Ports, "127.0.0.1:8516:8516") {
 		t.Errorf("%+v", s)
 	}
 	at := startServe(t, []string{store, "BLOBTAIL_CA=" + filepath.Join(secrets, "ca.crt"), "HOME=" + folder, "BLOBTAIL_LIVE=https://" + r.records, "BLOBTAIL_TOKEN=" + me},

@@ -105,8 +105,7 @@ func (billCmd) Help() string {
 func (contextCmd) Help() string {
 	return `Examples:
   logquery context add prod --store azure:myaccount/logs --live-url http://10.0.0.4:8514
-  logquery context add team --server https://logs.example.com --token-file ./token
-  logquery context add k8s --server https://localhost:8516 --token-file ./token --ca ./ca.crt --server-name logs.example.com
+  logquery context add team --server https://logs.example.com --token-file ./token --ca ./ca.crt
   logquery --context team ls`
 }
 

@@ -50,7 +50,7 @@ func (t *Trust) hint(err error, at *url.URL) string {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "who runs that server has to give it a new certificate, unless this host's clock is wrong"
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
-		return "it speaks no TLS: write http://" + at.Host
+		return "it speaks no TLS: write " + by("http", at)
 	case at.Scheme == "http" && strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // an alert of TLS
 		return speaksTLS(at)
 	}
@@ -59,14 +59,14 @@ func (t *Trust) hint(err error, at *url.URL) string {
 
 // unknown is the remedy for a certificate of an authority that nobody here knows.
 func (t *Trust) unknown(c *x509.Certificate) string {
-	by := ""
+	signer := ""
 	if c != nil {
-		by = fmt.Sprintf(" %.80q", c.Issuer.String())
+		signer = fmt.Sprintf(" %.80q", c.Issuer.String())
 	}
 	if t != nil && t.o.CA != "" {
-		return fmt.Sprintf("neither %s nor this host has its authority%s: give the file that was made with that server's certificate as --ca (tls.ca)", t.o.CA, by)
+		return fmt.Sprintf("neither %s nor this host has its authority%s: give the file that was made with that server's certificate as --ca (tls.ca)", t.o.CA, signer)
 	}
-	return fmt.Sprintf("give the certificate of its authority%s as --ca FILE (BLOBTAIL_CA, ca of a context, tls.ca; SSL_CERT_FILE=FILE for all programs)", by)
+	return fmt.Sprintf("give the certificate of its authority%s as --ca FILE (BLOBTAIL_CA, ca of a context, tls.ca; SSL_CERT_FILE=FILE for all programs)", signer)
 }
 
 // chain returns the certificates that a refused server sent behind its own.
@@ -91,7 +91,7 @@ func (t *Trust) misnamed(e x509.HostnameError, behind *x509.CertPool) string {
 	if t != nil && t.o.Name != "" {
 		text += "give one of these names as --server-name (tls.server-name)"
 	} else {
-		text += "write one of these names in the URL, or behind kubectl port-forward, a tunnel or an address say which one it has: --server-name " + strings.Replace(all[0], "*", "NAME", 1)
+		text += "write one of these names in the URL (an ingester announces it by --advertise), or behind kubectl port-forward, a tunnel or an address say which one it has: --server-name " + strings.Replace(all[0], "*", "NAME", 1)
 	}
 	options := x509.VerifyOptions{Intermediates: behind}
 	if t != nil {
@@ -122,6 +122,7 @@ func Misnamed(e x509.HostnameError) string {
 func names(c *x509.Certificate) []string {
 	var all, wild []string
 	for _, name := range c.DNSNames {
+		name = fmt.Sprintf("%.100s", name) // the server chose it
 		if strings.Contains(name, "*") {
 			wild = append(wild, name)
 		} else {
@@ -152,4 +153,11 @@ func WantsTLS(resp *http.Response, begin []byte, at *url.URL) string {
 	return ""
 }
 
-func speaksTLS(at *url.URL) string { return "it speaks TLS: write https://" + at.Host }
+func speaksTLS(at *url.URL) string { return "it speaks TLS: write " + by("https", at) }
+
+// by is a URL with another scheme.
+func by(scheme string, at *url.URL) string {
+	other := *at
+	other.Scheme = scheme
+	return other.String()
+}
