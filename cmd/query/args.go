@@ -86,9 +86,12 @@ func verbOf(app *kong.Application, name string) *kong.Node { return guide.Verb(a
 // mistake finds a mistake in an arranged list, and its likely meaning. A flag without a
 // value, as from --level "$UNSET", must not count as absent, and neither must an empty argument.
 // A flag of one value must not be given twice. Repeatable flags check their values themselves.
-func mistake(app *kong.Application, args []string) error {
+func (a *app) mistake(app *kong.Application, args []string) error {
 	if args[0] != "complete" && slices.Contains(args[1:], "") { // completion has empty words
 		return cli.Usagef("an argument is empty: give its value, or leave it out; is a variable of the shell not set?")
+	}
+	if err := a.mistyped(); err != nil && args[0] != "complete" {
+		return err
 	}
 	flags, given := guide.FlagsOf(app), make(map[*kong.Flag]bool)
 	for _, arg := range args[1:] {
@@ -101,10 +104,13 @@ func mistake(app *kong.Application, args []string) error {
 			if len(arg) > 1 && arg[0] == '-' && strings.Trim(arg[1:], "0123456789") == "" {
 				return cli.Usagef("there is no %s; for so many of the newest: -n %s", arg, arg[1:])
 			}
+			if digits := strings.TrimLeft(arg, "-"); len(digits) > 1 && strings.TrimLeft(digits, "0123456789") == "f" {
+				return cli.Usagef("there is no %s; for so many of the newest: -n %s -f", arg, strings.TrimSuffix(digits, "f"))
+			}
 			continue
 		}
 		if !joined && !f.IsBool() {
-			return cli.Usagef("%s needs a value, such as %s %s", guide.FlagName(f), strings.Fields(guide.FlagName(f))[0], f.FormatPlaceHolder())
+			return cli.Usagef("%s needs a value, such as %s %s", guide.FlagName(f), strings.Fields(guide.FlagName(f))[0], strings.Trim(f.FormatPlaceHolder(), `"`))
 		}
 		verbs := signposts().Owners(app, f.Name)
 		if v := verbOf(app, args[0]); f.Hidden || v != nil && v.Hidden || f.Name == "server" {
@@ -113,18 +119,15 @@ func mistake(app *kong.Application, args []string) error {
 		single := joined && !f.IsBool() && !f.IsCumulative()
 		switch {
 		case len(verbs) > 0 && !slices.Contains(verbs, args[0]):
-			hint := ""
-			if v := verbOf(app, args[0]); f.Name == "after" && v != nil && slices.ContainsFunc(v.Flags, func(of *kong.Flag) bool { return of.Name == "from" }) {
-				hint = "; for the oldest time: --from"
-			}
-			if f.Name == "step" {
-				hint = " (for numbers of LogQL); the length of a bucket is that of hist --by 5m"
-			}
-			return cli.Usagef("logquery %s has no %s; these have: %s%s", args[0], guide.FlagName(f), strings.Join(verbs, ", "), hint)
+			return cli.Usagef("logquery %s has no %s; these have: %s%s", args[0], guide.FlagName(f), strings.Join(verbs, ", "), a.otherPlace(args[0], f))
 		case single && value == "":
 			return cli.Usagef("%s is given without a value; give one, or leave it out", guide.FlagName(f))
 		case single && given[f]:
-			return cli.Usagef("%s is given twice; leave one out", guide.FlagName(f))
+			hint := "leave one out"
+			if f.Name == "level" || f.Name == "not-level" {
+				hint = "several levels are one list, as in --" + f.Name + " error,warn"
+			}
+			return cli.Usagef("%s is given twice; %s", guide.FlagName(f), hint)
 		}
 		given[f] = true
 	}
@@ -143,6 +146,9 @@ func (n *number) UnmarshalText(text []byte) error {
 	}
 	if plain := strings.NewReplacer(",", "", "_", "", "'", "", " ", "").Replace(string(text)); plain != "" && strings.Trim(plain, "0123456789") == "" && len(plain) < len(text) {
 		return fmt.Errorf("%q is no number; write %s", text, plain)
+	}
+	if strings.EqualFold(string(text), "all") {
+		return fmt.Errorf("%q is no number; for all records it is 0", text)
 	}
 	return fmt.Errorf("%q is no number; want one such as 100", text)
 }

@@ -39,7 +39,7 @@ type grammar struct {
 	Color      string          `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
 	NoColor    bool            `hidden:""`
 	NoPager    bool            `help:"Long output is not shown by a pager (PAGER, less) on a terminal."`
-	Quiet      bool            `short:"q" help:"No notes on stderr, only errors."`
+	Quiet      bool            `short:"q" help:"No notes on stderr, only errors, and notes of records that may be missing."`
 	Context    string          `help:"Use a context (logquery context): a store by a name of your own." env:"BLOBTAIL_CONTEXT" placeholder:"NAME"`
 	Late       config.Duration `default:"2h" help:"How much later than its time a record of Azure's own logs may have come (2h)." placeholder:"DURATION"`
 	Version    cli.VersionFlag `help:"Print the version."`
@@ -255,7 +255,7 @@ func (a *app) parseBy(parser *kong.Kong, err error) error {
 		a.args = args[:at]
 	}
 	parsed, err := parser.Parse(args)
-	if err := mistake(parser.Model, args); err != nil {
+	if err := a.mistake(parser.Model, args); err != nil {
 		return err
 	}
 	if err != nil {

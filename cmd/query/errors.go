@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -112,6 +113,14 @@ func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 		hint = "several fields stand with commas: logquery top " + cli.ShellWords(slices.Concat([]string{fields}, a.verbs.Top.Services[1:])...)
 	case len(begin) > 1:
 		hint = fmt.Sprintf("%d services begin so: '%s*'", len(begin), e.Name)
+	case e.Name == "help" || e.Name == "all":
+		hint = map[string]string{"help": "for help write it first: logquery help tail", "all": "for all services: '*'"}[e.Name]
+	case strings.HasPrefix(typed, "{") || strings.HasPrefix(typed, "|=") || strings.HasPrefix(typed, "|~"):
+		hint = "for LogQL: --logql " + cli.ShellWords(typed)
+	case condition().MatchString(typed) && a.argMeant(typed) != "":
+		hint = a.argMeant(typed)
+	case strings.Contains(e.Name, ".*"):
+		hint = "names are globs, and no regular expressions: " + cli.ShellWords(strings.ReplaceAll(e.Name, ".*", "*"))
 	case e.Near != "":
 		hint = fmt.Sprintf("there is %q", e.Near)
 	case strings.ContainsAny(e.Name, `*?[\`):
@@ -119,6 +128,8 @@ func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 		hint = fmt.Sprintf("for the verb write it first: logquery %s SERVICE", e.Name)
 	case meant != "":
 		hint = "for that: logquery " + meant
+	case a.argMeant(typed) != "":
+		hint = a.argMeant(typed)
 	case level != record.Other && has('l'):
 		hint = fmt.Sprintf("for the level: --level %s", level)
 	case has('F'):
@@ -142,12 +153,6 @@ func (a *app) typed(name string) string {
 		}
 	}
 	return name
-}
-
-// otherVerbs are the words of other programs for a verb.
-var otherVerbs = map[string]string{
-	"list": "ls", "services": "ls", "follow": "tail -f SERVICE", "count": "SERVICE --count", "export": "SERVICE -o csv",
-	"grep": "SERVICE -F TEXT", "search": "SERVICE -F TEXT", "find": "SERVICE -F TEXT",
 }
 
 // verbMeant is the command that was probably meant by the first argument, which is neither a
@@ -209,17 +214,29 @@ func (a *app) misread(verb string, err error) error {
 	if verb != "" {
 		see = "logquery " + verb + " --help"
 	}
-	unknown, flag := strings.CutPrefix(err.Error(), "unknown flag ")
-	name, _, _ := strings.Cut(unknown, ",")
-	hint := otherFlags[name]
-	if verb == "serve" {
-		hint = cmp.Or(cli.MeantListen(name, ownAddress), hint)
+	if name, rest, ok := strings.Cut(err.Error(), ": bool value must be "); ok {
+		hint := ""
+		if _, value, _ := strings.Cut(rest, " but got "); name == "--count" && strings.Trim(value, `"0123456789`) == "" {
+			hint = "; for so many of the newest: -n " + strings.Trim(value, `"`)
+		}
+		return cli.Usagef("%s takes no value%s", name, hint)
 	}
-	switch {
-	case flag && hint != "":
-		return cli.Usagef("unknown flag %s; %s", name, hint)
-	case flag && len(name) == 2: // all short flags are near
-		return cli.Usagef("unknown flag %s; see %s", name, see)
+	if unknown, ok := strings.CutPrefix(err.Error(), "unknown flag "); ok {
+		name, _, _ := strings.Cut(unknown, ",")
+		name = a.written(name)
+		hint := a.flagMeant(name)
+		if verb == "serve" {
+			if hint == ofToken {
+				hint = "for the tokens of readers: --tokens FILE"
+			}
+			hint = cmp.Or(cli.MeantListen(name, ownAddress), hint)
+		}
+		if hint != "" {
+			return cli.Usagef("unknown flag %s; %s", name, hint)
+		}
+		if utf8.RuneCountInString(name) == 2 { // all short flags are near
+			return cli.Usagef("unknown flag %s; see %s", name, see)
+		}
 	}
 	return cli.Usagef("%w; see %s", err, see)
 }
@@ -228,18 +245,3 @@ func (a *app) misread(verb string, err error) error {
 func errWhich() error {
 	return cli.Usagef("which service? logquery ls lists them; all of them are '*'")
 }
-
-// otherFlags are the flags of other programs, with ours.
-var otherFlags = map[string]string{
-	"--grep": findText, "--search": findText, "--text": findText, "--filter": findText, "-e": findText,
-	"--service": "services are arguments: logquery web", "--app": "services are arguments: logquery web",
-	"--start": "for the oldest time: --from", "--begin": "for the oldest time: --from",
-	"--end": "for the newest time: --to", "--before": "for the newest time: --to",
-	"--last": "for the last hour: --since 1h", "--today": "for today: --day today", "--head": "for the oldest ones: --first",
-	"--csv": "for that form: -o csv", "--json": "for that form: -o json", "--format": "for a form: -o csv",
-	"--interval":  "for the length of a bucket: hist --by 5m",
-	"--min-level": "for a level and those above it: --level warn+", "--severity": "for a level and those above it: --level warn+",
-	"--all": "for all records: -n 0",
-}
-
-const findText = "to search text: -F TEXT, or -g REGEX"

@@ -27,7 +27,7 @@ func (a *app) explain(ctx context.Context, from reading.Source, ask reading.Ask)
 			fmt.Fprintf(a.out, "needs    %s\n", need)
 		}
 	case ask.ReadsLines():
-		fmt.Fprintln(a.out, "needs    no word and no id that filters know")
+		fmt.Fprintln(a.out, "needs    no whole word and no id, so the indexes of words and ids rule out no block")
 	}
 	fmt.Fprintf(a.out, "blocks   %d: %d ruled out by ids, %d by words, %d by time and level\n", x.Blocks, x.ByIDs, x.ByWords, x.Others)
 	fmt.Fprintf(a.out, "to read  %s with %s, %s\n", units.Count(x.Read, "block"), units.Count(x.Records, "record"), bytesText(x.Bytes))

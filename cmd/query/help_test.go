@@ -38,7 +38,8 @@ func TestExamples(t *testing.T) {
 				words[i] = strings.Trim(w, `'"`)
 			}
 			args := arrange(parser.Model, words[1:])
-			if err := mistake(parser.Model, args); err != nil {
+			a.model, a.env.args = parser.Model, words[1:]
+			if err := a.mistake(parser.Model, args); err != nil {
 				t.Errorf("%s: %v", line, err)
 			}
 			if k, err := parser.Parse(args); err != nil {

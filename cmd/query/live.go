@@ -9,6 +9,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/reading"
+	"blobtail/reading/unflushed"
 )
 
 // whole is a read of blobs and of unflushed records.
@@ -114,6 +115,15 @@ func (w *whole) end(ctx context.Context, a *app, out *reading.Outcome, err error
 	return code, nil
 }
 
+// noteOf prints a note of a read. Quiet hides it, unless the answer may lack records.
+func (a *app) noteOf(text string) {
+	if unflushed.MayLack(text) {
+		a.Complain("%s", text)
+	} else {
+		a.Note("%s", text)
+	}
+}
+
 // report prints the warnings, notes and gaps of a report.
 func (a *app) report(report *reading.Report) {
 	for _, err := range report.Warnings {
@@ -123,7 +133,7 @@ func (a *app) report(report *reading.Report) {
 		if strings.HasPrefix(text, "where: ") {
 			text = "--" + text // the flag
 		}
-		a.Note("%s", text)
+		a.noteOf(text)
 	}
 	for _, g := range report.Gaps {
 		a.gap(g)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,7 +98,11 @@ func oneOf(flag, value string, words ...string) error {
 		return nil
 	}
 	last := len(words) - 1
-	return cli.Usagef("%s %s: it must be %s or %s", flag, value, strings.Join(words[:last], ", "), words[last])
+	hint := ""
+	if form := cmp.Or(otherForm(value), strings.ToLower(value)); flag == "-o" && slices.Contains(words, form) {
+		hint = "; for that: -o " + form
+	}
+	return cli.Usagef("%s %s: it must be %s or %s%s", flag, value, strings.Join(words[:last], ", "), words[last], hint)
 }
 
 // appendRaw appends the message of a record. If that is empty, and the record has fields of its own, it

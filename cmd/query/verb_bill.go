@@ -99,7 +99,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng reading.Range) (*bill.Re
 		}
 		for _, warning := range out.Warnings {
 			if !strings.HasPrefix(warning.Error(), reading.LiveOff) { // nobody expects more of a bill
-				a.Note("%v", warning)
+				a.noteOf(warning.Error())
 			}
 		}
 		a.absent(ctx, out.Absent)
@@ -288,7 +288,7 @@ func (b *billPrinter) verdict() int {
 		return cli.Nothing
 	}
 	if r.Twice > 0 {
-		a.Note("in %s compacted blobs stand beside others; where these are what they replaced, and did not come later, their records are counted twice until they are deleted", units.Count(r.Twice, "hour"))
+		a.Note("in %s there are compacted blobs, and blobs that they may have replaced: if so, the records of these are counted twice until retention deletes them", units.Count(r.Twice, "hour"))
 	}
 	remote := ""
 	if !a.config.Store.Remote() {

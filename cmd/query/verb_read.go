@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
@@ -45,7 +46,11 @@ func (a *app) ask(services []string, times rangeFlags, filter filterFlags) (ask 
 			continue
 		}
 		if *of.set, err = reading.ParseLevels(of.text); err != nil {
-			return ask, cli.Usagef("%s: %w", of.flag, err)
+			hint := ""
+			if strings.IndexByte(of.text, '=') > 0 && !strings.ContainsAny(of.text[:1], "<>!=") {
+				hint = "; " + labels
+			}
+			return ask, cli.Usagef("%s: %w%s", of.flag, err, hint)
 		}
 	}
 	_, err = ask.Matcher(a.made) // a mistake is found before a store is opened
@@ -185,7 +190,7 @@ func (a *app) absent(ctx context.Context, names []*reading.NoServiceError) {
 // verdict returns the exit code of a read, and reports its warnings and problems.
 func (a *app) verdict(ctx context.Context, out *reading.Outcome) int {
 	for _, err := range out.Warnings {
-		a.Note("%v", err)
+		a.noteOf(err.Error())
 	}
 	a.absent(ctx, out.Absent)
 	problems := out.Problems()

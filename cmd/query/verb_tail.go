@@ -185,11 +185,9 @@ func (a *app) where() (out []string) {
 	return out
 }
 
-// gap prints the span with more records than were shown, and how to see them.
+// gap prints the span with more records than were shown, and how to see them, also with -q: the
+// output lacks them.
 func (a *app) gap(g reading.Gap) {
-	if a.Quiet {
-		return
-	}
 	from, to := a.at(g.From), a.at(g.To)
 	most := ""
 	if g.AtMost {

@@ -3,6 +3,7 @@ package where
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"reflect"
 	"slices"
@@ -22,20 +23,44 @@ import (
 )
 
 // Parse compiles an expression for a query with a budget; nil: it makes at most 64 MiB of a record.
-// An error names the mistake and its place, or is that of the budget.
+// An error names the mistake, its place, and the text to write, or is that of the budget.
 func Parse(b *budget.Budget, text string) (*Expr, error) {
+	e, err := parse(b, text)
+	switch {
+	case b.Err() != nil:
+		return nil, b.Err()
+	case err != nil:
+		right := func(text string) (string, bool) {
+			_, err := parse(b, text)
+			if other, ok := errors.AsType[*mistake](err); ok && other.fix != "" {
+				text = other.fix
+				_, err = parse(b, text)
+			}
+			return text, err == nil
+		}
+		return nil, explained(text, err, right)
+	}
+	return e, nil
+}
+
+// parse is Parse with errors of the language.
+func parse(b *budget.Budget, text string) (*Expr, error) {
 	tree, err := parser.Parse(text)
 	if err != nil {
-		return nil, hinted(text, err)
+		return nil, err
 	}
 	names := &names{used: map[string]int{}, own: map[string]bool{}}
 	ast.Walk(&tree.Node, (*variables)(names))
+	uses := usesOf(tree.Node, names.own)
+	if err := misused(&tree.Node, names.own); err != nil {
+		return nil, err
+	}
 	ast.Walk(&tree.Node, names)
 	ranks := rank(&tree.Node, names)
 	if ranks.err != nil {
-		return nil, reason(ranks.err.Bind(tree.Source))
+		return nil, &mistake{at: ranks.err.From, what: ranks.err.Message, told: true}
 	}
-	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, seen: map[string]bool{}, others: map[string]bool{}}
+	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, uses: uses, reasons: reasons{seed: maphash.MakeSeed()}, seen: map[string]bool{}, others: map[string]bool{}}
 	e.equals = equals(tree.Node, names, nil)
 	e.needs = needsOf(tree.Node, names)
 	x := &exprs{budget: b, source: tree.Source, of: map[*ast.BinaryNode]*regex.Regex{}}
@@ -46,12 +71,10 @@ func Parse(b *budget.Budget, text string) (*Expr, error) {
 		e.calls = c.bounds.used
 	}
 	switch {
-	case b.Err() != nil:
-		return nil, b.Err()
 	case x.err != nil:
-		return nil, reason(x.err)
+		return nil, x.err
 	case err != nil:
-		return nil, reason(err)
+		return nil, err
 	case names.function != "":
 		return nil, fmt.Errorf("there is no function %s", names.function)
 	}
@@ -59,17 +82,24 @@ func Parse(b *budget.Budget, text string) (*Expr, error) {
 	maps.DeleteFunc(names.used, func(_ string, n int) bool { return n == 0 })
 	e.names = slices.Sorted(maps.Keys(names.used))
 	if len(e.names) == 0 && !e.whole {
-		return nil, errors.New("it names no field; want one such as status >= 500")
+		return nil, &mistake{what: noField}
 	}
-	e.compared = names.compared
+	e.noted = e.names
+	for _, u := range uses {
+		for _, o := range []operand{u.left, u.right} {
+			if o.field != "" && !slices.Contains(e.noted, o.field) {
+				e.noted = append(slices.Clip(e.noted), o.field)
+			}
+		}
+	}
 	e.runs.New = func() any { return &run{budget: b, share: b.Share(), env: make(map[string]any, len(e.names)+1)} }
 	return e, nil
 }
 
-// reason is an error in one line. A column counts from 1.
-func reason(err error) error {
+// explain returns an error of an evaluation in one line and in plain words.
+func explain(err error) error {
 	if at, ok := errors.AsType[*file.Error](err); ok {
-		return fmt.Errorf("column %d: %s", at.Column+1, at.Message)
+		return fmt.Errorf("column %d: %s", at.Column+1, plain(at.Message))
 	}
 	return err
 }
@@ -187,7 +217,13 @@ type names struct {
 	used     map[string]int  // how often
 	own      map[string]bool // variables of the expression
 	function string          // an unknown one
-	compared []comparison
+	compared []comparison    // see compare
+}
+
+// comparison is of a field with a constant, by ==.
+type comparison struct {
+	name  string
+	value any // a string, or a number
 }
 
 // variables finds the variables that an expression declares, for names.
@@ -212,8 +248,6 @@ func (n *names) Visit(node *ast.Node) {
 		if of, ok := at.Callee.(*ast.IdentifierNode); ok {
 			n.function = of.Value
 		}
-	case *ast.BinaryNode:
-		n.compare(at)
 	case *ast.MemberNode:
 		of, named := at.Node.(*ast.IdentifierNode)
 		field, fixed := at.Property.(*ast.StringNode)

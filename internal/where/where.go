@@ -4,7 +4,8 @@
 //
 // Make an [Expr] by [Parse], and ask it whether a line matches ([Expr.Match]). After a
 // read, [Expr.Unjudged] tells whether that is known of all of them, and [Expr.Notes] explains why
-// no line has matched.
+// lines have not matched. Errors and notes are in the words of the writer of the expression, with
+// the text to write: testdata/mistakes.txt has them.
 //
 // The language is that of github.com/expr-lang/expr. A name is a field at the top level of
 // a record, with ts, level, service and msg among them, also if the language has a function
@@ -32,6 +33,7 @@ package where
 import (
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -39,6 +41,7 @@ import (
 	"sync/atomic"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/where/mend"
 	"blobtail/record"
 )
 
@@ -47,25 +50,25 @@ type Expr struct {
 	text  string
 	root  *condition
 	names []string // that it uses
+	noted []string // the same, with those in $env["name"]
 	whole bool     // it uses $env, which has all fields
 	// calls says that it calls functions that need the run.
 	calls  bool
 	budget *budget.Budget
 	runs   sync.Pool
 
-	compared []comparison
-	equals   []string
-	needs    needs
+	uses   []use
+	equals []string
+	needs  needs
 
 	matched atomic.Bool
 	records atomic.Int64 // with their names in others
 	mu      sync.Mutex
 	seen    map[string]bool // of names: a record had it
 	others  map[string]bool // some names that records have
-	unlike  string          // of the first comparison that cannot be true
-	failed  error           // of the first record that has all names
-	doubted int64           // records that could not be judged
-	why     error           // of the first of them
+	reasons
+	doubted int64 // records that could not be judged
+	why     error // of the first of them
 }
 
 const (
@@ -91,7 +94,7 @@ func (e *Expr) Match(line []byte) bool {
 	case result == unknown && limited(err):
 		e.doubt(err)
 	case err != nil && !matched:
-		e.fail(r.env, err)
+		e.fail(line, r.env, err)
 	}
 	r.end()
 	e.runs.Put(r)
@@ -160,32 +163,121 @@ func (e *Expr) note(line []byte, env map[string]any) {
 		}
 		e.others[string(record.AppendUnescaped(nil, key))] = true
 	}
-	for _, name := range e.names {
-		if _, ok := env[inside(name)]; ok {
+	value := valuesIn(env)
+	for _, name := range e.noted {
+		if _, ok := env[inside(name)]; ok || value(name) != nil {
 			e.seen[name] = true
 		}
 	}
-	for i := range e.compared {
-		if e.unlike == "" {
-			e.unlike = e.compared[i].unlike(env[inside(e.compared[i].name)])
+	for i := range e.uses {
+		if text := e.uses[i].unlike(value); text != "" {
+			e.unlike.add(reason{i, text}, e.uses[i].kinds(value), e.seed, line)
+			break
 		}
 	}
 }
 
-// fail keeps the first error of a record that has all fields.
-func (e *Expr) fail(env map[string]any, err error) {
-	if e.matched.Load() {
+// valuesIn returns the values of fields by their names.
+func valuesIn(env map[string]any) func(field string) any {
+	return func(field string) any {
+		if v, ok := env[inside(field)]; ok {
+			return v
+		}
+		all, _ := env[nameAll].(map[string]any)
+		return all[field]
+	}
+}
+
+// reason is why a record did not match: the use of a field, -1 for another reason, and the text for
+// it.
+type reason struct {
+	use  int
+	text string
+}
+
+// trouble are the records that did not match for one reason, in the words of the first of them.
+type trouble struct {
+	text  string
+	lines map[uint64]bool // hashes: a read may see a record twice
+}
+
+func (t *trouble) String() string {
+	switch n := len(t.lines); n {
+	case 1:
+		return "in 1 record " + t.text
+	case mostCounted:
+		return fmt.Sprintf("in %d records or more %s", n, t.text)
+	default:
+		return fmt.Sprintf("in %d records %s", n, t.text)
+	}
+}
+
+const (
+	// mostCounted is how many records of a trouble are counted.
+	mostCounted = 1000
+	// mostTroubles is how many of a kind are told.
+	mostTroubles = 3
+)
+
+// troubles are those of a kind, by their use and the types of its values.
+type troubles struct {
+	by    map[string]*trouble
+	order []*trouble
+}
+
+// add counts a record. It reports whether more records would be counted.
+func (t *troubles) add(why reason, kinds string, seed maphash.Seed, line []byte) (more bool) {
+	key := fmt.Sprint(why.use, kinds)
+	one := t.by[key]
+	if one == nil {
+		if len(t.order) == mostTroubles {
+			return false
+		}
+		if t.by == nil {
+			t.by = map[string]*trouble{}
+		}
+		one = &trouble{text: why.text, lines: map[uint64]bool{}}
+		t.by[key], t.order = one, append(t.order, one)
+	}
+	if len(one.lines) < mostCounted {
+		one.lines[maphash.Bytes(seed, line)] = true
+	}
+	return len(one.lines) < mostCounted
+}
+
+// reasons are what [Expr.Notes] tells.
+type reasons struct {
+	seed   maphash.Seed
+	unlike troubles    // of comparisons that cannot be true
+	failed troubles    // of records that have all fields
+	full   atomic.Bool // failed counts no more
+}
+
+// fail counts a record that has all fields, and an error.
+func (e *Expr) fail(line []byte, env map[string]any, err error) {
+	if e.full.Load() {
 		return
 	}
-	for _, name := range e.names {
-		if _, ok := env[inside(name)]; !ok {
+	value := valuesIn(env)
+	for _, name := range e.noted {
+		if value(name) == nil {
 			return
 		}
 	}
+	why, kinds := reason{use: -1}, ""
+	for i := range e.uses {
+		if text := e.uses[i].fails(value); text != "" {
+			why, kinds = reason{i, text}, e.uses[i].kinds(value)
+			break
+		}
+	}
+	if why.use < 0 {
+		why.text = "the expression has no result: " + explain(err).Error()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.failed == nil {
-		e.failed = reason(err)
+	if !e.failed.add(why, kinds, e.seed, line) {
+		e.full.Store(true)
 	}
 }
 
@@ -194,7 +286,7 @@ func (e *Expr) doubt(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.doubted++; e.doubted == 1 {
-		e.why = reason(err)
+		e.why = explain(err)
 	}
 }
 
@@ -206,25 +298,49 @@ func (e *Expr) Unjudged() (records int64, why error) {
 	return e.doubted, e.why
 }
 
-// Notes explains why no record has matched: a field that no record had, next to those that
-// there are, a number that is compared with a text, or a failure. It returns nothing if a
-// record has matched.
+// Notes explains why records have not matched. If none has: a field that no record had, next to
+// those that there are, or a number that is compared with a text. In any case: in how many records
+// a part of the expression had no result because of the types of their fields.
 func (e *Expr) Notes() (notes []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.matched.Load() || len(e.others) == 0 {
+	if len(e.others) == 0 {
 		return nil
 	}
-	for _, name := range e.names {
-		if !e.seen[name] {
-			notes = append(notes, fmt.Sprintf("no record has the field %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(e.others)), ", ")))
+	if !e.matched.Load() {
+		notes = e.absent()
+		for _, t := range e.unlike.order {
+			notes = append(notes, t.String())
 		}
 	}
-	if e.unlike != "" {
-		notes = append(notes, e.unlike)
+	for _, t := range e.failed.order {
+		notes = append(notes, t.String())
 	}
-	if e.failed != nil {
-		notes = append(notes, fmt.Sprintf("the expression fails where all its fields are: %v", e.failed))
+	return notes
+}
+
+// absent names the fields that no record had, and what was probably meant by them.
+func (e *Expr) absent() (notes []string) {
+	for _, name := range e.noted {
+		if e.seen[name] {
+			continue
+		}
+		hint := "there are " + strings.Join(slices.Sorted(maps.Keys(e.others)), ", ")
+		note := fmt.Sprintf("no record has the field %q; ", name)
+		if of, part, ok := strings.Cut(name, "."); ok && e.others[of] && mend.Function(part) == "len" {
+			hint = "the length is len(" + of + ")"
+		}
+		for i := range e.uses {
+			if text := e.uses[i].dashes(e.text, name); text != "" {
+				note, hint = text, ""
+			}
+			if u := &e.uses[i]; u.right.field == name && u.left.field != "" && compares(u.operator) {
+				hint = fmt.Sprintf("for a text write %s %s %q", u.left.text, u.operator, name)
+			}
+		}
+		if note += hint; !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
 	}
 	return notes
 }

@@ -112,52 +112,6 @@ func BenchmarkSelect(b *testing.B) {
 	}
 }
 
-func TestParse(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                 "",
-		"status >":         "column 8: unexpected token EOF",
-		"status = 5":       "column 8",
-		"1 + 1":            "bool",
-		"true":             "names no field",
-		"status > 5 &&& x": "column",
-		"unknown(5)":       "unknown",
-
-		`took_ms = 1000`:                  `column 9: unexpected token Operator("="); write ==`,
-		`took_ms > 1s`:                    `; write numbers without units: took_ms > 1000`,
-		`status == 500 AND user == "a=b"`: `; write and, or, not in lower case`,
-		`path =~ "api"`:                   `; write a regular expression: path matches "^/api"`,
-		`path LIKE "%api%"`:               `; write a part of a text: path contains "api"`,
-		`status between 1 and 2`:          `; write a range: status >= 400 and status < 500`,
-	} {
-		if _, err := where.Parse(nil, text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want %s", text, err, want)
-		}
-	}
-}
-
-func TestNotes(t *testing.T) {
-	for text, want := range map[string]string{
-		"stauts == 502": `no record has the field "stauts"; there are count, duration, größe, http, http.method, level,`,
-		"status > path": "the expression fails where all its fields are: ",
-		"status == 502": "",
-
-		`status == "200"`:          "status is a number; write status == 200",
-		`"x" == status and 1 == 2`: `status is a number, and "x" is a text`,
-		`level == 5`:               `level is a text; write level == "5"`,
-		"path":                     "the expression fails where all its fields are: column 1",
-	} {
-		e, err := where.Parse(nil, text)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		e.Match([]byte(line))
-		if got := strings.Join(e.Notes(), "\n"); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
-	}
-}
-
 // An expression that would make too much of a record has no result for it that anybody may rely
 // on, unless the rest of the expression decides.
 func TestUnjudged(t *testing.T) {

@@ -151,7 +151,7 @@ func (a *asked) absent(err error) bool {
 		return false
 	}
 	if a.noStore == nil {
-		a.noStore = fmt.Errorf("no blobs were read, for there is no store: %w", err)
+		a.noStore = fmt.Errorf("there is no store, so records in blobs may be missing: %w", err)
 	}
 	return true
 }

@@ -46,7 +46,7 @@ func (c *counting) run(ctx context.Context) error {
 	err := c.plan.confirmed(ctx, &c.sum, c.countAll)
 	c.sum.Records = c.tally.total
 	c.plan.match.tellUnjudged(&c.sum)
-	c.plan.tellExpired(&c.sum)
+	c.plan.tellExpired(&c.sum, c.plan.has())
 	return err
 }
 

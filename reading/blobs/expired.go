@@ -97,7 +97,7 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 	case err == nil && ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil && !old:
-		sum.Problems = append(sum.Problems, fmt.Errorf("whether anything expired while it was read is not known: %w", failed))
+		sum.Problems = append(sum.Problems, fmt.Errorf("days may have expired during this read, and that cannot be checked: %w", failed))
 		return nil
 	case !old || err != nil && !errors.Is(err, context.DeadlineExceeded):
 		return err
@@ -106,15 +106,16 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 	return nil
 }
 
-// tellExpired warns of the expired days in the query's range, and of those that expired
-// since the listing. If the limit of newest records is reached, no older one is
-// missing.
-func (a *asked) tellExpired(sum *Summary) {
+// tellExpired warns of the expired days that the query's range asks for, and of those that expired
+// since the listing. If the limit of newest records is reached, no older one is missing. A range
+// that is open asks for all that there is: it reaches beyond a horizon for a service only if there
+// is nothing of the service on this side. found reports whether there is.
+func (a *asked) tellExpired(sum *Summary, found func(service string) bool) {
 	if err := unseen(a.view.Forbidden()); err != nil {
 		sum.Warnings = append(sum.Warnings, err)
 	}
 	if !(a.query.Limit > 0 && sum.Records >= int64(a.query.Limit)) {
-		sum.Warnings = append(sum.Warnings, a.expiredLines()...)
+		sum.Warnings = append(sum.Warnings, a.expiredLines(found)...)
 	}
 	for _, service := range a.services {
 		was, is := a.view.Dropped(service)
@@ -124,12 +125,21 @@ func (a *asked) tellExpired(sum *Summary) {
 	}
 }
 
+// has returns a function that reports whether a plan has anything of a service to read.
+func (p *Plan) has() func(service string) bool {
+	some := map[string]bool{}
+	for i := range p.blobs {
+		some[p.blobs[i].Name.Service] = true
+	}
+	return func(service string) bool { return some[service] }
+}
+
 // unseen is the warning of a reader that may not read the horizons; nil for others.
 func unseen(forbidden error) error {
 	if forbidden == nil {
 		return nil
 	}
-	return fmt.Errorf("days that were dropped may be read all the same, in part: no right to list _horizon/ and _dropped/ (%w)", forbidden)
+	return fmt.Errorf("records of dropped days may be among these: this reader has no right to list _horizon/ and _dropped/ (%w)", forbidden)
 }
 
 const (
@@ -139,12 +149,16 @@ const (
 
 // expiredLines names the days that had expired at the first check, in a few lines:
 // one for all services with the same text.
-func (a *asked) expiredLines() (out []error) {
+func (a *asked) expiredLines(found func(service string) bool) (out []error) {
 	var texts []string
 	of := map[string][]string{}
 	for _, service := range a.services {
 		s, _ := a.view.Dropped(service)
-		text := expiredText(&s, a.query.Range)
+		rng := a.query.Range
+		if rng.From == Oldest && s.Set && found(service) {
+			rng.From = startOf(s.First)
+		}
+		text := expiredText(&s, rng)
 		if text == "" {
 			continue
 		}

@@ -81,8 +81,13 @@ func TestHidden(t *testing.T) {
 		rng      blobs.Range
 		says     []string
 	}{
-		{[]string{"app"}, blobs.Always(), []string{app}},
-		{[]string{"app", "app2", "web"}, blobs.Always(), []string{app, app2}},
+		// An open range asks for all that there is.
+		{[]string{"app"}, blobs.Always(), []string{"app: 2026-11-21 has expired"}},
+		{[]string{"app", "app2", "web"}, blobs.Always(), []string{"app: 2026-11-21 has expired", app2}},
+		{[]string{"app"}, blobs.Range{From: blobs.Oldest, To: from("2026-11-20")}, nil},
+		{[]string{"app"}, blobs.Range{From: blobs.Oldest, To: from("2026-11-18")}, []string{"app: older than 2026-11-19 has expired"}},
+		{[]string{"app"}, blobs.Range{From: from("2026-11-16"), To: blobs.Newest}, []string{app}},
+		{[]string{"app", "app2", "web"}, blobs.Range{From: from("2026-11-16"), To: blobs.Newest}, []string{app, app2}},
 		{[]string{"web"}, blobs.Always(), nil},
 		{[]string{"app"}, blobs.Range{From: from("2026-11-17"), To: from("2026-11-18")}, []string{"app: older than 2026-11-19 has expired"}},
 		{[]string{"app"}, blobs.Range{From: from("2026-11-19"), To: from("2026-11-21")}, nil},

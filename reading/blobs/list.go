@@ -94,7 +94,7 @@ func (r *Reader) List(ctx context.Context, q Query, day time.Time) ([]Total, Sum
 	}
 	sum := p.summary()
 	err = p.confirmed(ctx, &sum, func(context.Context) error { return nil })
-	p.tellExpired(&sum)
+	p.tellExpired(&sum, p.has())
 	return append(out, system...), sum, err
 }
 

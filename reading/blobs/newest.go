@@ -66,7 +66,7 @@ func (r *Reader) newest(ctx context.Context, q Query, to sink) (Summary, error) 
 	w.sum.Bytes = to.bytes
 	w.match.tellUnjudged(&w.sum)
 	w.tellFound(&w.sum)
-	w.tellExpired(&w.sum)
+	w.tellExpired(&w.sum, func(string) bool { return w.sum.Records+w.sum.Examined > 0 })
 	return w.sum, err
 }
 

@@ -91,7 +91,7 @@ func (p *Plan) Keys() ([]string, Summary) {
 	}
 	slices.Sort(keys)
 	sum := p.summary()
-	p.tellExpired(&sum)
+	p.tellExpired(&sum, p.has())
 	return keys, sum
 }
 

@@ -39,7 +39,7 @@ func (p *Plan) read(ctx context.Context, to sink) (Summary, error) {
 	}
 	sum.Bytes = to.bytes
 	p.match.tellUnjudged(&sum)
-	p.tellExpired(&sum)
+	p.tellExpired(&sum, p.has())
 	return sum, err
 }
 

@@ -96,14 +96,13 @@ func TestScoutBegins(t *testing.T) {
 		meanwhile func(t *testing.T, b *builder)
 		want      int   // records
 		requests  int64 // in all
-		warnings  int
 	}{
-		{"nothing happens", func(*testing.T, *builder) {}, 60, 6, 0},
-		{"a blob comes", func(_ *testing.T, b *builder) { b.add(60*60e9, minutesOf("web", 6, 10)) }, 70, 7, 0},
+		{"nothing happens", func(*testing.T, *builder) {}, 60, 6},
+		{"a blob comes", func(_ *testing.T, b *builder) { b.add(60*60e9, minutesOf("web", 6, 10)) }, 70, 7},
 		{"a day expires", func(t *testing.T, b *builder) {
 			mark(t, horizon.Publish(t.Context(), b.store, "web", day(t, "2026-11-23")))
-		}, 30, 7, 1},
-		{"a service comes", func(_ *testing.T, b *builder) { b.add(60*60e9, minutesOf("new", 3, 10)) }, 70, 7, 0},
+		}, 30, 7},
+		{"a service comes", func(_ *testing.T, b *builder) { b.add(60*60e9, minutesOf("new", 3, 10)) }, 70, 7},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBuilder(t, 0)
@@ -119,7 +118,7 @@ func TestScoutBegins(t *testing.T) {
 			begun := s.gets.Load()
 			c.meanwhile(t, b)
 			got, sum := newest(t, r, q)
-			if len(got) != c.want || !sum.Complete() || len(sum.Warnings) != c.warnings {
+			if len(got) != c.want || !sum.Complete() || len(sum.Warnings) > 0 {
 				t.Errorf("%s: %d lines, %v, %v", c.name, len(got), sum.Problems, sum.Warnings)
 			}
 			if begun < 4 {

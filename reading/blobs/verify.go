@@ -66,7 +66,7 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 	if err := p.view.Look(ctx); err != nil {
 		return v.out, err
 	}
-	p.tellExpired(&sum)
+	p.tellExpired(&sum, p.has())
 	for _, err := range sum.Warnings {
 		v.report(Finding{Err: err, Note: true})
 	}

@@ -59,7 +59,7 @@ func (r *Reader) Volume(ctx context.Context, q Query) ([]Volume, Summary, error)
 		}
 	}
 	slices.SortFunc(out, func(a, b Volume) int { return cmp.Compare(a.Service, b.Service) })
-	p.tellExpired(&sum)
+	p.tellExpired(&sum, p.has())
 	return out, sum, err
 }
 

@@ -242,7 +242,7 @@ func (r *Reader) identify(ctx context.Context, k *roster) {
 
 // unknownStore is the error about an ingester if the id of the store cannot be read.
 func (k *roster) unknownStore(id string) error {
-	return fmt.Errorf("which store this is cannot be read, so nobody knows whether ingester %s writes to it: %w", id, k.storeErr)
+	return fmt.Errorf("the id of the store (_store) cannot be read, so it is not known whether ingester %s writes to it: %w", id, k.storeErr)
 }
 
 // elsewhere reports whether another ingester may answer after this error.

@@ -41,7 +41,7 @@ func (f *follower) owe(from time.Time, why string) {
 		f.debt.from = from
 	}
 	if why != "" {
-		f.lacks(fmt.Sprintf("%s; blobs are read instead, and what came with times before %s may be missing", why, utc(f.debt.from)))
+		f.lacks(fmt.Sprintf("%s; blobs are read instead, and what came with times before %s "+mayBeMissing, why, utc(f.debt.from)))
 	}
 }
 
@@ -56,7 +56,7 @@ func (f *follower) pay(ctx context.Context) error {
 	from := f.debt.from.UnixNano()
 	if f.seen.forgotten >= from {
 		from = f.seen.forgotten + 1 // or older records would be emitted twice
-		f.lacks(fmt.Sprintf("blobs are read from %s on only, because what was shown before is not remembered; what else came with times from %s to then may be missing",
+		f.lacks(fmt.Sprintf("blobs are read from %s on only, because what was shown before is not remembered; what else came with times from %s to then "+mayBeMissing,
 			utc(time.Unix(0, from)), utc(f.debt.from)))
 	}
 	q := f.o.Query

@@ -100,7 +100,7 @@ func TestDistantFollows(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		f.end(t)
 		s2.shows(namesOf(new)...)
-		if told := s2.get(&s2.problems); len(told) != 1 || !strings.Contains(told[0], "is shown by the tables of the tail") {
+		if told := s2.get(&s2.problems); len(told) != 1 || !strings.Contains(told[0], "come from the tables of the tail") {
 			t.Errorf("problems are %q", told)
 		}
 	})

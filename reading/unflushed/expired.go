@@ -60,7 +60,7 @@ func (g *Gathered) know() error {
 		if g.mode != Only {
 			return k.expiredErr
 		}
-		g.Report.note("what has expired is not known, and may be among this: %v", k.expiredErr)
+		g.Report.note("which days have expired cannot be read, so expired records may be among these: %v", k.expiredErr)
 		k.expired, k.expiredErr = nil, nil
 	}
 	g.Query.Expired, g.hidden = g.known.checked(), hiddenBy(k.expired)
@@ -81,6 +81,6 @@ func (f *follower) knowExpired(k *roster) {
 		f.hidden, f.looked = hiddenBy(k.expired), time.Now()
 		f.say(expiredOver, nil)
 	case k.expiredErr != nil && time.Since(f.looked) >= expiredStale:
-		f.say(expiredOver, fmt.Errorf("what has expired is not known, and is asked again: %w", k.expiredErr))
+		f.say(expiredOver, fmt.Errorf("which days have expired cannot be read, and is tried again: %w", k.expiredErr))
 	}
 }

@@ -244,10 +244,10 @@ func (f *follower) choose(ctx context.Context) {
 // tellOutOfReach reports that no ingester answers at the address in its row.
 func (f *follower) tellOutOfReach() {
 	if len(f.company.wait().askable()) == 0 {
-		f.note(ErrNobody.Error() + "; what comes in is shown by the tables of the tail")
+		f.note(ErrNobody.Error() + "; new records come from the tables of the tail")
 		return
 	}
-	f.problem(fmt.Errorf("no ingester can be reached at the address in its row, so what comes in is shown by the tables of the tail: the newest %d of each second, and none that come late. Set BLOBTAIL_LIVE to the URL of an ingester", tailindex.MaxLines))
+	f.problem(fmt.Errorf("no ingester can be reached at the address in its row, so new records come from the tables of the tail: at most the newest %d of each second, and none that come late. Set BLOBTAIL_LIVE to the URL of an ingester", tailindex.MaxLines))
 }
 
 // first emits the records a follower begins with.
@@ -282,7 +282,7 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 	}
 	f.cursor.Last, f.floor = c.Last, c.Last.Time
 	if !f.asks || len(c.Positions) == 0 || !f.oneKnown(c.Positions) {
-		f.lacks(fmt.Sprintf("going on by the times of records: what came since with times before %s is not shown", utc(time.Unix(0, f.floor))))
+		f.lacks(fmt.Sprintf("going on by the times of records: what came since with times before %s "+mayBeMissing, utc(time.Unix(0, f.floor))))
 		clear(f.positions)
 		return false, nil
 	}

@@ -76,7 +76,7 @@ func (r *Reader) Gather(ctx context.Context, q blobs.Query, mode Mode) (*Gathere
 		return g, nil
 	case r.o.Off:
 		g := &Gathered{Query: q}
-		g.Report.problem(errors.New("live records alone were asked for, and live: off asks no ingester"))
+		g.Report.problem(errors.New("--live only reads what ingesters hold, and live: off asks none of them; leave one out"))
 		return g, nil
 	}
 	return r.gather(ctx, q, mode, (*Gathered).addWritten)
@@ -231,7 +231,7 @@ func (g *Gathered) addWritten(ctx context.Context) error {
 		return nil // a problem says it
 	}
 	if err := k.unlisted(); err != nil {
-		g.Report.note("whether there are records that are in no blob yet is not known: %v", err)
+		g.Report.note("the table of ingesters cannot be read, so records that are in no blob yet "+mayBeMissing+": %v", err)
 		return nil
 	}
 	since, to := k.writtenSince(&g.Query), g.Query.Range.To
@@ -242,7 +242,7 @@ func (g *Gathered) addWritten(ctx context.Context) error {
 		return err
 	}
 	if g.tableErr != nil {
-		g.Report.note("the tables of the newest records cannot be read, so records since %s may be missing: %v", utc(since), g.tableErr)
+		g.Report.note("the tables of the newest records cannot be read, so records since %s "+mayBeMissing+": %v", utc(since), g.tableErr)
 	}
 	if !g.heard.any { // otherwise it would report gaps that live records fill
 		for _, row := range g.rows {

@@ -238,7 +238,7 @@ func (k *roster) doubts(h *heard, report *Report) {
 		return
 	}
 	if k.storeErr != nil {
-		report.problem(fmt.Errorf("which store this is cannot be read, so nobody knows whose records belong to it: %w", k.storeErr))
+		report.problem(fmt.Errorf("the id of the store (_store) cannot be read, so it is not known which ingesters write to it: %w", k.storeErr))
 	}
 	if k.unread != nil {
 		report.problem(fmt.Errorf("ingesters whose rows cannot be read may hold records that are in no blob: %w", k.unread))
@@ -276,7 +276,7 @@ func (k *roster) judge(i *lease.Ingester, q *blobs.Query, report *Report) {
 		report.problem(fmt.Errorf("ingester %s on %s %s", i.ID, i.Host, lost))
 	}
 	if i.BestEffort && i.State != lease.Stopped {
-		report.note("ingester %s on %s is announced with best effort only: records that it took while the tables were away may be missing", i.ID, i.Host)
+		report.note("ingester %s on %s is announced with best effort only: records that it took while the tables were away "+mayBeMissing, i.ID, i.Host)
 	}
 }
 

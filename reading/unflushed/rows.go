@@ -58,7 +58,7 @@ func (f *follower) pollRows(ctx context.Context) error {
 		defer handling.Unlock()
 		all = append(all, rows...)
 		for _, m := range missed {
-			f.problem(fmt.Errorf("%s of ingester process %s to the tail of %s between %s and %s %s not found; blobs will have the records: logquery %s --from %s",
+			f.problem(fmt.Errorf("%s of ingester process %s to the tail of %s between %s and %s %s missing here, and will be in blobs: logquery %s --from %s",
 				units.Count(m.Rows, "write"), m.Process, service, utc(m.From), utc(m.To), units.Word(m.Rows, "is", "are"), service, utc(m.From)))
 		}
 		if bad := (*tailindex.RowError)(nil); errors.As(err, &bad) { // then it is the only failure

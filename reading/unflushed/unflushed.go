@@ -46,6 +46,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +66,14 @@ const (
 	LiveOff    = "live: off, so no ingester is asked"
 	BlobsAlone = LiveOff + ": records that are in no blob yet are not in this read"
 )
+
+// mayBeMissing is in each note of a read that may lack records.
+const mayBeMissing = "may be missing"
+
+// MayLack reports whether a warning or a note of a read says that its answer may lack records.
+func MayLack(text string) bool {
+	return strings.HasPrefix(text, LiveOff) || strings.Contains(text, mayBeMissing)
+}
 
 // Mode selects the live records of a read.
 type Mode int
@@ -175,7 +184,7 @@ func (r *Report) warn(text string) { r.Warnings = append(r.Warnings, errors.New(
 
 // warnOfTables warns of the records that a tail lacks if it asks no ingester.
 func (r *Report) warnOfTables() {
-	r.warn(fmt.Sprintf("%s: of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", LiveOff, tailindex.MaxLines))
+	r.warn(fmt.Sprintf("%s: records that are in no blob yet are from the tables of the tail, which have at most the newest %d of each second, and none that came late", LiveOff, tailindex.MaxLines))
 }
 
 func (r *Report) problem(err error) { r.Problems = append(r.Problems, err) }

@@ -35,7 +35,7 @@ func TestFollowStoreAwayAtFirst(t *testing.T) {
 		if !slices.Contains(s.names(), last[0].name) {
 			t.Errorf("shown are %v; %q", s.names(), s.problems)
 		}
-		says(t, s.problems, 2, "which store this is cannot be read")
+		says(t, s.problems, 2, "the id of the store (_store) cannot be read")
 	})
 }
 

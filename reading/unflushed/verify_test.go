@@ -235,7 +235,7 @@ func TestVerifyStoreLost(t *testing.T) {
 		}
 		c.reads(c.reader(is("", nil)), all, "the store has lost its object _store, and ingester 00000001 wrote to store "+storeID, "wrote to store "+storeID+", which is not this one")
 		c.reads(c.reader(is(strings.Repeat("f", 32), nil)), all, "ingester 00000001 on i0 holds records since")
-		g := c.reads(c.reader(is("", errors.New("the store is away"))), all, "which store this is cannot be read", "ingester 00000001 on i0 holds records since")
+		g := c.reads(c.reader(is("", errors.New("the store is away"))), all, "the id of the store (_store) cannot be read", "ingester 00000001 on i0 holds records since")
 		for _, p := range g.Report.Problems {
 			if strings.Contains(p.Error(), "is not this one") {
 				t.Errorf("nobody knows that: %v", p)

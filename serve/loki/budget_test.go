@@ -12,6 +12,7 @@ import (
 
 	"blobtail/internal/budget"
 	"blobtail/internal/dev/testkit"
+	"blobtail/internal/units"
 )
 
 // allocated is how many bytes the process has allocated.
@@ -107,7 +108,7 @@ func TestLongLines(t *testing.T) {
 						first = first || v[0] == text(newest)
 					}
 				}
-				if n < 3 || n == lines || !first || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], fmt.Sprintf("the answer has %d lines: more of them take more than one query may hold (4MiB)", n)) {
+				if n < 3 || n == lines || !first || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], fmt.Sprintf("the answer ends after %s: more would take more memory than one query may hold (4MiB)", units.Count(n, "line"))) {
 					t.Errorf("%s %s: %d lines, the first of them %v, %q", query, direction, n, first, got.Warnings)
 				}
 				if len(a.body) > 13<<20 {
@@ -117,7 +118,7 @@ func TestLongLines(t *testing.T) {
 		}
 	}
 	a := w.get("/loki/api/v1/detected_field/stack/values", "query", `{service_name="fields"}`, "start", text(noon-hour), "end", text(noon))
-	if n := strings.Count(a.body, "yyy") + strings.Count(a.body, `y\ny`); a.code != http.StatusOK || n == 0 || !strings.Contains(a.body, `"warnings":["the answer has `) {
+	if n := strings.Count(a.body, "yyy") + strings.Count(a.body, `y\ny`); a.code != http.StatusOK || n == 0 || !strings.Contains(a.body, `"warnings":["the answer ends after `) {
 		t.Errorf("values: %d, %.300s", a.code, a.body)
 	}
 	if a := w.get("/loki/api/v1/detected_fields", "query", `{service_name="fields"}`, "start", text(noon-hour), "end", text(noon)); a.code != http.StatusOK || !strings.Contains(a.body, `"label":"stack","type":"string","cardinality":60`) {

@@ -171,7 +171,7 @@ func (c *call) detectedValues() error {
 		return err
 	}
 	if full {
-		c.hint("the answer has %s: more of them take more than one query may hold (%s), or than others leave", units.Count(len(found), "value"), sizeText(c.budget().Spare()))
+		c.hint("the answer ends after %s: more would take more memory than one query may hold (%s), or than other queries leave free", units.Count(len(found), "value"), sizeText(c.budget().Spare()))
 	}
 	values := slices.Sorted(maps.Keys(found))
 	c.out = append(c.out, `{"values":[`...)

@@ -130,7 +130,7 @@ func (o *Peers) ask(ctx context.Context, wanted time.Time, strict bool) (live.Ro
 }
 
 // errUnlisted says that rows are missing.
-var errUnlisted = errors.New("the row of the ingester that was asked is not among them, so those of others may lack too")
+var errUnlisted = errors.New("the row of the ingester that was asked is not in the table, so rows of others may be missing too")
 
 // errAnother says that another start has the row of this ingester.
 var errAnother = errors.New("the row of the ingester that was asked is of another start, which may hold records or have lost some: it has just started, or cannot write its row (see its log), or two run on copies of one log")
