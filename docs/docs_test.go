@@ -121,12 +121,12 @@ func build(t *testing.T) string {
 }
 
 // environment returns this process's environment without settings of blobtail or
-// Azure.
+// Azure, and without the contexts of its user.
 func environment(extra ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "BLOBTAIL_") || strings.HasPrefix(s, "AZURE_")
 	})
-	return append(env, extra...)
+	return append(append(env, "XDG_CONFIG_HOME=/nonexistent"), extra...)
 }
 
 func freePorts(t *testing.T, n int) []string {

@@ -456,7 +456,7 @@ func cleanEnv() []string {
 			env = append(env, e)
 		}
 	}
-	return env
+	return append(env, "XDG_CONFIG_HOME=/nonexistent") // no contexts of the user
 }
 
 // config writes a configuration file and returns the flag that names it.

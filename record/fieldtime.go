@@ -48,8 +48,8 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 		}
 	}
 	p.dayAt, p.clockAt = parts.dayAt, parts.clockAt
-	if at = parts.time(latest, s); !s.OwnTime && p.has(parentRecord) {
-		if ns, part := p.times.Read(TextOf(p.path(parentRecord, "time", "timestamp"))); part == times.Full && ns <= latest {
+	if at = parts.time(latest, s); !s.OwnTime {
+		if ns, path := p.nestedTime(latest); path != "" {
 			s.Time, s.OwnTime = ns, true
 		}
 	}

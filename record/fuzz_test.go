@@ -34,7 +34,7 @@ func FuzzScan(f *testing.F) {
 		`{"log":{"level":-30},"service":{},"app":"B"}`,
 		`{"a":NaN,"b":[-Infinity,{"c":Infinity}],"ts":NaN,"level":NaN,"msg":"a	b` + "\x00\x1b" + `[0m"}`,
 		`{"@t":"2026-11-20T15:04:05Z","@mt":"m","log":"a\\n","context":{"logLevel":30},"Body":{"Value":"b"}}`,
-		`{"text":"m\n","record":{"level":{"name":"WARNING"},"message":"m","time":{"timestamp":1795168806.257}}}`,
+		`{"text":"m\n","_meta":{"date":"soon","logLevelName":"WARN"},"_logMeta":{"date":1795168806,"logLevelName":"SILLY"},"record":{"level":{"name":"WARNING"},"message":"m","time":{"timestamp":1795168806.257}}}`,
 		`{"log":"a\n","@m":"x","@T":"2026-11-20T15:04:05Z"}`,
 	} {
 		f.Add([]byte(src), []byte(`{}`), "")
@@ -407,7 +407,7 @@ func reference(in []member, d record.Defaults) []member {
 	case slices.Contains(candidatesOf(was, "@t"), true) && (slices.Contains(candidatesOf(was, "@m"), true) || slices.Contains(candidatesOf(was, "@mt"), true)):
 		word = "info"
 	default:
-		for _, p := range [][]string{{"log", "level"}, {"jsonpayload", "severity"}, {"jsonpayload", "level"}, {"record", "level", "name"}, {"context", "logLevel"}} {
+		for _, p := range [][]string{{"log", "level"}, {"jsonpayload", "severity"}, {"jsonpayload", "level"}, {"record", "level", "name"}, {"context", "logLevel"}, {"_meta", "logLevelName"}, {"_logmeta", "logLevelName"}} {
 			if word == "" {
 				word = path(in, was, true, p...)
 			}
@@ -472,9 +472,10 @@ func reference(in []member, d record.Defaults) []member {
 		{Key: "service", Value: folded}, {Key: "msg", Value: text},
 	}
 	if ts < 0 && apart == 0 {
-		var r times.Reader
-		if ns, part := r.Read([]byte(path(in, was, true, "record", "time", "timestamp"))); part == times.Full {
-			apart = ns
+		for _, p := range [][]string{{"record", "time", "timestamp"}, {"_meta", "date"}, {"_logmeta", "date"}} {
+			if ns, part := new(times.Reader).Read([]byte(path(in, was, true, p...))); part == times.Full && apart == 0 {
+				apart = ns
+			}
 		}
 	}
 	if ns := apart; ts >= 0 || apart != 0 {

@@ -241,6 +241,10 @@ func nameOf(key []byte) name {
 		return kindParent + 4
 	case "body":
 		return kindParent + 5
+	case "_meta":
+		return kindParent + 6
+	case "_logmeta":
+		return kindParent + 7
 	}
 	return 0
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math/bits"
 	"strconv"
+
+	"blobtail/record/times"
 )
 
 // The Elastic Common Schema has objects where other senders have flat names: log has the
@@ -224,10 +226,36 @@ const (
 	parentKubernetes
 	parentContext
 	parentBody
+	parentMeta // of tslog
+	parentLogMeta
 )
 
+// nestedTime returns the time in the objects of loguru and of tslog, at most latest, with the
+// path of its member; "" for none.
+func (p *Parser) nestedTime(latest int64) (ns int64, path string) {
+	if p.found[kindParent/perKind] == 0 {
+		return 0, ""
+	}
+	for _, m := range [...]struct {
+		v    []byte
+		path string
+	}{
+		{p.path(parentRecord, "time", "timestamp"), "record.time.timestamp"},
+		{p.path(parentMeta, "date"), "_meta.date"},
+		{p.path(parentLogMeta, "date"), "_logMeta.date"},
+	} {
+		if len(m.v) == 0 {
+			continue
+		}
+		if ns, part := p.times.Read(TextOf(m.v)); part == times.Full && ns <= latest {
+			return ns, m.path
+		}
+	}
+	return 0, ""
+}
+
 // nestedLevel returns the string or the number in log.level, or in the objects of Google's
-// logging and of loguru; nil for none.
+// logging, of loguru, Roarr and tslog; nil for none.
 func (p *Parser) nestedLevel() []byte {
 	if p.found[kindParent/perKind] == 0 && !(p.has(nameLog) && p.isObject(int(p.slots[nameLog]))) {
 		return nil
@@ -247,6 +275,8 @@ func (p *Parser) nestedLevelAt() (v []byte, path string) {
 		{p.path(parentPayload, "level"), "jsonPayload.level"},
 		{p.path(parentRecord, "level", "name"), "record.level.name"},
 		{p.path(parentContext, "logLevel"), "context.logLevel"},
+		{p.path(parentMeta, "logLevelName"), "_meta.logLevelName"},
+		{p.path(parentLogMeta, "logLevelName"), "_logMeta.logLevelName"},
 	} {
 		if len(m.v) > 0 && (m.v[0] == '"' || isDigit(m.v[0])) && string(m.v) != `""` {
 			return m.v, m.path

@@ -142,7 +142,8 @@ func (p *Parser) whyTime(d *Defaults) (c Cause) {
 	case at >= 0:
 		c = p.field(at)
 	case s.OwnTime && p.dayAt < 0:
-		c = Cause{Place: FromMember, Name: "record.time.timestamp"}
+		_, path := p.nestedTime(s.Time)
+		c = Cause{Place: FromMember, Name: path}
 	case s.OwnTime:
 		c = Cause{Place: FromFields, Name: p.keyText(p.dayAt), Also: p.keyText(p.clockAt)}
 	}

@@ -41,6 +41,7 @@ func rows() []row {
 
 		// The same at another path.
 		{paths: "/insert/jsonline /insert/jsonline/**", text: "JSON lines of VictoriaLogs are sent to", to: "/ingest"},
+		{paths: "/insert/native /insert/native/** /internal/insert", text: "blocks of vlagent are of VictoriaLogs alone; with -remoteWrite.format=jsonline it sends JSON lines to", to: "/ingest"},
 		{paths: "/insert/loki/api/v1/push", text: "pushes to Loki are sent to", to: "/loki/api/v1/push"},
 		{paths: "/insert/opentelemetry/v1/logs /opentelemetry/v1/logs /api/default/v1/logs /v1/log /logs/v1", text: "logs of OTLP are sent to", to: "/v1/logs"},
 		{paths: "/insert/journald/upload", text: "entries of journald are uploaded to", to: "/upload"},
@@ -60,7 +61,7 @@ func rows() []row {
 		{paths: "/ingest/pprof/** /api/*/envelope /api/*/envelope/ /api/*/store /api/*/store/ /intake/** /1/events/** /1/batch/**",
 			text: logsOnly + ", no profiles, crash reports or events of other programs; send logs to /ingest/{service}"},
 		{paths: "/api/v1/query /api/v1/query_range /api/v1/query_exemplars /api/v1/labels /api/v1/label/** /api/v1/rules /api/v1/alerts /api/v1/targets /api/v1/metadata /api/v1/status/** /federate /graph",
-			text: "this is the API of Prometheus, which nothing here answers; add a data source of type Loki to Grafana, at logquery serve, port " + readsPort + " by default"},
+			text: "this is the API of Prometheus, which nothing here answers; add a data source of type Loki to Grafana, at logquery serve, port " + readsPort + " by default; for vmalert write /loki behind the address: -datasource.url=https://.../loki"},
 		{paths: "/api/health /api/datasources /api/datasources/** /api/ds/query /api/search /login /d/** /explore",
 			text: "this is the API of Grafana, which is a program of its own; there, add a data source of type Loki at logquery serve, port " + readsPort + " by default (docs/GRAFANA.md)"},
 		{paths: "/select/**", text: "nothing here answers LogsQL of VictoriaLogs; logquery serve answers LogQL at /loki/api/v1, and its port is " + readsPort + " by default"},

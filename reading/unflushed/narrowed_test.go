@@ -35,3 +35,14 @@ func TestNarrowedIsIncomplete(t *testing.T) {
 		}
 	})
 }
+
+// A token for all services is not for those of the system, which listings ask for too.
+func TestNarrowedToOrdinary(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.guard = func(*http.Request) (live.Reader, error) { return live.Reader{Globs: []string{"*"}}, nil }
+		c.running()
+		q := blobs.Query{Services: []string{"*", "_*"}, Range: blobs.Always()}
+		_, g := c.read(c.reader(c.via("i0"), withoutRights), q)
+		says(t, problemsOf(g), 1, "no service of the system such as _rejected", "--read '*,_*'")
+	})
+}

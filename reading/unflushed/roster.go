@@ -172,6 +172,9 @@ func (h *heard) lessThan(services []string) error {
 	if h.narrowed == "" {
 		return nil
 	}
+	if h.narrowed == "*" && slices.Equal(services, []string{"*", "_*"}) {
+		return errors.New("the token may read *, which is no service of the system such as _rejected: records of these that are in no blob yet may be missing. Ask with a token that may read _* too (ingest token new: --read '*,_*'); --live off reads blobs alone")
+	}
 	return fmt.Errorf("the token may read only %s of %s: records of other services that are in no blob yet may be missing. Ask for services that it may read, or with a token that may read more; --live off reads blobs alone",
 		h.narrowed, few(services))
 }

@@ -124,7 +124,8 @@ func (j *joiner) begin(off, end int, head, level []byte) {
 	if level != nil {
 		if j.severe = isSevere(level); !j.severe {
 			j.opens(line)
-			j.single = j.until == 0 && j.closer == 0
+			j.framed = j.zapAhead(line)
+			j.single = j.until == 0 && j.closer == 0 && !j.framed
 			return
 		}
 	}

@@ -403,6 +403,17 @@ func (j *joiner) isGoFunction(s []byte, end int) bool {
 	return len(next) > 1 && bytes.IndexByte(s, '.') > 0 && bytes.IndexByte(next, ' ') < 0 && isGoFile(next[1:])
 }
 
+// zapAhead reports whether the calls of Go follow a line of zap, which has tabs between its parts.
+// Its development configuration writes them from warn on.
+func (j *joiner) zapAhead(line []byte) bool {
+	const longestTime = 48
+	if bytes.IndexByte(line[:min(len(line), longestTime)], '\t') < 1 || j.end+2 >= len(j.body) || !isNamed(j.body[j.end+1]) {
+		return false
+	}
+	s, end := j.behind(j.end)
+	return len(s) > 0 && end+2 < len(j.body) && j.body[end+1] == '\t' && j.isGoFunction(s, end)
+}
+
 // isElidedGo reports whether a line counts the calls that Go has left out.
 func isElidedGo(s []byte) bool {
 	n, ok := bytes.CutPrefix(s, []byte("..."))

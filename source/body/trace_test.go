@@ -206,6 +206,7 @@ func TestBlocks(t *testing.T) {
 		{"node", "failed Error: one|    at f (/a.js:1:2)\nError: two|\x1b[90m    at g (/a.js:1:2)\x1b[39m {|  code: 'X'|}\nready\n"},
 		{"tslog", "2026-11-20 10:00:00.913\tERROR\tx.mjs:9\tfailed|| Error  no|error stack:|  • x.mjs\tf|\tx.mjs:12\nready\n"},
 		{"zap", "2026-11-20T10:00:00.300+0100\tERROR\tshop/zap.go:34\tno\t{}|main.f|\t/srv/zap.go:34\nmain.f\nready|\t/srv/zap.go:34 is a place\n"},
+		{"zap, a warning", "2026-11-20T10:00:00.300+0100\tWARN\tshop/zap.go:34\tslow|main.f|\t/srv/zap.go:34|main.main|\t/srv/zap.go:9\n2026-11-20T10:00:00.300+0100\tINFO\tshop/zap.go:35\tready\nmain.f\n2026-11-20T10:00:00.300+0100\tWARN\tshop/zap.go:34\tslow\nready\n"},
 		{"Gin", "2026/11/20 10:00:00 [Recovery] 2026/11/20 - 10:00:00 panic recovered:|no|shop/x.go:61 (0xe74ba4)|\x1b[0m\nready\n"},
 		{"Rust", "thread 'a' (893) panicked at src/main.rs:37:38:|one|two|note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\nkept\nthread 'a' panicked at src/main.rs:37:38:|one\nready\nnote: well\nthread 'a' panicked at src/main.rs:37:38:|one\nINFO two\nnote: run with `RUST_BACKTRACE=1`\n"},
 		{"Python and Go", "Traceback (most recent call last):|  File \"x.py\", line 3, in f|ValueError: no\nfatal error: all goroutines are asleep\n"},

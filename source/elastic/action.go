@@ -116,15 +116,20 @@ func (r *reader) open(line []byte) (k kind, members []byte, reason string) {
 	case len(bytes.TrimSpace(line[n:])) > 0:
 		return 0, nil, fmt.Sprintf("no action: at byte %d: text after it", n)
 	}
-	count := 0
+	// The action comes first. Elasticsearch passes over members behind it, which some clients
+	// write, such as the "attempts" of winston-elasticsearch.
+	first, others := true, false
 	for key, value := range r.outer.Members() {
-		var ok bool
-		if k, ok = kindOf(key); ok && value[0] == '{' {
-			members = value
+		kind, ok := kindOf(bytes.TrimSuffix(key, []byte(".2"))) // a key that is repeated
+		switch {
+		case ok && first && value[0] == '{':
+			k, members = kind, value
+		case ok:
+			others = true
 		}
-		count++
+		first = false
 	}
-	if count != 1 || members == nil {
+	if members == nil || others {
 		return 0, nil, `no action: want a line such as {"create":{}} or {"index":{}} before each document`
 	}
 	return k, members, ""

@@ -27,6 +27,11 @@ func (s *Source) note(r *http.Request, in Intake, decoded []byte, a *Result) str
 	if a.Accepted+a.Expired == 1 && joinedByCurl(r.Header.Get("Content-Type"), decoded) {
 		notes = append(notes, fmt.Sprintf("the body is one line of %d bytes; if the file has more lines, curl -d removed the line feeds: send it with --data-binary", len(decoded)))
 	}
+	if a.Accepted+a.Expired == 1 && isForm(r, decoded) {
+		const text = "the body is a form (name=value&...), and a form is one text here: send its fields as JSON"
+		s.unused.Warn().Str("path", body.Short(r.URL.Path)).Msg(text)
+		notes = append(notes, text)
+	}
 	if text := likeNote(r, decoded, a); text != "" && a.Accepted > 0 {
 		notes = append(notes, text)
 	}
@@ -104,6 +109,23 @@ func isParameter(name string) bool {
 	return name != "" && len(name) <= most && strings.IndexFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
 	}) < 0
+}
+
+// isForm reports whether a body is the pairs of a form, as HTTPHandler of Python sends them. Its
+// Content-Type alone does not tell, because curl -d sends that too.
+func isForm(r *http.Request, decoded []byte) bool {
+	if mediaOf(r) != "application/x-www-form-urlencoded" || bytes.ContainsAny(decoded, " \t\r\n{\"") {
+		return false
+	}
+	pairs := 0
+	for pair := range bytes.SplitSeq(decoded, []byte("&")) {
+		name, _, ok := bytes.Cut(pair, []byte("="))
+		if !ok || !isParameter(string(name)) {
+			return false
+		}
+		pairs++
+	}
+	return pairs > 1
 }
 
 // joinedByCurl reports whether a body of one text record looks like a file without its line feeds,

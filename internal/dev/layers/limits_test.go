@@ -56,7 +56,7 @@ var largePackages = map[string]int{
 
 // longFunctions has the lines of functions, by package and name.
 var longFunctions = map[string]map[string]int{
-	"record": {"nameOf": 163},
+	"record": {"nameOf": 167},
 }
 
 // longPages has the words of pages. A row is lowered when its page has lost a tenth.
