@@ -106,7 +106,7 @@ userdel blobtail-jobs
 	"OnFailure": `
 grep -q '^blobtail_retention' /var/lib/prometheus/node-exporter/blobtail_retention.prom
 [ "$(stat -c '%U %a' /var/lib/prometheus/node-exporter/blobtail_retention.prom)" = 'root 644' ]
-grep -q 'rewrote' "$STAND_IN/blobtail-compact.service.log"
+grep -q 'nothing to rewrite' "$STAND_IN/blobtail-compact.service.log"
 `,
 }
 

@@ -46,6 +46,11 @@ func (s *suite) run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(s.bin)
+	// A context of the person who runs the tests would name another store.
+	if err := os.Setenv("XDG_CONFIG_HOME", s.bin); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	// Most tests wait for their processes most of the time.
 	if err := flag.Set("test.parallel", strconv.Itoa(8+runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -82,9 +82,13 @@ func TestRetention(t *testing.T) {
 		for s, from := range first {
 			e.counts(s, from)
 		}
-		_, note, code := answered(t, at, "web", "-o", "raw")
+		// A read that asks for expired days is told of them, and one of all that is there is not.
+		_, note, code := answered(t, at, "web", "-o", "raw", "--from", e.day(40).String())
 		if code != 0 || !strings.Contains(note, "expired") || !strings.Contains(note, e.day(30).String()) {
 			t.Errorf("exit code %d, and what is said of expired days: %s", code, note)
+		}
+		if _, note, code = answered(t, at, "web", "-o", "raw"); code != 0 || strings.Contains(note, "expired") {
+			t.Errorf("exit code %d, and a reader of all is told %s", code, note)
 		}
 		if n := bytes.Count(query(t, at, "ls", "web"), []byte("\n")); n != 3 {
 			t.Errorf("ls web: %d days, want 3", n)

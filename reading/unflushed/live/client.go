@@ -208,9 +208,12 @@ func (c *Client) Self(ctx context.Context) (Self, error) {
 func (a *Answer) header(resp *http.Response) error {
 	runs := resp.Header.Get(headerVersion) != "" || isID(resp.Header.Get(headerIngester))
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	var begin []byte
 	tls := ""
-	if !runs && kind != "text/plain" {
-		begin, _ := io.ReadAll(io.LimitReader(a.body, 1<<10))
+	if resp.StatusCode != http.StatusOK {
+		begin, _ = io.ReadAll(io.LimitReader(a.body, 1<<10))
+	}
+	if !runs {
 		tls = trust.WantsTLS(resp, begin, a.client.base)
 	}
 	no := func(form string, args ...any) error {
@@ -235,7 +238,7 @@ func (a *Answer) header(resp *http.Response) error {
 	case kind != "text/plain":
 		return foreign("it answers %d with %.40q", resp.StatusCode, kind)
 	case resp.StatusCode != http.StatusOK:
-		return no("the ingester at %s does not answer (%d): %s", a.client.base, resp.StatusCode, a.refusal())
+		return no("the ingester at %s does not answer (%d): %s", a.client.base, resp.StatusCode, a.refusal(begin))
 	case !isID(self.ID):
 		return foreign("its answer does not say which ingester it is of")
 	case !isID(self.Process) || self.Store != "" && (len(self.Store) != 32 || !isHex(self.Store)):
@@ -270,9 +273,9 @@ func (a *Answer) header(resp *http.Response) error {
 	return nil
 }
 
-// refusal is the text of an ingester that gives no records.
-func (a *Answer) refusal() string {
-	text, _ := io.ReadAll(io.LimitReader(a.body, 300))
+// refusal is the text of an ingester that gives no records. begin is the beginning of its answer.
+func (a *Answer) refusal(begin []byte) string {
+	text := begin[:min(300, len(begin))]
 	if a.client.withheld {
 		return plain(string(text)) + " (a token goes to another host only over https, so none was sent)"
 	}
