@@ -44,6 +44,11 @@ func TestUnreadableSettings(t *testing.T) {
 	own := at("own") + " belongs to nobody:nogroup and has the mode 0200" + me + "run: chmod u+r " + at("own")
 	closed := at("closed") + " belongs to root:root and has the mode 0700" + me + "copy the file to a directory that this user may read, or run as root: chgrp nogroup " +
 		at("closed") + " && chmod g+x " + at("closed")
+	// As /etc/blobtail: the group of another user is there for that user.
+	if err := errors.Join(os.Mkdir(at("daemons"), 0o750), os.WriteFile(at("daemons/blobtail.yaml"), nil, 0o640), os.Chown(at("daemons"), 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	ofGroup := at("daemons") + " belongs to root:daemon and has the mode 0750" + me + "run it as a user of the group daemon (runuser -u USER -- COMMAND), or copy the file to a directory that user nobody may read"
 	port := "user nobody may not open port 1: those below 1024 are for root; take one from 1024 on, or run as root: setcap cap_net_bind_service=+ep " + shared.bin
 	store := "--store=dir:" + at("store")
 	for _, c := range []struct {
@@ -57,6 +62,7 @@ func TestUnreadableSettings(t *testing.T) {
 		{root, cli.Failed, []string{"ingest", "token", "list", "--file", at("root")}},
 		{root, cli.Failed, []string{"ingest", "token", "revoke", "x", "--file", at("root")}},
 		{root, cli.Usage, []string{"ingest", "--config", at("root")}},
+		{ofGroup, cli.Usage, []string{"ingest", "check", "--config", at("daemons/blobtail.yaml")}},
 		{closed, cli.Failed, []string{"ingest", "check-config", "--tls-cert", at("open.pem"), "--tls-key", at("closed/key.pem")}},
 		{closed, cli.Failed, []string{"ingest", "check-config", "--tls-cert", at("open.pem"), "--tls-key", at("link.pem")}},
 		{root, cli.Failed, []string{"ingest", store, "--wal", at("store/log"), "--admin", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--tokens", at("root")}},

@@ -153,8 +153,8 @@ func joined(args []string) []string {
 }
 
 // open opens the store until the end of the run, and returns the options of a job: the
-// policy of the configuration, and the flags.
-func (a *app) open(ctx context.Context, now *string, grace string) (o retention.Options, err error) {
+// policy of the configuration, and the flags. A job that reads changes nothing.
+func (a *app) open(ctx context.Context, now *string, grace string, reads bool) (o retention.Options, err error) {
 	c := a.config.Retention
 	o = retention.Options{
 		Policy: retention.Policy{Default: time.Duration(c.Default), Tail: time.Duration(c.Tail)},
@@ -177,7 +177,7 @@ func (a *app) open(ctx context.Context, now *string, grace string) (o retention.
 		other, err := when.Time(*now, clock.AddDate(-3, -1, -1))
 		o.AtByClock = err != nil || !other.Equal(o.At) // as yesterday, or 10 Nov
 	}
-	if a.store, err = openstore.Open(ctx, a.config.Store, false); err == nil {
+	if a.store, err = openstore.OpenWith(ctx, a.config.Store, false, openstore.Options{Reads: reads}); err == nil {
 		a.Explain = a.store.Explain
 	}
 	return o, err

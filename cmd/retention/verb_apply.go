@@ -15,7 +15,7 @@ type planCmd struct {
 }
 
 func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
-	o, err := a.open(ctx, c.Now, "")
+	o, err := a.open(ctx, c.Now, "", true)
 	if err != nil {
 		return 0, err
 	}
@@ -51,7 +51,7 @@ type applyCmd struct {
 }
 
 func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
-	o, err := a.open(ctx, c.Now, c.Grace)
+	o, err := a.open(ctx, c.Now, c.Grace, false)
 	if err != nil {
 		return 0, err
 	}

@@ -25,7 +25,7 @@ func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
 			return 0, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
 		}
 	}
-	o, err := a.open(ctx, nil, c.Grace)
+	o, err := a.open(ctx, nil, c.Grace, false)
 	if err != nil {
 		return 0, err
 	}

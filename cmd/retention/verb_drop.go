@@ -37,7 +37,7 @@ func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, cli.Usagef("--day: %w", err)
 	}
 	c.Day = day.String() // in the command that confirms it: yesterday is another day tomorrow
-	o, err := a.open(ctx, nil, "")
+	o, err := a.open(ctx, nil, "", false)
 	if err != nil {
 		return 0, err
 	}

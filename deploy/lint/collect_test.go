@@ -130,7 +130,7 @@ func TestCollectParts(t *testing.T) {
 	}
 	const byName = "kubernetes.io/metadata.name="
 	checkRules(t, n, c, map[string][]int32{
-		"from " + byName + "monitoring": {2020}, "to " + byName + "kube-system": {53, 53}, "to " + byName + "logs": {8514}, "to public": {443, 6443},
+		"from " + byName + "monitoring": {2020}, "from blobtail-metrics=true": {2020}, "to " + byName + "kube-system": {53, 53}, "to " + byName + "logs": {8514}, "to public": {443, 6443},
 	})
 	policies := file(t, "ingest.yaml")
 	in, ok := policies["NetworkPolicy/blobtail-ingest"].(*networkingv1.NetworkPolicy)

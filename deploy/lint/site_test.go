@@ -143,6 +143,32 @@ func TestSite(t *testing.T) {
 	}
 }
 
+// TestWithoutRules ensures that the patch of docs/KUBERNETES.md takes away all of vmalert, its
+// monitor too, and nothing else.
+func TestWithoutRules(t *testing.T) {
+	page, err := os.ReadFile("../../docs/KUBERNETES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := regexp.MustCompile("(?s)```text\n(patches:.*?)```").FindSubmatch(page)
+	if patch == nil {
+		t.Fatal("the page has no patch")
+	}
+	var all, left []string
+	for _, end := range []string{"", "\n" + string(patch[1])} {
+		all, left = left, parts(build(t, disk(t, func(name, text string) string {
+			if text = withMonitors(t, name, text); name == siteFolder+"/kustomization.yaml" {
+				text += end
+			}
+			return text
+		}), siteFolder))
+	}
+	want := slices.DeleteFunc(all, func(doc string) bool { return strings.Contains(doc, "\n  name: blobtail-vmalert\n") })
+	if !slices.Equal(left, want) {
+		t.Errorf("%d objects are left, want %d", len(left), len(want))
+	}
+}
+
 // TestSiteCovers ensures that an object with the label blobtail-store that is added to the folder
 // is covered without a change of the site, and that one without the label is no obstacle.
 func TestSiteCovers(t *testing.T) {
@@ -213,6 +239,13 @@ func TestMonitors(t *testing.T) {
 		seen++
 		switch o := o.(type) {
 		case *monitoringv1.PodMonitor:
+			if o.Name == "blobtail-vmalert" {
+				template := file(t, "vmalert.yaml")["Deployment/blobtail-vmalert"].(*appsv1.Deployment).Spec.Template
+				if e := o.Spec.PodMetricsEndpoints; len(e) != 1 || e[0].Port == nil || *e[0].Port != template.Spec.Containers[0].Ports[0].Name || e[0].Path != "/metrics" || o.Namespace != "logs" || !selects(&o.Spec.Selector, template.Labels) {
+					t.Errorf("it finds no metrics of vmalert: %+v", o.Spec)
+				}
+				continue
+			}
 			set, _ := ingester(t)
 			e := o.Spec.PodMetricsEndpoints
 			if len(e) != 1 || e[0].Port == nil || e[0].Path != "/metrics" || e[0].Authorization == nil || e[0].Authorization.Credentials.Name != "blobtail-metrics" || o.Namespace != "logs" {
@@ -240,7 +273,7 @@ func TestMonitors(t *testing.T) {
 			t.Errorf("%T", o)
 		}
 	}
-	if seen != 2 {
+	if seen != 3 {
 		t.Errorf("%d monitors", seen)
 	}
 }

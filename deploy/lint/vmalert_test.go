@@ -71,6 +71,6 @@ func TestVmalert(t *testing.T) {
 	}
 	const byName = "kubernetes.io/metadata.name="
 	checkRules(t, n, c, map[string][]int32{
-		"from " + byName + "monitoring": {8880}, "to " + byName + "kube-system": {53, 53}, "to serve": {8516}, "to " + byName + "monitoring": {9093},
+		"from " + byName + "monitoring": {8880}, "from blobtail-metrics=true": {8880}, "to " + byName + "kube-system": {53, 53}, "to serve": {8516}, "to " + byName + "monitoring": {9093},
 	})
 }

@@ -35,7 +35,7 @@ func (v *visit) recovered(a *answer, r *http.Request) {
 func (v *visit) end(a *answer, r *http.Request) {
 	status := cmp.Or(a.status, http.StatusOK)
 	switch {
-	case v.client.Err() != nil && a.hijacked == nil:
+	case v.gone && a.hijacked == nil:
 		status = clientGone
 	case v.panicked && !a.begun:
 		status = http.StatusInternalServerError // it was cut off before it began

@@ -141,6 +141,7 @@ type visit struct {
 	token    *access.Token
 	notes    Notes
 	client   context.Context // ends when the client goes away
+	gone     bool            // it went away before the handler had its answer
 	panicked bool
 }
 
@@ -176,6 +177,7 @@ func (s *Reads) Wrap(next http.Handler) http.Handler {
 		defer v.end(a, r)
 		defer a.close()
 		defer v.recovered(a, r)
+		defer func() { v.gone = v.client.Err() != nil }() // before a small answer is sent: its client may hang up with it in hand
 		s.answer(a, r, v, next)
 	})
 }

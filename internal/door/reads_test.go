@@ -422,6 +422,32 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
+// hangsUp is a connection whose client is gone as soon as it has the answer.
+type hangsUp struct {
+	*httptest.ResponseRecorder
+	gone context.CancelFunc
+}
+
+// Write implements [http.ResponseWriter].
+func (h hangsUp) Write(p []byte) (int, error) {
+	defer h.gone()
+	return h.ResponseRecorder.Write(p)
+}
+
+// A client that has its whole answer did not go away, however soon it hangs up.
+func TestClientDone(t *testing.T) {
+	s := serve(t, door.Options{}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	w := hangsUp{httptest.NewRecorder(), cancel}
+	s.reads.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "all of it") })).ServeHTTP(w, s.request(ctx, "/q"))
+	if ctx.Err() == nil || w.Body.String() != "all of it" {
+		t.Fatalf("it got %q", w.Body)
+	}
+	if line := s.log.line(t); line["status"] != 200.0 || line["complete"] != true {
+		t.Errorf("%v", line)
+	}
+}
+
 // A form is read before its query has a place, up to 1 MiB. The handler reads it again.
 func TestBodies(t *testing.T) {
 	s := serve(t, door.Options{}, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.FormValue("query")) })

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"blobtail/internal/storeid"
+	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/dir/tables"
 	"blobtail/storage/fsys"
@@ -28,11 +29,30 @@ func openDir(spec Spec, create, reads bool) (*Store, error) {
 	if err := notALog(spec); err != nil {
 		return nil, errors.Join(err, blobs.Close())
 	}
+	if err := notOfAnother(spec, reads); err != nil {
+		return nil, errors.Join(err, blobs.Close())
+	}
 	rows, err := tables.Open(spec.place)
 	if err != nil {
 		return nil, errors.Join(err, blobs.Close())
 	}
 	return &Store{Blobs: blobs, Tables: rows, Explain: explain, Close: func() error { return errors.Join(rows.Close(), blobs.Close()) }}, nil
+}
+
+// notOfAnother refuses root, if it may write, in a store that another user has made. Root may do
+// anything there, and that user could not read what root has made: a horizon of root's stops an
+// ingester. The error is [storage.ErrUnauthorized].
+func notOfAnother(spec Spec, reads bool) error {
+	made := filepath.Join(spec.place, storeid.Key)
+	if _, err := os.Lstat(made); err != nil || reads || os.Geteuid() != 0 {
+		return nil
+	}
+	owner, other := fsys.Owner(made)
+	if !other {
+		return nil
+	}
+	return fmt.Errorf("%w: the store %s belongs to user %s, who could not read what root makes there; run this as %s: runuser -u %s -- COMMAND",
+		storage.ErrUnauthorized, spec.place, owner, owner, owner)
 }
 
 // notALog refuses the directory of an ingester's log, which looks like an empty store. The error

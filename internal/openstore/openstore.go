@@ -75,7 +75,8 @@ type Options struct {
 	// Late is how much later than its time a record of Azure's own logs may have arrived;
 	// see [asblobs.Options].
 	Late time.Duration
-	// Reads says that the process only reads the store. Then remedies ask for no more.
+	// Reads says that the process only reads the store. Then remedies ask for no more, and root
+	// may read the directory of another user.
 	Reads bool
 }
 

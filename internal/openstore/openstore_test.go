@@ -3,10 +3,13 @@ package openstore_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"blobtail/internal/openstore"
+	"blobtail/internal/storeid"
 	"blobtail/storage"
 )
 
@@ -108,5 +111,36 @@ func TestSpec(t *testing.T) {
 	}
 	if s := openstore.Default(); s.String() != "dir:./data" {
 		t.Errorf("default %q", s)
+	}
+}
+
+// Root may read the store of another user, and is told to write as that user. A store that root has
+// made is its own, in whatever directory.
+func TestStoreOfAnother(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	root := t.TempDir()
+	if err := os.Chown(root, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := openstore.Parse("dir:" + root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(reads bool) error {
+		store, err := openstore.OpenWith(t.Context(), spec, false, openstore.Options{Reads: reads})
+		if err != nil {
+			return err
+		}
+		return store.Close()
+	}
+	made := filepath.Join(root, storeid.Key)
+	if err := errors.Join(open(false), os.WriteFile(made, nil, 0o400), open(false), os.Chown(made, 65534, 65534), open(true)); err != nil {
+		t.Fatal(err)
+	}
+	want := "not authorized: the store " + root + " belongs to user nobody, who could not read what root makes there; run this as nobody: runuser -u nobody -- COMMAND"
+	if err := open(false); !errors.Is(err, storage.ErrUnauthorized) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

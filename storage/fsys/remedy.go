@@ -26,8 +26,8 @@ type Place struct {
 
 // Remedy returns advice on an error of a file, in one line; "" for an error without advice. An
 // error that names no file is about the directory. The advice asks for no more than the process
-// needs, and changes nothing but the directory itself: those above it, and the files in it, may be
-// of others.
+// needs, and changes nothing but the directory itself, or a stranger's file in a directory of the
+// process's own user: those above it, and other files in it, may be of others.
 func (p Place) Remedy(err error) string {
 	path := cmp.Or(pathOf(err), p.Dir)
 	switch {
@@ -52,6 +52,9 @@ func (p Place) Remedy(err error) string {
 	case above:
 		return fmt.Sprintf("%s belongs to user %s, has the mode %04o, and does not let user %s through to %s; run it as %s, or choose another directory",
 			seen, userName(owner), fi.Mode().Perm(), userName(me), p.Dir, userName(owner))
+	case p.strange(seen, me):
+		return fmt.Sprintf("%s belongs to user %s and %s to %s, as after a command that ran as the wrong user; give it back, as root: chown -R %s %s",
+			seen, userName(owner), p.Dir, userName(me), userName(me), seen)
 	case p.Reads:
 		return fmt.Sprintf("%s belongs to user %s and this process runs as %s; to read %s it needs the right to read all files there, and to own none: run it as %s, or read through a logquery serve that %s runs (--server)",
 			seen, userName(owner), userName(me), p.Dir, userName(owner), userName(owner))
@@ -61,6 +64,14 @@ func (p Place) Remedy(err error) string {
 	}
 	return fmt.Sprintf("%s belongs to user %s and this process runs as %s; run it as %s, or choose a directory that is its own",
 		seen, userName(owner), userName(me), userName(owner))
+}
+
+// strange reports whether a path is in this directory, which belongs to the user with the number
+// me. Whatever another user has made there is in the way of its owner.
+func (p Place) strange(path string, me int) bool {
+	fi, err := os.Stat(p.Dir)
+	owner, ok := ownerOf(fi)
+	return err == nil && ok && owner == me && isAbove(p.Dir, path)
 }
 
 // make is the remedy for a directory that is missing, and cannot be made in the nearest one
@@ -203,6 +214,10 @@ func letRead(err error) string {
 		return fmt.Sprintf("%s; run: chmod u%s %s", facts, rights[1:], at)
 	case inGroup(theirs) && fi.Mode()&need != 0:
 		return facts + ", which allows it; perhaps a security module or the unit of a service forbids it"
+	case fi.IsDir() && theirs != 0 && fi.Mode()&need != 0:
+		// Its users have this group already, and would lose it with another one.
+		return fmt.Sprintf("%s; run it as a user of the group %s (runuser -u USER -- COMMAND), or copy the file to a directory that user %s may read",
+			facts, groupName(theirs), userName(me))
 	case fi.IsDir():
 		return fmt.Sprintf("%s; copy the file to a directory that this user may read, or run as root: %s", facts, let)
 	}

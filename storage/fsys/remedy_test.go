@@ -90,6 +90,14 @@ func TestRemedyOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// A directory that another user has made in an own one, as root does in the store of an ingester.
+	if err := errors.Join(os.Mkdir(at("mine/theirs"), 0o700), os.Chown(at("mine/theirs"), 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	got := fsys.Place{Dir: at("mine")}.Remedy(&os.PathError{Op: "open", Path: at("mine/theirs"), Err: syscall.EACCES})
+	if want := at("mine/theirs") + " belongs to user nobody and " + at("mine") + " to root, as after a command that ran as the wrong user; give it back, as root: chown -R root " + at("mine/theirs"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	for name, c := range map[string]struct {
 		place fsys.Place
 		path  string

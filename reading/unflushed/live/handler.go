@@ -111,6 +111,7 @@ type Handler struct {
 
 	mu    sync.Mutex
 	stats Stats
+	told  map[string]string // reasons that the log has, by the ingester that did not answer
 }
 
 // NewHandler returns a handler. It starts nothing.
@@ -263,6 +264,9 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 	h.stats.Records += m.sent
 	h.stats.PeersFailed += uint64(len(f.missing))
 	h.mu.Unlock()
+	if !alone {
+		h.tell(f.missing)
+	}
 	if err != nil {
 		if ctx.Err() == nil && err != errReader {
 			h.o.Log.Warn().Err(err).Msg("live records cannot be read from the log to the end")
@@ -277,6 +281,21 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 	}
 	if out.Flush() == nil && p.flush() == nil {
 		p.until(time.Time{}) // for the next request on this connection
+	}
+}
+
+// tell logs why others do not answer, once for each change of a reason. The operator of this
+// ingester can mend it, and its reader cannot: it lacks the token, or the authority, of the others.
+func (h *Handler) tell(missing []Missing) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.told
+	h.told = map[string]string{}
+	for _, m := range missing {
+		h.told[m.ID] = m.Reason
+		if before[m.ID] != m.Reason {
+			h.o.Log.Warn().Str("ingester", m.ID).Str("host", m.Host).Str("error", m.Reason).Msg("another ingester of the store does not answer: reads that ask here lack its newest records")
+		}
 	}
 }
 

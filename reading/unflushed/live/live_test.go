@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"blobtail/internal/lease"
 	"blobtail/reading/unflushed/live"
 	"blobtail/record"
@@ -52,6 +54,26 @@ func TestMerge(t *testing.T) {
 	got, _, err := read(t, b.url, all("*"))
 	if err != io.EOF || len(got) == 0 {
 		t.Errorf("%d records, %v", len(got), err)
+	}
+}
+
+// The log of an ingester has the reason why another one does not answer it, once for each change.
+func TestMissingIsLogged(t *testing.T) {
+	status := http.StatusUnauthorized
+	refuses := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "a token is needed", status) }))
+	var log bytes.Buffer
+	a := newIngesterWith(t, "aaaaaaaa", live.Options{
+		Log:   zerolog.New(&log),
+		Peers: roll([]lease.Ingester{peer(lease.Ingester{ID: "bbbbbbbb", Host: "b", Address: refuses})}, nil),
+	})
+	for _, status = range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusForbidden} {
+		if _, _, err := read(t, a.url, all("web")); err == io.EOF {
+			t.Error("the answer is whole")
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], `"ingester":"bbbbbbbb"`) || !strings.Contains(lines[0], "401") || !strings.Contains(lines[1], "403") {
+		t.Errorf("%q", lines)
 	}
 }
 
