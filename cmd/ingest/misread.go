@@ -78,8 +78,10 @@ func misread(app *kong.Application, err error) error {
 	if other := meantVerb(first, verb); argument && ok && other != "" {
 		return fmt.Errorf("there is no verb %s; for that: %s", first, other)
 	}
-	meant := meantFlag(name, verb)
+	meant, shell := meantFlag(name, verb), cli.MeantShell("ingest", err)
 	switch {
+	case shell != "":
+		return errors.New(shell)
 	case argument && verb != nil && verb.Name == "drain":
 		return fmt.Errorf("unexpected argument %s; the ingester is named by its admin listener: ingest drain --admin %s", first, config.Default().Ingest.Admin)
 	case flag && meant != "":

@@ -226,6 +226,9 @@ func (a *app) misread(verb string, err error) error {
 	if strings.HasPrefix(err.Error(), `expected "<field>`) {
 		return cli.Usagef("which field, and of which service? For example: logquery top status web. For a service called top: logquery read top")
 	}
+	if hint := cli.MeantShell("logquery", err); hint != "" {
+		return cli.Usagef("%s", hint)
+	}
 	see := "logquery --help"
 	if verb != "" {
 		see = "logquery " + verb + " --help"

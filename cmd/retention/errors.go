@@ -91,6 +91,9 @@ func misread(app *kong.Application, err error) error {
 			return &cli.UsageError{Err: err}
 		}
 	}
+	if hint := cli.MeantShell("retention", err); hint != "" {
+		return cli.Usagef("%s", hint)
+	}
 	return cli.Usagef("%w; see retention --help", err)
 }
 
