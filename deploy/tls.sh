@@ -37,6 +37,9 @@ command -v openssl >/dev/null 2>&1 || fail "openssl is not installed"
 [ $# -ge 1 ] || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
 folder=$1
 shift
+case $folder in
+-* | *://*) fail "\"$folder\" is no folder: the first word is one, and names come behind it" ;;
+esac
 if [ $# -eq 0 ]; then
 	[ -e "$folder/ingest/tls.crt" ] || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
 	set -f
@@ -47,11 +50,15 @@ fi
 alternatives=
 for name in "$@" localhost 127.0.0.1 ::1; do
 	case $name in
-	'' | *[!A-Za-z0-9.:*_-]*) fail "\"$name\" is no name: want a DNS name or an address, without a scheme and a path" ;;
+	'' | -* | *[!A-Za-z0-9.:*_-]*) fail "\"$name\" is no name: want a DNS name or an address, without a scheme and a path" ;;
 	*:*:*) kind=IP ;;
 	*:*) fail "\"$name\" has a port: leave it out" ;;
 	*[!0-9.]*) kind=DNS ;;
-	*) kind=IP ;;
+	*)
+		kind=IP
+		echo "$name" | grep -Eq '^((25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])\.){3}(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])$' ||
+			fail "\"$name\" is no address: want four numbers from 0 to 255, such as 10.0.0.5"
+		;;
 	esac
 	case ,$alternatives in *",$kind:$name,"*) ;; *) alternatives=$alternatives$kind:$name, ;; esac
 done

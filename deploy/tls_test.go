@@ -100,7 +100,7 @@ func TestTLS(t *testing.T) {
 func TestTLSMistakes(t *testing.T) {
 	need(t, "sh", "openssl")
 	for name, want := range map[string]string{
-		"https://logs.example.com": "is no name", "logs.example.com:8514": "has a port", "": "is no name", "a,DNS:b": "is no name", "1.2.3.4.5": "openssl failed",
+		"https://logs.example.com": "is no name", "logs.example.com:8514": "has a port", "": "is no name", "a,DNS:b": "is no name", "1.2.3.4.5": "is no address", "999.1.1.1": "is no address", "12.5": "is no address", "--help": "is no name", "1:2:x": "openssl failed",
 	} {
 		folder := filepath.Join(t.TempDir(), "new")
 		out, err := exec.Command("sh", "tls.sh", folder, name).CombinedOutput()

@@ -106,8 +106,8 @@ func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 	switch verb := verbOf(a.model, e.Name); {
 	case a.env.isFile(e.Name):
 		hint = "a file has that name: if the shell made it of *, quote that: '*'"
-	case a.verb.Name == "top" && (slices.Contains(e.Stored, a.verbs.Top.Field) || slices.Contains(a.services(ctx), a.verbs.Top.Field)):
-		hint = "the field comes first: logquery top " + cli.ShellWords(typed, a.verbs.Top.Field)
+	case a.verb.Name == "top" && a.isService(ctx, e, a.verbs.Top.Field):
+		hint = "the field comes first: logquery top " + cli.ShellWords(a.noServices(ctx, e, typed), a.verbs.Top.Field)
 	case a.moreFields(e.Name):
 		fields := a.verbs.Top.Field + "," + typed
 		hint = "several fields stand with commas: logquery top " + cli.ShellWords(slices.Concat([]string{fields}, a.verbs.Top.Services[1:])...)
@@ -136,6 +136,22 @@ func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 		hint = "to search text: -F " + cli.ShellWords(typed)
 	}
 	return fmt.Sprintf("%v; %s%s", e, hint, a.thereAre(ctx, e))
+}
+
+// isService reports whether a text is for services: a name, several with commas, or a glob.
+func (a *app) isService(ctx context.Context, e *reading.NoServiceError, text string) bool {
+	all := slices.Concat(e.Stored, a.services(ctx))
+	return strings.ContainsAny(text, "*?") || slices.ContainsFunc(strings.Split(text, ","), func(name string) bool { return slices.Contains(all, name) })
+}
+
+// noServices are the services of top that are none, with commas as fields have them; typed if there is
+// one only.
+func (a *app) noServices(ctx context.Context, e *reading.NoServiceError, typed string) string {
+	names := slices.DeleteFunc(serviceNames(a.verbs.Top.Services), func(name string) bool { return a.isService(ctx, e, name) })
+	if len(names) < 2 {
+		return typed
+	}
+	return strings.Join(names, ",")
 }
 
 // moreFields reports whether an unknown service of top may be a second field: it stands before a
@@ -209,6 +225,9 @@ func (a *app) misread(verb string, err error) error {
 	}
 	if strings.HasPrefix(err.Error(), `expected "<field>`) {
 		return cli.Usagef("which field, and of which service? For example: logquery top status web. For a service called top: logquery read top")
+	}
+	if hint := cli.MeantShell("logquery", err); hint != "" {
+		return cli.Usagef("%s", hint)
 	}
 	see := "logquery --help"
 	if verb != "" {

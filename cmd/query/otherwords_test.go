@@ -77,7 +77,7 @@ func TestWordsOfOtherPrograms(t *testing.T) {
 		"-S yesterday":              "unknown flag -S; for the oldest time: --since yesterday",
 		"web -S 2026-11-25 -U now":  "unknown flag -S; for the oldest time: --since 2026-11-25",
 		"web -U now":                "unknown flag -U; for the newest time: --to now",
-		"web -k":                    "unknown flag -k; the kernel's records are those of their service, as syslog sends them: logquery kernel",
+		"web -k":                    "unknown flag -k; the kernel's records are those of their service, as syslog sends them: logquery kernel; certificates are always checked; an authority of your own: --ca FILE",
 		"web -b":                    "unknown flag -b; for the last day: --since 1d",
 		"web -x":                    "unknown flag -x; there is no catalog of messages; leave it out",
 		"web -o short":              "-o short: it must be pretty, json, raw, csv or logfmt; for that: -o pretty",

@@ -50,11 +50,17 @@ var otherFlags = map[string]map[string]string{
 		"drop":    "a plan is confirmed by its hash: --confirm HASH, as drop prints it without --confirm",
 		"compact": "compact asks for no confirmation: leave it out", "": "a plan is confirmed by its hash: retention apply --confirm HASH, as retention plan prints it",
 	},
+	"--keep": {"": "ages stand in the configuration: --config FILE, with retention.default such as 30d"},
 }
 
 // instead is what a flag of another program is called here; "" if it is none.
 func instead(flag string, verb *kong.Node) string {
-	same := map[string]string{"-n": "--dry-run", "--dryrun": "--dry-run", "-y": "--yes", "--force": "--yes", "-f": "--yes", "--assume-yes": "--yes", "--no-confirm": "--yes"}
+	same := map[string]string{"-n": "--dry-run", "--dryrun": "--dry-run", "-y": "--yes", "--force": "--yes", "-f": "--yes", "--assume-yes": "--yes", "--no-confirm": "--yes",
+		"--approve": "--yes", "--auto-approve": "--yes", "--what-if": "--dry-run", "--whatif": "--dry-run", "--noop": "--dry-run", "--simulate": "--dry-run", "--preview": "--dry-run", "--check": "--dry-run",
+		"--default": "--keep", "--age": "--keep", "--days": "--keep", "--older-than": "--keep", "--max-age": "--keep", "--retention": "--keep"}
+	if hint := cli.MeantVersion(flag); hint != "" {
+		return hint
+	}
 	by := otherFlags[cmp.Or(same[flag], flag)]
 	if verb == nil || by[verb.Name] == "" {
 		return by[""]
@@ -84,6 +90,9 @@ func misread(app *kong.Application, err error) error {
 		if err := signposts().Elsewhere(app, verb, flag); err != nil {
 			return &cli.UsageError{Err: err}
 		}
+	}
+	if hint := cli.MeantShell("retention", err); hint != "" {
+		return cli.Usagef("%s", hint)
 	}
 	return cli.Usagef("%w; see retention --help", err)
 }

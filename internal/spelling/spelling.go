@@ -3,7 +3,7 @@ package spelling
 
 import "strings"
 
-// Near returns the name that was probably meant: the same one, one that begins with the
+// Near returns the name that was probably meant: the same one, the same apart from _ and -, one that begins with the
 // other, or the one with the fewest typing mistakes; "" if none is near.
 func Near(name string, names []string) string {
 	if name == "" {
@@ -14,7 +14,9 @@ func Near(name string, names []string) string {
 		if s == name {
 			return s
 		}
-		if strings.HasPrefix(s, name) || strings.HasPrefix(name, s) {
+		if plain(s) == plain(name) {
+			best, least = s, -1
+		} else if strings.HasPrefix(s, name) || strings.HasPrefix(name, s) {
 			if least > 0 {
 				best, least = s, 0
 			}
@@ -24,6 +26,9 @@ func Near(name string, names []string) string {
 	}
 	return best
 }
+
+// plain is a name without the signs between its words: not_level and notlevel are the same.
+func plain(name string) string { return strings.NewReplacer("_", "", "-", "").Replace(name) }
 
 // mistakes counts the fewest bytes to insert, delete or replace, or neighbours to swap, that
 // turn a into b.

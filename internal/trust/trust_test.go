@@ -48,7 +48,7 @@ func TestFiles(t *testing.T) {
 	for name, want := range map[string]string{
 		"ca.pem": "", "leaf.pem": "", "both.pem": "",
 		"none.pem":    "no such file or directory; correct the path",
-		"":            "is a directory",
+		"":            "is a directory; name the file in it",
 		"key.pem":     "no certificate in PEM but a private key",
 		"csr.pem":     "but the request for one",
 		"other.pem":   `a block of type "PGP MESSAGE"`,

@@ -109,14 +109,17 @@ func (k *ranking) Visit(node *ast.Node) {
 			k.judge(at, at.Left)
 		}
 	case at.Operator == "==" || at.Operator == "!=":
+		k.judgeAbove(at, at.Right, at.Left)
 		if left {
 			fold(at.Left, at.Right)
 		} else {
 			fold(at.Right, at.Left)
 		}
 	case at.Operator == "in" && left:
+		k.judgeAbove(at, at.Right)
 		if list, ok := at.Right.(*ast.ArrayNode); ok {
 			for _, one := range list.Nodes {
+				k.judgeAbove(at, one)
 				fold(at.Left, one)
 			}
 		}
@@ -146,6 +149,28 @@ func (k *ranking) judge(at *ast.BinaryNode, other ast.Node) {
 	k.err = &file.Error{Location: other.Location(), Message: fmt.Sprintf(
 		"%s is no word of a level; from low to high they are trace, debug, info, warn, error, critical: write level %s %q",
 		what, at.Operator, example.String())}
+}
+
+// judgeAbove keeps a mistake: a level with + for it and those above it, as --level has, is a text that
+// no level equals.
+func (k *ranking) judgeAbove(at *ast.BinaryNode, others ...ast.Node) {
+	for _, other := range others {
+		text, ok := other.(*ast.StringNode)
+		if !ok || k.err != nil {
+			continue
+		}
+		word, above := strings.CutSuffix(text.Value, "+")
+		l := record.ParseLevel([]byte(word))
+		if !above || l == record.Other {
+			continue
+		}
+		order := ">="
+		if at.Operator == "!=" {
+			order = "<"
+		}
+		k.err = &file.Error{Location: other.Location(), Message: fmt.Sprintf(
+			"%q with + is a form of --level; here levels have an order; write level %s %q", text.Value, order, l.String())}
+	}
 }
 
 // fold makes of a constant word beside the level the word that records have.

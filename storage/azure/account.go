@@ -153,7 +153,7 @@ func parseConnectionString(s string) (account, error) {
 func checkEndpoint(endpoint string, emulator bool) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return errors.New("bad storage endpoint: want https://HOST[/PATH]") // it may hold a SAS
+		return errors.New("bad storage endpoint: want https://HOST[/PATH], or http:// for an emulator on this host, in AZURE_STORAGE_BLOB_ENDPOINT and AZURE_STORAGE_TABLE_ENDPOINT, or in the connection string") // it may hold a SAS
 	}
 	host := u.Hostname()
 	// Cosmos DB in all clouds, in its old form and that of its other API, such as

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 )
 
 // WhyUnread adds the fix, in one line, to an error of reading a file that an operator has named:
@@ -16,6 +17,8 @@ func WhyUnread(err error, missing string) error {
 		fix = missing
 	case errors.Is(err, fs.ErrPermission):
 		fix = letRead(err)
+	case errors.Is(err, syscall.EISDIR):
+		fix = "name the file in it"
 	}
 	if fix == "" {
 		return err
