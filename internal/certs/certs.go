@@ -15,6 +15,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -106,6 +107,9 @@ func (c *Certs) Reload() error {
 
 // unread adds the fix to an error of reading a file.
 func unread(err error) error {
+	if strings.Contains(err.Error(), "private key does not match public key") { // crypto/tls has no value for it
+		return fmt.Errorf("%w: they are of two pairs; give the key that was made with this certificate, or have both made anew (deploy/tls.sh)", err)
+	}
 	return fsys.WhyUnread(err, "correct the path, or make a certificate (deploy/tls.sh)")
 }
 

@@ -145,7 +145,7 @@ func TestMistakes(t *testing.T) {
 		want  string
 	}{
 		"missing":                {pathsIn(t.TempDir()), "no such file"},
-		"key of another":         {certs.Paths{Certificate: good.Certificate, Key: swapped.Key}, "private key does not match"},
+		"key of another":         {certs.Paths{Certificate: good.Certificate, Key: swapped.Key}, "private key does not match public key: they are of two pairs; give the key that was made with this certificate"},
 		"no certificate":         {certs.Paths{Certificate: good.Key, Key: good.Key}, good.Key},
 		"authority is a key":     {noCA, "it has no certificate in PEM"},
 		"authority is not there": {certs.Paths{Certificate: good.Certificate, Key: good.Key, ClientCA: dir + "/none"}, "authorities of clients: open " + dir + "/none"},

@@ -79,6 +79,9 @@ func Token(getenv func(string) string, variable, file string) (string, error) {
 	}
 	text = strings.TrimSpace(text)
 	id, secret, ok := strings.Cut(text, ".")
+	if word, _, blank := strings.Cut(text, " "); blank && strings.EqualFold(word, "Bearer") {
+		return "", fmt.Errorf("%s: leave the word %s out: want one token alone, id.secret", where, word)
+	}
 	if !ok || id == "" || secret == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", fmt.Errorf("%s: want one token, id.secret, as `ingest token new` prints it", where)
 	}
