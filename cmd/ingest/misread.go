@@ -13,46 +13,52 @@ import (
 )
 
 // elsewhere are verbs that people write here, and other commands have.
-var elsewhere = map[string]string{
-	"tail": "logquery tail", "read": "logquery", "query": "logquery", "ls": "logquery ls", "list": "logquery ls", "verify": "logquery verify",
-	"ingesters": "logquery ingesters", "status": "logquery ingesters", "apply": "retention apply",
-	"plan": "retention plan", "compact": "retention compact", "drop": "retention drop", "tokens": "ingest token list", "version": "ingest --version", "help": "ingest --help",
-	"validate": "ingest check-config", "configtest": "ingest check-config", "test": "ingest check", "doctor": "ingest check", "stop": "ingest drain", "config": "ingest print-config", "flush": "curl -X POST http://ADMIN/flush, with the address of --admin",
+func elsewhere() map[string]string {
+	return map[string]string{
+		"tail": "logquery tail", "read": "logquery", "query": "logquery", "ls": "logquery ls", "list": "logquery ls", "verify": "logquery verify",
+		"ingesters": "logquery ingesters", "status": "logquery ingesters", "apply": "retention apply",
+		"plan": "retention plan", "compact": "retention compact", "drop": "retention drop", "tokens": "ingest token list", "version": "ingest --version", "help": "ingest --help",
+		"validate": "ingest check-config", "configtest": "ingest check-config", "test": "ingest check", "doctor": "ingest check", "stop": "ingest drain", "config": "ingest print-config", "flush": "curl -X POST http://ADMIN/flush, with the address of --admin",
+	}
 }
 
 // otherTokens are the words of other programs for the verbs of ingest token.
-var otherTokens = map[string]string{
-	"create": "new ID", "add": "new ID", "make": "new ID", "issue": "new ID", "rotate": "new ID", "ls": "list", "show": "list", "get": "list",
-	"rm": "revoke ID", "remove": "revoke ID", "delete": "revoke ID", "del": "revoke ID", "disable": "revoke ID",
+func otherTokens() map[string]string {
+	return map[string]string{
+		"create": "new ID", "add": "new ID", "make": "new ID", "issue": "new ID", "rotate": "new ID", "ls": "list", "show": "list", "get": "list",
+		"rm": "revoke ID", "remove": "revoke ID", "delete": "revoke ID", "del": "revoke ID", "disable": "revoke ID",
+	}
 }
 
 // otherFlags are flags of other programs, with what to write here. Those that are for verbs of tokens
 // alone begin with the name of that verb.
-var otherFlags = map[string]string{
-	"token --name": "the id stands without a flag: ingest token new ID", "token --id": "the id stands without a flag: ingest token new ID", "token --user": "the id stands without a flag: ingest token new ID",
-	"token --ttl": "for its end: --expires 90d", "token --expiry": "for its end: --expires 90d", "token --expire": "for its end: --expires 90d", "token --valid": "for its end: --expires 90d", "token --days": "for its end: --expires 90d", "token --until": "for its end: --expires 2027-06-01",
-	"--syslog-listen": "for senders of syslog: --syslog 127.0.0.1:6514", "--syslog-addr": "for senders of syslog: --syslog 127.0.0.1:6514", "--syslog-port": "for senders of syslog: --syslog 127.0.0.1:6514",
-	"--cert": "for TLS: --tls-cert FILE and --tls-key FILE", "--key": "for TLS: --tls-cert FILE and --tls-key FILE", "--tls": "for TLS: --tls-cert FILE and --tls-key FILE", "--ssl-cert": "for TLS: --tls-cert FILE and --tls-key FILE",
-	"--data": "for a directory: --store dir:PATH", "--data-dir": "for a directory: --store dir:PATH", "--dir": "for a directory: --store dir:PATH",
+func otherFlags() map[string]string {
+	return map[string]string{
+		"token --name": "the id stands without a flag: ingest token new ID", "token --id": "the id stands without a flag: ingest token new ID", "token --user": "the id stands without a flag: ingest token new ID",
+		"token --ttl": "for its end: --expires 90d", "token --expiry": "for its end: --expires 90d", "token --expire": "for its end: --expires 90d", "token --valid": "for its end: --expires 90d", "token --days": "for its end: --expires 90d", "token --until": "for its end: --expires 2027-06-01",
+		"--syslog-listen": "for senders of syslog: --syslog 127.0.0.1:6514", "--syslog-addr": "for senders of syslog: --syslog 127.0.0.1:6514", "--syslog-port": "for senders of syslog: --syslog 127.0.0.1:6514",
+		"--cert": "for TLS: --tls-cert FILE and --tls-key FILE", "--key": "for TLS: --tls-cert FILE and --tls-key FILE", "--tls": "for TLS: --tls-cert FILE and --tls-key FILE", "--ssl-cert": "for TLS: --tls-cert FILE and --tls-key FILE",
+		"--data": "for a directory: --store dir:PATH", "--data-dir": "for a directory: --store dir:PATH", "--dir": "for a directory: --store dir:PATH",
+	}
 }
 
 // meantFlag returns what to write for an unknown flag of the verb that was chosen; "": not known.
 func meantFlag(flag string, verb *kong.Node) string {
 	for v := verb; v != nil; v = v.Parent {
-		if hint := otherFlags[v.Name+" "+flag]; hint != "" {
+		if hint := otherFlags()[v.Name+" "+flag]; hint != "" {
 			return hint
 		}
 	}
-	return cmp.Or(otherFlags[flag], cli.MeantVersion(flag), cli.MeantListen(flag, config.Default().Ingest.Listen))
+	return cmp.Or(otherFlags()[flag], cli.MeantVersion(flag), cli.MeantListen(flag, config.Default().Ingest.Listen))
 }
 
 // meantVerb returns the words for an argument that is no verb here; "": not known.
 func meantVerb(word string, verb *kong.Node) string {
 	switch {
 	case verb == nil:
-		return elsewhere[word]
-	case verb.Name == "token" && otherTokens[word] != "":
-		return "ingest token " + otherTokens[word]
+		return elsewhere()[word]
+	case verb.Name == "token" && otherTokens()[word] != "":
+		return "ingest token " + otherTokens()[word]
 	}
 	return ""
 }

@@ -177,7 +177,7 @@ func (a *app) verbMeant(first string) string {
 	if len(a.env.args) == 0 || a.env.args[0] != first || a.verb.Name != "read" {
 		return ""
 	}
-	if other := otherVerbs[first]; other != "" {
+	if other := otherVerbs()[first]; other != "" {
 		return other
 	}
 	var verbs []string

@@ -20,65 +20,69 @@ import (
 // stern, logcli, jq and SQL. Here are ours for them.
 
 // otherVerbs are the words of other programs for a verb.
-var otherVerbs = map[string]string{
-	"list": "ls", "services": "ls", "follow": "tail -f SERVICE", "count": "SERVICE --count", "export": "SERVICE -o csv",
-	"grep": "SERVICE -F TEXT", "search": "SERVICE -F TEXT", "find": "SERVICE -F TEXT",
-	"logs": "SERVICE", "log": "SERVICE", "show": "SERVICE", "get": "SERVICE", "less": "SERVICE", "journal": "SERVICE", "select": "SERVICE --where EXPR", "head": "SERVICE --first 10", "last": "tail SERVICE",
-	"query": "--logql QUERY", "describe": "ls SERVICE", "stats": "fields SERVICE", "labels": "fields SERVICE", "days": "ls SERVICE", "histogram": "hist SERVICE", "du": "bill", "size": "bill",
+func otherVerbs() map[string]string {
+	return map[string]string{
+		"list": "ls", "services": "ls", "follow": "tail -f SERVICE", "count": "SERVICE --count", "export": "SERVICE -o csv",
+		"grep": "SERVICE -F TEXT", "search": "SERVICE -F TEXT", "find": "SERVICE -F TEXT",
+		"logs": "SERVICE", "log": "SERVICE", "show": "SERVICE", "get": "SERVICE", "less": "SERVICE", "journal": "SERVICE", "select": "SERVICE --where EXPR", "head": "SERVICE --first 10", "last": "tail SERVICE",
+		"query": "--logql QUERY", "describe": "ls SERVICE", "stats": "fields SERVICE", "labels": "fields SERVICE", "days": "ls SERVICE", "histogram": "hist SERVICE", "du": "bill", "size": "bill",
+	}
 }
 
 // otherFlags are the flags of other programs, each with what to write here. {NAME} is the value
 // that was given, or NAME.
-var otherFlags = map[string]string{
-	"--grep": findText, "--search": findText, "--text": findText, "--filter": findText, "-e": findText, "--pattern": findText, "--match": findText, "--contains": findText, "--find": findText,
-	"--query": "for a query in LogQL: --logql {QUERY}; for a condition: --where EXPR", "--logsql": "for a condition: --where EXPR", "--kql": "for a condition: --where EXPR", "--sql": "for a condition: --where EXPR",
-	"--expr": "for a condition: --where {EXPR}", "--condition": "for a condition: --where {EXPR}", "--jq": "for a condition: --where EXPR; for jq: -o json | jq {FILTER}",
-	"-E": findRegex, "-P": findRegex, "--extended-regexp": findRegex, "--perl-regexp": findRegex, "--regex": findRegex, "--egrep": findRegex,
-	"--fixed-strings": "for a text as it is: -F {TEXT}", "--include": "for a text as it is: -F {TEXT}", "--word-regexp": "for whole words: -w {WORDS}", "--word": "for whole words: -w {WORDS}",
-	"--exclude": notText, "--invert-match": "for records that do not match: -v", "--not": notText, "--highlight": findText,
-	"-V":              "for the version: --version",
-	"-c":              "to count records: --count; a container is a service here, and services are arguments: logquery web",
-	"--context-lines": aroundEach, "--before-lines": "for records before each match: -B {N}", "--after-lines": "for records after each match: -A {N}",
-	"--max-count": newestOf, "-m": newestOf, "--max": newestOf, "--num": newestOf, "--number-of-lines": newestOf, "--entries": newestOf, "--top-n": newestOf, "--count-lines": "to count records: --count", "--total": "to count records: --count",
-	"--head": "for the oldest ones: --first {N}", "--oldest": "for the oldest ones: --first {N}", "--skip": pages, "--offset": pages, "--page": pages, "--batch": "records come as they are read; for fewer: -n N",
-	"--line-number": "records have no numbers; ts is their place", "--only-matching": "records are printed whole; for some fields: --fields A,B", "--files-with-matches": "for the services with matches: top service '*' -F TEXT", "-L": "for the services with matches: top service '*' -F TEXT",
-	"--line-buffered": "it is so always; leave it out", "--retry": "a follow survives outages by itself; leave it out", "--bytes": newestOf, "--pid": "to end a follow at a time: timeout 60 logquery tail SERVICE -f",
-	"--watch": toFollow, "--stream": toFollow, "--wait": toFollow, "--poll": toFollow,
+func otherFlags() map[string]string {
+	return map[string]string{
+		"--grep": findText, "--search": findText, "--text": findText, "--filter": findText, "-e": findText, "--pattern": findText, "--match": findText, "--contains": findText, "--find": findText,
+		"--query": "for a query in LogQL: --logql {QUERY}; for a condition: --where EXPR", "--logsql": "for a condition: --where EXPR", "--kql": "for a condition: --where EXPR", "--sql": "for a condition: --where EXPR",
+		"--expr": "for a condition: --where {EXPR}", "--condition": "for a condition: --where {EXPR}", "--jq": "for a condition: --where EXPR; for jq: -o json | jq {FILTER}",
+		"-E": findRegex, "-P": findRegex, "--extended-regexp": findRegex, "--perl-regexp": findRegex, "--regex": findRegex, "--egrep": findRegex,
+		"--fixed-strings": "for a text as it is: -F {TEXT}", "--include": "for a text as it is: -F {TEXT}", "--word-regexp": "for whole words: -w {WORDS}", "--word": "for whole words: -w {WORDS}",
+		"--exclude": notText, "--invert-match": "for records that do not match: -v", "--not": notText, "--highlight": findText,
+		"-V":              "for the version: --version",
+		"-c":              "to count records: --count; a container is a service here, and services are arguments: logquery web",
+		"--context-lines": aroundEach, "--before-lines": "for records before each match: -B {N}", "--after-lines": "for records after each match: -A {N}",
+		"--max-count": newestOf, "-m": newestOf, "--max": newestOf, "--num": newestOf, "--number-of-lines": newestOf, "--entries": newestOf, "--top-n": newestOf, "--count-lines": "to count records: --count", "--total": "to count records: --count",
+		"--head": "for the oldest ones: --first {N}", "--oldest": "for the oldest ones: --first {N}", "--skip": pages, "--offset": pages, "--page": pages, "--batch": "records come as they are read; for fewer: -n N",
+		"--line-number": "records have no numbers; ts is their place", "--only-matching": "records are printed whole; for some fields: --fields A,B", "--files-with-matches": "for the services with matches: top service '*' -F TEXT", "-L": "for the services with matches: top service '*' -F TEXT",
+		"--line-buffered": "it is so always; leave it out", "--retry": "a follow survives outages by itself; leave it out", "--bytes": newestOf, "--pid": "to end a follow at a time: timeout 60 logquery tail SERVICE -f",
+		"--watch": toFollow, "--stream": toFollow, "--wait": toFollow, "--poll": toFollow,
 
-	"--service": asArgument, "--app": asArgument, "--unit": asArgument, "--user-unit": asArgument, "--identifier": asArgument, "--syslog-identifier": asArgument, "--container": asArgument, "--pod": asArgument, "--name": asArgument, "--job": asArgument, "--stream-name": asArgument, "--index": asArgument,
-	"--selector": "services are arguments, also globs: logquery 'web-*'", "--label": labels, "--labels": labels, "--namespace": "services are arguments, also globs: logquery 'web-*'", "--exclude-container": "services are arguments, also globs: logquery 'web-*'", "--exclude-label": "for fields: --fields A,B", "--include-label": "for fields: --fields A,B",
-	"--all-containers": allOfThem, "--all-namespaces": allOfThem, "--all-services": allOfThem, "--merge": allOfThem,
-	"--all": "for all records: -n 0", "-a": "for all records: -n 0", "--no-tail": "for all records: -n 0", "--unlimited": "for all records: -n 0",
-	"-t": "each record has its time already; a service is an argument: logquery web", "--timestamps": "each record has its time already; leave it out", "--timestamp": "each record has its time already; leave it out", "--details": "each record has all of its fields already; leave it out",
-	"--previous": "records of former processes are there too; leave it out", "--prefix": "each record has its service already; leave it out", "--ignore-errors": "what can be read is printed, and the exit code is 3; leave it out", "--max-log-requests": "there is no such limit; leave it out", "--parallel-max-workers": "there is no such limit; leave it out", "--org-id": "there are no tenants; what may be read is decided by the token",
-	"-b": "for the last day: --since 1d", "--boot": "for the last day: --since 1d", "-x": "there is no catalog of messages; leave it out", "--catalog": "there is no catalog of messages; leave it out", "-k": "the kernel's records are those of their service, as syslog sends them: logquery kernel; " + ofAuthority, "--dmesg": "the kernel's records are those of their service, as syslog sends them: logquery kernel", "--no-hostname": "for some fields: --fields ts,msg", "--facility": "for a field: --where 'facility == \"daemon\"'", "--system": allOfThem,
-	"--cursor": "to go on where a follow ended: logquery tail SERVICE -f --after {CURSOR}", "--after-cursor": "to go on where a follow ended: logquery tail SERVICE -f --after {CURSOR}", "--show-cursor": "a follow prints its cursor at its end: logquery tail SERVICE -f", "--disk-usage": "logquery bill tells what is stored", "--list-boots": "logquery ls SERVICE lists days", "--vacuum-time": "retention plan and retention apply drop old days", "--vacuum-size": "retention plan and retention apply drop old days", "--field": "for the values of a field: logquery top {FIELD} SERVICE; for some fields: --fields A,B",
+		"--service": asArgument, "--app": asArgument, "--unit": asArgument, "--user-unit": asArgument, "--identifier": asArgument, "--syslog-identifier": asArgument, "--container": asArgument, "--pod": asArgument, "--name": asArgument, "--job": asArgument, "--stream-name": asArgument, "--index": asArgument,
+		"--selector": "services are arguments, also globs: logquery 'web-*'", "--label": labels, "--labels": labels, "--namespace": "services are arguments, also globs: logquery 'web-*'", "--exclude-container": "services are arguments, also globs: logquery 'web-*'", "--exclude-label": "for fields: --fields A,B", "--include-label": "for fields: --fields A,B",
+		"--all-containers": allOfThem, "--all-namespaces": allOfThem, "--all-services": allOfThem, "--merge": allOfThem,
+		"--all": "for all records: -n 0", "-a": "for all records: -n 0", "--no-tail": "for all records: -n 0", "--unlimited": "for all records: -n 0",
+		"-t": "each record has its time already; a service is an argument: logquery web", "--timestamps": "each record has its time already; leave it out", "--timestamp": "each record has its time already; leave it out", "--details": "each record has all of its fields already; leave it out",
+		"--previous": "records of former processes are there too; leave it out", "--prefix": "each record has its service already; leave it out", "--ignore-errors": "what can be read is printed, and the exit code is 3; leave it out", "--max-log-requests": "there is no such limit; leave it out", "--parallel-max-workers": "there is no such limit; leave it out", "--org-id": "there are no tenants; what may be read is decided by the token",
+		"-b": "for the last day: --since 1d", "--boot": "for the last day: --since 1d", "-x": "there is no catalog of messages; leave it out", "--catalog": "there is no catalog of messages; leave it out", "-k": "the kernel's records are those of their service, as syslog sends them: logquery kernel; " + ofAuthority, "--dmesg": "the kernel's records are those of their service, as syslog sends them: logquery kernel", "--no-hostname": "for some fields: --fields ts,msg", "--facility": "for a field: --where 'facility == \"daemon\"'", "--system": allOfThem,
+		"--cursor": "to go on where a follow ended: logquery tail SERVICE -f --after {CURSOR}", "--after-cursor": "to go on where a follow ended: logquery tail SERVICE -f --after {CURSOR}", "--show-cursor": "a follow prints its cursor at its end: logquery tail SERVICE -f", "--disk-usage": "logquery bill tells what is stored", "--list-boots": "logquery ls SERVICE lists days", "--vacuum-time": "retention plan and retention apply drop old days", "--vacuum-size": "retention plan and retention apply drop old days", "--field": "for the values of a field: logquery top {FIELD} SERVICE; for some fields: --fields A,B",
 
-	"-p": levelMeant, "--priority": levelMeant, "--min-level": levelMeant, "--severity": levelMeant, "--loglevel": levelMeant, "--log-level": levelMeant, "--levels": "for some levels: --level {LEVELS}", "--lvl": levelMeant,
-	"--error": "for a level: --level error+", "--errors": "for a level: --level error+", "--warn": "for a level: --level warn+", "--warning": "for a level: --level warn+", "--warnings": "for a level: --level warn+", "--info": "for a level: --level info", "--fatal": "for a level: --level critical", "--critical": "for a level: --level critical",
+		"-p": levelMeant, "--priority": levelMeant, "--min-level": levelMeant, "--severity": levelMeant, "--loglevel": levelMeant, "--log-level": levelMeant, "--levels": "for some levels: --level {LEVELS}", "--lvl": levelMeant,
+		"--error": "for a level: --level error+", "--errors": "for a level: --level error+", "--warn": "for a level: --level warn+", "--warning": "for a level: --level warn+", "--warnings": "for a level: --level warn+", "--info": "for a level: --level info", "--fatal": "for a level: --level critical", "--critical": "for a level: --level critical",
 
-	"--start": fromTime, "--begin": fromTime, "--since-time": fromTime, "--from-time": fromTime, "--start-time": fromTime, "-S": "for the oldest time: --since {T}", "--newer-than": "for the last hour: --since {1h}", "--not-older-than": "for the last hour: --since {1h}",
-	"--end": toTime, "--before": toTime, "--end-time": toTime, "--until-time": toTime, "--to-time": toTime, "-U": toTime, "--older-than": toTime,
-	"--last": "for the last hour: --since {1h}", "--ago": "for the last hour: --since {1h}", "--today": "for today: --day today", "--yesterday": "for yesterday: --day yesterday", "--date": "for a day: --day {today}", "--on": "for a day: --day {today}", "--range": "for a range: --from T --to T", "--time": "for a range: --from T --to T",
-	"--hours": "for the last hours: --since {2}h", "--minutes": "for the last minutes: --since {15}m", "--days": "for the last days: --since {2}d", "--hour": "for the last hours: --since {2}h", "--days-back": "for the last days: --since {2}d",
-	"--tz": zoneOf, "--time-zone": zoneOf, "--zone": zoneOf, "--gmt": "for UTC: --utc", "--local": "local times are the default; leave it out", "--localtime": "local times are the default; leave it out",
+		"--start": fromTime, "--begin": fromTime, "--since-time": fromTime, "--from-time": fromTime, "--start-time": fromTime, "-S": "for the oldest time: --since {T}", "--newer-than": "for the last hour: --since {1h}", "--not-older-than": "for the last hour: --since {1h}",
+		"--end": toTime, "--before": toTime, "--end-time": toTime, "--until-time": toTime, "--to-time": toTime, "-U": toTime, "--older-than": toTime,
+		"--last": "for the last hour: --since {1h}", "--ago": "for the last hour: --since {1h}", "--today": "for today: --day today", "--yesterday": "for yesterday: --day yesterday", "--date": "for a day: --day {today}", "--on": "for a day: --day {today}", "--range": "for a range: --from T --to T", "--time": "for a range: --from T --to T",
+		"--hours": "for the last hours: --since {2}h", "--minutes": "for the last minutes: --since {15}m", "--days": "for the last days: --since {2}d", "--hour": "for the last hours: --since {2}h", "--days-back": "for the last days: --since {2}d",
+		"--tz": zoneOf, "--time-zone": zoneOf, "--zone": zoneOf, "--gmt": "for UTC: --utc", "--local": "local times are the default; leave it out", "--localtime": "local times are the default; leave it out",
 
-	"--csv": formOf + "csv", "--tsv": formOf + "csv", "--json": formOf + "json", "-j": formOf + "json", "--jsonl": formOf + "json", "--ndjson": formOf + "json", "--raw": formOf + "raw", "--raw-output": formOf + "raw", "--plain": formOf + "raw", "--pretty": formOf + "pretty", "--logfmt": formOf + "logfmt", "--table": formOf + "pretty", "--compact-output": formOf + "json",
-	"--format": "for a form: -o {csv}", "--out": "for a form: -o {csv}; to a file: > FILE", "--output-fields": fieldsOf, "--columns": fieldsOf, "--select": fieldsOf, "--column": fieldsOf, "--keys": fieldsOf, "--show": fieldsOf,
-	"--colour": "for colours: --color {auto}", "--colors": "for colours: --color {auto}", "--no-colour": "for no colours: --no-color", "--silent": "for no notes: -q", "--no-messages": "for no notes: -q", "--verbose": "to see how it is read: --explain, or --stats", "--debug": "to see how it is read: --explain, or --stats", "--analyze": "to see how it is read: --explain, or --stats", "--dry-run": "to see how it would be read: --explain",
+		"--csv": formOf + "csv", "--tsv": formOf + "csv", "--json": formOf + "json", "-j": formOf + "json", "--jsonl": formOf + "json", "--ndjson": formOf + "json", "--raw": formOf + "raw", "--raw-output": formOf + "raw", "--plain": formOf + "raw", "--pretty": formOf + "pretty", "--logfmt": formOf + "logfmt", "--table": formOf + "pretty", "--compact-output": formOf + "json",
+		"--format": "for a form: -o {csv}", "--out": "for a form: -o {csv}; to a file: > FILE", "--output-fields": fieldsOf, "--columns": fieldsOf, "--select": fieldsOf, "--column": fieldsOf, "--keys": fieldsOf, "--show": fieldsOf,
+		"--colour": "for colours: --color {auto}", "--colors": "for colours: --color {auto}", "--no-colour": "for no colours: --no-color", "--silent": "for no notes: -q", "--no-messages": "for no notes: -q", "--verbose": "to see how it is read: --explain, or --stats", "--debug": "to see how it is read: --explain, or --stats", "--analyze": "to see how it is read: --explain, or --stats", "--dry-run": "to see how it would be read: --explain",
 
-	"--desc": "for the newest first: -r", "--descending": "for the newest first: -r", "--newest-first": "for the newest first: -r", "--backward": "for the newest first: -r", "--forward": "the oldest come first by default; leave it out", "--asc": "the oldest come first by default; leave it out", "--ascending": "the oldest come first by default; leave it out", "--oldest-first": "the oldest come first by default; leave it out",
-	"--sort": sorting, "--order": sorting, "--sort-by": sorting, "--order-by": sorting, "--direction": sorting,
-	"--group-by": counting, "--top": counting, "--stats-by": counting, "--count-by": counting, "--facet": counting, "--uniq": counting, "--unique": counting, "--distinct": counting,
-	"--interval": "for the length of a bucket: hist --by {5m}", "--bucket": "for the length of a bucket: hist --by {5m}", "--histogram": "to count by time: logquery hist SERVICE",
+		"--desc": "for the newest first: -r", "--descending": "for the newest first: -r", "--newest-first": "for the newest first: -r", "--backward": "for the newest first: -r", "--forward": "the oldest come first by default; leave it out", "--asc": "the oldest come first by default; leave it out", "--ascending": "the oldest come first by default; leave it out", "--oldest-first": "the oldest come first by default; leave it out",
+		"--sort": sorting, "--order": sorting, "--sort-by": sorting, "--order-by": sorting, "--direction": sorting,
+		"--group-by": counting, "--top": counting, "--stats-by": counting, "--count-by": counting, "--facet": counting, "--uniq": counting, "--unique": counting, "--distinct": counting,
+		"--interval": "for the length of a bucket: hist --by {5m}", "--bucket": "for the length of a bucket: hist --by {5m}", "--histogram": "to count by time: logquery hist SERVICE",
 
-	"--file": "for a file: logquery cat {FILE}", "--path": ofStore, "--dir": ofStore, "--directory": ofStore, "-D": ofStore, "-d": ofStore, "--data": ofStore, "--data-dir": ofStore, "--bucket-name": "for a container of Azure: --store azure:ACCOUNT/CONTAINER", "--account": "for a container of Azure: --store azure:ACCOUNT/CONTAINER", "--account-name": "for a container of Azure: --store azure:ACCOUNT/CONTAINER",
-	"--addr": ofServer, "--url": ofServer, "--endpoint": ofServer, "--host": ofServer, "--port": ofServer, "-H": ofServer,
-	"--token": ofToken, "--bearer-token": ofToken, "--bearer-token-file": "for a token: --token-file {FILE}", "--user": ofToken, "--username": ofToken, "--password": ofToken, "--api-key": ofToken,
-	"--insecure": ofAuthority, "--skip-verify": ofAuthority, "--tls-skip-verify": ofAuthority, "--insecure-skip-verify": ofAuthority, "--no-check-certificate": ofAuthority, "--cacert": ofAuthority, "--ca-cert": ofAuthority, "--ca-file": ofAuthority,
-	"--no-live": "for blobs alone: --live off", "--offline": "for blobs alone: --live off", "--live-off": "for blobs alone: --live off", "--live-only": "for what is in no blob: --live only",
-	"--profile": "for a store by a name of your own: --context {NAME}", "--cluster": "for a store by a name of your own: --context {NAME}", "--env": "for a store by a name of your own: --context {NAME}", "--kubeconfig": "for a store by a name of your own: --context NAME",
-	"--usage": "for help: --help", "-?": "for help: --help",
+		"--file": "for a file: logquery cat {FILE}", "--path": ofStore, "--dir": ofStore, "--directory": ofStore, "-D": ofStore, "-d": ofStore, "--data": ofStore, "--data-dir": ofStore, "--bucket-name": "for a container of Azure: --store azure:ACCOUNT/CONTAINER", "--account": "for a container of Azure: --store azure:ACCOUNT/CONTAINER", "--account-name": "for a container of Azure: --store azure:ACCOUNT/CONTAINER",
+		"--addr": ofServer, "--url": ofServer, "--endpoint": ofServer, "--host": ofServer, "--port": ofServer, "-H": ofServer,
+		"--token": ofToken, "--bearer-token": ofToken, "--bearer-token-file": "for a token: --token-file {FILE}", "--user": ofToken, "--username": ofToken, "--password": ofToken, "--api-key": ofToken,
+		"--insecure": ofAuthority, "--skip-verify": ofAuthority, "--tls-skip-verify": ofAuthority, "--insecure-skip-verify": ofAuthority, "--no-check-certificate": ofAuthority, "--cacert": ofAuthority, "--ca-cert": ofAuthority, "--ca-file": ofAuthority,
+		"--no-live": "for blobs alone: --live off", "--offline": "for blobs alone: --live off", "--live-off": "for blobs alone: --live off", "--live-only": "for what is in no blob: --live only",
+		"--profile": "for a store by a name of your own: --context {NAME}", "--cluster": "for a store by a name of your own: --context {NAME}", "--env": "for a store by a name of your own: --context {NAME}", "--kubeconfig": "for a store by a name of your own: --context NAME",
+		"--usage": "for help: --help", "-?": "for help: --help",
+	}
 }
 
 const (
@@ -114,9 +118,10 @@ func (a *app) flagMeant(name string) string {
 		}
 		name = long
 	}
-	hint := otherFlags[name]
+	others := otherFlags()
+	hint := others[name]
 	if hint == "" && len(name) > 2 {
-		hint = otherFlags[strings.ToLower(name)]
+		hint = others[strings.ToLower(name)]
 	}
 	if v := verbOf(a.model, a.args[0]); strings.Contains(hint, "-n ") && v != nil && !slices.ContainsFunc(v.Flags, func(f *kong.Flag) bool { return f.Name == "number" }) {
 		return "" // it is of a verb that has no number of records
@@ -152,13 +157,13 @@ func (a *app) written(name string) string {
 	if utf8.RuneCountInString(name) != 2 && utf8.ValidString(name) {
 		return name
 	}
-	flags := guide.FlagsOf(a.model)
+	flags, others := guide.FlagsOf(a.model), otherFlags()
 	for _, arg := range a.env.args {
 		bare, _, _ := strings.Cut(arg, "=")
 		if !strings.HasPrefix(bare, name) || len(bare) < 3 || bare[1] == '-' {
 			continue
 		}
-		if long := "-" + bare; flags[long] != nil || otherFlags[long] != "" {
+		if long := "-" + bare; flags[long] != nil || others[long] != "" {
 			return bare
 		}
 		first, _ := utf8.DecodeRuneInString(arg[1:])

@@ -33,24 +33,28 @@ func (a *app) unconfirmed(e *retention.ConfirmError, args ...string) int {
 }
 
 // otherVerbs are the words of people for a verb, and those of other commands.
-var otherVerbs = map[string]string{
-	"verify": "logquery verify", "ls": "logquery ls", "list": "logquery ls", "bill": "logquery bill", "check-config": "ingest check-config",
-	"run": "retention apply", "start": "retention apply", "dry-run": "retention plan", "show": "retention plan", "expire": "retention apply",
-	"delete": "retention drop SERVICE --day D", "rm": "retention drop SERVICE --day D", "remove": "retention drop SERVICE --day D", "version": "retention --version", "help": "retention --help",
+func otherVerbs() map[string]string {
+	return map[string]string{
+		"verify": "logquery verify", "ls": "logquery ls", "list": "logquery ls", "bill": "logquery bill", "check-config": "ingest check-config",
+		"run": "retention apply", "start": "retention apply", "dry-run": "retention plan", "show": "retention plan", "expire": "retention apply",
+		"delete": "retention drop SERVICE --day D", "rm": "retention drop SERVICE --day D", "remove": "retention drop SERVICE --day D", "version": "retention --version", "help": "retention --help",
+	}
 }
 
 // otherFlags are flags of other programs, and the way to their end by verb; "" is for all others.
-var otherFlags = map[string]map[string]string{
-	"--dry-run": {
-		"apply": "for that: retention plan", "plan": "plan deletes nothing: leave it out", "compact": "compact has no plan; no record goes by it",
-		"drop": "without --confirm drop prints its plan and deletes nothing: leave it out", "": "for that: retention plan",
-	},
-	"--yes": {
-		"apply":   "a plan is confirmed by its hash: --confirm HASH, as retention plan prints it",
-		"drop":    "a plan is confirmed by its hash: --confirm HASH, as drop prints it without --confirm",
-		"compact": "compact asks for no confirmation: leave it out", "": "a plan is confirmed by its hash: retention apply --confirm HASH, as retention plan prints it",
-	},
-	"--keep": {"": "ages stand in the configuration: --config FILE, with retention.default such as 30d"},
+func otherFlags() map[string]map[string]string {
+	return map[string]map[string]string{
+		"--dry-run": {
+			"apply": "for that: retention plan", "plan": "plan deletes nothing: leave it out", "compact": "compact has no plan; no record goes by it",
+			"drop": "without --confirm drop prints its plan and deletes nothing: leave it out", "": "for that: retention plan",
+		},
+		"--yes": {
+			"apply":   "a plan is confirmed by its hash: --confirm HASH, as retention plan prints it",
+			"drop":    "a plan is confirmed by its hash: --confirm HASH, as drop prints it without --confirm",
+			"compact": "compact asks for no confirmation: leave it out", "": "a plan is confirmed by its hash: retention apply --confirm HASH, as retention plan prints it",
+		},
+		"--keep": {"": "ages stand in the configuration: --config FILE, with retention.default such as 30d"},
+	}
 }
 
 // instead is what a flag of another program is called here; "" if it is none.
@@ -61,7 +65,7 @@ func instead(flag string, verb *kong.Node) string {
 	if hint := cli.MeantVersion(flag); hint != "" {
 		return hint
 	}
-	by := otherFlags[cmp.Or(same[flag], flag)]
+	by := otherFlags()[cmp.Or(same[flag], flag)]
 	if verb == nil || by[verb.Name] == "" {
 		return by[""]
 	}
@@ -79,7 +83,7 @@ func misread(app *kong.Application, err error) error {
 		return cli.Usagef("unexpected argument %s; a day is given with its flag: --day %s", word, cli.ShellWords(word))
 	}
 	first, _, _ := strings.Cut(word, ",")
-	if other := otherVerbs[first]; argument && verb == nil && other != "" {
+	if other := otherVerbs()[first]; argument && verb == nil && other != "" {
 		return cli.Usagef("there is no verb %s; for that: %s", first, other)
 	}
 	unknown, isFlag := strings.CutPrefix(err.Error(), "unknown flag ")
