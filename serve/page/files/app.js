@@ -25,15 +25,6 @@ import { Login } from "./login.js"
 import { useKeys, KeysHelp } from "./keys.js"
 import { Theme } from "./theme.js"
 
-/**
- * What parts tell each other and no link has.
- * @typedef {object} Shared
- * @property {Row[]} rows those in the list, for keys and the record
- * @property {number} total the number of records of the question, -1 if it is not known
- * @property {(name: string, ...args: any[]) => void} act calls a function that a part offers, as for keys
- * @property {(name: string, call: (...args: any[]) => void) => void} offer a part offers a function
- */
-
 function App() {
 	const [, draw] = useState(0)
 	const state = useMemo(() => new State(() => draw((n) => n + 1)), [])
