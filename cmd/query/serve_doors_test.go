@@ -226,7 +226,7 @@ func TestRoutesKnown(t *testing.T) {
 	}
 	for path, want := range map[string]door.Kind{
 		"/loki/api/v1/tail": door.Tail, "/json/loki/api/v1/tail": door.Tail, "/loki/api/v1/loki/api/v1/query": door.Query, "/api/v1/tail": door.Tail,
-		"/metrics": door.Operator, "/readyz": door.Probe, "/loki/api/v1/new": door.Query, "/": door.Light, "/_bulk": door.Asks, "/loki/api/v1/push": door.Asks, "/x": door.Query, "/json/api/v1/tail": door.Query,
+		"/metrics": door.Operator, "/readyz": door.Probe, "/loki/api/v1/new": door.Query, "/": door.Public, "/ui/app.js": door.Public, "/ui": door.Query, "/_bulk": door.Asks, "/loki/api/v1/push": door.Asks, "/x": door.Query, "/json/api/v1/tail": door.Query,
 	} {
 		if got := routeOf(path).Kind; got != want {
 			t.Errorf("%s: kind %d, want %d", path, got, want)

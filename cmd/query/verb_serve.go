@@ -58,6 +58,7 @@ type server struct {
 	certs   *certs.Certs   // nil: plain HTTP
 	reader  *reading.Reader
 	metrics count.Registry
+	guard   *door.Guard
 	reads   *door.Reads
 	ready   *readiness
 }
@@ -92,7 +93,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 // newDoor returns the doors in front of all handlers.
 func (s *server) newDoor() *door.Reads {
 	c := s.c
-	guard := door.New(door.Options{
+	s.guard = door.New(door.Options{
 		Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,
 		UnknownHost: "this server does not have the name of the request's Host header; the operator adds names with --host NAME",
 		OtherSite:   "a page of another site asks; the operator allows one with --cors ORIGIN",
@@ -100,7 +101,7 @@ func (s *server) newDoor() *door.Reads {
 		Refused: door.NewRefused(&s.metrics, "blobtail_serve_refused_total", "Requests that the doors refused, by reason.", "crowded"),
 	})
 	return door.NewReads(door.ReadsOptions{
-		Guard: guard, Route: routeOf, Queries: c.Queries, Tails: c.Tails, Deadline: time.Duration(c.Timeout), Metrics: &s.metrics, Log: s.log,
+		Guard: s.guard, Route: routeOf, Queries: c.Queries, Tails: c.Tails, Deadline: time.Duration(c.Timeout), Metrics: &s.metrics, Log: s.log,
 	})
 }
 

@@ -55,6 +55,7 @@ const (
 	Operator             // for programs that watch the server: this host, or the role operator
 	Asks                 // the handler itself asks for the token
 	Probe                // for those that restart the server: no token, any host
+	Public               // the same for everybody, also by a link on another site: no token, no origin
 )
 
 // Options are the settings of a [Guard]. The zero value lets each request of a known name in
@@ -113,7 +114,7 @@ func (g *Guard) Wrap(kind func(path string) Kind, next http.Handler) http.Handle
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind := kind(r.URL.Path)
 		if kind != Probe && !g.o.AnyName {
-			if f := g.page(r); f != nil {
+			if f := g.page(r, kind); f != nil {
 				g.refuse(w, r, f)
 				return
 			}
@@ -137,7 +138,7 @@ func (g *Guard) Here(next http.Handler) http.Handler {
 			g.refuse(w, r, &Refusal{Status: http.StatusForbidden, Reason: r.URL.Path + " is answered on the host itself only"})
 			return
 		}
-		if f := g.page(r); f != nil {
+		if f := g.page(r, Operator); f != nil {
 			g.refuse(w, r, f)
 			return
 		}
@@ -155,8 +156,8 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *Refusal) {
 
 // page refuses pages of other sites, and a page with a name that was turned to the address of the
 // server.
-func (g *Guard) page(r *http.Request) *Refusal {
-	if f := g.host(r); f != nil {
+func (g *Guard) page(r *http.Request, kind Kind) *Refusal {
+	if f := g.host(r); f != nil || kind == Public {
 		return f
 	}
 	return g.origin(r)
@@ -196,7 +197,7 @@ func (g *Guard) turned(r *http.Request, f *Refusal) *Refusal {
 // needed.
 func (g *Guard) admit(r *http.Request, kind Kind) (*access.Token, *Refusal) {
 	switch {
-	case g.o.Tokens == nil, kind == Probe, kind == Asks:
+	case g.o.Tokens == nil, kind == Probe, kind == Asks, kind == Public:
 		return nil, nil
 	case kind == Operator && !g.o.Proxied && loopback.Request(r) && g.names.Has(r):
 		return nil, nil

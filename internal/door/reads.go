@@ -221,7 +221,7 @@ func (s *Reads) page(a *answer, r *http.Request, v *visit) *Refusal {
 	if v.route.Kind == Probe {
 		return nil
 	}
-	if f := s.guard.host(r); f != nil {
+	if f := s.guard.host(r); f != nil || v.route.Kind == Public {
 		return f
 	}
 	cors := s.guard.o.CORS
@@ -258,7 +258,7 @@ const (
 // body reads the body of a request, so that a client that sends it slowly keeps nothing busy. It
 // leaves that to handlers that ask for the token themselves.
 func (s *Reads) body(a *answer, r *http.Request, v *visit) *Refusal {
-	if r.Body == nil || r.Body == http.NoBody || v.route.Kind == Asks {
+	if r.Body == nil || r.Body == http.NoBody || v.route.Kind == Asks || v.route.Kind == Public {
 		return nil
 	}
 	_ = a.rc.SetReadDeadline(time.Now().Add(bodyWait)) // a test's recorder has none

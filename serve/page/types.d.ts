@@ -40,6 +40,8 @@ interface View {
 	tab: string
 	/** New records come by themselves. */
 	live: boolean
+	/** How often a range that ends now is asked again, as "10s"; "": when told to. */
+	every: string
 	/** The second window of the patterns: "before", "yesterday" or FROM/TO. */
 	against: string
 }
@@ -124,7 +126,8 @@ interface Field {
 	distinct: number
 	capped: boolean
 	exact?: boolean
-	values: { value: string; count: number }[]
+	/** A value is a text as it is, or JSON. */
+	values: { value: string; count: number; json?: boolean }[]
 }
 
 interface Basis {
@@ -213,6 +216,10 @@ interface Shared {
 	rows: Row[]
 	/** How many records the question has; -1: it is not known. */
 	total: number
+	/** The names of the fields of the newest records. */
+	fields: string[]
+	/** The colours (classes) of the values that the histogram is divided by. */
+	tints: Map<string, string>
 	/** Calls a function that a part offers, as for keys. */
 	act: (name: string, ...args: any[]) => void
 	offer: (name: string, call: (...args: any[]) => void) => void
@@ -244,4 +251,14 @@ interface Term {
 	/** Its place in the text. */
 	begin: number
 	end: number
+}
+
+/** What the legend of the histogram has: a key of the counts, and the field and value of its filter. */
+interface Key {
+	key: string
+	label: string
+	color: string
+	n: number
+	field?: string
+	value?: string
 }

@@ -25,15 +25,6 @@ import { Login } from "./login.js"
 import { useKeys, KeysHelp } from "./keys.js"
 import { Theme } from "./theme.js"
 
-/**
- * What parts tell each other and no link has.
- * @typedef {object} Shared
- * @property {Row[]} rows those in the list, for keys and the record
- * @property {number} total the number of records of the question, -1 if it is not known
- * @property {(name: string, ...args: any[]) => void} act calls a function that a part offers, as for keys
- * @property {(name: string, call: (...args: any[]) => void) => void} offer a part offers a function
- */
-
 function App() {
 	const [, draw] = useState(0)
 	const state = useMemo(() => new State(() => draw((n) => n + 1)), [])
@@ -52,6 +43,11 @@ function App() {
 	}, [run])
 
 	const { view } = state
+	useEffect(() => {
+		if (!view.every || !view.since || view.live) return
+		const timer = setInterval(() => document.hidden || setRun((n) => n + 1), duration(view.every))
+		return () => clearInterval(timer)
+	}, [view.every, view.since, view.live])
 	const range = useMemo(() => {
 		if (!view.since) return { from: view.from, to: view.to }
 		const now = Date.now() + skew.current
@@ -85,7 +81,7 @@ function App() {
 	return h("div", { class: "page" },
 		h("header", { class: "top" },
 			h("h1", null, "blobtail"),
-			h(Services, props), h(Time, props), h("button", { type: "button", onClick: props.again, title: "Ask again" }, "Refresh"),
+			h(Services, props), h(Time, props), h("button", { type: "button", onClick: props.again }, "Refresh"),
 			h("button", { type: "button", "aria-pressed": view.live, onClick: () => props.set({ live: !view.live }), title: "f" }, "Live"),
 			h("span", { class: "space" }),
 			h(Command, props), h(CopyLink, props), h(Download, props), h(Theme, null), h(KeysHelp, props)),
@@ -128,7 +124,7 @@ function useShared() {
 	return useMemo(() => {
 		/** @type {Map<string, (...args: any[]) => void>} */
 		const offers = new Map()
-		return { rows: [], total: -1, act: (name, ...args) => offers.get(name)?.(...args), offer: (name, call) => void offers.set(name, call) }
+		return { rows: [], total: -1, fields: [], tints: new Map(), act: (name, ...args) => offers.get(name)?.(...args), offer: (name, call) => void offers.set(name, call) }
 	}, [])
 }
 

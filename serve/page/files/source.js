@@ -174,10 +174,11 @@ async function events(path, each, signal) {
  */
 export async function* slices(answer, signal) {
 	const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).getReader(), decoder = new TextDecoder()
-	let rest = ""
+	let rest = "", done = false
 	try {
-		for (;;) {
-			const { done, value } = await reader.read()
+		while (!done) {
+			const next = await reader.read(), value = next.value
+			done = next.done
 			rest += done ? decoder.decode() : decoder.decode(value, { stream: true })
 			/** @type {string[]} */
 			let lines = []
@@ -192,14 +193,13 @@ export async function* slices(answer, signal) {
 			}
 			rest = rest.slice(at)
 			if (lines.length) yield lines
-			if (done) break
 		}
 		if (rest) throw new Failure("the answer was cut off within a line; try again")
 	} catch (err) {
 		if (err instanceof Failure || signal.aborted) throw err
 		throw new Failure("the connection broke before the end of the answer; try again")
 	} finally {
-		reader.cancel().catch(() => {})
+		if (!done) reader.cancel().catch(() => {})
 	}
 }
 

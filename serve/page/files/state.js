@@ -7,10 +7,10 @@
 /** @type {View} */
 export const start = {
 	services: [], since: "1h", from: "", to: "", utc: false, q: "", fold: false, chips: [], logql: "", split: "level", oldest: false,
-	wrap: false, columns: [], sel: "", around: "", tab: "records", live: false, against: "before",
+	wrap: false, columns: [], sel: "", around: "", tab: "records", live: false, against: "before", every: "",
 }
 
-const texts = /** @type {const} */ (["since", "from", "to", "q", "logql", "split", "sel", "around", "tab", "against"])
+const texts = /** @type {const} */ (["since", "from", "to", "q", "logql", "split", "sel", "around", "tab", "against", "every"])
 const flags = /** @type {const} */ (["utc", "fold", "oldest", "wrap", "live"])
 
 /**
