@@ -250,8 +250,11 @@ interface Term {
 	form?: "text" | "re" | "word"
 	/** Its place in the text. */
 	begin: number
-	end: number
 }
+
+/** Of texts. */
+type Fn = (text: string) => string
+type Texts = string[]
 
 /** What the legend of the histogram has: a key of the counts, and the field and value of its filter. */
 interface Key {
