@@ -47,7 +47,7 @@ export function SearchLine({ view, set, mistake, shared, asked, question, range,
 		try {
 			const q = questionOf({ ...view, ...to }, range)
 			// The server refuses a mistake before it looks for the service, so this reads nothing.
-			if (q.exprs.length + q.where.length || q.logql) await source.number({ ...q, services: ["_"], from: "2000-01-01", to: "2000-01-02" }, signal).catch((err) => { if (err.status === 400) throw placed(next, err) })
+			if (q.exprs.length + q.where.length || q.logql) await source.number({ ...q, services: ["none"], from: "2000-01-01", to: "2000-01-02" }, signal).catch((err) => { if (err.status === 400) throw placed(next, err) })
 			if (signal.aborted) return
 			setWrong(undefined)
 			if (past && next) setPast([next, ...past.filter((/** @type {string} */ t) => t !== next)].slice(0, 100))
@@ -71,7 +71,7 @@ export function SearchLine({ view, set, mistake, shared, asked, question, range,
 		h("div", { class: "line" },
 			h("input", {
 				ref: input, id: "search", role: "combobox", "aria-label": "Search", "aria-expanded": options.length > 0, "aria-controls": "suggestions", "aria-autocomplete": "list", "aria-activedescendant": options[at] && "suggestion-" + at, "aria-invalid": !!shown,
-				placeholder: lang ? '{service_name="web"} |= "text"' : 'text, "two words", /re/, -word, field=value, level>=warn', autocomplete: "off", spellcheck: false, value: text, onInput: typed, onFocus: typed, onClick: typed, onKeyDown,
+				placeholder: lang ? '{service_name="web"} |= "text"' : 'text, "two words", /re/, -word, field=value, level>=warn', autocomplete: "off", spellcheck: false, value: text, onInput: typed, onFocus: () => change({ open: true }), onClick: typed, onKeyDown,
 			}),
 			h("button", { type: "button", "aria-pressed": view.fold, "aria-label": "Ignore case", title: "Ignore case of texts", disabled: lang, onClick: () => set({ fold: !view.fold }) }, "Aa"),
 			h("button", {
