@@ -215,9 +215,17 @@ export function rowOf(text) {
 	return { id: text.slice(head.length, id), line: text.slice(id + next.length, anchor ? -',"anchor":true}}'.length : -2), ...(anchor && { anchor }) }
 }
 
-/** The address of the tail of a question, for an EventSource or a fetch. @param {Question} q @param {{n?: number, after?: string}} how */
-export const tailURL = (q, how) => {
-	const open = { ...q, to: "" }
-	if (how.after || how.n !== undefined) open.from = ""
-	return base + "tail?" + params(open, how)
+/**
+ * Passes new records on as they come, and what else the tail says: a cursor, a problem, a note.
+ * It ends when the server does.
+ * @param {Question} q
+ * @param {{n?: number, after?: string}} how
+ * @param {(events: Told[]) => void} each
+ * @param {AbortSignal} signal
+ */
+export async function tail(q, how, each, signal) {
+	const answer = await ask("tail?" + params({ ...q, to: "", from: how.after ? "" : q.from }, how), { signal })
+	for await (const lines of slices(answer, signal)) {
+		each(lines.flatMap((line) => (line.startsWith("id: ") ? [{ cursor: line.slice(4) }] : line.startsWith("data: ") ? [rowOf(line.slice(6)) ?? JSON.parse(line.slice(6))] : [])))
+	}
 }
