@@ -162,6 +162,7 @@ var forTests = map[string][]string{
 	"internal/dev/check":             {"record"},
 	"internal/dev/bench/report":      {},
 	"internal/dev/loggen":            {"record"},
+	"internal/dev/shop":              {"record"},
 	"source/body/loggers":            {},
 	// It may import no parser: the expected records must not share the mistakes of one.
 	"internal/azurelogs/logstest": {},
