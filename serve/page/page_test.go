@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -87,7 +88,8 @@ func path(name string) string {
 // to a client that has it.
 func TestFiles(t *testing.T) {
 	h := page.New()
-	for name, want := range read(t) {
+	for name := range read(t) {
+		want := decoded(t, get(h, "GET", path(name)))
 		for accept, encoding := range map[string]string{
 			"": "", "gzip": "gzip", "gzip, deflate, br, zstd": "zstd", "gzip;q=1, zstd;q=0.5": "gzip", "br": "", "gzip;q=0": "",
 		} {
@@ -224,9 +226,9 @@ func TestForbidden(t *testing.T) {
 
 // The page is small: a person on a slow line has it at once.
 func TestSize(t *testing.T) {
-	sum := 0
-	for name, text := range read(t) {
-		sum += len(text)
+	sum, h := 0, page.New()
+	for name := range read(t) {
+		sum += len(decoded(t, get(h, "GET", path(name))))
 		if filepath.Ext(name) == "" || name != filepath.Base(name) {
 			t.Errorf("files/%s is not served", name)
 		}
@@ -253,5 +255,52 @@ func TestNamed(t *testing.T) {
 		if !slices.Contains(named, name) && name != "hooks.js" {
 			t.Errorf("no file names files/%s", name)
 		}
+	}
+}
+
+// A file that loses its comments is the same program: each line is where it was, and means the same.
+func TestBare(t *testing.T) {
+	h, folder := page.New(), t.TempDir()
+	for name, text := range read(t) {
+		got := decoded(t, get(h, "GET", path(name)))
+		if bytes.Count(got, []byte("\n")) != bytes.Count(text, []byte("\n")) {
+			t.Errorf("%s has other lines when it is served", name)
+		}
+		if name == "preact.js" || name == "hooks.js" || filepath.Ext(name) != ".js" {
+			continue
+		}
+		if bytes.Contains(got, []byte("/**")) || bytes.Contains(got, []byte("\n//")) {
+			t.Errorf("%s is served with comments", name)
+		}
+		for i, line := range bytes.Split(text, []byte("\n")) {
+			code := bytes.TrimSpace(line)
+			if bytes.HasPrefix(code, []byte("//")) || bytes.HasPrefix(code, []byte("/**")) || bytes.HasPrefix(code, []byte("*")) {
+				continue
+			}
+			code = bytes.ReplaceAll(code, []byte("[^`]"), nil) // of an expression
+			if bytes.Count(code, []byte("`"))%2 != 0 {
+				t.Errorf("%s:%d: a template goes over the end of the line", name, i+1)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t, folder)
+}
+
+// check has Node parse the modules of a folder.
+func check(t *testing.T, folder string) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("there is no Node, so the modules are not parsed")
+	}
+	const parse = `const fs = require("fs"), vm = require("vm"), dir = process.argv[1]
+		for (const name of fs.readdirSync(dir)) new vm.SourceTextModule(fs.readFileSync(dir + "/" + name, "utf8"), { identifier: name })`
+	if out, err := exec.Command(node, "--no-warnings", "--experimental-vm-modules", "-e", parse, folder).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
