@@ -32,6 +32,9 @@ func read(t *testing.T) map[string][]byte {
 	}
 	files := make(map[string][]byte)
 	for _, f := range all {
+		if strings.HasSuffix(f.Name(), ".d.ts") {
+			continue // for `make lint` alone
+		}
 		text, err := os.ReadFile(filepath.Join("files", f.Name()))
 		if err != nil {
 			t.Fatal(err)
