@@ -28,13 +28,14 @@ const most = 120_000
 func read(t *testing.T) map[string][]byte {
 	t.Helper()
 	all, err := os.ReadDir("files")
-	// The checker of types reads these, and browsers do not get them.
-	all = slices.DeleteFunc(all, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".d.ts") })
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := make(map[string][]byte)
 	for _, f := range all {
+		if strings.HasSuffix(f.Name(), ".d.ts") {
+			continue // for `make lint` alone
+		}
 		text, err := os.ReadFile(filepath.Join("files", f.Name()))
 		if err != nil {
 			t.Fatal(err)
