@@ -239,10 +239,20 @@ interface RowParts {
 	long: boolean
 }
 
-/** A term of the search language. */
+/** A term of the search language (search.js). */
 interface Term {
-	kind: "text" | "without" | "expr" | "where" | "level" | "service"
+	kind: "text" | "expr" | "field" | "where"
+	not: boolean
 	value: string
+	/** Of a field. */
+	name?: string
+	/** One of = > >= < <=. */
+	op?: string
+	/** A text in quotes, an expression, or a word, which may be a number or have a *. */
+	form?: "text" | "re" | "word"
+	/** Its place in the text. */
+	begin: number
+	end: number
 }
 
 /** A value within the text of a record (tree.js). */
