@@ -1,71 +1,58 @@
-// JSON read as it is stored, a part at a time: numbers keep their digits, a key may come twice, and
-// what is not shown is passed over.
+// The values in a stored line, which has no blanks between them. Only what is asked for is read, and
+// numbers keep their digits.
 
-/** The place behind the string that begins at i. @param {string} text @param {number} i */
-function quoted(text, i) {
-	for (;;) {
-		i = text.indexOf('"', i + 1)
-		if (i < 0) return text.length
-		let n = i
-		while (text[n - 1] === "\\") n--
-		if ((i - n) % 2 === 0) return i + 1
+/** Where a string ends, from its first character on. @param {string} line @param {number} at */
+function quote(line, at) {
+	for (;; at++) {
+		at = line.indexOf('"', at)
+		if (at < 0) return line.length
+		let back = at
+		while (line[back - 1] === "\\") back--
+		if ((at - back) % 2 === 0) return at
 	}
 }
 
-/** The place behind the value that begins at i. @param {string} text @param {number} i */
-function ending(text, i) {
-	if (text[i] === '"') return quoted(text, i)
-	const next = isBranch(text[i]) ? /["{}[\]]/g : /[\s,}\]]/g
-	next.lastIndex = i
-	let depth = 0
-	for (let m; (m = next.exec(text)); ) {
-		if (m[0] === '"') next.lastIndex = quoted(text, m.index)
-		else if (isBranch(m[0])) depth++
-		else if (--depth <= 0) return m.index + (depth ? 0 : 1)
+/** Where a value ends. @param {string} line @param {number} at */
+function end(line, at) {
+	const next = /["{}[\],]/g
+	next.lastIndex = at
+	let deep = 0
+	for (let m; (m = next.exec(line)); ) {
+		const c = m[0]
+		if (c === '"') next.lastIndex = quote(line, m.index + 1) + 1
+		else if (c === "{" || c === "[") deep++
+		else if (c === "," ? !deep : !deep--) return m.index
 	}
-	return text.length
+	return line.length
 }
 
-/** @param {string} text @param {number} i */
-function skip(text, i) {
-	while (text.charCodeAt(i) <= 32) i++
-	return i
-}
-
-/** @param {string} raw */
-export const isBranch = (raw) => /^[{[]/.test(raw)
+export const isBranch = (/** @type {string} */ raw) => /^[{[]./.test(raw) && raw.length > 2
 
 /** A string without quotes and escapes; other values as they are. @param {string} raw @returns {string} */
 export const decode = (raw) => (raw[0] === '"' ? JSON.parse(raw) : raw)
 
-/**
- * The members of an object or a list; from a place on, which the member before it has as `at`, `n`.
- * @param {Value} of
- * @returns {Generator<Value>}
- */
+/** @param {string} raw @returns {Value} */
+export const root = (raw) => ({ raw, name: "", label: "", listed: false, depth: 0, at: 1, n: 0 })
+
+/** The members of an object or a list, from a place on; each has the place of the next. @param {Value} of @returns {Generator<Value>} */
 export function* members({ raw: text, name: path, listed, depth }, at = 1, n = 0) {
 	const list = text[0] === "["
-	for (at = skip(text, at); at < text.length && text[at] !== "}" && text[at] !== "]"; ) {
-		let label = String(n++), end = at
+	while (at < text.length - 1) {
+		let label = String(n++)
 		if (!list) {
-			end = quoted(text, at)
-			label = decode(text.slice(at, end))
-			at = skip(text, skip(text, end) + 1)
+			const to = quote(text, at + 1) + 1
+			label = decode(text.slice(at, to))
+			at = to + 1
 		}
-		end = ending(text, at)
-		const raw = text.slice(at, end)
-		at = skip(text, end)
-		if (text[at] === ",") at = skip(text, at + 1)
-		yield { label, raw, name: list ? `${path}[${label}]` : path ? `${path}.${label}` : label, listed: listed || list, depth: depth + 1, at, n }
+		const to = end(text, at), raw = text.slice(at, to)
+		at = to + 1
+		yield { raw, name: list ? `${path}[${label}]` : path ? `${path}.${label}` : label, label, listed: listed || list, depth: depth + 1, at, n }
 	}
 }
 
-/** The root of a stored line. @param {string} raw @returns {Value} */
-export const root = (raw) => ({ raw, name: "", label: "", listed: false, depth: 0, at: 1, n: 0 })
-
-/** The values below a node. @param {Value} node @returns {Generator<Value>} */
-export function* leaves(node) {
-	for (const m of members(node)) {
+/** The values below one that have none below them. @param {Value} of @returns {Generator<Value>} */
+export function* leaves(of) {
+	for (const m of members(of)) {
 		if (isBranch(m.raw) && m.depth < 50) yield* leaves(m)
 		else yield m
 	}
