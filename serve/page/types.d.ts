@@ -237,6 +237,8 @@ interface RowParts {
 	rest: string
 	/** Not all of the record is shown. */
 	long: boolean
+	/** Values that were looked up, by name. */
+	fields: Map<string, string | undefined>
 }
 
 /** A term of the search language (search.js). */
@@ -278,3 +280,6 @@ interface Key {
 	field?: string
 	value?: string
 }
+
+/** An event of a tail: a record, or one of the others. */
+type Told = Row | { id?: undefined; cursor?: string; problem?: string; warning?: string; note?: string; absent?: string; gap?: Outcome["gaps"][0] }

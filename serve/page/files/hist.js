@@ -22,6 +22,8 @@ export function Histogram(props) {
 	useReport(report, "histogram", answer)
 	const [sel, setSel] = useState(/** @type {{a: number, b: number, second: boolean} | undefined} */ (undefined))
 	const [at, setAt] = useState(/** @type {number | undefined} */ (undefined))
+	const [, draw] = useState(0)
+	shared.offer("fields", () => draw((n) => n + 1))
 	const svg = useRef(/** @type {SVGElement | null} */ (null))
 	const shown = answer.value ?? (rough.value && { ...rough.value, buckets: [] })
 	const axis = axisOf(question, shown, rough.value)

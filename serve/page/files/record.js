@@ -20,7 +20,7 @@ export const button = (name, run, sign = name, more) => h("button", { type: "but
 const link = (name, run) => button(name, run, name, { key: name, class: "plain" })
 
 /** What stands in place of an answer. @param {Answer<any>} answer */
-export const instead = ({ value, error }) => (error ? h("p", { role: "alert", class: "mistake" }, error.message) : value ? null : h("p", { class: "wait" }, "Loading…"))
+export const instead = ({ value, error }) => (error ? h("p", { role: "alert", class: "mistake" }, error.message) : value ? null : h("p", { class: "soon" }, "Loading…"))
 
 /** The service and the id of a chosen record. @param {string} sel */
 export const split = (sel) => [sel.slice(0, sel.indexOf("/")), sel.slice(sel.indexOf("/") + 1)]

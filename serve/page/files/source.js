@@ -186,10 +186,11 @@ async function events(path, each, signal) {
  */
 export async function* slices(answer, signal) {
 	const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).getReader(), decoder = new TextDecoder()
-	let rest = ""
+	let rest = "", done = false
 	try {
-		for (;;) {
-			const { done, value } = await reader.read()
+		while (!done) {
+			const next = await reader.read(), value = next.value
+			done = next.done
 			rest += done ? decoder.decode() : decoder.decode(value, { stream: true })
 			/** @type {string[]} */
 			let lines = []
@@ -204,14 +205,13 @@ export async function* slices(answer, signal) {
 			}
 			rest = rest.slice(at)
 			if (lines.length) yield lines
-			if (done) break
 		}
 		if (rest) throw new Failure("the answer was cut off within a line; try again")
 	} catch (err) {
 		if (err instanceof Failure || signal.aborted) throw err
 		throw new Failure("the connection broke before the end of the answer; try again")
 	} finally {
-		reader.cancel().catch(() => {})
+		if (!done) reader.cancel().catch(() => {})
 	}
 }
 
@@ -227,9 +227,17 @@ export function rowOf(text) {
 	return { id: text.slice(head.length, id), line: text.slice(id + next.length, anchor ? -',"anchor":true}}'.length : -2), ...(anchor && { anchor }) }
 }
 
-/** The address of the tail of a question, for an EventSource or a fetch. @param {Question} q @param {{n?: number, after?: string}} how */
-export const tailURL = (q, how) => {
-	const open = { ...q, to: "" }
-	if (how.after || how.n !== undefined) open.from = ""
-	return base + "tail?" + params(open, how)
+/**
+ * Passes new records on as they come, and what else the tail says: a cursor, a problem, a note.
+ * It ends when the server does.
+ * @param {Question} q
+ * @param {{n?: number, after?: string}} how
+ * @param {(events: Told[]) => void} each
+ * @param {AbortSignal} signal
+ */
+export async function tail(q, how, each, signal) {
+	const answer = await ask("tail?" + params({ ...q, to: "", from: how.after ? "" : q.from }, how), { signal })
+	for await (const lines of slices(answer, signal)) {
+		each(lines.flatMap((line) => (line.startsWith("id: ") ? [{ cursor: line.slice(4) }] : line.startsWith("data: ") ? [rowOf(line.slice(6)) ?? JSON.parse(line.slice(6))] : [])))
+	}
 }
