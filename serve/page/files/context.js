@@ -9,8 +9,7 @@ import { nameOf, partsOf } from "./rows.js"
 import { questionOf } from "./search.js"
 import { start } from "./state.js"
 import { stamp, time } from "./format.js"
-import { button, find, ids, instead, split, termOf } from "./record.js"
-import { leaves, root } from "./tree.js"
+import { button, find, ids, instead, leaves, split, termOf } from "./record.js"
 
 /** @param {Props} props */
 export function Context(props) {
@@ -30,7 +29,7 @@ export function Context(props) {
 async function load({ view, shared }, anchor, { before, after, hours }, signal) {
 	const older = /** @type {Row[]} */ ([]), rows = /** @type {Row[]} */ ([]), [service, id] = split(anchor), field = view.around.slice(1), each = (/** @type {Row[]} */ more) => rows.push(...more)
 	if (view.around[0] !== "=") return { ...(await source.context({ service, id, before, after, services: view.around, each }, signal)), rows }
-	const row = find(shared, { ...view, sel: anchor }).row ?? (await source.record(service, id, signal)).row, leaf = [...leaves(root(row.line))].find((m) => m.name === field)
+	const row = find(shared, { ...view, sel: anchor }).row ?? (await source.record(service, id, signal)).row, leaf = [...leaves(row.line)].find((m) => m.name === field)
 	if (!leaf) throw new Error("the record has no field " + field)
 	const at = parseInt(id) / 1e6, chip = { text: termOf(field, leaf.raw), off: false }
 	const q = questionOf({ ...start, services: ["*", service], chips: [chip] }, { from: stamp(at - hours * 36e5), to: stamp(at + hours * 36e5) })

@@ -123,8 +123,8 @@ export async function record(service, id, signal) {
 	return { ...end, row: rows[at], previous: rows[at - 1]?.id, next: rows[at + 1]?.id }
 }
 
-/** The address of one record as a file. @param {string} service @param {string} id */
-export const recordURL = (service, id) => `${base}records/${encodeURIComponent(service)}/${encodeURIComponent(id)}`
+/** The address of one record. @param {string[]} sel its service and id */
+export const recordURL = (sel) => `${base}records/${sel.map(encodeURIComponent).join("/")}`
 
 /** The link of a file with the records of a question, straight to disk. @param {Question} q @param {{oldest: boolean, fields?: string[]}} how fields: as CSV */
 export const download = (q, { oldest, fields }) =>
