@@ -97,8 +97,12 @@ func (p *handler) file(at string) *file {
 	if err != nil || strings.Contains(name, "/") {
 		return nil
 	}
+	least, err := small(name, text)
+	if err != nil {
+		least = text // which is the same program; a test fails before this happens
+	}
 	// Two requests may do this at the same time, and one of the results is kept.
-	f, _ := p.loaded.LoadOrStore(name, load(name, bare(name, text)))
+	f, _ := p.loaded.LoadOrStore(name, load(name, least))
 	return f.(*file)
 }
 
