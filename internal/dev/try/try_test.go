@@ -236,15 +236,15 @@ func whole(t *testing.T, bin string) {
 
 // lookout is an output that calls a function once it has a text.
 type lookout struct {
-	bytes.Buffer
+	text  bytes.Buffer
 	until string
 	then  func()
 }
 
 // Write implements io.Writer.
 func (l *lookout) Write(p []byte) (int, error) {
-	n, err := l.Buffer.Write(p)
-	if l.then != nil && strings.Contains(l.String(), l.until) {
+	n, err := l.text.Write(p)
+	if l.then != nil && strings.Contains(l.text.String(), l.until) {
 		l.then()
 	}
 	return n, err
@@ -269,9 +269,11 @@ func (r *running) incident() {
 		cmd.Stdout = &out
 		if err := cmd.Run(); err != nil && ctx.Err() == nil {
 			t.Errorf("%s: %v", line, err)
+		} else if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Errorf("%s: %v", line, ctx.Err())
 		}
 		cancel()
-		told = append(told, out.String())
+		told = append(told, out.text.String())
 	}
 	if n := strings.Count(told[1], i.Message); n == 0 || !strings.Contains(told[1], i.Before) || !strings.Contains(told[2], i.Message) || !strings.Contains(told[0], `"error":`) {
 		t.Errorf("the commands tell:\n%s", strings.Join(told, "\n"))
