@@ -214,6 +214,8 @@ interface Props {
 interface Shared {
 	/** Those of the list, for keys and the record. */
 	rows: Row[]
+	/** Those of the context. */
+	near: Row[]
 	/** How many records the question has; -1: it is not known. */
 	total: number
 	/** The names of the fields of the newest records. */
@@ -235,6 +237,8 @@ interface RowParts {
 	rest: string
 	/** Not all of the record is shown. */
 	long: boolean
+	/** Values that were looked up, by name. */
+	fields: Map<string, string | undefined>
 }
 
 /** A term of the search language (search.js). */
@@ -256,6 +260,20 @@ interface Term {
 type Fn = (text: string) => string
 type Texts = string[]
 
+/** A value within the text of a record (tree.js). */
+interface Value {
+	raw: string
+	/** Its path, as filters know it. */
+	name: string
+	label: string
+	/** It is in a list. */
+	listed: boolean
+	depth: number
+	/** The place of the next one in the text of its parent, and its number. */
+	at: number
+	n: number
+}
+
 /** What the legend of the histogram has: a key of the counts, and the field and value of its filter. */
 interface Key {
 	key: string
@@ -265,3 +283,6 @@ interface Key {
 	field?: string
 	value?: string
 }
+
+/** An event of a tail: a record, or one of the others. */
+type Told = Row | { id?: undefined; cursor?: string; problem?: string; warning?: string; note?: string; absent?: string; gap?: Outcome["gaps"][0] }

@@ -18,6 +18,7 @@ import { Histogram } from "./hist.js"
 import { Facets } from "./facets.js"
 import { List } from "./list.js"
 import { RecordPane } from "./record.js"
+import { Context } from "./context.js"
 import { Patterns } from "./patterns.js"
 import { Command, Download, CopyLink } from "./command.js"
 import { Missing, Foot } from "./bar.js"
@@ -65,7 +66,7 @@ function App() {
 	}
 	const question = last.current
 	const key = `${run} ${JSON.stringify(question)}`
-	const [parts, report] = useParts(key)
+	const [parts, report] = useParts()
 	const shared = useShared()
 
 	/** @type {Props} */
@@ -95,20 +96,20 @@ function App() {
 			["records", "patterns"].map((tab) => h("button", {
 				type: "button", role: "tab", id: "tab-" + tab, "aria-selected": view.tab === tab, "aria-controls": "panel", onClick: () => props.set({ tab }),
 			}, tab === "records" ? "Records" : "Patterns"))),
-		h("main", { class: "work" + (view.sel ? " chosen" : "") },
+		h("main", { class: "work" + (view.sel ? " chosen" + (view.around ? " around" : "") : "") },
 			h(Facets, props),
 			h("div", { class: "panel", id: "panel", role: "tabpanel", "aria-labelledby": "tab-" + view.tab },
-				view.tab === "patterns" ? h(Patterns, props) : h(List, props)),
+				view.tab === "patterns" ? h(Patterns, props) : h(List, props),
+				view.sel && view.around ? h(Context, props) : null),
 			view.sel ? h(RecordPane, props) : null),
 		h(Foot, { ...props, parts }), login)
 }
 
 /**
- * What the parts report, of one question.
- * @param {string} key
+ * What the parts report.
  * @returns {[Map<string, Part>, Reporter]}
  */
-function useParts(key) {
+function useParts() {
 	const [, draw] = useState(0)
 	const parts = useRef(/** @type {Map<string, Part>} */ (new Map()))
 	const report = useMemo(() => (/** @type {string} */ name, /** @type {Part} */ part) => {
@@ -127,7 +128,7 @@ function useShared() {
 	return useMemo(() => {
 		/** @type {Map<string, (...args: any[]) => void>} */
 		const offers = new Map()
-		return { rows: [], total: -1, fields: [], tints: new Map(), act: (name, ...args) => offers.get(name)?.(...args), offer: (name, call) => void offers.set(name, call) }
+		return { rows: [], near: [], total: -1, fields: [], tints: new Map(), act: (name, ...args) => offers.get(name)?.(...args), offer: (name, call) => void offers.set(name, call) }
 	}, [])
 }
 

@@ -82,20 +82,28 @@ export function parse(text) {
 }
 
 /** @type {Fn} */
-export const nameOf = (name) => /^[\p{L}\p{N}_.@$#][\p{L}\p{N}_.@$#-]*$/u.test(name) ? name : quote(name)
+export const nameOf = (name) => /^[\p{L}\p{N}_.@$#][\p{L}\p{N}_.@$#-]*$/u.test(name) ? name : JSON.stringify(name)
+const isConstant = (v = "") => isNumber(v) || /^(true|false|null)$/.test(v)
+
+/** The text of a term, which parse takes back. @param {Omit<Term, "begin">} term */
+export function print({ kind, not, name = "", op, form, value }) {
+	const re = kind === "expr" || form === "re" ? `/${value.replace(/\\[^]|\//g, (c) => c === "/" ? "\\/" : c)}/` : ""
+	return (not ? "-" : "") + (kind === "where" ? `where:(${value})` : kind === "field" ? nameOf(name) + op + (re || (form === "text" ? JSON.stringify(value) : value)) : re || (/^[\p{L}\p{N}_]+$/u.test(value) ? value : JSON.stringify(value)))
+}
 
 /**
  * The term that wants records with a value in a field, or those without it. The text "200" is not
  * the number 200; termOf is for a value that may be either.
  * @param {string} name @param {unknown} value of JSON; undefined is null @param {boolean} [not]
  */
-export function termFor(name, value = null, not) {
-	const text = typeof value === "string", plain = !text || (/^[\p{L}\p{N}_.][\p{L}\p{N}_.:@/-]*$/u.test(value) && !isNumber(value) && !/^(true|false|null)$/.test(value) && (name !== "level" || levelNames.includes(value)))
-	return (not ? "-" : "") + (!text && value instanceof Object ? `where:(${path(name)} == ${JSON.stringify(value)})` : `${nameOf(name)}=${plain ? value : JSON.stringify(value)}`)
+export function termFor(name, value = null, not = false) {
+	if (value instanceof Object) return print({ kind: "where", not, value: `${path(name)} == ${JSON.stringify(value)}` })
+	const text = typeof value === "string" && (!/^[\p{L}\p{N}_.][\p{L}\p{N}_.:@/-]*$/u.test(value) || isConstant(value) || (name === "level" && !levelNames.includes(value)))
+	return print({ kind: "field", not, name, op: "=", form: text ? "text" : "word", value: String(value) })
 }
 
 /** @param {string} name @param {string | undefined} text @param {boolean} [not] */
-export const termOf = (name, text, not) => isNumber(text) || /^(true|false)$/.test(text ?? "") ? termFor(name, 0, not).slice(0, -1) + text : termFor(name, text, not)
+export const termOf = (name, text, not = false) => text !== undefined && isConstant(text) ? print({ kind: "field", not, name, op: "=", form: "word", value: text }) : termFor(name, text, not)
 
 /** @type {Fn} The field a.b in a condition: the one of that name, or else b in the object a. */
 function path(name) {
@@ -114,6 +122,7 @@ function where({ name = "", op, not, form, value }) {
 	if (value === "*") return `${f} ${not ? "==" : "!="} nil`
 	if (value.includes("*")) return matches(`(?s)^${glob(value)}$`)
 	if (isNumber(value)) return all(`${f} in [${number(value)}, ${quote(value)}]`)
+	if (/^(\[\]|\{\})$/.test(value)) return `${f} ${is} ${value}`
 	return /^(true|false)$/.test(value) ? all(`${f} in [${value}, "${value}"]`) : `${f} ${is} ${value === "null" ? "nil" : quote(value)}`
 }
 

@@ -111,8 +111,20 @@ export const facets = (q, how, signal) => object("facets?" + params(q, how), sig
 /** @param {Question} q @param {Record<string, string | number | undefined>} how @param {AbortSignal} signal @returns {Promise<any>} */
 export const patterns = (q, how, signal) => object("patterns?" + params(q, how), signal)
 
-/** @param {string} service @param {string} id @param {AbortSignal} signal @returns {Promise<Outcome & {id: string, line: any, service: string, previous?: string, next?: string}>} */
-export const record = (service, id, signal) => object(`records/${encodeURIComponent(service)}/${encodeURIComponent(id)}`, signal)
+/** A record as it is stored, and the ids of its neighbours. @param {string} service @param {string} id @param {AbortSignal} signal @returns {Promise<Outcome & {row: Row, previous?: string, next?: string}>} */
+export async function record(service, id, signal) {
+	/** @type {Row[]} */
+	const rows = []
+	const end = await context({ service, id, before: 1, after: 1, services: "same", each: (more) => rows.push(...more) }, signal).catch((err) => {
+		if (err.title !== "No such record") throw err
+		throw new Failure(`${service} has no such record any more: it is of ${new Date(parseInt(id) / 1e6).toISOString().slice(0, 10)} (UTC), and that day may have expired`, err)
+	})
+	const at = rows.findIndex((r) => r.anchor)
+	return { ...end, row: rows[at], previous: rows[at - 1]?.id, next: rows[at + 1]?.id }
+}
+
+/** The address of one record. @param {string[]} sel its service and id */
+export const recordURL = (sel) => `${base}records/${sel.map(encodeURIComponent).join("/")}`
 
 /** The link of a file with the records of a question, straight to disk. @param {Question} q @param {{oldest: boolean, fields?: string[]}} how fields: as CSV */
 export const download = (q, { oldest, fields }) =>
@@ -212,9 +224,17 @@ export function rowOf(text) {
 	return { id: text.slice(head.length, id), line: text.slice(id + next.length, anchor ? -',"anchor":true}}'.length : -2), ...(anchor && { anchor }) }
 }
 
-/** The address of the tail of a question, for an EventSource or a fetch. @param {Question} q @param {{n?: number, after?: string}} how */
-export const tailURL = (q, how) => {
-	const open = { ...q, to: "" }
-	if (how.after || how.n !== undefined) open.from = ""
-	return base + "tail?" + params(open, how)
+/**
+ * Passes new records on as they come, and what else the tail says: a cursor, a problem, a note.
+ * It ends when the server does.
+ * @param {Question} q
+ * @param {{n?: number, after?: string}} how
+ * @param {(events: Told[]) => void} each
+ * @param {AbortSignal} signal
+ */
+export async function tail(q, how, each, signal) {
+	const answer = await ask("tail?" + params({ ...q, to: "", from: how.after ? "" : q.from }, how), { signal })
+	for await (const lines of slices(answer, signal)) {
+		each(lines.flatMap((line) => (line.startsWith("id: ") ? [{ cursor: line.slice(4) }] : line.startsWith("data: ") ? [rowOf(line.slice(6)) ?? JSON.parse(line.slice(6))] : [])))
+	}
 }
