@@ -17,7 +17,7 @@ export function logqlOf(view, { services, levels, logql }) {
 		else if (kind === "expr" || (kind === "text" && view.fold)) stages.push(`${not ? "!~" : "|~"} ${quote((view.fold ? "(?i)" : "") + (kind === "expr" ? value : glob(value.replaceAll("*", "\0")).replaceAll("\0", "\\*")))}`)
 		else if (kind === "text") stages.push(`${not ? "!=" : "|="} ${quote(value)}`)
 		else if (name === "service" && form !== "re") not && picks.push(among("service_name", value.split(","), true))
-		else if (op !== "=") stages.push(`| ${f} ${not ? `${opposite[op]} ${value} or ${f}=""` : `${op} ${value}`}`)
+		else if (op !== "=") stages.push(`| ${f} ${not ? `${opposite[op]} ${value} or ${f}=""` : `${op} ${value}`} | __error__=""`)
 		else if (form === "re") stages.push(`| ${f}${like}${quote(`(?s).*(${value}).*`)}`)
 		else if (form === "word" && /\*|^null$/.test(value)) stages.push(value.length > 1 && value !== "null" ? `| ${f}${like}${quote("(?s)" + glob(value))}` : `| ${f}${not === (value === "*") ? "=" : "!="}""`)
 		else stages.push(`| ${f}${is}${quote(value)}`)
