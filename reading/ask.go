@@ -32,12 +32,13 @@ type Ask struct {
 	Texts     []string // each must occur
 	Words     []string // each must occur, between borders of words
 	Exprs     []string // RE2, each must match
+	Without   []string // none may occur
 	Where     string   // a condition over fields (package where); "": none
 	// Parse makes fields of messages, for Where and for the receiver of the lines: json, logfmt, or
 	// a pattern of LogQL; "": none are made.
 	Parse string
 	Not   bool // wanted are the records that Texts, Words and Exprs do not all match
-	Fold  bool // upper and lower case are equal for these
+	Fold  bool // upper and lower case are equal for these, and for Without
 	Live  Mode
 
 	Limit   int      // only the newest so many; 0: all
@@ -116,7 +117,7 @@ func (a *Ask) Select(pipe *stage.Pipeline, kept bool) {
 	}
 	a.Levels, a.choose.none = levelsOf(&sel.Levels)
 	a.NotLevels, a.Parse = 0, ""
-	a.Texts, a.Words, a.Exprs, a.Where, a.Not, a.Fold = sel.Texts, nil, nil, "", false, false
+	a.Texts, a.Words, a.Exprs, a.Without, a.Where, a.Not, a.Fold = sel.Texts, nil, nil, nil, "", false, false
 }
 
 // Impossible reports whether no record can match, as by a selector of no level.
@@ -176,7 +177,7 @@ func (a *Ask) filter(b *budget.Budget) (blobs.Filter, error) {
 	if err := a.compile(b); err != nil {
 		return blobs.Filter{}, err
 	}
-	f := blobs.Filter{Levels: a.Levels, Texts: a.Texts, Words: a.Words, Exprs: a.Exprs, Where: a.where, Invert: a.Not, Fold: a.Fold}
+	f := blobs.Filter{Levels: a.Levels, Texts: a.Texts, Words: a.Words, Exprs: a.Exprs, Without: a.Without, Where: a.where, Invert: a.Not, Fold: a.Fold}
 	if a.pipe != nil && !a.pipe.Selection().All {
 		pipe, kept := a.pipe, a.kept
 		f.Accept = pipe.Keep
@@ -216,7 +217,7 @@ func (a *Ask) Matcher(b *budget.Budget) (*Matcher, error) {
 
 // ReadsLines reports whether the filter needs more of a record than its time and level.
 func (a *Ask) ReadsLines() bool {
-	return len(a.Texts)+len(a.Words)+len(a.Exprs) > 0 || a.Where != "" || a.LogQL != "" || a.pipe != nil && !a.pipe.Selection().All
+	return len(a.Texts)+len(a.Words)+len(a.Exprs)+len(a.Without) > 0 || a.Where != "" || a.LogQL != "" || a.pipe != nil && !a.pipe.Selection().All
 }
 
 // notes explain, after a read, why no record has matched the condition.

@@ -75,6 +75,7 @@ func (a *Ask) rows() []row {
 		texts("text", &a.Texts),
 		texts("words", &a.Words),
 		texts("expr", &a.Exprs),
+		texts("without", &a.Without),
 		text("where", &a.Where).of(),
 		text("parse", &a.Parse).of(),
 		flag("not", &a.Not),
