@@ -41,10 +41,11 @@ type Ask struct {
 	Fold  bool // upper and lower case are equal for these, and for Without
 	Live  Mode
 
-	Limit   int      // only the newest so many; 0: all
-	First   int      // only the oldest so many; 0: all. Not together with Limit
-	Reverse bool     // newest first
-	Fields  []string // of records, as far as a source can leave out the others; none: all
+	Edges   blobs.Edges // places next to the wanted records
+	Limit   int         // only the newest so many; 0: all
+	First   int         // only the oldest so many; 0: all. Not together with Limit
+	Reverse bool        // newest first
+	Fields  []string    // of records, as far as a source can leave out the others; none: all
 
 	// Here is for readers in this process. It has no text form.
 	Here Here
@@ -236,11 +237,15 @@ func (a *Ask) query(b *budget.Budget) (q blobs.Query, err error) {
 	if q.Filter, err = a.filter(b); err != nil {
 		return q, err
 	}
-	q.Services, q.Range, q.Limit, q.First, q.Reverse, q.Sure, q.Ahead = a.Services, a.Range, a.Limit, a.First, a.Reverse, a.Here.Sure, a.Here.Ahead
+	q.Edges = a.Edges
+	q.Services, q.Range, q.Limit, q.First, q.Reverse, q.Sure, q.Ahead = a.Services, a.Edges.Within(a.Range), a.Limit, a.First, a.Reverse, a.Here.Sure, a.Here.Ahead
 	if a.choose != nil {
 		if q.Choose = a.choose.wanted; a.choose.none { // no record can match
 			q.Range = Range{From: Newest - 1, To: Newest}
 		}
+	}
+	if a.Edges != (blobs.Edges{}) && q.Range.From >= q.Range.To { // the edges leave nothing of it
+		q.Range = Range{From: Newest - 1, To: Newest}
 	}
 	return q, nil
 }
