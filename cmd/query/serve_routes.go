@@ -125,7 +125,7 @@ func ownRoute(path string) (string, door.Kind) {
 		return path, door.Tail
 	case "whoami", "openapi.json":
 		return path, door.Light
-	case "services", "records", "context", "histogram", "count", "facets", "days", "blobs", "ingesters":
+	case "services", "records", "context", "histogram", "count", "facets", "patterns", "days", "blobs", "ingesters":
 		return path, door.Query
 	}
 	if strings.HasPrefix(path, "records/") {

@@ -120,7 +120,7 @@ func (c *Client) records(ctx context.Context, a *reading.Ask, emit func(lines []
 
 // Around implements [reading.Source]. Without the record there are no neighbours.
 func (c *Client) Around(ctx context.Context, a reading.Ask, p reading.Place) (*reading.Neighbours, *reading.Outcome, error) {
-	id := fmt.Sprintf("%d-%x-%d", p.Time, p.ID.Origin[:], p.ID.Index)
+	id := string(form.AppendID(nil, &record.Entry{Time: p.Time, ID: p.ID}))
 	params := url.Values{"service": {p.Service}, "id": {id}, "before": {strconv.Itoa(p.Before)}, "after": {strconv.Itoa(p.After)}}
 	if p.Others {
 		params.Set("services", "all")
@@ -167,21 +167,29 @@ func (c *Client) Around(ctx context.Context, a reading.Ask, p reading.Place) (*r
 	}
 }
 
-// entryOf is a record of the server with its identity, <ns>-<origin, 32 hex digits>-<index>.
+// entryOf is a record of the server with its identity.
 func entryOf(r *form.Record) (e record.Entry, err error) {
-	bad := fmt.Errorf("an event has a record with the id %.100q", r.ID)
-	at := strings.LastIndexByte(r.ID, '-')
+	if e, err = placeOf(r.ID); err == nil && len(r.Line) == 0 {
+		err = fmt.Errorf("an event has a record without a line, with the id %.100q", r.ID)
+	}
+	e.Line = append(bytes.Clone(r.Line), '\n')
+	return e, err
+}
+
+// placeOf is a record without its line, by its id: <ns>-<origin, 32 hex digits>-<index>.
+func placeOf(id string) (e record.Entry, err error) {
+	bad := fmt.Errorf("an event has a record with the id %.100q", id)
+	at := strings.LastIndexByte(id, '-')
 	middle := at - 2*len(e.ID.Origin)
-	if len(r.Line) == 0 || middle < 1 || r.ID[middle-1] != '-' {
+	if middle < 1 || id[middle-1] != '-' {
 		return e, bad
 	}
-	index, ierr := strconv.ParseUint(r.ID[at+1:], 10, 32)
-	_, oerr := hex.Decode(e.ID.Origin[:], []byte(r.ID[middle:at]))
-	e.Time, err = strconv.ParseInt(r.ID[:middle-1], 10, 64)
+	index, ierr := strconv.ParseUint(id[at+1:], 10, 32)
+	_, oerr := hex.Decode(e.ID.Origin[:], []byte(id[middle:at]))
+	e.Time, err = strconv.ParseInt(id[:middle-1], 10, 64)
 	if err = errors.Join(err, ierr, oerr); err != nil {
 		return e, bad
 	}
 	e.ID.Index = uint32(index)
-	e.Line = append(bytes.Clone(r.Line), '\n')
 	return e, nil
 }

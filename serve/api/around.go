@@ -33,10 +33,10 @@ func (c *call) found() error {
 	}
 	answer := form.Found{Record: form.Record{ID: id, Line: bytes.TrimSuffix(n.Record.Line, []byte("\n"))}, Service: service, Outcome: form.OutcomeOf(out)}
 	for _, e := range n.Before {
-		answer.Previous = string(appendID(nil, &e))
+		answer.Previous = string(form.AppendID(nil, &e))
 	}
 	for _, e := range n.After {
-		answer.Next = string(appendID(nil, &e))
+		answer.Next = string(form.AppendID(nil, &e))
 	}
 	return c.json(answer)
 }

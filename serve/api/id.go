@@ -5,15 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"blobtail/reading/form"
 	"blobtail/record"
 )
-
-// appendID appends the identity of a record: <ns>-<origin, 32 hex digits>-<index>.
-func appendID(dst []byte, e *record.Entry) []byte {
-	dst = append(strconv.AppendInt(dst, e.Time, 10), '-')
-	dst = append(hex.AppendEncode(dst, e.ID.Origin[:]), '-')
-	return strconv.AppendUint(dst, uint64(e.ID.Index), 10)
-}
 
 // parseID reads an identity as an entry without a line.
 func parseID(text string) (e record.Entry, err error) {
@@ -31,7 +25,7 @@ func parseID(text string) (e record.Entry, err error) {
 		return e, bad
 	}
 	e.ID.Index = uint32(n)
-	if e.Time, err = strconv.ParseInt(ns, 10, 64); err != nil || string(appendID(nil, &e)) != text {
+	if e.Time, err = strconv.ParseInt(ns, 10, 64); err != nil || string(form.AppendID(nil, &e)) != text {
 		return e, bad
 	}
 	return e, nil

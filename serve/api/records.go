@@ -330,7 +330,7 @@ func (rec *recording) end(out *reading.Outcome, err error) {
 
 // beginRecord appends the begin of the event of a record, up to its line.
 func beginRecord(dst []byte, e *record.Entry) []byte {
-	dst = appendID(append(dst, `{"record":{"id":"`...), e)
+	dst = form.AppendID(append(dst, `{"record":{"id":"`...), e)
 	return append(dst, `","line":`...)
 }
 
