@@ -70,8 +70,8 @@ type Pattern struct {
 type Compared struct {
 	Basis PatternBasis
 	Range Range // the second window
-	// Complete says that all of the second window was read.
-	Complete bool
+	// Lacks says that records of the second window are missing, so that a pattern may look new.
+	Lacks bool
 	// New are the patterns that the second window does not have, the most frequent ones first.
 	New []string
 	// Gone are those that only the second window has, with their numbers there.
@@ -109,7 +109,7 @@ func (s *Store) Patterns(ctx context.Context, a Ask, o PatternOptions) (*Pattern
 		before.Range, before.Here.Sure = *o.Against, true
 		p.Against = &Compared{Range: *o.Against}
 		second, err := s.mine(ctx, before, o.Sample, &p.Against.Basis, func(e *record.Entry) error { return m.Add(1, e) })
-		if p.Against.Complete = second.Complete(); !p.Against.Complete {
+		if p.Against.Lacks = !second.Complete(); p.Against.Lacks {
 			second.Warnings = append(second.Warnings, errors.New("records of the second window are missing: a pattern that only these have looks new"))
 		}
 		records, unflushed, examined := out.Records, out.Unflushed, out.Examined

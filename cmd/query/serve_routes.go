@@ -103,11 +103,11 @@ func lokiRoute(path string) (string, door.Kind) {
 	switch path {
 	case "tail":
 		return path, door.Tail
-	case "labels", "patterns", "drilldown-limits", "format_query", "status/buildinfo":
+	case "labels", "drilldown-limits", "format_query", "status/buildinfo":
 		return path, door.Light
 	case "push":
 		return path, door.Asks // which it does not: it tells where records go
-	case "query", "query_range", "series", "index/stats", "index/volume", "index/volume_range", "detected_labels", "detected_fields":
+	case "query", "query_range", "series", "patterns", "index/stats", "index/volume", "index/volume_range", "detected_labels", "detected_fields":
 		return path, door.Query
 	}
 	for _, name := range []string{"label", "detected_field"} {

@@ -64,8 +64,9 @@ type Against struct {
 	// From and To are the range of the second window; left out if it is open there.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Complete says that nothing is missing of the second window. The outcome is of both.
-	Complete bool `json:"complete"`
+	// Lacks says that records of the second window are missing, so that a pattern may look new. The
+	// outcome is of both windows.
+	Lacks bool `json:"lacks"`
 	// New are the ids of patterns that only the first window has, Gone those that only the second has.
 	New  []string  `json:"new"`
 	Gone []Pattern `json:"gone"`
@@ -93,7 +94,7 @@ func PatternsOf(p *reading.Patterns, o *reading.Outcome) *Patterns {
 		return f
 	}
 	f.Against = &Against{
-		Basis: basisOf(&c.Basis), By: units.Duration(c.Basis.By).String(), Complete: c.Complete, New: append([]string{}, c.New...), Gone: patternsOf(c.Gone, c.Basis.Records),
+		Basis: basisOf(&c.Basis), By: units.Duration(c.Basis.By).String(), Lacks: c.Lacks, New: append([]string{}, c.New...), Gone: patternsOf(c.Gone, c.Basis.Records),
 		More: changesOf(c.More), Less: changesOf(c.Less),
 	}
 	if c.Range.From != reading.Oldest {
@@ -124,26 +125,30 @@ func changesOf(all []reading.Change) []Change {
 func patternsOf(all []reading.Pattern, of int64) []Pattern {
 	out := make([]Pattern, 0, len(all))
 	for i := range all {
-		p := &all[i]
-		f := Pattern{
-			ID: p.ID, Template: p.Template, Count: p.Count, Share: float64(p.Count) / float64(max(of, 1)), First: Stamp(p.First), Last: Stamp(p.Last),
-			Levels: map[string]int64{}, Services: map[string]int64{}, Buckets: make([]PatternBucket, 0, len(p.Buckets)),
-			Example: Example{string(AppendID(nil, &p.Entry)), p.From, p.Example}, Where: p.Where,
-		}
-		for level, n := range p.Levels {
-			if n > 0 {
-				f.Levels[record.Level(level).String()] = n
-			}
-		}
-		for _, s := range p.Services {
-			f.Services[s.Name] = s.Count
-		}
-		for _, b := range p.Buckets {
-			f.Buckets = append(f.Buckets, PatternBucket{Stamp(b.Start), b.Count})
-		}
-		out = append(out, f)
+		out = append(out, PatternOf(&all[i], of))
 	}
 	return out
+}
+
+// PatternOf tells of a pattern among so many records.
+func PatternOf(p *reading.Pattern, of int64) Pattern {
+	f := Pattern{
+		ID: p.ID, Template: p.Template, Count: p.Count, Share: float64(p.Count) / float64(max(of, 1)), First: Stamp(p.First), Last: Stamp(p.Last),
+		Levels: map[string]int64{}, Services: map[string]int64{}, Buckets: make([]PatternBucket, 0, len(p.Buckets)),
+		Example: Example{string(AppendID(nil, &p.Entry)), p.From, p.Example}, Where: p.Where,
+	}
+	for level, n := range p.Levels {
+		if n > 0 {
+			f.Levels[record.Level(level).String()] = n
+		}
+	}
+	for _, s := range p.Services {
+		f.Services[s.Name] = s.Count
+	}
+	for _, b := range p.Buckets {
+		f.Buckets = append(f.Buckets, PatternBucket{Stamp(b.Start), b.Count})
+	}
+	return f
 }
 
 // Result are the patterns as a source has them. nanos reads a time, and entry an id.
@@ -153,7 +158,7 @@ func (f *Patterns) Result(nanos func(string) int64, entry func(id string) (recor
 		return p, err
 	}
 	of := f.Against
-	c := &reading.Compared{Basis: of.Basis.of(of.By), Range: reading.Always(), Complete: of.Complete, New: of.New}
+	c := &reading.Compared{Basis: of.Basis.of(of.By), Range: reading.Always(), Lacks: of.Lacks, New: of.New}
 	if of.From != "" {
 		c.Range.From = nanos(of.From)
 	}

@@ -31,7 +31,7 @@ func testPatterns(t *testing.T, open Open) {
 		{"a filter", with(of("web", "nosuch"), func(a *reading.Ask) { a.Texts = []string{"full"} }), reading.PatternOptions{},
 			`1 disk <*> is full [{web 1}] in 1 (disk 7 is full); 0 others; 1 of 1, newest false; 1 records, no nosuch`},
 		{"two windows", with(of("*"), after), reading.PatternOptions{Against: before, Top: 1},
-			`15 m<*> took <*> ms [{api 8} {web 7}] in 15 (m29 took 290 ms); 1 disk <*> is full [{web 1}] in 1 (disk 7 is full); 0 others; 16 of 16, newest false; against 16 of 16, complete true: new disk <*> is full, gone hello 1, more [], less []; 16 records`},
+			`15 m<*> took <*> ms [{api 8} {web 7}] in 15 (m29 took 290 ms); 1 disk <*> is full [{web 1}] in 1 (disk 7 is full); 0 others; 16 of 16, newest false; against 16 of 16, lacks false: new disk <*> is full, gone hello 1, more [], less []; 16 records`},
 		{"an unknown name", of("nosuch"), reading.PatternOptions{}, "no service nosuch"},
 	} {
 		p, out, err := s.Patterns(t.Context(), c.ask, c.o)
@@ -58,7 +58,7 @@ func testPatterns(t *testing.T, open Open) {
 		}
 		text += fmt.Sprintf("%d others; %d of %d, newest %v; ", p.Others, p.Basis.Records, p.Basis.Of, p.Basis.Newest)
 		if c := p.Against; c != nil {
-			text += fmt.Sprintf("against %d of %d, complete %v: new", c.Basis.Records, c.Basis.Of, c.Complete)
+			text += fmt.Sprintf("against %d of %d, lacks %v: new", c.Basis.Records, c.Basis.Of, c.Lacks)
 			for _, id := range c.New {
 				text += " " + names[id]
 			}
