@@ -254,8 +254,11 @@ interface Term {
 	form?: "text" | "re" | "word"
 	/** Its place in the text. */
 	begin: number
-	end: number
 }
+
+/** Of texts. */
+type Fn = (text: string) => string
+type Texts = string[]
 
 /** A value within the text of a record (tree.js). */
 interface Value {
