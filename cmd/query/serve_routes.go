@@ -32,7 +32,7 @@ func (s *server) handlers() http.Handler {
 	mux.Handle(page.Prefix, files)
 	mux.Handle("GET /{$}", s.first(files, strings.TrimSuffix(post.Index(), "\n")))
 	own := api.New(api.Options{
-		Reader: s.reader, Version: cli.Version(),
+		Reader: s.reader, Guard: s.guard, Version: cli.Version(),
 		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
 	})
 	sign := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -146,6 +146,8 @@ func ownRoute(path string) (string, door.Kind) {
 		return path, door.Tail
 	case "whoami", "openapi.json":
 		return path, door.Light
+	case "login":
+		return path, door.Asks
 	case "services", "records", "context", "histogram", "count", "facets", "days", "blobs", "ingesters":
 		return path, door.Query
 	}

@@ -8,7 +8,8 @@
 //
 //	host      the address of the listener, a name of this host, or a name of the operator
 //	origin    no page of another site asks with the rights of the reader's browser
-//	token     from the header, with the right that its [Kind] needs; handlers get it by [Token]
+//	token     from the header or a session, with the right that its [Kind] needs; handlers get
+//	          it by [Token]
 //
 // [Reads] are the doors behind these, for a server that people read from:
 //
@@ -63,6 +64,8 @@ const (
 type Options struct {
 	// Tokens has the rights of clients; nil: everybody may ask everything.
 	Tokens *access.Tokens
+	// Sessions are those of people who have logged in on the page of the server. Nil: nobody can.
+	Sessions *access.Sessions
 	// Hosts are names that the server has, besides localhost and its addresses.
 	Hosts []string
 	// AnyName says that clients may have any name for the server. Then hosts and origins matter
@@ -119,13 +122,13 @@ func (g *Guard) Wrap(kind func(path string) Kind, next http.Handler) http.Handle
 				return
 			}
 		}
-		token, f := g.admit(r, kind)
+		token, ends, f := g.admit(r, kind)
 		if f != nil {
 			g.refuse(w, r, f)
 			return
 		}
 		if token != nil {
-			r = r.WithContext(context.WithValue(r.Context(), key{}, &visit{token: token}))
+			r = r.WithContext(context.WithValue(r.Context(), key{}, &visit{token: token, ends: ends}))
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -147,6 +150,11 @@ func (g *Guard) Here(next http.Handler) http.Handler {
 }
 
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *Refusal) {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" {
+		ofPage := *f
+		ofPage.OfPage = true
+		f = &ofPage
+	}
 	if g.o.Form == nil {
 		f.Plain(w)
 		return
@@ -193,40 +201,52 @@ func (g *Guard) turned(r *http.Request, f *Refusal) *Refusal {
 	return f
 }
 
-// admit returns the token of a request that has the right of its kind. It is nil if none is
-// needed.
-func (g *Guard) admit(r *http.Request, kind Kind) (*access.Token, *Refusal) {
+// admit returns the token of a request that has the right of its kind, and the end of its session.
+// The token is nil if none is needed.
+func (g *Guard) admit(r *http.Request, kind Kind) (*access.Token, time.Time, *Refusal) {
+	var none time.Time
 	switch {
 	case g.o.Tokens == nil, kind == Probe, kind == Asks, kind == Public:
-		return nil, nil
+		return nil, none, nil
 	case kind == Operator && !g.o.Proxied && loopback.Request(r) && g.names.Has(r):
-		return nil, nil
+		return nil, none, nil
 	}
-	token, f := g.Token(r)
-	switch {
-	case f != nil:
-		return nil, f
-	case kind == Operator && token.Role != access.Operator:
-		return nil, g.Forbid(r, token, "token %s has not the role operator", token.ID)
-	case kind != Operator && !token.MayReadAny():
-		return nil, g.Forbid(r, token, "token %s may read no service", token.ID)
+	token, ends, err := g.holder(r)
+	if err != nil {
+		return nil, none, g.unknown(r, err)
 	}
-	return token, nil
+	if kind == Operator && token.Role != access.Operator {
+		return nil, none, g.Forbid(r, token, "token %s has not the role operator", token.ID)
+	}
+	if kind != Operator && !token.MayReadAny() {
+		return nil, none, g.readsNone(r, token)
+	}
+	return token, ends, nil
+}
+
+// readsNone is the refusal of a token that may read nothing.
+func (g *Guard) readsNone(r *http.Request, token *access.Token) *Refusal {
+	return g.Forbid(r, token, "token %s may read no service", token.ID)
 }
 
 // Token returns the token of a request with any right. There must be tokens.
 func (g *Guard) Token(r *http.Request) (*access.Token, *Refusal) {
-	t, err := g.o.Tokens.Of(r)
-	if err == nil {
-		return t, nil
+	token, _, err := g.holder(r)
+	if err != nil {
+		return nil, g.unknown(r, err)
 	}
+	return token, nil
+}
+
+// unknown is the refusal of a request without a valid token.
+func (g *Guard) unknown(r *http.Request, err error) *Refusal {
 	id := ""
 	if denied, ok := errors.AsType[*access.DeniedError](err); ok {
 		id = denied.ID
 	}
 	f := &Refusal{Status: http.StatusUnauthorized, Code: access.Reason(err), Title: "No token", Reason: access.Told(err), Cause: err}
 	g.Deny(r, f.Code, id, err)
-	return nil, f
+	return f
 }
 
 // Forbid makes the refusal of a request because its token lacks a right. It counts and logs it.
@@ -240,8 +260,12 @@ func (g *Guard) Forbid(r *http.Request, token *access.Token, format string, args
 // Deny counts and logs a request that is not allowed. id is that of an existing token, or "".
 func (g *Guard) Deny(r *http.Request, code, id string, err error) {
 	g.o.Refused.With(code).Inc()
+	line := g.denied.Warn()
+	if errors.Is(err, access.ErrSession) { // a page that somebody opens to log in
+		line = g.denied.Info()
+	}
 	// Not the path: some clients write their key into it.
-	g.denied.Warn().Err(err).Str("reason", code).Str("token", id).Str("remote", r.RemoteAddr).Msg(notAllowed)
+	line.Err(err).Str("reason", code).Str("token", id).Str("remote", r.RemoteAddr).Msg(notAllowed)
 }
 
 const notAllowed = "a request was not allowed"

@@ -19,7 +19,7 @@ export function partsOf(row) {
 	members(row.line, 0, (name, value, size) => {
 		const text = clean(value(Math.max(room, 0)))
 		p.long ||= size > room
-		room -= text.length + name.length
+		room -= text.length + name.length + 2
 		if (name === "ts" || name === "level" || name === "service" || name === "msg") p[name] = text
 		else p.rest += `${p.rest && " "}${clean(name)}=${text}`
 		return room <= 0 && (p.long = true)
@@ -56,26 +56,30 @@ function find(line, at, name) {
  */
 function members(line, at, visit) {
 	while (line[at + 1] === '"') {
-		const from = quote(line, at + 2) + 2, name = text(line.slice(at + 1, from - 1), 256)
-		for (let deep = (at = from) && 0; at < line.length; at++) {
-			const c = line[at]
-			if (c === '"') at = quote(line, at + 1)
-			else if (c === "{" || c === "[") deep++
-			else if (c === "}" || c === "]" ? !deep-- : c === "," && !deep) break
-		}
-		const to = at
+		const from = quote(line, at + 2) + 2, name = text(line.slice(at + 1, from - 1), 256), to = (at = end(line, from))
 		if (visit(name, (most) => text(line.slice(from, Math.min(to, from + most + 2)), most), to - from, from)) return
 	}
 }
 
 /** Where a string ends. @param {string} line @param {number} at */
-function quote(line, at) {
+export function quote(line, at) {
 	for (; ; at++) {
 		at = line.indexOf('"', at)
 		let back = at
 		while (line[back - 1] === "\\") back--
 		if (at < 0 || (at - back) % 2 === 0) return at < 0 ? line.length : at
 	}
+}
+
+/** Where a value ends. @param {string} line @param {number} at */
+export function end(line, at) {
+	for (let deep = 0; at < line.length; at++) {
+		const c = line[at]
+		if (c === '"') at = quote(line, at + 1)
+		else if (c === "{" || c === "[") deep++
+		else if (c === "}" || c === "]" ? !deep-- : c === "," && !deep) break
+	}
+	return at
 }
 
 /** The beginning of a value of JSON, without quotes and escapes. @param {string} raw @param {number} most */
