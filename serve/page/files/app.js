@@ -22,7 +22,7 @@ import { Context } from "./context.js"
 import { Patterns } from "./patterns.js"
 import { Command, Download, CopyLink } from "./command.js"
 import { Missing, Foot } from "./bar.js"
-import { Login } from "./login.js"
+import { Account, Login } from "./login.js"
 import { useKeys, KeysHelp } from "./keys.js"
 import { Theme } from "./theme.js"
 
@@ -39,7 +39,7 @@ function App() {
 			skew.current = Date.parse(who.time) - Date.now()
 			setWho(who)
 			setDoor("open")
-		}, (err) => giveUp.signal.aborted || setDoor(err.status === 401 ? "closed" : err))
+		}, (err) => giveUp.signal.aborted || setDoor((was) => err.status === 401 ? "closed" : was === "open" ? was : err))
 		return () => giveUp.abort()
 	}, [run])
 
@@ -66,7 +66,7 @@ function App() {
 	}
 	const question = last.current
 	const key = `${run} ${JSON.stringify(question)}`
-	const [parts, report] = useParts(key)
+	const [parts, report] = useParts()
 	const shared = useShared()
 
 	/** @type {Props} */
@@ -76,8 +76,11 @@ function App() {
 		const all = [...parts.values()]
 		document.documentElement.dataset.state = door !== "open" || !all.length || all.some((p) => p.loading) ? (door instanceof Error ? "failed" : "loading") : all.some((p) => p.error) ? "failed" : "ready"
 	})
+	const ended = [...parts.values()].some((p) => /** @type {source.Failure | undefined} */ (p.error)?.status === 401)
+	useEffect(() => { if (ended) props.left() }, [ended])
 	if (door === undefined) return null
-	if (door !== "open") return h(Login, { why: door instanceof Error ? door : undefined, done: props.again })
+	const login = door === "open" ? null : h(Login, { why: door instanceof Error ? door : undefined, done: props.again })
+	if (login && !who) return login
 
 	return h("div", { class: "page" },
 		h("header", { class: "top" },
@@ -85,8 +88,8 @@ function App() {
 			h(Services, props), h(Time, props), h("button", { type: "button", onClick: props.again }, "Refresh"),
 			h("button", { type: "button", "aria-pressed": view.live, onClick: () => props.set({ live: !view.live }), title: "f" }, "Live"),
 			h("span", { class: "space" }),
-			h(Command, props), h(CopyLink, props), h(Download, props), h(Theme, null), h(KeysHelp, props)),
-		h("div", { class: "ask" }, h(SearchLine, props), h(Chips, props)),
+			h(Command, props), h(CopyLink, props), h(Download, props), h(Theme, null), h(Account, props), h(KeysHelp, props)),
+		h("div", { class: "ask" }, h(SearchLine, { ...props, parts }), h(Chips, props)),
 		h(Missing, { ...props, parts }),
 		h(Histogram, props),
 		h("div", { class: "tabs", role: "tablist", "aria-label": "Views" },
@@ -99,15 +102,14 @@ function App() {
 				view.tab === "patterns" ? h(Patterns, props) : h(List, props),
 				view.sel && view.around ? h(Context, props) : null),
 			view.sel ? h(RecordPane, props) : null),
-		h(Foot, { ...props, parts }))
+		h(Foot, { ...props, parts }), login)
 }
 
 /**
- * What the parts report, of one question.
- * @param {string} key
+ * What the parts report.
  * @returns {[Map<string, Part>, Reporter]}
  */
-function useParts(key) {
+function useParts() {
 	const [, draw] = useState(0)
 	const parts = useRef(/** @type {Map<string, Part>} */ (new Map()))
 	const report = useMemo(() => (/** @type {string} */ name, /** @type {Part} */ part) => {

@@ -24,7 +24,7 @@ const base = "api/v1/"
  * @param {Question} q
  * @param {Record<string, string | number | undefined>} [more]
  */
-function params(q, more = {}) {
+export function params(q, more = {}) {
 	const out = new URLSearchParams()
 	const each = (/** @type {string} */ key, /** @type {string[]} */ values) => values.forEach((v) => out.append(key, v))
 	if (q.logql) out.set("logql", q.logql)
@@ -129,9 +129,6 @@ export const recordURL = (sel) => `${base}records/${sel.map(encodeURIComponent).
 /** The link of a file with the records of a question, straight to disk. @param {Question} q @param {{oldest: boolean, fields?: string[]}} how fields: as CSV */
 export const download = (q, { oldest, fields }) =>
 	base + "records?" + params(q, { limit: 0, order: oldest ? "asc" : "desc", download: 1, ...(fields ? { form: "csv", fields: fields.join(",") } : {}) })
-
-/** The path of the question to the API, for other programs. @param {Question} q @param {Record<string, string | number>} more */
-export const recordsURL = (q, more) => new URL(base + "records?" + params(q, more), location.href.replace(/#.*/, "")).href
 
 /**
  * Passes records on as they come, and returns the end of the stream.
