@@ -54,14 +54,14 @@ export async function copy(text, shown) {
 	}
 }
 
-/** @param {{text: () => string, shown?: {current: HTMLElement | null}, children: any, title?: string}} props */
-function CopyButton({ text, shown, children, title }) {
+/** @param {{text: () => string, shown?: {current: HTMLElement | null}, children: any, title?: string, label?: string}} props */
+export function CopyButton({ text, shown, children, title, label }) {
 	const [said, say] = useState("")
 	useEffect(() => {
 		const timer = setTimeout(() => say(""), 2000)
 		return () => clearTimeout(timer)
 	}, [said])
-	return h("button", { type: "button", title, onClick: async () => say(await copy(text(), shown?.current) ? "Copied" : "Press Ctrl+C") }, said || children, h("span", { role: "status", class: "hidden" }, said))
+	return h("button", { type: "button", title, "aria-label": label, onClick: async () => say(await copy(text(), shown?.current) ? "Copied" : "Press Ctrl+C") }, said || children, h("span", { role: "status", class: "hidden" }, said))
 }
 
 /** @param {Props} props */

@@ -13,16 +13,11 @@ import { button, find, ids, instead, leaves, root, split, termOf } from "./recor
 
 /** @param {Props} props */
 export function Context(props) {
-	const { view, set, shared } = props, [anchor, setAnchor] = useState(view.sel), move = () => setAnchor(view.sel)
+	const { view, shared } = props, [anchor, setAnchor] = useState(view.sel), move = () => setAnchor(view.sel)
 	useEffect(() => void (find({ ...shared, rows: [] }, view)[0] || move()), [view.sel])
 	useEffect(() => () => { shared.near = [] }, [])
 	shared.offer("anchor", move)
-	const escape = (/** @type {any} */ e) => {
-		if (e.key !== "Escape") return
-		e.stopPropagation()
-		set({ around: "" })
-	}
-	return h("section", { class: "context", "aria-label": "Context", onKeyDown: escape }, h(Around, { ...props, anchor, key: anchor + view.around }))
+	return h("section", { class: "context", "aria-label": "Context" }, h(Around, { ...props, anchor, key: anchor + view.around }))
 }
 
 /** @param {Props} props @param {string} anchor @param {Reach} reach @param {AbortSignal} signal @returns {Promise<Outcome & {rows: Row[]}>} */

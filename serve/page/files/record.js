@@ -6,6 +6,7 @@ import { useMemo, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { useAnswer, useNewest, useReport } from "./ask.js"
 import { clean, end, nameOf, partsOf, quote } from "./rows.js"
+import { CopyButton } from "./command.js"
 import { print, termFor } from "./search.js"
 import { permalink } from "./state.js"
 import { bytes, count, time } from "./format.js"
@@ -17,6 +18,8 @@ export const button = (name, run, sign = name, more) => h("button", { key: name,
 
 /** @type {Button} */
 const link = (name, run) => button(name, run, name, { class: "plain" })
+
+const copier = (/** @type {string} */ label, /** @type {() => string} */ text, sign = "copy") => h(CopyButton, { label, title: label, text, children: sign })
 
 /** What stands in place of an answer. @param {Answer<any>} answer */
 export const instead = ({ value, error }) => error ? h("p", { role: "alert", class: "mistake" }, error.message) : value ? null : h("p", { class: "soon" }, "Loading…")
@@ -92,6 +95,7 @@ export function RecordPane(props) {
 		return { ...(await source.record(service, id, signal)), sel }
 	})
 	useReport(props.report, "record", answer)
+	shared.offer("context", () => now.current.view.sel && set({ around: "same" }))
 	const found = answer.value?.sel === sel ? answer.value : undefined, row = here ?? found?.row
 	const [same, tree] = useMemo(() => row ? [ids(row.line), h(Tree, { ...root(row.line), now, key: sel })] : [[]], [row?.line, sel])
 	const around = (/** @type {string} */ kind, /** @type {string} */ name) => link(name, () => { set({ around: kind }); shared.act("anchor") })
@@ -99,7 +103,7 @@ export function RecordPane(props) {
 	const beside = (/** @type {"previous" | "next"} */ way, sign = "") => button(`The ${way} record of ${service}`, () => set({ sel: `${service}/${found?.[way]}` }), sign, { disabled: !found?.[way] })
 	return h("section", { class: "record", "aria-label": "Record" },
 		h("div", { class: "bar" }, beside("previous", "↑"), beside("next", "↓"), h("div", { role: "tablist", "aria-label": "Form" }, tab("Tree"), tab("JSON")), h("span", { class: "space" }),
-			h(Copy, { text: permalink(view, props.range), name: "Link", sign: "Link" }), button("Close", () => set({ sel: "", around: "" }), "×")),
+			copier("Link", () => permalink(view, props.range), "Link"), button("Close", () => set({ sel: "", around: "" }), "×")),
 		instead({ ...answer, value: row }), row && [h(Head, { row, older }), h("p", null, around("same", "Context"), same.map(({ name }) => around("=" + name, "Same " + name))), form === "Tree" ? tree : h(Stored, { line: row.line, sel })])
 }
 
@@ -108,11 +112,11 @@ function Head({ row, older }) {
 	const { ts, level, service } = partsOf(row), how = { day: true, digits: 9 }, ns = (/** @type {Row} */ r) => BigInt(r.id.split("-")[0]), gap = older && Number(ns(row) - ns(older)) / 1e6
 	return h("div", null, h("div", { class: "row near " + level }, h("span", { class: "level" }, level), h("span", { class: "service" }, service)),
 		[time(ts, true, how) + " UTC", time(ts, false, how) + " local time", gap === undefined ? "\xa0" : `${gap < 1000 ? gap + " m" : gap / 1000 + " "}s after the one before it in the list`].map((text, i) => h("p", { key: i }, text)),
-		h("p", { class: "dim" }, row.id, h(Copy, { text: row.id, name: "Copy id" })))
+		h("p", { class: "dim" }, row.id, copier("Copy id", () => row.id)))
 }
 
 /** @param {{line: string, sel: string}} props */
-const Stored = ({ line, sel }) => h("div", null, h(Save, { sel }), line.length < most && [h(Copy, { text: line, name: "Copy JSON" }), h("pre", null, h(Folded, { text: line, room: 8192 }))])
+const Stored = ({ line, sel }) => h("div", null, h(Save, { sel }), line.length < most && [copier("Copy JSON", () => line), h("pre", null, h(Folded, { text: line, room: 8192 }))])
 
 /** @param {{sel: string}} props */
 const Save = ({ sel }) => h("a", { href: source.recordURL(split(sel)), download: sel + ".json" }, "Download the record")
@@ -121,12 +125,6 @@ const Save = ({ sel }) => h("a", { href: source.recordURL(split(sel)), download:
 function Folded({ text, room }) {
 	const [all, setAll] = useState(false), cut = !all && text.length > room
 	return [h("bdi", null, cut ? text.slice(0, room) : text), cut && link(`show all ${count(text.length)} characters`, () => setAll(true))]
-}
-
-/** @param {{text: string, name: string, sign?: string}} props */
-function Copy({ text, name, sign = "copy" }) {
-	const [done, setDone] = useState("")
-	return button(name, () => navigator.clipboard.writeText(text).then(() => "copied", () => "no clipboard").then((said) => { setDone(said); setTimeout(setDone, 1500, "") }), done || sign)
 }
 
 /** @param {Value & Now} props */
@@ -173,5 +171,5 @@ function Leaf({ now, ...of }) {
 	const column = () => now.current.set({ columns: [...now.current.view.columns.filter((c) => c !== name), name] })
 	return h("li", null, head, h("span", { class: isText ? "" : "bare" }, h(Folded, { text: visible(text), room: 1000 })),
 		links ? urls.map((u) => h("a", { href: u, target: "_blank", rel: "noopener noreferrer" }, new URL(u).href)) : urls.length > 0 && link("Open link…", () => setLinks(true)),
-		h("span", { class: "acts" }, !listed && name !== "ts" && text.length < 2000 && [filter(false), filter(true)], h(Copy, { text, name: "Copy " + short }), !listed && button("Show as column " + name, column, "column")))
+		h("span", { class: "acts" }, !listed && name !== "ts" && text.length < 2000 && [filter(false), filter(true)], copier("Copy " + short, () => text), !listed && button("Show as column " + name, column, "column")))
 }
