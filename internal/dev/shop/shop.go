@@ -63,6 +63,7 @@ type Generator struct {
 	pending queue   // records later than the last one of Next
 	next    int64   // when the next request begins
 	plan    float64 // the same without chance, in ns from From
+	flat    bool    // no waves
 	requests,
 	orders int
 
@@ -103,10 +104,10 @@ func (g *Generator) Due() time.Time {
 	return time.Unix(0, min(g.pending[0].Time, g.next))
 }
 
-// SetRate changes how many records come a second. Requests go on at a time, or where they are if
-// that is later.
+// SetRate changes how many records come a second, from now on without waves. Requests go on at a
+// time, or where they are if that is later.
 func (g *Generator) SetRate(rate float64, from time.Time) {
-	g.o.Rate, g.next = rate, max(g.next, from.UnixNano())
+	g.o.Rate, g.next, g.flat = rate, max(g.next, from.UnixNano()), true
 	g.plan = float64(g.next - g.o.From.UnixNano())
 }
 
@@ -120,7 +121,10 @@ func (g *Generator) begin() {
 	}
 	r.tell()
 	// The traffic rises and falls by a sixth. Chance moves a request, and not those behind it.
-	wave := 1 + math.Sin(2*math.Pi*g.plan/float64(g.o.Wave))/6
+	wave := 1.0
+	if !g.flat {
+		wave += math.Sin(2*math.Pi*g.plan/float64(g.o.Wave)) / 6
+	}
 	pause := float64(len(g.pending)-before) / g.o.Rate / wave * float64(time.Second)
 	g.next = max(g.next+1, g.o.From.UnixNano()+int64(g.plan+pause*(0.5+g.rand.Float64())))
 	g.plan += pause

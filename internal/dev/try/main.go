@@ -79,7 +79,7 @@ func parse(args []string, stdout, stderr io.Writer) (o options, code int, ok boo
 		return o, usage, false
 	}
 	if *commands {
-		fmt.Fprint(stdout, look(o.bin, "http://"+usual[2], ""))
+		fmt.Fprint(stdout, look(o.bin, "http://"+usual()[2], ""))
 		return o, done, false
 	}
 	if *at != "" {

@@ -76,10 +76,10 @@ func (w *world) tell() error {
 		return json.NewEncoder(w.stdout).Encode(f)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nblobtail runs, with %d records of a shop in the last %s and %g a second from now on.\n", f.History.Records, w.o.span, math.Round(f.Live.Rate*10)/10)
+	fmt.Fprintf(&b, "\nblobtail runs, with %d records of a shop in the last %g hours and %g a second from now on.\n", f.History.Records, math.Round(w.o.span.Hours()*10)/10, math.Round(f.Live.Rate*10)/10)
 	fmt.Fprintf(&b, "\n  %s\n", f.Page)
-	fmt.Fprintf(&b, "\n%s ago an error rate went up. Which message is new, in which service, and which\nrecord came just before it in the same request? In another terminal, in this folder:\n\n%s",
-		time.Since(f.Incident.Deploy).Round(time.Minute), look(w.o.bin, w.url, f.Tokens["all"]))
+	fmt.Fprintf(&b, "\n%.0f minutes ago an error rate went up. Which message is new, in which service, and which\nrecord came just before it in the same request? In another terminal, in this folder:\n\n%s",
+		time.Since(f.Incident.Deploy).Minutes(), look(w.o.bin, w.url, f.Tokens["all"]))
 	for id, secret := range f.Tokens {
 		fmt.Fprintf(&b, "\nThe token %s is %s\n", id, secret)
 	}

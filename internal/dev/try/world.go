@@ -36,7 +36,7 @@ type world struct {
 }
 
 // usual are the addresses of the ingester, for senders and operators, and of serve.
-var usual = [3]string{"127.0.0.1:8514", "127.0.0.1:8515", "127.0.0.1:8516"}
+func usual() [3]string { return [3]string{"127.0.0.1:8514", "127.0.0.1:8515", "127.0.0.1:8516"} }
 
 // addresses are the usual ones if they are free, or any free ones.
 func (w *world) addresses() [3]string {
@@ -44,7 +44,7 @@ func (w *world) addresses() [3]string {
 	if w.o.free {
 		return [3]string{any, any, any}
 	}
-	for _, a := range usual {
+	for _, a := range usual() {
 		l, err := net.Listen("tcp", a)
 		if err != nil {
 			fmt.Fprintf(w.stderr, "try: %s is taken, so other ports are used\n", a)
@@ -52,7 +52,7 @@ func (w *world) addresses() [3]string {
 		}
 		l.Close()
 	}
-	return usual
+	return usual()
 }
 
 // store is the store for --store.
