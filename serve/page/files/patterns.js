@@ -52,5 +52,5 @@ function Row(props) {
 	return h("tr", null, h("td", { class: p.mark }, p.mark, p.was > 0 && h("p", { class: "dim" }, "was ", count(p.was))), h("td", null, count(p.count), h("p", { class: "dim" }, +(100 * p.share).toPrecision(2), " %")),
 		h("td", null, h("svg", { width: 100, height: 20, "aria-hidden": "true" }, p.mark !== "gone" && p.buckets.map(({ t, n }) => h("rect", { key: t, x: k * (ms(t) - left), width: Math.max(1, k * duration(by)), y: 20 - (20 * n) / most, height: (20 * n) / most })))),
 		h("td", null, h("bdi", null, text.split("<*>").flatMap((t, i) => i ? [h("i", { key: i }, "<*>"), t] : t)), h("p", { class: "dim" }, [list(p.levels), list(p.services), [p.first, p.last].map((t) => time(t, view.utc, { day: k < 1e-6, digits: 0 })).join(" to ")].join(" · "))),
-		h("td", null, button("Filter for " + name, () => addChip(props, `where:(${p.where})`), "+"), button("Filter out " + name, () => addChip(props, `-where:(${p.where})`), "−"), h("p", null, button("Example of " + name, () => set({ sel: `${p.example.service}/${p.example.id}` }), "Example"))))
+		h("td", null, button("Filter for " + name, () => addChip(props, `where:(${p.where})`), "+"), button("Filter out " + name, () => addChip(props, `-where:(${p.where})`), "−"), button("Example of " + name, () => set({ sel: `${p.example.service}/${p.example.id}` }), "Example")))
 }
