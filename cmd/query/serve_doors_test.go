@@ -179,7 +179,7 @@ func queries() []string {
 			view+"/loki/api/v1/labels?"+span, view+"/loki/api/v1/label/service_name/values?"+span, view+"/loki/api/v1/patterns?"+span+"&query="+all,
 			view+"/loki/api/v1/drilldown-limits", view+"/loki/api/v1/status/buildinfo", view+"/loki/api/v1/format_query?query="+all)
 	}
-	for _, route := range []string{"records", "histogram", "count", "services", "facets", "blobs"} {
+	for _, route := range []string{"records", "histogram", "count", "services", "facets", "patterns", "blobs"} {
 		paths = append(paths, "/api/v1/"+route+"?service=*", "/api/v1/"+route)
 	}
 	return append(paths, "/api/v1/whoami", "/api/v1/ingesters", "/api/v1/openapi.json", "/prometheus/api/v1/rules", "/api/v1/none", "/none", "/")
