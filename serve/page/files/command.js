@@ -40,14 +40,14 @@ export async function copy(text) {
 	}
 }
 
-/** @param {{text: () => string, label: string, id?: string}} props */
-function Copy({ text, label, id }) {
+/** @param {{text: () => string, label: string, id?: string, name?: string}} props name: for readers of the screen, if the label is a sign */
+export function Copy({ text, label, id, name }) {
 	const [said, say] = useState(false)
 	useEffect(() => {
 		const timer = setTimeout(say, 2000, false)
 		return () => clearTimeout(timer)
 	}, [said])
-	return h("button", { type: "button", id, onClick: () => copy(text()).then(() => say(true)) }, h("span", { role: "status" }, said ? "Copied" : label))
+	return h("button", { type: "button", id, "aria-label": name, title: name, onClick: () => copy(text()).then(() => say(true)) }, h("span", { role: "status" }, said ? "Copied" : label))
 }
 
 /** @param {Props} props */
