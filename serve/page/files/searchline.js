@@ -53,7 +53,9 @@ export function SearchLine({ view, set, mistake, shared, asked, question, range,
 			if (past && next) setPast([next, ...past.filter((/** @type {string} */ t) => t !== next)].slice(0, 100))
 			set(to)
 		} catch (err) {
-			if (!signal.aborted) setWrong(err)
+			if (signal.aborted) return
+			setWrong(err)
+			if (err instanceof Mistake) input.current.setSelectionRange(err.column, err.column)
 		}
 	}
 	const onKeyDown = (/** @type {KeyboardEvent} */ e) => {
