@@ -47,7 +47,7 @@ export function Copy({ text, label, id, name }) {
 		const timer = setTimeout(say, 2000, false)
 		return () => clearTimeout(timer)
 	}, [said])
-	return h("button", { type: "button", id, "aria-label": name, title: name, onClick: () => copy(text()).then(() => say(true)) }, h("span", { role: "status" }, said ? "Copied" : label))
+	return h("button", { type: "button", id, "aria-label": name, title: name, onClick: () => copy(text()).then(() => say(true)), "aria-live": "polite" }, said ? "Copied" : label)
 }
 
 /** @param {Props} props */

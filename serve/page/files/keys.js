@@ -31,6 +31,11 @@ const names = new Map(table.flatMap(([keys, names]) => keys.split(" ").map((key,
 export function useKeys(props) {
 	const newest = useNewest(props), { shared } = props
 	shared.offer("live", () => newest.current.set({ live: !newest.current.view.live }))
+	shared.offer("copy", () => shared.act("copyLine"))
+	for (const level of ["error", "warn"]) {
+		shared.offer(level + "+", () => shared.act("nextLevel", level))
+		shared.offer(level + "-", () => shared.act("nextLevel", level, true))
+	}
 	shared.offer("close", () => newest.current.view.around ? newest.current.set({ around: "" }) : newest.current.view.sel && newest.current.set({ sel: "" }))
 	useEffect(() => {
 		const on = (/** @type {any} */ e) => {
