@@ -86,7 +86,7 @@ func TestKubernetesPage(t *testing.T) {
 	}
 	for secret, want := range map[string][]string{
 		"blobtail-tls": {"ca.crt", "tls.crt", "tls.key"}, "blobtail-access": {"peer", "tokens.yaml"},
-		"blobtail-serve-access": {"reader", "tokens.yaml"}, "blobtail-metrics": {"ingest", "serve"}, "blobtail-vmalert": {"token"},
+		"blobtail-serve-access": {"reader", "session", "tokens.yaml"}, "blobtail-metrics": {"ingest", "serve"}, "blobtail-vmalert": {"token"},
 	} {
 		var names []string
 		entries, err := os.ReadDir(filepath.Join(kept, secret))

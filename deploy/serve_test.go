@@ -123,6 +123,9 @@ func TestServePod(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(access, "reader"), []byte(reader+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(access, "session"), []byte(strings.Repeat("k", 44)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	grafana := newToken(t, bin, filepath.Join(access, "tokens.yaml"), "grafana", "--read", "*")
 	store := "BLOBTAIL_STORE=dir:" + filepath.Join(folder, "store")
 	r := start(t, bin, store, "BLOBTAIL_TOKENS="+senders,

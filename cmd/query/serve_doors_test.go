@@ -107,14 +107,17 @@ func serve(t *testing.T, args ...string) *serving {
 	return s
 }
 
-// ask returns the status, and the answer with its header and trailer as text.
+// ask returns the status, and the answer with its header and trailer as text. The token may be
+// the cookie of a session.
 func (s *serving) ask(path, token string) (int, string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if token != "" {
+	if cookie, ok := strings.CutPrefix(token, "cookie "); ok {
+		r.Header.Set("Cookie", cookie)
+	} else if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(r)
@@ -127,6 +130,17 @@ func (s *serving) ask(path, token string) (int, string) {
 		s.t.Errorf("%s: %v", path, err)
 	}
 	return resp.StatusCode, fmt.Sprint(resp.Header, resp.Trailer, string(body))
+}
+
+// login returns the cookie of a session for ask.
+func (s *serving) login(token string) string {
+	s.t.Helper()
+	resp, text := s.send("POST", "/api/v1/login", fmt.Sprintf(`{"token":%q}`, token), "Content-Type", "application/json")
+	if cookies := resp.Cookies(); resp.StatusCode == http.StatusOK && len(cookies) == 1 {
+		return "cookie " + cookies[0].Name + "=" + cookies[0].Value
+	}
+	s.t.Fatalf("login: %d %s", resp.StatusCode, text)
+	return ""
 }
 
 func tokenFile(t *testing.T, entries ...string) string {
@@ -175,22 +189,30 @@ func queries() []string {
 // token there is no answer, and one that may read all sees both.
 func TestServeHides(t *testing.T) {
 	s := serve(t, "--tokens", tokenFile(t, `web , read: ["web"]`, `all , read: ["*"]`, `none , write: ["*"]`, `old , read: ["*"], expires: 2020-01-01T00:00:00Z`))
+	web, all := s.login("web.s3cret"), s.login("all.s3cret")
+	forged := strings.Replace(web, ".web.", ".all.", 1)
 	var seen []string
 	for _, path := range queries() {
 		named := strings.Contains(path, "hidden") // the answer may repeat the query
-		code, answer := s.ask(path, "web.s3cret")
-		if strings.Contains(answer, "hidden") && !named || strings.Contains(answer, "hidden_field") || strings.Contains(answer, "hidden 1") {
-			t.Errorf("%s: %d: %.2000s", path, code, answer)
+		for _, token := range []string{"web.s3cret", web} {
+			code, answer := s.ask(path, token)
+			if strings.Contains(answer, "hidden") && !named || strings.Contains(answer, "hidden_field") || strings.Contains(answer, "hidden 1") {
+				t.Errorf("%s with %s: %d: %.2000s", path, token, code, answer)
+			}
+			if code >= 500 || code == http.StatusUnauthorized {
+				t.Errorf("%s with %s: %d: %.300s", path, token, code, answer)
+			}
 		}
-		if code >= 500 || code == http.StatusUnauthorized {
-			t.Errorf("%s: %d: %.300s", path, code, answer)
-		}
-		for token, want := range map[string]int{"": 401, "old.s3cret": 401, "web.other": 401, "none.s3cret": 403} {
+		for token, want := range map[string]int{"": 401, "old.s3cret": 401, "web.other": 401, "none.s3cret": 403, forged: 401} {
 			if code, answer := s.ask(path, token); code != want {
 				t.Errorf("%s with %q: %d, want %d: %.300s", path, token, code, want, answer)
 			}
 		}
-		if _, answer := s.ask(path, "all.s3cret"); strings.Contains(answer, "hidden") && !named {
+		_, answer := s.ask(path, "all.s3cret")
+		_, same := s.ask(path, all)
+		if sees := strings.Contains(answer, "hidden"); sees != strings.Contains(same, "hidden") {
+			t.Errorf("%s shows the other service to a cookie: %v", path, !sees)
+		} else if sees && !named {
 			seen = append(seen, path)
 		}
 	}
@@ -198,8 +220,10 @@ func TestServeHides(t *testing.T) {
 		t.Errorf("only %d routes show the other service to a token that may read it: %q", len(seen), seen)
 	}
 	for _, path := range []string{"/api/v1/records?service=hidden", "/api/v1/count?service=hidden", "/api/v1/tail?service=hidden"} {
-		if code, answer := s.ask(path, "web.s3cret"); code != http.StatusNotFound {
-			t.Errorf("%s: %d: %.300s", path, code, answer)
+		for _, token := range []string{"web.s3cret", web} {
+			if code, answer := s.ask(path, token); code != http.StatusNotFound {
+				t.Errorf("%s with %s: %d: %.300s", path, token, code, answer)
+			}
 		}
 	}
 	if strings.Contains(s.stderr.String(), "s3cret") {
@@ -226,7 +250,7 @@ func TestRoutesKnown(t *testing.T) {
 	}
 	for path, want := range map[string]door.Kind{
 		"/loki/api/v1/tail": door.Tail, "/json/loki/api/v1/tail": door.Tail, "/loki/api/v1/loki/api/v1/query": door.Query, "/api/v1/tail": door.Tail,
-		"/metrics": door.Operator, "/readyz": door.Probe, "/loki/api/v1/new": door.Query, "/": door.Light, "/_bulk": door.Asks, "/loki/api/v1/push": door.Asks, "/x": door.Query, "/json/api/v1/tail": door.Query,
+		"/metrics": door.Operator, "/readyz": door.Probe, "/loki/api/v1/new": door.Query, "/": door.Public, "/ui/app.js": door.Public, "/ui": door.Query, "/api/v1/login": door.Asks, "/_bulk": door.Asks, "/loki/api/v1/push": door.Asks, "/x": door.Query, "/json/api/v1/tail": door.Query,
 	} {
 		if got := routeOf(path).Kind; got != want {
 			t.Errorf("%s: kind %d, want %d", path, got, want)

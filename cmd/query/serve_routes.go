@@ -11,6 +11,7 @@ import (
 	"blobtail/internal/signpost"
 	"blobtail/serve/api"
 	"blobtail/serve/loki"
+	"blobtail/serve/page"
 	"blobtail/storage"
 )
 
@@ -19,7 +20,7 @@ func (s *server) handlers() http.Handler {
 	const get = "GET, HEAD"
 	post := signpost.Post{
 		At:   signpost.Reads,
-		Own:  map[string]string{"/livez": get, "/ready": get, "/readyz": get, "/metrics": get},
+		Own:  map[string]string{"/livez": get, "/ready": get, "/readyz": get, "/metrics": get, "/": get, page.Prefix: get},
 		More: map[string]string{api.Prefix: "GET", "/loki/api/v1/": "GET, POST", "/json/loki/api/v1/": "GET, POST"},
 	}
 	mux := http.NewServeMux()
@@ -27,11 +28,11 @@ func (s *server) handlers() http.Handler {
 	mux.HandleFunc("GET /ready", s.ready.answer)
 	mux.HandleFunc("GET /readyz", s.ready.answer)
 	mux.Handle("GET /metrics", &s.metrics)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		door.Say(w, http.StatusOK, strings.TrimSuffix(post.Index(), "\n"))
-	})
+	files := page.New()
+	mux.Handle(page.Prefix, files)
+	mux.Handle("GET /{$}", s.first(files, strings.TrimSuffix(post.Index(), "\n")))
 	own := api.New(api.Options{
-		Reader: s.reader, Version: cli.Version(),
+		Reader: s.reader, Guard: s.guard, Version: cli.Version(),
 		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
 	})
 	sign := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,6 +56,23 @@ func (s *server) handlers() http.Handler {
 	return mux
 }
 
+// first answers at /: browsers get the page, and other programs a list of the paths, for which
+// they need a token.
+func (s *server) first(files http.Handler, list string) http.Handler {
+	listed := s.guard.Wrap(func(string) door.Kind { return door.Light }, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		door.Say(w, http.StatusOK, list)
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Vary", "Accept")
+		if strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/html") {
+			files.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		listed.ServeHTTP(w, r)
+	})
+}
+
 // refuse answers with a refusal in the form of the API that was asked.
 func refuse(w http.ResponseWriter, r *http.Request, f *door.Refusal) {
 	if strings.HasPrefix(r.URL.Path, "/api/") {
@@ -69,13 +87,16 @@ func refuse(w http.ResponseWriter, r *http.Request, f *door.Refusal) {
 func routeOf(path string) door.Route {
 	switch path {
 	case "/":
-		return door.Route{Name: path, Kind: door.Light}
+		return door.Route{Name: path, Kind: door.Public}
 	case "/livez", "/ready", "/readyz":
 		return door.Route{Name: path, Kind: door.Probe}
 	case "/metrics":
 		return door.Route{Name: path, Kind: door.Operator}
 	case "/prometheus/api/v1/rules":
 		return door.Route{Name: path, Kind: door.Light}
+	}
+	if strings.HasPrefix(path, page.Prefix) {
+		return door.Route{Name: page.Prefix, Kind: door.Public}
 	}
 	view := ""
 	if rest, ok := strings.CutPrefix(path, "/json/"); ok {
@@ -125,6 +146,8 @@ func ownRoute(path string) (string, door.Kind) {
 		return path, door.Tail
 	case "whoami", "openapi.json":
 		return path, door.Light
+	case "login":
+		return path, door.Asks
 	case "services", "records", "context", "histogram", "count", "facets", "days", "blobs", "ingesters":
 		return path, door.Query
 	}

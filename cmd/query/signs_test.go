@@ -11,7 +11,7 @@ import (
 	"blobtail/internal/signpost"
 )
 
-// send returns the answer to a request with a body.
+// send returns the answer to a request with a body and headers, Host too.
 func (s *serving) send(method, path, body string, header ...string) (*http.Response, string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
@@ -21,6 +21,7 @@ func (s *serving) send(method, path, body string, header ...string) (*http.Respo
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
+	r.Host = r.Header.Get("Host") // "" is that of the URL
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(r)
 	if err != nil {

@@ -37,6 +37,7 @@ const mostHeld = 1 << 30
 type serveCmd struct {
 	Listen      string          `default:"127.0.0.1:8516" help:"Address to listen on (127.0.0.1:8516)." placeholder:"ADDRESS"`
 	Tokens      string          `help:"File of tokens: who may read (ingest token)." placeholder:"FILE"`
+	SessionKey  string          `help:"File with a key: logins on the page survive restarts, and hold at all servers with it." placeholder:"FILE"`
 	TLSCert     string          `name:"tls-cert" help:"Certificate (PEM); read again when it changes." placeholder:"FILE"`
 	TLSKey      string          `name:"tls-key" help:"Its key (PEM)." placeholder:"FILE"`
 	BehindProxy bool            `help:"A proxy in front ends TLS, and names its client in X-Forwarded-For."`
@@ -51,15 +52,17 @@ type serveCmd struct {
 
 // A server is one run of serve.
 type server struct {
-	a       *app
-	c       *serveCmd
-	log     zerolog.Logger
-	tokens  *access.Tokens // nil: everybody may read everything
-	certs   *certs.Certs   // nil: plain HTTP
-	reader  *reading.Reader
-	metrics count.Registry
-	reads   *door.Reads
-	ready   *readiness
+	a        *app
+	c        *serveCmd
+	log      zerolog.Logger
+	tokens   *access.Tokens   // nil: everybody may read everything
+	sessions *access.Sessions // nil without tokens
+	certs    *certs.Certs     // nil: plain HTTP
+	reader   *reading.Reader
+	metrics  count.Registry
+	guard    *door.Guard
+	reads    *door.Reads
+	ready    *readiness
 }
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
@@ -92,21 +95,22 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 // newDoor returns the doors in front of all handlers.
 func (s *server) newDoor() *door.Reads {
 	c := s.c
-	guard := door.New(door.Options{
-		Tokens: s.tokens, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,
+	s.guard = door.New(door.Options{
+		Tokens: s.tokens, Sessions: s.sessions, Hosts: c.Host, CORS: c.CORS, TLS: s.certs != nil, Proxied: c.BehindProxy,
 		UnknownHost: "this server does not have the name of the request's Host header; the operator adds names with --host NAME",
 		OtherSite:   "a page of another site asks; the operator allows one with --cors ORIGIN",
 		Form:        refuse, Log: s.log,
-		Refused: door.NewRefused(&s.metrics, "blobtail_serve_refused_total", "Requests that the doors refused, by reason.", "crowded"),
+		Refused: door.NewRefused(&s.metrics, "blobtail_serve_refused_total", "Requests that the doors refused, by reason.", "crowded", "session"),
 	})
 	return door.NewReads(door.ReadsOptions{
-		Guard: guard, Route: routeOf, Queries: c.Queries, Tails: c.Tails, Deadline: time.Duration(c.Timeout), Metrics: &s.metrics, Log: s.log,
+		Guard: s.guard, Route: routeOf, Queries: c.Queries, Tails: c.Tails, Deadline: time.Duration(c.Timeout), Metrics: &s.metrics, Log: s.log,
 	})
 }
 
 // validate checks the flags, and takes missing ones from the configuration.
 func (c *serveCmd) validate(of config.Config, server string) error {
 	c.Tokens = cmp.Or(c.Tokens, of.Access.Tokens)
+	c.SessionKey = cmp.Or(c.SessionKey, of.Access.SessionKey)
 	if len(c.Host) == 0 {
 		c.Host = of.Access.Hosts
 	}
@@ -119,6 +123,8 @@ func (c *serveCmd) validate(of config.Config, server string) error {
 	case of.Store.Logs():
 		// Its reads tell late, and not by query, which hours they could not read.
 		return cli.Usagef("serve is for blobtail's own stores; bring Azure's own logs into one with ingest import, or read them with logquery")
+	case c.SessionKey != "" && c.Tokens == "":
+		return cli.Usagef("--session-key is for servers with tokens, where people log in; give --tokens too, or leave it out (access.session-key of the configuration)")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return cli.Usagef("--tls-cert and --tls-key belong together; give both, or neither")
 	case c.Queries < 0 || c.Tails < 0 || c.Timeout < 0:
@@ -143,11 +149,14 @@ func (c *serveCmd) validateNames() error {
 	return nil
 }
 
-// openSecurity reads the files of tokens and certificates.
+// openSecurity reads the files of tokens, of the key of sessions, and of certificates.
 func (s *server) openSecurity() (err error) {
 	if s.c.Tokens != "" {
 		if s.tokens, err = access.Open(s.c.Tokens, s.log); err != nil {
 			return fmt.Errorf("read the tokens: %w", err)
+		}
+		if s.sessions, err = access.OpenSessions(s.tokens, s.c.SessionKey, s.log); err != nil {
+			return fmt.Errorf("read the key of sessions: %w", err)
 		}
 	}
 	if s.c.TLSCert != "" {
@@ -211,12 +220,13 @@ func (s *server) run(ctx context.Context, l net.Listener) error {
 	return group.Wait()
 }
 
-// reload reads the files of tokens and certificates again when they change, and at SIGHUP.
+// reload reads the files of tokens, keys and certificates again when they change, and at SIGHUP.
 func (s *server) reload(ctx context.Context, group *errgroup.Group) {
 	var again []func() error
 	if s.tokens != nil {
 		group.Go(func() error { s.tokens.Run(ctx); return nil })
-		again = append(again, s.tokens.Reload)
+		group.Go(func() error { s.sessions.Run(ctx); return nil })
+		again = append(again, s.tokens.Reload, s.sessions.Reload)
 	}
 	if s.certs != nil {
 		group.Go(func() error { s.certs.Run(ctx); return nil })

@@ -8,6 +8,7 @@
 //
 //	request -> Tokens.Of -> Token -> MayWrite, MayRead
 //	                             -> Take, TakeService: limits, kept over a Reload
+//	token -> Sessions.Begin -> session; request of a page -> Sessions.Of -> Token
 //	ingest token -> Add, Revoke -> file
 //
 // The package answers no request and knows no protocol: a source turns its errors into
@@ -211,7 +212,7 @@ func (t *Tokens) Check(id, secret string) (*Token, error) {
 }
 
 // Reason names the reason of an error of [Tokens.Of] in one word, for a counter: missing,
-// unknown, secret or expired.
+// unknown, secret, expired or session.
 func Reason(err error) string {
 	switch {
 	case errors.Is(err, ErrMissing):
@@ -220,6 +221,8 @@ func Reason(err error) string {
 		return "secret"
 	case errors.Is(err, ErrExpired):
 		return "expired"
+	case errors.Is(err, ErrSession):
+		return "session"
 	}
 	return "unknown"
 }
@@ -236,6 +239,8 @@ func Told(err error) string {
 		return "a token is needed: " + send + " (logquery: BLOBTAIL_TOKEN)"
 	case errors.Is(err, ErrExpired):
 		return "the token has expired; the operator makes another with: ingest token new"
+	case errors.Is(err, ErrSession):
+		return "nobody is logged in, or the session has ended: log in with a token"
 	}
 	return "the token is not known, or its secret is another one; it may be of another server, or revoked: the operator finds the reason in the server's log, and makes tokens with: ingest token new"
 }

@@ -20,6 +20,8 @@ type Access struct {
 	PeerTokenFile string `yaml:"peer-token-file" kong:"-"`
 	// TokenFile has the token of logquery. BLOBTAIL_TOKEN may have the token itself.
 	TokenFile string `yaml:"token-file" kong:"-"`
+	// SessionKey is the file with the key of the sessions of `logquery serve`.
+	SessionKey string `yaml:"session-key" kong:"-"`
 }
 
 // TLS is the certificate of the listener for records, which speaks plain HTTP without one, and
@@ -39,6 +41,7 @@ func (c Config) homes(m *mistakes) {
 	for _, p := range []struct{ key, value string }{
 		{"ingest.wal", c.Ingest.WAL},
 		{"access.tokens", c.Access.Tokens}, {"access.peer-token-file", c.Access.PeerTokenFile}, {"access.token-file", c.Access.TokenFile},
+		{"access.session-key", c.Access.SessionKey},
 		{"tls.cert", c.TLS.Cert}, {"tls.key", c.TLS.Key}, {"tls.client-ca", c.TLS.ClientCA}, {"tls.ca", c.TLS.CA},
 		{"nats.credentials", c.NATS.Credentials}, {"nats.ca", c.NATS.CA}, {"nats.cert", c.NATS.Cert}, {"nats.key", c.NATS.Key},
 		{"syslog.cert", c.Syslog.Cert}, {"syslog.key", c.Syslog.Key}, {"syslog.client-ca", c.Syslog.ClientCA},

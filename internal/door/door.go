@@ -8,7 +8,8 @@
 //
 //	host      the address of the listener, a name of this host, or a name of the operator
 //	origin    no page of another site asks with the rights of the reader's browser
-//	token     from the header, with the right that its [Kind] needs; handlers get it by [Token]
+//	token     from the header or a session, with the right that its [Kind] needs; handlers get
+//	          it by [Token]
 //
 // [Reads] are the doors behind these, for a server that people read from:
 //
@@ -55,6 +56,7 @@ const (
 	Operator             // for programs that watch the server: this host, or the role operator
 	Asks                 // the handler itself asks for the token
 	Probe                // for those that restart the server: no token, any host
+	Public               // the same for everybody, also by a link on another site: no token, no origin
 )
 
 // Options are the settings of a [Guard]. The zero value lets each request of a known name in
@@ -62,6 +64,8 @@ const (
 type Options struct {
 	// Tokens has the rights of clients; nil: everybody may ask everything.
 	Tokens *access.Tokens
+	// Sessions are those of people who have logged in on the page of the server. Nil: nobody can.
+	Sessions *access.Sessions
 	// Hosts are names that the server has, besides localhost and its addresses.
 	Hosts []string
 	// AnyName says that clients may have any name for the server. Then hosts and origins matter
@@ -113,18 +117,18 @@ func (g *Guard) Wrap(kind func(path string) Kind, next http.Handler) http.Handle
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind := kind(r.URL.Path)
 		if kind != Probe && !g.o.AnyName {
-			if f := g.page(r); f != nil {
+			if f := g.page(r, kind); f != nil {
 				g.refuse(w, r, f)
 				return
 			}
 		}
-		token, f := g.admit(r, kind)
+		token, ends, f := g.admit(r, kind)
 		if f != nil {
 			g.refuse(w, r, f)
 			return
 		}
 		if token != nil {
-			r = r.WithContext(context.WithValue(r.Context(), key{}, &visit{token: token}))
+			r = r.WithContext(context.WithValue(r.Context(), key{}, &visit{token: token, ends: ends}))
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -137,7 +141,7 @@ func (g *Guard) Here(next http.Handler) http.Handler {
 			g.refuse(w, r, &Refusal{Status: http.StatusForbidden, Reason: r.URL.Path + " is answered on the host itself only"})
 			return
 		}
-		if f := g.page(r); f != nil {
+		if f := g.page(r, Operator); f != nil {
 			g.refuse(w, r, f)
 			return
 		}
@@ -146,6 +150,11 @@ func (g *Guard) Here(next http.Handler) http.Handler {
 }
 
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *Refusal) {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" {
+		ofPage := *f
+		ofPage.OfPage = true
+		f = &ofPage
+	}
 	if g.o.Form == nil {
 		f.Plain(w)
 		return
@@ -155,8 +164,8 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *Refusal) {
 
 // page refuses pages of other sites, and a page with a name that was turned to the address of the
 // server.
-func (g *Guard) page(r *http.Request) *Refusal {
-	if f := g.host(r); f != nil {
+func (g *Guard) page(r *http.Request, kind Kind) *Refusal {
+	if f := g.host(r); f != nil || kind == Public {
 		return f
 	}
 	return g.origin(r)
@@ -192,40 +201,52 @@ func (g *Guard) turned(r *http.Request, f *Refusal) *Refusal {
 	return f
 }
 
-// admit returns the token of a request that has the right of its kind. It is nil if none is
-// needed.
-func (g *Guard) admit(r *http.Request, kind Kind) (*access.Token, *Refusal) {
+// admit returns the token of a request that has the right of its kind, and the end of its session.
+// The token is nil if none is needed.
+func (g *Guard) admit(r *http.Request, kind Kind) (*access.Token, time.Time, *Refusal) {
+	var none time.Time
 	switch {
-	case g.o.Tokens == nil, kind == Probe, kind == Asks:
-		return nil, nil
+	case g.o.Tokens == nil, kind == Probe, kind == Asks, kind == Public:
+		return nil, none, nil
 	case kind == Operator && !g.o.Proxied && loopback.Request(r) && g.names.Has(r):
-		return nil, nil
+		return nil, none, nil
 	}
-	token, f := g.Token(r)
-	switch {
-	case f != nil:
-		return nil, f
-	case kind == Operator && token.Role != access.Operator:
-		return nil, g.Forbid(r, token, "token %s has not the role operator", token.ID)
-	case kind != Operator && !token.MayReadAny():
-		return nil, g.Forbid(r, token, "token %s may read no service", token.ID)
+	token, ends, err := g.holder(r)
+	if err != nil {
+		return nil, none, g.unknown(r, err)
 	}
-	return token, nil
+	if kind == Operator && token.Role != access.Operator {
+		return nil, none, g.Forbid(r, token, "token %s has not the role operator", token.ID)
+	}
+	if kind != Operator && !token.MayReadAny() {
+		return nil, none, g.readsNone(r, token)
+	}
+	return token, ends, nil
+}
+
+// readsNone is the refusal of a token that may read nothing.
+func (g *Guard) readsNone(r *http.Request, token *access.Token) *Refusal {
+	return g.Forbid(r, token, "token %s may read no service", token.ID)
 }
 
 // Token returns the token of a request with any right. There must be tokens.
 func (g *Guard) Token(r *http.Request) (*access.Token, *Refusal) {
-	t, err := g.o.Tokens.Of(r)
-	if err == nil {
-		return t, nil
+	token, _, err := g.holder(r)
+	if err != nil {
+		return nil, g.unknown(r, err)
 	}
+	return token, nil
+}
+
+// unknown is the refusal of a request without a valid token.
+func (g *Guard) unknown(r *http.Request, err error) *Refusal {
 	id := ""
 	if denied, ok := errors.AsType[*access.DeniedError](err); ok {
 		id = denied.ID
 	}
 	f := &Refusal{Status: http.StatusUnauthorized, Code: access.Reason(err), Title: "No token", Reason: access.Told(err), Cause: err}
 	g.Deny(r, f.Code, id, err)
-	return nil, f
+	return f
 }
 
 // Forbid makes the refusal of a request because its token lacks a right. It counts and logs it.
@@ -239,8 +260,12 @@ func (g *Guard) Forbid(r *http.Request, token *access.Token, format string, args
 // Deny counts and logs a request that is not allowed. id is that of an existing token, or "".
 func (g *Guard) Deny(r *http.Request, code, id string, err error) {
 	g.o.Refused.With(code).Inc()
+	line := g.denied.Warn()
+	if errors.Is(err, access.ErrSession) { // a page that somebody opens to log in
+		line = g.denied.Info()
+	}
 	// Not the path: some clients write their key into it.
-	g.denied.Warn().Err(err).Str("reason", code).Str("token", id).Str("remote", r.RemoteAddr).Msg(notAllowed)
+	line.Err(err).Str("reason", code).Str("token", id).Str("remote", r.RemoteAddr).Msg(notAllowed)
 }
 
 const notAllowed = "a request was not allowed"

@@ -90,18 +90,25 @@ func (a *answer) compressible() bool {
 	return strings.HasPrefix(kind, "text/") || strings.Contains(kind, "json") || strings.Contains(kind, "yaml") || strings.Contains(kind, "javascript")
 }
 
-// encoding is the encoding of an answer, "" for none. A client that does not name zstd does not get
-// it.
+// encoding is the encoding of an answer, "" for none.
 func (a *answer) encoding() string {
-	if !a.compressible() {
+	switch {
+	case !a.compressible():
+		return ""
+	case a.events() && accepted(a.r.Header.Values("Accept-Encoding"), "gzip") > 0:
+		return "gzip" // zstd has a window for each tail
+	case a.events():
 		return ""
 	}
+	return Encoding(a.r)
+}
+
+// Encoding is the encoding that the client of a request prefers: "zstd", "gzip", or "" for none. A
+// client that does not name zstd does not get it.
+func Encoding(r *http.Request) string {
 	best, most := "", 0.0
 	for _, name := range []string{"zstd", "gzip"} {
-		if name == "zstd" && a.events() {
-			continue // it has a window for each tail
-		}
-		if q := accepted(a.r.Header.Values("Accept-Encoding"), name); q > most {
+		if q := accepted(r.Header.Values("Accept-Encoding"), name); q > most {
 			best, most = name, q
 		}
 	}

@@ -139,6 +139,7 @@ type visit struct {
 	route    Route
 	started  time.Time
 	token    *access.Token
+	ends     time.Time // of the session; zero: the request has none
 	notes    Notes
 	client   context.Context // ends when the client goes away
 	gone     bool            // it went away before the handler had its answer
@@ -154,6 +155,15 @@ func Token(r *http.Request) *access.Token {
 		return v.token
 	}
 	return nil
+}
+
+// SessionEnd returns the end of the session that a request belongs to. It is zero for a request
+// that shows its token itself.
+func SessionEnd(r *http.Request) time.Time {
+	if v, ok := r.Context().Value(key{}).(*visit); ok {
+		return v.ends
+	}
+	return time.Time{}
 }
 
 // Note returns the notes of a request. Without a guard they are lost.
@@ -221,7 +231,7 @@ func (s *Reads) page(a *answer, r *http.Request, v *visit) *Refusal {
 	if v.route.Kind == Probe {
 		return nil
 	}
-	if f := s.guard.host(r); f != nil {
+	if f := s.guard.host(r); f != nil || v.route.Kind == Public {
 		return f
 	}
 	cors := s.guard.o.CORS
@@ -246,7 +256,7 @@ func (s *Reads) page(a *answer, r *http.Request, v *visit) *Refusal {
 
 // token refuses requests without a token that is valid and has the right of their kind.
 func (s *Reads) token(_ *answer, r *http.Request, v *visit) (f *Refusal) {
-	v.token, f = s.guard.admit(r, v.route.Kind)
+	v.token, v.ends, f = s.guard.admit(r, v.route.Kind)
 	return f
 }
 
@@ -258,7 +268,7 @@ const (
 // body reads the body of a request, so that a client that sends it slowly keeps nothing busy. It
 // leaves that to handlers that ask for the token themselves.
 func (s *Reads) body(a *answer, r *http.Request, v *visit) *Refusal {
-	if r.Body == nil || r.Body == http.NoBody || v.route.Kind == Asks {
+	if r.Body == nil || r.Body == http.NoBody || v.route.Kind == Asks || v.route.Kind == Public {
 		return nil
 	}
 	_ = a.rc.SetReadDeadline(time.Now().Add(bodyWait)) // a test's recorder has none

@@ -179,7 +179,7 @@ func (s *site) counted(line string) {
 }
 
 // tokensOf writes a file of tokens. The secret of each is "s3cret-" and its id.
-func tokensOf(t *testing.T, entries ...string) (*access.Tokens, string) {
+func tokensOf(t testing.TB, entries ...string) (*access.Tokens, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	writeTokens(t, path, entries...)
@@ -190,7 +190,7 @@ func tokensOf(t *testing.T, entries ...string) (*access.Tokens, string) {
 	return tokens, path
 }
 
-func writeTokens(t *testing.T, path string, entries ...string) {
+func writeTokens(t testing.TB, path string, entries ...string) {
 	t.Helper()
 	text := "tokens:\n"
 	for _, e := range entries {

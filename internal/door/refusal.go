@@ -25,6 +25,9 @@ type Refusal struct {
 	Allow string
 	// After is when to ask again, for the header Retry-After; 0: nothing is said of that.
 	After time.Duration
+	// OfPage says that a page asked, for [http.StatusUnauthorized]. Its browser must not ask for a
+	// name and a password: the page asks for the token.
+	OfPage bool
 	// HangUp says that the connection is of no more use.
 	HangUp bool
 	// Cause is the error behind it; nil: none.
@@ -54,7 +57,9 @@ func (f *Refusal) Unwrap() error { return f.Cause }
 // Clients that know Basic only send them after this.
 func (f *Refusal) Header(h http.Header) {
 	if f.Status == http.StatusUnauthorized {
-		h.Add("WWW-Authenticate", `Basic realm="blobtail"`)
+		if !f.OfPage {
+			h.Add("WWW-Authenticate", `Basic realm="blobtail"`)
+		}
 		h.Add("WWW-Authenticate", `Bearer realm="blobtail"`)
 	}
 	if f.Status == http.StatusMethodNotAllowed {

@@ -103,7 +103,7 @@ func (s *Reads) recheck(ctx context.Context, r *http.Request, a *answer, end con
 				return
 			case <-tick.C:
 			}
-			if _, err := s.guard.o.Tokens.Of(r); err != nil {
+			if _, _, err := s.guard.holder(r); err != nil {
 				end(err)
 				return
 			}

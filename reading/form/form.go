@@ -317,8 +317,10 @@ type Whoami struct {
 	Read    []string `json:"read"`         // globs of services
 	Expires string   `json:"expires,omitempty"`
 	Limits  string   `json:"limits,omitempty"`
-	Version string   `json:"version"` // of the server
-	Time    string   `json:"time"`    // of the store
+	// SessionEnds is the end of the session, if a cookie stands for the token.
+	SessionEnds string `json:"session_ends,omitempty"`
+	Version     string `json:"version"` // of the server
+	Time        string `json:"time"`    // of the store
 }
 
 // Problem is the body of a failed request (RFC 9457).

@@ -2,8 +2,8 @@
 //
 // Make a handler by [New] and mount it at /api/v1/, behind the doors of package door, which
 // has found the token of each request. The handler takes the services of a request from a
-// [reading.Store] of that token, and from nowhere else. All routes answer to GET only, and no
-// answer is kept by caches.
+// [reading.Store] of that token, and from nowhere else. All routes but login answer to GET only, and
+// no answer is kept by caches.
 //
 //	request -> parameters -> reading.Ask -> reading.Store -> JSON, NDJSON, CSV or events
 //
@@ -12,7 +12,7 @@
 // fails (see [form.TrailerComplete]). Package form has the answers as values; openapi.yaml
 // describes them, and is served as openapi.json.
 //
-// The package decides nothing about tokens, hosts and limits of clients, and it has no login.
+// The package decides nothing about tokens, hosts and limits of clients: the doors log people in.
 package api
 
 import (
@@ -38,6 +38,8 @@ const Prefix = "/api/v1/"
 // Options configure a handler. Reader must be set.
 type Options struct {
 	Reader *reading.Reader
+	// Guard logs people in; nil: there are no tokens.
+	Guard *door.Guard
 	// Time is the time of the store; nil: Now.
 	Time func(context.Context) (time.Time, error)
 	// Now is the time of this host; nil: [time.Now].
@@ -48,6 +50,9 @@ type Options struct {
 
 // New returns a handler of the routes below [Prefix].
 func New(o Options) http.Handler {
+	if o.Guard == nil {
+		o.Guard = door.New(door.Options{})
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -67,10 +72,10 @@ type api struct{ o Options }
 
 // A route answers the requests of a path below [Prefix].
 type route struct {
-	path   string
-	params []string
-	head   bool // it answers to HEAD too
-	handle func(*call) error
+	path    string
+	params  []string
+	methods []string // nil: GET
+	handle  func(*call) error
 }
 
 func (a *api) routes() []route {
@@ -87,10 +92,11 @@ func (a *api) routes() []route {
 		{path: "tail", params: slices.DeleteFunc(with("n", "after", "once"), func(name string) bool { return name == "to" || name == "day" }), handle: (*call).tail},
 		{path: "days", params: times("service", "live"), handle: (*call).days},
 		{path: "blobs", params: times("service", "live"), handle: (*call).blobs},
-		{path: "blobs/{name...}", params: []string{"stored", "partial"}, head: true, handle: (*call).blob},
+		{path: "blobs/{name...}", params: []string{"stored", "partial"}, methods: []string{http.MethodGet, http.MethodHead}, handle: (*call).blob},
 		{path: "ingesters", handle: (*call).ingesters},
 		{path: "openapi.json", handle: (*call).openapi},
 		{path: "whoami", handle: (*call).whoami},
+		{path: "login", methods: []string{http.MethodPost, http.MethodDelete}, handle: (*call).login},
 	}
 }
 
@@ -111,12 +117,12 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, to route) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	c := &call{api: a, w: w, r: r, token: door.Token(r), now: a.o.Now().UTC()}
 	c.store = a.o.Reader.For(c.token)
-	if r.Method != http.MethodGet && !(to.head && r.Method == http.MethodHead) {
-		allow := "GET"
-		if to.head {
-			allow = "GET, HEAD"
-		}
-		c.fail(door.RefuseMethod(allow, "%s is not answered here; send a GET", r.Method))
+	methods := to.methods
+	if methods == nil {
+		methods = []string{http.MethodGet}
+	}
+	if !slices.Contains(methods, r.Method) {
+		c.fail(door.RefuseMethod(strings.Join(methods, ", "), "%s is not answered here; send a %s", r.Method, methods[0]))
 		return
 	}
 	err := c.parse(to.params)

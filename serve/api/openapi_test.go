@@ -58,7 +58,7 @@ func check(t testing.TB, r *http.Request, a *answer) {
 		return
 	}
 	path := pathOf(doc, strings.TrimPrefix(r.URL.Path, api.Prefix))
-	if path == "" || r.Method != http.MethodGet || a.status == http.StatusMovedPermanently || a.status == http.StatusTemporaryRedirect {
+	if path == "" || r.Method != http.MethodGet || doc.Paths.Value(path).Get == nil || a.status == http.StatusMovedPermanently || a.status == http.StatusTemporaryRedirect {
 		return
 	}
 	item := doc.Paths.Value(path)
@@ -168,6 +168,12 @@ func TestDescription(t *testing.T) {
 	}
 	s := serve(t, nil)
 	for path, item := range doc.Paths.Map() {
+		if item.Get == nil {
+			if a := s.do(http.MethodGet, path[1:]); a.status != http.StatusMethodNotAllowed || a.header.Get("Allow") != "POST, DELETE" {
+				t.Errorf("%s: a GET is answered by %d %v", path, a.status, a.header)
+			}
+			continue
+		}
 		request := strings.NewReplacer("{name}", "web/2026/11/20/1200/000001.log", "{service}", "web", "{id}", "1-00000000000000000000000000000000-0").Replace(path[1:])
 		a := s.get(request + "?nonsense=1")
 		if a.status != http.StatusBadRequest {

@@ -1,6 +1,10 @@
 package api
 
 import (
+	"time"
+
+	"blobtail/internal/access"
+	"blobtail/internal/door"
 	"blobtail/reading"
 	"blobtail/reading/form"
 	"blobtail/record"
@@ -36,17 +40,24 @@ func (c *call) services() error {
 	return c.json(answer)
 }
 
-func (c *call) whoami() error {
+func (c *call) whoami() error { return c.me(c.token, door.SessionEnd(c.r)) }
+
+// me answers with the rights of the holder of a token, and the end of a session; zero: there is
+// none.
+func (c *call) me(t *access.Token, ends time.Time) error {
 	now, err := c.o.Time(c.r.Context())
 	if err != nil {
 		return err
 	}
 	answer := form.Whoami{Read: []string{"*", "_*"}, Version: c.o.Version, Time: form.Stamp(now.UnixNano())}
-	if t := c.token; t != nil {
+	if t != nil {
 		answer.ID, answer.Read, answer.Limits = t.ID, append([]string{}, t.Read...), t.Limits.String()
 		if !t.Expires.IsZero() {
 			answer.Expires = form.Stamp(t.Expires.UnixNano())
 		}
+	}
+	if !ends.IsZero() {
+		answer.SessionEnds = form.Stamp(ends.UnixNano())
 	}
 	return c.json(answer)
 }

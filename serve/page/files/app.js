@@ -1,0 +1,131 @@
+// The page: layout, and what the parts share. Start reading here, then state.js (the view and its
+// link), search.js (from the view to a question), source.js (from a question to records).
+//
+//	state -> view -> question + range -> each part asks the source -> report -> bar, foot
+//
+// A part gets Props. It changes the view by `set`, and nothing else.
+
+import { h, render } from "./preact.js"
+import { useEffect, useMemo, useRef, useState } from "./hooks.js"
+import * as source from "./source.js"
+import { State } from "./state.js"
+import { questionOf } from "./search.js"
+import { duration, stamp } from "./format.js"
+import { SearchLine, Chips } from "./searchline.js"
+import { Services } from "./services.js"
+import { Time } from "./time.js"
+import { Histogram } from "./hist.js"
+import { Facets } from "./facets.js"
+import { List } from "./list.js"
+import { RecordPane } from "./record.js"
+import { Patterns } from "./patterns.js"
+import { Command, Download, CopyLink } from "./command.js"
+import { Missing, Foot } from "./bar.js"
+import { Login } from "./login.js"
+import { useKeys, KeysHelp } from "./keys.js"
+import { Theme } from "./theme.js"
+
+function App() {
+	const [, draw] = useState(0)
+	const state = useMemo(() => new State(() => draw((n) => n + 1)), [])
+	const [run, setRun] = useState(1)
+	const [who, setWho] = useState(/** @type {Whoami | undefined} */ (undefined))
+	const [door, setDoor] = useState(/** @type {"open" | "closed" | Error | undefined} */ (undefined))
+	const skew = useRef(0)
+	useEffect(() => {
+		const giveUp = new AbortController()
+		source.whoami(giveUp.signal).then((who) => {
+			skew.current = Date.parse(who.time) - Date.now()
+			setWho(who)
+			setDoor("open")
+		}, (err) => giveUp.signal.aborted || setDoor(err.status === 401 ? "closed" : err))
+		return () => giveUp.abort()
+	}, [run])
+
+	const { view } = state
+	useEffect(() => {
+		if (!view.every || !view.since || view.live) return
+		const timer = setInterval(() => document.hidden || setRun((n) => n + 1), duration(view.every))
+		return () => clearInterval(timer)
+	}, [view.every, view.since, view.live])
+	const range = useMemo(() => {
+		if (!view.since) return { from: view.from, to: view.to }
+		const now = Date.now() + skew.current
+		return { from: stamp(now - (duration(view.since) || 3_600_000)), to: stamp(now) }
+	}, [view.since, view.from, view.to, run, who === undefined])
+
+	const last = useRef(/** @type {Question | undefined} */ (undefined))
+	/** @type {Error | undefined} */
+	let mistake
+	try {
+		last.current = questionOf(view, range)
+	} catch (err) {
+		mistake = /** @type {Error} */ (err)
+		last.current ??= questionOf({ ...view, q: "", chips: [] }, range)
+	}
+	const question = last.current
+	const key = `${run} ${JSON.stringify(question)}`
+	const [parts, report] = useParts(key)
+	const shared = useShared()
+
+	/** @type {Props} */
+	const props = { view, set: (c, how) => state.set(c, how), question, mistake, range, asked: key, again: () => setRun((n) => n + 1), report, who, left: () => setDoor("closed"), shared }
+	useKeys(props)
+	useEffect(() => {
+		const all = [...parts.values()]
+		document.documentElement.dataset.state = door !== "open" || !all.length || all.some((p) => p.loading) ? (door instanceof Error ? "failed" : "loading") : all.some((p) => p.error) ? "failed" : "ready"
+	})
+	if (door === undefined) return null
+	if (door !== "open") return h(Login, { why: door instanceof Error ? door : undefined, done: props.again })
+
+	return h("div", { class: "page" },
+		h("header", { class: "top" },
+			h("h1", null, "blobtail"),
+			h(Services, props), h(Time, props), h("button", { type: "button", onClick: props.again }, "Refresh"),
+			h("button", { type: "button", "aria-pressed": view.live, onClick: () => props.set({ live: !view.live }), title: "f" }, "Live"),
+			h("span", { class: "space" }),
+			h(Command, props), h(CopyLink, props), h(Download, props), h(Theme, null), h(KeysHelp, props)),
+		h("div", { class: "ask" }, h(SearchLine, props), h(Chips, props)),
+		h(Missing, { ...props, parts }),
+		h(Histogram, props),
+		h("div", { class: "tabs", role: "tablist", "aria-label": "Views" },
+			["records", "patterns"].map((tab) => h("button", {
+				type: "button", role: "tab", id: "tab-" + tab, "aria-selected": view.tab === tab, "aria-controls": "panel", onClick: () => props.set({ tab }),
+			}, tab === "records" ? "Records" : "Patterns"))),
+		h("main", { class: "work" + (view.sel ? " chosen" : "") },
+			h(Facets, props),
+			h("div", { class: "panel", id: "panel", role: "tabpanel", "aria-labelledby": "tab-" + view.tab },
+				view.tab === "patterns" ? h(Patterns, props) : h(List, props)),
+			view.sel ? h(RecordPane, props) : null),
+		h(Foot, { ...props, parts }))
+}
+
+/**
+ * What the parts report, of one question.
+ * @param {string} key
+ * @returns {[Map<string, Part>, Reporter]}
+ */
+function useParts(key) {
+	const [, draw] = useState(0)
+	const parts = useRef(/** @type {Map<string, Part>} */ (new Map()))
+	const report = useMemo(() => (/** @type {string} */ name, /** @type {Part} */ part) => {
+		parts.current.set(name, part)
+		draw((n) => n + 1)
+		return () => {
+			parts.current.delete(name)
+			draw((n) => n + 1)
+		}
+	}, [])
+	return [parts.current, report]
+}
+
+/** @returns {Shared} */
+function useShared() {
+	return useMemo(() => {
+		/** @type {Map<string, (...args: any[]) => void>} */
+		const offers = new Map()
+		return { rows: [], total: -1, fields: [], tints: new Map(), act: (name, ...args) => offers.get(name)?.(...args), offer: (name, call) => void offers.set(name, call) }
+	}, [])
+}
+
+render(h(App, null), /** @type {HTMLElement} */ (document.getElementById("app")))

@@ -1,0 +1,42 @@
+// Hooks for questions to the server: one that is asked anew gives up the one before.
+
+import { useEffect, useRef, useState } from "./hooks.js"
+
+/**
+ * Asks whenever the key changes; "" asks nothing.
+ * @template T
+ * @param {string} key
+ * @param {(signal: AbortSignal) => Promise<T>} ask
+ * @returns {Answer<T>}
+ */
+export function useAnswer(key, ask) {
+	const [state, set] = useState(/** @type {Answer<T>} */ ({ loading: key !== "", stale: false }))
+	useEffect(() => {
+		if (!key) return set({ loading: false, stale: false })
+		const giveUp = new AbortController()
+		set((old) => ({ value: old.value, loading: true, stale: old.value !== undefined }))
+		ask(giveUp.signal).then(
+			(value) => giveUp.signal.aborted || set({ value, loading: false, stale: false }),
+			(error) => giveUp.signal.aborted || set({ error, loading: false, stale: false }),
+		)
+		return () => giveUp.abort()
+	}, [key])
+	return state
+}
+
+/**
+ * Reports how a part of the page fares, for the bar of what is missing and the foot.
+ * @param {Reporter} report
+ * @param {string} part
+ * @param {Answer<Outcome>} answer
+ */
+export function useReport(report, part, { value, error, loading }) {
+	useEffect(() => report(part, { outcome: loading ? undefined : value, error, loading }), [value, error, loading])
+}
+
+/** Keeps the newest value at hand for callbacks. @template T @param {T} value */
+export function useNewest(value) {
+	const ref = useRef(value)
+	ref.current = value
+	return ref
+}

@@ -1,0 +1,29 @@
+// A dialog over the page. The browser holds the focus inside, ends it at Escape, and gives the
+// focus back to the element that had it.
+
+import { h } from "./preact.js"
+import { useEffect, useRef } from "./hooks.js"
+
+/**
+ * Children are made while it is open only. A click beside it closes it.
+ * @param {{open: boolean, close: () => void, label: string, class?: string, children?: any}} props
+ */
+export function Dialog({ open, close, label, class: name, children }) {
+	const box = useRef(/** @type {HTMLDialogElement | null} */ (null))
+	useEffect(() => {
+		const dialog = box.current
+		if (!open || !dialog) return
+		const before = /** @type {HTMLElement | null} */ (document.activeElement)
+		dialog.showModal()
+		return () => {
+			dialog.close()
+			before?.focus()
+		}
+	}, [open])
+	if (!open) return null
+	return h("dialog", {
+		ref: box, class: "dialog " + (name ?? ""), "aria-label": label,
+		onCancel: (/** @type {Event} */ e) => { e.preventDefault(); close() },
+		onPointerDown: (/** @type {Event} */ e) => e.target === box.current && close(),
+	}, h("div", { class: "inside" }, h("header", null, h("h2", null, label), h("button", { type: "button", "aria-label": "Close " + label, onClick: close }, "×")), children))
+}

@@ -1,0 +1,71 @@
+// The fields of the newest records, with their most frequent values. Each says what it is of.
+
+import { h } from "./preact.js"
+import { useEffect, useState } from "./hooks.js"
+import * as source from "./source.js"
+import { useAnswer, useReport } from "./ask.js"
+import { termFor } from "./search.js"
+import { count, some } from "./format.js"
+
+/** @param {Props} props */
+export function Facets(props) {
+	const { view, question, asked, report, shared } = props
+	const answer = useAnswer(asked, (signal) => source.facets(question, { top: 10 }, signal))
+	useReport(report, "fields", answer)
+	const [find, setFind] = useState(""), [shut, setShut] = useState(matchMedia("(max-width: 720px)").matches)
+	const fields = answer.value?.fields ?? []
+	useEffect(() => {
+		if (!answer.value) return
+		shared.fields = fields.map((f) => f.name)
+		shared.act("fields")
+	}, [answer.value])
+	const basis = answer.value?.basis
+	const used = (/** @type {string} */ name) => view.columns.includes(name) || view.split.split(",").includes(name) || view.chips.some((c) => new RegExp("^-?[\"]?" + name.replace(/[^\w]/g, "\\$&") + "[\"]?[=!<>]").test(c.text))
+	const shown = fields.filter((f) => f.name.toLowerCase().includes(find.toLowerCase())).map((f) => ({ f, top: used(f.name) })).sort((a, b) => Number(b.top) - Number(a.top))
+	return h("aside", { class: "facets" + (shut ? " shut" : ""), "aria-label": "Fields", "aria-busy": answer.loading },
+		h("button", { type: "button", class: "fold", "aria-expanded": !shut, onClick: () => setShut(!shut) }, "Fields"),
+		shut ? null : [
+			h("input", { type: "text", "aria-label": "Find a field", placeholder: "find a field", value: find, onInput: (/** @type {any} */ e) => setFind(e.target.value) }),
+			h("p", { class: "dim basis" }, !basis ? "…" : basis.newest ? `values of the newest ${count(basis.records)}${basis.of === undefined ? " records" : ` of ${some(basis.of, "record")}`}` : `values of all ${some(basis.records, "record")}`),
+			answer.error ? h("p", { role: "alert" }, answer.error.message) : null,
+			answer.value && !shown.length ? h("p", null, fields.length ? "No field has this text in its name." : "No records, so no fields.") : null,
+			h("div", { class: answer.stale ? "stale" : "" }, shown.map(({ f, top }) => h(OneField, { key: f.name, ...props, f, basis, top }))),
+		])
+}
+
+/** @param {Props & {f: Field, basis: Basis | undefined, top: boolean}} props */
+function OneField(props) {
+	const { view, set, f, basis, top, question, asked } = props
+	const [open, setOpen] = useState(f.name === "level" || f.name === "service" || top), [all, setAll] = useState(false)
+	const more = useAnswer(all ? asked + f.name : "", (signal) => source.facets(question, { top: 200, fields: f.name }, signal))
+	const field = more.value?.fields.find((m) => m.name === f.name) ?? f, of = field.exact ? basis?.of ?? field.present : field.present
+	const column = view.columns.includes(f.name), own = ["ts", "msg", "level", "service"].includes(f.name)
+	const add = (/** @type {string} */ text) => set({ chips: [...view.chips.filter((c) => c.text !== text), { text, off: false }] })
+	return h("details", { open, onToggle: (/** @type {any} */ e) => setOpen(e.target.open) },
+		h("summary", null, h("span", { class: "name" }, f.name), h("span", { class: "dim" }, `${count(f.distinct)}${f.capped ? "+" : ""}`)),
+		open ? h("div", null,
+			h("p", { class: "dim" }, field.exact ? "of all records" : `${f.type}, in ${some(f.present, "record")}`,
+				h("button", { type: "button", "aria-label": `Histogram by ${f.name}`, onClick: () => set({ split: f.name }) }, "count by"),
+				own ? null : h("button", { type: "button", "aria-pressed": column, "aria-label": `Show as column ${f.name}`, onClick: () => set({ columns: column ? view.columns.filter((c) => c !== f.name) : [...view.columns, f.name] }) }, "column")),
+			h("ul", null, field.values.map((v) => {
+				const value = valueOf(field, v), whole = new TextEncoder().encode(v.value).length < 256 && !view.logql && value !== undefined
+				return h("li", { key: v.value + v.json },
+					h("button", { type: "button", class: "value", disabled: !whole, title: v.value, "aria-label": `Filter for ${f.name}=${v.value}`, onClick: () => add(termFor(f.name, value)) }, v.value || '""'),
+					h("span", { class: "count", title: `${((100 * v.count) / of).toFixed(1)} %` }, count(v.count)),
+					h("button", { type: "button", class: "minus", disabled: !whole, "aria-label": `Filter out ${f.name}=${v.value}`, onClick: () => add(termFor(f.name, value, true)) }, "−"),
+					h("meter", { "aria-hidden": true, min: 0, max: of, value: v.count }))
+			})),
+			!all && f.distinct > f.values.length ? h("button", { type: "button", onClick: () => setAll(true) }, "more values") : null,
+			more.loading ? "…" : more.error ? h("p", { role: "alert" }, more.error.message) : null) : null)
+}
+
+/** The value as JSON has it; undefined: it makes no filter. @param {Field} f @param {Field["values"][0]} v */
+function valueOf(f, v) {
+	if (!v.json && !["int", "float", "bool", "null", "object", "array"].includes(f.type)) return v.value
+	try {
+		const value = JSON.parse(v.value)
+		return typeof value === "object" && value !== null ? undefined : value
+	} catch {
+		return undefined
+	}
+}

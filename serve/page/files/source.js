@@ -1,0 +1,231 @@
+// The only module that knows the API. Everything else asks these functions, so that a page with
+// another source of records replaces this file alone.
+//
+// An answer without its end is an error: a part of an answer never looks like all of it. Each
+// function takes an AbortSignal, and the server stops when the question is given up.
+
+/** A refusal of the server, or a connection that broke. */
+export class Failure extends Error {
+	/**
+	 * @param {string} text
+	 * @param {{status?: number, near?: string, title?: string}} [more]
+	 */
+	constructor(text, { status = 0, near = "", title = "" } = {}) {
+		super(text)
+		this.status = status
+		this.near = near
+		this.title = title
+	}
+}
+
+const base = "api/v1/"
+
+/**
+ * @param {Question} q
+ * @param {Record<string, string | number | undefined>} [more]
+ */
+function params(q, more = {}) {
+	const out = new URLSearchParams()
+	const each = (/** @type {string} */ key, /** @type {string[]} */ values) => values.forEach((v) => out.append(key, v))
+	if (q.logql) out.set("logql", q.logql)
+	else {
+		each("service", q.services.length ? q.services : ["*"])
+		if (q.levels.length) out.set("level", q.levels.join(","))
+		each("text", q.texts)
+		each("without", q.without)
+		each("expr", q.exprs)
+		if (q.where.length) out.set("where", q.where.length > 1 ? q.where.map((w) => `(${w})`).join(" and ") : q.where[0])
+		if (q.fold) out.set("fold", "1")
+	}
+	if (q.from) out.set("from", q.from)
+	if (q.to) out.set("to", q.to)
+	for (const [key, value] of Object.entries(more)) if (value !== undefined && value !== "") out.set(key, String(value))
+	return out
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} [init]
+ */
+async function ask(path, init) {
+	let answer
+	try {
+		answer = await fetch(base + path, { credentials: "same-origin", cache: "no-store", ...init })
+	} catch (err) {
+		if (init?.signal?.aborted) throw err
+		throw new Failure("the server does not answer; is it running, and is the network there?")
+	}
+	if (answer.ok) return answer
+	const text = await answer.text()
+	let problem
+	try {
+		problem = JSON.parse(text)
+	} catch {
+		problem = { detail: text }
+	}
+	throw new Failure(problem.detail || `the server answers ${answer.status}`, { status: answer.status, near: problem.near, title: problem.title })
+}
+
+/**
+ * An answer of one object that was made of records.
+ * @param {string} path
+ * @param {AbortSignal} [signal]
+ */
+async function object(path, signal) {
+	const text = await (await ask(path, { signal })).text()
+	let value
+	try {
+		value = JSON.parse(text)
+	} catch {
+		throw new Failure("the answer was cut off; try again")
+	}
+	if (typeof value.complete !== "boolean") throw new Failure("the answer does not say whether it is complete; the server is of another version than this page")
+	return value
+}
+
+/** @param {AbortSignal} [signal] @returns {Promise<Whoami>} */
+export const whoami = async (signal) => (await ask("whoami", { signal })).json()
+
+/** @param {string} token */
+export const login = (token) => ask("login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) })
+
+export const logout = () => ask("login", { method: "DELETE" })
+
+/** @param {{from: string, to: string}} range @param {AbortSignal} signal @returns {Promise<Outcome & {services: Service[]}>} */
+export function services(range, signal) {
+	const times = new URLSearchParams()
+	if (range.from) times.set("from", range.from)
+	if (range.to) times.set("to", range.to)
+	return object("services?" + times, signal)
+}
+
+/** @param {Question} q @param {{buckets?: number, by?: string, split?: string, top?: number}} how @param {AbortSignal} signal @returns {Promise<Histogram>} */
+export const histogram = (q, how, signal) => object("histogram?" + params(q, how), signal)
+
+/** @param {Question} q @param {AbortSignal} signal @returns {Promise<Outcome & {records: number}>} */
+export const number = (q, signal) => object("count?" + params(q), signal)
+
+/** @param {Question} q @param {{top?: number, sample?: number, fields?: string}} how @param {AbortSignal} signal @returns {Promise<Facets>} */
+export const facets = (q, how, signal) => object("facets?" + params(q, how), signal)
+
+/** @param {Question} q @param {Record<string, string | number | undefined>} how @param {AbortSignal} signal @returns {Promise<any>} */
+export const patterns = (q, how, signal) => object("patterns?" + params(q, how), signal)
+
+/** @param {string} service @param {string} id @param {AbortSignal} signal @returns {Promise<Outcome & {id: string, line: any, service: string, previous?: string, next?: string}>} */
+export const record = (service, id, signal) => object(`records/${encodeURIComponent(service)}/${encodeURIComponent(id)}`, signal)
+
+/** The link of a file with the records of a question, straight to disk. @param {Question} q @param {{oldest: boolean, fields?: string[]}} how fields: as CSV */
+export const download = (q, { oldest, fields }) =>
+	base + "records?" + params(q, { limit: 0, order: oldest ? "asc" : "desc", download: 1, ...(fields ? { form: "csv", fields: fields.join(",") } : {}) })
+
+/** The path of the question to the API, for other programs. @param {Question} q @param {Record<string, string | number>} more */
+export const recordsURL = (q, more) => new URL(base + "records?" + params(q, more), location.href.replace(/#.*/, "")).href
+
+/**
+ * Passes records on as they come, and returns the end of the stream.
+ * @param {Question} q
+ * @param {{limit: number, oldest?: boolean, before?: string, after?: string, each: (rows: Row[]) => void}} how
+ * @param {AbortSignal} signal
+ * @returns {Promise<End>}
+ */
+export function records(q, { limit, oldest, before, after, each }, signal) {
+	const more = { form: "events", order: oldest ? "asc" : "desc", [oldest ? "first" : "limit"]: limit, before, after }
+	return events("records?" + params(q, more), each, signal)
+}
+
+/**
+ * The records around one.
+ * @param {{service: string, id: string, before: number, after: number, services: string, each: (rows: Row[]) => void}} how
+ * @param {AbortSignal} signal
+ */
+export function context({ each, ...how }, signal) {
+	return events("context?" + new URLSearchParams(Object.entries(how).map(([k, v]) => [k, String(v)])), each, signal)
+}
+
+/**
+ * Reads a stream of events in slices, so that drawing goes on.
+ * @param {string} path
+ * @param {(rows: Row[]) => void} each
+ * @param {AbortSignal} signal
+ * @returns {Promise<End>}
+ */
+async function events(path, each, signal) {
+	const answer = await ask(path, { signal })
+	/** @type {End | undefined} */
+	let end
+	for await (const lines of slices(answer, signal)) {
+		/** @type {Row[]} */
+		const rows = []
+		for (const line of lines) {
+			const row = rowOf(line)
+			if (row) rows.push(row)
+			else end = JSON.parse(line).end ?? end
+		}
+		if (rows.length) each(rows)
+	}
+	if (!end) throw new Failure("the answer was cut off before its end; try again")
+	return end
+}
+
+/**
+ * The lines of an answer, in slices of at most 8 ms of work.
+ * @param {Response} answer
+ * @param {AbortSignal} signal
+ */
+export async function* slices(answer, signal) {
+	const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).getReader(), decoder = new TextDecoder()
+	let rest = "", done = false
+	try {
+		while (!done) {
+			const next = await reader.read(), value = next.value
+			done = next.done
+			rest += done ? decoder.decode() : decoder.decode(value, { stream: true })
+			/** @type {string[]} */
+			let lines = []
+			let at = 0, began = performance.now()
+			for (let n; (n = rest.indexOf("\n", at)) >= 0; at = n + 1) {
+				if (n > at) lines.push(rest.slice(at, n))
+				if (performance.now() - began < 8) continue
+				yield lines
+				lines = []
+				await new Promise((go) => setTimeout(go))
+				began = performance.now()
+			}
+			rest = rest.slice(at)
+			if (lines.length) yield lines
+		}
+		if (rest) throw new Failure("the answer was cut off within a line; try again")
+	} catch (err) {
+		if (err instanceof Failure || signal.aborted) throw err
+		throw new Failure("the connection broke before the end of the answer; try again")
+	} finally {
+		if (!done) reader.cancel().catch(() => {})
+	}
+}
+
+/**
+ * The record of an event, cut out of its text: a line is parsed when it is shown.
+ * @param {string} text
+ * @returns {Row | undefined}
+ */
+export function rowOf(text) {
+	const head = '{"record":{"id":"', next = '","line":'
+	if (!text.startsWith(head)) return undefined
+	const id = text.indexOf('"', head.length), anchor = text.endsWith(',"anchor":true}}')
+	return { id: text.slice(head.length, id), line: text.slice(id + next.length, anchor ? -',"anchor":true}}'.length : -2), ...(anchor && { anchor }) }
+}
+
+/**
+ * Passes new records on as they come, and what else the tail says: a cursor, a problem, a note.
+ * It ends when the server does.
+ * @param {Question} q
+ * @param {{n?: number, after?: string}} how
+ * @param {(events: Told[]) => void} each
+ * @param {AbortSignal} signal
+ */
+export async function tail(q, how, each, signal) {
+	const answer = await ask("tail?" + params({ ...q, to: "", from: how.after ? "" : q.from }, how), { signal })
+	for await (const lines of slices(answer, signal)) {
+		each(lines.flatMap((line) => (line.startsWith("id: ") ? [{ cursor: line.slice(4) }] : line.startsWith("data: ") ? [rowOf(line.slice(6)) ?? JSON.parse(line.slice(6))] : [])))
+	}
+}

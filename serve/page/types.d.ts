@@ -1,0 +1,269 @@
+// The types of the page's modules. tsc reads them; browsers do not get them.
+
+/** A filter that the reader has added: a term of the search language (search.js). */
+interface Chip {
+	text: string
+	/** It is kept, and does not count. */
+	off: boolean
+}
+
+/** The state of the page. All of it stands in the fragment of the URL (state.js). */
+interface View {
+	/** Names or globs; none: all. */
+	services: string[]
+	/** A duration before now, as "1h"; "" if from and to count. */
+	since: string
+	/** Times (RFC 3339, UTC, ns); "" is open. */
+	from: string
+	to: string
+	/** Times are shown in UTC, else in the zone of the browser. */
+	utc: boolean
+	/** The text of the search line. */
+	q: string
+	/** Upper and lower case are equal. */
+	fold: boolean
+	chips: Chip[]
+	/** A query in LogQL, in place of services, q and chips; "": none. */
+	logql: string
+	/** By what the histogram is divided: level, service, FIELD or FIELD,FIELD. */
+	split: string
+	/** The oldest record is first. */
+	oldest: boolean
+	/** Long messages take several lines. */
+	wrap: boolean
+	/** Fields with a column of their own. */
+	columns: string[]
+	/** The chosen record, as SERVICE/ID; "": none. */
+	sel: string
+	/** The context of the chosen record: "same" service, "all", or "=FIELD" for the records with the same value there; "": it is not shown. */
+	around: string
+	tab: string
+	/** New records come by themselves. */
+	live: boolean
+	/** How often a range that ends now is asked again, as "10s"; "": when told to. */
+	every: string
+	/** The second window of the patterns: "before", "yesterday" or FROM/TO. */
+	against: string
+}
+
+/** Which records are wanted, as any source of records understands it. */
+interface Question {
+	services: string[]
+	from: string
+	to: string
+	/** Words of levels, or one as "warn+"; none: all. */
+	levels: string[]
+	/** Each must occur. */
+	texts: string[]
+	/** None may occur. */
+	without: string[]
+	/** RE2, each must match. */
+	exprs: string[]
+	/** Conditions over fields (docs/READING.md), each must be true. */
+	where: string[]
+	fold: boolean
+	/** In place of all but the times; "": none. */
+	logql: string
+}
+
+interface Times {
+	from: string
+	to: string
+}
+
+/** How a read went. */
+interface Outcome {
+	complete: boolean
+	problems: string[]
+	warnings: string[]
+	notes: string[]
+	gaps: { service: string; records: number; at_most?: boolean; from: string; to: string }[]
+	cost: { requests: number; bytes: number }
+}
+
+interface End extends Outcome {
+	more: boolean
+	records: number
+}
+
+/** A record: its id, and its line as it is stored. */
+interface Row {
+	id: string
+	line: string
+	anchor?: boolean
+}
+
+interface Service {
+	name: string
+	records: number
+	unflushed: number
+	levels: Record<string, number>
+	first: string
+	last: string
+	system: boolean
+}
+
+interface Bucket {
+	t: string
+	total: number
+	counts: Record<string, number>
+	/** Of values beyond the most frequent ones. */
+	others?: number
+}
+
+interface Histogram extends Outcome {
+	by: string
+	split: string
+	buckets: Bucket[]
+	/** Of a split by fields: the most frequent values first. */
+	values?: { key: string; values: string[]; records: number }[]
+}
+
+interface Field {
+	name: string
+	type: string
+	present: number
+	distinct: number
+	capped: boolean
+	exact?: boolean
+	/** A value is a text as it is, or JSON. */
+	values: { value: string; count: number; json?: boolean }[]
+}
+
+interface Basis {
+	records: number
+	of?: number
+	newest: boolean
+}
+
+interface Facets extends Outcome {
+	basis: Basis
+	fields: Field[]
+}
+
+interface Pattern {
+	id: string
+	template: string
+	count: number
+	share: number
+	first: string
+	last: string
+	levels: Record<string, number>
+	services: Record<string, number>
+	buckets: { t: string; n: number }[]
+	example: { id: string; service: string; msg: string }
+	/** A condition that is true for its records. */
+	where: string
+}
+
+interface Patterns extends Outcome {
+	basis: Basis
+	by: string
+	patterns: Pattern[]
+	/** Records of patterns beyond those. */
+	others: number
+	against?: { basis: Basis; from: string; to: string; new: string[]; gone: Pattern[]; more: { id: string; count: number; before: number }[]; less: { id: string; count: number; before: number }[] }
+}
+
+interface Whoami {
+	id: string
+	read: string[]
+	version: string
+	time: string
+}
+
+/** How a question fares. The value is kept while the next one loads, and is stale then. */
+interface Answer<T> {
+	value?: T
+	error?: Error
+	loading: boolean
+	stale: boolean
+}
+
+/** A part of the page that asks, as it reports to the bar and the foot. */
+interface Part {
+	outcome?: Outcome
+	error?: Error
+	loading: boolean
+}
+
+type Reporter = (part: string, state: Part) => () => void
+
+/** All that a part of the page gets. It changes the view by `set`, and nothing else. */
+interface Props {
+	view: View
+	set: (change: Partial<View>, how?: { quiet?: boolean }) => void
+	/** Of the view; if there is a mistake, the last one without. */
+	question: Question
+	/** In the search line or a chip. */
+	mistake: Error | undefined
+	/** The times of the question, which do not move until it is asked again. */
+	range: Times
+	/** Differs whenever the question, or the time of asking, does. */
+	asked: string
+	/** Asks everything again, with the times of now. */
+	again: () => void
+	report: Reporter
+	who: Whoami | undefined
+	/** The login has ended: the page asks for a token. */
+	left: () => void
+	shared: Shared
+}
+
+/** What parts tell each other and no link has. */
+interface Shared {
+	/** Those of the list, for keys and the record. */
+	rows: Row[]
+	/** How many records the question has; -1: it is not known. */
+	total: number
+	/** The names of the fields of the newest records. */
+	fields: string[]
+	/** The colours (classes) of the values that the histogram is divided by. */
+	tints: Map<string, string>
+	/** Calls a function that a part offers, as for keys. */
+	act: (name: string, ...args: any[]) => void
+	offer: (name: string, call: (...args: any[]) => void) => void
+}
+
+/** What a row of the list shows of a record. */
+interface RowParts {
+	ts: string
+	level: string
+	service: string
+	msg: string
+	/** The other fields, as key=value. */
+	rest: string
+	/** Not all of the record is shown. */
+	long: boolean
+	/** Values that were looked up, by name. */
+	fields: Map<string, string | undefined>
+}
+
+/** A term of the search language (search.js). */
+interface Term {
+	kind: "text" | "expr" | "field" | "where"
+	not: boolean
+	value: string
+	/** Of a field. */
+	name?: string
+	/** One of = > >= < <=. */
+	op?: string
+	/** A text in quotes, an expression, or a word, which may be a number or have a *. */
+	form?: "text" | "re" | "word"
+	/** Its place in the text. */
+	begin: number
+	end: number
+}
+
+/** What the legend of the histogram has: a key of the counts, and the field and value of its filter. */
+interface Key {
+	key: string
+	label: string
+	color: string
+	n: number
+	field?: string
+	value?: string
+}
+
+/** An event of a tail: a record, or one of the others. */
+type Told = Row | { id?: undefined; cursor?: string; problem?: string; warning?: string; note?: string; absent?: string; gap?: Outcome["gaps"][0] }
