@@ -36,6 +36,7 @@ export class Page {
 			for (const [key, value] of Object.entries(fragment)) for (const v of [value].flat()) parts.append(key, v)
 			fragment = parts.toString()
 		}
+		if (this.page.url().startsWith(this.scene.origin)) await this.page.goto("about:blank") // else it would be the same document
 		await this.page.goto(this.scene.url + "/" + (fragment && "#" + fragment))
 		if (wait) await this.ready()
 		return this
@@ -57,10 +58,11 @@ export class Page {
 
 	/** Does something that asks anew, and waits for the answers. */
 	async asks(act, timeout) {
-		const before = this.fragment()
+		const asked = () => this.page.evaluate(() => window.__asked)
+		const before = this.fragment(), n = await asked()
 		await act()
 		await until("the fragment changes", () => this.fragment() !== before, timeout)
-		await sleep(30)
+		for (let wait = 0; wait < 12 && (await asked()) === n; wait++) await sleep(40)
 		await this.ready(timeout)
 	}
 
@@ -83,9 +85,8 @@ export class Page {
 
 	/** The number of records that the histogram counts. */
 	async total() {
-		const text = await this.histogram.innerText()
-		const found = /([\d,]+) records?/.exec(text) ?? /([\d,]+) records?/.exec(await this.histogram.getByRole("img").getAttribute("aria-label"))
-		assert.ok(found, `no number of records in the histogram: ${text.slice(0, 300)}`)
+		const text = await this.histogram.getByRole("img").getAttribute("aria-label"), found = /([\d,]+) records?/.exec(text)
+		assert.ok(found, `no number of records in the histogram: ${text}`)
 		return Number(found[1].replace(/,/g, ""))
 	}
 

@@ -71,6 +71,8 @@ export class Scene {
 		})
 		await page.exposeFunction("__violated", (text) => this.csp.push(text))
 		await page.addInitScript(() => {
+			window.__asked = 0 // how often questions began
+			new MutationObserver(() => document.documentElement.dataset.state === "loading" && window.__asked++).observe(document.documentElement ?? document, { attributes: true, subtree: !document.documentElement, attributeFilter: ["data-state"] })
 			addEventListener("securitypolicyviolation", (e) => window.__violated(`${e.violatedDirective} ${e.blockedURI} ${e.sample} ${e.sourceFile}:${e.lineNumber}`))
 		})
 		return new Page(page, this)
