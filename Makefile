@@ -84,7 +84,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: azure-try build release sbom reproducible reproducible-host vuln demo picture loggers test test-times test-processes test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table fuzz clean
+.PHONY: azure-try build release sbom reproducible reproducible-host vuln demo try picture loggers test test-times test-processes test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -127,6 +127,11 @@ vuln: build ## known vulnerabilities in what is linked into the three commands
 
 demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 	./internal/dev/demo/demo.sh
+
+# TRY_FLAGS has further flags (bin/try -help), such as -records 1000000 -rate 500.
+try: build ## a look round: keeps it running with a shop that logs, at http://127.0.0.1:8516/; DIR=FOLDER keeps the logs
+	@go build -o bin/try ./internal/dev/try
+	@exec bin/try $(if $(DIR),-dir "$(DIR)") $(TRY_FLAGS)
 
 picture: build ## docs/tail.svg, from a real session; 10 s or so
 	./internal/dev/termshot/picture.sh docs/tail.svg
@@ -196,12 +201,15 @@ node_modules/.package-lock.json: package-lock.json package.json
 	npm ci --ignore-scripts --no-audit --no-fund </dev/null
 	touch $@
 
-lint: ## gofmt, vet, staticcheck, the layers
+lint: ## gofmt, vet, staticcheck, the layers, the types of the page
 	@unformatted=$$(gofmt -l $$(go list -f '{{.Dir}}' ./...)) && \
 	if [ -n "$$unformatted" ]; then echo "not formatted: gofmt -w" $$unformatted >&2; exit 1; fi
 	$(AS_BUILT) $(BESIDE) go vet ./...
 	$(AS_BUILT) $(BESIDE) go tool staticcheck ./...
 	$(AS_BUILT) go test ./internal/dev/layers
+	@if [ -x node_modules/.bin/tsc ]; then $(BESIDE) node_modules/.bin/tsc -p serve/page; \
+	elif [ -n "$$CI" ]; then echo "make lint: no node_modules/.bin/tsc" >&2; exit 1; \
+	else echo "make lint: the types of the page are not checked without npm ci" >&2; fi
 
 # The package is kept in bin/chdb. npm ci would want the libraries for all systems in the lockfile.
 chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it first, 543 MB

@@ -5,7 +5,7 @@
 // have no records: the page takes those from the reading API, which asks for one. So
 // whoever may reach the server may load the page, and then logs in.
 //
-// The files are in files/, as browsers take them: nobody builds them. A file is compressed at
+// The files are in files/, and nobody builds them. A file loses its comments and is compressed at
 // its first request, and the start of a program pays nothing for it. Browsers keep the files
 // and ask each time whether they are still right.
 package page
@@ -97,8 +97,12 @@ func (p *handler) file(at string) *file {
 	if err != nil || strings.Contains(name, "/") {
 		return nil
 	}
+	least, err := small(name, text)
+	if err != nil {
+		least = text // which is the same program; a test fails before this happens
+	}
 	// Two requests may do this at the same time, and one of the results is kept.
-	f, _ := p.loaded.LoadOrStore(name, load(name, text))
+	f, _ := p.loaded.LoadOrStore(name, load(name, least))
 	return f.(*file)
 }
 

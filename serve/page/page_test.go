@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -27,13 +28,14 @@ const most = 120_000
 func read(t *testing.T) map[string][]byte {
 	t.Helper()
 	all, err := os.ReadDir("files")
-	// The checker of types reads these, and browsers do not get them.
-	all = slices.DeleteFunc(all, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".d.ts") })
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := make(map[string][]byte)
 	for _, f := range all {
+		if strings.HasSuffix(f.Name(), ".d.ts") {
+			continue // for `make lint` alone
+		}
 		text, err := os.ReadFile(filepath.Join("files", f.Name()))
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +89,8 @@ func path(name string) string {
 // to a client that has it.
 func TestFiles(t *testing.T) {
 	h := page.New()
-	for name, want := range read(t) {
+	for name := range read(t) {
+		want := decoded(t, get(h, "GET", path(name)))
 		for accept, encoding := range map[string]string{
 			"": "", "gzip": "gzip", "gzip, deflate, br, zstd": "zstd", "gzip;q=1, zstd;q=0.5": "gzip", "br": "", "gzip;q=0": "",
 		} {
@@ -224,9 +227,9 @@ func TestForbidden(t *testing.T) {
 
 // The page is small: a person on a slow line has it at once.
 func TestSize(t *testing.T) {
-	sum := 0
-	for name, text := range read(t) {
-		sum += len(text)
+	sum, h := 0, page.New()
+	for name := range read(t) {
+		sum += len(decoded(t, get(h, "GET", path(name))))
 		if filepath.Ext(name) == "" || name != filepath.Base(name) {
 			t.Errorf("files/%s is not served", name)
 		}
@@ -253,5 +256,41 @@ func TestNamed(t *testing.T) {
 		if !slices.Contains(named, name) && name != "hooks.js" {
 			t.Errorf("no file names files/%s", name)
 		}
+	}
+}
+
+// The small form of a file is a program that Node can parse, without comments.
+func TestSmall(t *testing.T) {
+	h, folder := page.New(), t.TempDir()
+	for name, text := range read(t) {
+		got := decoded(t, get(h, "GET", path(name)))
+		if filepath.Ext(name) != ".js" && filepath.Ext(name) != ".css" || name == "preact.js" || name == "hooks.js" {
+			continue
+		}
+		if len(got) > len(text)*9/10 || bytes.Contains(got, []byte("/**")) {
+			t.Errorf("%s is served with %d of %d bytes", name, len(got), len(text))
+		}
+		if filepath.Ext(name) == ".js" {
+			if err := os.WriteFile(filepath.Join(folder, name), got, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check(t, folder)
+}
+
+// check has Node parse the modules of a folder.
+func check(t *testing.T, folder string) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("there is no Node, so the modules are not parsed")
+	}
+	const parse = `const fs = require("fs"), vm = require("vm"), dir = process.argv[1]
+		for (const name of fs.readdirSync(dir)) new vm.SourceTextModule(fs.readFileSync(dir + "/" + name, "utf8"), { identifier: name })`
+	if out, err := exec.Command(node, "--no-warnings", "--experimental-vm-modules", "-e", parse, folder).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

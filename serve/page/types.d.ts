@@ -214,6 +214,8 @@ interface Props {
 interface Shared {
 	/** Those of the list, for keys and the record. */
 	rows: Row[]
+	/** Those of the context. */
+	near: Row[]
 	/** How many records the question has; -1: it is not known. */
 	total: number
 	/** The names of the fields of the newest records. */
@@ -253,6 +255,20 @@ interface Term {
 	/** Its place in the text. */
 	begin: number
 	end: number
+}
+
+/** A value within the text of a record (tree.js). */
+interface Value {
+	raw: string
+	/** Its path, as filters know it. */
+	name: string
+	label: string
+	/** It is in a list. */
+	listed: boolean
+	depth: number
+	/** The place of the next one in the text of its parent, and its number. */
+	at: number
+	n: number
 }
 
 /** What the legend of the histogram has: a key of the counts, and the field and value of its filter. */

@@ -183,3 +183,8 @@ ingester=
 sed -n 's/.*"message":"\(all is in blobs\)".*/the ingester said: \1/p' "$work/ingest.log"
 echo
 echo "All counts were right, nothing is left running."
+
+# The commands are those that make try prints.
+go build -o "$work/try" ./internal/dev/try
+printf '\nTo look round: make try, which keeps a shop with an incident at http://127.0.0.1:8516/, and then\n'
+"$work/try" -commands

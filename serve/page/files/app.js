@@ -18,10 +18,11 @@ import { Histogram } from "./hist.js"
 import { Facets } from "./facets.js"
 import { List } from "./list.js"
 import { RecordPane } from "./record.js"
+import { Context } from "./context.js"
 import { Patterns } from "./patterns.js"
 import { Command, Download, CopyLink } from "./command.js"
 import { Missing, Foot } from "./bar.js"
-import { Login } from "./login.js"
+import { Account, Login } from "./login.js"
 import { useKeys, KeysHelp } from "./keys.js"
 import { Theme } from "./theme.js"
 
@@ -38,7 +39,7 @@ function App() {
 			skew.current = Date.parse(who.time) - Date.now()
 			setWho(who)
 			setDoor("open")
-		}, (err) => giveUp.signal.aborted || setDoor(err.status === 401 ? "closed" : err))
+		}, (err) => giveUp.signal.aborted || setDoor((was) => err.status === 401 ? "closed" : was === "open" ? was : err))
 		return () => giveUp.abort()
 	}, [run])
 
@@ -65,7 +66,7 @@ function App() {
 	}
 	const question = last.current
 	const key = `${run} ${JSON.stringify(question)}`
-	const [parts, report] = useParts(key)
+	const [parts, report] = useParts()
 	const shared = useShared()
 
 	/** @type {Props} */
@@ -75,8 +76,11 @@ function App() {
 		const all = [...parts.values()]
 		document.documentElement.dataset.state = door !== "open" || !all.length || all.some((p) => p.loading) ? (door instanceof Error ? "failed" : "loading") : all.some((p) => p.error) ? "failed" : "ready"
 	})
+	const ended = [...parts.values()].some((p) => /** @type {source.Failure | undefined} */ (p.error)?.status === 401)
+	useEffect(() => { if (ended) props.left() }, [ended])
 	if (door === undefined) return null
-	if (door !== "open") return h(Login, { why: door instanceof Error ? door : undefined, done: props.again })
+	const login = door === "open" ? null : h(Login, { why: door instanceof Error ? door : undefined, done: props.again })
+	if (login && !who) return login
 
 	return h("div", { class: "page" },
 		h("header", { class: "top" },
@@ -84,28 +88,28 @@ function App() {
 			h(Services, props), h(Time, props), h("button", { type: "button", onClick: props.again }, "Refresh"),
 			h("button", { type: "button", "aria-pressed": view.live, onClick: () => props.set({ live: !view.live }), title: "f" }, "Live"),
 			h("span", { class: "space" }),
-			h(Command, props), h(CopyLink, props), h(Download, props), h(Theme, null), h(KeysHelp, props)),
-		h("div", { class: "ask" }, h(SearchLine, props), h(Chips, props)),
+			h(Command, props), h(CopyLink, props), h(Download, props), h(Theme, null), h(Account, props), h(KeysHelp, props)),
+		h("div", { class: "ask" }, h(SearchLine, { ...props, parts }), h(Chips, props)),
 		h(Missing, { ...props, parts }),
 		h(Histogram, props),
 		h("div", { class: "tabs", role: "tablist", "aria-label": "Views" },
 			["records", "patterns"].map((tab) => h("button", {
 				type: "button", role: "tab", id: "tab-" + tab, "aria-selected": view.tab === tab, "aria-controls": "panel", onClick: () => props.set({ tab }),
 			}, tab === "records" ? "Records" : "Patterns"))),
-		h("main", { class: "work" + (view.sel ? " chosen" : "") },
+		h("main", { class: "work" + (view.sel ? " chosen" + (view.around ? " around" : "") : "") },
 			h(Facets, props),
 			h("div", { class: "panel", id: "panel", role: "tabpanel", "aria-labelledby": "tab-" + view.tab },
-				view.tab === "patterns" ? h(Patterns, props) : h(List, props)),
+				view.tab === "patterns" ? h(Patterns, props) : h(List, props),
+				view.sel && view.around ? h(Context, props) : null),
 			view.sel ? h(RecordPane, props) : null),
-		h(Foot, { ...props, parts }))
+		h(Foot, { ...props, parts }), login)
 }
 
 /**
- * What the parts report, of one question.
- * @param {string} key
+ * What the parts report.
  * @returns {[Map<string, Part>, Reporter]}
  */
-function useParts(key) {
+function useParts() {
 	const [, draw] = useState(0)
 	const parts = useRef(/** @type {Map<string, Part>} */ (new Map()))
 	const report = useMemo(() => (/** @type {string} */ name, /** @type {Part} */ part) => {
@@ -124,7 +128,7 @@ function useShared() {
 	return useMemo(() => {
 		/** @type {Map<string, (...args: any[]) => void>} */
 		const offers = new Map()
-		return { rows: [], total: -1, fields: [], tints: new Map(), act: (name, ...args) => offers.get(name)?.(...args), offer: (name, call) => void offers.set(name, call) }
+		return { rows: [], near: [], total: -1, fields: [], tints: new Map(), act: (name, ...args) => offers.get(name)?.(...args), offer: (name, call) => void offers.set(name, call) }
 	}, [])
 }
 

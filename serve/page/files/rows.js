@@ -70,7 +70,7 @@ function members(line, at, visit) {
 }
 
 /** Where a string ends. @param {string} line @param {number} at */
-function quote(line, at) {
+export function quote(line, at) {
 	for (;; at++) {
 		at = line.indexOf('"', at)
 		if (at < 0) return line.length
@@ -81,7 +81,7 @@ function quote(line, at) {
 }
 
 /** Where a value ends. @param {string} line @param {number} at */
-function end(line, at) {
+export function end(line, at) {
 	for (let deep = 0; at < line.length; at++) {
 		const c = line[at]
 		if (c === '"') at = quote(line, at + 1)

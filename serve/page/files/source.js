@@ -24,7 +24,7 @@ const base = "api/v1/"
  * @param {Question} q
  * @param {Record<string, string | number | undefined>} [more]
  */
-function params(q, more = {}) {
+export function params(q, more = {}) {
 	const out = new URLSearchParams()
 	const each = (/** @type {string} */ key, /** @type {string[]} */ values) => values.forEach((v) => out.append(key, v))
 	if (q.logql) out.set("logql", q.logql)
@@ -111,15 +111,24 @@ export const facets = (q, how, signal) => object("facets?" + params(q, how), sig
 /** @param {Question} q @param {Record<string, string | number | undefined>} how @param {AbortSignal} signal @returns {Promise<any>} */
 export const patterns = (q, how, signal) => object("patterns?" + params(q, how), signal)
 
-/** @param {string} service @param {string} id @param {AbortSignal} signal @returns {Promise<Outcome & {id: string, line: any, service: string, previous?: string, next?: string}>} */
-export const record = (service, id, signal) => object(`records/${encodeURIComponent(service)}/${encodeURIComponent(id)}`, signal)
+/** A record as it is stored, and the ids of its neighbours. @param {string} service @param {string} id @param {AbortSignal} signal @returns {Promise<Outcome & {row: Row, previous?: string, next?: string}>} */
+export async function record(service, id, signal) {
+	/** @type {Row[]} */
+	const rows = []
+	const end = await context({ service, id, before: 1, after: 1, services: "same", each: (more) => rows.push(...more) }, signal).catch((err) => {
+		if (err.title !== "No such record") throw err
+		throw new Failure(`${service} has no such record any more: it is of ${new Date(parseInt(id) / 1e6).toISOString().slice(0, 10)} (UTC), and that day may have expired`, err)
+	})
+	const at = rows.findIndex((r) => r.anchor)
+	return { ...end, row: rows[at], previous: rows[at - 1]?.id, next: rows[at + 1]?.id }
+}
+
+/** The address of one record. @param {string[]} sel its service and id */
+export const recordURL = (sel) => `${base}records/${sel.map(encodeURIComponent).join("/")}`
 
 /** The link of a file with the records of a question, straight to disk. @param {Question} q @param {{oldest: boolean, fields?: string[]}} how fields: as CSV */
 export const download = (q, { oldest, fields }) =>
 	base + "records?" + params(q, { limit: 0, order: oldest ? "asc" : "desc", download: 1, ...(fields ? { form: "csv", fields: fields.join(",") } : {}) })
-
-/** The path of the question to the API, for other programs. @param {Question} q @param {Record<string, string | number>} more */
-export const recordsURL = (q, more) => new URL(base + "records?" + params(q, more), location.href.replace(/#.*/, "")).href
 
 /**
  * Passes records on as they come, and returns the end of the stream.

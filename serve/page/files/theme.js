@@ -3,12 +3,25 @@
 import { h } from "./preact.js"
 import { useEffect, useState } from "./hooks.js"
 
+const next = /** @type {const} */ ({ system: "light", light: "dark", dark: "system" })
+
+/** @returns {keyof typeof next} */
+function kept() {
+	try {
+		const theme = /** @type {keyof typeof next} */ (localStorage.getItem("theme"))
+		return next[theme] ? theme : "system"
+	} catch {
+		return "system"
+	}
+}
+
 export function Theme() {
-	const [theme, set] = useState(localStorage.getItem("theme") ?? "")
+	const [theme, set] = useState(kept)
 	useEffect(() => {
 		document.documentElement.dataset.theme = theme
-		theme ? localStorage.setItem("theme", theme) : localStorage.removeItem("theme")
+		try {
+			localStorage.setItem("theme", theme)
+		} catch { /* it lasts as long as the page */ }
 	}, [theme])
-	const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches
-	return h("button", { type: "button", "aria-label": "Theme", title: "Theme", onClick: () => set(dark ? "light" : "dark") }, dark ? "☀" : "☾")
+	return h("button", { type: "button", "aria-label": "Theme", title: `Theme: ${theme}; next: ${next[theme]}`, onClick: () => set(next[theme]) }, { system: "◐", light: "☀", dark: "☾" }[theme])
 }
