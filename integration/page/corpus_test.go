@@ -129,7 +129,7 @@ func hostileWorld(w *world) error {
 		fmt.Fprintf(&wide, `,"field_%d":"value %d"`, i, i)
 	}
 	add("wide", `"msg":"ten thousand fields"`+wide.String())
-	add("big", `"msg":"a field of one MiB","big":"`+strings.Repeat("0123456789abcdef", 1<<16)+`"`)
+	add("big", `"msg":"a field of nearly one MiB","big":"`+strings.Repeat("0123456789abcdef", 65_500)+`"`) // a line may have 1 MiB
 	w.span(now.Add(-time.Minute), now.Add(time.Minute))
 	w.facts["markup"] = 24
 	if err := w.ingesters[0].send(lines.Bytes()); err != nil {

@@ -43,8 +43,8 @@ export class Page {
 	}
 
 	/** Opens the range that the world has records in. */
-	range(more = {}) {
-		return this.open({ from: this.scene.facts.from, to: this.scene.facts.to, utc: "1", ...more })
+	range(more = {}, how) {
+		return this.open({ from: this.scene.facts.from, to: this.scene.facts.to, utc: "1", ...more }, how)
 	}
 
 	state() {

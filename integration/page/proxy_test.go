@@ -92,7 +92,7 @@ func (p *recorder) find(needles []string) finding {
 	p.mu.Lock()
 	all := slices.Clone(p.heard)
 	p.mu.Unlock()
-	var f finding
+	f := finding{Found: []string{}}
 	for _, h := range all {
 		h.mu.Lock()
 		text := h.text.String()

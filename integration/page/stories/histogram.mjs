@@ -119,7 +119,7 @@ export default [
 		async run({ ui, facts }) {
 			await ui.range()
 			const table = ui.page.getByRole("table", { name: "Numbers of the histogram" })
-			if (!(await table.isVisible().catch(() => false))) await ui.page.getByText("Numbers of the histogram").first().click()
+			if (!(await table.isVisible().catch(() => false))) await ui.histogram.locator("summary").first().click()
 			await table.waitFor()
 			const sum = await table.evaluate((t) => [...t.rows].slice(1).map((r) => [...r.cells].slice(1).map((c) => Number(c.textContent.replace(/,/g, "")) || 0)))
 			const total = sum.flat().reduce((a, b) => a + b, 0), all = facts.records

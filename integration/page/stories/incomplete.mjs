@@ -38,7 +38,7 @@ export default [
 		async run({ ui }) {
 			if (["records", "histogram", "facets"].includes(route)) {
 				await ui.answer(route, (r, answer, body) => r.fulfill({ response: answer, body: cut(body) }))
-				await ui.range({}, { wait: false }).catch(() => {})
+				await ui.range({}, { wait: false })
 			} else {
 				await ui.range()
 				await ui.answer(route, (r, answer, body) => r.fulfill({ response: answer, body: cut(body) }))

@@ -74,7 +74,8 @@ export default [
 		name: "context: 10 more at both ends, this service or all, or those of one request",
 		async run(scene) {
 			const { ui } = scene
-			await ui.range({ q: "order", f: "service=orders" })
+			const to = new Date(Date.parse(scene.facts.to) - 5 * 60_000).toISOString() // there are newer ones
+			await ui.range({ q: "order", f: "service=orders", to })
 			await ui.some(20)
 			const name = await open(ui, ui.rows.nth(8))
 			const same = async (params) => {
