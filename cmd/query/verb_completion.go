@@ -112,7 +112,7 @@ func (a *app) valuesOf(ctx context.Context, verb *kong.Node, flag string) []stri
 		return []string{"name", "records", "blobs", "bytes", "size", "unflushed", "first", "last"}
 	case "parse":
 		return []string{"json", "logfmt"}
-	case "fields":
+	case "fields", "by-field":
 		return a.fieldNames(ctx)
 	}
 	return nil

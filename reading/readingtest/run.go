@@ -26,6 +26,7 @@ func Run(t *testing.T, open Open) {
 		run  func(*testing.T, Open)
 	}{
 		{"Records", testRecords},
+		{"Without", testWithout},
 		{"Tail", testTail},
 		{"Numbers", testNumbers},
 		{"Survey", testSurvey},
