@@ -2,8 +2,11 @@ package page_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -195,4 +198,22 @@ func tokensWorld(w *world) error {
 	w.facts["tokens"] = made
 	w.facts["needles"] = []string{"vault", "xyzzy", "plugh", "zorkmid", "frobozz"}
 	return w.record()
+}
+
+// incidentWorld is that of `make try`, without new records.
+func incidentWorld(w *world, flags ...string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(shared.bin, "try"), "./internal/dev/try")
+	cmd.Dir, cmd.Env = shared.root, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build try: %w: %s", err, out)
+	}
+	w.server = &process{name: "try", dir: w.dir, args: append([]string{"-bin", shared.bin, "-json", "-free", "-rate", "0", "-records", "100000"}, flags...)}
+	if err := w.server.start(); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(w.server.first, &w.facts); err != nil {
+		return err
+	}
+	w.url = w.facts["serve"].(string)
+	return nil
 }

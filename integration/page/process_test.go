@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -25,7 +26,8 @@ type process struct {
 	args   []string
 	env    []string
 	dir    string
-	probe  string // a URL that answers 200 once it is ready
+	probe  string // a URL that answers 200 once it is ready; "": its first line on stdout says so
+	first  []byte // the first line on stdout, without a probe
 	exited chan struct{}
 	cmd    *exec.Cmd
 
@@ -53,14 +55,31 @@ func (p *process) start() error {
 	p.cmd.Dir = p.dir
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.cmd.Stderr = p
+	var stdout io.ReadCloser
+	if p.probe == "" {
+		var err error
+		if stdout, err = p.cmd.StdoutPipe(); err != nil {
+			return err
+		}
+	}
 	if err := shared.start(p.cmd); err != nil {
 		return err
+	}
+	if p.probe == "" {
+		var err error
+		if p.first, err = bufio.NewReader(stdout).ReadBytes('\n'); err != nil {
+			_ = p.cmd.Wait() // the log says why
+			return fmt.Errorf("%s has ended: %w: %s", p.name, err, p.logged())
+		}
 	}
 	p.exited = make(chan struct{})
 	go func(cmd *exec.Cmd, exited chan struct{}) {
 		_ = cmd.Wait() // a signal ends it
 		close(exited)
 	}(p.cmd, p.exited)
+	if p.probe == "" {
+		return nil
+	}
 	return until(p.name+" is ready", func() (bool, error) {
 		select {
 		case <-p.exited:

@@ -53,7 +53,11 @@ func newWorld(t testing.TB) (*world, error) {
 			processes = append(processes, w.server)
 		}
 		for _, p := range processes {
-			if err := p.end(syscall.SIGKILL); err != nil {
+			with := syscall.SIGKILL
+			if p.name == "try" { // it ends its own processes
+				with = syscall.SIGTERM
+			}
+			if err := p.end(with); err != nil {
 				t.Error(err)
 			}
 			for _, sign := range []string{"panic", "DATA RACE", "fatal error:"} {
@@ -184,16 +188,18 @@ func (a *atlas) of(name string) (*world, error) {
 // kinds are the ways to make a world, by name.
 func kinds() map[string]func(*world) error {
 	return map[string]func(*world) error{
-		"empty":   emptyWorld,
-		"shop":    shopWorld,
-		"million": millionWorld,
-		"hostile": hostileWorld,
-		"live":    liveWorld,
-		"dead":    deadWorld,
-		"damaged": damagedWorld,
-		"expired": expiredWorld,
-		"tokens":  tokensWorld,
-		"old":     oldWorld,
+		"empty":    emptyWorld,
+		"shop":     shopWorld,
+		"million":  millionWorld,
+		"hostile":  hostileWorld,
+		"live":     liveWorld,
+		"dead":     deadWorld,
+		"damaged":  damagedWorld,
+		"expired":  expiredWorld,
+		"tokens":   tokensWorld,
+		"old":      oldWorld,
+		"incident": func(w *world) error { return incidentWorld(w) },
+		"picture":  func(w *world) error { return incidentWorld(w, "-at", "2026-11-24T15:00:00Z", "-records", "60000") },
 	}
 }
 
