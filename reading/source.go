@@ -36,6 +36,9 @@ type Source interface {
 	// Survey tells which fields the records of a question have, with their most frequent values. Its
 	// limits do not count.
 	Survey(ctx context.Context, a Ask, o SurveyOptions) (*Survey, *Outcome, error)
+	// Patterns tells which texts the messages of a question have in common, and which of these another
+	// window does not have. Its limits do not count.
+	Patterns(ctx context.Context, a Ask, o PatternOptions) (*Patterns, *Outcome, error)
 	// Around returns a record and those next to it. The filter and the limits of the question do
 	// not count. Without the record the neighbours have none.
 	Around(ctx context.Context, a Ask, p Place) (*Neighbours, *Outcome, error)

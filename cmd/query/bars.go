@@ -46,7 +46,7 @@ const (
 
 // levels are the parts of a bar of levels, the worst first.
 func levels() (parts []part) {
-	for _, l := range []record.Level{record.Critical, record.Error, record.Warn, record.Info, record.Debug, record.Trace, record.Other} {
+	for _, l := range worstFirst() {
 		p := part{head: l.String(), mark: "tdiwECo"[l : l+1], color: levelColor(l), count: func(b *reading.Slot) int64 { return b.Levels[l] }}
 		if l == record.Critical {
 			p.head = "crit" // to leave room for the bar
@@ -54,6 +54,11 @@ func levels() (parts []part) {
 		parts = append(parts, p)
 	}
 	return parts
+}
+
+// worstFirst are the levels, the worst first.
+func worstFirst() []record.Level {
+	return []record.Level{record.Critical, record.Error, record.Warn, record.Info, record.Debug, record.Trace, record.Other}
 }
 
 // bars prints the header and returns the printer of the buckets.

@@ -2,7 +2,7 @@
 // (package api) writes them, and clients read them.
 //
 // A stream of records in the form "events" has one [Event] a line. All other answers are one
-// object: [Services], [Count], [Histogram], [Facets], [Blobs], [Days], [Ingesters], [Whoami],
+// object: [Services], [Count], [Histogram], [Facets], [Patterns], [Blobs], [Days], [Ingesters], [Whoami],
 // [Found]. A failed request has a [Problem].
 //
 // Each answer that was made of records has an [Outcome]. It says whether anything is missing.

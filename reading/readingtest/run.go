@@ -30,6 +30,7 @@ func Run(t *testing.T, open Open) {
 		{"Tail", testTail},
 		{"Numbers", testNumbers},
 		{"Survey", testSurvey},
+		{"Patterns", testPatterns},
 		{"Around", testAround},
 		{"Follow", testFollow},
 		{"FollowOn", testFollowOn},

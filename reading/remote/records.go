@@ -168,9 +168,18 @@ func (c *Client) Around(ctx context.Context, a reading.Ask, p reading.Place) (*r
 
 // entryOf is a record of the server with its identity.
 func entryOf(r *form.Record) (e record.Entry, err error) {
-	var at record.Key
-	if err := at.UnmarshalText([]byte(r.ID)); err != nil || len(r.Line) == 0 {
-		return e, fmt.Errorf("an event has a record with the id %.100q", r.ID)
+	if e, err = placeOf(r.ID); err == nil && len(r.Line) == 0 {
+		err = fmt.Errorf("an event has a record without a line, with the id %.100q", r.ID)
 	}
-	return record.Entry{Time: at.Time, ID: record.ID{Origin: at.Origin, Index: at.Index}, Line: append(bytes.Clone(r.Line), '\n')}, nil
+	e.Line = append(bytes.Clone(r.Line), '\n')
+	return e, err
+}
+
+// placeOf is a record without its line, by its id.
+func placeOf(id string) (e record.Entry, err error) {
+	var at record.Key
+	if at.UnmarshalText([]byte(id)) != nil {
+		return e, fmt.Errorf("an event has a record with the id %.100q", id)
+	}
+	return record.Entry{Time: at.Time, ID: record.ID{Origin: at.Origin, Index: at.Index}}, nil
 }
