@@ -333,6 +333,8 @@ interface Held {
 	asked: string
 	/** The chosen record is not among those of the question. */
 	lost: boolean
+	/** The start is to be estimated once the histogram is there. */
+	guess: boolean
 	loading: "" | "all" | "more"
 	error?: Error
 	end?: End
@@ -371,6 +373,8 @@ interface ListActs {
 	begin(below: boolean, place: number, more?: Partial<Question>): void
 	/** Loads a record with others around it. */
 	around(name: string): void
+	/** Estimates the place of the first row. */
+	settle(): void
 	home(): void
 	end(): void
 	jump(place: number): void
