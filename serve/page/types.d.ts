@@ -331,8 +331,8 @@ interface Held {
 	/** What was asked for: the chosen record, the question. */
 	sought: string
 	asked: string
-	/** The chosen record is not among those of the question. */
-	lost: boolean
+	/** Why a record that was asked for is not there. */
+	lost: string
 	/** The start is to be estimated once the histogram is there. */
 	guess: boolean
 	loading: "" | "all" | "more"

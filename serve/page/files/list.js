@@ -15,7 +15,7 @@ import { count, duration, levels, ms, some, stamp, time } from "./format.js"
 const mostRows = 10_000, mostBytes = 64 << 20, page = 300, bytesAtOnce = 8 << 20, tallest = 8e6, foot = 60
 
 /** @returns {Held} */
-const empty = () => ({ rows: [], start: 0, up: false, down: false, dropped: false, top: 0, put: 0, current: "", focus: false, sought: "", asked: "", lost: false, guess: false, loading: "all", height: 20, inView: 600, total: -1 })
+const empty = () => ({ rows: [], start: 0, up: false, down: false, dropped: false, top: 0, put: 0, current: "", focus: false, sought: "", asked: "", lost: "", guess: false, loading: "all", height: 20, inView: 600, total: -1 })
 
 const size = (/** @type {Row[]} */ rows) => rows.reduce((n, r) => n + r.line.length, 0)
 
@@ -52,6 +52,7 @@ export function List(props) {
 	/** @type {ListActs["to"]} */
 	const to = (top) => {
 		l.top = Math.max(0, Math.min(top, tall() - l.inView))
+		if (!box.current) return
 		sheet.current.style.height = drawn() + "px"
 		box.current.scrollTop = l.top / ratio()
 		l.put = box.current.scrollTop
@@ -141,9 +142,9 @@ export function List(props) {
 		const [above, below] = [[], []], id = name.slice(name.indexOf("/") + 1)
 		const up = await ask(false, id, (rows) => above.push(...rows), { limit: 100 })
 		const down = await ask(true, above[0]?.id, (rows) => below.push(...rows), { limit: 101 })
-		l.lost = below[0]?.id !== id
+		l.lost = below[0]?.id === id ? "" : "the chosen record is not among them"
 		if (l.lost && l.rows.length) return
-		Object.assign(l, { rows: [], dropped: false, guess: true, start: above.length, current: l.lost ? "" : name, down: true })
+		Object.assign(l, { rows: [], dropped: false, guess: true, focus: true, start: above.length, current: l.lost ? "" : name, down: true })
 		add(below, true)
 		add(above, false)
 		ended(down, true)
@@ -177,7 +178,7 @@ export function List(props) {
 		const row = l.rows[Math.max(0, Math.min(i, l.rows.length - 1))]
 		if (!row) return
 		live.pause(live.paused || "scroll")
-		Object.assign(l, { current: nameOf(row), focus: true })
+		Object.assign(l, { current: nameOf(row), focus: true, lost: "" })
 		if (view.sel) set({ sel: (l.sought = l.current) }, { quiet: true })
 		const y = (l.start + l.rows.indexOf(row)) * l.height
 		to(Math.min(y, Math.max(l.top, y + l.height - l.inView)))
@@ -190,11 +191,19 @@ export function List(props) {
 	const nextLevel = (level, back) => {
 		const step = back ? -1 : 1, words = levelsOf(level), edge = l.rows.at(back ? 0 : -1)
 		for (let i = index + step; l.rows[i]; i += step) if (words.includes(partsOf(l.rows[i]).level)) return go(i)
-		if (edge && l[back ? "up" : "down"] && !question.logql) loads("all", async () => {
+		const none = () => {
+			l.lost = `there is no other ${level} that way`
+			draw()
+		}
+		if (!edge || !l[back ? "up" : "down"] || question.logql) return none()
+		loads("all", async () => {
 			/** @type {Row[]} */
-			const found = []
-			await ask(!back, edge.id, (rows) => found.push(...rows), { limit: 1, more: { where: [...question.where, words.map((w) => `level == "${w}"`).join(" or ")] } })
-			if (found[0]) around(nameOf(found[0]))
+			const found = [], more = question.levels.length ? { where: [...question.where, words.map((w) => `level == "${w}"`).join(" or ")] } : { levels: words }
+			await ask(!back, edge.id, (rows) => found.push(...rows), { limit: 1, more })
+			if (!found[0]) return none()
+			const name = nameOf(found[0])
+			if (view.sel) set({ sel: (l.sought = name) }, { quiet: true })
+			around(name)
 		})
 	}
 	/** @type {ListActs["scroll"]} */
@@ -220,7 +229,7 @@ export function List(props) {
 	useEffect(() => {
 		const key = asked + oldest + view.live, anew = key !== l.asked, sought = view.sel && view.sel !== l.sought && (anew || !l.rows.some((r) => nameOf(r) === view.sel))
 		Object.assign(l, { asked: key, sought: view.sel })
-		if (anew) Object.assign(l, { end: undefined, lost: false })
+		if (anew) Object.assign(l, { end: undefined, lost: "" })
 		if (!view.sel && document.activeElement === document.body) l.focus = !anew
 		if (view.live) return
 		if (sought) around(view.sel)
@@ -241,7 +250,8 @@ export function List(props) {
 	}, [])
 	useLayoutEffect(() => to(l.top), [l.height, l.inView, l.total])
 	useLayoutEffect(() => {
-		if (l.focus) box.current.querySelector('[role=row][tabindex="0"]')?.focus({ preventScroll: true })
+		const at = document.activeElement
+		if (l.focus && (at === document.body || box.current.contains(at))) box.current.querySelector('[role=row][tabindex="0"]')?.focus({ preventScroll: true })
 		l.focus = false
 	})
 	useReport(report, "records", { value: l.end, error: l.error, loading: l.loading === "all" && !l.rows.length, stale: false })
@@ -281,7 +291,7 @@ export function List(props) {
 	return [
 		h("div", { class: "tools" },
 			h("span", { class: "dim" }, l.loading === "all" && !n ? " " : all < 0 ? `${some(n, "record")} loaded` : all < n ? `${some(n, "record")} loaded, the histogram counts ${count(all)}` : `${count(n)} of ${some(all, "record")} loaded`,
-				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "", l.lost ? "; the chosen record is not among them" : ""),
+				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "", l.lost && "; " + l.lost),
 			h("span", { class: "space" }),
 			view.live ? [h("span", { role: "status" }, live.word || (live.paused ? "Paused" : "Following")),
 				live.paused ? h("button", { type: "button", class: "main", onClick: () => { live.pause(""); to(oldest ? Infinity : 0) } }, `${count(live.news)} new`) : null, h("span", { role: "status", class: "keys-only" }, live.said)] : null,
@@ -353,7 +363,7 @@ function None(props) {
 function Columns({ view, set, shared }) {
 	const [open, setOpen] = useState(false), { columns } = view
 	const fields = [...new Set([...columns, ...shared.fields])].filter((f) => !["ts", "level", "service", "msg"].includes(f))
-	return h("span", { class: "menu", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && open && setOpen(e.stopPropagation() ?? false) },
+	return h("span", { class: "cols", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && open && setOpen(e.stopPropagation() ?? false) },
 		h("button", { type: "button", "aria-expanded": open, onClick: () => setOpen(!open) }, "Columns"),
 		open ? h("div", { role: "group", "aria-label": "Columns" }, fields.map((f) => h("label", { key: f }, h("input", { type: "checkbox", checked: columns.includes(f), onChange: () => set({ columns: columns.includes(f) ? columns.filter((c) => c !== f) : [...columns, f] }) }), " ", f)), fields.length ? "" : "The records have no other fields.") : null)
 }
