@@ -56,7 +56,8 @@ func everyRoute(at time.Time, blob, id string) (all []asking) {
 	loki("detected_labels", q(`{service_name=~".+"}`), true)
 	loki("detected_fields", q(`{service_name=~".+"}`)+"&line_limit=5000", false)
 	loki("detected_field/pad/values", q(`{service_name=~".+"}`)+"&line_limit=5000", false)
-	for _, path := range []string{"drilldown-limits?", "patterns?" + q(`{service_name="web"}`), "format_query?" + q(`{a="b"}`), "status/buildinfo?"} {
+	loki("patterns", q(`{service_name=~".+"}`), false)
+	for _, path := range []string{"drilldown-limits?", "format_query?" + q(`{a="b"}`), "status/buildinfo?"} {
 		all = append(all, asking{path: "/loki/api/v1/" + path, fixed: true})
 	}
 	when := "from=" + url.QueryEscape(at.Add(-24*time.Hour).Format(time.RFC3339)) + "&to=" + url.QueryEscape(at.Add(time.Hour).Format(time.RFC3339))
@@ -73,6 +74,7 @@ func everyRoute(at time.Time, blob, id string) (all []asking) {
 	own("histogram", when+"&service=*&by=1h", true, false)
 	own("histogram", when+"&service=*&by=1h&split=service&text=record", false, false)
 	own("facets", when+"&service=*&sample=100000", false, false)
+	own("patterns", when+"&service=*&sample=0", false, false)
 	own("context", "service=web&services=all&before=1000&after=1000&id="+id, false, false)
 	own("records/web/"+id, "", false, false)
 	own("blobs", when+"&service=*", true, false)

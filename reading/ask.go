@@ -32,18 +32,20 @@ type Ask struct {
 	Texts     []string // each must occur
 	Words     []string // each must occur, between borders of words
 	Exprs     []string // RE2, each must match
+	Without   []string // none may occur
 	Where     string   // a condition over fields (package where); "": none
 	// Parse makes fields of messages, for Where and for the receiver of the lines: json, logfmt, or
 	// a pattern of LogQL; "": none are made.
 	Parse string
 	Not   bool // wanted are the records that Texts, Words and Exprs do not all match
-	Fold  bool // upper and lower case are equal for these
+	Fold  bool // upper and lower case are equal for these, and for Without
 	Live  Mode
 
-	Limit   int      // only the newest so many; 0: all
-	First   int      // only the oldest so many; 0: all. Not together with Limit
-	Reverse bool     // newest first
-	Fields  []string // of records, as far as a source can leave out the others; none: all
+	Edges   blobs.Edges // places next to the wanted records
+	Limit   int         // only the newest so many; 0: all
+	First   int         // only the oldest so many; 0: all. Not together with Limit
+	Reverse bool        // newest first
+	Fields  []string    // of records, as far as a source can leave out the others; none: all
 
 	// Here is for readers in this process. It has no text form.
 	Here Here
@@ -116,7 +118,7 @@ func (a *Ask) Select(pipe *stage.Pipeline, kept bool) {
 	}
 	a.Levels, a.choose.none = levelsOf(&sel.Levels)
 	a.NotLevels, a.Parse = 0, ""
-	a.Texts, a.Words, a.Exprs, a.Where, a.Not, a.Fold = sel.Texts, nil, nil, "", false, false
+	a.Texts, a.Words, a.Exprs, a.Without, a.Where, a.Not, a.Fold = sel.Texts, nil, nil, nil, "", false, false
 }
 
 // Impossible reports whether no record can match, as by a selector of no level.
@@ -176,7 +178,7 @@ func (a *Ask) filter(b *budget.Budget) (blobs.Filter, error) {
 	if err := a.compile(b); err != nil {
 		return blobs.Filter{}, err
 	}
-	f := blobs.Filter{Levels: a.Levels, Texts: a.Texts, Words: a.Words, Exprs: a.Exprs, Where: a.where, Invert: a.Not, Fold: a.Fold}
+	f := blobs.Filter{Levels: a.Levels, Texts: a.Texts, Words: a.Words, Exprs: a.Exprs, Without: a.Without, Where: a.where, Invert: a.Not, Fold: a.Fold}
 	if a.pipe != nil && !a.pipe.Selection().All {
 		pipe, kept := a.pipe, a.kept
 		f.Accept = pipe.Keep
@@ -216,7 +218,7 @@ func (a *Ask) Matcher(b *budget.Budget) (*Matcher, error) {
 
 // ReadsLines reports whether the filter needs more of a record than its time and level.
 func (a *Ask) ReadsLines() bool {
-	return len(a.Texts)+len(a.Words)+len(a.Exprs) > 0 || a.Where != "" || a.LogQL != "" || a.pipe != nil && !a.pipe.Selection().All
+	return len(a.Texts)+len(a.Words)+len(a.Exprs)+len(a.Without) > 0 || a.Where != "" || a.LogQL != "" || a.pipe != nil && !a.pipe.Selection().All
 }
 
 // notes explain, after a read, why no record has matched the condition.
@@ -235,11 +237,15 @@ func (a *Ask) query(b *budget.Budget) (q blobs.Query, err error) {
 	if q.Filter, err = a.filter(b); err != nil {
 		return q, err
 	}
-	q.Services, q.Range, q.Limit, q.First, q.Reverse, q.Sure, q.Ahead = a.Services, a.Range, a.Limit, a.First, a.Reverse, a.Here.Sure, a.Here.Ahead
+	q.Edges = a.Edges
+	q.Services, q.Range, q.Limit, q.First, q.Reverse, q.Sure, q.Ahead = a.Services, a.Edges.Within(a.Range), a.Limit, a.First, a.Reverse, a.Here.Sure, a.Here.Ahead
 	if a.choose != nil {
 		if q.Choose = a.choose.wanted; a.choose.none { // no record can match
 			q.Range = Range{From: Newest - 1, To: Newest}
 		}
+	}
+	if a.Edges != (blobs.Edges{}) && q.Range.From >= q.Range.To { // the edges leave nothing of it
+		q.Range = Range{From: Newest - 1, To: Newest}
 	}
 	return q, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"blobtail/internal/budget"
@@ -38,8 +39,11 @@ func (e *BucketsError) Error() string {
 
 // Histogram implements [Source].
 func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, out *Outcome, err error) {
-	h, a.byName = &Histogram{}, by.Apart != nil
-	a.Limit, a.First = 0, 0
+	if err := a.compile(budget.Of(ctx)); err != nil {
+		return &Histogram{}, &Outcome{}, err
+	}
+	h, a.byName = &Histogram{}, by.Apart != nil || slices.Contains(by.Split, "service")
+	a.Limit, a.First, a.Edges = 0, 0, blobs.Edges{}
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		services := named(&q)
 		divided := len(services) > 0 && by.Apart != nil && by.Apart(services)
@@ -52,11 +56,14 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 			h.First, h.Last, h.Any = plan.Span()
 			h.By, err = by.Length(a.Range, h.First, h.Last, h.Any)
 		}
-		if err == nil && a.Here.MaxStored > 0 && plan.Bytes() > a.Here.MaxStored && (q.Filter.ReadsLines() || h.By%time.Minute != 0) {
+		if err == nil && a.Here.MaxStored > 0 && plan.Bytes() > a.Here.MaxStored && (q.Filter.ReadsLines() || h.By%time.Minute != 0 || len(by.Split) > 0 && !by.byIndex(&q)) {
 			err = &MuchError{plan.Bytes(), a.Here.MaxStored}
 		}
 		if err != nil {
 			return sum, err
+		}
+		if len(by.Split) > 0 {
+			return h.split(ctx, blobs, q, plan, &a, &by)
 		}
 		if len(services) == 0 { // one has come since the services were listed
 			services = plan.Services()
@@ -76,6 +83,7 @@ func (s *Store) Histogram(ctx context.Context, a Ask, by Slices) (h *Histogram, 
 		}
 		return h.count(ctx, plan, of, cut)
 	})
+	h.warn(&by, out)
 	return h, out, err
 }
 
@@ -136,7 +144,7 @@ func (h *Histogram) count(ctx context.Context, plan *blobs.Plan, service string,
 	}
 	h.Buckets = make([]Slot, len(buckets))
 	for i := range buckets {
-		h.Buckets[i] = Slot{buckets[i], service}
+		h.Buckets[i] = Slot{Bucket: buckets[i], Service: service}
 	}
 	return sum, err
 }
@@ -183,7 +191,7 @@ func inOrder(services []string, counted [][]Bucket) []Slot {
 		}
 		for i, buckets := range counted {
 			if len(buckets) > 0 && buckets[0].Start == next {
-				slots = append(slots, Slot{buckets[0], services[i]})
+				slots = append(slots, Slot{Bucket: buckets[0], Service: services[i]})
 				counted[i] = buckets[1:]
 			}
 		}
@@ -194,7 +202,7 @@ func inOrder(services []string, counted [][]Bucket) []Slot {
 // Volumes sums up the records of each service of a question that has any, in order, by metadata
 // alone. Of the filter levels count, and neither do limits.
 func (s *Store) Volumes(ctx context.Context, a Ask) (all []Volume, out *Outcome, err error) {
-	a.Limit, a.First = 0, 0
+	a.Limit, a.First, a.Edges = 0, 0, blobs.Edges{}
 	a.byName = true
 	out, err = s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		q.Filter = blobs.Filter{Levels: q.Filter.Levels}

@@ -28,13 +28,17 @@ type Source interface {
 	Tail(ctx context.Context, a Ask, emit func(lines []byte) error) (*Outcome, error)
 	// Count counts the records of a question: [Outcome.Records].
 	Count(ctx context.Context, a Ask) (*Outcome, error)
-	// Histogram counts the records of a question by time and level. Its limits do not count.
+	// Histogram counts the records of a question by time, and by level or the fields of a split. Its
+	// limits do not count.
 	Histogram(ctx context.Context, a Ask, s Slices) (*Histogram, *Outcome, error)
 	// Table answers a query in LogQL with numbers.
 	Table(ctx context.Context, t Table) ([]Row, *Outcome, error)
 	// Survey tells which fields the records of a question have, with their most frequent values. Its
 	// limits do not count.
 	Survey(ctx context.Context, a Ask, o SurveyOptions) (*Survey, *Outcome, error)
+	// Patterns tells which texts the messages of a question have in common, and which of these another
+	// window does not have. Its limits do not count.
+	Patterns(ctx context.Context, a Ask, o PatternOptions) (*Patterns, *Outcome, error)
 	// Around returns a record and those next to it. The filter and the limits of the question do
 	// not count. Without the record the neighbours have none.
 	Around(ctx context.Context, a Ask, p Place) (*Neighbours, *Outcome, error)
@@ -70,6 +74,11 @@ type Slices struct {
 	Zone *time.Location
 	// Until is a time up to which an open range goes at least, in ns: now, if it is meant to.
 	Until int64
+	// Split are one or two fields whose values divide a bucket, in place of the levels; level and
+	// service are among them. None: the levels do.
+	Split []string
+	// Top is how many of the most frequent values or pairs of the split are told apart; 0: 7.
+	Top int
 	// Apart says whether buckets of each of some services are apart; nil: they are not. Only a
 	// [Store] asks it.
 	Apart func(services []string) bool
@@ -84,6 +93,15 @@ type Histogram struct {
 	Any         bool
 	// Buckets are those with records, in order; of one time by service.
 	Buckets []Slot
+	// Values are the most frequent values of a split in all of the records, the most frequent first, as
+	// records have them: [survey.Split] takes a pair apart, and a field that is not there is "". They
+	// are cut at 256 bytes. nil: there is no split.
+	Values []survey.Value
+	// Capped says that a split has more different values than are counted at once. Short is 0 if Values
+	// and their numbers are right all the same. Else each number may lack so many records, at most,
+	// which are among the others, and so may a value that is not there.
+	Capped bool
+	Short  int64
 }
 
 // Slot is a bucket. If the question says which services are apart, it is of one service, or of some
@@ -91,6 +109,21 @@ type Histogram struct {
 type Slot struct {
 	Bucket
 	Service string
+	// Of a split it has no levels. Parts are the numbers of [Histogram.Values], and Others that of the
+	// records with other values.
+	Parts  []int64
+	Others int64
+}
+
+// Total is the number of all records of the bucket.
+func (s *Slot) Total() (n int64) {
+	for _, of := range s.Levels {
+		n += of
+	}
+	for _, of := range s.Parts {
+		n += of
+	}
+	return n + s.Others
 }
 
 // SurveyOptions choose the fields of a survey, and the records that it takes them from.

@@ -32,7 +32,7 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return nil, &Outcome{}, err
 	}
-	a.Limit, a.First, a.byName = 0, 0, true
+	a.Limit, a.First, a.Edges, a.byName = 0, 0, blobs.Edges{}, true
 	f = &Survey{Of: -1}
 	of := survey.New(survey.Options{
 		Only: o.Fields, Skip: []string{"ts", "msg"}, Fields: MostSurveyed, Values: MostValues, Plain: valueBytes, Bytes: surveyBytes, Budget: budget.Of(ctx),
@@ -94,8 +94,12 @@ func (f *Survey) exact(slots []Slot, o *SurveyOptions) {
 	}
 	for name, counts := range map[string]map[string]int64{"service": services, "level": levels} {
 		if len(o.Fields) == 0 || slices.Contains(o.Fields, name) {
+			top := survey.Top(maps.All(counts), cmp.Or(o.Top, chosenTop))
+			for i := range top {
+				top[i].Types = survey.String
+			}
 			f.Fields = append(f.Fields, Field{
-				Name: name, Type: survey.String.String(), Present: f.Of, Distinct: len(counts), Exact: true, Values: survey.Top(maps.All(counts), cmp.Or(o.Top, chosenTop)),
+				Name: name, Type: survey.String.String(), Present: f.Of, Distinct: len(counts), Exact: true, Values: top,
 			})
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"blobtail/record"
 )
 
 // A row is a field of an [Ask] in its text form.
@@ -75,6 +77,7 @@ func (a *Ask) rows() []row {
 		texts("text", &a.Texts),
 		texts("words", &a.Words),
 		texts("expr", &a.Exprs),
+		texts("without", &a.Without),
 		text("where", &a.Where).of(),
 		text("parse", &a.Parse).of(),
 		flag("not", &a.Not),
@@ -232,8 +235,8 @@ func Listable(names []string) bool {
 	return slices.Equal(Params{"": {strings.Join(names, ",")}}.List(""), names)
 }
 
-// Order is the text form of the number and the order of the records of a question, and of their
-// fields.
+// Order is the text form of the number and the order of the records of a question, of the places
+// next to them, and of their fields.
 func (a *Ask) Order() url.Values {
 	p := url.Values{}
 	if a.First > 0 {
@@ -247,11 +250,16 @@ func (a *Ask) Order() url.Values {
 	if len(a.Fields) > 0 && Listable(a.Fields) { // else the answer has the others too
 		p.Set("fields", strings.Join(a.Fields, ","))
 	}
+	for _, r := range a.edges() {
+		if values := r.write(); values != nil {
+			p[r.key] = values
+		}
+	}
 	return p
 }
 
-// ReadOrder reads the number and the order of the records, and their fields. Without a number
-// the newest so many are wanted.
+// ReadOrder reads the number and the order of the records, the places next to them, and their
+// fields. Without a number the newest so many are wanted.
 func (a *Ask) ReadOrder(p Params, newest int) error {
 	if p.Get("limit") != "" && p.Get("first") != "" {
 		return badParam("first", "limit is of the newest records and first of the oldest ones; leave one out")
@@ -272,5 +280,36 @@ func (a *Ask) ReadOrder(p Params, newest int) error {
 		return err
 	}
 	a.Fields = p.List("fields")
+	for _, r := range a.edges() {
+		if values := p[r.key]; len(values) > 0 {
+			if err := r.read(values); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+// edge is a row of a place next to the wanted records, by the id of its record.
+func edge(key string, field **record.Key) row {
+	return row{key: key,
+		write: func() []string {
+			if *field == nil {
+				return nil
+			}
+			return []string{string((*field).Append(nil))}
+		},
+		read: func(values []string) error {
+			*field = &record.Key{}
+			if err := (*field).UnmarshalText([]byte(values[0])); err != nil {
+				return badParam(key, "%s: %w", key, err)
+			}
+			return nil
+		},
+	}
+}
+
+// edges are the rows of the edges.
+func (a *Ask) edges() []row {
+	return []row{edge("after", &a.Edges.After), edge("before", &a.Edges.Before)}
 }

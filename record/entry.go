@@ -1,8 +1,12 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"strconv"
 )
 
 // ID distinguishes a record from all others: its origin, and its place there, which
@@ -23,11 +27,12 @@ type Entry struct {
 // Compare orders entries in the order of records everywhere: by time, origin and
 // index.
 func (e *Entry) Compare(other *Entry) int {
-	a, b := e.key(), other.key()
+	a, b := e.Key(), other.Key()
 	return a.Compare(&b)
 }
 
-func (e *Entry) key() Key { return Key{e.Time, e.ID.Origin, e.ID.Index} }
+// Key is the place of the entry in the order of records.
+func (e *Entry) Key() Key { return Key{e.Time, e.ID.Origin, e.ID.Index} }
 
 // Run is the lines of a request for one service and one period, in the order of time.
 // It is a view of the request, and valid only as long as that.
@@ -57,6 +62,39 @@ type Key struct {
 	Time   int64 // effective time, Unix nanoseconds
 	Origin Origin
 	Index  uint32
+}
+
+// Append appends the id by which people and programs name a record, which stays the same when blobs
+// are compacted: <ns>-<origin, 32 hex digits>-<index>.
+func (k *Key) Append(dst []byte) []byte {
+	dst = append(strconv.AppendInt(dst, k.Time, 10), '-')
+	dst = append(hex.AppendEncode(dst, k.Origin[:]), '-')
+	return strconv.AppendUint(dst, uint64(k.Index), 10)
+}
+
+// UnmarshalText reads the id of a record.
+func (k *Key) UnmarshalText(text []byte) error {
+	bad := fmt.Errorf("%.100q is no id of a record; form=events has them, such as 1795323600500000000-019e7d0f5a7c00000000000000000000-3", text)
+	index := bytes.LastIndexByte(text, '-')
+	origin := index - 2*len(k.Origin)
+	if origin < 1 || text[origin-1] != '-' {
+		return bad
+	}
+	var read Key
+	n, err := strconv.ParseUint(string(text[index+1:]), 10, 32)
+	if err != nil {
+		return bad
+	}
+	read.Index = uint32(n)
+	if _, err := hex.Decode(read.Origin[:], text[origin:index]); err != nil {
+		return bad
+	}
+	read.Time, err = strconv.ParseInt(string(text[:origin-1]), 10, 64)
+	if err != nil || !bytes.Equal(read.Append(nil), text) { // it has one form
+		return bad
+	}
+	*k = read
+	return nil
 }
 
 // Compare is negative when k comes before other, 0 for the same key, else positive.

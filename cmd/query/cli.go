@@ -52,6 +52,8 @@ type verbs struct {
 	Hist       histCmd       `help:"Count records by time and level."`
 	Top        topCmd        `help:"Count the values of a field, the most frequent first."`
 	Fields     fieldsCmd     `help:"List the fields of records: types, share and examples."`
+	Patterns   patternsCmd   `help:"List the texts that messages have in common, the most frequent first."`
+	New        newCmd        `help:"List the patterns of messages that a window before does not have."`
 	Ls         lsCmd         `help:"List services; the days of one; the blobs of a day."`
 	Serve      serveCmd      `help:"Answer over HTTP: Grafana, logcli, scripts."`
 	Ingesters  ingestersCmd  `help:"List the ingesters: who is alive, lane, oldest unflushed record, version."`

@@ -18,6 +18,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/printing"
 	"blobtail/reading"
+	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
@@ -298,21 +299,13 @@ func (p *printer) csv(fields []string) (func(dst, line []byte) []byte, error) {
 			}
 		}
 		row = row[:0]
-		of.each(line, func(_, value []byte) { row = append(row, plain(value)) })
+		of.each(line, func(_, value []byte) { row = append(row, survey.Plain(value)) })
 		_ = w.Write(row) // a buffer takes everything
 		w.Flush()
 		dst = append(dst, out.Bytes()...)
 		out.Reset()
 		return dst
 	}, nil
-}
-
-// plain is a value without its quotes and escapes.
-func plain(value []byte) string {
-	if record.IsString(value) {
-		return string(record.AppendUnescaped(nil, value[1:len(value)-1]))
-	}
-	return string(value)
 }
 
 // escapes makes tabs and newlines of \t and \n outside of actions, as people know them from

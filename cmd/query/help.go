@@ -30,6 +30,7 @@ func (histCmd) Help() string {
 	return `Examples:
   logquery hist web --since 1d
   logquery hist '*' --by 1h --level error+
+  logquery hist web --since 1h --by-field level,status --top 5
   logquery hist web -F timeout --since 2h -o csv` + timesHelp
 }
 
@@ -47,6 +48,29 @@ func (fieldsCmd) Help() string {
   logquery fields web
   logquery fields '*' --since 1h
   logquery fields web --level error+ -o json` + timesHelp
+}
+
+// Help has the examples of the verb.
+func (patternsCmd) Help() string {
+	return `Examples:
+  logquery patterns web
+  logquery patterns '*' --since 1h --level warn+ -e
+  logquery patterns web --since 1d -n 0 -o csv
+
+A pattern is the text that messages have in common, with <*> for each value. -o json has
+a condition for --where that is true for its records.` + timesHelp
+}
+
+// Help has the examples of the verb.
+func (newCmd) Help() string {
+	return `Examples:
+  logquery new web
+  logquery new '*' --since 15m --against 24h --level error+
+  logquery new web --against 15:04 --gone --more
+
+Without --since and --from the window is the last 15 minutes. No new pattern gives exit
+code 1. If records of the window before could not be read, the code is 3, since a pattern
+of these looks new.` + timesHelp
 }
 
 // Help has the examples of the verb.

@@ -61,5 +61,5 @@ func TestGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guidetest.Check(t, parser.Model, signposts(), "read", "tail", "hist", "top", "fields", "ls")
+	guidetest.Check(t, parser.Model, signposts(), "read", "tail", "hist", "top", "fields", "patterns", "new", "ls")
 }

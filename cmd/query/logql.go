@@ -18,6 +18,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/when"
 	"blobtail/reading"
+	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
@@ -92,7 +93,7 @@ func (p *printer) labelled(ask *reading.Ask, raw bool) {
 	}
 	p.line = func(dst, line []byte) []byte {
 		value, _ := record.Lookup(line, made)
-		text := []byte(plain(value))
+		text := []byte(survey.Plain(value))
 		if !raw || p.a.env.outTTY {
 			return append(cli.AppendSafe(dst, text, "\n"), '\n')
 		}

@@ -88,7 +88,7 @@ func otherFlags() map[string]string {
 const (
 	findText    = "to search text: -F {TEXT}, or -g REGEX"
 	findRegex   = "for a regular expression: -g {REGEX}"
-	notText     = "for records without a text: -v -F {TEXT}"
+	notText     = "for records without a text: --without {TEXT}"
 	aroundEach  = "for records around each match: -C {3}"
 	newestOf    = "for so many of the newest: -n {N}; of the oldest: --first N"
 	pages       = "there are no pages: for the next records --from the time of the last one"

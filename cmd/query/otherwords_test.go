@@ -39,7 +39,7 @@ func TestWordsOfOtherPrograms(t *testing.T) {
 		"web --max-count=5 -F a":   "unknown flag --max-count; for so many of the newest: -n 5; of the oldest: --first N",
 		"web -m 5":                 "unknown flag -m; for so many of the newest: -n 5; of the oldest: --first N",
 		"web -m5":                  "unknown flag -m; for so many of the newest: -n 5; of the oldest: --first N",
-		"web --exclude health":     "unknown flag --exclude; for records without a text: -v -F health",
+		"web --exclude health":     "unknown flag --exclude; for records without a text: --without health",
 		"web --fixed-strings":      "unknown flag --fixed-strings; for a text as it is: -F TEXT",
 		"web --only-matching":      "unknown flag --only-matching; records are printed whole; for some fields: --fields A,B",
 		"web -v":                   "-v inverts text filters: add -F, -w or -g",

@@ -80,6 +80,12 @@ func serve(t *testing.T, args ...string) *serving {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return serveFrom(t, path, args...)
+}
+
+// serveFrom runs the command over a store in a directory.
+func serveFrom(t *testing.T, path string, args ...string) *serving {
+	t.Helper()
 	s := &serving{t: t, stderr: new(heard), code: make(chan int, 1)}
 	var ctx context.Context
 	ctx, s.end = context.WithCancel(t.Context())
@@ -179,7 +185,7 @@ func queries() []string {
 			view+"/loki/api/v1/labels?"+span, view+"/loki/api/v1/label/service_name/values?"+span, view+"/loki/api/v1/patterns?"+span+"&query="+all,
 			view+"/loki/api/v1/drilldown-limits", view+"/loki/api/v1/status/buildinfo", view+"/loki/api/v1/format_query?query="+all)
 	}
-	for _, route := range []string{"records", "histogram", "count", "services", "facets", "blobs"} {
+	for _, route := range []string{"records", "histogram", "count", "services", "facets", "patterns", "blobs"} {
 		paths = append(paths, "/api/v1/"+route+"?service=*", "/api/v1/"+route)
 	}
 	return append(paths, "/api/v1/whoami", "/api/v1/ingesters", "/api/v1/openapi.json", "/prometheus/api/v1/rules", "/api/v1/none", "/none", "/")

@@ -124,11 +124,11 @@ func lokiRoute(path string) (string, door.Kind) {
 	switch path {
 	case "tail":
 		return path, door.Tail
-	case "labels", "patterns", "drilldown-limits", "format_query", "status/buildinfo":
+	case "labels", "drilldown-limits", "format_query", "status/buildinfo":
 		return path, door.Light
 	case "push":
 		return path, door.Asks // which it does not: it tells where records go
-	case "query", "query_range", "series", "index/stats", "index/volume", "index/volume_range", "detected_labels", "detected_fields":
+	case "query", "query_range", "series", "patterns", "index/stats", "index/volume", "index/volume_range", "detected_labels", "detected_fields":
 		return path, door.Query
 	}
 	for _, name := range []string{"label", "detected_field"} {
@@ -148,7 +148,7 @@ func ownRoute(path string) (string, door.Kind) {
 		return path, door.Light
 	case "login":
 		return path, door.Asks
-	case "services", "records", "context", "histogram", "count", "facets", "days", "blobs", "ingesters":
+	case "services", "records", "context", "histogram", "count", "facets", "patterns", "days", "blobs", "ingesters":
 		return path, door.Query
 	}
 	if strings.HasPrefix(path, "records/") {

@@ -108,11 +108,13 @@ func (a *app) valuesOf(ctx context.Context, verb *kong.Node, flag string) []stri
 			return []string{"service", "day"}
 		}
 		return []string{"1m", "5m", "1h", "1d"}
+	case "against":
+		return []string{"1h", "24h", "7d"}
 	case "sort":
 		return []string{"name", "records", "blobs", "bytes", "size", "unflushed", "first", "last"}
 	case "parse":
 		return []string{"json", "logfmt"}
-	case "fields":
+	case "fields", "by-field":
 		return a.fieldNames(ctx)
 	}
 	return nil

@@ -84,7 +84,7 @@ func (a *app) printFields(s *survey.Survey, form string) error {
 		w := csv.NewWriter(a.out)
 		_ = w.Write([]string{"field", "types", "records", "of", "example"})
 		for _, f := range s.Fields() {
-			_ = w.Write([]string{f.Name, strings.Join(f.Types.Names(), " "), strconv.FormatInt(f.Present, 10), strconv.FormatInt(s.Records, 10), plain([]byte(f.Examples[0]))})
+			_ = w.Write([]string{f.Name, strings.Join(f.Types.Names(), " "), strconv.FormatInt(f.Present, 10), strconv.FormatInt(s.Records, 10), survey.Plain([]byte(f.Examples[0]))})
 		}
 		w.Flush()
 		return w.Error()
@@ -105,7 +105,7 @@ func (a *app) examples(values []string) string {
 	room := max(20, a.columns()/2)
 	var out []string
 	for _, value := range values {
-		text := []rune(cli.SafeLine(plain([]byte(value))))
+		text := []rune(cli.SafeLine(survey.Plain([]byte(value))))
 		if len(text) > room/len(values) {
 			text = append(text[:room/len(values)-1], '…')
 		}

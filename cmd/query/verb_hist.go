@@ -24,8 +24,9 @@ const (
 )
 
 type histCmd struct {
-	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
-	By          string   `help:"Length of a bucket; the default suits the range. Days and weeks are those of the zone." placeholder:"D"`
+	Services []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
+	By       string   `help:"Length of a bucket; the default suits the range. Days and weeks are those of the zone." placeholder:"D"`
+	splitFlags
 	rangeFlags  `group:"Time"`
 	filterFlags `group:"Filters"`
 	Output      string      `short:"o" help:"pretty, json (the default into a pipe) or csv." placeholder:"FORM"`
@@ -51,6 +52,13 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 			return 0, cli.Usagef("--by %s: it must be longer than nothing, such as 1m", c.By)
 		}
 	}
+	cut := reading.Slices{By: by, Most: chosenBuckets, Bound: mostBuckets, Zone: a.now.Location()}
+	if c.Since != "" {
+		cut.Until = a.now.UnixNano()
+	}
+	if err := c.set(&cut); err != nil {
+		return 0, err
+	}
 	form, err := a.form(c.Output, "pretty", "json", "csv")
 	if err != nil {
 		return 0, err
@@ -58,17 +66,13 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 	w := whole{
 		ask: ask, live: c.Live, stats: c.Stats, most: &c.MaxBytes,
 		read: func(from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
-			return c.print(ctx, a, from, ask, by, form)
+			return c.print(ctx, a, from, ask, cut, form)
 		},
 	}
 	return w.run(ctx, a)
 }
 
-func (c *histCmd) print(ctx context.Context, a *app, from reading.Source, ask reading.Ask, by time.Duration, form string) (*reading.Outcome, error) {
-	slices := reading.Slices{By: by, Most: chosenBuckets, Bound: mostBuckets, Zone: a.now.Location()}
-	if c.Since != "" {
-		slices.Until = a.now.UnixNano()
-	}
+func (c *histCmd) print(ctx context.Context, a *app, from reading.Source, ask reading.Ask, slices reading.Slices, form string) (*reading.Outcome, error) {
 	h, out, err := from.Histogram(ctx, ask, slices)
 	if many, ok := errors.AsType[*reading.BucketsError](err); ok {
 		err = cli.Usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
@@ -77,18 +81,14 @@ func (c *histCmd) print(ctx context.Context, a *app, from reading.Source, ask re
 	if err != nil || len(h.Buckets) == 0 {
 		return out, err
 	}
-	buckets := make([]reading.Bucket, len(h.Buckets))
-	for i := range h.Buckets {
-		buckets[i] = h.Buckets[i].Bucket
-	}
-	cut := reading.Buckets{Length: h.By, Zone: a.now.Location()}
-	line := a.histogram(form, cut.Length, buckets)
+	cut := reading.Buckets{Length: h.By, Zone: slices.Zone}
+	line := a.histogram(form, h)
 	var buf []byte
 	most := chosenBuckets // programs get no fewer lines than they may expect without --by
 	if form == "pretty" {
 		most = mostEmpty
 	}
-	for b, empty := range filled(buckets, cut, most) {
+	for b, empty := range filled(h.Buckets, cut, most) {
 		if empty > 0 {
 			if form != "pretty" {
 				continue
@@ -106,18 +106,18 @@ func (c *histCmd) print(ctx context.Context, a *app, from reading.Source, ask re
 
 // filled returns the buckets with the empty ones between them. Of a stretch of more than
 // most empty ones it returns only their number.
-func filled(buckets []reading.Bucket, by reading.Buckets, most int) iter.Seq2[reading.Bucket, int] {
-	return func(yield func(b reading.Bucket, empty int) bool) {
+func filled(buckets []reading.Slot, by reading.Buckets, most int) iter.Seq2[reading.Slot, int] {
+	return func(yield func(b reading.Slot, empty int) bool) {
 		for i, b := range buckets {
-			var between []reading.Bucket
+			var between []reading.Slot
 			if i > 0 {
 				for at := by.Next(buckets[i-1].Start); at < b.Start && len(between) <= most; at = by.Next(at) {
-					between = append(between, reading.Bucket{Start: at})
+					between = append(between, reading.Slot{Bucket: reading.Bucket{Start: at}})
 				}
 			}
 			if len(between) > most {
 				empty := int((float64(b.Start)-float64(buckets[i-1].Start))/float64(by.Length)+0.5) - 1
-				if !yield(reading.Bucket{}, empty) {
+				if !yield(reading.Slot{}, empty) {
 					return
 				}
 				between = nil
@@ -134,35 +134,29 @@ func filled(buckets []reading.Bucket, by reading.Buckets, most int) iter.Seq2[re
 	}
 }
 
-func total(b *reading.Bucket) int64 {
-	n := int64(0)
-	for _, count := range b.Levels {
-		n += count
-	}
-	return n
-}
-
 // histogram returns a function that appends a bucket in a form.
-func (a *app) histogram(form string, by time.Duration, all []reading.Bucket) func(dst []byte, b *reading.Bucket) []byte {
-	switch form {
-	case "pretty":
-		return a.bars(by, all).append
-	case "csv":
+func (a *app) histogram(form string, h *reading.Histogram) func(dst []byte, b *reading.Slot) []byte {
+	switch {
+	case h.Values != nil:
+		return a.divided(form, h)
+	case form == "pretty":
+		return a.bars(h.By, h.Buckets, levels()).append
+	case form == "csv":
 		fmt.Fprint(a.out, "ts,total")
 		for l := range record.Level(record.NumLevels) {
 			fmt.Fprintf(a.out, ",%s", l)
 		}
 		fmt.Fprintln(a.out)
-		return func(dst []byte, b *reading.Bucket) []byte {
-			dst = fmt.Appendf(dst, "%s,%d", rfc3339(b.Start), total(b))
+		return func(dst []byte, b *reading.Slot) []byte {
+			dst = fmt.Appendf(dst, "%s,%d", rfc3339(b.Start), b.Total())
 			for _, n := range b.Levels {
 				dst = fmt.Appendf(dst, ",%d", n)
 			}
 			return dst
 		}
 	}
-	return func(dst []byte, b *reading.Bucket) []byte {
-		dst = fmt.Appendf(dst, `{"ts":"%s","total":%d,"levels":{`, rfc3339(b.Start), total(b))
+	return func(dst []byte, b *reading.Slot) []byte {
+		dst = fmt.Appendf(dst, `{"ts":"%s","total":%d,"levels":{`, rfc3339(b.Start), b.Total())
 		comma := ""
 		for l, n := range b.Levels {
 			if n > 0 {

@@ -12,11 +12,19 @@ import (
 	"blobtail/storage/dir"
 )
 
+// slots are buckets with some starts.
+func slots(starts ...int64) (all []reading.Slot) {
+	for _, start := range starts {
+		all = append(all, reading.Slot{Bucket: reading.Bucket{Start: start}})
+	}
+	return all
+}
+
 // All of time, in buckets that are not aligned to its ends.
 func TestFilled(t *testing.T) {
 	n, by := 0, 100*365*24*time.Hour
 	var last int64
-	for b, empty := range filled([]reading.Bucket{{Start: reading.Oldest}, {Start: -int64(by)}, {Start: 0}}, reading.Buckets{Length: by}, 10) {
+	for b, empty := range filled(slots(reading.Oldest, -int64(by), 0), reading.Buckets{Length: by}, 10) {
 		if empty > 0 {
 			t.Errorf("%d empty ones", empty)
 		}
@@ -35,7 +43,7 @@ func TestFilled(t *testing.T) {
 func TestFolded(t *testing.T) {
 	for _, c := range []struct{ gap, lines, empty int }{{1, 2, 0}, {2, 3, 0}, {21, 22, 0}, {22, 3, 21}, {10_188, 3, 10_187}} {
 		lines, folded := 0, 0
-		for _, empty := range filled([]reading.Bucket{{Start: 0}, {Start: int64(c.gap) * int64(time.Minute)}}, reading.Buckets{Length: time.Minute}, 20) {
+		for _, empty := range filled(slots(0, int64(c.gap)*int64(time.Minute)), reading.Buckets{Length: time.Minute}, 20) {
 			lines++
 			folded += empty
 		}
@@ -50,10 +58,9 @@ func TestShare(t *testing.T) {
 	for _, counts := range [][record.NumLevels]int64{
 		{record.Info: 1}, {record.Info: 1e9, record.Error: 1}, {1, 1, 1, 1, 1, 1, 1}, {record.Debug: 2, record.Other: 1}, {1e9, 1e9, 1e9, 1, 1, 1, 1},
 	} {
-		b := reading.Bucket{Levels: counts}
 		for length := range 80 {
 			sum, shown, there := 0, 0, 0
-			for l, cells := range share(&b, total(&b), length) {
+			for l, cells := range share(counts[:], length) {
 				sum += cells
 				if cells > 0 && counts[l] == 0 {
 					t.Errorf("%v in %d: %v has cells", counts, length, record.Level(l))

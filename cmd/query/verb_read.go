@@ -23,15 +23,16 @@ type filterFlags struct {
 	Fixed    []string `short:"F" sep:"none" help:"Only records with this text; all of them if repeated." placeholder:"TEXT"`
 	Words    []string `short:"w" sep:"none" help:"The same, but the text is not a part of longer words." placeholder:"WORDS"`
 	Regexp   []string `short:"g" sep:"none" help:"Only records that match (RE2); all of them if repeated." placeholder:"REGEX"`
+	Without  []string `sep:"none" help:"Only records without this text; without all of them if repeated." placeholder:"TEXT"`
 	Where    string   `help:"Only records for which this is true, such as 'status >= 500 and path startsWith \"/api\"'." placeholder:"EXPR"`
 	Parse    string   `help:"Make fields of messages, for --where, --fields and top: json, logfmt, or a pattern such as '<ip> - <user> <_>'." placeholder:"FORM"`
 	Invert   bool     `short:"v" help:"Only records that -F, -w and -g do not match."`
-	Ignore   bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w and -g."`
+	Ignore   bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w, -g and --without."`
 }
 
 // ask makes the question of the flags that several verbs have.
 func (a *app) ask(services []string, times rangeFlags, filter filterFlags) (ask reading.Ask, err error) {
-	ask = reading.Ask{Texts: filter.Fixed, Words: filter.Words, Exprs: filter.Regexp, Where: filter.Where, Parse: filter.Parse, Not: filter.Invert, Fold: filter.Ignore}
+	ask = reading.Ask{Texts: filter.Fixed, Words: filter.Words, Exprs: filter.Regexp, Without: filter.Without, Where: filter.Where, Parse: filter.Parse, Not: filter.Invert, Fold: filter.Ignore}
 	if ask.Services, err = servicesOf(services); err != nil {
 		return ask, err
 	}

@@ -114,7 +114,7 @@ func cell(value string, room int) string {
 	case `""`:
 		return value
 	}
-	text := []rune(strings.ReplaceAll(cli.SafeLine(plain([]byte(value))), "\t", `\t`))
+	text := []rune(strings.ReplaceAll(cli.SafeLine(survey.Plain([]byte(value))), "\t", `\t`))
 	if room > 0 && len(text) > room {
 		text = append(text[:room-1], '…')
 	}
@@ -195,7 +195,7 @@ func (t *top) csv(all []survey.Value) error {
 	for _, value := range all {
 		row := survey.Split(value.Text)
 		for i, text := range row {
-			row[i] = plain([]byte(text))
+			row[i] = survey.Plain([]byte(text))
 		}
 		_ = w.Write(append(row, strconv.FormatInt(value.Count, 10)))
 	}

@@ -53,7 +53,7 @@ func (c *counting) run(ctx context.Context) error {
 func (c *counting) countAll(ctx context.Context) error {
 	c.loader = c.plan.newLoader(ctx, &task{rng: c.plan.rng}, &c.sum)
 	defer c.loader.stop()
-	if c.plan.match.readsLines() {
+	if c.plan.match.readsLines() || c.plan.query.Edges.any() {
 		c.merge = c.plan.blobs
 	} else if err := c.fromIndexes(ctx); err != nil || len(c.merge) == 0 {
 		return err

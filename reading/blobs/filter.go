@@ -66,14 +66,16 @@ func upFrom(l record.Level) LevelSet { return 1<<record.Other - 1<<l }
 // Filter selects records of the range. All parts must match. Package search defines the texts of a
 // record.
 type Filter struct {
-	Levels LevelSet    // 0: all
-	Barred LevelSet    // left out of Levels on purpose: they do not count as higher ones
-	Texts  []string    // each must occur
-	Words  []string    // each must occur, between borders of words
-	Exprs  []string    // RE2, each must match
-	Where  *where.Expr // nil: all records match
-	Invert bool        // wanted are the records that Texts, Words and Exprs do not all match
-	Fold   bool        // upper and lower case of ASCII letters are equal
+	Levels LevelSet // 0: all
+	Barred LevelSet // left out of Levels on purpose: they do not count as higher ones
+	Texts  []string // each must occur
+	Words  []string // each must occur, between borders of words
+	Exprs  []string // RE2, each must match
+	// Without are texts of which none may occur. Invert does not count for them.
+	Without []string
+	Where   *where.Expr // nil: all records match
+	Invert  bool        // wanted are the records that Texts, Words and Exprs do not all match
+	Fold    bool        // upper and lower case of ASCII letters are equal
 	// Accept decides at last; nil: it accepts all. It gets the stored line with its newline,
 	// which it must not change or keep. It is asked for lines that the other parts accept, and
 	// before any limit counts. Several goroutines ask it at once, in any order, and for some
@@ -86,13 +88,14 @@ type Filter struct {
 
 // ReadsLines reports whether the filter needs more of a record than its time and level.
 func (f *Filter) ReadsLines() bool {
-	return len(f.Texts)+len(f.Words)+len(f.Exprs) > 0 || f.Where != nil || f.Accept != nil
+	return len(f.Texts)+len(f.Words)+len(f.Exprs)+len(f.Without) > 0 || f.Where != nil || f.Accept != nil
 }
 
 // Matcher is a compiled [Filter]. It may be used by several goroutines at once.
 type Matcher struct {
 	levels, high LevelSet          // high: those above the lowest of levels that are not in it
 	patterns     []*search.Pattern // the one that rules out most lines is first
+	without      []*search.Pattern // of which none may match
 	where        *where.Expr
 	accept       func(line []byte) bool // nil: all
 	unjudged     func() (int64, error)  // by accept; nil: none
@@ -109,10 +112,11 @@ func (f Filter) Matcher(b *budget.Budget) (*Matcher, error) {
 		m.levels = allLevels
 	}
 	m.high = upFrom(m.levels.Lowest()) &^ m.levels &^ f.Barred
-	for _, text := range slices.Concat(f.Texts, f.Words, f.Exprs) {
-		if text == "" {
-			return nil, badQuery("an empty text matches every record; leave it out")
-		}
+	if slices.Contains(slices.Concat(f.Texts, f.Words, f.Exprs, f.Without), "") {
+		return nil, badQuery("an empty text matches every record; leave it out")
+	}
+	for _, text := range f.Without {
+		m.without = append(m.without, search.Fixed(text, f.Fold))
 	}
 	for _, text := range f.Texts {
 		m.patterns = append(m.patterns, search.Fixed(text, f.Fold))
@@ -134,14 +138,16 @@ func (f Filter) Matcher(b *budget.Budget) (*Matcher, error) {
 		m.patterns = append(m.patterns, p)
 	}
 	slices.SortStableFunc(m.patterns, func(a, b *search.Pattern) int { return cmp.Compare(b.Weight(), a.Weight()) })
-	m.folds = slices.ContainsFunc(m.patterns, (*search.Pattern).Folds)
+	m.folds = slices.ContainsFunc(slices.Concat(m.patterns, m.without), (*search.Pattern).Folds)
 	if m.invert && len(m.patterns) == 0 {
 		return nil, badQuery("-v inverts text filters: add -F, -w or -g")
 	}
 	return m, nil
 }
 
-func (m *Matcher) readsLines() bool { return len(m.patterns) > 0 || m.where != nil || m.accept != nil }
+func (m *Matcher) readsLines() bool {
+	return len(m.patterns)+len(m.without) > 0 || m.where != nil || m.accept != nil
+}
 
 // Line reports whether the filter accepts a line, which ends in a newline.
 func (m *Matcher) Line(line []byte) bool {
@@ -174,9 +180,9 @@ func (m *Matcher) line(line, low []byte, scratch *search.Line) (want, high bool)
 		}
 	}
 	end := max(0, len(line)-1)
-	if len(m.patterns) > 0 {
+	if len(m.patterns)+len(m.without) > 0 {
 		scratch.Set(line[:end], low[:end])
-		if m.all(scratch) == m.invert {
+		if len(m.patterns) > 0 && m.all(scratch) == m.invert || m.any(scratch) {
 			return false, false
 		}
 	}
@@ -244,4 +250,9 @@ func (m *Matcher) all(line *search.Line) bool {
 		}
 	}
 	return true
+}
+
+// any reports whether a text is in the line that must not be in it.
+func (m *Matcher) any(line *search.Line) bool {
+	return slices.ContainsFunc(m.without, func(p *search.Pattern) bool { return p.Match(line) })
 }

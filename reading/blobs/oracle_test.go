@@ -23,6 +23,7 @@ import (
 type question struct {
 	filter blobs.Filter
 	texts  []func(text string) bool
+	none   []func(text string) bool // of which no text may be one
 	where  *cond
 	spoken []string // for the report
 }
@@ -38,6 +39,11 @@ func (q *question) wants(s *seen) bool {
 	}
 	if q.where != nil && q.where.of(s.fields) != yes {
 		return false
+	}
+	for _, is := range q.none {
+		if slices.ContainsFunc(s.texts, is) {
+			return false
+		}
 	}
 	if len(q.texts) == 0 {
 		return true
@@ -154,7 +160,12 @@ func ask(t *testing.T, rng *rand.Rand, all []*seen) *question {
 		low = foldASCII
 	}
 	for n := 1 + rng.IntN(8)/6 + rng.IntN(8)/7; n > 0; n-- {
-		switch rng.IntN(4) {
+		switch rng.IntN(5) {
+		case 4:
+			text := part(rng, all)
+			q.filter.Without = append(q.filter.Without, text)
+			q.none = append(q.none, func(s string) bool { return strings.Contains(low(s), low(text)) })
+			q.spoken = append(q.spoken, fmt.Sprintf("--without %q", text))
 		case 0:
 			text := part(rng, all)
 			q.filter.Texts = append(q.filter.Texts, text)
@@ -241,7 +252,7 @@ func TestOracle(t *testing.T) {
 			all := services[service]
 			q := ask(t, rng, all)
 			n := compare(t, r, service, all, q)
-			if len(q.texts) > 0 && q.where == nil && q.filter.Levels == 0 {
+			if len(q.texts) > 0 && len(q.none) == 0 && q.where == nil && q.filter.Levels == 0 {
 				q.filter.Invert = !q.filter.Invert
 				if rest := count(t, r, service, q.filter); int(rest) != len(all)-n {
 					t.Fatalf("%v: %d of %d records, and %d without -v", q, rest, len(all), n)
@@ -280,6 +291,7 @@ func (q *question) tally(by map[string]int) {
 	by["-F"] += min(1, len(q.filter.Texts))
 	by["-w"] += min(1, len(q.filter.Words))
 	by["-g"] += min(1, len(q.filter.Exprs))
+	by["--without"] += min(1, len(q.filter.Without))
 	if q.where != nil {
 		by["--where"]++
 	}

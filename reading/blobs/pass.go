@@ -69,6 +69,12 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 		if err != nil || chunk == nil {
 			return err
 		}
+		if chunk, err = a.query.Edges.cut(chunk, p.used); err != nil {
+			return err
+		}
+		if len(chunk) == 0 {
+			continue
+		}
 		n, left := int64(bytes.Count(chunk, newline)), int64(t.limit)-sum.Records
 		if t.limit > 0 && n > left {
 			chunk, n, sum.More = firstLines(chunk, int(left), t.desc), left, true

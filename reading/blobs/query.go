@@ -129,6 +129,7 @@ type Query struct {
 	Services []string
 	Range    Range
 	Filter   Filter
+	Edges    Edges
 	Limit    int  // only the newest Limit records; 0 for all
 	First    int  // only the oldest First records; 0 for all. Not together with Limit
 	Reverse  bool // newest first

@@ -15,7 +15,7 @@ func FacetsOf(s *reading.Survey, o *reading.Outcome) *Facets {
 		of := &s.Fields[i]
 		field := Field{Name: of.Name, Type: of.Type, Present: of.Present, Distinct: of.Distinct, Capped: of.Capped, Exact: of.Exact, Values: make([]Value, 0, len(of.Values))}
 		for _, v := range of.Values {
-			field.Values = append(field.Values, Value{Value: v.Text, Count: v.Count})
+			field.Values = append(field.Values, Value{Value: v.Text, Count: v.Count, Types: v.Types.Names()})
 		}
 		f.Fields = append(f.Fields, field)
 	}
@@ -31,7 +31,7 @@ func (f *Facets) Survey() *reading.Survey {
 	for _, field := range f.Fields {
 		of := reading.Field{Name: field.Name, Type: field.Type, Present: field.Present, Distinct: field.Distinct, Capped: field.Capped, Exact: field.Exact}
 		for _, v := range field.Values {
-			of.Values = append(of.Values, survey.Value{Text: v.Value, Count: v.Count})
+			of.Values = append(of.Values, survey.Value{Text: v.Value, Count: v.Count, Types: survey.ParseTypes(v.Types)})
 		}
 		s.Fields = append(s.Fields, of)
 	}

@@ -2,7 +2,7 @@
 // (package api) writes them, and clients read them.
 //
 // A stream of records in the form "events" has one [Event] a line. All other answers are one
-// object: [Services], [Count], [Histogram], [Facets], [Blobs], [Days], [Ingesters], [Whoami],
+// object: [Services], [Count], [Histogram], [Facets], [Patterns], [Blobs], [Days], [Ingesters], [Whoami],
 // [Found]. A failed request has a [Problem].
 //
 // Each answer that was made of records has an [Outcome]. It says whether anything is missing.
@@ -111,6 +111,7 @@ type Progress struct {
 // End is the last event of a stream.
 type End struct {
 	Outcome
+	Range *Range `json:"range,omitempty"` // of records
 	// More says that a limit left records out, or may have.
 	More    bool  `json:"more"`
 	Records int64 `json:"records"`
@@ -128,6 +129,7 @@ type End struct {
 type Services struct {
 	Services []Service `json:"services"`
 	Outcome
+	Range *Range `json:"range,omitempty"`
 }
 
 // Service sums up the records of a service.
@@ -157,8 +159,9 @@ type Count struct {
 	Records   int64 `json:"records"`
 	Unflushed int64 `json:"unflushed"` // of them, those in no blob
 	Outcome
-	Examined int64 `json:"examined"`
-	Higher   int64 `json:"higher"`
+	Range    *Range `json:"range,omitempty"`
+	Examined int64  `json:"examined"`
+	Higher   int64  `json:"higher"`
 }
 
 // Histogram has the numbers of records by time.
@@ -166,8 +169,17 @@ type Histogram struct {
 	// By is the length of a bucket, as 1m or 1d. Days and weeks are those of the zone.
 	By       string `json:"by"`
 	Timezone string `json:"timezone"`
-	// Split names the property by which buckets are divided: level or service.
+	// Split names the property by which buckets are divided: level or service, a field, or two fields
+	// with a comma between them.
 	Split string `json:"split"`
+	// Values are the most frequent values of the split, in all buckets, the most frequent first; nil
+	// if all levels or services have counts.
+	Values []Share `json:"values,omitzero"`
+	// Capped says that there are more different values than are counted at once. Short is left out if
+	// Values are right all the same. Else each number may lack so many records, at most, which are
+	// among the others, and so may a value that is not there.
+	Capped bool  `json:"capped,omitempty"`
+	Short  int64 `json:"short,omitempty"`
 	// First and Last are the times of the first and the last record of the blobs that the
 	// query touches, with any level and text; "" if there is none.
 	First string `json:"first,omitempty"`
@@ -175,16 +187,40 @@ type Histogram struct {
 	// Buckets are those with records, in order.
 	Buckets []Bucket `json:"buckets"`
 	Outcome
-	Examined int64 `json:"examined"`
-	Higher   int64 `json:"higher"`
+	Range    *Range `json:"range,omitempty"`
+	Examined int64  `json:"examined"`
+	Higher   int64  `json:"higher"`
 }
 
 // Bucket is a stretch of time.
 type Bucket struct {
 	Time  string `json:"t"` // its start
 	Total int64  `json:"total"`
-	// Counts are the records by level or service; those without records are left out.
+	// Counts are the records by level or service, or by the keys of the values; those without records
+	// are left out.
 	Counts map[string]int64 `json:"counts"`
+	// Others are the records with other values; left out if there are none.
+	Others int64 `json:"others,omitempty"`
+}
+
+// Share is a value of a split, or a pair of them.
+type Share struct {
+	// Key is its name in counts, "a / b" of a pair. Each value has another one.
+	Key string `json:"key"`
+	// Values are texts as they are, and any other value as JSON; cut at 256 bytes. Types are theirs, ""
+	// for a field that records do not have.
+	Values  []string `json:"values"`
+	Types   []string `json:"types"`
+	Records int64    `json:"records"`
+}
+
+// Range is the range of times of a request that named some, as since=1h does.
+type Range struct {
+	// From is the first time, and To the first one that is too new; left out if that end is open.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Now is the time of the server that relative times were of.
+	Now string `json:"now"`
 }
 
 // Found is one record.
@@ -203,6 +239,7 @@ type Facets struct {
 	Basis  Basis   `json:"basis"`
 	Fields []Field `json:"fields"`
 	Outcome
+	Range *Range `json:"range,omitempty"`
 }
 
 // Basis says which records the values were taken from.
@@ -235,6 +272,8 @@ type Value struct {
 	// Value is a text as it is, and any other value as JSON. It is cut at 256 bytes.
 	Value string `json:"value"`
 	Count int64  `json:"count"`
+	// Types are those that the value has in the records: a text may look like a number.
+	Types []string `json:"types,omitempty"`
 }
 
 // Days sums up the days of services.

@@ -26,9 +26,11 @@ func Run(t *testing.T, open Open) {
 		run  func(*testing.T, Open)
 	}{
 		{"Records", testRecords},
+		{"Without", testWithout},
 		{"Tail", testTail},
 		{"Numbers", testNumbers},
 		{"Survey", testSurvey},
+		{"Patterns", testPatterns},
 		{"Around", testAround},
 		{"Follow", testFollow},
 		{"FollowOn", testFollowOn},

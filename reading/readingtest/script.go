@@ -25,15 +25,15 @@ func testSurvey(t *testing.T, open Open) {
 		want string
 	}{
 		{"all", of("*"), reading.SurveyOptions{Top: 2},
-			`level is string in 31, 3 values [{info 24} {error 4}]; service is string in 31, 2 values [{web 16} {api 15}]; http is object in 30, 3 values [{{"path":"/p0"} 10} {{"path":"/p1"} 10}]; n is int in 30, 30 values [{0 1} {1 1}]; 31 looked at, newest false, of 31; 0 records`},
+			`level is string in 31, 3 values [{info 24 string} {error 4 string}]; service is string in 31, 2 values [{web 16 string} {api 15 string}]; http is object in 30, 3 values [{{"path":"/p0"} 10 object} {{"path":"/p1"} 10 object}]; n is int in 30, 30 values [{0 1 int} {1 1 int}]; 31 looked at, newest false, of 31; 0 records`},
 		{"the newest", of("*"), reading.SurveyOptions{Sample: 2, Top: 1},
-			`level is string in 31, 3 values [{info 24}]; service is string in 31, 2 values [{web 16}]; http is object in 1, 1 values [{{"path":"/p2"} 1}]; n is int in 1, 1 values [{29 1}]; 2 looked at, newest true, of 31; 0 records, more`},
+			`level is string in 31, 3 values [{info 24 string}]; service is string in 31, 2 values [{web 16 string}]; http is object in 1, 1 values [{{"path":"/p2"} 1 object}]; n is int in 1, 1 values [{29 1 int}]; 2 looked at, newest true, of 31; 0 records, more`},
 		{"one field", of("web", "nosuch"), reading.SurveyOptions{Fields: []string{"http.path"}},
-			"http.path is string in 15, 3 values [{/p0 5} {/p1 5} {/p2 5}]; 16 looked at, newest false, of 16; 0 records, no nosuch"},
+			"http.path is string in 15, 3 values [{/p0 5 string} {/p1 5 string} {/p2 5 string}]; 16 looked at, newest false, of 16; 0 records, no nosuch"},
 		{"a filter", with(of("*"), func(a *reading.Ask) { a.Where = "n > 27" }), reading.SurveyOptions{Fields: []string{"n", "level"}},
-			"level is string in 2, 1 values [{info 2}]; n is int in 2, 2 values [{28 1} {29 1}]; 2 looked at, newest false, of 2; 0 records"},
+			"level is string in 2, 1 values [{info 2 string}]; n is int in 2, 2 values [{28 1 int} {29 1 int}]; 2 looked at, newest false, of 2; 0 records"},
 		{"fields of messages", with(of("api"), func(a *reading.Ask) { a.Parse = "<id> took <took> ms" }), reading.SurveyOptions{Fields: []string{"took"}, Top: 1},
-			"took is int in 15, 15 values [{10 1}]; 15 looked at, newest false, of 15; 0 records"},
+			"took is int in 15, 15 values [{10 1 int}]; 15 looked at, newest false, of 15; 0 records"},
 		{"an unknown name", of("nosuch"), reading.SurveyOptions{},
 			"no service nosuch"},
 	} {

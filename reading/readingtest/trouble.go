@@ -55,6 +55,8 @@ func outcomes(ctx context.Context, s reading.Source, a reading.Ask, p reading.Pl
 	note("table", out, err)
 	_, out, err = s.Survey(ctx, a, reading.SurveyOptions{})
 	note("survey", out, err)
+	_, out, err = s.Patterns(ctx, a, reading.PatternOptions{Against: &reading.Range{From: reading.Oldest, To: noon.UnixNano()}})
+	note("patterns", out, err)
 	_, out, err = s.Around(ctx, a, p)
 	note("around", out, err)
 	_, out, err = s.Services(ctx, a)

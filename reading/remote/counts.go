@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"blobtail/internal/units"
 	"blobtail/reading"
 	"blobtail/reading/form"
+	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
@@ -39,6 +41,10 @@ func (c *Client) Histogram(ctx context.Context, a reading.Ask, by reading.Slices
 		return nil, nil, errors.ErrUnsupported
 	}
 	params := a.Values()
+	if len(by.Split) > 0 {
+		params.Set("split", by.SplitText())
+		params.Set("top", strconv.Itoa(cmp.Or(by.Top, survey.ChosenShares)))
+	}
 	if by.Zone != nil {
 		params.Set("timezone", zoneOf(by.Zone))
 	}
@@ -58,6 +64,9 @@ func (c *Client) Histogram(ctx context.Context, a reading.Ask, by reading.Slices
 	}
 	out := c.outcome(&f.Outcome)
 	out.Examined, out.Higher = f.Examined, f.Higher
+	if len(by.Split) > 0 {
+		return h, out, c.parts(h, out, f)
+	}
 	for i := range f.Buckets {
 		b := reading.Slot{Bucket: reading.Bucket{Start: nanos(f.Buckets[i].Time)}}
 		for level, n := range f.Buckets[i].Counts {
@@ -67,6 +76,27 @@ func (c *Client) Histogram(ctx context.Context, a reading.Ask, by reading.Slices
 		h.Buckets = append(h.Buckets, b)
 	}
 	return h, out, nil
+}
+
+// parts gives a histogram the values of its split, and its buckets.
+func (c *Client) parts(h *reading.Histogram, out *reading.Outcome, f *form.Histogram) error {
+	if f.Values == nil {
+		return fmt.Errorf("the server %s cannot divide a histogram by fields; a newer version of it can", c)
+	}
+	h.Values, h.Capped, h.Short = []survey.Value{}, f.Capped, f.Short
+	for i := range f.Values {
+		h.Values = append(h.Values, f.Values[i].Value())
+	}
+	for i := range f.Buckets {
+		b := &f.Buckets[i]
+		slot := reading.Slot{Bucket: reading.Bucket{Start: nanos(b.Time)}, Parts: make([]int64, len(f.Values)), Others: b.Others}
+		for j := range f.Values {
+			slot.Parts[j] = b.Counts[f.Values[j].Key]
+		}
+		out.Records += slot.Total()
+		h.Buckets = append(h.Buckets, slot)
+	}
+	return nil
 }
 
 // histogram asks once, for buckets of a length or for as many as are wanted.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"blobtail/internal/spill"
 	"blobtail/reading"
@@ -120,7 +118,8 @@ func (c *Client) records(ctx context.Context, a *reading.Ask, emit func(lines []
 
 // Around implements [reading.Source]. Without the record there are no neighbours.
 func (c *Client) Around(ctx context.Context, a reading.Ask, p reading.Place) (*reading.Neighbours, *reading.Outcome, error) {
-	id := fmt.Sprintf("%d-%x-%d", p.Time, p.ID.Origin[:], p.ID.Index)
+	at := record.Key{Time: p.Time, Origin: p.ID.Origin, Index: p.ID.Index}
+	id := string(at.Append(nil))
 	params := url.Values{"service": {p.Service}, "id": {id}, "before": {strconv.Itoa(p.Before)}, "after": {strconv.Itoa(p.After)}}
 	if p.Others {
 		params.Set("services", "all")
@@ -167,21 +166,20 @@ func (c *Client) Around(ctx context.Context, a reading.Ask, p reading.Place) (*r
 	}
 }
 
-// entryOf is a record of the server with its identity, <ns>-<origin, 32 hex digits>-<index>.
+// entryOf is a record of the server with its identity.
 func entryOf(r *form.Record) (e record.Entry, err error) {
-	bad := fmt.Errorf("an event has a record with the id %.100q", r.ID)
-	at := strings.LastIndexByte(r.ID, '-')
-	middle := at - 2*len(e.ID.Origin)
-	if len(r.Line) == 0 || middle < 1 || r.ID[middle-1] != '-' {
-		return e, bad
+	if e, err = placeOf(r.ID); err == nil && len(r.Line) == 0 {
+		err = fmt.Errorf("an event has a record without a line, with the id %.100q", r.ID)
 	}
-	index, ierr := strconv.ParseUint(r.ID[at+1:], 10, 32)
-	_, oerr := hex.Decode(e.ID.Origin[:], []byte(r.ID[middle:at]))
-	e.Time, err = strconv.ParseInt(r.ID[:middle-1], 10, 64)
-	if err = errors.Join(err, ierr, oerr); err != nil {
-		return e, bad
-	}
-	e.ID.Index = uint32(index)
 	e.Line = append(bytes.Clone(r.Line), '\n')
-	return e, nil
+	return e, err
+}
+
+// placeOf is a record without its line, by its id.
+func placeOf(id string) (e record.Entry, err error) {
+	var at record.Key
+	if at.UnmarshalText([]byte(id)) != nil {
+		return e, fmt.Errorf("an event has a record with the id %.100q", id)
+	}
+	return record.Entry{Time: at.Time, ID: record.ID{Origin: at.Origin, Index: at.Index}}, nil
 }

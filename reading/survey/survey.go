@@ -88,12 +88,15 @@ type Field struct {
 
 	at     map[string]int // of a value in counts
 	counts []int64
+	types  []Types
 }
 
-// Value is a value of a field, with the number of records that have it.
+// Value is a value of a field, with the number of records that have it, and its types: without
+// quotes, a text may look like a number.
 type Value struct {
 	Text  string
 	Count int64
+	Types Types
 }
 
 // Add takes the fields of whole lines. An error is that of the budget.
@@ -163,7 +166,7 @@ func (s *Survey) combine(line []byte) {
 	}
 	if found {
 		s.joint.Present++
-		s.count(s.joint, s.buf)
+		s.count(s.joint, s.buf, 0)
 	}
 }
 
@@ -177,6 +180,17 @@ func (s *Survey) Together() *Field { return s.joint }
 // Split are the values of a combination, in the order of the wanted fields, "" for one that the
 // records do not have.
 func Split(combination string) []string { return strings.Split(combination, between) }
+
+// Join is the combination of some values.
+func Join(values []string) string { return strings.Join(values, between) }
+
+// Plain is a value without its quotes and escapes.
+func Plain(value []byte) string {
+	if record.IsString(value) {
+		return string(record.AppendUnescaped(nil, value[1:len(value)-1]))
+	}
+	return string(value)
+}
 
 // add adds a field; nil: it is left out.
 func (s *Survey) add(name string) *Field {
@@ -193,7 +207,8 @@ func (s *Survey) add(name string) *Field {
 // take takes a field of a record.
 func (s *Survey) take(f *Field, value []byte) {
 	f.Present++
-	f.Types |= TypeOf(value)
+	types := TypeOf(value)
+	f.Types |= types
 	if len(f.Examples) < s.o.Examples && !slices.Contains(f.Examples, string(value)) && s.fits(len(value)) {
 		f.Examples = append(f.Examples, string(value))
 	}
@@ -209,13 +224,14 @@ func (s *Survey) take(f *Field, value []byte) {
 		}
 		value = record.CutText(value, s.o.Plain)
 	}
-	s.count(f, value)
+	s.count(f, value, types)
 }
 
 // count counts a value.
-func (s *Survey) count(f *Field, value []byte) {
+func (s *Survey) count(f *Field, value []byte, types Types) {
 	if at, ok := f.at[string(value)]; ok {
 		f.counts[at]++
+		f.types[at] |= types
 		return
 	}
 	if f.Distinct == s.o.Values || !s.fits(len(value)) {
@@ -224,6 +240,7 @@ func (s *Survey) count(f *Field, value []byte) {
 	}
 	f.at[string(value)] = f.Distinct
 	f.counts = append(f.counts, 1)
+	f.types = append(f.types, types)
 	f.Distinct++
 }
 
@@ -241,13 +258,17 @@ func (s *Survey) Fields() []*Field { return s.all }
 
 // Top are the most frequent values of a field, at most so many; 0: all.
 func (f *Field) Top(most int) []Value {
-	return Top(func(yield func(string, int64) bool) {
+	top := Top(func(yield func(string, int64) bool) {
 		for text, at := range f.at {
 			if !yield(text, f.counts[at]) {
 				return
 			}
 		}
 	}, most)
+	for i := range top {
+		top[i].Types = f.types[f.at[top[i].Text]]
+	}
+	return top
 }
 
 // Top are the most frequent values of some counts, at most so many; 0: all. Those of equal number are
@@ -256,7 +277,7 @@ func Top(counts iter.Seq2[string, int64], most int) []Value {
 	order := func(a, b Value) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text)) }
 	all := []Value{}
 	for text, n := range counts {
-		all = append(all, Value{text, n})
+		all = append(all, Value{Text: text, Count: n})
 		if most > 0 && len(all) >= 2*most+1000 { // a million values are not listed for ten of them
 			slices.SortFunc(all, order)
 			all = all[:most]

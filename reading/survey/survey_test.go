@@ -36,8 +36,8 @@ func TestFields(t *testing.T) {
 		got = append(got, fmt.Sprint(f.Name, " ", f.Types, " ", f.Types.Names(), " ", f.Present, " ", f.Examples, " ", f.Top(1)))
 	}
 	want := []string{
-		`n float [int float] 3 [1 1.5] [{1 2}]`, `o mixed [string object] 2 [{"a":1} "x"] [{x 1}]`, `k" string [string] 1 ["say \"hi\""] [{say "hi" 1}]`,
-		`a array [array] 1 [[1]] [{[1] 1}]`, `z null [null] 1 [null] [{null 1}]`, `b bool [bool] 1 [true] [{true 1}]`,
+		`n float [int float] 3 [1 1.5] [{1 2 int}]`, `o mixed [string object] 2 [{"a":1} "x"] [{x 1 string}]`, `k" string [string] 1 ["say \"hi\""] [{say "hi" 1 string}]`,
+		`a array [array] 1 [[1]] [{[1] 1 array}]`, `z null [null] 1 [null] [{null 1 null}]`, `b bool [bool] 1 [true] [{true 1 bool}]`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -54,7 +54,7 @@ func TestOneField(t *testing.T) {
 		}
 	}
 	f := fieldOf(t, s, "o.a")
-	if s.Records != 12 || f.Present != 6 || f.Distinct != 2 || !f.Capped || !slices.Equal(f.Top(0), []survey.Value{{Text: "1", Count: 3}, {Text: `"1"`, Count: 2}}) {
+	if s.Records != 12 || f.Present != 6 || f.Distinct != 2 || !f.Capped || !slices.Equal(f.Top(0), []survey.Value{{Text: "1", Count: 3, Types: survey.Int}, {Text: `"1"`, Count: 2, Types: survey.String}}) {
 		t.Errorf("%d records, %+v, %v", s.Records, f, f.Top(0))
 	}
 }

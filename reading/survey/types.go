@@ -1,6 +1,9 @@
 package survey
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Types are the types of some values of JSON, a bit for each.
 type Types uint8
@@ -59,4 +62,14 @@ func (t Types) String() string {
 		return ""
 	}
 	return t.Names()[0]
+}
+
+// ParseTypes are the types of some names; others are left out.
+func ParseTypes(names []string) (t Types) {
+	for i := range bits.Len8(uint8(Array)) {
+		if slices.Contains(names, (Types(1) << i).String()) {
+			t |= 1 << i
+		}
+	}
+	return t
 }

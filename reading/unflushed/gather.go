@@ -167,7 +167,7 @@ func (g *Gathered) keep(ctx context.Context, from *together, question *live.Quer
 		if !asked.has(line) || !chosen(line) {
 			return false
 		}
-		if question.Newest > 0 && matcher.Line(line) {
+		if question.Newest > 0 && matcher.Line(line) && g.Query.Edges.Inside(line) {
 			from.now.wanted++
 		}
 		return true

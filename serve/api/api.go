@@ -83,10 +83,11 @@ func (a *api) routes() []route {
 	with := func(more ...string) []string { return append(reading.Keys(), more...) }
 	return []route{
 		{path: "services", params: times("live"), handle: (*call).services},
-		{path: "records", params: with("limit", "first", "order", "fields", "form", "partial", "download"), handle: (*call).records},
-		{path: "histogram", params: with("by", "buckets", "split"), handle: (*call).histogram},
+		{path: "records", params: with("limit", "first", "order", "before", "after", "fields", "form", "partial", "download"), handle: (*call).records},
+		{path: "histogram", params: with("by", "buckets", "split", "top"), handle: (*call).histogram},
 		{path: "count", params: with(), handle: (*call).count},
 		{path: "facets", params: with("fields", "top", "sample"), handle: (*call).facets},
+		{path: "patterns", params: with("top", "sample", "from2", "to2", "since2"), handle: (*call).patterns},
 		{path: "records/{service}/{id}", params: []string{"live"}, handle: (*call).found},
 		{path: "context", params: []string{"service", "id", "before", "after", "services", "live"}, handle: (*call).context},
 		{path: "tail", params: slices.DeleteFunc(with("n", "after", "once"), func(name string) bool { return name == "to" || name == "day" }), handle: (*call).tail},

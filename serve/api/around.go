@@ -33,10 +33,12 @@ func (c *call) found() error {
 	}
 	answer := form.Found{Record: form.Record{ID: id, Line: bytes.TrimSuffix(n.Record.Line, []byte("\n"))}, Service: service, Outcome: form.OutcomeOf(out)}
 	for _, e := range n.Before {
-		answer.Previous = string(appendID(nil, &e))
+		at := e.Key()
+		answer.Previous = string(at.Append(nil))
 	}
 	for _, e := range n.After {
-		answer.Next = string(appendID(nil, &e))
+		at := e.Key()
+		answer.Next = string(at.Append(nil))
 	}
 	return c.json(answer)
 }
@@ -71,15 +73,15 @@ func (c *call) context() error {
 
 // around finds a record and those next to it, in the order of records.
 func (c *call) around(id string, p reading.Place) (*reading.Neighbours, *reading.Outcome, error) {
-	e, err := parseID(id)
-	if err != nil {
-		return nil, nil, err
+	var at record.Key
+	if err := at.UnmarshalText([]byte(id)); err != nil {
+		return nil, nil, badRequest("%w", err)
 	}
 	mode, err := c.live()
 	if err != nil {
 		return nil, nil, err
 	}
-	p.Time, p.ID = e.Time, e.ID
+	p.Time, p.ID = at.Time, record.ID{Origin: at.Origin, Index: at.Index}
 	n, out, err := c.store.Around(c.r.Context(), reading.Ask{Live: mode}, p)
 	switch {
 	case err != nil:

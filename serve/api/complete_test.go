@@ -27,7 +27,7 @@ func routes(h *readingtest.House, id string) []string {
 		"records?service=*&first=1000000", "records?service=*&limit=0&text=web", "records?service=*&limit=0&order=desc",
 		"records/web/" + id, "context?service=web&id=" + id + "&services=all", "context?service=web&before=1000&after=1000&id=" + id,
 		"histogram?service=*&by=1s", "histogram?service=*&by=1s&split=service", "histogram?service=*&text=web", "count?service=*&text=web", "count?service=*&from=2026-11-20T12:00:10Z",
-		"facets?service=*", "facets?service=*&sample=0", "days?service=*", "blobs?service=*", blob, blob + "?stored=1", "tail?service=*&once=1&n=10000", "tail?service=*&once=1&from=2026-11-20",
+		"facets?service=*", "facets?service=*&sample=0", "patterns?service=*", "patterns?service=*&sample=0&top=1&from=2026-11-20T12:10:00Z&since2=1h", "days?service=*", "blobs?service=*", blob, blob + "?stored=1", "tail?service=*&once=1&n=10000", "tail?service=*&once=1&from=2026-11-20",
 		"ingesters", "whoami",
 	}
 }

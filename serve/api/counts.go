@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"time"
 
 	"blobtail/internal/budget"
@@ -8,6 +9,7 @@ import (
 	"blobtail/internal/when"
 	"blobtail/reading"
 	"blobtail/reading/form"
+	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
@@ -30,7 +32,7 @@ func (c *call) count() error {
 		return err
 	}
 	return c.json(form.Count{
-		Records: out.Records, Unflushed: out.Unflushed, Outcome: form.OutcomeOf(out), Examined: out.Examined, Higher: out.Higher,
+		Records: out.Records, Unflushed: out.Unflushed, Outcome: form.OutcomeOf(out), Range: c.rangeOf(&a), Examined: out.Examined, Higher: out.Higher,
 	})
 }
 
@@ -49,12 +51,9 @@ func (c *call) histogram() error {
 	if s.By > 0 && c.params.Get("buckets") != "" {
 		return badRequest("by and buckets contradict each other; leave one out")
 	}
-	split, err := c.params.Word("split", "level", "service")
+	split, err := c.split(&s)
 	if err != nil {
 		return err
-	}
-	if split == "service" {
-		s.Apart = func([]string) bool { return true }
 	}
 	if c.params.Get("since") != "" {
 		s.Until = c.now.UnixNano()
@@ -64,16 +63,38 @@ func (c *call) histogram() error {
 		return err
 	}
 	answer := form.Histogram{
-		By: units.Duration(h.By).String(), Timezone: c.zone(), Split: split, Outcome: form.OutcomeOf(out), Examined: out.Examined, Higher: out.Higher,
+		By: units.Duration(h.By).String(), Timezone: c.zone(), Split: split, Outcome: form.OutcomeOf(out), Range: c.rangeOf(&a), Examined: out.Examined, Higher: out.Higher,
+		Values: form.SharesOf(h), Capped: h.Capped, Short: h.Short,
 	}
 	if h.Any {
 		answer.First, answer.Last = form.Stamp(h.First), form.Stamp(h.Last)
 	}
-	if answer.Buckets, err = c.buckets(h, split == "service"); err != nil {
+	if answer.Buckets, err = c.buckets(h, s.Apart != nil); err != nil {
 		return err
 	}
 	return c.json(answer)
 }
+
+// split reads the fields of a split, and returns their text. A level or a service alone has all of its
+// values, unless top asks for the most frequent ones.
+func (c *call) split(s *reading.Slices) (text string, err error) {
+	if s.Top, err = c.params.Number("top", 0, 1, survey.MostShares); err != nil {
+		return "", err
+	}
+	if err := s.ReadSplit(cmp.Or(c.params.Get("split"), "level")); err != nil {
+		return "", badRequest("split: %w", err)
+	}
+	if text = s.SplitText(); s.Top == 0 && (text == "level" || text == "service") {
+		s.Split = nil
+		if text == "service" {
+			s.Apart = func([]string) bool { return true }
+		}
+	}
+	return text, nil
+}
+
+// rangeOf tells of the range of a question, whose relative times are of the start of the request.
+func (c *call) rangeOf(a *reading.Ask) *form.Range { return form.RangeOf(a.Range, c.now.UnixNano()) }
 
 // by reads the length of a bucket, 0 if it is not given.
 func (c *call) by() (time.Duration, error) {
@@ -101,9 +122,10 @@ func (c *call) zone() string {
 	return c.now.Format("-07:00")
 }
 
-// buckets are the buckets of an answer: each time once, with the numbers of its levels or services.
+// buckets are the buckets of an answer: each time once, with the numbers of its levels, its services or
+// the values of its split.
 func (c *call) buckets(h *reading.Histogram, byService bool) ([]form.Bucket, error) {
-	out, last, made := []form.Bucket{}, int64(0), budget.Of(c.r.Context())
+	out, last, made, keys := []form.Bucket{}, int64(0), budget.Of(c.r.Context()), h.Keys()
 	for i := range h.Buckets {
 		slot := &h.Buckets[i]
 		if len(out) == 0 || slot.Start != last {
@@ -111,6 +133,14 @@ func (c *call) buckets(h *reading.Histogram, byService bool) ([]form.Bucket, err
 			out = append(out, form.Bucket{Time: form.Stamp(last), Counts: map[string]int64{}})
 		}
 		b, before := &out[len(out)-1], len(out[len(out)-1].Counts)
+		for i, n := range slot.Parts {
+			if n > 0 {
+				b.Counts[keys[i]] = n
+			}
+		}
+		if h.Values != nil {
+			b.Total, b.Others = slot.Total(), slot.Others
+		}
 		for level, n := range slot.Levels {
 			key := record.Level(level).String()
 			if byService {

@@ -33,5 +33,7 @@ func (c *call) facets() error {
 	if err != nil {
 		return err
 	}
-	return c.json(form.FacetsOf(s, out))
+	answer := form.FacetsOf(s, out)
+	answer.Range = c.rangeOf(&a)
+	return c.json(answer)
 }

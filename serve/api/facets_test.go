@@ -37,14 +37,14 @@ func TestFacets(t *testing.T) {
 		t.Errorf("basis: %+v", all.Basis)
 	}
 	status := fieldOf(t, all, "status")
-	if status.Type != "int" || status.Present != 430 || status.Distinct != 3 || status.Exact || status.Values[0] != (form.Value{Value: "200", Count: 144}) {
+	if status.Type != "int" || status.Present != 430 || status.Distinct != 3 || status.Exact || !reflect.DeepEqual(status.Values[0], form.Value{Value: "200", Count: 144, Types: []string{"int"}}) {
 		t.Errorf("status: %+v", status)
 	}
 	few := object[form.Facets](s, "facets?service=*&sample=50&fields=level,path,service&top=2")
 	if few.Basis.Records != 50 || *few.Basis.Of != 430 || !few.Basis.Newest || len(few.Fields) != 3 || few.Fields[0].Name != "level" || few.Fields[1].Name != "service" {
 		t.Errorf("few: %+v", few)
 	}
-	if level := few.Fields[0]; !level.Exact || len(level.Values) != 2 || level.Values[0] != (form.Value{Value: "info", Count: 387}) || level.Values[1].Count != 43 {
+	if level := few.Fields[0]; !level.Exact || len(level.Values) != 2 || !reflect.DeepEqual(level.Values[0], form.Value{Value: "info", Count: 387, Types: []string{"string"}}) || level.Values[1].Count != 43 {
 		t.Errorf("level: %+v", level)
 	}
 	if path := few.Fields[2]; path.Present != 50 || path.Distinct != 7 || len(path.Values) != 2 {

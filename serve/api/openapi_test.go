@@ -138,7 +138,7 @@ func strict(schema *openapi3.SchemaRef, v any, at string) error {
 				if err := strict(all[found].Value.Properties[name], value, at+"."+name); err != nil {
 					return err
 				}
-			} else if at != "openapi" && !slices.ContainsFunc([]string{"line", "counts", "levels"}, func(open string) bool { return strings.HasSuffix(at, "."+open) }) {
+			} else if at != "openapi" && schema.Value.AdditionalProperties.Schema == nil && !slices.ContainsFunc([]string{"line", "counts", "levels"}, func(open string) bool { return strings.HasSuffix(at, "."+open) }) {
 				return fmt.Errorf("%s.%s is not described", at, name)
 			}
 		}

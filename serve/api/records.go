@@ -13,6 +13,7 @@ import (
 	"blobtail/internal/budget"
 	"blobtail/reading"
 	"blobtail/reading/form"
+	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
@@ -248,21 +249,13 @@ func (rec *recording) rows(lines []byte) error {
 			text, ok := known[name]
 			if !ok {
 				value, _ := record.Lookup(line, name)
-				text = plain(value)
+				text = survey.Plain(value)
 				known[name] = text
 			}
 			row[i] = text
 		}
 		return csv.NewWriter(to).Write(row) // which has no buffer beside that of to
 	})
-}
-
-// plain is a value without its quotes and escapes.
-func plain(value []byte) string {
-	if record.IsString(value) {
-		return string(record.AppendUnescaped(nil, value[1:len(value)-1]))
-	}
-	return string(value)
 }
 
 // event writes a record with its identity.
@@ -312,6 +305,7 @@ func (rec *recording) end(out *reading.Outcome, err error) {
 		out.Lack(errors.New(rec.explain(err).Reason))
 	}
 	end := form.EndOf(out)
+	end.Range = rec.rangeOf(&rec.asked)
 	if rec.stream.err != nil || !end.Complete && !rec.partial && rec.form != "events" {
 		rec.stream.cut()
 	}
@@ -330,7 +324,8 @@ func (rec *recording) end(out *reading.Outcome, err error) {
 
 // beginRecord appends the begin of the event of a record, up to its line.
 func beginRecord(dst []byte, e *record.Entry) []byte {
-	dst = appendID(append(dst, `{"record":{"id":"`...), e)
+	at := e.Key()
+	dst = at.Append(append(dst, `{"record":{"id":"`...))
 	return append(dst, `","line":`...)
 }
 

@@ -23,7 +23,7 @@ func (c *call) services() error {
 	if err != nil {
 		return err
 	}
-	answer := form.Services{Services: make([]form.Service, 0, len(all)), Outcome: form.OutcomeOf(out)}
+	answer := form.Services{Services: make([]form.Service, 0, len(all)), Outcome: form.OutcomeOf(out), Range: c.rangeOf(&a)}
 	for i := range all {
 		s := &all[i]
 		of := form.Service{

@@ -36,9 +36,9 @@ func TestLists(t *testing.T) {
 		{"series", nil, `{"status":"success","data":[{"service_name":"orders"},{"service_name":"web"}]}`},
 		{"series", []string{"match[]", `{service_name="web"}`, "match[]", `{service_name="orders"}`}, `{"status":"success","data":[{"service_name":"orders"},{"service_name":"web"}]}`},
 		{"series", []string{"match", `{service="web"}`}, `{"status":"success","data":[{"service_name":"web"}]}`},
-		{"patterns", nil, `{"status":"success","data":[]}`},
+		{"patterns", []string{"query", `{service_name="nosuch"}`}, `{"status":"success","data":[]}`},
 		{"status/buildinfo", nil, `{"version":"1.2.3","revision":"abcdef","branch":"","buildDate":"","buildUser":"","goVersion":"` + runtime.Version() + `"}`},
-		{"drilldown-limits", nil, `{"limits":{"max_entries_limit_per_query":5000,"max_query_length":"0s","max_query_range":"0s","max_query_series":500,"query_timeout":"2m0s","volume_enabled":true,"retention_period":"0s"},"pattern_ingester_enabled":false,"version":"1.2.3"}`},
+		{"drilldown-limits", nil, `{"limits":{"max_entries_limit_per_query":5000,"max_query_length":"0s","max_query_range":"0s","max_query_series":500,"query_timeout":"2m0s","volume_enabled":true,"pattern_persistence_enabled":true,"retention_period":"0s"},"pattern_ingester_enabled":true,"version":"1.2.3"}`},
 		{"format_query", []string{"query", `{service_name="web"}|="x"`}, `{"status":"success","data":"{service_name=\"web\"}\n  |= \"x\""}`},
 	} {
 		for _, prefix := range []string{"/loki/api/v1/", "/json/loki/api/v1/", "/loki/api/v1/loki/api/v1/"} {

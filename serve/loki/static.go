@@ -15,14 +15,8 @@ func (c *call) rules() error {
 	return nil
 }
 
-// patterns answers that there are no patterns of lines.
-func (c *call) patterns() error {
-	c.begins()
-	c.out = append(c.out, `"data":[]`...)
-	return nil
-}
-
-// drilldownLimits tells Logs Drilldown the limits of its questions. A span of 0 is no limit.
+// drilldownLimits tells Logs Drilldown the limits of its questions, and that there are patterns, of any
+// age. A span of 0 is no limit.
 func (c *call) drilldownLimits() error {
 	c.out = append(c.out, `{"limits":{"max_entries_limit_per_query":`...)
 	c.out = strconv.AppendInt(c.out, maxEntries, 10)
@@ -30,7 +24,7 @@ func (c *call) drilldownLimits() error {
 	c.out = strconv.AppendInt(c.out, maxSeries, 10)
 	c.out = append(c.out, `,"query_timeout":`...)
 	c.out = appendText(c.out, c.api.o.Timeout.String())
-	c.out = append(c.out, `,"volume_enabled":true,"retention_period":"0s"},"pattern_ingester_enabled":false,"version":`...)
+	c.out = append(c.out, `,"volume_enabled":true,"pattern_persistence_enabled":true,"retention_period":"0s"},"pattern_ingester_enabled":true,"version":`...)
 	c.out = appendText(c.out, c.api.o.Version)
 	return nil
 }

@@ -256,8 +256,11 @@ interface Term {
 	form?: "text" | "re" | "word"
 	/** Its place in the text. */
 	begin: number
-	end: number
 }
+
+/** Of texts. */
+type Fn = (text: string) => string
+type Texts = string[]
 
 /** A value within the text of a record (tree.js). */
 interface Value {
@@ -265,12 +268,38 @@ interface Value {
 	/** Its path, as filters know it. */
 	name: string
 	label: string
-	/** It is in a list. */
+	/** It is in a list, where no filter finds it. */
 	listed: boolean
 	depth: number
 	/** The place of the next one in the text of its parent, and its number. */
 	at: number
 	n: number
+}
+
+/** What parts of a tree get: the newest props of the page, since they are not drawn again with it. */
+interface Now {
+	now: { current: Props }
+}
+
+/** The members of a value behind one of them. */
+interface Step extends Now {
+	of: Value
+	after?: Value
+}
+
+type Button = (name: string, run: () => void, sign?: string, more?: object) => any
+
+/** So many records before and after one, within so many hours. */
+interface Reach {
+	before: number
+	after: number
+	hours: number
+}
+
+/** A pattern, and how it differs from the second window. */
+interface Line extends Pattern {
+	mark: string
+	was: number
 }
 
 /** What the legend of the histogram has: a key of the counts, and the field and value of its filter. */

@@ -40,6 +40,7 @@ var largeStructs = map[string]map[string]int{
 	"record":            {"Parser": 28},
 	"logql/stage":       {"state": 27},
 	"reading/blobs":     {"source": 27},
+	"reading":           {"Ask": 21}, // a question has as many parts as people have wishes
 	"buffer/wal":        {"Log": 26},
 	"buffer":            {"Buffer": 24},
 	"cmd/query":         {"app": 21},
@@ -50,7 +51,7 @@ var largeStructs = map[string]map[string]int{
 // largePackages has the exported names of packages.
 var largePackages = map[string]int{
 	"record":  97, // the walker of stored lines came from other packages
-	"reading": 75, // about 30 are words of packages below the door, which no other package imports
+	"reading": 82, // about 30 are words of packages below the door, which no other package imports
 	"logql":   76,
 }
 

@@ -1,120 +1,122 @@
-// The chosen record: its fields as a tree, or its stored line. A row that is there is drawn at once;
-// the answer brings the neighbours, and the record if no list has it. A step of the tree is drawn at
-// a time.
+// The chosen record: its fields as a tree, or its stored line. It is drawn at once if a list has it;
+// the answer brings its neighbours. A step of the tree is drawn at a time.
 
 import { Fragment, h } from "./preact.js"
 import { useMemo, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { useAnswer, useNewest, useReport } from "./ask.js"
 import { clean, end, nameOf, partsOf, quote } from "./rows.js"
+import { Copy } from "./command.js"
 import { print, termFor } from "./search.js"
 import { permalink } from "./state.js"
 import { bytes, count, time } from "./format.js"
 
 const step = 100, most = 256 << 10
 
-/** @param {string} name @param {() => void} run @param {any} [sign] @param {object} [more] */
+/** @type {Button} */
 export const button = (name, run, sign = name, more) => h("button", { key: name, "aria-label": name, title: name, onClick: run, ...more }, sign)
 
-/** @param {string} name @param {() => void} run */
+/** @type {Button} */
 const link = (name, run) => button(name, run, name, { class: "plain" })
+
+const copier = (/** @type {string} */ label, /** @type {() => string} */ text, sign = "copy") => h(Copy, { name: label, text, label: sign })
 
 /** What stands in place of an answer. @param {Answer<any>} answer */
 export const instead = ({ value, error }) => error ? h("p", { role: "alert", class: "mistake" }, error.message) : value ? null : h("p", { class: "soon" }, "Loading…")
 
-/** A text of several lines as it can be shown. @param {string} text */
+/** Safe to look at, in lines. @param {string} text */
 export const visible = (text) => text.replaceAll("\r\n", "\n").replace(/[^\n\t]+/g, (part) => clean(part))
 
-/** The service and the id of a chosen record. @param {string} sel */
+/** Service and id. @param {string} sel */
 export const split = (sel) => [sel.slice(0, sel.indexOf("/")), sel.slice(sel.indexOf("/") + 1)]
 
-/** A record in the lists, and the one before it there. @param {Shared} shared @param {View} view @returns {{row?: Row, older?: Row}} */
+/** A record in the lists, and the one before it there. @param {Shared} shared @param {View} view @returns {Row[]} */
 export function find({ near, rows }, { sel, oldest }) {
 	for (const list of [near, rows]) {
 		const at = list.findIndex((r) => sel.endsWith("/" + r.id) && nameOf(r) === sel)
-		if (at >= 0) return { row: list[at], older: list[at + (oldest || list === near ? -1 : 1)] }
+		if (at >= 0) return [list[at], list[at + (oldest || list === near ? -1 : 1)]]
 	}
-	return {}
+	return []
 }
 
-/** @param {string} raw @returns {string} */
+/** Numbers keep their digits. @param {string} raw @returns {string} */
 const decode = (raw) => raw[0] === '"' ? JSON.parse(raw) : raw
 
-const isBranch = (/** @type {string} */ raw) => raw.length > 2 && (raw[0] === "{" || raw[0] === "[")
+/** @param {string} raw */
+const isBranch = (raw) => raw.length > 2 && (raw[0] === "{" || raw[0] === "[")
 
-/** The members of an object or a list, from a place in its text on. Numbers keep their digits. @param {Value} of @returns {Generator<Value>} */
+/** @param {string} raw */
+export const root = (raw) => ({ raw, name: "", label: "", listed: false, depth: 0, at: 1, n: 0 })
+
+/** The members of an object or a list, from a place in its text on. @param {Value} of @returns {Generator<Value>} */
 function* members({ raw: text, name: path, listed, depth }, at = 1, n = 0) {
-	for (const list = text[0] === "["; at < text.length - 1; ) {
-		let label = String(n++), to = at
+	for (const list = text[0] === "["; at < text.length - 1; at++) {
+		let label = String(n++)
 		if (!list) {
-			to = quote(text, at + 1) + 1
+			const to = quote(text, at + 1) + 1
 			label = decode(text.slice(at, to))
 			at = to + 1
 		}
-		to = end(text, at)
-		yield { raw: text.slice(at, to), name: list ? `${path}[${label}]` : path ? `${path}.${label}` : label, label, listed: listed || list, depth: depth + 1, at: to + 1, n }
-		at = to + 1
+		const raw = text.slice(at, (at = end(text, at)))
+		yield { raw, name: list ? `${path}[${label}]` : path ? `${path}.${label}` : label, label, listed: listed || list, depth: depth + 1, at: at + 1, n }
 	}
 }
 
-/** The values of a stored line, or below one of them. @param {string | Value} of @returns {Generator<Value>} */
+/** @param {Value} of @returns {Generator<Value>} */
 export function* leaves(of) {
-	for (const m of members(typeof of === "string" ? root(of) : of)) {
+	for (const m of members(of)) {
 		if (isBranch(m.raw) && m.depth < 50) yield* leaves(m)
 		else yield m
 	}
 }
 
-const root = (/** @type {string} */ raw) => ({ raw, name: "", label: "", listed: false, depth: 0, at: 1, n: 0 })
-
 /** The fields whose values seem to name a request and the like. @param {string} line */
 export function ids(line) {
-	const names = []
-	let n = 0
-	for (const { name, raw, listed } of leaves(line)) {
-		if (n++ > 1000) break
-		if (!listed && /(id|trace|request|span|session|correlation)$/i.test(name) && /^"?(?=.*\d)[^"\\]{8,100}"?$/.test(raw)) names.push(name)
+	const found = []
+	for (const m of leaves(root(line))) {
+		if (!m.listed && /(id|trace|request|span|session|correlation)$/i.test(m.name) && /^"?(?=.*\d)[^"\\]{8,100}"?$/.test(m.raw)) found.push(m)
+		if (m.n > 1000) break
 	}
-	return names.sort((a, b) => +/request/i.test(b) - +/request/i.test(a)).slice(0, 4)
+	return found.sort((a, b) => +/request/i.test(b.name) - +/request/i.test(a.name)).slice(0, 4)
 }
 
-/** @param {string} name @param {string} raw */
-export const termOf = (name, raw, not = false) => raw[0] === '"' ? termFor(name, decode(raw), not) : print({ kind: "field", not, name, op: "=", form: "word", value: raw })
+/** @param {Value} value */
+export const termOf = ({ name, raw }, not = false) => raw[0] === '"' ? termFor(name, decode(raw), not) : print({ kind: "field", not, name, op: "=", form: "word", value: raw })
 
 /** Adds a filter; one that is there counts again. @param {Props} props @param {string} text */
 export const addChip = ({ view, set }, text) => set({ chips: [...view.chips.filter((c) => c.text !== text), { text, off: false }] })
 
 /** @param {Props} props */
 export function RecordPane(props) {
-	const { view, set, shared } = props, { sel } = view, [service, id] = split(sel), [form, setForm] = useState("Tree"), now = useNewest(props)
-	const { row: here, older } = find(shared, view)
+	const { view, set, shared } = props, { sel } = view, [service, id] = split(sel), [form, setForm] = useState("Tree"), now = useNewest(props), [here, older] = find(shared, view)
 	const answer = useAnswer(sel, async (signal) => {
 		if (here) await new Promise((go) => setTimeout(go, 300)) // or each row that a key passes would ask
 		signal.throwIfAborted()
 		return { ...(await source.record(service, id, signal)), sel }
 	})
 	useReport(props.report, "record", answer)
+	shared.offer("context", () => now.current.view.sel && set({ around: "same" }))
 	const found = answer.value?.sel === sel ? answer.value : undefined, row = here ?? found?.row
-	const [same, tree] = useMemo(() => row ? [ids(row.line), h(Tree, { all: root(row.line), now, key: sel })] : [[]], [row?.line, sel])
+	const [same, tree] = useMemo(() => row ? [ids(row.line), h(Tree, { ...root(row.line), now, key: sel })] : [[]], [row?.line, sel])
 	const around = (/** @type {string} */ kind, /** @type {string} */ name) => link(name, () => { set({ around: kind }); shared.act("anchor") })
 	const tab = (/** @type {string} */ name) => button(name, () => setForm(name), name, { role: "tab", "aria-selected": form === name })
-	const beside = (/** @type {"previous" | "next"} */ way, /** @type {string} */ sign) => button(`The ${way} record of ${service}`, () => set({ sel: `${service}/${found?.[way]}` }), sign, { disabled: !found?.[way] })
+	const beside = (/** @type {"previous" | "next"} */ way, sign = "") => button(`The ${way} record of ${service}`, () => set({ sel: `${service}/${found?.[way]}` }), sign, { disabled: !found?.[way] })
 	return h("section", { class: "record", "aria-label": "Record" },
 		h("div", { class: "bar" }, beside("previous", "↑"), beside("next", "↓"), h("div", { role: "tablist", "aria-label": "Form" }, tab("Tree"), tab("JSON")), h("span", { class: "space" }),
-			h(Copy, { text: permalink(view, props.range), name: "Link", sign: "Link" }), button("Close", () => set({ sel: "", around: "" }), "×")),
-		instead({ ...answer, value: row }), row && [h(Head, { row, older }), h("p", null, around("same", "Context"), same.map((f) => around("=" + f, "Same " + f))), form === "Tree" ? tree : h(Stored, { row, service })])
+			copier("Link", () => permalink(view, props.range), "Link"), button("Close", () => set({ sel: "", around: "" }), "×")),
+		instead({ ...answer, value: row }), row && [h(Head, { row, older }), h("p", null, around("same", "Context"), same.map(({ name }) => around("=" + name, "Same " + name))), form === "Tree" ? tree : h(Stored, { line: row.line, sel })])
 }
 
 /** @param {{row: Row, older?: Row}} props */
 function Head({ row, older }) {
-	const { ts, level, service } = partsOf(row), how = { day: true, digits: 9 }, ns = (/** @type {Row} */ r) => BigInt(r.id.split("-")[0]), gap = older && Number(ns(row) - ns(older))
+	const { ts, level, service } = partsOf(row), how = { day: true, digits: 9 }, ns = (/** @type {Row} */ r) => BigInt(r.id.split("-")[0]), gap = older && Number(ns(row) - ns(older)) / 1e6
 	return h("div", null, h("div", { class: "row near " + level }, h("span", { class: "level" }, level), h("span", { class: "service" }, service)),
-		[time(ts, true, how) + " UTC", time(ts, false, how) + " local time", gap === undefined ? "\xa0" : `${gap < 1e9 ? gap / 1e6 + " ms" : gap / 1e9 + " s"} after the one before it in the list`].map((text, i) => h("p", { key: i }, text)),
-		h("p", { class: "dim" }, row.id, h(Copy, { text: row.id, name: "Copy id" })))
+		[time(ts, true, how) + " UTC", time(ts, false, how) + " local time", gap === undefined ? "\xa0" : `${gap < 1000 ? gap + " m" : gap / 1000 + " "}s after the one before it in the list`].map((text, i) => h("p", { key: i }, text)),
+		h("p", { class: "dim" }, row.id, copier("Copy id", () => row.id)))
 }
 
-/** @param {{row: Row, service: string}} props */
-const Stored = ({ row: { line, id }, service }) => h("div", null, h(Save, { sel: service + "/" + id }), line.length > most ? null : [h(Copy, { text: line, name: "Copy JSON" }), h("pre", null, h(Folded, { text: line, room: 8192 }))])
+/** @param {{line: string, sel: string}} props */
+const Stored = ({ line, sel }) => h("div", null, h(Save, { sel }), line.length < most && [copier("Copy JSON", () => line), h("pre", null, h(Folded, { text: line, room: 8192 }))])
 
 /** @param {{sel: string}} props */
 const Save = ({ sel }) => h("a", { href: source.recordURL(split(sel)), download: sel + ".json" }, "Download the record")
@@ -122,34 +124,27 @@ const Save = ({ sel }) => h("a", { href: source.recordURL(split(sel)), download:
 /** @param {{text: string, room: number}} props */
 function Folded({ text, room }) {
 	const [all, setAll] = useState(false), cut = !all && text.length > room
-	return [h("bdi", null, cut ? text.slice(0, room) : text), cut ? link(`show all ${count(text.length)} characters`, () => setAll(true)) : null]
+	return [h("bdi", null, cut ? text.slice(0, room) : text), cut && link(`show all ${count(text.length)} characters`, () => setAll(true))]
 }
 
-/** @param {{text: string, name: string, sign?: string}} props */
-function Copy({ text, name, sign = "copy" }) {
-	const [done, setDone] = useState("")
-	const copy = () => navigator.clipboard.writeText(text).then(() => "✓", () => "no clipboard").then((said) => { setDone(said); setTimeout(setDone, 1500, "") })
-	return button(name, copy, done || sign)
-}
-
-/** @param {{all: Value, now: {current: Props}}} props */
-function Tree({ all, now }) {
-	const [text, setText] = useState(""), hits = useMemo(() => text && search(all, text.toLowerCase()), [text])
+/** @param {Value & Now} props */
+function Tree({ now, ...of }) {
+	const [text, setText] = useState(""), hits = useMemo(() => text && search(of, text.toLowerCase()), [text])
 	return h("div", null, h("input", { type: "text", "aria-label": "Find in the record", placeholder: "find in the record", value: text, onInput: (/** @type {any} */ e) => setText(e.target.value) }),
-		h("ul", { class: "tree" }, hits ? hits.list.map((m) => h(Leaf, { ...m, label: m.name, key: m.name, now })) : h(Members, { of: all, now })), h("p", { role: "status" }, hits && hits.note))
+		h("ul", { class: "tree" }, hits ? hits.list.map((m) => h(Leaf, { ...m, label: m.name, key: m.name, now })) : h(Members, { of, now })), h("p", { role: "status" }, hits && hits.note))
 }
 
-/** @param {Value} all @param {string} text */
-function search(all, text) {
+/** @param {Value} of @param {string} text */
+function search(of, text) {
 	const list = [], until = performance.now() + 50
-	for (const m of leaves(all)) {
+	for (const m of leaves(of)) {
 		if ((m.name + "\n" + decode(m.raw)).toLowerCase().includes(text)) list.push(m)
 		if (list.length === step || performance.now() > until) return { list, note: "Only a part of the record was searched." }
 	}
 	return { list, note: list.length ? "" : "No field or value has this text." }
 }
 
-/** A step of members, and those behind it when asked for. @param {{of: Value, after?: Value, now: {current: Props}}} props */
+/** A step of members, and those behind it when asked for. @param {Step} props */
 function Members({ of, after, now }) {
 	const [more, setMore] = useState(false), list = []
 	for (const m of members(of, after?.at, after?.n)) {
@@ -161,20 +156,20 @@ function Members({ of, after, now }) {
 	return h(Fragment, null, list)
 }
 
-/** @param {Value & {now: {current: Props}}} props */
+/** @param {Value & Now} props */
 function Branch({ now, ...of }) {
 	const [open, setOpen] = useState(of.raw.length < 2000 && of.depth < 5), label = visible(of.label)
 	return h("li", null, button(label, () => setOpen(!open), open ? "▾ " + label : `▸ ${label} (${bytes(of.raw.length)})`, { "aria-expanded": open }), open && h("ul", null, h(Members, { of, now })))
 }
 
-/** @param {Value & {now: {current: Props}}} props */
-function Leaf({ raw, name, label, listed, now }) {
-	const [links, setLinks] = useState(false), head = [h("bdi", { class: "dim", key: "" }, visible(label)), " "]
+/** @param {Value & Now} props */
+function Leaf({ now, ...of }) {
+	const { raw, name, listed } = of, [links, setLinks] = useState(false), head = [h("bdi", { class: "dim" }, visible(of.label)), " "]
 	if (raw.length > most) return h("li", null, head, `${count(raw.length)} characters. `, h(Save, { sel: now.current.view.sel }))
-	const text = decode(raw), short = visible(text.slice(0, 100)), urls = raw[0] === '"' ? text.match(/https?:\/\/[^\s"'<>\\^`{|}]+/g)?.filter((u) => URL.canParse(u)) ?? [] : []
-	const filter = (/** @type {boolean} */ not) => button(`Filter ${not ? "out" : "for"} ${name}=${short}`, () => addChip(now.current, termOf(name, raw, not)), not ? "−" : "+")
-	return h("li", null, head, h("span", { class: raw[0] === '"' ? "" : "bare" }, h(Folded, { text: visible(text), room: 1000 })),
-		links ? urls.map((u) => h("a", { key: u, href: u, target: "_blank", rel: "noopener noreferrer" }, new URL(u).href)) : urls.length > 0 && link("Open link…", () => setLinks(true)),
-		h("span", { class: "acts" }, !listed && name !== "ts" && text.length < 2000 && [filter(false), filter(true)], h(Copy, { text, name: "Copy " + short }),
-			!listed && button("Show as column " + name, () => now.current.set({ columns: [...now.current.view.columns.filter((c) => c !== name), name] }), "column")))
+	const text = decode(raw), short = visible(text.slice(0, 100)), isText = raw[0] === '"', urls = isText && text.match(/https?:\/\/[^\s"'<>\\^`{|}]+/g)?.filter((u) => URL.canParse(u)) || []
+	const filter = (/** @type {boolean} */ not) => button(`Filter ${not ? "out" : "for"} ${name}=${short}`, () => addChip(now.current, termOf(of, not)), not ? "−" : "+")
+	const column = () => now.current.set({ columns: [...now.current.view.columns.filter((c) => c !== name), name] })
+	return h("li", null, head, h("span", { class: isText ? "" : "bare" }, h(Folded, { text: visible(text), room: 1000 })),
+		links ? urls.map((u) => h("a", { href: u, target: "_blank", rel: "noopener noreferrer" }, new URL(u).href)) : urls.length > 0 && link("Open link…", () => setLinks(true)),
+		h("span", { class: "acts" }, !listed && name !== "ts" && text.length < 2000 && [filter(false), filter(true)], copier("Copy " + short, () => text), !listed && button("Show as column " + name, column, "column")))
 }

@@ -1,0 +1,205 @@
+package patterns_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"blobtail/reading/patterns"
+	"blobtail/record"
+)
+
+// sum is the records of all patterns.
+func sum(r *patterns.Result) (n int64) {
+	for _, p := range r.Patterns {
+		n += p.In[0].Count
+	}
+	return n + r.Others[0]
+}
+
+// A million messages that have nothing in common take no more memory than the options say, and each
+// is counted.
+func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds")
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	word := func() string {
+		w := make([]byte, 6)
+		for i := range w {
+			w[i] = 'g' + byte(r.IntN(20))
+		}
+		return string(w)
+	}
+	m := patterns.New(patterns.Options{})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	const n = 1_000_000
+	for i := range n {
+		words := make([]string, 1+i%7)
+		for at := range words {
+			words[at] = word()
+		}
+		e := entry(i, strings.Join(words, " "))
+		if err := m.Add(0, &e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if held := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 20; held > 64 {
+		t.Errorf("it holds %d MiB", held)
+	} else {
+		t.Logf("it holds %d MiB", held)
+	}
+	found := m.Patterns()
+	if !found.Folded || found.Records[0] != n || sum(found) != n {
+		t.Errorf("folded %v, %d records, %d in patterns", found.Folded, found.Records[0], sum(found))
+	}
+}
+
+// Messages of any form are counted, in templates of a length that people can read.
+func TestForms(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		messages []string
+		want     []string // the templates
+	}{
+		{"empty", []string{"", "  ", "\n"}, []string{""}},
+		{"lines", []string{"panic: 7\ngoroutine 1", "panic: 8", "panic: 9\n\nfoo"}, []string{"panic: <*> …"}},
+		{"an object", []string{`{"a":1,"b":"x y","c":{"d":[1,2]}}`, `{"a":20,"b":"z","c":{"d":[1]}}`}, []string{`{"a":<*>,"b":"<*>","c":{"d":[<*>]}}`}},
+		{"texts of an object", []string{`{"to": ["a","b"], "ok": true}`, `{"to": ["c"], "ok": true}`}, []string{`{"to": ["<*>"], "ok": true}`}},
+		{"a broken object", []string{`{"a":1,"b`, `{"a":2,"c`}, []string{`{"a":<*>,"b`, `{"a":<*>,"c`}},
+		{"a megabyte", []string{"key=" + strings.Repeat("Zm9vYmFy", 1<<17), "key=" + strings.Repeat("YmF6cXV4", 1<<17)}, []string{"key=<*> …"}},
+		{"many words", []string{strings.Repeat("word ", 1<<17)}, []string{strings.Repeat("word ", 100) + "…"}},
+		{"binary", []string{"a \x00\x01\x02 b", "a \x7f b", "a \x1b[31mred"}, []string{"a <*> b", "a <*>[<*>"}},
+		{"other scripts", []string{"Пользователь 17 вошёл", "Пользователь 4 вошёл", "用户 5 登录"}, []string{"Пользователь <*> вошёл", "用户 <*> 登录"}},
+		{"its own sign", []string{"<*> and <*>", "5 and 6"}, []string{"<*> and <*>", "<*> and <*>"}},
+		{"requests", []string{`"GET /a/b?c=1 HTTP/1.1" 200`, `"GET /d/e HTTP/1.0" 404`, `"PUT /d/e HTTP/1.0" 204`}, []string{`"GET <*> HTTP/<*>" <*>`, `"PUT <*> HTTP/<*>" <*>`}},
+		{"names of users", []string{"bye ann", "bye bob", "bye cid", "bye dan", "bye eve", "see you"}, []string{"bye <*>", "see you"}},
+		{"few words", []string{"state on", "state off"}, []string{"state off", "state on"}},
+		{"durations", []string{"took 5ms", "took 1.2s", "took 3m10s", "took 4µs"}, []string{"took <*>"}},
+		{"sizes", []string{"free 5.2 KB, used 1 B", "free 1 GiB, used 2.5 MB"}, []string{"free <*>, used <*>"}},
+		{"lists", []string{"fans 1", "fans 1 2", "fans 1 2 3"}, []string{"fans <*>"}},
+		{"addresses", []string{"from 10.0.0.1:80 fe80::1:abcd", "from [::1]:9000 2001:db8::7", "from web-1.example.com:443 ::1"}, nil},
+		{"a syslog of a kernel", []string{
+			"eth0: link up, 1000 Mbps", "eth1: link up, 100 Mbps", "CPU 0 irqstacks, hard=02345000 soft=02344000", "CPU 1 irqstacks, hard=02346000 soft=02345000",
+			"audit(1122475266.456:0): initialized", "audit(1122475268.4:1): initialized",
+		}, []string{"CPU <*> irqstacks, hard=<*> soft=<*>", "audit(<*>): initialized", "eth<*>: link up, <*> Mbps"}},
+		{"a supercomputer", []string{
+			"generating core.2275", "generating core.862", "iar 00107570 dear 0024a69c", "iar 0010adb8 dear 0246dd1c",
+			"CE sym 2, at 0x0b85eee0, mask 0x05", "CE sym 20, at 0x1438f9e0, mask 0x40", "rts panic! - stopping execution",
+		}, []string{"CE sym <*>, at <*>, mask <*>", "generating core.<*>", "iar <*> dear <*>", "rts panic! - stopping execution"}},
+		{"a proxy", []string{
+			"proxy.example.hk:5070 close, 0 bytes sent, 0 bytes received, lifetime 00:01",
+			"proxy.example.hk:5070 close, 1165 bytes (1.13 KB) sent, 815 bytes received, lifetime <1 sec",
+			"10.1.1.1:80 close, 3 bytes sent, 59054 bytes (57.6 KB) received, lifetime 01:10:02",
+		}, []string{"<*> close, <*> bytes sent, <*> bytes received, lifetime <*>"}},
+		{"an app of health", []string{"setTodayTotalDetailSteps=1514038440000##7007##548365##8661", "setTodayTotalDetailSteps=1514038440001##7008##548366##8662", "onExtend:1514038530000 14 0 4", "onExtend:1514038530001 0 0 4"},
+			[]string{"onExtend:<*> <*>", "setTodayTotalDetailSteps=<*>##<*>##<*>##<*>"}},
+		{"jobs", []string{"attempt_1445144423722_0020_m_000000_0 is done", "attempt_1445144423722_0020_r_000001_0 is done"}, []string{"attempt_<*> is done"}},
+		{"ids of mails", []string{"j9BEMOm3010238: from=root, size=1025", "jA9IuUgv010239: from=root, size=17"}, []string{"<*>: from=root, size=<*>"}},
+	} {
+		r := mine(t, patterns.Options{}, c.messages)
+		if sum(r) != int64(len(c.messages)) {
+			t.Errorf("%s: %d of %d messages are counted", c.name, sum(r), len(c.messages))
+		}
+		var got []string
+		for _, p := range r.Patterns {
+			got = append(got, p.Template)
+			if n := len(match(t, p.Where, c.messages)); c.name != "its own sign" && int64(n) != p.In[0].Count {
+				t.Errorf("%s: the condition of %q is true for %d of %d messages: %s", c.name, p.Template, n, p.In[0].Count, p.Where)
+			}
+		}
+		if c.want == nil {
+			t.Logf("%s: %q", c.name, got)
+			continue
+		}
+		if a, b := fmt.Sprintf("%q", slices.Sorted(slices.Values(got))), fmt.Sprintf("%q", slices.Sorted(slices.Values(c.want))); a != b {
+			t.Errorf("%s: %.600s\n want %.600s", c.name, a, b)
+		}
+	}
+}
+
+// Two windows share their templates.
+func TestWindows(t *testing.T) {
+	m := patterns.New(patterns.Options{})
+	add := func(window, i int, msg string) {
+		e := entry(i, msg)
+		if err := m.Add(window, &e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 200 {
+		add(0, 200_000+i*1000, fmt.Sprintf("request %d done", i))
+		add(1, i*1000, fmt.Sprintf("request %d done", i))
+	}
+	add(0, 399_999, "disk full")
+	add(1, 7, "hello")
+	r := m.Patterns()
+	got := ""
+	for _, p := range r.Patterns {
+		got += fmt.Sprintf("%s %d %d; ", p.Template, p.In[0].Count, p.In[1].Count)
+		for w := range p.In {
+			n := int64(0)
+			for _, b := range p.In[w].Buckets {
+				n += b.Count
+			}
+			if n != p.In[w].Count || len(p.In[w].Buckets) > 60 {
+				t.Errorf("%s: %d records in %d buckets of %v", p.Template, n, len(p.In[w].Buckets), r.By[w])
+			}
+		}
+	}
+	if want := "request <*> done 200 200; disk full 1 0; hello 0 1; "; got != want {
+		t.Errorf("%s\n%s", got, want)
+	}
+}
+
+// No message breaks the miner, each is counted, and each condition can be read and is true for its
+// own example.
+func FuzzMine(f *testing.F) {
+	for _, text := range []string{"a 1\nb 2", "{\"a\":\"b\"}", "\"GET /a/b\" 'x", "<1 sec () (1 KB)", "é\x00ü 0x1 -", "a=b c:\\d \\", "bytes (1 KB) 5 KB", "Fri Jun 17 10/Oct/2000"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		text = strings.ToValidUTF8(text, "?")
+		messages := append(strings.Split(text, "\n"), text)
+		r := mine(t, patterns.Options{Messages: 5}, messages)
+		if sum(r) != int64(len(messages)) {
+			t.Fatalf("%d of %d messages", sum(r), len(messages))
+		}
+		for _, p := range r.Patterns {
+			found := match(t, p.Where, messages)
+			if len(found) == 0 && !strings.Contains(p.Where, " and not (") {
+				t.Errorf("the condition of %q is never true: %s", p.Template, p.Where)
+			}
+		}
+	})
+}
+
+func BenchmarkMine(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var all []record.Entry
+	for i := range 100_000 {
+		forms := []string{
+			"GET /api/v1/users/%d/orders took %dms", "user %d logged in from 10.0.0.%d", "cache lookup key=session:%08x hit=true age=%ds", "Receiving block blk_%d src: /10.1.1.1:%d dest: /10.1.1.2:50010",
+			"slow query took %dms on table orders: SELECT * FROM orders WHERE user_id = %d ORDER BY created_at DESC", "retrying request to http://web-%d.internal/a/b attempt=%d after 5s: connection reset by peer",
+		}
+		all = append(all, entry(i, fmt.Sprintf(forms[r.IntN(len(forms))], r.IntN(100000), r.IntN(255))))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		m := patterns.New(patterns.Options{})
+		for i := range all {
+			_ = m.Add(0, &all[i])
+		}
+		if n := len(m.Patterns().Patterns); n > 10 {
+			b.Fatal(n)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(all)), "ns/message")
+}

@@ -1,0 +1,251 @@
+// Package patterns finds the templates of messages: the text that messages have in common, with <*>
+// for each value, as in "GET <*> took <*> ms".
+//
+// A [Miner] takes records, of one window of time or of two, and [Miner.Patterns] has the templates
+// with their numbers. First each message is masked: numbers, identifiers, times, addresses, paths
+// and sizes become wildcards, and so do the quoted texts that are long. Messages that are equal then
+// are counted as one. The different ones, which are few, are sorted and clustered by their words:
+// those that differ at one place in at least five words have a value there. So templates, and their
+// identities, do not depend on the order of the records.
+//
+// The idea is that of Drain (He et al., ICWS 2017): messages of as many words, compared word by word
+// below a tree. Drain decides about each message as it comes; this package decides about all.
+//
+// Memory is bounded by [Options]. If there are more different masked messages than that, those that
+// were seen so far are clustered before the others, and messages that have no room after that are
+// counted in [Result.Others]. Only then do the templates depend on the order.
+package patterns
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"blobtail/internal/budget"
+	"blobtail/record"
+)
+
+const (
+	// mostMessages and mostBytes bound a miner, unless its options do.
+	mostMessages, mostBytes = 20_000, 64 << 20
+	// mostFolds is how often the messages so far are clustered to make room.
+	mostFolds = 100
+	// overhead is the memory of a masked message beside its text and its buckets.
+	overhead = 700
+	// exampleBytes is the longest example.
+	exampleBytes = 1024
+	// mostServices is how many services of a template are told apart.
+	mostServices = 100
+	// windows is how many there are at most.
+	windows = 2
+)
+
+// Options bound the memory of a miner. The zero value has bounds of its own.
+type Options struct {
+	// Messages is how many different masked messages are held; 0: 20,000.
+	Messages int
+	// Bytes is the memory that they take; 0: 64 MiB.
+	Bytes int64
+	// Budget is that of the query; nil: none.
+	Budget *budget.Budget
+}
+
+// Miner finds templates. One goroutine may use it.
+type Miner struct {
+	o       Options
+	masker  masker
+	at      map[string]int // of a masked message in groups
+	groups  []*group
+	bytes   int64
+	folds   int
+	full    bool // no group is added any more
+	by      [windows]step
+	records [windows]int64
+	others  [windows]int64
+	buf     []byte
+}
+
+// A group is the records of one masked message, or of a template of some.
+type group struct {
+	masked string
+	form   form
+	in     [windows]Stats
+}
+
+// New returns a miner without records.
+func New(o Options) *Miner {
+	o.Messages, o.Bytes = cmp.Or(o.Messages, mostMessages), cmp.Or(o.Bytes, mostBytes)
+	return &Miner{o: o, at: map[string]int{}}
+}
+
+// Add takes a record of a service in a window, 0 or 1.
+func (m *Miner) Add(window int, e *record.Entry) error {
+	if err := m.o.Budget.Err(); err != nil {
+		return err
+	}
+	m.records[window]++
+	msg := m.message(e.Line)
+	masked, f := m.masker.mask(msg)
+	at, ok := m.at[string(masked)]
+	if !ok {
+		if at = m.add(masked); at < 0 {
+			m.others[window]++
+			return nil
+		}
+	}
+	g := m.groups[at]
+	g.form |= f
+	m.by[window].see(e.Time, func() { m.coarser(window) })
+	g.in[window].add(e, msg, m.by[window].length)
+	return nil
+}
+
+// message is the text of a record's message, valid until the next call.
+func (m *Miner) message(line []byte) []byte {
+	value, ok := record.Lookup(line, "msg")
+	if !ok {
+		return nil
+	}
+	if record.IsString(value) {
+		if value = value[1 : len(value)-1]; slices.Contains(value, '\\') {
+			m.buf = record.AppendUnescaped(m.buf[:0], value)
+			value = m.buf
+		}
+	}
+	return value
+}
+
+// add adds a group; -1: there is no room.
+func (m *Miner) add(masked []byte) int {
+	if m.full {
+		return -1
+	}
+	n := int64(len(masked)) + overhead
+	if len(m.groups) >= m.o.Messages || m.bytes+n > m.o.Bytes {
+		m.fold()
+		if at, ok := m.at[string(masked)]; ok {
+			return at
+		}
+	}
+	if m.full || !m.o.Budget.Try(n) {
+		m.full = true
+		return -1
+	}
+	m.bytes += n
+	g := &group{masked: string(masked)}
+	m.groups = append(m.groups, g)
+	m.at[g.masked] = len(m.groups) - 1
+	return len(m.groups) - 1
+}
+
+// fold puts the templates of the groups in their place. If that makes too little room, no group is
+// added any more.
+func (m *Miner) fold() {
+	before := m.bytes
+	shapes := cluster(m.texts())
+	groups := make([]*group, 0, len(shapes))
+	m.bytes = 0
+	for i := range shapes {
+		g := m.joined(&shapes[i])
+		groups = append(groups, g)
+		m.bytes += int64(len(g.masked)) + overhead
+	}
+	m.groups = groups
+	clear(m.at)
+	for i, g := range groups {
+		m.at[g.masked] = i
+	}
+	m.o.Budget.Give(before - m.bytes)
+	m.folds++
+	m.full = m.folds >= mostFolds || len(groups) > m.o.Messages/4*3 || m.bytes > m.o.Bytes/4*3
+}
+
+func (m *Miner) texts() []string {
+	texts := make([]string, len(m.groups))
+	for i, g := range m.groups {
+		texts[i] = g.masked
+	}
+	return texts
+}
+
+// joined is the group of a template.
+func (m *Miner) joined(s *shape) *group {
+	first := m.groups[s.of[0]]
+	if len(s.of) == 1 {
+		return first
+	}
+	g := &group{masked: string(bytes.Join(s.words, []byte{between}))}
+	for _, i := range s.of {
+		g.form |= m.groups[i].form
+		for w := range windows {
+			g.in[w].join(&m.groups[i].in[w])
+		}
+	}
+	return g
+}
+
+// coarser gives the buckets of a window a greater length.
+func (m *Miner) coarser(window int) {
+	for _, g := range m.groups {
+		g.in[window].cut(m.by[window].length)
+	}
+}
+
+// Pattern is a template with its records.
+type Pattern struct {
+	// ID is a hash of the template.
+	ID string
+	// Template is its text, with <*> for each value.
+	Template string
+	// Where is a condition that is true for the records of the template.
+	Where string
+	// In has the numbers of each window.
+	In [windows]Stats
+
+	expr, sample string
+}
+
+// Result is what a miner has found.
+type Result struct {
+	// Patterns are the templates, those with the most records in the first window first.
+	Patterns []*Pattern
+	// Records are those of each window, and Others those of them that are in no template.
+	Records, Others [windows]int64
+	// By is the length of the buckets of each window.
+	By [windows]time.Duration
+	// Folded says that there were more different messages than the miner holds, so that templates
+	// depend on the order of the records.
+	Folded bool
+}
+
+// Patterns ends the miner and returns its templates. Conditions come by [Result.Describe].
+func (m *Miner) Patterns() *Result {
+	r := &Result{Records: m.records, Others: m.others, Folded: m.folds > 0}
+	for w := range windows {
+		r.By[w] = m.by[w].length
+	}
+	shapes := cluster(m.texts())
+	for i := range shapes {
+		s := &shapes[i]
+		g := m.joined(s)
+		p := &Pattern{ID: idOf(s.words), Template: text(s.words, g.form), In: g.in, expr: expression(s.words, g.form)}
+		for w := range windows {
+			if in := &p.In[w]; in.Count > 0 {
+				in.Example = strings.ToValidUTF8(string(in.text), "\ufffd")
+				in.text = nil
+				Sort(in.Services)
+				p.sample = cmp.Or(p.sample, in.Example)
+			}
+		}
+		r.Patterns = append(r.Patterns, p)
+	}
+	slices.SortFunc(r.Patterns, func(a, b *Pattern) int {
+		return cmp.Or(cmp.Compare(b.In[0].Count, a.In[0].Count), cmp.Compare(b.In[1].Count, a.In[1].Count), strings.Compare(a.Template, b.Template), strings.Compare(a.ID, b.ID))
+	})
+	return r
+}
+
+// Describe gives some of the patterns their conditions.
+func (r *Result) Describe(some []*Pattern) { apart(some, r.Patterns) }

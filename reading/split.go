@@ -1,0 +1,215 @@
+package reading
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"blobtail/internal/budget"
+	"blobtail/internal/units"
+	"blobtail/reading/blobs"
+	"blobtail/reading/survey"
+	"blobtail/record"
+)
+
+const (
+	// splitValues and splitBytes bound the values that a split counts at once.
+	splitValues, splitBytes = 100_000, 24 << 20
+	// partBytes is the memory of the number of a value in a bucket.
+	partBytes = 8
+	// missingKey is the key of records that do not have the field.
+	missingKey = "(none)"
+)
+
+// ReadSplit reads the fields of a split: a name, or two with a comma between them. A comma of a name
+// has a backslash.
+func (s *Slices) ReadSplit(text string) error {
+	s.Split = nil
+	for name := range strings.SplitSeq(strings.ReplaceAll(text, `\,`, "\x00"), ",") {
+		name = strings.ReplaceAll(strings.TrimSpace(name), "\x00", ",")
+		switch {
+		case name == "":
+			return fmt.Errorf("%.100q: a field is missing; want one or two, such as status or level,status", text)
+		case slices.Contains(s.Split, name):
+			return fmt.Errorf("%.100q: %s is given twice; leave one out", text, name)
+		}
+		s.Split = append(s.Split, name)
+	}
+	if len(s.Split) > 2 {
+		return fmt.Errorf("%.100q: at most two fields divide a histogram; leave out the others", text)
+	}
+	return nil
+}
+
+// SplitText is the text of the split, for ReadSplit.
+func (s *Slices) SplitText() string {
+	return strings.Join(s.escaped(), ",")
+}
+
+func (s *Slices) escaped() (names []string) {
+	for _, name := range s.Split {
+		names = append(names, strings.ReplaceAll(name, ",", `\,`))
+	}
+	return names
+}
+
+// byIndex reports whether the indexes of blobs have the numbers of a split.
+func (s *Slices) byIndex(q *blobs.Query) bool {
+	return !q.Filter.ReadsLines() && !slices.ContainsFunc(s.Split, func(name string) bool { return name != "level" && name != "service" })
+}
+
+// split divides the records of a plan by the values of fields.
+func (h *Histogram) split(ctx context.Context, reader *blobs.Reader, q blobs.Query, plan *blobs.Plan, a *Ask, by *Slices) (sum blobs.Summary, err error) {
+	spread := survey.NewSpread(survey.SpreadOptions{Fields: by.Split, Values: splitValues, Bytes: splitBytes, Budget: budget.Of(ctx)})
+	cut := Buckets{Length: h.By, Zone: by.Zone}
+	var totals []Slot
+	if by.byIndex(&q) {
+		totals, sum, err = countedParts(ctx, reader, q, plan, cut, by, spread)
+	} else {
+		totals, sum, err = readParts(ctx, plan, a, cut, spread)
+	}
+	if err != nil {
+		return sum, err
+	}
+	return sum, h.divide(ctx, totals, spread.Top(cmp.Or(by.Top, survey.ChosenShares)))
+}
+
+// countedParts counts by levels and services alone. The buckets that it returns are those of all
+// records.
+func countedParts(ctx context.Context, reader *blobs.Reader, q blobs.Query, plan *blobs.Plan, cut Buckets, by *Slices, spread *survey.Spread) (totals []Slot, sum blobs.Summary, err error) {
+	var slots []Slot
+	if slices.Contains(by.Split, "service") {
+		services := named(&q)
+		if len(services) == 0 { // one has come since the services were listed
+			services = plan.Services()
+		}
+		var parts blobs.Summary
+		_, sum = plan.Keys() // which tells of services that there are none of
+		slots, parts, err = apart(ctx, reader, q, services, cut)
+		sum.Join(&parts)
+	} else {
+		var h Histogram
+		sum, err = h.count(ctx, plan, "", cut)
+		slots = h.Buckets
+	}
+	if err != nil {
+		return nil, sum, err
+	}
+	for i := range slots {
+		slot := &slots[i]
+		if len(totals) == 0 || totals[len(totals)-1].Start != slot.Start {
+			totals = append(totals, Slot{Bucket: Bucket{Start: slot.Start}})
+		}
+		for level, n := range slot.Levels {
+			if n == 0 {
+				continue
+			}
+			values := make([]string, len(by.Split))
+			for j, name := range by.Split {
+				if values[j] = strconv.Quote(slot.Service); name == "level" {
+					values[j] = strconv.Quote(record.Level(level).String())
+				}
+			}
+			totals[len(totals)-1].Others += n
+			if err := spread.Count(slot.Start, []byte(survey.Join(values)), n); err != nil {
+				return nil, sum, err
+			}
+		}
+	}
+	return totals, sum, nil
+}
+
+// readParts reads the records of a plan and counts their values. The buckets that it returns are
+// those of all records.
+func readParts(ctx context.Context, plan *blobs.Plan, a *Ask, cut Buckets, spread *survey.Spread) (totals []Slot, sum blobs.Summary, err error) {
+	made, until := budget.Of(ctx), int64(0)
+	sum, err = plan.Read(ctx, a.Parsed(func(lines []byte) error {
+		for line := range bytes.Lines(lines) {
+			ns, ok := record.LineTime(line)
+			if !ok {
+				return errors.New("a stored line has no time")
+			}
+			last := len(totals) - 1
+			if last < 0 || ns >= until || ns < totals[last].Start {
+				if err := made.Take(slotBytes); err != nil {
+					return err
+				}
+				start := cut.Start(ns)
+				until = cut.Next(start)
+				totals = append(totals, Slot{Bucket: Bucket{Start: start}})
+				last++
+			}
+			totals[last].Others++
+			if err := spread.Add(totals[last].Start, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	sum.Bytes = 0 // as of other histograms
+	return totals, sum, err
+}
+
+// divide gives the buckets their parts: the numbers of the most frequent values.
+func (h *Histogram) divide(ctx context.Context, totals []Slot, top survey.Shares) error {
+	if err := budget.Of(ctx).Take(partBytes * int64(len(totals)) * int64(len(top.All))); err != nil {
+		return err
+	}
+	at := make(map[int64]int, len(totals))
+	for i := range totals {
+		totals[i].Parts = make([]int64, len(top.All))
+		at[totals[i].Start] = i
+	}
+	h.Buckets, h.Values, h.Capped, h.Short = totals, []survey.Value{}, top.Capped, top.Short
+	for i, share := range top.All {
+		h.Values = append(h.Values, survey.Value{Text: share.Text, Count: share.Count})
+		for _, c := range share.Cells {
+			totals[at[c.Start]].Parts[i] += c.Count
+			totals[at[c.Start]].Others -= c.Count
+		}
+	}
+	return nil
+}
+
+// warn says that there are more values than were counted, if that matters.
+func (h *Histogram) warn(by *Slices, out *Outcome) {
+	if h.Short > 0 {
+		out.Warnings = append(out.Warnings, fmt.Errorf("%s has more different values than are counted at once: the number of each may lack up to %s, which are among the others, and so may a value that is not listed; a shorter range or a filter gives exact numbers",
+			by.SplitText(), units.Count(h.Short, "record")))
+	}
+}
+
+// Keys are the names of the values of a split for people, each of them another one.
+func (h *Histogram) Keys() []string {
+	keys, used := make([]string, len(h.Values)), map[string]bool{}
+	for i := range h.Values {
+		key := keyOf(&h.Values[i], plainKey)
+		if used[key] { // the text 200 beside the number
+			key = keyOf(&h.Values[i], func(value string) string { return value })
+		}
+		for n := 2; used[key]; n++ {
+			key = keyOf(&h.Values[i], plainKey) + " (" + strconv.Itoa(n) + ")"
+		}
+		keys[i], used[key] = key, true
+	}
+	return keys
+}
+
+// keyOf joins the words of the values of a combination.
+func keyOf(of *survey.Value, word func(value string) string) string {
+	words := survey.Split(of.Text)
+	for i, value := range words {
+		if words[i] = missingKey; value != "" {
+			words[i] = word(value)
+		}
+	}
+	return strings.Join(words, " / ")
+}
+
+// plainKey is a value without its quotes, unless nothing is left then.
+func plainKey(value string) string { return cmp.Or(survey.Plain([]byte(value)), value) }

@@ -1,0 +1,202 @@
+package survey
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"blobtail/internal/budget"
+	"blobtail/record"
+)
+
+const (
+	// MostShares is how many values of a spread are told apart at most, and ChosenShares unless it is
+	// said.
+	MostShares   = 50
+	ChosenShares = 7
+	// spreadOverhead is the memory of a value of a spread beside its text, and cellBytes that of its
+	// number in one bucket: a list of them grows by doubling.
+	spreadOverhead, cellBytes = 150, 32
+	// leastSpread is how many values a spread keeps in any case.
+	leastSpread = 1000
+	// mostPlain is how many bytes of a value count.
+	mostPlain = 256
+)
+
+// SpreadOptions choose the fields of a spread and bound it.
+type SpreadOptions struct {
+	// Fields are those whose values, or combinations of values, are counted. The value of level is the
+	// level that the record counts as.
+	Fields []string
+	// Values is how many different combinations are counted at once, and Bytes their memory.
+	Values int
+	Bytes  int64
+	// Budget is that of the query.
+	Budget *budget.Budget
+}
+
+// A Spread counts the combinations of the values of fields by time, for the most frequent ones. One
+// goroutine may use it.
+//
+// It counts all of them until they are too many. Then it forgets the half with the fewest records.
+// A value may have lost so many records, at most, as the largest of the forgotten ones had
+// ([Shares.Short]), and so the frequent values of many are nearly always exact.
+type Spread struct {
+	// Total is the number of records.
+	Total int64
+
+	o     SpreadOptions
+	at    map[string]*counted
+	floor int64 // a value that is not in at has at most so many records
+	bytes int64 // taken from the budget
+	buf   []byte
+	plain []byte
+}
+
+// counted is a value.
+type counted struct {
+	Share
+	short int64 // so many records, at most, were forgotten
+}
+
+// Share is a combination of values with the numbers of its records.
+type Share struct {
+	Text  string // [Split] takes it apart
+	Count int64
+	// Cells are the buckets with records, in the order in which they came. A bucket may come again.
+	Cells []Cell
+}
+
+// Cell is the number of records in the bucket with a start.
+type Cell struct{ Start, Count int64 }
+
+// Shares are the most frequent combinations.
+type Shares struct {
+	// All are they, the most frequent first; those of equal number in the order of their texts.
+	All []Share
+	// Distinct is how many different ones were counted at the end. Capped says that there are more.
+	Distinct int
+	Capped   bool
+	// Short is 0 if the most frequent ones and their numbers are right. Else each number may lack so
+	// many records, at most, and so may a combination that is not among them.
+	Short int64
+}
+
+// NewSpread returns a spread without records.
+func NewSpread(o SpreadOptions) *Spread { return &Spread{o: o, at: map[string]*counted{}} }
+
+// Add counts a line in the bucket with a start. An error is that of the budget.
+func (s *Spread) Add(start int64, line []byte) error {
+	s.buf = s.buf[:0]
+	for i, name := range s.o.Fields {
+		if i > 0 {
+			s.buf = append(s.buf, between...)
+		}
+		if name == "level" {
+			s.buf = append(append(append(s.buf, '"'), record.LineLevel(line).String()...), '"')
+		} else if value, ok := record.Lookup(line, name); ok {
+			s.buf = s.cut(s.buf, value)
+		}
+	}
+	return s.Count(start, s.buf, 1)
+}
+
+// cut appends a value, of which only the first bytes count.
+func (s *Spread) cut(dst, value []byte) []byte {
+	switch {
+	case len(value) <= mostPlain:
+		return append(dst, value...)
+	case !record.IsString(value):
+		return append(dst, record.CutText(value, mostPlain)...)
+	}
+	s.plain = record.CutText(record.AppendUnescaped(s.plain[:0], value[1:len(value)-1]), mostPlain)
+	return append(record.AppendEscaped(append(dst, '"'), s.plain), '"')
+}
+
+// Count counts records with a combination, in the bucket with a start.
+func (s *Spread) Count(start int64, combination []byte, n int64) error {
+	if err := s.o.Budget.Err(); err != nil {
+		return err
+	}
+	c, err := s.room(start, combination)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		c = &counted{Share: Share{Text: string(combination)}, short: s.floor}
+		s.at[c.Text] = c
+	}
+	if last := len(c.Cells) - 1; last >= 0 && c.Cells[last].Start == start {
+		c.Cells[last].Count += n
+	} else {
+		c.Cells = append(c.Cells, Cell{start, n})
+	}
+	c.Count += n
+	s.Total += n
+	return nil
+}
+
+// room takes the memory for a record of a combination in a bucket, and forgets values if there is
+// none. It returns the combination; nil: it is new.
+func (s *Spread) room(start int64, combination []byte) (*counted, error) {
+	for {
+		c := s.at[string(combination)]
+		need := int64(cellBytes)
+		switch {
+		case c == nil:
+			need += spreadOverhead + int64(len(combination))
+		case c.Cells[len(c.Cells)-1].Start == start:
+			return c, nil
+		}
+		few := len(s.at) <= leastSpread
+		switch {
+		case !few && (c == nil && len(s.at) >= s.o.Values || s.bytes+need > s.o.Bytes):
+		case s.o.Budget.Try(need):
+			s.bytes += need
+			return c, nil
+		case few:
+			s.bytes += need
+			return c, s.o.Budget.Take(need)
+		}
+		s.forget()
+	}
+}
+
+// forget forgets the half of the values with the fewest records, and all that have as few.
+func (s *Spread) forget() {
+	counts := make([]int64, 0, len(s.at))
+	for _, c := range s.at {
+		counts = append(counts, c.Count+c.short)
+	}
+	slices.Sort(counts)
+	s.floor = counts[(len(counts)-1)/2]
+	for text, c := range s.at {
+		if c.Count+c.short <= s.floor {
+			n := spreadOverhead + int64(len(text)) + cellBytes*int64(len(c.Cells))
+			s.bytes -= n
+			s.o.Budget.Give(n)
+			delete(s.at, text)
+		}
+	}
+}
+
+// Top are the most frequent combinations, at most so many.
+func (s *Spread) Top(most int) Shares {
+	all := slices.SortedFunc(maps.Values(s.at), func(a, b *counted) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text))
+	})
+	out := Shares{Distinct: len(all), Capped: s.floor > 0}
+	rest := s.floor // the most records that another value may have
+	for i, c := range all {
+		if i >= most {
+			rest = max(rest, c.Count+c.short)
+			continue
+		}
+		out.All = append(out.All, c.Share)
+		out.Short = max(out.Short, c.short)
+	}
+	if s.floor > 0 && (len(out.All) < most || rest >= out.All[most-1].Count) {
+		out.Short = s.floor
+	}
+	return out
+}
