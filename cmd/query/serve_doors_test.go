@@ -80,6 +80,12 @@ func serve(t *testing.T, args ...string) *serving {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return serveFrom(t, path, args...)
+}
+
+// serveFrom runs the command over a store in a directory.
+func serveFrom(t *testing.T, path string, args ...string) *serving {
+	t.Helper()
 	s := &serving{t: t, stderr: new(heard), code: make(chan int, 1)}
 	var ctx context.Context
 	ctx, s.end = context.WithCancel(t.Context())

@@ -65,7 +65,11 @@ const readers = "logquery serve answers reads: its port is " + readsPort + " by 
 func (p Post) Find(r *http.Request) Sign {
 	path := short(r.URL.Path)
 	if allow, ok := p.allow(r.URL.Path); ok && !slices.Contains(strings.Split(allow, ", "), r.Method) {
-		return Sign{http.StatusMethodNotAllowed, allow, method(r, path, allow)}
+		text := method(r, path, allow)
+		if p.At == Reads && path == "/" && (r.Method == http.MethodPost || r.Method == http.MethodPut) {
+			text += "; " + p.sent() + p.records("/ingest/{service}")
+		}
+		return Sign{http.StatusMethodNotAllowed, allow, text}
 	}
 	if text := byHeader(r); text != "" {
 		return Sign{Status: http.StatusNotFound, Text: text + "; " + p.takes()}
@@ -255,10 +259,11 @@ func (p Post) near(path string, sends bool) string {
 		clean = strings.ReplaceAll(clean, "//", "/")
 	}
 	if p.At != Ingester {
-		if clean == "/" || isProbe(path) {
+		if clean == "/" || isProbe(path) || p.At == Reads && sends {
 			return ""
 		}
-		return spelling.Near(clean, slices.Sorted(maps.Keys(p.Own)))
+		own := slices.DeleteFunc(slices.Sorted(maps.Keys(p.Own)), func(path string) bool { return path == "/" })
+		return spelling.Near(clean, own)
 	}
 	segments := strings.Split(clean[1:], "/")
 	switch {

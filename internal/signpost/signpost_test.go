@@ -20,7 +20,7 @@ func posts() map[string]signpost.Post {
 			Own: map[string]string{"/metrics": get, "/healthz": get, "/readyz": get, "/flush": "POST", "/drain": "POST", "/debug/pprof/": get},
 		},
 		"reads": {
-			At: signpost.Reads, Own: map[string]string{"/livez": get, "/ready": get, "/readyz": get, "/metrics": get},
+			At: signpost.Reads, Own: map[string]string{"/livez": get, "/ready": get, "/readyz": get, "/metrics": get, "/": get, "/ui/": get},
 			More: map[string]string{"/api/v1/": "GET", "/loki/api/v1/": "GET, POST"},
 		},
 	}
@@ -98,7 +98,11 @@ func TestFind(t *testing.T) {
 		{"reads", "POST", "/gelf", 405, "", "send records to the ingester"},
 		{"reads", "GET", "/_cluster/health", 405, "", "send records to the ingester"},
 		{"reads", "POST", "/insert/jsonline", 405, "", "are sent to the ingester"},
+		{"reads", "POST", "/u1", 404, "", "GET /ui/; send records to the ingester"},
+		{"reads", "GET", "/ui", 404, "", "is it /ui/?"},
 		{"reads", "POST", "/web", 404, "", "send records to the ingester"},
+		{"reads", "POST", "/", 405, "GET, HEAD", "POST /: ask with GET; send records to the ingester, at its --listen"},
+		{"reads", "DELETE", "/", 405, "GET, HEAD", "ask with GET"},
 		{"reads", "POST", "/livez", 405, "GET, HEAD", "ask with GET"},
 		{"reads", "GET", "/flush", 404, "", "curl -X POST http://127.0.0.1:8515/flush"},
 		{"reads", "GET", "/healthz", 404, "", "the admin listener of an ingester, 127.0.0.1:8515 unless told otherwise"},

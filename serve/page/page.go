@@ -69,6 +69,7 @@ type file struct {
 // ServeHTTP implements [http.Handler].
 func (p *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	headers(w.Header())
+	w.Header().Set("Cache-Control", "no-store") // until there is a file
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		door.RefuseMethod("GET, HEAD", "%s is not answered here; send a GET", r.Method).Plain(w)
 		return

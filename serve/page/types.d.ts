@@ -222,6 +222,8 @@ interface Shared {
 	fields: string[]
 	/** The colours (classes) of the values that the histogram is divided by. */
 	tints: Map<string, string>
+	/** How the records lie in time, from the histogram (ms). */
+	spans: { at: number; by: number; n: number }[]
 	/** Calls a function that a part offers, as for keys. */
 	act: (name: string, ...args: any[]) => void
 	offer: (name: string, call: (...args: any[]) => void) => void
@@ -254,10 +256,13 @@ interface Term {
 	form?: "text" | "re" | "word"
 	/** Its place in the text. */
 	begin: number
-	end: number
 }
 
-/** A value within the text of a record. */
+/** Of texts. */
+type Fn = (text: string) => string
+type Texts = string[]
+
+/** A value within the text of a record (tree.js). */
 interface Value {
 	raw: string
 	/** Its path, as filters know it. */
@@ -309,3 +314,101 @@ interface Key {
 
 /** An event of a tail: a record, or one of the others. */
 type Told = Row | { id?: undefined; cursor?: string; problem?: string; warning?: string; note?: string; absent?: string; gap?: Outcome["gaps"][0] }
+
+/** What live knows of one time of following. */
+interface Following {
+	/** Where the tail goes on. */
+	cursor: string
+	/** The list has the first records. */
+	begun: boolean
+	/** The state of the connection; "": it is well. */
+	word: string
+	/** Why no rows are shown: "scroll", "key"; "": they are. */
+	paused: string
+	/** Rows since the pause, since the beginning, and since they were said. */
+	news: number
+	came: number
+	unsaid: number
+	said: string
+	/** Rows were dropped between the list and what comes. */
+	cut: boolean
+	waiting: Row[]
+	/** Ids since the cursor, and before it. */
+	seen: Set<string>
+	before: Set<string>
+	error?: Error
+	told?: Outcome
+}
+
+/** What the list holds. Places are those among all records of the question. */
+interface Held {
+	/** In the order of the list. */
+	rows: Row[]
+	/** The place of the first. */
+	start: number
+	/** There are more above, below. */
+	up: boolean
+	down: boolean
+	/** Some were dropped. */
+	dropped: boolean
+	/** The px above the view if all rows were there, and where the element was scrolled to for it. */
+	top: number
+	put: number
+	/** The row with the focus. */
+	current: string
+	focus: boolean
+	/** What was asked for: the chosen record, the question. */
+	sought: string
+	asked: string
+	/** The chosen record is not among those of the question. */
+	lost: boolean
+	loading: "" | "all" | "more"
+	error?: Error
+	end?: End
+	/** Of a row and of the view, in px. */
+	height: number
+	inView: number
+	/** -1: not known. */
+	total: number
+}
+
+interface AskHow {
+	limit?: number
+	more?: Partial<Question>
+}
+
+/** What the list does. Below is downwards, from a row or an end. */
+interface ListActs {
+	places(): number
+	tall(): number
+	drawn(): number
+	/** px of all rows for one of the element. */
+	ratio(): number
+	/** Scrolls to px of all rows. */
+	to(top: number): void
+	/** Gives the first row another place; what is in view stays there. */
+	move(start: number): void
+	drop(below: boolean, n: number): void
+	/** Takes rows, the nearest first. */
+	add(rows: Row[], below: boolean): void
+	ask(below: boolean, id: string | undefined, each: (rows: Row[]) => void, how?: AskHow): Promise<End | undefined>
+	/** One load at a time: a new one gives the one before up. */
+	loads(what: "all" | "more", load: () => Promise<void>): void
+	ended(end: End | undefined, below: boolean): void
+	extend(below: boolean): void
+	/** Begins anew at the first record, the last one, or an estimated place. */
+	begin(below: boolean, place: number, more?: Partial<Question>): void
+	/** Loads a record with others around it. */
+	around(name: string): void
+	home(): void
+	end(): void
+	jump(place: number): void
+	/** Makes a row the current one. */
+	go(i: number): void
+	step(by: number): void
+	open(): void
+	nextLevel(level: string, back?: boolean): void
+	scroll(by: number): void
+	/** Follows at the newest row, and pauses elsewhere. */
+	follow(after?: void): void
+}

@@ -128,7 +128,7 @@ function useShared() {
 	return useMemo(() => {
 		/** @type {Map<string, (...args: any[]) => void>} */
 		const offers = new Map()
-		return { rows: [], near: [], total: -1, fields: [], tints: new Map(), act: (name, ...args) => offers.get(name)?.(...args), offer: (name, call) => void offers.set(name, call) }
+		return { rows: [], near: [], total: -1, fields: [], tints: new Map(), spans: [], act: (name, ...args) => offers.get(name)?.(...args), offer: (name, call) => void offers.set(name, call) }
 	}, [])
 }
 

@@ -2,7 +2,7 @@
 // focus back to the element that had it.
 
 import { h } from "./preact.js"
-import { useEffect, useRef } from "./hooks.js"
+import { useLayoutEffect, useRef } from "./hooks.js"
 
 /**
  * Children are made while it is open only. A click beside it closes it.
@@ -10,7 +10,7 @@ import { useEffect, useRef } from "./hooks.js"
  */
 export function Dialog({ open, close, label, class: name, children }) {
 	const box = useRef(/** @type {HTMLDialogElement | null} */ (null))
-	useEffect(() => {
+	useLayoutEffect(() => {
 		const dialog = box.current
 		if (!open || !dialog) return
 		const before = /** @type {HTMLElement | null} */ (document.activeElement)

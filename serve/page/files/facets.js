@@ -60,7 +60,7 @@ function OneField(props) {
 }
 
 /** The value as JSON has it; undefined: it makes no filter. @param {Field} f @param {Field["values"][0]} v */
-function valueOf(f, v) {
+export function valueOf(f, v) {
 	if (!v.json && !["int", "float", "bool", "null", "object", "array"].includes(f.type)) return v.value
 	try {
 		const value = JSON.parse(v.value)

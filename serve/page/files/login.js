@@ -1,45 +1,39 @@
-// The door: a token makes a cookie, which the browser keeps and this page cannot read. The page
-// keeps the token nowhere.
+// The door: a token makes a cookie, which the browser keeps. The page keeps the token nowhere.
 
 import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 
-/**
- * Asks for a token, or says why the server does not answer.
- * @param {{why?: Error, done: () => void}} props
- */
+/** @param {{why?: Error, done: () => void}} props why: the server does not answer */
 export function Login({ why, done }) {
-	const [error, setError] = useState(why), [busy, setBusy] = useState(false), box = useRef(/** @type {HTMLDialogElement | null} */ (null))
+	const [said, say] = useState(why?.message), box = useRef(/** @type {any} */ (null))
 	useEffect(() => {
 		const before = /** @type {HTMLElement | null} */ (document.activeElement)
-		box.current?.showModal()
+		box.current.showModal()
 		return () => before?.focus()
 	}, [])
 	const enter = async (/** @type {any} */ e) => {
 		e.preventDefault()
-		const field = e.target.elements.token, token = field?.value.trim().replace(/^bearer\s+/i, "") ?? ""
-		if (!why && !/^[^\s.]+\.\S+$/.test(token)) return setError(Error("A token is an id and a secret with a dot between them, as ann.k3…: paste all of it."))
-		setBusy(true)
+		const field = e.target.token, token = field?.value.trim().replace(/^bearer\s+/i, "")
+		if (field && !/^[^\s.]+\.\S+$/.test(token)) return say("This is no token: paste all of it, its id, a dot and its secret.")
 		try {
-			if (!why) await source.login(token)
-			field?.form.reset()
+			if (field) await source.login(token)
+			e.target.reset()
 			done()
 		} catch (err) {
 			const { status, message } = /** @type {source.Failure} */ (err)
-			setError(Error(status === 401 ? "The server does not know this token, or it has expired. Ask for a new one." : message))
-			field?.select()
+			say(status === 401 ? "This token is not known here, or has expired. Ask for another one." : message)
+			field.select()
 		}
-		setBusy(false)
 	}
 	return h("dialog", { ref: box, class: "dialog login", "aria-label": why ? "No answer" : "Log in", onCancel: (/** @type {Event} */ e) => e.preventDefault() },
 		h("form", { class: "inside", onSubmit: enter },
-			why ? null : h("label", null, "Token ", h("input", { name: "token", type: "password", autocomplete: "off", autofocus: true, required: true, "aria-describedby": "login-error" })), " ",
-			h("button", { disabled: busy }, why ? "Try again" : "Log in"), error ? h("p", { id: "login-error", role: "alert", class: "mistake" }, error.message) : null))
+			why ? null : h("label", null, "Token ", h("input", { name: "token", type: "password", autocomplete: "off", required: true }), " "),
+			h("button", null, why ? "Try again" : "Log in"), said ? h("p", { role: "alert", class: "mistake" }, said) : null))
 }
 
 /** @param {Props} props */
 export function Account({ who }) {
-	const [error, setError] = useState("")
-	return who?.id ? h("button", { type: "button", title: `You are ${who.id}. ${error}`, onClick: () => source.logout().then(() => location.reload(), (err) => setError(err.message)) }, error || "Log out") : null
+	const [said, say] = useState("Log out")
+	return who?.id ? h("button", { type: "button", title: who.id, onClick: () => source.logout().then(() => location.reload(), (err) => say(err.message)) }, said) : null
 }

@@ -1,42 +1,26 @@
 // The question of the view in LogQL, for Grafana.
 
-import { levelsOf, levelNames, oneOf, quote, termsOf } from "./search.js"
+import { glob, levelNames, levelsOf, quote, termsOf } from "./search.js"
 
-/**
- * @param {View} view @param {Question} question
- * @returns {{text: string, notes: string[]}}
- */
+const opposite = /** @type {Record<string, string>} */ ({ ">": "<=", ">=": "<", "<": ">=", "<=": ">" })
+
+/** @param {View} view @param {Question} question */
 export function logqlOf(view, { services, levels, logql }) {
-	if (logql) return { text: logql, notes: [] }
-	/** @type {string[]} */
-	const picks = [], stages = []
-	/** @type {Set<string>} */
-	const notes = new Set()
-	const among = (/** @type {string} */ label, /** @type {string[]} */ list, not = false) => list.length === 1 && !/[*?[\\]/.test(list[0]) ? `${label}${not ? "!=" : "="}${quote(list[0])}` : `${label}${not ? "!~" : "=~"}${quote(oneOf(list))}`
-	if (services.length) picks.push(among("service_name", services))
-	if (levels.length) picks.push(among("level", levels[0].endsWith("+") ? levelNames.slice(levelNames.indexOf(levels[0].slice(0, -1)), -1) : levels))
-	for (const term of termsOf(view)) {
-		const { kind, not, name = "", op, form, value } = term
+	/** @type {Texts} */
+	const stages = [], left = []
+	const among = (/** @type {string} */ label, /** @type {Texts} */ list, not = false) => list.length > 1 || /[*?]/.test(list[0]) ? `${label}${not ? "!~" : "=~"}${quote(list.map(glob).join("|"))}` : `${label}${not ? "!=" : "="}${quote(list[0])}`
+	const picks = [...(services.length ? [among("service_name", services)] : []), ...(levels.length ? [among("level", levels[0].endsWith("+") ? levelNames.slice(levelNames.indexOf(levels[0].slice(0, -1)), 6) : levels)] : [])]
+	for (const term of logql ? [] : termsOf(view)) {
+		const { kind, not, name = "", op = "=", form, value } = term, f = name.replace(/\W/g, "_").replace(/^\d/, "_$&"), is = not ? "!=" : "=", like = not ? "!~" : "=~"
 		if (levelsOf(term)) continue
-		if (kind === "where") notes.add(`LogQL has no where:(${value}): it is left out.`)
-		else if (kind !== "field") {
-			const re = kind === "expr", fold = view.fold ? "(?i)" : ""
-			notes.add("In Grafana a text is looked for in the message alone, and not in fields.")
-			stages.push(`${not ? "!" : "|"}${re || fold ? "~" : "="} ${quote(re || !fold ? fold + value : fold + escaped(value))}`.replace(/^\|=/, "|=").replace(/^!=/, "!="))
-		} else if (name === "service" && form !== "re") {
-			if (not) picks.push(among("service_name", value.split(","), true))
-		} else {
-			const label = name.replace(/[^a-zA-Z0-9_]/g, "_").replace(/^\d/, "_$&")
-			if (op !== "=" && form === "text") notes.add(`LogQL does not compare texts: ${name}${op} is left out.`)
-			else if (op !== "=") stages.push(not ? `| ${label} ${opposite(op)} ${value} or ${label}=""` : `| ${label} ${op} ${value}`)
-			else if (form === "word" && /^(\*|null)$/.test(value)) stages.push(`| ${label}${(value === "*") === not ? "=" : "!="}""`)
-			else if (form === "re" || (form === "word" && value.includes("*"))) stages.push(`| ${label}${not ? "!~" : "=~"}${quote(form === "re" ? `(?s).*(?:${value}).*` : "(?s)" + value.split("*").map(escaped).join(".*"))}`)
-			else stages.push(`| ${label}${not ? "!=" : "="}${quote(value)}`)
-		}
+		if (kind === "where" || (op !== "=" && form === "text")) left.push(kind === "where" ? `where:(${value})` : name + op + quote(value))
+		else if (kind === "expr" || (kind === "text" && view.fold)) stages.push(`${not ? "!~" : "|~"} ${quote((view.fold ? "(?i)" : "") + (kind === "expr" ? value : glob(value.replaceAll("*", "\0")).replaceAll("\0", "\\*")))}`)
+		else if (kind === "text") stages.push(`${not ? "!=" : "|="} ${quote(value)}`)
+		else if (name === "service" && form !== "re") not && picks.push(among("service_name", value.split(","), true))
+		else if (op !== "=") stages.push(`| ${f} ${not ? `${opposite[op]} ${value} or ${f}=""` : `${op} ${value}`} | __error__=""`)
+		else if (form === "re") stages.push(`| ${f}${like}${quote(`(?s).*(${value}).*`)}`)
+		else if (form === "word" && /\*|^null$/.test(value)) stages.push(value.length > 1 && value !== "null" ? `| ${f}${like}${quote("(?s)" + glob(value))}` : `| ${f}${not === (value === "*") ? "=" : "!="}""`)
+		else stages.push(`| ${f}${is}${quote(value)}`)
 	}
-	return { text: [`{${picks.join(", ")}}`, ...stages].join(" "), notes: [...notes] }
+	return { text: logql || [`{${picks.join(", ")}}`, ...stages].join(" "), notes: [logql ? "" : "In Grafana a text is looked for in messages alone.", left.length ? "LogQL cannot say this, so it is left out: " + left.join(" ") : ""].filter(Boolean) }
 }
-
-const escaped = (/** @type {string} */ v) => v.replace(/[\\^$.|?+()[\]{}*]/g, "\\$&")
-/** @param {string} [op] */
-const opposite = (op = "") => ({ ">": "<=", ">=": "<", "<": ">=", "<=": ">" })[op]

@@ -6,7 +6,7 @@ import { useMemo, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { useAnswer, useNewest, useReport } from "./ask.js"
 import { clean, end, nameOf, partsOf, quote } from "./rows.js"
-import { CopyButton } from "./command.js"
+import { Copy } from "./command.js"
 import { print, termFor } from "./search.js"
 import { permalink } from "./state.js"
 import { bytes, count, time } from "./format.js"
@@ -19,7 +19,7 @@ export const button = (name, run, sign = name, more) => h("button", { key: name,
 /** @type {Button} */
 const link = (name, run) => button(name, run, name, { class: "plain" })
 
-const copier = (/** @type {string} */ label, /** @type {() => string} */ text, sign = "copy") => h(CopyButton, { label, title: label, text, children: sign })
+const copier = (/** @type {string} */ label, /** @type {() => string} */ text, sign = "copy") => h(Copy, { name: label, text, label: sign })
 
 /** What stands in place of an answer. @param {Answer<any>} answer */
 export const instead = ({ value, error }) => error ? h("p", { role: "alert", class: "mistake" }, error.message) : value ? null : h("p", { class: "soon" }, "Loading…")

@@ -1,21 +1,18 @@
-// The language of the search line and of the filters, and the Question that they make. All terms
-// must hold; "-" before a term turns it round.
+// The language of the search line and of filters, and the Question that they make. All terms must
+// hold. "-" before one turns it round, and keeps the records without the field.
 //
-//	word  "two words"  /re/     the text, or a match of RE2, in a text of the record
-//	field=502  field!=502       the number or the text; so are true, false and null
-//	field="502"                 the text alone
-//	field=pre*  field=/re/      of the value as text; field=*: the record has the field
-//	field>10  >=  <  <=         numbers, also as texts; field>"b" compares texts
+//	word  "two words"  /re/      is in a text of the record; -/re/: in none of its fields
+//	field=502  field!=502        the number or the text; so are true, false and null
+//	field="502"                  the text alone
+//	field=pre*  field=/re/       the value as text; field=* is any value
+//	field>10  >=  <  <=          numbers, also as texts; field>"b" compares texts
 //	level=error,warn  level>=warn  service=web,db-*
-//	where:(status > 499 or ok)  a condition of logquery --where
+//	where:(status > 499 or ok)   as in logquery --where
 //
-// Records without the field are kept by -field=value. Quotes take names and texts as they are:
-// "a=b" is a text, and \" in it a quote, \\ a backslash, \n a new line. The browser runs no
-// expression of a reader.
+// Quotes take a name or a text as it is, as in "a=b"; \" \\ \n \t and \u00e9 are escapes there.
 
-/** A mistake in a text, at a column (from 0). */
 export class Mistake extends Error {
-	/** @param {string} text @param {number} column */
+	/** @param {string} text @param {number} column from 0 */
 	constructor(text, column) {
 		super(text)
 		this.column = column
@@ -24,189 +21,172 @@ export class Mistake extends Error {
 
 const ranks = ["trace", "debug", "info", "warn", "error", "critical"]
 export const levelNames = [...ranks, "other"]
-/** @type {Record<string, string>} */
-const aliases = { warning: "warn", err: "error", crit: "critical", fatal: "critical" }
-/** @type {Record<string, string>} */
-const escapes = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" }
-
-const isNumber = (/** @type {string} */ v) => /^-?(0|[1-9][\d_]*)(\.\d+)?(e[+-]?\d+)?$/i.test(v) && isFinite(Number(v.replaceAll("_", "")))
-const isGlob = (/** @type {string} */ v) => /[*?[\\]/.test(v)
-export const quote = (/** @type {string} */ v) => JSON.stringify(v.replace(/\p{Surrogate}/gu, "\ufffd"))
+const aliases = /** @type {Record<string, string>} */ ({ warning: "warn", err: "error", crit: "critical", fatal: "critical" })
+const isNumber = (v = "") => /^-?(0|[1-9][\d_]*)(\.\d+)?(e[+-]?\d+)?$/i.test(v)
+/** @type {Fn} */
+const number = (v) => /^-?\d{1,18}(\.\d+)?$/.test(v = v.replaceAll("_", "")) ? v : Number(v).toExponential()
+/** @type {Fn} */
+export const quote = (v) => JSON.stringify(v.replace(/\p{Surrogate}/gu, "\ufffd"))
+/** @type {Fn} RE2 for a text with * in it. */
+export const glob = (v) => v.replace(/[\\^$.|?+()[\]{}]/g, "\\$&").replaceAll("*", ".*")
 
 /** @param {string} text @returns {Term[]} */
 export function parse(text) {
 	let at = 0
-	/** @param {RegExp} re sticky */
-	const take = (re) => {
+	/** @param {RegExp} re sticky @param {string} [or] the mistake if it is not there */
+	const take = (re, or) => {
 		re.lastIndex = at
-		const found = re.exec(text)
-		if (found) at += found[0].length
-		return found
+		const [all, part = all] = re.exec(text) ?? []
+		if (all === undefined && or) throw new Mistake(or, at)
+		at += all?.length ?? 0
+		return /** @type {string} */ (part)
 	}
-	/** @returns {never} */
-	const fail = (/** @type {string} */ what, column = at) => { throw new Mistake(what, column) }
-	const quoted = () => text[at] !== '"' ? undefined : (take(/"((?:[^"\\]|\\[^])*)"/y) ?? fail('the quote that begins here has no end; write "two words"'))[1]
-		.replace(/\\(?:u([\da-fA-F]{4})|([^]))/g, (all, hex, c) => hex ? String.fromCharCode(parseInt(hex, 16)) : escapes[c] ?? ('"\\'.includes(c) ? c : all))
-	// A slash within a word is none of an expression: /api/users is a text.
-	const regex = () => take(/\/((?:[^/\\]|\\[^])+)\/(?!\S)/y)?.[1].replace(/\\[^]/g, (two) => two === "\\/" ? "/" : two)
-	const condition = () => {
-		const begin = at
-		for (let depth = 1; depth;) {
-			const [part] = take(/"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*'|`[^`]*`|[^]/y) ?? fail("the parenthesis before this has no end; write where:(status > 499)", begin)
-			depth += part === "(" ? 1 : part === ")" ? -1 : 0
+	const quoted = () => text[at] !== '"' ? undefined : JSON.parse(`"${take(/"((?:[^"\\]|\\[^])*)"/y, 'this quote has no end: write "two words"').replace(/(\\(?:["\\bfnrt]|u[\da-f]{4}))|[\\\0-\x1f]/gi, (c, known) => known ?? JSON.stringify(c).slice(1, -1))}"`)
+	// A slash within a word is no end: /api/users is a text.
+	const regex = () => take(/\/((?:[^/\\]|\\[^])+)\/(?!\S)/y)
+	/** @returns {Omit<Term, "begin">} */
+	const term = (not = !!take(/-(?=\S)/y), start = at) => {
+		if (take(/where:\(/y)) {
+			for (let depth = 1, from = at; ;) {
+				const part = take(/"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*'|[^]/y, "a ) is missing: write where:(status > 499)")
+				depth += part === "(" ? 1 : part === ")" ? -1 : 0
+				if (!depth) return { kind: "where", not, value: text.slice(from, at - 1) }
+			}
 		}
-		return text.slice(begin, at - 1)
-	}
-	/** @returns {Omit<Term, "begin" | "end" | "not"> & {not?: boolean}} */
-	const term = () => {
-		if (take(/where:\(/y)) return { kind: "where", value: condition() }
-		const re = regex(), start = at
-		if (re !== undefined) return { kind: "expr", value: re }
-		const exact = quoted(), name = exact ?? take(/[\p{L}\p{N}_.@$#-]+/uy)?.[0], sign = name === undefined ? "" : take(/!=|==?(?!~)|[<>]=?/y)?.[0]
-		if (name === undefined || !sign) {
-			if (take(/[=!]~/y)) fail("for an expression write field=/re/ or field!=/re/", at - 2)
-			if (exact === "") fail("an empty text is in every record; leave it out", start)
+		const re = regex()
+		if (re) return { kind: "expr", not, value: re }
+		const exact = quoted(), name = exact ?? take(/[\p{L}\p{N}_.@$#-]+/uy), sign = name && take(/!=|==?|[<>]=?/y)
+		if (!sign) {
 			if (exact === undefined) at = start
-			return { kind: "text", value: exact ?? /** @type {string[]} */ (take(/\S+/y))[0] }
+			return { kind: "text", not, value: exact ?? take(/\S+/y) }
 		}
-		const here = at, not = sign === "!=", op = sign[0] === "=" || not ? "=" : sign, field = { kind: /** @type {const} */ ("field"), not, name, op }
-		const match = regex()
-		if (match !== undefined) return op === "=" ? { ...field, form: "re", value: match } : fail(`${op} compares; write =/re/`, here)
+		const op = /=$/.test(sign) && !/[<>]/.test(sign) ? "=" : sign, field = { kind: /** @type {const} */ ("field"), not: not !== (sign === "!="), name, op }, from = at, match = op === "=" && regex()
+		if (match) return { ...field, form: "re", value: match }
 		const value = quoted()
 		if (value !== undefined) return { ...field, form: "text", value }
-		const [word] = take(/\S+/y) ?? fail(`a value is missing here; an empty text is ""; a text that has ${sign} needs quotes`)
-		if (op !== "=" && name !== "level" && name !== "ts" && !isNumber(word)) fail(`${word} is no number; write ${sign}"${word}" to compare texts; a text that has ${sign} needs quotes`, here)
+		const word = take(/\S+/y, `a value is missing behind ${sign}: write "" for an empty one, and quotes around a text with ${sign}`)
+		if (word[0] === "~") throw new Mistake("for an expression write =/re/", from)
+		if (op !== "=" && !/^(level|ts)$/.test(name) && !isNumber(word)) throw new Mistake(`${word} is no number: write ${sign}"${word}" to compare texts, and quotes around a text with ${sign}`, from)
 		return { ...field, form: "word", value: word }
 	}
 	/** @type {Term[]} */
 	const terms = []
-	for (take(/\s*/y); at < text.length; take(/\s*/y)) {
-		const begin = at, dash = !!take(/-(?=\S)/y), one = term()
-		if (/^\S/.test(text.slice(at))) fail("a blank is missing here, between two terms")
-		terms.push({ ...one, not: dash !== !!one.not, begin, end: at })
-		levelsOf(terms[terms.length - 1])
+	for (take(/\s*/y); at < text.length; take(/\s+/y, "a blank is missing here")) {
+		const one = { begin: at, ...term() }
+		if (!one.value && one.kind !== "field") throw new Mistake("an empty text is in every record: leave it out", one.begin)
+		levelsOf(one)
+		terms.push(one)
+		if (at === text.length) break
 	}
 	return terms
 }
 
-/** The text of a term, which parse takes back. @param {Omit<Term, "begin" | "end">} term */
+/** @type {Fn} */
+export const nameOf = (name) => /^[\p{L}\p{N}_.@$#][\p{L}\p{N}_.@$#-]*$/u.test(name) ? name : JSON.stringify(name)
+const isConstant = (v = "") => isNumber(v) || /^(true|false|null)$/.test(v)
+
+/** The text of a term, which parse takes back. @param {Omit<Term, "begin">} term */
 export function print({ kind, not, name = "", op, form, value }) {
-	const re = () => `/${value.replace(/\\[^]|\//g, (c) => c === "/" ? "\\/" : c)}/`, bare = (/** @type {string} */ v) => /^[\p{L}\p{N}_][\p{L}\p{N}_.@$#-]*$/u.test(v) ? v : JSON.stringify(v)
-	return (not ? "-" : "") + (kind === "where" ? `where:(${value})` : kind === "expr" ? re() : kind === "text" ? bare(value) : bare(name) + op + (form === "re" ? re() : form === "text" ? JSON.stringify(value) : value))
+	const re = kind === "expr" || form === "re" ? `/${value.replace(/\\[^]|\//g, (c) => c === "/" ? "\\/" : c)}/` : ""
+	return (not ? "-" : "") + (kind === "where" ? `where:(${value})` : kind === "field" ? nameOf(name) + op + (re || (form === "text" ? JSON.stringify(value) : value)) : re || (/^[\p{L}\p{N}_]+$/u.test(value) ? value : JSON.stringify(value)))
 }
 
 /**
- * The term that wants records with a value in a field, or those without it. The text "200" and the
- * number 200 are different: see termOf.
- * @param {string} name
- * @param {unknown} value of JSON; undefined is null
- * @param {boolean} [not]
+ * The term that wants records with a value in a field, or those without it. The text "200" is not
+ * the number 200; termOf is for a value that may be either.
+ * @param {string} name @param {unknown} value of JSON; undefined is null @param {boolean} [not]
  */
-export function termFor(name, value, not = false) {
-	if (typeof value === "object" && value) return print({ kind: "where", not, value: `${path(name)} == ${literal(value)}` })
-	const text = typeof value === "string", plain = text && /^[\p{L}\p{N}_.][\p{L}\p{N}_.:@/-]*$/u.test(value) && !isNumber(value) && !/^(true|false|null)$/.test(value) && (name !== "level" || levelNames.includes(value))
-	return print({ kind: "field", not, name, op: "=", form: text && !plain ? "text" : "word", value: String(value ?? null) })
+export function termFor(name, value = null, not = false) {
+	if (value instanceof Object) return print({ kind: "where", not, value: `${path(name)} == ${JSON.stringify(value)}` })
+	const text = typeof value === "string" && (!/^[\p{L}\p{N}_.][\p{L}\p{N}_.:@/-]*$/u.test(value) || isConstant(value) || (name === "level" && !levelNames.includes(value)))
+	return print({ kind: "field", not, name, op: "=", form: text ? "text" : "word", value: String(value) })
 }
 
-/** The same for a value of which only the text is known: 200 is a number or a text. @param {string} name @param {string | undefined} text @param {boolean} [not] */
-export const termOf = (name, text, not) => termFor(name, text !== undefined && isNumber(text) ? Number(text) : text, not)
+/** @param {string} name @param {string | undefined} text @param {boolean} [not] */
+export const termOf = (name, text, not = false) => text !== undefined && isConstant(text) ? print({ kind: "field", not, name, op: "=", form: "word", value: text }) : termFor(name, text, not)
 
-/** @param {unknown} v @returns {string} */
-const literal = (v) => Array.isArray(v) ? `[${v.map(literal).join(", ")}]` : typeof v === "string" ? quote(v) : typeof v === "number" ? number(String(v), ".0")
-	: typeof v === "object" && v ? `{${Object.entries(v).map(([k, one]) => `${quote(k)}: ${literal(one)}`).join(", ")}}` : v === null ? "nil" : String(v)
-
-/** @param {string} text @param {string} [end] of a short number without a fraction */
-function number(text, end = "") {
-	const digits = text.replaceAll("_", ""), long = String(Number(digits))
-	return /^-?\d{1,18}$/.test(digits) ? digits + end : /^-?\d+$/.test(long) ? long + ".0" : long
+/** @type {Fn} The field a.b in a condition: the one of that name, or else b in the object a. */
+function path(name) {
+	const [first, ...rest] = name.split("."), all = [first, ...rest].map((p) => `[${quote(p)}]`)
+	if (/^[\p{L}_][\p{L}\p{Nd}_]*$/u.test(first) && !/^([A-Z]+|[Tt]rue|[Ff]alse|[Nn]ull|[Nn]il|None|undefined|in|not|and|or|let|if|else|matches|contains|startsWith|endsWith)$/.test(first)) return rest.every((p) => /^[a-z_]\w*$/i.test(p)) ? name : `${first}[${quote(rest.join("."))}]`
+	return rest.length ? `($env[${quote(name)}] ?? $env${all.join("?.")})` : "$env" + all
 }
-
-/** A field in a condition: a.b is the field of that name, or else b in the object a. @param {string} name */
-export function path(name) {
-	const parts = name.split("."), isName = (/** @type {string} */ p) => /^[\p{L}_][\p{L}\p{Nd}_]*$/u.test(p)
-	if (isName(parts[0]) && !/^([A-Z]+|true|false|nil|null|undefined|None|True|False|Nil|Null|in|not|and|or|let|if|else|matches|contains|startsWith|endsWith)$/.test(parts[0])) {
-		return parts.every(isName) ? name : `${parts[0]}[${quote(name.slice(parts[0].length + 1))}]`
-	}
-	const ways = [`$env[${quote(name)}]`]
-	for (let i = 1; i < parts.length; i++) ways.push(`$env[${quote(parts.slice(0, i).join("."))}]?.[${quote(parts.slice(i).join("."))}]`)
-	if (parts.length > 2) ways.push(`$env${parts.map((p) => `[${quote(p)}]`).join("?.")}`)
-	return ways.length > 1 ? `(${ways.join(" ?? ")})` : ways[0]
-}
-
-const textOf = (/** @type {string} */ f) => `(type(${f}) == "string" ? ${f} : toJSON(${f}))`
 
 /** The condition of a term of a field. @param {Term} term */
 function where({ name = "", op, not, form, value }) {
-	const f = path(name), is = not ? "!=" : "==", all = (/** @type {string} */ c) => not ? `not (${c})` : c, guard = (/** @type {string} */ c) => not ? c + " and " : ""
-	const matches = (/** @type {string} */ re) => all(`${f} != nil and ${textOf(f)} matches ${quote(re)}`)
-	if (op !== "=") return all(form === "text" || name === "ts" ? guard(`type(${f}) == "string"`) + `${f} ${op} ${quote(value)}` : guard(`string(${f}) matches "^-?[0-9]+([.][0-9]+)?(e[+-]?[0-9]+)?$"`) + `float(${f}) ${op} ${number(value)}`)
+	const f = path(name), is = not ? "!=" : "==", all = (c = "") => not ? `not (${c})` : c
+	const matches = (re = "") => all(`${f} != nil and (type(${f}) == "string" ? ${f} : toJSON(${f})) matches ${quote(re)}`)
+	if (op !== "=") return (not ? `${f} == nil or ` : "") + all(form === "text" || name === "ts" ? `${f} ${op} ${quote(value)}` : `float(${f}) ${op} ${number(value)}`)
 	if (form === "re") return matches(value)
 	if (form === "text") return `${f} ${is} ${quote(value)}`
 	if (value === "*") return `${f} ${not ? "==" : "!="} nil`
-	if (value.includes("*")) return matches(`(?s)^${value.replace(/[\\^$.|?+()[\]{}]/g, "\\$&").replaceAll("*", ".*")}$`)
+	if (value.includes("*")) return matches(`(?s)^${glob(value)}$`)
 	if (isNumber(value)) return all(`${f} in [${number(value)}, ${quote(value)}]`)
-	return value === "true" || value === "false" ? all(`${f} in [${value}, "${value}"]`) : `${f} ${is} ${value === "null" ? "nil" : quote(value)}`
+	if (/^(\[\]|\{\})$/.test(value)) return `${f} ${is} ${value}`
+	return /^(true|false)$/.test(value) ? all(`${f} in [${value}, "${value}"]`) : `${f} ${is} ${value === "null" ? "nil" : quote(value)}`
 }
 
-/** The levels that a term leaves; undefined: it is none of levels. @param {Term} term @returns {string[] | undefined} */
+/** The levels that a term leaves; undefined: it is none of levels. @param {Term} term @returns {Texts | undefined} */
 export function levelsOf({ name, op = "=", not, form, value, begin }) {
-	if (name !== "level" || form === "re" || /\*|^null$/.test(value) || (form === "text" && !levelNames.includes(value))) return undefined
+	if (name !== "level" || form === "re" || /\*|^null$/.test(value) || (form === "text" && !levelNames.includes(value))) return
 	const found = value.toLowerCase().split(",").flatMap((word) => {
 		const short = word.replace(/\+$/, ""), level = aliases[short] ?? short, rank = ranks.indexOf(level), of = short === word ? op : ">="
-		if (!levelNames.includes(level) || (of !== "=" && rank < 0)) throw new Mistake(`no level "${word}"; write level=error,critical or level>=warn; levels are ${levelNames.join(", ")}`, begin)
-		return of === "=" ? [level] : ranks.filter((_, i) => (of[0] === ">" ? i > rank : i < rank) || (of[1] && i === rank))
+		if (of === "=" ? !levelNames.includes(level) : rank < 0) throw new Mistake(`no level "${word}": write level=error,warn or level>=warn; levels are ${levelNames.join(", ")}`, begin)
+		return of === "=" ? level : ranks.filter((_, i) => of[0] === ">" ? i > rank || (of[1] && i === rank) : i < rank || (of[1] && i === rank))
 	})
 	return levelNames.filter((l) => found.includes(l) !== not)
 }
 
-/** RE2 for one of some names and globs. @param {string[]} list */
-export const oneOf = (list) => list.map((s) => s.replace(/[.+(){}|$]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")).join("|")
-/** @param {string[]} list */
-const inServices = (list) => list.some(isGlob) ? `service matches ${quote(`^(?:${oneOf(list)})$`)}` : `service in ${literal(list)}`
+/** @param {Texts} list */
+const inServices = (list) => `service matches ${quote(`^(${list.map(glob).join("|")})$`)}`
 
 /** The terms of a view that count. @param {View} view */
 export const termsOf = (view) => parse(view.q).concat(...view.chips.filter((c) => !c.off).map(({ text }) => {
 	try {
 		return parse(text)
 	} catch (err) {
-		const { message, column } = /** @type {Mistake} */ (err)
-		throw new Mistake(`in the filter ${text}: ${message}`, column)
+		throw new Mistake(`in the filter ${text}: ${/** @type {Mistake} */ (err).message}`, /** @type {Mistake} */ (err).column)
 	}
 }))
 
 /**
- * The question of a view about a range of time. Several terms service=… are a union, within the
- * services of the view.
- * @param {View} view
- * @param {{from: string, to: string}} range
- * @returns {Question}
+ * The question of a view about a range of time. Terms service=… are a union, within the services
+ * of the view.
+ * @param {View} view @param {Times} range @returns {Question}
  */
 export function questionOf(view, range) {
 	/** @type {Question} */
 	const q = { services: view.services, ...range, levels: [], texts: [], without: [], exprs: [], where: [], fold: view.fold, logql: view.logql }
 	if (q.logql) return q
 	let left = levelNames
-	/** @type {string[]} */
+	/** @type {Texts} */
 	const services = []
 	for (const term of termsOf(view)) {
 		const { kind, not, name, form, value } = term, levels = levelsOf(term)
 		if (kind === "text") (not ? q.without : q.texts).push(value)
 		else if (kind === "where") q.where.push(not ? `not (${value})` : value)
-		else if (kind === "expr") not ? q.where.push(noMatch((view.fold ? "(?i)" : "") + value)) : q.exprs.push(value)
+		else if (kind === "expr") not ? q.where.push(`not any(values($env), type(#) == "string" and # matches ${quote((view.fold ? "(?i)" : "") + value)})`) : q.exprs.push(value)
 		else if (levels) {
 			left = left.filter((l) => levels.includes(l))
-			if (!left.length) throw new Mistake("no level is left by this and the other terms; write level=error,warn for one of two", term.begin)
+			if (!left.length) throw new Mistake("this leaves no level: write level=error,warn for one of two", term.begin)
 		} else if (name === "service" && form !== "re" && value !== "null") not ? q.where.push(`not (${inServices(value.split(","))})`) : services.push(...value.split(","))
 		else q.where.push(where(term))
 	}
 	if (services.length) {
-		const both = [...services, ...view.services].some(isGlob) ? [] : services.filter((s) => view.services.includes(s))
-		q.services = both.length ? both : services
-		if (view.services.length && !both.length) q.where.push(inServices(view.services))
+		if (q.services.length && !services.every((s) => q.services.includes(s))) q.where.push(inServices(q.services))
+		q.services = services
 	}
-	if (left.length < levelNames.length) q.levels = left.length > 1 && left.join() === ranks.slice(ranks.indexOf(left[0])).join() ? [left[0] + "+"] : left
+	if (left.length < levelNames.length) q.levels = left.length > 1 && left.at(-1) === "critical" && left.length === 6 - ranks.indexOf(left[0]) ? [left[0] + "+"] : left
 	return q
 }
 
-/** That neither a text of the record nor a key=value matches. @param {string} re */
-const noMatch = (re) => `not any(toPairs($env), (type(#[1]) == "string" and #[1] matches ${quote(re)}) or (#[0] not in ["ts", "level", "service", "msg"] and (#[0] + "=" + ${textOf("#[1]")}) matches ${quote(re)}))`
+/** A refusal of the server, at the term that it is about. @param {string} text @param {Error} err */
+export function placed(text, err) {
+	const what = err.message.replace(/; to search text as it is: -F$/, ": quotes search a text as it is"), part = /`(.+)`/.exec(what)?.[1] ?? "\0"
+	try {
+		const term = parse(text).find((t) => t.kind === "where" ? /^where: column/.test(what) : t.value.includes(part))
+		return term ? new Mistake(what, term.begin) : err
+	} catch {
+		return err
+	}
+}

@@ -1,66 +1,29 @@
-// What the search line suggests: services, levels, fields, their values, signs, and the questions
-// that this browser asked before. No result of a question is kept.
+// What the search line suggests: services, levels, fields, values, signs, and earlier questions.
 
-import { levelNames, print, termFor } from "./search.js"
+import { valueOf } from "./facets.js"
+import { levelNames, nameOf, termFor } from "./search.js"
 
-const most = 100, shown = 12
-
-/** The questions of this browser, the newest first; undefined: it keeps none. @returns {string[] | undefined} */
-export function history() {
-	try {
-		const kept = JSON.parse(localStorage.getItem("history") ?? "[]")
-		return Array.isArray(kept) ? kept.map(String) : undefined
-	} catch {
-		return undefined // no storage
-	}
-}
-
-/** @param {string[] | undefined} list */
-export function keep(list) {
-	try {
-		localStorage.setItem("history", JSON.stringify(list ?? "off"))
-	} catch { /* no storage: nothing is kept */ }
-}
-
-/** @param {string} text */
-export function remember(text) {
-	const list = history()
-	if (list && text) keep([text, ...list.filter((t) => t !== text)].slice(0, most))
-}
-
-/** The word at the caret, and if it is a field with a sign, their parts. @param {string} text @param {number} caret */
-export function wordAt(text, caret) {
+/** The word before the caret; name and value are those of a field. @param {string} text */
+export function wordOf(text) {
 	let from = 0
-	for (const part of text.slice(0, caret).matchAll(/"(?:[^"\\]|\\.)*"?|(\s)|[^\s"]+/g)) if (part[1]) from = part.index + 1
-	const word = text.slice(from, caret), [, dash, name, sign, value] = /^(-?)(?:(".*"|[\p{L}\p{N}_.@$#-]+?)(!=|[<>]=?|=)(.*))?$/su.exec(word) ?? [word, word.startsWith("-") ? "-" : ""]
-	return { from, word, dash, name: name?.startsWith('"') ? name.slice(1, -1) : name, sign, value }
+	for (const { 1: blank, index } of text.matchAll(/"(?:[^"\\]|\\.)*"?|(\s)|[^\s"]+/g)) if (blank) from = index + 1
+	const [, dash, name, sign, value] = /^(-?)"?([^"=<>!]*)"?(!=|[<>]=?|=)?(.*)/s.exec(text.slice(from)) ?? []
+	return { from, dash, name, sign, value }
 }
 
 /**
- * @param {string} text @param {number} caret
- * @param {{fields: string[], services: string[], values?: Field, history: string[]}} of
- * @returns {{text: string, note: string, from: number}[]} text takes the place of what is from there to the caret
+ * @param {string} text up to the caret
+ * @param {{fields: Texts, services: Texts, values?: Field, past: Texts}} known
+ * @returns {{text: string, note: string, from: number}[]} texts for what stands behind from
  */
-export function suggest(text, caret, { fields, services, values, history }) {
-	const { from, word, dash, name, sign, value = "" } = wordAt(text, caret)
-	const like = (/** @type {string} */ v, /** @type {string} */ part) => v.toLowerCase().includes(part.toLowerCase())
-	if (name) {
-		const comma = name === "level" || name === "service" ? value.lastIndexOf(",") + 1 : 0, head = word.slice(0, word.length - value.length + comma), part = value.slice(comma).replace(/^"/, "")
-		const known = name === "level" ? levelNames.map((v) => ({ value: v, note: "level" })) : name === "service" ? services.map((v) => ({ value: v, note: "service" }))
-			: (values?.values ?? []).map((v) => ({ value: values?.type === "string" || !/^[-\w.]+$/.test(v.value) ? v.value : v.value, note: String(v.count) }))
-		return known.filter((v) => like(v.value, part)).slice(0, shown).map((v) => ({ text: head + valueOf(name, v.value, values?.type), note: v.note, from }))
+export function suggest(text, { fields, services, values, past }) {
+	const { from, dash, name, sign, value } = wordOf(text), lists = /** @type {Record<string, Texts>} */ ({ level: levelNames, service: services }), list = lists[name]
+	const has = (v = "", part = "") => v.toLowerCase().includes(part.toLowerCase()), field = (/** @type {string} */ f, op = "=") => dash + nameOf(f) + op
+	if (sign) {
+		const comma = list ? value.lastIndexOf(",") + 1 : 0, part = value.slice(comma).replace('"', "")
+		const found = list?.map((v) => ({ value: v, text: v, note: name })) ?? values?.values.map((v) => ({ value: v.value, text: termFor("x", valueOf(values, v)).slice(2), note: String(v.count) })) ?? []
+		return found.filter((v) => has(v.value, part)).slice(0, 12).map(({ text, note }) => ({ text: field(name, sign) + value.slice(0, comma) + text, note, from }))
 	}
-	const bare = word.slice(dash.length), names = ["level", "service", ...fields.filter((f) => f !== "level" && f !== "service")].filter((f) => bare && like(f, bare)).sort((a, b) => Number(b.startsWith(bare)) - Number(a.startsWith(bare)))
-	const whole = text.slice(0, caret).trim()
-	return [
-		...names.slice(0, shown).map((f) => ({ text: dash + print({ kind: "field", not: false, name: f, op: "=", form: "word", value: "" }), note: "field", from })),
-		...(names.includes(bare) ? ["!=", ">=", "<="].map((s) => ({ text: dash + bare + s, note: "sign", from })) : []),
-		...history.filter((t) => t !== text && like(t, whole)).map((t) => ({ text: t, note: "asked before", from: 0 })),
-	].slice(0, shown)
-}
-
-/** @param {string} name @param {string} value @param {string} [type] of the field */
-function valueOf(name, value, type) {
-	if (name === "level" || name === "service") return value
-	return termFor("x", type && type !== "string" && /^[-\d.e+]+$|^(true|false|null)$/.test(value) ? JSON.parse(value) : value).slice(2)
+	const names = !name ? [] : ["level", "service", ...fields].filter((f, i, all) => has(f, name) && all.indexOf(f) === i).sort((a, b) => Number(b.startsWith(name)) - Number(a.startsWith(name)))
+	return [...names.flatMap((f) => (f === name ? ["=", "!=", ">=", "<="] : ["="]).map((op) => ({ text: field(f, op), note: "field", from }))).slice(0, 8), ...past.filter((t) => t !== text && has(t, text)).map((text) => ({ text, note: "asked before", from: 0 }))].slice(0, 12)
 }

@@ -2,26 +2,15 @@
 
 import { h } from "./preact.js"
 import { useEffect, useState } from "./hooks.js"
+import { keep, kept } from "./keep.js"
 
-const next = /** @type {const} */ ({ system: "light", light: "dark", dark: "system" })
-
-/** @returns {keyof typeof next} */
-function kept() {
-	try {
-		const theme = /** @type {keyof typeof next} */ (localStorage.getItem("theme"))
-		return next[theme] ? theme : "system"
-	} catch {
-		return "system"
-	}
-}
+const themes = ["system", "light", "dark"]
 
 export function Theme() {
-	const [theme, set] = useState(kept)
+	const [at, set] = useState(() => Math.max(0, themes.indexOf(kept("theme"))))
 	useEffect(() => {
-		document.documentElement.dataset.theme = theme
-		try {
-			localStorage.setItem("theme", theme)
-		} catch { /* it lasts as long as the page */ }
-	}, [theme])
-	return h("button", { type: "button", "aria-label": "Theme", title: `Theme: ${theme}; next: ${next[theme]}`, onClick: () => set(next[theme]) }, { system: "◐", light: "☀", dark: "☾" }[theme])
+		document.documentElement.dataset.theme = themes[at]
+		keep("theme", themes[at])
+	}, [at])
+	return h("button", { type: "button", "aria-label": "Theme", title: "Theme: " + themes[at], onClick: () => set((at + 1) % 3) }, "◐☀☾"[at])
 }
