@@ -75,7 +75,7 @@ export function ids(line) {
 	const found = []
 	let n = 0
 	for (const m of leaves(root(line))) {
-		if (!m.listed && /(id|trace|request|span|session|correlation)$/i.test(m.name) && /^"?(?=.*\d)[^"\\]{8,100}"?$/.test(m.raw)) found.push(m)
+		if (!m.listed && (/(^|[._-])u?u?id$|(trace|request|span|session|correlation)(.?id)?$/i.test(m.name) || /[a-z]I[dD]$/.test(m.name)) && /^"?(?=.*\d)[^"\\]{8,100}"?$/.test(m.raw)) found.push(m)
 		if (n++ > 1000) break
 	}
 	return found.sort((a, b) => +/request/i.test(b.name) - +/request/i.test(a.name)).slice(0, 4)
