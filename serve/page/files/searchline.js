@@ -7,6 +7,7 @@ import { useAnswer } from "./ask.js"
 import { keep, kept } from "./keep.js"
 import { Mistake, placed, questionOf } from "./search.js"
 import { logqlOf } from "./logql.js"
+import { partsOf } from "./rows.js"
 import { suggest, wordOf } from "./suggest.js"
 
 /** @param {Props & {parts: Map<string, Part>}} props */
@@ -46,8 +47,9 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		const { signal } = (check.current = new AbortController()), next = text.trim(), to = lang ? { logql: next } : { q: next, logql: "" }
 		try {
 			const q = questionOf({ ...view, ...to }, range)
-			// The server refuses a mistake before it looks for the service, so this reads nothing.
-			if (q.exprs.length + q.where.length || q.logql) await source.number({ ...q, services: ["none"], from: "2000-01-01", to: "2000-01-02" }, signal).catch((err) => { if (err.status === 400) throw placed(next, err) })
+			// The mistakes that the server alone knows are told before the list goes. This reads nothing.
+			const near = shared.rows.slice(0, 1).map((row) => partsOf(row).service)
+			if (/[/(]/.test(next) || lang) await source.number({ ...q, ...(near[0] && { services: near }), from: "2000-01-01", to: "2000-01-02" }, signal).catch((err) => { if (err.status === 400) throw placed(next, err) })
 			if (signal.aborted) return
 			setWrong(undefined)
 			if (past && next && !lang) setPast([next, ...past.filter((/** @type {string} */ t) => t !== next)].slice(0, 100))
