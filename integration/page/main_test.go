@@ -50,6 +50,9 @@ func (s *suite) run(m *testing.M) int {
 // build makes the commands of the product, once.
 func (s *suite) build() error {
 	for _, name := range []string{"ingest", "logquery", "retention"} {
+		if _, err := os.Stat(filepath.Join(s.bin, name)); err == nil {
+			continue // another test did
+		}
 		if err := testkit.Build(s.root, s.bin, name); err != nil {
 			return err
 		}

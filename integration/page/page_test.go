@@ -49,6 +49,12 @@ type story struct {
 
 // TestStories runs the stories, those that measure one by one, and the others beside each other.
 func TestStories(t *testing.T) {
+	play(t, func(s story) bool { return !s.Picture })
+}
+
+// play runs some stories.
+func play(t *testing.T, which func(story) bool) {
+	t.Helper()
 	chromium := browser(t)
 	if err := shared.build(); err != nil {
 		t.Fatal(err)
@@ -61,7 +67,7 @@ func TestStories(t *testing.T) {
 	// Places bound how many stories are beside each other, whatever -parallel says.
 	places := make(chan struct{}, atOnce)
 	for _, s := range r.stories {
-		if s.Picture && !*update {
+		if !which(s) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {

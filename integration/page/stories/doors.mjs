@@ -97,7 +97,7 @@ export default [
 			await step("a glob", () => ui.open({ service: "v*" }, { wait: false }))
 			await step("all by name", () => ui.open({ service: ["*", "_*"] }, { wait: false }))
 			await step("a search", () => ui.open({ since: "1h", q: "open" }))
-			await step("a record", () => ui.open().then(() => ui.choose()))
+			await step("a record", () => ui.open().then(() => ui.some(20)).then(() => ui.choose(ui.rows.nth(14))))
 			await step("its context", async () => {
 				await ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click(quick)
 				await ui.context.getByRole("radio", { name: "All services" }).check(quick)
