@@ -10,14 +10,14 @@ import { count, duration, ms, some, stamp, time } from "./format.js"
 const marks = ["new", "more", "less", "gone"], day = { day: true, digits: 0 }
 
 /** The second window; none if the first has an open end. @param {View} view @param {Times} range */
-function second({ against }, { from, to }) {
+export function second({ against }, { from, to }) {
 	if (against.includes("/")) return against.split("/")
-	const back = against === "yesterday" ? 864e5 : ms(to) - ms(from)
-	return back && against ? [stamp(ms(from) - back), against === "before" ? from : stamp(ms(to) - back)] : []
+	const length = ms(to) - ms(from), back = against === "yesterday" ? 864e5 : length
+	return length > 0 && against ? [stamp(ms(from) - back), against === "before" ? from : stamp(ms(to) - back)] : []
 }
 
 /** Of one that is gone, the numbers are those of the second window. @param {Patterns} value @returns {Line[]} */
-function linesOf({ patterns, against }) {
+export function linesOf({ patterns, against }) {
 	const changes = new Map(against?.new.map((id) => [id, { mark: "new", was: 0 }]))
 	for (const mark of /** @type {const} */ (["more", "less"])) for (const { id, before } of against?.[mark] ?? []) changes.set(id, { mark, was: before })
 	return [...patterns.map((p) => ({ ...p, ...(changes.get(p.id) ?? { mark: "", was: 0 }) })), ...(against?.gone ?? []).map((p) => ({ ...p, mark: "gone", was: 0 }))]

@@ -73,9 +73,10 @@ export function* leaves(of) {
 /** The fields whose values seem to name a request and the like. @param {string} line */
 export function ids(line) {
 	const found = []
+	let n = 0
 	for (const m of leaves(root(line))) {
-		if (!m.listed && /(id|trace|request|span|session|correlation)$/i.test(m.name) && /^"?(?=.*\d)[^"\\]{8,100}"?$/.test(m.raw)) found.push(m)
-		if (m.n > 1000) break
+		if (!m.listed && (/(^|[._-])u?u?id$|(trace|request|span|session|correlation)(.?id)?$/i.test(m.name) || /[a-z]I[dD]$/.test(m.name)) && /^"?(?=.*\d)[^"\\]{8,100}"?$/.test(m.raw)) found.push(m)
+		if (n++ > 1000) break
 	}
 	return found.sort((a, b) => +/request/i.test(b.name) - +/request/i.test(a.name)).slice(0, 4)
 }
@@ -116,27 +117,27 @@ function Head({ row, older }) {
 }
 
 /** @param {{line: string, sel: string}} props */
-const Stored = ({ line, sel }) => h("div", null, h(Save, { sel }), line.length < most && [copier("Copy JSON", () => line), h("pre", null, h(Folded, { text: line, room: 8192 }))])
+const Stored = ({ line, sel }) => h("div", null, h(Save, { sel }), line.length < most && [copier("Copy JSON", () => line), h("pre", null, h(Folded, { text: line, room: 8192, show: (t) => t }))])
 
 /** @param {{sel: string}} props */
 const Save = ({ sel }) => h("a", { href: source.recordURL(split(sel)), download: sel + ".json" }, "Download the record")
 
-/** @param {{text: string, room: number}} props */
-function Folded({ text, room }) {
+/** @param {{text: string, room: number, show: (text: string) => string}} props */
+function Folded({ text, room, show }) {
 	const [all, setAll] = useState(false), cut = !all && text.length > room
-	return [h("bdi", null, cut ? text.slice(0, room) : text), cut && link(`show all ${count(text.length)} characters`, () => setAll(true))]
+	return [h("bdi", null, show(cut ? text.slice(0, room) : text)), cut && link(`show all ${count(text.length)} characters`, () => setAll(true))]
 }
 
 /** @param {Value & Now} props */
 function Tree({ now, ...of }) {
-	const [text, setText] = useState(""), hits = useMemo(() => text && search(of, text.toLowerCase()), [text])
+	const [text, setText] = useState(""), hits = useMemo(() => text && search(of, text.toLowerCase()), [text]), all = useMemo(() => h(Members, { of, now }), [])
 	return h("div", null, h("input", { type: "text", "aria-label": "Find in the record", placeholder: "find in the record", value: text, onInput: (/** @type {any} */ e) => setText(e.target.value) }),
-		h("ul", { class: "tree" }, hits ? hits.list.map((m) => h(Leaf, { ...m, label: m.name, key: m.name, now })) : h(Members, { of, now })), h("p", { role: "status" }, hits && hits.note))
+		h("ul", { class: "tree", hidden: !!hits }, all), hits && h("ul", { class: "tree" }, hits.list.map((m) => h(Leaf, { ...m, label: m.name, key: m.name, now }))), h("p", { role: "status" }, hits && hits.note))
 }
 
 /** @param {Value} of @param {string} text */
 function search(of, text) {
-	const list = [], until = performance.now() + 50
+	const list = [], until = performance.now() + 30
 	for (const m of leaves(of)) {
 		if ((m.name + "\n" + decode(m.raw)).toLowerCase().includes(text)) list.push(m)
 		if (list.length === step || performance.now() > until) return { list, note: "Only a part of the record was searched." }
@@ -159,7 +160,7 @@ function Members({ of, after, now }) {
 /** @param {Value & Now} props */
 function Branch({ now, ...of }) {
 	const [open, setOpen] = useState(of.raw.length < 2000 && of.depth < 5), label = visible(of.label)
-	return h("li", null, button(label, () => setOpen(!open), open ? "▾ " + label : `▸ ${label} (${bytes(of.raw.length)})`, { "aria-expanded": open }), open && h("ul", null, h(Members, { of, now })))
+	return h("li", null, button(open ? "▾ " + label : `▸ ${label} (${bytes(of.raw.length)})`, () => setOpen(!open), undefined, { "aria-expanded": open }), open && h("ul", null, h(Members, { of, now })))
 }
 
 /** @param {Value & Now} props */
@@ -169,7 +170,7 @@ function Leaf({ now, ...of }) {
 	const text = decode(raw), short = visible(text.slice(0, 100)), isText = raw[0] === '"', urls = isText && text.match(/https?:\/\/[^\s"'<>\\^`{|}]+/g)?.filter((u) => URL.canParse(u)) || []
 	const filter = (/** @type {boolean} */ not) => button(`Filter ${not ? "out" : "for"} ${name}=${short}`, () => addChip(now.current, termOf(of, not)), not ? "−" : "+")
 	const column = () => now.current.set({ columns: [...now.current.view.columns.filter((c) => c !== name), name] })
-	return h("li", null, head, h("span", { class: isText ? "" : "bare" }, h(Folded, { text: visible(text), room: 1000 })),
+	return h("li", null, head, h("span", { class: isText ? "" : "bare" }, h(Folded, { text, room: 1000, show: visible })),
 		links ? urls.map((u) => h("a", { href: u, target: "_blank", rel: "noopener noreferrer" }, new URL(u).href)) : urls.length > 0 && link("Open link…", () => setLinks(true)),
 		h("span", { class: "acts" }, !listed && name !== "ts" && text.length < 2000 && [filter(false), filter(true)], copier("Copy " + short, () => text), !listed && button("Show as column " + name, column, "column")))
 }
