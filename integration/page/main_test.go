@@ -10,6 +10,7 @@
 package page_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,6 +45,11 @@ func (s *suite) run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(s.bin)
+	// Stories that wait run beside those that have a place.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
 }
 

@@ -83,7 +83,7 @@ export default [
 	{
 		name: "hostile: ten lines of 900 KiB, and the browser stays quick",
 		world: "hostile",
-		alone: true,
+		measured: true,
 		limit: 60,
 		async run(scene) {
 			const { ui, page } = scene
@@ -108,7 +108,7 @@ export default [
 	{
 		name: "hostile: a record of 10,000 fields",
 		world: "hostile",
-		alone: true,
+		measured: true,
 		limit: 60,
 		async run(scene) {
 			const { ui, page } = scene

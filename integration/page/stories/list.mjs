@@ -74,7 +74,7 @@ export default [
 	{
 		name: "list: a million records scrolled with fewer than 200 rows in the DOM",
 		world: "million",
-		alone: true,
+		measured: true,
 		limit: 90,
 		async run(scene) {
 			const { ui } = scene
@@ -121,7 +121,7 @@ export default [
 	{
 		name: "list: resizing with 12,000 rows",
 		world: "million",
-		alone: true,
+		measured: true,
 		async run(scene) {
 			const { ui, page } = scene
 			await ui.range()
@@ -207,7 +207,7 @@ export default [
 	{
 		name: "memory: what was scrolled past is not kept",
 		world: "million",
-		alone: true,
+		measured: true,
 		limit: 60,
 		async run(scene) {
 			const { ui, page } = scene
