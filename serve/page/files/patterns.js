@@ -39,7 +39,7 @@ export function Patterns(props) {
 			against && marks.map((mark) => h("button", { key: mark, "aria-pressed": only === mark, onClick: () => setOnly(only === mark ? "" : mark) }, `${mark[0].toUpperCase()}${mark.slice(1)} ${lines.filter((p) => p.mark === mark).length}`))),
 		instead(answer), value && h("div", { class: answer.stale ? "stale" : "" },
 			h("p", { class: "dim" }, `Patterns of ${basis(value.basis)}`, against ? `, compared with ${basis(against.basis)} from ${time(against.from, view.utc, day)} to ${time(against.to, view.utc, day)}.` : from2 ? "." : ". To compare, choose a window, and a time with both ends.", value.others ? ` ${some(value.others, "record")} of rarer patterns are left out.` : ""),
-			against && (!value.complete || against.basis.newest) && h("p", { class: "mistake" }, value.complete ? "New means: not among the records of the second window that were looked at." : "Records are missing, so a new pattern may have been there before."),
+			against && (against.lacks || against.basis.newest) && h("p", { class: "mistake" }, against.lacks ? "Records of the second window are missing, so a new pattern may have been there before." : "New means: not among the records of the second window that were looked at."),
 			lines.length ? h("table", null, h("thead", null, h("tr", null, ["Change", "Count", "Over time", "Pattern", "Filter"].map((t) => h("th", { key: t, scope: "col" }, t)))),
 				h("tbody", null, lines.filter((p) => !only || p.mark === only).sort((a, b) => order(a) - order(b) || b.count - a.count).map((p) => h(Row, { ...props, p, by: value.by, key: p.id }))))
 				: h("p", null, "No record of this time passes the filters. Choose a longer time, or remove a filter.")))
@@ -47,7 +47,7 @@ export function Patterns(props) {
 
 /** @param {Props & {p: Line, by: string}} props */
 function Row(props) {
-	const { view, set, p, range, by } = props, text = visible(p.template.slice(0, 1000)), name = text.slice(0, 100), most = Math.max(...p.buckets.map((b) => b.n)), left = ms(range.from || p.first), k = 100 / (ms(range.to || p.last) - left)
+	const { view, set, p, range, by } = props, text = visible(p.template.slice(0, 400)), name = text.slice(0, 100), most = Math.max(...p.buckets.map((b) => b.n)), left = ms(range.from || p.first), k = 100 / (ms(range.to || p.last) - left)
 	const list = (/** @type {Record<string, number>} */ numbers) => Object.entries(numbers).sort((a, b) => b[1] - a[1]).slice(0, 5).map(([k, n]) => `${k} ${count(n)}`).join(", ")
 	return h("tr", null, h("td", { class: p.mark }, p.mark, p.was > 0 && h("p", { class: "dim" }, "was ", count(p.was))), h("td", null, count(p.count), h("p", { class: "dim" }, +(100 * p.share).toPrecision(2), " %")),
 		h("td", null, h("svg", { width: 100, height: 20, "aria-hidden": "true" }, p.mark !== "gone" && p.buckets.map(({ t, n }) => h("rect", { key: t, x: k * (ms(t) - left), width: Math.max(1, k * duration(by)), y: 20 - (20 * n) / most, height: (20 * n) / most })))),
