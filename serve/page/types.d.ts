@@ -361,8 +361,10 @@ interface Held {
 	/** What was asked for: the chosen record, the question. */
 	sought: string
 	asked: string
-	/** The chosen record is not among those of the question. */
-	lost: boolean
+	/** Why a record that was asked for is not there. */
+	lost: string
+	/** The start is to be estimated once the histogram is there. */
+	guess: boolean
 	loading: "" | "all" | "more"
 	error?: Error
 	end?: End
@@ -401,6 +403,8 @@ interface ListActs {
 	begin(below: boolean, place: number, more?: Partial<Question>): void
 	/** Loads a record with others around it. */
 	around(name: string): void
+	/** Estimates the place of the first row. */
+	settle(): void
 	home(): void
 	end(): void
 	jump(place: number): void

@@ -1,7 +1,7 @@
 // The bar of what is missing, which does not go away by itself, notes, and the foot with the cost.
 
 import { h } from "./preact.js"
-import { useEffect, useRef, useState } from "./hooks.js"
+import { useRef, useState } from "./hooks.js"
 import { bytes, some, time } from "./format.js"
 
 /** @typedef {Props & {parts: Map<string, Part>}} BarProps */
@@ -22,10 +22,8 @@ function grouped(parts, textsOf) {
 }
 
 /** @param {BarProps} props */
-export function Missing({ parts, again, left, view }) {
+export function Missing({ parts, again, view }) {
 	const [read, setRead] = useState(/** @type {string[]} */ ([])), last = useLast(parts)
-	const out = last.some(([, p]) => /** @type {any} */ (p.error)?.status === 401)
-	useEffect(() => { if (out) left() }, [out])
 	const missing = grouped(last, ({ error, outcome: o }) => {
 		const gaps = o?.gaps ?? [], times = gaps.flatMap((g) => [g.from, g.to]).sort().map((t) => time(t, view.utc, { day: true, digits: 0 }))
 		return [error?.message, ...(o?.problems ?? []),

@@ -31,7 +31,7 @@ export function Histogram(props) {
 	const total = answer.value?.buckets.reduce((n, b) => n + b.total, 0) ?? -1
 	useEffect(() => {
 		shared.total = answer.loading ? -1 : total
-		shared.spans = answer.value?.buckets.map((b) => ({ at: ms(b.t), by: axis.by, n: b.total })) ?? []
+		shared.spans = answer.loading ? [] : answer.value?.buckets.map((b) => ({ at: ms(b.t), by: axis.by, n: b.total })) ?? []
 		shared.act("total")
 		shared.tints = new Map(keys.map((k) => [k.key, k.color]))
 		shared.act("tints")

@@ -15,7 +15,7 @@ import { count, duration, levels, ms, some, stamp, time } from "./format.js"
 const mostRows = 10_000, mostBytes = 64 << 20, page = 300, bytesAtOnce = 8 << 20, tallest = 8e6, foot = 60
 
 /** @returns {Held} */
-const empty = () => ({ rows: [], start: 0, up: false, down: false, dropped: false, top: 0, put: 0, current: "", focus: false, sought: "", asked: "", lost: false, loading: "all", height: 20, inView: 600, total: -1 })
+const empty = () => ({ rows: [], start: 0, up: false, down: false, dropped: false, top: 0, put: 0, current: "", focus: false, sought: "", asked: "", lost: "", guess: false, loading: "all", height: 20, inView: 600, total: -1 })
 
 const size = (/** @type {Row[]} */ rows) => rows.reduce((n, r) => n + r.line.length, 0)
 
@@ -34,184 +34,224 @@ export function List(props) {
 		// Late ones that are older than the list come with those that it has not.
 		if (last && (oldest ? l.up : l.down)) fresh = fresh.filter((r) => compare(r.id, last.id) > 0)
 		l.rows = merge(l.rows, fresh, oldest)
-		if (l.rows.length > ring) a.drop(!oldest, l.rows.length - ring)
-		a.to(oldest ? Infinity : 0)
+		if (l.rows.length > ring) drop(!oldest, l.rows.length - ring)
+		to(oldest ? Infinity : 0)
 	})
 	const all = shared.total < 0 ? -1 : shared.total + live.came
 	Object.assign(l, { height: view.wrap ? 60 : 20, inView: (box.current?.clientHeight || 600) - (columns.length ? 20 : 0), total: view.live ? -1 : all })
 	const index = l.rows.findIndex((r) => nameOf(r) === l.current), levelsOf = (/** @type {string} */ level) => (level === "error" ? ["error", "critical"] : [level])
 
-	/** @type {ListActs} */
-	const a = {
-		places: () => l.start + l.rows.length + (l.down ? Math.max(1, l.total - l.start - l.rows.length) : 0),
-		tall: () => a.places() * l.height + (l.down ? 0 : foot),
-		drawn: () => Math.min(a.tall(), Math.max(tallest, l.inView)),
-		ratio: () => (a.tall() > a.drawn() ? (a.tall() - l.inView) / (a.drawn() - l.inView) : 1),
-		to(top) {
-			l.top = Math.max(0, Math.min(top, a.tall() - l.inView))
-			sheet.current.style.height = a.drawn() + "px"
-			box.current.scrollTop = l.top / a.ratio()
-			l.put = box.current.scrollTop
-			draw()
-		},
-		move(start) {
-			const by = (start - l.start) * l.height
-			l.start = start
-			a.to(l.top + by)
-		},
-		drop(below, n) {
-			l.rows = below ? l.rows.slice(0, -n) : l.rows.slice(n)
-			l.dropped = l[below ? "down" : "up"] = true
-			if (!below) l.start += n
-			if (now.current.view.live && below === now.current.view.oldest) live.cutOff()
-		},
-		add(rows, below) {
-			l.rows = below ? [...l.rows, ...rows] : [...rows.reverse(), ...l.rows]
-			if (!below) l.start -= rows.length
-			if (l.start < 0) a.move(0)
-			let n = 0
-			for (let bytes = size(l.rows); n < l.rows.length - 1 && (l.rows.length - n > mostRows || bytes > mostBytes); n++) bytes -= (l.rows.at(below ? n : -1 - n)?.line.length ?? 0)
-			if (n) a.drop(!below, n)
-			draw()
-		},
-		async ask(below, id, each, { limit = page, more } = {}) {
-			const { question, view } = now.current, stop = new AbortController(), { signal } = busy.current, oldest = below === view.oldest
-			let bytes = 0
-			signal.addEventListener("abort", () => stop.abort())
-			try {
-				return await source.records({ ...question, ...(view.live && { to: "" }), ...more }, { limit, oldest, [oldest ? "after" : "before"]: id, each(rows) {
-					if (signal.aborted) return
-					bytes += size(rows)
-					each(rows)
-					if (bytes > bytesAtOnce) stop.abort()
-				} }, stop.signal)
-			} catch (err) {
-				// Long records come in small portions.
-				if (signal.aborted || bytes <= bytesAtOnce) throw err
-			}
-		},
-		loads(what, load) {
-			busy.current.abort()
-			const { signal } = (busy.current = new AbortController()), done = (/** @type {Error | void} */ error) => {
-				if (signal.aborted) return
-				Object.assign(l, { loading: "", error })
-				draw()
-			}
-			Object.assign(l, { loading: what, error: undefined })
-			draw()
-			load().then(done, done)
-		},
-		ended(end, below) {
-			l[below ? "down" : "up"] = end?.more ?? true
-			if (end) l.end = joined(l.end, end)
-			if (!l.up) a.move(0)
-			else if (!l.down && l.total > l.rows.length) a.move(l.total - l.rows.length)
-			a.to(l.top)
-		},
-		extend: (below) => a.loads("more", async () => a.ended(await a.ask(below, l.rows.at(below ? -1 : 0)?.id, (rows) => a.add(rows, below)), below)),
-		begin: (below, place, more) => a.loads("all", async () => {
-			let first = true
-			const take = (/** @type {Row[]} */ rows) => {
-				if (first) Object.assign(l, { rows: [], start: place, up: below && place > 0, down: below, dropped: false })
-				a.add(rows, below)
-				if (first || !below) a.to(below ? place * l.height : Infinity)
-				first = false
-			}
-			const end = await a.ask(below, undefined, take, { more })
-			if (first && place) return a.end()
-			if (first) take([])
-			a.ended(end, below)
-			if (!below) a.to(Infinity)
-		}),
-		around: (name) => a.loads("all", async () => {
-			/** @type {Row[][]} */
-			const [above, below] = [[], []], id = name.slice(name.indexOf("/") + 1)
-			const up = await a.ask(false, id, (rows) => above.push(...rows), { limit: 100 })
-			const down = await a.ask(true, above[0]?.id, (rows) => below.push(...rows), { limit: 101 })
-			l.lost = below[0]?.id !== id
-			if (l.lost && l.rows.length) return
-			const at = Number(id.slice(0, id.indexOf("-"))) / 1e6, { oldest } = now.current.view, share = (/** @type {number} */ f) => Math.max(0, Math.min(1, oldest ? f : 1 - f))
-			const place = shared.spans.reduce((n, s) => n + s.n * share((at - s.at) / s.by), 0)
-			Object.assign(l, { rows: [], dropped: false, start: Math.max(above.length, up?.more ? Math.round(place) : 0), current: l.lost ? "" : name, down: true })
-			a.add(below, true)
-			a.add(above, false)
-			a.ended(down, true)
-			a.ended(up, false)
-			a.to((l.start + above.length) * l.height - l.inView / 2)
-		}),
-		home: () => (l.up ? a.begin(true, 0) : a.to(0)),
-		end: () => (l.down ? a.begin(false, a.places()) : a.to(Infinity)),
-		jump(place) {
-			const { oldest } = now.current.view
-			let sum = 0
-			for (const { at, by, n } of oldest ? shared.spans : shared.spans.toReversed()) {
-				const share = (place - sum) / n, t = stamp(Math.round(at + by * (oldest ? share : 1 - share)))
-				if ((sum += n) > place) return place > 0 ? a.begin(true, place, oldest ? { from: t } : { to: t }) : a.home()
-			}
-			a.end()
-		},
-		go(i) {
-			const row = l.rows[Math.max(0, Math.min(i, l.rows.length - 1))]
-			if (!row) return
-			live.pause(live.paused || "scroll")
-			Object.assign(l, { current: nameOf(row), focus: true })
-			if (view.sel) set({ sel: (l.sought = l.current) }, { quiet: true })
-			const y = (l.start + l.rows.indexOf(row)) * l.height
-			a.to(Math.min(y, Math.max(l.top, y + l.height - l.inView)))
-		},
-		step: (by) => a.go(index < 0 ? first - l.start : index + by),
-		open: () => l.current && set({ sel: (l.sought = l.current) }),
-		nextLevel(level, back) {
-			const step = back ? -1 : 1, words = levelsOf(level), edge = l.rows.at(back ? 0 : -1)
-			for (let i = index + step; l.rows[i]; i += step) if (words.includes(partsOf(l.rows[i]).level)) return a.go(i)
-			if (edge && l[back ? "up" : "down"] && !question.logql) a.loads("all", async () => {
-				/** @type {Row[]} */
-				const found = []
-				await a.ask(!back, edge.id, (rows) => found.push(...rows), { limit: 1, more: { where: [...question.where, words.map((w) => `level == "${w}"`).join(" or ")] } })
-				if (found[0]) a.around(nameOf(found[0]))
-			})
-		},
-		scroll(by) {
-			a.to(l.top + by)
-			a.follow()
-		},
-		follow: () => live.paused === "key" || live.pause((oldest ? !l.down && l.top >= a.tall() - l.inView - l.height : l.top < l.height) ? "" : "scroll"),
+	/** @type {ListActs["places"]} */
+	const places = () => l.start + l.rows.length + (l.down ? Math.max(1, l.total - l.start - l.rows.length) : 0)
+	/** @type {ListActs["tall"]} */
+	const tall = () => places() * l.height + (l.down ? 0 : foot)
+	/** @type {ListActs["drawn"]} */
+	const drawn = () => Math.min(tall(), Math.max(tallest, l.inView))
+	/** @type {ListActs["ratio"]} */
+	const ratio = () => (tall() > drawn() ? (tall() - l.inView) / (drawn() - l.inView) : 1)
+	/** @type {ListActs["to"]} */
+	const to = (top) => {
+		l.top = Math.max(0, Math.min(top, tall() - l.inView))
+		if (!box.current) return
+		sheet.current.style.height = drawn() + "px"
+		box.current.scrollTop = l.top / ratio()
+		l.put = box.current.scrollTop
+		draw()
 	}
+	/** @type {ListActs["move"]} */
+	const move = (start) => {
+		const by = (start - l.start) * l.height
+		l.start = start
+		to(l.top + by)
+	}
+	/** @type {ListActs["drop"]} */
+	const drop = (below, n) => {
+		l.rows = below ? l.rows.slice(0, -n) : l.rows.slice(n)
+		l.dropped = l[below ? "down" : "up"] = true
+		if (!below) l.start += n
+		if (now.current.view.live && below === now.current.view.oldest) live.cutOff()
+	}
+	/** @type {ListActs["add"]} */
+	const add = (rows, below) => {
+		l.rows = below ? [...l.rows, ...rows] : [...rows.reverse(), ...l.rows]
+		if (!below) l.start -= rows.length
+		if (l.start < 0) move(0)
+		let n = 0
+		for (let bytes = size(l.rows); n < l.rows.length - 1 && (l.rows.length - n > mostRows || bytes > mostBytes); n++) bytes -= (l.rows.at(below ? n : -1 - n)?.line.length ?? 0)
+		if (n) drop(!below, n)
+		draw()
+	}
+	/** @type {ListActs["ask"]} */
+	const ask = async (below, id, each, { limit = page, more } = {}) => {
+		const { question, view } = now.current, stop = new AbortController(), { signal } = busy.current, oldest = below === view.oldest
+		let bytes = 0
+		signal.addEventListener("abort", () => stop.abort())
+		try {
+			return await source.records({ ...question, ...(view.live && { to: "" }), ...more }, { limit, oldest, [oldest ? "after" : "before"]: id, each(rows) {
+				if (signal.aborted) return
+				bytes += size(rows)
+				each(rows)
+				if (bytes > bytesAtOnce) stop.abort()
+			} }, stop.signal)
+		} catch (err) {
+			// Long records come in small portions.
+			if (signal.aborted || bytes <= bytesAtOnce) throw err
+		}
+	}
+	/** @type {ListActs["loads"]} */
+	const loads = (what, load) => {
+		busy.current.abort()
+		const { signal } = (busy.current = new AbortController()), done = (/** @type {Error | void} */ error) => {
+			if (signal.aborted) return
+			Object.assign(l, { loading: "", error })
+			draw()
+		}
+		Object.assign(l, { loading: what, error: undefined })
+		draw()
+		load().then(done, done)
+	}
+	/** @type {ListActs["ended"]} */
+	const ended = (end, below) => {
+		l[below ? "down" : "up"] = end?.more ?? true
+		if (end) l.end = joined(l.end, end)
+		if (!l.up) move(0)
+		else if (!l.down && l.total > l.rows.length) move(l.total - l.rows.length)
+		to(l.top)
+	}
+	/** @type {ListActs["extend"]} */
+	const extend = (below) => loads("more", async () => ended(await ask(below, l.rows.at(below ? -1 : 0)?.id, (rows) => add(rows, below)), below))
+	/** @type {ListActs["begin"]} */
+	const begin = (below, place, more) => loads("all", async () => {
+		let first = true
+		const take = (/** @type {Row[]} */ rows) => {
+			if (first) Object.assign(l, { rows: [], start: place, up: below && place > 0, down: below, dropped: false })
+			add(rows, below)
+			if (first || !below) to(below ? place * l.height : Infinity)
+			first = false
+		}
+		const last = await ask(below, undefined, take, { more })
+		// The estimate was beyond the last record.
+		if (first && below && place) return end()
+		if (first) take([])
+		ended(last, below)
+		if (!below) to(Infinity)
+	})
+	/** @type {ListActs["around"]} */
+	const around = (name) => loads("all", async () => {
+		/** @type {Row[][]} */
+		const [above, below] = [[], []], id = name.slice(name.indexOf("/") + 1)
+		const up = await ask(false, id, (rows) => above.push(...rows), { limit: 100 })
+		const down = await ask(true, above[0]?.id, (rows) => below.push(...rows), { limit: 101 })
+		l.lost = below[0]?.id === id ? "" : "the chosen record is not among them"
+		if (l.lost && l.rows.length) return
+		Object.assign(l, { rows: [], dropped: false, guess: true, focus: true, start: above.length, current: l.lost ? "" : name, down: true })
+		add(below, true)
+		add(above, false)
+		ended(down, true)
+		ended(up, false)
+		to((l.start + above.length) * l.height - l.inView / 2)
+		settle()
+	})
+	/** @type {ListActs["settle"]} */
+	const settle = () => {
+		if (!l.guess || !shared.spans.length || !l.rows.length) return
+		const { id } = l.rows[0], at = Number(id.slice(0, id.indexOf("-"))) / 1e6, { oldest } = now.current.view
+		l.guess = false
+		if (l.up) move(Math.round(shared.spans.reduce((n, s) => n + s.n * Math.max(0, Math.min(1, ((at - s.at) / s.by - (oldest ? 0 : 1)) * (oldest ? 1 : -1))), 0)))
+	}
+	/** @type {ListActs["home"]} */
+	const home = () => (l.up ? begin(true, 0) : to(0))
+	/** @type {ListActs["end"]} */
+	const end = () => (l.down ? begin(false, places()) : to(Infinity))
+	/** @type {ListActs["jump"]} */
+	const jump = (place) => {
+		const { oldest } = now.current.view
+		let sum = 0
+		for (const { at, by, n } of oldest ? shared.spans : shared.spans.toReversed()) {
+			const share = (place - sum) / n, t = stamp(Math.round(at + by * (oldest ? share : 1 - share)))
+			if ((sum += n) > place) return place > 0 ? begin(true, place, oldest ? { from: t } : { to: t }) : home()
+		}
+		end()
+	}
+	/** @type {ListActs["go"]} */
+	const go = (i) => {
+		const row = l.rows[Math.max(0, Math.min(i, l.rows.length - 1))]
+		if (!row) return
+		live.pause(live.paused || "scroll")
+		Object.assign(l, { current: nameOf(row), focus: true, lost: "" })
+		if (view.sel) set({ sel: (l.sought = l.current) }, { quiet: true })
+		const y = (l.start + l.rows.indexOf(row)) * l.height
+		to(Math.min(y, Math.max(l.top, y + l.height - l.inView)))
+	}
+	/** @type {ListActs["step"]} */
+	const step = (by) => go(index < 0 ? first - l.start : index + by)
+	/** @type {ListActs["open"]} */
+	const open = () => l.current && set({ sel: (l.sought = l.current) })
+	/** @type {ListActs["nextLevel"]} */
+	const nextLevel = (level, back) => {
+		const step = back ? -1 : 1, words = levelsOf(level), edge = l.rows.at(back ? 0 : -1)
+		for (let i = index + step; l.rows[i]; i += step) if (words.includes(partsOf(l.rows[i]).level)) return go(i)
+		const none = () => {
+			l.lost = `there is no other ${level} that way`
+			draw()
+		}
+		if (!edge || !l[back ? "up" : "down"] || question.logql) return none()
+		loads("all", async () => {
+			/** @type {Row[]} */
+			const found = [], more = question.levels.length ? { where: [...question.where, words.map((w) => `level == "${w}"`).join(" or ")] } : { levels: words }
+			await ask(!back, edge.id, (rows) => found.push(...rows), { limit: 1, more })
+			if (!found[0]) return none()
+			const name = nameOf(found[0])
+			if (view.sel) set({ sel: (l.sought = name) }, { quiet: true })
+			around(name)
+		})
+	}
+	/** @type {ListActs["scroll"]} */
+	const scroll = (by) => {
+		to(l.top + by)
+		follow()
+	}
+	/** @type {ListActs["follow"]} */
+	const follow = () => live.paused === "key" || live.pause((oldest ? !l.down && l.top >= tall() - l.inView - l.height : l.top < l.height) ? "" : "scroll")
 
-	const first = Math.floor(l.top / l.height), last = Math.min(first + Math.ceil(l.inView / l.height) + 1, a.places())
+	const first = Math.floor(l.top / l.height), last = Math.min(first + Math.ceil(l.inView / l.height) + 1, places())
 	/** Loads what is in view, or nearly. */
 	useEffect(() => {
 		if (l.loading || l.error || !l.rows.length) return
 		const margin = last - first, under = last - l.start - l.rows.length, over = l.start - first
-		if (Math.max(under, over) > 3 * page && !view.live) {
-			const timer = setTimeout(() => a.jump(first), 150)
+		if (Math.max(under, over) > 3 * page && !view.live && shared.spans.length) {
+			const timer = setTimeout(() => jump(first), 150)
 			return () => clearTimeout(timer)
 		}
-		if (l.down && under > -margin) a.extend(true)
-		else if (l.up && over > -margin) a.extend(false)
+		if (l.down && under > -margin) extend(true)
+		else if (l.up && over > -margin) extend(false)
 	})
 	useEffect(() => {
 		const key = asked + oldest + view.live, anew = key !== l.asked, sought = view.sel && view.sel !== l.sought && (anew || !l.rows.some((r) => nameOf(r) === view.sel))
 		Object.assign(l, { asked: key, sought: view.sel })
-		if (anew) Object.assign(l, { end: undefined, lost: false })
+		if (anew) Object.assign(l, { end: undefined, lost: "" })
 		if (!view.sel && document.activeElement === document.body) l.focus = !anew
 		if (view.live) return
-		if (sought) a.around(view.sel)
-		else if (anew) a.begin(true, 0)
+		if (sought) around(view.sel)
+		else if (anew) begin(true, 0)
 	}, [asked, oldest, view.live, view.sel])
 	useEffect(() => {
-		const seen = new ResizeObserver(() => a.to(l.top))
+		const seen = new ResizeObserver(() => to(l.top))
 		seen.observe(box.current)
-		shared.offer("total", draw)
+		shared.offer("total", () => {
+			settle()
+			draw()
+		})
 		shared.offer("tints", draw)
 		return () => {
 			seen.disconnect()
 			busy.current.abort()
 		}
 	}, [])
-	useLayoutEffect(() => a.to(l.top), [l.height, l.inView, l.total])
+	useLayoutEffect(() => to(l.top), [l.height, l.inView, l.total])
 	useLayoutEffect(() => {
-		if (l.focus) box.current.querySelector('[role=row][tabindex="0"]')?.focus({ preventScroll: true })
+		const at = document.activeElement
+		if (l.focus && (at === document.body || box.current.contains(at))) box.current.querySelector('[role=row][tabindex="0"]')?.focus({ preventScroll: true })
 		l.focus = false
 	})
 	useReport(report, "records", { value: l.end, error: l.error, loading: l.loading === "all" && !l.rows.length, stale: false })
@@ -219,10 +259,11 @@ export function List(props) {
 
 	/** @type {Record<string, () => void>} */
 	const keys = {
-		ArrowDown: () => a.step(1), ArrowUp: () => a.step(-1), j: () => a.step(1), k: () => a.step(-1), Enter: a.open, PageDown: () => a.scroll(l.inView - l.height), PageUp: () => a.scroll(l.height - l.inView),
-		Home: () => a.follow(void a.home()), End: () => a.follow(void a.end()), " ": () => live.pause(live.paused ? "" : "key"),
+		ArrowDown: () => step(1), ArrowUp: () => step(-1), j: () => step(1), k: () => step(-1), Enter: open, PageDown: () => scroll(l.inView - l.height), PageUp: () => scroll(l.height - l.inView),
+		Home: () => follow(void home()), End: () => follow(void end()), " ": () => live.pause(live.paused ? "" : "key"),
 	}
-	for (const [name, call] of Object.entries({ next: keys.j, previous: keys.k, open: a.open, nextLevel: a.nextLevel, pause: keys[" "], copyLine: () => index >= 0 && navigator.clipboard?.writeText(l.rows[index].line) })) shared.offer(name, call)
+	const offers = { next: keys.j, previous: keys.k, open, "error+": () => nextLevel("error"), "error-": () => nextLevel("error", true), "warn+": () => nextLevel("warn"), "warn-": () => nextLevel("warn", true), pause: keys[" "], copy: () => index >= 0 && navigator.clipboard?.writeText(l.rows[index].line) }
+	for (const [name, call] of Object.entries(offers)) shared.offer(name, call)
 
 	const offset = l.top - l.put, dayOf = (/** @type {string} */ t) => time(t || stamp(Date.now()), view.utc, { day: true }).slice(0, 10), days = dayOf(range.from) !== dayOf(range.to)
 	const text = (/** @type {string} */ s) => marked(s, question.texts, view.fold), cell = (/** @type {string} */ name, /** @type {any[]} */ ...parts) => h("span", { role: "gridcell", class: name }, ...parts)
@@ -235,41 +276,41 @@ export function List(props) {
 				if (getSelection()?.isCollapsed === false) return
 				live.pause(live.paused || "scroll")
 				l.current = name
-				a.open()
+				open()
 			},
 		},
 		view.split === "level" ? null : h("i", { class: shared.tints.get(view.split.split(",").map((f) => fieldOf(row, f) ?? "(none)").join(" / ")) ?? "none" }),
 		h("span", { role: "rowheader", class: "ts", title: p.ts }, time(p.ts, view.utc, { day: days })), cell("level", p.level), cell("service", p.service), columns.map((c) => cell("col", fieldOf(row, c))),
 		cell("msg", h("bdi", null, text(p.msg)), " ", h("bdi", { class: "rest" }, text(p.rest), p.long ? "…" : "")))
 	}
-	const drawn = [], head = ["time", "level", "service", ...columns, "message"]
-	for (let i = Math.max(0, first - 8 - l.start); i < Math.min(l.rows.length, last + 8 - l.start); i++) drawn.push(i)
-	if (index >= 0 && !drawn.includes(index)) drawn.push(index)
+	const visible = [], head = ["time", "level", "service", ...columns, "message"]
+	for (let i = Math.max(0, first - 8 - l.start); i < Math.min(l.rows.length, last + 8 - l.start); i++) visible.push(i)
+	if (index >= 0 && !visible.includes(index)) visible.push(index)
 	const button = (/** @type {string} */ label, /** @type {boolean} */ pressed, /** @type {() => void} */ onClick) => h("button", { type: "button", "aria-pressed": pressed, onClick }, label), n = l.rows.length
 
 	return [
 		h("div", { class: "tools" },
 			h("span", { class: "dim" }, l.loading === "all" && !n ? " " : all < 0 ? `${some(n, "record")} loaded` : all < n ? `${some(n, "record")} loaded, the histogram counts ${count(all)}` : `${count(n)} of ${some(all, "record")} loaded`,
-				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "", l.lost ? "; the chosen record is not among them" : ""),
+				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "", l.lost && "; " + l.lost),
 			h("span", { class: "space" }),
 			view.live ? [h("span", { role: "status" }, live.word || (live.paused ? "Paused" : "Following")),
-				live.paused ? h("button", { type: "button", class: "main", onClick: () => { live.pause(""); a.to(oldest ? Infinity : 0) } }, `${count(live.news)} new`) : null, h("span", { role: "status", class: "keys-only" }, live.said)] : null,
+				live.paused ? h("button", { type: "button", class: "main", onClick: () => { live.pause(""); to(oldest ? Infinity : 0) } }, `${count(live.news)} new`) : null, h("span", { role: "status", class: "keys-only" }, live.said)] : null,
 			button("Newest first", !oldest, () => set({ oldest: !oldest })), button("Wrap", view.wrap, () => set({ wrap: !view.wrap })), h(Columns, props)),
 		l.error ? h("p", { role: "alert", class: "failed" }, l.error.message, " ", h("button", { type: "button", onClick: () => { l.error = undefined; n ? draw() : props.again() } }, "Try again")) : null,
 		!n && !l.loading && !l.error ? h(None, props) : null,
 		h("div", {
-			class: `list${view.wrap ? " wrap" : ""}${l.loading ? " wait" : ""}`, role: "grid", "aria-label": "Records", "aria-rowcount": l.total < 0 && l.down ? -1 : a.places() + Math.sign(columns.length), "aria-busy": !!l.loading, tabIndex: n ? -1 : 0, ref: box,
+			class: `list${view.wrap ? " wrap" : ""}${l.loading ? " wait" : ""}`, role: "grid", "aria-label": "Records", "aria-rowcount": l.total < 0 && l.down ? -1 : places() + Math.sign(columns.length), "aria-busy": !!l.loading, tabIndex: n ? -1 : 0, ref: box,
 			onScroll() {
 				const top = box.current.scrollTop
 				if (Math.abs(top - l.put) < 1) return
-				Object.assign(l, { put: top, top: top * a.ratio() })
+				Object.assign(l, { put: top, top: top * ratio() })
 				draw()
-				a.follow()
+				follow()
 			},
 			onWheel(/** @type {WheelEvent} */ e) {
-				if (a.ratio() === 1 || e.ctrlKey) return
+				if (ratio() === 1 || e.ctrlKey) return
 				e.preventDefault()
-				a.scroll(e.deltaY * [1, l.height, l.inView][e.deltaMode])
+				scroll(e.deltaY * [1, l.height, l.inView][e.deltaMode])
 			},
 			onKeyDown(/** @type {any} */ e) {
 				if (e.ctrlKey || e.metaKey || e.altKey || !keys[e.key] || e.target.matches("button")) return
@@ -280,8 +321,8 @@ export function List(props) {
 		},
 		columns.length ? h("div", { role: "row", class: "head", "aria-rowindex": 1 }, head.map((c, i) => h("span", { key: i, role: "columnheader", "aria-label": c, class: ["ts", "level", "service"][i] ?? (i > 2 + columns.length ? "msg" : "col") }, c,
 			i > 2 && i < 3 + columns.length ? h("button", { type: "button", "aria-label": "Remove column " + c, onClick: () => set({ columns: columns.filter((d) => d !== c) }) }, "×") : null))) : null,
-		h("div", { class: "rows", ref: sheet, role: "presentation", style: { height: a.drawn() + "px" } }, drawn.map(rowAt),
-			n && !l.down && !view.live ? h("p", { class: "dim end", style: { top: a.places() * l.height - offset + "px" } }, `No ${oldest ? "newer" : "older"} records in this range. `, h(Widen, props)) : null)),
+		h("div", { class: "rows", ref: sheet, role: "presentation", style: { height: drawn() + "px" } }, visible.map(rowAt),
+			n && !l.down && !view.live ? h("p", { class: "dim end", style: { top: places() * l.height - offset + "px" } }, `No ${oldest ? "newer" : "older"} records in this range. `, h(Widen, props)) : null)),
 	]
 }
 
@@ -311,7 +352,7 @@ function None(props) {
 	})))
 	const filters = view.q || view.logql || view.chips.some((c) => !c.off), half = ((ms(range.to) || Date.now()) - ms(range.from)) / 2 || 18e5
 	const when = (/** @type {string} */ t) => time(t, view.utc, { day: true, digits: 0 })
-	return h("div", { class: "none" },
+	return h("div", { class: "nothing" },
 		h("p", null, `No record of ${view.services.join(", ") || "any service"}${range.from && " from " + when(range.from)}${range.to && " to " + when(range.to)}${filters ? " matches the search and the filters" : ""}.`),
 		near.value?.map((ts, i) => ts && h("p", { key: i }, i ? "The next one after: " : "The last one before: ", h("a", { href: "#" + fragment({ ...view, since: "", from: stamp(ms(ts) - half), to: stamp(ms(ts) + half) }) }, when(ts)))),
 		near.value && !near.value.some(Boolean) ? h("p", null, "There is none before or after either.") : null, near.error ? h("p", { role: "alert" }, near.error.message) : null,
@@ -322,7 +363,7 @@ function None(props) {
 function Columns({ view, set, shared }) {
 	const [open, setOpen] = useState(false), { columns } = view
 	const fields = [...new Set([...columns, ...shared.fields])].filter((f) => !["ts", "level", "service", "msg"].includes(f))
-	return h("span", { class: "menu", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && open && setOpen(e.stopPropagation() ?? false) },
+	return h("span", { class: "cols", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && open && setOpen(e.stopPropagation() ?? false) },
 		h("button", { type: "button", "aria-expanded": open, onClick: () => setOpen(!open) }, "Columns"),
 		open ? h("div", { role: "group", "aria-label": "Columns" }, fields.map((f) => h("label", { key: f }, h("input", { type: "checkbox", checked: columns.includes(f), onChange: () => set({ columns: columns.includes(f) ? columns.filter((c) => c !== f) : [...columns, f] }) }), " ", f)), fields.length ? "" : "The records have no other fields.") : null)
 }
