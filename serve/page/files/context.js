@@ -1,5 +1,5 @@
 // The records around one: of its service, of all, or with the same value of a field, such as the id
-// of a request. The marked one stays when another is chosen.
+// of a request. The marked one stays when another is chosen, until the other's are asked for.
 
 import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
@@ -41,7 +41,7 @@ export function Context(props) {
 		box.current.scrollTop ||= 1 // or the rows would not keep their place
 		setN({ ...n, [side]: Math.min(1000, n[side] + 10) })
 	}, undefined, { disabled: have < n[side] || have === 1000 }), have < n[side] && !answer.loading && ["no more", reach])
-	const radio = (/** @type {string} */ kind, /** @type {string} */ name) => h("label", { key: kind }, h("input", { type: "radio", name: "around", checked: view.around === kind, onChange: () => set({ around: kind }) }), name)
+	const radio = (/** @type {string} */ kind, /** @type {string} */ name) => h("label", { key: kind }, h("input", { type: "radio", name: "around", checked: view.around === kind, onChange: () => { move(); set({ around: kind }) } }), name)
 	const onKeyDown = (/** @type {any} */ e) => {
 		const row = e.target, to = { ArrowDown: row.nextSibling, j: row.nextSibling, ArrowUp: row.previousSibling, k: row.previousSibling }[/** @type {"j"} */ (e.key)]
 		if (to === undefined && e.key !== "Enter") return

@@ -55,7 +55,7 @@ const ranked = (numbers) => Object.entries(numbers).sort((a, b) => b[1] - a[1])
 
 /** @param {Props & {p: Line, by: string}} props */
 function Row(props) {
-	const { view, set, p, range, by } = props, text = visible(p.template.slice(0, 400)), name = text.slice(0, 100), most = Math.max(...p.buckets.map((b) => b.n)), left = ms(range.from || p.first), k = 100 / (ms(range.to || p.last) - left)
+	const { view, set, p, range, by } = props, text = visible(p.template.length > 400 ? p.template.slice(0, 400) + "…" : p.template), name = text.slice(0, 100), most = Math.max(...p.buckets.map((b) => b.n)), left = ms(range.from || p.first), k = 100 / (ms(range.to || p.last) - left)
 	const list = (/** @type {Record<string, number>} */ numbers) => ranked(numbers).slice(0, 5).map(([k, n]) => `${k} ${count(n)}`).join(", ")
 	return h("tr", null, h("td", { class: p.mark }, p.mark, p.was > 0 && h("p", { class: "dim" }, "was ", count(p.was))), h("td", null, count(p.count), h("p", { class: "dim" }, +(100 * p.share).toPrecision(2), " %")),
 		h("td", null, h("svg", { width: 100, height: 20, "aria-hidden": "true" }, p.mark !== "gone" && p.buckets.map(({ t, n }) => h("rect", { key: t, x: k * (ms(t) - left), width: Math.max(1, k * duration(by)), y: 20 - (20 * n) / most, height: (20 * n) / most })))),
