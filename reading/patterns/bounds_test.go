@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"blobtail/reading/patterns"
 	"blobtail/record"
@@ -62,6 +63,34 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// Messages that are made to be compared for long are not.
+func TestWork(t *testing.T) {
+	words := make([]string, 100)
+	var messages []string
+	for i := range 30_000 {
+		for at := range words {
+			words[at] = "aa"
+		}
+		words[i%100] = fmt.Sprintf("%c%c", 'g'+i%19, 'g'+i/19%19)
+		words[(i/100)%100] = fmt.Sprintf("%c%c", 'g'+i%17, 'g'+i/17%13)
+		messages = append(messages, strings.Join(words, " "))
+	}
+	start := time.Now()
+	m := patterns.New(patterns.Options{})
+	for i, msg := range messages {
+		e := entry(i, msg)
+		if err := m.Add(0, &e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := m.Patterns()
+	if took := time.Since(start); sum(r) != int64(len(messages)) || took > time.Minute {
+		t.Errorf("%d of %d messages in %v", sum(r), len(messages), took)
+	} else {
+		t.Logf("%d patterns in %v", len(r.Patterns), took)
+	}
+}
+
 // Messages of any form are counted, in templates of a length that people can read.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
@@ -101,6 +130,12 @@ func TestForms(t *testing.T) {
 		}, []string{"<*> close, <*> bytes sent, <*> bytes received, lifetime <*>"}},
 		{"an app of health", []string{"setTodayTotalDetailSteps=1514038440000##7007##548365##8661", "setTodayTotalDetailSteps=1514038440001##7008##548366##8662", "onExtend:1514038530000 14 0 4", "onExtend:1514038530001 0 0 4"},
 			[]string{"onExtend:<*> <*>", "setTodayTotalDetailSteps=<*>##<*>##<*>##<*>"}},
+		{"a list of nodes", []string{"inconsistent nodesets node-1 0x1fc <ok> node-2 0x1fc <ok> node-7 0x1fc <ok>", "inconsistent nodesets node-9 0x3f <ok>"}, []string{"inconsistent nodesets node-<*> <*> <ok>"}},
+		{"names with numbers", []string{"tryToReloadTodayBasicSteps1514038440000|7007|5", "tryToReloadTodayBasicSteps1514038440001|7008|6"}, []string{"tryToReloadTodayBasicSteps<*>|<*>|<*>"}},
+		{"hosts", []string{
+			"connection from 82.83.227.67 (dsl-082-083-227-067.example.net) at Fri Jun 17 07:07:00 2005", "connection from 210.118.170.95 () at Sun Jul  3 10:05:25 2005",
+			"rhost=061092085098.example.com  user=root", "rhost=5.36.59.76.dynamic-dsl.example.net.om  user=root", "rhost=207.243.167.114  user=root",
+		}, []string{"connection from <*> (<*>) at <*>", "rhost=<*> user=root"}},
 		{"jobs", []string{"attempt_1445144423722_0020_m_000000_0 is done", "attempt_1445144423722_0020_r_000001_0 is done"}, []string{"attempt_<*> is done"}},
 		{"ids of mails", []string{"j9BEMOm3010238: from=root, size=1025", "jA9IuUgv010239: from=root, size=17"}, []string{"<*>: from=root, size=<*>"}},
 	} {
