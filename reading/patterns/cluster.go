@@ -18,7 +18,7 @@ const (
 	different = 5
 	// mostWords bounds the words that are compared. Messages that it leaves no time for have
 	// templates of their own.
-	mostWords = 5_000_000
+	mostWords = 3_000_000
 )
 
 // cluster makes templates of masked messages. It is a function of the set: their order does not
