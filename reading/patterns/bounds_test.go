@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/patterns"
 	"blobtail/record"
 )
@@ -24,9 +25,7 @@ func sum(r *patterns.Result) (n int64) {
 // A million messages that have nothing in common take no more memory than the options say, and each
 // is counted.
 func TestMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes some seconds")
-	}
+	testkit.FullOnly(t, "a million messages")
 	r := rand.New(rand.NewPCG(1, 2))
 	word := func() string {
 		w := make([]byte, 6)
@@ -45,14 +44,14 @@ func TestMemory(t *testing.T) {
 		for at := range words {
 			words[at] = word()
 		}
-		e := entry(i, strings.Join(words, " "))
+		e := entry(i*100_000, strings.Join(words, " "))
 		if err := m.Add(0, &e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if held := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 20; held > 64 {
+	if held := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 20; held > 80 {
 		t.Errorf("it holds %d MiB", held)
 	} else {
 		t.Logf("it holds %d MiB", held)
@@ -65,6 +64,7 @@ func TestMemory(t *testing.T) {
 
 // Messages that are made to be compared for long are not.
 func TestWork(t *testing.T) {
+	testkit.FullOnly(t, "seconds of work")
 	words := make([]string, 100)
 	var messages []string
 	for i := range 30_000 {
