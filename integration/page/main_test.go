@@ -10,6 +10,7 @@
 package page_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,12 +45,20 @@ func (s *suite) run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(s.bin)
+	// Stories that wait run beside those that have a place.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
 }
 
 // build makes the commands of the product, once.
 func (s *suite) build() error {
 	for _, name := range []string{"ingest", "logquery", "retention"} {
+		if _, err := os.Stat(filepath.Join(s.bin, name)); err == nil {
+			continue // another test did
+		}
 		if err := testkit.Build(s.root, s.bin, name); err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ export class Page {
 		const before = this.fragment(), n = await asked()
 		await act()
 		await until("the fragment changes", () => this.fragment() !== before, timeout)
-		for (let wait = 0; wait < 12 && (await asked()) === n; wait++) await sleep(40)
+		for (let wait = 0; wait < 25 && (await asked()) === n; wait++) await sleep(40)
 		await this.ready(timeout)
 	}
 

@@ -42,13 +42,20 @@ type told struct {
 type story struct {
 	Name    string
 	World   string
-	Alone   bool   // it measures, so nothing runs beside it
+	Alone   bool   // it measures the time of day, so nothing runs beside it
+	Waits   bool   // it waits most of the time, so it takes no place of others
 	Todo    string // why it fails so far
 	Picture bool   // it makes a picture of docs/
 }
 
 // TestStories runs the stories, those that measure one by one, and the others beside each other.
 func TestStories(t *testing.T) {
+	play(t, func(s story) bool { return !s.Picture })
+}
+
+// play runs some stories.
+func play(t *testing.T, which func(story) bool) {
+	t.Helper()
 	chromium := browser(t)
 	if err := shared.build(); err != nil {
 		t.Fatal(err)
@@ -61,15 +68,17 @@ func TestStories(t *testing.T) {
 	// Places bound how many stories are beside each other, whatever -parallel says.
 	places := make(chan struct{}, atOnce)
 	for _, s := range r.stories {
-		if s.Picture && !*update {
+		if !which(s) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			if !s.Alone {
 				t.Parallel()
 			}
-			places <- struct{}{}
-			defer func() { <-places }()
+			if !s.Waits {
+				places <- struct{}{}
+				defer func() { <-places }()
+			}
 			w, err := a.of(s.World)
 			if err != nil {
 				t.Fatal(err)

@@ -171,7 +171,9 @@ func post(url string, body []byte, token string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/x-ndjson")
+	if r.Header.Set("Content-Type", "application/x-ndjson"); !bytes.HasPrefix(body, []byte("{")) {
+		r.Header.Set("Content-Type", "text/plain")
+	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}

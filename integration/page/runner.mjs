@@ -21,7 +21,7 @@ const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run
 	"--disable-component-update", "--disable-sync", "--disable-default-apps", "--js-flags=--expose-gc"]
 const browser = await chromium.launch({ executablePath: process.env.PAGE_CHROMIUM, args })
 
-say({ stories: [...stories.values()].map(({ name, world = "shop", alone = false, todo = "", picture = false }) => ({ name, world, alone, todo, picture })) })
+say({ stories: [...stories.values()].map(({ name, world = "shop", alone = false, waits = false, todo = "", picture = false }) => ({ name, world, alone, waits, todo, picture })) })
 
 /** The folder of the pictures of a story. */
 function folder(name) {

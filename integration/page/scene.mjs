@@ -54,7 +54,7 @@ export class Scene {
 		const context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, timezoneId: "UTC", locale: "en-GB", serviceWorkers: "block", ...options })
 		this.contexts.push(context)
 		context.setDefaultTimeout(8000)
-		if (!this.story.alone) await context.tracing.start({ snapshots: !!process.env.PAGE_TRACE, screenshots: !!process.env.PAGE_TRACE })
+		if (!this.story.alone && !this.story.measured) await context.tracing.start({ snapshots: !!process.env.PAGE_TRACE, screenshots: !!process.env.PAGE_TRACE })
 		return this.watch(await context.newPage())
 	}
 
@@ -108,7 +108,7 @@ export class Scene {
 				writeFileSync(base + ".txt", page.url() + "\n" + tree)
 				files.push(base + ".txt")
 			}
-			if (!this.story.alone) {
+			if (!this.story.alone && !this.story.measured) {
 				const path = join(dir, `${n}.zip`)
 				await context.tracing.stop({ path }).then(() => files.push(path), () => {})
 			}

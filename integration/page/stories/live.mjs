@@ -44,7 +44,8 @@ export default [
 	{
 		name: "live: 5,000 records a second for 20 s",
 		world: "live/flood",
-		alone: true,
+		waits: true,
+		measured: true,
 		limit: 80,
 		async run(scene) {
 			const { ui, page } = scene
@@ -74,6 +75,7 @@ export default [
 	{
 		name: "live: server and ingester are killed and come back; nothing is lost or doubled",
 		world: "live/kills",
+		waits: true,
 		limit: 80,
 		allow: [/ERR_|Failed to load resource|502|503/],
 		async run(scene) {
@@ -99,6 +101,7 @@ export default [
 	{
 		name: "live: scrolling up pauses, holds the place, and counts what is new",
 		world: "live/pause",
+		waits: true,
 		async run(scene) {
 			const { ui, page } = scene
 			await live(ui)
@@ -122,6 +125,7 @@ export default [
 	{
 		name: "live: space pauses, f ends it",
 		world: "live/keys",
+		waits: true,
 		async run(scene) {
 			const { ui } = scene
 			await ui.open({ service: "flow", since: "15m" })
@@ -145,6 +149,7 @@ export default [
 	{
 		name: "live: it stops while it is hidden for 30 s, and goes on without loss",
 		world: "live/hidden",
+		waits: true,
 		limit: 60,
 		allow: [/ERR_|Failed to load/],
 		async run(scene) {
@@ -178,6 +183,7 @@ export default [
 	{
 		name: "live: an ingester that is gone is said, in words",
 		world: "live/gone",
+		waits: true,
 		limit: 60,
 		allow: [/ERR_|Failed to load/],
 		async run(scene) {
@@ -192,6 +198,7 @@ export default [
 	{
 		name: "live: new records are said to screen readers, at most every 5 s",
 		world: "live/said",
+		waits: true,
 		limit: 60,
 		async run(scene) {
 			const { ui, page } = scene
