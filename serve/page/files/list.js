@@ -10,6 +10,7 @@ import { compare, fieldOf, marked, merge, nameOf, partsOf } from "./rows.js"
 import { ring, useLive } from "./live.js"
 import { fragment } from "./state.js"
 import { count, duration, levels, ms, some, stamp, time } from "./format.js"
+import { copy } from "./command.js"
 
 /** Rows and bytes that are kept, and asked for at once; a height that browsers draw; room for the words at the end. */
 const mostRows = 10_000, mostBytes = 64 << 20, page = 300, bytesAtOnce = 8 << 20, tallest = 8e6, foot = 60
@@ -262,7 +263,7 @@ export function List(props) {
 		ArrowDown: () => step(1), ArrowUp: () => step(-1), j: () => step(1), k: () => step(-1), Enter: open, PageDown: () => scroll(l.inView - l.height), PageUp: () => scroll(l.height - l.inView),
 		Home: () => follow(void home()), End: () => follow(void end()), " ": () => live.pause(live.paused ? "" : "key"),
 	}
-	const offers = { next: keys.j, previous: keys.k, open, "error+": () => nextLevel("error"), "error-": () => nextLevel("error", true), "warn+": () => nextLevel("warn"), "warn-": () => nextLevel("warn", true), pause: keys[" "], copy: () => index >= 0 && navigator.clipboard?.writeText(l.rows[index].line) }
+	const offers = { next: keys.j, previous: keys.k, open, "error+": () => nextLevel("error"), "error-": () => nextLevel("error", true), "warn+": () => nextLevel("warn"), "warn-": () => nextLevel("warn", true), pause: keys[" "], copy: () => index >= 0 && copy(l.rows[index].line) }
 	for (const [name, call] of Object.entries(offers)) shared.offer(name, call)
 
 	const offset = l.top - l.put, dayOf = (/** @type {string} */ t) => time(t || stamp(Date.now()), view.utc, { day: true }).slice(0, 10), days = dayOf(range.from) !== dayOf(range.to)
