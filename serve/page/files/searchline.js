@@ -91,7 +91,7 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		options.length || (open && !text && past) ? h("div", { class: "suggest", onMouseDown: (/** @type {Event} */ e) => e.preventDefault() },
 			h("ul", { id: "suggestions", role: "listbox", "aria-label": "Suggestions" }, options.map((o, i) => h("li", { key: o.text, id: "suggestion-" + i, role: "option", "aria-selected": i === at, onClick: () => pick(o) }, o.text, h("span", { class: "dim" }, o.note)))),
 			h("button", { type: "button", onClick: () => setPast([]) }, "Clear history"), h("button", { type: "button", "aria-pressed": !!past, onClick: () => setPast(past ? false : []) }, "Keep history")) : null,
-		shown ? h("p", { class: "mistake", role: "alert" }, shown instanceof Mistake ? `column ${shown.column + 1}: ${shown.message}` : shown.message) : null)
+		shown ? h("p", { class: wrong ? "mistake over" : "mistake", role: "alert" }, shown instanceof Mistake ? `column ${shown.column + 1}: ${shown.message}` : shown.message) : null)
 }
 
 /** @param {Props} props */
