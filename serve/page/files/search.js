@@ -182,7 +182,7 @@ export function questionOf(view, range) {
 
 /** A refusal of the server, at the term that it is about. @param {string} text @param {Error} err */
 export function placed(text, err) {
-	const what = err.message.replace(/; to search text as it is: -F$/, ": quotes search a text as it is"), part = /`(.+)`/.exec(what)?.[1] ?? "\0"
+	const what = err.message.replace(/; (to search text as it is: -F$|contains is for a part.*)/s, "; quotes are for a text as it is"), part = /`(.+)`/.exec(what)?.[1] ?? "\0"
 	try {
 		const term = parse(text).find((t) => t.kind === "where" ? /^where: column/.test(what) : t.value.includes(part))
 		return term ? new Mistake(what.replace(/^where: column \d+: /, (c) => term.kind === "where" ? c : ""), term.begin) : err

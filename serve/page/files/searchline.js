@@ -69,7 +69,7 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		e.preventDefault()
 	}
 	const refused = [...parts.values()].find((p) => /** @type {source.Failure} */ (p.error)?.status === 400)?.error
-	const shown = wrong ?? mistake ?? (refused && placed(view.q, refused))
+	const shown = wrong ?? mistake ?? (refused && ([view.q, ...view.chips.map((c) => c.text)].map((t) => placed(t, refused)).find((err) => err instanceof Mistake) ?? refused))
 	const typed = (/** @type {any} */ { target }) => {
 		change({ text: target.value, caret: target.selectionStart, open: true })
 		if (target.value !== text) setWrong(undefined)
