@@ -84,7 +84,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: azure-try build release sbom reproducible reproducible-host vuln demo try picture loggers test test-times test-processes test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table fuzz clean
+.PHONY: azure-try build release sbom reproducible reproducible-host vuln demo try picture loggers test test-times test-processes test-page test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -133,8 +133,9 @@ try: build ## a look round: keeps it running with a shop that logs, at http://12
 	@go build -o bin/try ./internal/dev/try
 	@exec bin/try $(if $(DIR),-dir "$(DIR)") $(TRY_FLAGS)
 
-picture: build ## docs/tail.svg, from a real session; 10 s or so
+picture: build ## docs/tail.svg and docs/page-*.png, from real sessions; a minute
 	./internal/dev/termshot/picture.sh docs/tail.svg
+	BLOBTAIL_BIN=$(CURDIR)/bin go test $(TEST_FLAGS) ./integration/page -run TestPictures -update </dev/null
 
 loggers: ## the table of docs/LOGGERS.md, from the rows in source/body/loggers/testdata
 	go test -count=1 ./docs -run '^TestLoggersTable$$' -update
@@ -151,6 +152,7 @@ test: ## everything; with the race detector where goroutines meet
 	@[ -z "$$CI" ] || $(MAKE) --no-print-directory interop-quick alerting
 	@$(MAKE) --no-print-directory -j 3 test-raced $(BESIDE_RACED)
 	@$(MAKE) --no-print-directory test-plain
+	@$(MAKE) --no-print-directory test-page
 	@$(MAKE) --no-print-directory test-counted
 	@$(MAKE) --no-print-directory deploy-lint
 	@echo "make test: all passed"
@@ -165,11 +167,15 @@ test-times: build ## make test, and tables of where its CPU and wall time go; 5 
 test-processes:
 	$(AS_BUILT) $(TEST) ./integration </dev/null
 
+# A browser measures how long it works, so nothing runs beside it. Skipped without Chromium.
+test-page:
+	$(AS_BUILT) $(TEST) ./integration/page </dev/null
+
 test-raced:
 	$(BESIDE) $(TEST) $(RACE) $(RACED) </dev/null
 
 test-plain:
-	$(AS_BUILT) $(BESIDE) $(TEST) $$(go list ./... | grep -vxF -e "$$(go list ./integration $(RACED))") </dev/null
+	$(AS_BUILT) $(BESIDE) $(TEST) $$(go list ./... | grep -vxF -e "$$(go list ./integration ./integration/page $(RACED))") </dev/null
 
 test-counted:
 	$(AS_BUILT) $(BESIDE) $(TEST) -p 2 -run "$$(go run ./internal/dev/testkit/counted $(COUNTED))" $(COUNTED) </dev/null

@@ -184,18 +184,24 @@ func (h *Histogram) warn(by *Slices, out *Outcome) {
 	}
 }
 
-// Keys are the names of the values of a split for people, each of them another one.
+// Keys are the names of the values of a split for people, each of them another one: texts have
+// quotes if another value looks like them.
 func (h *Histogram) Keys() []string {
-	keys, used := make([]string, len(h.Values)), map[string]bool{}
+	keys, alike, used := make([]string, len(h.Values)), map[string]int{}, map[string]bool{}
 	for i := range h.Values {
-		key := keyOf(&h.Values[i], plainKey)
-		if used[key] { // the text 200 beside the number
+		keys[i] = keyOf(&h.Values[i], plainKey)
+		alike[keys[i]]++
+	}
+	for i := range h.Values {
+		key := keys[i]
+		if alike[key] > 1 {
 			key = keyOf(&h.Values[i], func(value string) string { return value })
 		}
-		for n := 2; used[key]; n++ {
-			key = keyOf(&h.Values[i], plainKey) + " (" + strconv.Itoa(n) + ")"
+		keys[i] = key
+		for n := 2; used[keys[i]] || keys[i] != key && alike[keys[i]] > 0; n++ {
+			keys[i] = key + " (" + strconv.Itoa(n) + ")"
 		}
-		keys[i], used[key] = key, true
+		used[keys[i]] = true
 	}
 	return keys
 }

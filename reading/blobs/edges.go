@@ -3,6 +3,7 @@ package blobs
 import (
 	"bytes"
 
+	"blobtail/blobfmt"
 	"blobtail/record"
 )
 
@@ -37,21 +38,30 @@ func (e *Edges) Inside(line []byte) bool {
 	return ok && (e.After == nil || ns > e.After.Time) && (e.Before == nil || ns < e.Before.Time)
 }
 
+// endsIn reports whether the last wanted record may be within a block, before others.
+func (e *Edges) endsIn(b *blobfmt.Block) bool { return e.Before != nil && b.Last >= e.Before.Time }
+
 // cut returns the lines of a chunk between the edges. The chunk is in order.
 func (e *Edges) cut(chunk []byte, c *cursor) ([]byte, error) {
 	for e.After != nil && len(chunk) > 0 {
 		line := chunk[:bytes.IndexByte(chunk, '\n')+1]
 		at, err := c.keyOf(line, chunk, e.After.Time)
-		if err != nil || at.Compare(e.After) > 0 {
-			return chunk, err
+		if err != nil {
+			return nil, err
+		}
+		if at.Compare(e.After) > 0 {
+			break
 		}
 		chunk = chunk[len(line):]
 	}
 	for e.Before != nil && len(chunk) > 0 {
 		line := lastLine(chunk)
 		at, err := c.keyOf(line, line, e.Before.Time)
-		if err != nil || at.Compare(e.Before) < 0 {
-			return chunk, err
+		if err != nil {
+			return nil, err
+		}
+		if at.Compare(e.Before) < 0 {
+			break
 		}
 		chunk = chunk[:len(chunk)-len(line)]
 	}

@@ -22,6 +22,7 @@ type loader struct {
 	work  sync.WaitGroup // all goroutines of the pass
 	task  *task
 	match *Matcher
+	edges *Edges
 	sum   *Summary // only for atomic additions
 	// most is the [Query.MaxRaw] of the read, which has decoded spent bytes.
 	most  int64
@@ -40,7 +41,7 @@ func (a *asked) newLoader(ctx context.Context, t *task, sum *Summary) *loader {
 	r := a.reader
 	workers := r.opt.Workers
 	l := &loader{
-		task: t, match: a.match, sum: sum, most: a.query.MaxRaw, distant: r.opt.Distant, decoder: r.decoder,
+		task: t, match: a.match, edges: &a.query.Edges, sum: sum, most: a.query.MaxRaw, distant: r.opt.Distant, decoder: r.decoder,
 		shared: r.shared, buffers: make(chan []byte, 4*workers+8), spares: make(chan []byte, 8),
 	}
 	l.ctx, l.stop = context.WithCancel(ctx)
@@ -233,7 +234,7 @@ func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (er
 	if ended := l.match.budget.Err(); ended != nil {
 		return ended
 	}
-	if l.task.desc && l.task.limit > 0 && l.task.limit < int(b.Records) && err == nil {
+	if l.task.desc && l.task.limit > 0 && l.task.limit < int(b.Records) && err == nil && !l.edges.endsIn(b) {
 		// One more shows that there are more. Copies of these lines may come from other
 		// blobs, but then they count there.
 		err = f.kept.newest(l.task.limit + 1)

@@ -27,6 +27,8 @@ func Run(t *testing.T, open Open) {
 	}{
 		{"Records", testRecords},
 		{"Without", testWithout},
+		{"Split", testSplit},
+		{"Edges", testEdges},
 		{"Tail", testTail},
 		{"Numbers", testNumbers},
 		{"Survey", testSurvey},

@@ -27,6 +27,7 @@ func routes(h *readingtest.House, id string) []string {
 		"records?service=*&first=1000000", "records?service=*&limit=0&text=web", "records?service=*&limit=0&order=desc",
 		"records/web/" + id, "context?service=web&id=" + id + "&services=all", "context?service=web&before=1000&after=1000&id=" + id,
 		"histogram?service=*&by=1s", "histogram?service=*&by=1s&split=service", "histogram?service=*&text=web", "count?service=*&text=web", "count?service=*&from=2026-11-20T12:00:10Z",
+		"histogram?service=*&split=status", "histogram?service=*&split=level,service&top=3&by=1s", "records?service=*&order=desc&form=events&before=" + id, "records?service=*&first=1000&after=" + id,
 		"facets?service=*", "facets?service=*&sample=0", "patterns?service=*", "patterns?service=*&sample=0&top=1&from=2026-11-20T12:10:00Z&since2=1h", "days?service=*", "blobs?service=*", blob, blob + "?stored=1", "tail?service=*&once=1&n=10000", "tail?service=*&once=1&from=2026-11-20",
 		"ingesters", "whoami",
 	}
@@ -75,7 +76,7 @@ func TestNothingLooksComplete(t *testing.T) {
 		{"nothing", func(*readingtest.House) {}, func(string) bool { return true }},
 		{"damaged", func(h *readingtest.House) { h.Damage(h.Blobs("web")[0]) }, func(path string) bool {
 			return path == "services" || strings.HasPrefix(path, "services?") || strings.HasPrefix(path, "days") || strings.HasPrefix(path, "blobs?") ||
-				path == "ingesters" || path == "whoami" || strings.HasPrefix(path, "records/") || strings.HasPrefix(path, "context?service=web&id=")
+				path == "ingesters" || path == "whoami" || strings.HasPrefix(path, "records/") || strings.Contains(path, "&after=") || strings.HasPrefix(path, "context?service=web&id=")
 		}},
 		{"away", func(h *readingtest.House) { h.Kill(1) }, func(path string) bool {
 			return path == "ingesters" || path == "whoami" || strings.HasPrefix(path, "blobs/")

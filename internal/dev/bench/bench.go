@@ -103,7 +103,7 @@ func (b *bench) describe(ctx context.Context, s *side) error {
 
 // measure runs all parts that the flags ask for.
 func (b *bench) measure(ctx context.Context) error {
-	parts := []func(context.Context) error{b.ingest, b.protocols, b.read, b.served, b.overlapping}
+	parts := []func(context.Context) error{b.ingest, b.protocols, b.read, b.served, b.browser, b.overlapping}
 	if !b.o.quick {
 		parts = append(parts, b.compact, b.remote)
 	}

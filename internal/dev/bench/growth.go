@@ -19,6 +19,9 @@ const (
 	perManyBlob = 210
 )
 
+// largest is the largest store, in reference corpora.
+const largest = 10
+
 // grow measures stores of one, four and ten times the reference corpus, and one of many
 // blobs. Only this version is measured.
 func (b *bench) grow(ctx context.Context) error {
@@ -26,7 +29,7 @@ func (b *bench) grow(ctx context.Context) error {
 		return nil
 	}
 	parts := []*corpus{b.reference}
-	for _, n := range []int{1, 4, 10} {
+	for _, n := range []int{1, 4, largest} {
 		for len(parts) < n {
 			b.say("make part %d of a larger corpus", len(parts))
 			c, err := b.tools.generate(ctx, chunk(len(parts), b.o.records), b.work, fmt.Sprintf("chunk-%d", len(parts)))
@@ -94,6 +97,19 @@ func (b *bench) point(ctx context.Context, p report.Point, perRequest int, args 
 	p.Newest, err2 = b.wall(ctx, s, at, last.iv())
 	if err := errors.Join(err1, err2); err != nil {
 		return err
+	}
+	if p.Records == largest*b.o.records {
+		v, err := b.startServer(ctx, store)
+		if err != nil {
+			return err
+		}
+		defer v.kill()
+		if _, v.to, err = parts[len(parts)-1].span(); err != nil {
+			return err
+		}
+		if err := b.firstRows(ctx, v, "page-20", p.Records, 2000); err != nil {
+			return err
+		}
 	}
 	b.report.Growth = append(b.report.Growth, p)
 	b.say("%d records in %d blobs: %v Y, %v MB, ratio %v, i %v ms, iv %v ms", p.Records, p.Blobs, p.IngestY, p.RSSMB, p.Ratio, p.Window.Median, p.Newest.Median)

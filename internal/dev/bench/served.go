@@ -27,7 +27,7 @@ func (b *bench) served(ctx context.Context) error {
 	if !b.o.selected("serve-metric", "serve-lines", "serve-lines-all", "serve-first", "serve-everything", "serve-memory", "serve-panels") {
 		return nil
 	}
-	v, err := b.startServer(ctx)
+	v, err := b.startServer(ctx, b.sides[0].store)
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ type server struct {
 	log      bytes.Buffer
 }
 
-// startServer starts logquery serve, and waits until it is ready.
-func (b *bench) startServer(ctx context.Context) (*server, error) {
+// startServer starts logquery serve for a store, and waits until it is ready.
+func (b *bench) startServer(ctx context.Context, store string) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (b *bench) startServer(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	s := b.sides[0]
-	v.cmd = exec.CommandContext(ctx, s.logquery, "--store", "dir:"+s.store, "serve", "--listen", address)
+	v.cmd = exec.CommandContext(ctx, s.logquery, "--store", "dir:"+store, "serve", "--listen", address)
 	v.cmd.Env, v.cmd.Stderr = b.env, &v.log
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := v.cmd.Start(); err != nil {

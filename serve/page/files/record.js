@@ -2,7 +2,7 @@
 // the answer brings its neighbours. A step of the tree is drawn at a time.
 
 import { Fragment, h } from "./preact.js"
-import { useMemo, useState } from "./hooks.js"
+import { useEffect, useMemo, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { useAnswer, useNewest, useReport } from "./ask.js"
 import { clean, end, nameOf, partsOf, quote } from "./rows.js"
@@ -23,6 +23,9 @@ const copier = (/** @type {string} */ label, /** @type {() => string} */ text, s
 
 /** What stands in place of an answer. @param {Answer<any>} answer */
 export const instead = ({ value, error }) => error ? h("p", { role: "alert", class: "mistake" }, error.message) : value ? null : h("p", { class: "soon" }, "Loading…")
+
+/** Differs whenever all is asked again. @param {Props} props */
+export const runOf = ({ asked }) => asked.split(" ", 1)[0]
 
 /** Safe to look at, in lines. @param {string} text */
 export const visible = (text) => text.replaceAll("\r\n", "\n").replace(/[^\n\t]+/g, (part) => clean(part))
@@ -73,9 +76,10 @@ export function* leaves(of) {
 /** The fields whose values seem to name a request and the like. @param {string} line */
 export function ids(line) {
 	const found = []
+	let n = 0
 	for (const m of leaves(root(line))) {
-		if (!m.listed && /(id|trace|request|span|session|correlation)$/i.test(m.name) && /^"?(?=.*\d)[^"\\]{8,100}"?$/.test(m.raw)) found.push(m)
-		if (m.n > 1000) break
+		if (!m.listed && (/(^|[._-])u?u?id$|(trace|request|span|session|correlation)(.?id)?$/i.test(m.name) || /[a-z]I[dD]$/.test(m.name)) && /^"?(?=.*\d)[^"\\]{8,100}"?$/.test(m.raw)) found.push(m)
+		if (n++ > 1000) break
 	}
 	return found.sort((a, b) => +/request/i.test(b.name) - +/request/i.test(a.name)).slice(0, 4)
 }
@@ -89,13 +93,16 @@ export const addChip = ({ view, set }, text) => set({ chips: [...view.chips.filt
 /** @param {Props} props */
 export function RecordPane(props) {
 	const { view, set, shared } = props, { sel } = view, [service, id] = split(sel), [form, setForm] = useState("Tree"), now = useNewest(props), [here, older] = find(shared, view)
-	const answer = useAnswer(sel, async (signal) => {
+	const answer = useAnswer(`${runOf(props)} ${sel}`, async (signal) => {
 		if (here) await new Promise((go) => setTimeout(go, 300)) // or each row that a key passes would ask
 		signal.throwIfAborted()
 		return { ...(await source.record(service, id, signal)), sel }
 	})
 	useReport(props.report, "record", answer)
-	shared.offer("context", () => now.current.view.sel && set({ around: "same" }))
+	useEffect(() => {
+		shared.offer("context", () => set({ around: "same" }))
+		return () => shared.offer("context", () => {})
+	}, [])
 	const found = answer.value?.sel === sel ? answer.value : undefined, row = here ?? found?.row
 	const [same, tree] = useMemo(() => row ? [ids(row.line), h(Tree, { ...root(row.line), now, key: sel })] : [[]], [row?.line, sel])
 	const around = (/** @type {string} */ kind, /** @type {string} */ name) => link(name, () => { set({ around: kind }); shared.act("anchor") })
@@ -104,7 +111,7 @@ export function RecordPane(props) {
 	return h("section", { class: "record", "aria-label": "Record" },
 		h("div", { class: "bar" }, beside("previous", "↑"), beside("next", "↓"), h("div", { role: "tablist", "aria-label": "Form" }, tab("Tree"), tab("JSON")), h("span", { class: "space" }),
 			copier("Link", () => permalink(view, props.range), "Link"), button("Close", () => set({ sel: "", around: "" }), "×")),
-		instead({ ...answer, value: row }), row && [h(Head, { row, older }), h("p", null, around("same", "Context"), same.map(({ name }) => around("=" + name, "Same " + name))), form === "Tree" ? tree : h(Stored, { line: row.line, sel })])
+		instead({ ...answer, value: row }), row && [h(Head, { row, older }), h("p", null, around("same", "Context"), same.map(({ name }) => around("=" + name, "Same " + name))), form === "Tree" ? tree : h(Stored, { line: row.line, sel, key: sel })])
 }
 
 /** @param {{row: Row, older?: Row}} props */
@@ -116,27 +123,27 @@ function Head({ row, older }) {
 }
 
 /** @param {{line: string, sel: string}} props */
-const Stored = ({ line, sel }) => h("div", null, h(Save, { sel }), line.length < most && [copier("Copy JSON", () => line), h("pre", null, h(Folded, { text: line, room: 8192 }))])
+const Stored = ({ line, sel }) => h("div", null, h(Save, { sel }), line.length < most && [copier("Copy JSON", () => line), h("pre", null, h(Folded, { text: line, room: 8192, show: (t) => t }))])
 
 /** @param {{sel: string}} props */
 const Save = ({ sel }) => h("a", { href: source.recordURL(split(sel)), download: sel + ".json" }, "Download the record")
 
-/** @param {{text: string, room: number}} props */
-function Folded({ text, room }) {
+/** @param {{text: string, room: number, show: (text: string) => string}} props */
+function Folded({ text, room, show }) {
 	const [all, setAll] = useState(false), cut = !all && text.length > room
-	return [h("bdi", null, cut ? text.slice(0, room) : text), cut && link(`show all ${count(text.length)} characters`, () => setAll(true))]
+	return [h("bdi", null, show(cut ? text.slice(0, room) : text)), cut && link(`show all ${count(text.length)} characters`, () => setAll(true))]
 }
 
 /** @param {Value & Now} props */
 function Tree({ now, ...of }) {
-	const [text, setText] = useState(""), hits = useMemo(() => text && search(of, text.toLowerCase()), [text])
+	const [text, setText] = useState(""), hits = useMemo(() => text && search(of, text.toLowerCase()), [text]), all = useMemo(() => h(Members, { of, now }), [])
 	return h("div", null, h("input", { type: "text", "aria-label": "Find in the record", placeholder: "find in the record", value: text, onInput: (/** @type {any} */ e) => setText(e.target.value) }),
-		h("ul", { class: "tree" }, hits ? hits.list.map((m) => h(Leaf, { ...m, label: m.name, key: m.name, now })) : h(Members, { of, now })), h("p", { role: "status" }, hits && hits.note))
+		h("ul", { class: "tree", hidden: !!hits }, all), hits && h("ul", { class: "tree" }, hits.list.map((m) => h(Leaf, { ...m, label: m.name, key: m.name, now }))), h("p", { role: "status" }, hits && hits.note))
 }
 
 /** @param {Value} of @param {string} text */
 function search(of, text) {
-	const list = [], until = performance.now() + 50
+	const list = [], until = performance.now() + 30
 	for (const m of leaves(of)) {
 		if ((m.name + "\n" + decode(m.raw)).toLowerCase().includes(text)) list.push(m)
 		if (list.length === step || performance.now() > until) return { list, note: "Only a part of the record was searched." }
@@ -159,7 +166,7 @@ function Members({ of, after, now }) {
 /** @param {Value & Now} props */
 function Branch({ now, ...of }) {
 	const [open, setOpen] = useState(of.raw.length < 2000 && of.depth < 5), label = visible(of.label)
-	return h("li", null, button(label, () => setOpen(!open), open ? "▾ " + label : `▸ ${label} (${bytes(of.raw.length)})`, { "aria-expanded": open }), open && h("ul", null, h(Members, { of, now })))
+	return h("li", null, button(open ? "▾ " + label : `▸ ${label} (${bytes(of.raw.length)})`, () => setOpen(!open), undefined, { "aria-expanded": open }), open && h("ul", null, h(Members, { of, now })))
 }
 
 /** @param {Value & Now} props */
@@ -169,7 +176,7 @@ function Leaf({ now, ...of }) {
 	const text = decode(raw), short = visible(text.slice(0, 100)), isText = raw[0] === '"', urls = isText && text.match(/https?:\/\/[^\s"'<>\\^`{|}]+/g)?.filter((u) => URL.canParse(u)) || []
 	const filter = (/** @type {boolean} */ not) => button(`Filter ${not ? "out" : "for"} ${name}=${short}`, () => addChip(now.current, termOf(of, not)), not ? "−" : "+")
 	const column = () => now.current.set({ columns: [...now.current.view.columns.filter((c) => c !== name), name] })
-	return h("li", null, head, h("span", { class: isText ? "" : "bare" }, h(Folded, { text: visible(text), room: 1000 })),
+	return h("li", null, head, h("span", { class: isText ? "" : "bare" }, h(Folded, { text, room: 2000, show: visible })),
 		links ? urls.map((u) => h("a", { href: u, target: "_blank", rel: "noopener noreferrer" }, new URL(u).href)) : urls.length > 0 && link("Open link…", () => setLinks(true)),
 		h("span", { class: "acts" }, !listed && name !== "ts" && text.length < 2000 && [filter(false), filter(true)], copier("Copy " + short, () => text), !listed && button("Show as column " + name, column, "column")))
 }

@@ -1,0 +1,105 @@
+package page_test
+
+import (
+	"bytes"
+	"cmp"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mostPicture is the size of the largest picture of docs/.
+const mostPicture = 150_000
+
+// pictures are the names of those that stories make.
+func pictures() []string { return []string{"page-record", "page-records", "page-patterns"} }
+
+// The pictures of the page are there, small enough, and in use. With -update they are made anew.
+func TestPictures(t *testing.T) {
+	if *update {
+		makePictures(t)
+	}
+	var docs bytes.Buffer
+	pages, err := filepath.Glob(filepath.Join(shared.root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, filepath.Join(shared.root, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs.Write(text)
+	}
+	there, err := filepath.Glob(filepath.Join(shared.root, "docs", "page-*.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range there {
+		if name := strings.TrimSuffix(filepath.Base(path), ".png"); !slices.Contains(pictures(), name) {
+			t.Errorf("no story makes %s", path)
+		}
+	}
+	for _, name := range pictures() {
+		info, err := os.Stat(filepath.Join(shared.root, "docs", name+".png"))
+		switch {
+		case err != nil:
+			t.Errorf("%v: make picture", err)
+		case info.Size() > mostPicture:
+			t.Errorf("%s has %d bytes, more than %d", info.Name(), info.Size(), mostPicture)
+		case !bytes.Contains(docs.Bytes(), []byte(name+".png")):
+			t.Errorf("no page of docs shows %s.png", name)
+		}
+	}
+}
+
+// makePictures plays the stories that make pictures, and makes these smaller.
+func makePictures(t *testing.T) {
+	t.Run("make", func(t *testing.T) { play(t, func(s story) bool { return s.Picture }) })
+	for _, name := range pictures() {
+		if err := shrink(filepath.Join(shared.root, "docs", name+".png")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// shrink gives a picture the 256 colours that most of its points have, or colours near to them.
+func shrink(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	from, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	counts := make(map[color.RGBA]int)
+	for y := range from.Bounds().Dy() {
+		for x := range from.Bounds().Dx() {
+			counts[color.RGBAModel.Convert(from.At(x, y)).(color.RGBA)]++
+		}
+	}
+	colors := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
+		return cmp.Or(counts[b]-counts[a], cmp.Compare(rgb(a), rgb(b)))
+	})
+	palette := make(color.Palette, 0, 256)
+	for _, c := range colors[:min(256, len(colors))] {
+		palette = append(palette, c)
+	}
+	to := image.NewPaletted(from.Bounds(), palette)
+	draw.Draw(to, to.Bounds(), from, image.Point{}, draw.Src)
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
+		return err
+	}
+	return os.WriteFile(path, out.Bytes(), 0o644)
+}
+
+func rgb(c color.RGBA) int { return int(c.R)<<16 | int(c.G)<<8 | int(c.B) }

@@ -1,0 +1,190 @@
+package page_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"blobtail/internal/dev/testkit"
+)
+
+// process is a command of the product that can be ended and started again at its addresses.
+type process struct {
+	name   string // of the command
+	args   []string
+	env    []string
+	dir    string
+	probe  string // a URL that answers 200 once it is ready; "": its first line on stdout says so
+	first  []byte // the first line on stdout, without a probe
+	exited chan struct{}
+	cmd    *exec.Cmd
+
+	mu  sync.Mutex
+	log bytes.Buffer // of all its runs
+}
+
+// Write takes the log.
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+func (p *process) logged() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// start starts the process, and waits until it is ready.
+func (p *process) start() error {
+	p.cmd = exec.Command(filepath.Join(shared.bin, p.name), p.args...)
+	p.cmd.Env = append(cleanEnv(), p.env...)
+	p.cmd.Dir = p.dir
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.Stderr = p
+	var stdout io.ReadCloser
+	if p.probe == "" {
+		var err error
+		if stdout, err = p.cmd.StdoutPipe(); err != nil {
+			return err
+		}
+	}
+	if err := shared.start(p.cmd); err != nil {
+		return err
+	}
+	if p.probe == "" {
+		var err error
+		if p.first, err = bufio.NewReader(stdout).ReadBytes('\n'); err != nil {
+			_ = p.cmd.Wait() // the log says why
+			return fmt.Errorf("%s has ended: %w: %s", p.name, err, p.logged())
+		}
+	}
+	p.exited = make(chan struct{})
+	go func(cmd *exec.Cmd, exited chan struct{}) {
+		_ = cmd.Wait() // a signal ends it
+		close(exited)
+	}(p.cmd, p.exited)
+	if p.probe == "" {
+		return nil
+	}
+	return until(p.name+" is ready", func() (bool, error) {
+		select {
+		case <-p.exited:
+			return false, fmt.Errorf("%s has ended: %s", p.name, p.logged())
+		default:
+		}
+		resp, err := http.Get(p.probe)
+		if err != nil {
+			return false, nil
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK, nil
+	})
+}
+
+// end sends a signal, and waits until the process has ended.
+func (p *process) end(with syscall.Signal) error {
+	_ = p.cmd.Process.Signal(with) // it may have ended
+	select {
+	case <-p.exited:
+		return nil
+	case <-time.After(testkit.Patience):
+		return fmt.Errorf("%v does not end %s", with, p.name)
+	}
+}
+
+// until polls as testkit.Until does, for functions that return an error.
+func until(event string, happened func() (bool, error)) error {
+	pause := time.Millisecond
+	for begun := time.Now(); ; time.Sleep(pause) {
+		switch ok, err := happened(); {
+		case ok || err != nil:
+			return err
+		case time.Since(begun) > testkit.Patience:
+			return fmt.Errorf("%v, and not yet: %s", testkit.Patience, event)
+		}
+		pause = min(2*pause, 50*time.Millisecond)
+	}
+}
+
+// freeAddress is a free address of loopback.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// ran is the result of a command.
+type ran struct {
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
+	Code   int    `json:"code"`
+}
+
+// shell runs a line of sh as a person would who copied it from the page: the commands of the
+// product are in the PATH.
+func shell(ctx context.Context, dir, line string, env ...string) (ran, error) {
+	ctx, cancel := context.WithTimeout(ctx, testkit.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir = dir
+	cmd.Env = append(append(cleanEnv(), "PATH="+shared.bin+":"+os.Getenv("PATH")), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return ran{}, err
+	}
+	return ran{out.String(), errs.String(), cmd.ProcessState.ExitCode()}, nil
+}
+
+// cleanEnv returns the environment without variables that would redirect the commands.
+func cleanEnv() []string {
+	var env []string
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "BLOBTAIL_") && !strings.HasPrefix(e, "AZURE_") {
+			env = append(env, e)
+		}
+	}
+	return append(env, "XDG_CONFIG_HOME=/nonexistent", "TZ=UTC") // no contexts of the user
+}
+
+// post sends a body, and wants a 200.
+func post(url string, body []byte, token string) ([]byte, error) {
+	r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if r.Header.Set("Content-Type", "application/x-ndjson"); !bytes.HasPrefix(body, []byte("{")) {
+		r.Header.Set("Content-Type", "text/plain")
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("POST %s: %s: %.300s", url, resp.Status, text)
+	}
+	return text, err
+}

@@ -1,0 +1,294 @@
+// For everybody: by keys alone, in both themes, on a small screen, at 200 %, with reduced motion.
+import assert from "node:assert/strict"
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { sleep, until } from "../scene.mjs"
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+/**
+ * Serious findings of axe-core, in both themes. Rows are alike, so a few of them are looked at; and
+ * the theme changes the contrast alone.
+ */
+async function findings(page) {
+	await page.evaluate(axe)
+	const found = new Set()
+	for (const [theme, runOnly] of [["light", undefined], ["dark", ["color-contrast"]]]) {
+		await page.emulateMedia({ colorScheme: theme })
+		const { violations } = await page.evaluate((runOnly) => {
+			const rows = [...document.querySelectorAll("[role=row][data-id]")].slice(6).map((_, n) => `[role=row][data-id]:nth-child(${n + 7})`)
+			return window.axe.run({ exclude: rows.map((r) => [r]) }, { resultTypes: ["violations"], ...(runOnly && { runOnly }) })
+		}, runOnly)
+		for (const v of violations) {
+			if (!["serious", "critical"].includes(v.impact)) continue
+			const nodes = v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 140)} ${n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? ""}`)
+			found.add(`${theme}: ${v.id} (${v.impact}, ${v.nodes.length}): ${nodes.join(" | ")}`)
+		}
+	}
+	return [...found]
+}
+
+/** Views of the page, by a name, and how one comes there. */
+const views = {
+	records: (ui) => ui.range(),
+	record: (ui) => ui.range().then(() => ui.choose()),
+	context: (ui) => ui.range().then(() => ui.choose()).then(() => ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click()).then(() => ui.context.waitFor()),
+	patterns: (ui) => ui.range({ tab: "patterns" }),
+	chips: (ui) => ui.range({ q: "basket", f: ["level=error", "-path=/login"], off: "status=404", split: "status,level", col: "status" }),
+	services: (ui) => ui.range().then(() => ui.button(/^Services/).click()).then(() => ui.dialog("Services").waitFor()),
+	time: (ui) => ui.range().then(() => ui.button(/^Time/).click()).then(() => ui.dialog("Time").waitFor()),
+	command: (ui) => ui.range().then(() => ui.button(/^Command/).click()).then(() => ui.dialog("Command").waitFor()),
+	keys: (ui) => ui.range().then(() => ui.press("?")).then(() => ui.dialog("Keys").waitFor()),
+	empty: (ui) => ui.range({ q: "no-such-text" }),
+	live: (ui) => ui.range().then(() => ui.live.click()).then(() => sleep(300)),
+}
+
+/** Views that others are not needed for on a small screen. */
+const small = ["records", "record", "context", "patterns", "chips", "services", "time", "command", "keys"]
+
+const fits = async (ui, name) => {
+	const { page, window } = await ui.wide()
+	assert.ok(page <= window, `${name}: the page is ${page} px wide in a window of ${window}`)
+}
+
+export default [
+	...Object.keys(views).map((name) => ({
+		name: `access: axe finds nothing serious in ${name}`,
+		async run({ ui, page }) {
+			await views[name](ui)
+			assert.deepEqual(await findings(page), [])
+		},
+	})),
+	{
+		name: "access: axe finds nothing serious in the log in",
+		world: "tokens",
+		allow: [/401/],
+		async run({ ui, page, url }) {
+			await page.goto(url + "/")
+			await ui.dialog("Log in").waitFor()
+			assert.deepEqual(await findings(page), [])
+		},
+	},
+	{
+		name: "access: axe finds nothing serious in the bar of what is missing",
+		world: "expired",
+		allow: [/Failed to load/],
+		async run({ ui, page }) {
+			await ui.answer("histogram", (r, answer, body) => r.fulfill({ response: answer, body: body.slice(0, 40) }))
+			await ui.open("", { wait: false })
+			await ui.missing.first().waitFor()
+			assert.deepEqual(await findings(page), [])
+		},
+	},
+	{
+		name: "access: names and roles of list and histogram",
+		async run({ ui, facts }) {
+			await ui.range()
+			const grid = await ui.grid.ariaSnapshot()
+			assert.match(grid, /- grid "Records"/)
+			assert.match(grid, /- row /)
+			const count = Number(await ui.grid.getAttribute("aria-rowcount"))
+			assert.ok(count === -1 || count >= 100, `aria-rowcount ${count}`)
+			assert.match(await ui.histogram.ariaSnapshot(), /img "[^"]*100,0\d\d records?/)
+			const level = await ui.rows.first().innerText()
+			assert.match(level, /info|debug|warn|error|critical/i, "a level is a word, and not only a colour")
+			assert.ok(facts)
+		},
+	},
+	...Object.entries({ "360 px": { viewport: { width: 360, height: 740 } }, "200 %": { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 } }).map(([size, context]) => ({
+		name: `access: at ${size} nothing scrolls sideways`,
+		context,
+		limit: 60,
+		async run({ ui }) {
+			for (const name of small) {
+				await views[name](ui)
+				await fits(ui, name)
+			}
+			await ui.range()
+			await ui.some(3)
+			const { height } = await ui.grid.boundingBox()
+			assert.ok(height >= 100, `the list is ${height} px high`)
+		},
+	})),
+	{
+		name: "access: at 360 px list and record come one after the other",
+		context: { viewport: { width: 360, height: 740 } },
+		async run({ ui }) {
+			await ui.range()
+			await ui.choose()
+			const list = await ui.grid.boundingBox(), record = await ui.record.boundingBox()
+			assert.ok(!list || record.y >= list.y + list.height - 1 || record.height > 500, JSON.stringify({ list, record }))
+			assert.ok(record.width > 300)
+			await ui.button("Close", ui.record).click()
+			await ui.some(3)
+		},
+	},
+	{
+		name: "access: reduced motion",
+		context: { reducedMotion: "reduce" },
+		async run({ ui, page }) {
+			await ui.range()
+			await ui.choose()
+			const moving = await page.evaluate(() => [...document.querySelectorAll("*")].filter((e) => {
+				const s = getComputedStyle(e), longest = (text) => Math.max(...text.split(",").map((t) => parseFloat(t) * (t.trim().endsWith("ms") ? 1 : 1000)))
+				return longest(s.transitionDuration) > 10 || (s.animationName !== "none" && longest(s.animationDuration) > 10) || s.scrollBehavior === "smooth"
+			}).map((e) => e.outerHTML.slice(0, 100)))
+			assert.deepEqual(moving, [])
+		},
+	},
+	{
+		name: "dark: by the system, by the switch, remembered",
+		context: { colorScheme: "dark" },
+		async run(scene) {
+			const { ui, page } = scene
+			const dark = () => page.evaluate(() => {
+				const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number)
+				return r + g + b < 200
+			})
+			await ui.range()
+			assert.ok(await dark())
+			await ui.button("Theme").click()
+			await until("it is light", async () => !(await dark()))
+			await page.reload()
+			await ui.ready()
+			assert.ok(!(await dark()), "it is remembered")
+			await page.emulateMedia({ colorScheme: "light" })
+			await ui.button("Theme").click()
+			await until("it is dark", dark)
+		},
+	},
+	{
+		name: "keys: each of the table does what it says",
+		limit: 60,
+		async run({ ui }) {
+			await ui.range()
+			await ui.press("/")
+			assert.match((await ui.focused())?.name ?? "", /^Search/)
+			await ui.press("Escape")
+			await ui.grid.focus()
+			const selected = async () => (await ui.shown()).find((r) => r.selected)?.index ?? (await ui.focused())?.id
+			await ui.press("j")
+			const first = await selected()
+			await ui.press("j")
+			assert.notEqual(await selected(), first)
+			await ui.press("k")
+			assert.equal(await selected(), first)
+			await ui.press("ArrowDown", "Enter")
+			await ui.record.waitFor()
+			await ui.press("c")
+			await ui.context.waitFor()
+			await ui.press("Escape", "Escape", "Escape")
+			await until("all is closed", async () => (await ui.record.count()) + (await ui.context.count()) === 0)
+			for (const [key, level] of [["e", /error|critical/i], ["w", /warn/i]]) {
+				await ui.press(key)
+				await until(`${key} goes to the next one`, async () => {
+					const id = ui.part("sel") ?? (await ui.focused())?.id
+					return level.test((await ui.shown()).find((r) => r.id === id)?.text ?? "")
+				})
+			}
+			const errors = async () => ui.part("sel") ?? (await ui.focused())?.id
+			await ui.press("e")
+			const here = await errors()
+			await ui.press("e")
+			const next = await errors()
+			assert.notEqual(next, here)
+			await ui.press("E")
+			assert.equal(await errors(), here)
+			await ui.press("w")
+			const warn = await errors()
+			await ui.press("w")
+			await ui.press("W")
+			assert.equal(await errors(), warn)
+			await ui.press("Escape")
+			const before = ui.part("from")
+			await ui.asks(() => ui.press("["))
+			assert.ok(ui.part("from") < before)
+			await ui.asks(() => ui.press("]"))
+			assert.equal(Date.parse(ui.part("from")), Date.parse(before))
+			await ui.asks(() => ui.press("z"))
+			assert.ok(ui.part("from") < before)
+			for (const [key, name] of [["t", "Time"], ["s", "Services"], ["?", "Keys"]]) {
+				await ui.press(key)
+				await ui.dialog(name).waitFor()
+				await ui.press("Escape")
+				await until("it is closed", async () => (await ui.dialog(name).count()) === 0 || !(await ui.dialog(name).isVisible()))
+			}
+			const all = await ui.total()
+			await ui.asks(() => ui.press("2")) // the second level: error
+			assert.notEqual(await ui.total(), all)
+			await ui.asks(() => ui.press("2"))
+			assert.equal(await ui.total(), all)
+			await ui.press("f")
+			await until("live", async () => (await ui.live.getAttribute("aria-pressed")) === "true")
+			await ui.press("f")
+		},
+	},
+	{
+		name: "keys: y copies the record, l the link",
+		async run({ ui, page }) {
+			await ui.range({ service: "deep" })
+			await ui.choose()
+			const press = (key) => ({ click: () => page.keyboard.press(key) })
+			assert.match(await ui.copied(press("y")), /a record with parts/)
+			assert.match(await ui.copied(press("l")), /^http.*#.*sel=/)
+		},
+	},
+	{
+		name: "keys: a key within a text is a letter",
+		async run({ ui }) {
+			await ui.range()
+			await ui.search.focus()
+			await ui.page.keyboard.type("fjketz?12")
+			assert.equal(await ui.search.inputValue(), "fjketz?12")
+			assert.equal(await ui.live.getAttribute("aria-pressed"), "false")
+			assert.equal(await ui.dialog("Keys").count(), 0)
+		},
+	},
+	{
+		name: "keys: everything by keyboard alone",
+		limit: 60,
+		async run({ ui, page }) {
+			// From the first page to a record of the service orders with a level, its context, and back.
+			await ui.open()
+			await ui.tabTo("Services", (f) => /^Services/.test(f?.name ?? ""))
+			await ui.press("Enter")
+			await ui.dialog("Services").waitFor()
+			const focusIn = (name) => page.evaluate((name) => !!document.activeElement.closest(`dialog, [role=dialog]`), name)
+			await until("the focus is in the dialog", () => focusIn("Services"))
+			await page.keyboard.type("orders")
+			await ui.tabTo("the box of orders", () => page.evaluate(() => document.activeElement.type === "checkbox" && /orders/.test(document.activeElement.getAttribute("aria-label") ?? document.activeElement.labels?.[0]?.textContent ?? "")))
+			await ui.asks(() => ui.press("Space"))
+			await ui.press("Escape")
+			await until("the focus goes back", async () => /^Services/.test((await ui.focused())?.name ?? ""))
+			assert.equal(ui.part("service"), "orders")
+			await ui.press("/")
+			await page.keyboard.type("level>=warn")
+			await ui.asks(() => ui.press("Enter"))
+			await ui.tabTo("the list", (f) => f?.role === "grid" || f?.role === "row" || f?.role === "gridcell", 200)
+			await ui.press("ArrowDown", "ArrowDown", "Enter")
+			await ui.record.waitFor()
+			await ui.tabTo("a filter of the record", (f) => /^Filter for/.test(f?.name ?? ""), 60)
+			await ui.asks(() => ui.press("Enter"))
+			assert.ok((await ui.filters.getByRole("listitem").count()) >= 1)
+			await ui.tabTo("Context", (f) => /^Context/.test(f?.name ?? ""), 120)
+			await ui.press("Enter")
+			await ui.context.waitFor()
+			await ui.press("Escape", "Escape", "Escape")
+			await ui.tabTo("a chip", (f) => /^Remove /.test(f?.name ?? ""), 200)
+			await ui.asks(() => ui.press("Enter"))
+			await ui.tabTo("the histogram's slider", (f) => page.evaluate(() => document.activeElement.getAttribute("role") === "slider" || document.activeElement.type === "range"), 200)
+			await ui.tabTo("Patterns", async (f) => {
+				if (f?.role === "tab" && /Records/.test(f.name)) await ui.press("ArrowRight")
+				return f?.role === "tab" && /Patterns/.test((await ui.focused()).name)
+			}, 200)
+			await ui.press("Enter")
+			await until("patterns", () => ui.part("tab") === "patterns")
+			// Wherever the focus was, it could be seen.
+			const seen = await page.evaluate(() => {
+				const s = getComputedStyle(document.activeElement)
+				return s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0 || s.boxShadow !== "none"
+			})
+			assert.ok(seen, "the focus cannot be seen")
+		},
+	},
+]

@@ -1,0 +1,181 @@
+// Who may see what.
+import assert from "node:assert/strict"
+import { sleep, until } from "../scene.mjs"
+
+async function login(ui, token) {
+	await ui.page.goto(ui.scene.url + "/")
+	const dialog = ui.dialog("Log in")
+	await dialog.waitFor()
+	await dialog.getByLabel("Token").fill(token)
+	await dialog.getByRole("button", { name: "Log in" }).click()
+	return dialog
+}
+
+export default [
+	{
+		name: "doors: a wrong token is refused in words",
+		world: "tokens",
+		allow: [/401/],
+		async run({ ui, facts }) {
+			const dialog = await login(ui, "webonly.wrong")
+			await dialog.getByRole("alert").waitFor()
+			assert.match(await dialog.innerText(), /token/i)
+			await login(ui, facts.tokens.webonly)
+			await ui.ready()
+		},
+	},
+	{
+		name: "doors: the token is in no URL, in no storage of the browser and in no log",
+		world: "tokens",
+		allow: [/401/],
+		async run(scene) {
+			const { ui, facts, page } = scene
+			const token = facts.tokens.webonly, secret = token.split(".")[1], urls = []
+			page.on("request", (r) => urls.push(r.url()))
+			await login(ui, token)
+			await ui.ready()
+			await ui.some(5)
+			const cookies = await page.context().cookies()
+			assert.equal(cookies.length, 1)
+			const [c] = cookies
+			assert.ok(c.httpOnly && c.sameSite === "Strict" && c.domain === "127.0.0.1" && c.path === "/", JSON.stringify({ ...c, value: "" }))
+			const hours = (c.expires - Date.now() / 1000) / 3600
+			assert.ok(hours > 11 && hours <= 12.1, `${hours} h`)
+			assert.ok(!c.value.includes(secret), "the cookie has the secret")
+			const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href, document.documentElement.outerHTML]))
+			assert.ok(!kept.includes(secret), "the page keeps the secret")
+			assert.ok(!urls.some((u) => u.includes(secret)), "a URL has the secret")
+			assert.ok(!(await scene.call("log", { Who: "server" })).includes(secret), "the log has the secret")
+			await page.reload()
+			await ui.ready()
+			await ui.some(5)
+		},
+	},
+	{
+		name: "doors: logged out, the page shows nothing",
+		world: "tokens",
+		allow: [/401/],
+		async run({ ui, facts, page }) {
+			await login(ui, facts.tokens.webonly)
+			await ui.ready()
+			const out = page.getByRole("button", { name: "Log out" }).or(page.getByRole("menuitem", { name: "Log out" })).first()
+			if (!(await out.isVisible().catch(() => false))) await page.getByRole("button", { name: /menu|more/i }).first().click()
+			await out.click()
+			await ui.dialog("Log in").waitFor()
+			assert.equal((await page.context().cookies()).length, 0)
+			assert.equal(await ui.rows.count(), 0)
+		},
+	},
+	{
+		name: "doors: who may read one service sees no byte of another, in all that the page asks",
+		world: "tokens/recorded",
+		limit: 90,
+		allow: [/401/],
+		async run(scene) {
+			const { ui, facts, page } = scene
+			await login(ui, facts.tokens.webonly)
+			await ui.ready()
+			await ui.some(20)
+			const step = async (what, act) => {
+				try {
+					await act()
+					await sleep(150)
+				} catch (err) {
+					scene.figures["left out: " + what] = String(err.message).split("\n")[0].slice(0, 80)
+				}
+			}
+			const quick = { timeout: 1500 }
+			await step("services", async () => {
+				await ui.button(/^Services/).click(quick)
+				const dialog = ui.dialog("Services")
+				await dialog.getByRole("checkbox", { name: "System services" }).check(quick)
+				await dialog.getByRole("textbox", { name: "Find a service" }).or(dialog.getByRole("searchbox")).first().fill("v*", quick)
+			})
+			await ui.press("Escape")
+			await step("a week", () => ui.open({ since: "7d" }))
+			for (const split of ["service", "level", "n", "service,level", "frobnicate"]) await step("by " + split, () => ui.open({ since: "1h", split }))
+			await step("a glob", () => ui.open({ service: "v*" }, { wait: false }))
+			await step("all by name", () => ui.open({ service: ["*", "_*"] }, { wait: false }))
+			await step("a search", () => ui.open({ since: "1h", q: "open" }))
+			await step("a record", () => ui.open().then(() => ui.some(20)).then(() => ui.choose(ui.rows.nth(14))))
+			await step("its context", async () => {
+				await ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click(quick)
+				await ui.context.getByRole("radio", { name: "All services" }).check(quick)
+				await ui.button("10 more before", ui.context).click(quick)
+				await ui.button("10 more after", ui.context).click(quick)
+			})
+			await step("patterns", async () => {
+				await ui.open("tab=patterns&against=before")
+				await sleep(300)
+			})
+			await step("fields", async () => {
+				await ui.open()
+				for (const s of await ui.facets.locator("summary").all()) await s.click(quick)
+			})
+			await step("suggestions", async () => {
+				for (const text of ["service=", "v", "level=", "n="]) {
+					await ui.search.fill("", quick)
+					await ui.search.pressSequentially(text)
+					await sleep(150)
+				}
+			})
+			await step("a command", async () => {
+				await ui.press("Escape")
+				await ui.button(/^Command/).click(quick)
+				await ui.press("Escape")
+			})
+			await step("live", async () => {
+				await ui.open({ live: "1" })
+				await scene.call("send", { Lines: `{"service":"vault","msg":"xyzzy again"}\n{"service":"web","msg":"one more"}\n` })
+				await sleep(1500)
+			})
+			// Every other button of the page is pressed once too.
+			await step("every button", async () => {
+				await ui.open()
+				// One of those that are alike, as "Filter for …" of each value.
+				const names = await page.getByRole("button").evaluateAll((all) => all.filter((b) => b.checkVisibility()).map((b) => (b.getAttribute("aria-label") ?? b.textContent).split(/[ :=]/)[0]))
+				for (const name of new Set(names)) {
+					if (/^log$/i.test(name)) continue
+					await page.getByRole("button", { name: new RegExp("^" + name.replace(/[^\w]/g, "\\$&")) }).first().click({ timeout: 400 }).catch(() => {})
+					await ui.press("Escape")
+				}
+			})
+			await page.goto("about:blank")
+			await sleep(200)
+			const { requests, found, bytes } = await scene.call("recorded", { Needles: facts.needles })
+			Object.assign(scene.figures, { requests: requests.length, bytes })
+			const routes = new Set(requests.map((r) => r.split("?")[0]))
+			for (const route of ["services", "records", "histogram", "facets", "whoami", "tail", "context"]) assert.ok([...routes].some((r) => r.includes("/api/v1/" + route)), `the page did not ask ${route}`)
+			assert.deepEqual(found.filter((f) => !/service=v(\*|%2A)/.test(f)), [])
+		},
+	},
+	{
+		name: "doors: a service that one may not read is like one that is not there",
+		world: "tokens",
+		allow: [/40[0-9]/],
+		async run({ ui, facts }) {
+			await login(ui, facts.tokens.webonly)
+			await ui.ready()
+			await ui.open({ service: "vault", since: "1h" }, { wait: false })
+			await until("it says that there is no such service", async () => /no service/i.test(await ui.page.locator("body").innerText()))
+			assert.equal(await ui.rows.count(), 0)
+		},
+	},
+	{
+		name: "doors: a session that has ended asks for the token again",
+		world: "tokens",
+		allow: [/401/],
+		async run({ ui, facts, page }) {
+			await login(ui, facts.tokens.webonly)
+			await ui.ready()
+			await page.context().clearCookies()
+			await ui.type("record")
+			await ui.dialog("Log in").waitFor()
+			await ui.dialog("Log in").getByLabel("Token").fill(facts.tokens.webonly)
+			await ui.dialog("Log in").getByRole("button", { name: "Log in" }).click()
+			await ui.ready()
+			assert.equal(ui.part("q"), "record", "the view is still there")
+			await ui.some(5)
+		},
+	},
+]

@@ -1,0 +1,230 @@
+// The list: it holds a million records, and shows those in view.
+import assert from "node:assert/strict"
+import { median, sleep, until } from "../scene.mjs"
+import { heap, longest } from "../measure.mjs"
+
+const inDOM = (ui) => ui.page.locator("[role=row][data-id]").count()
+
+export default [
+	{
+		name: "list: newest first or last",
+		async run({ ui, facts }) {
+			await ui.range()
+			const button = ui.button("Newest first")
+			assert.equal(await button.getAttribute("aria-pressed"), "true")
+			const newest = (await ui.some(5))[0].id
+			await ui.asks(() => button.click())
+			assert.equal(await button.getAttribute("aria-pressed"), "false")
+			const oldest = (await ui.some(5))[0]
+			assert.notEqual(oldest.id, newest)
+			assert.ok(oldest.text.includes(facts.from.slice(11, 19)), oldest.text)
+		},
+	},
+	{
+		name: "list: older records come by scrolling, each once and in order",
+		async run(scene) {
+			const { ui, api, facts } = scene
+			await ui.range({ service: "cron" })
+			const want = (await (await fetch(`${scene.url}/api/v1/records?${new URLSearchParams({ service: "cron", from: facts.from, to: facts.to, form: "events", order: "desc", limit: 1000 })}`)).text())
+				.trim().split("\n").map((l) => JSON.parse(l)).filter((e) => e.record).map((e) => "cron/" + e.record.id)
+			await ui.grid.focus()
+			const seen = new Map()
+			await until("a thousand records", async () => {
+				for (const { index, id } of await ui.shown()) {
+					assert.ok(!seen.has(index) || seen.get(index) === id, `row ${index} is two records`)
+					seen.set(index, id)
+				}
+				if (seen.size >= 1000) return true
+				await ui.press("PageDown")
+				return false
+			}, 30000)
+			const first = Math.min(...seen.keys())
+			assert.deepEqual(want.filter((id, n) => seen.get(n + first) !== id), [], "records in the order of the API")
+			assert.ok(api)
+		},
+	},
+	{
+		name: "list: it says how many it has of those that the histogram counts",
+		async run({ ui, facts }) {
+			await ui.range()
+			const text = await until("the number of all records is said", async () => {
+				const text = await ui.page.locator("body").innerText()
+				return text.includes(facts.records.toLocaleString("en-US")) && text
+			})
+			const all = facts.records.toLocaleString("en-US")
+			assert.match(text, new RegExp(`\\d of (the |all )?${all}|(first|newest|oldest) [\\d,]+.*${all}`, "i"), "no text has both numbers")
+		},
+	},
+	{
+		name: "list: 10,000 rows at most are kept, and it says so",
+		world: "million",
+		limit: 60,
+		async run({ ui }) {
+			await ui.range()
+			await ui.grid.focus()
+			const last = async () => (await ui.shown()).at(-1)?.index ?? 0
+			await until("some rows are dropped at the other end, which is said", async () => {
+				await ui.grid.evaluate((g) => [g, ...g.querySelectorAll("*")].filter((e) => e.scrollHeight > e.clientHeight + 50).forEach((e) => (e.scrollTop += 1500)))
+				await sleep(20)
+				return /10,000/.test(await ui.page.getByRole("tabpanel").innerText())
+			}, 50000)
+			assert.ok((await last()) > 0)
+		},
+	},
+	{
+		name: "list: a million records scrolled with fewer than 200 rows in the DOM",
+		world: "million",
+		measured: true,
+		limit: 90,
+		async run(scene) {
+			const { ui } = scene
+			const longests = []
+			for (let run = 0; run < 3; run++) {
+				await ui.range()
+				await ui.grid.focus()
+				const before = (await ui.some(10))[0].id
+				let most = 0
+				const took = await longest(scene, ui.page, async () => {
+					for (const keys of [Array(12).fill("PageDown"), Array(12).fill("End"), Array(12).fill("PageUp"), Array(4).fill("End"), ["Home"]]) {
+						for (const key of keys) {
+							await ui.press(key)
+							most = Math.max(most, await inDOM(ui))
+						}
+					}
+				})
+				assert.ok(most < 200, `${most} rows in the DOM`)
+				assert.ok(most > 5)
+				longests.push(took[0]?.ms ?? 0)
+				scene.figures["scripts " + run] = took.slice(0, 2)
+				await until("Home shows the newest", async () => (await ui.shown())[0].id === before)
+			}
+			scene.figures.longest = longests
+			assert.ok(median(longests) < 100, `scripts of ${longests} ms`)
+		},
+	},
+	{
+		name: "list: End goes to the oldest record of a million",
+		world: "million",
+		async run({ ui }) {
+			await ui.range()
+			await ui.grid.focus()
+			await until("the oldest record is there", async () => {
+				await ui.press("End")
+				await sleep(100)
+				return (await ui.shown()).some((r) => /item 0 is done/.test(r.text))
+			}, 30000)
+			assert.ok((await inDOM(ui)) < 200)
+			await ui.press("Home")
+			await until("Home goes back to the newest", async () => (await ui.shown()).some((r) => /item 999999 is done/.test(r.text)), 20000)
+		},
+	},
+	{
+		name: "list: resizing with 12,000 rows",
+		world: "million",
+		measured: true,
+		async run(scene) {
+			const { ui, page } = scene
+			await ui.range()
+			await ui.grid.focus()
+			for (let n = 0; n < 40; n++) {
+				await ui.press("End")
+				await sleep(30)
+			}
+			const took = await longest(scene, page, async () => {
+				for (const [width, height] of [[700, 500], [1400, 900], [1000, 400], [1280, 800]]) {
+					await page.setViewportSize({ width, height })
+					await sleep(120)
+				}
+			})
+			scene.figures.longest = took[0]
+			assert.ok((took[0]?.ms ?? 0) < 100, JSON.stringify(took))
+			const fits = await ui.grid.evaluate((g) => {
+				const rows = [...g.querySelectorAll("[role=row][data-id]")].map((r) => r.getBoundingClientRect()), box = g.getBoundingClientRect()
+				return { bottom: Math.max(...rows.map((r) => r.bottom)) >= box.bottom - 30, n: rows.length }
+			})
+			assert.ok(fits.bottom, "the rows fill the list")
+		},
+	},
+	{
+		name: "list: columns, wrap, and no setting that changes the rows for good",
+		async run({ ui, facts }) {
+			await ui.range()
+			await ui.choose()
+			await ui.asks(() => ui.record.getByRole("button", { name: "Show as column status" }).click())
+			assert.equal(ui.part("col"), "status")
+			await ui.grid.getByRole("columnheader", { name: "status" }).waitFor()
+			await ui.asks(() => ui.button("Wrap").click())
+			assert.equal(ui.part("wrap"), "1")
+			await ui.asks(() => ui.button("Wrap").click())
+			const other = await ui.scene.fresh()
+			await other.range()
+			assert.equal(await other.grid.getByRole("columnheader", { name: "status" }).count(), 0)
+			await ui.open()
+			assert.equal(await ui.grid.getByRole("columnheader", { name: "status" }).count(), 0, "the first page has no column from before")
+			assert.ok(facts)
+		},
+	},
+	{
+		name: "row: message, then fields; nanoseconds are kept; matches are marked",
+		async run({ ui, facts }) {
+			await ui.range({ q: "basket" })
+			const rows = await ui.some(5)
+			assert.match(rows[0].text, /GET \/basket\/\d+ answered in \d+ ms.*status=/s)
+			const marks = await ui.rows.first().locator("mark").allInnerTexts()
+			assert.ok(marks.includes("basket"), `marked: ${marks}`)
+			await ui.range({ service: "ties" })
+			const row = ui.rows.first()
+			assert.match(await row.innerText(), /:\d\d\.123\b/, "shown to ms")
+			const titles = await row.evaluate((r) => [r, ...r.querySelectorAll("*")].map((e) => e.getAttribute("title") ?? "").join(" "))
+			assert.match(titles, /123456789/, "ns on hover")
+			await ui.choose(row)
+			assert.match(await ui.record.innerText(), /123456789/, "ns in the record")
+			assert.ok(facts)
+		},
+	},
+	{
+		name: "row: colours by what the histogram is divided by",
+		async run({ ui }) {
+			// Rows of one level differ by their service, if that divides the histogram.
+			const paint = () => ui.rows.evaluateAll((rows) => {
+				const styles = {}
+				for (const r of rows.filter((r) => / info /.test(` ${r.className} `) || /\binfo\b/.test(r.textContent))) {
+					const service = r.dataset.id.split("/")[0]
+					styles[service] = [r, ...r.querySelectorAll("*")].map((e) => [e, "::before"].map((x) => {
+						const s = x === e ? getComputedStyle(e) : getComputedStyle(e, x)
+						return [s.color, s.backgroundColor, s.borderLeftColor, s.boxShadow].join()
+					}).join(";")).slice(0, 6).join("|")
+				}
+				return styles
+			})
+			await ui.range({ split: "service" })
+			await ui.some(10)
+			const styles = await paint()
+			assert.ok(Object.keys(styles).length > 1)
+			assert.ok(new Set(Object.values(styles)).size > 1, "rows of all services look the same")
+		},
+	},
+	{
+		name: "memory: what was scrolled past is not kept",
+		world: "million",
+		measured: true,
+		limit: 60,
+		async run(scene) {
+			const { ui, page } = scene
+			await ui.range()
+			await ui.grid.focus()
+			for (let n = 0; n < 20; n++) {
+				await ui.press("End")
+				await sleep(40)
+			}
+			const before = await heap(page)
+			for (let n = 0; n < 60; n++) {
+				await ui.press("End")
+				await sleep(40)
+			}
+			const growth = ((await heap(page)) - before) / 1e6
+			scene.figures.growthMB = Math.round(growth * 10) / 10
+			assert.ok(growth < 40, `the heap grows by ${growth} MB`)
+		},
+	},
+]
