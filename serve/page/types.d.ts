@@ -357,10 +357,14 @@ interface Held {
 	put: number
 	/** The row with the focus. */
 	current: string
+	/** It is to get the focus; the list has it. */
 	focus: boolean
+	held: boolean
 	/** What was asked for: the chosen record, the question. */
 	sought: string
 	asked: string
+	/** The question but for its times. */
+	same: string
 	/** Why a record that was asked for is not there. */
 	lost: string
 	/** The start is to be estimated once the histogram is there. */
@@ -402,7 +406,7 @@ interface ListActs {
 	/** Begins anew at the first record, the last one, or an estimated place. */
 	begin(below: boolean, place: number, more?: Partial<Question>): void
 	/** Loads a record with others around it. */
-	around(name: string): void
+	around(name: string, anew?: boolean, offset?: number): void
 	/** Estimates the place of the first row. */
 	settle(): void
 	home(): void

@@ -16,7 +16,7 @@ import { copy } from "./command.js"
 const mostRows = 10_000, mostBytes = 64 << 20, page = 300, bytesAtOnce = 8 << 20, tallest = 8e6, foot = 60
 
 /** @returns {Held} */
-const empty = () => ({ rows: [], start: 0, up: false, down: false, dropped: false, top: 0, put: 0, current: "", focus: false, sought: "", asked: "", lost: "", guess: false, loading: "all", height: 20, inView: 600, total: -1 })
+const empty = () => ({ rows: [], start: 0, up: false, down: false, dropped: false, top: 0, put: 0, current: "", focus: false, held: false, sought: "", asked: "", same: "", lost: "", guess: false, loading: "all", height: 20, inView: 600, total: -1 })
 
 const size = (/** @type {Row[]} */ rows) => rows.reduce((n, r) => n + r.line.length, 0)
 
@@ -40,7 +40,7 @@ export function List(props) {
 	})
 	const all = shared.total < 0 ? -1 : shared.total + live.came
 	Object.assign(l, { height: view.wrap ? 60 : 20, inView: (box.current?.clientHeight || 600) - (columns.length ? 20 : 0), total: view.live ? -1 : all })
-	const index = l.rows.findIndex((r) => nameOf(r) === l.current), levelsOf = (/** @type {string} */ level) => (level === "error" ? ["error", "critical"] : [level])
+	const at = () => l.rows.findIndex((r) => nameOf(r) === l.current), index = at(), levelsOf = (/** @type {string} */ level) => (level === "error" ? ["error", "critical"] : [level])
 
 	/** @type {ListActs["places"]} */
 	const places = () => l.start + l.rows.length + (l.down ? Math.max(1, l.total - l.start - l.rows.length) : 0)
@@ -138,19 +138,19 @@ export function List(props) {
 		if (!below) to(Infinity)
 	})
 	/** @type {ListActs["around"]} */
-	const around = (name) => loads("all", async () => {
+	const around = (name, anew, offset = -l.inView / 2) => loads("all", async () => {
 		/** @type {Row[][]} */
 		const [above, below] = [[], []], id = name.slice(name.indexOf("/") + 1)
 		const up = await ask(false, id, (rows) => above.push(...rows), { limit: 100 })
 		const down = await ask(true, above[0]?.id, (rows) => below.push(...rows), { limit: 101 })
 		l.lost = below[0]?.id === id ? "" : "the chosen record is not among them"
-		if (l.lost && l.rows.length) return
-		Object.assign(l, { rows: [], dropped: false, guess: true, focus: true, start: above.length, current: l.lost ? "" : name, down: true })
+		if (l.lost) return anew ? begin(true, 0) : undefined
+		Object.assign(l, { rows: [], dropped: false, guess: true, focus: true, start: above.length, current: name, down: true })
 		add(below, true)
 		add(above, false)
 		ended(down, true)
 		ended(up, false)
-		to((l.start + above.length) * l.height - l.inView / 2)
+		to((l.start + above.length) * l.height + offset)
 		settle()
 	})
 	/** @type {ListActs["settle"]} */
@@ -174,6 +174,7 @@ export function List(props) {
 		}
 		end()
 	}
+	const reveal = (/** @type {number} */ i) => to(Math.min((l.start + i) * l.height, Math.max(l.top, (l.start + i + 1) * l.height - l.inView)))
 	/** @type {ListActs["go"]} */
 	const go = (i) => {
 		const row = l.rows[Math.max(0, Math.min(i, l.rows.length - 1))]
@@ -181,17 +182,16 @@ export function List(props) {
 		live.pause(live.paused || "scroll")
 		Object.assign(l, { current: nameOf(row), focus: true, lost: "" })
 		if (view.sel) set({ sel: (l.sought = l.current) }, { quiet: true })
-		const y = (l.start + l.rows.indexOf(row)) * l.height
-		to(Math.min(y, Math.max(l.top, y + l.height - l.inView)))
+		reveal(l.rows.indexOf(row))
 	}
 	/** @type {ListActs["step"]} */
-	const step = (by) => go(index < 0 ? first - l.start : index + by)
+	const step = (by) => go(at() < 0 ? first - l.start : at() + by)
 	/** @type {ListActs["open"]} */
 	const open = () => l.current && set({ sel: (l.sought = l.current) })
 	/** @type {ListActs["nextLevel"]} */
 	const nextLevel = (level, back) => {
 		const step = back ? -1 : 1, words = levelsOf(level), edge = l.rows.at(back ? 0 : -1)
-		for (let i = index + step; l.rows[i]; i += step) if (words.includes(partsOf(l.rows[i]).level)) return go(i)
+		for (let i = at() + step; l.rows[i]; i += step) if (words.includes(partsOf(l.rows[i]).level)) return go(i)
 		const none = () => {
 			l.lost = `there is no other ${level} that way`
 			draw()
@@ -228,13 +228,19 @@ export function List(props) {
 		else if (l.up && over > -margin) extend(false)
 	})
 	useEffect(() => {
-		const key = asked + oldest + view.live, anew = key !== l.asked, sought = view.sel && view.sel !== l.sought && (anew || !l.rows.some((r) => nameOf(r) === view.sel))
-		Object.assign(l, { asked: key, sought: view.sel })
-		if (anew) Object.assign(l, { end: undefined, lost: "" })
+		const same = JSON.stringify({ ...question, from: "", to: "", oldest }), key = asked + oldest + view.live, anew = key !== l.asked, other = view.sel && view.sel !== l.sought, there = l.rows.findIndex((r) => nameOf(r) === view.sel)
+		Object.assign(l, { asked: key, sought: view.sel, ...(anew && { end: undefined, lost: "" }) })
 		if (!view.sel && document.activeElement === document.body) l.focus = !anew
+		if (other && !anew && there >= 0) {
+			l.current = view.sel
+			reveal(there)
+		}
 		if (view.live) return
-		if (sought) around(view.sel)
+		const top = l.rows[Math.floor(l.top / l.height) - l.start]
+		if (other && (anew || there < 0)) around(view.sel, anew)
+		else if (anew && same === l.same && view.every && l.top && top) around(nameOf(top), true, l.top % l.height)
 		else if (anew) begin(true, 0)
+		l.same = same
 	}, [asked, oldest, view.live, view.sel])
 	useEffect(() => {
 		const seen = new ResizeObserver(() => to(l.top))
@@ -251,16 +257,22 @@ export function List(props) {
 	}, [])
 	useLayoutEffect(() => to(l.top), [l.height, l.inView, l.total])
 	useLayoutEffect(() => {
-		const at = document.activeElement
-		if (l.focus && (at === document.body || box.current.contains(at))) box.current.querySelector('[role=row][tabindex="0"]')?.focus({ preventScroll: true })
+		const at = document.activeElement, none = at === document.body, row = box.current.querySelector('[role=row][tabindex="0"]') ?? box.current
+		// The focus stays in the list if its row goes.
+		if ((none && l.held) || (l.focus && (none || box.current.contains(at)))) row.focus({ preventScroll: true })
 		l.focus = false
+		l.held = box.current.contains(document.activeElement)
 	})
 	useReport(report, "records", { value: l.end, error: l.error, loading: l.loading === "all" && !l.rows.length, stale: false })
 	shared.rows = l.rows
 
+	const leap = (/** @type {number} */ by) => {
+		scroll(by * (l.inView - l.height))
+		Object.assign(l, { current: "", focus: true })
+	}
 	/** @type {Record<string, () => void>} */
 	const keys = {
-		ArrowDown: () => step(1), ArrowUp: () => step(-1), j: () => step(1), k: () => step(-1), Enter: open, PageDown: () => scroll(l.inView - l.height), PageUp: () => scroll(l.height - l.inView),
+		ArrowDown: () => step(1), ArrowUp: () => step(-1), j: () => step(1), k: () => step(-1), Enter: open, PageDown: () => leap(1), PageUp: () => leap(-1),
 		Home: () => follow(void home()), End: () => follow(void end()), " ": () => live.pause(live.paused ? "" : "key"),
 	}
 	const offers = { next: keys.j, previous: keys.k, open, "error+": () => nextLevel("error"), "error-": () => nextLevel("error", true), "warn+": () => nextLevel("warn"), "warn-": () => nextLevel("warn", true), pause: keys[" "], copy: () => index >= 0 && copy(l.rows[index].line) }
@@ -320,7 +332,7 @@ export function List(props) {
 				keys[e.key]()
 			},
 		},
-		columns.length ? h("div", { role: "row", class: "head", "aria-rowindex": 1 }, head.map((c, i) => h("span", { key: i, role: "columnheader", "aria-label": c, class: ["ts", "level", "service"][i] ?? (i > 2 + columns.length ? "msg" : "col") }, c,
+		columns.length ? h("div", { role: "row", class: "heads", "aria-rowindex": 1 }, head.map((c, i) => h("span", { key: i, role: "columnheader", "aria-label": c, class: ["ts", "level", "service"][i] ?? (i > 2 + columns.length ? "msg" : "col") }, c,
 			i > 2 && i < 3 + columns.length ? h("button", { type: "button", "aria-label": "Remove column " + c, onClick: () => set({ columns: columns.filter((d) => d !== c) }) }, "×") : null))) : null,
 		h("div", { class: "rows", ref: sheet, role: "presentation", style: { height: drawn() + "px" } }, visible.map(rowAt),
 			n && !l.down && !view.live ? h("p", { class: "dim end", style: { top: places() * l.height - offset + "px" } }, `No ${oldest ? "newer" : "older"} records in this range. `, h(Widen, props)) : null)),

@@ -81,7 +81,7 @@ async function follow(l, q, since, changed, signal) {
 			l.word = "Connecting again…"
 		} catch (err) {
 			const { status = 0, message } = (l.error = /** @type {source.Failure} */ (err))
-			l.word = message
+			l.word = message + " It is tried again."
 			if (!signal.aborted && [400, 401, 403, 404].includes(status)) return changed()
 			l.error = undefined
 		}
