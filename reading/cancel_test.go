@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,9 +167,9 @@ func TestCancelledSplit(t *testing.T) {
 			h.Flush()
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		gets := 0
-		h.Faults(func(o storagetest.Op, key string) storagetest.Fault {
-			if gets++; gets == 10 {
+		var calls atomic.Int64
+		h.Faults(func(storagetest.Op, string) storagetest.Fault {
+			if calls.Add(1) == 10 {
 				cancel()
 			}
 			return storagetest.Fault{}

@@ -18,6 +18,9 @@ func (a *Ask) listsWhole() bool {
 	return a.Limit == 0 || a.Here.Whole && a.Range.From != Oldest && a.Range.To != Newest && a.Range.To-a.Range.From <= day
 }
 
+// nearEdge reports whether the records of a read are probably near the begin of its range.
+func (a *Ask) nearEdge() bool { return a.Edges.After != nil && a.First > 0 && !a.Reverse }
+
 // Records implements [Source].
 func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) error) (*Outcome, error) {
 	if err := a.compile(budget.Of(ctx)); err != nil {
@@ -25,7 +28,10 @@ func (s *Store) Records(ctx context.Context, a Ask, emit func(lines []byte) erro
 	}
 	emit = a.Parsed(emit)
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
-		if !a.listsWhole() {
+		switch {
+		case a.nearEdge():
+			return reader.Oldest(ctx, q, emit)
+		case !a.listsWhole():
 			return reader.Newest(ctx, q, emit)
 		}
 		plan, err := a.plan(ctx, reader, q)
@@ -52,7 +58,10 @@ func (s *Store) Entries(ctx context.Context, a Ask, visit func(*record.Entry) er
 	}
 	visit = a.parsedEntry(visit)
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
-		if !a.listsWhole() {
+		switch {
+		case a.nearEdge():
+			return reader.OldestEntries(ctx, q, visit)
+		case !a.listsWhole():
 			return reader.NewestEntries(ctx, q, visit)
 		}
 		plan, err := a.plan(ctx, reader, q)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"blobtail/internal/cli"
@@ -45,6 +46,8 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 		by, err = config.ParseDuration(c.By)
 		if length, ok := when.Length(c.By); ok && err != nil {
 			by = length // 5 minutes, as --since has it too
+		} else if err != nil && !strings.ContainsAny(c.By, "0123456789") {
+			return 0, cli.Usagef("--by is the length of a bucket, such as 5m; to divide buckets by a field: --by-field %s", cli.ShellWords(c.By))
 		} else if err != nil {
 			return 0, cli.Usagef("--by: %w", err)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -155,29 +154,13 @@ func (n *Neighbours) older(ctx context.Context, r *Reader, q Query, at int64, mo
 	return out, sum, err
 }
 
-// newer returns the oldest records after a time. It lists the hour of that time first, and
-// then spans of twice the length, because the records are mostly near.
+// newer returns the oldest records after a time.
 func (n *Neighbours) newer(ctx context.Context, r *Reader, q Query, at int64, most int) (out []record.Entry, sum Summary, err error) {
-	end, width := q.Range.To, time.Hour
-	from := max(q.Range.From, at+1)
-	for from < end {
-		to := record.ClampTime(hour(from).Add(width))
-		if to <= from || to >= end || time.Unix(0, from).After(r.opt.Now()) {
-			to = end
-		}
-		q.Range, q.First, q.Scout = Range{from, to}, most-len(out), nil
-		p, err := r.Plan(ctx, q)
-		if err != nil {
-			return out, sum, err
-		}
-		part, err := p.Entries(ctx, func(e *record.Entry) error { return n.keep(&out, e) })
-		sum.Join(&part)
-		if err != nil || len(out) >= most {
-			return out, sum, err
-		}
-		from, width = to, min(2*width, 1<<20*time.Hour)
-	}
-	return out, sum, nil
+	q.Range.From, q.First = max(q.Range.From, at+1), most
+	sum, err = r.oldest(ctx, q, func(p *Plan) (Summary, error) {
+		return p.Entries(ctx, func(e *record.Entry) error { return n.keep(&out, e) })
+	})
+	return out, sum, err
 }
 
 func lastOf(entries []record.Entry, most int) (last []record.Entry, more bool) {

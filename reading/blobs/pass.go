@@ -70,7 +70,7 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 			return err
 		}
 		if chunk, err = a.query.Edges.cut(chunk, p.used); err != nil {
-			return err
+			sum.Problems = append(sum.Problems, p.used.src.problem(0, 0, err))
 		}
 		if len(chunk) == 0 {
 			continue

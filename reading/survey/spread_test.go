@@ -64,14 +64,19 @@ func TestSpreadBounded(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	exact, capped, short := 0, 0, 0
-	for round := range 60 {
-		distinct, records, most := 1+rng.IntN(20_000), rng.IntN(60_000), 1+rng.IntN(8)
-		o := survey.SpreadOptions{Values: 1 + rng.IntN(5000), Bytes: 1 + rng.Int64N(4<<20)}
+	for round := range 18 {
+		// Few values, many with frequent ones among them, and many that are all rare.
+		kind := round % 3
+		distinct, records, most := []int{1, 4000, 4000}[kind]+rng.IntN([]int{300, 9000, 9000}[kind]), 5000+rng.IntN(5000), 1+rng.IntN([]int{8, 1, 8}[kind])
+		o := survey.SpreadOptions{Values: 1001 + rng.IntN(1000), Bytes: 200_000 + rng.Int64N(1<<20)}
+		if kind == 0 {
+			o = survey.SpreadOptions{Values: 5000, Bytes: 4 << 20}
+		}
 		s, counts, cells := survey.NewSpread(o), map[string]int64{}, map[string][]survey.Cell{}
 		for i := range records {
 			value := fmt.Sprint(rng.IntN(distinct))
-			if rng.IntN(3) == 0 {
-				value = fmt.Sprint("often", rng.IntN(1+round%9))
+			if kind != 2 && rng.IntN(3) == 0 {
+				value = fmt.Sprint("often", rng.IntN(1+round%2))
 			}
 			counts[value]++
 			cells[value] = append(cells[value], survey.Cell{Start: int64(i / 1000), Count: 1})
