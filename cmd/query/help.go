@@ -54,7 +54,7 @@ func (fieldsCmd) Help() string {
 func (patternsCmd) Help() string {
 	return `Examples:
   logquery patterns web
-  logquery patterns '*' --since 1h --level warn+ -e
+  logquery patterns '*' --since 1h --level warn+ --examples
   logquery patterns web --since 1d -n 0 -o csv
 
 A pattern is the text that messages have in common, with <*> for each value. -o json has

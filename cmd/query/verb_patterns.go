@@ -20,7 +20,7 @@ import (
 // patternFlags are those of both verbs about patterns.
 type patternFlags struct {
 	Top      *number     `help:"List at most N patterns (50)." placeholder:"N"`
-	Examples bool        `short:"e" help:"Print the message of the newest record below each pattern."`
+	Examples bool        `help:"Print the message of the newest record below each pattern."`
 	Output   string      `short:"o" help:"pretty, json (the default into a pipe) or csv." placeholder:"FORM"`
 	Stats    bool        `help:"Say on stderr what the read took."`
 	Live     string      `help:"auto, off or only: records that are in no blob yet (auto)." placeholder:"WHEN"`

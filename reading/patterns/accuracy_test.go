@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/where"
 	"blobtail/reading/patterns"
 	"blobtail/record"
@@ -72,20 +73,27 @@ func mine(t testing.TB, o patterns.Options, messages []string) *patterns.Result 
 	return r
 }
 
-// match returns the numbers of the messages for which a condition is true.
-func match(t testing.TB, condition string, messages []string) (found []int) {
+// match returns the numbers of the records for which a condition is true.
+func match(t testing.TB, condition string, records []record.Entry) (found []int) {
 	t.Helper()
 	expr, err := where.Parse(nil, condition)
 	if err != nil {
 		t.Fatalf("%s: %v", condition, err)
 	}
-	for i, msg := range messages {
-		e := entry(i, msg)
-		if expr.Match(e.Line) {
+	for i := range records {
+		if expr.Match(records[i].Line) {
 			found = append(found, i)
 		}
 	}
 	return found
+}
+
+// entries are records with messages.
+func entries(messages []string) (all []record.Entry) {
+	for i, msg := range messages {
+		all = append(all, entry(i, msg))
+	}
+	return all
 }
 
 // accuracy is the group accuracy of templates, as the papers have it: the share of messages of which
@@ -109,15 +117,16 @@ func accuracy(of []labelled, template []string) float64 {
 // The templates are those that people found, for each system of loghub. A condition is true for the
 // messages of its template, and for no others.
 func TestAccuracy(t *testing.T) {
+	testkit.FullOnly(t, "each pattern over all messages")
 	for system, of := range loghub(t) {
 		messages := make([]string, len(of))
 		for i := range of {
 			messages[i] = of[i].Message
 		}
 		r := mine(t, patterns.Options{}, messages)
-		template, wrong := make([]string, len(of)), 0
+		template, wrong, records := make([]string, len(of)), 0, entries(messages)
 		for _, p := range r.Patterns {
-			found := match(t, p.Where, messages)
+			found := match(t, p.Where, records)
 			for _, i := range found {
 				if template[i] != "" {
 					wrong++
@@ -138,6 +147,7 @@ func TestAccuracy(t *testing.T) {
 
 // Another order of the same messages gives the same templates.
 func TestOrder(t *testing.T) {
+	testkit.FullOnly(t, "each system several times")
 	for system, of := range loghub(t) {
 		messages := make([]string, len(of))
 		for i := range of {

@@ -146,7 +146,7 @@ func TestForms(t *testing.T) {
 		var got []string
 		for _, p := range r.Patterns {
 			got = append(got, p.Template)
-			if n := len(match(t, p.Where, c.messages)); c.name != "its own sign" && int64(n) != p.In[0].Count {
+			if n := len(match(t, p.Where, entries(c.messages))); c.name != "its own sign" && int64(n) != p.In[0].Count {
 				t.Errorf("%s: the condition of %q is true for %d of %d messages: %s", c.name, p.Template, n, p.In[0].Count, p.Where)
 			}
 		}
@@ -208,7 +208,7 @@ func FuzzMine(f *testing.F) {
 			t.Fatalf("%d of %d messages", sum(r), len(messages))
 		}
 		for _, p := range r.Patterns {
-			found := match(t, p.Where, messages)
+			found := match(t, p.Where, entries(messages))
 			if len(found) == 0 && !strings.Contains(p.Where, " and not (") {
 				t.Errorf("the condition of %q is never true: %s", p.Template, p.Where)
 			}

@@ -175,7 +175,6 @@ func (m *masker) endWord() {
 			star = phrase
 		}
 		m.out = append(m.out[:m.word+label(w)], star)
-		w = m.out[m.word:]
 	}
 	m.ends = append(m.ends, len(m.out))
 	for n := 1; n <= maxPeriod && 2*n <= len(m.ends); n++ {
