@@ -145,7 +145,7 @@ export default [
 				if (seen.has(url)) continue
 				seen.add(url)
 				const answer = await fetch(url), text = await answer.text()
-				assert.equal(answer.status, 200, url)
+				assert.equal(answer.status, 200, `${url}: ${answer.status}`)
 				size += text.length
 				for (const [, to] of text.matchAll(/(?:from|import)\s*"(\.[^"]+)"/g)) left.push(new URL(to, url).href)
 				const never = /innerHTML|dangerouslySetInnerHTML|document\.write|insertAdjacentHTML/
