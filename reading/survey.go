@@ -35,7 +35,7 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 	a.Limit, a.First, a.Edges, a.byName = 0, 0, blobs.Edges{}, true
 	f = &Survey{Of: -1}
 	of := survey.New(survey.Options{
-		Only: o.Fields, Skip: []string{"ts", "msg"}, Fields: MostSurveyed, Values: MostValues, Plain: valueBytes, Bytes: surveyBytes, Budget: budget.Of(ctx),
+		Only: o.Fields, Skip: []string{"ts", "msg"}, Levels: true, Fields: MostSurveyed, Values: MostValues, Plain: valueBytes, Bytes: surveyBytes, Budget: budget.Of(ctx),
 	})
 	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
 		sum, err := a.sample(ctx, blobs, q, o.Sample, of.Add)

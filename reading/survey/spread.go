@@ -93,7 +93,7 @@ func (s *Spread) Add(start int64, line []byte) error {
 			s.buf = append(s.buf, between...)
 		}
 		if name == "level" {
-			s.buf = append(append(append(s.buf, '"'), record.LineLevel(line).String()...), '"')
+			s.buf = appendLevel(s.buf, line)
 		} else if value, ok := record.Lookup(line, name); ok {
 			s.buf = s.cut(s.buf, value)
 		}

@@ -36,6 +36,8 @@ type Options struct {
 	// Plain says that the values are texts without quotes and escapes, each cut at so many bytes;
 	// 0: they are as they are stored.
 	Plain int
+	// Levels says that the value of level is the level that the record counts as, not its word.
+	Levels bool
 	// Fields and Bytes bound the number of fields, and the bytes of names and values; 0: any number.
 	Fields, Bytes int
 	// Budget is that of the query. Facts without room in it are left out.
@@ -123,7 +125,7 @@ func (s *Survey) Add(lines []byte) error {
 				f = s.add(string(key))
 			}
 			if f != nil {
-				s.take(f, value)
+				s.take(f, s.level(f, line, value))
 			}
 		}
 	}
@@ -138,9 +140,23 @@ func (s *Survey) chosen(line []byte) {
 			s.wanted[i] = s.add(name)
 		}
 		if ok && s.wanted[i] != nil {
-			s.take(s.wanted[i], value)
+			s.take(s.wanted[i], s.level(s.wanted[i], line, value))
 		}
 	}
+}
+
+// level is a value of a field of a line, by [Options.Levels].
+func (s *Survey) level(f *Field, line, value []byte) []byte {
+	if !s.o.Levels || f.Name != "level" {
+		return value
+	}
+	s.buf = appendLevel(s.buf[:0], line)
+	return s.buf
+}
+
+// appendLevel appends the level that a line counts as.
+func appendLevel(dst, line []byte) []byte {
+	return append(append(append(dst, '"'), record.LineLevel(line).String()...), '"')
 }
 
 // combine counts the combination of the wanted fields of a line, and which of them it has.

@@ -106,3 +106,25 @@ func TestLogQL(t *testing.T) {
 		t.Errorf("both: %d %s", a.status, a.body)
 	}
 }
+
+// A word that is no level counts as other, whether levels are counted by indexes or by lines. A value
+// has the types that it has in records, also of a field in an object.
+func TestFacetsOfWords(t *testing.T) {
+	h := readingtest.New(t, 1)
+	for _, fields := range []string{`"a":200`, `"a":"200"`, `"a.b":"x"`, `"a":{"b":"x"}`} {
+		h.Send(0, readingtest.Line{Service: "web", Time: then, Level: "loud", Msg: "m", Fields: fields})
+	}
+	h.Flush()
+	s := serve(t, h)
+	for _, query := range []string{"", "&text=m"} {
+		all := object[form.Facets](s, "facets?service=web&fields=level,service,a,a.b"+query)
+		for name, want := range map[string]form.Value{
+			"level": {Value: "other", Count: 4, Types: []string{"string"}}, "service": {Value: "web", Count: 4, Types: []string{"string"}},
+			"a": {Value: "200", Count: 2, Types: []string{"int", "string"}}, "a.b": {Value: "x", Count: 2, Types: []string{"string"}},
+		} {
+			if got := fieldOf(t, all, name).Values[0]; !reflect.DeepEqual(got, want) {
+				t.Errorf("%s%s: %+v, not %+v", name, query, got, want)
+			}
+		}
+	}
+}

@@ -162,7 +162,8 @@ interface Patterns extends Outcome {
 	patterns: Pattern[]
 	/** Records of patterns beyond those. */
 	others: number
-	against?: { basis: Basis; from: string; to: string; new: string[]; gone: Pattern[]; more: { id: string; count: number; before: number }[]; less: { id: string; count: number; before: number }[] }
+	/** The second window; lacks: records of it are missing. */
+	against?: { basis: Basis; from: string; to: string; lacks?: boolean; new: string[]; gone: Pattern[]; more: { id: string; count: number; before: number }[]; less: { id: string; count: number; before: number }[] }
 }
 
 interface Whoami {

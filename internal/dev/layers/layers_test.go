@@ -154,7 +154,7 @@ var forTests = map[string][]string{
 	"internal/dev/testkit/certstest": {},
 	"internal/dev/testenv":           {},
 	"internal/guide/guidetest":       {"internal/guide"},
-	"reading/readingtest":            {"record", "record/origin", "buffer", "buffer/wal", "blobwriter", "storage/fsys/simdisk", "internal/lease", "reading/unflushed", "reading/unflushed/live", "reading/unflushed/live/peers", "reading/blobs", "reading", "retention/compact", "storage", "storage/mem", "storage/storagetest"},
+	"reading/readingtest":            {"record", "record/origin", "buffer", "buffer/wal", "blobwriter", "storage/fsys/simdisk", "internal/lease", "reading/unflushed", "reading/unflushed/live", "reading/unflushed/live/peers", "reading/blobs", "reading", "reading/survey", "retention/compact", "storage", "storage/mem", "storage/storagetest"},
 	"source/sourcetest":              {"record", "source/httpsource"},
 	"internal/dev/testenv/stores":    {"internal/dev/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
 	"internal/dev/testkit":           {},

@@ -47,7 +47,7 @@ export function Copy({ text, label, id, name }) {
 		const timer = setTimeout(say, 2000, false)
 		return () => clearTimeout(timer)
 	}, [said])
-	return h("button", { type: "button", id, "aria-label": name, title: name, onClick: () => copy(text()).then(() => say(true)) }, h("span", { role: "status" }, said ? "Copied" : label))
+	return h("button", { type: "button", id, "aria-label": name, title: name, onClick: () => copy(text()).then(() => say(true)), "aria-live": "polite" }, said ? "Copied" : label)
 }
 
 /** @param {Props} props */
@@ -76,7 +76,7 @@ function Texts({ view, question, who, mistake }) {
 export function Download({ question, view, shared }) {
 	const [open, setOpen] = useState(false)
 	const link = (/** @type {string} */ name, /** @type {Texts} */ ...fields) => h("a", { download: "", href: source.download(question, { oldest: view.oldest, fields: fields.length ? fields : undefined }) }, name)
-	return h("span", { class: "menu", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && setOpen(false), onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || setOpen(false) },
+	return h("span", { class: "files", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && setOpen(false), onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || setOpen(false) },
 		h("button", { type: "button", "aria-expanded": open, onClick: () => setOpen(!open) }, "Download"),
 		open ? h("div", { tabIndex: -1 }, link("NDJSON"), link("CSV", "ts", "level", "service", "msg", ...view.columns),
 			h("p", { class: "dim" }, shared.total < 0 ? "All records" : `All ${some(shared.total, "record")}`, " of the question. If some cannot be read, the browser says that the download failed.")) : null)

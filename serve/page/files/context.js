@@ -1,5 +1,5 @@
 // The records around one: of its service, of all, or with the same value of a field, such as the id
-// of a request. The marked one stays when another is chosen.
+// of a request. The marked one stays when another is chosen, until the other's are asked for.
 
 import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
@@ -10,15 +10,6 @@ import { questionOf } from "./search.js"
 import { start } from "./state.js"
 import { stamp, time } from "./format.js"
 import { button, find, ids, instead, leaves, root, split, termOf } from "./record.js"
-
-/** @param {Props} props */
-export function Context(props) {
-	const { view, shared } = props, [anchor, setAnchor] = useState(view.sel), move = () => setAnchor(view.sel)
-	useEffect(() => void (find({ ...shared, rows: [] }, view)[0] || move()), [view.sel])
-	useEffect(() => () => { shared.near = [] }, [])
-	shared.offer("anchor", move)
-	return h("section", { class: "context", "aria-label": "Context" }, h(Around, { ...props, anchor, key: anchor + view.around }))
-}
 
 /** @param {Props} props @param {string} anchor @param {Reach} reach @param {AbortSignal} signal @returns {Promise<Outcome & {rows: Row[]}>} */
 async function load({ view, shared }, anchor, { before, after, hours }, signal) {
@@ -35,24 +26,34 @@ async function load({ view, shared }, anchor, { before, after, hours }, signal) 
 	return { ...a, complete: a.complete && b.complete, rows: [...older.reverse(), { ...row, anchor: true }, ...rows] }
 }
 
-/** @param {Props & {anchor: string}} props */
-function Around(props) {
-	const { view, set, shared, anchor } = props, box = useRef(/** @type {any} */ (null)), [n, setN] = useState({ before: 10, after: 10, hours: 1 })
-	const answer = useAnswer(JSON.stringify(n), (signal) => load(props, anchor, n, signal)), { value } = answer
+/** @param {Props} props */
+export function Context(props) {
+	const { view, set, shared } = props, box = useRef(/** @type {any} */ (null)), [anchor, setAnchor] = useState(view.sel), [n, setN] = useState({ before: 10, after: 10, hours: 1 })
+	const kind = anchor + view.around, move = () => setAnchor(view.sel)
+	const answer = useAnswer(JSON.stringify([kind, n]), async (signal) => ({ ...(await load(props, anchor, n, signal)), kind })), { value } = answer
 	useReport(props.report, "context", answer)
 	const rows = (shared.near = value?.rows ?? []), at = rows.findIndex((r) => r.anchor), field = view.around[0] === "=" && view.around.slice(1), reach = field && ` within ${n.hours} h`
-	useEffect(() => box.current.querySelector("[aria-current]")?.scrollIntoView({ block: "center" }), [!value])
+	useEffect(() => void (find({ ...shared, rows: [] }, view)[0] || move()), [view.sel])
+	useEffect(() => box.current.querySelector("[aria-current]")?.scrollIntoView({ block: "center" }), [value?.kind])
+	useEffect(() => () => { shared.near = [] }, [])
+	shared.offer("anchor", move)
 	const more = (/** @type {"before" | "after"} */ side, /** @type {number} */ have) => h("p", null, button("10 more " + side, () => {
 		box.current.scrollTop ||= 1 // or the rows would not keep their place
 		setN({ ...n, [side]: Math.min(1000, n[side] + 10) })
-	}, undefined, { disabled: have < n[side] || have === 1000 }), have < n[side] && ["no more", reach])
-	const radio = (/** @type {string} */ kind, /** @type {string} */ name) => h("label", { key: kind }, h("input", { type: "radio", name: "around", checked: view.around === kind, onChange: () => set({ around: kind }) }), name)
-	return h("div", { class: "scroll", ref: box },
-		h("div", { class: "bar" }, radio("same", "This service"), radio("all", "All services"), [...new Set([...(field ? [field] : []), ...(value ? ids(rows[at].line) : []).map((m) => m.name)])].map((f) => radio("=" + f, "Same " + f)), h("span", { class: "space" }), button("Back to the list", () => set({ around: "" }))),
+	}, undefined, { disabled: have < n[side] || have === 1000 }), have < n[side] && !answer.loading && ["no more", reach])
+	const radio = (/** @type {string} */ kind, /** @type {string} */ name) => h("label", { key: kind }, h("input", { type: "radio", name: "around", checked: view.around === kind, onChange: () => { move(); set({ around: kind }) } }), name)
+	const onKeyDown = (/** @type {any} */ e) => {
+		const row = e.target, to = { ArrowDown: row.nextSibling, j: row.nextSibling, ArrowUp: row.previousSibling, k: row.previousSibling }[/** @type {"j"} */ (e.key)]
+		if (to === undefined && e.key !== "Enter") return
+		e.preventDefault()
+		to === undefined ? row.click() : to?.focus()
+	}
+	return h("section", { class: "context", "aria-label": "Context" }, h("div", { class: "scroll", ref: box },
+		h("div", { class: "bar" }, radio("same", "This service"), radio("all", "All services"), [...new Set([...(field ? [field] : []), ...(rows[at] ? ids(rows[at].line) : []).map((m) => m.name)])].map((f) => radio("=" + f, "Same " + f)), h("span", { class: "space" }), button("Back to the list", () => set({ around: "" }))),
 		h("p", { class: "dim" }, field && `Of all services, with the same ${field},${reach}. `, "Filters are off here.", field && n.hours < 24 && button("Look within 24 h", () => setN({ ...n, hours: 24 }))),
-		instead(answer), value && [more("before", at), h("div", { role: "grid", "aria-label": "Records around" }, rows.map((row) => {
-			const p = partsOf(row), sel = nameOf(row), choose = () => set({ sel, around: matchMedia("(max-width: 720px)").matches ? "" : view.around })
-			return h("div", { key: sel, role: "row", class: "row near " + p.level, "data-id": sel, tabIndex: 0, "aria-current": row.anchor && "true", "aria-selected": sel === view.sel, onClick: choose, onKeyDown: (/** @type {any} */ e) => e.key === "Enter" && choose() },
+		instead(answer), value && h("div", { class: answer.stale ? "stale" : "" }, more("before", at), h("div", { role: "grid", "aria-label": "Records around", onKeyDown }, rows.map((row) => {
+			const p = partsOf(row), sel = nameOf(row), narrow = matchMedia("(max-width: 720px)").matches
+			return h("div", { key: sel, role: "row", class: "row near " + p.level, "data-id": sel, tabIndex: row.anchor ? 0 : -1, "aria-current": row.anchor && "true", "aria-selected": sel === view.sel, onClick: () => set({ sel, around: narrow ? "" : view.around }) },
 				Object.entries({ ts: time(p.ts, view.utc), level: p.level, service: p.service, msg: [h("bdi", null, p.msg), " ", h("span", { class: "rest" }, p.rest)] }).map(([kind, what]) => h("span", { role: "gridcell", class: kind, key: kind }, what)))
-		})), more("after", rows.length - 1 - at)])
+		})), more("after", rows.length - 1 - at))))
 }

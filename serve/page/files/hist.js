@@ -6,7 +6,7 @@ import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { useAnswer, useReport } from "./ask.js"
-import { termFor } from "./search.js"
+import { termOf as termFor } from "./search.js"
 import { count, duration, levels, ms, some, stamp, time } from "./format.js"
 import { shiftBy, zoomOut } from "./time.js"
 

@@ -6,31 +6,34 @@ import { useNewest } from "./ask.js"
 import { Dialog } from "./dialog.js"
 
 // Keys, the names of what they do, and what that is.
-const table = [
-	["/", "search", "search"],
-	["j k ArrowDown ArrowUp", "next previous next previous", "next, previous record"],
-	["Enter", "open", "open the record"],
-	["Escape", "close", "close what is open"],
-	["c", "context", "context of the record"],
-	["e E", "error+ error-", "next, previous error"],
-	["w W", "warn+ warn-", "next, previous warning"],
-	["f", "live", "live on or off"],
-	["Space", "pause", "pause live"],
-	["[ ]", "earlier later", "earlier, later range"],
-	["z", "zoomOut", "zoom out"],
-	["t", "time", "choose the time"],
-	["s", "services", "choose services"],
-	["1 2 3 4 5 6 7", "level1 level2 level3 level4 level5 level6 level7", "a level on or off: critical, error, warn, info, debug, trace, other"],
-	["y", "copy", "copy the record"],
-	["l", "link", "copy the link"],
-	["?", "keys", "these keys"],
-]
+const table = `/|search|search
+j k ArrowDown ArrowUp|next previous next previous|next, previous record
+Enter|open|open the record
+Escape|close|close what is open
+c|context|context of the record
+e E|error+ error-|next, previous error
+w W|warn+ warn-|next, previous warning
+f|live|live on or off
+Space|pause|pause live
+[ ]|earlier later|earlier, later range
+z|zoomOut|zoom out
+t|time|choose the time
+s|services|choose services
+1 2 3 4 5 6 7|level1 level2 level3 level4 level5 level6 level7|leave a level out, or take it back: critical, error, warn, info, debug, trace, other
+y|copy|copy the record
+l|link|copy the link
+?|keys|these keys`.split("\n").map((row) => row.split("|"))
 const names = new Map(table.flatMap(([keys, names]) => keys.split(" ").map((key, i) => [key, names.split(" ")[i]])))
 
 /** @param {Props} props */
 export function useKeys(props) {
 	const newest = useNewest(props), { shared } = props
 	shared.offer("live", () => newest.current.set({ live: !newest.current.view.live }))
+	shared.offer("copy", () => shared.act("copyLine"))
+	for (const level of ["error", "warn"]) {
+		shared.offer(level + "+", () => shared.act("nextLevel", level))
+		shared.offer(level + "-", () => shared.act("nextLevel", level, true))
+	}
 	shared.offer("close", () => newest.current.view.around ? newest.current.set({ around: "" }) : newest.current.view.sel && newest.current.set({ sel: "" }))
 	useEffect(() => {
 		const on = (/** @type {any} */ e) => {

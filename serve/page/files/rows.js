@@ -16,12 +16,11 @@ export function partsOf(row) {
 	/** @type {RowParts} */
 	const p = { ts: "", level: "", service: "", msg: "", rest: "", long: false, fields: new Map() }
 	known.set(row, p)
-	members(row.line, 0, (name, value, size) => {
-		const text = clean(value(Math.max(room, 0)))
-		p.long ||= size > room
-		room -= text.length + name.length + 2
-		if (name === "ts" || name === "level" || name === "service" || name === "msg") p[name] = text
-		else p.rest += `${p.rest && " "}${clean(name)}=${text}`
+	members(row.line, 0, (name, from) => {
+		const { text, size } = read(row.line, from, Math.max(room, 0))
+		if (name === "ts" || name === "level" || name === "service" || name === "msg") p[name] = clean(text)
+		else p.rest += `${p.rest && " "}${clean(name)}=${clean(text)}`
+		room -= size + name.length
 		return room <= 0 && (p.long = true)
 	})
 	return p
@@ -41,8 +40,8 @@ export function fieldOf(row, name) {
 function find(line, at, name) {
 	/** @type {string | undefined} */
 	let found
-	members(line, at, (key, value, _, from) => {
-		if (key === name) found = clean(value(512))
+	members(line, at, (key, from) => {
+		if (key === name) found = clean(read(line, from, 512).text)
 		else if (line[from] === "{" && name.startsWith(key + ".")) found ??= find(line, from, name.slice(key.length + 1))
 		return key === name
 	})
@@ -51,43 +50,45 @@ function find(line, at, name) {
 
 /**
  * Visits the members of the object that begins at a place, until visit returns true.
- * @param {string} line @param {number} at
- * @param {(name: string, value: (most: number) => string, size: number, from: number) => boolean | void} visit value has at most so many characters
+ * @param {string} line @param {number} at @param {(name: string, from: number) => boolean | void} visit
  */
 function members(line, at, visit) {
 	while (line[at + 1] === '"') {
-		const from = quote(line, at + 2) + 2, name = text(line.slice(at + 1, from - 1), 256), to = (at = end(line, from))
-		if (visit(name, (most) => text(line.slice(from, Math.min(to, from + most + 2)), most), to - from, from)) return
+		const from = quote(line, at + 2) + 2
+		if (visit(read(line, at + 1, 256).text, from)) return
+		at = end(line, from)
 	}
 }
 
 /** Where a string ends. @param {string} line @param {number} at */
 export function quote(line, at) {
-	for (; ; at++) {
-		at = line.indexOf('"', at)
-		let back = at
-		while (line[back - 1] === "\\") back--
-		if (at < 0 || (at - back) % 2 === 0) return at < 0 ? line.length : at
-	}
+	const first = line.indexOf('"', at)
+	if (first < 0 || line.charCodeAt(first - 1) !== 92) return first < 0 ? line.length : first
+	for (let c; at < line.length && (c = line.charCodeAt(at)) !== 34; at++) if (c === 92) at++
+	return Math.min(at, line.length)
 }
 
 /** Where a value ends. @param {string} line @param {number} at */
 export function end(line, at) {
 	for (let deep = 0; at < line.length; at++) {
-		const c = line[at]
-		if (c === '"') at = quote(line, at + 1)
-		else if (c === "{" || c === "[") deep++
-		else if (c === "}" || c === "]" ? !deep-- : c === "," && !deep) break
+		const c = line.charCodeAt(at)
+		if (c === 34) at = quote(line, at + 1)
+		else if (c === 123 || c === 91) deep++
+		else if (c === 125 || c === 93 ? !deep-- : c === 44 && !deep) break
 	}
 	return at
 }
 
-/** The beginning of a value of JSON, without quotes and escapes. @param {string} raw @param {number} most */
-function text(raw, most) {
-	if (raw[0] !== '"') return raw.slice(0, most)
+/**
+ * The value at a place without quotes and escapes, read up to so many characters. The size is beyond that if there are more.
+ * @param {string} line @param {number} from @param {number} most
+ */
+function read(line, from, most) {
+	const raw = line.slice(from, from + most + 2), quoted = raw[0] === '"', size = quoted ? quote(raw, 1) + 1 : end(raw, 0)
+	if (!quoted) return { text: raw.slice(0, Math.min(size, most)), size }
 	// It may be cut, even within an escape.
-	for (raw = raw.slice(0, most + 2); raw; raw = raw.slice(0, -1)) for (const end of ["", '"']) try { return JSON.parse(raw + end) } catch {}
-	return ""
+	for (let some = raw.slice(0, size); some; some = some.slice(0, -1)) for (const last of ["", '"']) try { return { text: String(JSON.parse(some + last)), size } } catch {}
+	return { text: "", size }
 }
 
 const colours = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])/g

@@ -22,7 +22,7 @@ export class Mistake extends Error {
 const ranks = ["trace", "debug", "info", "warn", "error", "critical"]
 export const levelNames = [...ranks, "other"]
 const aliases = /** @type {Record<string, string>} */ ({ warning: "warn", err: "error", crit: "critical", fatal: "critical" })
-const isNumber = (v = "") => /^-?(0|[1-9][\d_]*)(\.\d+)?(e[+-]?\d+)?$/i.test(v)
+const isNumber = (v = "") => /^-?(0|[1-9][\d_]*)(\.\d+)?(e[+-]?\d+)?$/i.test(v) && isFinite(Number(v.replaceAll("_", "")))
 /** @type {Fn} */
 const number = (v) => /^-?\d{1,18}(\.\d+)?$/.test(v = v.replaceAll("_", "")) ? v : Number(v).toExponential()
 /** @type {Fn} */
@@ -41,7 +41,7 @@ export function parse(text) {
 		at += all?.length ?? 0
 		return /** @type {string} */ (part)
 	}
-	const quoted = () => text[at] !== '"' ? undefined : JSON.parse(`"${take(/"((?:[^"\\]|\\[^])*)"/y, 'this quote has no end: write "two words"').replace(/(\\(?:["\\bfnrt]|u[\da-f]{4}))|[\\\0-\x1f]/gi, (c, known) => known ?? JSON.stringify(c).slice(1, -1))}"`)
+	const quoted = () => text[at] !== '"' ? undefined : JSON.parse(`"${take(/"((?:[^"\\]|\\[^])*)"/y, 'this quote has no end: write "two words"').replace(/(\\(?:["\\bfnrt]|u[\da-fA-F]{4}))|[\\\0-\x1f]/g, (c, known) => known ?? JSON.stringify(c).slice(1, -1))}"`)
 	// A slash within a word is no end: /api/users is a text.
 	const regex = () => take(/\/((?:[^/\\]|\\[^])+)\/(?!\S)/y)
 	/** @returns {Omit<Term, "begin">} */
@@ -138,7 +138,7 @@ export function levelsOf({ name, op = "=", not, form, value, begin }) {
 }
 
 /** @param {Texts} list */
-const inServices = (list) => `service matches ${quote(`^(${list.map(glob).join("|")})$`)}`
+const inServices = (list) => `service matches ${quote(`^(${list.map(glob).join("|").replaceAll("\\?", ".")})$`)}`
 
 /** The terms of a view that count. @param {View} view */
 export const termsOf = (view) => parse(view.q).concat(...view.chips.filter((c) => !c.off).map(({ text }) => {
@@ -185,7 +185,7 @@ export function placed(text, err) {
 	const what = err.message.replace(/; to search text as it is: -F$/, ": quotes search a text as it is"), part = /`(.+)`/.exec(what)?.[1] ?? "\0"
 	try {
 		const term = parse(text).find((t) => t.kind === "where" ? /^where: column/.test(what) : t.value.includes(part))
-		return term ? new Mistake(what, term.begin) : err
+		return term ? new Mistake(what.replace(/^where: column \d+: /, (c) => term.kind === "where" ? c : ""), term.begin) : err
 	} catch {
 		return err
 	}

@@ -10,7 +10,7 @@ import { logqlOf } from "./logql.js"
 import { suggest, wordOf } from "./suggest.js"
 
 /** @param {Props & {parts: Map<string, Part>}} props */
-export function SearchLine({ view, set, mistake, shared, asked, question, range, parts }) {
+export function SearchLine({ view, set, again, mistake, shared, asked, question, range, parts }) {
 	const [lang, setLang] = useState(false), [past, setPast] = useState(() => kept("history", [])), [wrong, setWrong] = useState(/** @type {any} */ (undefined)), [name, setName] = useState("")
 	const [line, setLine] = useState({ text: "", caret: 0, open: false, at: -1 }), { text, caret, open, at } = line, input = useRef(/** @type {any} */ (null)), check = useRef(new AbortController())
 	const change = (/** @type {Partial<typeof line>} */ to) => setLine((l) => ({ ...l, at: -1, ...to }))
@@ -50,10 +50,12 @@ export function SearchLine({ view, set, mistake, shared, asked, question, range,
 			if (q.exprs.length + q.where.length || q.logql) await source.number({ ...q, services: ["none"], from: "2000-01-01", to: "2000-01-02" }, signal).catch((err) => { if (err.status === 400) throw placed(next, err) })
 			if (signal.aborted) return
 			setWrong(undefined)
-			if (past && next) setPast([next, ...past.filter((/** @type {string} */ t) => t !== next)].slice(0, 100))
-			set(to)
+			if (past && next && !lang) setPast([next, ...past.filter((/** @type {string} */ t) => t !== next)].slice(0, 100))
+			next === (lang ? view.logql : view.q) ? again() : set(to)
 		} catch (err) {
-			if (!signal.aborted) setWrong(err)
+			if (signal.aborted) return
+			setWrong(err)
+			if (err instanceof Mistake) input.current.setSelectionRange(err.column, err.column)
 		}
 	}
 	const onKeyDown = (/** @type {KeyboardEvent} */ e) => {
@@ -66,7 +68,10 @@ export function SearchLine({ view, set, mistake, shared, asked, question, range,
 	}
 	const refused = [...parts.values()].find((p) => /** @type {source.Failure} */ (p.error)?.status === 400)?.error
 	const shown = wrong ?? mistake ?? (refused && placed(view.q, refused))
-	const typed = (/** @type {any} */ { target }) => change({ text: target.value, caret: target.selectionStart, open: true })
+	const typed = (/** @type {any} */ { target }) => {
+		change({ text: target.value, caret: target.selectionStart, open: true })
+		if (target.value !== text) setWrong(undefined)
+	}
 	return h("form", { class: "search", role: "search", onSubmit: submit, onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || change({ open: false }) },
 		h("div", { class: "line" },
 			h("input", {

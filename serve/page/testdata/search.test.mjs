@@ -73,7 +73,8 @@ test("levels and services go to the index", () => {
 test("words that look like more are texts", () => {
 	for (const line of ["/api/users", "https://x.example/y?a=b", "-", "<div>", "a:b", "(x)", "{a=b}", "/health", "a/b/"]) assert.deepEqual(question(line).texts, [line])
 	assert.deepEqual(question('"a=b" "-x" "/re/"').texts, ["a=b", "-x", "/re/"])
-	assert.deepEqual(question('"C:\\path\\new"').texts, ["C:\\path\new"])
+	assert.deepEqual(question('"C:\\path\\new" "\\Users\\Tom\\u12"').texts, ["C:\\path\new", "\\Users\\Tom\\u12"])
+	assert.deepEqual(question("f=1e999").where, ['f == "1e999"'])
 })
 
 test("suggestions replace the word before the caret", () => {
