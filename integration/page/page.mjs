@@ -52,7 +52,7 @@ export class Page {
 	}
 
 	/** Waits until the questions of the view are answered. */
-	async ready(timeout = 15000) {
+	async ready(timeout = 20000) {
 		await this.page.waitForFunction(() => document.documentElement.dataset.state === "ready", null, { timeout, polling: 20 })
 	}
 
