@@ -35,7 +35,7 @@ func rows() []row {
 		{paths: "/gelf /upload /api/v2/logs /v1/input /api/v1/validate", owner: Ingester},
 		{paths: "/live/**", owner: Ingester},
 		{paths: "/metrics /healthz /readyz /flush /drain /debug/pprof /debug/pprof/**", owner: Admin},
-		{paths: "/api/v1/services /api/v1/records /api/v1/records/** /api/v1/histogram /api/v1/count /api/v1/facets /api/v1/context /api/v1/tail", owner: Reads},
+		{paths: "/api/v1/services /api/v1/records /api/v1/records/** /api/v1/histogram /api/v1/count /api/v1/facets /api/v1/patterns /api/v1/context /api/v1/tail", owner: Reads},
 		{paths: "/api/v1/days /api/v1/blobs /api/v1/blobs/** /api/v1/ingesters /api/v1/openapi.json /api/v1/whoami /api/v1/login /livez", owner: Reads},
 		{paths: "/loki/** /json/** /prometheus/** /api/prom/query /api/prom/label /api/prom/label/** /api/prom/tail /api/prom/series", owner: Reads},
 

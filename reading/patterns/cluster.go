@@ -16,6 +16,9 @@ const (
 	// different is how many different words of messages that are otherwise equal make a value of
 	// their place. Fewer are words of templates of their own.
 	different = 5
+	// mostWords bounds the words that are compared. Messages that it leaves no time for have
+	// templates of their own.
+	mostWords = 3_000_000
 )
 
 // cluster makes templates of masked messages. It is a function of the set: their order does not
@@ -36,11 +39,17 @@ func cluster(masked []string) []shape {
 		}
 		groups[key] = append(groups[key], s)
 	}
-	var all []shape
+	d := divider{left: mostWords}
 	for _, name := range names {
-		all = divide(all, groups[name])
+		d.divide(groups[name])
 	}
-	return all
+	return d.all
+}
+
+// A divider makes templates of messages.
+type divider struct {
+	all  []shape
+	left int // words that may be compared
 }
 
 // skeleton is the number of words, with the names of those that are NAME=VALUE. Messages with other
@@ -71,9 +80,10 @@ type column struct {
 }
 
 // divide adds the templates of messages with one skeleton.
-func divide(all, group []shape) []shape {
-	if len(group) == 1 {
-		return append(all, group[0])
+func (d *divider) divide(group []shape) {
+	if d.left -= len(group) * len(group[0].words); len(group) == 1 || d.left < 0 {
+		d.all = append(d.all, group...)
+		return
 	}
 	var varying []column
 	literal := 0 // words that are equal in all, and have letters
@@ -100,7 +110,8 @@ func divide(all, group []shape) []shape {
 		split = least
 	}
 	if split < 0 {
-		return append(all, join(group, varying))
+		d.all = append(d.all, join(group, varying))
+		return
 	}
 	at := varying[split].at
 	parts := map[string][]shape{}
@@ -114,9 +125,8 @@ func divide(all, group []shape) []shape {
 	}
 	slices.Sort(values)
 	for _, value := range values {
-		all = divide(all, parts[value])
+		d.divide(parts[value])
 	}
-	return all
 }
 
 // columnOf looks at the words at a place.

@@ -104,7 +104,7 @@ func expression(words [][]byte, f form) string {
 		b.WriteByte('$')
 	}
 	// Parentheses without anything in them are a value too.
-	return strings.ReplaceAll(b.String(), `\(`+value+`\)`, `\(\S*\)`)
+	return strings.ReplaceAll(b.String(), `\(`+value+`\)`, `\((?:`+value+`)?\)`)
 }
 
 // condition is an expression of package where for an expression over messages.

@@ -22,6 +22,8 @@ const (
 	maxQuoted = 80
 	// maxWord is the longest masked word; a longer one with a value is a value as a whole.
 	maxWord = 256
+	// maxPeriod is how many words the parts of a list have at most.
+	maxPeriod = 4
 )
 
 // A form tells what a masked message leaves out.
@@ -40,11 +42,10 @@ type masker struct {
 	in    []byte
 	i     int // the next byte of in
 	out   []byte
-	word  int  // where the present word begins in out
-	last  int  // where the one before it begins; -1: there is none
-	words int  // that are complete
-	quote byte // the quote that the present byte is in; 0: none
-	end   int  // the end of the quoted text
+	word  int   // where the present word begins in out
+	ends  []int // where the complete words end
+	quote byte  // the quote that the present byte is in; 0: none
+	end   int   // the end of the quoted text
 	form  form
 	json  bool // the message is an object
 }
@@ -65,7 +66,7 @@ func (m *masker) mask(msg []byte) ([]byte, form) {
 	if at := bytes.IndexByte(text, '\n'); at >= 0 {
 		text, m.form = bytes.TrimRight(text[:at], " \t\r\f"), m.form&^cut|more
 	}
-	m.in, m.i, m.out, m.word, m.last, m.words, m.quote = text, 0, m.out[:0], 0, -1, 0, 0
+	m.in, m.i, m.out, m.word, m.ends, m.quote = text, 0, m.out[:0], 0, m.ends[:0], 0
 	m.json = len(text) > 1 && text[0] == '{' && (text[1] == '"' || text[1] == '}' || class(text[1]) == blank) && (text[len(text)-1] == '}' || m.form&(cut|more) != 0)
 	if m.json {
 		m.object()
@@ -78,7 +79,7 @@ func (m *masker) mask(msg []byte) ([]byte, form) {
 
 // line masks a line of text.
 func (m *masker) line() {
-	for m.i < len(m.in) && m.words < maxWords {
+	for m.i < len(m.in) && len(m.ends) < maxWords {
 		c := m.in[m.i]
 		if m.quote != 0 && m.i >= m.end {
 			m.quote = 0
@@ -152,14 +153,14 @@ func (m *masker) blanks() {
 		m.out = append(m.out, between)
 	}
 	m.word = len(m.out)
-	if n := unitOf(m.in[m.i:]); n > 0 && m.last >= 0 && m.word > 1 && m.out[m.word-2] == wild {
+	if n := unitOf(m.in[m.i:]); n > 0 && m.word > 1 && m.out[m.word-2] == wild {
 		m.out = append(m.out, unit)
 		m.i += n
 	}
 }
 
-// endWord ends the present word. One that repeats the word before it and has a wildcard is part of a
-// list, which has any length.
+// endWord ends the present word. Words that repeat those before them and have a wildcard are parts of
+// a list, which has any length.
 func (m *masker) endWord() {
 	w := m.out[m.word:]
 	if len(w) == 0 {
@@ -176,13 +177,37 @@ func (m *masker) endWord() {
 		m.out = append(m.out[:m.word+label(w)], star)
 		w = m.out[m.word:]
 	}
-	if m.last >= 0 && bytes.IndexByte(w, wild) >= 0 && bytes.Equal(w, m.out[m.last:m.word-1]) {
-		m.out = m.out[:m.word-1]
-		m.form |= loose
-		return
+	m.ends = append(m.ends, len(m.out))
+	for n := 1; n <= maxPeriod && 2*n <= len(m.ends); n++ {
+		if at := len(m.ends) - n; m.repeats(at, n) {
+			m.ends = m.ends[:at]
+			m.out = m.out[:m.ends[at-1]]
+			m.form |= loose
+			return
+		}
 	}
-	m.last = m.word
-	m.words++
+}
+
+// repeats reports whether the last n words, from word at on, are those before them.
+func (m *masker) repeats(at, n int) bool {
+	begin := 0
+	if at > n {
+		begin = m.ends[at-n-1] + 1
+	}
+	before, last := m.out[begin:m.ends[at-1]], m.out[m.ends[at-1]+1:]
+	return len(last) == len(before) && bytes.Equal(last, before) && bytes.IndexByte(last, wild) >= 0
+}
+
+// before is the last complete word; nil: there is none.
+func (m *masker) before() []byte {
+	switch n := len(m.ends); n {
+	case 0:
+		return nil
+	case 1:
+		return m.out[:m.ends[0]]
+	default:
+		return m.out[m.ends[n-2]+1 : m.ends[n-1]]
+	}
 }
 
 // wild puts a wildcard. Values with one character between them that joins parts of numbers, dates
@@ -241,7 +266,7 @@ func (m *masker) sign(c byte) {
 
 // empty masks the empty parentheses behind a value, as those of an address without a name.
 func (m *masker) empty() bool {
-	if len(m.out) != m.word || m.last != m.word-2 || m.out[m.last] != wild || m.i+2 < len(m.in) && class(m.in[m.i+2]) != blank {
+	if before := m.before(); len(m.out) != m.word || len(before) != 1 || before[0] != wild || m.i+2 < len(m.in) && class(m.in[m.i+2]) != blank {
 		return false
 	}
 	m.out = append(m.out, '(', wild, ')')
@@ -251,7 +276,7 @@ func (m *masker) empty() bool {
 
 // repeated leaves out the size in another unit that stands in parentheses behind a number of bytes.
 func (m *masker) repeated() bool {
-	if len(m.out) != m.word || m.last < 0 || !bytes.EqualFold(m.out[m.last:m.word-1], []byte("bytes")) {
+	if len(m.out) != m.word || !bytes.EqualFold(m.before(), []byte("bytes")) {
 		return false
 	}
 	end := bytes.IndexByte(m.in[m.i:], ')')

@@ -32,8 +32,8 @@ const (
 	mostMessages, mostBytes = 20_000, 64 << 20
 	// mostFolds is how often the messages so far are clustered to make room.
 	mostFolds = 100
-	// overhead is the memory of a masked message beside its text and its buckets.
-	overhead = 700
+	// overhead is the memory of a masked message beside its text and its example, with its buckets.
+	overhead = 1700
 	// exampleBytes is the longest example.
 	exampleBytes = 1024
 	// mostServices is how many services of a template are told apart.
@@ -90,7 +90,7 @@ func (m *Miner) Add(window int, e *record.Entry) error {
 	masked, f := m.masker.mask(msg)
 	at, ok := m.at[string(masked)]
 	if !ok {
-		if at = m.add(masked); at < 0 {
+		if at = m.add(masked, min(len(msg), exampleBytes)); at < 0 {
 			m.others[window]++
 			return nil
 		}
@@ -117,12 +117,12 @@ func (m *Miner) message(line []byte) []byte {
 	return value
 }
 
-// add adds a group; -1: there is no room.
-func (m *Miner) add(masked []byte) int {
+// add adds a group with an example of so many bytes; -1: there is no room.
+func (m *Miner) add(masked []byte, example int) int {
 	if m.full {
 		return -1
 	}
-	n := int64(len(masked)) + overhead
+	n := int64(len(masked)+example) + overhead
 	if len(m.groups) >= m.o.Messages || m.bytes+n > m.o.Bytes {
 		m.fold()
 		if at, ok := m.at[string(masked)]; ok {
@@ -150,7 +150,7 @@ func (m *Miner) fold() {
 	for i := range shapes {
 		g := m.joined(&shapes[i])
 		groups = append(groups, g)
-		m.bytes += int64(len(g.masked)) + overhead
+		m.bytes += int64(len(g.masked)+len(g.in[0].text)+len(g.in[1].text)) + overhead
 	}
 	m.groups = groups
 	clear(m.at)

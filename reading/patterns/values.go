@@ -4,6 +4,9 @@ import "bytes"
 
 // number masks a run that begins with a digit, with its unit.
 func (m *masker) number() {
+	if m.edge() && m.host(m.i) {
+		return
+	}
 	m.i += m.uuid(m.i)
 	m.alnum()
 	m.wild()
@@ -60,8 +63,8 @@ func (m *masker) run() {
 	case (next == '.' || next == '@' || next == '-') && m.edge() && m.host(from):
 	case next == ':' && m.address(from, n):
 	case digits == 0 && n == 3 && m.date(from):
-	case digits == 0 && hex && n >= 8, digits > 0 && hex && n >= 6, digits > 2 && n >= 16,
-		digits == 0 && hex && n <= 4 && m.afterWild(next):
+	case digits == 0 && hex && n >= 8, digits > 0 && hex && n >= 6,
+		hex && n <= 4 && m.afterWild(next):
 		m.i = i
 		m.wild()
 	case digits == 0 || known(m.in[from:i]):
@@ -237,7 +240,7 @@ func isMonth(w string) bool {
 
 // object masks a message that is a JSON object: its names stay, and its values are masked.
 func (m *masker) object() {
-	for m.i < len(m.in) && m.words < maxWords {
+	for m.i < len(m.in) && len(m.ends) < maxWords {
 		c := m.in[m.i]
 		switch {
 		case class(c) == blank:

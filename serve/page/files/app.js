@@ -94,7 +94,7 @@ function App() {
 		h(Histogram, props),
 		h("div", { class: "tabs", role: "tablist", "aria-label": "Views" },
 			["records", "patterns"].map((tab) => h("button", {
-				type: "button", role: "tab", id: "tab-" + tab, "aria-selected": view.tab === tab, "aria-controls": "panel", onClick: () => props.set({ tab }),
+				type: "button", role: "tab", id: "tab-" + tab, "aria-selected": view.tab === tab, "aria-controls": "panel", onClick: () => props.set({ tab, around: "" }),
 			}, tab === "records" ? "Records" : "Patterns"))),
 		h("main", { class: "work" + (view.sel ? " chosen" + (view.around ? " around" : "") : "") },
 			h(Facets, props),

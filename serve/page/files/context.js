@@ -9,7 +9,7 @@ import { nameOf, partsOf } from "./rows.js"
 import { questionOf } from "./search.js"
 import { start } from "./state.js"
 import { stamp, time } from "./format.js"
-import { button, find, ids, instead, leaves, root, split, termOf } from "./record.js"
+import { button, find, ids, instead, leaves, root, runOf, split, termOf } from "./record.js"
 
 /** @param {Props} props @param {string} anchor @param {Reach} reach @param {AbortSignal} signal @returns {Promise<Outcome & {rows: Row[]}>} */
 async function load({ view, shared }, anchor, { before, after, hours }, signal) {
@@ -30,7 +30,7 @@ async function load({ view, shared }, anchor, { before, after, hours }, signal) 
 export function Context(props) {
 	const { view, set, shared } = props, box = useRef(/** @type {any} */ (null)), [anchor, setAnchor] = useState(view.sel), [n, setN] = useState({ before: 10, after: 10, hours: 1 })
 	const kind = anchor + view.around, move = () => setAnchor(view.sel)
-	const answer = useAnswer(JSON.stringify([kind, n]), async (signal) => ({ ...(await load(props, anchor, n, signal)), kind })), { value } = answer
+	const answer = useAnswer(JSON.stringify([runOf(props), kind, n]), async (signal) => ({ ...(await load(props, anchor, n, signal)), kind })), { value } = answer
 	useReport(props.report, "context", answer)
 	const rows = (shared.near = value?.rows ?? []), at = rows.findIndex((r) => r.anchor), field = view.around[0] === "=" && view.around.slice(1), reach = field && ` within ${n.hours} h`
 	useEffect(() => void (find({ ...shared, rows: [] }, view)[0] || move()), [view.sel])

@@ -45,7 +45,7 @@ function OneField(props) {
 		h("summary", null, h("span", { class: "name" }, f.name), h("span", { class: "dim" }, `${count(f.distinct)}${f.capped ? "+" : ""}`)),
 		open ? h("div", null,
 			h("p", { class: "dim" }, field.exact ? "of all records" : `${f.type}, in ${some(f.present, "record")}`,
-				h("button", { type: "button", "aria-label": `Histogram by ${f.name}`, onClick: () => set({ split: f.name }) }, "count by"),
+				h("button", { type: "button", "aria-label": `Histogram by ${f.name}`, onClick: () => set({ split: f.name }) }, "histogram"),
 				own ? null : h("button", { type: "button", "aria-pressed": column, "aria-label": `Show as column ${f.name}`, onClick: () => set({ columns: column ? view.columns.filter((c) => c !== f.name) : [...view.columns, f.name] }) }, "column")),
 			h("ul", null, field.values.map((v) => {
 				const value = valueOf(field, v), whole = new TextEncoder().encode(v.value).length < 256 && !view.logql && value !== undefined

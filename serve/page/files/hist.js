@@ -78,7 +78,7 @@ export function Histogram(props) {
 		h("div", { class: "legend" },
 			h("span", { class: "total" }, bucket ? `${when(ms(bucket.t))}: ${some(bucket.total, "record")}` : total < 0 ? "…" : `${some(total, "record")}, per ${answer.value?.by}`),
 			keys.map((k) => h("button", {
-				key: k.key, type: "button", "aria-label": k.label, "aria-pressed": !off(props, k), disabled: !k.field || !!view.logql, title: `${count(k.n)} ${k.label}`,
+				key: k.key, type: "button", "aria-pressed": !off(props, k), disabled: !k.field || !!view.logql, title: `${count(k.n)} ${k.label}`,
 				onClick: () => k.field && toggle(props, k.field, k.value),
 			}, h("i", { class: k.color }), k.label, " ", h("b", null, count(bucket ? bucket.counts[k.key] ?? 0 : k.n)))),
 			h("span", { class: "space" }), h(By, props)),

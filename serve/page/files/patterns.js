@@ -34,7 +34,7 @@ export function Patterns(props) {
 	const lines = value ? linesOf(value) : [], order = (/** @type {Line} */ p) => first ? ["new", "more", "less", "", "gone"].indexOf(p.mark) : 0
 	const b = view.against.includes("/") ? view.against : "/", choose = (/** @type {string} */ name, /** @type {string} */ value, /** @type {(value: any) => void} */ run, /** @type {Record<string, string>} */ options) => h("label", null, name + " ",
 		h("select", { value, onChange: (/** @type {any} */ e) => run(e.target.value) }, Object.entries(options).map(([value, text]) => h("option", { key: value, value, disabled: value === "/" }, text))))
-	const shown = lines.filter((p) => !only || p.mark === only).sort((a, b) => order(a) - order(b) || b.count - a.count)
+	const shown = lines.filter((p) => !against || !only || p.mark === only).sort((a, b) => order(a) - order(b) || b.count - a.count)
 	/** @type {Record<string, Line[]>} */
 	const groups = {}
 	for (const p of shown) (groups[group && `${ranked(p[/** @type {"levels"} */ (group)])[0]?.[0]} `] ??= []).push(p)
@@ -46,7 +46,7 @@ export function Patterns(props) {
 			h("p", { class: "dim" }, `Patterns of ${basis(value.basis)}`, against ? `, compared with ${basis(against.basis)} from ${time(against.from, view.utc, day)} to ${time(against.to, view.utc, day)}.` : from2 ? "." : ". To compare, choose a window, and a time with both ends.", value.others ? ` ${some(value.others, "record")} of rarer patterns are left out.` : ""),
 			against && (against.lacks || against.basis.newest) && h("p", { class: against.lacks ? "mistake" : "" }, against.lacks ? "Records of the second window are missing, so a new pattern may have been there before." : "New means: not among the records of the second window that were looked at."),
 			lines.length ? h("table", null, h("thead", null, h("tr", null, ["Change", "Count", "Over time", "Pattern", "Filter"].map((t) => h("th", { key: t, scope: "col" }, t)))),
-				Object.entries(groups).map(([name, list]) => h("tbody", { key: name }, name && h("tr", null, h("th", { colSpan: 5, scope: "rowgroup" }, h("b", null, name))), list.map((p) => h(Row, { ...props, p, by: value.by, key: p.id })))))
+				Object.entries(groups).map(([name, list]) => h("tbody", { key: name }, name && h("tr", null, h("th", { colSpan: 5, scope: "rowgroup" }, h("b", null, name))), list.map((p) => h(Row, { ...props, p, by: value.by, key: p.id })))), !shown.length && h("caption", null, `None is ${only}.`))
 				: h("p", null, "No record of this time passes the filters. Choose a longer time, or remove a filter.")))
 }
 

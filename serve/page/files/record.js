@@ -2,7 +2,7 @@
 // the answer brings its neighbours. A step of the tree is drawn at a time.
 
 import { Fragment, h } from "./preact.js"
-import { useMemo, useState } from "./hooks.js"
+import { useEffect, useMemo, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { useAnswer, useNewest, useReport } from "./ask.js"
 import { clean, end, nameOf, partsOf, quote } from "./rows.js"
@@ -23,6 +23,9 @@ const copier = (/** @type {string} */ label, /** @type {() => string} */ text, s
 
 /** What stands in place of an answer. @param {Answer<any>} answer */
 export const instead = ({ value, error }) => error ? h("p", { role: "alert", class: "mistake" }, error.message) : value ? null : h("p", { class: "soon" }, "Loading…")
+
+/** Differs whenever all is asked again. @param {Props} props */
+export const runOf = ({ asked }) => asked.split(" ", 1)[0]
 
 /** Safe to look at, in lines. @param {string} text */
 export const visible = (text) => text.replaceAll("\r\n", "\n").replace(/[^\n\t]+/g, (part) => clean(part))
@@ -90,13 +93,16 @@ export const addChip = ({ view, set }, text) => set({ chips: [...view.chips.filt
 /** @param {Props} props */
 export function RecordPane(props) {
 	const { view, set, shared } = props, { sel } = view, [service, id] = split(sel), [form, setForm] = useState("Tree"), now = useNewest(props), [here, older] = find(shared, view)
-	const answer = useAnswer(sel, async (signal) => {
+	const answer = useAnswer(`${runOf(props)} ${sel}`, async (signal) => {
 		if (here) await new Promise((go) => setTimeout(go, 300)) // or each row that a key passes would ask
 		signal.throwIfAborted()
 		return { ...(await source.record(service, id, signal)), sel }
 	})
 	useReport(props.report, "record", answer)
-	shared.offer("context", () => now.current.view.sel && set({ around: "same" }))
+	useEffect(() => {
+		shared.offer("context", () => set({ around: "same" }))
+		return () => shared.offer("context", () => {})
+	}, [])
 	const found = answer.value?.sel === sel ? answer.value : undefined, row = here ?? found?.row
 	const [same, tree] = useMemo(() => row ? [ids(row.line), h(Tree, { ...root(row.line), now, key: sel })] : [[]], [row?.line, sel])
 	const around = (/** @type {string} */ kind, /** @type {string} */ name) => link(name, () => { set({ around: kind }); shared.act("anchor") })
@@ -105,7 +111,7 @@ export function RecordPane(props) {
 	return h("section", { class: "record", "aria-label": "Record" },
 		h("div", { class: "bar" }, beside("previous", "↑"), beside("next", "↓"), h("div", { role: "tablist", "aria-label": "Form" }, tab("Tree"), tab("JSON")), h("span", { class: "space" }),
 			copier("Link", () => permalink(view, props.range), "Link"), button("Close", () => set({ sel: "", around: "" }), "×")),
-		instead({ ...answer, value: row }), row && [h(Head, { row, older }), h("p", null, around("same", "Context"), same.map(({ name }) => around("=" + name, "Same " + name))), form === "Tree" ? tree : h(Stored, { line: row.line, sel })])
+		instead({ ...answer, value: row }), row && [h(Head, { row, older }), h("p", null, around("same", "Context"), same.map(({ name }) => around("=" + name, "Same " + name))), form === "Tree" ? tree : h(Stored, { line: row.line, sel, key: sel })])
 }
 
 /** @param {{row: Row, older?: Row}} props */
@@ -170,7 +176,7 @@ function Leaf({ now, ...of }) {
 	const text = decode(raw), short = visible(text.slice(0, 100)), isText = raw[0] === '"', urls = isText && text.match(/https?:\/\/[^\s"'<>\\^`{|}]+/g)?.filter((u) => URL.canParse(u)) || []
 	const filter = (/** @type {boolean} */ not) => button(`Filter ${not ? "out" : "for"} ${name}=${short}`, () => addChip(now.current, termOf(of, not)), not ? "−" : "+")
 	const column = () => now.current.set({ columns: [...now.current.view.columns.filter((c) => c !== name), name] })
-	return h("li", null, head, h("span", { class: isText ? "" : "bare" }, h(Folded, { text, room: 1000, show: visible })),
+	return h("li", null, head, h("span", { class: isText ? "" : "bare" }, h(Folded, { text, room: 2000, show: visible })),
 		links ? urls.map((u) => h("a", { href: u, target: "_blank", rel: "noopener noreferrer" }, new URL(u).href)) : urls.length > 0 && link("Open link…", () => setLinks(true)),
 		h("span", { class: "acts" }, !listed && name !== "ts" && text.length < 2000 && [filter(false), filter(true)], copier("Copy " + short, () => text), !listed && button("Show as column " + name, column, "column")))
 }
