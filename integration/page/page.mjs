@@ -52,7 +52,7 @@ export class Page {
 	}
 
 	/** Waits until the questions of the view are answered. */
-	async ready(timeout = 15000) {
+	async ready(timeout = 20000) {
 		await this.page.waitForFunction(() => document.documentElement.dataset.state === "ready", null, { timeout, polling: 20 })
 	}
 
@@ -113,9 +113,10 @@ export class Page {
 
 	/** Selects the row with a text, by a click. */
 	async choose(row = this.rows.first()) {
+		const name = await row.getAttribute("data-id")
 		await row.click({ position: { x: 60, y: 8 } })
 		await this.record.waitFor()
-		return row.getAttribute("data-id")
+		return name // on a small screen the row has gone
 	}
 
 	press(...keys) {

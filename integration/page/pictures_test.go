@@ -70,7 +70,7 @@ func makePictures(t *testing.T) {
 	}
 }
 
-// shrink gives a picture the 256 colours that most of its points have, or colours near to them.
+// shrink gives a picture at most 256 colours.
 func shrink(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -80,18 +80,35 @@ func shrink(path string) error {
 	if err != nil {
 		return err
 	}
-	counts := make(map[color.RGBA]int)
+	// Colours that look alike are one: that of them with the most points.
+	type kind struct {
+		n    int
+		of   map[color.RGBA]int
+		best color.RGBA
+	}
+	kinds := make(map[color.RGBA]*kind)
 	for y := range from.Bounds().Dy() {
 		for x := range from.Bounds().Dx() {
-			counts[color.RGBAModel.Convert(from.At(x, y)).(color.RGBA)]++
+			c := color.RGBAModel.Convert(from.At(x, y)).(color.RGBA)
+			key := color.RGBA{c.R >> 4, c.G >> 4, c.B >> 4, 0}
+			k := kinds[key]
+			if k == nil {
+				k = &kind{of: make(map[color.RGBA]int)}
+				kinds[key] = k
+			}
+			k.n++
+			k.of[c]++
+			if k.of[c] > k.of[k.best] {
+				k.best = c
+			}
 		}
 	}
-	colors := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
-		return cmp.Or(counts[b]-counts[a], cmp.Compare(rgb(a), rgb(b)))
+	most := slices.SortedFunc(maps.Values(kinds), func(a, b *kind) int {
+		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(rgb(a.best), rgb(b.best)))
 	})
 	palette := make(color.Palette, 0, 256)
-	for _, c := range colors[:min(256, len(colors))] {
-		palette = append(palette, c)
+	for _, k := range most[:min(256, len(most))] {
+		palette = append(palette, k.best)
 	}
 	to := image.NewPaletted(from.Bounds(), palette)
 	draw.Draw(to, to.Bounds(), from, image.Point{}, draw.Src)

@@ -37,7 +37,7 @@ async function play({ story: name, world, url, facts }) {
 	let timer
 	try {
 		await scene.begin()
-		const late = new Promise((_, no) => (timer = setTimeout(() => no(new Error(`the story takes longer than ${story.limit ?? 40} s`)), (story.limit ?? 40) * 1000)))
+		const late = new Promise((_, no) => (timer = setTimeout(() => no(new Error(`the story takes longer than ${story.limit ?? 60} s`)), (story.limit ?? 60) * 1000)))
 		await Promise.race([story.run(scene), late])
 		of.ok = true
 	} catch (err) {

@@ -8,7 +8,7 @@ import { Page } from "./page.mjs"
 export const sleep = (ms) => new Promise((go) => setTimeout(go, ms))
 
 /** Polls until get() is true, or returns normally if it returns nothing. The last error says why not. */
-export async function until(what, get, timeout = 8000) {
+export async function until(what, get, timeout = 15000) {
 	const end = performance.now() + timeout
 	let why
 	for (;;) {
@@ -53,7 +53,8 @@ export class Scene {
 	async fresh(options = {}) {
 		const context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, timezoneId: "UTC", locale: "en-GB", serviceWorkers: "block", ...options })
 		this.contexts.push(context)
-		context.setDefaultTimeout(8000)
+		context.setDefaultTimeout(15000)
+		context.setDefaultNavigationTimeout(30000)
 		if (!this.story.alone && !this.story.measured) await context.tracing.start({ snapshots: !!process.env.PAGE_TRACE, screenshots: !!process.env.PAGE_TRACE })
 		return this.watch(await context.newPage())
 	}

@@ -75,7 +75,7 @@ export default [
 		name: "list: a million records scrolled with fewer than 200 rows in the DOM",
 		world: "million",
 		measured: true,
-		limit: 90,
+		limit: 150,
 		async run(scene) {
 			const { ui } = scene
 			const longests = []
@@ -122,6 +122,7 @@ export default [
 		name: "list: resizing with 12,000 rows",
 		world: "million",
 		measured: true,
+		limit: 150,
 		async run(scene) {
 			const { ui, page } = scene
 			await ui.range()
@@ -208,7 +209,7 @@ export default [
 		name: "memory: what was scrolled past is not kept",
 		world: "million",
 		measured: true,
-		limit: 60,
+		limit: 150,
 		async run(scene) {
 			const { ui, page } = scene
 			await ui.range()

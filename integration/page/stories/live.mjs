@@ -46,7 +46,7 @@ export default [
 		world: "live/flood",
 		waits: true,
 		measured: true,
-		limit: 80,
+		limit: 150,
 		async run(scene) {
 			const { ui, page } = scene
 			await live(ui)

@@ -18,6 +18,7 @@ async function shot(scene, name) {
 const picture = (name, run, more = {}) => ({
 	name: "picture: " + name, picture: true, world: "picture", limit: 60, context: { ...context, ...more },
 	run: async (scene) => {
+		await fetch(scene.facts.control + "/flush", { method: "POST" }) // so that reads cost something
 		await run(scene)
 		await shot(scene, name)
 	},
@@ -26,8 +27,8 @@ const picture = (name, run, more = {}) => ({
 export default [
 	picture("page-records", async (scene) => {
 		const { ui } = scene
-		await ui.open({ ...range(scene), f: "level>=warn", col: "request_id" })
-		await ui.some(10)
+		await ui.open({ ...range(scene), f: "level>=warn" })
+		await ui.choose(ui.rows.filter({ hasText: message(scene) }).nth(1))
 	}),
 	picture("page-record", async (scene) => {
 		const { ui } = scene
