@@ -26,7 +26,7 @@ func split(t *testing.T, s reading.Source, a reading.Ask, by reading.Slices) str
 	text, keys := fmt.Sprintf("by %s", h.By), map[string]bool{}
 	for i, key := range h.Keys() {
 		if keys[key] {
-			t.Errorf("two values have the key %s: %q", key, h.Values)
+			t.Errorf("two values have the key %s: %+v", key, h.Values)
 		}
 		keys[key] = true
 		text += fmt.Sprintf(", %s %d", key, h.Values[i].Count)
