@@ -131,7 +131,6 @@ func (s *Store) mine(ctx context.Context, a Ask, sample int, b *PatternBasis, ad
 	a.Limit, a.First, a.Reverse = 0, 0, false
 	b.Of = -1
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
-		b.Records = 0
 		visit := func(e *record.Entry) error {
 			b.Records++
 			return add(e)

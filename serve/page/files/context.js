@@ -5,7 +5,7 @@ import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { useAnswer, useReport } from "./ask.js"
-import { nameOf, partsOf } from "./rows.js"
+import { marked, nameOf, partsOf } from "./rows.js"
 import { questionOf } from "./search.js"
 import { start } from "./state.js"
 import { stamp, time } from "./format.js"
@@ -29,6 +29,7 @@ async function load({ view, shared }, anchor, { before, after, hours }, signal) 
 /** @param {Props} props */
 export function Context(props) {
 	const { view, set, shared } = props, box = useRef(/** @type {any} */ (null)), [anchor, setAnchor] = useState(view.sel), [n, setN] = useState({ before: 10, after: 10, hours: 1 })
+	const mark = (/** @type {string} */ text) => marked(text, props.question.texts, view.fold)
 	const kind = anchor + view.around, move = () => setAnchor(view.sel)
 	const answer = useAnswer(JSON.stringify([runOf(props), kind, n]), async (signal) => ({ ...(await load(props, anchor, n, signal)), kind })), { value } = answer
 	useReport(props.report, "context", answer)
@@ -54,6 +55,6 @@ export function Context(props) {
 		instead(answer), value && h("div", { class: answer.stale ? "stale" : "" }, more("before", at), h("div", { role: "grid", "aria-label": "Records around", onKeyDown }, rows.map((row) => {
 			const p = partsOf(row), sel = nameOf(row), narrow = matchMedia("(max-width: 720px)").matches
 			return h("div", { key: sel, role: "row", class: "row near " + p.level, "data-id": sel, tabIndex: row.anchor ? 0 : -1, "aria-current": row.anchor && "true", "aria-selected": sel === view.sel, onClick: () => set({ sel, around: narrow ? "" : view.around }) },
-				Object.entries({ ts: time(p.ts, view.utc), level: p.level, service: p.service, msg: [h("bdi", null, p.msg), " ", h("span", { class: "rest" }, p.rest)] }).map(([kind, what]) => h("span", { role: "gridcell", class: kind, key: kind }, what)))
+				Object.entries({ ts: time(p.ts, view.utc), level: p.level, service: p.service, msg: [h("bdi", null, mark(p.msg)), " ", h("span", { class: "rest" }, mark(p.rest))] }).map(([kind, what]) => h("span", { role: "gridcell", class: kind, key: kind }, what)))
 		})), more("after", rows.length - 1 - at))))
 }
