@@ -6,7 +6,7 @@ import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { useAnswer, useReport } from "./ask.js"
-import { termOf as termFor } from "./search.js"
+import { termOfCounted as termOf } from "./search.js"
 import { count, duration, levels, ms, some, stamp, time } from "./format.js"
 import { shiftBy, zoomOut } from "./time.js"
 
@@ -39,7 +39,7 @@ export function Histogram(props) {
 	shared.offer("earlier", () => set(shiftBy(props.range, -1)))
 	shared.offer("later", () => set(shiftBy(props.range, 1)))
 	shared.offer("zoomOut", () => set(zoomOut(props.range)))
-	levels.forEach((level, i) => shared.offer("level" + (i + 1), () => toggle(props, "level", level)))
+	levels.forEach((level, i) => shared.offer("level" + (i + 1), () => toggle(props, "level", { value: level })))
 
 	const place = (/** @type {PointerEvent} */ e) => {
 		const box = /** @type {SVGElement} */ (svg.current).getBoundingClientRect()
@@ -79,7 +79,7 @@ export function Histogram(props) {
 			h("span", { class: "total" }, bucket ? `${when(ms(bucket.t))}: ${some(bucket.total, "record")}` : total < 0 ? "…" : `${some(total, "record")}, per ${answer.value?.by}`),
 			keys.map((k) => h("button", {
 				key: k.key, type: "button", "aria-pressed": !off(props, k), disabled: !k.field || !!view.logql, title: `${count(k.n)} ${k.label}`,
-				onClick: () => k.field && toggle(props, k.field, k.value),
+				onClick: () => k.field && k.value && toggle(props, k.field, k.value),
 			}, h("i", { class: k.color }), k.label, " ", h("b", null, count(bucket ? bucket.counts[k.key] ?? 0 : k.n)))),
 			h("span", { class: "space" }), h(By, props)),
 		h(Brush, { axis, when, apply }),
@@ -113,12 +113,14 @@ function keysOf(split, answer) {
 		others += b.others ?? 0
 	}
 	const [field, second] = split.split(",")
-	if (split === "level") return levels.filter((l) => l !== "other" || sums.has(l)).map((l) => ({ key: l, label: l, color: l, n: sums.get(l) ?? 0, field, value: l }))
-	const order = answer?.values ? answer.values.map((v) => v.key) : [...sums.keys()].sort((a, b) => (sums.get(b) ?? 0) - (sums.get(a) ?? 0))
-	const none = (/** @type {string} */ key) => key === "(none)"
+	if (split === "level") return levels.filter((l) => l !== "other" || sums.has(l)).map((l) => ({ key: l, label: l, color: l, n: sums.get(l) ?? 0, field, value: { value: l } }))
+	const order = answer?.values ?? [...sums.keys()].sort((a, b) => (sums.get(b) ?? 0) - (sums.get(a) ?? 0)).map((key) => ({ key, values: [key], types: ["string"] }))
 	/** @type {Key[]} */
-	const keys = order.slice(0, 7).map((key, i) => ({ key, label: key || '""', color: none(key) ? "none" : "c" + i, n: sums.get(key) ?? 0, ...(!second && !none(key) && { field, value: key }) }))
-	for (const key of order.slice(7)) others += sums.get(key) ?? 0
+	const keys = order.slice(0, 7).map(({ key, values: [value], types }, i) => {
+		const of = { value, types: types[0] ? [types[0]] : [] }, can = !second && !!termOf(field, of)
+		return { key, label: key || '""', color: types.every((t) => !t) ? "none" : "c" + i, n: sums.get(key) ?? 0, ...(can && { field, value: of }) }
+	})
+	for (const { key } of order.slice(7)) others += sums.get(key) ?? 0
 	if (others) keys.push({ key: "\0others", label: "others", color: "none", n: others })
 	return keys
 }
@@ -150,11 +152,11 @@ function secondOf(against, axis) {
 }
 
 /** @param {Props} props @param {Key} k */
-const off = ({ view }, k) => !!k.field && view.chips.some((c) => !c.off && c.text === termFor(/** @type {string} */ (k.field), k.value, true))
+const off = ({ view }, k) => !!k.field && view.chips.some((c) => !c.off && c.text === termOf(/** @type {string} */ (k.field), /** @type {Counted} */ (k.value), true))
 
-/** Leaves the records with a value out, or brings them back. @param {Props} props @param {string} field @param {string | undefined} value */
+/** Leaves the records with a value out, or brings them back. @param {Props} props @param {string} field @param {Counted} value */
 function toggle({ view, set }, field, value) {
-	const text = termFor(field, value, true), rest = view.chips.filter((c) => c.text !== text)
+	const text = termOf(field, value, true), rest = view.chips.filter((c) => c.text !== text)
 	const was = view.chips.find((c) => c.text === text)
 	set({ chips: was && !was.off ? rest : [...rest, { text, off: false }] })
 }
