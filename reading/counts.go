@@ -125,7 +125,7 @@ func bucketFor(span time.Duration, most int) time.Duration {
 	lengths := []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
-		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+		time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
 		day, 2 * day, 7 * day, 14 * day, 30 * day, 90 * day, 365 * day,
 	}
 	for _, by := range lengths {

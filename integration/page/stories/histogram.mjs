@@ -42,7 +42,6 @@ export default [
 	},
 	{
 		name: "histogram: a double click goes back",
-		todo: "a double click zooms out around the middle, as docs/PAGE.md says; read-api.md 6 has it go back to the range before",
 		async run({ ui, facts }) {
 			await ui.range()
 			await ui.asks(() => drag(ui, 0.25, 0.5))
@@ -139,7 +138,6 @@ export default [
 	},
 	{
 		name: "histogram: buckets are round spans",
-		todo: "over 7 days the server makes buckets of 2h; page.md has 1, 3, 6, 12 h and days",
 		async run({ ui, facts, page }) {
 			const said = []
 			page.on("response", async (r) => {

@@ -1,6 +1,6 @@
 // The histogram: numbers of records over time, by level, service, or one or two fields. A drag
-// zooms, a drag with Shift makes the second window of the patterns, a double click zooms out. The
-// sliders do the same by keys.
+// zooms and a double click goes back, or else out; a drag with Shift makes the second window of the
+// patterns. The sliders do the same by keys.
 
 import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
@@ -24,6 +24,8 @@ export function Histogram(props) {
 	const [at, setAt] = useState(/** @type {number | undefined} */ (undefined))
 	const [, draw] = useState(0)
 	shared.offer("fields", () => draw((n) => n + 1))
+	/** The ranges before each zoom. */
+	const zooms = useRef(/** @type {Partial<View>[]} */ ([]))
 	const svg = useRef(/** @type {SVGElement | null} */ (null))
 	const shown = answer.value ?? (rough.value && { ...rough.value, buckets: [] })
 	const axis = axisOf(question, shown, rough.value)
@@ -49,6 +51,7 @@ export function Histogram(props) {
 		setSel(undefined)
 		const from = stamp(Math.round(axis.from + Math.min(a, b) * axis.width)), to = stamp(Math.round(axis.from + Math.max(a, b) * axis.width))
 		if (Math.abs(b - a) * wide < 4 || from === to) return
+		if (!second) zooms.current.push({ since: view.since, from: view.from, to: view.to })
 		set(second ? { against: `${from}/${to}`, tab: "patterns" } : { from, to })
 	}
 	const bucket = at === undefined ? undefined : answer.value?.buckets.find((b) => ms(b.t) <= axis.from + at * axis.width && axis.from + at * axis.width < ms(b.t) + axis.by)
@@ -67,7 +70,7 @@ export function Histogram(props) {
 			onPointerUp: () => sel && apply(sel),
 			onPointerCancel: () => setSel(undefined),
 			onPointerLeave: () => setAt(undefined),
-			onDblClick: () => set(zoomOut(props.range)),
+			onDblClick: () => set(zooms.current.pop() ?? zoomOut(props.range)),
 		},
 		answer.loading && rough.value ? bars(axis, rough.value.buckets, [{ key: "", label: "", color: "rough", n: 0 }]) : null,
 		answer.value && !(answer.loading && rough.value && answer.stale) ? bars(axis, answer.value.buckets, keys) : null,

@@ -136,19 +136,33 @@ function Folded({ text, room, show }) {
 
 /** @param {Value & Now} props */
 function Tree({ now, ...of }) {
-	const [text, setText] = useState(""), hits = useMemo(() => text && search(of, text.toLowerCase()), [text]), all = useMemo(() => h(Members, { of, now }), [])
+	const [text, setText] = useState(""), hits = useSearch(of, text.toLowerCase()), all = useMemo(() => h(Members, { of, now }), [])
 	return h("div", null, h("input", { type: "text", "aria-label": "Find in the record", placeholder: "find in the record", value: text, onInput: (/** @type {any} */ e) => setText(e.target.value) }),
 		h("ul", { class: "tree", hidden: !!hits }, all), hits && h("ul", { class: "tree" }, hits.list.map((m) => h(Leaf, { ...m, label: m.name, key: m.name, now }))), h("p", { role: "status" }, hits && hits.note))
 }
 
-/** @param {Value} of @param {string} text */
-function search(of, text) {
-	const list = [], until = performance.now() + 30
-	for (const m of leaves(of)) {
-		if ((m.name + "\n" + decode(m.raw)).toLowerCase().includes(text)) list.push(m)
-		if (list.length === step || performance.now() > until) return { list, note: "Only a part of the record was searched." }
-	}
-	return { list, note: list.length ? "" : "No field or value has this text." }
+/** What is found in a record, in slices of time, so that keys stay quick. @param {Value} of @param {string} text */
+function useSearch(of, text) {
+	const [hits, setHits] = useState(/** @type {{list: Value[], note: string} | undefined} */ (undefined))
+	useEffect(() => {
+		if (!text) return setHits(undefined)
+		/** @type {Value[]} */
+		const list = []
+		const all = leaves(of)
+		let timer = 0
+		const slice = () => {
+			for (const until = performance.now() + 15; performance.now() < until;) {
+				const { done, value: m } = all.next()
+				if (m && `${m.name}\n${decode(m.raw)}`.toLowerCase().includes(text)) list.push(m)
+				if (list.length === step) return setHits({ list, note: `The first ${step} fields with this text.` })
+				if (done) return setHits({ list, note: list.length ? "" : "No field or value has this text." })
+			}
+			timer = setTimeout(slice)
+		}
+		slice()
+		return () => clearTimeout(timer)
+	}, [text])
+	return hits
 }
 
 /** A step of members, and those behind it when asked for. @param {Step} props */
