@@ -240,7 +240,10 @@ export function rowOf(text) {
  */
 export async function tail(q, how, each, signal) {
 	const answer = await ask("tail?" + params({ ...q, to: "", from: how.after ? "" : q.from }, how), { signal })
+	let told = false
 	for await (const lines of slices(answer, signal)) {
+		told ||= lines.some((line) => line.startsWith("data: "))
 		each(lines.flatMap((line) => (line.startsWith("id: ") ? [{ cursor: line.slice(4) }] : line.startsWith("data: ") ? [rowOf(line.slice(6)) ?? parsed(line.slice(6))] : [])))
 	}
+	if (!told) throw new Failure("the answer ended before it began.")
 }
