@@ -44,6 +44,8 @@ interface View {
 	every: string
 	/** The second window of the patterns: "before", "yesterday" or FROM/TO. */
 	against: string
+	/** What is wrong with the link that it came from. */
+	wrong?: string
 }
 
 /** Which records are wanted, as any source of records understands it. */

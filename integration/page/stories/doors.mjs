@@ -162,6 +162,42 @@ export default [
 		},
 	},
 	{
+		name: "doors: another reader of this browser finds nothing of the one before",
+		world: "tokens",
+		allow: [/40[0-9]/],
+		limit: 60,
+		async run({ ui, facts, page }) {
+			const enter = async (token) => {
+				await ui.dialog("Log in").waitFor()
+				await ui.dialog("Log in").getByLabel("Token").fill(token)
+				await ui.dialog("Log in").getByRole("button", { name: "Log in" }).click()
+			}
+			const forgotten = () => page.evaluate(() => !JSON.stringify({ ...localStorage }).includes("xyzzy"))
+			await login(ui, facts.tokens.all)
+			await ui.ready()
+			await ui.open({ service: "vault", since: "1h" })
+			await ui.find("xyzzy")
+			await ui.some(5)
+			assert.ok(!(await forgotten()), "the line remembers what was asked")
+			await page.context().clearCookies()
+			await ui.button("Refresh").click()
+			await ui.dialog("Log in").waitFor()
+			await until("the records are hidden", async () => !(await ui.rows.first().isVisible()))
+			await enter(facts.tokens.webonly)
+			await until("the other's records are gone", async () => (await ui.dialog("Log in").count()) + (await ui.rows.count()) === 0 && /no service/i.test(await page.locator("body").innerText()))
+			assert.ok(await forgotten(), "the other's questions are there")
+			// A log out is one of all tabs.
+			await ui.open({ service: "web", since: "1h" })
+			await ui.find("record")
+			const second = await ui.scene.watch(await page.context().newPage())
+			await second.open({ service: "web", since: "1h" })
+			await ui.button("Log out").click()
+			await second.dialog("Log in").waitFor()
+			assert.equal(await second.rows.count(), 0)
+			assert.ok(await page.evaluate(() => !localStorage.getItem("history")?.includes("record")), "a log out leaves questions")
+		},
+	},
+	{
 		name: "doors: a session that has ended asks for the token again",
 		world: "tokens",
 		allow: [/401/],

@@ -148,6 +148,51 @@ export default [
 		},
 	},
 	{
+		name: "hostile: a crafted link says what is left out, and asks no more than another",
+		limit: 90,
+		async run({ ui, page }) {
+			let asked = 0
+			page.on("request", (r) => r.url().includes("/api/") && asked++)
+			for (const link of ["since=99999999999d", "from=%2B275760-09-13T00:00:00Z", "tab=patterns&from=-271821-04-20T00:00:00Z&to=2026-01-01T00:00:00Z", "every=1ms", "every=999999999d", "against=zz/2026-01-01T00:00:00Z",
+				"col=a&".repeat(8000), "f=a&".repeat(100_000), "sel=__proto__", "split=__proto__,constructor&col=__proto__&tab=constructor"]) {
+				asked = 0
+				await ui.open(link, { wait: false })
+				await until(`words about ${link.slice(0, 60)}`, async () => /This link is (broken|too long)/.test(await ui.mistake.first().innerText()), 20000)
+				await sleep(300)
+				assert.ok(asked < 20, `${asked} questions for ${link.slice(0, 60)}`)
+			}
+			await ui.type("basket")
+			await until("they go with the next question", async () => !(await ui.mistake.count()))
+		},
+	},
+	{
+		name: "hostile: settings of another page of the origin, and answers that are not ours",
+		allow: [/50[0-9]/, /favicon/],
+		limit: 90,
+		async run({ ui, page }) {
+			for (const kept of ["5", '{"0":1}', '[1,null,{},"basket"]']) {
+				await page.goto(ui.scene.url + "/ui/page.css")
+				await page.evaluate((text) => ["history", "theme", "who /"].forEach((key) => localStorage.setItem(key, text)), kept)
+				await ui.range()
+				await ui.search.click()
+				await ui.search.pressSequentially("ba")
+				await ui.some(5)
+			}
+			const html = (status) => (r) => r.fulfill({ status, contentType: "text/html", body: "<h1>Sign in</h1><script>window.hacked=1</script>" })
+			for (const [route, how, words] of [["whoami", html(200), /not of this server/], ["whoami", html(502), /answers with 502/], ["whoami", (r) => r.fulfill({ status: 200, body: "{}" }), /not of this server/], ["facets", html(200), /not of this server/],
+				["records", (r) => r.fulfill({ status: 302, headers: { location: "https://sign-in.example/" } }), /a redirect/], ["records", (r) => r.fulfill({ status: 200, body: '{"end":{}}\n' }), /The page has failed/]]) {
+				const match = (url) => url.pathname === "/api/v1/" + route
+				await page.route(match, how)
+				await ui.open("since=1h", { wait: false })
+				await until(`words about ${route}`, async () => words.test(await page.getByRole("alert").first().innerText()))
+				await page.unroute(match)
+			}
+			await page.getByRole("link", { name: "Begin anew" }).click()
+			await ui.ready()
+			await clean(ui)
+		},
+	},
+	{
 		name: "hostile: a line that is not UTF-8",
 		world: "hostile",
 		async run({ ui }) {

@@ -6,7 +6,7 @@
 // A part gets Props. It changes the view by `set`, and nothing else.
 
 import { h, render } from "./preact.js"
-import { useEffect, useMemo, useRef, useState } from "./hooks.js"
+import { useEffect, useErrorBoundary, useMemo, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { State } from "./state.js"
 import { questionOf } from "./search.js"
@@ -22,7 +22,7 @@ import { Context } from "./context.js"
 import { Patterns } from "./patterns.js"
 import { Command, Download, CopyLink } from "./command.js"
 import { Missing, Foot } from "./bar.js"
-import { Account, Login } from "./login.js"
+import { Account, Login, other, whoKey } from "./login.js"
 import { useKeys, KeysHelp } from "./keys.js"
 import { Theme } from "./theme.js"
 
@@ -37,11 +37,16 @@ function App() {
 		const giveUp = new AbortController()
 		source.whoami(giveUp.signal).then((who) => {
 			skew.current = Date.parse(who.time) - Date.now()
+			if (other(who.id)) return location.reload()
 			setWho(who)
 			setDoor("open")
 		}, (err) => giveUp.signal.aborted || setDoor((was) => err.status === 401 ? "closed" : was === "open" ? was : err))
 		return () => giveUp.abort()
 	}, [run])
+	useEffect(() => {
+		addEventListener("pageshow", (e) => e.persisted && setRun((n) => n + 1))
+		addEventListener("storage", (e) => e.key === whoKey && location.reload())
+	}, [])
 
 	const { view } = state
 	useEffect(() => {
@@ -57,7 +62,7 @@ function App() {
 
 	const last = useRef(/** @type {Question | undefined} */ (undefined))
 	/** @type {Error | undefined} */
-	let mistake
+	let mistake = view.wrong ? new Error(view.wrong) : undefined
 	try {
 		last.current = questionOf(view, range)
 	} catch (err) {
@@ -78,7 +83,7 @@ function App() {
 	})
 	const ended = [...parts.values()].some((p) => /** @type {source.Failure | undefined} */ (p.error)?.status === 401)
 	useEffect(() => { if (ended) props.left() }, [ended])
-	if (door === undefined) return null
+	if (door === undefined) return h("p", { class: "soon" }, "Loading…")
 	const login = door === "open" ? null : h(Login, { why: door instanceof Error ? door : undefined, done: props.again })
 	if (login && !who) return login
 
@@ -132,4 +137,10 @@ function useShared() {
 	}, [])
 }
 
-render(h(App, null), /** @type {HTMLElement} */ (document.getElementById("app")))
+/** Words in place of an empty page, if a part of it fails. */
+function Safe() {
+	const [err] = useErrorBoundary(() => { document.documentElement.dataset.state = "failed" })
+	return err ? h("p", { role: "alert", class: "mistake" }, `The page has failed: ${err.message}. `, h("a", { href: "./" }, "Begin anew")) : h(App, null)
+}
+
+render(h(Safe, null), /** @type {HTMLElement} */ (document.getElementById("app")))

@@ -7,9 +7,20 @@ import { permalink } from "./state.js"
 import { logqlOf } from "./logql.js"
 import { Dialog } from "./dialog.js"
 import { some } from "./format.js"
+import { hidden } from "./rows.js"
 
-/** @type {Fn} One word of sh. */
-const word = (text) => /^[\w%+,./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+/** @type {Fn} */
+const octal = (c) => [...new TextEncoder().encode(c)].map((b) => "\\0" + b.toString(8).padStart(3, "0")).join("")
+
+/** @type {Fn} */
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`
+
+/**
+ * One word of sh. A terminal obeys control characters also within quotes, and other hidden ones
+ * deceive who reads the command, so printf makes them.
+ * @type {Fn}
+ */
+const word = (text) => /^[\w%+,./:=@-]+$/.test(text) ? text : text.search(hidden) < 0 ? quoted(text) : `"$(printf %b ${quoted(text.replaceAll("\\", "\\\\")).replace(hidden, octal)})"`
 
 const flags = /** @type {Record<string, string>} */ ({ text: "fixed", expr: "regexp" })
 
@@ -19,10 +30,11 @@ const flags = /** @type {Record<string, string>} */ ({ text: "fixed", expr: "reg
  */
 export function commands(question, { oldest, token, page }) {
 	const query = source.params(question, { order: oldest ? "asc" : "desc", limit: 0 }), server = new URL(".", page.split(/[?#]/)[0]), line = ["logquery read"]
-	for (const [key, value] of query) if (!/^(order|limit)$/.test(key)) line.push(key === "service" ? word(value) : key === "fold" ? "-i" : `--${flags[key] ?? key}=${word(value)}`)
+	// No service begins with a dash, but a flag does.
+	for (const [key, value] of query) if (!/^(order|limit)$/.test(key)) line.push(key === "service" ? word(value.replace(/^-/, "?")) : key === "fold" ? "-i" : `--${flags[key] ?? key}=${word(value)}`)
 	line.push(`-n 0 ${oldest ? "" : "-r "}-o json --server=${word(server.href.replace(/\/$/, ""))}`)
 	if (token && server.protocol === "http:" && !/^(localhost|127[.\d]+|\[::1\])$/.test(server.hostname)) line.push("--plain-http")
-	return { logquery: line.join(" "), curl: `curl -fsS ${token ? '-H "Authorization: Bearer $TOKEN" ' : ""}'${server.href.replaceAll("'", "%27")}api/v1/records?${query}'` }
+	return { lossy: [...query.values()].some((v) => /\0|\n$/.test(v)), logquery: line.join(" "), curl: `curl -fsS ${token ? '-H "Authorization: Bearer $TOKEN" ' : ""}'${server.href.replaceAll("'", "%27")}api/v1/records?${query}'` }
 }
 
 /** Copies a text, also where a page has no right to the clipboard. @param {string} text */
@@ -64,10 +76,10 @@ export function Command(props) {
 
 /** @param {Props} props */
 function Texts({ view, question, who, mistake }) {
-	const token = !!who?.id, { logquery, curl } = commands(question, { oldest: view.oldest, token, page: location.href }), logql = logqlOf(view, question)
+	const token = !!who?.id, { logquery, curl, lossy } = commands(question, { oldest: view.oldest, token, page: location.href }), logql = logqlOf(view, question)
 	return [
 		h("p", { class: "dim" }, mistake ? "The search has a mistake; this is the question before it. " : "", "All records of the range in the order of the list, also those that the list has not.", question.to ? "" : " The range has no end: newer ones come too."),
-		[["logquery", logquery, logquery.includes("\0") && "No command can hold a NUL: use curl.", token && "BLOBTAIL_TOKEN_FILE names the file with your token."], ["curl", curl, "It ends with 18 if records are missing.", token && "TOKEN is your token, as id.secret."], ["LogQL", logql.text, ...logql.notes]].map(([name, text, ...notes]) =>
+		[["logquery", logquery, lossy && "No command can hold a NUL, or a line end as the last character: use curl.", token && "BLOBTAIL_TOKEN_FILE names the file with your token."], ["curl", curl, "It ends with 18 if records are missing.", token && "TOKEN is your token, as id.secret."], ["LogQL", logql.text, ...logql.notes]].map(([name, text, ...notes]) =>
 			h("section", { key: name }, h("h3", null, name, " ", h(Copy, { text: () => String(text), label: "Copy" })), h("pre", { tabIndex: 0, "data-command": String(name).toLowerCase() }, text), h("p", { class: "dim" }, notes.filter(Boolean).join(" ")))),
 	]
 }

@@ -3,6 +3,23 @@
 import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
+import { keep, kept } from "./keep.js"
+
+/** Where the browser keeps the id of the last reader, for this page and its other tabs. */
+export const whoKey = "who " + location.pathname
+
+let last = /** @type {string | undefined} */ (undefined)
+
+/** Forgets what another reader asked; true if this page has shown something to another. */
+export function other(id = "") {
+	const before = last
+	last = id
+	if (kept(whoKey, "") !== id) {
+		keep("history", kept("history") === false ? false : [])
+		keep(whoKey, id)
+	}
+	return before !== undefined && before !== id
+}
 
 /** @param {{why?: Error, done: () => void}} props why: the server does not answer */
 export function Login({ why, done }) {
@@ -35,5 +52,5 @@ export function Login({ why, done }) {
 /** @param {Props} props */
 export function Account({ who }) {
 	const [said, say] = useState("Log out")
-	return who?.id ? h("button", { type: "button", title: who.id, onClick: () => source.logout().then(() => location.reload(), (err) => say(err.message)) }, said) : null
+	return who?.id ? h("button", { type: "button", title: who.id, onClick: () => source.logout().then(() => { other(); location.reload() }, (err) => say(err.message)) }, said) : null
 }

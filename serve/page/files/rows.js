@@ -92,7 +92,7 @@ function read(line, from, most) {
 }
 
 const colours = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])/g
-const hidden = /\r?\n|[\0-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu
+export const hidden = /\r?\n|[\0-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu
 const names = "200eLRM 200fRLM 202aLRE 202bRLE 202cPDF 202dLRO 202eRLO 2066LRI 2067RLI 2068FSI 2069PDI 061cALM"
 
 /**

@@ -10,9 +10,15 @@ import { logqlOf } from "./logql.js"
 import { partsOf } from "./rows.js"
 import { suggest, wordOf } from "./suggest.js"
 
+/** What was asked before; false: it is not kept. Another page of this origin may have written there. @returns {any} */
+function history() {
+	const past = kept("history", [])
+	return past && (Array.isArray(past) ? past.filter((text) => typeof text === "string").slice(0, 100) : [])
+}
+
 /** @param {Props & {parts: Map<string, Part>}} props */
 export function SearchLine({ view, set, again, mistake, shared, asked, question, range, parts }) {
-	const [lang, setLang] = useState(false), [past, setPast] = useState(() => kept("history", [])), [wrong, setWrong] = useState(/** @type {any} */ (undefined)), [name, setName] = useState("")
+	const [lang, setLang] = useState(false), [past, setPast] = useState(history), [wrong, setWrong] = useState(/** @type {any} */ (undefined)), [name, setName] = useState("")
 	const [line, setLine] = useState({ text: "", caret: 0, open: false, at: -1 }), { text, caret, open, at } = line, input = useRef(/** @type {any} */ (null)), check = useRef(new AbortController())
 	const change = (/** @type {Partial<typeof line>} */ to) => setLine((l) => ({ ...l, at: -1, ...to }))
 	const put = (/** @type {string} */ text, caret = text.length, open = false) => {

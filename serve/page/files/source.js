@@ -50,20 +50,28 @@ export function params(q, more = {}) {
 async function ask(path, init) {
 	let answer
 	try {
-		answer = await fetch(base + path, { credentials: "same-origin", cache: "no-store", ...init })
+		answer = await fetch(base + path, { credentials: "same-origin", cache: "no-store", redirect: "manual", ...init })
 	} catch (err) {
 		if (init?.signal?.aborted) throw err
 		throw new Failure("the server does not answer; is it running, and is the network there?")
 	}
 	if (answer.ok) return answer
-	const text = await answer.text()
-	let problem
+	const { status } = answer, problem = await answer.json().catch(() => {})
+	throw new Failure(problem?.detail || (status === 431 || status === 414 ? "the question is too long for the server; leave out some filters or services" : `the server, or a proxy before it, answers with ${status || "a redirect; reload the page"}`), { status, near: problem?.near, title: problem?.title })
+}
+
+/** @param {string} text @returns {any} an object */
+function parsed(text) {
 	try {
-		problem = JSON.parse(text)
+		return Object(JSON.parse(text))
 	} catch {
-		problem = { detail: text }
+		throw new Failure("the answer was cut off, or is not of this server; try again")
 	}
-	throw new Failure(problem.detail || `the server answers ${answer.status}`, { status: answer.status, near: problem.near, title: problem.title })
+}
+
+/** @param {Error} err @returns {never} */
+const broke = (err) => {
+	throw err.name === "AbortError" ? err : new Failure("the connection broke before the end of the answer; try again")
 }
 
 /**
@@ -72,19 +80,17 @@ async function ask(path, init) {
  * @param {AbortSignal} [signal]
  */
 async function object(path, signal) {
-	const text = await (await ask(path, { signal })).text()
-	let value
-	try {
-		value = JSON.parse(text)
-	} catch {
-		throw new Failure("the answer was cut off; try again")
-	}
+	const value = parsed(await (await ask(path, { signal })).text().catch(broke))
 	if (typeof value.complete !== "boolean") throw new Failure("the answer does not say whether it is complete; the server is of another version than this page")
 	return value
 }
 
 /** @param {AbortSignal} [signal] @returns {Promise<Whoami>} */
-export const whoami = async (signal) => (await ask("whoami", { signal })).json()
+export async function whoami(signal) {
+	const value = parsed(await (await ask("whoami", { signal })).text().catch(broke))
+	if (!Date.parse(value.time)) throw new Failure("the answer is not of this server; try again")
+	return value
+}
 
 /** @param {string} token */
 export const login = (token) => ask("login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) })
@@ -168,7 +174,7 @@ async function events(path, each, signal) {
 		for (const line of lines) {
 			const row = rowOf(line)
 			if (row) rows.push(row)
-			else end = JSON.parse(line).end ?? end
+			else end = parsed(line).end ?? end
 		}
 		if (rows.length) each(rows)
 	}
@@ -206,7 +212,7 @@ export async function* slices(answer, signal) {
 		if (rest) throw new Failure("the answer was cut off within a line; try again")
 	} catch (err) {
 		if (err instanceof Failure || signal.aborted) throw err
-		throw new Failure("the connection broke before the end of the answer; try again")
+		broke(/** @type {Error} */ (err))
 	} finally {
 		if (!done) reader.cancel().catch(() => {})
 	}
@@ -234,7 +240,10 @@ export function rowOf(text) {
  */
 export async function tail(q, how, each, signal) {
 	const answer = await ask("tail?" + params({ ...q, to: "", from: how.after ? "" : q.from }, how), { signal })
+	let told = false
 	for await (const lines of slices(answer, signal)) {
-		each(lines.flatMap((line) => (line.startsWith("id: ") ? [{ cursor: line.slice(4) }] : line.startsWith("data: ") ? [rowOf(line.slice(6)) ?? JSON.parse(line.slice(6))] : [])))
+		told ||= lines.some((line) => line.startsWith("data: "))
+		each(lines.flatMap((line) => (line.startsWith("id: ") ? [{ cursor: line.slice(4) }] : line.startsWith("data: ") ? [rowOf(line.slice(6)) ?? parsed(line.slice(6))] : [])))
 	}
+	if (!told) throw new Failure("the answer ended before it began.")
 }
