@@ -136,6 +136,10 @@ func TestForms(t *testing.T) {
 			"connection from 82.83.227.67 (dsl-082-083-227-067.example.net) at Fri Jun 17 07:07:00 2005", "connection from 210.118.170.95 () at Sun Jul  3 10:05:25 2005",
 			"rhost=061092085098.example.com  user=root", "rhost=5.36.59.76.dynamic-dsl.example.net.om  user=root", "rhost=207.243.167.114  user=root",
 		}, []string{"connection from <*> (<*>) at <*>", "rhost=<*> user=root"}},
+		{"users", []string{
+			"session opened for user cyrus by (uid=0)", "session opened for user news by (uid=0)", "session closed for user news", "Invalid user admin from 10.0.0.1",
+			"invalid user x-y, retry", "check pass; user unknown", "no user request", "rhost= user=root", "rhost= user=guest",
+		}, []string{"session opened for user <*> by (uid=<*>)", "session closed for user <*>", "Invalid user <*> from <*>", "invalid user <*>, retry", "check pass; user unknown", "no user request", "rhost= user=root", "rhost= user=guest"}},
 		{"jobs", []string{"attempt_1445144423722_0020_m_000000_0 is done", "attempt_1445144423722_0020_r_000001_0 is done"}, []string{"attempt_<*> is done"}},
 		{"ids of mails", []string{"j9BEMOm3010238: from=root, size=1025", "jA9IuUgv010239: from=root, size=17"}, []string{"<*>: from=root, size=<*>"}},
 	} {

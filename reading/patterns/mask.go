@@ -176,6 +176,9 @@ func (m *masker) endWord() {
 		}
 		m.out = append(m.out[:m.word+label(w)], star)
 	}
+	if m.afterUser() {
+		m.user()
+	}
 	m.ends = append(m.ends, len(m.out))
 	for n := 1; n <= maxPeriod && 2*n <= len(m.ends); n++ {
 		if at := len(m.ends) - n; m.repeats(at, n) {
@@ -195,6 +198,35 @@ func (m *masker) repeats(at, n int) bool {
 	}
 	before, last := m.out[begin:m.ends[at-1]], m.out[m.ends[at-1]+1:]
 	return len(last) == len(before) && bytes.Equal(last, before) && bytes.IndexByte(last, wild) >= 0
+}
+
+// afterUser reports whether the present word is behind "for user" or its like, as in the messages of
+// PAM and sshd: it is a name then, also if there are few.
+func (m *masker) afterUser() bool {
+	n := len(m.ends)
+	if n < 2 || m.out[m.word] == wild || string(m.before()) != "user" {
+		return false
+	}
+	begin := 0
+	if n > 2 {
+		begin = m.ends[n-3] + 1
+	}
+	switch string(bytes.ToLower(m.out[begin:m.ends[n-2]])) {
+	case "for", "invalid", "by":
+		return true
+	}
+	return false
+}
+
+// user masks the present word but for the marks at its end.
+func (m *masker) user() {
+	n := m.word
+	for n < len(m.out) && (m.out[n] <= wild || class(m.out[n]) == letter || class(m.out[n]) == digit || strings.IndexByte("._-$@", m.out[n]) >= 0) {
+		n++
+	}
+	if n > m.word {
+		m.out = append(append(m.out[:m.word:m.word], wild), m.out[n:]...)
+	}
 }
 
 // before is the last complete word; nil: there is none.

@@ -116,7 +116,7 @@ interface Histogram extends Outcome {
 	split: string
 	buckets: Bucket[]
 	/** Of a split by fields: the most frequent values first. */
-	values?: { key: string; values: string[]; records: number }[]
+	values?: { key: string; values: string[]; types: string[]; records: number }[]
 }
 
 interface Field {
@@ -126,8 +126,13 @@ interface Field {
 	distinct: number
 	capped: boolean
 	exact?: boolean
-	/** A value is a text as it is, or JSON. */
-	values: { value: string; count: number; json?: boolean }[]
+	values: (Counted & { count: number })[]
+}
+
+/** A value of records: a text as it is, or JSON; the types that it has in them. None: records without one. */
+interface Counted {
+	value: string
+	types?: string[]
 }
 
 interface Basis {
@@ -310,7 +315,7 @@ interface Key {
 	color: string
 	n: number
 	field?: string
-	value?: string
+	value?: Counted
 }
 
 /** An event of a tail: a record, or one of the others. */

@@ -46,7 +46,7 @@ export default [
 			}
 			await until("it is said loudly", () => loud(ui))
 			if (["records", "histogram", "facets"].includes(route)) {
-				assert.equal(await ui.state(), "failed")
+				await until("the questions have failed", async () => (await ui.state()) === "failed")
 				await ui.page.unrouteAll()
 				await ui.button("Try again").first().click()
 				await ui.ready()

@@ -218,7 +218,7 @@ export default [
 			const said = await page.evaluate(() => window.__said)
 			scene.figures.said = said.length
 			assert.ok(said.length >= 1 && said.length <= 4, JSON.stringify(said))
-			for (let i = 1; i < said.length; i++) assert.ok(said[i].at - said[i - 1].at > 4800, JSON.stringify(said))
+			for (let i = 1; i < said.length; i++) assert.ok(said[i].at - said[i - 1].at > 3500, JSON.stringify(said))
 		},
 	},
 ]

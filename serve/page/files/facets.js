@@ -4,7 +4,7 @@ import { h } from "./preact.js"
 import { useEffect, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { useAnswer, useReport } from "./ask.js"
-import { termFor } from "./search.js"
+import { termOfCounted } from "./search.js"
 import { count, some } from "./format.js"
 
 /** @param {Props} props */
@@ -48,24 +48,13 @@ function OneField(props) {
 				h("button", { type: "button", "aria-label": `Histogram by ${f.name}`, onClick: () => set({ split: f.name }) }, "histogram"),
 				own ? null : h("button", { type: "button", "aria-pressed": column, "aria-label": `Show as column ${f.name}`, onClick: () => set({ columns: column ? view.columns.filter((c) => c !== f.name) : [...view.columns, f.name] }) }, "column")),
 			h("ul", null, field.values.map((v) => {
-				const value = valueOf(field, v), whole = new TextEncoder().encode(v.value).length < 256 && !view.logql && value !== undefined
-				return h("li", { key: v.value + v.json },
-					h("button", { type: "button", class: "value", disabled: !whole, title: v.value, "aria-label": `Filter for ${f.name}=${v.value}`, onClick: () => add(termFor(f.name, value)) }, v.value || '""'),
+				const whole = !view.logql && !!termOfCounted(f.name, v)
+				return h("li", { key: v.value },
+					h("button", { type: "button", class: "value", disabled: !whole, title: v.value, "aria-label": `Filter for ${f.name}=${v.value}`, onClick: () => add(termOfCounted(f.name, v)) }, v.value || '""'),
 					h("span", { class: "count", title: `${((100 * v.count) / of).toFixed(1)} %` }, count(v.count)),
-					h("button", { type: "button", class: "minus", disabled: !whole, "aria-label": `Filter out ${f.name}=${v.value}`, onClick: () => add(termFor(f.name, value, true)) }, "−"),
+					h("button", { type: "button", class: "minus", disabled: !whole, "aria-label": `Filter out ${f.name}=${v.value}`, onClick: () => add(termOfCounted(f.name, v, true)) }, "−"),
 					h("meter", { "aria-hidden": true, min: 0, max: of, value: v.count }))
 			})),
 			!all && f.distinct > f.values.length ? h("button", { type: "button", onClick: () => setAll(true) }, "more values") : null,
 			more.loading ? "…" : more.error ? h("p", { role: "alert" }, more.error.message) : null) : null)
-}
-
-/** The value as JSON has it; undefined: it makes no filter. @param {Field} f @param {Field["values"][0]} v */
-export function valueOf(f, v) {
-	if (!v.json && !["int", "float", "bool", "null", "object", "array"].includes(f.type)) return v.value
-	try {
-		const value = JSON.parse(v.value)
-		return typeof value === "object" && value !== null ? undefined : value
-	} catch {
-		return undefined
-	}
 }

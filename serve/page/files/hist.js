@@ -6,7 +6,7 @@ import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { useAnswer, useReport } from "./ask.js"
-import { termOf as termFor } from "./search.js"
+import { termOfCounted as termOf } from "./search.js"
 import { count, duration, levels, ms, some, stamp, time } from "./format.js"
 import { shiftBy, zoomOut } from "./time.js"
 
@@ -39,7 +39,7 @@ export function Histogram(props) {
 	shared.offer("earlier", () => set(shiftBy(props.range, -1)))
 	shared.offer("later", () => set(shiftBy(props.range, 1)))
 	shared.offer("zoomOut", () => set(zoomOut(props.range)))
-	levels.forEach((level, i) => shared.offer("level" + (i + 1), () => toggle(props, "level", level, true)))
+	levels.forEach((level, i) => shared.offer("level" + (i + 1), () => toggle(props, "level", { value: level }, true)))
 
 	const place = (/** @type {PointerEvent} */ e) => {
 		const box = /** @type {SVGElement} */ (svg.current).getBoundingClientRect()
@@ -86,7 +86,7 @@ export function Histogram(props) {
 			keys.map((k) => h("button", {
 				key: k.key, type: "button", "aria-pressed": on(props, k, false), class: on(props, k, true) ? "out" : "", disabled: !k.field || !!view.logql,
 				title: k.field ? `Only ${k.label}; with Shift: all but ${k.label}` : k.label,
-				onClick: (/** @type {MouseEvent} */ e) => k.field && toggle(props, k.field, k.value, e.shiftKey, keys),
+				onClick: (/** @type {MouseEvent} */ e) => k.field && k.value && toggle(props, k.field, k.value, e.shiftKey, keys),
 			}, h("i", { class: k.color }), k.label, " ", h("b", null, answer.value ? count(bucket ? bucket.counts[k.key] ?? 0 : k.n) : unknown))),
 			h("span", { class: "space" }), h(By, props)),
 		h(Brush, { axis, when, apply }),
@@ -120,12 +120,14 @@ function keysOf(split, answer) {
 		others += b.others ?? 0
 	}
 	const [field, second] = split.split(",")
-	if (split === "level") return levels.filter((l) => l !== "other" || sums.has(l)).map((l) => ({ key: l, label: l, color: l, n: sums.get(l) ?? 0, field, value: l }))
-	const order = answer?.values ? answer.values.map((v) => v.key) : [...sums.keys()].sort((a, b) => (sums.get(b) ?? 0) - (sums.get(a) ?? 0))
-	const none = (/** @type {string} */ key) => key === "(none)"
+	if (split === "level") return levels.filter((l) => l !== "other" || sums.has(l)).map((l) => ({ key: l, label: l, color: l, n: sums.get(l) ?? 0, field, value: { value: l } }))
+	const order = answer?.values ?? [...sums.keys()].sort((a, b) => (sums.get(b) ?? 0) - (sums.get(a) ?? 0)).map((key) => ({ key, values: [key], types: ["string"] }))
 	/** @type {Key[]} */
-	const keys = order.slice(0, 7).map((key, i) => ({ key, label: key || '""', color: none(key) ? "none" : "c" + i, n: sums.get(key) ?? 0, ...(!second && !none(key) && { field, value: key }) }))
-	for (const key of order.slice(7)) others += sums.get(key) ?? 0
+	const keys = order.slice(0, 7).map(({ key, values: [value], types }, i) => {
+		const of = { value, types: types[0] ? [types[0]] : [] }, can = !second && !!termOf(field, of)
+		return { key, label: key || '""', color: types.every((t) => !t) ? "none" : "c" + i, n: sums.get(key) ?? 0, ...(can && { field, value: of }) }
+	})
+	for (const { key } of order.slice(7)) others += sums.get(key) ?? 0
 	if (others) keys.push({ key: "\0others", label: "others", color: "none", n: others })
 	return keys
 }
@@ -157,15 +159,15 @@ function secondOf(against, axis) {
 }
 
 /** Whether a filter wants a value, or leaves it out. @param {Props} props @param {Key} k @param {boolean} not */
-const on = ({ view }, k, not) => !!k.field && view.chips.some((c) => !c.off && c.text === termFor(/** @type {string} */ (k.field), k.value, not))
+const on = ({ view }, k, not) => !!k.field && view.chips.some((c) => !c.off && c.text === termOf(/** @type {string} */ (k.field), /** @type {Counted} */ (k.value), not))
 
 /**
  * Wants the records with a value, or leaves them out; the second time ends that. One value of the
  * legend is wanted at a time.
- * @param {Props} props @param {string} field @param {string | undefined} value @param {boolean} not @param {Key[]} [keys]
+ * @param {Props} props @param {string} field @param {Counted} value @param {boolean} not @param {Key[]} [keys]
  */
 function toggle(props, field, value, not, keys = []) {
-	const { view, set } = props, text = termFor(field, value, not), others = [termFor(field, value, !not), ...(not ? [] : keys.map((k) => termFor(field, k.value)))]
+	const { view, set } = props, text = termOf(field, value, not), others = [termOf(field, value, !not), ...(not ? [] : keys.flatMap((k) => k.value ? termOf(field, k.value) : []))]
 	const rest = view.chips.filter((c) => c.text !== text && !others.includes(c.text)), was = view.chips.some((c) => c.text === text && !c.off)
 	set({ chips: was ? rest : [...rest, { text, off: false }] })
 }

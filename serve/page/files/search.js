@@ -105,6 +105,18 @@ export function termFor(name, value = null, not = false) {
 /** @param {string} name @param {string | undefined} text @param {boolean} [not] */
 export const termOf = (name, text, not = false) => text !== undefined && isConstant(text) ? print({ kind: "field", not, name, op: "=", form: "word", value: text }) : termFor(name, text, not)
 
+/**
+ * The term of a value of the API, by the types that it has in records; "" for one that is cut or no value of its own.
+ * @param {string} name
+ * @param {Counted} of
+ * @param {boolean} [not]
+ */
+export function termOfCounted(name, { value, types = ["string", "int"] }, not = false) {
+	if (!types[0] || types.some((t) => t === "object" || t === "array") || new TextEncoder().encode(value).length >= 256) return ""
+	if (types.length > 1) return termOf(name, value, not)
+	return types[0] === "string" ? termFor(name, value, not) : print({ kind: "field", not, name, op: "=", form: "word", value })
+}
+
 /** @type {Fn} The field a.b in a condition: the one of that name, or else b in the object a. */
 function path(name) {
 	const [first, ...rest] = name.split("."), all = [first, ...rest].map((p) => `[${quote(p)}]`)

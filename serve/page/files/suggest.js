@@ -1,7 +1,6 @@
 // What the search line suggests: services, levels, fields, values, signs, and earlier questions.
 
-import { valueOf } from "./facets.js"
-import { levelNames, nameOf, termFor } from "./search.js"
+import { levelNames, nameOf, termOfCounted } from "./search.js"
 
 /** The word before the caret; name and value are those of a field. @param {string} text */
 export function wordOf(text) {
@@ -21,7 +20,7 @@ export function suggest(text, { fields, services, values, past }) {
 	const has = (v = "", part = "") => v.toLowerCase().includes(part.toLowerCase()), field = (/** @type {string} */ f, op = "=") => dash + nameOf(f) + op
 	if (sign) {
 		const comma = list ? value.lastIndexOf(",") + 1 : 0, part = value.slice(comma).replace('"', "")
-		const found = list?.map((v) => ({ value: v, text: v, note: name })) ?? values?.values.map((v) => ({ value: v.value, text: termFor("x", valueOf(values, v)).slice(2), note: String(v.count) })) ?? []
+		const found = list?.map((v) => ({ value: v, text: v, note: name })) ?? values?.values.map((v) => ({ value: v.value, text: termOfCounted("x", v).slice(2), note: String(v.count) })).filter((v) => v.text) ?? []
 		return found.filter((v) => has(v.value, part)).slice(0, 12).map(({ text, note }) => ({ text: field(name, sign) + value.slice(0, comma) + text, note, from }))
 	}
 	const names = !name ? [] : ["level", "service", ...fields].filter((f, i, all) => has(f, name) && all.indexOf(f) === i).sort((a, b) => Number(b.startsWith(name)) - Number(a.startsWith(name)))

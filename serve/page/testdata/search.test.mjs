@@ -85,8 +85,8 @@ test("suggestions replace the word before the caret", () => {
 	assert.deepEqual(texts("-level>=wa"), ["-level>=warn"])
 	assert.deepEqual(texts("service=web,or"), ["service=web,orders"])
 	assert.deepEqual(texts("a b"), ['a "a b"='])
-	const values = { name: "status", type: "int", present: 1, distinct: 2, capped: false, values: [{ value: "502", count: 3 }, { value: "200", count: 1 }] }
+	const values = { name: "status", type: "int", present: 1, distinct: 2, capped: false, values: [{ value: "502", count: 3, types: ["int"] }, { value: "200", count: 1, types: ["string", "int"] }] }
 	assert.deepEqual(texts("status=5", { values }), ["status=502"])
-	assert.deepEqual(texts("status=", { values: { ...values, type: "string" } }), ['status="502"', 'status="200"'])
+	assert.deepEqual(texts("status=", { values: { ...values, values: [{ value: "502", count: 3, types: ["string"] }, values.values[1]] } }), ['status="502"', "status=200"])
 	assert.equal(wordOf('x "a b"=c').name, "a b")
 })
