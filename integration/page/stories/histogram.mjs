@@ -41,6 +41,42 @@ export default [
 		},
 	},
 	{
+		name: "histogram: a click on a bar zooms into its span",
+		async run(scene) {
+			const { ui, facts } = scene
+			await ui.range()
+			const all = await ui.total(), box = await ui.histogram.getByRole("img").boundingBox()
+			const bar = await ui.histogram.locator("svg rect").last().boundingBox()
+			await ui.page.mouse.move(bar.x + bar.width / 2, box.y + box.height / 2)
+			await ui.asks(() => ui.page.mouse.click(bar.x + bar.width / 2, box.y + box.height / 2))
+			const from = ui.part("from"), to = ui.part("to"), part = (Date.parse(to) - Date.parse(from)) / (Date.parse(facts.to) - Date.parse(facts.from))
+			assert.ok(part > 0 && part < 0.1, `${from} to ${to}`)
+			const want = await count(scene, { from, to })
+			assert.ok(want > 0 && want < all)
+			await ui.totals(want)
+			await ui.page.goBack()
+			await ui.totals(all)
+		},
+	},
+	{
+		name: "histogram: a click in the legend leaves one level alone, and with Shift all others",
+		async run(scene) {
+			const { ui, facts } = scene
+			await ui.range()
+			const all = await ui.total(), button = (name) => ui.button(new RegExp(`^${name}\\b`), ui.histogram)
+			await ui.asks(() => button("error").click())
+			await ui.totals(facts.levels.error)
+			assert.equal(await button("error").getAttribute("aria-pressed"), "true")
+			await ui.asks(() => button("warn").click())
+			await ui.totals(facts.levels.warn)
+			await ui.asks(() => button("warn").click({ modifiers: ["Shift"] }))
+			await ui.totals(all - facts.levels.warn)
+			assert.equal(await button("warn").getAttribute("aria-pressed"), "false")
+			await ui.asks(() => button("warn").click({ modifiers: ["Shift"] }))
+			await ui.totals(all)
+		},
+	},
+	{
 		name: "histogram: a double click goes back",
 		async run({ ui, facts }) {
 			await ui.range()

@@ -141,9 +141,13 @@ export default [
 			await scene.call("kill", { Who: "server" })
 			await ui.button("Refresh").or(ui.page.getByRole("button", { name: /refresh/i })).first().click()
 			await until("it is said in words", async () => /server does not answer|is it running|cannot be reached/i.test(await ui.page.locator("body").innerText()))
+			await ui.type("another question")
+			await until("the records are said to be of another question", async () => /of the question before/.test(await ui.page.locator("body").innerText()))
+			assert.doesNotMatch(await ui.histogram.innerText(), /error\s+0/, "an unknown number is not 0")
 			await scene.call("start", { Who: "server" })
 			await ui.button(/try again/i).first().click()
 			await ui.ready()
+			await ui.find("")
 			await ui.some(1)
 		},
 	},

@@ -48,6 +48,15 @@ export default [
 		},
 	},
 	{
+		name: "patterns: Live goes to the records",
+		async run({ ui }) {
+			await ui.open({ since: "15m", tab: "patterns" })
+			await ui.live.click()
+			await until("the list follows", async () => (await ui.page.getByRole("tab", { name: "Records" }).getAttribute("aria-selected")) === "true" && (await ui.live.getAttribute("aria-pressed")) === "true")
+			await ui.live.click()
+		},
+	},
+	{
 		name: "patterns: the histogram's fields are the same on this tab",
 		async run({ ui }) {
 			await open(ui, { split: "status" })

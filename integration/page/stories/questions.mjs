@@ -87,6 +87,20 @@ export default [
 		},
 	},
 	{
+		name: "time: by keys alone, of yesterday",
+		async run({ ui }) {
+			await ui.open({ utc: "1" })
+			await ui.press("t")
+			await until("the present choice has the focus", async () => (await ui.page.evaluate(() => document.activeElement?.textContent)) === "Last hour")
+			const dialog = ui.dialog("Time")
+			await dialog.getByRole("textbox", { name: "From" }).fill("yesterday 14:00")
+			await dialog.getByRole("textbox", { name: "To" }).fill("yesterday 15:00")
+			await ui.asks(() => ui.press("Enter"))
+			assert.match(ui.part("from"), /T14:00:00\.0+Z$/)
+			assert.equal(Date.parse(ui.part("to")) - Date.parse(ui.part("from")), 3_600_000)
+		},
+	},
+	{
 		name: "time: a wrong text is an error at its field, in words",
 		async run({ ui }) {
 			await ui.range()
@@ -242,6 +256,7 @@ export default [
 			await ui.open({ from: facts.from, to: facts.to, q: "no-such-text-anywhere" })
 			const panel = ui.page.getByRole("tabpanel").or(ui.grid)
 			await until("it says that nothing was found", async () => /no record|nothing/i.test(await panel.first().innerText()))
+			await until("it says that no range has it, and offers none", async () => /matches the search\.\s[^]*none before or after/.test(await panel.first().innerText()) && !(await ui.button(/^Widen/).count()))
 			const day = new Date(Date.parse(facts.from) - 26 * 3_600_000).toISOString()
 			await ui.open({ from: day, to: new Date(Date.parse(day) + 60_000).toISOString() })
 			await until("it says so of a range", async () => /no record|nothing/i.test(await panel.first().innerText()))

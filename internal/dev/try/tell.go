@@ -20,7 +20,7 @@ func look(bin, url, token string) string {
 	var b strings.Builder
 	for _, args := range []string{
 		"hist '*' --since 1h --level error",
-		"payments --since 30m --level warn+ -n 10",
+		"new payments --since 1h --against 1h",
 		"tail -f '*' --level error -n 5",
 	} {
 		fmt.Fprintf(&b, "  %s%s --server %s %s\n", token, filepath.Join(bin, "logquery"), url, args)

@@ -91,7 +91,7 @@ function App() {
 		h("header", { class: "top" },
 			h("h1", null, "blobtail"),
 			h(Services, props), h(Time, props), h("button", { type: "button", onClick: props.again }, "Refresh"),
-			h("button", { type: "button", "aria-pressed": view.live, onClick: () => props.set({ live: !view.live }), title: "f" }, "Live"),
+			h("button", { type: "button", "aria-pressed": view.live, onClick: () => shared.act("live"), title: "f" }, "Live"),
 			h("span", { class: "space" }),
 			h(Command, props), h(CopyLink, props), h(Download, props), h(Theme, null), h(Account, props), h(KeysHelp, props)),
 		h("div", { class: "ask" }, h(SearchLine, { ...props, parts }), h(Chips, props)),

@@ -91,5 +91,5 @@ export function Download({ question, view, shared }) {
 	return h("span", { class: "files", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && setOpen(false), onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || setOpen(false) },
 		h("button", { type: "button", "aria-expanded": open, onClick: () => setOpen(!open) }, "Download"),
 		open ? h("div", { tabIndex: -1 }, link("NDJSON"), link("CSV", "ts", "level", "service", "msg", ...view.columns),
-			h("p", { class: "dim" }, shared.total < 0 ? "All records" : `All ${some(shared.total, "record")}`, " of the question. If some cannot be read, the browser says that the download failed.")) : null)
+			h("p", { class: "dim" }, `CSV has ts, level, service, msg${view.columns.map((c) => ", " + c).join("")}. Columns of the list are in it too.`), h("p", { class: "dim" }, shared.total < 0 ? "All records" : `All ${some(shared.total, "record")}`, " of the question. If some cannot be read, the browser says that the download failed.")) : null)
 }

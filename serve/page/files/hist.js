@@ -26,11 +26,11 @@ export function Histogram(props) {
 	shared.offer("fields", () => draw((n) => n + 1))
 	/** The ranges before each zoom. */
 	const zooms = useRef(/** @type {Partial<View>[]} */ ([]))
-	const svg = useRef(/** @type {SVGElement | null} */ (null))
+	const svg = useRef(/** @type {SVGElement | null} */ (null)), click = useRef(0)
 	const shown = answer.value ?? (rough.value && { ...rough.value, buckets: [] })
 	const axis = axisOf(question, shown, rough.value)
 	const keys = keysOf(view.split, answer.value)
-	const total = answer.value?.buckets.reduce((n, b) => n + b.total, 0) ?? -1
+	const total = answer.value?.buckets.reduce((n, b) => n + b.total, 0) ?? -1, unknown = answer.error ? "–" : "…"
 	useEffect(() => {
 		shared.total = answer.loading ? -1 : total
 		shared.spans = answer.loading ? [] : answer.value?.buckets.map((b) => ({ at: ms(b.t), by: axis.by, n: b.total })) ?? []
@@ -41,20 +41,26 @@ export function Histogram(props) {
 	shared.offer("earlier", () => set(shiftBy(props.range, -1)))
 	shared.offer("later", () => set(shiftBy(props.range, 1)))
 	shared.offer("zoomOut", () => set(zoomOut(props.range)))
-	levels.forEach((level, i) => shared.offer("level" + (i + 1), () => toggle(props, "level", { value: level })))
+	levels.forEach((level, i) => shared.offer("level" + (i + 1), () => toggle(props, "level", { value: level }, true)))
 
 	const place = (/** @type {PointerEvent} */ e) => {
 		const box = /** @type {SVGElement} */ (svg.current).getBoundingClientRect()
 		return Math.min(1, Math.max(0, (e.clientX - box.left) / box.width))
 	}
+	const zoom = (/** @type {string} */ from, /** @type {string} */ to) => {
+		zooms.current.push({ since: view.since, from: view.from, to: view.to })
+		set({ from, to })
+	}
 	const apply = (/** @type {{a: number, b: number, second: boolean}} */ { a, b, second }) => {
 		setSel(undefined)
+		clearTimeout(click.current)
 		const from = stamp(Math.round(axis.from + Math.min(a, b) * axis.width)), to = stamp(Math.round(axis.from + Math.max(a, b) * axis.width))
-		if (Math.abs(b - a) * wide < 4 || from === to) return
-		if (!second) zooms.current.push({ since: view.since, from: view.from, to: view.to })
-		set(second ? { against: `${from}/${to}`, tab: "patterns" } : { from, to })
+		if (Math.abs(b - a) * wide < 4 || from === to) return void (bucket && !second && (click.current = setTimeout(zoomTo, 300, bucket)))
+		second ? set({ against: `${from}/${to}`, tab: "patterns" }) : zoom(from, to)
 	}
 	const bucket = at === undefined ? undefined : answer.value?.buckets.find((b) => ms(b.t) <= axis.from + at * axis.width && axis.from + at * axis.width < ms(b.t) + axis.by)
+	// A click on a bar zooms to its span, unless a second click follows.
+	const zoomTo = (/** @type {Bucket} */ { t }) => axis.by < axis.width && zoom(stamp(Math.max(ms(t), axis.from)), stamp(Math.min(ms(t) + axis.by, axis.from + axis.width)))
 	const when = (/** @type {number} */ t) => time(stamp(t), view.utc, { day: axis.width > 72e6, digits: axis.by < 1000 ? 3 : 0 })
 
 	return h("section", { class: "hist", "aria-label": "Histogram", "aria-busy": answer.loading },
@@ -70,7 +76,10 @@ export function Histogram(props) {
 			onPointerUp: () => sel && apply(sel),
 			onPointerCancel: () => setSel(undefined),
 			onPointerLeave: () => setAt(undefined),
-			onDblClick: () => set(zooms.current.pop() ?? zoomOut(props.range)),
+			onDblClick: () => {
+				clearTimeout(click.current)
+				set(zooms.current.pop() ?? zoomOut(props.range))
+			},
 		},
 		answer.loading && rough.value ? bars(axis, rough.value.buckets, [{ key: "", label: "", color: "rough", n: 0 }]) : null,
 		answer.value && !(answer.loading && rough.value && answer.stale) ? bars(axis, answer.value.buckets, keys) : null,
@@ -79,11 +88,12 @@ export function Histogram(props) {
 		h("div", { class: "axis", "aria-hidden": true }, [0, 1, 2, 3, 4, 5].map((i) => h("span", { key: i }, when(axis.from + (i * axis.width) / 5)))),
 		answer.error ? h("p", { role: "alert" }, answer.error.message) : null,
 		h("div", { class: "legend" },
-			h("span", { class: "total" }, bucket ? `${when(ms(bucket.t))}: ${some(bucket.total, "record")}` : total < 0 ? "…" : `${some(total, "record")}, per ${answer.value?.by}`),
+			h("span", { class: "total" }, bucket ? `${when(ms(bucket.t))}: ${some(bucket.total, "record")}` : total < 0 ? unknown : `${some(total, "record")}, per ${answer.value?.by}`),
 			keys.map((k) => h("button", {
-				key: k.key, type: "button", "aria-pressed": !off(props, k), disabled: !k.field || !!view.logql, title: `${count(k.n)} ${k.label}`,
-				onClick: () => k.field && k.value && toggle(props, k.field, k.value),
-			}, h("i", { class: k.color }), k.label, " ", h("b", null, count(bucket ? bucket.counts[k.key] ?? 0 : k.n)))),
+				key: k.key, type: "button", "aria-pressed": on(props, k, false), class: on(props, k, true) ? "out" : "", disabled: !k.field || !!view.logql,
+				title: k.field ? `Only ${k.label}; with Shift: all but ${k.label}` : k.label,
+				onClick: (/** @type {MouseEvent} */ e) => k.field && k.value && toggle(props, k.field, k.value, e.shiftKey, keys),
+			}, h("i", { class: k.color }), k.label, " ", h("b", null, answer.value ? count(bucket ? bucket.counts[k.key] ?? 0 : k.n) : unknown))),
 			h("span", { class: "space" }), h(By, props)),
 		h(Brush, { axis, when, apply }),
 		h(Numbers, { buckets: answer.value?.buckets ?? [], keys, when }))
@@ -154,14 +164,18 @@ function secondOf(against, axis) {
 	return h("rect", { class: "brush second", x, width: Math.max(2, (wide * (to - from)) / axis.width), y: high - 4, height: 4 })
 }
 
-/** @param {Props} props @param {Key} k */
-const off = ({ view }, k) => !!k.field && view.chips.some((c) => !c.off && c.text === termOf(/** @type {string} */ (k.field), /** @type {Counted} */ (k.value), true))
+/** Whether a filter wants a value, or leaves it out. @param {Props} props @param {Key} k @param {boolean} not */
+const on = ({ view }, k, not) => !!k.field && view.chips.some((c) => !c.off && c.text === termOf(/** @type {string} */ (k.field), /** @type {Counted} */ (k.value), not))
 
-/** Leaves the records with a value out, or brings them back. @param {Props} props @param {string} field @param {Counted} value */
-function toggle({ view, set }, field, value) {
-	const text = termOf(field, value, true), rest = view.chips.filter((c) => c.text !== text)
-	const was = view.chips.find((c) => c.text === text)
-	set({ chips: was && !was.off ? rest : [...rest, { text, off: false }] })
+/**
+ * Wants the records with a value, or leaves them out; the second time ends that. One value of the
+ * legend is wanted at a time.
+ * @param {Props} props @param {string} field @param {Counted} value @param {boolean} not @param {Key[]} [keys]
+ */
+function toggle(props, field, value, not, keys = []) {
+	const { view, set } = props, text = termOf(field, value, not), others = [termOf(field, value, !not), ...(not ? [] : keys.flatMap((k) => k.value ? termOf(field, k.value) : []))]
+	const rest = view.chips.filter((c) => c.text !== text && !others.includes(c.text)), was = view.chips.some((c) => c.text === text && !c.off)
+	set({ chips: was ? rest : [...rest, { text, off: false }] })
 }
 
 /** By what it is divided. @param {Props} props */

@@ -28,7 +28,7 @@ const names = new Map(table.flatMap(([keys, names]) => keys.split(" ").map((key,
 /** @param {Props} props */
 export function useKeys(props) {
 	const newest = useNewest(props), { shared } = props
-	shared.offer("live", () => newest.current.set({ live: !newest.current.view.live }))
+	shared.offer("live", () => newest.current.set(newest.current.view.live ? { live: false } : { live: true, tab: "records", around: "" }))
 	shared.offer("copy", () => shared.act("copyLine"))
 	for (const level of ["error", "warn"]) {
 		shared.offer(level + "+", () => shared.act("nextLevel", level))

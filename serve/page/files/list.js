@@ -16,7 +16,7 @@ import { copy } from "./command.js"
 const mostRows = 10_000, mostBytes = 64 << 20, page = 300, bytesAtOnce = 8 << 20, tallest = 8e6, foot = 60
 
 /** @returns {Held} */
-const empty = () => ({ rows: [], start: 0, up: false, down: false, dropped: false, top: 0, put: 0, current: "", focus: false, held: false, sought: "", asked: "", same: "", lost: "", guess: false, loading: "all", height: 20, inView: 600, total: -1 })
+const empty = () => ({ rows: [], start: 0, up: false, down: false, dropped: false, top: 0, put: 0, current: "", focus: false, held: false, old: false, sought: "", asked: "", same: "", lost: "", guess: false, loading: "all", height: 20, inView: 600, total: -1 })
 
 const size = (/** @type {Row[]} */ rows) => rows.reduce((n, r) => n + r.line.length, 0)
 
@@ -29,7 +29,7 @@ export function List(props) {
 	const live = useLive(props, (fresh, first) => {
 		if (first) {
 			busy.current.abort()
-			Object.assign(l, { rows: [], start: 0, up: oldest, down: !oldest, dropped: false, loading: "", error: undefined })
+			Object.assign(l, { rows: [], start: 0, up: oldest, down: !oldest, dropped: false, loading: "", error: undefined, old: false })
 		}
 		const last = l.rows.at(oldest ? 0 : -1)
 		// Late ones that are older than the list come with those that it has not.
@@ -125,7 +125,7 @@ export function List(props) {
 	const begin = (below, place, more) => loads("all", async () => {
 		let first = true
 		const take = (/** @type {Row[]} */ rows) => {
-			if (first) Object.assign(l, { rows: [], start: place, up: below && place > 0, down: below, dropped: false })
+			if (first) Object.assign(l, { rows: [], start: place, up: below && place > 0, down: below, dropped: false, old: false })
 			add(rows, below)
 			if (first || !below) to(below ? place * l.height : Infinity)
 			first = false
@@ -145,7 +145,7 @@ export function List(props) {
 		const down = await ask(true, above[0]?.id, (rows) => below.push(...rows), { limit: 101 })
 		l.lost = below[0]?.id === id ? "" : "the chosen record is not among them"
 		if (l.lost) return anew ? begin(true, 0) : undefined
-		Object.assign(l, { rows: [], dropped: false, guess: true, focus: true, start: above.length, current: name, down: true })
+		Object.assign(l, { rows: [], dropped: false, guess: true, focus: true, start: above.length, current: name, down: true, old: false })
 		add(below, true)
 		add(above, false)
 		ended(down, true)
@@ -229,7 +229,7 @@ export function List(props) {
 	})
 	useEffect(() => {
 		const same = JSON.stringify({ ...question, from: "", to: "", oldest }), key = asked + oldest + view.live, anew = key !== l.asked, other = view.sel && view.sel !== l.sought, there = l.rows.findIndex((r) => nameOf(r) === view.sel)
-		Object.assign(l, { asked: key, sought: view.sel, ...(anew && { end: undefined, lost: "" }) })
+		Object.assign(l, { asked: key, sought: view.sel, ...(anew && { end: undefined, lost: "", old: true }) })
 		if (!view.sel && document.activeElement === document.body) l.focus = !anew
 		if (other && !anew && there >= 0) {
 			l.current = view.sel
@@ -303,7 +303,7 @@ export function List(props) {
 
 	return [
 		h("div", { class: "tools" },
-			h("span", { class: "dim" }, l.loading === "all" && !n ? " " : all < 0 ? `${some(n, "record")} loaded` : all < n ? `${some(n, "record")} loaded, the histogram counts ${count(all)}` : `${count(n)} of ${some(all, "record")} loaded`,
+			h("span", { class: "dim" }, l.loading === "all" && !n ? " " : l.old && l.error && n ? "records of the question before" : all < 0 ? `${some(n, "record")} loaded` : all < n ? `${some(n, "record")} loaded, the histogram counts ${count(all)}` : `${count(n)} of ${some(all, "record")} loaded`,
 				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "", l.lost && "; " + l.lost),
 			h("span", { class: "space" }),
 			view.live ? [h("span", { role: "status" }, live.word || (live.paused ? "Paused" : "Following")),
@@ -334,7 +334,7 @@ export function List(props) {
 		},
 		columns.length ? h("div", { role: "row", class: "heads", "aria-rowindex": 1 }, head.map((c, i) => h("span", { key: i, role: "columnheader", "aria-label": c, class: ["ts", "level", "service"][i] ?? (i > 2 + columns.length ? "msg" : "col") }, c,
 			i > 2 && i < 3 + columns.length ? h("button", { type: "button", "aria-label": "Remove column " + c, onClick: () => set({ columns: columns.filter((d) => d !== c) }) }, "×") : null))) : null,
-		h("div", { class: "rows", ref: sheet, role: "presentation", style: { height: drawn() + "px" } }, visible.map(rowAt),
+		h("div", { class: l.old && l.error ? "rows stale" : "rows", ref: sheet, role: "presentation", style: { height: drawn() + "px" } }, visible.map(rowAt),
 			n && !l.down && !view.live ? h("p", { class: "dim end", style: { top: places() * l.height - offset + "px" } }, `No ${oldest ? "newer" : "older"} records in this range. `, h(Widen, props)) : null)),
 	]
 }
@@ -363,13 +363,13 @@ function None(props) {
 		if (times.from || times.to) await source.records({ ...question, ...times }, { limit: 1, oldest: !!i, each: (rows) => found.push(partsOf(rows[0]).ts) }, signal)
 		return found[0]
 	})))
-	const filters = view.q || view.logql || view.chips.some((c) => !c.off), half = ((ms(range.to) || Date.now()) - ms(range.from)) / 2 || 18e5
+	const filters = [(view.q || view.logql) && "the search", view.chips.some((c) => !c.off) && "the filters"].filter(Boolean).join(" and "), none = near.value && !near.value.some(Boolean), half = ((ms(range.to) || Date.now()) - ms(range.from)) / 2 || 18e5
 	const when = (/** @type {string} */ t) => time(t, view.utc, { day: true, digits: 0 })
 	return h("div", { class: "nothing" },
-		h("p", null, `No record of ${view.services.join(", ") || "any service"}${range.from && " from " + when(range.from)}${range.to && " to " + when(range.to)}${filters ? " matches the search and the filters" : ""}.`),
+		h("p", null, `No record of ${view.services.join(", ") || "any service"}${range.from && " from " + when(range.from)}${range.to && " to " + when(range.to)}${filters && " matches " + filters}.`),
 		near.value?.map((ts, i) => ts && h("p", { key: i }, i ? "The next one after: " : "The last one before: ", h("a", { href: "#" + fragment({ ...view, since: "", from: stamp(ms(ts) - half), to: stamp(ms(ts) + half) }) }, when(ts)))),
-		near.value && !near.value.some(Boolean) ? h("p", null, "There is none before or after either.") : null, near.error ? h("p", { role: "alert" }, near.error.message) : null,
-		filters ? h("button", { type: "button", onClick: () => set({ q: "", logql: "", chips: view.chips.map((c) => ({ ...c, off: true })) }) }, "Search without filters") : null, h(Widen, props))
+		none ? h("p", null, "There is none before or after either.") : null, near.error ? h("p", { role: "alert" }, near.error.message) : null,
+		filters ? h("button", { type: "button", onClick: () => set({ q: "", logql: "", chips: view.chips.map((c) => ({ ...c, off: true })) }) }, "Show all records of the range") : null, none ? null : h(Widen, props))
 }
 
 /** The menu of the fields with columns of their own. @param {Props} props */

@@ -116,9 +116,9 @@ export function RecordPane(props) {
 
 /** @param {{row: Row, older?: Row}} props */
 function Head({ row, older }) {
-	const { ts, level, service } = partsOf(row), how = { day: true, digits: 9 }, ns = (/** @type {Row} */ r) => BigInt(r.id.split("-")[0]), gap = older && Number(ns(row) - ns(older)) / 1e6
+	const { ts, level, service } = partsOf(row), how = { day: true, digits: 9 }, ns = (/** @type {Row} */ r) => BigInt(r.id.split("-")[0]), gap = older && Number(ns(row) - ns(older)) / 1e6, short = (/** @type {number} */ n) => +n.toFixed(n < 1 ? 6 : 3)
 	return h("div", null, h("div", { class: "row near " + level }, h("span", { class: "level" }, level), h("span", { class: "service" }, service)),
-		[time(ts, true, how) + " UTC", time(ts, false, how) + " local time", gap === undefined ? "\xa0" : `${gap < 1000 ? gap + " m" : gap / 1000 + " "}s after the one before it in the list`].map((text, i) => h("p", { key: i }, text)),
+		[time(ts, true, how) + " UTC", time(ts, false, how) + " local time", gap === undefined ? "\xa0" : `${gap < 1000 ? short(gap) + " m" : short(gap / 1000) + " "}s after the one before it in the list`].map((text, i) => h("p", { key: i }, text)),
 		h("p", { class: "dim" }, row.id, copier("Copy id", () => row.id)))
 }
 

@@ -25,12 +25,12 @@ export function zoomOut({ from, to }) {
 }
 
 /**
- * The time (RFC 3339, UTC) that somebody typed: a date, a clock time, both, -15m, now, today.
+ * The time (RFC 3339, UTC) that somebody typed: a date, today or yesterday, a clock time, both, -15m, now.
  * @param {string} text
  * @param {boolean} utc
  */
 export function typed(text, utc) {
-	text = text.trim()
+	const all = (text = text.trim())
 	if (!text) return ""
 	const now = Date.now(), back = duration(text.replace(/^(now)?-/, ""))
 	if (text === "now") return stamp(now)
@@ -40,13 +40,13 @@ export function typed(text, utc) {
 		if (utc) return stamp(Date.UTC(d.getUTCFullYear(), d.getUTCMonth(), d.getUTCDate() + days))
 		return stamp(new Date(d.getFullYear(), d.getMonth(), d.getDate() + days).getTime())
 	}
-	if (text === "today") return midnight(0)
-	if (text === "yesterday") return midnight(-1)
+	const said = /^(to|yester)day\b/.exec(text), dayOf = (/** @type {string} */ t) => time(t, utc, { day: true }).slice(0, 10)
+	if (said) text = dayOf(midnight(said[1] === "to" ? 0 : -1)) + text.slice(said[0].length).replace(/^\s+(at\s+)?/, " ")
 	const found = /^(?:(\d{4}-\d\d-\d\d)[ T]?)?(?:(\d\d?:\d\d)(:\d\d)?(\.\d{1,9})?)?\s*(Z|[+-]\d\d:?\d\d)?$/.exec(text)
-	if (!found || !(found[1] || found[2])) throw new Error(`"${text}" is no time: write 2026-11-26 15:04:05, 15:04, -15m, today or now`)
-	const [, day = time(stamp(now), utc, { day: true }).slice(0, 10), clock = "00:00", seconds = ":00", fraction = "", zone = utc ? "Z" : ""] = found
+	if (!found || !(found[1] || found[2])) throw new Error(`"${all}" is no time: write 2026-11-26 15:04:05, 15:04, yesterday 15:04, -15m, today or now`)
+	const [, day = dayOf(stamp(now)), clock = "00:00", seconds = ":00", fraction = "", zone = utc ? "Z" : ""] = found
 	const date = new Date(`${day}T${clock.padStart(5, "0")}${seconds}${zone}`)
-	if (isNaN(date.getTime())) throw new Error(`"${text}" is no time of the calendar`)
+	if (isNaN(date.getTime())) throw new Error(`"${all}" is no time of the calendar`)
 	return stamp(date.getTime()).slice(0, -11) + (fraction || ".").padEnd(10, "0") + "Z"
 }
 
@@ -76,14 +76,14 @@ export function Time(props) {
 	const short = (/** @type {string} */ t) => t ? time(t, view.utc, { day: true, digits: 0 }) : "open"
 	const label = view.since ? quick.find(([v]) => v === view.since)?.[1] ?? `Last ${view.since}` : range.from.slice(0, 10) === range.to.slice(0, 10) ? `${short(range.from)} – ${short(range.to).slice(11)}` : `${short(range.from)} – ${short(range.to)}`
 	const field = (/** @type {string} */ name, /** @type {string} */ value, /** @type {(t: string) => void} */ change) =>
-		h("label", null, name, h("input", { type: "text", "aria-label": name, value, placeholder: "2026-11-26 15:04, -15m, now", "aria-invalid": !!error, "aria-describedby": "time-error", onInput: (/** @type {any} */ e) => change(e.target.value) }))
+		h("label", null, name, h("input", { type: "text", "aria-label": name, value, autofocus: name === "From" && !view.since, placeholder: "2026-11-26 15:04, yesterday 15:04, -15m, now", "aria-invalid": !!error, "aria-describedby": "time-error", onInput: (/** @type {any} */ e) => change(e.target.value) }))
 	return h("span", { class: "time" },
 		h("button", { type: "button", "aria-label": "Earlier", title: "Earlier ([)", onClick: () => set(shiftBy(range, -1)) }, "‹"),
 		h("button", { type: "button", "aria-haspopup": "dialog", "aria-label": "Time: " + label + (view.utc ? " UTC" : ""), title: "Time (t)", onClick: () => setOpen(true) }, label, view.utc ? " UTC" : ""),
 		h("button", { type: "button", "aria-label": "Later", title: "Later (])", onClick: () => set(shiftBy(range, 1)) }, "›"),
 		h("button", { type: "button", "aria-label": "Zoom out", title: "Zoom out (z)", onClick: () => set(zoomOut(range)) }, "⤢"),
 		h(Dialog, { open, close: () => setOpen(false), label: "Time" },
-			h("div", { class: "quick" }, quick.map(([since, text]) => h("button", { key: since, type: "button", "aria-pressed": view.since === since, onClick: () => { set({ since }); setOpen(false) } }, text))),
+			h("div", { class: "quick" }, quick.map(([since, text]) => h("button", { key: since, type: "button", "aria-pressed": view.since === since, autofocus: view.since === since, onClick: () => { set({ since }); setOpen(false) } }, text))),
 			h("form", { class: "span", onSubmit: apply }, field("From", from, setFrom), field("To", to, setTo),
 				error ? h("p", { id: "time-error", class: "mistake", role: "alert" }, error) : null,
 				h("button", { class: "main" }, "Apply")),
