@@ -85,7 +85,7 @@ function App() {
 	useEffect(() => { if (ended) props.left() }, [ended])
 	if (door === undefined) return h("p", { class: "soon" }, "Loading…")
 	const login = door === "open" ? null : h(Login, { why: door instanceof Error ? door : undefined, done: props.again })
-	if (login && !who) return login
+	if (login && !who) return h("main", null, login)
 
 	return h("div", { class: "page" },
 		h("header", { class: "top" },
@@ -94,19 +94,20 @@ function App() {
 			h("button", { type: "button", "aria-pressed": view.live, onClick: () => shared.act("live"), title: "f" }, "Live"),
 			h("span", { class: "space" }),
 			h(Command, props), h(CopyLink, props), h(Download, props), h(Theme, null), h(Account, props), h(KeysHelp, props)),
-		h("div", { class: "ask" }, h(SearchLine, { ...props, parts }), h(Chips, props)),
-		h(Missing, { ...props, parts }),
-		h(Histogram, props),
-		h("div", { class: "tabs", role: "tablist", "aria-label": "Views" },
-			["records", "patterns"].map((tab) => h("button", {
-				type: "button", role: "tab", id: "tab-" + tab, "aria-selected": view.tab === tab, "aria-controls": "panel", onClick: () => props.set({ tab, around: "" }),
-			}, tab === "records" ? "Records" : "Patterns"))),
-		h("main", { class: "work" + (view.sel ? " chosen" + (view.around ? " around" : "") : "") },
-			h(Facets, props),
-			h("div", { class: "panel", id: "panel", role: "tabpanel", "aria-labelledby": "tab-" + view.tab },
-				view.tab === "patterns" ? h(Patterns, props) : h(List, props),
-				view.sel && view.around ? h(Context, props) : null),
-			view.sel ? h(RecordPane, props) : null),
+		h("main", null,
+			h("div", { class: "ask" }, h(SearchLine, { ...props, parts }), h(Chips, props)),
+			h(Missing, { ...props, parts }),
+			h(Histogram, props),
+			h("div", { class: "tabs", role: "tablist", "aria-label": "Views" },
+				["records", "patterns"].map((tab) => h("button", {
+					type: "button", role: "tab", id: "tab-" + tab, "aria-selected": view.tab === tab, "aria-controls": "panel", onClick: () => props.set({ tab, around: "" }),
+				}, tab === "records" ? "Records" : "Patterns"))),
+			h("div", { class: "work" + (view.sel ? " chosen" + (view.around ? " around" : "") : "") },
+				h(Facets, props),
+				h("div", { class: "panel", id: "panel", role: "tabpanel", "aria-labelledby": "tab-" + view.tab },
+					view.tab === "patterns" ? h(Patterns, props) : h(List, props),
+					view.sel && view.around ? h(Context, props) : null),
+				view.sel ? h(RecordPane, props) : null)),
 		h(Foot, { ...props, parts }), login)
 }
 

@@ -34,7 +34,7 @@ export function Missing({ parts, again, view }) {
 	return [
 		missing.length ? h("section", { key: 1, class: "missing", "aria-label": "Missing" }, h("div", { role: "alert" }, h("b", null, "Not everything could be read"), h("ul", null, missing)),
 			h("button", { type: "button", onClick: again }, "Try again")) : null,
-		notes.length ? h("section", { key: 2, class: "missing calm", "aria-label": "Notes" }, h("ul", { role: "status" }, notes),
+		notes.length ? h("section", { key: 2, class: "missing calm", "aria-label": "Notes" }, h("div", { role: "status" }, h("ul", null, notes)),
 			h("button", { type: "button", onClick: () => setRead([...read, ...notes.map((n) => String(n.key))]) }, "Dismiss")) : null,
 	]
 }

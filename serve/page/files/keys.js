@@ -37,6 +37,8 @@ export function useKeys(props) {
 	shared.offer("close", () => newest.current.view.around ? newest.current.set({ around: "" }) : newest.current.view.sel && newest.current.set({ sel: "" }))
 	useEffect(() => {
 		const on = (/** @type {any} */ e) => {
+			// Tabs have their neighbours.
+			if (/^Arrow(Left|Right)$/.test(e.key) && e.target.role === "tab") e.target[e.key === "ArrowLeft" ? "previousSibling" : "nextSibling"]?.focus()
 			const name = names.get(e.key === " " ? "Space" : e.key), in_ = (/** @type {string} */ what) => e.target.closest(what)
 			if (!name || e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.isComposing || document.querySelector("dialog[open]") || in_("input:not([type=checkbox], [type=radio]), select, textarea")) return
 			// Controls keep the keys that they know.
@@ -46,6 +48,25 @@ export function useKeys(props) {
 		}
 		addEventListener("keydown", on)
 		return () => removeEventListener("keydown", on)
+	}, [])
+	useFocus()
+}
+
+/** If the element with the focus goes, one near its place gets it: the current row, the chosen tab, or a button. */
+function useFocus() {
+	useEffect(() => {
+		/** @type {any[]} */
+		let path = []
+		const places = ['[role=row][tabindex="0"]', "[role=tab][aria-selected=true]", "button"], lost = () => document.activeElement === document.body
+		const into = (/** @type {Event} */ e) => (path = e.composedPath()), out = (/** @type {any} */ e) => setTimeout(() => lost() && e.target.isConnected && (path = []))
+		const seen = new MutationObserver(() => {
+			if (!lost() || !path[0] || path[0].isConnected) return
+			const near = path.find((e) => e.isConnected && e.querySelector("" + places))
+			if (near) places.flatMap((p) => [...near.querySelectorAll(p)].reverse()).find((e) => e.checkVisibility())?.focus()
+		})
+		addEventListener("focusin", into)
+		addEventListener("focusout", out)
+		seen.observe(document.body, { childList: true, subtree: true })
 	}, [])
 }
 

@@ -183,6 +183,8 @@ export function List(props) {
 		Object.assign(l, { current: nameOf(row), focus: true, lost: "" })
 		if (view.sel) set({ sel: (l.sought = l.current) }, { quiet: true })
 		reveal(l.rows.indexOf(row))
+		box.current.scrollIntoView({ block: "nearest" })
+		if (!view.sel) box.current.focus({ preventScroll: true }) // and its row in the end
 	}
 	/** @type {ListActs["step"]} */
 	const step = (by) => go(at() < 0 ? first - l.start : at() + by)
@@ -296,7 +298,7 @@ export function List(props) {
 		h("span", { role: "rowheader", class: "ts", title: p.ts }, time(p.ts, view.utc, { day: days })), cell("level", p.level), cell("service", p.service), columns.map((c) => cell("col", fieldOf(row, c))),
 		cell("msg", h("bdi", null, text(p.msg)), " ", h("bdi", { class: "rest" }, text(p.rest), p.long ? "…" : "")))
 	}
-	const visible = [], head = ["time", "level", "service", ...columns, "message"]
+	const visible = [], wide = columns.length ? 55 + 18 * columns.length + "ch" : "", head = ["time", "level", "service", ...columns, "message"]
 	for (let i = Math.max(0, first - 8 - l.start); i < Math.min(l.rows.length, last + 8 - l.start); i++) visible.push(i)
 	if (index >= 0 && !visible.includes(index)) visible.push(index)
 	const button = (/** @type {string} */ label, /** @type {boolean} */ pressed, /** @type {() => void} */ onClick) => h("button", { type: "button", "aria-pressed": pressed, onClick }, label), n = l.rows.length
@@ -305,7 +307,7 @@ export function List(props) {
 		h("div", { class: "tools" },
 			h("span", { class: "dim" }, l.loading === "all" && !n ? " " : l.old && l.error && n ? "records of the question before" : all < 0 ? `${some(n, "record")} loaded` : all < n ? `${some(n, "record")} loaded, the histogram counts ${count(all)}` : `${count(n)} of ${some(all, "record")} loaded`,
 				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "", l.lost && "; " + l.lost),
-			h("span", { class: "space" }),
+			h("span", { role: "status", class: "keys-only" }, !view.live && shared.total >= 0 && some(shared.total, "record")), h("span", { class: "space" }),
 			view.live ? [h("span", { role: "status" }, live.word || (live.paused ? "Paused" : "Following")),
 				live.paused ? h("button", { type: "button", class: "main", onClick: () => { live.pause(""); to(oldest ? Infinity : 0) } }, `${count(live.news)} new`) : null, h("span", { role: "status", class: "keys-only" }, live.said)] : null,
 			button("Newest first", !oldest, () => set({ oldest: !oldest })), button("Wrap", view.wrap, () => set({ wrap: !view.wrap })), h(Columns, props)),
@@ -321,7 +323,7 @@ export function List(props) {
 				follow()
 			},
 			onWheel(/** @type {WheelEvent} */ e) {
-				if (ratio() === 1 || e.ctrlKey) return
+				if (ratio() === 1 || e.ctrlKey || !e.deltaY) return
 				e.preventDefault()
 				scroll(e.deltaY * [1, l.height, l.inView][e.deltaMode])
 			},
@@ -332,10 +334,10 @@ export function List(props) {
 				keys[e.key]()
 			},
 		},
-		columns.length ? h("div", { role: "row", class: "heads", "aria-rowindex": 1 }, head.map((c, i) => h("span", { key: i, role: "columnheader", "aria-label": c, class: ["ts", "level", "service"][i] ?? (i > 2 + columns.length ? "msg" : "col") }, c,
+		columns.length ? h("div", { role: "row", class: "heads", "aria-rowindex": 1, style: { minWidth: wide } }, head.map((c, i) => h("span", { key: i, role: "columnheader", "aria-label": c, class: ["ts", "level", "service"][i] ?? (i > 2 + columns.length ? "msg" : "col") }, h("span", null, c),
 			i > 2 && i < 3 + columns.length ? h("button", { type: "button", "aria-label": "Remove column " + c, onClick: () => set({ columns: columns.filter((d) => d !== c) }) }, "×") : null))) : null,
-		h("div", { class: l.old && l.error ? "rows stale" : "rows", ref: sheet, role: "presentation", style: { height: drawn() + "px" } }, visible.map(rowAt),
-			n && !l.down && !view.live ? h("p", { class: "dim end", style: { top: places() * l.height - offset + "px" } }, `No ${oldest ? "newer" : "older"} records in this range. `, h(Widen, props)) : null)),
+		h("div", { class: l.old && l.error ? "rows stale" : "rows", ref: sheet, role: "presentation", style: { height: drawn() + "px", minWidth: wide } }, visible.map(rowAt),
+			n && !l.down && !view.live ? h("p", { role: "row", class: "dim end", style: { top: places() * l.height - offset + "px" } }, h("span", { role: "gridcell" }, `No ${oldest ? "newer" : "older"} records in this range. `, h(Widen, props))) : null)),
 	]
 }
 

@@ -44,7 +44,7 @@ export function Login({ why, done }) {
 		}
 	}
 	return h("dialog", { ref: box, class: "dialog login", "aria-label": why ? "No answer" : "Log in", onCancel: (/** @type {Event} */ e) => e.preventDefault() },
-		h("form", { class: "inside", onSubmit: enter }, h("h2", null, why ? "No answer" : "Log in"),
+		h("form", { class: "inside", onSubmit: enter }, h("h1", null, why ? "No answer" : "Log in"),
 			why ? null : h("label", null, "Token ", h("input", { name: "token", type: "password", autocomplete: "off", required: true }), " "),
 			why ? null : h("p", { class: "dim" }, "The text that ingest token new printed. Your operator makes one."), h("button", { class: "main" }, why ? "Try again" : "Log in"), said ? h("p", { role: "alert", class: "mistake" }, said) : null))
 }

@@ -45,9 +45,9 @@ export function Patterns(props) {
 		instead(answer), value && h("div", { class: answer.stale ? "stale" : "" },
 			h("p", { class: "dim" }, `Patterns of ${basis(value.basis)}`, against ? `, compared with ${basis(against.basis)} from ${time(against.from, view.utc, day)} to ${time(against.to, view.utc, day)}.` : from2 ? "." : ". To compare, choose a window, and a time with both ends.", value.others ? ` ${some(value.others, "record")} of rarer patterns are left out.` : ""),
 			against && (against.lacks || against.basis.newest) && h("p", { class: against.lacks ? "mistake" : "" }, against.lacks ? "Records of the second window are missing, so a new pattern may have been there before." : "New means: not among the records of the second window that were looked at."),
-			lines.length ? h("table", null, h("thead", null, h("tr", null, ["Change", "Count", "Over time", "Pattern", "Filter"].map((t) => h("th", { key: t, scope: "col" }, t)))),
-				Object.entries(groups).map(([name, list]) => h("tbody", { key: name }, name && h("tr", null, h("th", { colSpan: 5, scope: "rowgroup" }, h("b", null, name))), list.map((p) => h(Row, { ...props, p, by: value.by, key: p.id })))), !shown.length && h("caption", null, `None is ${only}.`))
-				: h("p", null, "No record of this time passes the filters. Choose a longer time, or remove a filter.")))
+			shown.length ? h("table", null, h("thead", null, h("tr", null, ["Change", "Count", "Over time", "Pattern", "Filter"].map((t) => h("th", { key: t, scope: "col" }, t)))),
+				Object.entries(groups).map(([name, list]) => h("tbody", { key: name }, name && h("tr", null, h("th", { colSpan: 5, scope: "rowgroup" }, h("b", null, name))), list.map((p) => h(Row, { ...props, p, by: value.by, key: p.id })))))
+				: h("p", null, lines.length ? `None is ${only}.` : "No record of this time passes the filters. Choose a longer time, or remove a filter.")))
 }
 
 /** @param {Record<string, number>} numbers */

@@ -76,10 +76,10 @@ export function Time(props) {
 	const short = (/** @type {string} */ t) => t ? time(t, view.utc, { day: true, digits: 0 }) : "open"
 	const label = view.since ? quick.find(([v]) => v === view.since)?.[1] ?? `Last ${view.since}` : range.from.slice(0, 10) === range.to.slice(0, 10) ? `${short(range.from)} – ${short(range.to).slice(11)}` : `${short(range.from)} – ${short(range.to)}`
 	const field = (/** @type {string} */ name, /** @type {string} */ value, /** @type {(t: string) => void} */ change) =>
-		h("label", null, name, h("input", { type: "text", "aria-label": name, value, autofocus: name === "From" && !view.since, placeholder: "2026-11-26 15:04, yesterday 15:04, -15m, now", "aria-invalid": !!error, "aria-describedby": "time-error", onInput: (/** @type {any} */ e) => change(e.target.value) }))
+		h("label", null, name, h("input", { type: "text", "aria-label": name, value, autofocus: name === "From" && !view.since, placeholder: "2026-11-26 15:04, yesterday 15:04, -15m, now", "aria-invalid": !!error, "aria-describedby": error && "time-error", onInput: (/** @type {any} */ e) => change(e.target.value) }))
 	return h("span", { class: "time" },
 		h("button", { type: "button", "aria-label": "Earlier", title: "Earlier ([)", onClick: () => set(shiftBy(range, -1)) }, "‹"),
-		h("button", { type: "button", "aria-haspopup": "dialog", "aria-label": "Time: " + label + (view.utc ? " UTC" : ""), title: "Time (t)", onClick: () => setOpen(true) }, label, view.utc ? " UTC" : ""),
+		h("button", { type: "button", "aria-haspopup": "dialog", "aria-label": `Time: ${label}${view.utc ? " UTC" : ""}`, title: "Time (t)", onClick: () => setOpen(true) }, label, view.utc ? " UTC" : ""),
 		h("button", { type: "button", "aria-label": "Later", title: "Later (])", onClick: () => set(shiftBy(range, 1)) }, "›"),
 		h("button", { type: "button", "aria-label": "Zoom out", title: "Zoom out (z)", onClick: () => set(zoomOut(range)) }, "⤢"),
 		h(Dialog, { open, close: () => setOpen(false), label: "Time" },
