@@ -118,7 +118,10 @@ func (s *Store) Patterns(ctx context.Context, a Ask, o PatternOptions) (*Pattern
 		if err != nil {
 			return nil, out, err
 		}
-		if b := &p.Against.Basis; b.Newest {
+		switch b := &p.Against.Basis; {
+		case b.Records == 0 && p.Basis.Records > 0 && !p.Against.Lacks:
+			out.Warnings = append(out.Warnings, errors.New("the second window has no records that match: each pattern looks new"))
+		case b.Newest:
 			out.Warnings = append(out.Warnings, fmt.Errorf("of the second window only the newest %s were looked at: a pattern that older ones have looks new", units.Count(b.Records, "record")))
 		}
 	}

@@ -287,6 +287,9 @@ func (a *Ask) ReadOrder(p Params, newest int) error {
 			}
 		}
 	}
+	if e := &a.Edges; e.After != nil && e.Before != nil && e.Before.Compare(e.After) <= 0 {
+		return badParam("before", "no record is before %s and after %s: before wants the later one of two records", p.Get("before"), p.Get("after"))
+	}
 	return nil
 }
 

@@ -107,21 +107,22 @@ func partColor(i int) string {
 
 // splitFlags divide the buckets of a histogram by fields.
 type splitFlags struct {
-	ByField string `help:"Divide buckets by the values of a field, such as status, or of two, as level,status." placeholder:"FIELD[,FIELD]"`
-	Top     int    `help:"With --by-field, tell the N most frequent values apart (7)." placeholder:"N"`
+	ByField string  `help:"Divide buckets by the values of a field, such as status, or of two, as level,status." placeholder:"FIELD[,FIELD]"`
+	Top     *number `help:"With --by-field, tell the N most frequent values apart (7)." placeholder:"N"`
 }
 
 // set reads the flags.
 func (f *splitFlags) set(s *reading.Slices) error {
 	switch {
-	case f.ByField == "" && f.Top != 0:
+	case f.ByField == "" && f.Top != nil:
 		return cli.Usagef("--top is the number of values of --by-field; add that, as --by-field status, or leave --top out")
 	case f.ByField == "":
 		return nil
-	case f.Top < 0 || f.Top > survey.MostShares:
-		return cli.Usagef("--top %d: it must be from 1 to %d", f.Top, survey.MostShares)
+	case f.Top != nil && (*f.Top < 1 || *f.Top > survey.MostShares):
+		return cli.Usagef("--top %d: it must be from 1 to %d", *f.Top, survey.MostShares)
+	case f.Top != nil:
+		s.Top = int(*f.Top)
 	}
-	s.Top = f.Top
 	if err := s.ReadSplit(f.ByField); err != nil {
 		return cli.Usagef("--by-field: %w", err)
 	}

@@ -30,6 +30,9 @@ const lately, against = "15m", "24h"
 
 // windows are the range of the question, with an end, and the window before it.
 func (c *newCmd) windows(a *app, rng reading.Range) (now, before reading.Range, err error) {
+	if rng.From != reading.Oldest && rng.To == reading.Newest && rng.From >= a.now.UnixNano() {
+		return rng, before, cli.Usagef("the window begins at %s, in the future; want a time before %s", a.showTime(rng.From), a.showTime(a.now.UnixNano()))
+	}
 	length := c.Against
 	if length == "" {
 		length = against

@@ -140,6 +140,10 @@ func TestForms(t *testing.T) {
 			"session opened for user cyrus by (uid=0)", "session opened for user news by (uid=0)", "session closed for user news", "Invalid user admin from 10.0.0.1",
 			"invalid user x-y, retry", "check pass; user unknown", "no user request", "rhost= user=root", "rhost= user=guest",
 		}, []string{"session opened for user <*> by (uid=<*>)", "session closed for user <*>", "Invalid user <*> from <*>", "invalid user <*>, retry", "check pass; user unknown", "no user request", "rhost= user=root", "rhost= user=guest"}},
+		{"names before parentheses", []string{
+			"opened by ann(uid=0)", "opened by bob(uid=1)", "opened by cid(uid=2)", "opened by dan(uid=3)", "opened by eve(uid=4)", "opened by (uid=0)",
+		}, []string{"opened by <*>(uid=<*>)", "opened by (uid=<*>)"}},
+		{"places of cards", []string{"sparing on R12-M0-L1-U18", "sparing on R3-M1-L7-U2", "an L1 cache", "an L2 cache", "x-v1 ok"}, []string{"sparing on R<*>-M<*>-L<*>-U<*>", "an L1 cache", "an L2 cache", "x-v<*> ok"}},
 		{"jobs", []string{"attempt_1445144423722_0020_m_000000_0 is done", "attempt_1445144423722_0020_r_000001_0 is done"}, []string{"attempt_<*> is done"}},
 		{"ids of mails", []string{"j9BEMOm3010238: from=root, size=1025", "jA9IuUgv010239: from=root, size=17"}, []string{"<*>: from=root, size=<*>"}},
 	} {

@@ -63,10 +63,11 @@ func skeleton(words [][]byte) string {
 	return string(key)
 }
 
-// label is the length of the name of a word that is NAME=VALUE, with the sign; 0: it is none.
+// label is the length of the name of a word that is NAME=VALUE, with the sign; 0: it is none. In
+// ann(uid=0) the text before the parenthesis may be a value, so that is none.
 func label(w []byte) int {
 	at := bytes.IndexByte(w, '=')
-	if at < 1 || bytes.IndexByte(w[:at], wild) >= 0 || bytes.IndexByte(w[:at], '"') >= 0 {
+	if at < 1 || bytes.IndexByte(w[:at], wild) >= 0 || bytes.IndexByte(w[:at], '"') >= 0 || bytes.LastIndexByte(w[:at], '(') > 0 {
 		return 0
 	}
 	return at + 1

@@ -67,7 +67,7 @@ func (m *masker) run() {
 		hex && n <= 4 && m.afterWild(next):
 		m.i = i
 		m.wild()
-	case digits == 0 || known(m.in[from:i]):
+	case digits == 0 || m.edge() && known(m.in[from:i]):
 		m.copy(n)
 	default:
 		m.parts(from, i)
@@ -109,7 +109,8 @@ func (m *masker) parts(from, end int) {
 	}
 }
 
-// known reports whether a word with digits is a name.
+// known reports whether a word with digits is a name. Behind a sign that joins names it is a part of
+// another one, as in R12-M0-L1-U18.
 func known(w []byte) bool {
 	if len(w) > 7 {
 		return false

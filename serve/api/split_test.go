@@ -97,6 +97,14 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: pages have %d records, and all are %d", c.query, len(got), len(c.ids))
 		}
 	}
+	for _, query := range []string{"before=" + all[1] + "&after=" + all[0], "before=" + all[0] + "&after=" + all[0]} {
+		if a := s.get("records?service=*&" + query); a.status != http.StatusBadRequest || !strings.Contains(a.body, "before wants the later one of two records") {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+	if between, _ := idsOf(s.events("records?service=*&form=events&before=" + all[0] + "&after=" + all[2])); !slices.Equal(between, all[1:2]) {
+		t.Errorf("between two records there are %v", between)
+	}
 	if a := s.get("records?service=*&before=yesterday"); a.status != http.StatusBadRequest || !strings.Contains(a.body, "no id of a record") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
