@@ -33,9 +33,9 @@ export function Missing({ parts, again, view }) {
 	const notes = grouped(last, ({ outcome: o }) => [...(o?.warnings ?? []), ...(o?.notes ?? [])].filter((t) => !read.includes(t)))
 	return [
 		missing.length ? h("section", { key: 1, class: "missing", "aria-label": "Missing" }, h("div", { role: "alert" }, h("b", null, "Not everything could be read"), h("ul", null, missing)),
-			h("button", { type: "button", onClick: again }, "Try again")) : null,
+			h("button", { onClick: again }, "Try again")) : null,
 		notes.length ? h("section", { key: 2, class: "missing calm", "aria-label": "Notes" }, h("div", { role: "status" }, h("ul", null, notes)),
-			h("button", { type: "button", onClick: () => setRead([...read, ...notes.map((n) => String(n.key))]) }, "Dismiss")) : null,
+			h("button", { onClick: () => setRead([...read, ...notes.map((n) => String(n.key))]) }, "Dismiss")) : null,
 	]
 }
 

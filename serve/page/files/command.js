@@ -59,7 +59,7 @@ export function Copy({ text, label, id, name }) {
 		const timer = setTimeout(say, 2000, false)
 		return () => clearTimeout(timer)
 	}, [said])
-	return h("button", { type: "button", id, "aria-label": name, title: name, onClick: () => copy(text()).then(() => say(true)), "aria-live": "polite" }, said ? "Copied" : label)
+	return h("button", { id, "aria-label": name, title: name, onClick: () => copy(text()).then(() => say(true)), "aria-live": "polite" }, said ? "Copied" : label)
 }
 
 /** @param {Props} props */
@@ -71,7 +71,7 @@ export function CopyLink({ view, range, shared }) {
 /** @param {Props} props */
 export function Command(props) {
 	const [open, setOpen] = useState(false)
-	return [h("button", { type: "button", "aria-haspopup": "dialog", onClick: () => setOpen(true) }, "Command"), h(Dialog, { open, close: () => setOpen(false), label: "Command", children: open && h(Texts, props) })]
+	return [h("button", { "aria-haspopup": "dialog", onClick: () => setOpen(true) }, "Command"), h(Dialog, { open, close: () => setOpen(false), label: "Command", children: open && h(Texts, props) })]
 }
 
 /** @param {Props} props */
@@ -89,7 +89,7 @@ export function Download({ question, view, shared }) {
 	const [open, setOpen] = useState(false)
 	const link = (/** @type {string} */ name, /** @type {Texts} */ ...fields) => h("a", { download: "", href: source.download(question, { oldest: view.oldest, fields: fields.length ? fields : undefined }) }, name)
 	return h("span", { class: "files", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && setOpen(false), onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || setOpen(false) },
-		h("button", { type: "button", "aria-expanded": open, onClick: () => setOpen(!open) }, "Download"),
+		h("button", { "aria-expanded": open, onClick: () => setOpen(!open) }, "Download"),
 		open ? h("div", { tabIndex: -1 }, link("NDJSON"), link("CSV", "ts", "level", "service", "msg", ...view.columns),
 			h("p", { class: "dim" }, `CSV has ts, level, service, msg${view.columns.map((c) => ", " + c).join("")}. Columns of the list are in it too.`), h("p", { class: "dim" }, shared.total < 0 ? "All records" : `All ${some(shared.total, "record")}`, " of the question. If some cannot be read, the browser says that the download failed.")) : null)
 }

@@ -25,5 +25,5 @@ export function Dialog({ open, close, label, class: name, children }) {
 		ref: box, class: "dialog " + (name ?? ""), "aria-label": label,
 		onCancel: (/** @type {Event} */ e) => { e.preventDefault(); close() },
 		onPointerDown: (/** @type {Event} */ e) => e.target === box.current && close(),
-	}, h("div", { class: "inside" }, h("div", { class: "head" }, h("h2", null, label), h("button", { type: "button", "aria-label": "Close " + label, onClick: close }, "×")), children))
+	}, h("div", { class: "inside" }, h("div", { class: "head" }, h("h2", null, label), h("button", { "aria-label": "Close " + label, onClick: close }, "×")), children))
 }

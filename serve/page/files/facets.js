@@ -23,7 +23,7 @@ export function Facets(props) {
 	const used = (/** @type {string} */ name) => view.columns.includes(name) || view.split.split(",").includes(name) || view.chips.some((c) => new RegExp("^-?[\"]?" + name.replace(/[^\w]/g, "\\$&") + "[\"]?[=!<>]").test(c.text))
 	const shown = fields.filter((f) => f.name.toLowerCase().includes(find.toLowerCase())).map((f) => ({ f, top: used(f.name) })).sort((a, b) => Number(b.top) - Number(a.top))
 	return h("aside", { class: "facets" + (shut ? " shut" : ""), "aria-label": "Fields", "aria-busy": answer.loading },
-		h("button", { type: "button", class: "fold", "aria-expanded": !shut, onClick: () => setShut(!shut) }, "Fields"),
+		h("button", { class: "fold", "aria-expanded": !shut, onClick: () => setShut(!shut) }, "Fields"),
 		shut ? null : [
 			h("input", { type: "text", "aria-label": "Find a field", placeholder: "find a field", value: find, onInput: (/** @type {any} */ e) => setFind(e.target.value) }),
 			h("p", { class: "dim basis" }, !basis ? "…" : basis.newest ? `values of the newest ${count(basis.records)}${basis.of === undefined ? " records" : ` of ${some(basis.of, "record")}`}` : `values of all ${some(basis.records, "record")}`),
@@ -45,16 +45,16 @@ function OneField(props) {
 		h("summary", null, h("span", { class: "name" }, f.name), h("span", { class: "dim" }, `${count(f.distinct)}${f.capped ? "+" : ""}`)),
 		open ? h("div", null,
 			h("p", { class: "dim" }, field.exact ? "of all records" : `${f.type}, in ${some(f.present, "record")}`,
-				h("button", { type: "button", "aria-label": `Histogram by ${f.name}`, onClick: () => set({ split: f.name }) }, "histogram"),
-				own ? null : h("button", { type: "button", "aria-pressed": column, "aria-label": `Show as column ${f.name}`, onClick: () => set({ columns: column ? view.columns.filter((c) => c !== f.name) : [...view.columns, f.name] }) }, "column")),
+				h("button", { "aria-label": `Histogram by ${f.name}`, onClick: () => set({ split: f.name }) }, "histogram"),
+				own ? null : h("button", { "aria-pressed": column, "aria-label": `Show as column ${f.name}`, onClick: () => set({ columns: column ? view.columns.filter((c) => c !== f.name) : [...view.columns, f.name] }) }, "column")),
 			h("ul", null, field.values.map((v) => {
 				const whole = !view.logql && !!termOfCounted(f.name, v)
 				return h("li", { key: v.value },
-					h("button", { type: "button", class: "value", disabled: !whole, title: v.value, "aria-label": `Filter for ${f.name}=${v.value}`, onClick: () => add(termOfCounted(f.name, v)) }, v.value || '""'),
+					h("button", { class: "value", disabled: !whole, title: v.value, "aria-label": `Filter for ${f.name}=${v.value}`, onClick: () => add(termOfCounted(f.name, v)) }, v.value || '""'),
 					h("span", { class: "count", title: `${((100 * v.count) / of).toFixed(1)} %` }, count(v.count)),
-					h("button", { type: "button", class: "minus", disabled: !whole, "aria-label": `Filter out ${f.name}=${v.value}`, onClick: () => add(termOfCounted(f.name, v, true)) }, "−"),
+					h("button", { class: "minus", disabled: !whole, "aria-label": `Filter out ${f.name}=${v.value}`, onClick: () => add(termOfCounted(f.name, v, true)) }, "−"),
 					h("meter", { "aria-hidden": true, min: 0, max: of, value: v.count }))
 			})),
-			!all && f.distinct > f.values.length ? h("button", { type: "button", onClick: () => setAll(true) }, "more values") : null,
+			!all && f.distinct > f.values.length ? h("button", { onClick: () => setAll(true) }, "more values") : null,
 			more.loading ? "…" : more.error ? h("p", { role: "alert" }, more.error.message) : null) : null)
 }

@@ -90,7 +90,7 @@ export function Histogram(props) {
 		h("div", { class: "legend" },
 			h("span", { class: "total" }, bucket ? `${when(ms(bucket.t))}: ${some(bucket.total, "record")}` : total < 0 ? unknown : `${some(total, "record")}, per ${answer.value?.by}`),
 			keys.map((k) => h("button", {
-				key: k.key, type: "button", "aria-pressed": on(props, k, false), class: on(props, k, true) ? "out" : "", disabled: !k.field || !!view.logql,
+				key: k.key, "aria-pressed": on(props, k, false), class: on(props, k, true) ? "out" : "", disabled: !k.field || !!view.logql,
 				title: k.field ? `Only ${k.label}; with Shift: all but ${k.label}` : k.label,
 				onClick: (/** @type {MouseEvent} */ e) => k.field && k.value && toggle(props, k.field, k.value, e.shiftKey, keys),
 			}, h("i", { class: k.color }), k.label, " ", h("b", null, answer.value ? count(bucket ? bucket.counts[k.key] ?? 0 : k.n) : unknown))),
@@ -197,8 +197,8 @@ function Brush({ axis, when, apply }) {
 	const slider = (/** @type {string} */ label, /** @type {number} */ value, /** @type {(n: number) => void} */ change) =>
 		h("label", null, label, " ", h("input", { type: "range", "aria-label": label, min: 0, max: 120, value, "aria-valuetext": when(axis.from + (value / 120) * axis.width), onInput: (/** @type {any} */ e) => change(Number(e.target.value)) }), " ", when(axis.from + (value / 120) * axis.width))
 	return h("div", { class: "keys-only" }, slider("From", a, setA), slider("To", b, setB),
-		h("button", { type: "button", onClick: () => apply({ a: a / 120, b: b / 120, second: false }) }, "Zoom to selection"),
-		h("button", { type: "button", onClick: () => apply({ a: a / 120, b: b / 120, second: true }) }, "Use as window B"))
+		h("button", { onClick: () => apply({ a: a / 120, b: b / 120, second: false }) }, "Zoom to selection"),
+		h("button", { onClick: () => apply({ a: a / 120, b: b / 120, second: true }) }, "Use as window B"))
 }
 
 /** @param {{buckets: Bucket[], keys: Key[], when: (t: number) => string}} props */

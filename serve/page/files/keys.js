@@ -75,7 +75,7 @@ export function KeysHelp({ shared }) {
 	const [open, setOpen] = useState(false)
 	shared.offer("keys", () => setOpen(true))
 	return [
-		h("button", { type: "button", "aria-label": "Keys", "aria-haspopup": "dialog", onClick: () => setOpen(true) }, "?"),
+		h("button", { "aria-label": "Keys", "aria-haspopup": "dialog", onClick: () => setOpen(true) }, "?"),
 		h(Dialog, { open, close: () => setOpen(false), label: "Keys" }, h("table", null, table.map(([keys, , text]) => h("tr", { key: keys }, h("th", { scope: "row" }, keys.replaceAll("Arrow", "").split(" ").map((k) => [h("kbd", null, k), " "])), h("td", null, text))))),
 	]
 }

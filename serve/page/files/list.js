@@ -301,7 +301,7 @@ export function List(props) {
 	const visible = [], wide = columns.length ? 55 + 18 * columns.length + "ch" : "", head = ["time", "level", "service", ...columns, "message"]
 	for (let i = Math.max(0, first - 8 - l.start); i < Math.min(l.rows.length, last + 8 - l.start); i++) visible.push(i)
 	if (index >= 0 && !visible.includes(index)) visible.push(index)
-	const button = (/** @type {string} */ label, /** @type {boolean} */ pressed, /** @type {() => void} */ onClick) => h("button", { type: "button", "aria-pressed": pressed, onClick }, label), n = l.rows.length
+	const button = (/** @type {string} */ label, /** @type {boolean} */ pressed, /** @type {() => void} */ onClick) => h("button", { "aria-pressed": pressed, onClick }, label), n = l.rows.length
 
 	return [
 		h("div", { class: "tools" },
@@ -309,9 +309,9 @@ export function List(props) {
 				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "", l.lost && "; " + l.lost),
 			h("span", { role: "status", class: "keys-only" }, !view.live && shared.total >= 0 && some(shared.total, "record")), h("span", { class: "space" }),
 			view.live ? [h("span", { role: "status" }, live.word || (live.paused ? "Paused" : "Following")),
-				live.paused ? h("button", { type: "button", class: "main", onClick: () => { live.pause(""); to(oldest ? Infinity : 0) } }, `${count(live.news)} new`) : null, h("span", { role: "status", class: "keys-only" }, live.said)] : null,
+				live.paused ? h("button", { class: "main", onClick: () => { live.pause(""); to(oldest ? Infinity : 0) } }, `${count(live.news)} new`) : null, h("span", { role: "status", class: "keys-only" }, live.said)] : null,
 			button("Newest first", !oldest, () => set({ oldest: !oldest })), button("Wrap", view.wrap, () => set({ wrap: !view.wrap })), h(Columns, props)),
-		l.error ? h("p", { role: "alert", class: "failed" }, l.error.message, " ", h("button", { type: "button", onClick: () => { l.error = undefined; n ? draw() : props.again() } }, "Try again")) : null,
+		l.error ? h("p", { role: "alert", class: "failed" }, l.error.message, " ", h("button", { onClick: () => { l.error = undefined; n ? draw() : props.again() } }, "Try again")) : null,
 		!n && !l.loading && !l.error ? h(None, props) : null,
 		h("div", {
 			class: `list${view.wrap ? " wrap" : ""}${l.loading ? " wait" : ""}`, role: "grid", "aria-label": "Records", "aria-rowcount": l.total < 0 && l.down ? -1 : places() + Math.sign(columns.length), "aria-busy": !!l.loading, tabIndex: n ? -1 : 0, ref: box,
@@ -335,7 +335,7 @@ export function List(props) {
 			},
 		},
 		columns.length ? h("div", { role: "row", class: "heads", "aria-rowindex": 1, style: { minWidth: wide } }, head.map((c, i) => h("span", { key: i, role: "columnheader", "aria-label": c, class: ["ts", "level", "service"][i] ?? (i > 2 + columns.length ? "msg" : "col") }, h("span", null, c),
-			i > 2 && i < 3 + columns.length ? h("button", { type: "button", "aria-label": "Remove column " + c, onClick: () => set({ columns: columns.filter((d) => d !== c) }) }, "×") : null))) : null,
+			i > 2 && i < 3 + columns.length ? h("button", { "aria-label": "Remove column " + c, onClick: () => set({ columns: columns.filter((d) => d !== c) }) }, "×") : null))) : null,
 		h("div", { class: l.old && l.error ? "rows stale" : "rows", ref: sheet, role: "presentation", style: { height: drawn() + "px", minWidth: wide } }, visible.map(rowAt),
 			n && !l.down && !view.live ? h("p", { role: "row", class: "dim end", style: { top: places() * l.height - offset + "px" } }, h("span", { role: "gridcell" }, `No ${oldest ? "newer" : "older"} records in this range. `, h(Widen, props))) : null)),
 	]
@@ -352,7 +352,7 @@ function joined(was, end) {
 function Widen({ view, set, range }) {
 	const from = ms(range.from), to = ms(range.to) || Date.now()
 	return ["1h", "6h", "1d", "7d", "30d", "365d"].filter((d) => duration(d) > to - from).slice(0, 2).map((d) => h("button", {
-		key: d, type: "button", onClick: () => set(view.since ? { since: d } : view.oldest ? { to: stamp(from + duration(d)) } : { from: stamp(to - duration(d)) }),
+		key: d, onClick: () => set(view.since ? { since: d } : view.oldest ? { to: stamp(from + duration(d)) } : { from: stamp(to - duration(d)) }),
 	}, "Widen to " + d))
 }
 
@@ -371,7 +371,7 @@ function None(props) {
 		h("p", null, `No record of ${view.services.join(", ") || "any service"}${range.from && " from " + when(range.from)}${range.to && " to " + when(range.to)}${filters && " matches " + filters}.`),
 		near.value?.map((ts, i) => ts && h("p", { key: i }, i ? "The next one after: " : "The last one before: ", h("a", { href: "#" + fragment({ ...view, since: "", from: stamp(ms(ts) - half), to: stamp(ms(ts) + half) }) }, when(ts)))),
 		none ? h("p", null, "There is none before or after either.") : null, near.error ? h("p", { role: "alert" }, near.error.message) : null,
-		filters ? h("button", { type: "button", onClick: () => set({ q: "", logql: "", chips: view.chips.map((c) => ({ ...c, off: true })) }) }, "Show all records of the range") : null, none ? null : h(Widen, props))
+		filters ? h("button", { onClick: () => set({ q: "", logql: "", chips: view.chips.map((c) => ({ ...c, off: true })) }) }, "Show all records of the range") : null, none ? null : h(Widen, props))
 }
 
 /** The menu of the fields with columns of their own. @param {Props} props */
@@ -379,6 +379,6 @@ function Columns({ view, set, shared }) {
 	const [open, setOpen] = useState(false), { columns } = view
 	const fields = [...new Set([...columns, ...shared.fields])].filter((f) => !["ts", "level", "service", "msg"].includes(f))
 	return h("span", { class: "cols", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && open && setOpen(e.stopPropagation() ?? false) },
-		h("button", { type: "button", "aria-expanded": open, onClick: () => setOpen(!open) }, "Columns"),
+		h("button", { "aria-expanded": open, onClick: () => setOpen(!open) }, "Columns"),
 		open ? h("div", { role: "group", "aria-label": "Columns" }, fields.map((f) => h("label", { key: f }, h("input", { type: "checkbox", checked: columns.includes(f), onChange: () => set({ columns: columns.includes(f) ? columns.filter((c) => c !== f) : [...columns, f] }) }), " ", f)), fields.length ? "" : "The records have no other fields.") : null)
 }

@@ -52,5 +52,5 @@ export function Login({ why, done }) {
 /** @param {Props} props */
 export function Account({ who }) {
 	const [said, say] = useState("Log out")
-	return who?.id ? h("button", { type: "button", title: who.id, onClick: () => source.logout().then(() => { other(); location.reload() }, (err) => say(err.message)) }, said) : null
+	return who?.id ? h("button", { title: who.id, onClick: () => source.logout().then(() => { other(); location.reload() }, (err) => say(err.message)) }, said) : null
 }

@@ -111,9 +111,9 @@ export function Chips({ view, set, shared }) {
 	return h("ul", { class: "chips", "aria-label": "Filters" },
 		view.chips.map((chip, i) => h("li", { key: i },
 			h("button", {
-				type: "button", "aria-pressed": !chip.off, title: "On or off; double click or F2: edit", onClick: () => put(i, { ...chip, off: !chip.off }), onDblClick: () => edit(i),
+				"aria-pressed": !chip.off, title: "On or off; double click or F2: edit", onClick: () => put(i, { ...chip, off: !chip.off }), onDblClick: () => edit(i),
 				onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "F2" ? edit(i) : e.key === "Delete" && put(i),
 			}, chip.text),
-			h("button", { type: "button", "aria-label": "Remove " + chip.text, onClick: () => put(i) }, "×"))),
-		h("li", null, h("button", { type: "button", onClick: () => set({ chips: [] }) }, "Clear filters"), view.logql && " They do not count beside LogQL."))
+			h("button", { "aria-label": "Remove " + chip.text, onClick: () => put(i) }, "×"))),
+		h("li", null, h("button", { onClick: () => set({ chips: [] }) }, "Clear filters"), view.logql && " They do not count beside LogQL."))
 }

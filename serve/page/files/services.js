@@ -14,8 +14,8 @@ export function Services(props) {
 	shared.offer("services", () => setOpen(true))
 	const label = view.logql ? "as in LogQL" : view.services.length > 3 ? `${view.services.length} chosen` : view.services.join(", ") || "all"
 	return h("span", { class: "services" },
-		h("button", { type: "button", "aria-haspopup": "dialog", "aria-label": "Services: " + label, title: "Services (s)", disabled: !!view.logql, onClick: () => setOpen(true) }, "Services: ", label),
-		view.services.length && view.services.length <= 3 && !view.logql ? h("button", { type: "button", "aria-label": "All services", title: "All services", onClick: () => set({ services: [] }) }, "×") : null,
+		h("button", { "aria-haspopup": "dialog", "aria-label": "Services: " + label, title: "Services (s)", disabled: !!view.logql, onClick: () => setOpen(true) }, "Services: ", label),
+		view.services.length && view.services.length <= 3 && !view.logql ? h("button", { "aria-label": "All services", title: "All services", onClick: () => set({ services: [] }) }, "×") : null,
 		h(Dialog, { open, close: () => setOpen(false), label: "Services" }, open ? h(Choice, { ...props, close: () => setOpen(false) }) : null))
 }
 
@@ -38,14 +38,14 @@ function Choice({ view, set, range, asked, close }) {
 			globs.map((name) => h("li", { key: name }, h("label", null, h("input", { type: "checkbox", checked: true, "aria-label": name, onChange: () => choose(name) }), name))),
 			shown.slice(0, 500).map((s) => h("li", { key: s.name },
 				h("label", null, h("input", { type: "checkbox", checked: view.services.includes(s.name), "aria-label": s.name, onChange: () => choose(s.name) }), s.name),
-				h("button", { type: "button", class: "only", onClick: () => { set({ services: [s.name] }); close() }, "aria-label": "Only " + s.name }, "only"),
+				h("button", { class: "only", onClick: () => { set({ services: [s.name] }); close() }, "aria-label": "Only " + s.name }, "only"),
 				h("span", { class: "count" }, count(size(s))),
 				h("svg", { class: "share", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": true }, parts(s, (100 * size(s)) / most))))),
 		shown.length > 500 ? h("p", { class: "dim" }, `${count(shown.length - 500)} more: type a part of the name`) : null,
 		h("p", { class: "foot" },
 			h("label", null, h("input", { type: "checkbox", checked: system, onChange: () => setSystem(!system) }), "System services"),
-			view.services.length ? h("button", { type: "button", onClick: () => set({ services: [] }) }, "All services") : null,
-			h("button", { type: "button", class: "main", onClick: close }, "Done")))
+			view.services.length ? h("button", { onClick: () => set({ services: [] }) }, "All services") : null,
+			h("button", { class: "main", onClick: close }, "Done")))
 }
 
 /** The bar of a service by level. @param {Service} s @param {number} width */

@@ -78,12 +78,12 @@ export function Time(props) {
 	const field = (/** @type {string} */ name, /** @type {string} */ value, /** @type {(t: string) => void} */ change) =>
 		h("label", null, name, h("input", { type: "text", "aria-label": name, value, autofocus: name === "From" && !view.since, placeholder: "2026-11-26 15:04, yesterday 15:04, -15m, now", "aria-invalid": !!error, "aria-describedby": error && "time-error", onInput: (/** @type {any} */ e) => change(e.target.value) }))
 	return h("span", { class: "time" },
-		h("button", { type: "button", "aria-label": "Earlier", title: "Earlier ([)", onClick: () => set(shiftBy(range, -1)) }, "‹"),
-		h("button", { type: "button", "aria-haspopup": "dialog", "aria-label": `Time: ${label}${view.utc ? " UTC" : ""}`, title: "Time (t)", onClick: () => setOpen(true) }, label, view.utc ? " UTC" : ""),
-		h("button", { type: "button", "aria-label": "Later", title: "Later (])", onClick: () => set(shiftBy(range, 1)) }, "›"),
-		h("button", { type: "button", "aria-label": "Zoom out", title: "Zoom out (z)", onClick: () => set(zoomOut(range)) }, "⤢"),
+		h("button", { "aria-label": "Earlier", title: "Earlier ([)", onClick: () => set(shiftBy(range, -1)) }, "‹"),
+		h("button", { "aria-haspopup": "dialog", "aria-label": `Time: ${label}${view.utc ? " UTC" : ""}`, title: "Time (t)", onClick: () => setOpen(true) }, label, view.utc ? " UTC" : ""),
+		h("button", { "aria-label": "Later", title: "Later (])", onClick: () => set(shiftBy(range, 1)) }, "›"),
+		h("button", { "aria-label": "Zoom out", title: "Zoom out (z)", onClick: () => set(zoomOut(range)) }, "⤢"),
 		h(Dialog, { open, close: () => setOpen(false), label: "Time" },
-			h("div", { class: "quick" }, quick.map(([since, text]) => h("button", { key: since, type: "button", "aria-pressed": view.since === since, autofocus: view.since === since, onClick: () => { set({ since }); setOpen(false) } }, text))),
+			h("div", { class: "quick" }, quick.map(([since, text]) => h("button", { key: since, "aria-pressed": view.since === since, autofocus: view.since === since, onClick: () => { set({ since }); setOpen(false) } }, text))),
 			h("form", { class: "span", onSubmit: apply }, field("From", from, setFrom), field("To", to, setTo),
 				error ? h("p", { id: "time-error", class: "mistake", role: "alert" }, error) : null,
 				h("button", { class: "main" }, "Apply")),
