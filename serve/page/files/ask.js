@@ -1,5 +1,6 @@
 // Hooks for questions to the server: one that is asked anew gives up the one before.
 
+import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
 
 /**
@@ -40,3 +41,6 @@ export function useNewest(value) {
 	ref.current = value
 	return ref
 }
+
+/** The words of an error, where the answer would be. @param {{error?: Error}} answer */
+export const failed = ({ error }) => error && h("p", { role: "alert" }, error.message)

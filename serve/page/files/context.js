@@ -8,7 +8,7 @@ import { useAnswer, useReport } from "./ask.js"
 import { marked, nameOf, partsOf } from "./rows.js"
 import { questionOf } from "./search.js"
 import { start } from "./state.js"
-import { stamp, time } from "./format.js"
+import { narrow, stamp, time } from "./format.js"
 import { button, find, ids, instead, leaves, root, runOf, split, termOf } from "./record.js"
 
 /** @param {Props} props @param {string} anchor @param {Reach} reach @param {AbortSignal} signal @returns {Promise<Outcome & {rows: Row[]}>} */
@@ -53,8 +53,8 @@ export function Context(props) {
 		h("div", { class: "bar" }, radio("same", "This service"), radio("all", "All services"), [...new Set([...(field ? [field] : []), ...(rows[at] ? ids(rows[at].line) : []).map((m) => m.name)])].map((f) => radio("=" + f, "Same " + f)), h("span", { class: "space" }), button("Back to the list", () => set({ around: "" }))),
 		h("p", { class: "dim" }, field && `Of all services, with the same ${field},${reach}. `, "Filters are off here.", field && n.hours < 24 && button("Look within 24 h", () => setN({ ...n, hours: 24 }))),
 		instead(answer), value && h("div", { class: answer.stale ? "stale" : "" }, more("before", at), h("div", { role: "grid", "aria-label": "Records around", onKeyDown }, rows.map((row) => {
-			const p = partsOf(row), sel = nameOf(row), narrow = matchMedia("(max-width: 720px)").matches
-			return h("div", { key: sel, role: "row", class: "row near " + p.level, "data-id": sel, tabIndex: row.anchor ? 0 : -1, "aria-current": row.anchor && "true", "aria-selected": sel === view.sel, onClick: () => set({ sel, around: narrow ? "" : view.around }) },
+			const p = partsOf(row), sel = nameOf(row)
+			return h("div", { key: sel, role: "row", class: "row near " + p.level, "data-id": sel, tabIndex: row.anchor ? 0 : -1, "aria-current": row.anchor && "true", "aria-selected": sel === view.sel, onClick: () => set({ sel, around: narrow() ? "" : view.around }) },
 				Object.entries({ ts: time(p.ts, view.utc), level: p.level, service: p.service, msg: [h("bdi", null, mark(p.msg)), " ", h("span", { class: "rest" }, mark(p.rest))] }).map(([kind, what]) => h("span", { role: "gridcell", class: kind, key: kind }, what)))
 		})), more("after", rows.length - 1 - at))))
 }

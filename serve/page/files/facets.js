@@ -3,16 +3,17 @@
 import { h } from "./preact.js"
 import { useEffect, useState } from "./hooks.js"
 import * as source from "./source.js"
-import { useAnswer, useReport } from "./ask.js"
+import { failed, useAnswer, useReport } from "./ask.js"
+import { line } from "./dialog.js"
 import { termOfCounted } from "./search.js"
-import { count, some } from "./format.js"
+import { count, narrow, some } from "./format.js"
 
 /** @param {Props} props */
 export function Facets(props) {
 	const { view, question, asked, report, shared } = props
 	const answer = useAnswer(asked, (signal) => source.facets(question, { top: 10 }, signal))
 	useReport(report, "fields", answer)
-	const [find, setFind] = useState(""), [shut, setShut] = useState(matchMedia("(max-width: 720px)").matches)
+	const [find, setFind] = useState(""), [shut, setShut] = useState(narrow())
 	const fields = answer.value?.fields ?? []
 	useEffect(() => {
 		if (!answer.value) return
@@ -25,9 +26,9 @@ export function Facets(props) {
 	return h("aside", { class: "facets" + (shut ? " shut" : ""), "aria-label": "Fields", "aria-busy": answer.loading },
 		h("button", { class: "fold", "aria-expanded": !shut, onClick: () => setShut(!shut) }, "Fields"),
 		shut ? null : [
-			h("input", { type: "text", "aria-label": "Find a field", placeholder: "find a field", value: find, onInput: (/** @type {any} */ e) => setFind(e.target.value) }),
+			line("Find a field", find, setFind, { placeholder: "find a field" }),
 			h("p", { class: "dim basis" }, !basis ? "…" : basis.newest ? `values of the newest ${count(basis.records)}${basis.of === undefined ? " records" : ` of ${some(basis.of, "record")}`}` : `values of all ${some(basis.records, "record")}`),
-			answer.error ? h("p", { role: "alert" }, answer.error.message) : null,
+			failed(answer),
 			answer.value && !shown.length ? h("p", null, fields.length ? "No field has this text in its name." : "No records, so no fields.") : null,
 			h("div", { class: answer.stale ? "stale" : "" }, shown.map(({ f, top }) => h(OneField, { key: f.name, ...props, f, basis, top }))),
 		])
@@ -53,8 +54,8 @@ function OneField(props) {
 					h("button", { class: "value", disabled: !whole, title: v.value, "aria-label": `Filter for ${f.name}=${v.value}`, onClick: () => add(termOfCounted(f.name, v)) }, v.value || '""'),
 					h("span", { class: "count", title: `${((100 * v.count) / of).toFixed(1)} %` }, count(v.count)),
 					h("button", { class: "minus", disabled: !whole, "aria-label": `Filter out ${f.name}=${v.value}`, onClick: () => add(termOfCounted(f.name, v, true)) }, "−"),
-					h("meter", { "aria-hidden": true, min: 0, max: of, value: v.count }))
+					h("div", { class: "part", style: { width: (100 * v.count) / of + "%" } }))
 			})),
 			!all && f.distinct > f.values.length ? h("button", { onClick: () => setAll(true) }, "more values") : null,
-			more.loading ? "…" : more.error ? h("p", { role: "alert" }, more.error.message) : null) : null)
+			more.loading ? "…" : failed(more)) : null)
 }

@@ -70,3 +70,6 @@ export const stamp = (ms) => new Date(ms).toISOString().replace(/\.(\d+)Z/, (_, 
 export const ms = (text) => Date.parse(text)
 
 export const levels = ["critical", "error", "warn", "info", "debug", "trace", "other"]
+
+/** Whether list and record come one after the other. */
+export const narrow = () => matchMedia("(max-width: 720px)").matches

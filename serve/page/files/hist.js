@@ -5,7 +5,7 @@
 import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
-import { useAnswer, useReport } from "./ask.js"
+import { failed, useAnswer, useReport } from "./ask.js"
 import { termOfCounted as termOf } from "./search.js"
 import { count, duration, levels, ms, some, stamp, time } from "./format.js"
 import { shiftBy, zoomOut } from "./time.js"
@@ -86,7 +86,7 @@ export function Histogram(props) {
 		sel ? h("rect", { class: sel.second ? "brush second" : "brush", x: Math.min(sel.a, sel.b) * wide, width: Math.abs(sel.b - sel.a) * wide, y: 0, height: high }) : null,
 		secondOf(view.against, axis)),
 		h("div", { class: "axis", "aria-hidden": true }, [0, 1, 2, 3, 4, 5].map((i) => h("span", { key: i }, when(axis.from + (i * axis.width) / 5)))),
-		answer.error ? h("p", { role: "alert" }, answer.error.message) : null,
+		failed(answer),
 		h("div", { class: "legend" },
 			h("span", { class: "total" }, bucket ? `${when(ms(bucket.t))}: ${some(bucket.total, "record")}` : total < 0 ? unknown : `${some(total, "record")}, per ${answer.value?.by}`),
 			keys.map((k) => h("button", {

@@ -19,7 +19,7 @@ Space|pause|pause live
 z|zoomOut|zoom out
 t|time|choose the time
 s|services|choose services
-1 2 3 4 5 6 7|level1 level2 level3 level4 level5 level6 level7|leave a level out, or take it back: critical, error, warn, info, debug, trace, other
+1 2 3 4 5 6 7|level1 level2 level3 level4 level5 level6 level7|leave a level of the legend out, or take it back
 y|copy|copy the record
 l|link|copy the link
 ?|keys|these keys`.split("\n").map((row) => row.split("|"))

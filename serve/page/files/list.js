@@ -5,7 +5,7 @@
 import { h } from "./preact.js"
 import { useEffect, useLayoutEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
-import { useAnswer, useNewest, useReport } from "./ask.js"
+import { failed, useAnswer, useNewest, useReport } from "./ask.js"
 import { compare, fieldOf, marked, merge, nameOf, partsOf } from "./rows.js"
 import { ring, useLive } from "./live.js"
 import { fragment } from "./state.js"
@@ -370,7 +370,7 @@ function None(props) {
 	return h("div", { class: "nothing" },
 		h("p", null, `No record of ${view.services.join(", ") || "any service"}${range.from && " from " + when(range.from)}${range.to && " to " + when(range.to)}${filters && " matches " + filters}.`),
 		near.value?.map((ts, i) => ts && h("p", { key: i }, i ? "The next one after: " : "The last one before: ", h("a", { href: "#" + fragment({ ...view, since: "", from: stamp(ms(ts) - half), to: stamp(ms(ts) + half) }) }, when(ts)))),
-		none ? h("p", null, "There is none before or after either.") : null, near.error ? h("p", { role: "alert" }, near.error.message) : null,
+		none ? h("p", null, "There is none before or after either.") : null, failed(near),
 		filters ? h("button", { onClick: () => set({ q: "", logql: "", chips: view.chips.map((c) => ({ ...c, off: true })) }) }, "Show all records of the range") : null, none ? null : h(Widen, props))
 }
 

@@ -7,6 +7,7 @@ import * as source from "./source.js"
 import { useAnswer, useNewest, useReport } from "./ask.js"
 import { clean, end, nameOf, partsOf, quote } from "./rows.js"
 import { Copy } from "./command.js"
+import { line as field } from "./dialog.js"
 import { print, termFor } from "./search.js"
 import { permalink } from "./state.js"
 import { bytes, count, time } from "./format.js"
@@ -137,7 +138,7 @@ function Folded({ text, room, show }) {
 /** @param {Value & Now} props */
 function Tree({ now, ...of }) {
 	const [text, setText] = useState(""), hits = useSearch(of, text.toLowerCase()), all = useMemo(() => h(Members, { of, now }), [])
-	return h("div", null, h("input", { type: "text", "aria-label": "Find in the record", placeholder: "find in the record", value: text, onInput: (/** @type {any} */ e) => setText(e.target.value) }),
+	return h("div", null, field("Find in the record", text, setText, { placeholder: "find in the record" }),
 		h("ul", { class: "tree", hidden: !!hits }, all), hits && h("ul", { class: "tree" }, hits.list.map((m) => h(Leaf, { ...m, label: m.name, key: m.name, now }))), h("p", { role: "status" }, hits && hits.note))
 }
 

@@ -3,8 +3,8 @@
 import { h } from "./preact.js"
 import { useState } from "./hooks.js"
 import * as source from "./source.js"
-import { useAnswer } from "./ask.js"
-import { Dialog } from "./dialog.js"
+import { failed, useAnswer } from "./ask.js"
+import { Dialog, line } from "./dialog.js"
 import { count, levels } from "./format.js"
 
 /** @param {Props} props */
@@ -14,7 +14,7 @@ export function Services(props) {
 	shared.offer("services", () => setOpen(true))
 	const label = view.logql ? "as in LogQL" : view.services.length > 3 ? `${view.services.length} chosen` : view.services.join(", ") || "all"
 	return h("span", { class: "services" },
-		h("button", { "aria-haspopup": "dialog", "aria-label": "Services: " + label, title: "Services (s)", disabled: !!view.logql, onClick: () => setOpen(true) }, "Services: ", label),
+		h("button", { "aria-haspopup": "dialog", title: "Services (s)", disabled: !!view.logql, onClick: () => setOpen(true) }, "Services: ", label),
 		view.services.length && view.services.length <= 3 && !view.logql ? h("button", { "aria-label": "All services", title: "All services", onClick: () => set({ services: [] }) }, "×") : null,
 		h(Dialog, { open, close: () => setOpen(false), label: "Services" }, open ? h(Choice, { ...props, close: () => setOpen(false) }) : null))
 }
@@ -29,15 +29,15 @@ function Choice({ view, set, range, asked, close }) {
 	const shown = known.filter((s) => (system || !s.system || view.services.includes(s.name)) && s.name.includes(text.replace(/[*?].*/, ""))).sort((a, b) => size(b) - size(a))
 	return h("div", { class: "choice" },
 		h("form", { onSubmit: (/** @type {Event} */ e) => { e.preventDefault(); if (text) { choose(/[*?[]/.test(text) ? text : shown[0]?.name ?? text); setText("") } } },
-			h("input", { type: "text", "aria-label": "Find a service", placeholder: "a name, or a glob as web-*; Enter chooses it", value: text, autofocus: true, onInput: (/** @type {any} */ e) => setText(e.target.value) })),
-		answer.error ? h("p", { role: "alert" }, answer.error.message) : null,
+			line("Find a service", text, setText, { placeholder: "a name, or a glob as web-*; Enter chooses it", autofocus: true })),
+		failed(answer),
 		answer.loading && !known.length ? h("p", { class: "dim" }, "…") : null,
 		answer.value && !shown.length ? h("p", null, known.length ? "No service has this text in its name." : "No service has records in this range.") : null,
 		answer.value && !answer.value.complete ? h("p", { class: "mistake" }, answer.value.problems.join("; ")) : null,
 		h("ul", { class: "scroll", "aria-label": "Services" },
-			globs.map((name) => h("li", { key: name }, h("label", null, h("input", { type: "checkbox", checked: true, "aria-label": name, onChange: () => choose(name) }), name))),
+			globs.map((name) => h("li", { key: name }, h("label", null, h("input", { type: "checkbox", checked: true, onChange: () => choose(name) }), name))),
 			shown.slice(0, 500).map((s) => h("li", { key: s.name },
-				h("label", null, h("input", { type: "checkbox", checked: view.services.includes(s.name), "aria-label": s.name, onChange: () => choose(s.name) }), s.name),
+				h("label", null, h("input", { type: "checkbox", checked: view.services.includes(s.name), onChange: () => choose(s.name) }), s.name),
 				h("button", { class: "only", onClick: () => { set({ services: [s.name] }); close() }, "aria-label": "Only " + s.name }, "only"),
 				h("span", { class: "count" }, count(size(s))),
 				h("svg", { class: "share", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": true }, parts(s, (100 * size(s)) / most))))),

@@ -2,7 +2,7 @@
 
 import { h } from "./preact.js"
 import { useEffect, useState } from "./hooks.js"
-import { Dialog } from "./dialog.js"
+import { Dialog, line } from "./dialog.js"
 import { duration, ms, stamp, time } from "./format.js"
 
 const quick = [
@@ -76,7 +76,7 @@ export function Time(props) {
 	const short = (/** @type {string} */ t) => t ? time(t, view.utc, { day: true, digits: 0 }) : "open"
 	const label = view.since ? quick.find(([v]) => v === view.since)?.[1] ?? `Last ${view.since}` : range.from.slice(0, 10) === range.to.slice(0, 10) ? `${short(range.from)} – ${short(range.to).slice(11)}` : `${short(range.from)} – ${short(range.to)}`
 	const field = (/** @type {string} */ name, /** @type {string} */ value, /** @type {(t: string) => void} */ change) =>
-		h("label", null, name, h("input", { type: "text", "aria-label": name, value, autofocus: name === "From" && !view.since, placeholder: "2026-11-26 15:04, yesterday 15:04, -15m, now", "aria-invalid": !!error, "aria-describedby": error && "time-error", onInput: (/** @type {any} */ e) => change(e.target.value) }))
+		h("label", null, name, line(name, value, change, { autofocus: name === "From" && !view.since, placeholder: "2026-11-26 15:04, yesterday 15:04, -15m, now", "aria-invalid": !!error, "aria-describedby": error && "time-error" }))
 	return h("span", { class: "time" },
 		h("button", { "aria-label": "Earlier", title: "Earlier ([)", onClick: () => set(shiftBy(range, -1)) }, "‹"),
 		h("button", { "aria-haspopup": "dialog", "aria-label": `Time: ${label}${view.utc ? " UTC" : ""}`, title: "Time (t)", onClick: () => setOpen(true) }, label, view.utc ? " UTC" : ""),
