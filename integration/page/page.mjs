@@ -149,9 +149,12 @@ export class Page {
 		const match = (url) => url.pathname === "/api/v1/" + route
 		await this.page.route(match, async (r) => {
 			if (how === "abort") return r.abort()
-			const answer = await r.fetch()
-			const body = (await answer.body()).toString()
-			await how(r, answer, body)
+			try {
+				const answer = await r.fetch()
+				await how(r, answer, (await answer.body()).toString())
+			} catch (err) {
+				if (!/disposed|closed|ended/.test(err.message)) throw err // the story is over
+			}
 		})
 		return () => this.page.unroute(match)
 	}

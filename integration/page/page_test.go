@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "take the pictures of docs/ anew (`make picture`)")
 
 // atOnce is how many stories run beside each other. They wait for drawing and for servers.
-const atOnce = 3
+const atOnce = 6
 
 // told is what the runner says of a story.
 type told struct {
@@ -94,7 +94,7 @@ func browser(t *testing.T) string {
 	if _, err := os.Stat(filepath.Join(shared.root, "node_modules", "playwright-core", "package.json")); err != nil {
 		missing(t, "no playwright-core in node_modules: make node_modules/.package-lock.json")
 	}
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "chromium-headless-shell", "google-chrome"} {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); name != "" && err == nil {
 			return path
 		}

@@ -35,12 +35,15 @@ function App() {
 	const skew = useRef(0)
 	useEffect(() => {
 		const giveUp = new AbortController()
-		source.whoami(giveUp.signal).then((who) => {
-			skew.current = Date.parse(who.time) - Date.now()
-			if (other(who.id)) return location.reload()
-			setWho(who)
-			setDoor("open")
-		}, (err) => giveUp.signal.aborted || setDoor((was) => err.status === 401 ? "closed" : was === "open" ? was : err))
+		source.whoami(giveUp.signal).then(
+			(who) => {
+				skew.current = Date.parse(who.time) - Date.now()
+				if (other(who.id)) return location.reload()
+				setWho(who)
+				setDoor("open")
+			},
+			(err) => giveUp.signal.aborted || setDoor((was) => (err.status === 401 ? "closed" : was === "open" ? was : err)),
+		)
 		return () => giveUp.abort()
 	}, [run])
 	useEffect(() => {
@@ -75,40 +78,97 @@ function App() {
 	const shared = useShared()
 
 	/** @type {Props} */
-	const props = { view, set: (c, how) => state.set(c, how), question, mistake, range, asked: key, again: () => setRun((n) => n + 1), report, who, left: () => setDoor("closed"), shared }
+	const props = {
+		view,
+		set: (c, how) => state.set(c, how),
+		question,
+		mistake,
+		range,
+		asked: key,
+		again: () => setRun((n) => n + 1),
+		report,
+		who,
+		left: () => setDoor("closed"),
+		shared,
+	}
 	useKeys(props)
 	useEffect(() => {
 		const all = [...parts.values()]
-		document.documentElement.dataset.state = door !== "open" || !all.length || all.some((p) => p.loading) ? (door instanceof Error ? "failed" : "loading") : all.some((p) => p.error) ? "failed" : "ready"
+		document.documentElement.dataset.state =
+			door !== "open" || !all.length || all.some((p) => p.loading)
+				? door instanceof Error
+					? "failed"
+					: "loading"
+				: all.some((p) => p.error)
+					? "failed"
+					: "ready"
 	})
 	const ended = [...parts.values()].some((p) => /** @type {source.Failure | undefined} */ (p.error)?.status === 401)
-	useEffect(() => { if (ended) props.left() }, [ended])
+	useEffect(() => {
+		if (ended) props.left()
+	}, [ended])
 	if (door === undefined) return h("p", { class: "soon" }, "Loading…")
 	const login = door === "open" ? null : h(Login, { why: door instanceof Error ? door : undefined, done: props.again })
 	if (login && !who) return h("main", null, login)
 
-	return h("div", { class: "page" },
-		h("header", { class: "top" },
+	return h(
+		"div",
+		{ class: "page" },
+		h(
+			"header",
+			{ class: "top" },
 			h("h1", null, "blobtail"),
-			h(Services, props), h(Time, props), h("button", { onClick: props.again }, "Refresh"),
+			h(Services, props),
+			h(Time, props),
+			h("button", { onClick: props.again }, "Refresh"),
 			h("button", { "aria-pressed": view.live, onClick: () => shared.act("live"), title: "f" }, "Live"),
 			h("span", { class: "space" }),
-			h(Command, props), h(CopyLink, props), h(Download, props), h(Theme, null), h(Account, props), h(KeysHelp, props)),
-		h("main", null,
+			h(Command, props),
+			h(CopyLink, props),
+			h(Download, props),
+			h(Theme, null),
+			h(Account, props),
+			h(KeysHelp, props),
+		),
+		h(
+			"main",
+			null,
 			h("div", { class: "ask" }, h(SearchLine, { ...props, parts }), h(Chips, props)),
 			h(Missing, { ...props, parts }),
 			h(Histogram, props),
-			h("div", { class: "tabs", role: "tablist", "aria-label": "Views" },
-				["records", "patterns"].map((tab) => h("button", {
-					role: "tab", id: "tab-" + tab, "aria-selected": view.tab === tab, "aria-controls": "panel", onClick: () => props.set({ tab, around: "" }),
-				}, tab === "records" ? "Records" : "Patterns"))),
-			h("div", { class: "work" + (view.sel ? " chosen" + (view.around ? " around" : "") : "") },
+			h(
+				"div",
+				{ class: "tabs", role: "tablist", "aria-label": "Views" },
+				["records", "patterns"].map((tab) =>
+					h(
+						"button",
+						{
+							role: "tab",
+							id: "tab-" + tab,
+							"aria-selected": view.tab === tab,
+							"aria-controls": "panel",
+							onClick: () => props.set({ tab, around: "" }),
+						},
+						tab === "records" ? "Records" : "Patterns",
+					),
+				),
+			),
+			h(
+				"div",
+				{ class: "work" + (view.sel ? " chosen" + (view.around ? " around" : "") : "") },
 				h(Facets, props),
-				h("div", { class: "panel", id: "panel", role: "tabpanel", "aria-labelledby": "tab-" + view.tab },
+				h(
+					"div",
+					{ class: "panel", id: "panel", role: "tabpanel", "aria-labelledby": "tab-" + view.tab },
 					view.tab === "patterns" ? h(Patterns, props) : h(List, props),
-					view.sel && view.around ? h(Context, props) : null),
-				view.sel ? h(RecordPane, props) : null)),
-		h(Foot, { ...props, parts }), login)
+					view.sel && view.around ? h(Context, props) : null,
+				),
+				view.sel ? h(RecordPane, props) : null,
+			),
+		),
+		h(Foot, { ...props, parts }),
+		login,
+	)
 }
 
 /**
@@ -118,14 +178,17 @@ function App() {
 function useParts() {
 	const [, draw] = useState(0)
 	const parts = useRef(/** @type {Map<string, Part>} */ (new Map()))
-	const report = useMemo(() => (/** @type {string} */ name, /** @type {Part} */ part) => {
-		parts.current.set(name, part)
-		draw((n) => n + 1)
-		return () => {
-			parts.current.delete(name)
+	const report = useMemo(
+		() => (/** @type {string} */ name, /** @type {Part} */ part) => {
+			parts.current.set(name, part)
 			draw((n) => n + 1)
-		}
-	}, [])
+			return () => {
+				parts.current.delete(name)
+				draw((n) => n + 1)
+			}
+		},
+		[],
+	)
 	return [parts.current, report]
 }
 
@@ -134,14 +197,27 @@ function useShared() {
 	return useMemo(() => {
 		/** @type {Map<string, (...args: any[]) => void>} */
 		const offers = new Map()
-		return { rows: [], near: [], total: -1, fields: [], tints: new Map(), spans: [], act: (name, ...args) => offers.get(name)?.(...args), offer: (name, call) => void offers.set(name, call) }
+		return {
+			rows: [],
+			near: [],
+			total: -1,
+			fields: [],
+			tints: new Map(),
+			spans: [],
+			act: (name, ...args) => offers.get(name)?.(...args),
+			offer: (name, call) => void offers.set(name, call),
+		}
 	}, [])
 }
 
 /** Words in place of an empty page, if a part of it fails. */
 function Safe() {
-	const [err] = useErrorBoundary(() => { document.documentElement.dataset.state = "failed" })
-	return err ? h("p", { role: "alert", class: "mistake" }, `The page has failed: ${err.message}. `, h("a", { href: "./" }, "Begin anew")) : h(App, null)
+	const [err] = useErrorBoundary(() => {
+		document.documentElement.dataset.state = "failed"
+	})
+	return err
+		? h("p", { role: "alert", class: "mistake" }, `The page has failed: ${err.message}. `, h("a", { href: "./" }, "Begin anew"))
+		: h(App, null)
 }
 
 render(h(Safe, null), /** @type {HTMLElement} */ (document.getElementById("app")))

@@ -20,7 +20,12 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`
  * deceive who reads the command, so printf makes them.
  * @type {Fn}
  */
-const word = (text) => /^[\w%+,./:=@-]+$/.test(text) ? text : text.search(hidden) < 0 ? quoted(text) : `"$(printf %b ${quoted(text.replaceAll("\\", "\\\\")).replace(hidden, octal)})"`
+const word = (text) =>
+	/^[\w%+,./:=@-]+$/.test(text)
+		? text
+		: text.search(hidden) < 0
+			? quoted(text)
+			: `"$(printf %b ${quoted(text.replaceAll("\\", "\\\\")).replace(hidden, octal)})"`
 
 const flags = /** @type {Record<string, string>} */ ({ text: "fixed", expr: "regexp" })
 
@@ -29,12 +34,22 @@ const flags = /** @type {Record<string, string>} */ ({ text: "fixed", expr: "reg
  * @param {Question} question @param {{oldest: boolean, token: boolean, page: string}} how page: its address
  */
 export function commands(question, { oldest, token, page }) {
-	const query = source.params(question, { order: oldest ? "asc" : "desc", limit: 0 }), server = new URL(".", page.split(/[?#]/)[0]), line = ["logquery read"]
+	const query = source.params(question, { order: oldest ? "asc" : "desc", limit: 0 }),
+		server = new URL(".", page.split(/[?#]/)[0]),
+		line = ["logquery read"]
 	// No service begins with a dash, but a flag does.
-	for (const [key, value] of query) if (!/^(order|limit)$/.test(key)) line.push(key === "service" ? word(value.replace(/^-/, "?")) : key === "fold" ? "-i" : `--${flags[key] ?? key}=${word(value)}`)
+	for (const [key, value] of query)
+		if (!/^(order|limit)$/.test(key))
+			line.push(
+				key === "service" ? word(value.replace(/^-/, "?")) : key === "fold" ? "-i" : `--${flags[key] ?? key}=${word(value)}`,
+			)
 	line.push(`-n 0 ${oldest ? "" : "-r "}-o json --server=${word(server.href.replace(/\/$/, ""))}`)
 	if (token && server.protocol === "http:" && !/^(localhost|127[.\d]+|\[::1\])$/.test(server.hostname)) line.push("--plain-http")
-	return { lossy: [...query.values()].some((v) => /\0|\n$/.test(v)), logquery: line.join(" "), curl: `curl -fsS ${token ? '-H "Authorization: Bearer $TOKEN" ' : ""}'${server.href.replaceAll("'", "%27")}api/v1/records?${query}'` }
+	return {
+		lossy: [...query.values()].some((v) => /\0|\n$/.test(v)),
+		logquery: line.join(" "),
+		curl: `curl -fsS ${token ? '-H "Authorization: Bearer $TOKEN" ' : ""}'${server.href.replaceAll("'", "%27")}api/v1/records?${query}'`,
+	}
 }
 
 /** Copies a text, also where a page has no right to the clipboard. @param {string} text */
@@ -42,7 +57,8 @@ export async function copy(text) {
 	try {
 		await navigator.clipboard.writeText(text)
 	} catch {
-		const area = document.createElement("textarea"), before = /** @type {HTMLElement} */ (document.activeElement)
+		const area = document.createElement("textarea"),
+			before = /** @type {HTMLElement} */ (document.activeElement)
 		area.value = text
 		;(document.querySelector("dialog[open]") ?? document.body).append(area)
 		area.select()
@@ -59,7 +75,11 @@ export function Copy({ text, label, id, name }) {
 		const timer = setTimeout(say, 2000, false)
 		return () => clearTimeout(timer)
 	}, [said])
-	return h("button", { id, "aria-label": name, title: name, onClick: () => copy(text()).then(() => say(true)), "aria-live": "polite" }, said ? "Copied" : label)
+	return h(
+		"button",
+		{ id, "aria-label": name, title: name, onClick: () => copy(text()).then(() => say(true)), "aria-live": "polite" },
+		said ? "Copied" : label,
+	)
 }
 
 /** @param {Props} props */
@@ -71,25 +91,81 @@ export function CopyLink({ view, range, shared }) {
 /** @param {Props} props */
 export function Command(props) {
 	const [open, setOpen] = useState(false)
-	return [h("button", { "aria-haspopup": "dialog", onClick: () => setOpen(true) }, "Command"), h(Dialog, { open, close: () => setOpen(false), label: "Command", children: open && h(Texts, props) })]
+	return [
+		h("button", { "aria-haspopup": "dialog", onClick: () => setOpen(true) }, "Command"),
+		h(Dialog, { open, close: () => setOpen(false), label: "Command", children: open && h(Texts, props) }),
+	]
 }
 
 /** @param {Props} props */
 function Texts({ view, question, who, mistake }) {
-	const token = !!who?.id, { logquery, curl, lossy } = commands(question, { oldest: view.oldest, token, page: location.href }), logql = logqlOf(view, question)
+	const token = !!who?.id,
+		{ logquery, curl, lossy } = commands(question, { oldest: view.oldest, token, page: location.href }),
+		logql = logqlOf(view, question)
 	return [
-		h("p", { class: "dim" }, mistake ? "The search has a mistake; this is the question before it. " : "", "All records of the range in the order of the list, also those that the list has not.", question.to ? "" : " The range has no end: newer ones come too."),
-		[["logquery", logquery, lossy && "No command can hold a NUL, or a line end as the last character: use curl.", token && "BLOBTAIL_TOKEN_FILE names the file with your token."], ["curl", curl, "It ends with 18 if records are missing.", token && "TOKEN is your token, as id.secret."], ["LogQL", logql.text, ...logql.notes]].map(([name, text, ...notes]) =>
-			h("section", { key: name }, h("h3", null, name, " ", h(Copy, { text: () => String(text), label: "Copy" })), h("pre", { tabIndex: 0, "data-command": String(name).toLowerCase() }, text), h("p", { class: "dim" }, notes.filter(Boolean).join(" ")))),
+		h(
+			"p",
+			{ class: "dim" },
+			mistake ? "The search has a mistake; this is the question before it. " : "",
+			"All records of the range in the order of the list, also those that the list has not.",
+			question.to ? "" : " The range has no end: newer ones come too.",
+		),
+		[
+			[
+				"logquery",
+				logquery,
+				lossy && "No command can hold a NUL, or a line end as the last character: use curl.",
+				token && "BLOBTAIL_TOKEN_FILE names the file with your token.",
+			],
+			["curl", curl, "It ends with 18 if records are missing.", token && "TOKEN is your token, as id.secret."],
+			["LogQL", logql.text, ...logql.notes],
+		].map(([name, text, ...notes]) =>
+			h(
+				"section",
+				{ key: name },
+				h("h3", null, name, " ", h(Copy, { text: () => String(text), label: "Copy" })),
+				h("pre", { tabIndex: 0, "data-command": String(name).toLowerCase() }, text),
+				h("p", { class: "dim" }, notes.filter(Boolean).join(" ")),
+			),
+		),
 	]
 }
 
 /** @param {Props} props */
 export function Download({ question, view, shared }) {
 	const [open, setOpen] = useState(false)
-	const link = (/** @type {string} */ name, /** @type {Texts} */ ...fields) => h("a", { download: "", href: source.download(question, { oldest: view.oldest, fields: fields.length ? fields : undefined }) }, name)
-	return h("span", { class: "files", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && setOpen(false), onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || setOpen(false) },
+	const link = (/** @type {string} */ name, /** @type {Texts} */ ...fields) =>
+		h(
+			"a",
+			{ download: "", href: source.download(question, { oldest: view.oldest, fields: fields.length ? fields : undefined }) },
+			name,
+		)
+	return h(
+		"span",
+		{
+			class: "files",
+			onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && setOpen(false),
+			onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || setOpen(false),
+		},
 		h("button", { "aria-expanded": open, onClick: () => setOpen(!open) }, "Download"),
-		open ? h("div", { tabIndex: -1 }, link("NDJSON"), link("CSV", "ts", "level", "service", "msg", ...view.columns),
-			h("p", { class: "dim" }, `CSV has ts, level, service, msg${view.columns.map((c) => ", " + c).join("")}. Columns of the list are in it too.`), h("p", { class: "dim" }, shared.total < 0 ? "All records" : `All ${some(shared.total, "record")}`, " of the question. If some cannot be read, the browser says that the download failed.")) : null)
+		open
+			? h(
+					"div",
+					{ tabIndex: -1 },
+					link("NDJSON"),
+					link("CSV", "ts", "level", "service", "msg", ...view.columns),
+					h(
+						"p",
+						{ class: "dim" },
+						`CSV has ts, level, service, msg${view.columns.map((c) => ", " + c).join("")}. Columns of the list are in it too.`,
+					),
+					h(
+						"p",
+						{ class: "dim" },
+						shared.total < 0 ? "All records" : `All ${some(shared.total, "record")}`,
+						" of the question. If some cannot be read, the browser says that the download failed.",
+					),
+				)
+			: null,
+	)
 }

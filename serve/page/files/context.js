@@ -14,13 +14,24 @@ import { button, find, ids, instead, leaves, root, runOf, split, termOf } from "
 /** @param {Props} props @param {string} anchor @param {Reach} reach @param {AbortSignal} signal @returns {Promise<Outcome & {rows: Row[]}>} */
 async function load({ view, shared }, anchor, { before, after, hours }, signal) {
 	/** @type {Row[][]} */
-	const [older, rows] = [[], []], [service, id] = split(anchor), each = (/** @type {Row[]} */ more) => rows.push(...more)
-	if (view.around[0] !== "=") return { ...(await source.context({ service, id, before, after, services: view.around, each }, signal)), rows }
-	const row = find(shared, { ...view, sel: anchor })[0] ?? (await source.record(service, id, signal)).row, value = [...leaves(root(row.line))].find((m) => "=" + m.name === view.around)
+	const [older, rows] = [[], []],
+		[service, id] = split(anchor),
+		each = (/** @type {Row[]} */ more) => rows.push(...more)
+	if (view.around[0] !== "=")
+		return { ...(await source.context({ service, id, before, after, services: view.around, each }, signal)), rows }
+	const row = find(shared, { ...view, sel: anchor })[0] ?? (await source.record(service, id, signal)).row,
+		value = [...leaves(root(row.line))].find((m) => "=" + m.name === view.around)
 	if (!value) throw new Error("This record has no field " + view.around.slice(1))
-	const at = parseInt(id) / 1e6, q = questionOf({ ...start, services: ["*", service], chips: [{ text: termOf(value), off: false }] }, { from: stamp(at - hours * 36e5), to: stamp(at + hours * 36e5) })
+	const at = parseInt(id) / 1e6,
+		q = questionOf(
+			{ ...start, services: ["*", service], chips: [{ text: termOf(value), off: false }] },
+			{ from: stamp(at - hours * 36e5), to: stamp(at + hours * 36e5) },
+		)
 	/** @type {any[]} */
-	const [a, b] = await Promise.all([source.records(q, { limit: before, before: id, each: (more) => older.push(...more) }, signal), source.records(q, { limit: after, oldest: true, after: id, each }, signal)])
+	const [a, b] = await Promise.all([
+		source.records(q, { limit: before, before: id, each: (more) => older.push(...more) }, signal),
+		source.records(q, { limit: after, oldest: true, after: id, each }, signal),
+	])
 	for (const key of ["problems", "warnings", "notes", "gaps"]) a[key].push(...b[key])
 	for (const key in a.cost) a.cost[key] += b.cost[key]
 	return { ...a, complete: a.complete && b.complete, rows: [...older.reverse(), { ...row, anchor: true }, ...rows] }
@@ -28,33 +39,130 @@ async function load({ view, shared }, anchor, { before, after, hours }, signal) 
 
 /** @param {Props} props */
 export function Context(props) {
-	const { view, set, shared } = props, box = useRef(/** @type {any} */ (null)), [anchor, setAnchor] = useState(view.sel), [n, setN] = useState({ before: 10, after: 10, hours: 1 })
+	const { view, set, shared } = props,
+		box = useRef(/** @type {any} */ (null)),
+		[anchor, setAnchor] = useState(view.sel),
+		[n, setN] = useState({ before: 10, after: 10, hours: 1 })
 	const mark = (/** @type {string} */ text) => marked(text, props.question.texts, view.fold)
-	const kind = anchor + view.around, move = () => setAnchor(view.sel)
-	const answer = useAnswer(JSON.stringify([runOf(props), kind, n]), async (signal) => ({ ...(await load(props, anchor, n, signal)), kind })), { value } = answer
+	const kind = anchor + view.around,
+		move = () => setAnchor(view.sel)
+	const answer = useAnswer(JSON.stringify([runOf(props), kind, n]), async (signal) => ({
+			...(await load(props, anchor, n, signal)),
+			kind,
+		})),
+		{ value } = answer
 	useReport(props.report, "context", answer)
-	const rows = (shared.near = value?.rows ?? []), at = rows.findIndex((r) => r.anchor), field = view.around[0] === "=" && view.around.slice(1), reach = field && ` within ${n.hours} h`
+	const rows = (shared.near = value?.rows ?? []),
+		at = rows.findIndex((r) => r.anchor),
+		field = view.around[0] === "=" && view.around.slice(1),
+		reach = field && ` within ${n.hours} h`
 	useEffect(() => void (find({ ...shared, rows: [] }, view)[0] || move()), [view.sel])
 	useEffect(() => box.current.querySelector("[aria-current]")?.scrollIntoView({ block: "center" }), [value?.kind])
-	useEffect(() => () => { shared.near = [] }, [])
+	useEffect(
+		() => () => {
+			shared.near = []
+		},
+		[],
+	)
 	shared.offer("anchor", move)
-	const more = (/** @type {"before" | "after"} */ side, /** @type {number} */ have) => h("p", null, button("10 more " + side, () => {
-		box.current.scrollTop ||= 1 // or the rows would not keep their place
-		setN({ ...n, [side]: Math.min(1000, n[side] + 10) })
-	}, undefined, { disabled: have < n[side] || have === 1000 }), have < n[side] && !answer.loading && ["no more", reach])
-	const radio = (/** @type {string} */ kind, /** @type {string} */ name) => h("label", { key: kind }, h("input", { type: "radio", name: "around", checked: view.around === kind, onChange: () => { move(); set({ around: kind }) } }), name)
+	const more = (/** @type {"before" | "after"} */ side, /** @type {number} */ have) =>
+		h(
+			"p",
+			null,
+			button(
+				"10 more " + side,
+				() => {
+					box.current.scrollTop ||= 1 // or the rows would not keep their place
+					setN({ ...n, [side]: Math.min(1000, n[side] + 10) })
+				},
+				undefined,
+				{ disabled: have < n[side] || have === 1000 },
+			),
+			have < n[side] && !answer.loading && ["no more", reach],
+		)
+	const radio = (/** @type {string} */ kind, /** @type {string} */ name) =>
+		h(
+			"label",
+			{ key: kind },
+			h("input", {
+				type: "radio",
+				name: "around",
+				checked: view.around === kind,
+				onChange: () => {
+					move()
+					set({ around: kind })
+				},
+			}),
+			name,
+		)
 	const onKeyDown = (/** @type {any} */ e) => {
-		const row = e.target, to = { ArrowDown: row.nextSibling, j: row.nextSibling, ArrowUp: row.previousSibling, k: row.previousSibling }[/** @type {"j"} */ (e.key)]
+		const row = e.target,
+			to = { ArrowDown: row.nextSibling, j: row.nextSibling, ArrowUp: row.previousSibling, k: row.previousSibling }[
+				/** @type {"j"} */ (e.key)
+			]
 		if (to === undefined && e.key !== "Enter") return
 		e.preventDefault()
 		to === undefined ? row.click() : to?.focus()
 	}
-	return h("section", { class: "context", "aria-label": "Context" }, h("div", { class: "scroll", ref: box },
-		h("div", { class: "bar" }, radio("same", "This service"), radio("all", "All services"), [...new Set([...(field ? [field] : []), ...(rows[at] ? ids(rows[at].line) : []).map((m) => m.name)])].map((f) => radio("=" + f, "Same " + f)), h("span", { class: "space" }), button("Back to the list", () => set({ around: "" }))),
-		h("p", { class: "dim" }, field && `Of all services, with the same ${field},${reach}. `, "Filters are off here.", field && n.hours < 24 && button("Look within 24 h", () => setN({ ...n, hours: 24 }))),
-		instead(answer), value && h("div", { class: answer.stale ? "stale" : "" }, more("before", at), h("div", { role: "grid", "aria-label": "Records around", onKeyDown }, rows.map((row) => {
-			const p = partsOf(row), sel = nameOf(row)
-			return h("div", { key: sel, role: "row", class: "row near " + p.level, "data-id": sel, tabIndex: row.anchor ? 0 : -1, "aria-current": row.anchor && "true", "aria-selected": sel === view.sel, onClick: () => set({ sel, around: narrow() ? "" : view.around }) },
-				Object.entries({ ts: time(p.ts, view.utc), level: p.level, service: p.service, msg: [h("bdi", null, mark(p.msg)), " ", h("span", { class: "rest" }, mark(p.rest))] }).map(([kind, what]) => h("span", { role: "gridcell", class: kind, key: kind }, what)))
-		})), more("after", rows.length - 1 - at))))
+	return h(
+		"section",
+		{ class: "context", "aria-label": "Context" },
+		h(
+			"div",
+			{ class: "scroll", ref: box },
+			h(
+				"div",
+				{ class: "bar" },
+				radio("same", "This service"),
+				radio("all", "All services"),
+				[...new Set([...(field ? [field] : []), ...(rows[at] ? ids(rows[at].line) : []).map((m) => m.name)])].map((f) =>
+					radio("=" + f, "Same " + f),
+				),
+				h("span", { class: "space" }),
+				button("Back to the list", () => set({ around: "" })),
+			),
+			h(
+				"p",
+				{ class: "dim" },
+				field && `Of all services, with the same ${field},${reach}. `,
+				"Filters are off here.",
+				field && n.hours < 24 && button("Look within 24 h", () => setN({ ...n, hours: 24 })),
+			),
+			instead(answer),
+			value &&
+				h(
+					"div",
+					{ class: answer.stale ? "stale" : "" },
+					more("before", at),
+					h(
+						"div",
+						{ role: "grid", "aria-label": "Records around", onKeyDown },
+						rows.map((row) => {
+							const p = partsOf(row),
+								sel = nameOf(row)
+							return h(
+								"div",
+								{
+									key: sel,
+									role: "row",
+									class: "row near " + p.level,
+									"data-id": sel,
+									tabIndex: row.anchor ? 0 : -1,
+									"aria-current": row.anchor && "true",
+									"aria-selected": sel === view.sel,
+									onClick: () => set({ sel, around: narrow() ? "" : view.around }),
+								},
+								Object.entries({
+									ts: time(p.ts, view.utc),
+									level: p.level,
+									service: p.service,
+									msg: [h("bdi", null, mark(p.msg)), " ", h("span", { class: "rest" }, mark(p.rest))],
+								}).map(([kind, what]) => h("span", { role: "gridcell", class: kind, key: kind }, what)),
+							)
+						}),
+					),
+					more("after", rows.length - 1 - at),
+				),
+		),
+	)
 }

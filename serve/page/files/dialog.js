@@ -21,12 +21,27 @@ export function Dialog({ open, close, label, class: name, children }) {
 		}
 	}, [open])
 	if (!open) return null
-	return h("dialog", {
-		ref: box, class: "dialog " + (name ?? ""), "aria-label": label,
-		onCancel: (/** @type {Event} */ e) => { e.preventDefault(); close() },
-		onPointerDown: (/** @type {Event} */ e) => e.target === box.current && close(),
-	}, h("div", { class: "inside" }, h("div", { class: "head" }, h("h2", null, label), h("button", { "aria-label": "Close " + label, onClick: close }, "×")), children))
+	return h(
+		"dialog",
+		{
+			ref: box,
+			class: "dialog " + (name ?? ""),
+			"aria-label": label,
+			onCancel: (/** @type {Event} */ e) => {
+				e.preventDefault()
+				close()
+			},
+			onPointerDown: (/** @type {Event} */ e) => e.target === box.current && close(),
+		},
+		h(
+			"div",
+			{ class: "inside" },
+			h("div", { class: "head" }, h("h2", null, label), h("button", { "aria-label": "Close " + label, onClick: close }, "×")),
+			children,
+		),
+	)
 }
 
 /** A line to type in. @param {string} name @param {string} value @param {(text: string) => void} change @param {Record<string, unknown>} [more] */
-export const line = (name, value, change, more) => h("input", { type: "text", "aria-label": name, value, onInput: (/** @type {any} */ e) => change(e.target.value), ...more })
+export const line = (name, value, change, more) =>
+	h("input", { type: "text", "aria-label": name, value, onInput: (/** @type {any} */ e) => change(e.target.value), ...more })

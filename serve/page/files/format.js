@@ -28,14 +28,16 @@ const lengths = /** @type {const} */ ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000,
 export function duration(text) {
 	if (!/^(\d+(\.\d+)?(ms|[smhdw]))+$/.test(text)) return NaN
 	let sum = 0
-	for (const [, n, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhdw])/g)) sum += Number(n) * lengths[/** @type {keyof typeof lengths} */ (unit)]
+	for (const [, n, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhdw])/g))
+		sum += Number(n) * lengths[/** @type {keyof typeof lengths} */ (unit)]
 	return sum
 }
 
 /** @param {number} ms */
 export function span(ms) {
 	for (const unit of /** @type {const} */ (["w", "d", "h", "m", "s"])) {
-		if (ms >= lengths[unit] && ms % lengths[unit] === 0 && (unit !== "w" || ms % lengths.w === 0)) return `${ms / lengths[unit]}${unit}`
+		if (ms >= lengths[unit] && ms % lengths[unit] === 0 && (unit !== "w" || ms % lengths.w === 0))
+			return `${ms / lengths[unit]}${unit}`
 	}
 	return `${ms}ms`
 }
@@ -49,7 +51,8 @@ const pad = (/** @type {number} */ n, width = 2) => String(n).padStart(width, "0
  * @param {{day?: boolean, digits?: number}} [how] with the day; so many digits of a second (3)
  */
 export function time(stamp, utc, { day = false, digits = 3 } = {}) {
-	const date = new Date(stamp), get = utc ? "getUTC" : "get"
+	const date = new Date(stamp),
+		get = utc ? "getUTC" : "get"
 	if (isNaN(date.getTime())) return stamp
 	const call = (/** @type {string} */ name) => /** @type {any} */ (date)[get + name]()
 	const fraction = (/\.(\d+)/.exec(stamp)?.[1] ?? "").padEnd(9, "0").slice(0, digits)

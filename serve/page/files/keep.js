@@ -13,5 +13,7 @@ export function kept(key, missing) {
 export function keep(key, value) {
 	try {
 		localStorage.setItem(key, JSON.stringify(value))
-	} catch { /* it lasts as long as the page */ }
+	} catch {
+		/* it lasts as long as the page */
+	}
 }

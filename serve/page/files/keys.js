@@ -22,25 +22,44 @@ s|services|choose services
 1 2 3 4 5 6 7|level1 level2 level3 level4 level5 level6 level7|leave a level of the legend out, or take it back
 y|copy|copy the record
 l|link|copy the link
-?|keys|these keys`.split("\n").map((row) => row.split("|"))
+?|keys|these keys`
+	.split("\n")
+	.map((row) => row.split("|"))
 const names = new Map(table.flatMap(([keys, names]) => keys.split(" ").map((key, i) => [key, names.split(" ")[i]])))
 
 /** @param {Props} props */
 export function useKeys(props) {
-	const newest = useNewest(props), { shared } = props
-	shared.offer("live", () => newest.current.set(newest.current.view.live ? { live: false } : { live: true, tab: "records", around: "" }))
+	const newest = useNewest(props),
+		{ shared } = props
+	shared.offer("live", () =>
+		newest.current.set(newest.current.view.live ? { live: false } : { live: true, tab: "records", around: "" }),
+	)
 	shared.offer("copy", () => shared.act("copyLine"))
 	for (const level of ["error", "warn"]) {
 		shared.offer(level + "+", () => shared.act("nextLevel", level))
 		shared.offer(level + "-", () => shared.act("nextLevel", level, true))
 	}
-	shared.offer("close", () => newest.current.view.around ? newest.current.set({ around: "" }) : newest.current.view.sel && newest.current.set({ sel: "" }))
+	shared.offer("close", () =>
+		newest.current.view.around ? newest.current.set({ around: "" }) : newest.current.view.sel && newest.current.set({ sel: "" }),
+	)
 	useEffect(() => {
 		const on = (/** @type {any} */ e) => {
 			// Tabs have their neighbours.
-			if (/^Arrow(Left|Right)$/.test(e.key) && e.target.role === "tab") e.target[e.key === "ArrowLeft" ? "previousSibling" : "nextSibling"]?.focus()
-			const name = names.get(e.key === " " ? "Space" : e.key), in_ = (/** @type {string} */ what) => e.target.closest(what)
-			if (!name || e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.isComposing || document.querySelector("dialog[open]") || in_("input:not([type=checkbox], [type=radio]), select, textarea")) return
+			if (/^Arrow(Left|Right)$/.test(e.key) && e.target.role === "tab")
+				e.target[e.key === "ArrowLeft" ? "previousSibling" : "nextSibling"]?.focus()
+			const name = names.get(e.key === " " ? "Space" : e.key),
+				in_ = (/** @type {string} */ what) => e.target.closest(what)
+			if (
+				!name ||
+				e.defaultPrevented ||
+				e.ctrlKey ||
+				e.metaKey ||
+				e.altKey ||
+				e.isComposing ||
+				document.querySelector("dialog[open]") ||
+				in_("input:not([type=checkbox], [type=radio]), select, textarea")
+			)
+				return
 			// Controls keep the keys that they know.
 			if (/^(Enter| |Arrow.*)$/.test(e.key) && in_("button, a, summary, input, [tabindex]:not([role=row], [role=grid])")) return
 			e.preventDefault()
@@ -57,12 +76,18 @@ function useFocus() {
 	useEffect(() => {
 		/** @type {any[]} */
 		let path = []
-		const places = ['[role=row][tabindex="0"]', "[role=tab][aria-selected=true]", "button"], lost = () => document.activeElement === document.body
-		const into = (/** @type {Event} */ e) => (path = e.composedPath()), out = (/** @type {any} */ e) => setTimeout(() => lost() && e.target.isConnected && (path = []))
+		const places = ['[role=row][tabindex="0"]', "[role=tab][aria-selected=true]", "button"],
+			lost = () => document.activeElement === document.body
+		const into = (/** @type {Event} */ e) => (path = e.composedPath()),
+			out = (/** @type {any} */ e) => setTimeout(() => lost() && e.target.isConnected && (path = []))
 		const seen = new MutationObserver(() => {
 			if (!lost() || !path[0] || path[0].isConnected) return
 			const near = path.find((e) => e.isConnected && e.querySelector("" + places))
-			if (near) places.flatMap((p) => [...near.querySelectorAll(p)].reverse()).find((e) => e.checkVisibility())?.focus()
+			if (near)
+				places
+					.flatMap((p) => [...near.querySelectorAll(p)].reverse())
+					.find((e) => e.checkVisibility())
+					?.focus()
 		})
 		addEventListener("focusin", into)
 		addEventListener("focusout", out)
@@ -76,6 +101,28 @@ export function KeysHelp({ shared }) {
 	shared.offer("keys", () => setOpen(true))
 	return [
 		h("button", { "aria-label": "Keys", "aria-haspopup": "dialog", onClick: () => setOpen(true) }, "?"),
-		h(Dialog, { open, close: () => setOpen(false), label: "Keys" }, h("table", null, table.map(([keys, , text]) => h("tr", { key: keys }, h("th", { scope: "row" }, keys.replaceAll("Arrow", "").split(" ").map((k) => [h("kbd", null, k), " "])), h("td", null, text))))),
+		h(
+			Dialog,
+			{ open, close: () => setOpen(false), label: "Keys" },
+			h(
+				"table",
+				null,
+				table.map(([keys, , text]) =>
+					h(
+						"tr",
+						{ key: keys },
+						h(
+							"th",
+							{ scope: "row" },
+							keys
+								.replaceAll("Arrow", "")
+								.split(" ")
+								.map((k) => [h("kbd", null, k), " "]),
+						),
+						h("td", null, text),
+					),
+				),
+			),
+		),
 	]
 }

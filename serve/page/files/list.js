@@ -13,23 +13,64 @@ import { count, duration, levels, ms, some, stamp, time } from "./format.js"
 import { copy } from "./command.js"
 
 /** Rows and bytes that are kept, and asked for at once; a height that browsers draw; room for the words at the end. */
-const mostRows = 10_000, mostBytes = 64 << 20, page = 300, bytesAtOnce = 8 << 20, tallest = 8e6, foot = 60
+const mostRows = 10_000,
+	mostBytes = 64 << 20,
+	page = 300,
+	bytesAtOnce = 8 << 20,
+	tallest = 8e6,
+	foot = 60
 
 /** @returns {Held} */
-const empty = () => ({ rows: [], start: 0, up: false, down: false, dropped: false, top: 0, put: 0, current: "", focus: false, held: false, old: false, sought: "", asked: "", same: "", lost: "", guess: false, loading: "all", height: 20, inView: 600, total: -1 })
+const empty = () => ({
+	rows: [],
+	start: 0,
+	up: false,
+	down: false,
+	dropped: false,
+	top: 0,
+	put: 0,
+	current: "",
+	focus: false,
+	held: false,
+	old: false,
+	sought: "",
+	asked: "",
+	same: "",
+	lost: "",
+	guess: false,
+	loading: "all",
+	height: 20,
+	inView: 600,
+	total: -1,
+})
 
 const size = (/** @type {Row[]} */ rows) => rows.reduce((n, r) => n + r.line.length, 0)
 
 /** @param {Props} props */
 export function List(props) {
-	const { view, set, question, range, report, shared, asked } = props, { oldest, columns } = view
-	const [, redraw] = useState(0), draw = () => redraw((n) => n + 1), l = useRef(empty()).current, now = useNewest(props)
-	const box = useRef(/** @type {any} */ (null)), sheet = useRef(/** @type {any} */ (null)), busy = useRef(new AbortController())
+	const { view, set, question, range, report, shared, asked } = props,
+		{ oldest, columns } = view
+	const [, redraw] = useState(0),
+		draw = () => redraw((n) => n + 1),
+		l = useRef(empty()).current,
+		now = useNewest(props)
+	const box = useRef(/** @type {any} */ (null)),
+		sheet = useRef(/** @type {any} */ (null)),
+		busy = useRef(new AbortController())
 
 	const live = useLive(props, (fresh, first) => {
 		if (first) {
 			busy.current.abort()
-			Object.assign(l, { rows: [], start: 0, up: oldest, down: !oldest, dropped: false, loading: "", error: undefined, old: false })
+			Object.assign(l, {
+				rows: [],
+				start: 0,
+				up: oldest,
+				down: !oldest,
+				dropped: false,
+				loading: "",
+				error: undefined,
+				old: false,
+			})
 		}
 		const last = l.rows.at(oldest ? 0 : -1)
 		// Late ones that are older than the list come with those that it has not.
@@ -39,8 +80,14 @@ export function List(props) {
 		to(oldest ? Infinity : 0)
 	})
 	const all = shared.total < 0 ? -1 : shared.total + live.came
-	Object.assign(l, { height: view.wrap ? 60 : 20, inView: (box.current?.clientHeight || 600) - (columns.length ? 20 : 0), total: view.live ? -1 : all })
-	const at = () => l.rows.findIndex((r) => nameOf(r) === l.current), index = at(), levelsOf = (/** @type {string} */ level) => (level === "error" ? ["error", "critical"] : [level])
+	Object.assign(l, {
+		height: view.wrap ? 60 : 20,
+		inView: (box.current?.clientHeight || 600) - (columns.length ? 20 : 0),
+		total: view.live ? -1 : all,
+	})
+	const at = () => l.rows.findIndex((r) => nameOf(r) === l.current),
+		index = at(),
+		levelsOf = (/** @type {string} */ level) => (level === "error" ? ["error", "critical"] : [level])
 
 	/** @type {ListActs["places"]} */
 	const places = () => l.start + l.rows.length + (l.down ? Math.max(1, l.total - l.start - l.rows.length) : 0)
@@ -78,22 +125,35 @@ export function List(props) {
 		if (!below) l.start -= rows.length
 		if (l.start < 0) move(0)
 		let n = 0
-		for (let bytes = size(l.rows); n < l.rows.length - 1 && (l.rows.length - n > mostRows || bytes > mostBytes); n++) bytes -= (l.rows.at(below ? n : -1 - n)?.line.length ?? 0)
+		for (let bytes = size(l.rows); n < l.rows.length - 1 && (l.rows.length - n > mostRows || bytes > mostBytes); n++)
+			bytes -= l.rows.at(below ? n : -1 - n)?.line.length ?? 0
 		if (n) drop(!below, n)
 		draw()
 	}
 	/** @type {ListActs["ask"]} */
 	const ask = async (below, id, each, { limit = page, more } = {}) => {
-		const { question, view } = now.current, stop = new AbortController(), { signal } = busy.current, oldest = below === view.oldest
+		const { question, view } = now.current,
+			stop = new AbortController(),
+			{ signal } = busy.current,
+			oldest = below === view.oldest
 		let bytes = 0
 		signal.addEventListener("abort", () => stop.abort())
 		try {
-			return await source.records({ ...question, ...(view.live && { to: "" }), ...more }, { limit, oldest, [oldest ? "after" : "before"]: id, each(rows) {
-				if (signal.aborted) return
-				bytes += size(rows)
-				each(rows)
-				if (bytes > bytesAtOnce) stop.abort()
-			} }, stop.signal)
+			return await source.records(
+				{ ...question, ...(view.live && { to: "" }), ...more },
+				{
+					limit,
+					oldest,
+					[oldest ? "after" : "before"]: id,
+					each(rows) {
+						if (signal.aborted) return
+						bytes += size(rows)
+						each(rows)
+						if (bytes > bytesAtOnce) stop.abort()
+					},
+				},
+				stop.signal,
+			)
 		} catch (err) {
 			// Long records come in small portions.
 			if (signal.aborted || bytes <= bytesAtOnce) throw err
@@ -102,11 +162,12 @@ export function List(props) {
 	/** @type {ListActs["loads"]} */
 	const loads = (what, load) => {
 		busy.current.abort()
-		const { signal } = (busy.current = new AbortController()), done = (/** @type {Error | void} */ error) => {
-			if (signal.aborted) return
-			Object.assign(l, { loading: "", error })
-			draw()
-		}
+		const { signal } = (busy.current = new AbortController()),
+			done = (/** @type {Error | void} */ error) => {
+				if (signal.aborted) return
+				Object.assign(l, { loading: "", error })
+				draw()
+			}
 		Object.assign(l, { loading: what, error: undefined })
 		draw()
 		load().then(done, done)
@@ -120,45 +181,68 @@ export function List(props) {
 		to(l.top)
 	}
 	/** @type {ListActs["extend"]} */
-	const extend = (below) => loads("more", async () => ended(await ask(below, l.rows.at(below ? -1 : 0)?.id, (rows) => add(rows, below)), below))
+	const extend = (below) =>
+		loads("more", async () => ended(await ask(below, l.rows.at(below ? -1 : 0)?.id, (rows) => add(rows, below)), below))
 	/** @type {ListActs["begin"]} */
-	const begin = (below, place, more) => loads("all", async () => {
-		let first = true
-		const take = (/** @type {Row[]} */ rows) => {
-			if (first) Object.assign(l, { rows: [], start: place, up: below && place > 0, down: below, dropped: false, old: false })
-			add(rows, below)
-			if (first || !below) to(below ? place * l.height : Infinity)
-			first = false
-		}
-		const last = await ask(below, undefined, take, { more })
-		// The estimate was beyond the last record.
-		if (first && below && place) return end()
-		if (first) take([])
-		ended(last, below)
-		if (!below) to(Infinity)
-	})
+	const begin = (below, place, more) =>
+		loads("all", async () => {
+			let first = true
+			const take = (/** @type {Row[]} */ rows) => {
+				if (first) Object.assign(l, { rows: [], start: place, up: below && place > 0, down: below, dropped: false, old: false })
+				add(rows, below)
+				if (first || !below) to(below ? place * l.height : Infinity)
+				first = false
+			}
+			const last = await ask(below, undefined, take, { more })
+			// The estimate was beyond the last record.
+			if (first && below && place) return end()
+			if (first) take([])
+			ended(last, below)
+			if (!below) to(Infinity)
+		})
 	/** @type {ListActs["around"]} */
-	const around = (name, anew, offset = -l.inView / 2) => loads("all", async () => {
-		/** @type {Row[][]} */
-		const [above, below] = [[], []], id = name.slice(name.indexOf("/") + 1)
-		const up = await ask(false, id, (rows) => above.push(...rows), { limit: 100 })
-		const down = await ask(true, above[0]?.id, (rows) => below.push(...rows), { limit: 101 })
-		l.lost = below[0]?.id === id ? "" : "the chosen record is not among them"
-		if (l.lost) return anew ? begin(true, 0) : undefined
-		Object.assign(l, { rows: [], dropped: false, guess: true, focus: true, start: above.length, current: name, down: true, old: false })
-		add(below, true)
-		add(above, false)
-		ended(down, true)
-		ended(up, false)
-		to((l.start + above.length) * l.height + offset)
-		settle()
-	})
+	const around = (name, anew, offset = -l.inView / 2) =>
+		loads("all", async () => {
+			/** @type {Row[][]} */
+			const [above, below] = [[], []],
+				id = name.slice(name.indexOf("/") + 1)
+			const up = await ask(false, id, (rows) => above.push(...rows), { limit: 100 })
+			const down = await ask(true, above[0]?.id, (rows) => below.push(...rows), { limit: 101 })
+			l.lost = below[0]?.id === id ? "" : "the chosen record is not among them"
+			if (l.lost) return anew ? begin(true, 0) : undefined
+			Object.assign(l, {
+				rows: [],
+				dropped: false,
+				guess: true,
+				focus: true,
+				start: above.length,
+				current: name,
+				down: true,
+				old: false,
+			})
+			add(below, true)
+			add(above, false)
+			ended(down, true)
+			ended(up, false)
+			to((l.start + above.length) * l.height + offset)
+			settle()
+		})
 	/** @type {ListActs["settle"]} */
 	const settle = () => {
 		if (!l.guess || !shared.spans.length || !l.rows.length) return
-		const { id } = l.rows[0], at = Number(id.slice(0, id.indexOf("-"))) / 1e6, { oldest } = now.current.view
+		const { id } = l.rows[0],
+			at = Number(id.slice(0, id.indexOf("-"))) / 1e6,
+			{ oldest } = now.current.view
 		l.guess = false
-		if (l.up) move(Math.round(shared.spans.reduce((n, s) => n + s.n * Math.max(0, Math.min(1, ((at - s.at) / s.by - (oldest ? 0 : 1)) * (oldest ? 1 : -1))), 0)))
+		if (l.up)
+			move(
+				Math.round(
+					shared.spans.reduce(
+						(n, s) => n + s.n * Math.max(0, Math.min(1, ((at - s.at) / s.by - (oldest ? 0 : 1)) * (oldest ? 1 : -1))),
+						0,
+					),
+				),
+			)
 	}
 	/** @type {ListActs["home"]} */
 	const home = () => (l.up ? begin(true, 0) : to(0))
@@ -169,12 +253,14 @@ export function List(props) {
 		const { oldest } = now.current.view
 		let sum = 0
 		for (const { at, by, n } of oldest ? shared.spans : shared.spans.toReversed()) {
-			const share = (place - sum) / n, t = stamp(Math.round(at + by * (oldest ? share : 1 - share)))
+			const share = (place - sum) / n,
+				t = stamp(Math.round(at + by * (oldest ? share : 1 - share)))
 			if ((sum += n) > place) return place > 0 ? begin(true, place, oldest ? { from: t } : { to: t }) : home()
 		}
 		end()
 	}
-	const reveal = (/** @type {number} */ i) => to(Math.min((l.start + i) * l.height, Math.max(l.top, (l.start + i + 1) * l.height - l.inView)))
+	const reveal = (/** @type {number} */ i) =>
+		to(Math.min((l.start + i) * l.height, Math.max(l.top, (l.start + i + 1) * l.height - l.inView)))
 	/** @type {ListActs["go"]} */
 	const go = (i) => {
 		const row = l.rows[Math.max(0, Math.min(i, l.rows.length - 1))]
@@ -192,7 +278,9 @@ export function List(props) {
 	const open = () => l.current && set({ sel: (l.sought = l.current) })
 	/** @type {ListActs["nextLevel"]} */
 	const nextLevel = (level, back) => {
-		const step = back ? -1 : 1, words = levelsOf(level), edge = l.rows.at(back ? 0 : -1)
+		const step = back ? -1 : 1,
+			words = levelsOf(level),
+			edge = l.rows.at(back ? 0 : -1)
 		for (let i = at() + step; l.rows[i]; i += step) if (words.includes(partsOf(l.rows[i]).level)) return go(i)
 		const none = () => {
 			l.lost = `there is no other ${level} that way`
@@ -201,7 +289,10 @@ export function List(props) {
 		if (!edge || !l[back ? "up" : "down"] || question.logql) return none()
 		loads("all", async () => {
 			/** @type {Row[]} */
-			const found = [], more = question.levels.length ? { where: [...question.where, words.map((w) => `level == "${w}"`).join(" or ")] } : { levels: words }
+			const found = [],
+				more = question.levels.length
+					? { where: [...question.where, words.map((w) => `level == "${w}"`).join(" or ")] }
+					: { levels: words }
 			await ask(!back, edge.id, (rows) => found.push(...rows), { limit: 1, more })
 			if (!found[0]) return none()
 			const name = nameOf(found[0])
@@ -215,13 +306,18 @@ export function List(props) {
 		follow()
 	}
 	/** @type {ListActs["follow"]} */
-	const follow = () => live.paused === "key" || live.pause((oldest ? !l.down && l.top >= tall() - l.inView - l.height : l.top < l.height) ? "" : "scroll")
+	const follow = () =>
+		live.paused === "key" ||
+		live.pause((oldest ? !l.down && l.top >= tall() - l.inView - l.height : l.top < l.height) ? "" : "scroll")
 
-	const first = Math.floor(l.top / l.height), last = Math.min(first + Math.ceil(l.inView / l.height) + 1, places())
+	const first = Math.floor(l.top / l.height),
+		last = Math.min(first + Math.ceil(l.inView / l.height) + 1, places())
 	/** Loads what is in view, or nearly. */
 	useEffect(() => {
 		if (l.loading || l.error || !l.rows.length) return
-		const margin = last - first, under = last - l.start - l.rows.length, over = l.start - first
+		const margin = last - first,
+			under = last - l.start - l.rows.length,
+			over = l.start - first
 		if (Math.max(under, over) > 3 * page && !view.live && shared.spans.length) {
 			const timer = setTimeout(() => jump(first), 150)
 			return () => clearTimeout(timer)
@@ -230,7 +326,11 @@ export function List(props) {
 		else if (l.up && over > -margin) extend(false)
 	})
 	useEffect(() => {
-		const same = JSON.stringify({ ...question, from: "", to: "", oldest }), key = asked + oldest + view.live, anew = key !== l.asked, other = view.sel && view.sel !== l.sought, there = l.rows.findIndex((r) => nameOf(r) === view.sel)
+		const same = JSON.stringify({ ...question, from: "", to: "", oldest }),
+			key = asked + oldest + view.live,
+			anew = key !== l.asked,
+			other = view.sel && view.sel !== l.sought,
+			there = l.rows.findIndex((r) => nameOf(r) === view.sel)
 		Object.assign(l, { asked: key, sought: view.sel, ...(anew && { end: undefined, lost: "", old: true }) })
 		if (!view.sel && document.activeElement === document.body) l.focus = !anew
 		if (other && !anew && there >= 0) {
@@ -259,7 +359,9 @@ export function List(props) {
 	}, [])
 	useLayoutEffect(() => to(l.top), [l.height, l.inView, l.total])
 	useLayoutEffect(() => {
-		const at = document.activeElement, none = at === document.body, row = box.current.querySelector('[role=row][tabindex="0"]') ?? box.current
+		const at = document.activeElement,
+			none = at === document.body,
+			row = box.current.querySelector('[role=row][tabindex="0"]') ?? box.current
 		// The focus stays in the list if its row goes.
 		if ((none && l.held) || (l.focus && (none || box.current.contains(at)))) row.focus({ preventScroll: true })
 		l.focus = false
@@ -274,70 +376,221 @@ export function List(props) {
 	}
 	/** @type {Record<string, () => void>} */
 	const keys = {
-		ArrowDown: () => step(1), ArrowUp: () => step(-1), j: () => step(1), k: () => step(-1), Enter: open, PageDown: () => leap(1), PageUp: () => leap(-1),
-		Home: () => follow(void home()), End: () => follow(void end()), " ": () => live.pause(live.paused ? "" : "key"),
+		ArrowDown: () => step(1),
+		ArrowUp: () => step(-1),
+		j: () => step(1),
+		k: () => step(-1),
+		Enter: open,
+		PageDown: () => leap(1),
+		PageUp: () => leap(-1),
+		Home: () => follow(void home()),
+		End: () => follow(void end()),
+		" ": () => live.pause(live.paused ? "" : "key"),
 	}
-	const offers = { next: keys.j, previous: keys.k, open, "error+": () => nextLevel("error"), "error-": () => nextLevel("error", true), "warn+": () => nextLevel("warn"), "warn-": () => nextLevel("warn", true), pause: keys[" "], copy: () => index >= 0 && copy(l.rows[index].line) }
+	const offers = {
+		next: keys.j,
+		previous: keys.k,
+		open,
+		"error+": () => nextLevel("error"),
+		"error-": () => nextLevel("error", true),
+		"warn+": () => nextLevel("warn"),
+		"warn-": () => nextLevel("warn", true),
+		pause: keys[" "],
+		copy: () => index >= 0 && copy(l.rows[index].line),
+	}
 	for (const [name, call] of Object.entries(offers)) shared.offer(name, call)
 
-	const offset = l.top - l.put, dayOf = (/** @type {string} */ t) => time(t || stamp(Date.now()), view.utc, { day: true }).slice(0, 10), days = dayOf(range.from) !== dayOf(range.to)
-	const text = (/** @type {string} */ s) => marked(s, question.texts, view.fold), cell = (/** @type {string} */ name, /** @type {any[]} */ ...parts) => h("span", { role: "gridcell", class: name }, ...parts)
+	const offset = l.top - l.put,
+		dayOf = (/** @type {string} */ t) => time(t || stamp(Date.now()), view.utc, { day: true }).slice(0, 10),
+		days = dayOf(range.from) !== dayOf(range.to)
+	const text = (/** @type {string} */ s) => marked(s, question.texts, view.fold),
+		cell = (/** @type {string} */ name, /** @type {any[]} */ ...parts) => h("span", { role: "gridcell", class: name }, ...parts)
 	const rowAt = (/** @type {number} */ i) => {
-		const row = l.rows[i], p = partsOf(row), name = nameOf(row), place = l.start + i
-		return h("div", {
-			key: name, role: "row", "data-id": name, "aria-rowindex": place + 1 + Math.sign(columns.length), "aria-selected": view.sel === name, tabIndex: i === (index < 0 ? Math.max(0, first - l.start) : index) ? 0 : -1,
-			class: `row ${levels.includes(p.level) ? p.level : "other"}`, style: { top: place * l.height - offset + "px", height: l.height + "px" }, onFocus: () => (l.current = name),
-			onClick: () => {
-				if (getSelection()?.isCollapsed === false) return
-				live.pause(live.paused || "scroll")
-				l.current = name
-				open()
+		const row = l.rows[i],
+			p = partsOf(row),
+			name = nameOf(row),
+			place = l.start + i
+		return h(
+			"div",
+			{
+				key: name,
+				role: "row",
+				"data-id": name,
+				"aria-rowindex": place + 1 + Math.sign(columns.length),
+				"aria-selected": view.sel === name,
+				tabIndex: i === (index < 0 ? Math.max(0, first - l.start) : index) ? 0 : -1,
+				class: `row ${levels.includes(p.level) ? p.level : "other"}`,
+				style: { top: place * l.height - offset + "px", height: l.height + "px" },
+				onFocus: () => (l.current = name),
+				onClick: () => {
+					if (getSelection()?.isCollapsed === false) return
+					live.pause(live.paused || "scroll")
+					l.current = name
+					open()
+				},
 			},
-		},
-		view.split === "level" ? null : h("i", { class: shared.tints.get(view.split.split(",").map((f) => fieldOf(row, f) ?? "(none)").join(" / ")) ?? "none" }),
-		h("span", { role: "rowheader", class: "ts", title: p.ts }, time(p.ts, view.utc, { day: days })), cell("level", p.level), cell("service", p.service), columns.map((c) => cell("col", fieldOf(row, c))),
-		cell("msg", h("bdi", null, text(p.msg)), " ", h("bdi", { class: "rest" }, text(p.rest), p.long ? "…" : "")))
+			view.split === "level"
+				? null
+				: h("i", {
+						class:
+							shared.tints.get(
+								view.split
+									.split(",")
+									.map((f) => fieldOf(row, f) ?? "(none)")
+									.join(" / "),
+							) ?? "none",
+					}),
+			h("span", { role: "rowheader", class: "ts", title: p.ts }, time(p.ts, view.utc, { day: days })),
+			cell("level", p.level),
+			cell("service", p.service),
+			columns.map((c) => cell("col", fieldOf(row, c))),
+			cell("msg", h("bdi", null, text(p.msg)), " ", h("bdi", { class: "rest" }, text(p.rest), p.long ? "…" : "")),
+		)
 	}
-	const visible = [], wide = columns.length ? 55 + 18 * columns.length + "ch" : "", head = ["time", "level", "service", ...columns, "message"]
+	const visible = [],
+		wide = columns.length ? 55 + 18 * columns.length + "ch" : "",
+		head = ["time", "level", "service", ...columns, "message"]
 	for (let i = Math.max(0, first - 8 - l.start); i < Math.min(l.rows.length, last + 8 - l.start); i++) visible.push(i)
 	if (index >= 0 && !visible.includes(index)) visible.push(index)
-	const button = (/** @type {string} */ label, /** @type {boolean} */ pressed, /** @type {() => void} */ onClick) => h("button", { "aria-pressed": pressed, onClick }, label), n = l.rows.length
+	const button = (/** @type {string} */ label, /** @type {boolean} */ pressed, /** @type {() => void} */ onClick) =>
+			h("button", { "aria-pressed": pressed, onClick }, label),
+		n = l.rows.length
 
 	return [
-		h("div", { class: "tools" },
-			h("span", { class: "dim" }, l.loading === "all" && !n ? " " : l.old && l.error && n ? "records of the question before" : all < 0 ? `${some(n, "record")} loaded` : all < n ? `${some(n, "record")} loaded, the histogram counts ${count(all)}` : `${count(n)} of ${some(all, "record")} loaded`,
-				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "", l.lost && "; " + l.lost),
-			h("span", { role: "status", class: "keys-only" }, !view.live && shared.total >= 0 && some(shared.total, "record")), h("span", { class: "space" }),
-			view.live ? [h("span", { role: "status" }, live.word || (live.paused ? "Paused" : "Following")),
-				live.paused ? h("button", { class: "main", onClick: () => { live.pause(""); to(oldest ? Infinity : 0) } }, `${count(live.news)} new`) : null, h("span", { role: "status", class: "keys-only" }, live.said)] : null,
-			button("Newest first", !oldest, () => set({ oldest: !oldest })), button("Wrap", view.wrap, () => set({ wrap: !view.wrap })), h(Columns, props)),
-		l.error ? h("p", { role: "alert", class: "failed" }, l.error.message, " ", h("button", { onClick: () => { l.error = undefined; n ? draw() : props.again() } }, "Try again")) : null,
+		h(
+			"div",
+			{ class: "tools" },
+			h(
+				"span",
+				{ class: "dim" },
+				l.loading === "all" && !n
+					? " "
+					: l.old && l.error && n
+						? "records of the question before"
+						: all < 0
+							? `${some(n, "record")} loaded`
+							: all < n
+								? `${some(n, "record")} loaded, the histogram counts ${count(all)}`
+								: `${count(n)} of ${some(all, "record")} loaded`,
+				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "",
+				l.lost && "; " + l.lost,
+			),
+			h("span", { role: "status", class: "keys-only" }, !view.live && shared.total >= 0 && some(shared.total, "record")),
+			h("span", { class: "space" }),
+			view.live
+				? [
+						h("span", { role: "status" }, live.word || (live.paused ? "Paused" : "Following")),
+						live.paused
+							? h(
+									"button",
+									{
+										class: "main",
+										onClick: () => {
+											live.pause("")
+											to(oldest ? Infinity : 0)
+										},
+									},
+									`${count(live.news)} new`,
+								)
+							: null,
+						h("span", { role: "status", class: "keys-only" }, live.said),
+					]
+				: null,
+			button("Newest first", !oldest, () => set({ oldest: !oldest })),
+			button("Wrap", view.wrap, () => set({ wrap: !view.wrap })),
+			h(Columns, props),
+		),
+		l.error
+			? h(
+					"p",
+					{ role: "alert", class: "failed" },
+					l.error.message,
+					" ",
+					h(
+						"button",
+						{
+							onClick: () => {
+								l.error = undefined
+								n ? draw() : props.again()
+							},
+						},
+						"Try again",
+					),
+				)
+			: null,
 		!n && !l.loading && !l.error ? h(None, props) : null,
-		h("div", {
-			class: `list${view.wrap ? " wrap" : ""}${l.loading ? " wait" : ""}`, role: "grid", "aria-label": "Records", "aria-rowcount": l.total < 0 && l.down ? -1 : places() + Math.sign(columns.length), "aria-busy": !!l.loading, tabIndex: n ? -1 : 0, ref: box,
-			onScroll() {
-				const top = box.current.scrollTop
-				if (Math.abs(top - l.put) < 1) return
-				Object.assign(l, { put: top, top: top * ratio() })
-				draw()
-				follow()
+		h(
+			"div",
+			{
+				class: `list${view.wrap ? " wrap" : ""}${l.loading ? " wait" : ""}`,
+				role: "grid",
+				"aria-label": "Records",
+				"aria-rowcount": l.total < 0 && l.down ? -1 : places() + Math.sign(columns.length),
+				"aria-busy": !!l.loading,
+				tabIndex: n ? -1 : 0,
+				ref: box,
+				onScroll() {
+					const top = box.current.scrollTop
+					if (Math.abs(top - l.put) < 1) return
+					Object.assign(l, { put: top, top: top * ratio() })
+					draw()
+					follow()
+				},
+				onWheel(/** @type {WheelEvent} */ e) {
+					if (ratio() === 1 || e.ctrlKey || !e.deltaY) return
+					e.preventDefault()
+					scroll(e.deltaY * [1, l.height, l.inView][e.deltaMode])
+				},
+				onKeyDown(/** @type {any} */ e) {
+					if (e.ctrlKey || e.metaKey || e.altKey || !keys[e.key] || e.target.matches("button")) return
+					e.preventDefault()
+					e.stopPropagation()
+					keys[e.key]()
+				},
 			},
-			onWheel(/** @type {WheelEvent} */ e) {
-				if (ratio() === 1 || e.ctrlKey || !e.deltaY) return
-				e.preventDefault()
-				scroll(e.deltaY * [1, l.height, l.inView][e.deltaMode])
-			},
-			onKeyDown(/** @type {any} */ e) {
-				if (e.ctrlKey || e.metaKey || e.altKey || !keys[e.key] || e.target.matches("button")) return
-				e.preventDefault()
-				e.stopPropagation()
-				keys[e.key]()
-			},
-		},
-		columns.length ? h("div", { role: "row", class: "heads", "aria-rowindex": 1, style: { minWidth: wide } }, head.map((c, i) => h("span", { key: i, role: "columnheader", "aria-label": c, class: ["ts", "level", "service"][i] ?? (i > 2 + columns.length ? "msg" : "col") }, h("span", null, c),
-			i > 2 && i < 3 + columns.length ? h("button", { "aria-label": "Remove column " + c, onClick: () => set({ columns: columns.filter((d) => d !== c) }) }, "×") : null))) : null,
-		h("div", { class: l.old && l.error ? "rows stale" : "rows", ref: sheet, role: "presentation", style: { height: drawn() + "px", minWidth: wide } }, visible.map(rowAt),
-			n && !l.down && !view.live ? h("p", { role: "row", class: "dim end", style: { top: places() * l.height - offset + "px" } }, h("span", { role: "gridcell" }, `No ${oldest ? "newer" : "older"} records in this range. `, h(Widen, props))) : null)),
+			columns.length
+				? h(
+						"div",
+						{ role: "row", class: "heads", "aria-rowindex": 1, style: { minWidth: wide } },
+						head.map((c, i) =>
+							h(
+								"span",
+								{
+									key: i,
+									role: "columnheader",
+									"aria-label": c,
+									class: ["ts", "level", "service"][i] ?? (i > 2 + columns.length ? "msg" : "col"),
+								},
+								h("span", null, c),
+								i > 2 && i < 3 + columns.length
+									? h(
+											"button",
+											{ "aria-label": "Remove column " + c, onClick: () => set({ columns: columns.filter((d) => d !== c) }) },
+											"×",
+										)
+									: null,
+							),
+						),
+					)
+				: null,
+			h(
+				"div",
+				{
+					class: l.old && l.error ? "rows stale" : "rows",
+					ref: sheet,
+					role: "presentation",
+					style: { height: drawn() + "px", minWidth: wide },
+				},
+				visible.map(rowAt),
+				n && !l.down && !view.live
+					? h(
+							"p",
+							{ role: "row", class: "dim end", style: { top: places() * l.height - offset + "px" } },
+							h("span", { role: "gridcell" }, `No ${oldest ? "newer" : "older"} records in this range. `, h(Widen, props)),
+						)
+					: null,
+			),
+		),
 	]
 }
 
@@ -345,40 +598,130 @@ export function List(props) {
 function joined(was, end) {
 	if (!was) return end
 	const both = (/** @type {string[]} */ a, /** @type {string[]} */ b) => [...new Set([...a, ...b])].slice(-50)
-	return { ...end, complete: was.complete && end.complete, problems: both(was.problems, end.problems), warnings: both(was.warnings, end.warnings), notes: both(was.notes, end.notes), gaps: end.gaps.length ? end.gaps : was.gaps, cost: { requests: was.cost.requests + end.cost.requests, bytes: was.cost.bytes + end.cost.bytes } }
+	return {
+		...end,
+		complete: was.complete && end.complete,
+		problems: both(was.problems, end.problems),
+		warnings: both(was.warnings, end.warnings),
+		notes: both(was.notes, end.notes),
+		gaps: end.gaps.length ? end.gaps : was.gaps,
+		cost: { requests: was.cost.requests + end.cost.requests, bytes: was.cost.bytes + end.cost.bytes },
+	}
 }
 
 /** Buttons of longer ranges. @param {Props} props */
 function Widen({ view, set, range }) {
-	const from = ms(range.from), to = ms(range.to) || Date.now()
-	return ["1h", "6h", "1d", "7d", "30d", "365d"].filter((d) => duration(d) > to - from).slice(0, 2).map((d) => h("button", {
-		key: d, onClick: () => set(view.since ? { since: d } : view.oldest ? { to: stamp(from + duration(d)) } : { from: stamp(to - duration(d)) }),
-	}, "Widen to " + d))
+	const from = ms(range.from),
+		to = ms(range.to) || Date.now()
+	return ["1h", "6h", "1d", "7d", "30d", "365d"]
+		.filter((d) => duration(d) > to - from)
+		.slice(0, 2)
+		.map((d) =>
+			h(
+				"button",
+				{
+					key: d,
+					onClick: () =>
+						set(view.since ? { since: d } : view.oldest ? { to: stamp(from + duration(d)) } : { from: stamp(to - duration(d)) }),
+				},
+				"Widen to " + d,
+			),
+		)
 }
 
 /** Why there is nothing, and where the nearest records are. @param {Props} props */
 function None(props) {
 	const { view, set, question, range, asked } = props
-	const near = useAnswer(asked, (signal) => Promise.all([{ from: "", to: range.from }, { from: range.to, to: "" }].map(async (times, i) => {
-		/** @type {string[]} */
-		const found = []
-		if (times.from || times.to) await source.records({ ...question, ...times }, { limit: 1, oldest: !!i, each: (rows) => found.push(partsOf(rows[0]).ts) }, signal)
-		return found[0]
-	})))
-	const filters = [(view.q || view.logql) && "the search", view.chips.some((c) => !c.off) && "the filters"].filter(Boolean).join(" and "), none = near.value && !near.value.some(Boolean), half = ((ms(range.to) || Date.now()) - ms(range.from)) / 2 || 18e5
+	const near = useAnswer(asked, (signal) =>
+		Promise.all(
+			[
+				{ from: "", to: range.from },
+				{ from: range.to, to: "" },
+			].map(async (times, i) => {
+				/** @type {string[]} */
+				const found = []
+				if (times.from || times.to)
+					await source.records(
+						{ ...question, ...times },
+						{ limit: 1, oldest: !!i, each: (rows) => found.push(partsOf(rows[0]).ts) },
+						signal,
+					)
+				return found[0]
+			}),
+		),
+	)
+	const filters = [(view.q || view.logql) && "the search", view.chips.some((c) => !c.off) && "the filters"]
+			.filter(Boolean)
+			.join(" and "),
+		none = near.value && !near.value.some(Boolean),
+		half = ((ms(range.to) || Date.now()) - ms(range.from)) / 2 || 18e5
 	const when = (/** @type {string} */ t) => time(t, view.utc, { day: true, digits: 0 })
-	return h("div", { class: "nothing" },
-		h("p", null, `No record of ${view.services.join(", ") || "any service"}${range.from && " from " + when(range.from)}${range.to && " to " + when(range.to)}${filters && " matches " + filters}.`),
-		near.value?.map((ts, i) => ts && h("p", { key: i }, i ? "The next one after: " : "The last one before: ", h("a", { href: "#" + fragment({ ...view, since: "", from: stamp(ms(ts) - half), to: stamp(ms(ts) + half) }) }, when(ts)))),
-		none ? h("p", null, "There is none before or after either.") : null, failed(near),
-		filters ? h("button", { onClick: () => set({ q: "", logql: "", chips: view.chips.map((c) => ({ ...c, off: true })) }) }, "Show all records of the range") : null, none ? null : h(Widen, props))
+	return h(
+		"div",
+		{ class: "nothing" },
+		h(
+			"p",
+			null,
+			`No record of ${view.services.join(", ") || "any service"}${range.from && " from " + when(range.from)}${range.to && " to " + when(range.to)}${filters && " matches " + filters}.`,
+		),
+		near.value?.map(
+			(ts, i) =>
+				ts &&
+				h(
+					"p",
+					{ key: i },
+					i ? "The next one after: " : "The last one before: ",
+					h(
+						"a",
+						{ href: "#" + fragment({ ...view, since: "", from: stamp(ms(ts) - half), to: stamp(ms(ts) + half) }) },
+						when(ts),
+					),
+				),
+		),
+		none ? h("p", null, "There is none before or after either.") : null,
+		failed(near),
+		filters
+			? h(
+					"button",
+					{ onClick: () => set({ q: "", logql: "", chips: view.chips.map((c) => ({ ...c, off: true })) }) },
+					"Show all records of the range",
+				)
+			: null,
+		none ? null : h(Widen, props),
+	)
 }
 
 /** The menu of the fields with columns of their own. @param {Props} props */
 function Columns({ view, set, shared }) {
-	const [open, setOpen] = useState(false), { columns } = view
+	const [open, setOpen] = useState(false),
+		{ columns } = view
 	const fields = [...new Set([...columns, ...shared.fields])].filter((f) => !["ts", "level", "service", "msg"].includes(f))
-	return h("span", { class: "cols", onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && open && setOpen(e.stopPropagation() ?? false) },
+	return h(
+		"span",
+		{
+			class: "cols",
+			onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && open && setOpen(e.stopPropagation() ?? false),
+		},
 		h("button", { "aria-expanded": open, onClick: () => setOpen(!open) }, "Columns"),
-		open ? h("div", { role: "group", "aria-label": "Columns" }, fields.map((f) => h("label", { key: f }, h("input", { type: "checkbox", checked: columns.includes(f), onChange: () => set({ columns: columns.includes(f) ? columns.filter((c) => c !== f) : [...columns, f] }) }), " ", f)), fields.length ? "" : "The records have no other fields.") : null)
+		open
+			? h(
+					"div",
+					{ role: "group", "aria-label": "Columns" },
+					fields.map((f) =>
+						h(
+							"label",
+							{ key: f },
+							h("input", {
+								type: "checkbox",
+								checked: columns.includes(f),
+								onChange: () => set({ columns: columns.includes(f) ? columns.filter((c) => c !== f) : [...columns, f] }),
+							}),
+							" ",
+							f,
+						),
+					),
+					fields.length ? "" : "The records have no other fields.",
+				)
+			: null,
+	)
 }

@@ -10,7 +10,20 @@ import { some, stamp } from "./format.js"
 export const ring = 5000
 
 /** @returns {Following} */
-const fresh = () => ({ cursor: "", begun: false, word: "Connecting…", paused: "", news: 0, came: 0, unsaid: 0, said: "", cut: false, waiting: [], seen: new Set(), before: new Set() })
+const fresh = () => ({
+	cursor: "",
+	begun: false,
+	word: "Connecting…",
+	paused: "",
+	news: 0,
+	came: 0,
+	unsaid: 0,
+	said: "",
+	cut: false,
+	waiting: [],
+	seen: new Set(),
+	before: new Set(),
+})
 
 /**
  * Follows while the view is live, and passes the new rows on once a frame.
@@ -18,7 +31,12 @@ const fresh = () => ({ cursor: "", begun: false, word: "Connecting…", paused: 
  * @param {(rows: Row[], first: boolean) => void} show
  */
 export function useLive({ view, question, range, asked, report }, show) {
-	const [, draw] = useState(0), [turn, setTurn] = useState(0), state = useRef(fresh()), newest = useNewest(show), frame = useRef(0), l = state.current
+	const [, draw] = useState(0),
+		[turn, setTurn] = useState(0),
+		state = useRef(fresh()),
+		newest = useNewest(show),
+		frame = useRef(0),
+		l = state.current
 	const flush = () => {
 		const l = state.current
 		frame.current = 0
@@ -34,7 +52,8 @@ export function useLive({ view, question, range, asked, report }, show) {
 		const l = (state.current = fresh())
 		soon()
 		if (!view.live) return void (l.begun = true)
-		let open = new AbortController(), hidden = 0
+		let open = new AbortController(),
+			hidden = 0
 		const connect = () => follow(l, question, range.to || stamp(Date.now()), soon, (open = new AbortController()).signal)
 		const see = () => {
 			clearTimeout(hidden)
@@ -72,12 +91,17 @@ export function useLive({ view, question, range, asked, report }, show) {
 async function follow(l, q, since, changed, signal) {
 	for (let wait = 500; !signal.aborted; wait = Math.min(2 * wait, 15_000)) {
 		try {
-			await source.tail(q, l.cursor ? { after: l.cursor } : { n: 200 }, (events) => {
-				wait = 250
-				l.word = ""
-				events.forEach((e) => take(l, e, since))
-				changed()
-			}, signal)
+			await source.tail(
+				q,
+				l.cursor ? { after: l.cursor } : { n: 200 },
+				(events) => {
+					wait = 250
+					l.word = ""
+					events.forEach((e) => take(l, e, since))
+					changed()
+				},
+				signal,
+			)
 			l.word = "Connecting again…"
 		} catch (err) {
 			const { status = 0, message } = (l.error = /** @type {source.Failure} */ (err))
@@ -109,10 +133,15 @@ function take(l, e, since) {
 	} else if (e.cursor) [l.before, l.seen, l.cursor] = [l.seen, new Set(), e.cursor]
 	else {
 		const { problems = [], warnings = [], notes = [], gaps = [], complete = true } = l.told ?? {}
-		const add = (/** @type {string[]} */ list, /** @type {string | undefined} */ text) => (text ? [...new Set([...list, text])].slice(-20) : list)
+		const add = (/** @type {string[]} */ list, /** @type {string | undefined} */ text) =>
+			text ? [...new Set([...list, text])].slice(-20) : list
 		l.told = {
-			complete: complete && !e.problem && !e.gap, problems: add(problems, e.problem), warnings: add(warnings, e.warning), notes: add(notes, e.note ?? (e.absent && `there is no service ${e.absent} yet`)),
-			gaps: e.gap ? [...gaps, e.gap].slice(-99) : gaps, cost: { requests: 0, bytes: 0 },
+			complete: complete && !e.problem && !e.gap,
+			problems: add(problems, e.problem),
+			warnings: add(warnings, e.warning),
+			notes: add(notes, e.note ?? (e.absent && `there is no service ${e.absent} yet`)),
+			gaps: e.gap ? [...gaps, e.gap].slice(-99) : gaps,
+			cost: { requests: 0, bytes: 0 },
 		}
 	}
 }

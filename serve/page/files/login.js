@@ -23,7 +23,8 @@ export function other(id = "") {
 
 /** @param {{why?: Error, done: () => void}} props why: the server does not answer */
 export function Login({ why, done }) {
-	const [said, say] = useState(why?.message), box = useRef(/** @type {any} */ (null))
+	const [said, say] = useState(why?.message),
+		box = useRef(/** @type {any} */ (null))
 	useEffect(() => {
 		const before = /** @type {HTMLElement | null} */ (document.activeElement)
 		box.current.showModal()
@@ -31,7 +32,8 @@ export function Login({ why, done }) {
 	}, [])
 	const enter = async (/** @type {any} */ e) => {
 		e.preventDefault()
-		const field = e.target.token, token = field?.value.trim().replace(/^bearer\s+/i, "")
+		const field = e.target.token,
+			token = field?.value.trim().replace(/^bearer\s+/i, "")
 		if (field && !/^[^\s.]+\.\S+$/.test(token)) return say("This is no token: paste all of it, its id, a dot and its secret.")
 		try {
 			if (field) await source.login(token)
@@ -43,14 +45,46 @@ export function Login({ why, done }) {
 			field.select()
 		}
 	}
-	return h("dialog", { ref: box, class: "dialog login", "aria-label": why ? "No answer" : "Log in", onCancel: (/** @type {Event} */ e) => e.preventDefault() },
-		h("form", { class: "inside", onSubmit: enter }, h("h1", null, why ? "No answer" : "Log in"),
-			why ? null : h("label", null, "Token ", h("input", { name: "token", type: "password", autocomplete: "off", required: true }), " "),
-			why ? null : h("p", { class: "dim" }, "The text that ingest token new printed. Your operator makes one."), h("button", { class: "main" }, why ? "Try again" : "Log in"), said ? h("p", { role: "alert", class: "mistake" }, said) : null))
+	return h(
+		"dialog",
+		{
+			ref: box,
+			class: "dialog login",
+			"aria-label": why ? "No answer" : "Log in",
+			onCancel: (/** @type {Event} */ e) => e.preventDefault(),
+		},
+		h(
+			"form",
+			{ class: "inside", onSubmit: enter },
+			h("h1", null, why ? "No answer" : "Log in"),
+			why
+				? null
+				: h("label", null, "Token ", h("input", { name: "token", type: "password", autocomplete: "off", required: true }), " "),
+			why ? null : h("p", { class: "dim" }, "The text that ingest token new printed. Your operator makes one."),
+			h("button", { class: "main" }, why ? "Try again" : "Log in"),
+			said ? h("p", { role: "alert", class: "mistake" }, said) : null,
+		),
+	)
 }
 
 /** @param {Props} props */
 export function Account({ who }) {
 	const [said, say] = useState("Log out")
-	return who?.id ? h("button", { title: who.id, onClick: () => source.logout().then(() => { other(); location.reload() }, (err) => say(err.message)) }, said) : null
+	return who?.id
+		? h(
+				"button",
+				{
+					title: who.id,
+					onClick: () =>
+						source.logout().then(
+							() => {
+								other()
+								location.reload()
+							},
+							(err) => say(err.message),
+						),
+				},
+				said,
+			)
+		: null
 }

@@ -84,15 +84,22 @@ export function end(line, at) {
  * @param {string} line @param {number} from @param {number} most
  */
 function read(line, from, most) {
-	const raw = line.slice(from, from + most + 2), quoted = raw[0] === '"', size = quoted ? quote(raw, 1) + 1 : end(raw, 0)
+	const raw = line.slice(from, from + most + 2),
+		quoted = raw[0] === '"',
+		size = quoted ? quote(raw, 1) + 1 : end(raw, 0)
 	if (!quoted) return { text: raw.slice(0, Math.min(size, most)), size }
 	// It may be cut, even within an escape.
-	for (let some = raw.slice(0, size); some; some = some.slice(0, -1)) for (const last of ["", '"']) try { return { text: String(JSON.parse(some + last)), size } } catch {}
+	for (let some = raw.slice(0, size); some; some = some.slice(0, -1))
+		for (const last of ["", '"'])
+			try {
+				return { text: String(JSON.parse(some + last)), size }
+			} catch {}
 	return { text: "", size }
 }
 
 const colours = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])/g
-export const hidden = /\r?\n|[\0-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu
+export const hidden =
+	/\r?\n|[\0-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu
 const names = "200eLRM 200fRLM 202aLRE 202bRLE 202cPDF 202dLRO 202eRLO 2066LRI 2067RLI 2068FSI 2069PDI 061cALM"
 
 /**
@@ -100,21 +107,38 @@ const names = "200eLRM 200fRLM 202aLRE 202bRLE 202cPDF 202dLRO 202eRLO 2066LRI 2
  * cannot be seen or turns others round, and at most four marks over a letter.
  * @param {string} text
  */
-export const clean = (text) => text.replace(colours, "").replace(hidden, sign).replace(/(\p{M}{4})\p{M}+/gu, "$1")
+export const clean = (text) =>
+	text
+		.replace(colours, "")
+		.replace(hidden, sign)
+		.replace(/(\p{M}{4})\p{M}+/gu, "$1")
 
 /** @param {string} c */
 function sign(c) {
-	const code = c.codePointAt(0) ?? 0, hex = code.toString(16).padStart(4, "0"), at = names.indexOf(hex)
-	return c.endsWith("\n") ? "↵" : c === "\t" ? "→" : code < 32 ? String.fromCharCode(0x2400 + code) : code === 127 ? "␡" : `⟨${at < 0 ? "U+" + hex.toUpperCase() : names.slice(at + 4, at + 7)}⟩`
+	const code = c.codePointAt(0) ?? 0,
+		hex = code.toString(16).padStart(4, "0"),
+		at = names.indexOf(hex)
+	return c.endsWith("\n")
+		? "↵"
+		: c === "\t"
+			? "→"
+			: code < 32
+				? String.fromCharCode(0x2400 + code)
+				: code === 127
+					? "␡"
+					: `⟨${at < 0 ? "U+" + hex.toUpperCase() : names.slice(at + 4, at + 7)}⟩`
 }
 
 /** The text with marks where others occur in it. @param {string} text @param {string[]} wanted @param {boolean} fold */
 export function marked(text, wanted, fold) {
-	const lower = (/** @type {string} */ s) => (fold ? s.toLowerCase() : s), all = wanted.map(lower), out = []
+	const lower = (/** @type {string} */ s) => (fold ? s.toLowerCase() : s),
+		all = wanted.map(lower),
+		out = []
 	const low = lower(text).length === text.length ? lower(text) : text
 	let at = 0
 	while (out.length < 100) {
-		let first = text.length, length = 0
+		let first = text.length,
+			length = 0
 		for (const want of all) {
 			const i = low.indexOf(want, at)
 			if (want && i >= 0 && (i < first || (i === first && want.length > length))) [first, length] = [i, want.length]
@@ -127,14 +151,17 @@ export function marked(text, wanted, fold) {
 
 /** The order of records by their ids: time, origin, index. @param {string} a @param {string} b */
 export function compare(a, b) {
-	const x = a.slice(0, a.lastIndexOf("-")), y = b.slice(0, b.lastIndexOf("-"))
+	const x = a.slice(0, a.lastIndexOf("-")),
+		y = b.slice(0, b.lastIndexOf("-"))
 	return x.length - y.length || (x < y ? -1 : x > y ? 1 : Number(a.slice(x.length + 1)) - Number(b.slice(y.length + 1)))
 }
 
 /** Rows with others among them, each once, in the order of the list. @param {Row[]} rows @param {Row[]} fresh @param {boolean} oldest */
 export function merge(rows, fresh, oldest) {
 	const order = (/** @type {Row} */ a, /** @type {Row} */ b) => (oldest ? compare(a.id, b.id) : compare(b.id, a.id))
-	const parts = [rows, fresh.sort(order)], [a, b] = oldest ? parts : parts.reverse(), all = [...a, ...b]
+	const parts = [rows, fresh.sort(order)],
+		[a, b] = oldest ? parts : parts.reverse(),
+		all = [...a, ...b]
 	if (!a.length || !b.length || order(a[a.length - 1], b[0]) < 0) return all
 	return all.sort(order).filter((row, i) => row.id !== all[i - 1]?.id)
 }

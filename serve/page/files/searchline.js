@@ -18,8 +18,14 @@ function history() {
 
 /** @param {Props & {parts: Map<string, Part>}} props */
 export function SearchLine({ view, set, again, mistake, shared, asked, question, range, parts }) {
-	const [lang, setLang] = useState(false), [past, setPast] = useState(history), [wrong, setWrong] = useState(/** @type {any} */ (undefined)), [name, setName] = useState("")
-	const [line, setLine] = useState({ text: "", caret: 0, open: false, at: -1 }), { text, caret, open, at } = line, input = useRef(/** @type {any} */ (null)), check = useRef(new AbortController())
+	const [lang, setLang] = useState(false),
+		[past, setPast] = useState(history),
+		[wrong, setWrong] = useState(/** @type {any} */ (undefined)),
+		[name, setName] = useState("")
+	const [line, setLine] = useState({ text: "", caret: 0, open: false, at: -1 }),
+		{ text, caret, open, at } = line,
+		input = useRef(/** @type {any} */ (null)),
+		check = useRef(new AbortController())
 	const change = (/** @type {Partial<typeof line>} */ to) => setLine((l) => ({ ...l, at: -1, ...to }))
 	const put = (/** @type {string} */ text, caret = text.length, open = false) => {
 		change({ text, caret, open })
@@ -36,26 +42,41 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		if (term) put(`${text} ${term}`.trim())
 	})
 
-	const before = text.slice(0, caret), word = wordOf(before), wanted = open && !lang && word.sign && !/^(level|service)$/.test(word.name) ? word.name : ""
+	const before = text.slice(0, caret),
+		word = wordOf(before),
+		wanted = open && !lang && word.sign && !/^(level|service)$/.test(word.name) ? word.name : ""
 	useEffect(() => {
 		const timer = setTimeout(setName, 250, wanted)
 		return () => clearTimeout(timer)
 	}, [wanted])
-	const services = useAnswer(open && word.name === "service" ? asked : "", (signal) => source.services(range, signal)).value?.services.map((s) => s.name) ?? []
-	const values = useAnswer(name && `${asked} ${name}`, (signal) => source.facets(question, { fields: name, top: 50 }, signal)).value?.fields.find((f) => f.name === word.name)
+	const services =
+		useAnswer(open && word.name === "service" ? asked : "", (signal) => source.services(range, signal)).value?.services.map(
+			(s) => s.name,
+		) ?? []
+	const values = useAnswer(name && `${asked} ${name}`, (signal) =>
+		source.facets(question, { fields: name, top: 50 }, signal),
+	).value?.fields.find((f) => f.name === word.name)
 	const options = open && !lang ? suggest(before, { fields: shared.fields, services, values, past: past || [] }) : []
-	const pick = ({ text: chosen, from } = options[at]) => put(text.slice(0, from) + chosen + text.slice(caret), from + chosen.length, true)
+	const pick = ({ text: chosen, from } = options[at]) =>
+		put(text.slice(0, from) + chosen + text.slice(caret), from + chosen.length, true)
 
 	const submit = async (/** @type {Event} */ e) => {
 		e.preventDefault()
 		check.current.abort()
 		change({ open: false })
-		const { signal } = (check.current = new AbortController()), next = text.trim(), to = lang ? { logql: next } : { q: next, logql: "" }
+		const { signal } = (check.current = new AbortController()),
+			next = text.trim(),
+			to = lang ? { logql: next } : { q: next, logql: "" }
 		try {
 			const q = questionOf({ ...view, ...to }, range)
 			// The mistakes that the server alone knows are told before the list goes. This reads nothing.
 			const near = shared.rows.slice(0, 1).map((row) => partsOf(row).service)
-			if (/[/(]/.test(next) || lang) await source.number({ ...q, ...(near[0] && { services: near }), from: "2000-01-01", to: "2000-01-02" }, signal).catch((err) => { if (err.status === 400) throw placed(next, err) })
+			if (/[/(]/.test(next) || lang)
+				await source
+					.number({ ...q, ...(near[0] && { services: near }), from: "2000-01-01", to: "2000-01-02" }, signal)
+					.catch((err) => {
+						if (err.status === 400) throw placed(next, err)
+					})
 			if (signal.aborted) return
 			setWrong(undefined)
 			if (past && next && !lang) setPast([next, ...past.filter((/** @type {string} */ t) => t !== next)].slice(0, 100))
@@ -67,7 +88,8 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		}
 	}
 	const onKeyDown = (/** @type {KeyboardEvent} */ e) => {
-		const step = { ArrowDown: 1, ArrowUp: -1 }[e.key], n = options.length
+		const step = { ArrowDown: 1, ArrowUp: -1 }[e.key],
+			n = options.length
 		if (step) change({ open: true, at: n && (Math.max(at, step < 0 ? 0 : -1) + step + n) % n })
 		else if (/^(Enter|Tab)$/.test(e.key) && options[at]) pick()
 		else if (e.key === "Escape" && open) change({ open: false })
@@ -75,29 +97,101 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		e.preventDefault()
 	}
 	const refused = [...parts.values()].find((p) => /** @type {source.Failure} */ (p.error)?.status === 400)?.error
-	const shown = wrong ?? mistake ?? (refused && ([view.q, ...view.chips.map((c) => c.text)].map((t) => placed(t, refused)).find((err) => err instanceof Mistake) ?? refused))
+	const shown =
+		wrong ??
+		mistake ??
+		(refused &&
+			([view.q, ...view.chips.map((c) => c.text)].map((t) => placed(t, refused)).find((err) => err instanceof Mistake) ??
+				refused))
 	const typed = (/** @type {any} */ { target }) => {
 		change({ text: target.value, caret: target.selectionStart, open: true })
 		if (target.value !== text) setWrong(undefined)
 	}
-	return h("form", { class: "search", role: "search", onSubmit: submit, onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || change({ open: false }) },
-		h("div", { class: "line" },
+	return h(
+		"form",
+		{
+			class: "search",
+			role: "search",
+			onSubmit: submit,
+			onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || change({ open: false }),
+		},
+		h(
+			"div",
+			{ class: "line" },
 			h("input", {
-				ref: input, id: "search", role: "combobox", "aria-label": "Search", "aria-expanded": options.length > 0, "aria-controls": "suggestions", "aria-autocomplete": "list", "aria-activedescendant": options[at] && "suggestion-" + at, "aria-invalid": !!shown,
-				placeholder: lang ? '{service_name="web"} |= "text"' : 'text, "two words", /re/, -word, field=value, level>=warn', autocomplete: "off", spellcheck: false, value: text, onInput: typed, onFocus: () => change({ open: true }), onClick: typed, onKeyDown,
+				ref: input,
+				id: "search",
+				role: "combobox",
+				"aria-label": "Search",
+				"aria-expanded": options.length > 0,
+				"aria-controls": "suggestions",
+				"aria-autocomplete": "list",
+				"aria-activedescendant": options[at] && "suggestion-" + at,
+				"aria-invalid": !!shown,
+				placeholder: lang ? '{service_name="web"} |= "text"' : 'text, "two words", /re/, -word, field=value, level>=warn',
+				autocomplete: "off",
+				spellcheck: false,
+				value: text,
+				onInput: typed,
+				onFocus: () => change({ open: true }),
+				onClick: typed,
+				onKeyDown,
 			}),
-			h("button", { type: "button", "aria-pressed": view.fold, "aria-label": "Ignore case", title: "Ignore case of texts", disabled: lang, onClick: () => set({ fold: !view.fold }) }, "Aa"),
-			h("button", {
-				type: "button", "aria-pressed": lang, title: "Ask in LogQL, in place of services and filters", onClick: () => {
-					setLang(!lang)
-					view.logql ? set({ logql: "" }) : change({ text: lang ? view.q : logqlOf(view, question).text })
-					input.current.focus()
+			h(
+				"button",
+				{
+					type: "button",
+					"aria-pressed": view.fold,
+					"aria-label": "Ignore case",
+					title: "Ignore case of texts",
+					disabled: lang,
+					onClick: () => set({ fold: !view.fold }),
 				},
-			}, "LogQL")),
-		options.length || (open && !text && past) ? h("div", { class: "suggest", onMouseDown: (/** @type {Event} */ e) => e.preventDefault() },
-			h("ul", { id: "suggestions", role: "listbox", "aria-label": "Suggestions" }, options.map((o, i) => h("li", { key: o.text, id: "suggestion-" + i, role: "option", "aria-selected": i === at, onClick: () => pick(o) }, o.text, h("span", { class: "dim" }, o.note)))),
-			h("button", { type: "button", onClick: () => setPast([]) }, "Clear history"), h("button", { type: "button", "aria-pressed": !!past, onClick: () => setPast(past ? false : []) }, "Keep history")) : null,
-		shown ? h("p", { class: wrong ? "mistake over" : "mistake", role: "alert" }, shown instanceof Mistake ? `column ${shown.column + 1}: ${shown.message}` : shown.message) : null)
+				"Aa",
+			),
+			h(
+				"button",
+				{
+					type: "button",
+					"aria-pressed": lang,
+					title: "Ask in LogQL, in place of services and filters",
+					onClick: () => {
+						setLang(!lang)
+						view.logql ? set({ logql: "" }) : change({ text: lang ? view.q : logqlOf(view, question).text })
+						input.current.focus()
+					},
+				},
+				"LogQL",
+			),
+		),
+		options.length || (open && !text && past)
+			? h(
+					"div",
+					{ class: "suggest", onMouseDown: (/** @type {Event} */ e) => e.preventDefault() },
+					h(
+						"ul",
+						{ id: "suggestions", role: "listbox", "aria-label": "Suggestions" },
+						options.map((o, i) =>
+							h(
+								"li",
+								{ key: o.text, id: "suggestion-" + i, role: "option", "aria-selected": i === at, onClick: () => pick(o) },
+								o.text,
+								h("span", { class: "dim" }, o.note),
+							),
+						),
+					),
+					h("button", { type: "button", onClick: () => setPast([]) }, "Clear history"),
+					h("button", { type: "button", "aria-pressed": !!past, onClick: () => setPast(past ? false : []) }, "Keep history"),
+				)
+			: null,
+		shown
+			? h(
+					"p",
+					{ class: wrong ? "mistake over" : "mistake", role: "alert" },
+					shown instanceof Mistake ? `column ${shown.column + 1}: ${shown.message}` : shown.message,
+				)
+			: null,
+	)
 }
 
 /** @param {Props} props */
@@ -108,12 +202,32 @@ export function Chips({ view, set, shared }) {
 		shared.act("search", view.chips[i].text)
 		put(i)
 	}
-	return h("ul", { class: "chips", "aria-label": "Filters" },
-		view.chips.map((chip, i) => h("li", { key: i },
-			h("button", {
-				"aria-pressed": !chip.off, title: "On or off; double click or F2: edit", onClick: () => put(i, { ...chip, off: !chip.off }), onDblClick: () => edit(i),
-				onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "F2" ? edit(i) : e.key === "Delete" && put(i),
-			}, chip.text),
-			h("button", { "aria-label": "Remove " + chip.text, onClick: () => put(i) }, "×"))),
-		h("li", null, h("button", { onClick: () => set({ chips: [] }) }, "Clear filters"), view.logql && " They do not count beside LogQL."))
+	return h(
+		"ul",
+		{ class: "chips", "aria-label": "Filters" },
+		view.chips.map((chip, i) =>
+			h(
+				"li",
+				{ key: i },
+				h(
+					"button",
+					{
+						"aria-pressed": !chip.off,
+						title: "On or off; double click or F2: edit",
+						onClick: () => put(i, { ...chip, off: !chip.off }),
+						onDblClick: () => edit(i),
+						onKeyDown: (/** @type {KeyboardEvent} */ e) => (e.key === "F2" ? edit(i) : e.key === "Delete" && put(i)),
+					},
+					chip.text,
+				),
+				h("button", { "aria-label": "Remove " + chip.text, onClick: () => put(i) }, "×"),
+			),
+		),
+		h(
+			"li",
+			null,
+			h("button", { onClick: () => set({ chips: [] }) }, "Clear filters"),
+			view.logql && " They do not count beside LogQL.",
+		),
+	)
 }

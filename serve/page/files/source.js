@@ -56,8 +56,15 @@ async function ask(path, init) {
 		throw new Failure("the server does not answer; is it running, and is the network there?")
 	}
 	if (answer.ok) return answer
-	const { status } = answer, problem = await answer.json().catch(() => {})
-	throw new Failure(problem?.detail || (status === 431 || status === 414 ? "the question is too long for the server; leave out some filters or services" : `the server, or a proxy before it, answers with ${status || "a redirect; reload the page"}`), { status, near: problem?.near, title: problem?.title })
+	const { status } = answer,
+		problem = await answer.json().catch(() => {})
+	throw new Failure(
+		problem?.detail ||
+			(status === 431 || status === 414
+				? "the question is too long for the server; leave out some filters or services"
+				: `the server, or a proxy before it, answers with ${status || "a redirect; reload the page"}`),
+		{ status, near: problem?.near, title: problem?.title },
+	)
 }
 
 /** @param {string} text @returns {any} an object */
@@ -81,7 +88,8 @@ const broke = (err) => {
  */
 async function object(path, signal) {
 	const value = parsed(await (await ask(path, { signal })).text().catch(broke))
-	if (typeof value.complete !== "boolean") throw new Failure("the answer does not say whether it is complete; the server is of another version than this page")
+	if (typeof value.complete !== "boolean")
+		throw new Failure("the answer does not say whether it is complete; the server is of another version than this page")
 	return value
 }
 
@@ -93,7 +101,8 @@ export async function whoami(signal) {
 }
 
 /** @param {string} token */
-export const login = (token) => ask("login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) })
+export const login = (token) =>
+	ask("login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) })
 
 export const logout = () => ask("login", { method: "DELETE" })
 
@@ -121,9 +130,15 @@ export const patterns = (q, how, signal) => object("patterns?" + params(q, how),
 export async function record(service, id, signal) {
 	/** @type {Row[]} */
 	const rows = []
-	const end = await context({ service, id, before: 1, after: 1, services: "same", each: (more) => rows.push(...more) }, signal).catch((err) => {
+	const end = await context(
+		{ service, id, before: 1, after: 1, services: "same", each: (more) => rows.push(...more) },
+		signal,
+	).catch((err) => {
 		if (err.title !== "No such record") throw err
-		throw new Failure(`${service} has no such record any more: it is of ${new Date(parseInt(id) / 1e6).toISOString().slice(0, 10)} (UTC), and that day may have expired`, err)
+		throw new Failure(
+			`${service} has no such record any more: it is of ${new Date(parseInt(id) / 1e6).toISOString().slice(0, 10)} (UTC), and that day may have expired`,
+			err,
+		)
 	})
 	const at = rows.findIndex((r) => r.anchor)
 	return { ...end, row: rows[at], previous: rows[at - 1]?.id, next: rows[at + 1]?.id }
@@ -134,7 +149,14 @@ export const recordURL = (sel) => `${base}records/${sel.map(encodeURIComponent).
 
 /** The link of a file with the records of a question, straight to disk. @param {Question} q @param {{oldest: boolean, fields?: string[]}} how fields: as CSV */
 export const download = (q, { oldest, fields }) =>
-	base + "records?" + params(q, { limit: 0, order: oldest ? "asc" : "desc", download: 1, ...(fields ? { form: "csv", fields: fields.join(",") } : {}) })
+	base +
+	"records?" +
+	params(q, {
+		limit: 0,
+		order: oldest ? "asc" : "desc",
+		download: 1,
+		...(fields ? { form: "csv", fields: fields.join(",") } : {}),
+	})
 
 /**
  * Passes records on as they come, and returns the end of the stream.
@@ -188,16 +210,20 @@ async function events(path, each, signal) {
  * @param {AbortSignal} signal
  */
 export async function* slices(answer, signal) {
-	const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).getReader(), decoder = new TextDecoder()
-	let rest = "", done = false
+	const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).getReader(),
+		decoder = new TextDecoder()
+	let rest = "",
+		done = false
 	try {
 		while (!done) {
-			const next = await reader.read(), value = next.value
+			const next = await reader.read(),
+				value = next.value
 			done = next.done
 			rest += done ? decoder.decode() : decoder.decode(value, { stream: true })
 			/** @type {string[]} */
 			let lines = []
-			let at = 0, began = performance.now()
+			let at = 0,
+				began = performance.now()
 			for (let n; (n = rest.indexOf("\n", at)) >= 0; at = n + 1) {
 				if (n > at) lines.push(rest.slice(at, n))
 				if (performance.now() - began < 8) continue
@@ -224,10 +250,16 @@ export async function* slices(answer, signal) {
  * @returns {Row | undefined}
  */
 export function rowOf(text) {
-	const head = '{"record":{"id":"', next = '","line":'
+	const head = '{"record":{"id":"',
+		next = '","line":'
 	if (!text.startsWith(head)) return undefined
-	const id = text.indexOf('"', head.length), anchor = text.endsWith(',"anchor":true}}')
-	return { id: text.slice(head.length, id), line: text.slice(id + next.length, anchor ? -',"anchor":true}}'.length : -2), ...(anchor && { anchor }) }
+	const id = text.indexOf('"', head.length),
+		anchor = text.endsWith(',"anchor":true}}')
+	return {
+		id: text.slice(head.length, id),
+		line: text.slice(id + next.length, anchor ? -',"anchor":true}}'.length : -2),
+		...(anchor && { anchor }),
+	}
 }
 
 /**
@@ -243,7 +275,15 @@ export async function tail(q, how, each, signal) {
 	let told = false
 	for await (const lines of slices(answer, signal)) {
 		told ||= lines.some((line) => line.startsWith("data: "))
-		each(lines.flatMap((line) => (line.startsWith("id: ") ? [{ cursor: line.slice(4) }] : line.startsWith("data: ") ? [rowOf(line.slice(6)) ?? parsed(line.slice(6))] : [])))
+		each(
+			lines.flatMap((line) =>
+				line.startsWith("id: ")
+					? [{ cursor: line.slice(4) }]
+					: line.startsWith("data: ")
+						? [rowOf(line.slice(6)) ?? parsed(line.slice(6))]
+						: [],
+			),
+		)
 	}
 	if (!told) throw new Failure("the answer ended before it began.")
 }

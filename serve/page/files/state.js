@@ -8,8 +8,25 @@ import { duration } from "./format.js"
 
 /** @type {View} */
 export const start = {
-	services: [], since: "1h", from: "", to: "", utc: false, q: "", fold: false, chips: [], logql: "", split: "level", oldest: false,
-	wrap: false, columns: [], sel: "", around: "", tab: "records", live: false, against: "before", every: "",
+	services: [],
+	since: "1h",
+	from: "",
+	to: "",
+	utc: false,
+	q: "",
+	fold: false,
+	chips: [],
+	logql: "",
+	split: "level",
+	oldest: false,
+	wrap: false,
+	columns: [],
+	sel: "",
+	around: "",
+	tab: "records",
+	live: false,
+	against: "before",
+	every: "",
 }
 
 const texts = /** @type {const} */ (["since", "from", "to", "q", "logql", "split", "sel", "around", "tab", "against", "every"])
@@ -33,8 +50,14 @@ const isTime = (/** @type {string} */ t) => Math.abs(Date.parse(t)) < 1e13
 
 /** What a part of a link may be. @type {Record<string, (t: string) => boolean>} */
 const sound = {
-	since: (t) => !t || (duration(t) > 0 && duration(t) < 1e13), every: (t) => !t || (duration(t) >= 5000 && duration(t) < 1e9), from: (t) => !t || isTime(t), to: (t) => !t || isTime(t),
-	against: (t) => /^(|before|yesterday)$/.test(t) || (t.split("/").length === 2 && t.split("/").every(isTime)), sel: (t) => /^($|[^/]+\/-?\d{1,20}-)/.test(t), around: (t) => /^($|same$|all$|=.)/.test(t), tab: (t) => /^(records|patterns)$/.test(t),
+	since: (t) => !t || (duration(t) > 0 && duration(t) < 1e13),
+	every: (t) => !t || (duration(t) >= 5000 && duration(t) < 1e9),
+	from: (t) => !t || isTime(t),
+	to: (t) => !t || isTime(t),
+	against: (t) => /^(|before|yesterday)$/.test(t) || (t.split("/").length === 2 && t.split("/").every(isTime)),
+	sel: (t) => /^($|[^/]+\/-?\d{1,20}-)/.test(t),
+	around: (t) => /^($|same$|all$|=.)/.test(t),
+	tab: (t) => /^(records|patterns)$/.test(t),
 }
 
 /**
@@ -51,11 +74,13 @@ export function parse(text) {
 	for (const key of flags) view[key] = from.get(key) === "1"
 	for (const [key, value] of from) if (key === "f" || key === "off") view.chips.push({ text: value, off: key === "off" })
 	if (view.from || view.to) view.since = ""
-	const bad = texts.filter((key) => sound[key] && !sound[key](view[key])).map((key) => {
-		const was = `${key}=${view[key].slice(0, 99)}`
-		view[key] = start[key]
-		return was
-	})
+	const bad = texts
+		.filter((key) => sound[key] && !sound[key](view[key]))
+		.map((key) => {
+			const was = `${key}=${view[key].slice(0, 99)}`
+			view[key] = start[key]
+			return was
+		})
 	if (!view.since && bad.some((was) => /^(from|to)=/.test(was))) Object.assign(view, { since: start.since, from: "", to: "" })
 	if (view.columns.length > 100) bad.push(`${view.columns.splice(100).length} columns`)
 	if (view.chips.length > 1000) bad.push(`${view.chips.splice(1000).length} filters`)
@@ -94,7 +119,8 @@ export class State {
 		const view = { ...this.view, wrong: "", ...change }
 		if (change.from !== undefined || change.to !== undefined) view.since = change.since ?? ""
 		else if (change.since) view.from = view.to = ""
-		const before = fragment(this.view), after = fragment(view)
+		const before = fragment(this.view),
+			after = fragment(view)
 		this.view = view
 		if (before !== after) history[how.quiet ? "replaceState" : "pushState"](null, "", "#" + after)
 		this.changed(view)
