@@ -221,6 +221,9 @@ func (a *app) thereAre(ctx context.Context, e *reading.NoServiceError) string {
 // misread explains an error of the parser in the arguments of a verb.
 func (a *app) misread(verb string, err error) error {
 	if strings.HasPrefix(err.Error(), `expected "<service>`) {
+		if verb == "new" || verb == "patterns" { // which a service may be called
+			return cli.Usagef("%w. For a service called %s: logquery read %s", errWhich(), verb, verb)
+		}
 		return errWhich()
 	}
 	if strings.HasPrefix(err.Error(), `expected "<field>`) {

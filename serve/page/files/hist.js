@@ -3,7 +3,7 @@
 // patterns. The sliders do the same by keys.
 
 import { h } from "./preact.js"
-import { useEffect, useRef, useState } from "./hooks.js"
+import { useEffect, useMemo, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { failed, useAnswer, useReport } from "./ask.js"
 import { termOfCounted as termOf } from "./search.js"
@@ -42,6 +42,14 @@ export function Histogram(props) {
 	const shown = answer.value ?? (rough.value && { ...rough.value, buckets: [] })
 	const axis = axisOf(question, shown, rough.value)
 	const keys = keysOf(view.split, answer.value)
+	// A pointer that moves draws none of them again.
+	const drawn = useMemo(
+		() => [
+			answer.loading && rough.value && bars(axis, rough.value.buckets, [{ key: "", label: "", color: "rough", n: 0 }]),
+			answer.value && !(answer.loading && rough.value && answer.stale) && bars(axis, answer.value.buckets, keys),
+		],
+		[answer, rough, question.from, question.to, view.split],
+	)
 	const total = answer.value?.buckets.reduce((n, b) => n + b.total, 0) ?? -1,
 		unknown = answer.error ? "–" : "…"
 	useEffect(() => {
@@ -110,8 +118,7 @@ export function Histogram(props) {
 					set(zooms.current.pop() ?? zoomOut(props.range))
 				},
 			},
-			answer.loading && rough.value ? bars(axis, rough.value.buckets, [{ key: "", label: "", color: "rough", n: 0 }]) : null,
-			answer.value && !(answer.loading && rough.value && answer.stale) ? bars(axis, answer.value.buckets, keys) : null,
+			drawn,
 			sel
 				? h("rect", {
 						class: sel.second ? "brush second" : "brush",
