@@ -28,9 +28,8 @@ func (tailCmd) Help() string {
 // Help has the examples of the verb.
 func (histCmd) Help() string {
 	return `Examples:
-  logquery hist web --since 1d
   logquery hist '*' --by 1h --level error+
-  logquery hist web --since 1h --by-field level,status --top 5
+  logquery hist web --since 1d --by-field level,status --top 5
   logquery hist web -F timeout --since 2h -o csv` + timesHelp
 }
 
