@@ -84,7 +84,7 @@ var serverMutants = []mutant{
 	}
 `}}},
 	{name: "a list without an ingester that did not answer called complete", edits: []edit{{"serve/api/services.go",
-		`Outcome: form.OutcomeOf(out)}`, `Outcome: form.OutcomeOf(&reading.Outcome{})}
+		`Outcome: form.OutcomeOf(out), Range: c.rangeOf(&a)}`, `Outcome: form.OutcomeOf(&reading.Outcome{}), Range: c.rangeOf(&a)}
 	_ = out`}}},
 	{name: "a list for hints refuses a tail", first: 55, edits: []edit{{"serve/api/tail.go",
 		`	return c.store.Exist(c.r.Context(), *a)
