@@ -70,7 +70,7 @@ export default [
 		name: "doors: who may read one service sees no byte of another, in all that the page asks",
 		world: "tokens/recorded",
 		limit: 90,
-		allow: [/401/],
+		allow: [/401/, /status of 404/],
 		async run(scene) {
 			const { ui, facts, page } = scene
 			await login(ui, facts.tokens.webonly)

@@ -224,7 +224,7 @@ export default [
 			await until("the history can be cleared", async () => {
 				await ui.page.getByRole("option", { name: /clear/i }).or(ui.page.getByRole("button", { name: /clear.*history/i })).first().click({ timeout: 1000 })
 			})
-			assert.doesNotMatch(await ui.page.evaluate(() => JSON.stringify({ ...localStorage })), /gamma-marker/)
+			await until("it is cleared", async () => assert.doesNotMatch(await ui.page.evaluate(() => JSON.stringify({ ...localStorage })), /gamma-marker/), 3000)
 		},
 	},
 	{
