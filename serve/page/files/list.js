@@ -157,6 +157,7 @@ export function List(props) {
 		} catch (err) {
 			// Long records come in small portions.
 			if (signal.aborted || bytes <= bytesAtOnce) throw err
+			return undefined
 		}
 	}
 	/** @type {ListActs["loads"]} */
@@ -314,7 +315,7 @@ export function List(props) {
 		last = Math.min(first + Math.ceil(l.inView / l.height) + 1, places())
 	/** Loads what is in view, or nearly. */
 	useEffect(() => {
-		if (l.loading || l.error || !l.rows.length) return
+		if (l.loading || l.error || !l.rows.length) return undefined
 		const margin = last - first,
 			under = last - l.start - l.rows.length,
 			over = l.start - first
@@ -324,6 +325,7 @@ export function List(props) {
 		}
 		if (l.down && under > -margin) extend(true)
 		else if (l.up && over > -margin) extend(false)
+		return undefined
 	})
 	useEffect(() => {
 		const same = JSON.stringify({ ...question, from: "", to: "", oldest }),
