@@ -106,6 +106,7 @@ func TestForms(t *testing.T) {
 		{"a megabyte", []string{"key=" + strings.Repeat("Zm9vYmFy", 1<<17), "key=" + strings.Repeat("YmF6cXV4", 1<<17)}, []string{"key=<*> …"}},
 		{"many words", []string{strings.Repeat("word ", 1<<17)}, []string{strings.Repeat("word ", 100) + "…"}},
 		{"binary", []string{"a \x00\x01\x02 b", "a \x7f b", "a \x1b[31mred"}, []string{"a <*> b", "a <*>[<*>"}},
+		{"a long text without blanks", []string{strings.Repeat("用户", 3000), strings.Repeat("用户", 3000) + "登录"}, []string{strings.Repeat("用户", 682) + "用 …"}},
 		{"other scripts", []string{"Пользователь 17 вошёл", "Пользователь 4 вошёл", "用户 5 登录"}, []string{"Пользователь <*> вошёл", "用户 <*> 登录"}},
 		{"its own sign", []string{"<*> and <*>", "5 and 6"}, []string{"<*> and <*>", "<*> and <*>"}},
 		{"requests", []string{`"GET /a/b?c=1 HTTP/1.1" 200`, `"GET /d/e HTTP/1.0" 404`, `"PUT /d/e HTTP/1.0" 204`}, []string{`"GET <*> HTTP/<*>" <*>`, `"PUT <*> HTTP/<*>" <*>`}},
