@@ -69,7 +69,9 @@ func mine(t testing.TB, o patterns.Options, messages []string) *patterns.Result 
 		}
 	}
 	r := m.Patterns()
-	r.Describe(r.Patterns)
+	if err := r.Describe(r.Patterns); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 
