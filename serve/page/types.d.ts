@@ -405,7 +405,9 @@ interface ListActs {
 	/** Gives the first row another place; what is in view stays there. */
 	move(start: number): void
 	drop(below: boolean, n: number): void
-	/** Takes rows, the nearest first. */
+	/** The places of the first row in view, and behind the last one. */
+	sight(): [number, number]
+	/** Takes rows, the nearest first. Those that are too many go at the other end, and none in view. */
 	add(rows: Row[], below: boolean): void
 	ask(below: boolean, id: string | undefined, each: (rows: Row[]) => void, how?: AskHow): Promise<End | undefined>
 	/** One load at a time: a new one gives the one before up. */

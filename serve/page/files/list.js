@@ -119,13 +119,20 @@ export function List(props) {
 		if (!below) l.start += n
 		if (now.current.view.live && below === now.current.view.oldest) live.cutOff()
 	}
+	/** @type {ListActs["sight"]} */
+	const sight = () => {
+		const first = Math.floor(l.top / l.height)
+		return [first, Math.min(first + Math.ceil(l.inView / l.height) + 1, places())]
+	}
 	/** @type {ListActs["add"]} */
 	const add = (rows, below) => {
 		l.rows = below ? [...l.rows, ...rows] : [...rows.reverse(), ...l.rows]
 		if (!below) l.start -= rows.length
 		if (l.start < 0) move(0)
+		const [first, last] = sight(),
+			free = Math.min(l.rows.length - 1, below ? first - l.start : l.start + l.rows.length - last)
 		let n = 0
-		for (let bytes = size(l.rows); n < l.rows.length - 1 && (l.rows.length - n > mostRows || bytes > mostBytes); n++)
+		for (let bytes = size(l.rows); n < free && (l.rows.length - n > mostRows || bytes > mostBytes); n++)
 			bytes -= l.rows.at(below ? n : -1 - n)?.line.length ?? 0
 		if (n) drop(!below, n)
 		draw()
@@ -311,12 +318,12 @@ export function List(props) {
 		live.paused === "key" ||
 		live.pause((oldest ? !l.down && l.top >= tall() - l.inView - l.height : l.top < l.height) ? "" : "scroll")
 
-	const first = Math.floor(l.top / l.height),
-		last = Math.min(first + Math.ceil(l.inView / l.height) + 1, places())
+	const [first, last] = sight()
 	/** Loads what is in view, or nearly. */
 	useEffect(() => {
-		if (l.loading || l.error || !l.rows.length) return undefined
-		const margin = last - first,
+		if (l.loading || l.error || l.old || !l.rows.length) return undefined
+		// What is kept has room for it: an end that loads would else drop what the other end wants.
+		const margin = Math.min(last - first, Math.max(0, (l.rows.length * 0.75 - (last - first)) / 2)),
 			under = last - l.start - l.rows.length,
 			over = l.start - first
 		if (Math.max(under, over) > 3 * page && !view.live && shared.spans.length) {
@@ -324,7 +331,7 @@ export function List(props) {
 			return () => clearTimeout(timer)
 		}
 		if (l.down && under > -margin) extend(true)
-		else if (l.up && over > -margin) extend(false)
+		else if (l.up && over >= -margin) extend(false)
 		return undefined
 	})
 	useEffect(() => {
@@ -456,7 +463,8 @@ export function List(props) {
 	if (index >= 0 && !visible.includes(index)) visible.push(index)
 	const button = (/** @type {string} */ label, /** @type {boolean} */ pressed, /** @type {() => void} */ onClick) =>
 			h("button", { "aria-pressed": pressed, onClick }, label),
-		n = l.rows.length
+		n = l.rows.length,
+		before = l.old && !l.loading && n > 0 // the question has failed
 
 	return [
 		h(
@@ -467,7 +475,7 @@ export function List(props) {
 				{ class: "dim" },
 				l.loading === "all" && !n
 					? " "
-					: l.old && l.error && n
+					: before
 						? "records of the question before"
 						: all < 0
 							? `${some(n, "record")} loaded`
@@ -513,7 +521,7 @@ export function List(props) {
 						{
 							onClick: () => {
 								l.error = undefined
-								n ? draw() : props.again()
+								n && !l.old ? draw() : props.again()
 							},
 						},
 						"Try again",
@@ -578,7 +586,7 @@ export function List(props) {
 			h(
 				"div",
 				{
-					class: l.old && l.error ? "rows stale" : "rows",
+					class: before ? "rows stale" : "rows",
 					ref: sheet,
 					role: "presentation",
 					style: { height: drawn() + "px", minWidth: wide },
