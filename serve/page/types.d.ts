@@ -372,8 +372,10 @@ interface Held {
 	/** What was asked for: the chosen record, the question. */
 	sought: string
 	asked: string
-	/** The question but for its times. */
+	/** The question but for its times; that of the rows, and how many such questions there were. */
 	same: string
+	of: string
+	turn: number
 	/** Why a record that was asked for is not there. */
 	lost: string
 	/** The start is to be estimated once the histogram is there. */
@@ -395,6 +397,8 @@ interface AskHow {
 
 /** What the list does. Below is downwards, from a row or an end. */
 interface ListActs {
+	/** Takes all rows away, for those of an answer. */
+	renew(more: Partial<Held>): void
 	places(): number
 	tall(): number
 	drawn(): number
