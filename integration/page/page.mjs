@@ -83,6 +83,11 @@ export class Page {
 		await this.asks(() => this.type(text))
 	}
 
+	/** Waits until new records come by themselves. */
+	async follows() {
+		await this.page.getByRole("status").getByText("Following", { exact: true }).waitFor()
+	}
+
 	/** The number of records that the histogram counts. */
 	async total() {
 		const text = await this.histogram.getByRole("img").getAttribute("aria-label"), found = /([\d,]+) records?/.exec(text)
@@ -148,12 +153,12 @@ export class Page {
 	async answer(route, how) {
 		const match = (url) => url.pathname === "/api/v1/" + route
 		await this.page.route(match, async (r) => {
-			if (how === "abort") return r.abort()
 			try {
+				if (how === "abort") return await r.abort()
 				const answer = await r.fetch()
 				await how(r, answer, (await answer.body()).toString())
 			} catch (err) {
-				if (!/disposed|closed|ended/.test(err.message)) throw err // the story is over
+				if (!this.scene.over) this.scene.errors.push(`the answer of ${route}: ${err.stack}`)
 			}
 		})
 		return () => this.page.unroute(match)
