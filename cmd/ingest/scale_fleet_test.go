@@ -215,4 +215,3 @@ func flushOf(c config.Config) scale.Flush {
 		Age: config.Duration(o.Age).String(), MaxAge: config.Duration(o.MaxAge).String(),
 	}
 }
-

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"os/signal"
@@ -201,6 +202,7 @@ func TestScaleResult(t *testing.T) {
 	if result.Version != 1 || result.Date == "" || result.Commit == "" || result.Machine == "" || result.Apart == nil {
 		t.Errorf(stale+"%+v", result)
 	}
+	sameFields(t, result.A)
 	short := one(t, small())
 	c, err := scaleConfig(t.TempDir(), "10.1.0.1")
 	if err != nil {
@@ -239,5 +241,27 @@ func TestScaleResult(t *testing.T) {
 	}
 	if a := result.Apart; a.Ingesters != scaleIngesters || len(a.Exceptions) > 0 || !near(a.One.Requests(), short.Requests.Requests(), 0.01) || !near(a.All.Requests(), scaleIngesters*a.One.Requests(), 0.01) {
 		t.Errorf(stale+"ingesters have an effect on each other, or the test is another one: %+v", a)
+	}
+}
+
+// sameFields ensures that a file of results has each field.
+func sameFields(t *testing.T, want map[string]scale.Ingest) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"a": want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full, got struct {
+		A map[string]map[string]json.RawMessage
+	}
+	if err := errors.Join(json.Unmarshal(text, &full), json.Unmarshal(results.Latest(), &got)); err != nil {
+		t.Fatal(err)
+	}
+	for name, fields := range full.A {
+		for field := range fields {
+			if _, ok := got.A[name][field]; !ok {
+				t.Errorf("docs/scale lacks a.%s.%s; make scale", name, field)
+			}
+		}
 	}
 }
