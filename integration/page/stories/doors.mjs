@@ -162,7 +162,7 @@ export default [
 			await login(ui, facts.tokens.webonly)
 			await ui.ready()
 			const said = async (service) => {
-				await ui.open({ service, since: "1h" }, { wait: false })
+				await ui.open({ service, since: "1h" }, { wait: false, anew: true })
 				await until("the questions have failed", async () => (await ui.state()) === "failed")
 				assert.match(await ui.missing.innerText(), /no service/i)
 				assert.equal(await ui.rows.count(), 0)

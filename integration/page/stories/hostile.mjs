@@ -172,7 +172,7 @@ export default [
 			for (const kept of ["5", '{"0":1}', '[1,null,{},"basket"]']) {
 				await page.goto(ui.scene.url + "/ui/page.css")
 				await page.evaluate((text) => ["history", "theme", "who /"].forEach((key) => localStorage.setItem(key, text)), kept)
-				await ui.range()
+				await ui.range({}, { anew: true })
 				await ui.search.click()
 				await ui.search.pressSequentially("ba")
 				await ui.some(5)
@@ -182,7 +182,7 @@ export default [
 				["records", (r) => r.fulfill({ status: 302, headers: { location: "https://sign-in.example/" } }), /a redirect/], ["records", (r) => r.fulfill({ status: 200, body: '{"end":{}}\n' }), /The page has failed/]]) {
 				const match = (url) => url.pathname === "/api/v1/" + route
 				await page.route(match, how)
-				await ui.open("since=1h", { wait: false })
+				await ui.open("since=1h", { wait: false, anew: true })
 				await until(`words about ${route}`, async () => words.test(await page.getByRole("alert").first().innerText()))
 				await page.unroute(match)
 			}

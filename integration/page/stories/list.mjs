@@ -253,15 +253,16 @@ export default [
 		async run(scene) {
 			const { ui, page } = scene
 			await ui.range()
+			const scroller = await ui.grid.evaluateHandle((g) => [g, ...g.querySelectorAll("*")].find((e) => e.scrollHeight > e.clientHeight + 50))
 			const scroll = async (steps) => {
 				for (let n = 0; n < steps; n++) {
-					await ui.grid.evaluate((g) => [g, ...g.querySelectorAll("*")].filter((e) => e.scrollHeight > e.clientHeight + 50).forEach((e) => (e.scrollTop += 1500)))
+					await scroller.evaluate((s) => (s.scrollTop += 3000))
 					await sleep(20)
 				}
 			}
-			await scroll(110) // past the rows that are kept
+			await scroll(55) // past the rows that are kept
 			const before = await heap(page)
-			await scroll(110)
+			await scroll(55)
 			const growth = ((await heap(page)) - before) / 1e6
 			scene.figures.rows = (await ui.shown()).at(-1).index
 			scene.figures.growthMB = Math.round(growth * 10) / 10
