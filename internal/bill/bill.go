@@ -74,6 +74,13 @@ const (
 	utf16Bytes   = 2
 )
 
+// tailUse estimates the rows of some records, and the bytes of these rows: one row for each
+// window of time that has records. line is the mean size of a line.
+func tailUse(records, windows int64, line float64) (rows, bytes int64) {
+	rows = min(records, windows)
+	return rows, rows*tailRowBytes + int64(float64(min(records, tailLines*rows))*line*utf16Bytes)
+}
+
 // tail estimates the use of the tables: a row for each second from the first to the
 // last record, but no more rows than records. It assumes that the records are spread
 // evenly over those seconds. The estimate is too high if records came in bursts, or
@@ -82,14 +89,14 @@ const (
 func (s *Sum) tail(m *blobfmt.Meta) {
 	// Unsigned, because the whole range of time does not fit into an int64.
 	seconds := int64((uint64(m.Last)-uint64(m.First))/uint64(time.Second)) + 1
-	line := float64(m.RawBytes) / float64(m.Records) * utf16Bytes
-	rows := func(records int64) int64 {
-		n := min(records, seconds)
-		s.TailBytes += n*tailRowBytes + int64(float64(min(records, tailLines*n))*line)
-		return n
+	line := float64(m.RawBytes) / float64(m.Records)
+	add := func(records int64) int64 {
+		rows, bytes := tailUse(records, seconds, line)
+		s.TailBytes += bytes
+		return rows
 	}
-	s.TailWrites += rows(m.Records)
-	rows(m.Levels[record.Error] + m.Levels[record.Critical])
+	s.TailWrites += add(m.Records)
+	add(m.Levels[record.Error] + m.Levels[record.Critical])
 }
 
 // Report sums up a store. Blobs that begin in the range count as a whole.
