@@ -316,5 +316,19 @@ func (p *Prices) Sent(t *traffic.Counter) float64 {
 	return digits(sum)
 }
 
+// Retrieval is the cost of reading bytes from cooler tiers, without the requests; ok is false if the
+// table lacks a tier.
+func (p *Prices) Retrieval(bytes map[string]int64) (sum float64, ok bool) {
+	lines := p.lines()
+	for tier, n := range bytes {
+		key := tierPrice(tier, "retrieval")
+		if _, ok := lines[key]; !ok {
+			return 0, false
+		}
+		sum += p.money(key, float64(n))
+	}
+	return digits(sum), true
+}
+
 // digits rounds to 12 places, more than any bill needs.
 func digits(x float64) float64 { return math.Round(x*1e12) / 1e12 }
