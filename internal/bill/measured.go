@@ -87,6 +87,9 @@ func (m *Measured) shape(path string) (*shape, error) {
 	}
 	s.pair.line = raw / records
 	s.pairs = math.Round(records / s.window.Seconds() / s.pair.records)
+	if s.pairs < 1 {
+		return nil, fmt.Errorf("the result of the scale test of %s has fewer records at %s than one pair", m.Date, path)
+	}
 	s.stored = *numbers["stored_bytes"] / raw
 	var err error
 	for name, to := range map[string]interface{ UnmarshalText([]byte) error }{"flush.size": &s.flush.Size, "flush.min": &s.flush.Min, "flush.age": &s.flush.Age, "flush.max_age": &s.flush.MaxAge, "tail_every": &s.every} {

@@ -60,15 +60,16 @@ func (f Flush) putsWithin(p pair, window time.Duration) (least, most float64) {
 	return math.Floor(window.Seconds() / late), math.Ceil(window.Seconds() / wait)
 }
 
-// rows is how many rows of the tail a pair writes in some time, and most is one more for each
-// window: its ends may fall into a measurement or not.
+// rows is how many rows of the tail a pair writes in some time.
 func rows(p pair, every, window time.Duration) float64 {
 	return min(p.records*window.Seconds(), window.Seconds()/every.Seconds())
 }
 
-// rowsWithin bounds the rows of a pair within a measurement.
+// rowsWithin bounds the rows of a pair within a measurement. A row is written a little later than it
+// is due, if it has to wait for the one before.
 func rowsWithin(p pair, every, window time.Duration) (least, most float64) {
-	return math.Floor(rows(p, every+tick, window)), math.Ceil(rows(p, every, window)) + 1
+	n := rows(p, every, window)
+	return math.Floor(0.95 * n), math.Ceil(n) + 1
 }
 
 // heartbeat is how often an ingester writes its row, see internal/lease.

@@ -131,6 +131,9 @@ func (s *sheet) add(l Line) {
 		s.err = fmt.Errorf("the table of prices has no %s, which the plan needs; configs/prices.yaml has one", l.Price)
 		return
 	}
+	if l.Path == "" {
+		l.Measured = 0
+	}
 	l.PerDay = s.prices.money(l.Price, l.Count)
 	switch l.Unit { // their prices are for a month
 	case "GB-days":
@@ -149,6 +152,16 @@ func (s *sheet) count(path string) float64 {
 	n, err := s.Measured.Count(path)
 	s.err = cmp.Or(s.err, err)
 	return n
+}
+
+// countOr is a measured count with its path, or the count of a rule with the path "" if the
+// result of the scale test has not got that part.
+func (s *sheet) countOr(path string, rule float64) (n float64, at string) {
+	n, err := s.Measured.Count(path)
+	if err != nil {
+		return rule, ""
+	}
+	return n, path
 }
 
 // tierPrice is the key of a price of a tier.
@@ -258,15 +271,17 @@ func (s *sheet) reads() {
 	p := &s.Plan
 	hours := time.Duration(p.ReadRange).Hours()
 	blobs := s.puts / float64(p.Services) / 24 * hours
-	path := func(kind string) string { return "b.reads.read.requests." + kind }
-	lists, gets, rows := s.count(path("list")), s.count(path("get")), s.count(path("table_read"))
-	s.add(Line{Name: "read_lists", Group: ofRequests, What: "LISTs of reads", Count: lists * p.ReadsPerDay, Unit: "requests", Price: "here.lists", Path: path("list"), Measured: lists,
-		How: fmt.Sprintf("times %.6g reads", p.ReadsPerDay)})
+	const read = "b.reads.read.requests."
+	lists, listsAt := s.countOr(read+"list", 2)
+	gets, getsAt := s.countOr(read+"get", 0)
+	rows, rowsAt := s.countOr(read+"table_read", 2)
+	s.add(Line{Name: "read_lists", Group: ofRequests, What: "LISTs of reads", Count: lists * p.ReadsPerDay, Unit: "requests", Price: "here.lists", Path: listsAt, Measured: lists,
+		How: fmt.Sprintf("%.6g reads with %.3g each", p.ReadsPerDay, lists)})
 	each := max(gets, blobs*getsOfBlob)
 	how := fmt.Sprintf("%%.6g reads of %s of a service, which has %.3g blobs there: %.3g GETs each, %d a blob and no fewer than measured", p.ReadRange, blobs, each, getsOfBlob)
-	s.add(Line{Name: "read_gets", Group: ofRequests, What: "GETs of reads", Count: each * (p.ReadsPerDay - p.ReadsOfCool), Unit: "requests", Price: tierPrice(s.first, "reads"), Path: path("get"), Measured: gets, How: fmt.Sprintf(how, p.ReadsPerDay-p.ReadsOfCool)})
-	s.add(Line{Name: "read_tables", Group: ofTables, What: "reads of tables by readers", Count: rows * p.ReadsPerDay, Unit: "transactions", Price: "here.table-writes", Path: path("table_read"), Measured: rows,
-		How: fmt.Sprintf("times %.6g reads", p.ReadsPerDay)})
+	s.add(Line{Name: "read_gets", Group: ofRequests, What: "GETs of reads", Count: each * (p.ReadsPerDay - p.ReadsOfCool), Unit: "requests", Price: tierPrice(s.first, "reads"), Path: getsAt, Measured: gets, How: fmt.Sprintf(how, p.ReadsPerDay-p.ReadsOfCool)})
+	s.add(Line{Name: "read_tables", Group: ofTables, What: "reads of tables by readers", Count: rows * p.ReadsPerDay, Unit: "transactions", Price: "here.table-writes", Path: rowsAt, Measured: rows,
+		How: fmt.Sprintf("%.6g reads with %.3g each", p.ReadsPerDay, rows)})
 	if p.ReadsOfCool > 0 {
 		s.coolReads(each, hours, how)
 	}
@@ -307,24 +322,23 @@ func (s *sheet) retrieved(name, tier string, reads, hours float64) {
 
 // jobs adds the daily retention and compaction.
 func (s *sheet) jobs() {
-	services := s.count("b.services")
-	if services <= 0 {
-		return
-	}
-	kinds := []struct{ kind, name, price string }{{"list", "lists", "here.lists"}, {"put", "puts", tierPrice(s.first, "writes")}, {"get", "gets", tierPrice(s.first, "reads")}}
-	for _, k := range kinds {
-		path := "b.reads.retention_apply.requests." + k.kind
-		n := s.count(path)
-		s.add(Line{Name: "retention_" + k.name, Group: ofRequests, What: strings.ToUpper(k.kind) + "s of retention apply", Count: n * float64(s.Plan.Services) / services, Unit: "requests", Price: k.price, Path: path, Measured: n,
-			How: fmt.Sprintf("of %.0f services, for %d; once a day", services, s.Plan.Services)})
+	services, _ := s.countOr("b.services", 1)
+	services = max(1, services)
+	ours := float64(s.Plan.Services)
+	for _, k := range []struct {
+		kind, name, price string
+		rule              float64 // for each service
+	}{{"list", "lists", "here.lists", 2}, {"put", "puts", tierPrice(s.first, "writes"), 1}, {"get", "gets", tierPrice(s.first, "reads"), 0}} {
+		n, at := s.countOr("b.reads.retention_apply.requests."+k.kind, k.rule*services)
+		s.add(Line{Name: "retention_" + k.name, Group: ofRequests, What: strings.ToUpper(k.kind) + "s of retention apply", Count: n * ours / services, Unit: "requests", Price: k.price, Path: at, Measured: n,
+			How: fmt.Sprintf("%.3g for each of %.0f services; once a day", n/services, ours)})
 	}
 	if !s.Plan.Compaction {
 		return
 	}
-	path := "b.reads.compact.requests.list"
-	n := s.count(path)
-	s.add(Line{Name: "compaction_lists", Group: ofRequests, What: "LISTs of retention compact", Count: n * float64(s.Plan.Services) / services, Unit: "requests", Price: "here.lists", Path: path, Measured: n,
-		How: fmt.Sprintf("of %.0f services, for %d; once a day", services, s.Plan.Services)})
+	n, at := s.countOr("b.reads.compact.requests.list", 2*services)
+	s.add(Line{Name: "compaction_lists", Group: ofRequests, What: "LISTs of retention compact", Count: n * ours / services, Unit: "requests", Price: "here.lists", Path: at, Measured: n,
+		How: fmt.Sprintf("%.3g for each of %.0f services; once a day", n/services, ours)})
 	s.add(Line{Name: "compaction_gets", Group: ofRequests, What: "GETs of retention compact", Count: 2 * getsOfBlob * s.puts, Unit: "requests", Price: tierPrice(s.first, "reads"),
 		How: fmt.Sprintf("%d of each blob that is joined, and again before it is deleted", getsOfBlob)})
 	s.add(Line{Name: "compaction_puts", Group: ofRequests, What: "PUTs of retention compact", Count: min(s.puts, float64(s.Plan.Services)*24), Unit: "requests", Price: tierPrice(s.first, "writes"),
