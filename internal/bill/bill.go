@@ -6,6 +6,10 @@
 // The cost of the tables of the newest records is an estimate and is called one.
 // Stored blobs cost money even if they are hidden from readers, so blobs below a
 // horizon count until they are deleted.
+//
+// A [Plan] is a load that does not exist yet. [Plan.Cost] takes the counts of its requests from
+// the scale test, and scales them by rules that the test is held against. Both have one table of
+// [Prices], and one function from counts to money.
 package bill
 
 import (
