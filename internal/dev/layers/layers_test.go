@@ -122,7 +122,7 @@ var allowed = map[string][]string{
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
 	"docs/scale":                 {},
-	"internal/bill":              {"storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress", "internal/yamltext", "storage/fsys"},
+	"internal/bill":              {"docs/scale", "storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress", "internal/units", "internal/yamltext", "storage/fsys"},
 	"internal/config":            {"record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when", "internal/yamltext"},
 	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/horizon", "catalog", "internal/progress", "internal/units"},
 	"retention":                  {"storage/fanout", "record", "storage", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
