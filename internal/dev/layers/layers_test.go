@@ -164,6 +164,7 @@ var forTests = map[string][]string{
 	"internal/dev/bench/report":      {},
 	"internal/dev/loggen":            {"record"},
 	"internal/dev/shop":              {"record"},
+	"internal/dev/scale":             {"storage", "storage/azure"},
 	"source/body/loggers":            {},
 	// It may import no parser: the expected records must not share the mistakes of one.
 	"internal/azurelogs/logstest": {},
