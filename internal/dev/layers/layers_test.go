@@ -121,6 +121,7 @@ var allowed = map[string][]string{
 	"internal/azurelogs/asblobs": {"storage/fanout", "internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats", "internal/units"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
+	"docs/scale":                 {},
 	"internal/bill":              {"storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress", "internal/yamltext", "storage/fsys"},
 	"internal/config":            {"record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when", "internal/yamltext"},
 	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/horizon", "catalog", "internal/progress", "internal/units"},

@@ -40,8 +40,8 @@ type Options struct {
 	// Forget reports whether the rows of a table are counted and then forgotten; nil: none is. A
 	// long run of an ingester needs no memory for them then.
 	Forget func(table string) bool
-	// ForgetBodies has the bodies of blobs forgotten. Reads of these fail.
-	ForgetBodies bool
+	// ForgetBody reports whether the body of a blob is forgotten; nil: none is. Its reads fail.
+	ForgetBody func(key string) bool
 }
 
 // container is the one container of [Account.Open].
@@ -76,6 +76,9 @@ func New(o Options) *Account {
 	o.Entities = cmp.Or(o.Entities, 2000)
 	if o.Forget == nil {
 		o.Forget = func(string) bool { return false }
+	}
+	if o.ForgetBody == nil {
+		o.ForgetBody = func(string) bool { return false }
 	}
 	return &Account{
 		o: o, containers: map[string]*ordered[object]{}, tables: map[string]map[string]*ordered[row]{},

@@ -215,7 +215,7 @@ func TestDown(t *testing.T) {
 
 // What is forgotten is counted, and takes no room.
 func TestForget(t *testing.T) {
-	a, s := open(t, scale.Options{ForgetBodies: true, Forget: func(table string) bool { return strings.HasPrefix(table, "tail") }})
+	a, s := open(t, scale.Options{ForgetBody: func(string) bool { return true }, Forget: func(table string) bool { return strings.HasPrefix(table, "tail") }})
 	if err := s.Create(t.Context(), "web/1", []byte("body"), storage.Attrs{}); err != nil {
 		t.Fatal(err)
 	}

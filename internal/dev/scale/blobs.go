@@ -109,7 +109,7 @@ func (s service) put(in *ordered[object], key string, q *request, w *answer) {
 			attrs.Metadata[name] = values[0]
 		}
 	}
-	o := s.object(q.body, attrs)
+	o := s.object(key, q.body, attrs)
 	in.set(key, o)
 	w.header.Set("ETag", `"`+o.version+`"`)
 	w.header.Set("Last-Modified", o.created.Format(http.TimeFormat))
@@ -117,10 +117,10 @@ func (s service) put(in *ordered[object], key string, q *request, w *answer) {
 }
 
 // object makes an object. The caller holds mu.
-func (a *Account) object(body []byte, attrs storage.Attrs) object {
+func (a *Account) object(key string, body []byte, attrs storage.Attrs) object {
 	a.made++
 	o := object{size: len(body), sum: md5.Sum(body), created: time.Now().UTC(), version: "0x" + strconv.FormatUint(a.made|1<<60, 16), Attrs: attrs}
-	if !a.o.ForgetBodies {
+	if !a.o.ForgetBody(key) {
 		o.body = bytes.Clone(body)
 	}
 	return o
@@ -134,7 +134,7 @@ func (a *Account) Add(key string, body []byte, attrs storage.Attrs) {
 	if a.containers[container] == nil {
 		a.containers[container] = newOrdered[object]()
 	}
-	a.containers[container].set(key, a.object(body, attrs))
+	a.containers[container].set(key, a.object(key, body, attrs))
 }
 
 func (s service) remove(in *ordered[object], key string, q *request, w *answer) {
@@ -162,7 +162,7 @@ func (s service) get(in *ordered[object], key string, q *request, w *answer) {
 	case match != "" && match != `"`+o.version+`"`:
 		w.refuse(false, http.StatusPreconditionFailed, "ConditionNotMet")
 		return
-	case q.method == http.MethodGet && s.o.ForgetBodies:
+	case q.method == http.MethodGet && s.o.ForgetBody(key):
 		w.refuse(false, http.StatusConflict, "BlobArchived")
 		return
 	}
