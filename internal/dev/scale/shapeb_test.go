@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,7 +20,6 @@ import (
 	"blobtail/retention"
 	"blobtail/retention/compact"
 	"blobtail/storage"
-	"blobtail/storage/azure"
 	"blobtail/tailindex"
 )
 
@@ -29,7 +30,7 @@ type shape struct {
 	horizons             int // of all services
 }
 
-// wanted is the id that one record of service s00000 has in each of its blobs' hours of a day.
+// wanted is an id that a record of the first service has once a day.
 const wanted = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 func serviceName(n int) string { return fmt.Sprintf("s%05d", n) }
@@ -100,7 +101,7 @@ type cost struct {
 	Records  int64        `json:"records"`
 }
 
-// measured is cost of what do does.
+// measured is the cost of do.
 func measured(t *testing.T, a *scale.Account, do func() (records int64, err error)) cost {
 	t.Helper()
 	before, begun := a.Counts(), time.Now()
@@ -112,8 +113,8 @@ func measured(t *testing.T, a *scale.Account, do func() (records int64, err erro
 	return cost{Requests: c, Bytes: c.Out, Seconds: time.Since(begun).Seconds(), Records: records}
 }
 
-// store opens the account as logquery does.
-func open2(t *testing.T, a *scale.Account, keep bool) (*azure.Store, *reading.Store) {
+// openReader opens the account as logquery does, and keeps indexes as its server does.
+func openReader(t *testing.T, a *scale.Account, keep bool) *reading.Store {
 	t.Helper()
 	store, err := a.Open()
 	if err != nil {
@@ -125,7 +126,7 @@ func open2(t *testing.T, a *scale.Account, keep bool) (*azure.Store, *reading.St
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store, r.For(nil)
+	return r.For(nil)
 }
 
 func since(d time.Duration) reading.Range {
@@ -202,7 +203,7 @@ func TestScaleServices(t *testing.T) {
 			time.Sleep(time.Until(time.Date(2026, 11, 26, 15, 40, 0, 0, time.UTC)))
 			a := scale.New(scale.Options{})
 			s.fill(t, a)
-			_, r := open2(t, a, false)
+			r := openReader(t, a, false)
 			c := measured(t, a, func() (int64, error) {
 				return recordsOf(r.Records(t.Context(), reading.Ask{Services: []string{serviceName(0)}, Range: since(6 * time.Hour)}, silent))
 			})
@@ -210,10 +211,15 @@ func TestScaleServices(t *testing.T) {
 			same = append(same, sameCost{Services: s.services, Days: s.days, cost: c})
 		})
 	}
-	for name, c := range reads {
-		t.Logf("%s: %+v", name, c)
+	for _, c := range same[1:] {
+		c.Bytes, c.Services, c.Days = same[0].Bytes, same[0].Services, same[0].Days
+		if c != same[0] {
+			t.Errorf("a read of one service costs %+v in a larger store, and %+v in a small one", c, same[0])
+		}
 	}
-	_, _ = blobs, dir
+	update(t, dir, map[string]any{
+		"services": of.services, "days": of.days, "blobs": blobs, "horizons": of.horizons, "reads": reads, "same": same,
+	})
 }
 
 // sameCost is the cost of the same read in a store of another size.
@@ -256,16 +262,13 @@ func measureReads(t *testing.T, a *scale.Account, to map[string]cost) {
 			return recordsOf(s.Records(ctx, reading.Ask{Services: all, Range: since(7 * 24 * time.Hour), Texts: []string{wanted}}, silent))
 		}},
 	} {
-		begun := time.Now()
-		_, s := open2(t, a, false)
+		s := openReader(t, a, false)
 		to[q.name] = measured(t, a, func() (int64, error) { return q.how(s) })
-		fmt.Fprintln(os.Stderr, q.name, time.Since(begun), to[q.name])
 	}
-	_, server := open2(t, a, true)
+	server := openReader(t, a, true)
 	for _, name := range []string{"dashboard_first", "dashboard_second"} {
 		to[name] = measured(t, a, func() (int64, error) { return dashboard(ctx, server) })
 		time.Sleep(30 * time.Second)
-		fmt.Fprintln(os.Stderr, name, to[name])
 	}
 }
 
@@ -292,7 +295,6 @@ func measureJobs(t *testing.T, a *scale.Account, to map[string]cost) {
 		}
 		return p.Total().Records, nil
 	})
-	fmt.Fprintln(os.Stderr, "plan", to["retention_plan"])
 	to["retention_apply"] = measured(t, a, func() (int64, error) {
 		r, err := job().Apply(ctx, hash)
 		if err != nil {
@@ -300,7 +302,6 @@ func measureJobs(t *testing.T, a *scale.Account, to map[string]cost) {
 		}
 		return int64(len(r.Raised)), nil
 	})
-	fmt.Fprintln(os.Stderr, "apply", to["retention_apply"])
 	time.Sleep(2 * time.Hour)
 	to["retention_apply_later"] = measured(t, a, func() (int64, error) {
 		r, err := job().Apply(ctx, "")
@@ -309,7 +310,6 @@ func measureJobs(t *testing.T, a *scale.Account, to map[string]cost) {
 		}
 		return r.Total().Records, nil
 	})
-	fmt.Fprintln(os.Stderr, "apply later", to["retention_apply_later"])
 	to["compact"] = measured(t, a, func() (int64, error) {
 		store, err := a.Open()
 		if err != nil {
@@ -318,5 +318,14 @@ func measureJobs(t *testing.T, a *scale.Account, to map[string]cost) {
 		r, err := compact.Run(ctx, store, compact.Options{})
 		return r.Records, err
 	})
-	fmt.Fprintln(os.Stderr, "compact", to["compact"])
+}
+
+// update writes parts of "b" into the results.
+func update(t *testing.T, dir string, parts map[string]any) {
+	t.Helper()
+	file, err := scale.UpdateIn(dir, "b", parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s has %v", file, slices.Sorted(maps.Keys(parts)))
 }
