@@ -260,7 +260,7 @@ func TestScaleStart(t *testing.T) {
 // logBytes is the size of the log.
 func (in *ingester) logBytes() (n int64) {
 	_ = filepath.Walk(filepath.Join(in.dir, "wal"), func(_ string, info os.FileInfo, err error) error {
-		if err == nil && strings.HasSuffix(info.Name(), ".wal") {
+		if err == nil && strings.HasSuffix(info.Name(), ".seg") {
 			n += info.Size()
 		}
 		return nil

@@ -49,7 +49,7 @@ func (s shape) fill(t *testing.T, a *scale.Account) (blobs int) {
 		var from record.Origin
 		binary.BigEndian.PutUint64(from[8:], number)
 		for i := range records {
-			at := hour.Add(time.Duration(i) * 4 * time.Minute).UnixNano()
+			at := hour.Add(time.Duration(i)*4*time.Minute + time.Duration(number%10_000)*time.Millisecond).UnixNano()
 			id := fmt.Sprintf("%032x", number<<8|uint64(i))
 			if service == serviceName(0) && i == 1 && hour.Hour() == 3 {
 				id = wanted
@@ -212,7 +212,8 @@ func TestScaleServices(t *testing.T) {
 		})
 	}
 	for _, c := range same[1:] {
-		c.Bytes, c.Services, c.Days = same[0].Bytes, same[0].Services, same[0].Days
+		c.Bytes, c.Requests.Out, c.Requests.In = same[0].Bytes, same[0].Requests.Out, same[0].Requests.In
+		c.Services, c.Days, c.Seconds = same[0].Services, same[0].Days, same[0].Seconds
 		if c != same[0] {
 			t.Errorf("a read of one service costs %+v in a larger store, and %+v in a small one", c, same[0])
 		}
