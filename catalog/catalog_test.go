@@ -146,6 +146,12 @@ func TestRanges(t *testing.T) {
 		if got := keys(rt, catalog.Blobs(rt.Context(), s, "web", r)); !slices.Equal(got, want) {
 			rt.Fatalf("%v to %v:\n got %q\nwant %q", r.From, r.To, got, want)
 		}
+		// A view of few services lists the same in parts, by any clock.
+		view, now := catalog.NewView(s, []string{"web"}, horizon.Checked{}), at("now")
+		view.InParts(func() time.Time { return now })
+		if got := keys(rt, view.Blobs(rt.Context(), "web", r)); !slices.Equal(got, want) {
+			rt.Fatalf("%v to %v, in parts:\n got %q\nwant %q", r.From, r.To, got, want)
+		}
 
 		var days, wantDays []horizon.Day
 		var starts, wantStarts []time.Time

@@ -24,8 +24,13 @@ const (
 // zero time is before all of them. It goes by the names of directories: three requests
 // find the oldest day. A listed day may be empty.
 func Days(ctx context.Context, store Store, service string, from time.Time) iter.Seq2[horizon.Day, error] {
+	t := &tree{store: store, service: service, depth: dayLevels}
+	return t.days(ctx, from)
+}
+
+// days is Days of a tree of days.
+func (t *tree) days(ctx context.Context, from time.Time) iter.Seq2[horizon.Day, error] {
 	return func(yield func(horizon.Day, error) bool) {
-		t := tree{store: store, service: service, depth: dayLevels}
 		for {
 			start, ok, err := t.next(ctx, from)
 			if err != nil {

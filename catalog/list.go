@@ -29,30 +29,39 @@ func Blobs(ctx context.Context, store Store, service string, r Range) iter.Seq2[
 // Blobs lists like the function [Blobs] and marks the entries of dropped days. It begins
 // the first check if necessary, and yields its error.
 func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Entry, error] {
-	prefix, after, until := r.keys(service)
 	return func(yield func(Entry, error) bool) {
 		v.Begin(ctx)
-		if until == "" || until > after {
-			for o, err := range list(ctx, v.store, prefix, after, until) {
-				if unknown := v.Wait(); err == nil && unknown != nil {
-					break
-				}
-				if err != nil {
-					yield(Entry{}, fmt.Errorf("list %s/: %w", service, err))
-					return
-				}
-				if until != "" && o.Key >= until {
-					return
-				}
-				e := judge(ctx, v.store, &o)
-				e.Hidden = e.Named() && v.Hides(service, e.Day())
-				if !yield(e, nil) {
-					return
-				}
+		for o, err := range v.objects(ctx, service, r) {
+			if unknown := v.Wait(); err == nil && unknown != nil {
+				break
+			}
+			if err != nil {
+				yield(Entry{}, fmt.Errorf("list %s/: %w", service, err))
+				return
+			}
+			e := judge(ctx, v.store, &o)
+			e.Hidden = e.Named() && v.Hides(service, e.Day())
+			if !yield(e, nil) {
+				return
 			}
 		}
 		if err := v.Wait(); err != nil {
 			yield(Entry{}, err)
+		}
+	}
+}
+
+// list lists the objects of a service in a range with one List.
+func (r Range) list(ctx context.Context, store Store, service string) iter.Seq2[storage.Blob, error] {
+	prefix, after, until := r.keys(service)
+	return func(yield func(storage.Blob, error) bool) {
+		if until != "" && until <= after {
+			return
+		}
+		for o, err := range listUntil(ctx, store, prefix, after, until) {
+			if err == nil && until != "" && o.Key >= until || !yield(o, err) {
+				return
+			}
 		}
 	}
 }
@@ -64,7 +73,7 @@ type bounded interface {
 	ListUntil(ctx context.Context, prefix, startAfter, until string) iter.Seq2[storage.Blob, error]
 }
 
-func list(ctx context.Context, store Store, prefix, after, until string) iter.Seq2[storage.Blob, error] {
+func listUntil(ctx context.Context, store Store, prefix, after, until string) iter.Seq2[storage.Blob, error] {
 	if b, ok := store.(bounded); ok {
 		return b.ListUntil(ctx, prefix, after, until)
 	}

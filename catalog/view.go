@@ -20,6 +20,7 @@ import (
 type View struct {
 	store    Store
 	services []string
+	parts    func() time.Time // nil: a range is one List; see [View.InParts]
 
 	start sync.Once
 	known chan struct{} // closed after the first check

@@ -87,7 +87,7 @@ func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration)
 // each calls do for 0 to n-1, some at once, and returns the first error. No call begins after an
 // error, and those under way go on to their end.
 func each(n int, do func(i int) error) error {
-	const atOnce = 8
+	const atOnce = 32 // they mostly wait: a request to a remote store takes some ten milliseconds
 	return fanout.Each(context.Background(), n, atOnce, func(_ context.Context, i int) error { return do(i) })
 }
 

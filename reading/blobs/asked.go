@@ -78,6 +78,9 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 	}
 	a.found = make([]found, len(a.services))
 	a.view = catalog.NewView(r.store, a.services, q.Expired)
+	if r.opt.Distant {
+		a.view.InParts(r.opt.Now)
+	}
 	return a, nil
 }
 

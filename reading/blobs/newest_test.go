@@ -263,3 +263,27 @@ func TestUnflushedWithoutStore(t *testing.T) {
 		}
 	}
 }
+
+// Of very many services the present hour is listed first, and a walk follows only if that has too
+// few records.
+func TestNewestOfVeryMany(t *testing.T) {
+	b := newBuilder(t, 0)
+	const services = 1100
+	for s := range services {
+		recs := some(fmt.Sprintf("service-%04d", s), 1, uint64(s))
+		b.add(time.Hour, recs)
+	}
+	s := &counted{BlobStore: b.store}
+	for _, c := range []struct {
+		name  string
+		later time.Duration
+		dirs  int64
+	}{{"this hour", 40 * time.Minute, 1}, {"an hour that has just ended", 65 * time.Minute, 1}, {"yesterday", 24 * time.Hour, 1 + 4*services}} {
+		s.dirs.Store(0)
+		r := blobs.New(s, blobs.Options{Now: func() time.Time { return time.Unix(0, noon).Add(c.later) }})
+		got, sum := newest(t, r, blobs.Query{Services: []string{"*"}, Range: blobs.Always(), Limit: 5})
+		if len(got) != 5 || !sum.Complete() || !sum.More || s.dirs.Load() > c.dirs {
+			t.Errorf("%s: %d lines, %d Dirs of at most %d, %+v", c.name, len(got), s.dirs.Load(), c.dirs, sum)
+		}
+	}
+}

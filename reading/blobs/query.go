@@ -168,7 +168,8 @@ type Options struct {
 	// deleting, and between compacting and deleting. 0: 30 min.
 	MaxAge time.Duration
 	// Distant says that a request to the store takes long. Parts of blobs that a read probably
-	// needs are then requested together with the index that tells.
+	// needs are then requested together with the index that tells, and the days of a range are
+	// listed apart ([catalog.View.InParts]).
 	Distant bool
 	// Indexes keeps the indexes of blobs for later reads; nil: none are kept.
 	Indexes Indexes

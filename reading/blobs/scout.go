@@ -17,6 +17,11 @@ import (
 // many services costs fewer requests, because it leads to those with records.
 const mostScouted = 16
 
+// manyServices is the number of services from which on the newest hour is guessed to be the present
+// one, without a request: a walk takes four requests for each service, and some of so many services
+// log all the time. If the guess fails it has cost one request for each.
+const manyServices = 1000
+
 // youngHour is how long an hour has few records yet. A read that begins there lists the hour
 // before it too, which costs no further request.
 const youngHour = 15 * time.Minute
@@ -180,13 +185,16 @@ func (r *Reader) scouted(ctx context.Context, q Query) *Plan {
 // recent guesses the hour of the newest records before a time, and tells it the walks of
 // the services; zero: there is no guess. It ignores errors, which a read finds again.
 func (r *Reader) recent(ctx context.Context, walks []*catalog.Walk, to int64) time.Time {
-	if len(walks) > mostScouted {
+	if len(walks) > mostScouted && len(walks) < manyServices {
 		return time.Time{}
 	}
 	before := time.Unix(0, to)
 	near := r.opt.Now()
 	if last := before.Add(-1); last.Before(near) {
 		near = last
+	}
+	if len(walks) >= manyServices {
+		return sinceHour(near, near.UTC().Truncate(time.Hour))
 	}
 	hours := make([]time.Time, len(walks))
 	_ = fanout.All(len(walks), listers, func(i int) error {
@@ -196,9 +204,13 @@ func (r *Reader) recent(ctx context.Context, walks []*catalog.Walk, to int64) ti
 		}
 		return nil
 	})
-	newest := slices.MaxFunc(append(hours, time.Time{}), time.Time.Compare)
+	return sinceHour(near, slices.MaxFunc(append(hours, time.Time{}), time.Time.Compare))
+}
+
+// sinceHour is the hour that a read begins with whose newest records are probably of an hour.
+func sinceHour(near, newest time.Time) time.Time {
 	if age := near.Sub(newest); age >= 0 && age < youngHour {
-		newest = newest.Add(-time.Hour)
+		return newest.Add(-time.Hour)
 	}
 	return newest
 }
