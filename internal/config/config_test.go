@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -389,5 +390,26 @@ func TestSyslog(t *testing.T) {
 	got, err := s.Networks()
 	if err != nil || len(got) != 2 || got[0].String() != "10.0.0.0/8" || got[1].String() != "192.0.2.7/32" {
 		t.Errorf("networks %v, %v", got, err)
+	}
+}
+
+// The partitions of a stream are numbers and ranges, in any order, or a number of ingesters.
+func TestPartitions(t *testing.T) {
+	for text, want := range map[string]string{
+		"[]": "[] 0", "[3]": "[3] 0", "[7, 0-4, '3']": "[0 1 2 3 4 7] 0", "[9999]": "[9999] 0", "[auto/20]": "[] 20",
+	} {
+		c, err := load(t, "nats: {url: 'nats://x', partitions: "+text+"}")
+		if err == nil {
+			err = c.Validate()
+		}
+		numbers, ingesters := c.NATS.Taken()
+		if got := fmt.Sprint(numbers, ingesters); err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", text, got, err, want)
+		}
+	}
+	for host, want := range map[string]int{"ingest-3": 3, "blobtail-ingest-12": 12, "web": -1, "web3": -1, "a-1.b": -1} {
+		if n, ok := config.Ordinal(host); ok != (want >= 0) || ok && n != want {
+			t.Errorf("%s: %d, %v", host, n, ok)
+		}
 	}
 }

@@ -18,9 +18,6 @@ import (
 // of the ones overlaps with no consumer of the others.
 const partitioned = "logs-partition"
 
-// mostPartitions bounds the consumers that an ingester looks after.
-const mostPartitions = 256
-
 // Share is the part of a fleet that takes its partitions by its number in it. Each partition
 // goes to two ingesters, if there are two, so that one may be away.
 type Share struct {
