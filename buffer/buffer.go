@@ -158,7 +158,10 @@ type Options struct {
 	// any segment is deleted; [Buffer.Lost] has them. nil: no call.
 	LossFound func()
 	Messages  Messages // learns the outcome of messages; nil: there are none
-	Tail      Tail     // sees everything that is accepted; nil: no tail
+	// Crowded reports whether the server of messages soon delivers no more, because too many are
+	// not acknowledged: then batches are cut. It must be quick; nil: never.
+	Crowded func() bool
+	Tail    Tail // sees everything that is accepted; nil: no tail
 
 	Workers int // batches in the sink at once; 0: 8 and one a core
 	Log     zerolog.Logger

@@ -1,10 +1,15 @@
 package buffer
 
-import "blobtail/record"
+import (
+	"cmp"
+	"slices"
 
-// maxOpenMessages is how many messages may wait in open batches before these are cut:
-// a server stops delivering when too many are not acknowledged.
-const maxOpenMessages = 10000
+	"blobtail/record"
+)
+
+// maxOpenMessages is how many messages may wait in open batches: each takes memory here and at
+// its server. docs/PARTITIONS.md has the arithmetic.
+const maxOpenMessages = 100_000
 
 // message is a request with a Reply, from its acceptance, or its detection by a start,
 // until all its runs are stored. Its records are not kept here.
@@ -94,6 +99,32 @@ func (s *messages) forget(m *message) {
 	if s.byOrigin[m.origin] == m {
 		delete(s.byOrigin, m.origin)
 	}
+}
+
+// cutMessages cuts batches until half of the messages wait in open ones. It begins with the
+// batches that have the most messages, so that this costs the fewest blobs. b.mu is held.
+func (b *Buffer) cutMessages() {
+	var open []*Batch
+	for _, ob := range b.open {
+		if len(ob.messages) > 0 {
+			open = append(open, ob)
+		}
+	}
+	slices.SortFunc(open, func(x, y *Batch) int { return cmp.Compare(len(y.messages), len(x.messages)) })
+	goal := b.messages.open / 2
+	for _, ob := range open {
+		if b.messages.open <= goal {
+			return
+		}
+		b.cut(ob, byMessages)
+	}
+}
+
+// crowded reports whether the server of the messages delivers no more soon, and most that are not
+// stored wait in open batches. If most are cut already, their acknowledgements are on the way.
+func (b *Buffer) crowded() bool {
+	open := b.messages.open
+	return 2*open > len(b.messages.byOrigin) && b.o.Crowded != nil && b.o.Crowded()
 }
 
 // noMessages is for a buffer without messages.

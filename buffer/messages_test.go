@@ -3,13 +3,16 @@ package buffer_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"blobtail/buffer"
+	"blobtail/internal/count"
 	"blobtail/record"
 	"blobtail/record/origin"
 )
@@ -136,27 +139,71 @@ func TestMessagesAfterARestart(t *testing.T) {
 	srv.want(t, nil, []string{"part-again"}, nil)
 }
 
-// A server stops delivering if too many messages are not acknowledged. So batches are cut
-// before they are due.
+// offer accepts messages of one record each, with numbers from first on, of a service.
+func offer(p *process, service string, first, n int) {
+	for i := first; i < first+n; i++ {
+		r := message(0, fmt.Sprint("m", i), line{service, at(1), "x"})
+		r.Origin = origin.OfStream(time.Unix(0, 0), "LOGS", uint64(i))
+		if _, err := p.buf.Accept(p.t.Context(), r); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// A message takes memory until it is stored. So batches are cut before they are due: those with
+// the most messages, until half of the messages are in cut ones. The others wait until they are
+// due, because each blob costs a request.
 func TestManyMessages(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		srv, sink := &server{}, &memSink{}
 		p := start(t, dir, sink, buffer.Options{Messages: srv}, true)
 		defer p.stop()
-		for i := range 10000 {
-			r := message(0, fmt.Sprint("m", i), line{"web", at(1), "x"})
-			r.Origin = origin.OfStream(time.Unix(0, 0), "LOGS", uint64(i))
-			if _, err := p.buf.Accept(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
-		}
+		offer(p, "small", 0, 30_000)
+		offer(p, "large", 30_000, 69_999)
+		time.Sleep(time.Second)
+		srv.want(t, nil, nil, nil)
+		offer(p, "large", 99_999, 1)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		srv.mu.Lock()
 		defer srv.mu.Unlock()
-		if len(srv.stored) != 10000 {
-			t.Errorf("%d of 10000 stored after a second", len(srv.stored))
+		if len(srv.stored) != 70_000 || slices.Contains(srv.stored, "m0") {
+			t.Errorf("%d of 100000 stored after a second, want those of the large service", len(srv.stored))
+		}
+	})
+}
+
+// A server that soon delivers no more gets acknowledgements. But while messages of cut batches are
+// not stored, no more batches are cut for it: their acknowledgements are on the way.
+func TestCrowded(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		srv, sink := &server{}, &memSink{}
+		var crowded atomic.Bool
+		reg := new(count.Registry)
+		p := start(t, dir, sink, buffer.Options{Messages: srv, Crowded: crowded.Load, Metrics: reg}, true)
+		defer p.stop()
+		offer(p, "small", 0, 10)
+		offer(p, "large", 10, 30)
+		time.Sleep(time.Second)
+		srv.want(t, nil, nil, nil)
+		sink.setRefuse(func(string) error { return errors.New("not now") })
+		crowded.Store(true)
+		time.Sleep(3 * time.Second)
+		if got := cuts(t, reg); !maps.Equal(got, map[string]float64{"messages": 1}) {
+			t.Errorf("cut %v while no batch is stored, want the large one", got)
+		}
+		sink.setRefuse(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := cuts(t, reg); !maps.Equal(got, map[string]float64{"messages": 2}) {
+			t.Errorf("cut %v", got)
+		}
+		srv.mu.Lock()
+		defer srv.mu.Unlock()
+		if len(srv.stored) != 40 {
+			t.Errorf("%d of 40 stored", len(srv.stored))
 		}
 	})
 }

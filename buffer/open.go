@@ -29,7 +29,6 @@ const (
 type pressure struct {
 	now      time.Time
 	flush    bool
-	messages bool   // too many wait
 	requests bool   // batches that requests wait for may be cut
 	front    uint32 // of a log over its soft limit
 	full     bool   // the disk
@@ -44,8 +43,6 @@ func (o *Options) why(ob *Batch, p pressure) reason {
 		return bySize
 	case p.flush:
 		return byFlush
-	case p.messages && len(ob.messages) > 0:
-		return byMessages
 	case p.requests && ob.wanted:
 		return byRequest
 	case p.front != 0 && p.front == ob.named.First.Segment():
@@ -70,6 +67,9 @@ func (b *Buffer) cutAged(now time.Time) {
 		p.front = b.log.Front()
 	}
 	b.cutAll(p)
+	if b.crowded() {
+		b.cutMessages()
+	}
 }
 
 // cutAll cuts every open batch that is due. b.mu is held.
@@ -104,7 +104,7 @@ func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*Batch
 		b.cut(ob, b.o.why(ob, pressure{}))
 	}
 	if b.messages.open >= maxOpenMessages {
-		b.cutAll(pressure{messages: true})
+		b.cutMessages()
 	}
 	return batches
 }

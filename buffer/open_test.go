@@ -38,7 +38,7 @@ func TestReasons(t *testing.T) {
 			}
 		}},
 		"messages": {buffer.Options{}, func(p *process) {
-			for i := range 10000 {
+			for i := range 100_000 {
 				r := message(1, strconv.Itoa(i), line{"web", at(1), "x"})
 				binary.BigEndian.PutUint32(r.Origin[8:], uint32(i))
 				if _, err := p.buf.Accept(context.Background(), r); err != nil {

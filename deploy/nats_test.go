@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -134,5 +135,46 @@ func TestCluster(t *testing.T) {
 	})
 	if info := consumer.CachedInfo(); len(info.Cluster.Replicas) != 2 {
 		t.Errorf("the consumer has the replicas %+v, want 2 beside its leader", info.Cluster.Replicas)
+	}
+}
+
+// TestPartitionedStream ensures that the stream in partitions differs from the other one in its
+// transform alone, which is that of docs/PARTITIONS.md, and that twenty ingesters can take it: each
+// partition goes to two.
+func TestPartitionedStream(t *testing.T) {
+	var plain, apart jetstream.StreamConfig
+	for name, c := range map[string]*jetstream.StreamConfig{"nats/stream.json": &plain, "nats/stream-partitions.json": &apart} {
+		if err := json.Unmarshal([]byte(read(t, name)), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	transform := apart.SubjectTransform
+	if page := read(t, "../docs/PARTITIONS.md"); transform == nil || !strings.Contains(page, fmt.Sprintf("'%s'", transform.Source)) ||
+		!strings.Contains(page, fmt.Sprintf("'%s'", transform.Destination)) {
+		t.Fatalf("the page has another transform than %+v", transform)
+	}
+	if plain.SubjectTransform = transform; !reflect.DeepEqual(plain, apart) {
+		t.Errorf("%+v\n%+v", plain, apart)
+	}
+	n := testenv.StartNATS(t)
+	_, js := n.Connect()
+	apart.Replicas, apart.MaxBytes = 1, 1<<20
+	if _, err := js.CreateStream(t.Context(), apart); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		o := natssource.Options{URL: n.URL, Stream: "LOGS", Consumer: "blobtail", Share: natssource.Share{Ordinal: i, Ingesters: 20}}
+		s, err := natssource.Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close(t.Context())
+	}
+	stream, err := js.Stream(t.Context(), "LOGS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := stream.CachedInfo().State.Consumers; got != 41 {
+		t.Errorf("%d consumers, want one for each partition and one for the rest", got)
 	}
 }

@@ -100,7 +100,8 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	tail := newTail()
 	var company *company
 	options := bufferOptions(c, part(log, "buffer"), reg)
-	options.Expired, options.Messages, options.Tail = out.expired, stream.messages(), tail.of(c)
+	options.Expired, options.Tail = out.expired, tail.of(c)
+	options.Messages, options.Crowded = stream.messages(), stream.crowded()
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
 	buf := buffer.New(journal, out, options)
 	records, err := around.listen("--listen", c.Ingest.Listen, c)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -31,7 +33,10 @@ func openStream(ctx context.Context, c config.NATS, fields *record.Mapping, log 
 	if c.URL == "" {
 		return nil, nil
 	}
-	o := natsOptions(c)
+	o, err := natsOptions(c)
+	if err != nil {
+		return nil, err
+	}
 	o.Fields, o.Log, o.Metrics = fields, log, reg
 	source, err := natssource.Open(ctx, o)
 	if err != nil {
@@ -42,18 +47,31 @@ func openStream(ctx context.Context, c config.NATS, fields *record.Mapping, log 
 	return s, nil
 }
 
-func natsOptions(c config.NATS) natssource.Options {
+func natsOptions(c config.NATS) (o natssource.Options, err error) {
+	numbers, ingesters := c.Taken()
+	share := natssource.Share{Ingesters: ingesters}
+	if ingesters > 0 {
+		host, err := os.Hostname()
+		ordinal, ok := config.Ordinal(host)
+		if !ok {
+			return o, errors.Join(err, fmt.Errorf("nats.partitions: auto/%d: the name of this host, %q, does not end in a number, such as ingest-3; "+
+				"give the numbers of its partitions, or another name", ingesters, host))
+		}
+		share.Ordinal = ordinal
+	}
 	return natssource.Options{
 		URL:         c.URL,
 		Stream:      c.Stream,
 		Consumer:    c.Consumer,
+		Partitions:  numbers,
+		Share:       share,
 		AckWait:     time.Duration(c.AckWait),
 		AllowLossy:  c.AllowLossy,
 		Credentials: c.Credentials,
 		CA:          c.CA,
 		Cert:        c.Cert,
 		Key:         c.Key,
-	}
+	}, nil
 }
 
 // messages are told of the outcome of each message; nil if there are none.
@@ -62,6 +80,14 @@ func (s *stream) messages() buffer.Messages {
 		return nil
 	}
 	return s.source
+}
+
+// crowded reports whether the stream soon delivers no more; nil if there is none.
+func (s *stream) crowded() func() bool {
+	if s == nil {
+		return nil
+	}
+	return s.source.Crowded
 }
 
 // run accepts messages until stop is called or ctx ends.

@@ -69,7 +69,11 @@ func check(ctx context.Context, c config.Config, stdout io.Writer) error {
 	if c.NATS.URL != "" {
 		ctx, cancel := context.WithTimeout(ctx, checkWait)
 		defer cancel()
-		k.report("NATS", "stream "+c.NATS.Stream+" can be used", natssource.Check(ctx, natsOptions(c.NATS)))
+		o, err := natsOptions(c.NATS)
+		if err == nil {
+			err = natssource.Check(ctx, o)
+		}
+		k.report("NATS", "stream "+c.NATS.Stream+" can be used", err)
 	}
 	switch {
 	case k.unsaid != nil:

@@ -188,6 +188,12 @@ var mutants = []mutant{
 	}
 	if`}}},
 
+	// Not in the table: streams in partitions.
+	{name: "the number of a partition taken for the service", edits: []edit{{"source/natssource/message.go",
+		`serviceOf(m.Header, subject)`, `serviceOf(m.Header, m.Subject)`}}},
+	{name: "the partition a part of a message's identity", edits: []edit{{"source/natssource/message.go",
+		`r.IdentifyByKey(subject, 0`, `r.IdentifyByKey(m.Subject, 0`}}},
+
 	// Not in the table: blobs that are compacted.
 	{name: "compaction deletes whatever has the name", first: 2758, seeds: 6000, edits: []edit{{"retention/compact/remove.go",
 		`gone = append(gone, b.Object())`, `gone = append(gone, storage.Blob{Key: b.Key})`}}},

@@ -5,7 +5,7 @@
 // [TestSimulation] draws whole worlds from seeds. Ingesters are killed, or lose their
 // power, at any operation of their disks. A store loses requests, answers late or not
 // at all, and executes requests that were given up long ago. Clients and a stream send
-// again elsewhere. Days are dropped, and compactors run. [TestStates] forks the disk at
+// again elsewhere. The stream gets partitions and loses them. Days are dropped, and compactors run. [TestStates] forks the disk at
 // every operation of one workload and starts from each state that a crash may leave.
 // [TestMutants] removes the rules of the production code, one after another, and makes
 // sure that the simulation notices.
@@ -43,7 +43,7 @@ var simulation = testkit.Simulation{
 type totals struct {
 	lives, kills, powerCuts, shutdowns, failedSyncs, fullDisk int
 	requests, sent, repeats, refused                          int
-	messages, deliveries, acks, acksLost                      int
+	messages, republished, deliveries, acks, acksLost         int
 	puts, lostRequests, lostAnswers, latePuts, landed         int
 	blobs, parked                                             int
 	raised, expired, expiredBatches                           int
@@ -53,11 +53,11 @@ type totals struct {
 func (t *totals) String() string {
 	return fmt.Sprintf("%d lives of ingesters (%d killed, %d ended by power cuts, %d shut down before), %d failed fsyncs, %d writes to a full disk; "+
 		"%d requests sent %d times, %d refused, %d repeats recognised; "+
-		"%d messages delivered %d times, %d acknowledged before the end, %d acks lost or late; "+
+		"%d messages, and %d again in partitions and out of them, delivered %d times, %d acknowledged before the end, %d acks lost or late; "+
 		"%d creates: %d lost, %d answers lost, %d late, of which %d took a name; %d blobs; %d batches parked in worlds with a refused service; "+
 		"%d times days dropped, %d records answered as expired, %d batches not stored for it; "+
 		"%d blobs compacted to %d, %d deleted for it",
 		t.lives, t.kills, t.powerCuts, t.shutdowns, t.failedSyncs, t.fullDisk,
-		t.requests, t.sent, t.refused, t.repeats, t.messages, t.deliveries, t.acks, t.acksLost,
+		t.requests, t.sent, t.refused, t.repeats, t.messages, t.republished, t.deliveries, t.acks, t.acksLost,
 		t.puts, t.lostRequests, t.lostAnswers, t.latePuts, t.landed, t.blobs, t.parked, t.raised, t.expired, t.expiredBatches, t.compacted, t.compactedTo, t.replaced)
 }

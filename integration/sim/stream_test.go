@@ -12,11 +12,12 @@ import (
 	"blobtail/record/origin"
 )
 
-// stream is a JetStream stream with one durable consumer. It delivers a message to any
-// process that asks, and again if it was not acknowledged in time. An acknowledgement
-// of any delivery counts.
+// stream is a JetStream stream with one durable consumer, or some more for its partitions. It
+// delivers a message to any process that asks and takes its partition, and again if it was not
+// acknowledged in time. An acknowledgement of any delivery counts.
 type stream struct {
-	w *world
+	w     *world
+	parts *parts // nil: there are no partitions
 
 	mu       sync.Mutex
 	messages []*message
@@ -28,12 +29,18 @@ type message struct {
 	deliveries int
 	acked      bool
 	ready      time.Time // when it may be delivered again
+	partition  int       // -1: none
+	forgotten  int       // deliveries by a consumer that is removed
 }
 
 func newStream(w *world, n int) *stream {
 	s := &stream{w: w, unacked: n}
+	if rng := rand.New(rand.NewPCG(w.seed, 17)); rng.IntN(3) == 0 && n > 0 {
+		s.inParts(n, rng)
+		return s
+	}
 	for i := range n {
-		m := &message{request: w.compose(fmt.Sprintf("m%d", i), w.fate("message"))}
+		m := &message{request: w.compose(fmt.Sprintf("m%d", i), w.fate("message")), partition: -1}
 		m.r.Origin = origin.OfStream(epoch, "logs", uint64(i))
 		// Published over the first minute.
 		m.ready = time.Now().Add(time.Duration(w.rng.IntN(60)) * time.Second)
@@ -45,13 +52,14 @@ func newStream(w *world, n int) *stream {
 
 func reply(i, delivery int) string { return fmt.Sprintf("%d.%d", i, delivery) }
 
-// deliver returns a message that is due.
-func (s *stream) deliver(rng *rand.Rand) (request, bool) {
+// deliver returns a message that is due, and that the ingester takes.
+func (s *stream) deliver(ingester int, rng *rand.Rand) (request, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forget()
 	var due []int
 	for i, m := range s.messages {
-		if !m.acked && !time.Now().Before(m.ready) {
+		if !m.acked && s.parts.takes(ingester, m) && !time.Now().Before(m.ready) {
 			due = append(due, i)
 		}
 	}
@@ -91,7 +99,7 @@ func (s *stream) ack(to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, _ := s.of(to)
-	if m == nil || m.acked {
+	if m == nil || m.acked || m.forgotten > 0 && s.delivery(to) <= m.forgotten {
 		return
 	}
 	m.acked = true
@@ -159,7 +167,7 @@ func (w *world) puller(p *process, rng *rand.Rand) {
 }
 
 func (w *world) pull(p *process, rng *rand.Rand) {
-	s, ok := w.stream.deliver(rng)
+	s, ok := w.stream.deliver(p.number, rng)
 	if !ok {
 		return
 	}

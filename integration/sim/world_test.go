@@ -305,13 +305,14 @@ func (w *world) mortal(disk *simdisk.Disk, rng *rand.Rand) mortality {
 
 // process is an ingester without its listeners.
 type process struct {
-	buf   *buffer.Buffer
-	log   *wal.Log
-	dead  <-chan struct{}
-	reg   *count.Registry // nil: not counted
-	end   context.CancelFunc
-	ended chan struct{}
-	watch *horizon.Watch // nil: no day is dropped
+	number int
+	buf    *buffer.Buffer
+	log    *wal.Log
+	dead   <-chan struct{}
+	reg    *count.Registry // nil: not counted
+	end    context.CancelFunc
+	ended  chan struct{}
+	watch  *horizon.Watch // nil: no day is dropped
 }
 
 type sink struct {
@@ -340,7 +341,7 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 	if w.p.SameLane {
 		lane = 0
 	}
-	p := &process{log: log, dead: dead, ended: make(chan struct{})}
+	p := &process{number: i, log: log, dead: dead, ended: make(chan struct{})}
 	store := storage.BlobStore(&storeOf{w.store, i})
 	if w.expiry != nil {
 		p.watch = horizon.NewWatch(store, horizon.WatchOptions{Now: w.expiry.now})

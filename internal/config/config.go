@@ -135,7 +135,7 @@ func Default() Config {
 		Limits:    Limits{InFlight: 256 << 20, NewServices: 10_000},
 		Protocols: Protocols{Elasticsearch: "8.9.0"},
 		Log:       Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
-		NATS:      NATS{Stream: "LOGS", Consumer: "blobtail", AckWait: Duration(10 * time.Minute)},
+		NATS:      NATS{Stream: "LOGS", Consumer: "blobtail", Partitions: []string{}, AckWait: Duration(10 * time.Minute)},
 		Tail:      Tail{Enabled: true, Prefix: "tail", Shards: 4},
 		Syslog:    Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
 
@@ -251,11 +251,18 @@ func (c Config) LaneNumber(host string) (lane int, ok bool) {
 	if n, err := strconv.Atoi(c.Ingest.Lane); err == nil {
 		return n, true
 	}
-	if m := regexp.MustCompile(`-([0-9]{1,6})$`).FindStringSubmatch(host); m != nil {
-		lane, _ = strconv.Atoi(m[1])
-		return lane % 99, true
+	lane, ok = Ordinal(host)
+	return lane % 99, ok
+}
+
+// Ordinal is the number at the end of a host's name: of web-3 it is 3, as in a StatefulSet.
+func Ordinal(host string) (n int, ok bool) {
+	m := regexp.MustCompile(`-([0-9]{1,6})$`).FindStringSubmatch(host)
+	if m == nil {
+		return 0, false
 	}
-	return 0, false
+	n, _ = strconv.Atoi(m[1])
+	return n, true
 }
 
 // leastFlush is the smallest flush.size. Below it, blobs cost more in requests than the

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -99,6 +100,12 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"nats stream", "nats: {url: x, stream: a.b}", "nats.stream"},
 		{"nats consumer", "nats: {url: x, consumer: ''}", "nats.consumer"},
 		{"nats ack-wait", "nats: {url: x, ack-wait: 10ms}", "nats.ack-wait"},
+		{"nats partitions", "nats: {url: x, partitions: ['3-1']}", `nats.partitions: "3-1": want numbers and ranges`},
+		{"nats partition below 0", "nats: {url: x, partitions: [-1]}", "nats.partitions"},
+		{"nats partition beyond all", "nats: {url: x, partitions: [10000]}", "nats.partitions"},
+		{"nats partitions of no ingesters", "nats: {url: x, partitions: [auto/0]}", "nats.partitions"},
+		{"nats partitions beside auto", "nats: {url: x, partitions: [auto/3, 4]}", "want no other partitions beside auto"},
+		{"too many nats partitions", "nats: {url: x, partitions: [0-299]}", "nats.partitions: 300: want at most 256"},
 		{"nats cert", "nats: {url: x, cert: a.pem}", "nats.cert"},
 		{"syslog listen", "syslog: {listen: '6514'}", "for example 127.0.0.1:6514"},
 		{"syslog for everybody", "syslog: {listen: '0.0.0.0:6514'}", "syslog.listen: \"0.0.0.0:6514\": want syslog.allow"},
@@ -206,7 +213,7 @@ func TestExplained(t *testing.T) {
 		"retention: {rules: [{service: a, aeg: 3d}]}": `line 1: there is no key retention.rules[0].aeg; did you mean "age"?`,
 		"flush:\n  size: 1MiB\n  age: 60\n":           `line 3: flush.age: "60" is no duration; want a number and a unit, for example 90s, 15m, 12h, 3d or 1d12h`,
 		"ingest: {lane: [1]}":                         "line 1: ingest.lane: want one value",
-		"nats: nats://me:s3cret@x":                    "line 1: nats: want the keys url, stream, consumer, allow-lossy, ack-wait, credentials, ca, cert, key",
+		"nats: nats://me:s3cret@x":                    "line 1: nats: want the keys url, stream, consumer, allow-lossy, partitions, ack-wait, credentials, ca, cert, key",
 		"log: {disk-full: many}":                      "line 1: log.disk-full: want a whole number",
 		"tail: {enabled: maybe}":                      "line 1: tail.enabled: want true or false",
 		"retention: {rules: 3}":                       "line 1: retention.rules: want a list",
@@ -383,5 +390,26 @@ func TestSyslog(t *testing.T) {
 	got, err := s.Networks()
 	if err != nil || len(got) != 2 || got[0].String() != "10.0.0.0/8" || got[1].String() != "192.0.2.7/32" {
 		t.Errorf("networks %v, %v", got, err)
+	}
+}
+
+// The partitions of a stream are numbers and ranges, in any order, or a number of ingesters.
+func TestPartitions(t *testing.T) {
+	for text, want := range map[string]string{
+		"[]": "[] 0", "[3]": "[3] 0", "[7, 0-4, '3']": "[0 1 2 3 4 7] 0", "[9999]": "[9999] 0", "[auto/20]": "[] 20",
+	} {
+		c, err := load(t, "nats: {url: 'nats://x', partitions: "+text+"}")
+		if err == nil {
+			err = c.Validate()
+		}
+		numbers, ingesters := c.NATS.Taken()
+		if got := fmt.Sprint(numbers, ingesters); err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", text, got, err, want)
+		}
+	}
+	for host, want := range map[string]int{"ingest-3": 3, "blobtail-ingest-12": 12, "web": -1, "web3": -1, "a-1.b": -1} {
+		if n, ok := config.Ordinal(host); ok != (want >= 0) || ok && n != want {
+			t.Errorf("%s: %d, %v", host, n, ok)
+		}
 	}
 }

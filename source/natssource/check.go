@@ -12,10 +12,8 @@ import (
 // Check connects and looks at the stream and the consumer, as [Open] does, but changes
 // nothing and starts nothing. Its errors include the fix.
 func Check(ctx context.Context, o Options) error {
-	s := &Source{o: o, check: make(chan struct{}, 1)}
-	s.ledger = newLedger(s.lookSoon)
-	s.metrics = newMetrics(nil, s.ledger)
-	s.ledger.metrics = s.metrics
+	o.Metrics = nil
+	s := newSource(o)
 	conn, err := s.connect()
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w; nats.url (--nats) names the server, nats.credentials the login", err)
@@ -46,14 +44,36 @@ func (s *Source) fit(ctx context.Context) error {
 	if err := loses(info); err != nil && !s.o.AllowLossy {
 		return err
 	}
-	consumer, err := s.js.Consumer(ctx, s.o.Stream, s.o.Consumer)
-	switch {
-	case errors.Is(err, jetstream.ErrConsumerNotFound):
-		return nil // a start makes it
-	case errors.Is(err, jetstream.ErrNotPullConsumer):
-		return refuseConsumer(s.o.Stream, s.o.Consumer, "pushes messages")
-	case err != nil:
-		return fmt.Errorf("consumer %s of stream %s: %w", s.o.Consumer, s.o.Stream, err)
+	queues, err := s.queues(info)
+	if err != nil {
+		return err
 	}
-	return unfitConsumer(info, consumer.CachedInfo().Config)
+	for _, q := range queues {
+		if err := s.fits(ctx, info, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits reports whether a start could take the messages of a queue.
+func (s *Source) fits(ctx context.Context, stream *jetstream.StreamInfo, q queue) error {
+	consumer, err := s.js.Consumer(ctx, s.o.Stream, q.consumer)
+	switch {
+	case errors.Is(err, jetstream.ErrConsumerNotFound): // a start makes it
+		if other := s.inTheWay(ctx, q); other != nil && stream.Config.Retention == jetstream.WorkQueuePolicy {
+			return s.refuseBeside(q, other)
+		}
+		return nil
+	case errors.Is(err, jetstream.ErrNotPullConsumer):
+		return refuseConsumer(s.o.Stream, q.consumer, "pushes messages")
+	case err != nil:
+		return fmt.Errorf("consumer %s of stream %s: %w", q.consumer, s.o.Stream, err)
+	}
+	have := consumer.CachedInfo().Config
+	if err := q.unfit(stream, have); err != nil || !q.apart {
+		return err
+	}
+	_, err = s.narrow(stream, have)
+	return err
 }

@@ -1,6 +1,6 @@
 // Package natssource ingests log records from a JetStream stream: each message on
-// logs.<service> becomes one [record.Request], and is acknowledged when all its records
-// are in blobs.
+// logs.<service>, or logs-partition.<number>.<service>, becomes one [record.Request], and
+// is acknowledged when all its records are in blobs.
 //
 // [Open] connects and looks the stream up, [Source.Run] pulls until its context ends,
 // [Source.Close] sends the remaining acknowledgements. In between the buffer reports the
@@ -11,7 +11,8 @@
 //	pull.go    pull -> message.go: a request -> Accepter
 //	ledger.go  delivered, unsettled messages, by stream sequence
 //	settle.go  acknowledgements, confirmed by the server; NAKs; signs of life
-//	stream.go  is it the same stream, does it lose nothing, is the consumer right
+//	stream.go  is it the same stream, does it lose nothing, are the consumers right
+//	partition.go  the partitions to take, each with a consumer; those that none takes
 //
 // Of an accepted message only the reply subject is kept. A pull is limited in bytes: a
 // server closes the connection of a client if it has to send it more than 64 MiB at

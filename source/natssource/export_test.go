@@ -4,3 +4,6 @@ import "time"
 
 // Wait sets how long a start waits for a server, and for information about the stream.
 func (o *Options) Wait(d time.Duration) { o.wait = d }
+
+// Survey sets the interval of looks for partitions that no ingester takes.
+func (o *Options) Survey(d time.Duration) { o.survey = d }

@@ -52,7 +52,8 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 	r.Forget(len(m.Data) > keptBuffer)
 	r.full, r.After, r.Watch = false, r.hasRoom, watch
 	key := m.Header.Get(nats.MsgIdHdr)
-	r.Arrive(body.Arrival{Source: "nats " + body.Short(m.Subject), Service: serviceOf(m), Time: p.sent, Clock: "its message", Key: key, Fields: r.fields})
+	subject := plain(m.Subject) // a message that is published again may get a partition
+	r.Arrive(body.Arrival{Source: "nats " + body.Short(subject), Service: serviceOf(m.Header, subject), Time: p.sent, Clock: "its message", Key: key, Fields: r.fields})
 	identified, unreadable := r.read(m)
 	if unreadable != nil {
 		identified = m.Data
@@ -61,7 +62,7 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 	}
 	r.Identify(stream) // the outcome is a function of the place in the stream
 	if key != "" {
-		r.IdentifyByKey(m.Subject, 0, identified)
+		r.IdentifyByKey(subject, 0, identified)
 	}
 	// From here on only the count of lines can be wrong, and it has been checked.
 	_ = r.AddRejected(nil)
@@ -112,13 +113,14 @@ func (r *reader) hasRoom(int) bool {
 	return !r.full
 }
 
-// serviceOf is the service of a message: the header, for names with dots in them,
-// otherwise the token after logs. The rest of the subject is free for the publisher.
-func serviceOf(m *nats.Msg) string {
-	if name := m.Header.Get("Blobtail-Service"); name != "" {
+// serviceOf is the service of a message that was published to a subject: the header, for names
+// with dots in them, otherwise the token after logs. The rest of the subject is free for the
+// publisher.
+func serviceOf(header nats.Header, subject string) string {
+	if name := header.Get("Blobtail-Service"); name != "" {
 		return record.FoldService(name)
 	}
-	_, rest, _ := strings.Cut(m.Subject, ".")
+	_, rest, _ := strings.Cut(subject, ".")
 	name, _, _ := strings.Cut(rest, ".")
 	return record.FoldService(name)
 }

@@ -10,6 +10,7 @@ type metrics struct {
 	bytes, redelivered                  *count.Counter
 	acks, naks, lost                    *count.Counter
 	streamPending, streamUnacknowledged *count.Gauge
+	untaken                             *count.Gauge
 }
 
 // newMetrics registers the counters with r, or nowhere when it is nil.
@@ -36,7 +37,8 @@ func newMetrics(r *count.Registry, l *ledger) *metrics {
 		full:                 r.Counter("blobtail_nats_full_total", "Times that a message had to wait because the log was full."),
 		bytes:                r.Counter("blobtail_nats_received_bytes_total", "Bytes of message bodies, as they came."),
 		redelivered:          r.Counter("blobtail_nats_redelivered_total", "Messages that were delivered not for the first time."),
-		streamPending:        r.Gauge("blobtail_nats_lag_messages", "Messages of the stream that no ingester was delivered."),
-		streamUnacknowledged: r.Gauge("blobtail_nats_pending_messages", "Messages of the stream that ingesters were delivered and have not acknowledged."),
+		streamPending:        r.Gauge("blobtail_nats_lag_messages", "Messages that no ingester was delivered, of all that this one may take."),
+		streamUnacknowledged: r.Gauge("blobtail_nats_pending_messages", "Messages that ingesters were delivered and have not acknowledged, of all that this one may take."),
+		untaken:              r.Gauge("blobtail_nats_untaken_messages", "Messages in partitions of the stream that no ingester asks for."),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,15 +18,16 @@ import (
 )
 
 const (
-	// pullBytes and pullMessages limit a pull, and so the data that the server has to
-	// send us at once.
+	// pullBytes and pullMessages limit a pull, and allBytes those of all queues: so the data
+	// that the server has to send us at once.
 	pullBytes    = 8 << 20
+	allBytes     = 32 << 20
 	pullMessages = 4096
 	pullExpires  = 30 * time.Second
 	pullBeat     = 5 * time.Second // how often the server confirms that it still knows a pull
 )
 
-// A puller pulls messages from the stream. It belongs to Run.
+// A puller pulls the messages of a queue. It belongs to Run.
 type puller struct {
 	s       *Source
 	accept  body.Accepter
@@ -45,10 +47,50 @@ type puller struct {
 // pulled and not accepted go back to the server. accept must not wait for a blob. Its
 // errors other than [record.ErrFull], [record.ErrUnheld] and [record.ErrKeyReused] end Run.
 func (s *Source) Run(ctx context.Context, accept body.Accepter) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	s.pulling.Store(true)
+	var pullers sync.WaitGroup
+	begun := map[string]bool{} // a queue that is not taken any more gets no new messages
+	for ctx.Err() == nil {
+		for _, q := range s.queuesNow() {
+			if begun[q.consumer] {
+				continue
+			}
+			begun[q.consumer] = true
+			pullers.Go(func() {
+				if err := s.pullFrom(ctx, q, accept); err != nil {
+					end(err)
+				}
+			})
+		}
+		select {
+		case <-s.more:
+		case <-ctx.Done():
+		}
+	}
+	pullers.Wait()
+	s.pulling.Store(false)
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// queuesNow are the queues that the last good look found.
+func (s *Source) queuesNow() []queue {
+	if q := s.taken.Load(); q != nil {
+		return *q
+	}
+	return nil
+}
+
+// pullFrom pulls the messages of a queue until ctx ends.
+func (s *Source) pullFrom(ctx context.Context, q queue, accept body.Accepter) error {
 	p := &puller{
 		s: s, accept: accept, reader: newReader(s.o.Fields),
 		inbox:   s.conn.NewInbox() + ".",
-		request: fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", s.o.Stream, s.o.Consumer),
+		request: fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", s.o.Stream, q.consumer),
 		arrived: make(chan *nats.Msg, 4*pullMessages),
 		log:     s.o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
 	}
@@ -56,7 +98,6 @@ func (s *Source) Run(ctx context.Context, accept body.Accepter) error {
 	if err != nil {
 		return fmt.Errorf("subscribe to messages: %w", err)
 	}
-	s.pulling.Store(true)
 	defer p.giveBack(sub)
 	whole := true
 	for {
@@ -112,7 +153,7 @@ func (p *puller) pull(ctx context.Context, shut chan struct{}, bounded bool) (ag
 	inbox := p.inbox + strconv.FormatUint(p.pulls, 10)
 	left, bytes := 1, 0
 	if bounded {
-		left, bytes = pullMessages, pullBytes
+		left, bytes = pullMessages, min(pullBytes, allBytes/max(1, len(p.s.queuesNow())))
 	}
 	ask := fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d,"idle_heartbeat":%d}`, left, bytes, pullExpires, pullBeat)
 	if p.s.conn.PublishRequest(p.request, inbox, ask) != nil {

@@ -89,12 +89,16 @@ func loses(info *jetstream.StreamInfo) error {
 		"(or take it as it is: --allow-lossy-stream)", c.Name, strings.Join(why, ", "), strings.Join(flags, " "))
 }
 
-// unfitConsumer returns the reason that a consumer of a stream with these subjects
-// cannot be used: the server does not let us change a setting, or a change has no
-// effect on earlier messages.
-func unfitConsumer(stream *jetstream.StreamInfo, c jetstream.ConsumerConfig) error {
-	why := ""
-	left := untaken(stream.Config.Subjects, append(c.FilterSubjects, c.FilterSubject))
+// unfit returns the reason that a consumer of a stream with these subjects cannot be used for
+// a queue: the server does not let us change a setting, or a change has no effect on earlier
+// messages.
+func (q *queue) unfit(stream *jetstream.StreamInfo, c jetstream.ConsumerConfig) error {
+	why, left := "", ""
+	if q.number < 0 {
+		left = untaken(stream.Config.Subjects, filtersOf(c))
+	} else if !slices.Equal(filtersOf(c), []string{q.filter}) {
+		left = fmt.Sprintf("%s, or has another one beside it", q.filter)
+	}
 	switch {
 	case c.AckPolicy != jetstream.AckExplicitPolicy:
 		why = fmt.Sprintf("has the acknowledgement policy %s, not explicit", c.AckPolicy)
@@ -129,7 +133,6 @@ func belowLogs(subject string) string {
 // untaken is a subject below logs. that no filter covers, or "". If there are no
 // filters, all subjects are covered.
 func untaken(of, filters []string) string {
-	filters = slices.DeleteFunc(filters, func(f string) bool { return f == "" })
 	for _, subject := range of {
 		subject = belowLogs(subject)
 		if subject != "" && len(filters) > 0 && !slices.ContainsFunc(filters, func(f string) bool { return covers(f, subject) }) {

@@ -30,6 +30,12 @@ type Options struct {
 	// Consumer is the name of the durable consumer that all ingesters share. It is
 	// created if it is missing.
 	Consumer string
+	// Partitions are the numbers of the partitions to take, besides the messages that are in
+	// none. Nil: the stream has no partitions, or others take them.
+	Partitions []int
+	// Share has the partitions follow from this ingester's number among others. The zero value
+	// leaves it to Partitions.
+	Share Share
 	// AckWait is the time without a sign of life after which a message is delivered
 	// again. 0: 10 min.
 	AckWait time.Duration
@@ -51,12 +57,15 @@ type Options struct {
 	// wait is how long a start waits for a server, and for information about the stream; 0:
 	// firstConnection and firstLook. Tests set it.
 	wait time.Duration
+	// survey is the interval of looks for partitions that no ingester takes; 0: surveyEvery.
+	survey time.Duration
 }
 
 const (
 	defaultAckWait = 10 * time.Minute
-	// maxAckPending is how many messages may be delivered and not acknowledged.
-	maxAckPending = 200_000
+	// maxAckPending is how many messages of a consumer may be delivered and not acknowledged. The
+	// server keeps some 150 bytes for each.
+	maxAckPending = 500_000
 	// firstConnection is how long Open waits for a server, unless that refuses at once.
 	// firstLook is how long it waits for information about the stream.
 	firstConnection = time.Second
@@ -70,7 +79,10 @@ type Source struct {
 	js      jetstream.JetStream
 	ledger  *ledger
 	metrics *metrics
-	check   chan struct{} // requests a check of the stream
+	check   chan struct{}           // requests a check of the stream
+	taken   atomic.Pointer[[]queue] // nil before the first good look
+	more    chan struct{}           // signals a change of taken
+	crowd   atomic.Int64            // percent of maxAckPending, of the fullest consumer
 	pulling atomic.Bool
 	refused atomic.Pointer[error] // reason of the last failed attempt to connect
 	closing context.Context       // ended by Close
@@ -85,12 +97,9 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	if o.AckWait == 0 {
 		o.AckWait = defaultAckWait
 	}
-	s := &Source{o: o, check: make(chan struct{}, 1)}
+	s := newSource(o)
 	begun := time.Now()
 	s.closing, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	s.ledger = newLedger(s.lookSoon)
-	s.metrics = newMetrics(o.Metrics, s.ledger)
-	s.ledger.metrics = s.metrics
 	conn, err := s.connect()
 	if err != nil {
 		s.end()
@@ -105,6 +114,14 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+func newSource(o Options) *Source {
+	s := &Source{o: o, check: make(chan struct{}, 1), more: make(chan struct{}, 1)}
+	s.ledger = newLedger(s.lookSoon)
+	s.metrics = newMetrics(o.Metrics, s.ledger)
+	s.ledger.metrics = s.metrics
+	return s
 }
 
 // start starts the goroutines that run until Close, unless the first check fails.
@@ -234,6 +251,10 @@ func (s *Source) Close(ctx context.Context) {
 	s.parts.Wait()
 	s.conn.Close()
 }
+
+// Crowded reports whether so many messages are not acknowledged that the server will soon deliver
+// no more.
+func (s *Source) Crowded() bool { return s.crowd.Load() >= crowdedAt }
 
 // Found reports a message that a start found in the log and will store.
 func (s *Source) Found(reply string) { s.ledger.found(reply) }

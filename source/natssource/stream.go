@@ -1,9 +1,9 @@
 package natssource
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +19,11 @@ const (
 	lookAgain = time.Second
 	// lookLimit is the longest duration of a check.
 	lookLimit = 5 * time.Second
+	// surveyEvery is the interval of looks for partitions that no ingester takes.
+	surveyEvery = time.Minute
+	// crowdedAt and watchedFrom are percents of maxAckPending: from the first on messages should
+	// be stored soon, and from the second on the number is looked at each second.
+	crowdedAt, watchedFrom = 75, 50
 	// subjects are the subjects of a stream that are ingested.
 	subjects = "logs.>"
 )
@@ -36,7 +41,8 @@ func (s *Source) doubt() {
 // keepLooking checks the stream on request, and at intervals. It logs a bad result at
 // once when it is new, each minute while it lasts, and when it is over.
 func (s *Source) keepLooking(ctx context.Context) {
-	wrong, logged := "", time.Time{}
+	wrong, logged, surveyed := "", time.Time{}, time.Now()
+	delivered := map[int]uint64{} // of the partitions of others
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
 	for {
@@ -60,9 +66,13 @@ func (s *Source) keepLooking(ctx context.Context) {
 				s.o.Log.Error().Err(err).Msg("the stream is not in order")
 				wrong, logged = err.Error(), time.Now()
 			}
+			if err == nil && time.Since(surveyed) >= cmp.Or(s.o.survey, surveyEvery) {
+				s.survey(ctx, delivered)
+				surveyed = time.Now()
+			}
 		}
-		every := lookEvery
-		if !s.ledger.ready() {
+		every := min(lookEvery, cmp.Or(s.o.survey, surveyEvery))
+		if !s.ledger.ready() || s.crowd.Load() >= watchedFrom {
 			every = lookAgain
 		}
 		timer.Reset(every)
@@ -100,12 +110,27 @@ func (s *Source) look(ctx context.Context) error {
 			s.o.Log.Warn().Str("stream", s.o.Stream).Msg("the stream is kept in memory: what is not stored yet is lost when its servers end")
 		}
 	}
-	consumer, err := s.ensureConsumer(ctx, info)
+	queues, err := s.queues(info)
 	if err != nil {
 		return err
 	}
-	s.metrics.streamPending.Set(float64(consumer.NumPending))
-	s.metrics.streamUnacknowledged.Set(float64(consumer.NumAckPending))
+	pending, unacknowledged, crowd := uint64(0), 0, 0
+	for _, q := range queues {
+		consumer, err := s.ensureConsumer(ctx, info, q)
+		if err != nil {
+			return err
+		}
+		pending += consumer.NumPending
+		unacknowledged += consumer.NumAckPending
+		crowd = max(crowd, 100*consumer.NumAckPending/max(1, consumer.Config.MaxAckPending))
+	}
+	s.metrics.streamPending.Set(float64(pending))
+	s.metrics.streamUnacknowledged.Set(float64(unacknowledged))
+	s.crowd.Store(int64(crowd))
+	if had := s.taken.Swap(&queues); had == nil || !slices.Equal(*had, queues) {
+		s.o.Log.Info().Str("stream", s.o.Stream).Ints("partitions", numbersOf(queues)).Msg("taking messages")
+		signal(s.more)
+	}
 	s.ledger.open()
 	if s.o.AllowLossy {
 		return nil
@@ -113,33 +138,40 @@ func (s *Source) look(ctx context.Context) error {
 	return lossy
 }
 
-// ensureConsumer creates the consumer, or fixes its settings as far as the server
-// allows. All ingesters do the same.
-func (s *Source) ensureConsumer(ctx context.Context, stream *jetstream.StreamInfo) (*jetstream.ConsumerInfo, error) {
-	consumer, err := s.js.Consumer(ctx, s.o.Stream, s.o.Consumer)
+// ensureConsumer creates the consumer of a queue, or fixes its settings as far as the server
+// allows. All ingesters that take the queue do the same.
+func (s *Source) ensureConsumer(ctx context.Context, stream *jetstream.StreamInfo, q queue) (*jetstream.ConsumerInfo, error) {
+	consumer, err := s.js.Consumer(ctx, s.o.Stream, q.consumer)
 	switch {
 	case errors.Is(err, jetstream.ErrConsumerNotFound):
-		consumer, err = s.js.CreateConsumer(ctx, s.o.Stream, s.wanted(jetstream.ConsumerConfig{
-			Durable:       s.o.Consumer,
-			Description:   "blobtail: shared by all ingesters",
+		want := s.wanted(jetstream.ConsumerConfig{
+			Durable:       q.consumer,
+			Description:   "blobtail: shared by all ingesters that take its messages",
 			DeliverPolicy: jetstream.DeliverAllPolicy,
 			AckPolicy:     jetstream.AckExplicitPolicy,
-			FilterSubject: filter(stream.Config.Subjects),
-		}))
+		})
+		setFilters(&want, q.filter, stream.Config.Subjects)
+		consumer, err = s.js.CreateConsumer(ctx, s.o.Stream, want)
 	case errors.Is(err, jetstream.ErrNotPullConsumer):
-		return nil, refuseConsumer(s.o.Stream, s.o.Consumer, "pushes messages")
+		return nil, refuseConsumer(s.o.Stream, q.consumer, "pushes messages")
 	case err == nil:
 		have := consumer.CachedInfo().Config
-		if err := unfitConsumer(stream, have); err != nil {
+		if err := q.unfit(stream, have); err != nil {
 			return nil, err
 		}
-		if want := s.wanted(have); !reflect.DeepEqual(have, want) {
-			s.o.Log.Warn().Str("consumer", s.o.Consumer).Msg("the consumer has other settings than it needs; they are changed")
+		want := s.wanted(have)
+		if q.apart {
+			if want, err = s.narrow(stream, want); err != nil {
+				return nil, err
+			}
+		}
+		if !reflect.DeepEqual(have, want) {
+			s.o.Log.Warn().Str("consumer", q.consumer).Msg("the consumer has other settings than it needs; they are changed")
 			consumer, err = s.js.UpdateConsumer(ctx, s.o.Stream, want)
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("consumer %s of stream %s: %w", s.o.Consumer, s.o.Stream, err)
+		return nil, s.overlapping(ctx, q, err)
 	}
 	return consumer.CachedInfo(), nil
 }

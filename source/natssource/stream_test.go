@@ -178,7 +178,7 @@ func TestConsumer(t *testing.T) {
 		s.Close(t.Context())
 		c := e.consumer().Config
 		if c.AckPolicy != jetstream.AckExplicitPolicy || c.MaxDeliver != -1 || c.AckWait != 10*time.Minute ||
-			c.MaxAckPending != 200_000 || c.InactiveThreshold != 0 || !strings.HasPrefix(c.FilterSubject, "logs.") {
+			c.MaxAckPending != 500_000 || c.InactiveThreshold != 0 || !strings.HasPrefix(c.FilterSubject, "logs.") {
 			t.Errorf("%+v", c)
 		}
 		if err := e.js.DeleteConsumer(t.Context(), "LOGS", "blobtail"); err != nil {

@@ -64,6 +64,15 @@ func (n *NATS) Stop() {
 	}
 }
 
+// Map adds a mapping of subjects, as the line mappings of a server's configuration does, until the
+// server is stopped.
+func (n *NATS) Map(from, to string) {
+	n.t.Helper()
+	if err := n.server.GlobalAccount().AddMapping(from, to); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
 // Connect connects a client, which is closed at the end of the test.
 func (n *NATS) Connect() (*nats.Conn, jetstream.JetStream) {
 	n.t.Helper()
