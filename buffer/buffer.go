@@ -146,7 +146,7 @@ type Options struct {
 	Period time.Duration // slice of event time of a batch; 0: 1 h. Minutes that divide 60
 	Size   int64         // bytes of lines that cut a batch; 0: 32 MiB
 	Age    time.Duration // after which a batch of Min bytes is cut; 0: 60 s
-	Min    int64         // 0: 1 MiB
+	Min    int64         // 0: 2 MiB
 	MaxAge time.Duration // after which any batch is cut; 0: 5 min
 	Soft   int64         // log size from which the oldest batches are cut early; 0: 4 GiB
 	Max    int64         // log size from which ErrFull is returned; 0: none
@@ -169,7 +169,7 @@ func (o Options) withDefaults() Options {
 	o.Period = cmp.Or(o.Period, time.Hour)
 	o.Size = cmp.Or(o.Size, 32<<20)
 	o.Age = cmp.Or(o.Age, time.Minute)
-	o.Min = cmp.Or(o.Min, 1<<20)
+	o.Min = cmp.Or(o.Min, 2<<20)
 	o.MaxAge = cmp.Or(o.MaxAge, 5*time.Minute)
 	o.Soft = cmp.Or(o.Soft, 4<<30)
 	o.Workers = cmp.Or(o.Workers, 8+runtime.GOMAXPROCS(0))

@@ -68,6 +68,7 @@ func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 	locked("buffer_open_batches", "Batches that still grow.", func() int { return len(b.open) })
 	locked("buffer_queued_batches", "Batches cut and not stored.", func() int { return len(b.queue.batches) })
 	locked("buffer_messages", "Messages accepted and not stored.", func() int { return len(b.messages.byOrigin) })
+	gauge("flush_max_age_seconds", "Age at which the oldest record goes to the store.", b.o.MaxAge.Seconds)
 	gauge("oldest_unflushed_seconds", "Age of the oldest record that is not in a blob; 0 when there is none.", func() float64 {
 		since, ok := b.Oldest()
 		if !ok {

@@ -171,6 +171,9 @@ func (i *importCmd) through(ctx context.Context, c config.Config, h handling, fr
 	}
 	options := bufferOptions(c, part(log, "buffer"), reg)
 	options.Expired = out.expired
+	if c.Flush.MaxAge == 0 {
+		options.MaxAge = 0 // the buffer's own, because nobody asks an import for its records
+	}
 	buf := buffer.New(journal, out, options)
 
 	working, end := context.WithCancel(ctx)

@@ -74,7 +74,7 @@ type Flush struct {
 	Size   Size     `yaml:"size" help:"Bytes of lines that make a blob at once." env:"BLOBTAIL_FLUSH_SIZE"`
 	Age    Duration `yaml:"age" help:"Age at which a blob is made of at least flush-min." env:"BLOBTAIL_FLUSH_AGE"`
 	Min    Size     `yaml:"min" help:"See flush-age." env:"BLOBTAIL_FLUSH_MIN"`
-	MaxAge Duration `yaml:"max-age" help:"Age at which a blob is made unconditionally." env:"BLOBTAIL_FLUSH_MAX_AGE"`
+	MaxAge Auto     `yaml:"max-age" help:"Age at which a blob is made unconditionally; auto is 10m where readers can ask this ingester, else 5m." env:"BLOBTAIL_FLUSH_MAX_AGE"`
 	// Filters makes a search quick and costs an eighth of the CPU.
 	Filters bool `yaml:"filters" negatable:"" help:"Store words and ids with a blob, by which a search rules out blocks." env:"BLOBTAIL_FLUSH_FILTERS"`
 }
@@ -126,10 +126,9 @@ func Default() Config {
 		},
 		Access: Access{Hosts: []string{}},
 		Flush: Flush{
-			Size:   32 << 20,
-			Age:    Duration(time.Minute),
-			Min:    1 << 20,
-			MaxAge: Duration(5 * time.Minute),
+			Size: 32 << 20,
+			Age:  Duration(time.Minute),
+			Min:  2 << 20,
 
 			Filters: true,
 		},
@@ -223,7 +222,13 @@ func variables(file string, v reflect.Value, key string) error {
 // are left out. It fails for a text that is not in UTF-8, which YAML cannot hold.
 func (c Config) YAML() ([]byte, error) {
 	c.NATS.URL = userinfo().ReplaceAllString(c.NATS.URL, "${1}redacted@")
-	return marshal(c)
+	age, why := c.MaxAge()
+	if why == "" {
+		return marshal(c)
+	}
+	return marshal(c, yaml.WithComment(yaml.CommentMap{
+		"$.flush.max-age": {yaml.LineComment(fmt.Sprintf(" %v: %s", Duration(age), why))},
+	}))
 }
 
 // WALDir is the directory of the log: as configured, else `.wal` inside a dir
@@ -346,10 +351,10 @@ func (c Config) Validate() error {
 	m.check(c.Flush.Size >= leastFlush, "flush.size", c.Flush.Size,
 		"want at least "+leastFlush.String()+", for example "+Default().Flush.Size.String()+": each blob costs requests")
 	m.check(c.Flush.Age > 0, "flush.age", c.Flush.Age, more)
-	m.check(c.Flush.MaxAge > 0, "flush.max-age", c.Flush.MaxAge, more)
 	m.check(c.Flush.Size <= 1<<30, "flush.size", c.Flush.Size, "want at most 1GiB: a batch is sorted in memory")
-	// A lower size alone is no mistake: the default of min has no effect then, and needs none.
-	m.check(c.Flush.Min <= c.Flush.Size || c.Flush.Min == Default().Flush.Min, "flush.min", c.Flush.Min,
+	// A lower size alone is no mistake: the default of min has no effect then, and needs none. Nor has
+	// that of earlier versions, which a file may have from print-config.
+	m.check(c.Flush.Min <= c.Flush.Size || c.Flush.Min == Default().Flush.Min || c.Flush.Min == 1<<20, "flush.min", c.Flush.Min,
 		"want at most flush.size ("+c.Flush.Size.String()+"), or flush.age has no effect")
 	var version [3]int
 	_, bad := fmt.Sscanf(c.Protocols.Elasticsearch+" ", "%d.%d.%d ", &version[0], &version[1], &version[2])

@@ -135,7 +135,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"admin without a port", "ingest: {admin: localhost}", "for example 127.0.0.1:8515"},
 		{"what was advertised", "ingest: {advertise: '10.0.0.4:8514'}", "for example http://10.0.0.4:8514"},
 		{"a blob of each record", "flush: {size: 1}", "flush.size: 1B: want at least 64KiB, for example 32MiB"},
-		{"min over size", "flush: {size: 1MiB, min: 2MiB}", "flush.min: 2MiB: want at most flush.size (1MiB)"},
+		{"min over size", "flush: {size: 1MiB, min: 4MiB}", "flush.min: 4MiB: want at most flush.size (1MiB)"},
 		{"rule behind all", "retention: {rules: [{service: '*', age: 4d}, {service: web, age: keep}]}",
 			`retention.rules[1].service: "web": the rule never counts, because rules[0] ("*") is before it`},
 		{"rule twice", "retention: {rules: [{service: web, age: 4d}, {service: api, age: 4d}, {service: web, age: keep}]}", "rules[2].service"},

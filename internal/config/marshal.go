@@ -15,10 +15,10 @@ import (
 // marshal writes a value as YAML that reads back as the same value, with any texts in it. The
 // encoder alone writes some texts so that they read back as others. [Load] refuses ${NAME} where
 // the dollar is written as it is.
-func marshal(v any) ([]byte, error) {
-	text, err := yaml.MarshalWithOptions(v, yaml.CustomMarshaler(scalar), yaml.CustomMarshaler(func(s openstore.Spec) ([]byte, error) {
+func marshal(v any, more ...yaml.EncodeOption) ([]byte, error) {
+	text, err := yaml.MarshalWithOptions(v, append(more, yaml.CustomMarshaler(scalar), yaml.CustomMarshaler(func(s openstore.Spec) ([]byte, error) {
 		return scalar(s.String())
-	}))
+	}))...)
 	return variable().ReplaceAllFunc(text, func(name []byte) []byte { // such a text is in double quotes
 		return append([]byte(`\x24`), name[1:]...)
 	}), err

@@ -6,9 +6,10 @@ import (
 	"blobtail/internal/units"
 )
 
-// Duration and Size are the values of keys that have units.
+// Duration, Auto and Size are the values of keys that have units.
 type (
 	Duration = units.Duration
+	Auto     = units.Auto
 	Size     = units.Size
 )
 

@@ -73,6 +73,33 @@ func (d Duration) String() string {
 	return s
 }
 
+// Auto is a [Duration] that the program chooses when it is 0, which is written as auto.
+type Auto time.Duration
+
+// UnmarshalText reads a duration, or auto.
+func (a *Auto) UnmarshalText(text []byte) error {
+	if *a = 0; len(text) == 0 || string(text) == "auto" {
+		return nil
+	}
+	v, err := ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%w, or auto", err)
+	}
+	*a = Auto(v)
+	return nil
+}
+
+// MarshalText writes the text that UnmarshalText reads.
+func (a Auto) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// String is auto, or that of the duration.
+func (a Auto) String() string {
+	if a == 0 {
+		return "auto"
+	}
+	return Duration(a).String()
+}
+
 // Size is a number of bytes, written with a unit: 512KiB, 32MiB, 1GiB, or KB,
 // MB, GB for powers of ten, or B. A bare number is bytes.
 type Size int64

@@ -110,7 +110,7 @@ show "logquery tail orders -n 5 -o pretty"
 logquery tail orders -n 5 -o pretty --quiet | cut -c 1-200
 counted all '*'
 
-say "Ask for blobs now; without this they come by size (32 MiB) and age (1 to 5 minutes)"
+say "Ask for blobs now; without this they come by size (32 MiB) and age (1 to 10 minutes)"
 show "curl -X POST http://$admin/flush"
 post "http://$admin/flush"
 
