@@ -84,7 +84,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: azure-try build release sbom reproducible reproducible-host vuln demo try picture loggers test test-times test-processes test-page test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table fuzz clean
+.PHONY: azure-try build cost release sbom reproducible reproducible-host vuln demo try picture loggers test test-times test-processes test-page test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table scale fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -244,6 +244,12 @@ bench-micro:
 
 bench-table: build ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
 	go run ./internal/dev/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench -svg docs/performance.svg $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
+
+scale: ## a terabyte a day on a simulated account of Azure, in virtual time; docs/scale/DATE.json
+	BLOBTAIL_SCALE="$(CURDIR)/docs/scale" go test -count 1 -timeout 60m -run '^TestScaleIngest$$' -v ./cmd/ingest </dev/null
+
+cost: ## the tables of docs/COST.md and docs/cost.svg, from the result of the scale test and the prices
+	go test ./docs -run TestCostPage -update
 
 fuzz: ## each fuzz target for FUZZTIME, one after another
 	@grep -rn --include='*_test.go' --exclude-dir=node_modules -o '^func Fuzz[A-Za-z0-9_]*' . | sort | \

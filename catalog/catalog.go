@@ -66,6 +66,7 @@ type Entry struct {
 	Size    int64
 	Created time.Time // zero: unknown; see [storage.Blob]
 	Version string
+	Tier    string // "": reading costs what it usually does
 
 	// Name is zero if the key is not the name of a blob.
 	Name blobfmt.Name
@@ -101,7 +102,7 @@ func (e *Entry) Blob() bool { return e.State == Sound || e.State == Damaged || e
 // judge makes the entry of a listed object. It asks the store about an object that
 // has the name of a blob and no metadata: they may be damaged.
 func judge(ctx context.Context, store Store, o *storage.Blob) Entry {
-	e := Entry{Key: o.Key, Size: o.Size, Created: o.Created, Version: o.Version}
+	e := Entry{Key: o.Key, Size: o.Size, Created: o.Created, Version: o.Version, Tier: o.Tier}
 	if e.Name, e.Err = blobfmt.ParseName(o.Key); e.Err != nil {
 		e.State = Foreign
 		return e

@@ -8,3 +8,9 @@ var prices string
 
 // Prices is the text of prices.yaml.
 func Prices() string { return prices }
+
+//go:embed plan.yaml
+var plan string
+
+// Plan is the text of plan.yaml.
+func Plan() string { return plan }

@@ -49,7 +49,7 @@ func (f *fleet) file(name string) string { return filepath.Join(f.dir, name) }
 func (f *fleet) token(id string, flags ...string) string {
 	f.t.Helper()
 	cmd := exec.Command(filepath.Join(shared.bin, "ingest"), append([]string{"token", "new", id, "--file", f.tokens}, flags...)...)
-	cmd.Env = cleanEnv()
+	cmd.Env = testkit.Environ()
 	out, err := cmd.Output()
 	if err != nil {
 		f.t.Fatalf("%v %s", err, out)
@@ -155,7 +155,7 @@ func TestHangUp(t *testing.T) {
 		t.Errorf("another certificate: %d", status)
 	}
 	cmd := exec.Command(filepath.Join(shared.bin, "ingest"), "token", "revoke", "host", "--file", f.tokens)
-	cmd.Env = cleanEnv()
+	cmd.Env = testkit.Environ()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,8 +22,7 @@ import (
 // importing returns the command that imports a service into a store.
 func importing(from, to place, service string) (*exec.Cmd, *bytes.Buffer) {
 	cmd := exec.Command(filepath.Join(shared.bin, "ingest"), "import", "--from", from.store, service, "--since", "30d", "--store", to.store)
-	cmd.Env = slices.Concat(cleanEnv(), from.env, to.env)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Env = slices.Concat(testkit.Environ(), from.env, to.env)
 	errs := &bytes.Buffer{}
 	cmd.Stderr = errs
 	return cmd, errs

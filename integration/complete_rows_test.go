@@ -146,8 +146,7 @@ func runIngest(t testing.TB, at place, args ...string) (stdout, stderr string, c
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "ingest"), append(args, "--store", at.store)...)
-	cmd.Env, cmd.Dir = append(cleanEnv(), at.env...), t.TempDir()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Env, cmd.Dir = append(testkit.Environ(), at.env...), t.TempDir()
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := shared.start(cmd); err != nil {

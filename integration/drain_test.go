@@ -81,7 +81,7 @@ func TestDrainWrongListener(t *testing.T) {
 
 func drainCommand(p *ingester, flags ...string) (string, error) {
 	cmd := exec.Command(p.cmd.Path, append([]string{"drain", "--admin", strings.TrimPrefix(p.admin, "http://")}, flags...)...)
-	cmd.Env = cleanEnv()
+	cmd.Env = testkit.Environ()
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

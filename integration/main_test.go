@@ -22,10 +22,10 @@ import (
 // suite is shared by the tests.
 type suite struct {
 	testenv.Env
-	bin      string            // directory of the binaries
-	root     string            // of the repository
-	tasks    chan func() error // run by the thread that is the parent of all children
-	emulated chan struct{}     // places of tests that keep the emulator busy
+	bin      string          // directory of the binaries
+	root     string          // of the repository
+	parent   *testkit.Parent // of all processes
+	emulated chan struct{}   // places of tests that keep the emulator busy
 }
 
 var shared suite
@@ -39,8 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 func (s *suite) run(m *testing.M) int {
-	s.tasks, s.emulated = make(chan func() error), make(chan struct{}, 5)
-	go s.parent()
+	s.parent, s.emulated = testkit.NewParent(), make(chan struct{}, 5)
 	if err := s.build(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -54,24 +53,8 @@ func (s *suite) run(m *testing.M) int {
 	return s.Env.Run(m)
 }
 
-// parent starts the children. The kernel kills a child when the thread that started
-// it ends, so that thread must live as long as the tests.
-func (s *suite) parent() {
-	runtime.LockOSThread()
-	for task := range s.tasks {
-		task() // reports by itself
-	}
-}
-
-// start starts cmd on the parent thread.
-func (s *suite) start(cmd *exec.Cmd) error {
-	done := make(chan error)
-	s.tasks <- func() error {
-		done <- cmd.Start()
-		return nil
-	}
-	return <-done
-}
+// start starts a process that ends with the tests.
+func (s *suite) start(cmd *exec.Cmd) error { return s.parent.Start(cmd) }
 
 // build makes the binaries once. With BLOBTAIL_RACE they have the race detector, which is
 // too slow for the daily run.

@@ -20,7 +20,7 @@ import (
 // flag.
 func TestFirstMinutes(t *testing.T) {
 	t.Parallel()
-	u := &firstUser{t: t, dir: t.TempDir(), env: append(cleanEnv(), "TZ=UTC")}
+	u := &firstUser{t: t, dir: t.TempDir(), env: append(testkit.Environ(), "TZ=UTC")}
 	listen := u.addresses()
 	var log bytes.Buffer
 	ingest := u.command("ingest")
@@ -110,7 +110,6 @@ func (u *firstUser) addresses() (listen string) {
 func (u *firstUser) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(shared.bin, name), args...)
 	cmd.Dir, cmd.Env = u.dir, u.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
 

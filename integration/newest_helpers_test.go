@@ -126,8 +126,7 @@ func follow(t testing.TB, at place, each func(line []byte, at time.Time), args .
 	t.Helper()
 	f := &following{t: t, exited: make(chan struct{})}
 	f.cmd = exec.Command(filepath.Join(shared.bin, "logquery"), append([]string{"--store", at.store, "-u"}, args...)...)
-	f.cmd.Env = append(cleanEnv(), at.env...)
-	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	f.cmd.Env = append(testkit.Environ(), at.env...)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -68,9 +68,8 @@ func launchBy(t testing.TB, by []string, at place, wal string, flags ...string) 
 	args := slices.Concat(by, []string{filepath.Join(shared.bin, "ingest"),
 		"--store", at.store, "--wal", wal, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--lane", "0"}, flags)
 	p.cmd = exec.Command(args[0], args[1:]...)
-	p.cmd.Env = append(cleanEnv(), at.env...)
+	p.cmd.Env = append(testkit.Environ(), at.env...)
 	p.cmd.Dir = t.TempDir()
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -392,8 +391,7 @@ func logqueryTo(t testing.TB, out io.Writer, at place, args ...string) (stderr s
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "logquery"), append([]string{"--store", at.store, "-u"}, args...)...)
-	cmd.Env = append(cleanEnv(), at.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Env = append(testkit.Environ(), at.env...)
 	var errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = out, &errs
 	if err := shared.start(cmd); err != nil {
@@ -445,18 +443,6 @@ func count(t testing.TB, at place, args ...string) int {
 		t.Fatalf("logquery --count %s: %q, exit code %d: %s", strings.Join(args, " "), out, code, errs)
 	}
 	return n
-}
-
-// cleanEnv returns the environment without variables that would redirect the
-// commands.
-func cleanEnv() []string {
-	var env []string
-	for _, e := range os.Environ() {
-		if !strings.HasPrefix(e, "BLOBTAIL_") && !strings.HasPrefix(e, "AZURE_") {
-			env = append(env, e)
-		}
-	}
-	return append(env, "XDG_CONFIG_HOME=/nonexistent") // no contexts of the user
 }
 
 // config writes a configuration file and returns the flag that names it.

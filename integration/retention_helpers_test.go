@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -188,8 +187,7 @@ func retain(t testing.TB, at place, args ...string) (stdout, stderr string, code
 
 func retention(ctx context.Context, at place, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "retention"), append([]string{"--store", at.store}, args...)...)
-	cmd.Env = append(cleanEnv(), at.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Env = append(testkit.Environ(), at.env...)
 	return cmd
 }
 

@@ -61,9 +61,8 @@ func (s *server) start() {
 	s.t.Helper()
 	s.exited = make(chan struct{})
 	s.cmd = exec.Command(filepath.Join(shared.bin, "logquery"), append([]string{"--store", s.at.store}, s.flags...)...)
-	s.cmd.Env = append(cleanEnv(), s.at.env...)
+	s.cmd.Env = append(testkit.Environ(), s.at.env...)
 	s.cmd.Dir = s.t.TempDir()
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	s.cmd.Stderr = s
 	if err := shared.start(s.cmd); err != nil {
 		s.t.Fatal(err)

@@ -120,7 +120,6 @@ action(type="omfwd" target=%q port=%q protocol="tcp" action.resumeRetryCount="-1
 	cmd := exec.Command(daemon, "-n", "-f", conf, "-i", filepath.Join(dir, "pid"))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := shared.start(cmd); err != nil {
 		t.Fatal(err)
 	}

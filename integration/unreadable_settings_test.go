@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/dev/testkit"
 )
 
 // A file of settings that the user of a process may not read is named with that user, its owner and
@@ -79,7 +80,7 @@ func TestUnreadableSettings(t *testing.T) {
 			continue
 		}
 		cmd := exec.Command(filepath.Join(shared.bin, c.args[0]), c.args[1:]...)
-		cmd.Env, cmd.Dir = cleanEnv(), "/"
+		cmd.Env, cmd.Dir = testkit.Environ(), "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/dev/testkit"
 )
 
 // A read may not open the file of one blob. It prints the records of all others, and exits 3. So
@@ -35,7 +36,7 @@ func TestUnreadableFile(t *testing.T) {
 	// Modes do not bind root, so the reader is another user.
 	read := func(args ...string) (string, string, int) {
 		cmd := exec.Command(filepath.Join(shared.bin, "logquery"), append([]string{"--store", at.store, "-u", "-q"}, args...)...)
-		cmd.Env = append(cleanEnv(), at.env...)
+		cmd.Env = append(testkit.Environ(), at.env...)
 		cmd.Dir = "/"
 		if os.Geteuid() == 0 {
 			openTo(t, root)

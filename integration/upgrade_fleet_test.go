@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -46,8 +45,7 @@ func readBy(t *testing.T, bin string, at place, args ...string) (out []byte, err
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "logquery"), append([]string{"--store", at.store, "-u"}, args...)...)
-	cmd.Env = append(cleanEnv(), at.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Env = append(testkit.Environ(), at.env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := shared.start(cmd); err != nil {
@@ -141,7 +139,7 @@ func testUpgradeOneByOne(t *testing.T, at place, old string) {
 func goBack(t *testing.T, s *station, by []string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(shared.bin, "ingest"), "drain", "--admin", strings.TrimPrefix(s.admin, "http://"))
-	cmd.Env = cleanEnv()
+	cmd.Env = testkit.Environ()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("drain: %v\n%s", err, out)
 	}

@@ -41,6 +41,8 @@ type OpenOptions struct {
 	KeepIndexes bool
 	// Progress counts the blobs of all reads; nil: they are not counted.
 	Progress *progress.Counter
+	// Cool is that of [blobs.Options].
+	Cool func(*blobs.CoolError)
 	// MaxRaw and MaxHeld are those of [Options].
 	MaxRaw, MaxHeld int64
 
@@ -63,7 +65,7 @@ type OpenOptions struct {
 // [OpenOptions.Live].
 func Open(o OpenOptions) (*Reader, error) {
 	indexes := newIndexes(o.KeepIndexes)
-	blobs := blobs.New(o.Blobs, blobs.Options{MaxAge: o.MaxAge, Progress: o.Progress, Distant: o.Distant, Indexes: indexes.forReads()})
+	blobs := blobs.New(o.Blobs, blobs.Options{MaxAge: o.MaxAge, Progress: o.Progress, Distant: o.Distant, Indexes: indexes.forReads(), Cool: o.Cool})
 	var ahead atomic.Int64 // the store's clock ahead of ours in ns, after the first question for it
 	o.Tail.Now = func() time.Time { return o.Now().Add(time.Duration(ahead.Load())) }
 	logs := unflushed.Options{

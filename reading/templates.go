@@ -95,7 +95,11 @@ func (s *Store) Patterns(ctx context.Context, a Ask, o PatternOptions) (*Pattern
 	if err := a.compile(budget.Of(ctx)); err != nil {
 		return nil, &Outcome{}, err
 	}
-	m := patterns.New(patterns.Options{Budget: budget.Of(ctx)})
+	mined := patterns.Options{Budget: budget.Of(ctx), Windows: 1}
+	if o.Against != nil {
+		mined.Windows = 2
+	}
+	m := patterns.New(mined)
 	p := &Patterns{}
 	out, err := s.mine(ctx, a, o.Sample, &p.Basis, func(e *record.Entry) error { return m.Add(0, e) })
 	if err != nil {
@@ -125,13 +129,15 @@ func (s *Store) Patterns(ctx context.Context, a Ask, o PatternOptions) (*Pattern
 			out.Warnings = append(out.Warnings, fmt.Errorf("of the second window only the newest %s were looked at: a pattern that older ones have looks new", units.Count(b.Records, "record")))
 		}
 	}
-	p.fill(m.Patterns(), cmp.Or(o.Top, chosenPatterns), a.Range, out)
+	if err := p.fill(m.Patterns(), cmp.Or(o.Top, chosenPatterns), a.Range, out); err != nil {
+		return nil, out, err
+	}
 	return p, out, nil
 }
 
 // mine passes the records of a window to a miner.
 func (s *Store) mine(ctx context.Context, a Ask, sample int, b *PatternBasis, add func(*record.Entry) error) (*Outcome, error) {
-	a.Limit, a.First, a.Reverse = 0, 0, false
+	a.Limit, a.First, a.Reverse, a.Edges = 0, 0, false, blobs.Edges{}
 	b.Of = -1
 	return s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
 		visit := func(e *record.Entry) error {
@@ -169,12 +175,14 @@ func (s *Store) mine(ctx context.Context, a Ask, sample int, b *PatternBasis, ad
 	})
 }
 
-// fill lists patterns.
-func (p *Patterns) fill(r *patterns.Result, top int, rng Range, out *Outcome) {
+// fill lists patterns. An error is that of the budget.
+func (p *Patterns) fill(r *patterns.Result, top int, rng Range, out *Outcome) error {
 	p.Basis.By = r.By[0]
 	if p.Against != nil {
 		p.Against.Basis.By = r.By[1]
-		p.Against.compare(r, top, rng, p.Basis.Newest)
+		if err := p.Against.compare(r, top, rng, p.Basis.Newest); err != nil {
+			return err
+		}
 	}
 	var listed []*patterns.Pattern
 	for i, of := range r.Patterns {
@@ -182,7 +190,9 @@ func (p *Patterns) fill(r *patterns.Result, top int, rng Range, out *Outcome) {
 			listed = append(listed, of)
 		}
 	}
-	r.Describe(listed)
+	if err := r.Describe(listed); err != nil {
+		return err
+	}
 	p.Others = p.Basis.Records
 	for _, of := range listed {
 		p.Patterns = append(p.Patterns, Pattern{of.ID, of.Template, of.Where, of.In[0]})
@@ -194,6 +204,7 @@ func (p *Patterns) fill(r *patterns.Result, top int, rng Range, out *Outcome) {
 	if n := r.Others[0] + r.Others[1]; n > 0 {
 		out.Warnings = append(out.Warnings, fmt.Errorf("%s of messages that are too different have no pattern; a filter or a shorter range has fewer of them", units.Count(n, "record")))
 	}
+	return nil
 }
 
 // names reports whether a pattern is new, more frequent or rarer.
@@ -202,8 +213,8 @@ func (c *Compared) names(id string) bool {
 	return c != nil && (slices.Contains(c.New, id) || of(c.More) || of(c.Less))
 }
 
-// compare finds the patterns that differ.
-func (c *Compared) compare(r *patterns.Result, top int, rng Range, newest bool) {
+// compare finds the patterns that differ. An error is that of the budget.
+func (c *Compared) compare(r *patterns.Result, top int, rng Range, newest bool) error {
 	scale := length(r, 0, rng, newest) / length(r, 1, c.Range, c.Basis.Newest)
 	var gone []*patterns.Pattern
 	for _, p := range r.Patterns {
@@ -227,10 +238,13 @@ func (c *Compared) compare(r *patterns.Result, top int, rng Range, newest bool) 
 	slices.SortStableFunc(c.More, by)
 	slices.SortStableFunc(c.Less, by)
 	c.New, c.More, c.Less, gone = c.New[:min(top, len(c.New))], c.More[:min(top, len(c.More))], c.Less[:min(top, len(c.Less))], gone[:min(top, len(gone))]
-	r.Describe(gone)
+	if err := r.Describe(gone); err != nil {
+		return err
+	}
 	for _, p := range gone {
 		c.Gone = append(c.Gone, Pattern{p.ID, p.Template, p.Where, p.In[1]})
 	}
+	return nil
 }
 
 // length is that of the part of a window that was looked at, in seconds. An open end is the time of the

@@ -43,6 +43,8 @@ var (
 	// or was deleted, or exists though none was expected. From a Get it says that another
 	// program wrote the object anew while it was read; the pipeline changes none.
 	ErrChanged = errors.New("changed meanwhile")
+	// ErrArchived says that an object is in the tier [Archive].
+	ErrArchived = errors.New("it is in the archive tier, where nothing can be read; az storage blob set-tier --tier Hot brings it back within hours")
 )
 
 // Attrs are the attributes of an object next to its bytes. They are fixed at its
@@ -65,8 +67,15 @@ type Blob struct {
 	// Version distinguishes this object from any earlier or later object with its key,
 	// for [BlobStore.Delete]. It is opaque, and "" if it is unknown.
 	Version string
+	// Tier is cool, cold or archive if reading the object costs more there than usual, or is
+	// not possible. It is "" for others, and if the store knows no tiers. It is the store's
+	// own, and may change.
+	Tier string
 	Attrs
 }
+
+// Archive is the tier in which an object cannot be read.
+const Archive = "archive"
 
 // BlobStore keeps immutable objects under keys that look like paths. Any number of
 // goroutines and processes may call all methods at once.

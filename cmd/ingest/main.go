@@ -59,6 +59,17 @@ func main() {
 
 // run connects the parts, and lets them work until ctx ends.
 func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) error {
+	return runIn(ctx, surroundings{openstore.Open, listenAs}, c, h, log)
+}
+
+// surroundings are the ways to a store and to a network.
+type surroundings struct {
+	open   func(ctx context.Context, spec openstore.Spec, create bool) (*openstore.Store, error)
+	listen func(flag, address string, c config.Config) (net.Listener, error)
+}
+
+// runIn is run with other surroundings than this host.
+func runIn(ctx context.Context, around surroundings, c config.Config, h handling, log zerolog.Logger) error {
 	begun := time.Now()
 	limitMemory(c, log)
 	reg := newRegistry()
@@ -66,7 +77,7 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 	if err != nil {
 		return err
 	}
-	store, err := openstore.Open(ctx, c.Store, true)
+	store, err := around.open(ctx, c.Store, true)
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
@@ -92,7 +103,7 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 	options.Expired, options.Messages, options.Tail = out.expired, stream.messages(), tail.of(c)
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
 	buf := buffer.New(journal, out, options)
-	records, err := listenAs("--listen", c.Ingest.Listen, c)
+	records, err := around.listen("--listen", c.Ingest.Listen, c)
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)
 	}
@@ -109,7 +120,7 @@ func run(ctx context.Context, c config.Config, h handling, log zerolog.Logger) e
 		return err
 	}
 	defer in.syslog.close()
-	operators, err := listenAs("--admin", c.Ingest.Admin, c)
+	operators, err := around.listen("--admin", c.Ingest.Admin, c)
 	if err != nil {
 		return fmt.Errorf("listen for operators: %w", err)
 	}

@@ -60,6 +60,7 @@ type verbs struct {
 	Cat        catCmd        `help:"Print the lines of one blob, of the store or in a file."`
 	Verify     verifyCmd     `help:"Check every blob: checksums, order, metadata, name."`
 	Bill       billCmd       `help:"Tell who logs how much, and what it costs here and would cost elsewhere."`
+	Cost       costCmd       `help:"Tell what a planned load would cost a day, here and elsewhere."`
 	Grant      grantCmd      `help:"Make a SAS with which others can read one service for a time (Azure)."`
 	Contexts   contextCmd    `name:"context" help:"Give stores names: list, add, use or remove contexts."`
 	Completion completionCmd `help:"Print a script that completes verbs, flags, services and fields in a shell."`

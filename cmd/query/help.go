@@ -125,6 +125,19 @@ func (billCmd) Help() string {
 }
 
 // Help has the examples of the verb.
+func (costCmd) Help() string {
+	return `Examples:
+  logquery cost
+  logquery cost --plan ./plan.yaml
+  logquery cost --plan ./plan.yaml --prices ./prices.yaml -o json
+
+Without --plan it is the load of configs/plan.yaml: a terabyte a day of 200 services. It reads no store.
+The keys of a plan are services, ingesters, ingesters-per-service, bytes-per-day, line-bytes, ratio, keep,
+soft-delete, reads-per-day, read-range, reads-of-cool, followers, compaction, tiers, machines, flush and tail.
+Only bytes-per-day is mandatory.`
+}
+
+// Help has the examples of the verb.
 func (contextCmd) Help() string {
 	return `Examples:
   logquery context add prod --store azure:myaccount/logs --live-url http://10.0.0.4:8514

@@ -9,9 +9,10 @@ import (
 	"blobtail/record"
 )
 
-// doubtful are the names of --fields that hardly name one field: they have a blank or another sign where
-// people mean a comma, a sign in front, or are a pattern. A record may have a field of such a name nevertheless. So the rows of records
-// without any of the fields are held back, and it is a mistake if no record had them.
+// doubtful are the names of --fields that hardly name one field: they have a blank or another sign
+// where people mean a comma, a sign in front, or are a pattern. A record may have a field of such a
+// name nevertheless. So the rows of records without any of the fields are held back, and it is a
+// mistake if no record had them.
 type doubtful struct {
 	// parts has, by a doubtful name, the fields of records among the words of it.
 	parts  map[string][]string

@@ -3,14 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"time"
 
+	"blobtail/internal/bill"
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
 	"blobtail/internal/trust"
 	"blobtail/reading"
+	"blobtail/reading/blobs"
 	"blobtail/tailindex"
 )
 
@@ -60,6 +63,9 @@ func (a *app) openReader(ctx context.Context, alive bool, o reading.OpenOptions)
 	o.Blobs, o.Tables, o.Name, o.Now = a.store.Blobs, a.store.Tables, of.String(), a.clock
 	o.Tail = tailindex.Options{Prefix: a.config.Tail.Prefix, Shards: a.config.Tail.Shards, Store: of.Name()}
 	o.Distant, o.MaxAge, o.Progress = of.Remote(), time.Duration(a.config.Retention.Grace)/2, &a.progress
+	if a.verb.Name != "serve" { // its readers get a warning with their answer
+		o.Cool = a.tellCool
+	}
 	if of.Logs() { // their blobs are made on this host, and last as long as the run
 		o.Distant, o.MaxAge = false, math.MaxInt64
 	}
@@ -112,3 +118,14 @@ func (a *app) trust() (*trust.Trust, error) {
 
 // clock is the time now, for a run that may last.
 func (a *app) clock() time.Time { return a.now.Add(time.Since(a.started)) }
+
+// tellCool says on stderr what a read of cooler tiers costs, by the built-in prices.
+func (a *app) tellCool(e *blobs.CoolError) {
+	price := ""
+	if prices, err := bill.Load(""); err == nil {
+		if cost, ok := prices.Retrieval(e.Bytes); ok {
+			price = fmt.Sprintf(" (%s %s at the prices of %s)", prices.Currency, money(cost), prices.Dates())
+		}
+	}
+	a.Note("%v%s", e, price)
+}

@@ -180,6 +180,11 @@ func (b *billPrinter) costs() {
 		line("elsewhere: "+e.Name, kept, func(c column) string { return money(c.cost.Elsewhere[i]) })
 	}
 	t.print(b.a, "-o json")
+	for i := range b.prices.Elsewhere {
+		if e := &b.prices.Elsewhere[i]; e.Lacks != "" {
+			fmt.Fprintf(b.a.out, "%s: %s.\n", cli.Safe(e.Name), cli.Safe(e.Lacks))
+		}
+	}
 	if ok {
 		fmt.Fprintf(b.a.out, "The estimate is for 30 days like %s.\n", monthText(&month))
 	}

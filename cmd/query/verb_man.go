@@ -24,6 +24,7 @@ func signposts() *guide.Guide {
 			"cat":        {"config", "store", "server", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "color", "no-pager", "quiet", "context"},
 			"verify":     {"config", "store", "live-url", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "no-pager", "quiet", "context", "late"},
 			"bill":       {"config", "store", "live-url", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "color", "no-pager", "quiet", "context"},
+			"cost":       {"color", "no-pager", "quiet"},
 			"grant":      {"config", "store", "timezone", "utc", "no-pager", "quiet", "context"},
 			"context":    {"config", "store", "live-url", "server", "ca", "server-name", "plain-http", "token-file", "timezone", "quiet"},
 			"man":        {"no-pager"},

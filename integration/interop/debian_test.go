@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"blobtail/internal/dev/testkit"
 )
 
 // debian returns the path of a file in the unpacked packages.
@@ -47,7 +49,7 @@ func versionOf(path ...string) func(testing.TB) string {
 			flag = "-v"
 		}
 		cmd := exec.Command(found, flag)
-		cmd.Env = append(cleanEnv(), libraries())
+		cmd.Env = append(testkit.Environ(), libraries())
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v: %.500s", name, err, out)

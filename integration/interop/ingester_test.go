@@ -78,9 +78,8 @@ func (i *ingester) start() {
 	}
 	i.cmd = exec.Command(filepath.Join(shared.bin, "ingest"), "--config", config, "--store", i.store(), "--wal", filepath.Join(i.dir, "log"),
 		"--listen", i.listen, "--admin", i.admin, "--lane", "0")
-	i.cmd.Env = cleanEnv()
+	i.cmd.Env = testkit.Environ()
 	i.cmd.Dir = i.dir
-	i.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	i.cmd.Stderr = i
 	if err := shared.start(i.cmd); err != nil {
 		i.t.Fatal(err)
@@ -144,7 +143,7 @@ func (i *ingester) flush() {
 func (i *ingester) read(glob string) []byte {
 	i.t.Helper()
 	cmd := exec.Command(filepath.Join(shared.bin, "logquery"), "--store", i.store(), "-u", glob, "-o", "json", "--from", "2026-01-01")
-	cmd.Env = cleanEnv()
+	cmd.Env = testkit.Environ()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := shared.start(cmd); err != nil {
@@ -176,15 +175,4 @@ func (i *ingester) fill(stop <-chan struct{}) (refused bool) {
 			return true
 		}
 	}
-}
-
-// cleanEnv returns the environment without variables that would redirect the commands.
-func cleanEnv() []string {
-	var env []string
-	for _, e := range os.Environ() {
-		if !strings.HasPrefix(e, "BLOBTAIL_") && !strings.HasPrefix(e, "AZURE_") {
-			env = append(env, e)
-		}
-	}
-	return env
 }

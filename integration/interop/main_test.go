@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -22,11 +21,11 @@ import (
 
 // A suite is shared by the tests.
 type suite struct {
-	mode  string // quick, all, or "" for no tests
-	root  string // of the repository
-	tools string // made by setup.sh
-	bin   string // directory of the binaries
-	tasks chan func()
+	mode   string // quick, all, or "" for no tests
+	root   string // of the repository
+	tools  string // made by setup.sh
+	bin    string // directory of the binaries
+	parent *testkit.Parent
 
 	mu      sync.Mutex
 	rows    []row
@@ -42,8 +41,7 @@ func (s *suite) run(m *testing.M) int {
 	if s.mode == "" {
 		return m.Run()
 	}
-	s.tasks = make(chan func())
-	go s.parent()
+	s.parent = testkit.NewParent()
 	if err := s.build(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -57,21 +55,8 @@ func (s *suite) run(m *testing.M) int {
 	return code
 }
 
-// parent starts the children. The kernel kills a child when the thread that started
-// it ends, so that thread must live as long as the tests.
-func (s *suite) parent() {
-	runtime.LockOSThread()
-	for task := range s.tasks {
-		task()
-	}
-}
-
-// start starts cmd on the parent thread.
-func (s *suite) start(cmd *exec.Cmd) error {
-	done := make(chan error, 1)
-	s.tasks <- func() { done <- cmd.Start() }
-	return <-done
-}
+// start starts a process that ends with the tests.
+func (s *suite) start(cmd *exec.Cmd) error { return s.parent.Start(cmd) }
 
 // build makes the two commands that the tests need.
 func (s *suite) build() error {

@@ -247,8 +247,7 @@ func (r *run) settle() {
 func (r *run) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = r.dir
-	cmd.Env = cleanEnv()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Env = testkit.Environ()
 	cmd.Stdout, cmd.Stderr = &r.output, &r.output
 	return cmd
 }

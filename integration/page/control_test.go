@@ -146,7 +146,7 @@ func (f *flow) run(ctx context.Context, to *ingester, service string, rate int, 
 			fmt.Fprintf(&lines, `{"ts":"%s","level":"info","service":"%s","msg":"flow %d","n":%d,"pad":"%060d"}`+"\n", stamp(time.Now()), service, n, n, n)
 		}
 		if lines.Len() > 0 {
-			if err := until("a request is accepted", func() (bool, error) {
+			if err := testkit.Poll("a request is accepted", func() (bool, error) {
 				_, err := post(to.listen+"/ingest", []byte(lines.String()), to.token)
 				return err == nil, ctx.Err()
 			}); err != nil {

@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"blobtail/internal/dev/testkit"
@@ -23,9 +22,9 @@ import (
 
 // suite is shared by the tests.
 type suite struct {
-	root  string // of the repository
-	bin   string // directory of the binaries
-	tasks chan func()
+	root   string // of the repository
+	bin    string // directory of the binaries
+	parent *testkit.Parent
 }
 
 var shared suite
@@ -38,8 +37,7 @@ func (s *suite) run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	s.root, s.tasks = filepath.Dir(filepath.Dir(dir)), make(chan func())
-	go s.parent()
+	s.root, s.parent = filepath.Dir(filepath.Dir(dir)), testkit.NewParent()
 	if s.bin, err = os.MkdirTemp("", "blobtail-page-bin-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -66,21 +64,8 @@ func (s *suite) build() error {
 	return nil
 }
 
-// parent starts the children. The kernel kills a child when the thread that started
-// it ends, so that thread must live as long as the tests.
-func (s *suite) parent() {
-	runtime.LockOSThread()
-	for task := range s.tasks {
-		task()
-	}
-}
-
-// start starts cmd on the parent thread.
-func (s *suite) start(cmd *exec.Cmd) error {
-	done := make(chan error, 1)
-	s.tasks <- func() { done <- cmd.Start() }
-	return <-done
-}
+// start starts a process that ends with the tests.
+func (s *suite) start(cmd *exec.Cmd) error { return s.parent.Start(cmd) }
 
 // missing skips a test if a needed program is not installed, except in CI.
 func missing(t testing.TB, what string) {

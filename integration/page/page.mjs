@@ -29,17 +29,32 @@ export class Page {
 		return this.page.getByRole("dialog", { name, exact: true })
 	}
 
-	/** Opens the page with a fragment: a text, or an object of its parts. */
-	async open(fragment = "", { wait = true } = {}) {
+	/**
+	 * Opens the page with a fragment: a text, or an object of its parts. A page that is open
+	 * already goes there as by a link; anew loads all of it again.
+	 */
+	async open(fragment = "", { wait = true, anew = false } = {}) {
 		if (typeof fragment !== "string") {
 			const parts = new URLSearchParams()
 			for (const [key, value] of Object.entries(fragment)) for (const v of [value].flat()) parts.append(key, v)
 			fragment = parts.toString()
 		}
-		if (this.page.url().startsWith(this.scene.origin)) await this.page.goto("about:blank") // else it would be the same document
-		await this.page.goto(this.scene.url + "/" + (fragment && "#" + fragment))
+		const here = this.page.url().startsWith(this.scene.origin)
+		if (here && !anew && fragment !== this.fragment()) {
+			const n = await this.asked()
+			await this.page.evaluate((fragment) => (location.hash = fragment), fragment)
+			await until("it asks", async () => (await this.asked()) > n, 1000).catch(() => {}) // another view of the same question
+		} else {
+			if (here) await this.page.goto("about:blank") // else it would be the same document
+			await this.page.goto(this.scene.url + "/" + (fragment && "#" + fragment))
+		}
 		if (wait) await this.ready()
 		return this
+	}
+
+	/** How often questions have begun. */
+	asked() {
+		return this.page.evaluate(() => window.__asked)
 	}
 
 	/** Opens the range that the world has records in. */
@@ -58,11 +73,10 @@ export class Page {
 
 	/** Does something that asks anew, and waits for the answers. */
 	async asks(act, timeout) {
-		const asked = () => this.page.evaluate(() => window.__asked)
-		const before = this.fragment(), n = await asked()
+		const before = this.fragment(), n = await this.asked()
 		await act()
 		await until("the fragment changes", () => this.fragment() !== before, timeout)
-		for (let wait = 0; wait < 25 && (await asked()) === n; wait++) await sleep(40)
+		for (let wait = 0; wait < 25 && (await this.asked()) === n; wait++) await sleep(40)
 		await this.ready(timeout)
 	}
 
@@ -81,6 +95,11 @@ export class Page {
 
 	async find(text) {
 		await this.asks(() => this.type(text))
+	}
+
+	/** Waits until new records come by themselves. */
+	async follows() {
+		await this.page.getByRole("status").getByText("Following", { exact: true }).waitFor()
 	}
 
 	/** The number of records that the histogram counts. */
@@ -148,12 +167,12 @@ export class Page {
 	async answer(route, how) {
 		const match = (url) => url.pathname === "/api/v1/" + route
 		await this.page.route(match, async (r) => {
-			if (how === "abort") return r.abort()
 			try {
+				if (how === "abort") return await r.abort()
 				const answer = await r.fetch()
 				await how(r, answer, (await answer.body()).toString())
 			} catch (err) {
-				if (!/disposed|closed|ended/.test(err.message)) throw err // the story is over
+				if (!this.scene.over) this.scene.errors.push(`the answer of ${route}: ${err.stack}`)
 			}
 		})
 		return () => this.page.unroute(match)

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -122,9 +121,8 @@ func newRunner(t *testing.T, chromium, control string) *runner {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	cmd := exec.CommandContext(ctx, "node", "runner.mjs")
 	cmd.Dir = filepath.Join(shared.root, "integration", "page")
-	cmd.Env = append(cleanEnv(), "PAGE_CHROMIUM="+chromium, "PAGE_CONTROL="+control, "PAGE_SHOTS="+out,
+	cmd.Env = append(environ(), "PAGE_CHROMIUM="+chromium, "PAGE_CONTROL="+control, "PAGE_SHOTS="+out,
 		"PAGE_DOCS="+filepath.Join(shared.root, "docs"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -51,9 +50,8 @@ func (p *process) logged() string {
 // start starts the process, and waits until it is ready.
 func (p *process) start() error {
 	p.cmd = exec.Command(filepath.Join(shared.bin, p.name), p.args...)
-	p.cmd.Env = append(cleanEnv(), p.env...)
+	p.cmd.Env = append(environ(), p.env...)
 	p.cmd.Dir = p.dir
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.cmd.Stderr = p
 	var stdout io.ReadCloser
 	if p.probe == "" {
@@ -80,7 +78,7 @@ func (p *process) start() error {
 	if p.probe == "" {
 		return nil
 	}
-	return until(p.name+" is ready", func() (bool, error) {
+	return testkit.Poll(p.name+" is ready", func() (bool, error) {
 		select {
 		case <-p.exited:
 			return false, fmt.Errorf("%s has ended: %s", p.name, p.logged())
@@ -103,20 +101,6 @@ func (p *process) end(with syscall.Signal) error {
 		return nil
 	case <-time.After(testkit.Patience):
 		return fmt.Errorf("%v does not end %s", with, p.name)
-	}
-}
-
-// until polls as testkit.Until does, for functions that return an error.
-func until(event string, happened func() (bool, error)) error {
-	pause := time.Millisecond
-	for begun := time.Now(); ; time.Sleep(pause) {
-		switch ok, err := happened(); {
-		case ok || err != nil:
-			return err
-		case time.Since(begun) > testkit.Patience:
-			return fmt.Errorf("%v, and not yet: %s", testkit.Patience, event)
-		}
-		pause = min(2*pause, 50*time.Millisecond)
 	}
 }
 
@@ -144,7 +128,7 @@ func shell(ctx context.Context, dir, line string, env ...string) (ran, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = dir
-	cmd.Env = append(append(cleanEnv(), "PATH="+shared.bin+":"+os.Getenv("PATH")), env...)
+	cmd.Env = append(append(environ(), "PATH="+shared.bin+":"+os.Getenv("PATH")), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -154,16 +138,8 @@ func shell(ctx context.Context, dir, line string, env ...string) (ran, error) {
 	return ran{out.String(), errs.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// cleanEnv returns the environment without variables that would redirect the commands.
-func cleanEnv() []string {
-	var env []string
-	for _, e := range os.Environ() {
-		if !strings.HasPrefix(e, "BLOBTAIL_") && !strings.HasPrefix(e, "AZURE_") {
-			env = append(env, e)
-		}
-	}
-	return append(env, "XDG_CONFIG_HOME=/nonexistent", "TZ=UTC") // no contexts of the user
-}
+// environ is the environment of all processes: the stories are told in UTC.
+func environ() []string { return append(testkit.Environ(), "TZ=UTC") }
 
 // post sends a body, and wants a 200.
 func post(url string, body []byte, token string) ([]byte, error) {

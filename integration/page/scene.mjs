@@ -24,6 +24,12 @@ export async function until(what, get, timeout = 15000) {
 	}
 }
 
+/** The line of the console about an answer of the API with a status. */
+export const status = (code, path = "") => new RegExp(`status of ${code} .*/api/v1/${path}`)
+
+/** The lines of the console about a connection that could not be made, or broke. */
+export const broken = /Failed to load resource: net::ERR_/
+
 export const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1]
 
 export class Scene {
@@ -33,6 +39,7 @@ export class Scene {
 	foreign = []
 	figures = {}
 	contexts = []
+	over = false // routes that answer from then on have no page
 
 	constructor({ browser, story, world, url, facts }) {
 		Object.assign(this, { browser, story, world, url, facts })
@@ -118,6 +125,7 @@ export class Scene {
 	}
 
 	async end() {
+		this.over = true
 		for (const context of this.contexts) await context.close().catch(() => {})
 	}
 }

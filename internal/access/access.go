@@ -189,26 +189,33 @@ func (t *Tokens) Of(r *http.Request) (*Token, error) {
 // [DeniedError].
 func (t *Tokens) Check(id, secret string) (*Token, error) {
 	sum := sha256.Sum256([]byte(secret))
-	token := t.now.Load().byID[id]
-	var hashes [maxSecrets][sha256.Size]byte
-	known := 0
-	if token != nil {
-		known = copy(hashes[:], token.hashes)
-	}
-	right := 0
-	for i := range hashes {
-		right |= subtle.ConstantTimeCompare(sum[:], hashes[i][:]) & subtle.ConstantTimeLessOrEq(i+1, known)
-	}
+	token, right := t.find(id, func(hash [sha256.Size]byte) int { return subtle.ConstantTimeCompare(sum[:], hash[:]) })
 	switch {
 	case token == nil:
 		return nil, &DeniedError{Err: ErrUnknown}
-	case right != 1:
+	case !right:
 		return nil, &DeniedError{ID: id, Err: ErrSecret}
 	}
 	if err := token.valid(); err != nil {
 		return nil, err
 	}
 	return token, nil
+}
+
+// find returns the token of an id, nil if there is none, and whether the hash of one of its secrets
+// fits: fits returns 1 then, else 0. An id that does not exist takes as many calls of it.
+func (t *Tokens) find(id string, fits func(hash [sha256.Size]byte) int) (token *Token, right bool) {
+	token = t.now.Load().byID[id]
+	var hashes [maxSecrets][sha256.Size]byte
+	known := 0
+	if token != nil {
+		known = copy(hashes[:], token.hashes)
+	}
+	found := 0
+	for i := range hashes {
+		found |= fits(hashes[i]) & subtle.ConstantTimeLessOrEq(i+1, known)
+	}
+	return token, found == 1
 }
 
 // Reason names the reason of an error of [Tokens.Of] in one word, for a counter: missing,

@@ -125,8 +125,8 @@ func (s *Sessions) Begin(text string) (token *Token, value string, ends time.Tim
 	return token, head + "." + sign(*s.key.Load(), head, sha256.Sum256([]byte(c.Secret))), ends, nil
 }
 
-// Of returns the token of a session, as it is now, and the end of the session. The error is a
-// [DeniedError].
+// Of returns the token of a session, as it is now, and the end of the session. As with
+// [Tokens.Check], its time does not tell whether an id exists. The error is a [DeniedError].
 func (s *Sessions) Of(value string) (*Token, time.Time, error) {
 	refused := func(id string) (*Token, time.Time, error) {
 		return nil, time.Time{}, &DeniedError{ID: id, Err: ErrSession}
@@ -135,16 +135,12 @@ func (s *Sessions) Of(value string) (*Token, time.Time, error) {
 	if !ok {
 		return refused("")
 	}
-	token := s.tokens.now.Load().byID[id]
-	if token == nil {
-		return refused("")
-	}
-	right, key := 0, *s.key.Load()
-	for _, hash := range token.hashes {
-		right |= subtle.ConstantTimeCompare([]byte(value), []byte(head+"."+sign(key, head, hash)))
-	}
+	key := *s.key.Load()
+	token, right := s.tokens.find(id, func(hash [sha256.Size]byte) int {
+		return subtle.ConstantTimeCompare([]byte(value), []byte(head+"."+sign(key, head, hash)))
+	})
 	switch {
-	case right != 1:
+	case token == nil, !right:
 		return refused("")
 	case !time.Now().Before(ends):
 		return refused(id)

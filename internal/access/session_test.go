@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
+	"blobtail/internal/dev/testkit"
 )
 
 // key is a file with a key of sessions.
@@ -98,6 +99,27 @@ func TestSessionForged(t *testing.T) {
 		if token, _, err := other.Of(value); err != nil || token.ID != "ann" {
 			t.Errorf("%s: %v %v", name, token, err)
 		}
+	}
+}
+
+// A signature that is wrong takes as much work for an id that does not exist as for one that does,
+// with any number of secrets.
+func TestSessionWork(t *testing.T) {
+	testkit.FullOnly(t, "it counts allocations")
+	s := sessions(t, open(t, two+"- {id: cid, sha256: [SECRET, "+hash("new")+"], read: [web]}\n"), "")
+	value := begun(t, s, "ann.s3cret")
+	value = value[:strings.LastIndex(value, ".")+1] + strings.Repeat("A", len(value)-strings.LastIndex(value, ".")-1)
+	work := map[string]float64{}
+	for _, id := range []string{"ann", "cid", "eve"} {
+		text := strings.Replace(value, ".ann.", "."+id+".", 1)
+		work[id] = testing.AllocsPerRun(100, func() {
+			if _, _, err := s.Of(text); !errors.Is(err, access.ErrSession) {
+				t.Error(err)
+			}
+		})
+	}
+	if work["ann"] != work["eve"] || work["cid"] != work["eve"] {
+		t.Errorf("allocations: %v", work)
 	}
 }
 

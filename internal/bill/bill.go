@@ -6,6 +6,10 @@
 // The cost of the tables of the newest records is an estimate and is called one.
 // Stored blobs cost money even if they are hidden from readers, so blobs below a
 // horizon count until they are deleted.
+//
+// A [Plan] is a load that does not exist yet. [Plan.Cost] takes the counts of its requests from
+// the scale test, and scales them by rules that the test is held against. Both have one table of
+// [Prices], and one function from counts to money.
 package bill
 
 import (
@@ -74,6 +78,13 @@ const (
 	utf16Bytes   = 2
 )
 
+// tailUse estimates the rows of some records, and the bytes of these rows: one row for each
+// window of time that has records. line is the mean size of a line.
+func tailUse(records, windows int64, line float64) (rows, bytes int64) {
+	rows = min(records, windows)
+	return rows, rows*tailRowBytes + int64(float64(min(records, tailLines*rows))*line*utf16Bytes)
+}
+
 // tail estimates the use of the tables: a row for each second from the first to the
 // last record, but no more rows than records. It assumes that the records are spread
 // evenly over those seconds. The estimate is too high if records came in bursts, or
@@ -82,14 +93,14 @@ const (
 func (s *Sum) tail(m *blobfmt.Meta) {
 	// Unsigned, because the whole range of time does not fit into an int64.
 	seconds := int64((uint64(m.Last)-uint64(m.First))/uint64(time.Second)) + 1
-	line := float64(m.RawBytes) / float64(m.Records) * utf16Bytes
-	rows := func(records int64) int64 {
-		n := min(records, seconds)
-		s.TailBytes += n*tailRowBytes + int64(float64(min(records, tailLines*n))*line)
-		return n
+	line := float64(m.RawBytes) / float64(m.Records)
+	add := func(records int64) int64 {
+		rows, bytes := tailUse(records, seconds, line)
+		s.TailBytes += bytes
+		return rows
 	}
-	s.TailWrites += rows(m.Records)
-	rows(m.Levels[record.Error] + m.Levels[record.Critical])
+	s.TailWrites += add(m.Records)
+	add(m.Levels[record.Error] + m.Levels[record.Critical])
 }
 
 // Report sums up a store. Blobs that begin in the range count as a whole.

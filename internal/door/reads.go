@@ -254,9 +254,12 @@ func (s *Reads) page(a *answer, r *http.Request, v *visit) *Refusal {
 	return nil
 }
 
-// token refuses requests without a token that is valid and has the right of their kind.
-func (s *Reads) token(_ *answer, r *http.Request, v *visit) (f *Refusal) {
-	v.token, v.ends, f = s.guard.admit(r, v.route.Kind)
+// token refuses requests without a token that is valid and has the right of their kind. The answer to
+// a session is for its browser alone: caches know no cookie as they know Authorization.
+func (s *Reads) token(a *answer, r *http.Request, v *visit) (f *Refusal) {
+	if v.token, v.ends, f = s.guard.admit(r, v.route.Kind); !v.ends.IsZero() {
+		a.Header().Set("Cache-Control", "no-store")
+	}
 	return f
 }
 

@@ -129,6 +129,9 @@ func TestSessions(t *testing.T) {
 		if w.Code != c.want || !strings.Contains(w.Body.String(), c.says) {
 			t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
 		}
+		if kept := w.Header().Get("Cache-Control"); (c.want == 401 || strings.HasPrefix(c.says, "ann")) && kept != "no-store" {
+			t.Errorf("%s: a cache may keep it: %q", c.name, kept)
+		}
 		// A browser asks its user for a name and a password only if he has typed the address.
 		ofPage := strings.Contains(strings.Join(c.headers, " "), "Sec-Fetch-Site: same-")
 		if schemes := len(w.Header().Values("WWW-Authenticate")); w.Code == 401 && (schemes == 1) != ofPage {

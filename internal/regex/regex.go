@@ -128,12 +128,16 @@ func memory(p *syntax.Prog) int64 {
 	return n
 }
 
-// classes is how many bytes the classes of a program take. The repeats of a class share one.
+// classes is how many bytes the classes of a program take. The repeats of a class share one, and so do
+// the characters of a text, of which each has the rest of it behind it.
 func classes(p *syntax.Prog) (n int64) {
 	const runeBytes = 4
 	known := map[*rune]bool{}
 	for i := range p.Inst {
-		if runes := p.Inst[i].Rune; len(runes) > 0 && !known[&runes[0]] {
+		switch runes := p.Inst[i].Rune; {
+		case len(runes) == 1:
+			n += 2 * runeBytes // an array grows by doubling
+		case len(runes) > 1 && !known[&runes[0]]:
 			known[&runes[0]] = true
 			n += runeBytes * int64(cap(runes))
 		}

@@ -36,6 +36,7 @@ type asked struct {
 	noStore  error     // the store does not exist, and that is a warning
 	unknown  []string  // names and globs that mean no service
 	names    []string  // all services of the store, listed when there was one without records
+	cool     *coolReads
 }
 
 // found counts the listed objects of a service.
@@ -59,7 +60,7 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 	if err != nil {
 		return nil, err
 	}
-	a := &asked{reader: r, query: q, match: match, stored: stored, began: time.Now()}
+	a := &asked{reader: r, query: q, match: match, stored: stored, began: time.Now(), cool: &coolReads{much: r.opt.MuchCool}}
 	if a.services, a.unknown, err = resolve(ctx, &q, a.listServices); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ const mostObjects = 64
 // objects are the open objects of a pass. The zero value opens none.
 type objects struct {
 	opener storage.Opener // nil: the store opens none
+	cool   *coolReads     // of the read
+	tell   func(*CoolError)
 
 	mu   sync.Mutex
 	open map[*source]storage.Object

@@ -41,7 +41,8 @@ type pass struct {
 	// objects are those of the sources.
 	objects objects
 	// work counts the work of the loader and the sources. It is added to sum at the end.
-	work Summary
+	work     Summary
+	archived []*blob // cannot be read
 	// further are blobs of the read that a Scout's pass lacks.
 	further []*blob
 }
@@ -106,6 +107,7 @@ func (a *asked) newPass(ctx context.Context, t task) *pass {
 	}
 	p.objects.opener, _ = a.reader.store.(storage.Opener)
 	p.objects.open = make(map[*source]storage.Object)
+	p.objects.cool, p.objects.tell = a.cool, opt.Cool
 	p.heap = make([]*cursor, 0, len(t.blobs))
 	for i := range t.blobs {
 		p.add(&t.blobs[i])
@@ -117,6 +119,10 @@ func (a *asked) newPass(ctx context.Context, t task) *pass {
 // add adds a blob, unless its metadata rule it out.
 func (p *pass) add(b *blob) {
 	if !p.loader.wantsBlob(b) {
+		return
+	}
+	if b.Tier == storage.Archive {
+		p.archived = append(p.archived, b)
 		return
 	}
 	s := p.asked.reader.source(*b, &p.work)
@@ -160,6 +166,7 @@ func (p *pass) begin(a *asked, t task, sum *Summary) error {
 	if err := p.foretold(); err != nil {
 		return err
 	}
+	p.tellTiers()
 	a.reader.opt.Progress.Expect(len(p.heap), bytes)
 	p.build()
 	return nil
@@ -174,6 +181,7 @@ func (p *pass) close(sum *Summary) {
 	give(p.loader.buffers, &p.ahead.shared.blocks)
 	give(p.loader.spares, &p.ahead.shared.groups)
 	sum.Join(&p.work)
+	p.objects.warn(sum)
 }
 
 // blame reports a problem with a blob, or returns the error that ends the read.

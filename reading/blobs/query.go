@@ -75,6 +75,7 @@
 package blobs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -173,6 +174,11 @@ type Options struct {
 	Indexes Indexes
 	// Progress counts the blobs of all reads of the Reader; nil: they are not counted.
 	Progress *progress.Counter
+	// Cool is called once in a read that fetches much from cooler tiers, before it does if that
+	// is known, perhaps from another goroutine; nil: a warning of the summary says so.
+	Cool func(*CoolError)
+	// MuchCool is how many bytes are much; 0: 1 GiB.
+	MuchCool int64
 	// Now is the host's clock, by which the newest hour is guessed; nil: [time.Now].
 	Now func() time.Time
 }
@@ -199,6 +205,7 @@ func New(store storage.BlobStore, o Options) *Reader {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.MuchCool = cmp.Or(o.MuchCool, muchCool)
 	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers)}
 }
 

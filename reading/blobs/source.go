@@ -179,6 +179,7 @@ func (s *source) request(ctx context.Context, spare []byte, off, n, size int64) 
 	b := bytes.NewBuffer(spare[:0])
 	got, err := b.ReadFrom(r)
 	atomic.AddInt64(&s.sum.Fetched, got)
+	s.objects.fetched(s, got)
 	if cerr := r.Close(); err == nil {
 		err = cerr
 	}

@@ -18,6 +18,7 @@ type Patterns struct {
 	// Against compares with a second window; left out if the request has none.
 	Against *Against `json:"against,omitempty"`
 	Outcome
+	Range *Range `json:"range,omitempty"` // of the first window
 }
 
 // Pattern is the text that some messages have in common.

@@ -1,6 +1,8 @@
 package patterns_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -9,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/dev/testkit"
 	"blobtail/reading/patterns"
 	"blobtail/record"
@@ -62,6 +65,112 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// letters is a word that is no value.
+func letters(r *rand.Rand) string {
+	w := make([]byte, 8)
+	for i := range w {
+		w[i] = 'g' + byte(r.IntN(20))
+	}
+	return string(w)
+}
+
+// Messages that many services have in both windows, with examples that grow, take no more memory
+// than the options say.
+func TestMemoryOfWindows(t *testing.T) {
+	testkit.FullOnly(t, "it makes many bytes, and counts them")
+	r := rand.New(rand.NewPCG(1, 2))
+	const messages, services, bytes = 400, 100, 1600 << 10
+	m := patterns.New(patterns.Options{Bytes: bytes})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var texts []string
+	for range messages {
+		texts = append(texts, letters(r)+" "+letters(r))
+	}
+	for w := range 2 {
+		for n := range services {
+			for i, text := range texts {
+				e := entry(1000*n, text+" "+strings.Repeat("7", max(1+9*n, 900*w)))
+				e.Line = []byte(strings.Replace(string(e.Line), `"service":"web"`, fmt.Sprintf(`"service":"a-service-with-a-name-%d"`, n), 1))
+				e.ID.Index = uint32(i)
+				if err := m.Add(w, &e); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > bytes {
+		t.Errorf("it holds %d bytes, and may hold %d", held, bytes)
+	}
+	found := m.Patterns()
+	if len(found.Patterns) != messages || sum(found) != messages*services || found.Others[0] > 0 {
+		t.Errorf("%d patterns, %d records", len(found.Patterns), sum(found))
+	}
+}
+
+// With a small budget messages are clustered to make room, as with small options.
+func TestBudget(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	_, b := budget.NewPool(budget.Limits{Query: 3 << 20, Sure: 3 << 20}).Begin(ctx)
+	defer b.End()
+	r := rand.New(rand.NewPCG(1, 2))
+	m := patterns.New(patterns.Options{Budget: b})
+	const n = 10_000
+	for i := range n {
+		e := entry(i, "the user "+letters(r)+" has logged in at "+letters(r))
+		if err := m.Add(0, &e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := m.Patterns()
+	if !found.Folded || len(found.Patterns) != 1 || found.Patterns[0].In[0].Count != n {
+		t.Errorf("folded %v, %d patterns, %d others", found.Folded, len(found.Patterns), found.Others[0])
+	}
+	cancel()
+	<-ctx.Done()
+	testkit.Until(t, "the budget ends", func() bool { return b.Err() != nil })
+	if err := found.Describe(found.Patterns); !errors.Is(err, context.Canceled) {
+		t.Errorf("conditions for nobody: %v", err)
+	}
+}
+
+// Conditions of many long templates that overlap take no more memory than a query has.
+func TestDescribe(t *testing.T) {
+	testkit.FullOnly(t, "seconds of work")
+	_, b := budget.NewPool(budget.Limits{}).Begin(t.Context())
+	defer b.End()
+	r := rand.New(rand.NewPCG(1, 2))
+	m := patterns.New(patterns.Options{Budget: b})
+	const wide, narrow = 300, 4 // with a list of values, and with words
+	for i := range wide {
+		begin := letters(r)
+		for n := range 1 + narrow {
+			text := begin + " 7 7 7"
+			if n > 0 {
+				text = begin + strings.Repeat(" "+strings.Repeat(letters(r), 4), 29)
+			}
+			e := entry(10*i+n, text)
+			if err := m.Add(0, &e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	found := m.Patterns()
+	if err := found.Describe(found.Patterns); err != nil {
+		t.Fatal(err)
+	}
+	apart := 0
+	for _, p := range found.Patterns {
+		apart += strings.Count(p.Where, " and not ")
+	}
+	if len(found.Patterns) != wide*(1+narrow) || apart != wide*narrow {
+		t.Errorf("%d patterns with %d others", len(found.Patterns), apart)
+	}
+}
+
 // Messages that are made to be compared for long are not.
 func TestWork(t *testing.T) {
 	testkit.FullOnly(t, "seconds of work")
@@ -106,6 +215,7 @@ func TestForms(t *testing.T) {
 		{"a megabyte", []string{"key=" + strings.Repeat("Zm9vYmFy", 1<<17), "key=" + strings.Repeat("YmF6cXV4", 1<<17)}, []string{"key=<*> …"}},
 		{"many words", []string{strings.Repeat("word ", 1<<17)}, []string{strings.Repeat("word ", 100) + "…"}},
 		{"binary", []string{"a \x00\x01\x02 b", "a \x7f b", "a \x1b[31mred"}, []string{"a <*> b", "a <*>[<*>"}},
+		{"a long text without blanks", []string{strings.Repeat("用户", 3000), strings.Repeat("用户", 3000) + "登录"}, []string{strings.Repeat("用户", 682) + "用 …"}},
 		{"other scripts", []string{"Пользователь 17 вошёл", "Пользователь 4 вошёл", "用户 5 登录"}, []string{"Пользователь <*> вошёл", "用户 <*> 登录"}},
 		{"its own sign", []string{"<*> and <*>", "5 and 6"}, []string{"<*> and <*>", "<*> and <*>"}},
 		{"requests", []string{`"GET /a/b?c=1 HTTP/1.1" 200`, `"GET /d/e HTTP/1.0" 404`, `"PUT /d/e HTTP/1.0" 204`}, []string{`"GET <*> HTTP/<*>" <*>`, `"PUT <*> HTTP/<*>" <*>`}},

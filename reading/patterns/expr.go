@@ -6,6 +6,9 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+
+	"blobtail/internal/budget"
+	"blobtail/internal/regex"
 )
 
 const (
@@ -15,6 +18,8 @@ const (
 	mostApart = 8
 	// mostCompared is how many templates an expression is compared with, the most frequent ones.
 	mostCompared = 2000
+	// mostCompiled is how many of their expressions are held at once.
+	mostCompiled = 100
 	// star stands for a value in the text of a template.
 	star = "<*>"
 )
@@ -116,31 +121,76 @@ func condition(expr string) string {
 }
 
 // apart adds to each of some patterns the condition that is true for its messages and not for those
-// of others, as far as that is found by an example of each.
-func apart(listed, all []*Pattern) {
-	compiled := map[*Pattern]*regexp.Regexp{}
-	of := func(p *Pattern) *regexp.Regexp {
-		re, ok := compiled[p]
-		if !ok {
-			re, _ = regexp.Compile(p.expr)
-			compiled[p] = re
-		}
-		return re
-	}
+// of others, as far as that is found by an example of each. An error is that of the budget.
+func apart(b *budget.Budget, listed, all []*Pattern) error {
+	others := expressions{budget: b, of: map[*Pattern]*regex.Regex{}}
+	defer others.close()
 	for _, p := range listed {
 		p.Where = condition(p.expr)
-		re, others := of(p), 0
-		if re == nil {
+		re, err := regex.Compile(b, p.expr)
+		if ended := b.Err(); ended != nil {
+			return ended
+		}
+		if err != nil {
 			continue
 		}
-		for _, q := range all[:min(len(all), mostCompared)] {
-			if q == p || others == mostApart || !re.MatchString(q.sample) {
-				continue
-			}
-			if other := of(q); other != nil && !other.MatchString(p.sample) {
-				p.Where += " and not (" + condition(q.expr) + ")"
-				others++
+		err = others.exclude(p, re, all[:min(len(all), mostCompared)])
+		re.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expressions are those of other patterns, compiled. There are mostCompiled at most.
+type expressions struct {
+	budget *budget.Budget
+	of     map[*Pattern]*regex.Regex // nil: it cannot be compiled
+}
+
+// exclude adds to the condition of a pattern the others that overlap it.
+func (x *expressions) exclude(p *Pattern, re *regex.Regex, all []*Pattern) error {
+	others := 0
+	for _, q := range all {
+		if err := x.budget.Err(); err != nil {
+			return err
+		}
+		if q == p || !re.MatchString(q.sample) {
+			continue
+		}
+		if other := x.get(q); other != nil && !other.MatchString(p.sample) {
+			p.Where += " and not (" + condition(q.expr) + ")"
+			if others++; others == mostApart {
+				break
 			}
 		}
 	}
+	return x.budget.Err()
+}
+
+// get returns the expression of a pattern; nil: it cannot be compiled, or the budget has ended.
+func (x *expressions) get(p *Pattern) *regex.Regex {
+	re, ok := x.of[p]
+	if ok {
+		return re
+	}
+	if len(x.of) == mostCompiled {
+		x.close()
+	}
+	re, err := regex.Compile(x.budget, p.expr)
+	if err != nil {
+		re = nil
+	}
+	x.of[p] = re
+	return re
+}
+
+func (x *expressions) close() {
+	for _, re := range x.of {
+		if re != nil {
+			re.Close()
+		}
+	}
+	clear(x.of)
 }

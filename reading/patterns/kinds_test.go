@@ -10,6 +10,11 @@ import (
 	"blobtail/reading/patterns"
 )
 
+// leastOfKinds is the least accuracy of each kind. docs/PATTERNS.md has it, rounded, or a lower one.
+var leastOfKinds = map[string]float64{
+	"host": 0.99, "desktop": 0.875, "proxy": 0.99, "cluster": 0.99, "jobs": 0.99, "nodes": 0.93, "health": 0.99, "ras": 0.95,
+}
+
 // kinds are messages of kinds of systems that people read much, as templates. A name in braces is a
 // value of [values].
 var kinds = map[string][]string{
@@ -326,8 +331,8 @@ func TestKinds(t *testing.T) {
 			total += accuracy(of, template)
 		}
 		t.Logf("%-8s %.3f", kind, total/rounds)
-		if total/rounds < 0.85 {
-			t.Errorf("%s: group accuracy %.3f", kind, total/rounds)
+		if least, ok := leastOfKinds[kind]; !ok || total/rounds < least {
+			t.Errorf("%s: group accuracy %.3f, less than %.2f", kind, total/rounds, least)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package patterns
 import (
 	"bytes"
 	"strings"
+
+	"blobtail/record"
 )
 
 // A masked message is its first line as words with a zero byte between two, in which a wildcard byte
@@ -61,7 +63,7 @@ func (m *masker) mask(msg []byte) ([]byte, form) {
 		text, m.form = text[at:], m.form|spaced
 	}
 	if len(text) > maxLooked {
-		text, m.form = text[:maxLooked], m.form|cut
+		text, m.form = record.CutText(text, maxLooked), m.form|cut
 	}
 	if at := bytes.IndexByte(text, '\n'); at >= 0 {
 		text, m.form = bytes.TrimRight(text[:at], " \t\r\f"), m.form&^cut|more

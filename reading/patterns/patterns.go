@@ -32,12 +32,14 @@ const (
 	mostMessages, mostBytes = 20_000, 64 << 20
 	// mostFolds is how often the messages so far are clustered to make room.
 	mostFolds = 100
-	// overhead is the memory of a masked message beside its text and its example, with its buckets.
-	overhead = 1700
-	// exampleBytes is the longest example.
-	exampleBytes = 1024
-	// mostServices is how many services of a template are told apart.
-	mostServices = 100
+	// overhead is the memory of a masked message beside its text, and windowBytes that of all its
+	// buckets and of a short example in a window. Longer examples and services come on top.
+	overhead, windowBytes = 700, 1024 + shortBytes
+	// exampleBytes is the longest example, and shortBytes the longest one without memory.
+	exampleBytes, shortBytes = 1024, 64
+	// mostServices is how many services of a template are told apart. serviceBytes is the memory of
+	// each beside its name: a list of them grows by doubling.
+	mostServices, serviceBytes = 100, 64
 	// windows is how many there are at most.
 	windows = 2
 )
@@ -48,6 +50,8 @@ type Options struct {
 	Messages int
 	// Bytes is the memory that they take; 0: 64 MiB.
 	Bytes int64
+	// Windows is how many windows have records; 0: two.
+	Windows int
 	// Budget is that of the query; nil: none.
 	Budget *budget.Budget
 }
@@ -76,7 +80,7 @@ type group struct {
 
 // New returns a miner without records.
 func New(o Options) *Miner {
-	o.Messages, o.Bytes = cmp.Or(o.Messages, mostMessages), cmp.Or(o.Bytes, mostBytes)
+	o.Messages, o.Bytes, o.Windows = cmp.Or(o.Messages, mostMessages), cmp.Or(o.Bytes, mostBytes), cmp.Or(o.Windows, windows)
 	return &Miner{o: o, at: map[string]int{}}
 }
 
@@ -90,7 +94,7 @@ func (m *Miner) Add(window int, e *record.Entry) error {
 	masked, f := m.masker.mask(msg)
 	at, ok := m.at[string(masked)]
 	if !ok {
-		if at = m.add(masked, min(len(msg), exampleBytes)); at < 0 {
+		if at = m.add(masked); at < 0 {
 			m.others[window]++
 			return nil
 		}
@@ -98,7 +102,7 @@ func (m *Miner) Add(window int, e *record.Entry) error {
 	g := m.groups[at]
 	g.form |= f
 	m.by[window].see(e.Time, func() { m.coarser(window) })
-	g.in[window].add(e, msg, m.by[window].length)
+	g.in[window].add(e, msg, m.by[window].length, m.room)
 	return nil
 }
 
@@ -117,27 +121,47 @@ func (m *Miner) message(line []byte) []byte {
 	return value
 }
 
-// add adds a group with an example of so many bytes; -1: there is no room.
-func (m *Miner) add(masked []byte, example int) int {
+// add adds a group; -1: there is no room.
+func (m *Miner) add(masked []byte) int {
 	if m.full {
 		return -1
 	}
-	n := int64(len(masked)+example) + overhead
-	if len(m.groups) >= m.o.Messages || m.bytes+n > m.o.Bytes {
+	g := &group{masked: string(masked)}
+	if len(m.groups) >= m.o.Messages || !m.room(m.size(g)) {
 		m.fold()
-		if at, ok := m.at[string(masked)]; ok {
+		if at, ok := m.at[g.masked]; ok {
 			return at
 		}
+		if m.full || !m.room(m.size(g)) {
+			m.full = true
+			return -1
+		}
 	}
-	if m.full || !m.o.Budget.Try(n) {
-		m.full = true
-		return -1
-	}
-	m.bytes += n
-	g := &group{masked: string(masked)}
 	m.groups = append(m.groups, g)
 	m.at[g.masked] = len(m.groups) - 1
 	return len(m.groups) - 1
+}
+
+// room takes memory. If the budget does not have it, there is no more than that from now on.
+func (m *Miner) room(n int64) bool {
+	if m.bytes+n > m.o.Bytes {
+		return false
+	}
+	if !m.o.Budget.Try(n) {
+		m.o.Bytes = m.bytes
+		return false
+	}
+	m.bytes += n
+	return true
+}
+
+// size is the memory of a group.
+func (m *Miner) size(g *group) int64 {
+	n := int64(len(g.masked)) + overhead + windowBytes*int64(m.o.Windows)
+	for w := range g.in {
+		n += g.in[w].size()
+	}
+	return n
 }
 
 // fold puts the templates of the groups in their place. If that makes too little room, no group is
@@ -150,7 +174,7 @@ func (m *Miner) fold() {
 	for i := range shapes {
 		g := m.joined(&shapes[i])
 		groups = append(groups, g)
-		m.bytes += int64(len(g.masked)+len(g.in[0].text)+len(g.in[1].text)) + overhead
+		m.bytes += m.size(g)
 	}
 	m.groups = groups
 	clear(m.at)
@@ -218,11 +242,13 @@ type Result struct {
 	// Folded says that there were more different messages than the miner holds, so that templates
 	// depend on the order of the records.
 	Folded bool
+
+	budget *budget.Budget
 }
 
 // Patterns ends the miner and returns its templates. Conditions come by [Result.Describe].
 func (m *Miner) Patterns() *Result {
-	r := &Result{Records: m.records, Others: m.others, Folded: m.folds > 0}
+	r := &Result{Records: m.records, Others: m.others, Folded: m.folds > 0, budget: m.o.Budget}
 	for w := range windows {
 		r.By[w] = m.by[w].length
 	}
@@ -247,5 +273,5 @@ func (m *Miner) Patterns() *Result {
 	return r
 }
 
-// Describe gives some of the patterns their conditions.
-func (r *Result) Describe(some []*Pattern) { apart(some, r.Patterns) }
+// Describe gives some of the patterns their conditions. An error is that of the budget.
+func (r *Result) Describe(some []*Pattern) error { return apart(r.budget, some, r.Patterns) }

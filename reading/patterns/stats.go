@@ -16,11 +16,13 @@ type Stats struct {
 	Count       int64
 	First, Last int64 // the times of the first and the last record, in ns
 	Levels      [record.NumLevels]int64
-	// Services are those of the records, with their numbers; those after a hundred are left out.
+	// Services are those of the records, with their numbers; those after a hundred are left out, and
+	// so are those for which there is no memory.
 	Services []Service
 	// Buckets are the stretches of time with records, in order. There are at most 60 of them.
 	Buckets []Bucket
-	// Example is the message of the newest record, cut at 1 KiB. Entry is the record without its line.
+	// Example is the message of the newest record, cut at 1 KiB. If there is no memory for that, it is
+	// of an older one, or cut at 64 bytes. Entry is the record without its line.
 	Example string
 	Entry   record.Entry
 	// From is the service of the example.
@@ -40,8 +42,8 @@ type Bucket struct {
 	Start, Count int64
 }
 
-// add takes a record.
-func (s *Stats) add(e *record.Entry, msg []byte, by time.Duration) {
+// add takes a record. room takes the memory of an example and of a service.
+func (s *Stats) add(e *record.Entry, msg []byte, by time.Duration, room func(int64) bool) {
 	service, _ := record.Lookup(e.Line, "service")
 	if record.IsString(service) {
 		service = service[1 : len(service)-1]
@@ -51,26 +53,46 @@ func (s *Stats) add(e *record.Entry, msg []byte, by time.Duration) {
 		s.First, s.Last = e.Time, e.Time
 	}
 	s.First, s.Last = min(s.First, e.Time), max(s.Last, e.Time)
-	s.from(service, 1)
+	s.from(service, 1, room)
 	s.bucket(floor(e.Time, by), 1)
-	if s.Count == 1 || s.Entry.Compare(e) < 0 {
-		s.text = append(s.text[:0], record.CutText(msg, exampleBytes)...)
-		s.Entry = record.Entry{Time: e.Time, ID: e.ID}
-		if s.From != string(service) {
-			s.From = string(service)
+	if s.Count > 1 && s.Entry.Compare(e) >= 0 {
+		return
+	}
+	text := record.CutText(msg, exampleBytes)
+	if more := len(text) - cap(s.text); more > 0 {
+		if !room(int64(more)) {
+			if s.Count > 1 {
+				return
+			}
+			text = record.CutText(text, shortBytes)
 		}
+		s.text = make([]byte, 0, len(text))
+	}
+	s.text = append(s.text[:0], text...)
+	s.Entry = record.Entry{Time: e.Time, ID: e.ID}
+	if s.From != string(service) {
+		s.From = string(service)
 	}
 }
 
+// size is the memory of the example and the services.
+func (s *Stats) size() int64 {
+	n := int64(cap(s.text))
+	for i := range s.Services {
+		n += serviceBytes + int64(len(s.Services[i].Name))
+	}
+	return n
+}
+
 // from counts records of a service.
-func (s *Stats) from(service []byte, n int64) {
+func (s *Stats) from(service []byte, n int64, room func(int64) bool) {
 	for i := range s.Services {
 		if s.Services[i].Name == string(service) {
 			s.Services[i].Count += n
 			return
 		}
 	}
-	if len(s.Services) < mostServices {
+	if len(s.Services) < mostServices && room(serviceBytes+int64(len(service))) {
 		s.Services = append(s.Services, Service{string(service), n})
 	}
 }
@@ -120,7 +142,7 @@ func (s *Stats) join(of *Stats) {
 		s.Levels[l] += n
 	}
 	for _, from := range of.Services {
-		s.from([]byte(from.Name), from.Count)
+		s.from([]byte(from.Name), from.Count, func(int64) bool { return true }) // the other one has it
 	}
 	for _, b := range of.Buckets {
 		s.bucket(b.Start, b.Count)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"blobtail/reading"
+	"blobtail/record"
 )
 
 // The patterns of records are those of all, or of the newest, with the ones that another window does
@@ -25,6 +26,10 @@ func testPatterns(t *testing.T, open Open) {
 		want string
 	}{
 		{"all", of("*"), reading.PatternOptions{},
+			`30 m<*> took <*> ms [{api 15} {web 15}] in 6 (m29 took 290 ms); 1 disk <*> is full [{web 1}] in 1 (disk 7 is full); 1 hello [{web 1}] in 1 (hello); 1 late [{web 1}] in 1 (late); 0 others; 33 of 33, newest false; 33 records`},
+		{"limits and places, which do not count", with(of("*"), func(a *reading.Ask) {
+			a.Limit, a.Reverse, a.Edges.Before = 1, true, &record.Key{Time: noon.Add(10 * time.Minute).UnixNano()}
+		}), reading.PatternOptions{},
 			`30 m<*> took <*> ms [{api 15} {web 15}] in 6 (m29 took 290 ms); 1 disk <*> is full [{web 1}] in 1 (disk 7 is full); 1 hello [{web 1}] in 1 (hello); 1 late [{web 1}] in 1 (late); 0 others; 33 of 33, newest false; 33 records`},
 		{"the newest", of("*"), reading.PatternOptions{Sample: 2, Top: 1},
 			`1 late [{web 1}] in 1 (late); 1 others; 2 of 33, newest true; 2 records, more`},
@@ -48,7 +53,7 @@ func testPatterns(t *testing.T, open Open) {
 				continue
 			}
 			a := c.ask
-			a.Where = of.Where
+			a.Where, a.Limit, a.Edges.Before = of.Where, 0, nil
 			if out, err := s.Count(t.Context(), a); err != nil || out.Records != of.Count {
 				t.Errorf("patterns of %s: %s is true for %s, not for %d", c.name, of.Where, told(out, err), of.Count)
 			}

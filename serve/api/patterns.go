@@ -32,7 +32,9 @@ func (c *call) patterns() error {
 	if err != nil {
 		return err
 	}
-	return c.json(form.PatternsOf(p, out))
+	answer := form.PatternsOf(p, out)
+	answer.Range = c.rangeOf(&a)
+	return c.json(answer)
 }
 
 // against reads the second window: from2 and to2, or since2, which is a time before its end. Without

@@ -116,7 +116,7 @@ func TestRange(t *testing.T) {
 	fill(h, 0, "web", then, 3)
 	h.Flush()
 	s := serve(t, h)
-	for _, path := range []string{"count?service=web", "histogram?service=web", "facets?service=web", "services?"} {
+	for _, path := range []string{"count?service=web", "histogram?service=web", "facets?service=web", "patterns?service=web", "services?"} {
 		for query, want := range map[string]form.Range{
 			"": {}, "&from=2026-11-20&to=2026-11-21": {From: "2026-11-20T00:00:00.000000000Z", To: "2026-11-21T00:00:00.000000000Z"}, "&since=1h&to=2026-11-20T13:00Z": {From: "2026-11-20T12:00:00.000000000Z", To: "2026-11-20T13:00:00.000000000Z"},
 		} {

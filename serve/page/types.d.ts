@@ -372,8 +372,10 @@ interface Held {
 	/** What was asked for: the chosen record, the question. */
 	sought: string
 	asked: string
-	/** The question but for its times. */
+	/** The question but for its times; that of the rows, and how many such questions there were. */
 	same: string
+	of: string
+	turn: number
 	/** Why a record that was asked for is not there. */
 	lost: string
 	/** The start is to be estimated once the histogram is there. */
@@ -395,6 +397,8 @@ interface AskHow {
 
 /** What the list does. Below is downwards, from a row or an end. */
 interface ListActs {
+	/** Takes all rows away, for those of an answer. */
+	renew(more: Partial<Held>): void
 	places(): number
 	tall(): number
 	drawn(): number
@@ -405,7 +409,9 @@ interface ListActs {
 	/** Gives the first row another place; what is in view stays there. */
 	move(start: number): void
 	drop(below: boolean, n: number): void
-	/** Takes rows, the nearest first. */
+	/** The places of the first row in view, and behind the last one. */
+	sight(): [number, number]
+	/** Takes rows, the nearest first. Those that are too many go at the other end, and none in view. */
 	add(rows: Row[], below: boolean): void
 	ask(below: boolean, id: string | undefined, each: (rows: Row[]) => void, how?: AskHow): Promise<End | undefined>
 	/** One load at a time: a new one gives the one before up. */

@@ -132,9 +132,18 @@ func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
 		return storage.Blob{}, translate(err)
 	}
 	return storage.Blob{
-		Key: key, Size: value(p.ContentLength), Created: value(p.LastModified), Version: version(p.ETag),
+		Key: key, Size: value(p.ContentLength), Created: value(p.LastModified), Version: version(p.ETag), Tier: tier(value(p.AccessTier)),
 		Attrs: storage.Attrs{ContentType: value(p.ContentType), ContentEncoding: value(p.ContentEncoding), Metadata: lower(p.Metadata)},
 	}, nil
+}
+
+// tier is that of a blob if reading it there costs more than in the hot one.
+func tier(name string) string {
+	switch name {
+	case "Cool", "Cold", "Archive":
+		return strings.ToLower(name)
+	}
+	return ""
 }
 
 // version makes one of an ETag, which has its quotes in headers and none in lists.

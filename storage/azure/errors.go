@@ -44,7 +44,7 @@ func (e *ServiceError) Error() string {
 	}
 	switch e.Code {
 	case "BlobArchived":
-		text += ": it is in the archive tier, where nothing can be read; az storage blob set-tier --tier Hot brings it back within hours"
+		text += ": " + storage.ErrArchived.Error()
 	case "BlobBeingRehydrated":
 		text += ": it is on its way out of the archive tier, which takes hours"
 	}

@@ -396,7 +396,7 @@ func TestTableBeingDeleted(t *testing.T) {
 }
 
 // An archived blob cannot be read, and the error says how to bring it back. Colder tiers are read
-// as hot ones.
+// as hot ones, and listed with their names.
 func TestTiers(t *testing.T) {
 	s := open(t)
 	if err := s.Create(t.Context(), "k", []byte("x"), storage.Attrs{}); err != nil {
@@ -409,6 +409,15 @@ func TestTiers(t *testing.T) {
 	} {
 		if _, err := blobs.NewBlobClient("k").SetTier(t.Context(), tier, nil); err != nil {
 			t.Fatal(err)
+		}
+		name := strings.ToLower(string(tier))
+		if b, err := s.Stat(t.Context(), "k"); err != nil || b.Tier != name {
+			t.Errorf("Stat: tier %q, %v, want %s", b.Tier, err, name)
+		}
+		for b, err := range s.List(t.Context(), "", "") {
+			if err != nil || b.Tier != name {
+				t.Errorf("List: tier %q, %v, want %s", b.Tier, err, name)
+			}
 		}
 		r, err := s.Get(t.Context(), "k", 0, -1)
 		if err == nil {

@@ -111,6 +111,7 @@ func describe(item *container.BlobItem) storage.Blob {
 	if p := item.Properties; p != nil {
 		b.Size = value(p.ContentLength)
 		b.Created, b.Version = value(p.LastModified), version(p.ETag)
+		b.Tier = tier(string(value(p.AccessTier)))
 		b.ContentType, b.ContentEncoding = value(p.ContentType), value(p.ContentEncoding)
 	}
 	return b

@@ -276,6 +276,8 @@ func (s *scanner) property(b *storage.Blob, t tag) {
 		}
 	case "Etag":
 		b.Version = strings.Trim(string(s.text(t)), `"`)
+	case "AccessTier":
+		b.Tier = tier(s.shared(s.text(t)))
 	case "Content-Type":
 		b.ContentType = s.shared(s.text(t))
 	case "Content-Encoding":

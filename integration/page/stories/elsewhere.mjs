@@ -120,6 +120,35 @@ export default [
 		},
 	},
 	{
+		name: "download: Escape ends the menu alone, and so does a click elsewhere",
+		async run({ ui, page }) {
+			await ui.range()
+			await ui.choose()
+			for (const name of ["Download", "Columns"]) {
+				const menu = page.getByRole("group", { name, exact: true })
+				for (const end of [() => ui.press("Escape"), () => ui.search.click()]) {
+					await ui.button(name).click()
+					await menu.waitFor()
+					await end()
+					await menu.waitFor({ state: "detached" })
+					assert.ok(await ui.record.isVisible())
+				}
+			}
+		},
+	},
+	{
+		name: "link: what cannot be copied is not said to be",
+		async run({ ui, page }) {
+			await ui.range()
+			await page.evaluate(() => {
+				Object.defineProperty(navigator, "clipboard", { configurable: true, value: undefined })
+				document.execCommand = () => false
+			})
+			await ui.button("Copy link").click()
+			await ui.button("Not copied").waitFor()
+		},
+	},
+	{
 		name: "cost: requests and bytes of the last question",
 		async run({ ui }) {
 			await ui.range({ q: "basket" })

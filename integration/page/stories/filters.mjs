@@ -47,7 +47,7 @@ export default [
 	},
 	{
 		name: "filters: values with quotes, blanks and signs are filtered as they are",
-		async run({ ui, api, facts }) {
+		async run({ ui }) {
 			await ui.range({ service: "deep" })
 			await ui.choose()
 			await ui.asks(() => ui.record.getByRole("button", { name: /^Filter for with/ }).first().click())
@@ -58,7 +58,6 @@ export default [
 			await ui.asks(() => ui.button("Clear filters").click())
 			await ui.asks(() => ui.record.getByRole("button", { name: /^Filter for big=12345678901234567890/ }).first().click())
 			await ui.totals(1)
-			assert.ok(facts && api)
 		},
 	},
 	{

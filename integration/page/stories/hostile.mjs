@@ -1,6 +1,6 @@
 // Records that try to be more than text, or too much of it.
 import assert from "node:assert/strict"
-import { median, sleep, until } from "../scene.mjs"
+import { median, sleep, status, until } from "../scene.mjs"
 import { longest } from "../measure.mjs"
 
 const clean = async (ui) => {
@@ -35,14 +35,13 @@ export default [
 				await clean(ui)
 			}
 			await ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click()
-			await ui.context.waitFor()
-			await sleep(200)
+			await ui.context.locator("[data-id]").first().waitFor()
 			await clean(ui)
 			const shut = ui.facets.locator("details:not([open]) > summary")
 			for (let n = 0; n < 10 && (await shut.count()); n++) await shut.first().click()
 			await clean(ui)
 			await ui.page.getByRole("tab", { name: "Patterns" }).click()
-			await sleep(500)
+			await ui.page.getByRole("tabpanel").getByText(/^Patterns of/).waitFor()
 			await clean(ui)
 			await ui.range({ service: "markup", q: '"<img src=x"', f: '"</script>"', split: "value", col: "value" })
 			await clean(ui)
@@ -167,13 +166,13 @@ export default [
 	},
 	{
 		name: "hostile: settings of another page of the origin, and answers that are not ours",
-		allow: [/50[0-9]/, /favicon/],
+		allow: [status(502, "whoami"), /status of 404 .*\/favicon\.ico/],
 		limit: 90,
 		async run({ ui, page }) {
 			for (const kept of ["5", '{"0":1}', '[1,null,{},"basket"]']) {
 				await page.goto(ui.scene.url + "/ui/page.css")
 				await page.evaluate((text) => ["history", "theme", "who /"].forEach((key) => localStorage.setItem(key, text)), kept)
-				await ui.range()
+				await ui.range({}, { anew: true })
 				await ui.search.click()
 				await ui.search.pressSequentially("ba")
 				await ui.some(5)
@@ -183,7 +182,7 @@ export default [
 				["records", (r) => r.fulfill({ status: 302, headers: { location: "https://sign-in.example/" } }), /a redirect/], ["records", (r) => r.fulfill({ status: 200, body: '{"end":{}}\n' }), /The page has failed/]]) {
 				const match = (url) => url.pathname === "/api/v1/" + route
 				await page.route(match, how)
-				await ui.open("since=1h", { wait: false })
+				await ui.open("since=1h", { wait: false, anew: true })
 				await until(`words about ${route}`, async () => words.test(await page.getByRole("alert").first().innerText()))
 				await page.unroute(match)
 			}

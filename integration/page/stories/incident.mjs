@@ -20,7 +20,7 @@ export default [
 			assert.match(await row.innerText(), /new/i, "it is new")
 			assert.ok((await row.innerText()).includes(service), "its service is said")
 			await ui.asks(() => row.getByRole("button", { name: /^Filter for|^\+/ }).first().click())
-			await ui.asks(() => page.getByRole("tab", { name: "Records" }).click()).catch(() => {})
+			await ui.asks(() => page.getByRole("tab", { name: "Records" }).click())
 			await ui.some(3)
 			await ui.choose()
 			await ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click()

@@ -1,6 +1,6 @@
 // What is missing is said, in words that an operator can act on, and the words do not go away.
 import assert from "node:assert/strict"
-import { sleep, until } from "../scene.mjs"
+import { broken, sleep, until } from "../scene.mjs"
 
 /** An answer without what says that it is whole, for each route that the page asks. */
 const cuts = {
@@ -65,7 +65,7 @@ export default [
 	},
 	{
 		name: "incomplete: a connection that breaks",
-		allow: [/ERR_|Failed to load/],
+		allow: [broken],
 		async run({ ui }) {
 			await ui.range()
 			await ui.answer("records", "abort")
@@ -75,6 +75,22 @@ export default [
 			await ui.button("Try again").first().click()
 			await ui.ready()
 			await ui.some(5)
+		},
+	},
+	{
+		name: "incomplete: the rows of a question that has failed are marked, and Try again asks it",
+		allow: [broken],
+		async run({ ui, page }) {
+			await ui.range({ q: "customer" })
+			await ui.some(5)
+			const panel = page.getByRole("tabpanel"), back = await ui.answer("records", "abort")
+			await ui.type("rows")
+			await until("they are marked", async () => /of the question before/.test(await panel.innerText()))
+			await back()
+			await ui.button("Try again", panel).click()
+			await ui.ready()
+			await until("they are of the question", async () => !/of the question before/.test(await panel.innerText()))
+			for (const { text } of await ui.some(5)) assert.match(text, /for \d+ rows/)
 		},
 	},
 	{
@@ -134,7 +150,7 @@ export default [
 		name: "incomplete: the server is gone and comes back",
 		world: "live/server",
 		limit: 60,
-		allow: [/ERR_|Failed to load/],
+		allow: [broken],
 		async run(scene) {
 			const { ui } = scene
 			await ui.open("since=15m")

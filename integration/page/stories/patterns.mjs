@@ -48,6 +48,18 @@ export default [
 		},
 	},
 	{
+		name: "patterns: keys of the list do nothing there",
+		async run({ ui }) {
+			await ui.range()
+			await ui.choose()
+			await ui.page.getByRole("tab", { name: "Patterns" }).click()
+			await ui.page.getByRole("tabpanel").getByText(/^Patterns of/).waitFor()
+			const before = ui.fragment()
+			await ui.press("j", "k", "e", "E", "w", "y")
+			assert.equal(ui.fragment(), before)
+		},
+	},
+	{
 		name: "patterns: Live goes to the records",
 		async run({ ui }) {
 			await ui.open({ since: "15m", tab: "patterns" })

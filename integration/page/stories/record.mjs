@@ -1,6 +1,6 @@
 // A record, and the records around it.
 import assert from "node:assert/strict"
-import { sleep, until } from "../scene.mjs"
+import { until } from "../scene.mjs"
 
 /** The names of the records around one, as the API has them. */
 async function around(scene, name, more) {
@@ -51,7 +51,7 @@ export default [
 			assert.equal(await height(), before)
 			const first = ui.part("sel")
 			await ui.press("j")
-			await until("the next record", () => ui.part("sel") !== first).catch(() => {})
+			await until("the next record", () => ui.part("sel") !== first)
 			await ui.press("Escape")
 			await until("it is closed", async () => (await ui.record.count()) === 0)
 			assert.ok((await ui.focused())?.id, "the focus is on a row again")
@@ -122,7 +122,6 @@ export default [
 			await ui.some(20)
 			const name = await ui.choose(ui.rows.nth(7))
 			const link = await ui.copied(ui.button("Copy link"))
-			const { from, to } = scene.facts
 			assert.ok(link.startsWith(scene.url), link)
 			assert.ok(new URLSearchParams(new URL(link).hash.slice(1)).get("from"), "the link has fixed times")
 			const look = async () => {
@@ -136,7 +135,6 @@ export default [
 			const compacted = await scene.call("shell", { Command: "retention compact --grace 1s && sleep 2 && retention compact --grace 1s" })
 			assert.equal(compacted.code, 0, compacted.stderr)
 			assert.equal(await look(), text)
-			assert.ok(from && to)
 		},
 	},
 	{
@@ -160,7 +158,6 @@ export default [
 			await other.open({ from: scene.facts.from, to: scene.facts.to, service: "web", sel: name })
 			await other.record.waitFor()
 			await until("it is shown", async () => /tie \d\d of 50/.test(await other.record.innerText()))
-			await sleep(10)
 		},
 	},
 ]

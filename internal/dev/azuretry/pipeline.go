@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+
+	"blobtail/storage"
 )
 
 const (
@@ -208,8 +210,8 @@ func (t *try) tryTiers(ctx context.Context) (string, error) {
 			return "", err
 		case tier != blob.AccessTierArchive && (code != 0 || strings.Count(out, "\n") != 1):
 			return "", fmt.Errorf("a blob in tier %s is not read: exit %d, %s", tier, code, said(out, errs))
-		case tier == blob.AccessTierArchive && (code == 0 || !strings.Contains(errs, "BlobArchived")):
-			return "", fmt.Errorf("a blob in tier %s: exit %d, and it does not say BlobArchived: %s", tier, code, said(out, errs))
+		case tier == blob.AccessTierArchive && (code == 0 || !strings.Contains(errs, storage.ErrArchived.Error())):
+			return "", fmt.Errorf("a blob in tier %s: exit %d, and it does not say how to bring it back: %s", tier, code, said(out, errs))
 		}
 		text := fmt.Sprintf("%s: logquery exits %d", tier, code)
 		if code != 0 {

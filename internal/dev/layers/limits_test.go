@@ -7,8 +7,9 @@ const (
 	// mostFolders is the number of folders at the root.
 	mostFolders = 18
 	// mostArrows is the number of pairs of root folders in which one imports the other.
-	// Packages for tests and development do not count.
-	mostArrows = 55
+	// Packages for tests and development do not count. One is that of docs: the sheet of costs has
+	// its counts from the results in docs/scale, where people read them too.
+	mostArrows = 56
 	// mostCircled is the number of root folders that import each other in a circle.
 	mostCircled = 0
 
@@ -43,7 +44,7 @@ var largeStructs = map[string]map[string]int{
 	"reading":           {"Ask": 21}, // a question has as many parts as people have wishes
 	"buffer/wal":        {"Log": 26},
 	"buffer":            {"Buffer": 24},
-	"cmd/query":         {"app": 21},
+	"cmd/query":         {"app": 21, "verbs": 21}, // each verb is a field
 	"internal/lease":    {"Options": 22, "lease": 21},
 	"source/httpsource": {"builder": 21},
 }

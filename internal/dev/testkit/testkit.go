@@ -1,7 +1,7 @@
 // Package testkit is shared by the tests of several packages. It waits for events, finds
 // goroutines that a package leaves behind, says how many cases a test has, runs simulated
-// worlds by their seeds, and hunts mutants. It has the command of test scripts that checks
-// an exit code.
+// worlds by their seeds, and hunts mutants. It starts processes that end with the tests, and has
+// the command of test scripts that checks an exit code.
 package testkit
 
 import (
@@ -23,10 +23,20 @@ const Patience = 4 * time.Minute
 // fails the test, which names the event.
 func Until(t testing.TB, event string, happened func() bool) {
 	t.Helper()
+	if err := Poll(event, func() (bool, error) { return happened(), nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Poll is [Until] for helpers that return an error. It ends with the first error of happened.
+func Poll(event string, happened func() (bool, error)) error {
 	pause := time.Millisecond
-	for begun := time.Now(); !happened(); time.Sleep(pause) {
-		if time.Since(begun) > Patience {
-			t.Fatalf("%v, and not yet: %s", Patience, event)
+	for begun := time.Now(); ; time.Sleep(pause) {
+		switch ok, err := happened(); {
+		case ok || err != nil:
+			return err
+		case time.Since(begun) > Patience:
+			return fmt.Errorf("%v, and not yet: %s", Patience, event)
 		}
 		pause = min(2*pause, 50*time.Millisecond)
 	}

@@ -1,4 +1,5 @@
-// Hooks for questions to the server: one that is asked anew gives up the one before.
+// Hooks for questions to the server, and words in place of their answers. A question that is asked
+// anew gives up the one before.
 
 import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
@@ -43,4 +44,7 @@ export function useNewest(value) {
 }
 
 /** The words of an error, where the answer would be. @param {{error?: Error}} answer */
-export const failed = ({ error }) => error && h("p", { role: "alert" }, error.message)
+export const failed = ({ error }) => error && h("p", { role: "alert", class: "mistake" }, error.message)
+
+/** What stands in place of an answer. @param {{value?: any, error?: Error}} answer */
+export const instead = (answer) => failed(answer) ?? (answer.value ? null : h("p", { class: "soon" }, "Loading…"))

@@ -6,12 +6,12 @@ import { bytes, some, time } from "./format.js"
 
 /** @typedef {Props & {parts: Map<string, Part>}} BarProps */
 
-/** The parts as they fared last: what one said stays while it asks again. @param {Map<string, Part>} parts */
+/** The parts as they fared last, by name: what one said stays while it asks again, and stays in its place. @param {Map<string, Part>} parts */
 function useLast(parts) {
 	const last = useRef(/** @type {Map<string, Part>} */ (new Map())).current
 	for (const name of last.keys()) if (!parts.has(name)) last.delete(name)
 	for (const [name, part] of parts) if (!part.loading) last.set(name, part)
-	return [...last]
+	return [...last].sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
 /** Each text once, with the parts of the page that say it. @param {[string, Part][]} parts @param {(part: Part) => (string | undefined)[]} textsOf */

@@ -5,7 +5,7 @@ import { useEffect, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { permalink } from "./state.js"
 import { logqlOf } from "./logql.js"
-import { Dialog } from "./dialog.js"
+import { Dialog, Menu } from "./dialog.js"
 import { some } from "./format.js"
 import { hidden } from "./rows.js"
 
@@ -52,33 +52,35 @@ export function commands(question, { oldest, token, page }) {
 	}
 }
 
-/** Copies a text, also where a page has no right to the clipboard. @param {string} text */
+/** Copies a text, also where a page has no right to the clipboard; false: it is not copied. @param {string} text */
 export async function copy(text) {
 	try {
 		await navigator.clipboard.writeText(text)
+		return true
 	} catch {
 		const area = document.createElement("textarea"),
 			before = /** @type {HTMLElement} */ (document.activeElement)
 		area.value = text
 		;(document.querySelector("dialog[open]") ?? document.body).append(area)
 		area.select()
-		document.execCommand("copy")
+		const done = document.execCommand("copy")
 		area.remove()
 		before.focus()
+		return done
 	}
 }
 
 /** @param {{text: () => string, label: string, id?: string, name?: string}} props name: for readers of the screen, if the label is a sign */
 export function Copy({ text, label, id, name }) {
-	const [said, say] = useState(false)
+	const [said, say] = useState("")
 	useEffect(() => {
-		const timer = setTimeout(say, 2000, false)
+		const timer = setTimeout(say, 2000, "")
 		return () => clearTimeout(timer)
 	}, [said])
 	return h(
 		"button",
-		{ id, "aria-label": name, title: name, onClick: () => copy(text()).then(() => say(true)), "aria-live": "polite" },
-		said ? "Copied" : label,
+		{ id, "aria-label": name, title: name, onClick: () => copy(text()).then((done) => say(done ? "Copied" : "Not copied")), "aria-live": "polite" },
+		said || label,
 	)
 }
 
@@ -93,7 +95,7 @@ export function Command(props) {
 	const [open, setOpen] = useState(false)
 	return [
 		h("button", { "aria-haspopup": "dialog", onClick: () => setOpen(true) }, "Command"),
-		h(Dialog, { open, close: () => setOpen(false), label: "Command", children: open && h(Texts, props) }),
+		h(Dialog, { open, close: () => setOpen(false), label: "Command" }, h(Texts, props)),
 	]
 }
 
@@ -133,39 +135,26 @@ function Texts({ view, question, who, mistake }) {
 
 /** @param {Props} props */
 export function Download({ question, view, shared }) {
-	const [open, setOpen] = useState(false)
 	const link = (/** @type {string} */ name, /** @type {Texts} */ ...fields) =>
 		h(
 			"a",
 			{ download: "", href: source.download(question, { oldest: view.oldest, fields: fields.length ? fields : undefined }) },
 			name,
 		)
-	return h(
-		"span",
-		{
-			class: "files",
-			onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && setOpen(false),
-			onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || setOpen(false),
-		},
-		h("button", { "aria-expanded": open, onClick: () => setOpen(!open) }, "Download"),
-		open
-			? h(
-					"div",
-					{ tabIndex: -1 },
-					link("NDJSON"),
-					link("CSV", "ts", "level", "service", "msg", ...view.columns),
-					h(
-						"p",
-						{ class: "dim" },
-						`CSV has ts, level, service, msg${view.columns.map((c) => ", " + c).join("")}. Columns of the list are in it too.`,
-					),
-					h(
-						"p",
-						{ class: "dim" },
-						shared.total < 0 ? "All records" : `All ${some(shared.total, "record")}`,
-						" of the question. If some cannot be read, the browser says that the download failed.",
-					),
-				)
-			: null,
-	)
+	const inside = () => [
+		link("NDJSON"),
+		link("CSV", "ts", "level", "service", "msg", ...view.columns),
+		h(
+			"p",
+			{ class: "dim" },
+			`CSV has ts, level, service, msg${view.columns.map((c) => ", " + c).join("")}. Columns of the list are in it too.`,
+		),
+		h(
+			"p",
+			{ class: "dim" },
+			shared.total < 0 ? "All records" : `All ${some(shared.total, "record")}`,
+			" of the question. If some cannot be read, the browser says that the download failed.",
+		),
+	]
+	return h(Menu, { name: "Download", class: "files", inside })
 }

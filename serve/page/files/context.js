@@ -4,12 +4,13 @@
 import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
-import { useAnswer, useReport } from "./ask.js"
-import { marked, nameOf, partsOf } from "./rows.js"
+import { instead, useAnswer, useReport } from "./ask.js"
+import { marked, msOf, nameOf, partsOf } from "./rows.js"
 import { questionOf } from "./search.js"
 import { start } from "./state.js"
 import { narrow, stamp, time } from "./format.js"
-import { button, find, ids, instead, leaves, root, runOf, split, termOf } from "./record.js"
+import { useOffers } from "./keys.js"
+import { button, find, ids, leaves, root, runOf, split, termOf } from "./record.js"
 
 /** @param {Props} props @param {string} anchor @param {Reach} reach @param {AbortSignal} signal @returns {Promise<Outcome & {rows: Row[]}>} */
 async function load({ view, shared }, anchor, { before, after, hours }, signal) {
@@ -22,19 +23,16 @@ async function load({ view, shared }, anchor, { before, after, hours }, signal) 
 	const row = find(shared, { ...view, sel: anchor })[0] ?? (await source.record(service, id, signal)).row,
 		value = [...leaves(root(row.line))].find((m) => "=" + m.name === view.around)
 	if (!value) throw new Error("This record has no field " + view.around.slice(1))
-	const at = parseInt(id) / 1e6,
+	const at = msOf(id),
 		q = questionOf(
 			{ ...start, services: ["*", service], chips: [{ text: termOf(value), off: false }] },
 			{ from: stamp(at - hours * 36e5), to: stamp(at + hours * 36e5) },
 		)
-	/** @type {any[]} */
 	const [a, b] = await Promise.all([
 		source.records(q, { limit: before, before: id, each: (more) => older.push(...more) }, signal),
 		source.records(q, { limit: after, oldest: true, after: id, each }, signal),
 	])
-	for (const key of ["problems", "warnings", "notes", "gaps"]) a[key].push(...b[key])
-	for (const key in a.cost) a.cost[key] += b.cost[key]
-	return { ...a, complete: a.complete && b.complete, rows: [...older.reverse(), { ...row, anchor: true }, ...rows] }
+	return { ...source.joined(a, b), rows: [...older.reverse(), { ...row, anchor: true }, ...rows] }
 }
 
 /** @param {Props} props */
@@ -64,7 +62,7 @@ export function Context(props) {
 		},
 		[],
 	)
-	shared.offer("anchor", move)
+	useOffers(shared, { anchor: move })
 	const more = (/** @type {"before" | "after"} */ side, /** @type {number} */ have) =>
 		h(
 			"p",

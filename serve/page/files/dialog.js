@@ -1,8 +1,8 @@
-// A dialog over the page. The browser holds the focus inside, ends it at Escape, and gives the
-// focus back to the element that had it.
+// A dialog over the page, a menu below a button, a line to type in. The browser holds the focus inside
+// a dialog, ends it at Escape, and gives the focus back to the element that had it.
 
 import { h } from "./preact.js"
-import { useLayoutEffect, useRef } from "./hooks.js"
+import { useLayoutEffect, useRef, useState } from "./hooks.js"
 
 /**
  * Children are made while it is open only. A click beside it closes it.
@@ -39,6 +39,28 @@ export function Dialog({ open, close, label, class: name, children }) {
 			h("div", { class: "head" }, h("h2", null, label), h("button", { "aria-label": "Close " + label, onClick: close }, "×")),
 			children,
 		),
+	)
+}
+
+/**
+ * A button with a box below it, until Escape, or until the focus leaves both.
+ * @param {{name: string, class: string, inside: () => any}} props
+ */
+export function Menu({ name, class: kind, inside }) {
+	const [open, setOpen] = useState(false)
+	return h(
+		"span",
+		{
+			class: kind,
+			onKeyDown: (/** @type {KeyboardEvent} */ e) => {
+				if (e.key !== "Escape" || !open) return
+				e.stopPropagation() // it closes nothing else
+				setOpen(false)
+			},
+			onFocusOut: (/** @type {any} */ e) => e.currentTarget.contains(e.relatedTarget) || setOpen(false),
+		},
+		h("button", { "aria-expanded": open, onClick: () => setOpen(!open) }, name),
+		open && h("div", { role: "group", "aria-label": name, tabIndex: -1 }, inside()),
 	)
 }
 

@@ -6,6 +6,7 @@ import * as source from "./source.js"
 import { failed, useAnswer, useReport } from "./ask.js"
 import { line } from "./dialog.js"
 import { termOfCounted } from "./search.js"
+import { addChip, toggled } from "./state.js"
 import { count, narrow, some } from "./format.js"
 
 /** @param {Props} props */
@@ -70,7 +71,6 @@ function OneField(props) {
 		of = field.exact ? (basis?.of ?? field.present) : field.present
 	const column = view.columns.includes(f.name),
 		own = ["ts", "msg", "level", "service"].includes(f.name)
-	const add = (/** @type {string} */ text) => set({ chips: [...view.chips.filter((c) => c.text !== text), { text, off: false }] })
 	return h(
 		"details",
 		{ open, onToggle: (/** @type {any} */ e) => setOpen(e.target.open) },
@@ -96,8 +96,7 @@ function OneField(props) {
 									{
 										"aria-pressed": column,
 										"aria-label": `Show as column ${f.name}`,
-										onClick: () =>
-											set({ columns: column ? view.columns.filter((c) => c !== f.name) : [...view.columns, f.name] }),
+										onClick: () => set({ columns: toggled(view.columns, f.name) }),
 									},
 									"column",
 								),
@@ -117,7 +116,7 @@ function OneField(props) {
 										disabled: !whole,
 										title: v.value,
 										"aria-label": `Filter for ${f.name}=${v.value}`,
-										onClick: () => add(termOfCounted(f.name, v)),
+										onClick: () => addChip(props, termOfCounted(f.name, v)),
 									},
 									v.value || '""',
 								),
@@ -128,7 +127,7 @@ function OneField(props) {
 										class: "minus",
 										disabled: !whole,
 										"aria-label": `Filter out ${f.name}=${v.value}`,
-										onClick: () => add(termOfCounted(f.name, v, true)),
+										onClick: () => addChip(props, termOfCounted(f.name, v, true)),
 									},
 									"−",
 								),

@@ -41,7 +41,8 @@ export function Histogram(props) {
 		click = useRef(0)
 	const shown = answer.value ?? (rough.value && { ...rough.value, buckets: [] })
 	const axis = axisOf(question, shown, rough.value)
-	const keys = keysOf(view.split, answer.value)
+	const split = answer.value?.split ?? view.split, // that of the answer which is shown
+		keys = keysOf(split, answer.value)
 	// A pointer that moves draws none of them again.
 	const drawn = useMemo(
 		() => [
@@ -103,7 +104,7 @@ export function Histogram(props) {
 				viewBox: `0 0 ${wide} ${high}`,
 				preserveAspectRatio: "none",
 				class: answer.stale ? "stale" : "",
-				"aria-label": total < 0 ? "Histogram" : `${some(total, "record")} in buckets of ${answer.value?.by}, by ${view.split}`,
+				"aria-label": total < 0 ? "Histogram" : `${some(total, "record")} in buckets of ${answer.value?.by}, by ${split}`,
 				onPointerDown: (/** @type {PointerEvent} */ e) => {
 					if (e.button) return
 					svg.current?.setPointerCapture(e.pointerId)

@@ -27,6 +27,21 @@ l|link|copy the link
 	.map((row) => row.split("|"))
 const names = new Map(table.flatMap(([keys, names]) => keys.split(" ").map((key, i) => [key, names.split(" ")[i]])))
 
+/**
+ * Offers functions by name, as long as the part is there.
+ * @param {Shared} shared
+ * @param {Record<string, () => void>} calls
+ */
+export function useOffers(shared, calls) {
+	for (const name in calls) shared.offer(name, calls[name])
+	useEffect(
+		() => () => {
+			for (const name in calls) shared.offer(name, () => {})
+		},
+		[],
+	)
+}
+
 /** @param {Props} props */
 export function useKeys(props) {
 	const newest = useNewest(props),
@@ -34,11 +49,6 @@ export function useKeys(props) {
 	shared.offer("live", () =>
 		newest.current.set(newest.current.view.live ? { live: false } : { live: true, tab: "records", around: "" }),
 	)
-	shared.offer("copy", () => shared.act("copyLine"))
-	for (const level of ["error", "warn"]) {
-		shared.offer(level + "+", () => shared.act("nextLevel", level))
-		shared.offer(level + "-", () => shared.act("nextLevel", level, true))
-	}
 	shared.offer("close", () =>
 		newest.current.view.around ? newest.current.set({ around: "" }) : newest.current.view.sel && newest.current.set({ sel: "" }),
 	)

@@ -6,11 +6,13 @@ import { h } from "./preact.js"
 import { useEffect, useLayoutEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { failed, useAnswer, useNewest, useReport } from "./ask.js"
-import { compare, fieldOf, marked, merge, nameOf, partsOf } from "./rows.js"
+import { compare, fieldOf, marked, merge, msOf, nameOf, partsOf } from "./rows.js"
 import { ring, useLive } from "./live.js"
-import { fragment } from "./state.js"
+import { Menu } from "./dialog.js"
+import { fragment, toggled } from "./state.js"
 import { count, duration, levels, ms, some, stamp, time } from "./format.js"
 import { copy } from "./command.js"
+import { useOffers } from "./keys.js"
 
 /** Rows and bytes that are kept, and asked for at once; a height that browsers draw; room for the words at the end. */
 const mostRows = 10_000,
@@ -36,6 +38,8 @@ const empty = () => ({
 	sought: "",
 	asked: "",
 	same: "",
+	of: "",
+	turn: 0,
 	lost: "",
 	guess: false,
 	loading: "all",
@@ -61,16 +65,7 @@ export function List(props) {
 	const live = useLive(props, (fresh, first) => {
 		if (first) {
 			busy.current.abort()
-			Object.assign(l, {
-				rows: [],
-				start: 0,
-				up: oldest,
-				down: !oldest,
-				dropped: false,
-				loading: "",
-				error: undefined,
-				old: false,
-			})
+			renew({ start: 0, up: oldest, down: !oldest, loading: "", error: undefined })
 		}
 		const last = l.rows.at(oldest ? 0 : -1)
 		// Late ones that are older than the list come with those that it has not.
@@ -89,6 +84,11 @@ export function List(props) {
 		index = at(),
 		levelsOf = (/** @type {string} */ level) => (level === "error" ? ["error", "critical"] : [level])
 
+	/** @type {ListActs["renew"]} */
+	const renew = (more) => {
+		if (l.of !== l.same) l.turn++
+		Object.assign(l, { rows: [], dropped: false, old: false, of: l.same, ...more })
+	}
 	/** @type {ListActs["places"]} */
 	const places = () => l.start + l.rows.length + (l.down ? Math.max(1, l.total - l.start - l.rows.length) : 0)
 	/** @type {ListActs["tall"]} */
@@ -119,13 +119,20 @@ export function List(props) {
 		if (!below) l.start += n
 		if (now.current.view.live && below === now.current.view.oldest) live.cutOff()
 	}
+	/** @type {ListActs["sight"]} */
+	const sight = () => {
+		const first = Math.floor(l.top / l.height)
+		return [first, Math.min(first + Math.ceil(l.inView / l.height) + 1, places())]
+	}
 	/** @type {ListActs["add"]} */
 	const add = (rows, below) => {
 		l.rows = below ? [...l.rows, ...rows] : [...rows.reverse(), ...l.rows]
 		if (!below) l.start -= rows.length
 		if (l.start < 0) move(0)
+		const [first, last] = sight(),
+			free = Math.min(l.rows.length - 1, below ? first - l.start : l.start + l.rows.length - last)
 		let n = 0
-		for (let bytes = size(l.rows); n < l.rows.length - 1 && (l.rows.length - n > mostRows || bytes > mostBytes); n++)
+		for (let bytes = size(l.rows); n < free && (l.rows.length - n > mostRows || bytes > mostBytes); n++)
 			bytes -= l.rows.at(below ? n : -1 - n)?.line.length ?? 0
 		if (n) drop(!below, n)
 		draw()
@@ -176,7 +183,7 @@ export function List(props) {
 	/** @type {ListActs["ended"]} */
 	const ended = (end, below) => {
 		l[below ? "down" : "up"] = end?.more ?? true
-		if (end) l.end = joined(l.end, end)
+		if (end) l.end = source.joined(l.end, end)
 		if (!l.up) move(0)
 		else if (!l.down && l.total > l.rows.length) move(l.total - l.rows.length)
 		to(l.top)
@@ -189,7 +196,7 @@ export function List(props) {
 		loads("all", async () => {
 			let first = true
 			const take = (/** @type {Row[]} */ rows) => {
-				if (first) Object.assign(l, { rows: [], start: place, up: below && place > 0, down: below, dropped: false, old: false })
+				if (first) renew({ start: place, up: below && place > 0, down: below })
 				add(rows, below)
 				if (first || !below) to(below ? place * l.height : Infinity)
 				first = false
@@ -211,16 +218,7 @@ export function List(props) {
 			const down = await ask(true, above[0]?.id, (rows) => below.push(...rows), { limit: 101 })
 			l.lost = below[0]?.id === id ? "" : "the chosen record is not among them"
 			if (l.lost) return anew ? begin(true, 0) : undefined
-			Object.assign(l, {
-				rows: [],
-				dropped: false,
-				guess: true,
-				focus: true,
-				start: above.length,
-				current: name,
-				down: true,
-				old: false,
-			})
+			renew({ guess: true, focus: true, start: above.length, current: name, down: true })
 			add(below, true)
 			add(above, false)
 			ended(down, true)
@@ -232,7 +230,7 @@ export function List(props) {
 	const settle = () => {
 		if (!l.guess || !shared.spans.length || !l.rows.length) return
 		const { id } = l.rows[0],
-			at = Number(id.slice(0, id.indexOf("-"))) / 1e6,
+			at = msOf(id),
 			{ oldest } = now.current.view
 		l.guess = false
 		if (l.up)
@@ -311,12 +309,12 @@ export function List(props) {
 		live.paused === "key" ||
 		live.pause((oldest ? !l.down && l.top >= tall() - l.inView - l.height : l.top < l.height) ? "" : "scroll")
 
-	const first = Math.floor(l.top / l.height),
-		last = Math.min(first + Math.ceil(l.inView / l.height) + 1, places())
+	const [first, last] = sight()
 	/** Loads what is in view, or nearly. */
 	useEffect(() => {
-		if (l.loading || l.error || !l.rows.length) return undefined
-		const margin = last - first,
+		if (l.loading || l.error || l.old || !l.rows.length) return undefined
+		// What is kept has room for it: an end that loads would else drop what the other end wants.
+		const margin = Math.min(last - first, Math.max(0, (l.rows.length * 0.75 - (last - first)) / 2)),
 			under = last - l.start - l.rows.length,
 			over = l.start - first
 		if (Math.max(under, over) > 3 * page && !view.live && shared.spans.length) {
@@ -324,16 +322,17 @@ export function List(props) {
 			return () => clearTimeout(timer)
 		}
 		if (l.down && under > -margin) extend(true)
-		else if (l.up && over > -margin) extend(false)
+		else if (l.up && over >= -margin) extend(false)
 		return undefined
 	})
 	useEffect(() => {
 		const same = JSON.stringify({ ...question, from: "", to: "", oldest }),
 			key = asked + oldest + view.live,
 			anew = key !== l.asked,
+			again = same === l.same,
 			other = view.sel && view.sel !== l.sought,
 			there = l.rows.findIndex((r) => nameOf(r) === view.sel)
-		Object.assign(l, { asked: key, sought: view.sel, ...(anew && { end: undefined, lost: "", old: true }) })
+		Object.assign(l, { asked: key, same, sought: view.sel, ...(anew && { end: undefined, lost: "", old: true }) })
 		if (!view.sel && document.activeElement === document.body) l.focus = !anew
 		if (other && !anew && there >= 0) {
 			l.current = view.sel
@@ -342,18 +341,12 @@ export function List(props) {
 		if (view.live) return
 		const top = l.rows[Math.floor(l.top / l.height) - l.start]
 		if (other && (anew || there < 0)) around(view.sel, anew)
-		else if (anew && same === l.same && view.every && l.top && top) around(nameOf(top), true, l.top % l.height)
+		else if (anew && again && view.every && l.top && top) around(nameOf(top), true, l.top % l.height)
 		else if (anew) begin(true, 0)
-		l.same = same
 	}, [asked, oldest, view.live, view.sel])
 	useEffect(() => {
 		const seen = new ResizeObserver(() => to(l.top))
 		seen.observe(box.current)
-		shared.offer("total", () => {
-			settle()
-			draw()
-		})
-		shared.offer("tints", draw)
 		return () => {
 			seen.disconnect()
 			busy.current.abort()
@@ -389,7 +382,7 @@ export function List(props) {
 		End: () => follow(void end()),
 		" ": () => live.pause(live.paused ? "" : "key"),
 	}
-	const offers = {
+	useOffers(shared, {
 		next: keys.j,
 		previous: keys.k,
 		open,
@@ -399,8 +392,12 @@ export function List(props) {
 		"warn-": () => nextLevel("warn", true),
 		pause: keys[" "],
 		copy: () => index >= 0 && copy(l.rows[index].line),
-	}
-	for (const [name, call] of Object.entries(offers)) shared.offer(name, call)
+		total() {
+			settle()
+			draw()
+		},
+		tints: draw,
+	})
 
 	const offset = l.top - l.put,
 		dayOf = (/** @type {string} */ t) => time(t || stamp(Date.now()), view.utc, { day: true }).slice(0, 10),
@@ -415,7 +412,7 @@ export function List(props) {
 		return h(
 			"div",
 			{
-				key: name,
+				key: l.turn + name, // a row of another question does not move, it is another one
 				role: "row",
 				"data-id": name,
 				"aria-rowindex": place + 1 + Math.sign(columns.length),
@@ -456,7 +453,8 @@ export function List(props) {
 	if (index >= 0 && !visible.includes(index)) visible.push(index)
 	const button = (/** @type {string} */ label, /** @type {boolean} */ pressed, /** @type {() => void} */ onClick) =>
 			h("button", { "aria-pressed": pressed, onClick }, label),
-		n = l.rows.length
+		n = l.rows.length,
+		before = l.old && !l.loading && n > 0 // the question has failed
 
 	return [
 		h(
@@ -467,7 +465,7 @@ export function List(props) {
 				{ class: "dim" },
 				l.loading === "all" && !n
 					? " "
-					: l.old && l.error && n
+					: before
 						? "records of the question before"
 						: all < 0
 							? `${some(n, "record")} loaded`
@@ -513,7 +511,7 @@ export function List(props) {
 						{
 							onClick: () => {
 								l.error = undefined
-								n ? draw() : props.again()
+								n && !l.old ? draw() : props.again()
 							},
 						},
 						"Try again",
@@ -567,7 +565,7 @@ export function List(props) {
 								i > 2 && i < 3 + columns.length
 									? h(
 											"button",
-											{ "aria-label": "Remove column " + c, onClick: () => set({ columns: columns.filter((d) => d !== c) }) },
+											{ "aria-label": "Remove column " + c, onClick: () => set({ columns: toggled(columns, c) }) },
 											"×",
 										)
 									: null,
@@ -578,7 +576,7 @@ export function List(props) {
 			h(
 				"div",
 				{
-					class: l.old && l.error ? "rows stale" : "rows",
+					class: before ? "rows stale" : "rows",
 					ref: sheet,
 					role: "presentation",
 					style: { height: drawn() + "px", minWidth: wide },
@@ -594,21 +592,6 @@ export function List(props) {
 			),
 		),
 	]
-}
-
-/** The outcome of a list that came in parts. @param {End | undefined} was @param {End} end @returns {End} */
-function joined(was, end) {
-	if (!was) return end
-	const both = (/** @type {string[]} */ a, /** @type {string[]} */ b) => [...new Set([...a, ...b])].slice(-50)
-	return {
-		...end,
-		complete: was.complete && end.complete,
-		problems: both(was.problems, end.problems),
-		warnings: both(was.warnings, end.warnings),
-		notes: both(was.notes, end.notes),
-		gaps: end.gaps.length ? end.gaps : was.gaps,
-		cost: { requests: was.cost.requests + end.cost.requests, bytes: was.cost.bytes + end.cost.bytes },
-	}
 }
 
 /** Buttons of longer ranges. @param {Props} props */
@@ -695,35 +678,21 @@ function None(props) {
 
 /** The menu of the fields with columns of their own. @param {Props} props */
 function Columns({ view, set, shared }) {
-	const [open, setOpen] = useState(false),
-		{ columns } = view
-	const fields = [...new Set([...columns, ...shared.fields])].filter((f) => !["ts", "level", "service", "msg"].includes(f))
-	return h(
-		"span",
-		{
-			class: "cols",
-			onKeyDown: (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && open && setOpen(e.stopPropagation() ?? false),
-		},
-		h("button", { "aria-expanded": open, onClick: () => setOpen(!open) }, "Columns"),
-		open
-			? h(
-					"div",
-					{ role: "group", "aria-label": "Columns" },
-					fields.map((f) =>
-						h(
-							"label",
-							{ key: f },
-							h("input", {
-								type: "checkbox",
-								checked: columns.includes(f),
-								onChange: () => set({ columns: columns.includes(f) ? columns.filter((c) => c !== f) : [...columns, f] }),
-							}),
-							" ",
-							f,
-						),
-					),
-					fields.length ? "" : "The records have no other fields.",
-				)
-			: null,
-	)
+	const { columns } = view
+	const inside = () => {
+		const fields = [...new Set([...columns, ...shared.fields])].filter((f) => !["ts", "level", "service", "msg"].includes(f))
+		return [
+			fields.map((f) =>
+				h(
+					"label",
+					{ key: f },
+					h("input", { type: "checkbox", checked: columns.includes(f), onChange: () => set({ columns: toggled(columns, f) }) }),
+					" ",
+					f,
+				),
+			),
+			fields.length ? "" : "The records have no other fields.",
+		]
+	}
+	return h(Menu, { name: "Columns", class: "cols", inside })
 }

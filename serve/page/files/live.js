@@ -6,6 +6,8 @@ import * as source from "./source.js"
 import { useNewest, useReport } from "./ask.js"
 import { some, stamp } from "./format.js"
 
+const again = "Connecting again…"
+
 /** A list that follows keeps so many rows. */
 export const ring = 5000
 
@@ -102,14 +104,16 @@ async function follow(l, q, since, changed, signal) {
 				},
 				signal,
 			)
-			l.word = "Connecting again…"
+			l.word = again
 		} catch (err) {
-			const { status = 0, message } = (l.error = /** @type {source.Failure} */ (err))
-			l.word = message + " It is tried again."
-			if (!signal.aborted && [400, 401, 403, 404].includes(status)) return changed()
-			l.error = undefined
+			const { status = 0, message } = /** @type {source.Failure} */ (err)
+			if (!signal.aborted && [400, 401, 403, 404].includes(status)) {
+				Object.assign(l, { word: message, error: err })
+				return changed()
+			}
+			l.word = signal.aborted ? again : `${again} ${message}`
 		}
-		if (!l.cursor) Object.assign(l, { begun: false, waiting: [], seen: new Set() })
+		if (!l.cursor) Object.assign(l, { begun: false, waiting: [], news: 0, came: 0, unsaid: 0, seen: new Set() })
 		changed()
 		await new Promise((go) => {
 			setTimeout(go, wait)

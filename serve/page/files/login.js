@@ -23,7 +23,8 @@ export function other(id = "") {
 
 /** @param {{why?: Error, done: () => void}} props why: the server does not answer */
 export function Login({ why, done }) {
-	const [said, say] = useState(why?.message),
+	const [told, say] = useState(""),
+		said = told || why?.message,
 		box = useRef(/** @type {any} */ (null))
 	useEffect(() => {
 		const before = /** @type {HTMLElement | null} */ (document.activeElement)

@@ -3,8 +3,9 @@
 import { h } from "./preact.js"
 import { useState } from "./hooks.js"
 import * as source from "./source.js"
-import { useAnswer, useReport } from "./ask.js"
-import { addChip, button, instead, visible } from "./record.js"
+import { instead, useAnswer, useReport } from "./ask.js"
+import { button, visible } from "./record.js"
+import { addChip } from "./state.js"
 import { count, duration, ms, some, stamp, time } from "./format.js"
 
 const marks = ["new", "more", "less", "gone"],

@@ -4,13 +4,14 @@
 import { Fragment, h } from "./preact.js"
 import { useEffect, useMemo, useState } from "./hooks.js"
 import * as source from "./source.js"
-import { useAnswer, useNewest, useReport } from "./ask.js"
+import { instead, useAnswer, useNewest, useReport } from "./ask.js"
 import { clean, end, nameOf, partsOf, quote } from "./rows.js"
 import { Copy } from "./command.js"
 import { line as field } from "./dialog.js"
 import { print, termFor } from "./search.js"
-import { permalink } from "./state.js"
+import { addChip, permalink } from "./state.js"
 import { bytes, count, time } from "./format.js"
+import { useOffers } from "./keys.js"
 
 const step = 100,
 	most = 256 << 10
@@ -24,10 +25,6 @@ const link = (name, run) => button(name, run, name, { class: "plain" })
 
 const copier = (/** @type {string} */ label, /** @type {() => string} */ text, sign = "copy") =>
 	h(Copy, { name: label, text, label: sign })
-
-/** What stands in place of an answer. @param {Answer<any>} answer */
-export const instead = ({ value, error }) =>
-	error ? h("p", { role: "alert", class: "mistake" }, error.message) : value ? null : h("p", { class: "soon" }, "Loading…")
 
 /** Differs whenever all is asked again. @param {Props} props */
 export const runOf = ({ asked }) => asked.split(" ", 1)[0]
@@ -106,10 +103,6 @@ export function ids(line) {
 export const termOf = ({ name, raw }, not = false) =>
 	raw[0] === '"' ? termFor(name, decode(raw), not) : print({ kind: "field", not, name, op: "=", form: "word", value: raw })
 
-/** Adds a filter; one that is there counts again. @param {Props} props @param {string} text */
-export const addChip = ({ view, set }, text) =>
-	set({ chips: [...view.chips.filter((c) => c.text !== text), { text, off: false }] })
-
 /** @param {Props} props */
 export function RecordPane(props) {
 	const { view, set, shared } = props,
@@ -124,10 +117,7 @@ export function RecordPane(props) {
 		return { ...(await source.record(service, id, signal)), sel }
 	})
 	useReport(props.report, "record", answer)
-	useEffect(() => {
-		shared.offer("context", () => set({ around: "same" }))
-		return () => shared.offer("context", () => {})
-	}, [])
+	useOffers(shared, { context: () => set({ around: "same" }) })
 	const found = answer.value?.sel === sel ? answer.value : undefined,
 		row = here ?? found?.row
 	const [same, tree] = useMemo(

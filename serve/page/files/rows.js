@@ -149,6 +149,9 @@ export function marked(text, wanted, fold) {
 	return [...out, text.slice(at)]
 }
 
+/** When a record was, in ms since 1970. @param {string} id */
+export const msOf = (id) => parseInt(id) / 1e6
+
 /** The order of records by their ids: time, origin, index. @param {string} a @param {string} b */
 export function compare(a, b) {
 	const x = a.slice(0, a.lastIndexOf("-")),

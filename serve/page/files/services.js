@@ -5,6 +5,7 @@ import { useState } from "./hooks.js"
 import * as source from "./source.js"
 import { failed, useAnswer } from "./ask.js"
 import { Dialog, line } from "./dialog.js"
+import { toggled } from "./state.js"
 import { count, levels } from "./format.js"
 
 /** @param {Props} props */
@@ -29,11 +30,7 @@ export function Services(props) {
 		view.services.length && view.services.length <= 3 && !view.logql
 			? h("button", { "aria-label": "All services", title: "All services", onClick: () => set({ services: [] }) }, "×")
 			: null,
-		h(
-			Dialog,
-			{ open, close: () => setOpen(false), label: "Services" },
-			open ? h(Choice, { ...props, close: () => setOpen(false) }) : null,
-		),
+		h(Dialog, { open, close: () => setOpen(false), label: "Services" }, h(Choice, { ...props, close: () => setOpen(false) })),
 	)
 }
 
@@ -48,8 +45,7 @@ function Choice({ view, set, range, asked, close }) {
 		size = (/** @type {Service} */ s) => s.records + s.unflushed
 	const most = Math.max(1, ...known.map(size)),
 		globs = view.services.filter((s) => !known.some((k) => k.name === s))
-	const choose = (/** @type {string} */ name) =>
-		set({ services: view.services.includes(name) ? view.services.filter((s) => s !== name) : [...view.services, name] })
+	const choose = (/** @type {string} */ name) => set({ services: toggled(view.services, name) })
 	const shown = known
 		.filter((s) => (system || !s.system || view.services.includes(s.name)) && s.name.includes(text.replace(/[*?].*/, "")))
 		.sort((a, b) => size(b) - size(a))

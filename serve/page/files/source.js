@@ -4,21 +4,25 @@
 // An answer without its end is an error: a part of an answer never looks like all of it. Each
 // function takes an AbortSignal, and the server stops when the question is given up.
 
+import { msOf } from "./rows.js"
+
 /** A refusal of the server, or a connection that broke. */
 export class Failure extends Error {
 	/**
 	 * @param {string} text
-	 * @param {{status?: number, near?: string, title?: string}} [more]
+	 * @param {{status?: number, title?: string}} [more]
 	 */
-	constructor(text, { status = 0, near = "", title = "" } = {}) {
+	constructor(text, { status = 0, title = "" } = {}) {
 		super(text)
 		this.status = status
-		this.near = near
 		this.title = title
 	}
 }
 
 const base = "api/v1/"
+
+/** The characters of a line, which has one record at most. */
+const mostLine = 64 << 20
 
 /**
  * @param {Question} q
@@ -63,7 +67,7 @@ async function ask(path, init) {
 			(status === 431 || status === 414
 				? "the question is too long for the server; leave out some filters or services"
 				: `the server, or a proxy before it, answers with ${status || "a redirect; reload the page"}`),
-		{ status, near: problem?.near, title: problem?.title },
+		{ status, title: problem?.title },
 	)
 }
 
@@ -136,7 +140,7 @@ export async function record(service, id, signal) {
 	).catch((err) => {
 		if (err.title !== "No such record") throw err
 		throw new Failure(
-			`${service} has no such record any more: it is of ${new Date(parseInt(id) / 1e6).toISOString().slice(0, 10)} (UTC), and that day may have expired`,
+			`${service} has no such record any more: it is of ${new Date(msOf(id)).toISOString().slice(0, 10)} (UTC), and that day may have expired`,
 			err,
 		)
 	})
@@ -168,6 +172,27 @@ export const download = (q, { oldest, fields }) =>
 export function records(q, { limit, oldest, before, after, each }, signal) {
 	const more = { form: "events", order: oldest ? "asc" : "desc", [oldest ? "first" : "limit"]: limit, before, after }
 	return events("records?" + params(q, more), each, signal)
+}
+
+/**
+ * The outcome of an answer that came in parts. What several of them tell counts once.
+ * @param {End | undefined} was
+ * @param {End} end
+ * @returns {End}
+ */
+export function joined(was, end) {
+	if (!was) return end
+	const both = (/** @type {any[]} */ a, /** @type {any[]} */ b) =>
+		[...new Map([...a, ...b].map((one) => [JSON.stringify(one), one])).values()].slice(-50)
+	return {
+		...end,
+		complete: was.complete && end.complete,
+		problems: both(was.problems, end.problems),
+		warnings: both(was.warnings, end.warnings),
+		notes: both(was.notes, end.notes),
+		gaps: both(was.gaps, end.gaps),
+		cost: { requests: was.cost.requests + end.cost.requests, bytes: was.cost.bytes + end.cost.bytes },
+	}
 }
 
 /**
@@ -234,6 +259,7 @@ export async function* slices(answer, signal) {
 			}
 			rest = rest.slice(at)
 			if (lines.length) yield lines
+			if (rest.length > mostLine) throw new Failure("the answer has a line without an end; is it of this server?")
 		}
 		if (rest) throw new Failure("the answer was cut off within a line; try again")
 	} catch (err) {
@@ -249,7 +275,7 @@ export async function* slices(answer, signal) {
  * @param {string} text
  * @returns {Row | undefined}
  */
-export function rowOf(text) {
+function rowOf(text) {
 	const head = '{"record":{"id":"',
 		next = '","line":'
 	if (!text.startsWith(head)) return undefined

@@ -88,6 +88,13 @@ export function parse(text) {
 	return view
 }
 
+/** The list without one of its members, or with a new one. @param {Texts} list @param {string} one */
+export const toggled = (list, one) => (list.includes(one) ? list.filter((other) => other !== one) : [...list, one])
+
+/** Adds a filter; one that is there counts again. @param {Props} props @param {string} text */
+export const addChip = ({ view, set }, text) =>
+	set({ chips: [...view.chips.filter((c) => c.text !== text), { text, off: false }] })
+
 /**
  * The link to a view with times that do not move.
  * @param {View} view
@@ -122,7 +129,11 @@ export class State {
 		const before = fragment(this.view),
 			after = fragment(view)
 		this.view = view
-		if (before !== after) history[how.quiet ? "replaceState" : "pushState"](null, "", "#" + after)
+		try {
+			if (before !== after) history[how.quiet ? "replaceState" : "pushState"](null, "", "#" + after)
+		} catch {
+			// A browser refuses too many of them in a short time. The next change has this one too.
+		}
 		this.changed(view)
 	}
 }

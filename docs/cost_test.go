@@ -1,0 +1,154 @@
+package docs_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"blobtail/internal/bill"
+	"blobtail/internal/dev/bench/report"
+)
+
+// variants are the plans that docs/COST.md compares: the built-in one, one with a partition for
+// each service, and that with a longer flush.age.
+func variants(t *testing.T) (names []string, sheets []*bill.Sheet) {
+	t.Helper()
+	prices, err := bill.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured, err := bill.Latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []struct {
+		name   string
+		change func(*bill.Plan)
+	}{
+		{"each service at all ingesters", func(*bill.Plan) {}},
+		{"partitions", func(p *bill.Plan) { p.IngestersPerService = 1 }},
+		{"partitions, flush.age 5m", func(p *bill.Plan) {
+			p.IngestersPerService = 1
+			if err := p.Flush.Age.UnmarshalText([]byte("5m")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"cool from 10 days, compacted", func(p *bill.Plan) {
+			p.Tiers, p.Compaction, p.Keep, p.ReadsOfCool = bill.Tiers{"cool": 10}, true, 90, 50
+		}},
+	} {
+		p, err := bill.LoadPlan("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.change(&p)
+		s, err := p.Cost(&prices, measured)
+		if err != nil {
+			t.Fatalf("%s: %v", v.name, err)
+		}
+		names, sheets = append(names, v.name), append(sheets, s)
+	}
+	return names, sheets
+}
+
+// dollars writes a sum of money.
+func dollars(x float64) string {
+	if x != 0 && x < 0.005 {
+		return "<0.01"
+	}
+	return strconv.FormatFloat(x, 'f', 2, 64)
+}
+
+// costTables are the tables of the page, by the names of their marks.
+func costTables(names []string, sheets []*bill.Sheet) map[string]string {
+	var sums, lines, others strings.Builder
+	fmt.Fprintf(&sums, "| USD a day | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---:|", len(names)))
+	for _, row := range [][2]string{{"storage", "storage"}, {"requests", "requests"}, {"tables", "tables"}, {"storage_requests_tables", "**storage, requests and tables**"}, {"machines", "machines and disks"}, {"total", "total"}} {
+		fmt.Fprintf(&sums, "| %s |", row[1])
+		for _, s := range sheets {
+			fmt.Fprintf(&sums, " %s |", dollars(s.PerDay[row[0]]))
+		}
+		sums.WriteString("\n")
+	}
+	lines.WriteString("| line | USD a day | with partitions | measured | how |\n|---|---:|---:|---|---|\n")
+	for _, l := range sheets[0].Lines {
+		measured := ""
+		if l.Path != "" {
+			measured = fmt.Sprintf("`%s`: %s", l.Path, strconv.FormatFloat(l.Measured, 'f', -1, 64))
+		}
+		fmt.Fprintf(&lines, "| %s (`%s`) | %s | %s | %s | %s |\n", l.What, l.Name, dollars(l.PerDay), dollars(sheets[1].PerDay[l.Name]), measured, l.How)
+	}
+	others.WriteString("| | USD a day | of that |\n|---|---:|---|\n")
+	for i, name := range names[:2] {
+		fmt.Fprintf(&others, "| blobtail, %s | %s | %s for storage, requests and tables |\n", name, dollars(sheets[i].PerDay["total"]), dollars(sheets[i].PerDay["storage_requests_tables"]))
+	}
+	for _, o := range sheets[0].Elsewhere {
+		fmt.Fprintf(&others, "| %s | %s | %s |\n", o.Name, dollars(o.PerDay), o.How)
+	}
+	return map[string]string{"sums": sums.String(), "lines": lines.String(), "elsewhere": others.String()}
+}
+
+// costPicture is docs/cost.svg.
+func costPicture(t *testing.T, names []string, sheets []*bill.Sheet) []byte {
+	t.Helper()
+	here := report.Panel{Title: "USD a day for a terabyte a day, 30 days kept (the last: 90 days)"}
+	for i, s := range sheets {
+		here.Bars = append(here.Bars, report.Bar{Name: names[i], Parts: []float64{s.PerDay["storage"], s.PerDay["requests"], s.PerDay["tables"], s.PerDay["machines"]}})
+	}
+	there := report.Panel{Title: "The same load elsewhere"}
+	for _, o := range sheets[0].Elsewhere {
+		there.Bars = append(there.Bars, report.Bar{Name: o.Name, Parts: []float64{0, 0, 0, o.PerDay}})
+	}
+	picture, err := report.DrawBars(report.Bars{
+		Title: "A terabyte of logs a day", Under: "200 services, 20 ingesters, list prices of one region, " + sheets[0].Dates,
+		Parts: []string{"storage", "requests", "tables", "machines"}, Panels: []report.Panel{here, there},
+		Foot: "logquery cost; counts of the scale test of " + sheets[0].Measured.Date + ". Elsewhere: input, queries, machines and disks in one.",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return picture
+}
+
+// TestCostPage ensures that the tables of docs/COST.md, and docs/cost.svg, are those of logquery
+// cost. make cost writes them.
+func TestCostPage(t *testing.T) {
+	names, sheets := variants(t)
+	old, err := os.ReadFile("COST.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(old)
+	for name, table := range costTables(names, sheets) {
+		begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->"
+		before, rest, ok := strings.Cut(page, begin)
+		_, after, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			t.Fatalf("COST.md has no marks of %s", name)
+		}
+		page = before + begin + table + end + after
+	}
+	picture := costPicture(t, names, sheets)
+	if *update {
+		if err := os.WriteFile("COST.md", []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile("cost.svg", picture, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if page != string(old) && !*update {
+		t.Error("the tables of docs/COST.md are not those of logquery cost: make cost")
+	}
+	if drawn, err := os.ReadFile("cost.svg"); err != nil || !bytes.Equal(drawn, picture) {
+		t.Errorf("docs/cost.svg is not that of logquery cost: make cost (%v)", err)
+	}
+	for i, most := range []float64{14, 10} {
+		if got := sheets[i].PerDay["storage_requests_tables"]; got >= most {
+			t.Errorf("%s: storage, requests and tables take %.2f a day, and should take less than %.0f", names[i], got, most)
+		}
+	}
+}

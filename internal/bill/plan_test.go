@@ -1,0 +1,133 @@
+package bill_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"blobtail/internal/bill"
+)
+
+// loadPlan loads a plan from a file.
+func loadPlan(t *testing.T, text string) (bill.Plan, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return bill.LoadPlan(path)
+}
+
+// A plan needs only its bytes. It names the values of the keys that it leaves out.
+func TestPlanDefaults(t *testing.T) {
+	p, err := loadPlan(t, "bytes-per-day: 5GB\ningesters: 3\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.BytesPerDay != 5e9 || p.IngestersPerService != 3 || p.Machines.Count != 0 || p.Keep != 30 {
+		t.Errorf("%+v", p)
+	}
+	for _, want := range []string{"services: 20", "ingesters-per-service: 3", "line-bytes: 323", "ratio: as measured", "keep: 30d", "machines: none", "tiers: hot", "flush: size 32MiB, min 2MiB, age 1m, max-age 10m"} {
+		if !slices.Contains(p.Defaults, want) {
+			t.Errorf("%q is not among the defaults: %q", want, p.Defaults)
+		}
+	}
+	for _, name := range []string{"bytes-per-day", "ingesters: "} {
+		if slices.ContainsFunc(p.Defaults, func(s string) bool { return strings.HasPrefix(s, name) }) {
+			t.Errorf("%s is given, but among the defaults: %q", name, p.Defaults)
+		}
+	}
+}
+
+// The built-in plan is the file that operators copy.
+func TestBuiltInPlan(t *testing.T) {
+	built, err := bill.LoadPlan("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := bill.LoadPlan("../../configs/plan.yaml")
+	if err != nil || file.BytesPerDay != built.BytesPerDay || built.Services != 200 || built.Ingesters != 20 || built.BytesPerDay != 1e12 {
+		t.Errorf("%+v, %v\nbuilt in is %+v", file, err, built)
+	}
+}
+
+// Values are taken in the forms in which people write them.
+func TestPlanForms(t *testing.T) {
+	for text, ok := range map[string]func(bill.Plan) bool{
+		"bytes-per-day: 1000000000000":  func(p bill.Plan) bool { return p.BytesPerDay == 1e12 },
+		"bytes-per-day: 1TiB":           func(p bill.Plan) bool { return p.BytesPerDay == 1<<40 },
+		"keep: 30":                      func(p bill.Plan) bool { return p.Keep == 30 },
+		"keep: 36h":                     func(p bill.Plan) bool { return p.Keep == 1.5 },
+		"compaction: true":              func(p bill.Plan) bool { return bool(p.Compaction) },
+		"compaction: on":                func(p bill.Plan) bool { return bool(p.Compaction) },
+		"compaction: daily":             func(p bill.Plan) bool { return bool(p.Compaction) },
+		"compaction: off":               func(p bill.Plan) bool { return !bool(p.Compaction) },
+		"tiers: cool":                   func(p bill.Plan) bool { return p.Tiers.String() == "cool" },
+		"tiers: [hot]":                  func(p bill.Plan) bool { return p.Tiers.String() == "hot" },
+		"tiers: {cool: 20d, cold: 25}":  func(p bill.Plan) bool { return p.Tiers.String() == "cool from 20d, cold from 25d" },
+		"tiers:\n  hot: 0d\n  cool: 7d": func(p bill.Plan) bool { return p.Tiers.String() == "hot, cool from 7d" },
+		"machines: 4":                   func(p bill.Plan) bool { return p.Machines.Count == 4 && p.Machines.Disk == 32e9 },
+		"machines: none":                func(p bill.Plan) bool { return p.Machines.Count == 0 },
+		"machines: {count: 2, kind: D2s_v5, disk: 64GB}": func(p bill.Plan) bool {
+			return p.Machines == bill.Machines{Count: 2, Kind: "D2s_v5", Disk: 64e9}
+		},
+		"flush: {age: 5m}":     func(p bill.Plan) bool { return p.Flush.Age.String() == "5m" && p.Flush.Min.String() == "2MiB" },
+		"tail: {enabled: off}": func(p bill.Plan) bool { return !bool(p.Tail.Enabled) },
+		"tail: {every: 1s}":    func(p bill.Plan) bool { return p.Tail.Every.String() == "1s" && bool(p.Tail.Enabled) },
+	} {
+		if !strings.Contains(text, "bytes-per-day") {
+			text += "\nbytes-per-day: 1GB\n"
+		}
+		if p, err := loadPlan(t, text); err != nil || !ok(p) {
+			t.Errorf("%s: %+v, %v", text, p, err)
+		}
+	}
+}
+
+// A mistake is named by its key, and an unknown key with those that there are.
+func TestPlanMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                              "bytes-per-day: want",
+		"# nothing":                     "bytes-per-day: want",
+		"services: 3":                   "bytes-per-day: want",
+		"bytes-per-day: 0":              "bytes-per-day: want",
+		"bytes-per-day: much":           "is no size",
+		"bytes: 1TB":                    "the keys are services, ingesters, ",
+		"flush: {minimum: 1MiB}":        "minimum",
+		"machines: {cores: 4}":          "cores",
+		"services: 0":                   "services: want",
+		"services: many":                "services",
+		"ingesters: -1":                 "ingesters: want",
+		"ingesters-per-service: 9":      "ingesters-per-service: want",
+		"keep: keep":                    "is no span of days",
+		"keep: 1h":                      "keep: want",
+		"keep: -3":                      "is no span of days",
+		"line-bytes: .inf":              "line-bytes: want",
+		"ratio: -2":                     "ratio: want",
+		"reads-of-cool: 1e9":            "reads-of-cool: want",
+		"reads-per-day: .nan":           "reads-per-day: want",
+		"compaction: sometimes":         "neither on nor off",
+		"tiers: warm":                   `there is no tier "warm"`,
+		"tiers: [hot, cool]":            "{cool: 30d, cold: 90d}",
+		"tiers: {hot: 30d}":             "tiers.hot",
+		"tiers: {cool: 30d, cold: 10d}": "tiers.cold: want a greater age",
+		"tiers: {cool: soon}":           "is no span of days",
+		"machines: some":                "machines",
+		"flush: {max-age: 0s}":          "flush.max-age: want",
+		"tail: {every: 0s}":             "tail.every: want",
+		"a: [":                          "[",
+		"- services":                    "",
+	} {
+		if !strings.Contains(text, "bytes") && want != "bytes-per-day: want" && !strings.HasPrefix(text, "a: [") && !strings.HasPrefix(text, "-") {
+			text += "\nbytes-per-day: 1GB\n"
+		}
+		if _, err := loadPlan(t, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := bill.LoadPlan(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,311 @@
+package bill_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"blobtail/internal/bill"
+)
+
+func prices(t *testing.T) *bill.Prices {
+	t.Helper()
+	p, err := bill.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+// latest is the result that the command has built in.
+func latest(t *testing.T) *bill.Measured {
+	t.Helper()
+	m, err := bill.Latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// example is a result with round numbers, made by hand.
+func example(t *testing.T) *bill.Measured {
+	t.Helper()
+	return edited(t, "version", func(n float64) any { return n })
+}
+
+// cost is the sheet of a plan with bytes.
+func cost(t *testing.T, text string) *bill.Sheet {
+	t.Helper()
+	if !strings.Contains(text, "bytes-per-day") {
+		text += "\nbytes-per-day: 1TB\n"
+	}
+	p, err := loadPlan(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Cost(prices(t), example(t))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return s
+}
+
+func line(t *testing.T, s *bill.Sheet, name string) bill.Line {
+	t.Helper()
+	for _, l := range s.Lines {
+		if l.Name == name {
+			return l
+		}
+	}
+	t.Fatalf("no line %s", name)
+	return bill.Line{}
+}
+
+// near reports whether two numbers are equal but for a part in a million.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*math.Max(math.Abs(a), math.Abs(b)) }
+
+// counted are the counts that a rule foretells, in each measured load.
+var counted = []string{"a.default.requests.put", "a.partitions.requests.put", "a.default.requests.table_write", "a.partitions.requests.table_write"}
+
+// The rules by which the sheet scales counts foretell the measured ones.
+func TestRulesFitTheMeasurement(t *testing.T) {
+	m := latest(t)
+	for _, path := range counted {
+		if by, err := m.Deviation(path); err != nil || math.Abs(by-1) > 0.05 {
+			t.Errorf("%s: measured is %.3f times the nearest count that the rule allows, %v", path, by, err)
+		}
+	}
+}
+
+// edited is the measurement with another number at a path.
+func edited(t *testing.T, path string, change func(float64) any) *bill.Measured {
+	t.Helper()
+	text, err := os.ReadFile("testdata/scale.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root map[string]any
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	level, names := root, strings.Split(path, ".")
+	for _, name := range names[:len(names)-1] {
+		level = level[name].(map[string]any)
+	}
+	last := names[len(names)-1]
+	n, _ := level[last].(float64)
+	if v := change(n); v == nil {
+		delete(level, last)
+	} else {
+		level[last] = v
+	}
+	if text, err = json.Marshal(root); err != nil {
+		t.Fatal(err)
+	}
+	m, err := bill.Measure(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// A wrong count of requests is noticed.
+func TestWrongCountIsNoticed(t *testing.T) {
+	for _, path := range counted {
+		for _, by := range []float64{0.5, 1.6} {
+			m := edited(t, path, func(n float64) any { return n * by })
+			if got, err := m.Deviation(path); err != nil || math.Abs(got-1) < 0.06 {
+				t.Errorf("%s times %v: deviation %v, %v", path, by, got, err)
+			}
+		}
+	}
+	if _, err := example(t).Deviation("a.default.requests.list"); err == nil {
+		t.Error("a rule for lists")
+	}
+	if _, err := example(t).Deviation("b.services"); err == nil {
+		t.Error("a rule for services")
+	}
+}
+
+// Each line that is measured is its count, and follows the count.
+func TestLinesFollowTheMeasurement(t *testing.T) {
+	for _, text := range []string{"services: 200\ningesters: 20\ncompaction: on", "services: 200\ningesters: 20\ningesters-per-service: 1"} {
+		p, err := loadPlan(t, text+"\nbytes-per-day: 1TB\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths := 0
+		for _, l := range cost(t, text).Lines {
+			if l.How == "" || l.Price == "" || l.Group == "" || l.PerDay < 0 {
+				t.Errorf("%+v", l)
+			}
+			if l.Path == "" {
+				continue
+			}
+			paths++
+			if n, err := example(t).Count(l.Path); err != nil || n != l.Measured {
+				t.Errorf("%s: %v at %s is %v, %v", l.Name, l.Measured, l.Path, n, err)
+			}
+			twice, err := p.Cost(prices(t), edited(t, l.Path, func(n float64) any { return 1000 * n }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again := line(t, twice, l.Name); again.Count <= 5*l.Count {
+				t.Errorf("%s: a thousand times %s changes %v to %v", l.Name, l.Path, l.Count, again.Count)
+			}
+			without, err := p.Cost(prices(t), edited(t, l.Path, func(float64) any { return nil }))
+			switch {
+			case strings.HasPrefix(l.Path, "a.") && (err == nil || !strings.Contains(err.Error(), l.Path)):
+				t.Errorf("%s without %s: %v", l.Name, l.Path, err)
+			case strings.HasPrefix(l.Path, "b.") && (err != nil || line(t, without, l.Name).Path != "" || line(t, without, l.Name).Count == 0):
+				t.Errorf("%s without %s: %v", l.Name, l.Path, err)
+			}
+		}
+		if paths < 8 {
+			t.Errorf("%d lines are measured", paths)
+		}
+	}
+	for _, text := range []string{"", "[]", "{", "null"} {
+		m, err := bill.Measure([]byte(text))
+		if err == nil {
+			_, err = bill.DefaultPlan().Cost(prices(t), m)
+		}
+		if err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+// The case of docs/COST.md stays under its bounds.
+func TestCase(t *testing.T) {
+	p, err := bill.LoadPlan("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for spread, most := range map[int]float64{20: 14, 1: 10} {
+		p.IngestersPerService = spread
+		s, err := p.Cost(prices(t), latest(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := map[string]float64{}
+		for _, l := range s.Lines {
+			sum[l.Group] += l.PerDay
+			if s.PerDay[l.Name] != l.PerDay {
+				t.Errorf("%s: %v and %v", l.Name, s.PerDay[l.Name], l.PerDay)
+			}
+		}
+		three := s.PerDay["storage_requests_tables"]
+		if !near(three, sum["storage"]+sum["requests"]+sum["tables"]) || !near(s.PerDay["total"], three+sum["machines"]) || sum["machines"] == 0 {
+			t.Errorf("the lines add up to %v, the sums are %v", sum, s.PerDay)
+		}
+		if three >= most || three < most/4 {
+			t.Errorf("%d ingesters a service: %v a day, want less than %v", spread, three, most)
+		}
+	}
+}
+
+// The sheet is arithmetic that a person can repeat.
+func TestArithmetic(t *testing.T) {
+	base := "services: 200\ningesters: 20\nratio: 5\nkeep: 30d\nreads-per-day: 0\nfollowers: 0\n"
+	s := cost(t, base)
+	for name, want := range map[string]float64{
+		"storage_hot": 200.0 * 31 * 0.018 / 30,
+		"puts":        4000 * 144 / 1e4 * 0.065,
+		"tail_writes": (4000*17280 + 20*8640) / 1e4 * 0.00036,
+	} {
+		if got := line(t, s, name).PerDay; !near(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	for text, want := range map[string]float64{
+		"flush: {max-age: 5m}":                       4000 * 288,
+		"flush: {max-age: 2h, age: 1h}":              4000 * 24, // a batch ends with its hour
+		"flush: {size: 100KiB}":                      4000 * 24 * 102,
+		"ingesters-per-service: 1":                   200 * 1440,
+		"ingesters-per-service: 1\nflush: {age: 5m}": 200 * 288,
+		"bytes-per-day: 323KB":                       1000, // a thousand records
+	} {
+		if got := line(t, cost(t, base+text), "puts").Count; math.Abs(got-want) > 0.02*want {
+			t.Errorf("%s: %v blobs, want %v", text, got, want)
+		}
+	}
+}
+
+// Tiers have their own prices, and are paid for their least time.
+func TestTiers(t *testing.T) {
+	base := "services: 200\ningesters: 20\nratio: 5\nkeep: 119d\nsoft-delete: 0d\n"
+	s := cost(t, base+"tiers: {cool: 30d, cold: 60d}\ncompaction: on\nreads-of-cool: 50\nreads-per-day: 100\n")
+	for name, want := range map[string]float64{
+		"storage_hot":     200.0 * 30 * 0.018 / 30,
+		"storage_cool":    200.0 * 30 * 0.01 / 30,
+		"storage_cold":    200.0 * 90 * 0.0036 / 30, // 60 days, and 30 for early deletion
+		"moves_cool":      4800 / 1e4 * 0.10,
+		"cool_retrieval":  50 * 200.0 / 200 / 24 * 0.03,
+		"compaction_puts": 4800 / 1e4 * 0.065,
+	} {
+		if got := line(t, s, name).PerDay; !near(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	// Blobs that are deleted before they would be moved are not.
+	if s := cost(t, base+"tiers: {cool: 200d}"); slices.ContainsFunc(s.Lines, func(l bill.Line) bool { return strings.Contains(l.Name, "cool") }) {
+		t.Errorf("%+v", s.Lines)
+	}
+	if s := cost(t, base+"tiers: cool"); line(t, s, "puts").Price != "here.tiers.cool.writes" || line(t, s, "read_retrieval").PerDay == 0 {
+		t.Errorf("%+v", s.Lines)
+	}
+	for text, want := range map[string]string{"tiers: hot\nreads-of-cool: 5": "reads-of-cool", "tiers: archive": "cannot be read"} {
+		p, err := loadPlan(t, base+text+"\nbytes-per-day: 1TB\n")
+		if err == nil {
+			_, err = p.Cost(prices(t), example(t))
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A table of prices without the price of a tier or machine names the key that it lacks.
+func TestLackingPrices(t *testing.T) {
+	for text, want := range map[string]string{"tiers: {cold: 5d}": "here.tiers.cold.storage", "machines: 3": "machine", "machines: {count: 1, kind: X9}": `"X9"`} {
+		p, err := loadPlan(t, text+"\nbytes-per-day: 1TB\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := prices(t)
+		if !strings.Contains(text, "X9") {
+			table.Here.Tiers, table.Machines, table.Programs = nil, nil, nil
+		}
+		if _, err := p.Cost(table, example(t)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// The same load elsewhere has its input, its queries and its time of keeping.
+func TestElsewhere(t *testing.T) {
+	s := cost(t, "services: 200\nkeep: 60d\nreads-per-day: 1000\n")
+	got := map[string]bill.Other{}
+	for _, o := range s.Elsewhere {
+		got[o.Name] = o
+		if o.Source == "" || o.Date == "" || o.How == "" || o.PerDay <= 0 {
+			t.Errorf("%+v", o)
+		}
+	}
+	for name, want := range map[string]float64{
+		"Azure Monitor, Analytics logs":       2300 + 1000*29.0/30*0.1,
+		"Azure Monitor, Auxiliary logs":       50 + 1000*1*0.02 + 1000*1000.0/200/24*0.005,
+		"VictoriaLogs, on machines and disks": 2*70.08/30 + 1000.0/10*60/0.8*0.0715/30,
+	} {
+		if !near(got[name].PerDay, want) {
+			t.Errorf("%s: %v, want %v", name, got[name].PerDay, want)
+		}
+	}
+	if !strings.Contains(got["Azure Monitor, Auxiliary logs"].Lacks, "no alerts") {
+		t.Errorf("%+v", got["Azure Monitor, Auxiliary logs"])
+	}
+}
