@@ -2,6 +2,7 @@ package tailindex_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -307,6 +308,30 @@ func storedRows(t *testing.T, file string) map[string]tailindex.Row {
 		t.Fatalf("%d rows of %d", len(all), len(stored))
 	}
 	return all
+}
+
+// The lines of a row need the dictionary of its format, which docs/FORMAT.md has.
+func TestDictionary(t *testing.T) {
+	table, at, row := someRow(t)
+	body := row.Props["d"].([]byte)
+	var h zstd.Header
+	if err := h.Decode(body[bytes.Index(body, []byte("\x28\xb5\x2f\xfd")):]); err != nil || h.DictionaryID != 32801 {
+		t.Errorf("dictionary %d, %v", h.DictionaryID, err)
+	}
+	if rows, err := readBack(t, table, at, row); err != nil || len(rows) != 1 {
+		t.Errorf("%v, %v", rows, err)
+	}
+	page, err := os.ReadFile("../docs/FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("dictionary.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.ReplaceAll(string(page), "\n", ""), "```text"+base64.StdEncoding.EncodeToString(file)+"```") {
+		t.Error("docs/FORMAT.md has another dictionary")
+	}
 }
 
 // Any text comes back from the numbers that are kept apart from it.

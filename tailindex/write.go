@@ -234,10 +234,11 @@ func (w *Writer) Stats() Stats {
 	return w.stats
 }
 
-// Waiting returns the number of services with records to write, and the longest wait. It
-// reads the state of each service.
+// Waiting returns the number of services with records to write, and the longest wait, less
+// the time by which the interval is longer than the least one. It reads the state of each
+// service.
 func (w *Writer) Waiting() (services int, behind time.Duration) {
-	now := time.Now()
+	now := time.Now().Add(LeastEvery - w.o.Every)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.services {
