@@ -1,8 +1,13 @@
 package tailindex_test
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +20,17 @@ import (
 	"blobtail/storage/mem"
 	"blobtail/tailindex"
 )
+
+// firstRow is a row of format 1 of the service web with two lines, and its table.
+func firstRow() (table string, at time.Time, row storage.Row) {
+	at = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	return "tail20000101", at, storage.Row{Key: "a-2524556159999999999-0badcafe-1", Props: map[string]any{
+		"format": int64(1), "store": "", "process": "0badcafe", "number": int64(1),
+		"arrived": "2000-01-01T00:00:00.100000000Z", "first": "2000-01-01T00:00:00.000000000Z", "last": "2000-01-01T00:00:00.000000001Z",
+		"count": int64(2), "omitted": int64(0), "ids": append(append([]byte{1}, make([]byte, 15)...), 1, 2, 0, 0, 0, 1),
+		"lines": line(at, "info", "web", "one") + line(at.Add(1), "error", "web", "two"),
+	}}
+}
 
 // someRow is a row of the service web with two lines and its table.
 func someRow(t *testing.T) (table string, at time.Time, row storage.Row) {
@@ -48,7 +64,7 @@ func readBack(t testing.TB, table string, at time.Time, row storage.Row) ([]tail
 
 // An invalid row is reported with its reason, and none of its records are returned.
 func TestDamagedRows(t *testing.T) {
-	table, at, good := someRow(t)
+	table, at, good := firstRow()
 	if rows, err := readBack(t, table, at, good); err != nil || len(rows) != 1 {
 		t.Fatalf("the row itself: %v, %v", rows, err)
 	}
@@ -65,7 +81,7 @@ func TestDamagedRows(t *testing.T) {
 		value      any
 		want       string
 	}{
-		{"newer format", "format", int64(2), "use a newer one"},
+		{"newer format", "format", int64(3), "use a newer one"},
 		{"no format", "format", nil, "not of the newest records"},
 		{"no arrival", "arrived", "soon", "arrived is no time"},
 		{"no first", "first", "2026", "first is no time"},
@@ -120,7 +136,7 @@ func TestDamagedRows(t *testing.T) {
 // An earlier version wrote the beginning of a long line, and marked it by an odd origin.
 // A reader counts such a line among the omitted.
 func TestCutRows(t *testing.T) {
-	table, at, row := someRow(t)
+	table, at, row := firstRow()
 	ids := row.Props["ids"].([]byte)
 	for _, cut := range [][]int{{1}, {2}, {1, 2}} {
 		old := storage.Row{Key: row.Key, Props: maps.Clone(row.Props)}
@@ -142,13 +158,222 @@ func TestCutRows(t *testing.T) {
 	}
 }
 
+// A body of another length or with another byte is refused, and so is one that some other
+// program wrote.
+func TestDamagedBodies(t *testing.T) {
+	table, at, good := someRow(t)
+	if rows, err := readBack(t, table, at, good); err != nil || len(rows) != 1 || len(rows[0].Entries) != 2 {
+		t.Fatalf("the row itself: %v, %v", rows, err)
+	}
+	body := good.Props["d"].([]byte)
+	plain := body[:len(body)-4]
+	refused := func(name string, body []byte, want string) {
+		row := storage.Row{Key: good.Key, Props: maps.Clone(good.Props)}
+		row.Props["d"] = body
+		rows, err := readBack(t, table, at, row)
+		var bad *tailindex.RowError
+		if len(rows) != 0 || !errors.As(err, &bad) || !strings.Contains(bad.Reason, want) {
+			t.Errorf("%s: %v, %v; want %q", name, rows, err, want)
+		}
+	}
+	for i := range body {
+		other := slices.Clone(body)
+		other[i] ^= 1
+		refused(fmt.Sprint("byte ", i), other, "checksum")
+		refused(fmt.Sprint("length ", i), body[:i], "checksum")
+	}
+	frame := bytes.Index(plain, []byte("\x28\xb5\x2f\xfd"))
+	frameOf := func(options ...zstd.EOption) []byte {
+		z, err := zstd.NewWriter(nil, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return z.EncodeAll([]byte(line(at, "info", "web", "one")+line(at.Add(1), "error", "web", "two")), slices.Clone(plain[:frame]))
+	}
+	foreign := zstd.WithEncoderDictRaw(40000, []byte(strings.Repeat("another dictionary ", 20)))
+	unknown := append([]byte{2}, plain[1:]...)
+	count := slices.Clone(plain)
+	count[1]++
+	more := append(append(slices.Clone(plain[:1]), 3, 0), plain[3:]...)
+	for _, c := range []struct {
+		name string
+		body []byte
+		want string
+	}{
+		{"nothing", nil, "checksum"},
+		{"another flag", unknown, "use a newer one"},
+		{"another dictionary", frameOf(foreign), "use a newer one"},
+		{"no dictionary, numbers left over", frameOf(), "numbers do not fit"},
+		{"another count", count, "2 identities for 3 lines"},
+		{"a count without its omitted", more, "2 identities for 3 lines"},
+		{"no frame", plain[:frame], "numbers do not fit"},
+		{"half a frame", plain[:len(plain)-2], "do not decompress"},
+		{"the head alone", plain[:4], "head is damaged"},
+	} {
+		refused(c.name, tailindex.Sealed(c.body), c.want)
+	}
+}
+
+// Rows that earlier versions wrote are read as they were, and those of this version are read by
+// later ones: testdata has some of each format.
+func TestStoredRows(t *testing.T) {
+	for _, format := range []string{"1", "2"} {
+		for key, got := range storedRows(t, "testdata/format"+format+".json") {
+			want := map[string]string{
+				"a web": "4 of 3 lines, 1 omitted", "e web": "2 of 2 lines, 0 omitted", "a big": "130 of 100 lines, 30 omitted",
+			}[key]
+			if shown := fmt.Sprintf("%d of %d lines, %d omitted", got.Count, len(got.Entries), got.Omitted); shown != want {
+				t.Errorf("format %s, row %s: %s, want %s", format, key, shown, want)
+			}
+			start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+			if !got.Arrived.Equal(start.Add(100*time.Millisecond)) || got.Process != "0badcafe" || got.Number != 1 {
+				t.Errorf("format %s, row %s: %+v", format, key, got)
+			}
+			for i, e := range got.Entries {
+				var want string
+				switch {
+				case got.Service == "big":
+					at := start.Add(time.Duration(30+i) * time.Millisecond)
+					want = line(at, "info", "big", fmt.Sprint(strings.Repeat("text of some length ", 30), 30+i))
+				default:
+					if got.Errors {
+						i++
+					}
+					want = line(start.Add(time.Duration(i)*time.Microsecond), []string{"info", "error", "critical"}[i], "web", []string{"one", "two ü", "three"}[i])
+				}
+				if string(e.Line) != want {
+					t.Errorf("format %s, row %s, line %d: %s", format, key, i, e.Line)
+				}
+			}
+		}
+	}
+}
+
+// storedRows reads rows back by kind and service.
+func storedRows(t *testing.T, file string) map[string]tailindex.Row {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored []struct {
+		Table, Partition, Key string
+		Props                 map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(text, &stored); err != nil {
+		t.Fatal(err)
+	}
+	s := mem.New(mem.Options{})
+	for _, r := range stored {
+		row := storage.Row{Key: r.Key, Props: map[string]any{}}
+		for name, p := range r.Props {
+			for kind, v := range p {
+				var text string
+				var number int64
+				var binary []byte
+				switch kind {
+				case "string":
+					err = json.Unmarshal(v, &text)
+					row.Props[name] = text
+				case "int64":
+					err = json.Unmarshal(v, &number)
+					row.Props[name] = number
+				default:
+					err = json.Unmarshal(v, &binary)
+					row.Props[name] = binary
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := s.Upsert(t.Context(), r.Table, r.Partition, []storage.Row{row}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := map[string]tailindex.Row{}
+	r := tailindex.NewReader(s, tailindex.Options{Now: func() time.Time { return time.Date(2000, 1, 1, 0, 0, 1, 0, time.UTC) }})
+	for _, service := range []string{"web", "big"} {
+		for _, errs := range []bool{false, true} {
+			rows, err := r.Newest(t.Context(), service, errs, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range rows {
+				all[map[bool]string{false: "a ", true: "e "}[errs]+service] = row
+			}
+		}
+	}
+	if len(all) != len(stored) || len(all) != 3 {
+		t.Fatalf("%d rows of %d", len(all), len(stored))
+	}
+	return all
+}
+
+// The lines of a row need the dictionary of its format, which docs/FORMAT.md has.
+func TestDictionary(t *testing.T) {
+	table, at, row := someRow(t)
+	body := row.Props["d"].([]byte)
+	var h zstd.Header
+	if err := h.Decode(body[bytes.Index(body, []byte("\x28\xb5\x2f\xfd")):]); err != nil || h.DictionaryID != 32801 {
+		t.Errorf("dictionary %d, %v", h.DictionaryID, err)
+	}
+	if rows, err := readBack(t, table, at, row); err != nil || len(rows) != 1 {
+		t.Errorf("%v, %v", rows, err)
+	}
+	page, err := os.ReadFile("../docs/FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("dictionary.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.ReplaceAll(string(page), "\n", ""), "```text"+base64.StdEncoding.EncodeToString(file)+"```") {
+		t.Error("docs/FORMAT.md has another dictionary")
+	}
+}
+
+// Any text comes back from the numbers that are kept apart from it.
+func FuzzNumbers(f *testing.F) {
+	for _, text := range []string{
+		"", "12", "007 007 123 0123456789012345678901234567890", "deadbeef1 deadbeef1 0badcafe deadbeef",
+		`{"ts":"2026-11-10T12:00:00.123456000Z","id":"550e8400-e29b-41d4-a716-446655440000","n":1e100000}` + "\n",
+		strings.Repeat("a1", 40), "999 18446744073709551615 000000 1000000000", "\xff123\xfe",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if lines, ok := tailindex.Apart(text); ok && lines != text {
+			t.Errorf("%q became %q", text, lines)
+		}
+	})
+}
+
+// A body with any contents is read whole or refused.
+func FuzzBody(f *testing.F) {
+	at := time.Unix(1800000002, 0)
+	key := "a-" + "2516023007989999999" + "-0badcafe-1"
+	body, err := os.ReadFile("testdata/body")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(key, body[:len(body)-4])
+	f.Fuzz(func(t *testing.T, key string, body []byte) {
+		rows, err := readBack(t, tailindex.Table("tail", at), at, storage.Row{Key: key, Props: map[string]any{
+			"format": int64(2), "arrived": "2027-01-15T08:00:02.000000000Z", "d": tailindex.Sealed(body),
+		}})
+		checkRead(t, rows, err)
+	})
+}
+
 // A row with any contents is read whole or refused, and the returned records are
 // in order and within bounds.
 func FuzzRow(f *testing.F) {
 	lines := line(time.Unix(1800000000, 0), "info", "web", "one") + line(time.Unix(1800000001, 0), "error", "web", "two")
 	ids := append(append([]byte{1}, make([]byte, 16)...), 2, 0, 0, 0, 1)
 	last := "2027-01-15T08:00:01.000000000Z"
-	key := "a-" + "2516192639987999999" + "-0badcafe-1"
+	key := "a-" + "2516023007989999999" + "-0badcafe-1"
 	f.Add(key, "2027-01-15T08:00:00.000000000Z", last, int64(2), int64(0), ids, lines, []byte(nil))
 	f.Add(key, "2027-01-15T08:00:00.000000000Z", last, int64(3), int64(1), ids, "", []byte("\x28\xb5\x2f\xfd"))
 	f.Fuzz(func(t *testing.T, key, first, last string, count, omitted int64, ids []byte, lines string, packed []byte) {
@@ -163,20 +388,26 @@ func FuzzRow(f *testing.F) {
 			row.Props["lines"] = lines
 		}
 		rows, err := readBack(t, tailindex.Table("tail", at), at, row)
-		var bad *tailindex.RowError
-		if err != nil && !errors.As(err, &bad) {
-			t.Fatal(err)
-		}
-		for _, r := range rows {
-			if len(r.Entries) > tailindex.MaxLines || r.Count != r.Omitted+len(r.Entries) || r.Omitted < 0 || r.Number == 0 {
-				t.Fatalf("%+v", r)
-			}
-			for i := range r.Entries {
-				e := &r.Entries[i]
-				if i > 0 && r.Entries[i-1].Compare(e) >= 0 || e.Time < r.First || e.Time > r.Last || len(e.Line) > tailindex.MaxLine {
-					t.Fatalf("entry %d of %+v", i, r)
-				}
-			}
-		}
+		checkRead(t, rows, err)
 	})
+}
+
+// checkRead checks the rows of a read of anything.
+func checkRead(t *testing.T, rows []tailindex.Row, err error) {
+	t.Helper()
+	var bad *tailindex.RowError
+	if err != nil && !errors.As(err, &bad) {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if len(r.Entries) > tailindex.MaxLines || r.Count != r.Omitted+len(r.Entries) || r.Omitted < 0 || r.Number == 0 {
+			t.Fatalf("%+v", r)
+		}
+		for i := range r.Entries {
+			e := &r.Entries[i]
+			if i > 0 && r.Entries[i-1].Compare(e) >= 0 || e.Time < r.First || e.Time > r.Last || len(e.Line) > tailindex.MaxLine {
+				t.Fatalf("entry %d of %+v", i, r)
+			}
+		}
+	}
 }

@@ -23,7 +23,7 @@ type Reader struct {
 // options, which must be those of the ingesters. It sends the store no request.
 func NewReader(tables storage.TableStore, o Options) *Reader {
 	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxScans), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20)) // no error: the options are valid
+		zstd.WithDecoderDicts(dictionary), zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20)) // no error: the options are valid
 	return &Reader{o: o.withDefaults(), tables: tables, decoder: z}
 }
 

@@ -2,6 +2,7 @@ package tailindex_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -140,7 +141,7 @@ func TestRowsOfOthers(t *testing.T) {
 		}
 		key := func(n int) string { return fmt.Sprintf("a-%019d-0badcafe-%d", 2516000000000000000+n, n+1) }
 		bad := map[string]map[string]any{
-			key(0): {"format": int64(2), "store": "a", "arrived": "2026-11-20T15:04:05.000000000Z"},
+			key(0): {"format": int64(3), "store": "a", "arrived": "2026-11-20T15:04:05.000000000Z"},
 			key(1): {"store": "a"},
 			strings.Replace(key(2), "cafe", "CAFE", 1): {"format": int64(1), "store": "a", "arrived": "2026-11-20T15:04:05.000000000Z"},
 			"a-x": {"format": int64(1), "store": "a"},
@@ -158,7 +159,7 @@ func TestRowsOfOthers(t *testing.T) {
 		}
 		var row *tailindex.RowError
 		if !errors.As(err, &row) || row.Key != key(0) || row.More < 1 ||
-			!strings.Contains(err.Error(), "it is in format 2, and this version reads format 1: use a newer one") {
+			!strings.Contains(err.Error(), "it is in format 3, and this version reads formats up to 2: use a newer one") {
 			t.Errorf("%v", err)
 		}
 		since, err := r.Written(t.Context(), "web", false, time.Now().Add(-11*time.Second))
@@ -294,7 +295,8 @@ type losing struct {
 func (s *losing) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
 	if s.lose.Load() && len(rows) > 0 {
 		s.rows.Add(1)
-		s.records.Add(rows[0].Props["count"].(int64))
+		count, _ := binary.Uvarint(rows[0].Props["d"].([]byte)[1:]) // behind the flags
+		s.records.Add(int64(count))
 		return nil
 	}
 	return s.TableStore.Upsert(ctx, table, partition, rows)

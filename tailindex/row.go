@@ -2,12 +2,9 @@ package tailindex
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -16,11 +13,8 @@ import (
 )
 
 const (
-	// maxText is the most UTF-16 units of lines that are stored as a string, which any
-	// table browser shows. The store's own limit is a little higher.
-	maxText = 32000
-	// maxPacked is the most compressed bytes of a row, in parts of storage.MaxBinary: a
-	// row is at most 1 MiB, for which Azurite counts binary data in base64.
+	// maxPacked is the most bytes of a row's body, in parts of storage.MaxBinary: a row is at
+	// most 1 MiB, for which Azurite counts binary data in base64.
 	maxPacked = 720 << 10
 	// maxParts is the most parts that a reader accepts.
 	maxParts = 15
@@ -28,78 +22,46 @@ const (
 	maxRaw = MaxLines * MaxLine
 )
 
+// part is the name of a property with a part of the body.
+func part(i int) string {
+	if i == 0 {
+		return "d"
+	}
+	return "d" + strconv.Itoa(i)
+}
+
 // encode returns the row of the table, and about how many bytes of memory it has. It
-// omits the oldest entries if not all fit.
+// omits the oldest entries if not all fit. The format, the store and the arrival are
+// properties of their own: earlier versions decide by them what to say of a row, and a
+// follower lists the arrivals alone.
 func (r *Row) encode(store string, z *zstd.Encoder) (row storage.Row, size int) {
-	props := map[string]any{
-		"format": int64(Format), "store": store, "process": r.Process, "number": int64(r.Number),
-		"arrived": r.Arrived.UTC().Format(timeLayout),
-		"first":   string(record.AppendTime(nil, r.First)), "last": string(record.AppendTime(nil, r.Last)),
-		"count": int64(r.Count),
+	props := map[string]any{"format": int64(Format), "arrived": r.Arrived.UTC().Format(timeLayout)}
+	if store != "" {
+		props["store"] = store
 	}
-	lines := join(r.Entries)
-	if units(lines) <= maxText && utf8.Valid(lines) {
-		props["lines"] = string(lines)
-	} else {
-		var packed []byte
-		r.Entries, packed = pack(z, r.Entries, lines)
-		lines = packed
-		for i := 0; len(packed) > 0; i++ {
-			n := min(len(packed), storage.MaxBinary)
-			props["z"+strconv.Itoa(i)] = packed[:n:n]
-			packed = packed[n:]
-		}
-	}
-	r.Omitted = r.Count - len(r.Entries)
-	props["omitted"] = int64(r.Omitted)
-	ids := appendIDs(nil, r.Entries)
-	props["ids"] = ids
-	return storage.Row{Key: keyOf(kind(r.Errors), inverse(r.Last), r.Process, r.Number), Props: props}, 1200 + len(lines) + len(ids)
-}
-
-// pack compresses the lines. It leaves out the oldest if not all fit.
-func pack(z *zstd.Encoder, entries []record.Entry, lines []byte) ([]record.Entry, []byte) {
-	for {
-		packed := z.EncodeAll(lines, nil)
-		if len(packed) <= maxPacked {
-			return entries, packed
-		}
+	body := r.appendBody(z)
+	for len(body) > maxPacked {
 		// This many would fit if all lines were alike. Each try has at least one less.
-		n := min(len(entries)*maxPacked/len(packed), len(entries)-1)
-		entries = entries[len(entries)-n:]
-		lines = join(entries)
+		n := min(len(r.Entries)*maxPacked/len(body), len(r.Entries)-1)
+		r.Entries = r.Entries[len(r.Entries)-n:]
+		body = r.appendBody(z)
 	}
+	size = len(body)
+	for i := 0; len(body) > 0; i++ {
+		n := min(len(body), storage.MaxBinary)
+		props[part(i)] = body[:n:n]
+		body = body[n:]
+	}
+	return storage.Row{Key: keyOf(kind(r.Errors), inverse(r.Last), r.Process, r.Number), Props: props}, 700 + size
 }
 
-func join(entries []record.Entry) (lines []byte) {
-	for i := range entries {
-		lines = append(lines, entries[i].Line...)
-	}
-	return lines
-}
-
-// units is the length of UTF-8 text in UTF-16, as Azure counts it.
-func units(text []byte) int {
-	n := 0
-	for _, c := range text {
-		if c&0xc0 != 0x80 {
-			n++
-		}
-		if c >= 0xf0 {
-			n++
-		}
-	}
-	return n
-}
-
-// rowProps are the properties that decode needs. The process and the number are in the
-// key too.
+// rowProps are the properties that decode needs.
 func rowProps() []string {
-	props := []string{"format", "store", "arrived", "first", "last", "count", "omitted", "ids", "lines"}
+	props := []string{"format", "store", "arrived"}
 	for i := range maxParts {
-		props = append(props, "z"+strconv.Itoa(i))
+		props = append(props, part(i))
 	}
-	return props
+	return append(props, rowProps1()...)
 }
 
 // decode reads a row of the service and returns it whole, or the reason why it is invalid.
@@ -108,24 +70,23 @@ func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, strin
 	row, inverse, ok := parseKey(from.Key)
 	f, isRow := from.Props["format"].(int64)
 	switch {
-	case !isRow || f < Format:
+	case !isRow || f < 1:
 		return Row{}, "it is not of the newest records"
 	case f > Format:
-		return Row{}, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)
+		return Row{}, fmt.Sprintf("it is in format %d, and this version reads formats up to %d: use a newer one", f, Format)
 	case !ok || from.Key[0] != kind:
 		return Row{}, "its key is not a row's"
 	}
-	if reason := row.head(from, inverse); reason != "" {
-		return Row{}, reason
+	if row.Arrived, ok = timeOf(from, "arrived"); !ok {
+		return Row{}, "property arrived is no time"
 	}
-	lines, reason := r.lines(from)
+	read := r.body
+	if f == 1 {
+		read = r.body1
+	}
+	entries, lines, reason := read(&row, from, inverse)
 	if reason != "" {
 		return Row{}, reason
-	}
-	ids, _ := from.Props["ids"].([]byte)
-	entries, ok := parseIDs(ids)
-	if !ok {
-		return Row{}, "its identities are damaged"
 	}
 	if row.Count-row.Omitted != len(entries) {
 		return Row{}, fmt.Sprintf("it has %d identities for %d lines", len(entries), row.Count-row.Omitted)
@@ -137,30 +98,14 @@ func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, strin
 	return row, ""
 }
 
-// head reads the properties other than the lines.
-func (r *Row) head(row storage.Row, inverted int64) (reason string) {
-	var ok bool
-	if r.Arrived, ok = timeOf(row, "arrived"); !ok {
-		return "property arrived is no time"
-	}
-	for _, p := range []struct {
-		name string
-		ns   *int64
-	}{{"first", &r.First}, {"last", &r.Last}} {
-		text, _ := row.Props[p.name].(string)
-		if *p.ns, ok = record.ParseCanonicalTime([]byte(text)); !ok {
-			return "property " + p.name + " is no time"
-		}
-	}
-	if r.First > r.Last || inverse(r.Last) != inverted {
+// check checks the times and the counts of a row that is read.
+func (r *Row) check(inverted int64) (reason string) {
+	switch {
+	case r.First > r.Last || inverse(r.Last) != inverted:
 		return "its times do not fit its key"
-	}
-	count, _ := row.Props["count"].(int64)
-	omitted, ok := row.Props["omitted"].(int64)
-	if !ok || count < 1 || omitted < 0 || omitted > count || count-omitted > MaxLines || count > 1<<40 {
+	case r.Count < 1 || r.Omitted < 0 || r.Omitted > r.Count || r.Count-r.Omitted > MaxLines || r.Count > 1<<40:
 		return "its counts are none"
 	}
-	r.Count, r.Omitted = int(count), int(omitted)
 	return ""
 }
 
@@ -168,24 +113,6 @@ func timeOf(row storage.Row, name string) (time.Time, bool) {
 	text, _ := row.Props[name].(string)
 	t, err := time.Parse(timeLayout, text)
 	return t, err == nil && len(text) == len(timeLayout)
-}
-
-// lines returns the lines of the row, one after the other. They share no memory with the
-// row.
-func (r *Reader) lines(row storage.Row) (lines []byte, reason string) {
-	if text, ok := row.Props["lines"].(string); ok {
-		return []byte(text), ""
-	}
-	var packed []byte
-	for i := range maxParts {
-		part, _ := row.Props["z"+strconv.Itoa(i)].([]byte)
-		packed = append(packed, part...)
-	}
-	lines, err := r.decoder.DecodeAll(packed, nil)
-	if err != nil {
-		return nil, "its lines do not decompress: " + err.Error()
-	}
-	return lines, ""
 }
 
 // fill adds the entries that have whole lines. Their identities are given.
@@ -234,73 +161,9 @@ func (r *Row) checkLine(service string, line []byte) (ns int64, reason string) {
 // isError reports whether records of a level have rows of their own.
 func isError(l record.Level) bool { return l == record.Error || l == record.Critical }
 
-// appendIDs appends the identities of entries:
-//
-//	uvarint  number of origins
-//	16 bytes each, in the order of first use
-//	uvarint  number of lines
-//	for each line:
-//	uvarint  its origin, counted from 0, times two
-//	uvarint  its index
-func appendIDs(dst []byte, entries []record.Entry) []byte {
-	numbers := make(map[record.Origin]uint64, 8)
-	var origins []byte
-	for i := range entries {
-		o := entries[i].ID.Origin
-		if _, ok := numbers[o]; !ok {
-			numbers[o] = uint64(len(numbers))
-			origins = append(origins, o[:]...)
-		}
-	}
-	dst = binary.AppendUvarint(dst, uint64(len(numbers)))
-	dst = append(dst, origins...)
-	dst = binary.AppendUvarint(dst, uint64(len(entries)))
-	for i := range entries {
-		id := &entries[i].ID
-		dst = binary.AppendUvarint(dst, numbers[id.Origin]<<1)
-		dst = binary.AppendUvarint(dst, uint64(id.Index))
-	}
-	return dst
-}
-
-// identified is an entry of a row. Earlier versions wrote the beginning of
-// a line that was too long, and marked it by an odd origin.
+// identified is an entry of a row that is read. The first version wrote the beginning of a
+// line that was too long, and marked it.
 type identified struct {
 	record.Entry
 	cut bool
-}
-
-// parseIDs is the inverse of appendIDs. Its entries have no lines and times.
-func parseIDs(b []byte) ([]identified, bool) {
-	next := func() uint64 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			b = nil
-			return math.MaxUint64
-		}
-		b = b[n:]
-		return v
-	}
-	n := next()
-	if n > MaxLines || uint64(len(b)) < n*16 {
-		return nil, false
-	}
-	origins := b[:n*16]
-	b = b[n*16:]
-	lines := next()
-	if lines > MaxLines {
-		return nil, false
-	}
-	entries := make([]identified, lines)
-	for i := range entries {
-		origin, index := next(), next()
-		if origin>>1 >= n || index > math.MaxUint32 {
-			return nil, false
-		}
-		e := &entries[i]
-		copy(e.ID.Origin[:], origins[origin>>1*16:])
-		e.ID.Index = uint32(index)
-		e.cut = origin&1 == 1
-	}
-	return entries, len(b) == 0
 }

@@ -1,9 +1,9 @@
 // Package tailindex keeps the newest end of each service's log in a table, where a reader
 // finds it with one short query: the log-tail pattern, with rows that hold many records.
 //
-//	buffer --Accepted--> Writer --once a second and service--> table tail<yyyymmdd>
-//	                                                              |
-//	                          Newest, Written, Watch  <-- Reader <-+
+//	buffer --Accepted--> Writer --a row each interval and service--> table tail<yyyymmdd>
+//	                                                                   |
+//	                               Newest, Written, Watch  <-- Reader <-+
 //
 // A row covers the arrivals at one ingester for one service between two writes: the
 // newest [MaxLines] of its lines, and the number of other ones. It omits lines longer
@@ -21,13 +21,15 @@
 // missed a row. docs/DECISIONS.md has the load on the tables in numbers.
 //
 // Each accepted run is offered to the [Writer], which copies at most 200 lines of it and waits
-// for nothing. Before a write the log is fsynced up to the newest of these lines, so that no
+// for nothing. A service that was quiet for an interval gets its row within a tenth of a
+// second; a busy one gets a row each interval ([Options.Every]). Before a write the log is fsynced up to the newest of these lines, so that no
 // reader sees a record that a power cut takes back. A write with an unknown outcome is repeated
 // with the very same rows. Records that arrive meanwhile wait: the newest 100 lines are kept,
 // the others counted. So after an outage one row of each service covers the whole outage, and
 // says how many records it lacks.
 //
-// Memory is bounded. While the waiting lines of all services take more than 64 MiB, each
+// Memory is bounded. While the waiting lines of all services take more than 16 MiB, the
+// interval is a second. While they take more than 64 MiB, each
 // accepted run first drops the waiting lines of its service, and the row counts them. Such a row
 // has fewer than 100 lines, and the dropped records may lie anywhere in its time. At most 12
 // services are written at a time, 4 of them services with a failed last write, so writes that
@@ -46,8 +48,8 @@ import (
 	"blobtail/record"
 )
 
-// Format is the version of a row.
-const Format = 1
+// Format is the version of a row. Rows of all versions before it are read too.
+const Format = 2
 
 const (
 	// MaxLines is the most lines that a row has.
@@ -63,6 +65,10 @@ const (
 	// [Reader.Written] and [Watch] to find the row. Rows are in the order of their
 	// records' times, so the search needs an end.
 	Late = 10 * time.Minute
+	// LeastEvery and MostEvery bound the time between two rows of a busy service. Each poll
+	// of a [Watch] finds rows with a newest record up to a minute old, which is far more.
+	LeastEvery = time.Second
+	MostEvery  = 30 * time.Second
 )
 
 // The defaults of [Options].

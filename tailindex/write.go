@@ -111,7 +111,7 @@ func (w *Writer) turn(s *service) {
 		return
 	}
 	if pause == 0 {
-		pause = s.pause(w.o.Now())
+		pause = s.pause(w.o.Now(), w.every())
 	}
 	if w.ending {
 		pause = 0
@@ -220,7 +220,7 @@ func (w *Writer) upkeep(ctx context.Context) {
 
 // Stats are a writer's counters since its creation.
 type Stats struct {
-	Written, Failed uint64 // writes, one for each service
+	Written, Failed uint64 // writes, one for each service and interval
 	Records         uint64 // in written rows
 	Omitted         uint64 // counted in written rows, but not included
 	Outside         uint64 // outside the time bounds: too old for the newest, or ahead of the clock
@@ -234,10 +234,11 @@ func (w *Writer) Stats() Stats {
 	return w.stats
 }
 
-// Waiting returns the number of services with records to write, and the longest wait. It
-// reads the state of each service.
+// Waiting returns the number of services with records to write, and the longest wait, less
+// the time by which the interval is longer than the least one. It reads the state of each
+// service.
 func (w *Writer) Waiting() (services int, behind time.Duration) {
-	now := time.Now()
+	now := time.Now().Add(LeastEvery - w.o.Every)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.services {

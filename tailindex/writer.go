@@ -32,12 +32,16 @@ type Options struct {
 	// Now is the store's clock as far as it is known; nil: time.Now.
 	Now    func() time.Time
 	Memory int64 // bytes that wait to be written, at most; 0: 64 MiB
-	Log    zerolog.Logger
+	// Every is the time between two rows of a busy service, LeastEvery to MostEvery; 0:
+	// LeastEvery.
+	Every time.Duration
+	Log   zerolog.Logger
 }
 
 func (o Options) withDefaults() Options {
 	o.Prefix, o.Shards, o.Memory = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Shards, DefaultShards), cmp.Or(o.Memory, 64<<20)
 	o.Process = cmp.Or(o.Process, fmt.Sprintf("%08x", rand.Uint32()))
+	o.Every = min(max(o.Every, LeastEvery), MostEvery)
 	if o.Lane == nil {
 		o.Lane = func() int { return 0 }
 	}
@@ -82,7 +86,7 @@ type lane struct {
 // the turn.
 type service struct {
 	name  string
-	phase time.Duration // offset within each second at which it is written
+	phase time.Duration // offset within each interval at which it is written
 	timer *time.Timer   // of the turn that it waits for, or has; nil: it is idle
 	batch *batch        // arrivals since the last write; nil: none
 	wrote time.Time     // time at which the last batch was taken
@@ -106,7 +110,8 @@ func (b *batch) size() int64 { return int64(b.all.size() + b.errors.size()) }
 func NewWriter(tables storage.TableStore, o Options) *Writer {
 	o = o.withDefaults()
 	z, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithLowerEncoderMem(true),
-		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20)) // no error: the options are valid
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderDict(dictionary), zstd.WithEncoderCRC(false),
+		zstd.WithWindowSize(1<<20)) // no error: the options are valid
 	return &Writer{
 		o: o, tables: tables, encoder: z, reporter: reporter{log: o.Log, told: map[string]bool{}},
 		services: map[string]*service{}, well: lane{free: workers}, failed: lane{free: retriers},
@@ -127,7 +132,7 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	s := w.services[run.Service]
 	if s == nil {
 		name := strings.Clone(run.Service)
-		s = &service{name: name, phase: phase(name)}
+		s = &service{name: name, phase: phase(name, w.o.Every)}
 		w.services[name] = s
 	}
 	if s.batch == nil {
@@ -143,7 +148,7 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	b.keep(run, from, to, held > w.o.Memory+w.o.Memory/8)
 	w.stats.Held += b.size() - before
 	if s.timer == nil && w.writing != nil && !w.ending {
-		w.schedule(s, s.pause(now))
+		w.schedule(s, s.pause(now, w.every()))
 	}
 }
 
@@ -180,8 +185,6 @@ func (b *batch) keep(run *record.Run, from, to int, full bool) {
 }
 
 const (
-	// pace is the time between two writes of a service.
-	pace = time.Second
 	// gather is the time for which a service that was quiet waits for more records.
 	gather = 100 * time.Millisecond
 	// soonest is the least time between two writes, while a service falls into step with
@@ -189,23 +192,32 @@ const (
 	soonest = 250 * time.Millisecond
 )
 
-// phase is the offset within each second at which a service is written. It is the same at
-// all ingesters, so that their rows appear together and a follower can sort them. It
-// differs from service to service, so that the store's load is even.
-func phase(service string) time.Duration {
+// every is the time between two rows of a service. While much waits it is the least one, so
+// that many busy services lose no lines to the bound on memory. w.mu is held.
+func (w *Writer) every() time.Duration {
+	if w.stats.Held > w.o.Memory/4 {
+		return LeastEvery
+	}
+	return w.o.Every
+}
+
+// phase is the offset within each interval at which a service is written. It is the same at
+// all ingesters with that interval, so that their rows appear together and a follower can
+// sort them. It differs from service to service, so that the store's load is even.
+func phase(service string, every time.Duration) time.Duration {
 	h := fnv.New32a()
 	io.WriteString(h, service)
-	return time.Duration(h.Sum32()%1000) * time.Millisecond
+	return time.Duration(h.Sum32()%uint32(every.Milliseconds())) * time.Millisecond
 }
 
 // pause is the time until the service's next turn after an arrival at the store's time
 // now.
-func (s *service) pause(now time.Time) time.Duration {
+func (s *service) pause(now time.Time, every time.Duration) time.Duration {
 	ago := time.Since(s.wrote)
-	if ago >= pace {
+	if ago >= every {
 		return gather
 	}
 	wait := max(0, soonest-ago)
-	in := time.Duration(now.Add(wait).UnixNano() % int64(pace))
-	return wait + (s.phase-in+pace)%pace
+	in := time.Duration(now.Add(wait).UnixNano() % int64(every))
+	return wait + (s.phase%every-in+every)%every
 }

@@ -50,56 +50,96 @@ func (s *watched) of() []write {
 	return slices.DeleteFunc(slices.Clone(s.writes), func(w write) bool { return len(w.rows) == 0 })
 }
 
-// A busy service is written once a second, at its own phase of the second, which is the
-// same at all ingesters. A quiet one is written at once.
+// A busy service is written once an interval, at its own phase of it, which is the same at all
+// ingesters. A quiet one is written at once.
 func TestPace(t *testing.T) {
+	for _, every := range []time.Duration{0, 5 * time.Second, 30 * time.Second} {
+		t.Run(every.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { pace(t, every) }) })
+	}
+}
+
+func pace(t *testing.T, set time.Duration) {
+	every := max(set, time.Second)
+	s := &watched{TableStore: mem.New(mem.Options{})}
+	var writers []*tailindex.Writer
+	for range 3 {
+		w, stop := start(t, s, tailindex.Options{Every: set})
+		defer stop()
+		writers = append(writers, w)
+		time.Sleep(137 * time.Millisecond) // they start at different times
+	}
+	for range 2000 {
+		for i, w := range writers {
+			for _, service := range []string{"web", "db"} {
+				w.Accepted(1, newRun(service, uint64(i), line(time.Now(), "info", service, "x")))
+			}
+		}
+		time.Sleep(every / 100)
+	}
+	time.Sleep(2 * every)
+	synctest.Wait()
+	phases := map[string]map[time.Duration]int{}
+	for _, w := range s.of() {
+		if phases[w.partition] == nil {
+			phases[w.partition] = map[time.Duration]int{}
+		}
+		phases[w.partition][time.Duration(w.at.UnixNano())%every]++
+	}
+	for partition, at := range phases {
+		most, all := 0, 0
+		for _, n := range at {
+			most = max(most, n)
+			all += n
+		}
+		// The first writes come before the services fall into step.
+		if most < 3*19 || all > 3*23 {
+			t.Errorf("%s: %d writes in 20 intervals, %d of them in step: %v", partition, all, most, at)
+		}
+	}
+	if slices.Equal(slices.Sorted(maps.Keys(phases["web~0"])), slices.Sorted(maps.Keys(phases["db~0"]))) {
+		t.Error("two services are written at the same time")
+	}
+	time.Sleep(10 * every)
+	before := len(s.of())
+	writers[0].Accepted(1, newRun("web", 9, line(time.Now(), "info", "web", "after a pause")))
+	time.Sleep(200 * time.Millisecond)
+	synctest.Wait()
+	if got := len(s.of()) - before; got != 1 {
+		t.Errorf("%d writes within 200 ms", got)
+	}
+	// The rest waits for its turn, which is no delay.
+	writers[0].Accepted(1, newRun("web", 10, line(time.Now(), "info", "web", "and more")))
+	longest := time.Duration(0)
+	for range 110 {
+		time.Sleep(every / 100)
+		_, behind := writers[0].Waiting()
+		longest = max(longest, behind)
+	}
+	if n, _ := writers[0].Waiting(); n != 0 || longest > time.Second {
+		t.Errorf("%d services wait, for %v", n, longest)
+	}
+}
+
+// Many busy services do not lose lines to the bound on memory by waiting for an interval.
+func TestMemoryShortens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &watched{TableStore: mem.New(mem.Options{})}
-		var writers []*tailindex.Writer
-		for range 3 {
-			w, stop := start(t, s, tailindex.Options{})
-			defer stop()
-			writers = append(writers, w)
-			time.Sleep(137 * time.Millisecond) // they start at different times
-		}
-		for range 2000 {
-			for i, w := range writers {
-				for _, service := range []string{"web", "db"} {
-					w.Accepted(1, newRun(service, uint64(i), line(time.Now(), "info", service, "x")))
+		s := mem.New(mem.Options{})
+		w, stop := start(t, s, tailindex.Options{Every: 30 * time.Second, Memory: 4 << 20})
+		text := strings.Repeat("x", 300)
+		for n := range 60 {
+			for service := range 300 {
+				name := fmt.Sprint("s", service)
+				var lines []string
+				for range 3 {
+					lines = append(lines, line(time.Now(), "info", name, text))
 				}
+				w.Accepted(1, newRun(name, uint64(n*1000+service), lines...))
 			}
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(time.Second)
 		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		phases := map[string]map[time.Duration]int{}
-		for _, w := range s.of() {
-			if phases[w.partition] == nil {
-				phases[w.partition] = map[time.Duration]int{}
-			}
-			phases[w.partition][time.Duration(w.at.UnixNano())%time.Second]++
-		}
-		for partition, at := range phases {
-			most, all := 0, 0
-			for _, n := range at {
-				most = max(most, n)
-				all += n
-			}
-			// The first writes come before the services fall into step.
-			if most < 3*19 || all > 3*23 {
-				t.Errorf("%s: %d writes in 20 s, %d of them in step: %v", partition, all, most, at)
-			}
-		}
-		if slices.Equal(slices.Sorted(maps.Keys(phases["web~0"])), slices.Sorted(maps.Keys(phases["db~0"]))) {
-			t.Error("two services are written at the same time")
-		}
-		time.Sleep(10 * time.Second)
-		before := len(s.of())
-		writers[0].Accepted(1, newRun("web", 9, line(time.Now(), "info", "web", "after a pause")))
-		time.Sleep(200 * time.Millisecond)
-		synctest.Wait()
-		if got := len(s.of()) - before; got != 1 {
-			t.Errorf("%d writes within 200 ms", got)
+		stop()
+		if st := w.Stats(); st.Omitted > 0 || st.Records != 60*300*3 {
+			t.Errorf("%d records are shown and %d omitted", st.Records, st.Omitted)
 		}
 	})
 }

@@ -7,7 +7,7 @@
 //	                                           v  | replay on start
 //	                                          wal (local disk)
 //	nothing of days that were dropped <-- horizon <-- blob store
-//	buffer --newest of each second--> tailindex --> tables
+//	buffer --newest lines--> tailindex --> tables
 //	buffer --unflushed records--> live --HTTP--> readers, other ingesters
 //	tally: counts accepted records --> /metrics; rules: drop, sample and mask them before the log
 //	gate: no record is accepted unless lease's row says so --> tables <-- readers

@@ -52,10 +52,11 @@ func (t *tail) join(c config.Config, p *company, buf *buffer.Buffer, log zerolog
 	}
 	log = part(log, "tail")
 	store := c.Store.Name()
+	every, _ := c.TailEvery()
 	t.writer = tailindex.NewWriter(p.tables, tailindex.Options{
 		Prefix: c.Tail.Prefix, Shards: c.Tail.Shards, Store: store,
 		Process: p.announcer.Process(), Lane: p.announcer.Lane,
-		Durable: buf.Durable, Now: p.clock.Now, Log: log,
+		Durable: buf.Durable, Now: p.clock.Now, Every: every, Log: log,
 	})
 	showTail(t.writer, reg)
 	host, _ := os.Hostname()

@@ -178,6 +178,7 @@ func (p *process) wire(fs host) error {
 	}
 	told.w = tailindex.NewWriter(tables, tailindex.Options{
 		Store: p.to.container, Process: p.announcer.Process(), Lane: p.announcer.Lane, Durable: p.buf.Durable, Now: now,
+		Every: []time.Duration{time.Second, 5 * time.Second, tailindex.MostEvery}[in.n%3], // of old ingesters, and of others
 	})
 	others := peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: now, List: func(ctx context.Context) ([]lease.Ingester, error) {
 		return lease.List(ctx, tables, p.to.container)

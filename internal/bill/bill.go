@@ -69,33 +69,35 @@ func (s *Sum) add(o *Sum) {
 	}
 }
 
-// Contents of a row of the tail, see docs/FORMAT.md: a second's newest 100 lines, as
-// UTF-16, and some 415 bytes of overhead. Lines of level error and above are repeated
-// in a row of their own, in the same transaction.
+// Contents of a row of the tail, see docs/FORMAT.md: the newest 100 lines of an interval, a
+// quarter of their size, and some 330 bytes with keys and names. Lines of level error and above
+// are repeated in a row of their own, in the same transaction. The interval is the usual one
+// where ingesters advertise an address.
 const (
-	tailLines    = 100
-	tailRowBytes = 415
-	utf16Bytes   = 2
+	tailLines     = 100
+	tailRowBytes  = 330
+	tailLineShare = 0.25
+	tailEvery     = 5 * time.Second
 )
 
 // tailUse estimates the rows of some records, and the bytes of these rows: one row for each
 // window of time that has records. line is the mean size of a line.
 func tailUse(records, windows int64, line float64) (rows, bytes int64) {
 	rows = min(records, windows)
-	return rows, rows*tailRowBytes + int64(float64(min(records, tailLines*rows))*line*utf16Bytes)
+	return rows, rows*tailRowBytes + int64(float64(min(records, tailLines*rows))*line*tailLineShare)
 }
 
-// tail estimates the use of the tables: a row for each second from the first to the
+// tail estimates the use of the tables: a row for each interval from the first to the
 // last record, but no more rows than records. It assumes that the records are spread
-// evenly over those seconds. The estimate is too high if records came in bursts, or
+// evenly over those intervals. The estimate is too high if records came in bursts, or
 // more than a day late. It is too low for a compacted blob with records of several
 // ingesters.
 func (s *Sum) tail(m *blobfmt.Meta) {
 	// Unsigned, because the whole range of time does not fit into an int64.
-	seconds := int64((uint64(m.Last)-uint64(m.First))/uint64(time.Second)) + 1
+	intervals := int64((uint64(m.Last)-uint64(m.First))/uint64(tailEvery)) + 1
 	line := float64(m.RawBytes) / float64(m.Records)
 	add := func(records int64) int64 {
-		rows, bytes := tailUse(records, seconds, line)
+		rows, bytes := tailUse(records, intervals, line)
 		s.TailBytes += bytes
 		return rows
 	}

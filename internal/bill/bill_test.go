@@ -180,7 +180,7 @@ func TestMonth(t *testing.T) {
 	}
 }
 
-// A service that logs a line a second writes a row a second. One that logs a thousand
+// A service that logs a line a second writes a row each five seconds. One that logs a thousand
 // lines writes no more rows, with a hundred lines in each.
 func TestTail(t *testing.T) {
 	hour := at(t, "2026-11-20T15:00:00Z")
@@ -191,10 +191,10 @@ func TestTail(t *testing.T) {
 		severe         int64
 		writes, tailed int64
 	}{
-		{"one a second", 3600, 3600 * 300, 0, 3600, 3600 * (415 + 600)},
-		{"a thousand a second", 3600 * 1000, 3600 * 1000 * 300, 0, 3600, 3600 * (415 + 100*600)},
-		{"ten in all", 10, 10 * 300, 0, 10, 10 * (415 + 600)},
-		{"errors go twice", 3600, 3600 * 300, 36, 3600, 3636 * (415 + 600)},
+		{"one a second", 3600, 3600 * 300, 0, 720, 720 * (330 + 5*75)},
+		{"a thousand a second", 3600 * 1000, 3600 * 1000 * 300, 0, 720, 720 * (330 + 100*75)},
+		{"ten in all", 10, 10 * 300, 0, 10, 10 * (330 + 75)},
+		{"errors go twice", 3600, 3600 * 300, 36, 720, 720*(330+5*75) + 36*(330+75)},
 	} {
 		s := mem.New(mem.Options{})
 		m := blobfmt.Meta{Records: c.records, RawBytes: c.raw, First: hour.UnixNano(), Last: last}

@@ -43,7 +43,7 @@ type Config struct {
 	Log    Log    `yaml:"log" kong:"-"`
 	NATS   NATS   `yaml:"nats" embed:""`
 	Syslog Syslog `yaml:"syslog" embed:""`
-	Tail   Tail   `yaml:"tail" kong:"-"`
+	Tail   Tail   `yaml:"tail" embed:"" prefix:"tail-"`
 	// Retention is the policy of the command retention.
 	Retention Retention `yaml:"retention" kong:"-"`
 	// Protocols are settings of the protocols of stock shippers.
@@ -105,9 +105,11 @@ type Log struct {
 // Tail says where the newest records of each service are kept for quick reading.
 // Ingesters and readers have to agree on it.
 type Tail struct {
-	Enabled bool   `yaml:"enabled"` // ingesters write it
-	Prefix  string `yaml:"prefix"`  // of the tables' names, letters
-	Shards  int    `yaml:"shards"`  // partitions of a service in a table
+	Enabled bool   `yaml:"enabled" kong:"-"` // ingesters write it
+	Prefix  string `yaml:"prefix" kong:"-"`  // of the tables' names, letters
+	Shards  int    `yaml:"shards" kong:"-"`  // partitions of a service in a table
+	// Every is the time between two rows of a busy service, for an ingester alone.
+	Every Auto `yaml:"every" help:"Time between two rows of a busy service in the tables of the newest records; auto is 5s where readers can ask this ingester, else 1s." env:"BLOBTAIL_TAIL_EVERY"`
 }
 
 // Default is the configuration of an ingester started with no file.
@@ -139,7 +141,7 @@ func Default() Config {
 		Tail:      Tail{Enabled: true, Prefix: "tail", Shards: 4},
 		Syslog:    Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
 
-		Retention: Retention{Tail: Age(3 * day), Grace: Duration(time.Hour), Rules: []Rule{}},
+		Retention: Retention{Tail: Age(day), Grace: Duration(time.Hour), Rules: []Rule{}},
 		Fields:    Fields{},
 		Counters:  []Counter{},
 		Rules:     []RecordRule{},
@@ -222,13 +224,13 @@ func variables(file string, v reflect.Value, key string) error {
 // are left out. It fails for a text that is not in UTF-8, which YAML cannot hold.
 func (c Config) YAML() ([]byte, error) {
 	c.NATS.URL = userinfo().ReplaceAllString(c.NATS.URL, "${1}redacted@")
-	age, why := c.MaxAge()
-	if why == "" {
-		return marshal(c)
+	comments := yaml.CommentMap{}
+	for key, value := range map[string]func() (time.Duration, string){"$.flush.max-age": c.MaxAge, "$.tail.every": c.TailEvery} {
+		if d, why := value(); why != "" {
+			comments[key] = []*yaml.Comment{yaml.LineComment(fmt.Sprintf(" %v: %s", Duration(d), why))}
+		}
 	}
-	return marshal(c, yaml.WithComment(yaml.CommentMap{
-		"$.flush.max-age": {yaml.LineComment(fmt.Sprintf(" %v: %s", Duration(age), why))},
-	}))
+	return marshal(c, yaml.WithComment(comments))
 }
 
 // WALDir is the directory of the log: as configured, else `.wal` inside a dir
@@ -379,6 +381,8 @@ func (c Config) Validate() error {
 	c.Syslog.validate(&m)
 	letters := strings.Trim(c.Tail.Prefix, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 	m.check(letters && c.Tail.Prefix != "" && len(c.Tail.Prefix) <= 40, "tail.prefix", c.Tail.Prefix, "want letters only, at most 40, for example tail")
+	every, _ := c.TailEvery()
+	m.check(every >= leastEvery && every <= mostEvery, "tail.every", c.Tail.Every, "want 1s to 30s, or auto")
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")
 	c.Retention.validate(&m)
 	c.Fields.validate(&m)

@@ -22,6 +22,27 @@ func (c Config) MaxAge() (age time.Duration, why string) {
 	return maxAgeBlobs, why
 }
 
+// The values of tail.every: those that auto stands for, and its bounds. A reader that asks the
+// ingester needs no rows, and a fifth of the rows costs a fifth of the requests.
+const (
+	everyLive  = 5 * time.Second
+	everyRows  = time.Second
+	leastEvery = time.Second
+	mostEvery  = 30 * time.Second // tailindex.MostEvery: readers search no further back
+)
+
+// TailEvery returns tail.every. why is as of [Config.MaxAge].
+func (c Config) TailEvery() (every time.Duration, why string) {
+	if c.Tail.Every != 0 {
+		return time.Duration(c.Tail.Every), ""
+	}
+	can, why := c.LiveReads()
+	if !can {
+		return everyRows, why
+	}
+	return everyLive, why
+}
+
 // LiveReads reports whether readers can ask this ingester for the records that are in no blob yet,
 // and why. A listener on loopback serves the readers of this host. That is enough for a dir store,
 // which has no others.

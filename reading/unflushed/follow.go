@@ -40,8 +40,10 @@ type FollowOptions struct {
 	Once bool
 }
 
-// How long records are held back so that they come out in order. A record is to be seen
-// within 2 s of its acknowledgement; its row of the tail exists after 1 s.
+// How long records are held back so that they come out in order. A record of an ingester that
+// can be asked is to be seen within 2 s of its acknowledgement. Another one is in a row of the
+// tail after the interval of its ingester, which the wait does not depend on: ingesters with one
+// interval write a service at one phase.
 const (
 	liveWait = 500 * time.Millisecond
 	rowsWait = 400 * time.Millisecond
@@ -247,7 +249,7 @@ func (f *follower) tellOutOfReach() {
 		f.note(ErrNobody.Error() + "; new records come from the tables of the tail")
 		return
 	}
-	f.problem(fmt.Errorf("no ingester can be reached at the address in its row, so new records come from the tables of the tail: at most the newest %d of each second, and none that come late. Set BLOBTAIL_LIVE to the URL of an ingester", tailindex.MaxLines))
+	f.problem(fmt.Errorf("no ingester can be reached at the address in its row, so new records come from the tables of the tail: at most the newest %d of each few seconds, and none that come late. Set BLOBTAIL_LIVE to the URL of an ingester", tailindex.MaxLines))
 }
 
 // first emits the records a follower begins with.

@@ -15,7 +15,7 @@
 // all ingesters that may hold records (roster.go). If all of these have answered, or hold
 // none that are old enough for the range (floor.go), the read is exact. Else it is
 // incomplete, and the report names the others. Then rows of the tail's tables show their part of
-// the missing records: the newest of each second. The report has the rest as a [Gap].
+// the missing records: the newest of each interval. The report has the rest as a [Gap].
 //
 // # Tails and followers
 //
@@ -25,7 +25,7 @@
 // It reads blobs from the hour of the n-th newest unflushed record on, by the counts of these
 // records in each hour, and goes further back if that was not enough. Blobs that end before the
 // n-th record are listed and not opened. Rows alone would be exact for n up to 100, since each
-// has the newest 100 of its second. Blobs and live records make a tail exact also if rows are
+// has the newest 100 of its interval. Blobs and live records make a tail exact also if rows are
 // late or lost, or records come with times far from now.
 //
 // [Reader.Follow] asks each ingester for the records appended behind a position of its log.
@@ -184,7 +184,7 @@ func (r *Report) warn(text string) { r.Warnings = append(r.Warnings, errors.New(
 
 // warnOfTables warns of the records that a tail lacks if it asks no ingester.
 func (r *Report) warnOfTables() {
-	r.warn(fmt.Sprintf("%s: records that are in no blob yet are from the tables of the tail, which have at most the newest %d of each second, and none that came late", LiveOff, tailindex.MaxLines))
+	r.warn(fmt.Sprintf("%s: records that are in no blob yet are from the tables of the tail, which have at most the newest %d of each few seconds, and none that came late", LiveOff, tailindex.MaxLines))
 }
 
 func (r *Report) problem(err error) { r.Problems = append(r.Problems, err) }

@@ -1,6 +1,7 @@
 package tables_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -135,5 +136,36 @@ func TestDamaged(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("Scan yields %d times", n)
+	}
+}
+
+// Rows of a few kilobytes, written as those of the tail are, leave little room empty.
+func TestRoom(t *testing.T) {
+	root := t.TempDir()
+	s, err := tables.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload := 0
+	for second := range 10 {
+		for service := range 100 {
+			body := make([]byte, 1500+(service*37+second*911)%2500)
+			rand.Read(body)
+			payload += len(body)
+			row := storage.Row{Key: fmt.Sprintf("a-%019d-0badcafe-%d", 2516000000000000000-second, second+1), Props: map[string]any{"d": body}}
+			if err := s.Upsert(t.Context(), "tail20261120", fmt.Sprintf("service-%d~0", service), []storage.Row{row}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Close(); err != nil { // moves the -wal into the file
+		t.Fatal(err)
+	}
+	fi, err := os.Stat(filepath.Join(root, ".tables", "tail20261120", "rows.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ratio := float64(fi.Size()) / float64(payload); ratio > 1.4 {
+		t.Errorf("a file of %d bytes for %d bytes of rows: %.2f", fi.Size(), payload, ratio)
 	}
 }
