@@ -176,7 +176,7 @@ func (f *flow) judge(t *testing.T, reader *following, sent int, took, limit, hel
 		t.Errorf("%d records are printed twice", f.twice)
 	}
 	if p(0.99) > limit {
-		t.Errorf("p99 is %v, want %v, and %v by the pace of this machine", p(0.99), fresh, limit)
+		t.Errorf("p99 is %v, want %v by the pace of this machine", p(0.99), limit)
 	}
 	// A follower may have to read blobs after all, since a log was given up at that
 	// very moment. It then reports that and prints its records at once.
@@ -231,7 +231,7 @@ func eachStore(t *testing.T, test func(t *testing.T, at place)) {
 func TestFreshAndInOrder(t *testing.T) {
 	eachStore(t, func(t *testing.T, at place) {
 		lasts, pause := briefly(t, 2500*time.Millisecond, time.Minute), 60*time.Millisecond
-		h := newHouse(t, at, 3, "--flush-age", "3s", "--flush-min", "64KiB")
+		h := newHouse(t, at, 3, "--flush-age", "3s", "--flush-min", "64KiB", "--tail-every", "1s")
 		live := newFlow(t, 6, rateOf(t, 50_000), pause, lasts)
 		reader := follow(t, h.read, live.line, "tail", "web", "-f", "-n", "0")
 		rows := live.again()
@@ -261,11 +261,16 @@ func TestFreshAndInOrder(t *testing.T) {
 }
 
 // As long as the rows of the tail hold all records, a follower without live records
-// prints each record once, soon after its acknowledgement.
+// prints each record once, soon after its acknowledgement: after the interval of the rows.
 func TestFreshRows(t *testing.T) {
+	t.Run("1s", func(t *testing.T) { freshRows(t, fresh, "--tail-every", "1s") })
+	t.Run("auto", func(t *testing.T) { freshRows(t, fresh+4*time.Second) }) // 5 s: an address is advertised
+}
+
+func freshRows(t *testing.T, want time.Duration, flags ...string) {
 	stores(t, func(t *testing.T, at place) { // so few records that the two do not disturb each other
 		lasts, pause := briefly(t, 3*time.Second, time.Minute), 150*time.Millisecond
-		h := newHouse(t, at, 3)
+		h := newHouse(t, at, 3, flags...)
 		f := newFlow(t, 6, 3*14, pause, lasts) // a row holds 100: all of an ingester in a short run
 		reader := follow(t, at, f.line, "tail", "web", "-f", "-n", "0", "--live", "off")
 		probe(t, h.p(0), "web", f.probed.Load)
@@ -275,7 +280,7 @@ func TestFreshRows(t *testing.T) {
 		testkit.Until(t, "all is printed", func() bool { return f.shows()+reader.told() >= sent })
 		time.Sleep(time.Second) // for duplicates
 		reader.interrupt()
-		limit := pace.endBusy(fresh)
+		limit := pace.endBusy(want)
 		f.judge(t, reader, sent, took, limit, rowsWindow-pace.most)
 		if told := reader.told(); f.shows() != sent || told != 0 {
 			t.Errorf("%d records printed of %d, and %d more told of", f.shows(), sent, told)
