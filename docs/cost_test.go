@@ -29,13 +29,10 @@ func variants(t *testing.T) (names []string, sheets []*bill.Sheet) {
 		change func(*bill.Plan)
 	}{
 		{"each service at all ingesters", func(*bill.Plan) {}},
-		{"partitions", func(p *bill.Plan) { p.IngestersPerService = 1 }},
-		{"partitions, flush.age 5m", func(p *bill.Plan) {
-			p.IngestersPerService = 1
-			if err := p.Flush.Age.UnmarshalText([]byte("5m")); err != nil {
-				t.Fatal(err)
-			}
+		{"partitions", func(p *bill.Plan) {
+			p.IngestersPerService, p.Flush.Min = 1, 16<<20 // as docs/PARTITIONS.md has it
 		}},
+		{"partitions, flush.min 2MiB", func(p *bill.Plan) { p.IngestersPerService = 1 }},
 		{"cool from 10 days, compacted", func(p *bill.Plan) {
 			p.Tiers, p.Compaction, p.Keep, p.ReadsOfCool = bill.Tiers{"cool": 10}, true, 90, 50
 		}},

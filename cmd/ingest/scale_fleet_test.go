@@ -131,6 +131,7 @@ func startFleet(t *testing.T, n int, l load) *fleet {
 		if err != nil {
 			t.Fatal(err)
 		}
+		l.settings(&c)
 		f.hosts = append(f.hosts, c.Ingest.Listen)
 		f.flush = flushOf(c)
 		f.ended.Go(func() {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,12 @@ const (
 type load struct {
 	services int
 	rate     int
+	min      config.Size // flush.min; 0: the default
+}
+
+// settings are those of an ingester with the load.
+func (l load) settings(c *config.Config) {
+	c.Flush.Min = cmp.Or(l.min, c.Flush.Min)
 }
 
 // sent counts records that were accepted, and their bytes.
@@ -128,16 +135,18 @@ func since(before, after scale.Ingest) scale.Ingest {
 }
 
 // The load of each ingester in the case of docs/SCALE.md, and ingesters that have a tenth of its
-// services each instead. small is a hundredth of the case.
+// services each instead, with flush.min as docs/PARTITIONS.md has it. small is a hundredth of the case.
 const (
 	scaleIngesters = 20
 	scaleServices  = 200
 	scaleRate      = 9
 )
 
-func small() load      { return load{scaleServices / 100, scaleRate} }
-func whole() load      { return load{scaleServices, scaleRate} }
-func partitions() load { return load{scaleServices / scaleIngesters, scaleRate * scaleIngesters} }
+func small() load { return load{services: scaleServices / 100, rate: scaleRate} }
+func whole() load { return load{services: scaleServices, rate: scaleRate} }
+func partitions() load {
+	return load{services: scaleServices / scaleIngesters, rate: scaleRate * scaleIngesters, min: 16 << 20}
+}
 
 // one is the result of one of the ingesters.
 func one(t *testing.T, l load) scale.Ingest {
@@ -214,8 +223,10 @@ func TestScaleResult(t *testing.T) {
 		if !ok || r.Services != want.Services || r.Ingesters != want.Ingesters || r.RecordsPerSecond != want.RecordsPerSecond || r.VirtualSeconds != want.VirtualSeconds {
 			t.Errorf(stale+"a.%s is of another case: %+v", name, r)
 		}
+		c := c
+		l.settings(&c)
 		if r.Flush != flushOf(c) || r.TailEvery != short.TailEvery {
-			t.Errorf(stale+"a.%s has %+v and %s, the defaults are %+v and %s", name, r.Flush, r.TailEvery, flushOf(c), short.TailEvery)
+			t.Errorf(stale+"a.%s has %+v and %s, its settings are %+v and %s", name, r.Flush, r.TailEvery, flushOf(c), short.TailEvery)
 		}
 		if want := int64(l.services * l.rate * r.VirtualSeconds); r.Records != want || r.Requests.Put*r.StoredBytes*r.TailBytes*r.TailRows == 0 || r.Refused != 0 {
 			t.Errorf(stale+"a.%s: %d records, want %d: %+v", name, r.Records, want, r)
