@@ -325,18 +325,24 @@ func (p *Prices) Sent(t *traffic.Counter) float64 {
 	return digits(sum)
 }
 
-// Retrieval is the cost of reading bytes from cooler tiers, without the requests; ok is false if the
-// table lacks a tier.
-func (p *Prices) Retrieval(bytes map[string]int64) (sum float64, ok bool) {
+// Retrieval is the cost of reading bytes from cooler tiers, without the requests, and the dates of
+// the prices; ok is false if the table lacks a tier.
+func (p *Prices) Retrieval(bytes map[string]int64) (sum float64, seen string, ok bool) {
 	lines := p.lines()
+	var dates []string
 	for tier, n := range bytes {
 		key := tierPrice(tier, "retrieval")
-		if _, ok := lines[key]; !ok {
-			return 0, false
+		line, ok := lines[key]
+		if !ok {
+			return 0, "", false
 		}
 		sum += p.money(key, float64(n))
+		dates = append(dates, line.Date)
 	}
-	return digits(sum), true
+	if len(dates) == 0 {
+		return 0, "", false
+	}
+	return digits(sum), span(dates), true
 }
 
 // digits rounds to 12 places, more than any bill needs.
