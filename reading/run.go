@@ -30,6 +30,7 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 	if err != nil {
 		return &Outcome{}, err
 	}
+	q = s.r.o.Blobs.Together(q)
 	q.MaxRaw, q.MaxHeld = s.r.o.MaxRaw, s.r.o.MaxHeld
 	if a.choose != nil { // a selector asks for no name
 		q.Services = s.readable(q.Services)

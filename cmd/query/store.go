@@ -123,8 +123,8 @@ func (a *app) clock() time.Time { return a.now.Add(time.Since(a.started)) }
 func (a *app) tellCool(e *blobs.CoolError) {
 	price := ""
 	if prices, err := bill.Load(""); err == nil {
-		if cost, ok := prices.Retrieval(e.Bytes); ok {
-			price = fmt.Sprintf(" (%s %s at the prices of %s)", prices.Currency, money(cost), prices.Dates())
+		if cost, seen, ok := prices.Retrieval(e.Bytes); ok {
+			price = fmt.Sprintf(" (%s %s at the prices of %s)", prices.Currency, money(cost), seen)
 		}
 	}
 	a.Note("%v%s", e, price)

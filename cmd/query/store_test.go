@@ -14,7 +14,7 @@ func TestCoolIsTold(t *testing.T) {
 	var said bytes.Buffer
 	a := &app{Console: cli.Console{Name: "logquery", Stderr: &said}}
 	a.tellCool(&blobs.CoolError{Blobs: 5, Bytes: map[string]int64{"cool": 20e9, "cold": 10e9}})
-	for _, want := range []string{"the read may fetch up to 10.0 GB of the tier cold and 20.0 GB of the tier cool, in 5 blobs; ", "(USD 0.5000 at the prices of 20", "narrower range"} {
+	for _, want := range []string{"the read may fetch up to 10.0 GB of the tier cold and 20.0 GB of the tier cool, in 5 blobs; ", "(USD 0.5000 at the prices of 2026-11-26)", "narrower range"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%s lacks %q", said.String(), want)
 		}

@@ -97,7 +97,7 @@ func (p *costPrinter) text() {
 
 // countText writes a count with separators, and a small one with its fraction.
 func countText(x float64) string {
-	if x < 1000 {
+	if x < 1000 || x >= 1e15 {
 		return strconv.FormatFloat(x, 'g', 4, 64)
 	}
 	return cli.Thousands(int(x + 0.5))

@@ -1,8 +1,12 @@
 package bill
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -51,6 +55,15 @@ type PlanTail struct {
 	Enabled Switch         `yaml:"enabled" json:"enabled"`
 	Every   units.Duration `yaml:"every" json:"every"`
 	Keep    Days           `yaml:"keep" json:"keep_days"`
+}
+
+// UnmarshalYAML reads on or off, or a mapping.
+func (t *PlanTail) UnmarshalYAML(read func(any) error) error {
+	if read(&t.Enabled) == nil {
+		return nil
+	}
+	type plain PlanTail
+	return read((*plain)(t))
 }
 
 // Bytes is a size: 1TB, 32GB, or a number of bytes.
@@ -123,25 +136,54 @@ func (s Switch) String() string {
 	return "off"
 }
 
-// Machines are those of the ingesters, and of the servers if a plan counts them too.
-type Machines struct {
+// Machines are those of the ingesters, and of the servers if a plan counts them too, by kind.
+type Machines []Kind
+
+// Kind is some machines of one kind.
+type Kind struct {
 	Count int    `yaml:"count" json:"count"`
 	Kind  string `yaml:"kind" json:"kind"` // a name in the table of prices; "": the first
 	Disk  Bytes  `yaml:"disk" json:"disk"` // of each
 }
 
-// UnmarshalYAML reads a number of machines, or a mapping with their kind and disk.
+// UnmarshalYAML reads a number of machines, a mapping with their kind and disk, or a list of those.
 func (m *Machines) UnmarshalYAML(read func(any) error) error {
-	if read(&m.Count) == nil {
-		return nil
-	}
 	var word Switch
 	if read(&word) == nil && !bool(word) {
-		*m = Machines{}
+		*m = nil
 		return nil
 	}
-	type plain Machines
-	return read((*plain)(m))
+	var list []any
+	if read(&list) == nil {
+		type plain Machines
+		*m = nil
+		return read((*plain)(m))
+	}
+	var one Kind
+	if err := read(&one); err != nil {
+		return err
+	}
+	*m = Machines{one}
+	return nil
+}
+
+// UnmarshalYAML reads a number of machines, or a mapping.
+func (k *Kind) UnmarshalYAML(read func(any) error) error {
+	*k = Kind{Disk: 32e9}
+	if read(&k.Count) == nil {
+		return nil
+	}
+	type plain Kind
+	return read((*plain)(k))
+}
+
+// String writes the machines as a plan's defaults have them.
+func (m Machines) String() string {
+	var parts []string
+	for _, k := range m {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", k.Count, k.Kind))+" with a disk of "+k.Disk.String())
+	}
+	return cmp.Or(strings.Join(parts, " and "), "none")
 }
 
 // Tiers are the ages at which blobs are moved to the tiers of the store. Blobs begin in the
@@ -158,13 +200,19 @@ func (t *Tiers) UnmarshalYAML(read func(any) error) error {
 		*t = Tiers{word: 0}
 		return nil
 	}
-	var list []string
+	var list []any
 	if read(&list) == nil {
-		if len(list) != 1 {
-			return errors.New("several tiers need the ages at which blobs are moved, such as {cool: 30d, cold: 90d}")
+		switch len(list) {
+		case 0:
+			*t = nil
+			return nil
+		case 1:
+			if word, ok := list[0].(string); ok {
+				*t = Tiers{word: 0}
+				return nil
+			}
 		}
-		*t = Tiers{list[0]: 0}
-		return nil
+		return errors.New("several tiers need the ages at which blobs are moved, such as {cool: 30d, cold: 90d}")
 	}
 	ages := map[string]Days{}
 	if err := read(&ages); err != nil {
@@ -179,16 +227,15 @@ func DefaultPlan() Plan {
 	return Plan{
 		Services: 20, Ingesters: 1, LineBytes: 323, Keep: 30,
 		ReadsPerDay: 100, ReadRange: units.Duration(time.Hour), Followers: 1,
-		Machines: Machines{Disk: 32e9},
-		Flush:    Flush{Size: 32 << 20, Min: 2 << 20, Age: units.Duration(time.Minute), MaxAge: units.Duration(10 * time.Minute)},
-		Tail:     PlanTail{Enabled: true, Every: units.Duration(5 * time.Second), Keep: 1},
+		Flush: Flush{Size: 32 << 20, Min: 2 << 20, Age: units.Duration(time.Minute), MaxAge: units.Duration(10 * time.Minute)},
+		Tail:  PlanTail{Enabled: true, Every: units.Duration(5 * time.Second), Keep: 1},
 	}
 }
 
 // LoadPlan reads the plan at path; "" is configs/plan.yaml as built in. An unknown key is an
 // error.
 func LoadPlan(path string) (p Plan, err error) {
-	text, name := []byte(configs.Plan()), "plan "+path
+	text, name := []byte(configs.Plan()), strings.TrimSpace("plan "+path)
 	if path != "" {
 		if text, err = os.ReadFile(path); err != nil {
 			return Plan{}, fmt.Errorf("read plan: %w", fsys.WhyUnread(err, "correct the path, or leave it out for the built-in plan"))
@@ -196,15 +243,14 @@ func LoadPlan(path string) (p Plan, err error) {
 	}
 	p = DefaultPlan()
 	given := map[string]any{}
-	if err = yaml.UnmarshalWithOptions(text, &p, yaml.DisallowUnknownField()); err == nil {
+	if err = oneDocument(text, &p); err == nil {
 		err = yaml.Unmarshal(text, &given)
 	}
 	if err != nil {
-		said := yamltext.Error(err, true)
-		if strings.Contains(said, "unknown field") {
-			said += "\nthe keys are " + strings.Join(planKeys(), ", ")
-		}
-		return Plan{}, fmt.Errorf("%s: %s", name, said)
+		return Plan{}, fmt.Errorf("%s: %s", name, misread(text, err))
+	}
+	if err := whole(given, ""); err != nil {
+		return Plan{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(given) == 0 { // comments alone clear the struct
 		p = DefaultPlan()
@@ -220,6 +266,66 @@ func LoadPlan(path string) (p Plan, err error) {
 	}
 	p.Defaults = p.unsaid(given)
 	return p, nil
+}
+
+// oneDocument reads a text that has one document of YAML. An unknown key is an error.
+func oneDocument(text []byte, to any) error {
+	d := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField())
+	if err := d.Decode(to); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	var next any
+	if err := d.Decode(&next); !errors.Is(err, io.EOF) {
+		return errors.New("there is a line --- with more behind it; want one document")
+	}
+	return nil
+}
+
+// misread says what is wrong with the text of a plan, and of which key.
+func misread(text []byte, err error) string {
+	said := yamltext.Error(err, true)
+	switch {
+	case strings.Contains(said, "unknown field"):
+		return said + "\nthe keys are " + strings.Join(planKeys(), ", ") + ", as in configs/plan.yaml"
+	case strings.HasPrefix(said, "["), strings.HasPrefix(said, "line "): // it has the place
+		return said + "\nconfigs/plan.yaml shows what the keys may have"
+	}
+	given := map[string]any{}
+	if yaml.Unmarshal(text, &given) != nil {
+		return said
+	}
+	for _, key := range planKeys() {
+		one, err := yaml.Marshal(map[string]any{key: given[key]})
+		if err == nil && given[key] != nil && yaml.Unmarshal(one, new(Plan)) != nil {
+			return key + ": " + said
+		}
+	}
+	return said
+}
+
+// whole ensures that numbers of things have no fraction, which the library of YAML cuts off. name is
+// the key of the value, "" for the file.
+func whole(value any, name string) error {
+	switch v := value.(type) {
+	case float64:
+		counts := []string{"services", "ingesters", "ingesters-per-service", "followers", "machines", "machines.count"}
+		if v != math.Trunc(v) && slices.Contains(counts, name) {
+			return fmt.Errorf("%s: %v is no whole number", name, v)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if err := whole(v[key], strings.TrimPrefix(name+"."+key, ".")); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if err := whole(item, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // planKey is a key of a plan with its value as text.
@@ -251,12 +357,7 @@ func planTable() []planKey {
 		{"followers", func(p *Plan) string { return number(p.Followers) }},
 		{"compaction", func(p *Plan) string { return p.Compaction.String() }},
 		{"tiers", func(p *Plan) string { return p.Tiers.String() }},
-		{"machines", func(p *Plan) string {
-			if p.Machines.Count == 0 {
-				return "none"
-			}
-			return fmt.Sprintf("%d with a disk of %s", p.Machines.Count, p.Machines.Disk)
-		}},
+		{"machines", func(p *Plan) string { return p.Machines.String() }},
 		{"flush", func(p *Plan) string {
 			return fmt.Sprintf("size %s, min %s, age %s, max-age %s", p.Flush.Size, p.Flush.Min, p.Flush.Age, p.Flush.MaxAge)
 		}},
@@ -277,7 +378,7 @@ func planKeys() (names []string) {
 // unsaid are the keys that a file does not have, with their values.
 func (p *Plan) unsaid(given map[string]any) (out []string) {
 	for _, k := range planTable() {
-		if _, ok := given[k.name]; !ok {
+		if given[k.name] == nil { // absent, or without a value
 			out = append(out, k.name+": "+k.value(p))
 		}
 	}
@@ -297,6 +398,13 @@ func (t Tiers) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// The greatest numbers of a plan.
+const (
+	mostDays     = 36500
+	mostServices = 1e9
+	mostMachines = 1e6
+)
+
 func (p *Plan) validate() error {
 	var errs []error
 	want := func(ok bool, key, what string) {
@@ -304,24 +412,28 @@ func (p *Plan) validate() error {
 			errs = append(errs, fmt.Errorf("%s: want %s", key, what))
 		}
 	}
-	finite := func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
-	want(p.BytesPerDay > 0, "bytes-per-day", "the bytes of lines of a day, for example 1TB")
-	want(p.Services > 0, "services", "a number, 1 or more")
-	want(p.Ingesters > 0, "ingesters", "a number, 1 or more")
+	// The greatest numbers are beyond any load. They keep sums within what can be written.
+	upTo := func(x, most float64) bool { return x >= 0 && x <= most }
+	days := func(d Days) bool { return upTo(float64(d), mostDays) }
+	want(p.BytesPerDay > 0 && p.BytesPerDay <= 1e18, "bytes-per-day", "the bytes of lines of a day, for example 1TB, and no more than 1000000TB")
+	want(p.Services > 0 && p.Services <= mostServices, "services", "a number from 1 to 1000000000")
+	want(p.Ingesters > 0 && p.Ingesters <= mostMachines, "ingesters", "a number from 1 to 1000000")
 	want(p.IngestersPerService > 0 && p.IngestersPerService <= p.Ingesters, "ingesters-per-service", "1 or more, and no more than there are ingesters")
-	want(p.LineBytes >= 1 && finite(p.LineBytes), "line-bytes", "the mean size of a line, 1 or more")
-	want(p.Ratio == 0 || p.Ratio > 0 && finite(p.Ratio), "ratio", "bytes of lines for a byte of blobs, for example 4.8")
-	want(p.Keep >= 1 && finite(float64(p.Keep)), "keep", "a number of days, 1d or more")
-	want(finite(float64(p.SoftDelete)), "soft-delete", "a number of days")
-	want(finite(p.ReadsPerDay), "reads-per-day", "a number, 0 or more")
-	want(p.ReadRange > 0, "read-range", "the time that a read covers, for example 1h")
-	want(finite(p.ReadsOfCool) && p.ReadsOfCool <= p.ReadsPerDay, "reads-of-cool", "a number, no more than reads-per-day")
-	want(p.Followers >= 0, "followers", "a number, 0 or more")
-	want(p.Machines.Count >= 0, "machines", "a number, 0 or more")
+	want(p.LineBytes >= 1 && upTo(p.LineBytes, 1e9), "line-bytes", "the mean size of a line in bytes, from 1 to 1000000000")
+	want(p.Ratio == 0 || p.Ratio >= 0.01 && upTo(p.Ratio, 1e6), "ratio", "bytes of lines for a byte of blobs, for example 4.8, and from 0.01 to 1000000")
+	want(p.Keep >= 1 && days(p.Keep), "keep", "a number of days, from 1d to 36500d")
+	want(days(p.SoftDelete), "soft-delete", "a number of days, no more than 36500d")
+	want(upTo(p.ReadsPerDay, 1e12), "reads-per-day", "a number from 0 to 1000000000000")
+	want(p.ReadRange > 0 && time.Duration(p.ReadRange).Hours() <= 24*float64(p.Keep), "read-range", "the time that a read covers, for example 1h, and no more than keep")
+	want(upTo(p.ReadsOfCool, p.ReadsPerDay), "reads-of-cool", "a number, no more than reads-per-day")
+	want(p.Followers >= 0 && p.Followers <= mostServices, "followers", "a number from 0 to 1000000000")
+	for _, k := range p.Machines {
+		want(k.Count >= 0 && k.Count <= mostMachines, "machines", "a number from 0 to 1000000")
+	}
 	want(p.Flush.Size > 0, "flush.size", "a size, for example 32MiB")
 	want(p.Flush.MaxAge >= units.Duration(tick), "flush.max-age", "1s or more")
 	want(!bool(p.Tail.Enabled) || p.Tail.Every >= units.Duration(tick), "tail.every", "1s or more")
-	want(finite(float64(p.Tail.Keep)), "tail.keep", "a number of days")
+	want(days(p.Tail.Keep), "tail.keep", "a number of days, no more than 36500d")
 	return errors.Join(append(errs, p.Tiers.validate()...)...)
 }
 
@@ -330,7 +442,7 @@ func (t Tiers) validate() (errs []error) {
 		if !slices.Contains(tierNames(), name) {
 			errs = append(errs, fmt.Errorf("tiers: there is no tier %q; they are %s", name, strings.Join(tierNames(), ", ")))
 		}
-		if !(age >= 0) || math.IsInf(float64(age), 0) {
+		if !(age >= 0 && age <= mostDays) {
 			errs = append(errs, fmt.Errorf("tiers.%s: want the age at which blobs are moved there, for example 30d", name))
 		}
 	}

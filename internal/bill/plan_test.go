@@ -26,7 +26,7 @@ func TestPlanDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.BytesPerDay != 5e9 || p.IngestersPerService != 3 || p.Machines.Count != 0 || p.Keep != 30 {
+	if p.BytesPerDay != 5e9 || p.IngestersPerService != 3 || len(p.Machines) != 0 || p.Keep != 30 {
 		t.Errorf("%+v", p)
 	}
 	for _, want := range []string{"services: 20", "ingesters-per-service: 3", "line-bytes: 323", "ratio: as measured", "keep: 30d", "machines: none", "tiers: hot", "flush: size 32MiB, min 2MiB, age 1m, max-age 10m"} {
@@ -68,11 +68,17 @@ func TestPlanForms(t *testing.T) {
 		"tiers: [hot]":                  func(p bill.Plan) bool { return p.Tiers.String() == "hot" },
 		"tiers: {cool: 20d, cold: 25}":  func(p bill.Plan) bool { return p.Tiers.String() == "cool from 20d, cold from 25d" },
 		"tiers:\n  hot: 0d\n  cool: 7d": func(p bill.Plan) bool { return p.Tiers.String() == "hot, cool from 7d" },
-		"machines: 4":                   func(p bill.Plan) bool { return p.Machines.Count == 4 && p.Machines.Disk == 32e9 },
-		"machines: none":                func(p bill.Plan) bool { return p.Machines.Count == 0 },
+		"machines: 4":                   func(p bill.Plan) bool { return slices.Equal(p.Machines, bill.Machines{{Count: 4, Disk: 32e9}}) },
+		"machines: none":                func(p bill.Plan) bool { return len(p.Machines) == 0 },
 		"machines: {count: 2, kind: D2s_v5, disk: 64GB}": func(p bill.Plan) bool {
-			return p.Machines == bill.Machines{Count: 2, Kind: "D2s_v5", Disk: 64e9}
+			return slices.Equal(p.Machines, bill.Machines{{Count: 2, Kind: "D2s_v5", Disk: 64e9}})
 		},
+		"machines: [3, {count: 2, kind: D2s_v5}]": func(p bill.Plan) bool {
+			return slices.Equal(p.Machines, bill.Machines{{Count: 3, Disk: 32e9}, {Count: 2, Kind: "D2s_v5", Disk: 32e9}})
+		},
+		"tiers: []":            func(p bill.Plan) bool { return p.Tiers.String() == "hot" },
+		"tail: off":            func(p bill.Plan) bool { return !bool(p.Tail.Enabled) && p.Tail.Every.String() == "5s" },
+		"services:":            func(p bill.Plan) bool { return p.Services == 20 && slices.Contains(p.Defaults, "services: 20") },
 		"flush: {age: 5m}":     func(p bill.Plan) bool { return p.Flush.Age.String() == "5m" && p.Flush.Min.String() == "2MiB" },
 		"tail: {enabled: off}": func(p bill.Plan) bool { return !bool(p.Tail.Enabled) },
 		"tail: {every: 1s}":    func(p bill.Plan) bool { return p.Tail.Every.String() == "1s" && bool(p.Tail.Enabled) },
@@ -119,6 +125,23 @@ func TestPlanMistakes(t *testing.T) {
 		"tail: {every: 0s}":             "tail.every: want",
 		"a: [":                          "[",
 		"- services":                    "",
+		"services: 2.5":                 "services: 2.5 is no whole number",
+		"machines: 2.5":                 "machines: 2.5 is no whole number",
+		"machines: {count: 1.5}":        "machines.count: 1.5 is no whole number",
+		"machines: [1, {count: 1.5}]":   "machines.count: 1.5 is no whole number",
+		"machines: [1.5]":               "machines: 1.5 is no whole number",
+		"machines: [{cores: 4}]":        "cores",
+		"tiers: [{cool: 30d}]":          "{cool: 30d, cold: 90d}",
+		"keep: 1e300":                   "keep: want",
+		"soft-delete: 1e308":            "soft-delete: want",
+		"ratio: 1e-300":                 "ratio: want",
+		"reads-per-day: 1e308":          "reads-per-day: want",
+		"read-range: 31d":               "read-range: want",
+		"services: 9223372036854775807": "services: want",
+		"ingesters: 9000000000":         "ingesters: want",
+		"bytes-per-day: 9PB":            "bytes-per-day: \"9PB\" is no size",
+		"flush: {age: -5s}":             "flush: ",
+		"keep: 30d\n---\nkeep: 1d":      "want one document",
 	} {
 		if !strings.Contains(text, "bytes") && want != "bytes-per-day: want" && !strings.HasPrefix(text, "a: [") && !strings.HasPrefix(text, "-") {
 			text += "\nbytes-per-day: 1GB\n"

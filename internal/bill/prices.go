@@ -11,8 +11,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/goccy/go-yaml"
-
 	"blobtail/configs"
 	"blobtail/internal/yamltext"
 	"blobtail/storage/fsys"
@@ -110,7 +108,7 @@ func Load(path string) (p Prices, err error) {
 			return Prices{}, fmt.Errorf("read prices: %w", fsys.WhyUnread(err, "correct the path, or leave it out for the built-in table"))
 		}
 	}
-	if err = yaml.UnmarshalWithOptions(text, &p, yaml.DisallowUnknownField()); err != nil {
+	if err = oneDocument(text, &p); err != nil {
 		err = errors.New(yamltext.Error(err, true))
 	} else {
 		err = p.validate()
@@ -140,7 +138,7 @@ func (p *Prices) validate() error {
 	for _, key := range slices.Sorted(maps.Keys(lines)) {
 		l := lines[key]
 		if l.Price.Price == nil || !amount(*l.Price.Price) {
-			bad(key, "want a price, 0 or more")
+			bad(key, "want a price, 0 or more, and no more than 1000000000000")
 		}
 		text(key+".source", l.Source)
 		day(key+".date", l.Date)
@@ -160,7 +158,7 @@ func (p *Prices) validate() error {
 		key := named("elsewhere", i, e.Name)
 		for name, x := range map[string]float64{"million": e.Million, "month": e.Month, "scanned": e.Scanned} {
 			if !amount(x) {
-				bad(key+"."+name, "want a price, 0 or more")
+				bad(key+"."+name, "want a price, 0 or more, and no more than 1000000000000")
 			}
 		}
 		if e.Keeps < 0 {
@@ -176,7 +174,7 @@ func (p *Prices) validate() error {
 		}
 	}
 	for i, m := range p.Machines {
-		if key := named("machines", i, m.Name); !(m.CPUs > 0) {
+		if key := named("machines", i, m.Name); !(m.CPUs >= 0.01 && amount(m.CPUs)) {
 			bad(key+".cpus", "want a number")
 		}
 	}
@@ -188,15 +186,18 @@ func (p *Prices) validate() error {
 		if _, ok := p.machine(g.Machine); !ok {
 			bad(key+".machine", "want the name of one of the machines")
 		}
-		if !amount(g.CPUs) || !(g.Ratio > 0) || !(g.Spare >= 0 && g.Spare < 1) || g.Store != "disks" && g.Store != "blobs" {
-			bad(key, "want cpus, a ratio above 0, a store of disks or blobs, and a spare part of the disk below 1")
+		if !amount(g.CPUs) || !(g.Ratio >= 0.01 && amount(g.Ratio)) || !(g.Spare >= 0 && g.Spare <= 0.99) || g.Store != "disks" && g.Store != "blobs" {
+			bad(key, "want cpus, a ratio from 0.01, a store of disks or blobs, and a spare part of the disk up to 0.99")
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // amount reports whether x can be a price.
-func amount(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
+func amount(x float64) bool { return x >= 0 && x <= mostAmount }
+
+// mostAmount is beyond any price. It keeps sums within what can be written.
+const mostAmount = 1e12
 
 // machine is the kind of machine of a name, and the first one for "".
 func (p *Prices) machine(name string) (key string, ok bool) {
@@ -206,6 +207,14 @@ func (p *Prices) machine(name string) (key string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// machineNames are the kinds of machines.
+func (p *Prices) machineNames() (names []string) {
+	for _, m := range p.Machines {
+		names = append(names, m.Name)
+	}
+	return names
 }
 
 // Prices are for so many of their things.
@@ -316,18 +325,24 @@ func (p *Prices) Sent(t *traffic.Counter) float64 {
 	return digits(sum)
 }
 
-// Retrieval is the cost of reading bytes from cooler tiers, without the requests; ok is false if the
-// table lacks a tier.
-func (p *Prices) Retrieval(bytes map[string]int64) (sum float64, ok bool) {
+// Retrieval is the cost of reading bytes from cooler tiers, without the requests, and the dates of
+// the prices; ok is false if the table lacks a tier.
+func (p *Prices) Retrieval(bytes map[string]int64) (sum float64, seen string, ok bool) {
 	lines := p.lines()
+	var dates []string
 	for tier, n := range bytes {
 		key := tierPrice(tier, "retrieval")
-		if _, ok := lines[key]; !ok {
-			return 0, false
+		line, ok := lines[key]
+		if !ok {
+			return 0, "", false
 		}
 		sum += p.money(key, float64(n))
+		dates = append(dates, line.Date)
 	}
-	return digits(sum), true
+	if len(dates) == 0 {
+		return 0, "", false
+	}
+	return digits(sum), span(dates), true
 }
 
 // digits rounds to 12 places, more than any bill needs.

@@ -2,6 +2,7 @@ package bill
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -224,14 +225,23 @@ func (s *sheet) kept() {
 		How: fmt.Sprintf("%.4g GB a day, %s of soft delete", s.stored/gigabyte, s.Plan.SoftDelete)})
 }
 
+// ownReads is the price of reading objects other than blobs of records. They are in the tier of the
+// account, which is never archive.
+func (s *sheet) ownReads() string {
+	if s.first == "archive" {
+		return tierPrice("hot", "reads")
+	}
+	return tierPrice(s.first, "reads")
+}
+
 // listed adds the other requests of ingesters, which come by the clock.
 func (s *sheet) listed() {
 	day := daySeconds / s.like.window.Seconds() * float64(s.Plan.Ingesters)
-	how := fmt.Sprintf("%s; times %d ingesters and %.0f, because they come by the clock", s.window(), s.Plan.Ingesters, daySeconds/s.like.window.Seconds())
+	how := fmt.Sprintf("%s; times %s and %.0f, because they come by the clock", s.window(), units.Count(s.Plan.Ingesters, "ingester"), daySeconds/s.like.window.Seconds())
 	for _, k := range []struct{ kind, name, what, price string }{
 		{"list", "lists", "LISTs of ingesters", "here.lists"},
-		{"get", "gets", "GETs of ingesters", tierPrice(s.first, "reads")},
-		{"head", "heads", "HEADs of ingesters", tierPrice(s.first, "reads")},
+		{"get", "gets", "GETs of ingesters", s.ownReads()},
+		{"head", "heads", "HEADs of ingesters", s.ownReads()},
 	} {
 		path := s.like.path + ".requests." + k.kind
 		n := s.count(path)
@@ -254,7 +264,7 @@ func (s *sheet) tables() {
 	each := rows(s.pair, every, daySeconds*time.Second)
 	path, measured, n := s.ruled("table_write", s.pairs*each+beats)
 	s.add(Line{Name: "tail_writes", Group: ofTables, What: "writes of the tables of the newest records", Count: n, Unit: "transactions", Price: "here.table-writes", Path: path, Measured: measured,
-		How: fmt.Sprintf("%s, a row every %s; in the plan %.0f pairs write %.0f rows a day each, and %d ingesters a row of their own every %s", s.window(), s.like.every, s.pairs, each, p.Ingesters, heartbeat)})
+		How: fmt.Sprintf("%s, a row every %s; in the plan %.0f pairs write %.0f rows a day each, and %s a row of their own every %s", s.window(), s.like.every, s.pairs, each, units.Count(p.Ingesters, "ingester"), heartbeat)})
 
 	foretold := s.like.pairs * tailBytes(s.like.pair, time.Duration(s.like.every), s.like.window)
 	bytes := s.pairs * tailBytes(s.pair, every, daySeconds*time.Second) * s.like.tail / foretold
@@ -311,8 +321,11 @@ func (s *sheet) coolReads(gets, hours float64, how string) {
 
 // retrieved adds the bytes that reads take from a cooler tier.
 func (s *sheet) retrieved(name, tier string, reads, hours float64) {
+	if reads <= 0 {
+		return
+	}
 	if tier == "archive" {
-		s.err = fmt.Errorf("plan: the tier archive cannot be read: give reads-per-day: 0, or another tier for new blobs")
+		s.err = cmp.Or(s.err, errors.New("plan: the tier archive cannot be read: give reads-per-day: 0, or another tier for new blobs"))
 		return
 	}
 	each := s.stored / float64(s.Plan.Services) / 24 * hours
@@ -328,7 +341,7 @@ func (s *sheet) jobs() {
 	for _, k := range []struct {
 		kind, name, price string
 		rule              float64 // for each service
-	}{{"list", "lists", "here.lists", 2}, {"put", "puts", tierPrice(s.first, "writes"), 1}, {"get", "gets", tierPrice(s.first, "reads"), 0}} {
+	}{{"list", "lists", "here.lists", 2}, {"put", "puts", tierPrice(s.first, "writes"), 1}, {"get", "gets", s.ownReads(), 0}} {
 		n, at := s.countOr("b.reads.retention_apply.requests."+k.kind, k.rule*services)
 		s.add(Line{Name: "retention_" + k.name, Group: ofRequests, What: strings.ToUpper(k.kind) + "s of retention apply", Count: n * ours / services, Unit: "requests", Price: k.price, Path: at, Measured: n,
 			How: fmt.Sprintf("%.3g for each of %.0f services; once a day", n/services, ours)})
@@ -343,24 +356,51 @@ func (s *sheet) jobs() {
 		How: fmt.Sprintf("%d of each blob that is joined, and again before it is deleted", getsOfBlob)})
 	s.add(Line{Name: "compaction_puts", Group: ofRequests, What: "PUTs of retention compact", Count: min(s.puts, float64(s.Plan.Services)*24), Unit: "requests", Price: tierPrice(s.first, "writes"),
 		How: "a blob for each service and hour"})
-	twice := 1 + float64(s.Plan.SoftDelete)
-	s.add(Line{Name: "storage_replaced", Group: ofStorage, What: "blobs that compaction replaced", Count: s.stored * twice, Unit: "GB-days", Price: tierPrice(s.first, "storage"),
-		How: fmt.Sprintf("%.4g GB a day, %.3g days: one until the deletion, and soft delete", s.stored/gigabyte, twice)})
+	s.replaced()
+}
+
+// replaced adds what compaction reads of the blobs that it replaces, and their room until they are
+// gone.
+func (s *sheet) replaced() {
+	days := 1 + float64(s.Plan.SoftDelete)
+	how := fmt.Sprintf("%.4g GB a day, %.3g days: one until the deletion, and soft delete", s.stored/gigabyte, days)
+	if least := float64(s.prices.Here.Tiers[s.first].Days); days < least {
+		how += fmt.Sprintf("; the tier is paid for %.0f days", least)
+		days = least
+	}
+	s.add(Line{Name: "storage_replaced", Group: ofStorage, What: "blobs that compaction replaced", Count: s.stored * days, Unit: "GB-days", Price: tierPrice(s.first, "storage"), How: how})
+	switch s.first {
+	case "hot":
+	case "archive":
+		s.err = cmp.Or(s.err, errors.New("plan: compaction: it cannot read new blobs in the tier archive: give compaction: off, or another tier for new blobs"))
+	default:
+		s.add(Line{Name: "compaction_retrieval", Group: ofRequests, What: "bytes read from the tier " + s.first, Count: 2 * s.stored, Unit: "GB", Price: tierPrice(s.first, "retrieval"),
+			How: fmt.Sprintf("%.4g GB a day, as often as retention compact gets them", s.stored/gigabyte)})
+	}
 }
 
 // machines adds the machines and disks of the plan.
 func (s *sheet) machines() {
-	m := &s.Plan.Machines
-	if m.Count == 0 {
-		return
+	for i, m := range s.Plan.Machines {
+		if m.Count == 0 {
+			continue
+		}
+		key, ok := s.prices.machine(m.Kind)
+		if !ok {
+			has := "there are " + strings.Join(s.prices.machineNames(), ", ")
+			if len(s.prices.Machines) == 0 {
+				has = "it has none: add machines as in configs/prices.yaml"
+			}
+			s.err = cmp.Or(s.err, fmt.Errorf("plan: machines.kind: the table of prices has no machine %q; %s", m.Kind, has))
+			return
+		}
+		nth := "" // names differ
+		if i > 0 {
+			nth = fmt.Sprintf("_%d", i+1)
+		}
+		s.add(Line{Name: "vms" + nth, Group: ofMachines, What: "virtual machines", Count: float64(m.Count), Unit: "machine-days", Price: key, How: fmt.Sprintf("%d of the plan", m.Count)})
+		s.add(Line{Name: "disks" + nth, Group: ofMachines, What: "disks of these", Count: float64(m.Count) * float64(m.Disk), Unit: "GB-days", Price: "disk", How: fmt.Sprintf("%d of %s", m.Count, m.Disk)})
 	}
-	key, ok := s.prices.machine(m.Kind)
-	if !ok {
-		s.err = cmp.Or(s.err, fmt.Errorf("plan: machines.kind: the table of prices has no machine %q", m.Kind))
-		return
-	}
-	s.add(Line{Name: "vms", Group: ofMachines, What: "virtual machines", Count: float64(m.Count), Unit: "machine-days", Price: key, How: fmt.Sprintf("%d of the plan", m.Count)})
-	s.add(Line{Name: "disks", Group: ofMachines, What: "disks of these", Count: float64(m.Count) * float64(m.Disk), Unit: "GB-days", Price: "disk", How: fmt.Sprintf("%d of %s", m.Count, m.Disk)})
 }
 
 // sum fills PerDay.

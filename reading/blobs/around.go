@@ -53,6 +53,7 @@ func (r *Reader) Around(ctx context.Context, q Query, at int64, id record.ID, be
 		return nil, Summary{}, err
 	}
 	n := &Neighbours{of: budget.Of(ctx)}
+	q = r.Together(q)
 	q.Limit, q.First, q.Reverse = 0, 0, false
 	place := record.Entry{Time: at, ID: id}
 	var older, newer []record.Entry

@@ -60,7 +60,7 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 	if err != nil {
 		return nil, err
 	}
-	a := &asked{reader: r, query: q, match: match, stored: stored, began: time.Now(), cool: &coolReads{much: r.opt.MuchCool}}
+	a := &asked{reader: r, query: q, match: match, stored: stored, began: time.Now(), cool: r.Together(q).cool}
 	if a.services, a.unknown, err = resolve(ctx, &q, a.listServices); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"blobtail/catalog"
 	"blobtail/record"
@@ -29,6 +30,8 @@ func (p *Plan) Count(ctx context.Context) (int64, Summary, error) {
 type counting struct {
 	plan   *Plan
 	loader *loader
+	// objects count what is fetched by indexes.
+	objects objects
 
 	mu    sync.Mutex
 	tally tally
@@ -37,7 +40,7 @@ type counting struct {
 }
 
 func (p *Plan) counting(by Buckets) *counting {
-	return &counting{plan: p, sum: p.summary(), tally: tally{by: by}}
+	return &counting{plan: p, sum: p.summary(), tally: tally{by: by}, objects: objects{cool: p.cool, tell: p.reader.opt.Cool}}
 }
 
 // run counts everything. After an error, sum and tally cover the part that was
@@ -53,6 +56,10 @@ func (c *counting) run(ctx context.Context) error {
 func (c *counting) countAll(ctx context.Context) error {
 	c.loader = c.plan.newLoader(ctx, &task{rng: c.plan.rng}, &c.sum)
 	defer c.loader.stop()
+	defer c.objects.warn(&c.sum)
+	if c.tally.by.Length%time.Minute != 0 { // no index has buckets of seconds
+		c.plan.tellAll(&c.sum)
+	}
 	if c.plan.match.readsLines() || c.plan.query.Edges.any() {
 		c.merge = c.plan.blobs
 	} else if err := c.fromIndexes(ctx); err != nil || len(c.merge) == 0 {
@@ -86,6 +93,7 @@ func (c *counting) stretch(ctx context.Context, blobs []blob) error {
 	sources := make([]*source, len(blobs))
 	for i, b := range blobs {
 		sources[i] = c.plan.reader.source(b, &c.sum)
+		sources[i].objects = &c.objects
 	}
 	shared, err := c.shared(ctx, sources)
 	if err != nil {

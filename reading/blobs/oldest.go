@@ -21,6 +21,7 @@ func (r *Reader) OldestEntries(ctx context.Context, q Query, visit func(*record.
 // oldest lists and reads the hour in which the range begins first, and then spans of twice the length,
 // until it has as many records as the query wants. They may not be wanted in reverse.
 func (r *Reader) oldest(ctx context.Context, q Query, read func(p *Plan) (Summary, error)) (sum Summary, err error) {
+	q = r.Together(q)
 	rng, most, raw, width := q.Range, q.First, q.MaxRaw, time.Hour
 	for from := rng.From; from < rng.To; width = min(2*width, 1<<20*time.Hour) {
 		to := record.ClampTime(hour(from).Add(width))

@@ -158,6 +158,8 @@ type Query struct {
 	// Ahead says that the records of the whole plan will be read, so that a Scout may begin
 	// with it. It does nothing without a Scout, nor with a limit of newest records.
 	Ahead bool
+	// cool counts what the reads of the query fetch from cooler tiers, see [Reader.Together].
+	cool *coolReads
 }
 
 // Options tune a [Reader]. The zero value suits a command.

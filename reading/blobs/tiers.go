@@ -2,12 +2,14 @@ package blobs
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"blobtail/catalog"
 	"blobtail/internal/units"
 	"blobtail/storage"
 )
@@ -85,6 +87,15 @@ func (o *objects) warn(sum *Summary) {
 	o.cool.late = nil
 }
 
+// Together returns a query of a read that consists of several: what these fetch from cooler tiers
+// is counted together, and told once.
+func (r *Reader) Together(q Query) Query {
+	if q.cool == nil {
+		q.cool = &coolReads{much: r.opt.MuchCool}
+	}
+	return q
+}
+
 // tellTiers says before a pass begins that it may fetch much from cooler tiers, and that some of
 // its blobs cannot be read. A pass with a limit fetches as little as it can, so it tells when it
 // has fetched much.
@@ -95,23 +106,45 @@ func (p *pass) tellTiers() {
 	if p.limit > 0 {
 		return
 	}
+	p.asked.foretell(func(yield func(*catalog.Entry) bool) {
+		for _, c := range p.heap {
+			if !yield(c.src.Entry) {
+				return
+			}
+		}
+	}, p.sum)
+}
+
+// tellAll says that all blobs of the plan may be fetched.
+func (p *Plan) tellAll(sum *Summary) {
+	p.foretell(func(yield func(*catalog.Entry) bool) {
+		for i := range p.blobs {
+			if !yield(p.blobs[i].Entry) {
+				return
+			}
+		}
+	}, sum)
+}
+
+// foretell says that some blobs may be fetched, if that is much from cooler tiers.
+func (a *asked) foretell(blobs iter.Seq[*catalog.Entry], sum *Summary) {
 	e := &CoolError{Bytes: make(map[string]int64)}
 	total := int64(0)
-	for _, c := range p.heap {
-		if tier := c.src.Tier; tier != "" {
+	for b := range blobs {
+		if b.Tier != "" && b.Tier != storage.Archive {
 			e.Blobs++
-			e.Bytes[tier] += c.src.Size
-			total += c.src.Size
+			e.Bytes[b.Tier] += b.Size
+			total += b.Size
 		}
 	}
-	if total < p.asked.cool.much || !p.asked.cool.told.CompareAndSwap(false, true) {
+	if total < a.cool.much || !a.cool.told.CompareAndSwap(false, true) {
 		return
 	}
-	if tell := p.asked.reader.opt.Cool; tell != nil {
+	if tell := a.reader.opt.Cool; tell != nil {
 		tell(e)
 		return
 	}
-	p.sum.Warnings = append(p.sum.Warnings, e)
+	sum.Warnings = append(sum.Warnings, e)
 }
 
 // archived is the problem of blobs that cannot be read where they are.

@@ -157,3 +157,72 @@ func TestArchived(t *testing.T) {
 		t.Errorf("count: %d, %v, %v", n, sum.Problems, err)
 	}
 }
+
+// Reads that are no pass, or several, say it once too: counts that indexes cannot give, checks of
+// all blobs, and spans that are read one after another. Counts by indexes say nothing.
+func TestCoolTiersOfOtherReads(t *testing.T) {
+	store := &tiered{BlobStore: week(t).BlobStore, tiers: map[string]string{"web/2026/11/": "cool"}}
+	all := int64(0)
+	for b, err := range store.List(t.Context(), "web/", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += b.Size
+	}
+	rare, err := where.Parse(nil, `n == 2`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hist := func(length time.Duration) func(r *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
+		return func(r *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
+			p, err := r.Plan(t.Context(), q)
+			if err != nil {
+				return blobs.Summary{}, err
+			}
+			_, sum, err := p.Histogram(t.Context(), blobs.Buckets{Length: length})
+			return sum, err
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		read    func(r *blobs.Reader, q blobs.Query) (blobs.Summary, error)
+		much    int64
+		told    int
+		fetched bool
+	}{
+		{"by seconds", hist(7 * time.Second), all, 1, false},
+		{"by hours", hist(time.Hour), 1, 0, false},
+		{"by minutes", hist(5 * time.Minute), 2 * all, 0, false}, // ends of small blobs are read whole,
+		{"indexes", hist(5 * time.Minute), 1000, 1, true},
+		{"a check", func(r *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
+			_, err := r.Verify(t.Context(), q, func(f blobs.Finding) { t.Error(f.Key, f.Err) })
+			return blobs.Summary{}, err
+		}, all, 1, false},
+		{"the oldest that there are not", func(r *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
+			q.First, q.Filter.Where, q.Range = 5, rare, blobs.Range{From: time.Date(2026, 11, 16, 0, 0, 0, 0, time.UTC).UnixNano(), To: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC).UnixNano()}
+			return r.Oldest(t.Context(), q, func([]byte) error { return nil })
+		}, all * 3 / 4, 1, true},
+		{"two of one", func(r *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
+			q = r.Together(q)
+			for range 2 {
+				p, err := r.Plan(t.Context(), q)
+				if err != nil {
+					return blobs.Summary{}, err
+				}
+				if _, err = p.Read(t.Context(), func([]byte) error { return nil }); err != nil {
+					return blobs.Summary{}, err
+				}
+			}
+			return blobs.Summary{}, nil
+		}, all, 1, false},
+	} {
+		var told []*blobs.CoolError
+		r := blobs.New(store, blobs.Options{MuchCool: c.much, Cool: func(e *blobs.CoolError) { told = append(told, e) }})
+		if _, err := c.read(r, blobs.Query{Services: []string{"web"}, Range: blobs.Always()}); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if len(told) != c.told || c.told > 0 && told[0].Fetched != c.fetched {
+			t.Errorf("%s: told %v", c.name, told)
+		}
+	}
+}

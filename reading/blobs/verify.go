@@ -49,6 +49,7 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 	}
 	v := &verifying{plan: p, found: found}
 	sum := p.summary()
+	p.tellAll(&sum)
 	for _, none := range sum.Absent {
 		v.report(Finding{Err: none, Note: true})
 	}

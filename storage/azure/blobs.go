@@ -139,9 +139,9 @@ func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
 
 // tier is that of a blob if reading it there costs more than in the hot one.
 func tier(name string) string {
-	switch name {
-	case "Cool", "Cold", "Archive":
-		return strings.ToLower(name)
+	switch name = strings.ToLower(name); name {
+	case "cool", "cold", storage.Archive:
+		return name
 	}
 	return ""
 }

@@ -258,3 +258,14 @@ func BenchmarkList(b *testing.B) {
 		}
 	}
 }
+
+// Tiers in which reading costs more are listed, however their names are written.
+func TestListedTiers(t *testing.T) {
+	for name, want := range map[string]string{"Hot": "", "Premium": "", "Cool": "cool", "cold": "cold", "ARCHIVE": storage.Archive} {
+		page := strings.Replace(servicePage, "<AccessTier>Hot<", "<AccessTier>"+name+"<", 1)
+		blobs, err := gather(canned(t, page).List(t.Context(), "", ""))
+		if err != nil || len(blobs) != 2 || blobs[0].Tier != want || blobs[1].Tier != "" {
+			t.Errorf("%s: %+v, %v", name, blobs, err)
+		}
+	}
+}
