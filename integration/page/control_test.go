@@ -65,6 +65,9 @@ func (a *atlas) answer(ctx context.Context, c call) (any, error) {
 	case "flow":
 		w.flow = newFlow(w.ingesters[0], c.Args.Service, c.Args.Rate, c.Args.Seconds)
 		return nil, nil
+	case "enough":
+		close(w.flow.enough)
+		return nil, nil
 	case "flowed":
 		return w.flow.wait(ctx)
 	case "log":
@@ -116,6 +119,7 @@ func (a *atlas) serveControl() error {
 // it is accepted, as a shipper does.
 type flow struct {
 	cancel context.CancelFunc
+	enough chan struct{} // closed: it ends before its time
 	done   chan struct{}
 	sent   atomic.Int64
 	mu     sync.Mutex
@@ -124,7 +128,7 @@ type flow struct {
 
 func newFlow(to *ingester, service string, rate int, seconds float64) *flow {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &flow{cancel: cancel, done: make(chan struct{})}
+	f := &flow{cancel: cancel, enough: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
 		if err := f.run(ctx, to, service, rate, seconds); err != nil && ctx.Err() == nil {
@@ -157,6 +161,8 @@ func (f *flow) run(ctx context.Context, to *ingester, service string, rate int, 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-f.enough:
+			return nil
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

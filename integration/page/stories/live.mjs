@@ -104,7 +104,7 @@ export default [
 		async run(scene) {
 			const { ui, page } = scene
 			await live(ui)
-			await scene.call("flow", { Service: "flow", Rate: 100, Seconds: 6 })
+			await scene.call("flow", { Service: "flow", Rate: 100, Seconds: 60 })
 			await until("some come", async () => numbers(await ui.shown()).length > 20)
 			await ui.grid.hover()
 			await page.mouse.wheel(0, 160) // the newest is on top
@@ -116,6 +116,7 @@ export default [
 			await until("more than 50 are new", async () => Number(/([\d,]+) new/.exec(await news.innerText())[1].replace(",", "")) > 50)
 			assert.ok(Math.abs((await place()) - at) < 2, `the row moved from ${at} to ${await place()}`)
 			await news.click()
+			await scene.call("enough")
 			const sent = await scene.call("flowed")
 			await until("the newest is there", async () => numbers(await ui.shown()).includes(sent - 1))
 			whole(await walk(ui), sent)
@@ -130,7 +131,7 @@ export default [
 			await ui.open({ service: "flow", since: "15m" })
 			await ui.press("f")
 			await until("it is live", async () => (await ui.live.getAttribute("aria-pressed")) === "true")
-			await scene.call("flow", { Service: "flow", Rate: 50, Seconds: 5 })
+			await scene.call("flow", { Service: "flow", Rate: 50, Seconds: 60 })
 			await until("some come", async () => numbers(await ui.shown()).length > 5)
 			await ui.grid.focus()
 			await ui.press("Space")
@@ -139,6 +140,7 @@ export default [
 			await sleep(600)
 			assert.deepEqual((await ui.ids()).slice(0, 5), held.slice(0, 5))
 			await ui.press("Space")
+			await scene.call("enough")
 			const sent = await scene.call("flowed")
 			await until("it goes on", async () => numbers(await ui.shown()).includes(sent - 1))
 			await ui.press("f")
@@ -157,7 +159,7 @@ export default [
 			const open = new Set()
 			page.on("request", (r) => /\/tail\?/.test(r.url()) && open.add(r))
 			for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => open.delete(r))
-			await scene.call("flow", { Service: "flow", Rate: 50, Seconds: 4 })
+			await scene.call("flow", { Service: "flow", Rate: 50, Seconds: 60 })
 			await until("some come", async () => numbers(await ui.shown()).length > 5)
 			const hide = (hidden) => page.evaluate((hidden) => {
 				Object.defineProperty(document, "hidden", { configurable: true, value: hidden })
@@ -168,6 +170,8 @@ export default [
 			await page.clock.fastForward(31_000)
 			await sleep(300)
 			const had = Math.max(...numbers(await ui.shown()))
+			await sleep(500) // more are sent than came
+			await scene.call("enough")
 			const sent = await scene.call("flowed")
 			await sleep(300)
 			assert.ok(Math.max(...numbers(await ui.shown())) < sent - 1, "it goes on while it is hidden")
