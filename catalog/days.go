@@ -25,10 +25,24 @@ const (
 // find the oldest day. A listed day may be empty.
 func Days(ctx context.Context, store Store, service string, from time.Time) iter.Seq2[horizon.Day, error] {
 	t := &tree{store: store, service: service, depth: dayLevels}
-	return t.days(ctx, from)
+	return func(yield func(horizon.Day, error) bool) {
+		for day, err := range t.days(ctx, from) {
+			if !yield(day, listError(service, err)) {
+				return
+			}
+		}
+	}
 }
 
-// days is Days of a tree of days.
+// listError is an error of a listing with the name of the service.
+func listError(service string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("list %s/: %w", service, err)
+}
+
+// days is Days of a tree of days, with errors that do not name the service.
 func (t *tree) days(ctx context.Context, from time.Time) iter.Seq2[horizon.Day, error] {
 	return func(yield func(horizon.Day, error) bool) {
 		for {
@@ -147,7 +161,7 @@ func (t *tree) list(ctx context.Context, path string) ([]string, error) {
 	paths := []string{}
 	for name, err := range t.store.Dirs(ctx, t.service+"/"+path) {
 		if err != nil {
-			return nil, fmt.Errorf("list %s/: %w", t.service, err)
+			return nil, err
 		}
 		paths = append(paths, path+name)
 	}

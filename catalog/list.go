@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"strings"
 	"time"
@@ -36,7 +35,7 @@ func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Ent
 				break
 			}
 			if err != nil {
-				yield(Entry{}, fmt.Errorf("list %s/: %w", service, err))
+				yield(Entry{}, listError(service, err))
 				return
 			}
 			e := judge(ctx, v.store, &o)

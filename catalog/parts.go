@@ -29,9 +29,11 @@ const (
 	mostByDay    = 8 * 24 * time.Hour
 	mostByTen    = 62 * 24 * time.Hour
 	mostByMonth  = 2 * 366 * 24 * time.Hour
-	partsAtOnce  = 32
-	takenAhead   = 64 // objects of each part
 	tensOfAMonth = 10
+	// partsAtOnce is all parts of a day or of ten days. Months take turns, because each part at
+	// once holds a page of names.
+	partsAtOnce = 11
+	takenAhead  = 64 // objects of each part
 )
 
 // InParts has the view list ranges in parts, if its services are few, by the host's clock. It is

@@ -168,6 +168,7 @@ func (w *Walk) Before(ctx context.Context, to time.Time) (start time.Time, ok bo
 	w.view.Begin(ctx)
 	for {
 		start, ok, err = w.tree.next(ctx, to)
+		err = listError(w.Service, err)
 		if unknown := w.view.Wait(); err == nil {
 			err = unknown
 		}

@@ -59,8 +59,24 @@ import (
 // A read that exits with 0 has every record that was acknowledged before it began, no
 // record twice, and no record that was never sent.
 func TestComplete(t *testing.T) {
+	testComplete(t, simulation, newWorld)
+}
+
+// So it is with readers that are far from their store. They list it in parts, and guess by clocks
+// that may be wrong.
+func TestDistant(t *testing.T) {
+	s := simulation
+	s.Test, s.Seeds = "TestDistant", 150
+	testComplete(t, s, func(seed uint64) *world {
+		w := newWorld(seed)
+		w.distant = true
+		return w
+	})
+}
+
+func testComplete(t *testing.T, s testkit.Simulation, create func(seed uint64) *world) {
 	var total totals
-	first, done := testkit.Worlds(t, simulation, newWorld, func(w *world) { testkit.Add(&total, &w.totals) })
+	first, done := testkit.Worlds(t, s, create, func(w *world) { testkit.Add(&total, &w.totals) })
 	t.Logf("%d seeds from %d: %s", done, first, &total)
 	// Refusing everything proves nothing.
 	if done >= 200 && os.Getenv(mutatedEnv) == "" && total.Complete*3 < total.Reads {

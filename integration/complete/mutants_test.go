@@ -31,5 +31,8 @@ func TestMutants(t *testing.T) {
 	for _, m := range serverMutants {
 		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestServers"})
 	}
+	for _, m := range distantMutants {
+		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestDistant"})
+	}
 	simulation.Catch(t, all)
 }

@@ -49,6 +49,10 @@ func (w *world) newReading(rng *rand.Rand) *reading {
 	w.mu.Unlock()
 	r := &reading{w: w, name: name, s: w.all[rng.IntN(len(w.all))].to}
 	r.y = &way{w: w, name: name, tables: &sky{}, writes: &sky{}, blobs: &sky{}}
+	if w.distant && !w.p.Calm && w.fate("lists of "+name).IntN(3) == 0 { // one of many listings fails
+		r.y.lists = &sky{}
+		r.y.lists.set(mixed)
+	}
 	r.ask(rng)
 	return r
 }
@@ -149,7 +153,7 @@ func (y *way) optionsOf(s *store, blobs *blobs.Reader) unflushed.Options {
 // reader makes the reader as logquery does.
 func (r *reading) reader() *unflushed.Reader {
 	w := r.w
-	o := r.y.optionsOf(r.s, blobs.New(r.y.blobsOf(r.s), blobs.Options{Workers: 2}))
+	o := r.y.optionsOf(r.s, blobs.New(r.y.blobsOf(r.s), r.blobOptions()))
 	switch {
 	case r.blind:
 	case r.url != "":
@@ -162,6 +166,18 @@ func (r *reading) reader() *unflushed.Reader {
 		o.Announced = w.net.client(r.name, nil)
 	}
 	return unflushed.New(o)
+}
+
+// blobOptions are those of a reader of blobs. A distant one lists in parts and guesses by its clock,
+// which may be wrong.
+func (r *reading) blobOptions() blobs.Options {
+	o := blobs.Options{Workers: 2}
+	if r.w.distant {
+		wrong := []time.Duration{0, 0, 0, time.Hour, 30 * time.Hour, -time.Hour, -30 * time.Hour, -400 * 24 * time.Hour, 400 * 24 * time.Hour}
+		off := wrong[r.w.fate("clock of "+r.name).IntN(len(wrong))]
+		o.Distant, o.Now = true, func() time.Time { return time.Now().Add(off) }
+	}
+	return o
 }
 
 // run reads, and compares the result with the acknowledged records.
@@ -209,7 +225,7 @@ func (r *reading) readTail(ctx context.Context, n *unflushed.Reader) {
 }
 
 func (r *reading) readAll(ctx context.Context, n *unflushed.Reader) {
-	blobs := blobs.New(r.y.blobsOf(r.s), blobs.Options{Workers: 2})
+	blobs := blobs.New(r.y.blobsOf(r.s), r.blobOptions())
 	store := door.New(door.Options{Blobs: blobs, Logs: n}).For(nil)
 	out, err := store.Entries(ctx, door.Ask{Services: r.q.Services, Range: r.q.Range, Levels: r.q.Filter.Levels}, r.take)
 	r.err, r.problems = err, out.Problems()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,9 +76,9 @@ type way struct {
 	w    *world
 	name string
 	gate *gate
-	// tables is the weather for all calls to the tables, writes that for writes alone, and gets
-	// that for parts of blobs alone.
-	tables, writes, blobs, gets *sky
+	// tables is the weather for all calls to the tables, writes that for writes alone, gets that for
+	// parts of blobs alone, and lists that for listings of services.
+	tables, writes, blobs, gets, lists *sky
 }
 
 // script translates the part of the weather that [storagetest.Faulty] knows.
@@ -94,6 +95,10 @@ func (y *way) script(op storagetest.Op, key string) storagetest.Fault {
 	case storagetest.Get:
 		if x == fair {
 			x = y.gets.fate(rng)
+		}
+	case storagetest.List, storagetest.Dirs:
+		if x == fair && !strings.HasPrefix(key, "_") {
+			x = y.lists.fate(rng)
 		}
 	}
 	switch {

@@ -92,6 +92,8 @@ type world struct {
 	// mutated reports that a rule is left out. Then only the records of reads are
 	// checked, and not whether reads become complete again.
 	mutated bool
+	// distant says that the store is far from its readers: see [reading.blobOptions].
+	distant bool
 
 	late    sync.WaitGroup // writes still on their way
 	ending  sync.WaitGroup // processes that are stopping
