@@ -1,6 +1,7 @@
 package natssource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,6 +105,11 @@ func (s *Source) pullFrom(ctx context.Context, q queue, accept body.Accepter) er
 		created, shut, err := s.ledger.pass(ctx)
 		if err != nil {
 			return nil
+		}
+		if s.ledger.len() >= cmp.Or(s.o.most, maxAckPending) {
+			p.gather()
+			pause(ctx, 100*time.Millisecond)
+			continue
 		}
 		if err = p.leave(ctx, created); err == nil {
 			whole, err = p.pull(ctx, shut, whole)
