@@ -512,7 +512,7 @@ func TestBoundOfAllPartitions(t *testing.T) {
 	send := func() {
 		for range each {
 			for i := range 8 {
-				if _, err := js.PublishAsync(fmt.Sprintf("logs.s%d", i), []byte(`{"msg":"a"}`)); err != nil {
+				if _, err := js.PublishAsync(fmt.Sprintf("logs.s%d", i), []byte(`{"msg":"a"}`), jetstream.WithStallWait(testkit.Patience)); err != nil {
 					t.Fatal(err)
 				}
 				n++
@@ -583,7 +583,7 @@ func TestCrowded(t *testing.T) {
 		t.Skip("too many messages for the race detector")
 	}
 	for range n {
-		if _, err := js.PublishAsync("logs.web", []byte(`{"msg":"a"}`)); err != nil {
+		if _, err := js.PublishAsync("logs.web", []byte(`{"msg":"a"}`), jetstream.WithStallWait(testkit.Patience)); err != nil {
 			t.Fatal(err)
 		}
 	}
