@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -537,6 +538,31 @@ func TestBoundOfAllPartitions(t *testing.T) {
 		e.stored(r.Reply)
 	}
 	e.left(0)
+}
+
+// While the log is full, each message of each partition that was asked for has signs of life, also
+// those of partitions beyond the number that is decoded at once. So none comes again.
+func TestFullWithManyPartitions(t *testing.T) {
+	t.Parallel()
+	unhurried(t, time.Second, func(t *testing.T, wait time.Duration) error {
+		e := newEnv(t, inPartitions(12))
+		var full atomic.Bool
+		full.Store(true)
+		m := &memory{refuse: while(&full)}
+		e.run(m, share(0, 1), ackWait(wait))
+		m.stored = e.stored
+		const n = 300
+		for i := range n {
+			e.publish(fmt.Sprintf("logs.s%d", i), `{"msg":"a"}`)
+		}
+		time.Sleep(3 * wait)
+		full.Store(false)
+		e.left(0)
+		if again := e.value("blobtail_nats_redelivered_total", ""); again > 0 || len(m.await(t, n)) != n {
+			return fmt.Errorf("%v messages came again", again)
+		}
+		return nil
+	})
 }
 
 // If the transform goes while ingesters run with a share, they go on with what they had, also after
