@@ -50,6 +50,16 @@ func (b *balanced) requests() []string {
 // nginx runs Debian's nginx with nginx/blobtail.conf in front of servers, and returns its URL.
 func nginx(t *testing.T, servers ...*balanced) string {
 	t.Helper()
+	var addresses []string
+	for _, s := range servers {
+		addresses = append(addresses, s.Listener.Addr().String())
+	}
+	return "http://" + balancer(t, read(t, "nginx/blobtail.conf"), addresses...)
+}
+
+// balancer runs nginx with a configuration in front of servers, and returns its address.
+func balancer(t *testing.T, conf string, servers ...string) string {
+	t.Helper()
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		program = "/usr/sbin/nginx"
@@ -66,14 +76,14 @@ func nginx(t *testing.T, servers ...*balanced) string {
 	}
 	address := l.Addr().String()
 	l.Close()
-	conf := strings.Replace(read(t, "nginx/blobtail.conf"), "listen 8514;", "listen "+address+";", 1)
+	conf = strings.Replace(conf, "listen 8514", "listen "+address, 1)
 	line := regexp.MustCompile(`(?m)^ *server ingest-\d\.example\.com:8514`)
 	if n := len(line.FindAllString(conf, -1)); n != len(servers) {
 		t.Fatalf("%d servers in the file", n)
 	}
 	for _, s := range servers {
 		at := line.FindStringIndex(conf)
-		conf = conf[:at[0]] + "server " + s.Listener.Addr().String() + conf[at[1]:]
+		conf = conf[:at[0]] + "server " + s + conf[at[1]:]
 	}
 	dir := t.TempDir()
 	user := ""
@@ -109,7 +119,7 @@ func nginx(t *testing.T, servers ...*balanced) string {
 		}
 		return err == nil
 	})
-	return "http://" + address
+	return address
 }
 
 func send(t *testing.T, url, service, body string) int {
@@ -140,7 +150,8 @@ func TestNginx(t *testing.T) {
 		for i := range services {
 			name := fmt.Sprintf("s%d", i)
 			for _, r := range [][2]string{
-				{"/ingest/" + name + "?_time=at", ""}, {"/" + name + "/_bulk", ""},
+				{"/ingest/" + name + "?_time=at", ""}, {"/" + name + "/_bulk", ""}, {"/elasticsearch/" + name + "/_bulk", ""},
+				{"/insert/elasticsearch/" + name + "/_bulk", ""}, {"/" + name + "/_doc/_bulk", ""},
 				{"/_bulk", name}, {"/loki/api/v1/push", name}, {"/v1/logs", name},
 			} {
 				if code := send(t, url+r[0], r[1], fmt.Sprintf("%s %d", name, round)); code != http.StatusOK {
@@ -183,8 +194,10 @@ func TestNginx(t *testing.T) {
 		}
 	}
 	// Without a service that nginx can see, the sender's host decides.
-	for range 20 {
-		send(t, url+"/loki/api/v1/push", "", "push 3")
+	for _, path := range []string{"/loki/api/v1/push", "/_bulk", "/elasticsearch/_bulk", "/insert/elasticsearch/_bulk", "/ingest"} {
+		for range 4 {
+			send(t, url+path, "", "push 3")
+		}
 	}
 	if home := homes(3); len(home) != 1 {
 		t.Errorf("requests of one host are at %v", home)
@@ -229,5 +242,57 @@ func TestNginxNext(t *testing.T) {
 	}
 	if whole[true] != 1 || whole[false] != 3 {
 		t.Errorf("the bodies arrived whole %d times at the server that ends, and %d times at others, want 1 and 3", whole[true], whole[false])
+	}
+}
+
+// If all servers refuse, the sender learns it, and loses nothing: the first answer is that of the
+// servers, and then nginx asks none of them for a while.
+func TestNginxAllRefuse(t *testing.T) {
+	servers := []*balanced{newBalanced(t), newBalanced(t), newBalanced(t)}
+	for _, s := range servers {
+		s.status = http.StatusServiceUnavailable
+	}
+	url := nginx(t, servers...)
+	for i, want := range []int{http.StatusServiceUnavailable, http.StatusBadGateway} {
+		if code := send(t, url+"/ingest/web", "", "a"); code != want {
+			t.Errorf("request %d: %d, want %d", i, code, want)
+		}
+	}
+}
+
+// With the lines for certificates, and an ingester behind a proxy, a token goes by TLS all the way.
+// Equal records of two hosts are two, and a request that is sent again is known.
+func TestNginxSecured(t *testing.T) {
+	need(t, "curl")
+	folder, bin := t.TempDir(), ingester(t)
+	makeTLS(t, folder, "logs.example.com")
+	ca, crt, key := filepath.Join(folder, "ingest", "ca.crt"), filepath.Join(folder, "ingest", "tls.crt"), filepath.Join(folder, "ingest", "tls.key")
+	tokens := filepath.Join(folder, "tokens.yaml")
+	token := newToken(t, bin, tokens, "web", "--write", "web")
+	r := start(t, bin, "BLOBTAIL_STORE=dir:"+filepath.Join(folder, "store"), "BLOBTAIL_TOKENS="+tokens,
+		"BLOBTAIL_TLS_CERT="+crt, "BLOBTAIL_TLS_KEY="+key, "BLOBTAIL_BEHIND_PROXY=true")
+	conf := regexp.MustCompile(`(?m)^ *(listen 8514|proxy_pass http://blobtail_ingesters);\n`).ReplaceAllString(read(t, "nginx/blobtail.conf"), "")
+	conf = regexp.MustCompile(`(?m)^( *)#(listen|ssl_|proxy_)`).ReplaceAllString(conf, "$1$2")
+	conf = strings.NewReplacer("/etc/nginx/blobtail.crt", crt, "/etc/nginx/blobtail.key", key, "/etc/nginx/blobtail-ca.crt", ca,
+		"blobtail-ingest.logs.svc", "logs.example.com").Replace(conf)
+	at := "https://" + balancer(t, conf, r.records, r.records, r.records) + "/ingest/web"
+	for i, from := range []string{"127.0.0.2", "127.0.0.3", "127.0.0.2"} {
+		if code := curl(t, "--interface", from, "--cacert", ca, "-H", "Authorization: Bearer "+token, "-d", `{"ts":"2026-11-20T10:00:00.123456Z","msg":"a"}`, at); code != "200" {
+			t.Errorf("request %d: %s", i, code)
+		}
+	}
+	answer, err := http.Get("http://" + r.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`blobtail_http_records_total{result="accepted"} 2`, `blobtail_http_records_total{result="duplicate"} 1`} {
+		if !strings.Contains(string(page), want+"\n") {
+			t.Errorf("the metrics lack %s", want)
+		}
 	}
 }

@@ -7,3 +7,6 @@ func (o *Options) Wait(d time.Duration) { o.wait = d }
 
 // Survey sets the interval of looks for partitions that no ingester takes.
 func (o *Options) Survey(d time.Duration) { o.survey = d }
+
+// Most sets how many messages may be here and not settled before no more are asked for.
+func (o *Options) Most(n int) { o.most = n }

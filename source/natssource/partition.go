@@ -83,24 +83,32 @@ func (s *Source) queues(info *jetstream.StreamInfo) ([]queue, error) {
 	if n > 0 {
 		shared.filter = subjects
 	}
+	had := s.queuesNow()
 	if s.o.Share.Ingesters > 0 {
+		if n == 0 && had != nil { // the transform was taken away: what waits in partitions is still ours
+			return had, nil
+		}
 		if n == 0 {
 			return nil, refuse("nats.partitions is auto, and stream %[1]s has no partitions to count; give it some: %[2]s (or give this ingester numbers)",
 				s.o.Stream, transform(s.o.Stream, 40))
 		}
 		numbers = s.o.Share.of(n)
 	}
-	if len(numbers) == 0 {
-		return []queue{shared}, nil
-	}
-	if info.Config.Retention == jetstream.InterestPolicy {
+	apart := n > 0 || len(numbers) > 0 || slices.ContainsFunc(info.Config.Subjects, func(subject string) bool {
+		return strings.HasPrefix(subject, partitioned+".")
+	})
+	if apart && info.Config.Retention == jetstream.InterestPolicy {
 		return nil, refuse("stream %[1]s has the retention interest, so it drops the messages of a partition that no ingester has taken yet; "+
 			"partitions need a stream with the retention work, or limits", s.o.Stream)
+	}
+	if len(numbers) == 0 {
+		return []queue{shared}, nil
 	}
 	all := []queue{{consumer: shared.consumer, filter: subjects, number: -1, apart: true}}
 	for _, p := range numbers {
 		if n > 0 && p >= n {
-			return nil, refuse("nats.partitions has %[1]d, and stream %[2]s has the partitions 0 to %[3]d; take the number out, or make more: %[4]s",
+			return nil, refuse("nats.partitions has %[1]d, and stream %[2]s has the partitions 0 to %[3]d; take the number out, or make more: %[4]s "+
+				"(if messages of more partitions still wait, take the transform away until they are stored: nats stream edit %[2]s --no-transform --force)",
 				p, s.o.Stream, n-1, transform(s.o.Stream, p+1))
 		}
 		all = append(all, queue{consumer: fmt.Sprintf("%s-%d", s.o.Consumer, p), filter: fmt.Sprintf("%s.%d.>", partitioned, p), number: p})
@@ -299,7 +307,7 @@ func (s *Source) untakenPartitions(ctx context.Context, before map[int]uint64) (
 			if info.NumWaiting > 0 || !known || was != info.Delivered.Consumer {
 				continue
 			}
-			n = int(info.NumPending)
+			n = int(info.NumPending) + info.NumAckPending // one that ended has left both
 		}
 		if n > 0 {
 			numbers, messages = append(numbers, p), messages+n

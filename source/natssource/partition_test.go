@@ -406,9 +406,14 @@ func TestUnfitPartitions(t *testing.T) {
 		"numbers before the transform":            {func(*jetstream.StreamConfig) {}, nil, partitions(1), ""},
 		"the number in the service's place": {mapped("logs.*", "logs.{{partition(7,1)}}.{{wildcard(1)}}"), nil, partitions(),
 			"would be taken for the service; the number belongs behind logs-partition., and the service behind that: nats stream edit LOGS --transform-source 'logs.*' --transform-destination 'logs-partition.{{partition(40,1)}}.{{wildcard(1)}}' --force"},
-		"no number":          {mapped("logs.*", "logs-partition.{{wildcard(1)}}"), nil, partitions(1), "would be taken for the service"},
-		"another transform":  {mapped("logs.*", "logs.{{wildcard(1)}}.x"), nil, partitions(), ""},
-		"interest":           {func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }, nil, partitions(1), "retention interest"},
+		"no number":         {mapped("logs.*", "logs-partition.{{wildcard(1)}}"), nil, partitions(1), "would be taken for the service"},
+		"another transform": {mapped("logs.*", "logs.{{wildcard(1)}}.x"), nil, partitions(), ""},
+		"interest":          {func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }, nil, partitions(1), "retention interest"},
+		"interest, and others take the partitions": {func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy; inPartitions(4)(c) }, nil, partitions(), "retention interest"},
+		"interest, and a server maps": {func(c *jetstream.StreamConfig) {
+			c.Retention, c.Subjects = jetstream.InterestPolicy, []string{"logs.>", "logs-partition.>"}
+		}, nil, partitions(), "retention interest"},
+		"interest alone":     {func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }, nil, partitions(), ""},
 		"limits":             {func(c *jetstream.StreamConfig) { c.Retention = jetstream.LimitsPolicy; inPartitions(4)(c) }, consumer("mine"), partitions(1), ""},
 		"other subjects too": {func(c *jetstream.StreamConfig) { c.Subjects = []string{"logs.>", "metrics.>"} }, consumer("blobtail"), partitions(1), "nats consumer edit LOGS blobtail --filter 'logs.>' --force"},
 	} {
@@ -473,6 +478,47 @@ func TestUntaken(t *testing.T) {
 	}
 }
 
+// What the last ingester of a partition was delivered and gave back, or had when it was killed, is
+// reported too: nobody asks for it.
+func TestUntakenOfOneThatEnded(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, inPartitions(1))
+	m := &memory{}
+	before := e.another(m, partitions(0))
+	for range 10 {
+		e.publish("logs.web", `{"msg":"a"}`)
+	}
+	m.await(t, 10)
+	before.stop()
+	e.run(&memory{}, func(o *natssource.Options) { o.Survey(100 * time.Millisecond) })
+	testkit.Until(t, "its messages are counted", func() bool {
+		return e.value("blobtail_nats_untaken_messages", "") == 10
+	})
+}
+
+// If the transform goes while ingesters run with a share, they go on with what they had, also after
+// they had to look at the stream again.
+func TestShareWithoutTransform(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, inPartitions(2))
+	m := &memory{}
+	e.run(m, share(0, 1))
+	m.stored = e.stored
+	e.publish("logs.web", `{"msg":"a"}`)
+	e.left(0)
+	e.update()
+	if err := e.js.DeleteConsumer(t.Context(), "LOGS", "blobtail-1"); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		e.publish("logs.web", `{"msg":"a"}`)
+	}
+	e.left(0)
+	testkit.Until(t, "all consumers are there", func() bool {
+		return e.asking()["blobtail-1"] == 1
+	})
+}
+
 // A consumer that is near its limit of unacknowledged messages is reported, so that the buffer cuts
 // batches; and no more when they are acknowledged.
 func TestCrowded(t *testing.T) {
@@ -494,7 +540,7 @@ func TestCrowded(t *testing.T) {
 		t.Skip("too many messages for the race detector")
 	}
 	for range n {
-		if _, err := js.PublishAsync("logs.web", []byte(`{"msg":"a"}`)); err != nil {
+		if _, err := js.PublishAsync("logs.web", []byte(`{"msg":"a"}`), jetstream.WithStallWait(testkit.Patience)); err != nil {
 			t.Fatal(err)
 		}
 	}

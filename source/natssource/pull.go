@@ -1,6 +1,7 @@
 package natssource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,14 +26,18 @@ const (
 	pullMessages = 4096
 	pullExpires  = 30 * time.Second
 	pullBeat     = 5 * time.Second // how often the server confirms that it still knows a pull
+	// readers is how many messages of all queues are decoded at once: one of a MiB may be a hundred
+	// without its compression.
+	readers = 4
 )
 
 // A puller pulls the messages of a queue. It belongs to Run.
 type puller struct {
 	s       *Source
 	accept  body.Accepter
-	reader  *reader
-	inbox   string // subject for messages, up to the number of the pull
+	readers chan *reader // those of all queues that are not in use
+	reader  *reader      // in use here
+	inbox   string       // subject for messages, up to the number of the pull
 	pulls   uint64
 	request string         // subject of pulls
 	arrived chan *nats.Msg // never full: there is one pull at a time, or few
@@ -51,6 +56,10 @@ func (s *Source) Run(ctx context.Context, accept body.Accepter) error {
 	defer end(nil)
 	s.pulling.Store(true)
 	var pullers sync.WaitGroup
+	free := make(chan *reader, readers)
+	for range readers {
+		free <- newReader(s.o.Fields)
+	}
 	begun := map[string]bool{} // a queue that is not taken any more gets no new messages
 	for ctx.Err() == nil {
 		for _, q := range s.queuesNow() {
@@ -59,7 +68,7 @@ func (s *Source) Run(ctx context.Context, accept body.Accepter) error {
 			}
 			begun[q.consumer] = true
 			pullers.Go(func() {
-				if err := s.pullFrom(ctx, q, accept); err != nil {
+				if err := s.pullFrom(ctx, q, accept, free); err != nil {
 					end(err)
 				}
 			})
@@ -86,9 +95,9 @@ func (s *Source) queuesNow() []queue {
 }
 
 // pullFrom pulls the messages of a queue until ctx ends.
-func (s *Source) pullFrom(ctx context.Context, q queue, accept body.Accepter) error {
+func (s *Source) pullFrom(ctx context.Context, q queue, accept body.Accepter, free chan *reader) error {
 	p := &puller{
-		s: s, accept: accept, reader: newReader(s.o.Fields),
+		s: s, accept: accept, readers: free,
 		inbox:   s.conn.NewInbox() + ".",
 		request: fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", s.o.Stream, q.consumer),
 		arrived: make(chan *nats.Msg, 4*pullMessages),
@@ -104,6 +113,11 @@ func (s *Source) pullFrom(ctx context.Context, q queue, accept body.Accepter) er
 		created, shut, err := s.ledger.pass(ctx)
 		if err != nil {
 			return nil
+		}
+		if s.ledger.len() >= cmp.Or(s.o.most, maxAckPending) {
+			p.gather()
+			pause(ctx, min(p.longest(), 100*time.Millisecond))
+			continue
 		}
 		if err = p.leave(ctx, created); err == nil {
 			whole, err = p.pull(ctx, shut, whole)
@@ -240,6 +254,10 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 	if p.s.ledger.delivered(p.created, pl, m.Reply, time.Now()) {
 		stream = record.Origin{} // the origin is then its place in the log
 	}
+	if err := p.turn(ctx); err != nil {
+		return err
+	}
+	defer func() { p.readers <- p.reader }()
 	req, unreadable := p.reader.request(m, pl, stream)
 	if len(req.Lines) == 0 {
 		mt.empty.Inc()
@@ -265,12 +283,28 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 	return nil
 }
 
+// turn waits for a reader. Others have them for long while the log is full.
+func (p *puller) turn(ctx context.Context) error {
+	for {
+		select {
+		case p.reader = <-p.readers:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(p.longest()):
+			p.gather()
+		}
+	}
+}
+
+// longest is how long arrived messages may wait before they are noted.
+func (p *puller) longest() time.Duration { return min(time.Second, p.s.o.AckWait/10) }
+
 // hand passes a request to the accepter. While the log is full, or the ingester may
 // not ingest, no more messages are pulled. The server gets signs of life for the
 // pulled ones. expired is how many of the request's records are not kept.
 func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Origin) (expired int, err error) {
-	longest := min(time.Second, p.s.o.AckWait/10)
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, longest) {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, p.longest()) {
 		receipt, err := p.reader.Append(ctx, p.accept, nil)
 		switch {
 		case err == nil:

@@ -59,12 +59,16 @@ type Options struct {
 	wait time.Duration
 	// survey is the interval of looks for partitions that no ingester takes; 0: surveyEvery.
 	survey time.Duration
+	// most is how many messages of all queues may be here and not settled before no more are asked
+	// for; 0: maxAckPending.
+	most int
 }
 
 const (
 	defaultAckWait = 10 * time.Minute
 	// maxAckPending is how many messages of a consumer may be delivered and not acknowledged. The
-	// server keeps some 150 bytes for each.
+	// server keeps some 150 bytes for each. It is also the number for all queues of an ingester:
+	// each message takes memory here, and a start needs that again.
 	maxAckPending = 500_000
 	// firstConnection is how long Open waits for a server, unless that refuses at once.
 	// firstLook is how long it waits for information about the stream.

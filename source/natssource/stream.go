@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"blobtail/storage/fanout"
 )
 
 const (
@@ -19,6 +21,8 @@ const (
 	lookAgain = time.Second
 	// lookLimit is the longest duration of a check.
 	lookLimit = 5 * time.Second
+	// lookAtOnce is how many consumers of partitions are looked at at once.
+	lookAtOnce = 16
 	// surveyEvery is the interval of looks for partitions that no ingester takes.
 	surveyEvery = time.Minute
 	// crowdedAt and watchedFrom are percents of maxAckPending: from the first on messages should
@@ -114,12 +118,20 @@ func (s *Source) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	consumers := make([]*jetstream.ConsumerInfo, len(queues))
+	ensure := func(i int) (err error) {
+		consumers[i], err = s.ensureConsumer(ctx, info, queues[i])
+		return err
+	}
+	if err := ensure(0); err != nil { // the shared one first: it may have to make room
+		return err
+	}
+	errs := fanout.All(len(queues)-1, lookAtOnce, func(i int) error { return ensure(i + 1) })
+	if err := cmp.Or(errs...); err != nil {
+		return err
+	}
 	pending, unacknowledged, crowd := uint64(0), 0, 0
-	for _, q := range queues {
-		consumer, err := s.ensureConsumer(ctx, info, q)
-		if err != nil {
-			return err
-		}
+	for _, consumer := range consumers {
 		pending += consumer.NumPending
 		unacknowledged += consumer.NumAckPending
 		crowd = max(crowd, 100*consumer.NumAckPending/max(1, consumer.Config.MaxAckPending))

@@ -101,7 +101,7 @@ var allowed = map[string][]string{
 	// 3: the ends. Sources do not know the buffer.
 	"source/body":                {"record", "record/times", "record/origin"},
 	"source/httpsource":          {"record", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling", "internal/signpost", "source/tokens"},
-	"source/natssource":          {"record", "record/origin", "source/body", "internal/count", "storage/fsys"},
+	"source/natssource":          {"record", "record/origin", "source/body", "internal/count", "storage/fanout", "storage/fsys"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
 	"source/elastic":             {"record", "source/body", "source/httpsource"},
 	"source/journald":            {"record", "source/body", "source/httpsource"},
