@@ -183,13 +183,21 @@ func TestDamagedBodies(t *testing.T) {
 		refused(fmt.Sprint("length ", i), body[:i], "checksum")
 	}
 	frame := bytes.Index(plain, []byte("\x28\xb5\x2f\xfd"))
-	frameOf := func(options ...zstd.EOption) []byte {
+	frameWith := func(text []byte, options ...zstd.EOption) []byte {
 		z, err := zstd.NewWriter(nil, options...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return z.EncodeAll([]byte(line(at, "info", "web", "one")+line(at.Add(1), "error", "web", "two")), slices.Clone(plain[:frame]))
+		return z.EncodeAll(text, slices.Clone(plain[:frame]))
 	}
+	frameOf := func(options ...zstd.EOption) []byte {
+		return frameWith([]byte(line(at, "info", "web", "one")+line(at.Add(1), "error", "web", "two")), options...)
+	}
+	// Lines that are too long only with their numbers: one of 64 digits, in 32 bytes.
+	ids := []byte{1, 15, 1, 2, 0, 4}
+	head := plain[:bytes.Index(plain, ids)+len(ids)]
+	text := append(bytes.Repeat([]byte("x"), tailindex.MaxLines*tailindex.MaxLine-10), 1, 0x20+64)
+	overlong := slices.Concat(head, []byte{32}, make([]byte, 32), frameWith(text)[frame:])
 	foreign := zstd.WithEncoderDictRaw(40000, []byte(strings.Repeat("another dictionary ", 20)))
 	unknown := append([]byte{2}, plain[1:]...)
 	count := slices.Clone(plain)
@@ -209,8 +217,47 @@ func TestDamagedBodies(t *testing.T) {
 		{"no frame", plain[:frame], "numbers do not fit"},
 		{"half a frame", plain[:len(plain)-2], "do not decompress"},
 		{"the head alone", plain[:4], "head is damaged"},
+		{"a bomb", frameWith(make([]byte, 64<<20)), "do not decompress"},
+		{"a bomb of numbers", overlong, "too long"},
 	} {
 		refused(c.name, tailindex.Sealed(c.body), c.want)
+	}
+}
+
+// A table has rows of both formats after an upgrade, and while old and new ingesters run. Readers
+// and followers return them together.
+func TestBothFormats(t *testing.T) {
+	table, at, first := firstRow()
+	_, _, second := someRow(t)
+	first.Key = strings.Replace(first.Key, "0badcafe", "0ddba11e", 1)
+	first.Props["process"] = "0ddba11e"
+	s := mem.New(mem.Options{})
+	write := func(row storage.Row) {
+		if err := s.Upsert(t.Context(), table, "web~0", []storage.Row{row}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := tailindex.NewReader(s, tailindex.Options{Now: func() time.Time { return at.Add(time.Second) }})
+	watch := r.Watch("web", false, at.Add(-time.Second))
+	write(first)
+	for _, want := range []string{"0ddba11e", "0badcafe"} {
+		rows, missed, err := watch.Poll(t.Context())
+		if err != nil || len(missed) != 0 || len(rows) != 1 || rows[0].Process != want || rows[0].Number != 1 {
+			t.Errorf("%s: %+v, %v, %v", want, rows, missed, err)
+		}
+		write(second)
+	}
+	rows, err := r.Newest(t.Context(), "web", false, 100)
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	for i := range rows[0].Entries {
+		if a, b := rows[0].Entries[i], rows[1].Entries[i]; string(a.Line) != string(b.Line) || a.Time != b.Time || a.ID.Index != b.ID.Index {
+			t.Errorf("line %d: %+v and %+v", i, a, b)
+		}
+	}
+	if len(rows[0].Entries) != 2 || len(rows[1].Entries) != 2 {
+		t.Errorf("%+v", rows)
 	}
 }
 
@@ -310,7 +357,7 @@ func storedRows(t *testing.T, file string) map[string]tailindex.Row {
 	return all
 }
 
-// The lines of a row need the dictionary of its format, which docs/FORMAT.md has.
+// The lines of a row need the dictionary of its format, which docs/FORMAT-TAIL.md has.
 func TestDictionary(t *testing.T) {
 	table, at, row := someRow(t)
 	body := row.Props["d"].([]byte)
@@ -321,7 +368,7 @@ func TestDictionary(t *testing.T) {
 	if rows, err := readBack(t, table, at, row); err != nil || len(rows) != 1 {
 		t.Errorf("%v, %v", rows, err)
 	}
-	page, err := os.ReadFile("../docs/FORMAT.md")
+	page, err := os.ReadFile("../docs/FORMAT-TAIL.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +377,7 @@ func TestDictionary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(strings.ReplaceAll(string(page), "\n", ""), "```text"+base64.StdEncoding.EncodeToString(file)+"```") {
-		t.Error("docs/FORMAT.md has another dictionary")
+		t.Error("docs/FORMAT-TAIL.md has another dictionary")
 	}
 }
 

@@ -54,5 +54,7 @@ func TestMutants(t *testing.T) {
 			`	if w.stats.Held > w.o.Memory/4 {
 `, `	if w.stats.Held > w.o.Memory {
 `}}},
+		{Name: "a turn that is set stays though much waits", Test: "TestMemoryShortens", Seeds: 1, Edits: []testkit.Edit{{"tailindex/writer.go",
+			`	case every < s.every && s.timer.Stop():`, `	case every < 0 && s.timer.Stop():`}}},
 	})
 }

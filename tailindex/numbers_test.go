@@ -101,7 +101,7 @@ func TestNumbers(t *testing.T) {
 	// The records per second of each service at each ingester are those of 1 TB a day with
 	// 200 services and 20 ingesters.
 	const services, ingesters, perSecond, seconds = 10, 4, 9, 60
-	for every, most := range map[time.Duration]float64{time.Second: 0.66, 5 * time.Second: 0.40} {
+	for every, most := range map[time.Duration]float64{time.Second: 0.45, 5 * time.Second: 0.30} {
 		t.Run(every.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &tally{TableStore: mem.New(mem.Options{}), begin: time.Now().Add(2 * every), perSecond: map[string]int{}}

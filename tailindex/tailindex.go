@@ -8,7 +8,7 @@
 // A row covers the arrivals at one ingester for one service between two writes: the
 // newest [MaxLines] of its lines, and the number of other ones. It omits lines longer
 // than [MaxLine]. No loss is hidden: the row counts the records that it omits, and they
-// are in the log of that ingester and in blobs. The form of a row is in docs/FORMAT.md.
+// are in the log of that ingester and in blobs. The form of a row is in docs/FORMAT-TAIL.md.
 //
 // The table only makes the newest end quick to read. If it is unavailable, late or lost,
 // that costs only freshness. So a writer never makes ingestion wait.

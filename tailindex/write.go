@@ -110,8 +110,10 @@ func (w *Writer) turn(s *service) {
 	if last || pause == 0 && s.batch == nil {
 		return
 	}
+	s.every = 0
 	if pause == 0 {
-		pause = s.pause(w.o.Now(), w.every())
+		s.every = w.every()
+		pause = s.pause(w.o.Now(), s.every)
 	}
 	if w.ending {
 		pause = 0

@@ -88,6 +88,7 @@ type service struct {
 	name  string
 	phase time.Duration // offset within each interval at which it is written
 	timer *time.Timer   // of the turn that it waits for, or has; nil: it is idle
+	every time.Duration // interval that decided when that turn is; 0: none did
 	batch *batch        // arrivals since the last write; nil: none
 	wrote time.Time     // time at which the last batch was taken
 	job   *job          // its rows, until they are written; only the turn changes it
@@ -147,8 +148,15 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	b.mark = max(b.mark, mark)
 	b.keep(run, from, to, held > w.o.Memory+w.o.Memory/8)
 	w.stats.Held += b.size() - before
-	if s.timer == nil && w.writing != nil && !w.ending {
-		w.schedule(s, s.pause(now, w.every()))
+	every := w.every()
+	switch {
+	case w.writing == nil || w.ending:
+	case s.timer == nil:
+		s.every = every
+		w.schedule(s, s.pause(now, every))
+	case every < s.every && s.timer.Stop(): // its turn was set while less waited
+		s.every = every
+		s.timer.Reset(s.pause(now, every))
 	}
 }
 

@@ -120,28 +120,31 @@ func pace(t *testing.T, set time.Duration) {
 	}
 }
 
-// Many busy services do not lose lines to the bound on memory by waiting for an interval.
+// Many busy services do not lose lines to the bound on memory by waiting for an interval: the
+// turns that are already set come sooner too.
 func TestMemoryShortens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := mem.New(mem.Options{})
-		w, stop := start(t, s, tailindex.Options{Every: 30 * time.Second, Memory: 4 << 20})
-		text := strings.Repeat("x", 300)
-		for n := range 60 {
-			for service := range 300 {
-				name := fmt.Sprint("s", service)
-				var lines []string
-				for range 3 {
-					lines = append(lines, line(time.Now(), "info", name, text))
+	for _, services := range []int{300, 600} {
+		synctest.Test(t, func(t *testing.T) {
+			s := mem.New(mem.Options{})
+			w, stop := start(t, s, tailindex.Options{Every: 30 * time.Second, Memory: 4 << 20})
+			text := strings.Repeat("x", 300)
+			for n := range 60 {
+				for service := range services {
+					name := fmt.Sprint("s", service)
+					var lines []string
+					for range 3 {
+						lines = append(lines, line(time.Now(), "info", name, text))
+					}
+					w.Accepted(1, newRun(name, uint64(n*1000+service), lines...))
 				}
-				w.Accepted(1, newRun(name, uint64(n*1000+service), lines...))
+				time.Sleep(time.Second)
 			}
-			time.Sleep(time.Second)
-		}
-		stop()
-		if st := w.Stats(); st.Omitted > 0 || st.Records != 60*300*3 {
-			t.Errorf("%d records are shown and %d omitted", st.Records, st.Omitted)
-		}
-	})
+			stop()
+			if st := w.Stats(); st.Omitted > 0 || st.Records != uint64(60*services*3) {
+				t.Errorf("%d services: %d records are shown and %d omitted", services, st.Records, st.Omitted)
+			}
+		})
+	}
 }
 
 // No row shows a record that is not durable.
@@ -298,6 +301,49 @@ func TestManyServicesWait(t *testing.T) {
 		}
 		if n, _ := w.Waiting(); n > 0 || len(written) != services {
 			t.Errorf("%d services wait at the end, %d are written", n, len(written))
+		}
+	})
+}
+
+// Services that are busier than the workers can write get their rows later, in turn, and lose no
+// lines: 10,000 at 15 ms a write each 12.5 s or so. This is a tenth of that, ten times slower.
+func TestMoreThanWorkersWrite(t *testing.T) {
+	const services, seconds = 1000, 60
+	synctest.Test(t, func(t *testing.T) {
+		s := &watched{TableStore: storagetest.FaultyTables(mem.New(mem.Options{}), func(op storagetest.Op, _ string) storagetest.Fault {
+			if op == storagetest.Upsert {
+				return storagetest.Fault{Delay: 150 * time.Millisecond}
+			}
+			return storagetest.Fault{}
+		})}
+		w, stop := start(t, s, tailindex.Options{Every: 5 * time.Second})
+		defer stop()
+		var behind time.Duration
+		for n := range seconds {
+			for i := range services {
+				service := fmt.Sprint("s", i)
+				w.Accepted(1, newRun(service, uint64(n), line(time.Now(), "info", service, "x")))
+			}
+			time.Sleep(time.Second)
+			_, d := w.Waiting()
+			behind = max(behind, d)
+		}
+		last, longest := map[string]time.Time{}, time.Duration(0)
+		for _, write := range s.of() {
+			if at, ok := last[write.partition]; ok {
+				longest = max(longest, write.at.Sub(at))
+			}
+			last[write.partition] = write.at
+		}
+		if len(last) != services || longest < 12*time.Second || longest > 18*time.Second {
+			t.Errorf("%d services are written, one after %v", len(last), longest)
+		}
+		if behind < 8*time.Second || behind > 12*time.Second {
+			t.Errorf("%v behind", behind)
+		}
+		time.Sleep(18 * time.Second)
+		if st := w.Stats(); st.Omitted > 0 || st.Records != services*seconds {
+			t.Errorf("%d records are shown and %d omitted", st.Records, st.Omitted)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"blobtail/internal/config"
 	"blobtail/internal/dev/testkit"
+	"blobtail/tailindex"
 )
 
 // TestMaxAge ensures that flush.max-age is longer only where readers can ask the ingester for what
@@ -32,7 +33,6 @@ func TestMaxAge(t *testing.T) {
 		"advertised, and one is asked":    {azure + advertised + "live: 'http://10.0.0.4:8514'\n", 10 * time.Minute, "at ingest.advertise"},
 		"auto":                            {azure + "flush: {max-age: auto}\n", 5 * time.Minute, "ingest.advertise is empty"},
 		"nothing":                         {dir + "flush: {max-age: ''}\n", 10 * time.Minute, "ingest.listen"},
-		"zero":                            {dir + "flush: {max-age: 0}\n", 10 * time.Minute, "ingest.listen"},
 		"set":                             {azure + advertised + "flush: {max-age: 90s}\n", 90 * time.Second, ""},
 		"set to a value of auto":          {dir + "flush: {max-age: 5m}\n", 5 * time.Minute, ""},
 	} {
@@ -58,8 +58,11 @@ func TestMaxAge(t *testing.T) {
 			t.Errorf("%s: read back as %+v (%v), printed from %+v", name, again.Flush, err, c.Flush)
 		}
 	}
-	if _, err := load(t, "flush: {max-age: never}\n"); err == nil || !strings.Contains(err.Error(), `line 1: flush.max-age: "never" is no duration; want`) || !strings.HasSuffix(err.Error(), "or auto") {
-		t.Errorf("never: %v", err)
+	for text, want := range map[string]string{"never": "is no duration; want", "0": "is too short; want more than 0", "0s": "is too short; want more than 0"} {
+		want = `line 1: flush.max-age: "` + text + `" ` + want
+		if _, err := load(t, "flush: {max-age: "+text+"}\n"); err == nil || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "or auto") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 
@@ -74,6 +77,21 @@ func TestOldMinimum(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// The bounds of tail.every are those that readers rely on.
+func TestTailEveryBounds(t *testing.T) {
+	t.Parallel()
+	for every, ok := range map[time.Duration]bool{
+		tailindex.LeastEvery: true, tailindex.MostEvery: true,
+		tailindex.LeastEvery - time.Millisecond: false, tailindex.MostEvery + time.Millisecond: false,
+	} {
+		c := config.Default()
+		c.Tail.Every = config.Auto(every)
+		if err := c.Validate(); (err == nil) != ok {
+			t.Errorf("%v: %v", every, err)
 		}
 	}
 }

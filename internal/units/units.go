@@ -76,14 +76,17 @@ func (d Duration) String() string {
 // Auto is a [Duration] that the program chooses when it is 0, which is written as auto.
 type Auto time.Duration
 
-// UnmarshalText reads a duration, or auto.
+// UnmarshalText reads a duration of more than 0, or auto.
 func (a *Auto) UnmarshalText(text []byte) error {
 	if *a = 0; len(text) == 0 || string(text) == "auto" {
 		return nil
 	}
 	v, err := ParseDuration(string(text))
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("%w, or auto", err)
+	case v == 0:
+		return fmt.Errorf("%q is too short; want more than 0, for example 5m, or auto", text)
 	}
 	*a = Auto(v)
 	return nil
