@@ -19,7 +19,7 @@ PARTS           ?=
 # several times slower. Tests that count cases, or handle much data, take a few of them there.
 RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon ./cmd/ingest ./cmd/query ./integration/complete \
 	./integration/repeats ./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs \
-	./internal/azurelogs/imports ./internal/count ./internal/dev/testenv ./internal/door ./internal/lease ./internal/storeid \
+	./internal/azurelogs/imports ./internal/count ./internal/dev/testenv ./internal/dev/testkit ./internal/door ./internal/lease ./internal/storeid \
 	./internal/storeid/premises ./internal/tally ./reading ./reading/blobs ./reading/blobs/indexcache ./reading/remote \
 	./reading/unflushed ./reading/unflushed/live ./reading/unflushed/live/peers ./retention ./retention/compact ./serve/api \
 	./serve/loki ./source/dryrun ./source/httpsource ./source/natssource ./source/syslog ./storage/azure ./storage/dir \
@@ -29,7 +29,7 @@ RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon .
 COUNTED      := ./integration/sim ./integration/complete ./cmd/query ./cmd/ingest ./reading/blobs ./buffer ./retention/compact \
 	./reading/unflushed ./retention ./internal/azurelogs ./internal/azurelogs/imports ./internal/azurelogs/asblobs \
 	./reading/blobs/indexcache ./serve/api ./source/httpsource ./source/natssource ./storage/dir ./storage/dir/tables ./tailindex \
-	./buffer/wal ./reading ./serve/loki ./internal/lease
+	./buffer/wal ./reading ./serve/loki ./internal/lease ./internal/access
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without
 # them; its flags (-quick, -against DIR and others); and where to keep a CPU
