@@ -25,9 +25,13 @@ func Build(program string) string {
 }
 
 // built returns the version and the commit of the build, "" if unknown. A commit has 12
-// digits. If the build itself noted it, "+changed" follows if files were changed.
+// digits. If the build itself noted it, "+changed" follows if files were changed; a stamped version
+// says that itself.
 func built() (version, commit string) {
 	version, commit = stamped, stampedCommit
+	if version != "" && commit != "" {
+		return version, commit // the list of modules takes long to read
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return version, commit
