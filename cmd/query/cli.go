@@ -145,6 +145,10 @@ func run(ctx context.Context, env environment) int {
 	}()
 	code := 0
 	defer a.leave(ctx)()
+	printed, err := cli.PrintVersion(a.Name, env.args, a.out)
+	if printed {
+		return a.ExitCode(cmp.Or(err, a.out.flush()), openstore.Spec{}, "", func(error) (int, string) { return 0, "" })
+	}
 	v, err := a.parse()
 	if err == nil {
 		line := cli.ShowProgress(a.progressTo(), &a.progress, "blob")
