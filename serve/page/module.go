@@ -5,21 +5,24 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // The statements that join modules stand on lines of their own. The last pattern is that of a module
-// as a function, after the minifier: its parameters, its exports and its body.
-var (
-	importLine = pattern(`(?m)^import (?:\{ ([^}]*) \}|(\* as \w+)) from ("[^"]*")$`)
-	exportLine = pattern(`(?m)^export ((?:const|class|(?:async )?function\*?) (\w+))`)
-	joinLine   = pattern(`(?m)^(?:import|export)\b.*`)
-	asFunction = pattern(`^x=function\(([^()]*)\)\{function [\w$]+\(\)\{return\[([^\]]*)\]\}(?s:(.*))\}$`)
-)
+// as a function, after the minifier: its parameters, its exports and its body. They are compiled when
+// a file is served first, and not at the start of each program that has the page.
 
-// pattern compiles a pattern at its first use: most programs with the page do not serve it.
-func pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+func importLine() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^import (?:\{ ([^}]*) \}|(\* as \w+)) from ("[^"]*")$`)
+}
+
+func exportLine() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^export ((?:const|class|(?:async )?function\*?) (\w+))`)
+}
+
+func joinLine() *regexp.Regexp { return regexp.MustCompile(`(?m)^(?:import|export)\b.*`) }
+
+func asFunction() *regexp.Regexp {
+	return regexp.MustCompile(`^x=function\(([^()]*)\)\{function [\w$]+\(\)\{return\[([^\]]*)\]\}(?s:(.*))\}$`)
 }
 
 // A module is a file of the page, without the lines that join it to others.
