@@ -57,10 +57,17 @@ func (g *grammar) Validate() (err error) {
 
 // command runs the program and returns its exit code. It prints an error once.
 func command(args []string, stdout, stderr io.Writer) int {
-	g, verb, err := parse(args)
-	if err == nil {
+	printed, err := cli.PrintVersion("ingest", args, stdout)
+	var g *grammar
+	var verb string
+	if !printed {
+		g, verb, err = parse(args)
+	}
+	switch {
+	case printed:
+	case err == nil:
 		err = g.run(verb, stdout, stderr)
-	} else {
+	default:
 		err = &cli.UsageError{Err: err}
 	}
 	var usage *cli.UsageError

@@ -27,22 +27,50 @@ import (
 // grammar is the command line. Only the store and the ingester can come from the
 // environment.
 type grammar struct {
-	cli.Settings
-	LiveURL    string          `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet, or off: blobs alone." placeholder:"URL" env:"BLOBTAIL_LIVE"`
-	Server     string          `help:"URL of a server (logquery serve) that reads the store for you, with the token of --token-file." placeholder:"URL" env:"BLOBTAIL_SERVER"`
-	PlainHTTP  bool            `name:"plain-http" help:"Send the token without TLS, also to another host."`
-	TokenFile  string          `help:"File with the token that is shown to ingesters, or to the server (BLOBTAIL_TOKEN has the token itself)." placeholder:"FILE" env:"BLOBTAIL_TOKEN_FILE"`
-	CA         string          `name:"ca" help:"File of authorities to believe besides this host's, of ingesters and of the server (PEM)." placeholder:"FILE" env:"BLOBTAIL_CA"`
-	ServerName string          `name:"server-name" help:"The name that their certificates must have, as behind kubectl port-forward (the host of the URL)." placeholder:"NAME" env:"BLOBTAIL_SERVER_NAME"`
-	Timezone   string          `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
-	UTC        bool            `short:"u" name:"utc" help:"The same as --timezone UTC."`
-	Color      string          `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
-	NoColor    bool            `hidden:""`
-	NoPager    bool            `help:"Long output is not shown by a pager (PAGER, less) on a terminal."`
-	Quiet      bool            `short:"q" help:"No notes on stderr, only errors, and notes of records that may be missing."`
-	Context    string          `help:"Use a context (logquery context): a store by a name of your own." env:"BLOBTAIL_CONTEXT" placeholder:"NAME"`
-	Late       config.Duration `default:"2h" help:"How much later than its time a record of Azure's own logs may have come (2h)." placeholder:"DURATION"`
-	Version    cli.VersionFlag `help:"Print the version."`
+	cli.Settings `kong:"-"`
+	placeFlags   `kong:"-"`
+	zoneFlags    `kong:"-"`
+	Places       kong.Plugins `embed:""`
+	Color        string       `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
+	screenFlags  `kong:"-"`
+	contextFlag  `kong:"-"`
+	Screen       kong.Plugins    `embed:""`
+	Late         config.Duration `default:"2h" help:"How much later than its time a record of Azure's own logs may have come (2h)." placeholder:"DURATION"`
+	Version      cli.VersionFlag `help:"Print the version."`
+}
+
+// choose sets the flags of the parser.
+func (g *grammar) choose(parts cli.Parts) {
+	g.Places = parts(&g.Settings, &g.placeFlags, &g.zoneFlags)
+	g.Screen = parts(&g.screenFlags, &g.contextFlag)
+}
+
+// placeFlags say where records and rights are, beside the store.
+type placeFlags struct {
+	LiveURL    string `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet, or off: blobs alone." placeholder:"URL" env:"BLOBTAIL_LIVE"`
+	Server     string `help:"URL of a server (logquery serve) that reads the store for you, with the token of --token-file." placeholder:"URL" env:"BLOBTAIL_SERVER"`
+	PlainHTTP  bool   `name:"plain-http" help:"Send the token without TLS, also to another host."`
+	TokenFile  string `help:"File with the token that is shown to ingesters, or to the server (BLOBTAIL_TOKEN has the token itself)." placeholder:"FILE" env:"BLOBTAIL_TOKEN_FILE"`
+	CA         string `name:"ca" help:"File of authorities to believe besides this host's, of ingesters and of the server (PEM)." placeholder:"FILE" env:"BLOBTAIL_CA"`
+	ServerName string `name:"server-name" help:"The name that their certificates must have, as behind kubectl port-forward (the host of the URL)." placeholder:"NAME" env:"BLOBTAIL_SERVER_NAME"`
+}
+
+// zoneFlags say how times are read and shown.
+type zoneFlags struct {
+	Timezone string `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
+	UTC      bool   `short:"u" name:"utc" help:"The same as --timezone UTC."`
+}
+
+// screenFlags say what a terminal shows.
+type screenFlags struct {
+	NoColor bool `hidden:""`
+	NoPager bool `help:"Long output is not shown by a pager (PAGER, less) on a terminal."`
+	Quiet   bool `short:"q" help:"No notes on stderr, only errors, and notes of records that may be missing."`
+}
+
+// contextFlag names a context.
+type contextFlag struct {
+	Context string `help:"Use a context (logquery context): a store by a name of your own." env:"BLOBTAIL_CONTEXT" placeholder:"NAME"`
 }
 
 // verbs are the commands.
@@ -117,6 +145,10 @@ func run(ctx context.Context, env environment) int {
 	}()
 	code := 0
 	defer a.leave(ctx)()
+	printed, err := cli.PrintVersion(a.Name, env.args, a.out)
+	if printed {
+		return a.ExitCode(cmp.Or(err, a.out.flush()), openstore.Spec{}, "", func(error) (int, string) { return 0, "" })
+	}
 	v, err := a.parse()
 	if err == nil {
 		line := cli.ShowProgress(a.progressTo(), &a.progress, "blob")
@@ -194,8 +226,8 @@ func (a *app) progressTo() io.Writer {
 }
 
 func (a *app) parse() (verb, error) {
-	// Making the model of all verbs costs a third of a start. A mistake may be explained by
-	// another verb.
+	// Making the model of all verbs and flags costs more than the rest of a start. A mistake may
+	// be explained by another verb.
 	err := a.parseBy(a.named())
 	if err != nil {
 		err = a.parseBy(a.all())
@@ -209,7 +241,7 @@ func (a *app) parse() (verb, error) {
 	return a.verb.Target.Addr().Interface().(verb), nil
 }
 
-// named returns a parser of the verbs that the arguments may name, or of all verbs if these
+// named returns a parser of the verbs and flags that the arguments may name, or of all if these
 // are shown.
 func (a *app) named() (*kong.Kong, error) {
 	for _, arg := range a.env.args {
@@ -218,14 +250,17 @@ func (a *app) named() (*kong.Kong, error) {
 			return a.all()
 		}
 	}
-	return a.parser(func(verb string) bool { return verb == "read" || slices.Contains(a.env.args, verb) })
+	return a.parser(func(verb string) bool { return verb == "read" || slices.Contains(a.env.args, verb) }, cli.PartsOf(a.env.args))
 }
 
 // all returns a parser of all verbs.
-func (a *app) all() (*kong.Kong, error) { return a.parser(func(string) bool { return true }) }
+func (a *app) all() (*kong.Kong, error) {
+	return a.parser(func(string) bool { return true }, cli.AllParts)
+}
 
-// parser returns a parser of some verbs, by the fields of [verbs].
-func (a *app) parser(wanted func(verb string) bool) (*kong.Kong, error) {
+// parser returns a parser of some verbs, by the fields of [verbs], and of some of their flags.
+func (a *app) parser(wanted func(verb string) bool, parts cli.Parts) (*kong.Kong, error) {
+	a.flags.choose(parts)
 	options := []kong.Option{kong.ConfigureHelp(kong.HelpOptions{Compact: true}), signposts().Help()}
 	fields := reflect.ValueOf(&a.verbs).Elem()
 	for i := range fields.NumField() {
@@ -234,11 +269,15 @@ func (a *app) parser(wanted func(verb string) bool) (*kong.Kong, error) {
 		if !wanted(name) {
 			continue
 		}
+		target := fields.Field(i).Addr().Interface()
+		if v, ok := target.(interface{ choose(parts cli.Parts) }); ok {
+			v.choose(parts)
+		}
 		var tags []string
 		if _, hidden := field.Tag.Lookup("hidden"); hidden {
 			tags = append(tags, `hidden:""`)
 		}
-		options = append(options, kong.DynamicCommand(name, field.Tag.Get("help"), "", fields.Field(i).Addr().Interface(), tags...))
+		options = append(options, kong.DynamicCommand(name, field.Tag.Get("help"), "", target, tags...))
 	}
 	return cli.NewParser(&a.flags, a.Name, "Read logs that are kept in blobs. Times, filters and forms of output: logquery read --help.", options...)
 }

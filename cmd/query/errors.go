@@ -95,7 +95,8 @@ func inNoBlob(e *reading.NoServiceError) string {
 func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 	level := record.ParseLevel([]byte(e.Name))
 	has := func(flag rune) bool {
-		return !a.given("logql") && slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
+		verb := verbOf(a.model, a.verb.Name) // with all flags
+		return !a.given("logql") && verb != nil && slices.ContainsFunc(verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
 	}
 	if every, err := a.all(); err == nil {
 		a.model = every.Model // the name may be meant as any verb

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/units"
@@ -18,16 +20,42 @@ const defaultOnTerminal = 1000
 
 // filterFlags select records.
 type filterFlags struct {
-	Level    string   `short:"l" help:"Only these levels: error,critical or warn+." placeholder:"LEVELS"`
-	NotLevel string   `help:"Not these levels." placeholder:"LEVELS"`
-	Fixed    []string `short:"F" sep:"none" help:"Only records with this text; all of them if repeated." placeholder:"TEXT"`
-	Words    []string `short:"w" sep:"none" help:"The same, but the text is not a part of longer words." placeholder:"WORDS"`
-	Regexp   []string `short:"g" sep:"none" help:"Only records that match (RE2); all of them if repeated." placeholder:"REGEX"`
-	Without  []string `sep:"none" help:"Only records without this text; without all of them if repeated." placeholder:"TEXT"`
-	Where    string   `help:"Only records for which this is true, such as 'status >= 500 and path startsWith \"/api\"'." placeholder:"EXPR"`
-	Parse    string   `help:"Make fields of messages, for --where, --fields and top: json, logfmt, or a pattern such as '<ip> - <user> <_>'." placeholder:"FORM"`
-	Invert   bool     `short:"v" help:"Only records that -F, -w and -g do not match."`
-	Ignore   bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w, -g and --without."`
+	levelFlags `kong:"-"`
+	textFlags  `kong:"-"`
+	fieldFlags `kong:"-"`
+	matchFlags `kong:"-"`
+	Filters    kong.Plugins `embed:""`
+}
+
+// choose sets the flags of the parser.
+func (f *filterFlags) choose(parts cli.Parts) {
+	f.Filters = parts(&f.levelFlags, &f.textFlags, &f.fieldFlags, &f.matchFlags)
+}
+
+// levelFlags select records by their levels.
+type levelFlags struct {
+	Level    string `short:"l" help:"Only these levels: error,critical or warn+." placeholder:"LEVELS"`
+	NotLevel string `help:"Not these levels." placeholder:"LEVELS"`
+}
+
+// textFlags select records by their texts.
+type textFlags struct {
+	Fixed   []string `short:"F" sep:"none" help:"Only records with this text; all of them if repeated." placeholder:"TEXT"`
+	Words   []string `short:"w" sep:"none" help:"The same, but the text is not a part of longer words." placeholder:"WORDS"`
+	Regexp  []string `short:"g" sep:"none" help:"Only records that match (RE2); all of them if repeated." placeholder:"REGEX"`
+	Without []string `sep:"none" help:"Only records without this text; without all of them if repeated." placeholder:"TEXT"`
+}
+
+// fieldFlags select records by their fields.
+type fieldFlags struct {
+	Where string `help:"Only records for which this is true, such as 'status >= 500 and path startsWith \"/api\"'." placeholder:"EXPR"`
+	Parse string `help:"Make fields of messages, for --where, --fields and top: json, logfmt, or a pattern such as '<ip> - <user> <_>'." placeholder:"FORM"`
+}
+
+// matchFlags say how texts are compared.
+type matchFlags struct {
+	Invert bool `short:"v" help:"Only records that -F, -w and -g do not match."`
+	Ignore bool `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w, -g and --without."`
 }
 
 // ask makes the question of the flags that several verbs have.
@@ -60,19 +88,42 @@ func (a *app) ask(services []string, times rangeFlags, filter filterFlags) (ask 
 
 type readCmd struct {
 	Services     []string `arg:"" optional:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
-	rangeFlags   `group:"Time"`
+	rangeFlags   `kong:"-"`
+	Times        kong.Plugins `embed:"" group:"Time"`
 	filterFlags  `group:"Filters"`
-	contextFlags `group:"Filters"`
-	logqlFlags   `group:"LogQL"`
-	Number       *number `short:"n" aliases:"tail,lines,limit" help:"The newest N, oldest first; 0 for all. 1000 on a terminal." placeholder:"N"`
-	First        *number `help:"The oldest N; 0 for all." placeholder:"N"`
-	Reverse      bool    `short:"r" help:"Newest first."`
-	outputFlags  `group:"Output"`
-	Count        bool        `help:"Print only how many records there are."`
-	Stats        bool        `help:"Say on stderr what the read took."`
-	Explain      bool        `help:"Print what would be read, and read only indexes."`
-	Live         string      `help:"auto, off or only: records that are in no blob yet (auto)." placeholder:"WHEN"`
-	MaxBytes     config.Size `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
+	contextFlags `kong:"-"`
+	Near         kong.Plugins `embed:"" group:"Filters"`
+	logqlFlags   `kong:"-"`
+	Query        kong.Plugins `embed:"" group:"LogQL"`
+	limitFlags   `kong:"-"`
+	Limits       kong.Plugins `embed:""`
+	outputFlags  `kong:"-"`
+	Form         kong.Plugins `embed:"" group:"Output"`
+	sightFlags   `kong:"-"`
+	Sights       kong.Plugins `embed:""`
+	MaxBytes     config.Size  `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
+}
+
+// choose sets the flags of the parser.
+func (c *readCmd) choose(parts cli.Parts) {
+	c.filterFlags.choose(parts)
+	c.Times, c.Near, c.Query = parts(&c.rangeFlags), parts(&c.contextFlags), parts(&c.logqlFlags)
+	c.Limits, c.Form, c.Sights = parts(&c.limitFlags), parts(&c.outputFlags), parts(&c.sightFlags)
+}
+
+// limitFlags limit the records of a read.
+type limitFlags struct {
+	Number  *number `short:"n" aliases:"tail,lines,limit" help:"The newest N, oldest first; 0 for all. 1000 on a terminal." placeholder:"N"`
+	First   *number `help:"The oldest N; 0 for all." placeholder:"N"`
+	Reverse bool    `short:"r" help:"Newest first."`
+}
+
+// sightFlags say what a read prints in place of records, or beside them.
+type sightFlags struct {
+	Count   bool   `help:"Print only how many records there are."`
+	Stats   bool   `help:"Say on stderr what the read took."`
+	Explain bool   `help:"Print what would be read, and read only indexes."`
+	Live    string `help:"auto, off or only: records that are in no blob yet (auto)." placeholder:"WHEN"`
 }
 
 // limits returns the limits of newest and of oldest records; 0 is all.

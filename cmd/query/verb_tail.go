@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"blobtail/internal/cli"
 	"blobtail/reading"
 )
@@ -19,13 +21,32 @@ const defaultTail = 100
 type tailCmd struct {
 	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
 	Number      *number  `short:"n" aliases:"tail,lines,limit" help:"The newest N, oldest first (100); with --since 0 for all." placeholder:"N"`
-	Since       string   `short:"s" help:"Nothing older than this long ago." placeholder:"D"`
-	Follow      bool     `short:"f" help:"Go on with what comes in, until interrupted."`
-	After       string   `help:"Go on where another tail -f ended." placeholder:"CURSOR"`
+	sinceFlags  `kong:"-"`
+	Times       kong.Plugins `embed:""`
 	filterFlags `group:"Filters"`
-	outputFlags `group:"Output"`
-	Stats       bool   `help:"Say on stderr what the read took."`
-	Live        string `help:"auto or off: whether to ask ingesters for what they hold (auto)." placeholder:"WHEN"`
+	outputFlags `kong:"-"`
+	Form        kong.Plugins `embed:"" group:"Output"`
+	noteFlags   `kong:"-"`
+	Notes       kong.Plugins `embed:""`
+}
+
+// choose sets the flags of the parser.
+func (c *tailCmd) choose(parts cli.Parts) {
+	c.filterFlags.choose(parts)
+	c.Times, c.Form, c.Notes = parts(&c.sinceFlags), parts(&c.outputFlags), parts(&c.noteFlags)
+}
+
+// sinceFlags say where a tail begins, and whether it ends.
+type sinceFlags struct {
+	Since  string `short:"s" help:"Nothing older than this long ago." placeholder:"D"`
+	Follow bool   `short:"f" help:"Go on with what comes in, until interrupted."`
+	After  string `help:"Go on where another tail -f ended." placeholder:"CURSOR"`
+}
+
+// noteFlags say what a tail reads and notes.
+type noteFlags struct {
+	Stats bool   `help:"Say on stderr what the read took."`
+	Live  string `help:"auto or off: whether to ask ingesters for what they hold (auto)." placeholder:"WHEN"`
 }
 
 // ask makes the question of the flags, and the cursor to go on from.

@@ -26,6 +26,10 @@ import (
 )
 
 func main() {
+	console := cli.Console{Name: "retention", Stderr: os.Stderr}
+	if printed, err := cli.PrintVersion(console.Name, os.Args[1:], os.Stdout); printed {
+		os.Exit(console.ExitCode(err, openstore.Spec{}, "", func(error) (int, string) { return 0, "" }))
+	}
 	ctx, stop := cli.UntilSignal(0)
 	defer stop()
 	os.Exit(run(ctx))

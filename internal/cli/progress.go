@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-
 	"blobtail/internal/progress"
 	"blobtail/internal/units"
 )
@@ -17,6 +15,8 @@ const (
 	quietFor = time.Second
 	// progressEvery is how often the line is drawn.
 	progressEvery = 250 * time.Millisecond
+	// lineColumns is how wide the narrowest terminal is for which the line is made.
+	lineColumns = 80
 )
 
 // A Progress is a line on a terminal that shows how far a command is. It is drawn from the
@@ -82,37 +82,19 @@ func (p *Progress) draw(w io.Writer) {
 		return
 	case <-time.After(quietFor):
 	}
+	began := time.Now()
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
-	var bar *progressbar.ProgressBar
-	sized := false // the bar goes by bytes
 	for {
-		done, all := p.of.Things()
-		bytes, allBytes := p.of.Bytes()
-		if by := allBytes > 0; bar == nil || by != sized {
-			bar, sized = newBar(w, by), by
-		}
-		if !sized {
-			bytes, allBytes = done, all
-		}
-		text := fmt.Sprintf("%s of %s", Thousands(done), units.Count(all, p.noun))
-		switch found := p.of.Found(); {
-		case all == 0 && found == 0:
-			text = "waiting for the first answer"
-		case all == 0:
-			text = units.Count(found, "blob") + " listed"
-		}
 		p.mu.Lock()
-		bar.ChangeMax64(max(allBytes, 1))
-		bar.Describe(text)
-		_ = bar.Set64(min(bytes, max(allBytes, 1)-1)) // at its maximum the bar would end
+		_, _ = io.WriteString(w, "\r\x1b[2K"+p.text(quietFor+time.Since(began)))
 		p.up = true
 		p.mu.Unlock()
 		select {
 		case <-p.done:
 			p.mu.Lock()
 			if p.up {
-				_ = bar.Clear()
+				_, _ = io.WriteString(w, "\r\x1b[2K")
 			}
 			p.up = false
 			p.mu.Unlock()
@@ -122,9 +104,33 @@ func (p *Progress) draw(w io.Writer) {
 	}
 }
 
-func newBar(w io.Writer, bytes bool) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w), progressbar.OptionShowBytes(bytes), progressbar.OptionUseIECUnits(true),
-		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionShowTotalBytes(bytes))
+// text is the line of a command that runs for so long. It fits in the 80 columns of a terminal, since
+// only the last one of several rows would be removed.
+func (p *Progress) text(runs time.Duration) string {
+	done, all := p.of.Things()
+	bytes, allBytes := p.of.Bytes()
+	switch found := p.of.Found(); {
+	case all == 0 && found == 0:
+		return "waiting for the first answer"
+	case all == 0:
+		return units.Count(found, p.noun) + " listed"
+	}
+	part, size := float64(done)/float64(all), ""
+	if allBytes > 0 {
+		part = float64(bytes) / float64(allBytes)
+		size = fmt.Sprintf("  %.1f of %.1f MiB, %.1f MiB/s", float64(bytes)/(1<<20), float64(allBytes)/(1<<20), float64(bytes)/(1<<20)/runs.Seconds())
+	}
+	part = min(part, 1)
+	left := ""
+	if part > 0 {
+		left = fmt.Sprintf(", %v left", time.Duration(float64(runs)*(1-part)/part).Round(time.Second))
+	}
+	of := fmt.Sprintf("%s of %s", Thousands(done), units.Count(all, p.noun))
+	text := fmt.Sprintf("%s, %.0f %%%s%s", of, 100*part, left, size)
+	if len(text) >= lineColumns {
+		text = fmt.Sprintf("%s, %.0f %%%s", of, 100*part, left)
+	}
+	return text
 }
 
 // Thousands writes a number with commas.

@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
+	"slices"
 )
 
 // The Makefile has the linker set the version and the commit; "" in other builds.
@@ -24,10 +26,24 @@ func Build(program string) string {
 	return fmt.Sprintf("%s %s, commit %s, %s", program, Version(), cmp.Or(commit, "unknown"), runtime.Version())
 }
 
+// PrintVersion prints the version for a command line that asks for nothing else, before a parser is
+// made. It reports whether it did.
+func PrintVersion(program string, args []string, w io.Writer) (printed bool, err error) {
+	if !slices.Equal(args, []string{"--version"}) {
+		return false, nil
+	}
+	_, err = fmt.Fprintln(w, Build(program))
+	return true, err
+}
+
 // built returns the version and the commit of the build, "" if unknown. A commit has 12
-// digits. If the build itself noted it, "+changed" follows if files were changed.
+// digits. If the build itself noted it, "+changed" follows if files were changed; a stamped version
+// says that itself.
 func built() (version, commit string) {
 	version, commit = stamped, stampedCommit
+	if version != "" && commit != "" {
+		return version, commit // the list of modules takes long to read
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return version, commit

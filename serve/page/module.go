@@ -8,13 +8,22 @@ import (
 )
 
 // The statements that join modules stand on lines of their own. The last pattern is that of a module
-// as a function, after the minifier: its parameters, its exports and its body.
-var (
-	importLine = regexp.MustCompile(`(?m)^import (?:\{ ([^}]*) \}|(\* as \w+)) from ("[^"]*")$`)
-	exportLine = regexp.MustCompile(`(?m)^export ((?:const|class|(?:async )?function\*?) (\w+))`)
-	joinLine   = regexp.MustCompile(`(?m)^(?:import|export)\b.*`)
-	asFunction = regexp.MustCompile(`^x=function\(([^()]*)\)\{function [\w$]+\(\)\{return\[([^\]]*)\]\}(?s:(.*))\}$`)
-)
+// as a function, after the minifier: its parameters, its exports and its body. They are compiled when
+// a file is served first, and not at the start of each program that has the page.
+
+func importLine() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^import (?:\{ ([^}]*) \}|(\* as \w+)) from ("[^"]*")$`)
+}
+
+func exportLine() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^export ((?:const|class|(?:async )?function\*?) (\w+))`)
+}
+
+func joinLine() *regexp.Regexp { return regexp.MustCompile(`(?m)^(?:import|export)\b.*`) }
+
+func asFunction() *regexp.Regexp {
+	return regexp.MustCompile(`^x=function\(([^()]*)\)\{function [\w$]+\(\)\{return\[([^\]]*)\]\}(?s:(.*))\}$`)
+}
 
 // A module is a file of the page, without the lines that join it to others.
 type module struct {
@@ -34,7 +43,7 @@ type imports struct {
 // moduleOf parses the lines that join a module to others.
 func moduleOf(text string) (module, error) {
 	var m module
-	for _, found := range importLine.FindAllStringSubmatch(text, -1) {
+	for _, found := range importLine().FindAllStringSubmatch(text, -1) {
 		one := imports{all: found[2] != "", from: found[3]}
 		for each := range strings.SplitSeq(found[1]+found[2], ", ") {
 			name, own, other := strings.Cut(each, " as ")
@@ -45,11 +54,11 @@ func moduleOf(text string) (module, error) {
 		}
 		m.imports = append(m.imports, one)
 	}
-	for _, found := range exportLine.FindAllStringSubmatch(text, -1) {
+	for _, found := range exportLine().FindAllStringSubmatch(text, -1) {
 		m.exports = append(m.exports, found[2])
 	}
-	m.body = exportLine.ReplaceAllString(importLine.ReplaceAllString(text, ""), "$1")
-	if other := joinLine.FindString(m.body); other != "" {
+	m.body = exportLine().ReplaceAllString(importLine().ReplaceAllString(text, ""), "$1")
+	if other := joinLine().FindString(m.body); other != "" {
 		return m, fmt.Errorf("%q is neither an import of names nor the export of a declaration", other)
 	}
 	return m, nil
@@ -67,7 +76,7 @@ func (m module) function() string {
 
 // from is the module with the names of such a function.
 func (m module) from(function string) (string, error) {
-	found := asFunction.FindStringSubmatch(function)
+	found := asFunction().FindStringSubmatch(function)
 	if found == nil {
 		return "", fmt.Errorf("the minifier made another function: %.200s", function)
 	}
