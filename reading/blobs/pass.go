@@ -60,12 +60,12 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 		return err
 	}
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := p.ended(ctx); err != nil {
 			return err // also if all is in memory: the read may be too old
 		}
 		chunk, err := p.next()
-		if err != nil && ctx.Err() != nil {
-			return ctx.Err()
+		if ended := p.ended(ctx); ended != nil {
+			return ended // a record of chunk may be a copy whose origin could not be looked up
 		}
 		if err != nil || chunk == nil {
 			return err
@@ -93,6 +93,9 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 		}
 	}
 }
+
+// ended returns the error of the read's context, or of that of the pass. The latter may be a Scout's.
+func (p *pass) ended(ctx context.Context) error { return cmp.Or(ctx.Err(), p.loader.ctx.Err()) }
 
 // newPass makes a pass with the blobs of a task that may hold wanted records.
 func (a *asked) newPass(ctx context.Context, t task) *pass {
