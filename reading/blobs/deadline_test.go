@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/catalog/horizon"
 	"blobtail/reading/blobs"
 	"blobtail/reading/blobs/indexcache"
 	"blobtail/storage"
@@ -89,6 +90,66 @@ func TestTimeOverAtEachRequest(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// dropping is a store whose day is dropped, and its blobs deleted, just before a request for bytes.
+type dropping struct {
+	storage.BlobStore
+	at, gets atomic.Int64
+}
+
+func (d *dropping) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	if d.gets.Add(1) == d.at.Load() {
+		day := horizon.DayOf(firstOfRace())
+		if err := horizon.Drop(ctx, d.BlobStore, "web", day); err != nil {
+			return nil, err
+		}
+		for o, err := range d.BlobStore.List(ctx, "web/", "") {
+			if err == nil {
+				err = d.BlobStore.Delete(ctx, o)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return d.BlobStore.Get(ctx, key, off, n)
+}
+
+// A day that is dropped during any request of a read is told as expired and is no problem, also if
+// the lines were fetched and the origins were not. No line is shown twice.
+func TestDroppedAtEachRequest(t *testing.T) {
+	for _, desc := range []bool{false, true} {
+		for at := int64(1); at <= 6; at++ { // it makes four, if all works
+			b := newBuilder(t, 0)
+			lines := twice(b)
+			synctest.Test(t, func(t *testing.T) {
+				store := &dropping{BlobStore: b.store}
+				reader := blobs.New(store, blobs.Options{Workers: 2, Indexes: indexcache.New(0)})
+				q := blobs.Query{Services: []string{"web"}, Range: blobs.Always(), Reverse: desc}
+				for range 2 { // the first keeps the indexes, without the origins
+					store.gets.Store(0)
+					plan, err := reader.Plan(t.Context(), q)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := map[string]int{}
+					sum, err := plan.Read(t.Context(), func(some []byte) error {
+						for line := range strings.Lines(string(some)) {
+							if got[line]++; got[line] > 1 {
+								t.Errorf("dropped at request %d: twice: %s", at, line)
+							}
+						}
+						return nil
+					})
+					if err != nil || !sum.Complete() || len(got) < len(lines) && len(sum.Warnings) == 0 {
+						t.Errorf("dropped at request %d: %d lines, problems %v, warnings %v, %v", at, len(got), sum.Problems, sum.Warnings, err)
+					}
+					store.at.Store(at)
+				}
+			})
+		}
 	}
 }
 

@@ -208,11 +208,19 @@ func (p *pass) blame(s *source, problem *Problem) error {
 	return nil
 }
 
-// unidentified reports that copies in s cannot be distinguished from other records. A pass says
-// nothing more once its context has ended.
+// unidentified reports that copies in s cannot be distinguished from other records, unless its day
+// has expired. A pass says nothing more once its context has ended.
 func (p *pass) unidentified(s *source, err error) {
-	if !p.blamed[s] && p.loader.ctx.Err() == nil {
-		p.blamed[s] = true
+	ctx := p.loader.ctx
+	if p.blamed[s] || ctx.Err() != nil {
+		return
+	}
+	p.blamed[s] = true
+	expired := false
+	if errors.Is(err, storage.ErrNotExist) { // the blob went after its lines were fetched
+		expired, err = p.asked.gone(ctx, s, err)
+	}
+	if !expired && ctx.Err() == nil {
 		p.sum.Problems = append(p.sum.Problems, s.problem(0, 0, err))
 	}
 }
