@@ -212,7 +212,7 @@ type Left struct {
 func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	_ = b.awaitReplay(ctx) // without it, some are left
 	b.mu.Lock()
-	b.cutAll(pressure{flush: true})
+	b.cutAll(pressure{flush: true}, 0)
 	uncut, batches := len(b.open), b.unstored()
 	b.queue.hurry()
 	b.wake.Broadcast()

@@ -60,21 +60,35 @@ func (o *Options) why(ob *Batch, p pressure) reason {
 // requestPause is the least time between cuts for waiting requests.
 const requestPause = time.Second
 
-// cutAged cuts the batches that are due at a tick. b.mu is held.
+// breath is how many batches a tick looks at before it lets requests in. A sender may have opened a
+// hundred thousand, of as many hours, and a look at all of them takes 20 ms.
+const breath = 1000
+
+// cutAged cuts the batches that are due at a tick. b.mu is held, but for moments between batches.
 func (b *Buffer) cutAged(now time.Time) {
 	p := pressure{now: now, requests: now.Sub(b.demanded) >= requestPause, full: b.full.Load()}
 	if b.log.Size() > b.o.Soft {
 		p.front = b.log.Front()
 	}
-	b.cutAll(p)
+	b.cutAll(p, breath)
 	if b.crowded() {
 		b.cutMessages()
 	}
 }
 
-// cutAll cuts every open batch that is due. b.mu is held.
-func (b *Buffer) cutAll(p pressure) {
+// cutAll cuts every open batch that is due. b.mu is held, but for a moment after so many batches; 0:
+// all the time. Batches that others open in such a moment may be left out.
+func (b *Buffer) cutAll(p pressure, breath int) {
+	n := 0
 	for _, ob := range b.open {
+		if n++; n == breath {
+			n = 0
+			b.mu.Unlock()
+			b.mu.Lock()
+			if b.open[ob.bin] != ob {
+				continue // another has cut it
+			}
+		}
 		why := b.o.why(ob, p)
 		if why == byRequest {
 			b.demanded = p.now

@@ -80,14 +80,20 @@ func (b *Buffer) holders() []*Batch {
 // the whole store most of the log is unstored runs, and copying would only wear the disk.
 // While requests are refused it may cost more.
 func (b *Buffer) copyingPays() bool {
-	size, held := b.log.Size(), int64(0)
+	size, most := b.log.Size(), int64(0)
+	switch {
+	case b.full.Load() || (b.o.Max > 0 && size >= b.o.Max):
+		most = size / 4 * 3
+	case size > b.o.Soft:
+		most = size / 2
+	default:
+		return false // mostly: batches may be many, and requests wait meanwhile
+	}
+	held := int64(0)
 	for _, batch := range b.unstored() {
 		held += batch.named.Held
 	}
-	if b.full.Load() || (b.o.Max > 0 && size >= b.o.Max) {
-		return held <= size/4*3
-	}
-	return size > b.o.Soft && held <= size/2
+	return held <= most
 }
 
 // parkPause is how long a batch that could not be copied is left alone.

@@ -8,32 +8,52 @@ import (
 // A key that an object has twice: the first keeps its name, the next gets ".2", or the first
 // free number from there. So it is at all depths.
 
+// names are the keys of an object. An object may have a hundred thousand, and all of them the same.
+type names struct {
+	at    map[string]int32 // of tried
+	tried []int32          // the last number of each key: 1 for the first that has it, 0 for none yet
+}
+
+// add adds a key, unless it is there, and returns its place in tried.
+func (n *names) add(key []byte) int32 {
+	at, ok := n.at[string(key)]
+	if !ok {
+		at = int32(len(n.tried))
+		n.at[string(key)], n.tried = at, append(n.tried, 0)
+	}
+	return at
+}
+
+// append appends the name of the next field with a key, once all keys of the object were added. Names
+// of two fields are never the same: both would be of one key, and have two numbers.
+func (n *names) append(dst, key []byte) []byte {
+	from, tried := len(dst), &n.tried[n.at[string(key)]]
+	if *tried++; *tried == 1 {
+		return append(dst, key...)
+	}
+	for {
+		dst = strconv.AppendInt(append(append(dst[:from], key...), '.'), int64(*tried), 10)
+		if _, taken := n.at[string(dst[from:])]; !taken {
+			return dst
+		}
+		*tried++
+	}
+}
+
 // renameRepeats gives the repeated keys of the object scanned last other names.
 func (p *Parser) renameRepeats() {
 	if len(p.repeats) == 0 {
 		return
 	}
-	taken := make(map[string]int, len(p.fields))
+	all := names{at: make(map[string]int32, len(p.fields)-len(p.repeats))}
 	for i := range p.fields {
-		taken[string(p.key(p.src, &p.fields[i]))] = 1
+		all.tried[all.add(p.key(p.src, &p.fields[i]))] = 1
 	}
 	for _, at := range p.repeats {
 		f := &p.fields[at]
 		from := len(p.names)
-		p.names = append(p.names, freeName(taken, p.key(p.src, f))...)
+		p.names = all.append(p.names, p.key(p.src, f))
 		f.name, f.nameEnd, f.flags = int32(from), int32(len(p.names)), f.flags|keyDirty
-	}
-}
-
-// freeName returns the name for a repeated key. taken has all keys, and for each the last
-// number that was tried.
-func freeName(taken map[string]int, key []byte) string {
-	for n := taken[string(key)] + 1; ; n++ {
-		name := string(key) + "." + strconv.Itoa(n)
-		if taken[name] == 0 {
-			taken[string(key)], taken[name] = n, 1
-			return name
-		}
 	}
 }
 
@@ -62,23 +82,18 @@ func appendUnique(dst, value []byte) []byte {
 }
 
 func appendUniqueObject(dst, object []byte) []byte {
-	taken := map[string]int{}
+	all := names{at: map[string]int32{}}
 	for key := range Fields(object) {
-		taken[string(key)] = 1
+		all.add(key)
 	}
-	seen := make(map[string]bool, len(taken))
+	first := true
 	dst = append(dst, '{')
 	for key, value := range Fields(object) {
-		if len(seen) > 0 {
+		if !first {
 			dst = append(dst, ',')
 		}
-		name := string(key)
-		if seen[name] {
-			name = freeName(taken, key)
-		}
-		seen[name] = true
-		dst = append(dst, '"')
-		dst = append(dst, name...)
+		first = false
+		dst = all.append(append(dst, '"'), key)
 		dst = appendUnique(append(dst, '"', ':'), value)
 	}
 	return append(dst, '}')

@@ -156,7 +156,7 @@ func edit(path string, create bool, change func([]byte, *listing) ([]byte, error
 		return unwritten(path, err)
 	}
 	defer unlock()
-	text, err := os.ReadFile(path)
+	text, err := fsys.Read(path)
 	if err != nil && !(create && errors.Is(err, fs.ErrNotExist)) {
 		return unread(path, err)
 	}

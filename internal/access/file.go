@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +42,7 @@ func Read(path string) ([]*Token, error) {
 }
 
 func read(path string) (*listing, error) {
-	text, err := os.ReadFile(path)
+	text, err := fsys.Read(path)
 	if err != nil {
 		return nil, unread(path, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"time"
 
 	"blobtail/storage/fsys"
@@ -21,7 +20,7 @@ func (t *Tokens) Remember(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.memory = path
-	text, err := os.ReadFile(path)
+	text, err := fsys.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

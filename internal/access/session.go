@@ -89,7 +89,7 @@ func (s *Sessions) Reload() error {
 	if fi.Size() > mostKey {
 		return fmt.Errorf("%s: it has %d bytes, and a key has 64 KiB at most; %s", s.path, fi.Size(), remedy)
 	}
-	key, err := os.ReadFile(s.path)
+	key, err := fsys.Read(s.path)
 	if err != nil {
 		return fsys.WhyUnread(err, "let the user of this process read it")
 	}

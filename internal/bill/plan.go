@@ -1,14 +1,11 @@
 package bill
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,13 +234,13 @@ func DefaultPlan() Plan {
 func LoadPlan(path string) (p Plan, err error) {
 	text, name := []byte(configs.Plan()), strings.TrimSpace("plan "+path)
 	if path != "" {
-		if text, err = os.ReadFile(path); err != nil {
+		if text, err = fsys.Read(path); err != nil {
 			return Plan{}, fmt.Errorf("read plan: %w", fsys.WhyUnread(err, "correct the path, or leave it out for the built-in plan"))
 		}
 	}
 	p = DefaultPlan()
 	given := map[string]any{}
-	if err = oneDocument(text, &p); err == nil {
+	if err = yamltext.Decode(text, &p); err == nil {
 		err = yaml.Unmarshal(text, &given)
 	}
 	if err != nil {
@@ -266,19 +263,6 @@ func LoadPlan(path string) (p Plan, err error) {
 	}
 	p.Defaults = p.unsaid(given)
 	return p, nil
-}
-
-// oneDocument reads a text that has one document of YAML. An unknown key is an error.
-func oneDocument(text []byte, to any) error {
-	d := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField())
-	if err := d.Decode(to); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	var next any
-	if err := d.Decode(&next); !errors.Is(err, io.EOF) {
-		return errors.New("there is a line --- with more behind it; want one document")
-	}
-	return nil
 }
 
 // misread says what is wrong with the text of a plan, and of which key.

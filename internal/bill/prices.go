@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -104,11 +103,11 @@ type Elsewhere struct {
 func Load(path string) (p Prices, err error) {
 	text := []byte(configs.Prices())
 	if path != "" {
-		if text, err = os.ReadFile(path); err != nil {
+		if text, err = fsys.Read(path); err != nil {
 			return Prices{}, fmt.Errorf("read prices: %w", fsys.WhyUnread(err, "correct the path, or leave it out for the built-in table"))
 		}
 	}
-	if err = oneDocument(text, &p); err != nil {
+	if err = yamltext.Decode(text, &p); err != nil {
 		err = errors.New(yamltext.Error(err, true))
 	} else {
 		err = p.validate()

@@ -10,6 +10,7 @@
 package certs
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -80,7 +81,12 @@ func (c *Certs) Run(ctx context.Context) {
 
 // Reload reads the files now. After an error those of before stay in force.
 func (c *Certs) Reload() error {
-	pair, err := tls.LoadX509KeyPair(c.paths.Certificate, c.paths.Key)
+	var pair tls.Certificate
+	certificate, err := fsys.Read(c.paths.Certificate)
+	key, kerr := fsys.Read(c.paths.Key)
+	if err = cmp.Or(err, kerr); err == nil {
+		pair, err = tls.X509KeyPair(certificate, key)
+	}
 	if err != nil {
 		return fmt.Errorf("certificate %s with key %s: %w", c.paths.Certificate, c.paths.Key, unread(err))
 	}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"blobtail/storage/fsys"
@@ -74,7 +73,7 @@ func Token(getenv func(string) string, variable, file string) (string, error) {
 		if file == "" {
 			return "", nil
 		}
-		content, err := os.ReadFile(file)
+		content, err := fsys.Read(file)
 		if err != nil {
 			return "", fsys.WhyUnread(err, "correct the path, or put a token there, as ingest token new prints it")
 		}

@@ -7,14 +7,11 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/url"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -25,6 +22,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"blobtail/internal/openstore"
+	"blobtail/internal/yamltext"
 	"blobtail/storage/fsys"
 )
 
@@ -155,7 +153,7 @@ func Load(path string) (Config, error) {
 	if path == "" {
 		return c, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := fsys.Read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return c, noFile(path)
@@ -163,10 +161,10 @@ func Load(path string) (Config, error) {
 		return c, fmt.Errorf("read configuration: %w", fsys.WhyUnread(err, ""))
 	}
 	next := c
-	err = yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&next)
+	err = yamltext.Decode(text, &next)
 	switch {
-	case errors.Is(err, io.EOF), reflect.ValueOf(next).IsZero():
-		return c, nil // comments alone, which decode as null and clear the struct
+	case err == nil && reflect.ValueOf(next).IsZero():
+		return c, nil // null, which clears the struct
 	case err != nil:
 		return c, fmt.Errorf("configuration %s: %w", path, explain(text, err))
 	}

@@ -217,6 +217,7 @@ func TestExplained(t *testing.T) {
 		"log: {disk-full: many}":                      "line 1: log.disk-full: want a whole number",
 		"tail: {enabled: maybe}":                      "line 1: tail.enabled: want true or false",
 		"retention: {rules: 3}":                       "line 1: retention.rules: want a list",
+		"store: dir:x\n---\nlive: off\n":              "there is a line --- with more behind it; want one document",
 		"rules: [{sample: many}]":                     "line 1: rules[0].sample: want a number",
 		"rules: [{mask: card}]":                       "line 1: rules[0].mask: want a list",
 		"rules: [{mask: [{regex: x}]}]":               `line 1: there is no key rules[0].mask[0].regex; rules[0].mask[0] may have field, kind, pattern, with`,
@@ -260,7 +261,7 @@ func TestNoFile(t *testing.T) {
 }
 
 func TestEmptyFileIsTheDefaults(t *testing.T) {
-	for _, text := range []string{"", "# nothing\n"} {
+	for _, text := range []string{"", "# nothing\n", "---\n# nothing\n---\n"} {
 		c, err := load(t, text)
 		if err != nil || !reflect.DeepEqual(c, config.Default()) {
 			t.Errorf("%q: %v", text, err)

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"blobtail/internal/yamltext"
 	"blobtail/storage/fsys"
 )
@@ -53,14 +51,14 @@ func ReadContexts(dir string) (*Contexts, error) {
 	if dir == "" {
 		return c, nil
 	}
-	text, err := os.ReadFile(c.path)
+	text, err := fsys.Read(c.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return c, nil
 	case err != nil:
 		return nil, fmt.Errorf("read contexts: %w", fsys.WhyUnread(err, ""))
 	}
-	if err := yaml.UnmarshalWithOptions(text, c, yaml.DisallowUnknownField()); err != nil {
+	if err := yamltext.Decode(text, c); err != nil {
 		return nil, fmt.Errorf("contexts %s: %s", c.path, yamltext.Error(err, true))
 	}
 	if c.All == nil {

@@ -13,7 +13,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -103,7 +102,7 @@ func Valid(c *x509.Certificate, at time.Time) error {
 // Read reads a file of certificates in PEM. It leaves out those that cannot be read if there are
 // others. The error says what the file has in their place.
 func Read(path string) (all []*x509.Certificate, err error) {
-	text, err := os.ReadFile(path)
+	text, err := fsys.Read(path)
 	if err != nil {
 		return nil, fsys.WhyUnread(err, "correct the path, to the file with the certificate of the authority (deploy/tls.sh makes it as ca.crt)")
 	}

@@ -144,7 +144,7 @@ func resolve(ctx context.Context, q *Query, list func(context.Context) ([]string
 		}
 	}
 	slices.Sort(services)
-	return slices.Compact(services), unknown, nil
+	return slices.Compact(services), unknown, ctx.Err() // the last glob may not have been matched with all
 }
 
 // absent reports whether an error means that the store does not exist, and unflushed

@@ -69,7 +69,8 @@ func (r *Reader) replaced(ctx context.Context, s *source) bool {
 
 // confirmed reads the listed blobs. If the listing took long, it concurrently checks for
 // days that expired meanwhile. A read that gets too old ends with a problem: the listed blobs
-// may be deleted or compacted by then.
+// may be deleted or compacted by then. That is judged by the clock and not by the error of read
+// alone: a part of a read that a deadline interrupts may look like one that has found nothing.
 func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.Context) error) error {
 	age := a.reader.opt.MaxAge
 	inTime, stop := context.WithDeadlineCause(ctx, a.began.Add(age), errOld)
@@ -85,6 +86,9 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 	err := inTime.Err()
 	if err == nil {
 		err = read(inTime)
+	}
+	if err == nil {
+		err = inTime.Err()
 	}
 	if err != nil {
 		stopLooking()

@@ -71,6 +71,11 @@ func (p *pass) next() ([]byte, error) {
 // directly, because their bytes decide if all else is equal.
 func (p *pass) nextTied(c *cursor) ([]byte, error) {
 	at := *c.where()
+	if !at.known && p.asked.view.Hides(c.src.Name.Service, c.src.Day()) {
+		c.left, c.ready = nil, false // these may be copies, and need not be shown
+		p.moved(c)
+		return nil, nil
+	}
 	line := c.line
 	err := c.step()
 	same := p.again(c.src, &at, line)

@@ -60,12 +60,12 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 		return err
 	}
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := p.ended(ctx); err != nil {
 			return err // also if all is in memory: the read may be too old
 		}
 		chunk, err := p.next()
-		if err != nil && ctx.Err() != nil {
-			return ctx.Err()
+		if ended := p.ended(ctx); ended != nil {
+			return ended // a record of chunk may be a copy whose origin could not be looked up
 		}
 		if err != nil || chunk == nil {
 			return err
@@ -93,6 +93,9 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 		}
 	}
 }
+
+// ended returns the error of the read's context, or of that of the pass. The latter may be a Scout's.
+func (p *pass) ended(ctx context.Context) error { return cmp.Or(ctx.Err(), p.loader.ctx.Err()) }
 
 // newPass makes a pass with the blobs of a task that may hold wanted records.
 func (a *asked) newPass(ctx context.Context, t task) *pass {
@@ -205,11 +208,19 @@ func (p *pass) blame(s *source, problem *Problem) error {
 	return nil
 }
 
-// unidentified reports that copies in s cannot be distinguished from other records. A pass says
-// nothing more once its context has ended.
+// unidentified reports that copies in s cannot be distinguished from other records, unless its day
+// has expired. A pass says nothing more once its context has ended.
 func (p *pass) unidentified(s *source, err error) {
-	if !p.blamed[s] && p.loader.ctx.Err() == nil {
-		p.blamed[s] = true
+	ctx := p.loader.ctx
+	if p.blamed[s] || ctx.Err() != nil {
+		return
+	}
+	p.blamed[s] = true
+	expired := false
+	if errors.Is(err, storage.ErrNotExist) { // the blob went after its lines were fetched
+		expired, err = p.asked.gone(ctx, s, err)
+	}
+	if !expired && ctx.Err() == nil {
 		p.sum.Problems = append(p.sum.Problems, s.problem(0, 0, err))
 	}
 }
