@@ -26,6 +26,7 @@ type pair struct {
 	name  string
 	value []byte
 	json  bool // value is JSON, not text
+	other bool // the name is known to be no name of a level
 }
 
 func newDecoder() *decoder {
@@ -181,6 +182,9 @@ func bestLevel(pairs []pair) int {
 	at, least, own := -1, 0, false
 	for i := range pairs {
 		p := &pairs[i]
+		if p.other {
+			continue
+		}
 		l, place := record.FieldLevel(p.name, p.value)
 		if place == 0 || len(p.value) == 0 || string(p.value) == "unknown" || own && l == record.Other && place > least {
 			continue

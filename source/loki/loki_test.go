@@ -144,6 +144,47 @@ func TestHead(t *testing.T) {
 }
 
 // A stream or an entry that is invalid costs no other, and its bytes are kept.
+// Entries whose metadata have other names at the same places, and fields of any length, are the
+// records that the same entries in JSON are.
+func TestChangingMetadata(t *testing.T) {
+	var proto [][]byte
+	var text []string
+	for i, meta := range [][]string{
+		{"host", "a", "user", "u"},
+		{"level", "error", "host", "a"},
+		{"host", "b", "level", "warn"},
+		{"severity", "info", "level", "unknown"},
+		{"host", "", "", "x"},
+		{strings.Repeat("n", 127), strings.Repeat("v", 127), "level", "debug"},
+		{strings.Repeat("n", 128), strings.Repeat("v", 128), "LEVEL", "debug"},
+		{"long", strings.Repeat("v", 1<<14-1), "longer", strings.Repeat("v", 1<<14)},
+		{"host", "c"},
+		{},
+	} {
+		msg := "m" + strings.Repeat("x", 30*i)
+		proto = append(proto, line(ns+int64(i), msg, meta...))
+		var members []string
+		for at := 0; at < len(meta); at += 2 {
+			members = append(members, fmt.Sprintf("%q:%q", meta[at], meta[at+1]))
+		}
+		text = append(text, fmt.Sprintf(`["%d",%q,{%s}]`, int64(ns+i), msg, strings.Join(members, ",")))
+	}
+	lines := func(contentType, encoding string, body []byte) []string {
+		r := new(sourcetest.Log)
+		if w := send(r.Source(loki.New()), contentType, encoding, body); w.Code != http.StatusNoContent {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		return r.Lines()
+	}
+	got := lines("application/x-protobuf", "", s2.EncodeSnappy(nil, push(nil, `{app="web"}`, proto...)))
+	want := lines("application/json", "", fmt.Appendf(nil, `{"streams":[{"stream":{"app":"web"},"values":[%s]}]}`, strings.Join(text, ",")))
+	for i, level := range []string{"", "error", "warn", "info", "", "debug", "debug", "", "", ""} {
+		if i >= len(got) || i >= len(want) || got[i] != want[i] || !strings.Contains(got[i], `"level":"`+level+`"`) {
+			t.Errorf("entry %d, want level %s\n got %.300q\nwant %.300q", i, level, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
+		}
+	}
+}
+
 func TestInvalid(t *testing.T) {
 	good := push(nil, `{app="a"}`, line(ns, "good"))
 	for _, row := range []struct {

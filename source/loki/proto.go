@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"blobtail/record"
 	"blobtail/source/body"
 )
 
@@ -114,8 +115,8 @@ func (d *decoder) protoEntry(b []byte, end int) (more bool, err error) {
 
 // protoPair adds an item of metadata. Entries of a stream mostly have the same names.
 func (d *decoder) protoPair(b []byte) error {
-	var name, value []byte
-	for off := 0; off < len(b); {
+	name, value, ok := shortPair(b)
+	for off := 0; !ok && off < len(b); {
 		num, bytes, n, err := next(b[off:])
 		if err != nil {
 			return err
@@ -137,8 +138,22 @@ func (d *decoder) protoPair(b []byte) error {
 	p := &d.meta[at]
 	if p.value, p.json = value, false; p.name != string(name) {
 		p.name = d.name(name)
+		_, place := record.FieldLevel(p.name, nil)
+		p.other = place == 0
 	}
 	return nil
+}
+
+// shortPair reads a pair as encoders write it: a name and then a value, each shorter than 128 bytes.
+func shortPair(b []byte) (name, value []byte, ok bool) {
+	if len(b) < 4 || b[0] != 1<<3|byte(protowire.BytesType) {
+		return nil, nil, false
+	}
+	n := 2 + int(b[1])
+	if b[1] >= 0x80 || n+2 > len(b) || b[n] != 2<<3|byte(protowire.BytesType) || b[n+1] >= 0x80 || n+2+int(b[n+1]) != len(b) {
+		return nil, nil, false
+	}
+	return b[2:n], b[n+2:], true
 }
 
 // timestamp reads the time of an entry. Nanoseconds may be unable to express it.
@@ -181,10 +196,14 @@ func (e *entry) timestamp(b []byte) error {
 // next reads the field at the start of b, and returns its length. value is nil if it is not
 // of bytes.
 func next(b []byte) (num protowire.Number, value []byte, n int, err error) {
-	// Tags have one byte, and most lengths too.
-	if len(b) >= 2 && b[0] < 0x80 && b[0]&7 == byte(protowire.BytesType) && b[0] >= 8 && b[1] < 0x80 {
-		if end := 2 + int(b[1]); end <= len(b) {
-			return protowire.Number(b[0] >> 3), b[2:end], end, nil
+	// Tags have one byte, and most lengths one or two.
+	if len(b) >= 3 && b[0] < 0x80 && b[0]&7 == byte(protowire.BytesType) && b[0] >= 8 {
+		at, length := 2, int(b[1])
+		if length >= 0x80 {
+			at, length = 3, length&0x7f|int(b[2])<<7
+		}
+		if end := at + length; end <= len(b) && (at == 2 || b[2] < 0x80) {
+			return protowire.Number(b[0] >> 3), b[at:end], end, nil
 		}
 	}
 	num, kind, n := protowire.ConsumeTag(b)
