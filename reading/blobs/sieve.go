@@ -82,8 +82,9 @@ func (n needs) blocks(count int, rule func(may []bool, of *filter.Needs)) []bool
 // A sieve rules out blocks of one blob by its filters. The zero value rules out none.
 type sieve struct {
 	needs needs
-	ids   []bool // the blocks that ids leave; nil: all
-	words []bool // the blocks that words leave; nil: all
+	ids   []bool     // the blocks that ids leave; nil: all
+	words []bool     // the blocks that words leave; nil: all
+	found []*finding // by block: what earlier reads have found; nil: nothing
 }
 
 // readIDs asks the ids of a blob. It returns true if they rule out all blocks. Filters that
