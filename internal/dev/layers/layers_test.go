@@ -65,7 +65,7 @@ var allowed = map[string][]string{
 	"storage/internal/bounds": {"storage"},
 	"logql/metric":            {"logql", "logql/stage", "internal/budget"},
 	"storage/mem":             {"storage", "storage/internal/bounds"},
-	"storage/dir":             {"storage", "storage/internal/bounds", "storage/fsys"},
+	"storage/dir":             {"internal/lru", "storage", "storage/internal/bounds", "storage/fsys"},
 	"storage/dir/tables":      {"storage", "storage/internal/bounds", "storage/fsys"},
 	"storage/traffic":         {},
 	"storage/azure":           {"storage/fanout", "storage", "storage/internal/bounds", "storage/traffic"},
