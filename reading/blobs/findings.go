@@ -9,8 +9,8 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
-	"blobtail/internal/lru"
 	"blobtail/record"
+	"blobtail/storage/lru"
 )
 
 const (

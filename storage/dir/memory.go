@@ -3,9 +3,9 @@ package dir
 import (
 	"slices"
 
-	"blobtail/internal/lru"
 	"blobtail/storage"
 	"blobtail/storage/fsys"
+	"blobtail/storage/lru"
 )
 
 // memory has the names in directories and the attributes of objects, each with the stamp of its

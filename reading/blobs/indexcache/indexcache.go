@@ -9,7 +9,7 @@ package indexcache
 
 import (
 	"blobtail/blobfmt"
-	"blobtail/internal/lru"
+	"blobtail/storage/lru"
 )
 
 // DefaultBytes is the size of a [Cache] without another one.
