@@ -36,6 +36,7 @@ type loader struct {
 	shared   *shared     // with other reads
 	buffers  chan []byte // of decoded blocks
 	spares   chan []byte // of groups
+	folding  *folding    // nil: the lines are wanted
 	surveyed atomic.Bool // a block was read for the fields that it has
 }
 
@@ -83,7 +84,8 @@ type future struct {
 	block  int // of the index
 	group  *group
 	kept   kept
-	higher int64 // records that fail the filter only by a higher level
+	higher int64   // records that fail the filter only by a higher level
+	part   *folded // of a fold
 	buf    []byte
 }
 
@@ -142,7 +144,7 @@ func (l *loader) choose(s *source) []int {
 		switch {
 		case !l.task.rng.touches(b.First, b.Last):
 		case wanted(l.match.levels, &b.Levels) > 0:
-			if !l.rulesOut(s, i) && l.recallFinding(s, i) {
+			if !l.rulesOut(s, i) && !l.recallPart(s, i) && l.recallFinding(s, i) {
 				blocks = append(blocks, i)
 			}
 		case !l.match.readsLines():
@@ -209,7 +211,9 @@ func (l *loader) block(s *source, n int, g *group) *future {
 		var err error
 		f.kept, f.higher, err = found.within(b, l.task.rng)
 		atomic.AddInt64(&l.sum.Higher, f.higher)
-		err = cmp.Or(err, l.limit(f, b))
+		if err = cmp.Or(err, l.limit(f, b)); err == nil && l.folding != nil {
+			err = l.fold(f, s)
+		}
 		f.wait = func() error { return err }
 		return f
 	}
@@ -253,7 +257,11 @@ func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (er
 	if own {
 		l.recycle(f.buf)
 		f.buf = nil
-	} else if len(f.kept.raw) < len(f.buf)/4 { // a few lines must not hold the memory of a whole block
+	}
+	if l.folding != nil && err == nil {
+		return l.fold(f, s)
+	}
+	if !own && len(f.kept.raw) < len(f.buf)/4 { // a few lines must not hold the memory of a whole block
 		buf := f.buf
 		f.kept.raw, f.buf = append([]byte(nil), f.kept.raw...), nil
 		l.recycle(buf)

@@ -85,6 +85,7 @@ type sieve struct {
 	ids   []bool     // the blocks that ids leave; nil: all
 	words []bool     // the blocks that words leave; nil: all
 	found []*finding // by block: what earlier reads have found; nil: nothing
+	parts []*folded  // by block: what a fold has made of it earlier; nil: nothing
 }
 
 // readIDs asks the ids of a blob. It returns true if they rule out all blocks. Filters that
