@@ -40,7 +40,7 @@ type findingID struct {
 	of    [sha256.Size]byte
 }
 
-// findings are those that a Reader keeps: a *finding, or a [Part].
+// findings are those that a Reader keeps: a *finding, a *folded, or the blocks that ids leave.
 type findings = lru.Cache[findingID, any]
 
 func newFindings(most int64) *findings {
@@ -100,6 +100,27 @@ func (l *loader) recallFinding(s *source, block int) (wanted bool) {
 	}
 	s.sieve.found[block] = found
 	return true
+}
+
+// ofIDs stands for the block of a finding about the ids of a whole blob.
+const ofIDs = -1
+
+// recallIDs returns the blocks that the ids of a blob leave, if an earlier read has asked them.
+func (l *loader) recallIDs(s *source) []bool {
+	id, ok := l.findingOf(s, ofIDs)
+	if !ok {
+		return nil
+	}
+	kept, _ := l.findings.Get(id)
+	blocks, _ := kept.([]bool)
+	return blocks
+}
+
+// keepIDs keeps the blocks that the ids of a blob leave. Nobody may change them.
+func (l *loader) keepIDs(s *source) {
+	if id, ok := l.findingOf(s, ofIDs); ok {
+		l.findings.Put(id, s.sieve.ids, int64(len(s.sieve.ids))+findingBytes)
+	}
 }
 
 // found is what earlier reads have found in a block; nil: nothing is known.
