@@ -96,10 +96,7 @@ func (m Meta) Map() map[string]string {
 // services change the case, and ignores unknown keys. The error is [ErrForeign] for an
 // object that is not ours, and [ErrNewer] for a later format.
 func ParseMeta(stored map[string]string) (Meta, error) {
-	values := make(map[string]string, len(stored))
-	for _, k := range slices.Sorted(maps.Keys(stored)) {
-		values[strings.ToLower(k)] = stored[k]
-	}
+	values := lowered(stored)
 	format, hasFormat := values[keyFormat]
 	if _, hasBatch := values[keyBatch]; !hasFormat || !hasBatch {
 		return Meta{}, fmt.Errorf("metadata: %w", ErrForeign)
@@ -121,6 +118,22 @@ func ParseMeta(stored map[string]string) (Meta, error) {
 		return Meta{}, fmt.Errorf("metadata: %s %q is not valid", bad, values[bad])
 	}
 	return m, nil
+}
+
+// lowered are metadata with their names in lower case: the same map if they are.
+func lowered(stored map[string]string) map[string]string {
+	other := false
+	for k := range stored {
+		other = other || strings.ToLower(k) != k
+	}
+	if !other {
+		return stored
+	}
+	values := make(map[string]string, len(stored))
+	for _, k := range slices.Sorted(maps.Keys(stored)) {
+		values[strings.ToLower(k)] = stored[k]
+	}
+	return values
 }
 
 // parseValues returns the key of a value that contradicts the others, or is out of range.

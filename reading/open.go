@@ -37,7 +37,7 @@ type OpenOptions struct {
 	Distant bool
 	// MaxAge is the largest age of a read; 0: 30 min.
 	MaxAge time.Duration
-	// KeepIndexes keeps indexes of blobs in memory, for later reads.
+	// KeepIndexes keeps indexes of blobs in memory, for later reads, and what they find in blocks.
 	KeepIndexes bool
 	// Progress counts the blobs of all reads; nil: they are not counted.
 	Progress *progress.Counter
@@ -65,7 +65,7 @@ type OpenOptions struct {
 // [OpenOptions.Live].
 func Open(o OpenOptions) (*Reader, error) {
 	indexes := newIndexes(o.KeepIndexes)
-	blobs := blobs.New(o.Blobs, blobs.Options{MaxAge: o.MaxAge, Progress: o.Progress, Distant: o.Distant, Indexes: indexes.forReads(), Cool: o.Cool})
+	blobs := blobs.New(o.Blobs, blobs.Options{MaxAge: o.MaxAge, Progress: o.Progress, Distant: o.Distant, Indexes: indexes.forReads(), Findings: findingBytes(o.KeepIndexes), Cool: o.Cool})
 	var ahead atomic.Int64 // the store's clock ahead of ours in ns, after the first question for it
 	o.Tail.Now = func() time.Time { return o.Now().Add(time.Duration(ahead.Load())) }
 	logs := unflushed.Options{
@@ -97,6 +97,16 @@ func Open(o OpenOptions) (*Reader, error) {
 	r := New(Options{Blobs: blobs, Logs: unflushed.New(logs), Name: o.Name, Ingesters: o.ingesters, MaxRaw: o.MaxRaw, MaxHeld: o.MaxHeld})
 	r.indexes = indexes
 	return r, nil
+}
+
+// mostFindings is how many bytes of findings of reads are kept for later ones.
+const mostFindings = 64 << 20
+
+func findingBytes(kept bool) int64 {
+	if kept {
+		return mostFindings
+	}
+	return 0
 }
 
 // http is a client for ingesters.

@@ -18,9 +18,9 @@
 // # Sharing
 //
 // A server reads for many clients, and its answers must be as complete as those of the command.
-// It keeps nothing between reads but two things that cannot become wrong: decoded indexes of
-// blobs (package indexcache), because a blob never changes, and the list of all services for 5
-// s, for clients that ask for that list. No read rests on the list. A read of a glob, or of the
+// It keeps nothing between reads but three things that cannot become wrong: decoded indexes of
+// blobs (package indexcache) and what filters found in blocks ([blobs.Options]), because a blob
+// never changes, and the list of all services for 5 s, for clients that ask for that list. No read rests on the list. A read of a glob, or of the
 // services that a LogQL selector chooses, finds them after it has gathered unflushed records,
 // among those of the records and of the store.
 //

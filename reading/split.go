@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"blobtail/internal/budget"
 	"blobtail/internal/units"
@@ -128,6 +129,9 @@ func countedParts(ctx context.Context, reader *blobs.Reader, q blobs.Query, plan
 // those of all records.
 func readParts(ctx context.Context, plan *blobs.Plan, a *Ask, cut Buckets, spread *survey.Spread) (totals []Slot, sum blobs.Summary, err error) {
 	made, until := budget.Of(ctx), int64(0)
+	if a.parser == nil {
+		return foldParts(ctx, plan, cut, spread)
+	}
 	sum, err = plan.Read(ctx, a.Parsed(func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
 			ns, ok := record.LineTime(line)
@@ -152,6 +156,36 @@ func readParts(ctx context.Context, plan *blobs.Plan, a *Ask, cut Buckets, sprea
 		return nil
 	}))
 	sum.Bytes = 0 // as of other histograms
+	return totals, sum, err
+}
+
+// foldParts is readParts block by block.
+func foldParts(ctx context.Context, plan *blobs.Plan, cut Buckets, spread *survey.Spread) (totals []Slot, sum blobs.Summary, err error) {
+	id := ""
+	if cut.Zone == nil || cut.Zone == time.UTC {
+		id = fmt.Sprintf("split %s %q", cut.Length, spread.Fields())
+	}
+	made, at := budget.Of(ctx), map[int64]int{}
+	sum, err = plan.Fold(ctx, blobs.Fold{ID: id, Of: func(lines []byte) (any, int64, error) {
+		return spread.Part(lines, cut.Start, cut.Next)
+	}}, func(part any) error {
+		for _, c := range part.([]survey.Counted) {
+			i, ok := at[c.Start]
+			if !ok {
+				if err := made.Take(slotBytes); err != nil {
+					return err
+				}
+				i = len(totals)
+				at[c.Start], totals = i, append(totals, Slot{Bucket: Bucket{Start: c.Start}})
+			}
+			totals[i].Others += c.Count
+			if err := spread.Count(c.Start, []byte(c.Text), c.Count); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(totals, func(a, b Slot) int { return cmp.Compare(a.Start, b.Start) })
 	return totals, sum, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,11 +35,19 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 	}
 	a.Limit, a.First, a.Edges, a.byName = 0, 0, blobs.Edges{}, true
 	f = &Survey{Of: -1}
-	of := survey.New(survey.Options{
-		Only: o.Fields, Skip: []string{"ts", "msg"}, Levels: true, Fields: MostSurveyed, Values: MostValues, Plain: valueBytes, Bytes: surveyBytes, Budget: budget.Of(ctx),
-	})
-	out, err = s.run(ctx, a, func(ctx context.Context, blobs *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
-		sum, err := a.sample(ctx, blobs, q, o.Sample, of.Add)
+	options := survey.Options{Only: o.Fields, Skip: []string{"ts", "msg"}, Levels: true, Fields: MostSurveyed, Values: MostValues, Plain: valueBytes, Bytes: surveyBytes}
+	parts := options
+	options.Budget = budget.Of(ctx)
+	of := survey.New(options)
+	out, err = s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {
+		counted := len(o.Fields) > 0 && !q.Filter.ReadsLines() && !slices.ContainsFunc(o.Fields, func(name string) bool { return name != "level" && name != "service" })
+		switch {
+		case counted: // by the indexes alone
+		case o.Sample == 0 && a.parser == nil && len(o.Fields) > 0: // few values of a block
+			sum, err = a.surveyed(ctx, reader, q, parts, of)
+		default:
+			sum, err = a.sample(ctx, reader, q, o.Sample, of.Add)
+		}
 		if err != nil {
 			return sum, err
 		}
@@ -49,10 +58,12 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 			}
 			return sum, nil
 		}
-		slots, part, err := apart(ctx, blobs, q, named(&q), Buckets{Length: 365 * 24 * time.Hour})
+		slots, part, err := apart(ctx, reader, q, named(&q), Buckets{Length: 365 * 24 * time.Hour})
 		part.Records, part.Bytes = 0, 0
 		sum.Join(&part)
-		f.exact(slots, &o)
+		if f.exact(slots, &o); counted {
+			f.Records = f.Of
+		}
 		return sum, err
 	})
 	if of.More {
@@ -60,6 +71,19 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 	}
 	f.list(of, cmp.Or(o.Top, chosenTop))
 	return f, out, err
+}
+
+// surveyed joins the surveys of the blocks of a query, each with some options.
+func (a *Ask) surveyed(ctx context.Context, reader *blobs.Reader, q blobs.Query, options survey.Options, of *survey.Survey) (blobs.Summary, error) {
+	plan, err := a.plan(ctx, reader, q)
+	if err != nil {
+		return blobs.Summary{}, err
+	}
+	return plan.Fold(ctx, blobs.Fold{ID: fmt.Sprintf("survey %q", options.Only), Of: func(lines []byte) (any, int64, error) {
+		part := survey.New(options)
+		err := part.Add(lines)
+		return part, part.Memory(), err
+	}}, func(part any) error { return of.Join(part.(*survey.Survey)) })
 }
 
 // sample passes the newest records of a query to emit, or all if newest is 0.

@@ -42,6 +42,9 @@ func (a *app) openStore(ctx context.Context, alive bool) (*reading.Store, error)
 	return store, nil
 }
 
+// mostRemembered is how many bytes of names and attributes of a store in a directory a server keeps.
+const mostRemembered = 16 << 20
+
 // openReader returns a reader of the store. A read ends before the blobs that it listed can be
 // deleted.
 func (a *app) openReader(ctx context.Context, alive bool, o reading.OpenOptions) (*reading.Reader, error) {
@@ -55,8 +58,12 @@ func (a *app) openReader(ctx context.Context, alive bool, o reading.OpenOptions)
 	if late == 0 {
 		late = openstore.NeverLate
 	}
+	remember := int64(0)
+	if o.KeepIndexes {
+		remember = mostRemembered
+	}
 	var err error
-	if a.store, err = openstore.OpenWith(ctx, of, false, openstore.Options{Late: late, Reads: true}); err != nil {
+	if a.store, err = openstore.OpenWith(ctx, of, false, openstore.Options{Late: late, Reads: true, Remember: remember}); err != nil {
 		return nil, err
 	}
 	a.Explain = a.store.Explain

@@ -17,9 +17,10 @@ import (
 	"blobtail/storage/fsys"
 )
 
-func openDir(spec Spec, create, reads bool) (*Store, error) {
+func openDir(spec Spec, create bool, o Options) (*Store, error) {
+	reads := o.Reads
 	explain := func(err error) string { return fsys.Place{Dir: spec.place, Reads: reads}.Remedy(err) }
-	blobs, err := dir.Open(spec.place, dir.Options{Create: create})
+	blobs, err := dir.Open(spec.place, dir.Options{Create: create, Remember: o.Remember})
 	if err != nil {
 		if fix := explain(err); fix != "" {
 			err = fmt.Errorf("%w; %s", err, fix)

@@ -78,6 +78,9 @@ type Options struct {
 	// Reads says that the process only reads the store. Then remedies ask for no more, and root
 	// may read the directory of another user.
 	Reads bool
+	// Remember is how many bytes of names and attributes of a store in a directory are kept in memory;
+	// see [dir.Options].
+	Remember int64
 }
 
 // Open is [OpenWith] without options.
@@ -96,7 +99,7 @@ func OpenWith(ctx context.Context, spec Spec, create bool, o Options) (*Store, e
 	}
 	switch spec.kind {
 	case inDir:
-		return openDir(spec, create, o.Reads)
+		return openDir(spec, create, o)
 	case azureLogs:
 		return openLogs(spec, create, o)
 	case inAzure:

@@ -290,6 +290,17 @@ func (e *Expr) doubt(err error) {
 	}
 }
 
+// Certain reports whether there was nothing so far that a read has to tell of the records: each of them
+// was judged, and no part of the expression was without a result.
+func (e *Expr) Certain() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.doubted == 0 && len(e.failed.order) == 0
+}
+
+// Found notes that a record matches, without the record.
+func (e *Expr) Found() { e.matched.Store(true) }
+
 // Unjudged returns how many records could not be judged so far, because the expression would have
 // made too much of them, and why. A result without them is not complete.
 func (e *Expr) Unjudged() (records int64, why error) {

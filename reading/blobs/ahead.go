@@ -89,9 +89,18 @@ func (c *cursor) open() error {
 	return nil
 }
 
-// load waits for the next block, which must exist, and makes it current. One failed GET
-// is one problem, even if it was for several blocks.
+// load waits for the next block, which must exist, and makes it current.
 func (c *cursor) load() error {
+	f, err := c.await()
+	if f != nil {
+		c.begin(f)
+	}
+	return err
+}
+
+// await waits for the next block, which must exist; nil: there is a problem with it. One failed GET
+// is one problem, even if it was for several blocks.
+func (c *cursor) await() (*future, error) {
 	a := &c.pass.ahead
 	if len(c.coming) == 0 {
 		c.request()
@@ -104,19 +113,18 @@ func (c *cursor) load() error {
 		if !a.lazy || c.next > 1 {
 			c.lookAhead()
 		}
-		c.begin(f)
-		return nil
+		return f, nil
 	}
 	b := &c.src.index.Blocks[f.block]
 	problem := c.src.problem(b.Offset, b.Stored, err)
 	if f.group.wait() != nil {
 		if f.group.told {
-			return fatal(c.pass.loader.ctx, err)
+			return nil, fatal(c.pass.loader.ctx, err)
 		}
 		f.group.told = true
 		problem = c.src.problem(f.group.off, f.group.len, err)
 	}
-	return c.pass.blame(c.src, problem)
+	return nil, c.pass.blame(c.src, problem)
 }
 
 // lookAhead requests the next blocks, as far as memory allows: always one, and more

@@ -45,8 +45,8 @@ func (m *Matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher in
 	}
 	k.base = uint32(bytes.Count(raw[:lo], newline))
 	k.raw = raw[lo:hi]
-	if m.readsLines() || wanted(m.levels, &b.Levels) < int64(b.Records) {
-		higher = m.filter(&k)
+	if m.reduces(b) {
+		higher = m.filter(&k, nil)
 	}
 	if len(k.raw) == 0 {
 		return kept{}, higher, nil
@@ -60,8 +60,9 @@ func (m *Matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher in
 	return k, higher, nil
 }
 
-// filter moves the matching lines of k to its front and numbers them.
-func (m *Matcher) filter(k *kept) (higher int64) {
+// filter moves the matching lines of k to its front and numbers them. above gets the times of the
+// lines that fail the filter only by a higher level, unless it is nil.
+func (m *Matcher) filter(k *kept, above *[]int64) (higher int64) {
 	low := m.folded(k.raw)
 	// If a text is required, only the lines that have a spelling of it are examined.
 	var finder *search.Finder
@@ -100,6 +101,10 @@ func (m *Matcher) filter(k *kept) (higher int64) {
 			k.ords = append(k.ords, ord)
 		} else if high {
 			higher++
+			if above != nil {
+				t, _ := record.LineTime(line)
+				*above = append(*above, t)
+			}
 		}
 		pos = end
 		ord++

@@ -60,10 +60,18 @@ func (c *counting) countAll(ctx context.Context) error {
 	if c.tally.by.Length%time.Minute != 0 { // no index has buckets of seconds
 		c.plan.tellAll(&c.sum)
 	}
-	if c.plan.match.readsLines() || c.plan.query.Edges.any() {
+	switch {
+	case c.plan.match.readsLines() && !c.plan.query.Edges.any() && !c.plan.reader.opt.Distant:
+		return c.plan.fold(ctx, c.tally.fold(), &c.sum, func(part any) error {
+			c.tally.add(part.(*tally))
+			return nil
+		})
+	case c.plan.match.readsLines() || c.plan.query.Edges.any():
 		c.merge = c.plan.blobs
-	} else if err := c.fromIndexes(ctx); err != nil || len(c.merge) == 0 {
-		return err
+	default:
+		if err := c.fromIndexes(ctx); err != nil || len(c.merge) == 0 {
+			return err
+		}
 	}
 	return c.plan.pass(ctx, task{blobs: c.merge, rng: c.plan.rng}, &c.sum, func(got piece) error { return c.tally.lines(got.lines) })
 }
@@ -72,21 +80,26 @@ func (c *counting) countAll(ctx context.Context) error {
 // stretches: the blobs of a service that overlap in time. A record and its copies are
 // in one stretch.
 func (c *counting) fromIndexes(ctx context.Context) error {
-	blobs := slices.Clone(c.plan.blobs)
+	stretches := stretches(c.plan.blobs)
+	return fanout.Each(ctx, len(stretches), max(listers, c.plan.reader.opt.Workers), func(ctx context.Context, i int) error {
+		return c.stretch(ctx, stretches[i])
+	})
+}
+
+// stretches are the blobs of each service that overlap in time.
+func stretches(blobs []blob) (out [][]blob) {
+	blobs = slices.Clone(blobs)
 	slices.SortFunc(blobs, func(a, b blob) int {
 		return cmp.Or(cmp.Compare(a.Name.Service, b.Name.Service), cmp.Compare(a.Meta.First, b.Meta.First))
 	})
-	var stretches [][]blob
 	for n := 0; len(blobs) > 0; blobs = blobs[n:] {
 		last := blobs[0].Meta.Last
 		for n = 1; n < len(blobs) && blobs[n].Name.Service == blobs[0].Name.Service && blobs[n].Meta.First <= last; n++ {
 			last = max(last, blobs[n].Meta.Last)
 		}
-		stretches = append(stretches, blobs[:n])
+		out = append(out, blobs[:n])
 	}
-	return fanout.Each(ctx, len(stretches), max(listers, c.plan.reader.opt.Workers), func(ctx context.Context, i int) error {
-		return c.stretch(ctx, stretches[i])
-	})
+	return out
 }
 
 func (c *counting) stretch(ctx context.Context, blobs []blob) error {

@@ -101,7 +101,10 @@ type Matcher struct {
 	unjudged     func() (int64, error)  // by accept; nil: none
 	invert       bool
 	folds        bool // a pattern needs lines in lower case
-	budget       *budget.Budget
+	// id is that of the filter, if it is known: [Filter.identity].
+	id     [32]byte
+	known  bool
+	budget *budget.Budget
 }
 
 // Matcher compiles the filter for a query with a budget; nil: without bounds. An error is a
@@ -111,6 +114,7 @@ func (f Filter) Matcher(b *budget.Budget) (*Matcher, error) {
 	if m.levels == 0 {
 		m.levels = allLevels
 	}
+	m.id, m.known = f.identity()
 	m.high = upFrom(m.levels.Lowest()) &^ m.levels &^ f.Barred
 	if slices.Contains(slices.Concat(f.Texts, f.Words, f.Exprs, f.Without), "") {
 		return nil, badQuery("an empty text matches every record; leave it out")

@@ -103,6 +103,22 @@ func (t *tally) lines(raw []byte) error {
 	return nil
 }
 
+// fold makes a tally of the same buckets of lines.
+func (t *tally) fold() Fold {
+	by, id := t.by, ""
+	if by.zone() == time.UTC {
+		id = "tally " + by.Length.String()
+	}
+	return Fold{ID: id, Of: func(lines []byte) (any, int64, error) {
+		of := &tally{by: by}
+		err := of.lines(lines)
+		return of, int64(len(of.buckets)+1) * tallyBytes, err
+	}}
+}
+
+// tallyBytes is about the memory of a bucket of a tally.
+const tallyBytes = 150
+
 func (t *tally) add(o *tally) {
 	t.total += o.total
 	for start, levels := range o.buckets {

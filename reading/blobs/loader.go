@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -31,9 +32,11 @@ type loader struct {
 	distant bool
 
 	decoder  *blobfmt.Decoder
+	findings *findings   // nil: none are kept
 	shared   *shared     // with other reads
 	buffers  chan []byte // of decoded blocks
 	spares   chan []byte // of groups
+	folding  *folding    // nil: the lines are wanted
 	surveyed atomic.Bool // a block was read for the fields that it has
 }
 
@@ -41,7 +44,7 @@ func (a *asked) newLoader(ctx context.Context, t *task, sum *Summary) *loader {
 	r := a.reader
 	workers := r.opt.Workers
 	l := &loader{
-		task: t, match: a.match, edges: &a.query.Edges, sum: sum, most: a.query.MaxRaw, distant: r.opt.Distant, decoder: r.decoder,
+		task: t, match: a.match, edges: &a.query.Edges, sum: sum, most: a.query.MaxRaw, distant: r.opt.Distant, decoder: r.decoder, findings: r.findings,
 		shared: r.shared, buffers: make(chan []byte, 4*workers+8), spares: make(chan []byte, 8),
 	}
 	l.ctx, l.stop = context.WithCancel(ctx)
@@ -81,7 +84,8 @@ type future struct {
 	block  int // of the index
 	group  *group
 	kept   kept
-	higher int64 // records that fail the filter only by a higher level
+	higher int64   // records that fail the filter only by a higher level
+	part   *folded // of a fold
 	buf    []byte
 }
 
@@ -140,7 +144,7 @@ func (l *loader) choose(s *source) []int {
 		switch {
 		case !l.task.rng.touches(b.First, b.Last):
 		case wanted(l.match.levels, &b.Levels) > 0:
-			if !l.rulesOut(s, i) {
+			if !l.rulesOut(s, i) && !l.recallPart(s, i) && l.recallFinding(s, i) {
 				blocks = append(blocks, i)
 			}
 		case !l.match.readsLines():
@@ -165,17 +169,21 @@ func (l *loader) group(s *source, next int, size int64) *group {
 	begin := next
 	b := &s.index.Blocks[s.blocks[next]]
 	off, end := b.Offset, b.Offset+b.Stored
-	here := s.withIndex(b)
+	here, found := s.withIndex(b), s.found(s.blocks[next]) != nil
 	for next++; next < len(s.blocks); next++ {
 		b = &s.index.Blocks[s.blocks[next]]
 		lo, hi := min(off, b.Offset), max(end, b.Offset+b.Stored)
-		if hi-lo > size || b.Offset != end && b.Offset+b.Stored != off || s.withIndex(b) != here {
+		if hi-lo > size || b.Offset != end && b.Offset+b.Stored != off || s.withIndex(b) != here ||
+			(s.found(s.blocks[next]) != nil) != found {
 			break
 		}
 		off, end = lo, hi
 	}
 	g := &group{end: next, off: off, len: end - off}
-	g.left.Store(int32(next - begin))
+	if g.left.Store(int32(next - begin)); found {
+		g.wait = done
+		return g
+	}
 	g.wait = l.background(func() (err error) {
 		spare := take(l.spares, &l.shared.groups)
 		g.data, g.own, err = s.fetchInto(l.ctx, spare, g.off, g.len)
@@ -199,6 +207,16 @@ func (l *loader) decoded(g *group) {
 func (l *loader) block(s *source, n int, g *group) *future {
 	b := &s.index.Blocks[n]
 	f := &future{block: n, group: g}
+	if found := s.found(n); found != nil {
+		var err error
+		f.kept, f.higher, err = found.within(b, l.task.rng)
+		atomic.AddInt64(&l.sum.Higher, f.higher)
+		if err = cmp.Or(err, l.limit(f, b)); err == nil && l.folding != nil {
+			err = l.fold(f, s)
+		}
+		f.wait = func() error { return err }
+		return f
+	}
 	f.wait = l.background(func() error {
 		err := g.wait()
 		if err == nil {
@@ -230,22 +248,39 @@ func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (er
 	if err != nil {
 		return err
 	}
-	f.kept, f.higher, err = l.match.keep(f.buf, b, l.task.rng)
+	var own bool
+	f.kept, f.higher, own, err = l.judge(s, f.block, f.buf)
 	if ended := l.match.budget.Err(); ended != nil {
 		return ended
 	}
-	if l.task.desc && l.task.limit > 0 && l.task.limit < int(b.Records) && err == nil && !l.edges.endsIn(b) {
-		// One more shows that there are more. Copies of these lines may come from other
-		// blobs, but then they count there.
-		err = f.kept.newest(l.task.limit + 1)
+	err = cmp.Or(err, l.limit(f, b))
+	if own {
+		l.recycle(f.buf)
+		f.buf = nil
 	}
-	if len(f.kept.raw) < len(f.buf)/4 { // a few lines must not hold the memory of a whole block
+	if l.folding != nil && err == nil {
+		return l.fold(f, s)
+	}
+	if !own && len(f.kept.raw) < len(f.buf)/4 { // a few lines must not hold the memory of a whole block
 		buf := f.buf
 		f.kept.raw, f.buf = append([]byte(nil), f.kept.raw...), nil
 		l.recycle(buf)
 	}
 	return err
 }
+
+// limit leaves no more lines of a block than a read of the newest may need.
+func (l *loader) limit(f *future, b *blobfmt.Block) error {
+	if l.task.desc && l.task.limit > 0 && l.task.limit < b.Records && len(f.kept.raw) > 0 && !l.edges.endsIn(b) {
+		// One more shows that there are more. Copies of these lines may come from other
+		// blobs, but then they count there.
+		return f.kept.newest(l.task.limit + 1)
+	}
+	return nil
+}
+
+// done is the wait for something that is there.
+func done() error { return nil }
 
 func (l *loader) buffer() []byte { return take(l.buffers, &l.shared.blocks)[:0] }
 

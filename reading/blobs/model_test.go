@@ -359,10 +359,15 @@ func TestReadAgainstModel(t *testing.T) {
 		r := blobs.New(w.b.store, blobs.Options{
 			Workers: 2, GroupBytes: rapid.SampledFrom([]int64{1, 500, 8 << 20}).Draw(rt, "group"),
 			Distant: rapid.Bool().Draw(rt, "distant"), Now: func() time.Time { return now },
-			Indexes: indexcache.New(rapid.SampledFrom([]int64{1, 8000, 1 << 30}).Draw(rt, "indexes")),
+			Indexes:  indexcache.New(rapid.SampledFrom([]int64{1, 8000, 1 << 30}).Draw(rt, "indexes")),
+			Findings: rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(rt, "findings"),
 		})
+		var asked []blobs.Filter
 		for range 4 {
 			q := drawQuery(rt, w)
+			if asked = append(asked, q.Filter); rapid.Bool().Draw(rt, "again") { // in another range
+				q.Filter = rapid.SampledFrom(asked).Draw(rt, "of")
+			}
 			if rapid.Bool().Draw(rt, "scouted") {
 				q.Ahead = rapid.Bool().Draw(rt, "ahead")
 				q.Scout = r.Scout(context.Background(), q, nil)

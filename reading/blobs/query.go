@@ -175,6 +175,8 @@ type Options struct {
 	Distant bool
 	// Indexes keeps the indexes of blobs for later reads; nil: none are kept.
 	Indexes Indexes
+	// Findings is how many bytes of findings are kept for later reads, at most; 0: none are.
+	Findings int64
 	// Progress counts the blobs of all reads of the Reader; nil: they are not counted.
 	Progress *progress.Counter
 	// Cool is called once in a read that fetches much from cooler tiers, before it does if that
@@ -188,10 +190,11 @@ type Options struct {
 
 // Reader reads one store. Several goroutines may use it at once.
 type Reader struct {
-	store   storage.BlobStore
-	opt     Options
-	decoder *blobfmt.Decoder
-	shared  *shared
+	store    storage.BlobStore
+	opt      Options
+	decoder  *blobfmt.Decoder
+	shared   *shared
+	findings *findings // of filters in blocks; nil: none are kept
 }
 
 // New returns a reader of store. It does nothing yet.
@@ -209,7 +212,7 @@ func New(store storage.BlobStore, o Options) *Reader {
 		o.Now = time.Now
 	}
 	o.MuchCool = cmp.Or(o.MuchCool, muchCool)
-	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers)}
+	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers), findings: newFindings(o.Findings)}
 }
 
 // Over returns a reader of another view of the store: it sends its requests to the store that wrap

@@ -82,8 +82,10 @@ func (n needs) blocks(count int, rule func(may []bool, of *filter.Needs)) []bool
 // A sieve rules out blocks of one blob by its filters. The zero value rules out none.
 type sieve struct {
 	needs needs
-	ids   []bool // the blocks that ids leave; nil: all
-	words []bool // the blocks that words leave; nil: all
+	ids   []bool     // the blocks that ids leave; nil: all
+	words []bool     // the blocks that words leave; nil: all
+	found []*finding // by block: what earlier reads have found; nil: nothing
+	parts []*folded  // by block: what a fold has made of it earlier; nil: nothing
 }
 
 // readIDs asks the ids of a blob. It returns true if they rule out all blocks. Filters that
@@ -93,22 +95,25 @@ func (l *loader) readIDs(s *source) (none bool, err error) {
 	if s.body != nil || ids.Buckets == 0 || len(keys) == 0 {
 		return false, nil
 	}
-	have, err := l.find(s, ids, keys)
-	switch {
-	case fatal(l.ctx, err) != nil, errors.Is(err, storage.ErrNotExist):
-		return false, err
-	case err != nil:
-		s.unfiltered = err
-		return false, nil
-	}
-	blocks := len(have[keys[0]])
-	s.sieve.ids = s.sieve.needs.blocks(blocks, func(may []bool, of *filter.Needs) {
-		for _, key := range of.Keys {
-			for i := range may {
-				may[i] = may[i] && (have[key] == nil || have[key][i])
-			}
+	if s.sieve.ids = l.recallIDs(s); s.sieve.ids == nil {
+		have, err := l.find(s, ids, keys)
+		switch {
+		case fatal(l.ctx, err) != nil, errors.Is(err, storage.ErrNotExist):
+			return false, err
+		case err != nil:
+			s.unfiltered = err
+			return false, nil
 		}
-	})
+		s.sieve.ids = s.sieve.needs.blocks(len(have[keys[0]]), func(may []bool, of *filter.Needs) {
+			for _, key := range of.Keys {
+				for i := range may {
+					may[i] = may[i] && (have[key] == nil || have[key][i])
+				}
+			}
+		})
+		l.keepIDs(s)
+	}
+	blocks := len(s.sieve.ids)
 	if slices.Contains(s.sieve.ids, true) || l.surveys() {
 		return false, nil
 	}

@@ -1,7 +1,9 @@
 package survey
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 
@@ -87,6 +89,54 @@ func NewSpread(o SpreadOptions) *Spread { return &Spread{o: o, at: map[string]*c
 
 // Add counts a line in the bucket with a start. An error is that of the budget.
 func (s *Spread) Add(start int64, line []byte) error {
+	s.combine(line)
+	return s.Count(start, s.buf, 1)
+}
+
+// Fields are those whose values are counted.
+func (s *Spread) Fields() []string { return s.o.Fields }
+
+// Counted is the number of records with a combination in the bucket with a start.
+type Counted struct {
+	Start int64
+	Text  string
+	Count int64
+}
+
+// Part counts whole lines apart, for [Spread.Count], and tells the memory of the counts. Buckets begin at
+// start of a time, and end at next of that. Several goroutines may call it at once.
+func (s *Spread) Part(lines []byte, start, next func(ns int64) int64) (part []Counted, size int64, err error) {
+	own := Spread{o: SpreadOptions{Fields: s.o.Fields}}
+	at := map[string]int{} // in the present bucket
+	var from, until int64
+	for line := range bytes.Lines(lines) {
+		ns, ok := record.LineTime(line)
+		if !ok {
+			return nil, 0, errors.New("a stored line has no time")
+		}
+		if len(part) == 0 || ns < from || ns >= until {
+			from = start(ns)
+			until = next(from)
+			clear(at)
+		}
+		own.combine(line)
+		i, ok := at[string(own.buf)]
+		if !ok {
+			i = len(part)
+			part = append(part, Counted{Start: from, Text: string(own.buf)})
+			at[part[i].Text] = i
+			size += partBytes + int64(len(own.buf))
+		}
+		part[i].Count++
+	}
+	return part, size, nil
+}
+
+// partBytes is the memory of a count beside its text.
+const partBytes = 64
+
+// combine sets buf to the combination of a line.
+func (s *Spread) combine(line []byte) {
 	s.buf = s.buf[:0]
 	for i, name := range s.o.Fields {
 		if i > 0 {
@@ -98,7 +148,6 @@ func (s *Spread) Add(start int64, line []byte) error {
 			s.buf = s.cut(s.buf, value)
 		}
 	}
-	return s.Count(start, s.buf, 1)
 }
 
 // cut appends a value, of which only the first bytes count.

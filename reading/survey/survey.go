@@ -305,3 +305,55 @@ func Top(counts iter.Seq2[string, int64], most int) []Value {
 	}
 	return all
 }
+
+// Join adds the records of another survey of the same options. An error is that of the budget.
+func (s *Survey) Join(o *Survey) error {
+	if err := s.o.Budget.Err(); err != nil {
+		return err
+	}
+	s.Records += o.Records
+	s.More = s.More || o.More
+	for _, of := range o.all {
+		f := s.at[of.Name]
+		if f == nil {
+			if f = s.add(of.Name); f == nil {
+				continue
+			}
+			if i := slices.Index(s.only, of.Name); i >= 0 {
+				s.wanted[i] = f
+			}
+		}
+		f.Present += of.Present
+		f.Types |= of.Types
+		f.Capped = f.Capped || of.Capped
+		texts := make([]string, len(of.counts))
+		for text, at := range of.at {
+			texts[at] = text
+		}
+		for i, text := range texts { // in the order of their first sight: not all may fit
+			at, ok := f.at[text]
+			switch {
+			case ok:
+			case f.Distinct == s.o.Values || !s.fits(len(text)):
+				f.Capped = true
+				continue
+			default:
+				at = f.Distinct
+				f.at[text] = at
+				f.counts, f.types = append(f.counts, 0), append(f.types, 0)
+				f.Distinct++
+			}
+			f.counts[at] += of.counts[i]
+			f.types[at] |= of.types[i]
+		}
+	}
+	return nil
+}
+
+// Memory is about how many bytes of memory the names and values take.
+func (s *Survey) Memory() (n int64) {
+	for _, f := range s.all {
+		n += overhead + int64(len(f.at))*overhead
+	}
+	return n + int64(s.bytes)
+}

@@ -54,6 +54,9 @@ type Options struct {
 	Create bool
 	// FS is the file system; nil is the host's file system, through the open root.
 	FS fsys.FS
+	// Remember is how many bytes of names and attributes are kept in memory, for a process that lists
+	// again and again; 0: none are. What has changed is read again.
+	Remember int64
 }
 
 // Store implements [storage.BlobStore].
@@ -61,6 +64,8 @@ type Store struct {
 	root string
 	fs   fsys.FS
 	tree *fsys.Tree // fs, or nil: fs is that of Options
+	// memory is what was read of the tree; nil: nothing is kept.
+	memory *memory
 
 	mu sync.Mutex
 	// synced holds each directory above a directory in which objects were created. Its
@@ -102,6 +107,7 @@ func Open(root string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", root, known(err))
 	}
+	s.memory = newMemory(s.tree, o.Remember)
 	return s, nil
 }
 
@@ -138,11 +144,16 @@ func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 }
 
 func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
-	f, b, err := s.open(ctx, key)
-	if f != nil {
-		f.Close()
+	if err := ctx.Err(); err != nil {
+		return storage.Blob{}, err
 	}
-	return b, err
+	return s.memory.describe(s.path(key), func() (storage.Blob, error) {
+		f, b, err := s.open(ctx, key)
+		if f != nil {
+			f.Close()
+		}
+		return b, err
+	})
 }
 
 // Get implements [storage.BlobStore]. A range of a damaged object is a

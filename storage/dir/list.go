@@ -116,17 +116,23 @@ func (s *Store) entries(dir string) ([]string, error) {
 	if dir != "" && !readable(strings.TrimSuffix(dir, "/")) {
 		return nil, nil
 	}
+	return s.memory.list(s.path(dir), func() ([]string, bool, error) { return s.readDir(dir) })
+}
+
+// readDir is entries by the file system. firm says that the names mean the same until the directory
+// changes: none is a symbolic link.
+func (s *Store) readDir(dir string) (names []string, firm bool, err error) {
 	list, err := s.fs.ReadDir(s.path(dir))
 	if err = known(err); errors.Is(err, storage.ErrNotExist) && dir != "" {
 		if _, err = s.fs.Stat(s.root); err == nil {
 			err = s.dangling(strings.TrimSuffix(dir, "/"))
 		}
-		return nil, known(err)
+		return nil, false, known(err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	names := make([]string, 0, len(list))
+	names, firm = make([]string, 0, len(list)), true
 	for _, e := range list {
 		name := e.Name()
 		if name[0] == '.' {
@@ -134,17 +140,18 @@ func (s *Store) entries(dir string) ([]string, error) {
 		}
 		mode := e.Type()
 		if mode&fs.ModeSymlink != 0 {
+			firm = false
 			// An operator moved a part of the store to another disk. While that disk is
 			// away, the contents are unknown.
 			fi, err := s.fs.Stat(s.path(path.Join(dir, name)))
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil, danglingError(path.Join(dir, name))
+				return nil, false, danglingError(path.Join(dir, name))
 			}
 			if errors.Is(err, syscall.ELOOP) {
 				continue // there is nothing behind it
 			}
 			if err != nil {
-				return nil, known(err)
+				return nil, false, known(err)
 			}
 			mode = fi.Mode()
 		}
@@ -156,7 +163,7 @@ func (s *Store) entries(dir string) ([]string, error) {
 		}
 	}
 	slices.Sort(names)
-	return names, nil
+	return names, firm, nil
 }
 
 // dangling reports, for a missing directory, whether a symbolic link on the way to it

@@ -31,6 +31,9 @@ type Tree struct {
 	prefix string // of all names below it
 	dir    *os.File
 	conn   syscall.RawConn // of dir; a Close during a call waits for its end
+	// exact says that the file system gives each change its time, and dev is that file system.
+	exact bool
+	dev   uint64
 }
 
 // OpenTree opens a directory, through symbolic links too.
@@ -51,6 +54,7 @@ func OpenTree(name string) (*Tree, error) {
 	case "/":
 		t.prefix = "/"
 	}
+	t.judge()
 	return t, nil
 }
 

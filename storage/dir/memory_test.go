@@ -1,0 +1,87 @@
+package dir_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"blobtail/storage"
+	"blobtail/storage/dir"
+)
+
+// A store that remembers what it has read sees each change at once: other processes make and delete
+// objects, damage them, and move a part of the store behind a link.
+func TestRemembered(t *testing.T) {
+	root := t.TempDir()
+	other := open(t, root)
+	create := func(key, body string) {
+		t.Helper()
+		if err := other.Create(t.Context(), key, []byte(body), storage.Attrs{Metadata: map[string]string{"n": body}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"web/10/1.log", "web/10/2.log", "web/11/1.log", "web/12/1.log", "orders/10/1.log"} {
+		create(key, key)
+	}
+	s, err := dir.Open(root, dir.Options{Remember: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := func(s *dir.Store) (text string) {
+		for _, prefix := range []string{"web/", "orders/", "new/"} {
+			for b, err := range s.List(t.Context(), prefix, "") {
+				text += fmt.Sprintln(b, err)
+			}
+		}
+		for name, err := range s.Dirs(t.Context(), "") {
+			text += fmt.Sprintln(name, err)
+		}
+		for name, err := range s.Dirs(t.Context(), "web/") {
+			text += fmt.Sprintln(name, err)
+		}
+		return text
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(root, "web", "10", "1.log")
+	aside := filepath.Join(t.TempDir(), "aside")
+	for _, step := range []struct {
+		name string
+		do   func()
+	}{
+		{"nothing", func() {}},
+		{"old enough to be kept", func() { time.Sleep(3100 * time.Millisecond) }},
+		{"nothing again", func() {}},
+		{"a further object", func() { create("web/10/3.log", "3") }},
+		{"a further directory", func() { create("web/13/1.log", "13") }},
+		{"a further service", func() { create("new/10/1.log", "1") }},
+		{"a deleted object", func() { must(os.Remove(filepath.Join(root, "web", "10", "2.log"))) }},
+		{"a damaged object", func() {
+			info, err := os.Stat(file)
+			must(err)
+			must(os.Chmod(file, 0o600))
+			must(os.Truncate(file, info.Size()-1))
+			must(os.Chmod(file, info.Mode()))
+			must(os.Chtimes(file, info.ModTime(), info.ModTime()))
+		}},
+		{"a moved directory", func() { must(os.Rename(filepath.Join(root, "web", "11"), aside)) }},
+		{"a link to it", func() { must(os.Symlink(aside, filepath.Join(root, "web", "11"))) }},
+		{"an object behind the link", func() { must(os.WriteFile(filepath.Join(aside, "2.log"), []byte("x"), 0o600)) }},
+		{"a link to nothing", func() { must(os.Rename(aside, aside+"2")) }},
+		{"no link", func() { must(os.Remove(filepath.Join(root, "web", "11"))) }},
+		{"a deleted service", func() { must(os.RemoveAll(filepath.Join(root, "orders"))) }},
+	} {
+		step.do()
+		for range 2 {
+			if got, want := all(s), all(other); got != want {
+				t.Errorf("after %s:\n%s\nwant\n%s", step.name, got, want)
+			}
+		}
+	}
+}
