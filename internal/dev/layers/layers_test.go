@@ -163,6 +163,7 @@ var forTests = map[string][]string{
 	"internal/dev/testkit/meter":     {},
 	"internal/dev/check":             {"record"},
 	"internal/dev/bench/report":      {},
+	"internal/dev/bench/rig":         {"internal/dev/bench/report"},
 	"internal/dev/compare/result":    {"internal/dev/bench/report"},
 	"internal/dev/loggen":            {"record"},
 	"internal/dev/shop":              {"record"},
