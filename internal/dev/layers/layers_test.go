@@ -164,6 +164,7 @@ var forTests = map[string][]string{
 	"internal/dev/check":             {"record"},
 	"internal/dev/bench/report":      {},
 	"internal/dev/compare/result":    {"internal/dev/bench/report"},
+	"internal/dev/compare/victoria":  {},
 	"internal/dev/loggen":            {"record"},
 	"internal/dev/shop":              {"record"},
 	"internal/dev/scale":             {"storage", "storage/azure"},
