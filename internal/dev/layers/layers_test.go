@@ -165,6 +165,7 @@ var forTests = map[string][]string{
 	"internal/dev/bench/report":      {},
 	"internal/dev/bench/rig":         {"internal/dev/bench/report"},
 	"internal/dev/compare/result":    {"internal/dev/bench/report"},
+	"internal/dev/compare/victoria":  {},
 	"internal/dev/loggen":            {"record"},
 	"internal/dev/shop":              {"record"},
 	"internal/dev/scale":             {"storage", "storage/azure"},
