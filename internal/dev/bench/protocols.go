@@ -72,11 +72,9 @@ func (b *bench) sendBy(ctx context.Context, p rig.Protocol, entries []rig.Entry)
 	if err != nil {
 		return 0, err
 	}
-	for from := 0; from < len(entries); from += protocolBody {
-		body := p.Encode(entries[from:min(from+protocolBody, len(entries))])
-		if err := rig.SendBody(ctx, "http://"+g.Listen+p.Path, p.ContentType, body); err != nil {
-			return 0, err
-		}
+	bodies := p.Bodies(entries, protocolBody)
+	if err := rig.Send(ctx, "http://"+g.Listen+p.Path, p.Header(), 1, bodies); err != nil {
+		return 0, err
 	}
 	if err := g.Flush(); err != nil {
 		return 0, err

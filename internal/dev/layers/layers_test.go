@@ -164,6 +164,7 @@ var forTests = map[string][]string{
 	"internal/dev/check":             {"record"},
 	"internal/dev/bench/report":      {},
 	"internal/dev/bench/rig":         {"internal/dev/bench/report"},
+	"internal/dev/compare/canon":     {},
 	"internal/dev/compare/result":    {"internal/dev/bench/report"},
 	"internal/dev/compare/victoria":  {},
 	"internal/dev/loggen":            {"record"},

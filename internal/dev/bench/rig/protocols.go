@@ -1,14 +1,12 @@
 package rig
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -29,24 +27,16 @@ func Protocols() []Protocol {
 	}
 }
 
-// SendBody posts a body, and ensures that it was accepted.
-func SendBody(ctx context.Context, url, contentType string, body []byte) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return err
+// Bodies are requests with n records each.
+func (p Protocol) Bodies(entries []Entry, n int) (bodies [][]byte) {
+	for part := range slices.Chunk(entries, n) {
+		bodies = append(bodies, p.Encode(part))
 	}
-	r.Header.Set("Content-Type", contentType)
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode/100 != 2 {
-		err = fmt.Errorf("%s: %.300s", res.Status, answer)
-	}
-	return err
+	return bodies
 }
+
+// Header is that of a request.
+func (p Protocol) Header() http.Header { return http.Header{"Content-Type": {p.ContentType}} }
 
 func encodeLines(entries []Entry) (body []byte) {
 	for _, e := range entries {

@@ -58,7 +58,12 @@ func Tables(r Result) string {
 				continue
 			}
 			fmt.Fprintf(&b, "**%s**, %s corpus:\n\n", g[1], c.Name)
-			table(&b, r, rows, false)
+			if g[0] == "read" {
+				matrix(&b, r, rows)
+			} else {
+				table(&b, r, rows, false)
+			}
+			notes(&b, rows)
 		}
 	}
 	b.WriteString("The commands of the rows:\n\n")
@@ -76,22 +81,105 @@ func table(b *strings.Builder, r Result, rows []Row, corpus bool) {
 		if corpus {
 			title += ", " + row.Corpus
 		}
-		ratio := "none"
-		if v := row.Ratio(); !math.IsNaN(v) {
-			ratio = strconv.FormatFloat(v, 'f', 2, 64)
-			if v > 1 {
-				ratio = "**" + ratio + "**"
-			}
-		}
-		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s | %s |\n", title, row.ID, row.Unit, figures(row.Ours), figures(row.Theirs), ratio)
+		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s | %s |\n", title, row.ID, row.Unit, figures(row.Ours), figures(row.Theirs), ratio(row))
 	}
 	b.WriteString("\n")
+}
+
+// ratio writes a ratio. One that is theirs is bold.
+func ratio(row Row) string {
+	v := row.Ratio()
+	switch {
+	case math.IsNaN(v):
+		return "none"
+	case v > 1:
+		return "**" + strconv.FormatFloat(v, 'f', 2, 64) + "**"
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// stem is the beginning of the ID that rows of one question share: read.hour of
+// read.hour.server.8. Rows that are no reads have none in common.
+func stem(row Row) (stem, rest string) {
+	if parts := strings.SplitN(row.ID, ".", 3); row.Group == "read" && len(parts) == 3 {
+		return parts[0] + "." + parts[1], parts[2]
+	}
+	return row.ID, ""
+}
+
+// matrix writes a line for each question, with a cell for each of its rows.
+func matrix(b *strings.Builder, r Result, rows []Row) {
+	var stems, kinds []string
+	cells := map[[2]string]Row{}
 	for _, row := range rows {
-		if row.Note != "" && !corpus {
-			fmt.Fprintf(b, "- `%s`: %s\n", row.ID, row.Note)
+		s, kind := stem(row)
+		cells[[2]string{s, kind}] = row
+		if !slices.Contains(stems, s) {
+			stems = append(stems, s)
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
 		}
 	}
-	if !corpus && slices.ContainsFunc(rows, func(row Row) bool { return row.Note != "" }) {
+	fmt.Fprintf(b, "A cell has %s / %s, and the ratio.\n\n| question | IDs |", r.Ours.Name, r.Theirs.Name)
+	for _, kind := range kinds {
+		fmt.Fprintf(b, " %s |", strings.ReplaceAll(cmp.Or(kind, "all"), ".", " "))
+	}
+	fmt.Fprintf(b, "\n|---|---|%s\n", strings.Repeat("---|", len(kinds)))
+	for _, s := range stems {
+		fmt.Fprintf(b, "| %s | `%s.*` |", titleOf(rows, s), s)
+		for _, kind := range kinds {
+			row, ok := cells[[2]string{s, kind}]
+			if !ok {
+				b.WriteString(" none |")
+				continue
+			}
+			fmt.Fprintf(b, " %s / %s %s: %s |", figures(row.Ours), figures(row.Theirs), row.Unit, ratio(row))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+}
+
+// titleOf is the beginning that the titles of a stem's rows share.
+func titleOf(rows []Row, of string) (title string) {
+	for _, row := range rows {
+		if s, _ := stem(row); s != of {
+			continue
+		}
+		if title == "" {
+			title = row.Title
+		}
+		for !strings.HasPrefix(row.Title, title) {
+			title = title[:len(title)-1]
+		}
+	}
+	return strings.TrimRight(title, ", ")
+}
+
+// notes writes the notes of rows, each once.
+func notes(b *strings.Builder, rows []Row) {
+	ids := map[string][]string{}
+	var order []string
+	for _, row := range rows {
+		if row.Note == "" {
+			continue
+		}
+		id, rest := stem(row)
+		if rest != "" {
+			id += ".*"
+		}
+		if ids[row.Note] == nil {
+			order = append(order, row.Note)
+		}
+		if id = "`" + id + "`"; !slices.Contains(ids[row.Note], id) {
+			ids[row.Note] = append(ids[row.Note], id)
+		}
+	}
+	for _, note := range order {
+		fmt.Fprintf(b, "- %s: %s\n", strings.Join(ids[note], ", "), note)
+	}
+	if len(order) > 0 {
 		b.WriteString("\n")
 	}
 }
@@ -99,20 +187,35 @@ func table(b *strings.Builder, r Result, rows []Row, corpus bool) {
 // commands writes the commands, once for all rows that have the same.
 func commands(b *strings.Builder, r Result) {
 	b.WriteString("| rows | " + r.Ours.Name + " | " + r.Theirs.Name + " |\n|---|---|---|\n")
-	type pair struct{ ours, theirs string }
-	ids := map[pair][]string{}
-	var order []pair
+	type group struct{ ids, ours, theirs []string }
+	var order []*group
+	byKey := map[string]*group{}
 	for _, row := range r.Rows {
-		p := pair{row.OursCommand, row.TheirsCommand}
-		if ids[p] == nil {
-			order = append(order, p)
+		id, rest := stem(row)
+		key := row.OursCommand + "\n" + row.TheirsCommand
+		if rest != "" {
+			key, id = id, id+".*"
 		}
-		ids[p] = append(ids[p], "`"+row.ID+"`")
+		g := byKey[key]
+		if g == nil {
+			g = &group{}
+			byKey[key] = g
+			order = append(order, g)
+		}
+		g.ids, g.ours, g.theirs = with(g.ids, code(id)), with(g.ours, code(row.OursCommand)), with(g.theirs, code(row.TheirsCommand))
 	}
-	for _, p := range order {
-		fmt.Fprintf(b, "| %s | %s | %s |\n", strings.Join(ids[p], " "), code(p.ours), code(p.theirs))
+	for _, g := range order {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", strings.Join(g.ids, " "), strings.Join(g.ours, "<br>"), strings.Join(g.theirs, "<br>"))
 	}
 	b.WriteString("\n")
+}
+
+// with adds a text that is not there yet.
+func with(all []string, text string) []string {
+	if text == "" || slices.Contains(all, text) {
+		return all
+	}
+	return append(all, text)
 }
 
 // code writes a command in a cell of a table.
@@ -184,11 +287,16 @@ func Draw(r Result) ([]byte, error) {
 				if row.Group != g[0] || row.Corpus != c.Name || math.IsNaN(row.Ratio()) {
 					continue
 				}
-				i, ok := at[row.Title]
+				line, _ := stem(row)
+				i, ok := at[line+row.Unit]
 				if !ok {
 					i = len(panel.Lines)
-					at[row.Title] = i
-					panel.Lines = append(panel.Lines, report.RatioLine{Name: row.Title})
+					at[line+row.Unit] = i
+					name := row.Title
+					if row.Unit == "ms" {
+						name = titleOf(r.Rows, line)
+					}
+					panel.Lines = append(panel.Lines, report.RatioLine{Name: name})
 				}
 				panel.Lines[i].Points = append(panel.Lines[i].Points, report.RatioPoint{Mark: mark(row.Clients), Ratio: row.Ratio()})
 			}
@@ -211,4 +319,14 @@ func mark(clients int) int {
 		return 2
 	}
 	return 3
+}
+
+// Place puts the tables of a result between the marks of a page.
+func Place(page string, r Result) (string, error) {
+	before, rest, ok := strings.Cut(page, Begin)
+	_, after, closed := strings.Cut(rest, End)
+	if !ok || !closed {
+		return "", fmt.Errorf("the page has no lines %s and %s", strings.TrimSpace(Begin), strings.TrimSpace(End))
+	}
+	return before + Begin + Tables(r) + End + after, nil
 }

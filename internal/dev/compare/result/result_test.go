@@ -26,7 +26,8 @@ func sample() result.Result {
 			{ID: "ingest.ndjson", Group: "ingest", Title: "jsonline", Unit: "CPU s a million records", Corpus: "reference", Ours: []float64{5, 4}, Theirs: []float64{15, 16}, OursCommand: "send a|b", TheirsCommand: "send c"},
 			{ID: "storage.compacted", Group: "storage", Title: "raw / stored", Unit: "times smaller", More: true, Corpus: "loghub", Ours: []float64{4}, Theirs: []float64{5}, Note: "with filters"},
 			{ID: "storage.tails", Group: "storage", Title: "tables", Unit: "MB", Corpus: "loghub", Ours: []float64{1}},
-			{ID: "read.hour.server.8", Group: "read", Title: "an hour", Unit: "ms", Corpus: "reference", Clients: 8, Ours: []float64{100, 110, 120}, Theirs: []float64{50, 40, 60}},
+			{ID: "read.hour.server.8", Group: "read", Title: "an hour, 8 at once", Unit: "ms", Corpus: "reference", Clients: 8, Ours: []float64{100, 110, 120}, Theirs: []float64{50, 40, 60}},
+			{ID: "read.hour.process", Group: "read", Title: "an hour, the process", Unit: "ms", Corpus: "reference", Ours: []float64{60}, Theirs: []float64{100}, OursCommand: "logquery hour", TheirsCommand: "curl hour"},
 			{ID: "read.id.server.1", Group: "read", Title: "an id", Unit: "ms", Corpus: "reference", Clients: 1, Ours: []float64{10}, Theirs: []float64{12}},
 		},
 	}
@@ -34,7 +35,7 @@ func sample() result.Result {
 
 // A ratio is below 1 if ours is better, whether less or more is.
 func TestRatio(t *testing.T) {
-	for i, want := range []float64{4.5 / 15.5, 5.0 / 4, math.NaN(), 110.0 / 50, 10.0 / 12} {
+	for i, want := range []float64{4.5 / 15.5, 5.0 / 4, math.NaN(), 110.0 / 50, 60.0 / 100, 10.0 / 12} {
 		got := sample().Rows[i].Ratio()
 		if math.Abs(got-want) > 1e-3 && !(math.IsNaN(got) && math.IsNaN(want)) {
 			t.Errorf("row %d: %v, not %v", i, got, want)
@@ -93,8 +94,8 @@ func TestAgree(t *testing.T) {
 		{"more than a quarter", func(r *result.Result) { r.Rows[3].Ours = []float64{138} }, "read.hour.server.8, ours: 110 (100–120) and 138 ms"},
 		{"less than four fifths", func(r *result.Result) { r.Rows[3].Theirs = []float64{39} }, "read.hour.server.8, theirs"},
 		{"one outlier", func(r *result.Result) { r.Rows[3].Ours = []float64{100, 110, 900} }, ""},
-		{"a short time", func(r *result.Result) { r.Rows[4].Ours = []float64{19} }, ""},
-		{"a time that is no longer short", func(r *result.Result) { r.Rows[4].Ours = []float64{21} }, "read.id.server.1, ours"},
+		{"a short time", func(r *result.Result) { r.Rows[5].Ours = []float64{19} }, ""},
+		{"a time that is no longer short", func(r *result.Result) { r.Rows[5].Ours = []float64{21} }, "read.id.server.1, ours"},
 		{"small figures that are no times", func(r *result.Result) { r.Rows[0].Ours = []float64{6} }, "ingest.ndjson, ours"},
 		{"a row less", func(r *result.Result) { r.Rows = r.Rows[1:] }, "ingest.ndjson: only the first"},
 		{"a row more", func(r *result.Result) {
@@ -119,7 +120,7 @@ func TestAgree(t *testing.T) {
 // The rows in which theirs is better come first, the worst of them at the top.
 func TestTables(t *testing.T) {
 	page := result.Tables(sample())
-	if !strings.HasPrefix(page, "**Other is ahead in 2 of 4 rows**") {
+	if !strings.HasPrefix(page, "**Other is ahead in 2 of 5 rows**") {
 		t.Errorf("it begins otherwise: %.200s", page)
 	}
 	worst, next := strings.Index(page, "`read.hour.server.8`"), strings.Index(page, "`storage.compacted`")
@@ -127,7 +128,10 @@ func TestTables(t *testing.T) {
 		t.Errorf("the rows have the order %d, %d, %d:\n%s", worst, next, ours, page)
 	}
 	for _, want := range []string{
-		"| an hour | `read.hour.server.8` | ms | 110 (100–120) | 50 (40–60) | **2.20** |",
+		"| an hour, 8 at once, reference | `read.hour.server.8` | ms | 110 (100–120) | 50 (40–60) | **2.20** |",
+		"| question | IDs | server 8 | process | server 1 |",
+		"| an hour | `read.hour.*` | 110 (100–120) / 50 (40–60) ms: **2.20** | 60 / 100 ms: 0.60 | none |",
+		"| `read.hour.*` | `logquery hour` | `curl hour` |",
 		"| tables | `storage.tails` | MB | 1 | none | none |",
 		"| `ingest.ndjson` | `send a\\|b` | `send c` |",
 		"is synced to disk | is in memory", "2,000,000 records, 646.8 MB", "14 minutes", "- `storage.compacted`: with filters",
