@@ -84,6 +84,7 @@ func TestCounted(t *testing.T) {
 var unraced = map[string]string{
 	"./internal/dev/azuretry":         "a try by hand; its tests wait for processes",
 	"./internal/dev/bench":            "the benchmark",
+	"./internal/dev/compare/reads":    "its tests wait for processes",
 	"./internal/dev/compare/victoria": "its test waits for a process",
 	"./internal/dev/try":              "its tests wait for processes",
 	"./internal/cli":                  "waits for signals",
