@@ -99,7 +99,7 @@ func (a *answer) differentRecords(got []one, line func(one) string) error {
 		text += fmt.Sprintf("; it lacks %d, such as one of %s", len(lacks), at9(lacks[0].at))
 	}
 	if len(strange) > 0 {
-		text += fmt.Sprintf("; it has %d that it must not have, or not as often, such as %.300s", len(strange), strings.TrimSpace(line(strange[0])))
+		text += fmt.Sprintf("; it has %d that it must not have, or not as often, such as %.600s", len(strange), strings.TrimSpace(line(strange[0])))
 	}
 	return errors.New(text)
 }

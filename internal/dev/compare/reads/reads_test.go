@@ -220,8 +220,8 @@ func TestWrong(t *testing.T) {
 	for _, c := range []struct {
 		name, question string
 		from           int64
-		alter      func([]byte) []byte
-		want       []string // of the error
+		alter          func([]byte) []byte
+		want           []string // of the error
 	}{
 		{"loses a record", window, 1, linesOf(loses), []string{"two minutes of a service", "blobtail", "it lacks 1, such as one of 2026-11-10T15:0"}},
 		{"doubles a record", window, 1, linesOf(doubles), []string{"must not have, or not as often, such as {"}},
