@@ -59,7 +59,7 @@ func (c *comparison) whole(ctx context.Context, of *corpus, reads func(context.C
 	if !c.o.selected(w.ingest.ID, w.memory.ID) {
 		rounds = 1
 	}
-	if rounds == 1 && !stored && (reads == nil || !c.o.selected("read.*") && !c.selectsReads()) {
+	if rounds == 1 && !stored && (reads == nil || len(c.questions()) == 0) {
 		return nil
 	}
 	c.say("load all %d records of %s, %d times into each", of.Records, of.Name, rounds)

@@ -85,6 +85,7 @@ var unraced = map[string]string{
 	"./internal/dev/azuretry":         "a try by hand; its tests wait for processes",
 	"./internal/dev/bench":            "the benchmark",
 	"./internal/dev/bench/rig":        "its tests wait for processes",
+	"./internal/dev/compare/reads":    "its tests wait for processes",
 	"./internal/dev/compare/victoria": "its test waits for a process",
 	"./internal/dev/try":              "its tests wait for processes",
 	"./internal/cli":                  "waits for signals",
