@@ -167,7 +167,6 @@ var forTests = map[string][]string{
 	"internal/dev/compare/canon":     {},
 	"internal/dev/compare/result":    {"internal/dev/bench/report"},
 	"internal/dev/compare/victoria":  {},
-	"internal/dev/compare/canon":     {},
 	"internal/dev/compare/reads":     {"internal/dev/bench/rig", "internal/dev/compare/canon", "internal/dev/compare/result"},
 	"internal/dev/loggen":            {"record"},
 	"internal/dev/shop":              {"record"},
