@@ -158,6 +158,9 @@ func (a *asked) ask() {
 		url.Values{"service": {a.searched}, "words": {seldom}}, "query="+stream(a.searched)+" "+seldom)
 	a.expression = records("expression", "an expression with literals, one service", []string{a.searched, "-g", a.regex},
 		url.Values{"service": {a.searched}, "expr": {a.regex}}, "query="+stream(a.searched)+` "`+strings.TrimSpace(a.literal)+`" ~"`+a.regex+`"`)
+	for _, q := range []*question{a.windowOf, a.expression, a.word} {
+		q.note = "VictoriaLogs has a stream for each service and level, so that it reads those of errors alone"
+	}
 	a.all = []*question{a.windowOf, a.hourOf, byWord, byText, byID,
 		newest("newest", "the newest 100 of a service", a.service, stream(a.service)), newest("newest-all", "the newest 100 of all", "*", "*"),
 		{id: "minutes", title: "per minute and level, everything",

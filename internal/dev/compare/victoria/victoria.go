@@ -192,9 +192,11 @@ func (s *Server) Stored() (size int64, err error) {
 }
 
 // Insert returns the path and the header to send records by "ndjson", "loki", "bulk" or "otlp".
-// Lines have their time in ts, their text in msg, and streams by service and level. Streams of Loki
-// are those of its labels, and streams of OTLP those of its resource, which are the defaults that
-// VictoriaLogs recommends. It panics if it does not know the protocol.
+// Lines have their time in ts, their text in msg, and streams by service and level. VictoriaLogs'
+// documentation recommends streams by service alone. With the level, its files are smaller, and
+// its reads of words that few levels have take a tenth of the CPU: so it is compared at its best.
+// Streams of Loki are those of its labels, and streams of OTLP those of its resource, which are
+// the defaults that VictoriaLogs recommends. It panics if it does not know the protocol.
 func (s *Server) Insert(protocol string) (path string, header http.Header) {
 	const lines = "?_stream_fields=service,level&_time_field=ts&_msg_field=msg"
 	of := func(contentType string) http.Header { return http.Header{"Content-Type": {contentType}} }
