@@ -10,26 +10,33 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"blobtail/internal/dev/compare/canon"
 )
 
-// mostRequests is the number of requests of a burst, beside one of each client.
-const mostRequests = 64
+// mostRequests is the number of requests of a burst.
+const mostRequests = 128
 
 // client asks both sides in the same way, over connections that it keeps.
 type client struct {
 	http http.Client
 	seed maphash.Seed // of lines
-	// lines has the lines of the first answer to a question, which were compared with the
-	// corpus.
-	lines map[*form]lines
+	// lines has the lines of each large answer. They are compared with the corpus when the bursts
+	// of a question are over.
+	lines map[asked]lines
+}
+
+// asked is a variant that a side was asked.
+type asked struct {
+	*system
+	*variant
 }
 
 func newClient() *client {
 	t := &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true, ReadBufferSize: 64 << 10}
-	return &client{http: http.Client{Transport: t}, seed: maphash.MakeSeed(), lines: map[*form]lines{}}
+	return &client{http: http.Client{Transport: t}, seed: maphash.MakeSeed(), lines: map[asked]lines{}}
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
@@ -96,89 +103,111 @@ func (c *client) once(ctx context.Context, url string, f *form, w io.Writer, buf
 	return nil
 }
 
-// first asks a question once, and compares the answer with the corpus.
-func (c *client) first(ctx context.Context, s *system, q *question) error {
+// whole asks for a variant once, and compares the answer with the corpus.
+func (c *client) whole(ctx context.Context, s *system, q *question, v *variant) (time.Duration, error) {
 	f := q.form(s)
 	var body bytes.Buffer
-	if _, err := c.ask(ctx, q.url(s), f, &body, make([]byte, 64<<10)); err != nil {
-		return err
+	took, err := c.ask(ctx, q.url(s, v), f, &body, make([]byte, 64<<10))
+	if err == nil {
+		err = v.want.check(f, body.Bytes())
 	}
-	if err := q.check(f, body.Bytes()); err != nil {
-		return err
-	}
-	if !f.kept() {
+	if err == nil && q.large {
 		l := lines{seed: c.seed}
 		_, _ = l.Write(body.Bytes()) // to memory
-		c.lines[f] = l.whole()
+		err = c.same(asked{s, v}, l.whole(), f.order)
 	}
+	return took, wrong(s, q.command(s, v), err)
+}
+
+// same holds lines of an answer against those of another one to the same variant.
+func (c *client) same(a asked, l lines, o order) error {
+	before, ok := c.lines[a]
+	if !ok {
+		c.lines[a] = l
+		return nil
+	}
+	return l.differ(before, o)
+}
+
+// verify compares all large answers with the corpus: a side is asked once more, the answer is
+// compared record by record, and the answers before must have had its lines.
+func (c *client) verify(ctx context.Context, q *question) error {
+	for a := range c.lines {
+		if _, err := c.whole(ctx, a.system, q, a.variant); err != nil {
+			return err
+		}
+	}
+	clear(c.lines)
 	return nil
 }
 
-// burst has clients ask at once, again and again for a time, and at least once each. It returns the
-// times of all requests.
-func (c *client) burst(ctx context.Context, s *system, q *question, clients int, span time.Duration) ([]time.Duration, error) {
+// reply is an answer in a burst.
+type reply struct {
+	took  time.Duration
+	body  []byte
+	lines lines // of a large answer, in place of its body
+}
+
+// burst has clients ask for variants at once, each for the next one that nobody has asked for yet.
+// It returns the times of all requests.
+func (c *client) burst(ctx context.Context, s *system, q *question, variants []*variant, clients int) ([]time.Duration, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
-		all   sync.WaitGroup
-		begin = make(chan struct{})
-		took  = make([][]time.Duration, clients)
-		kept  = make([][][]byte, clients)
-		errs  = make([]error, clients)
-		f     = q.form(s)
-		url   = q.url(s)
-		begun time.Time
+		all     sync.WaitGroup
+		begin   = make(chan struct{})
+		next    atomic.Int64
+		replies = make([]reply, len(variants))
+		errs    = make([]error, clients)
+		f       = q.form(s)
 	)
 	for i := range clients {
 		all.Go(func() {
 			buffer := make([]byte, 64<<10)
 			<-begin
-			for n := 0; n == 0 || n < mostRequests/clients && time.Since(begun) < span; n++ {
-				d, body, err := c.again(ctx, url, f, buffer)
-				if err != nil {
-					errs[i] = err
+			for n := next.Add(1) - 1; n < int64(len(variants)); n = next.Add(1) - 1 {
+				var err error
+				if replies[n], err = c.reply(ctx, q.url(s, variants[n]), f, q.large, buffer); err != nil {
+					errs[i] = wrong(s, q.command(s, variants[n]), err)
 					cancel()
 					return
-				}
-				took[i] = append(took[i], d)
-				if body != nil {
-					kept[i] = append(kept[i], body)
 				}
 			}
 		})
 	}
-	begun = time.Now()
 	close(begin)
 	all.Wait()
 	if err := firstCause(errs); err != nil {
 		return nil, err
 	}
 	var times []time.Duration
-	for i := range clients {
-		times = append(times, took[i]...)
-		for _, body := range kept[i] {
-			if err := q.check(f, body); err != nil {
-				return nil, err
-			}
+	for n, r := range replies {
+		times = append(times, r.took)
+		var err error
+		if q.large {
+			err = c.same(asked{s, variants[n]}, r.lines, f.order)
+		} else {
+			err = variants[n].want.check(f, r.body)
+		}
+		if err != nil {
+			return nil, wrong(s, q.command(s, variants[n]), err)
 		}
 	}
 	return times, nil
 }
 
-// again asks a question that was answered before. A body that is checked after the burst is
-// returned. The lines of others are checked here.
-func (c *client) again(ctx context.Context, url string, f *form, buffer []byte) (took time.Duration, body []byte, err error) {
-	if f.kept() {
-		var kept bytes.Buffer
-		took, err = c.ask(ctx, url, f, &kept, buffer)
-		return took, kept.Bytes(), err
+// reply asks once, and keeps of the answer as much as a check after the burst needs.
+func (c *client) reply(ctx context.Context, url string, f *form, large bool, buffer []byte) (r reply, err error) {
+	if large {
+		l := lines{seed: c.seed}
+		r.took, err = c.ask(ctx, url, f, &l, buffer)
+		r.lines = l.whole()
+		return r, err
 	}
-	l := lines{seed: c.seed}
-	took, err = c.ask(ctx, url, f, &l, buffer)
-	if err == nil {
-		err = l.whole().differ(c.lines[f], f.order)
-	}
-	return took, nil, err
+	var body bytes.Buffer
+	r.took, err = c.ask(ctx, url, f, &body, buffer)
+	r.body = body.Bytes()
+	return r, err
 }
 
 // firstCause returns an error of a client, rather one that is no consequence of another's.

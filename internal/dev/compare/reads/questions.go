@@ -23,34 +23,33 @@ type form struct {
 	counts func([]byte) (numbers, error)
 }
 
-// kept reports whether answers are kept until a burst is over, and then read again. Those with many
-// records are hashed instead, as they arrive. Records of one ns may come in any order if the newest
-// are first, so that equal answers need not have equal bytes.
-func (f *form) kept() bool { return f.counts != nil || f.order == newestFirst }
-
-// question is what both sides are asked.
+// question is what both sides are asked, in variants: the same of another service, time or word.
 type question struct {
 	id, title, note string
-	ours            ours
-	theirs          theirs
-	want            answer
+	ours, theirs    side
+	variants        []*variant
+	// again has clients ask its one variant again and again.
+	again bool
+	// large answers are hashed as they arrive, and compared with the corpus at the end.
+	large bool
+	next  int // of variants, for requests to servers
 }
 
-// ours is a question to blobtail.
-type ours struct {
+// side is how a side is asked, and answers.
+type side struct {
 	form
-	args  []string // of logquery
-	route string   // below /api/v1/
-	query url.Values
+	route string // below /api/v1/ or /select/logsql/
 	// printed reads the numbers that logquery prints, if the answer has numbers.
 	printed func([]byte) (numbers, error)
 }
 
-// theirs is a question to VictoriaLogs.
-type theirs struct {
-	form
-	route string // below /select/logsql/
-	query []string
+// variant is one request, to both sides.
+type variant struct {
+	service string
+	args    []string   // of logquery
+	ours    url.Values // of /api/v1/
+	theirs  []string   // of /select/logsql/, as NAME=VALUE
+	want    answer
 }
 
 func (q *question) form(s *system) *form {
@@ -60,13 +59,22 @@ func (q *question) form(s *system) *form {
 	return &q.ours.form
 }
 
-// url is the URL of a question for a side.
-func (q *question) url(s *system) string {
+// take returns the variants of the next requests. When all were asked, the first ones come again.
+func (q *question) take(n int) (asked []*variant) {
+	for range n {
+		asked = append(asked, q.variants[q.next%len(q.variants)])
+		q.next++
+	}
+	return asked
+}
+
+// url is the URL of a variant for a side.
+func (q *question) url(s *system, v *variant) string {
 	if !s.theirs {
-		return s.base + "/api/v1/" + q.ours.route + "?" + q.ours.query.Encode()
+		return s.base + "/api/v1/" + q.ours.route + "?" + v.ours.Encode()
 	}
 	query := url.Values{}
-	for _, part := range q.theirs.query {
+	for _, part := range v.theirs {
 		name, value, _ := strings.Cut(part, "=")
 		query.Add(name, value)
 	}
@@ -74,22 +82,22 @@ func (q *question) url(s *system) string {
 }
 
 // curl is the command of their documentation.
-func (q *question) curl(s *system) []string {
+func (q *question) curl(s *system, v *variant) []string {
 	args := []string{"curl", "-sS", "--fail-with-body", s.base + "/select/logsql/" + q.theirs.route}
-	for _, part := range q.theirs.query {
+	for _, part := range v.theirs {
 		args = append(args, "--data-urlencode", part)
 	}
 	return args
 }
 
 // command is the request of a side as a reader runs it, on the usual port.
-func (q *question) command(s *system) string {
+func (q *question) command(s *system, v *variant) string {
 	shown := *s
 	shown.base = s.shown
 	if s.theirs {
-		return shell(q.curl(&shown))
+		return shell(q.curl(&shown, v))
 	}
-	return shell([]string{"curl", "-sS", q.url(&shown)})
+	return shell([]string{"curl", "-sS", q.url(&shown, v)})
 }
 
 // shell writes a command as a shell reads it.
@@ -106,75 +114,71 @@ func shell(args []string) string {
 
 // records is a question for records. Those of ours come in order of time. VictoriaLogs promises none
 // without a limit, and to sort costs it more.
-func records(id, title string, args []string, query url.Values, theirQuery ...string) *question {
-	query.Set("limit", "0")
-	return &question{id: id, title: title,
-		ours:   ours{form: form{order: oldestFirst, trailer: true}, args: args, route: "records", query: query},
-		theirs: theirs{form: form{theirs: true}, route: "query", query: theirQuery}}
+func records(id, title string, variants []*variant) *question {
+	for _, v := range variants {
+		if v.ours.Get("limit") == "" {
+			v.ours.Set("limit", "0")
+		}
+	}
+	return &question{id: id, title: title, variants: variants,
+		ours:   side{form: form{order: oldestFirst, trailer: true}, route: "records"},
+		theirs: side{form: form{theirs: true}, route: "query"}}
 }
 
 // newest is a question for the newest records.
-func newest(id, title, service, selector string) *question {
-	q := records(id, title, []string{service, "-n", "100"}, url.Values{"service": {service}}, "query="+selector, "limit=100")
-	q.ours.query.Set("limit", "100")
+func newest(id, title string, variants []*variant) *question {
+	for _, v := range variants {
+		v.args, v.theirs = append(v.args, "-n", "100"), append(v.theirs, "limit=100")
+		v.ours.Set("limit", "100")
+	}
+	q := records(id, title, variants)
 	q.theirs.order = newestFirst
 	return q
 }
 
-// asked has the parts of questions that depend on the corpus.
-type asked struct {
-	service                            string
-	from2m, to2m, from1h, to1h         string
-	needle, request, regex, searched   string
-	literal                            string // with which all matches of regex begin
-	windowOf, hourOf, expression, word *question
-	all                                []*question
+// again is a question whose first variant is asked again and again.
+func again(of *question) *question {
+	q := *of
+	q.id, q.again = of.id+"-again", true
+	title, _, _ := strings.Cut(of.title, ";")
+	q.title = title + "; the same is asked again, as panels do"
+	if len(of.variants) > 0 {
+		q.variants = of.variants[:1]
+	}
+	return &q
 }
 
-// seldom is a word of one kind of errors of the generator.
-const seldom = "mailbox"
-
-// ask makes the questions. Their forms in LogsQL are those that VictoriaLogs' documentation
-// recommends: one filter of time, one of streams, and words before expressions.
-func (a *asked) ask() {
-	errors := url.Values{"service": {a.service}, "from": {a.from2m}, "to": {a.to2m}, "level": {"error,critical"}}
-	hour := url.Values{"service": {a.service}, "from": {a.from1h}, "to": {a.to1h}}
-	everything := func(name, value string) url.Values { return url.Values{"service": {"*"}, name: {value}} }
-	stream := func(service string) string { return `{service="` + service + `"}` }
-	theirHour := "_time:[" + a.from1h + ", " + a.to1h + ") " + stream(a.service)
-
-	a.windowOf = records("window", "two minutes of a service, errors",
-		[]string{a.service, "--from", a.from2m, "--to", a.to2m, "--level", "error,critical"}, errors,
-		"query=_time:["+a.from2m+", "+a.to2m+`) {service="`+a.service+`",level in ("error","critical")}`)
-	a.hourOf = records("hour", "an hour of a service", []string{a.service, "--from", a.from1h, "--to", a.to1h}, hour, "query="+theirHour)
-	byWord := records("word", "a token of three records by its words", []string{"*", "-w", a.needle}, everything("words", a.needle), `query="`+a.needle+`"`)
-	byText := records("text", "the same token by its characters", []string{"*", "-F", a.needle}, everything("text", a.needle), `query=*"`+a.needle+`"*`)
-	byID := records("id", "a record by its request id", []string{"*", "-w", a.request}, everything("words", a.request), `query=request_id:="`+a.request+`"`)
-	for _, q := range []*question{byWord, byText} {
+// ask makes the questions, of variants that x has drawn. Their forms in LogsQL are those that
+// VictoriaLogs' documentation recommends: one filter of time, one of streams, and words before
+// expressions.
+func ask(x *index) []*question {
+	window := records("window", "two minutes of a service, errors; other minutes and another service each time", x.windows())
+	hour := records("hour", "an hour of a service; another hour and service each time", x.hours())
+	hour.large = true
+	word := records("word", "a token of few records by its words; another token each time", x.tokens(false))
+	text := records("text", "a token of few records by its characters; another token each time", x.tokens(true))
+	id := records("id", "a record by its request id; another id each time", x.ids())
+	expression := records("expression", "an expression with literals, one service; another expression and service each time", x.expressions())
+	rare := records("rare", "a seldom word over all hours of a service; another word and service each time", x.words())
+	for _, q := range []*question{word, text} {
 		q.note = "VictoriaLogs searches messages, and blobtail whole records"
 	}
-	byID.note = "VictoriaLogs searches one field, and blobtail whole records"
-	a.word = records("rare", "a seldom word over all hours of a service", []string{a.searched, "-w", seldom},
-		url.Values{"service": {a.searched}, "words": {seldom}}, "query="+stream(a.searched)+" "+seldom)
-	a.expression = records("expression", "an expression with literals, one service", []string{a.searched, "-g", a.regex},
-		url.Values{"service": {a.searched}, "expr": {a.regex}}, "query="+stream(a.searched)+` "`+strings.TrimSpace(a.literal)+`" ~"`+a.regex+`"`)
-	for _, q := range []*question{a.windowOf, a.expression, a.word} {
-		q.note = "VictoriaLogs has a stream for each service and level, so that it reads those of errors alone"
+	id.note = "VictoriaLogs searches one field, and blobtail whole records"
+	for _, q := range []*question{expression, rare} {
+		q.note = "VictoriaLogs' streams are services, as its documentation recommends. With the level as a second field of streams, it takes about a tenth here, because it reads the streams of errors alone: `make compare COMPARE_FLAGS='-streams service,level -rows read." + q.id + ".*'`"
 	}
-	a.all = []*question{a.windowOf, a.hourOf, byWord, byText, byID,
-		newest("newest", "the newest 100 of a service", a.service, stream(a.service)), newest("newest-all", "the newest 100 of all", "*", "*"),
-		{id: "minutes", title: "per minute and level, everything",
-			ours: ours{args: []string{"hist", "*", "--by", "1m"}, printed: printedMinutes, route: "histogram",
-				query: url.Values{"service": {"*"}, "by": {"1m"}}, form: form{counts: ourMinutes}},
-			theirs: theirs{route: "hits", query: []string{"query=*", "step=1m", "field=level"}, form: form{theirs: true, counts: theirMinutes}}},
-		{id: "services", title: "count of everything by service",
-			ours: ours{args: []string{"hist", "*", "--by", "1d", "--by-field", "service", "--top", "50"}, printed: printedServices, route: "histogram",
-				query: url.Values{"service": {"*"}, "by": {"1d"}, "split": {"service"}}, form: form{counts: ourServices}},
-			theirs: theirs{route: "query", query: []string{"query=* | stats by (service) count() records"}, form: form{theirs: true, counts: theirStats("service")}}},
-		a.expression, a.word,
-		{id: "facet", title: "the values of a field, in an hour of a service",
-			ours: ours{args: []string{"top", "status", a.service, "--from", a.from1h, "--to", a.to1h, "-n", "50"}, printed: printedTop, route: "facets",
-				query: url.Values{"service": {a.service}, "from": {a.from1h}, "to": {a.to1h}, "fields": {"status"}, "sample": {"0"}, "top": {"50"}}, form: form{counts: ourFacet}},
-			theirs: theirs{route: "query", query: []string{"query=" + theirHour + " | top 50 by (status) hits as records"}, form: form{theirs: true, counts: theirStats("status")}}},
+	return []*question{window, hour, word, again(word), text, id,
+		newest("newest", "the newest 100 of a service; another service each time", x.newestOfServices()),
+		newest("newest-all", "the newest 100 of all until a moment; another moment each time", x.newestOfAll()),
+		{id: "minutes", title: "per minute and level, everything until a minute; another minute each time", variants: x.minutes(),
+			ours:   side{printed: printedMinutes, route: "histogram", form: form{counts: ourMinutes}},
+			theirs: side{route: "hits", form: form{theirs: true, counts: theirMinutes}}},
+		{id: "services", title: "count of everything by service until a minute; another minute each time", variants: x.services(),
+			ours:   side{printed: printedServices, route: "histogram", form: form{counts: ourServices}},
+			theirs: side{route: "query", form: form{theirs: true, counts: theirStats("service")}}},
+		expression, again(expression), rare, again(rare),
+		{id: "facet", title: "the values of a field, in an hour of a service; another hour and service each time", variants: x.facets(),
+			ours:   side{printed: printedTop, route: "facets", form: form{counts: ourFacet}},
+			theirs: side{route: "query", form: form{theirs: true, counts: theirStats("status")}}},
 	}
 }

@@ -1,11 +1,17 @@
 // Package reads measures the same questions on blobtail and on VictoriaLogs, in turn: each as a
 // whole process, and server to server with 1, 8 and 32 clients at once.
 //
+// A question has variants, which a seed draws from the corpus: other times, services, words, tokens
+// or expressions. A server that keeps what it has read would answer the same question again from
+// there. So requests ask for variants in turn, and both sides are asked for the same ones in the same
+// order. Some questions are also asked again and again, in rows of their own.
+//
 // No answer stays unchecked. The expected answers come from the corpus itself, and the generator's
-// own are held against them. The first answer of each question is compared record by record: times,
-// messages and all other members. Later answers with records must have the same lines as the first
-// one: the client hashes them as they arrive, at more than 1 GB/s, which costs both sides the same
-// for a byte. Answers with numbers are read after the clock has stopped. A wrong answer ends the run.
+// own are held against them. Each answer is compared record by record, or number by number: times,
+// messages and all other members, after the clock has stopped. The lines of answers with very many
+// records are hashed as they arrive, at more than 1 GB/s, which costs both sides the same for a byte.
+// At the end the question is asked once more, and an answer must have the lines of that one, which
+// is compared record by record. A wrong answer ends the run.
 package reads
 
 import (
@@ -37,7 +43,7 @@ type Ours struct {
 // Config is for [Run].
 type Config struct {
 	Ours Ours
-	// Theirs is a VictoriaLogs that has the corpus, with streams by service and level. If it is
+	// Theirs is a VictoriaLogs that has the corpus, with streams by service. If it is
 	// nil, the rows have figures of ours alone.
 	Theirs Server
 	Corpus *rig.Corpus
@@ -67,9 +73,7 @@ type run struct {
 
 // Questions are the ids of all questions.
 func Questions() (ids []string) {
-	var a asked
-	a.ask()
-	for _, q := range a.all {
+	for _, q := range ask(&index{}) {
 		ids = append(ids, q.id)
 	}
 	return ids
@@ -123,28 +127,41 @@ type served struct{ *rig.Server }
 // URL implements [Server].
 func (s served) URL() string { return s.Base }
 
-// question measures all rows of a question.
+// question measures all rows of a question. The first variant shows how long a request takes, and
+// does not count.
 func (r *run) question(ctx context.Context, q *question) error {
-	if r.Run != nil {
+	if r.Run != nil && !q.again {
 		if err := r.processes(ctx, q); err != nil {
 			return err
 		}
 	}
+	var slower time.Duration
 	for _, s := range r.systems {
-		if err := r.client.first(ctx, s, q); err != nil {
-			return wrong(s, q.command(s), err)
+		took, err := r.client.whole(ctx, s, q, q.variants[0])
+		if err != nil {
+			return err
 		}
+		slower = max(slower, took)
 	}
-	for _, clients := range []int{1, 8, 32} {
-		if err := r.servers(ctx, q, clients); err != nil {
+	q.next = len(r.Corpus.Services) // behind the first ones of all services
+	at := []int{1, 8, 32}
+	if q.again {
+		at = at[:2]
+	}
+	for _, clients := range at {
+		var err error
+		if slower, err = r.servers(ctx, q, clients, slower); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.client.verify(ctx, q)
 }
 
-// wrong says which command got a wrong answer.
+// wrong says which command got a wrong answer, if err is not nil.
 func wrong(s *system, command string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("the answer of %s to %s: %w", s.name, command, err)
 }
 
@@ -153,9 +170,9 @@ func (r *run) row(q *question, id, title, unit string, clients int) *result.Row 
 	row := result.Row{ID: "read." + q.id + "." + id, Group: "read", Title: q.title + title, Unit: unit, Corpus: "reference", Clients: clients, Note: q.note}
 	for _, s := range r.systems {
 		if s.theirs {
-			row.TheirsCommand = q.command(s)
+			row.TheirsCommand = q.command(s, q.variants[0])
 		} else {
-			row.OursCommand = q.command(s)
+			row.OursCommand = q.command(s, q.variants[0])
 		}
 	}
 	return &row
@@ -196,14 +213,16 @@ func (r *run) inTurn(once func(round int, s *system) error) error {
 	return nil
 }
 
-// processes measures whole commands. Each side has a run that does not count.
+// processes measures whole commands. Each side has a run that does not count. The variants are of
+// one service, so that rounds differ little.
 func (r *run) processes(ctx context.Context, q *question) error {
 	row := r.row(q, "process", ", the whole process", "ms", 0)
-	row.OursCommand = shell(append([]string{"logquery"}, q.ours.args...))
+	row.OursCommand = shell(append([]string{"logquery"}, q.variants[0].args...))
 	once := func(round int, s *system) error {
-		args, env := q.curl(s), r.Ours.Env
+		v := q.variants[(round+1)*len(r.Corpus.Services)%len(q.variants)]
+		args, env := q.curl(s, v), r.Ours.Env
 		if !s.theirs {
-			args = append([]string{r.Ours.Logquery, "--store", r.Ours.Store, "--quiet"}, q.ours.args...)
+			args = append([]string{r.Ours.Logquery, "--store", r.Ours.Store, "--quiet"}, v.args...)
 		}
 		out, u, errs, err := r.Run.Run(ctx, env, args...)
 		switch {
@@ -212,13 +231,13 @@ func (r *run) processes(ctx context.Context, q *question) error {
 		case u.Code != 0:
 			err = fmt.Errorf("exit code %d: %.500s", u.Code, errs)
 		case s.theirs:
-			err = q.check(&q.theirs.form, out)
+			err = v.want.check(&q.theirs.form, out)
 		default:
 			form := q.ours.form
 			if q.ours.printed != nil {
 				form.counts = q.ours.printed
 			}
-			err = q.check(&form, out)
+			err = v.want.check(&form, out)
 		}
 		if err != nil {
 			return wrong(s, shell(args), err)
@@ -243,27 +262,48 @@ func (r *run) processes(ctx context.Context, q *question) error {
 	return nil
 }
 
-// servers measures requests of clients that ask at once. A figure is the median of a round.
-func (r *run) servers(ctx context.Context, q *question, clients int) error {
+// requests is the number of requests of a burst: those that the slower side answers in a short time,
+// if a request takes it as long as before. It is a multiple of the number of services, so that each
+// burst has all services alike.
+func (r *run) requests(clients int, slower time.Duration) int {
+	span := 500 * time.Millisecond
+	if r.Quick {
+		span = 150 * time.Millisecond
+	}
+	services := len(r.Corpus.Services)
+	n := max(clients, int(min(mostRequests, span/max(1, slower))))
+	return max(1, (n+services-1)/services) * services
+}
+
+// servers measures requests of clients that ask at once. A figure is the median of a round. It
+// returns the time that a request took the slower side.
+func (r *run) servers(ctx context.Context, q *question, clients int, slower time.Duration) (time.Duration, error) {
 	title := fmt.Sprintf(", server to server, %d at once", clients)
 	if clients == 1 {
 		title = ", server to server"
 	}
 	row := r.row(q, fmt.Sprintf("server.%d", clients), title, "ms", clients)
 	cpu := r.row(q, "cpu", ", CPU of the server a request", "CPU ms", 0)
-	span := 400 * time.Millisecond
-	if r.Quick {
-		span = 150 * time.Millisecond
-	}
-	err := r.inTurn(func(_ int, s *system) error {
+	var variants []*variant
+	number := -1 // of the round
+	var spent time.Duration
+	err := r.inTurn(func(round int, s *system) error {
+		if round != number {
+			if spent > 0 {
+				slower = spent
+			}
+			number, spent, variants = round, 0, q.take(r.requests(clients, slower))
+		}
 		before, _, err := rig.UsageOf(s.pid)
 		if err != nil {
 			return err
 		}
-		took, err := r.client.burst(ctx, s, q, clients, span)
+		begun := time.Now()
+		took, err := r.client.burst(ctx, s, q, variants, clients)
 		if err != nil {
-			return wrong(s, q.command(s), err)
+			return err
 		}
+		spent = max(spent, time.Since(begun)/time.Duration(len(took)))
 		after, _, err := rig.UsageOf(s.pid)
 		if err != nil {
 			return err
@@ -273,13 +313,13 @@ func (r *run) servers(ctx context.Context, q *question, clients int) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r.rows = append(r.rows, *row)
 	if clients == 8 {
 		r.rows = append(r.rows, *cpu)
 	}
-	return nil
+	return spent, nil
 }
 
 // median is that of times, in ms.

@@ -94,7 +94,7 @@ func TestServer(t *testing.T) {
 		if err := step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := query(t, s, `{level="info"} | stats by (service) count() n | sort by (service)`),
+		if got, want := query(t, s, `{service!=""} level:info | stats by (service) count() n | sort by (service)`),
 			fmt.Sprintf(`{"service":"bulk","n":"%d"}`+"\n"+`{"service":"web","n":"%d"}`+"\n", records, records); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -103,9 +103,17 @@ func TestServer(t *testing.T) {
 		}
 	}
 	if got, want := query(t, s, `{service="web"} "number 77"`),
-		`{"_msg":"number 77","_stream":"{level=\"info\",service=\"web\"}","_stream_id":"`; !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 1 ||
+		`{"_msg":"number 77","_stream":"{service=\"web\"}","_stream_id":"`; !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 1 ||
 		!strings.Contains(got, `"_time":"2001-02-03T04:05:06.000077Z"`) || !strings.Contains(got, `"status":"200"`) {
 		t.Error(got)
+	}
+	s.Streams = "service,level"
+	post(t, s, "ndjson", `{"ts":"2001-02-03T04:05:07Z","level":"warn","service":"other","msg":"one","status":200}`+"\n")
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := query(t, s, `{service="other",level="warn"} | count() n`), `{"n":"1"}`+"\n"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 	if s.PID() == 0 || len(s.Command()) < 3 {
 		t.Error(s.PID(), s.Command())
