@@ -29,6 +29,7 @@ type comparison struct {
 	victoria string     // path of VictoriaLogs
 	canon    canon.Form // of the corpora
 	known    *rig.Corpus
+	log      int64        // the most bytes of an emptied log of ours
 	rounded  atomic.Int64 // values of VictoriaLogs that are compared after rounding
 	result   result.Result
 	begun    time.Time
@@ -46,7 +47,7 @@ func newComparison(ctx context.Context, o options, work string) (*comparison, er
 		return strings.HasPrefix(s, "BLOBTAIL_") || strings.HasPrefix(s, "AZURE_")
 	}), "TZ=UTC")
 	c.result = result.Result{Date: c.begun.UTC().Format(time.RFC3339), Quick: o.quick, Commit: rig.Commit(ctx), Machine: rig.Machine()}
-	c.result.Ours = result.Side{Name: "blobtail", Durability: "is synced to disk, and is in each answer",
+	c.result.Ours = result.Side{Name: "blobtail", Durability: "is synced to disk",
 		Commands: []string{"ingest --store dir:DIR", "logquery --store dir:DIR serve", "retention compact --store dir:DIR"}}
 	out, _, _, err := c.runner.Run(ctx, c.env, c.ours("logquery"), "--version")
 	if err != nil {
@@ -62,7 +63,7 @@ func newComparison(ctx context.Context, o options, work string) (*comparison, er
 	if c.victoria, version, err = victoria.Install(ctx, root, work); err != nil {
 		return nil, err
 	}
-	c.result.Theirs = result.Side{Name: "VictoriaLogs", Version: version, Durability: "is in memory, and on disk within 5 s",
+	c.result.Theirs = result.Side{Name: "VictoriaLogs", Version: version, Durability: "is in memory; a file has it within 5 s (`-inmemoryDataFlushInterval`)",
 		Commands: []string{"victoria-logs -storageDataPath=DIR -retentionPeriod=100y -futureRetention=100y"}}
 	c.tools, err = rig.BuildTools(ctx, o.tools, work)
 	return c, err
@@ -126,11 +127,15 @@ func inTurn(rounds int, ours, theirs func(last bool) error) error {
 	return nil
 }
 
-func (c *comparison) close() {}
-
 // finish writes the result, and the page and the plot of it.
 func (c *comparison) finish() error {
 	c.result.Seconds = report.Round(time.Since(c.begun).Seconds())
+	if n := c.rounded.Load(); n > 0 {
+		c.result.Notes = append(c.result.Notes, fmt.Sprintf("VictoriaLogs returned %s decimal fractions with other digits, such as 1.3820000000000001 for 1.382. They count as equal.", report.Thousands(int(n))))
+	}
+	if c.log > 0 {
+		c.result.Notes = append(c.result.Notes, fmt.Sprintf("The log of an ingester, emptied, kept up to %.0f MB of files for the next records. They are no part of raw / stored.", float64(c.log)/1e6))
+	}
 	if others := rig.BusyNow().Others(c.busy); others > 0.05 {
 		c.result.Notes = append(c.result.Notes, fmt.Sprintf("Other processes used %.2f cores meanwhile.", others))
 	}

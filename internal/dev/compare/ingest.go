@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"blobtail/internal/dev/bench/report"
 	"blobtail/internal/dev/bench/rig"
 	"blobtail/internal/dev/compare/result"
 	"blobtail/internal/dev/compare/victoria"
@@ -62,12 +63,13 @@ func (c *comparison) protocols(ctx context.Context, made *corpus) error {
 		records  int
 		per      int
 		clients  int
+		rounds   int
 	}{
-		{result.Row{Title: "jsonline, 100 records a request"}, lines, n, 100, 8},
-		{result.Row{Title: "jsonline, 1 record a request, 64 connections"}, lines, c.o.size.single, 1, 64},
-		{result.Row{Title: "Loki protobuf, 1,000 records a request"}, all[1], n, 1000, 8},
-		{result.Row{Title: "Elasticsearch `_bulk`, 1,000 records a request"}, all[2], n, 1000, 8},
-		{result.Row{Title: "OTLP protobuf, 1,000 records a request"}, all[3], n, 1000, 8},
+		{result.Row{Title: "jsonline, 100 records a request"}, lines, n, 100, 8, c.o.size.rounds},
+		{result.Row{Title: "jsonline, 1 record a request, 64 connections"}, lines, c.o.size.single, 1, 64, c.o.size.singles},
+		{result.Row{Title: "Loki protobuf, 1,000 records a request"}, all[1], n, 1000, 8, c.o.size.rounds},
+		{result.Row{Title: "Elasticsearch `_bulk`, 1,000 records a request"}, all[2], n, 1000, 8, c.o.size.rounds},
+		{result.Row{Title: "OTLP protobuf, 1,000 records a request"}, all[3], n, 1000, 8, c.o.size.rounds},
 	}
 	var entries []rig.Entry
 	for _, r := range rows {
@@ -94,8 +96,8 @@ func (c *comparison) protocols(ctx context.Context, made *corpus) error {
 			d.bodies = r.protocol.Bodies(entries, r.per)
 		}
 		row.OursCommand, row.TheirsCommand = commandsOf(r.protocol)
-		row.Note = fmt.Sprintf("%d records", r.records)
-		if err := c.protocol(ctx, d, &row); err != nil {
+		row.Note = report.Thousands(r.records) + " records"
+		if err := c.protocol(ctx, d, r.rounds, &row); err != nil {
 			return fmt.Errorf("%s: %w", row.ID, err)
 		}
 		c.add(row)
@@ -104,8 +106,8 @@ func (c *comparison) protocols(ctx context.Context, made *corpus) error {
 }
 
 // protocol measures a row, with a fresh store for each load.
-func (c *comparison) protocol(ctx context.Context, d delivery, row *result.Row) error {
-	return inTurn(c.o.size.rounds, func(bool) error {
+func (c *comparison) protocol(ctx context.Context, d delivery, rounds int, row *result.Row) error {
+	return inTurn(rounds, func(bool) error {
 		s, err := c.startOurs(ctx)
 		if err != nil {
 			return err

@@ -69,7 +69,6 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
 	if err := c.measure(ctx); err != nil {
 		return fmt.Errorf("nothing is written: %w", err)
 	}
@@ -151,13 +150,14 @@ type size struct {
 	repeats   int // of each log of loghub
 	loads     int // of a whole corpus, by each side
 	rounds    int // of a protocol, by each side
+	singles   int // the same, of one record a request
 	reads     int // rounds of a question
 }
 
 func whole() size {
-	return size{records: rig.ReferenceRecords, protocols: 400_000, single: 100_000, repeats: 80, loads: 2, rounds: 4, reads: 5}
+	return size{records: rig.ReferenceRecords, protocols: 200_000, single: 100_000, repeats: 60, loads: 2, rounds: 3, singles: 2, reads: 5}
 }
 
 func quick() size {
-	return size{records: 400_000, protocols: 100_000, single: 10_000, repeats: 20, loads: 2, rounds: 2, reads: 2}
+	return size{records: 400_000, protocols: 100_000, single: 10_000, repeats: 20, loads: 2, rounds: 2, singles: 2, reads: 2}
 }

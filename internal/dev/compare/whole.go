@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"blobtail/internal/dev/bench/report"
 	"blobtail/internal/dev/bench/rig"
 	"blobtail/internal/dev/compare/result"
 )
@@ -19,7 +20,7 @@ type pair struct {
 }
 
 // wholeRows are the rows of a whole corpus.
-type wholeRows struct{ ingest, memory, flushed, compacted, compaction, beside result.Row }
+type wholeRows struct{ ingest, memory, flushed, compacted, compaction, tables result.Row }
 
 // rowsOf names the rows of a corpus.
 func (c *comparison) rowsOf(of *corpus) wholeRows {
@@ -33,20 +34,18 @@ func (c *comparison) rowsOf(of *corpus) wholeRows {
 		flushed:    row("storage.flushed", "storage", "raw / stored, as flushed", "times smaller"),
 		compacted:  row("storage.compacted", "storage", "raw / stored, compacted", "times smaller"),
 		compaction: row("storage.compaction", "storage", "compaction, CPU", "CPU s a million"),
-		beside:     row("storage.beside", "storage", "tables and the emptied log, beside the blobs", "MB"),
+		tables:     row("storage.tables", "storage", "tables of the newest records", "MB"),
 	}
-	w.ingest.Note = fmt.Sprintf("%d records", of.Records)
+	w.ingest.Note = report.Thousands(of.Records) + " records"
 	for _, r := range []*result.Row{&w.flushed, &w.compacted} {
 		r.More = true
 		r.OursCommand, r.TheirsCommand = "find DIR -name '*.log' -printf '%s\\n'", "find DIR -type f -printf '%s\\n'"
 	}
 	w.flushed.Note = "ours: blobs with filters and indexes; theirs: all files after force_flush"
 	w.compacted.Note = "ours: blobs after retention compact; theirs: all files after force_merge"
-	for _, r := range []*result.Row{&w.compaction} {
-		r.OursCommand, r.TheirsCommand = "retention compact --store dir:DIR --grace 0s", "curl http://VICTORIA/internal/force_merge"
-	}
-	w.beside.Note = "the size does not grow with the store: the log is empty, and has room that it reserves"
-	w.beside.OursCommand, w.beside.TheirsCommand = "du -b DIR/.tables DIR/.wal", ""
+	w.compaction.OursCommand, w.compaction.TheirsCommand = "retention compact --store dir:DIR --grace 0s", "curl http://VICTORIA/internal/force_merge"
+	w.tables.Note = "beside the blobs, for reads of the tail; old records have none"
+	w.tables.OursCommand, w.tables.TheirsCommand = "du -b DIR/.tables", ""
 	return w
 }
 
@@ -54,7 +53,7 @@ func (c *comparison) rowsOf(of *corpus) wholeRows {
 // storage, before and after compaction, and reads between the two.
 func (c *comparison) whole(ctx context.Context, of *corpus, reads func(context.Context, pair) error) error {
 	w := c.rowsOf(of)
-	stored := c.o.selected(w.flushed.ID, w.compacted.ID, w.compaction.ID, w.beside.ID)
+	stored := c.o.selected(w.flushed.ID, w.compacted.ID, w.compaction.ID, w.tables.ID)
 	rounds := c.o.size.loads
 	if !c.o.selected(w.ingest.ID, w.memory.ID) {
 		rounds = 1
@@ -73,7 +72,7 @@ func (c *comparison) whole(ctx context.Context, of *corpus, reads func(context.C
 	if w.ingest.Ours != nil {
 		c.add(w.ingest, w.memory)
 	}
-	c.add(w.flushed, w.beside)
+	c.add(w.flushed, w.tables)
 	if reads != nil {
 		if err := reads(ctx, p); err != nil {
 			return err
@@ -110,12 +109,17 @@ func (c *comparison) loadWhole(ctx context.Context, of *corpus, rounds int, w *w
 		if err != nil {
 			return err
 		}
-		beside, err := besideBlobs(s.store)
+		tables, err := bytesUnder(filepath.Join(s.store, ".tables"))
 		if err != nil {
 			return err
 		}
+		log, err := bytesUnder(filepath.Join(s.store, ".wal"))
+		if err != nil {
+			return err
+		}
+		c.log = max(c.log, log)
 		w.ingest.Ours, w.memory.Ours = append(w.ingest.Ours, at.cpu), append(w.memory.Ours, at.peak)
-		w.flushed.Ours, w.beside.Ours = append(w.flushed.Ours, float64(of.Bytes)/float64(size)), append(w.beside.Ours, beside)
+		w.flushed.Ours, w.tables.Ours = append(w.flushed.Ours, float64(of.Bytes)/float64(size)), append(w.tables.Ours, float64(tables)/1e6)
 		if last {
 			p.ours = s.store
 			return nil
@@ -154,16 +158,6 @@ func (c *comparison) loadWhole(ctx context.Context, of *corpus, rounds int, w *w
 	}
 	p.theirs, err = c.startTheirs(ctx, p.theirs.dir)
 	return p, err
-}
-
-// besideBlobs returns the MB of the files of a store that are no blobs.
-func besideBlobs(store string) (float64, error) {
-	all, err := bytesUnder(store)
-	if err != nil {
-		return 0, err
-	}
-	_, blobs, err := rig.BlobsOf(store)
-	return float64(all-blobs) / 1e6, err
 }
 
 // compact measures the storage after compaction. Ours is that of a copy, and theirs is in place.

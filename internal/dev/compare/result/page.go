@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"blobtail/internal/dev/bench/report"
 )
@@ -40,17 +41,17 @@ func Tables(r Result) string {
 	}
 	them := r.Theirs.Name
 	if behind == 0 {
-		fmt.Fprintf(&b, "%s is ahead in none of the %d rows.\n\n", them, compared)
+		paragraph(&b, "", "%s is ahead in none of the %d rows.", them, compared)
 	} else {
-		fmt.Fprintf(&b, "**%s is ahead in %d of %d rows**, the largest lead first:\n\n", them, behind, compared)
+		paragraph(&b, "", "**%s is ahead in %d of %d rows**, the largest lead first:", them, behind, compared)
 		first := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return !row.Behind() })
 		slices.SortStableFunc(first, func(a, b Row) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
 		table(&b, r, first, true)
 	}
-	fmt.Fprintf(&b, "%s is ahead in %d rows. The ratio is ours to theirs of the medians (theirs to ours where\n"+
-		"more is better): below 1, %s takes less. A figure is a median of rounds in turn (ours, theirs,\n"+
-		"theirs, ours), with the least and the most. A row alone:\n"+
-		"`make compare COMPARE_FLAGS='-rows ID'`. ![ratios of all rows](compare.svg)\n\n", r.Ours.Name, ahead, r.Ours.Name)
+	paragraph(&b, "", "%s is ahead in %d rows. A ratio is that of the medians, ours to theirs, or theirs to ours if more is better: below 1, %s is ahead. "+
+		"A figure is the median of rounds in turn (ours, theirs, theirs, ours), and in brackets are the least and the most. "+
+		"`make compare COMPARE_FLAGS='-rows ID'` measures a row alone.", r.Ours.Name, ahead, r.Ours.Name)
+	b.WriteString("![Ratios of all rows](compare.svg)\n\n")
 	for _, g := range groups() {
 		for _, c := range r.Corpora {
 			rows := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Group != g[0] || row.Corpus != c.Name })
@@ -121,7 +122,8 @@ func matrix(b *strings.Builder, r Result, rows []Row) {
 			kinds = append(kinds, kind)
 		}
 	}
-	fmt.Fprintf(b, "A cell has %s / %s, and the ratio.\n\n| question | IDs |", r.Ours.Name, r.Theirs.Name)
+	paragraph(b, "", "A cell has %s / %s, and the ratio.", r.Ours.Name, r.Theirs.Name)
+	b.WriteString("| question | IDs |")
 	for _, kind := range kinds {
 		fmt.Fprintf(b, " %s |", strings.ReplaceAll(cmp.Or(kind, "all"), ".", " "))
 	}
@@ -177,7 +179,7 @@ func notes(b *strings.Builder, rows []Row) {
 		}
 	}
 	for _, note := range order {
-		fmt.Fprintf(b, "- %s: %s\n", strings.Join(ids[note], ", "), note)
+		paragraph(b, "- ", "%s: %s.", strings.Join(ids[note], ", "), note)
 	}
 	if len(order) > 0 {
 		b.WriteString("\n")
@@ -246,13 +248,35 @@ func conditions(b *strings.Builder, r Result) {
 	}
 	b.WriteString("\n")
 	for _, c := range r.Corpora {
-		fmt.Fprintf(b, "- Corpus %s: %s records, %.1f MB as NDJSON. %s\n", c.Name, report.Thousands(c.Records), float64(c.Bytes)/1e6, c.Made)
+		paragraph(b, "- ", "Corpus %s: %s records, %.1f MB as NDJSON. %s", c.Name, report.Thousands(c.Records), float64(c.Bytes)/1e6, c.Made)
 	}
 	m := r.Machine
-	fmt.Fprintf(b, "- Machine: %d cores of %s, %.1f GB, Linux %s, %s; load %.1f at the start.\n", m.Cores, m.CPU, float64(m.MemoryMB)/1024, m.Kernel, m.Go, m.Load)
-	fmt.Fprintf(b, "- Run: %.10s, commit %s, %.0f minutes.\n", r.Date, r.Commit, math.Ceil(r.Seconds/60))
+	paragraph(b, "- ", "Machine: %d cores of %s, %.1f GB, Linux %s, %s; load %.1f at the start.", m.Cores, m.CPU, float64(m.MemoryMB)/1024, m.Kernel, m.Go, m.Load)
+	paragraph(b, "- ", "Run: %.10s, commit %s, %.0f minutes.", r.Date, r.Commit, math.Ceil(r.Seconds/60))
 	for _, n := range r.Notes {
-		fmt.Fprintf(b, "- %s\n", n)
+		paragraph(b, "- ", "%s", n)
+	}
+}
+
+// paragraph writes a text in lines of at most 100 characters, and an empty line after it. An item
+// of a list, which mark begins, has none.
+func paragraph(b *strings.Builder, mark, format string, args ...any) {
+	const width = 100
+	line := strings.TrimSuffix(mark, " ")
+	for _, word := range strings.Fields(fmt.Sprintf(format, args...)) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", len(mark)) + word
+		default:
+			line += " " + word
+		}
+	}
+	b.WriteString(line + "\n")
+	if mark == "" {
+		b.WriteString("\n")
 	}
 }
 

@@ -142,14 +142,16 @@ func Latest(dir string) (Result, error) {
 	return Read(files[len(files)-1])
 }
 
-// These bound how far the medians of two runs may be apart.
-const (
-	most  = 1.25
-	least = 20 // ms; a shorter time has its range instead
-)
+// most bounds how far the medians of two runs may be apart.
+const most = 1.25
+
+// short reports whether figures up to v are too small for that: those of 20 ms, of a MB.
+func short(unit string, v float64) bool {
+	return unit == "ms" && v <= 20 || unit == "CPU ms" && v <= 20 || unit == "MB" && v <= 1
+}
 
 // Agree compares two runs on one machine. It returns the rows whose medians differ by more than
-// a quarter, but for times of 20 ms and less in both, and the rows that one run alone has.
+// a quarter, but for times of 20 ms and less in both ([Small] lists them), and the rows that one run alone has.
 func Agree(a, b Result) (differ []string) {
 	if a.Machine.Cores != b.Machine.Cores || a.Machine.CPU != b.Machine.CPU {
 		differ = append(differ, fmt.Sprintf("the machines differ: %d of %s; %d of %s", a.Machine.Cores, a.Machine.CPU, b.Machine.Cores, b.Machine.CPU))
@@ -186,18 +188,18 @@ func apart(row Row, side string, a, b []float64) []string {
 	}
 	x, y := report.SpreadOf(a), report.SpreadOf(b)
 	low, high := min(x.Median, y.Median), max(x.Median, y.Median)
-	if high <= low*most || row.Unit == "ms" && high <= least {
+	if high <= low*most || short(row.Unit, high) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s, %s: %s and %s %s", row.ID, side, figure(x), figure(y), row.Unit)}
 }
 
-// Small lists the times that are too short to agree in their medians, with the ranges of both
+// Small lists the figures that are too small to agree in their medians, with the ranges of both
 // runs.
 func Small(a, b Result) (lines []string) {
 	for _, row := range a.Rows {
 		for _, other := range b.Rows {
-			if row.ID != other.ID || row.Unit != "ms" {
+			if row.ID != other.ID {
 				continue
 			}
 			for _, side := range []struct {
@@ -205,8 +207,8 @@ func Small(a, b Result) (lines []string) {
 				a, b []float64
 			}{{"ours", row.Ours, other.Ours}, {"theirs", row.Theirs, other.Theirs}} {
 				x, y := report.SpreadOf(side.a), report.SpreadOf(side.b)
-				if len(side.a) > 0 && len(side.b) > 0 && max(x.Median, y.Median) <= least {
-					lines = append(lines, fmt.Sprintf("%s, %s: %s and %s ms", row.ID, side.name, figure(x), figure(y)))
+				if len(side.a) > 0 && len(side.b) > 0 && short(row.Unit, max(x.Median, y.Median)) {
+					lines = append(lines, fmt.Sprintf("%s, %s: %s and %s %s", row.ID, side.name, figure(x), figure(y), row.Unit))
 				}
 			}
 		}

@@ -112,7 +112,7 @@ func TestAgree(t *testing.T) {
 			t.Errorf("%s: %q, not %q", c.name, got, c.want)
 		}
 	}
-	if small := result.Small(sample(), sample()); len(small) != 2 || !strings.HasPrefix(small[0], "read.id.server.1, ours: 10 and 10") {
+	if small := result.Small(sample(), sample()); len(small) != 3 || !strings.HasPrefix(small[1], "read.id.server.1, ours: 10 and 10") {
 		t.Errorf("short times: %q", small)
 	}
 }
@@ -134,7 +134,7 @@ func TestTables(t *testing.T) {
 		"| `read.hour.*` | `logquery hour` | `curl hour` |",
 		"| tables | `storage.tails` | MB | 1 | none | none |",
 		"| `ingest.ndjson` | `send a\\|b` | `send c` |",
-		"is synced to disk | is in memory", "2,000,000 records, 646.8 MB", "14 minutes", "- `storage.compacted`: with filters",
+		"is synced to disk | is in memory", "2,000,000 records, 646.8 MB", "14 minutes", "- `storage.compacted`: with filters.",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("it lacks %s:\n%s", want, page)
