@@ -139,6 +139,9 @@ func (c *comparison) finish() error {
 	if others := rig.BusyNow().Others(c.busy); others > 0.05 {
 		c.result.Notes = append(c.result.Notes, fmt.Sprintf("Other processes used %.2f cores meanwhile.", others))
 	}
+	if c.o.streams != "" {
+		c.result.Notes = append(c.result.Notes, "Streams of VictoriaLogs are by "+c.o.streams+".")
+	}
 	if len(c.result.Rows) == 0 {
 		return fmt.Errorf("no row has an ID like %s", c.o.rows)
 	}
@@ -150,7 +153,7 @@ func (c *comparison) finish() error {
 			return err
 		}
 	}
-	if c.o.docs == "" || c.o.quick || c.o.rows != "" {
+	if c.o.docs == "" || c.o.quick || c.o.rows != "" || c.o.streams != "" {
 		fmt.Print(result.Tables(c.result))
 		return nil
 	}

@@ -95,7 +95,7 @@ func (c *comparison) protocols(ctx context.Context, made *corpus) error {
 		if d.bodies == nil {
 			d.bodies = r.protocol.Bodies(entries, r.per)
 		}
-		row.OursCommand, row.TheirsCommand = commandsOf(r.protocol)
+		row.OursCommand, row.TheirsCommand = c.commandsOf(r.protocol)
 		row.Note = report.Thousands(r.records) + " records"
 		if err := c.protocol(ctx, d, r.rounds, &row); err != nil {
 			return fmt.Errorf("%s: %w", row.ID, err)
@@ -144,8 +144,8 @@ func ofSide(name string, err error) error {
 }
 
 // commandsOf are commands that send by a protocol.
-func commandsOf(p rig.Protocol) (ours, theirs string) {
-	path, header := new(victoria.Server).Insert(p.ID)
+func (c *comparison) commandsOf(p rig.Protocol) (ours, theirs string) {
+	path, header := (&victoria.Server{Streams: c.o.streams}).Insert(p.ID)
 	ours = fmt.Sprintf("curl --data-binary @BODY -H 'Content-Type: %s' http://INGEST%s; curl -X POST http://ADMIN/flush", p.ContentType, p.Path)
 	theirs = fmt.Sprintf("curl --data-binary @BODY -H 'Content-Type: %s' 'http://VICTORIA%s'; curl http://VICTORIA/internal/force_flush", header.Get("Content-Type"), path)
 	return ours, theirs

@@ -36,7 +36,7 @@ func main() {
 type options struct {
 	bin, tools, loghub string
 	docs, out, work    string
-	rows               string
+	rows, streams      string
 	quick              bool
 	size               size
 }
@@ -84,6 +84,7 @@ func parseFlags(args []string) (o options, err error) {
 	f.StringVar(&o.out, "out", "", "file for the result, also of -quick and -rows")
 	f.StringVar(&o.work, "work", "", "directory for stores and corpora (the system's for temporary files)")
 	f.StringVar(&o.rows, "rows", "", "only rows whose ID matches one of these globs, with commas between; the page stays")
+	f.StringVar(&o.streams, "streams", "", "fields of VictoriaLogs' streams, such as service,level, in place of service alone; the page stays")
 	f.BoolVar(&o.quick, "quick", false, "fewer records and rounds, in 4 minutes; the page stays")
 	if err := f.Parse(args); err != nil {
 		return o, err

@@ -109,7 +109,11 @@ type other struct {
 
 func (c *comparison) startTheirs(ctx context.Context, dir string) (*other, error) {
 	v, err := victoria.Start(ctx, c.victoria, dir)
-	return &other{c: c, v: v, dir: dir}, err
+	if err != nil {
+		return nil, err
+	}
+	v.Streams = c.o.streams
+	return &other{c: c, v: v, dir: dir}, nil
 }
 
 func (o *other) target(p rig.Protocol) (string, http.Header) {

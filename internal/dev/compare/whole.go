@@ -24,7 +24,7 @@ type wholeRows struct{ ingest, memory, flushed, compacted, compaction, tables re
 
 // rowsOf names the rows of a corpus.
 func (c *comparison) rowsOf(of *corpus) wholeRows {
-	ours, theirs := commandsOf(rig.Protocols()[0])
+	ours, theirs := c.commandsOf(rig.Protocols()[0])
 	row := func(id, group, title, unit string) result.Row {
 		return result.Row{ID: id + of.suffix(), Group: group, Title: title, Unit: unit, Corpus: of.Name, OursCommand: ours, TheirsCommand: theirs}
 	}
