@@ -156,7 +156,7 @@ type size struct {
 }
 
 func whole() size {
-	return size{records: rig.ReferenceRecords, protocols: 200_000, single: 100_000, repeats: 60, loads: 2, rounds: 3, singles: 2, reads: 5}
+	return size{records: rig.ReferenceRecords, protocols: 200_000, single: 100_000, repeats: 60, loads: 3, rounds: 4, singles: 2, reads: 5}
 }
 
 func quick() size {
