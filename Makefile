@@ -36,6 +36,9 @@ BENCHTIME    ?= 1s
 # profile of an ingester.
 BENCH_TOOLS  ?= ../shared/bench
 BENCH_FLAGS  ?=
+# The logs of the second corpus of `make compare`, and its flags (-quick, -rows GLOBS, -out FILE).
+LOGHUB        ?= ../shared/data/loghub
+COMPARE_FLAGS ?=
 PROFILE      ?=
 
 # How tests run: through a program that notes their times if TIMES is a directory for them. They
@@ -84,7 +87,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: azure-try build cost release sbom reproducible reproducible-host vuln demo try picture loggers test test-times test-processes test-page test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table scale fuzz clean
+.PHONY: azure-try build cost release sbom reproducible reproducible-host vuln demo try picture loggers test test-times test-processes test-page test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -247,6 +250,15 @@ bench-micro:
 
 bench-table: build ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
 	go run ./internal/dev/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench -svg docs/performance.svg $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
+
+# It installs VictoriaLogs, which no program here is linked with. COMPARE_FLAGS=-quick takes 4 minutes and
+# COMPARE_FLAGS="-rows 'read.*'" some rows: both print tables and write nothing.
+compare: build ## beside VictoriaLogs: the same records, checked, in turn; docs/compare, tables and plot; 15 minutes
+	go build -o bin/compare ./internal/dev/compare
+	bin/compare -bin bin -tools "$(BENCH_TOOLS)" -loghub "$(LOGHUB)" -docs docs $(COMPARE_FLAGS)
+
+compare-agree: ## whether two results of make compare on one machine agree: A=FILE.json B=FILE.json
+	@go run ./internal/dev/compare agree "$(A)" "$(B)"
 
 scale: ## a terabyte a day on a simulated account of Azure, in virtual time; docs/scale/DATE.json
 	BLOBTAIL_SCALE="$(CURDIR)/docs/scale" go test -count 1 -timeout 60m -run '^TestScaleIngest$$' -v ./cmd/ingest </dev/null

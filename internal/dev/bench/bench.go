@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/rig"
 )
 
 // side is one version of the commands, with its stores.
@@ -26,17 +27,17 @@ type bench struct {
 	o         options
 	work      string
 	env       []string // of all commands: no settings of blobtail or Azure
-	tools     tools
-	runner    *runner
+	tools     rig.Tools
+	runner    *rig.Runner
 	parser    parser
 	sides     []*side
-	reference *corpus
+	reference *rig.Corpus
 	queries   *queries // of the reference corpus
 	excerpt   string   // the first 64 MB of it, for the yardstick beside reads
 	report    report.Report
 	yards     []float64
-	since     busy    // at the row before
-	others    float64 // cores that other processes used before the last row
+	since     rig.Busy // at the row before
+	others    float64  // cores that other processes used before the last row
 }
 
 // newBench builds the tools, and makes the corpus.
@@ -45,7 +46,7 @@ func newBench(ctx context.Context, o options, work string) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{o: o, work: work, runner: &runner{self: self}, parser: newParser(), sides: o.sides(), excerpt: filepath.Join(work, "excerpt.ndjson")}
+	b := &bench{o: o, work: work, runner: &rig.Runner{Self: self}, parser: newParser(), sides: o.sides(), excerpt: filepath.Join(work, "excerpt.ndjson")}
 	b.env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "BLOBTAIL_") || strings.HasPrefix(s, "AZURE_")
 	}), "TZ=UTC")
@@ -54,23 +55,23 @@ func newBench(ctx context.Context, o options, work string) (*bench, error) {
 			return nil, err
 		}
 	}
-	b.report = report.Report{Date: time.Now().UTC().Format(time.RFC3339), Version: b.sides[0].version, Commit: commit(ctx), Machine: machine()}
+	b.report = report.Report{Date: time.Now().UTC().Format(time.RFC3339), Version: b.sides[0].version, Commit: rig.Commit(ctx), Machine: rig.Machine()}
 	if len(b.sides) > 1 {
 		b.report.Against = b.sides[1].version
 	}
 	b.say("build the tools of %s", o.tools)
-	if b.tools, err = buildTools(ctx, o.tools, work); err != nil {
+	if b.tools, err = rig.BuildTools(ctx, o.tools, work); err != nil {
 		return nil, err
 	}
 	b.say("make a corpus of %d records", o.records)
-	if b.reference, err = b.tools.generate(ctx, chunk(0, o.records), work, "reference"); err != nil {
+	if b.reference, err = b.tools.Generate(ctx, rig.Chunk(0, o.records), work, "reference"); err != nil {
 		return nil, err
 	}
 	b.report.Corpus = report.Corpus{Generator: fmt.Sprintf("gen -n %d -seed 42", o.records), Records: o.records, Bytes: b.reference.Bytes}
 	if b.sides[0].off == "" {
 		b.note("ingest has no %s, so the cost of filters is not measured, and all figures of ingest are for its own settings", o.filtersOff)
 	}
-	return b, excerpt(b.reference.file, b.excerpt, 64<<20)
+	return b, rig.Excerpt(b.reference.File, b.excerpt, 64<<20)
 }
 
 func (b *bench) say(format string, args ...any) {
@@ -85,12 +86,12 @@ func (b *bench) note(format string, args ...any) {
 
 // describe finds out the version of a side, and its flags.
 func (b *bench) describe(ctx context.Context, s *side) error {
-	out, _, _, err := b.runner.run(ctx, b.env, s.logquery, "--version")
+	out, _, _, err := b.runner.Run(ctx, b.env, s.logquery, "--version")
 	if err != nil {
 		return err
 	}
 	s.version = strings.TrimSpace(string(out))
-	if out, _, _, err = b.runner.run(ctx, b.env, s.ingest, "--help"); err != nil {
+	if out, _, _, err = b.runner.Run(ctx, b.env, s.ingest, "--help"); err != nil {
 		return err
 	}
 	flag, _, _ := strings.Cut(b.o.filtersOff, "=")
@@ -110,7 +111,7 @@ func (b *bench) measure(ctx context.Context) error {
 	if b.o.growth && !b.o.quick {
 		parts = append(parts, b.grow)
 	}
-	b.since = busyNow()
+	b.since = rig.BusyNow()
 	for _, part := range parts {
 		if err := part(ctx); err != nil {
 			return err
@@ -121,19 +122,19 @@ func (b *bench) measure(ctx context.Context) error {
 
 // yard measures the yardstick now, on the excerpt.
 func (b *bench) yard(ctx context.Context) (float64, error) {
-	y, err := b.tools.yardstick(ctx, b.excerpt, 3)
+	y, err := b.tools.Yardstick(ctx, b.excerpt, 3)
 	b.yards = append(b.yards, y)
 	return y, err
 }
 
 // add adds a row to the report and prints it.
 func (b *bench) add(r report.Row) {
-	if b.o.records != referenceRecords {
+	if b.o.records != rig.ReferenceRecords {
 		r.Reach, r.Aim = 0, 0 // they are for the reference corpus
 	}
 	r.Judge()
-	if now := busyNow(); now.at.Sub(b.since.at) > 100*time.Millisecond { // else the row is derived from the one before
-		b.others, b.since = now.others(b.since), now
+	if now := rig.BusyNow(); now.At.Sub(b.since.At) > 100*time.Millisecond { // else the row is derived from the one before
+		b.others, b.since = now.Others(b.since), now
 	}
 	r.OtherCores = b.others
 	b.report.Rows = append(b.report.Rows, r)

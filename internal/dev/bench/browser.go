@@ -25,7 +25,7 @@ func (b *bench) browser(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer v.kill()
+	defer v.Kill()
 	return b.firstRows(ctx, v, "page", b.o.records, 0)
 }
 
@@ -51,7 +51,7 @@ func (b *bench) firstRows(ctx context.Context, v *server, id string, records int
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "node", filepath.Join("integration", "page", "firstrows.mjs"), v.base+"/#from="+from+"&to="+to, strconv.Itoa(opened))
+	cmd := exec.CommandContext(ctx, "node", filepath.Join("integration", "page", "firstrows.mjs"), v.Base+"/#from="+from+"&to="+to, strconv.Itoa(opened))
 	cmd.Env = append(os.Environ(), "PAGE_CHROMIUM="+chromium)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var errs bytes.Buffer

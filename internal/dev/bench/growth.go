@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/rig"
 )
 
 // The store of many blobs gets bodies of so many records. A body is just large enough for
@@ -28,15 +29,15 @@ func (b *bench) grow(ctx context.Context) error {
 	if !b.o.selected("growth") {
 		return nil
 	}
-	parts := []*corpus{b.reference}
+	parts := []*rig.Corpus{b.reference}
 	for _, n := range []int{1, 4, largest} {
 		for len(parts) < n {
 			b.say("make part %d of a larger corpus", len(parts))
-			c, err := b.tools.generate(ctx, chunk(len(parts), b.o.records), b.work, fmt.Sprintf("chunk-%d", len(parts)))
+			c, err := b.tools.Generate(ctx, rig.Chunk(len(parts), b.o.records), b.work, fmt.Sprintf("chunk-%d", len(parts)))
 			if err != nil {
 				return err
 			}
-			defer os.Remove(c.file)
+			defer os.Remove(c.File)
 			parts = append(parts, c)
 		}
 		if err := b.point(ctx, report.Point{Records: n * b.o.records, Services: 8, Hours: 6 * n}, 1000, nil, parts...); err != nil {
@@ -56,18 +57,18 @@ func (b *bench) growthRow() {
 
 // many measures a store of 10,000 blobs of one service over 7 days.
 func (b *bench) many(ctx context.Context) error {
-	n := manyBodies * perManyBlob * b.o.records / referenceRecords
-	c, err := b.tools.generate(ctx, plan{records: n, services: 1, seed: 42, from: referenceStart.Add(-7 * 24 * time.Hour), to: referenceStart}, b.work, "many")
+	n := manyBodies * perManyBlob * b.o.records / rig.ReferenceRecords
+	c, err := b.tools.Generate(ctx, rig.Plan{Records: n, ServiceCount: 1, Seed: 42, From: rig.ReferenceStart.Add(-7 * 24 * time.Hour), To: rig.ReferenceStart}, b.work, "many")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(c.file)
+	defer os.Remove(c.File)
 	return b.point(ctx, report.Point{Records: n, Services: 1, Hours: 7 * 24}, perManyBlob, []string{"--flush-size", "64KiB"}, c)
 }
 
 // point loads corpora, which follow one another in time, into a fresh store, and measures
 // reads of it: the window is in the first one, and the newest records are in the last.
-func (b *bench) point(ctx context.Context, p report.Point, perRequest int, args []string, parts ...*corpus) error {
+func (b *bench) point(ctx context.Context, p report.Point, perRequest int, args []string, parts ...*rig.Corpus) error {
 	first, err := b.queriesOf(parts[0])
 	if err != nil {
 		return err
@@ -103,8 +104,8 @@ func (b *bench) point(ctx context.Context, p report.Point, perRequest int, args 
 		if err != nil {
 			return err
 		}
-		defer v.kill()
-		if _, v.to, err = parts[len(parts)-1].span(); err != nil {
+		defer v.Kill()
+		if _, v.to, err = parts[len(parts)-1].Span(); err != nil {
 			return err
 		}
 		if err := b.firstRows(ctx, v, "page-20", p.Records, 2000); err != nil {
@@ -117,9 +118,9 @@ func (b *bench) point(ctx context.Context, p report.Point, perRequest int, args 
 }
 
 // fill loads the store of a point, and measures that.
-func (b *bench) fill(ctx context.Context, p *report.Point, store string, perRequest int, args []string, parts []*corpus) error {
+func (b *bench) fill(ctx context.Context, p *report.Point, store string, perRequest int, args []string, parts []*rig.Corpus) error {
 	b.say("load %d records", p.Records)
-	before, err := b.tools.yardstick(ctx, parts[0].file, 1)
+	before, err := b.tools.Yardstick(ctx, parts[0].File, 1)
 	if err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (b *bench) fill(ctx context.Context, p *report.Point, store string, perRequ
 	if err != nil {
 		return err
 	}
-	after, err := b.tools.yardstick(ctx, parts[0].file, 1)
+	after, err := b.tools.Yardstick(ctx, parts[0].File, 1)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (b *bench) fill(ctx context.Context, p *report.Point, store string, perRequ
 	yard := (before + after) / 2
 	p.YardS, p.RSSMB = report.Round(yard), report.Round(l.peak)
 	p.IngestY = report.Round(cost{l, yard}.inYards(p.Records))
-	blobs, stored, err := blobsOf(store)
+	blobs, stored, err := rig.BlobsOf(store)
 	if err != nil {
 		return err
 	}

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/rig"
 )
 
 // load is an ingest run.
 type load struct {
 	cpu, peak float64       // CPU seconds, and MB
 	took      time.Duration // from the first request to the end of the flush
-	sent      sent          // of the last corpus
+	sent      rig.Sent      // of the last corpus
 	flush     time.Duration // how long /flush took
 	blobs     int
 	stored    int64
@@ -40,32 +41,32 @@ func (c cost) inYards(records int) float64 { return c.cpu / float64(records) * 1
 
 // load starts an ingester on a store, sends corpora to it and flushes. The ingester is
 // stopped afterwards.
-func (b *bench) load(ctx context.Context, s *side, store string, env []string, perRequest int, args []string, parts ...*corpus) (l load, err error) {
-	g, err := startIngester(ctx, s.ingest, append(b.env[:len(b.env):len(b.env)], env...), append([]string{"--store", store}, args...)...)
+func (b *bench) load(ctx context.Context, s *side, store string, env []string, perRequest int, args []string, parts ...*rig.Corpus) (l load, err error) {
+	g, err := rig.StartIngester(ctx, s.ingest, append(b.env[:len(b.env):len(b.env)], env...), append([]string{"--store", store}, args...)...)
 	if err != nil {
 		return l, err
 	}
-	defer g.kill()
-	idle, _, err := g.usage()
+	defer g.Kill()
+	idle, _, err := g.Usage()
 	if err != nil {
 		return l, err
 	}
 	begun := time.Now()
 	for _, c := range parts {
-		if l.sent, err = b.tools.post(ctx, c.file, "http://"+g.Listen+"/ingest", perRequest, c.records); err != nil {
+		if l.sent, err = b.tools.Post(ctx, c.File, "http://"+g.Listen+"/ingest", perRequest, c.Records); err != nil {
 			return l, err
 		}
 	}
 	all := time.Now()
-	if err := g.flush(); err != nil {
+	if err := g.Flush(); err != nil {
 		return l, err
 	}
 	l.took, l.flush = time.Since(begun), time.Since(all)
-	if l.cpu, l.peak, err = g.usage(); err != nil {
+	if l.cpu, l.peak, err = g.Usage(); err != nil {
 		return l, err
 	}
 	l.cpu -= idle
-	return l, g.stop()
+	return l, g.Stop()
 }
 
 // ingest measures the rows of ingest. The last store of each side stays for the reads.
@@ -129,7 +130,7 @@ func (b *bench) measuresIngest() bool {
 
 // ingestOnce loads the reference corpus into a fresh store and counts it there.
 func (b *bench) ingestOnce(ctx context.Context, s *side, row ingestRow) (c cost, err error) {
-	if c.yard, err = b.tools.yardstick(ctx, b.reference.file, 1); err != nil {
+	if c.yard, err = b.tools.Yardstick(ctx, b.reference.File, 1); err != nil {
 		return c, err
 	}
 	b.yards = append(b.yards, c.yard)
@@ -144,7 +145,7 @@ func (b *bench) ingestOnce(ctx context.Context, s *side, row ingestRow) (c cost,
 	if c.load, err = b.load(ctx, s, "dir:"+store, nil, row.perRequest, args, b.reference); err != nil {
 		return c, err
 	}
-	if c.blobs, c.stored, err = blobsOf(store); err != nil {
+	if c.blobs, c.stored, err = rig.BlobsOf(store); err != nil {
 		return c, err
 	}
 	_, err = b.answered(ctx, s, place{store: "dir:" + store}, b.minutes())
@@ -235,17 +236,17 @@ func spread(v []float64) *report.Spread { s := report.SpreadOf(v); return &s }
 // profile writes a CPU profile of an ingester that is measured for nothing else.
 func (b *bench) profile(ctx context.Context) error {
 	b.say("profile an ingester")
-	g, err := startIngester(ctx, b.sides[0].ingest, b.env, "--store", "dir:"+filepath.Join(b.work, "profiled"))
+	g, err := rig.StartIngester(ctx, b.sides[0].ingest, b.env, "--store", "dir:"+filepath.Join(b.work, "profiled"))
 	if err != nil {
 		return err
 	}
-	defer g.kill()
+	defer g.Kill()
 	done := make(chan error, 1)
 	const seconds = 10 // longer than the run; an idle process adds no samples
-	go func() { done <- g.profile(seconds, b.o.profile) }()
-	_, err = b.tools.post(ctx, b.reference.file, "http://"+g.Listen+"/ingest", 1000, b.o.records)
+	go func() { done <- g.Profile(seconds, b.o.profile) }()
+	_, err = b.tools.Post(ctx, b.reference.File, "http://"+g.Listen+"/ingest", 1000, b.o.records)
 	if err == nil {
-		err = g.flush()
+		err = g.Flush()
 	}
-	return errors.Join(err, <-done, g.stop())
+	return errors.Join(err, <-done, g.Stop())
 }

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/rig"
 )
 
 func main() {
@@ -51,7 +52,7 @@ type options struct {
 
 func run(args []string) error {
 	if len(args) > 1 && args[0] == "launch" {
-		return launch(args[1:])
+		return rig.Launch(args[1:])
 	}
 	if len(args) == 3 && args[0] == "draw" {
 		return draw(args[1], args[2])
@@ -94,7 +95,7 @@ func parseFlags(args []string) (o options, err error) {
 	f.StringVar(&o.profile, "profile", "", "also write a CPU profile of an ingester to this file")
 	f.StringVar(&o.filtersOff, "filters-off", "--no-flush-filters", "flag of ingest that makes blobs without filters; ignored if ingest has no such flag")
 	f.StringVar(&o.rows, "rows", "", "only rows whose ID matches one of these globs, with commas between; nothing is written then")
-	f.IntVar(&o.records, "n", referenceRecords, "records of the corpus; figures to reach are for the default")
+	f.IntVar(&o.records, "n", rig.ReferenceRecords, "records of the corpus; figures to reach are for the default")
 	f.IntVar(&o.rounds, "rounds", 5, "runs of each row of ingest")
 	f.IntVar(&o.runs, "runs", 9, "runs of each read")
 	f.StringVar(&o.svg, "svg", "", "picture to draw, if growth is measured")

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"blobtail/internal/dev/bench/rig"
 )
 
 // absent is a word that no record has. The scan of the corpus shows that.
@@ -22,12 +24,12 @@ type queries struct {
 }
 
 // queriesOf makes the queries of a corpus and scans the corpus for the answers.
-func (b *bench) queriesOf(c *corpus) (*queries, error) {
-	b.say("find the answers in %d records", c.records)
+func (b *bench) queriesOf(c *rig.Corpus) (*queries, error) {
+	b.say("find the answers in %d records", c.Records)
 	q := &queries{service: c.LastService, regex: c.Regex, searched: c.RegexService}
 	var err, err2 error
-	q.from2m, q.to2m, err = c.window("2m")
-	q.from1h, q.to1h, err2 = c.window("1h")
+	q.from2m, q.to2m, err = c.Window("2m")
+	q.from1h, q.to1h, err2 = c.Window("1h")
 	if err := errors.Join(err, err2); err != nil {
 		return nil, err
 	}
@@ -42,7 +44,7 @@ func (b *bench) queriesOf(c *corpus) (*queries, error) {
 	}
 	q.request = c.Last[len(c.Last)/2]
 	q.ask()
-	if err := b.parser.scan(c.file, q.all()); err != nil {
+	if err := b.parser.scan(c.File, q.all()); err != nil {
 		return nil, err
 	}
 	return q, q.agree(c)
@@ -85,7 +87,7 @@ func literalOf(expression string) string {
 }
 
 // agree holds the scan against the generator's own answers.
-func (q *queries) agree(c *corpus) error {
+func (q *queries) agree(c *rig.Corpus) error {
 	counts := map[string]int{}
 	for _, w := range c.Windows {
 		for level, n := range w.Counts[q.service] {
@@ -101,7 +103,7 @@ func (q *queries) agree(c *corpus) error {
 	}{
 		{"the window of two minutes", q.window, counts["2m"]}, {"the window of an hour", q.hour, counts["1h"]},
 		{q.needle, q.words, 3}, {q.request, q.id, 1}, {absent, q.absentWord, 0}, {"the newest", q.newest, len(c.Last)},
-		{q.regex, q.expression, c.RegexMatches}, {"everything", q.everything, c.records},
+		{q.regex, q.expression, c.RegexMatches}, {"everything", q.everything, c.Records},
 	} {
 		if a.of.answer.n != a.want {
 			return fmt.Errorf("%s: the corpus has %d records, and the generator says %d", a.name, a.of.answer.n, a.want)
@@ -172,10 +174,10 @@ func (b *bench) read(ctx context.Context) (err error) {
 func (b *bench) versionRow(ctx context.Context) error {
 	r := read{id: "version", name: "logquery --version", args: []string{"--version"}, note: "the cost of a start; i is a multiple of it"}
 	return b.row(ctx, r, func(s *side) (m sample, err error) {
-		out, u, _, err := b.runner.run(ctx, b.env, s.logquery, "--version")
+		out, u, _, err := b.runner.Run(ctx, b.env, s.logquery, "--version")
 		if err == nil && (u.Code != 0 || strings.TrimSpace(string(out)) != s.version) {
 			err = &wrongError{fmt.Errorf("it printed %q and exited with %d", out, u.Code)}
 		}
-		return sample{usage: u, figure: u.WallMS}, err
+		return sample{Usage: u, figure: u.WallMS}, err
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/rig"
 )
 
 // read is a row that runs logquery.
@@ -50,9 +51,9 @@ type wrongError struct{ why error }
 func (e *wrongError) Error() string { return e.why.Error() }
 
 // answered runs a read once and checks its answer.
-func (b *bench) answered(ctx context.Context, s *side, at place, r read) (usage, error) {
+func (b *bench) answered(ctx context.Context, s *side, at place, r read) (rig.Usage, error) {
 	args := append([]string{s.logquery, "--store", at.store, "--quiet"}, r.args...)
-	out, u, errs, err := b.runner.run(ctx, append(b.env[:len(b.env):len(b.env)], at.env...), args...)
+	out, u, errs, err := b.runner.Run(ctx, append(b.env[:len(b.env):len(b.env)], at.env...), args...)
 	if err != nil {
 		return u, err
 	}
@@ -117,20 +118,20 @@ func (b *bench) minutes() read {
 
 // sample is a measured run of a read.
 type sample struct {
-	usage
+	rig.Usage
 	figure float64
 	remote *exchange
 }
 
 // once runs a read once, after a run of --version if the read asks for that.
 func (b *bench) once(ctx context.Context, s *side, at place, r read) (m sample, err error) {
-	var version usage
+	var version rig.Usage
 	if r.versionToo {
-		if _, version, _, err = b.runner.run(ctx, b.env, s.logquery, "--version"); err != nil {
+		if _, version, _, err = b.runner.Run(ctx, b.env, s.logquery, "--version"); err != nil {
 			return m, err
 		}
 	}
-	m.usage, err = b.answered(ctx, s, at, r)
+	m.Usage, err = b.answered(ctx, s, at, r)
 	m.figure = m.WallMS
 	if r.versionToo {
 		m.figure = m.WallMS / version.WallMS

@@ -9,6 +9,8 @@ import (
 
 	"blobtail/internal/dev/testenv"
 	"blobtail/internal/dev/testkit/meter"
+
+	"blobtail/internal/dev/bench/rig"
 )
 
 // far is an emulator of Azure with a proxy before each of its services.
@@ -109,9 +111,9 @@ func (b *bench) remote(ctx context.Context) error {
 }
 
 // farLoad loads a corpus into the store of each side.
-func (b *bench) farLoad(ctx context.Context, f *far, c *corpus, args ...string) error {
+func (b *bench) farLoad(ctx context.Context, f *far, c *rig.Corpus, args ...string) error {
 	for _, s := range b.sides {
-		b.say("load %d records into the emulator", c.records)
+		b.say("load %d records into the emulator", c.Records)
 		wal, err := os.MkdirTemp(b.work, "wal-")
 		if err != nil {
 			return err
@@ -180,7 +182,7 @@ func (b *bench) farReference(ctx context.Context, f *far) error {
 // days ago, so that a guess of the newest hour fails.
 func (b *bench) farFresh(ctx context.Context, f *far) error {
 	to := time.Now().UTC().Truncate(time.Second)
-	c, err := b.tools.generate(ctx, plan{records: 200_000, services: 8, seed: 42, from: to.Add(-6 * time.Hour), to: to}, b.work, "fresh")
+	c, err := b.tools.Generate(ctx, rig.Plan{Records: 200_000, ServiceCount: 8, Seed: 42, From: to.Add(-6 * time.Hour), To: to}, b.work, "fresh")
 	if err != nil {
 		return err
 	}
@@ -198,11 +200,11 @@ func (b *bench) farFresh(ctx context.Context, f *far) error {
 
 // farMany searches 1,000 blobs. Each body of 1,000 records makes one.
 func (b *bench) farMany(ctx context.Context, f *far) error {
-	c, err := b.tools.generate(ctx, plan{records: 1_000_000, services: 1, seed: 42, from: referenceStart.Add(-7 * 24 * time.Hour), to: referenceStart}, b.work, "thousand")
+	c, err := b.tools.Generate(ctx, rig.Plan{Records: 1_000_000, ServiceCount: 1, Seed: 42, From: rig.ReferenceStart.Add(-7 * 24 * time.Hour), To: rig.ReferenceStart}, b.work, "thousand")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(c.file)
+	defer os.Remove(c.File)
 	q, err := b.queriesOf(c)
 	if err == nil {
 		err = b.farLoad(ctx, f, c, "--flush-size", "64KiB")

@@ -7,18 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/rig"
 )
 
 // served measures logquery serve over the store of the reference corpus. It is one process for
@@ -31,7 +28,7 @@ func (b *bench) served(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer v.kill()
+	defer v.Kill()
 	for _, row := range []func(context.Context, *server) error{b.servedMetric, b.servedLines, b.servedFirst, b.servedPanels, b.servedEverything} {
 		if err := row(ctx, v); err != nil {
 			return err
@@ -40,61 +37,20 @@ func (b *bench) served(ctx context.Context) error {
 	return nil
 }
 
-// server is a running logquery serve. Its process is measured as that of an ingester.
+// server is a running logquery serve over a corpus.
 type server struct {
-	ingester
-	base     string
+	*rig.Server
 	from, to string // the range of the corpus, in ns
-	log      bytes.Buffer
 }
 
-// startServer starts logquery serve for a store, and waits until it is ready.
+// startServer starts logquery serve for a store with the reference corpus.
 func (b *bench) startServer(ctx context.Context, store string) (*server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	from, to, err := b.reference.Span()
 	if err != nil {
 		return nil, err
 	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
-	v := &server{base: "http://" + address}
-	if v.from, v.to, err = b.reference.span(); err != nil {
-		return nil, err
-	}
-	s := b.sides[0]
-	v.cmd = exec.CommandContext(ctx, s.logquery, "--store", "dir:"+store, "serve", "--listen", address)
-	v.cmd.Env, v.cmd.Stderr = b.env, &v.log
-	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := v.cmd.Start(); err != nil {
-		return nil, err
-	}
-	for range 200 {
-		if r, err := http.Get(v.base + "/ready"); err == nil {
-			r.Body.Close()
-			if r.StatusCode == http.StatusOK {
-				return v, nil
-			}
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	v.kill()
-	return nil, fmt.Errorf("logquery serve is not ready: %s", v.log.String())
-}
-
-// span is the range of the corpus in ns, from the minute of its first record to the end of the
-// minute of its last one.
-func (c *corpus) span() (from, to string, err error) {
-	minutes := make([]string, 0, len(c.PerMinute))
-	for m := range c.PerMinute {
-		minutes = append(minutes, m)
-	}
-	first, err := time.Parse(time.RFC3339, slices.Min(minutes))
-	if err != nil {
-		return "", "", err
-	}
-	last, err := time.Parse(time.RFC3339, slices.Max(minutes))
-	return strconv.FormatInt(first.UnixNano(), 10), strconv.FormatInt(last.Add(time.Minute).UnixNano(), 10), err
+	v, err := rig.Serve(ctx, b.sides[0].logquery, b.env, "dir:"+store)
+	return &server{v, from, to}, err
 }
 
 // get asks for a path and reads the answer. first is when its first byte came.
@@ -106,7 +62,7 @@ func (v *server) get(ctx context.Context, path string, query url.Values) (body [
 
 // into is get with the answer written to w.
 func (v *server) into(ctx context.Context, w io.Writer, path string, query url.Values) (first, whole time.Duration, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.base+path+"?"+query.Encode(), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.Base+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -307,7 +263,7 @@ func (b *bench) servedEverything(ctx context.Context, v *server) error {
 		row.Wrong = err.Error()
 	}
 	b.add(row)
-	_, peak, err := v.usage()
+	_, peak, err := v.Usage()
 	if err != nil {
 		return err
 	}
@@ -343,7 +299,7 @@ func (b *bench) servedPanels(ctx context.Context, v *server) error {
 	const refreshes = 6
 	var cpus []float64
 	for run := range refreshes + 1 {
-		before, _, err := v.usage()
+		before, _, err := v.Usage()
 		if err != nil {
 			return err
 		}
@@ -351,7 +307,7 @@ func (b *bench) servedPanels(ctx context.Context, v *server) error {
 			return err
 		}
 		time.Sleep(200 * time.Millisecond) // the rest of its work
-		after, _, err := v.usage()
+		after, _, err := v.Usage()
 		if err != nil {
 			return err
 		}
@@ -388,11 +344,4 @@ func (v *server) refresh(ctx context.Context) error {
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
-}
-
-func (v *server) kill() {
-	if v.cmd.ProcessState == nil {
-		_ = v.cmd.Process.Signal(os.Kill)
-		_ = v.cmd.Wait() // it was killed
-	}
 }

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/rig"
 )
 
 // overlapping measures -n 100 where ten blobs of each service have the whole last hour, as
@@ -21,7 +20,7 @@ func (b *bench) overlapping(ctx context.Context) error {
 		return nil
 	}
 	const parts = 10
-	dealt, err := b.deal(b.reference, b.reference.to.Add(-time.Hour), parts)
+	dealt, err := b.deal(b.reference, b.reference.To.Add(-time.Hour), parts)
 	if err != nil {
 		return err
 	}
@@ -39,7 +38,7 @@ func (b *bench) overlapping(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		n, _, err := blobsOf(stores[s])
+		n, _, err := rig.BlobsOf(stores[s])
 		if err != nil {
 			return err
 		}
@@ -53,18 +52,18 @@ func (b *bench) overlapping(ctx context.Context) error {
 }
 
 // deal distributes the records since a time among files, one after another as cards.
-func (b *bench) deal(c *corpus, since time.Time, parts int) ([]*corpus, error) {
+func (b *bench) deal(c *rig.Corpus, since time.Time, parts int) ([]*rig.Corpus, error) {
 	from := since.UTC().Format("2006-01-02T15:04:05")
-	in, err := os.Open(c.file)
+	in, err := os.Open(c.File)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	dealt := make([]*corpus, parts)
+	dealt := make([]*rig.Corpus, parts)
 	out := make([]*bufio.Writer, parts)
 	for i := range dealt {
-		dealt[i] = &corpus{file: filepath.Join(b.work, fmt.Sprintf("part-%d.ndjson", i))}
-		f, err := os.Create(dealt[i].file)
+		dealt[i] = &rig.Corpus{File: filepath.Join(b.work, fmt.Sprintf("part-%d.ndjson", i))}
+		f, err := os.Create(dealt[i].File)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +80,7 @@ func (b *bench) deal(c *corpus, since time.Time, parts int) ([]*corpus, error) {
 			continue
 		}
 		out[n%parts].Write(append(lines.Bytes(), '\n'))
-		dealt[n%parts].records++
+		dealt[n%parts].Records++
 		n++
 	}
 	for _, w := range out {
@@ -124,13 +123,13 @@ func (b *bench) compact(ctx context.Context) error {
 func (b *bench) compactOnce(ctx context.Context, s *side) (m report.Measured, err error) {
 	store := filepath.Join(b.work, "compacted")
 	defer os.RemoveAll(store)
-	if err := copyStore(s.store, store); err != nil {
+	if err := rig.CopyStore(s.store, store); err != nil {
 		return m, err
 	}
 	b.say("compact a copy of the store")
 	for run := range 2 {
 		// The first run writes, and the next one deletes the replaced blobs.
-		out, u, errs, err := b.runner.run(ctx, b.env, s.retention, "compact", "--store", "dir:"+store, "--grace", "0s")
+		out, u, errs, err := b.runner.Run(ctx, b.env, s.retention, "compact", "--store", "dir:"+store, "--grace", "0s")
 		if err != nil {
 			return m, err
 		}
@@ -141,11 +140,11 @@ func (b *bench) compactOnce(ctx context.Context, s *side) (m report.Measured, er
 			m = report.Measured{Runs: 1, WallMS: spread([]float64{u.WallMS}), CPUs: spread([]float64{u.CPUs}), RSSMB: spread([]float64{u.RSSMB})}
 		}
 	}
-	n, size, err := blobsOf(store)
+	n, size, err := rig.BlobsOf(store)
 	if err != nil {
 		return m, err
 	}
-	if before, _, err := blobsOf(s.store); err != nil {
+	if before, _, err := rig.BlobsOf(s.store); err != nil {
 		return m, err
 	} else if n > before {
 		return m, fmt.Errorf("%d blobs after compaction, %d before: the replaced ones are still there", n, before)
@@ -153,27 +152,4 @@ func (b *bench) compactOnce(ctx context.Context, s *side) (m report.Measured, er
 	m.Figure = report.SpreadOf([]float64{float64(b.reference.Bytes) / float64(size)})
 	_, err = b.answered(ctx, s, place{store: "dir:" + store}, read{args: []string{"*"}, of: b.queries.everything})
 	return m, err
-}
-
-// copyStore copies a dir store on which no ingester is running. Blobs are never written
-// twice, so links will do for them.
-func copyStore(from, to string) error {
-	if err := os.CopyFS(filepath.Join(to, ".tables"), os.DirFS(filepath.Join(from, ".tables"))); err != nil {
-		return err
-	}
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && strings.HasPrefix(d.Name(), "."):
-			return fs.SkipDir // the log, and the tables
-		case d.IsDir():
-			return os.MkdirAll(filepath.Join(to, rel), 0o755)
-		}
-		return os.Link(path, filepath.Join(to, rel))
-	})
 }

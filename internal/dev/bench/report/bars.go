@@ -96,7 +96,7 @@ func (p Panel) draw(b *bytes.Buffer) {
 			fmt.Fprintf(b, `<rect class="p%d" x="%.1f" y="%d" width="%.1f" height="%d"/>`+"\n", n, x, y, w, barH)
 			x += w
 		}
-		label(b, x+6, float64(y+13), "", "start", number(bar.sum()))
+		label(b, x+6, float64(y+13), "", "start", Number(bar.sum()))
 	}
 }
 

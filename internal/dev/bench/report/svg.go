@@ -74,7 +74,7 @@ func Draw(r Report) ([]byte, error) {
 		b.WriteString("</g>\n")
 	}
 	label(&b, firstX, height-14, "soft", "start", fmt.Sprintf("Line: 8 services, 6 hours for each 2 million records. Diamond: %s blobs of one service over %d days, %s million records.",
-		thousands(many.Blobs), many.Hours/24, millions(many.Records)))
+		Thousands(many.Blobs), many.Hours/24, millions(many.Records)))
 	b.WriteString("</svg>\n")
 	return b.Bytes(), nil
 }
@@ -95,7 +95,7 @@ func (p panel) draw(b *bytes.Buffer, sizes []Point, many Point) {
 	label(b, 14, 36, "soft", "start", p.unit)
 	for v := 0.0; v <= top*1.0001; v += step {
 		fmt.Fprintf(b, `<path class="grid" d="M%d %.1fH%d"/>`+"\n", plotL, y(v), panelW-14)
-		label(b, plotL-6, y(v)+4, "soft", "end", number(v))
+		label(b, plotL-6, y(v)+4, "soft", "end", Number(v))
 	}
 	fmt.Fprintf(b, `<path class="axis" d="M%d %.1fH%d"/>`+"\n", plotL, y(0), panelW-14)
 	line := ""
@@ -109,7 +109,7 @@ func (p panel) draw(b *bytes.Buffer, sizes []Point, many Point) {
 		if i+1 < len(sizes) && p.of(sizes[i+1]).Median > at.Median {
 			under = 15
 		}
-		label(b, x(s)+6, y(at.Median)+under, "", "start", number(at.Median))
+		label(b, x(s)+6, y(at.Median)+under, "", "start", Number(at.Median))
 		text := millions(s.Records)
 		if i == len(sizes)-1 {
 			text += " million"
@@ -120,8 +120,8 @@ func (p panel) draw(b *bytes.Buffer, sizes []Point, many Point) {
 	at := p.of(many)
 	p.bar(b, "asiderange", asideX, y, at)
 	fmt.Fprintf(b, `<path class="aside" d="M%d %.1fl5 5l-5 5l-5 -5z"/>`+"\n", asideX, y(at.Median)-5)
-	label(b, asideX+9, y(at.Median)+4, "", "start", number(at.Median))
-	label(b, asideX, panelH-14, "soft", "middle", thousands(many.Blobs)+" blobs")
+	label(b, asideX+9, y(at.Median)+4, "", "start", Number(at.Median))
+	label(b, asideX, panelH-14, "soft", "middle", Thousands(many.Blobs)+" blobs")
 }
 
 // bar draws the range of a figure, if it has one.
@@ -156,8 +156,8 @@ func scale(most float64) (top, step float64) {
 	return math.Ceil(most*1.15/step) * step, step
 }
 
-// number writes a figure with three digits.
-func number(v float64) string {
+// Number writes a figure with three digits.
+func Number(v float64) string {
 	if v >= 100 {
 		return strconv.FormatFloat(math.Round(v), 'f', -1, 64)
 	}
@@ -166,8 +166,8 @@ func number(v float64) string {
 
 func millions(n int) string { return strconv.FormatFloat(float64(n)/1e6, 'f', -1, 64) }
 
-// thousands writes a number with commas.
-func thousands(n int) string {
+// Thousands writes a number with commas.
+func Thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]

@@ -82,13 +82,16 @@ func TestCounted(t *testing.T) {
 
 // unraced start goroutines, and their tests need no race detector.
 var unraced = map[string]string{
-	"./internal/dev/azuretry":      "a try by hand; its tests wait for processes",
-	"./internal/dev/bench":         "the benchmark",
-	"./internal/dev/try":           "its tests wait for processes",
-	"./internal/cli":               "waits for signals",
-	"./internal/dev/testkit/meter": "for tests",
-	"./reading/readingtest":        "for tests",
-	"./storage/storagetest":        "for tests",
+	"./internal/dev/azuretry":         "a try by hand; its tests wait for processes",
+	"./internal/dev/bench":            "the benchmark",
+	"./internal/dev/bench/rig":        "its tests wait for processes",
+	"./internal/dev/compare/reads":    "its tests wait for processes",
+	"./internal/dev/compare/victoria": "its test waits for a process",
+	"./internal/dev/try":              "its tests wait for processes",
+	"./internal/cli":                  "waits for signals",
+	"./internal/dev/testkit/meter":    "for tests",
+	"./reading/readingtest":           "for tests",
+	"./storage/storagetest":           "for tests",
 }
 
 // Packages that start goroutines are raced.

@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"bytes"
@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// usage is the cost of one run of a command.
-type usage struct {
+// Usage is the cost of one run of a command.
+type Usage struct {
 	WallMS, CPUs, RSSMB float64
 	Code                int // of the exit
 }
 
-// launch is the child's half of [runner.run]: it runs a command and writes its usage to
+// Launch is the child's half of [Runner.Run]: it runs a command and writes its usage to
 // file descriptor 3. The kernel counts the memory of the process that forks as the child's,
 // up to the exec, and this process has little.
-func launch(args []string) error {
+func Launch(args []string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // the main thread, to which main is locked
 	begun := time.Now()
 	err := cmd.Run()
-	u := usage{WallMS: time.Since(begun).Seconds() * 1000}
+	u := Usage{WallMS: time.Since(begun).Seconds() * 1000}
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return err
 	}
@@ -39,15 +39,15 @@ func launch(args []string) error {
 	return json.NewEncoder(os.NewFile(3, "usage")).Encode(u)
 }
 
-// runner runs commands and measures them. Its runs are one after another.
-type runner struct {
-	self string // path of this program
+// Runner runs commands and measures them. Its runs are one after another.
+type Runner struct {
+	Self string // path of this program, whose first argument launch calls [Launch]
 	out  []byte // the last command's stdout; the memory is used again
 }
 
-// run runs a command and returns its stdout, valid until the next run, and its usage. An
+// Run runs a command and returns its stdout, valid until the next run, and its usage. An
 // exit code is no error.
-func (r *runner) run(ctx context.Context, env []string, args ...string) (out []byte, u usage, errs string, err error) {
+func (r *Runner) Run(ctx context.Context, env []string, args ...string) (out []byte, u Usage, errs string, err error) {
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		return nil, u, "", err
@@ -61,7 +61,7 @@ func (r *runner) run(ctx context.Context, env []string, args ...string) (out []b
 	defer usageR.Close()
 	// A large pipe, so that a command that writes much rarely waits for this process.
 	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, outW.Fd(), setPipeSize, 1<<20)
-	cmd := exec.CommandContext(ctx, r.self, append([]string{"launch"}, args...)...)
+	cmd := exec.CommandContext(ctx, r.Self, append([]string{"launch"}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = env, outW, &stderr, []*os.File{usageW}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"bufio"
@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// An entry is a record of the corpus, by its parts.
-type entry struct {
-	line                []byte
-	time                time.Time
-	level, service, msg string
-	fields              []member
+// An Entry is a record of the corpus, by its parts.
+type Entry struct {
+	Line                []byte
+	Time                time.Time
+	Level, Service, Msg string
+	Fields              []Member
 }
 
-// A member is a field: text is its string, or its JSON if it is none.
-type member struct {
-	name, text string
-	string     bool
+// A Member is a field: Text is its string, or its JSON if it is none.
+type Member struct {
+	Name, Text string
+	String     bool
 }
 
-// readEntries reads the first records of a corpus.
-func readEntries(file string, n int) ([]entry, error) {
+// ReadEntries reads the first records of a corpus.
+func ReadEntries(file string, n int) ([]Entry, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	var out []entry
+	var out []Entry
 	for lines := bufio.NewScanner(f); len(out) < n && lines.Scan(); {
 		e, err := parseEntry(bytes.Clone(lines.Bytes()))
 		if err != nil {
@@ -45,8 +45,8 @@ func readEntries(file string, n int) ([]entry, error) {
 	return out, nil
 }
 
-func parseEntry(line []byte) (e entry, err error) {
-	e.line = line
+func parseEntry(line []byte) (e Entry, err error) {
+	e.Line = line
 	d := json.NewDecoder(bytes.NewReader(line))
 	if _, err := d.Token(); err != nil {
 		return e, err
@@ -60,29 +60,29 @@ func parseEntry(line []byte) (e entry, err error) {
 		if err := d.Decode(&raw); err != nil {
 			return e, err
 		}
-		m := member{text: string(raw)}
-		m.name, _ = key.(string)
+		m := Member{Text: string(raw)}
+		m.Name, _ = key.(string)
 		if raw[0] == '"' {
-			m.string = true
-			err = json.Unmarshal(raw, &m.text)
+			m.String = true
+			err = json.Unmarshal(raw, &m.Text)
 		}
-		switch m.name {
+		switch m.Name {
 		case "ts", "time", "timestamp":
-			e.time, err = time.Parse(time.RFC3339Nano, m.text)
+			e.Time, err = time.Parse(time.RFC3339Nano, m.Text)
 		case "level":
-			e.level = m.text
+			e.Level = m.Text
 		case "service":
-			e.service = m.text
+			e.Service = m.Text
 		case "msg":
-			e.msg = m.text
+			e.Msg = m.Text
 		default:
-			e.fields = append(e.fields, m)
+			e.Fields = append(e.Fields, m)
 		}
 		if err != nil {
 			return e, err
 		}
 	}
-	if e.time.IsZero() {
+	if e.Time.IsZero() {
 		return e, errors.New("a record without a time")
 	}
 	return e, nil

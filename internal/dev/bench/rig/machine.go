@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"blobtail/internal/dev/bench/report"
 )
 
-// machine describes this computer. Properties that cannot be read are left empty.
-func machine() report.Machine {
+// Machine describes this computer. Properties that cannot be read are left empty.
+func Machine() report.Machine {
 	m := report.Machine{Cores: runtime.NumCPU(), Go: runtime.Version(), CPU: field("/proc/cpuinfo", "model name"), Kernel: first("/proc/sys/kernel/osrelease")}
 	var kb int
 	if _, err := fmt.Sscan(field("/proc/meminfo", "MemTotal"), &kb); err == nil {
@@ -25,35 +25,35 @@ func machine() report.Machine {
 	return m
 }
 
-// busy has the CPU seconds used since the start of the machine, and those of this process
+// Busy has the CPU seconds used since the start of the machine, and those of this process
 // and of its children that have ended.
-type busy struct {
-	at       time.Time
-	all, own float64
+type Busy struct {
+	At       time.Time
+	All, Own float64
 }
 
-// busyNow reads them. On a machine without /proc/stat they are 0.
-func busyNow() busy {
-	b := busy{at: time.Now()}
+// BusyNow reads them. On a machine without /proc/stat they are 0.
+func BusyNow() Busy {
+	b := Busy{At: time.Now()}
 	for i, f := range strings.Fields(first("/proc/stat")) {
 		// cpu user nice system idle iowait irq softirq steal guest; user has guest in it.
 		if i == 0 || i == 4 || i == 5 || i > 8 {
 			continue
 		}
 		ticks, _ := strconv.ParseFloat(f, 64)
-		b.all += ticks / 100
+		b.All += ticks / 100
 	}
 	for _, of := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage
 		_ = syscall.Getrusage(of, &u) // it cannot fail for these
-		b.own += float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+		b.Own += float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 	}
 	return b
 }
 
-// others returns how many cores other processes used between two readings.
-func (b busy) others(before busy) float64 {
-	return max(0, report.Round((b.all-before.all-(b.own-before.own))/b.at.Sub(before.at).Seconds()))
+// Others returns how many cores other processes used between two readings.
+func (b Busy) Others(before Busy) float64 {
+	return max(0, report.Round((b.All-before.All-(b.Own-before.Own))/b.At.Sub(before.At).Seconds()))
 }
 
 // field returns the first value of a "key : value" file of /proc.
@@ -73,8 +73,8 @@ func first(file string) string {
 	return line
 }
 
-// commit returns the commit of the working directory, with "-dirty" if it was changed.
-func commit(ctx context.Context) string {
+// Commit returns the commit of the working directory, with "-dirty" if it was changed.
+func Commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=7", "--match=NoTag", "--dirty").Output()
 	if err != nil {
 		return "unknown"

@@ -1,0 +1,436 @@
+package reads_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"blobtail/internal/dev/bench/rig"
+	"blobtail/internal/dev/compare/reads"
+	"blobtail/internal/dev/compare/result"
+	"blobtail/internal/dev/compare/victoria"
+	"blobtail/internal/dev/testkit"
+)
+
+const (
+	root  = "../../../.."
+	tools = root + "/../shared/bench"
+)
+
+// TestMain lets this binary be the child that runs commands.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "launch" {
+		if err := rig.Launch(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// unless skips a test that needs a thing which this machine has not. CI has all.
+func unless(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// world is a small corpus, and a store of ours that has it.
+type world struct {
+	tools  rig.Tools
+	corpus *rig.Corpus
+	ours   reads.Ours
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	testkit.FullOnly(t, "it builds and runs processes")
+	_, err := os.Stat(tools)
+	unless(t, err)
+	dir := t.TempDir()
+	w := &world{}
+	if w.tools, err = rig.BuildTools(t.Context(), tools, dir); err != nil {
+		t.Fatal(err)
+	}
+	plan := rig.Chunk(0, 20_000)
+	if w.corpus, err = w.tools.Generate(t.Context(), plan, dir, "corpus"); err != nil {
+		t.Fatal(err)
+	}
+	store := "dir:" + filepath.Join(dir, "store")
+	g, err := rig.StartIngester(t.Context(), testkit.Command(t, root, "ingest"), testkit.Environ(), "--store", store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Kill()
+	if _, err := w.tools.Post(t.Context(), w.corpus.File, "http://"+g.Listen+"/ingest", 1000, plan.Records); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.ours = reads.Ours{Logquery: testkit.Command(t, root, "logquery"), Store: store, Env: testkit.Environ()}
+	return w
+}
+
+// check holds rows against the promises of all of them.
+func check(t *testing.T, rows []result.Row, rounds int, both bool) {
+	t.Helper()
+	if err := (result.Result{Rows: rows}).Check(); err != nil {
+		t.Error(err)
+	}
+	questions := map[string][]string{}
+	for _, r := range rows {
+		parts := strings.SplitN(r.ID, ".", 3)
+		questions[parts[1]] = append(questions[parts[1]], parts[2])
+		theirs := 0
+		if both {
+			theirs = rounds
+		}
+		if len(r.Ours) != rounds || len(r.Theirs) != theirs || r.OursCommand == "" || (r.TheirsCommand == "") == both || r.Group != "read" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(questions) < 15 {
+		t.Errorf("%d questions", len(questions))
+	}
+	for q, got := range questions {
+		want := []string{"process", "server.1", "server.8", "cpu", "server.32"}
+		if strings.HasSuffix(q, "-again") {
+			want = want[1:4]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has rows %v, want %v", q, got, want)
+		}
+	}
+}
+
+func (w *world) config(t *testing.T) reads.Config {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reads.Config{Ours: w.ours, Corpus: w.corpus, Rounds: 1, Quick: true, Run: &rig.Runner{Self: self}, Say: t.Logf}
+}
+
+// TestOurs asks a real server for all answers.
+func TestOurs(t *testing.T) {
+	w := newWorld(t)
+	rows, err := reads.Run(t.Context(), w.config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, rows, 1, false)
+}
+
+func (w *world) serve(t *testing.T) *rig.Server {
+	t.Helper()
+	s, err := rig.Serve(context.WithoutCancel(t.Context()), w.ours.Logquery, w.ours.Env, w.ours.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill) // when all subtests have ended
+	return s
+}
+
+// changed is a server in front of another one that changes some answers.
+type changed struct {
+	url string
+	pid int
+}
+
+// URL implements [reads.Server].
+func (c changed) URL() string { return c.url }
+
+// PID implements [reads.Server].
+func (c changed) PID() int { return c.pid }
+
+// change answers for base. Requests whose URL has a text get answers as alter makes them, from the
+// given request of the text on.
+func change(t *testing.T, base string, pid int, with string, from int64, alter func([]byte) []byte) changed {
+	t.Helper()
+	to, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var requests atomic.Int64
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		ModifyResponse: func(r *http.Response) error {
+			text, err := url.QueryUnescape(r.Request.URL.String())
+			if err != nil || !strings.Contains(text, with) || requests.Add(1) < from {
+				return err
+			}
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return err
+			}
+			r.Body.Close()
+			body = alter(body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if r.ContentLength >= 0 {
+				r.ContentLength = int64(len(body))
+				r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+			}
+			return nil
+		},
+	}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(s.Close)
+	return changed{s.URL, pid}
+}
+
+// linesOf changes the lines of a body.
+func linesOf(f func([][]byte) [][]byte) func([]byte) []byte {
+	return func(body []byte) []byte {
+		return bytes.Join(f(slices.Collect(bytes.Lines(body))), nil)
+	}
+}
+
+func loses(l [][]byte) [][]byte    { return append(l[:1:1], l[2:]...) }
+func doubles(l [][]byte) [][]byte  { return append(l[:2:2], l[1:]...) }
+func reorders(l [][]byte) [][]byte { l[0], l[1] = l[1], l[0]; return l }
+func replaces(l [][]byte) [][]byte { l[1] = l[2]; return l }
+func alters(l [][]byte) [][]byte {
+	l[1] = bytes.Replace(l[1], []byte(`"user_id":"u1`), []byte(`"user_id":"u2`), 1)
+	return l
+}
+
+// once changes one body.
+func once(f func([]byte) []byte) func([]byte) []byte {
+	var done atomic.Bool
+	return func(body []byte) []byte {
+		if done.Swap(true) {
+			return body
+		}
+		return f(body)
+	}
+}
+
+// TestWrong has a server of ours with wrong answers, from the first or from a later one on.
+func TestWrong(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(t)
+	const window, newest, hour = "window", "newest", "hour"
+	with := map[string]string{window: "level=error,critical", newest: "limit=100&", hour: "service=", "minutes": "by=1m", "services": "split=service"}
+	for _, c := range []struct {
+		name, question string
+		from           int64
+		alter          func([]byte) []byte
+		want           []string // of the error
+	}{
+		{"loses a record", window, 1, linesOf(loses), []string{"two minutes of a service", "blobtail", "it lacks 1, such as one of 2026-11-10T15:0"}},
+		{"doubles a record", window, 1, linesOf(doubles), []string{"must not have, or not as often, such as {"}},
+		{"alters a record", window, 1, linesOf(alters), []string{"it lacks 1", `"user_id":"u2`}},
+		{"reorders records", window, 1, linesOf(reorders), []string{"out of order"}},
+		{"replaces a record", window, 1, linesOf(replaces), []string{"it lacks 1"}},
+		{"loses a record later", window, 2, linesOf(loses), []string{"it lacks 1"}},
+		{"doubles a record in the burst of eight", window, 40, linesOf(doubles), []string{"must not have, or not as often, such as {"}},
+		{"alters a record later", window, 2, linesOf(alters), []string{"it lacks 1", `"user_id":"u2`}},
+		{"reorders records later", window, 3, linesOf(reorders), []string{"out of order"}},
+		{"replaces a record later", window, 3, linesOf(replaces), []string{"it lacks 1"}},
+		{"loses a record of many", hour, 3, once(linesOf(loses)), []string{"an hour of a service", "records, not", "as in the answer before"}},
+		{"alters a record of many", hour, 3, once(linesOf(alters)), []string{"but others"}},
+		{"reorders many records", hour, 4, once(linesOf(reorders)), []string{"in another order"}},
+		{"replaces a record of many", hour, 5, once(linesOf(replaces)), []string{"but others"}},
+		{"always loses a record of many", hour, 2, linesOf(loses), []string{"the answer of blobtail"}},
+		{"has no line", window, 2, func([]byte) []byte { return nil }, []string{"0 records, and"}},
+		{"breaks a line", window, 1, func(b []byte) []byte { return b[:len(b)-10] }, []string{"this is no record"}},
+		{"loses one of the newest", newest, 1, linesOf(loses), []string{"the newest 100 of a service", "99 records, and 100 are right"}},
+		{"counts one less", "minutes", 2, func(b []byte) []byte { return bytes.Replace(b, []byte(`"total":5`), []byte(`"total":4`), 1) }, []string{"do not make its total"}},
+		{"counts a service wrong", "services", 2, func(b []byte) []byte { return bytes.Replace(b, []byte(`"auth":`), []byte(`"auth":9`), 1) }, []string{"1 of 8 numbers are wrong: auth has 9"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			config := w.config(t)
+			config.Run, config.Only = nil, []string{c.question}
+			config.Ours.Server = change(t, s.Base, s.PID(), with[c.question], c.from, c.alter)
+			_, err := reads.Run(t.Context(), config)
+			if err == nil {
+				t.Fatal("the run ended well")
+			}
+			for _, text := range c.want {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("the error is %q, want %q in it", err, text)
+				}
+			}
+		})
+	}
+}
+
+// TestBusy has a server that refuses each first request for a time. It gets it again.
+func TestBusy(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve(t)
+	to, err := url.Parse(s.Base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	var requests atomic.Int64
+	busy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if n := requests.Add(1); n%2 == 1 && n < 19 {
+			rw.Header().Set("Retry-After", "1")
+			http.Error(rw, "later", http.StatusTooManyRequests)
+			return
+		}
+		proxy.ServeHTTP(rw, r)
+	}))
+	defer busy.Close()
+	config := w.config(t)
+	config.Run, config.Only, config.Ours.Server = nil, []string{"window"}, changed{busy.URL, s.PID()}
+	rows, err := reads.Run(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The wait counts: the first burst has one client, whose requests are refused.
+	for _, r := range rows {
+		if r.ID == "read.window.server.1" && r.Ours[0] < 500 {
+			t.Errorf("a median of %v ms, with waits of a second", r.Ours)
+		}
+	}
+}
+
+// TestBoth asks both systems, and a VictoriaLogs whose answers lack a record.
+func TestBoth(t *testing.T) {
+	w := newWorld(t)
+	path, _, err := victoria.Install(t.Context(), root, t.TempDir())
+	unless(t, err)
+	v, err := victoria.Start(t.Context(), path, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.serve(t)
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := v.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	insert, _ := v.Insert("ndjson")
+	if _, err := w.tools.Post(t.Context(), w.corpus.File, v.URL()+insert, 1000, w.corpus.Records); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	config := w.config(t)
+	config.Theirs = v
+	rows, err := reads.Run(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, rows, 1, true)
+	w.sequences(t, s, v)
+	for _, c := range []struct{ question, with, want string }{{"window", "level:in", "it lacks 1"}, {"newest", "limit=100", "99 records, and 100 are right"}} {
+		config.Run, config.Only, config.Theirs = nil, []string{c.question}, change(t, v.URL(), v.PID(), c.with, 1, linesOf(loses))
+		if _, err := reads.Run(t.Context(), config); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "the answer of VictoriaLogs") {
+			t.Error(err)
+		}
+	}
+}
+
+// logged is a server in front of another one that keeps what it is asked.
+type logged struct {
+	changed
+	mu    sync.Mutex
+	asked []url.Values
+}
+
+func newLogged(t *testing.T, base string, pid int) *logged {
+	t.Helper()
+	to, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &logged{}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		l.mu.Lock()
+		l.asked = append(l.asked, r.URL.Query())
+		l.mu.Unlock()
+		proxy.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(s.Close)
+	l.changed = changed{s.URL, pid}
+	return l
+}
+
+// sequences holds the requests of both sides against each other: they ask the same, in one order as
+// long as one client asks, and no request asks the same as one of the 30 before it. Questions that
+// are asked again are the same all the time.
+func (w *world) sequences(t *testing.T, ours *rig.Server, theirs reads.Server) {
+	t.Helper()
+	for _, c := range []struct {
+		question string
+		differ   int
+		as       func(url.Values) string // the request of theirs for one of ours
+	}{
+		{"word", 30, func(q url.Values) string { return `"` + q.Get("words") + `"` }},
+		{"text", 30, func(q url.Values) string { return `*"` + q.Get("text") + `"*` }},
+		{"id", 30, func(q url.Values) string { return "request_id:=" + strconv.Quote(q.Get("words")) }},
+		{"window", 30, func(q url.Values) string {
+			return "_time:[" + q.Get("from") + ", " + q.Get("to") + `) {service="` + q.Get("service") + `"} level:in("error","critical")`
+		}},
+		{"hour", 30, func(q url.Values) string {
+			return "_time:[" + q.Get("from") + ", " + q.Get("to") + `) {service="` + q.Get("service") + `"}`
+		}},
+		{"newest", 7, func(q url.Values) string { return `{service="` + q.Get("service") + `"}` }},
+		{"newest-all", 30, func(q url.Values) string { return "_time:<" + q.Get("to") }},
+		{"rare", 30, func(q url.Values) string { return `{service="` + q.Get("service") + `"} "` + q.Get("words") + `"` }},
+		{"rare-again", 0, func(q url.Values) string { return `{service="` + q.Get("service") + `"} "` + q.Get("words") + `"` }},
+	} {
+		a, b := newLogged(t, ours.Base, ours.PID()), newLogged(t, theirs.URL(), theirs.PID())
+		config := w.config(t)
+		config.Run, config.Only, config.Ours.Server, config.Theirs = nil, []string{c.question}, a, b
+		if _, err := reads.Run(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		var asked, want []string
+		for _, q := range a.asked {
+			want = append(want, c.as(q))
+		}
+		for _, q := range b.asked {
+			asked = append(asked, q.Get("query"))
+		}
+		const inOrder = 9 // the first one, and at least eight of one client
+		if len(want) < inOrder+8 || !slices.Equal(asked[:inOrder], want[:inOrder]) {
+			t.Errorf("%s: VictoriaLogs was asked %q, want %q", c.question, asked, want)
+		}
+		for i, text := range want[1:inOrder] {
+			if before := want[1:][max(0, i-c.differ):i]; slices.Contains(before, text) {
+				t.Errorf("%s: request %d is %s, behind %q", c.question, i, text, before)
+			}
+		}
+		distinct := len(slices.Compact(slices.Sorted(slices.Values(want))))
+		if c.differ == 0 && distinct != 1 || distinct <= c.differ {
+			t.Errorf("%s: %d different requests", c.question, distinct)
+		}
+		slices.Sort(asked)
+		slices.Sort(want)
+		if c.question != "hour" && !slices.Equal(asked, want) { // that one is verified in any order
+			t.Errorf("%s: VictoriaLogs was asked %q, want %q", c.question, asked, want)
+		}
+	}
+}

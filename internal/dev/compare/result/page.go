@@ -1,0 +1,356 @@
+package result
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"blobtail/internal/dev/bench/report"
+)
+
+// Begin and End are around the tables on the page.
+const (
+	Begin = "<!-- compare: begin -->\n"
+	End   = "<!-- compare: end -->"
+)
+
+// groups are the tables, in their order.
+func groups() [][2]string {
+	return [][2]string{{"ingest", "Ingest until stored"}, {"memory", "Memory"}, {"storage", "Storage"}, {"read", "Reads"}}
+}
+
+// Tables are the tables of the page, and the text between them. The rows in which theirs is
+// better come first.
+func Tables(r Result) string {
+	var b strings.Builder
+	behind, ahead, compared := 0, 0, 0
+	for _, row := range r.Rows {
+		switch ratio := row.Ratio(); {
+		case math.IsNaN(ratio):
+			continue
+		case ratio > 1:
+			behind++
+		case ratio < 1:
+			ahead++
+		}
+		compared++
+	}
+	them := r.Theirs.Name
+	if behind == 0 {
+		paragraph(&b, "", "%s is ahead in none of the %d rows.", them, compared)
+	} else {
+		paragraph(&b, "", "**%s is ahead in %d of %d rows**, the largest lead first:", them, behind, compared)
+		first := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return !row.Behind() })
+		slices.SortStableFunc(first, func(a, b Row) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
+		table(&b, r, first, true)
+	}
+	paragraph(&b, "", "%s is ahead in %d rows. A ratio is that of the medians, ours to theirs, or theirs to ours if more is better: below 1, %s is ahead. "+
+		"A figure is the median of rounds in turn (ours, theirs, theirs, ours), and in brackets are the least and the most. "+
+		"`make compare COMPARE_FLAGS='-rows ID'` measures a row alone.", r.Ours.Name, ahead, r.Ours.Name)
+	b.WriteString("![Ratios of all rows](compare.svg)\n\n")
+	for _, g := range groups() {
+		for _, c := range r.Corpora {
+			rows := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Group != g[0] || row.Corpus != c.Name })
+			if len(rows) == 0 {
+				continue
+			}
+			fmt.Fprintf(&b, "**%s**, %s corpus:\n\n", g[1], c.Name)
+			if g[0] == "read" {
+				matrix(&b, r, rows)
+			} else {
+				table(&b, r, rows, false)
+			}
+			notes(&b, rows)
+		}
+	}
+	b.WriteString("The commands of the rows:\n\n")
+	commands(&b, r)
+	b.WriteString("The conditions:\n\n")
+	conditions(&b, r)
+	return b.String()
+}
+
+// table writes rows. Those of several corpora name theirs.
+func table(b *strings.Builder, r Result, rows []Row, corpus bool) {
+	fmt.Fprintf(b, "| row | ID | unit | %s | %s | ratio |\n|---|---|---|---:|---:|---:|\n", r.Ours.Name, r.Theirs.Name)
+	for _, row := range rows {
+		title := row.Title
+		if corpus {
+			title += ", " + row.Corpus
+		}
+		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s | %s |\n", title, row.ID, row.Unit, figures(row.Ours), figures(row.Theirs), ratio(row))
+	}
+	b.WriteString("\n")
+}
+
+// ratio writes a ratio. One that is theirs is bold.
+func ratio(row Row) string {
+	v := row.Ratio()
+	switch {
+	case math.IsNaN(v):
+		return "none"
+	case v > 1:
+		return "**" + strconv.FormatFloat(v, 'f', 2, 64) + "**"
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// stem is the beginning of the ID that rows of one question share: read.hour of
+// read.hour.server.8. Rows that are no reads have none in common.
+func stem(row Row) (stem, rest string) {
+	if parts := strings.SplitN(row.ID, ".", 3); row.Group == "read" && len(parts) == 3 {
+		return parts[0] + "." + parts[1], parts[2]
+	}
+	return row.ID, ""
+}
+
+// matrix writes a line for each question, with a cell for each of its rows.
+func matrix(b *strings.Builder, r Result, rows []Row) {
+	var stems, kinds []string
+	cells := map[[2]string]Row{}
+	for _, row := range rows {
+		s, kind := stem(row)
+		cells[[2]string{s, kind}] = row
+		if !slices.Contains(stems, s) {
+			stems = append(stems, s)
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	paragraph(b, "", "A cell has %s / %s, and the ratio.", r.Ours.Name, r.Theirs.Name)
+	b.WriteString("| question | IDs |")
+	for _, kind := range kinds {
+		fmt.Fprintf(b, " %s |", strings.ReplaceAll(cmp.Or(kind, "all"), ".", " "))
+	}
+	fmt.Fprintf(b, "\n|---|---|%s\n", strings.Repeat("---|", len(kinds)))
+	for _, s := range stems {
+		fmt.Fprintf(b, "| %s | `%s.*` |", titleOf(rows, s), s)
+		for _, kind := range kinds {
+			row, ok := cells[[2]string{s, kind}]
+			if !ok {
+				b.WriteString(" none |")
+				continue
+			}
+			fmt.Fprintf(b, " %s / %s %s: %s |", figures(row.Ours), figures(row.Theirs), row.Unit, ratio(row))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+}
+
+// titleOf is the beginning that the titles of a stem's rows share.
+func titleOf(rows []Row, of string) (title string) {
+	for _, row := range rows {
+		if s, _ := stem(row); s != of {
+			continue
+		}
+		if title == "" {
+			title = row.Title
+		}
+		for !strings.HasPrefix(row.Title, title) {
+			title = title[:len(title)-1]
+		}
+	}
+	return strings.TrimRight(title, ", ")
+}
+
+// notes writes the notes of rows, each once.
+func notes(b *strings.Builder, rows []Row) {
+	ids := map[string][]string{}
+	var order []string
+	for _, row := range rows {
+		if row.Note == "" {
+			continue
+		}
+		id, rest := stem(row)
+		if rest != "" {
+			id += ".*"
+		}
+		if ids[row.Note] == nil {
+			order = append(order, row.Note)
+		}
+		if id = "`" + id + "`"; !slices.Contains(ids[row.Note], id) {
+			ids[row.Note] = append(ids[row.Note], id)
+		}
+	}
+	for _, note := range order {
+		paragraph(b, "- ", "%s: %s.", strings.Join(ids[note], ", "), note)
+	}
+	if len(order) > 0 {
+		b.WriteString("\n")
+	}
+}
+
+// commands writes the commands, once for all rows that have the same.
+func commands(b *strings.Builder, r Result) {
+	b.WriteString("| rows | " + r.Ours.Name + " | " + r.Theirs.Name + " |\n|---|---|---|\n")
+	type group struct{ ids, ours, theirs []string }
+	var order []*group
+	byKey := map[string]*group{}
+	for _, row := range r.Rows {
+		id, rest := stem(row)
+		key := row.OursCommand + "\n" + row.TheirsCommand
+		if rest != "" {
+			key, id = id, id+".*"
+		}
+		g := byKey[key]
+		if g == nil {
+			g = &group{}
+			byKey[key] = g
+			order = append(order, g)
+		}
+		g.ids, g.ours, g.theirs = with(g.ids, code(id)), with(g.ours, code(row.OursCommand)), with(g.theirs, code(row.TheirsCommand))
+	}
+	for _, g := range order {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", strings.Join(g.ids, " "), strings.Join(g.ours, "<br>"), strings.Join(g.theirs, "<br>"))
+	}
+	b.WriteString("\n")
+}
+
+// with adds a text that is not there yet.
+func with(all []string, text string) []string {
+	if text == "" || slices.Contains(all, text) {
+		return all
+	}
+	return append(all, text)
+}
+
+// code writes a command in a cell of a table.
+func code(command string) string {
+	if command == "" {
+		return ""
+	}
+	command = strings.ReplaceAll(command, "|", "\\|")
+	if strings.Contains(command, "`") {
+		return "`` " + command + " ``"
+	}
+	return "`" + command + "`"
+}
+
+// conditions writes versions, durability, machine and corpora.
+func conditions(b *strings.Builder, r Result) {
+	fmt.Fprintf(b, "| | %s | %s |\n|---|---|---|\n", r.Ours.Name, r.Theirs.Name)
+	fmt.Fprintf(b, "| version | %s | %s |\n", r.Ours.Version, r.Theirs.Version)
+	fmt.Fprintf(b, "| a record whose sender has the answer | %s | %s |\n", r.Ours.Durability, r.Theirs.Durability)
+	for i := range max(len(r.Ours.Commands), len(r.Theirs.Commands)) {
+		at := func(c []string) string {
+			if i < len(c) {
+				return code(c[i])
+			}
+			return ""
+		}
+		fmt.Fprintf(b, "| runs as | %s | %s |\n", at(r.Ours.Commands), at(r.Theirs.Commands))
+	}
+	b.WriteString("\n")
+	for _, c := range r.Corpora {
+		paragraph(b, "- ", "Corpus %s: %s records, %.1f MB as NDJSON. %s", c.Name, report.Thousands(c.Records), float64(c.Bytes)/1e6, c.Made)
+	}
+	m := r.Machine
+	paragraph(b, "- ", "Machine: %d cores of %s, %.1f GB, Linux %s, %s; load %.1f at the start.", m.Cores, m.CPU, float64(m.MemoryMB)/1024, m.Kernel, m.Go, m.Load)
+	paragraph(b, "- ", "Run: %.10s, commit %s, %.0f minutes.", r.Date, r.Commit, math.Ceil(r.Seconds/60))
+	for _, n := range r.Notes {
+		paragraph(b, "- ", "%s", n)
+	}
+}
+
+// paragraph writes a text in lines of at most 100 characters, and an empty line after it. An item
+// of a list, which mark begins, has none.
+func paragraph(b *strings.Builder, mark, format string, args ...any) {
+	const width = 100
+	line := strings.TrimSuffix(mark, " ")
+	for _, word := range strings.Fields(fmt.Sprintf(format, args...)) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", len(mark)) + word
+		default:
+			line += " " + word
+		}
+	}
+	b.WriteString(line + "\n")
+	if mark == "" {
+		b.WriteString("\n")
+	}
+}
+
+func figures(v []float64) string {
+	if len(v) == 0 {
+		return "none"
+	}
+	return figure(report.SpreadOf(v))
+}
+
+// figure writes a median, and the range if there is one.
+func figure(s report.Spread) string {
+	if report.Number(s.Min) == report.Number(s.Max) {
+		return report.Number(s.Median)
+	}
+	return report.Number(s.Median) + " (" + report.Number(s.Min) + "–" + report.Number(s.Max) + ")"
+}
+
+// Draw is the plot: a line for each title, with a mark for each number of clients.
+func Draw(r Result) ([]byte, error) {
+	d := report.Ratios{
+		Title: r.Ours.Name + " beside " + r.Theirs.Name,
+		Under: fmt.Sprintf("ours to theirs, medians; left of 1, %s takes less; %s; %d cores; %.10s", r.Ours.Name, r.Theirs.Version, r.Machine.Cores, r.Date),
+		Marks: []string{"no clients, or a process", "1 client", "8 clients", "32 clients"},
+		Foot:  "make compare; docs/COMPARISON.md has the figures",
+	}
+	for _, g := range groups() {
+		for _, c := range r.Corpora {
+			panel := report.RatioPanel{Title: g[1] + ", " + c.Name + " corpus"}
+			at := map[string]int{}
+			for _, row := range r.Rows {
+				if row.Group != g[0] || row.Corpus != c.Name || math.IsNaN(row.Ratio()) {
+					continue
+				}
+				line, _ := stem(row)
+				i, ok := at[line+row.Unit]
+				if !ok {
+					i = len(panel.Lines)
+					at[line+row.Unit] = i
+					name := row.Title
+					if row.Unit == "ms" {
+						name = titleOf(r.Rows, line)
+					}
+					panel.Lines = append(panel.Lines, report.RatioLine{Name: name})
+				}
+				panel.Lines[i].Points = append(panel.Lines[i].Points, report.RatioPoint{Mark: mark(row.Clients), Ratio: row.Ratio()})
+			}
+			if len(panel.Lines) > 0 {
+				d.Panels = append(d.Panels, panel)
+			}
+		}
+	}
+	return report.DrawRatios(d)
+}
+
+// mark is the index of the mark for a number of clients.
+func mark(clients int) int {
+	switch {
+	case clients == 0:
+		return 0
+	case clients == 1:
+		return 1
+	case clients <= 8:
+		return 2
+	}
+	return 3
+}
+
+// Place puts the tables of a result between the marks of a page.
+func Place(page string, r Result) (string, error) {
+	before, rest, ok := strings.Cut(page, Begin)
+	_, after, closed := strings.Cut(rest, End)
+	if !ok || !closed {
+		return "", fmt.Errorf("the page has no lines %s and %s", strings.TrimSpace(Begin), strings.TrimSpace(End))
+	}
+	return before + Begin + Tables(r) + End + after, nil
+}
