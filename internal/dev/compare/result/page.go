@@ -342,11 +342,7 @@ func Draw(r Result) ([]byte, error) {
 				if !ok {
 					i = len(panel.Lines)
 					at[line+row.Unit] = i
-					name := row.Title
-					if row.Unit == "ms" {
-						name = titleOf(r.Rows, line)
-					}
-					panel.Lines = append(panel.Lines, report.RatioLine{Name: name})
+					panel.Lines = append(panel.Lines, report.RatioLine{Name: nameOf(r.Rows, row)})
 				}
 				panel.Lines[i].Points = append(panel.Lines[i].Points, report.RatioPoint{Mark: mark(row.Clients), Ratio: row.Ratio()})
 			}
@@ -356,6 +352,20 @@ func Draw(r Result) ([]byte, error) {
 		}
 	}
 	return report.DrawRatios(d)
+}
+
+// nameOf is the name of a row in the plot, where a line has room for about 60 characters.
+func nameOf(rows []Row, row Row) string {
+	line, rest := stem(row)
+	if rest == "" {
+		return strings.ReplaceAll(row.Title, "`", "")
+	}
+	name, _, _ := strings.Cut(titleOf(rows, line), ";")
+	_, question, _ := strings.Cut(line, ".")
+	if name += " (" + question + ")"; row.Unit != "ms" {
+		name += ", CPU"
+	}
+	return name
 }
 
 // mark is the index of the mark for a number of clients.
