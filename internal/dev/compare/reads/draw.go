@@ -47,7 +47,7 @@ func draw(c *rig.Corpus, random *rand.Rand) (*drawn, error) {
 			switch {
 			case isID(run):
 				ids = append(ids, string(run))
-			case len(run) >= 5 && len(letters(run)) == len(run):
+			case isWord(run):
 				words[string(run)]++
 			default:
 				eachLetters(run, func(part []byte) { never[string(part)] = true })
@@ -155,13 +155,9 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 
 func joins(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' || c == '_' || c == '-' }
 
-// letters returns the small letters at the beginning of a text.
-func letters(text []byte) []byte {
-	end := bytes.IndexFunc(text, func(r rune) bool { return r < 'a' || r > 'z' })
-	if end < 0 {
-		return text
-	}
-	return text[:end]
+// isWord tells words of five small letters or more.
+func isWord(run []byte) bool {
+	return len(run) >= 5 && !bytes.ContainsFunc(run, func(r rune) bool { return r < 'a' || r > 'z' })
 }
 
 // isID tells ids: 12 hexadecimal digits, with letters among them.

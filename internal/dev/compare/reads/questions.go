@@ -45,11 +45,10 @@ type side struct {
 
 // variant is one request, to both sides.
 type variant struct {
-	service string
-	args    []string   // of logquery
-	ours    url.Values // of /api/v1/
-	theirs  []string   // of /select/logsql/, as NAME=VALUE
-	want    answer
+	args   []string   // of logquery
+	ours   url.Values // of /api/v1/
+	theirs []string   // of /select/logsql/, as NAME=VALUE
+	want   answer
 }
 
 func (q *question) form(s *system) *form {
@@ -178,6 +177,7 @@ func ask(x *index) []*question {
 			theirs: side{route: "query", form: form{theirs: true, counts: theirStats("service")}}},
 		expression, again(expression), rare, again(rare),
 		{id: "facet", title: "the values of a field, in an hour of a service; another hour and service each time", variants: x.facets(),
+			note:   "hours of one service share records: each side may use again what it keeps of them",
 			ours:   side{printed: printedTop, route: "facets", form: form{counts: ourFacet}},
 			theirs: side{route: "query", form: form{theirs: true, counts: theirStats("status")}}},
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,11 +111,15 @@ func check(t *testing.T, rows []result.Row, rounds int, both bool) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(questions) < 12 {
+	if len(questions) < 15 {
 		t.Errorf("%d questions", len(questions))
 	}
 	for q, got := range questions {
-		if want := []string{"process", "server.1", "server.8", "cpu", "server.32"}; !slices.Equal(got, want) {
+		want := []string{"process", "server.1", "server.8", "cpu", "server.32"}
+		if strings.HasSuffix(q, "-again") {
+			want = want[1:4]
+		}
+		if !slices.Equal(got, want) {
 			t.Errorf("%s has rows %v, want %v", q, got, want)
 		}
 	}
@@ -211,12 +216,23 @@ func alters(l [][]byte) [][]byte {
 	return l
 }
 
+// once changes one body.
+func once(f func([]byte) []byte) func([]byte) []byte {
+	var done atomic.Bool
+	return func(body []byte) []byte {
+		if done.Swap(true) {
+			return body
+		}
+		return f(body)
+	}
+}
+
 // TestWrong has a server of ours with wrong answers, from the first or from a later one on.
 func TestWrong(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(t)
-	const window, newest = "window", "newest"
-	with := map[string]string{window: "level=error,critical", newest: "limit=100&", "minutes": "by=1m", "services": "split=service"}
+	const window, newest, hour = "window", "newest", "hour"
+	with := map[string]string{window: "level=error,critical", newest: "limit=100&", hour: "service=", "minutes": "by=1m", "services": "split=service"}
 	for _, c := range []struct {
 		name, question string
 		from           int64
@@ -228,16 +244,21 @@ func TestWrong(t *testing.T) {
 		{"alters a record", window, 1, linesOf(alters), []string{"it lacks 1", `"user_id":"u2`}},
 		{"reorders records", window, 1, linesOf(reorders), []string{"out of order"}},
 		{"replaces a record", window, 1, linesOf(replaces), []string{"it lacks 1"}},
-		{"loses a record later", window, 2, linesOf(loses), []string{"records, not", "as in the answer before"}},
-		{"doubles a record in the burst of eight", window, 40, linesOf(doubles), []string{"records, not", "as in the answer before"}},
-		{"alters a record later", window, 2, linesOf(alters), []string{"but others"}},
-		{"reorders records later", window, 3, linesOf(reorders), []string{"in another order"}},
-		{"replaces a record later", window, 3, linesOf(replaces), []string{"but others"}},
-		{"has no line", window, 2, func([]byte) []byte { return nil }, []string{"0 records, not"}},
+		{"loses a record later", window, 2, linesOf(loses), []string{"it lacks 1"}},
+		{"doubles a record in the burst of eight", window, 40, linesOf(doubles), []string{"must not have, or not as often, such as {"}},
+		{"alters a record later", window, 2, linesOf(alters), []string{"it lacks 1", `"user_id":"u2`}},
+		{"reorders records later", window, 3, linesOf(reorders), []string{"out of order"}},
+		{"replaces a record later", window, 3, linesOf(replaces), []string{"it lacks 1"}},
+		{"loses a record of many", hour, 3, once(linesOf(loses)), []string{"an hour of a service", "records, not", "as in the answer before"}},
+		{"alters a record of many", hour, 3, once(linesOf(alters)), []string{"but others"}},
+		{"reorders many records", hour, 4, once(linesOf(reorders)), []string{"in another order"}},
+		{"replaces a record of many", hour, 5, once(linesOf(replaces)), []string{"but others"}},
+		{"always loses a record of many", hour, 2, linesOf(loses), []string{"the answer of blobtail"}},
+		{"has no line", window, 2, func([]byte) []byte { return nil }, []string{"0 records, and"}},
 		{"breaks a line", window, 1, func(b []byte) []byte { return b[:len(b)-10] }, []string{"this is no record"}},
 		{"loses one of the newest", newest, 1, linesOf(loses), []string{"the newest 100 of a service", "99 records, and 100 are right"}},
 		{"counts one less", "minutes", 2, func(b []byte) []byte { return bytes.Replace(b, []byte(`"total":5`), []byte(`"total":4`), 1) }, []string{"do not make its total"}},
-		{"counts a service wrong", "services", 2, func(b []byte) []byte { return bytes.Replace(b, []byte(`"auth":2`), []byte(`"auth":3`), 1) }, []string{"1 of 8 numbers are wrong: auth has 3"}},
+		{"counts a service wrong", "services", 2, func(b []byte) []byte { return bytes.Replace(b, []byte(`"auth":`), []byte(`"auth":9`), 1) }, []string{"1 of 8 numbers are wrong: auth has 9"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -257,7 +278,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestBusy has a server that refuses each second request for a time. It gets it again.
+// TestBusy has a server that refuses each first request for a time. It gets it again.
 func TestBusy(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(t)
@@ -268,7 +289,7 @@ func TestBusy(t *testing.T) {
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	var requests atomic.Int64
 	busy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if n := requests.Add(1); n%2 == 0 && n < 10 {
+		if n := requests.Add(1); n%2 == 1 && n < 19 {
 			rw.Header().Set("Retry-After", "1")
 			http.Error(rw, "later", http.StatusTooManyRequests)
 			return
@@ -282,7 +303,7 @@ func TestBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The wait counts: the first burst has one client, whose first request is refused.
+	// The wait counts: the first burst has one client, whose requests are refused.
 	for _, r := range rows {
 		if r.ID == "read.window.server.1" && r.Ours[0] < 500 {
 			t.Errorf("a median of %v ms, with waits of a second", r.Ours)
@@ -299,6 +320,7 @@ func TestBoth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := w.serve(t)
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -320,10 +342,95 @@ func TestBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, rows, 1, true)
-	for _, c := range []struct{ question, with, want string }{{"window", "level in", "it lacks 1"}, {"newest", "limit=100", "99 records, and 100 are right"}} {
+	w.sequences(t, s, v)
+	for _, c := range []struct{ question, with, want string }{{"window", "level:in", "it lacks 1"}, {"newest", "limit=100", "99 records, and 100 are right"}} {
 		config.Run, config.Only, config.Theirs = nil, []string{c.question}, change(t, v.URL(), v.PID(), c.with, 1, linesOf(loses))
 		if _, err := reads.Run(t.Context(), config); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "the answer of VictoriaLogs") {
 			t.Error(err)
+		}
+	}
+}
+
+// logged is a server in front of another one that keeps what it is asked.
+type logged struct {
+	changed
+	mu    sync.Mutex
+	asked []url.Values
+}
+
+func newLogged(t *testing.T, base string, pid int) *logged {
+	t.Helper()
+	to, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &logged{}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		l.mu.Lock()
+		l.asked = append(l.asked, r.URL.Query())
+		l.mu.Unlock()
+		proxy.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(s.Close)
+	l.changed = changed{s.URL, pid}
+	return l
+}
+
+// sequences holds the requests of both sides against each other: they ask the same, in one order as
+// long as one client asks, and no request asks the same as one of the 30 before it. Questions that
+// are asked again are the same all the time.
+func (w *world) sequences(t *testing.T, ours *rig.Server, theirs reads.Server) {
+	t.Helper()
+	for _, c := range []struct {
+		question string
+		differ   int
+		as       func(url.Values) string // the request of theirs for one of ours
+	}{
+		{"word", 30, func(q url.Values) string { return `"` + q.Get("words") + `"` }},
+		{"text", 30, func(q url.Values) string { return `*"` + q.Get("text") + `"*` }},
+		{"id", 30, func(q url.Values) string { return "request_id:=" + strconv.Quote(q.Get("words")) }},
+		{"window", 30, func(q url.Values) string {
+			return "_time:[" + q.Get("from") + ", " + q.Get("to") + `) {service="` + q.Get("service") + `"} level:in("error","critical")`
+		}},
+		{"hour", 30, func(q url.Values) string {
+			return "_time:[" + q.Get("from") + ", " + q.Get("to") + `) {service="` + q.Get("service") + `"}`
+		}},
+		{"newest", 7, func(q url.Values) string { return `{service="` + q.Get("service") + `"}` }},
+		{"newest-all", 30, func(q url.Values) string { return "_time:<" + q.Get("to") }},
+		{"rare", 30, func(q url.Values) string { return `{service="` + q.Get("service") + `"} "` + q.Get("words") + `"` }},
+		{"rare-again", 0, func(q url.Values) string { return `{service="` + q.Get("service") + `"} "` + q.Get("words") + `"` }},
+	} {
+		a, b := newLogged(t, ours.Base, ours.PID()), newLogged(t, theirs.URL(), theirs.PID())
+		config := w.config(t)
+		config.Run, config.Only, config.Ours.Server, config.Theirs = nil, []string{c.question}, a, b
+		if _, err := reads.Run(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		var asked, want []string
+		for _, q := range a.asked {
+			want = append(want, c.as(q))
+		}
+		for _, q := range b.asked {
+			asked = append(asked, q.Get("query"))
+		}
+		const inOrder = 9 // the first one, and at least eight of one client
+		if len(want) < inOrder+8 || !slices.Equal(asked[:inOrder], want[:inOrder]) {
+			t.Errorf("%s: VictoriaLogs was asked %q, want %q", c.question, asked, want)
+		}
+		for i, text := range want[1:inOrder] {
+			if before := want[1:][max(0, i-c.differ):i]; slices.Contains(before, text) {
+				t.Errorf("%s: request %d is %s, behind %q", c.question, i, text, before)
+			}
+		}
+		distinct := len(slices.Compact(slices.Sorted(slices.Values(want))))
+		if c.differ == 0 && distinct != 1 || distinct <= c.differ {
+			t.Errorf("%s: %d different requests", c.question, distinct)
+		}
+		slices.Sort(asked)
+		slices.Sort(want)
+		if c.question != "hour" && !slices.Equal(asked, want) { // that one is verified in any order
+			t.Errorf("%s: VictoriaLogs was asked %q, want %q", c.question, asked, want)
 		}
 	}
 }

@@ -36,7 +36,6 @@ func (x *index) inTurn(of func(service string) []*variant) (all []*variant) {
 	for i := range most {
 		for _, list := range lists {
 			if i < len(list) {
-				list[i].want.seed = x.seed
 				all = append(all, list[i])
 			}
 		}
@@ -96,7 +95,7 @@ func (x *index) windows() []*variant {
 		of := x.errors[service]
 		some := func(s span) bool { return len(within(of, s)) >= least }
 		for _, s := range x.spans(service, "2m", 2*time.Minute, mostWindows, some) {
-			v := &variant{service: service, args: append(s.args(), "--level", "error,critical"), ours: s.ours(), theirs: []string{s.theirs() + ` level:in("error","critical")`}}
+			v := &variant{args: append(s.args(), "--level", "error,critical"), ours: s.ours(), theirs: []string{s.theirs() + ` level:in("error","critical")`}}
 			v.ours.Set("level", "error,critical")
 			v.want.records = within(of, s)
 			all = append(all, v)
@@ -109,7 +108,7 @@ func (x *index) hours() []*variant {
 	return x.inTurn(func(service string) (all []*variant) {
 		some := func(s span) bool { return len(within(x.all[service], s)) > 0 }
 		for _, s := range x.spans(service, "1h", time.Hour, mostHours, some) {
-			v := &variant{service: service, args: s.args(), ours: s.ours(), theirs: []string{s.theirs()}}
+			v := &variant{args: s.args(), ours: s.ours(), theirs: []string{s.theirs()}}
 			v.want.records = within(x.all[service], s)
 			all = append(all, v)
 		}
@@ -121,7 +120,7 @@ func (x *index) facets() []*variant {
 	return x.inTurn(func(service string) (all []*variant) {
 		some := func(s span) bool { return len(within(x.all[service], s)) > 0 }
 		for _, s := range x.spans(service, "1h", time.Hour, mostFacets, some) {
-			v := &variant{service: service, args: append([]string{"top", "status"}, append(s.args(), "-n", "50")...), ours: s.ours(),
+			v := &variant{args: append([]string{"top", "status"}, append(s.args(), "-n", "50")...), ours: s.ours(),
 				theirs: []string{s.theirs() + " | top 50 by (status) hits as records"}}
 			for name, value := range map[string]string{"fields": "status", "sample": "0", "top": "50"} {
 				v.ours.Set(name, value)
@@ -145,7 +144,7 @@ func (x *index) facets() []*variant {
 func (x *index) everywhere(texts []string, name, flag, theirs string) (all []*variant) {
 	for _, text := range texts {
 		v := &variant{args: []string{"*", flag, text}, ours: url.Values{"service": {"*"}, name: {text}}, theirs: []string{fmt.Sprintf(theirs, text)}}
-		v.want = answer{seed: x.seed, records: x.found[finding{text: text}]}
+		v.want.records = x.found[finding{text: text}]
 		all = append(all, v)
 	}
 	return all
@@ -167,7 +166,7 @@ func (x *index) ids() []*variant {
 
 func (x *index) newestOfServices() []*variant {
 	return x.inTurn(func(service string) []*variant {
-		v := &variant{service: service, args: []string{service}, ours: url.Values{"service": {service}}, theirs: []string{"query=" + stream(service)}}
+		v := &variant{args: []string{service}, ours: url.Values{"service": {service}}, theirs: []string{"query=" + stream(service)}}
 		v.want.records = x.newest(x.to, service)
 		return []*variant{v}
 	})
@@ -188,7 +187,7 @@ func (x *index) newestOfAll() (all []*variant) {
 	for _, at := range x.until(7*time.Second, mostMoments) {
 		to := at.Format(time.RFC3339)
 		v := &variant{args: []string{"*", "--to", to}, ours: url.Values{"service": {"*"}, "to": {to}}, theirs: []string{"query=_time:<" + to}}
-		v.want = answer{seed: x.seed, records: x.newest(at, x.order...)}
+		v.want.records = x.newest(at, x.order...)
 		all = append(all, v)
 	}
 	return all
@@ -229,22 +228,19 @@ func (x *index) services() []*variant {
 
 // searched are variants that search all hours of a service, for texts that it has.
 func (x *index) searched(texts []string, name, flag string, theirs func(text string) string) []*variant {
-	first := true
 	return x.inTurn(func(service string) (all []*variant) {
 		of := slices.Clone(texts)
-		from := 1 // the first one of the first service is the generator's
-		if !first {
-			from = 0
+		rest := of
+		if service == x.order[0] { // its first one is the generator's
+			rest = of[min(1, len(of)):]
 		}
-		first = false
-		rest := of[min(from, len(of)):]
 		x.random.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
 		for _, text := range of {
 			records := x.found[finding{service, text}]
 			if len(records) == 0 {
 				continue
 			}
-			v := &variant{service: service, args: []string{service, flag, text}, ours: url.Values{"service": {service}, name: {text}}, theirs: []string{"query=" + stream(service) + " " + theirs(text)}}
+			v := &variant{args: []string{service, flag, text}, ours: url.Values{"service": {service}, name: {text}}, theirs: []string{"query=" + stream(service) + " " + theirs(text)}}
 			v.want.records = records
 			all = append(all, v)
 		}
