@@ -44,12 +44,10 @@ func Tables(r Result) string {
 		paragraph(&b, "", "%s is ahead in none of the %d rows.", them, compared)
 	} else {
 		paragraph(&b, "", "**%s is ahead in %d of %d rows**, the largest lead first:", them, behind, compared)
-		first := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return !row.Behind() })
-		slices.SortStableFunc(first, func(a, b Row) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
-		table(&b, r, first, true)
+		behindTable(&b, r)
 	}
 	paragraph(&b, "", "%s is ahead in %d rows. A ratio is that of the medians, ours to theirs, or theirs to ours if more is better: below 1, %s is ahead. "+
-		"A figure is the median of rounds in turn (ours, theirs, theirs, ours), and in brackets are the least and the most. "+
+		"A figure is the median of rounds in turn (ours, theirs, theirs, ours), and in brackets are the least and the most; the JSON has them for all. "+
 		"`make compare COMPARE_FLAGS='-rows ID'` measures a row alone.", r.Ours.Name, ahead, r.Ours.Name)
 	b.WriteString("![Ratios of all rows](compare.svg)\n\n")
 	for _, g := range groups() {
@@ -62,7 +60,7 @@ func Tables(r Result) string {
 			if g[0] == "read" {
 				matrix(&b, r, rows)
 			} else {
-				table(&b, r, rows, false)
+				table(&b, r, rows)
 			}
 			notes(&b, rows)
 		}
@@ -74,15 +72,35 @@ func Tables(r Result) string {
 	return b.String()
 }
 
-// table writes rows. Those of several corpora name theirs.
-func table(b *strings.Builder, r Result, rows []Row, corpus bool) {
+// behindTable lists the ratios of the rows in which theirs is better, by questions.
+func behindTable(b *strings.Builder, r Result) {
+	rows := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return !row.Behind() })
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
+	b.WriteString("| row | ID | ratios |\n|---|---|---|\n")
+	for len(rows) > 0 {
+		first, rest := stem(rows[0])
+		title, id := rows[0].Title+", "+rows[0].Corpus, first
+		if rest != "" {
+			title, id = titleOf(r.Rows, first), first+".*"
+		}
+		var ratios []string
+		rows = slices.DeleteFunc(rows, func(row Row) bool {
+			s, kind := stem(row)
+			if s == first {
+				ratios = append(ratios, strings.TrimPrefix(strings.ReplaceAll(kind, ".", " ")+" "+ratio(row), " "))
+			}
+			return s == first
+		})
+		fmt.Fprintf(b, "| %s | `%s` | %s |\n", title, id, strings.Join(ratios, ", "))
+	}
+	b.WriteString("\n")
+}
+
+// table writes rows.
+func table(b *strings.Builder, r Result, rows []Row) {
 	fmt.Fprintf(b, "| row | ID | unit | %s | %s | ratio |\n|---|---|---|---:|---:|---:|\n", r.Ours.Name, r.Theirs.Name)
 	for _, row := range rows {
-		title := row.Title
-		if corpus {
-			title += ", " + row.Corpus
-		}
-		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s | %s |\n", title, row.ID, row.Unit, figures(row.Ours), figures(row.Theirs), ratio(row))
+		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s | %s |\n", row.Title, row.ID, row.Unit, figures(row.Ours), figures(row.Theirs), ratio(row))
 	}
 	b.WriteString("\n")
 }
@@ -111,10 +129,10 @@ func stem(row Row) (stem, rest string) {
 // matrix writes a line for each question, with a cell for each of its rows.
 func matrix(b *strings.Builder, r Result, rows []Row) {
 	var stems, kinds []string
-	cells := map[[2]string]Row{}
+	cells, units := map[[2]string]Row{}, map[string]string{}
 	for _, row := range rows {
 		s, kind := stem(row)
-		cells[[2]string{s, kind}] = row
+		cells[[2]string{s, kind}], units[kind] = row, row.Unit
 		if !slices.Contains(stems, s) {
 			stems = append(stems, s)
 		}
@@ -125,7 +143,7 @@ func matrix(b *strings.Builder, r Result, rows []Row) {
 	paragraph(b, "", "A cell has %s / %s, and the ratio.", r.Ours.Name, r.Theirs.Name)
 	b.WriteString("| question | IDs |")
 	for _, kind := range kinds {
-		fmt.Fprintf(b, " %s |", strings.ReplaceAll(cmp.Or(kind, "all"), ".", " "))
+		fmt.Fprintf(b, " %s, %s |", strings.ReplaceAll(cmp.Or(kind, "all"), ".", " "), units[kind])
 	}
 	fmt.Fprintf(b, "\n|---|---|%s\n", strings.Repeat("---|", len(kinds)))
 	for _, s := range stems {
@@ -136,11 +154,19 @@ func matrix(b *strings.Builder, r Result, rows []Row) {
 				b.WriteString(" none |")
 				continue
 			}
-			fmt.Fprintf(b, " %s / %s %s: %s |", figures(row.Ours), figures(row.Theirs), row.Unit, ratio(row))
+			fmt.Fprintf(b, " %s / %s: %s |", cell(row.Unit, row.Ours), cell(row.Unit, row.Theirs), ratio(row))
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
+}
+
+// cell writes figures. Those that are large enough to be the same in each run have no range.
+func cell(unit string, v []float64) string {
+	if s := report.SpreadOf(v); len(v) > 0 && !short(unit, s.Median) {
+		return report.Number(s.Median)
+	}
+	return figures(v)
 }
 
 // titleOf is the beginning that the titles of a stem's rows share.
@@ -316,11 +342,7 @@ func Draw(r Result) ([]byte, error) {
 				if !ok {
 					i = len(panel.Lines)
 					at[line+row.Unit] = i
-					name := row.Title
-					if row.Unit == "ms" {
-						name = titleOf(r.Rows, line)
-					}
-					panel.Lines = append(panel.Lines, report.RatioLine{Name: name})
+					panel.Lines = append(panel.Lines, report.RatioLine{Name: nameOf(r.Rows, row)})
 				}
 				panel.Lines[i].Points = append(panel.Lines[i].Points, report.RatioPoint{Mark: mark(row.Clients), Ratio: row.Ratio()})
 			}
@@ -330,6 +352,20 @@ func Draw(r Result) ([]byte, error) {
 		}
 	}
 	return report.DrawRatios(d)
+}
+
+// nameOf is the name of a row in the plot, where a line has room for about 60 characters.
+func nameOf(rows []Row, row Row) string {
+	line, rest := stem(row)
+	if rest == "" {
+		return strings.ReplaceAll(row.Title, "`", "")
+	}
+	name, _, _ := strings.Cut(titleOf(rows, line), ";")
+	_, question, _ := strings.Cut(line, ".")
+	if name += " (" + question + ")"; row.Unit != "ms" {
+		name += ", CPU"
+	}
+	return name
 }
 
 // mark is the index of the mark for a number of clients.

@@ -123,14 +123,14 @@ func TestTables(t *testing.T) {
 	if !strings.HasPrefix(page, "**Other is ahead in 2 of 5 rows**") {
 		t.Errorf("it begins otherwise: %.200s", page)
 	}
-	worst, next := strings.Index(page, "`read.hour.server.8`"), strings.Index(page, "`storage.compacted`")
+	worst, next := strings.Index(page, "`read.hour.*`"), strings.Index(page, "`storage.compacted`")
 	if ours := strings.Index(page, "`ingest.ndjson`"); worst < 0 || worst > next || next > ours {
 		t.Errorf("the rows have the order %d, %d, %d:\n%s", worst, next, ours, page)
 	}
 	for _, want := range []string{
-		"| an hour, 8 at once, reference | `read.hour.server.8` | ms | 110 (100–120) | 50 (40–60) | **2.20** |",
-		"| question | IDs | server 8 | process | server 1 |",
-		"| an hour | `read.hour.*` | 110 (100–120) / 50 (40–60) ms: **2.20** | 60 / 100 ms: 0.60 | none |",
+		"| an hour | `read.hour.*` | server 8 **2.20** |",
+		"| question | IDs | server 8, ms | process, ms | server 1, ms |",
+		"| an hour | `read.hour.*` | 110 / 50: **2.20** | 60 / 100: 0.60 | none |",
 		"| `read.hour.*` | `logquery hour` | `curl hour` |",
 		"| tables | `storage.tails` | MB | 1 | none | none |",
 		"| `ingest.ndjson` | `send a\\|b` | `send c` |",
