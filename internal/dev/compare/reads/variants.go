@@ -13,7 +13,7 @@ const (
 	mostIDs     = 2048
 	mostTokens  = 1024
 	mostWindows = 64 // of each service
-	mostHours   = 6  // of each service; each answer is compared once more at the end
+	mostHours   = 4  // of each service; each answer is compared once more at the end
 	mostFacets  = 32 // of each service
 	mostMoments = 256
 )
