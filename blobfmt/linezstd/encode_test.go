@@ -68,20 +68,32 @@ func decodeInC(tb testing.TB, bin string, frames []byte) []byte {
 	return out
 }
 
-// checkAll encodes the inputs with one encoder, and decodes every frame in Go and all of
+// An encoder is one of the two.
+type encoder interface {
+	Append(dst, src []byte) []byte
+	Fresh() []uint64
+}
+
+func both() map[string]encoder {
+	return map[string]encoder{"fast": linezstd.NewEncoder(), "slow": linezstd.NewSlow()}
+}
+
+// checkAll encodes the inputs with each encoder, and decodes every frame in Go and all of
 // them in C.
 func checkAll(t *testing.T, inputs map[string][]byte) {
 	t.Helper()
-	e, d := linezstd.NewEncoder(), newDecoder(t)
+	d := newDecoder(t)
 	var frames, all []byte
-	for name, in := range inputs {
-		at := len(frames)
-		frames = e.Append(frames, in)
-		out, err := d.DecodeAll(frames[at:], nil)
-		if err != nil || !bytes.Equal(out, in) {
-			t.Errorf("%s: %d bytes became %d, %v", name, len(in), len(out), err)
+	for mode, e := range both() {
+		for name, in := range inputs {
+			at := len(frames)
+			frames = e.Append(frames, in)
+			out, err := d.DecodeAll(frames[at:], nil)
+			if err != nil || !bytes.Equal(out, in) {
+				t.Errorf("%s, %s: %d bytes became %d, %v", mode, name, len(in), len(out), err)
+			}
+			all = append(all, in...)
 		}
-		all = append(all, in...)
 	}
 	if out := decodeInC(t, cli(t), frames); !bytes.Equal(out, all) {
 		t.Errorf("the C library read %d bytes of %d", len(out), len(all))

@@ -76,7 +76,7 @@ type Options struct {
 	// of it are not rewritten, unless they overlap; overlapping ones may be joined up
 	// to twice the target.
 	Target int64
-	// Level is the compression level of the new blobs; 0: zstd.SpeedBetterCompression.
+	// Level is the compression level of the new blobs; 0: linezstd's slow mode.
 	Level zstd.EncoderLevel
 	// Services are names, or valid globs, see [record.MatchService]; `*` matches no name
 	// that begins with "_". None: all services, and rejected records.
@@ -119,7 +119,7 @@ func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error
 	o.Grace = max(0, cmp.Or(o.Grace, time.Hour))
 	o.Closed = max(0, cmp.Or(o.Closed, 24*time.Hour))
 	o.Target = cmp.Or(o.Target, 128<<20)
-	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: cmp.Or(o.Level, zstd.SpeedBetterCompression), BlockSize: blockSize})
+	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: o.Level, Slow: o.Level == 0, BlockSize: blockSize})
 	if err != nil {
 		return Result{}, err
 	}
