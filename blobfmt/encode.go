@@ -48,7 +48,7 @@ var errFinished = errors.New("blobfmt: the encoder has finished its blob; Reset 
 // goroutine may use it.
 //
 // Its memory is the lines of one block, the compressed body and the parts of the index,
-// plus 1.2 MiB for zstd (6 MiB at better compression, 8 MiB more if it is slow).
+// plus 1.2 MiB for zstd (6 MiB at better compression, and 5 to 21 MiB more if it is slow).
 type Encoder struct {
 	blockSize int
 	zstd      *zstd.Encoder

@@ -1,6 +1,7 @@
-// Package linezstd makes zstd frames (RFC 8878) of log lines. It knows where lines of one
-// service are alike, so it searches less than an encoder for any data, and finds more.
-// Frames of less than [MinSize] are better made by the zstd package.
+// Package linezstd makes zstd frames (RFC 8878) of log lines. An [Encoder] knows where lines of
+// one service are alike, so it searches less than an encoder for any data, and finds more. Its
+// frames of less than [MinSize] are better made by the zstd package. A [Slow] takes some twenty
+// times the CPU to make frames that are an eighth smaller, for lines that are kept long.
 package linezstd
 
 import (

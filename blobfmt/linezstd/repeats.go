@@ -4,7 +4,7 @@ import "math/bits"
 
 const (
 	keyLen     = 6 // bytes by which repeats are found
-	bucketBits = 16
+	bucketBits = 14
 	tagBits    = 12
 	ringMask   = 1<<(32-tagBits) - 1
 	// Places further before the end of all known repeats are not looked up: values differ
@@ -24,17 +24,21 @@ type repeat struct {
 // A finder finds repeats in a block of all text before.
 type finder struct {
 	buckets [1 << bucketBits]bucket
+	used    [1 << bucketBits]uint8 // places that a bucket has got, modulo 256
 	found   []repeat
 	first   [maxBlock]int32 // by the start in the block: its place in found, plus 1
 	front   front
 }
 
-// A bucket has the last places of some keys, the last one first: a tag of the key in the
-// highest bits, and the lowest bits of the place.
+// A bucket has the last places of some keys: a tag of the key in the highest bits, and the
+// lowest bits of the place. A new place takes that of the oldest.
 type bucket [8]uint32
 
 // reset begins a frame.
-func (f *finder) reset() { clear(f.buckets[:]) }
+func (f *finder) reset() {
+	clear(f.buckets[:])
+	clear(f.used[:])
+}
 
 // find collects the repeats in src[start:].
 func (f *finder) find(src []byte, start int) {
@@ -44,23 +48,26 @@ func (f *finder) find(src []byte, start int) {
 	reach := start // end of the repeat that goes furthest
 	for p := start; p <= len(src)-loadLen; p++ {
 		h := hash(load64(src, p)<<(64-8*keyLen), bucketBits+tagBits)
-		b := &f.buckets[h>>tagBits%(1<<bucketBits)]
-		tag := uint32(h) << (32 - tagBits)
-		old := *b
-		*b = bucket{tag | uint32(p&ringMask), old[0], old[1], old[2], old[3], old[4], old[5], old[6]}
+		k := h >> tagBits % (1 << bucketBits)
+		entry := uint32(h)<<(32-tagBits) | uint32(p&ringMask)
 		if p+lookAhead >= reach {
 			f.front.drop(p)
-			reach = max(reach, f.lookUp(src, start, p, &old, tag))
+			reach = max(reach, f.lookUp(src, start, p, k, entry))
 		}
+		f.buckets[k][f.used[k]%8] = entry
+		f.used[k]++
 	}
 }
 
-// lookUp adds the repeats at p of the places in a bucket, and returns the end of the longest.
-func (f *finder) lookUp(src []byte, start, p int, places *bucket, tag uint32) int {
+// lookUp adds the repeats at p of the places in a bucket, the last one first, and returns the
+// end of the longest.
+func (f *finder) lookUp(src []byte, start, p int, k uint64, entry uint32) int {
 	text := src[:min(len(src), p+maxLength)]
 	longest := keyLen - 1
-	for _, place := range places {
-		if (place^tag)>>(32-tagBits) != 0 {
+	places, newest := &f.buckets[k], f.used[k]-1
+	for i := range uint8(len(places)) {
+		place := places[(newest-i)%8]
+		if (place^entry)>>(32-tagBits) != 0 {
 			continue
 		}
 		offset := (p - int(place)) & ringMask

@@ -1,5 +1,5 @@
-// Package compact rewrites closed hours of many small blobs into few, at a better level
-// of compression.
+// Package compact rewrites closed hours of many small blobs into few, which are compressed
+// better, because they are written once and kept long.
 //
 // A scheduler calls [Run]. For each service and hour (UTC) that ended a day ago or more:
 //
@@ -36,7 +36,7 @@
 //     and a later run makes one of them.
 //   - Contradictions stay. Damaged blobs, two contents of one id and two records of one identity
 //     are reported, with exit code 3, and left for a person.
-//   - A large blob is rewritten too, once, for the better level: 6 % for as long as the day is
+//   - A large blob is rewritten too, once, to be a seventh smaller for as long as the day is
 //     kept. A lone one of less than 1 MiB of lines waits for more.
 //
 // The price is that an hour is stored twice for a grace, and paid for twice for the days that
