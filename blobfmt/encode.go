@@ -19,6 +19,7 @@ import (
 // EncoderOptions tune an [Encoder]. Ingesters use the zero value.
 type EncoderOptions struct {
 	Level     zstd.EncoderLevel // 0: SpeedFastest, by linezstd for all but small blocks
+	Slow      bool              // by linezstd's slow mode, at any level: for blobs that are kept long
 	BlockSize int               // bytes of lines in a block, at most 4 MiB; 0: 512 KiB
 	// FilterPercent bounds the list of words, and the ids, by which a search rules out blocks:
 	// each is left out if it takes more than this share of the blocks' bytes. 0: 3 % for words
@@ -47,11 +48,12 @@ var errFinished = errors.New("blobfmt: the encoder has finished its blob; Reset 
 // goroutine may use it.
 //
 // Its memory is the lines of one block, the compressed body and the parts of the index,
-// plus 1.2 MiB for zstd (6 MiB at better compression).
+// plus 1.2 MiB for zstd (6 MiB at better compression, and 5 to 21 MiB more if it is slow).
 type Encoder struct {
 	blockSize int
 	zstd      *zstd.Encoder
 	linezstd  *linezstd.Encoder // nil at other levels than the fastest
+	slow      *linezstd.Slow    // nil if it need not be slow
 
 	finished bool
 	lines    []byte // of the open block
@@ -84,7 +86,10 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	}
 	e := &Encoder{blockSize: o.BlockSize}
 	window := max(zstd.MinWindowSize, 1<<bits.Len(uint(o.BlockSize-1))) // it covers a block
-	if o.Level == zstd.SpeedFastest {
+	switch {
+	case o.Slow:
+		e.slow = linezstd.NewSlow()
+	case o.Level == zstd.SpeedFastest:
 		e.linezstd = linezstd.NewEncoder()
 		window = min(window, linezstd.MinSize)
 	}
@@ -200,13 +205,7 @@ func (e *Encoder) cut() {
 	e.crc = checksum(e.crc, e.lines)
 	b := e.open
 	b.Offset, b.Raw = int64(len(e.body)), int64(len(e.lines))
-	var fresh []uint64
-	if e.linezstd != nil && len(e.lines) >= linezstd.MinSize {
-		e.body = e.linezstd.Append(e.body, e.lines)
-		fresh = e.linezstd.Fresh()
-	} else {
-		e.body = e.zstd.EncodeAll(e.lines, e.body)
-	}
+	fresh := e.appendFrame(e.lines)
 	b.Stored = int64(len(e.body)) - b.Offset
 	b.CRC = checksum(0, e.body[b.Offset:])
 	e.blocks = append(e.blocks, b)
@@ -216,6 +215,21 @@ func (e *Encoder) cut() {
 	}
 	e.lines = e.lines[:0]
 	e.openBlock()
+}
+
+// appendFrame appends the frame of a block's lines to the body. It returns what
+// [linezstd.Encoder.Fresh] does, or nil if that is not known.
+func (e *Encoder) appendFrame(lines []byte) []uint64 {
+	switch {
+	case e.slow != nil:
+		e.body = e.slow.Append(e.body, lines)
+		return e.slow.Fresh()
+	case e.linezstd != nil && len(lines) >= linezstd.MinSize:
+		e.body = e.linezstd.Append(e.body, lines)
+		return e.linezstd.Fresh()
+	}
+	e.body = e.zstd.EncodeAll(lines, e.body)
+	return nil
 }
 
 // checksum continues a CRC-32C, which begins with 0.

@@ -119,7 +119,11 @@ func (e *Encoder) appendSection(id uint16, section []byte) entry {
 	start := len(e.body)
 	s := entry{ID: id, Codec: codecRaw, Raw: uint32(len(section))}
 	if len(section) >= compressFrom && len(section) <= maxRaw {
-		e.body = e.zstd.EncodeAll(section, e.body)
+		if e.slow != nil {
+			e.body = e.slow.Append(e.body, section)
+		} else {
+			e.body = e.zstd.EncodeAll(section, e.body)
+		}
 		s.Codec = codecZstd
 	}
 	if stored := len(e.body) - start; s.Codec == codecRaw || stored >= len(section)-len(section)/10 {

@@ -14,8 +14,16 @@ import (
 
 // The bytes that a compressor calls fresh touch all words and ids of a block.
 func TestFresh(t *testing.T) {
-	z, some, all := linezstd.NewEncoder(), filter.NewBuilder(), filter.NewBuilder()
+	fast, slow := linezstd.NewEncoder(), linezstd.NewSlow()
+	some, all := filter.NewBuilder(), filter.NewBuilder()
 	for seed := range uint64(30) {
+		z := interface {
+			Append(dst, src []byte) []byte
+			Fresh() []uint64
+		}(fast)
+		if seed%2 == 1 || seed%8 == 4 {
+			z = slow
+		}
 		r := rand.New(rand.NewPCG(seed, 3))
 		some.Reset()
 		all.Reset()

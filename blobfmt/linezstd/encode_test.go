@@ -68,20 +68,32 @@ func decodeInC(tb testing.TB, bin string, frames []byte) []byte {
 	return out
 }
 
-// checkAll encodes the inputs with one encoder, and decodes every frame in Go and all of
+// An encoder is one of the two.
+type encoder interface {
+	Append(dst, src []byte) []byte
+	Fresh() []uint64
+}
+
+func both() map[string]encoder {
+	return map[string]encoder{"fast": linezstd.NewEncoder(), "slow": linezstd.NewSlow()}
+}
+
+// checkAll encodes the inputs with each encoder, and decodes every frame in Go and all of
 // them in C.
 func checkAll(t *testing.T, inputs map[string][]byte) {
 	t.Helper()
-	e, d := linezstd.NewEncoder(), newDecoder(t)
+	d := newDecoder(t)
 	var frames, all []byte
-	for name, in := range inputs {
-		at := len(frames)
-		frames = e.Append(frames, in)
-		out, err := d.DecodeAll(frames[at:], nil)
-		if err != nil || !bytes.Equal(out, in) {
-			t.Errorf("%s: %d bytes became %d, %v", name, len(in), len(out), err)
+	for mode, e := range both() {
+		for name, in := range inputs {
+			at := len(frames)
+			frames = e.Append(frames, in)
+			out, err := d.DecodeAll(frames[at:], nil)
+			if err != nil || !bytes.Equal(out, in) {
+				t.Errorf("%s, %s: %d bytes became %d, %v", mode, name, len(in), len(out), err)
+			}
+			all = append(all, in...)
 		}
-		all = append(all, in...)
 	}
 	if out := decodeInC(t, cli(t), frames); !bytes.Equal(out, all) {
 		t.Errorf("the C library read %d bytes of %d", len(out), len(all))
@@ -142,13 +154,14 @@ func lettersOf(r *rand.Rand, letters string, n int) []byte {
 
 // A frame depends on its lines only: the same batch has the same blob after a restart.
 func TestFramesDoNotDependOnEarlierOnes(t *testing.T) {
-	e := linezstd.NewEncoder()
 	in := lines(700<<10, 1)
-	first := e.Append(nil, in)
-	for seed := range uint64(3) {
-		e.Append(nil, lines(900<<10, seed))
-		if !bytes.Equal(e.Append(nil, in), first) || !bytes.Equal(linezstd.NewEncoder().Append(nil, in), first) {
-			t.Error("the same lines became another frame")
+	for mode, e := range both() {
+		first := e.Append(nil, in)
+		for seed := range uint64(3) {
+			e.Append(nil, lines(900<<10, seed))
+			if !bytes.Equal(e.Append(nil, in), first) || !bytes.Equal(both()[mode].Append(nil, in), first) {
+				t.Errorf("%s: the same lines became another frame", mode)
+			}
 		}
 	}
 }
@@ -224,13 +237,13 @@ func vectors(t *testing.T, path string) map[string][]byte {
 	return inputs
 }
 
-// Any bytes come back, from Go and from C: as they are, and as a text of several blocks
+// Any bytes come back from both modes, in Go and in C: as they are, and as a text of several blocks
 // that consists of their lines.
 func FuzzAppend(f *testing.F) {
 	f.Add(lines(2000, 1), uint64(1))
 	f.Add([]byte("one word another word\n\"quoted\"\n"), uint64(2))
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '\n', 1, 2, 3}, uint64(3))
-	e, d, bin := linezstd.NewEncoder(), newDecoder(f), cli(f)
+	fast, slow, d, bin := linezstd.NewEncoder(), linezstd.NewSlow(), newDecoder(f), cli(f)
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		parts := bytes.SplitAfter(data, []byte("\n"))
@@ -240,8 +253,10 @@ func FuzzAppend(f *testing.F) {
 			text = append(append(text, part[:r.IntN(len(part)+1)]...), part...)
 			text = strconv.AppendUint(text, r.Uint64()>>r.IntN(64), 10)
 		}
-		frames := e.Append(e.Append(nil, data), text)
+		frames := fast.Append(fast.Append(nil, data), text)
+		frames = slow.Append(slow.Append(frames, data), text)
 		want := append(bytes.Clone(data), text...)
+		want = append(want, want...)
 		if out, err := d.DecodeAll(frames, nil); err != nil || !bytes.Equal(out, want) {
 			t.Fatalf("%d bytes became %d, %v", len(want), len(out), err)
 		}

@@ -43,10 +43,10 @@ func fillCodes(codes []uint8, extra *[maxCodes]uint8) {
 	}
 }
 
-// addSequence appends a sequence to the block.
-func (e *Encoder) addSequence(litLen, offset, matchLen int) {
+// number returns the number that stands for an offset behind so many literals, and the
+// repeats from then on.
+func (r repeats) number(literals, offset int) (int, repeats) {
 	// One of the last three offsets has a number from 1 to 3.
-	r := e.reps
 	number, second, third := offset+3, r.first, r.second
 	if offset == r.third {
 		number = 3
@@ -57,25 +57,42 @@ func (e *Encoder) addSequence(litLen, offset, matchLen int) {
 	if offset == r.first {
 		number, second, third = 1, r.second, r.third
 	}
-	// Behind no literals the first would continue a match, so 1 and 2 mean the others.
+	// Behind no literals the first would continue a match, so 1 and 2 mean the others, and 3
+	// the byte behind the first.
 	switch {
-	case litLen > 0:
+	case literals > 0:
 	case number == 1:
 		number, second, third = offset+3, r.first, r.second
 	case number <= 3:
 		number--
+	case offset == r.first-1:
+		number = 3
 	}
-	e.reps = repeats{offset, second, third}
+	return number, repeats{offset, second, third}
+}
 
+// codeOfLiterals is the code of a number of literals.
+func (e *coder) codeOfLiterals(n int) uint8 {
+	if n < len(e.litCode) {
+		return e.litCode[n]
+	}
+	return uint8(bits.Len32(uint32(n))) + 18
+}
+
+// codeOfMatch is the code of the length of a match, less 3.
+func (e *coder) codeOfMatch(n int) uint8 {
+	if n < len(e.matchCode) {
+		return e.matchCode[n]
+	}
+	return uint8(bits.Len32(uint32(n))) + 35
+}
+
+// addSequence appends a sequence to the block.
+func (e *coder) addSequence(litLen, offset, matchLen int) {
+	number, reps := e.reps.number(litLen, offset)
+	e.reps = reps
 	match := matchLen - 3
-	lc := uint8(bits.Len32(uint32(litLen))) + 18
-	if litLen < len(e.litCode) {
-		lc = e.litCode[litLen]
-	}
-	mc := uint8(bits.Len32(uint32(match))) + 35
-	if match < len(e.matchCode) {
-		mc = e.matchCode[match]
-	}
+	lc, mc := e.codeOfLiterals(litLen), e.codeOfMatch(match)
 	oc := uint8(bits.Len32(uint32(number))) - 1
 	lb, mb := e.litExtra[lc%maxCodes], e.matchExtra[mc%maxCodes]
 	extra := uint64(number)&(1<<(oc&31)-1)<<((lb+mb)&63) | uint64(match)&(1<<(mb&31)-1)<<(lb&63) | uint64(litLen)&(1<<(lb&31)-1)
@@ -86,7 +103,7 @@ func (e *Encoder) addSequence(litLen, offset, matchLen int) {
 }
 
 // appendSequences appends the section of the sequences to a block.
-func (e *Encoder) appendSequences(dst []byte) []byte {
+func (e *coder) appendSequences(dst []byte) []byte {
 	n := len(e.seqs)
 	switch {
 	case n == 0:
@@ -114,7 +131,7 @@ func (e *Encoder) appendSequences(dst []byte) []byte {
 
 // appendBits appends the bits of the sequences. The last sequence comes first, because
 // decoders read from the end.
-func (e *Encoder) appendBits(dst []byte) []byte {
+func (e *coder) appendBits(dst []byte) []byte {
 	ll, of, ml := &e.tables[litLengths], &e.tables[offsets], &e.tables[matchLengths]
 	w := bitWriter{at: len(dst)}
 	buf := slices.Grow(dst, 12*len(e.seqs)+32) // 26 and 55 bits a sequence

@@ -1,5 +1,5 @@
-// Package compact rewrites closed hours of many small blobs into few, at a better level
-// of compression.
+// Package compact rewrites closed hours of many small blobs into few, which are compressed
+// better, because they are written once and kept long.
 //
 // A scheduler calls [Run]. For each service and hour (UTC) that ended a day ago or more:
 //
@@ -36,7 +36,7 @@
 //     and a later run makes one of them.
 //   - Contradictions stay. Damaged blobs, two contents of one id and two records of one identity
 //     are reported, with exit code 3, and left for a person.
-//   - A large blob is rewritten too, once, for the better level: 6 % for as long as the day is
+//   - A large blob is rewritten too, once, to be a seventh smaller for as long as the day is
 //     kept. A lone one of less than 1 MiB of lines waits for more.
 //
 // The price is that an hour is stored twice for a grace, and paid for twice for the days that
@@ -76,7 +76,7 @@ type Options struct {
 	// of it are not rewritten, unless they overlap; overlapping ones may be joined up
 	// to twice the target.
 	Target int64
-	// Level is the compression level of the new blobs; 0: zstd.SpeedBetterCompression.
+	// Level is the compression level of the new blobs; 0: linezstd's slow mode.
 	Level zstd.EncoderLevel
 	// Services are names, or valid globs, see [record.MatchService]; `*` matches no name
 	// that begins with "_". None: all services, and rejected records.
@@ -119,7 +119,7 @@ func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error
 	o.Grace = max(0, cmp.Or(o.Grace, time.Hour))
 	o.Closed = max(0, cmp.Or(o.Closed, 24*time.Hour))
 	o.Target = cmp.Or(o.Target, 128<<20)
-	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: cmp.Or(o.Level, zstd.SpeedBetterCompression), BlockSize: blockSize})
+	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: o.Level, Slow: o.Level == 0, BlockSize: blockSize})
 	if err != nil {
 		return Result{}, err
 	}

@@ -1,0 +1,167 @@
+package linezstd_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"blobtail/blobfmt/linezstd"
+)
+
+// Each frame of the slow mode is smaller than that of the fast one.
+func TestSlowFramesAreSmaller(t *testing.T) {
+	fast, slow := linezstd.NewEncoder(), linezstd.NewSlow()
+	for _, n := range []int{20 << 10, linezstd.MinSize, 1 << 20} {
+		in := lines(n, 1)[:n]
+		if own, other := len(slow.Append(nil, in)), len(fast.Append(nil, in)); own*100 > other*98 {
+			t.Errorf("%d bytes of lines became %d, and %d in the fast mode", n, own, other)
+		}
+	}
+}
+
+// Real logs come back. Those of package shared are not part of the repository.
+func TestLogs(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "loghub", "*.ndjson"))
+	if err != nil || len(files) == 0 {
+		t.Skipf("no logs in ../shared/data/loghub: %v", err)
+	}
+	inputs := map[string][]byte{}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs[filepath.Base(file)] = b
+	}
+	checkAll(t, inputs)
+}
+
+// hostile returns texts of n bytes in which an encoder finds much to compare.
+func hostile(n int) map[string][]byte {
+	r := rand.New(rand.NewPCG(1, 1))
+	almost := lines(1000, 1)[:300]
+	var equal, growing, periods []byte
+	for i := 0; len(equal) < n; i++ {
+		almost[r.IntN(len(almost))] ^= byte(r.IntN(4))
+		equal = append(append(equal, almost...), '\n')
+	}
+	for i := 1; len(growing) < n; i++ {
+		growing = append(append(growing, bytes.Repeat([]byte("a"), i%3000)...), 'b')
+	}
+	for i := 1; len(periods) < n; i++ {
+		periods = append(periods, bytes.Repeat(lettersOf(r, "ab", 1+r.IntN(9)), 1+r.IntN(5000))...)
+	}
+	return map[string][]byte{
+		"one letter":         bytes.Repeat([]byte("a"), n),
+		"two letters":        lettersOf(r, "ab", n),
+		"four letters":       lettersOf(r, "abcd", n),
+		"every six letters":  deBruijn(10, 6)[:n],
+		"nearly equal lines": equal[:n],
+		"rows of a letter":   growing[:n],
+		"short periods":      periods[:n],
+		"long words":         worst()[:n],
+		"Fibonacci's word":   fibonacci(n),
+		"long copies":        bytes.Repeat(lettersOf(r, "0123456789abcdef", 100_003), n/100_003+1)[:n],
+	}
+}
+
+// deBruijn is a text that has each row of n of the first k letters once.
+func deBruijn(k, n int) []byte {
+	word, out := make([]byte, k*n), []byte(nil)
+	var extend func(t, p int)
+	extend = func(t, p int) {
+		if t > n {
+			if n%p == 0 {
+				out = append(out, word[1:p+1]...)
+			}
+			return
+		}
+		word[t] = word[t-p]
+		extend(t+1, p)
+		for c := word[t-p] + 1; c < byte(k); c++ {
+			word[t] = c
+			extend(t+1, t)
+		}
+	}
+	extend(1, 1)
+	for i := range out {
+		out[i] += 'a'
+	}
+	return out
+}
+
+func fibonacci(n int) []byte {
+	a, b := []byte("a"), []byte("ab")
+	for len(b) < n {
+		a, b = b, append(bytes.Clone(b), a...)
+	}
+	return b[:n]
+}
+
+func TestHostileTexts(t *testing.T) { checkAll(t, hostile(700_000)) }
+
+// No text takes much more time for each of its bytes than log lines do.
+func TestSlowTakesBoundedTime(t *testing.T) {
+	const n = 900_000
+	e := linezstd.NewSlow()
+	least := func(in []byte) float64 { // the machine may be busy otherwise
+		took := 1e9
+		for range 3 {
+			begun := cpu(t)
+			e.Append(nil, in)
+			took = min(took, cpu(t)-begun)
+		}
+		return took
+	}
+	usual := least(lines(n, 1)[:n])
+	for name, in := range hostile(n) {
+		took := least(in)
+		t.Logf("%-20s %.2f of the CPU of lines", name, took/usual)
+		if took > 8*usual {
+			t.Errorf("%s: %.3f s, lines %.3f s", name, took, usual)
+		}
+	}
+}
+
+// cpu is the CPU seconds of this process.
+func cpu(t *testing.T) float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Skip(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// A frame of text that is no lines takes no more memory than one of lines, but for the list
+// of what is found.
+func TestSlowKeepsItsMemory(t *testing.T) {
+	e := linezstd.NewSlow()
+	out := []byte(nil)
+	for name, in := range hostile(900_000) {
+		t.Run(name, func(t *testing.T) {
+			out = e.Append(out[:0], in)
+			if n := testing.AllocsPerRun(2, func() { out = e.Append(out[:0], in) }); n > 0 {
+				t.Errorf("a frame allocates %v times", n)
+			}
+		})
+	}
+}
+
+// The slow mode beside the others, by their sizes and CPU.
+func BenchmarkSlow(b *testing.B) {
+	in := lines(1<<20, 1)
+	for name, e := range both() {
+		b.Run(fmt.Sprint(name), func(b *testing.B) {
+			b.SetBytes(int64(len(in)))
+			var out []byte
+			for b.Loop() {
+				out = e.Append(out[:0], in)
+			}
+			b.ReportMetric(float64(len(in))/float64(len(out)), "ratio")
+		})
+	}
+}
