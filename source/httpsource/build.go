@@ -56,7 +56,6 @@ type builder struct {
 	denied     int // rejected, because the sender may not send them
 	duplicates int // parts
 	made       int // bytes of lines
-	yields     int // records, until the next yield
 	receipts   []record.Receipt
 	patience   time.Time // when to give up on a full log
 	err        error
@@ -98,7 +97,7 @@ func (b *builder) cut(end int) bool {
 
 // count counts lines that take more memory than estimated.
 func (b *builder) count(records int) bool {
-	if b.yields++; b.yields%yieldEvery == 0 {
+	if records%yieldEvery == 0 {
 		runtime.Gosched()
 	}
 	const perLine = int(unsafe.Sizeof(record.Line{}))
