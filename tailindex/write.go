@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
@@ -132,6 +133,7 @@ func (w *Writer) serve(s *service) (pause time.Duration) {
 	if b := s.batch; s.job == nil {
 		s.batch, s.wrote = nil, time.Now()
 		w.mu.Unlock()
+		runtime.Gosched() // thousands of services may be due at once, and requests wait
 		j := w.build(s, b)
 		w.mu.Lock()
 		s.job = j
