@@ -246,7 +246,8 @@ func (a *app) parse() (verb, error) {
 func (a *app) named() (*kong.Kong, error) {
 	for _, arg := range a.env.args {
 		letters := len(arg) > 1 && arg[0] == '-' && arg[1] != '-'
-		if letters && strings.Contains(arg, "h") || slices.Contains([]string{"help", "--help", "completion", "complete", "man"}, arg) {
+		name, _, _ := strings.Cut(arg, "=")
+		if letters && strings.Contains(arg, "h") || slices.Contains([]string{"help", "--help", "completion", "complete", "man"}, name) {
 			return a.all()
 		}
 	}
