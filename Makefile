@@ -98,7 +98,7 @@ build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
 	$(GO_BUILD) -o bin/logquery ./cmd/query
 	$(GO_BUILD) -o bin/retention ./cmd/retention
-	@for name in ingest logquery retention; do cp bin/$$name bin/.$$name && mv -f bin/.$$name bin/$$name; done
+	@set -e; for name in ingest logquery retention; do cp bin/$$name bin/.$$name; mv -f bin/.$$name bin/$$name; done
 
 release: ## dist/: static binaries for all systems, their SBOMs, and SHA256SUMS
 	@mkdir -p "$(DIST)" && rm -f "$(DIST)"/{ingest,logquery,retention}-* "$(DIST)"/SHA256SUMS

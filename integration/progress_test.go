@@ -17,7 +17,7 @@ import (
 )
 
 // A read that takes long shows on a terminal how far it is, and tells it when it is
-// interrupted. Without a terminal it says nothing.
+// interrupted. On a narrow terminal it stays in one row. Without a terminal it says nothing.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	through, direct, p := proxied(t)
@@ -50,6 +50,17 @@ func TestProgress(t *testing.T) {
 	}
 	if !regexp.MustCompile(`interrupted: [0-9]+ of 40 blobs\r\n$`).MatchString(text) {
 		t.Errorf("nothing is said of the interruption:\n%q", text)
+	}
+	const columns = 16
+	screen = &interrupting{at: []byte("of 40")}
+	if err := pty.Run("export TERM=xterm; "+command, columns, 0, screen); err != nil {
+		t.Fatal(err)
+	}
+	text = screen.text.String()
+	if drawn, _, _ := strings.Cut(text, "logquery: "); !strings.Contains(drawn, "of 40") {
+		t.Errorf("no progress on a narrow terminal:\n%q", text)
+	} else if long := regexp.MustCompile(fmt.Sprintf(`\x1b\[2K[^\x1b\r\n]{%d,}`, columns)).FindString(drawn); long != "" {
+		t.Errorf("%q takes several rows", long)
 	}
 	fast := func(http.ResponseWriter, *http.Request) bool { return false }
 	p.refuses.Store(&fast)

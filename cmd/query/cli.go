@@ -147,7 +147,7 @@ func run(ctx context.Context, env environment) int {
 	defer a.leave(ctx)()
 	printed, err := cli.PrintVersion(a.Name, env.args, a.out)
 	if printed {
-		return a.ExitCode(cmp.Or(err, a.out.flush()), openstore.Spec{}, "", func(error) (int, string) { return 0, "" })
+		return a.exitCode(ctx, cmp.Or(err, a.out.flush()))
 	}
 	v, err := a.parse()
 	if err == nil {
@@ -172,9 +172,14 @@ func run(ctx context.Context, env environment) int {
 		err = cmp.Or(err, a.out.flush())
 	}
 	if err != nil {
-		return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", func(err error) (int, string) { return a.ownError(ctx, err) })
+		return a.exitCode(ctx, err)
 	}
 	return code
+}
+
+// exitCode reports an error, if there is one, and returns the exit code.
+func (a *app) exitCode(ctx context.Context, err error) int {
+	return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", func(err error) (int, string) { return a.ownError(ctx, err) })
 }
 
 // mostMade bounds the bytes that the flags of a run make of records and hold at once.
@@ -246,7 +251,8 @@ func (a *app) parse() (verb, error) {
 func (a *app) named() (*kong.Kong, error) {
 	for _, arg := range a.env.args {
 		letters := len(arg) > 1 && arg[0] == '-' && arg[1] != '-'
-		if letters && strings.Contains(arg, "h") || slices.Contains([]string{"help", "--help", "completion", "complete", "man"}, arg) {
+		name, _, _ := strings.Cut(arg, "=")
+		if letters && strings.Contains(arg, "h") || slices.Contains([]string{"help", "--help", "completion", "complete", "man"}, name) {
 			return a.all()
 		}
 	}

@@ -33,7 +33,7 @@ func main() {
 	pager, set := os.LookupEnv("PAGER")
 	os.Exit(run(ctx, environment{
 		args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
-		outTTY: isTerminal(os.Stdout), errTTY: isTerminal(os.Stderr), columns: columns(os.Stdout),
+		outTTY: isTerminal(os.Stdout), errTTY: isTerminal(os.Stderr), columns: cli.Columns(os.Stdout),
 		emptyPager: set && pager == "",
 		configDir:  configDir,
 		isFile:     func(name string) bool { _, err := os.Lstat(name); return err == nil },

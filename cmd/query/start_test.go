@@ -30,9 +30,14 @@ func parserOf(t *testing.T, all bool, args ...string) *kong.Kong {
 }
 
 // The parser of a command line has each flag that the line sets, however it is written, and each
-// one that the environment sets or that has a default.
+// one that the environment sets or that has a default. Help is of all of them.
 func TestParserHasWhatIsGiven(t *testing.T) {
 	every := parserOf(t, true)
+	for _, help := range [][]string{{"web", "--help"}, {"--help=true", "top"}, {"-qh"}, {"help", "tail"}} {
+		if got, want := len(guide.FlagsOf(parserOf(t, false, help...).Model)), len(guide.FlagsOf(every.Model)); got != want {
+			t.Errorf("logquery %s: the help is of %d ways to write flags, want %d", strings.Join(help, " "), got, want)
+		}
+	}
 	for _, verb := range every.Model.Children {
 		if verb.Hidden || len(verb.Children) > 0 {
 			continue

@@ -11,15 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// columns is the width of a terminal, 0 if f is none.
-func columns(f *os.File) int {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0
-	}
-	return int(size.Col)
-}
-
 func isTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) }
 
 // watchReader ends a follow once its reader has gone, as in `tail -f web | head`. Without it only

@@ -7,15 +7,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// columns is the width of a terminal, 0 if f is none.
-func columns(f *os.File) int {
-	var info windows.ConsoleScreenBufferInfo
-	if windows.GetConsoleScreenBufferInfo(windows.Handle(f.Fd()), &info) != nil {
-		return 0
-	}
-	return int(info.Window.Right - info.Window.Left + 1)
-}
-
 // isTerminal reports whether f is a console that understands escape sequences. Older ones
 // do so after they are asked to.
 func isTerminal(f *os.File) bool {

@@ -101,7 +101,7 @@ func misread(app *kong.Application, err error) error {
 	return cli.Usagef("%w; see retention --help", err)
 }
 
-// exitCode reports an error and returns the exit code.
+// exitCode reports an error, if there is one, and returns the exit code.
 func (a *app) exitCode(err error) int {
 	const role = "retention has to list, create and delete blobs and to list and delete tables: see deploy/ for its role"
 	return a.ExitCode(err, a.config.Store, role, func(err error) (code int, message string) {

@@ -26,13 +26,13 @@ import (
 )
 
 func main() {
-	console := cli.Console{Name: "retention", Stderr: os.Stderr}
-	if printed, err := cli.PrintVersion(console.Name, os.Args[1:], os.Stdout); printed {
-		os.Exit(console.ExitCode(err, openstore.Spec{}, "", func(error) (int, string) { return 0, "" }))
+	a := &app{Console: cli.Console{Name: "retention", Stderr: os.Stderr}}
+	if printed, err := cli.PrintVersion(a.Name, os.Args[1:], os.Stdout); printed {
+		os.Exit(a.exitCode(err))
 	}
 	ctx, stop := cli.UntilSignal(0)
 	defer stop()
-	os.Exit(run(ctx))
+	os.Exit(a.run(ctx))
 }
 
 // grammar is the command line. The policy is only in the configuration file, and can be
@@ -71,8 +71,7 @@ type app struct {
 }
 
 // run parses the command line, runs the verb and returns the exit code.
-func run(ctx context.Context) int {
-	a := &app{Console: cli.Console{Name: "retention", Stderr: os.Stderr}}
+func (a *app) run(ctx context.Context) int {
 	v, err := a.parse()
 	code := cli.OK
 	if err == nil {

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +17,8 @@ const (
 	quietFor = time.Second
 	// progressEvery is how often the line is drawn.
 	progressEvery = 250 * time.Millisecond
-	// lineColumns is how wide the narrowest terminal is for which the line is made.
-	lineColumns = 80
+	// mostColumns is how wide the line may be on any terminal.
+	mostColumns = 80
 )
 
 // A Progress is a line on a terminal that shows how far a command is. It is drawn from the
@@ -27,7 +29,7 @@ type Progress struct {
 	done chan struct{}
 	once sync.Once
 	mu   sync.Mutex // of the terminal
-	up   bool       // the line is on the terminal
+	up   int        // how many characters of the line are on the terminal
 	gone sync.WaitGroup
 }
 
@@ -60,11 +62,11 @@ type over struct {
 func (o *over) Write(b []byte) (int, error) {
 	o.line.mu.Lock()
 	defer o.line.mu.Unlock()
-	if o.line.up {
-		if _, err := io.WriteString(o.w, "\r\x1b[2K"); err != nil {
+	if o.line.up > 0 {
+		if _, err := io.WriteString(o.w, o.line.removal()); err != nil {
 			return 0, err
 		}
-		o.line.up = false
+		o.line.up = 0
 	}
 	return o.w.Write(b)
 }
@@ -87,16 +89,17 @@ func (p *Progress) draw(w io.Writer) {
 	defer tick.Stop()
 	for {
 		p.mu.Lock()
-		_, _ = io.WriteString(w, "\r\x1b[2K"+p.text(quietFor+time.Since(began)))
-		p.up = true
+		text := fitting(p.forms(quietFor+time.Since(began)), Columns(w))
+		_, _ = io.WriteString(w, p.removal()+text)
+		p.up = len(text)
 		p.mu.Unlock()
 		select {
 		case <-p.done:
 			p.mu.Lock()
-			if p.up {
-				_, _ = io.WriteString(w, "\r\x1b[2K")
+			if p.up > 0 {
+				_, _ = io.WriteString(w, p.removal())
 			}
-			p.up = false
+			p.up = 0
 			p.mu.Unlock()
 			return
 		case <-tick.C:
@@ -104,16 +107,38 @@ func (p *Progress) draw(w io.Writer) {
 	}
 }
 
-// text is the line of a command that runs for so long. It fits in the 80 columns of a terminal, since
-// only the last one of several rows would be removed.
-func (p *Progress) text(runs time.Duration) string {
+// removal removes the line from the terminal. One that is dumb knows no sequences for that.
+func (p *Progress) removal() string {
+	if os.Getenv("TERM") == "dumb" {
+		return "\r" + strings.Repeat(" ", p.up) + "\r"
+	}
+	return "\r\x1b[2K"
+}
+
+// fitting is the first of the forms of a line that fits in the columns of a terminal, 0 if these are
+// unknown. Of a line in several rows only the last row could be removed.
+func fitting(forms []string, columns int) string {
+	most := mostColumns - 1
+	if columns > 0 {
+		most = min(most, columns-1)
+	}
+	for _, form := range forms {
+		if len(form) <= most {
+			return form
+		}
+	}
+	return forms[len(forms)-1][:most]
+}
+
+// forms are the line of a command that runs for so long, the longest form first.
+func (p *Progress) forms(runs time.Duration) []string {
 	done, all := p.of.Things()
 	bytes, allBytes := p.of.Bytes()
 	switch found := p.of.Found(); {
 	case all == 0 && found == 0:
-		return "waiting for the first answer"
+		return []string{"waiting for the first answer"}
 	case all == 0:
-		return units.Count(found, p.noun) + " listed"
+		return []string{units.Count(found, p.noun) + " listed"}
 	}
 	part, size := float64(done)/float64(all), ""
 	if allBytes > 0 {
@@ -125,12 +150,8 @@ func (p *Progress) text(runs time.Duration) string {
 	if part > 0 {
 		left = fmt.Sprintf(", %v left", time.Duration(float64(runs)*(1-part)/part).Round(time.Second))
 	}
-	of := fmt.Sprintf("%s of %s", Thousands(done), units.Count(all, p.noun))
-	text := fmt.Sprintf("%s, %.0f %%%s%s", of, 100*part, left, size)
-	if len(text) >= lineColumns {
-		text = fmt.Sprintf("%s, %.0f %%%s", of, 100*part, left)
-	}
-	return text
+	of := fmt.Sprintf("%s of %s, %.0f %%", Thousands(done), units.Count(all, p.noun), 100*part)
+	return []string{of + left + size, of + left, of}
 }
 
 // Thousands writes a number with commas.

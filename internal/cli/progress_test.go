@@ -14,6 +14,7 @@ import (
 // The line appears after a second, tells how far a command is and how long it will take, and is gone
 // at the end.
 func TestProgress(t *testing.T) {
+	t.Setenv("TERM", "xterm")
 	synctest.Test(t, func(t *testing.T) {
 		var terminal bytes.Buffer
 		var of progress.Counter
@@ -53,6 +54,25 @@ func TestProgress(t *testing.T) {
 		line.End()
 		if got := shown(0); got != "a note\n" {
 			t.Errorf("%q is left", got)
+		}
+	})
+}
+
+// A dumb terminal, which would show a sequence of control as it is, is shown none.
+func TestProgressOnDumbTerminal(t *testing.T) {
+	t.Setenv("TERM", "dumb")
+	synctest.Test(t, func(t *testing.T) {
+		var terminal bytes.Buffer
+		line := cli.ShowProgress(&terminal, new(progress.Counter), "blob")
+		time.Sleep(1300 * time.Millisecond) // it is drawn twice
+		if _, err := line.Over(&terminal).Write([]byte("a note\n")); err != nil {
+			t.Fatal(err)
+		}
+		line.End()
+		const text = "waiting for the first answer"
+		gone := "\r" + strings.Repeat(" ", len(text)) + "\r"
+		if got, want := terminal.String(), "\r\r"+text+gone+text+gone+"a note\n"; got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	})
 }

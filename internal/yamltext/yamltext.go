@@ -19,11 +19,35 @@ func Decode(text []byte, to any) error {
 	if err := d.Decode(to); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	var next any
-	if err := d.Decode(&next); !errors.Is(err, io.EOF) {
+	if more(text) {
 		return errors.New("there is a line --- with more behind it; want one document")
 	}
 	return nil
+}
+
+// more reports whether a text has content behind its first document, which may be empty. The library
+// tells nothing of content behind an empty document. A line of YAML that begins with --- at the margin
+// begins a document, always.
+func more(text []byte) bool {
+	begun, ended := false, false
+	for line := range bytes.Lines(text) {
+		content := bytes.TrimSpace(line)
+		for _, mark := range []string{"---", "..."} {
+			if rest, ok := bytes.CutPrefix(line, []byte(mark)); ok && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n")) {
+				ended = ended || begun
+				begun = begun || mark == "---"
+				content = bytes.TrimSpace(rest)
+			}
+		}
+		if len(content) == 0 || content[0] == '#' || line[0] == '%' {
+			continue // nothing, a comment or a directive
+		}
+		if ended {
+			return true
+		}
+		begun = true
+	}
+	return false
 }
 
 // Error is the text of an error of the library; around adds the lines around the mistake, which may

@@ -30,3 +30,30 @@ func TestTab(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A text has one document, beside which only empty ones may stand.
+func TestOneDocument(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                              "",
+		"# a: 0\n---\n# a: 0\n---\n":    "",
+		"---\na: 1\n...\n---\n":         "1",
+		"%YAML 1.2\n---\na: 1\n":        "1",
+		"a: 1\r\n---\r\n# a: 2\r\n":     "1",
+		"a: |\n  ---\n  1\n":            "---\n1\n",
+		"--- {a: 1}\n":                  "1",
+		"a: ---1\nb: 2\n":               "---1",
+		"---\n---\na: 2\n":              "error",
+		"# a: 0\n---\n# a\n---\na: 2\n": "error",
+		"a: 1\n---\n\n---\na: 2\n":      "error",
+		"a: 1\n---\na: 2\n":             "error",
+		"a: 1\n--- {a: 2}\n":            "error",
+		"a: 1\n---\nnull\n":             "error",
+		"a: 1\n...\n---\na: 2":          "error",
+	} {
+		var v struct{ A, B string }
+		err := yamltext.Decode([]byte(text), &v)
+		if want == "error" && (err == nil || err.Error() != "there is a line --- with more behind it; want one document") || want != "error" && (err != nil || v.A != want) {
+			t.Errorf("%q: %q, %v", text, v.A, err)
+		}
+	}
+}
