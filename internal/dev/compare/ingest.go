@@ -107,7 +107,7 @@ func (c *comparison) protocols(ctx context.Context, made *corpus) error {
 
 // protocol measures a row, with a fresh store for each load.
 func (c *comparison) protocol(ctx context.Context, d delivery, rounds int, row *result.Row) error {
-	return inTurn(rounds, func(bool) error {
+	return inTurn(rounds, c.late, func(bool) error {
 		s, err := c.startOurs(ctx)
 		if err != nil {
 			return err

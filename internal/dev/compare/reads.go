@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"blobtail/internal/dev/bench/rig"
 	"blobtail/internal/dev/compare/reads"
@@ -44,7 +45,7 @@ func (c *comparison) reads(ctx context.Context, p pair) error {
 	defer s.Kill()
 	rows, err := reads.Run(ctx, reads.Config{
 		Ours:   reads.Ours{Logquery: c.ours("logquery"), Store: "dir:" + p.ours, Env: c.env, Server: served{s}},
-		Theirs: p.theirs.v, Corpus: c.known, Rounds: c.o.size.reads, Quick: c.o.quick, Only: ids, Run: c.runner, Say: c.say,
+		Theirs: p.theirs.v, Corpus: c.known, Rounds: c.o.size.reads, Quick: c.o.quick, Budget: max(time.Minute, c.o.size.budget*9/10-time.Since(c.begun)), Only: ids, Run: c.runner, Say: c.say,
 	})
 	if err != nil {
 		return err

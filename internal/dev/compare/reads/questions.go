@@ -91,12 +91,11 @@ func (q *question) curl(s *system, v *variant) []string {
 
 // command is the request of a side as a reader runs it, on the usual port.
 func (q *question) command(s *system, v *variant) string {
-	shown := *s
-	shown.base = s.shown
+	shown := &system{base: s.shown, theirs: s.theirs}
 	if s.theirs {
-		return shell(q.curl(&shown, v))
+		return shell(q.curl(shown, v))
 	}
-	return shell([]string{"curl", "-sS", q.url(&shown, v)})
+	return shell([]string{"curl", "-sS", q.url(shown, v)})
 }
 
 // shell writes a command as a shell reads it.
