@@ -36,6 +36,7 @@ func (c *comparison) rowsOf(of *corpus) wholeRows {
 		compaction: row("storage.compaction", "storage", "compaction, CPU", "CPU s a million"),
 		tables:     row("storage.tables", "storage", "tables of the newest records", "MB"),
 	}
+	w.memory.Note = mapped
 	w.ingest.Note = report.Thousands(of.Records) + " records"
 	for _, r := range []*result.Row{&w.flushed, &w.compacted} {
 		r.More = true
@@ -102,7 +103,7 @@ func (c *comparison) loadWhole(ctx context.Context, of *corpus, rounds int, w *w
 		}
 		defer s.g.Kill()
 		at, err := d.load(ctx, s)
-		if err != nil {
+		if err = ended(ctx, s, err); err != nil {
 			return ofSide("blobtail", err)
 		}
 		_, size, err := rig.BlobsOf(s.store)
@@ -139,10 +140,7 @@ func (c *comparison) loadWhole(ctx context.Context, of *corpus, rounds int, w *w
 		if err == nil {
 			size, err = s.stored(ctx)
 		}
-		if stopped := s.stop(ctx); err == nil {
-			err = stopped
-		}
-		if err != nil {
+		if err = ended(ctx, s, err); err != nil {
 			return ofSide("VictoriaLogs", err)
 		}
 		w.ingest.Theirs, w.memory.Theirs = append(w.ingest.Theirs, at.cpu), append(w.memory.Theirs, at.peak)
