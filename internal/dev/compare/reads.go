@@ -12,6 +12,9 @@ import (
 // memoryOfReads is a row that needs all questions.
 const memoryOfReads = "memory.reads"
 
+// mapped is the note of rows of memory.
+const mapped = "VmHWM of the server. VictoriaLogs maps its files, so those parts count that it has touched; blobtail reads its blobs, and the cache of the system counts for nobody"
+
 // questions are the ids of the questions that -rows asks for.
 func (c *comparison) questions() (ids []string) {
 	for _, id := range reads.Questions() {
@@ -60,6 +63,6 @@ func (c *comparison) reads(ctx context.Context, p pair) error {
 	}
 	_, theirs, err := rig.UsageOf(p.theirs.pid())
 	c.add(result.Row{ID: memoryOfReads, Group: "memory", Title: "peak memory of a server that answered all reads", Unit: "MB", Corpus: p.corpus.Name,
-		Ours: []float64{ours}, Theirs: []float64{theirs}, OursCommand: "grep VmHWM /proc/PID/status", TheirsCommand: "grep VmHWM /proc/PID/status"})
+		Ours: []float64{ours}, Theirs: []float64{theirs}, Note: mapped, OursCommand: "grep VmHWM /proc/PID/status", TheirsCommand: "grep VmHWM /proc/PID/status"})
 	return err
 }
