@@ -346,7 +346,7 @@ func (r *run) servers(ctx context.Context, q *question, clients int, slower time
 	}
 	for i, s := range r.systems {
 		if refused[i] += s.refused.Load(); refused[i] > 0 {
-			row.Note = strings.TrimPrefix(fmt.Sprintf("%s; %s refused %d requests of %d clients as busy; each waited as told and asked again, within its time", row.Note, s.name, refused[i], clients), "; ")
+			row.Note = strings.TrimPrefix(fmt.Sprintf("%s; %s refused %d requests as busy, with %d clients: they waited as told and asked again, within their time", row.Note, s.name, refused[i], clients), "; ")
 		}
 	}
 	r.rows = append(r.rows, *row)
