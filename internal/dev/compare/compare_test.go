@@ -211,16 +211,28 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
+// The order of the sides changes with each round. A late row ends with its third.
 func TestInTurn(t *testing.T) {
-	var order []string
-	side := func(name string) func(bool) error {
-		return func(last bool) error { order = append(order, fmt.Sprint(name, last)); return nil }
-	}
-	if err := inTurn(3, side("o"), side("t")); err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"ofalse", "tfalse", "tfalse", "ofalse", "otrue", "ttrue"}; !slices.Equal(order, want) {
-		t.Errorf("%v, not %v", order, want)
+	for _, c := range []struct {
+		rounds int
+		late   bool
+		want   []string
+	}{
+		{3, false, []string{"ofalse", "tfalse", "tfalse", "ofalse", "otrue", "ttrue"}},
+		{5, true, []string{"ofalse", "tfalse", "tfalse", "ofalse", "otrue", "ttrue"}},
+		{2, true, []string{"ofalse", "tfalse", "ttrue", "otrue"}},
+		{4, false, []string{"ofalse", "tfalse", "tfalse", "ofalse", "ofalse", "tfalse", "ttrue", "otrue"}},
+	} {
+		var order []string
+		side := func(name string) func(bool) error {
+			return func(last bool) error { order = append(order, fmt.Sprint(name, last)); return nil }
+		}
+		if err := inTurn(c.rounds, func() bool { return c.late }, side("o"), side("t")); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(order, c.want) {
+			t.Errorf("%d rounds, late %v: %v, not %v", c.rounds, c.late, order, c.want)
+		}
 	}
 }
 

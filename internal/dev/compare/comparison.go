@@ -111,21 +111,32 @@ func (c *comparison) add(rows ...result.Row) {
 	}
 }
 
-// inTurn calls a function for each side in each round: ours, theirs, theirs, ours.
-func inTurn(rounds int, ours, theirs func(last bool) error) error {
+// leastRounds is the number of rounds that a row has however long they take.
+const leastRounds = 3
+
+// inTurn calls a function for each side in each round: ours, theirs, theirs, ours. If it is late when
+// a round begins, and the row has enough with it, the round is the last one.
+func inTurn(rounds int, late func() bool, ours, theirs func(last bool) error) error {
 	for round := range rounds {
 		each := []func(bool) error{ours, theirs}
 		if round%2 == 1 {
 			slices.Reverse(each)
 		}
+		last := round == rounds-1 || round+1 >= leastRounds && late()
 		for _, f := range each {
-			if err := f(round == rounds-1); err != nil {
+			if err := f(last); err != nil {
 				return err
 			}
+		}
+		if last {
+			return nil
 		}
 	}
 	return nil
 }
+
+// late reports whether the loads have taken more than their part of the time.
+func (c *comparison) late() bool { return time.Since(c.begun) > c.o.size.budget*2/5 }
 
 // finish writes the result, and the page and the plot of it.
 func (c *comparison) finish() error {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,7 +108,7 @@ func (c *comparison) protocols(ctx context.Context, made *corpus) error {
 
 // protocol measures a row, with a fresh store for each load.
 func (c *comparison) protocol(ctx context.Context, d delivery, rounds int, row *result.Row) error {
-	return inTurn(rounds, func(bool) error {
+	return inTurn(rounds, c.late, func(bool) error {
 		s, err := c.startOurs(ctx)
 		if err != nil {
 			return err
@@ -116,7 +117,7 @@ func (c *comparison) protocol(ctx context.Context, d delivery, rounds int, row *
 		defer s.g.Kill()
 		at, err := d.load(ctx, s)
 		row.Ours = append(row.Ours, at.cpu)
-		return ofSide("blobtail", err)
+		return ofSide("blobtail", ended(ctx, s, err))
 	}, func(bool) error {
 		dir, err := os.MkdirTemp(c.work, "theirs-")
 		if err != nil {
@@ -129,12 +130,13 @@ func (c *comparison) protocol(ctx context.Context, d delivery, rounds int, row *
 		}
 		at, err := d.load(ctx, s)
 		row.Theirs = append(row.Theirs, at.cpu)
-		if stopped := s.stop(ctx); err == nil {
-			err = stopped
-		}
-		return ofSide("VictoriaLogs", err)
+		return ofSide("VictoriaLogs", ended(ctx, s, err))
 	})
 }
+
+// ended stops a system. If it crashed, its last words stand beside the error of the request that met
+// the crash.
+func ended(ctx context.Context, s system, err error) error { return errors.Join(err, s.stop(ctx)) }
 
 func ofSide(name string, err error) error {
 	if err != nil {

@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"blobtail/internal/dev/bench/rig"
 	"blobtail/internal/dev/compare/result"
@@ -69,7 +71,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.measure(ctx); err != nil {
+	err = c.measure(ctx)
+	if ctx.Err() != nil {
+		return errors.New("nothing is written: it was interrupted")
+	}
+	if err != nil {
 		return fmt.Errorf("nothing is written: %w", err)
 	}
 	return c.finish()
@@ -153,12 +159,14 @@ type size struct {
 	rounds    int // of a protocol, by each side
 	singles   int // the same, of one record a request
 	reads     int // rounds of a question
+	// budget is the time of a run. Rows have fewer rounds if it would take longer.
+	budget time.Duration
 }
 
 func whole() size {
-	return size{records: rig.ReferenceRecords, protocols: 200_000, single: 100_000, repeats: 60, loads: 3, rounds: 4, singles: 2, reads: 5}
+	return size{records: rig.ReferenceRecords, protocols: 200_000, single: 100_000, repeats: 60, loads: 3, rounds: 4, singles: 3, reads: 5, budget: 14 * time.Minute}
 }
 
 func quick() size {
-	return size{records: 400_000, protocols: 100_000, single: 10_000, repeats: 20, loads: 2, rounds: 2, singles: 2, reads: 2}
+	return size{records: 400_000, protocols: 100_000, single: 10_000, repeats: 20, loads: 2, rounds: 2, singles: 2, reads: 2, budget: 4 * time.Minute}
 }

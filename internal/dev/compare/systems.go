@@ -133,6 +133,22 @@ func (o *other) stop(ctx context.Context) error {
 	return o.v.Stop(ctx)
 }
 
+// stored returns the bytes of its files once no merge is running and they stay the same for a while.
+func (o *other) stored(ctx context.Context) (size int64, err error) {
+	last := int64(-1)
+	for range 50 {
+		if err := o.v.Rest(ctx); err != nil {
+			return 0, err
+		}
+		if size, err = o.v.Stored(); err != nil || size == last {
+			return size, err
+		}
+		last = size
+		time.Sleep(300 * time.Millisecond)
+	}
+	return 0, fmt.Errorf("its files still change after %d looks", 50)
+}
+
 // theirCanon has the names of members as VictoriaLogs stores them.
 func (c *comparison) theirCanon(protocol string) canon.Form {
 	f := canon.Victoria(c.canon.Seed)

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"blobtail/internal/dev/bench/report"
 	"blobtail/internal/dev/bench/rig"
@@ -36,6 +36,7 @@ func (c *comparison) rowsOf(of *corpus) wholeRows {
 		compaction: row("storage.compaction", "storage", "compaction, CPU", "CPU s a million"),
 		tables:     row("storage.tables", "storage", "tables of the newest records", "MB"),
 	}
+	w.memory.Note = mapped
 	w.ingest.Note = report.Thousands(of.Records) + " records"
 	for _, r := range []*result.Row{&w.flushed, &w.compacted} {
 		r.More = true
@@ -95,14 +96,14 @@ func (c *comparison) loadWhole(ctx context.Context, of *corpus, rounds int, w *w
 	if d.bodies, err = linesOf(of.file, of.Records, 1000); err != nil {
 		return p, err
 	}
-	err = inTurn(rounds, func(last bool) error {
+	err = inTurn(rounds, c.late, func(last bool) error {
 		s, err := c.startOurs(ctx)
 		if err != nil {
 			return err
 		}
 		defer s.g.Kill()
 		at, err := d.load(ctx, s)
-		if err != nil {
+		if err = ended(ctx, s, err); err != nil {
 			return ofSide("blobtail", err)
 		}
 		_, size, err := rig.BlobsOf(s.store)
@@ -135,14 +136,11 @@ func (c *comparison) loadWhole(ctx context.Context, of *corpus, rounds int, w *w
 			return err
 		}
 		at, err := d.load(ctx, s)
-		size, err2 := s.v.Stored()
-		if stopped := s.stop(ctx); err == nil {
-			err = stopped
-		}
+		var size int64
 		if err == nil {
-			err = err2
+			size, err = s.stored(ctx)
 		}
-		if err != nil {
+		if err = ended(ctx, s, err); err != nil {
 			return ofSide("VictoriaLogs", err)
 		}
 		w.ingest.Theirs, w.memory.Theirs = append(w.ingest.Theirs, at.cpu), append(w.memory.Theirs, at.peak)
@@ -156,8 +154,14 @@ func (c *comparison) loadWhole(ctx context.Context, of *corpus, rounds int, w *w
 	if err != nil {
 		return p, err
 	}
-	p.theirs, err = c.startTheirs(ctx, p.theirs.dir)
-	return p, err
+	if p.theirs, err = c.startTheirs(ctx, p.theirs.dir); err != nil {
+		return p, err
+	}
+	// Its merges are over before it is asked.
+	if err := p.theirs.v.Rest(ctx); err != nil {
+		return p, errors.Join(ofSide("VictoriaLogs", err), p.theirs.stop(ctx))
+	}
+	return p, nil
 }
 
 // compact measures the storage after compaction. Ours is that of a copy, and theirs is in place.
@@ -180,7 +184,7 @@ func (c *comparison) compact(ctx context.Context, p pair, w *wholeRows) error {
 	if err != nil {
 		return err
 	}
-	size, err := settled(p.theirs.v.Stored)
+	size, err := p.theirs.stored(ctx)
 	if err != nil {
 		return err
 	}
@@ -228,18 +232,4 @@ func (c *comparison) compactOurs(ctx context.Context, p pair) (size int64, cpu f
 		return 0, 0, err
 	}
 	return size, cpu, h.finish()
-}
-
-// settled returns a size once it stays the same for a while.
-func settled(of func() (int64, error)) (int64, error) {
-	last := int64(-1)
-	for range 50 {
-		size, err := of()
-		if err != nil || size == last {
-			return size, err
-		}
-		last = size
-		time.Sleep(300 * time.Millisecond)
-	}
-	return last, nil
 }

@@ -42,9 +42,9 @@ func newClient() *client {
 func (c *client) close() { c.http.CloseIdleConnections() }
 
 // ask sends the request of a question, and writes the body of its answer to w. A server that is busy
-// with other clients may refuse it: then ask waits and asks again, as clients do, and the time goes
-// on.
-func (c *client) ask(ctx context.Context, url string, f *form, w io.Writer, buffer []byte) (time.Duration, error) {
+// with other clients may refuse it: then ask counts the refusal, waits as long as it is told to and asks
+// again, as clients do. The time goes on.
+func (c *client) ask(ctx context.Context, s *system, url string, f *form, w io.Writer, buffer []byte) (time.Duration, error) {
 	begun := time.Now()
 	for {
 		err := c.once(ctx, url, f, w, buffer)
@@ -52,6 +52,7 @@ func (c *client) ask(ctx context.Context, url string, f *form, w io.Writer, buff
 		if !refused || time.Since(begun) > 2*time.Minute {
 			return time.Since(begun), err
 		}
+		s.refused.Add(1)
 		select {
 		case <-time.After(busy.after):
 		case <-ctx.Done():
@@ -107,7 +108,7 @@ func (c *client) once(ctx context.Context, url string, f *form, w io.Writer, buf
 func (c *client) whole(ctx context.Context, s *system, q *question, v *variant) (time.Duration, error) {
 	f := q.form(s)
 	var body bytes.Buffer
-	took, err := c.ask(ctx, q.url(s, v), f, &body, make([]byte, 64<<10))
+	took, err := c.ask(ctx, s, q.url(s, v), f, &body, make([]byte, 64<<10))
 	if err == nil {
 		err = v.want.check(f, body.Bytes())
 	}
@@ -167,7 +168,7 @@ func (c *client) burst(ctx context.Context, s *system, q *question, variants []*
 			<-begin
 			for n := next.Add(1) - 1; n < int64(len(variants)); n = next.Add(1) - 1 {
 				var err error
-				if replies[n], err = c.reply(ctx, q.url(s, variants[n]), f, q.large, buffer); err != nil {
+				if replies[n], err = c.reply(ctx, s, q.url(s, variants[n]), f, q.large, buffer); err != nil {
 					errs[i] = wrong(s, q.command(s, variants[n]), err)
 					cancel()
 					return
@@ -197,15 +198,15 @@ func (c *client) burst(ctx context.Context, s *system, q *question, variants []*
 }
 
 // reply asks once, and keeps of the answer as much as a check after the burst needs.
-func (c *client) reply(ctx context.Context, url string, f *form, large bool, buffer []byte) (r reply, err error) {
+func (c *client) reply(ctx context.Context, s *system, url string, f *form, large bool, buffer []byte) (r reply, err error) {
 	if large {
 		l := lines{seed: c.seed}
-		r.took, err = c.ask(ctx, url, f, &l, buffer)
+		r.took, err = c.ask(ctx, s, url, f, &l, buffer)
 		r.lines = l.whole()
 		return r, err
 	}
 	var body bytes.Buffer
-	r.took, err = c.ask(ctx, url, f, &body, buffer)
+	r.took, err = c.ask(ctx, s, url, f, &body, buffer)
 	r.body = body.Bytes()
 	return r, err
 }

@@ -91,12 +91,11 @@ func (q *question) curl(s *system, v *variant) []string {
 
 // command is the request of a side as a reader runs it, on the usual port.
 func (q *question) command(s *system, v *variant) string {
-	shown := *s
-	shown.base = s.shown
+	shown := &system{base: s.shown, theirs: s.theirs}
 	if s.theirs {
-		return shell(q.curl(&shown, v))
+		return shell(q.curl(shown, v))
 	}
-	return shell([]string{"curl", "-sS", q.url(&shown, v)})
+	return shell([]string{"curl", "-sS", q.url(shown, v)})
 }
 
 // shell writes a command as a shell reads it.
@@ -164,8 +163,9 @@ func ask(x *index) []*question {
 	}
 	id.note = "VictoriaLogs searches one field, and blobtail whole records"
 	for _, q := range []*question{expression, rare} {
-		q.note = "VictoriaLogs' streams are services, as its documentation recommends. With the level as a second field of streams, it takes about a tenth here, because it reads the streams of errors alone: `make compare COMPARE_FLAGS='-streams service,level -rows read." + q.id + ".*'`"
+		q.note = "VictoriaLogs' streams are services. By service and level it takes about a tenth, because it reads the streams of errors alone: `COMPARE_FLAGS='-streams service,level'`"
 	}
+	hour.note = "blobtail's answers are in order of time, and VictoriaLogs' in none; its records also have `_stream` and `_stream_id`"
 	return []*question{window, hour, word, again(word), text, id,
 		newest("newest", "the newest 100 of a service; another service each time", x.newestOfServices()),
 		newest("newest-all", "the newest 100 of all until a moment; another moment each time", x.newestOfAll()),

@@ -19,6 +19,8 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"blobtail/internal/dev/bench/rig"
@@ -47,8 +49,11 @@ type Config struct {
 	// nil, the rows have figures of ours alone.
 	Theirs Server
 	Corpus *rig.Corpus
-	Rounds int // of each row, 0: 5; rows of some seconds have fewer
+	Rounds int // of each row, 0: 5
 	Quick  bool
+	// Budget is the time for all rows, 0: no end. A row that takes more than its part of the rest has
+	// three rounds, or one of a quick run.
+	Budget time.Duration
 	Only   []string // the ids of questions, such as hour; none: all of them
 	// Run runs the rows of whole processes, or nil for none.
 	Run *rig.Runner
@@ -61,6 +66,7 @@ type system struct {
 	name, base, shown string // shown stands for base in commands for readers
 	pid               int
 	theirs            bool
+	refused           atomic.Int64 // requests that were asked again
 }
 
 // run is a run of all rows.
@@ -69,6 +75,8 @@ type run struct {
 	client  *client
 	systems []*system // ours, and theirs if it is there
 	rows    []result.Row
+	end     time.Time // of the budget, or zero
+	left    int       // rows that are not measured yet
 }
 
 // Questions are the ids of all questions.
@@ -109,10 +117,17 @@ func Run(ctx context.Context, c Config) ([]result.Row, error) {
 	if c.Theirs != nil {
 		r.systems = append(r.systems, &system{name: "VictoriaLogs", base: c.Theirs.URL(), shown: "http://127.0.0.1:9428", pid: c.Theirs.PID(), theirs: true})
 	}
+	all = slices.DeleteFunc(all, func(q *question) bool { return len(c.Only) > 0 && !slices.Contains(c.Only, q.id) })
+	if c.Budget > 0 {
+		r.end = time.Now().Add(c.Budget)
+	}
 	for _, q := range all {
-		if len(c.Only) > 0 && !slices.Contains(c.Only, q.id) {
-			continue
+		r.left += len(q.clients())
+		if r.processed(q) {
+			r.left++
 		}
+	}
+	for _, q := range all {
 		c.Say("read: %s", q.title)
 		if err := r.question(ctx, q); err != nil {
 			return nil, fmt.Errorf("%s: %w", q.title, err)
@@ -130,7 +145,7 @@ func (s served) URL() string { return s.Base }
 // question measures all rows of a question. The first variant shows how long a request takes, and
 // does not count.
 func (r *run) question(ctx context.Context, q *question) error {
-	if r.Run != nil && !q.again {
+	if r.processed(q) {
 		if err := r.processes(ctx, q); err != nil {
 			return err
 		}
@@ -144,17 +159,24 @@ func (r *run) question(ctx context.Context, q *question) error {
 		slower = max(slower, took)
 	}
 	q.next = len(r.Corpus.Services) // behind the first ones of all services
-	at := []int{1, 8, 32}
-	if q.again {
-		at = at[:2]
-	}
-	for _, clients := range at {
+	for _, clients := range q.clients() {
 		var err error
 		if slower, err = r.servers(ctx, q, clients, slower); err != nil {
 			return err
 		}
 	}
 	return r.client.verify(ctx, q)
+}
+
+// processed reports whether a question is asked by whole processes.
+func (r *run) processed(q *question) bool { return r.Run != nil && !q.again }
+
+// clients are the numbers of clients that ask a question at once.
+func (q *question) clients() []int {
+	if q.again {
+		return []int{1, 8}
+	}
+	return []int{1, 8, 32}
 }
 
 // wrong says which command got a wrong answer, if err is not nil.
@@ -187,27 +209,30 @@ func add(row *result.Row, s *system, figure float64) {
 	}
 }
 
-// inTurn measures the sides as ours, theirs, theirs, ours. A row whose rounds are long has fewer.
+// inTurn measures the sides as ours, theirs, theirs, ours. A row has fewer rounds if all of them
+// take more than its part of the budget.
 func (r *run) inTurn(once func(round int, s *system) error) error {
-	rounds := r.Rounds
-	for round := 0; round < rounds; round++ {
+	least := 3
+	if r.Quick {
+		least = 1
+	}
+	end := r.end
+	if !end.IsZero() {
+		end = time.Now().Add(time.Until(r.end) / time.Duration(max(1, r.left)))
+	}
+	r.left--
+	for round := range r.Rounds {
+		if round >= least && !end.IsZero() && time.Now().After(end) {
+			return nil
+		}
 		order := slices.Clone(r.systems)
 		if round%2 == 1 {
 			slices.Reverse(order)
 		}
-		begun := time.Now()
 		for _, s := range order {
 			if err := once(round, s); err != nil {
 				return err
 			}
-		}
-		switch took := time.Since(begun); {
-		case took > 3*time.Second && r.Quick:
-			rounds = 1
-		case took > 12*time.Second:
-			rounds = min(rounds, 2)
-		case took > 3*time.Second:
-			rounds = min(rounds, 3)
 		}
 	}
 	return nil
@@ -287,6 +312,10 @@ func (r *run) servers(ctx context.Context, q *question, clients int, slower time
 	var variants []*variant
 	number := -1 // of the round
 	var spent time.Duration
+	var refused [2]int64
+	for i, s := range r.systems {
+		refused[i] = -s.refused.Load()
+	}
 	err := r.inTurn(func(round int, s *system) error {
 		if round != number {
 			if spent > 0 {
@@ -314,6 +343,11 @@ func (r *run) servers(ctx context.Context, q *question, clients int, slower time
 	})
 	if err != nil {
 		return 0, err
+	}
+	for i, s := range r.systems {
+		if refused[i] += s.refused.Load(); refused[i] > 0 {
+			row.Note = strings.TrimPrefix(fmt.Sprintf("%s; %s refused %d requests as busy, with %d clients: they waited as told and asked again, within their time", row.Note, s.name, refused[i], clients), "; ")
+		}
 	}
 	r.rows = append(r.rows, *row)
 	if clients == 8 {

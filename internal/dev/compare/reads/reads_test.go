@@ -58,6 +58,7 @@ type world struct {
 	tools  rig.Tools
 	corpus *rig.Corpus
 	ours   reads.Ours
+	server *rig.Server // of ours
 }
 
 func newWorld(t *testing.T) *world {
@@ -90,11 +91,15 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.ours = reads.Ours{Logquery: testkit.Command(t, root, "logquery"), Store: store, Env: testkit.Environ()}
+	if w.server, err = rig.Serve(context.WithoutCancel(t.Context()), w.ours.Logquery, w.ours.Env, store); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.server.Kill) // when all subtests have ended
 	return w
 }
 
 // check holds rows against the promises of all of them.
-func check(t *testing.T, rows []result.Row, rounds int, both bool) {
+func check(t *testing.T, rows []result.Row, least, rounds int, both bool) {
 	t.Helper()
 	if err := (result.Result{Rows: rows}).Check(); err != nil {
 		t.Error(err)
@@ -111,7 +116,7 @@ func check(t *testing.T, rows []result.Row, rounds int, both bool) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(questions) < 15 {
+	if len(questions) < least {
 		t.Errorf("%d questions", len(questions))
 	}
 	for q, got := range questions {
@@ -133,24 +138,38 @@ func (w *world) config(t *testing.T) reads.Config {
 	return reads.Config{Ours: w.ours, Corpus: w.corpus, Rounds: 1, Quick: true, Run: &rig.Runner{Self: self}, Say: t.Logf}
 }
 
-// TestOurs asks a real server for all answers.
-func TestOurs(t *testing.T) {
+// TestRun asks real servers over one store.
+func TestRun(t *testing.T) {
 	w := newWorld(t)
-	rows, err := reads.Run(t.Context(), w.config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, rows, 1, false)
+	t.Run("ours", w.testOurs)
+	t.Run("budget", w.testBudget)
+	t.Run("wrong", w.testWrong)
+	t.Run("wrong process", w.testWrongProcess)
+	t.Run("busy", w.testBusy)
+	t.Run("both", w.testBoth)
 }
 
-func (w *world) serve(t *testing.T) *rig.Server {
-	t.Helper()
-	s, err := rig.Serve(context.WithoutCancel(t.Context()), w.ours.Logquery, w.ours.Env, w.ours.Store)
+// testOurs has no other system.
+func (w *world) testOurs(t *testing.T) {
+	config := w.config(t)
+	config.Only = []string{"window"}
+	rows, err := reads.Run(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Kill) // when all subtests have ended
-	return s
+	check(t, rows, 1, 1, false)
+}
+
+// testBudget has a budget that is over at once: each row still has three rounds.
+func (w *world) testBudget(t *testing.T) {
+	t.Parallel()
+	config := w.config(t)
+	config.Only, config.Quick, config.Rounds, config.Budget = []string{"id"}, false, 5, time.Nanosecond
+	rows, err := reads.Run(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, rows, 1, 3, false)
 }
 
 // changed is a server in front of another one that changes some answers.
@@ -211,6 +230,7 @@ func loses(l [][]byte) [][]byte    { return append(l[:1:1], l[2:]...) }
 func doubles(l [][]byte) [][]byte  { return append(l[:2:2], l[1:]...) }
 func reorders(l [][]byte) [][]byte { l[0], l[1] = l[1], l[0]; return l }
 func replaces(l [][]byte) [][]byte { l[1] = l[2]; return l }
+func beheads(l [][]byte) [][]byte  { return l[1:] }
 func alters(l [][]byte) [][]byte {
 	l[1] = bytes.Replace(l[1], []byte(`"user_id":"u1`), []byte(`"user_id":"u2`), 1)
 	return l
@@ -227,12 +247,12 @@ func once(f func([]byte) []byte) func([]byte) []byte {
 	}
 }
 
-// TestWrong has a server of ours with wrong answers, from the first or from a later one on.
-func TestWrong(t *testing.T) {
-	w := newWorld(t)
-	s := w.serve(t)
+// testWrong has a server of ours with wrong answers, from the first or from a later one on.
+func (w *world) testWrong(t *testing.T) {
+	s := w.server
 	const window, newest, hour = "window", "newest", "hour"
-	with := map[string]string{window: "level=error,critical", newest: "limit=100&", hour: "service=", "minutes": "by=1m", "services": "split=service"}
+	with := map[string]string{window: "level=error,critical", newest: "limit=100&", hour: "service=", "minutes": "by=1m", "services": "split=service",
+		"id": "words=", "word": "words=", "text": "text=", "rare": "words=", "expression": "expr=", "newest-all": "limit=100&", "facet": "fields=status"}
 	for _, c := range []struct {
 		name, question string
 		from           int64
@@ -259,6 +279,13 @@ func TestWrong(t *testing.T) {
 		{"loses one of the newest", newest, 1, linesOf(loses), []string{"the newest 100 of a service", "99 records, and 100 are right"}},
 		{"counts one less", "minutes", 2, func(b []byte) []byte { return bytes.Replace(b, []byte(`"total":5`), []byte(`"total":4`), 1) }, []string{"do not make its total"}},
 		{"counts a service wrong", "services", 2, func(b []byte) []byte { return bytes.Replace(b, []byte(`"auth":`), []byte(`"auth":9`), 1) }, []string{"1 of 8 numbers are wrong: auth has 9"}},
+		{"counts a value wrong", "facet", 2, func(b []byte) []byte { return bytes.Replace(b, []byte(`"count":`), []byte(`"count":9`), 1) }, []string{"numbers are wrong"}},
+		{"lacks an id", "id", 2, linesOf(beheads), []string{"0 records, and 1 are right"}},
+		{"lacks a token", "word", 2, linesOf(beheads), []string{"it lacks 1"}},
+		{"lacks characters", "text", 2, linesOf(beheads), []string{"it lacks 1"}},
+		{"lacks a seldom word", "rare", 2, linesOf(beheads), []string{"it lacks 1"}},
+		{"lacks a match", "expression", 2, linesOf(beheads), []string{"it lacks 1"}},
+		{"loses one of the newest of all", "newest-all", 2, linesOf(loses), []string{"99 records, and 100 are right"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -278,10 +305,25 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestBusy has a server that refuses each first request for a time. It gets it again.
-func TestBusy(t *testing.T) {
-	w := newWorld(t)
-	s := w.serve(t)
+// testWrongProcess has a command that loses a record, and one that fails.
+func (w *world) testWrongProcess(t *testing.T) {
+	for script, want := range map[string]string{`"` + w.ours.Logquery + `" "$@" | sed 1d`: "it lacks 1", "exit 3": "exit code 3"} {
+		config := w.config(t)
+		config.Only, config.Ours.Server = []string{"window"}, changed{w.server.Base, w.server.PID()}
+		config.Ours.Logquery = filepath.Join(t.TempDir(), "logquery")
+		if err := os.WriteFile(config.Ours.Logquery, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reads.Run(t.Context(), config); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "the answer of blobtail") {
+			t.Errorf("%s: %v, want %q", script, err, want)
+		}
+	}
+}
+
+// testBusy has a server that refuses each first request for a time. It gets it again.
+func (w *world) testBusy(t *testing.T) {
+	t.Parallel()
+	s := w.server
 	to, err := url.Parse(s.Base)
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +331,7 @@ func TestBusy(t *testing.T) {
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	var requests atomic.Int64
 	busy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if n := requests.Add(1); n%2 == 1 && n < 19 {
+		if n := requests.Add(1); n%2 == 1 && n < 13 {
 			rw.Header().Set("Retry-After", "1")
 			http.Error(rw, "later", http.StatusTooManyRequests)
 			return
@@ -305,22 +347,21 @@ func TestBusy(t *testing.T) {
 	}
 	// The wait counts: the first burst has one client, whose requests are refused.
 	for _, r := range rows {
-		if r.ID == "read.window.server.1" && r.Ours[0] < 500 {
-			t.Errorf("a median of %v ms, with waits of a second", r.Ours)
+		if r.ID == "read.window.server.1" && (r.Ours[0] < 500 || !strings.Contains(r.Note, "blobtail refused 5 requests")) {
+			t.Errorf("a median of %v ms, with waits of a second; %s", r.Ours, r.Note)
 		}
 	}
 }
 
-// TestBoth asks both systems, and a VictoriaLogs whose answers lack a record.
-func TestBoth(t *testing.T) {
-	w := newWorld(t)
+// testBoth asks both systems, and a VictoriaLogs with wrong answers.
+func (w *world) testBoth(t *testing.T) {
 	path, _, err := victoria.Install(t.Context(), root, t.TempDir())
 	unless(t, err)
 	v, err := victoria.Start(t.Context(), path, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := w.serve(t)
+	s := w.server
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -341,12 +382,29 @@ func TestBoth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, rows, 1, true)
+	check(t, rows, 15, 1, true)
 	w.sequences(t, s, v)
-	for _, c := range []struct{ question, with, want string }{{"window", "level:in", "it lacks 1"}, {"newest", "limit=100", "99 records, and 100 are right"}} {
-		config.Run, config.Only, config.Theirs = nil, []string{c.question}, change(t, v.URL(), v.PID(), c.with, 1, linesOf(loses))
+	more := func(name string) func([]byte) []byte {
+		return func(b []byte) []byte { return bytes.Replace(b, []byte(name), []byte(name+"9"), 1) }
+	}
+	for _, c := range []struct {
+		question, with string
+		from           int64
+		alter          func([]byte) []byte
+		want           string
+	}{
+		{"window", "level:in", 1, linesOf(loses), "it lacks 1"},
+		{"newest", "limit=100", 1, linesOf(loses), "99 records, and 100 are right"},
+		{"hour", "_time:[", 3, once(linesOf(loses)), "as in the answer before"},
+		{"id", "request_id", 1, linesOf(beheads), "0 records, and 1 are right"},
+		{"expression", "~", 1, linesOf(beheads), "it lacks 1"},
+		{"minutes", "step=1m", 1, more(`"total":`), "do not make their total"},
+		{"services", "stats by", 1, more(`"records":"`), "numbers are wrong"},
+		{"facet", "top 50", 1, more(`"records":"`), "numbers are wrong"},
+	} {
+		config.Run, config.Only, config.Theirs = nil, []string{c.question}, change(t, v.URL(), v.PID(), c.with, c.from, c.alter)
 		if _, err := reads.Run(t.Context(), config); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "the answer of VictoriaLogs") {
-			t.Error(err)
+			t.Errorf("%s: %v", c.question, err)
 		}
 	}
 }
@@ -382,6 +440,7 @@ func newLogged(t *testing.T, base string, pid int) *logged {
 // are asked again are the same all the time.
 func (w *world) sequences(t *testing.T, ours *rig.Server, theirs reads.Server) {
 	t.Helper()
+	span := func(q url.Values) string { return "_time:[" + q.Get("from") + ", " + q.Get("to") + ")" }
 	for _, c := range []struct {
 		question string
 		differ   int
@@ -391,13 +450,13 @@ func (w *world) sequences(t *testing.T, ours *rig.Server, theirs reads.Server) {
 		{"text", 30, func(q url.Values) string { return `*"` + q.Get("text") + `"*` }},
 		{"id", 30, func(q url.Values) string { return "request_id:=" + strconv.Quote(q.Get("words")) }},
 		{"window", 30, func(q url.Values) string {
-			return "_time:[" + q.Get("from") + ", " + q.Get("to") + `) {service="` + q.Get("service") + `"} level:in("error","critical")`
+			return span(q) + ` {service="` + q.Get("service") + `"} level:in("error","critical")`
 		}},
 		{"hour", 30, func(q url.Values) string {
-			return "_time:[" + q.Get("from") + ", " + q.Get("to") + `) {service="` + q.Get("service") + `"}`
+			return span(q) + ` {service="` + q.Get("service") + `"}`
 		}},
-		{"newest", 7, func(q url.Values) string { return `{service="` + q.Get("service") + `"}` }},
-		{"newest-all", 30, func(q url.Values) string { return "_time:<" + q.Get("to") }},
+		{"newest", 7, func(q url.Values) string { return span(q) + ` {service="` + q.Get("service") + `"}` }},
+		{"newest-all", 30, span},
 		{"rare", 30, func(q url.Values) string { return `{service="` + q.Get("service") + `"} "` + q.Get("words") + `"` }},
 		{"rare-again", 0, func(q url.Values) string { return `{service="` + q.Get("service") + `"} "` + q.Get("words") + `"` }},
 	} {

@@ -63,9 +63,12 @@ func (s span) ours() url.Values {
 	return url.Values{"service": {s.service}, "from": {from}, "to": {to}}
 }
 
-func (s span) theirs() string {
+func (s span) theirs() string { return s.theirTime() + " " + stream(s.service) }
+
+// theirTime is a query for a time of all services.
+func (s span) theirTime() string {
 	from, to := s.bounds()
-	return "query=_time:[" + from + ", " + to + ") " + stream(s.service)
+	return "query=_time:[" + from + ", " + to + ")"
 }
 
 // spans draws times of a service that begin with any minute. The generator's own is the first one
@@ -164,9 +167,12 @@ func (x *index) ids() []*variant {
 	return x.everywhere(x.drawn.requests, "words", "-w", "query=request_id:=%q")
 }
 
+// newestOfServices have the time of the corpus on both sides: VictoriaLogs halves the time of a query
+// until it has few records, and without a beginning it would halve centuries.
 func (x *index) newestOfServices() []*variant {
 	return x.inTurn(func(service string) []*variant {
-		v := &variant{args: []string{service}, ours: url.Values{"service": {service}}, theirs: []string{"query=" + stream(service)}}
+		s := span{service, x.from, x.to}
+		v := &variant{args: s.args(), ours: s.ours(), theirs: []string{s.theirs()}}
 		v.want.records = x.newest(x.to, service)
 		return []*variant{v}
 	})
@@ -185,8 +191,8 @@ func (x *index) until(step time.Duration, most int) (all []time.Time) {
 
 func (x *index) newestOfAll() (all []*variant) {
 	for _, at := range x.until(7*time.Second, mostMoments) {
-		to := at.Format(time.RFC3339)
-		v := &variant{args: []string{"*", "--to", to}, ours: url.Values{"service": {"*"}, "to": {to}}, theirs: []string{"query=_time:<" + to}}
+		s := span{"*", x.from, at}
+		v := &variant{args: s.args(), ours: s.ours(), theirs: []string{s.theirTime()}}
 		v.want.records = x.newest(at, x.order...)
 		all = append(all, v)
 	}

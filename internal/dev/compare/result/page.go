@@ -47,23 +47,21 @@ func Tables(r Result) string {
 		behindTable(&b, r)
 	}
 	paragraph(&b, "", "%s is ahead in %d rows. A ratio is that of the medians, ours to theirs, or theirs to ours if more is better: below 1, %s is ahead. "+
-		"A figure is the median of rounds in turn (ours, theirs, theirs, ours), and in brackets are the least and the most; the JSON has them for all. "+
+		"A figure is the median of rounds in turn (ours, theirs, theirs, ours), and in brackets are the least and the most. The JSON has all figures. "+
 		"`make compare COMPARE_FLAGS='-rows ID'` measures a row alone.", r.Ours.Name, ahead, r.Ours.Name)
 	b.WriteString("![Ratios of all rows](compare.svg)\n\n")
 	for _, g := range groups() {
-		for _, c := range r.Corpora {
-			rows := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Group != g[0] || row.Corpus != c.Name })
-			if len(rows) == 0 {
-				continue
-			}
-			fmt.Fprintf(&b, "**%s**, %s corpus:\n\n", g[1], c.Name)
-			if g[0] == "read" {
-				matrix(&b, r, rows)
-			} else {
-				table(&b, r, rows)
-			}
-			notes(&b, rows)
+		rows := slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Group != g[0] })
+		if len(rows) == 0 {
+			continue
 		}
+		fmt.Fprintf(&b, "**%s**:\n\n", g[1])
+		if g[0] == "read" {
+			matrix(&b, r, rows)
+		} else {
+			table(&b, r, rows)
+		}
+		notes(&b, rows)
 	}
 	b.WriteString("The commands of the rows:\n\n")
 	commands(&b, r)
@@ -79,7 +77,7 @@ func behindTable(b *strings.Builder, r Result) {
 	b.WriteString("| row | ID | ratios |\n|---|---|---|\n")
 	for len(rows) > 0 {
 		first, rest := stem(rows[0])
-		title, id := rows[0].Title+", "+rows[0].Corpus, first
+		title, id := titled(r, rows[0]), first
 		if rest != "" {
 			title, id = titleOf(r.Rows, first), first+".*"
 		}
@@ -100,9 +98,17 @@ func behindTable(b *strings.Builder, r Result) {
 func table(b *strings.Builder, r Result, rows []Row) {
 	fmt.Fprintf(b, "| row | ID | unit | %s | %s | ratio |\n|---|---|---|---:|---:|---:|\n", r.Ours.Name, r.Theirs.Name)
 	for _, row := range rows {
-		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s | %s |\n", row.Title, row.ID, row.Unit, figures(row.Ours), figures(row.Theirs), ratio(row))
+		fmt.Fprintf(b, "| %s | `%s` | %s | %s | %s | %s |\n", titled(r, row), row.ID, row.Unit, figures(row.Ours), figures(row.Theirs), ratio(row))
 	}
 	b.WriteString("\n")
+}
+
+// titled is the title of a row, with its corpus if that is not the first.
+func titled(r Result, row Row) string {
+	if len(r.Corpora) == 0 || row.Corpus == r.Corpora[0].Name {
+		return row.Title
+	}
+	return row.Title + ", " + row.Corpus
 }
 
 // ratio writes a ratio. One that is theirs is bold.
@@ -140,7 +146,8 @@ func matrix(b *strings.Builder, r Result, rows []Row) {
 			kinds = append(kinds, kind)
 		}
 	}
-	paragraph(b, "", "A cell has %s / %s, and the ratio.", r.Ours.Name, r.Theirs.Name)
+	paragraph(b, "", "A cell has the medians of %s / %s, and the ratio. Each request asks for another time, service, word or id; those of `-again` ask for the same. "+
+		"`server` and `cpu` are requests to a server, and the number is that of clients at once. `process` is a whole command: `logquery` opens the store itself, and `curl` asks the running %s.", r.Ours.Name, r.Theirs.Name, r.Theirs.Name)
 	b.WriteString("| question | IDs |")
 	for _, kind := range kinds {
 		fmt.Fprintf(b, " %s, %s |", strings.ReplaceAll(cmp.Or(kind, "all"), ".", " "), units[kind])
@@ -154,22 +161,23 @@ func matrix(b *strings.Builder, r Result, rows []Row) {
 				b.WriteString(" none |")
 				continue
 			}
-			fmt.Fprintf(b, " %s / %s: %s |", cell(row.Unit, row.Ours), cell(row.Unit, row.Theirs), ratio(row))
+			fmt.Fprintf(b, " %s / %s: %s |", median(row.Ours), median(row.Theirs), ratio(row))
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
 }
 
-// cell writes figures. Those that are large enough to be the same in each run have no range.
-func cell(unit string, v []float64) string {
-	if s := report.SpreadOf(v); len(v) > 0 && !short(unit, s.Median) {
-		return report.Number(s.Median)
+// median writes a median without its range.
+func median(v []float64) string {
+	if len(v) == 0 {
+		return "none"
 	}
-	return figures(v)
+	return report.Number(report.SpreadOf(v).Median)
 }
 
-// titleOf is the beginning that the titles of a stem's rows share.
+// titleOf is the beginning that the titles of a stem's rows share. Behind a semicolon a title tells how
+// requests differ, which the page says once for all.
 func titleOf(rows []Row, of string) (title string) {
 	for _, row := range rows {
 		if s, _ := stem(row); s != of {
@@ -182,6 +190,7 @@ func titleOf(rows []Row, of string) (title string) {
 			title = title[:len(title)-1]
 		}
 	}
+	title, _, _ = strings.Cut(title, ";")
 	return strings.TrimRight(title, ", ")
 }
 
@@ -360,7 +369,7 @@ func nameOf(rows []Row, row Row) string {
 	if rest == "" {
 		return strings.ReplaceAll(row.Title, "`", "")
 	}
-	name, _, _ := strings.Cut(titleOf(rows, line), ";")
+	name := titleOf(rows, line)
 	_, question, _ := strings.Cut(line, ".")
 	if name += " (" + question + ")"; row.Unit != "ms" {
 		name += ", CPU"

@@ -132,7 +132,7 @@ func TestTables(t *testing.T) {
 		"| question | IDs | server 8, ms | process, ms | server 1, ms |",
 		"| an hour | `read.hour.*` | 110 / 50: **2.20** | 60 / 100: 0.60 | none |",
 		"| `read.hour.*` | `logquery hour` | `curl hour` |",
-		"| tables | `storage.tails` | MB | 1 | none | none |",
+		"| tables, loghub | `storage.tails` | MB | 1 | none | none |",
 		"| `ingest.ndjson` | `send a\\|b` | `send c` |",
 		"is synced to disk | is in memory", "2,000,000 records, 646.8 MB", "14 minutes", "- `storage.compacted`: with filters.",
 	} {
@@ -144,6 +144,48 @@ func TestTables(t *testing.T) {
 	better.Rows = better.Rows[:1]
 	if page := result.Tables(better); !strings.HasPrefix(page, "Other is ahead in none of the 1 rows.") {
 		t.Errorf("it begins otherwise: %.200s", page)
+	}
+}
+
+// A whole run fits on its page, which has some 2,800 words of its own and may have 5,000.
+func TestWords(t *testing.T) {
+	const most = 2100
+	three := []float64{12.34, 10.12, 14.56}
+	r := sample()
+	r.Rows, r.Notes = nil, []string{"VictoriaLogs returned 123,456 decimal fractions with other digits, such as 1.3820000000000001 for 1.382. They count as equal."}
+	row := func(id, group, title, unit, corpus, note string) {
+		theirs := three
+		if len(r.Rows)%2 == 0 {
+			theirs = []float64{11.1, 9.9, 13.3} // every second row is behind
+		}
+		r.Rows = append(r.Rows, result.Row{ID: id, Group: group, Title: title, Unit: unit, Corpus: corpus, Ours: three, Theirs: theirs, Note: note,
+			OursCommand:   "curl --data-binary @BODY -H 'Content-Type: " + group + "' http://INGEST/" + unit + "; curl -X POST http://ADMIN/flush",
+			TheirsCommand: "curl --data-binary @BODY -H 'Content-Type: " + group + "' http://VICTORIA/" + unit + "; curl http://VICTORIA/internal/force_flush"})
+	}
+	for _, protocol := range []string{"ndjson.100", "ndjson.1", "loki.1000", "bulk.1000", "otlp.1000"} {
+		row("ingest."+protocol, "ingest", protocol+", 1,000 records a request", "CPU s a million", "reference", "200,000 records")
+	}
+	for _, corpus := range []string{"reference", "loghub"} {
+		for _, id := range []string{"flushed", "compacted", "compaction", "tables"} {
+			row("storage."+id+"."+corpus, "storage", "raw / stored, as "+id, "times smaller", corpus, id+": ours: blobs with filters and indexes; theirs: all files after force_flush")
+		}
+		row("memory.ingest."+corpus, "memory", "peak memory of ingest", "MB", corpus, "")
+	}
+	for _, question := range strings.Fields("window hour word word-again text id newest newest-all minutes services expression expression-again rare rare-again facet") {
+		kinds := []string{"process", "server.1", "server.8", "cpu", "server.32"}
+		for _, kind := range kinds {
+			row("read."+question+"."+kind, "read", "an hour of a service, or some; another hour and service each time, "+kind, "ms", "reference", "")
+			last := &r.Rows[len(r.Rows)-1]
+			last.OursCommand = "curl -sS 'http://127.0.0.1:8516/api/v1/records?limit=0&service=" + question + "'"
+			last.TheirsCommand = "curl -sS --fail-with-body http://127.0.0.1:9428/select/logsql/query --data-urlencode 'query=_time:[2026-11-10T12:00:00Z, 2026-11-10T18:00:00Z) {service=\"" + question + "\"}'"
+			if kind == "process" {
+				last.OursCommand = "logquery " + question + " --from 2026-11-10T12:00:00Z --to 2026-11-10T18:00:00Z --level error,critical"
+			}
+		}
+	}
+	page := result.Tables(r)
+	if n := len(strings.Fields(page)); n > most {
+		t.Errorf("%d words, and %d is the most:\n%s", n, most, page)
 	}
 }
 

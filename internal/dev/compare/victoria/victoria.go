@@ -154,17 +154,21 @@ func (s *Server) Flush(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.until(ctx, func() (bool, error) {
-		for _, name := range []string{`vl_pending_rows{type="storage"}`, `vl_pending_rows{type="indexdb"}`, `vl_storage_rows{type="storage/inmemory"}`} {
-			if n, err := s.metric(ctx, name); err != nil || n != 0 {
-				return false, err
-			}
-		}
-		return true, nil
-	})
+	return s.none(ctx, `vl_pending_rows{type="storage"}`, `vl_pending_rows{type="indexdb"}`, `vl_storage_rows{type="storage/inmemory"}`)
 }
 
-// Merge flushes and merges all files of each day, as VictoriaLogs does when a day is over.
+// Rest returns when no merge is running. Merges begin by themselves after a load or a start, and they
+// would cost CPU beside a read, and files whose records are also in others.
+func (s *Server) Rest(ctx context.Context) error {
+	var names []string
+	for _, of := range []string{"storage/inmemory", "storage/small", "storage/big", "indexdb/inmemory", "indexdb/file"} {
+		names = append(names, "vl_active_merges{type="+strconv.Quote(of)+"}")
+	}
+	return s.none(ctx, names...)
+}
+
+// Merge flushes and merges all files of each day. VictoriaLogs does so for no day by itself: it merges
+// some files while records of the day arrive.
 func (s *Server) Merge(ctx context.Context) error {
 	if err := s.Flush(ctx); err != nil {
 		return err
@@ -253,12 +257,24 @@ func (s *Server) get(ctx context.Context, path string) ([]byte, error) {
 	return body, err
 }
 
+// none returns when all of some metrics are 0.
+func (s *Server) none(ctx context.Context, names ...string) error {
+	return s.until(ctx, func() (bool, error) {
+		page, err := s.get(ctx, "/metrics")
+		if err != nil {
+			return false, err
+		}
+		for _, name := range names {
+			if n, err := metric(page, name); err != nil || n != 0 {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
 // metric reads a number of the page of metrics.
-func (s *Server) metric(ctx context.Context, name string) (float64, error) {
-	page, err := s.get(ctx, "/metrics")
-	if err != nil {
-		return 0, err
-	}
+func metric(page []byte, name string) (float64, error) {
 	for lines := bufio.NewScanner(bytes.NewReader(page)); lines.Scan(); {
 		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
 			return strconv.ParseFloat(value, 64)
