@@ -332,6 +332,46 @@ func TestAges(t *testing.T) {
 	})
 }
 
+// A tick looks at many open batches in parts, between which requests come in and cut batches. All are
+// cut, and each record is stored once.
+func TestAgesOfManyBatches(t *testing.T) {
+	const hours = 3500
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memSink{}
+		p := start(t, dir, sink, buffer.Options{Size: 2000}, true)
+		defer p.stop()
+		lines := make([]line, hours)
+		for i := range lines {
+			lines[i] = line{"web", at(60 * i), "x"}
+		}
+		p.accept(request(0, lines...))
+		time.Sleep(5*time.Minute - time.Second)
+		large := string(bytes.Repeat([]byte("x"), 2000))
+		var senders sync.WaitGroup
+		for i := range 100 {
+			senders.Go(func() {
+				time.Sleep(time.Second + time.Duration(i%8)*250*time.Millisecond/8) // about the tick
+				p.accept(request(byte(1+i), line{"web", at(60 * 35 * i), large}, line{"web", at(60 * (hours + i)), "new"}))
+			})
+		}
+		senders.Wait()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		times := map[int64]int{}
+		for _, l := range sink.lines("web") {
+			times[l.time]++
+		}
+		if len(times) != hours {
+			t.Errorf("records of %d hours are stored, want %d", len(times), hours)
+		}
+		p.flush()
+		if n := len(sink.lines("web")); n != hours+200 {
+			t.Errorf("%d records are stored, want %d", n, hours+200)
+		}
+	})
+}
+
 // A service does not delay others if all its writes fail. Its batch is stored once the store
 // accepts it.
 func TestFailingService(t *testing.T) {

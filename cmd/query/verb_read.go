@@ -118,7 +118,7 @@ type limitFlags struct {
 	Reverse bool    `short:"r" help:"Newest first."`
 }
 
-// sightFlags say what a read prints in place of records, or beside them.
+// sightFlags say what a read prints in place of records, or beside them, and whether it asks ingesters.
 type sightFlags struct {
 	Count   bool   `help:"Print only how many records there are."`
 	Stats   bool   `help:"Say on stderr what the read took."`

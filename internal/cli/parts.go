@@ -13,7 +13,7 @@ import (
 // parser has the chosen ones if they stand in a field of type [kong.Plugins] with the tag embed, and
 // the groups themselves with kong:"-".
 //
-// A parser takes the longest time of a start to make, and most flags are not on a command line.
+// The time to make a parser grows with its flags, and a command line has few of them.
 type Parts func(groups ...any) kong.Plugins
 
 // AllParts chooses all groups, as help and explanations of mistakes need them.

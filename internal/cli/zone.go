@@ -1,9 +1,10 @@
 package cli
 
 import (
-	"os"
 	"strings"
 	"time"
+
+	"blobtail/storage/fsys"
 )
 
 // UnknownZone says, in one line, that the zone of the environment is unknown, and that times without
@@ -14,7 +15,7 @@ func UnknownZone(getenv func(string) string) string {
 	var err error
 	if strings.HasPrefix(name, "/") {
 		var data []byte
-		if data, err = os.ReadFile(name); err == nil {
+		if data, err = fsys.Read(name); err == nil {
 			_, err = time.LoadLocationFromTZData(name, data)
 		}
 	} else if name != "" {

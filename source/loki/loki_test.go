@@ -143,7 +143,6 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// A stream or an entry that is invalid costs no other, and its bytes are kept.
 // Entries whose metadata have other names at the same places, and fields of any length, are the
 // records that the same entries in JSON are.
 func TestChangingMetadata(t *testing.T) {
@@ -185,6 +184,7 @@ func TestChangingMetadata(t *testing.T) {
 	}
 }
 
+// A stream or an entry that is invalid costs no other, and its bytes are kept.
 func TestInvalid(t *testing.T) {
 	good := push(nil, `{app="a"}`, line(ns, "good"))
 	for _, row := range []struct {
