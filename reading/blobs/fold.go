@@ -214,7 +214,7 @@ func (l *loader) partOf(s *source, block int) (id findingID, ok bool) {
 	if l.folding == nil || !l.folding.known || l.findings == nil || s.body != nil || s.State != catalog.Sound {
 		return id, false
 	}
-	return findingID{s.Key, s.Meta.Batch, block, l.folding.id}, true
+	return s.findingID(block, l.folding.id), true
 }
 
 // fold makes the part of a block of its kept lines, which nobody needs then.
