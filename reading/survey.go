@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,8 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 	a.Limit, a.First, a.Edges, a.byName = 0, 0, blobs.Edges{}, true
 	f = &Survey{Of: -1}
 	options := survey.Options{Only: o.Fields, Skip: []string{"ts", "msg"}, Levels: true, Fields: MostSurveyed, Values: MostValues, Plain: valueBytes, Bytes: surveyBytes}
-	parts := options
+	parts := options // without bounds of their own: a value that one of them left out would have too small a number in the whole
+	parts.Fields, parts.Values, parts.Bytes = 0, math.MaxInt, 0
 	options.Budget = budget.Of(ctx)
 	of := survey.New(options)
 	out, err = s.run(ctx, a, func(ctx context.Context, reader *blobs.Reader, q blobs.Query) (sum blobs.Summary, err error) {

@@ -45,3 +45,37 @@ func TestSurvey(t *testing.T) {
 		t.Errorf("%v, %+v", err, all)
 	}
 }
+
+// A value that is counted has all of its records, also those of blocks that have more values than are
+// counted.
+func TestSurveyOfManyValues(t *testing.T) {
+	h := readingtest.New(t, 1)
+	from := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	send := func(i int, id string) {
+		h.Send(0, readingtest.Line{Time: from.Add(time.Duration(i) * time.Millisecond), Service: "web", Level: "info", Msg: "x", Fields: fmt.Sprintf(`"id":%q`, id)})
+	}
+	n := 0
+	for range 10 {
+		send(n, "often")
+		n++
+	}
+	h.Flush()
+	for i := range reading.MostValues + 100 {
+		send(n, fmt.Sprint("once ", i))
+		n++
+	}
+	for range 5 {
+		send(n, "often")
+		n++
+	}
+	h.Flush()
+	for range 2 {
+		got, out, err := h.Reader().For(nil).Survey(t.Context(), reading.Ask{Services: []string{"web"}, Range: reading.Always()}, reading.SurveyOptions{Fields: []string{"id"}})
+		if err != nil || !out.Complete() {
+			t.Fatal(out, err)
+		}
+		if f := got.Fields[0]; f.Present != int64(n) || !f.Capped || f.Distinct != reading.MostValues || f.Values[0].Text != "often" || f.Values[0].Count != 15 {
+			t.Errorf("%d present, %d distinct, capped %v, %+v", f.Present, f.Distinct, f.Capped, f.Values[0])
+		}
+	}
+}

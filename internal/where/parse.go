@@ -60,7 +60,7 @@ func parse(b *budget.Budget, text string) (*Expr, error) {
 	if ranks.err != nil {
 		return nil, &mistake{at: ranks.err.From, what: ranks.err.Message, told: true}
 	}
-	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, uses: uses, reasons: reasons{seed: maphash.MakeSeed()}, seen: map[string]bool{}, others: map[string]bool{}}
+	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, asksTime: names.asksTime, uses: uses, reasons: reasons{seed: maphash.MakeSeed()}, seen: map[string]bool{}, others: map[string]bool{}}
 	e.equals = equals(tree.Node, names, nil)
 	e.needs = needsOf(tree.Node, names)
 	x := &exprs{budget: b, source: tree.Source, of: map[*ast.BinaryNode]*regex.Regex{}}
@@ -217,6 +217,7 @@ type names struct {
 	used     map[string]int  // how often
 	own      map[string]bool // variables of the expression
 	function string          // an unknown one
+	asksTime bool            // it calls now()
 	compared []comparison    // see compare
 }
 
@@ -248,6 +249,8 @@ func (n *names) Visit(node *ast.Node) {
 		if of, ok := at.Callee.(*ast.IdentifierNode); ok {
 			n.function = of.Value
 		}
+	case *ast.BuiltinNode:
+		n.asksTime = n.asksTime || at.Name == "now"
 	case *ast.MemberNode:
 		of, named := at.Node.(*ast.IdentifierNode)
 		field, fixed := at.Property.(*ast.StringNode)

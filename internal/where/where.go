@@ -53,9 +53,11 @@ type Expr struct {
 	noted []string // the same, with those in $env["name"]
 	whole bool     // it uses $env, which has all fields
 	// calls says that it calls functions that need the run.
-	calls  bool
-	budget *budget.Budget
-	runs   sync.Pool
+	calls bool
+	// asksTime says that it calls now().
+	asksTime bool
+	budget   *budget.Budget
+	runs     sync.Pool
 
 	uses   []use
 	equals []string
@@ -80,6 +82,9 @@ const (
 
 // String is the text of the expression.
 func (e *Expr) String() string { return e.text }
+
+// AsksTime reports whether the expression may match a record now and not later: it calls now().
+func (e *Expr) AsksTime() bool { return e.asksTime }
 
 // Match reports whether a canonical line matches.
 func (e *Expr) Match(line []byte) bool {
@@ -295,7 +300,7 @@ func (e *Expr) doubt(err error) {
 func (e *Expr) Certain() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.doubted == 0 && len(e.failed.order) == 0
+	return e.budget.Err() == nil && e.doubted == 0 && len(e.failed.order) == 0
 }
 
 // Found notes that a record matches, without the record.

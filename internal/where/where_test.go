@@ -148,3 +148,23 @@ func TestUnjudged(t *testing.T) {
 		}
 	}
 }
+
+// An expression that calls now() asks for the time, and no other does: a field may have that name.
+func TestAsksTime(t *testing.T) {
+	for text, want := range map[string]bool{
+		`date(ts) > now() - duration("1h")`:                          true,
+		`status == 502 and not (now() < date(ts))`:                   true,
+		`let old = now() - duration("1h"); date(ts) < old`:           true,
+		`any(tags, date(#).Unix() > now().Unix())`:                   true,
+		`"x" in map(tags, {string(now())})`:                          true,
+		`date(ts) > date("2026-11-20T15:00:00Z") - duration("1h")`:   false,
+		`now == 1 or msg contains "now()" or $env["now"] == "now()"`: false,
+	} {
+		e, err := where.Parse(nil, text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if e.AsksTime() != want {
+			t.Errorf("%s: %v", text, e.AsksTime())
+		}
+	}
+}

@@ -16,7 +16,7 @@ import (
 const (
 	// findingBytes is the memory of a finding beside its lines: its key, and its places in a map and a
 	// list.
-	findingBytes = 400
+	findingBytes = 450
 	// fewLines is the part of the lines of a block that a finding may have: one of more is worth less
 	// than those of the many blocks that it would push out.
 	fewLines = 4
@@ -31,13 +31,16 @@ type finding struct {
 	higher []int64
 }
 
-// findingID is the key of what a question has found in a block. A blob is known by its key and its
-// batch, and the question by a hash of its text: questions are long at times.
+// findingID is the key of what a question has found in a block. A blob is known by its key, its batch
+// and its version: the batch of a compacted blob is that of the next one from the same blobs, which
+// another program may divide into other blocks. The question is known by a hash of its text: questions
+// are long at times.
 type findingID struct {
-	blob  string
-	batch blobfmt.BatchID
-	block int
-	of    [sha256.Size]byte
+	blob, version string
+	batch         blobfmt.BatchID
+	size          int64
+	block         int
+	of            [sha256.Size]byte
 }
 
 // findings are those that a Reader keeps: a *finding, a *folded, or the blocks that ids leave.
@@ -51,9 +54,9 @@ func newFindings(most int64) *findings {
 }
 
 // identity is equal for filters that want the same records, and different for others; ok is false if
-// nobody can tell, because a function decides.
+// nobody can tell, because a function or the time decides.
 func (f *Filter) identity() (id [sha256.Size]byte, ok bool) {
-	if f.Accept != nil {
+	if f.Accept != nil || f.Where != nil && f.Where.AsksTime() {
 		return id, false
 	}
 	where := ""
@@ -64,12 +67,16 @@ func (f *Filter) identity() (id [sha256.Size]byte, ok bool) {
 	return sha256.Sum256(text), true
 }
 
+func (s *source) findingID(block int, of [sha256.Size]byte) findingID {
+	return findingID{s.Key, s.Version, s.Meta.Batch, s.Size, block, of}
+}
+
 // findingOf is the key of what the filter of a pass finds in a block; ok is false if it is not kept.
 func (l *loader) findingOf(s *source, block int) (id findingID, ok bool) {
 	if l.findings == nil || !l.match.known || s.body != nil || s.State != catalog.Sound {
 		return id, false
 	}
-	return findingID{s.Key, s.Meta.Batch, block, l.match.id}, true
+	return s.findingID(block, l.match.id), true
 }
 
 // recallFinding sets what earlier reads have found in a block, and reports whether that leaves anything to be
@@ -89,6 +96,9 @@ func (l *loader) recallFinding(s *source, block int) (wanted bool) {
 		return true
 	}
 	if len(k.raw) == 0 {
+		if l.match.where != nil {
+			return true // its notes tell of the fields that the other lines have
+		}
 		atomic.AddInt64(&l.sum.Higher, higher)
 		return false
 	}

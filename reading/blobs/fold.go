@@ -23,7 +23,7 @@ type Fold struct {
 	// ID is equal for folds that make the same part of the same lines; "": nobody can tell, and no part
 	// is kept for later reads.
 	ID string
-	// Of makes a part of whole lines, and tells its memory. Several goroutines call it at once. Nobody
+	// Of makes a part of whole lines, which it must not keep, and tells its memory. Several goroutines call it at once. Nobody
 	// changes a part.
 	Of func(lines []byte) (part any, size int64, err error)
 }
@@ -51,8 +51,8 @@ func (a *asked) folding(f Fold) *folding {
 	return out
 }
 
-// Fold passes the parts of a result to take, which makes one of them. The limits of the query do not
-// count. If the blobs, the query and the fold are the same, so are the parts and their order.
+// Fold passes the parts of a result to take, which makes one of them. The query has no edges, and its
+// limits do not count. If the blobs, the query and the fold are the same, so are the parts and their order.
 func (p *Plan) Fold(ctx context.Context, f Fold, take func(part any) error) (Summary, error) {
 	sum := p.summary()
 	err := p.confirmed(ctx, &sum, func(ctx context.Context) error { return p.fold(ctx, f, &sum, take) })
@@ -61,11 +61,15 @@ func (p *Plan) Fold(ctx context.Context, f Fold, take func(part any) error) (Sum
 	return sum, err
 }
 
-// fold folds the blobs that share no record each by itself. The others are merged.
-func (p *Plan) fold(ctx context.Context, f Fold, sum *Summary, take func(part any) error) error {
-	alone, merged, err := p.divided(ctx, sum)
-	if err != nil {
-		return err
+// fold folds the blobs that share no record each by itself. The others are merged, and so are all of
+// a distant store if nothing is kept: requests for the origins of their records would be for nothing.
+func (p *Plan) fold(ctx context.Context, f Fold, sum *Summary, take func(part any) error) (err error) {
+	var alone []blob
+	merged := p.blobs
+	if !p.reader.opt.Distant || p.reader.findings != nil {
+		if alone, merged, err = p.divided(ctx, sum); err != nil {
+			return err
+		}
 	}
 	if len(alone) > 0 {
 		if err := p.foldAlone(ctx, alone, p.folding(f), sum, take); err != nil {
@@ -214,7 +218,7 @@ func (l *loader) partOf(s *source, block int) (id findingID, ok bool) {
 	if l.folding == nil || !l.folding.known || l.findings == nil || s.body != nil || s.State != catalog.Sound {
 		return id, false
 	}
-	return findingID{s.Key, s.Meta.Batch, block, l.folding.id}, true
+	return s.findingID(block, l.folding.id), true
 }
 
 // fold makes the part of a block of its kept lines, which nobody needs then.

@@ -65,3 +65,29 @@ func TestFold(t *testing.T) {
 		}
 	}
 }
+
+// A fold over a distant store makes no more requests than a read if it keeps nothing.
+func TestRequestsOfFold(t *testing.T) {
+	b := newBuilder(t, 2000)
+	recs := some("web", 3000, 1)
+	for i := range 3 { // they overlap
+		var part []rec
+		for j := i; j < len(recs); j += 3 {
+			part = append(part, recs[j])
+		}
+		b.add(time.Hour, part)
+	}
+	q := blobs.Query{Services: []string{"web"}, Range: blobs.Always()}
+	_, want := read(t, blobs.New(b.store, blobs.Options{Distant: true}), q)
+	plan, err := blobs.New(b.store, blobs.Options{Distant: true}).Plan(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	sum, err := plan.Fold(t.Context(), blobs.Fold{Of: func(lines []byte) (any, int64, error) {
+		return bytes.Count(lines, []byte("\n")), 8, nil
+	}}, func(part any) error { lines += part.(int); return nil })
+	if err != nil || !sum.Complete() || lines != 3000 || sum.Records != 3000 || sum.Requests != want.Requests {
+		t.Errorf("%d lines, %d said, %d requests, want %d: %v", lines, sum.Records, sum.Requests, want.Requests, err)
+	}
+}

@@ -227,7 +227,7 @@ func (r *Reader) Over(wrap func(storage.BlobStore) storage.BlobStore) *Reader {
 type Summary struct {
 	Records, Bytes            int64 // emitted
 	BlobsListed, BlobsOpened  int64
-	BlocksRead, BlocksSkipped int64 // skipped: ruled out by the index of an opened blob, or by the ids of an unopened one
+	BlocksRead, BlocksSkipped int64 // skipped: ruled out by the index of an opened blob, by the ids of an unopened one, or by findings
 	// RuledOutByIDs and RuledOutByWords count the skipped blocks by the filter that ruled
 	// them out.
 	RuledOutByIDs, RuledOutByWords int64

@@ -306,7 +306,8 @@ func Top(counts iter.Seq2[string, int64], most int) []Value {
 	return all
 }
 
-// Join adds the records of another survey of the same options. An error is that of the budget.
+// Join adds the names and values of another survey of the same options, but for its bounds: it has all
+// of them. Examples and combinations are not added. An error is that of the budget.
 func (s *Survey) Join(o *Survey) error {
 	if err := s.o.Budget.Err(); err != nil {
 		return err

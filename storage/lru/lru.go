@@ -41,24 +41,26 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 }
 
 // Put keeps a value of so many bytes in place of an earlier one. It drops the values that were not
-// asked for longest while there are too many bytes.
+// asked for longest while there are too many bytes. One that has too many by itself drops no other.
 func (c *Cache[K, V]) Put(key K, value V, size int64) {
-	at := &item[K, V]{key, value, size}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.items[key]; e != nil {
-		c.size += size - e.Value.(*item[K, V]).size
-		e.Value = at
-		c.order.MoveToFront(e)
-	} else {
-		c.items[key] = c.order.PushFront(at)
-		c.size += size
+		c.drop(e)
 	}
-	for c.size > c.most {
-		old := c.order.Remove(c.order.Back()).(*item[K, V])
-		delete(c.items, old.key)
-		c.size -= old.size
+	if size > c.most {
+		return
 	}
+	c.items[key] = c.order.PushFront(&item[K, V]{key, value, size})
+	for c.size += size; c.size > c.most; {
+		c.drop(c.order.Back())
+	}
+}
+
+func (c *Cache[K, V]) drop(e *list.Element) {
+	old := c.order.Remove(e).(*item[K, V])
+	delete(c.items, old.key)
+	c.size -= old.size
 }
 
 // Size returns the number of the values, and the bytes that they take.
