@@ -4,7 +4,7 @@ import "math/bits"
 
 const (
 	keyLen     = 6 // bytes by which repeats are found
-	bucketBits = 14
+	bucketBits = 15
 	tagBits    = 12
 	ringMask   = 1<<(32-tagBits) - 1
 	// Places further before the end of all known repeats are not looked up: values differ
@@ -32,7 +32,7 @@ type finder struct {
 
 // A bucket has the last places of some keys: a tag of the key in the highest bits, and the
 // lowest bits of the place. A new place takes that of the oldest.
-type bucket [8]uint32
+type bucket [4]uint32
 
 // reset begins a frame.
 func (f *finder) reset() {
@@ -54,7 +54,7 @@ func (f *finder) find(src []byte, start int) {
 			f.front.drop(p)
 			reach = max(reach, f.lookUp(src, start, p, k, entry))
 		}
-		f.buckets[k][f.used[k]%8] = entry
+		f.buckets[k][f.used[k]%4] = entry
 		f.used[k]++
 	}
 }
@@ -66,7 +66,7 @@ func (f *finder) lookUp(src []byte, start, p int, k uint64, entry uint32) int {
 	longest := keyLen - 1
 	places, newest := &f.buckets[k], f.used[k]-1
 	for i := range uint8(len(places)) {
-		place := places[(newest-i)%8]
+		place := places[(newest-i)%4]
 		if (place^entry)>>(32-tagBits) != 0 {
 			continue
 		}

@@ -44,7 +44,7 @@ func TestLogs(t *testing.T) {
 func hostile(n int) map[string][]byte {
 	r := rand.New(rand.NewPCG(1, 1))
 	almost := lines(1000, 1)[:300]
-	var equal, growing, periods []byte
+	var equal, growing, periods, fields []byte
 	for i := 0; len(equal) < n; i++ {
 		almost[r.IntN(len(almost))] ^= byte(r.IntN(4))
 		equal = append(append(equal, almost...), '\n')
@@ -54,6 +54,10 @@ func hostile(n int) map[string][]byte {
 	}
 	for i := 1; len(periods) < n; i++ {
 		periods = append(periods, bytes.Repeat(lettersOf(r, "ab", 1+r.IntN(9)), 1+r.IntN(5000))...)
+	}
+	for len(fields) < 70_000 {
+		fields = append(fields, "0123456789"...)
+		fields = append(fields, byte(r.IntN(256)))
 	}
 	return map[string][]byte{
 		"one letter":         bytes.Repeat([]byte("a"), n),
@@ -65,8 +69,27 @@ func hostile(n int) map[string][]byte {
 		"short periods":      periods[:n],
 		"long words":         worst()[:n],
 		"Fibonacci's word":   fibonacci(n),
+		"short copies":       shortCopies(r, n),
+		"copies of fields":   bytes.Repeat(fields, n/len(fields)+1)[:n],
 		"long copies":        bytes.Repeat(lettersOf(r, "0123456789abcdef", 100_003), n/100_003+1)[:n],
 	}
+}
+
+// shortCopies is a text of three bytes from one of three offsets, again and again. A block of it
+// has as many sequences as a block can have.
+func shortCopies(r *rand.Rand, n int) []byte {
+	text := make([]byte, 0, n)
+	for len(text) < 60_000 {
+		text = append(text, byte(r.Uint32()))
+	}
+	last := [3]int{60_000, 50_000, 40_000}
+	for len(text) < n-3 {
+		k := 1 + r.IntN(2)
+		last[0], last[k] = last[k], last[0]
+		at := len(text) - last[0]
+		text = append(text, text[at:at+3]...)
+	}
+	return append(text, "end"...)[:n]
 }
 
 // deBruijn is a text that has each row of n of the first k letters once.

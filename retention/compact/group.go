@@ -13,8 +13,8 @@ import (
 // index.
 const maxGroup = 4000
 
-// worthwhile is the least bytes of lines of a blob that is rewritten alone, only for
-// the better level. A smaller one waits for others to join.
+// worthwhile is the least bytes of lines of a blob that is rewritten alone, only to be
+// compressed better. A smaller one waits for others to join.
 const worthwhile = 1 << 20
 
 // groups returns the groups of blobs to become one each: those that overlap, and
