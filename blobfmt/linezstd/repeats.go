@@ -4,7 +4,7 @@ import "math/bits"
 
 const (
 	keyLen     = 6 // bytes by which repeats are found
-	bucketBits = 15
+	bucketBits = 14
 	tagBits    = 12
 	ringMask   = 1<<(32-tagBits) - 1
 	// Places further before the end of all known repeats are not looked up: values differ
