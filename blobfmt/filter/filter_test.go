@@ -170,7 +170,7 @@ func TestAbsent(t *testing.T) {
 		left += count(fmt.Sprintf("%016x%016x", r.Uint64(), r.Uint64()), false)
 		left += count(fmt.Sprintf("u%06d", 100_000+r.IntN(900_000)), true)
 	}
-	if each := float64(left) / 2000; each > 0.3 {
+	if each := float64(left) / 2000; each > 0.15 {
 		t.Errorf("%.2f blocks are left for an id that is nowhere", each)
 	}
 	left = 0
@@ -180,6 +180,32 @@ func TestAbsent(t *testing.T) {
 	}
 	if each := float64(left) / 200; each > 1.5 {
 		t.Errorf("%.2f blocks are left for an id in one", each)
+	}
+}
+
+// Ids that would take too many bytes get fewer places, before they are left out.
+func TestFewerPlaces(t *testing.T) {
+	r := rand.New(rand.NewPCG(41, 3))
+	b := filter.NewBuilder()
+	for range 20 {
+		var lines []byte
+		for range 3000 {
+			lines = fmt.Appendf(lines, "GET id=%016x%016x\n", r.Uint64(), r.Uint64())
+		}
+		b.Block(lines, nil)
+	}
+	full, buckets := b.AppendIDs(nil, 1<<30)
+	if buckets < 2 {
+		t.Fatalf("%d buckets", buckets)
+	}
+	for share := 99; share >= 90; share-- { // a bit of nine or ten for each pair less
+		most := len(full) * share / 100
+		if ids, buckets := b.AppendIDs(nil, most); buckets == 0 || len(ids) > most {
+			t.Errorf("ids of %d bytes are left out, or %d bytes of them, where %d are allowed", len(full), len(ids), most)
+		}
+	}
+	if ids, buckets := b.AppendIDs(nil, len(full)/2); buckets != 0 || len(ids) > 0 {
+		t.Errorf("%d bytes of ids where %d are allowed", len(ids), len(full)/2)
 	}
 }
 

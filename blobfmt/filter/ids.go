@@ -9,12 +9,15 @@ import (
 
 const (
 	// spread is the number of places for each pair of a key and a block. So a look-up of an
-	// absent key names an eighth of a block of each blob.
-	spread = 8
+	// absent key names a block of each 16th blob, which costs a search a request, and the decoding
+	// of the block. A bit more for each pair halves that.
+	spread = 16
 	// fewBlocks is a number of blocks below which a blob has more places, in proportion. A
 	// block that is named in vain costs a search one more request, however small the blob is:
 	// so it is named in vain as rarely as among the blocks of a larger blob.
-	fewBlocks = 8
+	fewBlocks = 4
+	// leastSpread is the spread of a blob whose ids take too many bytes otherwise.
+	leastSpread = 8
 	// bucketLen is about the length of a bucket.
 	bucketLen = 3900
 	// MaxBucket is the greatest length of a bucket. Ids that are chosen so that they come in
@@ -32,11 +35,20 @@ func (b *Builder) AppendIDs(dst []byte, most int) (_ []byte, buckets int) {
 		return dst, 0
 	}
 	b.sortKeys()
+	for places := spread * max(1, fewBlocks/b.block); places >= leastSpread; places /= 2 {
+		if out, buckets := b.appendIDs(dst, most, places); buckets > 0 {
+			return out, buckets
+		}
+	}
+	return dst, 0
+}
+
+// appendIDs is AppendIDs of sorted keys, with so many places for each pair.
+func (b *Builder) appendIDs(dst []byte, most, places int) (_ []byte, buckets int) {
 	codes := b.codes()
-	places := spread * max(1, fewBlocks/b.block)
 	l, size := newLayout(b.block, places, len(codes))
-	for ; places > spread && size+size/16+bucketLen/64 > most; l, size = newLayout(b.block, places, len(codes)) {
-		places /= 2
+	if size > most {
+		return dst, 0
 	}
 	buckets = 1 + size/bucketLen
 	l.places = uint64(1 + places*len(codes)/buckets)
@@ -236,7 +248,7 @@ func Find(b []byte, key uint32, buckets int) ([]bool, error) {
 func (b *bucket) find(key uint32, have []bool) error {
 	width := uint64(b.blocks + 1)
 	first := b.place(key, int(b.buckets)) * width
-	return b.each(func(v uint64) bool {
+	return b.each(first, func(v uint64) bool {
 		switch {
 		case v >= first+width:
 			return false
@@ -244,18 +256,18 @@ func (b *bucket) find(key uint32, have []bool) error {
 			for i := range have {
 				have[i] = true
 			}
-		case v >= first:
+		default:
 			have[v-first] = true
 		}
 		return true
 	})
 }
 
-// each calls f for the numbers in ascending order, until it returns false.
-func (b *bucket) each(f func(v uint64) bool) error {
+// each calls f for the numbers from a first one on, in ascending order, until it returns false.
+func (b *bucket) each(from uint64, f func(v uint64) bool) error {
 	r := bitReader{rest: b.gaps}
-	next := uint64(0)
-	for range b.count {
+	count, next := b.pass(&r, from)
+	for range b.count - count {
 		q := uint64(0)
 		for {
 			r.fill()
@@ -277,12 +289,33 @@ func (b *bucket) each(f func(v uint64) bool) error {
 		}
 		next += q<<b.low | r.bits&(1<<b.low-1)
 		r.skip(b.low)
-		if !f(next) {
+		if next >= from && !f(next) {
 			return nil
 		}
 		next++
 	}
 	return nil
+}
+
+// pass reads numbers below one, as long as a gap has few bits and eight bytes follow. It returns
+// how many, and the least that the next number can be.
+func (b *bucket) pass(r *bitReader, below uint64) (count, next uint64) {
+	low := b.low & 63
+	for count < b.count && len(r.rest) >= 8 {
+		r.fill()
+		ones := bits.TrailingZeros64(^r.bits)
+		n := ones + 1 + low
+		if n > r.n {
+			break
+		}
+		v := next + uint64(ones)<<low + r.bits>>(ones+1)&(1<<low-1)
+		if v >= below {
+			break
+		}
+		r.skip(n)
+		count, next = count+1, v+1
+	}
+	return count, next
 }
 
 // A bitReader reads the bits of a bitWriter. Bits from n on are zero.

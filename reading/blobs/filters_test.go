@@ -52,7 +52,7 @@ func TestFilters(t *testing.T) {
 			with.add(time.Hour, recs)
 			without.add(time.Hour, recs)
 		}
-		filtered, full := blobs.New(with.store, blobs.Options{Workers: 1}), blobs.New(without.store, blobs.Options{Workers: 1})
+		filtered, full := blobs.New(with.store, blobs.Options{Workers: 1, Findings: int64(rng.IntN(2)) << 20, Distant: rng.IntN(2) == 0}), blobs.New(without.store, blobs.Options{Workers: 1})
 		for range min(each, queries-asked) {
 			asked++
 			q := ask(t, rng, all)

@@ -118,7 +118,7 @@ const ofIDs = -1
 // recallIDs returns the blocks that the ids of a blob leave, if an earlier read has asked them.
 func (l *loader) recallIDs(s *source) []bool {
 	id, ok := l.findingOf(s, ofIDs)
-	if !ok {
+	if !ok || l.keepsIDs(s) {
 		return nil
 	}
 	kept, _ := l.findings.Get(id)
@@ -126,9 +126,10 @@ func (l *loader) recallIDs(s *source) []bool {
 	return blocks
 }
 
-// keepIDs keeps the blocks that the ids of a blob leave. Nobody may change them.
+// keepIDs keeps the blocks that the ids of a blob leave, unless the ids themselves are kept: asking
+// them takes microseconds. Nobody may change the blocks.
 func (l *loader) keepIDs(s *source) {
-	if id, ok := l.findingOf(s, ofIDs); ok {
+	if id, ok := l.findingOf(s, ofIDs); ok && !l.keepsIDs(s) {
 		l.findings.Put(id, s.sieve.ids, int64(len(s.sieve.ids))+findingBytes)
 	}
 }

@@ -33,6 +33,7 @@ type loader struct {
 
 	decoder  *blobfmt.Decoder
 	findings *findings   // nil: none are kept
+	ids      *keptIDs    // nil: none are kept
 	shared   *shared     // with other reads
 	buffers  chan []byte // of decoded blocks
 	spares   chan []byte // of groups
@@ -44,7 +45,7 @@ func (a *asked) newLoader(ctx context.Context, t *task, sum *Summary) *loader {
 	r := a.reader
 	workers := r.opt.Workers
 	l := &loader{
-		task: t, match: a.match, edges: &a.query.Edges, sum: sum, most: a.query.MaxRaw, distant: r.opt.Distant, decoder: r.decoder, findings: r.findings,
+		task: t, match: a.match, edges: &a.query.Edges, sum: sum, most: a.query.MaxRaw, distant: r.opt.Distant, decoder: r.decoder, findings: r.findings, ids: r.idsOf(t),
 		shared: r.shared, buffers: make(chan []byte, 4*workers+8), spares: make(chan []byte, 8),
 	}
 	l.ctx, l.stop = context.WithCancel(ctx)

@@ -175,7 +175,8 @@ type Options struct {
 	Distant bool
 	// Indexes keeps the indexes of blobs for later reads; nil: none are kept.
 	Indexes Indexes
-	// Findings is how many bytes of findings are kept for later reads, at most; 0: none are.
+	// Findings is how many bytes of findings are kept for later reads, at most; 0: none are. With
+	// them up to 16 MiB of the ids of blobs are kept too.
 	Findings int64
 	// Progress counts the blobs of all reads of the Reader; nil: they are not counted.
 	Progress *progress.Counter
@@ -195,6 +196,7 @@ type Reader struct {
 	decoder  *blobfmt.Decoder
 	shared   *shared
 	findings *findings // of filters in blocks; nil: none are kept
+	ids      *keptIDs  // nil: none are kept
 }
 
 // New returns a reader of store. It does nothing yet.
@@ -212,7 +214,7 @@ func New(store storage.BlobStore, o Options) *Reader {
 		o.Now = time.Now
 	}
 	o.MuchCool = cmp.Or(o.MuchCool, muchCool)
-	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers), findings: newFindings(o.Findings)}
+	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers), findings: newFindings(o.Findings), ids: newKeptIDs(o.Findings > 0)}
 }
 
 // Over returns a reader of another view of the store: it sends its requests to the store that wrap

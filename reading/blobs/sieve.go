@@ -122,20 +122,21 @@ func (l *loader) readIDs(s *source) (none bool, err error) {
 	return true, nil
 }
 
-// find returns the blocks that may have each of some keys. It fetches their buckets at once.
+// find returns the blocks that may have each of some keys. It fetches the buckets
+// that are not kept, at once.
 func (l *loader) find(s *source, ids blobfmt.IDs, keys []uint32) (map[uint32][]bool, error) {
+	if ids.Length > s.Size-ids.Offset {
+		return nil, errors.New("its ids lie outside of it")
+	}
 	found := make([][]bool, len(keys))
 	waits := make([]func() error, len(keys))
 	for i, key := range keys {
-		off, n := ids.Bucket(key)
-		if n > s.Size-off {
-			return nil, errors.New("its ids lie outside of it")
+		if found[i] = l.recallBucket(s, ids, key); found[i] != nil {
+			waits[i] = done
+			continue
 		}
-		waits[i] = l.background(func() error {
-			bucket, err := s.fetch(l.ctx, off, n)
-			if err == nil {
-				found[i], err = filter.Find(bucket, key, ids.Buckets)
-			}
+		waits[i] = l.background(func() (err error) {
+			found[i], err = l.bucket(s, ids, key)
 			return err
 		})
 	}
