@@ -84,6 +84,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/progress"
 	"blobtail/storage"
@@ -177,6 +178,9 @@ type Options struct {
 	Indexes Indexes
 	// Findings is how many bytes of findings are kept for later reads, at most; 0: none are.
 	Findings int64
+	// Entries is how many bytes of parsed names and metadata are kept for later reads, at most; 0:
+	// none are.
+	Entries int64
 	// Progress counts the blobs of all reads of the Reader; nil: they are not counted.
 	Progress *progress.Counter
 	// Cool is called once in a read that fetches much from cooler tiers, before it does if that
@@ -195,6 +199,7 @@ type Reader struct {
 	decoder  *blobfmt.Decoder
 	shared   *shared
 	findings *findings // of filters in blocks; nil: none are kept
+	entries  *catalog.Memory
 }
 
 // New returns a reader of store. It does nothing yet.
@@ -212,7 +217,7 @@ func New(store storage.BlobStore, o Options) *Reader {
 		o.Now = time.Now
 	}
 	o.MuchCool = cmp.Or(o.MuchCool, muchCool)
-	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers), findings: newFindings(o.Findings)}
+	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers), findings: newFindings(o.Findings), entries: catalog.NewMemory(o.Entries)}
 }
 
 // Over returns a reader of another view of the store: it sends its requests to the store that wrap
