@@ -101,13 +101,17 @@ func (e *Entry) Blob() bool { return e.State == Sound || e.State == Damaged || e
 
 // judge makes the entry of a listed object. It asks the store about an object that
 // has the name of a blob and no metadata: they may be damaged.
-func judge(ctx context.Context, store Store, o *storage.Blob) Entry {
+func judge(ctx context.Context, store Store, o *storage.Blob, m *Memory) Entry {
 	e := Entry{Key: o.Key, Size: o.Size, Created: o.Created, Version: o.Version, Tier: o.Tier}
+	if m.recall(&e, o) {
+		return e
+	}
 	if e.Name, e.Err = blobfmt.ParseName(o.Key); e.Err != nil {
 		e.State = Foreign
 		return e
 	}
 	if e.Meta, e.Err = blobfmt.ParseMeta(o.Metadata); e.Err == nil {
+		m.keep(&e, o)
 		return e
 	}
 	e.Meta.First, e.Meta.Last = bounds(e.Name.Period)

@@ -38,7 +38,7 @@ func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Ent
 				yield(Entry{}, listError(service, err))
 				return
 			}
-			e := judge(ctx, v.store, &o)
+			e := judge(ctx, v.store, &o, v.memory)
 			e.Hidden = e.Named() && v.Hides(service, e.Day())
 			if !yield(e, nil) {
 				return

@@ -21,6 +21,7 @@ type View struct {
 	store    Store
 	services []string
 	parts    func() time.Time // nil: a range is one List; see [View.InParts]
+	memory   *Memory          // see [View.Remember]
 
 	start sync.Once
 	known chan struct{} // closed after the first check

@@ -65,7 +65,7 @@ type OpenOptions struct {
 // [OpenOptions.Live].
 func Open(o OpenOptions) (*Reader, error) {
 	indexes := newIndexes(o.KeepIndexes)
-	blobs := blobs.New(o.Blobs, blobs.Options{MaxAge: o.MaxAge, Progress: o.Progress, Distant: o.Distant, Indexes: indexes.forReads(), Findings: findingBytes(o.KeepIndexes), Cool: o.Cool})
+	blobs := blobs.New(o.Blobs, blobs.Options{MaxAge: o.MaxAge, Progress: o.Progress, Distant: o.Distant, Indexes: indexes.forReads(), Findings: kept(o.KeepIndexes, mostFindings), Entries: kept(o.KeepIndexes, mostEntries), Cool: o.Cool})
 	var ahead atomic.Int64 // the store's clock ahead of ours in ns, after the first question for it
 	o.Tail.Now = func() time.Time { return o.Now().Add(time.Duration(ahead.Load())) }
 	logs := unflushed.Options{
@@ -99,12 +99,15 @@ func Open(o OpenOptions) (*Reader, error) {
 	return r, nil
 }
 
-// mostFindings is how many bytes of findings of reads are kept for later ones.
-const mostFindings = 64 << 20
+// Bytes of findings of reads, and of parsed names and metadata, that are kept for later ones.
+const (
+	mostFindings = 64 << 20
+	mostEntries  = 8 << 20
+)
 
-func findingBytes(kept bool) int64 {
-	if kept {
-		return mostFindings
+func kept(any bool, most int64) int64 {
+	if any {
+		return most
 	}
 	return 0
 }

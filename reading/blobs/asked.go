@@ -78,6 +78,7 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 	}
 	a.found = make([]found, len(a.services))
 	a.view = catalog.NewView(r.store, a.services, q.Expired)
+	a.view.Remember(r.entries)
 	if r.opt.Distant {
 		a.view.InParts(r.opt.Now)
 	}

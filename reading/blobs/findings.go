@@ -31,16 +31,22 @@ type finding struct {
 	higher []int64
 }
 
-// findingID is the key of what a question has found in a block. A blob is known by its key, its batch
-// and its version: the batch of a compacted blob is that of the next one from the same blobs, which
-// another program may divide into other blocks. The question is known by a hash of its text: questions
-// are long at times.
+// blobID tells the content of a blob. Its batch alone does not: that of a compacted blob is the one of
+// the next from the same blobs, which another program may divide into other blocks.
+type blobID struct {
+	key, version string
+	batch        blobfmt.BatchID
+	size         int64
+}
+
+func (s *source) blobID() blobID { return blobID{s.Key, s.Version, s.Meta.Batch, s.Size} }
+
+// findingID is the key of what a question has found in a block. The question is known by a hash of its
+// text: questions are long at times.
 type findingID struct {
-	blob, version string
-	batch         blobfmt.BatchID
-	size          int64
-	block         int
-	of            [sha256.Size]byte
+	blob  blobID
+	block int
+	of    [sha256.Size]byte
 }
 
 // findings are those that a Reader keeps: a *finding, a *folded, or the blocks that ids leave.
@@ -68,7 +74,7 @@ func (f *Filter) identity() (id [sha256.Size]byte, ok bool) {
 }
 
 func (s *source) findingID(block int, of [sha256.Size]byte) findingID {
-	return findingID{s.Key, s.Version, s.Meta.Batch, s.Size, block, of}
+	return findingID{s.blobID(), block, of}
 }
 
 // findingOf is the key of what the filter of a pass finds in a block; ok is false if it is not kept.

@@ -18,8 +18,7 @@ const (
 
 // A rowID is the key of a row of buckets of a blob, by the number of its first one.
 type rowID struct {
-	blob  string
-	batch blobfmt.BatchID
+	blob  blobID
 	first int
 }
 
@@ -69,7 +68,7 @@ func (l *loader) recallBucket(s *source, ids blobfmt.IDs, key uint32) []bool {
 		return nil
 	}
 	first, off, length := l.row(ids, key)
-	row, _ := l.ids.Get(rowID{s.Key, s.Meta.Batch, first})
+	row, _ := l.ids.Get(rowID{s.blobID(), first})
 	if int64(len(row)) != length {
 		return nil
 	}
@@ -99,7 +98,7 @@ func (l *loader) bucket(s *source, ids blobfmt.IDs, key uint32) ([]bool, error) 
 	}
 	found, err := filter.Find(row[at-off:][:n], key, ids.Buckets)
 	if err == nil && own {
-		l.ids.Put(rowID{s.Key, s.Meta.Batch, first}, row, int64(cap(row))+findingBytes)
+		l.ids.Put(rowID{s.blobID(), first}, row, int64(cap(row))+findingBytes)
 	}
 	return found, err
 }

@@ -84,6 +84,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/progress"
 	"blobtail/storage"
@@ -178,6 +179,9 @@ type Options struct {
 	// Findings is how many bytes of findings are kept for later reads, at most; 0: none are. With
 	// them up to 16 MiB of the ids of blobs are kept too.
 	Findings int64
+	// Entries is how many bytes of parsed names and metadata are kept for later reads, at most; 0:
+	// none are.
+	Entries int64
 	// Progress counts the blobs of all reads of the Reader; nil: they are not counted.
 	Progress *progress.Counter
 	// Cool is called once in a read that fetches much from cooler tiers, before it does if that
@@ -197,6 +201,7 @@ type Reader struct {
 	shared   *shared
 	findings *findings // of filters in blocks; nil: none are kept
 	ids      *keptIDs  // nil: none are kept
+	entries  *catalog.Memory
 }
 
 // New returns a reader of store. It does nothing yet.
@@ -214,7 +219,8 @@ func New(store storage.BlobStore, o Options) *Reader {
 		o.Now = time.Now
 	}
 	o.MuchCool = cmp.Or(o.MuchCool, muchCool)
-	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers), findings: newFindings(o.Findings), ids: newKeptIDs(o.Findings > 0)}
+	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers),
+		findings: newFindings(o.Findings), ids: newKeptIDs(o.Findings > 0), entries: catalog.NewMemory(o.Entries)}
 }
 
 // Over returns a reader of another view of the store: it sends its requests to the store that wrap

@@ -29,16 +29,21 @@ func (t *Tree) Stamped(name string) (s Stamp, ok bool) {
 		return s, false
 	}
 	var st unix.Stat_t
-	err := t.at("stat", name, func(dir int, rel string) error { return unix.Fstatat(dir, rel, &st, 0) })
+	rel, err := t.rel(name)
+	if err == nil {
+		err = t.call(func(dir int) error { return unix.Fstatat(dir, rel, &st, 0) })
+	}
 	if err != nil || st.Dev != t.dev {
 		return s, false
 	}
 	s = Stamp{st.Dev, st.Ino, st.Size, st.Mode, st.Mtim, st.Ctim}
 	// File systems with steps of a second have no ns.
-	return s, s.changed.Nsec != 0 && s.altered.Nsec != 0 && old(s.changed) && old(s.altered)
+	if s.changed.Nsec == 0 || s.altered.Nsec == 0 {
+		return s, false
+	}
+	before := time.Now().Add(-settles)
+	return s, time.Unix(s.changed.Unix()).Before(before) && time.Unix(s.altered.Unix()).Before(before)
 }
-
-func old(at unix.Timespec) bool { return time.Since(time.Unix(at.Unix())) > settles }
 
 // judge notes whether the file system below the directory gives each change its time.
 func (t *Tree) judge() {

@@ -95,7 +95,7 @@ var allowed = map[string][]string{
 	"reading/blobs/indexcache":     {"blobfmt", "storage/lru"},
 	"storage/together":             {"storage"},
 	"catalog/horizon":              {"storage/fanout", "record", "blobfmt", "storage"},
-	"catalog":                      {"storage/fanout", "record", "blobfmt", "storage", "catalog/horizon"},
+	"catalog":                      {"storage/fanout", "storage/lru", "record", "blobfmt", "storage", "catalog/horizon"},
 
 	"internal/azurelogs": {"storage/fanout", "record", "storage", "internal/azurelogs/formats"},
 

@@ -142,3 +142,44 @@ func TestRestEnds(t *testing.T) {
 		age(t, root, n)
 	}
 }
+
+// A reader that asks a table at rest again sees each write of another process, and gets the rows
+// of the question that it asks.
+func TestRestAgain(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, 0)
+	age(t, root, 0)
+	reader := open(t, root)
+	for n := range 5 {
+		for range 3 {
+			if got := numbers(t, reader); len(got) != 1 || got[int64(n)] != 40 {
+				t.Errorf("generation %d: %v", n, got)
+			}
+			for _, want := range []int{1, 7, 3} {
+				got := ""
+				for r, err := range reader.Scan(t.Context(), "tail", "p", "05", "", want, "n") {
+					if err != nil || r.Props["n"] != int64(n) || len(r.Props) != 1 {
+						t.Errorf("generation %d, limit %d: %v, %v", n, want, r.Props, err)
+					}
+					got += r.Key + " "
+					clear(r.Props) // it is the caller's
+				}
+				if want := "05 06 07 08 09 10 11 "[:3*want]; got != want {
+					t.Errorf("generation %d: %q, want %q", n, got, want)
+				}
+			}
+		}
+		writer := open(t, root)
+		if err := writer.Upsert(t.Context(), "tail", "p", generation(n+1)); err != nil {
+			t.Fatal(err)
+		}
+		age(t, root, n) // the rows are in the -wal, and the file has the time of the last look
+		if got := numbers(t, reader); len(got) != 1 || got[int64(n+1)] != 40 {
+			t.Errorf("beside a writer of generation %d: %v", n+1, got)
+		}
+		if err := writer.Close(); err != nil {
+			t.Fatal(err)
+		}
+		age(t, root, n+1)
+	}
+}

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,6 +56,7 @@ type table struct {
 	write *sql.DB     // one connection: SQLite has one writer
 	swap  *sql.DB     // another connection, with durable writes
 	read  *sql.DB
+	last  atomic.Pointer[answer]
 }
 
 // openTable opens an existing database. Its connections are made when they are needed.
@@ -132,13 +135,18 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 	ask := func(db *sql.DB) (*sql.Rows, error) {
 		return db.QueryContext(ctx, scanRows, partition, from, to, cmp.Or(limit, -1))
 	}
-	if found, ok := t.atRest(ask, props); ok {
+	if found, ok := t.atRest(question{partition, from, to, limit}, ask); ok {
 		for _, r := range found {
-			if !visit(r) {
-				break
+			row, err := r.decode(props)
+			if err != nil || !visit(row) {
+				return err
 			}
 		}
 		return nil
+	}
+	decoded := func(s stored) (bool, error) {
+		row, err := s.decode(props)
+		return err == nil && visit(row), err
 	}
 	rows, err := ask(t.read)
 	if err != nil && t.frozen(err) {
@@ -150,33 +158,53 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 		if rows, err = ask(db); err != nil {
 			return err
 		}
-		return each(rows, props, visit)
+		return each(rows, decoded)
 	}
 	if err != nil {
 		return err
 	}
-	return each(rows, props, visit)
+	return each(rows, decoded)
 }
 
 // each calls visit for each row of an answer until it returns false.
-func each(rows *sql.Rows, props []string, visit func(storage.Row) bool) error {
+func each(rows *sql.Rows, visit func(stored) (bool, error)) error {
 	defer rows.Close()
 	for rows.Next() {
 		var key string
-		var stored sql.RawBytes
-		if err := rows.Scan(&key, &stored); err != nil {
+		var props sql.RawBytes
+		if err := rows.Scan(&key, &props); err != nil {
 			return err
 		}
-		r := storage.Row{Key: key, Version: rowVersion(stored)}
-		var err error
-		if r.Props, err = decode(stored, props); err != nil {
+		if more, err := visit(stored{key, props}); !more || err != nil {
 			return err
-		}
-		if !visit(r) {
-			return nil
 		}
 	}
 	return rows.Err()
+}
+
+// stored is a row as it is stored.
+type stored struct {
+	key   string
+	props []byte
+}
+
+func (s *stored) decode(props []string) (r storage.Row, err error) {
+	r = storage.Row{Key: s.key, Version: rowVersion(s.props)}
+	r.Props, err = decode(s.props, props)
+	return r, err
+}
+
+// A question asks for rows.
+type question struct {
+	partition, from, to string
+	limit               int
+}
+
+// An answer has the rows of the last question to a table at rest, in file. Nobody changes it.
+type answer struct {
+	question
+	file fs.FileInfo
+	rows []stored
 }
 
 // atRest reads the rows of a small table that no process has written to for a while. It writes
@@ -186,10 +214,17 @@ func each(rows *sql.Rows, props []string, visit func(storage.Row) bool) error {
 // It takes no lock, so a writer may change pages under it. But a write goes to the -wal first,
 // and SQLite empties that only after it has written the pages to the database, which has a new
 // time then. ok is false if a file shows a write; the rows are worth nothing then.
-func (t *table) atRest(ask func(*sql.DB) (*sql.Rows, error), props []string) (found []storage.Row, ok bool) {
+//
+// By the same reason the rows of the last question are those of now while the table has been at
+// rest ever since.
+func (t *table) atRest(q question, ask func(*sql.DB) (*sql.Rows, error)) (found []stored, ok bool) {
 	before := t.resting()
 	if before == nil {
+		t.last.Store(nil)
 		return nil, false
+	}
+	if last := t.last.Load(); last != nil && last.question == q && same(last.file, before) {
+		return last.rows, true
 	}
 	db, err := openDB(t.path, readingFrozen)
 	if err != nil {
@@ -198,13 +233,21 @@ func (t *table) atRest(ask func(*sql.DB) (*sql.Rows, error), props []string) (fo
 	defer db.Close()
 	rows, err := ask(db)
 	if err == nil {
-		err = each(rows, props, func(r storage.Row) bool {
-			found = append(found, r)
-			return true
+		err = each(rows, func(s stored) (bool, error) {
+			found = append(found, stored{s.key, bytes.Clone(s.props)})
+			return true, nil
 		})
 	}
-	after := t.resting()
-	return found, err == nil && after != nil && os.SameFile(before, after) && before.ModTime().Equal(after.ModTime())
+	if after := t.resting(); err != nil || after == nil || !same(before, after) {
+		return nil, false
+	}
+	t.last.Store(&answer{q, before, found})
+	return found, true
+}
+
+// same reports whether a file is the same one, and was not written to between two looks at it.
+func same(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
 const (
