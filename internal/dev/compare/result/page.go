@@ -63,7 +63,7 @@ func Tables(r Result) string {
 		}
 		notes(&b, rows)
 	}
-	b.WriteString("The commands of the rows:\n\n")
+	b.WriteString("The commands of the rows; `-again` has those of its question:\n\n")
 	commands(&b, r)
 	b.WriteString("The conditions:\n\n")
 	conditions(&b, r)
@@ -229,6 +229,9 @@ func commands(b *strings.Builder, r Result) {
 	byKey := map[string]*group{}
 	for _, row := range r.Rows {
 		id, rest := stem(row)
+		if strings.HasSuffix(id, "-again") {
+			continue // they are those of the question
+		}
 		key := row.OursCommand + "\n" + row.TheirsCommand
 		if rest != "" {
 			key, id = id, id+".*"
