@@ -42,10 +42,7 @@ type cell struct {
 type finding struct{ service, text string }
 
 // record is a record of the corpus, as its file has it.
-type record struct {
-	at                                         int64
-	line, level, service, status, request, msg []byte
-}
+type record struct{ line, level, service, status, request, msg []byte }
 
 // scan calls f for each step-th record of a corpus, which is valid until f returns.
 func scan(file string, step int, f func(*record) error) error {
