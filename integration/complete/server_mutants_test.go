@@ -62,10 +62,8 @@ var serverMutants = []mutant{
 `}, {"storage/together/together.go",
 		`time.AfterFunc(patience,`, `time.AfterFunc(0*patience,`}}},
 	{name: "an index kept by the name of the blob alone", first: 83, edits: []edit{{"reading/blobs/indexcache/indexcache.go",
-		`	e := c.items[id{key, batch}]
-	if e == nil`, `	e := c.items[id{key: key}]
-	if e == nil`}, {"reading/blobs/indexcache/indexcache.go",
-		`	at := &item{id{key, batch}, x`, `	at := &item{id{key: key}, x`}, {"blobfmt/detached.go",
+		`c.kept.Get(id{key, batch})`, `c.kept.Get(id{key: key})`}, {"reading/blobs/indexcache/indexcache.go",
+		`c.kept.Put(id{key, batch}, x`, `c.kept.Put(id{key: key}, x`}, {"blobfmt/detached.go",
 		`	if x.size != size {
 		return nil
 	}
