@@ -1429,7 +1429,7 @@ def ph_dead(w):
         try: j=json.loads(b)
         except Exception: return None
         if isinstance(j,dict):
-            for k in ('cost','notes','examined','higher'): j.pop(k,None)
+            for k in ('cost','notes','examined','higher','range'): j.pop(k,None) # range ends at the time of the question
             if 'data' in j and isinstance(j['data'],dict): j['data'].pop('stats',None)
         return json.dumps(j,sort_keys=True)
     R=routes(); 
