@@ -50,10 +50,12 @@ func newLeaky(t *testing.T, form canon.Form, change func([][]byte) [][]byte) *le
 	return l
 }
 
-func (l *leaky) target(p rig.Protocol) (string, http.Header) { return l.URL + p.Path, p.Header() }
-func (l *leaky) pid() int                                    { return os.Getpid() }
-func (l *leaky) flush(context.Context) error                 { return nil }
-func (l *leaky) stop(context.Context) error                  { return nil }
+func (l *leaky) target(p rig.Protocol) (string, http.Header, error) {
+	return l.URL + p.Path, p.Header(), nil
+}
+func (l *leaky) pid() int                    { return os.Getpid() }
+func (l *leaky) flush(context.Context) error { return nil }
+func (l *leaky) stop(context.Context) error  { return nil }
 func (l *leaky) records(_ context.Context, h *holding, _ string, _ time.Time) error {
 	return h.read(l.form, bytes.NewReader(bytes.Join(l.change(l.lines), nil)))
 }

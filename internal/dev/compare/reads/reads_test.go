@@ -369,7 +369,10 @@ func (w *world) testBoth(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	insert, _ := v.Insert("ndjson")
+	insert, _, err := v.Insert("ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.tools.Post(t.Context(), w.corpus.File, v.URL()+insert, 1000, w.corpus.Records); err != nil {
 		t.Fatal(err)
 	}
