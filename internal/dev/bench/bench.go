@@ -176,7 +176,7 @@ func (b *bench) finish() error {
 	if len(wrong) > 0 {
 		return fmt.Errorf("nothing is written, because answers were wrong: %w", errors.Join(wrong...))
 	}
-	if b.o.out == "" || b.o.rows != "" {
+	if b.o.out == "" || len(b.o.rows) > 0 {
 		return nil
 	}
 	if err := os.MkdirAll(b.o.out, 0o755); err != nil {

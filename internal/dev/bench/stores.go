@@ -16,7 +16,7 @@ import (
 // overlapping measures -n 100 where ten blobs of each service have the whole last hour, as
 // ten ingesters leave them before compaction. One ingester stores them in ten flushes.
 func (b *bench) overlapping(ctx context.Context) error {
-	if !b.o.selected("iv-overlapping") {
+	if !b.o.rows.Choose("iv-overlapping") {
 		return nil
 	}
 	const parts = 10
@@ -91,7 +91,7 @@ func (b *bench) deal(c *rig.Corpus, since time.Time, parts int) ([]*rig.Corpus, 
 
 // compact measures compaction of a copy of the store: its cost, and the ratio.
 func (b *bench) compact(ctx context.Context) error {
-	if !b.o.selected("compact") {
+	if !b.o.rows.Choose("compact") {
 		return nil
 	}
 	row := report.Row{ID: "compact-ratio", Name: "raw / stored, compacted", Command: "retention compact", Unit: "x", Reach: 5.19, Aim: 5.3, AtLeast: true, Records: b.o.records}

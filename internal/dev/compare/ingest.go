@@ -79,7 +79,7 @@ func (c *comparison) protocols(ctx context.Context, made *corpus) error {
 	for _, r := range rows {
 		row := r.row
 		row.ID, row.Group, row.Unit, row.Corpus = fmt.Sprintf("ingest.%s.%d", r.protocol.ID, r.per), "ingest", "CPU s a million", made.Name
-		if !c.o.selected(row.ID) {
+		if !c.o.rows.Choose(row.ID) {
 			continue
 		}
 		c.say("%s: %d records", row.ID, r.records)

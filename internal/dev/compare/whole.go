@@ -57,9 +57,9 @@ func (c *comparison) whole(ctx context.Context, of *corpus, reads func(context.C
 	if err != nil {
 		return err
 	}
-	stored := c.o.selected(w.flushed.ID, w.compacted.ID, w.compaction.ID, w.tables.ID)
+	stored := c.o.rows.Choose(w.flushed.ID, w.compacted.ID, w.compaction.ID, w.tables.ID)
 	rounds := c.o.size.loads
-	if !c.o.selected(w.ingest.ID, w.memory.ID) {
+	if !c.o.rows.Choose(w.ingest.ID, w.memory.ID) {
 		rounds = 1
 	}
 	if rounds == 1 && !stored && (reads == nil || len(c.questions()) == 0) {
@@ -82,7 +82,7 @@ func (c *comparison) whole(ctx context.Context, of *corpus, reads func(context.C
 			return err
 		}
 	}
-	if !c.o.selected(w.compacted.ID, w.compaction.ID) {
+	if !c.o.rows.Choose(w.compacted.ID, w.compaction.ID) {
 		return nil
 	}
 	if err := c.compact(ctx, p, &w); err != nil {

@@ -95,3 +95,26 @@ func TestBlobsOf(t *testing.T) {
 		}
 	}
 }
+
+// Globs choose the rows that one of them matches, and all without any.
+func TestGlobs(t *testing.T) {
+	for _, c := range []struct {
+		rows string
+		ids  []string
+		want bool
+	}{
+		{"", []string{"i"}, true}, {"i", []string{"i"}, true}, {"i", []string{"ii"}, false}, {"v,iii-*", []string{"iii-w"}, true},
+		{"remote-*", []string{"i", "remote-tail"}, true}, {"remote-*", []string{"i"}, false},
+	} {
+		var g rig.Globs
+		if err := g.Set(c.rows); err != nil || g.String() != c.rows {
+			t.Errorf("-rows %q: %q, %v", c.rows, g, err)
+		}
+		if got := g.Choose(c.ids...); got != c.want {
+			t.Errorf("-rows %q chooses of %q: %v", c.rows, c.ids, got)
+		}
+	}
+	if err := new(rig.Globs).Set("i,["); err == nil || !strings.Contains(err.Error(), "[") {
+		t.Errorf("a glob that is none: %v", err)
+	}
+}
