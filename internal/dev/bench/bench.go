@@ -183,7 +183,7 @@ func (b *bench) finish() error {
 		return err
 	}
 	name := filepath.Join(b.o.out, b.report.Date[:len(time.DateOnly)]+"-"+b.report.Commit+".json")
-	if err := b.report.Write(name); err != nil {
+	if err := report.Write(name, b.report); err != nil {
 		return err
 	}
 	b.say("wrote %s", name)

@@ -111,7 +111,7 @@ func parseFlags(args []string) (o options, err error) {
 
 // draw draws the picture of a report that exists.
 func draw(from, to string) error {
-	r, err := report.Read(from)
+	r, err := report.Read[report.Report](from)
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,9 @@
 package result
 
 import (
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 
 	"blobtail/internal/dev/bench/report"
@@ -103,13 +101,10 @@ func (r Result) Check() error {
 }
 
 // Read reads a result.
-func Read(name string) (r Result, err error) {
-	text, err := os.ReadFile(name)
+func Read(name string) (Result, error) {
+	r, err := report.Read[Result](name)
 	if err != nil {
 		return r, err
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("%s: %w", name, err)
 	}
 	if err := r.Check(); err != nil {
 		return r, fmt.Errorf("%s: %w", name, err)
@@ -122,11 +117,7 @@ func (r Result) Write(name string) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(name, append(text, '\n'), 0o644)
+	return report.Write(name, r)
 }
 
 // Latest reads the newest result of a directory, which has a file for each date. Without any,
