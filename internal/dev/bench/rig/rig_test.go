@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +117,41 @@ func TestGlobs(t *testing.T) {
 	}
 	if err := new(rig.Globs).Set("i,["); err == nil || !strings.Contains(err.Error(), "[") {
 		t.Errorf("a glob that is none: %v", err)
+	}
+}
+
+// Lines are those of a file, also a long one and one without an end. A file that is not there, or a
+// line beyond all bounds, is an error.
+func TestLines(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lines")
+	long := strings.Repeat("x", 2<<20)
+	read := func(text string) (lines []string, err error) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for line, err := range rig.Lines(name) {
+			if err != nil {
+				return lines, err
+			}
+			if lines = append(lines, string(line)); string(line) == "enough" {
+				break
+			}
+		}
+		return lines, nil
+	}
+	if got, err := read("a\n" + long + "\n\nb"); err != nil || !slices.Equal(got, []string{"a", long, "", "b"}) {
+		t.Errorf("%d lines, %v", len(got), err)
+	}
+	if got, err := read("a\nenough\nb\n"); err != nil || len(got) != 2 {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := read("a\n" + strings.Repeat(long, 9)); err == nil || len(got) != 1 {
+		t.Errorf("%d lines, %v", len(got), err)
+	}
+	name = filepath.Join(name, "none")
+	for line, err := range rig.Lines(name) {
+		if err == nil {
+			t.Errorf("a line of no file: %q", line)
+		}
 	}
 }

@@ -1,14 +1,12 @@
 package reads
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
@@ -46,19 +44,16 @@ type record struct{ line, level, service, status, request, msg []byte }
 
 // scan calls f for each step-th record of a corpus, which is valid until f returns.
 func scan(file string, step int, f func(*record) error) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 1<<20), 1<<20)
-	for n := 0; lines.Scan(); n++ {
-		if n%step != 0 {
+	n := -1
+	for line, err := range rig.Lines(file) {
+		if err != nil {
+			return err
+		}
+		if n++; n%step != 0 {
 			continue
 		}
-		r := record{line: lines.Bytes()}
-		err := canon.Members(r.line, func(name, value []byte) error {
+		r := record{line: line}
+		err = canon.Members(r.line, func(name, value []byte) error {
 			switch string(name) {
 			case "level":
 				r.level = value
@@ -80,7 +75,7 @@ func scan(file string, step int, f func(*record) error) error {
 			return fmt.Errorf("%w: %.300s", err, r.line)
 		}
 	}
-	return lines.Err()
+	return nil
 }
 
 // indexOf draws texts, and reads a corpus.
