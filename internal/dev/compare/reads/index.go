@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"blobtail/internal/dev/bench/rig"
@@ -28,6 +29,13 @@ type index struct {
 	levels map[cell]int     // numbers of records by level
 	status map[cell]int     // and by status
 	found  map[finding][]one
+	plants []planted
+}
+
+// planted is a needle in the message of a record.
+type planted struct {
+	record         one
+	needle, before string // before is what the message has before it
 }
 
 // cell is a value in a minute of a service.
@@ -123,6 +131,10 @@ func (x *index) read(file string) error {
 			anywhere[text] = text
 		}
 	}
+	needles := map[string]bool{}
+	for _, text := range x.drawn.needles {
+		needles[text] = true
+	}
 	for _, text := range x.drawn.words {
 		inService[text] = text
 	}
@@ -157,6 +169,10 @@ func (x *index) read(file string) error {
 		eachRun(r.msg, func(run []byte) {
 			if text, ok := anywhere[string(run)]; ok {
 				x.add(finding{text: text}, it)
+				if needles[text] {
+					before, _, _ := strings.Cut(string(r.msg), text)
+					x.plants = append(x.plants, planted{it, text, before})
+				}
 			} else if text, ok := inService[string(run)]; ok {
 				x.add(finding{service, text}, it)
 			}

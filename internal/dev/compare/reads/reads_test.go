@@ -249,10 +249,11 @@ func once(f func([]byte) []byte) func([]byte) []byte {
 
 // testWrong has a server of ours with wrong answers, from the first or from a later one on.
 func (w *world) testWrong(t *testing.T) {
+	t.Parallel()
 	s := w.server
 	const window, newest, hour = "window", "newest", "hour"
 	with := map[string]string{window: "level=error,critical", newest: "limit=100&", hour: "service=", "minutes": "by=1m", "services": "split=service",
-		"id": "words=", "word": "words=", "text": "text=", "rare": "words=", "expression": "expr=", "newest-all": "limit=100&", "facet": "fields=status"}
+		"id": "words=", "word": "words=", "text": "text=", "token-text": "text=", "rare": "words=", "expression": "expr=", "newest-all": "limit=100&", "facet": "fields=status"}
 	for _, c := range []struct {
 		name, question string
 		from           int64
@@ -282,6 +283,7 @@ func (w *world) testWrong(t *testing.T) {
 		{"counts a value wrong", "facet", 2, func(b []byte) []byte { return bytes.Replace(b, []byte(`"count":`), []byte(`"count":9`), 1) }, []string{"numbers are wrong"}},
 		{"lacks an id", "id", 2, linesOf(beheads), []string{"0 records, and 1 are right"}},
 		{"lacks a token", "word", 2, linesOf(beheads), []string{"it lacks 1"}},
+		{"lacks characters of a token", "token-text", 2, linesOf(beheads), []string{"it lacks 1"}},
 		{"lacks characters", "text", 2, linesOf(beheads), []string{"it lacks 1"}},
 		{"lacks a seldom word", "rare", 2, linesOf(beheads), []string{"it lacks 1"}},
 		{"lacks a match", "expression", 2, linesOf(beheads), []string{"it lacks 1"}},
@@ -355,6 +357,7 @@ func (w *world) testBusy(t *testing.T) {
 
 // testBoth asks both systems, and a VictoriaLogs with wrong answers.
 func (w *world) testBoth(t *testing.T) {
+	t.Parallel()
 	path, _, err := victoria.Install(t.Context(), root, t.TempDir())
 	unless(t, err)
 	v, err := victoria.Start(t.Context(), path, t.TempDir())
@@ -362,13 +365,13 @@ func (w *world) testBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.server
-	defer func() {
+	t.Cleanup(func() { // when all subtests have ended
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := v.Stop(ctx); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	insert, _, err := v.Insert("ndjson")
 	if err != nil {
 		t.Fatal(err)
@@ -388,7 +391,6 @@ func (w *world) testBoth(t *testing.T) {
 	}
 	check(t, rows, len(reads.Questions()), 1, true)
 	sequences(t, log, config.Ours.Server, config.Theirs)
-	config = w.config(t)
 	more := func(name string) func([]byte) []byte {
 		return func(b []byte) []byte { return bytes.Replace(b, []byte(name), []byte(name+"9"), 1) }
 	}
@@ -407,10 +409,15 @@ func (w *world) testBoth(t *testing.T) {
 		{"services", "stats by", 1, more(`"records":"`), "numbers are wrong"},
 		{"facet", "top 50", 1, more(`"records":"`), "numbers are wrong"},
 	} {
-		config.Run, config.Only, config.Theirs = nil, []string{c.question}, change(t, v.URL(), v.PID(), c.with, c.from, c.alter)
-		if _, err := reads.Run(t.Context(), config); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "the answer of VictoriaLogs") {
-			t.Errorf("%s: %v", c.question, err)
-		}
+		t.Run(c.question, func(t *testing.T) {
+			t.Parallel()
+			config := w.config(t)
+			config.Run, config.Only, config.Ours.Server = nil, []string{c.question}, changed{s.Base, s.PID()}
+			config.Theirs = change(t, v.URL(), v.PID(), c.with, c.from, c.alter)
+			if _, err := reads.Run(t.Context(), config); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "the answer of VictoriaLogs") {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -474,6 +481,7 @@ func sequences(t *testing.T, log *sequence, ours, theirs reads.Server) {
 		as       func(url.Values) string // the request of theirs for one of ours
 	}{
 		{"word", 30, func(q url.Values) string { return `"` + q.Get("words") + `"` }},
+		{"token-text", 30, func(q url.Values) string { return `*"` + q.Get("text") + `"*` }},
 		{"text", 30, func(q url.Values) string { return `*"` + q.Get("text") + `"*` }},
 		{"id", 30, func(q url.Values) string { return "request_id:=" + strconv.Quote(q.Get("words")) }},
 		{"window", 30, func(q url.Values) string {
