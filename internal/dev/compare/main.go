@@ -114,7 +114,8 @@ func agree(a, b string) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range result.Small(x, y) {
+	short := result.Small(x, y)
+	for _, line := range short {
 		fmt.Println("short:", line)
 	}
 	differ := result.Agree(x, y)
@@ -124,7 +125,7 @@ func agree(a, b string) error {
 	if len(differ) > 0 {
 		return fmt.Errorf("%s and %s differ in %d places", filepath.Base(a), filepath.Base(b), len(differ))
 	}
-	fmt.Printf("%d rows agree\n", len(x.Rows))
+	fmt.Printf("%d rows agree; %d of their figures are too short to tell\n", len(x.Rows), len(short))
 	return nil
 }
 

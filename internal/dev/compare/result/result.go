@@ -141,8 +141,9 @@ func short(unit string, v float64) bool {
 	return unit == "ms" && v <= 20 || unit == "CPU ms" && v <= 20 || unit == "MB" && v <= 1
 }
 
-// Agree compares two runs on one machine. It returns the rows whose medians differ by more than
-// a quarter, but for times of 20 ms and less in both ([Small] lists them), and the rows that one run alone has.
+// Agree compares two runs on one machine. It returns the rows whose medians of a side differ by
+// more than a quarter, and the rows that one run alone has. Medians of up to 20 ms, or a MB, in both
+// runs do not count: [Small] lists them.
 func Agree(a, b Result) (differ []string) {
 	if a.Machine.Cores != b.Machine.Cores || a.Machine.CPU != b.Machine.CPU {
 		differ = append(differ, fmt.Sprintf("the machines differ: %d of %s; %d of %s", a.Machine.Cores, a.Machine.CPU, b.Machine.Cores, b.Machine.CPU))
