@@ -433,7 +433,7 @@ func TestPictureOfBench(t *testing.T) {
 	}
 	var latest report.Report
 	for _, name := range names {
-		r, err := report.Read(name)
+		r, err := report.Read[report.Report](name)
 		if err != nil {
 			t.Fatal(err)
 		}

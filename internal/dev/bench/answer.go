@@ -1,14 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"os"
 	"slices"
+
+	"blobtail/internal/dev/bench/rig"
 )
 
 // rec is a record of the corpus, as it was sent or as it is stored: the two differ in the
@@ -95,16 +95,12 @@ type timed struct {
 }
 
 // scan reads a whole corpus and answers the questions.
-func (p parser) scan(file string, questions []*question) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(make([]byte, 1<<20), 1<<20)
-	for lines.Scan() {
-		r, err := p.parse(lines.Bytes())
+func (p parser) scan(file string, questions []*question) (err error) {
+	for line, err := range rig.Lines(file) {
+		if err != nil {
+			return err
+		}
+		r, err := p.parse(line)
 		if err != nil {
 			return err
 		}
@@ -117,7 +113,7 @@ func (p parser) scan(file string, questions []*question) error {
 	for _, q := range questions {
 		err = errors.Join(err, q.finish())
 	}
-	return errors.Join(err, lines.Err())
+	return err
 }
 
 func (q *question) add(r *rec) {

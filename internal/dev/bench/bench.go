@@ -176,14 +176,14 @@ func (b *bench) finish() error {
 	if len(wrong) > 0 {
 		return fmt.Errorf("nothing is written, because answers were wrong: %w", errors.Join(wrong...))
 	}
-	if b.o.out == "" || b.o.rows != "" {
+	if b.o.out == "" || len(b.o.rows) > 0 {
 		return nil
 	}
 	if err := os.MkdirAll(b.o.out, 0o755); err != nil {
 		return err
 	}
 	name := filepath.Join(b.o.out, b.report.Date[:len(time.DateOnly)]+"-"+b.report.Commit+".json")
-	if err := b.report.Write(name); err != nil {
+	if err := report.Write(name, b.report); err != nil {
 		return err
 	}
 	b.say("wrote %s", name)

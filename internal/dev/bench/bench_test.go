@@ -75,18 +75,3 @@ func TestDeal(t *testing.T) {
 		t.Errorf("since the last second: %v, %v", parts, err)
 	}
 }
-
-func TestSelected(t *testing.T) {
-	for _, c := range []struct {
-		rows string
-		ids  []string
-		want bool
-	}{
-		{"", []string{"i"}, true}, {"i", []string{"i"}, true}, {"i", []string{"ii"}, false}, {"v,iii-*", []string{"iii-w"}, true},
-		{"remote-*", []string{"i", "remote-tail"}, true}, {"remote-*", []string{"i"}, false},
-	} {
-		if got := (options{rows: c.rows}).selected(c.ids...); got != c.want {
-			t.Errorf("-rows %q selects %q: %v", c.rows, c.ids, got)
-		}
-	}
-}

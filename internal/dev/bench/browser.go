@@ -32,7 +32,7 @@ func (b *bench) browser(ctx context.Context) error {
 // firstRows opens the page over all records of a server, and adds a row with the times until the
 // first records can be seen. Without Chromium or the packages of npm it says so, and adds none.
 func (b *bench) firstRows(ctx context.Context, v *server, id string, records int, reach float64) error {
-	if !b.o.selected(id) {
+	if !b.o.rows.Choose(id) {
 		return nil
 	}
 	chromium, err := exec.LookPath("chromium")

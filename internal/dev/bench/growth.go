@@ -26,7 +26,7 @@ const largest = 10
 // grow measures stores of one, four and ten times the reference corpus, and one of many
 // blobs. Only this version is measured.
 func (b *bench) grow(ctx context.Context) error {
-	if !b.o.selected("growth") {
+	if !b.o.rows.Choose("growth") {
 		return nil
 	}
 	parts := []*rig.Corpus{b.reference}

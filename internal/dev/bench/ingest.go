@@ -125,7 +125,7 @@ func (b *bench) ingestRows() []ingestRow {
 // measuresIngest reports whether the rows of ingest are asked for, which depend on each
 // other. If not, the reference corpus is only loaded.
 func (b *bench) measuresIngest() bool {
-	return b.o.selected("ingest-1000", "ingest-1000-filters", "ingest-100", "ingest-filters-add", "ingest-rss", "ingest-ratio")
+	return b.o.rows.Choose("ingest-1000", "ingest-1000-filters", "ingest-100", "ingest-filters-add", "ingest-rss", "ingest-ratio")
 }
 
 // ingestOnce loads the reference corpus into a fresh store and counts it there.

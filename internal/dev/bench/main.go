@@ -17,10 +17,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -43,7 +41,7 @@ type options struct {
 	logquery, ingest, retention string
 	out, work, profile          string
 	filtersOff                  string
-	rows                        string
+	rows                        rig.Globs
 	records, rounds, runs       int
 	quick, growth               bool
 	svg                         string
@@ -94,7 +92,7 @@ func parseFlags(args []string) (o options, err error) {
 	f.StringVar(&o.work, "work", "", "directory for stores and corpora (the system's for temporary files)")
 	f.StringVar(&o.profile, "profile", "", "also write a CPU profile of an ingester to this file")
 	f.StringVar(&o.filtersOff, "filters-off", "--no-flush-filters", "flag of ingest that makes blobs without filters; ignored if ingest has no such flag")
-	f.StringVar(&o.rows, "rows", "", "only rows whose ID matches one of these globs, with commas between; nothing is written then")
+	f.Var(&o.rows, "rows", "only rows whose ID matches one of these globs, with commas between; nothing is written then")
 	f.IntVar(&o.records, "n", rig.ReferenceRecords, "records of the corpus; figures to reach are for the default")
 	f.IntVar(&o.rounds, "rounds", 5, "runs of each row of ingest")
 	f.IntVar(&o.runs, "runs", 9, "runs of each read")
@@ -105,35 +103,15 @@ func parseFlags(args []string) (o options, err error) {
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	for glob := range strings.SplitSeq(o.rows, ",") {
-		if _, err := path.Match(glob, ""); err != nil {
-			return o, fmt.Errorf("-rows: %w: %s", err, glob)
-		}
-	}
 	if o.rounds < 1 || o.runs < 1 || o.records < 100_000 {
 		return o, errors.New("-rounds and -runs must be 1 or more, and -n 100,000 or more")
 	}
 	return o, nil
 }
 
-// selected reports whether -rows asks for one of some rows.
-func (o options) selected(ids ...string) bool {
-	if o.rows == "" {
-		return true
-	}
-	for glob := range strings.SplitSeq(o.rows, ",") {
-		for _, id := range ids {
-			if ok, _ := path.Match(glob, id); ok {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // draw draws the picture of a report that exists.
 func draw(from, to string) error {
-	r, err := report.Read(from)
+	r, err := report.Read[report.Report](from)
 	if err != nil {
 		return err
 	}

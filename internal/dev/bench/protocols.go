@@ -24,7 +24,7 @@ const (
 func (b *bench) protocols(ctx context.Context) error {
 	const prefix = "protocol-"
 	all := rig.Protocols()
-	if !slices.ContainsFunc(all[1:], func(p rig.Protocol) bool { return b.o.selected(prefix + p.ID) }) {
+	if !slices.ContainsFunc(all[1:], func(p rig.Protocol) bool { return b.o.rows.Choose(prefix + p.ID) }) {
 		return nil
 	}
 	entries, err := rig.ReadEntries(b.reference.File, min(protocolRecords, b.o.records))

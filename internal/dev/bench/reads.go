@@ -141,7 +141,7 @@ func (b *bench) once(ctx context.Context, s *side, at place, r read) (m sample, 
 
 // row measures a read and adds its row. Each side has a run that does not count.
 func (b *bench) row(ctx context.Context, r read, once func(s *side) (sample, error)) error {
-	if !b.o.selected(r.id) {
+	if !b.o.rows.Choose(r.id) {
 		return nil
 	}
 	yard, err := b.yard(ctx)

@@ -93,7 +93,7 @@ func (b *bench) remote(ctx context.Context) error {
 		{[]string{"remote-fresh-iv", "remote-fresh-tail"}, b.farFresh},
 		{[]string{"remote-w-1000"}, b.farMany},
 	} {
-		if !b.o.selected(part.rows...) {
+		if !b.o.rows.Choose(part.rows...) {
 			continue
 		}
 		f, err := startFar(len(b.sides))

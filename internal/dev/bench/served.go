@@ -21,7 +21,7 @@ import (
 // served measures logquery serve over the store of the reference corpus. It is one process for
 // all rows, as its users run it; each row has a request that does not count before.
 func (b *bench) served(ctx context.Context) error {
-	if !b.o.selected("serve-metric", "serve-lines", "serve-lines-all", "serve-first", "serve-everything", "serve-memory", "serve-panels") {
+	if !b.o.rows.Choose("serve-metric", "serve-lines", "serve-lines-all", "serve-first", "serve-everything", "serve-memory", "serve-panels") {
 		return nil
 	}
 	v, err := b.startServer(ctx, b.sides[0].store)
@@ -88,7 +88,7 @@ func (v *server) into(ctx context.Context, w io.Writer, path string, query url.V
 
 // timed measures a request of a row, and adds the row.
 func (b *bench) timed(id, name string, reach float64, records, runs int, once func() (time.Duration, error)) error {
-	if !b.o.selected(id) {
+	if !b.o.rows.Choose(id) {
 		return nil
 	}
 	row := report.Row{ID: id, Name: name, Unit: "ms", Reach: reach, Records: records}
@@ -239,7 +239,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // servedEverything has eight clients ask for all records at once.
 func (b *bench) servedEverything(ctx context.Context, v *server) error {
-	if !b.o.selected("serve-everything", "serve-memory") {
+	if !b.o.rows.Choose("serve-everything", "serve-memory") {
 		return nil
 	}
 	query := url.Values{"service": {"*"}, "from": {"2020-01-01"}, "order": {"asc"}, "limit": {"0"}}
@@ -293,7 +293,7 @@ func panels() []string {
 // servedPanels refreshes a dashboard of twelve panels of two services. A test of package reading
 // counts its LISTs: a directory has none to count.
 func (b *bench) servedPanels(ctx context.Context, v *server) error {
-	if !b.o.selected("serve-panels") {
+	if !b.o.rows.Choose("serve-panels") {
 		return nil
 	}
 	const refreshes = 6

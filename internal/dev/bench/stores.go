@@ -16,7 +16,7 @@ import (
 // overlapping measures -n 100 where ten blobs of each service have the whole last hour, as
 // ten ingesters leave them before compaction. One ingester stores them in ten flushes.
 func (b *bench) overlapping(ctx context.Context) error {
-	if !b.o.selected("iv-overlapping") {
+	if !b.o.rows.Choose("iv-overlapping") {
 		return nil
 	}
 	const parts = 10
@@ -54,11 +54,6 @@ func (b *bench) overlapping(ctx context.Context) error {
 // deal distributes the records since a time among files, one after another as cards.
 func (b *bench) deal(c *rig.Corpus, since time.Time, parts int) ([]*rig.Corpus, error) {
 	from := since.UTC().Format("2006-01-02T15:04:05")
-	in, err := os.Open(c.File)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
 	dealt := make([]*rig.Corpus, parts)
 	out := make([]*bufio.Writer, parts)
 	for i := range dealt {
@@ -71,18 +66,23 @@ func (b *bench) deal(c *rig.Corpus, since time.Time, parts int) ([]*rig.Corpus, 
 		out[i] = bufio.NewWriter(f)
 	}
 	n := 0
-	for lines := bufio.NewScanner(in); lines.Scan(); {
-		r, err := b.parser.parse(lines.Bytes())
+	for line, err := range rig.Lines(c.File) {
+		if err != nil {
+			return nil, err
+		}
+		r, err := b.parser.parse(line)
 		if err != nil {
 			return nil, err
 		}
 		if sortable(string(r.ts)) < from {
 			continue
 		}
-		out[n%parts].Write(append(lines.Bytes(), '\n'))
+		out[n%parts].Write(line)
+		out[n%parts].WriteByte('\n')
 		dealt[n%parts].Records++
 		n++
 	}
+	var err error
 	for _, w := range out {
 		err = errors.Join(err, w.Flush())
 	}
@@ -91,7 +91,7 @@ func (b *bench) deal(c *rig.Corpus, since time.Time, parts int) ([]*rig.Corpus, 
 
 // compact measures compaction of a copy of the store: its cost, and the ratio.
 func (b *bench) compact(ctx context.Context) error {
-	if !b.o.selected("compact") {
+	if !b.o.rows.Choose("compact") {
 		return nil
 	}
 	row := report.Row{ID: "compact-ratio", Name: "raw / stored, compacted", Command: "retention compact", Unit: "x", Reach: 5.19, Aim: 5.3, AtLeast: true, Records: b.o.records}

@@ -50,10 +50,12 @@ func newLeaky(t *testing.T, form canon.Form, change func([][]byte) [][]byte) *le
 	return l
 }
 
-func (l *leaky) target(p rig.Protocol) (string, http.Header) { return l.URL + p.Path, p.Header() }
-func (l *leaky) pid() int                                    { return os.Getpid() }
-func (l *leaky) flush(context.Context) error                 { return nil }
-func (l *leaky) stop(context.Context) error                  { return nil }
+func (l *leaky) target(p rig.Protocol) (string, http.Header, error) {
+	return l.URL + p.Path, p.Header(), nil
+}
+func (l *leaky) pid() int                    { return os.Getpid() }
+func (l *leaky) flush(context.Context) error { return nil }
+func (l *leaky) stop(context.Context) error  { return nil }
 func (l *leaky) records(_ context.Context, h *holding, _ string, _ time.Time) error {
 	return h.read(l.form, bytes.NewReader(bytes.Join(l.change(l.lines), nil)))
 }
@@ -240,7 +242,7 @@ func TestInTurn(t *testing.T) {
 // rows, leaves the page alone.
 func TestFinish(t *testing.T) {
 	row := result.Row{ID: "ingest.x", Group: "ingest", Title: "x", Unit: "ms", Corpus: "reference", Ours: []float64{1}, Theirs: []float64{2}}
-	for _, o := range []options{{}, {quick: true}, {rows: "ingest.*"}} {
+	for _, o := range []options{{}, {quick: true}, {rows: rig.Globs{"ingest.*"}}} {
 		docs := t.TempDir()
 		const page = "# Page\n\nAbove.\n\n" + result.Begin + "old\n" + result.End + "\nBelow.\n"
 		if err := os.WriteFile(filepath.Join(docs, "COMPARISON.md"), []byte(page), 0o600); err != nil {
@@ -250,7 +252,7 @@ func TestFinish(t *testing.T) {
 		c := &comparison{o: o, begun: time.Now(), busy: rig.BusyNow()}
 		c.result = result.Result{Date: "2026-11-27T01:00:00Z", Ours: result.Side{Name: "blobtail"}, Theirs: result.Side{Name: "Other"}, Corpora: []result.Corpus{{Name: "reference"}}}
 		c.add(row, result.Row{ID: "read.y"})
-		if o.rows == "" {
+		if len(o.rows) == 0 {
 			c.result.Rows = c.result.Rows[:1]
 		}
 		if err := c.finish(); err != nil {
@@ -264,13 +266,13 @@ func TestFinish(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept, err := result.Latest(filepath.Join(docs, "compare"))
-		if whole := !o.quick && o.rows == ""; whole != (err == nil) || whole == (string(now) == page) {
+		if whole := !o.quick && len(o.rows) == 0; whole != (err == nil) || whole == (string(now) == page) {
 			t.Errorf("%+v: the page became %s, %v", o, now, err)
 		} else if whole && (!strings.HasPrefix(string(now), "# Page\n\nAbove.\n\n"+result.Begin+"Other is ahead in none") || !strings.HasSuffix(string(now), result.End+"\nBelow.\n") || kept.Rows[0].ID != "ingest.x") {
 			t.Errorf("the page became %s", now)
 		}
 	}
-	if err := (&comparison{o: options{rows: "nothing"}, begun: time.Now(), busy: rig.BusyNow()}).finish(); err == nil {
+	if err := (&comparison{o: options{rows: rig.Globs{"nothing"}}, begun: time.Now(), busy: rig.BusyNow()}).finish(); err == nil {
 		t.Error("a run without rows is no error")
 	}
 }

@@ -103,7 +103,7 @@ func (c *comparison) measure(ctx context.Context) error {
 // add adds rows to the result, if -rows has them, and prints them.
 func (c *comparison) add(rows ...result.Row) {
 	for _, r := range rows {
-		if !c.o.selected(r.ID) {
+		if !c.o.rows.Choose(r.ID) {
 			continue
 		}
 		c.result.Rows = append(c.result.Rows, r)
@@ -154,7 +154,7 @@ func (c *comparison) finish() error {
 		c.result.Notes = append(c.result.Notes, "Streams of VictoriaLogs are by "+c.o.streams+".")
 	}
 	if len(c.result.Rows) == 0 {
-		return fmt.Errorf("no row has an ID like %s", c.o.rows)
+		return fmt.Errorf("no row has an ID like %s", &c.o.rows)
 	}
 	if err := c.result.Check(); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (c *comparison) finish() error {
 			return err
 		}
 	}
-	if c.o.docs == "" || c.o.quick || c.o.rows != "" || c.o.streams != "" {
+	if c.o.docs == "" || c.o.quick || len(c.o.rows) > 0 || c.o.streams != "" {
 		fmt.Print(result.Tables(c.result))
 		return nil
 	}

@@ -118,11 +118,10 @@ func repeat(file string, logs []string, repeats int, from time.Time) (result.Cor
 
 // readHub reads a log. Levels become those five that both sides show alike.
 func readHub(name string) (all []hub, err error) {
-	body, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	for line := range bytes.Lines(body) {
+	for line, err := range rig.Lines(name) {
+		if err != nil {
+			return nil, err
+		}
 		var r hub
 		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, fmt.Errorf("%s: %w: %.300s", name, err, line)
@@ -130,7 +129,7 @@ func readHub(name string) (all []hub, err error) {
 		if r.Level, err = level(r.Level); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		err := canon.Members(line, func(name, value []byte) error {
+		err = canon.Members(line, func(name, value []byte) error {
 			switch string(name) {
 			case "time", "service", "level", "message":
 				return nil

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
+	"blobtail/internal/dev/bench/rig"
 	"blobtail/internal/dev/compare/canon"
 )
 
@@ -15,34 +14,24 @@ type expected []uint64
 
 // expect reads the first n records of a corpus.
 func expect(c canon.Form, file string, n int) (expected, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	e := make(expected, 0, n)
-	lines := scanner(f)
-	for len(e) < n && lines.Scan() {
-		_, sum, err := c.Sum(lines.Bytes())
+	for line, err := range rig.Lines(file) {
 		if err != nil {
 			return nil, err
 		}
-		e = append(e, sum)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, err
+		_, sum, err := c.Sum(line)
+		if err != nil {
+			return nil, err
+		}
+		if e = append(e, sum); len(e) == n {
+			break
+		}
 	}
 	if len(e) < n {
 		return nil, fmt.Errorf("%s has %d records, not %d", file, len(e), n)
 	}
 	slices.Sort(e)
 	return e, nil
-}
-
-func scanner(r io.Reader) *bufio.Scanner {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 1<<20), 16<<20)
-	return lines
 }
 
 // A holding compares stored records with the expected ones.
@@ -57,12 +46,14 @@ func (e expected) hold() *holding { return &holding{want: e, seen: make([]uint32
 
 // read takes records.
 func (h *holding) read(c canon.Form, r io.Reader) error {
-	lines := scanner(r)
-	for lines.Scan() {
-		if len(lines.Bytes()) == 0 {
+	for line, err := range rig.LinesOf(r) {
+		if err != nil {
+			return err
+		}
+		if len(line) == 0 {
 			continue
 		}
-		_, sum, err := c.Sum(lines.Bytes())
+		_, sum, err := c.Sum(line)
 		if err != nil {
 			return err
 		}
@@ -71,10 +62,10 @@ func (h *holding) read(c canon.Form, r io.Reader) error {
 			continue
 		}
 		if h.foreign++; h.foreign == 1 {
-			h.example = lines.Text()
+			h.example = string(line)
 		}
 	}
-	return lines.Err()
+	return nil
 }
 
 // finish tells how the records differ, after all of them.

@@ -31,7 +31,10 @@ type delivery struct {
 // load sends records to a server that has none. It counts from the start of sending until they
 // are stored, and then holds each stored record against the corpus.
 func (d delivery) load(ctx context.Context, s system) (at cost, err error) {
-	url, header := s.target(d.protocol)
+	url, header, err := s.target(d.protocol)
+	if err != nil {
+		return at, err
+	}
 	idle, _, err := rig.UsageOf(s.pid())
 	if err != nil {
 		return at, err
@@ -76,7 +79,7 @@ func (c *comparison) protocols(ctx context.Context, made *corpus) error {
 	for _, r := range rows {
 		row := r.row
 		row.ID, row.Group, row.Unit, row.Corpus = fmt.Sprintf("ingest.%s.%d", r.protocol.ID, r.per), "ingest", "CPU s a million", made.Name
-		if !c.o.selected(row.ID) {
+		if !c.o.rows.Choose(row.ID) {
 			continue
 		}
 		c.say("%s: %d records", row.ID, r.records)
@@ -96,7 +99,9 @@ func (c *comparison) protocols(ctx context.Context, made *corpus) error {
 		if d.bodies == nil {
 			d.bodies = r.protocol.Bodies(entries, r.per)
 		}
-		row.OursCommand, row.TheirsCommand = c.commandsOf(r.protocol)
+		if row.OursCommand, row.TheirsCommand, err = c.commandsOf(r.protocol); err != nil {
+			return err
+		}
 		row.Note = report.Thousands(r.records) + " records"
 		if err := c.protocol(ctx, d, r.rounds, &row); err != nil {
 			return fmt.Errorf("%s: %w", row.ID, err)
@@ -146,11 +151,11 @@ func ofSide(name string, err error) error {
 }
 
 // commandsOf are commands that send by a protocol.
-func (c *comparison) commandsOf(p rig.Protocol) (ours, theirs string) {
-	path, header := (&victoria.Server{Streams: c.o.streams}).Insert(p.ID)
+func (c *comparison) commandsOf(p rig.Protocol) (ours, theirs string, err error) {
+	path, header, err := (&victoria.Server{Streams: c.o.streams}).Insert(p.ID)
 	ours = fmt.Sprintf("curl --data-binary @BODY -H 'Content-Type: %s' http://INGEST%s; curl -X POST http://ADMIN/flush", p.ContentType, p.Path)
 	theirs = fmt.Sprintf("curl --data-binary @BODY -H 'Content-Type: %s' 'http://VICTORIA%s'; curl http://VICTORIA/internal/force_flush", header.Get("Content-Type"), path)
-	return ours, theirs
+	return ours, theirs, err
 }
 
 // linesOf cuts the first n lines of a file into bodies. The file is mapped, and not read, until

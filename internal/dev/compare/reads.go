@@ -22,7 +22,7 @@ func (c *comparison) questions() (ids []string) {
 		for _, kind := range []string{"process", "cpu", "server.1", "server.8", "server.32"} {
 			rows = append(rows, "read."+id+"."+kind)
 		}
-		if c.o.selected(rows...) {
+		if c.o.rows.Choose(rows...) {
 			ids = append(ids, id)
 		}
 	}

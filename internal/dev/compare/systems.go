@@ -25,7 +25,7 @@ import (
 // A system is a running server of a side, with a store of its own.
 type system interface {
 	// target returns where records are sent by a protocol.
-	target(rig.Protocol) (url string, header http.Header)
+	target(rig.Protocol) (url string, header http.Header, err error)
 	pid() int
 	// flush returns when all acknowledged records are in files.
 	flush(context.Context) error
@@ -51,8 +51,8 @@ func (c *comparison) startOurs(ctx context.Context) (*blobtail, error) {
 	return &blobtail{c: c, g: g, store: store}, err
 }
 
-func (b *blobtail) target(p rig.Protocol) (string, http.Header) {
-	return "http://" + b.g.Listen + p.Path, p.Header()
+func (b *blobtail) target(p rig.Protocol) (string, http.Header, error) {
+	return "http://" + b.g.Listen + p.Path, p.Header(), nil
 }
 func (b *blobtail) pid() int                    { return b.g.PID() }
 func (b *blobtail) flush(context.Context) error { return b.g.Flush() }
@@ -116,9 +116,9 @@ func (c *comparison) startTheirs(ctx context.Context, dir string) (*other, error
 	return &other{c: c, v: v, dir: dir}, nil
 }
 
-func (o *other) target(p rig.Protocol) (string, http.Header) {
-	path, header := o.v.Insert(p.ID)
-	return o.v.URL() + path, header
+func (o *other) target(p rig.Protocol) (string, http.Header, error) {
+	path, header, err := o.v.Insert(p.ID)
+	return o.v.URL() + path, header, err
 }
 func (o *other) pid() int                        { return o.v.PID() }
 func (o *other) flush(ctx context.Context) error { return o.v.Flush(ctx) }

@@ -23,12 +23,12 @@ type pair struct {
 type wholeRows struct{ ingest, memory, flushed, compacted, compaction, tables result.Row }
 
 // rowsOf names the rows of a corpus.
-func (c *comparison) rowsOf(of *corpus) wholeRows {
-	ours, theirs := c.commandsOf(rig.Protocols()[0])
+func (c *comparison) rowsOf(of *corpus) (w wholeRows, err error) {
+	ours, theirs, err := c.commandsOf(rig.Protocols()[0])
 	row := func(id, group, title, unit string) result.Row {
 		return result.Row{ID: id + of.suffix(), Group: group, Title: title, Unit: unit, Corpus: of.Name, OursCommand: ours, TheirsCommand: theirs}
 	}
-	w := wholeRows{
+	w = wholeRows{
 		ingest:     row("ingest.ndjson.1000", "ingest", "jsonline, 1,000 records a request", "CPU s a million"),
 		memory:     row("memory.ingest", "memory", "peak memory of ingest", "MB"),
 		flushed:    row("storage.flushed", "storage", "raw / stored, as flushed", "times smaller"),
@@ -47,16 +47,19 @@ func (c *comparison) rowsOf(of *corpus) wholeRows {
 	w.compaction.OursCommand, w.compaction.TheirsCommand = "retention compact --store dir:DIR --grace 0s", "curl http://VICTORIA/internal/force_merge"
 	w.tables.Note = "beside the blobs, for reads of the tail; old records have none"
 	w.tables.OursCommand, w.tables.TheirsCommand = "du -b DIR/.tables", ""
-	return w
+	return w, err
 }
 
 // whole loads a whole corpus into both sides, several times. Of the last loads it measures the
 // storage, before and after compaction, and reads between the two.
 func (c *comparison) whole(ctx context.Context, of *corpus, reads func(context.Context, pair) error) error {
-	w := c.rowsOf(of)
-	stored := c.o.selected(w.flushed.ID, w.compacted.ID, w.compaction.ID, w.tables.ID)
+	w, err := c.rowsOf(of)
+	if err != nil {
+		return err
+	}
+	stored := c.o.rows.Choose(w.flushed.ID, w.compacted.ID, w.compaction.ID, w.tables.ID)
 	rounds := c.o.size.loads
-	if !c.o.selected(w.ingest.ID, w.memory.ID) {
+	if !c.o.rows.Choose(w.ingest.ID, w.memory.ID) {
 		rounds = 1
 	}
 	if rounds == 1 && !stored && (reads == nil || len(c.questions()) == 0) {
@@ -79,7 +82,7 @@ func (c *comparison) whole(ctx context.Context, of *corpus, reads func(context.C
 			return err
 		}
 	}
-	if !c.o.selected(w.compacted.ID, w.compaction.ID) {
+	if !c.o.rows.Choose(w.compacted.ID, w.compaction.ID) {
 		return nil
 	}
 	if err := c.compact(ctx, p, &w); err != nil {
@@ -96,57 +99,24 @@ func (c *comparison) loadWhole(ctx context.Context, of *corpus, rounds int, w *w
 	if d.bodies, err = linesOf(of.file, of.Records, 1000); err != nil {
 		return p, err
 	}
+	var theirs string
 	err = inTurn(rounds, c.late, func(last bool) error {
-		s, err := c.startOurs(ctx)
+		store, err := c.wholeOurs(ctx, d, w)
 		if err != nil {
-			return err
-		}
-		defer s.g.Kill()
-		at, err := d.load(ctx, s)
-		if err = ended(ctx, s, err); err != nil {
 			return ofSide("blobtail", err)
 		}
-		_, size, err := rig.BlobsOf(s.store)
-		if err != nil {
-			return err
-		}
-		tables, err := bytesUnder(filepath.Join(s.store, ".tables"))
-		if err != nil {
-			return err
-		}
-		log, err := bytesUnder(filepath.Join(s.store, ".wal"))
-		if err != nil {
-			return err
-		}
-		c.log = max(c.log, log)
-		w.ingest.Ours, w.memory.Ours = append(w.ingest.Ours, at.cpu), append(w.memory.Ours, at.peak)
-		w.flushed.Ours, w.tables.Ours = append(w.flushed.Ours, float64(of.Bytes)/float64(size)), append(w.tables.Ours, float64(tables)/1e6)
 		if last {
-			p.ours = s.store
+			p.ours = store
 			return nil
 		}
-		return os.RemoveAll(s.store)
+		return os.RemoveAll(store)
 	}, func(last bool) error {
-		dir, err := os.MkdirTemp(c.work, "theirs-")
+		dir, err := c.wholeTheirs(ctx, d, w)
 		if err != nil {
-			return err
-		}
-		s, err := c.startTheirs(ctx, dir)
-		if err != nil {
-			return err
-		}
-		at, err := d.load(ctx, s)
-		var size int64
-		if err == nil {
-			size, err = s.stored(ctx)
-		}
-		if err = ended(ctx, s, err); err != nil {
 			return ofSide("VictoriaLogs", err)
 		}
-		w.ingest.Theirs, w.memory.Theirs = append(w.ingest.Theirs, at.cpu), append(w.memory.Theirs, at.peak)
-		w.flushed.Theirs = append(w.flushed.Theirs, float64(of.Bytes)/float64(size))
 		if last {
-			p.theirs = s
+			theirs = dir
 			return nil
 		}
 		return os.RemoveAll(dir)
@@ -154,7 +124,7 @@ func (c *comparison) loadWhole(ctx context.Context, of *corpus, rounds int, w *w
 	if err != nil {
 		return p, err
 	}
-	if p.theirs, err = c.startTheirs(ctx, p.theirs.dir); err != nil {
+	if p.theirs, err = c.startTheirs(ctx, theirs); err != nil {
 		return p, err
 	}
 	// Its merges are over before it is asked.
@@ -162,6 +132,57 @@ func (c *comparison) loadWhole(ctx context.Context, of *corpus, rounds int, w *w
 		return p, errors.Join(ofSide("VictoriaLogs", err), p.theirs.stop(ctx))
 	}
 	return p, nil
+}
+
+// wholeOurs loads a whole corpus into a store of ours, and adds the figures to the rows.
+func (c *comparison) wholeOurs(ctx context.Context, d delivery, w *wholeRows) (store string, err error) {
+	s, err := c.startOurs(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer s.g.Kill()
+	at, err := d.load(ctx, s)
+	if err = ended(ctx, s, err); err != nil {
+		return "", err
+	}
+	_, size, err := rig.BlobsOf(s.store)
+	if err != nil {
+		return "", err
+	}
+	tables, err := bytesUnder(filepath.Join(s.store, ".tables"))
+	if err != nil {
+		return "", err
+	}
+	log, err := bytesUnder(filepath.Join(s.store, ".wal"))
+	if err != nil {
+		return "", err
+	}
+	c.log = max(c.log, log)
+	w.ingest.Ours, w.memory.Ours = append(w.ingest.Ours, at.cpu), append(w.memory.Ours, at.peak)
+	w.flushed.Ours, w.tables.Ours = append(w.flushed.Ours, float64(d.corpus.Bytes)/float64(size)), append(w.tables.Ours, float64(tables)/1e6)
+	return s.store, nil
+}
+
+// wholeTheirs loads a whole corpus into a directory of VictoriaLogs, and adds the figures to the rows.
+func (c *comparison) wholeTheirs(ctx context.Context, d delivery, w *wholeRows) (dir string, err error) {
+	if dir, err = os.MkdirTemp(c.work, "theirs-"); err != nil {
+		return "", err
+	}
+	s, err := c.startTheirs(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	at, err := d.load(ctx, s)
+	var size int64
+	if err == nil {
+		size, err = s.stored(ctx)
+	}
+	if err = ended(ctx, s, err); err != nil {
+		return "", err
+	}
+	w.ingest.Theirs, w.memory.Theirs = append(w.ingest.Theirs, at.cpu), append(w.memory.Theirs, at.peak)
+	w.flushed.Theirs = append(w.flushed.Theirs, float64(d.corpus.Bytes)/float64(size))
+	return dir, nil
 }
 
 // compact measures the storage after compaction. Ours is that of a copy, and theirs is in place.

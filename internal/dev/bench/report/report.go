@@ -164,21 +164,20 @@ func (r *Row) Compare(own, against []float64) {
 	}
 }
 
-// Read reads a report.
-func Read(name string) (Report, error) {
+// Read reads the JSON of a report, or of another kind of result.
+func Read[T any](name string) (r T, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return Report{}, err
+		return r, err
 	}
-	var r Report
 	if err := json.Unmarshal(text, &r); err != nil {
-		return Report{}, fmt.Errorf("%s: %w", name, err)
+		return r, fmt.Errorf("%s: %w", name, err)
 	}
 	return r, nil
 }
 
-// Write writes a report.
-func (r Report) Write(name string) error {
+// Write writes a result as [Read] reads it.
+func Write[T any](name string, r T) error {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err

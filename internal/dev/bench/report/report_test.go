@@ -57,10 +57,10 @@ func TestFile(t *testing.T) {
 		Against:  &report.Measured{Runs: 9, Figure: report.Spread{Median: 70}},
 	}}}
 	name := filepath.Join(t.TempDir(), "r.json")
-	if err := r.Write(name); err != nil {
+	if err := report.Write(name, r); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := report.Read(name); err != nil || !reflect.DeepEqual(got, r) {
+	if got, err := report.Read[report.Report](name); err != nil || !reflect.DeepEqual(got, r) {
 		t.Errorf("%+v, %v, not %+v", got, err, r)
 	}
 }

@@ -1,12 +1,10 @@
 package rig
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -26,23 +24,20 @@ type Member struct {
 
 // ReadEntries reads the first records of a corpus.
 func ReadEntries(file string, n int) ([]Entry, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	var out []Entry
-	for lines := bufio.NewScanner(f); len(out) < n && lines.Scan(); {
-		e, err := parseEntry(bytes.Clone(lines.Bytes()))
+	for line, err := range Lines(file) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, e)
+		e, err := parseEntry(bytes.Clone(line))
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, e); len(out) == n {
+			return out, nil
+		}
 	}
-	if len(out) < n {
-		return nil, fmt.Errorf("%s has less than %d records", file, n)
-	}
-	return out, nil
+	return nil, fmt.Errorf("%s has less than %d records", file, n)
 }
 
 func parseEntry(line []byte) (e Entry, err error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,65 @@ func TestBlobsOf(t *testing.T) {
 	for name, there := range map[string]bool{"_store": true, ".tables/t.db": true, ".wal": false} {
 		if _, err := os.Stat(filepath.Join(copied, name)); (err == nil) != there {
 			t.Errorf("%s in the copy: %v", name, err)
+		}
+	}
+}
+
+// Globs choose the rows that one of them matches, and all without any.
+func TestGlobs(t *testing.T) {
+	for _, c := range []struct {
+		rows string
+		ids  []string
+		want bool
+	}{
+		{"", []string{"i"}, true}, {"i", []string{"i"}, true}, {"i", []string{"ii"}, false}, {"v,iii-*", []string{"iii-w"}, true},
+		{"remote-*", []string{"i", "remote-tail"}, true}, {"remote-*", []string{"i"}, false},
+	} {
+		var g rig.Globs
+		if err := g.Set(c.rows); err != nil || g.String() != c.rows {
+			t.Errorf("-rows %q: %q, %v", c.rows, g, err)
+		}
+		if got := g.Choose(c.ids...); got != c.want {
+			t.Errorf("-rows %q chooses of %q: %v", c.rows, c.ids, got)
+		}
+	}
+	if err := new(rig.Globs).Set("i,["); err == nil || !strings.Contains(err.Error(), "[") {
+		t.Errorf("a glob that is none: %v", err)
+	}
+}
+
+// Lines are those of a file, also a long one and one without an end. A file that is not there, or a
+// line beyond all bounds, is an error.
+func TestLines(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lines")
+	long := strings.Repeat("x", 2<<20)
+	read := func(text string) (lines []string, err error) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for line, err := range rig.Lines(name) {
+			if err != nil {
+				return lines, err
+			}
+			if lines = append(lines, string(line)); string(line) == "enough" {
+				break
+			}
+		}
+		return lines, nil
+	}
+	if got, err := read("a\n" + long + "\n\nb"); err != nil || !slices.Equal(got, []string{"a", long, "", "b"}) {
+		t.Errorf("%d lines, %v", len(got), err)
+	}
+	if got, err := read("a\nenough\nb\n"); err != nil || len(got) != 2 {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := read("a\n" + strings.Repeat(long, 9)); err == nil || len(got) != 1 {
+		t.Errorf("%d lines, %v", len(got), err)
+	}
+	name = filepath.Join(name, "none")
+	for line, err := range rig.Lines(name) {
+		if err == nil {
+			t.Errorf("a line of no file: %q", line)
 		}
 	}
 }

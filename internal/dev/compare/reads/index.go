@@ -1,15 +1,14 @@
 package reads
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
-	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"blobtail/internal/dev/bench/rig"
@@ -30,6 +29,13 @@ type index struct {
 	levels map[cell]int     // numbers of records by level
 	status map[cell]int     // and by status
 	found  map[finding][]one
+	plants []planted
+}
+
+// planted is a needle in the message of a record.
+type planted struct {
+	record         one
+	needle, before string // before is what the message has before it
 }
 
 // cell is a value in a minute of a service.
@@ -46,19 +52,16 @@ type record struct{ line, level, service, status, request, msg []byte }
 
 // scan calls f for each step-th record of a corpus, which is valid until f returns.
 func scan(file string, step int, f func(*record) error) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 1<<20), 1<<20)
-	for n := 0; lines.Scan(); n++ {
-		if n%step != 0 {
+	n := -1
+	for line, err := range rig.Lines(file) {
+		if err != nil {
+			return err
+		}
+		if n++; n%step != 0 {
 			continue
 		}
-		r := record{line: lines.Bytes()}
-		err := canon.Members(r.line, func(name, value []byte) error {
+		r := record{line: line}
+		err = canon.Members(r.line, func(name, value []byte) error {
 			switch string(name) {
 			case "level":
 				r.level = value
@@ -80,7 +83,7 @@ func scan(file string, step int, f func(*record) error) error {
 			return fmt.Errorf("%w: %.300s", err, r.line)
 		}
 	}
-	return lines.Err()
+	return nil
 }
 
 // indexOf draws texts, and reads a corpus.
@@ -128,6 +131,10 @@ func (x *index) read(file string) error {
 			anywhere[text] = text
 		}
 	}
+	needles := map[string]bool{}
+	for _, text := range x.drawn.needles {
+		needles[text] = true
+	}
 	for _, text := range x.drawn.words {
 		inService[text] = text
 	}
@@ -162,6 +169,10 @@ func (x *index) read(file string) error {
 		eachRun(r.msg, func(run []byte) {
 			if text, ok := anywhere[string(run)]; ok {
 				x.add(finding{text: text}, it)
+				if needles[text] {
+					before, _, _ := strings.Cut(string(r.msg), text)
+					x.plants = append(x.plants, planted{it, text, before})
+				}
 			} else if text, ok := inService[string(run)]; ok {
 				x.add(finding{service, text}, it)
 			}

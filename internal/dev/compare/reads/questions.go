@@ -153,20 +153,23 @@ func ask(x *index) []*question {
 	window := records("window", "two minutes of a service, errors; other minutes and another service each time", x.windows())
 	hour := records("hour", "an hour of a service; another hour and service each time", x.hours())
 	hour.large = true
-	word := records("word", "a token of few records by its words; another token each time", x.tokens(false))
-	text := records("text", "a token of few records by its characters; another token each time", x.tokens(true))
+	word := records("word", "a token of few records by its words; another token each time", x.byWords())
+	token := records("token-text", "a token of few records by its characters; another token each time, or more characters before it", x.needles())
+	text := records("text", "an id of 12 hexadecimal digits by its characters; another id each time", x.digits())
 	id := records("id", "a record by its request id; another id each time", x.ids())
 	expression := records("expression", "an expression with literals, one service; another expression and service each time", x.expressions())
 	rare := records("rare", "a seldom word over all hours of a service; another word and service each time", x.words())
-	for _, q := range []*question{word, text} {
+	for _, q := range []*question{word, token, text} {
 		q.note = "VictoriaLogs searches messages, and blobtail whole records"
 	}
+	token.note += ". blobtail's index has the token's word, `needle`"
+	text.note += ". No index helps: the digits might be a part of a longer id, and they have no word"
 	id.note = "VictoriaLogs searches one field, and blobtail whole records"
 	for _, q := range []*question{expression, rare} {
 		q.note = "VictoriaLogs' streams are services. By service and level it takes about a tenth, because it reads the streams of errors alone: `COMPARE_FLAGS='-streams service,level'`"
 	}
 	hour.note = "blobtail's answers are in order of time, and VictoriaLogs' in none; its records also have `_stream` and `_stream_id`"
-	return []*question{window, hour, word, again(word), text, id,
+	return []*question{window, hour, word, again(word), token, text, id,
 		newest("newest", "the newest 100 of a service; another service each time", x.newestOfServices()),
 		newest("newest-all", "the newest 100 of all until a moment; another moment each time", x.newestOfAll()),
 		{id: "minutes", title: "per minute and level, everything until a minute; another minute each time", variants: x.minutes(),

@@ -249,10 +249,11 @@ func once(f func([]byte) []byte) func([]byte) []byte {
 
 // testWrong has a server of ours with wrong answers, from the first or from a later one on.
 func (w *world) testWrong(t *testing.T) {
+	t.Parallel()
 	s := w.server
 	const window, newest, hour = "window", "newest", "hour"
 	with := map[string]string{window: "level=error,critical", newest: "limit=100&", hour: "service=", "minutes": "by=1m", "services": "split=service",
-		"id": "words=", "word": "words=", "text": "text=", "rare": "words=", "expression": "expr=", "newest-all": "limit=100&", "facet": "fields=status"}
+		"id": "words=", "word": "words=", "text": "text=", "token-text": "text=", "rare": "words=", "expression": "expr=", "newest-all": "limit=100&", "facet": "fields=status"}
 	for _, c := range []struct {
 		name, question string
 		from           int64
@@ -282,6 +283,7 @@ func (w *world) testWrong(t *testing.T) {
 		{"counts a value wrong", "facet", 2, func(b []byte) []byte { return bytes.Replace(b, []byte(`"count":`), []byte(`"count":9`), 1) }, []string{"numbers are wrong"}},
 		{"lacks an id", "id", 2, linesOf(beheads), []string{"0 records, and 1 are right"}},
 		{"lacks a token", "word", 2, linesOf(beheads), []string{"it lacks 1"}},
+		{"lacks characters of a token", "token-text", 2, linesOf(beheads), []string{"it lacks 1"}},
 		{"lacks characters", "text", 2, linesOf(beheads), []string{"it lacks 1"}},
 		{"lacks a seldom word", "rare", 2, linesOf(beheads), []string{"it lacks 1"}},
 		{"lacks a match", "expression", 2, linesOf(beheads), []string{"it lacks 1"}},
@@ -355,6 +357,7 @@ func (w *world) testBusy(t *testing.T) {
 
 // testBoth asks both systems, and a VictoriaLogs with wrong answers.
 func (w *world) testBoth(t *testing.T) {
+	t.Parallel()
 	path, _, err := victoria.Install(t.Context(), root, t.TempDir())
 	unless(t, err)
 	v, err := victoria.Start(t.Context(), path, t.TempDir())
@@ -362,14 +365,17 @@ func (w *world) testBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.server
-	defer func() {
+	t.Cleanup(func() { // when all subtests have ended
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := v.Stop(ctx); err != nil {
 			t.Error(err)
 		}
-	}()
-	insert, _ := v.Insert("ndjson")
+	})
+	insert, _, err := v.Insert("ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.tools.Post(t.Context(), w.corpus.File, v.URL()+insert, 1000, w.corpus.Records); err != nil {
 		t.Fatal(err)
 	}
@@ -377,13 +383,14 @@ func (w *world) testBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := w.config(t)
-	config.Theirs = v
+	log := &sequence{left: reads.Questions(), asked: map[asking][]url.Values{}}
+	config.Ours.Server, config.Theirs, config.Say = newLogged(t, s.Base, s.PID(), log), newLogged(t, v.URL(), v.PID(), log), log.say
 	rows, err := reads.Run(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, rows, 15, 1, true)
-	w.sequences(t, s, v)
+	check(t, rows, len(reads.Questions()), 1, true)
+	sequences(t, log, config.Ours.Server, config.Theirs)
 	more := func(name string) func([]byte) []byte {
 		return func(b []byte) []byte { return bytes.Replace(b, []byte(name), []byte(name+"9"), 1) }
 	}
@@ -402,43 +409,70 @@ func (w *world) testBoth(t *testing.T) {
 		{"services", "stats by", 1, more(`"records":"`), "numbers are wrong"},
 		{"facet", "top 50", 1, more(`"records":"`), "numbers are wrong"},
 	} {
-		config.Run, config.Only, config.Theirs = nil, []string{c.question}, change(t, v.URL(), v.PID(), c.with, c.from, c.alter)
-		if _, err := reads.Run(t.Context(), config); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "the answer of VictoriaLogs") {
-			t.Errorf("%s: %v", c.question, err)
-		}
+		t.Run(c.question, func(t *testing.T) {
+			t.Parallel()
+			config := w.config(t)
+			config.Run, config.Only, config.Ours.Server = nil, []string{c.question}, changed{s.Base, s.PID()}
+			config.Theirs = change(t, v.URL(), v.PID(), c.with, c.from, c.alter)
+			if _, err := reads.Run(t.Context(), config); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "the answer of VictoriaLogs") {
+				t.Error(err)
+			}
+		})
 	}
 }
 
-// logged is a server in front of another one that keeps what it is asked.
-type logged struct {
-	changed
-	mu    sync.Mutex
-	asked []url.Values
+// sequence has the requests of a run, by server and question.
+type sequence struct {
+	mu       sync.Mutex
+	question string   // the present one
+	left     []string // those after it
+	asked    map[asking][]url.Values
 }
 
-func newLogged(t *testing.T, base string, pid int) *logged {
+// asking is a question that a server is asked.
+type asking struct{ server, question string }
+
+// say is told of each question before its first request.
+func (s *sequence) say(format string, _ ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.HasPrefix(format, "read: ") {
+		s.question, s.left = s.left[0], s.left[1:]
+	}
+}
+
+// keep keeps a request.
+func (s *sequence) keep(r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := asking{"http://" + r.Host, s.question}
+	s.asked[of] = append(s.asked[of], r.URL.Query())
+}
+
+// newLogged is a server in front of another one that keeps what clients ask it. Requests of
+// processes are not kept, because our process reads the store itself.
+func newLogged(t *testing.T, base string, pid int, log *sequence) changed {
 	t.Helper()
 	to, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &logged{}
 	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		l.mu.Lock()
-		l.asked = append(l.asked, r.URL.Query())
-		l.mu.Unlock()
+		if !strings.HasPrefix(r.UserAgent(), "curl/") {
+			log.keep(r)
+		}
 		proxy.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(s.Close)
-	l.changed = changed{s.URL, pid}
-	return l
+	return changed{s.URL, pid}
 }
 
 // sequences holds the requests of both sides against each other: they ask the same, in one order as
 // long as one client asks, and no request asks the same as one of the 30 before it. Questions that
 // are asked again are the same all the time.
-func (w *world) sequences(t *testing.T, ours *rig.Server, theirs reads.Server) {
+func sequences(t *testing.T, log *sequence, ours, theirs reads.Server) {
 	t.Helper()
 	span := func(q url.Values) string { return "_time:[" + q.Get("from") + ", " + q.Get("to") + ")" }
 	for _, c := range []struct {
@@ -447,6 +481,7 @@ func (w *world) sequences(t *testing.T, ours *rig.Server, theirs reads.Server) {
 		as       func(url.Values) string // the request of theirs for one of ours
 	}{
 		{"word", 30, func(q url.Values) string { return `"` + q.Get("words") + `"` }},
+		{"token-text", 30, func(q url.Values) string { return `*"` + q.Get("text") + `"*` }},
 		{"text", 30, func(q url.Values) string { return `*"` + q.Get("text") + `"*` }},
 		{"id", 30, func(q url.Values) string { return "request_id:=" + strconv.Quote(q.Get("words")) }},
 		{"window", 30, func(q url.Values) string {
@@ -460,21 +495,15 @@ func (w *world) sequences(t *testing.T, ours *rig.Server, theirs reads.Server) {
 		{"rare", 30, func(q url.Values) string { return `{service="` + q.Get("service") + `"} "` + q.Get("words") + `"` }},
 		{"rare-again", 0, func(q url.Values) string { return `{service="` + q.Get("service") + `"} "` + q.Get("words") + `"` }},
 	} {
-		a, b := newLogged(t, ours.Base, ours.PID()), newLogged(t, theirs.URL(), theirs.PID())
-		config := w.config(t)
-		config.Run, config.Only, config.Ours.Server, config.Theirs = nil, []string{c.question}, a, b
-		if _, err := reads.Run(t.Context(), config); err != nil {
-			t.Fatal(err)
-		}
 		var asked, want []string
-		for _, q := range a.asked {
+		for _, q := range log.asked[asking{ours.URL(), c.question}] {
 			want = append(want, c.as(q))
 		}
-		for _, q := range b.asked {
+		for _, q := range log.asked[asking{theirs.URL(), c.question}] {
 			asked = append(asked, q.Get("query"))
 		}
 		const inOrder = 9 // the first one, and at least eight of one client
-		if len(want) < inOrder+8 || !slices.Equal(asked[:inOrder], want[:inOrder]) {
+		if len(want) < inOrder+8 || len(asked) < inOrder || !slices.Equal(asked[:inOrder], want[:inOrder]) {
 			t.Errorf("%s: VictoriaLogs was asked %q, want %q", c.question, asked, want)
 		}
 		for i, text := range want[1:inOrder] {

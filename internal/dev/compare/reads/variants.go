@@ -153,14 +153,47 @@ func (x *index) everywhere(texts []string, name, flag, theirs string) (all []*va
 	return all
 }
 
-// tokens are the generator's needles, and ids in messages. Those that are searched by their
-// characters are others.
-func (x *index) tokens(byCharacters bool) []*variant {
-	half := len(x.drawn.tokens) / 2
-	if byCharacters {
-		return x.everywhere(slices.Concat(x.drawn.needles, x.drawn.tokens[half:]), "text", "-F", `query=*"%s"*`)
+// byWords are the generator's needles, and ids in messages.
+func (x *index) byWords() []*variant {
+	return x.everywhere(slices.Concat(x.drawn.needles, x.drawn.tokens[:len(x.drawn.tokens)/2]), "words", "-w", `query="%s"`)
+}
+
+// byCharacters searches for texts by their characters.
+func (x *index) byCharacters(texts []string) []*variant {
+	return x.everywhere(texts, "text", "-F", `query=*"%s"*`)
+}
+
+// digits are ids in messages, other ones than those of words. Their records have them as whole ids,
+// but a search by characters would also find them inside longer ones.
+func (x *index) digits() []*variant {
+	return x.byCharacters(x.drawn.tokens[len(x.drawn.tokens)/2:])
+}
+
+// mostBefore is the number of characters before a needle that a text has at most.
+const mostBefore = 15
+
+// needles are the generator's needles, each alone at first, and then with more and more characters of
+// its message before it: there are few needles, and a request for a text that was asked before would
+// be answered from memory.
+func (x *index) needles() []*variant {
+	texts := []string{}
+	for before := range mostBefore + 1 {
+		for _, p := range x.plants {
+			text := p.before[max(0, len(p.before)-before):] + p.needle
+			if slices.Contains(texts, text) || strings.ContainsAny(text, `"\`) {
+				continue
+			}
+			texts = append(texts, text)
+			var records []one
+			for _, other := range x.plants {
+				if strings.HasSuffix(other.before+other.needle, text) {
+					records = append(records, other.record)
+				}
+			}
+			x.found[finding{text: text}] = records
+		}
 	}
-	return x.everywhere(slices.Concat(x.drawn.needles, x.drawn.tokens[:half]), "words", "-w", `query="%s"`)
+	return x.byCharacters(texts)
 }
 
 func (x *index) ids() []*variant {

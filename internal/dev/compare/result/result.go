@@ -3,11 +3,9 @@
 package result
 
 import (
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 
 	"blobtail/internal/dev/bench/report"
@@ -103,13 +101,10 @@ func (r Result) Check() error {
 }
 
 // Read reads a result.
-func Read(name string) (r Result, err error) {
-	text, err := os.ReadFile(name)
+func Read(name string) (Result, error) {
+	r, err := report.Read[Result](name)
 	if err != nil {
 		return r, err
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("%s: %w", name, err)
 	}
 	if err := r.Check(); err != nil {
 		return r, fmt.Errorf("%s: %w", name, err)
@@ -122,11 +117,7 @@ func (r Result) Write(name string) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(name, append(text, '\n'), 0o644)
+	return report.Write(name, r)
 }
 
 // Latest reads the newest result of a directory, which has a file for each date. Without any,
@@ -150,8 +141,9 @@ func short(unit string, v float64) bool {
 	return unit == "ms" && v <= 20 || unit == "CPU ms" && v <= 20 || unit == "MB" && v <= 1
 }
 
-// Agree compares two runs on one machine. It returns the rows whose medians differ by more than
-// a quarter, but for times of 20 ms and less in both ([Small] lists them), and the rows that one run alone has.
+// Agree compares two runs on one machine. It returns the rows whose medians of a side differ by
+// more than a quarter, and the rows that one run alone has. Medians of up to 20 ms, or a MB, in both
+// runs do not count: [Small] lists them.
 func Agree(a, b Result) (differ []string) {
 	if a.Machine.Cores != b.Machine.Cores || a.Machine.CPU != b.Machine.CPU {
 		differ = append(differ, fmt.Sprintf("the machines differ: %d of %s; %d of %s", a.Machine.Cores, a.Machine.CPU, b.Machine.Cores, b.Machine.CPU))

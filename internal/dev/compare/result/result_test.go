@@ -171,7 +171,7 @@ func TestWords(t *testing.T) {
 		}
 		row("memory.ingest."+corpus, "memory", "peak memory of ingest", "MB", corpus, "")
 	}
-	for _, question := range strings.Fields("window hour word word-again text id newest newest-all minutes services expression expression-again rare rare-again facet") {
+	for _, question := range strings.Fields("window hour word word-again token-text text id newest newest-all minutes services expression expression-again rare rare-again facet") {
 		kinds := []string{"process", "server.1", "server.8", "cpu", "server.32"}
 		for _, kind := range kinds {
 			row("read."+question+"."+kind, "read", "an hour of a service, or some; another hour and service each time, "+kind, "ms", "reference", "")

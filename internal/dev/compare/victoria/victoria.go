@@ -205,21 +205,21 @@ func (s *Server) Stored() (size int64, err error) {
 // Insert returns the path and the header to send records by "ndjson", "loki", "bulk" or "otlp".
 // Lines have their time in ts, their text in msg, and streams by [Server.Streams]. Streams of Loki
 // are those of its labels, and streams of OTLP those of its resource, which are the defaults that
-// VictoriaLogs recommends. It panics if it does not know the protocol.
-func (s *Server) Insert(protocol string) (path string, header http.Header) {
+// VictoriaLogs recommends.
+func (s *Server) Insert(protocol string) (path string, header http.Header, err error) {
 	lines := "?_stream_fields=" + cmp.Or(s.Streams, "service") + "&_time_field=ts&_msg_field=msg"
 	of := func(contentType string) http.Header { return http.Header{"Content-Type": {contentType}} }
 	switch protocol {
 	case "ndjson":
-		return "/insert/jsonline" + lines, of("application/stream+json")
+		return "/insert/jsonline" + lines, of("application/stream+json"), nil
 	case "bulk":
-		return "/insert/elasticsearch/_bulk" + lines, of("application/json")
+		return "/insert/elasticsearch/_bulk" + lines, of("application/json"), nil
 	case "loki":
-		return "/insert/loki/api/v1/push", of("application/x-protobuf")
+		return "/insert/loki/api/v1/push", of("application/x-protobuf"), nil
 	case "otlp":
-		return "/insert/opentelemetry/v1/logs", of("application/x-protobuf")
+		return "/insert/opentelemetry/v1/logs", of("application/x-protobuf"), nil
 	}
-	panic("no protocol " + strconv.Quote(protocol))
+	return "", nil, fmt.Errorf("VictoriaLogs is sent nothing by the protocol %q", protocol)
 }
 
 // until asks again and again. It ends with an error if the server or ctx ends.

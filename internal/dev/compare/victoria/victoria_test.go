@@ -45,9 +45,19 @@ func start(t *testing.T) *victoria.Server {
 	return s
 }
 
+// A protocol that VictoriaLogs is not sent is an error.
+func TestInsertOfNoProtocol(t *testing.T) {
+	if path, _, err := (&victoria.Server{}).Insert("smoke"); err == nil || !strings.Contains(err.Error(), "smoke") {
+		t.Errorf("the path %q, %v", path, err)
+	}
+}
+
 func post(t *testing.T, s *victoria.Server, protocol, body string) {
 	t.Helper()
-	path, header := s.Insert(protocol)
+	path, header, err := s.Insert(protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
