@@ -34,5 +34,8 @@ func TestMutants(t *testing.T) {
 	for _, m := range distantMutants {
 		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestDistant"})
 	}
+	for _, m := range keptMutants {
+		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestKept"})
+	}
 	simulation.Catch(t, all)
 }

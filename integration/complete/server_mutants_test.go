@@ -90,7 +90,7 @@ var serverMutants = []mutant{
 `}}},
 
 	// The outcome that an answer reports.
-	{name: "an outcome joined without its problems", first: 392, edits: []edit{{"reading/blobs/query.go",
+	{name: "an outcome joined without its problems", first: 656, edits: []edit{{"reading/blobs/query.go",
 		`	s.Problems, s.Warnings = joined(s.Problems, o.Problems), joined(s.Warnings, o.Warnings)
 `, `	s.Warnings = joined(s.Warnings, o.Warnings)
 `}}},
@@ -100,7 +100,7 @@ var serverMutants = []mutant{
 	{name: "a service without records ends the counting", first: 848, edits: []edit{{"reading/counts.go",
 		`	q.Sure = true
 	err = fanout`, `	err = fanout`}}},
-	{name: "clients of Loki that show no warnings get the rest", first: 2, edits: []edit{{"serve/loki/write.go",
+	{name: "clients of Loki that show no warnings get the rest", first: 59, edits: []edit{{"serve/loki/write.go",
 		`		if !c.told.Complete() && !c.partial() {
 `, `		if len(c.told.Problems()) > 100 && !c.partial() {
 `}}},

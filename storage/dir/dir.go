@@ -147,6 +147,9 @@ func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
 	if err := ctx.Err(); err != nil {
 		return storage.Blob{}, err
 	}
+	if !readable(key) { // its path may lead to an object of another key
+		return storage.Blob{}, storage.ErrNotExist
+	}
 	return s.memory.describe(s.path(key), func() (storage.Blob, error) {
 		f, b, err := s.open(ctx, key)
 		if f != nil {

@@ -9,7 +9,9 @@ import (
 )
 
 // memory has the names in directories and the attributes of objects, each with the stamp of its
-// directory or file. While the stamp is the same, so are they. A nil memory has nothing.
+// directory or file. While the stamp is the same, so are they. What was read is kept only if the name
+// led to the same directory or file before and after: a link may have changed meanwhile, and may change
+// back. A nil memory has nothing.
 type memory struct {
 	tree  *fsys.Tree
 	names *lru.Cache[string, listed]
@@ -48,7 +50,7 @@ func (m *memory) list(path string, read func() (names []string, firm bool, err e
 		return slices.Clone(kept.names), nil
 	}
 	names, firm, err := read()
-	if ok && firm && err == nil {
+	if ok && firm && err == nil && m.still(path, stamp) {
 		size := itemBytes + len(path)
 		for _, name := range names {
 			size += len(name) + 16
@@ -68,7 +70,7 @@ func (m *memory) describe(path string, read func() (storage.Blob, error)) (stora
 		return kept.blob, nil
 	}
 	b, err := read()
-	if ok && err == nil {
+	if ok && err == nil && m.still(path, stamp) {
 		size := itemBytes + 2*len(path) + len(b.Version)
 		for name, value := range b.Attrs.Metadata {
 			size += len(name) + len(value) + 64
@@ -76,4 +78,10 @@ func (m *memory) describe(path string, read func() (storage.Blob, error)) (stora
 		m.blobs.Put(path, described{stamp, b}, int64(size))
 	}
 	return b, err
+}
+
+// still reports whether a name has the stamp that it had.
+func (m *memory) still(path string, was fsys.Stamp) bool {
+	now, ok := m.tree.Stamped(path)
+	return ok && now == was
 }

@@ -1,12 +1,16 @@
 package dir_test
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 )
@@ -82,6 +86,77 @@ func TestRemembered(t *testing.T) {
 			if got, want := all(s), all(other); got != want {
 				t.Errorf("after %s:\n%s\nwant\n%s", step.name, got, want)
 			}
+		}
+	}
+}
+
+// A name that is no key stays one when the object is known that another spelling of its path leads to.
+func TestRememberedKeys(t *testing.T) {
+	root := t.TempDir()
+	s, err := dir.Open(root, dir.Options{Remember: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context(), "web/1.log", []byte("x"), storage.Attrs{}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3100 * time.Millisecond) // it is old enough to be kept
+	for range 2 {
+		if _, err := s.Stat(t.Context(), "web/1.log"); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, key := range []string{"web//1.log", "web/1.log/", "/web/1.log", "web/./1.log", "web/../web/1.log"} {
+		if b, err := s.Stat(t.Context(), key); !errors.Is(err, storage.ErrNotExist) {
+			t.Errorf("%s is %v, %v", key, b, err)
+		}
+	}
+}
+
+// While a directory is read, its link is made to lead elsewhere. What was read there is not taken for the
+// contents of the first one when the link leads back.
+func TestRememberedElsewhere(t *testing.T) {
+	root := t.TempDir()
+	other := open(t, root)
+	for _, key := range []string{"first/1.log", "first/2.log", "second/1.log"} {
+		if err := other.Create(t.Context(), key, []byte(key), storage.Attrs{Metadata: map[string]string{"of": key}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link, next := filepath.Join(root, "web"), filepath.Join(root, ".next")
+	lead := func(to string) {
+		if err := errors.Join(os.Symlink(to, next), os.Rename(next, link)); err != nil {
+			t.Error(err)
+		}
+	}
+	lead("first")
+	time.Sleep(3100 * time.Millisecond) // they are old enough to be kept
+	list := func(s *dir.Store) (text string) {
+		for b, err := range s.List(t.Context(), "web/", "") {
+			text += fmt.Sprintln(b.Key, b.Metadata["of"], err)
+		}
+		return text
+	}
+	want := list(other)
+	for range testkit.Share(4000, 500) {
+		s, err := dir.Open(root, dir.Options{Remember: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var turn sync.WaitGroup
+		turn.Go(func() {
+			for until := time.Now().Add(time.Duration(rand.IntN(150)) * time.Microsecond); time.Now().Before(until); {
+			}
+			lead("second")
+		})
+		list(s)
+		turn.Wait()
+		lead("first")
+		if got := list(s); got != want {
+			t.Fatalf("the directory has\n%s\nwant\n%s", got, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -3,6 +3,8 @@
 package fsys
 
 import (
+	"io/fs"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,6 +45,16 @@ func (t *Tree) Stamped(name string) (s Stamp, ok bool) {
 	}
 	before := time.Now().Add(-settles)
 	return s, time.Unix(s.changed.Unix()).Before(before) && time.Unix(s.altered.Unix()).Before(before)
+}
+
+// StampOf returns the stamp of a description by [os.Stat]. A change just after another one may leave
+// it as it is.
+func StampOf(info fs.FileInfo) (s Stamp, ok bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if ok {
+		s = Stamp{st.Dev, st.Ino, st.Size, st.Mode, unix.Timespec(st.Mtim), unix.Timespec(st.Ctim)}
+	}
+	return s, ok
 }
 
 // judge notes whether the file system below the directory gives each change its time.

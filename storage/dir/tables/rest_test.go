@@ -183,3 +183,32 @@ func TestRestAgain(t *testing.T) {
 		age(t, root, n+1)
 	}
 }
+
+// A table at rest is changed, and the file gets its size and time again, as touch -r and copies with
+// times do. A reader that has asked it before sees the change.
+func TestRestSameTime(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, 0)
+	file := filepath.Join(root, ".tables", "tail", "rows.db")
+	old := time.Now().Add(-time.Hour)
+	was := int64(0)
+	reader := open(t, root)
+	for n := range 3 {
+		if n > 0 {
+			write(t, root, n)
+		}
+		if err := os.Chtimes(file, old, old); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if err != nil || n > 0 && info.Size() != was {
+			t.Fatalf("%d bytes, want %d, %v", info.Size(), was, err)
+		}
+		was = info.Size()
+		for range 2 {
+			if got := numbers(t, reader); len(got) != 1 || got[int64(n)] != 40 {
+				t.Errorf("generation %d: %v", n, got)
+			}
+		}
+	}
+}

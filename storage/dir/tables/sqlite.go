@@ -245,9 +245,12 @@ func (t *table) atRest(q question, ask func(*sql.DB) (*sql.Rows, error)) (found 
 	return found, true
 }
 
-// same reports whether a file is the same one, and was not written to between two looks at it.
+// same reports whether a file is the same one, and was not written to between two looks at it. Its
+// time alone does not tell: programs that copy files set it.
 func same(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+	one, ok := fsys.StampOf(a)
+	other, _ := fsys.StampOf(b)
+	return ok && one == other
 }
 
 const (
