@@ -57,6 +57,12 @@ func (b *blob) may(t testing.TB, needs filter.Needs) []bool {
 		if err != nil {
 			t.Fatal(err)
 		}
+		row := filter.NewRow(b.ids, 0, stride, b.buckets)
+		for range 2 {
+			if same, err := row.Find(key); err != nil || !slices.Equal(same, have) {
+				t.Fatalf("a row has key %d in the blocks %v, want %v; %v", key, same, have, err)
+			}
+		}
 		for i := range may {
 			may[i] = may[i] && have[i]
 		}
