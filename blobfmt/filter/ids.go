@@ -9,13 +9,13 @@ import (
 
 const (
 	// spread is the number of places for each pair of a key and a block. So a look-up of an
-	// absent key names a block of each 16th blob, which costs a search a request, and the decoding
+	// absent key names a block of each 32nd blob, which costs a search a request, and the decoding
 	// of the block. A bit more for each pair halves that.
-	spread = 16
+	spread = 32
 	// fewBlocks is a number of blocks below which a blob has more places, in proportion. A
 	// block that is named in vain costs a search one more request, however small the blob is:
 	// so it is named in vain as rarely as among the blocks of a larger blob.
-	fewBlocks = 4
+	fewBlocks = 2
 	// leastSpread is the spread of a blob whose ids take too many bytes otherwise.
 	leastSpread = 8
 	// bucketLen is about the length of a bucket.
