@@ -9,13 +9,13 @@ import (
 
 const (
 	// spread is the number of places for each pair of a key and a block. So a look-up of an
-	// absent key names a block of each 16th blob, which costs a search a request, and the decoding
+	// absent key names a block of each 32nd blob, which costs a search a request, and the decoding
 	// of the block. A bit more for each pair halves that.
-	spread = 16
+	spread = 32
 	// fewBlocks is a number of blocks below which a blob has more places, in proportion. A
 	// block that is named in vain costs a search one more request, however small the blob is:
 	// so it is named in vain as rarely as among the blocks of a larger blob.
-	fewBlocks = 4
+	fewBlocks = 2
 	// leastSpread is the spread of a blob whose ids take too many bytes otherwise.
 	leastSpread = 8
 	// bucketLen is about the length of a bucket.
@@ -233,22 +233,22 @@ func parseBucket(b []byte) (out bucket, err error) {
 // Find returns the blocks that may have a key, from the key's bucket of so many. The error is
 // [ErrBucket] if it is another bucket, or a damaged one.
 func Find(b []byte, key uint32, buckets int) ([]bool, error) {
-	bucket, err := parseBucket(b)
+	parsed, err := parseBucket(b)
 	if err != nil {
 		return nil, err
 	}
-	if bucket.buckets != uint64(buckets) || bucket.number != uint64(BucketOf(key, buckets)) {
-		return nil, ErrBucket
-	}
-	have := make([]bool, bucket.blocks)
-	return have, bucket.find(key, have)
+	return parsed.find(scan{r: bitReader{rest: parsed.gaps}}, key, buckets)
 }
 
-// find sets the blocks that may have a key.
-func (b *bucket) find(key uint32, have []bool) error {
+// find returns the blocks that may have a key. It begins at a place before the numbers of the key.
+func (b *bucket) find(from scan, key uint32, buckets int) ([]bool, error) {
+	if !b.has(key, buckets) {
+		return nil, ErrBucket
+	}
+	have := make([]bool, b.blocks)
 	width := uint64(b.blocks + 1)
-	first := b.place(key, int(b.buckets)) * width
-	return b.each(first, func(v uint64) bool {
+	first := b.first(key)
+	return have, b.each(from, first, func(v uint64) bool {
 		switch {
 		case v >= first+width:
 			return false
@@ -263,11 +263,27 @@ func (b *bucket) find(key uint32, have []bool) error {
 	})
 }
 
-// each calls f for the numbers from a first one on, in ascending order, until it returns false.
-func (b *bucket) each(from uint64, f func(v uint64) bool) error {
-	r := bitReader{rest: b.gaps}
-	count, next := b.pass(&r, from)
-	for range b.count - count {
+// has reports whether the bucket is that of a key among so many.
+func (b *bucket) has(key uint32, buckets int) bool {
+	return b.buckets == uint64(buckets) && b.number == uint64(BucketOf(key, buckets))
+}
+
+// first is the least number that a pair of a key can have.
+func (b *bucket) first(key uint32) uint64 { return b.place(key, int(b.buckets)) * uint64(b.blocks+1) }
+
+// A scan is a place between the numbers of a bucket: so many lie before it, and the one behind it is
+// next or more.
+type scan struct {
+	r           bitReader
+	count, next uint64
+}
+
+// each calls f for the numbers from a first one on, in ascending order, until it returns false. It
+// begins at a place before that number.
+func (b *bucket) each(s scan, from uint64, f func(v uint64) bool) error {
+	b.pass(&s, from, b.count)
+	r, next := s.r, s.next
+	for range b.count - s.count {
 		q := uint64(0)
 		for {
 			r.fill()
@@ -297,11 +313,12 @@ func (b *bucket) each(from uint64, f func(v uint64) bool) error {
 	return nil
 }
 
-// pass reads numbers below one, as long as a gap has few bits and eight bytes follow. It returns
-// how many, and the least that the next number can be.
-func (b *bucket) pass(r *bitReader, below uint64) (count, next uint64) {
+// pass moves a place behind numbers below one, up to so many in all, as long as a gap has few bits and
+// eight bytes follow.
+func (b *bucket) pass(s *scan, below, most uint64) {
 	low := b.low & 63
-	for count < b.count && len(r.rest) >= 8 {
+	r, count, next := s.r, s.count, s.next
+	for count < most && len(r.rest) >= 8 {
 		r.fill()
 		ones := bits.TrailingZeros64(^r.bits)
 		n := ones + 1 + low
@@ -315,7 +332,7 @@ func (b *bucket) pass(r *bitReader, below uint64) (count, next uint64) {
 		r.skip(n)
 		count, next = count+1, v+1
 	}
-	return count, next
+	*s = scan{r, count, next}
 }
 
 // A bitReader reads the bits of a bitWriter. Bits from n on are zero.

@@ -57,6 +57,10 @@ func (a *readahead) share() int64 {
 // start begins to open the source, unless it has begun.
 func (c *cursor) start() {
 	if p := c.pass; c.opening == nil {
+		if p.loader.passes(c.src) {
+			c.opening = done
+			return
+		}
 		size, early := min(p.ahead.first, p.ahead.share()), p.ahead.started < p.ahead.probable
 		if p.ahead.lazy && !early {
 			size = 0 // its first block may never be reached

@@ -23,13 +23,13 @@ type rowID struct {
 }
 
 // keptIDs are the ids of blobs that a Reader keeps, in rows of buckets. Nobody may change one.
-type keptIDs = lru.Cache[rowID, []byte]
+type keptIDs = lru.Cache[rowID, *filter.Row]
 
 func newKeptIDs(kept bool) *keptIDs {
 	if !kept {
 		return nil
 	}
-	return lru.New[rowID, []byte](mostIDs)
+	return lru.New[rowID, *filter.Row](mostIDs)
 }
 
 // idsOf returns the place for the ids of a task's blobs; nil: they are not kept.
@@ -39,7 +39,8 @@ func (r *Reader) idsOf(t *task) *keptIDs {
 	}
 	all := int64(0)
 	for i := range t.blobs {
-		all += t.blobs[i].Meta.IDs.Length + findingBytes
+		length := t.blobs[i].Meta.IDs.Length
+		all += length + length/8 + findingBytes // as much as [filter.Row.Bytes], about
 	}
 	if all > mostIDs {
 		return nil
@@ -67,13 +68,12 @@ func (l *loader) recallBucket(s *source, ids blobfmt.IDs, key uint32) []bool {
 	if !l.keepsIDs(s) {
 		return nil
 	}
-	first, off, length := l.row(ids, key)
-	row, _ := l.ids.Get(rowID{s.blobID(), first})
-	if int64(len(row)) != length {
+	first, _, _ := l.row(ids, key)
+	row, ok := l.ids.Get(rowID{s.blobID(), first})
+	if !ok {
 		return nil
 	}
-	at, n := ids.Bucket(key)
-	found, err := filter.Find(row[at-off:][:n], key, ids.Buckets)
+	found, err := row.Find(key)
 	if err != nil {
 		return nil // it is read again, and then told
 	}
@@ -83,8 +83,8 @@ func (l *loader) recallBucket(s *source, ids blobfmt.IDs, key uint32) []bool {
 // bucket fetches the bucket of a key, and finds the blocks that may have it. If the ids of the blob
 // are kept, it fetches and keeps a row of them.
 func (l *loader) bucket(s *source, ids blobfmt.IDs, key uint32) ([]bool, error) {
-	at, n := ids.Bucket(key)
 	if !l.keepsIDs(s) {
+		at, n := ids.Bucket(key)
 		b, err := s.fetch(l.ctx, at, n)
 		if err != nil {
 			return nil, err
@@ -92,13 +92,14 @@ func (l *loader) bucket(s *source, ids blobfmt.IDs, key uint32) ([]bool, error) 
 		return filter.Find(b, key, ids.Buckets)
 	}
 	first, off, length := l.row(ids, key)
-	row, own, err := s.fetchInto(l.ctx, nil, off, length)
+	stored, own, err := s.fetchInto(l.ctx, nil, off, length)
 	if err != nil {
 		return nil, err
 	}
-	found, err := filter.Find(row[at-off:][:n], key, ids.Buckets)
+	row := filter.NewRow(stored, first, int(ids.Length)/ids.Buckets, ids.Buckets)
+	found, err := row.Find(key)
 	if err == nil && own {
-		l.ids.Put(rowID{s.blobID(), first}, row, int64(cap(row))+findingBytes)
+		l.ids.Put(rowID{s.blobID(), first}, row, row.Bytes()+findingBytes)
 	}
 	return found, err
 }

@@ -23,6 +23,9 @@ type loader struct {
 	work  sync.WaitGroup // all goroutines of the pass
 	task  *task
 	match *Matcher
+	// needs are those of the filter, and keys those of its ids that can rule out blocks.
+	needs needs
+	keys  []uint32
 	edges *Edges
 	sum   *Summary // only for atomic additions
 	// most is the [Query.MaxRaw] of the read, which has decoded spent bytes.
@@ -48,6 +51,8 @@ func (a *asked) newLoader(ctx context.Context, t *task, sum *Summary) *loader {
 		task: t, match: a.match, edges: &a.query.Edges, sum: sum, most: a.query.MaxRaw, distant: r.opt.Distant, decoder: r.decoder, findings: r.findings, ids: r.idsOf(t),
 		shared: r.shared, buffers: make(chan []byte, 4*workers+8), spares: make(chan []byte, 8),
 	}
+	l.needs = a.match.needs()
+	l.keys = l.needs.keys()
 	l.ctx, l.stop = context.WithCancel(ctx)
 	return l
 }
@@ -93,7 +98,6 @@ type future struct {
 // open opens a source, chooses its wanted blocks, and begins to fetch the first group of
 // them, of up to size bytes. If early is set, it begins to decode the first of them too.
 func (l *loader) open(s *source, size int64, early bool) error {
-	s.sieve.needs = l.match.needs()
 	if s.Size > idsFirst {
 		if none, err := l.readIDs(s); none || err != nil {
 			return err

@@ -81,22 +81,28 @@ func (n needs) blocks(count int, rule func(may []bool, of *filter.Needs)) []bool
 
 // A sieve rules out blocks of one blob by its filters. The zero value rules out none.
 type sieve struct {
-	needs needs
 	ids   []bool     // the blocks that ids leave; nil: all
 	words []bool     // the blocks that words leave; nil: all
 	found []*finding // by block: what earlier reads have found; nil: nothing
 	parts []*folded  // by block: what a fold has made of it earlier; nil: nothing
 }
 
+// asksIDs reports whether the ids of a blob may rule out blocks of it.
+func (l *loader) asksIDs(s *source) bool {
+	return s.body == nil && s.Meta.IDs.Buckets > 0 && len(l.keys) > 0
+}
+
 // readIDs asks the ids of a blob. It returns true if they rule out all blocks. Filters that
 // cannot be read rule out none.
 func (l *loader) readIDs(s *source) (none bool, err error) {
-	ids, keys := s.Meta.IDs, s.sieve.needs.keys()
-	if s.body != nil || ids.Buckets == 0 || len(keys) == 0 {
+	if !l.asksIDs(s) {
 		return false, nil
 	}
-	if s.sieve.ids = l.recallIDs(s); s.sieve.ids == nil {
-		have, err := l.find(s, ids, keys)
+	if s.sieve.ids == nil {
+		s.sieve.ids = l.recallIDs(s)
+	}
+	if s.sieve.ids == nil {
+		have, err := l.find(s, s.Meta.IDs)
 		switch {
 		case fatal(l.ctx, err) != nil, errors.Is(err, storage.ErrNotExist):
 			return false, err
@@ -104,49 +110,76 @@ func (l *loader) readIDs(s *source) (none bool, err error) {
 			s.unfiltered = err
 			return false, nil
 		}
-		s.sieve.ids = s.sieve.needs.blocks(len(have[keys[0]]), func(may []bool, of *filter.Needs) {
-			for _, key := range of.Keys {
-				for i := range may {
-					may[i] = may[i] && (have[key] == nil || have[key][i])
-				}
-			}
-		})
+		s.sieve.ids = l.leave(have)
 		l.keepIDs(s)
 	}
-	blocks := len(s.sieve.ids)
-	if slices.Contains(s.sieve.ids, true) || l.surveys() {
-		return false, nil
-	}
-	atomic.AddInt64(&l.sum.BlocksSkipped, int64(blocks))
-	atomic.AddInt64(&l.sum.RuledOutByIDs, int64(blocks))
-	return true, nil
+	return l.ruledOut(s), nil
 }
 
-// find returns the blocks that may have each of some keys. It fetches the buckets
-// that are not kept, at once.
-func (l *loader) find(s *source, ids blobfmt.IDs, keys []uint32) (map[uint32][]bool, error) {
+// passes reports whether the kept ids of a blob rule out all of its blocks. It makes no request, and
+// takes less time than a goroutine that would: a search for an id passes most blobs so.
+func (l *loader) passes(s *source) bool {
+	if s.Size <= idsFirst || !l.asksIDs(s) || !l.keepsIDs(s) {
+		return false
+	}
+	have := make([][]bool, len(l.keys))
+	for i, key := range l.keys {
+		if have[i] = l.recallBucket(s, s.Meta.IDs, key); have[i] == nil || len(have[i]) != len(have[0]) {
+			return false
+		}
+	}
+	s.sieve.ids = l.leave(have)
+	return l.ruledOut(s)
+}
+
+// leave returns the blocks that ids leave, by those that may have each of the keys.
+func (l *loader) leave(have [][]bool) []bool {
+	return l.needs.blocks(len(have[0]), func(may []bool, of *filter.Needs) {
+		for _, key := range of.Keys {
+			if at, asked := slices.BinarySearch(l.keys, key); asked {
+				for i := range may {
+					may[i] = may[i] && have[at][i]
+				}
+			}
+		}
+	})
+}
+
+// ruledOut reports whether ids rule out all blocks of a blob, and counts them then.
+func (l *loader) ruledOut(s *source) bool {
+	if slices.Contains(s.sieve.ids, true) || l.surveys() {
+		return false
+	}
+	blocks := int64(len(s.sieve.ids))
+	atomic.AddInt64(&l.sum.BlocksSkipped, blocks)
+	atomic.AddInt64(&l.sum.RuledOutByIDs, blocks)
+	return true
+}
+
+// find returns the blocks that may have each of the keys. It fetches the buckets that are not
+// kept, at once.
+func (l *loader) find(s *source, ids blobfmt.IDs) ([][]bool, error) {
 	if ids.Length > s.Size-ids.Offset {
 		return nil, errors.New("its ids lie outside of it")
 	}
-	found := make([][]bool, len(keys))
-	waits := make([]func() error, len(keys))
-	for i, key := range keys {
-		if found[i] = l.recallBucket(s, ids, key); found[i] != nil {
+	have := make([][]bool, len(l.keys))
+	waits := make([]func() error, len(l.keys))
+	for i, key := range l.keys {
+		if have[i] = l.recallBucket(s, ids, key); have[i] != nil {
 			waits[i] = done
 			continue
 		}
 		waits[i] = l.background(func() (err error) {
-			found[i], err = l.bucket(s, ids, key)
+			have[i], err = l.bucket(s, ids, key)
 			return err
 		})
 	}
 	var failed error
-	have := make(map[uint32][]bool)
-	for i, key := range keys {
+	for i := range l.keys {
 		if err := waits[i](); err != nil && failed == nil {
 			failed = err
 		}
-		if have[key] = found[i]; failed == nil && len(found[i]) != len(found[0]) {
+		if failed == nil && len(have[i]) != len(have[0]) {
 			failed = filter.ErrBucket
 		}
 	}
@@ -158,7 +191,7 @@ func (l *loader) readWords(s *source) {
 	if len(s.sieve.ids) != len(s.index.Blocks) {
 		s.sieve.ids = nil // of another blob that had the name
 	}
-	if s.body != nil || !s.index.HasFilters() || !s.sieve.needs.haveWords() {
+	if s.body != nil || !s.index.HasFilters() || !l.needs.haveWords() {
 		return
 	}
 	f, err := s.index.Filters()
@@ -169,7 +202,7 @@ func (l *loader) readWords(s *source) {
 	if f == nil || f.Words == nil {
 		return
 	}
-	s.sieve.words = s.sieve.needs.blocks(len(s.index.Blocks), func(may []bool, of *filter.Needs) {
+	s.sieve.words = l.needs.blocks(len(s.index.Blocks), func(may []bool, of *filter.Needs) {
 		for _, word := range of.Words {
 			f.Words.Rule(may, word)
 		}

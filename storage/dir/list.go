@@ -67,15 +67,27 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 			}
 			// Directories without an object were emptied, or made for an object that
 			// never came.
-			for _, err := range s.keys(ctx, prefix+e, prefix+e, "") {
-				if err != nil || !give(name) {
-					return err
-				}
-				break
+			if has, err := s.has(ctx, prefix+e); err != nil || has && !give(name) {
+				return err
 			}
 		}
 		return err
 	})
+}
+
+// has reports whether an object is below a directory. The one that it found last time tells it sooner
+// than a walk.
+func (s *Store) has(ctx context.Context, dir string) (bool, error) {
+	if s.memory.holds(s.path(dir)) {
+		return true, nil
+	}
+	for key, err := range s.keys(ctx, dir, dir, "") {
+		if err == nil {
+			s.memory.found(s.path(dir), s.path(key))
+		}
+		return err == nil, err
+	}
+	return false, nil
 }
 
 // keys walks the files below a directory, in byte order. It yields the keys that have a prefix and

@@ -16,6 +16,7 @@ type memory struct {
 	tree  *fsys.Tree
 	names *lru.Cache[string, listed]
 	blobs *lru.Cache[string, described]
+	first *lru.Cache[string, string] // a file below a directory that was an object
 }
 
 type listed struct {
@@ -36,7 +37,27 @@ func newMemory(tree *fsys.Tree, most int64) *memory {
 	if tree == nil || most <= 0 {
 		return nil
 	}
-	return &memory{tree, lru.New[string, listed](most / 2), lru.New[string, described](most / 2)}
+	return &memory{tree, lru.New[string, listed](most * 7 / 16), lru.New[string, described](most / 2), lru.New[string, string](most / 16)}
+}
+
+// found notes a file below a directory that is an object.
+func (m *memory) found(dir, file string) {
+	if m != nil {
+		m.first.Put(dir, file, int64(itemBytes+len(dir)+len(file)))
+	}
+}
+
+// holds reports whether the file that was found below a directory is there.
+func (m *memory) holds(dir string) bool {
+	if m == nil {
+		return false
+	}
+	file, ok := m.first.Get(dir)
+	if !ok {
+		return false
+	}
+	stamp, ok := m.tree.Stamped(file)
+	return ok && stamp.Regular()
 }
 
 // list returns the names in a directory as entries does, by read if it has changed.

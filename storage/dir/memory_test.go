@@ -79,6 +79,11 @@ func TestRemembered(t *testing.T) {
 		{"an object behind the link", func() { must(os.WriteFile(filepath.Join(aside, "2.log"), []byte("x"), 0o600)) }},
 		{"a link to nothing", func() { must(os.Rename(aside, aside+"2")) }},
 		{"no link", func() { must(os.Remove(filepath.Join(root, "web", "11"))) }},
+		{"an emptied service", func() { must(os.Remove(filepath.Join(root, "new", "10", "1.log"))) }},
+		{"a directory in place of the first object", func() {
+			must(os.Remove(file))
+			must(os.Mkdir(file, 0o700))
+		}},
 		{"a deleted service", func() { must(os.RemoveAll(filepath.Join(root, "orders"))) }},
 	} {
 		step.do()

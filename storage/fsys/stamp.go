@@ -57,6 +57,9 @@ func StampOf(info fs.FileInfo) (s Stamp, ok bool) {
 	return s, ok
 }
 
+// Regular reports whether it is the stamp of a file, and not of a directory or anything else.
+func (s Stamp) Regular() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
+
 // judge notes whether the file system below the directory gives each change its time.
 func (t *Tree) judge() {
 	var on unix.Statfs_t

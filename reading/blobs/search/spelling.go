@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"slices"
 
 	"blobtail/record"
 )
@@ -10,6 +11,7 @@ import (
 // literal, so that one search finds them all.
 type spelt struct {
 	piece     []byte // nil: they have none in common
+	grams     *grams // of the piece; nil: it is too short
 	spellings []spelling
 }
 
@@ -51,6 +53,7 @@ func spell(text []byte) spelt {
 	case from < to:
 		s.piece = text[from:to]
 	}
+	s.grams = gramsOf(s.piece)
 	return s
 }
 
@@ -82,7 +85,7 @@ func (s *spelt) find(text []byte, pos, anchor int) int {
 		return first
 	}
 	for from := pos; ; {
-		at := index(text[from:], s.piece, anchor)
+		at := s.index(text[from:], anchor)
 		if at < 0 {
 			return len(text)
 		}
@@ -96,10 +99,14 @@ func (s *spelt) find(text []byte, pos, anchor int) int {
 	}
 }
 
-// index is [bytes.Index], which looks for the first byte of a piece. In lines most first bytes
-// are frequent, and a rare one is several times as quick.
-func index(text, piece []byte, anchor int) int {
-	if anchor < 0 {
+// index is [bytes.Index] of the piece, which looks for the first byte of a piece. In lines most first
+// bytes are frequent, and a rare one is several times as quick. The grams of a long piece are quicker.
+func (s *spelt) index(text []byte, anchor int) int {
+	piece := s.piece
+	switch {
+	case s.grams != nil:
+		return s.grams.index(text, piece)
+	case anchor < 0:
 		return bytes.Index(text, piece)
 	}
 	for at := anchor; at < len(text); at++ {
@@ -143,8 +150,10 @@ type Finder struct {
 func (p *Pattern) Finder(block []byte) *Finder {
 	f := &Finder{block: block, literals: p.literals, anchors: make([]int, len(p.literals)), next: make([]int, len(p.literals))}
 	var count [256]int
-	for _, c := range block[:min(len(block), sampled)] {
-		count[c]++
+	if slices.ContainsFunc(p.literals, func(s spelt) bool { return s.grams == nil }) {
+		for _, c := range block[:min(len(block), sampled)] {
+			count[c]++
+		}
 	}
 	for i := range f.next {
 		f.anchors[i], f.next[i] = p.literals[i].anchor(&count), -1
