@@ -51,7 +51,7 @@ func (a *readahead) startNext() {
 func (a *readahead) share() int64 {
 	cursors := max(1, min(a.open+1+openAhead, len(a.order)-a.done))
 	live, least := a.shared.room()
-	return max(least, min(a.groupMax, live/2/int64(cursors)))
+	return min(a.groupMax, max(least, live/2/int64(cursors)))
 }
 
 // start begins to open the source, unless it has begun.
@@ -76,7 +76,8 @@ func (c *cursor) open() error {
 	p.ahead.startNext()
 	err := c.opening()
 	p.ahead.open++
-	c.opened, c.size = true, min(p.ahead.first, p.ahead.share())
+	c.opened = true
+	c.begins()
 	if c.src.warn != nil {
 		p.sum.Warnings = append(p.sum.Warnings, unindexed(c.src))
 	}
@@ -135,8 +136,34 @@ func (c *cursor) await() (*future, error) {
 // while no other cursor needs the room.
 func (c *cursor) lookAhead() {
 	a := &c.pass.ahead
-	for c.next < len(c.src.blocks) && (a.open <= 64 && len(c.coming) == 0 || a.coming < min(a.open, 64)+a.spare) {
+	for c.next < len(c.src.blocks) && (a.open <= 64 && len(c.coming) == 0 || a.hasRoom()) {
 		c.request()
+	}
+	if c.next == len(c.src.blocks) && !a.lazy && a.hasRoom() {
+		c.pass.lookBeyond()
+	}
+}
+
+// hasRoom reports whether one more block may be requested.
+func (a *readahead) hasRoom() bool { return a.coming < min(a.open, 64)+a.spare }
+
+// lookBeyond requests blocks of the blob that the merge comes to next, if it is not there yet: all
+// blocks of the one before are requested, and the last of them would be decoded alone. It waits until
+// the blob is open, unless the store is distant: the merge may still have lines to give meanwhile.
+func (p *pass) lookBeyond() {
+	c := p.following()
+	if c == nil || c.opened || c.opening == nil || p.loader.distant || c.opening() != nil {
+		return
+	}
+	for c.begins(); c.next < len(c.src.blocks) && p.ahead.hasRoom(); {
+		c.request()
+	}
+}
+
+// begins sets the size of the first group of a cursor.
+func (c *cursor) begins() {
+	if a := &c.pass.ahead; c.size == 0 {
+		c.size = min(a.first, a.share())
 	}
 }
 

@@ -163,6 +163,7 @@ func (p *Plan) foldAlone(ctx context.Context, blobs []blob, f *folding, sum *Sum
 // parts returns the parts of a blob, in the order of its blocks.
 func (p *pass) parts(ctx context.Context, c *cursor) ([]*folded, error) {
 	if p.asked.view.Hides(c.src.Name.Service, c.src.Day()) {
+		p.ahead.coming -= len(c.coming)
 		return nil, nil // its day expired during the read
 	}
 	if err := c.open(); err != nil || c.src.index == nil {

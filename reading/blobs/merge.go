@@ -154,14 +154,22 @@ func (p *pass) pop() {
 
 // second returns the least key of all cursors but the top one.
 func (p *pass) second() (key int64, alone bool) {
-	if len(p.heap) == 1 {
+	c := p.following()
+	if c == nil {
 		return 0, true
 	}
-	key = p.heap[1].key
-	if len(p.heap) > 2 && (p.heap[2].key < key) != p.desc {
-		key = p.heap[2].key
+	return c.key, false
+}
+
+// following returns the cursor with the least key of all but the top one; nil: there is none.
+func (p *pass) following() *cursor {
+	switch {
+	case len(p.heap) < 2:
+		return nil
+	case len(p.heap) > 2 && (p.heap[2].key < p.heap[1].key) != p.desc:
+		return p.heap[2]
 	}
-	return key, false
+	return p.heap[1]
 }
 
 func (p *pass) build() {

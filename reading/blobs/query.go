@@ -166,7 +166,7 @@ type Query struct {
 // Options tune a [Reader]. The zero value suits a command.
 type Options struct {
 	Workers    int   // blocks decoded at once, by all reads; 0: GOMAXPROCS
-	GroupBytes int64 // most bytes of one ranged GET of blocks; 0: 8 MiB
+	GroupBytes int64 // most bytes of one ranged GET of blocks; 0: 8 MiB, or 256 KiB unless Distant
 	// MaxAge is the largest age of a read: half of the time between hiding and
 	// deleting, and between compacting and deleting. 0: 30 min.
 	MaxAge time.Duration
@@ -210,7 +210,9 @@ func New(store storage.BlobStore, o Options) *Reader {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	if o.GroupBytes <= 0 {
-		o.GroupBytes = 8 << 20
+		if o.GroupBytes = 8 << 20; !o.Distant {
+			o.GroupBytes = firstGroup // a request takes microseconds, and less takes less memory
+		}
 	}
 	if o.MaxAge <= 0 {
 		o.MaxAge = defaultMaxAge

@@ -161,7 +161,7 @@ func (p *Pattern) spelt(l *Line) bool {
 		line = l.Low
 	}
 	for i := range p.literals {
-		if p.literals[i].find(line, 0, -1) < len(line) {
+		if p.literals[i].find(line, 0, way{anchor: -1}) < len(line) {
 			return true
 		}
 	}

@@ -2,7 +2,6 @@ package search
 
 import (
 	"bytes"
-	"slices"
 
 	"blobtail/record"
 )
@@ -11,7 +10,6 @@ import (
 // literal, so that one search finds them all.
 type spelt struct {
 	piece     []byte // nil: they have none in common
-	grams     *grams // of the piece; nil: it is too short
 	spellings []spelling
 }
 
@@ -53,7 +51,6 @@ func spell(text []byte) spelt {
 	case from < to:
 		s.piece = text[from:to]
 	}
-	s.grams = gramsOf(s.piece)
 	return s
 }
 
@@ -73,8 +70,8 @@ func longestPiece(text []byte) (from, to int) {
 }
 
 // find returns the first place of a spelling in a text, at pos or behind, or the length of
-// the text. It looks for the byte of the piece at anchor first; below 0 for none of them.
-func (s *spelt) find(text []byte, pos, anchor int) int {
+// the text. It looks for the piece in a way.
+func (s *spelt) find(text []byte, pos int, by way) int {
 	if s.piece == nil {
 		first := len(text)
 		for _, one := range s.spellings {
@@ -85,7 +82,7 @@ func (s *spelt) find(text []byte, pos, anchor int) int {
 		return first
 	}
 	for from := pos; ; {
-		at := s.index(text[from:], anchor)
+		at := by.index(text[from:], s.piece)
 		if at < 0 {
 			return len(text)
 		}
@@ -99,64 +96,77 @@ func (s *spelt) find(text []byte, pos, anchor int) int {
 	}
 }
 
-// index is [bytes.Index] of the piece, which looks for the first byte of a piece. In lines most first
-// bytes are frequent, and a rare one is several times as quick. The grams of a long piece are quicker.
-func (s *spelt) index(text []byte, anchor int) int {
-	piece := s.piece
+// A way is how a piece is looked for in a text: by grams, or else by its byte at anchor, or below 0
+// by [bytes.Index].
+type way struct {
+	grams  *grams
+	anchor int
+}
+
+// index is [bytes.Index] in a way. In lines most first bytes are frequent, and to look for a rare one
+// first is several times as quick.
+func (w way) index(text, piece []byte) int {
 	switch {
-	case s.grams != nil:
-		return s.grams.index(text, piece)
-	case anchor < 0:
+	case w.grams != nil:
+		return w.grams.index(text)
+	case w.anchor < 0:
 		return bytes.Index(text, piece)
 	}
-	for at := anchor; at < len(text); at++ {
-		i := bytes.IndexByte(text[at:], piece[anchor])
+	for at := w.anchor; at < len(text); at++ {
+		i := bytes.IndexByte(text[at:], piece[w.anchor])
 		if i < 0 {
 			break
 		}
 		at += i
-		if bytes.HasPrefix(text[at-anchor:], piece) {
-			return at - anchor
+		if bytes.HasPrefix(text[at-w.anchor:], piece) {
+			return at - w.anchor
 		}
 	}
 	return -1
 }
 
 const (
-	sampled = 4 << 10 // bytes of a block that are counted for frequencies
+	sampled = 4 << 10 // bytes of a block by which a way is chosen
 	rare    = sampled / 16
+	// Costs, in looks at one gram: of a window that has a gram of the piece, of a byte like the
+	// anchor, and of the rest of such a search in a sample.
+	metCost, anchorCost, restCost = 60, 20, 130
 )
 
-// anchor chooses the rarest byte of the piece by a sample of the text; -1 if none is rare.
-func (s *spelt) anchor(count *[256]int) int {
+// way chooses the quickest way for a block, by a sample of it and the number of each byte in that: by
+// the rarest byte of the piece, or by grams if that byte is not rare enough.
+func (s *spelt) way(sample []byte, count *[256]int) way {
 	best, least := -1, rare
 	for i, c := range s.piece {
 		if n := count[c]; n < least {
 			best, least = i, n
 		}
 	}
-	return best
+	most := restCost + least*anchorCost
+	if g := gramsOf(s.piece, len(sample), most); g != nil && len(sample)/g.step+g.met(sample)*metCost < most {
+		return way{grams: g}
+	}
+	return way{anchor: best}
 }
 
 // A Finder finds the spellings of a pattern in a block.
 type Finder struct {
 	block    []byte
 	literals []spelt
-	anchors  []int // of the literals
+	ways     []way // of the literals
 	next     []int // place of each literal at or behind the last question
 }
 
 // Finder searches a block, folded if the pattern folds.
 func (p *Pattern) Finder(block []byte) *Finder {
-	f := &Finder{block: block, literals: p.literals, anchors: make([]int, len(p.literals)), next: make([]int, len(p.literals))}
+	f := &Finder{block: block, literals: p.literals, ways: make([]way, len(p.literals)), next: make([]int, len(p.literals))}
 	var count [256]int
-	if slices.ContainsFunc(p.literals, func(s spelt) bool { return s.grams == nil }) {
-		for _, c := range block[:min(len(block), sampled)] {
-			count[c]++
-		}
+	sample := block[:min(len(block), sampled)]
+	for _, c := range sample {
+		count[c]++
 	}
 	for i := range f.next {
-		f.anchors[i], f.next[i] = p.literals[i].anchor(&count), -1
+		f.ways[i], f.next[i] = p.literals[i].way(sample, &count), -1
 	}
 	return f
 }
@@ -167,7 +177,7 @@ func (f *Finder) From(pos int) int {
 	first := len(f.block)
 	for i := range f.literals {
 		if f.next[i] < pos {
-			f.next[i] = f.literals[i].find(f.block, pos, f.anchors[i])
+			f.next[i] = f.literals[i].find(f.block, pos, f.ways[i])
 		}
 		first = min(first, f.next[i])
 	}
