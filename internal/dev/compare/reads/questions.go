@@ -33,6 +33,7 @@ type question struct {
 	// large answers are hashed as they arrive, and compared with the corpus at the end.
 	large bool
 	next  int // of variants, for requests to servers
+	rows  []*row
 }
 
 // side is how a side is asked, and answers.

@@ -51,8 +51,8 @@ type Config struct {
 	Corpus *rig.Corpus
 	Rounds int // of each row, 0: 5
 	Quick  bool
-	// Budget is the time for all rows, 0: no end. A row that takes more than its part of the rest has
-	// three rounds, or one of a quick run.
+	// Budget is the time for all rounds, 0: no end. A round does not begin if it would take longer, as
+	// the one before did. There are three all the same, or one of a quick run.
 	Budget time.Duration
 	Only   []string // the ids of questions, such as hour; none: all of them
 	// Run runs the rows of whole processes, or nil for none.
@@ -74,9 +74,15 @@ type run struct {
 	Config
 	client  *client
 	systems []*system // ours, and theirs if it is there
-	rows    []result.Row
-	end     time.Time // of the budget, or zero
-	left    int       // rows that are not measured yet
+}
+
+// row is a row that is measured round by round.
+type row struct {
+	*result.Row
+	clients int           // 0: whole processes
+	cpu     *result.Row   // of the server meanwhile; nil: it is no row
+	slower  time.Duration // that a request took the slower side
+	refused map[*system]int64
 }
 
 // Questions are the ids of all questions.
@@ -118,22 +124,26 @@ func Run(ctx context.Context, c Config) ([]result.Row, error) {
 		r.systems = append(r.systems, &system{name: "VictoriaLogs", base: c.Theirs.URL(), shown: "http://127.0.0.1:9428", pid: c.Theirs.PID(), theirs: true})
 	}
 	all = slices.DeleteFunc(all, func(q *question) bool { return len(c.Only) > 0 && !slices.Contains(c.Only, q.id) })
-	if c.Budget > 0 {
-		r.end = time.Now().Add(c.Budget)
-	}
 	for _, q := range all {
-		r.left += len(q.clients())
-		if r.processed(q) {
-			r.left++
-		}
+		r.begin(q)
 	}
+	if err := r.rounds(ctx, all); err != nil {
+		return nil, err
+	}
+	var rows []result.Row
 	for _, q := range all {
-		c.Say("read: %s", q.title)
-		if err := r.question(ctx, q); err != nil {
+		if err := r.client.verify(ctx, q); err != nil {
 			return nil, fmt.Errorf("%s: %w", q.title, err)
 		}
+		for _, row := range q.rows {
+			row.tell(r.systems)
+			rows = append(rows, *row.Row)
+			if row.cpu != nil {
+				rows = append(rows, *row.cpu)
+			}
+		}
 	}
-	return r.rows, nil
+	return rows, nil
 }
 
 // served is a server of rig.
@@ -142,34 +152,103 @@ type served struct{ *rig.Server }
 // URL implements [Server].
 func (s served) URL() string { return s.Base }
 
-// question measures all rows of a question. The first variant shows how long a request takes, and
-// does not count.
-func (r *run) question(ctx context.Context, q *question) error {
-	if r.processed(q) {
-		if err := r.processes(ctx, q); err != nil {
+// begin makes the rows of a question, which have no figures yet.
+func (r *run) begin(q *question) {
+	if r.Run != nil && !q.again {
+		process := &row{Row: r.row(q, "process", ", the whole process", "ms", 0)}
+		process.OursCommand = shell(append([]string{"logquery"}, q.variants[0].args...))
+		q.rows = append(q.rows, process)
+	}
+	for _, clients := range q.clients() {
+		title := ", server to server"
+		if clients > 1 {
+			title = fmt.Sprintf(", server to server, %d at once", clients)
+		}
+		served := &row{Row: r.row(q, fmt.Sprintf("server.%d", clients), title, "ms", clients), clients: clients, refused: map[*system]int64{}}
+		if clients == 8 {
+			served.cpu = r.row(q, "cpu", ", CPU of the server a request", "CPU ms", 0)
+		}
+		q.rows = append(q.rows, served)
+	}
+}
+
+// tell notes which side refused requests.
+func (row *row) tell(systems []*system) {
+	for _, s := range systems {
+		if n := row.refused[s]; n > 0 {
+			row.Note = strings.TrimPrefix(fmt.Sprintf("%s; %s refused %d requests as busy, with %d clients: they waited as told and asked again, within their time", row.Note, s.name, n, row.clients), "; ")
+		}
+	}
+}
+
+// rounds measures all rows of all questions, and then all of them again. So the rounds of a row are
+// minutes apart: a machine that is slow for a while makes one of them slow, and not their median.
+func (r *run) rounds(ctx context.Context, all []*question) error {
+	least := 3
+	if r.Quick {
+		least = 1
+	}
+	begun := time.Now()
+	last := begun
+	for round := range r.Rounds {
+		now := time.Now()
+		if round >= least && r.Budget > 0 && now.Add(now.Sub(last)).Sub(begun) > r.Budget {
+			break
+		}
+		last = now
+		for _, q := range all {
+			r.Say("read: %s (%d)", q.title, round+1)
+			if err := r.question(ctx, q, round); err != nil {
+				return fmt.Errorf("%s: %w", q.title, err)
+			}
+		}
+	}
+	return nil
+}
+
+// question measures a round of all rows of a question. Before the first round, requests and processes
+// that do not count warm up both sides and show how long a request takes.
+func (r *run) question(ctx context.Context, q *question, round int) error {
+	if round == 0 {
+		if err := r.warm(ctx, q); err != nil {
 			return err
 		}
 	}
+	for _, row := range q.rows {
+		var err error
+		if row.clients == 0 {
+			err = r.inTurn(round, func(s *system) error { return r.process(ctx, q, row, round, s) })
+		} else {
+			err = r.servers(ctx, q, row, round)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warm asks each side once in each way.
+func (r *run) warm(ctx context.Context, q *question) error {
 	var slower time.Duration
 	for _, s := range r.systems {
+		if q.rows[0].clients == 0 {
+			if err := r.process(ctx, q, q.rows[0], -1, s); err != nil {
+				return err
+			}
+		}
 		took, err := r.client.whole(ctx, s, q, q.variants[0])
 		if err != nil {
 			return err
 		}
 		slower = max(slower, took)
 	}
-	q.next = len(r.Corpus.Services) // behind the first ones of all services
-	for _, clients := range q.clients() {
-		var err error
-		if slower, err = r.servers(ctx, q, clients, slower); err != nil {
-			return err
-		}
+	for _, row := range q.rows {
+		row.slower = slower
 	}
-	return r.client.verify(ctx, q)
+	q.next = len(r.Corpus.Services) // behind the first ones of all services
+	return nil
 }
-
-// processed reports whether a question is asked by whole processes.
-func (r *run) processed(q *question) bool { return r.Run != nil && !q.again }
 
 // clients are the numbers of clients that ask a question at once.
 func (q *question) clients() []int {
@@ -209,81 +288,51 @@ func add(row *result.Row, s *system, figure float64) {
 	}
 }
 
-// inTurn measures the sides as ours, theirs, theirs, ours. A row has fewer rounds if all of them
-// take more than its part of the budget.
-func (r *run) inTurn(once func(round int, s *system) error) error {
-	least := 3
-	if r.Quick {
-		least = 1
+// inTurn measures the sides of a round: ours and theirs, and in each second round theirs and ours.
+func (r *run) inTurn(round int, once func(s *system) error) error {
+	order := slices.Clone(r.systems)
+	if round%2 == 1 {
+		slices.Reverse(order)
 	}
-	end := r.end
-	if !end.IsZero() {
-		end = time.Now().Add(time.Until(r.end) / time.Duration(max(1, r.left)))
-	}
-	r.left--
-	for round := range r.Rounds {
-		if round >= least && !end.IsZero() && time.Now().After(end) {
-			return nil
-		}
-		order := slices.Clone(r.systems)
-		if round%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, s := range order {
-			if err := once(round, s); err != nil {
-				return err
-			}
+	for _, s := range order {
+		if err := once(s); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// processes measures whole commands. Each side has a run that does not count. The variants are of
-// one service, so that rounds differ little.
-func (r *run) processes(ctx context.Context, q *question) error {
-	row := r.row(q, "process", ", the whole process", "ms", 0)
-	row.OursCommand = shell(append([]string{"logquery"}, q.variants[0].args...))
-	once := func(round int, s *system) error {
-		v := q.variants[(round+1)*len(r.Corpus.Services)%len(q.variants)]
-		args, env := q.curl(s, v), r.Ours.Env
-		if !s.theirs {
-			args = append([]string{r.Ours.Logquery, "--store", r.Ours.Store, "--quiet"}, v.args...)
-		}
-		out, u, errs, err := r.Run.Run(ctx, env, args...)
-		switch {
-		case err != nil:
-			return err
-		case u.Code != 0:
-			err = fmt.Errorf("exit code %d: %.500s", u.Code, errs)
-		case s.theirs:
-			err = v.want.check(&q.theirs.form, out)
-		default:
-			form := q.ours.form
-			if q.ours.printed != nil {
-				form.counts = q.ours.printed
-			}
-			err = v.want.check(&form, out)
-		}
-		if err != nil {
-			return wrong(s, shell(args), err)
-		}
-		if round >= 0 {
-			add(row, s, u.WallMS)
-		}
-		return nil
-	}
-	if _, err := exec.LookPath("curl"); err != nil {
+// process measures a whole command. That of round -1 does not count. The variants are of one service,
+// so that rounds differ little.
+func (r *run) process(ctx context.Context, q *question, row *row, round int, s *system) error {
+	v := q.variants[(round+1)*len(r.Corpus.Services)%len(q.variants)]
+	args, env := q.curl(s, v), r.Ours.Env
+	if !s.theirs {
+		args = append([]string{r.Ours.Logquery, "--store", r.Ours.Store, "--quiet"}, v.args...)
+	} else if _, err := exec.LookPath("curl"); err != nil {
 		return fmt.Errorf("their rows of processes need curl: %w", err)
 	}
-	for _, s := range r.systems {
-		if err := once(-1, s); err != nil {
-			return err
-		}
-	}
-	if err := r.inTurn(once); err != nil {
+	out, u, errs, err := r.Run.Run(ctx, env, args...)
+	switch {
+	case err != nil:
 		return err
+	case u.Code != 0:
+		err = fmt.Errorf("exit code %d: %.500s", u.Code, errs)
+	case s.theirs:
+		err = v.want.check(&q.theirs.form, out)
+	default:
+		form := q.ours.form
+		if q.ours.printed != nil {
+			form.counts = q.ours.printed
+		}
+		err = v.want.check(&form, out)
 	}
-	r.rows = append(r.rows, *row)
+	if err != nil {
+		return wrong(s, shell(args), err)
+	}
+	if round >= 0 {
+		add(row.Row, s, u.WallMS)
+	}
 	return nil
 }
 
@@ -300,60 +349,33 @@ func (r *run) requests(clients int, slower time.Duration) int {
 	return max(1, (n+services-1)/services) * services
 }
 
-// servers measures requests of clients that ask at once. A figure is the median of a round. It
-// returns the time that a request took the slower side.
-func (r *run) servers(ctx context.Context, q *question, clients int, slower time.Duration) (time.Duration, error) {
-	title := fmt.Sprintf(", server to server, %d at once", clients)
-	if clients == 1 {
-		title = ", server to server"
-	}
-	row := r.row(q, fmt.Sprintf("server.%d", clients), title, "ms", clients)
-	cpu := r.row(q, "cpu", ", CPU of the server a request", "CPU ms", 0)
-	var variants []*variant
-	number := -1 // of the round
-	var spent time.Duration
-	var refused [2]int64
-	for i, s := range r.systems {
-		refused[i] = -s.refused.Load()
-	}
-	err := r.inTurn(func(round int, s *system) error {
-		if round != number {
-			if spent > 0 {
-				slower = spent
-			}
-			number, spent, variants = round, 0, q.take(r.requests(clients, slower))
-		}
+// servers measures requests of clients that ask at once. A figure is the median of a round.
+func (r *run) servers(ctx context.Context, q *question, row *row, round int) error {
+	variants := q.take(r.requests(row.clients, row.slower))
+	row.slower = 0
+	return r.inTurn(round, func(s *system) error {
+		refused := s.refused.Load()
 		before, _, err := rig.UsageOf(s.pid)
 		if err != nil {
 			return err
 		}
 		begun := time.Now()
-		took, err := r.client.burst(ctx, s, q, variants, clients)
+		took, err := r.client.burst(ctx, s, q, variants, row.clients)
 		if err != nil {
 			return err
 		}
-		spent = max(spent, time.Since(begun)/time.Duration(len(took)))
+		row.slower = max(row.slower, time.Since(begun)/time.Duration(len(took)))
 		after, _, err := rig.UsageOf(s.pid)
 		if err != nil {
 			return err
 		}
-		add(row, s, median(took))
-		add(cpu, s, (after-before)*1000/float64(len(took)))
+		add(row.Row, s, median(took))
+		if row.cpu != nil {
+			add(row.cpu, s, (after-before)*1000/float64(len(took)))
+		}
+		row.refused[s] += s.refused.Load() - refused
 		return nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	for i, s := range r.systems {
-		if refused[i] += s.refused.Load(); refused[i] > 0 {
-			row.Note = strings.TrimPrefix(fmt.Sprintf("%s; %s refused %d requests as busy, with %d clients: they waited as told and asked again, within their time", row.Note, s.name, refused[i], clients), "; ")
-		}
-	}
-	r.rows = append(r.rows, *row)
-	if clients == 8 {
-		r.rows = append(r.rows, *cpu)
-	}
-	return spent, nil
 }
 
 // median is that of times, in ms.

@@ -149,15 +149,24 @@ func TestRun(t *testing.T) {
 	t.Run("both", w.testBoth)
 }
 
-// testOurs has no other system.
+// testOurs has no other system. All questions have a round before one of them has another.
 func (w *world) testOurs(t *testing.T) {
 	config := w.config(t)
-	config.Only = []string{"window"}
+	config.Only, config.Rounds = []string{"window", "newest"}, 2
+	var order []string
+	config.Say = func(format string, args ...any) {
+		if said := fmt.Sprintf(format, args...); strings.HasPrefix(said, "read: ") {
+			order = append(order, said[len("read: "):][:len("two")]+said[len(said)-len(" (1)"):])
+		}
+	}
 	rows, err := reads.Run(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, rows, 1, 1, false)
+	check(t, rows, 2, 2, false)
+	if want := []string{"two (1)", "the (1)", "two (2)", "the (2)"}; !slices.Equal(order, want) {
+		t.Errorf("the rounds are %q, want %q", order, want)
+	}
 }
 
 // testBudget has a budget that is over at once: each row still has three rounds.
