@@ -178,8 +178,9 @@ func TestSystemdCat(t *testing.T) {
 	if shared.mode != "quick" && shared.mode != "all" {
 		t.Skip("BLOBTAIL_INTEROP is not set: see make interop")
 	}
-	const systemd = "/lib/systemd"
-	for _, name := range []string{systemd + "/systemd-journald", systemd + "/systemd-journal-upload", "systemd-cat", "journalctl", "unshare"} {
+	const journald = "/lib/systemd/systemd-journald"
+	upload := debian("lib", "systemd", "systemd-journal-upload")
+	for _, name := range []string{journald, upload, "systemd-cat", "journalctl", "unshare"} {
 		if _, err := exec.LookPath(name); err != nil {
 			if os.Getenv("CI") != "" {
 				t.Fatal(err)
@@ -194,7 +195,7 @@ func TestSystemdCat(t *testing.T) {
 	r := &run{t: t, c: &client{}, fault: plain, dir: t.TempDir()}
 	r.i = newIngester(t, r.config)
 	script := filepath.Join(shared.root, "integration", "interop", "clients", "systemd-cat.sh")
-	cmd := r.command("unshare", "-m", "--propagation", "private", "--kill-child", "-f", "bash", script, "http://"+r.i.listen, systemd)
+	cmd := r.command("unshare", "-m", "--propagation", "private", "--kill-child", "-f", "bash", script, "http://"+r.i.listen, journald, "env", libraries(), upload)
 	if err := r.waitFor(cmd, time.Minute); err != nil {
 		t.Fatalf("%v\n%s", err, r.output.String())
 	}
