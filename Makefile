@@ -253,7 +253,7 @@ bench-table: build ## from HTTP to blobs and back, every answer checked; docs/be
 
 # It installs VictoriaLogs, which no program here is linked with. COMPARE_FLAGS=-quick takes 4 minutes and
 # COMPARE_FLAGS="-rows 'read.*'" some rows: both print tables and write nothing.
-compare: build ## beside VictoriaLogs: the same records, checked, in turn; docs/compare, tables and plot; 15 minutes
+compare: build ## beside VictoriaLogs: the same records, checked, in turn; docs/compare, tables and plot; 16 minutes
 	go build -o bin/compare ./internal/dev/compare
 	bin/compare -bin bin -tools "$(BENCH_TOOLS)" -loghub "$(LOGHUB)" -docs docs $(COMPARE_FLAGS)
 

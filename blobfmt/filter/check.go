@@ -28,7 +28,7 @@ func (b *Builder) Check(words *Words, ids []byte, buckets int) error {
 			return fmt.Errorf("bucket %d: %w", i, ErrBucket)
 		}
 		values := make([]uint64, 0, bucket.count)
-		if err := bucket.each(scan{r: bitReader{rest: bucket.gaps}}, 0, func(v uint64) bool { values = append(values, v); return true }); err != nil {
+		if err := bucket.each(bucket.start(), 0, func(v uint64) bool { values = append(values, v); return true }); err != nil {
 			return fmt.Errorf("bucket %d: %w", i, err)
 		}
 		for len(keys) > 0 && BucketOf(uint32(keys[0]>>32), buckets) == i {

@@ -237,7 +237,7 @@ func Find(b []byte, key uint32, buckets int) ([]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parsed.find(scan{r: bitReader{rest: parsed.gaps}}, key, buckets)
+	return parsed.find(parsed.start(), key, buckets)
 }
 
 // find returns the blocks that may have a key. It begins at a place before the numbers of the key.
@@ -277,6 +277,9 @@ type scan struct {
 	r           bitReader
 	count, next uint64
 }
+
+// start is the place before all numbers.
+func (b *bucket) start() scan { return scan{r: bitReader{rest: b.gaps}} }
 
 // each calls f for the numbers from a first one on, in ascending order, until it returns false. It
 // begins at a place before that number.

@@ -10,9 +10,9 @@ import (
 // of them, about.
 const markEvery = 256
 
-// A Row is some buckets of a blob's ids, one behind another, in memory, for many look-ups. A look-up in
-// a bucket that had one before checks no checksum, and passes few of the bucket's numbers: the first
-// one notes places between them. Any number of goroutines may use a Row.
+// A Row is some buckets of a blob's ids, one behind another, in memory, for many look-ups. The first
+// look-up in a bucket checks its checksum, and notes places between its numbers. Later ones begin at
+// the nearest of these places. Any number of goroutines may use a Row.
 type Row struct {
 	first, buckets int
 	stride         int
@@ -40,8 +40,12 @@ func NewRow(stored []byte, first, stride, buckets int) *Row {
 
 // Bytes is about the memory that the row takes once it had a look-up in each bucket.
 func (r *Row) Bytes() int64 {
-	const a, numbers = 160, 6 // bytes of an opened bucket without marks; the least bits of a number
-	return int64(cap(r.stored)) + int64(len(r.opened))*(a+int64(r.stride)*8/numbers/markEvery*16)
+	const (
+		unmarked = 160 // bytes of an opened bucket without its marks
+		ofMark   = 16  // bytes
+		ofNumber = 6   // bits, rather fewer than a number has
+	)
+	return int64(cap(r.stored)) + int64(len(r.opened))*(unmarked+int64(r.stride)*8/ofNumber/markEvery*ofMark)
 }
 
 // Find returns the blocks that may have a key, whose bucket the row must have. The error is [ErrBucket]
@@ -69,7 +73,7 @@ func (b *opened) mark() {
 	if len(b.gaps) > math.MaxUint32/8 {
 		return
 	}
-	s := scan{r: bitReader{rest: b.gaps}}
+	s := b.start()
 	for most := uint64(markEvery); most < b.count; most += markEvery {
 		b.pass(&s, math.MaxUint64, most)
 		if s.count < most {
@@ -83,7 +87,7 @@ func (b *opened) mark() {
 func (b *opened) before(v uint64) scan {
 	n := sort.Search(len(b.marks), func(i int) bool { return b.marks[i].next > v })
 	if n == 0 {
-		return scan{r: bitReader{rest: b.gaps}}
+		return b.start()
 	}
 	m := b.marks[n-1]
 	s := scan{r: bitReader{rest: b.gaps[m.bit/8:]}, count: uint64(m.count), next: m.next}

@@ -77,7 +77,7 @@ func (c *cursor) open() error {
 	err := c.opening()
 	p.ahead.open++
 	c.opened = true
-	c.begins()
+	c.sizeFirst()
 	if c.src.warn != nil {
 		p.sum.Warnings = append(p.sum.Warnings, unindexed(c.src))
 	}
@@ -147,21 +147,21 @@ func (c *cursor) lookAhead() {
 // hasRoom reports whether one more block may be requested.
 func (a *readahead) hasRoom() bool { return a.coming < min(a.open, 64)+a.spare }
 
-// lookBeyond requests blocks of the blob that the merge comes to next, if it is not there yet: all
-// blocks of the one before are requested, and the last of them would be decoded alone. It waits until
-// the blob is open, unless the store is distant: the merge may still have lines to give meanwhile.
+// lookBeyond requests the first blocks of the blob that the merge comes to next. All blocks of the one
+// before were requested, and the last of them would be decoded alone. It waits until the blob is open.
+// In a distant store that takes long, while the merge has lines to give: there it requests nothing.
 func (p *pass) lookBeyond() {
 	c := p.following()
 	if c == nil || c.opened || c.opening == nil || p.loader.distant || c.opening() != nil {
 		return
 	}
-	for c.begins(); c.next < len(c.src.blocks) && p.ahead.hasRoom(); {
+	for c.sizeFirst(); c.next < len(c.src.blocks) && p.ahead.hasRoom(); {
 		c.request()
 	}
 }
 
-// begins sets the size of the first group of a cursor.
-func (c *cursor) begins() {
+// sizeFirst sets the size of the first group of a cursor.
+func (c *cursor) sizeFirst() {
 	if a := &c.pass.ahead; c.size == 0 {
 		c.size = min(a.first, a.share())
 	}

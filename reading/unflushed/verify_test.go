@@ -26,7 +26,7 @@ func (c *company) running() (all []*sentRecord) {
 	for _, in := range c.all {
 		all = append(all, in.send(line{service: "web"})...)
 	}
-	time.Sleep(time.Second)
+	time.Sleep(1500 * time.Millisecond) // their first lists of peers may lack one, and a follower goes by them for 2 s
 	return all
 }
 

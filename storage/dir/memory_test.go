@@ -15,9 +15,14 @@ import (
 	"blobtail/storage/dir"
 )
 
+// settled is a time after which the stamp of a file shows the next change: the clock of a file system
+// goes by steps, and is no virtual one.
+const settled = 3100 * time.Millisecond
+
 // A store that remembers what it has read sees each change at once: other processes make and delete
 // objects, damage them, and move a part of the store behind a link.
 func TestRemembered(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	other := open(t, root)
 	create := func(key, body string) {
@@ -60,7 +65,7 @@ func TestRemembered(t *testing.T) {
 		do   func()
 	}{
 		{"nothing", func() {}},
-		{"old enough to be kept", func() { time.Sleep(3100 * time.Millisecond) }},
+		{"old enough to be kept", func() { time.Sleep(settled) }},
 		{"nothing again", func() {}},
 		{"a further object", func() { create("web/10/3.log", "3") }},
 		{"a further directory", func() { create("web/13/1.log", "13") }},
@@ -97,6 +102,7 @@ func TestRemembered(t *testing.T) {
 
 // A name that is no key stays one when the object is known that another spelling of its path leads to.
 func TestRememberedKeys(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	s, err := dir.Open(root, dir.Options{Remember: 1 << 20})
 	if err != nil {
@@ -105,7 +111,7 @@ func TestRememberedKeys(t *testing.T) {
 	if err := s.Create(t.Context(), "web/1.log", []byte("x"), storage.Attrs{}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(3100 * time.Millisecond) // it is old enough to be kept
+	time.Sleep(settled)
 	for range 2 {
 		if _, err := s.Stat(t.Context(), "web/1.log"); err != nil {
 			t.Error(err)
@@ -121,6 +127,7 @@ func TestRememberedKeys(t *testing.T) {
 // While a directory is read, its link is made to lead elsewhere. What was read there is not taken for the
 // contents of the first one when the link leads back.
 func TestRememberedElsewhere(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	other := open(t, root)
 	for _, key := range []string{"first/1.log", "first/2.log", "second/1.log"} {
@@ -135,7 +142,7 @@ func TestRememberedElsewhere(t *testing.T) {
 		}
 	}
 	lead("first")
-	time.Sleep(3100 * time.Millisecond) // they are old enough to be kept
+	time.Sleep(settled)
 	list := func(s *dir.Store) (text string) {
 		for b, err := range s.List(t.Context(), "web/", "") {
 			text += fmt.Sprintln(b.Key, b.Metadata["of"], err)

@@ -20,14 +20,14 @@ type grams struct {
 	table [1 << gramBits]uint8
 }
 
-// gramsOf returns nil for a piece that is too short to be found so, or if the grams of a text of some
-// bytes would be more than most.
-func gramsOf(piece []byte, bytes, most int) *grams {
+// gramsOf returns nil for a piece that is too short to be found so. It does too if a text of so many
+// bytes would take most looks or more.
+func gramsOf(piece []byte, size, most int) *grams {
 	step := 16
 	if step+gram-1 > len(piece) {
 		step = 8
 	}
-	if step+gram-1 > len(piece) || bytes/step >= most {
+	if step+gram-1 > len(piece) || size/step >= most {
 		return nil
 	}
 	g := &grams{piece: piece, step: step}

@@ -24,7 +24,7 @@ const mostRequests = 128
 type client struct {
 	http http.Client
 	seed maphash.Seed // of lines
-	// lines has the lines of each large answer. They are compared with the corpus when the bursts
+	// lines has the lines of each large answer. They are compared with the corpus when all rounds
 	// of a question are over.
 	lines map[asked]lines
 }
