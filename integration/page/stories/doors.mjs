@@ -140,7 +140,9 @@ export default [
 				const names = await page.getByRole("button").evaluateAll((all) => all.filter((b) => b.checkVisibility()).map((b) => (b.getAttribute("aria-label") ?? b.textContent).split(/[ :=]/)[0]))
 				for (const name of new Set(names)) {
 					if (/^log$/i.test(name)) continue
-					await page.getByRole("button", { name: new RegExp("^" + name.replace(/[^\w]/g, "\\$&")) }).first().click({ timeout: 400 }).then(() => pressed++, () => {}) // another may have taken it away
+					const button = page.getByRole("button", { name: new RegExp("^" + name.replace(/[^\w]/g, "\\$&")) }).first()
+					if (!(await button.waitFor({ timeout: 400 }).then(() => true, () => false))) continue // another has taken it away
+					await button.click({ timeout: 3000 }).then(() => pressed++, () => {}) // something may lie over it
 					await ui.press("Escape")
 				}
 				assert.ok(pressed >= 10, `${pressed} of ${names}`)
