@@ -3,19 +3,11 @@
 /** Names of events of a trace in which scripts of the page run. */
 const scripts = new Set(["FunctionCall", "EvaluateScript", "RunMicrotasks", "v8.run", "v8.compileModule", "v8.evaluateModule"])
 
-// A browser makes one trace at a time.
-let before = Promise.resolve()
-
 /**
- * The longest CPU times of our own scripts, in ms, while act runs. Nested events are in their outermost one.
+ * The longest CPU times of our own scripts, in ms, while act runs. Nested events are in their outermost
+ * one. Its story is alone: a browser makes one trace at a time, and other stories make scripts slower.
  */
-export function longest(scene, page, act) {
-	const mine = before.then(() => traced(scene, page, act))
-	before = mine.catch(() => {})
-	return mine
-}
-
-async function traced(scene, page, act) {
+export async function longest(scene, page, act) {
 	await scene.browser.startTracing(page, { categories: ["devtools.timeline", "v8", "blink.user_timing"] })
 	const mark = "of " + scene.story.name
 	let trace

@@ -20,8 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "take the pictures of docs/ anew (`make picture`)")
 
-// atOnce is how many stories run beside each other. They wait for drawing and for servers.
-const atOnce = 6
+// atOnce is how many stories run beside each other. They wait for drawing and for servers. More of them
+// on two cores run out of the time that a reader would wait for the page.
+const atOnce = 3
 
 // told is what the runner says of a story.
 type told struct {
@@ -41,7 +42,7 @@ type told struct {
 type story struct {
 	Name    string
 	World   string
-	Alone   bool   // it measures the time of day, so nothing runs beside it
+	Alone   bool   // it measures time or memory of the browser, so nothing runs beside it
 	Waits   bool   // it waits most of the time, so it takes no place of others
 	Todo    string // why it fails so far
 	Picture bool   // it makes a picture of docs/

@@ -62,7 +62,7 @@ export class Scene {
 		this.contexts.push(context)
 		context.setDefaultTimeout(15000)
 		context.setDefaultNavigationTimeout(30000)
-		if (process.env.PAGE_TRACE && !this.story.alone && !this.story.measured) await context.tracing.start({ snapshots: true, screenshots: true })
+		if (process.env.PAGE_TRACE && !this.story.alone) await context.tracing.start({ snapshots: true, screenshots: true })
 		return this.watch(await context.newPage())
 	}
 
@@ -116,7 +116,7 @@ export class Scene {
 				writeFileSync(base + ".txt", page.url() + "\n" + tree)
 				files.push(base + ".txt")
 			}
-			if (process.env.PAGE_TRACE && !this.story.alone && !this.story.measured) {
+			if (process.env.PAGE_TRACE && !this.story.alone) {
 				const path = join(dir, `${n}.zip`)
 				await context.tracing.stop({ path }).then(() => files.push(path), () => {})
 			}

@@ -26,7 +26,7 @@ func (c *company) running() (all []*sentRecord) {
 	for _, in := range c.all {
 		all = append(all, in.send(line{service: "web"})...)
 	}
-	time.Sleep(1500 * time.Millisecond) // their first lists of peers may lack one, and a follower goes by them for 2 s
+	time.Sleep(1500 * time.Millisecond) // a follower goes by a list of peers for 2 s, and the first lists may lack one
 	return all
 }
 

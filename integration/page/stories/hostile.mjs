@@ -82,7 +82,7 @@ export default [
 	{
 		name: "hostile: ten lines of 900 KiB, and the browser stays quick",
 		world: "hostile",
-		measured: true,
+		alone: true,
 		limit: 150,
 		async run(scene) {
 			const { ui, page } = scene
@@ -107,7 +107,7 @@ export default [
 	{
 		name: "hostile: a record of 10,000 fields",
 		world: "hostile",
-		measured: true,
+		alone: true,
 		limit: 150,
 		async run(scene) {
 			const { ui, page } = scene

@@ -77,7 +77,7 @@ export default [
 	{
 		name: "list: a million records scrolled with fewer than 200 rows in the DOM",
 		world: "million",
-		measured: true,
+		alone: true,
 		limit: 150,
 		async run(scene) {
 			const { ui } = scene
@@ -166,7 +166,7 @@ export default [
 	{
 		name: "list: resizing at the end of a million records",
 		world: "million",
-		measured: true,
+		alone: true,
 		limit: 150,
 		async run(scene) {
 			const { ui, page } = scene
@@ -251,7 +251,7 @@ export default [
 	{
 		name: "memory: what was scrolled past is not kept",
 		world: "million",
-		measured: true,
+		alone: true,
 		limit: 150,
 		async run(scene) {
 			const { ui, page } = scene

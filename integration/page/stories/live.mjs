@@ -44,7 +44,7 @@ export default [
 		name: "live: 5,000 records a second for 20 s",
 		world: "live/flood",
 		waits: true,
-		measured: true,
+		alone: true,
 		limit: 150,
 		async run(scene) {
 			const { ui, page } = scene
