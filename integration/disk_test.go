@@ -107,3 +107,37 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("SIGTERM: exit code %d after %v", code, took)
 	}
 }
+
+// An ingester that holds nothing has to announce itself before it takes a record. On a full disk of its
+// log, or of the tables, it cannot, and that is a full disk as another one: 429, until there is room.
+func TestFullDiskUnannounced(t *testing.T) {
+	t.Parallel()
+	for name, tables := range map[string]bool{"of the log": false, "of the tables": true} {
+		t.Run(name, func(t *testing.T) {
+			disk := smallDisk(t, "24m")
+			at, _ := dirStore(t)
+			wal, other := filepath.Join(disk, "wal"), filepath.Join(disk, "other")
+			if tables {
+				at, wal = place{store: "dir:" + filepath.Join(disk, "store")}, filepath.Join(t.TempDir(), "wal")
+			}
+			s := &producer{p: start(t, at, wal, config(t, "log: {segment: 1MiB}\n")), ledger: &check.Ledger{}, name: "web"}
+			fill(t, other)
+			for range 2 {
+				if code := s.one(); code != http.StatusTooManyRequests {
+					t.Errorf("%d on a full disk", code)
+				}
+			}
+			if err := os.Remove(other); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Until(t, "requests are taken again", func() bool { return s.one() == http.StatusOK })
+			s.p.mustFlush()
+			if rep := verifyLedger(t, at, s.ledger); rep.Unknown > 0 || rep.Found != rep.Acked {
+				t.Error(rep)
+			}
+			if code, took := s.p.stop(); code != 0 {
+				t.Errorf("SIGTERM: exit code %d after %v", code, took)
+			}
+		})
+	}
+}

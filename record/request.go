@@ -103,8 +103,8 @@ type Receipt struct {
 }
 
 var (
-	// ErrFull says that the log is full for now. The request is worth sending again
-	// later.
+	// ErrFull says that the log is full for now, or a disk that a request needs. The request
+	// is worth sending again later.
 	ErrFull = errors.New("the log is full")
 	// ErrUnheld says that nothing can be accepted now, because readers could not know
 	// of it or the log may belong to another store. The request is worth sending again

@@ -56,7 +56,7 @@ var errSpent = fmt.Errorf("the disk was full, and its last room is reserved for 
 // again.
 func (l *Log) reserved(do func() error) error {
 	err := do()
-	if full(err) && l.Err() == nil && l.giveUp() {
+	if fsys.IsFull(err) && l.Err() == nil && l.giveUp() {
 		err = do()
 	}
 	return err

@@ -1,9 +1,7 @@
 package wal
 
 import (
-	"errors"
 	"sync"
-	"syscall"
 
 	"blobtail/storage/fsys"
 )
@@ -93,10 +91,4 @@ func (l *Log) settle() error {
 	l.held.mu.Lock()
 	defer l.held.mu.Unlock()
 	return l.writeHeld()
-}
-
-// full reports whether an error means that the disk has no room, for anybody or for the
-// owner of the log.
-func full(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

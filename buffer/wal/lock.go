@@ -103,7 +103,7 @@ func writePID(f fsys.File) error {
 		return err
 	}
 	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	if errors.Is(err, syscall.ENOSPC) {
+	if fsys.IsFull(err) {
 		return nil
 	}
 	return err

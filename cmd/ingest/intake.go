@@ -21,6 +21,7 @@ import (
 	"blobtail/record"
 	"blobtail/source/httpsource"
 	"blobtail/source/shippers"
+	"blobtail/storage/fsys"
 )
 
 // An intake accepts the incoming records. Once it has ended it accepts none.
@@ -172,7 +173,8 @@ type gate struct {
 }
 
 // Accept implements the Accepter of the sources. It waits while the row of the ingester
-// is being written; the error is [record.ErrUnheld] if that fails.
+// is being written. If that fails the error is [record.ErrFull] on a full disk, as that of the log,
+// and else [record.ErrUnheld].
 func (g gate) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
 	if err := g.premises.Ready(); err != nil {
 		return record.Receipt{}, fmt.Errorf("%w: %w", record.ErrUnheld, err)
@@ -182,7 +184,11 @@ func (g gate) Accept(ctx context.Context, r *record.Request) (record.Receipt, er
 		if ctx.Err() != nil {
 			return record.Receipt{}, ctx.Err()
 		}
-		return record.Receipt{}, fmt.Errorf("%w: %w", record.ErrUnheld, err)
+		reason := record.ErrUnheld
+		if fsys.IsFull(err) {
+			reason = record.ErrFull
+		}
+		return record.Receipt{}, fmt.Errorf("%w: %w", reason, err)
 	}
 	defer leave()
 	return g.buf.Accept(ctx, r)

@@ -236,10 +236,14 @@ func TestCheckOwner(t *testing.T) {
 // that others may follow the signature.
 func damaged(sas string) string {
 	begin, rest, _ := strings.Cut(sas, "sig=")
-	if rest[0] == 'A' {
-		return begin + "sig=B" + rest[1:]
+	first := 1
+	if rest[0] == '%' {
+		first = 3
 	}
-	return begin + "sig=A" + rest[1:]
+	if rest[0] == 'A' {
+		return begin + "sig=B" + rest[first:]
+	}
+	return begin + "sig=A" + rest[first:]
 }
 
 // cutShort is a SAS with the beginning of its signature.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"syscall"
 )
 
 // FS is a file system. Paths are those of the host. Errors are those of package
@@ -40,6 +41,12 @@ type FS interface {
 
 // ErrLocked says that another caller, here or in another process, has a lock.
 var ErrLocked = errors.New("locked by another")
+
+// IsFull reports whether an error means that the disk has no room, for anybody or for the owner of
+// the files.
+func IsFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
 // File is an open file.
 type File interface {

@@ -33,7 +33,7 @@ func (p Place) Remedy(err error) string {
 	switch {
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Sprintf("%s is on a file system that is mounted read-only; mount it writable", path)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case IsFull(err):
 		return fmt.Sprintf("there is no room for %s; make some, or choose another disk", path)
 	case !errors.Is(err, fs.ErrPermission):
 		return ""

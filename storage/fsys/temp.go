@@ -38,7 +38,7 @@ func TempError(dir string, err error) error {
 		remedy = "make it writable for this user"
 	case errors.Is(err, fs.ErrNotExist):
 		remedy = "make it"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case IsFull(err):
 		remedy = "make room there"
 	case errors.Is(err, syscall.EROFS):
 		remedy = "mount it writable (a container with a read-only root needs a volume or a tmpfs there)"

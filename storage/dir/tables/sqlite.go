@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -285,6 +286,14 @@ func (t *table) frozen(err error) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// full makes SQLite's error of a full disk one that [fsys.IsFull] knows.
+func full(err error) error {
+	if se, ok := errors.AsType[*sqlite.Error](err); ok && se.Code()&0xff == lib.SQLITE_FULL {
+		return fmt.Errorf("%w: %w", err, syscall.ENOSPC)
+	}
+	return err
+}
+
 // make makes an empty table, unless another call was quicker.
 func (s *databases) make(ctx context.Context, name string) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -304,7 +313,7 @@ func (s *databases) make(ctx context.Context, name string) error {
 		return err
 	}
 	_, err = db.ExecContext(ctx, schema)
-	if err = errors.Join(err, db.Close()); err != nil {
+	if err = errors.Join(full(err), db.Close()); err != nil {
 		return err
 	}
 	err = os.Rename(tmp, filepath.Join(s.dir, name))

@@ -81,7 +81,7 @@ func (s *databases) Upsert(ctx context.Context, name, partition string, rows []s
 		if t, err = s.acquireOrMake(ctx, name); err != nil {
 			return err
 		}
-		err = t.upsert(ctx, partition, rows)
+		err = full(t.upsert(ctx, partition, rows))
 		if err == nil || t.isThere() {
 			return err
 		}
@@ -95,6 +95,7 @@ func (s *databases) Swap(ctx context.Context, name, partition string, row storag
 		return "", err
 	}
 	version, err := t.swapRow(ctx, partition, row)
+	err = full(err)
 	if !t.isThere() {
 		if errors.Is(err, storage.ErrChanged) {
 			err = nil // it must not be taken for the state of the current table
