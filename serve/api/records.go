@@ -59,6 +59,7 @@ func (c *call) records() error {
 	}
 	rec.told = time.Now()
 	rec.stream = newStream(c.w, header, idle)
+	rec.stream.start()
 	out, err := rec.read()
 	if begun := rec.stream.halt(); err != nil && !begun {
 		return err

@@ -38,12 +38,14 @@ type stream struct {
 	stopping sync.WaitGroup
 }
 
-// newStream returns a stream that runs until end or cut is called.
+// newStream returns a stream that flushes nothing by itself until start is called.
 func newStream(w http.ResponseWriter, header func(http.Header), idle func() error) *stream {
-	s := &stream{w: w, flusher: http.NewResponseController(w), header: header, idle: idle, buf: bufio.NewWriterSize(w, streamBuffer), stop: make(chan struct{})}
-	s.stopping.Go(s.tick)
-	return s
+	return &stream{w: w, flusher: http.NewResponseController(w), header: header, idle: idle, buf: bufio.NewWriterSize(w, streamBuffer), stop: make(chan struct{})}
 }
+
+// start begins the flushes, until halt is called. header and idle run beside the caller from now
+// on, so all that they read is in its place before.
+func (s *stream) start() { s.stopping.Go(s.tick) }
 
 // tick flushes the buffer, until stop is closed.
 func (s *stream) tick() {

@@ -48,6 +48,7 @@ func (c *call) tail() error {
 		h.Set("Content-Type", form.SSE)
 		h.Set("X-Accel-Buffering", "no")
 	}, t.beat)
+	t.stream.start()
 	o.Visit, o.Mark, o.Report = t.record, t.mark, t.report
 	cursor := reading.Cursor{}
 	if err = t.write("retry: 1000\n\n"); err == nil {
