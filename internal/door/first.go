@@ -20,9 +20,10 @@ import (
 const (
 	// headWait is how long the header of a request may take that came to the wrong protocol.
 	headWait = time.Second
-	// farewell is how long a client is read that gets an answer to that, so that the answer is not
-	// lost with the connection.
-	farewell = 300 * time.Millisecond
+	// farewell is how long a client is read that gets an answer to that, at most. It may have sent a
+	// large body before it reads the answer, and a connection that is closed with unread bytes is
+	// reset, and loses the answer.
+	farewell = time.Second
 )
 
 // FirstBytes returns a listener that looks at the first bytes of each connection. If a client
@@ -115,11 +116,10 @@ func isHost(text string) bool {
 	}) < 0
 }
 
-// answer answers with a line of text, and reads the client for a short while.
+// answer answers with a line of text, and reads the client until it hangs up, for a short while.
 func (c *beginning) answer(text string) {
-	const most = 256 << 10
 	_ = c.SetDeadline(time.Now().Add(farewell))
 	fmt.Fprintf(c.Conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s\n", len(text)+1, text)
 	_ = c.CloseWrite()
-	_, _ = io.CopyN(io.Discard, c.Conn, most)
+	_, _ = io.Copy(io.Discard, c.Conn)
 }

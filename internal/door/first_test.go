@@ -128,7 +128,7 @@ func TestFirstBytesSealed(t *testing.T) {
 			t.Errorf("host %.20q: %q", host, got)
 		}
 	}
-	resp, err := http.Post("http://"+address+"/ingest/web", "text/plain", strings.NewReader(strings.Repeat("x", 1<<20)))
+	resp, err := http.Post("http://"+address+"/ingest/web", "text/plain", strings.NewReader(strings.Repeat("x", 4<<20)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -231,7 +231,7 @@ func (c *conn) foreign() bool {
 	_ = c.nc.SetWriteDeadline(time.Now().Add(farewell))
 	fmt.Fprintf(c.nc, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s\n", len(text)+1, text)
 	c.finish()
-	_, _ = io.CopyN(io.Discard, c.nc, largest) // or the answer is lost with the connection
+	_, _ = io.Copy(io.Discard, c.nc) // or a connection with unread bytes is reset, and the answer is lost
 	return true
 }
 

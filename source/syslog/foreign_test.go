@@ -125,7 +125,7 @@ func TestForeignTLS(t *testing.T) {
 func TestForeignClient(t *testing.T) {
 	l := loopback(t)
 	run(t, syslog.Options{Accept: &journal{}}, l)
-	resp, err := http.Post("http://"+l.Addr().String()+"/ingest/web", "text/plain", strings.NewReader(strings.Repeat("x\n", 100_000)))
+	resp, err := http.Post("http://"+l.Addr().String()+"/ingest/web", "text/plain", strings.NewReader(strings.Repeat("x\n", 1<<21)))
 	if err != nil {
 		t.Fatal(err)
 	}
