@@ -20,9 +20,9 @@ import (
 const (
 	// headWait is how long the header of a request may take that came to the wrong protocol.
 	headWait = time.Second
-	// farewell is how long a client is read that gets an answer to that, at most. It may have sent a
-	// large body before it reads the answer, and a connection that is closed with unread bytes is
-	// reset, and loses the answer.
+	// farewell is how long a client is read after that answer, at most. Many clients send all of a
+	// body before they read. A connection that is closed with unread bytes is reset, and the answer
+	// is lost with it.
 	farewell = time.Second
 )
 

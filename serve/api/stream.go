@@ -43,8 +43,8 @@ func newStream(w http.ResponseWriter, header func(http.Header), idle func() erro
 	return &stream{w: w, flusher: http.NewResponseController(w), header: header, idle: idle, buf: bufio.NewWriterSize(w, streamBuffer), stop: make(chan struct{})}
 }
 
-// start begins the flushes, until halt is called. header and idle run beside the caller from now
-// on, so all that they read is in its place before.
+// start begins the flushes, until halt is called. The caller has set all that header and idle read:
+// from now on another goroutine may call them.
 func (s *stream) start() { s.stopping.Go(s.tick) }
 
 // tick flushes the buffer, until stop is closed.

@@ -27,8 +27,9 @@ const (
 	linger = 50 * time.Millisecond
 	// handshake is how long one of TLS may take.
 	handshake = 10 * time.Second
-	// farewell is how long a connection is read after it was closed for writing at the end
-	// of Run. Senders that look see that, and send no more.
+	// farewell is how long a connection is read after it was closed for writing: at the end of
+	// Run, and after the answer to a sender of another protocol. Senders that look see that, and
+	// send no more.
 	farewell = 250 * time.Millisecond
 )
 
