@@ -82,7 +82,7 @@ func TestFullDisk(t *testing.T) {
 			} else {
 				t.Logf("round %d: killed without ballast", round)
 			}
-			p = start(t, at, wal, conf)
+			p = startApart(t, at, wal, conf)
 			// The ballast may leave room for a first request. The ledger checks the
 			// records of either answer.
 			(&producer{p: p, ledger: ledger, name: fmt.Sprintf("first%d", round)}).one()
@@ -95,6 +95,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		again := &producer{p: p, ledger: ledger, name: fmt.Sprintf("again%d", round)}
 		testkit.Until(t, "requests are taken again", func() bool { return again.one() == http.StatusOK })
+		p.announced()
 	}
 	if refused == 0 {
 		t.Error("no request was refused")

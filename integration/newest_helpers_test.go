@@ -55,10 +55,7 @@ func newHouse(t testing.TB, at place, n int, flags ...string) *house {
 		if err := p.waitReady(); err != nil {
 			t.Fatal(err)
 		}
-		testkit.Until(t, "it announces itself", func() bool {
-			all, err := p.metrics()
-			return err == nil && all[`blobtail_heartbeat_total{result="written"}`] > 0
-		})
+		p.announced()
 	}
 	return h
 }

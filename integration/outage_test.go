@@ -195,7 +195,7 @@ func TestStartWithoutStore(t *testing.T) {
 	ledger, wal := &check.Ledger{}, t.TempDir()
 	easy := leaveHolding(t, through, wal, ledger)
 	px.set(all(hang))
-	p := start(t, through, wal, config(t, small), "--grace", "1s")
+	p := startApart(t, through, wal, config(t, small), "--grace", "1s")
 	if easy.late(p.startup, 4*time.Second) {
 		t.Errorf("ready after %v; the store is no condition", p.startup)
 	}
@@ -206,9 +206,10 @@ func TestStartWithoutStore(t *testing.T) {
 	if !strings.Contains(p.stderr(), "stays in the log") {
 		t.Error("the ingester does not say that it leaves something in the log")
 	}
+	p = startApart(t, through, wal, config(t, small))
 	px.set(healthy)
-	p = start(t, through, wal, config(t, small))
 	p.mustFlush()
+	p.announced()
 	if rep := verifyLedger(t, direct, ledger); rep.Unknown != 0 || rep.Found != rep.Acked {
 		t.Error(rep)
 	}

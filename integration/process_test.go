@@ -119,8 +119,17 @@ func (p *ingester) forget() {
 	}
 }
 
-// start starts an ingester and waits until it accepts records.
+// start starts an ingester, and waits until it accepts records and readers can ask it.
 func start(t testing.TB, at place, wal string, flags ...string) *ingester {
+	t.Helper()
+	p := startApart(t, at, wal, flags...)
+	p.announced()
+	return p
+}
+
+// startApart starts an ingester that cannot be announced now, or need not be, and waits until
+// it accepts records. A log that held some makes it ready before it is announced.
+func startApart(t testing.TB, at place, wal string, flags ...string) *ingester {
 	t.Helper()
 	p := launch(t, at, wal, flags...)
 	if err := p.waitReady(); err != nil {
@@ -168,6 +177,16 @@ func (p *ingester) line(line []byte) {
 	} else {
 		close(p.unready)
 	}
+}
+
+// announced waits until the row of the ingester is that of this start. Before that readers ask
+// it where its last start was, and their reads are incomplete.
+func (p *ingester) announced() {
+	p.t.Helper()
+	testkit.Until(p.t, "the ingester is announced", func() bool {
+		all, err := p.metrics()
+		return err == nil && all[`blobtail_heartbeat_total{result="written"}`] > 0
+	})
 }
 
 func (p *ingester) waitReady() error {

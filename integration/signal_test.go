@@ -20,7 +20,7 @@ func TestSecondSignal(t *testing.T) {
 	wal, ledger := t.TempDir(), &check.Ledger{}
 	leaveHolding(t, through, wal, ledger)
 	px.set(all(hang))
-	p := start(t, through, wal, config(t, small), "--grace", "1h")
+	p := startApart(t, through, wal, config(t, small), "--grace", "1h")
 	sendFor(p, ledger, 1, 300*time.Millisecond)
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGTERM) // as timeout(1) sends it, to the process and to its group
@@ -54,7 +54,7 @@ func TestClonedLog(t *testing.T) {
 	ledger := &check.Ledger{}
 	leaveHolding(t, at, wal, ledger)
 	px.set(all(refuse)) // so that batches are cut and not stored
-	p := start(t, at, wal, config(t, small))
+	p := startApart(t, at, wal, config(t, small))
 	sendFor(p, ledger, 1, 500*time.Millisecond)
 	testkit.Until(t, "batches are cut", func() bool { return p.metric("blobtail_buffer_open_batches") == 0 })
 	p.kill()
