@@ -140,7 +140,7 @@ func TestNoTables(t *testing.T) {
 		}
 		refused.stop()
 
-		p := start(t, at, t.TempDir(), "--lane", "auto", "--announce", "best-effort")
+		p := startApart(t, at, t.TempDir(), "--lane", "auto", "--announce", "best-effort")
 		if easy.late(p.startup, 2*time.Second) {
 			t.Errorf("ready after %v", p.startup)
 		}
