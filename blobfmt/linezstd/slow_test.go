@@ -2,14 +2,14 @@ package linezstd_test
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
+	"time"
 
 	"blobtail/blobfmt/linezstd"
+	"blobtail/internal/dev/testkit"
 )
 
 // Each frame of the slow mode is smaller than that of the fast one.
@@ -131,60 +131,13 @@ func TestHostileTexts(t *testing.T) { checkAll(t, hostile(700_000)) }
 func TestSlowTakesBoundedTime(t *testing.T) {
 	const n = 900_000
 	e := linezstd.NewSlow()
-	least := func(in []byte) float64 { // the machine may be busy otherwise
-		took := 1e9
-		for range 3 {
-			begun := cpu(t)
-			e.Append(nil, in)
-			took = min(took, cpu(t)-begun)
-		}
-		return took
-	}
-	usual := least(lines(n, 1)[:n])
+	usual := lines(n, 1)[:n]
 	for name, in := range hostile(n) {
-		took := least(in)
-		t.Logf("%-20s %.2f of the CPU of lines", name, took/usual)
-		if took > 8*usual {
-			t.Errorf("%s: %.3f s, lines %.3f s", name, took, usual)
+		fine := func(usual, took time.Duration) bool { return took <= 8*usual }
+		least, took := testkit.LeastCPU(func() { e.Append(nil, usual) }, func() { e.Append(nil, in) }, fine)
+		t.Logf("%-20s %.2f of the CPU of lines", name, took.Seconds()/least.Seconds())
+		if !fine(least, took) {
+			t.Errorf("%s: %v, lines %v", name, took, least)
 		}
-	}
-}
-
-// cpu is the CPU seconds of this process.
-func cpu(t *testing.T) float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Skip(err)
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
-}
-
-// A frame of text that is no lines takes no more memory than one of lines, but for the list
-// of what is found.
-func TestSlowKeepsItsMemory(t *testing.T) {
-	e := linezstd.NewSlow()
-	out := []byte(nil)
-	for name, in := range hostile(900_000) {
-		t.Run(name, func(t *testing.T) {
-			out = e.Append(out[:0], in)
-			if n := testing.AllocsPerRun(2, func() { out = e.Append(out[:0], in) }); n > 0 {
-				t.Errorf("a frame allocates %v times", n)
-			}
-		})
-	}
-}
-
-// The slow mode beside the others, by their sizes and CPU.
-func BenchmarkSlow(b *testing.B) {
-	in := lines(1<<20, 1)
-	for name, e := range both() {
-		b.Run(fmt.Sprint(name), func(b *testing.B) {
-			b.SetBytes(int64(len(in)))
-			var out []byte
-			for b.Loop() {
-				out = e.Append(out[:0], in)
-			}
-			b.ReportMetric(float64(len(in))/float64(len(out)), "ratio")
-		})
 	}
 }
