@@ -2,6 +2,7 @@ package linezstd_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -139,5 +140,35 @@ func TestSlowTakesBoundedTime(t *testing.T) {
 		if !fine(least, took) {
 			t.Errorf("%s: %v, lines %v", name, took, least)
 		}
+	}
+}
+
+// A frame of text that is no lines takes no more memory than one of lines, but for the list
+// of what is found.
+func TestSlowKeepsItsMemory(t *testing.T) {
+	e := linezstd.NewSlow()
+	out := []byte(nil)
+	for name, in := range hostile(900_000) {
+		t.Run(name, func(t *testing.T) {
+			out = e.Append(out[:0], in)
+			if n := testing.AllocsPerRun(2, func() { out = e.Append(out[:0], in) }); n > 0 {
+				t.Errorf("a frame allocates %v times", n)
+			}
+		})
+	}
+}
+
+// The slow mode beside the others, by their sizes and CPU.
+func BenchmarkSlow(b *testing.B) {
+	in := lines(1<<20, 1)
+	for name, e := range both() {
+		b.Run(fmt.Sprint(name), func(b *testing.B) {
+			b.SetBytes(int64(len(in)))
+			var out []byte
+			for b.Loop() {
+				out = e.Append(out[:0], in)
+			}
+			b.ReportMetric(float64(len(in))/float64(len(out)), "ratio")
+		})
 	}
 }
