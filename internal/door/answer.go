@@ -12,8 +12,9 @@ import (
 const (
 	// writeWait is how long a write may take. A reader that takes nothing for so long is gone.
 	writeWait = 30 * time.Second
-	// lateWait is how long an answer that has begun may go on after the time of its query, so that
-	// a slow reader keeps the query no longer.
+	// longerWait is how much longer than a query may take a write may take.
+	longerWait = 20 * time.Second
+	// lateWait is how long an answer that has begun may go on after the time of its query.
 	lateWait = 2 * time.Second
 	// piece is the most that is written under one deadline, so that a slow reader that goes
 	// on reading is not cut off.
@@ -25,11 +26,11 @@ const (
 // answer is the response of one request. It holds back the first bytes until it is known
 // whether the answer is worth compressing.
 type answer struct {
-	w   http.ResponseWriter
-	rc  *http.ResponseController
-	r   *http.Request
-	v   *visit
-	ctx context.Context // of the query; nil: it has no deadline
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	r     *http.Request
+	v     *visit
+	query *query // nil: it needs no place, and has no deadline
 
 	status   int // 0: not known yet
 	held     []byte
@@ -55,7 +56,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.w }
 
 // late reports whether the time of the query is over.
 func (a *answer) late() bool {
-	return a.ctx != nil && errors.Is(context.Cause(a.ctx), errDeadline)
+	return a.query != nil && errors.Is(context.Cause(a.query.ctx), errDeadline)
 }
 
 // WriteHeader implements [http.ResponseWriter]. Once the time of a handler is over, its error is
@@ -70,7 +71,7 @@ func (a *answer) WriteHeader(status int) {
 	}
 	if status >= 499 && a.late() {
 		limit := tooLate(a.v.reads.o.Deadline)
-		a.ctx = nil
+		a.query = nil
 		a.refuse(a.r, limit)
 		a.swallow = true
 		return
@@ -147,7 +148,7 @@ func (a *answer) FlushError() error {
 		}
 	}
 	a.move()
-	return a.rc.Flush()
+	return a.query.take(a.rc.Flush)
 }
 
 // Flush implements [http.Flusher].
@@ -172,11 +173,12 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func (a *answer) move() {
 	if now := time.Now(); now.Sub(a.moved) > time.Second {
 		a.moved = now
-		end := now.Add(writeWait)
-		if a.ctx != nil {
-			if over, ok := a.ctx.Deadline(); ok && over.Add(lateWait).Before(end) {
-				end = over.Add(lateWait)
+		end := now.Add(min(writeWait, a.v.reads.o.Deadline+longerWait))
+		if a.late() {
+			if a.query.late.IsZero() {
+				a.query.late = now
 			}
+			end = a.query.late.Add(lateWait)
 		}
 		_ = a.rc.SetWriteDeadline(end) // a test's recorder has none
 	}
@@ -189,9 +191,11 @@ type rawWriter struct{ a *answer }
 func (w rawWriter) Write(p []byte) (n int, err error) {
 	for len(p) > 0 && err == nil {
 		w.a.move()
-		var m int
-		m, err = w.a.w.Write(p[:min(piece, len(p))])
-		n, p = n+m, p[m:]
+		err = w.a.query.take(func() error {
+			m, err := w.a.w.Write(p[:min(piece, len(p))])
+			n, p = n+m, p[m:]
+			return err
+		})
 	}
 	return n, err
 }

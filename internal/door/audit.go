@@ -2,6 +2,7 @@ package door
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -27,7 +28,7 @@ func (v *visit) recovered(a *answer, r *http.Request) {
 		v.panicked = true
 		panic(http.ErrAbortHandler)
 	}
-	a.status, a.held, a.ctx, a.swallow = 0, nil, nil, false
+	a.status, a.held, a.query, a.swallow = 0, nil, nil, false
 	a.refuse(r, &Refusal{Status: http.StatusInternalServerError, Title: "Internal error", Reason: "internal error; the log of the server has the reason"})
 }
 
@@ -35,6 +36,10 @@ func (v *visit) recovered(a *answer, r *http.Request) {
 func (v *visit) end(a *answer, r *http.Request) {
 	status := cmp.Or(a.status, http.StatusOK)
 	switch {
+	case errors.Is(v.ended, errDeadline):
+		status = http.StatusGatewayTimeout // the answer may have begun
+	case v.ended != nil:
+		status = http.StatusTooManyRequests
 	case v.gone && a.hijacked == nil:
 		status = clientGone
 	case v.panicked && !a.begun:

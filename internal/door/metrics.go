@@ -30,10 +30,10 @@ func newMetrics(s *Reads) *metrics {
 		reg.GaugeFunc("blobtail_serve_"+name, help, func() float64 { return float64(value()) })
 	}
 	gauge("in_flight", "Requests under way, with tails.", func() int { return int(m.inFlight.Load()) })
-	gauge("queries", "Queries that run.", func() int { return len(s.queries.slots) })
-	gauge("queries_max", "Queries that may run at once.", func() int { return cap(s.queries.slots) })
-	gauge("queries_waiting", "Queries that wait for others to end.", s.queries.waits)
-	gauge("tails", "Tails under way.", func() int { return len(s.tails.slots) })
+	gauge("queries", "Queries that run.", func() int { in, _ := s.queries.counts(); return in })
+	gauge("queries_max", "Queries that may run at once.", func() int { return s.queries.places })
+	gauge("queries_waiting", "Queries that wait for others to end.", func() int { _, waiting := s.queries.counts(); return waiting })
+	gauge("tails", "Tails under way.", func() int { in, _ := s.tails.counts(); return in })
 	return m
 }
 
@@ -47,11 +47,4 @@ func (m *metrics) end(route Route, code int, took time.Duration, sum Read) {
 	if route.Kind != Tail { // how long people look on is no speed
 		m.seconds.With(route.Name).Observe(took.Seconds())
 	}
-}
-
-// waits is how many wait.
-func (g *gate) waits() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.waiting
 }

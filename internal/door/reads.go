@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
@@ -28,16 +29,17 @@ type Route struct {
 
 // The defaults of [ReadsOptions].
 const (
-	DefaultWaiting  = 32
+	DefaultWaiting  = 96
 	DefaultTails    = 100
 	DefaultPatience = 10 * time.Second
 	DefaultDeadline = 2 * time.Minute
-	leastQueries    = 16
+	leastQueries    = 32
 )
 
-// DefaultQueries is how many queries run at once: two for each CPU, at least 16. The panels of
-// a dashboard share requests if they run at once, and queries share decoders and memory.
-func DefaultQueries() int { return max(leastQueries, 2*runtime.GOMAXPROCS(0)) }
+// DefaultQueries is how many queries run at once: four for each CPU, at least 32. One client has
+// half of them. The panels of a dashboard share requests if they run at once, and queries share
+// decoders and memory.
+func DefaultQueries() int { return max(leastQueries, 4*runtime.GOMAXPROCS(0)) }
 
 // ReadsOptions are the doors of [Reads]. Guard and Route must be set; all else may be zero.
 type ReadsOptions struct {
@@ -50,7 +52,7 @@ type ReadsOptions struct {
 	Waiting  int           // queries that wait for others to end; 0: DefaultWaiting
 	Tails    int           // at once; 0: DefaultTails
 	Patience time.Duration // of a query that waits; 0: DefaultPatience
-	Deadline time.Duration // of a query; 0: DefaultDeadline
+	Deadline time.Duration // for which a query is worked for; 0: DefaultDeadline
 	Made     budget.Limits // for values that queries and tails make and hold
 	Recheck  time.Duration // how often the token of a tail is looked up again; 0: 10 s
 
@@ -88,7 +90,7 @@ func NewReads(o ReadsOptions) *Reads {
 	return s
 }
 
-// Deadline is the time of a query.
+// Deadline is the time for which a query is worked for.
 func (s *Reads) Deadline() time.Duration { return s.o.Deadline }
 
 // A Read is a read of the store for a request.
@@ -135,19 +137,44 @@ func (n *Notes) read() (sum Read, ok bool) {
 
 // visit is the state of one request.
 type visit struct {
-	reads    *Reads
-	route    Route
-	started  time.Time
-	token    *access.Token
-	ends     time.Time // of the session; zero: the request has none
-	notes    Notes
-	client   context.Context // ends when the client goes away
-	gone     bool            // it went away before the handler had its answer
-	panicked bool
+	reads     *Reads
+	route     Route
+	started   time.Time
+	token     *access.Token
+	ends      time.Time // of the session; zero: the request has none
+	notes     Notes
+	connected context.Context // ends when the client goes away
+	gone      bool            // it went away before the handler had its answer
+	panicked  bool
+	ended     error // the reason for which the server ended a query; nil: it did not
 }
 
 // key is the key of a visit in the context of a request.
 type key struct{}
+
+// client is the name of the client that a request counts for: its token, or the address that it
+// comes from.
+func (v *visit) client(r *http.Request) string {
+	if v.token != nil {
+		return v.token.ID
+	}
+	return origin(r.RemoteAddr)
+}
+
+// origin is the address of a client without its port. A host of IPv6 has as many addresses as it
+// likes in its network of 64 bits, which stands for them.
+func origin(address string) string {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return address
+	}
+	ip := at.Addr().Unmap()
+	if ip.Is4() {
+		return ip.String()
+	}
+	const network = 64
+	return netip.PrefixFrom(ip, network).Masked().String()
+}
 
 // Token returns the token of a request; nil: no token is needed.
 func Token(r *http.Request) *access.Token {
@@ -180,14 +207,14 @@ func NoteOf(ctx context.Context) *Notes {
 // Wrap puts the doors in front of handlers.
 func (s *Reads) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{reads: s, route: s.o.Route(r.URL.Path), started: time.Now(), client: r.Context()}
+		v := &visit{reads: s, route: s.o.Route(r.URL.Path), started: time.Now(), connected: r.Context()}
 		r = r.WithContext(context.WithValue(r.Context(), key{}, v))
 		a := newAnswer(w, r, v)
 		s.metrics.inFlight.Add(1)
 		defer v.end(a, r)
 		defer a.close()
 		defer v.recovered(a, r)
-		defer func() { v.gone = v.client.Err() != nil }() // before a small answer is sent: its client may hang up with it in hand
+		defer func() { v.gone = v.connected.Err() != nil }() // before a small answer is sent: its client may hang up with it in hand
 		s.answer(a, r, v, next)
 	})
 }
@@ -206,20 +233,26 @@ func (s *Reads) answer(a *answer, r *http.Request, v *visit, next http.Handler) 
 	r.Header.Del("X-Scope-OrgID") // the token names the client
 	switch v.route.Kind {
 	case Query:
-		if err := s.queries.enter(r.Context()); err != nil {
-			a.refuse(r, s.crowded(err, "too many queries at once"))
-			return
-		}
-		defer s.queries.leave()
-		ctx, cancel := context.WithTimeoutCause(r.Context(), s.o.Deadline, errDeadline)
-		defer cancel()
-		a.ctx, a.moved = ctx, time.Time{}
-		s.budgeted(a, r.WithContext(ctx), next)
+		s.query(a, r, v, next)
 	case Tail:
 		s.tail(a, r, v, next)
 	default:
 		next.ServeHTTP(a, r)
 	}
+}
+
+// query answers a request that needs a place for a time.
+func (s *Reads) query(a *answer, r *http.Request, v *visit, next http.Handler) {
+	place, err := s.queries.enter(r.Context(), v.client(r))
+	if err != nil {
+		a.refuse(r, s.crowded(err, "too many queries at once"))
+		return
+	}
+	defer place.leave()
+	q := newQuery(r.Context(), place, s.o.Deadline, a.rc)
+	a.query = q
+	defer func() { v.ended, a.query = q.finish(), nil }()
+	s.budgeted(a, r.WithContext(q.ctx), next)
 	if a.status == 0 && a.late() {
 		a.refuse(r, tooLate(s.o.Deadline))
 	}
@@ -321,60 +354,4 @@ func (s *Reads) budgeted(a *answer, r *http.Request, next http.Handler) {
 	ctx, made := s.made.Begin(r.Context())
 	defer made.End()
 	next.ServeHTTP(a, r.WithContext(ctx))
-}
-
-// errDeadline is the cause of a context after its query has taken too long.
-var errDeadline = errors.New("the query has taken too long")
-
-// counted is a gate for requests of one kind.
-type gate struct {
-	slots    chan struct{}
-	patience time.Duration
-	most     int // that wait
-
-	mu      sync.Mutex
-	waiting int
-}
-
-func newGate(slots, most int, patience time.Duration) *gate {
-	return &gate{slots: make(chan struct{}, slots), most: most, patience: patience}
-}
-
-// errCrowded says that there are too many requests at once.
-var errCrowded = errors.New("too many at once")
-
-// enter waits for a place, which leave gives back. The error is errCrowded, or that of ctx.
-func (g *gate) enter(ctx context.Context) error {
-	select {
-	case g.slots <- struct{}{}:
-		return nil
-	default:
-	}
-	if !g.queue(1) {
-		return errCrowded
-	}
-	defer g.queue(-1)
-	timer := time.NewTimer(g.patience)
-	defer timer.Stop()
-	select {
-	case g.slots <- struct{}{}:
-		return nil
-	case <-timer.C:
-		return errCrowded
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (g *gate) leave() { <-g.slots }
-
-// queue changes how many wait, unless there would be too many.
-func (g *gate) queue(n int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.waiting+n > g.most {
-		return false
-	}
-	g.waiting += n
-	return true
 }

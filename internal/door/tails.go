@@ -74,11 +74,12 @@ func (s *Reads) DropTails() {
 // tail answers a request that goes on until its client leaves, its token ends, or the server
 // does.
 func (s *Reads) tail(a *answer, r *http.Request, v *visit, next http.Handler) {
-	if err := s.tails.enter(r.Context()); err != nil {
+	place, err := s.tails.enter(r.Context(), v.client(r))
+	if err != nil {
 		a.refuse(r, s.crowded(err, "too many tails at once"))
 		return
 	}
-	defer s.tails.leave()
+	defer place.leave()
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
 	one := s.open.keep(&connection{end: end})
