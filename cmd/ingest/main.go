@@ -165,8 +165,10 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	group.Go(func() error { return p.stream.run(working, p.accept) })
 	group.Go(func() error { return p.in.syslog.run(working) })
 	p.secure.run(working, group)
-	group.Go(func() error { return serve(p.in.http, p.secure.wrap(p.records)) })
-	group.Go(func() error { return serve(p.admin, door.FirstBytes(p.operators, false, log)) })
+	sockets := door.NewSockets(0, log)
+	records, operators := sockets.Watch(p.in.http, p.records), sockets.Watch(p.admin, p.operators)
+	group.Go(func() error { return serve(p.in.http, p.secure.wrap(records)) })
+	group.Go(func() error { return serve(p.admin, door.FirstBytes(operators, false, log)) })
 	p.company.started(working, group, log, p.ready, c, p.records, p.operators)
 
 	select {

@@ -184,15 +184,15 @@ func (c *serveCmd) listen(s *server) (net.Listener, error) {
 // go on for the grace.
 func (s *server) run(ctx context.Context, l net.Listener) error {
 	scheme, at := "http", l.Addr().String()
-	l = door.FirstBytes(l, s.certs != nil, s.log)
-	if s.certs != nil {
-		scheme, l = "https", tls.NewListener(l, s.certs.Config())
-	}
 	all := s.reads.Wrap(s.handlers())
 	if s.c.BehindProxy {
 		all = door.Addressed(all)
 	}
 	srv := s.reads.NewServer(all, s.log)
+	l = door.FirstBytes(door.NewSockets(0, s.log).Watch(srv, l), s.certs != nil, s.log)
+	if s.certs != nil {
+		scheme, l = "https", tls.NewListener(l, s.certs.Config())
+	}
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	group, failed := errgroup.WithContext(working)

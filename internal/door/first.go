@@ -80,6 +80,9 @@ func mayBeRequest(b []byte) bool {
 	return !whole || signpost.IsRequest(line)
 }
 
+// NetConn returns the connection below.
+func (c *beginning) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite ends the sending half, which net/http does before it closes a connection.
 func (c *beginning) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
