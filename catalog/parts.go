@@ -3,11 +3,11 @@ package catalog
 import (
 	"context"
 	"iter"
-	"sync"
 	"time"
 
 	"blobtail/catalog/horizon"
 	"blobtail/storage"
+	"blobtail/storage/fanout"
 )
 
 // A range rarely has a prefix of its own: two days have one month in common, and a range without
@@ -131,7 +131,7 @@ func inOrder(ctx context.Context, walks []walk) iter.Seq2[storage.Blob, error] {
 	}
 	return func(yield func(storage.Blob, error) bool) {
 		walking, stop := context.WithCancel(ctx)
-		var work sync.WaitGroup
+		var work fanout.Crew
 		defer work.Wait()
 		defer stop()
 		found := make([]chan item, len(walks))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"blobtail/catalog/horizon"
+	"blobtail/storage/fanout"
 )
 
 // A View holds one reader's knowledge of dropped days, for some services and the duration
@@ -26,6 +27,7 @@ type View struct {
 	start sync.Once
 	known chan struct{} // closed after the first check
 	err   error         // of the first check
+	fault *fanout.Panic // of the first check
 	first horizon.Horizons
 	now   atomic.Pointer[horizon.Checked]
 	turn  chan struct{} // held by a check, so that no older one replaces a newer one
@@ -48,12 +50,14 @@ func (v *View) Begin(ctx context.Context) {
 	v.start.Do(func() {
 		go func() {
 			defer close(v.known)
-			if v.now.Load() == nil {
-				v.err = v.Look(ctx)
-			}
-			if h := v.now.Load(); h != nil {
-				v.first = h.Days
-			}
+			v.fault = fanout.Keep(func() {
+				if v.now.Load() == nil {
+					v.err = v.Look(ctx)
+				}
+				if h := v.now.Load(); h != nil {
+					v.first = h.Days
+				}
+			})
 		}()
 	})
 }
@@ -61,6 +65,7 @@ func (v *View) Begin(ctx context.Context) {
 // Wait waits for the first check and returns its error.
 func (v *View) Wait() error {
 	<-v.known
+	v.fault.Again()
 	return v.err
 }
 

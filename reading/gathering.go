@@ -9,6 +9,7 @@ import (
 	"blobtail/internal/budget"
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed"
+	"blobtail/storage/fanout"
 )
 
 // A gathering is the unflushed records that some queries share: one question to ingesters, one
@@ -21,6 +22,7 @@ type gathering struct {
 	done  chan struct{}
 	got   *unflushed.Gathered
 	err   error
+	fault *fanout.Panic // each member has it
 	end   context.CancelFunc
 
 	mu   sync.Mutex
@@ -85,11 +87,12 @@ func (g *gathering) gather(ctx context.Context, logs *unflushed.Reader, m *membe
 		ours, g.end = context.WithCancel(budget.Without(context.WithoutCancel(ctx)))
 		go func() {
 			defer close(g.done)
-			g.got, g.err = logs.Gather(ours, g.question(), m.mode)
+			g.fault = fanout.Keep(func() { g.got, g.err = logs.Gather(ours, g.question(), m.mode) })
 		}()
 	})
 	select {
 	case <-g.done:
+		g.fault.Again()
 	case <-ctx.Done():
 		return blobs.Query{}, unflushed.Report{}, ctx.Err()
 	}

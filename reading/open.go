@@ -3,7 +3,6 @@ package reading
 import (
 	"context"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"blobtail/reading/unflushed"
 	"blobtail/reading/unflushed/live"
 	"blobtail/storage"
+	"blobtail/storage/fanout"
 	"blobtail/storage/traffic"
 	"blobtail/tailindex"
 )
@@ -124,7 +124,7 @@ func (o *OpenOptions) http() *http.Client {
 // ingesters is [Ingesters] by the tables of the store.
 func (o *OpenOptions) ingesters(ctx context.Context) (rows []lease.Ingester, now time.Time, unread, err error) {
 	var timeless error
-	var asking sync.WaitGroup
+	var asking fanout.Crew
 	asking.Go(func() { now, timeless = storage.Now(ctx, o.Blobs, o.Now()) })
 	rows, err = lease.List(ctx, o.Tables, o.Tail.Store)
 	asking.Wait()

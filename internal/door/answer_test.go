@@ -349,3 +349,19 @@ func TestTailOfTakenToken(t *testing.T) {
 	<-ended
 	s.counted("blobtail_serve_tails 1")
 }
+
+// elsewhere is a panic of another goroutine.
+type elsewhere struct{}
+
+func (elsewhere) Origin() (value any, stack []byte) { return "a mistake there", []byte("its stack") }
+
+// A panic of a goroutine that a handler waited for is answered alike. The log has its own stack.
+func TestPanicElsewhere(t *testing.T) {
+	s := serve(t, door.Options{}, func(http.ResponseWriter, *http.Request) { panic(elsewhere{}) })
+	if resp, body := s.ask("/q"); resp.StatusCode != 500 || !strings.Contains(body, "internal error") {
+		t.Errorf("%d: %s", resp.StatusCode, body)
+	}
+	if log := s.log.String(); !strings.Contains(log, `"panic":"a mistake there","stack":"its stack"`) {
+		t.Errorf("the log:\n%s", log)
+	}
+}

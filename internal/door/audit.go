@@ -23,7 +23,11 @@ func (v *visit) recovered(a *answer, r *http.Request) {
 		v.panicked = true
 		panic(reason)
 	}
-	v.reads.o.Log.Error().Str("route", v.route.Name).Str("panic", fmt.Sprint(reason)).Bytes("stack", debug.Stack()).Msg("a handler panicked")
+	stack := debug.Stack()
+	if other, ok := reason.(interface{ Origin() (any, []byte) }); ok { // of a goroutine that the handler waited for
+		reason, stack = other.Origin()
+	}
+	v.reads.o.Log.Error().Str("route", v.route.Name).Str("panic", fmt.Sprint(reason)).Bytes("stack", stack).Msg("a handler panicked")
 	if a.begun {
 		v.panicked = true
 		panic(http.ErrAbortHandler)

@@ -6,10 +6,9 @@ import (
 	"errors"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/internal/budget"
 	"blobtail/record"
+	"blobtail/storage/fanout"
 )
 
 // Neighbours are the records next to a place in the order of records. Their lines are copies.
@@ -58,20 +57,21 @@ func (r *Reader) Around(ctx context.Context, q Query, at int64, id record.ID, be
 	place := record.Entry{Time: at, ID: id}
 	var older, newer []record.Entry
 	var sums [3]Summary
-	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() (err error) {
-		sums[0], err = r.instant(ctx, q, at, func(e *record.Entry) error { return n.take(e, &place, match, q.Range, before, after) })
-		return err
-	})
-	work.Go(func() (err error) {
-		older, sums[1], err = n.older(ctx, r, q, at, before+1)
-		return err
-	})
-	work.Go(func() (err error) {
-		newer, sums[2], err = n.newer(ctx, r, q, at, after+1)
-		return err
-	})
-	err = work.Wait()
+	parts := []func(ctx context.Context) error{
+		func(ctx context.Context) (err error) {
+			sums[0], err = r.instant(ctx, q, at, func(e *record.Entry) error { return n.take(e, &place, match, q.Range, before, after) })
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			older, sums[1], err = n.older(ctx, r, q, at, before+1)
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			newer, sums[2], err = n.newer(ctx, r, q, at, after+1)
+			return err
+		},
+	}
+	err = fanout.Each(ctx, len(parts), 0, func(ctx context.Context, i int) error { return parts[i](ctx) })
 	n.Before, n.MoreBefore = lastOf(append(older, n.Before...), before)
 	n.After = append(n.After, newer...)
 	if n.MoreAfter = n.MoreAfter || len(n.After) > after; n.MoreAfter {

@@ -11,6 +11,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/catalog/horizon"
 	"blobtail/record"
+	"blobtail/storage/fanout"
 )
 
 // defaultMaxAge is half of the default hour between hiding a day and deleting it.
@@ -78,10 +79,15 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 	looking, stopLooking := context.WithCancel(inTime)
 	defer stopLooking()
 	looked := make(chan error, 1)
+	var fault *fanout.Panic
 	if a.view.Settled(age) {
 		looked <- nil
 	} else {
-		go func() { looked <- a.view.Look(looking) }()
+		go func() {
+			var err error
+			fault = fanout.Keep(func() { err = a.view.Look(looking) })
+			looked <- err
+		}()
 	}
 	err := inTime.Err()
 	if err == nil {
@@ -94,6 +100,7 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 		stopLooking()
 	}
 	failed := <-looked
+	fault.Again()
 	old := errors.Is(context.Cause(inTime), errOld)
 	switch {
 	case err == nil && failed == nil:

@@ -13,6 +13,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/record"
 	"blobtail/storage"
+	"blobtail/storage/fanout"
 )
 
 // A loader opens the blobs of a pass, fetches their blocks, and reduces them to the
@@ -62,12 +63,14 @@ func (a *asked) newLoader(ctx context.Context, t *task, sum *Summary) *loader {
 func (l *loader) background(f func() error) (wait func() error) {
 	done := make(chan struct{})
 	var err error
+	var fault *fanout.Panic
 	l.work.Go(func() {
 		defer close(done)
-		err = f()
+		fault = fanout.Keep(func() { err = f() })
 	})
 	return func() error {
 		<-done
+		fault.Again()
 		return err
 	}
 }

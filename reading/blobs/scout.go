@@ -4,7 +4,6 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	"blobtail/catalog"
@@ -42,6 +41,7 @@ type Scout struct {
 	services []string  // all of the store; nil: unknown
 	guess    time.Time // zero: none
 
+	fault *fanout.Panic // of the look at the services
 	began chan struct{} // closed when pass is set, or will not be
 	pass  *pass         // nil: there is none, or a read has taken it
 }
@@ -53,10 +53,12 @@ func (r *Reader) Scout(ctx context.Context, q Query, expired func() horizon.Chec
 	s := &Scout{stop: stop, done: make(chan struct{}), began: make(chan struct{})}
 	go func() {
 		defer close(s.began)
-		services, err := s.look(ctx, r, q)
+		var services []string
+		var err error
+		s.fault = fanout.Keep(func() { services, err = s.look(ctx, r, q) })
 		close(s.done)
 		// Whether two functions are the same cannot be told, so no read could take the pass.
-		if err == nil && q.Ahead && q.Limit == 0 && q.Filter.Accept == nil && len(services) > 0 {
+		if s.fault == nil && err == nil && q.Ahead && q.Limit == 0 && q.Filter.Accept == nil && len(services) > 0 {
 			s.pass = r.beginPass(ctx, q, services, expired)
 		}
 	}()
@@ -167,12 +169,13 @@ func (r *Reader) scouted(ctx context.Context, q Query) *Plan {
 		return nil
 	}
 	<-q.Scout.done
+	q.Scout.fault.Again()
 	if q.Scout.services == nil {
 		return nil
 	}
 	var stored []string
 	var failed error
-	var listing sync.WaitGroup
+	var listing fanout.Crew
 	listing.Go(func() { stored, failed = catalog.Services(ctx, r.store) })
 	p, err := r.plan(ctx, q, q.Scout.services)
 	listing.Wait()

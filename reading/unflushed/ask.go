@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"blobtail/internal/lease"
@@ -109,7 +108,7 @@ func (r *Reader) reach(ctx context.Context, known *survey) bool {
 	}
 	rows := k.askable()
 	found := make(chan one, len(rows))
-	var asking sync.WaitGroup
+	var asking fanout.Crew
 	for _, i := range rows {
 		asking.Go(func() {
 			client, err := live.NewClient(i.Address, r.client(&i, k))

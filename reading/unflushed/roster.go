@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"blobtail/catalog/horizon"
@@ -16,6 +15,7 @@ import (
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed/live"
 	"blobtail/storage"
+	"blobtail/storage/fanout"
 	"blobtail/tailindex"
 )
 
@@ -39,6 +39,7 @@ type roster struct {
 type survey struct {
 	begun time.Time
 	done  chan struct{}
+	fault *fanout.Panic // of the goroutine that reads it
 	found roster
 	// expired is that of the roster as it was read.
 	expired horizon.Checked
@@ -47,12 +48,14 @@ type survey struct {
 // wait returns the roster once it is there.
 func (s *survey) wait() *roster {
 	<-s.done
+	s.fault.Again()
 	return &s.found
 }
 
 // checked returns the expired days, once they are there. The roster may change meanwhile.
 func (s *survey) checked() horizon.Checked {
 	<-s.done
+	s.fault.Again()
 	return s.expired
 }
 
@@ -66,23 +69,28 @@ func (r *Reader) survey(ctx context.Context, services []string) *survey {
 	s := &survey{begun: time.Now(), done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		k := &s.found
-		var reading sync.WaitGroup
-		if len(services) > 0 {
-			reading.Go(func() { s.expired, k.expiredErr = r.o.Blobs.Horizons(ctx, services) })
-		}
-		hasty, cancel := context.WithTimeout(ctx, surveyPatience)
-		defer cancel()
-		reading.Go(func() { k.store, k.storeErr = r.o.Store(hasty) })
-		var err error
-		k.rows, k.now, err = r.o.Ingesters(hasty)
-		k.came = time.Now()
-		k.unread, k.err = lease.Unread(err)
-		reading.Wait()
-		s.expired.Begun, k.expired = s.begun, s.expired.Days
-		k.dark = errors.Is(k.err, storage.ErrUnauthorized) && r.o.Live == nil
+		s.fault = fanout.Keep(func() { r.look(ctx, s, services) })
 	}()
 	return s
+}
+
+// look reads them.
+func (r *Reader) look(ctx context.Context, s *survey, services []string) {
+	k := &s.found
+	var reading fanout.Crew
+	if len(services) > 0 {
+		reading.Go(func() { s.expired, k.expiredErr = r.o.Blobs.Horizons(ctx, services) })
+	}
+	hasty, cancel := context.WithTimeout(ctx, surveyPatience)
+	defer cancel()
+	reading.Go(func() { k.store, k.storeErr = r.o.Store(hasty) })
+	var err error
+	k.rows, k.now, err = r.o.Ingesters(hasty)
+	k.came = time.Now()
+	k.unread, k.err = lease.Unread(err)
+	reading.Wait()
+	s.expired.Begun, k.expired = s.begun, s.expired.Days
+	k.dark = errors.Is(k.err, storage.ErrUnauthorized) && r.o.Live == nil
 }
 
 // asleep reports whether no ingester is running or may hold records.

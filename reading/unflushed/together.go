@@ -3,10 +3,10 @@ package unflushed
 import (
 	"io"
 	"slices"
-	"sync"
 
 	"blobtail/reading/unflushed/live"
 	"blobtail/record"
+	"blobtail/storage/fanout"
 )
 
 // A teller is the answer of one ingester while it is read.
@@ -64,7 +64,7 @@ func (t *together) Next() (record.Entry, error) {
 // same time, because several ingesters may hang.
 func (t *together) advance() {
 	if t.now == nil {
-		var beginning sync.WaitGroup
+		var beginning fanout.Crew
 		for _, one := range t.all {
 			beginning.Go(one.pull)
 		}

@@ -5,6 +5,8 @@
 //   - [Each] ends with the first error: the context of the calls that are under way ends, and no
 //     other call begins.
 //   - [All] makes every call, and has an error for each.
+//   - A panic of a call is one of its caller, with the stack of the call. [Crew] and [Keep] do the
+//     same for other goroutines.
 //
 // A pipeline, as of blocks that are decoded for a merge, has an order and bounds of its own. So
 // have calls that race for the first answer.
@@ -34,10 +36,12 @@ func Each(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			return do(ctx, i)
+			return kept(func() error { return do(ctx, i) })
 		})
 	}
-	return work.Wait()
+	err := work.Wait()
+	again(err)
+	return err
 }
 
 // All calls do for 0 to n-1, with at most so many calls at once; 0: with all. It returns the
@@ -52,11 +56,14 @@ func All(n, atOnce int, do func(i int) error) []error {
 	limit(&work, atOnce)
 	for i := range n {
 		work.Go(func() error {
-			errs[i] = do(i)
+			errs[i] = kept(func() error { return do(i) })
 			return nil
 		})
 	}
 	_ = work.Wait() // no call returns one
+	for _, err := range errs {
+		again(err)
+	}
 	return errs
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"sync"
+
+	"blobtail/storage/fanout"
 )
 
 // At first so few elements are taken from a listing at once, and later so many. Readers may
@@ -31,6 +33,7 @@ type flight[T any] struct {
 	first  int // the number of the first element in buffer
 	taken  int
 	err    error
+	fault  *fanout.Panic
 	ended  bool
 	more   chan struct{} // closed when the elements that are being taken have come; nil: none are
 }
@@ -47,7 +50,7 @@ func begin[T any](ctx context.Context, p *Party, list func(context.Context) iter
 func (f *flight[T]) board() (reader int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || f.err != nil {
+	if f.closed || f.err != nil || f.fault != nil {
 		return 0, false
 	}
 	f.places = append(f.places, 0)
@@ -75,6 +78,7 @@ func (f *flight[T]) get(ctx context.Context, reader, i int) (v T, err error, ok 
 		}
 		if f.ended {
 			defer f.mu.Unlock()
+			f.fault.Again()
 			return v, f.err, f.err != nil
 		}
 		if f.more == nil {
@@ -96,12 +100,14 @@ func (f *flight[T]) take(more chan struct{}, most int) {
 	var got []T
 	var err error
 	ok := true
-	for len(got) < most && ok && err == nil {
-		var v T
-		if v, err, ok = f.next(); ok && err == nil {
-			got = append(got, v)
+	fault := fanout.Keep(func() {
+		for len(got) < most && ok && err == nil {
+			var v T
+			if v, err, ok = f.next(); ok && err == nil {
+				got = append(got, v)
+			}
 		}
-	}
+	})
 	tooMany := f.party.keep(len(got))
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +116,7 @@ func (f *flight[T]) take(more chan struct{}, most int) {
 	}
 	f.buffer = append(f.buffer, got...)
 	f.taken += len(got)
-	f.ended, f.err, f.more = !ok || err != nil, err, nil
+	f.ended, f.err, f.fault, f.more = !ok || err != nil || fault != nil, err, fault, nil
 	close(more)
 	f.settle()
 }

@@ -93,7 +93,7 @@ var allowed = map[string][]string{
 	"tailindex":                    {"storage/fanout", "record", "storage"},
 	"internal/migrations":          {"storage", "internal/lease", "tailindex"},
 	"reading/blobs/indexcache":     {"blobfmt", "storage/lru"},
-	"storage/together":             {"storage"},
+	"storage/together":             {"storage", "storage/fanout"},
 	"catalog/horizon":              {"storage/fanout", "record", "blobfmt", "storage"},
 	"catalog":                      {"storage/fanout", "storage/lru", "record", "blobfmt", "storage", "catalog/horizon"},
 
@@ -188,7 +188,7 @@ var externals = map[string][]string{
 	"github.com/prometheus/":     {"internal/count/proc"}, // of the kernel's files only; a library of metrics costs each start
 	"go.opentelemetry.io/":       {},                      // the tests of source/otlp compare with it; it needs too much memory
 	// Equal calls are made by storage/fanout. The parts of the others are of several kinds.
-	"golang.org/x/sync/errgroup": {"storage/fanout", "buffer", "reading/blobs", "cmd/ingest", "cmd/query"},
+	"golang.org/x/sync/errgroup": {"storage/fanout", "buffer", "cmd/ingest", "cmd/query"},
 	"net/http/pprof":             {"cmd/ingest"},
 	"log/slog":                   {},
 	"log":                        {"source/httpsource", "internal/door"}, // net/http's ErrorLog is of its type
