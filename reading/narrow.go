@@ -50,7 +50,7 @@ func (s *Store) mayAll(glob string) bool {
 	if s.token == nil || s.token.Role == access.Peer {
 		return true
 	}
-	return slices.Contains(s.token.Read, glob) || glob != "" && glob[0] != '_' && slices.Contains(s.token.Read, "*")
+	return slices.Contains(s.token.Read, glob) || glob != "" && glob[0] != '_' && s.token.MayReadAll()
 }
 
 func matches(globs []string, service string) bool {

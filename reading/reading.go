@@ -130,12 +130,21 @@ func (r *Reader) services(ctx context.Context) (*list, error) {
 	return &list{names: slices.Compact(stored), whole: whole || errors.Is(err, unflushed.ErrNobody)}, nil
 }
 
-// Ingesters implements [Source].
+// Ingesters implements [Source]. A holder who may not read all services gets no hosts and addresses,
+// and no times of unflushed records.
 func (s *Store) Ingesters(ctx context.Context) (rows []lease.Ingester, now time.Time, unread, err error) {
 	if s.r.o.Ingesters == nil {
 		return nil, time.Time{}, nil, errors.ErrUnsupported
 	}
-	return s.r.o.Ingesters(ctx)
+	rows, now, unread, err = s.r.o.Ingesters(ctx)
+	if !s.mayAll("*") {
+		// Their times are those of records that the holder may not read.
+		rows = slices.Clone(rows)
+		for i := range rows {
+			rows[i].Host, rows[i].Address, rows[i].Oldest, rows[i].Floor = "", "", time.Time{}, time.Time{}
+		}
+	}
+	return rows, now, unread, err
 }
 
 // Body implements [Source], as [blobs.Reader.Body] does. A blob of a service that the holder of the

@@ -2,6 +2,7 @@ package access
 
 import (
 	"crypto/sha256"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,6 +66,9 @@ func (t *Token) MayWriteAny() bool { return len(t.write) > 0 }
 
 // MayRead reports whether the token may read records of a service.
 func (t *Token) MayRead(service string) bool { return t.Role == Peer || t.read.match(service) }
+
+// MayReadAll reports whether the holder may read all services but those of blobtail itself.
+func (t *Token) MayReadAll() bool { return t.Role == Peer || slices.Contains(t.Read, "*") }
 
 // MayReadAny reports whether the token may read records of any service.
 func (t *Token) MayReadAny() bool { return t.Role == Peer || len(t.read) > 0 }

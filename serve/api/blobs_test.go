@@ -137,4 +137,18 @@ func TestIngesters(t *testing.T) {
 	if len(all.Ingesters) != 2 || !all.Complete || all.Ingesters[0].State != "live" || all.Ingesters[0].ID != "00000001" || all.Ingesters[0].Holds != "holding" {
 		t.Errorf("%+v", all)
 	}
+	first := all.Ingesters[0]
+	if first.Host == "" || first.Address == "" || first.Floor == "" {
+		t.Errorf("%+v", first)
+	}
+	// A token for some services gets nothing that tells of others, or of the network.
+	for _, read := range [][]string{{"web"}, {"web", "_*"}} {
+		if some := object[form.Ingesters](serve(t, h, read...), "ingesters"); len(some.Ingesters) != 2 || !some.Complete || some.Ingesters[0].ID != first.ID ||
+			some.Ingesters[0].Holds != first.Holds || some.Ingesters[0].Host+some.Ingesters[0].Address+some.Ingesters[0].Oldest+some.Ingesters[0].Floor != "" || some.Ingesters[0].Unflushed != 0 {
+			t.Errorf("%q: %+v", read, some)
+		}
+	}
+	if whole := object[form.Ingesters](serve(t, h, "*"), "ingesters"); whole.Ingesters[0].Address == "" {
+		t.Errorf("%+v", whole)
+	}
 }
