@@ -29,7 +29,7 @@ RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon .
 COUNTED      := ./integration/sim ./integration/complete ./cmd/query ./cmd/ingest ./reading/blobs ./buffer ./retention/compact \
 	./reading/unflushed ./retention ./internal/azurelogs ./internal/azurelogs/imports ./internal/azurelogs/asblobs \
 	./reading/blobs/indexcache ./serve/api ./source/httpsource ./source/natssource ./storage/dir ./storage/dir/tables ./tailindex \
-	./buffer/wal ./reading ./serve/loki ./internal/lease ./internal/access
+	./buffer/wal ./reading ./serve/loki ./internal/lease ./internal/access ./internal/door
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without
 # them; its flags (-quick, -against DIR and others); and where to keep a CPU

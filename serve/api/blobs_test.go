@@ -138,7 +138,7 @@ func TestIngesters(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	first := all.Ingesters[0]
-	if first.Host == "" || first.Address == "" || first.Floor == "" {
+	if first.Host == "" || first.Address == "" {
 		t.Errorf("%+v", first)
 	}
 	// A token for some services gets nothing that tells of others, or of the network.
