@@ -39,7 +39,7 @@ func readerOf(r *http.Request) (live.Reader, error) {
 	if token == nil {
 		return live.Reader{}, door.Refuse(http.StatusUnauthorized, "no token")
 	}
-	return live.Reader{All: token.Role == access.Peer, Globs: token.Read}, nil
+	return live.Reader{Name: token.ID, All: token.Role == access.Peer, Globs: token.Read}, nil
 }
 
 // senders asks a door for the sender of a request, and the tokens how much it may send.

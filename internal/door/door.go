@@ -14,8 +14,8 @@
 // [Reads] are the doors behind these, for a server that people read from:
 //
 //	body      read up to a limit, within a time
-//	gate      so many queries at once; the next ones wait a little
-//	deadline  a query has a time; tails have none
+//	gate      so many queries at once, shared by their clients; the next ones wait a little
+//	deadline  a query has so much work of the server; tails have none
 //	budget    a query, or a tail, makes so many bytes at once (package budget)
 //
 // Behind them Reads compress the answer, bound each write, and answer for handlers that panic
@@ -26,6 +26,8 @@
 // refuses by itself. [Rules.MayListen] refuses an address that other hosts reach without
 // tokens, [Addressed] gives requests the address of the client of a proxy in front, and
 // [Reload] reads files again at SIGHUP.
+//
+// [Sockets] bound the connections of all listeners of a process.
 //
 // The package knows no record and no protocol. How much a token may send, and the services
 // that it may read, are the matter of the handlers.

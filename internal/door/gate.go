@@ -1,8 +1,10 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -113,6 +115,29 @@ func (g *gate) come(name string) (*stay, error) {
 		return nil, errCrowded
 	}
 	return s, nil
+}
+
+// Places are answers that a server has under way at once, shared by its clients like those of
+// [Reads]. None waits for one.
+type Places struct{ gate *gate }
+
+// NewPlaces returns so many places.
+func NewPlaces(n int) Places { return Places{newGate(n, 0, 0)} }
+
+// Enter takes a place for a request, until leave is called. client is its token, or "" if it shows
+// none: then its address counts. If there is no place for it, leave is nil, and n is how many its
+// client has.
+func (p Places) Enter(r *http.Request, client string) (leave func(), n int) {
+	name := cmp.Or(client, origin(r.RemoteAddr))
+	if s, err := p.gate.come(name); err == nil {
+		return s.leave, 0
+	}
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	if c := p.gate.clients[name]; c != nil {
+		n = c.taken
+	}
+	return nil, n
 }
 
 // counts returns how many are in, and how many wait.

@@ -88,9 +88,9 @@ type Options struct {
 }
 
 const (
-	// maxAnswers is how many readers are answered at once. Four times as many other
-	// ingesters are answered, so that readers cannot keep them away.
-	maxAnswers = 64
+	// maxAnswers is how many readers are answered at once; one of them has half at most. Four times
+	// as many other ingesters are answered, so that readers cannot keep them away.
+	maxAnswers = 128
 	// stallWait is how long a reader may read nothing: its answer keeps a part of the
 	// log from being deleted.
 	stallWait = 20 * time.Second
@@ -103,8 +103,8 @@ const (
 // Handler answers GET /live/{service}. Mount it at [Pattern].
 type Handler struct {
 	o       Options
-	readers chan struct{} // a token for each answer under way
-	others  chan struct{}
+	readers door.Places // of answers under way
+	others  door.Places
 
 	stopping context.Context // ends with Stop
 	stop     context.CancelFunc
@@ -121,7 +121,7 @@ func NewHandler(o Options) *Handler {
 	}
 	h := &Handler{
 		o: o, stats: Stats{Questions: map[int]uint64{}},
-		readers: make(chan struct{}, maxAnswers), others: make(chan struct{}, 4*maxAnswers),
+		readers: door.NewPlaces(maxAnswers), others: door.NewPlaces(4 * maxAnswers),
 	}
 	h.stopping, h.stop = context.WithCancel(context.Background())
 	if o.HTTP == nil {
@@ -190,7 +190,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 		f.After = time.Second
 		return refuse(f)
 	}
-	scope, err := h.admit(r)
+	scope, reader, err := h.admit(r)
 	if err != nil {
 		return refuse(refusal(err))
 	}
@@ -209,12 +209,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	if alone {
 		places = h.others
 	}
-	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-	default:
-		return busy("%d answers are under way already; ask again in a second", cap(places))
+	leave, n := places.Enter(r, reader)
+	if leave == nil {
+		return busy("%d answers are under way already; ask again in a second", n)
 	}
+	defer leave()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(h.stopping, func() { cancel(errStopping) })()

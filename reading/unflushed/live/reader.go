@@ -12,6 +12,8 @@ import (
 
 // A Reader has the rights of a client. The zero value may read nothing.
 type Reader struct {
+	// Name is the id of the token; "": the client has none.
+	Name string
 	// All says that the reader may read all services, as ingesters do for each other.
 	All bool
 	// Globs are the services that the reader may read, as of [record.MatchService].
@@ -35,13 +37,15 @@ func (s scope) may(service string) bool {
 	return true
 }
 
-// admit returns the scope of a question by its header. The error is a [door.Refusal].
-func (h *Handler) admit(r *http.Request) (s scope, err error) {
+// admit returns the scope of a question by its header, and the name of its reader. The error is a
+// [door.Refusal].
+func (h *Handler) admit(r *http.Request) (s scope, name string, err error) {
 	if h.o.Guard != nil {
 		reader, err := h.o.Guard(r)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
+		name = reader.Name
 		if !reader.All {
 			s = append(s, reader.Globs)
 		}
@@ -49,7 +53,7 @@ func (h *Handler) admit(r *http.Request) (s scope, err error) {
 	for _, list := range r.Header.Values(headerReadable) {
 		s = append(s, slices.Collect(names(list)))
 	}
-	return s, nil
+	return s, name, nil
 }
 
 // check refuses a question about a named service that may not be read. A glob is about
