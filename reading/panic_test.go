@@ -17,7 +17,9 @@ import (
 // that a server answers them and goes on. Later queries are answered.
 func TestSharedPanic(t *testing.T) {
 	for name, at := range map[string]func(op storagetest.Op, key string) bool{
-		"listing": func(op storagetest.Op, key string) bool { return op == storagetest.List && strings.HasPrefix(key, "web") },
+		"listing": func(op storagetest.Op, key string) bool {
+			return op == storagetest.List && strings.HasPrefix(key, "web")
+		},
 		"horizon": func(op storagetest.Op, key string) bool { return op == storagetest.List && strings.HasPrefix(key, "_") },
 		"any":     func(op storagetest.Op, _ string) bool { return op == storagetest.List },
 	} {

@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -277,6 +278,30 @@ func TestDeadlineIsOfWork(t *testing.T) {
 		time.Sleep(24 * time.Second)
 		if n := b.lines(`"status":499`); n != 1 {
 			t.Errorf("a client that takes nothing:\n%s", b.log)
+		}
+	})
+}
+
+// A query that took too long ends as by a deadline, and so does all that is made of its context. One
+// whose client went away does not.
+func TestContextOfQuery(t *testing.T) {
+	var now, below error
+	h := func(_ http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		<-ctx.Done()
+		<-r.Context().Done()
+		now, below = r.Context().Err(), ctx.Err()
+	}
+	inBubble(t, door.ReadsOptions{Deadline: 3 * time.Second}, []string{"a"}, h, func(b *bubble) {
+		if status, _, _ := b.ask("a", "/q"); status != 504 || now != context.DeadlineExceeded || below != context.DeadlineExceeded {
+			t.Errorf("too long: %d, %v, %v", status, now, below)
+		}
+		conn := b.send("a", "/q")
+		time.Sleep(time.Second)
+		conn.Close()
+		if synctest.Wait(); now != context.Canceled || below != context.Canceled {
+			t.Errorf("gone: %v, %v", now, below)
 		}
 	})
 }

@@ -24,9 +24,33 @@ type query struct {
 // errDeadline is the cause of a context after its query has taken too long.
 var errDeadline = errors.New("the query has taken too long")
 
+// timed is a context that ends as one with a deadline does, though its time may pass later: Err is
+// that of its cause, also for contexts that are made of it.
+type timed struct {
+	context.Context
+	done chan struct{}
+}
+
+// Done implements [context.Context].
+func (c *timed) Done() <-chan struct{} { return c.done }
+
+// Err implements [context.Context].
+func (c *timed) Err() error {
+	if errors.Is(context.Cause(c.Context), errDeadline) {
+		return context.DeadlineExceeded
+	}
+	return c.Context.Err()
+}
+
+// AfterFunc is by which package context ends the contexts below.
+func (c *timed) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
+
 func newQuery(ctx context.Context, place *stay, limit time.Duration, rc *http.ResponseController) *query {
 	q := &query{place: place, left: limit, since: time.Now()}
-	q.ctx, q.end = context.WithCancelCause(ctx)
+	ctx, q.end = context.WithCancelCause(ctx)
+	below := &timed{ctx, make(chan struct{})}
+	below.AfterFunc(func() { close(below.done) })
+	q.ctx = below
 	q.over = time.AfterFunc(limit, func() { q.end(errDeadline) })
 	place.end, place.cut = q.end, func() { _ = rc.SetWriteDeadline(time.Now()) }
 	return q
