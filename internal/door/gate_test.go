@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/count"
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/door"
 )
 
@@ -304,4 +305,29 @@ func TestContextOfQuery(t *testing.T) {
 			t.Errorf("gone: %v, %v", now, below)
 		}
 	})
+}
+
+// A client of a real connection that takes nothing keeps no place either.
+func TestStalledSocketKeepsNoPlace(t *testing.T) {
+	s := within(t, door.ReadsOptions{Queries: 1, Patience: testkit.Patience}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/q/large" {
+			works(w, r)
+			return
+		}
+		echo(w, r)
+	})
+	conn, err := net.Dial("tcp", s.host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const size = 64 << 20
+	fmt.Fprintf(conn, "GET /q/large?bytes=%d HTTP/1.1\r\nHost: %s\r\n\r\n", size, s.host)
+	s.counted("blobtail_serve_queries 1")
+	if resp, _ := s.ask("/q"); resp.StatusCode != 200 {
+		t.Errorf("another query: %d", resp.StatusCode)
+	}
+	if status, body, err := answerOf(conn); status != 200 || len(body) != size || err != nil {
+		t.Errorf("%d: %d bytes, %v", status, len(body), err)
+	}
 }
