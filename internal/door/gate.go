@@ -74,8 +74,8 @@ func newGate(places, most int, patience time.Duration) *gate {
 
 // enter waits for a place, which leave gives back. The error is errCrowded, or that of ctx.
 func (g *gate) enter(ctx context.Context, name string) (*stay, error) {
-	s, err := g.come(name)
-	if err != nil || s.has {
+	s, in, err := g.come(name)
+	if in || err != nil {
 		return s, err
 	}
 	timer := time.NewTimer(g.patience)
@@ -92,8 +92,8 @@ func (g *gate) enter(ctx context.Context, name string) (*stay, error) {
 	return nil, err
 }
 
-// come returns a request that has a place, or waits for one.
-func (g *gate) come(name string) (*stay, error) {
+// come returns a request that is in, or waits for a place.
+func (g *gate) come(name string) (s *stay, in bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.clients[name]
@@ -101,10 +101,11 @@ func (g *gate) come(name string) (*stay, error) {
 		c = &client{name: name}
 		g.clients[name] = c
 	}
-	s := &stay{gate: g, client: c, in: make(chan struct{}, 1)}
+	s = &stay{gate: g, client: c, in: make(chan struct{}, 1)}
 	switch {
 	case g.fits(c):
 		g.admit(s)
+		return s, true, nil
 	case c.waiting < g.most-g.waiting:
 		s.waiting = true
 		g.waiting++
@@ -112,9 +113,9 @@ func (g *gate) come(name string) (*stay, error) {
 		g.join(s, len(c.line))
 	default:
 		g.forget(c)
-		return nil, errCrowded
+		return nil, false, errCrowded
 	}
-	return s, nil
+	return s, false, nil
 }
 
 // Places are answers that a server has under way at once, shared by its clients like those of
@@ -129,7 +130,7 @@ func NewPlaces(n int) Places { return Places{newGate(n, 0, 0)} }
 // client has.
 func (p Places) Enter(r *http.Request, client string) (leave func(), n int) {
 	name := cmp.Or(client, origin(r.RemoteAddr))
-	if s, err := p.gate.come(name); err == nil {
+	if s, _, err := p.gate.come(name); err == nil {
 		return s.leave, 0
 	}
 	p.gate.mu.Lock()

@@ -132,9 +132,8 @@ func works(w http.ResponseWriter, r *http.Request) {
 func TestPlacesGoByClient(t *testing.T) {
 	inBubble(t, door.ReadsOptions{Queries: 8, Waiting: 8, Patience: time.Minute}, []string{"one", "two", "three"}, works, func(b *bubble) {
 		var asking sync.WaitGroup
-		refused := map[string]*atomic.Int64{}
+		refused := map[string]*atomic.Int64{"one": {}, "two": {}}
 		for i, id := range []string{"one", "two"} {
-			refused[id] = new(atomic.Int64)
 			for range 20 {
 				asking.Go(func() {
 					if status, _, _ := b.ask(id, "/q?for=9s"); status == 429 {
