@@ -44,9 +44,9 @@ type serveCmd struct {
 	Host        []string        `sep:"none" help:"A name by which clients know this server; may be repeated." placeholder:"NAME"`
 	CORS        string          `name:"cors" help:"A site whose pages may ask too, as https://app.example." placeholder:"ORIGIN"`
 	Label       []string        `sep:"none" help:"A field of records that is a label of streams in Loki's API; may be repeated." placeholder:"FIELD"`
-	Queries     int             `help:"How many queries run at once (2 for each CPU, at least 16)." placeholder:"N"`
-	Tails       int             `help:"How many tails run at once (100)." placeholder:"N"`
-	Timeout     config.Duration `help:"How long a query may take (2m)." placeholder:"DURATION"`
+	Queries     int             `help:"How many queries run at once (4 for each CPU, at least 32); one client has half." placeholder:"N"`
+	Tails       int             `help:"How many tails run at once (200); one client has half." placeholder:"N"`
+	Timeout     config.Duration `help:"How long the server may work for a query (2m)." placeholder:"DURATION"`
 	MaxBytes    config.Size     `default:"20GiB" help:"How many bytes of records a query may read (20GiB)." placeholder:"SIZE"`
 }
 

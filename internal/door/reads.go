@@ -30,7 +30,7 @@ type Route struct {
 // The defaults of [ReadsOptions].
 const (
 	DefaultWaiting  = 96
-	DefaultTails    = 100
+	DefaultTails    = 200
 	DefaultPatience = 10 * time.Second
 	DefaultDeadline = 2 * time.Minute
 	leastQueries    = 32
