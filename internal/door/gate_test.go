@@ -322,7 +322,7 @@ func TestStalledSocketKeepsNoPlace(t *testing.T) {
 	defer conn.Close()
 	const size = 64 << 20
 	fmt.Fprintf(conn, "GET /q/large?bytes=%d HTTP/1.1\r\nHost: %s\r\n\r\n", size, s.host)
-	s.counted("blobtail_serve_queries 1")
+	s.counted("blobtail_serve_in_flight 1")
 	if resp, _ := s.ask("/q"); resp.StatusCode != 200 {
 		t.Errorf("another query: %d", resp.StatusCode)
 	}
