@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"blobtail/buffer/runlog"
 	"blobtail/buffer/wal"
 	"blobtail/record"
+	"blobtail/storage/fsys"
 )
 
 // Accept appends a request to the log and copies everything it needs. The request is safe
 // when the receipt's Wait has returned nil; for a message, [Messages] is called instead.
-// The error is [record.ErrFull] if the log cannot grow, and [record.ErrKeyReused] if the
-// request's key came with another body. It is a [*record.EarlierError] if the key came
+// The error is [record.ErrFull] if the log cannot grow, [record.ErrUnheld] if its disk fails to
+// write the request alone, and [record.ErrKeyReused] if the request's key came with another body. It is a [*record.EarlierError] if the key came
 // with the same body and the records must get the times of the first request. Any other
 // error means that the log failed.
 func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
@@ -62,12 +62,8 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 		return record.Receipt{}, 0, origin, record.ErrFull
 	}
 	pos, err = b.log.Append(runlog.TypeRuns, e.Payload)
-	if errors.Is(err, syscall.ENOSPC) {
-		b.m.refused.Inc()
-		return record.Receipt{}, 0, origin, fmt.Errorf("%w: %w", record.ErrFull, err)
-	}
 	if err != nil {
-		return record.Receipt{}, 0, origin, fmt.Errorf("append to the log: %w", err)
+		return record.Receipt{}, 0, origin, b.notAppended(err)
 	}
 	if b.o.Tail != nil {
 		origin = b.originAt(r, pos)
@@ -84,6 +80,39 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 	b.m.records.Add(int64(len(r.Lines) - e.LeftOut.Records))
 	b.m.bytes.Add(int64(len(r.Data)) - e.LeftOut.Bytes)
 	return record.Receipt{Expired: e.LeftOut.Expired, Wait: b.waitFor(pos, batches)}, pos, origin, nil
+}
+
+// refusals remembers the log's errors.
+type refusals struct {
+	cut    string    // the last failure to cut, so that it is logged once
+	logged time.Time // when the last failure to append a request was logged
+	noRoom time.Time // when a request last found no room
+}
+
+// notAppended is the error of a request that the log did not take. Unless the log has failed for
+// good, it is unchanged, and a later request may be taken. b.mu is held.
+func (b *Buffer) notAppended(err error) error {
+	err = fmt.Errorf("append to the log: %w", err)
+	if b.log.Err() != nil || errors.Is(err, wal.ErrClosed) {
+		return err
+	}
+	now := time.Now()
+	if now.Sub(b.refusals.logged) > time.Minute {
+		b.refusals.logged = now
+		b.o.Log.Error().Err(err).Msg("the log does not take a request; the sender may send it again, and later requests are tried")
+	}
+	if fsys.IsFull(err) {
+		b.m.refused.Inc()
+		b.refusals.noRoom = now
+		return fmt.Errorf("%w: %w", record.ErrFull, err)
+	}
+	return fmt.Errorf("%w: %w", record.ErrUnheld, err)
+}
+
+// short reports whether the disk of the log is full, or a request found no room in the last second,
+// as with a full quota. Then all records are flushed. b.mu is held.
+func (b *Buffer) short(now time.Time) bool {
+	return b.full.Load() || now.Sub(b.refusals.noRoom) < time.Second
 }
 
 // endIfPanicking ends the process if its caller panics with the buffer locked. net/http

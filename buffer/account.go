@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"blobtail/buffer/wal"
 )
@@ -42,9 +43,9 @@ func (b *Buffer) release() error {
 		front := b.log.Front()
 		active := front == b.log.Active()
 		free := b.Replayed() && !b.needed(front)
-		end := b.settled
+		end, short := b.settled, b.short(time.Now())
 		b.mu.Unlock()
-		if !free || active && b.log.Size() <= idleRoll && !b.full.Load() {
+		if !free || active && b.log.Size() <= idleRoll && !short {
 			return nil
 		}
 		if active {

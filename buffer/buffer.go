@@ -214,8 +214,8 @@ type Buffer struct {
 	messages messages
 	repeats  repeats
 	recent   *recent
-	loss     Loss      // none while it has no records
-	cutErr   string    // the last failure to cut, so that it is logged once
+	loss     Loss // none while it has no records
+	refusals refusals
 	demanded time.Time // when batches were last cut because requests wait for them
 }
 

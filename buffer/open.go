@@ -20,7 +20,7 @@ const (
 	byRequest  reason = "request"  // a request waits until it is stored
 	byMessages reason = "messages" // too many messages wait for batches to be cut
 	byLog      reason = "log"      // it holds the front of a log over Options.Soft
-	byDisk     reason = "disk"     // the disk is full
+	byDisk     reason = "disk"     // the disk, or a quota, is full
 	byFlush    reason = "flush"    // Flush was called
 )
 
@@ -31,7 +31,7 @@ type pressure struct {
 	flush    bool
 	requests bool   // batches that requests wait for may be cut
 	front    uint32 // of a log over its soft limit
-	full     bool   // the disk
+	full     bool   // the log has no room
 }
 
 // why returns the reason to cut an open batch now. These are all the rules; without
@@ -66,7 +66,7 @@ const breath = 1000
 
 // cutAged cuts the batches that are due at a tick. b.mu is held, but for moments between batches.
 func (b *Buffer) cutAged(now time.Time) {
-	p := pressure{now: now, requests: now.Sub(b.demanded) >= requestPause, full: b.full.Load()}
+	p := pressure{now: now, requests: now.Sub(b.demanded) >= requestPause, full: b.short(now)}
 	if b.log.Size() > b.o.Soft {
 		p.front = b.log.Front()
 	}
@@ -141,13 +141,13 @@ func (b *Buffer) cut(batch *Batch, why reason) {
 	if err != nil {
 		// Storing batches makes room on a full disk, so it must continue: the batch stays
 		// open and is tried again at the next tick.
-		if b.cutErr != err.Error() {
-			b.cutErr = err.Error()
+		if b.refusals.cut != err.Error() {
+			b.refusals.cut = err.Error()
 			b.o.Log.Error().Err(err).Msg("cannot cut a batch; it stays open")
 		}
 		return
 	}
-	b.cutErr = ""
+	b.refusals.cut = ""
 	delete(b.open, batch.bin)
 	batch.named.ID = rec.ID
 	batch.named.CutAt(pos, len(payload))

@@ -82,7 +82,7 @@ func (b *Buffer) holders() []*Batch {
 func (b *Buffer) copyingPays() bool {
 	size, most := b.log.Size(), int64(0)
 	switch {
-	case b.full.Load() || (b.o.Max > 0 && size >= b.o.Max):
+	case b.short(time.Now()) || (b.o.Max > 0 && size >= b.o.Max):
 		most = size / 4 * 3
 	case size > b.o.Soft:
 		most = size / 2

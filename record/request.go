@@ -107,8 +107,8 @@ var (
 	// is worth sending again later.
 	ErrFull = errors.New("the log is full")
 	// ErrUnheld says that nothing can be accepted now, because readers could not know
-	// of it or the log may belong to another store. The request is worth sending again
-	// later.
+	// of it, the log may belong to another store, or its disk fails to write. The request
+	// is worth sending again later.
 	ErrUnheld = errors.New("nothing can be taken now")
 	// ErrKeyReused says that the request's key came before with another body.
 	ErrKeyReused = errors.New("the idempotency key was used with another body")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -15,6 +14,7 @@ import (
 	"blobtail/internal/units"
 	"blobtail/retention"
 	"blobtail/storage"
+	"blobtail/storage/fsys"
 )
 
 // unconfirmed reports that a plan has to be confirmed, or that another one was, and returns
@@ -108,7 +108,7 @@ func (a *app) exitCode(err error) int {
 		if _, refused := errors.AsType[*retention.RefusedError](err); refused {
 			return cli.Usage, err.Error()
 		}
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		if fsys.IsFull(err) {
 			// A scheduler that repeats runs after exit code 5 must not repeat this one.
 			return cli.Incomplete, fmt.Sprintf("%v; nothing more was done, make some room", err)
 		}
