@@ -48,7 +48,7 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer endIfPanicking()
-	if receipt, known, err := b.known(r); known {
+	if receipt, known, err := b.known(r, e); known {
 		return receipt, 0, origin, err
 	}
 	if len(e.Runs) == 0 {
@@ -70,9 +70,9 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 	}
 	var m *message
 	if r.Reply != "" {
-		m = b.messages.add(r, len(e.Runs), e.LeftOut.Expired)
+		m = b.messages.add(remembered(r, pos, e), r.Reply, len(e.Runs))
 	} else if !r.Origin.IsZero() {
-		b.repeats.add(remembered(r, pos, e.LeftOut.Expired))
+		b.repeats.add(remembered(r, pos, e))
 	}
 	b.appended = pos
 	batches := b.gather(pos, e.Runs, m)
@@ -135,14 +135,14 @@ func (b *Buffer) nothingLeft(r *record.Request) record.Receipt {
 
 // known answers a repeat with the answer of the first request. A request with another
 // outcome is new. b.mu is held.
-func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, err error) {
+func (b *Buffer) known(r *record.Request, e *runlog.Encoder) (receipt record.Receipt, known bool, err error) {
 	if r.Reply != "" {
 		m, err := b.messages.repeated(r)
 		if m == nil {
 			return receipt, err != nil, err
 		}
 		b.m.redelivered.Inc()
-		return record.Receipt{Duplicate: true, Expired: int(m.expired), Wait: b.waitFor(0, nil)}, true, nil
+		return record.Receipt{Duplicate: true, Expired: int(m.expired), Wait: b.waitAgain(&m.rememberedOrigin, e)}, true, nil
 	}
 	first, ok := b.repeats.find(r)
 	if !ok {
@@ -152,45 +152,43 @@ func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, e
 		return receipt, known, err
 	}
 	b.m.duplicates.Inc()
-	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitFor(first.pos, nil)}, true, nil
+	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitAgain(&first, e)}, true, nil
 }
 
-// waitFor returns the Wait of a request with its record at pos; 0: it need not be durable. A
-// repeat is as safe as the first request. It has nil batches, since those of the first request are
-// not remembered: it waits for all batches that may have the request.
+// waitFor returns the Wait of a request with its record at pos, which is in batches.
 func (b *Buffer) waitFor(pos wal.Pos, batches []*Batch) func(context.Context, bool) error {
 	return func(ctx context.Context, stored bool) error {
-		if pos != 0 {
-			if err := b.log.Sync(pos); err != nil {
-				return err
-			}
-		}
-		if !stored {
-			return nil
+		if err := b.log.Sync(pos); err != nil || !stored {
+			return err
 		}
 		b.mu.Lock()
-		await := batches
-		if batches == nil {
-			for _, batch := range b.unstored() {
-				if !batch.try.aside || batch.named.MayHold(pos) {
-					await = append(await, batch)
-				}
-			}
-		}
-		for _, batch := range await {
-			batch.wanted = true // an open one is cut soon
-		}
+		b.want(batches)
 		b.mu.Unlock()
-		for _, batch := range await {
-			select {
-			case <-batch.done:
-				if batch.err != nil {
-					return batch.err
-				}
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		return nil
+		return await(ctx, batches)
 	}
+}
+
+// want gets batches cut soon, if they are open. b.mu is held.
+func (b *Buffer) want(batches []*Batch) {
+	for _, batch := range batches {
+		if batch.isOpen() && !batch.wanted {
+			batch.wanted = true
+			b.demand.batches = append(b.demand.batches, batch)
+		}
+	}
+}
+
+// await waits until batches are stored.
+func await(ctx context.Context, batches []*Batch) error {
+	for _, batch := range batches {
+		select {
+		case <-batch.done:
+			if batch.err != nil {
+				return batch.err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }

@@ -2,31 +2,15 @@ package buffer
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"blobtail/buffer/wal"
 )
 
-// unstored returns the open batches and then those of the queue. b.mu is held.
-func (b *Buffer) unstored() []*Batch {
-	return append(slices.Collect(maps.Values(b.open)), b.queue.batches...)
-}
-
 // needed reports whether an unstored run is in the front segment, or a snapshot pins it.
 // b.mu is held.
 func (b *Buffer) needed(front uint32) bool {
-	in := func(batch *Batch) bool { return batch.named.First.Segment() == front }
-	if b.pinned[front] > 0 || slices.ContainsFunc(b.queue.batches, in) {
-		return true
-	}
-	for _, ob := range b.open {
-		if in(ob) {
-			return true
-		}
-	}
-	return false
+	return b.pinned[front] > 0 || len(b.index.segments[front]) > 0
 }
 
 // idleRoll is the size at which a log with all records stored starts a new segment. That

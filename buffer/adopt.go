@@ -24,13 +24,16 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	}
 	b.o.Log.Info().Int("batches", len(queue)).Int("open", len(p.open)).Int("committed", p.commits).
 		Int("damaged", p.damaged).Float64("took_seconds", time.Since(start).Seconds()).Msg("the log is replayed")
-	b.queue.batches = append(queue, b.queue.batches...)
+	for i, batch := range queue {
+		b.index.enter(batch)
+		b.queue.add(batch, int64(i-len(queue)))
+	}
 	b.m.damaged.Add(int64(p.damaged))
 	b.adoptOrigins(p)
 	b.adoptRecent(p)
 	b.loseDamaged(&p.damages)
 	close(b.replayed)
-	b.wake.Broadcast()
+	b.wake.Signal()
 }
 
 // leaveOutMessages removes the runs of messages from those that no batch record names:

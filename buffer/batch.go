@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"blobtail/buffer/runlog"
+	"blobtail/buffer/wal"
 	"blobtail/record"
 )
 
@@ -27,7 +28,10 @@ type Batch struct {
 	err      error
 	wanted   bool      // a request waits until it is stored
 	since    time.Time // arrival of its oldest record
+	from, to wal.Pos   // where its runs were first written, the first and the last
 	try      tries
+	service  *service
+	places   places
 }
 
 // newBatch makes an open batch.
@@ -40,8 +44,43 @@ func (b *Batch) add(e runlog.Extent, span runlog.Span, records int, bytes int64)
 	b.runs.Add(e)
 	b.span.Extend(span)
 	b.named.Hold(e)
+	b.from, b.to = b.named.First, max(b.to, e.Pos)
 	b.named.Records += records
 	b.named.Bytes += bytes
+}
+
+// isOpen reports whether no batch record names its runs yet.
+func (b *Batch) isOpen() bool { return b.named.Record == 0 }
+
+// holds reports whether the log had a run of the batch between two positions, where a request is.
+// A cut batch answers for all positions between its runs.
+func (b *Batch) holds(first, end wal.Pos) bool {
+	if b.from >= end || b.to < first {
+		return false
+	}
+	if !b.isOpen() {
+		return true
+	}
+	for e := range b.runs.All() {
+		if e.Pos >= first {
+			return e.Pos < end
+		}
+	}
+	return false
+}
+
+// mayHave reports whether the lines of one of the runs may be in the batch. The first runs are of
+// its service.
+func (b *Batch) mayHave(runs []repeatedRun) bool {
+	for _, r := range runs {
+		if r.service != b.bin.Service {
+			break
+		}
+		if b.span.Touches(r.span.First, r.span.Last+1) || r.service == record.RejectedService {
+			return true
+		}
+	}
+	return false
 }
 
 // newCut makes the batch that r, a record at a place, names.

@@ -205,8 +205,8 @@ type Buffer struct {
 	releasing sync.Mutex    // held while segments are deleted; taken before mu
 
 	mu       sync.Mutex
-	wake     *sync.Cond // signalled when queue changes, or Run ends
-	open     map[runlog.Bin]*Batch
+	wake     *sync.Cond // signalled when the queue has a batch to try, or Run ends
+	index    index
 	queue    queue
 	pinned   map[uint32]int // snapshots that need a segment and all behind it
 	settled  wal.Pos        // the last commit or copy
@@ -216,21 +216,18 @@ type Buffer struct {
 	recent   *recent
 	loss     Loss // none while it has no records
 	refusals refusals
-	demanded time.Time // when batches were last cut because requests wait for them
+	demand   demand
 }
 
 // New returns a buffer over an open log. It starts nothing.
 func New(log *wal.Log, sink Sink, o Options) *Buffer {
 	o = o.withDefaults()
 	b := &Buffer{
-		o:       o,
-		log:     log,
-		sink:    sink,
-		loaders: make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
-		open:    map[runlog.Bin]*Batch{},
-		queue: queue{services: services{
-			most: max(1, min(perService, o.Workers/2)), taken: map[string]int{}, trouble: map[string]*trouble{},
-		}},
+		o:        o,
+		log:      log,
+		sink:     sink,
+		loaders:  make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
+		queue:    newQueue(max(1, min(perService, o.Workers/2))),
 		pinned:   map[uint32]int{},
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),
@@ -243,6 +240,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 	}
 	b.encoders.New = func() any { return runlog.NewEncoder(o.Period, o.Expired) }
 	b.wake = sync.NewCond(&b.mu)
+	b.index = newIndex(&b.o)
 	b.m = newMetrics(b)
 	return b
 }

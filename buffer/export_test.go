@@ -17,7 +17,7 @@ func (b *Buffer) Audit() error {
 		return nil
 	}
 	open, left := map[*message]int{}, map[*message]int{}
-	for k, ob := range b.open {
+	for k, ob := range b.index.open {
 		if ob.bin != k || ob.runs.Len() == 0 {
 			return fmt.Errorf("open batch of %v with %d runs under %v", ob.bin, ob.runs.Len(), k)
 		}
@@ -40,7 +40,7 @@ func (b *Buffer) Audit() error {
 			left[m]++
 		}
 	}
-	for _, batch := range b.queue.batches {
+	for _, batch := range b.allCut() {
 		for _, m := range batch.messages {
 			left[m]++
 		}
@@ -51,7 +51,7 @@ func (b *Buffer) Audit() error {
 			return fmt.Errorf("the record of batch %x is gone", batch.named.ID)
 		}
 	}
-	for _, batch := range b.unstored() {
+	for _, batch := range b.index.unstored() {
 		if segment := batch.named.First.Segment(); segment < b.log.Front() {
 			return fmt.Errorf("segment %d is gone, and holds what is not stored", segment)
 		}
@@ -80,6 +80,16 @@ func (b *Buffer) auditMessages(open, left map[*message]int) error {
 	return nil
 }
 
+// allCut returns the batches of the queue.
+func (b *Buffer) allCut() (all []*Batch) {
+	for _, batch := range b.index.unstored() {
+		if !batch.isOpen() {
+			all = append(all, batch)
+		}
+	}
+	return all
+}
+
 func isDone(batch *Batch) bool {
 	select {
 	case <-batch.done:
@@ -93,7 +103,7 @@ func isDone(batch *Batch) bool {
 func (b *Buffer) Parked() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, batch := range b.queue.batches {
+	for _, batch := range b.allCut() {
 		if batch.named.IsCopy() {
 			n++
 		}

@@ -35,7 +35,7 @@ func (b *Buffer) Run(ctx context.Context) error {
 	err := group.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, ob := range b.open { // a start omits their messages: they should come again soon
+	for _, ob := range b.index.open { // a start omits their messages: they should come again soon
 		b.messages.drop(ob.messages)
 	}
 	if errors.Is(err, context.Canceled) {
@@ -63,7 +63,9 @@ func (b *Buffer) watch(ctx context.Context) error {
 			}
 			b.mu.Lock()
 			b.cutAged(now)
-			b.wake.Broadcast() // batches that waited may be due
+			if b.queue.ready(now) { // batches that waited may be due
+				b.wake.Signal()
+			}
 			b.mu.Unlock()
 		}
 	}
@@ -111,7 +113,8 @@ func (b *Buffer) work(ctx context.Context) {
 		case !rescued:
 			b.settle(batch, expired)
 		}
-		b.wake.Broadcast() // the service may have another batch in the sink
+		b.queue.place(batch.service, time.Now()) // it may have another batch in the sink
+		b.index.forget(batch.service)
 		b.mu.Unlock()
 		if err == nil {
 			b.releaseLogged()
@@ -124,7 +127,11 @@ func (b *Buffer) take(ctx context.Context) *Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for ctx.Err() == nil {
-		if batch := b.queue.take(time.Now()); batch != nil {
+		now := time.Now()
+		if batch := b.queue.take(now); batch != nil {
+			if b.queue.ready(now) {
+				b.wake.Signal() // a worker wakes the next one
+			}
 			return batch
 		}
 		b.wake.Wait()
@@ -180,6 +187,7 @@ func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) (err 
 // settle ends a batch that is stored or has expired. b.mu is held.
 func (b *Buffer) settle(batch *Batch, expired bool) {
 	b.queue.remove(batch)
+	b.index.leave(batch)
 	b.messages.stored(batch.messages)
 	if expired { // that is no evidence about the store
 		b.m.batchesExpired.Inc()
@@ -188,7 +196,7 @@ func (b *Buffer) settle(batch *Batch, expired bool) {
 			Msg("a batch has expired before it was stored; it is not kept")
 	} else {
 		b.m.stored.Inc()
-		delete(b.queue.services.trouble, batch.bin.Service)
+		batch.service.trouble = trouble{}
 	}
 	if !expired && batch.try.failed > 0 {
 		// The store works again: the other batches need not wait for their pauses to end.
@@ -212,13 +220,22 @@ type Left struct {
 func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	_ = b.awaitReplay(ctx) // without it, some are left
 	b.mu.Lock()
-	b.cutAll(pressure{flush: true}, 0)
-	uncut, batches := len(b.open), b.unstored()
+	batches := b.index.unstored()
+	b.cutDue(batches, pressure{flush: true})
+	uncut := 0
+	await := make([]*Batch, 0, len(batches))
+	for _, batch := range batches {
+		if batch.isOpen() {
+			uncut++
+		} else {
+			await = append(await, batch)
+		}
+	}
 	b.queue.hurry()
-	b.wake.Broadcast()
+	b.wake.Signal()
 	b.mu.Unlock()
 
-	for _, batch := range batches[uncut:] {
+	for _, batch := range await {
 		select {
 		case <-batch.done:
 		case <-ctx.Done():

@@ -15,7 +15,7 @@ import (
 
 // LiveQuery selects the records of a snapshot.
 type LiveQuery struct {
-	// Match selects the services; nil: all. It is called with the buffer locked.
+	// Match selects the services; nil: all. It must be quick.
 	Match func(service string) bool
 	// From and To bound the time, half open, in Unix nanoseconds; a To of
 	// math.MaxInt64 bounds nothing.
@@ -78,16 +78,23 @@ func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, err
 		b.releasing.Lock()
 		defer b.releasing.Unlock()
 	}
+	match := askOnce(q.Match)
+	found, upto := b.matching(match)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer endIfPanicking()
+	for _, e := range b.index.since(upto) { // they came while the others were matched
+		if match(e.name) {
+			found = append(found, e.service)
+		}
+	}
 	l := &Live{b: b, q: q, pin: math.MaxUint32}
 	end := max(b.recent.last, wal.Pos(b.log.Active())<<32)
 	l.position = uint64(end)
 	if !q.Follow {
-		l.units = l.unstored()
-	} else if l.follow(end); len(b.repeats.twice) > 0 {
-		l.twice = l.unstored()
+		l.units = l.unstored(found)
+	} else if l.follow(end, match); len(b.repeats.twice) > 0 {
+		l.twice = l.unstored(found)
 	}
 	if len(l.units) > 0 {
 		b.pinned[l.pin]++
@@ -95,25 +102,48 @@ func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, err
 	return l, b.appended, nil
 }
 
-// unstored gathers the batches, open and cut. b.mu is held.
-func (l *Live) unstored() (units []runlog.Unit) {
-	match := askOnce(l.q.Match)
-	for _, batch := range l.b.unstored() {
-		if !batch.span.Touches(l.q.From, l.q.To) || !match(batch.bin.Service) {
-			continue
+// matching returns the services with unstored batches that match, and the number of the last one
+// that was asked. Services may be many, so match is called without the lock.
+func (b *Buffer) matching(match func(string) bool) (found []*service, upto uint64) {
+	b.mu.Lock()
+	entries := b.index.entries
+	b.mu.Unlock()
+	for _, e := range entries {
+		if match(e.name) {
+			found = append(found, e.service)
 		}
-		l.pin = min(l.pin, batch.named.First.Segment())
-		u := runlog.Unit{Bin: batch.bin, Span: batch.span, Runs: batch.runs.Fixed()}
-		if named := batch.named; named.Record != 0 {
-			u.Batch = &named
+		upto = e.number
+	}
+	return found, upto
+}
+
+// unstored gathers the batches of services, open and cut. b.mu is held.
+func (l *Live) unstored(of []*service) (units []runlog.Unit) {
+	for _, s := range of {
+		for _, batches := range [2][]*Batch{s.open, s.cut} {
+			for _, batch := range batches {
+				if batch.span.Touches(l.q.From, l.q.To) {
+					units = append(units, l.unit(batch))
+				}
+			}
 		}
-		units = append(units, u)
 	}
 	return units
 }
 
+// unit is a batch as it is now. b.mu is held.
+func (l *Live) unit(batch *Batch) runlog.Unit {
+	l.pin = min(l.pin, batch.named.First.Segment())
+	u := runlog.Unit{Bin: batch.bin, Span: batch.span, Runs: batch.runs.Fixed()}
+	if !batch.isOpen() {
+		named := batch.named
+		u.Batch = &named
+	}
+	return u
+}
+
 // follow gathers the runs behind After that are remembered. b.mu is held.
-func (l *Live) follow(end wal.Pos) {
+func (l *Live) follow(end wal.Pos, match func(string) bool) {
 	r := l.b.recent
 	after := wal.Pos(l.q.After)
 	if after > end {
@@ -122,7 +152,6 @@ func (l *Live) follow(end wal.Pos) {
 	if after < r.forgotten {
 		l.behind = true
 	}
-	match := askOnce(l.q.Match)
 	front := l.b.log.Front()
 	u := runlog.Unit{Span: runlog.Span{First: math.MinInt64, Last: math.MaxInt64}}
 	for i := r.since(after); i < len(r.ring); i++ {

@@ -50,8 +50,8 @@ func (s *messages) repeated(r *record.Request) (*message, error) {
 }
 
 // add begins the account of a message with n runs.
-func (s *messages) add(r *record.Request, n, expired int) *message {
-	m := &message{rememberedOrigin: remembered(r, 0, expired), reply: r.Reply, left: n, open: n}
+func (s *messages) add(r rememberedOrigin, reply string, n int) *message {
+	m := &message{rememberedOrigin: r, reply: reply, left: n, open: n}
 	s.remember(m)
 	s.open++
 	return m
@@ -105,7 +105,7 @@ func (s *messages) forget(m *message) {
 // batches that have the most messages, so that this costs the fewest blobs. b.mu is held.
 func (b *Buffer) cutMessages() {
 	var open []*Batch
-	for _, ob := range b.open {
+	for _, ob := range b.index.open {
 		if len(ob.messages) > 0 {
 			open = append(open, ob)
 		}

@@ -65,8 +65,8 @@ func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 			return float64(n())
 		})
 	}
-	locked("buffer_open_batches", "Batches that still grow.", func() int { return len(b.open) })
-	locked("buffer_queued_batches", "Batches cut and not stored.", func() int { return len(b.queue.batches) })
+	locked("buffer_open_batches", "Batches that still grow.", func() int { return len(b.index.open) })
+	locked("buffer_queued_batches", "Batches cut and not stored.", func() int { return b.index.oldest.Len() - len(b.index.open) })
 	locked("buffer_messages", "Messages accepted and not stored.", func() int { return len(b.messages.byOrigin) })
 	gauge("flush_max_age_seconds", "Age at which the oldest record goes to the store.", b.o.MaxAge.Seconds)
 	gauge("oldest_unflushed_seconds", "Age of the oldest record that is not in a blob; 0 when there is none.", func() float64 {
@@ -83,12 +83,10 @@ func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, batch := range b.unstored() {
-		if !ok || batch.since.Before(since) {
-			since, ok = batch.since, true
-		}
+	if b.index.oldest.Len() == 0 {
+		return since, false
 	}
-	return since, ok
+	return b.index.oldest.all[0].since, true
 }
 
 // Earliest is the least time of the unflushed records, in Unix nanoseconds; ok is false when there
@@ -96,10 +94,8 @@ func (b *Buffer) Oldest() (since time.Time, ok bool) {
 func (b *Buffer) Earliest() (ns int64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, batch := range b.unstored() {
-		if !ok || batch.span.First < ns {
-			ns, ok = batch.span.First, true
-		}
+	if b.index.earliest.Len() == 0 {
+		return ns, false
 	}
-	return ns, ok
+	return b.index.earliest.all[0].span.First, true
 }

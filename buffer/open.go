@@ -2,6 +2,8 @@ package buffer
 
 import (
 	"crypto/rand"
+	"maps"
+	"slices"
 	"time"
 	"unique"
 
@@ -60,40 +62,64 @@ func (o *Options) why(ob *Batch, p pressure) reason {
 // requestPause is the least time between cuts for waiting requests.
 const requestPause = time.Second
 
-// breath is how many batches a tick looks at before it lets requests in. A sender may have opened a
-// hundred thousand, of as many hours, and a look at all of them takes 20 ms.
+// breath is how many batches are looked at before requests are let in. A sender may have opened a
+// hundred thousand, of as many hours, and to cut them all takes seconds.
 const breath = 1000
+
+// demand is the open batches that requests wait for.
+type demand struct {
+	batches []*Batch  // some may be cut since
+	cut     time.Time // when batches were last cut for this
+}
+
+// due is the time at which its age cuts an open batch.
+func (o *Options) due(ob *Batch) time.Time {
+	if ob.named.Bytes >= o.Min {
+		return ob.since.Add(min(o.Age, o.MaxAge))
+	}
+	return ob.since.Add(o.MaxAge)
+}
 
 // cutAged cuts the batches that are due at a tick. b.mu is held, but for moments between batches.
 func (b *Buffer) cutAged(now time.Time) {
-	p := pressure{now: now, requests: now.Sub(b.demanded) >= requestPause, full: b.short(now)}
+	p := pressure{now: now, requests: now.Sub(b.demand.cut) >= requestPause, full: b.short(now)}
+	due := b.index.due.while(func(ob *Batch) bool { return !now.Before(b.o.due(ob)) })
 	if b.log.Size() > b.o.Soft {
 		p.front = b.log.Front()
+		due = slices.AppendSeq(due, maps.Keys(b.index.segments[p.front]))
 	}
-	b.cutAll(p, breath)
+	if p.requests {
+		due = append(due, b.demand.batches...)
+		b.demand.batches = nil
+	}
+	if p.full {
+		due = slices.Collect(maps.Values(b.index.open))
+	}
+	b.cutDue(due, p)
 	if b.crowded() {
 		b.cutMessages()
 	}
 }
 
-// cutAll cuts every open batch that is due. b.mu is held, but for a moment after so many batches; 0:
-// all the time. Batches that others open in such a moment may be left out.
-func (b *Buffer) cutAll(p pressure, breath int) {
-	n := 0
-	for _, ob := range b.open {
-		if n++; n == breath {
-			n = 0
+// cutDue cuts those of the batches that are open and due. b.mu is held, but for a moment after so
+// many batches.
+func (b *Buffer) cutDue(batches []*Batch, p pressure) {
+	for n, ob := range batches {
+		if n%breath == breath-1 {
 			b.mu.Unlock()
 			b.mu.Lock()
-			if b.open[ob.bin] != ob {
-				continue // another has cut it
-			}
+		}
+		if b.index.open[ob.bin] != ob {
+			continue // it is cut
 		}
 		why := b.o.why(ob, p)
 		if why == byRequest {
-			b.demanded = p.now
+			b.demand.cut = p.now
 		}
 		b.cut(ob, why)
+		if why == byRequest && ob.isOpen() {
+			b.demand.batches = append(b.demand.batches, ob)
+		}
 	}
 }
 
@@ -103,13 +129,15 @@ func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*Batch
 	batches := make([]*Batch, len(runs))
 	for i := range runs {
 		r := &runs[i]
-		ob := b.open[r.Bin]
+		at := runlog.Extent{Pos: pos + wal.Pos(r.Off), Len: uint32(r.Len)}
+		ob := b.index.open[r.Bin]
 		if ob == nil {
 			ob = newBatch(b, r.Bin, time.Now())
-			b.open[r.Bin] = ob
+			ob.add(at, r.Span, r.Records, r.Bytes)
+			b.index.enterOpen(ob)
+		} else {
+			b.index.grow(&b.o, ob, at, r.Span, r.Records, r.Bytes)
 		}
-		at := runlog.Extent{Pos: pos + wal.Pos(r.Off), Len: uint32(r.Len)}
-		ob.add(at, r.Span, r.Records, r.Bytes)
 		b.recent.add(at, unique.Make(ob.bin.Service))
 		if m != nil {
 			ob.messages = append(ob.messages, m)
@@ -148,40 +176,50 @@ func (b *Buffer) cut(batch *Batch, why reason) {
 		return
 	}
 	b.refusals.cut = ""
-	delete(b.open, batch.bin)
+	b.index.close(batch)
 	batch.named.ID = rec.ID
 	batch.named.CutAt(pos, len(payload))
 	batch.runs = runlog.Extents{}
-	b.queue.batches = append(b.queue.batches, batch)
+	b.queue.add(batch, b.queue.last+1)
 	b.messages.named(batch.messages)
 	b.m.cut.With(string(why)).Inc()
-	b.wake.Broadcast()
+	b.wake.Signal()
 }
 
 // reopen adds runs that no batch holds to the open batch, or to several if they are too
 // many for one. since converts an arrival to a time. b.mu is held.
 func (b *Buffer) reopen(bin runlog.Bin, found []foundRun, since func(came uint32) time.Time) {
-	young := b.open[bin] // a request may wait for it, so it stays the open one
-	delete(b.open, bin)
+	young := b.index.open[bin] // a request may wait for it, so it stays the open one
+	if young != nil {
+		b.index.remove(young)
+	}
 	var old *Batch
 	for _, f := range found {
-		if old = b.open[bin]; old == nil {
+		if old == nil {
 			old = newBatch(b, bin, time.Now())
-			b.open[bin] = old
 		}
 		if t := since(f.came); t.Before(old.since) {
 			old.since = t
 		}
 		old.add(f.Extent, f.span, int(f.records), int64(f.bytes))
-		b.cut(old, b.o.why(old, pressure{}))
+		if why := b.o.why(old, pressure{}); why != notYet {
+			b.index.enterOpen(old)
+			if b.cut(old, why); old.isOpen() {
+				b.index.remove(old) // the log takes no batch record now
+				continue
+			}
+			old = nil
+		}
 	}
-	if young == nil {
+	switch {
+	case young == nil && old == nil:
 		return
-	}
-	if old = b.open[bin]; old != nil {
+	case young == nil:
+		young = old
+	case old != nil:
 		young.runs = runlog.Merged(&old.runs, &young.runs)
 		young.named.First = min(young.named.First, old.named.First)
-		young.named.Last = max(young.named.Last, old.named.Last)
+		young.from, young.to = young.named.First, max(young.to, old.to)
 		young.named.Held += old.named.Held
 		young.named.Records += old.named.Records
 		young.named.Bytes += old.named.Bytes
@@ -190,6 +228,6 @@ func (b *Buffer) reopen(bin runlog.Bin, found []foundRun, since func(came uint32
 			young.since = old.since
 		}
 	}
-	b.open[bin] = young
+	b.index.enterOpen(young)
 	b.cut(young, b.o.why(young, pressure{}))
 }

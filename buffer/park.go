@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"blobtail/buffer/runlog"
@@ -48,22 +49,20 @@ func (b *Buffer) holders() []*Batch {
 	if front == b.log.Active() {
 		return nil // a copy would be in it too
 	}
-	for _, ob := range b.open {
-		if ob.named.First.Segment() == front {
-			return nil // cutAged cuts it
-		}
-	}
 	var found []*Batch
 	now := time.Now()
-	for _, batch := range b.queue.batches {
-		if batch.named.First.Segment() != front || batch.try.aside {
+	for batch := range b.index.segments[front] {
+		if batch.isOpen() {
+			return nil // cutAged cuts it
+		}
+		if batch.try.aside {
 			continue
 		}
 		late := batch.try.taken && batch.try.breakOff != nil && now.Sub(batch.try.begun) > holdsTooLong
 		if late {
 			batch.try.breakOff(errHolds)
 		}
-		switch troubled := batch.try.failed > 0 || b.queue.services.trouble[batch.bin.Service] != nil; {
+		switch troubled := batch.try.failed > 0 || batch.service.trouble.failures > 0; {
 		case !troubled && !late, now.Before(batch.try.parkAfter):
 			return nil // it is being stored, or cannot be copied
 		case !batch.try.taken:
@@ -72,7 +71,9 @@ func (b *Buffer) holders() []*Batch {
 	}
 	for _, batch := range found {
 		batch.try.taken = true // no worker may store it meanwhile
+		b.queue.place(batch.service, now)
 	}
+	slices.SortFunc(found, byOrder)
 	return found
 }
 
@@ -87,13 +88,9 @@ func (b *Buffer) copyingPays() bool {
 	case size > b.o.Soft:
 		most = size / 2
 	default:
-		return false // mostly: batches may be many, and requests wait meanwhile
+		return false
 	}
-	held := int64(0)
-	for _, batch := range b.unstored() {
-		held += batch.named.Held
-	}
-	return held <= most
+	return b.index.held <= most
 }
 
 // parkPause is how long a batch that could not be copied is left alone.
@@ -119,7 +116,8 @@ func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 	if hopeless(err) {
 		b.setAside(batch, err)
 	}
-	b.wake.Broadcast()
+	b.queue.place(batch.service, time.Now())
+	b.wake.Signal()
 	b.mu.Unlock()
 	if err != nil {
 		return err
@@ -140,7 +138,9 @@ func (b *Buffer) replaceBy(batch *Batch, copied *runlog.Parked) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.index.takeFrom(batch)
 	batch.named.Place = place
+	b.index.putAt(batch)
 	// The copy must be durable before the segments of its first place are deleted.
 	b.settled = max(b.settled, batch.named.Record)
 	b.m.parked.Inc()

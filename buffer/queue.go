@@ -1,6 +1,8 @@
 package buffer
 
 import (
+	"cmp"
+	"container/heap"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -8,70 +10,194 @@ import (
 	"time"
 )
 
-// queue is the cut batches that are not done with, oldest first. Buffer.mu guards it.
+// queue orders the tries of the cut batches. Buffer.mu guards it.
 //
-// Its invariant: a batch is in it from the cut until it is stored, has expired or is
-// taken apart. A batch that was set aside stays. A worker that takes a batch has it alone
-// until the worker gives it back.
+// Its invariant: a batch is in the list of its service from the cut until it is stored, has
+// expired or is taken apart. A batch that was set aside stays. A worker that takes a batch has it
+// alone until the worker gives it back. A service with a batch that may be tried, now or at a time,
+// is in one of the piles.
 type queue struct {
-	batches  []*Batch
-	services services
+	most int   // batches of one service in the sink at once
+	last int64 // the greatest order
+
+	well     *pile[*service] // may be tried now, the service of the oldest batch first
+	troubled *pile[*service] // may be tried now, the service of the youngest batch first
+	later    *pile[*service] // by the time of the next try
+	hurried  *pile[*service] // those of later that no longer wait
+	round    int             // how often batches were hurried: earlier pauses do not count
 }
 
 // tries is the part of a [Batch] that the queue manages. Buffer.mu guards it.
 type tries struct {
+	order     int64 // of the cuts
 	taken     bool
 	aside     bool // it cannot be rebuilt, and is never taken again
 	failed    int  // since the start
-	notBefore time.Time
+	pause     wait
 	lastErr   string
 	parkAfter time.Time               // no copy before this time, because the last one failed
 	begun     time.Time               // start of the current try
 	breakOff  context.CancelCauseFunc // ends the current try
 }
 
-// take returns the oldest batch that may be tried. For a service in trouble it returns
-// the youngest: the oldest ones hold the front of the log, and cannot be parked while
-// they are tried. It returns nil if no batch is due.
-func (q *queue) take(now time.Time) *Batch {
-	may := func(batch *Batch, inTrouble bool) bool {
-		return !batch.try.taken && !batch.try.aside && !now.Before(batch.try.notBefore) &&
-			q.services.inTrouble(batch.bin.Service) == inTrouble && q.services.take(batch.bin.Service, now)
+// wait is a time before which nothing is tried, unless the queue is hurried.
+type wait struct {
+	until time.Time
+	round int
+}
+
+func newQueue(most int) queue {
+	by := func(before func(x, y *service) bool) *pile[*service] {
+		return &pile[*service]{before: before, slot: func(s *service) *int { return &s.slot }}
 	}
-	for _, batch := range q.batches {
-		if may(batch, false) {
-			batch.try.taken = true
-			return batch
+	at := func(x, y *service) bool { return x.at.Before(y.at) }
+	return queue{
+		most:     most,
+		well:     by(func(x, y *service) bool { return x.next.try.order < y.next.try.order }),
+		troubled: by(func(x, y *service) bool { return x.next.try.order > y.next.try.order }),
+		later:    by(at),
+		hurried:  by(at),
+	}
+}
+
+func byOrder(x, y *Batch) int { return cmp.Compare(x.try.order, y.try.order) }
+
+// add adds a batch of the index: the youngest, or in front of all others that the log is replayed to.
+func (q *queue) add(batch *Batch, order int64) {
+	batch.try.order = order
+	q.last = max(q.last, order)
+	s := batch.service
+	i, _ := slices.BinarySearchFunc(s.cut, batch, byOrder)
+	s.cut = slices.Insert(s.cut, i, batch)
+	q.place(s, time.Now())
+}
+
+// place puts a service into the pile where it belongs. It is called after each change of one.
+func (q *queue) place(s *service, now time.Time) {
+	if s.pile != nil {
+		heap.Remove(s.pile, s.slot)
+		s.pile = nil
+	}
+	if s.taken >= q.most {
+		return
+	}
+	if s.next, s.at = q.choose(s, now); s.next == nil && s.at.IsZero() {
+		return
+	}
+	if s.inTrouble() {
+		s.at = later(s.at, q.end(s.trouble.pause))
+		if s.taken > 0 {
+			s.at = later(s.at, s.trouble.probed.Add(probeWait))
 		}
 	}
-	for _, batch := range slices.Backward(q.batches) {
-		if may(batch, true) {
-			batch.try.taken = true
-			return batch
+	switch {
+	case now.Before(s.at):
+		s.pile = q.later
+	case s.inTrouble():
+		s.pile = q.troubled
+	default:
+		s.pile = q.well
+	}
+	heap.Push(s.pile, s)
+}
+
+// choose returns the oldest batch of a service that may be tried. For a service in trouble it
+// returns the youngest: the oldest ones hold the front of the log, and cannot be parked while
+// they are tried. Without one it returns the time at which one may be tried, or zero.
+func (q *queue) choose(s *service, now time.Time) (next *Batch, at time.Time) {
+	for i := range s.cut {
+		batch := s.cut[i]
+		if s.inTrouble() {
+			batch = s.cut[len(s.cut)-1-i]
+		}
+		if batch.try.taken || batch.try.aside {
+			continue
+		}
+		end := q.end(batch.try.pause)
+		if !now.Before(end) {
+			return batch, time.Time{}
+		}
+		if at.IsZero() || end.Before(at) {
+			at = end
+		}
+	}
+	return nil, at
+}
+
+// end is the time at which a wait ends; zero if it has ended.
+func (q *queue) end(w wait) time.Time {
+	if w.round != q.round {
+		return time.Time{}
+	}
+	return w.until
+}
+
+func later(x, y time.Time) time.Time {
+	if x.Before(y) {
+		return y
+	}
+	return x
+}
+
+// take returns the oldest batch that may be tried, and else one of a service in trouble. It
+// returns nil if no batch is due.
+func (q *queue) take(now time.Time) *Batch {
+	for n := 0; q.hurried.Len() > 0 && (n < breath || q.well.Len()+q.troubled.Len() == 0); n++ {
+		q.place(q.hurried.all[0], now)
+	}
+	for q.later.Len() > 0 && !now.Before(q.later.all[0].at) {
+		q.place(q.later.all[0], now)
+	}
+	for _, p := range []*pile[*service]{q.well, q.troubled} {
+		if p.Len() > 0 {
+			return q.takeOf(p.all[0], now)
 		}
 	}
 	return nil
 }
 
+// takeOf takes the next batch of a service.
+func (q *queue) takeOf(s *service, now time.Time) *Batch {
+	batch := s.next
+	batch.try.taken = true
+	s.taken++
+	if s.inTrouble() {
+		s.trouble.probed = now
+	}
+	q.place(s, now)
+	return batch
+}
+
+// ready reports whether a batch may be due.
+func (q *queue) ready(now time.Time) bool {
+	return q.well.Len()+q.troubled.Len()+q.hurried.Len() > 0 || q.later.Len() > 0 && !now.Before(q.later.all[0].at)
+}
+
 // giveBack ends a try.
 func (q *queue) giveBack(batch *Batch) {
 	batch.try.taken = false
-	q.services.giveBack(batch.bin.Service)
+	batch.service.taken--
 }
 
+// remove removes a batch.
 func (q *queue) remove(batch *Batch) {
-	if i := slices.Index(q.batches, batch); i >= 0 {
-		q.batches = slices.Delete(q.batches, i, i+1)
+	s := batch.service
+	if i, ok := slices.BinarySearchFunc(s.cut, batch, byOrder); ok {
+		s.cut = slices.Delete(s.cut, i, i+1)
 	}
+	q.place(s, time.Now())
 }
 
 // hurry makes all batches due.
 func (q *queue) hurry() {
-	for _, batch := range q.batches {
-		batch.try.notBefore = time.Time{}
+	q.round++
+	if q.hurried.Len() == 0 {
+		q.hurried, q.later = q.later, q.hurried
 	}
-	for _, t := range q.services.trouble {
-		t.notBefore = time.Time{}
+	for q.later.Len() > 0 { // few: those that failed since the last time
+		s := heap.Pop(q.later).(*service)
+		s.pile = q.hurried
+		heap.Push(q.hurried, s)
 	}
 }
 
@@ -88,63 +214,26 @@ const (
 	probeWait = 5 * time.Second
 )
 
-// services separates the services that can be stored from the others. So a long outage
-// costs little. A service that the store refuses, or with uploads that hang, delays no
-// other.
-type services struct {
-	most    int            // of one, at once
-	taken   map[string]int // number of batches that the sink has
-	trouble map[string]*trouble
-}
-
-// trouble is the state of a service after failed attempts.
+// trouble is the state of a service after failed attempts. It separates the services that can be
+// stored from the others. So a long outage costs little. A service that the store refuses, or with
+// uploads that hang, delays no other.
 type trouble struct {
-	failures  int // in a row
-	probed    time.Time
-	notBefore time.Time
+	failures int // in a row
+	probed   time.Time
+	pause    wait
 }
 
-// take reports whether a batch of a service may be tried now, and notes it.
-func (s *services) take(service string, now time.Time) bool {
-	n := s.taken[service]
-	if n >= s.most {
-		return false
-	}
-	if s.inTrouble(service) {
-		t := s.trouble[service]
-		if now.Before(t.notBefore) || (n > 0 && now.Sub(t.probed) < probeWait) {
-			return false
-		}
-		t.probed = now
-	}
-	s.taken[service] = n + 1
-	return true
-}
-
-func (s *services) inTrouble(service string) bool {
-	t := s.trouble[service]
-	return t != nil && t.failures >= inTrouble
-}
-
-func (s *services) giveBack(service string) {
-	if s.taken[service]--; s.taken[service] == 0 {
-		delete(s.taken, service)
-	}
-}
+func (s *service) inTrouble() bool { return s.trouble.failures >= inTrouble }
 
 // failed notes a failed attempt; one that hung counts for several.
-func (s *services) failed(service string, hung bool, now time.Time) {
-	t := s.trouble[service]
-	if t == nil {
-		t = &trouble{}
-		s.trouble[service] = t
-	}
+func (q *queue) failed(s *service, hung bool, now time.Time) {
+	t := &s.trouble
 	t.failures++
 	if hung {
 		t.failures = max(t.failures, inTrouble)
 	}
-	if t.failures >= inTrouble {
-		t.notBefore = now.Add(pause(t.failures - inTrouble + 1))
+	if s.inTrouble() {
+		t.pause = wait{now.Add(pause(t.failures - inTrouble + 1)), q.round}
 	}
 }
 
@@ -168,13 +257,13 @@ func (b *Buffer) putBack(ctx context.Context, batch *Batch, err error) {
 		return
 	}
 	now := time.Now()
-	b.queue.services.failed(batch.bin.Service, errors.Is(err, errHolds), now)
-	wait := pause(try.failed)
-	try.notBefore = now.Add(wait)
+	b.queue.failed(batch.service, errors.Is(err, errHolds), now)
+	again := pause(try.failed)
+	try.pause = wait{now.Add(again), b.queue.round}
 	if try.lastErr != err.Error() {
 		try.lastErr = err.Error()
 		b.o.Log.Warn().Err(err).Str("service", batch.Service()).Time("period", batch.Period()).
-			Float64("pause_seconds", wait.Seconds()).Msg("a batch is not stored yet; it stays in the log")
+			Float64("pause_seconds", again.Seconds()).Msg("a batch is not stored yet; it stays in the log")
 	}
 }
 

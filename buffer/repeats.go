@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"slices"
 
@@ -34,11 +35,39 @@ type rememberedOrigin struct {
 	outcome     record.Outcome
 	defaultTime int64
 	expired     uint32 // records
+	size        uint32 // bytes of its record
 }
 
-// remembered is a request with its record at pos.
-func remembered(r *record.Request, pos wal.Pos, expired int) rememberedOrigin {
-	return rememberedOrigin{r.Origin, pos, r.Sum, r.Outcome, r.DefaultTime, uint32(expired)}
+// remembered is a request that e has encoded, with its record at pos.
+func remembered(r *record.Request, pos wal.Pos, e *runlog.Encoder) rememberedOrigin {
+	return rememberedOrigin{r.Origin, pos, r.Sum, r.Outcome, r.DefaultTime, uint32(e.LeftOut.Expired), uint32(len(e.Payload))}
+}
+
+// repeatedRun is a run of a repeat. It has the lines of one run of the first request, or of several
+// if the period was another then. Rejected records may have another time.
+type repeatedRun struct {
+	service string
+	span    runlog.Span
+}
+
+// waitAgain returns the Wait of a repeat, which e has encoded. It is as safe as the first request
+// and waits for the same batches, as far as they are not stored.
+func (b *Buffer) waitAgain(first *rememberedOrigin, e *runlog.Encoder) func(context.Context, bool) error {
+	pos, end := first.pos, first.pos+wal.Pos(first.size)
+	runs := make([]repeatedRun, len(e.Runs))
+	for i := range e.Runs {
+		runs[i] = repeatedRun{e.Runs[i].Service, e.Runs[i].Span}
+	}
+	return func(ctx context.Context, stored bool) error {
+		if err := b.log.Sync(pos); err != nil || !stored {
+			return err
+		}
+		b.mu.Lock()
+		batches := b.index.holding(runs, pos, end)
+		b.want(batches)
+		b.mu.Unlock()
+		return await(ctx, batches)
+	}
 }
 
 func newRepeats() repeats {

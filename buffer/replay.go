@@ -191,7 +191,7 @@ func (p *replay) runs(rec wal.Record) error {
 		}
 		if h.Reply != "" {
 			if m == nil {
-				m = &message{reply: h.Reply, rememberedOrigin: fromHead(h, rec.Pos)}
+				m = &message{reply: h.Reply, rememberedOrigin: fromHead(h, rec)}
 			}
 			m.left++
 			m.open++
@@ -210,7 +210,7 @@ func (p *replay) runs(rec wal.Record) error {
 		return err
 	}
 	if !head.Origin.IsZero() && head.Reply == "" {
-		o := fromHead(&head, rec.Pos)
+		o := fromHead(&head, rec)
 		if o.outcome == (record.Outcome{}) {
 			o.outcome = records
 		}
@@ -220,9 +220,12 @@ func (p *replay) runs(rec wal.Record) error {
 	return nil
 }
 
-// fromHead is the request with its record at pos.
-func fromHead(h *runlog.Head, pos wal.Pos) rememberedOrigin {
-	return rememberedOrigin{origin: h.Origin, pos: pos, sum: h.Sum, outcome: h.Outcome, defaultTime: h.DefaultTime}
+// fromHead is the request with this record.
+func fromHead(h *runlog.Head, rec wal.Record) rememberedOrigin {
+	return rememberedOrigin{
+		origin: h.Origin, pos: rec.Pos, size: uint32(len(rec.Payload)),
+		sum: h.Sum, outcome: h.Outcome, defaultTime: h.DefaultTime,
+	}
 }
 
 // arrival is the time at which a record came, in Unix seconds. It is the record's own
@@ -253,6 +256,9 @@ func (p *replay) batch(rec wal.Record) error {
 	}
 	batch := p.add(rec, &r, runlog.Place{}, came)
 	batch.named.CutAt(rec.Pos, len(rec.Payload))
+	for e := range r.Runs.All() {
+		batch.from, batch.to = cmp.Or(batch.from, e.Pos), e.Pos
+	}
 	for _, f := range found {
 		batch.named.Hold(f.Extent)
 		if f.m != nil {
@@ -285,6 +291,7 @@ func (p *replay) parked(rec wal.Record) error {
 		p.damages.saved(old)
 		batch.messages = old.messages
 		batch.span = old.span
+		batch.from, batch.to = old.from, old.to
 		if old.since.Before(batch.since) {
 			batch.since = old.since
 		}

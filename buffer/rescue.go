@@ -39,11 +39,13 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	switch {
 	case again != nil:
 		b.settled = max(b.settled, again.named.Record)
-		b.queue.batches = append(b.queue.batches, again)
+		b.index.enter(again)
+		b.queue.add(again, b.queue.last+1)
 	case len(w.whole) > 0:
 		b.reopen(batch.bin, w.whole, func(uint32) time.Time { return batch.since })
 	}
 	b.queue.remove(batch)
+	b.index.leave(batch)
 	b.abandon(batch, cause)
 	b.repeats.forget(w.lost)
 	lost := max(0, batch.named.Records-w.records)
@@ -52,7 +54,7 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	b.o.Log.Error().Err(cause).Str("service", batch.Service()).Time("period", batch.Period()).
 		Int("records", w.records).Int("lost", lost).
 		Msg("part of a batch is damaged in the log; the rest is cut anew, the segment is in quarantine")
-	b.wake.Broadcast()
+	b.wake.Signal()
 	return nil
 }
 
@@ -106,5 +108,7 @@ func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newCut(b, &rec.BatchRecord, place, batch.since), nil
+	again := newCut(b, &rec.BatchRecord, place, batch.since)
+	again.from, again.to = batch.from, batch.to
+	return again, nil
 }

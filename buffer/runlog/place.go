@@ -23,7 +23,6 @@ func (e *RotError) Error() string {
 type Place struct {
 	Record wal.Pos // position of the batch or parked record; 0: it is not written yet
 	First  wal.Pos // position of the first run; 0: there is none
-	Last   wal.Pos // position of the last run
 	Held   int64   // bytes of the runs
 	base   wal.Pos // the positions in the record count from here; 0 but for a copy
 	at     Extent  // the bytes that ParseBatch parses
@@ -42,7 +41,6 @@ func (p *Place) Hold(e Extent) {
 	if p.First == 0 || e.Pos < p.First {
 		p.First = e.Pos
 	}
-	p.Last = max(p.Last, e.Pos)
 	p.Held += int64(e.Len)
 }
 
@@ -51,12 +49,6 @@ func (p *Place) CutAt(pos wal.Pos, payload int) { p.Record, p.at = pos, Extent{p
 
 // IsCopy reports whether the place is a parked record.
 func (p *Place) IsCopy() bool { return p.base != 0 }
-
-// MayHold reports whether a run of the request at pos may be in the batch. A copy does
-// not record the first places of its runs.
-func (p *Place) MayHold(pos wal.Pos) bool {
-	return p.IsCopy() || p.First.Segment() <= pos.Segment() && pos < p.Last
-}
 
 // ReadRecord reads the record of a batch from the log. The error is a [*RotError]
 // if the log no longer has it.
