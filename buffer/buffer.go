@@ -64,7 +64,8 @@
 // checksum of the accepted lines and their places. It gets the answer of the first one, and
 // nothing is kept. With another outcome, because the clock was corrected or the body is read as
 // another type, it is a new request under the same origin. Records of both are dropped in the
-// batch, or by readers. All others are stored.
+// batch, or by readers. All others are stored. A repeat that waits for blobs waits for those of the
+// first request: its batches had runs where the record of that request is, or was, in the log.
 //
 // A request with a key is found by its key and body. Records without times get the time of their
 // request, and that differs at each attempt. So the buffer returns the time of the first attempt

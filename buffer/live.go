@@ -78,7 +78,10 @@ func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, err
 		b.releasing.Lock()
 		defer b.releasing.Unlock()
 	}
-	match := askOnce(q.Match)
+	match := q.Match
+	if match == nil {
+		match = func(string) bool { return true }
+	}
 	found, upto := b.matching(match)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,7 +96,7 @@ func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, err
 	l.position = uint64(end)
 	if !q.Follow {
 		l.units = l.unstored(found)
-	} else if l.follow(end, match); len(b.repeats.twice) > 0 {
+	} else if l.follow(end, askOnce(match)); len(b.repeats.twice) > 0 {
 		l.twice = l.unstored(found)
 	}
 	if len(l.units) > 0 {
@@ -119,6 +122,11 @@ func (b *Buffer) matching(match func(string) bool) (found []*service, upto uint6
 
 // unstored gathers the batches of services, open and cut. b.mu is held.
 func (l *Live) unstored(of []*service) (units []runlog.Unit) {
+	n := 0
+	for _, s := range of {
+		n += len(s.open) + len(s.cut)
+	}
+	units = make([]runlog.Unit, 0, n)
 	for _, s := range of {
 		for _, batches := range [2][]*Batch{s.open, s.cut} {
 			for _, batch := range batches {
@@ -171,9 +179,6 @@ func (l *Live) follow(end wal.Pos, match func(string) bool) {
 
 // askOnce calls match once for each service.
 func askOnce(match func(string) bool) func(string) bool {
-	if match == nil {
-		return func(string) bool { return true }
-	}
 	known := map[string]bool{}
 	return func(service string) bool {
 		is, ok := known[service]
