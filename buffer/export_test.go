@@ -56,7 +56,41 @@ func (b *Buffer) Audit() error {
 			return fmt.Errorf("segment %d is gone, and holds what is not stored", segment)
 		}
 	}
+	if err := b.auditIndex(); err != nil {
+		return err
+	}
 	return b.auditMessages(open, left)
+}
+
+// auditIndex compares the lists and sums of the index.
+func (b *Buffer) auditIndex() error {
+	x := &b.index
+	open, all, held := 0, x.unstored(), int64(0)
+	for _, batch := range all {
+		held += batch.named.Held
+		if _, there := x.segments[batch.named.First.Segment()][batch]; !there {
+			return fmt.Errorf("batch %x is not under segment %d", batch.named.ID, batch.named.First.Segment())
+		}
+		if batch.isOpen() {
+			open++
+			if p := batch.places; x.due.all[p.due] != batch || batch.service.open[p.open] != batch || x.open[batch.bin] != batch {
+				return fmt.Errorf("an open batch of %v is not at its places", batch.bin)
+			}
+		}
+		if p := batch.places; x.oldest.all[p.oldest] != batch || x.earliest.all[p.earliest] != batch || x.services[batch.bin.Service] != batch.service {
+			return fmt.Errorf("a batch of %v is not at its places", batch.bin)
+		}
+	}
+	inSegments := 0
+	for _, batches := range x.segments {
+		inSegments += len(batches)
+	}
+	if held != x.held || inSegments != len(all) || x.oldest.Len() != len(all) || x.earliest.Len() != len(all) ||
+		x.due.Len() != open || len(x.open) != open || len(x.entries)-x.gone != len(x.services) {
+		return fmt.Errorf("counted %d batches, %d open, %d bytes; the index has %d, %d in segments, %d open, %d bytes, %d services of %d",
+			len(all), open, held, x.oldest.Len(), inSegments, len(x.open), x.held, len(x.services), len(x.entries)-x.gone)
+	}
+	return nil
 }
 
 func (b *Buffer) auditMessages(open, left map[*message]int) error {

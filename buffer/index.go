@@ -17,6 +17,7 @@ type index struct {
 	services map[string]*service
 	entries  []entry // of the services in the order of their numbers; gone of them are no more
 	gone     int
+	number   uint64                         // of the newest service
 	segments map[uint32]map[*Batch]struct{} // by the segment of the first run
 	held     int64                          // bytes of all runs
 
@@ -81,11 +82,8 @@ func (x *index) of(name string) *service {
 	if s == nil {
 		s = &service{name: name}
 		x.services[name] = s
-		number := uint64(1)
-		if n := len(x.entries); n > 0 {
-			number += x.entries[n-1].number
-		}
-		x.entries = append(x.entries, entry{name, number, s})
+		x.number++
+		x.entries = append(x.entries, entry{name, x.number, s})
 	}
 	return s
 }

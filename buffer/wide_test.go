@@ -17,12 +17,17 @@ import (
 // that come meanwhile are in the snapshot, up to its position.
 func TestMatchHoldsNothingUp(t *testing.T) {
 	p := start(t, t.TempDir(), &memSink{}, buffer.Options{}, true)
-	for i := range 3000 { // some come and go: the index forgets them
-		p.accept(request(0, line{fmt.Sprint("old", i%1500), at(1), "x"}))
-		if i == 1499 {
-			p.flush()
+	for i := range 3 { // services come and go, and are forgotten
+		var lines []line
+		for k := range 1500 {
+			lines = append(lines, line{fmt.Sprint("old", k), at(1), fmt.Sprint(i)})
 		}
+		p.accept(request(0, lines...))
+		p.audit()
+		p.flush()
+		p.audit()
 	}
+	p.accept(request(0, line{"old1", at(1), "x"}, line{"old2", at(1), "x"}))
 	q := everything()
 	var once sync.Once
 	q.Match = func(service string) bool {
