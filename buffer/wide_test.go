@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/buffer"
+	"blobtail/internal/dev/testkit"
 )
 
 // A read asks for the names of services, which may be many, without holding up requests. Services
@@ -109,5 +110,29 @@ func BenchmarkLiveBeside(b *testing.B) {
 				l.Close()
 			}
 		})
+	}
+}
+
+// An outage costs CPU for each batch that is tried, however many others wait.
+func TestOutageCost(t *testing.T) {
+	outage := func(services int) func() {
+		return func() {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				p := start(t, dir, &memSink{refuse: refuses("")}, buffer.Options{MaxAge: time.Second}, true)
+				defer p.stop()
+				var lines []line
+				for i := range services {
+					lines = append(lines, line{fmt.Sprint("s", i), at(1), "x"})
+				}
+				p.accept(request(1, lines...))
+				time.Sleep(time.Minute)
+			})
+		}
+	}
+	short, long := testkit.LeastCPU(outage(500), outage(4000), func(short, long time.Duration) bool { return long < 20*short })
+	t.Logf("%v for 500 services, %v for 4,000", short, long)
+	if long > 20*short {
+		t.Errorf("8 times the services cost %.0f times the CPU", float64(long)/float64(short))
 	}
 }
