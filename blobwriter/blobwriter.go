@@ -209,6 +209,12 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 	}
 }
 
+// Key is the name of the blob of a batch, once Write has stored it.
+func Key(b Batch) string {
+	number, _ := parsePin(b.Pin()) // it was read before the blob was put
+	return blobfmt.Name{Service: b.Service(), Period: b.Period(), Number: number}.String()
+}
+
 // encode makes the blob of a batch. The caller owns the body, which counts in w.bodies
 // until its release.
 func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, error) {

@@ -100,7 +100,7 @@ func (g *gathering) gather(ctx context.Context, logs *unflushed.Reader, m *membe
 		return blobs.Query{}, unflushed.Report{}, g.err
 	}
 	q := m.query
-	q.Unflushed, q.Expired = g.got.Query.Unflushed, g.got.Query.Expired
+	q.Unflushed, q.Stored, q.Expired = g.got.Query.Unflushed, g.got.Query.Stored, g.got.Query.Expired
 	return q, g.got.Report, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"blobtail/internal/count"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid/premises"
+	"blobtail/reading/unflushed/live"
 )
 
 // sink joins the buffer to the writer and to the dropped days. Buffer and writer do not
@@ -23,13 +24,14 @@ type sink struct {
 	watch     *horizon.Watch
 	premises  *premises.Premises
 	explained func(error) error // adds a remedy to an error of the store
+	newest    *live.Newest      // knows each blob before the buffer forgets its records
 }
 
 func newSink(store *openstore.Store, o blobwriter.Options, premises *premises.Premises, log zerolog.Logger, reg *count.Registry) sink {
 	watch := horizon.NewWatch(store.Blobs, horizon.WatchOptions{Log: log})
 	c := counters{reg}
 	c.results("blobtail_horizon_readings_total", "Readings of which days have been dropped, by result.", "worked", watch.Readings)
-	return sink{blobwriter.New(watch.Guard(store.Blobs), o, reg), watch, premises, store.Explained}
+	return sink{blobwriter.New(watch.Guard(store.Blobs), o, reg), watch, premises, store.Explained, &live.Newest{}}
 }
 
 // expired reports whether the day of a period has been dropped.
@@ -52,6 +54,8 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 		s.premises.Stored(err)
 	}
 	switch {
+	case err == nil:
+		s.newest.Note(b.Service(), blobwriter.Key(b), b.ID())
 	case errors.Is(err, horizon.ErrExpired):
 		return fmt.Errorf("%w: %w", buffer.ErrExpired, err)
 	case errors.Is(err, blobwriter.ErrIDReused):

@@ -40,7 +40,7 @@ type intake struct {
 // newIntake makes the HTTP source next to the stream, with the answers to readers, and
 // listens for syslog. The sources hand requests to accept. ready is the reason why records
 // cannot be accepted, stored or announced.
-func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *buffer.Buffer, company *company, stream *stream, secure *security, guard *door.Guard, log zerolog.Logger, reg *count.Registry) (in *intake, ready func() error, err error) {
+func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *buffer.Buffer, newest *live.Newest, company *company, stream *stream, secure *security, guard *door.Guard, log zerolog.Logger, reg *count.Registry) (in *intake, ready func() error, err error) {
 	in = &intake{stream: stream, log: part(log, "intake")}
 	in.ended, in.end = context.WithCancel(context.Background())
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
@@ -58,7 +58,7 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 		Metrics:     reg,
 	}
 	asked := live.Options{
-		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Trust: secure.trust, Token: secure.peer, PlainHTTP: c.Access.Open, Log: part(log, "live"),
+		Self: company.self, Journal: journal{buf, company.announcer}, Newest: newest, Peers: company.peers.Roll, Trust: secure.trust, Token: secure.peer, PlainHTTP: c.Access.Open, Log: part(log, "live"),
 	}
 	if secure.tokens != nil {
 		options.Guard, asked.Guard = senders{guard}, readerOf

@@ -116,7 +116,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	}
 	tail.join(c, company, buf, log, reg)
 	accept := h.counted(gate{buf, company.announcer, company.premises}, reg)
-	in, ready, err := newIntake(c, h.fields, accept, buf, company, stream, secure, secure.recordsDoor(c, records), log, reg)
+	in, ready, err := newIntake(c, h.fields, accept, buf, out.newest, company, stream, secure, secure.recordsDoor(c, records), log, reg)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/catalog/horizon"
 	"blobtail/internal/budget"
 	"blobtail/internal/spelling"
 	"blobtail/internal/units"
@@ -37,6 +39,7 @@ type asked struct {
 	unknown  []string  // names and globs that mean no service
 	names    []string  // all services of the store, listed when there was one without records
 	cool     *coolReads
+	vouched  vouching
 }
 
 // found counts the listed objects of a service.
@@ -82,10 +85,12 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 	if r.opt.Distant {
 		a.view.InParts(r.opt.Now)
 	}
+	a.vouch(ctx)
 	return a, nil
 }
 
-// listServices lists the services of the store and of the unflushed records, for globs.
+// listServices lists the services of the store, of the unflushed records, and of blobs that
+// ingesters named, for globs.
 func (a *asked) listServices(ctx context.Context) (all []string, err error) {
 	if a.stored == nil {
 		if a.stored, err = catalog.Services(ctx, a.reader.store); err != nil && !a.absent(err) {
@@ -95,6 +100,12 @@ func (a *asked) listServices(ctx context.Context) (all []string, err error) {
 	all = slices.Clone(a.stored)
 	for _, u := range a.query.Unflushed {
 		all = slices.AppendSeq(all, maps.Keys(u.heads))
+	}
+	for _, s := range a.query.Stored { // a copy of a store may have no blob of a service
+		name, err := blobfmt.ParseName(s.Key)
+		if err == nil && !a.query.Expired.Days.Hides(name.Service, horizon.DayOf(name.Period)) {
+			all = append(all, name.Service)
+		}
 	}
 	return all, nil
 }
@@ -211,7 +222,7 @@ func (a *asked) noneOf(ctx context.Context, i int) error {
 	service := a.services[i]
 	_, dropped := a.view.Dropped(service)
 	unflushed := slices.ContainsFunc(a.query.Unflushed, func(u *Unflushed) bool { return u.heads[service] != nil })
-	if a.found[i].any || unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
+	if a.found[i].any || a.vouched.lacked[service] || unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
 		return nil
 	}
 	err := a.noService(ctx, service)

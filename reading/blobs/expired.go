@@ -44,28 +44,13 @@ func (a *asked) gone(ctx context.Context, s *source, err error) (expired bool, _
 	if a.view.Hides(s.Name.Service, s.Day()) {
 		return true, nil
 	}
-	if s.State == catalog.Sound && a.reader.replaced(ctx, s) {
+	if s.State != catalog.Sound {
+		return false, err
+	}
+	if replaced, _ := a.reader.replaced(ctx, s.Name, s.Meta.Batch); replaced {
 		return false, fmt.Errorf("compacted while it was read; read again: %w", err)
 	}
 	return false, err
-}
-
-// replaced reports whether a compacted blob, which may be newer than the listing,
-// replaces a blob that is gone.
-func (r *Reader) replaced(ctx context.Context, s *source) bool {
-	for e, err := range catalog.Blobs(ctx, r.store, s.Name.Service, catalog.Range{From: s.Hour(), To: s.Hour().Add(time.Hour)}) {
-		if err != nil {
-			return false
-		}
-		if e.Meta.Compacted == 0 {
-			continue
-		}
-		index, err := r.source(blob{Entry: &e}, new(Summary)).readIndex(ctx, false)
-		if err == nil && slices.Contains(index.Replaces, s.Meta.Batch) {
-			return true
-		}
-	}
-	return false
 }
 
 // confirmed reads the listed blobs. If the listing took long, it concurrently checks for

@@ -55,6 +55,7 @@ func (r *Reader) newest(ctx context.Context, q Query, to sink) (Summary, error) 
 	if err != nil {
 		return Summary{}, err
 	}
+	defer a.vouched.wait()
 	if to.reverse = q.Reverse; !q.Reverse {
 		to.hold(ctx, &q)
 		defer to.held.close()
@@ -108,6 +109,7 @@ func (w *windows) read(ctx context.Context) error {
 		width = min(2*width, 1<<20*time.Hour)
 		from = record.ClampTime(newest.Add(time.Hour - width))
 	}
+	w.judge(ctx, &w.sum)
 	return w.none(ctx, &w.sum)
 }
 

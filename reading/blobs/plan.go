@@ -46,10 +46,12 @@ func (r *Reader) plan(ctx context.Context, q Query, stored []string) (*Plan, err
 	if err != nil {
 		return nil, err
 	}
+	defer a.vouched.wait()
 	p := &Plan{asked: a, rng: q.Range}
 	if err := p.list(ctx, func(int) bool { return true }); err != nil {
 		return nil, err
 	}
+	a.judge(ctx, &p.listed)
 	// Is a service empty in the range, or missing altogether?
 	return p, a.none(ctx, &p.listed)
 }
@@ -150,12 +152,14 @@ type listing struct {
 
 func (p *Plan) listService(ctx context.Context, i int, l *listing) error {
 	found := &p.found[i]
+	vouched := p.vouched.passes(p.services[i], p.rng)
 	for e, err := range p.view.Blobs(ctx, p.services[i], p.rng.periods()) {
 		if err != nil {
 			return err
 		}
 		p.reader.opt.Progress.Find()
 		found.any = true
+		meets(vouched, &e)
 		if !e.Named() {
 			if found.foreign++; found.foreign == 1 {
 				found.first = e.Key

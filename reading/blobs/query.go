@@ -148,6 +148,9 @@ type Query struct {
 	// Unflushed are records in no blob. Their services count as services even if nothing
 	// is stored under them. Records of services outside Services are left out.
 	Unflushed []*Unflushed
+	// Stored are blobs that ingesters stored before the listings of the read begin. If the store
+	// lacks one without a reason, the read is incomplete.
+	Stored []Stored
 	// Sure says that nobody asks whether the services exist: a service without records is
 	// neither an error nor absent. So a read of it is empty.
 	Sure bool
@@ -202,6 +205,8 @@ type Reader struct {
 	findings *findings // of filters in blocks; nil: none are kept
 	ids      *keptIDs  // nil: none are kept
 	entries  *catalog.Memory
+	// acquitted are known blobs of [Query.Stored].
+	acquitted *acquitted
 }
 
 // New returns a reader of store. It does nothing yet.
@@ -222,7 +227,7 @@ func New(store storage.BlobStore, o Options) *Reader {
 	}
 	o.MuchCool = cmp.Or(o.MuchCool, muchCool)
 	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers), shared: newShared(o.Workers),
-		findings: newFindings(o.Findings), ids: newKeptIDs(o.Findings > 0), entries: catalog.NewMemory(o.Entries)}
+		findings: newFindings(o.Findings), ids: newKeptIDs(o.Findings > 0), entries: catalog.NewMemory(o.Entries), acquitted: newAcquitted()}
 }
 
 // Over returns a reader of another view of the store: it sends its requests to the store that wrap

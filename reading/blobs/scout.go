@@ -81,7 +81,7 @@ func (s *Scout) look(ctx context.Context, r *Reader, q Query) (services []string
 func (r *Reader) beginPass(ctx context.Context, q Query, services []string, expired func() horizon.Checked) *pass {
 	quiet := *r
 	quiet.opt.Progress = nil // the read counts the blobs
-	q.Services, q.Unflushed, q.Scout, q.Expired.Days = services, nil, nil, horizon.Horizons{}
+	q.Services, q.Unflushed, q.Stored, q.Scout, q.Expired.Days = services, nil, nil, nil, horizon.Horizons{}
 	a, err := quiet.prepare(ctx, q, services)
 	if err != nil {
 		return nil

@@ -90,7 +90,9 @@ func (r *Reader) gather(ctx context.Context, q blobs.Query, mode Mode, rows func
 	if mode == Auto && (!r.asks() || q.Ahead && q.Limit == 0) {
 		g.Query.Scout = r.o.Blobs.Scout(ctx, q, g.known.checked)
 	}
-	err := g.ask(ctx, question(&q))
+	ask := question(&q)
+	ask.Stored = mode != Only
+	err := g.ask(ctx, ask)
 	if err == nil && !g.Live && mode != Only {
 		err = rows(g, ctx)
 	}
@@ -188,6 +190,9 @@ func (g *Gathered) keep(ctx context.Context, from *together, question *live.Quer
 	}
 	g.Live = err == nil
 	for _, one := range from.all {
+		for _, s := range one.answer.Stored() {
+			g.Query.Stored = append(g.Query.Stored, blobs.Stored(s))
+		}
 		end := g.known.wait().end(one.answer, one.end, &g.Query)
 		g.heard.add(hear(one.answer, end))
 		if err == nil && end != io.EOF {

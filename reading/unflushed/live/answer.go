@@ -31,6 +31,7 @@ const (
 
 // The first words of the lines behind the records.
 const (
+	wordStored  = "stored"
 	wordMissing = "missing"
 	wordDamaged = "damaged"
 	wordPartly  = "partly"
@@ -71,6 +72,7 @@ type Answer struct {
 	records int
 	asked   map[string]bool // services that were asked for, and have records here
 	missing []Missing
+	stored  []Stored
 	err     error // that Next returns from now on
 }
 
@@ -251,6 +253,10 @@ func parseNumber(b []byte, bits int) (uint64, bool) {
 func (a *Answer) tail(line []byte) error {
 	word, rest, _ := strings.Cut(string(line), " ")
 	switch word {
+	case wordStored:
+		if a.storedLine(rest) {
+			return nil
+		}
 	case wordMissing, wordDamaged, wordPartly:
 		id, rest, _ := strings.Cut(rest, " ")
 		host, reason, _ := strings.Cut(rest, " ")

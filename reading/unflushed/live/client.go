@@ -165,6 +165,9 @@ func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 	if c.readable != "" {
 		req.Header.Set(headerReadable, c.readable)
 	}
+	if q.Stored && !q.Follow {
+		req.Header.Set(headerStored, "1")
+	}
 	late := time.AfterFunc(c.wait, func() { cancel(errNoHeader) })
 	resp, err := c.http.Do(req)
 	late.Stop()

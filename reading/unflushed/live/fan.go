@@ -28,6 +28,7 @@ type fan struct {
 	self    Self
 	rowsAge time.Duration // age of the list of peers when the question came; negative: there is none
 	held    Held
+	stored  []Stored // by this ingester, before the answer's header
 	asked   int
 	answers []*stream
 	missing []Missing
@@ -67,6 +68,7 @@ func (h *Handler) ask(ctx context.Context, f *fan, alone bool) (own error) {
 		ctx, cancel := context.WithTimeout(ctx, headerWait)
 		defer cancel()
 		f.held, own = h.o.Journal.Open(ctx, q)
+		f.stored = h.o.Newest.of(&f.query, f.scope.may) // after the snapshot: it names the blobs of all records that it lacks
 		if own != nil && ctx.Err() != nil {
 			own = fmt.Errorf("the log cannot be read yet; ask again in a moment: %w", own)
 		}
@@ -238,6 +240,7 @@ func short(reason, end string) string {
 
 // finish writes the lines behind the records.
 func (f *fan) finish(out *bufio.Writer, m *merge) {
+	f.tellStored(out)
 	slices.SortFunc(f.missing, func(x, y Missing) int { return strings.Compare(x.ID, y.ID) })
 	whole := ""
 	if !f.query.Follow && f.damage == nil {

@@ -75,6 +75,8 @@ type Options struct {
 	// While the table cannot be read it is the last list that was read. With an error
 	// there may be more peers than it has. nil: there are none.
 	Peers func(ctx context.Context, fresh bool) (Roll, error)
+	// Newest has the newest blobs that this process has stored; nil: answers name none.
+	Newest *Newest
 	// Guard returns the reader that sent a question. The error is a [*door.Refusal]. nil:
 	// everybody may read everything.
 	Guard func(r *http.Request) (Reader, error)
@@ -202,6 +204,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	if err != nil {
 		return refuse(door.Refuse(http.StatusBadRequest, "%w", err))
 	}
+	q.Stored = r.Header.Get(headerStored) != ""
 	if err := scope.check(&q); err != nil {
 		return refuse(refusal(err))
 	}

@@ -63,6 +63,9 @@ type Query struct {
 	After  Positions
 	// Now, with Follow, asks for positions only: later records are behind them.
 	Now bool
+	// Stored asks for the newest blobs of the services too, see [Answer.Stored]. It does nothing
+	// with Follow.
+	Stored bool
 }
 
 // Positions say where snapshots of logs ended, by the ids of the ingesters. Records
