@@ -71,7 +71,8 @@ type process struct {
 // sink is the blob writer with the checks of cmd/ingest.
 type sink struct {
 	*blobwriter.Writer
-	p *process
+	p      *process
+	newest *live.Newest
 }
 
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
@@ -79,6 +80,9 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 		return err
 	}
 	err := s.Writer.Write(ctx, b)
+	if err == nil {
+		s.newest.Note(b.Service(), blobwriter.Key(b), b.ID())
+	}
 	if errors.Is(err, blobwriter.ErrIDReused) {
 		err = errors.Join(buffer.ErrAside, err)
 	}
@@ -164,7 +168,8 @@ func (p *process) wire(fs host) error {
 	if w.p.Tail {
 		o.Tail = told
 	}
-	p.buf = buffer.New(p.log, sink{writer, p}, o)
+	newest := &live.Newest{}
+	p.buf = buffer.New(p.log, sink{writer, p, newest}, o)
 	now := func() time.Time { return time.Now().Add(in.skew) }
 	w.mu.Lock()
 	id := in.id
@@ -187,7 +192,7 @@ func (p *process) wire(fs host) error {
 		Self: func() live.Self {
 			return live.Self{ID: p.announcer.ID(), Process: p.announcer.Process(), Store: p.premises.ID()}
 		},
-		Journal: journal{p.buf, p.announcer}, Peers: others.Roll, HTTP: w.net.client(in.host, p.gate),
+		Journal: journal{p.buf, p.announcer}, Newest: newest, Peers: others.Roll, HTTP: w.net.client(in.host, p.gate),
 	})
 	ctx, end := context.WithCancel(context.Background())
 	announcing, quit := context.WithCancel(ctx)

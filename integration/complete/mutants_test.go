@@ -37,5 +37,8 @@ func TestMutants(t *testing.T) {
 	for _, m := range keptMutants {
 		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestKept"})
 	}
+	for _, m := range storeCopyMutants {
+		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestStoreCopies"})
+	}
 	simulation.Catch(t, all)
 }

@@ -182,6 +182,12 @@ func (r *reading) blobOptions() blobs.Options {
 
 // run reads, and compares the result with the acknowledged records.
 func (r *reading) run() {
+	r.see()
+	r.judge()
+}
+
+// see reads.
+func (r *reading) see() {
 	w := r.w
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -198,7 +204,6 @@ func (r *reading) run() {
 		r.readAll(ctx, n)
 	}
 	r.end = w.tick()
-	r.judge()
 }
 
 func (r *reading) what() string {
@@ -248,6 +253,9 @@ func (r *reading) judge() {
 	w := r.w
 	w.mu.Lock()
 	bad := append(r.strange(), r.lacking()...)
+	if i := slices.IndexFunc(r.problems, func(err error) bool { return errors.As(err, new(*blobs.CopyError)) }); i >= 0 {
+		bad = append(bad, "the store is taken for a copy: "+r.problems[i].Error())
+	}
 	whole := r.complete()
 	switch {
 	case r.blind:
@@ -287,6 +295,11 @@ func (r *reading) strange() (bad []string) {
 
 // lacking lists records that a complete read lacks. w.mu is held.
 func (r *reading) lacking() (bad []string) {
+	return r.lackingOf(func(a ack) bool { return a.to == r.s })
+}
+
+// lackingOf lists those with an acknowledgement that counts. w.mu is held.
+func (r *reading) lackingOf(counts func(a ack) bool) (bad []string) {
 	if !r.complete() {
 		return nil
 	}
@@ -300,7 +313,7 @@ func (r *reading) lacking() (bad []string) {
 			continue
 		}
 		for _, a := range s.acks {
-			if a.to == r.s && a.at < r.begin && !r.w.excused(a, r.begin, r.end) {
+			if counts(a) && a.at < r.begin && !r.w.excused(a, r.begin, r.end) {
 				bad = append(bad, fmt.Sprintf("exit 0 without %s, which %s has acknowledged", name, a.by.host))
 				break
 			}

@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/blobfmt"
 	"blobtail/catalog"
-	"blobtail/catalog/horizon"
 	"blobtail/internal/budget"
 	"blobtail/internal/spelling"
 	"blobtail/internal/units"
@@ -101,11 +99,8 @@ func (a *asked) listServices(ctx context.Context) (all []string, err error) {
 	for _, u := range a.query.Unflushed {
 		all = slices.AppendSeq(all, maps.Keys(u.heads))
 	}
-	for _, s := range a.query.Stored { // a copy of a store may have no blob of a service
-		name, err := blobfmt.ParseName(s.Key)
-		if err == nil && !a.query.Expired.Days.Hides(name.Service, horizon.DayOf(name.Period)) {
-			all = append(all, name.Service)
-		}
+	for _, name := range a.promised() { // a copy of a store may have no blob of a service
+		all = append(all, name.Service)
 	}
 	return all, nil
 }

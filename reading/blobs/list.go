@@ -46,7 +46,7 @@ func (t *Total) add(b *blob) {
 // services, their choice and the unflushed records count. Unreadable blobs are among the
 // summary's problems.
 func (r *Reader) List(ctx context.Context, q Query, day time.Time) ([]Total, Summary, error) {
-	q, all := Query{Services: q.Services, Choose: q.Choose, Unflushed: q.Unflushed, Range: Always()}, len(q.Services) == 0
+	q, all := Query{Services: q.Services, Choose: q.Choose, Unflushed: q.Unflushed, Stored: q.Stored, Range: Always()}, len(q.Services) == 0
 	name := func(b *blob) string { return b.Name.Period.Format(time.DateOnly) }
 	switch {
 	case all && day.IsZero():

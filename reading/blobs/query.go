@@ -205,7 +205,7 @@ type Reader struct {
 	findings *findings // of filters in blocks; nil: none are kept
 	ids      *keptIDs  // nil: none are kept
 	entries  *catalog.Memory
-	// acquitted are known blobs of [Query.Stored].
+	// acquitted are known blobs of [Query.Stored]; nil: there is no store that could have them.
 	acquitted *acquitted
 }
 

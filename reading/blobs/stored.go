@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -94,12 +95,7 @@ type vouching struct {
 // newest that the process stored. The caller has to call wait.
 func (a *asked) vouch(ctx context.Context) {
 	newest := map[string]*vouched{}
-	for i := range a.query.Stored {
-		s := &a.query.Stored[i]
-		name, err := blobfmt.ParseName(s.Key)
-		if err != nil || a.query.Expired.Days.Hides(name.Service, horizon.DayOf(name.Period)) {
-			continue
-		}
+	for s, name := range a.promised() {
 		if _, ours := slices.BinarySearch(a.services, name.Service); !ours {
 			continue
 		}
@@ -118,6 +114,23 @@ func (a *asked) vouch(ctx context.Context) {
 			looked := make(chan error, 1)
 			a.vouched.looks[v] = looked
 			go func() { looked <- a.look(ctx, v) }()
+		}
+	}
+}
+
+// promised are the blobs that the store should have, but for those of days that are known to be
+// dropped.
+func (a *asked) promised() iter.Seq2[*Stored, blobfmt.Name] {
+	return func(yield func(*Stored, blobfmt.Name) bool) {
+		for i := range a.query.Stored {
+			s := &a.query.Stored[i]
+			name, err := blobfmt.ParseName(s.Key)
+			if a.reader.acquitted == nil || err != nil || a.query.Expired.Days.Hides(name.Service, horizon.DayOf(name.Period)) {
+				continue
+			}
+			if !yield(s, name) {
+				return
+			}
 		}
 	}
 }

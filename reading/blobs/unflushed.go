@@ -305,4 +305,8 @@ func (u *Unflushed) Close() {
 func (u *Unflushed) Services() []string { return slices.Sorted(maps.Keys(u.heads)) }
 
 // Without returns a reader of no blobs, for unflushed records alone.
-func Without(o Options) *Reader { return New(mem.New(mem.Options{}), o) }
+func Without(o Options) *Reader {
+	r := New(mem.New(mem.Options{}), o)
+	r.acquitted = nil
+	return r
+}

@@ -160,7 +160,8 @@ func (h *House) Start(n int) {
 	if err := writer.SetLane(n); err != nil {
 		h.t.Fatal(err)
 	}
-	buf := buffer.New(log, sink{writer}, buffer.Options{Size: 1 << 30, Min: 1, Age: time.Hour, MaxAge: time.Hour})
+	newest := &live.Newest{}
+	buf := buffer.New(log, sink{writer, newest}, buffer.Options{Size: 1 << 30, Min: 1, Age: time.Hour, MaxAge: time.Hour})
 	announcer, err := lease.New(tables, lease.Options{
 		ID: fmt.Sprintf("%08x", n+1), Lane: n, Address: fmt.Sprintf("http://i%d", n), Host: fmt.Sprintf("i%d", n), FS: in.disk, Dir: "/var/wal",
 		StoreID: func() (string, error) { return storeID, nil }, Oldest: buf.Oldest, Earliest: buf.Earliest, Replayed: buf.Replayed, Now: time.Now,
@@ -172,7 +173,7 @@ func (h *House) Start(n int) {
 	others := peers.New(peers.Options{Self: announcer.ID, List: list, Now: time.Now})
 	handler := live.NewHandler(live.Options{
 		Self:    func() live.Self { return live.Self{ID: announcer.ID(), Process: announcer.Process(), Store: storeID} },
-		Journal: journal{buf}, HTTP: &http.Client{Transport: h.wire}, Peers: others.Roll,
+		Journal: journal{buf}, Newest: newest, HTTP: &http.Client{Transport: h.wire}, Peers: others.Roll,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	in.log, in.announcer, in.dead, in.end, in.running, in.buf = log, announcer, dead, cancel, &sync.WaitGroup{}, buf
@@ -360,9 +361,19 @@ func (m mortalBlobs) Create(ctx context.Context, key string, body []byte, attrs 
 	return m.BlobStore.Create(ctx, key, body, attrs)
 }
 
-type sink struct{ *blobwriter.Writer }
+// sink is the sink of cmd/ingest.
+type sink struct {
+	*blobwriter.Writer
+	newest *live.Newest
+}
 
-func (s sink) Write(ctx context.Context, b *buffer.Batch) error { return s.Writer.Write(ctx, b) }
+func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
+	err := s.Writer.Write(ctx, b)
+	if err == nil {
+		s.newest.Note(b.Service(), blobwriter.Key(b), b.ID())
+	}
+	return err
+}
 
 // journal is the journal of cmd/ingest.
 type journal struct{ buf *buffer.Buffer }

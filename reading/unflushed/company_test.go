@@ -117,9 +117,19 @@ type ingester struct {
 	running   *sync.WaitGroup
 }
 
-type sink struct{ *blobwriter.Writer }
+// sink is the sink of cmd/ingest.
+type sink struct {
+	*blobwriter.Writer
+	newest *live.Newest
+}
 
-func (s sink) Write(ctx context.Context, b *buffer.Batch) error { return s.Writer.Write(ctx, b) }
+func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
+	err := s.Writer.Write(ctx, b)
+	if err == nil {
+		s.newest.Note(b.Service(), blobwriter.Key(b), b.ID())
+	}
+	return err
+}
 
 // journal is the journal of cmd/ingest.
 type journal struct {
@@ -206,7 +216,8 @@ func (in *ingester) start() {
 		t.Fatal(err)
 	}
 	told := &teller{}
-	buf := buffer.New(log, sink{writer}, buffer.Options{Tail: told, Size: in.size, Min: 1, Age: in.age, MaxAge: in.age})
+	newest := &live.Newest{}
+	buf := buffer.New(log, sink{writer, newest}, buffer.Options{Tail: told, Size: in.size, Min: 1, Age: in.age, MaxAge: in.age})
 	announcer, err := lease.New(mortal, lease.Options{
 		ID: in.id, Lane: in.n, Address: "http://" + in.host, Host: in.host, BestEffort: in.effort, FS: in.disk, Dir: "/var/wal",
 		StoreID: func() (string, error) { return storeID, nil },
@@ -220,7 +231,7 @@ func (in *ingester) start() {
 	told.w = tailindex.NewWriter(mortal, tailindex.Options{Process: announcer.Process(), Lane: announcer.Lane, Durable: buf.Durable, Now: in.c.now})
 	handler := live.NewHandler(live.Options{
 		Self:    func() live.Self { return live.Self{ID: announcer.ID(), Process: announcer.Process(), Store: storeID} },
-		Journal: journal{buf, in.c}, HTTP: &http.Client{Transport: in.c.wire}, Peers: others.Roll,
+		Journal: journal{buf, in.c}, Newest: newest, HTTP: &http.Client{Transport: in.c.wire}, Peers: others.Roll,
 		Guard: in.c.guard, Token: "peer",
 	})
 	ctx, cancel := context.WithCancel(context.Background())
