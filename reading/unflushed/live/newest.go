@@ -1,9 +1,9 @@
 package live
 
 import (
+	"bufio"
 	"encoding/hex"
-	"fmt"
-	"io"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -72,12 +72,17 @@ func (n *Newest) of(q *Query, may func(service string) bool) (all []Stored) {
 }
 
 // tellStored writes the lines of the newest blobs, each with its ingester.
-func (f *fan) tellStored(out io.Writer) {
+func (f *fan) tellStored(out *bufio.Writer) {
 	tell := func(id string, all []Stored) {
-		for _, s := range all {
-			if f.scope.may(serviceOf(s.Key)) { // a peer of an older version may not know the scope
-				fmt.Fprintf(out, "%s %s %d %x %s\n", wordStored, id, s.Number, s.Batch, s.Key)
+		for i := range all {
+			s := &all[i]
+			if !f.scope.may(serviceOf(s.Key)) { // a peer of an older version may not know the scope
+				continue
 			}
+			line := append(out.AvailableBuffer(), wordStored+" "+id+" "...)
+			line = append(strconv.AppendUint(line, s.Number, 10), ' ')
+			line = append(hex.AppendEncode(line, s.Batch[:]), ' ')
+			_, _ = out.Write(append(append(line, s.Key...), '\n')) // the flush returns the error
 		}
 	}
 	tell(f.self.ID, f.stored)
@@ -113,8 +118,9 @@ func (a *Answer) storedLine(rest string) bool {
 	var known bool
 	s.Number, known = parseNumber([]byte(number), 64)
 	service := serviceOf(key)
+	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f }
 	if !a.query.Stored || !known || s.Process == "" || err != nil || n != len(s.Batch) || len(batch) != 2*n ||
-		len(key) > maxKey || plain(key) != key || !record.ValidStored(service) || !a.query.Match(service) {
+		len(key) > maxKey || strings.ContainsFunc(key, odd) || !record.ValidStored(service) || !a.query.Match(service) {
 		return false
 	}
 	if len(a.stored) < maxStored {
