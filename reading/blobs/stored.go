@@ -261,7 +261,11 @@ func (a *asked) unexcused(ctx context.Context, v *vouched) error {
 	excused := a.view.Hides(v.name.Service, horizon.DayOf(v.name.Period))
 	if !excused {
 		var err error
-		if excused, err = a.reader.replaced(ctx, v.name, v.Batch); err != nil {
+		excused, err = a.reader.replaced(ctx, v.name, v.Batch)
+		switch {
+		case errors.As(err, new(*blobfmt.CorruptError)), errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrNotExist):
+			return nil // nobody knows what a damaged blob replaces; one that went was compacted again
+		case err != nil:
 			return err
 		}
 	}
@@ -269,7 +273,7 @@ func (a *asked) unexcused(ctx context.Context, v *vouched) error {
 		a.reader.acquitted.excused(v.Stored)
 		return nil
 	}
-	return &CopyError{Key: v.Key, Ingester: v.Ingester}
+	return &CopyError{v.Key, v.Ingester}
 }
 
 // replaced reports whether a compacted blob of a blob's hour, which may be newer than the listing,
