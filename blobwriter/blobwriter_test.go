@@ -243,6 +243,9 @@ func TestWalkFindsItself(t *testing.T) {
 	}
 	first := &batch{id: 1, service: "web", texts: []string{"ours"}, pin: pin}
 	write(first)
+	if got := blobwriter.Key(first); got != key(6) {
+		t.Errorf("the blob is said to be %s", got)
+	}
 	write(&batch{id: 210, service: "web", texts: []string{"theirs"}, pin: first.pin})
 
 	w = newWriter(t, s, 0)

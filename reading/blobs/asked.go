@@ -217,7 +217,7 @@ func (a *asked) noneOf(ctx context.Context, i int) error {
 	service := a.services[i]
 	_, dropped := a.view.Dropped(service)
 	unflushed := slices.ContainsFunc(a.query.Unflushed, func(u *Unflushed) bool { return u.heads[service] != nil })
-	if a.found[i].any || a.vouched.lacked[service] || unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
+	if a.found[i].any || a.vouched.lacking && len(a.vouched.of[service]) > 0 || unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
 		return nil
 	}
 	err := a.noService(ctx, service)

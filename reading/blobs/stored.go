@@ -86,8 +86,8 @@ type vouching struct {
 	newest []*vouched            // of each process
 	// looks are Stats under way, of blobs outside the range, at the time of the listings.
 	looks map[*vouched]chan error
-	// lacked are the services with a blob that the store lacks.
-	lacked map[string]bool
+	// lacking says that the store lacks one of them.
+	lacking bool
 }
 
 // vouch begins to look for the blobs that ingesters named. A blob in the range of the read is in
@@ -101,7 +101,7 @@ func (a *asked) vouch(ctx context.Context) {
 		}
 		v := &vouched{Stored: s, name: name}
 		if a.vouched.of == nil {
-			a.vouched = vouching{of: map[string][]*vouched{}, looks: map[*vouched]chan error{}, lacked: map[string]bool{}}
+			a.vouched = vouching{of: map[string][]*vouched{}, looks: map[*vouched]chan error{}}
 		}
 		a.vouched.of[name.Service] = append(a.vouched.of[name.Service], v)
 		if was := newest[s.Process]; was == nil || was.Number < s.Number {
@@ -198,7 +198,7 @@ func (a *asked) judge(ctx context.Context, sum *Summary) {
 		for _, v := range all[:min(len(all), mostDoubted)] {
 			if err := a.lacks(ctx, v); err != nil {
 				sum.Lack(err)
-				a.vouched.lacked[v.name.Service] = true
+				a.vouched.lacking = true
 			}
 		}
 	}

@@ -279,6 +279,15 @@ func TestNamedBlobsAreMany(t *testing.T) {
 	if stats, _ := seen.took(); len(sum.Problems) != 4 || stats != 4 || !strings.Contains(sum.Problems[0].Error(), "s2999/") {
 		t.Errorf("%d problems after %d Stats", len(sum.Problems), stats)
 	}
+	// None of the services is absent.
+	q.Services = []string{"web", "s5", "s17", "s2999"}
+	for _, rng := range []blobs.Range{blobs.Always(), {From: noon + 24*anHour, To: noon + 25*anHour}} {
+		q.Range = rng
+		if _, sum = read(t, r, q); len(sum.Problems) == 0 || len(sum.Absent) > 0 {
+			t.Errorf("%v, absent %v", sum.Problems, sum.Absent)
+		}
+	}
+	q.Services, q.Range = []string{"*"}, blobs.Always()
 	seen.fault = storagetest.Times(-1, storagetest.Stat, "s2999/", storagetest.Fault{Before: storagetest.ErrFault})
 	q.Stored = q.Stored[2999:]
 	if _, sum = read(t, r, q); len(sum.Problems) != 1 || !strings.Contains(sum.Problems[0].Error(), "cannot be checked") {
