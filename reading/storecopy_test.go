@@ -49,8 +49,10 @@ func TestStoreCopy(t *testing.T) {
 	}
 	none := func([]byte) error { return nil }
 	questions := map[string]func(s *reading.Store, a reading.Ask) (*reading.Outcome, error){
-		"records": func(s *reading.Store, a reading.Ask) (*reading.Outcome, error) { return s.Records(t.Context(), a, none) },
-		"count":   func(s *reading.Store, a reading.Ask) (*reading.Outcome, error) { return s.Count(t.Context(), a) },
+		"records": func(s *reading.Store, a reading.Ask) (*reading.Outcome, error) {
+			return s.Records(t.Context(), a, none)
+		},
+		"count": func(s *reading.Store, a reading.Ask) (*reading.Outcome, error) { return s.Count(t.Context(), a) },
 		"histogram": func(s *reading.Store, a reading.Ask) (out *reading.Outcome, err error) {
 			_, out, err = s.Histogram(t.Context(), a, reading.Slices{})
 			return out, err
