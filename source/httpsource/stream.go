@@ -5,9 +5,12 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"math"
 	"net/http"
+	"slices"
 	"time"
 
+	"blobtail/record"
 	"blobtail/source/body"
 )
 
@@ -31,13 +34,17 @@ type StreamSink interface {
 const StreamPart = 2 << 20
 
 const (
-	// streamHold is the memory that a stream holds from its beginning: buffers for reading, and a
-	// part.
-	streamHold = 2*StreamPart + 128<<10
+	// streamHold is the memory that a stream holds from its beginning: buffers for reading, a part,
+	// and receipts.
+	streamHold = 2*StreamPart + 128<<10 + streamKept
 	// streamWindow is added for a compressed stream.
 	streamWindow = 9 << 20
 	// streamWaits is how many parts may wait for the disk.
 	streamWaits = 16
+	// streamKept is how many bytes the receipts of a stream may have that wait for blobs: those of
+	// about a thousand parts. A receipt has perReceipt, and perBatch for each batch of its part.
+	streamKept           = 1 << 20
+	perReceipt, perBatch = 256, 32
 	// streamPatience is how long a stream waits for a full log. A client that is cut off sends
 	// all of it again, so the limit is long.
 	streamPatience = 5 * time.Minute
@@ -49,7 +56,8 @@ type partID struct {
 	time   int64
 }
 
-// stream appends a body while it comes, and returns when all of it is durable.
+// stream appends a body while it comes, and returns when all of it is durable, or stored if the
+// sender asks for that.
 func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who Sender) (Result, error) {
 	if err := open(r, who, in.Service, 0, s.o.Patience); err != nil {
 		return Result{}, err
@@ -80,7 +88,7 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 	if err := b.begin(s, r, in, who, h, nil); err != nil {
 		return Result{}, err
 	}
-	sink := &streamSink{b, who}
+	sink := &streamSink{builder: b, who: who, stored: in.stored}
 	b.After = sink.after
 	b.id = new(partID)
 	err = in.Stream(bufio.NewReaderSize(text, 64<<10), sink)
@@ -98,13 +106,16 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 // streamSink makes parts of a stream.
 type streamSink struct {
 	*builder
-	who Sender
+	who    Sender
+	stored bool  // the sender waits until all is in blobs
+	kept   []int // bytes of the builder's receipts
+	all    int   // their sum
 }
 
 // Part implements [StreamSink].
 func (s *streamSink) Part(text []byte, ns int64) bool {
 	b := s.builder
-	size := int64(len(b.Req.Data))
+	size, kept := int64(len(b.Req.Data)), receiptSize(&b.Req)
 	if b.err != nil || !b.flush(0) {
 		return false
 	}
@@ -116,11 +127,50 @@ func (s *streamSink) Part(text []byte, ns int64) bool {
 	}
 	b.patience = time.Time{}
 	b.id.record, b.id.time = append(b.id.record[:0], text...), ns
-	if len(b.receipts) > streamWaits {
-		b.err = b.receipts[0].Wait(b.request.Context(), false)
-		b.receipts = append(b.receipts[:0], b.receipts[1:]...)
+	if len(b.receipts) > len(s.kept) {
+		b.err = s.await(kept)
 	}
 	return b.err == nil
+}
+
+// await waits until all parts but the last ones are durable. n is the size of the newest receipt. If
+// the sender waits for blobs, receipts are kept until the end. When they have too many bytes, the
+// oldest part is waited for until it is stored. That cuts its open batches, and all parts since then
+// are in these: so it costs a blob in about a thousand parts.
+func (s *streamSink) await(n int) error {
+	b, ctx := s.builder, s.request.Context()
+	s.kept, s.all = append(s.kept, n), s.all+n
+	done := 0
+	if last := len(b.receipts) - streamWaits; last > 0 {
+		if err := b.receipts[last-1].Wait(ctx, false); err != nil {
+			return err
+		}
+		if !s.stored {
+			done = last
+		}
+	}
+	for left := s.all; s.stored && left > streamKept; done++ {
+		if err := b.receipts[done].Wait(ctx, true); err != nil {
+			return err
+		}
+		left -= s.kept[done]
+	}
+	for _, n := range s.kept[:done] {
+		s.all -= n
+	}
+	s.kept, b.receipts = slices.Delete(s.kept, 0, done), slices.Delete(b.receipts, 0, done)
+	return nil
+}
+
+// receiptSize is about how many bytes the receipt of a request has: a part may have a batch for each
+// of its services and hours.
+func receiptSize(r *record.Request) int {
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for i := range r.Lines {
+		first, last = min(first, r.Lines[i].Time), max(last, r.Lines[i].Time)
+	}
+	hours := 1 + max(0, float64(last)-float64(first))/float64(time.Hour)
+	return perReceipt + perBatch*int(min(float64(len(r.Lines)), float64(len(r.Services)+1)*hours))
 }
 
 // after counts the memory of the part.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -317,4 +318,38 @@ func FuzzEntries(f *testing.F) {
 			}
 		}
 	})
+}
+
+// waits notes for each part of a request how it was waited for.
+type waits struct {
+	mu     sync.Mutex
+	stored []bool
+}
+
+func (w *waits) Accept(context.Context, *record.Request) (record.Receipt, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.stored)
+	w.stored = append(w.stored, false)
+	return record.Receipt{Wait: func(_ context.Context, stored bool) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.stored[n] = w.stored[n] || stored
+		return nil
+	}}, nil
+}
+
+// With Ack: stored each part of an upload is in a blob, however many there are.
+func TestAckStored(t *testing.T) {
+	w := &waits{}
+	s := httpsource.New(httpsource.Options{Accept: w, Protocols: []httpsource.Protocol{journald.New()}})
+	r := httptest.NewRequest(http.MethodPost, "/upload", journal(1, 40_000))
+	r.Header.Set("Content-Type", "application/vnd.fdo.journal")
+	r.Header.Set("Ack", "stored")
+	r.ContentLength = -1
+	a := httptest.NewRecorder()
+	s.ServeHTTP(a, r)
+	if a.Code/100 != 2 || len(w.stored) < 40 || slices.Contains(w.stored, false) {
+		t.Errorf("%d %s, stored: %v", a.Code, a.Body, w.stored)
+	}
 }
