@@ -21,6 +21,8 @@ type exchange struct {
 	at    place
 	begun time.Time
 	items items
+	// decoding says that the items are those of a decoding under way.
+	decoding bool
 
 	answer string                  // of a probe
 	rest   func(w io.Writer) error // of the answer to a bulk request

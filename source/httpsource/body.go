@@ -18,6 +18,11 @@ func (s *Source) readWire(r *http.Request, p *pace, enc body.Encoding, h *hold) 
 	for {
 		if len(buf) == cap(buf) || len(buf) >= least/2 && cap(buf) == least && r.ContentLength > least {
 			want := nextSize(len(buf), r.ContentLength, limit)
+			if want > smallBody+body.Spare {
+				if err := h.leave(r.Context(), s.o.Patience); err != nil {
+					return buf, err
+				}
+			}
 			if err := h.atLeast(int64(sizeFor(want))); err != nil {
 				return buf, err
 			}

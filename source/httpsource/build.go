@@ -44,8 +44,10 @@ type builder struct {
 	scope          string // of the intake
 	hold           *hold
 	held           int // bytes of hold for the body
-	own            int // bytes of hold for lines
 
+	// fits returns an error if the body has too many lines. It is asked before the first of several
+	// parts is appended, because nothing of such a body may be kept. Nil: it has any number.
+	fits func() error
 	body []byte
 	from int // offset of the part in body
 	part int
@@ -72,19 +74,33 @@ func (b *builder) begin(s *Source, r *http.Request, in Intake, who Sender, h *ho
 	}
 	b.After, b.Watch = b.cut, s.o.Watch
 	b.sender = senderOf(r)
-	a := body.Arrival{
-		Source: "http " + r.Method + " " + body.Short(r.URL.Path), Service: in.Service,
-		Time: s.o.Now().UnixNano(), Clock: "this host's clock", Key: b.key, Fields: in.fields,
-	}
-	a.Allow = s.allow(who)
+	a := s.arrival(r, in, who, b.key)
 	if who != nil {
-		a.Client = who.ID()
 		b.sender = a.Client + " " + b.sender
 	}
 	b.Arrive(a)
 	b.held = int(max(h.n, int64(len(decoded))))
-	b.own = min(len(decoded), partSize)/4*5 + 4<<10
-	return h.atLeast(int64(b.held + b.own))
+	return h.atLeast(int64(b.held + min(len(decoded), partSize)/4*5 + 4<<10))
+}
+
+// arrival is that of a request's body.
+func (s *Source) arrival(r *http.Request, in Intake, who Sender, key string) body.Arrival {
+	a := body.Arrival{
+		Source: "http " + r.Method + " " + body.Short(r.URL.Path), Service: in.Service,
+		Time: s.o.Now().UnixNano(), Clock: "this host's clock", Key: key, Fields: in.fields,
+	}
+	a.Allow = s.allow(who)
+	if who != nil {
+		a.Client = who.ID()
+	}
+	return a
+}
+
+// fits returns an error if a body has too many lines, and their bytes.
+func (s *Source) fits(r *http.Request, in Intake, who Sender, text []byte) (made int, err error) {
+	g := body.NewGatherer()
+	g.Arrive(s.arrival(r, in, who, ""))
+	return in.Form.Fits(text, g)
 }
 
 // cut ends the part if it is full, and makes sure that its memory is counted.
@@ -101,9 +117,8 @@ func (b *builder) count(records int) bool {
 		runtime.Gosched()
 	}
 	const perLine = int(unsafe.Sizeof(record.Line{}))
-	if need := len(b.Req.Data) + perLine*records; need > b.own {
-		b.own = need / 4 * 5
-		b.err = b.hold.atLeast(int64(b.held + b.own))
+	if need := len(b.Req.Data) + perLine*records; int64(b.held+need) > b.hold.n {
+		b.err = b.hold.atLeast(int64(b.held + need/4*5))
 	}
 	return b.err == nil
 }
@@ -134,6 +149,11 @@ func (b *builder) end() error {
 func (b *builder) flush(end int) bool {
 	if len(b.Req.Lines)+len(b.Rejected) == 0 {
 		return true
+	}
+	if b.part == 0 && end < len(b.body) && b.fits != nil {
+		if b.err = b.fits(); b.err != nil {
+			return false
+		}
 	}
 	b.origin(b.body[b.from:end])
 	if b.err = b.AddRejected(b.countLines); b.err != nil {

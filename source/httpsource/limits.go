@@ -19,58 +19,100 @@ const (
 	entrance = 2 * least
 )
 
+const (
+	// smallBody is the longest body that may use the part of the budget for small ones.
+	smallBody = 64 << 10
+	// mostSmall is how much it may hold with its lines: tens of thousands.
+	mostSmall = 8 << 20
+)
+
 // A budget counts the bytes that the bodies of all requests hold.
 //
-// New requests are admitted in order of arrival, while no more than three quarters of
-// it are taken. The rest is for admitted requests to grow. Growing never waits, so no
-// two requests can wait for each other. A request that is alone is always admitted
-// and may always grow: its own limits bound it.
+// A quarter of it is for small bodies, whatever large ones hold. A body is small until it grows
+// beyond [smallBody], or its lines beyond mostSmall. From then on it is counted among the large ones.
+// They are admitted in order of arrival, while they hold no more than five eighths. The rest is for
+// admitted ones to grow. Growing never waits, and no large body waits, so no two requests can wait
+// for each other. A request that is alone is always admitted and may always grow: its own limits
+// bound it.
 type budget struct {
-	size, entry int64
-	turn        chan struct{} // holds the one request that may be admitted next
-	freed       chan struct{} // that request should try again
+	size       int64
+	large, few queue // few is for small bodies
 
-	mu   sync.Mutex
-	used int64
+	mu    sync.Mutex
+	used  int64
+	small int64 // of used, by small bodies
 }
 
+// A queue has the requests of one kind that wait.
+type queue struct {
+	turn  chan struct{} // holds the one request that may be admitted next
+	freed chan struct{} // that request should try again
+}
+
+func newQueue() queue { return queue{make(chan struct{}, 1), make(chan struct{}, 1)} }
+
 func newBudget(size int64) *budget {
-	return &budget{size: size, entry: size / 4 * 3, turn: make(chan struct{}, 1), freed: make(chan struct{}, 1)}
+	return &budget{size: size, large: newQueue(), few: newQueue()}
 }
 
 // A hold is the share of one request in a budget. It belongs to one goroutine.
 type hold struct {
-	of *budget
-	n  int64
+	of    *budget
+	n     int64
+	small bool
 }
 
-// enter waits until entrance bytes are available, but no longer than patience.
+// enter waits until entrance bytes are available, but no longer than patience. Each body is small at
+// first.
 func (b *budget) enter(ctx context.Context, patience time.Duration) (*hold, error) {
-	h := &hold{of: b}
+	h := &hold{of: b, small: true}
+	return h, b.few.wait(ctx, patience, h.admitted)
+}
+
+// leave makes a small hold a large one. It waits for that, but no longer than patience, and not at all
+// if small bodies hold half of their part: those that wait here must not fill it.
+func (h *hold) leave(ctx context.Context, patience time.Duration) error {
+	switch {
+	case !h.small || h.left():
+		return nil
+	case h.of.crowded():
+		return errNoMemory()
+	}
+	return h.of.large.wait(ctx, patience, h.left)
+}
+
+func (b *budget) crowded() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.small > b.size/8
+}
+
+// wait tries until ready is true, but no longer than patience, in order of arrival.
+func (q *queue) wait(ctx context.Context, patience time.Duration, ready func() bool) error {
 	select {
-	case b.turn <- struct{}{}: // nobody waits
-		admitted := h.admitted()
-		<-b.turn
-		if admitted {
-			return h, nil
+	case q.turn <- struct{}{}: // nobody waits
+		done := ready()
+		<-q.turn
+		if done {
+			return nil
 		}
 	default:
 	}
 	late := time.After(patience)
-	turn, freed := b.turn, (chan struct{})(nil)
+	turn, freed := q.turn, (chan struct{})(nil)
 	for {
 		select {
 		case turn <- struct{}{}:
-			defer func() { <-b.turn }()
-			turn, freed = nil, b.freed
+			defer func() { <-q.turn }()
+			turn, freed = nil, q.freed
 		case <-freed:
 		case <-late:
-			return nil, errNoMemory()
+			return errNoMemory()
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
-		if h.admitted() {
-			return h, nil
+		if ready() {
+			return nil
 		}
 	}
 }
@@ -80,11 +122,45 @@ func (h *hold) admitted() bool {
 	b := h.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.used > 0 && b.used+entrance > b.entry {
+	return h.take(entrance, b.size/8*5)
+}
+
+// left counts a small hold among the large ones, if there is room.
+func (h *hold) left() bool {
+	b := h.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return h.change(h.n, b.size/8*5)
+}
+
+// take makes the hold n bytes, if that is allowed. Large bodies may hold most bytes. b.mu is held.
+func (h *hold) take(n, most int64) bool {
+	b, more := h.of, n-h.n
+	if !h.small || n > mostSmall || b.small+more > b.size/4 {
+		return h.change(n, most)
+	}
+	b.small += more
+	b.used += more
+	h.n = n
+	return true
+}
+
+// change makes the hold a large one of n bytes, if that is allowed. b.mu is held.
+func (h *hold) change(n, most int64) bool {
+	b, large := h.of, h.of.used-h.of.small
+	if !h.small {
+		large -= h.n
+	}
+	if large+n > most && b.used > h.n {
 		return false
 	}
-	b.used += entrance
-	h.n = entrance
+	if h.small {
+		b.small -= h.n
+		h.small = false
+		b.few.wake()
+	}
+	b.used += n - h.n
+	h.n = n
 	return true
 }
 
@@ -102,12 +178,10 @@ func (h *hold) atLeast(n int64) error {
 	b := h.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if more := n - h.n; b.used+more <= b.size || b.used == h.n {
-		b.used += more
-		h.n = n
-		return nil
+	if !h.take(n, b.size/4*3) {
+		return errNoMemory()
 	}
-	return errNoMemory()
+	return nil
 }
 
 // release returns everything; the second call has no effect.
@@ -115,10 +189,19 @@ func (h *hold) release() {
 	b := h.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if h.small {
+		b.small -= h.n
+	}
 	b.used -= h.n
 	h.n = 0
+	b.large.wake()
+	b.few.wake()
+}
+
+// wake lets the request that may be admitted next try again.
+func (q *queue) wake() {
 	select {
-	case b.freed <- struct{}{}:
+	case q.freed <- struct{}{}:
 	default:
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/count"
 	"blobtail/source/httpsource"
 )
 
@@ -36,7 +37,8 @@ func stall(t *testing.T, h http.Handler, n int64, blank int) *stalled {
 func TestFullMemory(t *testing.T) {
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.MaxInFlight = 1 << 20 })
 	first := stall(t, s, 1<<20, 900<<10) // alone it may have more than its share
-	a := send(t, s, "/ingest/web", "{}")
+	large := strings.Repeat("\n", 65<<10) + "{}"
+	a := send(t, s, "/ingest/web", large)
 	wantStatus(t, a, 429, "in flight")
 	if a.RetryAfter != "1" && a.RetryAfter != "2" {
 		t.Errorf("Retry-After %q", a.RetryAfter)
@@ -45,8 +47,81 @@ func TestFullMemory(t *testing.T) {
 	if a := <-first.reply; a.Accepted != 1 {
 		t.Errorf("%+v", a)
 	}
-	if a := send(t, s, "/ingest/web", "{}"); a.Status != 200 {
+	if a := send(t, s, "/ingest/web", large); a.Status != 200 {
 		t.Errorf("after it is free again: %+v", a)
+	}
+}
+
+// Small bodies are taken from a part of their own, whatever large ones hold: with and without a
+// length, compressed, and with many records.
+func TestSmallBesideLarge(t *testing.T) {
+	reg := new(count.Registry)
+	s := newSource(&memory{}, func(o *httpsource.Options) { o.MaxInFlight, o.Patience, o.Metrics = 32<<20, time.Hour, reg })
+	first := stall(t, s, 60<<20, 33<<20)
+	for _, body := range []string{"{}", strings.Repeat(`{"msg":"a record of some words"}`+"\n", 1900), strings.Repeat("a\n", 16<<10)} {
+		for _, form := range []string{"", "gzip"} {
+			for _, chunked := range []bool{false, true} {
+				sent, header := body, []string{"Content-Type", text}
+				if form != "" {
+					sent, header = compress(t, form, body), append(header, "Content-Encoding", form)
+				}
+				r := httptest.NewRequest(http.MethodPost, "/ingest/web", strings.NewReader(sent))
+				if chunked {
+					r.ContentLength = -1
+				}
+				if a := serve(t, s, r, header...); a.Status != 200 {
+					t.Errorf("%d bytes, %q, chunked %v: %+v", len(body), form, chunked, a)
+				}
+			}
+		}
+	}
+	first.body.Close()
+	<-first.reply
+	if n := inFlight(t, reg); n != 0 {
+		t.Errorf("%v bytes stay in flight", n)
+	}
+}
+
+// Bodies that outgrow the part for small ones wait for room among the large ones, but do not fill that
+// part: small ones go on.
+func TestOutgrown(t *testing.T) { synctest.Test(t, testOutgrown) }
+
+func testOutgrown(t *testing.T) {
+	reg := new(count.Registry)
+	s := newSource(&memory{}, func(o *httpsource.Options) { o.MaxInFlight, o.Patience, o.Metrics = 8<<20, time.Minute, reg })
+	first := stall(t, s, 60<<20, 9<<20)
+	large := strings.Repeat("\n", 100<<10) + "{}"
+	const n = 100
+	replies := make(chan reply, n)
+	for i := range n {
+		sent, header := large, []string{}
+		if i%2 == 0 {
+			sent, header = compress(t, "gzip", large), []string{"Content-Encoding", "gzip"}
+		}
+		r := httptest.NewRequest(http.MethodPost, "/ingest/web", strings.NewReader(sent))
+		r.ContentLength = -1
+		go func() { replies <- serve(t, s, r, header...) }()
+	}
+	synctest.Wait()
+	refused := len(replies)
+	for range refused {
+		wantStatus(t, <-replies, 429, "in flight")
+	}
+	if refused == n || refused == 0 {
+		t.Errorf("%d of %d do not wait", refused, n)
+	}
+	if a := send(t, s, "/ingest/web", "{}"); a.Status != 200 {
+		t.Errorf("a small one beside those that wait: %+v", a)
+	}
+	first.body.Close()
+	<-first.reply
+	for range n - refused {
+		if a := <-replies; a.Accepted != 1 {
+			t.Errorf("%+v", a)
+		}
+	}
+	if n := inFlight(t, reg); n != 0 {
+		t.Errorf("%v bytes stay in flight", n)
 	}
 }
 
@@ -58,9 +133,12 @@ func testWaitForMemory(t *testing.T) {
 	first := stall(t, s, 1<<20, 900<<10)
 	replies := make(chan reply, 5)
 	for range 5 {
-		go func() { replies <- send(t, s, "/ingest/web", "{}") }()
+		go func() { replies <- send(t, s, "/ingest/web", strings.Repeat("\n", 65<<10)+"{}") }()
 	}
 	synctest.Wait() // all of them wait
+	if len(replies) > 0 {
+		t.Errorf("%+v", <-replies)
+	}
 	first.body.Close()
 	for range 5 {
 		if a := <-replies; a.Accepted != 1 {

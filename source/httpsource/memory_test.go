@@ -86,7 +86,7 @@ func testWaitingToEnter(t *testing.T) {
 	})
 	first := stall(t, h, 1<<20, 900<<10)
 	c := listenInside(t, h).dial(t)
-	fmt.Fprint(c, "POST /ingest/web HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+	go fmt.Fprintf(c, "POST /ingest/web HTTP/1.1\r\nHost: x\r\nContent-Length: 70002\r\n\r\n%70000s{}", "")
 	time.Sleep(400 * time.Millisecond)
 	first.body.Close()
 	<-first.reply

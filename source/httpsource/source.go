@@ -101,6 +101,7 @@ type Source struct {
 	budget    *budget
 	metrics   *metrics
 	unpack    *body.Decompressor
+	inflate   *body.Decompressor // for small bodies, which do not wait for large ones
 	buffers   buffers
 	builders  sync.Pool      // of *builder
 	rejects   zerolog.Logger // the log, for events that clients cause
@@ -131,6 +132,7 @@ func New(o Options) *Source {
 		metrics:   newMetrics(o.Metrics, b),
 		buffers:   newBuffers(),
 		unpack:    body.NewDecompressor(2 * runtime.GOMAXPROCS(0)),
+		inflate:   body.NewDecompressor(2 * runtime.GOMAXPROCS(0)),
 		builders:  sync.Pool{New: func() any { return &builder{Gatherer: body.NewGatherer()} }},
 		rejects:   o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
 		failures:  o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
@@ -235,6 +237,11 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 		return Result{}, nil, err
 	}
 	defer h.release()
+	if r.ContentLength > smallBody {
+		if err := h.leave(r.Context(), s.o.Patience); err != nil {
+			return Result{}, nil, err
+		}
+	}
 	p := newPace(w, s.o.ReadGrace) // only now: waiting for admission is not slowness of the client
 	text, err := s.readWire(r, p, outer, h)
 	defer func() { s.buffers.put(text) }()
@@ -272,6 +279,13 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 	if err := b.begin(s, r, in, who, h, text); err != nil {
 		return Result{}, nil, err
 	}
+	b.fits = func() error {
+		made, err := s.fits(r, in, who, text)
+		if err != nil {
+			b.made = made
+		}
+		return err
+	}
 	if err := in.Form.Decode(text, b.Gatherer); err != nil {
 		return Result{}, nil, unread(r, in.Form.Encoding, text, err)
 	}
@@ -290,15 +304,32 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in Intake, wh
 	return b.answer, b.receipts, err
 }
 
-// decompress decodes wire into buffers that h holds.
+// decompress decodes wire into buffers that h holds. A small body that becomes a large one begins
+// again: it waits for room while it has no place among those that are decoded.
 func (s *Source) decompress(ctx context.Context, enc body.Encoding, wire []byte, h *hold) ([]byte, error) {
 	held := h.n // the wire's
-	return s.unpack.Decompress(ctx, enc, wire, func(buf []byte, n int) ([]byte, error) {
+	unpack := s.unpack
+	if h.small {
+		unpack = s.inflate
+	}
+	outgrown := false
+	decoded, err := unpack.Decompress(ctx, enc, wire, func(buf []byte, n int) ([]byte, error) {
+		if outgrown = h.small && n > smallBody+body.Spare; outgrown {
+			return buf, errNoMemory()
+		}
 		if err := h.atLeast(held + int64(sizeFor(n))); err != nil {
-			return nil, err
+			return buf, err
 		}
 		return s.buffers.grow(buf, n), nil
 	})
+	if !outgrown {
+		return decoded, err
+	}
+	s.buffers.put(decoded)
+	if err := h.leave(ctx, s.o.Patience); err != nil {
+		return nil, err
+	}
+	return s.decompress(ctx, enc, wire, h)
 }
 
 // NewServer makes a server for h with the limits that a listener open to clients

@@ -34,9 +34,9 @@ type StreamSink interface {
 const StreamPart = 2 << 20
 
 const (
-	// streamHold is the memory that a stream holds from its beginning: buffers for reading, a part,
-	// and receipts.
-	streamHold = 2*StreamPart + 128<<10 + streamKept
+	// streamHold is the memory that a stream holds from its beginning: buffers for reading, and a
+	// part.
+	streamHold = 2*StreamPart + 128<<10
 	// streamWindow is added for a compressed stream.
 	streamWindow = 9 << 20
 	// streamWaits is how many parts may wait for the disk.
@@ -69,10 +69,13 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 	defer h.release()
 	wire := &streamWire{s: s, body: r.Body, pace: newPace(w, s.o.ReadGrace)}
 	need := int64(streamHold)
+	if in.stored {
+		need += streamKept
+	}
 	if in.Form.Encoding != body.Plain {
 		need += streamWindow
 	}
-	if err := h.atLeast(need); err != nil {
+	if err := cmp.Or(h.leave(r.Context(), s.o.Patience), h.atLeast(need)); err != nil {
 		return Result{}, err
 	}
 	text, err := body.NewReader(in.Form.Encoding, wire)

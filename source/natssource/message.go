@@ -2,7 +2,6 @@ package natssource
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -24,7 +23,8 @@ type reader struct {
 	*body.Gatherer
 	unpack *body.Decompressor
 	buffer []byte
-	full   bool            // there is no room for more lines
+	size   int             // of the decoded message
+	full   error           // there is no room for more lines
 	fields *record.Mapping // of the options
 }
 
@@ -50,7 +50,7 @@ func Read(m *nats.Msg, sent time.Time, fields *record.Mapping, watch body.Watch)
 func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *record.Request, unreadable error) {
 	watch := r.Watch
 	r.Forget(len(m.Data) > keptBuffer)
-	r.full, r.After, r.Watch = false, r.hasRoom, watch
+	r.full, r.After, r.Watch = nil, r.hasRoom, watch
 	key := m.Header.Get(nats.MsgIdHdr)
 	subject := plain(m.Subject) // a message that is published again may get a partition
 	r.Arrive(body.Arrival{Source: "nats " + body.Short(subject), Service: serviceOf(m.Header, subject), Time: p.sent, Clock: "its message", Key: key, Fields: r.fields})
@@ -89,13 +89,11 @@ func (r *reader) read(m *nats.Msg) (decoded []byte, err error) {
 			return nil, err
 		}
 	}
+	r.size = len(decoded)
 	if err := form.Decode(decoded, r.Gatherer); err != nil {
 		return nil, err
 	}
-	if r.full {
-		return nil, errors.New("the message holds too many records; send it in several")
-	}
-	return decoded, nil
+	return decoded, r.full
 }
 
 // grow returns the buffer of the previous message, or a larger one.
@@ -108,9 +106,11 @@ func (r *reader) grow(buf []byte, n int) ([]byte, error) {
 
 // hasRoom limits the number of lines. A rejected record becomes a line with some
 // hundred bytes of overhead.
-func (r *reader) hasRoom(int) bool {
-	r.full = len(r.Req.Data)+len(r.Rejected)*512 > maxLines
-	return !r.full
+func (r *reader) hasRoom(end int) bool {
+	if made := len(r.Req.Data) + len(r.Rejected)*512; made > maxLines {
+		r.full = body.TooManyLines(made, end, r.size, maxLines)
+	}
+	return r.full == nil
 }
 
 // serviceOf is the service of a message that was published to a subject: the header, for names
