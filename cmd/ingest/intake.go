@@ -11,7 +11,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
-	"blobtail/internal/access"
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/door"
@@ -49,7 +48,7 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
 		Probed:      func() error { return errors.Join(in.err(), company.answering(buf)) },
 		Protocols:   protocols(c.Protocols),
-		Allow:       newServices(c.Limits.NewServices),
+		Allow:       secure.newcomers.allow(),
 		Fields:      fields,
 		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
@@ -70,22 +69,8 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 	quiet := part(log, "http").Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Second})
 	in.http = httpsource.NewServer(secure.addressed(guard.Wrap(kindOf, all)), quiet)
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
-	in.syslog, err = openSyslog(c, fields, accept, part(log, "syslog"), reg)
+	in.syslog, err = openSyslog(c, fields, accept, secure.newcomers.allow(), part(log, "syslog"), reg)
 	return in, ready, err
-}
-
-// newServices limits the new services of all senders together: each costs a blob at least.
-func newServices(limit int) func(service string) (reason string) {
-	if limit == 0 {
-		return nil
-	}
-	everybody := access.Everybody(limit)
-	return func(service string) string {
-		if everybody.TakeService(service) == nil {
-			return ""
-		}
-		return fmt.Sprintf("%s is a new service, and there have been %d within an hour (limits.new-services)", service, limit)
-	}
 }
 
 // protocols are those of stock shippers.

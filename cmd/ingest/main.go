@@ -92,7 +92,8 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 		return err
 	}
 	out := newSink(store, blobwriter.Options{NoFilters: !c.Flush.Filters}, premises, part(log, "horizon"), reg)
-	stream, err := openStream(ctx, c.NATS, h.fields, part(log, "nats"), reg)
+	secure.newcomers = newNewcomers(c, store.Blobs, part(log, "access"))
+	stream, err := openStream(ctx, c.NATS, h.fields, secure.newcomers.allow(), part(log, "nats"), reg)
 	if err != nil {
 		return err
 	}
@@ -104,6 +105,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	options.Messages, options.Crowded = stream.messages(), stream.crowded()
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
 	buf := buffer.New(journal, out, options)
+	secure.newcomers.buf = buf
 	records, err := around.listen("--listen", c.Ingest.Listen, c)
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)

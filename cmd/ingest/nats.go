@@ -29,7 +29,7 @@ type stream struct {
 	ended   chan struct{}      // closed when no more messages go to the buffer
 }
 
-func openStream(ctx context.Context, c config.NATS, fields *record.Mapping, log zerolog.Logger, reg *count.Registry) (*stream, error) {
+func openStream(ctx context.Context, c config.NATS, fields *record.Mapping, allow func(string) string, log zerolog.Logger, reg *count.Registry) (*stream, error) {
 	if c.URL == "" {
 		return nil, nil
 	}
@@ -37,7 +37,7 @@ func openStream(ctx context.Context, c config.NATS, fields *record.Mapping, log 
 	if err != nil {
 		return nil, err
 	}
-	o.Fields, o.Log, o.Metrics = fields, log, reg
+	o.Fields, o.Allow, o.Log, o.Metrics = fields, allow, log, reg
 	source, err := natssource.Open(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("take from NATS: %w", err)

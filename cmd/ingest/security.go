@@ -29,8 +29,10 @@ type security struct {
 	certs  *certs.Certs   // nil: plain HTTP
 	peer   string         // the token for other ingesters, "" for none
 	trust  *trust.Trust   // of other ingesters
-	proxy  bool           // in front of the listener for records
-	log    zerolog.Logger
+	// newcomers limits the services of all doors.
+	newcomers *newcomers
+	proxy     bool // in front of the listener for records
+	log       zerolog.Logger
 
 	refused count.Counters // requests that were turned away, by reason
 }
@@ -90,6 +92,7 @@ func believed(c config.TLS) (*trust.Trust, error) {
 // run reads the files again when they change, and at SIGHUP, until ctx ends.
 func (s *security) run(ctx context.Context, group *errgroup.Group) {
 	var reload []func() error
+	group.Go(func() error { s.newcomers.limit.Run(ctx); return nil })
 	if s.tokens != nil {
 		group.Go(func() error { s.tokens.Run(ctx); return nil })
 		reload = append(reload, s.tokens.Reload)

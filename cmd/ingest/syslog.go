@@ -28,7 +28,7 @@ type syslogs struct {
 }
 
 // openSyslog listens for syslog. Connections wait until run accepts them.
-func openSyslog(all config.Config, fields *record.Mapping, accept accepter, log zerolog.Logger, reg *count.Registry) (*syslogs, error) {
+func openSyslog(all config.Config, fields *record.Mapping, accept accepter, allow func(string) string, log zerolog.Logger, reg *count.Registry) (*syslogs, error) {
 	c := all.Syslog
 	if c.Listen == "" {
 		return nil, nil
@@ -37,7 +37,7 @@ func openSyslog(all config.Config, fields *record.Mapping, accept accepter, log 
 	if err != nil {
 		return nil, fmt.Errorf("listen for syslog: %w", err)
 	}
-	o.Accept, o.Fields, o.Metrics = accept, fields, reg
+	o.Accept, o.AllowService, o.Fields, o.Metrics = accept, allow, fields, reg
 	o.HTTP = scheme(all) + "://" + signpost.HostPort(all.Ingest.Listen, "HOST:0")
 	l, err := door.Listen("--syslog", c.Listen)
 	if err != nil {

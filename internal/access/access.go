@@ -8,6 +8,7 @@
 //
 //	request -> Tokens.Of -> Token -> MayWrite, MayRead
 //	                             -> Take, TakeService: limits, kept over a Reload
+//	service of any sender -> Everybody.Take: the limit of new ones, kept over a start
 //	token -> Sessions.Begin -> session; request of a page -> Sessions.Of -> Token
 //	ingest token -> Add, Revoke -> file
 //
@@ -26,7 +27,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -97,19 +97,7 @@ func Open(path string, log zerolog.Logger) (*Tokens, error) {
 func (t *Tokens) Run(ctx context.Context) {
 	var saving sync.WaitGroup
 	defer saving.Wait()
-	saving.Go(func() {
-		tick := time.NewTicker(saveEvery)
-		defer tick.Stop()
-		defer t.save()
-		for {
-			select {
-			case <-tick.C:
-				t.save()
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
+	saving.Go(func() { everyMinute(ctx, t.save) })
 	t.file.Run(ctx, t.Reload, func(err error) {
 		t.log.Error().Err(err).Msg("the changed file of tokens is not used; the tokens of before stay in force")
 	})

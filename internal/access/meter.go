@@ -107,7 +107,10 @@ func (t *Token) charge(now time.Time, bytes int64) {
 
 // TakeService charges a service if it is new. The error is a [LimitError] if the token has
 // sent too many new services within an hour.
-func (t *Token) TakeService(service string) error {
+func (t *Token) TakeService(service string) error { return t.takeService(service, false) }
+
+// takeService is TakeService of a service that may be held by others, and so not be new.
+func (t *Token) takeService(service string, held bool) error {
 	limit := t.Limits.Services
 	if limit == 0 {
 		return nil
@@ -116,7 +119,7 @@ func (t *Token) TakeService(service string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, known := m.known[service]
-	if !known || now.Sub(last) > newFor {
+	if !held && (!known || now.Sub(last) > newFor) {
 		after := m.services
 		after.charge(now, time.Hour/time.Duration(limit), time.Hour)
 		if owed := after.debt(now); owed > 0 {
@@ -132,12 +135,6 @@ func (t *Token) TakeService(service string) error {
 		m.known[service], m.changed = now, true
 	}
 	return nil
-}
-
-// Everybody is a token for all senders together. Only its TakeService is used. It has the limit of
-// new services within an hour; 0: none.
-func Everybody(services int) *Token {
-	return &Token{ID: "everybody", Limits: Limits{Services: services}, meter: new(meter)}
 }
 
 // sweep removes services that count as new again.

@@ -168,3 +168,51 @@ func TestRemember(t *testing.T) {
 		stop()
 	})
 }
+
+// A start knows the services that all senders together have sent before it, and asks about others
+// only before it refuses one.
+func TestEverybody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "new-services")
+		start := func() (e *access.Everybody, stop func()) {
+			e = access.NewEverybody(10, path, zerolog.Nop())
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); e.Run(ctx) }()
+			return e, func() { cancel(); <-done }
+		}
+		asked := 0
+		take := func(e *access.Everybody, from, to int, held bool) (taken int) {
+			for i := from; i < to; i++ {
+				if e.Take(fmt.Sprint("service-", i), func(string) bool { asked++; return held }) == nil {
+					taken++
+				}
+			}
+			return taken
+		}
+		e, stop := start()
+		if n := take(e, 0, 30, false); n != 10 || asked != 20 {
+			t.Errorf("%d new ones, %d questions", n, asked)
+		}
+		if n := take(e, 100, 150, true); n != 50 {
+			t.Errorf("%d that others hold", n)
+		}
+		stop()
+		e, stop = start()
+		if asked = 0; take(e, 0, 10, false)+take(e, 100, 150, false) != 60 || asked > 0 {
+			t.Errorf("known ones are new, %d questions", asked)
+		}
+		if n := take(e, 200, 250, false); n != 10 {
+			t.Errorf("%d new ones after a start", n)
+		}
+		time.Sleep(2 * time.Minute) // the process is killed later
+		stopped := access.NewEverybody(10, path, zerolog.Nop())
+		if n := take(stopped, 200, 210, false) + take(stopped, 300, 350, false); n != 20 {
+			t.Errorf("%d after a kill", n)
+		}
+		stop()
+		if access.NewEverybody(0, "", zerolog.Nop()).Take("web", nil) != nil {
+			t.Error("no limit refuses")
+		}
+	})
+}

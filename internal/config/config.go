@@ -80,8 +80,8 @@ type Flush struct {
 // Limits bounds the memory of requests.
 type Limits struct {
 	InFlight Size `yaml:"in-flight"` // bytes held by all requests at once
-	// NewServices is the number of services of HTTP requests within an hour that were not sent
-	// within a day before; 0: no limit.
+	// NewServices is the number of services within an hour that were not accepted within a day before
+	// and are in neither log nor store; 0: no limit.
 	NewServices int `yaml:"new-services"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/source/body"
 )
 
 // A Guard admits senders of records.
@@ -61,16 +62,14 @@ func open(r *http.Request, who Sender, service string, bytes int64, patience tim
 func (s *Source) allow(who Sender) func(service string) (reason string, forbidden bool) {
 	all := s.o.Allow
 	switch {
-	case who == nil && all == nil:
-		return nil
+	case who == nil:
+		return body.ForNow(all)
 	case all == nil:
 		return who.Allow
 	}
 	return func(service string) (reason string, forbidden bool) {
-		if who != nil {
-			if reason, forbidden = who.Allow(service); reason != "" {
-				return reason, forbidden
-			}
+		if reason, forbidden = who.Allow(service); reason != "" {
+			return reason, forbidden
 		}
 		return all(service), false
 	}

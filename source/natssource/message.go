@@ -26,17 +26,18 @@ type reader struct {
 	size   int             // of the decoded message
 	full   error           // there is no room for more lines
 	fields *record.Mapping // of the options
+	allow  func(service string) (reason string, forbidden bool)
 }
 
-func newReader(fields *record.Mapping) *reader {
-	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1), fields: fields}
+func newReader(fields *record.Mapping, allow func(service string) string) *reader {
+	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1), fields: fields, allow: body.ForNow(allow)}
 }
 
 // Read makes the request of a message as a [Source] does, for people that try theirs. sent is when
 // the stream received it, and fields is that of the options. watch is told of each record.
 // unreadable is the reason that the message would be kept unchanged.
 func Read(m *nats.Msg, sent time.Time, fields *record.Mapping, watch body.Watch) (req *record.Request, unreadable error) {
-	r := newReader(fields)
+	r := newReader(fields, nil)
 	r.Watch = watch
 	return r.request(m, place{sent: sent.UnixNano()}, record.Origin{})
 }
@@ -46,14 +47,15 @@ func Read(m *nats.Msg, sent time.Time, fields *record.Mapping, watch body.Watch)
 // the message is kept unchanged.
 //
 // All of it is a function of the message alone, so that a second delivery has the
-// same result: the clock of this host has no influence.
+// same result: the clock of this host has no influence. Only the limit of new services may decide
+// otherwise the next time: a record may then be in _rejected and in its service.
 func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *record.Request, unreadable error) {
 	watch := r.Watch
 	r.Forget(len(m.Data) > keptBuffer)
 	r.full, r.After, r.Watch = nil, r.hasRoom, watch
 	key := m.Header.Get(nats.MsgIdHdr)
 	subject := plain(m.Subject) // a message that is published again may get a partition
-	r.Arrive(body.Arrival{Source: "nats " + body.Short(subject), Service: serviceOf(m.Header, subject), Time: p.sent, Clock: "its message", Key: key, Fields: r.fields})
+	r.Arrive(body.Arrival{Source: "nats " + body.Short(subject), Service: serviceOf(m.Header, subject), Time: p.sent, Clock: "its message", Key: key, Fields: r.fields, Allow: r.allow})
 	identified, unreadable := r.read(m)
 	if unreadable != nil {
 		identified = m.Data

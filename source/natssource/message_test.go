@@ -304,3 +304,42 @@ func TestFuture(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// A message that becomes too many bytes of lines is kept as it is, with the reason of a body of HTTP.
+func TestTooManyLines(t *testing.T) {
+	m := nats.NewMsg("logs.web")
+	m.Data = []byte(strings.Repeat("a\n", 2_000_000))
+	r, err := natssource.Read(m, time.Unix(1795500000, 0), nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "more than 128 MiB of lines") || !strings.Contains(err.Error(), "of 4000000 bytes") {
+		t.Error(err)
+	}
+	if all := linesOf(t, r); len(all) != 1 || all[0].Service != record.RejectedService || all[0].Reason != err.Error() || all[0].Bytes != len(m.Data) {
+		t.Errorf("%d lines, %.300s", len(all), r.Data)
+	}
+}
+
+// Records of services that are not allowed for now are kept in _rejected, and the message is
+// acknowledged as others are.
+func TestNotAllowedForNow(t *testing.T) {
+	e := newEnv(t)
+	m := &memory{}
+	e.run(m, func(o *natssource.Options) {
+		o.Allow = func(service string) string {
+			if service == "new" {
+				return "new is a new service"
+			}
+			return ""
+		}
+	})
+	m.stored = e.stored
+	e.publish("logs.new", `{"msg":"a"}`)
+	e.publish("logs.web", `{"msg":"b"}`)
+	for _, r := range m.await(t, 2) {
+		for _, l := range linesOf(t, &r) {
+			if rejected := l.Service == record.RejectedService; rejected != strings.Contains(l.Msg, "a") || rejected && l.Reason != "new is a new service" {
+				t.Errorf("%+v", l)
+			}
+		}
+	}
+	e.left(0)
+}

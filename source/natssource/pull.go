@@ -58,7 +58,7 @@ func (s *Source) Run(ctx context.Context, accept body.Accepter) error {
 	var pullers sync.WaitGroup
 	free := make(chan *reader, readers)
 	for range readers {
-		free <- newReader(s.o.Fields)
+		free <- newReader(s.o.Fields, s.o.Allow)
 	}
 	begun := map[string]bool{} // a queue that is not taken any more gets no new messages
 	for ctx.Err() == nil {

@@ -49,6 +49,9 @@ type Options struct {
 	// Fields has names of fields that are tried before the known ones. All ingesters need the
 	// same: a message has to be the same records at each delivery. Nil: there are none.
 	Fields *record.Mapping
+	// Allow returns the reason why records of a service are rejected for now, "" if they are not. Nil:
+	// none are.
+	Allow func(service string) (reason string)
 	// Log is the ingester's own log. The zero value writes nothing.
 	Log zerolog.Logger
 	// Metrics registers the counters. Nil: they are not registered.

@@ -85,7 +85,7 @@ func (b *batch) arrive(from *peer) {
 	b.parser.arrive(now)
 	b.g.After, b.g.Watch = func(int) bool { return true }, b.s.o.Watch
 	a := body.Arrival{Source: from.source, Service: b.s.o.Service, Time: now.UnixNano(), Clock: "this host's clock", Fields: b.s.o.Fields}
-	if len(b.s.o.Services) > 0 && a.Fields != nil {
+	if b.s.o.AllowService != nil || len(b.s.o.Services) > 0 && a.Fields != nil {
 		a.Allow = b.allow // a field may have the service
 	}
 	b.g.Arrive(a)
@@ -228,10 +228,13 @@ func (o *Options) allows(service string) bool {
 
 // allow is the Allow of an arrival.
 func (b *batch) allow(service string) (reason string, forbidden bool) {
-	if b.s.o.allows(service) {
-		return "", false
+	switch {
+	case !b.s.o.allows(service):
+		return notAllowed(service), true
+	case b.s.o.AllowService != nil:
+		return b.s.o.AllowService(service), false
 	}
-	return notAllowed(service), true
+	return "", false
 }
 
 func notAllowed(service string) string {

@@ -62,6 +62,9 @@ type Options struct {
 	// Services are names or globs of the services that may be written. A record of another
 	// service is rejected. Empty: all.
 	Services []string
+	// AllowService returns the reason why records of a service are rejected for now, "" if they are
+	// not. It is asked after Services. Nil: none are.
+	AllowService func(service string) (reason string)
 	// Watch is told of each record. Nil: nobody is.
 	Watch body.Watch
 	// Fields has names of fields that are tried before the known ones. Nil: there are none.

@@ -225,6 +225,15 @@ func TestServices(t *testing.T) {
 		{"some", syslog.Options{Services: []string{"web-*", "syslog"}}, []string{
 			`"service":"web-1","msg":"a"`, `"service":"syslog","msg":"c"`,
 			`"service":"_rejected","msg":"<13>Nov 20 15:04:05 h sshd[1]: b","reason":"the service sshd is none of those that syslog.services allows"`}},
+		{"some, and not all for now", syslog.Options{Services: []string{"web-*", "syslog"}, AllowService: func(service string) string {
+			if service == "syslog" {
+				return ""
+			}
+			return service + " is a new service"
+		}}, []string{
+			`"service":"syslog","msg":"c"`,
+			`"service":"_rejected","msg":"<13>Nov 20 15:04:05 h web-1: a","reason":"web-1 is a new service"`,
+			`"service":"_rejected","msg":"<13>Nov 20 15:04:05 h sshd[1]: b","reason":"the service sshd is none of those that syslog.services allows"`}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := stored(t, row.o, lines)
