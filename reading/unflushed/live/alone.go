@@ -31,7 +31,7 @@ func AskAlone(ctx context.Context, row *lease.Ingester, q Query, o AloneOptions)
 	if err != nil {
 		return nil, fmt.Errorf("its address cannot be used: %w", err)
 	}
-	c.alone, c.idle, c.readable = true, idleWait, o.readable
+	c.alone, c.idle, c.readable, c.start = true, idleWait, o.readable, row.ID+"."+row.Process
 	a, err := c.Ask(ctx, q)
 	if none, ok := errors.AsType[*NoAnswerError](err); ok && none.TLS {
 		return nil, err

@@ -76,9 +76,9 @@ type Answer struct {
 	err     error // that Next returns from now on
 }
 
-func newAnswer(ctx, request context.Context, c *Client, q Query, resp *http.Response, cancel context.CancelCauseFunc) *Answer {
+func newAnswer(ctx, request context.Context, c *Client, q Query, p *pulse, resp *http.Response, cancel context.CancelCauseFunc) *Answer {
 	a := &Answer{client: c, query: q, ctx: ctx, request: request, cancel: cancel, asked: map[string]bool{}}
-	a.body = &watched{resp.Body, c.idle, cancel}
+	a.body = &watched{resp.Body, c, p, cancel}
 	a.in = bufio.NewScanner(a.body)
 	a.in.Buffer(make([]byte, readBuffer), maxLine)
 	a.in.Split(a.split)
@@ -102,13 +102,15 @@ func (a *Answer) split(data []byte, _ bool) (advance int, token []byte, err erro
 // counts only during a Read: the reader may pause in between as long as it needs.
 type watched struct {
 	io.ReadCloser
-	idle   time.Duration
+	client *Client
+	pulse  *pulse
 	cancel context.CancelCauseFunc
 }
 
 func (w *watched) Read(p []byte) (int, error) {
-	late := time.AfterFunc(w.idle, func() { w.cancel(errIdle) })
+	late := time.AfterFunc(w.client.idle, func() { w.cancel(errIdle) })
 	defer late.Stop()
+	defer w.pulse.watch(w.client, w.client.idle, func() { w.cancel(errHung) })()
 	return w.ReadCloser.Read(p)
 }
 
@@ -182,6 +184,8 @@ func (a *Answer) line() ([]byte, error) {
 		err = fmt.Errorf("a line of more than %d bytes", maxLine)
 	case errors.Is(context.Cause(a.request), errIdle):
 		err = fmt.Errorf("%w for %s", errIdle, a.client.idle)
+	case errors.Is(context.Cause(a.request), errHung):
+		err = fmt.Errorf("%w, and gives no other sign of life", errIdle)
 	}
 	return nil, err
 }

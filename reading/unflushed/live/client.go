@@ -53,6 +53,9 @@ type ClientOptions struct {
 	PlainHTTP bool
 	// Wait is how long an ingester may take for the header of its answer; 0: 15 s.
 	Wait time.Duration
+	// Hangs has the ingesters that hang: these take less of Wait. nil: an ingester may take all
+	// of it.
+	Hangs *Hangs
 }
 
 // Client asks one ingester for the live records of all. It is safe for concurrent
@@ -69,6 +72,8 @@ type Client struct {
 	readable string
 	// The longest waits: for the header of an answer, and for more of its body.
 	wait, idle time.Duration
+	hangs      *Hangs // nil: none is remembered
+	start      string // of the ingester, if it is known: its id and process
 }
 
 // NewClient returns a client of the ingester at base, an http or https URL.
@@ -77,7 +82,7 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{base: u, http: o.HTTP, trust: o.Trust, token: o.Token, wait: cmp.Or(o.Wait, readerHeaderWait), idle: readerIdleWait}
+	c := &Client{base: u, http: o.HTTP, trust: o.Trust, token: o.Token, wait: cmp.Or(o.Wait, readerHeaderWait), idle: readerIdleWait, hangs: o.Hangs}
 	if c.http == nil {
 		c.http = NewHTTP(o.Trust)
 	}
@@ -148,29 +153,23 @@ func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	where := *c.base
-	where.Path, where.RawPath = c.base.Path+"/live/"+q.Service, c.base.EscapedPath()+"/live/"+url.PathEscape(q.Service)
-	where.RawQuery = q.values(c.alone).Encode()
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
+	req, err := c.request(ctx, http.MethodGet, q.Service)
 	if err != nil {
 		cancel(nil)
-		return nil, fmt.Errorf("ask %s: %w", c.base, err)
+		return nil, err
 	}
-	req.Header.Set(headerVersion, strconv.Itoa(Version))
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
+	req.URL.RawQuery = q.values(c.alone).Encode()
 	if c.readable != "" {
 		req.Header.Set(headerReadable, c.readable)
 	}
 	if q.Stored && !q.Follow {
 		req.Header.Set(headerStored, "1")
 	}
-	late := time.AfterFunc(c.wait, func() { cancel(errNoHeader) })
-	resp, err := c.http.Do(req)
-	late.Stop()
+	p := c.hangs.use(c.start + " " + c.base.String())
+	context.AfterFunc(ctx, p.done)
+	resp, err := c.do(ctx, req, p, cancel)
 	if err != nil {
 		cause := context.Cause(ctx)
 		cancel(nil)
@@ -179,19 +178,54 @@ func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 		switch {
 		case caller.Err() != nil:
 			return nil, fmt.Errorf("ask %s: %w", c.base, caller.Err())
-		case errors.Is(cause, errNoHeader):
-			err = errNoHeader
+		case errors.Is(cause, errNoHeader) || errors.Is(cause, errHung):
+			err = cause
 		case errors.As(err, &u): // the URL would bring its parameters
 			err, apart = c.trust.Explain(u.Err, c.base)
 		}
 		return nil, &NoAnswerError{TLS: apart, Err: fmt.Errorf("no ingester can be reached at %s: %w", c.base, err)}
 	}
-	a := newAnswer(caller, ctx, c, q, resp, cancel)
+	a := newAnswer(caller, ctx, c, q, p, resp, cancel)
 	if err := a.header(resp); err != nil {
 		a.Close()
 		return nil, err
 	}
 	return a, nil
+}
+
+// request makes a request about services.
+func (c *Client) request(ctx context.Context, method, services string) (*http.Request, error) {
+	where := *c.base
+	where.Path, where.RawPath = c.base.Path+"/live/"+services, c.base.EscapedPath()+"/live/"+url.PathEscape(services)
+	req, err := http.NewRequestWithContext(ctx, method, where.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	req.Header.Set(headerVersion, strconv.Itoa(Version))
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return req, nil
+}
+
+// do sends a question, which cancel ends. It gives the ingester less time if that hangs.
+func (c *Client) do(ctx context.Context, req *http.Request, p *pulse, cancel context.CancelCauseFunc) (*http.Response, error) {
+	if err := p.admit(ctx, c); err != nil {
+		cancel(err)
+		return nil, err
+	}
+	late := time.AfterFunc(c.wait, func() { p.late(c.wait); cancel(errNoHeader) })
+	stop := p.watch(c, c.wait, func() { cancel(errHung) })
+	resp, err := c.http.Do(req)
+	late.Stop()
+	stop()
+	switch {
+	case err == nil:
+		p.sign()
+	case ctx.Err() == nil && isTimeout(err):
+		p.late(hangWait)
+	}
+	return resp, err
 }
 
 // Self returns the ingester that answers at the URL. It asks for no record, and the

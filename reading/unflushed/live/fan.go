@@ -130,7 +130,7 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 // askPeer asks one peer for its own records, as [AskAlone] does.
 func (h *Handler) askPeer(ctx context.Context, p *lease.Ingester, silent bool, f *fan) (*Answer, error) {
 	o := AloneOptions{Store: f.self.Store, readable: f.scope.readable()}
-	o.HTTP, o.Trust, o.Token, o.PlainHTTP, o.Wait = h.o.HTTP, h.o.Trust, h.o.Token, h.o.PlainHTTP, headerWait
+	o.ClientOptions = ClientOptions{HTTP: h.o.HTTP, Trust: h.o.Trust, Token: h.o.Token, PlainHTTP: h.o.PlainHTTP, Wait: headerWait, Hangs: &h.hangs}
 	if silent { // perhaps only its row cannot be written
 		o.Wait = HastyWait
 	}

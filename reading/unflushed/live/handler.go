@@ -108,6 +108,7 @@ type Handler struct {
 	readers door.Places // of answers under way
 	others  door.Places
 
+	hangs    Hangs           // of the peers
 	stopping context.Context // ends with Stop
 	stop     context.CancelFunc
 
@@ -164,6 +165,7 @@ var (
 // [http.Server.RegisterOnShutdown], because a slow reader would delay the shutdown.
 func (h *Handler) Stop() {
 	h.stop()
+	h.hangs.Close()
 	h.o.HTTP.CloseIdleConnections()
 }
 
@@ -171,6 +173,9 @@ func (h *Handler) Stop() {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	status := h.serve(w, r)
+	if r.Method == http.MethodHead {
+		return // a ping, whose refusal is a sign of life
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stats.Questions[status]++

@@ -1,0 +1,306 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// hangWait is how long an ingester may give no sign of life until it counts as hung. An
+	// ingester that is only slow answers a ping meanwhile.
+	hangWait = 2 * time.Second
+	// hungWait is how long a question waits for an ingester that counts as hung.
+	hungWait = 200 * time.Millisecond
+	// pingPause is the time between pings of an ingester that answers them, and keeps questions
+	// waiting.
+	pingPause = 500 * time.Millisecond
+	// beat is the unit in which silence is counted: a process that stands still itself counts one.
+	beat = 100 * time.Millisecond
+	// forgetAfter is how long a hung ingester is remembered that nobody asks.
+	forgetAfter = time.Hour
+)
+
+// errHung ends a question to an ingester that hangs.
+var errHung = errors.New("no answer in time, nor another sign of life")
+
+// Hangs remembers the ingesters that hang, for all questions of a process. The first question
+// takes 2 s to find a hang, and those that wait meanwhile share the finding. Later ones wait 200 ms
+// at most, until the ingester answers anything. The zero value works. It is safe for concurrent
+// use.
+type Hangs struct {
+	mu     sync.Mutex
+	all    map[string]*pulse
+	closed bool
+}
+
+// Close ends the pings that no question waits for, which would end within 2 s.
+func (h *Hangs) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, p := range h.all {
+		if p.stop != nil {
+			p.stop()
+		}
+	}
+}
+
+// pulse is one start of an ingester at one address. The lock of its Hangs guards it.
+type pulse struct {
+	of      *Hangs
+	users   int             // questions under way
+	used    time.Time       // when the last one came
+	waiting map[*vigil]bool // those that have waited for hungWait
+	silent  time.Duration   // since the last sign of life, while any waits
+	hung    time.Time       // since when it counts as hung; zero: it does not
+	well    chan struct{}   // closed when it does not any more
+	pinging bool            // a goroutine pings it
+	pinged  time.Time       // when the last ping began
+	wanted  bool            // a question has come since then
+	stop    func()          // ends it
+}
+
+// vigil is one question that waits for a sign of life.
+type vigil struct {
+	patience time.Duration
+	end      func()
+}
+
+// use returns the pulse of an ingester; nil, of which all methods work: none is remembered. The
+// caller calls done.
+func (h *Hangs) use(name string) *pulse {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	p := h.all[name]
+	if p == nil {
+		for other, q := range h.all { // new ones are rare
+			if q.users == 0 && !q.pinging && (q.hung.IsZero() || now.Sub(q.used) > forgetAfter) {
+				delete(h.all, other)
+			}
+		}
+		if h.all == nil {
+			h.all = map[string]*pulse{}
+		}
+		p = &pulse{of: h, waiting: map[*vigil]bool{}}
+		h.all[name] = p
+	}
+	p.users, p.used = p.users+1, now
+	return p
+}
+
+// done ends the use of a question.
+func (p *pulse) done() {
+	if p == nil {
+		return
+	}
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.users--
+}
+
+// admit returns errHung if the ingester counts as hung, and does not answer a ping within
+// hungWait. A ping that is under way counts.
+func (p *pulse) admit(ctx context.Context, c *Client) error {
+	if p == nil {
+		return nil
+	}
+	p.of.mu.Lock()
+	since, well := p.hung, p.well
+	if since.IsZero() {
+		p.of.mu.Unlock()
+		return nil
+	}
+	p.ping(c)
+	wait := time.NewTimer(time.Until(p.pinged.Add(hungWait)))
+	p.of.mu.Unlock()
+	defer wait.Stop()
+	select {
+	case <-well:
+		return nil
+	case <-wait.C:
+		return fmt.Errorf("%w since %s", errHung, since.UTC().Format(time.RFC3339))
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// watch ends a question by end if the ingester turns out to hang. It has patience for it, but not
+// more than hangWait.
+func (p *pulse) watch(c *Client, patience time.Duration, end func()) (stop func()) {
+	if p == nil {
+		return func() {}
+	}
+	v := &vigil{min(patience, hangWait), end}
+	join := time.AfterFunc(hungWait, func() {
+		p.of.mu.Lock()
+		defer p.of.mu.Unlock()
+		if !p.hung.IsZero() {
+			end()
+			return
+		}
+		if len(p.waiting) == 0 {
+			p.silent = hungWait
+		}
+		p.waiting[v] = true
+		p.ping(c)
+	})
+	return func() {
+		if join.Stop() {
+			return
+		}
+		p.of.mu.Lock()
+		defer p.of.mu.Unlock()
+		delete(p.waiting, v)
+	}
+}
+
+// sign notes a sign of life.
+func (p *pulse) sign() {
+	if p == nil {
+		return
+	}
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.alive()
+}
+
+func (p *pulse) alive() {
+	p.silent = 0
+	if !p.hung.IsZero() {
+		p.hung = time.Time{}
+		close(p.well)
+	}
+}
+
+// late notes that a question got nothing in all the time that it had. An ingester that answers
+// pings does not hang.
+func (p *pulse) late(waited time.Duration) {
+	if p == nil {
+		return
+	}
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if p.silent+2*beat >= min(waited, hangWait) {
+		p.hang()
+	}
+}
+
+// hang notes that the ingester hangs, and ends all questions that wait for it.
+func (p *pulse) hang() {
+	if p.hung.IsZero() {
+		p.hung, p.well = time.Now().Add(-p.silent), make(chan struct{})
+	}
+	for v := range p.waiting {
+		v.end()
+	}
+	clear(p.waiting)
+}
+
+// ping has the ingester pinged as long as that is of use.
+func (p *pulse) ping(c *Client) {
+	if p.wanted = true; p.pinging {
+		return
+	}
+	p.pinging, p.pinged = true, time.Now()
+	go func() {
+		for ctx := p.next(); ctx != nil; ctx = p.next() {
+			p.once(ctx, c)
+		}
+	}()
+}
+
+// next begins another ping, if it is of use. The context is that of the ping; nil: there is none.
+func (p *pulse) next() context.Context {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if p.stop != nil {
+		p.stop()
+		p.stop = nil
+	}
+	if p.pinging = !p.of.closed && (p.wanted || len(p.waiting) > 0); !p.pinging {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), hangWait)
+	p.wanted, p.pinged, p.stop = false, time.Now(), cancel
+	return ctx
+}
+
+// once pings once. It counts the silence until the answer, and pauses behind it.
+func (p *pulse) once(ctx context.Context, c *Client) {
+	answer := make(chan error, 1)
+	go func() { answer <- c.ping(ctx) }()
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for silent, pause := true, hangWait+pingPause; pause > 0; pause -= beat {
+		select {
+		case err := <-answer:
+			silent, pause = !p.answered(err), pingPause
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if !p.needs(silent) {
+				return
+			}
+		}
+	}
+}
+
+// answered reports whether the end of a ping shows that the ingester does not hang. One that
+// counts as hung and has gone refuses at once, as it will refuse each question.
+func (p *pulse) answered(err error) bool {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if err == nil || !isTimeout(err) && !p.hung.IsZero() {
+		p.alive()
+		return true
+	}
+	return false
+}
+
+// needs counts a beat, and reports whether the ping is still of use.
+func (p *pulse) needs(silent bool) bool {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if silent {
+		p.silent += beat
+	}
+	for v := range p.waiting {
+		if p.silent >= v.patience {
+			p.hang()
+			break
+		}
+	}
+	return !p.of.closed && (len(p.waiting) > 0 || !p.hung.IsZero() && time.Since(p.pinged) < hangWait)
+}
+
+func isTimeout(err error) bool {
+	late, ok := errors.AsType[net.Error](err)
+	return ok && late.Timeout()
+}
+
+// ping asks for a sign of life: an ingester of any version refuses a HEAD at once, without a look at
+// its log. The failure of a proxy is none.
+func (c *Client) ping(ctx context.Context) error {
+	req, err := c.request(ctx, http.MethodHead, "-")
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if resp.StatusCode >= 500 && resp.Header.Get(headerVersion) == "" {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
