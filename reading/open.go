@@ -86,7 +86,7 @@ func Open(o OpenOptions) (*Reader, error) {
 	switch {
 	case o.Off:
 	case o.Live != "":
-		client, err := live.NewClient(o.Live, live.ClientOptions{HTTP: o.http(), Trust: o.Trust, Token: o.Token, PlainHTTP: o.PlainHTTP})
+		client, err := live.NewClient(o.Live, live.ClientOptions{HTTP: o.http(), Trust: o.Trust, Token: o.Token, PlainHTTP: o.PlainHTTP, Hangs: &live.Hangs{}})
 		if err != nil {
 			return nil, err
 		}

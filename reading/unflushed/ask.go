@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -50,7 +51,7 @@ func (r *Reader) answers(ctx context.Context, q live.Query, known *survey) (all 
 	}
 	answers := make([]*live.Answer, len(rows))
 	errs := fanout.All(len(rows), 0, func(i int) (err error) {
-		answers[i], err = live.AskAlone(ctx, &rows[i], q, live.AloneOptions{ClientOptions: r.client(&rows[i], k), Store: k.store})
+		answers[i], err = r.alone(ctx, &rows[i], q, k)
 		return err
 	})
 	h.errs = map[string]error{}
@@ -65,24 +66,17 @@ func (r *Reader) answers(ctx context.Context, q live.Query, known *survey) (all 
 	return all, h, nil
 }
 
-// client says how the ingester of a row is asked.
-func (r *Reader) client(row *lease.Ingester, k *roster) live.ClientOptions {
-	silent := !row.Live(k.now)
-	o := r.options(silent)
-	if !silent && r.o.Distant {
+// alone asks the ingester of a row for its own records. A silent one has only a second: perhaps it
+// cannot write its row, but most likely it does not run.
+func (r *Reader) alone(ctx context.Context, row *lease.Ingester, q live.Query, k *roster) (*live.Answer, error) {
+	o := live.ClientOptions{HTTP: r.o.Announced, Trust: r.o.Trust, Token: r.o.Token, PlainHTTP: r.o.PlainHTTP, Hangs: &r.hangs}
+	switch {
+	case !row.Live(k.now):
+		o.Wait = live.HastyWait
+	case r.o.Distant:
 		o.Wait = distantWait
 	}
-	return o
-}
-
-// options are those of a client of an announced ingester. A silent one has only a second: perhaps
-// it cannot write its row, but most likely it does not run.
-func (r *Reader) options(silent bool) live.ClientOptions {
-	o := live.ClientOptions{HTTP: r.o.Announced, Trust: r.o.Trust, Token: r.o.Token, PlainHTTP: r.o.PlainHTTP}
-	if silent {
-		o.Wait = live.HastyWait
-	}
-	return o
+	return live.AskAlone(ctx, row, q, live.AloneOptions{ClientOptions: o, Store: k.store})
 }
 
 // holders are the ingesters that may hold records: a record that was acknowledged before the
@@ -96,109 +90,46 @@ func (k *roster) holders() (rows []lease.Ingester) {
 	return rows
 }
 
-// reach finds a running ingester that answers, for a follower, and reports whether there is
-// one. It asks all at the same time.
+// reach reports whether any ingester answers a follower. It asks all at the same time.
 func (r *Reader) reach(ctx context.Context, known *survey) bool {
 	k := known.wait()
+	if k.storeErr != nil || k.store == "" {
+		r.identify(ctx, k)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	type one struct {
-		address string
-		self    live.Self
-	}
 	rows := k.askable()
-	found := make(chan one, len(rows))
+	found := make(chan bool, len(rows))
 	var asking fanout.Crew
 	for _, i := range rows {
 		asking.Go(func() {
-			client, err := live.NewClient(i.Address, r.client(&i, k))
-			if err != nil {
-				return
+			answer, err := r.alone(ctx, &i, ends("*"), k)
+			if answer != nil {
+				answer.Close()
 			}
-			if self, err := client.Self(ctx); err == nil {
-				found <- one{i.Address, self}
+			if found <- err == nil; err == nil {
+				cancel()
 			}
 		})
 	}
-	go func() { asking.Wait(); close(found) }()
-	for f := range found {
-		if r.ours(ctx, f.self, k) == nil {
-			r.last.Store(f.address)
+	asking.Wait()
+	close(found)
+	for one := range found {
+		if one {
 			return true
 		}
 	}
 	return false
 }
 
-// ask puts a question to one ingester, which asks its peers, as followers need it. It waits
-// for known only if it needs it. The error is [ErrNobody] if there is no ingester to ask.
-//
-// With announced addresses it asks one ingester after another. It starts with the last one
-// that answered, without reading the rows, so that slow tables do not block a follower.
-func (r *Reader) ask(ctx context.Context, q live.Query, known *survey) (*live.Answer, error) {
-	if r.o.Live != nil {
-		return r.askOne(ctx, r.o.Live, q, known)
-	}
-	var failed error
-	last, _ := r.last.Load().(string)
-	if last != "" {
-		answer, err := r.askAt(ctx, last, false, q, known)
-		if err == nil || !elsewhere(err) {
-			return answer, err
-		}
-		failed = err
-	}
-	if time.Since(known.begun) > time.Second { // a follower may ask for days, so its survey is old
-		known = r.survey(ctx, nil)
-	}
-	k := known.wait()
-	if k.err != nil && !absent(k.err) {
-		return nil, cmp.Or(failed, fmt.Errorf("no ingester to ask is known: %w", k.err))
-	}
-	rows := k.askable()
-	if len(rows) == 0 {
-		return nil, ErrNobody // the last one that answered has ended
-	}
-	for _, i := range rows {
-		if i.Address == last {
-			continue
-		}
-		answer, err := r.askAt(ctx, i.Address, !i.Live(k.now), q, known)
-		if err == nil {
-			r.last.Store(i.Address)
-			return answer, nil
-		}
-		failed = cmp.Or(failed, err)
-		if !elsewhere(err) {
-			return nil, err
-		}
-	}
-	return nil, failed
+// ends is a question for the ends of logs.
+func ends(services string) live.Query {
+	return live.Query{Service: services, From: math.MinInt64, To: math.MaxInt64, Follow: true, Now: true}
 }
 
-// askable are the ingesters that have an address and may answer: first the running ones,
-// by latest heartbeat, then silent ones that may hold records.
+// askable are the ingesters that a follower asks: those that run, or may hold records.
 func (k *roster) askable() []lease.Ingester {
-	var running, silent []lease.Ingester
-	for _, i := range slices.SortedStableFunc(slices.Values(k.rows), func(x, y lease.Ingester) int { return y.At.Compare(x.At) }) {
-		switch {
-		case i.Address == "":
-		case i.Live(k.now):
-			running = append(running, i)
-		case i.State == lease.Holding:
-			silent = append(silent, i)
-		}
-	}
-	return append(running, silent...)
-}
-
-// askAt asks the ingester at an address; with silent it waits only a second.
-func (r *Reader) askAt(ctx context.Context, address string, silent bool, q live.Query, known *survey) (*live.Answer, error) {
-	client, err := live.NewClient(address, r.options(silent))
-	if err != nil {
-		return nil, err
-	}
-	return r.askOne(ctx, client, q, known)
+	return slices.DeleteFunc(slices.Clone(k.rows), func(i lease.Ingester) bool { return !i.MayHold(k.now) })
 }
 
 // askOne asks one ingester. It rejects the answer of an ingester of another store.
@@ -242,10 +173,4 @@ func (r *Reader) identify(ctx context.Context, k *roster) {
 // unknownStore is the error about an ingester if the id of the store cannot be read.
 func (k *roster) unknownStore(id string) error {
 	return fmt.Errorf("the id of the store (_store) cannot be read, so it is not known whether ingester %s writes to it: %w", id, k.storeErr)
-}
-
-// elsewhere reports whether another ingester may answer after this error.
-func elsewhere(err error) bool {
-	var none *live.NoAnswerError
-	return errors.As(err, &none)
 }

@@ -3,15 +3,11 @@ package unflushed
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"blobtail/internal/lease"
 	"blobtail/reading/blobs"
-	"blobtail/reading/unflushed/live"
-	"blobtail/record"
 )
 
 const (
@@ -19,8 +15,8 @@ const (
 	slack = time.Minute
 	// retry is the pause after a catch-up that failed.
 	retry = 2 * time.Second
-	// endsEvery is how often a follower checks for ended ingesters.
-	endsEvery = 5 * time.Second
+	// endsEvery is how often a follower checks for new and ended ingesters.
+	endsEvery = 2 * time.Second
 	// manyPositions is the limit above which positions of gone ingesters are dropped.
 	manyPositions = 256
 )
@@ -104,108 +100,6 @@ func (f *follower) check(ctx context.Context) {
 	}
 }
 
-// meet asks for the ends of the logs.
-func (f *follower) meet(ctx context.Context) error {
-	question := asked(&f.o.Query)
-	question.Follow, question.Now = true, true
-	answer, err := f.ask(ctx, question, nil, func(*record.Entry) error { return nil })
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	f.sayLive(err)
-	if answer != nil {
-		f.positions = answer.Positions()
-		h := hear(answer, err)
-		f.tellNarrowed(&h)
-		f.answered(h, f.now())
-	}
-	return nil
-}
-
-// poll asks for records after the positions; false: no ingester answered.
-//
-// An ingester without a position that is new since the follower began is read from its
-// beginning. It remembers newer records only. For an older one the right position is
-// unknown, so its records are found by time.
-func (f *follower) poll(ctx context.Context) (bool, error) {
-	begun := f.now()
-	question := asked(&f.o.Query)
-	question.Follow, question.After = true, f.positions
-	h := &haul{rest: blobs.NewUnflushed("live records")}
-	defer h.rest.Close()
-	var met []string
-	answer, err := f.ask(ctx, question, func(p live.Positions) bool {
-		for id := range p {
-			// It may have accepted records before this follower began.
-			if _, ok := f.positions[id]; !ok && (f.known == nil || f.known[id]) {
-				met = append(met, id)
-			}
-		}
-		return len(met) == 0
-	}, h.add)
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	if len(met) > 0 {
-		// The ingester would send all records it remembers, old and new.
-		p := answer.Positions()
-		for _, id := range met {
-			f.positions[id], f.good[id] = p[id], begun
-			f.owe(time.Unix(0, f.floor), fmt.Sprintf("ingester %s answers for the first time", id))
-		}
-		return true, nil
-	}
-	f.sayLive(err)
-	f.heard = heard{err: err}
-	if answer == nil {
-		return false, nil
-	}
-	f.heard = hear(answer, err)
-	for _, id := range answer.Behind {
-		f.owe(f.lastGood(id).Add(-slack), fmt.Sprintf("ingester %s does not remember all that came since the last look", id))
-	}
-	f.exact = f.exact || f.reached(answer.Positions())
-	if len(answer.Behind) > 0 {
-		if err := f.pay(ctx); err != nil { // first, because blobs have the older records
-			return true, err
-		}
-	}
-	exact := f.exact && !f.heard.partly
-	f.exact = false // no other follower can go on from half an answer
-	if err := f.take(ctx, h); err != nil {
-		return true, err
-	}
-	f.positions, f.exact = answer.Positions(), exact
-	f.tellNarrowed(&f.heard)
-	f.answered(f.heard, begun)
-	return true, nil
-}
-
-// reached reports whether an answer reached the end of each log that a read may have had
-// records of, except those of ended ingesters: an ingester that a read finds in blobs may
-// not have answered yet. after are the answer's positions; none: there is no answer.
-func (f *follower) reached(after live.Positions) bool {
-	k := f.company.wait()
-	for _, i := range k.rows {
-		_, there := after[i.ID]
-		if !there && i.MayHold(k.now) {
-			return false
-		}
-	}
-	for _, i := range k.holders() { // a read asks these, and an answer without them keeps their positions
-		if _, answered := f.heard.snapshots[i.ID]; !answered {
-			return false
-		}
-	}
-	for id := range f.positions {
-		_, over := f.ended[id]
-		if _, there := after[id]; !over && !there {
-			return false
-		}
-	}
-	return len(f.heard.told) == 0 // a missing one has started again
-}
-
 // tellNarrowed reports once that answers lack services.
 func (f *follower) tellNarrowed(h *heard) {
 	if err := h.lessThan(f.o.Query.Services); err != nil && h.narrowed != f.narrowed {
@@ -224,33 +118,6 @@ func (f *follower) answered(h heard, at time.Time) {
 			f.good[id] = at
 		}
 	}
-}
-
-// ask asks a question of a follower. It keeps records only together with the positions
-// after them; otherwise they would come twice. It returns no answer if the answer was cut
-// off. If look returns false, ask stops after the header.
-func (f *follower) ask(ctx context.Context, question live.Query, look func(live.Positions) bool, add func(*record.Entry) error) (*live.Answer, error) {
-	question.From, question.To = blobs.Oldest, blobs.Newest
-	answer, err := f.r.ask(ctx, question, f.company)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Close()
-	if look != nil && !look(answer.Positions()) {
-		return answer, nil
-	}
-	_, end, err := f.hidden.collect(answer.Next, func(line []byte) bool { return f.asked.has(line) && f.match.Line(line) }, add)
-	f.tellUnjudged()
-	var cut *live.CutError
-	switch {
-	case err != nil:
-		return nil, err
-	case end == io.EOF:
-		return answer, nil
-	case errors.As(end, &cut) || ctx.Err() != nil:
-		return nil, end
-	}
-	return answer, end
 }
 
 // judgeEnds finds the ingesters that have ended. An ended ingester is not asked any more,
@@ -289,15 +156,15 @@ func (f *follower) judgeEnds(s *survey) {
 	}
 }
 
-// tellUnasked reports ingesters that may hold records and that the asked ingester does
-// not know: it may be cut off from their table. It reports them only at the second check,
-// since by then the asked one knows an ingester that has just started.
+// tellUnasked reports ingesters that may hold records and that no answer is of: the ingester that
+// the user named may be cut off from their table. It reports them only at the second check, since
+// by then that one knows an ingester that has just started.
 func (f *follower) tellUnasked(k *roster) {
 	unasked := map[string]string{}
 	if f.heard.any {
 		for _, i := range k.lacking(&f.heard) {
-			if f.heard.told[i.ID] {
-				continue
+			if f.heard.told[i.ID] || f.heard.errs[i.ID] != nil || f.asking[i.ID] != nil {
+				continue // it is known
 			}
 			unasked[i.ID] = i.Process
 			if f.unasked[i.ID] == i.Process {

@@ -77,6 +77,10 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	if f.checking != nil {
 		f.checking.wait()
 	}
+	f.attend(true)
+	for _, p := range f.asking {
+		p.haul.rest.Close()
+	}
 	if ferr := f.release(true); ferr != nil {
 		err = ferr
 	}
@@ -119,15 +123,15 @@ type follower struct {
 	good      map[string]time.Time // when each ingester last answered
 	known     map[string]bool      // ingesters present at the start; nil: not known
 	company   *survey              // the last one read
-	heard     heard                // from the last poll
-	narrowed  string               // the services of the token, as last reported
-	unasked   map[string]string    // those that held records and were left out at the last check, with their process
-	ended     map[string]time.Time // ended ingesters, with the times of their rows
-	checking  *survey              // the one being read; nil: none
-	checked   time.Time            // when the last one began
-	hidden    hidden
-	looked    time.Time // the last time the expired days were known
-	debt      debt
+	polls
+	narrowed string               // the services of the token, as last reported
+	unasked  map[string]string    // those that held records and were left out at the last check, with their process
+	ended    map[string]time.Time // ended ingesters, with the times of their rows
+	checking *survey              // the one being read; nil: none
+	checked  time.Time            // when the last one began
+	hidden   hidden
+	looked   time.Time // the last time the expired days were known
+	debt     debt
 
 	// Without live records.
 	watches   map[string]*tailindex.Watch
@@ -139,7 +143,8 @@ func newFollower(r *Reader, o FollowOptions) *follower {
 	return &follower{
 		r: r, o: o, asked: newSift(o.Query.Services), exact: true, seen: newSeen(seenMost), gaps: map[string]Gap{}, floor: blobs.Oldest,
 		told: map[string]time.Time{}, troubles: map[string]time.Time{}, positions: live.Positions{},
-		good: map[string]time.Time{}, ended: map[string]time.Time{}, watches: map[string]*tailindex.Watch{},
+		polls: polls{asking: map[string]*poll{}, last: map[string]outcome{}, caught: map[string]struct{}{}},
+		good:  map[string]time.Time{}, ended: map[string]time.Time{}, watches: map[string]*tailindex.Watch{},
 	}
 }
 
@@ -292,7 +297,7 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 	for id := range f.positions {
 		f.good[id] = time.Unix(0, f.floor)
 	}
-	answered, err := f.poll(ctx)
+	answered, err := f.poll(ctx, true, false)
 	if err != nil {
 		return true, err
 	}
@@ -300,8 +305,12 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 		f.owe(time.Unix(0, f.floor), "")
 	}
 	if f.o.Once {
-		report := &Report{}
-		f.r.verify(ctx, &f.o.Query, f.company.wait(), &f.heard, report)
+		report, h := &Report{}, f.heard
+		for id := range h.errs { // the poll has told it
+			h.add(heard{told: map[string]bool{id: true}})
+		}
+		h.any = f.heard.any
+		f.r.verify(ctx, &f.o.Query, f.company.wait(), &h, report)
 		f.tell(report)
 	}
 	f.judgeEnds(f.r.survey(ctx, nil)) // at once: records in blobs come first
@@ -337,7 +346,7 @@ func (f *follower) end() Cursor {
 func (f *follower) look(ctx context.Context) error {
 	var err error
 	if f.asks {
-		_, err = f.poll(ctx)
+		_, err = f.poll(ctx, f.o.Once, false)
 	} else {
 		err = f.lookRows(ctx)
 	}

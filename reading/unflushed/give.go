@@ -118,18 +118,19 @@ func (f *follower) take(ctx context.Context, h *haul) error {
 	return err
 }
 
-// haulMemory is how many bytes of lines of one answer are held in memory.
+// haulMemory is how many bytes of lines of the answers to one poll are held in memory.
 const haulMemory = 24 << 20
 
 // haul holds the records of one answer, which come in order.
 type haul struct {
 	entries []record.Entry
 	size    int
+	room    int              // for their lines
 	rest    *blobs.Unflushed // those after entries
 }
 
 func (h *haul) add(e *record.Entry) error {
-	if h.size += len(e.Line); h.size > haulMemory {
+	if h.size += len(e.Line); h.size > h.room {
 		return h.rest.Add(e)
 	}
 	kept := *e

@@ -28,19 +28,12 @@ func (r *Reader) oneHeld(ctx context.Context, names []string) (service string, e
 		if wide {
 			ask.Newest = 0 // the newest may be of another service
 		}
-		answer, err := r.ask(ctx, ask, r.survey(ctx, nil))
-		if err == nil {
-			defer answer.Close()
-			var e record.Entry
-			for e, err = answer.Next(); err == nil; e, err = answer.Next() {
-				if asked.has(e.Line) {
-					name, _ := record.LineService(e.Line)
-					return string(name), nil
-				}
-			}
-		}
-		if err == io.EOF {
-			return "", nil
+		err = r.held(ctx, ask, func(name string) bool {
+			service = name
+			return false
+		}, asked)
+		if service != "" || err == io.EOF {
+			return service, nil
 		}
 	}
 	rows, err := r.rows(ctx, names, tablePatience, func(ctx context.Context, service string) ([]tailindex.Row, error) {
@@ -50,6 +43,39 @@ func (r *Reader) oneHeld(ctx context.Context, names []string) (service string, e
 		return "", err
 	}
 	return rows[0].Service, err
+}
+
+// held passes on the services of the records that ingesters hold, until more returns false. The
+// error is io.EOF if all answered to their ends.
+func (r *Reader) held(ctx context.Context, q live.Query, more func(service string) bool, asked *sift) error {
+	answers, h, err := r.answers(ctx, q, r.survey(ctx, nil))
+	if err != nil {
+		return err
+	}
+	all := newTogether(answers)
+	defer func() {
+		for _, a := range answers {
+			a.Close()
+		}
+	}()
+	for len(answers) > 0 {
+		e, err := all.Next()
+		if err != nil {
+			break
+		}
+		if name, ok := record.LineService(e.Line); ok && asked.has(e.Line) && !more(string(name)) {
+			return nil
+		}
+	}
+	for _, one := range all.all {
+		if one.end != io.EOF {
+			return one.end
+		}
+	}
+	for _, err := range h.errs {
+		return err
+	}
+	return io.EOF
 }
 
 // holding returns those of some names and globs that Holds reports. It asks once for all that it
@@ -89,19 +115,10 @@ func (r *Reader) Services(ctx context.Context) (names []string, whole bool, err 
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesPatience)
 	defer cancel()
-	answer, err := r.ask(ctx, live.Query{Service: "*,_*", From: math.MinInt64, To: math.MaxInt64}, r.survey(ctx, nil))
-	if err != nil {
-		return nil, false, err
-	}
-	defer answer.Close()
 	found := make(map[string]bool)
-	for {
-		e, err := answer.Next()
-		if err != nil {
-			return slices.Sorted(maps.Keys(found)), err == io.EOF, nil
-		}
-		if name, ok := record.LineService(e.Line); ok && !found[string(name)] {
-			found[string(name)] = true
-		}
-	}
+	err = r.held(ctx, live.Query{Service: "*,_*", From: math.MinInt64, To: math.MaxInt64}, func(name string) bool {
+		found[name] = true
+		return true
+	}, nil)
+	return slices.Sorted(maps.Keys(found)), err == io.EOF, nil
 }

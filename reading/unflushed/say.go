@@ -66,6 +66,8 @@ func (f *follower) lacks(text string) {
 
 // read passes the records of a query on, and then the report.
 func (f *follower) read(ctx context.Context, q blobs.Query) error {
+	f.reads++
+	clear(f.caught) // it may have gone beyond the positions
 	sum, report, known, err := f.r.tail(ctx, q, f.pass)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -125,8 +125,8 @@ type Options struct {
 // Reader reads one store and the ingesters that write to it. It may be used by
 // several goroutines at once.
 type Reader struct {
-	o    Options
-	last atomic.Value // address of the announced ingester that answered last
+	o     Options
+	hangs live.Hangs
 	// gathered counts the queries that hold unflushed records.
 	gathered atomic.Int64
 }

@@ -110,7 +110,7 @@ type watched struct {
 func (w *watched) Read(p []byte) (int, error) {
 	late := time.AfterFunc(w.client.idle, func() { w.cancel(errIdle) })
 	defer late.Stop()
-	defer w.pulse.watch(w.client, w.client.idle, func() { w.cancel(errHung) })()
+	defer w.pulse.watch(w.client, w.client.idle, false, w.cancel)()
 	return w.ReadCloser.Read(p)
 }
 

@@ -210,12 +210,13 @@ func (c *Client) request(ctx context.Context, method, services string) (*http.Re
 
 // do sends a question, which cancel ends. It gives the ingester less time if that hangs.
 func (c *Client) do(ctx context.Context, req *http.Request, p *pulse, cancel context.CancelCauseFunc) (*http.Response, error) {
-	if err := p.admit(ctx, c); err != nil {
+	patient, err := p.admit(ctx, c)
+	if err != nil {
 		cancel(err)
 		return nil, err
 	}
 	late := time.AfterFunc(c.wait, func() { p.late(c.wait); cancel(errNoHeader) })
-	stop := p.watch(c, c.wait, func() { cancel(errHung) })
+	stop := p.watch(c, c.wait, patient, cancel)
 	resp, err := c.http.Do(req)
 	late.Stop()
 	stop()

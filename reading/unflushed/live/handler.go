@@ -165,7 +165,6 @@ var (
 // [http.Server.RegisterOnShutdown], because a slow reader would delay the shutdown.
 func (h *Handler) Stop() {
 	h.stop()
-	h.hangs.Close()
 	h.o.HTTP.CloseIdleConnections()
 }
 

@@ -14,8 +14,13 @@ const (
 	// hangWait is how long an ingester may give no sign of life until it counts as hung. An
 	// ingester that is only slow answers a ping meanwhile.
 	hangWait = 2 * time.Second
-	// hungWait is how long a question waits for an ingester that counts as hung.
+	// hungWait is how long a question waits for an ingester that counts as hung. Questions of the
+	// next missFor share the finding that it did not answer in that time.
 	hungWait = 200 * time.Millisecond
+	missFor  = 300 * time.Millisecond
+	// tryEvery is how often one question has hangWait for an ingester that counts as hung: the way
+	// to it may take longer than hungWait.
+	tryEvery = 10 * time.Second
 	// pingPause is the time between pings of an ingester that answers them, and keeps questions
 	// waiting.
 	pingPause = 500 * time.Millisecond
@@ -33,21 +38,8 @@ var errHung = errors.New("no answer in time, nor another sign of life")
 // at most, until the ingester answers anything. The zero value works. It is safe for concurrent
 // use.
 type Hangs struct {
-	mu     sync.Mutex
-	all    map[string]*pulse
-	closed bool
-}
-
-// Close ends the pings that no question waits for, which would end within 2 s.
-func (h *Hangs) Close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
-	for _, p := range h.all {
-		if p.stop != nil {
-			p.stop()
-		}
-	}
+	mu  sync.Mutex
+	all map[string]*pulse
 }
 
 // pulse is one start of an ingester at one address. The lock of its Hangs guards it.
@@ -56,19 +48,20 @@ type pulse struct {
 	users   int             // questions under way
 	used    time.Time       // when the last one came
 	waiting map[*vigil]bool // those that have waited for hungWait
+	brief   int             // those that wait for hungWait only
 	silent  time.Duration   // since the last sign of life, while any waits
 	hung    time.Time       // since when it counts as hung; zero: it does not
 	well    chan struct{}   // closed when it does not any more
+	missed  time.Time       // when it last did not answer in time
+	tried   time.Time       // when a question last had hangWait
 	pinging bool            // a goroutine pings it
-	pinged  time.Time       // when the last ping began
-	wanted  bool            // a question has come since then
-	stop    func()          // ends it
+	stop    func()          // ends the ping under way; nil: there is none
 }
 
 // vigil is one question that waits for a sign of life.
 type vigil struct {
 	patience time.Duration
-	end      func()
+	end      func(error)
 }
 
 // use returns the pulse of an ingester; nil, of which all methods work: none is remembered. The
@@ -108,34 +101,53 @@ func (p *pulse) done() {
 }
 
 // admit returns errHung if the ingester counts as hung, and does not answer a ping within
-// hungWait. A ping that is under way counts.
-func (p *pulse) admit(ctx context.Context, c *Client) error {
+// hungWait. It reports whether the question may take longer than that.
+func (p *pulse) admit(ctx context.Context, c *Client) (patient bool, err error) {
 	if p == nil {
-		return nil
+		return true, nil
 	}
 	p.of.mu.Lock()
-	since, well := p.hung, p.well
-	if since.IsZero() {
+	defer p.of.mu.Unlock()
+	well, now := p.well, time.Now()
+	switch {
+	case p.hung.IsZero():
+		return false, nil
+	case now.Sub(p.tried) >= tryEvery:
+		p.tried = now
+		return true, nil
+	case now.Sub(p.missed) >= missFor:
+		p.brief++
+		p.ping(c)
 		p.of.mu.Unlock()
-		return nil
+		wait := time.NewTimer(hungWait)
+		select {
+		case <-well:
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		wait.Stop()
+		p.of.mu.Lock()
+		p.brief--
+		p.rest()
+		switch {
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case p.hung.IsZero():
+			return false, nil
+		}
+		p.missed = time.Now()
 	}
-	p.ping(c)
-	wait := time.NewTimer(time.Until(p.pinged.Add(hungWait)))
-	p.of.mu.Unlock()
-	defer wait.Stop()
-	select {
-	case <-well:
-		return nil
-	case <-wait.C:
-		return fmt.Errorf("%w since %s", errHung, since.UTC().Format(time.RFC3339))
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return false, p.reason()
+}
+
+// reason is the error of a question to an ingester that hangs.
+func (p *pulse) reason() error {
+	return fmt.Errorf("%w since %s", errHung, p.hung.UTC().Format(time.RFC3339))
 }
 
 // watch ends a question by end if the ingester turns out to hang. It has patience for it, but not
-// more than hangWait.
-func (p *pulse) watch(c *Client, patience time.Duration, end func()) (stop func()) {
+// more than hangWait. A patient question waits although the ingester counts as hung.
+func (p *pulse) watch(c *Client, patience time.Duration, patient bool, end func(error)) (stop func()) {
 	if p == nil {
 		return func() {}
 	}
@@ -143,8 +155,8 @@ func (p *pulse) watch(c *Client, patience time.Duration, end func()) (stop func(
 	join := time.AfterFunc(hungWait, func() {
 		p.of.mu.Lock()
 		defer p.of.mu.Unlock()
-		if !p.hung.IsZero() {
-			end()
+		if !p.hung.IsZero() && !patient {
+			end(p.reason())
 			return
 		}
 		if len(p.waiting) == 0 {
@@ -160,6 +172,14 @@ func (p *pulse) watch(c *Client, patience time.Duration, end func()) (stop func(
 		p.of.mu.Lock()
 		defer p.of.mu.Unlock()
 		delete(p.waiting, v)
+		p.rest()
+	}
+}
+
+// rest ends the pings if no question waits.
+func (p *pulse) rest() {
+	if len(p.waiting)+p.brief == 0 && p.stop != nil {
+		p.stop()
 	}
 }
 
@@ -196,21 +216,23 @@ func (p *pulse) late(waited time.Duration) {
 
 // hang notes that the ingester hangs, and ends all questions that wait for it.
 func (p *pulse) hang() {
-	if p.hung.IsZero() {
-		p.hung, p.well = time.Now().Add(-p.silent), make(chan struct{})
+	now := time.Now()
+	if p.missed = now; p.hung.IsZero() {
+		p.hung, p.well, p.tried = now.Add(-p.silent), make(chan struct{}), now
 	}
 	for v := range p.waiting {
-		v.end()
+		v.end(p.reason())
 	}
 	clear(p.waiting)
+	p.rest()
 }
 
-// ping has the ingester pinged as long as that is of use.
+// ping has the ingester pinged as long as a question waits.
 func (p *pulse) ping(c *Client) {
-	if p.wanted = true; p.pinging {
+	if p.pinging {
 		return
 	}
-	p.pinging, p.pinged = true, time.Now()
+	p.pinging = true
 	go func() {
 		for ctx := p.next(); ctx != nil; ctx = p.next() {
 			p.once(ctx, c)
@@ -218,7 +240,7 @@ func (p *pulse) ping(c *Client) {
 	}()
 }
 
-// next begins another ping, if it is of use. The context is that of the ping; nil: there is none.
+// next begins another ping, if a question waits. The context is that of the ping; nil: there is none.
 func (p *pulse) next() context.Context {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
@@ -226,11 +248,11 @@ func (p *pulse) next() context.Context {
 		p.stop()
 		p.stop = nil
 	}
-	if p.pinging = !p.of.closed && (p.wanted || len(p.waiting) > 0); !p.pinging {
+	if p.pinging = len(p.waiting)+p.brief > 0; !p.pinging {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), hangWait)
-	p.wanted, p.pinged, p.stop = false, time.Now(), cancel
+	p.stop = cancel
 	return ctx
 }
 
@@ -247,9 +269,7 @@ func (p *pulse) once(ctx context.Context, c *Client) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if !p.needs(silent) {
-				return
-			}
+			p.tick(silent)
 		}
 	}
 }
@@ -266,20 +286,20 @@ func (p *pulse) answered(err error) bool {
 	return false
 }
 
-// needs counts a beat, and reports whether the ping is still of use.
-func (p *pulse) needs(silent bool) bool {
+// tick counts a beat, and ends the questions that have waited long enough.
+func (p *pulse) tick(silent bool) {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
-	if silent {
-		p.silent += beat
+	if !silent {
+		return
 	}
+	p.silent += beat
 	for v := range p.waiting {
 		if p.silent >= v.patience {
 			p.hang()
-			break
+			return
 		}
 	}
-	return !p.of.closed && (len(p.waiting) > 0 || !p.hung.IsZero() && time.Since(p.pinged) < hangWait)
 }
 
 func isTimeout(err error) bool {

@@ -68,7 +68,6 @@ func (n network) ingester(t *testing.T, id string, peers ...lease.Ingester) *ing
 		Self: selfOf(id), Journal: i.log, HTTP: n.http(t), Peers: roll(peers, nil),
 	})
 	n.serve(t, id, i.h)
-	t.Cleanup(func() { i.h.Stop(); synctest.Wait() }) // pings end
 	return i
 }
 
