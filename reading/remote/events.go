@@ -50,6 +50,23 @@ type lines struct {
 type stream struct {
 	lines
 	emitter
+	came int64 // records
+}
+
+// whole returns an error unless as many records came as the last event says that the server sent.
+func whole(end []byte, came int64) error {
+	var ev struct {
+		End struct {
+			Records *int64 `json:"records"`
+		} `json:"end"`
+	}
+	if err := json.Unmarshal(end, &ev); err != nil {
+		return fmt.Errorf("an event cannot be read: %w", err)
+	}
+	if sent := ev.End.Records; sent != nil && *sent != came {
+		return fmt.Errorf("%d records came, and it sent %d", came, *sent)
+	}
+	return nil
 }
 
 // read reads the events up to the last one.
@@ -62,6 +79,7 @@ func (s *stream) read() (*form.End, error) {
 		var ev form.Event
 		if _, stored, ok := storedRecord(line); ok {
 			s.add(stored)
+			s.came++
 		} else if err := json.Unmarshal(line, &ev); err != nil {
 			return nil, s.cut(fmt.Errorf("an event cannot be read: %w", err))
 		} else if ev.Record != nil {
@@ -69,6 +87,11 @@ func (s *stream) read() (*form.End, error) {
 				return nil, s.cut(errNoLine)
 			}
 			s.add(ev.Record.Line)
+			s.came++
+		} else if ev.End != nil {
+			if err := whole(line, s.came); err != nil {
+				return nil, s.cut(err)
+			}
 		}
 		if len(s.out) >= batchOf || ev.End != nil || s.from.Buffered() == 0 {
 			if err := s.pass(); err != nil {

@@ -3,11 +3,13 @@ package remote
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -48,7 +50,7 @@ func (c *Client) Follow(ctx context.Context, a reading.Ask, o reading.FollowOpti
 
 // follow is Follow with the text of the cursor.
 func (c *Client) follow(ctx context.Context, a *reading.Ask, o *reading.FollowOptions) (cursor string, err error) {
-	f := &follower{c: c, a: a, o: o, unsettled: map[string]bool{}}
+	f := &follower{c: c, a: a, o: o, unsettled: map[string]bool{}, earlier: map[string]bool{}}
 	if o.After != nil {
 		f.cursor = o.After.String()
 	}
@@ -105,9 +107,11 @@ type follower struct {
 
 	mu     sync.Mutex
 	cursor string
-	// unsettled are the identities of the records that were emitted since the cursor. If the
-	// server is asked again, they come again.
-	unsettled map[string]bool
+	// unsettled are the identities of the records that came since the cursor from the present
+	// answer, and earlier those that were emitted and have not come again since the server was
+	// asked again: they will, in any order, and a cursor may be between them.
+	unsettled, earlier map[string]bool
+	came               int64 // records of the present answer
 }
 
 // tell passes on an event that is no record.
@@ -155,6 +159,14 @@ func (f *follower) connect(ctx context.Context) error {
 		return err
 	}
 	defer b.Close()
+	f.came = 0
+	f.mu.Lock()
+	if len(f.earlier)+len(f.unsettled) > mostUnsettled {
+		clear(f.earlier) // most will never come
+	}
+	maps.Copy(f.earlier, f.unsettled)
+	clear(f.unsettled)
+	f.mu.Unlock()
 	if f.answered = true; f.away {
 		f.away = false
 		f.tell(&form.Event{Note: fmt.Sprintf("the server %s answers again", f.c)})
@@ -222,7 +234,7 @@ func (f *follower) event(data []byte) error {
 		case err != nil:
 			return fmt.Errorf("an event cannot be read: %w", err)
 		case ev.End != nil:
-			return errEnd
+			return cmp.Or(whole(data, f.came), errEnd)
 		case ev.Record == nil:
 			if err := f.pass(); err != nil {
 				return err
@@ -234,11 +246,11 @@ func (f *follower) event(data []byte) error {
 			return errNoLine
 		}
 	}
+	f.came++
 	f.mu.Lock()
-	again := f.unsettled[string(id)]
-	if !again {
-		f.unsettled[string(id)] = true
-	}
+	again := f.unsettled[string(id)] || f.earlier[string(id)]
+	delete(f.earlier, string(id))
+	f.unsettled[string(id)] = true
 	many := len(f.unsettled) > mostUnsettled
 	f.mu.Unlock()
 	if many {

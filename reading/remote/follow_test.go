@@ -80,6 +80,25 @@ func TestFollowAgain(t *testing.T) {
 	})
 }
 
+// After a failure a cursor may come between records that come again, and they come in another order:
+// an ingester answers late. A tail that ends knows how many records it had to get.
+func TestFollowAgainBeyondCursors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, _ := follow(t, context.Background(), 5,
+			sse(data("r1"), "", "id: "+at(1), "", data("r2"), "", data("r3"), "", data("r4"), ""),
+			sse(data("r4"), "", "id: "+at(2), "", data("r5"), "", data("r2"), ""),
+			sse(data("r5"), "", data("r2"), "", "id: "+at(3), "", data("r3"), "", "id: "+at(4), "", data("r6"), "", `data: {"end":{"complete":true,"records":5}}`, ""),
+			sse(data("r6"), "", data("r7"), "", `data: {"end":{"complete":true,"records":2}}`, ""),
+		)
+		if want := `{"msg":"r1"} {"msg":"r2"} {"msg":"r3"} {"msg":"r4"} {"msg":"r5"} {"msg":"r6"} {"msg":"r7"} `; got.lines != want || got.cursor != "c4" || got.err != nil {
+			t.Errorf("%+v", got)
+		}
+		if !strings.Contains(got.told, "broke off its answer: 4 records came, and it sent 5") {
+			t.Error(got.told)
+		}
+	})
+}
+
 // Before its first answer a server is not asked again, and a refusal ends a follower.
 func TestFollowRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -97,7 +97,7 @@ func (c *Client) records(ctx context.Context, a *reading.Ask, emit func(lines []
 	}
 	defer b.Close()
 	got := &reading.Outcome{}
-	s := &stream{lines{from: bufio.NewReaderSize(b, batchOf)}, emitter{emit: func(lines []byte) error {
+	s := &stream{lines: lines{from: bufio.NewReaderSize(b, batchOf)}, emitter: emitter{emit: func(lines []byte) error {
 		got.Records += int64(bytes.Count(lines, []byte("\n")))
 		got.Bytes += int64(len(lines))
 		return emit(lines)

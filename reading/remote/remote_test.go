@@ -89,6 +89,9 @@ const (
 	end    = `{"end":{"complete":true,"problems":[],"records":2,"more":true}}` + "\n"
 )
 
+// endOf is the last event of an answer with n records.
+func endOf(n int) string { return strings.Replace(end, "2", fmt.Sprint(n), 1) }
+
 func TestRecords(t *testing.T) {
 	for _, row := range []struct {
 		name, body string
@@ -97,15 +100,18 @@ func TestRecords(t *testing.T) {
 		fails      string // a part of the error
 	}{
 		{"whole", first + `{"progress":{"records":1,"bytes":10}}` + "\n" + second + end, false, `{"ts":"2026-11-20T12:00:00Z","msg":"one }}"}|{"msg":"two"}|`, ""},
-		{"none", end, false, "", ""},
-		{"other spelling", `{"record": {"line": {"msg":"x"}, "id": "a", "new": {"line":1}}}` + "\n" + end, false, `{"msg":"x"}|`, ""},
-		{"more fields", `{"record":{"id":"a","line":{"msg":"x"},"anchor":true}}` + "\n" + end, false, `{"msg":"x"}|`, ""},
+		{"none", endOf(0), false, "", ""},
+		{"other spelling", `{"record": {"line": {"msg":"x"}, "id": "a", "new": {"line":1}}}` + "\n" + endOf(1), false, `{"msg":"x"}|`, ""},
+		{"more fields", `{"record":{"id":"a","line":{"msg":"x"},"anchor":true}}` + "\n" + endOf(1), false, `{"msg":"x"}|`, ""},
 		{"no end", first + second, false, `{"ts":"2026-11-20T12:00:00Z","msg":"one }}"}|{"msg":"two"}|`, "broke off, so records are missing: unexpected EOF"},
 		{"cut", first + second, true, `{"ts":"2026-11-20T12:00:00Z","msg":"one }}"}|{"msg":"two"}|`, "broke off"},
 		{"cut in a line", first + second[:50], false, `{"ts":"2026-11-20T12:00:00Z","msg":"one }}"}|`, "broke off"},
 		{"end without its newline", first + strings.TrimSpace(end), false, `{"ts":"2026-11-20T12:00:00Z","msg":"one }}"}|`, "broke off"},
 		{"no event", first + "<html>\n" + end, false, `{"ts":"2026-11-20T12:00:00Z","msg":"one }}"}|`, "an event cannot be read"},
 		{"empty", "", false, "", "broke off"},
+		{"one is lost", first + endOf(2), false, `{"ts":"2026-11-20T12:00:00Z","msg":"one }}"}|`, "1 records came, and it sent 2"},
+		{"one too many", first + second + endOf(1), false, `{"ts":"2026-11-20T12:00:00Z","msg":"one }}"}|{"msg":"two"}|`, "2 records came, and it sent 1"},
+		{"no number", first + `{"end":{"complete":true}}` + "\n", false, `{"ts":"2026-11-20T12:00:00Z","msg":"one }}"}|`, ""},
 		{"endless", strings.Repeat("x", 9<<20), false, "", "an event has more than"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -166,7 +172,7 @@ func TestManyNewest(t *testing.T) {
 // A long line is passed on whole.
 func TestLongLine(t *testing.T) {
 	long := `{"msg":"` + strings.Repeat("x", 1<<20) + `"}`
-	c, _ := asking(t, remote.Options{}, events(`{"record":{"id":"a","line":`+long+"}}\n"+end))
+	c, _ := asking(t, remote.Options{}, events(`{"record":{"id":"a","line":`+long+"}}\n"+endOf(1)))
 	_, err := c.Records(context.Background(), reading.Ask{Range: reading.Always()}, func(b []byte) error {
 		if string(b) != long+"\n" {
 			t.Errorf("%d bytes", len(b))
@@ -185,7 +191,7 @@ func TestEncoded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(z, first+end); err != nil || z.Close() != nil {
+	if _, err := io.WriteString(z, first+second+end); err != nil || z.Close() != nil {
 		t.Fatal(err)
 	}
 	encoded := events(body.String())

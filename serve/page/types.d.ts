@@ -341,7 +341,7 @@ interface Following {
 	/** Rows were dropped between the list and what comes. */
 	cut: boolean
 	waiting: Row[]
-	/** Ids since the cursor, and before it. */
+	/** Ids since the cursor, and those of earlier connections that have not come again. */
 	seen: Set<string>
 	before: Set<string>
 	error?: Error

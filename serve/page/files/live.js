@@ -11,6 +11,9 @@ const again = "Connecting again…"
 /** A list that follows keeps so many rows. */
 export const ring = 5000
 
+/** A follower that connects again remembers so many ids of records that have to come again. */
+const mostBefore = 100_000
+
 /** @returns {Following} */
 const fresh = () => ({
 	cursor: "",
@@ -113,7 +116,10 @@ async function follow(l, q, since, changed, signal) {
 			}
 			l.word = signal.aborted ? again : `${again} ${message}`
 		}
-		if (!l.cursor) Object.assign(l, { begun: false, waiting: [], news: 0, came: 0, unsaid: 0, seen: new Set() })
+		// What came since the cursor comes again, in any order, and a cursor may be in between.
+		l.before = new Set(l.cursor ? [...l.before, ...l.seen].slice(-mostBefore) : [])
+		l.seen = new Set()
+		if (!l.cursor) Object.assign(l, { begun: false, waiting: [], news: 0, came: 0, unsaid: 0 })
 		changed()
 		await new Promise((go) => {
 			setTimeout(go, wait)
@@ -125,8 +131,9 @@ async function follow(l, q, since, changed, signal) {
 /** @param {Following} l @param {Told} e @param {string} since */
 function take(l, e, since) {
 	if (e.id !== undefined) {
-		if (l.seen.has(e.id) || l.before.has(e.id)) return
+		if (l.seen.has(e.id)) return
 		l.seen.add(e.id)
+		if (l.before.delete(e.id)) return
 		if (l.cursor || e.line.slice(7, 37) >= since) {
 			l.came++
 			l.unsaid++
@@ -134,7 +141,7 @@ function take(l, e, since) {
 		}
 		l.cut ||= l.waiting.push(e) > 2 * ring
 		if (l.cut) l.waiting = []
-	} else if (e.cursor) [l.before, l.seen, l.cursor] = [l.seen, new Set(), e.cursor]
+	} else if (e.cursor) [l.seen, l.cursor] = [new Set(), e.cursor]
 	else {
 		const { problems = [], warnings = [], notes = [], gaps = [], complete = true } = l.told ?? {}
 		const add = (/** @type {string[]} */ list, /** @type {string | undefined} */ text) =>
