@@ -130,8 +130,10 @@ func (l listed) List(ctx context.Context, prefix, after string) iter.Seq2[storag
 	"blobtail/storage"
 `}}},
 	{name: "rows from a list that was read before", edits: []edit{{"reading/unflushed/unflushed.go",
-		`	last atomic.Value`, `	cached *survey
-	last atomic.Value`}, {"reading/unflushed/roster.go",
+		`	hangs live.Hangs
+`, `	hangs live.Hangs
+	cached *survey
+`}, {"reading/unflushed/roster.go",
 		`	s := &survey{begun: time.Now(), done: make(chan struct{})}
 `, `	if r.cached != nil {
 		return r.cached

@@ -1,6 +1,7 @@
 package complete_test
 
 import (
+	"slices"
 	"testing"
 
 	"blobtail/internal/dev/testkit"
@@ -25,7 +26,7 @@ const mutatedEnv = "BLOBTAIL_COMPLETE_MUTATED"
 func TestMutants(t *testing.T) {
 	testkit.FullOnly(t, "the mutants are built without the race detector")
 	var all []testkit.Mutant
-	for _, m := range mutants {
+	for _, m := range slices.Concat(mutants, hangMutants) {
 		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds})
 	}
 	for _, m := range serverMutants {

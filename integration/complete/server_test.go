@@ -117,7 +117,7 @@ func (w *serverWorld) serve(n int) {
 	if s.url == "" {
 		o.Announced = w.net.client(s.name, nil)
 	} else {
-		client, err := live.NewClient("http://"+s.url, live.ClientOptions{HTTP: w.net.client(s.name, nil)})
+		client, err := live.NewClient("http://"+s.url, live.ClientOptions{HTTP: w.net.client(s.name, nil), Hangs: &live.Hangs{}})
 		if err != nil {
 			w.trouble("client: %v", err)
 		}
