@@ -28,7 +28,8 @@
 // has the newest 100 of its interval. Blobs and live records make a tail exact also if rows are
 // late or lost, or records come with times far from now.
 //
-// [Reader.Follow] asks each ingester for the records appended behind a position of its log.
+// [Reader.Follow] asks each ingester for the records appended behind a position of its log, and
+// waits for none: an ingester that hangs delays no records of others (polls.go).
 // Positions are places in the log, so they hold over restarts. An ingester remembers the last
 // 262,144 runs, stored or not, and a start reads them back. The answers are in the order of
 // acceptance. The follower holds each record for half a second, and sorts by time the records

@@ -18,6 +18,13 @@
 // Both ends treat their input from the network as hostile. They check every line before
 // they pass it on, and bound their memory for any input.
 //
+// # Hangs
+//
+// A question that waits for 200 ms has the ingester pinged, by a HEAD, which any version refuses at
+// once. Without any sign of life for 2 s the ingester hangs: all questions that wait for it end. A
+// process remembers that ([Hangs]), and later questions wait 200 ms for the answer to a ping. An
+// ingester that answers pings is slow, and has all the time of a question.
+//
 // # Snapshots
 //
 // An answer is a snapshot: the positions of all runs without a commit, taken under the buffer's
