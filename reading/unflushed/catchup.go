@@ -15,8 +15,10 @@ const (
 	slack = time.Minute
 	// retry is the pause after a catch-up that failed.
 	retry = 2 * time.Second
-	// endsEvery is how often a follower checks for new and ended ingesters.
-	endsEvery = 2 * time.Second
+	// endsEvery is how often a follower checks for new and ended ingesters, and aloneEvery while
+	// none answers.
+	endsEvery  = 5 * time.Second
+	aloneEvery = time.Second
 	// manyPositions is the limit above which positions of gone ingesters are dropped.
 	manyPositions = 256
 )
@@ -83,7 +85,11 @@ func (f *follower) check(ctx context.Context) {
 	if time.Since(f.looked) >= expiredEvery {
 		services = f.o.Query.Services
 	}
-	if f.checking == nil && time.Since(f.checked) >= endsEvery && (f.asks || services != nil) {
+	every := endsEvery
+	if f.asks && !f.heard.any {
+		every = aloneEvery
+	}
+	if f.checking == nil && time.Since(f.checked) >= every && (f.asks || services != nil) {
 		ctx, cancel := context.WithTimeout(ctx, surveyPatience) // a hung list must not end the checks
 		f.checking, f.checked = f.r.survey(ctx, services), time.Now()
 		go func(s *survey) { <-s.done; cancel() }(f.checking)

@@ -120,5 +120,8 @@ func (r *Reader) Services(ctx context.Context) (names []string, whole bool, err 
 		found[name] = true
 		return true
 	}, nil)
+	if len(found) == 0 && err != nil && err != io.EOF {
+		return nil, false, err
+	}
 	return slices.Sorted(maps.Keys(found)), err == io.EOF, nil
 }

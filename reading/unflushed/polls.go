@@ -23,6 +23,7 @@ type polls struct {
 	heard  heard               // all of these together
 	caught map[string]struct{} // ingesters that answered a question of after the last read
 	reads  int                 // reads so far, for caught
+	listed *roster             // has the ingesters to ask
 
 	matching sync.Mutex // of the matcher and the services of the follower
 }
@@ -61,7 +62,10 @@ func (f *follower) meet(ctx context.Context) error {
 // beginning. It remembers newer records only. For an older one the right position is
 // unknown, so its records are found by time.
 func (f *follower) poll(ctx context.Context, all, ends bool) (answered bool, err error) {
-	k := f.company.wait()
+	if k := f.company.wait(); f.listed == nil || k.err == nil && k.storeErr == nil {
+		f.listed = k // while the tables are away, the ingesters of the last list are asked
+	}
+	k := f.listed
 	rows := k.askable()
 	if f.r.o.Live != nil {
 		rows = []lease.Ingester{{}}

@@ -62,6 +62,7 @@ type pulse struct {
 type vigil struct {
 	patience time.Duration
 	end      func(error)
+	over     bool // it has its answer
 }
 
 // use returns the pulse of an ingester; nil, of which all methods work: none is remembered. The
@@ -151,11 +152,14 @@ func (p *pulse) watch(c *Client, patience time.Duration, patient bool, end func(
 	if p == nil {
 		return func() {}
 	}
-	v := &vigil{min(patience, hangWait), end}
+	v := &vigil{patience: min(patience, hangWait), end: end}
 	join := time.AfterFunc(hungWait, func() {
 		p.of.mu.Lock()
 		defer p.of.mu.Unlock()
-		if !p.hung.IsZero() && !patient {
+		switch {
+		case v.over:
+			return
+		case !p.hung.IsZero() && !patient:
 			end(p.reason())
 			return
 		}
@@ -171,6 +175,7 @@ func (p *pulse) watch(c *Client, patience time.Duration, patient bool, end func(
 		}
 		p.of.mu.Lock()
 		defer p.of.mu.Unlock()
+		v.over = true
 		delete(p.waiting, v)
 		p.rest()
 	}
