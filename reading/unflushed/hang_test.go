@@ -1,12 +1,15 @@
 package unflushed_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"blobtail/internal/lease"
 	"blobtail/reading/unflushed"
 	"blobtail/reading/unflushed/live"
 )
@@ -118,5 +121,32 @@ func TestReadsBesideHang(t *testing.T) {
 		if names, g := c.read(r, always("web")); !g.Live || !slices.Contains(names, want[0]) {
 			t.Errorf("read are %v, %v", names, problemsOf(g))
 		}
+	})
+}
+
+// While the rows of the ingesters cannot be read, a follower asks those that it knows.
+func TestFollowWithoutRows(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		c.running()
+		var away atomic.Bool
+		f := follow(c.reader(func(o *unflushed.Options) {
+			list := o.Ingesters
+			o.Ingesters = func(ctx context.Context) ([]lease.Ingester, time.Time, error) {
+				if away.Load() {
+					return nil, time.Time{}, errors.New("the tables are away")
+				}
+				return list(ctx)
+			}
+		}), s.options(always("web")))
+		time.Sleep(3 * time.Second)
+		away.Store(true)
+		shown := s.names()
+		for range 20 {
+			time.Sleep(3 * time.Second)
+			shown = append(shown, namesOf(c.all[0].send(line{service: "web"}), c.all[1].send(line{service: "web"}))...)
+			time.Sleep(1200 * time.Millisecond)
+			s.shows(shown...)
+		}
+		f.end(t)
 	})
 }
