@@ -12,6 +12,7 @@ import (
 	"blobtail/internal/lease"
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed/live"
+	"blobtail/storage/fanout"
 )
 
 // polls are the questions of a follower. Each ingester is asked for its own records, so that one
@@ -36,6 +37,7 @@ type poll struct {
 	done     chan struct{}
 
 	// Once done.
+	fault  *fanout.Panic
 	answer *live.Answer // it is closed; nil: there is none, or it was cut off
 	err    error        // that, or how the answer ended
 	haul   *haul
@@ -112,14 +114,16 @@ func (f *follower) ask(ctx context.Context, row *lease.Ingester, k *roster, ends
 	f.asking[row.ID] = p
 	go func() {
 		defer close(p.done)
-		if row.ID == "" {
-			p.answer, p.err = f.r.o.Live.Ask(ctx, *q)
-		} else {
-			p.answer, p.err = f.r.alone(ctx, row, *q, k)
-		}
-		if p.err == nil {
-			p.err = f.keep(p, known, hidden)
-		}
+		p.fault = fanout.Keep(func() {
+			if row.ID == "" {
+				p.answer, p.err = f.r.o.Live.Ask(ctx, *q)
+			} else {
+				p.answer, p.err = f.r.alone(ctx, row, *q, k)
+			}
+			if p.err == nil {
+				p.err = f.keep(p, known, hidden)
+			}
+		})
 	}()
 }
 
@@ -176,6 +180,7 @@ func (f *follower) attend(all bool) {
 
 // accept takes the records of a poll that is done.
 func (f *follower) accept(ctx context.Context, id string, p *poll) error {
+	p.fault.Again()
 	f.tellUnjudged()
 	if p.answer != nil && id == "" {
 		if err := f.r.ours(ctx, p.answer.Self, f.company.wait()); err != nil {
