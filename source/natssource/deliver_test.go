@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -256,6 +258,95 @@ func TestLogFailed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	s.Close(t.Context())
+}
+
+// Messages wait in the stream while the disk of the log refuses them, by any error, and Run goes
+// on: its end is that of the process. Those of other partitions are taken meanwhile, if their
+// records can be.
+func TestDiskRefuses(t *testing.T) {
+	t.Parallel()
+	for name, cause := range map[string]error{"quota": syscall.EDQUOT, "device": syscall.EIO, "read only": syscall.EROFS} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			var broken atomic.Bool
+			broken.Store(true)
+			m := &memory{refuse: func(int) error {
+				if broken.Load() {
+					return fmt.Errorf("append to the log: wal: append to segment 11: %w", &os.PathError{Op: "write", Path: "11.wal", Err: cause})
+				}
+				return nil
+			}}
+			e.run(m)
+			e.publish("logs.web", `{"msg":"a"}`)
+			testkit.Until(t, "the message was tried again", func() bool {
+				return e.value("blobtail_nats_full_total", "") > 3 && strings.Contains(e.log.String(), "messages wait in the stream")
+			})
+			broken.Store(false)
+			e.source.Stored(m.await(t, 1)[0].Reply)
+			e.left(0)
+			if n := e.value("blobtail_nats_redelivered_total", ""); n != 0 {
+				t.Errorf("%v messages were delivered again", n)
+			}
+		})
+	}
+}
+
+// A picky log does not take requests of some services.
+type picky struct {
+	*memory
+	refuses func(service string) bool
+}
+
+func (p picky) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
+	if p.refuses(r.Services[0]) {
+		return record.Receipt{}, fmt.Errorf("%w: the store does not answer", record.ErrUnheld)
+	}
+	return p.memory.Accept(ctx, r)
+}
+
+// Messages that cannot be taken now stop no partition but their own.
+func TestRefusedAlone(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, inPartitions(8))
+	s, err := e.open(partitions(0, 1, 2, 3, 4, 5, 6, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &memory{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	stuck := map[string]bool{}
+	go func() { ended <- s.Run(ctx, picky{m, func(service string) bool { return strings.HasPrefix(service, "old") }}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		s.Close(context.Background())
+	})
+	of := func(name string) string {
+		s, err := e.js.Stream(t.Context(), "LOGS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := s.GetMsg(t.Context(), e.publish("logs."+name, `{"msg":"a"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(last.Subject, ".")[1]
+	}
+	for i := 0; len(stuck) < 6; i++ { // more than there are readers
+		stuck[of(fmt.Sprint("old", i))] = true
+	}
+	testkit.Until(t, "they wait", func() bool { return e.value("blobtail_nats_full_total", "") > 20 })
+	free := 0
+	for i := 0; free == 0; i++ {
+		if !stuck[of(fmt.Sprint("new", i))] {
+			free++
+		}
+	}
+	m.await(t, 1)
 }
 
 // Large messages do not overrun the connection: the server closes one if it has to

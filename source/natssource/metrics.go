@@ -34,7 +34,7 @@ func newMetrics(r *count.Registry, l *ledger) *metrics {
 		acks:                 settled.With("ack"),
 		naks:                 settled.With("nak"),
 		lost:                 settled.With("lost"),
-		full:                 r.Counter("blobtail_nats_full_total", "Times that a message had to wait because the log was full."),
+		full:                 r.Counter("blobtail_nats_full_total", "Times that a message had to wait because the log was full, or could not be written."),
 		bytes:                r.Counter("blobtail_nats_received_bytes_total", "Bytes of message bodies, as they came."),
 		redelivered:          r.Counter("blobtail_nats_redelivered_total", "Messages that were delivered not for the first time."),
 		streamPending:        r.Gauge("blobtail_nats_lag_messages", "Messages that no ingester was delivered, of all that this one may take."),

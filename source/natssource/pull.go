@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -49,8 +50,9 @@ type puller struct {
 }
 
 // Run pulls messages and passes them to accept until ctx ends. Messages that were
-// pulled and not accepted go back to the server. accept must not wait for a blob. Its
-// errors other than [record.ErrFull], [record.ErrUnheld] and [record.ErrKeyReused] end Run.
+// pulled and not accepted go back to the server. accept must not wait for a blob. Messages wait
+// in the stream while it has an error that may pass: [record.ErrFull], [record.ErrUnheld], or one
+// of the operating system, as of a disk. Another error, as that of a closed log, ends Run.
 func (s *Source) Run(ctx context.Context, accept body.Accepter) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -254,19 +256,32 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 	if p.s.ledger.delivered(p.created, pl, m.Reply, time.Now()) {
 		stream = record.Origin{} // the origin is then its place in the log
 	}
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, p.longest()) {
+		taken, err := p.try(ctx, m, pl, stream)
+		if taken || err != nil {
+			return err
+		}
+		p.gather()
+		pause(ctx, wait)
+	}
+}
+
+// try makes a request of a message with a reader, and passes it on. An error ends the puller.
+func (p *puller) try(ctx context.Context, m *nats.Msg, pl place, stream record.Origin) (taken bool, err error) {
+	mt := p.s.metrics
 	if err := p.turn(ctx); err != nil {
-		return err
+		return false, err
 	}
 	defer func() { p.readers <- p.reader }()
 	req, unreadable := p.reader.request(m, pl, stream)
 	if len(req.Lines) == 0 {
 		mt.empty.Inc()
 		p.s.Stored(m.Reply)
-		return nil
+		return true, nil
 	}
-	expired, err := p.hand(ctx, req, stream)
-	if err != nil {
-		return err
+	expired, taken, err := p.hand(ctx, req, stream)
+	if !taken || err != nil {
+		return false, err
 	}
 	rejected := len(p.reader.Rejected)
 	mt.accepted.Add(int64(p.reader.Accepted - expired))
@@ -280,7 +295,7 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 		p.log.Warn().Str("source", p.reader.Source()).Int("rejected", rejected).
 			Str("reason", body.Short(p.reader.Rejected[0].Reason)).Msg("records rejected")
 	}
-	return nil
+	return true, nil
 }
 
 // turn waits for a reader. Others have them for long while the log is full.
@@ -300,29 +315,40 @@ func (p *puller) turn(ctx context.Context) error {
 // longest is how long arrived messages may wait before they are noted.
 func (p *puller) longest() time.Duration { return min(time.Second, p.s.o.AckWait/10) }
 
-// hand passes a request to the accepter. While the log is full, or the ingester may
-// not ingest, no more messages are pulled. The server gets signs of life for the
-// pulled ones. expired is how many of the request's records are not kept.
-func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Origin) (expired int, err error) {
+// hand passes a request to the accepter. Until that takes it, no more messages are pulled, and the
+// server gets signs of life for the pulled ones. A full log is full for all, so the reader is kept
+// meanwhile. Any other error may be of this message alone: then taken is unset, and other queues
+// have the reader until the next try. expired is how many of the request's records are not kept.
+func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Origin) (expired int, taken bool, err error) {
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, p.longest()) {
 		receipt, err := p.reader.Append(ctx, p.accept, nil)
 		switch {
 		case err == nil:
-			return receipt.Expired, nil
+			return receipt.Expired, true, nil
 		case ctx.Err() != nil:
-			return 0, ctx.Err()
+			return 0, false, ctx.Err()
 		case errors.Is(err, record.ErrKeyReused) && req.Sum != 0:
 			p.log.Warn().Str("source", p.reader.Source()).Msg("a Nats-Msg-Id was used for two different messages; both are kept")
 			p.reader.Identify(stream)
 			continue
-		case !errors.Is(err, record.ErrFull) && !errors.Is(err, record.ErrUnheld):
-			return 0, fmt.Errorf("append a message of %s: %w", p.s.o.Stream, err)
+		case !mayPass(err):
+			return 0, false, fmt.Errorf("append a message of %s: %w", p.s.o.Stream, err)
 		}
 		p.s.metrics.full.Inc()
 		p.log.Warn().Err(err).Msg("messages wait in the stream")
+		if !errors.Is(err, record.ErrFull) {
+			return 0, false, nil
+		}
 		p.gather()
 		pause(ctx, wait)
 	}
+}
+
+// mayPass reports whether a message may be accepted later, after an error. The owner of a log that
+// has failed for good ends the process itself.
+func mayPass(err error) bool {
+	_, system := errors.AsType[syscall.Errno](err)
+	return system || errors.Is(err, record.ErrFull) || errors.Is(err, record.ErrUnheld)
 }
 
 // gather notes the arrived messages, so that the server gets signs of life for them.
