@@ -317,7 +317,9 @@ func TestRefusedAlone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	stuck := map[string]bool{}
-	go func() { ended <- s.Run(ctx, picky{m, func(service string) bool { return strings.HasPrefix(service, "old") }}) }()
+	go func() {
+		ended <- s.Run(ctx, picky{m, func(service string) bool { return strings.HasPrefix(service, "old") }})
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

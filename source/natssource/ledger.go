@@ -27,6 +27,16 @@ func placeOf(reply string) (p place, ok bool) {
 	return p, min(p.seq, p.delivery, p.delivered) > 0 && p.sent > 0
 }
 
+// consumerOf is the name of the consumer in a reply subject.
+func consumerOf(reply string) string {
+	m := nats.Msg{Reply: reply, Sub: &nats.Subscription{}}
+	data, err := m.Metadata()
+	if err != nil {
+		return ""
+	}
+	return data.Consumer
+}
+
 // A ledger has the messages of the stream that were delivered to us and are not
 // settled, each with its latest reply subject, and reports their outcome to the server.
 // All are of one incarnation of the stream. A recreated stream counts from 1 again, and
@@ -45,10 +55,12 @@ type ledger struct {
 	mu       sync.Mutex
 	messages map[uint64]*delivery // by stream sequence
 	created  time.Time            // of the stream; zero before it was seen
-	isOpen   bool                 // the stream and the consumer are known to be right
+	isOpen   bool                 // the stream is known to be right, so messages may be pulled
 	changed  chan struct{}        // closed when isOpen changes
-	sure     time.Time            // when they were last known
+	sure     time.Time            // when the stream was last known to be the same; zero: it may be another
+	asserted chan struct{}        // closed when that ends
 	queue    []settlement
+	lanes    map[string]*lane // by consumer, of those with acknowledgements in flight
 	onTheWay map[uint64]settlement
 	next     uint64
 }
@@ -61,6 +73,12 @@ type delivery struct {
 	reused bool      // another message had this sequence, and is not settled
 }
 
+// A lane has what waits for a consumer, so that one without answers holds up no other.
+type lane struct {
+	onTheWay int
+	parked   []settlement // back in the queue when fewer are on the way
+}
+
 type settlement struct {
 	id    uint64 // of the last attempt
 	reply string
@@ -71,8 +89,8 @@ type settlement struct {
 }
 
 func newLedger(look func()) *ledger {
-	return &ledger{look: look, wake: make(chan struct{}, 1), changed: make(chan struct{}),
-		messages: make(map[uint64]*delivery), onTheWay: make(map[uint64]settlement)}
+	return &ledger{look: look, wake: make(chan struct{}, 1), changed: make(chan struct{}), asserted: make(chan struct{}),
+		messages: make(map[uint64]*delivery), lanes: make(map[string]*lane), onTheWay: make(map[uint64]settlement)}
 }
 
 // delivered notes a message that was delivered, now with this reply. It reports
@@ -163,61 +181,97 @@ func (l *ledger) current(created time.Time) (another bool) {
 		}
 	}
 	if another {
-		l.set(false)
+		l.close()
 		l.queue = nil
 	}
 	return another
 }
 
-// open lets messages be pulled and settled: the stream and the consumer are right.
-func (l *ledger) open() {
+// confirm lets messages be settled: the stream is the one that they are of. How the consumers are
+// does not matter, since a settlement names its message by its place in the stream.
+func (l *ledger) confirm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.sure.IsZero() {
+		close(l.asserted)
+		l.asserted = make(chan struct{})
+	}
 	l.sure = time.Now()
-	l.set(true)
 	signal(l.wake)
 }
 
-// shut ends that until the next open.
+// open lets messages be pulled after confirm: the stream is right.
+func (l *ledger) open() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set(true)
+}
+
+// shut ends both until the next confirm and open.
 func (l *ledger) shut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.set(false)
+	l.close()
 }
 
-func (l *ledger) set(open bool) {
-	if l.isOpen == open {
-		return
-	}
-	l.isOpen = open
-	close(l.changed)
-	l.changed = make(chan struct{})
+// doubt has nothing settled before the next confirm, and asks for that. Pulls go on.
+func (l *ledger) doubt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sure = time.Time{}
+	l.look()
+}
+
+// close is shut. l.mu is held.
+func (l *ledger) close() {
+	l.sure = time.Time{}
+	l.set(false)
 	for _, x := range l.onTheWay { // acknowledgements in flight are sent again later
 		x.tries = 0
 		l.queue = append(l.queue, x)
 	}
+	for _, lane := range l.lanes {
+		l.queue = append(l.queue, lane.parked...)
+	}
 	clear(l.onTheWay)
+	clear(l.lanes)
 }
 
-// ready reports whether the ledger is open now.
+func (l *ledger) set(open bool) {
+	if l.isOpen != open {
+		l.isOpen = open
+		close(l.changed)
+		l.changed = make(chan struct{})
+	}
+}
+
+// ready reports whether messages are pulled and settled now.
 func (l *ledger) ready() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isOpen && !l.sure.IsZero()
+}
+
+// opened reports whether messages are pulled, or will be once the stream is confirmed.
+func (l *ledger) opened() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isOpen
 }
 
-// pass waits until the ledger is open to the stream created then. shut is closed when
-// it shuts.
+// pass waits until the ledger is open to the stream created then, and that is confirmed. shut is
+// closed when it shuts.
 func (l *ledger) pass(ctx context.Context) (created time.Time, shut chan struct{}, err error) {
 	for {
 		l.mu.Lock()
-		open, created, changed := l.isOpen, l.created, l.changed
+		pass, created, changed, asserted := l.isOpen && !l.sure.IsZero(), l.created, l.changed, l.asserted
 		l.mu.Unlock()
-		if open {
+		if pass {
 			return created, changed, ctx.Err()
 		}
 		select {
 		case <-changed:
+		case <-asserted:
 		case <-ctx.Done():
 			return created, nil, ctx.Err()
 		}

@@ -14,12 +14,12 @@ type metrics struct {
 }
 
 // newMetrics registers the counters with r, or nowhere when it is nil.
-func newMetrics(r *count.Registry, l *ledger) *metrics {
+func newMetrics(r *count.Registry, l *ledger, ready func() bool) *metrics {
 	messages := r.Counters("blobtail_nats_messages_total", "Messages that were taken, by result: accepted, unreadable (kept whole in _rejected), empty.", "result")
 	records := r.Counters("blobtail_nats_records_total", "Records of messages, by result; rejected ones go to the service _rejected.", "result")
 	settled := r.Counters("blobtail_nats_settled_total", "Deliveries settled, by how: ack, confirmed by the server; nak; lost, an acknowledgement without an answer.", "how")
-	r.GaugeFunc("blobtail_nats_ready", "1 while messages are taken: there is a connection, the stream is there and loses nothing.", func() float64 {
-		if l.ready() {
+	r.GaugeFunc("blobtail_nats_ready", "1 while messages are taken: there is a connection, the stream is there and loses nothing, and all consumers answer.", func() float64 {
+		if ready() {
 			return 1
 		}
 		return 0

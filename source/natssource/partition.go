@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"blobtail/storage/fanout"
 )
 
 // partitioned is the first token of the subjects that a stream's transform makes: behind it
@@ -258,8 +261,6 @@ func collide(a, b string) bool {
 // before is how much the server had delivered of each at the last survey: one that is busy may
 // just not have asked for more.
 func (s *Source) survey(ctx context.Context, before map[int]uint64) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
-	defer cancel()
 	numbers, messages := s.untakenPartitions(ctx, before)
 	s.metrics.untaken.Set(float64(messages))
 	if messages > 0 {
@@ -271,11 +272,13 @@ func (s *Source) survey(ctx context.Context, before map[int]uint64) {
 // untakenPartitions returns the partitions with messages that no ingester asks for, and the
 // number of these messages. What the login may not know counts as taken.
 func (s *Source) untakenPartitions(ctx context.Context, before map[int]uint64) (numbers []int, messages int) {
-	stream, err := s.js.Stream(ctx, s.o.Stream)
+	limited, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	stream, err := s.js.Stream(limited, s.o.Stream)
 	if err != nil {
 		return nil, 0
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(partitioned+".>"))
+	info, err := stream.Info(limited, jetstream.WithSubjectFilter(partitioned+".>"))
 	if err != nil {
 		return nil, 0
 	}
@@ -288,20 +291,25 @@ func (s *Source) untakenPartitions(ctx context.Context, before map[int]uint64) (
 		}
 	}
 	queues := s.queuesNow()
-	if len(queues) == 1 && !s.narrowed(ctx) {
+	if len(queues) == 1 && !s.narrowed(limited) {
 		return nil, 0 // the shared consumer has all
 	}
-	for p, n := range waiting {
-		if slices.Contains(numbersOf(queues), p) {
-			continue
-		}
-		c, err := s.js.Consumer(ctx, s.o.Stream, fmt.Sprintf("%s-%d", s.o.Consumer, p))
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(waiting)), func(p int) bool { return slices.Contains(numbersOf(queues), p) })
+	consumers := make([]jetstream.Consumer, len(others))
+	errs := fanout.All(len(others), lookAtOnce, func(i int) (err error) {
+		limited, cancel := context.WithTimeout(ctx, lookLimit) // one that does not answer hides no other
+		defer cancel()
+		consumers[i], err = s.js.Consumer(limited, s.o.Stream, fmt.Sprintf("%s-%d", s.o.Consumer, others[i]))
+		return err
+	})
+	for i, p := range others {
+		n, err := waiting[p], errs[i]
 		switch {
 		case errors.Is(err, jetstream.ErrConsumerNotFound):
 		case err != nil:
 			continue
 		default:
-			info := c.CachedInfo()
+			info := consumers[i].CachedInfo()
 			was, known := before[p]
 			before[p] = info.Delivered.Consumer
 			if info.NumWaiting > 0 || !known || was != info.Delivered.Consumer {
@@ -313,7 +321,6 @@ func (s *Source) untakenPartitions(ctx context.Context, before map[int]uint64) (
 			numbers, messages = append(numbers, p), messages+n
 		}
 	}
-	slices.Sort(numbers)
 	return numbers, messages
 }
 

@@ -46,6 +46,7 @@ type puller struct {
 	created time.Time      // of the pulled stream
 	last    uint64         // delivery number of the consumer
 	anew    bool           // the waiting messages are from a consumer that began anew
+	sure    bool           // the consumer was right when it was last looked at
 	log     zerolog.Logger // logs the same message at most once a second
 }
 
@@ -121,6 +122,9 @@ func (s *Source) pullFrom(ctx context.Context, q queue, accept body.Accepter, fr
 			pause(ctx, min(p.longest(), 100*time.Millisecond))
 			continue
 		}
+		if !p.sure && !p.meet(ctx, q) {
+			continue
+		}
 		if err = p.leave(ctx, created); err == nil {
 			whole, err = p.pull(ctx, shut, whole)
 		}
@@ -131,6 +135,25 @@ func (s *Source) pullFrom(ctx context.Context, q queue, accept body.Accepter, fr
 			return err
 		}
 	}
+}
+
+// meet looks at the consumer of the queue, before its first pull and after a doubt, and reports
+// whether it can be pulled from. Other queues do not wait for it.
+func (p *puller) meet(ctx context.Context, q queue) bool {
+	limited, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	_, err := p.s.ensureConsumer(limited, p.s.stream.Load(), q)
+	if p.sure = err == nil; !p.sure { // the log has it from the next look at all consumers
+		p.gather()
+		pause(ctx, lookAgain)
+	}
+	return p.sure
+}
+
+// doubt has the stream and the consumer looked at before the next pull of this queue.
+func (p *puller) doubt() {
+	p.sure = false
+	p.s.ledger.doubt()
 }
 
 // leave switches to the stream created then. Messages of the previous one that arrived while the
@@ -186,7 +209,7 @@ func (p *puller) pull(ctx context.Context, shut chan struct{}, bounded bool) (ag
 				// The consumer has changed, so the stream may have changed too: check first.
 				p.last, p.anew = 0, true
 				p.putBack(m)
-				p.s.doubt()
+				p.doubt()
 				return true, nil
 			}
 			p.last = pl.delivery
@@ -224,6 +247,7 @@ func (p *puller) next(ctx context.Context, shut chan struct{}) (*nats.Msg, error
 	case <-time.After(2*pullBeat + time.Second): // the server is silent
 		return nil, nil
 	case <-shut:
+		p.sure = false
 		return nil, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -237,7 +261,8 @@ func (p *puller) ended(ctx context.Context, m *nats.Msg) {
 	status, text := m.Header.Get("Status"), m.Header.Get("Description")
 	switch {
 	case status == "503", strings.Contains(text, "Consumer Deleted"), strings.Contains(text, "Consumer is push"):
-		p.s.doubt()
+		p.doubt()
+		pause(ctx, 100*time.Millisecond) // a new leader may have answered that does not take pulls yet
 	case status == "404", status == "408", strings.Contains(text, "Exceeds MaxBytes"), strings.Contains(text, "Batch Completed"):
 	default:
 		p.log.Warn().Str("status", status).Str("text", text).Msg("the server ended a pull")

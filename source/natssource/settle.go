@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// window is the most acknowledgements in flight.
-	window = 4096
+	// window is the most acknowledgements in flight, of all consumers; but leastWindow of each.
+	window, leastWindow = 4096, 256
 	// answerWait is the time without an answer before an acknowledgement is sent again.
 	answerWait = 5 * time.Second
 	// sureFor is how long after a check acknowledgements are sent without another. A
@@ -51,6 +51,9 @@ func (l *ledger) add(x settlement) {
 	signal(l.wake)
 }
 
+// room is how many acknowledgements of a lane may be in flight. l.mu is held.
+func (l *ledger) room() int { return max(leastWindow, window/max(1, len(l.lanes))) }
+
 // run sends until ctx ends.
 func (l *ledger) run(ctx context.Context) {
 	ticks := time.NewTicker(answerWait / 10)
@@ -68,30 +71,26 @@ func (l *ledger) run(ctx context.Context) {
 	}
 }
 
-// send sends some of the queue, and reports whether there may be more.
+// send sends some of what is queued, and reports whether there may be more.
 func (l *ledger) send() bool {
 	const most = 256
+	var batch []settlement
 	l.mu.Lock()
-	now, n := time.Now(), 0
+	now := time.Now()
 	switch {
-	case !l.isOpen || len(l.queue) == 0:
+	case len(l.queue) == 0 || l.sure.IsZero():
 	case now.Sub(l.sure) > sureFor:
 		l.look()
 	default:
-		n = min(most, len(l.queue), window-len(l.onTheWay))
-	}
-	batch := l.queue[:n]
-	for i := range batch {
-		x := &batch[i]
-		l.next++
-		x.id, x.sent = l.next, now
-		x.tries++
-		if !x.nak {
-			l.onTheWay[x.id] = *x
+		n := 0
+		for ; n < len(l.queue) && len(batch) < most; n++ {
+			if x := l.queue[n]; x.nak || l.depart(&x, now) {
+				batch = append(batch, x)
+			}
 		}
-	}
-	if l.queue = l.queue[n:]; len(l.queue) == 0 {
-		l.queue = nil // do not keep the memory of sent ones
+		if l.queue = l.queue[n:]; len(l.queue) == 0 {
+			l.queue = nil // do not keep the memory of sent ones
+		}
 	}
 	l.mu.Unlock()
 	for _, x := range batch {
@@ -104,7 +103,43 @@ func (l *ledger) send() bool {
 		}
 		_ = l.conn.PublishRequest(x.reply, l.inbox+strconv.FormatUint(x.id, 10), []byte("+ACK"))
 	}
-	return n > 0
+	return len(batch) > 0
+}
+
+// depart notes an acknowledgement that is sent now, or parks it if its lane is full. l.mu is held.
+func (l *ledger) depart(x *settlement, now time.Time) bool {
+	consumer := consumerOf(x.reply)
+	to := l.lanes[consumer]
+	if to == nil {
+		to = new(lane)
+		l.lanes[consumer] = to
+	}
+	if to.onTheWay >= l.room() {
+		to.parked = append(to.parked, *x)
+		return false
+	}
+	l.next++
+	x.id, x.sent = l.next, now
+	x.tries++
+	l.onTheWay[x.id] = *x
+	to.onTheWay++
+	return true
+}
+
+// arrive ends an attempt, and has parked ones follow. l.mu is held.
+func (l *ledger) arrive(x settlement) {
+	delete(l.onTheWay, x.id)
+	consumer := consumerOf(x.reply)
+	from, room := l.lanes[consumer], l.room()
+	from.onTheWay--
+	if n := min(len(from.parked), room-from.onTheWay); n > 0 && from.onTheWay <= room/2 {
+		l.queue = append(l.queue, from.parked[:n]...)
+		from.parked = from.parked[n:]
+		signal(l.wake)
+	}
+	if from.onTheWay == 0 && len(from.parked) == 0 {
+		delete(l.lanes, consumer)
+	}
 }
 
 // answered handles the server's confirmation.
@@ -126,22 +161,19 @@ func (l *ledger) answered(m *nats.Msg) {
 		l.onTheWay[id] = x
 		return
 	}
-	delete(l.onTheWay, id)
+	l.arrive(x)
 	l.metrics.acks.Inc()
-	if len(l.onTheWay) == window/2 {
-		signal(l.wake)
-	}
 }
 
 // sendAgain queues acknowledgements that have waited too long for an answer.
 func (l *ledger) sendAgain(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for id, x := range l.onTheWay {
+	for _, x := range l.onTheWay {
 		if now.Sub(x.sent) < answerWait {
 			continue
 		}
-		delete(l.onTheWay, id)
+		l.arrive(x)
 		if x.tries < maxTries {
 			l.queue = append(l.queue, x)
 		} else {
@@ -153,7 +185,11 @@ func (l *ledger) sendAgain(now time.Time) {
 func (l *ledger) waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.queue) + len(l.onTheWay)
+	n := len(l.queue) + len(l.onTheWay)
+	for _, lane := range l.lanes {
+		n += len(lane.parked)
+	}
+	return n
 }
 
 // drain waits until everything was sent and confirmed, or ctx ends.

@@ -88,8 +88,12 @@ type Source struct {
 	metrics *metrics
 	check   chan struct{}           // requests a check of the stream
 	taken   atomic.Pointer[[]queue] // nil before the first good look
-	more    chan struct{}           // signals a change of taken
-	crowd   atomic.Int64            // percent of maxAckPending, of the fullest consumer
+	stream  atomic.Pointer[jetstream.StreamInfo]
+	more    chan struct{}                      // signals a change of taken
+	meeting chan struct{}                      // requests a look at the consumers
+	met     map[string]*jetstream.ConsumerInfo // the last good look at each consumer
+	unmet   atomic.Int64                       // how many consumers are not in order
+	crowd   atomic.Int64                       // percent of maxAckPending, of the fullest consumer
 	pulling atomic.Bool
 	refused atomic.Pointer[error] // reason of the last failed attempt to connect
 	closing context.Context       // ended by Close
@@ -124,9 +128,10 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 }
 
 func newSource(o Options) *Source {
-	s := &Source{o: o, check: make(chan struct{}, 1), more: make(chan struct{}, 1)}
+	s := &Source{o: o, check: make(chan struct{}, 1), more: make(chan struct{}, 1),
+		meeting: make(chan struct{}, 1), met: map[string]*jetstream.ConsumerInfo{}}
 	s.ledger = newLedger(s.lookSoon)
-	s.metrics = newMetrics(o.Metrics, s.ledger)
+	s.metrics = newMetrics(o.Metrics, s.ledger, func() bool { return s.ledger.ready() && s.unmet.Load() == 0 })
 	s.ledger.metrics = s.metrics
 	return s
 }
@@ -143,7 +148,9 @@ func (s *Source) start(ctx context.Context, wait time.Duration) error {
 	if err = s.awaitConnection(ctx, wait); err == nil {
 		first, cancel := context.WithTimeout(ctx, cmp.Or(s.o.wait, firstLook))
 		defer cancel()
-		err = s.look(first)
+		if err = s.look(first); err == nil {
+			err = s.meet(first)
+		}
 	}
 	var refused *RefusedError
 	if errors.As(err, &refused) {
@@ -154,6 +161,7 @@ func (s *Source) start(ctx context.Context, wait time.Duration) error {
 	}
 	s.parts.Go(func() { s.ledger.run(s.closing) })
 	s.parts.Go(func() { s.keepLooking(s.closing) })
+	s.parts.Go(func() { s.keepMeeting(s.closing) })
 	s.parts.Go(func() { s.keepAlive(s.closing) })
 	return nil
 }

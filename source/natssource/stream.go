@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
 
 	"blobtail/storage/fanout"
 )
@@ -42,11 +43,9 @@ func (s *Source) doubt() {
 	s.lookSoon()
 }
 
-// keepLooking checks the stream on request, and at intervals. It logs a bad result at
-// once when it is new, each minute while it lasts, and when it is over.
+// keepLooking checks the stream on request, and at intervals.
 func (s *Source) keepLooking(ctx context.Context) {
-	wrong, logged, surveyed := "", time.Time{}, time.Now()
-	delivered := map[int]uint64{} // of the partitions of others
+	t := trouble{log: s.o.Log}
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
 	for {
@@ -60,31 +59,77 @@ func (s *Source) keepLooking(ctx context.Context) {
 			limited, cancel := context.WithTimeout(ctx, lookLimit)
 			err := s.look(limited)
 			cancel()
-			switch {
-			case ctx.Err() != nil:
+			if ctx.Err() != nil {
 				return
-			case err == nil && wrong != "":
-				s.o.Log.Info().Msg("the stream is in order")
-				wrong = ""
-			case err != nil && (err.Error() != wrong || time.Since(logged) >= time.Minute):
-				s.o.Log.Error().Err(err).Msg("the stream is not in order")
-				wrong, logged = err.Error(), time.Now()
 			}
-			if err == nil && time.Since(surveyed) >= cmp.Or(s.o.survey, surveyEvery) {
-				s.survey(ctx, delivered)
-				surveyed = time.Now()
-			}
+			t.note(err)
 		}
-		every := min(lookEvery, cmp.Or(s.o.survey, surveyEvery))
-		if !s.ledger.ready() || s.crowd.Load() >= watchedFrom {
+		every := lookEvery
+		if !s.ledger.ready() {
 			every = lookAgain
 		}
 		timer.Reset(every)
 	}
 }
 
-// look finds the stream and the consumer, and opens the gate when all is well. An
-// open gate stays open after any change of the stream's settings: to stop pulling would
+// keepMeeting looks at the consumers on request, and at intervals. One without a leader takes as
+// long as it may, and the checks of the stream, by which all acknowledgements go on, do not wait
+// for that.
+func (s *Source) keepMeeting(ctx context.Context) {
+	t := trouble{log: s.o.Log}
+	surveyed := time.Now()
+	delivered := map[int]uint64{} // of the partitions of others
+	timer := time.NewTimer(lookAgain)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.meeting:
+		case <-timer.C:
+		}
+		every := min(lookEvery, cmp.Or(s.o.survey, surveyEvery))
+		if !s.ledger.ready() {
+			timer.Reset(lookAgain)
+			continue
+		}
+		err := s.meet(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		t.note(err)
+		if time.Since(surveyed) >= cmp.Or(s.o.survey, surveyEvery) {
+			s.survey(ctx, delivered)
+			surveyed = time.Now()
+		}
+		if err != nil || s.crowd.Load() >= watchedFrom {
+			every = lookAgain
+		}
+		timer.Reset(every)
+	}
+}
+
+// A trouble logs a bad result at once when it is new, each minute while it lasts, and when it is
+// over.
+type trouble struct {
+	log    zerolog.Logger
+	wrong  string
+	logged time.Time
+}
+
+func (t *trouble) note(err error) {
+	switch {
+	case err == nil && t.wrong != "":
+		t.log.Info().Msg("the stream is in order")
+		t.wrong = ""
+	case err != nil && (err.Error() != t.wrong || time.Since(t.logged) >= time.Minute):
+		t.log.Error().Err(err).Msg("the stream is not in order")
+		t.wrong, t.logged = err.Error(), time.Now()
+	}
+}
+
+// look finds the stream, and opens the ledger when all is well. An
+// open one stays open after any change of the stream's settings: to stop pulling would
 // only lose more.
 func (s *Source) look(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, s.o.Stream)
@@ -99,11 +144,12 @@ func (s *Source) look(ctx context.Context) error {
 		s.o.Log.Warn().Str("stream", s.o.Stream).Time("created", info.Created).
 			Msg("the stream was made anew; what was delivered of the old one is not acknowledged any more")
 	}
+	s.ledger.confirm()
 	if err := unfit(info); err != nil {
 		return err
 	}
 	lossy := loses(info)
-	if !s.ledger.ready() {
+	if !s.ledger.opened() {
 		if lossy != nil && !s.o.AllowLossy {
 			return lossy
 		}
@@ -118,36 +164,51 @@ func (s *Source) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	consumers := make([]*jetstream.ConsumerInfo, len(queues))
-	ensure := func(i int) (err error) {
-		consumers[i], err = s.ensureConsumer(ctx, info, queues[i])
-		return err
-	}
-	if err := ensure(0); err != nil { // the shared one first: it may have to make room
-		return err
-	}
-	errs := fanout.All(len(queues)-1, lookAtOnce, func(i int) error { return ensure(i + 1) })
-	if err := cmp.Or(errs...); err != nil {
-		return err
-	}
-	pending, unacknowledged, crowd := uint64(0), 0, 0
-	for _, consumer := range consumers {
-		pending += consumer.NumPending
-		unacknowledged += consumer.NumAckPending
-		crowd = max(crowd, 100*consumer.NumAckPending/max(1, consumer.Config.MaxAckPending))
-	}
-	s.metrics.streamPending.Set(float64(pending))
-	s.metrics.streamUnacknowledged.Set(float64(unacknowledged))
-	s.crowd.Store(int64(crowd))
+	s.stream.Store(info)
 	if had := s.taken.Swap(&queues); had == nil || !slices.Equal(*had, queues) {
 		s.o.Log.Info().Str("stream", s.o.Stream).Ints("partitions", numbersOf(queues)).Msg("taking messages")
 		signal(s.more)
+		signal(s.meeting)
 	}
 	s.ledger.open()
 	if s.o.AllowLossy {
 		return nil
 	}
 	return lossy
+}
+
+// meet looks at the consumers of the queues, each by itself, after a good look at the stream. Of
+// one that does not answer the last known numbers count. The error is the first one.
+func (s *Source) meet(ctx context.Context) error {
+	info, queues := s.stream.Load(), s.queuesNow()
+	consumers := make([]*jetstream.ConsumerInfo, len(queues))
+	ensure := func(i int) (err error) {
+		limited, cancel := context.WithTimeout(ctx, lookLimit)
+		defer cancel()
+		consumers[i], err = s.ensureConsumer(limited, info, queues[i])
+		return err
+	}
+	errs := []error{ensure(0)} // the shared one first: it may have to make room
+	errs = append(errs, fanout.All(len(queues)-1, lookAtOnce, func(i int) error { return ensure(i + 1) })...)
+	pending, unacknowledged, crowd, unmet := uint64(0), 0, 0, int64(0)
+	for i, q := range queues {
+		if consumers[i] != nil {
+			s.met[q.consumer] = consumers[i]
+		}
+		if errs[i] != nil {
+			unmet++
+		}
+		if c := s.met[q.consumer]; c != nil {
+			pending += c.NumPending
+			unacknowledged += c.NumAckPending
+			crowd = max(crowd, 100*c.NumAckPending/max(1, c.Config.MaxAckPending))
+		}
+	}
+	s.metrics.streamPending.Set(float64(pending))
+	s.metrics.streamUnacknowledged.Set(float64(unacknowledged))
+	s.crowd.Store(int64(crowd))
+	s.unmet.Store(unmet)
+	return cmp.Or(errs...)
 }
 
 // ensureConsumer creates the consumer of a queue, or fixes its settings as far as the server
