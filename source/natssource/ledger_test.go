@@ -80,6 +80,58 @@ func TestLedgerOfAnotherStream(t *testing.T) {
 	}
 }
 
+// Acknowledgements that a consumer does not answer hold up none of another one, however many there
+// are.
+func TestLanes(t *testing.T) {
+	created := time.Unix(1000, 0)
+	l := newLedger(func() {})
+	l.current(created)
+	store := func(consumer string, seq int) (reply string) {
+		reply = fmt.Sprintf("$JS.ACK.LOGS.%s.1.%d.%d.%d.0", consumer, seq, seq, created.UnixNano())
+		l.found(reply)
+		l.stored(reply)
+		return reply
+	}
+	const silent = 3 * window
+	for i := range silent {
+		store("blobtail-0", 1+i)
+	}
+	l.confirm()
+	for l.send() {
+	}
+	for i := range 10 {
+		reply := store("blobtail-1", silent+1+i)
+		for l.send() {
+		}
+		sent := settlement{}
+		for _, x := range l.onTheWay {
+			if x.reply == reply {
+				sent = x
+			}
+		}
+		if sent.id == 0 {
+			t.Fatalf("%s is not sent", reply)
+		}
+		l.arrive(sent)
+	}
+	if len(l.onTheWay) != window || l.waiting() != silent {
+		t.Errorf("%d are on the way, want %d; %d wait, want %d", len(l.onTheWay), window, l.waiting(), silent)
+	}
+	for round := 0; l.waiting() > 0; round++ { // all are sent in turn
+		for _, x := range l.onTheWay {
+			l.arrive(x)
+		}
+		for l.send() {
+		}
+		if round > silent {
+			t.Fatalf("%d are never sent", l.waiting())
+		}
+	}
+	if len(l.lanes) != 0 {
+		t.Errorf("%d lanes are kept", len(l.lanes))
+	}
+}
+
 // Signs of life are sent for each message in turn, and only so many at a time.
 func TestQuiet(t *testing.T) {
 	l := newLedger(func() {})

@@ -111,7 +111,7 @@ func (s *Source) queues(info *jetstream.StreamInfo) ([]queue, error) {
 	for _, p := range numbers {
 		if n > 0 && p >= n {
 			return nil, refuse("nats.partitions has %[1]d, and stream %[2]s has the partitions 0 to %[3]d; take the number out, or make more: %[4]s "+
-				"(if messages of more partitions still wait, take the transform away until they are stored: nats stream edit %[2]s --no-transform --force)",
+				"(if messages of more partitions still wait, take the transform away until they are stored: nats stream edit %[2]s --no-transform --force, while all its replicas are current)",
 				p, s.o.Stream, n-1, transform(s.o.Stream, p+1))
 		}
 		all = append(all, queue{consumer: fmt.Sprintf("%s-%d", s.o.Consumer, p), filter: fmt.Sprintf("%s.%d.>", partitioned, p), number: p})
@@ -119,10 +119,11 @@ func (s *Source) queues(info *jetstream.StreamInfo) ([]queue, error) {
 	return all, nil
 }
 
-// transform is the command that makes n partitions.
+// transform is the command that makes n partitions, and when to give it: servers that fail
+// meanwhile may lose messages.
 func transform(stream string, n int) string {
-	return fmt.Sprintf("nats stream edit %s --transform-source 'logs.*' --transform-destination '%s.{{partition(%d,1)}}.{{wildcard(1)}}' --force",
-		stream, partitioned, n)
+	return fmt.Sprintf("nats stream edit %[1]s --transform-source 'logs.*' --transform-destination '%[2]s.{{partition(%[3]d,1)}}.{{wildcard(1)}}' --force, "+
+		"while all replicas in nats stream info %[1]s are current", stream, partitioned, n)
 }
 
 // partitionsOf returns the number of partitions that a stream's own transform makes, and 0
