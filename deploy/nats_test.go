@@ -115,7 +115,7 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	var c jetstream.StreamConfig
-	if err := json.Unmarshal([]byte(read(t, "nats/stream.json")), &c); err != nil {
+	if err := json.Unmarshal([]byte(read(t, "nats/stream-partitions.json")), &c); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the servers elect a leader and make the stream", func() bool {
@@ -123,14 +123,14 @@ func TestCluster(t *testing.T) {
 		return err == nil
 	})
 	s, err := natssource.Open(t.Context(), natssource.Options{
-		URL: servers[1].ClientURL(), Stream: "LOGS", Consumer: "blobtail"})
+		URL: servers[1].ClientURL(), Stream: "LOGS", Consumer: "blobtail", Partitions: []int{0, 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close(t.Context())
 	var consumer jetstream.Consumer
 	testkit.Until(t, "the consumer has a leader", func() bool {
-		consumer, err = js.Consumer(t.Context(), "LOGS", "blobtail")
+		consumer, err = js.Consumer(t.Context(), "LOGS", "blobtail-1")
 		return err == nil
 	})
 	if info := consumer.CachedInfo(); len(info.Cluster.Replicas) != 2 {

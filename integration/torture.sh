@@ -47,7 +47,7 @@ kills() { run kills tests ./integration '^TestKills$' BLOBTAIL_KILLS="$kills"; }
 azure() { run azure tests ./integration '^TestKillsAzure$' BLOBTAIL_KILLS=300; }
 faults() { run faults tests ./integration '^TestFaultyStore$' BLOBTAIL_TORTURE="$share"; }
 outage() { run outage tests ./integration '^TestLongOutage$' BLOBTAIL_TORTURE="$share"; }
-stuck() { run stuck tests ./integration '^TestOneServiceFails$' BLOBTAIL_TORTURE="$share"; }
+stuck() { run stuck tests ./integration '^(TestOneServiceFails|TestPartitionsOfCluster)$' BLOBTAIL_TORTURE="$share"; }
 disk() { run disk tests ./integration '^(TestFullDisk|TestFsyncFails)$' BLOBTAIL_TORTURE=1; }
 states() { run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STATES="$states"; }
 mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
