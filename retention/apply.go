@@ -138,7 +138,7 @@ func (r *run) tidy(ctx context.Context) {
 	for i := range r.Plan.services {
 		s := &r.Plan.services[i]
 		for _, m := range s.marks {
-			if s.settled.Set && !s.refused && m.Day < s.settled.First {
+			if s.settled.Set && s.refused == 0 && m.Day < s.settled.First {
 				gone = append(gone, m.Blob)
 			}
 		}

@@ -112,7 +112,7 @@ func (j *Job) trusted(ctx context.Context, p *Plan) (last time.Time, err error) 
 	}
 	for i := range p.services {
 		s := &p.services[i]
-		if !s.expires || s.refused {
+		if !s.expires || s.refused != 0 {
 			continue
 		}
 		// A run that raises a horizon trusts the clock too. Runs of earlier versions left no

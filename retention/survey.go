@@ -22,8 +22,8 @@ type service struct {
 	marks    []horizon.Mark
 	hidden   horizon.Service // hidden by marks
 	settled  horizon.Service // hidden by marks that are a grace old, and by single days some seconds old
-	// refused is a horizon that no policy can have published.
-	refused bool
+	// refused is the last horizon that no policy can have published; zero: there is none.
+	refused horizon.Day
 	oldest  time.Time // start of the oldest day that stays, if there is one
 	due     []Day     // of the plan
 }
@@ -31,7 +31,7 @@ type service struct {
 // step is the next step of a day that is hidden or past its age.
 func (s *service) step(d horizon.Day) Step {
 	switch {
-	case s.settled.Hides(d) && !s.refused:
+	case s.settled.Hides(d) && s.refused == 0:
 		return Delete
 	case s.hidden.Hides(d):
 		return Wait
@@ -79,9 +79,12 @@ func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration)
 		return m.Blob.Created.IsZero() || now.Sub(m.Blob.Created) < age
 	})
 	s.marks = marks
-	s.hidden, s.settled = horizon.Of(marks)[s.name], horizon.Of(settled)[s.name]
-	// No age is below a day, so a horizon in the last one comes from no policy.
-	s.refused = s.hidden.Set && s.hidden.First > firstKept(now, minAge)
+	s.hidden, s.settled, s.refused = horizon.Of(marks, now)[s.name], horizon.Of(settled, now)[s.name], 0
+	for _, m := range marks {
+		if m.Impossible(now.Add(-minAge)) { // no age is below a day
+			s.refused = max(s.refused, m.Day)
+		}
+	}
 }
 
 // each calls do for 0 to n-1, some at once, and returns the first error. No call begins after an
@@ -116,9 +119,9 @@ func (j *Job) surveyService(ctx context.Context, s *service, p *Plan) error {
 	}
 	end, bounded := s.keptFrom, s.expires
 	switch {
-	case s.refused:
+	case s.refused != 0:
 		p.Problems = append(p.Problems, fmt.Errorf("%s: its horizon %s is later than any policy can have set it, so nothing of it is deleted; look at _horizon/%s/",
-			s.name, s.hidden.First, s.name))
+			s.name, s.refused, s.name))
 	case s.hidden.Set && (!bounded || s.hidden.First > end):
 		end, bounded = s.hidden.First, true
 	}

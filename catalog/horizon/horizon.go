@@ -127,13 +127,16 @@ func Read(ctx context.Context, store Lister, services ...string) (Horizons, erro
 	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return nil, err
 	}
-	return Of(marks), nil
+	return Of(marks, time.Now()), nil
 }
 
-// Of combines marks into horizons.
-func Of(marks []Mark) Horizons {
+// Of combines marks into horizons, but for the impossible ones; see [Mark.Impossible].
+func Of(marks []Mark, now time.Time) Horizons {
 	h := Horizons{}
 	for _, m := range marks {
+		if m.Impossible(now) {
+			continue
+		}
 		s := h[m.Service]
 		if m.Single {
 			s.Dropped = append(s.Dropped, m.Day)
@@ -151,6 +154,16 @@ type Mark struct {
 	Day     Day
 	Single  bool // this day alone; else all days before it
 	Blob    storage.Blob
+}
+
+// Impossible reports whether a horizon hides today, or hid the day on which it was stored. No policy
+// hides records less than a day old, so a wrong clock has set it, or a person. It counts for nobody:
+// a writer would lose the records that are logged now, and the right horizon below it goes on.
+func (m *Mark) Impossible(now time.Time) bool {
+	if made := m.Blob.Created; !made.IsZero() && made.Before(now) {
+		now = made
+	}
+	return !m.Single && m.Day > DayOf(now)
 }
 
 // Marks lists the objects behind [Read], ascending for each service. Objects under other

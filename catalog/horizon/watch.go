@@ -154,8 +154,8 @@ func (w *Watch) perform(anew bool) (Horizons, error) {
 		}
 		return nil, err
 	}
-	r.h = Of(marks)
-	w.dropImpossible(r.h, DayOf(r.begun))
+	r.h = Of(marks, r.begun)
+	w.tellImpossible(marks, r.begun)
 	w.known.Store(r)
 	w.reads.Add(1)
 	if failed {
@@ -164,21 +164,17 @@ func (w *Watch) perform(anew bool) (Horizons, error) {
 	return r.h, nil
 }
 
-// dropImpossible removes horizons that hide today, and logs the first service that has
-// one, once. No policy hides records less than a day old. Such a horizon comes from
-// a wrong clock, or was made by hand, and the job deletes nothing by it. A writer that
-// respected it would lose the records that are logged now.
-func (w *Watch) dropImpossible(h Horizons, today Day) {
+// tellImpossible logs the first service with an impossible horizon, once.
+func (w *Watch) tellImpossible(marks []Mark, now time.Time) {
 	first := ""
-	for name, s := range h {
-		if s.Set && s.First > today {
-			h[name] = Service{Dropped: s.Dropped}
-			first = min(cmp.Or(first, name), name)
+	for _, m := range marks {
+		if m.Impossible(now) {
+			first = min(cmp.Or(first, m.Service), m.Service)
 		}
 	}
 	if first != "" && first != w.impossible {
 		w.o.Log.Error().Str("service", first).
-			Msg("a horizon hides today, which no policy does: records are stored as if it were not there, but readers show nothing below it; see docs/RETENTION.md")
+			Msg("a horizon hides today, or the day on which it was stored, which no policy does: it does not count, and nothing of the service is deleted; see docs/RETENTION.md")
 	}
 	w.impossible = first
 }

@@ -271,6 +271,8 @@ func TestImpossibleHorizon(t *testing.T) {
 		publish(t, s, "app", today.String())
 		publish(t, s, "web", (today + 1).String())
 		publish(t, s, "wild", "9999-12-31")
+		publish(t, s, "zeal", (today - 30).String())
+		publish(t, s, "zeal", (today + 2).String())
 		if err := horizon.Drop(t.Context(), s, "web", today); err != nil {
 			t.Fatal(err)
 		}
@@ -289,6 +291,7 @@ func TestImpossibleHorizon(t *testing.T) {
 				{"app", today - 1, true}, {"app", today, false},
 				{"web", today - 1, false}, {"web", today, true}, {"web", today + 1, false},
 				{"wild", today - 1, false}, {"wild", today, false},
+				{"zeal", today - 31, true}, {"zeal", today - 30, false}, {"zeal", today, false},
 			} {
 				if got := h.Hides(c.service, c.day); got != c.want {
 					t.Errorf("Hides(%s, %s) = %v", c.service, c.day, got)
@@ -299,6 +302,35 @@ func TestImpossibleHorizon(t *testing.T) {
 		}
 		if n := strings.Count(told.String(), "hides today"); n != 1 || !strings.Contains(told.String(), `"service":"web"`) {
 			t.Errorf("told %d times: %s", n, told.String())
+		}
+	})
+}
+
+// An impossible horizon takes the right one away from no writer and no reader, and stays impossible
+// when its day has come.
+func TestImpossibleHidesTheRightOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.New(mem.Options{})
+		today := horizon.DayOf(time.Now())
+		for _, first := range []horizon.Day{today - 30, today + 2, today + 3650} {
+			publish(t, s, "web", first.String())
+		}
+		w := horizon.NewWatch(s, horizon.WatchOptions{})
+		for range 2 {
+			writer, err := w.Fresh(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			reader, err := horizon.Check(t.Context(), s, "web")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, h := range map[string]horizon.Horizons{"writer": writer, "reader": reader.Days} {
+				if h.Hides("web", today) || !h.Hides("web", today-40) {
+					t.Errorf("%s, %s: today or a day below the right horizon", name, time.Now())
+				}
+			}
+			time.Sleep(5 * 24 * time.Hour)
 		}
 	})
 }
