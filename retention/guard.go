@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,17 +23,20 @@ const (
 	policyTime   = "20060102T150405Z"
 )
 
-// A policy that was not applied before needs a confirmation if it hides more than
-// this.
+// A policy that was not applied before needs a confirmation if a service has left a rule that kept
+// it for longer, or if it hides more than this.
 const (
 	freeDays    = 2 // of any service
 	freePercent = 20
+	// ages from here on are as good as keep: there is time to find a mistake
+	asKept = 50 * 365 * 24 * time.Hour
 )
 
 // policyRecord is the policy that was applied last; zero is none.
 type policyRecord struct {
 	at   time.Time
 	hash string
+	key  string // of its object
 }
 
 func (j *Job) recordedPolicy(ctx context.Context) (last policyRecord, err error) {
@@ -42,7 +46,7 @@ func (j *Job) recordedPolicy(ctx context.Context) (last policyRecord, err error)
 		}
 		stamp, hash, _ := strings.Cut(strings.TrimPrefix(b.Key, policyPrefix), "-")
 		if at, err := time.Parse(policyTime, stamp); err == nil && len(hash) == 2*sha256.Size {
-			last = policyRecord{at, hash}
+			last = policyRecord{at, hash, b.Key}
 		}
 	}
 	return last, nil
@@ -87,6 +91,9 @@ func (j *Job) policyGuard(ctx context.Context, p *Plan) (why string, err error) 
 	if p.recorded.hash != "" {
 		changed = "the policy is not the one applied last, on " + p.recorded.at.Format(time.DateOnly)
 	}
+	if left, err := j.left(ctx, p); err != nil || left != "" {
+		return changed + ", and " + left, err
+	}
 	days := map[string]int{}
 	most := ""
 	for _, d := range p.Days {
@@ -118,6 +125,42 @@ func (j *Job) policyGuard(ctx context.Context, p *Plan) (why string, err error) 
 		why = fmt.Sprintf("%s, and it hides %s of %s stored", changed, units.Thousands(hides), units.Count(all.Load(), "byte"))
 	}
 	return why, err
+}
+
+// left names the services that have left their rule of the policy that was applied last, and that no
+// other keeps for as long; "": there are none. A rule that has another age now was changed with
+// intent. One whose pattern has changed may be for other services by mistake.
+func (j *Job) left(ctx context.Context, p *Plan) (text string, err error) {
+	if p.recorded.hash == "" {
+		return "", nil
+	}
+	body, err := j.blobs.Get(ctx, p.recorded.key, 0, -1)
+	if err != nil {
+		return "", err
+	}
+	applied, err := io.ReadAll(body)
+	last, perr := parsePolicy(string(applied))
+	if err = errors.Join(err, body.Close()); err != nil || perr != nil {
+		return "", err // the policy of another version is not compared
+	}
+	var names []string
+	var was, is Rule
+	for _, s := range p.services {
+		a, b := last.rule(s.name), j.o.Policy.rule(s.name)
+		if s.stored && a.Service != "" && a.Service != b.Service && b.Age < min(a.Age, asKept) {
+			if len(names) == 0 {
+				was, is = a, b
+			}
+			names = append(names, s.name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return "", nil
+	case len(names) > 1:
+		names[0] += fmt.Sprintf(" (and %d more)", len(names)-1)
+	}
+	return fmt.Sprintf("%s was under %s, and is under %s now", names[0], was.words(), is.words()), nil
 }
 
 // ConfirmError says that a run needs a confirmation and did not get it, or that it got one

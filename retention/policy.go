@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,14 +32,29 @@ type Rule struct {
 	Age     time.Duration
 }
 
+// words are the rule in a message; without a service it is the default.
+func (r Rule) words() string {
+	name, age := "the default", ageText(Keep)
+	if r.Service != "" {
+		name = "the rule " + strconv.Quote(r.Service)
+	}
+	if r.Age != Keep {
+		age = fmt.Sprintf("%gd", r.Age.Hours()/24)
+	}
+	return name + " (" + age + ")"
+}
+
 // Age returns the age at which the logs of a service expire.
-func (p Policy) Age(service string) time.Duration {
+func (p Policy) Age(service string) time.Duration { return p.rule(service).Age }
+
+// rule is the rule that counts for a service; that of the default has no service.
+func (p Policy) rule(service string) Rule {
 	for _, r := range p.Rules {
 		if record.MatchService(r.Service, service) {
-			return r.Age
+			return r
 		}
 	}
-	return p.Default
+	return Rule{Age: p.Default}
 }
 
 // check refuses an invalid policy. The caller may have checked it already, but no
@@ -70,6 +86,31 @@ func (p Policy) text() string {
 		fmt.Fprintf(&b, "%q %s\n", r.Service, ageText(r.Age))
 	}
 	return b.String()
+}
+
+// parsePolicy reads the text of a policy, but for the age of the tail's tables.
+func parsePolicy(text string) (p Policy, err error) {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) < 3 || lines[0] != "policy 1" {
+		return p, fmt.Errorf("the text of the policy that was applied last is not of this version")
+	}
+	age := func(text string) time.Duration {
+		if text == "keep" {
+			return Keep
+		}
+		d, aerr := time.ParseDuration(text)
+		err = cmp.Or(err, aerr)
+		return d
+	}
+	p.Default = age(strings.TrimPrefix(lines[1], "default "))
+	for _, line := range lines[3:] {
+		service, qerr := strconv.QuotedPrefix(line)
+		err = cmp.Or(err, qerr)
+		r := Rule{Age: age(strings.TrimSpace(line[len(service):]))}
+		r.Service, _ = strconv.Unquote(service)
+		p.Rules = append(p.Rules, r)
+	}
+	return p, err
 }
 
 func ageText(age time.Duration) string {

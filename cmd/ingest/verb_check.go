@@ -103,6 +103,32 @@ func checkConfig(c config.Config) error {
 	return errors.Join(reasons...)
 }
 
+// noteUnmatched notes the rules that match no service of the store, or that it cannot be listed. That is
+// no fault of the configuration.
+func noteUnmatched(c config.Config, console cli.Console) {
+	ctx, cancel := context.WithTimeout(context.Background(), checkWait)
+	defer cancel()
+	notes, err := c.Unmatched(func(yield func(string, error) bool) {
+		store, err := openstore.OpenWith(ctx, c.Store, false, openstore.Options{Reads: true})
+		if err != nil {
+			yield("", err)
+			return
+		}
+		defer store.Close()
+		for name, err := range store.Blobs.Dirs(ctx, "") {
+			if !yield(name, store.Explained(err)) {
+				return
+			}
+		}
+	})
+	for _, note := range notes {
+		console.Note("%s", note)
+	}
+	if err != nil {
+		console.Note("it is not known whether each rule matches a service: %v", err)
+	}
+}
+
 // sound returns the reason why certificates are of no use now; nil without any.
 func sound(files *certs.Certs) error {
 	if files == nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/internal/units"
 	"blobtail/retention"
 	"blobtail/storage"
@@ -141,6 +143,18 @@ func (a *app) doubt(p *retention.Plan) {
 func (a *app) sharedTables(p *retention.Plan) {
 	if len(p.Tables) > 0 && a.config.Store.Remote() {
 		a.Complain("the tables are those of every container of the account that has tail.prefix %s; give each its own to keep them apart", a.config.Tail.Prefix)
+	}
+}
+
+// unmatched names the rules that match no service: a mistake in one hands the logs that it is for to
+// the next rule.
+func (a *app) unmatched(ctx context.Context) {
+	notes, err := config.Config{Retention: a.config.Retention}.Unmatched(a.store.Blobs.Dirs(ctx, ""))
+	for _, note := range notes {
+		a.Complain("%s", note)
+	}
+	if err != nil {
+		a.Complain("it is not known whether each rule matches a service: %v", err)
 	}
 }
 

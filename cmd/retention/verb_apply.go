@@ -31,6 +31,7 @@ func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	a.foreign(p.Foreign)
+	a.unmatched(ctx)
 	a.sharedTables(p)
 	if p.Total(retention.Hide).Blobs > 0 {
 		a.Complain("what apply hides it deletes in a run that comes %s or more later", config.Duration(o.Grace))
@@ -60,6 +61,7 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	a.applied = *r
+	a.unmatched(ctx)
 	if confirm, ok := errors.AsType[*retention.ConfirmError](err); ok {
 		if err := printPlan(os.Stdout, r.Plan); err != nil {
 			return 0, err
