@@ -1,6 +1,8 @@
 package where
 
 import (
+	"strings"
+
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/conf"
@@ -21,18 +23,29 @@ const (
 	nameAll = "\x00all" // all fields, in place of $env, which has the names of ours too
 )
 
-// exprs compiles the regular expressions of a tree that are constants.
+// exprs compiles the regular expressions of a tree that are constants, and makes calls of %.
 type exprs struct {
 	budget *budget.Budget
 	source file.Source
 	of     map[*ast.BinaryNode]*regex.Regex
+	rests  bool // there is a %
 	err    error
 }
 
 // Visit implements [ast.Visitor]. It hides the expression from the checker, which would compile
-// it without a bound.
+// it without a bound, and % because the checker believes its result to be a whole number.
 func (x *exprs) Visit(node *ast.Node) {
+	if of, ok := (*node).(*ast.BuiltinNode); ok && strings.HasPrefix(of.Name, "bit") {
+		for i, arg := range of.Arguments { // those of JSON are no whole numbers to it
+			of.Arguments[i] = &ast.BuiltinNode{Name: "int", Arguments: []ast.Node{arg}}
+		}
+	}
 	at, ok := (*node).(*ast.BinaryNode)
+	if ok && at.Operator == "%" {
+		x.rests = true
+		call(node, callRest, at.Left, at.Right)
+		return
+	}
 	if !ok || at.Operator != "matches" || x.err != nil {
 		return
 	}
@@ -83,6 +96,10 @@ func (b *bounds) Visit(node *ast.Node) {
 // call replaces a node by a call.
 func (b *bounds) call(node *ast.Node, name string, args ...ast.Node) {
 	b.used = true
+	call(node, name, args...)
+}
+
+func call(node *ast.Node, name string, args ...ast.Node) {
 	nature := *(*node).Nature()
 	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: append([]ast.Node{&ast.IdentifierNode{Value: nameRun}}, args...)}
 	ast.Patch(node, call)
@@ -166,6 +183,7 @@ func (b *bounds) functions() conf.FunctionsTable {
 	add(callStep, func(_ *run, args []any) (any, error) { return args[0], nil })
 	add(callMade, made)
 	add(callPlus, plus)
+	add(callRest, rest)
 	add(callEqual, equal)
 	add(callIn, in)
 	add(callContains, contains)

@@ -2,6 +2,7 @@ package where
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 
@@ -19,6 +20,7 @@ const (
 	callStep     = "\x00step"
 	callMade     = "\x00made"
 	callPlus     = "\x00plus"
+	callRest     = "\x00rest"
 	callEqual    = "\x00equal"
 	callIn       = "\x00in"
 	callContains = "\x00contains"
@@ -129,6 +131,28 @@ func plus(r *run, args []any) (any, error) {
 		}
 	}
 	return runtime.Add(args[0], args[1]), nil
+}
+
+// rest is what a division leaves. The language has it for its whole numbers alone, and those of
+// JSON are none to it.
+func rest(_ *run, args []any) (any, error) {
+	left, isNumber := args[0].(float64)
+	right, both := args[1].(float64)
+	switch {
+	case isNumber && !both:
+		n, whole := args[1].(int)
+		right, both = float64(n), whole
+	case both && !isNumber:
+		n, whole := args[0].(int)
+		left, isNumber = float64(n), whole
+	}
+	if !isNumber || !both {
+		return runtime.Modulo(args[0], args[1]), nil
+	}
+	if right == 0 {
+		return nil, errors.New("% 0 has no result")
+	}
+	return math.Mod(left, right), nil
 }
 
 func equal(_ *run, args []any) (any, error) { return runtime.Equal(args[0], args[1]), nil }

@@ -65,7 +65,7 @@ func parse(b *budget.Budget, text string) (*Expr, error) {
 	e.needs = needsOf(tree.Node, names)
 	x := &exprs{budget: b, source: tree.Source, of: map[*ast.BinaryNode]*regex.Regex{}}
 	if ast.Walk(&tree.Node, x); x.err == nil {
-		c := compiling{source: tree.Source, bounds: bounds{exprs: x, ordered: ranks.ordered, costs: costs()}}
+		c := compiling{source: tree.Source, bounds: bounds{exprs: x, ordered: ranks.ordered, costs: costs(), used: x.rests}}
 		c.functions = c.bounds.functions()
 		e.root, err = c.compile(tree.Node)
 		e.calls = c.bounds.used
@@ -166,11 +166,11 @@ func (of *compiling) compile(node ast.Node) (*condition, error) {
 	config := conf.CreateNew()
 	config.Strict = false // names are not known
 	config.Expect, config.ExpectAny = reflect.Bool, true
+	config.Functions = of.functions
 	tree := &parser.Tree{Node: node, Source: of.source}
 	if _, err := checker.Check(tree, config); err != nil {
 		return nil, err
 	}
-	config.Functions = of.functions
 	ast.Walk(&tree.Node, &of.bounds)
 	// The tree is not optimized: status in ["a"] would fail where status is a number.
 	var err error

@@ -47,6 +47,14 @@ func TestMatch(t *testing.T) {
 		`len(tags) == 2`:                            true,
 		`any(tags, # == "a")`:                       true,
 		`took / 1000 > 1`:                           true,
+		`count % 4 == 3 and count % 4 + 1 == 4`:     true,
+		`not (status % 7 == 3) and 5 % count == 5`:  true,
+		`took % 400 == 300 and status % 0.5 == 0`:   true,
+		`tags[status % 2] == "a"`:                   true,
+		`any([4, 7], # % 2 == 1 and # == count)`:    true,
+		`len(tags) % 2 == 0 and count % 0 == count`: false, // it fails
+		`not (path % 2 == 1)`:                       false, // so does this
+		`bitand(count, 3) == 3`:                     true,
 		`größe == "xl"`:                             true,
 		`$env["http.method"] == "GET"`:              true,
 		`let n = status; n > 500`:                   true,
