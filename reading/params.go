@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -53,11 +54,11 @@ func (p Params) Number(name string, missing, least, most int) (int, error) {
 		return missing, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, badParam(name, "%s=%.60s is no number; want one such as %d", name, text, max(missing, least, 1))
 	}
 	if n < least || n > most {
-		return 0, badParam(name, "%s=%d: it must be from %d to %d", name, n, least, most)
+		return 0, badParam(name, "%s=%.60s: it must be from %d to %d", name, text, least, most)
 	}
 	return n, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -137,10 +138,11 @@ func (a *app) mistake(app *kong.Application, args []string) error {
 // number is how many records a flag asks for.
 type number int
 
-// UnmarshalText reads a number, and refuses separators with the number that is meant.
+// UnmarshalText reads a number, and refuses separators with the number that is meant. One that is too
+// large is the largest.
 func (n *number) UnmarshalText(text []byte) error {
 	v, err := strconv.Atoi(string(text))
-	if err == nil {
+	if err == nil || errors.Is(err, strconv.ErrRange) {
 		*n = number(v)
 		return nil
 	}

@@ -44,7 +44,7 @@ func (c contextFlags) surroundings() (s surroundings, err error) {
 	return s, nil
 }
 
-func (s surroundings) any() bool { return s.before+s.after > 0 }
+func (s surroundings) any() bool { return s.before > 0 || s.after > 0 }
 
 // A stretch is the times of the matches of a service.
 type stretch struct{ first, last int64 }

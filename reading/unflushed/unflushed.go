@@ -208,7 +208,7 @@ func question(q *blobs.Query) live.Query {
 	ask := asked(q)
 	most := max(q.Limit, min(q.Limit+1, live.MaxNewest)) // one more, or blobs are searched for it
 	if f := &q.Filter; f.ReadsLines() {
-		most = 1000 + 50*q.Limit
+		most = 1000 + 50*min(q.Limit, live.MaxNewest)
 	}
 	if q.Limit > 0 && most <= live.MaxNewest {
 		ask.Newest = most
