@@ -22,7 +22,7 @@ const records = fields.map((f, i) => ({ ts: 1795183200 + i, service: services[i 
 const has = (r, name) => r[name] !== undefined && r[name] !== null
 const text = (v) => typeof v === "string" ? v : JSON.stringify(v)
 const http = (r) => r["http.status"] ?? r.http?.status
-/** Views as [q or a part of a view, the records that it must find, whether LogQL finds the same]. */
+/** Views as [q or a part of a view, the records that it must find, whether LogQL finds the same; else it may say what it leaves out]. */
 const views = [
 	["", () => true, true],
 	["status=200", (r) => r.status === 200 || r.status === "200", true],
@@ -76,6 +76,17 @@ const views = [
 	[{ logql: '{service_name="web"} | n > 5' }, (r) => r.service === "web" && Number(r.n) > 5, true],
 	["-m1", (r) => !r.msg.includes("m1"), true],
 	['-m1 -"no such"', (r) => !r.msg.includes("m1"), true],
+	// Texts and expressions in fields, in the time, and in what LogQL alone has beside them.
+	['"status=502"', (r) => r.status === 502 || r.status === "502"], ['-"status=502"', (r) => r.status !== 502 && r.status !== "502"],
+	["/status=50[12]/", (r) => r.status === 502 || r.status === "502"], ['"http={"', (r) => "http" in r], ["/^ok$/", (r) => r["request-status"] === "ok"],
+	['"status:502"', () => false], ["/status.502/", (r) => r.status === 502 || r.status === "502"], ["map", () => false], ["/detected/", () => false], ["unknown", () => false],
+	["abc", (r) => r.n === "abc", true], ["/ab[c]/", (r) => r.n === "abc", true], ["-abc", (r) => r.n !== "abc", true], ["2026-11-20", () => true, true], ['"T14:40:00"', (r) => r.ts === 1795185600],
+	["odd", (r) => r.level === "odd", true], ["/m1.*orders/", () => false],
+	// Objects, types, names of LogQL's own.
+	["http=*", (r) => "http" in r], ["-http=*", (r) => !("http" in r)], ["http=/404/", (r) => "http" in r], ["http=*404*", (r) => "http" in r], ["http=null", (r) => !("http" in r)], ["status={}", (r) => JSON.stringify(r.status) === "{}"],
+	["msg=m1", (r) => r.msg === "m1", true], ["msg=/^m1/", (r) => /^m1/.test(r.msg), true], ["service=/^web$/", (r) => r.service === "web", true], ["service=web-?", (r) => r.service === "web-2", true],
+	["by=1 or=1 and=1 unless=1 on=1 bool=1", () => false, true], ["json=1 logfmt=1 line_format=1 offset=1 ip=1 duration=1 drop=1 keep=1 unwrap=1 pattern=1", () => false, true],
+	["n>1_000 n<2_000_000", (r) => r.n === 1000000, true], ["n=1.0e1", (r) => r.n === 10],
 ]
 // Each value by a term of its own, as the record and the fields make it, and as a text.
 for (const f of fields) for (const [name, value] of Object.entries(f)) {
@@ -92,6 +103,6 @@ console.log(JSON.stringify(!url ? services.map((s) => records.filter((r) => r.se
 	const found = records.filter(want).map((r) => r.msg), said = logqlOf(view, question)
 	return {
 		name: JSON.stringify(part), want: view.oldest ? found : found.reverse(), ...commands(question, { oldest: view.oldest, token: true, page: url + "/?x=1#q=2" }),
-		answer: `${url}/api/v1/records?${params(question, { form: "lines", limit: 0, order })}`, logql: logql ? `${url}/api/v1/count?${new URLSearchParams({ ...range, logql: said.text })}` : "", left: said.left,
+		answer: `${url}/api/v1/records?${params(question, { form: "lines", limit: 0, order })}`, logql: `${url}/api/v1/count?${new URLSearchParams({ ...range, logql: said.text })}`, leaves: !logql && said.notes.some((n) => /left out/.test(n)),
 	}
 })))

@@ -100,7 +100,7 @@ export function parse(text) {
 
 /** @type {Fn} */
 export const nameOf = (name) => (/^[\p{L}\p{N}_.@$#][\p{L}\p{N}_.@$#-]*$/u.test(name) ? name : JSON.stringify(name))
-const isConstant = (v = "") => isNumber(v) || /^(true|false|null)$/.test(v)
+export const isConstant = (v = "") => isNumber(v) || /^(true|false|null)$/.test(v)
 
 /** The text of a term, which parse takes back. @param {Omit<Term, "begin">} term */
 export function print({ kind, not, name = "", op, form, value }) {
