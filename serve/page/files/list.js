@@ -362,7 +362,10 @@ export function List(props) {
 		l.focus = false
 		l.held = box.current.contains(document.activeElement)
 	})
-	useReport(report, "records", { value: l.end, error: l.error, loading: l.loading === "all" && !l.rows.length, stale: false })
+	// While the rows of the question before stand there, those of this one are to come.
+	const begins = !view.live && asked + oldest + view.live !== l.asked,
+		loading = begins || (l.loading === "all" && (l.old || !l.rows.length))
+	useReport(report, "records", { value: l.end, error: l.error, loading, stale: false })
 	shared.rows = l.rows
 
 	const leap = (/** @type {number} */ by) => {
