@@ -31,7 +31,7 @@ import (
 
 // race is a read of a store during drops, deletions and compactions, as the retention
 // job does them. Nothing is deleted within an hour of its horizon, or of the blob
-// that replaces it, except days that are dropped for a secret.
+// that replaces it, except days that are dropped for a secret: these within [horizon.Settle].
 type race struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -195,21 +195,21 @@ func (r *race) expire() {
 		m := made{service: servicesOfRace[r.rng.IntN(2)], single: r.rng.IntN(3) == 0, day: horizon.DayOf(firstOfRace()) + horizon.Day(r.rng.IntN(5))}
 		at, grace := r.between(0, 4*time.Hour), graceOfRace
 		if m.single {
-			grace = 0
+			grace = horizon.Settle
 		} else {
 			m.day++
 		}
 		r.raised = append(r.raised, at)
 		r.then(at, func() {
+			r.mu.Lock() // a read may see the mark, and be judged, before it is among the marks
+			defer r.mu.Unlock()
 			m.at = time.Now()
 			publish := horizon.Publish
 			if m.single {
 				publish = horizon.Drop
 			}
 			mark(r.t, publish(context.Background(), r.b.store, m.service, m.day))
-			r.mu.Lock()
 			r.marks = append(r.marks, m)
-			r.mu.Unlock()
 		})
 		pauses := rand.New(rand.NewPCG(r.rng.Uint64(), 2))
 		r.then(at+grace+r.between(1, 3*time.Minute), func() {
