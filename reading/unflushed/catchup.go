@@ -117,15 +117,6 @@ func (f *follower) tellNarrowed(h *heard) {
 // lastGood is when an ingester last answered.
 func (f *follower) lastGood(id string) time.Time { return cmp.Or(f.good[id], f.started) }
 
-// answered notes the ingesters that did.
-func (f *follower) answered(h heard, at time.Time) {
-	for id := range h.snapshots {
-		if !h.told[id] {
-			f.good[id] = at
-		}
-	}
-}
-
 // judgeEnds finds the ingesters that have ended. An ended ingester is not asked any more,
 // and the records it accepted since its last answer are in blobs.
 func (f *follower) judgeEnds(s *survey) {
