@@ -206,13 +206,7 @@ var mutants = []mutant{
 `, `		err = nil
 `}}},
 	{name: "the directory of a new file not synced", test: "TestStates", edits: []edit{{"storage/dir/create.go",
-		`	if serr := s.syncDir(dir); serr != nil {
-		return fmt.Errorf("stored, but perhaps not durable: %w", serr)
-	}
-	for`, `	for`}}},
+		`for dir := path;`, `for dir := filepath.Dir(path);`}}},
 	{name: "the directories above a new directory not synced", test: "TestStates", edits: []edit{{"storage/dir/create.go",
-		`		if serr := s.syncMoved(dir); serr != nil {
-			return fmt.Errorf("stored, but perhaps not durable: %w", serr)
-		}
-`, ``}}},
+		`dir != s.root; {`, `dir == path; {`}}},
 }

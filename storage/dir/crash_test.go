@@ -123,17 +123,17 @@ func TestOrder(t *testing.T) {
 		want string
 	}{
 		{"in a new directory", create(s, "a/b/1"), nil, "mkdir a, mkdir a/b, " + write("a/b") + ", syncdir a, syncdir ."},
-		{"what is remembered", create(s, "a/b/2"), nil, strings.ReplaceAll(write("a/b"), "b/1", "b/2")},
+		{"beside it", create(s, "a/b/2"), nil, strings.ReplaceAll(write("a/b"), "b/1", "b/2") + ", syncdir a, syncdir ."},
 		// Its writer may not have synced it yet.
-		{"taken", create(s, "a/b/1"), storage.ErrExist, "syncdir a/b"},
-		{"a sibling", create(s, "a/c/1"), nil, "mkdir a/c, " + write("a/c") + ", syncdir a"},
+		{"taken", create(s, "a/b/1"), storage.ErrExist, "syncdir a/b, syncdir a, syncdir ."},
+		{"a sibling", create(s, "a/c/1"), nil, "mkdir a/c, " + write("a/c") + ", syncdir a, syncdir ."},
 		{"another makes a directory", create(other, "a/d/1"), nil, ""},
-		{"taken, in that one", create(s, "a/d/1"), storage.ErrExist, "syncdir a/d, syncdir a"},
+		{"taken, in that one", create(s, "a/d/1"), storage.ErrExist, "syncdir a/d, syncdir a, syncdir ."},
 		{"delete, and the directory with it", del(s, "a/c/1"), nil, "remove a/c/1, remove a/c, syncdir a"},
-		{"make it again", create(s, "a/c/1"), nil, "mkdir a/c, " + write("a/c") + ", syncdir a"},
+		{"make it again", create(s, "a/c/1"), nil, "mkdir a/c, " + write("a/c") + ", syncdir a, syncdir ."},
 		{"another deletes it", del(other, "a/c/1"), nil, ""},
 		{"another makes it again", create(other, "a/c/2"), nil, ""},
-		{"use what was made again", create(s, "a/c/1"), nil, write("a/c") + ", syncdir a"},
+		{"use what was made again", create(s, "a/c/1"), nil, write("a/c") + ", syncdir a, syncdir ."},
 		{"delete everything", del(s, "a/b/1", "a/b/2", "a/c/1", "a/c/2", "a/d/1"), nil, "*"},
 		{"start again", create(s, "a/b/1"), nil, "mkdir a, mkdir a/b, " + write("a/b") + ", syncdir a, syncdir ."},
 	} {

@@ -51,31 +51,31 @@ func (s *Store) Create(ctx context.Context, key string, body []byte, attrs stora
 	return errors.New("its directory is removed again and again")
 }
 
+// A noLinksError is the error of a link on a file system without hard links. It is no lack of rights,
+// though such a file system says EPERM: the temporary file was made in the same directory.
+type noLinksError struct{ err error }
+
+func (e *noLinksError) Error() string {
+	return e.err.Error() + "; the file system has no hard links, by which a new object takes its name and never that of another; " +
+		"keep the store on one that has them (ext4, XFS, Btrfs, ZFS, NFS, but not FAT, exFAT or most SMB shares), or in Azure"
+}
+
+// linked finds the errors of a link that mean that the file system has none.
+func linked(err error) error {
+	const notSupported = syscall.Errno(524) // ENOTSUPP of the kernel, which some NFS servers cause
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EMLINK) || errors.Is(err, notSupported) {
+		return &noLinksError{err}
+	}
+	return err
+}
+
 // create writes a temporary file and links it to path.
 func (s *Store) create(path string, body, frame []byte) error {
 	// This check finds most taken names without writing the body. The link decides.
 	if _, err := s.fs.Stat(path); err == nil {
 		return fs.ErrExist
 	}
-	return s.withFile(filepath.Dir(path), body, frame, func(tmp string) error { return s.fs.Link(tmp, path) })
-}
-
-// TryCreate implements [storage.Trier]. It makes a temporary file in the root, which is no
-// object.
-func (s *Store) TryCreate(ctx context.Context) (err error) {
-	defer bounds.At("create", "a test object", &err)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	const size = 4 << 10 // it takes a block of the disk
-	err = s.withFile(s.root, make([]byte, size), appendFrame(nil, size, storage.Attrs{}), func(string) error { return nil })
-	return known(err)
-}
-
-// withFile calls use with a temporary file in dir that has the body and the frame of an
-// object, and removes the file.
-func (s *Store) withFile(dir string, body, frame []byte, use func(tmp string) error) error {
-	tmp := filepath.Join(dir, tmpPrefix+rand.Text())
+	tmp := filepath.Join(filepath.Dir(path), tmpPrefix+rand.Text())
 	f, err := s.fs.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_CLOEXEC, 0o440)
 	if err != nil {
 		return err
@@ -93,24 +93,43 @@ func (s *Store) withFile(dir string, body, frame []byte, use func(tmp string) er
 	if err != nil {
 		return err
 	}
-	return use(tmp)
+	return linked(s.fs.Link(tmp, path))
 }
 
-// settle makes the name of path durable. The object there is ours (err is nil) or that
-// of another writer, which may have linked it and not synced it yet.
+// TryCreate implements [storage.Trier]. It makes an object in a temporary directory, whose name is no
+// key.
+func (s *Store) TryCreate(ctx context.Context) (err error) {
+	defer bounds.At("create", "a test object", &err)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	const size = 4 << 10 // it takes a block of the disk
+	dir := filepath.Join(s.root, tmpPrefix+rand.Text())
+	path := filepath.Join(dir, "object")
+	if err := s.makeDirs(dir); err != nil {
+		return known(err)
+	}
+	defer s.fs.Remove(dir)
+	if err := s.create(path, make([]byte, size), appendFrame(nil, size, storage.Attrs{})); err != nil {
+		return known(err)
+	}
+	defer s.fs.Remove(path)
+	return s.settle(path, nil)
+}
+
+// settle makes the names of path and of all directories above it durable. The object there is ours
+// (err is nil) or that of another writer, which may have linked it and not synced it yet. So may
+// another process have made a directory, and no time of a file tells: it moves by ticks, of whole
+// seconds on some file systems.
 func (s *Store) settle(path string, err error) error {
 	if err != nil {
 		if fi, serr := s.fs.Stat(path); serr == nil && fi.IsDir() {
 			return errors.New("other objects are kept below this key")
 		}
 	}
-	dir := filepath.Dir(path)
-	if serr := s.syncDir(dir); serr != nil {
-		return fmt.Errorf("stored, but perhaps not durable: %w", serr)
-	}
-	for dir != s.root {
+	for dir := path; dir != s.root; {
 		dir = filepath.Dir(dir)
-		if serr := s.syncMoved(dir); serr != nil {
+		if serr := s.syncDir(dir); serr != nil {
 			return fmt.Errorf("stored, but perhaps not durable: %w", serr)
 		}
 	}
@@ -135,40 +154,10 @@ func (s *Store) makeDirs(dir string) error {
 			err = s.fs.Mkdir(dir, 0o700)
 		}
 	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	if errors.Is(err, fs.ErrExist) {
+		return nil
 	}
-	s.forget(filepath.Dir(dir))
-	return nil
-}
-
-// forget makes the next Create below dir sync it again.
-func (s *Store) forget(dir string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.synced, dir)
-}
-
-// syncMoved syncs a directory unless it has not changed since its last sync, see synced.
-func (s *Store) syncMoved(dir string) error {
-	fi, err := s.fs.Stat(dir)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	last, ok := s.synced[dir]
-	err = s.failed[dir]
-	s.mu.Unlock()
-	if err != nil || ok && !last.IsZero() && last.Equal(fi.ModTime()) {
-		return err
-	}
-	if err := s.syncDir(dir); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.synced[dir] = fi.ModTime()
-	s.mu.Unlock()
-	return nil
+	return err
 }
 
 // syncDir syncs a directory. After a failure it keeps failing, see failed.

@@ -110,7 +110,6 @@ func (s *Store) prune(dir string) error {
 			break // probably a concurrent Create; in any case the directory stays
 		}
 		dir = filepath.Dir(dir)
-		s.forget(dir)
 	}
 	err := s.syncDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {

@@ -42,7 +42,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"blobtail/storage"
 	"blobtail/storage/fsys"
@@ -68,11 +67,6 @@ type Store struct {
 	memory *memory
 
 	mu sync.Mutex
-	// synced holds each directory above a directory in which objects were created. Its
-	// value is the modification time just before the last fsync here. While that time
-	// has not moved, the names in the directory are durable. It moves when any process
-	// makes or removes a directory in it.
-	synced map[string]time.Time
 	// failed holds the directories with a failed fsync. The kernel may discard the data it could
 	// not write, and report success for the next fsync. So this process can no longer call
 	// anything created there durable.
@@ -85,7 +79,6 @@ func Open(root string, o Options) (*Store, error) {
 	s := &Store{
 		root:   filepath.Clean(root),
 		fs:     o.FS,
-		synced: map[string]time.Time{},
 		failed: map[string]error{},
 	}
 	if o.FS == nil {
