@@ -3,8 +3,7 @@
 // Exactly-once storage relies on three properties of the batch: a random id, a content
 // that never changes, and a name that is durable before its first use. [Writer.Write]
 // encodes the batch and creates the blob under that name with a conditional create. If
-// the store reports that the name is taken, the writer checks the blob's owner (see
-// [Writer.put]):
+// the store reports that the name is taken, the writer checks the blob's owner:
 //
 //	created                          -> MINE
 //	taken, by this batch's id        -> MINE: an answer was lost before
@@ -169,11 +168,12 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 		return err
 	}
 	name := blobfmt.Name{Service: b.Service(), Period: b.Period(), Number: number}
+	var held *holder
 	if b.Attempts() > 0 {
 		// If the store is down, a cheap request finds out before the batch is encoded
-		// again.
-		if _, err := w.store.Stat(ctx, name.String()); err != nil && !errors.Is(err, storage.ErrNotExist) {
-			return fmt.Errorf("look at %s: %w", name, err)
+		// again. It also finds a blob of this batch, whose answer was lost.
+		if held, err = w.look(ctx, name.String()); err != nil {
+			return err
 		}
 	}
 	body, meta, err := w.encode(ctx, b)
@@ -182,7 +182,13 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 	}
 	defer w.giveBack(body)
 	for passed := 0; ; {
-		mine, err := w.put(ctx, name.String(), body, meta)
+		if held == nil {
+			held, err = w.create(ctx, name.String(), body, meta)
+		}
+		mine := false
+		if err == nil {
+			mine, err = held.is(meta, name)
+		}
 		if err != nil {
 			return err
 		}
@@ -192,6 +198,7 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 			return nil
 		}
 		w.m.foreign.Inc()
+		held = nil
 		passed++
 		name.Number++
 		if passed%maxWalk == 0 {
@@ -263,45 +270,67 @@ func (w *Writer) giveBack(body []byte) {
 // must still pass.
 func weight(body []byte) int64 { return min(int64(len(body)), maxBodies) }
 
-// put creates the blob and determines the owner of the name: this batch, or else another.
-// The error is the reason for an unknown outcome.
-func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Meta) (mine bool, err error) {
+// A holder is the batch whose blob has a name; without an id if nobody can tell, and the blob is not
+// of this batch then: damaged, or of another program.
+type holder struct {
+	known bool
+	meta  blobfmt.Meta
+}
+
+// is reports whether the holder is the batch of m. The error is [ErrIDReused].
+func (h *holder) is(m blobfmt.Meta, name blobfmt.Name) (bool, error) {
+	if got := h.meta; !h.known || got.Batch != m.Batch {
+		return false, nil
+	} else if got.Records != m.Records || got.CRC != m.CRC {
+		return false, fmt.Errorf("blob %s carries batch %s with %d records, crc %08x; this log has that batch with %d records, crc %08x: %w",
+			name, m.Batch, got.Records, got.CRC, m.Records, m.CRC, ErrIDReused)
+	}
+	return true, nil
+}
+
+// create creates the blob, or finds the holder of its name. The error is the reason for an unknown
+// outcome.
+func (w *Writer) create(ctx context.Context, key string, body []byte, m blobfmt.Meta) (*holder, error) {
 	start := time.Now()
-	err = w.store.Create(ctx, key, body, storage.Attrs{
+	err := w.store.Create(ctx, key, body, storage.Attrs{
 		ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: m.Map(),
 	})
 	w.m.create.Observe(time.Since(start).Seconds())
 	if err == nil {
-		return true, nil
+		return &holder{true, m}, nil
 	}
 	if !errors.Is(err, storage.ErrExist) {
-		return false, fmt.Errorf("create %s: %w", key, err)
+		return nil, fmt.Errorf("create %s: %w", key, err)
 	}
-	held, err := w.store.Stat(ctx, key)
-	if errors.Is(err, storage.ErrDamaged) {
-		// The owner cannot be determined any more. If it was this batch, its lines are
-		// stored twice now, once damaged, and readers show each once.
-		return false, nil
+	held, err := w.look(ctx, key)
+	if held == nil && err == nil {
+		err = fmt.Errorf("see whose %s is: it existed a moment ago: %w", key, storage.ErrNotExist)
 	}
-	if err != nil {
-		// This includes a missing blob: it existed a moment ago.
-		return false, fmt.Errorf("see whose %s is: %w", key, err)
+	return held, err
+}
+
+// look finds the holder of a name; nil if there is none.
+func (w *Writer) look(ctx context.Context, key string) (*holder, error) {
+	blob, err := w.store.Stat(ctx, key)
+	switch {
+	case errors.Is(err, storage.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, storage.ErrDamaged):
+		// If it was this batch, its lines will be stored twice, once damaged, and readers show
+		// each once.
+		return &holder{}, nil
 	}
-	got, err := blobfmt.ParseMeta(held.Metadata)
+	var got blobfmt.Meta
+	if err == nil {
+		got, err = blobfmt.ParseMeta(blob.Metadata)
+	}
 	if errors.Is(err, blobfmt.ErrForeign) || errors.Is(err, blobfmt.ErrNewer) {
-		return false, nil
+		return &holder{}, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("see whose %s is: %w", key, err)
+		return nil, fmt.Errorf("see whose %s is: %w", key, err)
 	}
-	if got.Batch != m.Batch {
-		return false, nil
-	}
-	if got.Records != m.Records || got.CRC != m.CRC {
-		return false, fmt.Errorf("blob %s carries batch %s with %d records, crc %08x; this log has that batch with %d records, crc %08x: %w",
-			key, m.Batch, got.Records, got.CRC, m.Records, m.CRC, ErrIDReused)
-	}
-	return true, nil
+	return &holder{true, got}, nil
 }
 
 // walk returns the first number at or after from that no other batch is seen to hold. One

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"blobtail/blobwriter"
 	"blobtail/record"
 	"blobtail/storage"
+	"blobtail/storage/dir"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
 )
@@ -315,6 +318,62 @@ func TestDownStoreIsAskedCheaply(t *testing.T) {
 	}
 	if b.encoded != 1 {
 		t.Errorf("encoded %d times", b.encoded)
+	}
+}
+
+// A later try of a batch looks at its name first. It takes a blob of its own for stored, passes the
+// names of others and damaged ones, and stops at its own id with other content. It tries no PUT of a
+// name that is taken.
+func TestLaterTry(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		before  func(w *blobwriter.Writer, root string) error
+		want    map[int]byte
+		creates int
+		err     error
+	}{
+		{"nothing is there", nil, map[int]byte{1: 1}, 1, nil},
+		{"its own", func(w *blobwriter.Writer, _ string) error {
+			return w.Write(t.Context(), &batch{id: 1, service: "web", texts: []string{"a"}, pin: []byte{1}})
+		}, map[int]byte{1: 1}, 0, nil},
+		{"its id with another content", func(w *blobwriter.Writer, _ string) error {
+			return w.Write(t.Context(), &batch{id: 1, service: "web", texts: []string{"b"}, pin: []byte{1}})
+		}, map[int]byte{1: 1}, 0, blobwriter.ErrIDReused},
+		{"another's", func(w *blobwriter.Writer, _ string) error {
+			return w.Write(t.Context(), &batch{id: 2, service: "web", texts: []string{"b"}, pin: []byte{1}})
+		}, map[int]byte{1: 2, 2: 1}, 1, nil},
+		{"a damaged one", func(w *blobwriter.Writer, root string) error {
+			err := w.Write(t.Context(), &batch{id: 2, service: "web", texts: []string{"b"}, pin: []byte{1}})
+			path := filepath.Join(root, key(1))
+			return errors.Join(err, os.Chmod(path, 0o600), os.Truncate(path, 12), os.Chmod(path, 0o400))
+		}, map[int]byte{2: 1}, 1, nil},
+		{"another program's", func(_ *blobwriter.Writer, root string) error {
+			path := filepath.Join(root, key(1))
+			return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("hello"), 0o600))
+		}, map[int]byte{2: 1}, 1, nil},
+	} {
+		root := t.TempDir()
+		s, err := dir.Open(root, dir.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tc.before != nil {
+			if err := tc.before(newWriter(t, s, 0), root); err != nil {
+				t.Fatal(err)
+			}
+		}
+		creates := 0
+		w := newWriter(t, storagetest.Faulty(s, func(op storagetest.Op, _ string) storagetest.Fault {
+			if op == storagetest.Create {
+				creates++
+			}
+			return storagetest.Fault{}
+		}), 0)
+		err = w.Write(t.Context(), &batch{id: 1, service: "web", texts: []string{"a"}, pin: []byte{1}, attempts: 1})
+		if !errors.Is(err, tc.err) || creates != tc.creates {
+			t.Errorf("%s: %v after %d creates; want %v after %d", tc.name, err, creates, tc.err, tc.creates)
+		}
+		wantHeld(t, s, tc.want)
 	}
 }
 

@@ -76,22 +76,22 @@ var mutants = []mutant{
 `, `			l = renamed
 `}}},
 	{name: "a name that is taken counted as another's", edits: []edit{{"blobwriter/blobwriter.go",
-		`	held, err := w.store.Stat(ctx, key)
+		`	held, err := w.look(ctx, key)
 `, `	if key != "" {
-		return false, nil
+		return &holder{}, nil
 	}
-	held, err := w.store.Stat(ctx, key)
+	held, err := w.look(ctx, key)
 `}}},
 	{name: "a name that is taken counted as ours", edits: []edit{{"blobwriter/blobwriter.go",
-		`	held, err := w.store.Stat(ctx, key)
+		`	held, err := w.look(ctx, key)
 `, `	if key != "" {
-		return true, nil
+		return &holder{true, m}, nil
 	}
-	held, err := w.store.Stat(ctx, key)
+	held, err := w.look(ctx, key)
 `}}},
 	{name: "the next name after no answer", edits: []edit{{"blobwriter/blobwriter.go",
-		`		return false, fmt.Errorf("create %s: %w", key, err)
-`, `		return false, nil
+		`		return nil, fmt.Errorf("create %s: %w", key, err)
+`, `		return &holder{}, nil
 `}}},
 	// There are no claims: a name is left for its successor only. The mutant jumps.
 	{name: "a jump to a random name", edits: []edit{{"blobwriter/blobwriter.go",
@@ -168,11 +168,9 @@ var mutants = []mutant{
 	{name: "no look for itself in a listing of names", edits: []edit{{"blobwriter/blobwriter.go",
 		`err != nil || m.Batch == own {`, `err != nil || len(m.Batch) == 0 {`}}},
 	{name: "a failed look at a name that is taken counted as another's", edits: []edit{{"blobwriter/blobwriter.go",
-		`		return false, fmt.Errorf("see whose %s is: %w", key, err)
-	}
-	got`, `		return false, nil
-	}
-	got`}}},
+		`		return nil, fmt.Errorf("see whose %s is: %w", key, err)
+`, `		return &holder{}, nil
+`}}},
 
 	// Not in the table: days that are dropped.
 	{name: "a put without a look at what has been dropped", edits: []edit{{"catalog/horizon/watch.go",
