@@ -31,8 +31,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"blobtail/blobfmt"
 	"blobtail/internal/count"
 	"blobtail/record"
@@ -69,8 +67,6 @@ const (
 	perLane  = 10000
 	lastLane = 98 // 99 is the compactor's
 	maxWalk  = 3  // foreign numbers tried one by one before the writer lists them
-
-	maxBodies = 64 << 20 // bytes of encoded bodies in memory at once
 )
 
 // Writer stores batches. Any number of goroutines may call its methods.
@@ -80,7 +76,7 @@ type Writer struct {
 	encoding blobfmt.EncoderOptions
 	encoders chan *blobfmt.Encoder
 	free     chan []byte // bodies for reuse
-	bodies   *semaphore.Weighted
+	bodies   *room
 
 	mu   sync.Mutex
 	lane int
@@ -108,7 +104,7 @@ func New(store Store, o Options, reg *count.Registry) *Writer {
 		m:        newMetrics(reg),
 		encoders: make(chan *blobfmt.Encoder, cores),
 		free:     make(chan []byte, cores),
-		bodies:   semaphore.NewWeighted(maxBodies),
+		bodies:   newRoom(),
 		next:     map[place]int{},
 	}
 	if o.NoFilters {
@@ -180,7 +176,7 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 	if err != nil {
 		return err
 	}
-	defer w.giveBack(body)
+	defer w.giveBack(b.Service(), body)
 	for passed := 0; ; {
 		if held == nil {
 			held, err = w.create(ctx, name.String(), body, meta)
@@ -222,32 +218,54 @@ func Key(b Batch) string {
 	return blobfmt.Name{Service: b.Service(), Period: b.Period(), Number: number}.String()
 }
 
-// encode makes the blob of a batch. The caller owns the body, which counts in w.bodies
-// until its release.
+// encode makes the blob of a batch. The caller owns the body, which has its place in w.bodies until
+// giveBack. While it waits for room, it holds neither an encoder nor a body: it encodes again, which
+// gives the same bytes.
 func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, error) {
+	reserved := 0
+	defer func() { w.bodies.giveBack(b.Service(), reserved) }() // after an error or a panic
+	for {
+		body, meta, size, err := w.encodeInto(ctx, b, reserved)
+		if body != nil && size == reserved {
+			reserved = 0 // it is the body's now
+		}
+		if body != nil || err != nil {
+			return body, meta, err
+		}
+		w.bodies.giveBack(b.Service(), reserved)
+		reserved = 0
+		if err := w.bodies.wait(ctx, b.Service(), size); err != nil {
+			return nil, meta, err
+		}
+		reserved = size
+	}
+}
+
+// encodeInto encodes a batch, if there is room for a body of its size, or if room for that size is
+// reserved; else it returns the size alone.
+func (w *Writer) encodeInto(ctx context.Context, b Batch, reserved int) (body []byte, meta blobfmt.Meta, size int, err error) {
 	var enc *blobfmt.Encoder
-	var err error
 	select {
 	case enc = <-w.encoders:
 	case <-ctx.Done():
-		return nil, blobfmt.Meta{}, ctx.Err()
+		return nil, meta, 0, ctx.Err()
 	}
 	defer func() { w.encoders <- enc }()
 	if enc == nil {
 		if enc, err = blobfmt.NewEncoder(w.encoding); err != nil {
-			return nil, blobfmt.Meta{}, fmt.Errorf("make an encoder: %w", err)
+			return nil, meta, 0, fmt.Errorf("make an encoder: %w", err)
 		}
 	}
 	enc.Reset()
 	if err = b.Each(ctx, enc.Add); err != nil {
-		return nil, blobfmt.Meta{}, fmt.Errorf("encode a batch of %s: %w", b.Service(), err)
+		return nil, meta, 0, fmt.Errorf("encode a batch of %s: %w", b.Service(), err)
 	}
-	body, meta, err := enc.Finish(b.ID())
+	encoded, meta, err := enc.Finish(b.ID())
 	if err != nil {
-		return nil, meta, fmt.Errorf("encode a batch of %s: %w", b.Service(), err)
+		return nil, meta, 0, fmt.Errorf("encode a batch of %s: %w", b.Service(), err)
 	}
-	if err := w.bodies.Acquire(ctx, weight(body)); err != nil {
-		return nil, meta, err
+	if len(encoded) != reserved && !w.bodies.try(b.Service(), len(encoded)) {
+		return nil, meta, len(encoded), nil
 	}
 	// The copy frees the encoder for the next batch during the upload.
 	var free []byte
@@ -255,20 +273,16 @@ func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, err
 	case free = <-w.free:
 	default:
 	}
-	return append(free[:0], body...), meta, nil
+	return append(free[:0], encoded...), meta, len(encoded), nil
 }
 
-func (w *Writer) giveBack(body []byte) {
-	w.bodies.Release(weight(body))
+func (w *Writer) giveBack(service string, body []byte) {
+	w.bodies.giveBack(service, len(body))
 	select {
 	case w.free <- body:
 	default:
 	}
 }
-
-// weight is the size of a body in the bound. A body that is larger than the whole bound
-// must still pass.
-func weight(body []byte) int64 { return min(int64(len(body)), maxBodies) }
 
 // A holder is the batch whose blob has a name; without an id if nobody can tell, and the blob is not
 // of this batch then: damaged, or of another program.

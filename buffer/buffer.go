@@ -164,7 +164,9 @@ type Options struct {
 	Crowded func() bool
 	Tail    Tail // sees everything that is accepted; nil: no tail
 
-	Workers int // batches in the sink at once; 0: 8 and one a core
+	// Workers bounds the batches in the sink at once, but for those whose upload is slow; 0: 8 and one
+	// a core.
+	Workers int
 	Log     zerolog.Logger
 	Metrics *count.Registry // nil: none
 }
@@ -228,7 +230,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		log:      log,
 		sink:     sink,
 		loaders:  make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
-		queue:    newQueue(max(1, min(perService, o.Workers/2))),
+		queue:    newQueue(o.Workers),
 		pinned:   map[uint32]int{},
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),

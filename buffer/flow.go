@@ -27,9 +27,7 @@ func (b *Buffer) Run(ctx context.Context) error {
 		b.wake.Broadcast()
 	})
 	group.Go(func() error { return b.replay(ctx) })
-	for range b.o.Workers {
-		group.Go(func() error { b.work(ctx); return nil })
-	}
+	group.Go(func() error { return b.work(ctx, group) })
 	group.Go(func() error { b.park(ctx); return nil })
 	group.Go(func() error { return b.watch(ctx) })
 	err := group.Wait()
@@ -62,6 +60,7 @@ func (b *Buffer) watch(ctx context.Context) error {
 				}
 			}
 			b.mu.Lock()
+			b.queue.noteSlow(now)
 			b.cutAged(now)
 			if b.queue.ready(now) { // batches that waited may be due
 				b.wake.Signal()
@@ -93,32 +92,35 @@ func (b *Buffer) checkDisk() error {
 	return nil
 }
 
-// work drives batches through the sink, one after another, until ctx ends.
-func (b *Buffer) work(ctx context.Context) {
-	for {
-		batch := b.take(ctx)
-		if batch == nil {
-			return
-		}
-		expired, err := b.store(ctx, batch)
-		rescued := hopeless(err)
-		if rescued {
-			err = b.rescue(ctx, batch, err)
-		}
-		b.mu.Lock()
-		b.queue.giveBack(batch)
-		switch {
-		case err != nil:
-			b.putBack(ctx, batch, err)
-		case !rescued:
-			b.settle(batch, expired)
-		}
-		b.queue.place(batch.service, time.Now()) // it may have another batch in the sink
-		b.index.forget(batch.service)
-		b.mu.Unlock()
-		if err == nil {
-			b.releaseLogged()
-		}
+// work drives batches through the sink, each in a goroutine, until ctx ends.
+func (b *Buffer) work(ctx context.Context, group *errgroup.Group) error {
+	for batch := b.take(ctx); batch != nil; batch = b.take(ctx) {
+		group.Go(func() error { b.drive(ctx, batch); return nil })
+	}
+	return nil
+}
+
+// drive makes one try of a batch.
+func (b *Buffer) drive(ctx context.Context, batch *Batch) {
+	expired, err := b.store(ctx, batch)
+	rescued := hopeless(err)
+	if rescued {
+		err = b.rescue(ctx, batch, err)
+	}
+	b.mu.Lock()
+	b.queue.giveBack(batch)
+	switch {
+	case err != nil:
+		b.putBack(ctx, batch, err)
+	case !rescued:
+		b.settle(batch, expired)
+	}
+	b.queue.place(batch.service, time.Now()) // it may have another batch in the sink
+	b.index.forget(batch.service)
+	b.wake.Signal() // a worker is free
+	b.mu.Unlock()
+	if err == nil {
+		b.releaseLogged()
 	}
 }
 
@@ -127,11 +129,7 @@ func (b *Buffer) take(ctx context.Context) *Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for ctx.Err() == nil {
-		now := time.Now()
-		if batch := b.queue.take(now); batch != nil {
-			if b.queue.ready(now) {
-				b.wake.Signal() // a worker wakes the next one
-			}
+		if batch := b.queue.take(time.Now()); batch != nil {
 			return batch
 		}
 		b.wake.Wait()

@@ -38,8 +38,10 @@ type entry struct {
 type service struct {
 	name    string
 	open    []*Batch
-	cut     []*Batch // in the order of the queue
-	taken   int      // those that the sink has
+	cut     []*Batch  // in the order of the queue
+	taken   int       // those that the sink has
+	slow    int       // of these, with a slow try
+	last    time.Time // start of the last try
 	trouble trouble
 
 	pile *pile[*service] // of the queue; nil: it has no batch that may be tried

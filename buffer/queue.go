@@ -13,17 +13,20 @@ import (
 // queue orders the tries of the cut batches. Buffer.mu guards it.
 //
 // Its invariant: a batch is in the list of its service from the cut until it is stored, has
-// expired or is taken apart. A batch that was set aside stays. A worker that takes a batch has it
-// alone until the worker gives it back. A service with a batch that may be tried, now or at a time,
-// is in one of the piles.
+// expired or is taken apart. A batch that was set aside stays. A try that takes a batch has it alone
+// until it gives it back. A service with a batch that may be tried, now or at a time, is in one of
+// the piles.
 type queue struct {
-	most int   // batches of one service in the sink at once
-	last int64 // the greatest order
+	workers int                 // tries at once that are not slow
+	trying  map[*Batch]struct{} // the batches that the sink has
+	slow    int                 // of these, with a slow try
+	last    int64               // the greatest order
 
 	well     *pile[*service] // may be tried now, the service of the oldest batch first
 	troubled *pile[*service] // may be tried now, the service of the youngest batch first
 	later    *pile[*service] // by the time of the next try
 	hurried  *pile[*service] // those of later that no longer wait
+	crowded  *pile[*service] // with their share of the workers, the one with the fewest tries first
 	round    int             // how often batches were hurried: earlier pauses do not count
 }
 
@@ -37,7 +40,8 @@ type tries struct {
 	lastErr   string
 	parkAfter time.Time               // no copy before this time, because the last one failed
 	begun     time.Time               // start of the current try
-	breakOff  context.CancelCauseFunc // ends the current try
+	breakOff  context.CancelCauseFunc // ends the current try; nil: the sink does not have the batch
+	slow      bool                    // the current try lasts longer than slowTry
 }
 
 // wait is a time before which nothing is tried, unless the queue is hurried.
@@ -46,17 +50,19 @@ type wait struct {
 	round int
 }
 
-func newQueue(most int) queue {
+func newQueue(workers int) queue {
 	by := func(before func(x, y *service) bool) *pile[*service] {
 		return &pile[*service]{before: before, slot: func(s *service) *int { return &s.slot }}
 	}
 	at := func(x, y *service) bool { return x.at.Before(y.at) }
 	return queue{
-		most:     most,
+		workers:  workers,
+		trying:   map[*Batch]struct{}{},
 		well:     by(func(x, y *service) bool { return x.next.try.order < y.next.try.order }),
 		troubled: by(func(x, y *service) bool { return x.next.try.order > y.next.try.order }),
 		later:    by(at),
 		hurried:  by(at),
+		crowded:  by(func(x, y *service) bool { return x.taken < y.taken }),
 	}
 }
 
@@ -78,7 +84,7 @@ func (q *queue) place(s *service, now time.Time) {
 		heap.Remove(s.pile, s.slot)
 		s.pile = nil
 	}
-	if s.taken >= q.most {
+	if s.taken >= perService {
 		return
 	}
 	if s.next, s.at = q.choose(s, now); s.next == nil && s.at.IsZero() {
@@ -87,18 +93,34 @@ func (q *queue) place(s *service, now time.Time) {
 	if s.inTrouble() {
 		s.at = later(s.at, q.end(s.trouble.pause))
 		if s.taken > 0 {
-			s.at = later(s.at, s.trouble.probed.Add(probeWait))
+			s.at = later(s.at, s.last.Add(probeWait))
+			if len(q.trying) >= mostTries/2 {
+				s.at = later(s.at, now.Add(probeWait))
+			}
 		}
 	}
 	switch {
 	case now.Before(s.at):
 		s.pile = q.later
+	case !q.shares(s):
+		s.pile = q.crowded
 	case s.inTrouble():
 		s.pile = q.troubled
 	default:
 		s.pile = q.well
 	}
 	heap.Push(s.pile, s)
+}
+
+// free is how many tries may begin now.
+func (q *queue) free() int {
+	return min(q.workers+q.slow, mostTries) - len(q.trying)
+}
+
+// shares reports whether one more try leaves a service at most half of the workers that others
+// leave. It always has one.
+func (q *queue) shares(s *service) bool {
+	return s.taken == 0 || s.taken+1 <= (q.free()+s.taken)/2
 }
 
 // choose returns the oldest batch of a service that may be tried. For a service in trouble it
@@ -140,17 +162,26 @@ func later(x, y time.Time) time.Time {
 }
 
 // take returns the oldest batch that may be tried, and else one of a service in trouble. It
-// returns nil if no batch is due.
+// returns nil if no batch is due, or no worker is free.
 func (q *queue) take(now time.Time) *Batch {
+	if q.free() <= 0 {
+		return nil
+	}
 	for n := 0; q.hurried.Len() > 0 && (n < breath || q.well.Len()+q.troubled.Len() == 0); n++ {
 		q.place(q.hurried.all[0], now)
 	}
 	for q.later.Len() > 0 && !now.Before(q.later.all[0].at) {
 		q.place(q.later.all[0], now)
 	}
+	for q.crowded.Len() > 0 && q.shares(q.crowded.all[0]) {
+		q.place(q.crowded.all[0], now)
+	}
 	for _, p := range []*pile[*service]{q.well, q.troubled} {
-		if p.Len() > 0 {
-			return q.takeOf(p.all[0], now)
+		for p.Len() > 0 {
+			s := p.all[0]
+			if q.place(s, now); s.pile == p { // since its last place others may have taken workers
+				return q.takeOf(s, now)
+			}
 		}
 	}
 	return nil
@@ -160,23 +191,39 @@ func (q *queue) take(now time.Time) *Batch {
 func (q *queue) takeOf(s *service, now time.Time) *Batch {
 	batch := s.next
 	batch.try.taken = true
+	q.trying[batch] = struct{}{}
 	s.taken++
-	if s.inTrouble() {
-		s.trouble.probed = now
-	}
+	s.last = now
 	q.place(s, now)
 	return batch
 }
 
 // ready reports whether a batch may be due.
 func (q *queue) ready(now time.Time) bool {
-	return q.well.Len()+q.troubled.Len()+q.hurried.Len() > 0 || q.later.Len() > 0 && !now.Before(q.later.all[0].at)
+	return q.well.Len()+q.troubled.Len()+q.hurried.Len()+q.crowded.Len() > 0 || q.later.Len() > 0 && !now.Before(q.later.all[0].at)
+}
+
+// noteSlow finds the tries that have become slow.
+func (q *queue) noteSlow(now time.Time) {
+	for batch := range q.trying {
+		if try := &batch.try; try.breakOff != nil && !try.slow && now.Sub(try.begun) > slowTry {
+			try.slow = true
+			batch.service.slow++
+			q.slow++
+			q.place(batch.service, now)
+		}
+	}
 }
 
 // giveBack ends a try.
 func (q *queue) giveBack(batch *Batch) {
-	batch.try.taken = false
+	delete(q.trying, batch)
 	batch.service.taken--
+	if batch.try.slow {
+		batch.service.slow--
+		q.slow--
+	}
+	batch.try.taken, batch.try.slow, batch.try.breakOff = false, false, nil
 }
 
 // remove removes a batch.
@@ -201,14 +248,20 @@ func (q *queue) hurry() {
 	}
 }
 
-// perService bounds the batches of one service that the sink has at once. One service
-// also gets at most half of the workers. So a service with uploads that hang leaves room
-// for others.
-const perService = 4
+const (
+	// perService bounds the batches of one service that the sink has at once.
+	perService = 4
+	// slowTry is the age from which on a try takes no worker from others: it waits for the store, as
+	// its upload hangs, and an upload that hangs costs no CPU.
+	slowTry = 2 * time.Second
+	// mostTries bounds all tries at once, slow ones too. When there are half as many, a service in
+	// trouble has one at most.
+	mostTries = 512
+)
 
 // A service is in trouble after inTrouble failures in a row: fewer are normal in a
-// network. From then on one batch at a time is tried. Each probeWait one more is tried
-// while the earlier ones hang.
+// network. It is in trouble while a try of it is slow, too. Then one batch at a time is tried. Each
+// probeWait one more is tried while the earlier ones hang.
 const (
 	inTrouble = 3
 	probeWait = 5 * time.Second
@@ -219,11 +272,10 @@ const (
 // uploads that hang, delays no other.
 type trouble struct {
 	failures int // in a row
-	probed   time.Time
 	pause    wait
 }
 
-func (s *service) inTrouble() bool { return s.trouble.failures >= inTrouble }
+func (s *service) inTrouble() bool { return s.trouble.failures >= inTrouble || s.slow > 0 }
 
 // failed notes a failed attempt; one that hung counts for several.
 func (q *queue) failed(s *service, hung bool, now time.Time) {
@@ -232,7 +284,7 @@ func (q *queue) failed(s *service, hung bool, now time.Time) {
 	if hung {
 		t.failures = max(t.failures, inTrouble)
 	}
-	if s.inTrouble() {
+	if t.failures >= inTrouble {
 		t.pause = wait{now.Add(pause(t.failures - inTrouble + 1)), q.round}
 	}
 }
