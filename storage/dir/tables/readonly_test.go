@@ -27,6 +27,9 @@ func TestReaderWithoutRights(t *testing.T) {
 	if err := writer.Upsert(t.Context(), "tail", "p", rows); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := writer.Swap(t.Context(), "ingesters", "p", storage.Row{Key: "k"}); err != nil {
+		t.Fatal(err)
+	}
 	readable := func() {
 		t.Helper()
 		err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
@@ -72,9 +75,11 @@ func TestReaderWithoutRights(t *testing.T) {
 	}
 	readable()
 	asNobody("beside a writer", "tail", 1)
+	asNobody("beside a writer", "ingesters", 1)
 	if err := writer.Close(); err != nil {
 		t.Fatal(err)
 	}
 	readable()
 	asNobody("at rest", "tail", 1)
+	asNobody("at rest", "ingesters", 1)
 }

@@ -41,9 +41,9 @@ const (
 	// A row of the tail is some 3 KB, and is most of such a file. What does not fit its page goes
 	// to pages of its own, so small pages leave less room empty: of 4 KiB each, half of the file.
 	// The -wal has a thousand pages.
-	making = "mode=rwc&_pragma=page_size(1024)&_journal_mode=WAL"
+	making = "mode=rwc&_pragma=page_size(1024)"
 	// Other processes rely on a swapped row, also after a power cut.
-	swapping = "mode=rw&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
+	swapping = "mode=rw&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_txlock=immediate"
 	reading  = "mode=ro&_pragma=busy_timeout(5000)"
 	// A WAL database cannot be read without writing next to it. If that is not allowed,
 	// it can be read as long as no process writes to it.
@@ -107,17 +107,25 @@ func (t *table) upsert(ctx context.Context, partition string, rows []storage.Row
 
 // swapRow writes one row if the stored row of its key has the same version.
 func (t *table) swapRow(ctx context.Context, partition string, row storage.Row) (string, error) {
+	if err := t.leaveWAL(ctx); err != nil {
+		return "", err
+	}
 	tx, err := t.swap.BeginTx(ctx, nil) // with the lock of writers
 	if err != nil {
 		return "", err
 	}
 	defer tx.Rollback() // does nothing after Commit
+	seal, ok, err := sealOf(ctx, tx)
+	if err != nil {
+		return "", err
+	}
 	var stored []byte
 	now := ""
 	err = tx.QueryRowContext(ctx, getRow, partition, row.Key).Scan(&stored)
 	switch {
 	case err == nil:
 		now = rowVersion(stored)
+		seal.add(partition, row.Key, stored)
 	case !errors.Is(err, sql.ErrNoRows):
 		return "", err
 	}
@@ -128,43 +136,72 @@ func (t *table) swapRow(ctx context.Context, partition string, row storage.Row) 
 	if _, err := tx.ExecContext(ctx, upsertRow, partition, row.Key, props); err != nil {
 		return "", err
 	}
-	return version, tx.Commit()
+	seal.add(partition, row.Key, props)
+	if err := reseal(ctx, tx, seal, ok); err != nil {
+		return "", err
+	}
+	if err := tx.Commit(); err != nil {
+		return "", err
+	}
+	if t.inWAL() {
+		_, _ = t.swap.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // the next swap does it again
+	}
+	return version, nil
 }
 
 // scan calls visit for each row until it returns false.
 func (t *table) scan(ctx context.Context, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
-	ask := func(db *sql.DB) (*sql.Rows, error) {
-		return db.QueryContext(ctx, scanRows, partition, from, to, cmp.Or(limit, -1))
-	}
-	if found, ok := t.atRest(question{partition, from, to, limit}, ask); ok {
-		for _, r := range found {
-			row, err := r.decode(props)
-			if err != nil || !visit(row) {
-				return err
-			}
-		}
-		return nil
-	}
+	q := question{partition, from, to, limit}
 	decoded := func(s stored) (bool, error) {
 		row, err := s.decode(props)
 		return err == nil && visit(row), err
 	}
-	rows, err := ask(t.read)
-	if err != nil && t.frozen(err) {
+	// ask asks one database. It gives a table with a seal, or at rest, only when all rows are read.
+	ask := func(db *sql.DB, visit func(stored) (bool, error)) error {
+		if !t.inWAL() {
+			found, ok, err := t.sealed(ctx, db, q)
+			if ok || err != nil {
+				return cmp.Or(err, give(found, visit))
+			}
+		}
+		rows, err := db.QueryContext(ctx, scanRows, partition, from, to, cmp.Or(limit, -1))
+		if err != nil {
+			return err
+		}
+		return each(rows, visit)
+	}
+	if found, ok := t.atRest(q, ask); ok {
+		return give(found, decoded)
+	}
+	given := false
+	err := ask(t.read, func(s stored) (bool, error) {
+		given = true
+		return decoded(s)
+	})
+	switch {
+	case err == nil || given:
+		return err
+	case t.interrupted(err):
+		return ask(t.swap, decoded) // it ends the write of a process that was killed
+	case t.frozen(err):
 		db, err := openDB(t.path, readingFrozen)
 		if err != nil {
 			return err
 		}
 		defer db.Close() // not kept: a writer may come
-		if rows, err = ask(db); err != nil {
+		return ask(db, decoded)
+	}
+	return err
+}
+
+// give calls visit for each row until it returns false.
+func give(found []stored, visit func(stored) (bool, error)) error {
+	for _, r := range found {
+		if more, err := visit(r); !more || err != nil {
 			return err
 		}
-		return each(rows, decoded)
 	}
-	if err != nil {
-		return err
-	}
-	return each(rows, decoded)
+	return nil
 }
 
 // each calls visit for each row of an answer until it returns false.
@@ -212,13 +249,13 @@ type answer struct {
 // nothing. Any other read of a WAL database by a process that is alone makes the files next to
 // it, which a short command feels, and which may wait for a busy disk.
 //
-// It takes no lock, so a writer may change pages under it. But a write goes to the -wal first,
-// and SQLite empties that only after it has written the pages to the database, which has a new
-// time then. ok is false if a file shows a write; the rows are worth nothing then.
+// It takes no lock, so a writer may change pages under it. But a write goes to the -wal or the
+// -journal first, and SQLite empties that only after it has written the pages to the database, which
+// has a new time then. ok is false if a file shows a write; the rows are worth nothing then.
 //
 // By the same reason the rows of the last question are those of now while the table has been at
 // rest ever since.
-func (t *table) atRest(q question, ask func(*sql.DB) (*sql.Rows, error)) (found []stored, ok bool) {
+func (t *table) atRest(q question, ask func(*sql.DB, func(stored) (bool, error)) error) (found []stored, ok bool) {
 	before := t.resting()
 	if before == nil {
 		t.last.Store(nil)
@@ -232,13 +269,10 @@ func (t *table) atRest(q question, ask func(*sql.DB) (*sql.Rows, error)) (found 
 		return nil, false
 	}
 	defer db.Close()
-	rows, err := ask(db)
-	if err == nil {
-		err = each(rows, func(s stored) (bool, error) {
-			found = append(found, stored{s.key, bytes.Clone(s.props)})
-			return true, nil
-		})
-	}
+	err = ask(db, func(s stored) (bool, error) {
+		found = append(found, stored{s.key, bytes.Clone(s.props)})
+		return true, nil
+	})
 	if after := t.resting(); err != nil || after == nil || !same(before, after) {
 		return nil, false
 	}
@@ -264,15 +298,23 @@ const (
 // resting describes the database if all its rows are in the one file, and have been for a
 // while; else nil.
 func (t *table) resting() fs.FileInfo {
-	wal, err := os.Stat(t.path + "-wal")
-	if err == nil && wal.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil
+	for _, beside := range []string{"-wal", "-journal"} {
+		fi, err := os.Stat(t.path + beside)
+		if err == nil && fi.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 	}
 	fi, err := os.Stat(t.path)
 	if err != nil || fi.Size() > restSize || time.Since(fi.ModTime()) < restAge {
 		return nil
 	}
 	return fi
+}
+
+// interrupted reports whether a write was interrupted, which a connection that only reads cannot end.
+func (t *table) interrupted(err error) bool {
+	se, ok := errors.AsType[*sqlite.Error](err)
+	return ok && se.Code() == lib.SQLITE_READONLY_ROLLBACK
 }
 
 // frozen reports whether SQLite could not open the files next to the database, and no
@@ -283,7 +325,8 @@ func (t *table) frozen(err error) bool {
 		return false
 	}
 	_, err = os.Stat(t.path + "-wal")
-	return errors.Is(err, fs.ErrNotExist)
+	journal, jerr := os.Stat(t.path + "-journal")
+	return errors.Is(err, fs.ErrNotExist) && (errors.Is(jerr, fs.ErrNotExist) || jerr == nil && journal.Size() == 0)
 }
 
 // full makes SQLite's error of a full disk one that [fsys.IsFull] knows.

@@ -10,7 +10,8 @@
 //
 // The databases are in WAL mode with synchronous=NORMAL: after a power cut the last
 // transactions may be missing, but each is there in full or not at all. The contents of
-// tables can also be read elsewhere, more slowly. A small table that no process has written to
+// these tables can also be read elsewhere, more slowly. A table of swapped rows has the only copy of
+// them: it has a rollback journal, and a seal (seal.go). A small table that no process has written to
 // for a minute is read without any lock, and checked for writes after that.
 package tables
 
