@@ -16,8 +16,8 @@ import (
 	"blobtail/storage/mem"
 )
 
-// hungStore answers no Create of services whose names begin with hung, until resume is closed.
-type hungStore struct {
+// hangingStore answers no Create of services whose names begin with hung, until resume is closed.
+type hangingStore struct {
 	storage.BlobStore
 	resume chan struct{}
 
@@ -26,7 +26,7 @@ type hungStore struct {
 	bytes int
 }
 
-func (h *hungStore) Create(ctx context.Context, key string, body []byte, a storage.Attrs) error {
+func (h *hangingStore) Create(ctx context.Context, key string, body []byte, a storage.Attrs) error {
 	if service, _, _ := strings.Cut(key, "/"); strings.HasPrefix(service, "hung") {
 		h.mu.Lock()
 		h.hangs[service]++
@@ -63,7 +63,7 @@ func TestHungServices(t *testing.T) {
 		t.Run(fmt.Sprint(tc.services), func(t *testing.T) {
 			hungTexts, otherTexts := noise(tc.size), noise(tc.other)
 			synctest.Test(t, func(t *testing.T) {
-				s := &hungStore{BlobStore: mem.New(mem.Options{}), resume: make(chan struct{}), hangs: map[string]int{}}
+				s := &hangingStore{BlobStore: mem.New(mem.Options{}), resume: make(chan struct{}), hangs: map[string]int{}}
 				w := blobwriter.New(s, blobwriter.Options{NoFilters: true}, nil)
 				var all sync.WaitGroup
 				for n := range tc.services {

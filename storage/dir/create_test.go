@@ -16,39 +16,39 @@ import (
 	"blobtail/storage/fsys"
 )
 
-// coarse is a file system whose times go by whole seconds, as those of ext3, HFS+, FAT and many NFS
+// coarseFS is a file system whose times go by whole seconds, as those of ext3, HFS+, FAT and many NFS
 // servers do. It notes the directories that were synced.
-type coarse struct {
+type coarseFS struct {
 	fsys.FS
 	now    time.Time
 	synced []string
 }
 
-type coarseInfo struct {
+type coarseStat struct {
 	fs.FileInfo
 	at time.Time
 }
 
-func (i coarseInfo) ModTime() time.Time { return i.at }
+func (i coarseStat) ModTime() time.Time { return i.at }
 
-func (c *coarse) Stat(name string) (fs.FileInfo, error) {
+func (c *coarseFS) Stat(name string) (fs.FileInfo, error) {
 	fi, err := c.FS.Stat(name)
 	if err != nil {
 		return nil, err
 	}
-	return coarseInfo{fi, c.now}, nil // all happens within one second
+	return coarseStat{fi, c.now}, nil // all happens within one second
 }
 
-func (c *coarse) SyncDir(name string) error {
+func (c *coarseFS) SyncDir(name string) error {
 	c.synced = append(c.synced, name)
 	return c.FS.SyncDir(name)
 }
 
 // When Create returns nil, the object is durable: also if another ingester has made its directory in
 // the second in which this one synced the directory above, and was killed before it synced it itself.
-func TestOneTick(t *testing.T) {
+func TestWithinOneTick(t *testing.T) {
 	root := t.TempDir()
-	c := &coarse{FS: fsys.OS(), now: time.Now().Truncate(time.Second)}
+	c := &coarseFS{FS: fsys.OS(), now: time.Now().Truncate(time.Second)}
 	a, err := dir.Open(root, dir.Options{FS: c})
 	if err != nil {
 		t.Fatal(err)
