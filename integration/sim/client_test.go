@@ -13,7 +13,8 @@ import (
 	"blobtail/record/origin"
 )
 
-var epoch = time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
+// epoch is on the day on which virtual time begins: a horizon at a later day would be ignored.
+var epoch = time.Date(2000, 1, 1, 15, 0, 0, 0, time.UTC)
 
 // request is a client's request, or the contents of a message.
 type request struct {

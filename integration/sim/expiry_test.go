@@ -37,8 +37,7 @@ func newExpiry(w *world) *expiry {
 	return &expiry{w: w, since: map[day]time.Time{}, records: map[string]day{}}
 }
 
-// now is the ingesters' clock. By it the epoch is today: a horizon at a future day
-// would be ignored.
+// now is the ingesters' clock.
 func (x *expiry) now() time.Time { return epoch.Add(time.Since(x.w.start)) }
 
 // composed notes the day of a record.
