@@ -216,10 +216,32 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, x Exchange) (Resul
 		return a, cmp.Or(err, a.forbidden)
 	}
 	a, receipts, err := s.appendAll(w, r, in, who)
-	for i := 0; err == nil && i < len(receipts); i++ {
-		err = receipts[i].Wait(r.Context(), in.stored)
+	if err == nil {
+		err = await(r.Context(), receipts, in.stored)
 	}
 	return a, cmp.Or(err, a.forbidden)
+}
+
+// await waits for all parts of a body. It waits at once for those in blobs, some hundred at a time:
+// batches are cut once a second, and parts may be of different hours.
+func await(ctx context.Context, receipts []record.Receipt, stored bool) error {
+	most := min(256, len(receipts))
+	ended := make(chan error, most)
+	for i := range len(receipts) + most {
+		if i >= most {
+			if err := <-ended; err != nil {
+				return err
+			}
+		}
+		switch {
+		case i >= len(receipts):
+		case stored:
+			go func() { ended <- receipts[i].Wait(ctx, true) }()
+		default:
+			ended <- receipts[i].Wait(ctx, false)
+		}
+	}
+	return nil
 }
 
 // appendAll does everything from reading the body to appending its parts to the log.

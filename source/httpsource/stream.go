@@ -99,9 +99,8 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 		return b.answer, wire.explain(err)
 	}
 	wire.pace.done()
-	err = b.end()
-	for i := 0; err == nil && i < len(b.receipts); i++ {
-		err = b.receipts[i].Wait(r.Context(), in.stored)
+	if err = b.end(); err == nil {
+		err = await(r.Context(), b.receipts, in.stored)
 	}
 	return b.answer, err
 }
@@ -137,9 +136,9 @@ func (s *streamSink) Part(text []byte, ns int64) bool {
 }
 
 // await waits until all parts but the last ones are durable. n is the size of the newest receipt. If
-// the sender waits for blobs, receipts are kept until the end. When they have too many bytes, the
-// oldest part is waited for until it is stored. That cuts its open batches, and all parts since then
-// are in these: so it costs a blob in about a thousand parts.
+// the sender waits for blobs, receipts are kept until the end. When they have too many bytes, all of
+// these parts are waited for until they are stored. That cuts their open batches: so it costs a blob
+// in about a thousand parts.
 func (s *streamSink) await(n int) error {
 	b, ctx := s.builder, s.request.Context()
 	s.kept, s.all = append(s.kept, n), s.all+n
@@ -152,11 +151,11 @@ func (s *streamSink) await(n int) error {
 			done = last
 		}
 	}
-	for left := s.all; s.stored && left > streamKept; done++ {
-		if err := b.receipts[done].Wait(ctx, true); err != nil {
+	if s.stored && s.all > streamKept {
+		if err := await(ctx, b.receipts, true); err != nil {
 			return err
 		}
-		left -= s.kept[done]
+		done = len(b.receipts)
 	}
 	for _, n := range s.kept[:done] {
 		s.all -= n

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"blobtail/record"
 	"blobtail/source/httpsource"
@@ -149,4 +151,44 @@ func TestStreamThatFails(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Parts of different hours are in different batches, which are cut once a second. So a stream, and a
+// body of several parts, waits for all of them at once.
+func TestPartsAreWaitedForAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, body string
+		most       time.Duration
+	}{
+		"stream": {"/", strings.Repeat("web\n", 200), 2 * time.Second},
+		"full":   {"/", strings.Repeat("web\n", 4000), 20 * time.Second}, // more receipts than a stream keeps
+		"body":   {"/ingest/web", strings.Repeat("a\n", 250_000), 2 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSource(slowBlobs{}, func(o *httpsource.Options) {
+				if c.path == "/" {
+					o.Protocols = []httpsource.Protocol{parts{}}
+				}
+			})
+			r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
+			r.Header.Set("Ack", "stored")
+			begun, w := time.Now(), httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if took := time.Since(begun); w.Code >= 300 || took < time.Second || took > c.most {
+				t.Errorf("%s: %d after %v", name, w.Code, took)
+			}
+		})
+	}
+}
+
+// slowBlobs stores each request within a second after somebody begins to wait for it.
+type slowBlobs struct{}
+
+func (slowBlobs) Accept(context.Context, *record.Request) (record.Receipt, error) {
+	return record.Receipt{Wait: func(_ context.Context, stored bool) error {
+		if stored {
+			time.Sleep(time.Second)
+		}
+		return nil
+	}}, nil
 }
