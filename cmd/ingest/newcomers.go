@@ -21,7 +21,8 @@ const (
 	// listEvery is how often the store is asked for its services, at most: one listing has all.
 	listEvery = 10 * time.Second
 	listWait  = 15 * time.Second
-	// listPatience is how long a record waits for a listing. If that takes longer, no other waits.
+	// listPatience is how long a record waits for a listing, and anew while that finds services. If it
+	// finds none for so long, no other record waits.
 	listPatience = time.Second
 )
 
@@ -43,7 +44,7 @@ type newcomers struct {
 	asked time.Time       // end of the last listing
 	err   error           // of it
 	under chan struct{}   // closed when the listing under way ends; nil: there is none
-	late  bool            // it has taken longer than listPatience
+	late  bool            // it has found nothing for listPatience
 }
 
 func newNewcomers(c config.Config, store storage.BlobStore, log zerolog.Logger) *newcomers {
@@ -86,14 +87,15 @@ func (n *newcomers) lookUp(service string) (held, sure bool) {
 		n.under, n.late = make(chan struct{}), false
 		go n.list(n.under)
 	}
-	if under := n.under; under != nil && !n.late {
+	for under := n.under; under != nil && n.under == under && !n.late && !n.held[service]; {
+		found := len(n.held)
 		n.mu.Unlock()
 		select {
 		case <-under:
 		case <-time.After(listPatience):
 		}
 		n.mu.Lock()
-		n.late = n.under == under
+		n.late = n.under == under && len(n.held) == found
 	}
 	return n.held[service], n.under == nil && n.err == nil
 }
@@ -103,19 +105,23 @@ func (n *newcomers) list(under chan struct{}) {
 	defer close(under)
 	ctx, cancel := context.WithTimeout(context.Background(), listWait)
 	defer cancel()
-	held := map[string]bool{}
+	found := func(service string) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.held[service] = true
+	}
 	n.mu.Lock()
 	told := n.told
 	n.mu.Unlock()
 	var err error
 	if !told {
-		err = n.listLog(ctx, held)
+		err = n.listLog(ctx, found)
 		told = err == nil
 	}
 	if err == nil {
 		for name, e := range n.store.Dirs(ctx, "") {
 			if err = e; err == nil && record.ValidService(name) {
-				held[name] = true
+				found(name)
 			}
 		}
 	}
@@ -124,16 +130,13 @@ func (n *newcomers) list(under chan struct{}) {
 	if err != nil {
 		n.log.Warn().Err(err).Msg("the store does not say which services it has; up to limits.new-services of them are not taken for new ones")
 	}
-	for name := range held {
-		n.held[name] = true
-	}
 	n.told, n.err, n.asked, n.under = told, err, time.Now(), nil
 }
 
-// listLog adds the services with unflushed records. Those of later ones are known to the limit.
-func (n *newcomers) listLog(ctx context.Context, held map[string]bool) error {
+// listLog finds the services with unflushed records. Those of later ones are known to the limit.
+func (n *newcomers) listLog(ctx context.Context, found func(service string)) error {
 	snapshot, err := n.buf.Live(ctx, buffer.LiveQuery{From: math.MinInt64, To: math.MaxInt64, Match: func(service string) bool {
-		held[service] = true
+		found(service)
 		return false
 	}})
 	if err != nil {

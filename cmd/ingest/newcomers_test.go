@@ -22,11 +22,13 @@ import (
 	"blobtail/storage/mem"
 )
 
-// lists is a store that counts its listings of services, and that hangs if it is told to.
+// lists is a store that counts its listings of services. It hangs, or takes a time for each service,
+// if it is told to.
 type lists struct {
 	storage.BlobStore
 	n    atomic.Int64
 	hang atomic.Bool
+	each time.Duration
 }
 
 func (s *lists) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
@@ -35,7 +37,13 @@ func (s *lists) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 		<-ctx.Done()
 		return func(yield func(string, error) bool) { yield("", ctx.Err()) }
 	}
-	return s.BlobStore.Dirs(ctx, prefix)
+	return func(yield func(string, error) bool) {
+		for name, err := range s.BlobStore.Dirs(ctx, prefix) {
+			if time.Sleep(s.each); !yield(name, err) {
+				return
+			}
+		}
+	}
 }
 
 // hungSink stores nothing.
@@ -118,6 +126,24 @@ func TestNewServicesInTheStore(t *testing.T) {
 		}
 		if reason := allow("more-2"); !strings.Contains(reason, "more-2 is a new service") || !strings.Contains(reason, "limits.new-services") {
 			t.Error(reason)
+		}
+	})
+}
+
+// A listing of many services takes its time. A record waits as long as that finds some.
+func TestNewServicesOfALongListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &lists{BlobStore: mem.New(mem.Options{}), each: listPatience / 4}
+		for i := range 50 {
+			store.put(t, fmt.Sprint("stored-", i))
+		}
+		allow, stop := limited(t, t.TempDir(), store)
+		defer stop()
+		if n := allowed(allow, "stored", 50); n != 50 || store.n.Load() != 1 {
+			t.Errorf("%d with blobs, %d listings", n, store.n.Load())
+		}
+		if n := allowed(allow, "new", 50); n != 0 {
+			t.Errorf("%d new ones", n)
 		}
 	})
 }
