@@ -67,15 +67,16 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 		return Result{}, err
 	}
 	defer h.release()
-	wire := &streamWire{s: s, body: r.Body, pace: newPace(w, s.o.ReadGrace)}
+	wire := &streamWire{s: s, r: r, pace: newPace(w, s.o.ReadGrace), hold: h}
 	need := int64(streamHold)
 	if in.stored {
 		need += streamKept
 	}
 	if in.Form.Encoding != body.Plain {
 		need += streamWindow
+		err = h.leave(r.Context(), s.o.Patience)
 	}
-	if err := cmp.Or(h.leave(r.Context(), s.o.Patience), h.atLeast(need)); err != nil {
+	if err := cmp.Or(err, h.atLeast(need)); err != nil {
 		return Result{}, err
 	}
 	text, err := body.NewReader(in.Form.Encoding, wire)
@@ -95,7 +96,7 @@ func (s *Source) stream(w http.ResponseWriter, r *http.Request, in Intake, who S
 	b.After = sink.after
 	b.id = new(partID)
 	err = in.Stream(bufio.NewReaderSize(text, 64<<10), sink)
-	if err = cmp.Or(b.err, wire.err, err); err != nil {
+	if err = cmp.Or(b.err, wire.full, wire.err, err); err != nil {
 		return b.answer, wire.explain(err)
 	}
 	wire.pace.done()
@@ -178,19 +179,27 @@ func receiptSize(r *record.Request) int {
 // after counts the memory of the part.
 func (s *streamSink) after(int) bool { return s.count(s.Accepted + len(s.Rejected)) }
 
-// streamWire reads a body off the wire at no less than the minimum rate.
+// streamWire reads a body off the wire at no less than the minimum rate. Beyond [smallBody] the body
+// counts among the large ones.
 type streamWire struct {
 	s    *Source
-	body io.Reader
+	r    *http.Request
 	pace *pace
+	hold *hold
 	n    int
-	err  error // of body, except io.EOF
+	full error // there is no room among the large ones
+	err  error // of the body, except io.EOF
 }
 
 // Read implements [io.Reader].
 func (w *streamWire) Read(p []byte) (int, error) {
+	if w.n > smallBody {
+		if w.full = w.hold.leave(w.r.Context(), w.s.o.Patience); w.full != nil {
+			return 0, w.full
+		}
+	}
 	w.pace.extend(w.n)
-	n, err := w.body.Read(p)
+	n, err := w.r.Body.Read(p)
 	w.n += n
 	w.s.metrics.wire.Add(int64(n))
 	if err != nil && err != io.EOF {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -138,6 +139,30 @@ func TestStreamIsWaitedFor(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A stream is small until it has sent more: large ones that hold all their memory refuse none like it.
+func TestSmallStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(&blobs{}, func(o *httpsource.Options) {
+			o.Protocols, o.MaxInFlight, o.Patience = []httpsource.Protocol{parts{}}, 32<<20, time.Second
+		})
+		var under sync.WaitGroup
+		defer under.Wait()
+		for range 8 {
+			pr, pw := io.Pipe()
+			defer pw.Close()
+			under.Go(func() {
+				s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", pr))
+				pr.Close()
+			})
+			under.Go(func() { _, _ = io.WriteString(pw, strings.Repeat("web\n", 20<<10)) })
+		}
+		time.Sleep(time.Minute) // some of them are refused
+		if a := upload(s, "web\n", ""); a != http.StatusNoContent {
+			t.Errorf("a short stream beside long ones: %d", a)
+		}
+	})
 }
 
 // A part that cannot be stored, or made durable, is no success, wherever it is.
