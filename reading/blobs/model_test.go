@@ -92,7 +92,7 @@ var services = []string{"api", "web", "web-2", "_rejected"}
 func drawWorld(t *rapid.T, tb testing.TB) *world {
 	w := &world{b: newBuilder(tb, rapid.SampledFrom([]int{200, 1000, 1 << 20}).Draw(t, "block")), known: map[rec]*copies{}}
 	alone := rapid.Bool().Draw(t, "none unflushed")
-	w.start = time.Date(2024, 11, 20, 13, 0, 0, 0, time.UTC).UnixNano() // days are dropped that are over
+	w.start = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC).UnixNano()
 	w.hours = rapid.SampledFrom([]int64{2, 2, 2, 10, 1000}).Draw(t, "hours")
 	// A coarse clock makes many records of one time.
 	tick := rapid.SampledFrom([]int64{1, 1e9, 600e9}).Draw(t, "tick")
