@@ -79,7 +79,7 @@ func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration)
 		return m.Blob.Created.IsZero() || now.Sub(m.Blob.Created) < age
 	})
 	s.marks = marks
-	s.hidden, s.settled, s.refused = horizon.Of(marks, now)[s.name], horizon.Of(settled, now)[s.name], 0
+	s.hidden, s.settled, s.refused = horizon.Of(horizon.Possible(marks, now))[s.name], horizon.Of(horizon.Possible(settled, now))[s.name], 0
 	for _, m := range marks {
 		if m.Impossible(now.Add(-minAge)) { // no age is below a day
 			s.refused = max(s.refused, m.Day)

@@ -127,16 +127,13 @@ func Read(ctx context.Context, store Lister, services ...string) (Horizons, erro
 	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return nil, err
 	}
-	return Of(marks, time.Now()), nil
+	return Of(marks), nil
 }
 
-// Of combines marks into horizons, but for the impossible ones; see [Mark.Impossible].
-func Of(marks []Mark, now time.Time) Horizons {
+// Of combines marks into horizons. Readers go by all marks: what any of them hides is not shown.
+func Of(marks []Mark) Horizons {
 	h := Horizons{}
 	for _, m := range marks {
-		if m.Impossible(now) {
-			continue
-		}
 		s := h[m.Service]
 		if m.Single {
 			s.Dropped = append(s.Dropped, m.Day)
@@ -157,13 +154,18 @@ type Mark struct {
 }
 
 // Impossible reports whether a horizon hides today, or hid the day on which it was stored. No policy
-// hides records less than a day old, so a wrong clock has set it, or a person. It counts for nobody:
-// a writer would lose the records that are logged now, and the right horizon below it goes on.
+// hides records less than a day old, so a wrong clock has set it, or a person. It counts for no writer,
+// which would lose the records that are logged now, and nothing is deleted by it.
 func (m *Mark) Impossible(now time.Time) bool {
 	if made := m.Blob.Created; !made.IsZero() && made.Before(now) {
 		now = made
 	}
 	return !m.Single && m.Day > DayOf(now)
+}
+
+// Possible returns the marks that are not impossible.
+func Possible(marks []Mark, now time.Time) []Mark {
+	return slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return m.Impossible(now) })
 }
 
 // Marks lists the objects behind [Read], ascending for each service. Objects under other
