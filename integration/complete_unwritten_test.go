@@ -2,10 +2,14 @@ package integration_test
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
+
+	"blobtail/internal/dev/testkit"
 )
 
 // The row of an ingester cannot be written while it accepts records: the disk is full
@@ -43,17 +47,28 @@ func testStoreFull(t *testing.T) {
 	read := newAudit(t, at, p)
 	s.take()
 	s.rest()
-	fill(t, filepath.Join(disk, "other"))
+	other := filepath.Join(disk, "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	more := func() { files++; fill(t, filepath.Join(other, strconv.Itoa(files))) }
+	more()
 	since := time.Now()
 	t.Logf("%d of 10 records acknowledged on the full disk", s.offers(10))
 	read.complete("at once")
+	testkit.Until(t, "the row cannot be written", func() bool {
+		more() // each write of the row gives the room of its journal back
+		code, _ := s.get("/readyz")
+		return code == http.StatusServiceUnavailable
+	})
 	t.Logf("not ready: %s", s.refuses())
 	time.Sleep(time.Until(since.Add(silence)))
 	read.complete("after a minute")
 	read.by("--live-url", s.base).complete("after a minute")
 	s.kill()
 	read.complete("killed")
-	if err := os.Remove(filepath.Join(disk, "other")); err != nil {
+	if err := os.RemoveAll(other); err != nil {
 		t.Fatal(err)
 	}
 	s.start().take()

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -45,11 +44,8 @@ const (
 // NewSockets returns Sockets for so many connections. 0: as many as half of the descriptors of the
 // process, the others are for the store and the log, and at most 8,192.
 func NewSockets(most int, log zerolog.Logger) *Sockets {
-	var limit syscall.Rlimit
 	if most == 0 {
-		if most = mostSockets; syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
-			most = int(min(mostSockets, limit.Cur/2))
-		}
+		most = int(min(mostSockets, descriptors()/2))
 	}
 	return &Sockets{
 		most: most, log: log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
