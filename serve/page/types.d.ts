@@ -367,6 +367,8 @@ interface Held {
 	/** It is to get the focus; the list has it. */
 	focus: boolean
 	held: boolean
+	/** The name of the row that has the focus until that of current comes; "": none. */
+	strayed: string
 	/** The rows are those of the question before. */
 	old: boolean
 	/** What was asked for: the chosen record, the question. */

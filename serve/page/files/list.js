@@ -34,6 +34,7 @@ const empty = () => ({
 	current: "",
 	focus: false,
 	held: false,
+	strayed: "",
 	old: false,
 	sought: "",
 	asked: "",
@@ -357,10 +358,14 @@ export function List(props) {
 		const at = document.activeElement,
 			none = at === document.body,
 			row = box.current.querySelector('[role=row][tabindex="0"]') ?? box.current
-		// The focus stays in the list if its row goes.
-		if ((none && l.held) || (l.focus && (none || box.current.contains(at)))) row.focus({ preventScroll: true })
+		// The focus stays in the list if its row goes, and is with its record again if that comes later in the answer.
+		const { current, strayed } = l,
+			here = l.rows.some((r) => nameOf(r) === current)
+		if ((none && l.held) || ((l.focus || (strayed && here)) && (none || box.current.contains(at)))) row.focus({ preventScroll: true })
 		l.focus = false
 		l.held = box.current.contains(document.activeElement)
+		l.strayed = here || !l.loading || !l.held ? "" : strayed || l.current
+		if (!here && strayed + l.strayed) l.current = l.strayed ? current : strayed
 	})
 	// While the rows of the question before stand there, those of this one are to come.
 	const begins = !view.live && asked + oldest + view.live !== l.asked,
