@@ -73,7 +73,7 @@ func large(n byte, service string) *record.Request {
 
 // A full quota is a full disk, though the disk says that it has room: requests are refused as that
 // one's, all records are flushed, and requests are taken once there is room.
-func TestQuota(t *testing.T) {
+func TestFullQuota(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		disk, sink := &refusingDisk{FS: fsys.OS()}, &memSink{}

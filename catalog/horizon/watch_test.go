@@ -308,7 +308,7 @@ func TestImpossibleHorizon(t *testing.T) {
 
 // An impossible horizon takes the right one away from no writer, and stays impossible when its day has
 // come. Readers show nothing below it.
-func TestImpossibleHidesTheRightOne(t *testing.T) {
+func TestRightHorizonStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})
 		today := horizon.DayOf(time.Now())
