@@ -101,6 +101,13 @@ func (d *bursts) begin(c *company) {
 	close(c.began)
 }
 
+// alone reports whether one query is at work.
+func (d *bursts) alone() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.atWork == 1
+}
+
 // leave notes that a query has ended.
 func (d *bursts) leave() {
 	d.mu.Lock()

@@ -83,10 +83,11 @@ func Open(o OpenOptions) (*Reader, error) {
 			return rows, now, err
 		},
 	}
+	logs.Hangs = &live.Hangs{}
 	switch {
 	case o.Off:
 	case o.Live != "":
-		client, err := live.NewClient(o.Live, live.ClientOptions{HTTP: o.http(), Trust: o.Trust, Token: o.Token, PlainHTTP: o.PlainHTTP, Hangs: &live.Hangs{}})
+		client, err := live.NewClient(o.Live, live.ClientOptions{HTTP: o.http(), Trust: o.Trust, Token: o.Token, PlainHTTP: o.PlainHTTP, Hangs: logs.Hangs})
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +96,7 @@ func Open(o OpenOptions) (*Reader, error) {
 		logs.Announced = o.http()
 	}
 	r := New(Options{Blobs: blobs, Logs: unflushed.New(logs), Name: o.Name, Ingesters: o.ingesters, MaxRaw: o.MaxRaw, MaxHeld: o.MaxHeld})
-	r.indexes = indexes
+	r.indexes, logs.Hangs.Alone = indexes, r.bursts.alone
 	return r, nil
 }
 

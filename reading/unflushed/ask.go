@@ -69,7 +69,7 @@ func (r *Reader) answers(ctx context.Context, q live.Query, known *survey) (all 
 // alone asks the ingester of a row for its own records. A silent one has only a second: perhaps it
 // cannot write its row, but most likely it does not run.
 func (r *Reader) alone(ctx context.Context, row *lease.Ingester, q live.Query, k *roster) (*live.Answer, error) {
-	o := live.ClientOptions{HTTP: r.o.Announced, Trust: r.o.Trust, Token: r.o.Token, PlainHTTP: r.o.PlainHTTP, Hangs: &r.hangs}
+	o := live.ClientOptions{HTTP: r.o.Announced, Trust: r.o.Trust, Token: r.o.Token, PlainHTTP: r.o.PlainHTTP, Hangs: r.o.Hangs}
 	switch {
 	case !row.Live(k.now):
 		o.Wait = live.HastyWait

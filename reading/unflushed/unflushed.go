@@ -121,13 +121,14 @@ type Options struct {
 	Ingesters func(ctx context.Context) ([]lease.Ingester, time.Time, error)
 	// Pace is how long a follower waits between polls; 0: 200 ms.
 	Pace time.Duration
+	// Hangs remembers ingesters that hang; nil: one of its own does.
+	Hangs *live.Hangs
 }
 
 // Reader reads one store and the ingesters that write to it. It may be used by
 // several goroutines at once.
 type Reader struct {
-	o     Options
-	hangs live.Hangs
+	o Options
 	// gathered counts the queries that hold unflushed records.
 	gathered atomic.Int64
 }
@@ -136,6 +137,9 @@ type Reader struct {
 func New(o Options) *Reader {
 	if o.Pace == 0 {
 		o.Pace = 200 * time.Millisecond
+	}
+	if o.Hangs == nil {
+		o.Hangs = &live.Hangs{}
 	}
 	return &Reader{o: o}
 }

@@ -14,6 +14,8 @@ const (
 	// hangWait is how long an ingester may give no sign of life until it counts as hung. An
 	// ingester that is only slow answers a ping meanwhile.
 	hangWait = 2 * time.Second
+	// loneWait is the same for the one read of a process: nothing waits behind it.
+	loneWait = 4 * time.Second
 	// hungWait is how long a question waits for an ingester that counts as hung. Questions of the
 	// next missFor share the finding that it did not answer in that time.
 	hungWait = 200 * time.Millisecond
@@ -38,6 +40,10 @@ var errHung = errors.New("no answer in time, nor another sign of life")
 // at most, until the ingester answers anything. The zero value works. It is safe for concurrent
 // use.
 type Hangs struct {
+	// Alone reports whether one read is under way in the process, and so takes 4 s to find a hang.
+	// Nil: it is not known.
+	Alone func() bool
+
 	mu  sync.Mutex
 	all map[string]*pulse
 }
@@ -299,8 +305,9 @@ func (p *pulse) tick(silent bool) {
 		return
 	}
 	p.silent += beat
+	lone := len(p.waiting) == 1 && p.of.Alone != nil && p.of.Alone()
 	for v := range p.waiting {
-		if p.silent >= v.patience {
+		if p.silent >= v.patience && !(lone && v.patience == hangWait && p.silent < loneWait) {
 			p.hang()
 			return
 		}
