@@ -130,9 +130,9 @@ func (l listed) List(ctx context.Context, prefix, after string) iter.Seq2[storag
 	"blobtail/storage"
 `}}},
 	{name: "rows from a list that was read before", edits: []edit{{"reading/unflushed/unflushed.go",
-		`	hangs live.Hangs
-`, `	hangs live.Hangs
-	cached *survey
+		`	gathered atomic.Int64
+`, `	gathered atomic.Int64
+	cached   *survey
 `}, {"reading/unflushed/roster.go",
 		`	s := &survey{begun: time.Now(), done: make(chan struct{})}
 `, `	if r.cached != nil {
