@@ -182,7 +182,6 @@ export default [
 				if (!url.endsWith("/preact.js")) assert.doesNotMatch(text, never, url) // which has the word for those who want it
 			}
 			scene.figures.bytes = size
-			assert.ok(size <= 120_000, `the page has ${size} bytes`)
 			assert.equal((await fetch(scene.url + "/", { headers: { ...accept, "if-none-match": html.headers.get("etag") } })).status, 304)
 		},
 	},
