@@ -1,7 +1,14 @@
 // Measures of the browser: the time of our own scripts, and memory.
 
 /** Names of events of a trace in which scripts of the page run. */
-const scripts = new Set(["FunctionCall", "EvaluateScript", "RunMicrotasks", "v8.run", "v8.compileModule", "v8.evaluateModule"])
+const scripts = new Set([
+	"FunctionCall",
+	"EvaluateScript",
+	"RunMicrotasks",
+	"v8.run",
+	"v8.compileModule",
+	"v8.evaluateModule",
+])
 
 /**
  * The longest CPU times of our own scripts, in ms, while act runs. Nested events are in their outermost
@@ -17,17 +24,23 @@ export async function longest(scene, page, act) {
 	} finally {
 		trace = JSON.parse((await scene.browser.stopTracing()).toString())
 	}
-	const events = trace.traceEvents ?? trace, ours = events.find((e) => e.name === mark)
+	const events = trace.traceEvents ?? trace,
+		ours = events.find((e) => e.name === mark)
 	if (!ours) throw new Error("the trace does not have the page")
 	const took = []
 	let end = 0
-	for (const e of events.filter((e) => e.ph === "X" && e.pid === ours.pid && e.tid === ours.tid && scripts.has(e.name)).sort((a, b) => a.ts - b.ts || b.dur - a.dur)) {
+	for (const e of events
+		.filter((e) => e.ph === "X" && e.pid === ours.pid && e.tid === ours.tid && scripts.has(e.name))
+		.sort((a, b) => a.ts - b.ts || b.dur - a.dur)) {
 		if (e.ts < end) continue
 		end = e.ts + e.dur
 		// The time of the thread leaves out those of other programs on the machine.
 		took.push({ ms: (e.tdur ?? e.dur) / 1000, name: e.name, at: e.args?.data?.functionName ?? "" })
 	}
-	return took.sort((a, b) => b.ms - a.ms).slice(0, 5).map((t) => ({ ...t, ms: Math.round(t.ms * 10) / 10 }))
+	return took
+		.sort((a, b) => b.ms - a.ms)
+		.slice(0, 5)
+		.map((t) => ({ ...t, ms: Math.round(t.ms * 10) / 10 }))
 }
 
 /** The bytes of the heap after a collection. */
@@ -40,4 +53,3 @@ export async function heap(page) {
 	await cdp.detach()
 	return Object.fromEntries(metrics.map((m) => [m.name, m.value])).JSHeapUsedSize
 }
-

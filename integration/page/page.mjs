@@ -7,8 +7,13 @@ export class Page {
 		this.page = page
 		this.scene = scene
 		const region = (name) => page.getByRole("region", { name, exact: true })
-		this.search = page.getByRole("textbox", { name: "Search", exact: true }).or(page.getByRole("combobox", { name: "Search", exact: true }))
-		this.mistake = page.getByRole("search").or(page.locator("form", { has: this.search })).getByRole("alert")
+		this.search = page
+			.getByRole("textbox", { name: "Search", exact: true })
+			.or(page.getByRole("combobox", { name: "Search", exact: true }))
+		this.mistake = page
+			.getByRole("search")
+			.or(page.locator("form", { has: this.search }))
+			.getByRole("alert")
 		this.filters = page.getByRole("list", { name: "Filters" })
 		this.histogram = region("Histogram")
 		this.grid = page.getByRole("grid", { name: "Records" })
@@ -68,12 +73,16 @@ export class Page {
 
 	/** Waits until the questions of the view are answered. */
 	async ready(timeout = 20000) {
-		await this.page.waitForFunction(() => document.documentElement.dataset.state === "ready", null, { timeout, polling: 20 })
+		await this.page.waitForFunction(() => document.documentElement.dataset.state === "ready", null, {
+			timeout,
+			polling: 20,
+		})
 	}
 
 	/** Does something that asks anew, and waits for the answers. */
 	async asks(act, timeout) {
-		const before = this.fragment(), n = await this.asked()
+		const before = this.fragment(),
+			n = await this.asked()
 		await act()
 		await until("the fragment changes", () => this.fragment() !== before, timeout)
 		for (let wait = 0; wait < 25 && (await this.asked()) === n; wait++) await sleep(40)
@@ -104,7 +113,8 @@ export class Page {
 
 	/** The number of records that the histogram counts. */
 	async total() {
-		const text = await this.histogram.getByRole("img").getAttribute("aria-label"), found = /([\d,]+) records?/.exec(text)
+		const text = await this.histogram.getByRole("img").getAttribute("aria-label"),
+			found = /([\d,]+) records?/.exec(text)
 		assert.ok(found, `no number of records in the histogram: ${text}`)
 		return Number(found[1].replace(/,/g, ""))
 	}
@@ -115,7 +125,16 @@ export class Page {
 
 	/** The rows in the DOM, from the top. */
 	shown() {
-		return this.rows.evaluateAll((rows) => rows.map((r) => ({ id: r.dataset.id, index: Number(r.getAttribute("aria-rowindex")), text: r.textContent, selected: r.getAttribute("aria-selected") === "true" })).sort((a, b) => a.index - b.index))
+		return this.rows.evaluateAll((rows) =>
+			rows
+				.map((r) => ({
+					id: r.dataset.id,
+					index: Number(r.getAttribute("aria-rowindex")),
+					text: r.textContent,
+					selected: r.getAttribute("aria-selected") === "true",
+				}))
+				.sort((a, b) => a.index - b.index),
+		)
 	}
 
 	ids() {
@@ -145,7 +164,14 @@ export class Page {
 	focused() {
 		return this.page.evaluate(() => {
 			const e = document.activeElement
-			return e && e !== document.body ? { tag: e.tagName, role: e.getAttribute("role"), name: e.getAttribute("aria-label") ?? e.textContent.slice(0, 60), id: e.dataset?.id ?? e.closest?.("[data-id]")?.dataset.id } : null
+			return e && e !== document.body
+				? {
+						tag: e.tagName,
+						role: e.getAttribute("role"),
+						name: e.getAttribute("aria-label") ?? e.textContent.slice(0, 60),
+						id: e.dataset?.id ?? e.closest?.("[data-id]")?.dataset.id,
+					}
+				: null
 		})
 	}
 
@@ -183,7 +209,10 @@ export class Page {
 		await this.page.evaluate(() => {
 			window.__copied = undefined
 			const keep = (text) => Promise.resolve((window.__copied = text))
-			Object.defineProperty(navigator, "clipboard", { configurable: true, value: { writeText: keep, write: async (items) => keep(await (await items[0].getType("text/plain")).text()) } })
+			Object.defineProperty(navigator, "clipboard", {
+				configurable: true,
+				value: { writeText: keep, write: async (items) => keep(await (await items[0].getType("text/plain")).text()) },
+			})
 		})
 		await button.click()
 		return until("a text is copied", () => this.page.evaluate(() => window.__copied))
@@ -191,6 +220,9 @@ export class Page {
 
 	/** Whether the page as a whole scrolls sideways. */
 	async wide() {
-		return this.page.evaluate(() => ({ page: document.documentElement.scrollWidth, window: document.documentElement.clientWidth }))
+		return this.page.evaluate(() => ({
+			page: document.documentElement.scrollWidth,
+			window: document.documentElement.clientWidth,
+		}))
 	}
 }

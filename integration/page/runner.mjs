@@ -17,11 +17,31 @@ for (const file of readdirSync(new URL("stories/", import.meta.url)).sort()) {
 	}
 }
 
-const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-	"--disable-component-update", "--disable-sync", "--disable-default-apps", "--js-flags=--expose-gc"]
+const args = [
+	"--no-sandbox",
+	"--disable-gpu",
+	"--disable-quic",
+	"--no-first-run",
+	"--disable-background-networking",
+	"--disable-component-update",
+	"--disable-sync",
+	"--disable-default-apps",
+	"--js-flags=--expose-gc",
+]
 const browser = await chromium.launch({ executablePath: process.env.PAGE_CHROMIUM, args })
 
-say({ stories: [...stories.values()].map(({ name, world = "shop", alone = false, waits = false, todo = "", picture = false }) => ({ name, world, alone, waits, todo, picture })) })
+say({
+	stories: [...stories.values()].map(
+		({ name, world = "shop", alone = false, waits = false, todo = "", picture = false }) => ({
+			name,
+			world,
+			alone,
+			waits,
+			todo,
+			picture,
+		}),
+	),
+})
 
 /** The folder of the pictures of a story. */
 function folder(name) {
@@ -31,13 +51,20 @@ function folder(name) {
 }
 
 async function play({ story: name, world, url, facts }) {
-	const story = stories.get(name), begun = performance.now()
+	const story = stories.get(name),
+		begun = performance.now()
 	const scene = new Scene({ browser, story, world, url, facts })
 	const of = { story: name, ok: false, error: "", files: [] }
 	let timer
 	try {
 		await scene.begin()
-		const late = new Promise((_, no) => (timer = setTimeout(() => no(new Error(`the story takes longer than ${story.limit ?? 60} s`)), (story.limit ?? 60) * 1000)))
+		const late = new Promise(
+			(_, no) =>
+				(timer = setTimeout(
+					() => no(new Error(`the story takes longer than ${story.limit ?? 60} s`)),
+					(story.limit ?? 60) * 1000,
+				)),
+		)
 		await Promise.race([story.run(scene), late])
 		of.ok = true
 	} catch (err) {
@@ -46,7 +73,13 @@ async function play({ story: name, world, url, facts }) {
 	clearTimeout(timer)
 	of.ms = Math.round(performance.now() - begun)
 	await scene.settle()
-	Object.assign(of, { console: scene.console, csp: scene.csp, errors: scene.errors, foreign: scene.foreign, figures: scene.figures })
+	Object.assign(of, {
+		console: scene.console,
+		csp: scene.csp,
+		errors: scene.errors,
+		foreign: scene.foreign,
+		figures: scene.figures,
+	})
 	if (!of.ok || scene.console.length || scene.csp.length || scene.errors.length || scene.foreign.length) {
 		try {
 			of.files = await scene.keep(folder(name))

@@ -58,7 +58,13 @@ export class Scene {
 
 	/** Another page in a context of its own. */
 	async fresh(options = {}) {
-		const context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, timezoneId: "UTC", locale: "en-GB", serviceWorkers: "block", ...options })
+		const context = await this.browser.newContext({
+			viewport: { width: 1280, height: 800 },
+			timezoneId: "UTC",
+			locale: "en-GB",
+			serviceWorkers: "block",
+			...options,
+		})
 		this.contexts.push(context)
 		context.setDefaultTimeout(15000)
 		context.setDefaultNavigationTimeout(30000)
@@ -80,15 +86,23 @@ export class Scene {
 		await page.exposeFunction("__violated", (text) => this.csp.push(text))
 		await page.addInitScript(() => {
 			window.__asked = 0 // how often questions began
-			new MutationObserver(() => document.documentElement.dataset.state === "loading" && window.__asked++).observe(document.documentElement ?? document, { attributes: true, subtree: !document.documentElement, attributeFilter: ["data-state"] })
-			addEventListener("securitypolicyviolation", (e) => window.__violated(`${e.violatedDirective} ${e.blockedURI} ${e.sample} ${e.sourceFile}:${e.lineNumber}`))
+			new MutationObserver(() => document.documentElement.dataset.state === "loading" && window.__asked++).observe(
+				document.documentElement ?? document,
+				{ attributes: true, subtree: !document.documentElement, attributeFilter: ["data-state"] },
+			)
+			addEventListener("securitypolicyviolation", (e) =>
+				window.__violated(`${e.violatedDirective} ${e.blockedURI} ${e.sample} ${e.sourceFile}:${e.lineNumber}`),
+			)
 		})
 		return new Page(page, this)
 	}
 
 	/** Has the Go side do something to the world. */
 	async call(Op, Args = {}) {
-		const answer = await fetch(process.env.PAGE_CONTROL, { method: "POST", body: JSON.stringify({ World: this.world, Op, Args }) })
+		const answer = await fetch(process.env.PAGE_CONTROL, {
+			method: "POST",
+			body: JSON.stringify({ World: this.world, Op, Args }),
+		})
 		if (!answer.ok) throw new Error(`${Op}: ${await answer.text()}`)
 		return answer.json()
 	}
@@ -111,14 +125,23 @@ export class Scene {
 		for (const [n, context] of this.contexts.entries()) {
 			for (const [m, page] of context.pages().entries()) {
 				const base = join(dir, `${n}-${m}`)
-				await page.screenshot({ path: base + ".png", timeout: 5000 }).then(() => files.push(base + ".png"), () => {})
-				const tree = await page.locator("body").ariaSnapshot({ timeout: 5000 }).catch((err) => String(err))
+				await page.screenshot({ path: base + ".png", timeout: 5000 }).then(
+					() => files.push(base + ".png"),
+					() => {},
+				)
+				const tree = await page
+					.locator("body")
+					.ariaSnapshot({ timeout: 5000 })
+					.catch((err) => String(err))
 				writeFileSync(base + ".txt", page.url() + "\n" + tree)
 				files.push(base + ".txt")
 			}
 			if (process.env.PAGE_TRACE && !this.story.alone) {
 				const path = join(dir, `${n}.zip`)
-				await context.tracing.stop({ path }).then(() => files.push(path), () => {})
+				await context.tracing.stop({ path }).then(
+					() => files.push(path),
+					() => {},
+				)
 			}
 		}
 		return files

@@ -170,7 +170,16 @@ interface Patterns extends Outcome {
 	/** Records of patterns beyond those. */
 	others: number
 	/** The second window; lacks: records of it are missing. */
-	against?: { basis: Basis; from: string; to: string; lacks?: boolean; new: string[]; gone: Pattern[]; more: { id: string; count: number; before: number }[]; less: { id: string; count: number; before: number }[] }
+	against?: {
+		basis: Basis
+		from: string
+		to: string
+		lacks?: boolean
+		new: string[]
+		gone: Pattern[]
+		more: { id: string; count: number; before: number }[]
+		less: { id: string; count: number; before: number }[]
+	}
 }
 
 interface Whoami {
@@ -321,7 +330,17 @@ interface Key {
 }
 
 /** An event of a tail: a record, or one of the others. */
-type Told = Row | { id?: undefined; cursor?: string; problem?: string; warning?: string; note?: string; absent?: string; gap?: Outcome["gaps"][0] }
+type Told =
+	| Row
+	| {
+			id?: undefined
+			cursor?: string
+			problem?: string
+			warning?: string
+			note?: string
+			absent?: string
+			gap?: Outcome["gaps"][0]
+	  }
 
 /** What live knows of one time of following. */
 interface Following {

@@ -1,25 +1,33 @@
 // The bulk helper of the official client of Elasticsearch.
-import { Client } from '@elastic/elasticsearch';
-import { paced, report, service, url } from './common.mjs';
+import { Client } from "@elastic/elasticsearch"
+import { paced, report, service, url } from "./common.mjs"
 
-const client = new Client({ node: url, maxRetries: 8, requestTimeout: 20000 });
-const dropped = new Set();
-const all = [];
+const client = new Client({ node: url, maxRetries: 8, requestTimeout: 20000 })
+const dropped = new Set()
+const all = []
 async function* documents() {
-  for await (const r of paced()) {
-    all.push(r.mark);
-    yield { '@timestamp': new Date(r.ms).toISOString(), level: r.level, message: r.msg, mark: r.mark, n: r.n };
-  }
+	for await (const r of paced()) {
+		all.push(r.mark)
+		yield { "@timestamp": new Date(r.ms).toISOString(), level: r.level, message: r.msg, mark: r.mark, n: r.n }
+	}
 }
-let failed = false;
+let failed = false
 try {
-  await client.helpers.bulk({
-    datasource: documents(), flushBytes: 10000, flushInterval: 1000, concurrency: 2, retries: 8, wait: 500,
-    onDocument: () => ({ index: { _index: service } }),
-    onDrop: (d) => { dropped.add(d.document.mark); console.error('dropped', JSON.stringify(d.error), d.status); },
-  });
+	await client.helpers.bulk({
+		datasource: documents(),
+		flushBytes: 10000,
+		flushInterval: 1000,
+		concurrency: 2,
+		retries: 8,
+		wait: 500,
+		onDocument: () => ({ index: { _index: service } }),
+		onDrop: (d) => {
+			dropped.add(d.document.mark)
+			console.error("dropped", JSON.stringify(d.error), d.status)
+		},
+	})
 } catch (err) {
-  failed = true; // the helper stops, and does not tell which documents were taken
-  console.error(String(err));
+	failed = true // the helper stops, and does not tell which documents were taken
+	console.error(String(err))
 }
-report(failed ? null : all.filter((m) => !dropped.has(m)));
+report(failed ? null : all.filter((m) => !dropped.has(m)))

@@ -1,17 +1,20 @@
 // pino-loki with a logFormat: a line is the message, and the fields are structured metadata.
-import pino from 'pino';
-import { pinoLoki } from 'pino-loki';
-import { countFetches, paced, report, service, url, waitFor } from './common.mjs';
+import pino from "pino"
+import { pinoLoki } from "pino-loki"
+import { countFetches, paced, report, service, url, waitFor } from "./common.mjs"
 
-const open = countFetches();
+const open = countFetches()
 const stream = pinoLoki({
-  host: url, batching: { interval: 0.2 }, labels: { service_name: service }, logFormat: '{msg}',
-});
-let time;
-const log = pino({ base: undefined, level: 'trace', timestamp: () => `,"time":${time}` }, stream);
+	host: url,
+	batching: { interval: 0.2 },
+	labels: { service_name: service },
+	logFormat: "{msg}",
+})
+let time
+const log = pino({ base: undefined, level: "trace", timestamp: () => `,"time":${time}` }, stream)
 for await (const r of paced()) {
-  time = r.ms;
-  log[r.level]({ meta: { mark: r.mark, n: r.n } }, r.msg);
+	time = r.ms
+	log[r.level]({ meta: { mark: r.mark, n: r.n } }, r.msg)
 }
-stream.once('close', () => waitFor(() => open() === 0).then(() => report(null)));
-stream.end();
+stream.once("close", () => waitFor(() => open() === 0).then(() => report(null)))
+stream.end()

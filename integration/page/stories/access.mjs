@@ -13,14 +13,24 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 async function findings(page) {
 	if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe)
 	const found = new Set()
-	for (const [theme, runOnly] of [["light", undefined], ["dark", ["color-contrast"]]]) {
+	for (const [theme, runOnly] of [
+		["light", undefined],
+		["dark", ["color-contrast"]],
+	]) {
 		await page.emulateMedia({ colorScheme: theme })
 		const { violations } = await page.evaluate((runOnly) => {
-			const rows = [...document.querySelectorAll("[role=row][data-id]")].slice(6).map((_, n) => `[role=row][data-id]:nth-child(${n + 7})`)
-			return window.axe.run({ exclude: rows.map((r) => [r]) }, { resultTypes: ["violations"], ...(runOnly && { runOnly }) })
+			const rows = [...document.querySelectorAll("[role=row][data-id]")]
+				.slice(6)
+				.map((_, n) => `[role=row][data-id]:nth-child(${n + 7})`)
+			return window.axe.run(
+				{ exclude: rows.map((r) => [r]) },
+				{ resultTypes: ["violations"], ...(runOnly && { runOnly }) },
+			)
 		}, runOnly)
 		for (const v of violations) {
-			const nodes = v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 140)} ${n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? ""}`)
+			const nodes = v.nodes
+				.slice(0, 3)
+				.map((n) => `${n.html.slice(0, 140)} ${n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? ""}`)
 			found.add(`${theme}: ${v.id} (${v.impact}, ${v.nodes.length}): ${nodes.join(" | ")}`)
 		}
 	}
@@ -39,7 +49,13 @@ const views = {
 	"the list and its panes": {
 		records: (ui) => ui.range(),
 		record: (ui) => ui.choose(),
-		context: (ui) => ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click().then(() => ui.context.waitFor()),
+		context: (ui) =>
+			ui
+				.button("Context", ui.record)
+				.or(ui.record.getByRole("tab", { name: "Context" }))
+				.first()
+				.click()
+				.then(() => ui.context.waitFor()),
 	},
 	dialogs: {
 		services: (ui) => ui.range().then(() => dialog("Services")(ui)),
@@ -53,9 +69,20 @@ const views = {
 	},
 	questions: {
 		patterns: (ui) => ui.range({ tab: "patterns" }),
-		chips: (ui) => ui.range({ q: "basket", f: ["level=error", "-path=/login"], off: "status=404", split: "status,level", col: "status" }),
+		chips: (ui) =>
+			ui.range({
+				q: "basket",
+				f: ["level=error", "-path=/login"],
+				off: "status=404",
+				split: "status,level",
+				col: "status",
+			}),
 		empty: (ui) => ui.range({ q: "no-such-text" }),
-		live: (ui) => ui.range().then(() => ui.live.click()).then(() => ui.follows()),
+		live: (ui) =>
+			ui
+				.range()
+				.then(() => ui.live.click())
+				.then(() => ui.follows()),
 	},
 }
 
@@ -111,7 +138,10 @@ export default [
 			assert.match(level, /info|debug|warn|error|critical/i, "a level is a word, and not only a colour")
 		},
 	},
-	...Object.entries({ "360 px": { viewport: { width: 360, height: 740 } }, "200 %": { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 } }).map(([size, context]) => ({
+	...Object.entries({
+		"360 px": { viewport: { width: 360, height: 740 } },
+		"200 %": { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 },
+	}).map(([size, context]) => ({
 		name: `access: at ${size} nothing scrolls sideways`,
 		context,
 		limit: 60,
@@ -133,7 +163,8 @@ export default [
 		async run({ ui }) {
 			await ui.range()
 			await ui.choose()
-			const list = (await ui.grid.isVisible()) ? await ui.grid.boundingBox() : null, record = await ui.record.boundingBox()
+			const list = (await ui.grid.isVisible()) ? await ui.grid.boundingBox() : null,
+				record = await ui.record.boundingBox()
 			assert.ok(!list || record.y >= list.y + list.height - 1 || record.height > 500, JSON.stringify({ list, record }))
 			assert.ok(record.width > 300)
 			await ui.button("Close", ui.record).click()
@@ -146,10 +177,20 @@ export default [
 		async run({ ui, page }) {
 			await ui.range()
 			await ui.choose()
-			const moving = await page.evaluate(() => [...document.querySelectorAll("*")].filter((e) => {
-				const s = getComputedStyle(e), longest = (text) => Math.max(...text.split(",").map((t) => parseFloat(t) * (t.trim().endsWith("ms") ? 1 : 1000)))
-				return longest(s.transitionDuration) > 10 || (s.animationName !== "none" && longest(s.animationDuration) > 10) || s.scrollBehavior === "smooth"
-			}).map((e) => e.outerHTML.slice(0, 100)))
+			const moving = await page.evaluate(() =>
+				[...document.querySelectorAll("*")]
+					.filter((e) => {
+						const s = getComputedStyle(e),
+							longest = (text) =>
+								Math.max(...text.split(",").map((t) => parseFloat(t) * (t.trim().endsWith("ms") ? 1 : 1000)))
+						return (
+							longest(s.transitionDuration) > 10 ||
+							(s.animationName !== "none" && longest(s.animationDuration) > 10) ||
+							s.scrollBehavior === "smooth"
+						)
+					})
+					.map((e) => e.outerHTML.slice(0, 100)),
+			)
 			assert.deepEqual(moving, [])
 		},
 	},
@@ -169,7 +210,10 @@ export default [
 				await kept(chip)
 			}
 			await ui.choose()
-			await ui.button("Tree", ui.record).or(ui.record.getByRole("tab", { name: "Tree" })).focus()
+			await ui
+				.button("Tree", ui.record)
+				.or(ui.record.getByRole("tab", { name: "Tree" }))
+				.focus()
 			await ui.press("ArrowRight")
 			assert.equal((await ui.focused()).name, "JSON", "arrows go from tab to tab")
 			await enter(ui.button("Close", ui.record))
@@ -193,17 +237,30 @@ export default [
 			await page.addInitScript(() => {
 				window.__shifts = []
 				// Fields have other values after another question, so they move.
-				const part = (node) => (node?.nodeType === Node.TEXT_NODE ? node.parentElement : node), fields = (node) => part(node)?.closest?.("aside")
-				const named = (node) => (part(node) ? `${part(node).localName}.${part(node).className} ${part(node).textContent.slice(0, 30)}` : "what has gone")
+				const part = (node) => (node?.nodeType === Node.TEXT_NODE ? node.parentElement : node),
+					fields = (node) => part(node)?.closest?.("aside")
+				const named = (node) =>
+					part(node)
+						? `${part(node).localName}.${part(node).className} ${part(node).textContent.slice(0, 30)}`
+						: "what has gone"
 				const box = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(" ")
 				new PerformanceObserver((list) => {
-					for (const { value, sources } of list.getEntries()) if (!sources.some(({ node }) => fields(node))) window.__shifts.push({ value, sources: sources.map(({ node, previousRect, currentRect }) => `${named(node)}: ${box(previousRect)} to ${box(currentRect)}`) })
+					for (const { value, sources } of list.getEntries())
+						if (!sources.some(({ node }) => fields(node)))
+							window.__shifts.push({
+								value,
+								sources: sources.map(
+									({ node, previousRect, currentRect }) =>
+										`${named(node)}: ${box(previousRect)} to ${box(currentRect)}`,
+								),
+							})
 				}).observe({ type: "layout-shift", buffered: true })
 			})
 			const still = async (what) => {
 				await ui.some(3)
 				await sleep(100)
-				const shifts = await page.evaluate(() => window.__shifts.splice(0)), sum = shifts.reduce((n, { value }) => n + value, 0)
+				const shifts = await page.evaluate(() => window.__shifts.splice(0)),
+					sum = shifts.reduce((n, { value }) => n + value, 0)
 				assert.ok(sum < 0.05, `${what}: the layout shifts by ${sum}: ${JSON.stringify(shifts, null, 1)}`)
 			}
 			await ui.range()
@@ -223,10 +280,17 @@ export default [
 		context: { viewport: { width: 360, height: 740 } },
 		async run({ ui, page }) {
 			const column = (n) => (n ? `a_very_long_name_of_a_field.with.parts_${n}` : "status")
-			await ui.range({ col: Array.from({ length: 12 }, (_, n) => column(n)), f: Array.from({ length: 30 }, (_, n) => `-status=${600 + n}`) })
+			await ui.range({
+				col: Array.from({ length: 12 }, (_, n) => column(n)),
+				f: Array.from({ length: 30 }, (_, n) => `-status=${600 + n}`),
+			})
 			await ui.some(3)
 			await fits(ui, "twelve columns")
-			for (const part of [ui.button("Remove column " + column(11)), ui.rows.first().getByRole("gridcell").last(), ui.button("Remove -status=629")]) {
+			for (const part of [
+				ui.button("Remove column " + column(11)),
+				ui.rows.first().getByRole("gridcell").last(),
+				ui.button("Remove -status=629"),
+			]) {
 				await part.scrollIntoViewIfNeeded()
 				const { x, width } = await part.boundingBox()
 				assert.ok(width > 10 && x < 360, `it is at ${x}, ${width} px wide`)
@@ -253,12 +317,36 @@ export default [
 			for (const colorScheme of ["light", "dark"]) {
 				await page.emulateMedia({ colorScheme })
 				const low = await page.evaluate(() => {
-					const light = (color) => color.match(/[\d.]+/g).slice(0, 3).map((n) => n / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0)
-					const svg = document.querySelector(".hist svg"), back = light(getComputedStyle(document.body).backgroundColor)
-					return ["critical", "error", "warn", "info", "debug", "trace", "other", "none", "c0", "c1", "c2", "c3", "c4", "c5", "c6"].flatMap((name) => {
+					const light = (color) =>
+						color
+							.match(/[\d.]+/g)
+							.slice(0, 3)
+							.map((n) => n / 255)
+							.map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+							.reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0)
+					const svg = document.querySelector(".hist svg"),
+						back = light(getComputedStyle(document.body).backgroundColor)
+					return [
+						"critical",
+						"error",
+						"warn",
+						"info",
+						"debug",
+						"trace",
+						"other",
+						"none",
+						"c0",
+						"c1",
+						"c2",
+						"c3",
+						"c4",
+						"c5",
+						"c6",
+					].flatMap((name) => {
 						const rect = svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "rect"))
 						rect.setAttribute("class", name)
-						const [a, b] = [back, light(getComputedStyle(rect).fill)].sort((a, b) => b - a), ratio = (a + 0.05) / (b + 0.05)
+						const [a, b] = [back, light(getComputedStyle(rect).fill)].sort((a, b) => b - a),
+							ratio = (a + 0.05) / (b + 0.05)
 						rect.remove()
 						return ratio < 3 ? [`${name}: ${ratio.toFixed(2)}`] : []
 					})
@@ -272,10 +360,11 @@ export default [
 		context: { colorScheme: "dark" },
 		async run(scene) {
 			const { ui, page } = scene
-			const dark = () => page.evaluate(() => {
-				const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number)
-				return r + g + b < 200
-			})
+			const dark = () =>
+				page.evaluate(() => {
+					const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number)
+					return r + g + b < 200
+				})
 			await ui.range()
 			assert.ok(await dark())
 			await ui.button("Theme").click()
@@ -310,7 +399,10 @@ export default [
 			await ui.context.waitFor()
 			await ui.press("Escape", "Escape", "Escape")
 			await until("all is closed", async () => (await ui.record.count()) + (await ui.context.count()) === 0)
-			for (const [key, level] of [["e", /error|critical/i], ["w", /warn/i]]) {
+			for (const [key, level] of [
+				["e", /error|critical/i],
+				["w", /warn/i],
+			]) {
 				await ui.press(key)
 				await until(`${key} goes to the next one`, async () => {
 					const id = ui.part("sel") ?? (await ui.focused())?.id
@@ -338,11 +430,18 @@ export default [
 			assert.equal(Date.parse(ui.part("from")), Date.parse(before))
 			await ui.asks(() => ui.press("z"))
 			assert.ok(ui.part("from") < before)
-			for (const [key, name] of [["t", "Time"], ["s", "Services"], ["?", "Keys"]]) {
+			for (const [key, name] of [
+				["t", "Time"],
+				["s", "Services"],
+				["?", "Keys"],
+			]) {
 				await ui.press(key)
 				await ui.dialog(name).waitFor()
 				await ui.press("Escape")
-				await until("it is closed", async () => (await ui.dialog(name).count()) === 0 || !(await ui.dialog(name).isVisible()))
+				await until(
+					"it is closed",
+					async () => (await ui.dialog(name).count()) === 0 || !(await ui.dialog(name).isVisible()),
+				)
 			}
 			const all = await ui.total()
 			await ui.asks(() => ui.press("2")) // the second level: error
@@ -387,7 +486,17 @@ export default [
 			const focusIn = (name) => page.evaluate((name) => !!document.activeElement.closest(`dialog, [role=dialog]`), name)
 			await until("the focus is in the dialog", () => focusIn("Services"))
 			await page.keyboard.type("orders")
-			await ui.tabTo("the box of orders", () => page.evaluate(() => document.activeElement.type === "checkbox" && /orders/.test(document.activeElement.getAttribute("aria-label") ?? document.activeElement.labels?.[0]?.textContent ?? "")))
+			await ui.tabTo("the box of orders", () =>
+				page.evaluate(
+					() =>
+						document.activeElement.type === "checkbox" &&
+						/orders/.test(
+							document.activeElement.getAttribute("aria-label") ??
+								document.activeElement.labels?.[0]?.textContent ??
+								"",
+						),
+				),
+			)
 			await ui.asks(() => ui.press("Space"))
 			await ui.press("Escape")
 			await until("the focus goes back", async () => /^Services/.test((await ui.focused())?.name ?? ""))
@@ -407,17 +516,28 @@ export default [
 			await ui.press("Escape", "Escape", "Escape")
 			await ui.tabTo("a chip", (f) => /^Remove /.test(f?.name ?? ""), 200)
 			await ui.asks(() => ui.press("Enter"))
-			await ui.tabTo("the histogram's slider", (f) => page.evaluate(() => document.activeElement.getAttribute("role") === "slider" || document.activeElement.type === "range"), 200)
-			await ui.tabTo("Patterns", async (f) => {
-				if (f?.role === "tab" && /Records/.test(f.name)) await ui.press("ArrowRight")
-				return f?.role === "tab" && /Patterns/.test((await ui.focused()).name)
-			}, 200)
+			await ui.tabTo(
+				"the histogram's slider",
+				(f) =>
+					page.evaluate(
+						() => document.activeElement.getAttribute("role") === "slider" || document.activeElement.type === "range",
+					),
+				200,
+			)
+			await ui.tabTo(
+				"Patterns",
+				async (f) => {
+					if (f?.role === "tab" && /Records/.test(f.name)) await ui.press("ArrowRight")
+					return f?.role === "tab" && /Patterns/.test((await ui.focused()).name)
+				},
+				200,
+			)
 			await ui.press("Enter")
 			await until("patterns", () => ui.part("tab") === "patterns")
 			// Wherever the focus was, it could be seen.
 			const seen = await page.evaluate(() => {
 				const s = getComputedStyle(document.activeElement)
-				return s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0 || s.boxShadow !== "none"
+				return (s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0) || s.boxShadow !== "none"
 			})
 			assert.ok(seen, "the focus cannot be seen")
 		},

@@ -4,7 +4,11 @@ import { sleep, status, until } from "../scene.mjs"
 
 /** The lines of the console about a reader whom the server does not know, and about a question of services that one may not read. */
 const unknown = status(401, "whoami")
-const refused = (...services) => status(404, `(records|histogram|facets)\\?${services.map((s) => "service=" + s.replace("*", "\\*") + "&").join("")}(from|level|text|where|to)=`)
+const refused = (...services) =>
+	status(
+		404,
+		`(records|histogram|facets)\\?${services.map((s) => "service=" + s.replace("*", "\\*") + "&").join("")}(from|level|text|where|to)=`,
+	)
 
 async function login(ui, token) {
 	await ui.page.goto(ui.scene.url + "/")
@@ -34,7 +38,9 @@ export default [
 		allow: [unknown],
 		async run(scene) {
 			const { ui, facts, page } = scene
-			const token = facts.tokens.webonly, secret = token.split(".")[1], urls = []
+			const token = facts.tokens.webonly,
+				secret = token.split(".")[1],
+				urls = []
 			page.on("request", (r) => urls.push(r.url()))
 			await login(ui, token)
 			await ui.ready()
@@ -42,11 +48,22 @@ export default [
 			const cookies = await page.context().cookies()
 			assert.equal(cookies.length, 1)
 			const [c] = cookies
-			assert.ok(c.httpOnly && c.sameSite === "Strict" && c.domain === "127.0.0.1" && c.path === "/", JSON.stringify({ ...c, value: "" }))
+			assert.ok(
+				c.httpOnly && c.sameSite === "Strict" && c.domain === "127.0.0.1" && c.path === "/",
+				JSON.stringify({ ...c, value: "" }),
+			)
 			const hours = (c.expires - Date.now() / 1000) / 3600
 			assert.ok(hours > 11 && hours <= 12.1, `${hours} h`)
 			assert.ok(!c.value.includes(secret), "the cookie has the secret")
-			const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href, document.documentElement.outerHTML]))
+			const kept = await page.evaluate(() =>
+				JSON.stringify([
+					{ ...localStorage },
+					{ ...sessionStorage },
+					document.cookie,
+					location.href,
+					document.documentElement.outerHTML,
+				]),
+			)
 			assert.ok(!kept.includes(secret), "the page keeps the secret")
 			assert.ok(!urls.some((u) => u.includes(secret)), "a URL has the secret")
 			assert.ok(!(await scene.call("log", { Who: "server" })).includes(secret), "the log has the secret")
@@ -62,8 +79,15 @@ export default [
 		async run({ ui, facts, page }) {
 			await login(ui, facts.tokens.webonly)
 			await ui.ready()
-			const out = page.getByRole("button", { name: "Log out" }).or(page.getByRole("menuitem", { name: "Log out" })).first()
-			if (!(await out.isVisible().catch(() => false))) await page.getByRole("button", { name: /menu|more/i }).first().click()
+			const out = page
+				.getByRole("button", { name: "Log out" })
+				.or(page.getByRole("menuitem", { name: "Log out" }))
+				.first()
+			if (!(await out.isVisible().catch(() => false)))
+				await page
+					.getByRole("button", { name: /menu|more/i })
+					.first()
+					.click()
 			await out.click()
 			await ui.dialog("Log in").waitFor()
 			assert.equal((await page.context().cookies()).length, 0)
@@ -92,17 +116,31 @@ export default [
 				await ui.button(/^Services/).click()
 				const dialog = ui.dialog("Services")
 				await dialog.getByRole("checkbox", { name: "System services" }).check()
-				await dialog.getByRole("textbox", { name: "Find a service" }).or(dialog.getByRole("searchbox")).first().fill("v*")
+				await dialog
+					.getByRole("textbox", { name: "Find a service" })
+					.or(dialog.getByRole("searchbox"))
+					.first()
+					.fill("v*")
 			})
 			await ui.press("Escape")
 			await step("a week", () => ui.open({ since: "7d" }))
-			for (const split of ["service", "level", "n", "service,level", "frobnicate"]) await step("by " + split, () => ui.open({ since: "1h", split }))
+			for (const split of ["service", "level", "n", "service,level", "frobnicate"])
+				await step("by " + split, () => ui.open({ since: "1h", split }))
 			await step("a glob", () => ui.open({ service: "v*" }, { wait: false }))
 			await step("all by name", () => ui.open({ service: ["*", "_*"] }, { wait: false }))
 			await step("a search", () => ui.open({ since: "1h", q: "open" }))
-			await step("a record", () => ui.open().then(() => ui.some(20)).then(() => ui.choose(ui.rows.nth(14))))
+			await step("a record", () =>
+				ui
+					.open()
+					.then(() => ui.some(20))
+					.then(() => ui.choose(ui.rows.nth(14))),
+			)
 			await step("its context", async () => {
-				await ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click()
+				await ui
+					.button("Context", ui.record)
+					.or(ui.record.getByRole("tab", { name: "Context" }))
+					.first()
+					.click()
 				await ui.context.getByRole("radio", { name: "All services" }).check()
 				await ui.button("10 more before", ui.context).click()
 				await ui.button("10 more after", ui.context).click()
@@ -129,7 +167,9 @@ export default [
 			})
 			await step("live", async () => {
 				await ui.open({ live: "1" })
-				await scene.call("send", { Lines: `{"service":"vault","msg":"xyzzy again"}\n{"service":"web","msg":"one more"}\n` })
+				await scene.call("send", {
+					Lines: `{"service":"vault","msg":"xyzzy again"}\n{"service":"web","msg":"one more"}\n`,
+				})
 				await sleep(1500)
 			})
 			// Every other button of the page is pressed once too.
@@ -137,12 +177,27 @@ export default [
 				await ui.open()
 				// One of those that are alike, as "Filter for …" of each value.
 				let pressed = 0
-				const names = await page.getByRole("button").evaluateAll((all) => all.filter((b) => b.checkVisibility()).map((b) => (b.getAttribute("aria-label") ?? b.textContent).split(/[ :=]/)[0]))
+				const names = await page
+					.getByRole("button")
+					.evaluateAll((all) =>
+						all
+							.filter((b) => b.checkVisibility())
+							.map((b) => (b.getAttribute("aria-label") ?? b.textContent).split(/[ :=]/)[0]),
+					)
 				for (const name of new Set(names)) {
 					if (/^log$/i.test(name)) continue
 					const button = page.getByRole("button", { name: new RegExp("^" + name.replace(/[^\w]/g, "\\$&")) }).first()
-					if (!(await button.waitFor({ timeout: 400 }).then(() => true, () => false))) continue // another has taken it away
-					await button.click({ timeout: 3000 }).then(() => pressed++, () => {}) // something may lie over it
+					if (
+						!(await button.waitFor({ timeout: 400 }).then(
+							() => true,
+							() => false,
+						))
+					)
+						continue // another has taken it away
+					await button.click({ timeout: 3000 }).then(
+						() => pressed++,
+						() => {},
+					) // something may lie over it
 					await ui.press("Escape")
 				}
 				assert.ok(pressed >= 10, `${pressed} of ${names}`)
@@ -152,7 +207,11 @@ export default [
 			const { requests, found, bytes } = await scene.call("recorded", { Needles: facts.needles })
 			Object.assign(scene.figures, { requests: requests.length, bytes })
 			const routes = new Set(requests.map((r) => r.split("?")[0]))
-			for (const route of ["services", "records", "histogram", "facets", "patterns", "whoami", "tail", "context"]) assert.ok([...routes].some((r) => r.includes("/api/v1/" + route)), `the page did not ask ${route}`)
+			for (const route of ["services", "records", "histogram", "facets", "patterns", "whoami", "tail", "context"])
+				assert.ok(
+					[...routes].some((r) => r.includes("/api/v1/" + route)),
+					`the page did not ask ${route}`,
+				)
 			assert.deepEqual(found, [])
 		},
 	},
@@ -196,7 +255,12 @@ export default [
 			await ui.dialog("Log in").waitFor()
 			await until("the records are hidden", async () => !(await ui.rows.first().isVisible()))
 			await enter(facts.tokens.webonly)
-			await until("the other's records are gone", async () => (await ui.dialog("Log in").count()) + (await ui.rows.count()) === 0 && /no service/i.test(await page.locator("body").innerText()))
+			await until(
+				"the other's records are gone",
+				async () =>
+					(await ui.dialog("Log in").count()) + (await ui.rows.count()) === 0 &&
+					/no service/i.test(await page.locator("body").innerText()),
+			)
 			assert.ok(await forgotten(), "the other's questions are there")
 			// A log out is one of all tabs.
 			await ui.open({ service: "web", since: "1h" })
@@ -206,7 +270,10 @@ export default [
 			await ui.button("Log out").click()
 			await second.dialog("Log in").waitFor()
 			assert.equal(await second.rows.count(), 0)
-			assert.ok(await page.evaluate(() => !localStorage.getItem("history")?.includes("record")), "a log out leaves questions")
+			assert.ok(
+				await page.evaluate(() => !localStorage.getItem("history")?.includes("record")),
+				"a log out leaves questions",
+			)
 		},
 	},
 	{

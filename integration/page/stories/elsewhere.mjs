@@ -8,7 +8,11 @@ async function commands(ui) {
 	const dialog = ui.dialog("Command")
 	await dialog.waitFor()
 	const texts = {}
-	for (const [name, tab] of [["logquery", "logquery"], ["curl", "curl"], ["logql", "LogQL"]]) {
+	for (const [name, tab] of [
+		["logquery", "logquery"],
+		["curl", "curl"],
+		["logql", "LogQL"],
+	]) {
 		const pre = dialog.locator(`pre[data-command="${name}"]`)
 		const button = dialog.getByRole("tab", { name: tab })
 		if (await button.count()) await button.click()
@@ -28,12 +32,24 @@ export default [
 			for (const [view, params] of [
 				[{ service: "cron" }, { service: "cron" }],
 				[{ q: "basket -answered level>=warn" }, { service: "*", text: "basket", without: "answered", level: "warn+" }],
-				[{ q: '"answered in" status=502', service: ["web", "db"] }, { service: ["web", "db"], text: "answered in", where: "status == 502" }],
+				[
+					{ q: '"answered in" status=502', service: ["web", "db"] },
+					{ service: ["web", "db"], text: "answered in", where: "status == 502" },
+				],
 				[{ q: "/order \\d+1 of/" }, { service: "*", expr: "order \\d+1 of" }],
-				[{ f: ["level=error", "-path=/login"], off: "status=404" }, { service: "*", where: 'level == "error" and not (path == "/login")' }],
+				[
+					{ f: ["level=error", "-path=/login"], off: "status=404" },
+					{ service: "*", where: 'level == "error" and not (path == "/login")' },
+				],
 				[{ service: "deep" }, { service: "deep" }],
-				[{ q: "BASKET status=503", fold: "1" }, { service: "*", text: "BASKET", where: "status == 503", fold: "1" }],
-				[{ logql: '{service_name="orders"} |= "of customer 1"' }, { logql: '{service_name="orders"} |= "of customer 1"' }],
+				[
+					{ q: "BASKET status=503", fold: "1" },
+					{ service: "*", text: "BASKET", where: "status == 503", fold: "1" },
+				],
+				[
+					{ logql: '{service_name="orders"} |= "of customer 1"' },
+					{ logql: '{service_name="orders"} |= "of customer 1"' },
+				],
 			]) {
 				await ui.range(view)
 				const { logquery, curl } = await commands(ui)
@@ -49,7 +65,10 @@ export default [
 					assert.equal(run.code, 0, `${line}\n${run.stderr}`)
 					const lines = run.stdout.split("\n").filter(Boolean)
 					// The newest, as far as the command goes; in one order or the other.
-					assert.ok(lines.length === want.length || (lines.length >= 100 && lines.length < want.length), `${lines.length} lines of ${want.length}: ${line}`)
+					assert.ok(
+						lines.length === want.length || (lines.length >= 100 && lines.length < want.length),
+						`${lines.length} lines of ${want.length}: ${line}`,
+					)
 					const all = new Set(want)
 					assert.deepEqual(lines.filter((l) => !all.has(l)).slice(0, 3), [], line)
 				}
@@ -61,7 +80,15 @@ export default [
 		name: "command: quoted for sh",
 		async run(scene) {
 			const { ui } = scene
-			for (const q of [`"it's \\"quoted\\" $HOME \\\\ back"`, '"`touch never`"', '"$(touch never)"', '"a;b|c&d>e"', '"!history"', '"-dash"', '"ü→"']) {
+			for (const q of [
+				`"it's \\"quoted\\" $HOME \\\\ back"`,
+				'"`touch never`"',
+				'"$(touch never)"',
+				'"a;b|c&d>e"',
+				'"!history"',
+				'"-dash"',
+				'"ü→"',
+			]) {
 				await ui.range({ service: "deep", q })
 				const { logquery, curl } = await commands(ui)
 				for (const line of [logquery, curl]) {
@@ -78,7 +105,11 @@ export default [
 		name: "command: LogQL that the server takes",
 		async run(scene) {
 			const { ui, facts } = scene
-			for (const view of [{ service: "orders", q: "customer" }, { q: "\"answered in\" -\"1 ms\" level=error" }, { q: "status=502" }]) {
+			for (const view of [
+				{ service: "orders", q: "customer" },
+				{ q: '"answered in" -"1 ms" level=error' },
+				{ q: "status=502" },
+			]) {
 				await ui.range(view)
 				const total = await ui.total()
 				const { logql } = await commands(ui)
@@ -105,7 +136,12 @@ export default [
 			await ui.range({ service: "cron" })
 			const get = async (name) => {
 				const link = page.getByRole("link", { name }).or(page.getByRole("menuitem", { name })).first()
-				if (!(await link.isVisible().catch(() => false))) await page.getByRole("button", { name: /^Download/ }).or(page.locator("summary", { hasText: "Download" })).first().click()
+				if (!(await link.isVisible().catch(() => false)))
+					await page
+						.getByRole("button", { name: /^Download/ })
+						.or(page.locator("summary", { hasText: "Download" }))
+						.first()
+						.click()
 				const href = await link.getAttribute("href")
 				assert.ok(href && !href.startsWith("blob:") && !href.startsWith("data:"), `${name}: ${href}`)
 				const answer = await fetch(new URL(href, scene.url + "/"))
@@ -152,7 +188,9 @@ export default [
 		name: "cost: requests and bytes of the last question",
 		async run({ ui }) {
 			await ui.range({ q: "basket" })
-			await until("the cost is said", async () => /[\d,]+ requests?, [\d.,]+ (B|KiB|MiB)/.test(await ui.foot.innerText()))
+			await until("the cost is said", async () =>
+				/[\d,]+ requests?, [\d.,]+ (B|KiB|MiB)/.test(await ui.foot.innerText()),
+			)
 			const requests = async () => Number(/([\d,]+) request/.exec(await ui.foot.innerText())[1].replace(",", ""))
 			assert.ok((await requests()) > 0)
 		},
@@ -165,16 +203,30 @@ export default [
 			const accept = { accept: "text/html" } // other programs get a list of the paths
 			const html = await fetch(scene.url + "/", { headers: accept })
 			assert.equal(html.status, 200)
-			for (const [name, want] of [["content-security-policy", /default-src 'none'.*require-trusted-types-for 'script'/], ["x-content-type-options", /nosniff/], ["referrer-policy", /no-referrer/], ["cross-origin-opener-policy", /same-origin/], ["cache-control", /no-cache/], ["etag", /./]]) {
+			for (const [name, want] of [
+				["content-security-policy", /default-src 'none'.*require-trusted-types-for 'script'/],
+				["x-content-type-options", /nosniff/],
+				["referrer-policy", /no-referrer/],
+				["cross-origin-opener-policy", /same-origin/],
+				["cache-control", /no-cache/],
+				["etag", /./],
+			]) {
 				assert.match(html.headers.get(name) ?? "", want, name)
 			}
-			const seen = new Set(), left = ["", ...[...(await html.text()).matchAll(/(?:src|href)="([^"]+)"/g)].map((m) => m[1]).filter((u) => !u.startsWith("data:"))]
+			const seen = new Set(),
+				left = [
+					"",
+					...[...(await html.text()).matchAll(/(?:src|href)="([^"]+)"/g)]
+						.map((m) => m[1])
+						.filter((u) => !u.startsWith("data:")),
+				]
 			let size = 0
 			while (left.length) {
 				const url = new URL(left.pop(), scene.url + "/").href
 				if (seen.has(url)) continue
 				seen.add(url)
-				const answer = await fetch(url, { headers: accept }), text = await answer.text()
+				const answer = await fetch(url, { headers: accept }),
+					text = await answer.text()
 				assert.equal(answer.status, 200, `${url}: ${answer.status}`)
 				size += text.length
 				for (const [, to] of text.matchAll(/(?:from|import)\s*"(\.[^"]+)"/g)) left.push(new URL(to, url).href)
@@ -182,7 +234,10 @@ export default [
 				if (!url.endsWith("/preact.js")) assert.doesNotMatch(text, never, url) // which has the word for those who want it
 			}
 			scene.figures.bytes = size
-			assert.equal((await fetch(scene.url + "/", { headers: { ...accept, "if-none-match": html.headers.get("etag") } })).status, 304)
+			assert.equal(
+				(await fetch(scene.url + "/", { headers: { ...accept, "if-none-match": html.headers.get("etag") } })).status,
+				304,
+			)
 		},
 	},
 ]

@@ -24,7 +24,12 @@ export default [
 			await ui.totals(all - facts.levels.debug)
 			await ui.asks(() => off.click())
 			await ui.totals(facts.levels.error)
-			await ui.asks(() => ui.filters.getByRole("button", { name: /^Remove / }).first().click())
+			await ui.asks(() =>
+				ui.filters
+					.getByRole("button", { name: /^Remove / })
+					.first()
+					.click(),
+			)
 			await ui.totals(facts.levels.error)
 			await ui.asks(() => ui.button("Clear filters").click())
 			await ui.totals(all)
@@ -50,13 +55,28 @@ export default [
 		async run({ ui }) {
 			await ui.range({ service: "deep" })
 			await ui.choose()
-			await ui.asks(() => ui.record.getByRole("button", { name: /^Filter for with/ }).first().click())
+			await ui.asks(() =>
+				ui.record
+					.getByRole("button", { name: /^Filter for with/ })
+					.first()
+					.click(),
+			)
 			await ui.totals(1)
 			await ui.asks(() => ui.button("Clear filters").click())
-			await ui.asks(() => ui.record.getByRole("button", { name: /^Filter for http\.request\.path=\/basket/ }).first().click())
+			await ui.asks(() =>
+				ui.record
+					.getByRole("button", { name: /^Filter for http\.request\.path=\/basket/ })
+					.first()
+					.click(),
+			)
 			await ui.totals(1)
 			await ui.asks(() => ui.button("Clear filters").click())
-			await ui.asks(() => ui.record.getByRole("button", { name: /^Filter for big=12345678901234567890/ }).first().click())
+			await ui.asks(() =>
+				ui.record
+					.getByRole("button", { name: /^Filter for big=12345678901234567890/ })
+					.first()
+					.click(),
+			)
 			await ui.totals(1)
 		},
 	},
@@ -65,8 +85,12 @@ export default [
 		async run({ ui, facts }) {
 			await ui.range()
 			await until("the basis is said", async () => /newest 10,000/.test(await ui.facets.innerText()))
-			await until("level is exact", async () => (await ui.facets.innerText()).includes(facts.levels.error.toLocaleString("en-US")))
-			const find = ui.facets.getByRole("textbox", { name: "Find a field" }).or(ui.facets.getByRole("searchbox", { name: "Find a field" }))
+			await until("level is exact", async () =>
+				(await ui.facets.innerText()).includes(facts.levels.error.toLocaleString("en-US")),
+			)
+			const find = ui.facets
+				.getByRole("textbox", { name: "Find a field" })
+				.or(ui.facets.getByRole("searchbox", { name: "Find a field" }))
 			await find.fill("took")
 			await until("only took_ms is left", async () => {
 				const text = await ui.facets.innerText()
@@ -74,7 +98,8 @@ export default [
 			})
 			await find.fill("")
 			const button = ui.facets.getByRole("button", { name: "Filter for path=/login", exact: true })
-			if (!(await button.isVisible().catch(() => false))) await ui.facets.getByText("path", { exact: true }).first().click()
+			if (!(await button.isVisible().catch(() => false)))
+				await ui.facets.getByText("path", { exact: true }).first().click()
 			await ui.asks(() => button.click())
 			const text = await ui.facets.innerText()
 			assert.ok(text.indexOf("path") < text.indexOf("status"), "the chosen field comes first")

@@ -14,7 +14,7 @@ async function drag(ui, from, to, keys = []) {
 	for (const k of keys) await ui.page.keyboard.down(k)
 	await ui.page.mouse.move(box.x + box.width * from, y)
 	await ui.page.mouse.down()
-	await ui.page.mouse.move(box.x + box.width * (from + to) / 2, y, { steps: 3 })
+	await ui.page.mouse.move(box.x + (box.width * (from + to)) / 2, y, { steps: 3 })
 	await ui.page.mouse.move(box.x + box.width * to, y, { steps: 3 })
 	await ui.page.mouse.up()
 	for (const k of keys) await ui.page.keyboard.up(k)
@@ -26,10 +26,12 @@ export default [
 		async run(scene) {
 			const { ui, facts } = scene
 			await ui.range()
-			const all = await ui.total(), rows = await ui.ids()
+			const all = await ui.total(),
+				rows = await ui.ids()
 			await ui.asks(() => drag(ui, 0.25, 0.5))
 			const [from, to] = [ui.part("from"), ui.part("to")]
-			const length = Date.parse(facts.to) - Date.parse(facts.from), part = (Date.parse(to) - Date.parse(from)) / length
+			const length = Date.parse(facts.to) - Date.parse(facts.from),
+				part = (Date.parse(to) - Date.parse(from)) / length
 			assert.ok(part > 0.2 && part < 0.32, `a quarter was dragged over, and it is ${part}`)
 			const want = (await scene.api("count?" + new URLSearchParams({ service: "*", from, to }))).records
 			await ui.totals(want)
@@ -45,11 +47,14 @@ export default [
 		async run(scene) {
 			const { ui, facts } = scene
 			await ui.range()
-			const all = await ui.total(), box = await ui.histogram.getByRole("img").boundingBox()
+			const all = await ui.total(),
+				box = await ui.histogram.getByRole("img").boundingBox()
 			const bar = await ui.histogram.locator("svg rect").last().boundingBox()
 			await ui.page.mouse.move(bar.x + bar.width / 2, box.y + box.height / 2)
 			await ui.asks(() => ui.page.mouse.click(bar.x + bar.width / 2, box.y + box.height / 2))
-			const from = ui.part("from"), to = ui.part("to"), part = (Date.parse(to) - Date.parse(from)) / (Date.parse(facts.to) - Date.parse(facts.from))
+			const from = ui.part("from"),
+				to = ui.part("to"),
+				part = (Date.parse(to) - Date.parse(from)) / (Date.parse(facts.to) - Date.parse(facts.from))
 			assert.ok(part > 0 && part < 0.1, `${from} to ${to}`)
 			const want = await count(scene, { from, to })
 			assert.ok(want > 0 && want < all)
@@ -63,7 +68,8 @@ export default [
 		async run(scene) {
 			const { ui, facts } = scene
 			await ui.range()
-			const all = await ui.total(), button = (name) => ui.button(new RegExp(`^${name}\\b`), ui.histogram)
+			const all = await ui.total(),
+				button = (name) => ui.button(new RegExp(`^${name}\\b`), ui.histogram)
 			await ui.asks(() => button("error").click())
 			await ui.totals(facts.levels.error)
 			assert.equal(await button("error").getAttribute("aria-pressed"), "true")
@@ -118,7 +124,9 @@ export default [
 			const button = ui.button("Zoom to selection")
 			await button.focus()
 			await ui.asks(() => ui.press("Enter"))
-			const want = (await scene.api("count?" + new URLSearchParams({ service: "*", from: ui.part("from"), to: ui.part("to") }))).records
+			const want = (
+				await scene.api("count?" + new URLSearchParams({ service: "*", from: ui.part("from"), to: ui.part("to") }))
+			).records
 			assert.ok(want < all && want > 0)
 			await ui.totals(want)
 		},
@@ -128,12 +136,16 @@ export default [
 		async run(scene) {
 			const { ui, facts } = scene
 			await ui.range()
-			const all = await ui.total(), legend = ui.button(/^critical\b/, ui.histogram)
+			const all = await ui.total(),
+				legend = ui.button(/^critical\b/, ui.histogram)
 			const pressed = await legend.getAttribute("aria-pressed")
 			await ui.asks(() => legend.click())
 			assert.notEqual(await legend.getAttribute("aria-pressed"), pressed)
 			const total = await ui.total()
-			assert.ok([facts.levels.critical, all - facts.levels.critical].includes(total), `neither only critical nor all others: ${total}`)
+			assert.ok(
+				[facts.levels.critical, all - facts.levels.critical].includes(total),
+				`neither only critical nor all others: ${total}`,
+			)
 			const only = total === facts.levels.critical
 			for (const { text } of await ui.some(5)) assert.equal(/critical/i.test(text), only, text.slice(0, 100))
 			await ui.asks(() => legend.click())
@@ -145,7 +157,8 @@ export default [
 		async run(scene) {
 			const { ui, facts } = scene
 			await ui.range()
-			const by = ui.page.getByRole("combobox", { name: "Histogram by" }), and = ui.page.getByRole("combobox", { name: "and by" })
+			const by = ui.page.getByRole("combobox", { name: "Histogram by" }),
+				and = ui.page.getByRole("combobox", { name: "and by" })
 			const set = async (box, value) => {
 				if ((await box.evaluate((e) => e.tagName)) === "SELECT") await box.selectOption(value)
 				else {
@@ -154,10 +167,12 @@ export default [
 				}
 			}
 			await ui.asks(() => set(by, "service"))
-			for (const name of ["web", "orders"]) await ui.histogram.getByRole("button", { name: new RegExp(`^${name}\\b`) }).waitFor()
+			for (const name of ["web", "orders"])
+				await ui.histogram.getByRole("button", { name: new RegExp(`^${name}\\b`) }).waitFor()
 			await ui.asks(() => set(by, "status"))
 			assert.equal(ui.part("split"), "status")
-			for (const status of Object.keys(facts.status)) await ui.histogram.getByRole("button", { name: new RegExp(`^${status}\\b`) }).waitFor()
+			for (const status of Object.keys(facts.status))
+				await ui.histogram.getByRole("button", { name: new RegExp(`^${status}\\b`) }).waitFor()
 			await ui.histogram.getByRole("button", { name: /none/ }).waitFor() // of records without it
 			await ui.asks(() => set(and, "level"))
 			assert.equal(ui.part("split"), "status,level")
@@ -185,8 +200,11 @@ export default [
 			const table = ui.page.getByRole("table", { name: "Numbers of the histogram" })
 			if (!(await table.isVisible().catch(() => false))) await ui.histogram.locator("summary").first().click()
 			await table.waitFor()
-			const sum = await table.evaluate((t) => [...t.rows].slice(1).map((r) => [...r.cells].slice(1).map((c) => Number(c.textContent.replace(/,/g, "")) || 0)))
-			const total = sum.flat().reduce((a, b) => a + b, 0), all = facts.records
+			const sum = await table.evaluate((t) =>
+				[...t.rows].slice(1).map((r) => [...r.cells].slice(1).map((c) => Number(c.textContent.replace(/,/g, "")) || 0)),
+			)
+			const total = sum.flat().reduce((a, b) => a + b, 0),
+				all = facts.records
 			assert.equal(total, 2 * all, "each record is in its level, and in all records")
 			assert.match(await ui.histogram.getByRole("img").getAttribute("aria-label"), /record/)
 		},

@@ -14,16 +14,26 @@ export default [
 			await ui.open({ since: "30m" })
 			await ui.asks(() => ui.facets.getByRole("button", { name: "Filter for level=error", exact: true }).click())
 			await ui.asks(() => page.getByRole("tab", { name: "Patterns" }).click())
-			const panel = page.getByRole("tabpanel"), rows = panel.getByRole("row").or(panel.getByRole("listitem"))
+			const panel = page.getByRole("tabpanel"),
+				rows = panel.getByRole("row").or(panel.getByRole("listitem"))
 			const row = rows.filter({ hasText: message.split(" ").slice(0, 3).join(" ") }).first()
 			await row.waitFor()
 			assert.match(await row.innerText(), /new/i, "it is new")
 			assert.ok((await row.innerText()).includes(service), "its service is said")
-			await ui.asks(() => row.getByRole("button", { name: /^Filter for|^\+/ }).first().click())
+			await ui.asks(() =>
+				row
+					.getByRole("button", { name: /^Filter for|^\+/ })
+					.first()
+					.click(),
+			)
 			await ui.asks(() => page.getByRole("tab", { name: "Records" }).click())
 			await ui.some(3)
 			await ui.choose()
-			await ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click()
+			await ui
+				.button("Context", ui.record)
+				.or(ui.record.getByRole("tab", { name: "Context" }))
+				.first()
+				.click()
 			await ui.context.waitFor()
 			const same = ui.context.getByRole("radio", { name: /^Same (request|trace)/ }).first()
 			await same.check()

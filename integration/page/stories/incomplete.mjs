@@ -4,12 +4,20 @@ import { broken, sleep, until } from "../scene.mjs"
 
 /** An answer without what says that it is whole, for each route that the page asks. */
 const cuts = {
-	records: (text) => text.split("\n").filter((l) => !l.startsWith('{"end"')).join("\n"),
+	records: (text) =>
+		text
+			.split("\n")
+			.filter((l) => !l.startsWith('{"end"'))
+			.join("\n"),
 	histogram: (text) => text.slice(0, text.length / 2),
 	facets: (text) => text.slice(0, text.length / 2),
 	services: (text) => text.slice(0, text.length / 2),
 	patterns: (text) => text.slice(0, text.length / 2),
-	context: (text) => text.split("\n").filter((l) => !l.startsWith('{"end"')).join("\n"),
+	context: (text) =>
+		text
+			.split("\n")
+			.filter((l) => !l.startsWith('{"end"'))
+			.join("\n"),
 }
 
 /** Has the page ask each route. */
@@ -18,7 +26,11 @@ async function askFor(ui, route) {
 	if (route === "patterns") await ui.page.getByRole("tab", { name: "Patterns" }).click()
 	if (route === "context") {
 		await ui.choose()
-		await ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click()
+		await ui
+			.button("Context", ui.record)
+			.or(ui.record.getByRole("tab", { name: "Context" }))
+			.first()
+			.click()
 	}
 }
 
@@ -27,10 +39,15 @@ const loud = async (ui) => {
 	return alerts.some((t) => /cut off|incomplete|broke|missing|version/i.test(t))
 }
 
-const bar = (ui, what, timeout = 20000) => until(what, async () => {
-	await ui.missing.first().waitFor({ timeout: 1000 })
-	return ui.missing.first().innerText()
-}, timeout)
+const bar = (ui, what, timeout = 20000) =>
+	until(
+		what,
+		async () => {
+			await ui.missing.first().waitFor({ timeout: 1000 })
+			return ui.missing.first().innerText()
+		},
+		timeout,
+	)
 
 export default [
 	...Object.entries(cuts).map(([route, cut]) => ({
@@ -58,7 +75,9 @@ export default [
 		name: "incomplete: records that break off in the middle",
 		async run({ ui }) {
 			await ui.range()
-			await ui.answer("records", (r, answer, body) => r.fulfill({ response: answer, body: body.slice(0, body.length / 2) }))
+			await ui.answer("records", (r, answer, body) =>
+				r.fulfill({ response: answer, body: body.slice(0, body.length / 2) }),
+			)
 			await ui.type("basket")
 			await until("it is said loudly", () => loud(ui))
 		},
@@ -70,7 +89,9 @@ export default [
 			await ui.range()
 			await ui.answer("records", "abort")
 			await ui.type("basket")
-			await until("it is said in words", async () => (await ui.page.locator("[role=alert]").allInnerTexts()).some((t) => /server|connection|network/i.test(t)))
+			await until("it is said in words", async () =>
+				(await ui.page.locator("[role=alert]").allInnerTexts()).some((t) => /server|connection|network/i.test(t)),
+			)
 			await ui.page.unrouteAll()
 			await ui.button("Try again").first().click()
 			await ui.ready()
@@ -83,7 +104,8 @@ export default [
 		async run({ ui, page }) {
 			await ui.range({ q: "customer" })
 			await ui.some(5)
-			const panel = page.getByRole("tabpanel"), back = await ui.answer("records", "abort")
+			const panel = page.getByRole("tabpanel"),
+				back = await ui.answer("records", "abort")
 			await ui.type("rows")
 			await until("they are marked", async () => /of the question before/.test(await panel.innerText()))
 			await back()
@@ -110,12 +132,16 @@ export default [
 			await until("it is asked", () => ui.part("q") === "web")
 			await bar(ui, "nor by another question", 30000)
 			await scene.call("start", { Who: "ingester1" })
-			await until("try again finds them", async () => {
-				if (await ui.missing.count()) await ui.button("Try again").first().click()
-				await sleep(500)
-				await ui.ready(5000).catch(() => {})
-				return (await ui.missing.count()) === 0
-			}, 40000)
+			await until(
+				"try again finds them",
+				async () => {
+					if (await ui.missing.count()) await ui.button("Try again").first().click()
+					await sleep(500)
+					await ui.ready(5000).catch(() => {})
+					return (await ui.missing.count()) === 0
+				},
+				40000,
+			)
 			await ui.totals(130)
 		},
 	},
@@ -142,7 +168,9 @@ export default [
 		async run(scene) {
 			const { ui } = scene
 			await ui.range({}, { wait: false })
-			await until("it is said that days have expired", async () => /expired/i.test(await ui.page.locator("body").innerText()))
+			await until("it is said that days have expired", async () =>
+				/expired/i.test(await ui.page.locator("body").innerText()),
+			)
 			await ui.totals(100)
 		},
 	},
@@ -155,13 +183,24 @@ export default [
 			const { ui } = scene
 			await ui.open("since=15m")
 			await scene.call("kill", { Who: "server" })
-			await ui.button("Refresh").or(ui.page.getByRole("button", { name: /refresh/i })).first().click()
-			await until("it is said in words", async () => /server does not answer|is it running|cannot be reached/i.test(await ui.page.locator("body").innerText()))
+			await ui
+				.button("Refresh")
+				.or(ui.page.getByRole("button", { name: /refresh/i }))
+				.first()
+				.click()
+			await until("it is said in words", async () =>
+				/server does not answer|is it running|cannot be reached/i.test(await ui.page.locator("body").innerText()),
+			)
 			await ui.type("another question")
-			await until("the records are said to be of another question", async () => /of the question before/.test(await ui.page.locator("body").innerText()))
+			await until("the records are said to be of another question", async () =>
+				/of the question before/.test(await ui.page.locator("body").innerText()),
+			)
 			assert.doesNotMatch(await ui.histogram.innerText(), /error\s+0/, "an unknown number is not 0")
 			await scene.call("start", { Who: "server" })
-			await ui.button(/try again/i).first().click()
+			await ui
+				.button(/try again/i)
+				.first()
+				.click()
 			await ui.ready()
 			await ui.find("")
 			await ui.some(1)
@@ -173,7 +212,11 @@ export default [
 			await ui.range()
 			await until("the facets say what they are of", async () => /newest 10,000/.test(await ui.facets.innerText()))
 			await ui.page.getByRole("tab", { name: "Patterns" }).click()
-			await until("so do the patterns", async () => /of the newest [\d,]+|[\d,]+ of [\d,]+ records|all [\d,]+ records|[\d,]+ records/i.test(await ui.page.getByRole("tabpanel").innerText()))
+			await until("so do the patterns", async () =>
+				/of the newest [\d,]+|[\d,]+ of [\d,]+ records|all [\d,]+ records|[\d,]+ records/i.test(
+					await ui.page.getByRole("tabpanel").innerText(),
+				),
+			)
 		},
 	},
 ]

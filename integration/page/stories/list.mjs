@@ -25,22 +25,40 @@ export default [
 		async run(scene) {
 			const { ui, facts } = scene
 			await ui.range({ service: "cron" })
-			const want = (await (await fetch(`${scene.url}/api/v1/records?${new URLSearchParams({ service: "cron", from: facts.from, to: facts.to, form: "events", order: "desc", limit: 1000 })}`)).text())
-				.trim().split("\n").map((l) => JSON.parse(l)).filter((e) => e.record).map((e) => "cron/" + e.record.id)
+			const want = (
+				await (
+					await fetch(
+						`${scene.url}/api/v1/records?${new URLSearchParams({ service: "cron", from: facts.from, to: facts.to, form: "events", order: "desc", limit: 1000 })}`,
+					)
+				).text()
+			)
+				.trim()
+				.split("\n")
+				.map((l) => JSON.parse(l))
+				.filter((e) => e.record)
+				.map((e) => "cron/" + e.record.id)
 			await ui.grid.focus()
 			const seen = new Map()
-			await until("a thousand records", async () => {
-				for (const { index, id } of await ui.shown()) {
-					assert.ok(!seen.has(index) || seen.get(index) === id, `row ${index} is two records`)
-					seen.set(index, id)
-				}
-				if (seen.size >= 1000) return true
-				await ui.press("PageDown")
-				return false
-			}, 30000)
+			await until(
+				"a thousand records",
+				async () => {
+					for (const { index, id } of await ui.shown()) {
+						assert.ok(!seen.has(index) || seen.get(index) === id, `row ${index} is two records`)
+						seen.set(index, id)
+					}
+					if (seen.size >= 1000) return true
+					await ui.press("PageDown")
+					return false
+				},
+				30000,
+			)
 			// A row that was passed unseen does not matter: its neighbours have their places.
 			const first = Math.min(...seen.keys())
-			assert.deepEqual([...seen].filter(([n, id]) => n - first < want.length && want[n - first] !== id).slice(0, 3), [], "records in the order of the API")
+			assert.deepEqual(
+				[...seen].filter(([n, id]) => n - first < want.length && want[n - first] !== id).slice(0, 3),
+				[],
+				"records in the order of the API",
+			)
 		},
 	},
 	{
@@ -52,7 +70,11 @@ export default [
 				return text.includes(facts.records.toLocaleString("en-US")) && text
 			})
 			const all = facts.records.toLocaleString("en-US")
-			assert.match(text, new RegExp(`\\d of (the |all )?${all}|(first|newest|oldest) [\\d,]+.*${all}`, "i"), "no text has both numbers")
+			assert.match(
+				text,
+				new RegExp(`\\d of (the |all )?${all}|(first|newest|oldest) [\\d,]+.*${all}`, "i"),
+				"no text has both numbers",
+			)
 		},
 	},
 	{
@@ -62,14 +84,20 @@ export default [
 		async run({ ui }) {
 			await ui.range()
 			await ui.grid.focus()
-			const scroller = await ui.grid.evaluateHandle((g) => [g, ...g.querySelectorAll("*")].find((e) => e.scrollHeight > e.clientHeight + 50))
-			await until("some rows are dropped at the other end, which is said", async () => {
-				for (let n = 0; n < 4; n++) {
-					await scroller.evaluate((s) => (s.scrollTop += 3000))
-					await sleep(20)
-				}
-				return /at most 10,000 are kept/.test(await ui.page.getByRole("tabpanel").innerText())
-			}, 50000)
+			const scroller = await ui.grid.evaluateHandle((g) =>
+				[g, ...g.querySelectorAll("*")].find((e) => e.scrollHeight > e.clientHeight + 50),
+			)
+			await until(
+				"some rows are dropped at the other end, which is said",
+				async () => {
+					for (let n = 0; n < 4; n++) {
+						await scroller.evaluate((s) => (s.scrollTop += 3000))
+						await sleep(20)
+					}
+					return /at most 10,000 are kept/.test(await ui.page.getByRole("tabpanel").innerText())
+				},
+				50000,
+			)
 			const [, loaded] = /([\d,]+) of [\d,]+ records loaded/.exec(await ui.page.getByRole("tabpanel").innerText())
 			assert.ok(Number(loaded.replaceAll(",", "")) <= 10_000, loaded)
 		},
@@ -88,7 +116,13 @@ export default [
 				const before = (await ui.some(10))[0].id
 				let most = 0
 				const took = await longest(scene, ui.page, async () => {
-					for (const keys of [Array(12).fill("PageDown"), Array(12).fill("End"), Array(12).fill("PageUp"), Array(4).fill("End"), ["Home"]]) {
+					for (const keys of [
+						Array(12).fill("PageDown"),
+						Array(12).fill("End"),
+						Array(12).fill("PageUp"),
+						Array(4).fill("End"),
+						["Home"],
+					]) {
 						for (const key of keys) {
 							await ui.press(key)
 							most = Math.max(most, await inDOM(ui))
@@ -110,28 +144,56 @@ export default [
 		context: { viewport: { width: 1280, height: 1600 } },
 		limit: 120,
 		async run({ ui, page, facts }) {
-			const newest = Date.parse(facts.to) - 60_000, pad = "x".repeat(1 << 20)
-			const record = (n) => `{"record":{"id":"${newest - n}000000-00000000000000000000000000000001-0","line":{"ts":"${new Date(newest - n).toISOString()}","level":"info","service":"web","msg":"number ${n} ${pad}"}}}\n`
+			const newest = Date.parse(facts.to) - 60_000,
+				pad = "x".repeat(1 << 20)
+			const record = (n) =>
+				`{"record":{"id":"${newest - n}000000-00000000000000000000000000000001-0","line":{"ts":"${new Date(newest - n).toISOString()}","level":"info","service":"web","msg":"number ${n} ${pad}"}}}\n`
 			let asked = 0
-			await page.route((url) => url.pathname === "/api/v1/records", (r) => {
-				asked++
-				const asks = new URL(r.request().url()).searchParams, way = asks.has("after") ? -1 : 1, id = asks.get("after") ?? asks.get("before"), list = []
-				for (let n = id ? newest - id.slice(0, 13) + way : 0; n >= 0 && list.length < 9; n += way) list.push(n)
-				const end = { complete: true, more: way > 0 || list.at(-1) > 0, records: list.length, problems: [], warnings: [], notes: [], gaps: [], cost: { requests: 0, bytes: 0 } }
-				return r.fulfill({ contentType: "application/x-ndjson", body: list.map(record).join("") + JSON.stringify({ end }) + "\n" })
-			})
+			await page.route(
+				(url) => url.pathname === "/api/v1/records",
+				(r) => {
+					asked++
+					const asks = new URL(r.request().url()).searchParams,
+						way = asks.has("after") ? -1 : 1,
+						id = asks.get("after") ?? asks.get("before"),
+						list = []
+					for (let n = id ? newest - id.slice(0, 13) + way : 0; n >= 0 && list.length < 9; n += way) list.push(n)
+					const end = {
+						complete: true,
+						more: way > 0 || list.at(-1) > 0,
+						records: list.length,
+						problems: [],
+						warnings: [],
+						notes: [],
+						gaps: [],
+						cost: { requests: 0, bytes: 0 },
+					}
+					return r.fulfill({
+						contentType: "application/x-ndjson",
+						body: list.map(record).join("") + JSON.stringify({ end }) + "\n",
+					})
+				},
+			)
 			await ui.range()
 			await ui.some(10)
 			await ui.grid.evaluate((g) => (g.scrollTop = 2000))
 			const inView = () => ui.shown().then((rows) => rows.filter((r) => r.index > 100).map((r) => r.index))
 			await until("the rows in view are there", async () => (await inView()).length > 40, 60000)
-			await until("nothing loads any more", async () => {
-				const before = asked
-				await sleep(1000)
-				return asked === before
-			}, 30000)
+			await until(
+				"nothing loads any more",
+				async () => {
+					const before = asked
+					await sleep(1000)
+					return asked === before
+				},
+				30000,
+			)
 			const rows = await inView()
-			assert.deepEqual(rows, rows.map((_, i) => rows[0] + i), "without a hole")
+			assert.deepEqual(
+				rows,
+				rows.map((_, i) => rows[0] + i),
+				"without a hole",
+			)
 		},
 	},
 	{
@@ -153,14 +215,22 @@ export default [
 		async run({ ui }) {
 			await ui.range()
 			await ui.grid.focus()
-			await until("the oldest record is there", async () => {
-				await ui.press("End")
-				await sleep(100)
-				return (await ui.shown()).some((r) => /item 0 is done/.test(r.text))
-			}, 30000)
+			await until(
+				"the oldest record is there",
+				async () => {
+					await ui.press("End")
+					await sleep(100)
+					return (await ui.shown()).some((r) => /item 0 is done/.test(r.text))
+				},
+				30000,
+			)
 			assert.ok((await inDOM(ui)) < 200)
 			await ui.press("Home")
-			await until("Home goes back to the newest", async () => (await ui.shown()).some((r) => /item 999999 is done/.test(r.text)), 20000)
+			await until(
+				"Home goes back to the newest",
+				async () => (await ui.shown()).some((r) => /item 999999 is done/.test(r.text)),
+				20000,
+			)
 		},
 	},
 	{
@@ -177,7 +247,12 @@ export default [
 				await sleep(30)
 			}
 			const took = await longest(scene, page, async () => {
-				for (const [width, height] of [[700, 500], [1400, 900], [1000, 400], [1280, 800]]) {
+				for (const [width, height] of [
+					[700, 500],
+					[1400, 900],
+					[1000, 400],
+					[1280, 800],
+				]) {
 					await page.setViewportSize({ width, height })
 					await sleep(120)
 				}
@@ -185,7 +260,8 @@ export default [
 			scene.figures.longest = took[0]
 			assert.ok((took[0]?.ms ?? 0) < 100, JSON.stringify(took))
 			const fits = await ui.grid.evaluate((g) => {
-				const rows = [...g.querySelectorAll("[role=row][data-id]")].map((r) => r.getBoundingClientRect()), box = g.getBoundingClientRect()
+				const rows = [...g.querySelectorAll("[role=row][data-id]")].map((r) => r.getBoundingClientRect()),
+					box = g.getBoundingClientRect()
 				return { bottom: Math.max(...rows.map((r) => r.bottom)) >= box.bottom - 30, n: rows.length }
 			})
 			assert.ok(fits.bottom, "the rows fill the list")
@@ -206,7 +282,11 @@ export default [
 			await other.range()
 			assert.equal(await other.grid.getByRole("columnheader", { name: "status" }).count(), 0)
 			await ui.open()
-			assert.equal(await ui.grid.getByRole("columnheader", { name: "status" }).count(), 0, "the first page has no column from before")
+			assert.equal(
+				await ui.grid.getByRole("columnheader", { name: "status" }).count(),
+				0,
+				"the first page has no column from before",
+			)
 		},
 	},
 	{
@@ -220,7 +300,9 @@ export default [
 			await ui.range({ service: "ties" })
 			const row = ui.rows.first()
 			assert.match(await row.innerText(), /:\d\d\.123\b/, "shown to ms")
-			const titles = await row.evaluate((r) => [r, ...r.querySelectorAll("*")].map((e) => e.getAttribute("title") ?? "").join(" "))
+			const titles = await row.evaluate((r) =>
+				[r, ...r.querySelectorAll("*")].map((e) => e.getAttribute("title") ?? "").join(" "),
+			)
 			assert.match(titles, /123456789/, "ns on hover")
 			await ui.choose(row)
 			assert.match(await ui.record.innerText(), /123456789/, "ns in the record")
@@ -230,17 +312,25 @@ export default [
 		name: "row: colours by what the histogram is divided by",
 		async run({ ui }) {
 			// Rows of one level differ by their service, if that divides the histogram.
-			const paint = () => ui.rows.evaluateAll((rows) => {
-				const styles = {}
-				for (const r of rows.filter((r) => / info /.test(` ${r.className} `) || /\binfo\b/.test(r.textContent))) {
-					const service = r.dataset.id.split("/")[0]
-					styles[service] = [r, ...r.querySelectorAll("*")].map((e) => [e, "::before"].map((x) => {
-						const s = x === e ? getComputedStyle(e) : getComputedStyle(e, x)
-						return [s.color, s.backgroundColor, s.borderLeftColor, s.boxShadow].join()
-					}).join(";")).slice(0, 6).join("|")
-				}
-				return styles
-			})
+			const paint = () =>
+				ui.rows.evaluateAll((rows) => {
+					const styles = {}
+					for (const r of rows.filter((r) => / info /.test(` ${r.className} `) || /\binfo\b/.test(r.textContent))) {
+						const service = r.dataset.id.split("/")[0]
+						styles[service] = [r, ...r.querySelectorAll("*")]
+							.map((e) =>
+								[e, "::before"]
+									.map((x) => {
+										const s = x === e ? getComputedStyle(e) : getComputedStyle(e, x)
+										return [s.color, s.backgroundColor, s.borderLeftColor, s.boxShadow].join()
+									})
+									.join(";"),
+							)
+							.slice(0, 6)
+							.join("|")
+					}
+					return styles
+				})
 			await ui.range({ split: "service" })
 			await ui.some(10)
 			const styles = await paint()
@@ -256,7 +346,9 @@ export default [
 		async run(scene) {
 			const { ui, page } = scene
 			await ui.range()
-			const scroller = await ui.grid.evaluateHandle((g) => [g, ...g.querySelectorAll("*")].find((e) => e.scrollHeight > e.clientHeight + 50))
+			const scroller = await ui.grid.evaluateHandle((g) =>
+				[g, ...g.querySelectorAll("*")].find((e) => e.scrollHeight > e.clientHeight + 50),
+			)
 			const scroll = async (steps) => {
 				for (let n = 0; n < steps; n++) {
 					await scroller.evaluate((s) => (s.scrollTop += 3000))

@@ -10,7 +10,8 @@ async function live(ui, service = "flow") {
 	await ui.follows()
 }
 
-const numbers = (rows) => rows.map((r) => Number(/flow (\d+)\b/.exec(r.text)?.[1] ?? NaN)).filter((n) => !Number.isNaN(n))
+const numbers = (rows) =>
+	rows.map((r) => Number(/flow (\d+)\b/.exec(r.text)?.[1] ?? NaN)).filter((n) => !Number.isNaN(n))
 
 /** Scrolls through all rows, and returns the numbers of their records by the index of the row. */
 async function walk(ui) {
@@ -18,7 +19,7 @@ async function walk(ui) {
 	await ui.grid.focus()
 	await ui.press("Home")
 	await sleep(100)
-	for (let same = 0; same < 4; ) {
+	for (let same = 0; same < 4;) {
 		const before = seen.size
 		for (const r of await ui.shown()) {
 			const n = /flow (\d+)\b/.exec(r.text)
@@ -35,8 +36,13 @@ async function walk(ui) {
 function whole(seen, total) {
 	const list = [...seen.values()].sort((a, b) => a - b)
 	const twice = list.filter((n, i) => n === list[i - 1])
-	const have = new Set(list), lost = Array.from({ length: total }, (_, n) => n).filter((n) => !have.has(n))
-	assert.deepEqual({ lost: lost.slice(0, 20), twice: twice.slice(0, 20) }, { lost: [], twice: [] }, `${list.length} of ${total}`)
+	const have = new Set(list),
+		lost = Array.from({ length: total }, (_, n) => n).filter((n) => !have.has(n))
+	assert.deepEqual(
+		{ lost: lost.slice(0, 20), twice: twice.slice(0, 20) },
+		{ lost: [], twice: [] },
+		`${list.length} of ${total}`,
+	)
 }
 
 export default [
@@ -52,7 +58,8 @@ export default [
 			await scene.call("flow", { Service: "flow", Rate: 5000, Seconds: 22 })
 			await until("they come", async () => numbers(await ui.shown()).length > 5)
 			await sleep(2000) // the ring fills
-			const before = await heap(page), longests = []
+			const before = await heap(page),
+				longests = []
 			let most = 0
 			for (let run = 0; run < 3; run++) {
 				const took = await longest(scene, page, () => sleep(3000))
@@ -65,7 +72,11 @@ export default [
 			Object.assign(scene.figures, { sent, longests, growthMB: Math.round(growth * 10) / 10 })
 			await until("the last record is there", async () => numbers(await ui.shown()).includes(sent - 1), 20000)
 			const top = numbers(await ui.shown()).sort((a, b) => b - a)
-			assert.deepEqual(top, Array.from({ length: top.length }, (_, i) => sent - 1 - i), "the newest records, without a hole")
+			assert.deepEqual(
+				top,
+				Array.from({ length: top.length }, (_, i) => sent - 1 - i),
+				"the newest records, without a hole",
+			)
 			assert.ok(most < 200, `${most} rows in the DOM`)
 			assert.ok(growth < 20, `the heap grows by ${growth} MB`)
 			assert.ok(median(longests) < 100, `scripts of ${longests} ms`)
@@ -111,9 +122,16 @@ export default [
 			const news = ui.page.getByRole("button", { name: /\d+ new/ })
 			await news.waitFor()
 			const seen = (await ui.shown()).slice(4, 12)
-			const place = () => ui.rows.evaluateAll((rows, id) => rows.find((r) => r.dataset.id === id)?.getBoundingClientRect().top, seen[3].id)
+			const place = () =>
+				ui.rows.evaluateAll(
+					(rows, id) => rows.find((r) => r.dataset.id === id)?.getBoundingClientRect().top,
+					seen[3].id,
+				)
 			const at = await place()
-			await until("more than 50 are new", async () => Number(/([\d,]+) new/.exec(await news.innerText())[1].replace(",", "")) > 50)
+			await until(
+				"more than 50 are new",
+				async () => Number(/([\d,]+) new/.exec(await news.innerText())[1].replace(",", "")) > 50,
+			)
 			assert.ok(Math.abs((await place()) - at) < 2, `the row moved from ${at} to ${await place()}`)
 			await news.click()
 			await scene.call("enough")
@@ -161,11 +179,15 @@ export default [
 			for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => open.delete(r))
 			await scene.call("flow", { Service: "flow", Rate: 50, Seconds: 60 })
 			await until("some come", async () => numbers(await ui.shown()).length > 5)
-			const hide = (hidden) => page.evaluate((hidden) => {
-				Object.defineProperty(document, "hidden", { configurable: true, value: hidden })
-				Object.defineProperty(document, "visibilityState", { configurable: true, value: hidden ? "hidden" : "visible" })
-				document.dispatchEvent(new Event("visibilitychange"))
-			}, hidden)
+			const hide = (hidden) =>
+				page.evaluate((hidden) => {
+					Object.defineProperty(document, "hidden", { configurable: true, value: hidden })
+					Object.defineProperty(document, "visibilityState", {
+						configurable: true,
+						value: hidden ? "hidden" : "visible",
+					})
+					document.dispatchEvent(new Event("visibilitychange"))
+				}, hidden)
 			await hide(true)
 			await page.clock.fastForward(31_000)
 			await sleep(300)
@@ -193,7 +215,11 @@ export default [
 			await scene.call("send", { Lines: `{"service":"flow","msg":"flow 1"}\n` })
 			await until("it comes", async () => numbers(await ui.shown()).length === 1)
 			await scene.call("kill", { Who: "ingester" })
-			await until("it is said", async () => /ingester|does not answer|may be missing/i.test(await ui.page.locator("body").innerText()), 30000)
+			await until(
+				"it is said",
+				async () => /ingester|does not answer|may be missing/i.test(await ui.page.locator("body").innerText()),
+				30000,
+			)
 		},
 	},
 	{
@@ -205,13 +231,20 @@ export default [
 			const { ui, page } = scene
 			await page.addInitScript(() => {
 				window.__said = []
-				const live = (n) => n && (n.nodeType === 1 ? n : n.parentElement)?.closest?.('[aria-live="polite"], [aria-live="assertive"], [role=status], [role=log]')
-				addEventListener("DOMContentLoaded", () => new MutationObserver((all) => {
-					for (const m of all) {
-						const region = live(m.target)
-						if (region && /\d+ new/.test(region.textContent) && window.__said.at(-1)?.text !== region.textContent) window.__said.push({ text: region.textContent, at: performance.now() })
-					}
-				}).observe(document, { subtree: true, childList: true, characterData: true }))
+				const live = (n) =>
+					n &&
+					(n.nodeType === 1 ? n : n.parentElement)?.closest?.(
+						'[aria-live="polite"], [aria-live="assertive"], [role=status], [role=log]',
+					)
+				addEventListener("DOMContentLoaded", () =>
+					new MutationObserver((all) => {
+						for (const m of all) {
+							const region = live(m.target)
+							if (region && /\d+ new/.test(region.textContent) && window.__said.at(-1)?.text !== region.textContent)
+								window.__said.push({ text: region.textContent, at: performance.now() })
+						}
+					}).observe(document, { subtree: true, childList: true, characterData: true }),
+				)
 			})
 			await live(ui)
 			await scene.call("flow", { Service: "flow", Rate: 40, Seconds: 12 })

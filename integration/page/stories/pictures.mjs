@@ -4,7 +4,11 @@ import { sleep, until } from "../scene.mjs"
 const context = { viewport: { width: 1200, height: 720 } }
 const range = ({ facts }) => {
 	const deploy = Date.parse(facts.incident.deploy)
-	return { from: new Date(deploy - 20 * 60_000).toISOString(), to: new Date(deploy + 10 * 60_000).toISOString(), utc: "1" }
+	return {
+		from: new Date(deploy - 20 * 60_000).toISOString(),
+		to: new Date(deploy + 10 * 60_000).toISOString(),
+		utc: "1",
+	}
 }
 const message = ({ facts }) => facts.incident.message.split(" ").slice(0, 3).join(" ")
 
@@ -16,7 +20,11 @@ async function shot(scene, name) {
 }
 
 const picture = (name, run, more = {}) => ({
-	name: "picture: " + name, picture: true, world: "picture", limit: 60, context: { ...context, ...more },
+	name: "picture: " + name,
+	picture: true,
+	world: "picture",
+	limit: 60,
+	context: { ...context, ...more },
 	run: async (scene) => {
 		await fetch(scene.facts.control + "/flush", { method: "POST" }) // so that reads cost something
 		await run(scene)
@@ -30,18 +38,35 @@ export default [
 		await ui.open({ ...range(scene), f: "level>=warn" })
 		await ui.choose(ui.rows.filter({ hasText: message(scene) }).nth(1))
 	}),
-	picture("page-record", async (scene) => {
-		const { ui } = scene
-		await ui.open({ ...range(scene), q: `"${message(scene)}"` })
-		await ui.choose(ui.rows.nth(2))
-		await ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click()
-		await ui.context.getByRole("radio", { name: /^Same (request|trace)/ }).first().check()
-		await until("the context", async () => (await ui.context.locator("[data-id]").count()) > 2)
-	}, { colorScheme: "dark" }),
+	picture(
+		"page-record",
+		async (scene) => {
+			const { ui } = scene
+			await ui.open({ ...range(scene), q: `"${message(scene)}"` })
+			await ui.choose(ui.rows.nth(2))
+			await ui
+				.button("Context", ui.record)
+				.or(ui.record.getByRole("tab", { name: "Context" }))
+				.first()
+				.click()
+			await ui.context
+				.getByRole("radio", { name: /^Same (request|trace)/ })
+				.first()
+				.check()
+			await until("the context", async () => (await ui.context.locator("[data-id]").count()) > 2)
+		},
+		{ colorScheme: "dark" },
+	),
 	picture("page-patterns", async (scene) => {
 		const { ui, facts } = scene
 		const deploy = Date.parse(facts.incident.deploy)
-		await ui.open({ ...range(scene), from: new Date(deploy).toISOString(), tab: "patterns", against: "before", f: "level>=warn" })
+		await ui.open({
+			...range(scene),
+			from: new Date(deploy).toISOString(),
+			tab: "patterns",
+			against: "before",
+			f: "level>=warn",
+		})
 		await until("the patterns", async () => (await ui.page.getByRole("tabpanel").innerText()).includes(message(scene)))
 	}),
 ]

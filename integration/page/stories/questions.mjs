@@ -15,9 +15,18 @@ export default [
 			await ui.button(/^Services/).click()
 			const dialog = ui.dialog("Services")
 			await dialog.getByRole("checkbox", { name: "web" }).waitFor()
-			assert.match(await dialog.innerText(), new RegExp(facts.services.web.toLocaleString("en-US")), "the number of records of web")
-			const names = () => dialog.getByRole("checkbox").evaluateAll((all) => all.map((c) => c.getAttribute("aria-label") ?? c.labels?.[0]?.textContent.trim() ?? ""))
-			const find = dialog.getByRole("textbox", { name: "Find a service" }).or(dialog.getByRole("searchbox", { name: "Find a service" }))
+			assert.match(
+				await dialog.innerText(),
+				new RegExp(facts.services.web.toLocaleString("en-US")),
+				"the number of records of web",
+			)
+			const names = () =>
+				dialog
+					.getByRole("checkbox")
+					.evaluateAll((all) => all.map((c) => c.getAttribute("aria-label") ?? c.labels?.[0]?.textContent.trim() ?? ""))
+			const find = dialog
+				.getByRole("textbox", { name: "Find a service" })
+				.or(dialog.getByRole("searchbox", { name: "Find a service" }))
 			await find.fill("ord")
 			await until("only orders is left", async () => {
 				const left = (await names()).join()
@@ -77,7 +86,9 @@ export default [
 			const hour = (shift) => new Date(Date.parse(facts.from) + shift).toISOString().slice(11, 16)
 			assert.ok(shown.includes(hour(5.5 * 3_600_000)), `${shown} is not in the zone of the browser`)
 			await utc.check()
-			await until("the field is in UTC", async () => (await dialog.getByRole("textbox", { name: "From" }).inputValue()).includes(hour(0)))
+			await until("the field is in UTC", async () =>
+				(await dialog.getByRole("textbox", { name: "From" }).inputValue()).includes(hour(0)),
+			)
 			const middle = new Date((Date.parse(facts.from) + Date.parse(facts.to)) / 2)
 			await dialog.getByRole("textbox", { name: "To" }).fill(middle.toISOString().slice(0, 19).replace("T", " "))
 			await ui.asks(() => dialog.getByRole("button", { name: "Apply" }).click())
@@ -91,7 +102,10 @@ export default [
 		async run({ ui }) {
 			await ui.open({ utc: "1" })
 			await ui.press("t")
-			await until("the present choice has the focus", async () => (await ui.page.evaluate(() => document.activeElement?.textContent)) === "Last hour")
+			await until(
+				"the present choice has the focus",
+				async () => (await ui.page.evaluate(() => document.activeElement?.textContent)) === "Last hour",
+			)
 			const dialog = ui.dialog("Time")
 			await dialog.getByRole("textbox", { name: "From" }).fill("yesterday 14:00")
 			await dialog.getByRole("textbox", { name: "To" }).fill("yesterday 15:00")
@@ -116,7 +130,8 @@ export default [
 	{
 		name: "time: earlier, later and zoom out",
 		async run({ ui, facts }) {
-			const from = Date.parse(facts.from) + 20 * 60_000, to = from + 10 * 60_000
+			const from = Date.parse(facts.from) + 20 * 60_000,
+				to = from + 10 * 60_000
 			await ui.open({ from: new Date(from).toISOString(), to: new Date(to).toISOString() })
 			const there = () => [Date.parse(ui.part("from")), Date.parse(ui.part("to"))]
 			await ui.asks(() => ui.button("Earlier").click())
@@ -188,7 +203,9 @@ export default [
 			const options = ui.page.getByRole("listbox").getByRole("option")
 			await ui.search.focus()
 			await ui.search.pressSequentially("stat")
-			await until("the field status is suggested", async () => (await options.allInnerTexts()).some((t) => t.startsWith("status")))
+			await until("the field status is suggested", async () =>
+				(await options.allInnerTexts()).some((t) => t.startsWith("status")),
+			)
 			await ui.search.fill("")
 			await ui.search.pressSequentially("level>=wa")
 			await until("a level is suggested", async () => (await options.allInnerTexts()).some((t) => /warn/.test(t)))
@@ -217,14 +234,25 @@ export default [
 			await ui.search.fill("")
 			await ui.search.focus()
 			await ui.press("ArrowDown")
-			await until("an earlier question is offered", async () => (await ui.page.getByRole("option").allInnerTexts()).some((t) => t.includes("gamma-marker")))
+			await until("an earlier question is offered", async () =>
+				(await ui.page.getByRole("option").allInnerTexts()).some((t) => t.includes("gamma-marker")),
+			)
 			const kept = await ui.page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))
 			assert.match(kept, /gamma-marker/)
 			assert.doesNotMatch(kept, /answered in|\/basket\/\d/, "a result is kept")
 			await until("the history can be cleared", async () => {
-				await ui.page.getByRole("option", { name: /clear/i }).or(ui.page.getByRole("button", { name: /clear.*history/i })).first().click({ timeout: 1000 })
+				await ui.page
+					.getByRole("option", { name: /clear/i })
+					.or(ui.page.getByRole("button", { name: /clear.*history/i }))
+					.first()
+					.click({ timeout: 1000 })
 			})
-			await until("it is cleared", async () => assert.doesNotMatch(await ui.page.evaluate(() => JSON.stringify({ ...localStorage })), /gamma-marker/), 3000)
+			await until(
+				"it is cleared",
+				async () =>
+					assert.doesNotMatch(await ui.page.evaluate(() => JSON.stringify({ ...localStorage })), /gamma-marker/),
+				3000,
+			)
 		},
 	},
 	{
@@ -243,7 +271,10 @@ export default [
 			await until("it is asked", () => ui.part("q") === "slow")
 			await sleep(100)
 			await ui.type("basket")
-			await until("the first question is given up", () => gone.some((u) => /records\?/.test(u)) && gone.some((u) => /histogram\?/.test(u)))
+			await until(
+				"the first question is given up",
+				() => gone.some((u) => /records\?/.test(u)) && gone.some((u) => /histogram\?/.test(u)),
+			)
 			held()
 			await ui.ready()
 			for (const { text } of await ui.some()) assert.match(text, /basket/)
@@ -254,11 +285,20 @@ export default [
 		async run({ ui, facts }) {
 			await ui.open({ from: facts.from, to: facts.to, q: "no-such-text-anywhere" })
 			const panel = ui.page.getByRole("tabpanel").or(ui.grid)
-			await until("it says that nothing was found", async () => /no record|nothing/i.test(await panel.first().innerText()))
-			await until("it says that no range has it, and offers none", async () => /matches the search\.\s[^]*none before or after/.test(await panel.first().innerText()) && !(await ui.button(/^Widen/).count()))
+			await until("it says that nothing was found", async () =>
+				/no record|nothing/i.test(await panel.first().innerText()),
+			)
+			await until(
+				"it says that no range has it, and offers none",
+				async () =>
+					/matches the search\.\s[^]*none before or after/.test(await panel.first().innerText()) &&
+					!(await ui.button(/^Widen/).count()),
+			)
 			const day = new Date(Date.parse(facts.from) - 26 * 3_600_000).toISOString()
 			await ui.open({ from: day, to: new Date(Date.parse(day) + 60_000).toISOString() })
-			await until("it says so of a range, and where the next record is", async () => /no record[^]*The next one after: /i.test(await panel.first().innerText()))
+			await until("it says so of a range, and where the next record is", async () =>
+				/no record[^]*The next one after: /i.test(await panel.first().innerText()),
+			)
 		},
 	},
 ]

@@ -5,8 +5,17 @@ import { until } from "../scene.mjs"
 /** The names of the records around one, as the API has them. */
 async function around(scene, name, more) {
 	const at = name.indexOf("/")
-	const text = await (await fetch(`${scene.url}/api/v1/context?${new URLSearchParams({ service: name.slice(0, at), id: name.slice(at + 1), ...more })}`)).text()
-	return text.trim().split("\n").map((l) => JSON.parse(l)).filter((e) => e.record).map((e) => `${e.record.line.service}/${e.record.id}`)
+	const text = await (
+		await fetch(
+			`${scene.url}/api/v1/context?${new URLSearchParams({ service: name.slice(0, at), id: name.slice(at + 1), ...more })}`,
+		)
+	).text()
+	return text
+		.trim()
+		.split("\n")
+		.map((l) => JSON.parse(l))
+		.filter((e) => e.record)
+		.map((e) => `${e.record.line.service}/${e.record.id}`)
 }
 
 /** The names of the records in the context, from the top. */
@@ -14,7 +23,11 @@ const inContext = (ui) => ui.context.locator("[data-id]").evaluateAll((rows) => 
 
 async function open(ui, row) {
 	const name = await ui.choose(row)
-	await ui.button("Context", ui.record).or(ui.record.getByRole("tab", { name: "Context" })).first().click()
+	await ui
+		.button("Context", ui.record)
+		.or(ui.record.getByRole("tab", { name: "Context" }))
+		.first()
+		.click()
 	await ui.context.waitFor()
 	return name
 }
@@ -29,13 +42,25 @@ export default [
 			for (const text of ["12345678901234567890", "a record with parts", "/basket", "502", "red", "green"]) {
 				await until(`${text} is shown`, async () => (await record.innerText()).includes(text))
 			}
-			const toggle = (name) => record.getByRole("tab", { name }).or(record.getByRole("button", { name, exact: true })).or(record.getByRole("radio", { name })).first()
+			const toggle = (name) =>
+				record
+					.getByRole("tab", { name })
+					.or(record.getByRole("button", { name, exact: true }))
+					.or(record.getByRole("radio", { name }))
+					.first()
 			await toggle("JSON").click()
-			await until("the stored line is shown", async () => /"big":\s*12345678901234567890/.test(await record.innerText()))
+			await until("the stored line is shown", async () =>
+				/"big":\s*12345678901234567890/.test(await record.innerText()),
+			)
 			await toggle("Tree").click()
 			const copy = record.getByRole("button", { name: /^Copy 12345678901234567890/ }).first()
 			assert.equal(await ui.copied(copy), "12345678901234567890")
-			await ui.asks(() => record.getByRole("button", { name: /^Filter out http\.status=502|^Filter out status=502/ }).first().click())
+			await ui.asks(() =>
+				record
+					.getByRole("button", { name: /^Filter out http\.status=502|^Filter out status=502/ })
+					.first()
+					.click(),
+			)
 			await ui.totals(0)
 		},
 	},
@@ -67,7 +92,9 @@ export default [
 			const name = await open(ui, row)
 			const want = await around(scene, name, { before: 10, after: 10 })
 			assert.equal(want.length, 21)
-			await until("its neighbours", async () => assert.deepEqual([await inContext(ui)].map((l) => (l[0] === want[0] ? l : l.reverse()))[0], want))
+			await until("its neighbours", async () =>
+				assert.deepEqual([await inContext(ui)].map((l) => (l[0] === want[0] ? l : l.reverse()))[0], want),
+			)
 		},
 	},
 	{
@@ -94,7 +121,10 @@ export default [
 			await until("other services too", async () => new Set((await inContext(ui)).map((n) => n.split("/")[0])).size > 1)
 			assert.ok((await inContext(ui)).includes(name), "the record itself is there")
 			assert.ok(ui.part("around"), "it has a link")
-			await ui.context.getByRole("radio", { name: /^Same / }).first().check()
+			await ui.context
+				.getByRole("radio", { name: /^Same / })
+				.first()
+				.check()
 			await until("the records of one request", async () => {
 				const list = await inContext(ui)
 				return list.includes(name) && list.length <= 8 && list.length >= 2
@@ -132,7 +162,9 @@ export default [
 				return other.record.innerText()
 			}
 			const text = await look()
-			const compacted = await scene.call("shell", { Command: "retention compact --grace 1s && sleep 2 && retention compact --grace 1s" })
+			const compacted = await scene.call("shell", {
+				Command: "retention compact --grace 1s && sleep 2 && retention compact --grace 1s",
+			})
 			assert.equal(compacted.code, 0, compacted.stderr)
 			assert.equal(await look(), text)
 		},

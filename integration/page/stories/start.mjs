@@ -9,7 +9,14 @@ export default [
 			await ui.open()
 			await ui.totals(facts.records)
 			const rows = await ui.some(10)
-			assert.match(await ui.button(/^Time|Last hour/).or(ui.page.getByRole("combobox", { name: "Time" })).first().innerText(), /Last hour/)
+			assert.match(
+				await ui
+					.button(/^Time|Last hour/)
+					.or(ui.page.getByRole("combobox", { name: "Time" }))
+					.first()
+					.innerText(),
+				/Last hour/,
+			)
 			// The newest record is first.
 			assert.equal(rows[0].index, 1)
 			assert.ok(rows[0].text.includes(new Date(Date.parse(facts.to) - 1000).toISOString().slice(11, 19)), rows[0].text)

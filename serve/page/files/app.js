@@ -216,7 +216,12 @@ function Safe() {
 		document.documentElement.dataset.state = "failed"
 	})
 	return err
-		? h("p", { role: "alert", class: "mistake" }, `The page has failed: ${err.message}. `, h("a", { href: "./" }, "Begin anew"))
+		? h(
+				"p",
+				{ role: "alert", class: "mistake" },
+				`The page has failed: ${err.message}. `,
+				h("a", { href: "./" }, "Begin anew"),
+			)
 		: h(App, null)
 }
 

@@ -19,7 +19,9 @@ function grouped(parts, textsOf) {
 	const out = new Map()
 	for (const [name, part] of parts)
 		for (const text of textsOf(part)) if (text) out.set(text, (out.get(text) ?? new Set()).add(name))
-	return [...out].map(([text, names]) => h("li", { key: text }, text, h("span", { class: "dim" }, ` (${[...names].join(", ")})`)))
+	return [...out].map(([text, names]) =>
+		h("li", { key: text }, text, h("span", { class: "dim" }, ` (${[...names].join(", ")})`)),
+	)
 }
 
 /** @param {BarProps} props */
@@ -46,7 +48,9 @@ export function Missing({ parts, again, view }) {
 				: "",
 		]
 	})
-	const notes = grouped(last, ({ outcome: o }) => [...(o?.warnings ?? []), ...(o?.notes ?? [])].filter((t) => !read.includes(t)))
+	const notes = grouped(last, ({ outcome: o }) =>
+		[...(o?.warnings ?? []), ...(o?.notes ?? [])].filter((t) => !read.includes(t)),
+	)
 	return [
 		missing.length
 			? h(
@@ -73,8 +77,13 @@ export function Foot({ parts, who, asked, shared }) {
 		last = useLast(parts),
 		now = performance.now()
 	if (clock.asked !== asked) Object.assign(clock, { asked, began: now, took: "" })
-	if (parts.size && ![...parts.values()].some((p) => p.loading)) clock.took ||= ` · ${((now - clock.began) / 1000).toFixed(1)} s`
-	const costs = last.map(([name, p]) => ({ name, requests: p.outcome?.cost?.requests ?? 0, size: p.outcome?.cost?.bytes ?? 0 }))
+	if (parts.size && ![...parts.values()].some((p) => p.loading))
+		clock.took ||= ` · ${((now - clock.began) / 1000).toFixed(1)} s`
+	const costs = last.map(([name, p]) => ({
+		name,
+		requests: p.outcome?.cost?.requests ?? 0,
+		size: p.outcome?.cost?.bytes ?? 0,
+	}))
 	const cost = (/** @type {typeof costs} */ of) =>
 		`${some(
 			of.reduce((n, c) => n + c.requests, 0),

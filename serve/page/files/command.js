@@ -41,10 +41,15 @@ export function commands(question, { oldest, token, page }) {
 	for (const [key, value] of query)
 		if (!/^(order|limit)$/.test(key))
 			line.push(
-				key === "service" ? word(value.replace(/^-/, "?")) : key === "fold" ? "-i" : `--${flags[key] ?? key}=${word(value)}`,
+				key === "service"
+					? word(value.replace(/^-/, "?"))
+					: key === "fold"
+						? "-i"
+						: `--${flags[key] ?? key}=${word(value)}`,
 			)
 	line.push(`-n 0 ${oldest ? "" : "-r "}-o json --server=${word(server.href.replace(/\/$/, ""))}`)
-	if (token && server.protocol === "http:" && !/^(localhost|127[.\d]+|\[::1\])$/.test(server.hostname)) line.push("--plain-http")
+	if (token && server.protocol === "http:" && !/^(localhost|127[.\d]+|\[::1\])$/.test(server.hostname))
+		line.push("--plain-http")
 	return {
 		lossy: [...query.values()].some((v) => /\0|\n$/.test(v)),
 		logquery: line.join(" "),
@@ -79,7 +84,13 @@ export function Copy({ text, label, id, name }) {
 	}, [said])
 	return h(
 		"button",
-		{ id, "aria-label": name, title: name, onClick: () => copy(text()).then((done) => say(done ? "Copied" : "Not copied")), "aria-live": "polite" },
+		{
+			id,
+			"aria-label": name,
+			title: name,
+			onClick: () => copy(text()).then((done) => say(done ? "Copied" : "Not copied")),
+			"aria-live": "polite",
+		},
 		said || label,
 	)
 }
@@ -138,7 +149,10 @@ export function Download({ question, view, shared }) {
 	const link = (/** @type {string} */ name, /** @type {Texts} */ ...fields) =>
 		h(
 			"a",
-			{ download: "", href: source.download(question, { oldest: view.oldest, fields: fields.length ? fields : undefined }) },
+			{
+				download: "",
+				href: source.download(question, { oldest: view.oldest, fields: fields.length ? fields : undefined }),
+			},
 			name,
 		)
 	const inside = () => [

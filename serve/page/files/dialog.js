@@ -36,7 +36,12 @@ export function Dialog({ open, close, label, class: name, children }) {
 		h(
 			"div",
 			{ class: "inside" },
-			h("div", { class: "head" }, h("h2", null, label), h("button", { "aria-label": "Close " + label, onClick: close }, "×")),
+			h(
+				"div",
+				{ class: "head" },
+				h("h2", null, label),
+				h("button", { "aria-label": "Close " + label, onClick: close }, "×"),
+			),
 			children,
 		),
 	)
@@ -66,4 +71,10 @@ export function Menu({ name, class: kind, inside }) {
 
 /** A line to type in. @param {string} name @param {string} value @param {(text: string) => void} change @param {Record<string, unknown>} [more] */
 export const line = (name, value, change, more) =>
-	h("input", { type: "text", "aria-label": name, value, onInput: (/** @type {any} */ e) => change(e.target.value), ...more })
+	h("input", {
+		type: "text",
+		"aria-label": name,
+		value,
+		onInput: (/** @type {any} */ e) => change(e.target.value),
+		...more,
+	})

@@ -66,7 +66,9 @@ function OneField(props) {
 	const { view, set, f, basis, top, question, asked } = props
 	const [open, setOpen] = useState(f.name === "level" || f.name === "service" || top),
 		[all, setAll] = useState(false)
-	const more = useAnswer(all ? asked + f.name : "", (signal) => source.facets(question, { top: 200, fields: f.name }, signal))
+	const more = useAnswer(all ? asked + f.name : "", (signal) =>
+		source.facets(question, { top: 200, fields: f.name }, signal),
+	)
 	const field = more.value?.fields.find((m) => m.name === f.name) ?? f,
 		of = field.exact ? (basis?.of ?? field.present) : field.present
 	const column = view.columns.includes(f.name),

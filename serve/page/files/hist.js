@@ -25,7 +25,11 @@ export function Histogram(props) {
 		question.without.length
 	// The index alone answers this one, at once.
 	const rough = useAnswer(filtered ? asked : "", (signal) =>
-		source.histogram({ ...question, logql: "", texts: [], exprs: [], where: [], without: [] }, { buckets: 120 }, signal),
+		source.histogram(
+			{ ...question, logql: "", texts: [], exprs: [], where: [], without: [] },
+			{ buckets: 120 },
+			signal,
+		),
 	)
 	const answer = useAnswer(`${asked} ${view.split}`, (signal) =>
 		source.histogram(question, { buckets: 120, split: view.split }, signal),
@@ -55,7 +59,9 @@ export function Histogram(props) {
 		unknown = answer.error ? "–" : "…"
 	useEffect(() => {
 		shared.total = answer.loading ? -1 : total
-		shared.spans = answer.loading ? [] : (answer.value?.buckets.map((b) => ({ at: ms(b.t), by: axis.by, n: b.total })) ?? [])
+		shared.spans = answer.loading
+			? []
+			: (answer.value?.buckets.map((b) => ({ at: ms(b.t), by: axis.by, n: b.total })) ?? [])
 		shared.act("total")
 		shared.tints = new Map(keys.map((k) => [k.key, k.color]))
 		shared.act("tints")
@@ -90,8 +96,10 @@ export function Histogram(props) {
 				)
 	// A click on a bar zooms to its span, unless a second click follows.
 	const zoomTo = (/** @type {Bucket} */ { t }) =>
-		axis.by < axis.width && zoom(stamp(Math.max(ms(t), axis.from)), stamp(Math.min(ms(t) + axis.by, axis.from + axis.width)))
-	const when = (/** @type {number} */ t) => time(stamp(t), view.utc, { day: axis.width > 72e6, digits: axis.by < 1000 ? 3 : 0 })
+		axis.by < axis.width &&
+		zoom(stamp(Math.max(ms(t), axis.from)), stamp(Math.min(ms(t) + axis.by, axis.from + axis.width)))
+	const when = (/** @type {number} */ t) =>
+		time(stamp(t), view.utc, { day: axis.width > 72e6, digits: axis.by < 1000 ? 3 : 0 })
 
 	return h(
 		"section",
@@ -104,7 +112,8 @@ export function Histogram(props) {
 				viewBox: `0 0 ${wide} ${high}`,
 				preserveAspectRatio: "none",
 				class: answer.stale ? "stale" : "",
-				"aria-label": total < 0 ? "Histogram" : `${some(total, "record")} in buckets of ${answer.value?.by}, by ${split}`,
+				"aria-label":
+					total < 0 ? "Histogram" : `${some(total, "record")} in buckets of ${answer.value?.by}, by ${split}`,
 				onPointerDown: (/** @type {PointerEvent} */ e) => {
 					if (e.button) return
 					svg.current?.setPointerCapture(e.pointerId)
@@ -158,7 +167,8 @@ export function Histogram(props) {
 						class: on(props, k, true) ? "out" : "",
 						disabled: !k.field || !!view.logql,
 						title: k.field ? `Only ${k.label}; with Shift: all but ${k.label}` : k.label,
-						onClick: (/** @type {MouseEvent} */ e) => k.field && k.value && toggle(props, k.field, k.value, e.shiftKey, keys),
+						onClick: (/** @type {MouseEvent} */ e) =>
+							k.field && k.value && toggle(props, k.field, k.value, e.shiftKey, keys),
 					},
 					h("i", { class: k.color }),
 					k.label,
@@ -256,13 +266,21 @@ function secondOf(against, axis) {
 	const [from, to] = against.split("/").map(ms)
 	if (!to) return null
 	const x = (wide * (from - axis.from)) / axis.width
-	return h("rect", { class: "brush second", x, width: Math.max(2, (wide * (to - from)) / axis.width), y: high - 4, height: 4 })
+	return h("rect", {
+		class: "brush second",
+		x,
+		width: Math.max(2, (wide * (to - from)) / axis.width),
+		y: high - 4,
+		height: 4,
+	})
 }
 
 /** Whether a filter wants a value, or leaves it out. @param {Props} props @param {Key} k @param {boolean} not */
 const on = ({ view }, k, not) =>
 	!!k.field &&
-	view.chips.some((c) => !c.off && c.text === termOf(/** @type {string} */ (k.field), /** @type {Counted} */ (k.value), not))
+	view.chips.some(
+		(c) => !c.off && c.text === termOf(/** @type {string} */ (k.field), /** @type {Counted} */ (k.value), not),
+	)
 
 /**
  * Wants the records with a value, or leaves them out; the second time ends that. One value of the
@@ -305,7 +323,9 @@ function By({ view, set, shared }) {
 		)
 	return [
 		choice("by", first, fields, (v) => set({ split: v === second || !second ? v : `${v},${second}` })),
-		choice("and", second, ["", ...fields.filter((f) => f !== first)], (v) => set({ split: v ? `${first},${v}` : first })),
+		choice("and", second, ["", ...fields.filter((f) => f !== first)], (v) =>
+			set({ split: v ? `${first},${v}` : first }),
+		),
 	]
 }
 
@@ -317,7 +337,11 @@ function Brush({ axis, when, apply }) {
 		setA(0)
 		setB(120)
 	}, [axis.from, axis.width])
-	const slider = (/** @type {string} */ label, /** @type {number} */ value, /** @type {(n: number) => void} */ change) =>
+	const slider = (
+		/** @type {string} */ label,
+		/** @type {number} */ value,
+		/** @type {(n: number) => void} */ change,
+	) =>
 		h(
 			"label",
 			null,

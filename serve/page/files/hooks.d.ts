@@ -1,1 +1,1 @@
-export * from "preact/hooks";
+export * from "preact/hooks"

@@ -50,7 +50,9 @@ export function useKeys(props) {
 		newest.current.set(newest.current.view.live ? { live: false } : { live: true, tab: "records", around: "" }),
 	)
 	shared.offer("close", () =>
-		newest.current.view.around ? newest.current.set({ around: "" }) : newest.current.view.sel && newest.current.set({ sel: "" }),
+		newest.current.view.around
+			? newest.current.set({ around: "" })
+			: newest.current.view.sel && newest.current.set({ sel: "" }),
 	)
 	useEffect(() => {
 		const on = (/** @type {any} */ e) => {
@@ -71,7 +73,11 @@ export function useKeys(props) {
 			)
 				return
 			// Controls keep the keys that they know.
-			if (/^(Enter| |Arrow.*)$/.test(e.key) && in_("button, a, summary, input, [tabindex]:not([role=row], [role=grid])")) return
+			if (
+				/^(Enter| |Arrow.*)$/.test(e.key) &&
+				in_("button, a, summary, input, [tabindex]:not([role=row], [role=grid])")
+			)
+				return
 			e.preventDefault()
 			shared.act(name)
 		}

@@ -361,7 +361,8 @@ export function List(props) {
 		// The focus stays in the list if its row goes, and is with its record again if that comes later in the answer.
 		const { current, strayed } = l,
 			here = l.rows.some((r) => nameOf(r) === current)
-		if ((none && l.held) || ((l.focus || (strayed && here)) && (none || box.current.contains(at)))) row.focus({ preventScroll: true })
+		if ((none && l.held) || ((l.focus || (strayed && here)) && (none || box.current.contains(at))))
+			row.focus({ preventScroll: true })
 		l.focus = false
 		l.held = box.current.contains(document.activeElement)
 		l.strayed = here || !l.loading || !l.held ? "" : strayed || l.current
@@ -411,7 +412,8 @@ export function List(props) {
 		dayOf = (/** @type {string} */ t) => time(t || stamp(Date.now()), view.utc, { day: true }).slice(0, 10),
 		days = dayOf(range.from) !== dayOf(range.to)
 	const text = (/** @type {string} */ s) => marked(s, question.texts, view.fold),
-		cell = (/** @type {string} */ name, /** @type {any[]} */ ...parts) => h("span", { role: "gridcell", class: name }, ...parts)
+		cell = (/** @type {string} */ name, /** @type {any[]} */ ...parts) =>
+			h("span", { role: "gridcell", class: name }, ...parts)
 	const rowAt = (/** @type {number} */ i) => {
 		const row = l.rows[i],
 			p = partsOf(row),
@@ -483,7 +485,11 @@ export function List(props) {
 				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "",
 				l.lost && "; " + l.lost,
 			),
-			h("span", { role: "status", class: "keys-only" }, !view.live && shared.total >= 0 && some(shared.total, "record")),
+			h(
+				"span",
+				{ role: "status", class: "keys-only" },
+				!view.live && shared.total >= 0 && some(shared.total, "record"),
+			),
 			h("span", { class: "space" }),
 			view.live
 				? [
@@ -594,7 +600,12 @@ export function List(props) {
 					? h(
 							"p",
 							{ role: "row", class: "dim end", style: { top: places() * l.height - offset + "px" } },
-							h("span", { role: "gridcell" }, `No ${oldest ? "newer" : "older"} records in this range. `, h(Widen, props)),
+							h(
+								"span",
+								{ role: "gridcell" },
+								`No ${oldest ? "newer" : "older"} records in this range. `,
+								h(Widen, props),
+							),
 						)
 					: null,
 			),
@@ -615,7 +626,13 @@ function Widen({ view, set, range }) {
 				{
 					key: d,
 					onClick: () =>
-						set(view.since ? { since: d } : view.oldest ? { to: stamp(from + duration(d)) } : { from: stamp(to - duration(d)) }),
+						set(
+							view.since
+								? { since: d }
+								: view.oldest
+									? { to: stamp(from + duration(d)) }
+									: { from: stamp(to - duration(d)) },
+						),
 				},
 				"Widen to " + d,
 			),
@@ -688,13 +705,19 @@ function None(props) {
 function Columns({ view, set, shared }) {
 	const { columns } = view
 	const inside = () => {
-		const fields = [...new Set([...columns, ...shared.fields])].filter((f) => !["ts", "level", "service", "msg"].includes(f))
+		const fields = [...new Set([...columns, ...shared.fields])].filter(
+			(f) => !["ts", "level", "service", "msg"].includes(f),
+		)
 		return [
 			fields.map((f) =>
 				h(
 					"label",
 					{ key: f },
-					h("input", { type: "checkbox", checked: columns.includes(f), onChange: () => set({ columns: toggled(columns, f) }) }),
+					h("input", {
+						type: "checkbox",
+						checked: columns.includes(f),
+						onChange: () => set({ columns: toggled(columns, f) }),
+					}),
 					" ",
 					f,
 				),

@@ -59,7 +59,8 @@ export function useLive({ view, question, range, asked, report }, show) {
 		if (!view.live) return void (l.begun = true)
 		let open = new AbortController(),
 			hidden = 0
-		const connect = () => follow(l, question, range.to || stamp(Date.now()), soon, (open = new AbortController()).signal)
+		const connect = () =>
+			follow(l, question, range.to || stamp(Date.now()), soon, (open = new AbortController()).signal)
 		const see = () => {
 			clearTimeout(hidden)
 			if (document.hidden) hidden = setTimeout(() => open.abort(), 30_000)

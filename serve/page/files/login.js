@@ -35,7 +35,8 @@ export function Login({ why, done }) {
 		e.preventDefault()
 		const field = e.target.token,
 			token = field?.value.trim().replace(/^bearer\s+/i, "")
-		if (field && !/^[^\s.]+\.\S+$/.test(token)) return say("This is no token: paste all of it, its id, a dot and its secret.")
+		if (field && !/^[^\s.]+\.\S+$/.test(token))
+			return say("This is no token: paste all of it, its id, a dot and its secret.")
 		try {
 			if (field) await source.login(token)
 			e.target.reset()
@@ -60,7 +61,13 @@ export function Login({ why, done }) {
 			h("h1", null, why ? "No answer" : "Log in"),
 			why
 				? null
-				: h("label", null, "Token ", h("input", { name: "token", type: "password", autocomplete: "off", required: true }), " "),
+				: h(
+						"label",
+						null,
+						"Token ",
+						h("input", { name: "token", type: "password", autocomplete: "off", required: true }),
+						" ",
+					),
 			why ? null : h("p", { class: "dim" }, "The text that ingest token new printed. Your operator makes one."),
 			h("button", { class: "main" }, why ? "Try again" : "Log in"),
 			said ? h("p", { role: "alert", class: "mistake" }, said) : null,

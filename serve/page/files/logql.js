@@ -40,7 +40,14 @@ export function logqlOf(view, { services, levels, logql }) {
 	const picks = [
 		...(services.length ? [among("service_name", services)] : []),
 		...(view.services.length && !logql && services !== view.services ? [among("service_name", view.services)] : []),
-		...(ranks.length ? [among("level", ranks.map((l) => (l === "other" ? "unknown" : l)))] : []),
+		...(ranks.length
+			? [
+					among(
+						"level",
+						ranks.map((l) => (l === "other" ? "unknown" : l)),
+					),
+				]
+			: []),
 	]
 	for (const term of logql ? [] : termsOf(view)) {
 		const { kind, not, name = "", op = "=", form, value } = term,
@@ -56,14 +63,17 @@ export function logqlOf(view, { services, levels, logql }) {
 		if (levelsOf(term)) continue
 		if (kind === "where" || name === "ts" || (op !== "=" && form === "text")) drop()
 		else if (kind === "expr") {
-			if (/[$^]/.test(value.replaceAll("[^", ""))) put(`${not ? "!~" : "|~"} ${quote(fold + "(?m)" + value)}`, true, first)
+			if (/[$^]/.test(value.replaceAll("[^", "")))
+				put(`${not ? "!~" : "|~"} ${quote(fold + "(?m)" + value)}`, true, first)
 			else if (/[=:"]|\\[[\]{}\\]/.test(value) || ofScaffold(value, view.fold)) drop()
 			else put(`${not ? "!~" : "|~"} ${quote(fold + value)}`, /[.\])][*+?{]|\\[SWDs]|\[\^/.test(value), texts)
 		} else if (kind === "text") {
 			if (elsewhere(value)) drop()
-			else if (fold) texts.push(`${not ? "!~" : "|~"} ${quote(fold + glob(value.replaceAll("*", "\0")).replaceAll("\0", "\\*"))}`)
+			else if (fold)
+				texts.push(`${not ? "!~" : "|~"} ${quote(fold + glob(value.replaceAll("*", "\0")).replaceAll("\0", "\\*"))}`)
 			else texts.push(`${not ? "!=" : "|="} ${quote(value)}`)
-		} else if (name === "service" && form !== "re" && value !== "null") not && picks.push(among("service_name", value.split(","), true))
+		} else if (name === "service" && form !== "re" && value !== "null")
+			not && picks.push(among("service_name", value.split(","), true))
 		else if (op !== "=") {
 			const n = value.replaceAll("_", "")
 			put(`| ${f} ${not ? `${opposite[op]} ${n} or ${f}=""` : `${op} ${n}`} | __error__=""`, not)
@@ -75,10 +85,12 @@ export function logqlOf(view, { services, levels, logql }) {
 					: `| ${f}${not === (value === "*") ? "=" : "!="}""`,
 				vague(term),
 			)
-		else put(`| ${f}${is}${quote(form === "word" && isConstant(value) ? value.replaceAll("_", "") : value)}`, vague(term))
+		else
+			put(`| ${f}${is}${quote(form === "word" && isConstant(value) ? value.replaceAll("_", "") : value)}`, vague(term))
 	}
 	// A text may be in a field too, or in the time, so they come into the line.
-	if (texts.length) texts.unshift('| line_format "{{__timestamp__ | date \\"2006-01-02T15:04:05.000000000Z\\"}} {{__line__}} {{.}}"')
+	if (texts.length)
+		texts.unshift('| line_format "{{__timestamp__ | date \\"2006-01-02T15:04:05.000000000Z\\"}} {{__line__}} {{.}}"')
 	return {
 		text: logql || [`{${picks.join(", ")}}`, ...first, ...texts, ...stages].join(" "),
 		notes: [

@@ -41,7 +41,9 @@ export function Patterns(props) {
 		[only, setOnly] = useState(""),
 		[first, setFirst] = useState(true),
 		[group, setGroup] = useState("")
-	const answer = useAnswer(asked + view.against, (signal) => source.patterns(question, { top: 200, from2, to2 }, signal)),
+	const answer = useAnswer(asked + view.against, (signal) =>
+			source.patterns(question, { top: 200, from2, to2 }, signal),
+		),
 		{ value } = answer,
 		against = value?.against
 	useReport(report, "patterns", answer)
@@ -61,10 +63,14 @@ export function Patterns(props) {
 				h(
 					"select",
 					{ value, onChange: (/** @type {any} */ e) => run(e.target.value) },
-					Object.entries(options).map(([value, text]) => h("option", { key: value, value, disabled: value === "/" }, text)),
+					Object.entries(options).map(([value, text]) =>
+						h("option", { key: value, value, disabled: value === "/" }, text),
+					),
 				),
 			)
-	const shown = lines.filter((p) => !against || !only || p.mark === only).sort((a, b) => order(a) - order(b) || b.count - a.count)
+	const shown = lines
+		.filter((p) => !against || !only || p.mark === only)
+		.sort((a, b) => order(a) - order(b) || b.count - a.count)
 	/** @type {Record<string, Line[]>} */
 	const groups = {}
 	for (const p of shown) (groups[group && `${ranked(p[/** @type {"levels"} */ (group)])[0]?.[0]} `] ??= []).push(p)
@@ -126,7 +132,9 @@ export function Patterns(props) {
 								h(
 									"tr",
 									null,
-									["Change", "Count", "Over time", "Pattern", "Filter"].map((t) => h("th", { key: t, scope: "col" }, t)),
+									["Change", "Count", "Over time", "Pattern", "Filter"].map((t) =>
+										h("th", { key: t, scope: "col" }, t),
+									),
 								),
 							),
 							Object.entries(groups).map(([name, list]) =>

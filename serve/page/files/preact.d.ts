@@ -1,1 +1,1 @@
-export * from "preact";
+export * from "preact"

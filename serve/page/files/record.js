@@ -90,7 +90,8 @@ export function ids(line) {
 	for (const m of leaves(root(line))) {
 		if (
 			!m.listed &&
-			(/(^|[._-])u?u?id$|(trace|request|span|session|correlation)(.?id)?$/i.test(m.name) || /[a-z]I[dD]$/.test(m.name)) &&
+			(/(^|[._-])u?u?id$|(trace|request|span|session|correlation)(.?id)?$/i.test(m.name) ||
+				/[a-z]I[dD]$/.test(m.name)) &&
 			/^"?(?=.*\d)[^"\\]{8,100}"?$/.test(m.raw)
 		)
 			found.push(m)
@@ -101,7 +102,9 @@ export function ids(line) {
 
 /** @param {Value} value */
 export const termOf = ({ name, raw }, not = false) =>
-	raw[0] === '"' ? termFor(name, decode(raw), not) : print({ kind: "field", not, name, op: "=", form: "word", value: raw })
+	raw[0] === '"'
+		? termFor(name, decode(raw), not)
+		: print({ kind: "field", not, name, op: "=", form: "word", value: raw })
 
 /** @param {Props} props */
 export function RecordPane(props) {
@@ -132,7 +135,9 @@ export function RecordPane(props) {
 	const tab = (/** @type {string} */ name) =>
 		button(name, () => setForm(name), name, { role: "tab", "aria-selected": form === name })
 	const beside = (/** @type {"previous" | "next"} */ way, sign = "") =>
-		button(`The ${way} record of ${service}`, () => set({ sel: `${service}/${found?.[way]}` }), sign, { disabled: !found?.[way] })
+		button(`The ${way} record of ${service}`, () => set({ sel: `${service}/${found?.[way]}` }), sign, {
+			disabled: !found?.[way],
+		})
 	return h(
 		"section",
 		{ class: "record", "aria-label": "Record" },
@@ -170,7 +175,12 @@ function Head({ row, older }) {
 	return h(
 		"div",
 		null,
-		h("div", { class: "row near " + level }, h("span", { class: "level" }, level), h("span", { class: "service" }, service)),
+		h(
+			"div",
+			{ class: "row near " + level },
+			h("span", { class: "level" }, level),
+			h("span", { class: "service" }, service),
+		),
 		[
 			time(ts, true, how) + " UTC",
 			time(ts, false, how) + " local time",
@@ -296,13 +306,18 @@ function Leaf({ now, ...of }) {
 	const { raw, name, listed } = of,
 		[links, setLinks] = useState(false),
 		head = [h("bdi", { class: "dim" }, visible(of.label)), " "]
-	if (raw.length > most) return h("li", null, head, `${count(raw.length)} characters. `, h(Save, { sel: now.current.view.sel }))
+	if (raw.length > most)
+		return h("li", null, head, `${count(raw.length)} characters. `, h(Save, { sel: now.current.view.sel }))
 	const text = decode(raw),
 		short = visible(text.slice(0, 100)),
 		isText = raw[0] === '"',
 		urls = (isText && text.match(/https?:\/\/[^\s"'<>\\^`{|}]+/g)?.filter((u) => URL.canParse(u))) || []
 	const filter = (/** @type {boolean} */ not) =>
-		button(`Filter ${not ? "out" : "for"} ${name}=${short}`, () => addChip(now.current, termOf(of, not)), not ? "−" : "+")
+		button(
+			`Filter ${not ? "out" : "for"} ${name}=${short}`,
+			() => addChip(now.current, termOf(of, not)),
+			not ? "−" : "+",
+		)
 	const column = () => now.current.set({ columns: [...now.current.view.columns.filter((c) => c !== name), name] })
 	return h(
 		"li",

@@ -21,8 +21,14 @@ export class Mistake extends Error {
 
 const ranks = ["trace", "debug", "info", "warn", "error", "critical"]
 export const levelNames = [...ranks, "other"]
-const aliases = /** @type {Record<string, string>} */ ({ warning: "warn", err: "error", crit: "critical", fatal: "critical" })
-const isNumber = (v = "") => /^-?(0|[1-9][\d_]*)(\.\d+)?(e[+-]?\d+)?$/i.test(v) && isFinite(Number(v.replaceAll("_", "")))
+const aliases = /** @type {Record<string, string>} */ ({
+	warning: "warn",
+	err: "error",
+	crit: "critical",
+	fatal: "critical",
+})
+const isNumber = (v = "") =>
+	/^-?(0|[1-9][\d_]*)(\.\d+)?(e[+-]?\d+)?$/i.test(v) && isFinite(Number(v.replaceAll("_", "")))
 /** @type {Fn} */
 const number = (v) => (/^-?\d{1,18}(\.\d+)?$/.test((v = v.replaceAll("_", ""))) ? v : Number(v).toExponential())
 /** @type {Fn} */
@@ -90,7 +96,8 @@ export function parse(text) {
 	const terms = []
 	for (take(/\s*/y); at < text.length; take(/\s+/y, "a blank is missing here")) {
 		const one = { begin: at, ...term() }
-		if (!one.value && one.kind !== "field") throw new Mistake("an empty text is in every record: leave it out", one.begin)
+		if (!one.value && one.kind !== "field")
+			throw new Mistake("an empty text is in every record: leave it out", one.begin)
 		levelsOf(one)
 		terms.push(one)
 		if (at === text.length) break
@@ -143,9 +150,12 @@ export const termOf = (name, text, not = false) =>
  * @param {boolean} [not]
  */
 export function termOfCounted(name, { value, types = ["string", "int"] }, not = false) {
-	if (!types[0] || types.some((t) => t === "object" || t === "array") || new TextEncoder().encode(value).length >= 256) return ""
+	if (!types[0] || types.some((t) => t === "object" || t === "array") || new TextEncoder().encode(value).length >= 256)
+		return ""
 	if (types.length > 1) return termOf(name, value, not)
-	return types[0] === "string" ? termFor(name, value, not) : print({ kind: "field", not, name, op: "=", form: "word", value })
+	return types[0] === "string"
+		? termFor(name, value, not)
+		: print({ kind: "field", not, name, op: "=", form: "word", value })
 }
 
 /** @type {Fn} The field a.b in a condition: the one of that name, or else b in the object a. */
@@ -167,7 +177,8 @@ function where({ name = "", op, not, form, value }) {
 	const f = path(name),
 		is = not ? "!=" : "==",
 		all = (c = "") => (not ? `not (${c})` : c)
-	const matches = (re = "") => all(`${f} != nil and (type(${f}) == "string" ? ${f} : toJSON(${f})) matches ${quote(re)}`)
+	const matches = (re = "") =>
+		all(`${f} != nil and (type(${f}) == "string" ? ${f} : toJSON(${f})) matches ${quote(re)}`)
 	if (op !== "=")
 		return (
 			(not ? `${f} == nil or ` : "") +
@@ -186,7 +197,8 @@ function where({ name = "", op, not, form, value }) {
 
 /** The levels that a term leaves; undefined: it is none of levels. @param {Term} term @returns {Texts | undefined} */
 export function levelsOf({ name, op = "=", not, form, value, begin }) {
-	if (name !== "level" || form === "re" || /\*|^null$/.test(value) || (form === "text" && !levelNames.includes(value))) return
+	if (name !== "level" || form === "re" || /\*|^null$/.test(value) || (form === "text" && !levelNames.includes(value)))
+		return
 	const found = value
 		.toLowerCase()
 		.split(",")
@@ -196,10 +208,15 @@ export function levelsOf({ name, op = "=", not, form, value, begin }) {
 				rank = ranks.indexOf(level),
 				of = short === word ? op : ">="
 			if (of === "=" ? !levelNames.includes(level) : rank < 0)
-				throw new Mistake(`no level "${word}": write level=error,warn or level>=warn; levels are ${levelNames.join(", ")}`, begin)
+				throw new Mistake(
+					`no level "${word}": write level=error,warn or level>=warn; levels are ${levelNames.join(", ")}`,
+					begin,
+				)
 			return of === "="
 				? level
-				: ranks.filter((_, i) => (of[0] === ">" ? i > rank || (of[1] && i === rank) : i < rank || (of[1] && i === rank)))
+				: ranks.filter((_, i) =>
+						of[0] === ">" ? i > rank || (of[1] && i === rank) : i < rank || (of[1] && i === rank),
+					)
 		})
 	return levelNames.filter((l) => found.includes(l) !== not)
 }
@@ -216,7 +233,10 @@ export const termsOf = (view) =>
 				try {
 					return parse(text)
 				} catch (err) {
-					throw new Mistake(`in the filter ${text}: ${/** @type {Mistake} */ (err).message}`, /** @type {Mistake} */ (err).column)
+					throw new Mistake(
+						`in the filter ${text}: ${/** @type {Mistake} */ (err).message}`,
+						/** @type {Mistake} */ (err).column,
+					)
 				}
 			}),
 	)
@@ -250,7 +270,9 @@ export function questionOf(view, range) {
 		else if (kind === "where") q.where.push(not ? `not (${value})` : value)
 		else if (kind === "expr")
 			not
-				? q.where.push(`not any(values($env), type(#) == "string" and # matches ${quote((view.fold ? "(?i)" : "") + value)})`)
+				? q.where.push(
+						`not any(values($env), type(#) == "string" and # matches ${quote((view.fold ? "(?i)" : "") + value)})`,
+					)
 				: q.exprs.push(value)
 		else if (levels) {
 			left = left.filter((l) => levels.includes(l))
@@ -265,7 +287,9 @@ export function questionOf(view, range) {
 	}
 	if (left.length < levelNames.length)
 		q.levels =
-			left.length > 1 && left.at(-1) === "critical" && left.length === 6 - ranks.indexOf(left[0]) ? [left[0] + "+"] : left
+			left.length > 1 && left.at(-1) === "critical" && left.length === 6 - ranks.indexOf(left[0])
+				? [left[0] + "+"]
+				: left
 	return q
 }
 

@@ -50,9 +50,9 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		return () => clearTimeout(timer)
 	}, [wanted])
 	const services =
-		useAnswer(open && word.name === "service" ? asked : "", (signal) => source.services(range, signal)).value?.services.map(
-			(s) => s.name,
-		) ?? []
+		useAnswer(open && word.name === "service" ? asked : "", (signal) =>
+			source.services(range, signal),
+		).value?.services.map((s) => s.name) ?? []
 	const values = useAnswer(name && `${asked} ${name}`, (signal) =>
 		source.facets(question, { fields: name, top: 50 }, signal),
 	).value?.fields.find((f) => f.name === word.name)
@@ -101,7 +101,9 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		wrong ??
 		mistake ??
 		(refused &&
-			([view.q, ...view.chips.map((c) => c.text)].map((t) => placed(t, refused)).find((err) => err instanceof Mistake) ??
+			([view.q, ...view.chips.map((c) => c.text)]
+				.map((t) => placed(t, refused))
+				.find((err) => err instanceof Mistake) ??
 				refused))
 	const typed = (/** @type {any} */ { target }) => {
 		change({ text: target.value, caret: target.selectionStart, open: true })
@@ -128,7 +130,9 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 				"aria-autocomplete": "list",
 				"aria-activedescendant": options[at] && "suggestion-" + at,
 				"aria-invalid": !!shown,
-				placeholder: lang ? '{service_name="web"} |= "text"' : 'text, "two words", /re/, -word, field=value, level>=warn',
+				placeholder: lang
+					? '{service_name="web"} |= "text"'
+					: 'text, "two words", /re/, -word, field=value, level>=warn',
 				autocomplete: "off",
 				spellcheck: false,
 				value: text,
@@ -174,14 +178,24 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 						options.map((o, i) =>
 							h(
 								"li",
-								{ key: o.text, id: "suggestion-" + i, role: "option", "aria-selected": i === at, onClick: () => pick(o) },
+								{
+									key: o.text,
+									id: "suggestion-" + i,
+									role: "option",
+									"aria-selected": i === at,
+									onClick: () => pick(o),
+								},
 								o.text,
 								h("span", { class: "dim" }, o.note),
 							),
 						),
 					),
 					h("button", { type: "button", onClick: () => setPast([]) }, "Clear history"),
-					h("button", { type: "button", "aria-pressed": !!past, onClick: () => setPast(past ? false : []) }, "Keep history"),
+					h(
+						"button",
+						{ type: "button", "aria-pressed": !!past, onClick: () => setPast(past ? false : []) },
+						"Keep history",
+					),
 				)
 			: null,
 		shown
@@ -197,7 +211,8 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 /** @param {Props} props */
 export function Chips({ view, set, shared }) {
 	if (!view.chips.length) return null
-	const put = (/** @type {number} */ i, /** @type {Chip[]} */ ...chips) => set({ chips: view.chips.toSpliced(i, 1, ...chips) })
+	const put = (/** @type {number} */ i, /** @type {Chip[]} */ ...chips) =>
+		set({ chips: view.chips.toSpliced(i, 1, ...chips) })
 	const edit = (/** @type {number} */ i) => {
 		shared.act("search", view.chips[i].text)
 		put(i)

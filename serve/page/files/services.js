@@ -30,7 +30,11 @@ export function Services(props) {
 		view.services.length && view.services.length <= 3 && !view.logql
 			? h("button", { "aria-label": "All services", title: "All services", onClick: () => set({ services: [] }) }, "×")
 			: null,
-		h(Dialog, { open, close: () => setOpen(false), label: "Services" }, h(Choice, { ...props, close: () => setOpen(false) })),
+		h(
+			Dialog,
+			{ open, close: () => setOpen(false), label: "Services" },
+			h(Choice, { ...props, close: () => setOpen(false) }),
+		),
 	)
 }
 
@@ -47,7 +51,9 @@ function Choice({ view, set, range, asked, close }) {
 		globs = view.services.filter((s) => !known.some((k) => k.name === s))
 	const choose = (/** @type {string} */ name) => set({ services: toggled(view.services, name) })
 	const shown = known
-		.filter((s) => (system || !s.system || view.services.includes(s.name)) && s.name.includes(text.replace(/[*?].*/, "")))
+		.filter(
+			(s) => (system || !s.system || view.services.includes(s.name)) && s.name.includes(text.replace(/[*?].*/, "")),
+		)
 		.sort((a, b) => size(b) - size(a))
 	return h(
 		"div",
@@ -63,7 +69,10 @@ function Choice({ view, set, range, asked, close }) {
 					}
 				},
 			},
-			line("Find a service", text, setText, { placeholder: "a name, or a glob as web-*; Enter chooses it", autofocus: true }),
+			line("Find a service", text, setText, {
+				placeholder: "a name, or a glob as web-*; Enter chooses it",
+				autofocus: true,
+			}),
 		),
 		failed(answer),
 		answer.loading && !known.length ? h("p", { class: "dim" }, "…") : null,
@@ -116,7 +125,12 @@ function Choice({ view, set, range, asked, close }) {
 		h(
 			"p",
 			{ class: "foot" },
-			h("label", null, h("input", { type: "checkbox", checked: system, onChange: () => setSystem(!system) }), "System services"),
+			h(
+				"label",
+				null,
+				h("input", { type: "checkbox", checked: system, onChange: () => setSystem(!system) }),
+				"System services",
+			),
 			view.services.length ? h("button", { onClick: () => set({ services: [] }) }, "All services") : null,
 			h("button", { class: "main", onClick: close }, "Done"),
 		),

@@ -29,7 +29,19 @@ export const start = {
 	every: "",
 }
 
-const texts = /** @type {const} */ (["since", "from", "to", "q", "logql", "split", "sel", "around", "tab", "against", "every"])
+const texts = /** @type {const} */ ([
+	"since",
+	"from",
+	"to",
+	"q",
+	"logql",
+	"split",
+	"sel",
+	"around",
+	"tab",
+	"against",
+	"every",
+])
 const flags = /** @type {const} */ (["utc", "fold", "oldest", "wrap", "live"])
 
 /**
@@ -67,12 +79,19 @@ const sound = {
  * @returns {View}
  */
 export function parse(text) {
-	if (text.length > 50_000) return { ...start, wrong: "This link is too long, so its view is not shown. Ask for the link again." }
+	if (text.length > 50_000)
+		return { ...start, wrong: "This link is too long, so its view is not shown. Ask for the link again." }
 	const from = new URLSearchParams(text.replace(/^#/, ""))
-	const view = { ...start, services: from.getAll("service"), columns: from.getAll("col"), chips: /** @type {Chip[]} */ ([]) }
+	const view = {
+		...start,
+		services: from.getAll("service"),
+		columns: from.getAll("col"),
+		chips: /** @type {Chip[]} */ ([]),
+	}
 	for (const key of texts) view[key] = from.get(key) ?? start[key]
 	for (const key of flags) view[key] = from.get(key) === "1"
-	for (const [key, value] of from) if (key === "f" || key === "off") view.chips.push({ text: value, off: key === "off" })
+	for (const [key, value] of from)
+		if (key === "f" || key === "off") view.chips.push({ text: value, off: key === "off" })
 	if (view.from || view.to) view.since = ""
 	const bad = texts
 		.filter((key) => sound[key] && !sound[key](view[key]))
@@ -81,7 +100,8 @@ export function parse(text) {
 			view[key] = start[key]
 			return was
 		})
-	if (!view.since && bad.some((was) => /^(from|to)=/.test(was))) Object.assign(view, { since: start.since, from: "", to: "" })
+	if (!view.since && bad.some((was) => /^(from|to)=/.test(was)))
+		Object.assign(view, { since: start.since, from: "", to: "" })
 	if (view.columns.length > 100) bad.push(`${view.columns.splice(100).length} columns`)
 	if (view.chips.length > 1000) bad.push(`${view.chips.splice(1000).length} filters`)
 	if (bad.length) view.wrong = `This link is broken, and these parts of it are left out: ${bad.join(", ")}`

@@ -42,7 +42,9 @@ export function suggest(text, { fields, services, values, past }) {
 				.sort((a, b) => Number(b.startsWith(name)) - Number(a.startsWith(name)))
 	return [
 		...names
-			.flatMap((f) => (f === name ? ["=", "!=", ">=", "<="] : ["="]).map((op) => ({ text: field(f, op), note: "field", from })))
+			.flatMap((f) =>
+				(f === name ? ["=", "!=", ">=", "<="] : ["="]).map((op) => ({ text: field(f, op), note: "field", from })),
+			)
 			.slice(0, 8),
 		...past.filter((t) => t !== text && has(t, text)).map((text) => ({ text, note: "asked before", from: 0 })),
 	].slice(0, 12)

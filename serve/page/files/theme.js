@@ -12,5 +12,9 @@ export function Theme() {
 		document.documentElement.dataset.theme = themes[at]
 		keep("theme", themes[at])
 	}, [at])
-	return h("button", { "aria-label": "Theme", title: "Theme: " + themes[at], onClick: () => set((at + 1) % 3) }, "◐☀☾"[at])
+	return h(
+		"button",
+		{ "aria-label": "Theme", title: "Theme: " + themes[at], onClick: () => set((at + 1) % 3) },
+		"◐☀☾"[at],
+	)
 }

@@ -11,26 +11,64 @@ const read = (/** @type {string} */ line) => [...leaves(root(line))]
 const names = (/** @type {string} */ line) => read(line).map((m) => `${m.name}=${m.raw}`)
 
 test("numbers keep their digits, and keys come as often as they stand", () => {
-	assert.deepEqual(names('{"a":12345678901234567890,"b":1.0,"c":-1e-5,"a":1}'), ["a=12345678901234567890", "b=1.0", "c=-1e-5", "a=1"])
+	assert.deepEqual(names('{"a":12345678901234567890,"b":1.0,"c":-1e-5,"a":1}'), [
+		"a=12345678901234567890",
+		"b=1.0",
+		"c=-1e-5",
+		"a=1",
+	])
 })
 
 test("brackets, commas and quotes in texts divide nothing", () => {
-	const line = JSON.stringify({ a: '},"b":[', 'k"ey\\': '\\"\\\\', list: ["]", { x: "{" }, [], {}], deep: { "a.b": null, e: "" } })
-	assert.deepEqual(names(line), ['a="},\\"b\\":["', 'k"ey\\="\\\\\\"\\\\\\\\"', 'list[0]="]"', 'list[1].x="{"', "list[2]=[]", "list[3]={}", "deep.a.b=null", 'deep.e=""'])
-	assert.deepEqual(read(line).map((m) => m.listed), [false, false, true, true, true, true, false, false])
+	const line = JSON.stringify({
+		a: '},"b":[',
+		'k"ey\\': '\\"\\\\',
+		list: ["]", { x: "{" }, [], {}],
+		deep: { "a.b": null, e: "" },
+	})
+	assert.deepEqual(names(line), [
+		'a="},\\"b\\":["',
+		'k"ey\\="\\\\\\"\\\\\\\\"',
+		'list[0]="]"',
+		'list[1].x="{"',
+		"list[2]=[]",
+		"list[3]={}",
+		"deep.a.b=null",
+		'deep.e=""',
+	])
+	assert.deepEqual(
+		read(line).map((m) => m.listed),
+		[false, false, true, true, true, true, false, false],
+	)
 })
 
 test("every value of a random object is found where JSON.parse has it", () => {
 	let seed = 7
 	const random = (/** @type {number} */ n) => (seed = (seed * 48271) % 2147483647) % n
-	const text = () => Array.from({ length: random(6) }, () => ['"', "\\", "{", "]", ",", ":", "a", "é", "😀", "\n", "\u0000", " "][random(12)]).join("")
+	const text = () =>
+		Array.from(
+			{ length: random(6) },
+			() => ['"', "\\", "{", "]", ",", ":", "a", "é", "😀", "\n", "\u0000", " "][random(12)],
+		).join("")
 	/** @returns {any} */
-	const value = (depth = 0) => [text, () => random(1e9) - 5e8, () => null, () => true, () => Array.from({ length: 1 + random(3) }, () => value(depth + 1)), () => object(depth + 1)][random(depth > 3 ? 4 : 6)]()
-	const object = (depth = 0) => Object.fromEntries(Array.from({ length: 1 + random(4) }, () => ["k" + text(), value(depth)]))
-	const flat = (/** @type {any} */ v) => v && typeof v === "object" ? Object.values(v).flatMap(flat) : [v]
+	const value = (depth = 0) =>
+		[
+			text,
+			() => random(1e9) - 5e8,
+			() => null,
+			() => true,
+			() => Array.from({ length: 1 + random(3) }, () => value(depth + 1)),
+			() => object(depth + 1),
+		][random(depth > 3 ? 4 : 6)]()
+	const object = (depth = 0) =>
+		Object.fromEntries(Array.from({ length: 1 + random(4) }, () => ["k" + text(), value(depth)]))
+	const flat = (/** @type {any} */ v) => (v && typeof v === "object" ? Object.values(v).flatMap(flat) : [v])
 	for (let i = 0; i < 2000; i++) {
 		const o = object()
-		assert.deepEqual(read(JSON.stringify(o)).map((m) => JSON.parse(m.raw)), flat(o))
+		assert.deepEqual(
+			read(JSON.stringify(o)).map((m) => JSON.parse(m.raw)),
+			flat(o),
+		)
 	}
 })
 
@@ -39,12 +77,17 @@ test("a very deep value does not end the page", () => {
 })
 
 test("fields that name a request are offered, those of requests first", () => {
-	const line = '{"ts":"2026-11-20T00:00:00Z","service":"web","user_id":12345678,"paid":"12345678","id":"7","trace":"a9c0ffee00","ctx":{"request_id":"req-8f2a91"},"list":[{"span_id":"a1b2c3d4e5"}],"session":"nodigits","orderId":"A-1234567"}'
-	assert.deepEqual(ids(line).map((m) => m.name), ["ctx.request_id", "user_id", "trace", "orderId"])
+	const line =
+		'{"ts":"2026-11-20T00:00:00Z","service":"web","user_id":12345678,"paid":"12345678","id":"7","trace":"a9c0ffee00","ctx":{"request_id":"req-8f2a91"},"list":[{"span_id":"a1b2c3d4e5"}],"session":"nodigits","orderId":"A-1234567"}'
+	assert.deepEqual(
+		ids(line).map((m) => m.name),
+		["ctx.request_id", "user_id", "trace", "orderId"],
+	)
 })
 
 test("a value becomes a filter for itself", () => {
-	const where = (/** @type {string} */ line, not = false) => questionOf({ ...start, chips: [{ text: termOf(read(line)[0], not), off: false }] }, { from: "", to: "" })
+	const where = (/** @type {string} */ line, not = false) =>
+		questionOf({ ...start, chips: [{ text: termOf(read(line)[0], not), off: false }] }, { from: "", to: "" })
 	assert.deepEqual(where('{"a":{"b":"x y"}}').where, ['a.b == "x y"'])
 	assert.match(where('{"n":12345678901234567890}').where[0], /^n in \[1[\d.e+]+, "12345678901234567890"\]$/)
 	assert.deepEqual(where('{"n":null}', true).where, ["n != nil"])
@@ -58,8 +101,14 @@ test("texts are shown in lines, without colours and with signs for controls", ()
 })
 
 test("a record is found in the context first, with the one before it", () => {
-	const row = (/** @type {number} */ n) => ({ id: `${n}-a-0`, line: `{"ts":"","level":"info","service":"web","msg":""}` }), near = [1, 2, 3].map(row), rows = [9, 8, 7, 2].map(row)
-	const look = (/** @type {number} */ n, oldest = false) => find(/** @type {any} */ ({ near, rows }), { ...start, sel: `web/${n}-a-0`, oldest })
+	const row = (/** @type {number} */ n) => ({
+			id: `${n}-a-0`,
+			line: `{"ts":"","level":"info","service":"web","msg":""}`,
+		}),
+		near = [1, 2, 3].map(row),
+		rows = [9, 8, 7, 2].map(row)
+	const look = (/** @type {number} */ n, oldest = false) =>
+		find(/** @type {any} */ ({ near, rows }), { ...start, sel: `web/${n}-a-0`, oldest })
 	assert.deepEqual(look(2), [near[1], near[0]])
 	assert.deepEqual(look(8), [rows[1], rows[2]])
 	assert.deepEqual(look(8, true), [rows[1], rows[0]])
@@ -67,7 +116,8 @@ test("a record is found in the context first, with the one before it", () => {
 })
 
 test("the second window is of the same length, and ends where it must", () => {
-	const range = { from: "2026-11-20T10:00:00.000000000Z", to: "2026-11-20T11:00:00.000000000Z" }, of = (/** @type {string} */ against, r = range) => second({ ...start, against }, r)
+	const range = { from: "2026-11-20T10:00:00.000000000Z", to: "2026-11-20T11:00:00.000000000Z" },
+		of = (/** @type {string} */ against, r = range) => second({ ...start, against }, r)
 	assert.deepEqual(of("before"), ["2026-11-20T09:00:00.000000000Z", range.from])
 	assert.deepEqual(of("yesterday"), ["2026-11-19T10:00:00.000000000Z", "2026-11-19T11:00:00.000000000Z"])
 	assert.deepEqual(of("A/B"), ["A", "B"])
@@ -78,7 +128,23 @@ test("the second window is of the same length, and ends where it must", () => {
 
 test("patterns get the mark of their change", () => {
 	const p = (/** @type {string} */ id, count = 1) => /** @type {any} */ ({ id, count })
-	const lines = linesOf(/** @type {any} */ ({ patterns: [p("a"), p("b", 9), p("c")], against: { new: ["a"], gone: [p("d", 5)], more: [{ id: "b", count: 9, before: 2 }], less: [] } }))
-	assert.deepEqual(lines.map((l) => [l.id, l.mark, l.was, l.count]), [["a", "new", 0, 1], ["b", "more", 2, 9], ["c", "", 0, 1], ["d", "gone", 0, 5]])
-	assert.deepEqual(linesOf(/** @type {any} */ ({ patterns: [p("a")] })).map((l) => l.mark), [""])
+	const lines = linesOf(
+		/** @type {any} */ ({
+			patterns: [p("a"), p("b", 9), p("c")],
+			against: { new: ["a"], gone: [p("d", 5)], more: [{ id: "b", count: 9, before: 2 }], less: [] },
+		}),
+	)
+	assert.deepEqual(
+		lines.map((l) => [l.id, l.mark, l.was, l.count]),
+		[
+			["a", "new", 0, 1],
+			["b", "more", 2, 9],
+			["c", "", 0, 1],
+			["d", "gone", 0, 5],
+		],
+	)
+	assert.deepEqual(
+		linesOf(/** @type {any} */ ({ patterns: [p("a")] })).map((l) => l.mark),
+		[""],
+	)
 })

@@ -7,18 +7,23 @@ import { Failure, joined, slices } from "../files/source.js"
 /** The lines of an answer whose body has some chunks. */
 async function linesOf(/** @type {Iterable<Uint8Array>} */ chunks) {
 	const all = []
-	for await (const lines of slices(new Response(ReadableStream.from(chunks)), new AbortController().signal)) all.push(...lines)
+	for await (const lines of slices(new Response(ReadableStream.from(chunks)), new AbortController().signal))
+		all.push(...lines)
 	return all
 }
 
 test("lines are whole, wherever the network cuts them", async () => {
 	const bytes = new TextEncoder().encode("é1\n😀22\n\n3\n")
-	for (let at = 0; at <= bytes.length; at++) assert.deepEqual(await linesOf([bytes.slice(0, at), bytes.slice(at)]), ["é1", "😀22", "3"], String(at))
+	for (let at = 0; at <= bytes.length; at++)
+		assert.deepEqual(await linesOf([bytes.slice(0, at), bytes.slice(at)]), ["é1", "😀22", "3"], String(at))
 })
 
 test("an answer that is nothing has no lines, and one that is cut within a line is an error", async () => {
 	assert.deepEqual(await linesOf([]), [])
-	await assert.rejects(linesOf([new TextEncoder().encode("one\ntw")]), (err) => err instanceof Failure && /cut off within a line/.test(err.message))
+	await assert.rejects(
+		linesOf([new TextEncoder().encode("one\ntw")]),
+		(err) => err instanceof Failure && /cut off within a line/.test(err.message),
+	)
 })
 
 test("a line without an end is given up, and not kept", async () => {
@@ -32,9 +37,23 @@ test("a line without an end is given up, and not kept", async () => {
 
 test("what several parts of an answer tell counts once, and the rest adds up", () => {
 	const gap = (/** @type {string} */ service) => ({ service, records: 30, from: "a", to: "b" })
-	const end = (/** @type {any} */ more) => ({ complete: true, more: true, records: 1, problems: [], warnings: [], notes: [], gaps: [], cost: { requests: 1, bytes: 10 }, ...more })
-	const first = end({ complete: false, problems: ["web"], gaps: [gap("web"), gap("db")] }), second = end({ more: false, problems: ["web", "auth"], gaps: [gap("web"), gap("auth")] })
+	const end = (/** @type {any} */ more) => ({
+		complete: true,
+		more: true,
+		records: 1,
+		problems: [],
+		warnings: [],
+		notes: [],
+		gaps: [],
+		cost: { requests: 1, bytes: 10 },
+		...more,
+	})
+	const first = end({ complete: false, problems: ["web"], gaps: [gap("web"), gap("db")] }),
+		second = end({ more: false, problems: ["web", "auth"], gaps: [gap("web"), gap("auth")] })
 	assert.equal(joined(undefined, first), first)
 	const both = joined(first, second)
-	assert.deepEqual([both.complete, both.more, both.problems, both.gaps.map((g) => g.service), both.cost], [false, false, ["web", "auth"], ["web", "db", "auth"], { requests: 2, bytes: 20 }])
+	assert.deepEqual(
+		[both.complete, both.more, both.problems, both.gaps.map((g) => g.service), both.cost],
+		[false, false, ["web", "auth"], ["web", "db", "auth"], { requests: 2, bytes: 20 }],
+	)
 })
