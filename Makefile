@@ -139,8 +139,7 @@ try: build ## a look round: keeps it running with a shop that logs, at http://12
 	@go build -o bin/try ./internal/dev/try
 	@exec bin/try $(if $(DIR),-dir "$(DIR)") $(TRY_FLAGS)
 
-picture: build ## docs/tail.svg and docs/page-*.png, from real sessions; a minute
-	./internal/dev/termshot/picture.sh docs/tail.svg
+picture: build ## docs/page-*.png, from real sessions; a minute
 	BLOBTAIL_BIN=$(CURDIR)/bin go test $(TEST_FLAGS) ./integration/page -run TestPictures -update </dev/null
 
 loggers: ## the table of docs/LOGGERS.md, from the rows in source/body/loggers/testdata

@@ -1,26 +1,19 @@
-// Package pty runs commands on a terminal, for tests and pictures.
-package pty
+package integration_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// rows is the height of the terminal.
-const rows = 50
-
-// Run runs a command of the shell on a terminal of its own and copies its
-// output. The given time, if any, after the first output it sends Ctrl-C. The exit code of
-// the command does not matter.
-func Run(command string, columns int, after time.Duration, out io.Writer) error {
+// onTerminal runs a command of the shell on a terminal of its own and copies its output. The exit
+// code of the command does not matter.
+func onTerminal(command string, columns int, out io.Writer) error {
 	ours, theirs, err := openPTY(columns)
 	if err != nil {
 		return fmt.Errorf("open a pseudo-terminal: %w", err)
@@ -36,16 +29,7 @@ func Run(command string, columns int, after time.Duration, out io.Writer) error 
 		return err
 	}
 	// Linux reports with EIO that the last process has closed the terminal.
-	begin := make([]byte, 1)
-	n, err := ours.Read(begin)
-	if err == nil && after > 0 {
-		const ctrlC = "\x03"
-		defer time.AfterFunc(after, func() { _, _ = io.WriteString(ours, ctrlC) }).Stop()
-	}
-	if err == nil {
-		_, err = io.Copy(out, io.MultiReader(bytes.NewReader(begin[:n]), ours))
-	}
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EIO) {
+	if _, err := io.Copy(out, ours); err != nil && !errors.Is(err, syscall.EIO) {
 		return err
 	}
 	var exit *exec.ExitError
@@ -66,7 +50,7 @@ func openPTY(columns int) (ours, theirs *os.File, err error) {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
 	if err == nil {
-		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: uint16(columns)})
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: uint16(columns)})
 	}
 	if err == nil {
 		theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)

@@ -160,7 +160,6 @@ var forTests = map[string][]string{
 	"source/sourcetest":              {"record", "source/httpsource"},
 	"internal/dev/testenv/stores":    {"internal/dev/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
 	"internal/dev/testkit":           {},
-	"internal/dev/testkit/pty":       {},
 	"internal/dev/testkit/meter":     {},
 	"internal/dev/check":             {"record"},
 	"internal/dev/bench/report":      {},
