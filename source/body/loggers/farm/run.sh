@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs real loggers and renews the bytes of their rows in the table of loggers
-# (source/body/loggers/testdata): run.sh [ROW...], all rows if none is named.
+# (../testdata): run.sh [ROW...], all rows if none is named.
 #
 # Each folder here that has a program `run` is a group. Called as `run OUT`, it writes for
 # each of its rows OUT/NAME.bytes (what the logger wrote), OUT/NAME.ran (the clock before the
@@ -12,8 +12,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-cd "$here/../../.."
-go build -o "$out/put" ./internal/dev/loggers/put
+cd "$here"
+go build -o "$out/put" ./put
 
 failed=0
 for run in "$here"/*/run; do
@@ -23,7 +23,7 @@ for run in "$here"/*/run; do
 		echo "run.sh: group $group failed; its other rows are renewed" >&2
 		failed=1
 	fi
-	"$out/put" "$out/$group" source/body/loggers/testdata "$@" || failed=1
+	"$out/put" "$out/$group" ../testdata "$@" || failed=1
 done
 for row; do
 	if ! compgen -G "$out/*/$row.bytes" >/dev/null; then

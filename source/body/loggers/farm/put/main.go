@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rogpeppe/go-internal/txtar"
+	"golang.org/x/tools/txtar"
 )
 
 func main() {
