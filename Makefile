@@ -231,12 +231,13 @@ chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it 
 promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its own, and a minute to build
 	cd internal/dev/tools/promcheck && go vet ./... && go test -count=1 ./...
 
-# Without an account it says what it needs. CLEAN=1 deletes what a killed run left.
+# Without an account it says what it needs. CLEAN=1 deletes what killed runs left. After Ctrl-C the tests
+# still delete and report, so what writes the report goes on.
 azure-try: ## all of it on a real account of Azure Storage, a few cents; bin/azure-try.md
-	@go build -o bin/azuretry ./internal/dev/azuretry
-	@if [ -n "$$AZURE_STORAGE_ACCOUNT$$AZURE_STORAGE_CONNECTION_STRING" ] && [ -z "$(CLEAN)" ]; then \
-		$(MAKE) --no-print-directory build && go test -c -o bin/azure.test ./storage/azure; fi
-	@bin/azuretry $(if $(CLEAN),-clean,-tests bin/azure.test -report bin/azure-try.md) $(TRY_FLAGS)
+	@if [ -z "$$AZURE_STORAGE_ACCOUNT" ]; then echo "azure-try needs an account of Azure Storage: AZURE_STORAGE_ACCOUNT=NAME, and" \
+		"az login, AZURE_STORAGE_KEY=KEY or AZURE_STORAGE_SAS_TOKEN=SAS (docs/AZURE-TRY.md)"; exit 0; fi; \
+	mkdir -p bin && set -o pipefail && (echo "blobtail $(VERSION)" && BLOBTAIL_AZURE_TRY=1 go test -count=1 -timeout 60m -v -run '^$(if $(CLEAN),TestClean,TestTry)$$' \
+		./internal/dev/azuretry) 2>&1 | (trap '' INT; sed -u "s/\b$$AZURE_STORAGE_ACCOUNT\b/ACCOUNT/g" | tee bin/azure-try.md)
 
 # The files of deploy/ as Kubernetes, Compose and BuildKit read them.
 deploy-lint: build ## validates the manifests, the compose file, the Dockerfile and the metrics
