@@ -56,7 +56,8 @@ func TestFoundOut(t *testing.T) {
 			vars[name] = server.URL + to.Path
 		}
 		name := "TestTry/" + c.test
-		if out, err := y.again(t, "^"+strings.ReplaceAll(name, "/", "$/^")+"$", vars).CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL: "+name) {
+		out, err := y.again(t, "^"+strings.ReplaceAll(name, "/", "$/^")+"$", vars).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "--- FAIL: "+name) {
 			t.Errorf("%s without %s: %v\n%s", c.test, c.header, err, out)
 		}
 	}

@@ -62,7 +62,8 @@ func newTry(t *testing.T) *try {
 		}
 		return r
 	}, testenv.Name(""))
-	y := &try{ctx: t.Context(), vars: map[string]string{}, container: containers + id, tables: tables + id, seen: map[string]int{}, took: map[string][]time.Duration{}}
+	y := &try{ctx: t.Context(), container: containers + id, tables: tables + id,
+		vars: map[string]string{}, seen: map[string]int{}, took: map[string][]time.Duration{}}
 	for _, name := range []string{"ACCOUNT", "KEY", "SAS_TOKEN", "BLOB_ENDPOINT", "TABLE_ENDPOINT"} {
 		y.vars["AZURE_STORAGE_"+name] = os.Getenv("AZURE_STORAGE_" + name)
 	}
@@ -94,7 +95,8 @@ func (y *try) options(instead map[string]string) azure.Options {
 
 // signed are variables with a SAS of some rights in place of the key.
 func (y *try) signed(t *testing.T, rights string) map[string]string {
-	sas, err := testenv.AccountSAS(y.vars["AZURE_STORAGE_ACCOUNT"], y.vars["AZURE_STORAGE_KEY"], rights, "https,http", time.Now().Add(time.Hour))
+	account, key := y.vars["AZURE_STORAGE_ACCOUNT"], y.vars["AZURE_STORAGE_KEY"]
+	sas, err := testenv.AccountSAS(account, key, rights, "https,http", time.Now().Add(time.Hour))
 	y.must(t, err)
 	return map[string]string{"AZURE_STORAGE_KEY": "", "AZURE_STORAGE_SAS_TOKEN": sas}
 }

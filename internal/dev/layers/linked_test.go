@@ -18,7 +18,7 @@ func TestLinked(t *testing.T) {
 	}
 	for pkg := range strings.Lines(string(out)) {
 		if strings.HasPrefix(pkg, module+"/internal/dev/") {
-			t.Errorf("a program is linked with %s, which is for tests and developers: move what it needs out of internal/dev", strings.TrimSpace(pkg))
+			t.Errorf("a program is linked with %s: move what it needs out of internal/dev", strings.TrimSpace(pkg))
 		}
 	}
 }
