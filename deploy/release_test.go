@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// makeRelease runs make release for this host and returns the directory.
+// makeRelease runs make dist for this host and returns the directory.
 func makeRelease(t *testing.T, version string, commands ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("make"); err != nil {
@@ -24,15 +24,15 @@ func makeRelease(t *testing.T, version string, commands ...string) string {
 	for _, name := range commands {
 		targets += runtime.GOOS + "/" + runtime.GOARCH + "/" + name + " "
 	}
-	cmd := exec.Command("make", "release", "VERSION="+version, "DIST="+dist, "RELEASE="+targets, "RELEASE_GO=local")
+	cmd := exec.Command("make", "dist", "VERSION="+version, "DIST="+dist, "RELEASE="+targets, "RELEASE_GO=local")
 	cmd.Dir = ".."
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("make release: %v\n%s", err, out)
+		t.Fatalf("make dist: %v\n%s", err, out)
 	}
 	return dist
 }
 
-// make release writes binaries that report their version, their SBOMs, and the checksums
+// make dist writes binaries that report their version, their SBOMs, and the checksums
 // of both. The test builds for this host alone: with an empty build cache the others take
 // minutes. `make reproducible`, which CI runs, builds twice and compares the bytes.
 func TestRelease(t *testing.T) {
@@ -84,13 +84,13 @@ func readSums(t *testing.T, dist string) map[string]string {
 	return sums
 }
 
-// The targets of make release are all commands on Linux, and logquery on the other
+// The targets of make dist are all commands on Linux, and logquery on the other
 // systems.
 func TestReleaseTargets(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip(err)
 	}
-	cmd := exec.Command("make", "-n", "release", "VERSION=v1")
+	cmd := exec.Command("make", "-n", "dist", "VERSION=v1")
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	if err != nil {

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
 # The modules of Go are read-only.
 trap 'chmod -R u+w "$tmp" && rm -rf "$tmp"' EXIT
-release=(make --no-print-directory release "RELEASE_GO=$RELEASE_GO" "RELEASE=$RELEASE" "VERSION=$VERSION" "COMMIT=$COMMIT")
+release=(make --no-print-directory dist "RELEASE_GO=$RELEASE_GO" "RELEASE=$RELEASE" "VERSION=$VERSION" "COMMIT=$COMMIT")
 
 echo "first build: here"
 (umask 022 && "${release[@]}" "DIST=$tmp/first")
