@@ -219,7 +219,7 @@ node_modules/.package-lock.json: package-lock.json package.json
 	npm ci --ignore-scripts --no-audit --no-fund </dev/null
 	touch $@
 
-lint: ## gofmt, prettier, vet, staticcheck, the layers, the types of the page
+lint: ## gofmt, prettier, vet, staticcheck, ruff, the layers, the types of the page
 	@unformatted=$$(gofmt -l $$(go list -f '{{.Dir}}' ./...)) && \
 	if [ -n "$$unformatted" ]; then echo "not formatted: gofmt -w" $$unformatted >&2; exit 1; fi
 	$(AS_BUILT) $(BESIDE) go vet ./...
@@ -228,6 +228,8 @@ lint: ## gofmt, prettier, vet, staticcheck, the layers, the types of the page
 	@if [ -x node_modules/.bin/tsc ]; then $(BESIDE) node_modules/.bin/tsc -p serve/page && $(BESIDE) node_modules/.bin/prettier --log-level warn --check .; \
 	elif [ -n "$$CI" ]; then echo "make lint: no node_modules/.bin/tsc" >&2; exit 1; \
 	else echo "make lint: types and format of the page are not checked without npm ci" >&2; fi
+	@if command -v ruff >/dev/null; then ruff check -q integration/attack && ruff format -q --check integration/attack; \
+	else echo "make lint: integration/attack is not checked without ruff" >&2; fi
 
 # The package is kept in bin/chdb. npm ci would want the libraries for all systems in the lockfile.
 chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it first, 543 MB
