@@ -25,9 +25,11 @@ start() {
 
 # send sends the records in body until they are acknowledged, to the next ingester if one is killed.
 send() {
+	local tries=0
 	until curl -sf -o answer -H 'Content-Type: application/x-ndjson' --data-binary @body "http://$listen/ingest"; do
-		kill -9 "$pid" 2>/dev/null || true
-		wait "$pid" 2>/dev/null || true
+		((tries++ < 5)) || { cat answer >&2; exit 1; }
+		kill -9 "$pid" || true
+		wait "$pid" || true
 		start
 	done
 }
@@ -46,9 +48,7 @@ printf 'check\t%s lines of ok\n' "$(grep -c '^ok' check)"
 start
 now=$(date -u +%Y-%m-%dT%H:%M:%S)
 for n in $(seq 0 39); do
-	if ((n % 10 == 5)); then
-		(flush & sleep "0.0$((RANDOM % 10))"; kill -9 "$pid") 2>/dev/null &
-	fi
+	((n % 10 != 5)) || (flush & sleep "0.0$((RANDOM % 10))"; kill -9 "$pid") &
 	seq $((n * 50)) $((n * 50 + 49)) | sed "s/.*/{\"time\":\"$now.&Z\",\"service\":\"try\",\"msg\":\"record & of a try\",\"id\":&}/" >body
 	send
 done
@@ -59,7 +59,9 @@ printf 'kills\t%s after 4 times kill -9\n' "$seen"
 begun=$(date +%s%N)
 echo '{"service":"tailed","msg":"the newest record"}' >body
 send
-until [ "$(logquery tailed --live off -q -o raw)" = 'the newest record' ]; do :; done
+until [ "$(logquery tailed --live off -q -o raw)" = 'the newest record' ]; do
+	((SECONDS < 600)) || exit 1
+done
 printf 'tail\ta reader has a record from the tail %d ms after it was sent\n' $((($(date +%s%N) - begun) / 1000000))
 
 # The plan names three old days, the first run hides them, and the second one deletes them.
