@@ -77,7 +77,9 @@ func newTry(t *testing.T) *try {
 	if y.store, err = azure.Open(y.container, y.options(nil)); err == nil {
 		y.account, err = azure.OpenAccount(y.vars["AZURE_STORAGE_ACCOUNT"], y.options(nil))
 	}
-	y.must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return y
 }
 
