@@ -35,11 +35,10 @@ export function Missing({ parts, again, view }) {
 				.flatMap((g) => [g.from, g.to])
 				.sort()
 				.map((t) => time(t, view.utc, { day: true, digits: 0 })),
-			few = some(
-				o.gaps.reduce((n, g) => n + g.records, 0),
-				"record",
-			)
-		return `${o.gaps.some((g) => g.at_most) ? "at most " : ""}${few} of ${[...new Set(o.gaps.map((g) => g.service))].join(", ")} from ${times[0]} to ${times.at(-1)} could not be read`
+			sum = o.gaps.reduce((n, g) => n + g.records, 0),
+			few = (o.gaps.some((g) => g.at_most) ? "at most " : "") + some(sum, "record"),
+			of = [...new Set(o.gaps.map((g) => g.service))].join(", ")
+		return `${few} of ${of} from ${times[0]} to ${times.at(-1)} could not be read`
 	}
 	const why = (/** @type {Outcome} */ o) => {
 		const texts = [...(o.problems ?? []), gap(o)].filter(Boolean)
