@@ -6,6 +6,7 @@ package deploy
 
 import (
 	"encoding/json"
+	"go/version"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,12 +67,15 @@ func TestDockerfile(t *testing.T) {
 	ignored := strings.Fields(read(t, "Dockerfile.dockerignore"))
 	for _, in := range instructions(t) {
 		last[in[0]] = strings.Join(in[1:], " ")
-		if in[0] != "COPY" || slices.ContainsFunc(in, func(s string) bool { return strings.HasPrefix(s, "--from=") }) {
+		if in[0] != "COPY" {
 			continue
 		}
+		staged := slices.ContainsFunc(in, func(s string) bool { return strings.HasPrefix(s, "--from=") })
 		for _, s := range in[1 : len(in)-1] {
-			if _, err := os.Stat(filepath.Join("..", s)); !strings.HasPrefix(s, "--") && (err != nil || slices.Contains(ignored, s)) {
+			if _, err := os.Stat(filepath.Join("..", s)); !staged && !strings.HasPrefix(s, "--") && (err != nil || slices.Contains(ignored, s)) {
 				t.Errorf("%v: %v, and left out are %q", in, err, ignored)
+			} else if staged && strings.HasPrefix(s, "/out") && strings.Count(made, s) < 2 {
+				t.Errorf("%v: nothing makes %s", in, s)
 			}
 		}
 	}
@@ -91,6 +95,10 @@ func TestDockerfile(t *testing.T) {
 	release := regexp.MustCompile(`(?m)^RELEASE_GO \?= go(\S+)$`).FindStringSubmatch(makefile)
 	if release == nil || !strings.Contains(made, "ARG GO_IMAGE=golang:"+release[1]+"-bookworm\n") {
 		t.Errorf("the build stage has another Go than make release, %v", release)
+	}
+	mod := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(read(t, filepath.Join("..", "go.mod")))
+	if mod == nil || release == nil || version.Compare("go"+release[1], "go"+mod[1]) < 0 {
+		t.Errorf("releases are built with Go %v, go.mod asks for %v", release, mod)
 	}
 	checkConfig(t, ingester(t), strings.Fields(last["ENV"]))
 }
