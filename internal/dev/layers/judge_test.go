@@ -18,7 +18,7 @@ var rows = []string{"serve/api/ingesters.go"}
 
 // TestOneJudge ensures that reading/blobs/outcome.go alone decides whether a read is complete: no
 // other file counts problems or sets Complete by anything but its answer, and above package
-// unflushed none takes problems away.
+// unflushed none takes problems away. The page and the client of a server go by what the server says.
 func TestOneJudge(t *testing.T) {
 	judged := false
 	for _, f := range parse(t) {
@@ -55,12 +55,12 @@ func TestOneJudge(t *testing.T) {
 	if !judged {
 		t.Error("reading/blobs/outcome.go does not count problems any more: where is it decided whether a read is complete?")
 	}
+	t.Run("page", pageAsks)
 }
 
-// TestPageAsksTheJudge ensures the same of the page: source.js alone sets `complete`, from the word of
-// the server; nothing counts problems; and a file that shows problems asks whether the result is
-// complete.
-func TestPageAsksTheJudge(t *testing.T) {
+// pageAsks ensures the same of the page: source.js alone sets `complete`, from the word of the server;
+// nothing counts problems; and a file that shows problems asks whether the result is complete.
+func pageAsks(t *testing.T) {
 	const judge = "source.js"
 	sets, counts := regexp.MustCompile(`\bcomplete\s*(?::|=[^=])`), regexp.MustCompile(`problems\??\.length`)
 	files, err := filepath.Glob(filepath.Join(root, "serve/page/files/*.js"))
