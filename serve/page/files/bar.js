@@ -30,7 +30,7 @@ export function Missing({ parts, again, view }) {
 		last = useLast(parts)
 	// Of an answer that lacks nothing, a gap is a note.
 	const gap = (/** @type {Outcome | undefined} */ o) => {
-		if (!o?.gaps?.length) return ""
+		if (!o?.gaps.length) return ""
 		const times = o.gaps
 				.flatMap((g) => [g.from, g.to])
 				.sort()
@@ -41,8 +41,8 @@ export function Missing({ parts, again, view }) {
 		return `${few} of ${of} from ${times[0]} to ${times.at(-1)} could not be read`
 	}
 	const why = (/** @type {Outcome} */ o) => {
-		const texts = [...(o.problems ?? []), gap(o)].filter(Boolean)
-		return texts.length ? texts : ["records are missing, and the server does not say why; its log may"]
+		const texts = [...o.problems, gap(o)]
+		return texts.some((t) => t) ? texts : ["records are missing, and the server does not say why; its log may"]
 	}
 	const missing = grouped(last, ({ error, outcome: o }) => [error?.message, ...(o && !o.complete ? why(o) : [])])
 	const notes = grouped(last, ({ outcome: o }) =>
