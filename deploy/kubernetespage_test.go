@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -53,7 +54,8 @@ func commands(t *testing.T) string {
 // TestKubernetesPage runs the commands of the page, for another namespace, and then what they install:
 // two ingesters and a server, with the commands and settings of their pods, to which each secret is
 // mounted as the commands made it. Clients have the tokens of the page. A reader of one ingester gets
-// the records that the other holds. The certificate is good for each name.
+// the records that the other holds. The certificate is good for each name. vmalert and the monitors name
+// secrets that the commands made.
 func TestKubernetesPage(t *testing.T) {
 	need(t, "sh", "openssl", "curl")
 	const namespace = "observability"
@@ -96,6 +98,14 @@ func TestKubernetesPage(t *testing.T) {
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s: it answers %s, want %s", name, c[0], c[1])
+		}
+	}
+	for file, secrets := range map[string]*regexp.Regexp{
+		"kubernetes/vmalert.yaml":           regexp.MustCompile(`secretName: ([\w-]+)(?:.*\{key: ([\w.-]+))?`),
+		"kubernetes-monitors/monitors.yaml": regexp.MustCompile(`credentials: \{name: ([\w-]+), key: ([\w.-]+)`),
+	} {
+		for _, m := range secrets.FindAllStringSubmatch(read(t, file), -1) {
+			read(t, filepath.Join(kept, m[1], cmp.Or(m[2], "token")))
 		}
 	}
 	pair, err := tls.LoadX509KeyPair(filepath.Join(kept, "blobtail-tls", "tls.crt"), filepath.Join(kept, "blobtail-tls", "tls.key"))
