@@ -63,7 +63,7 @@ retention() {
 	run retention-faults tests ./integration '^(TestRetentionFaulty|TestCompactionFaulty|TestReadersBesideRetention)$' BLOBTAIL_TORTURE=1
 }
 policies() {
-	run policies tests ./retention '^(TestRandom|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$' BLOBTAIL_TORTURE=1
+	run policies tests ./retention '^(TestRandom|TestClockWorlds|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$' BLOBTAIL_TORTURE=1
 	run policies-races tests ./reading/blobs '^TestRaces$' BLOBTAIL_RACES_FIRST=1000000 BLOBTAIL_RACES="$races"
 	run policies-compactors tests ./retention/compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun|TestReferenceCorpus)$' BLOBTAIL_TORTURE=1 BLOBTAIL_RACES="$((races / 20))"
 	run policies-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$((races / 4))"
