@@ -95,6 +95,7 @@ func TestHeld(t *testing.T) {
 
 // Without room for lines that wait a read fails, and none of them comes.
 func TestNoRoomForHeld(t *testing.T) {
+	testkit.FullOnly(t, "it compares many MB")
 	b, _ := longs(t)
 	t.Setenv("TMPDIR", t.TempDir()+"/missing")
 	ctx, made := budget.NewPool(budget.Limits{Query: 3 << 20, Sure: 1}).Begin(t.Context())
