@@ -49,7 +49,10 @@ faults() { run faults tests ./integration '^TestFaultyStore$' BLOBTAIL_TORTURE="
 outage() { run outage tests ./integration '^TestLongOutage$' BLOBTAIL_TORTURE="$share"; }
 stuck() { run stuck tests ./integration '^(TestOneServiceFails|TestPartitionsOfCluster)$' BLOBTAIL_TORTURE="$share"; }
 disk() { run disk tests ./integration '^(TestFullDisk|TestFsyncFails)$' BLOBTAIL_TORTURE=1; }
-states() { run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STATES="$states"; }
+states() {
+	run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STATES="$states"
+	run partitions tests ./integration/sim '^TestPartitionsCost$' BLOBTAIL_TORTURE=1
+}
 mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
 complete() {
 	run complete tests ./integration/complete '^TestComplete$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
