@@ -15,8 +15,8 @@ FUZZTIME     ?= 30s
 # About how long `make torture` takes, and which of its parts (all if none).
 TORTURE_MINUTES ?= 70
 PARTS           ?=
-# Goroutines meet in these packages, so their tests run with the race detector. It makes a test
-# several times slower. Tests that count cases, or handle much data, take a few of them there.
+# Goroutines meet in these packages, so their tests run once more, with the race detector and few
+# cases (`-short`). A package that starts goroutines belongs here.
 RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon ./cmd/ingest ./cmd/query ./integration/complete \
 	./integration/repeats ./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs \
 	./internal/azurelogs/imports ./internal/count ./internal/dev/testenv ./internal/dev/testkit ./internal/door ./internal/lease ./internal/storeid \
@@ -24,12 +24,6 @@ RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon .
 	./reading/unflushed ./reading/unflushed/live ./reading/unflushed/live/peers ./retention ./retention/compact ./serve/api \
 	./serve/loki ./source/dryrun ./source/httpsource ./source/natssource ./source/syslog ./storage/azure ./storage/dir \
 	./storage/dir/tables ./storage/fanout ./storage/mem ./storage/together ./tailindex
-# Those of the raced packages with tests that count, or that start hundreds of programs: these
-# run once more in full, without the race detector. The longest are first.
-COUNTED      := ./integration/sim ./integration/complete ./cmd/query ./cmd/ingest ./reading/blobs ./buffer ./retention/compact \
-	./reading/unflushed ./retention ./internal/azurelogs ./internal/azurelogs/imports ./internal/azurelogs/asblobs \
-	./reading/blobs/indexcache ./serve/api ./source/httpsource ./source/natssource ./storage/dir ./storage/dir/tables ./tailindex \
-	./buffer/wal ./reading ./serve/loki ./internal/lease ./internal/access ./internal/door
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without
 # them; its flags (-quick, -against DIR and others); and where to keep a CPU
@@ -41,11 +35,9 @@ LOGHUB        ?= ../shared/data/loghub
 COMPARE_FLAGS ?=
 PROFILE      ?=
 
-# How tests run: through a program that notes their times if TIMES is a directory for them. They
-# take the commands of `make build`. A process with the race detector would sleep a second when
-# it ends.
-TIMES ?=
-TEST  = $(if $(TIMES),$(TIMES)/times run $(TIMES) $@ )go test $(TEST_FLAGS)
+# Tests take the commands of `make build`. A process with the race detector would sleep a second
+# when it ends.
+TEST := go test $(TEST_FLAGS)
 test-%: export BLOBTAIL_BIN = $(CURDIR)/bin
 export GORACE = atexit_sleep_ms=0
 
@@ -57,8 +49,10 @@ RACE     := $(if $(CC_FOUND),-race)
 # CPU if they collect garbage less often.
 BESIDE := GOGC=400 nice -n 5
 
-# Whatever needs no race detector is compiled as GO_BUILD compiles it, and so once.
-AS_BUILT := CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
+# All is compiled in one way, and so once; only the race detector needs another.
+export CGO_ENABLED := 0
+export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
+test-raced: export CGO_ENABLED = 1
 
 # What --version prints.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -67,7 +61,7 @@ COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 STAMP   := -X blobtail/internal/cli.stamped=$(VERSION) -X blobtail/internal/cli.stampedCommit=$(COMMIT)
 
 # The same for every binary: static, and the same bytes wherever it is built.
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "$(STAMP)"
+GO_BUILD := go build -ldflags "$(STAMP)"
 
 # The Go that releases are built with, fetched as a module where another one is installed;
 # `local` takes the one that is. The Dockerfile has the same. A newer patch of it when
@@ -87,7 +81,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: azure-try build cost release dist sbom reproducible reproducible-host vuln vuln-told demo try picture loggers test test-times test-processes test-page test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
+.PHONY: azure-try build cost release dist sbom reproducible reproducible-host vuln vuln-told demo try picture loggers test test-processes test-page test-raced test-plain help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -157,7 +151,7 @@ loggers: ## the table of docs/LOGGERS.md, from the rows in source/body/loggers/t
 # packages, which wait for disks and clocks now and then.
 BESIDE_RACED ?=
 
-test: ## everything; with the race detector where goroutines meet
+test: ## everything, and once more with the race detector where goroutines meet
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
 	@$(MAKE) --no-print-directory -j 2 node_modules/.package-lock.json build
 	@$(MAKE) --no-print-directory -j 2 lint test-processes
@@ -165,51 +159,41 @@ test: ## everything; with the race detector where goroutines meet
 	@$(MAKE) --no-print-directory -j 3 test-raced $(BESIDE_RACED)
 	@$(MAKE) --no-print-directory test-plain
 	@$(MAKE) --no-print-directory test-page
-	@$(MAKE) --no-print-directory test-counted
 	@$(MAKE) --no-print-directory deploy-lint
 	@echo "make test: all passed"
 
-test-times: build ## make test, and tables of where its CPU and wall time go; 5 minutes more
-	@rm -rf bin/times && mkdir -p bin/times
-	go build -o bin/times/times ./internal/dev/testkit/times
-	@$(MAKE) --no-print-directory test TIMES=$(CURDIR)/bin/times
-	bin/times/times report bin/times
-
-# The processes, and what needs no race detector, are compiled as GO_BUILD compiles them.
 test-processes:
-	$(AS_BUILT) $(TEST) ./integration </dev/null
+	$(TEST) ./integration </dev/null
 
 # A browser measures how long it works, so nothing runs beside it. Skipped without Chromium.
 test-page:
-	$(AS_BUILT) $(TEST) ./integration/page </dev/null
+	$(TEST) ./integration/page </dev/null
 
 test-raced:
-	$(BESIDE) $(TEST) $(RACE) $(RACED) </dev/null
+	$(BESIDE) $(TEST) $(RACE) -short $(RACED) </dev/null
 
+# `make lint` has run the layers.
 test-plain:
-	$(AS_BUILT) $(BESIDE) $(TEST) $$(go list ./... | grep -vxF -e "$$(go list ./integration ./integration/page $(RACED))") </dev/null
-
-test-counted:
-	$(AS_BUILT) $(BESIDE) $(TEST) -p 2 -run "$$(go run ./internal/dev/testkit/counted $(COUNTED))" $(COUNTED) </dev/null
+	$(BESIDE) $(TEST) $$(go list ./... | grep -vxF -e "$$(go list ./integration ./integration/page ./internal/dev/layers)") </dev/null
 
 # The commands of the shippers are kept in bin/interop.
 interop: ## real shippers send to a real ingester, also through faults; installs them; a table
 	./integration/interop/setup.sh npm-all debian collector
 	@mkdir -p bin/interop && rm -f bin/interop/table.md
-	$(AS_BUILT) BLOBTAIL_INTEROP=all go test $(TEST_FLAGS) -timeout 60m -parallel 3 ./integration/interop </dev/null; \
+	BLOBTAIL_INTEROP=all go test $(TEST_FLAGS) -timeout 60m -parallel 3 ./integration/interop </dev/null; \
 	status=$$?; cat bin/interop/table.md; exit $$status
 
 interop-quick: ## the shippers of npm and Debian only, without faults; CI installs them
 	@[ -z "$$CI" ] || ./integration/interop/setup.sh npm debian
 	@mkdir -p bin/interop && rm -f bin/interop/table.md
-	$(AS_BUILT) BLOBTAIL_INTEROP=quick go test $(TEST_FLAGS) -parallel 3 ./integration/interop </dev/null; \
+	BLOBTAIL_INTEROP=quick go test $(TEST_FLAGS) -parallel 3 ./integration/interop </dev/null; \
 	status=$$?; cat bin/interop/table.md; exit $$status
 
 # A module of its own. It takes half a minute to build.
 alerting: build ## rules over logs by a real vmalert, docs/ALERTING.md; fetches its modules
 	@cd integration/vmalert && if ! go mod download; then \
 		[ -z "$$CI" ] || exit 1; echo "make alerting: skipped, because the modules of vmalert cannot be fetched" >&2; exit 0; fi; \
-	export BLOBTAIL_BIN=$(CURDIR)/bin; $(AS_BUILT) $(BESIDE) go vet ./... && $(AS_BUILT) $(BESIDE) go test $(TEST_FLAGS) ./... </dev/null
+	export BLOBTAIL_BIN=$(CURDIR)/bin; $(BESIDE) go vet ./... && $(BESIDE) go test $(TEST_FLAGS) ./... </dev/null
 
 torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end
 	TORTURE_MINUTES=$(TORTURE_MINUTES) ./integration/torture.sh $(PARTS)
@@ -222,9 +206,9 @@ node_modules/.package-lock.json: package-lock.json package.json
 lint: ## gofmt, prettier, vet, staticcheck, ruff, the layers, the types of the page
 	@unformatted=$$(gofmt -l $$(go list -f '{{.Dir}}' ./...)) && \
 	if [ -n "$$unformatted" ]; then echo "not formatted: gofmt -w" $$unformatted >&2; exit 1; fi
-	$(AS_BUILT) $(BESIDE) go vet ./...
-	$(AS_BUILT) $(BESIDE) go tool staticcheck ./...
-	$(AS_BUILT) go test ./internal/dev/layers
+	$(BESIDE) go vet ./...
+	$(BESIDE) go tool staticcheck ./...
+	go test ./internal/dev/layers
 	@if [ -x node_modules/.bin/tsc ]; then $(BESIDE) node_modules/.bin/tsc -p serve/page && $(BESIDE) node_modules/.bin/prettier --log-level warn --check .; \
 	elif [ -n "$$CI" ]; then echo "make lint: no node_modules/.bin/tsc" >&2; exit 1; \
 	else echo "make lint: types and format of the page are not checked without npm ci" >&2; fi
@@ -250,7 +234,7 @@ azure-try: ## all of it on a real account of Azure Storage, a few cents; bin/azu
 
 # The files of deploy/ as Kubernetes, Compose and BuildKit read them.
 deploy-lint: build ## validates the manifests, the compose file, the Dockerfile and the metrics
-	cd $(LINT) && export BLOBTAIL_BIN=$(CURDIR)/bin && $(AS_BUILT) $(BESIDE) go vet ./... && $(AS_BUILT) $(BESIDE) go test -vet=off -count=1 ./...
+	cd $(LINT) && export BLOBTAIL_BIN=$(CURDIR)/bin && $(BESIDE) go vet ./... && $(BESIDE) go test -vet=off -count=1 ./...
 
 bench: bench-micro bench-table ## micro-benchmarks, then the table of docs/PERFORMANCE.md
 

@@ -220,7 +220,7 @@ func (w *clockWorld) left() (late []string) {
 // none. In others the clock is set ahead for a while by more than five days, or behind. There no
 // run hides or deletes a day before its time.
 func TestClockWorlds(t *testing.T) {
-	worlds := testkit.Share(150, 12)
+	worlds := testkit.Portion(150, 40, 4)
 	asked, hidden, wrongly := 0, 0, 0
 	for seed := range worlds {
 		w := newClockWorld(t, uint64(seed))

@@ -88,7 +88,7 @@ var mutants = []mutant{
 		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
 
 	// Duties of a reader.
-	{name: "blobs listed before ingesters are asked", edits: []edit{{"reading/run.go",
+	{name: "blobs listed before ingesters are asked", first: 23, edits: []edit{{"reading/run.go",
 		`	if q, told, err = m.shares.gather(ctx, s.r.o.Logs, m); err != nil {
 `, `	early := map[string]bool{}
 	s.r.o.Blobs.Over(func(store storage.BlobStore) storage.BlobStore {

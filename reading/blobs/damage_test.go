@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/blobs"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -135,6 +136,7 @@ func TestDamage(t *testing.T) {
 // Verify detects a flipped bit anywhere in a blob. A read of the blob never returns a
 // line that was not stored, and never hides a lost one.
 func TestEveryFlippedBit(t *testing.T) {
+	testkit.FullOnly(t, "each bit of a blob, one after another")
 	b := newBuilder(t, 300)
 	recs := some("web", 10, 1)
 	key, _ := b.add(time.Hour, recs)

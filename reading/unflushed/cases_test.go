@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/lease"
 	"blobtail/reading/unflushed"
 	"blobtail/storage/storagetest"
@@ -136,7 +137,10 @@ func TestOnlyIngesterComesBack(t *testing.T) {
 // kept in memory.
 func TestSlowFollower(t *testing.T) {
 	t.Run("remembered", func(t *testing.T) { slowFollower(t, true) })
-	t.Run("stored", func(t *testing.T) { slowFollower(t, false) })
+	t.Run("stored", func(t *testing.T) {
+		testkit.FullOnly(t, "many MB")
+		slowFollower(t, false)
+	})
 }
 
 func slowFollower(t *testing.T, remembered bool) {

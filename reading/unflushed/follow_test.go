@@ -277,7 +277,7 @@ func (s *story) inOrder() {
 // A record acknowledged after a follower began is shown once, even if ingesters fail
 // or end. The same holds across an interruption, if the follower gets its cursor.
 func TestFollow(t *testing.T) {
-	for seed := range uint64(testkit.Share(12, 3)) {
+	for seed := range uint64(testkit.Share(12, 1)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { tell(t, seed) })
 		})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/readingtest"
 )
 
@@ -380,7 +381,7 @@ func TestTailPings(t *testing.T) {
 func TestManyTails(t *testing.T) {
 	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
 		var reading sync.WaitGroup
-		for range 100 {
+		for range testkit.Share(100, 10) {
 			reading.Go(func() {
 				l := listen(t, p)
 				defer l.close()
