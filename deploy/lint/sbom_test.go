@@ -52,7 +52,7 @@ func TestSBOM(t *testing.T) {
 	file := filepath.Join(dist, "ingest-"+runtime.GOOS+"-"+runtime.GOARCH)
 	for _, args := range [][]string{
 		{"go", "build", "-trimpath", "-o", file, "./cmd/ingest"},
-		{"make", "--no-print-directory", "sbom", "DIST=" + dist, "RELEASE_GO=local", "VERSION=v9.8.7"},
+		{"make", "--no-print-directory", "sbom", "DIST=" + dist, "RELEASE_GO=local"},
 	} {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir = filepath.Join("..", "..")
@@ -79,7 +79,7 @@ func TestSBOM(t *testing.T) {
 	if bom.SerialNumber != "" || bom.Metadata.Timestamp != "" {
 		t.Errorf("it differs each time: serial number %q, time %q", bom.SerialNumber, bom.Metadata.Timestamp)
 	}
-	if main := bom.Metadata.Component; main.Name != "blobtail" || main.Version != "v9.8.7" {
+	if main := bom.Metadata.Component; main.Name != "blobtail" || main.Version != "0.9.0" {
 		t.Errorf("it is of %s %s", main.Name, main.Version)
 	}
 	got := map[string]string{}
