@@ -113,7 +113,8 @@ func TestRecordsOfOthers(t *testing.T) {
 		p.accept(request(0, line{"web", at(2), "after"}))
 		p.stop()
 		for range 5 {
-			if err := failingStart(t, dir, sink); err == nil || !strings.Contains(err.Error(), r.want) || errors.Is(err, storage.ErrOlder) != (r.want == older) {
+			err := failingStart(t, dir, sink)
+			if err == nil || !strings.Contains(err.Error(), r.want) || errors.Is(err, storage.ErrOlder) != (r.want == older) {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}

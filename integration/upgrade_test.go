@@ -247,7 +247,8 @@ func TestOlderRows(t *testing.T) {
 
 	at, root, wal, _ := unpackOld(t, "store.tar.gz")
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")
-	put(root, lease.Table, lease.Partition, "0badcafe", map[string]any{"format": int64(1), "process": "0badcafe", "store": "", "stopped": false, "started": now, "at": now, "oldest": ""})
+	row := map[string]any{"format": int64(1), "process": "0badcafe", "store": "", "stopped": false, "started": now, "at": now, "oldest": ""}
+	put(root, lease.Table, lease.Partition, "0badcafe", row)
 	for _, args := range reads {
 		_, errs, code := logquery(t, at, args...)
 		refused("logquery "+strings.Join(args, " "), errs, code)
@@ -256,7 +257,9 @@ func TestOlderRows(t *testing.T) {
 		_, errs, code := retain(t, at, args...)
 		refused("retention "+args[0], errs, code)
 	}
-	for _, args := range [][]string{{"ingest", "--wal", wal, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, {"logquery", "serve", "--listen", "127.0.0.1:0"}} {
+	for _, args := range [][]string{
+		{"ingest", "--wal", wal, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, {"logquery", "serve", "--listen", "127.0.0.1:0"},
+	} {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(shared.bin, args[0]), append(args[1:], "--store", at.store)...)
 		cmd.Env = testkit.Environ()
 		out, _ := cmd.CombinedOutput()
@@ -266,7 +269,8 @@ func TestOlderRows(t *testing.T) {
 	// The ingester that wrote it may have ended since: only the tail has rows of it.
 	at, root, _, _ = unpackOld(t, "blobs-61e89a5.tar.gz")
 	today := tailindex.Table("tail", time.Now())
-	put(root, lease.Table, lease.Partition, "0badcafe", map[string]any{"format": int64(1), "process": "0badcafe", "store": "", "stopped": true, "started": now, "at": now, "oldest": ""})
+	row["stopped"] = true
+	put(root, lease.Table, lease.Partition, "0badcafe", row)
 	put(root, today, "web~0", "a-2516000000000000000-0badcafe-1", map[string]any{"format": int64(1), "store": "", "arrived": now})
 	_, errs, code := logquery(t, at, "tail", "web", "--live", "off")
 	refused("logquery tail", errs, code)

@@ -178,12 +178,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from reading.Source, out *
 	case errors.As(err, &none):
 		return 0, err
 	case errors.Is(err, context.Canceled) && cursor.Last.Time != 0:
-		if a.env.errTTY && !a.Quiet {
-			fmt.Fprintln(a.env.stderr) // below the terminal's ^C
-		}
-		again := append(slices.Clone(c.Services), cli.Words(a.verb, append(filterNames(a.verb), "output", "fields", "template", "live")...)...)
-		again = append(again, a.where()...)
-		a.Note("to go on from here: logquery tail %s -f --after %s", cli.ShellWords(again...), cursor)
+		c.noteGoOn(a, cursor)
 		return cli.Interrupted, nil
 	case err != nil:
 		return 0, err
@@ -193,6 +188,16 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from reading.Source, out *
 		return cli.Nothing, nil
 	}
 	return cli.OK, nil
+}
+
+// noteGoOn prints the command that goes on where a follower was interrupted.
+func (c *tailCmd) noteGoOn(a *app, cursor reading.Cursor) {
+	if a.env.errTTY && !a.Quiet {
+		fmt.Fprintln(a.env.stderr) // below the terminal's ^C
+	}
+	again := append(slices.Clone(c.Services), cli.Words(a.verb, append(filterNames(a.verb), "output", "fields", "template", "live")...)...)
+	again = append(again, a.where()...)
+	a.Note("to go on from here: logquery tail %s -f --after %s", cli.ShellWords(again...), cursor)
 }
 
 // where returns the flags of the store, for a command that reads the same one. Values

@@ -107,7 +107,8 @@ func one(t *testing.T, s storage.TableStore, store string) lease.Ingester {
 func TestUnreadable(t *testing.T) {
 	s := mem.New(mem.Options{})
 	a := announcerOf(t, s, lease.Options{Auto: true})
-	good := map[string]any{"format": int64(1), "state": "idle", "started": "2026-11-20T15:04:05.000000000Z", "at": "2026-11-20T15:04:05.000000000Z"}
+	const at = "2026-11-20T15:04:05.000000000Z"
+	good := map[string]any{"format": int64(1), "state": "idle", "started": at, "at": at}
 	bad := map[string]map[string]any{
 		"format 2": {"format": int64(2)}, "not an ingester": {"x": true}, "no time": {"format": int64(1), "at": "soon"},
 	}

@@ -355,7 +355,8 @@ func TestOlderRow(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWard(t)
 			at := stamp(time.Now().Add(-time.Minute))
-			upsert(t, w.store, "0badcafe", map[string]any{"format": int64(1), "process": "01234567", "stopped": stopped, "started": at, "at": at, "oldest": at})
+			row := map[string]any{"format": int64(1), "process": "01234567", "stopped": stopped, "started": at, "at": at, "oldest": at}
+			upsert(t, w.store, "0badcafe", row)
 			if stopped {
 				w.says(lease.Stopped)
 				p := w.launch(logDisk(t))
@@ -365,7 +366,9 @@ func TestOlderRow(t *testing.T) {
 				return
 			}
 			rows, err := lease.List(t.Context(), w.store, "")
-			if _, rest := lease.Unread(err); len(rows) != 0 || !errors.Is(err, storage.ErrOlder) || rest != nil || !strings.Contains(err.Error(), "row 0badcafe of table ingesters: a version before commit a960ca37 wrote it") {
+			_, rest := lease.Unread(err)
+			const says = "row 0badcafe of table ingesters: a version before commit a960ca37 wrote it"
+			if len(rows) != 0 || !errors.Is(err, storage.ErrOlder) || rest != nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%+v, %v", rows, err)
 			}
 			if err := w.enter(w.launch(logDisk(t)).Announcer); !errors.Is(err, storage.ErrOlder) {
