@@ -3,6 +3,7 @@ package integration_test
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/buffer/wal"
 	"blobtail/internal/dev/testkit"
 	"blobtail/internal/lease"
 	"blobtail/storage"
@@ -224,7 +226,7 @@ func oldRows(t *testing.T, root string, made time.Time) (id string) {
 }
 
 // A row of an ingester or of the tail that only older versions wrote is refused by the name of the
-// commit to go through, with exit code 2: by an ingester, by readers and by retention.
+// commit to go through, with exit code 2: by an ingester, by readers and by retention. So is a log.
 func TestOlderRows(t *testing.T) {
 	t.Parallel()
 	refused := func(what, errs string, code int) {
@@ -232,6 +234,15 @@ func TestOlderRows(t *testing.T) {
 		if code != 2 || !strings.Contains(errs, "commit a960ca37") {
 			t.Errorf("%s exits %d, want 2: %s", what, code, errs)
 		}
+	}
+	started := func(at place, program string, args ...string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, program), append(args, "--store", at.store)...)
+		cmd.Env = testkit.Environ()
+		out, _ := cmd.CombinedOutput()
+		refused(program, string(out), cmd.ProcessState.ExitCode())
 	}
 	put := func(root, table, partition, key string, props map[string]any) {
 		t.Helper()
@@ -245,7 +256,7 @@ func TestOlderRows(t *testing.T) {
 	}
 	reads := [][]string{{"web"}, {"tail", "web"}, {"tail", "-f", "web"}, {"ingesters"}, {"hist", "web"}}
 
-	at, root, wal, _ := unpackOld(t, "store.tar.gz")
+	at, root, log, _ := unpackOld(t, "store.tar.gz")
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")
 	row := map[string]any{"format": int64(1), "process": "0badcafe", "store": "", "stopped": false, "started": now, "at": now, "oldest": ""}
 	put(root, lease.Table, lease.Partition, "0badcafe", row)
@@ -257,14 +268,8 @@ func TestOlderRows(t *testing.T) {
 		_, errs, code := retain(t, at, args...)
 		refused("retention "+args[0], errs, code)
 	}
-	for _, args := range [][]string{
-		{"ingest", "--wal", wal, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, {"logquery", "serve", "--listen", "127.0.0.1:0"},
-	} {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(shared.bin, args[0]), append(args[1:], "--store", at.store)...)
-		cmd.Env = testkit.Environ()
-		out, _ := cmd.CombinedOutput()
-		refused(args[0], string(out), cmd.ProcessState.ExitCode())
-	}
+	started(at, "ingest", "--wal", log, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	started(at, "logquery", "serve", "--listen", "127.0.0.1:0")
 
 	// The ingester that wrote it may have ended since: only the tail has rows of it.
 	at, root, _, _ = unpackOld(t, "blobs-61e89a5.tar.gz")
@@ -274,4 +279,15 @@ func TestOlderRows(t *testing.T) {
 	put(root, today, "web~0", "a-2516000000000000000-0badcafe-1", map[string]any{"format": int64(1), "store": "", "arrived": now})
 	_, errs, code := logquery(t, at, "tail", "web", "--live", "off")
 	refused("logquery tail", errs, code)
+
+	dir := filepath.Join(t.TempDir(), "log")
+	w, err := wal.Open(dir, wal.Options{})
+	if err == nil {
+		_, err = w.Append(1, []byte{0}) // a request without its arrival
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	at, _ = dirStore(t)
+	started(at, "ingest", "--wal", dir, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 }
