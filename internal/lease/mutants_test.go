@@ -89,10 +89,6 @@ var floorMutants = []testkit.Mutant{
 		n.State = Holding
 	}
 `, ``}}},
-	{Name: "the row of an older version is one that ended", Test: "TestOlderRow", Edits: []testkit.Edit{{"internal/lease/heartbeat.go",
-		`; !stopped {
-`, `; !stopped && false {
-`}}},
 	{Name: "the range may reach beyond the floor", Test: "TestSpares", Edits: []testkit.Edit{{"internal/lease/heartbeat.go",
 		`!time.Unix(0, to).After(i.Floor)`, `!time.Unix(0, to).After(i.Floor.Add(time.Minute))`}}},
 }
