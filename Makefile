@@ -54,11 +54,10 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
 test-raced: export CGO_ENABLED = 1
 
-# What --version prints.
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
-VERSION := $(VERSION)
-COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
-STAMP   := -X blobtail/internal/cli.stamped=$(VERSION) -X blobtail/internal/cli.stampedCommit=$(COMMIT)
+# What --version prints: the constant, and the commit.
+VERSION := $(shell sed -n 's/^const number = "\(.*\)"/\1/p' internal/cli/version.go)
+COMMIT  := $(shell git describe --always --dirty=-changed --abbrev=12 --exclude='*' 2>/dev/null)
+STAMP   := -X blobtail/internal/cli.stampedCommit=$(COMMIT)
 
 # The same for every binary: static, and the same bytes wherever it is built.
 GO_BUILD := go build -ldflags "$(STAMP)"
@@ -114,7 +113,7 @@ sbom: ## dist/*.cdx.json: the modules in each binary of dist/, for CycloneDX
 	@set -e; dist=$$(cd "$(DIST)" && pwd); rm -f "$$dist"/*.cdx.json; tmp=$$(mktemp -d); trap 'rm -r "$$tmp"' EXIT; \
 	$(RELEASE_ENV) go -C $(LINT) build -trimpath -buildvcs=false -o "$$tmp" github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod; \
 	for file in "$$dist"/*-*-*; do \
-		"$$tmp/cyclonedx-gomod" bin -json -std -noserial -notimestamp $(if $(VERSION),-version "$(VERSION)") -output "$$file.cdx.json" "$$file"; \
+		"$$tmp/cyclonedx-gomod" bin -json -std -noserial -notimestamp -version "$(VERSION)" -output "$$file.cdx.json" "$$file"; \
 	done
 
 reproducible: ## make dist twice, in two folders that have nothing in common; the sums are equal

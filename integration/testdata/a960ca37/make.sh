@@ -1,12 +1,12 @@
 #!/bin/bash
-# Makes store.tar.gz and expected.json here with the commands of commit 61e89a5:
+# Makes store.tar.gz and expected.json here with the commands of commit a960ca37:
 #
-#   git worktree add /tmp/base 61e89a5 && (cd /tmp/base && make build)
+#   git worktree add /tmp/base a960ca37 && (cd /tmp/base && make build)
 #   ./make.sh /tmp/base/bin
 #
 # It needs curl, jq and GNU tar, and takes about a minute. README.md says what is in them.
 set -euo pipefail
-bin=$(cd "${1:?the directory of the binaries of 61e89a5}" && pwd)
+bin=$(cd "${1:?the directory of the binaries of a960ca37}" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 pids=()
@@ -93,9 +93,9 @@ records web 2026-10-03T14:00 70 open
 post web
 records db 2026-10-03T14:30 30 "with a key"
 cp body keyed
-post db -H 'Idempotency-Key: 61e89a5-1'
+post db -H 'Idempotency-Key: a960ca37-1'
 printf '{"level":"warn","msg":"new %d"}\n' 1 2 3 4 5 >body
-post new -H 'Idempotency-Key: 61e89a5-2'
+post new -H 'Idempotency-Key: a960ca37-2'
 printf 'no json {\n{"msg":"whole"}\n' >body
 post odd
 records db 2026-10-01T15:00 20 "of a day that is dropped"
@@ -118,11 +118,11 @@ apply --confirm "$(apply | awk '/^plan/ {print $2}')"
 rm -f log/lock log/ballast
 tar --sort=name --owner=0 --group=0 --numeric-owner -cf - store log | gzip -9n >"$here/store.tar.gz"
 
-# What the commands of 61e89a5 make of it, on a copy: the lines of each service in blobs
+# What the commands of a960ca37 make of it, on a copy: the lines of each service in blobs
 # before the log is read, and after.
 sums() {
 	for service in web db old stuck cut new odd _rejected; do
-		"$bin/logquery" "$service" --store dir:copy/store --live off --from 2020-01-01 -q -o json >lines || true
+		"$bin/logquery" read "$service" --store dir:copy/store --live off --from 2020-01-01 -q -o json >lines 2>/dev/null || true
 		jq -n --arg service $service --arg sum "$(sha256sum <lines | cut -d' ' -f1)" --argjson lines "$(wc -l <lines)" '{($service): {lines: $lines, sha256: $sum}}'
 	done | jq -s add
 }
