@@ -6,7 +6,6 @@ package deploy
 
 import (
 	"encoding/json"
-	"go/version"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,8 +118,8 @@ func TestDockerfile(t *testing.T) {
 	if release == nil || args["${GO_IMAGE}"] != "golang:"+release[1]+"-bookworm" {
 		t.Errorf("the build stage is %s, make release takes Go %v", args["${GO_IMAGE}"], release)
 	}
-	mod := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(read(t, filepath.Join("..", "go.mod")))
-	if mod == nil || release == nil || version.Compare("go"+release[1], "go"+mod[1]) < 0 {
+	mod := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindStringSubmatch(read(t, filepath.Join("..", "go.mod")))
+	if mod == nil || release == nil || release[1] != mod[1] {
 		t.Errorf("releases are built with Go %v, go.mod asks for %v", release, mod)
 	}
 	var entry []string
