@@ -63,8 +63,8 @@ STAMP   := -X blobtail/internal/cli.stampedCommit=$(COMMIT)
 GO_BUILD := go build -ldflags "$(STAMP)"
 
 # The Go that releases are built with, fetched as a module where another one is installed;
-# `local` takes the one that is. The Dockerfile has the same. A newer patch of it when
-# `make vuln` asks for one.
+# `local` takes the one that is. The Dockerfile and the toolchain of go.mod are the same. A newer
+# patch of it when `make vuln` asks for one.
 RELEASE_GO ?= go1.26.11
 # Nothing of the builder gets into a binary: not its folder, its clock, its user, its git,
 # its GOFLAGS, its kind of processor.
