@@ -1,0 +1,221 @@
+// Package corpus makes the logs of demonstrations, measurements and tests, and knows the answers
+// that a store must give.
+//
+// [Options.All] are records of eight services, as much alike as those of a busy day. [Write]
+// writes them as NDJSON, and returns the [Answers]. [Post] sends them, and [Yardstick] measures the
+// machine. [Shop] tells the requests of a small shop with an incident, also live.
+//
+// Equal options give equal bytes on every machine.
+package corpus
+
+import (
+	"iter"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"blobtail/record"
+)
+
+// Record is a record with the answers to questions about it.
+type Record struct {
+	Time    int64 // unix ns
+	Service string
+	Level   record.Level
+	ID      string // of the request; in [Options.All] it is of one record alone
+	// Line is a JSON object, or text if Text is true. It ends in a newline. That of
+	// [Options.All] is valid until the next record.
+	Line []byte
+	Text bool
+
+	needle string
+}
+
+// Options describe a corpus. The zero value has no records.
+type Options struct {
+	Seed     uint64
+	Records  int
+	Services int           // 1 to 8; 0: 8
+	From     time.Time     // start of the range of times; zero: 2026-11-10 12:00 UTC
+	Span     time.Duration // its length; 0: 6 h
+	// Odd gives a few records in a thousand a time or a level in another form, and texts with
+	// escapes.
+	Odd bool
+}
+
+// The reference corpus of measurements has 2,000,000 records of this seed, in the range that is
+// the default: 646 MB.
+const (
+	ReferenceRecords = 2_000_000
+	ReferenceSeed    = 42
+)
+
+// Services returns the services of [Options.All] by their volume. The n-th writes about 1/n of
+// the first.
+func Services() []string {
+	return []string{"gateway", "checkout", "auth", "payments", "search", "stock", "mailer", "billing"}
+}
+
+// filled returns the options with their defaults.
+func (o Options) filled() Options {
+	if all := len(Services()); o.Services <= 0 || o.Services > all {
+		o.Services = all
+	}
+	if o.From.IsZero() {
+		o.From = time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC)
+	}
+	if o.Span <= 0 {
+		o.Span = 6 * time.Hour
+	}
+	return o
+}
+
+// generator makes records that have nothing to do with each other.
+type generator struct {
+	o        Options
+	dice     dice
+	services []string
+	shares   []float64    // of the services, added up
+	patterns [5][]pattern // by level, from debug on
+	line     []byte
+	msg      []byte
+}
+
+// All are the records. Times rise, but neighbours up to a quarter of a second apart may be in
+// the wrong order, as on the wire.
+func (o Options) All() iter.Seq[Record] {
+	o = o.filled()
+	return func(yield func(Record) bool) {
+		g := &generator{o: o, dice: newDice(o.Seed), services: Services()[:o.Services], patterns: parseMessages()}
+		for i, sum := 0, 0.0; i < o.Services; i++ {
+			sum += math.Pow(float64(i+1), -1.1)
+			g.shares = append(g.shares, sum)
+		}
+		for i := range o.Records {
+			if !yield(g.make(i)) {
+				return
+			}
+		}
+	}
+}
+
+// make makes the i-th record.
+func (g *generator) make(i int) Record {
+	late := time.Duration(float64(i)*float64(g.o.Span)/float64(g.o.Records)) + time.Duration(g.dice.Int64N(int64(min(g.o.Span/100, 250*time.Millisecond))+1))
+	weight, service := g.weight(), g.service()
+	r := Record{
+		Time:    g.o.From.UnixNano() + int64(min(late, g.o.Span-1)),
+		Service: g.services[service],
+		Level:   record.Debug + record.Level(weight),
+		ID:      string(g.dice.hex(nil, 32)),
+		needle:  g.o.needle(i),
+	}
+	b := append(g.line[:0], `{"ts":`...)
+	b = g.time(b, r.Time)
+	b = append(b, `,"level":"`...)
+	b = append(b, g.word(r.Level)...)
+	b = append(b, `","service":"`...)
+	b = append(b, r.Service...)
+	b = append(b, `","host":"`...)
+	b = append(b, r.Service...)
+	b = append(b, "-5c8d7f4b"...)
+	b = strconv.AppendInt(b, int64(10+service), 10)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, g.dice.Int64N(12), 10)
+	b = append(b, `","request_id":"`...)
+	b = append(b, r.ID...)
+	b = append(b, `","status":`...)
+	b = append(b, statuses[weight][g.dice.IntN(len(statuses[weight])/4)*4:][:3]...)
+	b = append(b, `,"duration_ms":`...)
+	b = strconv.AppendFloat(b, g.dice.millis(), 'f', 3, 64)
+	b = append(b, `,"path":"`...)
+	b = g.dice.append(b, "path")
+	b = append(b, `","user_id":"u`...)
+	b = strconv.AppendInt(b, 100_000+g.dice.Int64N(20_000), 10)
+	if g.o.Odd {
+		b = append(b, `","labels":{"zone":"Grün\t`...)
+		b = strconv.AppendInt(b, g.dice.Int64N(3), 10)
+		b = append(b, `"},"msg":"`...)
+	} else {
+		b = append(b, `","msg":"`...)
+	}
+	g.msg = g.patterns[weight][g.dice.IntN(len(g.patterns[weight]))].fill(g.msg[:0], g.dice.append)
+	if b = record.AppendEscaped(b, g.msg); r.needle != "" {
+		b = append(b, " token="...)
+		b = append(b, r.needle...)
+	}
+	g.line = append(b, "\"}\n"...)
+	r.Line = g.line
+	return r
+}
+
+// statuses are those of answers by level, from debug on.
+var statuses = [5]string{"200 200 200 204 304 ", "200 200 201 204 302 ", "200 404 429 401 200 ", "500 502 503 504 400 ", "500 503 500 503 507 "}
+
+// weight draws debug to critical as 0 to 4.
+func (g *generator) weight() int {
+	n := g.dice.IntN(100)
+	for weight, below := range [4]int{60, 90, 96, 99} {
+		if n < below {
+			return weight
+		}
+	}
+	return 4
+}
+
+// service draws a service by its share.
+func (g *generator) service() int {
+	x := g.dice.Float64() * g.shares[len(g.shares)-1]
+	for i, sum := range g.shares {
+		if x < sum {
+			return i
+		}
+	}
+	return 0
+}
+
+// time writes a time in RFC 3339; of odd ones now and then in another zone, or as a number.
+func (g *generator) time(b []byte, ns int64) []byte {
+	at := time.Unix(0, ns).UTC()
+	if g.o.Odd {
+		switch g.dice.IntN(500) {
+		case 0:
+			return strconv.AppendInt(b, ns, 10)
+		case 1:
+			at = at.In(time.FixedZone("", 5*3600+1800))
+		}
+	}
+	return append(at.AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
+}
+
+// word is the word of a level; of odd ones now and then another name.
+func (g *generator) word(l record.Level) string {
+	if g.o.Odd && g.dice.IntN(300) == 0 {
+		return [5]string{"DBG", "Information", "WARNING", "err", "FATAL"}[l-record.Debug]
+	}
+	return l.String()
+}
+
+// dice draw values.
+type dice struct{ *rand.Rand }
+
+func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0x626c6f627461696c))} }
+
+// millis draws the milliseconds that something took: most are few, and few are many.
+func (d dice) millis() float64 { return math.Exp(2.2 + 1.3*d.NormFloat64()) }
+
+// hex appends n hexadecimal digits.
+func (d dice) hex(b []byte, n int) []byte {
+	for ; n > 0; n -= 16 {
+		v := d.Uint64()
+		for range min(n, 16) {
+			b = append(b, "0123456789abcdef"[v&15])
+			v >>= 4
+		}
+	}
+	return b
+}
+
+// of draws one of a list of words.
+func (d dice) of(words ...string) string { return words[d.IntN(len(words))] }
