@@ -183,7 +183,9 @@ func TestOrder(t *testing.T) {
 	testkit.FullOnly(t, "each system several times")
 	systems := loghub(t)
 	for kind, templates := range kinds {
-		systems[kind] = labelledOf(rand.New(rand.NewPCG(1, 7)), templates, 1000)
+		if len(systems) < len(kinds) {
+			systems[kind] = labelledOf(rand.New(rand.NewPCG(1, 7)), templates, 1000)
+		}
 	}
 	for system, of := range systems {
 		messages := messagesOf(of)

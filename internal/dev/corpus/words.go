@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	_ "embed" // of the messages
 	"strconv"
 	"strings"
 )
@@ -41,6 +42,19 @@ func (d dice) append(b []byte, name string) []byte {
 	switch name {
 	case "n", "left", "found":
 		return number(0, 100)
+	case "sku":
+		return number(1000, 1300)
+	case "items":
+		return number(1, 6)
+	case "skew":
+		return number(3100, 3900)
+	case "ids": // 20 KB of them
+		for range 2000 {
+			b = append(d.append(b, "many"), ", "...)
+		}
+		return number(100_000, 1_000_000)
+	case "any":
+		return append(b, d.of(`"59.90 EUR"`, "59", "59.9", "true", "null", "9007199254740993", `["59.90","EUR"]`)...)
 	case "many":
 		return number(10_000_000, 99_999_999)
 	case "size":
@@ -94,68 +108,6 @@ func parseMessages() (all [5][]pattern) {
 
 // messages are by level, with an empty line between two. Measurements search for some of their
 // words: a change of them changes what is measured.
-const messages = `
-session $hex is in the cache sessions and $ms ms old
-basket $many is not in the cache of redis-$n, loaded from its table in $ms ms
-took connection $n of the pool of the primary, $n are idle, after $ms ms
-gave a connection back to the pool of replica-$n, $n are idle, used for $ms ms
-sql: SELECT * FROM $table WHERE id = $many returned $n rows in $ms ms
-sql: UPDATE $table SET changed = now() WHERE id = $many changed $n rows in $ms ms
-asking GET http://$node.internal:8080$path, attempt $n, it may take $ms ms
-read body of type application/json, $size bytes from $ip in $ms ms
-storing block blk_$many from $ip:$n at $ip:50010
-writer $n of block blk_$many has ended and closed its file
-switch ranking-$n is on for $user, who is in group B of the experiment
-heartbeat of $node is message $many, $ms ms behind the clock
-span of handler $path in trace $hex$hex with $n children took $ms ms
-lock order-$many is held by $node, which got it after $ms ms
-poll of events.$table/$n from $many gave $n messages in $ms ms
-token of $user is good for $ms ms more and is not renewed
-
-GET $path for $ip answered 200, $size bytes in $ms ms
-POST $path for $ip answered 201, $size bytes in $ms ms
-PUT $path for $ip answered 204 without a body in $ms ms
-$user signed in from $ip with a password, session $hex
-$user signed out and ended session $hex after $ms ms
-accepted key SHA256:$hex$hex of $user from $ip port $n
-order $many of $user is placed: $n items, $amount EUR
-payment $hex captured $amount EUR by $issuer for $user in $ms ms
-receipt $n for $user$n@example.com is queued as <$hex@mail.example.com>
-job reindex-$table is done: $many rows, $n failed, in $ms ms
-job tidy-$table of the timetable begins as run $hex
-peer $ip:$n connected by h2 with TLS_AES_128_GCM_SHA256
-read settings again from /etc/shop/conf.d/$n.yaml, checksum $hex
-deployed version v3.$n.$n of commit $hex on $node
-stock of warehouse W-$n is counted: $many parts, $n differ, in $ms ms
-search for "$table of $user" found $many in $n shards within $ms ms
-uploaded s3://pictures-$n/$hex/$many.webp, $size bytes in $ms ms
-hook https://hooks.example.com/$hex answered 200 at attempt $n in $ms ms
-sent block blk_$many to its reader at $ip
-key $hex of $node follows $hex
-
-slow query of $ms ms: SELECT * FROM $table WHERE owner = $many ORDER BY changed DESC LIMIT $n
-attempt $n at http://$node.internal$path after $ms ms: connection reset by peer
-client $ip has used $n % of its requests of a minute
-heap has $size of $size bytes on $node
-old route $path was called by $ip with curl/8.$n.0
-queue of $table holds $many messages, more than $n
-clock of $node differs by $ms ms
-refused password of unknown person $user from $ip port $n
-certificate of $node.example.com with serial $hex ends in $n days
-answer of $path was larger than expected, $size bytes for $ip
-
-POST $path for $ip failed: upstream timeout after $delay shard-$shard trace=$hex$hex
-write to $table of key $many failed: deadlock, rolled back $hex after $ms ms
-payment $hex of $user was declined: insufficient funds for $amount EUR
-dial tcp $ip:$n: connect: connection refused (service=$node attempt=$n)
-worker $n stopped: java.lang.IllegalStateException at com.example.$table.Worker.step(Worker.java:$n)
-recovered from panic in $path: slice bounds out of range [$n:$n], goroutine $many
-undecodable message in events.$table/$n at $many: unexpected end of input
-mail delivery failed to=$user$n@example.com relay=$ip: 550 mailbox unavailable, id $hex
-permission denied for user $user on resource $path by policy $hex
-http://$node.internal$path answered 503 after $ms ms: "busy"
-
-killed process $n on $node for lack of memory, $size bytes resident of $size
-replica $node lags by $ms ms, promoting shard-$shard
-segment $hex of $table is damaged: checksum $hex, expected $hex
-volume /var/lib/data/$n of $node is full, $size bytes left, writes are refused`
+//
+//go:embed messages.txt
+var messages string

@@ -1,4 +1,4 @@
-package shop_test
+package corpus_test
 
 import (
 	"encoding/json"
@@ -7,21 +7,21 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/dev/shop"
+	"blobtail/internal/dev/corpus"
 	"blobtail/record"
 )
 
 // at is the time of the incident in these tests.
 func at() time.Time { return time.Date(2026, 11, 20, 11, 48, 0, 0, time.UTC) }
 
-func options(seed uint64) shop.Options {
-	return shop.Options{Seed: seed, From: at().Add(-108 * time.Minute), Rate: 5, Incident: at()}
+func options(seed uint64) corpus.ShopOptions {
+	return corpus.ShopOptions{Seed: seed, From: at().Add(-108 * time.Minute), Rate: 5, Incident: at()}
 }
 
 // made are the first records.
-func made(o shop.Options, n int) ([]shop.Record, shop.Incident) {
-	g := shop.New(o)
-	var all []shop.Record
+func made(o corpus.ShopOptions, n int) ([]corpus.Record, corpus.Incident) {
+	g := corpus.NewShop(o)
+	var all []corpus.Record
 	for range n {
 		all = append(all, g.Next())
 	}
@@ -39,7 +39,7 @@ type parsed struct {
 	TraceID   string    `json:"trace_id"`
 }
 
-func TestRecords(t *testing.T) {
+func TestShop(t *testing.T) {
 	all, incident := made(options(1), 36_000)
 	again, _ := made(options(1), 36_000)
 	other, _ := made(options(2), 36_000)
@@ -61,7 +61,7 @@ func TestRecords(t *testing.T) {
 		if err := json.Unmarshal(r.Line, &p); err != nil {
 			t.Fatalf("%v: %s", err, r.Line)
 		}
-		if p.TS.UnixNano() != r.Time || p.Level != r.Level.String() || p.Service != r.Service || !slices.Contains(shop.Services(), p.Service) {
+		if p.TS.UnixNano() != r.Time || p.Level != r.Level.String() || p.Service != r.Service || !slices.Contains(corpus.ShopServices(), p.Service) {
 			t.Fatalf("%+v of %s", r, r.Line)
 		}
 		if isNew := strings.HasPrefix(p.Msg, incident.Message) || strings.HasPrefix(p.Msg, incident.Before); isNew &&
@@ -105,7 +105,7 @@ func TestIncident(t *testing.T) {
 			continue
 		}
 		found++
-		if i == 0 || !strings.HasPrefix(of[i-1].Msg, incident.Before) || of[i].Level != "error" || of[i-1].Level != "warn" || id == "" || of[i].TraceID != of[i-1].TraceID {
+		if i == 0 || !strings.HasPrefix(of[i-1].Msg, incident.Before) || of[i].Level != "error" || of[i-1].Level != "warn" || id == "" || of[i].TraceID == "" || of[i].TraceID != of[i-1].TraceID {
 			t.Errorf("request %s: %+v", id, of)
 		}
 	}
@@ -121,7 +121,7 @@ func TestIncident(t *testing.T) {
 // Each kind of wild record comes soon, before and after the incident.
 func TestWild(t *testing.T) {
 	all, _ := made(options(1), 36_000)
-	for _, w := range shop.Wilds() {
+	for _, w := range corpus.Wilds() {
 		count := func(from, to int) (n int) {
 			for _, r := range all[from:to] {
 				if r.Service == w.Service && strings.Contains(string(r.Line), w.Text) {
@@ -130,7 +130,7 @@ func TestWild(t *testing.T) {
 			}
 			return n
 		}
-		incident, _ := slices.BinarySearchFunc(all, at().UnixNano(), func(r shop.Record, ns int64) int { return int(r.Time - ns) })
+		incident, _ := slices.BinarySearchFunc(all, at().UnixNano(), func(r corpus.Record, ns int64) int { return int(r.Time - ns) })
 		if count(0, 1000) == 0 || count(0, incident) < 3 || count(incident, len(all)) == 0 {
 			t.Errorf("%s: %d in the first 1,000 records, %d before the incident, %d since", w.Kind, count(0, 1000), count(0, incident), count(incident, len(all)))
 		}
@@ -139,7 +139,7 @@ func TestWild(t *testing.T) {
 
 // A live rate is that of the records.
 func TestRate(t *testing.T) {
-	g := shop.New(options(1))
+	g := corpus.NewShop(options(1))
 	g.Next()
 	from := at().Add(time.Hour)
 	g.SetRate(2000, from)

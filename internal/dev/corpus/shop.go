@@ -1,0 +1,320 @@
+package corpus
+
+import (
+	"container/heap"
+	"math"
+	"strconv"
+	"time"
+
+	"blobtail/record"
+)
+
+// ShopOptions describe the logs of a shop.
+type ShopOptions struct {
+	Seed     uint64
+	From     time.Time     // of the first record
+	Rate     float64       // records a second
+	Incident time.Time     // when the deploy of payments begins
+	Wave     time.Duration // from one peak of the traffic to the next; 0: 40 min
+}
+
+// Shop tells requests of users. One goes through several of the five services, and its records have
+// the same request_id and trace_id. At the time of the incident a deploy of payments begins. The
+// new version writes a message that is new, and the services before it fail in consequence. A few
+// records are wild: of several lines, in colours, of 20 KB, with markup.
+type Shop struct {
+	o        ShopOptions
+	dice     dice
+	stories  []story
+	wilds    []*step
+	releases map[string][]release
+
+	pending  queue   // records later than the last one of Next
+	next     int64   // when the next request begins
+	plan     float64 // the same without chance, in ns from From
+	flat     bool    // no waves
+	requests int
+	incident Incident
+}
+
+// ShopServices are the services of a shop, by name.
+func ShopServices() []string { return []string{"gateway", "orders", "payments", "stock", "web"} }
+
+// hosts is the number of hosts of each service, and rollout the time between the restarts of two.
+const hosts, rollout = 3, 20 * time.Second
+
+// The incident is a deploy of a service, from one version to another.
+const faulty, oldVersion, newVersion = "payments", "2.13.4", "2.14.0"
+
+// NewShop returns a shop.
+func NewShop(o ShopOptions) *Shop {
+	if o.Wave <= 0 {
+		o.Wave = 40 * time.Minute
+	}
+	s := &Shop{o: o, dice: newDice(o.Seed), next: o.From.UnixNano(), stories: parseStories(), incident: Incident{
+		Service: faulty, Message: newMessage, Before: warning, Deploy: o.Incident.UTC(), OldVersion: oldVersion, NewVersion: newVersion,
+	}}
+	for _, w := range wilds() {
+		s.wilds = append(s.wilds, w.parse())
+	}
+	s.deploy()
+	return s
+}
+
+// Next returns the next record in order of time. Its Line stays valid.
+func (s *Shop) Next() Record {
+	for len(s.pending) == 0 || s.pending[0].Time >= s.next {
+		s.begin()
+	}
+	r := heap.Pop(&s.pending).(*told)
+	s.incident.note(r)
+	return r.Record
+}
+
+// Due returns the time of the next record.
+func (s *Shop) Due() time.Time {
+	for len(s.pending) == 0 {
+		s.begin()
+	}
+	return time.Unix(0, min(s.pending[0].Time, s.next))
+}
+
+// SetRate changes how many records come a second, from now on without waves. Requests go on at a
+// time, or where they are if that is later.
+func (s *Shop) SetRate(rate float64, from time.Time) {
+	s.o.Rate, s.next, s.flat = rate, max(s.next, from.UnixNano()), true
+	s.plan = float64(s.next - s.o.From.UnixNano())
+}
+
+// Incident returns the facts of the records that Next has returned.
+func (s *Shop) Incident() Incident { return s.incident }
+
+// wildEvery is how many requests there are for a wild record. At the beginning there is one for
+// firstWild, until all kinds have been.
+const wildEvery, firstWild = 97, 10
+
+// begin tells the next request. One of 16 is a check or a job of a service instead.
+func (s *Shop) begin() {
+	before := len(s.pending)
+	r := s.system(s.next)
+	r.id, r.trace = "req-"+string(s.dice.hex(nil, 12)), string(s.dice.hex(nil, 32))
+	s.requests++
+	if n := s.requests; n <= firstWild*len(s.wilds) && n%firstWild == 0 {
+		r.log(s.wilds[n/firstWild-1])
+	} else if n%wildEvery == 0 {
+		r.log(s.wilds[n/wildEvery%len(s.wilds)])
+	}
+	for _, st := range s.story(r) {
+		if s.dice.IntN(st.oneIn) == 0 {
+			r.log(st)
+		}
+	}
+	// The traffic rises and falls by a sixth. Chance moves a request, and not those behind it.
+	wave := 1.0
+	if !s.flat {
+		wave += math.Sin(2*math.Pi*s.plan/float64(s.o.Wave)) / 6
+	}
+	pause := float64(len(s.pending)-before) / s.o.Rate / wave * float64(time.Second)
+	s.next = max(s.next+1, s.o.From.UnixNano()+int64(s.plan+pause*(0.5+s.dice.Float64())))
+	s.plan += pause
+}
+
+// story draws the steps of a request. Its host may have the new version.
+func (s *Shop) story(r *request) []*step {
+	phase := 0
+	if s.version(faulty, r.host, r.at) == newVersion {
+		phase = 1
+	}
+	n := s.dice.IntN(total)
+	for _, st := range s.stories {
+		if n -= st.weights[phase]; n < 0 {
+			if st.job {
+				r.id = ""
+			}
+			return st.steps
+		}
+	}
+	return nil
+}
+
+// release is a version with the time of its start on the first host, in unix ns.
+type release struct {
+	since   int64
+	version string
+}
+
+// deploy tells of the restarts: one that changes nothing, two of new versions, and that of the
+// incident.
+func (s *Shop) deploy() {
+	s.releases = map[string][]release{"gateway": {{0, "1.9.2"}}, "web": {{0, "5.21.0"}}, "orders": {{0, "3.7.1"}}, faulty: {{0, oldVersion}}, "stock": {{0, "4.2.8"}}}
+	for _, d := range []struct {
+		service, version string
+		part             float64 // of the time from the first record to the incident
+	}{{faulty, oldVersion, 0.1}, {"web", "5.21.1", 0.4}, {"orders", "3.7.2", 0.7}, {faulty, newVersion, 1}} {
+		first := s.o.From.Add(time.Duration(float64(s.o.Incident.Sub(s.o.From)) * d.part)).UnixNano()
+		s.releases[d.service] = append(s.releases[d.service], release{first, d.version})
+		for host := 1; host <= hosts; host++ {
+			r := s.system(first + int64(host-1)*int64(rollout) - int64(3*time.Second))
+			r.host = host
+			r.log(&step{service: d.service, level: record.Info, msg: parsePattern("stopping on SIGTERM, requests in flight: $items")})
+			r.log(&step{service: d.service, level: record.Info, low: 3000, high: 3000, msg: parsePattern("started version " + d.version + ", revision $hex")})
+		}
+	}
+}
+
+// version is that of a service on a host at a time.
+func (s *Shop) version(service string, host int, at int64) (version string) {
+	for _, r := range s.releases[service] {
+		if at >= r.since+int64(host-1)*int64(rollout) || version == "" {
+			version = r.version
+		}
+	}
+	return version
+}
+
+// request is a request of a user on its way, or the work of a service that no user asked for.
+type request struct {
+	s         *Shop
+	begun, at int64 // unix ns: of its beginning, and of its last record
+	id, trace string
+	host      int
+	number    int
+	waited    time.Duration
+	known     map[string]string // its values by their names
+	told      []Told
+}
+
+func (s *Shop) system(at int64) *request {
+	return &request{s: s, begun: at, at: at, number: s.requests, host: 1 + s.dice.IntN(hosts), known: map[string]string{}}
+}
+
+// log writes the record of a step.
+func (r *request) log(st *step) {
+	r.waited = time.Duration(st.low+r.s.dice.IntN(st.high-st.low+1)) * time.Millisecond
+	r.at += int64(r.waited) + 1000 + r.s.dice.Int64N(900_000)
+	msg := st.msg.fill(nil, r.value)
+	b := make([]byte, 0, 384+len(msg))
+	if st.text {
+		b = append(append(record.AppendTime(b, r.at), ' '), msg...)
+	} else {
+		b = record.AppendTime(append(b, `{"ts":"`...), r.at)
+		b = append(append(append(b, `","level":"`...), st.level.String()...), `","service":"`...)
+		b = append(append(b, st.service...), `","msg":"`...)
+		b = record.AppendEscaped(b, msg)
+		b = append(append(append(b, `","host":"`...), st.service...), '-')
+		b = append(strconv.AppendInt(b, int64(r.host), 10), `","version":"`...)
+		b = append(append(b, r.s.version(st.service, r.host, r.at)...), '"')
+		if r.id != "" {
+			b = append(append(append(append(append(b, `,"request_id":"`...), r.id...), `","trace_id":"`...), r.trace...), '"')
+		}
+		b = append(st.fields.fill(b, r.value), '}')
+	}
+	rec := Record{Time: r.at, Service: st.service, Level: st.level, ID: r.id, Line: append(b, '\n'), Text: st.text}
+	heap.Push(&r.s.pending, &told{rec, st.part, r})
+	r.told = append(r.told, Told{string(record.AppendTime(nil, r.at)), rec.Service, rec.Level.String(), string(msg), st.part})
+}
+
+// value appends a value. A request has one of each name.
+func (r *request) value(b []byte, name string) []byte {
+	switch name {
+	case "wait":
+		return strconv.AppendInt(b, r.waited.Milliseconds(), 10)
+	case "took":
+		return strconv.AppendInt(b, (r.at-r.begun)/1e6, 10)
+	case "order":
+		return strconv.AppendInt(b, int64(48_000+r.number), 10)
+	}
+	if _, ok := r.known[name]; !ok {
+		r.known[name] = string(r.s.dice.append(nil, name))
+	}
+	return append(b, r.known[name]...)
+}
+
+// Incident has the facts of the incident in the records so far.
+type Incident struct {
+	Service    string    `json:"service"`
+	Message    string    `json:"message"` // the beginning of the new message
+	Before     string    `json:"before"`  // the beginning of the warning just before it in the same request
+	Deploy     time.Time `json:"deploy"`
+	OldVersion string    `json:"old_version"`
+	NewVersion string    `json:"new_version"`
+
+	Errors   int     `json:"errors"`   // records with the new message
+	Warnings int     `json:"warnings"` // records with the warning
+	First    *Failed `json:"first,omitempty"`
+}
+
+// Failed is a request that failed by the incident.
+type Failed struct {
+	RequestID string `json:"request_id"`
+	// Records are those of the request in all services, in order of time, also the ones to come.
+	Records []Told `json:"records"`
+	// Error and Warning are the places of the two in Records, one behind the other.
+	Error   int `json:"error"`
+	Warning int `json:"warning"`
+}
+
+// Told is a record of a request.
+type Told struct {
+	Time    string `json:"ts"`
+	Service string `json:"service"`
+	Level   string `json:"level"`
+	Msg     string `json:"msg"`
+
+	part part
+}
+
+// part is the part that a record has in the incident.
+type part int
+
+const (
+	bystander part = iota
+	telling        // the warning
+	failure        // the new message
+)
+
+// note counts a record.
+func (i *Incident) note(r *told) {
+	switch r.part {
+	case telling:
+		i.Warnings++
+	case failure:
+		if i.Errors++; i.First == nil {
+			i.First = &Failed{RequestID: r.of.id, Records: r.of.told}
+			for n, t := range r.of.told {
+				switch t.part {
+				case telling:
+					i.First.Warning = n
+				case failure:
+					i.First.Error = n
+				}
+			}
+		}
+	}
+}
+
+// told is a record on its way to Next.
+type told struct {
+	Record
+	part part
+	of   *request
+}
+
+// queue has records by their times.
+type queue []*told
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].Time < q[j].Time }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+
+// Push implements heap.Interface.
+func (q *queue) Push(r any) { *q = append(*q, r.(*told)) }
+
+// Pop implements heap.Interface.
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	r := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return r
+}
