@@ -78,16 +78,29 @@ type generator struct {
 	services []string
 	shares   []float64    // of the services, added up
 	patterns [5][]pattern // by level, from debug on
-	line     []byte
-	msg      []byte
+	form     pattern      // of a line
+
+	record    Record
+	host      int
+	line, msg []byte
 }
+
+// form is that of a line. An odd one has labels too.
+const (
+	form = `{"ts":$time,"level":"$level","service":"$service","host":"$service-5c8d7f4b$host-$few","request_id":"$id","status":$status,"duration_ms":$took,"path":"$path","user_id":"u1$person",`
+	odd  = `"labels":{"zone":"Grün\t$few"},`
+	end  = `"msg":"$msg"}` + "\n"
+)
 
 // All are the records. Times rise, but neighbours up to a quarter of a second apart may be in
 // the wrong order, as on the wire.
 func (o Options) All() iter.Seq[Record] {
 	o = o.filled()
 	return func(yield func(Record) bool) {
-		g := &generator{o: o, dice: newDice(o.Seed), services: Services()[:o.Services], patterns: parseMessages()}
+		g := &generator{o: o, dice: newDice(o.Seed), services: Services()[:o.Services], patterns: parseMessages(), form: parsePattern(form + end)}
+		if o.Odd {
+			g.form = parsePattern(form + odd + end)
+		}
 		for i, sum := 0, 0.0; i < o.Services; i++ {
 			sum += math.Pow(float64(i+1), -1.1)
 			g.shares = append(g.shares, sum)
@@ -111,47 +124,44 @@ func (g *generator) make(i int) Record {
 		ID:      string(g.dice.hex(nil, 32)),
 		needle:  g.o.needle(i),
 	}
-	b := append(g.line[:0], `{"ts":`...)
-	b = g.time(b, r.Time)
-	b = append(b, `,"level":"`...)
-	b = append(b, g.word(r.Level)...)
-	b = append(b, `","service":"`...)
-	b = append(b, r.Service...)
-	b = append(b, `","host":"`...)
-	b = append(b, r.Service...)
-	b = append(b, "-5c8d7f4b"...)
-	b = strconv.AppendInt(b, int64(10+service), 10)
-	b = append(b, '-')
-	b = strconv.AppendInt(b, g.dice.Int64N(12), 10)
-	b = append(b, `","request_id":"`...)
-	b = append(b, r.ID...)
-	b = append(b, `","status":`...)
-	b = append(b, statuses[weight][g.dice.IntN(len(statuses[weight])/4)*4:][:3]...)
-	b = append(b, `,"duration_ms":`...)
-	b = strconv.AppendFloat(b, g.dice.millis(), 'f', 3, 64)
-	b = append(b, `,"path":"`...)
-	b = g.dice.append(b, "path")
-	b = append(b, `","user_id":"u`...)
-	b = strconv.AppendInt(b, 100_000+g.dice.Int64N(20_000), 10)
-	if g.o.Odd {
-		b = append(b, `","labels":{"zone":"Grün\t`...)
-		b = strconv.AppendInt(b, g.dice.Int64N(3), 10)
-		b = append(b, `"},"msg":"`...)
-	} else {
-		b = append(b, `","msg":"`...)
-	}
+	g.record, g.host = r, 10+service
 	g.msg = g.patterns[weight][g.dice.IntN(len(g.patterns[weight]))].fill(g.msg[:0], g.dice.append)
-	if b = record.AppendEscaped(b, g.msg); r.needle != "" {
-		b = append(b, " token="...)
-		b = append(b, r.needle...)
-	}
-	g.line = append(b, "\"}\n"...)
+	g.line = g.form.fill(g.line[:0], g.value)
 	r.Line = g.line
 	return r
 }
 
+// value appends a value of the record.
+func (g *generator) value(b []byte, name string) []byte {
+	r := &g.record
+	switch name {
+	case "time":
+		return g.time(b, r.Time)
+	case "level":
+		return append(b, g.word(r.Level)...)
+	case "service":
+		return append(b, r.Service...)
+	case "host":
+		return strconv.AppendInt(b, int64(g.host), 10)
+	case "id":
+		return append(b, r.ID...)
+	case "status":
+		return append(b, g.dice.of(statuses()[r.Level-record.Debug]...)...)
+	case "took":
+		return strconv.AppendFloat(b, g.dice.millis(), 'f', 3, 64)
+	case "msg":
+		if b = record.AppendEscaped(b, g.msg); r.needle != "" {
+			b = append(append(b, " token="...), r.needle...)
+		}
+		return b
+	}
+	return g.dice.append(b, name)
+}
+
 // statuses are those of answers by level, from debug on.
-var statuses = [5]string{"200 200 200 204 304 ", "200 200 201 204 302 ", "200 404 429 401 200 ", "500 502 503 504 400 ", "500 503 500 503 507 "}
+func statuses() [5][]string {
+	return [5][]string{{"200", "200", "200", "204", "304"}, {"200", "200", "201", "204", "302"}, {"200", "404", "429", "401", "200"}, {"500", "502", "503", "504", "400"}, {"500", "503", "500", "503", "507"}}
+}
 
 // weight draws debug to critical as 0 to 4.
 func (g *generator) weight() int {

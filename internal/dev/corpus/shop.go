@@ -2,8 +2,10 @@ package corpus
 
 import (
 	"container/heap"
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"blobtail/record"
@@ -55,7 +57,7 @@ func NewShop(o ShopOptions) *Shop {
 		Service: faulty, Message: newMessage, Before: warning, Deploy: o.Incident.UTC(), OldVersion: oldVersion, NewVersion: newVersion,
 	}}
 	for _, w := range wilds() {
-		s.wilds = append(s.wilds, w.parse())
+		s.wilds = append(s.wilds, newStep(w.Service, w.level, strings.HasPrefix(w.Kind, "text"), strings.Replace(w.msg, "@", w.Text, 1), w.fields))
 	}
 	s.deploy()
 	return s
@@ -156,8 +158,8 @@ func (s *Shop) deploy() {
 		for host := 1; host <= hosts; host++ {
 			r := s.system(first + int64(host-1)*int64(rollout) - int64(3*time.Second))
 			r.host = host
-			r.log(&step{service: d.service, level: record.Info, msg: parsePattern("stopping on SIGTERM, requests in flight: $items")})
-			r.log(&step{service: d.service, level: record.Info, low: 3000, high: 3000, msg: parsePattern("started version " + d.version + ", revision $hex")})
+			r.log(parseStep(d.service + " info 0-0 stopping on SIGTERM, requests in flight: $items"))
+			r.log(parseStep(d.service + " info 3000-3000 started version " + d.version + ", revision $hex"))
 		}
 	}
 }
@@ -175,13 +177,18 @@ func (s *Shop) version(service string, host int, at int64) (version string) {
 // request is a request of a user on its way, or the work of a service that no user asked for.
 type request struct {
 	s         *Shop
-	begun, at int64 // unix ns: of its beginning, and of its last record
-	id, trace string
+	begun, at int64  // unix ns: of its beginning, and of its last record
+	id        string // none of a job
+	trace     string
 	host      int
 	number    int
-	waited    time.Duration
 	known     map[string]string // its values by their names
-	told      []Told
+	records   int
+
+	// of the record that is written
+	step   *step
+	waited time.Duration
+	msg    []byte
 }
 
 func (s *Shop) system(at int64) *request {
@@ -190,33 +197,33 @@ func (s *Shop) system(at int64) *request {
 
 // log writes the record of a step.
 func (r *request) log(st *step) {
-	r.waited = time.Duration(st.low+r.s.dice.IntN(st.high-st.low+1)) * time.Millisecond
+	r.step, r.waited = st, time.Duration(st.low+r.s.dice.IntN(st.high-st.low+1))*time.Millisecond
 	r.at += int64(r.waited) + 1000 + r.s.dice.Int64N(900_000)
-	msg := st.msg.fill(nil, r.value)
-	b := make([]byte, 0, 384+len(msg))
-	if st.text {
-		b = append(append(record.AppendTime(b, r.at), ' '), msg...)
-	} else {
-		b = record.AppendTime(append(b, `{"ts":"`...), r.at)
-		b = append(append(append(b, `","level":"`...), st.level.String()...), `","service":"`...)
-		b = append(append(b, st.service...), `","msg":"`...)
-		b = record.AppendEscaped(b, msg)
-		b = append(append(append(b, `","host":"`...), st.service...), '-')
-		b = append(strconv.AppendInt(b, int64(r.host), 10), `","version":"`...)
-		b = append(append(b, r.s.version(st.service, r.host, r.at)...), '"')
-		if r.id != "" {
-			b = append(append(append(append(append(b, `,"request_id":"`...), r.id...), `","trace_id":"`...), r.trace...), '"')
-		}
-		b = append(st.fields.fill(b, r.value), '}')
-	}
-	rec := Record{Time: r.at, Service: st.service, Level: st.level, ID: r.id, Line: append(b, '\n'), Text: st.text}
-	heap.Push(&r.s.pending, &told{rec, st.part, r})
-	r.told = append(r.told, Told{string(record.AppendTime(nil, r.at)), rec.Service, rec.Level.String(), string(msg), st.part})
+	r.msg = st.msg.fill(nil, r.value)
+	line := st.line.fill(make([]byte, 0, 384+len(r.msg)), r.value)
+	r.records++
+	heap.Push(&r.s.pending, &told{Record{Time: r.at, Service: st.service, Level: st.level, ID: r.id, Line: line, Text: st.text}, st.part, r})
 }
 
-// value appends a value. A request has one of each name.
+// value appends a value. But for those of a record, a request has one of each name.
 func (r *request) value(b []byte, name string) []byte {
 	switch name {
+	case "time":
+		return record.AppendTime(b, r.at)
+	case "msg":
+		if r.step.text {
+			return append(b, r.msg...)
+		}
+		return record.AppendEscaped(b, r.msg)
+	case "host":
+		return strconv.AppendInt(b, int64(r.host), 10)
+	case "version":
+		return append(b, r.s.version(r.step.service, r.host, r.at)...)
+	case "request":
+		if r.id == "" {
+			return b
+		}
+		return fmt.Appendf(b, `,"request_id":%q,"trace_id":%q`, r.id, r.trace)
 	case "wait":
 		return strconv.AppendInt(b, r.waited.Milliseconds(), 10)
 	case "took":
@@ -239,29 +246,10 @@ type Incident struct {
 	OldVersion string    `json:"old_version"`
 	NewVersion string    `json:"new_version"`
 
-	Errors   int     `json:"errors"`   // records with the new message
-	Warnings int     `json:"warnings"` // records with the warning
-	First    *Failed `json:"first,omitempty"`
-}
-
-// Failed is a request that failed by the incident.
-type Failed struct {
-	RequestID string `json:"request_id"`
-	// Records are those of the request in all services, in order of time, also the ones to come.
-	Records []Told `json:"records"`
-	// Error and Warning are the places of the two in Records, one behind the other.
-	Error   int `json:"error"`
-	Warning int `json:"warning"`
-}
-
-// Told is a record of a request.
-type Told struct {
-	Time    string `json:"ts"`
-	Service string `json:"service"`
-	Level   string `json:"level"`
-	Msg     string `json:"msg"`
-
-	part part
+	Errors   int    `json:"errors"`   // records with the new message
+	Warnings int    `json:"warnings"` // records with the warning
+	Request  string `json:"request"`  // id of the first request that failed so
+	Records  int    `json:"records"`  // of that request in all services, also the ones to come
 }
 
 // part is the part that a record has in the incident.
@@ -279,16 +267,8 @@ func (i *Incident) note(r *told) {
 	case telling:
 		i.Warnings++
 	case failure:
-		if i.Errors++; i.First == nil {
-			i.First = &Failed{RequestID: r.of.id, Records: r.of.told}
-			for n, t := range r.of.told {
-				switch t.part {
-				case telling:
-					i.First.Warning = n
-				case failure:
-					i.First.Error = n
-				}
-			}
+		if i.Errors++; i.Request == "" {
+			i.Request, i.Records = r.ID, r.of.records
 		}
 	}
 }

@@ -26,13 +26,30 @@ const total = 1000
 
 // step writes a record.
 type step struct {
-	service     string
-	level       record.Level
-	low, high   int // ms from the record before
-	oneIn       int // the step is told once in so many times
-	msg, fields pattern
-	part        part
-	text        bool // a line of text
+	service   string
+	level     record.Level
+	low, high int  // ms from the record before
+	oneIn     int  // the step is told once in so many times
+	text      bool // a line of text
+	msg, line pattern
+	part      part
+}
+
+// newStep makes a step of a message and its fields.
+func newStep(service string, level record.Level, text bool, msg, fields string) *step {
+	s := &step{service: service, level: level, oneIn: 1, text: text, msg: parsePattern(msg)}
+	switch {
+	case strings.HasPrefix(msg, warning):
+		s.part = telling
+	case strings.HasPrefix(msg, newMessage):
+		s.part = failure
+	}
+	line := "$time $msg"
+	if !text {
+		line = fmt.Sprintf(`{"ts":"$time","level":"%s","service":"%s","msg":"$msg","host":"%[2]s-$host","version":"$version"$request%s}`, level, service, members(fields))
+	}
+	s.line = parsePattern(line + "\n")
+	return s
 }
 
 // stories are those of the shop, each with its weights. A step has a service, a level, the
@@ -89,21 +106,15 @@ func parseStories() (all []story) {
 func parseStep(line string) *step {
 	of := strings.SplitN(line, " ", 4)
 	msg, fields, _ := strings.Cut(of[3], " -- ")
-	s := &step{service: of[0], level: record.LevelOf([]byte(of[1])), oneIn: 1, msg: parsePattern(msg), fields: parseFields(fields)}
+	s := newStep(of[0], record.LevelOf([]byte(of[1])), false, msg, fields)
 	_, _ = fmt.Sscanf(of[2], "%d-%d/%d", &s.low, &s.high, &s.oneIn)
-	switch {
-	case strings.HasPrefix(msg, warning):
-		s.part = telling
-	case strings.HasPrefix(msg, newMessage):
-		s.part = failure
-	}
 	return s
 }
 
-// parseFields makes members of an object of fields.
-func parseFields(s string) pattern {
+// members makes members of an object of fields.
+func members(fields string) string {
 	var b []byte
-	for f := range strings.FieldsSeq(s) {
+	for f := range strings.FieldsSeq(fields) {
 		at := strings.IndexAny(f, "=:")
 		b = append(append(append(b, `,"`...), f[:at]...), `":`...)
 		if f[at] == '=' {
@@ -112,7 +123,7 @@ func parseFields(s string) pattern {
 			b = append(b, f[at+1:]...)
 		}
 	}
-	return parsePattern(string(b))
+	return string(b)
 }
 
 // Wild is a kind of record that is not like the others.
@@ -135,11 +146,6 @@ type wild struct {
 	Wild
 	level       record.Level
 	msg, fields string
-}
-
-func (w wild) parse() *step {
-	return &step{service: w.Service, level: w.level, oneIn: 1, text: strings.HasPrefix(w.Kind, "text"),
-		msg: parsePattern(strings.Replace(w.msg, "@", w.Text, 1)), fields: parseFields(w.fields)}
 }
 
 func wilds() []wild {

@@ -55,6 +55,10 @@ func (d dice) append(b []byte, name string) []byte {
 		return number(100_000, 1_000_000)
 	case "any":
 		return append(b, d.of(`"59.90 EUR"`, "59", "59.9", "true", "null", "9007199254740993", `["59.90","EUR"]`)...)
+	case "few":
+		return number(0, 12)
+	case "person":
+		return append(b, strconv.Itoa(100_000 + d.IntN(20_000))[1:]...)
 	case "many":
 		return number(10_000_000, 99_999_999)
 	case "size":
