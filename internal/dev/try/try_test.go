@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -191,49 +192,30 @@ func whole(t *testing.T, bin string) {
 	r.gone()
 }
 
-// lookout is an output that calls a function once it has a text.
-type lookout struct {
-	text  bytes.Buffer
-	until string
-	then  func()
-}
-
-// Write implements io.Writer.
-func (l *lookout) Write(p []byte) (int, error) {
-	n, err := l.text.Write(p)
-	if l.then != nil && strings.Contains(l.text.String(), l.until) {
-		l.then()
-	}
-	return n, err
-}
-
 // incident fails unless the commands that are printed tell of the incident.
 func (r *running) incident() {
 	t, i := r.t, r.Incident
 	t.Helper()
-	if len(r.Look) != 3 {
-		t.Fatalf("commands: %q", r.Look)
-	}
-	var told []string
-	for _, line := range r.Look {
-		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-		var out lookout
-		if strings.Contains(line, " tail -f ") {
-			out = lookout{until: i.Message, then: cancel}
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	var told [3]string
+	for n, line := range r.Look {
 		cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+line)
-		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-		cmd.Stdout = &out
-		if err := cmd.Run(); err != nil && ctx.Err() == nil {
-			t.Errorf("%s: %v", line, err)
-		} else if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Errorf("%s: %v", line, ctx.Err())
+		stdout, err := cmd.StdoutPipe()
+		if err = errors.Join(err, cmd.Start()); err != nil {
+			t.Fatal(err)
 		}
-		cancel()
-		told = append(told, out.text.String())
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			if told[n] += lines.Text() + "\n"; strings.Contains(line, " tail -f ") && strings.Contains(lines.Text(), i.Message) {
+				_ = cmd.Process.Signal(os.Interrupt)
+			}
+		}
+		if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != interrupted {
+			t.Errorf("%s: %v", line, err)
+		}
 	}
 	if n := strings.Count(told[1], i.Message); n == 0 || !strings.Contains(told[1], i.Before) || !strings.Contains(told[2], i.Message) || !strings.Contains(told[0], `"error":`) {
-		t.Errorf("the commands tell:\n%s", strings.Join(told, "\n"))
+		t.Errorf("the commands tell:\n%s", strings.Join(told[:], "\n"))
 	}
 	from, deploy := r.History.From.Format(layout), i.Deploy.Format(layout)
 	if n := r.count("*", "--from", from, "--to", deploy, "-F", i.Message); n != 0 {
@@ -244,16 +226,10 @@ func (r *running) incident() {
 			t.Errorf("%d records with %q, want %d", n, text, want)
 		}
 	}
-	var msgs []string
-	for line := range strings.Lines(r.query("*", "--from", deploy, "--where", `request_id == "`+i.First.RequestID+`"`, "-o", "json")) {
-		var p struct{ Msg string }
-		if err := json.Unmarshal([]byte(line), &p); err != nil {
-			t.Fatal(err)
-		}
-		msgs = append(msgs, p.Msg)
-	}
-	if len(msgs) != len(i.First.Records) || i.First.Error != i.First.Warning+1 || !strings.HasPrefix(msgs[i.First.Error], i.Message) || !strings.HasPrefix(msgs[i.First.Warning], i.Before) {
-		t.Errorf("the first failed request: %q, want %+v", msgs, i.First)
+	of := strings.Split(r.query("*", "--from", deploy, "--where", `request_id == "`+i.Request+`"`, "-o", "json"), "\n")
+	at := slices.IndexFunc(of, func(line string) bool { return strings.Contains(line, i.Message) })
+	if len(of)-1 != i.Records || at < 1 || !strings.Contains(of[at-1], i.Before) {
+		t.Errorf("the first failed request has the records %q; the facts are %+v", of, i)
 	}
 }
 
