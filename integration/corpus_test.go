@@ -104,8 +104,9 @@ func checkWindow(t *testing.T, at place, want *corpus.Window, ids map[string]boo
 		if !maps.Equal(got[service], counts) {
 			t.Errorf("%s: counts by level %v, want %v", service, got[service], counts)
 		}
-		if n := count(t, at, "--from", want.From, "--to", want.To, service, "--level", "error,critical"); n != counts["error"]+counts["critical"] {
-			t.Errorf("%s: %d errors and worse in the window, want %d", service, n, counts["error"]+counts["critical"])
+		errors := counts["error"] + counts["critical"]
+		if n := count(t, at, "--from", want.From, "--to", want.To, service, "--level", "error,critical"); n != errors {
+			t.Errorf("%s: %d errors and worse in the window, want %d", service, n, errors)
 		}
 	}
 }

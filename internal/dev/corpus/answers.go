@@ -46,8 +46,9 @@ type Window struct {
 
 // NewWindow returns an empty window.
 func NewWindow(name string, from time.Time, length time.Duration) *Window {
-	to := from.Add(length)
-	return &Window{Name: name, From: from.UTC().Format(time.RFC3339Nano), To: to.UTC().Format(time.RFC3339Nano), Counts: Counts{}, from: from.UnixNano(), to: to.UnixNano()}
+	w := &Window{Name: name, Counts: Counts{}, from: from.UnixNano(), to: from.Add(length).UnixNano()}
+	w.From, w.To = string(record.AppendTime(nil, w.from)), string(record.AppendTime(nil, w.to))
+	return w
 }
 
 // Add counts a record if it is in the window, and reports whether it is.

@@ -13,6 +13,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"blobtail/record"
@@ -30,6 +31,7 @@ type Record struct {
 	Text bool
 
 	needle string
+	of     *request
 }
 
 // Options describe a corpus. The zero value has no records.
@@ -78,6 +80,7 @@ type generator struct {
 	services []string
 	shares   []float64    // of the services, added up
 	patterns [5][]pattern // by level, from debug on
+	statuses [5][]string  // likewise
 	form     pattern      // of a line
 
 	record    Record
@@ -87,9 +90,10 @@ type generator struct {
 
 // form is that of a line. An odd one has labels too.
 const (
-	form = `{"ts":$time,"level":"$level","service":"$service","host":"$service-5c8d7f4b$host-$few","request_id":"$id","status":$status,"duration_ms":$took,"path":"$path","user_id":"u1$person",`
-	odd  = `"labels":{"zone":"Grün\t$few"},`
-	end  = `"msg":"$msg"}` + "\n"
+	form = `{"ts":$time,"level":"$level","service":"$service","host":"$service-5c8d7f4b$host-$few","request_id":"$id",` +
+		`"status":$status,"duration_ms":$took,"path":"$path","user_id":"u1$person",`
+	odd = `"labels":{"zone":"Grün\t$few"},`
+	end = `"msg":"$msg"}` + "\n"
 )
 
 // All are the records. Times rise, but neighbours up to a quarter of a second apart may be in
@@ -97,7 +101,8 @@ const (
 func (o Options) All() iter.Seq[Record] {
 	o = o.filled()
 	return func(yield func(Record) bool) {
-		g := &generator{o: o, dice: newDice(o.Seed), services: Services()[:o.Services], patterns: parseMessages(), form: parsePattern(form + end)}
+		g := &generator{o: o, dice: newDice(o.Seed), services: Services()[:o.Services], form: parsePattern(form + end)}
+		g.patterns, g.statuses = parseMessages(), parseStatuses()
 		if o.Odd {
 			g.form = parsePattern(form + odd + end)
 		}
@@ -115,7 +120,8 @@ func (o Options) All() iter.Seq[Record] {
 
 // make makes the i-th record.
 func (g *generator) make(i int) Record {
-	late := time.Duration(float64(i)*float64(g.o.Span)/float64(g.o.Records)) + time.Duration(g.dice.Int64N(int64(min(g.o.Span/100, 250*time.Millisecond))+1))
+	late := time.Duration(float64(i) * float64(g.o.Span) / float64(g.o.Records))
+	late += time.Duration(g.dice.Int64N(int64(min(g.o.Span/100, 250*time.Millisecond)) + 1))
 	weight, service := g.weight(), g.service()
 	r := Record{
 		Time:    g.o.From.UnixNano() + int64(min(late, g.o.Span-1)),
@@ -146,7 +152,7 @@ func (g *generator) value(b []byte, name string) []byte {
 	case "id":
 		return append(b, r.ID...)
 	case "status":
-		return append(b, g.dice.of(statuses()[r.Level-record.Debug]...)...)
+		return append(b, g.dice.of(g.statuses[r.Level-record.Debug]...)...)
 	case "took":
 		return strconv.AppendFloat(b, g.dice.millis(), 'f', 3, 64)
 	case "msg":
@@ -158,9 +164,13 @@ func (g *generator) value(b []byte, name string) []byte {
 	return g.dice.append(b, name)
 }
 
-// statuses are those of answers by level, from debug on.
-func statuses() [5][]string {
-	return [5][]string{{"200", "200", "200", "204", "304"}, {"200", "200", "201", "204", "302"}, {"200", "404", "429", "401", "200"}, {"500", "502", "503", "504", "400"}, {"500", "503", "500", "503", "507"}}
+// parseStatuses has the statuses of answers by level, from debug on.
+func parseStatuses() (all [5][]string) {
+	const statuses = "200 200 200 204 304,200 200 201 204 302,200 404 429 401 200,500 502 503 504 400,500 503 500 503 507"
+	for i, of := range strings.Split(statuses, ",") {
+		all[i] = strings.Fields(of)
+	}
+	return all
 }
 
 // weight draws debug to critical as 0 to 4.

@@ -42,7 +42,8 @@ type Sent struct {
 // Post sends bodies, in their order, over so many connections at once, each when the answer to the
 // one before has come. An answer that is not 2xx ends it: the error has the answer.
 func Post(ctx context.Context, url string, header http.Header, connections int, bodies [][]byte) (s Sent, err error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: connections, MaxConnsPerHost: connections, DisableCompression: true, WriteBufferSize: 64 << 10}
+	transport := &http.Transport{MaxIdleConnsPerHost: connections, MaxConnsPerHost: connections, WriteBufferSize: 64 << 10}
+	transport.DisableCompression = true
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	ctx, cancel := context.WithCancelCause(ctx)

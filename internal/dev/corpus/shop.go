@@ -1,9 +1,11 @@
 package corpus
 
 import (
-	"container/heap"
+	"bytes"
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,13 +30,13 @@ type Shop struct {
 	o        ShopOptions
 	dice     dice
 	stories  []story
-	wilds    []*step
+	wilds    []story
 	releases map[string][]release
 
-	pending  queue   // records later than the last one of Next
-	next     int64   // when the next request begins
-	plan     float64 // the same without chance, in ns from From
-	flat     bool    // no waves
+	pending  []Record // records later than the last one of Next
+	next     int64    // when the next request begins
+	plan     float64  // the same without chance, in ns from From
+	flat     bool     // no waves
 	requests int
 	incident Incident
 }
@@ -56,8 +58,10 @@ func NewShop(o ShopOptions) *Shop {
 	s := &Shop{o: o, dice: newDice(o.Seed), next: o.From.UnixNano(), stories: parseStories(), incident: Incident{
 		Service: faulty, Message: newMessage, Before: warning, Deploy: o.Incident.UTC(), OldVersion: oldVersion, NewVersion: newVersion,
 	}}
-	for _, w := range wilds() {
-		s.wilds = append(s.wilds, newStep(w.Service, w.level, strings.HasPrefix(w.Kind, "text"), strings.Replace(w.msg, "@", w.Text, 1), w.fields))
+	for _, st := range s.stories {
+		if strings.HasPrefix(st.name, "wild") {
+			s.wilds = append(s.wilds, st)
+		}
 	}
 	s.deploy()
 	return s
@@ -68,9 +72,10 @@ func (s *Shop) Next() Record {
 	for len(s.pending) == 0 || s.pending[0].Time >= s.next {
 		s.begin()
 	}
-	r := heap.Pop(&s.pending).(*told)
+	r := s.pending[0]
+	s.pending = s.pending[1:]
 	s.incident.note(r)
-	return r.Record
+	return r
 }
 
 // Due returns the time of the next record.
@@ -102,15 +107,11 @@ func (s *Shop) begin() {
 	r.id, r.trace = "req-"+string(s.dice.hex(nil, 12)), string(s.dice.hex(nil, 32))
 	s.requests++
 	if n := s.requests; n <= firstWild*len(s.wilds) && n%firstWild == 0 {
-		r.log(s.wilds[n/firstWild-1])
+		r.tell(s.wilds[n/firstWild-1])
 	} else if n%wildEvery == 0 {
-		r.log(s.wilds[n/wildEvery%len(s.wilds)])
+		r.tell(s.wilds[n/wildEvery%len(s.wilds)])
 	}
-	for _, st := range s.story(r) {
-		if s.dice.IntN(st.oneIn) == 0 {
-			r.log(st)
-		}
-	}
+	r.tell(s.draw(r))
 	// The traffic rises and falls by a sixth. Chance moves a request, and not those behind it.
 	wave := 1.0
 	if !s.flat {
@@ -121,22 +122,14 @@ func (s *Shop) begin() {
 	s.plan += pause
 }
 
-// story draws the steps of a request. Its host may have the new version.
-func (s *Shop) story(r *request) []*step {
+// draw draws the story of a request. Its host may have the new version.
+func (s *Shop) draw(r *request) story {
 	phase := 0
 	if s.version(faulty, r.host, r.at) == newVersion {
 		phase = 1
 	}
-	n := s.dice.IntN(total)
-	for _, st := range s.stories {
-		if n -= st.weights[phase]; n < 0 {
-			if st.job {
-				r.id = ""
-			}
-			return st.steps
-		}
-	}
-	return nil
+	n := s.dice.IntN(1000)
+	return s.stories[slices.IndexFunc(s.stories, func(st story) bool { n -= st.weights[phase]; return n < 0 })]
 }
 
 // release is a version with the time of its start on the first host, in unix ns.
@@ -148,7 +141,9 @@ type release struct {
 // deploy tells of the restarts: one that changes nothing, two of new versions, and that of the
 // incident.
 func (s *Shop) deploy() {
-	s.releases = map[string][]release{"gateway": {{0, "1.9.2"}}, "web": {{0, "5.21.0"}}, "orders": {{0, "3.7.1"}}, faulty: {{0, oldVersion}}, "stock": {{0, "4.2.8"}}}
+	s.releases = map[string][]release{
+		"gateway": {{0, "1.9.2"}}, "web": {{0, "5.21.0"}}, "orders": {{0, "3.7.1"}}, faulty: {{0, oldVersion}}, "stock": {{0, "4.2.8"}},
+	}
 	for _, d := range []struct {
 		service, version string
 		part             float64 // of the time from the first record to the incident
@@ -158,8 +153,8 @@ func (s *Shop) deploy() {
 		for host := 1; host <= hosts; host++ {
 			r := s.system(first + int64(host-1)*int64(rollout) - int64(3*time.Second))
 			r.host = host
-			r.log(parseStep(d.service + " info 0-0 stopping on SIGTERM, requests in flight: $items"))
-			r.log(parseStep(d.service + " info 3000-3000 started version " + d.version + ", revision $hex"))
+			r.log(parseStep(d.service+" info 0-0 stopping on SIGTERM, requests in flight: $items", false))
+			r.log(parseStep(d.service+" info 3000-3000 started version "+d.version+", revision $hex", false))
 		}
 	}
 }
@@ -202,7 +197,21 @@ func (r *request) log(st *step) {
 	r.msg = st.msg.fill(nil, r.value)
 	line := st.line.fill(make([]byte, 0, 384+len(r.msg)), r.value)
 	r.records++
-	heap.Push(&r.s.pending, &told{Record{Time: r.at, Service: st.service, Level: st.level, ID: r.id, Line: line, Text: st.text}, st.part, r})
+	at, _ := slices.BinarySearchFunc(r.s.pending, r.at, func(p Record, at int64) int { return cmp.Compare(p.Time, at) })
+	made := Record{Time: r.at, Service: st.service, Level: st.level, ID: r.id, Line: line, Text: st.text, of: r}
+	r.s.pending = slices.Insert(r.s.pending, at, made)
+}
+
+// tell writes the records of a story.
+func (r *request) tell(of story) {
+	if strings.HasPrefix(of.name, "job") {
+		r.id = ""
+	}
+	for _, st := range of.steps {
+		if r.s.dice.IntN(st.oneIn) == 0 {
+			r.log(st)
+		}
+	}
 }
 
 // value appends a value. But for those of a record, a request has one of each name.
@@ -252,49 +261,14 @@ type Incident struct {
 	Records  int    `json:"records"`  // of that request in all services, also the ones to come
 }
 
-// part is the part that a record has in the incident.
-type part int
-
-const (
-	bystander part = iota
-	telling        // the warning
-	failure        // the new message
-)
-
 // note counts a record.
-func (i *Incident) note(r *told) {
-	switch r.part {
-	case telling:
+func (i *Incident) note(r Record) {
+	if bytes.Contains(r.Line, []byte(`"`+warning)) {
 		i.Warnings++
-	case failure:
+	}
+	if bytes.Contains(r.Line, []byte(`"`+newMessage)) {
 		if i.Errors++; i.Request == "" {
 			i.Request, i.Records = r.ID, r.of.records
 		}
 	}
-}
-
-// told is a record on its way to Next.
-type told struct {
-	Record
-	part part
-	of   *request
-}
-
-// queue has records by their times.
-type queue []*told
-
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].Time < q[j].Time }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-
-// Push implements heap.Interface.
-func (q *queue) Push(r any) { *q = append(*q, r.(*told)) }
-
-// Pop implements heap.Interface.
-func (q *queue) Pop() any {
-	last := len(*q) - 1
-	r := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return r
 }

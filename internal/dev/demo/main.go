@@ -32,7 +32,8 @@ func main() {
 	flag.Parse()
 	start, err := time.Parse(time.RFC3339, *from)
 	if err == nil {
-		err = write(*dir, corpus.Options{Seed: *seed, Records: *n, From: start, Span: *span, Odd: true}, corpus.NewWindow("", start.Add(*opens), 2*time.Minute))
+		o := corpus.Options{Seed: *seed, Records: *n, From: start, Span: *span, Odd: true}
+		err = write(*dir, o, corpus.NewWindow("", start.Add(*opens), 2*time.Minute))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)

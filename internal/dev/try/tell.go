@@ -38,7 +38,6 @@ type facts struct {
 	History  history           `json:"history"`
 	Rate     float64           `json:"rate"` // records a second from now on
 	Incident corpus.Incident   `json:"incident"`
-	Wild     []corpus.Wild     `json:"wild"`
 	Look     []string          `json:"look"` // the commands for a look round
 	TookMS   int64             `json:"took_ms"`
 }
@@ -48,7 +47,7 @@ func (w *world) tell() error {
 	f := facts{
 		Page: w.url + "/", Serve: w.url, Ingest: w.sender.ingest, Admin: w.sender.admin, Dir: w.dir, Store: w.store(),
 		Pids: map[string]int{"try": os.Getpid()}, Tokens: w.tokens, Services: corpus.ShopServices(), History: w.sender.past, Rate: w.sender.rate,
-		Incident: w.sender.shop.Incident(), Wild: corpus.Wilds(), TookMS: time.Since(w.begun).Milliseconds(),
+		Incident: w.sender.shop.Incident(), TookMS: time.Since(w.begun).Milliseconds(),
 	}
 	for _, c := range w.children {
 		f.Pids[c.name] = c.cmd.Process.Pid
