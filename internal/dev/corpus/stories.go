@@ -46,8 +46,9 @@ func shorts(line string) string {
 	case "access":
 		of := strings.Fields(rest)
 		level := map[byte]string{'2': "info", '4': "warn", '5': "error"}[of[2][0]]
-		const answered = "gateway %s 0-2 %s in $took ms -- method=%s path=%s status:%s duration_ms:$took user=$user client_ip=$ip bytes:$size"
-		return fmt.Sprintf(answered, level, rest, of[0], of[1], of[2])
+		of[0], of[1] = "method="+of[0], "path="+of[1]
+		return fmt.Sprintf("gateway %s 0-2 %s in $took ms -- %s %s status:%s duration_ms:$took user=$user client_ip=$ip bytes:$size",
+			level, rest, of[0], of[1], of[2])
 	case "place":
 		return `web info 1-4 checkout of basket $basket begins -- basket=$basket user=$user
 			orders info 2-9 order $order placed: $items items, $amount EUR -- order:$order items:$items amount:$amount user=$user
