@@ -10,8 +10,8 @@ package corpus
 
 import (
 	"iter"
-	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +78,6 @@ type generator struct {
 	o        Options
 	dice     dice
 	services []string
-	shares   []float64    // of the services, added up
 	patterns [5][]pattern // by level, from debug on
 	statuses [5][]string  // likewise
 	form     pattern      // of a line
@@ -105,10 +104,6 @@ func (o Options) All() iter.Seq[Record] {
 		g.patterns, g.statuses = parseMessages(), parseStatuses()
 		if o.Odd {
 			g.form = parsePattern(form + odd + end)
-		}
-		for i, sum := 0, 0.0; i < o.Services; i++ {
-			sum += math.Pow(float64(i+1), -1.1)
-			g.shares = append(g.shares, sum)
 		}
 		for i := range o.Records {
 			if !yield(g.make(i)) {
@@ -186,13 +181,9 @@ func (g *generator) weight() int {
 
 // service draws a service by its share.
 func (g *generator) service() int {
-	x := g.dice.Float64() * g.shares[len(g.shares)-1]
-	for i, sum := range g.shares {
-		if x < sum {
-			return i
-		}
-	}
-	return 0
+	below := [8]int{398, 584, 703, 790, 858, 913, 960, 1000}
+	n := g.dice.IntN(below[g.o.Services-1])
+	return slices.IndexFunc(below[:], func(sum int) bool { return n < sum })
 }
 
 // time writes a time in RFC 3339; of odd ones now and then in another zone, or as a number.
@@ -222,8 +213,9 @@ type dice struct{ *rand.Rand }
 
 func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0x626c6f627461696c))} }
 
-// millis draws the milliseconds that something took: most are few, and few are many.
-func (d dice) millis() float64 { return math.Exp(2.2 + 1.3*d.NormFloat64()) }
+// millis draws the milliseconds that something took: most are few, and few are many. Floating point
+// differs between machines, so it is a number of microseconds that is drawn.
+func (d dice) millis() float64 { return float64(d.IntN(1<<(11+d.IntN(7)))) / 1000 }
 
 // hex appends n hexadecimal digits.
 func (d dice) hex(b []byte, n int) []byte {
