@@ -85,9 +85,7 @@ type Answers struct {
 
 	last   []Record
 	search *regexp.Regexp
-	minute int64 // the one that count is of
-	count  *[5]int
-	counts map[int64]*[5]int
+	counts map[int64][5]int // as PerMinute, by the minute since 1970
 }
 
 // needles is the number of needles, and copies that of the records that may have one.
@@ -113,7 +111,7 @@ func newAnswers(o Options) *Answers {
 	all := Services()[:o.Services]
 	a := &Answers{
 		Per: map[string]int{}, Services: all, Regex: `timeout after [0-9.]+ms shard-1[0-9]`, RegexService: all[0], LastService: all[0],
-		PerMinute: map[string][5]int{}, counts: map[int64]*[5]int{},
+		PerMinute: map[string][5]int{}, counts: map[int64][5]int{},
 		Windows: []*Window{
 			NewWindow("2m", o.From.Add(o.Span*184/360).Truncate(time.Minute), 2*time.Minute),
 			NewWindow("1h", o.From.Add(o.Span/2).Truncate(time.Minute), min(time.Hour, o.Span/6)),
@@ -130,13 +128,10 @@ func newAnswers(o Options) *Answers {
 func (a *Answers) add(r Record) {
 	a.Bytes += int64(len(r.Line))
 	a.Per[r.Service]++
-	if m := r.Time / int64(time.Minute); a.count == nil || m != a.minute {
-		if a.minute, a.count = m, a.counts[m]; a.count == nil {
-			a.count = new([5]int)
-			a.counts[m] = a.count
-		}
-	}
-	a.count[r.Level-record.Debug]++
+	minute := r.Time / int64(time.Minute)
+	n := a.counts[minute]
+	n[r.Level-record.Debug]++
+	a.counts[minute] = n
 	for _, w := range a.Windows {
 		w.Add(r)
 	}
@@ -174,7 +169,7 @@ func Write(w io.Writer, o Options) (*Answers, error) {
 		a.Last = append(a.Last, r.ID)
 	}
 	for m, n := range a.counts {
-		a.PerMinute[time.Unix(m*60, 0).UTC().Format(time.RFC3339)] = *n
+		a.PerMinute[time.Unix(m*60, 0).UTC().Format(time.RFC3339)] = n
 	}
 	return a, out.Flush()
 }

@@ -170,13 +170,9 @@ func parseStatuses() (all [5][]string) {
 
 // weight draws debug to critical as 0 to 4.
 func (g *generator) weight() int {
+	below := [5]int{60, 90, 96, 99, 100}
 	n := g.dice.IntN(100)
-	for weight, below := range [4]int{60, 90, 96, 99} {
-		if n < below {
-			return weight
-		}
-	}
-	return 4
+	return slices.IndexFunc(below[:], func(sum int) bool { return n < sum })
 }
 
 // service draws a service by its share.

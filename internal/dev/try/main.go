@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if !ok {
 		return code
 	}
-	w := &world{o: o, stdout: stdout, stderr: stderr, begun: time.Now(), deaths: make(chan *child, 2)}
+	w := &world{o: o, stdout: stdout, stderr: stderr, deaths: make(chan *child, 2)}
 	err := w.prepare()
 	if err == nil {
 		err = w.keep(ctx)

@@ -34,20 +34,18 @@ type facts struct {
 	Store    string            `json:"store"`
 	Pids     map[string]int    `json:"pids"`
 	Tokens   map[string]string `json:"tokens,omitempty"` // id.secret by id: all, one
-	Services []string          `json:"services"`
 	History  history           `json:"history"`
 	Rate     float64           `json:"rate"` // records a second from now on
 	Incident corpus.Incident   `json:"incident"`
 	Look     []string          `json:"look"` // the commands for a look round
-	TookMS   int64             `json:"took_ms"`
 }
 
 // tell says that all is ready.
 func (w *world) tell() error {
 	f := facts{
 		Page: w.url + "/", Serve: w.url, Ingest: w.sender.ingest, Admin: w.sender.admin, Dir: w.dir, Store: w.store(),
-		Pids: map[string]int{"try": os.Getpid()}, Tokens: w.tokens, Services: corpus.ShopServices(), History: w.sender.past, Rate: w.sender.rate,
-		Incident: w.sender.shop.Incident(), TookMS: time.Since(w.begun).Milliseconds(),
+		Pids: map[string]int{"try": os.Getpid()}, Tokens: w.tokens, History: w.sender.past, Rate: w.sender.rate,
+		Incident: w.sender.shop.Incident(),
 	}
 	for _, c := range w.children {
 		f.Pids[c.name] = c.cmd.Process.Pid

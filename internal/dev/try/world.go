@@ -20,7 +20,6 @@ import (
 type world struct {
 	o              options
 	stdout, stderr io.Writer
-	begun          time.Time
 	bin, dir       string
 	temporary      bool // dir is deleted at the end
 	ready          bool
