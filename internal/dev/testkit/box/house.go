@@ -235,10 +235,11 @@ func (in *Ingester) Start() {
 		h.t.Fatal(err)
 	}
 	in.Lease.FS = in.disk
-	p, err := Start(log, in.Options)
+	p, err := NewProcess(log, in.Options)
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	p.Run()
 	in.port = h.Wire.Up(in.Host, p.Handler)
 	in.set(p)
 }

@@ -23,7 +23,7 @@ import (
 var ErrGone = errors.New("the process is gone")
 
 // Options are the settings of a process, in those of its parts. What joins the parts is set by
-// [Start].
+// [NewProcess].
 type Options struct {
 	Blobs  storage.BlobStore
 	Tables storage.TableStore
@@ -45,25 +45,28 @@ type Process struct {
 	Announcer *lease.Announcer
 	Handler   *live.Handler
 
-	o          Options
+	storing    func() error
+	asked      func(live.LogQuery)
 	newest     live.Newest
+	others     *peers.Peers
+	tail       *tailindex.Writer // nil: no tail is written
 	dead       atomic.Bool
 	announcing context.Context
 	quiet, end context.CancelFunc
 	running    sync.WaitGroup
 }
 
-// Start starts a process on a log. Once it has ended, nothing that it does reaches the store.
-func Start(log *wal.Log, o Options) (*Process, error) {
-	p := &Process{Log: log, o: o}
+// NewProcess joins the parts of a process on a log. Once it has ended, nothing that it does reaches
+// the store.
+func NewProcess(log *wal.Log, o Options) (*Process, error) {
+	p := &Process{Log: log, storing: o.Storing, asked: o.Asked}
 	tables := storagetest.FaultyTables(o.Tables, p.mortal)
 	writer := blobwriter.New(storagetest.Faulty(o.Blobs, p.mortal), blobwriter.Options{}, nil)
 	if err := writer.SetLane(o.Lease.Lane); err != nil {
 		return nil, err
 	}
-	told := &teller{}
 	if o.Tail != nil {
-		o.Buffer.Tail = told
+		o.Buffer.Tail = p
 	}
 	p.Buffer = buffer.New(log, sink{writer, p}, o.Buffer)
 	o.Lease.Oldest, o.Lease.Earliest, o.Lease.Replayed = p.Buffer.Oldest, p.Buffer.Earliest, p.Buffer.Replayed
@@ -71,7 +74,12 @@ func Start(log *wal.Log, o Options) (*Process, error) {
 	if p.Announcer, err = lease.New(tables, o.Lease); err != nil {
 		return nil, err
 	}
-	others := peers.New(peers.Options{Self: p.Announcer.ID, Process: p.Announcer.Process(), Now: o.Lease.Now, List: func(ctx context.Context) ([]lease.Ingester, error) {
+	if o.Tail != nil {
+		of := *o.Tail
+		of.Store, of.Process, of.Lane, of.Durable, of.Now = o.Lease.Store, p.Announcer.Process(), p.Announcer.Lane, p.Buffer.Durable, o.Lease.Now
+		p.tail = tailindex.NewWriter(tables, of)
+	}
+	p.others = peers.New(peers.Options{Self: p.Announcer.ID, Process: p.Announcer.Process(), Now: o.Lease.Now, List: func(ctx context.Context) ([]lease.Ingester, error) {
 		return lease.List(ctx, tables, o.Lease.Store)
 	}})
 	if o.Live.Self == nil {
@@ -80,21 +88,22 @@ func Start(log *wal.Log, o Options) (*Process, error) {
 			return live.Self{ID: p.Announcer.ID(), Process: p.Announcer.Process(), Store: store}
 		}
 	}
-	o.Live.Journal, o.Live.Newest, o.Live.Peers = journal{p}, &p.newest, others.Roll
+	o.Live.Journal, o.Live.Newest, o.Live.Peers = journal{p}, &p.newest, p.others.Roll
 	p.Handler = live.NewHandler(o.Live)
-	var ctx context.Context
-	ctx, p.end = context.WithCancel(context.Background())
+	return p, nil
+}
+
+// Run runs the parts until [Process.End].
+func (p *Process) Run() {
+	ctx, end := context.WithCancel(context.Background())
+	p.end = end
 	p.announcing, p.quiet = context.WithCancel(ctx)
 	p.running.Go(func() { _ = p.Buffer.Run(ctx) }) // its error is the end of the disk
 	p.Go(p.Announcer.Run)
-	p.Go(others.Run)
-	if o.Tail != nil {
-		of := *o.Tail
-		of.Store, of.Process, of.Lane, of.Durable, of.Now = o.Lease.Store, p.Announcer.Process(), p.Announcer.Lane, p.Buffer.Durable, o.Lease.Now
-		told.w = tailindex.NewWriter(tables, of)
-		p.running.Go(func() { _ = told.w.Run(ctx) })
+	p.Go(p.others.Run)
+	if p.tail != nil {
+		p.running.Go(func() { _ = p.tail.Run(ctx) })
 	}
-	return p, nil
 }
 
 // Go runs a part of the process as long as it announces itself.
@@ -110,6 +119,9 @@ func (p *Process) mortal(op storagetest.Op, _ string) storagetest.Fault {
 	}
 	return storagetest.Fault{}
 }
+
+// Accepted implements [buffer.Tail]: the tail is made after the buffer.
+func (p *Process) Accepted(mark uint64, run *record.Run) { p.tail.Accepted(mark, run) }
 
 // Accept is the gate of cmd/ingest. No time passes between Enter and leave: the clock of a bubble
 // stands still while a goroutine waits for a mutex.
@@ -146,8 +158,8 @@ type sink struct {
 }
 
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
-	if storing := s.p.o.Storing; storing != nil {
-		if err := storing(); err != nil {
+	if s.p.storing != nil {
+		if err := s.p.storing(); err != nil {
 			return err
 		}
 	}
@@ -165,8 +177,8 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 type journal struct{ p *Process }
 
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
-	if j.p.o.Asked != nil {
-		j.p.o.Asked(q)
+	if j.p.asked != nil {
+		j.p.asked(q)
 	}
 	snapshot, err := j.p.Buffer.Live(ctx, buffer.LiveQuery(q))
 	if err != nil {
@@ -191,8 +203,3 @@ func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
 	}
 	return err
 }
-
-// teller passes accepted records on to the tail, which is made after the buffer.
-type teller struct{ w *tailindex.Writer }
-
-func (t *teller) Accepted(mark uint64, run *record.Run) { t.w.Accepted(mark, run) }
