@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/dir"
+	"blobtail/storage/storagetest"
 )
 
 // estate is a store with logs of many days, and its retention policy.
@@ -209,17 +209,9 @@ func blobsOfPlace(t testing.TB, at place) storage.BlobStore {
 }
 
 // keys returns the names of all objects with a prefix, sorted.
-func keys(t testing.TB, at place, prefix string) (out []string) {
+func keys(t testing.TB, at place, prefix string) []string {
 	t.Helper()
-	for b, err := range blobsOfPlace(t, at).List(t.Context(), prefix, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b.Key != storeid.Key {
-			out = append(out, b.Key)
-		}
-	}
-	return out
+	return slices.DeleteFunc(storagetest.KeysOf(t, blobsOfPlace(t, at), prefix), func(k string) bool { return k == storeid.Key })
 }
 
 // logs returns the names of blobs, without the objects of retention.
@@ -239,19 +231,4 @@ func of(names []string, service string, days func(d horizon.Day) bool) []string 
 		d, err := horizon.ParseDay(strings.Join(parts[1:4], "-"))
 		return err != nil || !days(d)
 	})
-}
-
-// bodyOf reads an object whole.
-func bodyOf(t testing.TB, s storage.BlobStore, key string) []byte {
-	t.Helper()
-	r, err := s.Get(t.Context(), key, 0, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -8,8 +8,7 @@ package readingtest
 
 import (
 	"context"
-	"errors"
-	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // House is a store with running ingesters.
@@ -102,17 +102,9 @@ func (h *House) Accept(n int, lines ...Line) error {
 }
 
 // Blobs are the keys of the blobs of a service, in order.
-func (h *House) Blobs(service string) (keys []string) {
+func (h *House) Blobs(service string) []string {
 	h.t.Helper()
-	for b, err := range h.Store.List(context.Background(), service+"/", "") {
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		if strings.HasSuffix(b.Key, ".log") {
-			keys = append(keys, b.Key)
-		}
-	}
-	return keys
+	return slices.DeleteFunc(storagetest.KeysOf(h.t, h.Store, service+"/"), func(key string) bool { return !strings.HasSuffix(key, ".log") })
 }
 
 // Compact replaces the blobs of each past hour by one, and deletes them.
@@ -139,40 +131,15 @@ func (h *House) Copy() *House {
 			h.t.Fatal(err)
 		}
 	}
-	for b, err := range h.Store.List(ctx, "", "") {
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		r, err := h.Store.Get(ctx, b.Key, 0, -1)
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		body, err := io.ReadAll(r)
-		if err = errors.Join(err, c.Store.Create(ctx, b.Key, body, b.Attrs)); err != nil {
-			h.t.Fatal(err)
-		}
-	}
+	storagetest.Copy(h.t, h.Store, c.Store)
 	return c
 }
 
 // Damage changes a byte in the middle of a blob.
 func (h *House) Damage(key string) {
 	h.t.Helper()
-	ctx := context.Background()
-	was, err := h.Store.Stat(ctx, key)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	r, err := h.Store.Get(ctx, key, 0, -1)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	body, err := io.ReadAll(r)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	body[len(body)/4] ^= 0x55
-	if err := errors.Join(h.Store.Delete(ctx, was), h.Store.Create(ctx, key, body, was.Attrs)); err != nil {
-		h.t.Fatal(err)
-	}
+	storagetest.Edit(h.t, h.Store, key, func(_ *storage.Blob, body []byte) []byte {
+		body[len(body)/4] ^= 0x55
+		return body
+	})
 }
