@@ -190,7 +190,8 @@ func TestNamedBlobIsGoneForAReason(t *testing.T) {
 		{"the day was dropped at once", func(ctx context.Context, b *builder) error { return horizon.Drop(ctx, b.store, "web", day) }, nil},
 		{"the horizon rose", func(ctx context.Context, b *builder) error { return horizon.Publish(ctx, b.store, "web", day+3) }, nil},
 		{"all was dropped, and no blob is left", func(ctx context.Context, b *builder) error {
-			return errors.Join(horizon.Publish(ctx, b.store, "web", day+30), b.store.Delete(ctx, storagetest.Objects(t, b.store, "web/")...))
+			all := storagetest.Objects(t, b.store, "web/")
+			return errors.Join(horizon.Publish(ctx, b.store, "web", day+30), b.store.Delete(ctx, all...))
 		}, nil},
 		{"the reader may not see dropped days", nil, denied("_")},
 		{"the reader may not look at blobs", nil, statDenied},

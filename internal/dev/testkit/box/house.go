@@ -186,7 +186,8 @@ func (h *House) Request(lines ...Line) *record.Request {
 		if l.Fields != "" {
 			l.Fields = "," + l.Fields
 		}
-		source := fmt.Sprintf(`{"ts":%q,"level":%q,"msg":"%s"%s}`, record.AppendTime(nil, at), l.Level, record.AppendEscaped(nil, []byte(l.Msg)), l.Fields)
+		msg := record.AppendEscaped(nil, []byte(l.Msg))
+		source := fmt.Sprintf(`{"ts":%q,"level":%q,"msg":"%s"%s}`, record.AppendTime(nil, at), l.Level, msg, l.Fields)
 		if _, err := parser.Scan([]byte(source)); err != nil {
 			h.t.Fatalf("%s: %v", source, err)
 		}

@@ -76,12 +76,12 @@ func NewProcess(log *wal.Log, o Options) (*Process, error) {
 	}
 	if o.Tail != nil {
 		of := *o.Tail
-		of.Store, of.Process, of.Lane, of.Durable, of.Now = o.Lease.Store, p.Announcer.Process(), p.Announcer.Lane, p.Buffer.Durable, o.Lease.Now
+		of.Store, of.Process, of.Lane = o.Lease.Store, p.Announcer.Process(), p.Announcer.Lane
+		of.Durable, of.Now = p.Buffer.Durable, o.Lease.Now
 		p.tail = tailindex.NewWriter(tables, of)
 	}
-	p.others = peers.New(peers.Options{Self: p.Announcer.ID, Process: p.Announcer.Process(), Now: o.Lease.Now, List: func(ctx context.Context) ([]lease.Ingester, error) {
-		return lease.List(ctx, tables, o.Lease.Store)
-	}})
+	list := func(ctx context.Context) ([]lease.Ingester, error) { return lease.List(ctx, tables, o.Lease.Store) }
+	p.others = peers.New(peers.Options{Self: p.Announcer.ID, Process: p.Announcer.Process(), Now: o.Lease.Now, List: list})
 	if o.Live.Self == nil {
 		o.Live.Self = func() live.Self {
 			store, _ := o.Lease.StoreID() // "": unknown
