@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	counts "blobtail/internal/count"
 	"blobtail/internal/dev/testkit"
 )
 
@@ -312,14 +313,7 @@ func (p *ingester) metrics() (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]float64{}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if v, err := strconv.ParseFloat(value, 64); err == nil {
-			all[name] = v
-		}
-	}
-	return all, nil
+	return counts.Read(text), nil
 }
 
 // logquery runs a query and returns its output and its exit code.
@@ -341,15 +335,19 @@ func logqueryTo(t testing.TB, out io.Writer, at place, args ...string) (stderr s
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "logquery"), append([]string{"--store", at.store, "-u"}, args...)...)
 	cmd.Env = append(testkit.Environ(), at.env...)
+	return ran(t, cmd, out)
+}
+
+// ran runs a command to its end, with its stdout in out.
+func ran(t testing.TB, cmd *exec.Cmd, out io.Writer) (stderr string, code int) {
+	t.Helper()
 	var errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = out, &errs
 	if err := shared.start(cmd); err != nil {
 		t.Fatal(err)
 	}
-	err := cmd.Wait()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
+	if _, exited := errors.AsType[*exec.ExitError](cmd.Wait()); !exited && !cmd.ProcessState.Success() {
+		t.Fatalf("%s: %v", cmd, cmd.ProcessState)
 	}
 	return errs.String(), cmd.ProcessState.ExitCode()
 }

@@ -3,7 +3,6 @@ package integration_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
@@ -167,22 +166,14 @@ func retain(t testing.TB, at place, args ...string) (stdout, stderr string, code
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
-	cmd := retention(ctx, at, args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := shared.start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	var exit *exec.ExitError
-	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
+	var out bytes.Buffer
+	stderr, code = ran(t, retention(ctx, at, args...), &out)
 	for _, sign := range []string{"panic:", "DATA RACE", "fatal error:"} {
-		if strings.Contains(errs.String(), sign) {
-			t.Errorf("retention %s: %s", strings.Join(args, " "), errs.String())
+		if strings.Contains(stderr, sign) {
+			t.Errorf("retention %s: %s", strings.Join(args, " "), stderr)
 		}
 	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	return out.String(), stderr, code
 }
 
 func retention(ctx context.Context, at place, args ...string) *exec.Cmd {
