@@ -263,6 +263,7 @@ func (in *Ingester) Kill() {
 	p := in.Process()
 	in.set(nil)
 	in.port.Close()
+	p.dead.Store(true) // before its disk fails: it could tell of that
 	in.disk.SetFault(func(simdisk.Op) error { return simdisk.ErrKilled })
 	p.End()
 	_ = p.Wait() // of a dead disk
