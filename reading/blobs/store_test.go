@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -131,9 +130,4 @@ func beforeGet(s storage.BlobStore, part string, do func()) storage.BlobStore {
 		}
 		return storagetest.Fault{}
 	})
-}
-
-func readFull(r io.ReadCloser, b []byte) (int, error) {
-	defer r.Close()
-	return io.ReadFull(r, b)
 }
