@@ -169,8 +169,7 @@ var forTests = map[string][]string{
 	"internal/dev/compare/result":    {"internal/dev/bench/report"},
 	"internal/dev/compare/victoria":  {},
 	"internal/dev/compare/reads":     {"internal/dev/bench/rig", "internal/dev/compare/canon", "internal/dev/compare/result"},
-	"internal/dev/loggen":            {"record"},
-	"internal/dev/shop":              {"record"},
+	"internal/dev/corpus":            {"record"},
 	"internal/dev/scale":             {"storage", "storage/azure"},
 	"source/body/loggers":            {},
 	// It may import no parser: the expected records must not share the mistakes of one.

@@ -84,6 +84,7 @@ func TestCounted(t *testing.T) {
 var unraced = map[string]string{
 	"./internal/dev/azuretry":         "a try by hand; its tests wait for processes",
 	"./internal/dev/bench":            "the benchmark",
+	"./internal/dev/corpus":           "the sender of measurements",
 	"./internal/dev/bench/rig":        "its tests wait for processes",
 	"./internal/dev/compare/reads":    "its tests wait for processes",
 	"./internal/dev/compare/victoria": "its test waits for a process",
