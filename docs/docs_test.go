@@ -25,7 +25,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"blobtail/internal/dev/bench/report"
 	"blobtail/internal/dev/testenv"
 	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
@@ -415,37 +414,6 @@ func TestWidth(t *testing.T) {
 				t.Errorf("%s:%d: %d characters", page, i+1, n)
 			}
 		}
-	}
-}
-
-// TestPictureOfBench ensures that docs/performance.svg is drawn from a report in
-// docs/bench, the latest that measured growth.
-func TestPictureOfBench(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join(root, "docs", "bench", "*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	picture, err := os.ReadFile(filepath.Join(root, "docs", "performance.svg"))
-	if errors.Is(err, fs.ErrNotExist) && len(names) == 0 {
-		t.Skip("no report is kept")
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	var latest report.Report
-	for _, name := range names {
-		r, err := report.Read[report.Report](name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := r.Date[:len(time.DateOnly)] + "-" + r.Commit + ".json"; filepath.Base(name) != want {
-			t.Errorf("%s should be %s", name, want)
-		}
-		if len(r.Growth) > 0 && r.Date > latest.Date {
-			latest = r
-		}
-	}
-	if want, err := report.Draw(latest); err != nil || !bytes.Equal(picture, want) {
-		t.Errorf("docs/performance.svg is not that of commit %s: go run ./internal/dev/bench draw FILE.json docs/performance.svg (%v)", latest.Commit, err)
 	}
 }
 

@@ -86,8 +86,6 @@ var unraced = map[string]string{
 	"./internal/dev/bench":            "the benchmark",
 	"./internal/dev/corpus":           "the sender of measurements",
 	"./internal/dev/bench/rig":        "its tests wait for processes",
-	"./internal/dev/compare/reads":    "its tests wait for processes",
-	"./internal/dev/compare/victoria": "its test waits for a process",
 	"./internal/dev/try":              "its tests wait for processes",
 	"./internal/cli":                  "waits for signals",
 	"./internal/dev/testkit/meter":    "for tests",
