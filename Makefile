@@ -25,12 +25,11 @@ RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon .
 	./serve/loki ./source/dryrun ./source/httpsource ./source/natssource ./source/syslog ./storage/azure ./storage/dir \
 	./storage/dir/tables ./storage/fanout ./storage/mem ./storage/together ./tailindex
 BENCHTIME    ?= 1s
-# Generator, sender and yardstick of the end-to-end benchmark, which is left out without
-# them; its flags (-quick, -against DIR and others); and where to keep a CPU
+# Flags of the end-to-end benchmark (-quick, -against DIR and others), and where to keep a CPU
 # profile of an ingester.
-BENCH_TOOLS  ?= ../shared/bench
 BENCH_FLAGS  ?=
-# The logs of the second corpus of `make compare`, and its flags (-quick, -rows GLOBS, -out FILE).
+# The logs of the second corpus of `make compare`, which is left out without them, and its flags
+# (-quick, -rows GLOBS, -out FILE).
 LOGHUB        ?= ../shared/data/loghub
 COMPARE_FLAGS ?=
 PROFILE      ?=
@@ -54,18 +53,17 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
 test-raced: export CGO_ENABLED = 1
 
-# What --version prints.
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
-VERSION := $(VERSION)
-COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
-STAMP   := -X blobtail/internal/cli.stamped=$(VERSION) -X blobtail/internal/cli.stampedCommit=$(COMMIT)
+# What --version prints: the constant, and the commit.
+VERSION := $(shell sed -n 's/^const number = "\(.*\)"/\1/p' internal/cli/version.go)
+COMMIT  := $(shell git describe --always --dirty=-changed --abbrev=12 --exclude='*' 2>/dev/null)
+STAMP   := -X blobtail/internal/cli.stampedCommit=$(COMMIT)
 
 # The same for every binary: static, and the same bytes wherever it is built.
 GO_BUILD := go build -ldflags "$(STAMP)"
 
 # The Go that releases are built with, fetched as a module where another one is installed;
-# `local` takes the one that is. The Dockerfile has the same. A newer patch of it when
-# `make vuln` asks for one.
+# `local` takes the one that is. The Dockerfile and the toolchain of go.mod are the same. A newer
+# patch of it when `make vuln` asks for one.
 RELEASE_GO ?= go1.26.11
 # Nothing of the builder gets into a binary: not its folder, its clock, its user, its git,
 # its GOFLAGS, its kind of processor.
@@ -114,7 +112,7 @@ sbom: ## dist/*.cdx.json: the modules in each binary of dist/, for CycloneDX
 	@set -e; dist=$$(cd "$(DIST)" && pwd); rm -f "$$dist"/*.cdx.json; tmp=$$(mktemp -d); trap 'rm -r "$$tmp"' EXIT; \
 	$(RELEASE_ENV) go -C $(LINT) build -trimpath -buildvcs=false -o "$$tmp" github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod; \
 	for file in "$$dist"/*-*-*; do \
-		"$$tmp/cyclonedx-gomod" bin -json -std -noserial -notimestamp $(if $(VERSION),-version "$(VERSION)") -output "$$file.cdx.json" "$$file"; \
+		"$$tmp/cyclonedx-gomod" bin -json -std -noserial -notimestamp -version "$(VERSION)" -output "$$file.cdx.json" "$$file"; \
 	done
 
 reproducible: ## make dist twice, in two folders that have nothing in common; the sums are equal
@@ -242,16 +240,17 @@ bench-micro:
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
 bench-table: build ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
-	go run ./internal/dev/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench -svg docs/performance.svg $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
+	go build -o bin/bench ./internal/dev/bench
+	bin/bench table -bin bin -docs docs $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
 
 # It installs VictoriaLogs, which no program here is linked with. COMPARE_FLAGS=-quick takes 4 minutes and
 # COMPARE_FLAGS="-rows 'read.*'" some rows: both print tables and write nothing.
 compare: build ## beside VictoriaLogs: the same records, checked, in turn; docs/compare, tables and plot; 16 minutes
-	go build -o bin/compare ./internal/dev/compare
-	bin/compare -bin bin -tools "$(BENCH_TOOLS)" -loghub "$(LOGHUB)" -docs docs $(COMPARE_FLAGS)
+	go build -o bin/bench ./internal/dev/bench
+	bin/bench compare -bin bin -loghub "$(LOGHUB)" -docs docs $(COMPARE_FLAGS)
 
 compare-agree: ## whether two results of make compare on one machine agree: A=FILE.json B=FILE.json
-	@go run ./internal/dev/compare agree "$(A)" "$(B)"
+	@go run ./internal/dev/bench agree "$(A)" "$(B)"
 
 scale: ## a terabyte a day on a simulated account of Azure, in virtual time; docs/scale/DATE.json
 	BLOBTAIL_SCALE="$(CURDIR)/docs/scale" go test -count 1 -timeout 60m -run '^TestScaleIngest$$' -v ./cmd/ingest </dev/null

@@ -6,7 +6,6 @@ package deploy
 
 import (
 	"encoding/json"
-	"go/version"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,8 +97,8 @@ func TestDockerfile(t *testing.T) {
 	if release == nil || !strings.Contains(made, "ARG GO_IMAGE=golang:"+release[1]+"-bookworm\n") {
 		t.Errorf("the build stage has another Go than make release, %v", release)
 	}
-	mod := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(read(t, filepath.Join("..", "go.mod")))
-	if mod == nil || release == nil || version.Compare("go"+release[1], "go"+mod[1]) < 0 {
+	mod := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindStringSubmatch(read(t, filepath.Join("..", "go.mod")))
+	if mod == nil || release == nil || release[1] != mod[1] {
 		t.Errorf("releases are built with Go %v, go.mod asks for %v", release, mod)
 	}
 	checkConfig(t, ingester(t), strings.Fields(last["ENV"]))

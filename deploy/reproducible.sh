@@ -4,12 +4,12 @@
 # git. `make reproducible` calls it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-: "${RELEASE_GO:?}" "${RELEASE:?}" "${VERSION?}" "${COMMIT?}"
+: "${RELEASE_GO:?}" "${RELEASE:?}" "${COMMIT?}"
 
 tmp=$(mktemp -d)
 # The modules of Go are read-only.
 trap 'chmod -R u+w "$tmp" && rm -rf "$tmp"' EXIT
-release=(make --no-print-directory dist "RELEASE_GO=$RELEASE_GO" "RELEASE=$RELEASE" "VERSION=$VERSION" "COMMIT=$COMMIT")
+release=(make --no-print-directory dist "RELEASE_GO=$RELEASE_GO" "RELEASE=$RELEASE" "COMMIT=$COMMIT")
 
 echo "first build: here"
 (umask 022 && "${release[@]}" "DIST=$tmp/the first")
