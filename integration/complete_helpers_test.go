@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -276,11 +275,6 @@ func (s *station) rest() {
 func (s *station) id() string {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.wal, "lease"))
-	if errors.Is(err, fs.ErrNotExist) { // 61e89a5 noted its id and its lane in another file
-		text, err = os.ReadFile(filepath.Join(s.wal, "ingester"))
-		id, _, _ := strings.Cut(string(text), " ")
-		text = fmt.Appendf(nil, `{"ID":%q}`, id)
-	}
 	var notes struct{ ID string }
 	if err := errors.Join(err, json.Unmarshal(text, &notes)); err != nil {
 		s.t.Fatalf("who %s is: %q, %v", s.name, text, err)

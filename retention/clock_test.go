@@ -78,7 +78,7 @@ func TestClockAhead(t *testing.T) {
 		{"what is not ours", 30, days(60), func(w *world) { w.put("app/2026/12/20/x", 1, nil); w.put("app/2026/12/21/1200/000001.log", 1, nil) }},
 		{"a mark of a time to come", 30, days(60), func(w *world) { w.put("_clock/20290101T000000Z", 0, nil) }},
 		{"the store was restored with it, without its times", 30, days(60), func(w *world) { w.restore() }},
-		{"the store is of an earlier version, and was restored with it", 30, days(60), func(w *world) { w.forget(); w.restore() }},
+		{"the store was restored with it, without the marks of runs", 30, days(60), func(w *world) { w.forget(); w.restore() }},
 		{"an operator's horizon", 30, days(60), func(w *world) { w.publish("app", days(60+20)) }},
 		{"a dropped day", 30, days(60), func(w *world) {
 			if err := horizon.Drop(w.t.Context(), w.store, "app", horizon.DayOf(w.now)-1); err != nil {
@@ -130,7 +130,7 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// forget deletes the marks of the runs that trusted the clock: earlier versions left none.
+// forget deletes the marks of the runs that trusted the clock.
 func (w *world) forget() {
 	w.t.Helper()
 	for b, err := range w.store.List(w.t.Context(), "_clock/", "") {
@@ -193,7 +193,7 @@ func TestClockRight(t *testing.T) {
 			}
 		}},
 		{"the store was restored from yesterday, without its times", 30, func(w *world, _ retention.Policy) { w.restore() }},
-		{"the store is of an earlier version, with a rest long ago", 30, func(w *world, p retention.Policy) {
+		{"the marks of runs are gone, with a rest long ago", 30, func(w *world, p retention.Policy) {
 			w.now = w.now.Add(days(20))
 			if _, err := confirmedRun(w.clocklessJob(p)); err != nil {
 				w.t.Fatal(err)

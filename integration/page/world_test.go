@@ -200,7 +200,7 @@ func kinds() map[string]func(*world) error {
 		"old":      oldWorld,
 		"incident": func(w *world) error { return incidentWorld(w) },
 		"picture": func(w *world) error {
-			return incidentWorld(w, "-control", "-at", "2026-11-24T15:00:00Z", "-records", "60000")
+			return incidentWorld(w, "-at", "2026-11-24T15:00:00Z", "-records", "60000")
 		},
 	}
 }

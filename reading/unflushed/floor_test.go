@@ -90,7 +90,7 @@ func TestFloorLeast(t *testing.T) {
 				t.Errorf("told is %q", text)
 			}
 		}
-		c.storeRow("0badcafe", nil) // of an older version
+		c.storeRow("0badcafe", nil) // without a floor
 		g = c.gather(c.reader(), until(low))
 		c.tells(g, "ingester 0badcafe")
 		if text := strings.Join(problemsOf(c.gather(c.reader(), always("web"))), ""); strings.Contains(text, "are whole") {

@@ -1,0 +1,5 @@
+// Package memory has no allocator.
+package memory
+
+// DefaultAllocator is none.
+const DefaultAllocator = 0
