@@ -91,6 +91,7 @@ func TestLongLines(t *testing.T) {
 
 // A condition and an expression end with the time of their query.
 func TestDeadlineOfFilters(t *testing.T) {
+	testkit.FullOnly(t, "expressions that work as long as they can")
 	h := longLines(t, 20)
 	s := serveWithin(t, h, 0, door.ReadsOptions{Deadline: 300 * time.Millisecond})
 	for _, path := range []string{

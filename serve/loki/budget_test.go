@@ -128,6 +128,7 @@ func TestLongLines(t *testing.T) {
 
 // A query ends at its deadline, however long its stages work on a record.
 func TestDeadlineOfStages(t *testing.T) {
+	testkit.FullOnly(t, "expressions that work as long as they can")
 	w := newWorld(t)
 	for i := range int64(30) {
 		w.log("web", "info", noon-minute-i*second, strings.Repeat("a", 300_000), `"n":1`)
