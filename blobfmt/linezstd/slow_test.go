@@ -24,7 +24,7 @@ func TestSlowFramesAreSmaller(t *testing.T) {
 	}
 }
 
-// Real logs come back. Those of package shared are not part of the repository.
+// Real logs come back. Those of ../shared are not part of the repository.
 func TestLogs(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "loghub", "*.ndjson"))
 	if err != nil || len(files) == 0 {

@@ -169,43 +169,6 @@ func TestWithoutRules(t *testing.T) {
 	}
 }
 
-// TestSiteCovers ensures that an object with the label blobtail-store that is added to the folder
-// is covered without a change of the site, and that one without the label is no obstacle.
-func TestSiteCovers(t *testing.T) {
-	const added = `apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: collect, labels: {app.kubernetes.io/name: blobtail}}
-spec:
-  template: {spec: {containers: [{name: a, image: "registry.example.com/blobtail:0.9.0"}]}}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: other, labels: {app.kubernetes.io/name: blobtail}}
-spec:
-  template: {spec: {containers: [{name: a, image: "other.example.com/x:1", env: [{name: X, value: "1"}]}]}}
----
-apiVersion: batch/v1
-kind: CronJob
-metadata: {name: more, labels: {app.kubernetes.io/name: blobtail, blobtail-store: site}}
-spec:
-  jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: "registry.example.com/blobtail:0.9.0", env: [{name: BLOBTAIL_STORE, value: "azure:ACCOUNT/logs"}]}]}}}}
-`
-	text := build(t, disk(t, func(name, text string) string {
-		switch name {
-		case "kubernetes/retention.yaml":
-			return text + "---\n" + added
-		case siteFolder + "/site.yaml":
-			return replaced(t, text, "azure:ACCOUNT/logs", "azure:contoso/archive")
-		case siteFolder + "/kustomization.yaml":
-			return replaced(t, text, "newTag: 0.9.0", "newTag: 7.8.9")
-		}
-		return text
-	}), siteFolder)
-	if strings.Contains(text, "ACCOUNT") || strings.Contains(text, "blobtail:0.9.0") || !strings.Contains(text, "other.example.com/x:1") {
-		t.Error(text)
-	}
-}
-
 // parts are the objects of a text in a fixed order.
 func parts(text string) []string {
 	all := strings.Split(strings.TrimSpace(text), "\n---\n")
@@ -246,7 +209,7 @@ func TestMonitors(t *testing.T) {
 				}
 				continue
 			}
-			set, _ := ingester(t)
+			set := file(t, "ingest.yaml")["StatefulSet/blobtail-ingest"].(*appsv1.StatefulSet)
 			e := o.Spec.PodMetricsEndpoints
 			if len(e) != 1 || e[0].Port == nil || e[0].Path != "/metrics" || e[0].Authorization == nil || e[0].Authorization.Credentials.Name != "blobtail-metrics" || o.Namespace != "logs" {
 				t.Fatalf("%+v", o)

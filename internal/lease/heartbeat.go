@@ -14,7 +14,7 @@
 //
 // # The lease
 //
-// A row is a lease. The last written state is also kept next to the log (package file
+// A row is a lease. The last written state is also kept next to the log (file
 // notes.go). Three rules tie both together:
 //
 //   - The file enters Holding after the row has. It leaves Holding, durably, before the
@@ -26,7 +26,7 @@
 //   - Idle and Stopped are written only when the log holds no unflushed record, and
 //     Idle only after ten minutes of that.
 //
-// A row that says Holding also has a floor (package file floor.go): no unflushed record
+// A row that says Holding also has a floor (file floor.go): no unflushed record
 // is older. It falls like the row enters Holding, and rises like the row leaves it: the
 // floor of the file is never below that of the row.
 //

@@ -1,6 +1,6 @@
 // Package layers holds the architecture's rules over the source: the permitted imports,
-// constructs that no file may use, licenses that no module may have, and limits for sizes and
-// prose. It has tests only; `make lint` runs them, and so does `go test ./...`.
+// constructs that no file may use, licenses that no module may have, and limits for sizes. It has
+// tests only; `make lint` runs them, and so does `go test ./...`.
 package layers
 
 import (
@@ -160,7 +160,6 @@ var forTests = map[string][]string{
 	"source/sourcetest":              {"record", "source/httpsource"},
 	"internal/dev/testenv/stores":    {"internal/dev/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
 	"internal/dev/testkit":           {},
-	"internal/dev/testkit/pty":       {},
 	"internal/dev/testkit/meter":     {},
 	"internal/dev/check":             {"record"},
 	"internal/dev/bench/report":      {},
@@ -307,7 +306,7 @@ func TestImports(t *testing.T) {
 }
 
 // developmentProgram reports whether f is of a program that is never shipped:
-// a main package below internal/ or bench/.
+// a main package below internal/.
 func developmentProgram(f file) bool {
 	return f.tree.Name.Name == "main" && (strings.HasPrefix(f.pkg, "internal/"))
 }

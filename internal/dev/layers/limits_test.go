@@ -16,10 +16,6 @@ const (
 	// mostColumns is the number of columns of a line. A tab has four.
 	mostColumns = 140
 
-	// mostWhComments and mostWhPages are numbers of wh-words in a thousand words.
-	mostWhComments = 1.0
-	mostWhPages    = 1.5
-
 	// mostDesign and mostPage are numbers of words, as wc counts them.
 	mostDesign = 4_500
 	mostPage   = 5_000

@@ -82,7 +82,6 @@ func TestCounted(t *testing.T) {
 
 // unraced start goroutines, and their tests need no race detector.
 var unraced = map[string]string{
-	"./internal/dev/azuretry":         "a try by hand; its tests wait for processes",
 	"./internal/dev/bench":            "the benchmark",
 	"./internal/dev/bench/rig":        "its tests wait for processes",
 	"./internal/dev/compare/reads":    "its tests wait for processes",
