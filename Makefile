@@ -227,7 +227,7 @@ promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its
 azure-try: ## all of it on a real account of Azure Storage, a few cents; bin/azure-try.md
 	@if [ -z "$$AZURE_STORAGE_ACCOUNT" ]; then echo "azure-try needs an account of Azure Storage: AZURE_STORAGE_ACCOUNT=NAME, and" \
 		"az login, AZURE_STORAGE_KEY=KEY or AZURE_STORAGE_SAS_TOKEN=SAS (docs/AZURE-TRY.md)"; exit 0; fi; \
-	mkdir -p bin && set -o pipefail && (echo "blobtail $(VERSION)" && BLOBTAIL_AZURE_TRY=1 go test -count=1 -timeout 60m -v -run '^$(if $(CLEAN),TestClean,TestTry)$$' \
+	mkdir -p bin && set -o pipefail && (echo "blobtail $(VERSION), commit $(COMMIT)" && BLOBTAIL_AZURE_TRY=1 go test -count=1 -timeout 60m -v -run '^$(if $(CLEAN),TestClean,TestTry)$$' \
 		./internal/dev/azuretry) 2>&1 | (trap '' INT; sed -u -e "s/\b$$AZURE_STORAGE_ACCOUNT\b/ACCOUNT/g" -e "s/sig=[^&\" ]*/sig=SECRET/g" | tee bin/azure-try.md)
 
 # The files of deploy/ as Kubernetes, Compose and BuildKit read them.

@@ -4,7 +4,7 @@
 # git. `make reproducible` calls it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-: "${RELEASE_GO:?}" "${RELEASE:?}" "${COMMIT?}"
+: "${RELEASE_GO:?}" "${RELEASE:?}" "${VERSION?}" "${COMMIT?}"
 
 tmp=$(mktemp -d)
 # The modules of Go are read-only.
