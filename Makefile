@@ -25,12 +25,11 @@ RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon .
 	./serve/loki ./source/dryrun ./source/httpsource ./source/natssource ./source/syslog ./storage/azure ./storage/dir \
 	./storage/dir/tables ./storage/fanout ./storage/mem ./storage/together ./tailindex
 BENCHTIME    ?= 1s
-# Generator, sender and yardstick of the end-to-end benchmark, which is left out without
-# them; its flags (-quick, -against DIR and others); and where to keep a CPU
+# Flags of the end-to-end benchmark (-quick, -against DIR and others), and where to keep a CPU
 # profile of an ingester.
-BENCH_TOOLS  ?= ../shared/bench
 BENCH_FLAGS  ?=
-# The logs of the second corpus of `make compare`, and its flags (-quick, -rows GLOBS, -out FILE).
+# The logs of the second corpus of `make compare`, which is left out without them, and its flags
+# (-quick, -rows GLOBS, -out FILE).
 LOGHUB        ?= ../shared/data/loghub
 COMPARE_FLAGS ?=
 PROFILE      ?=
@@ -241,16 +240,17 @@ bench-micro:
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
 bench-table: build ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
-	go run ./internal/dev/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench -svg docs/performance.svg $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
+	go build -o bin/bench ./internal/dev/bench
+	bin/bench table -bin bin -docs docs $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
 
 # It installs VictoriaLogs, which no program here is linked with. COMPARE_FLAGS=-quick takes 4 minutes and
 # COMPARE_FLAGS="-rows 'read.*'" some rows: both print tables and write nothing.
 compare: build ## beside VictoriaLogs: the same records, checked, in turn; docs/compare, tables and plot; 16 minutes
-	go build -o bin/compare ./internal/dev/compare
-	bin/compare -bin bin -tools "$(BENCH_TOOLS)" -loghub "$(LOGHUB)" -docs docs $(COMPARE_FLAGS)
+	go build -o bin/bench ./internal/dev/bench
+	bin/bench compare -bin bin -loghub "$(LOGHUB)" -docs docs $(COMPARE_FLAGS)
 
 compare-agree: ## whether two results of make compare on one machine agree: A=FILE.json B=FILE.json
-	@go run ./internal/dev/compare agree "$(A)" "$(B)"
+	@go run ./internal/dev/bench agree "$(A)" "$(B)"
 
 scale: ## a terabyte a day on a simulated account of Azure, in virtual time; docs/scale/DATE.json
 	BLOBTAIL_SCALE="$(CURDIR)/docs/scale" go test -count 1 -timeout 60m -run '^TestScaleIngest$$' -v ./cmd/ingest </dev/null

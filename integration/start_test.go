@@ -21,9 +21,9 @@ func TestSecondOnOneLog(t *testing.T) {
 	if err := q.waitReady(); err == nil {
 		t.Fatal("the second one starts too")
 	}
-	want := fmt.Sprintf("%s is in use by process %d", wal, p.cmd.Process.Pid)
-	if code := q.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(q.stderr(), want) {
-		t.Errorf("exit code %d, %s; want 1 and %q", code, q.stderr(), want)
+	want := fmt.Sprintf("%s is in use by process %d", wal, p.Cmd.Process.Pid)
+	if code := q.Cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(q.Log(), want) {
+		t.Errorf("exit code %d, %s; want 1 and %q", code, q.Log(), want)
 	}
 	p.mustPost("/ingest/web", []byte(two))
 	p.kill() // this releases the lock too

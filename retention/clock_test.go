@@ -14,6 +14,7 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // daily stores a blob of a service a day and runs the job, for some days.
@@ -146,13 +147,7 @@ func (w *world) forget() {
 // restamp stores all blobs below a prefix anew, as compaction does.
 func (w *world) restamp(prefix string) {
 	w.t.Helper()
-	var all []storage.Blob
-	for b, err := range w.store.List(w.t.Context(), prefix, "") {
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		all = append(all, b)
-	}
+	all := storagetest.Objects(w.t, w.store, prefix)
 	if err := w.store.Delete(w.t.Context(), all...); err != nil {
 		w.t.Fatal(err)
 	}
@@ -380,9 +375,7 @@ func TestClockAheadOnADirectory(t *testing.T) {
 	}
 	for n, ago := range []int{0, 1, 5, 6} {
 		at := now.Add(-days(ago)).UTC().Truncate(time.Hour)
-		if err := s.Create(t.Context(), blobfmt.Name{Service: "app", Period: at, Number: n + 1}.String(), []byte("x"), storage.Attrs{Metadata: metadata(n, at, 1)}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, blobfmt.Name{Service: "app", Period: at, Number: n + 1}.String(), []byte("x"), storage.Attrs{Metadata: metadata(n, at, 1)})
 	}
 	if _, err := run(0); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"blobtail/catalog/horizon"
 	"blobtail/internal/dev/testkit"
 	"blobtail/retention"
+	"blobtail/storage/storagetest"
 )
 
 // A clockWorld is a store without a clock, for some months. The clock of its host may be wrong.
@@ -161,10 +162,7 @@ func (w *clockWorld) run() {
 // keys are the keys of all objects.
 func (w *clockWorld) keys() map[string]bool {
 	keys := make(map[string]bool)
-	for b, err := range w.world.store.List(w.t.Context(), "", "") {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(w.t, w.world.store, "") {
 		keys[b.Key] = true
 	}
 	return keys

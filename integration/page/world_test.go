@@ -57,13 +57,8 @@ func newWorld(t testing.TB) (*world, error) {
 			if p.name == "try" { // it ends its own processes
 				with = syscall.SIGTERM
 			}
-			if err := p.end(with); err != nil {
-				t.Error(err)
-			}
-			for _, sign := range []string{"panic", "DATA RACE", "fatal error:"} {
-				if strings.Contains(p.logged(), sign) {
-					t.Errorf("%s: %s:\n%.5000s", p.name, sign, p.logged())
-				}
+			if err := errors.Join(p.End(with), p.Sound()); err != nil {
+				t.Errorf("%v:\n%.5000s", err, p.Log())
 			}
 		}
 	})

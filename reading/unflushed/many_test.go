@@ -145,12 +145,10 @@ func TestTailOfManyServices(t *testing.T) {
 			lines = append(lines, line{service: service})
 		}
 		c.all[0].send(lines...)
-		if _, err := c.all[0].buf.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		c.all[0].Flush()
 		all := c.all[0].send(lines[:10]...)
 		time.Sleep(5 * time.Second)
-		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+		c.Faults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.Scan && strings.HasPrefix(key, "tail") {
 				return storagetest.Fault{Delay: 12 * time.Millisecond} // 4.5 s for all and two tables, by eight at once
 			}

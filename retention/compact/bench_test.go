@@ -72,9 +72,7 @@ func day(b *testing.B) *mem.Store {
 				name := blobfmt.Name{Service: corpus.Services()[0], Period: time.Unix(h*3600, 0).UTC(), Number: l * blobfmt.LaneSize}
 				numbers[name]++
 				name.Number += numbers[name]
-				if err := store.Create(context.Background(), name.String(), body, storage.Attrs{Metadata: meta.Map()}); err != nil {
-					b.Fatal(err)
-				}
+				storagetest.Put(b, store, name.String(), body, storage.Attrs{Metadata: meta.Map()})
 			}
 		}
 	}

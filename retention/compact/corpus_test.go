@@ -3,7 +3,6 @@ package compact_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"os"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // layout stores records like ingesters that cut their batches in some way.
@@ -94,9 +94,7 @@ func (l *layout) cut(t testing.TB, b *open) {
 	}
 	l.raw += meta.RawBytes
 	b.name.Number++
-	if err := l.store.Create(context.Background(), b.name.String(), body, storage.Attrs{Metadata: meta.Map()}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, l.store, b.name.String(), body, storage.Attrs{Metadata: meta.Map()})
 	b.recs, b.size = nil, 0
 }
 
@@ -110,10 +108,7 @@ func (l *layout) cutAll(t testing.TB, before int64) {
 }
 
 func (l *layout) stored(t testing.TB) (blobs int, bytes int64) {
-	for b, err := range l.store.List(context.Background(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(t, l.store, "") {
 		blobs++
 		bytes += b.Size
 	}

@@ -156,23 +156,25 @@ var forTests = map[string][]string{
 	"internal/dev/testkit/certstest": {},
 	"internal/dev/testenv":           {},
 	"internal/guide/guidetest":       {"internal/guide"},
-	"reading/readingtest":            {"record", "record/origin", "buffer", "buffer/wal", "blobwriter", "storage/fsys/simdisk", "internal/lease", "reading/unflushed", "reading/unflushed/live", "reading/unflushed/live/peers", "reading/blobs", "reading", "reading/survey", "retention/compact", "storage", "storage/mem", "storage/storagetest"},
+	"reading/readingtest":            {"internal/dev/testkit/box", "internal/lease", "reading/unflushed", "reading/blobs", "reading", "reading/survey", "record", "retention/compact", "storage", "storage/mem", "storage/storagetest"},
 	"source/sourcetest":              {"record", "source/httpsource"},
 	"internal/dev/testenv/stores":    {"internal/dev/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
 	"internal/dev/testkit":           {},
 	"internal/dev/testkit/meter":     {},
 	"internal/dev/check":             {"record"},
-	"internal/dev/bench/report":      {},
-	"internal/dev/bench/rig":         {"internal/dev/bench/report"},
-	"internal/dev/compare/canon":     {},
-	"internal/dev/compare/result":    {"internal/dev/bench/report"},
-	"internal/dev/compare/victoria":  {},
-	"internal/dev/compare/reads":     {"internal/dev/bench/rig", "internal/dev/compare/canon", "internal/dev/compare/result"},
+	"internal/dev/bench/answers":     {"internal/dev/bench/rig"},
+	"internal/dev/bench/result":      {},
+	"internal/dev/bench/rig":         {"internal/dev/bench/result", "internal/dev/corpus"},
 	"internal/dev/corpus":            {"record"},
 	"internal/dev/scale":             {"storage", "storage/azure"},
 	"source/body/loggers":            {},
 	// It may import no parser: the expected records must not share the mistakes of one.
 	"internal/azurelogs/logstest": {},
+	"internal/dev/testkit/box": {
+		"record", "record/origin", "buffer", "buffer/wal", "blobwriter", "storage/fsys/simdisk", "internal/lease", "tailindex",
+		"reading/unflushed", "reading/unflushed/live", "reading/unflushed/live/peers", "reading/blobs",
+		"storage", "storage/mem", "storage/storagetest",
+	},
 }
 
 // externals are modules that belong to one place: an import elsewhere is at the wrong
