@@ -11,12 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage/dir"
 )
 
 // TestPageCommands ensures that the terms of the page's search find the records that they should,
 // and that the commands which the page shows print them as the reading API does, byte for byte.
 func TestPageCommands(t *testing.T) {
+	testkit.FullOnly(t, "processes of Node")
 	t.Parallel()
 	node, _ := needNode(t)
 	made := func(to any, args ...string) {
