@@ -15,8 +15,8 @@ FUZZTIME     ?= 30s
 # About how long `make torture` takes, and which of its parts (all if none).
 TORTURE_MINUTES ?= 70
 PARTS           ?=
-# Goroutines meet in these packages, so their tests run with the race detector. It makes a test
-# several times slower. Tests that count cases, or handle much data, take a few of them there.
+# Goroutines meet in these packages, so their tests run once more, with the race detector and few
+# cases (`-short`). A package that starts goroutines belongs here.
 RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon ./cmd/ingest ./cmd/query ./integration/complete \
 	./integration/repeats ./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs \
 	./internal/azurelogs/imports ./internal/count ./internal/dev/testenv ./internal/dev/testkit ./internal/door ./internal/lease ./internal/storeid \
@@ -24,28 +24,19 @@ RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon .
 	./reading/unflushed ./reading/unflushed/live ./reading/unflushed/live/peers ./retention ./retention/compact ./serve/api \
 	./serve/loki ./source/dryrun ./source/httpsource ./source/natssource ./source/syslog ./storage/azure ./storage/dir \
 	./storage/dir/tables ./storage/fanout ./storage/mem ./storage/together ./tailindex
-# Those of the raced packages with tests that count, or that start hundreds of programs: these
-# run once more in full, without the race detector. The longest are first.
-COUNTED      := ./integration/sim ./integration/complete ./cmd/query ./cmd/ingest ./reading/blobs ./buffer ./retention/compact \
-	./reading/unflushed ./retention ./internal/azurelogs ./internal/azurelogs/imports ./internal/azurelogs/asblobs \
-	./reading/blobs/indexcache ./serve/api ./source/httpsource ./source/natssource ./storage/dir ./storage/dir/tables ./tailindex \
-	./buffer/wal ./reading ./serve/loki ./internal/lease ./internal/access ./internal/door
 BENCHTIME    ?= 1s
-# Generator, sender and yardstick of the end-to-end benchmark, which is left out without
-# them; its flags (-quick, -against DIR and others); and where to keep a CPU
+# Flags of the end-to-end benchmark (-quick, -against DIR and others), and where to keep a CPU
 # profile of an ingester.
-BENCH_TOOLS  ?= ../shared/bench
 BENCH_FLAGS  ?=
-# The logs of the second corpus of `make compare`, and its flags (-quick, -rows GLOBS, -out FILE).
+# The logs of the second corpus of `make compare`, which is left out without them, and its flags
+# (-quick, -rows GLOBS, -out FILE).
 LOGHUB        ?= ../shared/data/loghub
 COMPARE_FLAGS ?=
 PROFILE      ?=
 
-# How tests run: through a program that notes their times if TIMES is a directory for them. They
-# take the commands of `make build`. A process with the race detector would sleep a second when
-# it ends.
-TIMES ?=
-TEST  = $(if $(TIMES),$(TIMES)/times run $(TIMES) $@ )go test $(TEST_FLAGS)
+# Tests take the commands of `make build`. A process with the race detector would sleep a second
+# when it ends.
+TEST := go test $(TEST_FLAGS)
 test-%: export BLOBTAIL_BIN = $(CURDIR)/bin
 export GORACE = atexit_sleep_ms=0
 
@@ -57,17 +48,18 @@ RACE     := $(if $(CC_FOUND),-race)
 # CPU if they collect garbage less often.
 BESIDE := GOGC=400 nice -n 5
 
-# Whatever needs no race detector is compiled as GO_BUILD compiles it, and so once.
-AS_BUILT := CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
+# All is compiled in one way, and so once; only the race detector needs another.
+export CGO_ENABLED := 0
+export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
+test-raced: export CGO_ENABLED = 1
 
-# What --version prints.
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
-VERSION := $(VERSION)
-COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
-STAMP   := -X blobtail/internal/cli.stamped=$(VERSION) -X blobtail/internal/cli.stampedCommit=$(COMMIT)
+# What --version prints: the constant, and the commit.
+VERSION := $(shell sed -n 's/^const number = "\(.*\)"/\1/p' internal/cli/version.go)
+COMMIT  := $(shell git describe --always --dirty=-changed --abbrev=12 --exclude='*' 2>/dev/null)
+STAMP   := -X blobtail/internal/cli.stampedCommit=$(COMMIT)
 
 # The same for every binary: static, and the same bytes wherever it is built.
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "$(STAMP)"
+GO_BUILD := go build -ldflags "$(STAMP)"
 
 # The Go that releases are built with, fetched as a module where another one is installed;
 # `local` takes the one that is. The Dockerfile and the toolchain of go.mod are the same. A newer
@@ -87,7 +79,7 @@ VULNDB ?=
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: azure-try build cost release sbom reproducible reproducible-host vuln demo try picture loggers test test-times test-processes test-page test-raced test-plain test-counted help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
+.PHONY: azure-try build cost release dist sbom reproducible reproducible-host vuln vuln-told demo try picture loggers test test-processes test-page test-raced test-plain help interop interop-quick alerting torture lint deploy-lint chdb promcheck bench bench-micro bench-table compare compare-agree scale fuzz clean
 
 help: ## the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -100,7 +92,10 @@ build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/retention ./cmd/retention
 	@set -e; for name in ingest logquery retention; do cp bin/$$name bin/.$$name; mv -f bin/.$$name bin/$$name; done
 
-release: ## dist/: static binaries for all systems, their SBOMs, and SHA256SUMS
+release: vuln ## make dist, unless a vulnerability is known
+	@$(MAKE) --no-print-directory dist
+
+dist: ## dist/: static binaries for all systems, their SBOMs, and SHA256SUMS
 	@mkdir -p "$(DIST)" && rm -f "$(DIST)"/{ingest,logquery,retention}-* "$(DIST)"/SHA256SUMS
 	@set -e; for target in $(RELEASE); do \
 		IFS=/ read -r os arch name <<<"$$target"; \
@@ -117,10 +112,10 @@ sbom: ## dist/*.cdx.json: the modules in each binary of dist/, for CycloneDX
 	@set -e; dist=$$(cd "$(DIST)" && pwd); rm -f "$$dist"/*.cdx.json; tmp=$$(mktemp -d); trap 'rm -r "$$tmp"' EXIT; \
 	$(RELEASE_ENV) go -C $(LINT) build -trimpath -buildvcs=false -o "$$tmp" github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod; \
 	for file in "$$dist"/*-*-*; do \
-		"$$tmp/cyclonedx-gomod" bin -json -std -noserial -notimestamp $(if $(VERSION),-version "$(VERSION)") -output "$$file.cdx.json" "$$file"; \
+		"$$tmp/cyclonedx-gomod" bin -json -std -noserial -notimestamp -version "$(VERSION)" -output "$$file.cdx.json" "$$file"; \
 	done
 
-reproducible: ## make release twice, in two folders that have nothing in common; the sums are equal
+reproducible: ## make dist twice, in two folders that have nothing in common; the sums are equal
 	RELEASE_GO="$(RELEASE_GO)" RELEASE="$(RELEASE)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" ./deploy/reproducible.sh
 
 # With another Go and for all systems it takes a quarter of an hour. Tests beside it come first.
@@ -131,6 +126,10 @@ reproducible-host: ## make reproducible, of the commands of this host and with i
 vuln: build ## known vulnerabilities in what is linked into the three commands
 	go -C $(LINT) run ./vuln -release-go "$(filter-out local,$(RELEASE_GO))" $(if $(VULNDB),-db "$(VULNDB)") $(CURDIR)/bin/{ingest,logquery,retention}
 
+# What was published overnight is no fault of a change.
+vuln-told:
+	@$(MAKE) --no-print-directory vuln || echo "vuln: make release would fail" >&2
+
 demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 	./internal/dev/demo/demo.sh
 
@@ -139,19 +138,18 @@ try: build ## a look round: keeps it running with a shop that logs, at http://12
 	@go build -o bin/try ./internal/dev/try
 	@exec bin/try $(if $(DIR),-dir "$(DIR)") $(TRY_FLAGS)
 
-picture: build ## docs/tail.svg and docs/page-*.png, from real sessions; a minute
-	./internal/dev/termshot/picture.sh docs/tail.svg
+picture: build ## docs/page-*.png, from real sessions; a minute
 	BLOBTAIL_BIN=$(CURDIR)/bin go test $(TEST_FLAGS) ./integration/page -run TestPictures -update </dev/null
 
 loggers: ## the table of docs/LOGGERS.md, from the rows in source/body/loggers/testdata
 	go test -count=1 ./docs -run '^TestLoggersTable$$' -update
 
 # The processes wait most of the time, and time out if they starve: only lint runs beside them.
-# What fails most often is first. CI has `make vuln` and `make reproducible` beside the raced
+# What fails most often is first. CI has `make vuln-told` and `make reproducible` beside the raced
 # packages, which wait for disks and clocks now and then.
 BESIDE_RACED ?=
 
-test: ## everything; with the race detector where goroutines meet
+test: ## everything, and once more with the race detector where goroutines meet
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
 	@$(MAKE) --no-print-directory -j 2 node_modules/.package-lock.json build
 	@$(MAKE) --no-print-directory -j 2 lint test-processes
@@ -159,51 +157,41 @@ test: ## everything; with the race detector where goroutines meet
 	@$(MAKE) --no-print-directory -j 3 test-raced $(BESIDE_RACED)
 	@$(MAKE) --no-print-directory test-plain
 	@$(MAKE) --no-print-directory test-page
-	@$(MAKE) --no-print-directory test-counted
 	@$(MAKE) --no-print-directory deploy-lint
 	@echo "make test: all passed"
 
-test-times: build ## make test, and tables of where its CPU and wall time go; 5 minutes more
-	@rm -rf bin/times && mkdir -p bin/times
-	go build -o bin/times/times ./internal/dev/testkit/times
-	@$(MAKE) --no-print-directory test TIMES=$(CURDIR)/bin/times
-	bin/times/times report bin/times
-
-# The processes, and what needs no race detector, are compiled as GO_BUILD compiles them.
 test-processes:
-	$(AS_BUILT) $(TEST) ./integration </dev/null
+	$(TEST) ./integration </dev/null
 
 # A browser measures how long it works, so nothing runs beside it. Skipped without Chromium.
 test-page:
-	$(AS_BUILT) $(TEST) ./integration/page </dev/null
+	$(TEST) ./integration/page </dev/null
 
 test-raced:
-	$(BESIDE) $(TEST) $(RACE) $(RACED) </dev/null
+	$(BESIDE) $(TEST) $(RACE) -short $(RACED) </dev/null
 
+# `make lint` has run the layers.
 test-plain:
-	$(AS_BUILT) $(BESIDE) $(TEST) $$(go list ./... | grep -vxF -e "$$(go list ./integration ./integration/page $(RACED))") </dev/null
-
-test-counted:
-	$(AS_BUILT) $(BESIDE) $(TEST) -p 2 -run "$$(go run ./internal/dev/testkit/counted $(COUNTED))" $(COUNTED) </dev/null
+	$(BESIDE) $(TEST) $$(go list ./... | grep -vxF -e "$$(go list ./integration ./integration/page ./internal/dev/layers)") </dev/null
 
 # The commands of the shippers are kept in bin/interop.
 interop: ## real shippers send to a real ingester, also through faults; installs them; a table
 	./integration/interop/setup.sh npm-all debian collector
 	@mkdir -p bin/interop && rm -f bin/interop/table.md
-	$(AS_BUILT) BLOBTAIL_INTEROP=all go test $(TEST_FLAGS) -timeout 60m -parallel 3 ./integration/interop </dev/null; \
+	BLOBTAIL_INTEROP=all go test $(TEST_FLAGS) -timeout 60m -parallel 3 ./integration/interop </dev/null; \
 	status=$$?; cat bin/interop/table.md; exit $$status
 
 interop-quick: ## the shippers of npm and Debian only, without faults; CI installs them
 	@[ -z "$$CI" ] || ./integration/interop/setup.sh npm debian
 	@mkdir -p bin/interop && rm -f bin/interop/table.md
-	$(AS_BUILT) BLOBTAIL_INTEROP=quick go test $(TEST_FLAGS) -parallel 3 ./integration/interop </dev/null; \
+	BLOBTAIL_INTEROP=quick go test $(TEST_FLAGS) -parallel 3 ./integration/interop </dev/null; \
 	status=$$?; cat bin/interop/table.md; exit $$status
 
 # A module of its own. It takes half a minute to build.
 alerting: build ## rules over logs by a real vmalert, docs/ALERTING.md; fetches its modules
 	@cd integration/vmalert && if ! go mod download; then \
 		[ -z "$$CI" ] || exit 1; echo "make alerting: skipped, because the modules of vmalert cannot be fetched" >&2; exit 0; fi; \
-	export BLOBTAIL_BIN=$(CURDIR)/bin; $(AS_BUILT) $(BESIDE) go vet ./... && $(AS_BUILT) $(BESIDE) go test $(TEST_FLAGS) ./... </dev/null
+	export BLOBTAIL_BIN=$(CURDIR)/bin; $(BESIDE) go vet ./... && $(BESIDE) go test $(TEST_FLAGS) ./... </dev/null
 
 torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end
 	TORTURE_MINUTES=$(TORTURE_MINUTES) ./integration/torture.sh $(PARTS)
@@ -213,15 +201,17 @@ node_modules/.package-lock.json: package-lock.json package.json
 	npm ci --ignore-scripts --no-audit --no-fund </dev/null
 	touch $@
 
-lint: ## gofmt, prettier, vet, staticcheck, the layers, the types of the page
+lint: ## gofmt, prettier, vet, staticcheck, ruff, the layers, the types of the page
 	@unformatted=$$(gofmt -l $$(go list -f '{{.Dir}}' ./...)) && \
 	if [ -n "$$unformatted" ]; then echo "not formatted: gofmt -w" $$unformatted >&2; exit 1; fi
-	$(AS_BUILT) $(BESIDE) go vet ./...
-	$(AS_BUILT) $(BESIDE) go tool staticcheck ./...
-	$(AS_BUILT) go test ./internal/dev/layers
+	$(BESIDE) go vet ./...
+	$(BESIDE) go tool staticcheck ./...
+	go test ./internal/dev/layers
 	@if [ -x node_modules/.bin/tsc ]; then $(BESIDE) node_modules/.bin/tsc -p serve/page && $(BESIDE) node_modules/.bin/prettier --log-level warn --check .; \
 	elif [ -n "$$CI" ]; then echo "make lint: no node_modules/.bin/tsc" >&2; exit 1; \
 	else echo "make lint: types and format of the page are not checked without npm ci" >&2; fi
+	@if command -v ruff >/dev/null; then ruff check -q integration/attack && ruff format -q --check integration/attack; \
+	else echo "make lint: integration/attack is not checked without ruff" >&2; fi
 
 # The package is kept in bin/chdb. npm ci would want the libraries for all systems in the lockfile.
 chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it first, 543 MB
@@ -232,16 +222,17 @@ chdb: ## ClickHouse reads the blobs of a store, as a library of npm; fetches it 
 promcheck: ## alerts and dashboard, by Prometheus' own packages; a module of its own, and a minute to build
 	cd internal/dev/tools/promcheck && go vet ./... && go test -count=1 ./...
 
-# Without an account it says what it needs. CLEAN=1 deletes what a killed run left.
+# Without an account it says what it needs. CLEAN=1 deletes what killed runs left. After Ctrl-C the tests
+# still delete and report, so what writes the report goes on.
 azure-try: ## all of it on a real account of Azure Storage, a few cents; bin/azure-try.md
-	@go build -o bin/azuretry ./internal/dev/azuretry
-	@if [ -n "$$AZURE_STORAGE_ACCOUNT$$AZURE_STORAGE_CONNECTION_STRING" ] && [ -z "$(CLEAN)" ]; then \
-		$(MAKE) --no-print-directory build && go test -c -o bin/azure.test ./storage/azure; fi
-	@bin/azuretry $(if $(CLEAN),-clean,-tests bin/azure.test -report bin/azure-try.md) $(TRY_FLAGS)
+	@if [ -z "$$AZURE_STORAGE_ACCOUNT" ]; then echo "azure-try needs an account of Azure Storage: AZURE_STORAGE_ACCOUNT=NAME, and" \
+		"az login, AZURE_STORAGE_KEY=KEY or AZURE_STORAGE_SAS_TOKEN=SAS (docs/AZURE-TRY.md)"; exit 0; fi; \
+	mkdir -p bin && set -o pipefail && (echo "blobtail $(VERSION)" && BLOBTAIL_AZURE_TRY=1 go test -count=1 -timeout 60m -v -run '^$(if $(CLEAN),TestClean,TestTry)$$' \
+		./internal/dev/azuretry) 2>&1 | (trap '' INT; sed -u -e "s/\b$$AZURE_STORAGE_ACCOUNT\b/ACCOUNT/g" -e "s/sig=[^&\" ]*/sig=SECRET/g" | tee bin/azure-try.md)
 
 # The files of deploy/ as Kubernetes, Compose and BuildKit read them.
 deploy-lint: build ## validates the manifests, the compose file, the Dockerfile and the metrics
-	cd $(LINT) && export BLOBTAIL_BIN=$(CURDIR)/bin && $(AS_BUILT) $(BESIDE) go vet ./... && $(AS_BUILT) $(BESIDE) go test -vet=off -count=1 ./...
+	cd $(LINT) && export BLOBTAIL_BIN=$(CURDIR)/bin && $(BESIDE) go vet ./... && $(BESIDE) go test -vet=off -count=1 ./...
 
 bench: bench-micro bench-table ## micro-benchmarks, then the table of docs/PERFORMANCE.md
 
@@ -249,16 +240,17 @@ bench-micro:
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
 bench-table: build ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
-	go run ./internal/dev/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench -svg docs/performance.svg $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
+	go build -o bin/bench ./internal/dev/bench
+	bin/bench table -bin bin -docs docs $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
 
 # It installs VictoriaLogs, which no program here is linked with. COMPARE_FLAGS=-quick takes 4 minutes and
 # COMPARE_FLAGS="-rows 'read.*'" some rows: both print tables and write nothing.
 compare: build ## beside VictoriaLogs: the same records, checked, in turn; docs/compare, tables and plot; 16 minutes
-	go build -o bin/compare ./internal/dev/compare
-	bin/compare -bin bin -tools "$(BENCH_TOOLS)" -loghub "$(LOGHUB)" -docs docs $(COMPARE_FLAGS)
+	go build -o bin/bench ./internal/dev/bench
+	bin/bench compare -bin bin -loghub "$(LOGHUB)" -docs docs $(COMPARE_FLAGS)
 
 compare-agree: ## whether two results of make compare on one machine agree: A=FILE.json B=FILE.json
-	@go run ./internal/dev/compare agree "$(A)" "$(B)"
+	@go run ./internal/dev/bench agree "$(A)" "$(B)"
 
 scale: ## a terabyte a day on a simulated account of Azure, in virtual time; docs/scale/DATE.json
 	BLOBTAIL_SCALE="$(CURDIR)/docs/scale" go test -count 1 -timeout 60m -run '^TestScaleIngest$$' -v ./cmd/ingest </dev/null

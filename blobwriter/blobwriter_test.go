@@ -77,10 +77,7 @@ func key(number int) string {
 func held(t *testing.T, s storage.BlobStore) map[int]byte {
 	t.Helper()
 	got := map[int]byte{}
-	for b, err := range s.List(context.Background(), "web/", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(t, s, "web/") {
 		name, err := blobfmt.ParseName(b.Key)
 		if err != nil {
 			t.Fatal(err)
@@ -89,12 +86,7 @@ func held(t *testing.T, s storage.BlobStore) map[int]byte {
 		if err != nil {
 			continue // foreign
 		}
-		r, err := s.Get(context.Background(), b.Key, 0, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(r)
-		r.Close()
+		body := storagetest.Body(t, s, b.Key)
 		for _, err := range blobfmt.Verify(b.Key, body, m) {
 			t.Error(err)
 		}
@@ -294,9 +286,7 @@ func TestIDReuse(t *testing.T) {
 // A foreign object occupies its name like any other batch.
 func TestForeignObject(t *testing.T) {
 	s := mem.New(mem.Options{})
-	if err := s.Create(context.Background(), key(1), []byte("hello"), storage.Attrs{}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, s, key(1), []byte("hello"))
 	w := newWriter(t, s, 0)
 	if err := w.Write(context.Background(), plan(w, 1, "a")); err != nil {
 		t.Fatal(err)

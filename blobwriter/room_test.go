@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"blobtail/blobwriter"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 )
@@ -59,7 +60,7 @@ func noise(size int) (texts []string) {
 func TestHungServices(t *testing.T) {
 	for _, tc := range []struct{ services, size, other int }{ // two hung uploads of each service
 		{1, 24 << 20, 12 << 20}, {3, 9 << 20, 1 << 20}, {20, 2 << 20, 0},
-	} {
+	}[:testkit.Share(3, 1)] {
 		t.Run(fmt.Sprint(tc.services), func(t *testing.T) {
 			hungTexts, otherTexts := noise(tc.size), noise(tc.other)
 			synctest.Test(t, func(t *testing.T) {
@@ -102,6 +103,7 @@ func TestHungServices(t *testing.T) {
 
 // A body that needs most of the room is stored though those of others come and go.
 func TestLargeBodyGetsItsTurn(t *testing.T) {
+	testkit.FullOnly(t, "compresses hundreds of MB")
 	some, large := noise(6<<20), noise(24<<20)
 	synctest.Test(t, func(t *testing.T) {
 		w := blobwriter.New(&slowStore{mem.New(mem.Options{})}, blobwriter.Options{NoFilters: true}, nil)

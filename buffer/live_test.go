@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"blobtail/buffer"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 )
 
@@ -101,7 +102,7 @@ func same(t testing.TB, what string, got, want []stored) {
 // requests have origins or none, come twice unrecognised, or use keys again. Their
 // batches are open, cut or parked, and there are restarts. Tail sees the same lines.
 func TestLiveIsWhatIsStored(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(testkit.Share(8, 2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 2))

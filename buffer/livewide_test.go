@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/buffer"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/storage/fsys"
 )
@@ -44,6 +45,7 @@ func (f countedFile) ReadAt(p []byte, off int64) (int, error) {
 // A read of the log needs little memory, so it reads some parts more than once: few of
 // them, if the requests span much time or have many services.
 func TestLiveReadsLittleTwice(t *testing.T) {
+	testkit.FullOnly(t, "it counts bytes of a log of 65 MB")
 	const requests, lines, length = 24, 1000, 900
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {

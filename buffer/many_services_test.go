@@ -50,6 +50,7 @@ func TestMatchHoldsNothingUp(t *testing.T) {
 
 // After an outage that many services waited through, each batch is stored soon and once.
 func TestManyServicesAfterAnOutage(t *testing.T) {
+	testkit.FullOnly(t, "thousands of batches")
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		sink := &memSink{refuse: refuses("")}
@@ -115,6 +116,7 @@ func BenchmarkLiveBeside(b *testing.B) {
 
 // An outage costs CPU for each batch that is tried, however many others wait.
 func TestOutageCost(t *testing.T) {
+	testkit.FullOnly(t, "it measures CPU")
 	outage := func(services int) func() {
 		return func() {
 			dir := t.TempDir()

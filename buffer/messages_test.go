@@ -13,6 +13,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/internal/count"
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/record/origin"
 )
@@ -154,6 +155,7 @@ func offer(p *process, service string, first, n int) {
 // the most messages, until half of the messages are in cut ones. The others wait until they are
 // due, because each blob costs a request.
 func TestManyMessages(t *testing.T) {
+	testkit.FullOnly(t, "100,000 messages")
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		srv, sink := &server{}, &memSink{}

@@ -13,6 +13,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/internal/count"
+	"blobtail/internal/dev/testkit"
 )
 
 // Each rule that cuts a batch counts under its own reason, and no other batch is cut.
@@ -48,6 +49,9 @@ func TestReasons(t *testing.T) {
 		}},
 	} {
 		t.Run(reason, func(t *testing.T) {
+			if reason == "messages" {
+				testkit.FullOnly(t, "100,000 messages")
+			}
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				reg := new(count.Registry)

@@ -11,6 +11,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/internal/count"
+	"blobtail/internal/dev/testkit"
 	"blobtail/storage/fsys/simdisk"
 )
 
@@ -33,6 +34,7 @@ func (s *putSink) Write(_ context.Context, b *buffer.Batch) error {
 // each ten minutes of an hour, 144 a day. A batch is cut up to a second late, but the first one of
 // an hour begins with the hour, so these seconds do not add up.
 func TestPuts(t *testing.T) {
+	testkit.FullOnly(t, "hours of requests, in virtual time")
 	const half = 30 * time.Minute
 	for name, tc := range map[string]struct {
 		o        buffer.Options

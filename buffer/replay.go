@@ -14,6 +14,7 @@ import (
 	"blobtail/buffer/runlog"
 	"blobtail/buffer/wal"
 	"blobtail/record"
+	"blobtail/storage"
 )
 
 // replay is the state that a start learns from the log, oldest record first. It does not
@@ -133,7 +134,7 @@ func (p *replay) guarded(rec wal.Record) error {
 		return nil
 	}
 	err := p.record(rec)
-	if err == nil || errors.Is(err, runlog.ErrNewer) {
+	if err == nil || errors.Is(err, runlog.ErrNewer) || errors.Is(err, storage.ErrOlder) {
 		return err
 	}
 	p.passed[rec.Pos] = true

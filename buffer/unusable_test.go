@@ -3,6 +3,7 @@ package buffer_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"blobtail/buffer/wal"
 	"blobtail/internal/count"
 	"blobtail/internal/dev/testkit"
+	"blobtail/storage"
 )
 
 // An unreadable record is left out, and its segment is kept. The rest of the log is
@@ -25,7 +27,7 @@ func TestUnusableRecord(t *testing.T) {
 		typ     byte
 		payload string
 	}{
-		"runs": {1, "\x00no run at all"}, "batch": {2, "\x01short"}, "commit": {4, "x"}, "parked": {5, "\xff\xff\xff\xff"},
+		"runs": {1, "\x20\x02no run at all"}, "batch": {2, "\x01short"}, "commit": {4, "x"}, "parked": {5, "\xff\xff\xff\xff"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, sink := t.TempDir(), &memSink{}
@@ -84,20 +86,24 @@ func TestPanicInReplay(t *testing.T) {
 	}
 }
 
-// A record of a newer version is never skipped.
-func TestNewerRecord(t *testing.T) {
+// A record of a newer version is never skipped, and neither is one that only versions before commit
+// a960ca37 wrote.
+func TestRecordsOfOthers(t *testing.T) {
+	const newer, older = "newer version", "a version before commit a960ca37 wrote it"
 	run := []byte{2, 0, 0, 0, 4, 0} // its length, its flags
-	run = append(binary.LittleEndian.AppendUint32([]byte{0}, crc32.Checksum(run, crc32.MakeTable(crc32.Castagnoli))), run...)
+	run = append(binary.LittleEndian.AppendUint32(nil, crc32.Checksum(run, crc32.MakeTable(crc32.Castagnoli))), run...)
 	for name, r := range map[string]struct {
 		typ     byte
 		payload []byte
+		want    string
 	}{
-		"type":               {77, []byte("from the future")},
-		"flag of a record":   {1, []byte{64}},
-		"flag of a run":      {1, run},
-		"version of a batch": {2, []byte{3}},
-		"version of a copy":  {5, []byte{1, 0, 0, 0, 3}},
-		"flag of a commit":   {4, append(make([]byte, 16), 2)},
+		"type":               {77, []byte("from the future"), newer},
+		"flag of a record":   {1, []byte{64}, newer},
+		"flag of a run":      {1, append([]byte{32, 2}, run...), newer},
+		"version of a batch": {2, []byte{3}, newer},
+		"version of a copy":  {5, []byte{1, 0, 0, 0, 3}, newer},
+		"flag of a commit":   {4, append(make([]byte, 16), 2), newer},
+		"no arrival":         {1, append([]byte{0}, run...), older},
 	} {
 		dir, sink := t.TempDir(), &memSink{}
 		p := start(t, dir, sink, buffer.Options{}, false)
@@ -107,7 +113,8 @@ func TestNewerRecord(t *testing.T) {
 		p.accept(request(0, line{"web", at(2), "after"}))
 		p.stop()
 		for range 5 {
-			if err := failingStart(t, dir, sink); err == nil || !strings.Contains(err.Error(), "newer version") {
+			err := failingStart(t, dir, sink)
+			if err == nil || !strings.Contains(err.Error(), r.want) || errors.Is(err, storage.ErrOlder) != (r.want == older) {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}

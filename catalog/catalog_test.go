@@ -1,7 +1,6 @@
 package catalog_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -31,9 +30,7 @@ func meta(batch byte, first, last time.Time, records int64, compacted int) blobf
 
 func put(t rapid.TB, s storage.BlobStore, key string, metadata map[string]string) {
 	t.Helper()
-	if err := s.Create(context.Background(), key, nil, storage.Attrs{Metadata: metadata}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, s, key, nil, storage.Attrs{Metadata: metadata})
 }
 
 // blob stores an object that looks like a blob of a period.

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-
-	"blobtail/internal/config"
 )
 
 // alertRule is an alert, or the recording of a series.
@@ -72,12 +70,6 @@ func TestAlerts(t *testing.T) {
 			seen[r.Alert] = true
 			if !fired[r.Alert] {
 				t.Errorf("alerts_test.yaml has no test in which %s fires", r.Alert)
-			}
-			if _, err := config.ParseDuration(r.For); r.For != "" && err != nil {
-				t.Errorf("%s: for: %v", r.Alert, err)
-			}
-			if strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
-				t.Errorf("%s: %s", r.Alert, r.Expr)
 			}
 		}
 	}

@@ -1,8 +1,10 @@
 package deploy
 
 import (
+	"cmp"
 	"crypto/tls"
-	"crypto/x509"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/goccy/go-yaml"
 
 	"blobtail/blobfmt"
 	"blobtail/internal/dev/testkit"
@@ -51,26 +51,87 @@ func commands(t *testing.T) string {
 	return found[0][1] + found[1][1]
 }
 
-// TestKubernetesPage runs the commands of the page, for another namespace. The secrets have the
-// files that the manifests name, the certificate is good for each name, and the tokens for
-// Prometheus are of the two programs.
+// TestKubernetesPage runs the commands of the page, for another namespace, and then what they install:
+// two ingesters and a server, with the commands and settings of their pods, to which each secret is
+// mounted as the commands made it. Clients have the tokens of the page. A reader of one ingester gets
+// the records that the other holds. The certificate is good for each name. vmalert and the monitors name
+// secrets that the commands made.
 func TestKubernetesPage(t *testing.T) {
 	need(t, "sh", "openssl", "curl")
-	folder, kept, bin := t.TempDir(), t.TempDir(), t.TempDir()
-	here, err := filepath.Abs(".")
+	const namespace = "observability"
+	folder, kept := t.TempDir(), t.TempDir()
+	runPage(t, folder, kept, namespace)
+	token := func(name string) string { return strings.TrimSpace(read(t, filepath.Join(folder, "secrets", name))) }
+	ca, bin, store := filepath.Join(kept, "blobtail-tls", "ca.crt"), ingester(t), "BLOBTAIL_STORE=dir:"+filepath.Join(folder, "store")
+
+	_, conf := mounted(t, kept, "ingest.yaml", "StatefulSet", "blobtail-ingest")
+	var asked, holds running
+	for i, r := range []*running{&asked, &holds} {
+		*r = start(t, bin, "BLOBTAIL_CONFIG="+conf, store, fmt.Sprintf("BLOBTAIL_WAL=%s/wal-%d", folder, i))
+	}
+	pod, conf := mounted(t, kept, "serve.yaml", "Deployment", "blobtail-serve")
+	set := environ(t, pod.Containers[0], namespace)
+	if set["BLOBTAIL_LIVE"] != "https://blobtail-ingest."+namespace+".svc:8514" {
+		t.Errorf("it asks %s", set["BLOBTAIL_LIVE"])
+	}
+	var args []string
+	for _, arg := range within(pod.Containers[0].Command[1:], map[string]string{"/etc/blobtail": filepath.Dir(conf)}) {
+		args = append(args, expand(arg, set))
+	}
+	serve := startServe(t, []string{store, "BLOBTAIL_LIVE=https://" + asked.records, "HOME=" + folder}, append(args, "--behind-proxy")...)
+
+	checkReads(t, serve, ca, token("grafana"), holds.records, token("web"))
+	// This host reads metrics without a token, so the server takes the client for another one.
+	ask := func(at, token string) string {
+		return curl(t, "--cacert", ca, "-H", "X-Forwarded-For: 10.0.0.9", "-H", "Authorization: Bearer "+token, at)
+	}
+	byName := "blobtail-serve." + namespace + ".svc"
+	port := serve[strings.LastIndex(serve, ":")+1:]
+	for name, c := range map[string][2]string{
+		"a service of others":               {curl(t, "--cacert", ca, "-H", "Authorization: Bearer "+token("web"), "-d", "x", "https://"+holds.records+"/ingest/orders"), "403"},
+		"metrics of the server":             {ask(serve+"/metrics", token("metrics/serve")), "200"},
+		"by the ingesters' token":           {ask(serve+"/metrics", token("metrics/ingest")), "401"},
+		"records by that token":             {ask("https://"+holds.records+"/live/web", token("metrics/ingest")), "403"},
+		"records by the token of metrics":   {ask("https://"+holds.records+"/live/web", token("metrics/serve")), "401"},
+		"the server by its Service's name":  {curl(t, "--cacert", ca, "-H", "Authorization: Bearer "+token("rules/token"), "--resolve", byName+":"+port+":127.0.0.1", "https://"+byName+":"+port+"/loki/api/v1/labels"), "200"},
+		"the token of the secret for rules": {ask(serve+"/api/v1/services", strings.TrimSpace(read(t, filepath.Join(kept, "blobtail-vmalert", "token")))), "200"},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%s: it answers %s, want %s", name, c[0], c[1])
+		}
+	}
+	for file, secrets := range map[string]*regexp.Regexp{
+		"kubernetes/vmalert.yaml":           regexp.MustCompile(`secretName: ([\w-]+)(?:.*\{key: ([\w.-]+))?`),
+		"kubernetes-monitors/monitors.yaml": regexp.MustCompile(`credentials: \{name: ([\w-]+), key: ([\w.-]+)`),
+	} {
+		for _, m := range secrets.FindAllStringSubmatch(read(t, file), -1) {
+			read(t, filepath.Join(kept, m[1], cmp.Or(m[2], "token")))
+		}
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(kept, "blobtail-tls", "tls.crt"), filepath.Join(kept, "blobtail-tls", "tls.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(here, filepath.Join(folder, "deploy")); err != nil {
+	for _, name := range []string{"blobtail-ingest." + namespace + ".svc", "blobtail-ingest-1.blobtail-peers." + namespace + ".svc", byName} {
+		if err := pair.Leaf.VerifyHostname(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// runPage runs the commands of the page in a folder, with a kubectl that keeps the files of secrets.
+func runPage(t *testing.T, folder, kept, namespace string) {
+	t.Helper()
+	bin := t.TempDir()
+	here, err := filepath.Abs(".")
+	if err == nil {
+		err = errors.Join(os.Symlink(here, filepath.Join(folder, "deploy")), os.Symlink(ingester(t), filepath.Join(bin, "ingest")),
+			os.WriteFile(filepath.Join(bin, "kubectl"), []byte(noting), 0o700))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(ingester(t), filepath.Join(bin, "ingest")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte(noting), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("sh", "-eu", "-c", strings.Replace(commands(t), "ns=logs\n", "ns=observability\n", 1))
+	cmd := exec.Command("sh", "-eu", "-c", strings.Replace(commands(t), "ns=logs\n", "ns="+namespace+"\n", 1))
 	cmd.Dir, cmd.Env = folder, []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "KEPT=" + kept, "HOME=" + folder}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -81,53 +142,30 @@ func TestKubernetesPage(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !strings.Contains(calls, "-n observability") || strings.Contains(calls, "-n logs") || !strings.Contains(calls, "apply -k") {
+	if !strings.Contains(calls, "-n "+namespace) || strings.Contains(calls, "-n logs") || !strings.Contains(calls, "apply -k") {
 		t.Errorf("it calls\n%s", calls)
 	}
-	for secret, want := range map[string][]string{
-		"blobtail-tls": {"ca.crt", "tls.crt", "tls.key"}, "blobtail-access": {"peer", "tokens.yaml"},
-		"blobtail-serve-access": {"reader", "session", "tokens.yaml"}, "blobtail-metrics": {"ingest", "serve"}, "blobtail-vmalert": {"token"},
-	} {
-		var names []string
-		entries, err := os.ReadDir(filepath.Join(kept, secret))
-		for _, e := range entries {
-			names = append(names, e.Name())
+}
+
+// mounted returns the pod of a workload, and a file with its configuration, in which each path of a
+// secret is that of the kept one.
+func mounted(t *testing.T, kept, file, kind, name string) (ingestPod, string) {
+	t.Helper()
+	pod, conf := manifestOf(t, file, kind, name)
+	for _, v := range pod.Volumes {
+		at := slices.IndexFunc(pod.Containers[0].VolumeMounts, func(m mount) bool { return m.Name == v.Name })
+		if at < 0 {
+			t.Fatalf("%s does not mount %s", name, v.Name)
 		}
-		if err != nil || !slices.Equal(names, want) {
-			t.Errorf("%s has %v, %v", secret, names, err)
+		if v.Secret.Name != "" {
+			conf = strings.ReplaceAll(conf, pod.Containers[0].VolumeMounts[at].MountPath+"/", filepath.Join(kept, v.Secret.Name)+"/")
 		}
 	}
-	file := func(parts ...string) string { return filepath.Join(append([]string{kept}, parts...)...) }
-	pair, err := tls.LoadX509KeyPair(file("blobtail-tls", "tls.crt"), file("blobtail-tls", "tls.key"))
-	if err != nil {
+	made := filepath.Join(t.TempDir(), "blobtail.yaml")
+	if err := os.WriteFile(made, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(read(t, file("blobtail-tls", "ca.crt"))))
-	for _, name := range []string{"blobtail-ingest.observability.svc", "blobtail-ingest-1.blobtail-peers.observability.svc", "blobtail-serve.observability.svc", "localhost"} {
-		if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots}); err != nil {
-			t.Error(err)
-		}
-	}
-	store := "BLOBTAIL_STORE=dir:" + filepath.Join(folder, "store")
-	secure := []string{"--tls-cert=" + file("blobtail-tls", "tls.crt"), "--tls-key=" + file("blobtail-tls", "tls.key")}
-	r := start(t, ingester(t), store, "BLOBTAIL_TOKENS="+file("blobtail-access", "tokens.yaml"), "BLOBTAIL_CA="+file("blobtail-tls", "ca.crt"))
-	serve := startServe(t, []string{store, "HOME=" + folder}, append(secure, "serve", "--live-url=off", "--behind-proxy", "--tokens="+file("blobtail-serve-access", "tokens.yaml"))...)
-	// This host reads metrics without a token, so the server takes the client for another one.
-	ask := func(at, token string) string {
-		return curl(t, "--cacert", file("blobtail-tls", "ca.crt"), "-H", "X-Forwarded-For: 10.0.0.9", "-H", "Authorization: Bearer "+strings.TrimSpace(token), at)
-	}
-	for token, want := range map[string]string{read(t, file("blobtail-metrics", "serve")): "200", read(t, file("blobtail-metrics", "ingest")): "401"} {
-		if got := ask(serve+"/metrics", token); got != want {
-			t.Errorf("%s/metrics answers %s, want %s", serve, got, want)
-		}
-	}
-	// The ingester knows the other token, and lets it read no records.
-	for token, want := range map[string]string{read(t, file("blobtail-metrics", "ingest")): "403", read(t, file("blobtail-metrics", "serve")): "401"} {
-		if got := ask("http://"+r.records+"/live/web", token); got != want {
-			t.Errorf("%s answers %s, want %s", r.records, got, want)
-		}
-	}
+	return pod, made
 }
 
 // TestConfirmJobs carries out a policy in a directory by the commands of the jobs of confirm.yaml,
@@ -194,32 +232,5 @@ func TestConfirmJobs(t *testing.T) {
 	}
 	if out, code := run("blobtail-retention", ""); code != 0 {
 		t.Errorf("the next run: %d\n%s", code, out)
-	}
-}
-
-// TestCollectorNamespace ensures that the page names each place of the collector that has the
-// namespace of the ingesters: a site cannot set it there.
-func TestCollectorNamespace(t *testing.T) {
-	text := regexp.MustCompile(`(?m)^ *#.*$`).ReplaceAllString(read(t, "kubernetes/collect/collect.yaml"), "")
-	found := regexp.MustCompile(`[.: ]logs(\.svc|\}|$)`).FindAllString(text, -1)
-	if len(found) != 2 || !strings.Contains(text, "host: blobtail-ingest.logs.svc") || !strings.Contains(read(t, kubernetesPage), "change it in two places") {
-		t.Errorf("the namespace is in %q", found)
-	}
-}
-
-// TestSiteFiles ensures that the site of the example has no key that nothing uses.
-func TestSiteFiles(t *testing.T) {
-	var o object
-	if err := yaml.Unmarshal([]byte(read(t, "kubernetes-site/site.yaml")), &o); err != nil {
-		t.Fatal(yaml.FormatError(err, false, true))
-	}
-	kustomization, page := read(t, "kubernetes-site/kustomization.yaml"), read(t, kubernetesPage)
-	if len(o.Data) == 0 {
-		t.Error("it has no settings")
-	}
-	for key := range o.Data {
-		if !strings.Contains(kustomization, "fieldPath: data."+key+"}") || !strings.Contains(page, "`"+key+"`") {
-			t.Errorf("%s: kustomization.yaml or docs/KUBERNETES.md does not name it", key)
-		}
 	}
 }

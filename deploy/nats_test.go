@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,10 +23,7 @@ import (
 // TestComposeNATS ensures that compose makes the stream with the command that the
 // ingester itself advises, and runs the server that the tests run against.
 func TestComposeNATS(t *testing.T) {
-	var c compose
-	if err := yaml.Unmarshal([]byte(read(t, "compose.yaml")), &c); err != nil {
-		t.Fatal(yaml.FormatError(err, false, true))
-	}
+	c := composed(t)
 	_, err := natssource.Open(t.Context(), natssource.Options{
 		URL: testenv.StartNATS(t).URL, Stream: "LOGS", Consumer: "blobtail"})
 	if err == nil {

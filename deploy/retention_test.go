@@ -46,50 +46,18 @@ type object struct {
 	Metadata struct{ Name string }
 	Data     map[string]string
 	Spec     struct {
-		Schedule                string
-		TimeZone                string `yaml:"timeZone"`
-		ConcurrencyPolicy       string `yaml:"concurrencyPolicy"`
-		StartingDeadlineSeconds int    `yaml:"startingDeadlineSeconds"`
-		JobTemplate             struct {
+		JobTemplate struct {
 			Spec struct {
-				ActiveDeadlineSeconds int `yaml:"activeDeadlineSeconds"`
-				PodFailurePolicy      struct {
+				PodFailurePolicy struct {
 					Rules []struct {
 						OnExitCodes struct {
 							ContainerName string `yaml:"containerName"`
 						} `yaml:"onExitCodes"`
 					}
 				} `yaml:"podFailurePolicy"`
-				Template struct{ Spec pod }
+				Template struct{ Spec ingestPod }
 			}
 		} `yaml:"jobTemplate"`
-	}
-}
-
-type pod struct {
-	ServiceAccountName string `yaml:"serviceAccountName"`
-	RestartPolicy      string `yaml:"restartPolicy"`
-	SecurityContext    struct {
-		RunAsNonRoot bool `yaml:"runAsNonRoot"`
-	} `yaml:"securityContext"`
-	Containers []struct {
-		Name            string
-		Image           string
-		Command         []string
-		Env             []struct{ Name, Value string }
-		SecurityContext struct {
-			ReadOnlyRootFilesystem   bool `yaml:"readOnlyRootFilesystem"`
-			AllowPrivilegeEscalation bool `yaml:"allowPrivilegeEscalation"`
-			Capabilities             struct{ Drop []string }
-		} `yaml:"securityContext"`
-		VolumeMounts []struct {
-			Name      string
-			MountPath string `yaml:"mountPath"`
-		} `yaml:"volumeMounts"`
-	}
-	Volumes []struct {
-		Name      string
-		ConfigMap struct{ Name string } `yaml:"configMap"`
 	}
 }
 
@@ -107,41 +75,20 @@ func objects(t *testing.T) map[string]object {
 	return found
 }
 
-// TestCronJobs ensures that the jobs run one at a time, as an unprivileged user, with
-// commands that the binary knows. The binary accepts their configuration, and their
-// store overrides the image's.
+// TestCronJobs ensures that the binary knows the commands of the jobs and accepts their
+// configuration, that a failure policy is of their container, and that their store overrides the
+// image's.
 func TestCronJobs(t *testing.T) {
 	all := objects(t)
 	bin, ingest := job(t), ingester(t)
 	for name, command := range map[string]string{"blobtail-retention": "apply", "blobtail-compact": "compact", "blobtail-plan": "plan", "blobtail-confirm": "apply"} {
-		o, ok := all["CronJob/"+name]
-		if !ok {
-			t.Fatalf("there is no CronJob %s", name)
+		s := all["CronJob/"+name].Spec.JobTemplate.Spec
+		if len(s.Template.Spec.Containers) != 1 {
+			t.Fatalf("%s: there is no such CronJob, or it has not one container", name)
 		}
-		s := o.Spec
-		if s.ConcurrencyPolicy != "Forbid" || s.TimeZone != "Etc/UTC" || len(strings.Fields(s.Schedule)) != 5 || s.StartingDeadlineSeconds == 0 {
-			t.Errorf("%s: %+v", name, s)
-		}
-		p := s.JobTemplate.Spec.Template.Spec
-		// A policy for failures requires Never.
-		if p.RestartPolicy != "Never" || !p.SecurityContext.RunAsNonRoot || s.JobTemplate.Spec.ActiveDeadlineSeconds == 0 {
-			t.Errorf("%s: %+v", name, p)
-		}
-		if _, ok := all["ServiceAccount/"+p.ServiceAccountName]; !ok {
-			t.Errorf("%s: there is no ServiceAccount %q", name, p.ServiceAccountName)
-		}
-		if len(p.Containers) != 1 || len(p.Volumes) != 1 {
-			t.Fatalf("%s: %d containers, %d volumes", name, len(p.Containers), len(p.Volumes))
-		}
-		c := p.Containers[0]
-		if got := s.JobTemplate.Spec.PodFailurePolicy.Rules[0].OnExitCodes.ContainerName; got != c.Name {
+		c := s.Template.Spec.Containers[0]
+		if got := s.PodFailurePolicy.Rules[0].OnExitCodes.ContainerName; got != c.Name {
 			t.Errorf("%s: the exit codes of %q, but the container is %q", name, got, c.Name)
-		}
-		if sc := c.SecurityContext; !sc.ReadOnlyRootFilesystem || sc.AllowPrivilegeEscalation || !slices.Equal(sc.Capabilities.Drop, []string{"ALL"}) {
-			t.Errorf("%s may do more than it needs", name)
-		}
-		if _, tag, ok := strings.Cut(c.Image, ":"); !ok || tag == "latest" {
-			t.Errorf("%s: image %q has no tag of its own", name, c.Image)
 		}
 		if c.Command[1] != command {
 			t.Errorf("%s runs %q", name, c.Command)
@@ -150,13 +97,11 @@ func TestCronJobs(t *testing.T) {
 		if !strings.Contains(read(t, "Dockerfile"), "-o /out/"+filepath.Base(c.Command[0])+" ") {
 			t.Errorf("%s: the image has no %s", name, c.Command[0])
 		}
-		if !slices.ContainsFunc(c.Env, func(e struct{ Name, Value string }) bool {
-			return e.Name == "BLOBTAIL_STORE" && strings.HasPrefix(e.Value, "azure:")
-		}) {
+		if !slices.ContainsFunc(c.Env, func(e variable) bool { return e.Name == "BLOBTAIL_STORE" && strings.HasPrefix(e.Value, "azure:") }) {
 			t.Errorf("%s: the store is that of the image", name)
 		}
 		file := c.Command[slices.Index(c.Command, "--config")+1]
-		m, v := c.VolumeMounts[0], p.Volumes[0]
+		m, v := c.VolumeMounts[0], s.Template.Spec.Volumes[0]
 		text, ok := all["ConfigMap/"+v.ConfigMap.Name].Data[filepath.Base(file)]
 		if !ok || m.Name != v.Name || m.MountPath != filepath.Dir(file) {
 			t.Fatalf("%s: nothing gives it %s", name, file)

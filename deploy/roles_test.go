@@ -115,7 +115,7 @@ func (g *guard) allows(r *http.Request, tables bool) bool {
 // guarded returns a guard with the actions of a role in azure/roles.
 func guarded(t *testing.T, name string) *guard {
 	t.Helper()
-	var r role
+	var r struct{ Actions, DataActions []string }
 	if err := json.Unmarshal([]byte(read(t, "azure/roles/"+name+".json")), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +140,19 @@ func (g *guard) check(t *testing.T, refused ...string) {
 		if !g.used[action] {
 			t.Errorf("nothing needs %s", action)
 		}
+	}
+}
+
+// TestBicep ensures that the template has the roles of files that exist, and that no rule of it
+// deletes or archives blobs: only the job deletes, and archived blobs cannot be read.
+func TestBicep(t *testing.T) {
+	text := regexp.MustCompile(`(?m)^\s*//.*\n`).ReplaceAllString(read(t, "azure/store.bicep"), "")
+	roles := regexp.MustCompile(`loadJsonContent\('([^']*)'\)`).FindAllStringSubmatch(text, -1)
+	for _, m := range roles {
+		read(t, "azure/"+m[1])
+	}
+	if len(roles) != 3 || !strings.Contains(text, "tierToCool") || strings.Contains(text, "delete:") || strings.Contains(text, "tierToArchive") {
+		t.Errorf("%d roles, or a rule that does not only cool:\n%s", len(roles), text)
 	}
 }
 

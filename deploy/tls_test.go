@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"blobtail/internal/dev/testkit"
 )
 
@@ -162,87 +160,4 @@ func newToken(t *testing.T, bin, file string, args ...string) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(made))
-}
-
-// TestComposeSecured runs the ingester of compose.yaml on this host, with its settings and
-// the files that the head of compose.yaml makes. A sender with a token gets in, and no other.
-func TestComposeSecured(t *testing.T) {
-	need(t, "sh", "openssl", "curl")
-	var c compose
-	if err := yaml.Unmarshal([]byte(read(t, "compose.yaml")), &c); err != nil {
-		t.Fatal(yaml.FormatError(err, false, true))
-	}
-	folder, bin := t.TempDir(), ingester(t)
-	makeTLS(t, folder, "ingest", "localhost", "127.0.0.1")
-	secrets := filepath.Join(folder, "ingest")
-	token := newToken(t, bin, filepath.Join(secrets, "tokens.yaml"), "me", "--write", "*", "--read", "*")
-	env := []string{"BLOBTAIL_STORE=dir:" + filepath.Join(folder, "store")}
-	for _, name := range []string{"BLOBTAIL_TOKENS", "BLOBTAIL_TLS_CERT", "BLOBTAIL_TLS_KEY"} {
-		path := c.Services["ingest"].Environment[name]
-		if !strings.HasPrefix(path, "/etc/blobtail/") {
-			t.Errorf("%s=%s", name, path)
-		}
-		env = append(env, name+"="+filepath.Join(secrets, filepath.Base(path)))
-	}
-	r := start(t, bin, env...)
-	send := []string{"--cacert", filepath.Join(secrets, "ca.crt"), "-d", "the lights are on", "https://" + r.records + "/ingest/hello"}
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"with the token":        {append([]string{"-H", "Authorization: Bearer " + token}, send...), "200"},
-		"without a token":       {send, "401"},
-		"with another secret":   {append([]string{"-H", "Authorization: Bearer me.x"}, send...), "401"},
-		"without the authority": {append([]string{"-H", "Authorization: Bearer " + token}, send[2:]...), "000"},
-		"by plain HTTP":         {[]string{"-d", "x", "http://" + r.records + "/ingest/hello"}, "400"},
-	} {
-		if got := curl(t, c.args...); got != c.want {
-			t.Errorf("%s: curl prints %s, want %s", name, got, c.want)
-		}
-	}
-}
-
-// TestPeersSecured runs two ingesters with the files that docs/KUBERNETES.md makes,
-// and the settings that the manifest has for them. A reader asks one, and gets the records
-// that the other holds.
-func TestPeersSecured(t *testing.T) {
-	need(t, "sh", "openssl", "curl")
-	pod, conf := ingestManifest(t)
-	folder, bin := t.TempDir(), ingester(t)
-	makeTLS(t, folder, "blobtail-ingest.logs.svc", "*.blobtail-peers.logs.svc", "127.0.0.1")
-	secrets := filepath.Join(folder, "ingest")
-	tokens := filepath.Join(secrets, "tokens.yaml")
-	peer := newToken(t, bin, tokens, "peers", "--peer")
-	if err := os.WriteFile(filepath.Join(secrets, "peer"), []byte(peer+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	writer := newToken(t, bin, tokens, "web", "--write", "web-*")
-	reader := newToken(t, bin, tokens, "reader", "--read", "*")
-
-	// Each mount of a secret becomes the folder that the secret is made of.
-	for _, m := range pod.Containers[0].VolumeMounts {
-		if m.Name == "tls" || m.Name == "access" {
-			conf = strings.ReplaceAll(conf, m.MountPath, secrets)
-		}
-	}
-	file := filepath.Join(folder, "blobtail.yaml")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	store := "BLOBTAIL_STORE=dir:" + filepath.Join(folder, "store")
-	var asked, holds running
-	for i, r := range []*running{&asked, &holds} {
-		*r = start(t, bin, "BLOBTAIL_CONFIG="+file, store, fmt.Sprintf("BLOBTAIL_WAL=%s/wal-%d", folder, i))
-	}
-	ca := []string{"--cacert", filepath.Join(secrets, "ca.crt"), "-H", "Authorization: Bearer " + writer, "-d", "the lights are on"}
-	for service, want := range map[string]string{"web-shop": "200", "orders": "403"} {
-		if got := curl(t, append(ca, "https://"+holds.records+"/ingest/"+service)...); got != want {
-			t.Errorf("%s: curl prints %s, want %s", service, got, want)
-		}
-	}
-	query := exec.Command(testkit.Command(t, "..", "logquery"), "web-shop")
-	query.Env = append(os.Environ(), store, "BLOBTAIL_CA="+filepath.Join(secrets, "ca.crt"), "BLOBTAIL_LIVE=https://"+asked.records, "BLOBTAIL_TOKEN="+reader)
-	if out, err := query.CombinedOutput(); err != nil || !strings.Contains(string(out), "the lights are on") {
-		t.Errorf("logquery: %v\n%s", err, out)
-	}
 }

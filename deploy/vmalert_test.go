@@ -72,10 +72,7 @@ func TestVmalertPod(t *testing.T) {
 	}
 	version := regexp.MustCompile(`VictoriaMetrics/VictoriaMetrics (v\S+)`).FindStringSubmatch(read(t, "../integration/vmalert/go.mod"))
 	image := "victoriametrics/vmalert:" + version[1]
-	var c compose
-	if err := yaml.Unmarshal([]byte(read(t, "compose.yaml")), &c); err != nil {
-		t.Fatal(yaml.FormatError(err, false, true))
-	}
+	c := composed(t)
 	if got := c.Services["vmalert"].Image; got != image {
 		t.Errorf("compose has %s, the tests run %s", got, image)
 	}

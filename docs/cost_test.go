@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/bill"
-	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/result"
 	"blobtail/internal/units"
 )
 
@@ -94,17 +94,17 @@ func costTables(names []string, sheets []*bill.Sheet) map[string]string {
 // costPicture is docs/cost.svg.
 func costPicture(t *testing.T, names []string, sheets []*bill.Sheet) []byte {
 	t.Helper()
-	here := report.Panel{Title: "USD a day for a terabyte a day, 30 days kept (the last: 90 days)"}
+	here := result.Panel{Title: "USD a day for a terabyte a day, 30 days kept (the last: 90 days)"}
 	for i, s := range sheets {
-		here.Bars = append(here.Bars, report.Bar{Name: names[i], Parts: []float64{s.PerDay["storage"], s.PerDay["requests"], s.PerDay["tables"], s.PerDay["machines"]}})
+		here.Bars = append(here.Bars, result.Bar{Name: names[i], Parts: []float64{s.PerDay["storage"], s.PerDay["requests"], s.PerDay["tables"], s.PerDay["machines"]}})
 	}
-	there := report.Panel{Title: "The same load elsewhere"}
+	there := result.Panel{Title: "The same load elsewhere"}
 	for _, o := range sheets[0].Elsewhere {
-		there.Bars = append(there.Bars, report.Bar{Name: o.Name, Parts: []float64{0, 0, 0, o.PerDay}})
+		there.Bars = append(there.Bars, result.Bar{Name: o.Name, Parts: []float64{0, 0, 0, o.PerDay}})
 	}
-	picture, err := report.DrawBars(report.Bars{
+	picture, err := result.DrawBars(result.Bars{
 		Title: "A terabyte of logs a day", Under: "200 services, 20 ingesters, list prices of one region, " + sheets[0].Dates,
-		Parts: []string{"storage", "requests", "tables", "machines"}, Panels: []report.Panel{here, there},
+		Parts: []string{"storage", "requests", "tables", "machines"}, Panels: []result.Panel{here, there},
 		Foot: "logquery cost; counts of the scale test of " + sheets[0].Measured.Date + ". Elsewhere: input, queries, machines and disks in one.",
 	})
 	if err != nil {

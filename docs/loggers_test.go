@@ -6,24 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"blobtail/record"
 	"blobtail/source/body/loggers"
-	"blobtail/source/carry"
 )
-
-// docs/LOGGERS.md has the names of fields in the order in which they are tried.
-func TestLoggersHasTheNames(t *testing.T) {
-	page, err := os.ReadFile("LOGGERS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := record.KnownNames()
-	for part, list := range map[string][]string{"time": names.Time, "level": names.Level, "message": names.Message, "service": names.Service} {
-		if row := "| " + part + " | `" + strings.Join(list, "`, `") + "` |\n"; !strings.Contains(string(page), row) {
-			t.Errorf("LOGGERS.md lacks the row\n%s", row)
-		}
-	}
-}
 
 // update writes the table of loggers anew; make loggers does.
 var update = flag.Bool("update", false, "write the table of LOGGERS.md anew")
@@ -53,19 +37,5 @@ func TestLoggersTable(t *testing.T) {
 		}
 	default:
 		t.Errorf("the table of LOGGERS.md is not that of the rows: run make loggers")
-	}
-}
-
-// docs/LOGGERS.md has the doors of ingest try.
-func TestLoggersHasTheDoors(t *testing.T) {
-	page, err := os.ReadFile("LOGGERS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## Why is a level missing?\n")
-	for _, d := range carry.Doors() {
-		if !strings.Contains(section, "`"+d.Name+"`") {
-			t.Errorf("LOGGERS.md lacks the door %s", d.Name)
-		}
 	}
 }

@@ -119,7 +119,7 @@ func TestFleetWithTokens(t *testing.T) {
 	}
 	for _, p := range []*ingester{f.a, f.b} {
 		for _, secret := range []string{web, reader} {
-			if _, part, _ := strings.Cut(secret, "."); strings.Contains(p.stderr(), part) {
+			if _, part, _ := strings.Cut(secret, "."); strings.Contains(p.Log(), part) {
 				t.Error("a secret is in the log")
 			}
 		}
@@ -139,11 +139,11 @@ func TestHangUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	certstest.Write(t, f.file("cert.pem"), f.file("key.pem"), f.ca.Server("127.0.0.1", 2*time.Hour))
-	if err := f.a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := f.a.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "both files are read", func() bool {
-		return strings.Count(f.a.stderr(), "certificate ends soon") > 1 && strings.Count(f.a.stderr(), "tokens read") > 1
+		return strings.Count(f.a.Log(), "certificate ends soon") > 1 && strings.Count(f.a.Log(), "tokens read") > 1
 	})
 	if status := f.send(f.a, "web", "", f.ca.Client("host-1")); status != 200 {
 		t.Errorf("its certificate: %d", status)

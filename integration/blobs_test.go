@@ -22,6 +22,7 @@ import (
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/storagetest"
 )
 
 // stored is a blob as a reader without our code sees it.
@@ -152,10 +153,7 @@ func dirBlobs(t testing.TB, root string) []stored {
 		t.Fatal(err)
 	}
 	listed := map[string]storage.Blob{}
-	for b, err := range s.List(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(t, s, "") {
 		if b.Key != storeid.Key {
 			listed[b.Key] = b
 		}

@@ -91,7 +91,7 @@ func (c *client) run(stop <-chan struct{}) {
 		default:
 		}
 		p := c.target()
-		if p == nil || p.gone() {
+		if p == nil || p.Gone() {
 			time.Sleep(time.Millisecond)
 			continue
 		}

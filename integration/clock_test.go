@@ -2,10 +2,7 @@ package integration_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http/httptest"
 	"slices"
@@ -16,36 +13,23 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"blobtail/blobwriter"
 	"blobtail/buffer"
-	"blobtail/buffer/wal"
+	"blobtail/internal/dev/testkit/box"
 	"blobtail/source/httpsource"
 	"blobtail/storage"
-	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
-
-// writerSink joins the real parts, as cmd/ingest does.
-type writerSink struct{ *blobwriter.Writer }
-
-func (s writerSink) Write(ctx context.Context, b *buffer.Batch) error { return s.Writer.Write(ctx, b) }
 
 // byClock runs the parts of an ingester with a clock that shows now, sends it records
 // that carry their times, and returns the blobs.
 func byClock(t *testing.T, now time.Time, dedupe httpsource.Dedupe) (bodies map[string][]byte) {
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(now)) // no clock of the process is left out
-		journal, err := wal.Open(dir, wal.Options{SegmentSize: 1 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer journal.Close()
-		store := mem.New(mem.Options{})
-		buf := buffer.New(journal, writerSink{blobwriter.New(store, blobwriter.Options{}, nil)}, buffer.Options{})
-		source := httpsource.New(httpsource.Options{Accept: buf, Dedupe: dedupe})
-		ctx, end := context.WithCancel(t.Context())
-		ran := make(chan error)
-		go func() { ran <- buf.Run(ctx) }()
+		h := box.New(t, 1)
+		in := h.Ingester(0)
+		in.Buffer = buffer.Options{}
+		in.Start()
+		source := httpsource.New(httpsource.Options{Accept: in.Process().Buffer, Dedupe: dedupe})
 		for i := range 40 {
 			var body strings.Builder
 			for j := range 5 { // many of one time, so that identities decide the order
@@ -61,14 +45,8 @@ func byClock(t *testing.T, now time.Time, dedupe httpsource.Dedupe) (bodies map[
 				t.Fatalf("%d %s", w.Code, w.Body)
 			}
 		}
-		if left, err := buf.Flush(ctx); err != nil {
-			t.Fatal(left, err)
-		}
-		bodies = blobsOf(t, store)
-		end()
-		if err := <-ran; err != nil {
-			t.Error(err)
-		}
+		in.Flush()
+		bodies = blobsOf(t, h.Store)
 	})
 	return bodies
 }
@@ -78,18 +56,8 @@ func byClock(t *testing.T, now time.Time, dedupe httpsource.Dedupe) (bodies map[
 func blobsOf(t *testing.T, store storage.BlobStore) map[string][]byte {
 	t.Helper()
 	bodies := map[string][]byte{}
-	for b, err := range store.List(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := store.Get(t.Context(), b.Key, 0, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(r)
-		if err = errors.Join(err, r.Close()); err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(t, store, "") {
+		body := storagetest.Body(t, store, b.Key)
 		delete(b.Metadata, "batch")
 		bodies[b.Key] = body
 		bodies[b.Key+" metadata"] = fmt.Append(nil, b.Metadata)

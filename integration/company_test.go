@@ -153,7 +153,7 @@ func TestNoTables(t *testing.T) {
 		if n := count(t, at, "web", "--live", "off"); n != 2 {
 			t.Errorf("%d records, want 2", n)
 		}
-		if !strings.Contains(p.stderr(), `"part":"company","error":"announce this ingester: `) {
+		if !strings.Contains(p.Log(), `"part":"company","error":"announce this ingester: `) {
 			t.Error("not told of")
 		}
 	}
@@ -188,8 +188,8 @@ func TestClockSkew(t *testing.T) {
 	select { // it may be ready before it has heard the time
 	case <-p.ready:
 	case <-p.unready:
-	case <-p.exited:
-		t.Fatalf("the ingester ended: %v", p.err)
+	case <-p.Exited:
+		t.Fatalf("the ingester ended: %v", p.Cmd.ProcessState)
 	}
 	p.waitLog(t, "behind the store's, and 5m0s is allowed") // before that nothing is known of the clock
 	text := "the clock of this host is 1h0m"
@@ -240,8 +240,8 @@ func (p *ingester) readyz(t testing.TB) (code int, body string) {
 func (p *ingester) waitLog(t testing.TB, text string) {
 	t.Helper()
 	testkit.Until(t, "its log has "+text, func() bool {
-		ended := p.gone()
-		has := strings.Contains(p.stderr(), text)
+		ended := p.Gone()
+		has := strings.Contains(p.Log(), text)
 		if ended && !has {
 			t.Fatalf("its log never has %s", text)
 		}

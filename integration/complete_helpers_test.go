@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -145,7 +144,7 @@ func (s *station) awaitAdmin() {
 	s.t.Helper()
 	testkit.Until(s.t, s.name+" answers at its admin listener", func() bool {
 		code, _ := s.get("/readyz")
-		return code != 0 || s.gone()
+		return code != 0 || s.Gone()
 	})
 }
 
@@ -161,8 +160,8 @@ func (s *station) becomesReady() {
 	s.t.Helper()
 	testkit.Until(s.t, s.name+" is ready", func() bool {
 		code, text := s.get("/readyz")
-		if s.gone() {
-			s.t.Fatalf("%s ended: %v; it said %q", s.name, s.err, text)
+		if s.Gone() {
+			s.t.Fatalf("%s ended: %v; it said %q", s.name, s.Cmd.ProcessState, text)
 		}
 		return code == http.StatusOK
 	})
@@ -192,10 +191,10 @@ func (s *station) refuses() (reason string) {
 			if reason = strings.TrimSpace(strings.TrimPrefix(text, "not ready:")); len(reason) < 10 {
 				s.t.Errorf("%s is not ready, and does not say why: %q", s.name, text)
 			}
-		} else if s.gone() {
+		} else if s.Gone() {
 			s.t.Errorf("/readyz of %s is %d %q, and it has ended; want 503 and a reason", s.name, code, text)
 		}
-		return code == http.StatusServiceUnavailable || s.gone()
+		return code == http.StatusServiceUnavailable || s.Gone()
 	})
 	return reason
 }
@@ -276,11 +275,6 @@ func (s *station) rest() {
 func (s *station) id() string {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.wal, "lease"))
-	if errors.Is(err, fs.ErrNotExist) { // 61e89a5 noted its id and its lane in another file
-		text, err = os.ReadFile(filepath.Join(s.wal, "ingester"))
-		id, _, _ := strings.Cut(string(text), " ")
-		text = fmt.Appendf(nil, `{"ID":%q}`, id)
-	}
 	var notes struct{ ID string }
 	if err := errors.Join(err, json.Unmarshal(text, &notes)); err != nil {
 		s.t.Fatalf("who %s is: %q, %v", s.name, text, err)
@@ -289,7 +283,7 @@ func (s *station) id() string {
 }
 
 // freeze makes the ingester hang.
-func (s *station) freeze() { s.signal(syscall.SIGSTOP) }
+func (s *station) freeze() { s.Signal(syscall.SIGSTOP) }
 
 // form is a way to read; each must be complete.
 type form struct {

@@ -21,7 +21,7 @@ func TestCompleteLogReplaced(t *testing.T) {
 	s.take()
 	s.rest()
 	s.take()
-	said := len(s.stderr())
+	said := len(s.Log())
 	if err := os.Rename(s.wal, s.wal+".old"); err != nil {
 		t.Fatal(err)
 	}
@@ -31,14 +31,14 @@ func TestCompleteLogReplaced(t *testing.T) {
 		if code, _ := s.offer(); code == 200 {
 			t.Logf("a record was acknowledged %v after the log was replaced", time.Since(begun))
 		}
-		return s.gone()
+		return s.Gone()
 	})
 	read := newAudit(t, at, p)
 	switch {
-	case s.cmd.ProcessState.ExitCode() != 1:
-		t.Errorf("exit code %d, want 1", s.cmd.ProcessState.ExitCode())
-	case !strings.Contains(s.stderr()[said:], s.wal):
-		t.Errorf("its log does not say that %s was replaced: %q", s.wal, s.stderr()[said:])
+	case s.Cmd.ProcessState.ExitCode() != 1:
+		t.Errorf("exit code %d, want 1", s.Cmd.ProcessState.ExitCode())
+	case !strings.Contains(s.Log()[said:], s.wal):
+		t.Errorf("its log does not say that %s was replaced: %q", s.wal, s.Log()[said:])
 	}
 	s.kill()
 	read.complete("ended")
@@ -185,7 +185,7 @@ func testLogCloned(t *testing.T, end func(*station)) {
 	for time.Since(began) < 15*time.Second || taken == 0 && time.Since(began) < testkit.Patience {
 		taken += a.offers(1) + b.offers(1)
 		read.complete("both run")
-		if !a.gone() {
+		if !a.Gone() {
 			read.by("--live-url", a.base).complete("both run")
 		}
 		time.Sleep(pause)

@@ -54,7 +54,7 @@ func testStoreReplaced(t *testing.T, root string, away, back func()) {
 	s := newStation(t, at, p, "a").start()
 	s.take()
 	s.rest()
-	said := len(s.stderr())
+	said := len(s.Log())
 	away()
 	begun := time.Now()
 	taken := s.offers(3) // none if the ingester notices at once
@@ -70,13 +70,13 @@ func testStoreReplaced(t *testing.T, root string, away, back func()) {
 	if names := blobsBelow(t, root); len(names) > 0 {
 		t.Errorf("in the other directory there are %q", names)
 	}
-	if !strings.Contains(s.stderr()[said:], root) {
-		t.Errorf("its own log does not say that %s was replaced: %q", root, s.stderr()[said:])
+	if !strings.Contains(s.Log()[said:], root) {
+		t.Errorf("its own log does not say that %s was replaced: %q", root, s.Log()[said:])
 	}
 	read := newAudit(t, at, p)
 	back()
 	read.complete("the directory is back")
-	if s.gone() {
+	if s.Gone() {
 		s.start()
 	}
 	s.take()
@@ -117,7 +117,7 @@ func testStartUnmounted(t *testing.T) {
 	s.kill()
 	unbind(t, mount)
 	s.launch()
-	if !s.gone() {
+	if !s.Gone() {
 		t.Logf("not ready: %s", s.refuses())
 	}
 	s.offers(3)
@@ -160,7 +160,7 @@ func testMountedOver(t *testing.T) {
 	s.promises, s.name = p, "a"
 	testkit.Until(t, "it is not ready after the mount, or has ended", func() bool {
 		code, _ := s.get("/readyz")
-		return code == http.StatusServiceUnavailable || s.gone()
+		return code == http.StatusServiceUnavailable || s.Gone()
 	})
 	if n := s.offers(3); n > 0 {
 		t.Errorf("%d of 3 records acknowledged by an ingester whose store is below a mount", n)

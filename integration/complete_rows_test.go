@@ -147,13 +147,9 @@ func runIngest(t testing.TB, at place, args ...string) (stdout, stderr string, c
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "ingest"), append(args, "--store", at.store)...)
 	cmd.Env, cmd.Dir = append(testkit.Environ(), at.env...), t.TempDir()
-	var out, errs strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := shared.start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // the exit code is returned below
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	var out strings.Builder
+	stderr, code = ran(t, cmd, &out)
+	return out.String(), stderr, code
 }
 
 // forgets runs ingest forget, wants it to succeed, and wants its output to contain a

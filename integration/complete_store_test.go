@@ -62,9 +62,9 @@ func testFollowsNoOther(t *testing.T, at place, p *promises) {
 			}
 		}
 	}, "tail", "-f", "web")
-	testkit.Until(t, "tail -f says something", func() bool { return foreign.Load() != nil || f.notes() != "" })
+	testkit.Until(t, "tail -f says something", func() bool { return foreign.Load() != nil || f.Log() != "" })
 	select { // records of another store would appear at once
-	case <-f.exited:
+	case <-f.Exited:
 	case <-time.After(3 * time.Second):
 	}
 	if id := foreign.Load(); id != nil {
@@ -88,7 +88,7 @@ func TestCompleteForeignNetwork(t *testing.T) {
 	if err := a.waitReady(); err != nil {
 		t.Fatal(err)
 	}
-	a.client = &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dialIn(a.cmd.Process.Pid)}}
+	a.client = &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dialIn(a.Cmd.Process.Pid)}}
 	other, _ := dirStore(t)
 	b := newStation(t, other, &promises{}, "b")
 	b.base = a.base
@@ -156,13 +156,13 @@ func testLogOfAnotherStore(t *testing.T, one, two place) {
 	a.at = two
 	a.launch()
 	reason := ""
-	if !a.gone() {
+	if !a.Gone() {
 		reason = a.refuses()
-	} else if code := a.cmd.ProcessState.ExitCode(); code != 1 {
+	} else if code := a.Cmd.ProcessState.ExitCode(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	_, name, _ := strings.Cut(one.store, ":")
-	if !strings.Contains(reason, name) && !strings.Contains(a.stderr(), name) {
+	if !strings.Contains(reason, name) && !strings.Contains(a.Log(), name) {
 		t.Errorf("neither %q nor its log names the store %s that the log belongs to", reason, name)
 	}
 	byY := newAudit(t, one, p).by("--live-url", y.base)

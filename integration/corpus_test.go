@@ -3,6 +3,7 @@ package integration_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/dev/loggen"
+	"blobtail/internal/dev/corpus"
 	"blobtail/record"
 )
 
@@ -24,8 +25,7 @@ func TestCorpus(t *testing.T) {
 		records, size = 200_000, "2MiB"
 	}
 	from := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC)
-	var all, window loggen.Tally
-	window.From, window.To = from.Add(184*time.Minute).UnixNano(), from.Add(186*time.Minute).UnixNano()
+	all, window := corpus.Counts{}, corpus.NewWindow("", from.Add(184*time.Minute), 2*time.Minute)
 	inWindow := map[string]bool{}
 
 	at, _ := dirStore(t)
@@ -42,14 +42,12 @@ func TestCorpus(t *testing.T) {
 		})
 	}
 	var b []byte
-	for g := loggen.New(loggen.Options{Seed: 42, Records: records, From: from}); g.Next(); {
-		r := g.Record()
+	for r := range (corpus.Options{Seed: 42, Records: records, From: from, Odd: true}).All() {
 		all.Add(r)
-		window.Add(r)
-		if r.Time >= window.From && r.Time < window.To {
+		if window.Add(r) {
 			inWindow[r.ID] = true
 		}
-		if b = append(b, g.Line()...); len(b) > 300<<10 {
+		if b = append(b, r.Line...); len(b) > 300<<10 {
 			bodies <- slices.Clone(b)
 			b = b[:0]
 		}
@@ -65,19 +63,16 @@ func TestCorpus(t *testing.T) {
 }
 
 // checkCounts compares counts by service and level.
-func checkCounts(t *testing.T, at place, all loggen.Tally) {
-	if n := count(t, at, "*"); n != all.Total {
-		t.Errorf("%d records in all, want %d", n, all.Total)
+func checkCounts(t *testing.T, at place, all corpus.Counts) {
+	if n := count(t, at, "*"); n != all.Of() {
+		t.Errorf("%d records in all, want %d", n, all.Of())
 	}
-	for service, counts := range all.Counts {
+	for service, counts := range all {
 		total := 0
 		for level, want := range counts {
-			if want == 0 {
-				continue
-			}
 			total += want
-			if n := count(t, at, service, "--level", record.Level(level).String()); n != want {
-				t.Errorf("%s, level %v: %d records, want %d", service, record.Level(level), n, want)
+			if n := count(t, at, service, "--level", level); n != want {
+				t.Errorf("%s, level %v: %d records, want %d", service, level, n, want)
 			}
 		}
 		if n := count(t, at, service); n != total {
@@ -86,37 +81,32 @@ func checkCounts(t *testing.T, at place, all loggen.Tally) {
 	}
 }
 
-// span returns the flags for a range.
-func span(from, to int64) []string {
-	return []string{"--from", string(record.AppendTime(nil, from)), "--to", string(record.AppendTime(nil, to))}
-}
-
 // checkWindow compares the records of two minutes one by one.
-func checkWindow(t *testing.T, at place, want loggen.Tally, ids map[string]bool) {
-	var got loggen.Tally
+func checkWindow(t *testing.T, at place, want *corpus.Window, ids map[string]bool) {
+	got := corpus.Counts{}
 	left := len(ids)
-	for line := range bytes.Lines(query(t, at, append(span(want.From, want.To), "*", "-o", "json")...)) {
-		ns, _ := record.LineTime(line)
+	for line := range bytes.Lines(query(t, at, "--from", want.From, "--to", want.To, "*", "-o", "json")) {
 		text := string(line)
 		_, service, _ := strings.Cut(text, `"service":"`)
 		service, _, _ = strings.Cut(service, `"`)
-		_, id, _ := strings.Cut(text, `"request":"`)
+		_, id, _ := strings.Cut(text, `"request_id":"`)
 		id, _, _ = strings.Cut(id, `"`)
 		if !ids[id] {
 			t.Fatalf("not of this window, or twice: %s", line)
 		}
 		delete(ids, id)
-		got.Add(loggen.Record{Time: ns, Service: service, Level: record.LineLevel(line)})
+		got.Add(corpus.Record{Service: service, Level: record.LineLevel(line)})
 	}
 	if len(ids) > 0 || left == 0 {
 		t.Errorf("%d of %d records of the window are missing", len(ids), left)
 	}
 	for service, counts := range want.Counts {
-		if got.Counts[service] == nil || *got.Counts[service] != *counts {
-			t.Errorf("%s: counts by level %v, want %v", service, got.Counts[service], *counts)
+		if !maps.Equal(got[service], counts) {
+			t.Errorf("%s: counts by level %v, want %v", service, got[service], counts)
 		}
-		if n := count(t, at, append(span(want.From, want.To), service, "--level", "error,critical")...); n != counts[record.Error]+counts[record.Critical] {
-			t.Errorf("%s: %d errors and worse in the window, want %d", service, n, counts[record.Error]+counts[record.Critical])
+		errors := counts["error"] + counts["critical"]
+		if n := count(t, at, "--from", want.From, "--to", want.To, service, "--level", "error,critical"); n != errors {
+			t.Errorf("%s: %d errors and worse in the window, want %d", service, n, errors)
 		}
 	}
 }
@@ -149,7 +139,7 @@ func checkParts(t *testing.T, at place, records int, from time.Time) {
 		if cuts[i] == cuts[i+1] {
 			continue
 		}
-		out, errs, code := answered(t, at, append(span(cuts[i], cuts[i+1]), "*", "-o", "json")...)
+		out, errs, code := answered(t, at, "--from", fmt.Sprint(cuts[i]), "--to", fmt.Sprint(cuts[i+1]), "*", "-o", "json")
 		if code > 1 {
 			t.Fatalf("exit code %d: %s", code, errs)
 		}

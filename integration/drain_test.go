@@ -80,7 +80,7 @@ func TestDrainWrongListener(t *testing.T) {
 }
 
 func drainCommand(p *ingester, flags ...string) (string, error) {
-	cmd := exec.Command(p.cmd.Path, append([]string{"drain", "--admin", strings.TrimPrefix(p.admin, "http://")}, flags...)...)
+	cmd := exec.Command(p.Cmd.Path, append([]string{"drain", "--admin", strings.TrimPrefix(p.admin, "http://")}, flags...)...)
 	cmd.Env = testkit.Environ()
 	out, err := cmd.CombinedOutput()
 	return string(out), err

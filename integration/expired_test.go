@@ -162,7 +162,7 @@ func TestHorizonsAway(t *testing.T) {
 	if n := blobs.Load(); n > 0 {
 		t.Errorf("%d creates of blobs", n)
 	}
-	if !strings.Contains(p.stderr(), "cannot see which days have been dropped") {
+	if !strings.Contains(p.Log(), "cannot see which days have been dropped") {
 		t.Error("our own log does not say why")
 	}
 	px.set(watched(none))

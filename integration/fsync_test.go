@@ -61,12 +61,12 @@ func TestFsyncFails(t *testing.T) {
 	testkit.Until(t, "the process ends since fsync fails", func() bool {
 		n++
 		sendFor(p, ledger, n, 300*time.Millisecond)
-		return p.gone()
+		return p.Gone()
 	})
-	if code := p.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(p.stderr(), "sync") {
-		t.Errorf("exit code %d: %s", code, p.stderr())
+	if code := p.Cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(p.Log(), "sync") {
+		t.Errorf("exit code %d: %s", code, p.Log())
 	}
-	t.Log(lastLine(p.stderr()))
+	t.Log(lastLine(p.Log()))
 	if err := os.Remove(filepath.Join(backing, "other")); err != nil {
 		t.Fatal(err)
 	}

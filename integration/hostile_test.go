@@ -64,7 +64,7 @@ func TestHostile(t *testing.T) {
 			if memory > hostileMemory {
 				t.Errorf("%d MiB of memory", memory>>20)
 			}
-			if p.gone() {
+			if p.Gone() {
 				t.Error("the ingester has ended")
 			}
 		})
@@ -112,7 +112,7 @@ func (p *ingester) honest(span time.Duration) time.Duration {
 
 // peak returns the most memory that the process had.
 func (p *ingester) peak() int {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
 	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
 	if err != nil || m == nil {
 		p.t.Fatalf("no memory in the status: %v", err)

@@ -56,8 +56,8 @@ func TestHungIngester(t *testing.T) {
 	shown(6 * time.Second)
 
 	hung := h.p(1)
-	hung.signal(syscall.SIGSTOP)
-	t.Cleanup(func() { hung.signal(syscall.SIGCONT) })
+	hung.Signal(syscall.SIGSTOP)
+	t.Cleanup(func() { hung.Signal(syscall.SIGCONT) })
 	put(0, "beside")
 	shown(6 * time.Second)
 	put(2, "later")
@@ -79,7 +79,7 @@ func TestHungIngester(t *testing.T) {
 		asking.Wait()
 	}
 
-	hung.signal(syscall.SIGCONT)
+	hung.Signal(syscall.SIGCONT)
 	testkit.Until(t, "reads are complete again", func() bool {
 		return strings.Contains(string(s.mustGet("/api/v1/records?service=web&form=events")), `"complete":true`)
 	})

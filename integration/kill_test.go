@@ -169,10 +169,10 @@ func killOnce(t *testing.T, r *rand.Rand, p *ingester, target *atomic.Pointer[in
 	time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
 	switch r.IntN(12) {
 	case 0: // an orderly stop
-		p.signal(syscall.SIGTERM)
-		<-p.exited
+		p.Signal(syscall.SIGTERM)
+		<-p.Exited
 	case 1: // one that is cut short
-		p.signal(syscall.SIGTERM)
+		p.Signal(syscall.SIGTERM)
 		time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
 		p.kill()
 	default:

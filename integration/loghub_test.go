@@ -3,17 +3,20 @@ package integration_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"blobtail/internal/dev/corpus"
 )
 
-// loghub is the directory of the real logs, relative to the root of the repository.
+// loghub is the directory of the real logs, relative to the root of the repository. They are no
+// part of it.
 const loghub = "../shared/data/loghub"
 
 const loghubRecords = 16_000
@@ -24,29 +27,39 @@ type body struct {
 	data []byte
 }
 
-// loghubBodies cuts the files into bodies of about 500 lines. Bodies of every second
-// file name the service in the path, the others only in each record.
+// loghubBodies cuts the logs into bodies of about 500 lines. Bodies of every second log name the
+// service in the path, the others only in each record. Without loghub they are logs of as many
+// records by package corpus, with the names that the fields of loghub have.
 func loghubBodies(t testing.TB) []body {
 	t.Helper()
-	dir := filepath.Join(shared.root, loghub)
-	files, err := filepath.Glob(filepath.Join(dir, "*.ndjson"))
+	files, err := filepath.Glob(filepath.Join(shared.root, loghub, "*.ndjson"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		missing(t, "the real logs are missing: "+dir)
-	}
-	var bodies []body
-	for i, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
+	logs := map[string][]byte{}
+	for _, file := range files {
+		if logs[strings.TrimSuffix(filepath.Base(file), ".ndjson")], err = os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for i, service := range corpus.Services() {
+		if len(files) > 0 {
+			break
+		}
+		var text bytes.Buffer
+		if _, err := corpus.Write(&text, corpus.Options{Seed: uint64(i), Records: loghubRecords / 8, Services: 1}); err != nil {
+			t.Fatal(err)
+		}
+		names := strings.NewReplacer(`{"ts":`, `{"time":`, `"msg":`, `"message":`, `"gateway`, `"`+service)
+		logs[service] = []byte(names.Replace(text.String()))
+	}
+	var bodies []body
+	for i, service := range slices.Sorted(maps.Keys(logs)) {
 		path := "/ingest"
 		if i%2 == 1 {
-			path += "/" + strings.TrimSuffix(filepath.Base(file), ".ndjson")
+			path += "/" + service
 		}
-		lines := bytes.SplitAfter(text, []byte("\n"))
+		lines := bytes.SplitAfter(logs[service], []byte("\n"))
 		for n := 0; n < len(lines); {
 			end := min(n+480+len(bodies)%41, len(lines))
 			if data := bytes.Join(lines[n:end], nil); len(data) > 0 {
@@ -93,7 +106,7 @@ func meaning(t testing.TB, line []byte, names [4]string, level func(string) stri
 // loghubLevel returns the table of the levels that occur in loghub.
 func loghubLevel(t testing.TB) func(string) string {
 	words := map[string]string{
-		"": "", "V": "trace", "D": "debug", "I": "info", "W": "warn", "E": "error", "F": "critical",
+		"": "", "debug": "debug", "info": "info", "warn": "warn", "critical": "critical", "V": "trace", "D": "debug", "I": "info", "W": "warn", "E": "error", "F": "critical",
 		"INFO": "info", "Info": "info", "notice": "info", "WARN": "warn", "WARNING": "warn", "ERROR": "error", "error": "error",
 	}
 	return func(word string) string {

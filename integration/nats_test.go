@@ -161,9 +161,9 @@ func TestStartNATS(t *testing.T) {
 	refused := func(want string) {
 		t.Helper()
 		p := launch(t, at, filepath.Join(t.TempDir(), "wal"), "--nats", server.URL)
-		<-p.exited
-		if p.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(p.stderr(), want) {
-			t.Errorf("%v: %s", p.err, p.stderr())
+		<-p.Exited
+		if p.Cmd.ProcessState.ExitCode() != 1 || !strings.Contains(p.Log(), want) {
+			t.Errorf("%v: %s", p.Cmd.ProcessState, p.Log())
 		}
 	}
 	refused("nats stream add LOGS")

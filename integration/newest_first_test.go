@@ -22,22 +22,13 @@ func TestFirstMinutes(t *testing.T) {
 	t.Parallel()
 	u := &firstUser{t: t, dir: t.TempDir(), env: append(testkit.Environ(), "TZ=UTC")}
 	listen := u.addresses()
-	var log bytes.Buffer
-	ingest := u.command("ingest")
-	ingest.Stderr = &log
-	if err := shared.start(ingest); err != nil {
+	var ingest testkit.Process
+	if err := ingest.Start(shared.parent, u.command("ingest")); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		_ = ingest.Wait() // the exit code is returned
-		close(ended)
-	}()
 	t.Cleanup(func() {
-		_ = ingest.Process.Kill() // it may have ended
-		<-ended
-		if t.Failed() {
-			t.Logf("log of the ingester:\n%s", log.String())
+		if err := ingest.End(syscall.SIGKILL); err != nil || t.Failed() {
+			t.Logf("log of the ingester, %v:\n%s", err, ingest.Log())
 		}
 	})
 	testkit.Until(t, "it listens", func() bool {
@@ -70,10 +61,9 @@ func TestFirstMinutes(t *testing.T) {
 		t.Errorf("--count exits %d: %q, %s", code, out, errs)
 	}
 	// After the ingester has ended, logquery reads the line from its last blob.
-	if err := ingest.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := ingest.End(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Await(t, "SIGTERM ends it", ended)
 	for _, args := range [][]string{{"web"}, {"tail", "web"}} {
 		if out, errs, code := u.logquery(args...); code != 0 || strings.Count(out, "\n") != 1 {
 			t.Errorf("logquery %s after the end exits %d: %q, %s", strings.Join(args, " "), code, out, errs)
@@ -115,14 +105,9 @@ func (u *firstUser) command(name string, args ...string) *exec.Cmd {
 
 func (u *firstUser) logquery(args ...string) (stdout, stderr string, code int) {
 	u.t.Helper()
-	var out, errs bytes.Buffer
-	cmd := u.command("logquery", args...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := shared.start(cmd); err != nil {
-		u.t.Fatal(err)
-	}
-	_ = cmd.Wait() // the exit code is returned
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	var out bytes.Buffer
+	stderr, code = ran(u.t, u.command("logquery", args...), &out)
+	return out.String(), stderr, code
 }
 
 // curl sends a line as curl -d does, with curl itself if it is installed.

@@ -87,7 +87,7 @@ var missingNote = regexp.MustCompile(`what came (?:since )?with times before (\S
 
 // mayMiss returns the time up to which records may be missing, by the notes.
 func (f *following) mayMiss() (to int64) {
-	for _, m := range missingNote.FindAllStringSubmatch(f.notes(), -1) {
+	for _, m := range missingNote.FindAllStringSubmatch(f.Log(), -1) {
 		at, err := time.Parse(time.RFC3339Nano, m[1])
 		if err != nil {
 			f.t.Errorf("%q: %v", m[0], err)

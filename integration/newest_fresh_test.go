@@ -180,7 +180,7 @@ func (f *flow) judge(t *testing.T, reader *following, sent int, took, limit, hel
 	}
 	// A follower may have to read blobs after all, since a log was given up at that
 	// very moment. It then reports that and prints its records at once.
-	if f.wrong != "" && f.soonest < held && !strings.Contains(reader.notes(), "blobs are read instead") {
+	if f.wrong != "" && f.soonest < held && !strings.Contains(reader.Log(), "blobs are read instead") {
 		t.Errorf("out of order without need: %s", f.wrong)
 	}
 }

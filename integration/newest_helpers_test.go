@@ -79,7 +79,7 @@ func (h *house) restart(i int, gently bool, after time.Duration) {
 			h.unready()
 		}
 	case <-p.ready:
-	case <-p.exited:
+	case <-p.Exited:
 	}
 	if err := p.waitReady(); err != nil {
 		h.t.Fatal(err)
@@ -109,45 +109,37 @@ func freeAddress(t testing.TB) string {
 
 // following is a running logquery tail -f.
 type following struct {
-	t      testing.TB
-	cmd    *exec.Cmd
-	exited chan struct{}
-
-	mu   sync.Mutex
-	errs bytes.Buffer
+	testkit.Process
+	t    testing.TB
+	read chan struct{} // closed when its output is read
 }
 
 // follow starts logquery with the arguments and calls each for every line of its
 // output, with the arrival time.
 func follow(t testing.TB, at place, each func(line []byte, at time.Time), args ...string) *following {
 	t.Helper()
-	f := &following{t: t, exited: make(chan struct{})}
-	f.cmd = exec.Command(filepath.Join(shared.bin, "logquery"), append([]string{"--store", at.store, "-u"}, args...)...)
-	f.cmd.Env = append(testkit.Environ(), at.env...)
+	f := &following{t: t, read: make(chan struct{})}
+	cmd := exec.Command(filepath.Join(shared.bin, "logquery"), append([]string{"--store", at.store, "-u"}, args...)...)
+	cmd.Env = append(testkit.Environ(), at.env...)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.cmd.Stdout, f.cmd.Stderr = w, f
-	if err := shared.start(f.cmd); err != nil {
+	cmd.Stdout = w
+	if err := f.Start(shared.parent, cmd); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()
-	read := make(chan struct{})
 	go func() {
-		defer close(read)
+		defer close(f.read)
 		eachLine(r, each)
 	}()
-	go func() {
-		_ = f.cmd.Wait() // the exit code is read later
-		<-read
-		close(f.exited)
-	}()
 	t.Cleanup(func() {
-		_ = f.cmd.Process.Kill() // it may have ended
-		<-f.exited
+		f.Signal(syscall.SIGKILL)
+		<-f.Exited
+		<-f.read
 		if t.Failed() {
-			t.Logf("notes of logquery %s:\n%.4000s", strings.Join(args, " "), f.notes())
+			t.Logf("notes of logquery %s:\n%.4000s", strings.Join(args, " "), f.Log())
 		}
 	})
 	return f
@@ -177,19 +169,6 @@ func eachLine(r io.ReadCloser, each func([]byte, time.Time)) {
 	}
 }
 
-// Write collects logquery's stderr.
-func (f *following) Write(b []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.errs.Write(b)
-}
-
-func (f *following) notes() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.errs.String()
-}
-
 var (
 	moreNote   = regexp.MustCompile(`(?m)^\.\.\. ([0-9,]+) more between .*: logquery (\S+) --from \S+ --to \S+( --store \S+)?$`)
 	cursorNote = regexp.MustCompile(`--after (\S+)`)
@@ -197,7 +176,7 @@ var (
 
 // told returns the number of further records that the notes report.
 func (f *following) told() (n int) {
-	for _, m := range moreNote.FindAllStringSubmatch(f.notes(), -1) {
+	for _, m := range moreNote.FindAllStringSubmatch(f.Log(), -1) {
 		more, err := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
 		if err != nil {
 			f.t.Errorf("%q: %v", m[0], err)
@@ -211,18 +190,16 @@ func (f *following) told() (n int) {
 // logquery had not even opened the store, that is the cursor it was given.
 func (f *following) interrupt() (cursor string) {
 	f.t.Helper()
-	_ = f.cmd.Process.Signal(syscall.SIGINT) // it may have ended
-	select {
-	case <-f.exited:
-	case <-time.After(testkit.Patience):
-		f.t.Fatal("SIGINT does not end logquery tail -f")
+	if err := f.End(syscall.SIGINT); err != nil {
+		f.t.Fatal(err)
 	}
-	m := cursorNote.FindStringSubmatch(f.notes())
-	if m == nil && f.notes() == "" {
-		m = cursorNote.FindStringSubmatch(strings.Join(f.cmd.Args, " "))
+	<-f.read
+	m := cursorNote.FindStringSubmatch(f.Log())
+	if m == nil && f.Log() == "" {
+		m = cursorNote.FindStringSubmatch(strings.Join(f.Cmd.Args, " "))
 	}
-	if code := f.cmd.ProcessState.ExitCode(); code != 130 || m == nil {
-		f.t.Fatalf("Ctrl-C: exit code %d, %s; want 130 and a cursor", code, f.notes())
+	if code := f.Cmd.ProcessState.ExitCode(); code != 130 || m == nil {
+		f.t.Fatalf("Ctrl-C: exit code %d, %s; want 130 and a cursor", code, f.Log())
 	}
 	return m[1]
 }

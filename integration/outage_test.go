@@ -203,7 +203,7 @@ func TestStartWithoutStore(t *testing.T) {
 	if code, took := p.stop(); code != 0 || easy.late(took, 3*time.Second) {
 		t.Errorf("SIGTERM with a store that hangs: exit code %d after %v", code, took)
 	}
-	if !strings.Contains(p.stderr(), "stays in the log") {
+	if !strings.Contains(p.Log(), "stays in the log") {
 		t.Error("the ingester does not say that it leaves something in the log")
 	}
 	p = startApart(t, through, wal, config(t, small))

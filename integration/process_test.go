@@ -16,11 +16,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	counts "blobtail/internal/count"
 	"blobtail/internal/dev/testkit"
 )
 
@@ -38,19 +38,14 @@ func dirStore(t testing.TB) (place, string) {
 
 // ingester is a running ingest process.
 type ingester struct {
+	testkit.Process
 	t       testing.TB
-	cmd     *exec.Cmd
 	listen  string // base URLs, known once it is ready or has logged that it is not
 	admin   string
 	started time.Time
 	startup time.Duration // from start to ready, once it is ready
 	ready   chan struct{} // closed once it has logged that
 	unready chan struct{} // closed when it has logged that it is not ready yet
-	exited  chan struct{} // closed when it has ended
-	err     error         // of Wait, once exited is closed
-
-	mu  sync.Mutex
-	log bytes.Buffer
 }
 
 // launch starts an ingester and does not wait for it. Its log is printed if the test
@@ -64,36 +59,21 @@ func launch(t testing.TB, at place, wal string, flags ...string) *ingester {
 // arguments end in; nil: no such command.
 func launchBy(t testing.TB, by []string, at place, wal string, flags ...string) *ingester {
 	t.Helper()
-	p := &ingester{t: t, ready: make(chan struct{}), unready: make(chan struct{}), exited: make(chan struct{}), started: time.Now()}
+	p := &ingester{t: t, ready: make(chan struct{}), unready: make(chan struct{}), started: time.Now()}
+	p.Each = p.line
 	args := slices.Concat(by, []string{filepath.Join(shared.bin, "ingest"),
 		"--store", at.store, "--wal", wal, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--lane", "0"}, flags)
-	p.cmd = exec.Command(args[0], args[1:]...)
-	p.cmd.Env = append(testkit.Environ(), at.env...)
-	p.cmd.Dir = t.TempDir()
-	r, w, err := os.Pipe()
-	if err != nil {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(testkit.Environ(), at.env...)
+	cmd.Dir = t.TempDir()
+	if err := p.Start(shared.parent, cmd); err != nil {
 		t.Fatal(err)
 	}
-	p.cmd.Stderr = w
-	if err := shared.start(p.cmd); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		p.follow(r)
-	}()
-	go func() {
-		p.err = p.cmd.Wait()
-		<-read
-		close(p.exited)
-	}()
 	t.Cleanup(func() {
 		p.kill()
 		p.looked()
 		if t.Failed() {
-			t.Logf("log of ingester %d (%v):\n%s", p.cmd.Process.Pid, p.err, p.stderr())
+			t.Logf("log of ingester %d (%v):\n%s", cmd.Process.Pid, cmd.ProcessState, p.Log())
 		}
 	})
 	return p
@@ -101,10 +81,8 @@ func launchBy(t testing.TB, by []string, at place, wal string, flags ...string) 
 
 // looked fails the test if the log has a panic, a data race or a fatal error.
 func (p *ingester) looked() {
-	for _, sign := range []string{"panic:", "DATA RACE", "fatal error:"} {
-		if strings.Contains(p.stderr(), sign) {
-			p.t.Errorf("ingester %d: %s", p.cmd.Process.Pid, sign)
-		}
+	if err := p.Sound(); err != nil {
+		p.t.Error(err)
 	}
 }
 
@@ -112,10 +90,8 @@ func (p *ingester) looked() {
 // only the last logs are of interest, and those that explain a loss.
 func (p *ingester) forget() {
 	p.looked()
-	if !p.t.Failed() && !strings.Contains(p.stderr(), `"level":"error"`) {
-		p.mu.Lock()
-		p.log.Reset()
-		p.mu.Unlock()
+	if !p.t.Failed() && !strings.Contains(p.Log(), `"level":"error"`) {
+		p.Forget()
 	}
 }
 
@@ -138,31 +114,7 @@ func startApart(t testing.TB, at place, wal string, flags ...string) *ingester {
 	return p
 }
 
-// follow keeps the log of the process and finds its addresses.
-func (p *ingester) follow(r io.ReadCloser) {
-	defer r.Close()
-	buf := make([]byte, 32<<10)
-	var part []byte
-	for {
-		n, err := r.Read(buf)
-		p.mu.Lock()
-		p.log.Write(buf[:n])
-		p.mu.Unlock()
-		part = append(part, buf[:n]...)
-		for {
-			line, rest, ok := bytes.Cut(part, []byte("\n"))
-			if !ok {
-				break
-			}
-			part = rest
-			p.line(line)
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
+// line finds the addresses of the process.
 func (p *ingester) line(line []byte) {
 	var l struct{ Message, Listen, Admin string }
 	if json.Unmarshal(line, &l) != nil || p.startup > 0 || l.Message != "ready" && l.Message != "listening, not ready" {
@@ -193,8 +145,8 @@ func (p *ingester) waitReady() error {
 	select {
 	case <-p.ready:
 		return nil
-	case <-p.exited:
-		return fmt.Errorf("the ingester ended before it was ready: %v", p.err)
+	case <-p.Exited:
+		return fmt.Errorf("the ingester ended before it was ready: %v", p.Cmd.ProcessState)
 	case <-time.After(testkit.Patience):
 		return fmt.Errorf("the ingester is not ready after %v", testkit.Patience)
 	}
@@ -217,41 +169,20 @@ func (p *ingester) late(took, limit time.Duration) bool {
 	return took > now.allowed(limit)
 }
 
-func (p *ingester) stderr() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
-}
-
-func (p *ingester) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // it may have ended
-
-// gone reports whether the process has ended.
-func (p *ingester) gone() bool {
-	select {
-	case <-p.exited:
-		return true
-	default:
-		return false
-	}
-}
-
 // kill ends the process as a power failure would, and waits for the end.
 func (p *ingester) kill() {
-	p.signal(syscall.SIGKILL)
-	<-p.exited
+	p.Signal(syscall.SIGKILL)
+	<-p.Exited
 }
 
 // stop ends it with SIGTERM and returns its exit code and the time that took.
 func (p *ingester) stop() (code int, took time.Duration) {
 	p.t.Helper()
 	begun := time.Now()
-	p.signal(syscall.SIGTERM)
-	select {
-	case <-p.exited:
-	case <-time.After(testkit.Patience):
-		p.t.Fatal("SIGTERM does not end it")
+	if err := p.End(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
 	}
-	return p.cmd.ProcessState.ExitCode(), time.Since(begun)
+	return p.Cmd.ProcessState.ExitCode(), time.Since(begun)
 }
 
 // leave is stop for an ingester that must have said that it ends, for which it has 2 s. If
@@ -260,7 +191,7 @@ func (p *ingester) leave(again func() *ingester) (code int) {
 	p.t.Helper()
 	testkit.Until(p.t, "the others are told that it ends", func() bool {
 		code, _ = p.stop()
-		if !strings.Contains(p.stderr(), "the others are not told that this ingester ends") {
+		if !strings.Contains(p.Log(), "the others are not told that this ingester ends") {
 			return true
 		}
 		p = again()
@@ -382,14 +313,7 @@ func (p *ingester) metrics() (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]float64{}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if v, err := strconv.ParseFloat(value, 64); err == nil {
-			all[name] = v
-		}
-	}
-	return all, nil
+	return counts.Read(text), nil
 }
 
 // logquery runs a query and returns its output and its exit code.
@@ -411,15 +335,19 @@ func logqueryTo(t testing.TB, out io.Writer, at place, args ...string) (stderr s
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "logquery"), append([]string{"--store", at.store, "-u"}, args...)...)
 	cmd.Env = append(testkit.Environ(), at.env...)
+	return ran(t, cmd, out)
+}
+
+// ran runs a command to its end, with its stdout in out.
+func ran(t testing.TB, cmd *exec.Cmd, out io.Writer) (stderr string, code int) {
+	t.Helper()
 	var errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = out, &errs
 	if err := shared.start(cmd); err != nil {
 		t.Fatal(err)
 	}
-	err := cmd.Wait()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
+	if _, exited := errors.AsType[*exec.ExitError](cmd.Wait()); !exited && !cmd.ProcessState.Success() {
+		t.Fatalf("%s: %v", cmd, cmd.ProcessState)
 	}
 	return errs.String(), cmd.ProcessState.ExitCode()
 }

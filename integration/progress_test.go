@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/dev/testkit/pty"
 )
 
 // A read that takes long shows on a terminal how far it is, and tells it when it is
@@ -41,7 +40,7 @@ func TestProgress(t *testing.T) {
 	p.refuses.Store(&slow)
 	command := fmt.Sprintf("echo $$; exec env '%s' %s --store %s -u web --live off >/dev/null", through.env[0], filepath.Join(shared.bin, "logquery"), through.store)
 	screen := &interrupting{at: []byte("of 40 blobs")}
-	if err := pty.Run(command, 100, 0, screen); err != nil {
+	if err := onTerminal(command, 100, screen); err != nil {
 		t.Fatal(err)
 	}
 	text := screen.text.String()
@@ -53,7 +52,7 @@ func TestProgress(t *testing.T) {
 	}
 	const columns = 16
 	screen = &interrupting{at: []byte("of 40")}
-	if err := pty.Run("export TERM=xterm; "+command, columns, 0, screen); err != nil {
+	if err := onTerminal("export TERM=xterm; "+command, columns, screen); err != nil {
 		t.Fatal(err)
 	}
 	text = screen.text.String()

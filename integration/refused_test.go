@@ -24,8 +24,8 @@ func (p *ingester) unreadyWith(t *testing.T, reason string) {
 	select {
 	case <-p.unready:
 	case <-p.ready: // on a busy machine, before it has tried the store
-	case <-p.exited:
-		t.Fatalf("the ingester ended: %v", p.err)
+	case <-p.Exited:
+		t.Fatalf("the ingester ended: %v", p.Cmd.ProcessState)
 	}
 	testkit.Until(t, "readyz says "+reason, func() bool {
 		code, text := p.readyz(t)
@@ -33,7 +33,7 @@ func (p *ingester) unreadyWith(t *testing.T, reason string) {
 	})
 	p.waitLog(t, "not ready: nothing can be stored")
 	for _, wrong := range []string{"taken and stored as before", "until the store is reached"} {
-		if strings.Contains(p.stderr(), wrong) {
+		if strings.Contains(p.Log(), wrong) {
 			t.Errorf("the log says %q", wrong)
 		}
 	}
@@ -116,7 +116,7 @@ func TestWrongCredentials(t *testing.T) {
 			if name != "only reads" && (code != 4 || !strings.Contains(said, c.want)) {
 				t.Errorf("logquery: exit code %d, %s; want 4 and %q", code, said, c.want)
 			}
-			if strings.Contains(text+p.stderr()+said, "sig=") {
+			if strings.Contains(text+p.Log()+said, "sig=") {
 				t.Error("a signature is shown")
 			}
 		})
@@ -138,10 +138,10 @@ func TestStartRefused(t *testing.T) {
 	p := start(t, at, t.TempDir())
 	listen := strings.TrimPrefix(p.listen, "http://")
 	q := launch(t, at, t.TempDir(), "--listen", listen)
-	<-q.exited
-	want := fmt.Sprintf("listen for records: %s is taken by ingest, process %d; --listen chooses another address", listen, p.cmd.Process.Pid)
-	if code := q.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(q.stderr(), want) {
-		t.Errorf("exit code %d, %s; want 1 and %q", code, q.stderr(), want)
+	<-q.Exited
+	want := fmt.Sprintf("listen for records: %s is taken by ingest, process %d; --listen chooses another address", listen, p.Cmd.Process.Pid)
+	if code := q.Cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(q.Log(), want) {
+		t.Errorf("exit code %d, %s; want 1 and %q", code, q.Log(), want)
 	}
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil || os.Getuid() != 0 {
@@ -157,10 +157,10 @@ func TestStartRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := launchBy(t, []string{setpriv, "--reuid", "65534", "--clear-groups"}, at, own)
-	<-o.exited
+	<-o.Exited
 	want = root + " belongs to user root and this process runs as nobody; run it as root, or choose a directory that is its own"
-	if code := o.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(o.stderr(), want) {
-		t.Errorf("exit code %d, %s; want 1 and %q", code, o.stderr(), want)
+	if code := o.Cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(o.Log(), want) {
+		t.Errorf("exit code %d, %s; want 1 and %q", code, o.Log(), want)
 	}
 	if err := os.Chmod(root, 0o755); err != nil { // now it can be read, and not written
 		t.Fatal(err)
@@ -169,9 +169,9 @@ func TestStartRefused(t *testing.T) {
 	o.unreadyWith(t, want)
 	theirs := t.TempDir()
 	o = launchBy(t, []string{setpriv, "--reuid", "65534", "--clear-groups"}, at, theirs)
-	<-o.exited
-	if want := theirs + " belongs to user root and this process runs as nobody"; !strings.Contains(o.stderr(), "open the log") || !strings.Contains(o.stderr(), want) {
-		t.Errorf("%s; want %q", o.stderr(), want)
+	<-o.Exited
+	if want := theirs + " belongs to user root and this process runs as nobody"; !strings.Contains(o.Log(), "open the log") || !strings.Contains(o.Log(), want) {
+		t.Errorf("%s; want %q", o.Log(), want)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestWarnsBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
 	const warning = `"message":"every host that reaches this address can send records and read those that are in no blob yet; nobody is authenticated"`
-	if p := start(t, at, t.TempDir()); strings.Contains(p.stderr(), warning) {
+	if p := start(t, at, t.TempDir()); strings.Contains(p.Log(), warning) {
 		t.Error("it warns on loopback")
 	}
 	p := start(t, at, t.TempDir(), "--listen", "0.0.0.0:0", "--open")

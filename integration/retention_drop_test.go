@@ -20,6 +20,7 @@ import (
 	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/storage"
+	"blobtail/storage/storagetest"
 	"blobtail/tailindex"
 )
 
@@ -156,7 +157,7 @@ func (l *leak) blobs() (found []string) {
 	l.t.Helper()
 	store := blobsOfPlace(l.t, l.at)
 	for _, key := range keys(l.t, l.at, "") {
-		if l.in(bodyOf(l.t, store, key)) {
+		if l.in(storagetest.Body(l.t, store, key)) {
 			found = append(found, key)
 		}
 	}

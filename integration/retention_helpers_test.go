@@ -3,9 +3,7 @@ package integration_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +20,7 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/dir"
+	"blobtail/storage/storagetest"
 )
 
 // estate is a store with logs of many days, and its retention policy.
@@ -167,22 +166,14 @@ func retain(t testing.TB, at place, args ...string) (stdout, stderr string, code
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
-	cmd := retention(ctx, at, args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := shared.start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	var exit *exec.ExitError
-	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
+	var out bytes.Buffer
+	stderr, code = ran(t, retention(ctx, at, args...), &out)
 	for _, sign := range []string{"panic:", "DATA RACE", "fatal error:"} {
-		if strings.Contains(errs.String(), sign) {
-			t.Errorf("retention %s: %s", strings.Join(args, " "), errs.String())
+		if strings.Contains(stderr, sign) {
+			t.Errorf("retention %s: %s", strings.Join(args, " "), stderr)
 		}
 	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	return out.String(), stderr, code
 }
 
 func retention(ctx context.Context, at place, args ...string) *exec.Cmd {
@@ -209,17 +200,9 @@ func blobsOfPlace(t testing.TB, at place) storage.BlobStore {
 }
 
 // keys returns the names of all objects with a prefix, sorted.
-func keys(t testing.TB, at place, prefix string) (out []string) {
+func keys(t testing.TB, at place, prefix string) []string {
 	t.Helper()
-	for b, err := range blobsOfPlace(t, at).List(t.Context(), prefix, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b.Key != storeid.Key {
-			out = append(out, b.Key)
-		}
-	}
-	return out
+	return slices.DeleteFunc(storagetest.KeysOf(t, blobsOfPlace(t, at), prefix), func(k string) bool { return k == storeid.Key })
 }
 
 // logs returns the names of blobs, without the objects of retention.
@@ -239,19 +222,4 @@ func of(names []string, service string, days func(d horizon.Day) bool) []string 
 		d, err := horizon.ParseDay(strings.Join(parts[1:4], "-"))
 		return err != nil || !days(d)
 	})
-}
-
-// bodyOf reads an object whole.
-func bodyOf(t testing.TB, s storage.BlobStore, key string) []byte {
-	t.Helper()
-	r, err := s.Get(t.Context(), key, 0, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -104,7 +104,7 @@ func TestRules(t *testing.T) {
 	}
 	nowhere(t, "log", wal, true)
 	nowhere(t, "store", root, false)
-	stderr := p.stderr()
+	stderr := p.Log()
 
 	p.kill()
 	p = start(t, at, wal, flag)
@@ -114,7 +114,7 @@ func TestRules(t *testing.T) {
 	})
 	testkit.Until(t, "the tail has the records", func() bool { return p.metric("blobtail_tail_pending_services") == 0 })
 	p.mustFlush()
-	stderr += p.stderr()
+	stderr += p.Log()
 
 	read := append(query(t, at, "pay*", "sampled", "-o", "json"), query(t, at, "_rejected", "-o", "json")...)
 	tail, _, _ := answered(t, at, "tail", "pay", "-o", "json")

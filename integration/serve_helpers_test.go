@@ -26,15 +26,11 @@ import (
 
 // server is a running logquery serve.
 type server struct {
-	t      testing.TB
-	at     place
-	flags  []string
-	url    string
-	cmd    *exec.Cmd
-	exited chan struct{}
-
-	mu   sync.Mutex
-	errs bytes.Buffer
+	testkit.Process
+	t     testing.TB
+	at    place
+	flags []string
+	url   string
 }
 
 // serve starts a server, and waits until it is ready.
@@ -45,13 +41,11 @@ func serve(t testing.TB, at place, flags ...string) *server {
 	s.start()
 	t.Cleanup(func() {
 		s.kill()
-		for _, sign := range []string{"panic", "DATA RACE", "fatal error:"} {
-			if strings.Contains(s.stderr(), sign) {
-				t.Errorf("logquery serve: %s", sign)
-			}
+		if err := s.Sound(); err != nil {
+			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("log of logquery serve:\n%.2000s", s.stderr())
+			t.Logf("log of logquery serve:\n%.2000s", s.Log())
 		}
 	})
 	return s
@@ -59,56 +53,23 @@ func serve(t testing.TB, at place, flags ...string) *server {
 
 func (s *server) start() {
 	s.t.Helper()
-	s.exited = make(chan struct{})
-	s.cmd = exec.Command(filepath.Join(shared.bin, "logquery"), append([]string{"--store", s.at.store}, s.flags...)...)
-	s.cmd.Env = append(testkit.Environ(), s.at.env...)
-	s.cmd.Dir = s.t.TempDir()
-	s.cmd.Stderr = s
-	if err := shared.start(s.cmd); err != nil {
+	cmd := exec.Command(filepath.Join(shared.bin, "logquery"), append([]string{"--store", s.at.store}, s.flags...)...)
+	cmd.Env, cmd.Dir = append(testkit.Environ(), s.at.env...), s.t.TempDir()
+	err := s.Start(shared.parent, cmd)
+	if err == nil {
+		err = s.Ready(s.url + "/ready")
+	}
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	exited, cmd := s.exited, s.cmd
-	go func() {
-		_ = cmd.Wait() // tests end it by a signal
-		close(exited)
-	}()
-	testkit.Until(s.t, "logquery serve is ready", func() bool {
-		select {
-		case <-exited:
-			s.t.Fatalf("logquery serve has ended: %s", s.stderr())
-		default:
-		}
-		resp, err := http.Get(s.url + "/ready")
-		if err != nil {
-			return false
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
-}
-
-// Write collects the stderr of the server.
-func (s *server) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.errs.Write(b)
-}
-
-func (s *server) stderr() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.errs.String()
 }
 
 func (s *server) kill() { s.end(syscall.SIGKILL) }
 
 // end sends a signal, and waits until the server has ended.
 func (s *server) end(with syscall.Signal) {
-	_ = s.cmd.Process.Signal(with) // it may have ended
-	select {
-	case <-s.exited:
-	case <-time.After(testkit.Patience):
-		s.t.Fatalf("%v does not end logquery serve", with)
+	if err := s.End(with); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
@@ -126,7 +87,7 @@ func (s *server) restart(gently bool) {
 // memory is the most memory that the server has used, in MiB.
 func (s *server) memory() int {
 	s.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -22,16 +22,16 @@ func TestSecondSignal(t *testing.T) {
 	px.set(all(hang))
 	p := startApart(t, through, wal, config(t, small), "--grace", "1h")
 	sendFor(p, ledger, 1, 300*time.Millisecond)
-	p.signal(syscall.SIGTERM)
-	p.signal(syscall.SIGTERM) // as timeout(1) sends it, to the process and to its group
+	p.Signal(syscall.SIGTERM)
+	p.Signal(syscall.SIGTERM) // as timeout(1) sends it, to the process and to its group
 	p.waitLog(t, `"message":"stopping"`)
 	time.Sleep(300 * time.Millisecond)
-	if p.gone() {
+	if p.Gone() {
 		t.Error("it does not wait for the store at all")
 	}
 	testkit.Until(t, "another SIGTERM ends it", func() bool {
-		p.signal(syscall.SIGTERM) // on a busy machine it may take one for an echo of the first
-		return p.gone()
+		p.Signal(syscall.SIGTERM) // on a busy machine it may take one for an echo of the first
+		return p.Gone()
 	})
 	if code, _ := p.stop(); code == 0 {
 		t.Errorf("the second SIGTERM: exit code %d", code)

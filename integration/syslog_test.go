@@ -27,7 +27,7 @@ import (
 // syslogAt is the address at which an ingester accepts syslog.
 func syslogAt(t testing.TB, p *ingester) (host, port string) {
 	t.Helper()
-	for line := range strings.Lines(p.stderr()) {
+	for line := range strings.Lines(p.Log()) {
 		var l struct{ Message, Listen string }
 		if json.Unmarshal([]byte(line), &l) == nil && l.Message == "syslog is accepted" {
 			host, port, err := net.SplitHostPort(l.Listen)

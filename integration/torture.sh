@@ -49,7 +49,10 @@ faults() { run faults tests ./integration '^TestFaultyStore$' BLOBTAIL_TORTURE="
 outage() { run outage tests ./integration '^TestLongOutage$' BLOBTAIL_TORTURE="$share"; }
 stuck() { run stuck tests ./integration '^(TestOneServiceFails|TestPartitionsOfCluster)$' BLOBTAIL_TORTURE="$share"; }
 disk() { run disk tests ./integration '^(TestFullDisk|TestFsyncFails)$' BLOBTAIL_TORTURE=1; }
-states() { run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STATES="$states"; }
+states() {
+	run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STATES="$states"
+	run partitions tests ./integration/sim '^TestPartitionsCost$' BLOBTAIL_TORTURE=1
+}
 mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
 complete() {
 	run complete tests ./integration/complete '^TestComplete$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
@@ -63,7 +66,7 @@ retention() {
 	run retention-faults tests ./integration '^(TestRetentionFaulty|TestCompactionFaulty|TestReadersBesideRetention)$' BLOBTAIL_TORTURE=1
 }
 policies() {
-	run policies tests ./retention '^(TestRandom|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$' BLOBTAIL_TORTURE=1
+	run policies tests ./retention '^(TestRandom|TestClockWorlds|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$' BLOBTAIL_TORTURE=1
 	run policies-races tests ./reading/blobs '^TestRaces$' BLOBTAIL_RACES_FIRST=1000000 BLOBTAIL_RACES="$races"
 	run policies-compactors tests ./retention/compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun|TestReferenceCorpus)$' BLOBTAIL_TORTURE=1 BLOBTAIL_RACES="$((races / 20))"
 	run policies-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$((races / 4))"

@@ -22,6 +22,7 @@ import (
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 	"blobtail/tailindex"
 )
 
@@ -162,9 +163,7 @@ func newAccount(t *testing.T, services, days int) *account {
 			t.Fatal(err)
 		}
 		key := blobfmt.Name{Service: service, Period: hour, Number: 1}.String()
-		if err := a.Create(t.Context(), key, body, storage.Attrs{Metadata: meta.Map()}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, a, key, body, storage.Attrs{Metadata: meta.Map()})
 	}
 	now := time.Now().Truncate(time.Hour)
 	today := horizon.DayOf(now)

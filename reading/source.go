@@ -9,7 +9,7 @@ import (
 	"blobtail/record"
 )
 
-// A Source answers questions about records. [Store] reads a store itself, and package client asks
+// A Source answers questions about records. [Store] reads a store itself, and package remote asks
 // a server for them. Both pass the tests of package readingtest.
 //
 // An error means that there is no answer. Else the [Outcome] says how the read went: [Outcome.Complete]

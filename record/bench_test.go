@@ -92,7 +92,7 @@ func BenchmarkText(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(lines)), "ns/record")
 }
 
-// Logs of other projects, if the corpus is available.
+// Logs of other projects, where they are beside the repository; BenchmarkCanonical has our own.
 func BenchmarkLoghub(b *testing.B) {
 	files, _ := filepath.Glob("../../shared/data/loghub/*.ndjson")
 	if len(files) == 0 {

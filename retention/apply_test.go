@@ -380,9 +380,7 @@ func TestApplyDamagedFile(t *testing.T) {
 	at := time.Now().Add(-days(40)).UTC().Truncate(time.Hour)
 	cut := blobfmt.Name{Service: "app", Period: at, Number: 1}.String()
 	copied := blobfmt.Name{Service: "app", Period: at, Number: 2}.String()
-	if err := store.Create(t.Context(), cut, []byte("body"), storage.Attrs{Metadata: metadata(1, at, 1)}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, store, cut, []byte("body"), storage.Attrs{Metadata: metadata(1, at, 1)})
 	path := filepath.Join(root, cut)
 	if err := errors.Join(os.Chmod(path, 0o600), os.Truncate(path, 20), os.Chmod(path, 0o400), os.WriteFile(filepath.Join(root, copied), []byte("{}\n"), 0o600)); err != nil {
 		t.Fatal(err)

@@ -115,9 +115,8 @@ func (j *Job) trusted(ctx context.Context, p *Plan) (last time.Time, err error) 
 		if !s.expires || s.refused != 0 {
 			continue
 		}
-		// A run that raises a horizon trusts the clock too. Runs of earlier versions left no
-		// other sign. By its age the day tells the time of that run, unless the ages have
-		// changed since.
+		// A run that raises a horizon trusts the clock too, and its mark may be gone. By its age the
+		// day tells the time of that run, unless the ages have changed since.
 		for _, m := range s.marks {
 			at := earlier(m.Blob.Created, (m.Day + 1).Start().Add(j.o.Policy.Age(s.name)))
 			c.behind = c.behind || at.After(limit)

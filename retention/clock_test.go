@@ -14,6 +14,7 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // daily stores a blob of a service a day and runs the job, for some days.
@@ -78,7 +79,7 @@ func TestClockAhead(t *testing.T) {
 		{"what is not ours", 30, days(60), func(w *world) { w.put("app/2026/12/20/x", 1, nil); w.put("app/2026/12/21/1200/000001.log", 1, nil) }},
 		{"a mark of a time to come", 30, days(60), func(w *world) { w.put("_clock/20290101T000000Z", 0, nil) }},
 		{"the store was restored with it, without its times", 30, days(60), func(w *world) { w.restore() }},
-		{"the store is of an earlier version, and was restored with it", 30, days(60), func(w *world) { w.forget(); w.restore() }},
+		{"the store was restored with it, without the marks of runs", 30, days(60), func(w *world) { w.forget(); w.restore() }},
 		{"an operator's horizon", 30, days(60), func(w *world) { w.publish("app", days(60+20)) }},
 		{"a dropped day", 30, days(60), func(w *world) {
 			if err := horizon.Drop(w.t.Context(), w.store, "app", horizon.DayOf(w.now)-1); err != nil {
@@ -130,7 +131,7 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// forget deletes the marks of the runs that trusted the clock: earlier versions left none.
+// forget deletes the marks of the runs that trusted the clock.
 func (w *world) forget() {
 	w.t.Helper()
 	for b, err := range w.store.List(w.t.Context(), "_clock/", "") {
@@ -146,13 +147,7 @@ func (w *world) forget() {
 // restamp stores all blobs below a prefix anew, as compaction does.
 func (w *world) restamp(prefix string) {
 	w.t.Helper()
-	var all []storage.Blob
-	for b, err := range w.store.List(w.t.Context(), prefix, "") {
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		all = append(all, b)
-	}
+	all := storagetest.Objects(w.t, w.store, prefix)
 	if err := w.store.Delete(w.t.Context(), all...); err != nil {
 		w.t.Fatal(err)
 	}
@@ -193,7 +188,7 @@ func TestClockRight(t *testing.T) {
 			}
 		}},
 		{"the store was restored from yesterday, without its times", 30, func(w *world, _ retention.Policy) { w.restore() }},
-		{"the store is of an earlier version, with a rest long ago", 30, func(w *world, p retention.Policy) {
+		{"the marks of runs are gone, with a rest long ago", 30, func(w *world, p retention.Policy) {
 			w.now = w.now.Add(days(20))
 			if _, err := confirmedRun(w.clocklessJob(p)); err != nil {
 				w.t.Fatal(err)
@@ -380,9 +375,7 @@ func TestClockAheadOnADirectory(t *testing.T) {
 	}
 	for n, ago := range []int{0, 1, 5, 6} {
 		at := now.Add(-days(ago)).UTC().Truncate(time.Hour)
-		if err := s.Create(t.Context(), blobfmt.Name{Service: "app", Period: at, Number: n + 1}.String(), []byte("x"), storage.Attrs{Metadata: metadata(n, at, 1)}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, blobfmt.Name{Service: "app", Period: at, Number: n + 1}.String(), []byte("x"), storage.Attrs{Metadata: metadata(n, at, 1)})
 	}
 	if _, err := run(0); err != nil {
 		t.Fatal(err)

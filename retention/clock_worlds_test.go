@@ -14,6 +14,7 @@ import (
 	"blobtail/catalog/horizon"
 	"blobtail/internal/dev/testkit"
 	"blobtail/retention"
+	"blobtail/storage/storagetest"
 )
 
 // A clockWorld is a store without a clock, for some months. The clock of its host may be wrong.
@@ -161,10 +162,7 @@ func (w *clockWorld) run() {
 // keys are the keys of all objects.
 func (w *clockWorld) keys() map[string]bool {
 	keys := make(map[string]bool)
-	for b, err := range w.world.store.List(w.t.Context(), "", "") {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(w.t, w.world.store, "") {
 		keys[b.Key] = true
 	}
 	return keys
@@ -220,7 +218,7 @@ func (w *clockWorld) left() (late []string) {
 // none. In others the clock is set ahead for a while by more than five days, or behind. There no
 // run hides or deletes a day before its time.
 func TestClockWorlds(t *testing.T) {
-	worlds := testkit.Share(150, 12)
+	worlds := testkit.Portion(150, 40, 4)
 	asked, hidden, wrongly := 0, 0, 0
 	for seed := range worlds {
 		w := newClockWorld(t, uint64(seed))

@@ -16,6 +16,7 @@ import (
 	"blobtail/internal/dev/testenv/stores"
 	"blobtail/retention"
 	"blobtail/storage"
+	"blobtail/storage/storagetest"
 )
 
 var env testenv.Env
@@ -58,9 +59,7 @@ func TestDrivers(t *testing.T) {
 		stay = append(stay, blobfmt.Name{Service: "app", Period: at.Add(days(20)), Number: 1}.String())
 		putMany(t, blobs, slices.Concat(gone, stay))
 		foreign := strings.TrimSuffix(gone[0], ".log") + ".txt"
-		if err := blobs.Create(t.Context(), foreign, nil, storage.Attrs{}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, blobs, foreign, nil)
 		// All tests share the tables of an account, and prefixes are letters.
 		prefix := strings.Map(func(r rune) rune { return 'a' + r%26 }, testenv.Name("tail"))
 		old, young := prefix+at.Format("20060102"), prefix+time.Now().UTC().Format("20060102")
@@ -79,13 +78,7 @@ func TestDrivers(t *testing.T) {
 		if err != nil || len(r.Problems) != 0 || r.Total().Blobs != len(gone) || r.Total().Records != int64(3*len(gone)) || r.Plan.Foreign.Count != 1 {
 			t.Fatalf("second run: %+v, %v", r, err)
 		}
-		var left []string
-		for b, err := range blobs.List(t.Context(), "a", "") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			left = append(left, b.Key)
-		}
+		left := storagetest.KeysOf(t, blobs, "a")
 		want := append(stay, foreign)
 		slices.Sort(want)
 		if !slices.Equal(left, want) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"blobtail/retention"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 const (
@@ -57,9 +57,7 @@ func metadata(batch int, at time.Time, records int64) map[string]string {
 // put stores an object under a key.
 func (w *world) put(key string, size int, meta map[string]string) {
 	w.t.Helper()
-	if err := w.store.Create(context.Background(), key, bytes.Repeat([]byte{'x'}, size), storage.Attrs{Metadata: meta}); err != nil {
-		w.t.Fatal(err)
-	}
+	storagetest.Put(w.t, w.store, key, bytes.Repeat([]byte{'x'}, size), storage.Attrs{Metadata: meta})
 }
 
 // blob stores a blob of a service with the given age, and returns its key.
@@ -138,15 +136,8 @@ func confirmedRun(j *retention.Job) (*retention.Result, error) {
 func (w *world) state() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
-	for b, err := range w.store.List(context.Background(), "", "") {
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		r, err := w.store.Get(context.Background(), b.Key, 0, -1)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		body, _ := io.ReadAll(r)
+	for _, b := range storagetest.Objects(w.t, w.store, "") {
+		body := storagetest.Body(w.t, w.store, b.Key)
 		key := b.Key
 		if strings.HasPrefix(key, "_policy/") {
 			key = "_policy/" + key[len(key)-64:]

@@ -43,6 +43,8 @@ var (
 	// or was deleted, or exists though none was expected. From a Get it says that another
 	// program wrote the object anew while it was read; the pipeline changes none.
 	ErrChanged = errors.New("changed meanwhile")
+	// ErrOlder says that only versions before commit a960ca37 wrote something, and what to do.
+	ErrOlder = errors.New("a version before commit a960ca37 wrote it: first have that commit take it over, as docs/UPGRADE.md says")
 	// ErrArchived says that an object is in the tier [Archive].
 	ErrArchived = errors.New("it is in the archive tier, where nothing can be read; az storage blob set-tier --tier Hot brings it back within hours")
 )

@@ -13,7 +13,7 @@ import (
 	"blobtail/storage"
 )
 
-// dictionary is the zstd dictionary of rows of format 2. It is part of the format: a change
+// dictionary is the zstd dictionary of rows. It is part of the format: a change
 // is a new dictionary with another id, and readers keep the old one. It has the beginnings of
 // canonical lines, and the names and texts that many loggers write.
 //
@@ -65,51 +65,51 @@ const tick = 100
 // belowTick is the part of a time that a key has not.
 func belowTick(ns int64) int64 { return (ns%tick + tick) % tick }
 
-// body reads the body of a row. It returns its entries without their lines, and the lines.
-func (r *Reader) body(row *Row, from storage.Row, inverted int64) (entries []identified, lines []byte, reason string) {
+// body reads the body of a row, with its entries but for their lines, and returns the lines.
+func (r *Reader) body(row *Row, from storage.Row, inverted int64) (lines []byte, reason string) {
 	var all []byte
 	for i := range maxParts {
 		part, _ := from.Props[part(i)].([]byte)
 		all = append(all, part...)
 	}
 	if len(all) < 5 || checksum(all[:len(all)-4]) != binary.LittleEndian.Uint32(all[len(all)-4:]) {
-		return nil, nil, "its checksum is wrong"
+		return nil, "its checksum is wrong"
 	}
 	b := scanner{rest: all[:len(all)-4], ok: true}
 	flags := b.byte()
 	if flags&^apart != 0 {
-		return nil, nil, "it has flags that this version does not know: use a newer one"
+		return nil, "it has flags that this version does not know: use a newer one"
 	}
 	count, omitted, below, span := b.uvarint(), b.uvarint(), b.byte(), b.uvarint()
 	if !b.ok || count > math.MaxInt64 || omitted > math.MaxInt64 || below >= tick || span > math.MaxInt64 {
-		return nil, nil, "its head is damaged"
+		return nil, "its head is damaged"
 	}
 	row.Count, row.Omitted = int(count), int(omitted)
 	row.Last = (maxTicks-unixTicks-inverted)*tick + int64(below)
 	row.First = row.Last - int64(span)
 	if reason := row.check(inverted); reason != "" {
-		return nil, nil, reason
+		return nil, reason
 	}
-	if entries = b.ids(); !b.ok {
-		return nil, nil, "its identities are damaged"
+	if row.Entries = b.ids(); !b.ok {
+		return nil, "its identities are damaged"
 	}
 	numbers := b.take(b.uvarint())
 	if !b.ok {
-		return nil, nil, "its numbers are damaged"
+		return nil, "its numbers are damaged"
 	}
 	text, err := r.decoder.DecodeAll(b.rest, nil)
 	switch {
 	case errors.Is(err, zstd.ErrUnknownDictionary):
-		return nil, nil, "its lines need a dictionary that this version does not have: use a newer one"
+		return nil, "its lines need a dictionary that this version does not have: use a newer one"
 	case err != nil:
-		return nil, nil, "its lines do not decompress: " + err.Error()
+		return nil, "its lines do not decompress: " + err.Error()
 	case flags&apart == 0:
-		return entries, text, ""
+		return text, ""
 	}
 	if lines, err = together(text, numbers, maxRaw); err != nil {
-		return nil, nil, err.Error()
+		return nil, err.Error()
 	}
-	return entries, lines, ""
+	return lines, ""
 }
 
 // scanner reads values from a body. After one that is not there, ok is false.
@@ -197,7 +197,7 @@ func appendIDs(dst []byte, entries []record.Entry) []byte {
 }
 
 // ids is the inverse of appendIDs. The entries have no lines and times.
-func (s *scanner) ids() []identified {
+func (s *scanner) ids() []record.Entry {
 	n := s.uvarint()
 	if n > MaxLines {
 		s.ok = false
@@ -219,7 +219,7 @@ func (s *scanner) ids() []identified {
 		s.ok = false
 		return nil
 	}
-	entries := make([]identified, lines)
+	entries := make([]record.Entry, lines)
 	last := make([]int64, n)
 	origin := uint64(0)
 	for i := range entries {

@@ -3,6 +3,7 @@ package tailindex_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,15 +22,43 @@ import (
 	"blobtail/tailindex"
 )
 
-// firstRow is a row of format 1 of the service web with two lines, and its table.
-func firstRow() (table string, at time.Time, row storage.Row) {
+// parts are the contents of a row's body. A frame stands in place of the lines.
+type parts struct {
+	count, omitted, span uint64
+	below                byte
+	ids, frame           []byte
+	lines                string
+}
+
+// body puts the parts together.
+func (p *parts) body() []byte {
+	b := binary.AppendUvarint([]byte{0}, p.count)
+	b = binary.AppendUvarint(b, p.omitted)
+	b = binary.AppendUvarint(append(b, p.below), p.span)
+	b = append(append(b, p.ids...), 0)
+	if p.frame != nil {
+		return append(b, p.frame...)
+	}
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		panic(err)
+	}
+	return z.EncodeAll([]byte(p.lines), b)
+}
+
+// craftedRow is a row of the service web, and its table.
+func craftedRow(p *parts) (table string, at time.Time, row storage.Row) {
 	at = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	return "tail20000101", at, storage.Row{Key: "a-2524556159999999999-0badcafe-1", Props: map[string]any{
-		"format": int64(1), "store": "", "process": "0badcafe", "number": int64(1),
-		"arrived": "2000-01-01T00:00:00.100000000Z", "first": "2000-01-01T00:00:00.000000000Z", "last": "2000-01-01T00:00:00.000000001Z",
-		"count": int64(2), "omitted": int64(0), "ids": append(append([]byte{1}, make([]byte, 15)...), 1, 2, 0, 0, 0, 1),
-		"lines": line(at, "info", "web", "one") + line(at.Add(1), "error", "web", "two"),
+		"format": int64(2), "arrived": "2000-01-01T00:00:00.100000000Z", "d": tailindex.Sealed(p.body()),
 	}}
+}
+
+// twoLines are the parts of a row with two lines.
+func twoLines() parts {
+	at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	return parts{count: 2, below: 1, span: 1, ids: append(append([]byte{1, 0, 1}, make([]byte, 15)...), 2, 0, 4),
+		lines: line(at, "info", "web", "one") + line(at.Add(1), "error", "web", "two")}
 }
 
 // someRow is a row of the service web with two lines and its table.
@@ -64,18 +93,26 @@ func readBack(t testing.TB, table string, at time.Time, row storage.Row) ([]tail
 
 // An invalid row is reported with its reason, and none of its records are returned.
 func TestDamagedRows(t *testing.T) {
-	table, at, good := firstRow()
-	if rows, err := readBack(t, table, at, good); err != nil || len(rows) != 1 {
-		t.Fatalf("the row itself: %v, %v", rows, err)
+	sound := twoLines()
+	table, at, good := craftedRow(&sound)
+	rows, err := readBack(t, table, at, good)
+	if err != nil || len(rows) != 1 || len(rows[0].Entries) != 2 || rows[0].Entries[1].ID.Index != 1 {
+		t.Fatalf("the row itself: %+v, %v", rows, err)
 	}
 	z, err := zstd.NewWriter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bomb := z.EncodeAll(make([]byte, 64<<20), nil)
-	lines := good.Props["lines"].(string)
+	lines := sound.lines
 	one, two, _ := strings.Cut(lines, "\n")
 	one += "\n"
+	refused := func(name string, row storage.Row, want string) {
+		rows, err := readBack(t, table, at, row)
+		var bad *tailindex.RowError
+		if len(rows) != 0 || !errors.As(err, &bad) || bad.Key != good.Key || !strings.Contains(bad.Reason, want) || errors.Is(err, storage.ErrOlder) {
+			t.Errorf("%s: %v, %v; want %q", name, rows, err, want)
+		}
+	}
 	for _, c := range []struct {
 		name, prop string
 		value      any
@@ -83,45 +120,53 @@ func TestDamagedRows(t *testing.T) {
 	}{
 		{"newer format", "format", int64(3), "use a newer one"},
 		{"no format", "format", nil, "not of the newest records"},
+		{"format 0", "format", int64(0), "not of the newest records"},
 		{"no arrival", "arrived", "soon", "arrived is no time"},
-		{"no first", "first", "2026", "first is no time"},
-		{"another last", "last", "2026-11-20T15:04:05.000000000Z", "times do not fit its key"},
-		{"negative count", "count", int64(-1), "counts"},
-		{"great count", "count", int64(1 << 60), "counts"},
-		{"more lines than a row has", "count", int64(1000), "counts"},
-		{"another count", "count", int64(3), "2 identities for 3 lines"},
-		{"omitted too many", "omitted", int64(3), "counts"},
-		{"no identities", "ids", []byte{}, "identities are damaged"},
-		{"identities with a rest", "ids", append(good.Props["ids"].([]byte), 0), "identities are damaged"},
-		{"identities of no origin", "ids", []byte{0, 2, 0, 0, 0, 0}, "identities are damaged"},
-		{"many origins", "ids", []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, "identities are damaged"},
-		{"too few lines", "lines", one, "fewer lines"},
-		{"too many lines", "lines", lines + one, "more lines"},
-		{"unsorted lines", "lines", two + one, "out of order"},
-		{"no newline", "lines", strings.TrimSuffix(lines, "\n"), "fewer lines"},
-		{"another service", "lines", strings.ReplaceAll(lines, `"service":"web"`, `"service":"wez"`), "not of this service"},
-		{"a service within the level", "lines", strings.ReplaceAll(lines, `"service":"web"`, `"service":"x","service":"web"`), "is not canonical"},
-		{"not canonical", "lines", strings.ReplaceAll(lines, `{"ts"`, `{"Ts"`), "is not canonical"},
-		{"another time", "lines", strings.ReplaceAll(lines, `{"ts":"2000`, `{"ts":"1999`), "not of the row's times"},
-		{"bomb", "z0", bomb[:min(len(bomb), storage.MaxBinary)], "do not decompress"},
-		{"nothing packed", "z0", []byte{}, "fewer lines"},
-		{"not packed", "z0", []byte("hello"), "do not decompress"},
 	} {
 		row := storage.Row{Key: good.Key, Props: maps.Clone(good.Props)}
 		row.Props[c.prop] = c.value
 		if c.value == nil {
 			delete(row.Props, c.prop)
 		}
-		if c.prop == "z0" {
-			delete(row.Props, "lines")
-		}
-		rows, err := readBack(t, table, at, row)
-		var bad *tailindex.RowError
-		if len(rows) != 0 || !errors.As(err, &bad) || bad.Key != good.Key || !strings.Contains(bad.Reason, c.want) {
-			t.Errorf("%s: %v, %v; want %q", c.name, rows, err, c.want)
-		}
+		refused(c.name, row, c.want)
 	}
-	for _, key := range []string{"a", "a-x", good.Key + "x", good.Key[:31], good.Key[:31] + "01", strings.Replace(good.Key, "0badcafe", "0BADCAFE", 1), "a-+" + good.Key[3:]} {
+	for _, c := range []struct {
+		name string
+		edit func(p *parts)
+		want string
+	}{
+		{"negative count", func(p *parts) { p.count = 1 << 63 }, "head is damaged"},
+		{"great count", func(p *parts) { p.count = 1 << 60 }, "counts"},
+		{"more lines than a row has", func(p *parts) { p.count = 1000 }, "counts"},
+		{"another count", func(p *parts) { p.count = 3 }, "2 identities for 3 lines"},
+		{"omitted too many", func(p *parts) { p.omitted = 3 }, "counts"},
+		{"a great span", func(p *parts) { p.span = 1 << 63 }, "head is damaged"},
+		{"no tick", func(p *parts) { p.below = 100 }, "head is damaged"},
+		{"identities with a rest", func(p *parts) { p.ids = append(p.ids, 5) }, "do not decompress"},
+		{"identities of no origin", func(p *parts) { p.ids = []byte{0, 2, 0, 0} }, "identities are damaged"},
+		{"many origins", func(p *parts) { p.ids = []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1} }, "identities are damaged"},
+		{"an origin of 17 bytes", func(p *parts) { p.ids[1] = 17 }, "identities are damaged"},
+		{"an index before the first", func(p *parts) { p.ids[len(p.ids)-2] = 2 }, "identities are damaged"},
+		{"too few lines", func(p *parts) { p.lines = one }, "fewer lines"},
+		{"too many lines", func(p *parts) { p.lines += one }, "more lines"},
+		{"unsorted lines", func(p *parts) { p.lines = two + one }, "out of order"},
+		{"no newline", func(p *parts) { p.lines = strings.TrimSuffix(lines, "\n") }, "fewer lines"},
+		{"another service", func(p *parts) { p.lines = strings.ReplaceAll(lines, `"service":"web"`, `"service":"wez"`) }, "not of this service"},
+		{"a service within the level", func(p *parts) {
+			p.lines = strings.ReplaceAll(lines, `"service":"web"`, `"service":"x","service":"web"`)
+		}, "is not canonical"},
+		{"not canonical", func(p *parts) { p.lines = strings.ReplaceAll(lines, `{"ts"`, `{"Ts"`) }, "is not canonical"},
+		{"another time", func(p *parts) { p.lines = strings.ReplaceAll(lines, `{"ts":"2000`, `{"ts":"1999`) }, "not of the row's times"},
+		{"bomb", func(p *parts) { p.frame = z.EncodeAll(make([]byte, 64<<20), nil) }, "do not decompress"},
+		{"nothing packed", func(p *parts) { p.frame = []byte{} }, "fewer lines"},
+		{"not packed", func(p *parts) { p.frame = []byte("hello") }, "do not decompress"},
+	} {
+		p := twoLines()
+		c.edit(&p)
+		_, _, row := craftedRow(&p)
+		refused(c.name, row, c.want)
+	}
+	for _, key := range []string{"a", "a-x", good.Key + "x", good.Key[:31], good.Key[:31] + "01", "a-0000000000000000000-0badcafe-1", strings.Replace(good.Key, "0badcafe", "0BADCAFE", 1), "a-+" + good.Key[3:]} {
 		rows, err := readBack(t, table, at, storage.Row{Key: key, Props: good.Props})
 		var bad *tailindex.RowError
 		if key == "a" { // not in the range
@@ -129,31 +174,6 @@ func TestDamagedRows(t *testing.T) {
 		}
 		if len(rows) != 0 || !errors.As(err, &bad) {
 			t.Errorf("key %s: %v, %v", key, rows, err)
-		}
-	}
-}
-
-// An earlier version wrote the beginning of a long line, and marked it by an odd origin.
-// A reader counts such a line among the omitted.
-func TestCutRows(t *testing.T) {
-	table, at, row := firstRow()
-	ids := row.Props["ids"].([]byte)
-	for _, cut := range [][]int{{1}, {2}, {1, 2}} {
-		old := storage.Row{Key: row.Key, Props: maps.Clone(row.Props)}
-		marked := slices.Clone(ids)
-		for _, n := range cut {
-			marked[len(ids)-2*n]++
-		}
-		old.Props["ids"] = marked
-		rows, err := readBack(t, table, at, old)
-		if err != nil || len(rows) != 1 {
-			t.Fatalf("%v: %v, %v", cut, rows, err)
-		}
-		if r := rows[0]; len(r.Entries) != 2-len(cut) || r.Omitted != len(cut) || r.Count != 2 || r.OldestOmitted() {
-			t.Errorf("%v: %+v", cut, r)
-		}
-		if len(cut) == 1 && string(rows[0].Entries[0].Line) != strings.SplitAfter(row.Props["lines"].(string), "\n")[cut[0]-1] {
-			t.Errorf("%v: %s is left", cut, rows[0].Entries[0].Line)
 		}
 	}
 }
@@ -224,73 +244,62 @@ func TestDamagedBodies(t *testing.T) {
 	}
 }
 
-// A table has rows of both formats after an upgrade, and while old and new ingesters run. Readers
-// and followers return them together.
-func TestBothFormats(t *testing.T) {
-	table, at, first := firstRow()
-	_, _, second := someRow(t)
-	first.Key = strings.Replace(first.Key, "0badcafe", "0ddba11e", 1)
-	first.Props["process"] = "0ddba11e"
+// A row that only an earlier version wrote is refused by the name of the commit to go through. The
+// rows beside it are returned, to readers and to followers.
+func TestOlderRow(t *testing.T) {
+	table, at, row := someRow(t)
+	older := storage.Row{Key: strings.Replace(row.Key, "0badcafe", "0ddba11e", 1), Props: map[string]any{
+		"format": int64(1), "store": "", "process": "0ddba11e", "number": int64(1),
+		"arrived": "2000-01-01T00:00:00.100000000Z", "first": "2000-01-01T00:00:00.000000000Z", "last": "2000-01-01T00:00:00.000000001Z",
+		"count": int64(1), "omitted": int64(0), "ids": append(append([]byte{1}, make([]byte, 16)...), 1, 0, 0),
+		"lines": line(at.Add(1), "error", "web", "older"),
+	}}
 	s := mem.New(mem.Options{})
-	write := func(row storage.Row) {
-		if err := s.Upsert(t.Context(), table, "web~0", []storage.Row{row}); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.Upsert(t.Context(), table, "web~0", []storage.Row{older, row}); err != nil {
+		t.Fatal(err)
 	}
 	r := tailindex.NewReader(s, tailindex.Options{Now: func() time.Time { return at.Add(time.Second) }})
-	watch := r.Watch("web", false, at.Add(-time.Second))
-	write(first)
-	for _, want := range []string{"0ddba11e", "0badcafe"} {
-		rows, missed, err := watch.Poll(t.Context())
-		if err != nil || len(missed) != 0 || len(rows) != 1 || rows[0].Process != want || rows[0].Number != 1 {
-			t.Errorf("%s: %+v, %v, %v", want, rows, missed, err)
+	newest, err := r.Newest(t.Context(), "web", false, 100)
+	written, werr := r.Written(t.Context(), "web", false, at.Add(-time.Second))
+	for _, got := range []struct {
+		rows []tailindex.Row
+		err  error
+	}{{newest, err}, {written, werr}} {
+		var bad *tailindex.RowError
+		if len(got.rows) != 1 || got.rows[0].Process != "0badcafe" || !errors.Is(got.err, storage.ErrOlder) ||
+			!errors.As(got.err, &bad) || bad.Key != older.Key || !strings.Contains(got.err.Error(), "commit a960ca37") {
+			t.Errorf("%+v, %v", got.rows, got.err)
 		}
-		write(second)
-	}
-	rows, err := r.Newest(t.Context(), "web", false, 100)
-	if err != nil || len(rows) != 2 {
-		t.Fatalf("%+v, %v", rows, err)
-	}
-	for i := range rows[0].Entries {
-		if a, b := rows[0].Entries[i], rows[1].Entries[i]; string(a.Line) != string(b.Line) || a.Time != b.Time || a.ID.Index != b.ID.Index {
-			t.Errorf("line %d: %+v and %+v", i, a, b)
-		}
-	}
-	if len(rows[0].Entries) != 2 || len(rows[1].Entries) != 2 {
-		t.Errorf("%+v", rows)
 	}
 }
 
-// Rows that earlier versions wrote are read as they were, and those of this version are read by
-// later ones: testdata has some of each format.
+// Rows that versions since commit a960ca37 wrote are read as they were: testdata has some.
 func TestStoredRows(t *testing.T) {
-	for _, format := range []string{"1", "2"} {
-		for key, got := range storedRows(t, "testdata/format"+format+".json") {
-			want := map[string]string{
-				"a web": "4 of 3 lines, 1 omitted", "e web": "2 of 2 lines, 0 omitted", "a big": "130 of 100 lines, 30 omitted",
-			}[key]
-			if shown := fmt.Sprintf("%d of %d lines, %d omitted", got.Count, len(got.Entries), got.Omitted); shown != want {
-				t.Errorf("format %s, row %s: %s, want %s", format, key, shown, want)
-			}
-			start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-			if !got.Arrived.Equal(start.Add(100*time.Millisecond)) || got.Process != "0badcafe" || got.Number != 1 {
-				t.Errorf("format %s, row %s: %+v", format, key, got)
-			}
-			for i, e := range got.Entries {
-				var want string
-				switch {
-				case got.Service == "big":
-					at := start.Add(time.Duration(30+i) * time.Millisecond)
-					want = line(at, "info", "big", fmt.Sprint(strings.Repeat("text of some length ", 30), 30+i))
-				default:
-					if got.Errors {
-						i++
-					}
-					want = line(start.Add(time.Duration(i)*time.Microsecond), []string{"info", "error", "critical"}[i], "web", []string{"one", "two ü", "three"}[i])
+	for key, got := range storedRows(t, "testdata/format2.json") {
+		want := map[string]string{
+			"a web": "4 of 3 lines, 1 omitted", "e web": "2 of 2 lines, 0 omitted", "a big": "130 of 100 lines, 30 omitted",
+		}[key]
+		if shown := fmt.Sprintf("%d of %d lines, %d omitted", got.Count, len(got.Entries), got.Omitted); shown != want {
+			t.Errorf("row %s: %s, want %s", key, shown, want)
+		}
+		start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+		if !got.Arrived.Equal(start.Add(100*time.Millisecond)) || got.Process != "0badcafe" || got.Number != 1 {
+			t.Errorf("row %s: %+v", key, got)
+		}
+		for i, e := range got.Entries {
+			var want string
+			switch {
+			case got.Service == "big":
+				at := start.Add(time.Duration(30+i) * time.Millisecond)
+				want = line(at, "info", "big", fmt.Sprint(strings.Repeat("text of some length ", 30), 30+i))
+			default:
+				if got.Errors {
+					i++
 				}
-				if string(e.Line) != want {
-					t.Errorf("format %s, row %s, line %d: %s", format, key, i, e.Line)
-				}
+				want = line(start.Add(time.Duration(i)*time.Microsecond), []string{"info", "error", "critical"}[i], "web", []string{"one", "two ü", "three"}[i])
+			}
+			if string(e.Line) != want {
+				t.Errorf("row %s, line %d: %s", key, i, e.Line)
 			}
 		}
 	}
@@ -417,24 +426,13 @@ func FuzzBody(f *testing.F) {
 // A row with any contents is read whole or refused, and the returned records are
 // in order and within bounds.
 func FuzzRow(f *testing.F) {
-	lines := line(time.Unix(1800000000, 0), "info", "web", "one") + line(time.Unix(1800000001, 0), "error", "web", "two")
-	ids := append(append([]byte{1}, make([]byte, 16)...), 2, 0, 0, 0, 1)
-	last := "2027-01-15T08:00:01.000000000Z"
-	key := "a-" + "2516023007989999999" + "-0badcafe-1"
-	f.Add(key, "2027-01-15T08:00:00.000000000Z", last, int64(2), int64(0), ids, lines, []byte(nil))
-	f.Add(key, "2027-01-15T08:00:00.000000000Z", last, int64(3), int64(1), ids, "", []byte("\x28\xb5\x2f\xfd"))
-	f.Fuzz(func(t *testing.T, key, first, last string, count, omitted int64, ids []byte, lines string, packed []byte) {
-		at := time.Unix(1800000002, 0)
-		row := storage.Row{Key: key, Props: map[string]any{
-			"format": int64(1), "store": "", "arrived": "2027-01-15T08:00:02.000000000Z",
-			"first": first, "last": last, "count": count, "omitted": omitted, "ids": ids,
-		}}
-		if packed != nil {
-			row.Props["z0"] = packed
-		} else {
-			row.Props["lines"] = lines
-		}
-		rows, err := readBack(t, tailindex.Table("tail", at), at, row)
+	sound := twoLines()
+	f.Add("a-2524556159999999999-0badcafe-1", sound.count, sound.omitted, sound.span, sound.below, sound.ids, sound.lines, []byte(nil))
+	f.Add("a-2524556159999999999-0badcafe-1", uint64(3), uint64(1), sound.span, sound.below, sound.ids, "", []byte("\x28\xb5\x2f\xfd"))
+	f.Fuzz(func(t *testing.T, key string, count, omitted, span uint64, below byte, ids []byte, lines string, frame []byte) {
+		table, at, row := craftedRow(&parts{count: count, omitted: omitted, span: span, below: below, ids: ids, lines: lines, frame: frame})
+		row.Key = key
+		rows, err := readBack(t, table, at, row)
 		checkRead(t, rows, err)
 	})
 }

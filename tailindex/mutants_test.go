@@ -15,8 +15,9 @@ func TestMutants(t *testing.T) {
 	}.Catch(t, []testkit.Mutant{
 		{Name: "rows of another dictionary", Test: "TestDictionary", Seeds: 1, Edits: []testkit.Edit{{"tailindex/writer.go",
 			`zstd.WithEncoderDict(dictionary), `, `zstd.WithEncoderDictRaw(1, dictionary), `}}},
-		{Name: "rows of format 1 are not read", Seeds: 1, Edits: []testkit.Edit{{"tailindex/row.go", `	if f == 1 {
-`, `	if f == 0 {
+		{Name: "an earlier row is read as one of today", Test: "TestOlderRow", Seeds: 1, Edits: []testkit.Edit{{"tailindex/row.go",
+			`	case f < Format:
+`, `	case f < 0:
 `}}},
 		{Name: "a later row is read", Test: "TestDamagedRows", Seeds: 1, Edits: []testkit.Edit{{"tailindex/row.go",
 			`	case f > Format:

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/internal/dev/loggen"
+	"blobtail/internal/dev/corpus"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -67,17 +67,16 @@ func billed(partition string, r storage.Row) int64 {
 	return int64(n)
 }
 
-// shopLines are canonical lines of each of some services, without their beginnings up to the
-// level.
-func shopLines(t *testing.T, services int) (rest [][]string) {
+// logLines are canonical lines of each of some services, without their beginnings up to the level.
+func logLines(t *testing.T, services int) (rest [][]string) {
 	t.Helper()
 	rest = make([][]string, services)
-	g, p := loggen.New(loggen.Options{Seed: 1, Records: 300 * services, Services: 1}), record.NewParser()
-	for n := 0; g.Next(); n++ {
-		if _, err := p.Scan(g.Line()); err != nil {
+	p, service := record.NewParser(), 0
+	for r := range (corpus.Options{Seed: 1, Records: 300 * services}).All() {
+		if _, err := p.Scan(r.Line); err != nil {
 			t.Fatal(err)
 		}
-		service := n % services
+		service = (service + 1) % services
 		line, _ := p.AppendLine(nil, &record.Defaults{Service: fmt.Sprint("service-", service)})
 		rest[service] = append(rest[service], string(line[len(`{"ts":"2026-11-10T12:00:00.000000000Z`):]))
 	}
@@ -106,7 +105,7 @@ func TestNumbers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &tally{TableStore: mem.New(mem.Options{}), begin: time.Now().Add(2 * every), perSecond: map[string]int{}}
 				end := s.begin.Add(seconds * time.Second)
-				lines := shopLines(t, services)
+				lines := logLines(t, services)
 				var mu sync.Mutex
 				var raw int64
 				var senders sync.WaitGroup

@@ -143,8 +143,8 @@ func TestRowsOfOthers(t *testing.T) {
 		bad := map[string]map[string]any{
 			key(0): {"format": int64(3), "store": "a", "arrived": "2026-11-20T15:04:05.000000000Z"},
 			key(1): {"store": "a"},
-			strings.Replace(key(2), "cafe", "CAFE", 1): {"format": int64(1), "store": "a", "arrived": "2026-11-20T15:04:05.000000000Z"},
-			"a-x": {"format": int64(1), "store": "a"},
+			strings.Replace(key(2), "cafe", "CAFE", 1): {"format": int64(2), "store": "a", "arrived": "2026-11-20T15:04:05.000000000Z"},
+			"a-x": {"format": int64(2), "store": "a"},
 		}
 		for key, props := range bad {
 			if err := s.Upsert(t.Context(), tailindex.Table("tail", time.Now()), "web~0", []storage.Row{{Key: key, Props: props}}); err != nil {
@@ -159,7 +159,7 @@ func TestRowsOfOthers(t *testing.T) {
 		}
 		var row *tailindex.RowError
 		if !errors.As(err, &row) || row.Key != key(0) || row.More < 1 ||
-			!strings.Contains(err.Error(), "it is in format 3, and this version reads formats up to 2: use a newer one") {
+			!strings.Contains(err.Error(), "it is in format 3, and this version reads format 2: use a newer one") {
 			t.Errorf("%v", err)
 		}
 		since, err := r.Written(t.Context(), "web", false, time.Now().Add(-11*time.Second))

@@ -32,8 +32,8 @@ func part(i int) string {
 
 // encode returns the row of the table, and about how many bytes of memory it has. It
 // omits the oldest entries if not all fit. The format, the store and the arrival are
-// properties of their own: earlier versions decide by them what to say of a row, and a
-// follower lists the arrivals alone.
+// properties of their own: versions that read another format decide by them what to say of a row,
+// and a follower lists the arrivals alone.
 func (r *Row) encode(store string, z *zstd.Encoder) (row storage.Row, size int) {
 	props := map[string]any{"format": int64(Format), "arrived": r.Arrived.UTC().Format(timeLayout)}
 	if store != "" {
@@ -61,7 +61,7 @@ func rowProps() []string {
 	for i := range maxParts {
 		props = append(props, part(i))
 	}
-	return append(props, rowProps1()...)
+	return props
 }
 
 // decode reads a row of the service and returns it whole, or the reason why it is invalid.
@@ -72,29 +72,27 @@ func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, strin
 	switch {
 	case !isRow || f < 1:
 		return Row{}, "it is not of the newest records"
+	case f < Format:
+		return Row{}, storage.ErrOlder.Error()
 	case f > Format:
-		return Row{}, fmt.Sprintf("it is in format %d, and this version reads formats up to %d: use a newer one", f, Format)
+		return Row{}, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)
 	case !ok || from.Key[0] != kind:
 		return Row{}, "its key is not a row's"
 	}
 	if row.Arrived, ok = timeOf(from, "arrived"); !ok {
 		return Row{}, "property arrived is no time"
 	}
-	read := r.body
-	if f == 1 {
-		read = r.body1
-	}
-	entries, lines, reason := read(&row, from, inverse)
+	lines, reason := r.body(&row, from, inverse)
 	if reason != "" {
 		return Row{}, reason
 	}
-	if row.Count-row.Omitted != len(entries) {
-		return Row{}, fmt.Sprintf("it has %d identities for %d lines", len(entries), row.Count-row.Omitted)
+	if row.Count-row.Omitted != len(row.Entries) {
+		return Row{}, fmt.Sprintf("it has %d identities for %d lines", len(row.Entries), row.Count-row.Omitted)
 	}
-	if reason := row.fill(service, entries, lines); reason != "" {
+	if reason := row.fill(service, lines); reason != "" {
 		return Row{}, reason
 	}
-	row.Service, row.Omitted = service, row.Count-len(row.Entries)
+	row.Service = service
 	return row, ""
 }
 
@@ -115,10 +113,10 @@ func timeOf(row storage.Row, name string) (time.Time, bool) {
 	return t, err == nil && len(text) == len(timeLayout)
 }
 
-// fill adds the entries that have whole lines. Their identities are given.
-func (r *Row) fill(service string, entries []identified, lines []byte) (reason string) {
-	for i := range entries {
-		e := &entries[i]
+// fill adds the lines to the entries, and their times.
+func (r *Row) fill(service string, lines []byte) (reason string) {
+	for i := range r.Entries {
+		e := &r.Entries[i]
 		n := bytes.IndexByte(lines, '\n') + 1
 		if n == 0 {
 			return "it has fewer lines than identities"
@@ -128,11 +126,8 @@ func (r *Row) fill(service string, entries []identified, lines []byte) (reason s
 		if e.Time, reason = r.checkLine(service, e.Line); reason != "" {
 			return fmt.Sprintf("line %d %s", i+1, reason)
 		}
-		if i > 0 && entries[i-1].Compare(&e.Entry) >= 0 {
+		if i > 0 && r.Entries[i-1].Compare(e) >= 0 {
 			return fmt.Sprintf("line %d is out of order", i+1)
-		}
-		if !e.cut {
-			r.Entries = append(r.Entries, e.Entry)
 		}
 	}
 	if len(lines) > 0 {
@@ -160,10 +155,3 @@ func (r *Row) checkLine(service string, line []byte) (ns int64, reason string) {
 
 // isError reports whether records of a level have rows of their own.
 func isError(l record.Level) bool { return l == record.Error || l == record.Critical }
-
-// identified is an entry of a row that is read. The first version wrote the beginning of a
-// line that was too long, and marked it.
-type identified struct {
-	record.Entry
-	cut bool
-}

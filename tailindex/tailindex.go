@@ -46,9 +46,10 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/storage"
 )
 
-// Format is the version of a row. Rows of all versions before it are read too.
+// Format is the version of a row. A row of another version is refused.
 const Format = 2
 
 const (
@@ -115,6 +116,11 @@ func (e *RowError) Error() string {
 		s += fmt.Sprintf(" (and %d more rows have something wrong)", e.More)
 	}
 	return s
+}
+
+// Is reports whether the rows are refused with [storage.ErrOlder].
+func (e *RowError) Is(target error) bool {
+	return target == storage.ErrOlder && e.Reason == storage.ErrOlder.Error()
 }
 
 // kind is the first byte of the keys of rows.

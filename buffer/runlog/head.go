@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"blobtail/record"
+	"blobtail/storage"
 )
 
 // Flags of a runs record.
 const (
-	hasOrigin = 1 << 0
-	hasSum    = 1 << 1
-	hasReply  = 1 << 2 // the request is a message
-	// These came later: a version that does not know them refuses the log.
+	hasOrigin  = 1 << 0
+	hasSum     = 1 << 1
+	hasReply   = 1 << 2 // the request is a message
 	hasOutcome = 1 << 3
 	hasDefault = 1 << 4
 	hasArrival = 1 << 5
@@ -25,7 +25,7 @@ type Head struct {
 	Reply       string // of a message
 	Outcome     record.Outcome
 	DefaultTime int64 // Unix nanoseconds
-	Arrived     int64 // Unix milliseconds; 0: unknown
+	Arrived     int64 // Unix milliseconds
 }
 
 func appendHead(p []byte, h *Head) []byte {
@@ -54,17 +54,17 @@ func appendHead(p []byte, h *Head) []byte {
 		p[at] |= hasDefault
 		p = binary.AppendVarint(p, h.DefaultTime)
 	}
-	if h.Arrived != 0 {
-		p[at] |= hasArrival
-		p = binary.AppendVarint(p, h.Arrived)
-	}
-	return p
+	p[at] |= hasArrival
+	return binary.AppendVarint(p, h.Arrived)
 }
 
 func (h *Head) parse(d *decoder) error {
 	flags := d.byte()
 	if flags&^(hasOrigin|hasSum|hasReply|hasOutcome|hasDefault|hasArrival) != 0 {
 		return fmt.Errorf("a runs record with flags %#x: %w", flags, ErrNewer)
+	}
+	if d.ok && flags&hasArrival == 0 {
+		return fmt.Errorf("a runs record without its arrival: %w", storage.ErrOlder)
 	}
 	if flags&hasOrigin != 0 {
 		copy(h.Origin[:], d.bytes(16))
@@ -86,8 +86,6 @@ func (h *Head) parse(d *decoder) error {
 	if flags&hasDefault != 0 {
 		h.DefaultTime = d.varint()
 	}
-	if flags&hasArrival != 0 {
-		h.Arrived = d.varint()
-	}
+	h.Arrived = d.varint()
 	return nil
 }

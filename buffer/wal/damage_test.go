@@ -317,7 +317,7 @@ var damages = []struct {
 			s.t.Fatal(err)
 		}
 	}, 0, false},
-	{"a log of an older version", func(s *scene) {
+	{"no note on the newest segment", func(s *scene) {
 		if err := os.Remove(filepath.Join(s.dir, "newest")); err != nil {
 			s.t.Fatal(err)
 		}

@@ -32,8 +32,7 @@ type newest struct {
 // used. last is 0 if none is missing.
 type hole struct{ first, last uint32 }
 
-// openNewest reads the note of earlier processes. Versions that do not know the file
-// leave it unchanged. That does no harm: the number is then too low.
+// openNewest reads the note of earlier processes.
 func (l *Log) openNewest() {
 	path := filepath.Join(l.dir, newestName)
 	b, err := fsys.ReadFile(l.fs, path)

@@ -32,7 +32,7 @@ func tries(c simdisk.Crash) uint64 {
 	case simdisk.None, simdisk.All, simdisk.Killed:
 		return 1
 	}
-	if torture() {
+	if testkit.Torture() {
 		return 12
 	}
 	return 4
@@ -174,7 +174,7 @@ func TestEveryCrash(t *testing.T) {
 	if err := s.h.disk.SyncDir("/"); err != nil {
 		t.Fatal(err)
 	}
-	if s.every = testkit.Share(29, 293); torture() {
+	if s.every = testkit.Share(29, 293); testkit.Torture() {
 		s.every = 9
 	}
 	ops := 0

@@ -16,9 +16,6 @@ import (
 	"blobtail/storage/fsys"
 )
 
-// torture reports whether tests may run for as long as they need.
-func torture() bool { return os.Getenv("BLOBTAIL_TORTURE") != "" }
-
 // spell is a log on a disk that is full now and then.
 type spell struct {
 	t      *testing.T
@@ -157,7 +154,7 @@ func TestFullFileSystem(t *testing.T) {
 		}
 	}
 	times := 20
-	if torture() {
+	if testkit.Torture() {
 		times = 500
 	}
 	s.run(times, 1<<20, 60<<10)
@@ -195,7 +192,7 @@ func TestReplayOfHugeLog(t *testing.T) {
 	dir := t.TempDir()
 	size := int64(testkit.Share(1<<30, 512<<20))
 	o := wal.Options{FS: hollow{fsys.OS()}}
-	if torture() { // all of it on a real file system
+	if testkit.Torture() { // all of it on a real file system
 		size, o.FS = 10<<30, nil
 	}
 	part := make([]byte, zeroPart)
@@ -204,7 +201,7 @@ func TestReplayOfHugeLog(t *testing.T) {
 	appended := 0
 	var last wal.Pos
 	for ; l.Size() < size; appended++ {
-		if torture() {
+		if testkit.Torture() {
 			part = random(rng, zeroPart)
 		}
 		var err error

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"blobtail/catalog/horizon"
-	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 func day(t *testing.T, s string) horizon.Day {
@@ -61,9 +61,7 @@ func TestRead(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"_horizon/app2/20261199", "_horizon/app2/20261101.bak", "_horizon/20261101", "_horizon/app2/x/20261101", "_horizon/APP2/20261101"} {
-		if err := s.Create(t.Context(), key, nil, storage.Attrs{}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, key, nil)
 	}
 	for name, services := range map[string][]string{"all": nil, "two": {"app", "app2"}, "many": {"a", "app", "app2", "b", "c", "d"}} {
 		h, err := horizon.Read(t.Context(), s, services...)

@@ -18,31 +18,8 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/fsys"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
-
-// slowTables delay each write.
-type slowTables struct {
-	storage.TableStore
-	takes time.Duration
-}
-
-func (s slowTables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
-	select {
-	case <-time.After(s.takes):
-		return s.TableStore.Upsert(ctx, table, partition, rows)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s slowTables) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
-	select {
-	case <-time.After(s.takes):
-		return s.TableStore.Swap(ctx, table, partition, row)
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-}
 
 // No record is accepted before the peers know the ingester that holds it, even with a
 // given lane. If the store hangs, that delays records only until a limit.
@@ -60,7 +37,12 @@ func TestAnnouncedFirst(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := mem.New(mem.Options{})
-				tables := slowTables{store, c.takes}
+				tables := storagetest.FaultyTables(store, func(op storagetest.Op, _ string) storagetest.Fault {
+					if op == storagetest.Upsert || op == storagetest.Swap {
+						return storagetest.Fault{Delay: c.takes}
+					}
+					return storagetest.Fault{}
+				})
 				announcer, err := lease.New(tables, lease.Options{Lane: 3, Auto: c.auto})
 				if err != nil {
 					t.Fatal(err)

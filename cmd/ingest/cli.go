@@ -14,6 +14,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/storage"
 )
 
 // grammar is the command line. Flags override the environment, the environment overrides
@@ -74,6 +75,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return cli.OK
+	case errors.Is(err, errLogged) && errors.Is(err, storage.ErrOlder):
+		return cli.Usage
 	case errors.Is(err, errLogged), errors.Is(err, errSaid):
 		return cli.Failed
 	case errors.Is(err, errIncomplete):
@@ -86,7 +89,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 		return logs.report(console)
 	}
 	console.Complain("%v", err)
-	if errors.As(err, &usage) {
+	if errors.As(err, &usage) || errors.Is(err, storage.ErrOlder) {
 		return cli.Usage
 	}
 	return cli.Failed
@@ -146,7 +149,7 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	}
 	if err := run(ctx, c, g.handling, log); err != nil {
 		log.Error().Err(err).Msg("ended")
-		return errLogged
+		return fmt.Errorf("%w: %w", errLogged, err)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func signposts() *guide.Guide {
 		Exits: []guide.Exit{
 			{Code: 0, Meaning: "It was stopped and ended in order, or the verb did its work."},
 			{Code: 1, Meaning: "It failed while it ran, or check found a problem; stderr or stdout says which."},
-			{Code: 2, Meaning: "The command line or the configuration is wrong."},
+			{Code: 2, Meaning: "The command line or the configuration is wrong, or the log or the store is too old."},
 			{Code: 3, Meaning: "import: some lines or blobs could not be read; stderr says which."},
 			{Code: 4, Meaning: "import: the store refuses access."},
 			{Code: 5, Meaning: "import: there is no store, or it cannot be reached."},

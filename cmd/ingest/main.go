@@ -207,8 +207,14 @@ func openJournal(c config.Config, log zerolog.Logger) (*wal.Log, error) {
 	return journal, nil
 }
 
-// openPremises makes sure that the log and the store belong together.
+// openPremises makes sure that the log and the store belong together, and that no older version has to
+// go through another one first.
 func openPremises(ctx context.Context, c config.Config, store *openstore.Store, journal *wal.Log, log zerolog.Logger) (*premises.Premises, error) {
+	asking, cancel := context.WithTimeout(ctx, companyWait)
+	defer cancel()
+	if err := lease.Older(asking, store.Tables, c.Store.Name()); err != nil {
+		return nil, err
+	}
 	log = part(log, "premises")
 	return premises.Open(ctx, premises.Options{
 		FS: fsys.OS(), Dir: c.WALDir(), Blobs: store.Blobs, Spec: c.Store.String(), Remote: c.Store.Remote(), Log: log,

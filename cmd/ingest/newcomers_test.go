@@ -20,6 +20,7 @@ import (
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // lists is a store that counts its listings of services. It hangs, or takes a time for each service,
@@ -59,9 +60,7 @@ func (hungSink) Write(ctx context.Context, _ *buffer.Batch) error {
 // put stores a blob of a service.
 func (s *lists) put(t *testing.T, service string) {
 	t.Helper()
-	if err := s.Create(t.Context(), service+"/2026/11/20/1500/000001.log", []byte("x"), storage.Attrs{}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, s, service+"/2026/11/20/1500/000001.log", []byte("x"))
 }
 
 // limited starts a limit of ten services an hour, with an empty log. stop ends it as a clean end does.

@@ -21,47 +21,15 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/dev/scale"
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/openstore"
 )
 
 // network joins clients to the listeners of ingesters without a connection of the host.
 type network struct {
 	mu        sync.Mutex
-	listeners map[string]*inMemory
+	listeners map[string]*testkit.Pipes
 }
-
-// inMemory is a listener at an address of nobody's.
-type inMemory struct {
-	address *net.TCPAddr
-	conns   chan net.Conn
-	closed  chan struct{}
-	close   sync.Once
-}
-
-func (l *inMemory) Addr() net.Addr { return l.address }
-
-func (l *inMemory) Close() error {
-	l.close.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *inMemory) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// named is an end of a connection that has addresses.
-type named struct {
-	net.Conn
-	local, remote net.Addr
-}
-
-func (c named) LocalAddr() net.Addr  { return c.local }
-func (c named) RemoteAddr() net.Addr { return c.remote }
 
 func (n *network) listen(_, address string, _ config.Config) (net.Listener, error) {
 	at, err := net.ResolveTCPAddr("tcp", address)
@@ -70,7 +38,7 @@ func (n *network) listen(_, address string, _ config.Config) (net.Listener, erro
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	l := &inMemory{address: at, conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := testkit.NewPipes(at)
 	n.listeners[address] = l
 	return l, nil
 }
@@ -82,16 +50,7 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 	if l == nil {
 		return nil, syscall.ECONNREFUSED
 	}
-	here, there := net.Pipe()
-	from := &net.TCPAddr{IP: net.IPv4(10, 9, 9, 9), Port: 50_000}
-	select {
-	case l.conns <- named{there, l.address, from}:
-		return named{here, from, l.address}, nil
-	case <-l.closed:
-		return nil, syscall.ECONNREFUSED
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return l.DialFrom(ctx, &net.TCPAddr{IP: net.IPv4(10, 9, 9, 9), Port: 50_000})
 }
 
 // fleet are ingesters on one account, each with all parts of the command, and their senders.
@@ -119,7 +78,7 @@ func scaleConfig(wal, host string) (config.Config, error) {
 
 // startFleet starts n ingesters for a load, one after another, and waits until they take records.
 func startFleet(t *testing.T, n int, l load) *fleet {
-	f := &fleet{t: t, net: &network{listeners: map[string]*inMemory{}}}
+	f := &fleet{t: t, net: &network{listeners: map[string]*testkit.Pipes{}}}
 	f.client = &http.Client{Transport: &http.Transport{DialContext: f.net.dial}}
 	f.account = scale.New(scale.Options{Forget: isTail, ForgetBody: func(key string) bool { return !strings.HasPrefix(key, "_") }})
 	ctx, stop := context.WithCancel(context.Background())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/door"
+	"blobtail/internal/lease"
 	"blobtail/internal/loopback"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid"
@@ -230,7 +232,7 @@ func (k *checking) store(ctx context.Context) {
 // tables tries the tables. Those of a directory can be dropped at once, and are. Azure takes
 // a while for that, and an ingester needs no right to drop tables there.
 func (k *checking) tables(ctx context.Context, tables storage.TableStore) error {
-	err := trial.Tables(ctx, tables)
+	err := cmp.Or(lease.Older(ctx, tables, k.c.Store.Name()), trial.Tables(ctx, tables))
 	if err == nil && !k.c.Store.Remote() {
 		err = tables.Drop(ctx, trial.Table)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"blobtail/catalog/horizon"
 	"blobtail/internal/dev/testenv"
+	"blobtail/internal/dev/testkit"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/azure"
@@ -33,6 +34,7 @@ type engine struct {
 
 // TestDuckDB and TestClickHouse ensure that engines see the rows that logquery counts.
 func TestDuckDB(t *testing.T) {
+	testkit.FullOnly(t, "another program reads")
 	t.Parallel()
 	node, modules := needNode(t)
 	if _, err := os.Stat(filepath.Join(modules, "@duckdb", "node-api")); err != nil {

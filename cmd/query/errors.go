@@ -56,6 +56,14 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 	return 0, ""
 }
 
+// lacking is the exit code of an answer that lacks something for some reasons.
+func lacking(why ...error) int {
+	if errors.Is(errors.Join(why...), storage.ErrOlder) {
+		return cli.Usage
+	}
+	return cli.Incomplete
+}
+
 // refusal returns the exit code for a server's answer without records, and a message with advice.
 func refusal(e *remote.Error) (code int, message string) {
 	code, advice := cli.NoStore, ""

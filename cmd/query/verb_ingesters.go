@@ -48,7 +48,7 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	switch {
 	case unread != nil:
 		a.Complain("%v", unread)
-		return cli.Incomplete, nil
+		return lacking(unread), nil
 	case len(found) == 0:
 		a.Note("no ingester has announced itself in %s", from)
 		return cli.Nothing, nil

@@ -36,7 +36,7 @@ func signposts() *guide.Guide {
 		Exits: []guide.Exit{
 			{Code: cli.OK, Meaning: "The records were printed, and none is missing."},
 			{Code: cli.Nothing, Meaning: "There are none."},
-			{Code: cli.Usage, Meaning: "The command line or the configuration is wrong."},
+			{Code: cli.Usage, Meaning: "The command line or the configuration is wrong, or the store is too old."},
 			{Code: cli.Incomplete, Meaning: "Some of the records could not be read; stderr says which."},
 			{Code: cli.Refused, Meaning: "The store or the server refuses access."},
 			{Code: cli.NoStore, Meaning: "There is no store or server, or it cannot be reached."},

@@ -255,7 +255,7 @@ func (a *app) verdict(ctx context.Context, out *reading.Outcome) int {
 	switch {
 	case !out.Complete():
 		a.Complain("INCOMPLETE: %s could not be read", units.Count(max(n, 1), "part"))
-		return cli.Incomplete
+		return lacking(problems...)
 	case out.Records == 0:
 		if out.Examined > 0 {
 			a.Note("0 of %s", units.Count(out.Examined, "record"))

@@ -21,6 +21,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/count"
 	"blobtail/internal/door"
+	"blobtail/internal/lease"
 	"blobtail/reading"
 	"blobtail/storage/fsys"
 )
@@ -77,6 +78,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	var err error
 	s.reader, err = a.openReader(ctx, !a.config.LiveOff(), reading.OpenOptions{KeepIndexes: true, MaxRaw: int64(c.MaxBytes), MaxHeld: mostHeld})
 	if err != nil {
+		return 0, err
+	}
+	if err := lease.Older(ctx, a.store.Tables, a.config.Store.Name()); err != nil {
 		return 0, err
 	}
 	s.ready = &readiness{store: a.store, log: s.log}

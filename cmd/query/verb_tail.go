@@ -13,6 +13,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/reading"
+	"blobtail/storage"
 )
 
 // defaultTail is how many records tail shows unless asked for more or fewer.
@@ -125,11 +126,16 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from reading.Source, out *
 	printed := false
 	var told reading.Outcome
 	o := reading.FollowOptions{After: after, Once: !c.Follow}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	lack := func(problem error) {
 		if told.Complete() { // a tail may last for weeks, and one is enough
 			told.Lack(problem)
 		}
 		a.Complain("%v", problem)
+		if errors.Is(problem, storage.ErrOlder) {
+			cancel(problem)
+		}
 	}
 	o.Emit = func(lines []byte) error {
 		printed = true
@@ -154,8 +160,6 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from reading.Source, out *
 		}
 		a.report(r)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	if pipe, ok := a.env.stdout.(*os.File); ok {
 		watchReader(ctx, pipe, cancel)
 	}
@@ -169,24 +173,31 @@ func (c *tailCmd) follow(ctx context.Context, a *app, from reading.Source, out *
 	switch {
 	case errors.Is(context.Cause(ctx), syscall.EPIPE):
 		return cli.OK, nil
+	case errors.Is(context.Cause(ctx), storage.ErrOlder):
+		return cli.Usage, nil
 	case errors.As(err, &none):
 		return 0, err
 	case errors.Is(err, context.Canceled) && cursor.Last.Time != 0:
-		if a.env.errTTY && !a.Quiet {
-			fmt.Fprintln(a.env.stderr) // below the terminal's ^C
-		}
-		again := append(slices.Clone(c.Services), cli.Words(a.verb, append(filterNames(a.verb), "output", "fields", "template", "live")...)...)
-		again = append(again, a.where()...)
-		a.Note("to go on from here: logquery tail %s -f --after %s", cli.ShellWords(again...), cursor)
+		c.noteGoOn(a, cursor)
 		return cli.Interrupted, nil
 	case err != nil:
 		return 0, err
 	case !told.Complete():
-		return cli.Incomplete, nil
+		return lacking(told.Problems()...), nil
 	case !printed:
 		return cli.Nothing, nil
 	}
 	return cli.OK, nil
+}
+
+// noteGoOn prints the command that goes on where a follower was interrupted.
+func (c *tailCmd) noteGoOn(a *app, cursor reading.Cursor) {
+	if a.env.errTTY && !a.Quiet {
+		fmt.Fprintln(a.env.stderr) // below the terminal's ^C
+	}
+	again := append(slices.Clone(c.Services), cli.Words(a.verb, append(filterNames(a.verb), "output", "fields", "template", "live")...)...)
+	again = append(again, a.where()...)
+	a.Note("to go on from here: logquery tail %s -f --after %s", cli.ShellWords(again...), cursor)
 }
 
 // where returns the flags of the store, for a command that reads the same one. Values

@@ -19,6 +19,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/lease"
 	"blobtail/internal/openstore"
 	"blobtail/internal/progress"
 	"blobtail/internal/when"
@@ -182,6 +183,7 @@ func (a *app) open(ctx context.Context, now *string, grace string, reads bool) (
 	}
 	if a.store, err = openstore.OpenWith(ctx, a.config.Store, false, openstore.Options{Reads: reads}); err == nil {
 		a.Explain = a.store.Explain
+		err = lease.Older(ctx, a.store.Tables, a.config.Store.Name())
 	}
 	return o, err
 }

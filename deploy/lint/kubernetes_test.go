@@ -10,13 +10,13 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -185,7 +185,7 @@ func ofCluster(o runtime.Object) bool {
 
 // TestValid ensures that the API server would create each object, and warn of nothing.
 func TestValid(t *testing.T) {
-	for _, o := range manifest(t) {
+	for _, o := range append(manifest(t), slices.Collect(maps.Values(file(t, collectFile)))...) {
 		for _, c := range complaints(t, o) {
 			t.Errorf("%s: %s", name(t, o), c)
 		}
@@ -199,12 +199,9 @@ func TestInvalid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
-		"quantity":       {"storage: 16Gi", "storage: -16Gi", "must be greater than zero"},
-		"access mode":    {"ReadWriteOncePod", "ReadWriteOncePods", "Unsupported value"},
-		"name of a port": {"{name: admin, containerPort", "{name: admin-of-operators, containerPort", "must be no more than 15"},
-		"labels":         {"matchLabels: {app.kubernetes.io/name: blobtail, app.kubernetes.io/component: ingest}\n  template", "matchLabels: {app: x}\n  template", "`selector` does not match"},
-		"mount":          {"{name: log, mountPath", "{name: lock, mountPath", "Not found"},
-		"network":        {"cidr: 0.0.0.0/0", "cidr: 10.0.0.0/8", "must be a strict subset"},
+		"quantity": {"storage: 16Gi", "storage: -16Gi", "must be greater than zero"},
+		"labels":   {"matchLabels: {app.kubernetes.io/name: blobtail, app.kubernetes.io/component: ingest}\n  template", "matchLabels: {app: x}\n  template", "`selector` does not match"},
+		"mount":    {"{name: log, mountPath", "{name: lock, mountPath", "Not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := strings.Replace(string(text), c.old, c.new, 1)
@@ -222,73 +219,56 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// pods returns the templates of pods in the manifests.
-func pods(t *testing.T) map[string]corev1.PodTemplateSpec {
-	t.Helper()
-	found := map[string]corev1.PodTemplateSpec{}
-	for _, o := range manifest(t) {
-		switch o := o.(type) {
-		case *appsv1.StatefulSet:
-			found[name(t, o)] = o.Spec.Template
-		case *appsv1.Deployment:
-			found[name(t, o)] = o.Spec.Template
-		case *batchv1.CronJob:
-			found[name(t, o)] = o.Spec.JobTemplate.Spec.Template
-		}
-	}
-	if len(found) != 7 {
-		t.Fatalf("found %d pods", len(found))
-	}
-	return found
-}
+const collectFile = "collect/collect.yaml"
 
-// TestRestricted ensures that the profile "restricted" of Kubernetes lets the pods in.
+// TestRestricted ensures that the profile "restricted" of Kubernetes lets the pods in, whose root is
+// read-only and who get no token for Kubernetes. Of the collector it refuses the user root and the
+// folders of the node, and its role only reads.
 func TestRestricted(t *testing.T) {
 	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
-	for id, p := range pods(t) {
-		for _, r := range e.EvaluatePod(level, &p.ObjectMeta, &p.Spec) {
+	all := map[string]runtime.Object{}
+	for _, o := range manifest(t) {
+		all[name(t, o)] = o
+	}
+	collect := file(t, collectFile)
+	maps.Copy(all, collect)
+	for id, w := range workloadsOf(all) {
+		var refused, want []string
+		for _, r := range e.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &w.template.ObjectMeta, &w.template.Spec) {
 			if !r.Allowed {
-				t.Errorf("%s: %s: %s", id, r.ForbiddenReason, r.ForbiddenDetail)
+				refused = append(refused, r.ForbiddenReason)
 			}
 		}
-	}
-}
-
-// TestLeastRights holds the pods to more than that profile: a root file system that
-// cannot be written to, no token for Kubernetes, and nothing to write to but the log and
-// temporary files.
-func TestLeastRights(t *testing.T) {
-	for id, p := range pods(t) {
-		if p.Spec.AutomountServiceAccountToken == nil || *p.Spec.AutomountServiceAccountToken {
+		token := w.template.Spec.AutomountServiceAccountToken
+		if collect[id] != nil {
+			want = []string{"restricted volume types", "runAsNonRoot != true", "runAsUser=0"}
+		} else if token == nil || *token {
 			t.Errorf("%s: it gets a token for Kubernetes", id)
 		}
-		// vmalert asks servers alone.
-		if azure := p.Labels["azure.workload.identity/use"] == "true"; azure == (id == "Deployment/blobtail-vmalert") {
-			t.Errorf("%s: it gets a token for Azure: %v", id, azure)
+		if slices.Sort(refused); !slices.Equal(refused, want) {
+			t.Errorf("%s: restricted refuses %q, want %q", id, refused, want)
 		}
-		for _, c := range p.Spec.Containers {
+		for _, c := range w.template.Spec.Containers {
 			if s := c.SecurityContext; s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
 				t.Errorf("%s: it can write to its root", id)
 			}
-			for _, m := range c.VolumeMounts {
-				if !m.ReadOnly && m.Name != "log" && m.Name != "tmp" {
-					t.Errorf("%s: it can write to %s", id, m.MountPath)
-				}
-			}
-			if _, limited := c.Resources.Limits[corev1.ResourceMemory]; !limited {
-				t.Errorf("%s: its memory has no limit", id)
-			}
 		}
+	}
+	role, ok := collect["ClusterRole/blobtail-collect"].(*rbacv1.ClusterRole)
+	if !ok || len(role.Rules) != 1 || !slices.Equal(role.Rules[0].Verbs, []string{"get", "list", "watch"}) {
+		t.Errorf("%+v", role)
 	}
 }
 
-// TestKustomize ensures that the folder builds with kustomize, into one namespace, and
+// TestKustomize ensures that the folders build with kustomize, each into one namespace, and
 // that the API server knows the result.
-func TestKustomize(t *testing.T) { kustomize(t, manifests, "logs", len(manifest(t))) }
+func TestKustomize(t *testing.T) {
+	kustomize(t, manifests, "logs", len(manifest(t)))
+	kustomize(t, manifests+"/collect", "logs-collect", len(file(t, collectFile)))
+}
 
 // kustomize builds a folder and wants so many objects in a namespace.
 func kustomize(t *testing.T, folder, namespace string, want int) {

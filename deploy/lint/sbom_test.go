@@ -3,6 +3,7 @@ package lint
 import (
 	"bytes"
 	"debug/buildinfo"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,16 +51,17 @@ func schema(t *testing.T) *jsonschema.Schema {
 func TestSBOM(t *testing.T) {
 	dist := filepath.Join(t.TempDir(), "with a space")
 	file := filepath.Join(dist, "ingest-"+runtime.GOOS+"-"+runtime.GOARCH)
-	for _, args := range [][]string{
-		{"go", "build", "-trimpath", "-o", file, "./cmd/ingest"},
-		{"make", "--no-print-directory", "sbom", "DIST=" + dist, "RELEASE_GO=local", "VERSION=v9.8.7"},
-	} {
-		cmd := exec.Command(args[0], args[1:]...)
-		cmd.Dir = filepath.Join("..", "..")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
-		}
+	binary, err := os.ReadFile(command(t, "ingest", "ingest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(dist, 0o700), os.WriteFile(file, binary, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	sbom := exec.Command("make", "--no-print-directory", "sbom", "DIST="+dist, "RELEASE_GO=local")
+	sbom.Dir = filepath.Join("..", "..")
+	if out, err := sbom.CombinedOutput(); err != nil {
+		t.Fatalf("make sbom: %v\n%s", err, out)
 	}
 	text, err := os.ReadFile(file + ".cdx.json")
 	if err != nil {
@@ -79,7 +81,7 @@ func TestSBOM(t *testing.T) {
 	if bom.SerialNumber != "" || bom.Metadata.Timestamp != "" {
 		t.Errorf("it differs each time: serial number %q, time %q", bom.SerialNumber, bom.Metadata.Timestamp)
 	}
-	if main := bom.Metadata.Component; main.Name != "blobtail" || main.Version != "v9.8.7" {
+	if main := bom.Metadata.Component; main.Name != "blobtail" || main.Version != "0.9.0" {
 		t.Errorf("it is of %s %s", main.Name, main.Version)
 	}
 	got := map[string]string{}

@@ -42,7 +42,7 @@ var distantMutants = []mutant{
 `, `	if len(walks) >= 1 {
 `}, {"reading/blobs/newest.go",
 		`if from <= rng.From ||`, `if from <= rng.From || w.hours == nil ||`}}},
-	{name: "the window of a guess ends with the guessed hour", edits: []edit{{"reading/blobs/newest.go",
+	{name: "the window of a guess ends with the guessed hour", first: 14, edits: []edit{{"reading/blobs/newest.go",
 		`	to := rng.To
 	for width`, `	to := rng.To
 	if t := w.guess(ctx); !t.IsZero() {

@@ -6,14 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
+	"blobtail/internal/dev/testkit/box"
 	"blobtail/internal/lease"
 	"blobtail/internal/storeid/premises"
 	"blobtail/reading/unflushed/live"
-	"blobtail/reading/unflushed/live/peers"
-	"blobtail/record"
 	"blobtail/storage/fsys/simdisk"
 	"blobtail/tailindex"
 )
@@ -40,25 +38,17 @@ type ingester struct {
 	absences []*absence
 }
 
-// process is one start of an ingester: all the parts that cmd/ingest wires, except the
-// listeners.
+// process is one start of an ingester, with its premises and its gate.
 type process struct {
-	in        *ingester
-	to        *store
-	address   string // host it listens at
-	gate      *gate
-	log       *wal.Log
-	disk      *simdisk.Disk
-	buf       *buffer.Buffer
-	announcer *lease.Announcer
-	handler   *live.Handler
-	premises  *premises.Premises
-	announce  context.CancelFunc
-	end       context.CancelFunc
-	running   sync.WaitGroup
+	*box.Process
+	in       *ingester
+	to       *store
+	address  string // host it listens at
+	gate     *gate
+	premises *premises.Premises
 
 	mu     sync.Mutex
-	port   *listener // nil: it does not listen yet
+	port   *box.Port // nil: it does not listen yet
 	closed bool      // refuses new requests
 	under  int       // requests in progress
 	idle   chan struct{}
@@ -67,63 +57,6 @@ type process struct {
 	ending bool // lets no new request in
 	exited bool // in order, by itself
 }
-
-// sink is the blob writer with the checks of cmd/ingest.
-type sink struct {
-	*blobwriter.Writer
-	p      *process
-	newest *live.Newest
-}
-
-func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
-	if err := s.p.premises.Storing(); err != nil {
-		return err
-	}
-	err := s.Writer.Write(ctx, b)
-	if err == nil {
-		s.newest.Note(b.Service(), blobwriter.Key(b), b.ID())
-	}
-	if errors.Is(err, blobwriter.ErrIDReused) {
-		err = errors.Join(buffer.ErrAside, err)
-	}
-	return err
-}
-
-// journal is a copy of the one in cmd/ingest.
-type journal struct {
-	buf       *buffer.Buffer
-	announcer *lease.Announcer
-}
-
-func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
-	snapshot, err := j.buf.Live(ctx, buffer.LiveQuery(q))
-	if err != nil {
-		return nil, err
-	}
-	return held{snapshot, j.announcer.Loss}, nil
-}
-
-type held struct {
-	*buffer.Live
-	lost func() lease.Loss
-}
-
-func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
-	err := h.Live.Each(ctx, emit)
-	var missing *buffer.MissingError
-	if errors.As(err, &missing) {
-		return &live.DamageError{Err: err}
-	}
-	if loss := h.lost(); err == nil && loss.Any() {
-		return &live.DamageError{Err: errors.New("records were lost")}
-	}
-	return err
-}
-
-// teller passes accepted records on to the tail, which is made after the buffer.
-type teller struct{ w *tailindex.Writer }
-
-func (t *teller) Accepted(mark uint64, run *record.Run) { t.w.Accepted(mark, run) }
 
 // start runs a process on the disk, with a store. Like cmd/ingest, the process listens
 // at an address of a host as soon as it has tried to write its row.
@@ -134,76 +67,54 @@ func (in *ingester) start(s *store, address string) error {
 	if err != nil {
 		return err
 	}
-	p := &process{in: in, to: s, address: address, gate: newGate(), log: log, disk: in.disk, idle: make(chan struct{})}
+	p := &process{in: in, to: s, address: address, gate: newGate(), idle: make(chan struct{})}
 	if p.premises, err = openPremises(in, fs, s, log); err != nil {
 		_ = log.Close()
 		in.disk = in.disk.Kill()
 		return err
 	}
-	if err := p.wire(fs); err != nil {
+	if err := p.wire(fs, log); err != nil {
 		w.trouble("start: %v", err)
 		return err
 	}
 	in.proc, in.to = p, s
 	w.mu.Lock()
-	w.processes[p.announcer.Process()] = in
-	in.ids[p.announcer.ID()] = true
+	w.processes[p.Announcer.Process()] = in
+	in.ids[p.Announcer.ID()] = true
 	w.mu.Unlock()
-	p.run()
+	p.listen()
 	return nil
 }
 
-// wire makes the parts of the process.
-func (p *process) wire(fs host) error {
+// wire makes the parts of the process, and runs them.
+func (p *process) wire(fs host, log *wal.Log) (err error) {
 	in, w := p.in, p.in.w
 	y := &way{w: w, name: in.host, gate: p.gate, tables: &in.tables, writes: &in.writes, blobs: &in.blobs}
-	blobs, tables := y.blobsOf(p.to), y.tablesOf(p.to)
-	writer := blobwriter.New(blobs, blobwriter.Options{}, nil)
-	err := writer.SetLane(in.n)
-	if err != nil {
-		return err
-	}
-	o := buffer.Options{Size: 64 << 10, Min: 1, Age: w.p.Age, MaxAge: w.p.Age, Workers: 2}
-	told := &teller{}
-	if w.p.Tail {
-		o.Tail = told
-	}
-	newest := &live.Newest{}
-	p.buf = buffer.New(p.log, sink{writer, p, newest}, o)
-	now := func() time.Time { return time.Now().Add(in.skew) }
 	w.mu.Lock()
 	id := in.id
 	w.mu.Unlock()
-	p.announcer, err = lease.New(tables, lease.Options{
-		ID: id, Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.StoreID, Address: "http://" + p.address, Host: in.host,
-		BestEffort: in.bestEffort, Oldest: p.buf.Oldest, Earliest: p.buf.Earliest, Replayed: p.buf.Replayed, Lost: p.lost, Now: now, IdleAfter: w.p.IdleAfter,
-	})
-	if err != nil {
+	o := box.Options{
+		Blobs: y.blobsOf(p.to), Tables: y.tablesOf(p.to), Storing: p.premises.Storing,
+		Lease: lease.Options{
+			ID: id, Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.StoreID, Address: "http://" + p.address, Host: in.host,
+			BestEffort: in.bestEffort, Lost: p.lost, Now: func() time.Time { return time.Now().Add(in.skew) }, IdleAfter: w.p.IdleAfter,
+		},
+		Buffer: buffer.Options{Size: 64 << 10, Min: 1, Age: w.p.Age, MaxAge: w.p.Age, Workers: 2},
+		Live: live.Options{
+			Self: func() live.Self {
+				return live.Self{ID: p.Announcer.ID(), Process: p.Announcer.Process(), Store: p.premises.ID()}
+			},
+			HTTP: w.net.client(in.host, p.gate),
+		},
+	}
+	if w.p.Tail { // of old ingesters, and of others
+		o.Tail = &tailindex.Options{Every: []time.Duration{time.Second, 5 * time.Second, tailindex.MostEvery}[in.n%3]}
+	}
+	if p.Process, err = box.NewProcess(log, o); err != nil {
 		return err
 	}
-	told.w = tailindex.NewWriter(tables, tailindex.Options{
-		Store: p.to.container, Process: p.announcer.Process(), Lane: p.announcer.Lane, Durable: p.buf.Durable, Now: now,
-		Every: []time.Duration{time.Second, 5 * time.Second, tailindex.MostEvery}[in.n%3], // of old ingesters, and of others
-	})
-	others := peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: now, List: func(ctx context.Context) ([]lease.Ingester, error) {
-		return lease.List(ctx, tables, p.to.container)
-	}})
-	p.handler = live.NewHandler(live.Options{
-		Self: func() live.Self {
-			return live.Self{ID: p.announcer.ID(), Process: p.announcer.Process(), Store: p.premises.ID()}
-		},
-		Journal: journal{p.buf, p.announcer}, Newest: newest, Peers: others.Roll, HTTP: w.net.client(in.host, p.gate),
-	})
-	ctx, end := context.WithCancel(context.Background())
-	announcing, quit := context.WithCancel(ctx)
-	p.end, p.announce = end, quit
-	p.running.Go(func() { _ = p.buf.Run(ctx) }) // fails only when the disk ends
-	p.running.Go(func() { p.announcer.Run(announcing) })
-	p.running.Go(func() { p.premises.Run(announcing) })
-	p.running.Go(func() { others.Run(announcing) })
-	if w.p.Tail {
-		p.running.Go(func() { _ = told.w.Run(ctx) })
-	}
+	p.Run()
+	p.Go(p.premises.Run)
 	return nil
 }
 
@@ -211,7 +122,7 @@ func (p *process) wire(fs host) error {
 // be overstated: any part of the unsynced data may be there, and a gap before readable
 // data is taken for damage.
 func (p *process) lost() lease.Loss {
-	l, ok := p.buf.Lost()
+	l, ok := p.Buffer.Lost()
 	if !ok {
 		return lease.Loss{}
 	}
@@ -224,18 +135,18 @@ func (p *process) lost() lease.Loss {
 	return lease.Loss{Since: l.Since, Until: l.Until}
 }
 
-// run lets requests in once readers can know of the process, or after a while.
-func (p *process) run() {
-	p.running.Go(func() {
+// listen lets requests in once readers can know of the process, or after a while.
+func (p *process) listen() {
+	p.Go(func(context.Context) {
 		select {
-		case <-p.announcer.First():
+		case <-p.Announcer.First():
 		case <-time.After(1500 * time.Millisecond):
 		case <-p.gate.dead:
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !p.ending {
-			p.port = p.in.w.net.up(p.address, p.handler, p.gate, &p.in.door)
+			p.port = p.in.w.net.Up(p.address, &listener{p.Handler, p.gate, &p.in.door})
 		}
 	})
 }
@@ -246,7 +157,7 @@ func (p *process) enter() error {
 	defer p.mu.Unlock()
 	switch {
 	case p.port == nil:
-		return errRefused
+		return box.ErrRefused
 	case p.closed:
 		return errDrained
 	}
@@ -280,14 +191,14 @@ func (p *process) refuse() {
 // drain refuses new requests and stores all records.
 func (p *process) drain() {
 	p.refuse()
-	p.running.Go(func() {
+	p.Go(func(context.Context) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		select {
 		case <-p.idle:
 		case <-ctx.Done():
 		}
-		_, _ = p.buf.Flush(ctx) // unflushed records stay in the log
+		_, _ = p.Buffer.Flush(ctx) // unflushed records stay in the log
 	})
 }
 
@@ -300,19 +211,19 @@ func (p *process) stop() {
 	p.in.w.ending.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
-		p.in.w.net.close(p.leaving(), false)
-		p.handler.Stop()
+		p.quit((*box.Port).Leave)
+		p.Handler.Stop()
 		select {
 		case <-p.idle:
 		case <-time.After(grace / 2):
 		}
-		_, err := p.buf.Flush(ctx)
+		_, err := p.Buffer.Flush(ctx)
 		if p.gate.pass() != nil {
 			return
 		}
-		p.announce()
+		p.Quiet()
 		last, end := context.WithTimeout(context.Background(), 2*time.Second)
-		_ = p.announcer.Stop(last, err == nil)
+		_ = p.Announcer.Stop(last, err == nil)
 		end()
 		if p.gate.pass() == nil {
 			p.die()
@@ -323,13 +234,15 @@ func (p *process) stop() {
 	})
 }
 
-// leaving returns the port for the last time. It is nil if the process never listened
-// and never will.
-func (p *process) leaving() *listener {
+// quit lets no new request in, and ends listening if the process has begun to.
+func (p *process) quit(end func(*box.Port)) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.ending = true
-	return p.port
+	port := p.port
+	p.mu.Unlock()
+	if port != nil {
+		end(port)
+	}
 }
 
 // die ends the process at once, even in the middle of a call. The caller handles the
@@ -338,12 +251,9 @@ func (p *process) die() {
 	p.dying.Do(func() {
 		p.refuse()
 		close(p.gate.dead)
-		p.in.w.net.close(p.leaving(), true)
-		p.end()
-		p.in.w.ending.Go(func() {
-			p.running.Wait()
-			_ = p.log.Close() // another process has its disk by then
-		})
+		p.quit((*box.Port).Close)
+		p.End()
+		p.in.w.ending.Go(func() { _ = p.Wait() })
 	})
 }
 
@@ -388,7 +298,7 @@ func (p *process) send(q *request, stored bool) error {
 		return refusedStore{err}
 	}
 	part := q.reading(rng)
-	receipt, err := p.accept(ctx, part)
+	receipt, err := p.Accept(ctx, &part.r)
 	if err != nil {
 		return err
 	}
@@ -400,16 +310,4 @@ func (p *process) send(q *request, stored bool) error {
 	}
 	w.acknowledged(part, p.in, p.to)
 	return nil
-}
-
-// accept is the gate of cmd/ingest. No time passes between Enter and leave: the clock
-// of a bubble stands still while a goroutine waits for a mutex.
-func (p *process) accept(ctx context.Context, q *request) (record.Receipt, error) {
-	leave, err := p.announcer.Enter(ctx, q.r.Earliest())
-	if err != nil {
-		return record.Receipt{}, err
-	}
-	defer leave()
-	r := q.r
-	return p.buf.Accept(ctx, &r)
 }

@@ -88,7 +88,7 @@ var mutants = []mutant{
 		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
 
 	// Duties of a reader.
-	{name: "blobs listed before ingesters are asked", edits: []edit{{"reading/run.go",
+	{name: "blobs listed before ingesters are asked", first: 23, edits: []edit{{"reading/run.go",
 		`	if q, told, err = m.shares.gather(ctx, s.r.o.Logs, m); err != nil {
 `, `	early := map[string]bool{}
 	s.r.o.Blobs.Over(func(store storage.BlobStore) storage.BlobStore {
@@ -172,7 +172,7 @@ func (l listed) List(ctx context.Context, prefix, after string) iter.Seq2[storag
 	{name: "a range up to the newest needs no answer", edits: []edit{{"internal/lease/heartbeat.go",
 		` && to != math.MaxInt64 && !time.Unix(0, to).After(i.Floor)`, ` && (to == math.MaxInt64 || !time.Unix(0, to).After(i.Floor))`}}},
 	{name: "rows that tell of a loss believed", edits: []edit{{"reading/unflushed/roster.go",
-		`if lost != "" && !slices`, `if lost != "" && i.GivenUp.After(i.At) && !slices`}, lossUntold, {"integration/complete/ingester_test.go",
+		`if lost != "" && !slices`, `if lost != "" && i.GivenUp.After(i.At) && !slices`}, lossUntold, {"internal/dev/testkit/box/process.go",
 		`	if loss := h.lost(); err == nil && loss.Any() {
 `, `	if loss := h.lost(); err == nil && loss.Any() && ctx == nil {
 `}}},

@@ -55,7 +55,7 @@ var serverMutants = []mutant{
 		`	if len(g.members) == 1 {
 `, `	if len(g.members) == 1 && m.key() == "" {
 `}}},
-	{name: "a listing that began before the reader was ready", first: 1758, edits: []edit{{"storage/together/together.go",
+	{name: "a listing that began before the reader was ready", first: 2545, edits: []edit{{"storage/together/together.go",
 		`f != nil && f.began >= r.since && `, `f != nil && `}, {"storage/together/together.go",
 		`	case <-r.p.ready:
 `, `	case <-r.until:

@@ -231,7 +231,7 @@ func (w *serverWorld) recovered() {
 	w.fair()
 	alive := slices.ContainsFunc(w.all, func(in *ingester) bool { return in.proc != nil })
 	for _, s := range w.servers {
-		if s.s.tables.empty(s.s.container) || s.url != "" && w.net.at(s.url) == nil {
+		if s.s.tables.empty(s.s.container) || s.url != "" && w.net.At(s.url) == nil {
 			continue // the ingester that it asks is gone for good
 		}
 		rng := w.fate("recovered")

@@ -39,7 +39,7 @@ func TestServers(t *testing.T) {
 // servers is the simulation with servers.
 func servers() testkit.Simulation {
 	s := simulation
-	s.Test, s.Seeds = "TestServers", 1650
+	s.Test, s.Seeds = "TestServers", 500
 	return s
 }
 

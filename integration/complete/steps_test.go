@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/dev/testkit/box"
 	"blobtail/internal/lease"
 	"blobtail/internal/storeid"
 	"blobtail/internal/storeid/premises"
@@ -87,7 +88,7 @@ func refusal(err error) string {
 	switch {
 	case strings.Contains(err.Error(), "this ingester cannot be announced"):
 		return "not announced"
-	case errors.Is(err, errGone), errors.Is(err, errRefused), errors.Is(err, simdisk.ErrKilled):
+	case errors.Is(err, errGone), errors.Is(err, box.ErrRefused), errors.Is(err, simdisk.ErrKilled):
 		return "down"
 	case errors.Is(err, errDrained):
 		return "drained"
@@ -114,7 +115,7 @@ func (w *world) flushAfter(p *process, d time.Duration) {
 		time.Sleep(d)
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		_, _ = p.buf.Flush(ctx) // unflushed records stay in the log
+		_, _ = p.Buffer.Flush(ctx) // unflushed records stay in the log
 	})
 }
 
@@ -351,7 +352,7 @@ func (w *world) startOn(in *ingester, s *store, host string) {
 	case err != nil:
 		w.trouble("start %s: %v", in.host, err)
 	default:
-		w.say("%s is %s.%s", in.host, in.proc.announcer.ID(), in.proc.announcer.Process())
+		w.say("%s is %s.%s", in.host, in.proc.Announcer.ID(), in.proc.Announcer.Process())
 		w.totals.Starts++
 	}
 }

@@ -2,78 +2,61 @@ package complete_test
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 	"sync"
 	"time"
 
-	"blobtail/reading/unflushed/live"
-)
-
-var (
-	errRefused = errors.New("connection refused")
-	errReset   = errors.New("connection reset")
+	"blobtail/internal/dev/testkit/box"
 )
 
 // wire carries questions to the ingesters of a world. Each takes some time, and
 // anything may happen at both ends meanwhile.
 type wire struct {
+	box.Wire
 	w *world
-
-	mu    sync.Mutex
-	hosts map[string]*listener // by the name in an address
 }
 
-// listener is the listening port of a process.
+// listener is the handler of a process behind its gate.
 type listener struct {
-	mux    *http.ServeMux
-	gate   *gate
-	closed chan struct{} // connections break
-	ending bool          // no new ones
-	sky    *sky
+	http.Handler
+	gate *gate
+	sky  *sky
 }
 
-// up makes a process reachable at a host, in place of the previous process there.
-func (x *wire) up(host string, h http.Handler, g *gate, s *sky) *listener {
-	mux := http.NewServeMux()
-	mux.Handle(live.Pattern, h)
-	l := &listener{mux: mux, gate: g, closed: make(chan struct{}), sky: s}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.hosts[host] = l
-	return l
-}
-
-// close refuses new requests; with cut, open connections break too.
-func (x *wire) close(l *listener, cut bool) {
-	if l == nil {
-		return
+// ServeHTTP implements [http.Handler]. A dead process sends nothing until its connections break.
+func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if l.gate.pass() == nil {
+		l.Handler.ServeHTTP(&gated{w, l.gate, time.Duration(l.sky.drawl.Load())}, r)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	l.ending = true
-	for name, there := range x.hosts {
-		if there == l {
-			delete(x.hosts, name)
-		}
-	}
-	if cut {
-		select {
-		case <-l.closed:
-		default:
-			close(l.closed)
-		}
+	if l.gate.pass() != nil {
+		<-r.Context().Done()
 	}
 }
 
-func (x *wire) at(host string) *listener {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if l := x.hosts[host]; l != nil && !l.ending {
-		return l
+// gated is an answer behind the gate of its process.
+type gated struct {
+	http.ResponseWriter
+	gate  *gate
+	drawl time.Duration
+}
+
+func (g *gated) WriteHeader(status int) {
+	if g.gate.pass() == nil {
+		g.ResponseWriter.WriteHeader(status)
 	}
-	return nil
+}
+
+func (g *gated) Flush() { g.WriteHeader(http.StatusOK) }
+
+func (g *gated) Write(b []byte) (int, error) {
+	g.Flush()
+	if g.drawl > 0 {
+		time.Sleep(g.drawl)
+	}
+	if g.gate.pass() != nil {
+		return 0, errGone
+	}
+	return g.ResponseWriter.Write(b)
 }
 
 // end is a client on the wire: a reader, or a process with its gate.
@@ -97,21 +80,21 @@ func (e end) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !pause(r.Context(), w.latency(rng)) {
 		return nil, r.Context().Err()
 	}
-	l := e.x.at(r.URL.Host)
-	if l == nil {
-		return nil, errRefused
+	port := e.x.At(r.URL.Host)
+	if port == nil {
+		return nil, box.ErrRefused
 	}
 	cut := -1
-	switch l.sky.fate(rng) {
+	switch port.Handler.(*listener).sky.fate(rng) {
 	case fails:
-		return nil, errRefused
+		return nil, box.ErrRefused
 	case hangs, late:
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	case loses:
 		cut = rng.IntN(600)
 	}
-	resp, err := l.serve(r, cut)
+	resp, err := port.Serve(r, cut)
 	if err == nil && !pause(r.Context(), w.latency(rng)) {
 		resp.Body.Close()
 		return nil, r.Context().Err()
@@ -120,84 +103,6 @@ func (e end) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errGone
 	}
 	return resp, err
-}
-
-// serve has the handler answer, and breaks the connection after cut bytes unless cut is
-// negative.
-func (l *listener) serve(r *http.Request, cut int) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(r.Context())
-	body, out := io.Pipe()
-	resp := &response{header: http.Header{}, status: http.StatusOK, out: out, sent: make(chan struct{}), gate: l.gate, left: cut, drawl: time.Duration(l.sky.drawl.Load())}
-	go func() {
-		defer cancel()
-		if l.gate.pass() == nil {
-			l.mux.ServeHTTP(resp, r.Clone(ctx))
-			resp.Flush()
-		}
-		out.Close()
-	}()
-	go func() {
-		select {
-		case <-l.closed:
-			out.CloseWithError(errReset)
-		case <-ctx.Done():
-			out.CloseWithError(ctx.Err())
-		}
-		cancel()
-	}()
-	select {
-	case <-resp.sent:
-	case <-ctx.Done():
-		return nil, errReset
-	case <-l.closed:
-		return nil, errReset
-	}
-	return &http.Response{StatusCode: resp.status, Header: resp.first, Body: body, Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
-}
-
-// response is an [http.ResponseWriter] into a pipe.
-type response struct {
-	header, first http.Header
-	status        int
-	out           *io.PipeWriter
-	once          sync.Once
-	sent          chan struct{}
-	gate          *gate
-	left          int // bytes until the connection breaks; negative: it does not
-	drawl         time.Duration
-}
-
-func (r *response) Header() http.Header { return r.header }
-
-func (r *response) WriteHeader(status int) {
-	r.once.Do(func() {
-		if r.gate.pass() != nil {
-			return
-		}
-		r.status, r.first = status, r.header.Clone()
-		close(r.sent)
-	})
-}
-
-func (r *response) Flush() { r.WriteHeader(http.StatusOK) }
-
-func (r *response) Write(b []byte) (int, error) {
-	r.Flush()
-	if r.drawl > 0 {
-		time.Sleep(r.drawl)
-	}
-	if r.gate.pass() != nil {
-		return 0, errGone
-	}
-	if r.left >= 0 && len(b) > r.left {
-		n, _ := r.out.Write(b[:r.left]) // it breaks anyway
-		r.out.CloseWithError(errReset)
-		return n, errReset
-	}
-	if r.left >= 0 {
-		r.left -= len(b)
-	}
-	return r.out.Write(b)
 }
 
 // gate is passed by every action of a process on the outside world. It is shut while

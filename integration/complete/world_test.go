@@ -124,7 +124,7 @@ func worldOf(seed uint64, p profile, rng *rand.Rand) *world {
 		records: map[string]*sent{}, processes: map[string]*ingester{}, mutated: os.Getenv(mutatedEnv) != "",
 	}
 	w.totals.refused, w.totals.incomplete = map[string]int{}, map[string]int{}
-	w.net = &wire{w: w, hosts: map[string]*listener{}}
+	w.net = &wire{w: w}
 	for n := range w.p.Stores {
 		s := &store{container: fmt.Sprint("logs", n), blobs: mem.New(mem.Options{})}
 		if n > 0 && w.p.Shared {

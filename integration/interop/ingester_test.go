@@ -2,7 +2,6 @@ package interop_test
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,18 +19,13 @@ import (
 // An ingester is an ingest process that can be started again on its addresses, store and
 // log.
 type ingester struct {
+	testkit.Process
 	t      testing.TB
 	dir    string
 	listen string
 	syslog string
 	admin  string
 	config string // lines of its configuration file
-
-	cmd    *exec.Cmd
-	exited chan struct{} // closed when the process has ended
-
-	mu  sync.Mutex
-	log bytes.Buffer // of all its processes
 }
 
 // newIngester makes an ingester with an empty store, and starts it.
@@ -43,9 +36,9 @@ func newIngester(t testing.TB, config func(*ingester) string) *ingester {
 	i.config = config(i)
 	i.start()
 	t.Cleanup(func() {
-		i.signal(syscall.SIGKILL)
-		<-i.exited
-		if text := i.logged(); t.Failed() || strings.Contains(text, "panic:") {
+		i.Signal(syscall.SIGKILL)
+		<-i.Exited
+		if text := i.Log(); t.Failed() || strings.Contains(text, "panic:") {
 			t.Errorf("log of the ingester:\n%s", text)
 		}
 	})
@@ -76,53 +69,24 @@ func (i *ingester) start() {
 	if err := os.WriteFile(config, []byte(i.config), 0o600); err != nil {
 		i.t.Fatal(err)
 	}
-	i.cmd = exec.Command(filepath.Join(shared.bin, "ingest"), "--config", config, "--store", i.store(), "--wal", filepath.Join(i.dir, "log"),
+	cmd := exec.Command(filepath.Join(shared.bin, "ingest"), "--config", config, "--store", i.store(), "--wal", filepath.Join(i.dir, "log"),
 		"--listen", i.listen, "--admin", i.admin, "--lane", "0")
-	i.cmd.Env = testkit.Environ()
-	i.cmd.Dir = i.dir
-	i.cmd.Stderr = i
-	if err := shared.start(i.cmd); err != nil {
+	cmd.Env, cmd.Dir = testkit.Environ(), i.dir
+	err := i.Start(shared.parent, cmd)
+	if err == nil {
+		err = i.Ready("http://" + i.admin + "/readyz")
+	}
+	if err != nil {
 		i.t.Fatal(err)
 	}
-	i.exited = make(chan struct{})
-	go func(cmd *exec.Cmd, exited chan struct{}) {
-		_ = cmd.Wait() // a signal ends it
-		close(exited)
-	}(i.cmd, i.exited)
-	testkit.Until(i.t, "the ingester is ready", func() bool {
-		select {
-		case <-i.exited:
-			i.t.Fatalf("the ingester ended:\n%s", i.logged())
-		default:
-		}
-		resp, err := http.Get("http://" + i.admin + "/readyz")
-		if err == nil {
-			resp.Body.Close()
-		}
-		return err == nil && resp.StatusCode == http.StatusOK
-	})
 }
-
-// Write takes the log of the process.
-func (i *ingester) Write(b []byte) (int, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.log.Write(b)
-}
-
-func (i *ingester) logged() string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.log.String()
-}
-
-func (i *ingester) signal(s syscall.Signal) { _ = i.cmd.Process.Signal(s) } // it may have ended
 
 // stop ends the process by a signal and waits for its end.
 func (i *ingester) stop(s syscall.Signal) {
 	i.t.Helper()
-	i.signal(s)
-	testkit.Await(i.t, fmt.Sprint("the end of the ingester after ", s), i.exited)
+	if err := i.End(s); err != nil {
+		i.t.Fatal(err)
+	}
 }
 
 // flush puts all accepted records into blobs.

@@ -45,9 +45,9 @@ func (a *atlas) answer(ctx context.Context, c call) (any, error) {
 	}
 	switch c.Op {
 	case "kill":
-		return nil, w.process(c.Args.Who).end(syscall.SIGKILL)
+		return nil, w.process(c.Args.Who).End(syscall.SIGKILL)
 	case "stop":
-		return nil, w.process(c.Args.Who).end(syscall.SIGTERM)
+		return nil, w.process(c.Args.Who).End(syscall.SIGTERM)
 	case "start":
 		return nil, w.process(c.Args.Who).start()
 	case "send":
@@ -71,7 +71,7 @@ func (a *atlas) answer(ctx context.Context, c call) (any, error) {
 	case "flowed":
 		return w.flow.wait(ctx)
 	case "log":
-		return w.process(c.Args.Who).logged(), nil
+		return w.process(c.Args.Who).Log(), nil
 	}
 	return nil, fmt.Errorf("no operation %s", c.Op)
 }

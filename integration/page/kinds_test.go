@@ -109,7 +109,7 @@ func deadWorld(w *world) error {
 		return err
 	}
 	w.facts["held"] = 30
-	return w.ingesters[1].end(syscall.SIGKILL)
+	return w.ingesters[1].End(syscall.SIGKILL)
 }
 
 // damagedWorld has a blob of the service web that cannot be read.

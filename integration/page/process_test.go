@@ -12,96 +12,43 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
-	"syscall"
-	"time"
 
 	"blobtail/internal/dev/testkit"
 )
 
 // process is a command of the product that can be ended and started again at its addresses.
 type process struct {
-	name   string // of the command
-	args   []string
-	env    []string
-	dir    string
-	probe  string // a URL that answers 200 once it is ready; "": its first line on stdout says so
-	first  []byte // the first line on stdout, without a probe
-	exited chan struct{}
-	cmd    *exec.Cmd
-
-	mu  sync.Mutex
-	log bytes.Buffer // of all its runs
-}
-
-// Write takes the log.
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
-func (p *process) logged() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
+	testkit.Process
+	name  string // of the command
+	args  []string
+	env   []string
+	dir   string
+	probe string // a URL that answers 200 once it is ready; "": its first line on stdout says so
+	first []byte // the first line on stdout, without a probe
 }
 
 // start starts the process, and waits until it is ready.
 func (p *process) start() error {
-	p.cmd = exec.Command(filepath.Join(shared.bin, p.name), p.args...)
-	p.cmd.Env = append(environ(), p.env...)
-	p.cmd.Dir = p.dir
-	p.cmd.Stderr = p
-	var stdout io.ReadCloser
-	if p.probe == "" {
-		var err error
-		if stdout, err = p.cmd.StdoutPipe(); err != nil {
+	cmd := exec.Command(filepath.Join(shared.bin, p.name), p.args...)
+	cmd.Env, cmd.Dir = append(environ(), p.env...), p.dir
+	if p.probe != "" {
+		if err := p.Start(shared.parent, cmd); err != nil {
 			return err
 		}
+		return p.Ready(p.probe)
 	}
-	if err := shared.start(p.cmd); err != nil {
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
 		return err
 	}
-	if p.probe == "" {
-		var err error
-		if p.first, err = bufio.NewReader(stdout).ReadBytes('\n'); err != nil {
-			_ = p.cmd.Wait() // the log says why
-			return fmt.Errorf("%s has ended: %w: %s", p.name, err, p.logged())
-		}
+	if err := p.Start(shared.parent, cmd); err != nil {
+		return err
 	}
-	p.exited = make(chan struct{})
-	go func(cmd *exec.Cmd, exited chan struct{}) {
-		_ = cmd.Wait() // a signal ends it
-		close(exited)
-	}(p.cmd, p.exited)
-	if p.probe == "" {
-		return nil
+	if p.first, err = bufio.NewReader(stdout).ReadBytes('\n'); err != nil {
+		<-p.Exited
+		return fmt.Errorf("%s has ended: %w: %s", p.name, err, p.Log())
 	}
-	return testkit.Poll(p.name+" is ready", func() (bool, error) {
-		select {
-		case <-p.exited:
-			return false, fmt.Errorf("%s has ended: %s", p.name, p.logged())
-		default:
-		}
-		resp, err := http.Get(p.probe)
-		if err != nil {
-			return false, nil
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK, nil
-	})
-}
-
-// end sends a signal, and waits until the process has ended.
-func (p *process) end(with syscall.Signal) error {
-	_ = p.cmd.Process.Signal(with) // it may have ended
-	select {
-	case <-p.exited:
-		return nil
-	case <-time.After(testkit.Patience):
-		return fmt.Errorf("%v does not end %s", with, p.name)
-	}
+	return nil
 }
 
 // freeAddress is a free address of loopback.

@@ -57,13 +57,8 @@ func newWorld(t testing.TB) (*world, error) {
 			if p.name == "try" { // it ends its own processes
 				with = syscall.SIGTERM
 			}
-			if err := p.end(with); err != nil {
-				t.Error(err)
-			}
-			for _, sign := range []string{"panic", "DATA RACE", "fatal error:"} {
-				if strings.Contains(p.logged(), sign) {
-					t.Errorf("%s: %s:\n%.5000s", p.name, sign, p.logged())
-				}
+			if err := errors.Join(p.End(with), p.Sound()); err != nil {
+				t.Errorf("%v:\n%.5000s", err, p.Log())
 			}
 		}
 	})
@@ -200,7 +195,7 @@ func kinds() map[string]func(*world) error {
 		"old":      oldWorld,
 		"incident": func(w *world) error { return incidentWorld(w) },
 		"picture": func(w *world) error {
-			return incidentWorld(w, "-control", "-at", "2026-11-24T15:00:00Z", "-records", "60000")
+			return incidentWorld(w, "-at", "2026-11-24T15:00:00Z", "-records", "60000")
 		},
 	}
 }

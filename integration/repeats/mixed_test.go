@@ -73,7 +73,7 @@ func want(all []piece) (times map[int]string) {
 // there are.
 func (w *world) shown(t *rapid.T) (times map[int]string, n int) {
 	numbered := regexp.MustCompile(`\d+ (text|object)`)
-	plan, err := blobs.New(w.store, blobs.Options{}).Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
+	plan, err := blobs.New(w.Store, blobs.Options{}).Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +111,7 @@ func TestMixedTwice(t *testing.T) {
 		q.key = rapid.SampledFrom([]string{"", uuid7, plain}).Draw(rt, "key")
 		w := newWorld(t)
 		a, b := w.ingester(0), w.ingester(1)
-		defer func() {
-			for _, in := range []*ingester{a, b} {
-				in.stop()
-				in.stop = func() {}
-			}
-		}()
+		defer w.Stop()
 		for _, in := range []*ingester{a, b} {
 			if got := in.post(q); got.Accepted != len(pieces) || got.Rejected > 0 {
 				rt.Fatalf("%+v of %d: %q", got, len(pieces), q.body)
@@ -126,8 +121,8 @@ func TestMixedTwice(t *testing.T) {
 		if got := a.post(q); !got.Duplicate {
 			rt.Errorf("the first ingester does not know the body any more: %q", q.body)
 		}
-		a.flush()
-		b.flush()
+		a.Flush()
+		b.Flush()
 		got, n := w.shown(rt)
 		if times := want(pieces); n != len(pieces) || !maps.Equal(got, times) {
 			rt.Fatalf("%q: %d records %v, want %v", q.body, n, got, times)

@@ -16,9 +16,9 @@ const (
 // ingester remembers the contents of its log, including requests already in blobs.
 var between = map[string]func(in *ingester){
 	"nothing":           func(*ingester) {},
-	"flush":             (*ingester).flush,
+	"flush":             func(in *ingester) { in.Flush() },
 	"restart":           (*ingester).restart,
-	"flush and restart": func(in *ingester) { in.flush(); in.restart() },
+	"flush and restart": func(in *ingester) { in.Flush(); in.restart() },
 }
 
 // lines is an NDJSON body with a third line that is two records to the lenient reading.

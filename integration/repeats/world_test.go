@@ -13,13 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/blobwriter"
 	"blobtail/buffer"
-	"blobtail/buffer/wal"
+	"blobtail/internal/dev/testkit"
+	"blobtail/internal/dev/testkit/box"
 	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/source/httpsource"
-	"blobtail/storage/mem"
 )
 
 const (
@@ -29,81 +28,43 @@ const (
 
 // world is the ingesters of one store, with one clock.
 type world struct {
+	*box.House
 	t     *testing.T
-	store *mem.Store
 	clock time.Time
 	keeps time.Time // days before this one are dropped
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{t: t, store: mem.New(mem.Options{}), clock: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
+	return &world{House: box.New(t, 0), t: t, clock: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
 }
 
 // ingester is one ingester, with its own log.
 type ingester struct {
+	*box.Ingester
 	w      *world
-	dir    string
-	lane   int
-	buf    *buffer.Buffer
 	source *httpsource.Source
-	stop   func()
 }
 
-// sink stores batches as cmd/ingest does.
-type sink struct{ *blobwriter.Writer }
-
-func (s sink) Write(ctx context.Context, b *buffer.Batch) error { return s.Writer.Write(ctx, b) }
-
 func (w *world) ingester(lane int) *ingester {
-	in := &ingester{w: w, dir: w.t.TempDir(), lane: lane}
+	in := &ingester{Ingester: w.Add(), w: w}
+	in.Lease.Lane = lane
+	in.Buffer = buffer.Options{Expired: func(_ string, period time.Time) bool { return period.Before(w.keeps) }}
 	in.start()
-	w.t.Cleanup(func() { in.stop() })
 	return in
 }
 
 func (in *ingester) start() {
-	t := in.w.t
-	t.Helper()
-	log, err := wal.Open(in.dir, wal.Options{Reserve: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	writer := blobwriter.New(in.w.store, blobwriter.Options{}, nil)
-	if err := writer.SetLane(in.lane); err != nil {
-		t.Fatal(err)
-	}
-	in.buf = buffer.New(log, sink{writer}, buffer.Options{
-		Expired: func(_ string, period time.Time) bool { return period.Before(in.w.keeps) },
-	})
-	in.source = httpsource.New(httpsource.Options{Accept: in.buf, Now: func() time.Time { return in.w.clock }})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- in.buf.Run(ctx) }()
-	for !in.buf.Replayed() {
-		time.Sleep(time.Millisecond)
-	}
-	in.stop = func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if err := log.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	in.w.t.Helper()
+	in.Start()
+	buf := in.Process().Buffer
+	in.source = httpsource.New(httpsource.Options{Accept: buf, Now: func() time.Time { return in.w.clock }})
+	testkit.Until(in.w.t, "the log is replayed", buf.Replayed)
 }
 
 func (in *ingester) restart() {
 	in.w.t.Helper()
-	in.stop()
+	in.Kill()
 	in.start()
-}
-
-func (in *ingester) flush() {
-	in.w.t.Helper()
-	if left, err := in.buf.Flush(context.Background()); err != nil {
-		in.w.t.Fatalf("flush: %v, left %+v", err, left)
-	}
 }
 
 // answer is the answer to a sender.
@@ -150,9 +111,9 @@ func (in *ingester) try(q request) (status int, a answer) {
 func (w *world) read(ins ...*ingester) string {
 	w.t.Helper()
 	for _, in := range ins {
-		in.flush()
+		in.Flush()
 	}
-	plan, err := blobs.New(w.store, blobs.Options{}).Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
+	plan, err := blobs.New(w.Store, blobs.Options{}).Plan(context.Background(), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -177,7 +138,7 @@ func (w *world) read(ins ...*ingester) string {
 // live returns the number of unflushed records of an ingester.
 func (in *ingester) live() (n int) {
 	in.w.t.Helper()
-	l, err := in.buf.Live(context.Background(), buffer.LiveQuery{From: math.MinInt64, To: math.MaxInt64})
+	l, err := in.Process().Buffer.Live(context.Background(), buffer.LiveQuery{From: math.MinInt64, To: math.MaxInt64})
 	if err != nil {
 		in.w.t.Fatal(err)
 	}

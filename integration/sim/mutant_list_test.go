@@ -48,7 +48,7 @@ var mutants = []mutant{
 `, ``}}},
 	// Rare: it needs an fsync that fails, a death from it, an opening that believes the
 	// cache, and a power cut.
-	{name: "the last segment synced but not copied on opening", seeds: 20000, edits: []edit{{"buffer/wal/torn.go",
+	{name: "the last segment synced but not copied on opening", first: 142, seeds: 20000, edits: []edit{{"buffer/wal/torn.go",
 		`	if err := l.replace(f, last.Number, cut); err != nil {
 		return false, err
 	}
@@ -92,7 +92,7 @@ var mutants = []mutant{
 	}
 	held, err := w.look(ctx, key)
 `}}},
-	{name: "the next name after no answer", edits: []edit{{"blobwriter/blobwriter.go",
+	{name: "the next name after no answer", first: 10, edits: []edit{{"blobwriter/blobwriter.go",
 		`		return nil, fmt.Errorf("create %s: %w", key, err)
 `, `		return &holder{}, nil
 `}}},
@@ -105,7 +105,7 @@ var mutants = []mutant{
 `, `	"math/rand/v2"
 	"runtime"
 `}}},
-	{name: "several unlinks before the directory is synced", edits: []edit{{"buffer/wal/log.go",
+	{name: "several unlinks before the directory is synced", first: 543, edits: []edit{{"buffer/wal/log.go",
 		`	l.sealed -= front.Size
 	l.mu.Unlock()
 	return l.syncDir(l.dir)
@@ -159,9 +159,9 @@ var mutants = []mutant{
 		`	case o.outcome.Same(r.Outcome):
 `, `	case len(r.Lines) > 0:
 `}}},
-	{name: "of another outcome only copies known", edits: []edit{{"buffer/runlog/families.go",
+	{name: "of another outcome only copies known", first: 41, edits: []edit{{"buffer/runlog/families.go",
 		`	return lots, lots == nil || slices`, `	return lots, slices`}}},
-	{name: "batches that lack runs left as they are", first: 4840, seeds: 20000, edits: []edit{{"buffer/replay.go",
+	{name: "batches that lack runs left as they are", first: 4879, seeds: 20000, edits: []edit{{"buffer/replay.go",
 		`	p.salvage()
 `, ``}}},
 	{name: "no look for itself in a listing of names", edits: []edit{{"blobwriter/blobwriter.go",
@@ -176,7 +176,7 @@ var mutants = []mutant{
 		`h, err := g.w.Fresh(ctx)`, `h, err := Horizons(nil), ctx.Err()`}}},
 	{name: "a put by what was known last", edits: []edit{{"catalog/horizon/watch.go",
 		`h, err := g.w.Fresh(ctx)`, `h, err := g.w.known.Load().h, ctx.Err()`}}},
-	{name: "what is not known taken for dropped", edits: []edit{{"catalog/horizon/watch.go",
+	{name: "what is not known taken for dropped", first: 33, edits: []edit{{"catalog/horizon/watch.go",
 		`	if err == nil && h.Hides(`, `	if err != nil && ctx.Err() == nil || h.Hides(`}}},
 	{name: "messages of an expired batch not acknowledged", edits: []edit{{"buffer/flow.go",
 		`	b.messages.stored(batch.messages)

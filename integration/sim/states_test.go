@@ -32,7 +32,7 @@ import (
 // acknowledged by then and stores nothing twice.
 func TestStates(t *testing.T) {
 	first := testkit.Setting("BLOBTAIL_SIM_FIRST", 0)
-	want, step := int64(testkit.Setting("BLOBTAIL_CRASH_STATES", testkit.Share(15_000, 400))), testkit.Share(1, 8)
+	want, step := int64(testkit.Setting("BLOBTAIL_CRASH_STATES", testkit.Share(4_000, 400))), testkit.Share(1, 8)
 	var seed, states, moments, parked atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range 2 {

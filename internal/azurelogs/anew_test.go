@@ -193,7 +193,7 @@ func TestWrittenAnewSinceListed(t *testing.T) {
 // the one at the first request on, each once and under the identities of an undisturbed read.
 // Otherwise the read fails.
 func TestWrittenAnewWhileRead(t *testing.T) {
-	seeds, failed, disturbed := testkit.Share(60, 15), 0, 0
+	seeds, failed, disturbed := testkit.Share(60, 3), 0, 0
 	for name, f := range forms() {
 		for seed := range uint64(seeds) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
@@ -351,6 +351,7 @@ func TestFileCutWhileRead(t *testing.T) {
 
 // A record that is too long takes no other along. An array without its end is a problem.
 func TestLongAndOpenArrays(t *testing.T) {
+	testkit.FullOnly(t, "many MB in one goroutine")
 	record := func(id int, fill int) string {
 		return fmt.Sprintf(`{"time":"2026-11-22T03:00:01Z","n":"<%d>","p":%q}`, id, strings.Repeat("x", fill))
 	}

@@ -19,6 +19,7 @@ import (
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 func at(t *testing.T, s string) time.Time {
@@ -47,9 +48,7 @@ func put(t *testing.T, s storage.BlobStore, service string, period time.Time, nu
 		m.Levels[record.Info] = m.Records
 	}
 	name := blobfmt.Name{Service: service, Period: period, Number: number}
-	if err := s.Create(t.Context(), name.String(), make([]byte, size), storage.Attrs{Metadata: m.Map()}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, s, name.String(), make([]byte, size), storage.Attrs{Metadata: m.Map()})
 }
 
 // Foreign and unreadable objects are counted apart from the sums.
@@ -69,9 +68,7 @@ func TestRead(t *testing.T) {
 		"web/2026/11/20/1500/notes.txt":  nil,
 		"web/readme":                     nil,
 	} {
-		if err := s.Create(t.Context(), key, make([]byte, 1000), storage.Attrs{Metadata: meta}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, key, make([]byte, 1000), storage.Attrs{Metadata: meta})
 	}
 	r, err := bill.Read(t.Context(), s, []string{"web", "app", "none"}, catalog.Range{}, nil)
 	if err != nil {

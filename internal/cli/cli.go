@@ -27,7 +27,7 @@ const (
 	OK          = 0
 	Nothing     = 1 // logquery: there are no such records
 	Failed      = 1 // ingest: an error while it ran
-	Usage       = 2 // the command line or the configuration is wrong
+	Usage       = 2 // the command line or the configuration is wrong, or the store is of an older version
 	Incomplete  = 3 // some of the data could not be read, or some of the work not done
 	Refused     = 4 // the store refuses access
 	NoStore     = 5 // there is no store, or it cannot be reached
@@ -110,7 +110,7 @@ func (c *Console) ExitCode(err error, store openstore.Spec, role string, own fun
 	}
 	switch {
 	case message != "":
-	case errors.As(err, &usage), errors.As(err, &spec):
+	case errors.As(err, &usage), errors.As(err, &spec), errors.Is(err, storage.ErrOlder):
 		code, message = Usage, err.Error()
 	case explained != "":
 		code, message = NoStore, fmt.Sprintf("%v; %s", err, explained)

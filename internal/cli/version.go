@@ -9,21 +9,25 @@ import (
 	"slices"
 )
 
-// The Makefile has the linker set the version and the commit; "" in other builds.
-var stamped, stampedCommit = "", ""
+// number is the version of the three programs. The Makefile reads it for the SBOMs.
+const number = "0.9.0"
 
-// Version is the version of the build: the stamped one, else that of the module,
-// else the commit. It has no spaces.
+// The Makefile has the linker set the commit; "" in other builds.
+var stampedCommit = ""
+
+// Version is the version and the commit of the build, such as 0.9.0+0123456789ab; without the
+// commit if that is unknown. It has no spaces.
 func Version() string {
-	version, commit := built()
-	return cmp.Or(version, commit, "(devel)")
+	if commit := built(); commit != "" {
+		return number + "+" + commit
+	}
+	return number
 }
 
 // Build is the output of --version: the program, its version, its commit, and the version
 // of Go.
 func Build(program string) string {
-	_, commit := built()
-	return fmt.Sprintf("%s %s, commit %s, %s", program, Version(), cmp.Or(commit, "unknown"), runtime.Version())
+	return fmt.Sprintf("%s %s, commit %s, %s", program, number, cmp.Or(built(), "unknown"), runtime.Version())
 }
 
 // PrintVersion prints the version for a command line that asks for nothing else, before a parser is
@@ -36,20 +40,15 @@ func PrintVersion(program string, args []string, w io.Writer) (printed bool, err
 	return true, err
 }
 
-// built returns the version and the commit of the build, "" if unknown. A commit has 12
-// digits. If the build itself noted it, "+changed" follows if files were changed; a stamped version
-// says that itself.
-func built() (version, commit string) {
-	version, commit = stamped, stampedCommit
-	if version != "" && commit != "" {
-		return version, commit // the list of modules takes long to read
+// built returns the commit of the build, "" if unknown: 12 digits, and "-changed" if files were
+// changed.
+func built() (commit string) {
+	if stampedCommit != "" {
+		return stampedCommit // the list of modules takes long to read
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return version, commit
-	}
-	if version == "" && info.Main.Version != "(devel)" {
-		version = info.Main.Version
+		return ""
 	}
 	changed := ""
 	for _, s := range info.Settings {
@@ -57,8 +56,11 @@ func built() (version, commit string) {
 		case s.Key == "vcs.revision" && len(s.Value) >= 12:
 			commit = s.Value[:12]
 		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = "+changed"
+			changed = "-changed"
 		}
 	}
-	return version, commit + changed
+	if commit == "" {
+		return ""
+	}
+	return commit + changed
 }

@@ -23,29 +23,10 @@ import (
 	"blobtail/internal/door"
 )
 
-// pipes is a listener in virtual time: a client that reads nothing lets no byte of its answer out.
-type pipes struct {
-	conns chan net.Conn
-	shut  chan struct{}
-	once  sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.shut:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.shut) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
 // bubble is a server with doors in virtual time.
 type bubble struct {
 	t   *testing.T
-	l   *pipes
+	l   *testkit.Pipes
 	log *journal
 	reg *count.Registry
 }
@@ -57,7 +38,7 @@ func inBubble(t *testing.T, reads door.ReadsOptions, tokens []string, h http.Han
 	}
 	known, _ := tokensOf(t, tokens...)
 	synctest.Test(t, func(t *testing.T) {
-		b := &bubble{t: t, l: &pipes{conns: make(chan net.Conn), shut: make(chan struct{})}, log: new(journal), reg: new(count.Registry)}
+		b := &bubble{t: t, l: testkit.NewPipes(nil), log: new(journal), reg: new(count.Registry)}
 		log := zerolog.New(b.log)
 		reads.Guard = door.New(door.Options{Tokens: known, AnyName: true, Log: log, Refused: door.NewRefused(b.reg, "blobtail_serve_refused_total", "Refusals.", "crowded")})
 		reads.Route, reads.Metrics, reads.Log = routes, b.reg, log
@@ -73,8 +54,7 @@ func inBubble(t *testing.T, reads door.ReadsOptions, tokens []string, h http.Han
 
 // send sends a request of the holder of a token, and reads nothing.
 func (b *bubble) send(id, path string) net.Conn {
-	ours, theirs := net.Pipe()
-	b.l.conns <- theirs
+	ours, _ := b.l.Dial(context.Background(), "", "") // it listens
 	fmt.Fprintf(ours, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n", path, bearer(id))
 	return ours
 }

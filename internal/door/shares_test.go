@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -60,7 +59,7 @@ type sharesWorld struct {
 }
 
 func newShares(seed uint64, tokens *access.Tokens) *sharesWorld {
-	w := &sharesWorld{bubble: bubble{l: &pipes{conns: make(chan net.Conn), shut: make(chan struct{})}, log: new(journal), reg: new(count.Registry)}, rnd: rand.New(rand.NewPCG(seed, 53))}
+	w := &sharesWorld{bubble: bubble{l: testkit.NewPipes(nil), log: new(journal), reg: new(count.Registry)}, rnd: rand.New(rand.NewPCG(seed, 53))}
 	w.hogs = 1 + w.rnd.IntN(2)
 	w.places = 8 + w.rnd.IntN(9)
 	log := zerolog.New(w.log)

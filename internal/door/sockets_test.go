@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,27 +16,20 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/door"
 )
-
-// from is a connection from an address.
-type from struct {
-	net.Conn
-	address string
-}
-
-func (c from) RemoteAddr() net.Addr { return &net.UnixAddr{Name: c.address, Net: "unix"} }
 
 // hall is a server with bounded connections, in virtual time.
 type hall struct {
 	t   *testing.T
-	l   *pipes
+	l   *testkit.Pipes
 	log *journal
 }
 
 func inHall(t *testing.T, most int, h http.HandlerFunc, test func(s *hall)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &hall{t, &pipes{conns: make(chan net.Conn), shut: make(chan struct{})}, new(journal)}
+		s := &hall{t, testkit.NewPipes(nil), new(journal)}
 		log := zerolog.New(s.log)
 		srv := &http.Server{Handler: h, ReadHeaderTimeout: time.Hour, IdleTimeout: time.Hour}
 		l := door.FirstBytes(door.NewSockets(most, log).Watch(srv, s.l), false, log)
@@ -49,9 +43,8 @@ func inHall(t *testing.T, most int, h http.HandlerFunc, test func(s *hall)) {
 
 // connect connects from an address, sends a text, and waits a little.
 func (s *hall) connect(address, text string) net.Conn {
-	ours, theirs := net.Pipe()
-	s.l.conns <- from{theirs, address}
-	go func() { _, _ = io.WriteString(ours, text) }() // it may be closed before it is read
+	ours, _ := s.l.DialFrom(context.Background(), &net.UnixAddr{Name: address, Net: "unix"}) // it listens
+	go func() { _, _ = io.WriteString(ours, text) }()                                        // it may be closed before it is read
 	time.Sleep(time.Millisecond)
 	synctest.Wait()
 	return ours

@@ -148,7 +148,7 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 		o: o, tables: tables, process: newID(), started: sync.OnceValue(o.Now),
 		first: make(chan struct{}), ended: make(chan struct{}),
 		failed: errors.New("this ingester is not announced yet"), good: time.Now(),
-		lease: lease{turn: semaphore.NewWeighted(1), notes: notes, upgraded: !notes.Announced && err == nil},
+		lease: lease{turn: semaphore.NewWeighted(1), notes: notes},
 	}
 	a.lane.Store(int64(o.Lane))
 	if o.Auto && notes.Lane >= 0 {

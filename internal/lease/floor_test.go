@@ -1,8 +1,8 @@
 package lease_test
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"path/filepath"
@@ -379,47 +379,27 @@ func TestFloorOfNewRow(t *testing.T) {
 	})
 }
 
-// A version without floors takes no file with a floor for one that lets records in, and
-// this version takes its files: neither the row nor the file has a floor then.
-func TestFloorOlderVersions(t *testing.T) {
+// The file of commit a960ca37 has no state beside a floor. It says that the row holds.
+func TestFloorWithoutState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noon()
 		w, disk := newWard(t), logDisk(t)
-		p := w.launch(disk)
-		if err := w.enter(p.Announcer); err != nil {
+		p := w.launch(disk, w.floors)
+		w.must(p.Announcer, 1, 0)
+		disk = p.end(disk)
+		path := filepath.Join(logDir, "lease")
+		text, err := fsys.ReadFile(disk, path)
+		as := bytes.Replace(text, []byte(`"state":"holding"`), []byte(`"state":""`), 1)
+		if err != nil || bytes.Equal(as, text) || !bytes.Contains(text, []byte(`"floor":"`)) {
+			t.Fatalf("the notes are %s, %v", text, err)
+		}
+		if err := fsys.Replace(disk, path, as); err != nil {
 			t.Fatal(err)
 		}
-		if state, _ := note(t, disk, logDir); state != "holding" || !w.row().Floor.IsZero() {
-			t.Fatalf("the notes say %s, the row %+v", state, w.row())
-		}
-		disk = p.end(disk)
 		w.away()
 		p = w.launch(disk, w.floors)
-		if err := w.sends(p.Announcer, time.Now().Add(-300*aDay)); err != nil { // the row is below all records
+		if err := w.sends(p.Announcer, time.Now()); err != nil {
 			t.Error(err)
-		}
-		w.setFault(nil)
-		time.Sleep(22 * time.Second)
-		w.keeps(disk, 300*aDay, 300*aDay)
-		if state, _ := note(t, disk, logDir); state != "" {
-			t.Errorf("the notes say %q", state)
-		}
-		disk = p.end(disk)
-		w.away()
-		w.launch(disk) // as the older version, which knows no floor of the file
-		text, err := fsys.ReadFile(disk, filepath.Join(logDir, "lease"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var n map[string]any
-		if err := json.Unmarshal(text, &n); err != nil || n["state"] != "" || n["floor"] == "" {
-			t.Errorf("the notes are %s, %v", text, err)
-		}
-		// A reader without floors sees a row that says holding.
-		for _, row := range rowsOf(w.store) {
-			if row.Props["state"] != "holding" || row.Props["format"] != int64(lease.Format) {
-				t.Errorf("the row is %v", row.Props)
-			}
 		}
 	})
 }

@@ -14,7 +14,7 @@
 //
 // # The lease
 //
-// A row is a lease. The last written state is also kept next to the log (package file
+// A row is a lease. The last written state is also kept next to the log (file
 // notes.go). Three rules tie both together:
 //
 //   - The file enters Holding after the row has. It leaves Holding, durably, before the
@@ -26,7 +26,7 @@
 //   - Idle and Stopped are written only when the log holds no unflushed record, and
 //     Idle only after ten minutes of that.
 //
-// A row that says Holding also has a floor (package file floor.go): no unflushed record
+// A row that says Holding also has a floor (file floor.go): no unflushed record
 // is older. It falls like the row enters Holding, and rises like the row leaves it: the
 // floor of the file is never below that of the row.
 //
@@ -103,8 +103,7 @@ const (
 // State says whether an ingester may hold unflushed records.
 type State string
 
-// The states of a row. A row without a state was written by an older version and
-// reads as Stopped or Holding.
+// The states of a row.
 const (
 	// Holding: the log may have unflushed records.
 	Holding State = "holding"
@@ -120,7 +119,7 @@ type Ingester struct {
 	ID      string // of its log directory; 8 hex digits
 	Process string // 8 hex digits, new with each start
 	Store   string // which of the stores that share a table: a container, or ""
-	StoreID string // the id in the store's object _store; "" in rows of older versions
+	StoreID string // the id in the store's object _store; "" while it is not known
 	State   State
 	// BestEffort says that the ingester acknowledges records also while its row cannot
 	// be written, so readers cannot rely on the row.
@@ -143,7 +142,6 @@ type Ingester struct {
 	Lost Loss
 
 	acked   time.Time // Until of the loss that an operator acknowledged last
-	old     bool      // the row has no state: an older version wrote it
 	version string    // of the row
 }
 
@@ -238,7 +236,7 @@ func (i Ingester) Forgotten(now time.Time) bool {
 }
 
 // RowError says that a row of the table cannot be read: it is not an ingester's,
-// or a newer version wrote it.
+// or a newer version wrote it, or one that is too old.
 type RowError struct {
 	ID     string
 	Reason string
@@ -246,6 +244,11 @@ type RowError struct {
 
 func (e *RowError) Error() string {
 	return fmt.Sprintf("row %s of table %s: %s", e.ID, Table, e.Reason)
+}
+
+// Is reports whether the row is refused with [storage.ErrOlder].
+func (e *RowError) Is(target error) bool {
+	return target == storage.ErrOlder && e.Reason == storage.ErrOlder.Error()
 }
 
 // List returns the rows of the ingesters of one store in any state, in order of their
@@ -258,6 +261,17 @@ func List(ctx context.Context, tables storage.TableStore, store string) ([]Inges
 		return nil, err
 	}
 	return l.rows, errors.Join(l.bad...)
+}
+
+// Older returns an error that is [storage.ErrOlder] if only older versions wrote the row of an
+// ingester of the store. It is nil if the rows cannot be listed, or not within 5 s.
+func Older(ctx context.Context, tables storage.TableStore, store string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := List(ctx, tables, store); errors.Is(err, storage.ErrOlder) {
+		return err
+	}
+	return nil
 }
 
 // listing is the rows of one store.
@@ -323,10 +337,9 @@ func (i *Ingester) properties() map[string]any {
 	}
 }
 
-// row is the row of the table. Older versions read stopped and oldest, and no property
-// that was added later.
+// row is the row of the table.
 func (i Ingester) row() storage.Row {
-	props := map[string]any{"format": int64(Format), "stopped": i.State == Stopped, "oldest": ""}
+	props := map[string]any{"format": int64(Format)}
 	for name, field := range i.properties() {
 		switch v := field.(type) {
 		case *string:
@@ -380,13 +393,13 @@ func decode(row storage.Row) (Ingester, error) {
 			}
 		}
 	}
-	// A row of an older version is Holding unless the ingester ended in order, for the row
-	// may be older than its last record.
-	if _, ok := row.Props["state"].(string); !ok {
-		i.old, i.State = true, Holding
-		if stopped, _ := row.Props["stopped"].(bool); stopped {
-			i.State = Stopped
+	// A row that only an older version wrote has no state. If it ended in order, it left nothing
+	// behind, and no program can remove its row.
+	if i.State == "" {
+		if stopped, _ := row.Props["stopped"].(bool); !stopped {
+			return Ingester{}, &RowError{row.Key, storage.ErrOlder.Error()}
 		}
+		i.State = Stopped
 	}
 	if i.State != Holding && i.State != Idle && i.State != Stopped {
 		return Ingester{}, &RowError{row.Key, fmt.Sprintf("state %.40q is not known: use a newer version", i.State)}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +107,8 @@ func one(t *testing.T, s storage.TableStore, store string) lease.Ingester {
 func TestUnreadable(t *testing.T) {
 	s := mem.New(mem.Options{})
 	a := announcerOf(t, s, lease.Options{Auto: true})
-	good := map[string]any{"format": int64(1), "started": "2026-11-20T15:04:05.000000000Z", "at": "2026-11-20T15:04:05.000000000Z"}
+	const at = "2026-11-20T15:04:05.000000000Z"
+	good := map[string]any{"format": int64(1), "state": "idle", "started": at, "at": at}
 	bad := map[string]map[string]any{
 		"format 2": {"format": int64(2)}, "not an ingester": {"x": true}, "no time": {"format": int64(1), "at": "soon"},
 	}
@@ -171,41 +171,26 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// The id and the lane outlive a start. Older versions kept them in a file of their own,
-// which no longer counts once there are notes. A file with other contents is ignored.
+// The id and the lane outlive a start, until the log goes over to another store.
 func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
-	run := func() *peer {
+	run := func() identity {
 		p := launch(t, mem.New(mem.Options{}), identity{}, func(o *lease.Options) { o.Dir = dir })
 		<-p.First()
 		p.kill()
-		return p
+		return p.identity()
 	}
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	first := run()
+	if got := run(); got != first || len(got.ID) != 8 || got.Lane != 0 {
+		t.Errorf("it goes by %v, and then by %v", first, got)
 	}
-	write("ingester", "0badcafe 7\n")
-	for range 3 {
-		if got := run().identity(); got != (identity{"0badcafe", 7}) {
-			t.Errorf("it goes by %v", got)
-		}
-		write("ingester", "1badcafe 8\n")
-	}
-	for _, text := range []string{"", "0badcafe", "0badcafe 100\n", "0BADCAFE 1\n", "0badcafe 1\n\n", "../../..  1\n"} {
-		if err := os.Remove(filepath.Join(dir, "lease")); err != nil {
-			t.Fatal(err)
-		}
-		write("ingester", text)
-		if got := run().identity(); got.ID == "0badcafe" || len(got.ID) != 8 || got.Lane != 0 {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
-	if id, err := lease.Discard(fsys.OS(), dir); err != nil || len(id) != 8 {
+	if id, err := lease.Discard(fsys.OS(), dir); err != nil || id != first.ID {
 		t.Errorf("%q, %v", id, err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("%v, %v", left, err)
+	}
+	if got := run(); got.ID == first.ID {
+		t.Errorf("it still goes by %v", got)
 	}
 }

@@ -37,9 +37,6 @@ type lease struct {
 	row   Ingester // as last read or written
 	notes notes
 	wrote bool // this process has written the row
-	// upgraded says that the log has no notes: an older version wrote the row, or no
-	// process did.
-	upgraded bool
 	// left is the arrival of the oldest unflushed record that the row named before
 	// this start, until it is stored. replayed is the time from which Oldest is right.
 	left, replayed time.Time
@@ -198,7 +195,7 @@ func (a *Announcer) tryWrite(ctx context.Context, want claim) error {
 		return err
 	}
 	next.version = version
-	a.known, a.row, a.wrote, a.upgraded, a.gone = true, next, true, false, false
+	a.known, a.row, a.wrote, a.gone = true, next, true, false
 	if _, err := a.o.StoreID(); err != nil {
 		return err // the row may be in another store
 	}
@@ -297,7 +294,7 @@ func (a *Announcer) compareEnd(row *Ingester) {
 // other ingester needs it. The writer of a row that does not say Holding holds nothing, and
 // notices when it enters Holding.
 func (a *Announcer) mine(row *Ingester) bool {
-	return a.wroteIt(row) || !a.wrote && (row.State != Holding || row.old && a.upgraded)
+	return a.wroteIt(row) || !a.wrote && row.State != Holding
 }
 
 // wroteIt reports whether a process on this log has written the row.

@@ -348,23 +348,34 @@ func (w *ward) storeRow(id string, ago time.Duration, state string) {
 	upsert(w.t, w.store, id, map[string]any{"format": int64(1), "process": "01234567", "state": state, "started": at, "at": at})
 }
 
-// Rows of older versions say stopped or not. For a row that is not stopped the
-// unflushed records are not known. The ingester of the row goes on with it, and another
-// one does not.
+// A row that only an older version wrote is refused by the name of the commit to go through, and
+// its ingester takes nothing. One that ended in order left nothing behind: its row is taken over.
 func TestOlderRow(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWard(t)
 			at := stamp(time.Now().Add(-time.Minute))
-			upsert(t, w.store, "0badcafe", map[string]any{"format": int64(1), "process": "01234567", "stopped": stopped, "started": at, "at": at, "oldest": at})
-			want := lease.Holding
+			row := map[string]any{"format": int64(1), "process": "01234567", "stopped": stopped, "started": at, "at": at, "oldest": at}
+			upsert(t, w.store, "0badcafe", row)
 			if stopped {
-				want = lease.Stopped
+				w.says(lease.Stopped)
+				p := w.launch(logDisk(t))
+				if r := w.row(); r.Process != p.Process() || r.State != lease.Idle {
+					t.Errorf("it goes on with %+v", r)
+				}
+				return
 			}
-			w.says(want)
-			p := w.launch(logDisk(t))
-			if r := w.row(); r.Process != p.Process() || r.State != lease.Idle {
-				t.Errorf("it goes on with %+v", r)
+			rows, err := lease.List(t.Context(), w.store, "")
+			_, rest := lease.Unread(err)
+			const says = "row 0badcafe of table ingesters: a version before commit a960ca37 wrote it"
+			if len(rows) != 0 || !errors.Is(err, storage.ErrOlder) || rest != nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%+v, %v", rows, err)
+			}
+			if err := w.enter(w.launch(logDisk(t)).Announcer); !errors.Is(err, storage.ErrOlder) {
+				t.Errorf("its ingester takes a record: %v", err)
+			}
+			if _, err := lease.Forget(t.Context(), w.store, "", "0badcafe", time.Now().Add(time.Hour), nil); !errors.Is(err, storage.ErrOlder) {
+				t.Errorf("forget: %v", err)
 			}
 		})
 	}

@@ -9,9 +9,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,9 +18,6 @@ import (
 
 // notesFile is the name of the notes in the directory of a log, which ignores it.
 const notesFile = "lease"
-
-// olderFile is where older versions kept the id and the lane. The notes count.
-const olderFile = "ingester"
 
 // maxWriters bounds the processes that the notes remember. A log that was started
 // more often without ever reaching the tables gets a new id when it reaches them.
@@ -38,8 +33,7 @@ type notes struct {
 	// State is Holding only while the row is known to be; "" is not known.
 	State State `json:"state"`
 	// Floor is a time that the floor of a Holding row is not above; zero: such a row has
-	// none. The file has an empty state next to a floor: a start of an older version
-	// would let in older records, and so it has to write the row first.
+	// none. Commit a960ca37 leaves the state empty next to a floor.
 	Floor time.Time `json:"floor,omitzero"`
 	// Writers are the processes that may have written the row. The first is the last
 	// one known to have done so.
@@ -81,12 +75,6 @@ func loadNotes(fsy fsys.FS, dir, id string) (notes, error) {
 		return fresh, fmt.Errorf("read what was announced: %w", err)
 	}
 	fresh.Inode, fresh.Born = fsys.Identity(dir, info)
-	if text, err := fsys.ReadFile(fsy, filepath.Join(dir, olderFile)); err == nil {
-		if m := regexp.MustCompile(`^([0-9a-f]{8}) ([0-9]{1,2}|-1)\n$`).FindSubmatch(text); m != nil {
-			fresh.ID = string(m[1])
-			fresh.Lane, _ = strconv.Atoi(string(m[2]))
-		}
-	}
 	path := filepath.Join(dir, notesFile)
 	text, err := fsys.ReadFile(fsy, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,10 +103,8 @@ func loadNotes(fsy fsys.FS, dir, id string) (notes, error) {
 // that row, or a new one if it cannot be read.
 func Discard(fsy fsys.FS, dir string) (id string, err error) {
 	n, _ := loadNotes(fsy, dir, "")
-	for _, name := range []string{notesFile, olderFile} {
-		if gone := fsy.Remove(filepath.Join(dir, name)); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
+	if err = fsy.Remove(filepath.Join(dir, notesFile)); errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
 	return n.ID, err
 }
@@ -129,11 +115,7 @@ func (n *notes) change(f func(*notes)) error {
 	next := *n
 	next.Writers, next.Others = slices.Clone(n.Writers), slices.Clone(n.Others)
 	f(&next)
-	kept := next
-	if !kept.Floor.IsZero() {
-		kept.State = ""
-	}
-	text, err := json.Marshal(kept)
+	text, err := json.Marshal(next)
 	if err == nil && n.dir != "" && !bytes.Equal(text, n.text) {
 		n.text = nil
 		err = fsys.Replace(n.fs, filepath.Join(n.dir, notesFile), append(text, '\n'))

@@ -39,11 +39,13 @@ type Step struct {
 // understand all their rows, and readers may miss the rows that it writes.
 var ErrNewer = errors.New("use a newer one")
 
-// Steps are all steps in order. The prefix is that of the tables of the newest records.
+// Steps are all steps in order. The prefix is that of the tables of the newest records. There is one:
+// a second one would make programs of commit a960ca37 refuse a store while its ingesters are
+// upgraded. The formats of rows are in the rows.
 func Steps(prefix string, now func() time.Time) []Step {
 	return []Step{{
 		Version: 1, ID: "format-1",
-		Description: "the newest records and the ingesters, both in format 1",
+		Description: "the tables of the newest records and of the ingesters",
 		Apply: func(ctx context.Context, tables storage.TableStore) error {
 			for _, t := range []struct{ table, partition string }{
 				{lease.Table, lease.Partition}, {tailindex.Table(prefix, now()), "tail"},

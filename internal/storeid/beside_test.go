@@ -21,6 +21,7 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 func begin() time.Time { return time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC) }
@@ -36,9 +37,7 @@ func fill(t *testing.T, s storage.BlobStore) {
 	put := func(key string, body []byte, meta map[string]string) {
 		t.Helper()
 		a := storage.Attrs{ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: meta}
-		if err := s.Create(t.Context(), key, body, a); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, key, body, a)
 	}
 	n := 0
 	for _, service := range []string{"web", record.RejectedService} {
@@ -133,17 +132,6 @@ func upkeep(t *testing.T, s *mem.Store, now *time.Time) string {
 	return out.String()
 }
 
-func keys(t *testing.T, s storage.BlobStore) (all []string) {
-	t.Helper()
-	for b, err := range s.List(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, b.Key)
-	}
-	return all
-}
-
 // No program that lists a store uses the object: not the readers, nor verify, the bill,
 // the compactor and the retention job, which does not delete it.
 func TestBesideBlobs(t *testing.T) {
@@ -159,7 +147,7 @@ func TestBesideBlobs(t *testing.T) {
 		}
 		said[i] = readings(t, s) + upkeep(t, s, &now)
 		reads(t, s, id)
-		left := slices.DeleteFunc(keys(t, s), func(key string) bool { return key == storeid.Key })
+		left := slices.DeleteFunc(storagetest.KeysOf(t, s, ""), func(key string) bool { return key == storeid.Key })
 		said[i] += fmt.Sprint(left)
 		for _, key := range left {
 			if strings.HasSuffix(key, ".log") {

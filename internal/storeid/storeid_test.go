@@ -3,7 +3,6 @@ package storeid_test
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -70,13 +69,8 @@ func TestEnsure(t *testing.T) {
 		if err != nil || b.ContentType != "application/json" || b.ContentEncoding != "" {
 			t.Errorf("Stat = %+v, %v", b, err)
 		}
-		r, err := s.Get(t.Context(), "_store", 0, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		if got, err := io.ReadAll(r); err != nil || string(got) != `{"format":1,"id":"`+id+`"}`+"\n" {
-			t.Errorf("the object is %q, %v", got, err)
+		if got := storagetest.Body(t, s, "_store"); string(got) != `{"format":1,"id":"`+id+`"}`+"\n" {
+			t.Errorf("the object is %q", got)
 		}
 	})
 }
@@ -213,9 +207,7 @@ func TestDamage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mem.New(mem.Options{})
-			if err := s.Create(t.Context(), storeid.Key, []byte(c.body), storage.Attrs{}); err != nil {
-				t.Fatal(err)
-			}
+			storagetest.Put(t, s, storeid.Key, []byte(c.body))
 			before, err := s.Stat(t.Context(), storeid.Key)
 			if err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/blobs"
 )
 
@@ -65,6 +66,7 @@ func TestSearchBeyondABlob(t *testing.T) {
 
 // A near store is read in small parts, which take little memory. A distant one gets few requests.
 func TestGroups(t *testing.T) {
+	testkit.FullOnly(t, "it counts requests")
 	b := newBuilder(t, 64<<10)
 	r := rand.New(rand.NewPCG(1, 1))
 	var recs []rec

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/storage/storagetest"
@@ -83,6 +84,7 @@ func TestAroundAgainstModel(t *testing.T) {
 // Of many records of one ns, each has its true neighbours: in blobs, in a compacted blob, and
 // among unflushed records.
 func TestAroundOneInstant(t *testing.T) {
+	testkit.FullOnly(t, "a thousand reads, one after another")
 	b := newBuilder(t, 700)
 	var all []rec
 	add := func(from, to int) (recs []rec) {

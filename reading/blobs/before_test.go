@@ -1,15 +1,14 @@
 package blobs_test
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
 
 	"blobtail/blobfmt"
 	"blobtail/reading/blobs"
-	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/storagetest"
 )
 
 // Blobs that commit 8984767 wrote, before there were filters, are read and searched like
@@ -42,11 +41,8 @@ func TestBeforeFilters(t *testing.T) {
 			t.Errorf("%q: filters ruled out %d blocks", text, sum.RuledOutByIDs+sum.RuledOutByWords)
 		}
 	}
-	for b, err := range store.List(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		body := whole(t, store, b)
+	for _, b := range storagetest.Objects(t, store, "") {
+		body := storagetest.Body(t, store, b.Key)
 		m, err := blobfmt.ParseMeta(b.Metadata)
 		if err != nil {
 			t.Fatalf("%s: %v", b.Key, err)
@@ -55,18 +51,4 @@ func TestBeforeFilters(t *testing.T) {
 			t.Error(found)
 		}
 	}
-}
-
-func whole(t *testing.T, store storage.BlobStore, b storage.Blob) []byte {
-	t.Helper()
-	r, err := store.Get(t.Context(), b.Key, 0, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(r); err != nil {
-		t.Fatal(err)
-	}
-	return body.Bytes()
 }

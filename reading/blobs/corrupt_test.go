@@ -20,6 +20,7 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // corruptions is how many blobs are damaged: a number from the environment, or as
@@ -84,14 +85,7 @@ func (s *specimen) dissect(b *builder) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	r, err := b.store.Get(b.t.Context(), s.key, 0, -1)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	s.attrs, s.body = blob.Attrs, make([]byte, blob.Size)
-	if _, err := readFull(r, s.body); err != nil {
-		b.t.Fatal(err)
-	}
+	s.attrs, s.body = blob.Attrs, storagetest.Body(b.t, b.store, s.key)
 	x, err := blobfmt.ReadIndex(s.key, blob.Size, func(off, n int64) ([]byte, error) { return s.body[off : off+n], nil })
 	if err != nil {
 		b.t.Fatal(err)
@@ -273,28 +267,12 @@ func shape(rng *rand.Rand) int {
 // copyStore copies all blobs, with the bodies that the specimens have now.
 func copyStore(t *testing.T, from, to storage.BlobStore, specimens []specimen) {
 	t.Helper()
-	for b, err := range from.List(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
+	storagetest.Copy(t, from, to, func(b *storage.Blob, body []byte) []byte {
+		if i := slices.IndexFunc(specimens, func(s specimen) bool { return s.key == b.Key }); i >= 0 {
+			return specimens[i].body
 		}
-		i := slices.IndexFunc(specimens, func(s specimen) bool { return s.key == b.Key })
-		var body []byte
-		if i >= 0 {
-			body = specimens[i].body
-		} else {
-			r, err := from.Get(t.Context(), b.Key, 0, -1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body = make([]byte, b.Size)
-			if _, err := readFull(r, body); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := to.Create(t.Context(), b.Key, body, b.Attrs); err != nil {
-			t.Fatal(err)
-		}
-	}
+		return body
+	})
 }
 
 // The same in a directory, where a file also holds the attributes: a bit of those

@@ -25,7 +25,7 @@ import (
 func TestFilters(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 2))
-	queries, each := testkit.Share(5000, 1000), 100 // queries of each store: words rule out much in some stores, and little in others
+	queries, each := testkit.Share(5000, 300), 100 // queries of each store: words rule out much in some stores, and little in others
 	if n, err := strconv.Atoi(os.Getenv("BLOBTAIL_FILTER_QUERIES")); err == nil {
 		queries = n
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/where"
 	"blobtail/reading/blobs"
 	"blobtail/reading/blobs/indexcache"
@@ -16,6 +17,7 @@ import (
 // A question that comes again, in any range, decodes no block in which few lines were found, and its
 // answer and its notes are those of a reader that keeps nothing.
 func TestKeptFindings(t *testing.T) {
+	testkit.FullOnly(t, "hundreds of reads, one after another")
 	b := newBuilder(t, 2000)
 	recs := make([]rec, 4000)
 	for i := range recs {

@@ -103,6 +103,7 @@ func (g *gets) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser
 // The newest records are in the last blocks, or in far more if few records are wanted. No more
 // than two blocks are foreseen.
 func TestForeseenBytes(t *testing.T) {
+	testkit.FullOnly(t, "it counts bytes")
 	b := newBuilder(t, 0)
 	b.add(60*60e9, noisy("web", 3600)) // 7 MB, an error in each 1,000 records
 	errorsOnly, _ := blobs.ParseLevels("error")

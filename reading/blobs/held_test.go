@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/blobs"
 	"blobtail/record"
 )
@@ -39,6 +40,7 @@ func longs(t *testing.T) (*builder, []rec) {
 // Lines that come in the other order wait in little memory, and come out whole, with their
 // identities.
 func TestHeld(t *testing.T) {
+	testkit.FullOnly(t, "it compares many MB")
 	b, all := longs(t)
 	r := blobs.New(b.store, blobs.Options{Workers: 2})
 	for _, q := range []blobs.Query{{Limit: 2500}, {Limit: 40}, {First: 2500, Reverse: true}, {First: 3000, Reverse: true}, {Limit: 3000}} {
@@ -93,6 +95,7 @@ func TestHeld(t *testing.T) {
 
 // Without room for lines that wait a read fails, and none of them comes.
 func TestNoRoomForHeld(t *testing.T) {
+	testkit.FullOnly(t, "it compares many MB")
 	b, _ := longs(t)
 	t.Setenv("TMPDIR", t.TempDir()+"/missing")
 	ctx, made := budget.NewPool(budget.Limits{Query: 3 << 20, Sure: 1}).Begin(t.Context())

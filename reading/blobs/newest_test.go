@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/blobs"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -267,6 +268,7 @@ func TestUnflushedWithoutStore(t *testing.T) {
 // Of very many services the present hour is listed first, and a walk follows only if that has too
 // few records.
 func TestNewestOfVeryMany(t *testing.T) {
+	testkit.FullOnly(t, "it counts requests")
 	b := newBuilder(t, 0)
 	const services = 1100
 	for s := range services {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -27,6 +26,7 @@ import (
 	"blobtail/record"
 	"blobtail/retention/compact"
 	"blobtail/storage"
+	"blobtail/storage/storagetest"
 )
 
 // race is a read of a store during drops, deletions and compactions, as the retention
@@ -134,13 +134,8 @@ func (r *race) compact(service string, start time.Time, hour []rec, ids []blobfm
 	if r.rng.IntN(2) == 0 { // a slow PUT of the first of them
 		var lateBody []byte
 		var lateMeta map[string]string
-		for o, err := range r.b.store.List(context.Background(), keys[0], "") {
-			mark(r.t, err)
-			body, err := r.b.store.Get(context.Background(), o.Key, 0, -1)
-			mark(r.t, err)
-			lateBody, err = io.ReadAll(body)
-			mark(r.t, err)
-			lateMeta = o.Metadata
+		for _, o := range storagetest.Objects(r.t, r.b.store, keys[0]) {
+			lateBody, lateMeta = storagetest.Body(r.t, r.b.store, o.Key), o.Metadata
 		}
 		late := at + r.between(0, 2*time.Hour)
 		r.then(late, func() { r.b.put(name(77), lateBody, lateMeta) })

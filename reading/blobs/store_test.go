@@ -3,10 +3,8 @@ package blobs_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -113,12 +111,9 @@ func (b *builder) encode(recs []rec, replaces ...blobfmt.BatchID) (body []byte, 
 
 func (b *builder) put(key string, body []byte, meta map[string]string) {
 	b.t.Helper()
-	err := b.store.Create(context.Background(), key, body, storage.Attrs{
+	storagetest.Put(b.t, b.store, key, body, storage.Attrs{
 		ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: meta,
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
 }
 
 // failing is a store that fails the first n calls of op with part in the key; all of them if n < 0.
@@ -135,9 +130,4 @@ func beforeGet(s storage.BlobStore, part string, do func()) storage.BlobStore {
 		}
 		return storagetest.Fault{}
 	})
-}
-
-func readFull(r io.ReadCloser, b []byte) (int, error) {
-	defer r.Close()
-	return io.ReadFull(r, b)
 }

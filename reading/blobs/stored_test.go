@@ -190,7 +190,8 @@ func TestNamedBlobIsGoneForAReason(t *testing.T) {
 		{"the day was dropped at once", func(ctx context.Context, b *builder) error { return horizon.Drop(ctx, b.store, "web", day) }, nil},
 		{"the horizon rose", func(ctx context.Context, b *builder) error { return horizon.Publish(ctx, b.store, "web", day+3) }, nil},
 		{"all was dropped, and no blob is left", func(ctx context.Context, b *builder) error {
-			return errors.Join(horizon.Publish(ctx, b.store, "web", day+30), b.store.Delete(ctx, mustList(b, "web/")...))
+			all := storagetest.Objects(t, b.store, "web/")
+			return errors.Join(horizon.Publish(ctx, b.store, "web", day+30), b.store.Delete(ctx, all...))
 		}, nil},
 		{"the reader may not see dropped days", nil, denied("_")},
 		{"the reader may not look at blobs", nil, statDenied},
@@ -223,22 +224,12 @@ func TestNamedBlobIsGoneForAReason(t *testing.T) {
 	}
 }
 
-func mustList(b *builder, prefix string) (all []storage.Blob) {
-	for o, err := range b.store.List(context.Background(), prefix, "") {
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		all = append(all, o)
-	}
-	return all
-}
-
 // A blob that was compacted, and compacted again, is no sign of a copy.
 func TestNamedBlobIsCompacted(t *testing.T) {
 	b := newBuilder(t, 300)
 	recs := []rec{at("web", noon)}
 	key, id := b.add(time.Hour, recs)
-	mark(t, b.store.Delete(t.Context(), mustList(b, key)...))
+	mark(t, b.store.Delete(t.Context(), storagetest.Objects(t, b.store, key)...))
 	replaced, meta, _ := b.encode(recs, id, blobfmt.BatchID{5})
 	b.put(blobfmt.Name{Service: "web", Period: time.Unix(0, noon).UTC(), Number: 990002}.String(), replaced, meta.Map())
 	b.add(time.Hour, []rec{at("web", noon+24*anHour)})

@@ -12,6 +12,7 @@ import (
 	"blobtail/internal/where"
 	"blobtail/reading/blobs"
 	"blobtail/storage"
+	"blobtail/storage/storagetest"
 )
 
 // tiered is a store with tiers, by prefixes of keys.
@@ -52,10 +53,7 @@ func (s *tiered) Get(ctx context.Context, key string, off, n int64) (io.ReadClos
 func TestCoolTiers(t *testing.T) {
 	store := &tiered{BlobStore: week(t).BlobStore, tiers: map[string]string{"web/2026/11/16": "cold", "web/2026/11/17": "cool", "web/2026/11/18": "cool"}}
 	size := map[string]int64{}
-	for b, err := range store.List(t.Context(), "web/", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(t, store, "web/") {
 		size[b.Tier] += b.Size
 	}
 	at := func(day string) int64 {
@@ -163,10 +161,7 @@ func TestArchived(t *testing.T) {
 func TestCoolTiersOfOtherReads(t *testing.T) {
 	store := &tiered{BlobStore: week(t).BlobStore, tiers: map[string]string{"web/2026/11/": "cool"}}
 	all := int64(0)
-	for b, err := range store.List(t.Context(), "web/", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(t, store, "web/") {
 		all += b.Size
 	}
 	rare, err := where.Parse(nil, `n == 2`)

@@ -143,6 +143,7 @@ func TestUnflushedSame(t *testing.T) {
 // Records of very many hours are read like any, in order and each once. There is a bound
 // on the days and services, and records of known days are accepted beyond it.
 func TestUnflushedManyHours(t *testing.T) {
+	testkit.FullOnly(t, "34,000 records in one goroutine")
 	const hours = 17_000
 	from := noon - hours*int64(time.Hour)
 	at := func(i int, span time.Duration) *record.Entry {

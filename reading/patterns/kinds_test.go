@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"blobtail/internal/dev/testkit"
-	"blobtail/reading/patterns"
 )
 
 // leastOfKinds is the least accuracy of each kind. docs/PATTERNS.md has it, rounded, or a lower one.
@@ -313,22 +312,7 @@ func TestKinds(t *testing.T) {
 	for kind, templates := range kinds {
 		total := 0.0
 		for seed := range uint64(rounds) {
-			of := labelledOf(rand.New(rand.NewPCG(seed, 7)), templates, 2000)
-			messages := make([]string, len(of))
-			for i := range of {
-				messages[i] = of[i].Message
-			}
-			template, records := make([]string, len(of)), entries(messages)
-			for _, p := range mine(t, patterns.Options{}, messages).Patterns {
-				found := match(t, p.Where, records)
-				if int64(len(found)) != p.In[0].Count {
-					t.Errorf("%s: the condition of %q is true for %d of %d messages: %s", kind, p.Template, len(found), p.In[0].Count, p.Where)
-				}
-				for _, i := range found {
-					template[i] = p.ID
-				}
-			}
-			total += accuracy(of, template)
+			total += grouped(t, kind, labelledOf(rand.New(rand.NewPCG(seed, 7)), templates, 2000))
 		}
 		t.Logf("%-8s %.3f", kind, total/rounds)
 		if least, ok := leastOfKinds[kind]; !ok || total/rounds < least {

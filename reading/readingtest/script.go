@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"blobtail/reading"
 	"blobtail/record"
+	"blobtail/storage/storagetest"
 )
 
 // A survey has the fields of all records, or of the newest.
@@ -275,28 +275,13 @@ func listed(list []reading.Listed, days bool) (text string) {
 	return text + fmt.Sprintf("%d unflushed; ", unflushed)
 }
 
-// stored is a blob as it is in the store.
-func stored(t *testing.T, h *House, key string) []byte {
-	t.Helper()
-	r, err := h.Store.Get(t.Context(), key, 0, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	body, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
-}
-
 // A body is as it is stored. If it is damaged, the rest comes with a problem.
 func testBodies(t *testing.T, open Open) {
 	h := full(t)
 	s := open(t, h)
 	key := h.Blobs("web")[0]
 	body, warning, err := s.Body(t.Context(), key)
-	if err != nil || warning != nil || !bytes.Equal(body, stored(t, h, key)) {
+	if err != nil || warning != nil || !bytes.Equal(body, storagetest.Body(t, h.Store, key)) {
 		t.Errorf("body: %d bytes, %v, %v", len(body), warning, err)
 	}
 	missing := strings.Replace(key, "web/", "gone/", 1)

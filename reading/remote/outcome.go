@@ -58,20 +58,19 @@ func nanos(text string) int64 {
 
 // report is an event of a tail that is no record.
 func report(ev *form.Event) *reading.Report {
-	r := &reading.Report{}
 	switch {
 	case ev.Warning != "":
-		r.Warnings = []error{errors.New(ev.Warning)}
+		return &reading.Report{Warnings: []error{errors.New(ev.Warning)}}
 	case ev.Absent != "":
-		r.Absent = []*reading.NoServiceError{{Name: ev.Absent}}
+		return &reading.Report{Absent: []*reading.NoServiceError{{Name: ev.Absent}}}
 	case ev.Note != "":
-		r.Notes = []string{ev.Note}
+		return &reading.Report{Notes: []string{ev.Note}}
 	case ev.Gap != nil:
-		r.Gaps = []reading.Gap{gapOf(*ev.Gap)}
+		return &reading.Report{Gaps: []reading.Gap{gapOf(*ev.Gap)}}
 	case ev.Problem != "":
-		r.Problems = []error{errors.New(ev.Problem)}
+		return &reading.Report{Problems: []error{errors.New(ev.Problem)}}
 	}
-	return r
+	return &reading.Report{}
 }
 
 // failure is an error as a [reading.Source] has it. asked are the services of the request.

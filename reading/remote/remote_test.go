@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading"
 	"blobtail/reading/form"
 	"blobtail/reading/remote"
@@ -291,33 +291,6 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// pipes is a listener with connections in memory.
-type pipes chan net.Conn
-
-// dial makes a connection.
-func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	p <- theirs
-	return ours, nil
-}
-
-// Accept implements [net.Listener].
-func (p pipes) Accept() (net.Conn, error) {
-	if c, ok := <-p; ok {
-		return c, nil
-	}
-	return nil, net.ErrClosed
-}
-
-// Close implements [net.Listener].
-func (p pipes) Close() error {
-	close(p)
-	return nil
-}
-
-// Addr implements [net.Listener].
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
 // A server that is silent within an answer is given up. A reader that takes its time is not.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -331,11 +304,11 @@ func TestIdle(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, second+end)
 		})}
-		l, ended := make(pipes), make(chan struct{})
+		l, ended := testkit.NewPipes(nil), make(chan struct{})
 		go func() { defer close(ended); _ = srv.Serve(l) }()
 		defer func() { srv.Close(); <-ended }()
 		transport := remote.NewTransport()
-		transport.DialContext = l.dial
+		transport.DialContext = l.Dial
 		defer transport.CloseIdleConnections()
 		c, err := remote.New("http://127.0.0.1", remote.Options{Idle: 100 * time.Millisecond, Transport: transport})
 		if err != nil {

@@ -31,9 +31,7 @@ func TestAcceptBeforeLimits(t *testing.T) {
 					return line[len(line)-1] == '\n' && !slices.Contains(namesOf(others), nameOf(line))
 				}
 				send()
-				if _, err := in.buf.Flush(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				in.Flush()
 				send()
 				time.Sleep(2 * time.Second)
 				if names, _ := c.read(c.reader(change), q); !slices.Equal(names, namesOf(wanted)) {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/lease"
 	"blobtail/reading/unflushed"
 	"blobtail/storage/storagetest"
@@ -20,7 +21,7 @@ func scene(t *testing.T, ingesters int, play func(t *testing.T, c *company, s *s
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCompany(t, ingesters)
-		defer c.stop()
+		defer c.Stop()
 		play(t, c, &screen{c: c})
 	})
 }
@@ -90,7 +91,7 @@ func TestAbsentIngesterComesBack(t *testing.T) {
 			c.all[1].send(line{service: "web"})
 			time.Sleep(time.Second)
 		}
-		c.all[1].kill()
+		c.all[1].Kill()
 		last := c.all[0].send(line{service: "web"})
 		time.Sleep(time.Second)
 		q := always("web")
@@ -116,7 +117,7 @@ func TestOnlyIngesterComesBack(t *testing.T) {
 		time.Sleep(time.Second)
 		old := c.all[0].send(line{service: "web"})
 		time.Sleep(2 * time.Second)
-		c.all[0].kill()
+		c.all[0].Kill()
 		time.Sleep(2 * time.Minute)
 		f := follow(c.reader(), s.options(always("web")))
 		time.Sleep(3 * time.Second)
@@ -136,13 +137,16 @@ func TestOnlyIngesterComesBack(t *testing.T) {
 // kept in memory.
 func TestSlowFollower(t *testing.T) {
 	t.Run("remembered", func(t *testing.T) { slowFollower(t, true) })
-	t.Run("stored", func(t *testing.T) { slowFollower(t, false) })
+	t.Run("stored", func(t *testing.T) {
+		testkit.FullOnly(t, "many MB")
+		slowFollower(t, false)
+	})
 }
 
 func slowFollower(t *testing.T, remembered bool) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		if remembered {
-			c.all[0].segment, c.all[0].size, c.all[0].age = 64<<20, 1<<30, time.Hour
+			c.all[0].holds(64<<20, 1<<30, time.Hour)
 		}
 		c.all[0].start()
 		time.Sleep(time.Second)
@@ -195,16 +199,16 @@ func TestStoreAwayWhileCatchingUp(t *testing.T) {
 		c.all[1].send(line{service: "other"})
 		time.Sleep(2*time.Second + 50*time.Millisecond)
 		away := errors.New("the store is away")
-		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+		c.Faults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.List || op == storagetest.Get {
 				return storagetest.Fault{Before: away}
 			}
 			return storagetest.Fault{}
 		})
-		c.all[1].drain()
+		c.all[1].Drain()
 		time.Sleep(time.Minute)
 		says(t, s.get(&s.problems), 2, "cannot be read", "the store is away")
-		c.setFaults(nil)
+		c.Faults(nil)
 		time.Sleep(10 * time.Second)
 		last := c.all[0].send(line{service: "web"})
 		time.Sleep(2 * time.Second)
@@ -223,7 +227,7 @@ func TestIngesterEnds(t *testing.T) {
 		f := follow(c.reader(), s.options(always("web")))
 		time.Sleep(3*time.Second + 10*time.Millisecond)
 		last := c.all[1].send(line{service: "web"}, line{service: "web", at: -20 * time.Second})
-		c.all[1].drain()
+		c.all[1].Drain()
 		time.Sleep(8 * time.Second)
 		f.end(t)
 		s.shows(namesOf(last[:1])...) // the other one has a time before the follower began
@@ -243,7 +247,7 @@ func TestEndedWhileFollowed(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		all := in.send(line{service: "web"}, line{service: "web"})
 		time.Sleep(2 * time.Second)
-		in.drain()
+		in.Drain()
 		time.Sleep(15 * time.Second)
 		cursor := f.end(t)
 		if len(cursor.Positions) != 1 {
@@ -301,7 +305,7 @@ func TestClocksApart(t *testing.T) {
 	for _, ahead := range []time.Duration{-4 * time.Minute, 4 * time.Minute} {
 		for _, tables := range []bool{false, true} {
 			scene(t, 2, func(t *testing.T, c *company, s *screen) {
-				c.ahead = ahead
+				c.Ahead = ahead
 				c.all[0].start()
 				c.all[1].start()
 				time.Sleep(time.Second)
@@ -322,7 +326,7 @@ func TestClocksApart(t *testing.T) {
 				}
 				time.Sleep(3 * time.Second)
 				if !tables {
-					c.all[1].drain() // and make the follower catch up
+					c.all[1].Drain() // and make the follower catch up
 					time.Sleep(8 * time.Second)
 				}
 				cursor := f.end(t)
@@ -347,7 +351,7 @@ func TestFlapping(t *testing.T) {
 		c.all[1].start()
 		time.Sleep(time.Second)
 		var n atomic.Int64
-		c.wire.refusing(func(host string) bool { return host == "i1" && n.Add(1)%3 == 0 })
+		c.Wire.Refuse(func(host string) bool { return host == "i1" && n.Add(1)%3 == 0 })
 		f := follow(c.reader(), s.options(always("web")))
 		var all []*sentRecord
 		for range 100 {
@@ -413,8 +417,8 @@ func TestOnce(t *testing.T) {
 			got := once(unflushed.FollowOptions{Query: since})
 			got.shows(namesOf(all, more)...)
 			says(t, append(got.problems, got.notes...), 0)
-			if c.all[0].runs() != nil {
-				c.all[0].drain()
+			if c.all[0].Process() != nil {
+				c.all[0].Drain()
 			}
 		}
 	})
@@ -426,7 +430,7 @@ func TestTablesHang(t *testing.T) {
 		in := c.all[0]
 		in.start()
 		time.Sleep(time.Second)
-		rows, now, err := c.list(t.Context())
+		rows, now, err := c.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -434,7 +438,7 @@ func TestTablesHang(t *testing.T) {
 		r := c.reader(func(o *unflushed.Options) { o.Ingesters = known })
 		f := follow(r, s.options(always("web")))
 		time.Sleep(3 * time.Second)
-		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+		c.Faults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.Scan && strings.HasPrefix(key, lease.Table) {
 				return storagetest.Fault{Delay: time.Hour}
 			}

@@ -29,10 +29,8 @@ func TestOldCursor(t *testing.T) {
 				all = append(all, in.send(line{service: "web", pad: 1000})...)
 				time.Sleep(time.Minute)
 			}
-			if _, err := in.buf.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			in.kill() // a log releases stored records when it is opened again
+			in.Flush()
+			in.Kill() // a log releases stored records when it is opened again
 			in.start()
 			time.Sleep(time.Hour)
 			o := s.options(always("web"))
@@ -57,19 +55,17 @@ func TestCursorBesideUnreachable(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		apart, late := c.all[1], c.all[2]
-		late.kill()
-		c.wire.refusing(func(host string) bool { return host == apart.host })
+		late.Kill()
+		c.Wire.Refuse(func(host string) bool { return host == apart.Host })
 		f := follow(c.reader(), s.options(always("web")))
 		time.Sleep(5 * time.Second)
 		all := apart.send(line{service: "web"})
-		if _, err := apart.buf.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		apart.Flush()
 		late.start() // its records are found by time, in blobs
 		time.Sleep(5 * time.Second)
 		s.shows(namesOf(all)...)
 		cursor := f.end(t)
-		c.wire.refusing(nil)
+		c.Wire.Refuse(nil)
 		o := s.options(always("web"))
 		o.After = cursor
 		f = follow(c.reader(), o)
@@ -124,7 +120,7 @@ func TestPolling(t *testing.T) {
 			t.Errorf("complete %v and %v, positions %v", whole, still, at.Positions)
 		}
 		of := c.all[1].send(line{service: "web"})
-		c.all[1].kill()
+		c.all[1].Kill()
 		time.Sleep(time.Second)
 		newer := c.all[0].send(line{service: "web"})
 		if at, whole = poll(at, 0); whole {

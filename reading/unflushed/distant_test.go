@@ -39,7 +39,7 @@ func (c *counting) took() []string {
 
 // distant has a reader far from its ingesters, which counts its requests to them.
 func (c *company) distant() (*counting, func(*unflushed.Options)) {
-	count := &counting{under: c.wire}
+	count := &counting{under: c.Wire}
 	return count, func(o *unflushed.Options) { o.Distant, o.Announced = true, &http.Client{Transport: count} }
 }
 
@@ -66,8 +66,8 @@ func TestDistantReads(t *testing.T) {
 			t.Errorf("asked are %v", asked)
 		}
 		hang := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-		c.wire.up("i1", hang)
-		c.wire.up("i3", hang)
+		c.Wire.Up("i1", hang)
+		c.Wire.Up("i3", hang)
 		begun = time.Now()
 		names, g = c.read(r, always("web"))
 		c.tells(g, "ingester 00000002 on i1", "ingester 00000004 on i3")
@@ -83,7 +83,7 @@ func TestDistantFollows(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		_, far := c.distant()
 		c.running()
-		c.wire.refusing(func(host string) bool { return host == "i0" })
+		c.Wire.Refuse(func(host string) bool { return host == "i0" })
 		f := follow(c.reader(far), s.options(always("web")))
 		time.Sleep(3 * time.Second)
 		all := append(c.all[0].send(line{service: "web"}), c.all[1].send(line{service: "web"}, line{service: "web", at: -time.Hour})...)
@@ -92,7 +92,7 @@ func TestDistantFollows(t *testing.T) {
 		if names := s.names(); !slices.Contains(names, all[1].name) || !slices.Contains(names, all[2].name) {
 			t.Errorf("shown are %v", names)
 		}
-		c.wire.refusing(func(string) bool { return true })
+		c.Wire.Refuse(func(string) bool { return true })
 		s2 := &screen{c: c}
 		f = follow(c.reader(far), s2.options(always("web")))
 		time.Sleep(5 * time.Second)

@@ -45,9 +45,9 @@ func TestExpiredIsHidden(t *testing.T) {
 					var err error
 					if dropped { // as after a secret was logged
 						want = old
-						err = horizon.Drop(t.Context(), c.store, "web", day)
+						err = horizon.Drop(t.Context(), c.Store, "web", day)
 					} else {
-						err = horizon.Publish(t.Context(), c.store, "web", day)
+						err = horizon.Publish(t.Context(), c.Store, "web", day)
 					}
 					if err != nil {
 						t.Fatal(err)
@@ -98,7 +98,7 @@ func TestFollowHidesWhatExpires(t *testing.T) {
 				}
 				want = append(want, late()...)
 				time.Sleep(3 * time.Second)
-				if err := horizon.Publish(t.Context(), c.store, "web", horizon.DayOf(time.Now())); err != nil {
+				if err := horizon.Publish(t.Context(), c.Store, "web", horizon.DayOf(time.Now())); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)

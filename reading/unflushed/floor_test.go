@@ -22,7 +22,7 @@ func until(to time.Time) blobs.Query {
 // floor is the floor in a row.
 func (c *company) floor(id string) time.Time {
 	c.t.Helper()
-	rows, _, err := c.list(c.t.Context())
+	rows, _, err := c.List(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestFloorSpares(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, _ *screen) {
 		c.running()
 		killed := time.Now()
-		c.all[0].kill()
+		c.all[0].Kill()
 		floor := c.floor("00000001")
 		if ago := killed.Sub(floor); ago < 15*time.Minute || ago > 17*time.Minute {
 			t.Fatalf("the floor is %v before the end", ago)
@@ -78,8 +78,8 @@ func TestFloorLeast(t *testing.T) {
 		if !low.Before(high) || low.UTC().Hour() != 0 {
 			t.Fatalf("the floors are %v and %v", low, high)
 		}
-		c.all[0].kill()
-		c.all[1].kill()
+		c.all[0].Kill()
+		c.all[1].Kill()
 		time.Sleep(2 * time.Minute)
 		c.tells(c.gather(c.reader(), until(low)))
 		c.tells(c.gather(c.reader(), until(high)), "ingester 00000002 on i1")
@@ -90,7 +90,7 @@ func TestFloorLeast(t *testing.T) {
 				t.Errorf("told is %q", text)
 			}
 		}
-		c.storeRow("0badcafe", nil) // of an older version
+		c.storeRow("0badcafe", nil) // without a floor
 		g = c.gather(c.reader(), until(low))
 		c.tells(g, "ingester 0badcafe")
 		if text := strings.Join(problemsOf(c.gather(c.reader(), always("web"))), ""); strings.Contains(text, "are whole") {
@@ -104,7 +104,7 @@ func TestFloorLeast(t *testing.T) {
 func TestFloorExcusesNothingElse(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		c.running()
-		floor := c.now().Add(-time.Minute)
+		floor := c.Now().Add(-time.Minute)
 		text := floor.UTC().Format("2006-01-02T15:04:05.000000000Z")
 		for _, row := range []struct {
 			props map[string]any
@@ -122,8 +122,8 @@ func TestFloorExcusesNothingElse(t *testing.T) {
 			c.tells(c.gather(c.reader(), until(floor)), row.says...)
 		}
 		c.storeRow("0badcafe", map[string]any{"floor": text})
-		c.all[0].kill()
-		c.setFaults(storagetest.Times(-1, storagetest.Scan, "ingesters/", storagetest.Fault{Before: storagetest.ErrFault}))
+		c.all[0].Kill()
+		c.Faults(storagetest.Times(-1, storagetest.Scan, "ingesters/", storagetest.Fault{Before: storagetest.ErrFault}))
 		c.tells(c.gather(c.reader(), until(floor)), "the table of ingesters cannot be read, so nobody knows")
 	})
 }
@@ -133,7 +133,7 @@ func TestFloorExcusesNothingElse(t *testing.T) {
 func TestFloorCut(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, _ *screen) {
 		for _, in := range c.all {
-			in.size = 64 << 20
+			in.Buffer.Size = 64 << 20
 		}
 		c.running()
 		var lines []line
@@ -144,20 +144,20 @@ func TestFloorCut(t *testing.T) {
 		c.all[1].send(line{service: "web"})
 		floor := c.floor("00000001")
 		for _, ask := range []string{"i0", "i1"} {
-			c.wire.cut("i0", 20<<10)
+			c.Wire.Cut("i0", 20<<10)
 			c.tells(c.gather(c.reader(c.via(ask)), until(floor)))
 			g := c.gather(c.reader(c.via(ask)), always("web"))
 			if len(g.Report.Problems) == 0 {
 				t.Errorf("asked %s: a read of an answer that broke off is complete", ask)
 			}
 			// The answer of an ingester that keeps to no floor.
-			q := until(c.now())
+			q := until(c.Now())
 			if g = c.gather(c.reader(c.via(ask)), q); len(g.Report.Problems) == 0 {
 				t.Errorf("asked %s: a read beyond the floor is complete", ask)
 			}
 			low := func(o *unflushed.Options) {
 				o.Ingesters = func(ctx context.Context) ([]lease.Ingester, time.Time, error) {
-					rows, now, err := c.list(ctx)
+					rows, now, err := c.List(ctx)
 					for i := range rows {
 						rows[i].Floor = now
 					}

@@ -35,7 +35,7 @@ func (s *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestFollowBesideHang(t *testing.T) {
 	scene(t, 3, func(t *testing.T, c *company, s *screen) {
 		c.running()
-		wire := &stalling{under: c.wire, host: "i1"}
+		wire := &stalling{under: c.Wire, host: "i1"}
 		announced := func(o *unflushed.Options) { o.Announced = &http.Client{Transport: wire} }
 		f := follow(c.reader(announced), s.options(always("web")))
 		time.Sleep(3 * time.Second)
@@ -82,7 +82,7 @@ func TestFollowPeerHangs(t *testing.T) {
 	scene(t, 3, func(t *testing.T, c *company, s *screen) {
 		c.running()
 		f := follow(c.reader(func(o *unflushed.Options) {
-			client, err := live.NewClient("http://i0", live.ClientOptions{HTTP: &http.Client{Transport: c.wire}, Hangs: &live.Hangs{}})
+			client, err := live.NewClient("http://i0", live.ClientOptions{HTTP: c.Wire.Client(), Hangs: &live.Hangs{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func TestFollowPeerHangs(t *testing.T) {
 		}), s.options(always("web")))
 		time.Sleep(3 * time.Second)
 		shown := s.names()
-		c.wire.up("i1", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		c.Wire.Up("i1", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 		for _, within := range []time.Duration{3500 * time.Millisecond, 1500 * time.Millisecond, 1500 * time.Millisecond} {
 			shown = append(shown, namesOf(c.all[2].send(line{service: "web"}))...)
 			time.Sleep(within)
@@ -104,7 +104,7 @@ func TestFollowPeerHangs(t *testing.T) {
 func TestReadsBesideHang(t *testing.T) {
 	scene(t, 3, func(t *testing.T, c *company, _ *screen) {
 		c.running()
-		wire := &stalling{under: c.wire, host: "i1"}
+		wire := &stalling{under: c.Wire, host: "i1"}
 		r := c.reader(func(o *unflushed.Options) { o.Announced = &http.Client{Transport: wire} })
 		wire.on.Store(true)
 		for _, within := range []time.Duration{2 * time.Second, 200 * time.Millisecond, 200 * time.Millisecond} {

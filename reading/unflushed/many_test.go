@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/unflushed"
 	"blobtail/reading/unflushed/live"
 	"blobtail/record"
@@ -25,6 +26,7 @@ func numbered(form string, from, to int) (names []string) {
 // A question names any number of services. Beyond its size it has globs that match all of them,
 // and the records of others are left out.
 func TestQuestionOfManyServices(t *testing.T) {
+	testkit.FullOnly(t, "hundreds of services")
 	for _, services := range [][]string{
 		numbered("checkout-api-v2-%d", 0, 250), numbered("s%06d", 0, 40_000), append(numbered("a%d", 0, 1000), numbered("_z%d", 0, 1000)...),
 		numbered("_sys%d", 0, 2000), append(numbered("team-%d-*", 0, 900), "x?", "[ab]-*", "_rejected"), append(numbered("*-%d", 0, 1500), "a"),
@@ -66,6 +68,7 @@ func TestQuestionOfManyServices(t *testing.T) {
 // Reads and followers of more services than a question can name are complete. They have no records
 // of others, and the newest ones although others have newer ones.
 func TestManyServices(t *testing.T) {
+	testkit.FullOnly(t, "hundreds of services")
 	const n = 300
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		c.running()
@@ -142,12 +145,10 @@ func TestTailOfManyServices(t *testing.T) {
 			lines = append(lines, line{service: service})
 		}
 		c.all[0].send(lines...)
-		if _, err := c.all[0].buf.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		c.all[0].Flush()
 		all := c.all[0].send(lines[:10]...)
 		time.Sleep(5 * time.Second)
-		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+		c.Faults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.Scan && strings.HasPrefix(key, "tail") {
 				return storagetest.Fault{Delay: 12 * time.Millisecond} // 4.5 s for all and two tables, by eight at once
 			}

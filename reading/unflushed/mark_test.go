@@ -17,7 +17,7 @@ func TestMarks(t *testing.T) {
 		scene(t, 2, func(t *testing.T, c *company, s *screen) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			for _, in := range c.all {
-				in.segment, in.size = 1<<20, 1<<20 // they remember all records
+				in.Segment, in.Buffer.Size = 1<<20, 1<<20 // they remember all records
 				in.start()
 			}
 			time.Sleep(time.Second)

@@ -23,7 +23,7 @@ func TestGatherWithoutIngester(t *testing.T) {
 		time.Sleep(time.Second)
 		all := c.all[0].send(line{service: "web"})
 		time.Sleep(12 * time.Second)
-		c.all[0].kill()
+		c.all[0].Kill()
 		time.Sleep(2 * time.Minute)
 		names, g := c.read(c.reader(), always("web"))
 		if !slices.Equal(names, namesOf(all)) || len(g.Report.Problems) != 1 || !strings.Contains(g.Report.Problems[0].Error(), "ingest forget 00000001") {
@@ -65,22 +65,20 @@ func TestTailWithoutTables(t *testing.T) {
 		c.all[0].start()
 		time.Sleep(time.Second)
 		stored := c.all[0].send(line{service: "web"})
-		if _, err := c.all[0].buf.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		c.all[0].Flush()
 		fresh := c.all[0].send(line{service: "web"})
 		time.Sleep(2 * time.Second)
 		q := always("web")
 		q.Limit = 10
 		c.tail(c.reader(), q) // the ingester lists its peers
-		rows, now, err := c.list(t.Context())
+		rows, now, err := c.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		known := func(o *unflushed.Options) {
 			o.Ingesters = func(context.Context) ([]lease.Ingester, time.Time, error) { return rows, now, nil }
 		}
-		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+		c.Faults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.Scan || op == storagetest.Upsert {
 				return storagetest.Fault{Before: errors.New("the tables are away")}
 			}
@@ -122,7 +120,7 @@ func (c *company) tail(r *unflushed.Reader, q blobs.Query) (names []string, repo
 func TestTailOfText(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		for _, in := range c.all {
-			in.size, in.age = 1<<30, time.Hour
+			in.holds(8<<10, 1<<30, time.Hour)
 			in.start()
 		}
 		time.Sleep(time.Second)

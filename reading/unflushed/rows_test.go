@@ -144,7 +144,7 @@ func TestFollowRowsAway(t *testing.T) {
 		time.Sleep(time.Second)
 		f := follow(c.reader(byTables), s.options(always("web")))
 		time.Sleep(5*time.Second + 500*time.Millisecond) // neither a write nor a read begins now
-		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+		c.Faults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.Scan || op == storagetest.Upsert {
 				return storagetest.Fault{Before: errors.New("the tables are away")}
 			}
@@ -156,7 +156,7 @@ func TestFollowRowsAway(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		says(t, s.get(&s.problems), 1, "stale from 2000-01-01T00:00:06", "the tables are away")
-		c.setFaults(nil)
+		c.Faults(nil)
 		time.Sleep(20 * time.Second)
 		cursor := f.end(t)
 		s.shows(namesOf(all)...)
@@ -243,7 +243,7 @@ func TestTailRows(t *testing.T) {
 // with rows alone gets a report of them, and reads the other rows too.
 func TestLongLines(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
-		c.all[0].size, c.all[0].age = 1<<20, time.Hour
+		c.all[0].holds(8<<10, 1<<20, time.Hour)
 		c.all[0].start()
 		time.Sleep(time.Second)
 		whole := &screen{c: c}
@@ -275,7 +275,7 @@ func TestLongLines(t *testing.T) {
 		}
 		checkTail("live", c.reader(), long, 0)
 		checkTail("rows", c.reader(byTables), short[5:], 5)
-		c.all[0].drain()
+		c.all[0].Drain()
 		checkTail("blobs", c.reader(byTables), long, 0)
 	})
 }

@@ -17,8 +17,8 @@ func TestNoRoomForUnflushed(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	synctest.Test(t, func(t *testing.T) {
 		c := newCompany(t, 1)
-		defer c.stop()
-		c.all[0].segment, c.all[0].size, c.all[0].age = 64<<20, 1<<30, time.Hour
+		defer c.Stop()
+		c.all[0].holds(64<<20, 1<<30, time.Hour)
 		c.all[0].start()
 		time.Sleep(time.Second)
 		r := c.reader()

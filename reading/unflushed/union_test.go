@@ -136,8 +136,8 @@ func TestUnion(t *testing.T) {
 func union(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	c := newCompany(t, 3)
-	defer c.stop()
-	c.setFaults(slow(rng))
+	defer c.Stop()
+	c.Faults(slow(rng))
 	for _, in := range c.all {
 		in.start()
 	}
@@ -192,9 +192,7 @@ func (c *company) flush(rng *rand.Rand) (done chan struct{}) {
 		defer close(done)
 		for i, in := range c.all {
 			time.Sleep(waits[i])
-			if _, err := in.buf.Flush(c.t.Context()); err != nil {
-				c.t.Errorf("flush: %v", err)
-			}
+			in.Flush()
 		}
 	}()
 	return done

@@ -48,7 +48,7 @@ func TestFollowUnasked(t *testing.T) {
 			time.Sleep(6 * time.Second)
 			f := follow(c.reader(c.via("i0")), s.options(always("web")))
 			time.Sleep(6 * time.Second)
-			c.all[0].cut.Store(cut)
+			c.all[0].Cut.Store(cut)
 			for range 8 { // at any moment of the checks
 				in := c.add()
 				c.all = append(c.all, in)
@@ -85,7 +85,7 @@ func TestHungHorizons(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		var lists atomic.Int64
 		never := make(chan struct{})
-		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+		c.Faults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.List && strings.HasPrefix(key, "_horizon/") && lists.Add(1) == 1 {
 				return storagetest.Fault{Block: never}
 			}
@@ -93,7 +93,7 @@ func TestHungHorizons(t *testing.T) {
 		})
 		time.Sleep(35 * time.Second)
 		second := c.all[1].send(line{service: "web"})
-		c.all[1].drain()
+		c.all[1].Drain()
 		time.Sleep(3 * time.Minute)
 		s.shows(namesOf(first, second)...)
 		close(never)

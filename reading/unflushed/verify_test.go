@@ -54,7 +54,7 @@ func TestVerifyStaleList(t *testing.T) {
 		time.Sleep(6 * time.Second) // until it has listed its peers by itself
 		first := c.all[0].send(line{service: "web"})
 		time.Sleep(time.Second)
-		c.all[0].cut.Store(true)
+		c.all[0].Cut.Store(true)
 		c.all[1].start()
 		time.Sleep(time.Second)
 		second := c.all[1].send(line{service: "web"})
@@ -80,22 +80,22 @@ func TestVerifyStaleList(t *testing.T) {
 func TestVerifyRowMissing(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
-		rows, _, err := c.list(t.Context())
+		rows, _, err := c.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := lease.Ingester{ID: "0badcafe", Process: "01234567", StoreID: storeID, Host: "h", Address: "http://h", State: lease.Holding, At: c.now()}
+		other := lease.Ingester{ID: "0badcafe", Process: "01234567", StoreID: storeID, Host: "h", Address: "http://h", State: lease.Holding, At: c.Now()}
 		list := func(i lease.Ingester) func(*unflushed.Options) {
 			return func(o *unflushed.Options) {
 				o.Ingesters = func(context.Context) ([]lease.Ingester, time.Time, error) {
-					return append(slices.Clone(rows), i), c.now(), nil
+					return append(slices.Clone(rows), i), c.Now(), nil
 				}
 			}
 		}
 		c.reads(c.reader(list(other)), all, "ingester 0badcafe on h may hold records that are in no blob, and could not be asked: no ingester can be reached at http://h")
 		c.reads(c.reader(c.via("i0"), list(other)), all, "ingester 0badcafe on h may hold records that are in no blob, and is not among those that answered")
 		silent := other
-		silent.At = c.now().Add(-time.Hour)
+		silent.At = c.Now().Add(-time.Hour)
 		c.reads(c.reader(list(silent)), all, "ingester 0badcafe on h has been silent for 1h0m0s and may hold records that are in no blob: start it on its log again, or give it up with ingest forget 0badcafe")
 		for _, state := range []lease.State{lease.Idle, lease.Stopped} {
 			for _, at := range []time.Time{other.At, silent.At} {
@@ -121,7 +121,7 @@ func TestVerifyRowMissing(t *testing.T) {
 func TestVerifySilentWhateverRange(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		c.running()
-		c.all[0].kill()
+		c.all[0].Kill()
 		time.Sleep(48 * time.Hour)
 		for _, r := range []blobs.Range{
 			blobs.Always(), {From: blobs.Oldest, To: time.Now().Add(-48 * time.Hour).UnixNano()},
@@ -133,7 +133,7 @@ func TestVerifySilentWhateverRange(t *testing.T) {
 				c.tells(c.gather(c.reader(change), q), "ingest forget 00000001")
 			}
 		}
-		if _, err := lease.Forget(t.Context(), c.store, "", "00000001", c.now(), func(context.Context, lease.Ingester) error { return nil }); err != nil {
+		if _, err := lease.Forget(t.Context(), c.Store, "", "00000001", c.Now(), func(context.Context, lease.Ingester) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		c.tells(c.gather(c.reader(), always("web")))
@@ -149,12 +149,12 @@ func TestVerifyRestarted(t *testing.T) {
 		if g := c.reads(r, all); !g.Live || *lists != 2 {
 			t.Errorf("%d lists, and all have answered: %v", *lists, g.Live)
 		}
-		c.all[0].kill()
-		c.all[0].cut.Store(true)
+		c.all[0].Kill()
+		c.all[0].Cut.Store(true)
 		c.all[0].start()
 		time.Sleep(time.Second)
 		c.reads(c.reader(c.via("i0")), all, "another start of ingester 00000001 on i0 answered", "the table of ingesters cannot be read")
-		c.all[0].cut.Store(false)
+		c.all[0].Cut.Store(false)
 		time.Sleep(11 * time.Second)
 		c.reads(c.reader(c.via("i0")), all)
 	})
@@ -181,7 +181,7 @@ func TestVerifyLost(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		time.Sleep(100 * time.Hour)
 		all := c.running()
-		until := c.now().Add(-50 * time.Hour)
+		until := c.Now().Add(-50 * time.Hour)
 		text := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 		lost := func(props map[string]any) {
 			props["lostuntil"] = text(until)
@@ -196,7 +196,7 @@ func TestVerifyLost(t *testing.T) {
 			{until.UnixNano(), true},
 			{until.Add(25*time.Hour - 1).UnixNano(), true}, // a record may be so far ahead
 			{until.Add(25 * time.Hour).UnixNano(), false},
-			{c.now().UnixNano(), false},
+			{c.Now().UnixNano(), false},
 		} {
 			q := always("web")
 			q.Range.From = row.from
@@ -216,7 +216,7 @@ func TestVerifyLost(t *testing.T) {
 		lost(map[string]any{"state": "idle"})
 		time.Sleep(time.Millisecond) // a list of this moment would do
 		c.reads(c.reader(), all, "has lost records that it took before "+text(until))
-		if _, err := lease.ForgetLoss(t.Context(), c.store, "", "0badcafe"); err != nil {
+		if _, err := lease.ForgetLoss(t.Context(), c.Store, "", "0badcafe"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond)
@@ -249,7 +249,7 @@ func TestVerifyStoreLost(t *testing.T) {
 func TestVerifyForeignStore(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
-		c.all[0].kill()
+		c.all[0].Kill()
 		// Another store's ingester has the address now.
 		other := live.NewHandler(live.Options{
 			Self: func() live.Self {
@@ -258,8 +258,7 @@ func TestVerifyForeignStore(t *testing.T) {
 			Journal: nothing{},
 		})
 		defer other.Stop()
-		c.wire.up("i0", other)
-		defer c.wire.down("i0")
+		defer c.Wire.Up("i0", other).Close()
 		c.reads(c.reader(), all, "ingester 00000001 on i0 holds records since", "at its address http://i0 ingester 0badcafe answers")
 		// A wrong URL is a problem, in addition to the missing ingester.
 		c.tells(c.gather(c.reader(c.via("i0")), always("web")), "ingester 0badcafe answers and has never written to this store", "is not among those that answered")
@@ -287,7 +286,7 @@ func TestVerifySilentIsAsked(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
 		time.Sleep(6 * time.Second) // until it has listed its peers by itself
-		c.all[0].cut.Store(true)
+		c.all[0].Cut.Store(true)
 		for range 8 {
 			time.Sleep(15 * time.Second)
 			all = append(all, c.all[0].send(line{service: "web"})...)
@@ -306,7 +305,7 @@ func TestVerifyNobodyAsked(t *testing.T) {
 		all := c.running()
 		first, second := "ingester 00000001 on i0 holds records", "ingester 00000002 on i1 holds records"
 		c.reads(c.reader(withoutLive), all, first, second)
-		c.all[1].kill()
+		c.all[1].Kill()
 		time.Sleep(time.Minute + time.Second)
 		c.reads(c.reader(withoutLive), all, "ingester 00000001 on i0", "ingester 00000002 on i1 has been silent for 1m")
 		if _, g := c.read(c.reader(withoutLive), always("web")); g.Live {
@@ -341,13 +340,13 @@ func TestVerifyIdle(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
 		time.Sleep(11 * time.Minute)
-		if rows, _, err := c.list(t.Context()); err != nil || rows[0].State != lease.Idle {
+		if rows, _, err := c.List(t.Context()); err != nil || rows[0].State != lease.Idle {
 			t.Fatalf("%+v, %v", rows, err)
 		}
 		if g := c.reads(c.reader(), all); !g.Live {
 			t.Error("it was asked, and does not count")
 		}
-		c.all[0].kill()
+		c.all[0].Kill()
 		c.reads(c.reader(), all)
 		// An ingester named by the user has to answer, even if its row says idle.
 		c.reads(c.reader(c.via("i0")), all, "no ingester can be reached at http://i0: connection refused")
@@ -366,13 +365,13 @@ func TestVerifyNoAddress(t *testing.T) {
 		time.Sleep(time.Second)
 		in.send(line{service: "web"})
 		time.Sleep(time.Second)
-		rows, _, err := c.list(t.Context())
+		rows, _, err := c.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		rows[0].Address = ""
 		_, g := c.read(c.reader(func(o *unflushed.Options) {
-			o.Ingesters = func(context.Context) ([]lease.Ingester, time.Time, error) { return rows, c.now(), nil }
+			o.Ingesters = func(context.Context) ([]lease.Ingester, time.Time, error) { return rows, c.Now(), nil }
 		}), always("web"))
 		c.tells(g, "says no address at which it could be asked")
 	})
@@ -384,13 +383,13 @@ func TestVerifyNoTable(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		c.tells(c.gather(c.reader(), always("web")))
 		all := c.running()
-		if err := c.store.Drop(t.Context(), lease.Table); err != nil {
+		if err := c.Store.Drop(t.Context(), lease.Table); err != nil {
 			t.Fatal(err)
 		}
 		for _, change := range [][]func(*unflushed.Options){nil, {withoutLive}, {c.via("i0")}} {
 			says(t, problemsOf(c.gather(c.reader(change...), always("web"))), 3, "the table of ingesters is gone")
 		}
-		if err := c.store.Upsert(t.Context(), lease.Table, lease.Partition, nil); err != nil {
+		if err := c.Store.Upsert(t.Context(), lease.Table, lease.Partition, nil); err != nil {
 			t.Fatal(err)
 		}
 		says(t, problemsOf(c.gather(c.reader(), always("web"))), 1, "no ingester has a row")
@@ -406,7 +405,7 @@ func TestVerifyTableAway(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		c.reads(c.reader(c.via("i0")), all) // the ingester has listed its own row
 		time.Sleep(time.Second)
-		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+		c.Faults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.Scan && strings.HasPrefix(key, lease.Table) {
 				return storagetest.Fault{Delay: time.Hour}
 			}
@@ -424,11 +423,11 @@ func TestVerifyTableAway(t *testing.T) {
 // A note says that the row of a best-effort ingester is no guarantee.
 func TestVerifyBestEffort(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
-		c.all[0].effort = true
+		c.all[0].Lease.BestEffort = true
 		all := c.running()
 		g := c.reads(c.reader(), all)
 		says(t, g.Report.Notes, 1, "ingester 00000001 on i0 is announced with best effort only")
-		c.all[0].drain()
+		c.all[0].Drain()
 		g = c.reads(c.reader(), all)
 		says(t, g.Report.Notes, 0)
 	})
@@ -441,7 +440,7 @@ func TestVerifyTailAndOnce(t *testing.T) {
 		f := follow(c.reader(), s.options(always("web")))
 		time.Sleep(time.Second)
 		cursor := f.end(t)
-		c.all[1].kill()
+		c.all[1].Kill()
 		time.Sleep(2 * time.Minute)
 		q := always("web")
 		q.Limit = 10
@@ -480,11 +479,11 @@ func TestVerifyRestartedAhead(t *testing.T) {
 // from before that, and count their lists.
 func restarted(t *testing.T, c *company) (reader func() (r *unflushed.Reader, lists *int)) {
 	t.Helper()
-	old, _, err := c.list(t.Context())
+	old, _, err := c.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.all[0].kill()
+	c.all[0].Kill()
 	c.all[0].start()
 	time.Sleep(time.Second)
 	return func() (*unflushed.Reader, *int) {
@@ -492,9 +491,9 @@ func restarted(t *testing.T, c *company) (reader func() (r *unflushed.Reader, li
 		return c.reader(c.via("i0"), func(o *unflushed.Options) {
 			o.Ingesters = func(ctx context.Context) ([]lease.Ingester, time.Time, error) {
 				if *lists++; *lists == 1 {
-					return old, c.now(), nil
+					return old, c.Now(), nil
 				}
-				return c.list(ctx)
+				return c.List(ctx)
 			}
 		}), lists
 	}

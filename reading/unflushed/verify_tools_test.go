@@ -3,7 +3,6 @@ package unflushed_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 // via makes a reader ask the one ingester at this URL.
 func (c *company) via(host string) func(*unflushed.Options) {
 	return func(o *unflushed.Options) {
-		client, err := live.NewClient("http://"+host, live.ClientOptions{HTTP: &http.Client{Transport: c.wire}})
+		client, err := live.NewClient("http://"+host, live.ClientOptions{HTTP: c.Wire.Client()})
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -82,12 +81,12 @@ func (c *company) gather(r *unflushed.Reader, q blobs.Query) *unflushed.Gathered
 // storeRow stores a row by hand.
 func (c *company) storeRow(key string, props map[string]any) {
 	c.t.Helper()
-	at := c.now().UTC().Format("2006-01-02T15:04:05.000000000Z")
+	at := c.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")
 	row := map[string]any{"format": int64(1), "process": "01234567", "store": "", "storeid": storeID, "state": "holding", "host": "by-hand", "started": at, "at": at}
 	for name, v := range props {
 		row[name] = v
 	}
-	if err := c.store.Upsert(c.t.Context(), lease.Table, lease.Partition, []storage.Row{{Key: key, Props: row}}); err != nil {
+	if err := c.Store.Upsert(c.t.Context(), lease.Table, lease.Partition, []storage.Row{{Key: key, Props: row}}); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
-	"blobtail/internal/dev/loggen"
+	"blobtail/internal/dev/corpus"
 	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/retention/compact"
@@ -31,7 +32,8 @@ func day(b *testing.B) *mem.Store {
 		b.Fatal(err)
 	}
 	start := time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC)
-	g := loggen.New(loggen.Options{Seed: 1, Records: lanes * cuts * records, Services: 1, From: start, Span: 24 * time.Hour})
+	next, stop := iter.Pull(corpus.Options{Seed: 1, Records: lanes * cuts * records, Services: 1, From: start, Span: 24 * time.Hour}.All())
+	defer stop()
 	p := record.NewParser()
 	numbers := map[blobfmt.Name]int{}
 	made := uint64(0)
@@ -41,8 +43,8 @@ func day(b *testing.B) *mem.Store {
 			batches[l] = map[int64][]stored{}
 		}
 		for i := range lanes * records {
-			g.Next()
-			if _, err := p.Scan(g.Line()); err != nil {
+			r, _ := next()
+			if _, err := p.Scan(r.Line); err != nil {
 				b.Fatal(err)
 			}
 			line, stamp := p.AppendLine(nil, &record.Defaults{})
@@ -67,12 +69,10 @@ func day(b *testing.B) *mem.Store {
 				if err != nil {
 					b.Fatal(err)
 				}
-				name := blobfmt.Name{Service: "edge", Period: time.Unix(h*3600, 0).UTC(), Number: l * blobfmt.LaneSize}
+				name := blobfmt.Name{Service: corpus.Services()[0], Period: time.Unix(h*3600, 0).UTC(), Number: l * blobfmt.LaneSize}
 				numbers[name]++
 				name.Number += numbers[name]
-				if err := store.Create(context.Background(), name.String(), body, storage.Attrs{Metadata: meta.Map()}); err != nil {
-					b.Fatal(err)
-				}
+				storagetest.Put(b, store, name.String(), body, storage.Attrs{Metadata: meta.Map()})
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func runDay(b *testing.B, store *mem.Store) (time.Duration, map[storagetest.Op]i
 func readDay(b *testing.B, store *mem.Store, when string) {
 	r := blobs.New(store, blobs.Options{})
 	begun := cpu()
-	plan, err := r.Plan(context.Background(), blobs.Query{Services: []string{"edge"}, Range: blobs.Always()})
+	plan, err := r.Plan(context.Background(), blobs.Query{Services: []string{corpus.Services()[0]}, Range: blobs.Always()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -159,14 +158,7 @@ func TestDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for b, err := range w.store.List(t.Context(), "", "") {
-		w.must(err)
-		r, err := w.store.Get(t.Context(), b.Key, 0, -1)
-		w.must(err)
-		body, err := io.ReadAll(r)
-		w.must(err)
-		w.must(d.Create(t.Context(), b.Key, body, b.Attrs))
-	}
+	storagetest.Copy(t, w.store, d)
 	at := time.Now().Add(30 * time.Hour) // on any day
 	if at.Before(now) {
 		at = now

@@ -1,27 +1,24 @@
 package compact_test
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/dev/corpus"
 	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // layout stores records like ingesters that cut their batches in some way.
@@ -97,9 +94,7 @@ func (l *layout) cut(t testing.TB, b *open) {
 	}
 	l.raw += meta.RawBytes
 	b.name.Number++
-	if err := l.store.Create(context.Background(), b.name.String(), body, storage.Attrs{Metadata: meta.Map()}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, l.store, b.name.String(), body, storage.Attrs{Metadata: meta.Map()})
 	b.recs, b.size = nil, 0
 }
 
@@ -113,77 +108,48 @@ func (l *layout) cutAll(t testing.TB, before int64) {
 }
 
 func (l *layout) stored(t testing.TB) (blobs int, bytes int64) {
-	for b, err := range l.store.List(context.Background(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(t, l.store, "") {
 		blobs++
 		bytes += b.Size
 	}
 	return blobs, bytes
 }
 
-// corpusTools is the directory of the generator of the reference corpus, which is
-// not part of the repository.
-func corpusTools() string {
-	return cmp.Or(os.Getenv("BENCH_TOOLS"), filepath.Join("..", "..", "..", "shared", "bench"))
-}
-
 // readCorpus feeds the records of the reference corpus to the layouts, in requests of
 // 1,000.
 func readCorpus(t *testing.T, records int, layouts []*layout) {
-	gen := filepath.Join(t.TempDir(), "gen")
-	build := exec.Command("go", "build", "-o", gen, "./gen")
-	build.Dir = corpusTools()
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the generator: %v\n%s", err, out)
-	}
-	cmd := exec.Command(gen, "-n", strconv.Itoa(records), "-seed", "42")
-	pipe, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReaderSize(pipe, 1<<20)
-	for body := 1; readBody(t, lines, uint64(body), layouts); body++ {
+	body := make([]own, 0, 1000)
+	p, n := record.NewParser(), 0
+	for r := range (corpus.Options{Seed: corpus.ReferenceSeed, Records: records}).All() {
+		if _, err := p.Scan(r.Line); err != nil {
+			t.Fatalf("%v: %s", err, r.Line)
+		}
+		line, stamp := p.AppendLine(nil, &record.Defaults{})
+		if body = append(body, own{stored{time: stamp.Time, line: line}, stamp.Service}); len(body) < cap(body) {
+			continue
+		}
+		n++
+		addBody(t, body, uint64(n), layouts)
 		for _, l := range layouts {
-			if l.bodies > 0 && body%l.bodies == 0 {
+			if l.bodies > 0 && n%l.bodies == 0 {
 				l.cutAll(t, 1<<62)
 			}
 		}
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
+		body = body[:0]
 	}
 	for _, l := range layouts {
 		l.cutAll(t, 1<<62)
 	}
 }
 
-// readBody reads one request's lines.
-func readBody(t *testing.T, lines *bufio.Reader, body uint64, layouts []*layout) bool {
-	type own struct {
-		stored
-		service string
-	}
-	var recs []own
-	p := record.NewParser()
-	for len(recs) < 1000 {
-		src, err := lines.ReadSlice('\n')
-		if err != nil {
-			break
-		}
-		if _, err := p.Scan(src); err != nil {
-			t.Fatalf("%v: %s", err, src)
-		}
-		line, stamp := p.AppendLine(nil, &record.Defaults{})
-		recs = append(recs, own{stored{time: stamp.Time, line: line}, stamp.Service})
-	}
-	if len(recs) == 0 {
-		return false
-	}
+// own is a record with its service.
+type own struct {
+	stored
+	service string
+}
+
+// addBody adds the records of a request.
+func addBody(t *testing.T, recs []own, body uint64, layouts []*layout) {
 	slices.SortStableFunc(recs, func(a, b own) int { return cmp.Compare(a.time, b.time) })
 	next := map[string]uint32{}
 	var o record.Origin
@@ -200,16 +166,12 @@ func readBody(t *testing.T, lines *bufio.Reader, body uint64, layouts []*layout)
 	for _, l := range layouts {
 		l.cutAll(t, recs[0].time-int64(time.Hour)) // of an hour that is over
 	}
-	return true
 }
 
 // The reference corpus is at least 5.3 times smaller after compaction, filters included, however
 // it was cut before. `make test` takes an eighth of it.
 func TestReferenceCorpus(t *testing.T) {
-	if _, err := os.Stat(filepath.Join(corpusTools(), "gen")); err != nil {
-		t.Skipf("no generator of the reference corpus in %s; set BENCH_TOOLS to its directory", corpusTools())
-	}
-	const all, part = 2_000_000, 250_000
+	const all, part = corpus.ReferenceRecords, corpus.ReferenceRecords / 8
 	records, want := testkit.Portion(all, part, 0), 5.3
 	if records == part { // its last blobs are small
 		want = 5.17

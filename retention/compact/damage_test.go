@@ -2,7 +2,6 @@ package compact_test
 
 import (
 	"context"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -11,21 +10,17 @@ import (
 
 	"blobtail/reading/blobs"
 	"blobtail/retention/compact"
+	"blobtail/storage"
+	"blobtail/storage/storagetest"
 )
 
 // change replaces the body and the metadata of a blob.
 func (w *world) change(key string, f func(body []byte, meta map[string]string) []byte) {
 	w.t.Helper()
-	b, err := w.store.Stat(context.Background(), key)
-	w.must(err)
-	r, err := w.store.Get(context.Background(), key, 0, -1)
-	w.must(err)
-	body, err := io.ReadAll(r)
-	w.must(err)
-	meta := maps.Clone(b.Metadata)
-	body = f(body, meta)
-	w.must(w.store.Delete(context.Background(), b))
-	w.create(key, body, meta)
+	storagetest.Edit(w.t, w.store, key, func(b *storage.Blob, body []byte) []byte {
+		b.Metadata = maps.Clone(b.Metadata)
+		return f(body, b.Metadata)
+	})
 }
 
 func blockDamage(body []byte, _ map[string]string) []byte {

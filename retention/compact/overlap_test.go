@@ -37,8 +37,7 @@ func (u unseen) List(ctx context.Context, prefix, after string) iter.Seq2[storag
 // most is the bytes of lines of the largest blob.
 func (w *world) most() (most int64) {
 	w.t.Helper()
-	for b, err := range w.store.List(context.Background(), "web/", "") {
-		w.must(err)
+	for _, b := range storagetest.Objects(w.t, w.store, "web/") {
 		meta, err := blobfmt.ParseMeta(b.Metadata)
 		w.must(err)
 		most = max(most, meta.RawBytes)
@@ -48,8 +47,7 @@ func (w *world) most() (most int64) {
 
 func (w *world) stored() (n int64) {
 	w.t.Helper()
-	for b, err := range w.store.List(context.Background(), "web/", "") {
-		w.must(err)
+	for _, b := range storagetest.Objects(w.t, w.store, "web/") {
 		n += b.Size
 	}
 	return n

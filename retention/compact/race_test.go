@@ -172,7 +172,7 @@ func (r *race) check(got map[string]int, want []string) {
 // Two concurrent compactors lose nothing and show nothing twice, however other events
 // interleave. No reader misses a blob that it has listed.
 func TestTwoAtOnce(t *testing.T) {
-	worlds := testkit.Share(25, 6)
+	worlds := testkit.Share(10, 3)
 	if n, err := strconv.Atoi(os.Getenv("BLOBTAIL_RACES")); err == nil {
 		worlds = n
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -124,12 +123,9 @@ func (w *world) putAs(id uint64, number int, period time.Time, recs []rec, repla
 
 func (w *world) create(key string, body []byte, meta map[string]string) {
 	w.t.Helper()
-	err := w.store.Create(context.Background(), key, body, storage.Attrs{
+	storagetest.Put(w.t, w.store, key, body, storage.Attrs{
 		ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: meta,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // minutes stores a small blob for each minute of the hour and returns their ids.
@@ -160,27 +156,14 @@ func (w *world) run(o compact.Options) compact.Result {
 }
 
 func (w *world) keys() (keys []string) {
-	for b, err := range w.store.List(context.Background(), "", "") {
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		keys = append(keys, b.Key)
-	}
-	return keys
+	return storagetest.KeysOf(w.t, w.store, "")
 }
 
 // dump is the contents of a store, without the times of storing.
 func (w *world) dump() string {
 	var out strings.Builder
-	for b, err := range w.store.List(context.Background(), "", "") {
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		body, err := w.store.Get(context.Background(), b.Key, 0, -1)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		all, _ := io.ReadAll(body)
+	for _, b := range storagetest.Objects(w.t, w.store, "") {
+		all := storagetest.Body(w.t, w.store, b.Key)
 		fmt.Fprintf(&out, "%s %v %x\n", b.Key, b.Metadata, all)
 	}
 	return out.String()

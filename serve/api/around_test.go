@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/form"
 	"blobtail/reading/readingtest"
 )
@@ -53,6 +54,7 @@ func mixed(h *readingtest.House) {
 // The context of a record among others of the same time has its true neighbours, whether
 // records are in blobs, in logs or in compacted blobs. Ids stay the same.
 func TestContext(t *testing.T) {
+	testkit.FullOnly(t, "hundreds of questions, one after another")
 	h := readingtest.New(t, 2)
 	mixed(h)
 	s := serve(t, h)

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"blobtail/reading/form"
 	"blobtail/reading/readingtest"
+	"blobtail/storage/storagetest"
 )
 
 // The lists of days and blobs have stored records, and those in no blob yet.
@@ -72,14 +72,7 @@ func TestBlob(t *testing.T) {
 	s := serve(t, h)
 	key := h.Blobs("web")[0]
 	lines := s.get("records?service=web&limit=0").body
-	r, err := h.Store.Get(context.Background(), key, 0, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := storagetest.Body(t, h.Store, key)
 	decode := func(body string) string {
 		d, err := zstd.NewReader(strings.NewReader(body))
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/form"
 	"blobtail/reading/readingtest"
 )
@@ -180,6 +181,7 @@ func TestHTTP2(t *testing.T) {
 
 // A token sees nothing of services that it may not read, in any byte of any answer.
 func TestNarrowedToken(t *testing.T) {
+	testkit.FullOnly(t, "hundreds of questions, one after another")
 	h := readingtest.New(t, 2)
 	secrets := []string{"hidden", "webhook", "web-x"}
 	for in := range 2 {
@@ -244,6 +246,7 @@ func TestNarrowedToken(t *testing.T) {
 
 // The first bytes of a long answer come at once, and a client that has read enough can go.
 func TestFirstBytes(t *testing.T) {
+	testkit.FullOnly(t, "60,000 records")
 	h := readingtest.New(t, 1)
 	for i := range 20 {
 		fill(h, 0, "web", then.Add(time.Duration(i)*time.Hour), 3000)

@@ -25,6 +25,7 @@ func heap() int64 {
 
 // A client that stops reading holds back its own answer, and nothing is gathered for it.
 func TestSlowReader(t *testing.T) {
+	testkit.FullOnly(t, "30 MB of records")
 	h := readingtest.New(t, 1)
 	var lines []readingtest.Line
 	for i := range 30_000 {
@@ -72,7 +73,8 @@ func TestSlowReader(t *testing.T) {
 // Many tails at once have each record once, and one that stops
 // reading delays none of the others.
 func TestManyTails(t *testing.T) {
-	const tails, seconds, rate = 20, 1, 1000
+	const seconds, rate = 1, 1000
+	tails := testkit.Share(20, 4)
 	h := readingtest.New(t, 1)
 	fill(h, 0, "web", then, 1)
 	s := serve(t, h)

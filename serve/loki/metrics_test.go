@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/serve/loki"
 )
 
@@ -83,8 +84,8 @@ func TestIndexAgreesWithScan(t *testing.T) {
 	around := []string{"%s", "sum(%s)", "sum by (level) (%s)", "sum by (level,detected_level) (%s)", "sum by (service_name) (%s)", "sum by (service_name,level) (%s)", "max by (service_name) (%s)", "topk(2, sum by (level) (%s))", "count(%s)"}
 	windows := []string{"1m", "5m", "90s", "1h", "7m", "10s", "1h30m"}
 	steps := []string{"60", "30s", "1m30s", "1h", "5m", "7s"}
-	some := 0
-	for range 300 {
+	some, queries := 0, testkit.Share(300, 60)
+	for range queries {
 		op := []string{"count_over_time", "rate"}[rng.IntN(2)]
 		offset := []string{"", " offset 5m", " offset 77s"}[rng.IntN(3)]
 		q := fmt.Sprintf(around[rng.IntN(len(around))], op+"("+selectors[rng.IntN(len(selectors))]+stages[rng.IntN(len(stages))]+"["+windows[rng.IntN(len(windows))]+"]"+offset+")")
@@ -104,7 +105,7 @@ func TestIndexAgreesWithScan(t *testing.T) {
 			t.Fatalf("%q has by index\n%s\nand by scan\n%s", params, a.body, b.body)
 		}
 	}
-	if some < 300 {
+	if some < queries {
 		t.Errorf("%d series in all are too few for a test", some)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/access"
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/door"
 	"blobtail/reading/readingtest"
 )
@@ -128,7 +129,7 @@ func TestWithoutToken(t *testing.T) {
 
 // A tail of a token has only its services, also those that come later.
 func TestTailNarrow(t *testing.T) {
-	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		l := listen(t, p, "query", `{service_name=~".+"}`, "as", "reader")
 		defer l.close()
 		h.Send(0, readingtest.Line{Service: "hidden", Msg: "no"}, readingtest.Line{Service: "web", Msg: "yes"})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,48 +16,16 @@ import (
 
 	"github.com/coder/websocket"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/reading/readingtest"
 )
 
-// pipes is a network of one server within the process, where time may be virtual. Its
-// connections have no buffers, so a slow client is felt at once.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.done)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case p.conns <- theirs:
-		return ours, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // tails plays a test with ingesters and a server, in virtual time.
 // With tokens, its doors ask for them.
-func tails(t *testing.T, ingesters int, play func(t *testing.T, h *readingtest.House, p *pipes), tokens ...string) {
+func tails(t *testing.T, ingesters int, play func(t *testing.T, h *readingtest.House, p *testkit.Pipes), tokens ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		h := readingtest.New(t, ingesters)
-		p := &pipes{make(chan net.Conn), make(chan struct{})}
+		p := testkit.NewPipes(nil)
 		w := inhabited(t, h)
 		if len(tokens) > 0 {
 			w.guarded(tokens...)
@@ -85,7 +52,7 @@ type listener struct {
 }
 
 // listen opens a tail. It begins when the server follows.
-func listen(t *testing.T, p *pipes, params ...string) *listener {
+func listen(t *testing.T, p *testkit.Pipes, params ...string) *listener {
 	t.Helper()
 	l := &listener{t: t}
 	form := url.Values{"query": {`{service_name="web"}`}}
@@ -96,7 +63,7 @@ func listen(t *testing.T, p *pipes, params ...string) *listener {
 	if flags := form.Get("flags"); flags != "" {
 		header.Set("X-Loki-Response-Encoding-Flags", flags)
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DialContext: p.Dial, DisableKeepAlives: true}}
 	conn, _, err := websocket.Dial(t.Context(), "ws://example.com/loki/api/v1/tail?"+form.Encode(), &websocket.DialOptions{
 		HTTPClient: client,
 		HTTPHeader: header,
@@ -214,7 +181,7 @@ func names(t *testing.T, got []string, from, to int) {
 
 // A frame has the shape of Loki, and streams stand in the order of their lines.
 func TestTailFrames(t *testing.T) {
-	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		old := listen(t, p, "query", `{}`)
 		defer old.close()
 		now := time.Now()
@@ -235,7 +202,7 @@ func TestTailFrames(t *testing.T) {
 
 // A tail begins with nothing, or with the newest lines since a time, that time included.
 func TestTailBegins(t *testing.T) {
-	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		begun := time.Now()
 		h.Send(0, many(0, 5)...)
 		h.Flush()
@@ -254,7 +221,7 @@ func TestTailBegins(t *testing.T) {
 
 // Filters are those of queries, also for services that come later.
 func TestTailFilters(t *testing.T) {
-	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		l := listen(t, p, "query", `{service_name=~"w.*"} |= "yes" | n > 1`)
 		defer l.close()
 		for _, s := range []string{"web", "orders", "worker"} {
@@ -270,7 +237,7 @@ func TestTailFilters(t *testing.T) {
 // Each line comes once and in order at 5,000 records a second. A client that reads slowly gets
 // them all, and others do not wait for it.
 func TestTailOfSlowReader(t *testing.T) {
-	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		slow, quick := listen(t, p), listen(t, p)
 		defer slow.close()
 		defer quick.close()
@@ -297,7 +264,7 @@ func TestTailOfSlowReader(t *testing.T) {
 
 // The restart of an ingester loses and repeats nothing, and the connection outlives it.
 func TestTailOverRestart(t *testing.T) {
-	tails(t, 2, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 2, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		l := listen(t, p)
 		defer l.close()
 		h.Send(1, many(120, 121)...)
@@ -328,7 +295,7 @@ func TestTailOverRestart(t *testing.T) {
 // A tail that lacks records is broken off: at once if it begins so, and when an ingester stays
 // away.
 func TestTailBreaksOff(t *testing.T) {
-	tails(t, 2, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 2, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		h.Send(0, many(0, 2)...)
 		l := listen(t, p, "start", text(time.Now().Add(-time.Hour).UnixNano()))
 		names(t, l.lines(2), 0, 2)
@@ -341,7 +308,7 @@ func TestTailBreaksOff(t *testing.T) {
 
 // With a delay, lines come in the order of time even if older ones are sent later.
 func TestTailDelays(t *testing.T) {
-	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		l := listen(t, p, "delay_for", "3")
 		defer l.close()
 		begun := time.Now()
@@ -360,7 +327,7 @@ func TestTailDelays(t *testing.T) {
 
 // A silent connection has a ping each 10 s, and nothing is left when its client goes.
 func TestTailPings(t *testing.T) {
-	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		l := listen(t, p)
 		reading := make(chan error)
 		go func() {
@@ -378,9 +345,9 @@ func TestTailPings(t *testing.T) {
 
 // A hundred tails at once have all lines, each once.
 func TestManyTails(t *testing.T) {
-	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		var reading sync.WaitGroup
-		for range 100 {
+		for range testkit.Share(100, 10) {
 			reading.Go(func() {
 				l := listen(t, p)
 				defer l.close()
@@ -398,7 +365,7 @@ func TestManyTails(t *testing.T) {
 
 // With the header of Grafana's data source, labels stand apart by their category.
 func TestTailCategories(t *testing.T) {
-	tails(t, 1, func(t *testing.T, h *readingtest.House, p *pipes) {
+	tails(t, 1, func(t *testing.T, h *readingtest.House, p *testkit.Pipes) {
 		l := listen(t, p, "flags", "categorize-labels")
 		defer l.close()
 		now := time.Now()

@@ -120,12 +120,9 @@ func (w *world) add(service string, recs ...rec) {
 			w.t.Fatal(err)
 		}
 		name := blobfmt.Name{Service: service, Period: time.Unix(0, h*hour).UTC(), Number: w.number}
-		err = w.store.Create(context.Background(), name.String(), bytes.Clone(body), storage.Attrs{
+		storagetest.Put(w.t, w.store, name.String(), bytes.Clone(body), storage.Attrs{
 			ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: meta.Map(),
 		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
 	}
 }
 

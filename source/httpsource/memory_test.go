@@ -52,7 +52,7 @@ func testIdleBodies(t *testing.T) {
 	if n := inFlight(t, reg); n < idle<<10 || n > 32<<20 {
 		t.Errorf("%v bytes in flight for %d connections, after %v", n, idle, time.Since(begun))
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: l.dialContext}}
+	client := &http.Client{Transport: &http.Transport{DialContext: l.Dial}}
 	defer client.CloseIdleConnections()
 	for i := range 50 {
 		sent := time.Now()

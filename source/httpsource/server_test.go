@@ -57,53 +57,22 @@ func dial(t testing.TB, addr string) net.Conn {
 	return c
 }
 
-// inside is a listener with connections that stay in the process, so that time may be
-// virtual.
-type inside struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
+// inside is a listener within the process, so that time may be virtual.
+type inside struct{ *testkit.Pipes }
 
 // listenInside serves h to connections from within the process until the test ends.
-func listenInside(t testing.TB, h http.Handler) *inside {
+func listenInside(t testing.TB, h http.Handler) inside {
 	t.Helper()
-	l := &inside{conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := inside{testkit.NewPipes(nil)}
 	t.Cleanup(func() { time.Sleep(time.Minute) }) // connections end some time after the server
 	serveOn(t, l, h)
 	return l
 }
 
-func (l *inside) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *inside) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *inside) Addr() net.Addr { return &net.UnixAddr{Name: "inside", Net: "unix"} }
-
-func (l *inside) dialContext(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
 // dial opens a raw connection: the test writes its bytes itself.
-func (l *inside) dial(t testing.TB) net.Conn {
+func (l inside) dial(t testing.TB) net.Conn {
 	t.Helper()
-	c, err := l.dialContext(t.Context(), "", "")
+	c, err := l.Dial(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -404,7 +404,7 @@ func TestMessageLargerThanAPull(t *testing.T) {
 
 // The acknowledgements of many small messages do not wait for each other.
 func TestThroughput(t *testing.T) {
-	n := testkit.Share(100_000, 10_000)
+	n := testkit.Portion(100_000, 20_000, 4000)
 	e := newEnv(t)
 	js, err := jetstream.New(e.conn, jetstream.WithPublishAsyncMaxPending(n))
 	if err != nil {

@@ -307,6 +307,7 @@ func TestFuture(t *testing.T) {
 
 // A message that becomes too many bytes of lines is kept as it is, with the reason of a body of HTTP.
 func TestTooManyLines(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
 	m := nats.NewMsg("logs.web")
 	m.Data = []byte(strings.Repeat("a\n", 2_000_000))
 	r, err := natssource.Read(m, time.Unix(1795500000, 0), nil, nil)

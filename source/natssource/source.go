@@ -62,8 +62,8 @@ type Options struct {
 	wait time.Duration
 	// survey is the interval of looks for partitions that no ingester takes; 0: surveyEvery.
 	survey time.Duration
-	// most is how many messages of all queues may be here and not settled before no more are asked
-	// for; 0: maxAckPending.
+	// most is how many messages of a consumer, and of all queues, may be here and not settled
+	// before no more are asked for; 0: maxAckPending.
 	most int
 }
 

@@ -50,7 +50,7 @@ func (f *feed) Close() error {
 	return nil
 }
 
-func (*feed) RemoteAddr() net.Addr             { return pipeAddr{} }
+func (*feed) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (*feed) SetReadDeadline(time.Time) error  { return nil }
 func (*feed) SetWriteDeadline(time.Time) error { return nil }
 
@@ -104,7 +104,7 @@ func BenchmarkMessages(b *testing.B) {
 			b.ResetTimer()
 			begun := cpu()
 			read := make(chan struct{})
-			l.conns <- &feed{text: text, times: b.N, read: read}
+			l.Offer(&feed{text: text, times: b.N, read: read})
 			<-read
 			if err := stop(); err != nil {
 				b.Fatal(err)

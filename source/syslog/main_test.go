@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/record"
 	"blobtail/source/syslog"
 )
@@ -80,39 +81,13 @@ func (j *journal) msgs(t testing.TB) (accepted, rejected []string) {
 }
 
 // pipes is a listener within the process, so that time can be virtual.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
+type pipes struct{ *testkit.Pipes }
 
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+func newPipes() pipes { return pipes{testkit.NewPipes(nil)} }
 
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-type pipeAddr struct{}
-
-func (pipeAddr) Network() string { return "pipe" }
-func (pipeAddr) String() string  { return "pipe" }
-
-func (p *pipes) Addr() net.Addr { return pipeAddr{} }
-
-func (p *pipes) dial() net.Conn {
-	ours, theirs := net.Pipe()
-	p.conns <- theirs
-	return ours
+func (p pipes) dial() net.Conn {
+	c, _ := p.DialFrom(context.Background(), &net.UnixAddr{Name: "pipe", Net: "pipe"}) // it listens
+	return c
 }
 
 // run starts a source on a listener. stop ends it, and returns the error of Run.

@@ -12,6 +12,7 @@ import (
 	"blobtail/internal/dev/testenv"
 	"blobtail/storage"
 	"blobtail/storage/azure"
+	"blobtail/storage/storagetest"
 )
 
 // Listed blobs are deleted with one request for 256, each with its own condition. A
@@ -37,7 +38,7 @@ func TestDeleteConditionsInBatches(t *testing.T) {
 	for i := range 10 {
 		createAt(t, s, fmt.Sprintf("web/%d", i))
 	}
-	listed := all(t, s)
+	listed := storagetest.Objects(t, s, "")
 	if err := s.Delete(t.Context(), storage.Blob{Key: "web/3"}); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestDeleteConditionsInBatches(t *testing.T) {
 	if err := s.Delete(t.Context(), listed...); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
-	if left := all(t, s); len(left) != 1 || left[0].Key != "web/3" {
+	if left := storagetest.Objects(t, s, ""); len(left) != 1 || left[0].Key != "web/3" {
 		t.Errorf("%+v are left", left)
 	}
 	if batches.Load() != 1 || singles.Load() != 0 || conditions.Load() != 10 {
@@ -64,7 +65,7 @@ func TestDeleteRefused(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusPreconditionFailed, Header: http.Header{"X-Ms-Error-Code": {code}}, Body: http.NoBody, Request: r}, nil
 		})
 		createAt(t, s, "web/1")
-		if err := s.Delete(t.Context(), all(t, s)...); err == nil {
+		if err := s.Delete(t.Context(), storagetest.Objects(t, s, "")...); err == nil {
 			t.Errorf("%s: Delete succeeds", name)
 		}
 	}
@@ -72,19 +73,5 @@ func TestDeleteRefused(t *testing.T) {
 
 func createAt(t *testing.T, s *azure.Store, key string) {
 	t.Helper()
-	if err := s.Create(t.Context(), key, []byte("x"), storage.Attrs{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func all(t *testing.T, s *azure.Store) []storage.Blob {
-	t.Helper()
-	var blobs []storage.Blob
-	for b, err := range s.List(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		blobs = append(blobs, b)
-	}
-	return blobs
+	storagetest.Put(t, s, key, []byte("x"))
 }

@@ -138,9 +138,7 @@ func TestCutBody(t *testing.T) {
 				}
 				return resp, err
 			})
-			if err := s.Create(t.Context(), "web/1", body, storage.Attrs{}); err != nil {
-				t.Fatal(err)
-			}
+			storagetest.Put(t, s, "web/1", body)
 			for _, n := range []int64{-1, int64(len(body)) - 10} {
 				done.Store(0)
 				r, err := s.Get(t.Context(), "web/1", 5, n)
@@ -187,9 +185,7 @@ func TestRangeIgnored(t *testing.T) {
 		}
 		return http.DefaultTransport.RoundTrip(r)
 	})
-	if err := s.Create(t.Context(), "web/1", []byte("0123456789"), storage.Attrs{}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, s, "web/1", []byte("0123456789"))
 	if _, err := s.Get(t.Context(), "web/1", 5, 2); err == nil {
 		t.Error("the wrong range is given out")
 	}
@@ -210,22 +206,14 @@ func TestDeleteWithoutBatches(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusConflict, Header: http.Header{"X-Ms-Error-Code": {code}}, Body: http.NoBody, Request: r}, nil
 	})
 	for _, key := range []string{"web/1", "web/held", "web/2"} {
-		if err := s.Create(t.Context(), key, nil, storage.Attrs{}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, key, nil)
 	}
 	err := s.Delete(t.Context(), storagetest.Keys("web/1", "web/held", "web/2", "web/absent")...)
 	var ke *storage.KeyError
 	if !errors.As(err, &ke) || ke.Key != "web/held" || !strings.Contains(err.Error(), "BlobImmutableDueToPolicy") {
 		t.Errorf("Delete: %v", err)
 	}
-	var left []string
-	for b, err := range s.List(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		left = append(left, b.Key)
-	}
+	left := storagetest.KeysOf(t, s, "")
 	if len(left) != 1 || left[0] != "web/held" {
 		t.Errorf("%q are left", left)
 	}
@@ -399,9 +387,7 @@ func TestTableBeingDeleted(t *testing.T) {
 // as hot ones, and listed with their names.
 func TestTiers(t *testing.T) {
 	s := open(t)
-	if err := s.Create(t.Context(), "k", []byte("x"), storage.Attrs{}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, s, "k", []byte("x"))
 	blobs, _ := s.Clients()
 	for tier, want := range map[blob.AccessTier]string{
 		blob.AccessTierCool: "", blob.AccessTierCold: "",

@@ -12,6 +12,7 @@ import (
 	"blobtail/internal/dev/testenv"
 	"blobtail/storage"
 	"blobtail/storage/azure"
+	"blobtail/storage/storagetest"
 	"blobtail/storage/traffic"
 )
 
@@ -42,9 +43,7 @@ func TestTraffic(t *testing.T) {
 	}
 	lists.Add(1)
 	for _, key := range []string{"web/1.log", "web/2.log"} {
-		if err := s.Create(ctx, key, []byte(body), storage.Attrs{}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, key, []byte(body))
 	}
 	if err := s.Create(ctx, "web/1.log", []byte(body), storage.Attrs{}); err == nil {
 		t.Fatal("created twice")
@@ -59,11 +58,7 @@ func TestTraffic(t *testing.T) {
 		}
 		_ = r.Close()
 	}
-	for _, err := range s.List(ctx, "web/", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	storagetest.Objects(t, s, "web/")
 	if _, err := s.Stat(ctx, "web/1.log"); err != nil {
 		t.Fatal(err)
 	}

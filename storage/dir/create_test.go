@@ -14,6 +14,7 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/fsys"
+	"blobtail/storage/storagetest"
 )
 
 // coarseFS is a file system whose times go by whole seconds, as those of ext3, HFS+, FAT and many NFS
@@ -55,9 +56,7 @@ func TestWithinOneTick(t *testing.T) {
 	}
 	put := func(key string) {
 		t.Helper()
-		if err := a.Create(t.Context(), key, []byte("x"), storage.Attrs{}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, a, key, []byte("x"))
 	}
 	put("web/2026/11/20/1500/000001.log")
 	for _, made := range []string{"web/2026/11/20/1600", "web/2026/11/21", "web/2026/11/21/0000"} {

@@ -10,6 +10,7 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/fsys"
+	"blobtail/storage/storagetest"
 )
 
 // removing calls during before each removal of the file of that name.
@@ -31,9 +32,7 @@ func (r *removing) Remove(name string) error {
 func TestDeletersWait(t *testing.T) {
 	root := t.TempDir()
 	other := open(t, root) // another process
-	if err := other.Create(t.Context(), "web/1", []byte("old"), storage.Attrs{}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, other, "web/1", []byte("old"))
 	listed, err := other.Stat(t.Context(), "web/1")
 	if err != nil {
 		t.Fatal(err)

@@ -61,9 +61,7 @@ func TestReadableByZstd(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := w.EncodeAll([]byte("a line\n"), nil)
-	if err := s.Create(t.Context(), "web/1.log", body, storage.Attrs{Metadata: map[string]string{"a": "b"}}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, s, "web/1.log", body, storage.Attrs{Metadata: map[string]string{"a": "b"}})
 	file, err := os.ReadFile(filepath.Join(root, "web/1.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -86,9 +84,7 @@ func TestDamaged(t *testing.T) {
 	s := open(t, root)
 	attrs := storage.Attrs{ContentType: "a/b", Metadata: map[string]string{"batch": "x"}}
 	for _, key := range []string{"web/1", "web/2", "web/3"} {
-		if err := s.Create(t.Context(), key, bytes.Repeat([]byte("b"), 500), attrs); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, key, bytes.Repeat([]byte("b"), 500), attrs)
 	}
 	path := filepath.Join(root, "web/2")
 	whole, err := os.ReadFile(path)
@@ -198,10 +194,7 @@ func TestForeign(t *testing.T) {
 		}
 	}
 	var got []string
-	for b, err := range s.List(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(t, s, "") {
 		if len(b.Key) < 20 {
 			got = append(got, b.Key)
 		}
@@ -235,9 +228,7 @@ func TestStaleTemporaryFiles(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)
 	for _, key := range []string{"old/1", "new/1"} {
-		if err := s.Create(t.Context(), key, nil, storage.Attrs{}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, key, nil)
 		write(t, filepath.Join(root, filepath.Dir(key), ".tmp-X"), "x", 0o440)
 	}
 	yesterday := time.Now().Add(-25 * time.Hour)
@@ -259,9 +250,7 @@ func TestStaleTemporaryFiles(t *testing.T) {
 func FuzzFile(f *testing.F) {
 	root := f.TempDir()
 	s := open(f, root)
-	if err := s.Create(f.Context(), "seed", []byte("body"), storage.Attrs{Metadata: map[string]string{"a": "b"}}); err != nil {
-		f.Fatal(err)
-	}
+	storagetest.Put(f, s, "seed", []byte("body"), storage.Attrs{Metadata: map[string]string{"a": "b"}})
 	whole, err := os.ReadFile(filepath.Join(root, "seed"))
 	if err != nil {
 		f.Fatal(err)
@@ -280,14 +269,8 @@ func FuzzFile(f *testing.F) {
 			}
 			return
 		}
-		r, err := s.Get(t.Context(), "x", 0, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		body, err := io.ReadAll(r)
-		if err != nil || int64(len(body)) != b.Size || !bytes.HasPrefix(file, body) {
-			t.Fatalf("%d bytes of %d, %v", len(body), b.Size, err)
+		if body := storagetest.Body(t, s, "x"); int64(len(body)) != b.Size || !bytes.HasPrefix(file, body) {
+			t.Fatalf("%d bytes of %d", len(body), b.Size)
 		}
 	})
 }
@@ -322,9 +305,7 @@ func TestUnreadable(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)
 	for _, key := range []string{"a/1", "a/2"} {
-		if err := s.Create(t.Context(), key, []byte("body"), storage.Attrs{}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, key, []byte("body"))
 	}
 	if err := os.Chmod(filepath.Join(root, "a", "2"), 0); err != nil {
 		t.Fatal(err)
@@ -333,13 +314,7 @@ func TestUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var keys []string
-	for b, err := range s.List(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys = append(keys, b.Key)
-	}
+	keys := storagetest.KeysOf(t, s, "")
 	if !slices.Equal(keys, []string{"a/1", "a/2"}) {
 		t.Error(keys)
 	}

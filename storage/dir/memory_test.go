@@ -13,6 +13,7 @@ import (
 	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/storagetest"
 )
 
 // settled is a time after which the stamp of a file shows the next change: the clock of a file system
@@ -27,9 +28,7 @@ func TestRemembered(t *testing.T) {
 	other := open(t, root)
 	create := func(key, body string) {
 		t.Helper()
-		if err := other.Create(t.Context(), key, []byte(body), storage.Attrs{Metadata: map[string]string{"n": body}}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, other, key, []byte(body), storage.Attrs{Metadata: map[string]string{"n": body}})
 	}
 	for _, key := range []string{"web/10/1.log", "web/10/2.log", "web/11/1.log", "web/12/1.log", "orders/10/1.log"} {
 		create(key, key)
@@ -108,9 +107,7 @@ func TestRememberedKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Create(t.Context(), "web/1.log", []byte("x"), storage.Attrs{}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, s, "web/1.log", []byte("x"))
 	time.Sleep(settled)
 	for range 2 {
 		if _, err := s.Stat(t.Context(), "web/1.log"); err != nil {
@@ -131,9 +128,7 @@ func TestRememberedElsewhere(t *testing.T) {
 	root := t.TempDir()
 	other := open(t, root)
 	for _, key := range []string{"first/1.log", "first/2.log", "second/1.log"} {
-		if err := other.Create(t.Context(), key, []byte(key), storage.Attrs{Metadata: map[string]string{"of": key}}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, other, key, []byte(key), storage.Attrs{Metadata: map[string]string{"of": key}})
 	}
 	link, next := filepath.Join(root, "web"), filepath.Join(root, ".next")
 	lead := func(to string) {

@@ -22,27 +22,16 @@ import (
 // put creates an object with its key as the body.
 func put(t *testing.T, s *dir.Store, key string) {
 	t.Helper()
-	if err := s.Create(t.Context(), key, []byte(key), storage.Attrs{Metadata: map[string]string{"batch": "x"}}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, s, key, []byte(key), storage.Attrs{Metadata: map[string]string{"batch": "x"}})
 }
 
 // holds checks that a store has exactly these objects, all whole.
 func holds(t *testing.T, s *dir.Store, want ...string) {
 	t.Helper()
 	var got []string
-	for b, err := range s.List(t.Context(), "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := s.Get(t.Context(), b.Key, 0, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(r)
-		r.Close()
-		if err != nil || string(body) != b.Key || b.Metadata["batch"] != "x" {
-			t.Errorf("%s holds %q, %v", b.Key, body, err)
+	for _, b := range storagetest.Objects(t, s, "") {
+		if body := storagetest.Body(t, s, b.Key); string(body) != b.Key || b.Metadata["batch"] != "x" {
+			t.Errorf("%s holds %q", b.Key, body)
 		}
 		got = append(got, b.Key)
 	}

@@ -9,6 +9,7 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/fsys/simdisk"
+	"blobtail/storage/storagetest"
 )
 
 // states opens the store in every state that a crash may leave.
@@ -48,9 +49,7 @@ func (s *states) live(store *dir.Store, life int) {
 	for i := range 10 {
 		key := func(i int) string { return fmt.Sprintf("web/%d/%d", i/3, life*10+i) }
 		s.flight = key(i)
-		if err := store.Create(context.Background(), key(i), bodyOf(key(i)), storage.Attrs{Metadata: map[string]string{"batch": "x"}}); err != nil {
-			s.t.Fatal(err)
-		}
+		storagetest.Put(s.t, store, key(i), bodyOf(key(i)), storage.Attrs{Metadata: map[string]string{"batch": "x"}})
 		s.there[key(i)], s.flight = true, ""
 		if i%3 != 2 {
 			continue

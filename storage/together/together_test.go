@@ -16,6 +16,7 @@ import (
 	"blobtail/internal/dev/testkit"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 	"blobtail/storage/together"
 )
 
@@ -62,9 +63,7 @@ func (c *counted) Dirs(ctx context.Context, prefix string) iter.Seq2[string, err
 func stored(t *testing.T, n int) *counted {
 	s := mem.New(mem.Options{})
 	for i := range n {
-		if err := s.Create(t.Context(), fmt.Sprintf("web/%04d", i), []byte("x"), storage.Attrs{}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, fmt.Sprintf("web/%04d", i), []byte("x"))
 	}
 	return &counted{BlobStore: s, pause: 100 * time.Microsecond}
 }
@@ -157,9 +156,7 @@ func TestLate(t *testing.T) {
 			})
 		}
 		time.Sleep(60 * time.Millisecond) // the two go without the third
-		if err := s.Create(t.Context(), "web/0000-new", []byte("x"), storage.Attrs{}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, "web/0000-new", []byte("x"))
 		r := p.Reader()
 		defer r.Leave()
 		r.Ready()
@@ -189,9 +186,7 @@ func TestAgain(t *testing.T) {
 				t.Errorf("ask %d: %d elements, %v", n, len(got), err)
 			}
 			if n == 1 {
-				if err := s.Create(t.Context(), "web/new", []byte("x"), storage.Attrs{}); err != nil {
-					t.Fatal(err)
-				}
+				storagetest.Put(t, s, "web/new", []byte("x"))
 			}
 			_, _ = keys(r.Store(s).List(t.Context(), "_horizon/", ""), 0)
 		}

@@ -26,7 +26,7 @@ const picture = (name, run, more = {}) => ({
 	limit: 60,
 	context: { ...context, ...more },
 	run: async (scene) => {
-		await fetch(scene.facts.control + "/flush", { method: "POST" }) // so that reads cost something
+		await fetch(scene.facts.admin + "/flush", { method: "POST" }) // so that reads cost something
 		await run(scene)
 		await shot(scene, name)
 	},

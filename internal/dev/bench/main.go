@@ -1,13 +1,12 @@
-// Command bench is `make bench`: it loads a corpus through ingesters into fresh stores,
-// reads it back with logquery, holds every answer against the corpus, and measures the
-// cost of it all beside a yardstick.
+// Command bench measures ingesters, reads and stores, and holds every answer against the corpus.
 //
-//	bench -bin bin -tools ../shared/bench -out docs/bench -svg docs/performance.svg
-//	bench draw FILE.json FILE.svg      only the picture of an earlier run
+//	bench table -bin bin -docs docs      make bench-table: the table of docs/PERFORMANCE.md; docs/bench
+//	bench compare -bin bin -docs docs    make compare: beside VictoriaLogs; docs/compare, page and plot
+//	bench agree A.json B.json            whether two runs of compare on one machine agree
 //
-// The yardstick is the CPU time of zstd's fastest level for the same corpus, Y. Machines
-// differ; costs as multiples of Y are comparable. With -against DIR the binaries of an
-// older version run in turn with those of -bin.
+// The table's yardstick is the CPU time of zstd's fastest level for the same corpus, Y. Machines
+// differ; costs as multiples of Y are comparable. With -against DIR the binaries of an older version
+// run in turn with those of -bin. A wrong answer ends a run, and nothing is written then.
 package main
 
 import (
@@ -22,8 +21,9 @@ import (
 	"syscall"
 	"time"
 
-	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/result"
 	"blobtail/internal/dev/bench/rig"
+	"blobtail/internal/dev/corpus"
 )
 
 func main() {
@@ -37,102 +37,125 @@ func main() {
 
 // options are the flags.
 type options struct {
-	bin, against, tools         string
-	logquery, ingest, retention string
-	out, work, profile          string
-	filtersOff                  string
-	rows                        rig.Globs
-	records, rounds, runs       int
-	quick, growth               bool
-	svg                         string
-	delay                       time.Duration
+	bin, work, docs, out string
+	rows                 rig.Globs
+	quick                bool
+	against, profile     string // of table
+	growth               bool
+	loghub, streams      string // of compare
+	size                 size
 }
 
-func run(args []string) error {
-	if len(args) > 1 && args[0] == "launch" {
-		return rig.Launch(args[1:])
+// size is how much is measured.
+type size struct {
+	records   int // of the reference corpus
+	protocols int // of it by each protocol; with few, VictoriaLogs' fixed cost of a flush would count
+	single    int // of it with one record a request; 0: no such row
+	plain     int // of it without filters; 0: no such row
+	repeats   int // of each log of loghub
+	loads     int // of a whole corpus, by each side
+	rounds    int // of a protocol, by each side
+	singles   int // the same, of one record a request
+	reads     int // rounds of a read
+	// budget is the time of a run. Rows have fewer rounds if it would take longer.
+	budget time.Duration
+}
+
+func run(args []string) (err error) {
+	if len(args) == 0 {
+		return errors.New("what shall it do? table, compare, or agree FILE FILE")
 	}
-	if len(args) == 3 && args[0] == "draw" {
-		return draw(args[1], args[2])
+	switch verb, rest := args[0], args[1:]; {
+	case verb == "launch" && len(rest) > 0:
+		return rig.Launch(rest)
+	case verb == "agree" && len(rest) == 2:
+		return agree(rest[0], rest[1])
+	case verb != "table" && verb != "compare":
+		return fmt.Errorf("what is %q? It is table, compare, or agree FILE FILE", args)
 	}
-	o, err := parseFlags(args)
+	o, err := parseFlags(args[0], args[1:])
 	if err != nil {
 		return err
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if _, err := os.Stat(o.tools); err != nil {
-		fmt.Fprintf(os.Stderr, "bench: no %s, so the end-to-end figures are left out: its generator, sender and yardstick are needed\n", o.tools)
-		return nil
-	}
 	work, err := os.MkdirTemp(o.work, "blobtail-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	b, err := newBench(ctx, o, work)
-	if err != nil {
-		return err
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case fault:
+			err = fmt.Errorf("nothing is written: %w", e.error)
+		default:
+			panic(e)
+		}
+	}()
+	d := newDriver(ctx, o, work)
+	if args[0] == "table" {
+		d.table(ctx)
+	} else {
+		d.compare(ctx)
 	}
-	if err := b.measure(ctx); err != nil {
-		return err
-	}
-	return b.finish()
+	check(ctx.Err())
+	return d.finish(args[0] == "compare")
 }
 
-func parseFlags(args []string) (o options, err error) {
-	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+func parseFlags(verb string, args []string) (o options, err error) {
+	f := flag.NewFlagSet("bench "+verb, flag.ContinueOnError)
 	f.StringVar(&o.bin, "bin", "bin", "directory of ingest, logquery and retention")
-	f.StringVar(&o.logquery, "logquery", "", "logquery, if not that of -bin")
-	f.StringVar(&o.ingest, "ingest", "", "ingest, if not that of -bin")
-	f.StringVar(&o.retention, "retention", "", "retention, if not that of -bin")
-	f.StringVar(&o.against, "against", "", "directory of other binaries, to run in turn with these")
-	f.StringVar(&o.tools, "tools", "../shared/bench", "directory of the generator, the sender and the yardstick")
-	f.StringVar(&o.out, "out", "", "directory for DATE-COMMIT.json; none is written if empty")
+	f.StringVar(&o.docs, "docs", "", "directory of docs, to write result, page and picture of a whole run")
+	f.StringVar(&o.out, "out", "", "file for the result, also of -quick and -rows")
 	f.StringVar(&o.work, "work", "", "directory for stores and corpora (the system's for temporary files)")
-	f.StringVar(&o.profile, "profile", "", "also write a CPU profile of an ingester to this file")
-	f.StringVar(&o.filtersOff, "filters-off", "--no-flush-filters", "flag of ingest that makes blobs without filters; ignored if ingest has no such flag")
-	f.Var(&o.rows, "rows", "only rows whose ID matches one of these globs, with commas between; nothing is written then")
-	f.IntVar(&o.records, "n", rig.ReferenceRecords, "records of the corpus; figures to reach are for the default")
-	f.IntVar(&o.rounds, "rounds", 5, "runs of each row of ingest")
-	f.IntVar(&o.runs, "runs", 9, "runs of each read")
-	f.StringVar(&o.svg, "svg", "", "picture to draw, if growth is measured")
-	f.BoolVar(&o.growth, "growth", true, "measure stores of 2, 8 and 20 million records, and one of 10,000 blobs")
-	f.BoolVar(&o.quick, "quick", false, "the reference corpus only: no growth, no compaction, and nothing remote")
-	f.DurationVar(&o.delay, "delay", 30*time.Millisecond, "delay of each remote request")
+	f.Var(&o.rows, "rows", "only rows whose ID matches one of these globs, with commas between; docs stay as they are")
+	if verb == "table" {
+		o.size = size{records: corpus.ReferenceRecords, protocols: 400_000, plain: corpus.ReferenceRecords, loads: 5, rounds: 5, reads: 9, budget: 24 * time.Hour}
+		f.StringVar(&o.against, "against", "", "directory of other binaries, to run in turn with these")
+		f.StringVar(&o.profile, "profile", "", "also write a CPU profile of an ingester to this file")
+		f.BoolVar(&o.growth, "growth", true, "measure stores of 2, 8 and 20 million records, and one of 10,000 blobs")
+		f.BoolVar(&o.quick, "quick", false, "the reference corpus only: no growth, no compaction, and nothing remote")
+	} else {
+		o.size = size{records: corpus.ReferenceRecords, protocols: 500_000, single: 100_000, repeats: 60, loads: 3, rounds: 4, singles: 3, reads: 5, budget: 16 * time.Minute}
+		f.StringVar(&o.loghub, "loghub", "../shared/data/loghub", "directory of the logs of the second corpus, which is left out without them")
+		f.StringVar(&o.streams, "streams", "", "fields of VictoriaLogs' streams, such as service,level, in place of service alone; docs stay as they are")
+		f.BoolVar(&o.quick, "quick", false, "fewer records and rounds, in 4 minutes; docs stay as they are")
+	}
+	f.IntVar(&o.size.records, "n", o.size.records, "records of the reference corpus; figures to reach are for the default")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if o.rounds < 1 || o.runs < 1 || o.records < 100_000 {
-		return o, errors.New("-rounds and -runs must be 1 or more, and -n 100,000 or more")
+	if f.NArg() > 0 || o.size.records < 100_000 {
+		return o, fmt.Errorf("what is %q? The flags are those of -help, and -n is 100,000 or more", f.Args())
+	}
+	o.size.plain = min(o.size.plain, o.size.records)
+	if verb == "compare" && o.quick {
+		o.size = size{records: min(400_000, o.size.records), protocols: 100_000, single: 10_000, repeats: 20, loads: 2, rounds: 2, singles: 2, reads: 2, budget: 4 * time.Minute}
 	}
 	return o, nil
 }
 
-// draw draws the picture of a report that exists.
-func draw(from, to string) error {
-	r, err := report.Read[report.Report](from)
+// agree prints the rows in which two runs differ, and the ranges of those that are too short.
+func agree(a, b string) error {
+	x, err := result.Read(a)
 	if err != nil {
 		return err
 	}
-	picture, err := report.Draw(r)
+	y, err := result.Read(b)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, picture, 0o644)
-}
-
-// sides are the versions that are measured: this one, and perhaps another.
-func (o options) sides() []*side {
-	pick := func(explicit, dir, name string) string {
-		if explicit != "" {
-			return explicit
-		}
-		return filepath.Join(dir, name)
+	differ, short := result.Agree(x, y)
+	for _, line := range short {
+		fmt.Println("short:", line)
 	}
-	all := []*side{{logquery: pick(o.logquery, o.bin, "logquery"), ingest: pick(o.ingest, o.bin, "ingest"), retention: pick(o.retention, o.bin, "retention")}}
-	if o.against != "" {
-		all = append(all, &side{logquery: filepath.Join(o.against, "logquery"), ingest: filepath.Join(o.against, "ingest"), retention: filepath.Join(o.against, "retention")})
+	for _, line := range differ {
+		fmt.Println("DIFFERS:", line)
 	}
-	return all
+	if len(differ) > 0 {
+		return fmt.Errorf("%s and %s differ in %d places", filepath.Base(a), filepath.Base(b), len(differ))
+	}
+	fmt.Printf("%d rows agree; %d of their figures are too short to tell\n", len(x.Rows), len(short))
+	return nil
 }

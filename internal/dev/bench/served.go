@@ -9,32 +9,49 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
-	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/answers"
 	"blobtail/internal/dev/bench/rig"
 )
 
 // served measures logquery serve over the store of the reference corpus. It is one process for
 // all rows, as its users run it; each row has a request that does not count before.
-func (b *bench) served(ctx context.Context) error {
-	if !b.o.rows.Choose("serve-metric", "serve-lines", "serve-lines-all", "serve-first", "serve-everything", "serve-memory", "serve-panels") {
-		return nil
+func (d *driver) served(ctx context.Context) {
+	if !d.rows.Choose("serve-metric", "serve-lines", "serve-lines-all", "serve-first", "serve-panels", "serve-everything", "serve-memory") {
+		return
 	}
-	v, err := b.startServer(ctx, b.sides[0].store)
-	if err != nil {
-		return err
+	s := must(rig.Serve(ctx, d.sides[0].command("logquery"), d.env, "dir:"+d.sides[0].store))
+	defer s.Kill()
+	v := &server{s, strconv.FormatInt(d.corpus.From.UnixNano(), 10), strconv.FormatInt(d.corpus.To.UnixNano(), 10)}
+	metric := v.loki(`sum by (level) (count_over_time({service_name=~".+"}[1m]))`, "step", "60")
+	d.timed("serve-metric", "counts by level and minute, LogQL over HTTP", 40, d.size.records, func() time.Duration {
+		body, took := v.get(ctx, metric)
+		check(answers.MinutesOf(d.corpus).Check(answers.Matrix(), bytes.NewReader(body)))
+		return took
+	})
+	const records = 5000
+	lines := func(id, selector string, reach float64) {
+		query := v.loki(selector, "limit", strconv.Itoa(records), "direction", "backward")
+		d.timed(id, "the newest 5,000 lines of "+selector+", LogQL over HTTP", reach, records, func() time.Duration {
+			body, took := v.get(ctx, query)
+			if n := bytes.Count(body, []byte(`["1`)); n != records { // the time of a line is its first text
+				check(fmt.Errorf("%s: %d lines, not %d", id, n, records))
+			}
+			return took
+		})
 	}
-	defer v.Kill()
-	for _, row := range []func(context.Context, *server) error{b.servedMetric, b.servedLines, b.servedFirst, b.servedPanels, b.servedEverything} {
-		if err := row(ctx, v); err != nil {
-			return err
-		}
-	}
-	return nil
+	lines("serve-lines", `{service_name="`+d.corpus.LastService+`"}`, 30)
+	lines("serve-lines-all", `{service_name=~".+"}`, 0)
+	d.timed("serve-first", "first bytes of an export of everything", 50, 0, func() time.Duration { return v.first(ctx) })
+	d.panels(ctx, v)
+	d.everything(ctx, v)
 }
 
 // server is a running logquery serve over a corpus.
@@ -43,238 +60,128 @@ type server struct {
 	from, to string // the range of the corpus, in ns
 }
 
-// startServer starts logquery serve for a store with the reference corpus.
-func (b *bench) startServer(ctx context.Context, store string) (*server, error) {
-	from, to, err := b.reference.Span()
-	if err != nil {
-		return nil, err
+// export asks for all records in order.
+const export = "/api/v1/records?service=*&from=2020-01-01&order=asc&limit=0"
+
+// loki is the URL of a query of Loki's API over the range of the corpus.
+func (v *server) loki(query string, more ...string) string {
+	q := url.Values{"query": {query}, "start": {v.from}, "end": {v.to}}
+	for i := 0; i < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
 	}
-	v, err := rig.Serve(ctx, b.sides[0].logquery, b.env, "dir:"+store)
-	return &server{v, from, to}, err
+	return "/loki/api/v1/query_range?" + q.Encode()
 }
 
-// get asks for a path and reads the answer. first is when its first byte came.
-func (v *server) get(ctx context.Context, path string, query url.Values) (body []byte, first, whole time.Duration, err error) {
-	var buf bytes.Buffer
-	first, whole, err = v.into(ctx, &buf, path, query)
-	return buf.Bytes(), first, whole, err
+// get asks for a path and reads the answer.
+func (v *server) get(ctx context.Context, path string) ([]byte, time.Duration) {
+	begun := time.Now()
+	body := must(rig.Fetch(ctx, http.MethodGet, v.URL()+path))
+	return body, time.Since(begun)
 }
 
-// into is get with the answer written to w.
-func (v *server) into(ctx context.Context, w io.Writer, path string, query url.Values) (first, whole time.Duration, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.Base+path+"?"+query.Encode(), nil)
+// read asks for an export and writes it as it comes.
+func (v *server) read(ctx context.Context, w io.Writer) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.URL()+export, nil)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	r.Header.Set("Accept-Encoding", "identity")
-	begun := time.Now()
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer resp.Body.Close()
-	one := make([]byte, 1)
-	if _, err = io.ReadFull(resp.Body, one); err == nil {
-		first = time.Since(begun)
-		if _, err = w.Write(one); err == nil {
-			_, err = io.Copy(w, resp.Body)
-		}
-	}
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: status %d", path, resp.StatusCode)
-	}
-	return first, time.Since(begun), err
-}
-
-// timed measures a request of a row, and adds the row.
-func (b *bench) timed(id, name string, reach float64, records, runs int, once func() (time.Duration, error)) error {
-	if !b.o.rows.Choose(id) {
-		return nil
-	}
-	row := report.Row{ID: id, Name: name, Unit: "ms", Reach: reach, Records: records}
-	var figures []float64
-	for run := range runs + 1 {
-		took, err := once()
-		if wrong := (*wrongError)(nil); errors.As(err, &wrong) {
-			row.Wrong = wrong.Error()
-		} else if err != nil {
-			return fmt.Errorf("%s: %w", id, err)
-		}
-		if run > 0 {
-			figures = append(figures, float64(took.Microseconds())/1000)
-		}
-	}
-	row.Measured = report.Measured{Runs: runs, Figure: report.SpreadOf(figures)}
-	b.add(row)
-	return nil
-}
-
-// servedRuns is how often a row of a server is measured.
-const servedRuns = 20
-
-// servedMetric asks for the numbers by level and minute, which the indexes have.
-func (b *bench) servedMetric(ctx context.Context, v *server) error {
-	query := url.Values{"query": {`sum by (level) (count_over_time({service_name=~".+"}[1m]))`}, "start": {v.from}, "end": {v.to}, "step": {"60"}}
-	return b.timed("serve-metric", "counts by level and minute, LogQL over HTTP", 40, b.o.records, servedRuns, func() (time.Duration, error) {
-		body, _, took, err := v.get(ctx, "/loki/api/v1/query_range", query)
-		if err == nil {
-			err = checkMatrix(body, b.reference.PerMinute)
-		}
-		return took, err
-	})
-}
-
-// matrix is an answer of Loki's API with numbers.
-type matrix struct {
-	Data struct {
-		Result []struct {
-			Metric map[string]string `json:"metric"`
-			Values [][2]any          `json:"values"`
-		} `json:"result"`
-	} `json:"data"`
-}
-
-// checkMatrix holds counts by level and minute against the generator's. The point of a minute
-// counts the minute before.
-func checkMatrix(body []byte, want map[string][5]int) error {
-	var m matrix
-	if err := json.Unmarshal(body, &m); err != nil {
-		return &wrongError{err}
-	}
-	got := map[string][5]int{}
-	for _, series := range m.Data.Result {
-		level := slices.Index([]string{"debug", "info", "warn", "error", "critical"}, series.Metric["level"])
-		if level < 0 {
-			return &wrongError{fmt.Errorf("a series of %v", series.Metric)}
-		}
-		for _, v := range series.Values {
-			at, _ := v[0].(float64)
-			text, _ := v[1].(string)
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				return &wrongError{err}
-			}
-			minute := time.Unix(int64(at), 0).UTC().Add(-time.Minute).Format(time.RFC3339)
-			counts := got[minute]
-			counts[level] = n
-			got[minute] = counts
-		}
-	}
-	for minute, levels := range want {
-		if got[minute] != levels {
-			return &wrongError{fmt.Errorf("%s has %v, not %v", minute, got[minute], levels)}
-		}
-	}
-	return nil
-}
-
-// servedLines asks for the newest 5,000 lines of one service, and of all.
-func (b *bench) servedLines(ctx context.Context, v *server) error {
-	err := b.linesOf(ctx, v, "serve-lines", `{service_name="`+b.queries.service+`"}`, 30)
-	if err == nil {
-		err = b.linesOf(ctx, v, "serve-lines-all", `{service_name=~".+"}`, 0)
+	if _, err = io.Copy(w, resp.Body); err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("an export: %s", resp.Status)
 	}
 	return err
 }
 
-func (b *bench) linesOf(ctx context.Context, v *server, id, text string, reach float64) error {
-	const lines = 5000
-	query := url.Values{"query": {text}, "start": {v.from}, "end": {v.to}, "limit": {strconv.Itoa(lines)}, "direction": {"backward"}}
-	return b.timed(id, "the newest 5,000 lines of "+text+", LogQL over HTTP", reach, lines, servedRuns, func() (time.Duration, error) {
-		body, _, took, err := v.get(ctx, "/loki/api/v1/query_range", query)
-		if err != nil {
-			return 0, err
-		}
-		var m matrix
-		if err := json.Unmarshal(body, &m); err != nil {
-			return took, &wrongError{err}
-		}
-		n := 0
-		for _, stream := range m.Data.Result {
-			n += len(stream.Values)
-		}
-		if n != lines {
-			err = &wrongError{fmt.Errorf("%d lines, not %d", n, lines)}
-		}
-		return took, err
-	})
-}
-
-// counter counts lines.
-type counter struct{ lines int }
+// writer is a function as an io.Writer.
+type writer func(p []byte)
 
 // Write implements io.Writer.
-func (c *counter) Write(p []byte) (int, error) {
-	c.lines += bytes.Count(p, []byte("\n"))
-	return len(p), nil
-}
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
-// servedFirst measures when the first bytes of an export come. The client goes away then.
-func (b *bench) servedFirst(ctx context.Context, v *server) error {
-	query := url.Values{"service": {"*"}, "from": {"2020-01-01"}, "order": {"asc"}, "limit": {"0"}}
-	return b.timed("serve-first", "first bytes of an export of everything", 50, 0, servedRuns, func() (time.Duration, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		var first time.Duration
-		begun := time.Now()
-		_, _, err := v.into(ctx, writerFunc(func(p []byte) (int, error) {
-			if first == 0 {
-				first = time.Since(begun)
-				cancel()
-			}
-			return len(p), nil
-		}), "/api/v1/records", query)
-		if first > 0 {
-			err = nil // the client went away
-		}
-		return first, err
-	})
-}
-
-// writerFunc is a function as an io.Writer.
-type writerFunc func(p []byte) (int, error)
-
-// Write implements io.Writer.
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-// servedEverything has eight clients ask for all records at once.
-func (b *bench) servedEverything(ctx context.Context, v *server) error {
-	if !b.o.rows.Choose("serve-everything", "serve-memory") {
-		return nil
-	}
-	query := url.Values{"service": {"*"}, "from": {"2020-01-01"}, "order": {"asc"}, "limit": {"0"}}
-	const clients = 8
-	var all sync.WaitGroup
-	errs := make([]error, clients)
+// first measures when the first bytes of an export come. The client goes away then.
+func (v *server) first(ctx context.Context) (first time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	begun := time.Now()
-	for i := range clients {
+	err := v.read(ctx, writer(func(p []byte) {
+		if first == 0 && p[0] == '{' {
+			first = time.Since(begun)
+		}
+		cancel()
+	}))
+	if first == 0 {
+		check(fmt.Errorf("an export began with no record: %w", err))
+	}
+	return first
+}
+
+// timed measures a request of a row 20 times, and adds the row.
+func (d *driver) timed(id, title string, reach float64, records int, once func() time.Duration) {
+	if !d.rows.Choose(id) {
+		return
+	}
+	row := tableRow(id, title, "ms", reach, records)
+	once()
+	for range 20 {
+		d.sides[0].add(&row, float64(once().Microseconds())/1000)
+	}
+	d.add(row)
+}
+
+// everything has eight clients ask for all records at once.
+func (d *driver) everything(ctx context.Context, v *server) {
+	row := tableRow("serve-everything", "all records to each of 8 clients at once", "s", 0, 8*d.size.records)
+	memory := tableRow("serve-memory", "peak memory of the server with these 8 clients", "MB", 500, 0)
+	if !d.rows.Choose(row.ID, memory.ID) {
+		return
+	}
+	errs := make([]error, 8)
+	var all sync.WaitGroup
+	begun := time.Now()
+	for i := range errs {
 		all.Go(func() {
-			var n counter
-			if _, _, errs[i] = v.into(ctx, &n, "/api/v1/records", query); errs[i] == nil && n.lines != b.o.records {
-				errs[i] = fmt.Errorf("%d records, not %d", n.lines, b.o.records)
+			lines := 0
+			if errs[i] = v.read(ctx, writer(func(p []byte) { lines += bytes.Count(p, []byte("\n")) })); errs[i] == nil && lines != d.size.records {
+				errs[i] = fmt.Errorf("%d records, not %d", lines, d.size.records)
 			}
 		})
 	}
 	all.Wait()
-	took := time.Since(begun)
-	row := report.Row{ID: "serve-everything", Name: "all records to each of 8 clients at once", Unit: "s", Records: clients * b.o.records,
-		Measured: report.Measured{Runs: 1, Figure: report.SpreadOf([]float64{took.Seconds()})}}
-	if err := errors.Join(errs...); err != nil {
-		row.Wrong = err.Error()
-	}
-	b.add(row)
+	check(errors.Join(errs...))
+	d.sides[0].add(&row, time.Since(begun).Seconds())
 	_, peak, err := v.Usage()
-	if err != nil {
-		return err
-	}
-	b.add(report.Row{ID: "serve-memory", Name: "peak memory of the server with these 8 clients", Unit: "MB", Reach: 500,
-		Measured: report.Measured{Runs: 1, Figure: report.SpreadOf([]float64{peak})}})
-	return nil
+	check(err)
+	d.sides[0].add(&memory, peak)
+	d.add(row, memory)
 }
 
-// panels are the queries of a dashboard.
-func panels() []string {
-	return []string{
+// panels refreshes a dashboard of twelve panels of two services. A test of package reading counts its
+// LISTs: a directory has none to count.
+func (d *driver) panels(ctx context.Context, v *server) {
+	row := tableRow("serve-panels", "a refresh of a dashboard of 12 panels, CPU", "s", 0.3, 0)
+	if !d.rows.Choose(row.ID) {
+		return
+	}
+	for run := range 7 {
+		before, _, err1 := v.Usage()
+		check(v.refresh(ctx))
+		time.Sleep(200 * time.Millisecond) // the rest of its work
+		after, _, err2 := v.Usage()
+		if check(errors.Join(err1, err2)); run > 0 {
+			d.sides[0].add(&row, after-before)
+		}
+	}
+	d.add(row)
+}
+
+// refresh asks for all panels at once, over six connections, as a browser does.
+func (v *server) refresh(ctx context.Context) error {
+	panels := []string{
 		`sum by (level) (count_over_time({service_name="checkout"}[1m]))`,
 		`sum by (level, detected_level) (count_over_time({service_name="checkout"} |= "" | drop __error__[1m]))`,
 		`sum(rate({service_name="checkout"}[5m]))`,
@@ -288,60 +195,56 @@ func panels() []string {
 		`{service_name="auth"}`,
 		`{service_name="auth"} | level=~"warn|error"`,
 	}
-}
-
-// servedPanels refreshes a dashboard of twelve panels of two services. A test of package reading
-// counts its LISTs: a directory has none to count.
-func (b *bench) servedPanels(ctx context.Context, v *server) error {
-	if !b.o.rows.Choose("serve-panels") {
-		return nil
-	}
-	const refreshes = 6
-	var cpus []float64
-	for run := range refreshes + 1 {
-		before, _, err := v.Usage()
-		if err != nil {
-			return err
-		}
-		if err := v.refresh(ctx); err != nil {
-			return err
-		}
-		time.Sleep(200 * time.Millisecond) // the rest of its work
-		after, _, err := v.Usage()
-		if err != nil {
-			return err
-		}
-		if run > 0 {
-			cpus = append(cpus, after-before)
-		}
-	}
-	b.add(report.Row{ID: "serve-panels", Name: "a refresh of a dashboard of 12 panels, CPU", Unit: "s", Reach: 0.3,
-		Measured: report.Measured{Runs: refreshes, Figure: report.SpreadOf(cpus)}})
-	return nil
-}
-
-// refresh asks for all panels at once, over six connections, as a browser does.
-func (v *server) refresh(ctx context.Context) error {
-	work := make(chan string)
-	errs := make(chan error, 12)
+	work := make(chan int)
+	errs := make([]error, len(panels))
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			for q := range work {
-				_, _, _, err := v.get(ctx, "/loki/api/v1/query_range", url.Values{"query": {q}, "start": {v.from}, "end": {v.to}, "step": {"60000ms"}, "limit": {"1000"}})
-				errs <- err
+			for i := range work {
+				_, errs[i] = rig.Fetch(ctx, http.MethodGet, v.URL()+v.loki(panels[i], "step", "60000ms", "limit", "1000"))
 			}
 		})
 	}
-	for _, q := range panels() {
-		work <- q
+	for i := range panels {
+		work <- i
 	}
 	close(work)
 	all.Wait()
-	close(errs)
-	var failed []error
-	for err := range errs {
-		failed = append(failed, err)
+	return errors.Join(errs...)
+}
+
+// page opens the page over all records of a store, and adds a row with the times until the first
+// records can be seen. Without Chromium or the packages of npm it says so, and adds none.
+func (d *driver) page(ctx context.Context, store, id string, reach float64, parts ...*rig.Corpus) {
+	if !d.rows.Choose(id) {
+		return
 	}
-	return errors.Join(failed...)
+	chromium, err := exec.LookPath("chromium")
+	if err == nil {
+		_, err = os.Stat(filepath.Join("node_modules", "playwright-core"))
+	}
+	if err != nil {
+		d.say("%s is left out: %v", id, err)
+		return
+	}
+	v := must(rig.Serve(ctx, d.sides[0].command("logquery"), d.env, "dir:"+store))
+	defer v.Kill()
+	at := v.URL() + "/#from=" + parts[0].From.Format(time.RFC3339) + "&to=" + parts[len(parts)-1].To.Format(time.RFC3339)
+	cmd := exec.CommandContext(ctx, "node", filepath.Join("integration", "page", "firstrows.mjs"), at, "5")
+	cmd.Env, cmd.Stderr = append(os.Environ(), "PAGE_CHROMIUM="+chromium), os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	records := answers.MinutesOf(parts...).Len()
+	row := tableRow(id, fmt.Sprintf("first rows of the page in Chromium, over %d records", records), "ms", reach, records)
+	row.Note = "from the request for the page until a record can be seen"
+	for line := range bytes.Lines(must(cmd.Output())) {
+		var one struct {
+			MS      float64
+			Records int // those that the page counts
+		}
+		if err := json.Unmarshal(line, &one); err != nil || one.Records != records {
+			check(fmt.Errorf("%s: the page counts %d records, not %d: %s, %w", id, one.Records, records, line, err))
+		}
+		d.sides[0].add(&row, one.MS)
+	}
+	d.add(row)
 }

@@ -106,8 +106,8 @@ say "Send one body again: it is known by what is in it"
 post "http://$ingest/ingest" "$work/corpus/body-000.ndjson"
 
 say "Read before there are blobs: logquery asks the ingester"
-show "logquery tail orders -n 5 -o pretty"
-logquery tail orders -n 5 -o pretty --quiet | cut -c 1-200
+show "logquery tail checkout -n 5 -o pretty"
+logquery tail checkout -n 5 -o pretty --quiet | cut -c 1-200
 counted all '*'
 
 say "Ask for blobs now; without this they come by size (32 MiB) and age (1 to 10 minutes)"
@@ -115,10 +115,10 @@ show "curl -X POST http://$admin/flush"
 post "http://$admin/flush"
 
 say "The newest 10 records of one service, from blobs now"
-show "logquery tail orders -n 10 -o pretty"
-logquery tail orders -n 10 -o pretty --quiet >"$work/tail"
+show "logquery tail checkout -n 10 -o pretty"
+logquery tail checkout -n 10 -o pretty --quiet >"$work/tail"
 cut -c 1-200 "$work/tail"
-logquery orders -n 10 -o pretty --quiet --live off | cmp -s - "$work/tail" || fail "tail and read differ"
+logquery checkout -n 10 -o pretty --quiet --live off | cmp -s - "$work/tail" || fail "tail and read differ"
 
 from=$((start + 1800)) to=$((start + 1920))
 say "Errors of all services within two minutes; the index says which blocks to fetch"
@@ -133,8 +133,8 @@ n=$(logquery '*' --from $from --to $to --level error,critical --count --quiet)
 echo "$n records, as many as were sent."
 
 say "A histogram of the same service; -o json is for programs"
-show "logquery hist orders --by 10m"
-logquery hist orders --by 10m -o text --quiet
+show "logquery hist checkout --by 10m"
+logquery hist checkout --by 10m -o text --quiet
 n=$(logquery hist '*' --by 10m -o csv --quiet | awk -F, 'NR > 1 { n += $2; split("trace debug info warn error critical other", name, " "); for (l in name) levels[name[l]] += $(l + 2) }
 	END { printf "all %d\n", n; for (l in levels) printf "%s %d\n", l, levels[l] }' | sort)
 [ "$n" = "$(grep -v '^window' "$work/corpus/expect" | sort)" ] || fail "the histogram: $n"
@@ -148,11 +148,11 @@ done
 counted all '*'
 
 say "What is stored: days of a service, and a blob"
-show "logquery ls; logquery ls orders"
+show "logquery ls; logquery ls checkout"
 logquery ls | awk -F'\t' 'BEGIN { printf "%10s %6s %9s %12s %12s\n", "service", "blobs", "records", "bytes", "stored" }
 	{ printf "%10s %6d %9d %12d %12d\n", $1, $2, $3, $4, $5 }'
-logquery ls orders --quiet | tr '\t' ' '
-blob=$(cd "$work/store" && find orders -name '*.log' | sort | head -n 1)
+logquery ls checkout --quiet | tr '\t' ' '
+blob=$(cd "$work/store" && find checkout -name '*.log' | sort | head -n 1)
 if command -v zstd >/dev/null; then
 	show "zstd -dc STORE/$blob | head -n 1      (any zstd, no tool of ours)"
 	{ zstd -dc <"$work/store/$blob" 2>/dev/null || true; } | sed -n '1{p;q;}' | cut -c 1-200

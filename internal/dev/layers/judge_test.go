@@ -3,20 +3,22 @@ package layers
 import (
 	"go/ast"
 	"go/token"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
 // reads are the packages through which the result of a read passes.
-var reads = []string{"reading/blobs", "reading/unflushed", "reading", "serve/api", "reading/form", "serve/loki", "cmd/query", "internal/door"}
+var reads = []string{"reading/blobs", "reading/unflushed", "reading", "serve/api", "reading/form", "reading/remote", "serve/loki", "cmd/query", "internal/door"}
 
 // rows are files that tell of rows of ingesters, which are no read of records.
 var rows = []string{"serve/api/ingesters.go"}
 
 // TestOneJudge ensures that reading/blobs/outcome.go alone decides whether a read is complete: no
 // other file counts problems or sets Complete by anything but its answer, and above package
-// unflushed none takes problems away.
+// unflushed none takes problems away. The page and the client of a server go by what the server says.
 func TestOneJudge(t *testing.T) {
 	judged := false
 	for _, f := range parse(t) {
@@ -52,6 +54,33 @@ func TestOneJudge(t *testing.T) {
 	}
 	if !judged {
 		t.Error("reading/blobs/outcome.go does not count problems any more: where is it decided whether a read is complete?")
+	}
+	t.Run("page", pageAsks)
+}
+
+// pageAsks ensures the same of the page: source.js alone sets `complete`, from the word of the server;
+// nothing counts problems; and a file that shows problems asks whether the result is complete.
+func pageAsks(t *testing.T) {
+	const judge = "source.js"
+	sets, counts := regexp.MustCompile(`\bcomplete\s*(?::|=[^=])`), regexp.MustCompile(`problems\??\.length`)
+	files, err := filepath.Glob(filepath.Join(root, "serve/page/files/*.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged := false
+	for _, file := range files {
+		name, text := filepath.Base(file), readFile(t, file)
+		for _, said := range append(sets.FindAllString(text, -1), counts.FindAllString(text, -1)...) {
+			if judged = judged || name == judge; name != judge || strings.Contains(said, "length") {
+				t.Errorf("%s: %q: only the server says whether a result is complete; ask its outcome", file, said)
+			}
+		}
+		if strings.Contains(text, ".problems") && !strings.Contains(text, ".complete") {
+			t.Errorf("%s shows problems and does not ask for complete", file)
+		}
+	}
+	if !judged {
+		t.Errorf("%s does not set complete any more: where does the page have it from?", judge)
 	}
 }
 

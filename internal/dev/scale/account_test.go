@@ -58,9 +58,7 @@ func TestCounts(t *testing.T) {
 		spent(20 * time.Millisecond)
 		body := bytes.Repeat([]byte("x"), 1000)
 		for i := range 3 {
-			if err := s.Create(ctx, fmt.Sprintf("web/%d", i), body, storage.Attrs{}); err != nil {
-				t.Fatal(err)
-			}
+			storagetest.Put(t, s, fmt.Sprintf("web/%d", i), body)
 		}
 		if err := s.Create(ctx, "web/1", body, storage.Attrs{}); !errors.Is(err, storage.ErrExist) {
 			t.Errorf("created twice: %v", err)
@@ -80,11 +78,7 @@ func TestCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		spent(3 * 10 * time.Millisecond)
-		for _, err := range s.List(ctx, "web/", "") {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+		storagetest.Objects(t, s, "web/")
 		spent(20 * time.Millisecond)
 		rows := []storage.Row{{Key: "a", Props: map[string]any{"Lines": make([]byte, 100)}}, {Key: "b", Props: map[string]any{"N": int64(7)}}}
 		if err := s.Upsert(ctx, "tail20261126", "web", rows); err != nil { // meets no table, makes it, writes
@@ -157,9 +151,7 @@ func TestLimits(t *testing.T) {
 		}
 		start := time.Now()
 		for i := range 12 { // 9 in this second
-			if err := s.Create(t.Context(), fmt.Sprint("web/", i), nil, storage.Attrs{}); err != nil {
-				t.Fatal(err)
-			}
+			storagetest.Put(t, s, fmt.Sprint("web/", i), nil)
 		}
 		if got, want := time.Since(start), 13*15*time.Millisecond+time.Second; got != want {
 			t.Errorf("it took %v, want %v", got, want)
@@ -201,9 +193,7 @@ func TestDown(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		a.SetDown(false)
-		if err := s.Create(t.Context(), "web/1", nil, storage.Attrs{}); err != nil {
-			t.Fatal(err)
-		}
+		storagetest.Put(t, s, "web/1", nil)
 		a.SetDown(true)
 		ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
 		defer stop()
@@ -216,9 +206,7 @@ func TestDown(t *testing.T) {
 // What is forgotten is counted, and takes no room.
 func TestForget(t *testing.T) {
 	a, s := open(t, scale.Options{ForgetBody: func(string) bool { return true }, Forget: func(table string) bool { return strings.HasPrefix(table, "tail") }})
-	if err := s.Create(t.Context(), "web/1", []byte("body"), storage.Attrs{}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, s, "web/1", []byte("body"))
 	for _, table := range []string{"tail1", "lease"} {
 		if err := s.Upsert(t.Context(), table, "p", []storage.Row{{Key: "k"}}); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/internal/dev/scale"
 	"blobtail/internal/dev/testkit"
+	"blobtail/storage/storagetest"
 )
 
 // ingester is a process of the command ingest that stores in an account. Its time is real.
@@ -171,10 +172,7 @@ func (in *ingester) stored() (records int64) {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	for b, err := range s.List(in.t.Context(), "", "") {
-		if err != nil {
-			in.t.Fatal(err)
-		}
+	for _, b := range storagetest.Objects(in.t, s, "") {
 		if meta, err := blobfmt.ParseMeta(b.Metadata); err == nil {
 			records += meta.Records
 		}

@@ -35,7 +35,7 @@ type Simulation struct {
 	Prefix  string         // of the variables _SEEDS, _FIRST and _MUTANT
 	Env     []string       // more variables for the tests of mutants
 	Seeds   int            // of `make test`; 0: 2,000
-	Few     int            // seeds with the race detector; 0: 25
+	Few     int            // seeds with -short; 0: 25
 	Broken  *regexp.Regexp // matches the report of a broken promise; its first group is logged
 }
 

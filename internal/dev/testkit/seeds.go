@@ -34,7 +34,7 @@ type World interface {
 
 // Worlds makes a world for each seed, runs it in virtual time, and fails t if it finds
 // anything. Two run at a time, until one fails. Prefix_FIRST and Prefix_SEEDS choose the
-// seeds; without them it takes the first ones, few with the race detector. It logs
+// seeds; without them it takes the first ones, few with -short. It logs
 // the story of a world that fails, and with Prefix_STORY each story. It calls ended with
 // one world after another. It returns the first seed and the number of worlds that
 // ended.

@@ -5,30 +5,33 @@ import (
 	"testing"
 )
 
-// Share is how many cases a test goes through. Tests that count their cases have two
-// runs in `make test`: one without the race detector has them all, and one with it,
-// which makes simulations and compression some ten times slower, has a few. So has a
-// run with -short.
+// Share is how many cases a test goes through: all, or a few with -short. `make test` runs all, and
+// once more a few under the race detector, which makes a test some ten times slower.
 func Share(all, few int) int {
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		return few
 	}
 	return all
 }
 
-// Portion is a [Share] with a third size: `make torture`, which sets BLOBTAIL_TORTURE, goes
-// through all cases, and `make test` through a part of them.
+// Torture tells whether `make torture` runs the tests, which sets BLOBTAIL_TORTURE. Tests then go
+// through cases that are too many for each change.
+func Torture() bool { return os.Getenv("BLOBTAIL_TORTURE") != "" }
+
+// Portion is a [Share] with a third size: [Torture] goes through all cases, and `make test` through
+// a part of them.
 func Portion(all, part, few int) int {
-	if os.Getenv("BLOBTAIL_TORTURE") != "" {
-		part = all
+	if Torture() {
+		return all
 	}
 	return Share(part, few)
 }
 
-// FullOnly leaves a test to the run without the race detector, and says why.
+// FullOnly leaves a test out with -short, and says why: it handles much data, or measures memory,
+// which the race detector takes too.
 func FullOnly(t testing.TB, why string) {
 	t.Helper()
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		t.Skip(why)
 	}
 }

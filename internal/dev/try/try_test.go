@@ -8,10 +8,10 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -138,49 +138,23 @@ func (r *running) count(args ...string) int {
 	return n
 }
 
-// levels are the numbers of records of a service by level. hist has no level of 0 records.
-func (r *running) levels(service, from, to string) map[string]int {
+// same fails unless the server has the records of the history.
+func (r *running) same() {
 	r.t.Helper()
-	all := map[string]int{}
-	for line := range strings.Lines(r.query("hist", service, "--from", from, "--to", to, "--by", "1h", "-o", "json")) {
-		var bucket struct{ Levels map[string]int }
-		if err := json.Unmarshal([]byte(line), &bucket); err != nil {
-			r.t.Fatal(err)
+	for service, want := range r.History.Counts {
+		got := map[string]int{}
+		for line := range strings.Lines(r.query("hist", service, "--from", r.History.From.Format(layout), "--to", r.History.To.Format(layout), "--by", "1h", "-o", "json")) {
+			var bucket struct{ Levels map[string]int }
+			if err := json.Unmarshal([]byte(line), &bucket); err != nil {
+				r.t.Fatal(err)
+			}
+			for l, n := range bucket.Levels { // hist has no level of 0 records
+				got[l] += n
+			}
 		}
-		for l, n := range bucket.Levels {
-			all[l] += n
+		if !maps.Equal(got, want) {
+			r.t.Errorf("%s has %v, want %v", service, got, want)
 		}
-	}
-	return all
-}
-
-// same fails unless the server has these numbers of records.
-func (r *running) same(want counts, from, to string) {
-	r.t.Helper()
-	for _, service := range r.Services {
-		if got := r.levels(service, from, to); !maps.Equal(got, want[service]) {
-			r.t.Errorf("%s has %v, want %v", service, got, want[service])
-		}
-	}
-}
-
-// post asks the control, and keeps its answer.
-func (r *running) post(path string) {
-	r.t.Helper()
-	answer, err := http.Post(r.Control+path, "", nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err == nil {
-		var now facts
-		if err = json.Unmarshal(text, &now); err == nil {
-			r.facts = now
-		}
-	}
-	if err != nil || answer.StatusCode != http.StatusOK {
-		r.t.Fatalf("%s: %d %v %s", path, answer.StatusCode, err, text)
 	}
 }
 
@@ -194,38 +168,16 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// A try has the records that it says, with the incident, and goes on through kills of both
-// processes without a record lost or doubled. It ends without a trace.
+// A try has the records that it says, with the incident, and more come. It ends without a trace.
 func whole(t *testing.T, bin string) {
-	r := start(t, bin, "-control", "-records", "20000")
+	r := start(t, bin, "-records", "20000", "-rate", "2000")
 	if len(r.History.Counts) != 5 || r.History.Records != 20_000 || r.History.Blobs < 10_000 || r.History.Blobs >= 20_000 || time.Since(r.History.To) > 5*time.Minute {
 		t.Errorf("the history: %+v", r.History)
 	}
-	r.same(r.History.Counts, r.History.From.Format(layout), r.History.To.Format(layout))
+	r.same()
 	r.incident()
-	for _, w := range r.Wild {
-		if n := r.count(w.Service, "--from", r.History.From.Format(layout), "-F", w.Text); n == 0 {
-			t.Errorf("no record of the kind %s", w.Kind)
-		}
-	}
-
-	r.post("/live?rate=1000")
-	time.Sleep(time.Second)
-	r.post("/kill/ingest")
-	time.Sleep(500 * time.Millisecond)
-	if r.Pids["ingest"] != 0 || r.Pids["serve"] == 0 {
-		t.Errorf("after the kill of ingest: %v", r.Pids)
-	}
-	r.post("/start/ingest")
-	r.post("/kill/serve")
-	r.post("/start/serve")
-	time.Sleep(time.Second)
-	r.post("/live?rate=0")
-	if r.Live.Records < 1000 || r.Live.Last.Sub(r.History.To) < 2*time.Second {
-		t.Errorf("live: %+v", r.Live)
-	}
-	r.same(r.Live.Counts, r.History.To.Format(layout), r.Live.Last.Add(1).Format(layout))
-	r.post("/flush")
+	to := r.History.To.Format(layout)
+	testkit.Until(t, "records of now come", func() bool { return r.count("*", "--from", to) > 1000 })
 
 	_ = r.cmd.Process.Signal(syscall.SIGTERM)
 	if code := r.wait(); code != done || r.stderr.Len() > 0 {
@@ -234,69 +186,44 @@ func whole(t *testing.T, bin string) {
 	r.gone()
 }
 
-// lookout is an output that calls a function once it has a text.
-type lookout struct {
-	text  bytes.Buffer
-	until string
-	then  func()
-}
-
-// Write implements io.Writer.
-func (l *lookout) Write(p []byte) (int, error) {
-	n, err := l.text.Write(p)
-	if l.then != nil && strings.Contains(l.text.String(), l.until) {
-		l.then()
-	}
-	return n, err
-}
-
 // incident fails unless the commands that are printed tell of the incident.
 func (r *running) incident() {
 	t, i := r.t, r.Incident
 	t.Helper()
-	if len(r.Look) != 3 {
-		t.Fatalf("commands: %q", r.Look)
-	}
-	var told []string
-	for _, line := range r.Look {
-		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-		var out lookout
-		if strings.Contains(line, " tail -f ") {
-			out = lookout{until: i.Message, then: cancel}
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	var told [3]string
+	for n, line := range r.Look {
 		cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+line)
-		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-		cmd.Stdout = &out
-		if err := cmd.Run(); err != nil && ctx.Err() == nil {
-			t.Errorf("%s: %v", line, err)
-		} else if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Errorf("%s: %v", line, ctx.Err())
+		stdout, err := cmd.StdoutPipe()
+		if err = errors.Join(err, cmd.Start()); err != nil {
+			t.Fatal(err)
 		}
-		cancel()
-		told = append(told, out.text.String())
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			if told[n] += lines.Text() + "\n"; strings.Contains(line, " tail -f ") && strings.Contains(lines.Text(), i.Message) {
+				_ = cmd.Process.Signal(os.Interrupt)
+			}
+		}
+		if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != interrupted {
+			t.Errorf("%s: %v", line, err)
+		}
 	}
 	if n := strings.Count(told[1], i.Message); n == 0 || !strings.Contains(told[1], i.Before) || !strings.Contains(told[2], i.Message) || !strings.Contains(told[0], `"error":`) {
-		t.Errorf("the commands tell:\n%s", strings.Join(told, "\n"))
+		t.Errorf("the commands tell:\n%s", strings.Join(told[:], "\n"))
 	}
 	from, deploy := r.History.From.Format(layout), i.Deploy.Format(layout)
 	if n := r.count("*", "--from", from, "--to", deploy, "-F", i.Message); n != 0 {
 		t.Errorf("%d records with the new message before the deploy", n)
 	}
 	for text, want := range map[string]int{i.Message: i.Errors, i.Before: i.Warnings} {
-		if n := r.count("*", "--from", deploy, "-F", text); n != want || n == 0 {
+		if n := r.count("*", "--from", deploy, "--to", r.History.To.Format(layout), "-F", text); n != want || n == 0 {
 			t.Errorf("%d records with %q, want %d", n, text, want)
 		}
 	}
-	var msgs []string
-	for line := range strings.Lines(r.query("*", "--from", deploy, "--where", `request_id == "`+i.First.RequestID+`"`, "-o", "json")) {
-		var p struct{ Msg string }
-		if err := json.Unmarshal([]byte(line), &p); err != nil {
-			t.Fatal(err)
-		}
-		msgs = append(msgs, p.Msg)
-	}
-	if len(msgs) != len(i.First.Records) || i.First.Error != i.First.Warning+1 || !strings.HasPrefix(msgs[i.First.Error], i.Message) || !strings.HasPrefix(msgs[i.First.Warning], i.Before) {
-		t.Errorf("the first failed request: %q, want %+v", msgs, i.First)
+	of := strings.Split(r.query("*", "--from", deploy, "--where", `request_id == "`+i.Request+`"`, "-o", "json"), "\n")
+	at := slices.IndexFunc(of, func(line string) bool { return strings.Contains(line, i.Message) })
+	if len(of)-1 != i.Records || at < 1 || !strings.Contains(of[at-1], i.Before) {
+		t.Errorf("the first failed request has the records %q; the facts are %+v", of, i)
 	}
 }
 

@@ -265,7 +265,7 @@ func (a *Answer) header(resp *http.Response) error {
 	switch {
 	case !known || version == 0:
 		return foreign("the version of its answer cannot be read: %.20q", resp.Header.Get(headerVersion))
-	case version > Version || version == 1 && resp.StatusCode == http.StatusOK && isID(self.ID) && self.Process == "":
+	case version > Version || version < Version && resp.StatusCode == http.StatusOK && isID(self.ID):
 		return no("ingester %s at %s speaks version %d of /live%s", plain(self.ID), a.client.base, version, a.client.upgrade(version))
 	case tls != "":
 		return foreign("%s", tls)
@@ -325,7 +325,7 @@ func (a *Answer) refusal(begin []byte) string {
 func (c *Client) upgrade(version uint64) string {
 	switch {
 	case version < Version:
-		return ", which does not name the start and the store that its records are of: upgrade that ingester"
+		return ", as before commit a960ca37: upgrade that ingester"
 	case c.alone:
 		return fmt.Sprintf("; the ingester that asked it knows versions up to %d: upgrade the one that asked", Version)
 	}

@@ -44,8 +44,8 @@ type stream struct {
 	err    error // in place of next
 }
 
-// pull gets the next record that may be read. A peer leaves the others out already, unless
-// it is of an older version.
+// pull gets the next record that may be read. A peer leaves the others out already, and this does
+// not rely on it.
 func (s *stream) pull() {
 	s.next, s.err = s.answer.Next()
 	for s.err == nil && !s.scope.allowed(s.next.Line) {

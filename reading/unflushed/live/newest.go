@@ -76,7 +76,7 @@ func (f *fan) tellStored(out *bufio.Writer) {
 	tell := func(id string, all []Stored) {
 		for i := range all {
 			s := &all[i]
-			if !f.scope.may(serviceOf(s.Key)) { // a peer of an older version may not know the scope
+			if !f.scope.may(serviceOf(s.Key)) { // a peer may not keep to the scope
 				continue
 			}
 			line := append(out.AvailableBuffer(), wordStored+" "+id+" "...)
@@ -105,7 +105,7 @@ const maxKey = 512
 
 // Stored are the newest blobs of services of the question, once Next has ended. They were stored
 // before the header of the answer came. There is at most one for each service and ingester, and
-// none of an ingester of an older version.
+// none of an ingester of commit a960ca37.
 func (a *Answer) Stored() []Stored { return a.stored }
 
 // storedLine reads the rest of a line with the name of a blob.

@@ -27,9 +27,9 @@ const MaxService = 4096
 
 const maxPositions = 1024 // ingesters in one question
 
-// Version is the greatest version of questions and answers that this package
-// knows. Each question says the asker's, and each answer says its own. A message without one is of
-// version 1. Answers of that version may lack process and store.
+// Version is the version of questions and answers that this package knows. Each question says the
+// asker's, and each answer says its own. A message without one is of version 1, of ingesters before
+// commit a960ca37.
 const Version = 2
 
 // The headers of an answer; headerVersion is of a question too.

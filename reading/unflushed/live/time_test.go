@@ -9,39 +9,25 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/dev/testkit"
 	"blobtail/internal/lease"
 	"blobtail/reading/unflushed/live"
 )
 
-// network joins hosts by pipes, which take part in virtual time. A write to one
-// waits for its reader: nothing is buffered on the way.
-type network map[string]pipes
-
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	c, ok := <-p
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-func (p pipes) Close() error   { return nil }
-func (p pipes) Addr() net.Addr { return &net.IPAddr{} }
+// network joins hosts by pipes, which take part in virtual time.
+type network map[string]*testkit.Pipes
 
 func (n network) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address)
-	near, far := net.Pipe()
-	select {
-	case n[host] <- far:
-		return near, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if n[host] == nil {
+		return nil, syscall.ECONNREFUSED
 	}
+	return n[host].Dial(ctx, "", "")
 }
 
 func (n network) http(t *testing.T) *http.Client {
@@ -54,12 +40,12 @@ func (n network) http(t *testing.T) *http.Client {
 func (n network) serve(t *testing.T, host string, h http.Handler) {
 	mux := http.NewServeMux()
 	mux.Handle(live.Pattern, h)
-	accept := make(pipes)
+	accept := testkit.NewPipes(nil)
 	n[host] = accept
 	s := &http.Server{Handler: mux}
 	done := make(chan struct{})
 	go func() { defer close(done); s.Serve(accept) }()
-	t.Cleanup(func() { close(accept); s.Close(); <-done })
+	t.Cleanup(func() { s.Close(); <-done })
 }
 
 func (n network) ingester(t *testing.T, id string, peers ...lease.Ingester) *ingester {

@@ -28,28 +28,25 @@ function grouped(parts, textsOf) {
 export function Missing({ parts, again, view }) {
 	const [read, setRead] = useState(/** @type {string[]} */ ([])),
 		last = useLast(parts)
-	const missing = grouped(last, ({ error, outcome: o }) => {
-		const gaps = o?.gaps ?? [],
-			times = gaps
+	// Of an answer that lacks nothing, a gap is a note.
+	const gap = (/** @type {Outcome | undefined} */ o) => {
+		if (!o?.gaps.length) return ""
+		const times = o.gaps
 				.flatMap((g) => [g.from, g.to])
 				.sort()
-				.map((t) => time(t, view.utc, { day: true, digits: 0 }))
-		return [
-			error?.message,
-			...(o?.problems ?? []),
-			gaps.length
-				? `${gaps.some((g) => g.at_most) ? "at most " : ""}${some(
-						gaps.reduce((n, g) => n + g.records, 0),
-						"record",
-					)} of ${[...new Set(gaps.map((g) => g.service))].join(", ")} from ${times[0]} to ${times.at(-1)} could not be read`
-				: "",
-			o && !o.complete && !o.problems.length && !gaps.length
-				? "records are missing, and the server does not say why; its log may"
-				: "",
-		]
-	})
+				.map((t) => time(t, view.utc, { day: true, digits: 0 })),
+			sum = o.gaps.reduce((n, g) => n + g.records, 0),
+			few = (o.gaps.some((g) => g.at_most) ? "at most " : "") + some(sum, "record"),
+			of = [...new Set(o.gaps.map((g) => g.service))].join(", ")
+		return `${few} of ${of} from ${times[0]} to ${times.at(-1)} could not be read`
+	}
+	const why = (/** @type {Outcome} */ o) => {
+		const texts = [...o.problems, gap(o)]
+		return texts.some((t) => t) ? texts : ["records are missing, and the server does not say why; its log may"]
+	}
+	const missing = grouped(last, ({ error, outcome: o }) => [error?.message, ...(o && !o.complete ? why(o) : [])])
 	const notes = grouped(last, ({ outcome: o }) =>
-		[...(o?.warnings ?? []), ...(o?.notes ?? [])].filter((t) => !read.includes(t)),
+		[...(o?.warnings ?? []), ...(o?.notes ?? []), o?.complete ? gap(o) : ""].filter((t) => !read.includes(t)),
 	)
 	return [
 		missing.length

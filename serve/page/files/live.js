@@ -143,17 +143,5 @@ function take(l, e, since) {
 		l.cut ||= l.waiting.push(e) > 2 * ring
 		if (l.cut) l.waiting = []
 	} else if (e.cursor) [l.seen, l.cursor] = [new Set(), e.cursor]
-	else {
-		const { problems = [], warnings = [], notes = [], gaps = [], complete = true } = l.told ?? {}
-		const add = (/** @type {string[]} */ list, /** @type {string | undefined} */ text) =>
-			text ? [...new Set([...list, text])].slice(-20) : list
-		l.told = {
-			complete: complete && !e.problem && !e.gap,
-			problems: add(problems, e.problem),
-			warnings: add(warnings, e.warning),
-			notes: add(notes, e.note ?? (e.absent && `there is no service ${e.absent} yet`)),
-			gaps: e.gap ? [...gaps, e.gap].slice(-99) : gaps,
-			cost: { requests: 0, bytes: 0 },
-		}
-	}
+	else l.told = source.joined(l.told, source.outcomeOf(e))
 }

@@ -175,10 +175,25 @@ export function records(q, { limit, oldest, before, after, each }, signal) {
 }
 
 /**
+ * The outcome of an event of a tail, which tells one thing. Its problems and gaps say that records are missing.
+ * @param {Exclude<Told, Row>} e
+ * @returns {Outcome}
+ */
+export const outcomeOf = ({ problem, warning, note, absent, gap }) => ({
+	complete: !problem && !gap,
+	problems: problem ? [problem] : [],
+	warnings: warning ? [warning] : [],
+	notes: note ? [note] : absent ? [`there is no service ${absent} yet`] : [],
+	gaps: gap ? [gap] : [],
+	cost: { requests: 0, bytes: 0 },
+})
+
+/**
  * The outcome of an answer that came in parts. What several of them tell counts once.
- * @param {End | undefined} was
- * @param {End} end
- * @returns {End}
+ * @template {Outcome} T
+ * @param {T | undefined} was
+ * @param {T} end
+ * @returns {T}
  */
 export function joined(was, end) {
 	if (!was) return end

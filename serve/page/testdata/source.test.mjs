@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { Failure, joined, slices } from "../files/source.js"
+import { Failure, joined, outcomeOf, slices } from "../files/source.js"
 
 /** The lines of an answer whose body has some chunks. */
 async function linesOf(/** @type {Iterable<Uint8Array>} */ chunks) {
@@ -56,4 +56,14 @@ test("what several parts of an answer tell counts once, and the rest adds up", (
 		[both.complete, both.more, both.problems, both.gaps.map((g) => g.service), both.cost],
 		[false, false, ["web", "auth"], ["web", "db", "auth"], { requests: 2, bytes: 20 }],
 	)
+})
+
+test("a tail lacks records from its first problem or gap on, whatever follows", () => {
+	const told = [{ note: "n" }, { absent: "db" }, { warning: "w" }].map(outcomeOf).reduce(joined)
+	assert.deepEqual([told.complete, told.notes, told.warnings], [true, ["n", "there is no service db yet"], ["w"]])
+	const gap = { service: "web", records: 2, from: "2026-01-01", to: "2026-01-02" }
+	for (const event of [{ problem: "p" }, { gap }]) {
+		const after = [told, outcomeOf(event), outcomeOf({ note: "n" })].reduce(joined)
+		assert.deepEqual([after.complete, after.problems.length + after.gaps.length], [false, 1])
+	}
 })

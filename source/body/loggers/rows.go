@@ -5,7 +5,7 @@
 // A row is a txtar archive with three parts. about has lines NAME: VALUE:
 //
 //	logger, group, version  the writer of the bytes; the group is a table of its own in the page
-//	source                  run DIR, or page URL
+//	source                  run DIR of the folder farm, or page URL
 //	kind                    text, or json: one object a line; for people
 //	arrived                 when the bytes come, for dates without a year
 //	ran                     the times before and after a run; a record without a time lies between
@@ -36,7 +36,7 @@ type Row struct {
 	Logger  string
 	Group   string // the language or kind, for the table
 	Version string
-	Source  string // how the bytes came about: run DIR, or page URL
+	Source  string // how the bytes came about: run DIR of the folder farm, or page URL
 	Arrived time.Time
 	From    time.Time // of a run, its beginning and end; else zero
 	To      time.Time

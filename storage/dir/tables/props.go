@@ -18,8 +18,7 @@ import (
 //
 // The first property has no name: it is the version of the row, a random value made by
 // each write. A row that changes and changes back is in another state, so contents alone cannot be
-// the version. Older readers take it for a property that no caller asks for. The version of a row
-// from an older writer is a hash.
+// the version. A row that only a commit before a960ca37 wrote has none: its version is a hash.
 const (
 	propsVersion = 1
 	versionBytes = 16

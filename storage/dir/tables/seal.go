@@ -20,7 +20,7 @@ import (
 // the first frame with a wrong checksum, and says nothing. So such a table keeps its state in the one
 // file, with a rollback journal, and has a seal: the sum of all of its rows, which each read compares.
 //
-// A write of an older version, which knows no seal, removes it. The next swap makes it again.
+// A write of commit a960ca37, which knows no seal, removes it. The next swap makes it again.
 const (
 	makeSeal = `CREATE TABLE IF NOT EXISTS seal (sum BLOB NOT NULL);
 		CREATE TRIGGER IF NOT EXISTS inserted AFTER INSERT ON rows BEGIN DELETE FROM seal; END;

@@ -51,9 +51,7 @@ func TestBesideBlobs(t *testing.T) {
 	if err := s.Upsert(t.Context(), "tail", "p", []storage.Row{{Key: "k"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := blobs.Create(t.Context(), "tail/x", nil, storage.Attrs{}); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Put(t, blobs, "tail/x", nil)
 	n := 0
 	for b, err := range blobs.List(t.Context(), "", "") {
 		if n++; err != nil || b.Key != "tail/x" {

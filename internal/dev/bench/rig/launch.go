@@ -41,7 +41,7 @@ func Launch(args []string) error {
 
 // Runner runs commands and measures them. Its runs are one after another.
 type Runner struct {
-	Self string // path of this program, whose first argument launch calls [Launch]
+	Self string // path of this program, which calls [Launch] if its first argument is launch
 	out  []byte // the last command's stdout; the memory is used again
 }
 
@@ -75,30 +75,14 @@ func (r *Runner) Run(ctx context.Context, env []string, args ...string) (out []b
 	if cap(r.out) > 256<<20 {
 		r.out = nil // it was for an output that is rare
 	}
-	if r.out, err = readAll(outR, r.out[:0]); err != nil {
-		return nil, u, "", errors.Join(err, cmd.Wait())
-	}
+	to := bytes.NewBuffer(r.out[:0])
+	_, copied := io.Copy(to, outR)
+	r.out = to.Bytes()
 	told := json.NewDecoder(usageR).Decode(&u)
-	if err := errors.Join(cmd.Wait(), told); err != nil {
+	if err := errors.Join(copied, cmd.Wait(), told); err != nil {
 		return nil, u, stderr.String(), fmt.Errorf("%q: %w: %s", args, err, stderr.String())
 	}
 	return r.out, u, stderr.String(), nil
 }
 
 const setPipeSize = 1031 // F_SETPIPE_SZ of Linux
-
-// readAll appends everything to a buffer.
-func readAll(from io.Reader, to []byte) ([]byte, error) {
-	for {
-		if len(to) == cap(to) {
-			to = append(make([]byte, 0, max(1<<20, 2*cap(to))), to...)
-		}
-		n, err := from.Read(to[len(to):cap(to)])
-		to = to[:len(to)+n]
-		if err == io.EOF {
-			return to, nil
-		} else if err != nil {
-			return to, err
-		}
-	}
-}

@@ -1,3 +1,5 @@
+// Package rig has the parts that measurements of servers and commands share: the corpus, the processes
+// and their cost, the protocols of senders, the machine.
 package rig
 
 import (
@@ -11,12 +13,12 @@ import (
 	"syscall"
 	"time"
 
-	"blobtail/internal/dev/bench/report"
+	"blobtail/internal/dev/bench/result"
 )
 
 // Machine describes this computer. Properties that cannot be read are left empty.
-func Machine() report.Machine {
-	m := report.Machine{Cores: runtime.NumCPU(), Go: runtime.Version(), CPU: field("/proc/cpuinfo", "model name"), Kernel: first("/proc/sys/kernel/osrelease")}
+func Machine() result.Machine {
+	m := result.Machine{Cores: runtime.NumCPU(), Go: runtime.Version(), CPU: field("/proc/cpuinfo", "model name"), Kernel: first("/proc/sys/kernel/osrelease")}
 	var kb int
 	if _, err := fmt.Sscan(field("/proc/meminfo", "MemTotal"), &kb); err == nil {
 		m.MemoryMB = kb / 1024
@@ -43,17 +45,20 @@ func BusyNow() Busy {
 		ticks, _ := strconv.ParseFloat(f, 64)
 		b.All += ticks / 100
 	}
-	for _, of := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
-		var u syscall.Rusage
-		_ = syscall.Getrusage(of, &u) // it cannot fail for these
-		b.Own += float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
-	}
+	b.Own = ownCPU(syscall.RUSAGE_SELF) + ownCPU(syscall.RUSAGE_CHILDREN)
 	return b
+}
+
+// ownCPU returns the CPU seconds of this process, or of its children that have ended.
+func ownCPU(of int) float64 {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(of, &u) // it cannot fail for these
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
 // Others returns how many cores other processes used between two readings.
 func (b Busy) Others(before Busy) float64 {
-	return max(0, report.Round((b.All-before.All-(b.Own-before.Own))/b.At.Sub(before.At).Seconds()))
+	return max(0, result.Round((b.All-before.All-(b.Own-before.Own))/b.At.Sub(before.At).Seconds()))
 }
 
 // field returns the first value of a "key : value" file of /proc.

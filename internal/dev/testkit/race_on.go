@@ -1,5 +1,0 @@
-//go:build race
-
-package testkit
-
-const raceEnabled = true
