@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"blobtail/internal/bill"
 	"blobtail/internal/dev/bench/result"
+	"blobtail/internal/units"
 )
 
 // variants are the plans that docs/COST.md compares: the built-in one, one with a partition for
@@ -24,6 +26,7 @@ func variants(t *testing.T) (names []string, sheets []*bill.Sheet) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const day = units.Duration(24 * time.Hour)
 	for _, v := range []struct {
 		name   string
 		change func(*bill.Plan)
@@ -34,7 +37,7 @@ func variants(t *testing.T) (names []string, sheets []*bill.Sheet) {
 		}},
 		{"partitions, flush.min 2MiB", func(p *bill.Plan) { p.IngestersPerService = 1 }},
 		{"cool from 10 days, compacted", func(p *bill.Plan) {
-			p.Tiers, p.Compaction, p.Keep, p.ReadsOfCool = bill.Tiers{"cool": 10}, true, 90, 50
+			p.Tiers, p.Compaction, p.Keep, p.ReadsOfCool = map[string]units.Duration{"cool": 10 * day}, "on", 90*day, 50
 		}},
 	} {
 		p, err := bill.LoadPlan("")

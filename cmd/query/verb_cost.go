@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,11 +13,11 @@ import (
 type costCmd struct {
 	Plan   string `help:"The load, an edited copy of configs/plan.yaml; else the one built in." placeholder:"FILE"`
 	Prices string `help:"Table of prices, an edited copy of configs/prices.yaml; else the one built in." placeholder:"FILE"`
-	Output string `short:"o" help:"text, json (the default into a pipe) or csv." placeholder:"FORM"`
+	Output string `short:"o" help:"text, or json (the default into a pipe)." placeholder:"FORM"`
 }
 
 func (c *costCmd) run(_ context.Context, a *app) (int, error) {
-	form, err := a.form(c.Output, "pretty", "json", "csv")
+	form, err := a.form(c.Output, "pretty", "json")
 	if err != nil {
 		return 0, err
 	}
@@ -38,8 +37,11 @@ func (c *costCmd) run(_ context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, cli.Usagef("%w", err)
 	}
-	p := costPrinter{a: a, prices: &prices, sheet: sheet}
-	map[string]func(){"pretty": p.text, "json": p.json, "csv": p.csv}[form]()
+	if form == "json" {
+		a.json(sheet)
+	} else {
+		costText(a, sheet)
+	}
 	if err := a.out.flush(); err != nil {
 		return 0, err
 	}
@@ -48,91 +50,33 @@ func (c *costCmd) run(_ context.Context, a *app) (int, error) {
 	return cli.OK, nil
 }
 
-type costPrinter struct {
-	a      *app
-	prices *bill.Prices
-	sheet  *bill.Sheet
-}
-
-// text prints the sums, the lines, and the cost elsewhere.
-func (p *costPrinter) text() {
-	s, currency := p.sheet, cli.Safe(p.prices.Currency)
-	sums := table{heads: []head{{currency + " a day", false, 0}, {"of", true, 0}}}
+// costText prints the sums, the lines, and the cost elsewhere.
+func costText(a *app, s *bill.Sheet) {
+	day := cli.Safe(s.Currency) + " a day"
+	sums := table{heads: []head{{day, false, 0}, {"of", true, 0}}}
 	sums.add(money(s.PerDay["storage_requests_tables"]), fmt.Sprintf("storage, requests and tables (%s for a GB of lines)", money(s.PerGB)))
 	sums.add(money(s.PerDay["machines"]), "machines and their disks")
 	sums.add(money(s.PerDay["total"]), "total")
-	sums.print(p.a, "-o json")
-	fmt.Fprintln(p.a.out)
+	sums.print(a, "-o json")
+	fmt.Fprintln(a.out)
 
-	lines := table{heads: []head{{currency + " a day", false, 0}, {"count a day", false, 3}, {"unit", true, 3}, {"line", true, 0}, {"measured", false, 2}, {"at", true, 2}, {"how", true, 4}}}
-	for i := range s.Lines {
-		l := &s.Lines[i]
-		measured := ""
-		if l.Path != "" {
-			measured = strconv.FormatFloat(l.Measured, 'f', -1, 64)
+	lines := table{heads: []head{{day, false, 0}, {"count a day", false, 3}, {"unit", true, 3}, {"line", true, 0}, {"measured at", true, 2}, {"how", true, 4}}}
+	for _, l := range s.Lines {
+		count := strconv.FormatFloat(l.Count, 'g', 4, 64)
+		if l.Count >= 1000 && l.Count < 1e15 {
+			count = cli.Thousands(int(l.Count + 0.5))
 		}
-		lines.add(money(l.PerDay), countText(l.Count), l.Unit, l.Name, measured, l.Path, cli.Safe(l.How))
+		lines.add(money(l.PerDay), count, l.Unit, l.Name, l.Path, cli.Safe(l.How))
 	}
-	lines.print(p.a, "-o json")
-	fmt.Fprintf(p.a.out, "\nCounts are those of the scale test of %s at %s.\n", cli.Safe(s.Measured.Date), cli.Safe(s.Measured.Commit))
+	lines.print(a, "-o json")
+	fmt.Fprintf(a.out, "\nCounts are those of the scale test of %s at %s.\n", cli.Safe(s.Measured.Date), cli.Safe(s.Measured.Commit))
 	if len(s.Plan.Defaults) > 0 {
-		fmt.Fprintf(p.a.out, "The plan leaves out: %s.\n", cli.Safe(strings.Join(s.Plan.Defaults, "; ")))
+		fmt.Fprintf(a.out, "The plan leaves out: %s.\n", cli.Safe(strings.Join(s.Plan.Defaults, "; ")))
 	}
-	if len(s.Elsewhere) == 0 {
-		return
+	fmt.Fprintln(a.out)
+	others := table{heads: []head{{day, false, 0}, {"elsewhere", true, 0}, {"of that", true, 1}}}
+	for _, o := range s.Elsewhere {
+		others.add(money(o.PerDay), cli.Safe(o.Name), cli.Safe(strings.TrimSuffix(o.How+"; lacks: "+o.Lacks, "; lacks: ")))
 	}
-	fmt.Fprintln(p.a.out)
-	others := table{heads: []head{{currency + " a day", false, 0}, {"elsewhere", true, 0}, {"of that", true, 1}}}
-	for i := range s.Elsewhere {
-		o := &s.Elsewhere[i]
-		others.add(money(o.PerDay), cli.Safe(o.Name), cli.Safe(o.How))
-	}
-	others.print(p.a, "-o json")
-	for i := range s.Elsewhere {
-		if o := &s.Elsewhere[i]; o.Lacks != "" {
-			fmt.Fprintf(p.a.out, "%s: %s.\n", cli.Safe(o.Name), cli.Safe(o.Lacks))
-		}
-	}
-}
-
-// countText writes a count with separators, and a small one with its fraction.
-func countText(x float64) string {
-	if x < 1000 || x >= 1e15 {
-		return strconv.FormatFloat(x, 'g', 4, 64)
-	}
-	return cli.Thousands(int(x + 0.5))
-}
-
-type costAnswer struct {
-	Unit   string             `json:"currency"`
-	PerDay map[string]float64 `json:"per_day"`
-	PerGB  float64            `json:"per_gb"`
-	Lines  []bill.Line        `json:"lines"`
-	// Elsewhere has the same load at others.
-	Elsewhere []bill.Other `json:"elsewhere"`
-	Prices    string       `json:"prices"`
-	Measured  struct {
-		Date   string `json:"date"`
-		Commit string `json:"commit"`
-	} `json:"measured"`
-	Plan *bill.Plan `json:"plan"`
-}
-
-func (p *costPrinter) json() {
-	s := p.sheet
-	answer := costAnswer{Unit: p.prices.Currency, PerDay: s.PerDay, PerGB: s.PerGB, Lines: s.Lines, Elsewhere: s.Elsewhere, Prices: s.Dates, Plan: &s.Plan}
-	answer.Measured.Date, answer.Measured.Commit = s.Measured.Date, s.Measured.Commit
-	p.a.json(&answer)
-}
-
-// csv prints the lines only, without sums.
-func (p *costPrinter) csv() {
-	w := csv.NewWriter(p.a.out)
-	_ = w.Write([]string{"name", "group", "per_day", "count", "unit", "price", "path", "measured", "how"})
-	real := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
-	for i := range p.sheet.Lines {
-		l := &p.sheet.Lines[i]
-		_ = w.Write([]string{l.Name, l.Group, real(l.PerDay), real(l.Count), l.Unit, l.Price, l.Path, real(l.Measured), l.How})
-	}
-	w.Flush()
+	others.print(a, "-o json")
 }

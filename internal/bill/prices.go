@@ -208,14 +208,6 @@ func (p *Prices) machine(name string) (key string, ok bool) {
 	return "", false
 }
 
-// machineNames are the kinds of machines.
-func (p *Prices) machineNames() (names []string) {
-	for _, m := range p.Machines {
-		names = append(names, m.Name)
-	}
-	return names
-}
-
 // Prices are for so many of their things.
 const (
 	requests = 1e4

@@ -8,19 +8,16 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"blobtail/internal/units"
 )
 
 // Line is one line of a [Sheet].
 type Line struct {
-	Name  string  `json:"name"`
-	Group string  `json:"group"` // storage, requests, tables or machines
-	What  string  `json:"what"`
-	Count float64 `json:"count"` // of a day
-	Unit  string  `json:"unit"`
-	Price string  `json:"price"` // its key in the table of prices
-	// PerDay is the cost of a day.
+	Name   string  `json:"name"`
+	Group  string  `json:"group"` // storage, requests, tables or machines
+	What   string  `json:"what"`
+	Count  float64 `json:"count"` // of a day
+	Unit   string  `json:"unit"`
+	Price  string  `json:"price"` // its key in the table of prices
 	PerDay float64 `json:"per_day"`
 	// Path is the place of the measured count that the line is scaled from; "": the plan and
 	// the rules alone give it. How tells the way from there to Count.
@@ -29,204 +26,187 @@ type Line struct {
 	How      string  `json:"how"`
 }
 
-// The groups of lines. The first three make up storage_requests_tables.
-const (
-	ofStorage  = "storage"
-	ofRequests = "requests"
-	ofTables   = "tables"
-	ofMachines = "machines"
-)
-
-// Sheet is the cost of a plan, for a day of its steady state: nothing expires later than it
-// is written.
-type Sheet struct {
-	Plan  Plan
-	Lines []Line
-	// PerDay has the sums: total, storage_requests_tables, each group and each line by its name.
-	PerDay    map[string]float64
-	PerGB     float64 // storage, requests and tables, for a GB of lines
-	Elsewhere []Other
-	Measured  *Measured
-	// Dates names the dates of the oldest and of the newest price.
-	Dates string
-}
-
-// Other is the cost of the same load elsewhere.
+// Other is the cost of the same load elsewhere. How tells its parts.
 type Other struct {
 	Name   string  `json:"name"`
 	PerDay float64 `json:"per_day"`
-	// How tells the parts of the cost.
-	How    string `json:"how"`
-	Lacks  string `json:"lacks,omitempty"`
-	Source string `json:"source"`
-	Date   string `json:"date"`
+	How    string  `json:"how"`
+	Lacks  string  `json:"lacks,omitempty"`
+	Source string  `json:"source"`
+	Date   string  `json:"date"`
 }
 
-// sheet makes a Sheet.
+// Sheet is the cost of a plan, for a day of its steady state: as much expires as is written.
+type Sheet struct {
+	Currency string `json:"currency"`
+	// PerDay has the sums: total, storage_requests_tables, each group and each line by its name.
+	PerDay    map[string]float64 `json:"per_day"`
+	PerGB     float64            `json:"per_gb"` // storage, requests and tables, for a GB of lines
+	Lines     []Line             `json:"lines"`
+	Elsewhere []Other            `json:"elsewhere"`
+	Dates     string             `json:"prices"` // of the oldest and of the newest price
+	Measured  *Measured          `json:"measured"`
+	Plan      Plan               `json:"plan"`
+}
+
 type sheet struct {
 	Sheet
-	prices *Prices
-	err    error
-
-	pair     pair    // of the plan
-	pairs    float64 // of the plan
-	like     *shape
-	raw      float64 // bytes of lines a day
-	stored   float64 // bytes of blobs a day
-	puts     float64 // blobs a day
-	end      float64 // days until a blob is deleted
-	first    string  // the tier of new blobs
-	byTiers  []step
-	bytesHow string
-}
-
-// Cost is the cost of the plan, by prices and counts of requests.
-func (p Plan) Cost(prices *Prices, m *Measured) (*Sheet, error) {
-	return newSheet(p, prices, m)
-}
-
-func newSheet(plan Plan, prices *Prices, m *Measured) (*Sheet, error) {
-	s := &sheet{Sheet: Sheet{Plan: plan, PerDay: map[string]float64{}, Measured: m}, prices: prices}
-	p := &s.Plan
-	s.raw = float64(p.BytesPerDay)
-	s.pairs = float64(p.Services * p.IngestersPerService)
-	s.pair = pair{records: s.raw / p.LineBytes / daySeconds / s.pairs, line: p.LineBytes}
-	var err error
-	if s.like, err = m.like(s.pair); err != nil {
-		return nil, err
-	}
-	if p.Ratio == 0 {
-		p.Ratio = 1 / s.like.stored
-		s.bytesHow = fmt.Sprintf("lines are %.2f times the blobs, as %s.raw_bytes and stored_bytes", p.Ratio, s.like.path)
-	} else {
-		s.bytesHow = fmt.Sprintf("lines are %.2f times the blobs, by the plan", p.Ratio)
-	}
-	s.stored = s.raw / p.Ratio
-	s.end = float64(p.Keep) + 1
-	s.byTiers = p.Tiers.steps(s.end)
-	s.first = s.byTiers[0].tier
-	s.written()
-	s.kept()
-	s.listed()
-	s.tables()
-	s.reads()
-	s.jobs()
-	s.machines()
-	if s.err != nil {
-		return nil, s.err
-	}
-	s.sum()
-	s.others()
-	s.Dates = s.dates()
-	return &s.Sheet, nil
+	prices                          *Prices
+	err                             error
+	at                              string // the measured load
+	like                            load
+	pair, pairs, raw, stored, blobs float64 // records a second of a pair; bytes and blobs of a day
+	first                           string  // the tier of new blobs
 }
 
 const daySeconds = 24 * 60 * 60
 
-// add adds a line. A line of nothing is left out.
-func (s *sheet) add(l Line) {
-	if s.err != nil || l.Count == 0 {
+// Cost is the cost of the plan, by prices and counts of requests.
+func (p Plan) Cost(prices *Prices, m *Measured) (*Sheet, error) {
+	s := &sheet{Sheet: Sheet{Currency: prices.Currency, Plan: p, PerDay: map[string]float64{}, Measured: m}, prices: prices, raw: float64(p.BytesPerDay)}
+	s.pairs = p.Services * p.IngestersPerService
+	s.pair = s.raw / p.LineBytes / daySeconds / s.pairs
+	if s.at, s.like, s.err = m.like(s.pair * p.LineBytes); s.err != nil {
+		return nil, s.err
+	}
+	s.stored = s.raw / cmp.Or(p.Ratio, s.like.Raw/s.like.Stored)
+	s.ingested()
+	s.kept()
+	s.read()
+	s.retention()
+	s.machines()
+	if s.err != nil {
+		return nil, s.err
+	}
+	added := s.Lines
+	s.Lines = nil
+	for _, group := range []string{"storage", "requests", "tables", "machines"} {
+		s.PerDay[group] = 0
+		for _, l := range added {
+			if l.Group == group {
+				s.Lines = append(s.Lines, l)
+				s.PerDay[l.Name], s.PerDay[group] = l.PerDay, digits(s.PerDay[group]+l.PerDay)
+			}
+		}
+		s.PerDay["total"] = digits(s.PerDay["total"] + s.PerDay[group])
+		if group == "tables" {
+			s.PerDay["storage_requests_tables"] = s.PerDay["total"]
+		}
+	}
+	s.PerGB = digits(s.PerDay["storage_requests_tables"] / s.raw * gigabyte)
+	s.elsewhere()
+	return &s.Sheet, nil
+}
+
+// add adds a line of a group and unit, such as "requests requests", by the key of its price; one of
+// nothing is left out. What is counted may have its measured count behind a tab.
+func (s *sheet) add(name, what, kind, price string, count float64, how string) {
+	group, unit, _ := strings.Cut(kind, " ")
+	l := Line{Name: name, What: what, Group: group, Unit: unit, Price: price, Count: count, How: how}
+	if s.err != nil || count == 0 {
 		return
 	}
-	if _, ok := s.prices.lines()[l.Price]; !ok {
-		s.err = fmt.Errorf("the table of prices has no %s, which the plan needs; configs/prices.yaml has one", l.Price)
+	if what, path, ok := strings.Cut(what, "\t"); ok {
+		l.What = what
+		if n, ok := s.Measured.count(path); ok {
+			l.Path, l.Measured = path, n
+		}
+	}
+	if _, ok := s.prices.lines()[price]; !ok {
+		s.err = fmt.Errorf("the table of prices has no %s, which the plan needs; configs/prices.yaml has one", price)
 		return
 	}
-	if l.Path == "" {
-		l.Measured = 0
+	l.PerDay = s.prices.money(price, count)
+	if strings.HasSuffix(unit, "-days") { // the price is of a month
+		l.PerDay = digits(l.PerDay / daysOfMonth)
 	}
-	l.PerDay = s.prices.money(l.Price, l.Count)
-	switch l.Unit { // their prices are for a month
-	case "GB-days":
-		l.PerDay = digits(l.PerDay / daysOfMonth)
-		l.Count /= gigabyte
-	case "machine-days":
-		l.PerDay = digits(l.PerDay / daysOfMonth)
-	case "GB":
+	if strings.HasPrefix(unit, "GB") {
 		l.Count /= gigabyte
 	}
 	s.Lines = append(s.Lines, l)
 }
 
-// count is a measured count; an absent one ends the sheet.
-func (s *sheet) count(path string) float64 {
-	n, err := s.Measured.Count(path)
-	s.err = cmp.Or(s.err, err)
-	return n
-}
-
-// countOr is a measured count with its path, or the count of a rule with the path "" if the
-// result of the scale test has not got that part.
-func (s *sheet) countOr(path string, rule float64) (n float64, at string) {
-	n, err := s.Measured.Count(path)
-	if err != nil {
-		return rule, ""
+// count is the measured count at a path, or that of a rule if the result lacks it. Without a rule
+// that is an error.
+func (s *sheet) count(path string, rule float64) float64 {
+	n, ok := s.Measured.count(path)
+	if ok {
+		return n
 	}
-	return n, path
-}
-
-// tierPrice is the key of a price of a tier.
-func tierPrice(tier, of string) string {
-	if tier == "hot" {
-		return "here." + of
+	if rule < 0 {
+		s.err = cmp.Or(s.err, fmt.Errorf("the result of the scale test of %s has no count %s; make scale writes a new one", s.Measured.Date, path))
 	}
-	return "here.tiers." + tier + "." + of
+	return rule
 }
 
-// ruled scales a count that a rule of this package foretells, from the measured load to the
-// plan: the rule's count for the plan, times the deviation of the measurement from the rule.
-func (s *sheet) ruled(kind string, planned float64) (path string, measured, count float64) {
-	path = s.like.path + ".requests." + kind
-	measured = s.count(path)
-	by, err := s.like.deviation(kind, measured)
-	s.err = cmp.Or(s.err, err)
-	return path, measured, planned * by
-}
+// ingested adds the requests of ingesters, and the tables of the newest records.
+func (s *sheet) ingested() {
+	p, like, path := &s.Plan, &s.like, s.at+".requests."
+	s.first = p.stays()[0].tier
+	window := fmt.Sprintf("one ingester, %.0f pairs of %.3g records/s, %.0f s", like.pairs, like.Rate, like.Seconds)
 
-// window says how much was measured.
-func (s *sheet) window() string {
-	return fmt.Sprintf("one ingester, %.0f pairs of %.3g records/s, %.0f s", s.like.pairs, s.like.pair.records, s.like.window.Seconds())
-}
+	n, each := s.count(path+"put", -1), 24*p.Flush.anHour(s.pair, p.LineBytes)
+	wait := like.Flush.wait(like.Rate * like.line)
+	least, most := math.Floor(like.Seconds/(wait+1+1/like.Rate)), math.Ceil(like.Seconds/wait)
+	s.blobs = s.pairs * each * off(n, like.pairs*least, like.pairs*most)
+	s.add("puts", "PUTs of ingesters\t"+path+"put", "requests requests", tierPrice(s.first, "writes"), s.blobs,
+		fmt.Sprintf("%s: the rule of flush.* gives %.0f to %.0f a pair; in the plan %.0f pairs of %.3g records/s put %.0f blobs a day each, one after %.0f s",
+			window, least, most, s.pairs, s.pair, each, p.Flush.wait(s.pair*p.LineBytes)))
 
-// written adds the PUTs of ingesters.
-func (s *sheet) written() {
-	flush := s.Plan.Flush
-	each := flush.puts(s.pair)
-	path, measured, n := s.ruled("put", s.pairs*each)
-	s.puts = n
-	least, most := s.like.flush.putsWithin(s.like.pair, s.like.window)
-	s.add(Line{Name: "puts", Group: ofRequests, What: "PUTs of ingesters", Count: n, Unit: "requests", Price: tierPrice(s.first, "writes"), Path: path, Measured: measured,
-		How: fmt.Sprintf("%s: the rule of flush.* gives %.0f to %.0f a pair; in the plan %.0f pairs of %.3g records/s put %.0f blobs a day each, one after %s",
-			s.window(), least, most, s.pairs, s.pair.records, each, flush.wait(s.pair).Round(time.Second))})
+	day := daySeconds / like.Seconds * p.Ingesters
+	how := fmt.Sprintf("%s; times %.0f ingesters and %.0f, because they come by the clock", window, p.Ingesters, daySeconds/like.Seconds)
+	s.add("lists", "LISTs of ingesters\t"+path+"list", "requests requests", "here.lists", day*s.count(path+"list", -1), how)
+	s.add("gets", "GETs of ingesters\t"+path+"get", "requests requests", s.ownReads(), day*s.count(path+"get", -1), how)
+	s.add("heads", "HEADs of ingesters\t"+path+"head", "requests requests", s.ownReads(), day*s.count(path+"head", -1), how)
+	s.add("table_reads", "reads of tables by ingesters\t"+path+"table_read", "tables transactions", "here.table-writes", day*s.count(path+"table_read", -1), how)
+
+	const heartbeat = 10 // seconds between the rows of an ingester, see internal/lease
+	beats := p.Ingesters * daySeconds / heartbeat
+	if p.Tail.Enabled == "off" {
+		s.add("heartbeats", "rows of ingesters", "tables transactions", "here.table-writes", beats, "each ingester, every 10s")
+		return
+	}
+	n, rows := s.count(path+"table_write", -1), like.pairs*like.rows(like.Rate, like.Seconds)
+	load := load{Every: p.Tail.Every}
+	each = load.rows(s.pair, daySeconds)
+	s.add("tail_writes", "writes of the tables of the newest records\t"+path+"table_write", "tables transactions", "here.table-writes",
+		(s.pairs*each+beats)*off(n, 0.95*rows, rows+like.pairs+like.Seconds/heartbeat),
+		fmt.Sprintf("%s, a row every %s; in the plan %.0f pairs write %.0f rows a day each, and %.0f ingesters a row of their own every 10s",
+			window, like.Every, s.pairs, each, p.Ingesters))
+	_, there := tailUse(int64(like.Rate*like.Seconds), int64(like.rows(like.Rate, like.Seconds)), like.line)
+	_, ours := tailUse(int64(s.pair*daySeconds), int64(each), p.LineBytes)
+	bytes, kept := s.pairs*float64(ours)*like.Tail/(like.pairs*float64(there)), days(p.Tail.Keep)+1
+	s.add("tail_room", "room of these tables\t"+s.at+".tail_bytes", "tables GB-days", "here.table-storage", bytes*kept,
+		fmt.Sprintf("%.3g bytes of table a byte of lines there, %.3g in the plan; %.3g days, because a table is dropped whole", like.Tail/like.Raw, bytes/s.raw, kept))
 }
 
 // kept adds the room of blobs, by tier.
 func (s *sheet) kept() {
-	blobs, bytes := s.puts, "as put"
-	if s.Plan.Compaction {
-		blobs, bytes = min(s.puts, float64(s.Plan.Services)*24), "compacted"
-	}
-	for i, step := range s.byTiers {
-		days, why := step.to-step.from, ""
-		least := float64(s.prices.Here.Tiers[step.tier].Days)
-		if days < least {
-			why = fmt.Sprintf("; %.3g of these days are for early deletion: the tier is paid for %.0f", least-days, least)
-			days = least
+	p, stays := &s.Plan, s.Plan.stays()
+	for i, t := range stays {
+		span, why := t.span, ""
+		if least := float64(s.prices.Here.Tiers[t.tier].Days); span < least {
+			why, span = fmt.Sprintf("; %.3g of these days are for early deletion: the tier is paid for %.0f", least-span, least), least
 		}
-		s.add(Line{Name: "storage_" + step.tier, Group: ofStorage, What: "blobs in the tier " + step.tier, Count: s.stored * days, Unit: "GB-days", Price: tierPrice(step.tier, "storage"),
-			How: fmt.Sprintf("%.4g GB a day, %.4g days (keep, and a day until the deletion); %s%s", s.stored/gigabyte, days, s.bytesHow, why)})
+		s.add("storage_"+t.tier, "blobs in the tier "+t.tier, "storage GB-days", tierPrice(t.tier, "storage"), s.stored*span,
+			fmt.Sprintf("%.4g GB a day, %.4g days (keep, and a day until the deletion); lines are %.2f times the blobs%s", s.stored/gigabyte, span, s.raw/s.stored, why))
 		if i > 0 {
-			s.add(Line{Name: "moves_" + step.tier, Group: ofRequests, What: "blobs moved to the tier " + step.tier, Count: blobs, Unit: "requests", Price: tierPrice(step.tier, "writes"),
-				How: "each blob once, " + bytes})
+			s.add("moves_"+t.tier, "blobs moved to the tier "+t.tier, "requests requests", tierPrice(t.tier, "writes"), s.compacted(), "each blob once")
 		}
 	}
-	last := s.byTiers[len(s.byTiers)-1].tier
-	s.add(Line{Name: "storage_deleted", Group: ofStorage, What: "deleted blobs that can be restored", Count: s.stored * float64(s.Plan.SoftDelete), Unit: "GB-days", Price: tierPrice(last, "storage"),
-		How: fmt.Sprintf("%.4g GB a day, %s of soft delete", s.stored/gigabyte, s.Plan.SoftDelete)})
+	s.add("storage_deleted", "deleted blobs that can be restored", "storage GB-days", tierPrice(stays[len(stays)-1].tier, "storage"), s.stored*days(p.SoftDelete),
+		fmt.Sprintf("%.4g GB a day, %.4g days of soft delete", s.stored/gigabyte, days(p.SoftDelete)))
 }
 
-// ownReads is the price of reading objects other than blobs of records. They are in the tier of the
-// account, which is never archive.
+// compacted is how many blobs a day are kept.
+func (s *sheet) compacted() float64 {
+	if s.Plan.Compaction == "on" {
+		return min(s.blobs, s.Plan.Services*24)
+	}
+	return s.blobs
+}
+
+// ownReads is the price of reading objects other than blobs of records: their tier is never archive.
 func (s *sheet) ownReads() string {
 	if s.first == "archive" {
 		return tierPrice("hot", "reads")
@@ -234,253 +214,117 @@ func (s *sheet) ownReads() string {
 	return tierPrice(s.first, "reads")
 }
 
-// listed adds the other requests of ingesters, which come by the clock.
-func (s *sheet) listed() {
-	day := daySeconds / s.like.window.Seconds() * float64(s.Plan.Ingesters)
-	how := fmt.Sprintf("%s; times %s and %.0f, because they come by the clock", s.window(), units.Count(s.Plan.Ingesters, "ingester"), daySeconds/s.like.window.Seconds())
-	for _, k := range []struct{ kind, name, what, price string }{
-		{"list", "lists", "LISTs of ingesters", "here.lists"},
-		{"get", "gets", "GETs of ingesters", s.ownReads()},
-		{"head", "heads", "HEADs of ingesters", s.ownReads()},
-	} {
-		path := s.like.path + ".requests." + k.kind
-		n := s.count(path)
-		s.add(Line{Name: k.name, Group: ofRequests, What: k.what, Count: n * day, Unit: "requests", Price: k.price, Path: path, Measured: n, How: how})
-	}
-	path := s.like.path + ".requests.table_read"
-	n := s.count(path)
-	s.add(Line{Name: "table_reads", Group: ofTables, What: "reads of tables by ingesters", Count: n * day, Unit: "transactions", Price: "here.table-writes", Path: path, Measured: n, How: how})
-}
-
-// tables adds the tables of the newest records.
-func (s *sheet) tables() {
-	p := &s.Plan
-	every := time.Duration(p.Tail.Every)
-	beats := float64(p.Ingesters) * daySeconds / heartbeat.Seconds()
-	if !p.Tail.Enabled {
-		s.add(Line{Name: "heartbeats", Group: ofTables, What: "rows of ingesters", Count: beats, Unit: "transactions", Price: "here.table-writes", How: fmt.Sprintf("each ingester, every %s", heartbeat)})
-		return
-	}
-	each := rows(s.pair, every, daySeconds*time.Second)
-	path, measured, n := s.ruled("table_write", s.pairs*each+beats)
-	s.add(Line{Name: "tail_writes", Group: ofTables, What: "writes of the tables of the newest records", Count: n, Unit: "transactions", Price: "here.table-writes", Path: path, Measured: measured,
-		How: fmt.Sprintf("%s, a row every %s; in the plan %.0f pairs write %.0f rows a day each, and %s a row of their own every %s", s.window(), s.like.every, s.pairs, each, units.Count(p.Ingesters, "ingester"), heartbeat)})
-
-	foretold := s.like.pairs * tailBytes(s.like.pair, time.Duration(s.like.every), s.like.window)
-	bytes := s.pairs * tailBytes(s.pair, every, daySeconds*time.Second) * s.like.tail / foretold
-	days := float64(p.Tail.Keep) + 1
-	s.add(Line{Name: "tail_room", Group: ofTables, What: "room of these tables", Count: bytes * days, Unit: "GB-days", Price: "here.table-storage", Path: s.like.path + ".tail_bytes", Measured: s.like.tail,
-		How: fmt.Sprintf("%.3g bytes of table a byte of lines there, %.3g in the plan; %.3g days, because a table is dropped whole", s.like.tail/(s.like.pair.records*s.like.pair.line*s.like.window.Seconds()*s.like.pairs), bytes/s.raw, days)})
-}
-
-// getsOfBlob is how many GETs a read makes of a blob: its index, and its blocks.
-const getsOfBlob = 2
-
-// reads adds the requests of readers and followers.
-func (s *sheet) reads() {
-	p := &s.Plan
-	hours := time.Duration(p.ReadRange).Hours()
-	blobs := s.puts / float64(p.Services) / 24 * hours
-	const read = "b.reads.read.requests."
-	lists, listsAt := s.countOr(read+"list", 2)
-	gets, getsAt := s.countOr(read+"get", 0)
-	rows, rowsAt := s.countOr(read+"table_read", 2)
-	s.add(Line{Name: "read_lists", Group: ofRequests, What: "LISTs of reads", Count: lists * p.ReadsPerDay, Unit: "requests", Price: "here.lists", Path: listsAt, Measured: lists,
-		How: fmt.Sprintf("%.6g reads with %.3g each", p.ReadsPerDay, lists)})
-	each := max(gets, blobs*getsOfBlob)
-	how := fmt.Sprintf("%%.6g reads of %s of a service, which has %.3g blobs there: %.3g GETs each, %d a blob and no fewer than measured", p.ReadRange, blobs, each, getsOfBlob)
-	s.add(Line{Name: "read_gets", Group: ofRequests, What: "GETs of reads", Count: each * (p.ReadsPerDay - p.ReadsOfCool), Unit: "requests", Price: tierPrice(s.first, "reads"), Path: getsAt, Measured: gets, How: fmt.Sprintf(how, p.ReadsPerDay-p.ReadsOfCool)})
-	s.add(Line{Name: "read_tables", Group: ofTables, What: "reads of tables by readers", Count: rows * p.ReadsPerDay, Unit: "transactions", Price: "here.table-writes", Path: rowsAt, Measured: rows,
-		How: fmt.Sprintf("%.6g reads with %.3g each", p.ReadsPerDay, rows)})
-	if p.ReadsOfCool > 0 {
-		s.coolReads(each, hours, how)
-	}
-	if s.first != "hot" {
-		s.retrieved("read_retrieval", s.first, p.ReadsPerDay-p.ReadsOfCool, hours)
-	}
-	f := float64(p.Followers)
-	s.add(Line{Name: "follower_lists", Group: ofRequests, What: "LISTs of followers", Count: f * daySeconds / 60, Unit: "requests", Price: "here.lists", How: units.Count(p.Followers, "follower") + ", every 60 s"})
-	s.add(Line{Name: "follower_tables", Group: ofTables, What: "reads of tables by followers", Count: f * daySeconds / 5, Unit: "transactions", Price: "here.table-writes", How: units.Count(p.Followers, "follower") + ", every 5 s"})
-}
-
-// coolReads adds the reads of the coolest tier that can be read.
-func (s *sheet) coolReads(gets, hours float64, how string) {
-	tier := ""
-	for _, step := range s.byTiers {
-		if step.tier != "hot" && step.tier != "archive" {
-			tier = step.tier
+// read adds the requests of readers and followers.
+func (s *sheet) read() {
+	p, hours := &s.Plan, time.Duration(s.Plan.ReadRange).Hours()
+	const path, getsOfBlob = "b.reads.read.requests.", 2 // its index, and its blocks
+	lists, tables, blobs := s.count(path+"list", 2), s.count(path+"table_read", 2), s.blobs/p.Services/24*hours
+	each := max(s.count(path+"get", 0), blobs*getsOfBlob)
+	how := fmt.Sprintf("reads of %s of a service, which has %.3g blobs there: %.3g GETs each, %d a blob and no fewer than measured", p.ReadRange, blobs, each, getsOfBlob)
+	s.add("read_lists", "LISTs of reads\t"+path+"list", "requests requests", "here.lists", lists*p.ReadsPerDay, fmt.Sprintf("%.6g reads with %.3g each", p.ReadsPerDay, lists))
+	s.add("read_tables", "reads of tables by readers\t"+path+"table_read", "tables transactions", "here.table-writes", tables*p.ReadsPerDay, fmt.Sprintf("%.6g reads with %.3g each", p.ReadsPerDay, tables))
+	cool := ""
+	for _, t := range p.stays() {
+		if t.tier == "cool" || t.tier == "cold" {
+			cool = t.tier
 		}
 	}
-	if tier == "" {
-		s.err = fmt.Errorf("plan: reads-of-cool: no tier of the plan is cool or cold while blobs are kept; tiers: %s", s.Plan.Tiers)
-		return
+	for _, r := range []struct {
+		prefix, what, tier string
+		reads              float64
+	}{{"read_", "GETs of reads", s.first, p.ReadsPerDay - p.ReadsOfCool}, {"cool_", "GETs of reads of the tier " + cool, cool, p.ReadsOfCool}} {
+		switch {
+		case r.reads == 0:
+		case r.tier == "":
+			s.err = cmp.Or(s.err, errors.New("plan: reads-of-cool: no tier of the plan is cool or cold while blobs are kept"))
+		case r.tier == "archive":
+			s.err = cmp.Or(s.err, errors.New("plan: the tier archive cannot be read: give reads-per-day: 0, or another tier for new blobs"))
+		default:
+			s.add(r.prefix+"gets", r.what+"\t"+path+"get", "requests requests", tierPrice(r.tier, "reads"), each*r.reads, fmt.Sprintf("%.6g %s", r.reads, how))
+			if r.tier != "hot" {
+				s.add(r.prefix+"retrieval", "bytes read from the tier "+r.tier, "requests GB", tierPrice(r.tier, "retrieval"), s.stored/p.Services/24*hours*r.reads, fmt.Sprintf("%.6g reads", r.reads))
+			}
+		}
 	}
-	s.add(Line{Name: "cool_gets", Group: ofRequests, What: "GETs of reads of the tier " + tier, Count: gets * s.Plan.ReadsOfCool, Unit: "requests", Price: tierPrice(tier, "reads"), How: fmt.Sprintf(how, s.Plan.ReadsOfCool)})
-	s.retrieved("cool_retrieval", tier, s.Plan.ReadsOfCool, hours)
+	s.add("follower_lists", "LISTs of followers", "requests requests", "here.lists", p.Followers*daySeconds/60, fmt.Sprintf("%.0f followers, every 60 s", p.Followers))
+	s.add("follower_tables", "reads of tables by followers", "tables transactions", "here.table-writes", p.Followers*daySeconds/5, fmt.Sprintf("%.0f followers, every 5 s", p.Followers))
 }
 
-// retrieved adds the bytes that reads take from a cooler tier.
-func (s *sheet) retrieved(name, tier string, reads, hours float64) {
-	if reads <= 0 {
+// retention adds the daily retention and compaction.
+func (s *sheet) retention() {
+	p := &s.Plan
+	services := max(1, s.count("b.services", 1))
+	job := func(name, what, path, price string, rule float64) {
+		n := s.count("b.reads."+path, rule*services)
+		s.add(name, what+"\tb.reads."+path, "requests requests", price, n*p.Services/services, fmt.Sprintf("%.3g for each of %.0f services; once a day", n/services, p.Services))
+	}
+	job("retention_lists", "LISTs of retention apply", "retention_apply.requests.list", "here.lists", 2)
+	job("retention_puts", "PUTs of retention apply", "retention_apply.requests.put", tierPrice(s.first, "writes"), 1)
+	job("retention_gets", "GETs of retention apply", "retention_apply.requests.get", s.ownReads(), 0)
+	if p.Compaction == "off" {
 		return
 	}
-	if tier == "archive" {
-		s.err = cmp.Or(s.err, errors.New("plan: the tier archive cannot be read: give reads-per-day: 0, or another tier for new blobs"))
-		return
-	}
-	each := s.stored / float64(s.Plan.Services) / 24 * hours
-	s.add(Line{Name: name, Group: ofRequests, What: "bytes read from the tier " + tier, Count: each * reads, Unit: "GB", Price: tierPrice(tier, "retrieval"),
-		How: fmt.Sprintf("%.6g reads of %.3g MB of blobs", reads, each/1e6)})
-}
-
-// jobs adds the daily retention and compaction.
-func (s *sheet) jobs() {
-	services, _ := s.countOr("b.services", 1)
-	services = max(1, services)
-	ours := float64(s.Plan.Services)
-	for _, k := range []struct {
-		kind, name, price string
-		rule              float64 // for each service
-	}{{"list", "lists", "here.lists", 2}, {"put", "puts", tierPrice(s.first, "writes"), 1}, {"get", "gets", s.ownReads(), 0}} {
-		n, at := s.countOr("b.reads.retention_apply.requests."+k.kind, k.rule*services)
-		s.add(Line{Name: "retention_" + k.name, Group: ofRequests, What: strings.ToUpper(k.kind) + "s of retention apply", Count: n * ours / services, Unit: "requests", Price: k.price, Path: at, Measured: n,
-			How: fmt.Sprintf("%.3g for each of %.0f services; once a day", n/services, ours)})
-	}
-	if !s.Plan.Compaction {
-		return
-	}
-	n, at := s.countOr("b.reads.compact.requests.list", 2*services)
-	s.add(Line{Name: "compaction_lists", Group: ofRequests, What: "LISTs of retention compact", Count: n * ours / services, Unit: "requests", Price: "here.lists", Path: at, Measured: n,
-		How: fmt.Sprintf("%.3g for each of %.0f services; once a day", n/services, ours)})
-	s.add(Line{Name: "compaction_gets", Group: ofRequests, What: "GETs of retention compact", Count: 2 * getsOfBlob * s.puts, Unit: "requests", Price: tierPrice(s.first, "reads"),
-		How: fmt.Sprintf("%d of each blob that is joined, and again before it is deleted", getsOfBlob)})
-	s.add(Line{Name: "compaction_puts", Group: ofRequests, What: "PUTs of retention compact", Count: min(s.puts, float64(s.Plan.Services)*24), Unit: "requests", Price: tierPrice(s.first, "writes"),
-		How: "a blob for each service and hour"})
-	s.replaced()
-}
-
-// replaced adds what compaction reads of the blobs that it replaces, and their room until they are
-// gone.
-func (s *sheet) replaced() {
-	days := 1 + float64(s.Plan.SoftDelete)
-	how := fmt.Sprintf("%.4g GB a day, %.3g days: one until the deletion, and soft delete", s.stored/gigabyte, days)
-	if least := float64(s.prices.Here.Tiers[s.first].Days); days < least {
-		how += fmt.Sprintf("; the tier is paid for %.0f days", least)
-		days = least
-	}
-	s.add(Line{Name: "storage_replaced", Group: ofStorage, What: "blobs that compaction replaced", Count: s.stored * days, Unit: "GB-days", Price: tierPrice(s.first, "storage"), How: how})
-	switch s.first {
-	case "hot":
-	case "archive":
+	if s.first == "archive" {
 		s.err = cmp.Or(s.err, errors.New("plan: compaction: it cannot read new blobs in the tier archive: give compaction: off, or another tier for new blobs"))
-	default:
-		s.add(Line{Name: "compaction_retrieval", Group: ofRequests, What: "bytes read from the tier " + s.first, Count: 2 * s.stored, Unit: "GB", Price: tierPrice(s.first, "retrieval"),
-			How: fmt.Sprintf("%.4g GB a day, as often as retention compact gets them", s.stored/gigabyte)})
+	}
+	job("compaction_lists", "LISTs of retention compact", "compact.requests.list", "here.lists", 2)
+	s.add("compaction_gets", "GETs of retention compact", "requests requests", tierPrice(s.first, "reads"), 4*s.blobs, "2 of each blob that is joined, and again before it is deleted")
+	s.add("compaction_puts", "PUTs of retention compact", "requests requests", tierPrice(s.first, "writes"), s.compacted(), "a blob for each service and hour")
+	span := max(1+days(p.SoftDelete), float64(s.prices.Here.Tiers[s.first].Days))
+	s.add("storage_replaced", "blobs that compaction replaced", "storage GB-days", tierPrice(s.first, "storage"), s.stored*span,
+		fmt.Sprintf("%.4g GB a day, %.3g days: one until the deletion, and soft delete; no fewer than the tier is paid for", s.stored/gigabyte, span))
+	if s.first != "hot" {
+		s.add("compaction_retrieval", "bytes read from the tier "+s.first, "requests GB", tierPrice(s.first, "retrieval"), 2*s.stored, "as often as retention compact gets them")
 	}
 }
 
 // machines adds the machines and disks of the plan.
 func (s *sheet) machines() {
 	for i, m := range s.Plan.Machines {
-		if m.Count == 0 {
-			continue
-		}
 		key, ok := s.prices.machine(m.Kind)
 		if !ok {
-			has := "there are " + strings.Join(s.prices.machineNames(), ", ")
-			if len(s.prices.Machines) == 0 {
-				has = "it has none: add machines as in configs/prices.yaml"
-			}
-			s.err = cmp.Or(s.err, fmt.Errorf("plan: machines.kind: the table of prices has no machine %q; %s", m.Kind, has))
+			s.err = cmp.Or(s.err, fmt.Errorf("plan: machines.kind: the table of prices has no machine %q; configs/prices.yaml has some", m.Kind))
 			return
 		}
-		nth := "" // names differ
-		if i > 0 {
-			nth = fmt.Sprintf("_%d", i+1)
-		}
-		s.add(Line{Name: "vms" + nth, Group: ofMachines, What: "virtual machines", Count: float64(m.Count), Unit: "machine-days", Price: key, How: fmt.Sprintf("%d of the plan", m.Count)})
-		s.add(Line{Name: "disks" + nth, Group: ofMachines, What: "disks of these", Count: float64(m.Count) * float64(m.Disk), Unit: "GB-days", Price: "disk", How: fmt.Sprintf("%d of %s", m.Count, m.Disk)})
+		nth := strings.TrimSuffix(fmt.Sprintf("_%d", i+1), "_1") // names differ
+		s.add("vms"+nth, "virtual machines", "machines machine-days", key, m.Count, fmt.Sprintf("%.0f of the plan", m.Count))
+		s.add("disks"+nth, "disks of these", "machines GB-days", "disk", m.Count*float64(m.Disk), fmt.Sprintf("%.0f of %.4g GB", m.Count, float64(m.Disk)/gigabyte))
 	}
 }
 
-// sum fills PerDay.
-func (s *sheet) sum() {
-	for _, group := range []string{ofStorage, ofRequests, ofTables, ofMachines} {
-		s.PerDay[group] = 0
-	}
-	for i := range s.Lines {
-		l := &s.Lines[i]
-		s.PerDay[l.Name] = l.PerDay
-		s.PerDay[l.Group] = digits(s.PerDay[l.Group] + l.PerDay)
-	}
-	three := digits(s.PerDay[ofStorage] + s.PerDay[ofRequests] + s.PerDay[ofTables])
-	s.PerDay["storage_requests_tables"] = three
-	s.PerDay["total"] = digits(three + s.PerDay[ofMachines])
-	s.PerGB = digits(three / (s.raw / gigabyte))
-	slices.SortStableFunc(s.Lines, func(a, b Line) int { return cmp.Compare(groupOrder(a.Group), groupOrder(b.Group)) })
-}
-
-func groupOrder(group string) int {
-	return slices.Index([]string{ofStorage, ofRequests, ofTables, ofMachines}, group)
-}
-
-// others fills Elsewhere.
-func (s *sheet) others() {
-	p := &s.Plan
-	for i := range s.prices.Elsewhere {
-		e := &s.prices.Elsewhere[i]
+// elsewhere fills Elsewhere and Dates.
+func (s *sheet) elsewhere() {
+	p, seen := &s.Plan, []string(nil)
+	for i, e := range s.prices.Elsewhere {
 		cost := s.prices.ingested(i, s.raw, s.raw/p.LineBytes)
-		parts := []string{fmt.Sprintf("%s to take in", short(cost))}
-		if longer := float64(p.Keep) - float64(e.Keeps); longer > 0 && e.Month > 0 {
+		how := fmt.Sprintf("%.2f to take in", cost)
+		if longer := days(p.Keep) - float64(e.Keeps); longer > 0 && e.Month > 0 {
 			x := s.raw / gigabyte * longer / daysOfMonth * e.Month
-			cost += x
-			parts = append(parts, fmt.Sprintf("%s to keep for %.4g days more", short(x), longer))
+			cost, how = cost+x, how+fmt.Sprintf(", %.2f to keep for %.4g days more", x, longer)
 		}
 		if e.Scanned > 0 {
-			each := s.raw / gigabyte / float64(p.Services) / 24 * time.Duration(p.ReadRange).Hours()
-			x := each * p.ReadsPerDay * e.Scanned
-			cost += x
-			parts = append(parts, fmt.Sprintf("%s for queries if each service has a table (%s if all have one)", short(x), short(x*float64(p.Services))))
+			x := s.raw / gigabyte / p.Services * days(p.ReadRange) * p.ReadsPerDay * e.Scanned
+			cost, how = cost+x, how+fmt.Sprintf(", %.2f for queries if each service has a table (%.2f if all have one)", x, x*p.Services)
 		}
-		s.Elsewhere = append(s.Elsewhere, Other{Name: e.Name, PerDay: digits(cost), How: strings.Join(parts, ", "), Lacks: e.Lacks, Source: e.Source, Date: e.Date})
+		s.Elsewhere = append(s.Elsewhere, Other{e.Name, digits(cost), how, e.Lacks, e.Source, e.Date})
 	}
-	for i := range s.prices.Programs {
-		s.program(&s.prices.Programs[i])
-	}
-}
-
-// program adds the cost of a program on machines of its own.
-func (s *sheet) program(g *Program) {
-	key, _ := s.prices.machine(g.Machine)
-	at := slices.IndexFunc(s.prices.Machines, func(m Machine) bool { return g.Machine == "" || m.Name == g.Machine })
-	kind := &s.prices.Machines[at]
-	count := math.Ceil(g.CPUs * s.raw / 1e12 / kind.CPUs)
-	vms := s.prices.money(key, count) / daysOfMonth
-	bytes := s.raw / g.Ratio * float64(s.Plan.Keep)
-	room, where := 0.0, "of blobs"
-	if g.Store == "disks" {
-		bytes, where = bytes/(1-g.Spare), "of disks"
-		if _, ok := s.prices.lines()["disk"]; ok {
-			room = s.prices.money("disk", bytes) / daysOfMonth
+	for _, g := range s.prices.Programs {
+		key, _ := s.prices.machine(g.Machine)
+		at := slices.IndexFunc(s.prices.Machines, func(m Machine) bool { return g.Machine == "" || m.Name == g.Machine })
+		count := math.Ceil(g.CPUs * s.raw / 1e12 / s.prices.Machines[at].CPUs)
+		price, bytes := "here.storage", s.raw/g.Ratio*days(p.Keep)
+		if g.Store == "disks" {
+			price, bytes = "disk", bytes/(1-g.Spare)
 		}
-	} else {
-		room = s.prices.money("here.storage", bytes) / daysOfMonth
+		vms, room := s.prices.money(key, count)/daysOfMonth, s.prices.money(price, bytes)/daysOfMonth
+		s.Elsewhere = append(s.Elsewhere, Other{Name: g.Name, PerDay: digits(vms + room), Source: g.Source, Date: g.Date,
+			How: fmt.Sprintf("%.2f for %.0f machines %s, %.2f for %.4g TB of %s", vms, count, s.prices.Machines[at].Name, room, bytes/1e12, g.Store)})
 	}
-	s.Elsewhere = append(s.Elsewhere, Other{Name: g.Name, PerDay: digits(vms + room), Source: g.Source, Date: g.Date,
-		How: fmt.Sprintf("%s for %.0f machines %s, %s for %.4g TB %s", short(vms), count, kind.Name, short(room), bytes/1e12, where)})
+	for _, l := range s.Lines {
+		seen = append(seen, s.prices.lines()[l.Price].Date)
+	}
+	for _, o := range s.Elsewhere {
+		seen = append(seen, o.Date)
+	}
+	s.Dates = span(seen)
 }
-
-// dates names the dates of the prices of the sheet.
-func (s *sheet) dates() string {
-	var dates []string
-	for i := range s.Lines {
-		dates = append(dates, s.prices.lines()[s.Lines[i].Price].Date)
-	}
-	for i := range s.Elsewhere {
-		dates = append(dates, s.Elsewhere[i].Date)
-	}
-	return span(dates)
-}
-
-// short writes a sum of money within a text.
-func short(x float64) string { return fmt.Sprintf("%.2f", x) }
