@@ -42,7 +42,7 @@ func TestBoundOfAllPartitions(t *testing.T) {
 	m.mu.Lock()
 	have := len(m.requests)
 	m.mu.Unlock()
-	if have > 4*pull || have == n {
+	if have > most+4*pull || have == n { // each asks once more while there are fewer than most
 		t.Errorf("%d of %d messages were taken, and none is stored", have, n)
 	}
 	m.mu.Lock()

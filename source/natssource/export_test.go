@@ -10,3 +10,6 @@ func (o *Options) Survey(d time.Duration) { o.survey = d }
 
 // Most sets how many messages may be here and not settled before no more are asked for.
 func (o *Options) Most(n int) { o.most = n }
+
+// Pending sets how many messages of a consumer may be delivered and not acknowledged.
+func (o *Options) Pending(n int) { o.pending = n }

@@ -525,7 +525,7 @@ func TestCrowded(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
-	e.run(m, func(o *natssource.Options) { o.Most(1000) })
+	e.run(m, func(o *natssource.Options) { o.Pending(1000) })
 	if e.source.Crowded() {
 		t.Error("crowded without a message")
 	}

@@ -62,9 +62,9 @@ type Options struct {
 	wait time.Duration
 	// survey is the interval of looks for partitions that no ingester takes; 0: surveyEvery.
 	survey time.Duration
-	// most is how many messages of a consumer, and of all queues, may be here and not settled
-	// before no more are asked for; 0: maxAckPending.
-	most int
+	// pending is how many messages of a consumer may be delivered and not acknowledged, and most how
+	// many of all queues may be here and not settled before no more are asked for; 0: maxAckPending.
+	pending, most int
 }
 
 const (

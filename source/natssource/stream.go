@@ -254,7 +254,7 @@ func (s *Source) wanted(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 	c.AckWait = s.o.AckWait
 	c.BackOff = c.BackOff[:0:0]
 	c.MaxDeliver = -1
-	c.MaxAckPending = max(c.MaxAckPending, cmp.Or(s.o.most, maxAckPending))
+	c.MaxAckPending = max(c.MaxAckPending, cmp.Or(s.o.pending, maxAckPending))
 	c.MaxRequestBatch, c.MaxRequestExpires, c.MaxRequestMaxBytes = 0, 0, 0
 	c.InactiveThreshold = 0
 	c.HeadersOnly = false
