@@ -276,6 +276,9 @@ func (p *pulse) once(ctx context.Context, c *Client) {
 	for silent, pause := true, hangWait+pingPause; pause > 0; pause -= beat {
 		select {
 		case err := <-answer:
+			if ctx.Err() != nil {
+				return // the end of a ping that is not wanted any more is no refusal
+			}
 			silent, pause = !p.answered(err), pingPause
 		case <-ctx.Done():
 			return
