@@ -68,7 +68,7 @@ type blobs struct {
 	durable, stored []bool
 	services        []int
 	early           int // waits for blobs before the last part
-	most            int // services of all parts that were not stored, at once
+	open, most      int // services of all parts that are not stored, now and at most
 	last            int // number of parts
 	fail            error
 }
@@ -78,19 +78,15 @@ func (b *blobs) Accept(_ context.Context, r *record.Request) (record.Receipt, er
 	defer b.mu.Unlock()
 	n := len(b.stored)
 	b.durable, b.stored, b.services = append(b.durable, false), append(b.stored, false), append(b.services, len(r.Services))
-	open := 0
-	for i := range b.stored {
-		if !b.stored[i] {
-			open += 8 + b.services[i]
-		}
-	}
-	b.most = max(b.most, open)
+	b.open += 8 + len(r.Services)
+	b.most = max(b.most, b.open)
 	return record.Receipt{Wait: func(_ context.Context, stored bool) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.durable[n] = true
-		if stored {
+		if stored && !b.stored[n] {
 			b.stored[n] = true
+			b.open -= 8 + b.services[n]
 			if len(b.stored) < b.last {
 				b.early++
 			}
