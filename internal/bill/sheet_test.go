@@ -67,9 +67,6 @@ func line(t *testing.T, s *bill.Sheet, name string) bill.Line {
 // near reports whether two numbers are equal but for a part in a million.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*math.Max(math.Abs(a), math.Abs(b)) }
 
-// counted are the counts that a rule foretells, in each measured load.
-var counted = []string{"a.default.requests.put", "a.partitions.requests.put", "a.default.requests.table_write", "a.partitions.requests.table_write"}
-
 // The rules by which the sheet scales counts foretell the measured ones: the load that was measured
 // costs what it took.
 func TestRulesFitTheMeasurement(t *testing.T) {
@@ -125,20 +122,23 @@ func edited(t *testing.T, path string, change func(float64) any) *bill.Measured 
 	return m
 }
 
-// A wrong count of requests is noticed.
+// A wrong count of requests is noticed, in each measured load.
 func TestWrongCountIsNoticed(t *testing.T) {
-	p, err := loadPlan(t, "services: 200\ningesters: 20\nbytes-per-day: 1TB\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, path := range map[string]string{"puts": "a.default.requests.put", "tail_writes": "a.default.requests.table_write"} {
-		for _, by := range []float64{0.5, 1.6} {
-			s, err := p.Cost(prices(t), edited(t, path, func(n float64) any { return n * by }))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := line(t, s, name).Count / line(t, cost(t, "services: 200\ningesters: 20\n"), name).Count; math.Abs(got-1) < 0.06 {
-				t.Errorf("%s times %v: the count is %v times the right one", path, by, got)
+	for at, spread := range map[string]string{"a.default": "20", "a.partitions": "1\nflush: {min: 16MiB}"} {
+		text := "services: 200\ningesters: 20\ningesters-per-service: " + spread
+		p, err := loadPlan(t, text+"\nbytes-per-day: 1TB\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, path := range map[string]string{"puts": at + ".requests.put", "tail_writes": at + ".requests.table_write"} {
+			for _, by := range []float64{0.5, 1.6} {
+				s, err := p.Cost(prices(t), edited(t, path, func(n float64) any { return n * by }))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := line(t, s, name).Count / line(t, cost(t, text), name).Count; math.Abs(got-1) < 0.06 {
+					t.Errorf("%s times %v: the count is %v times the right one", path, by, got)
+				}
 			}
 		}
 	}
