@@ -1,6 +1,7 @@
 package unflushed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/lease"
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed/live"
@@ -121,15 +123,16 @@ func (f *follower) ask(ctx context.Context, row *lease.Ingester, k *roster, ends
 				p.answer, p.err = f.r.alone(ctx, row, *q, k)
 			}
 			if p.err == nil {
-				p.err = f.keep(p, known, hidden)
+				p.err = f.keep(ctx, p, known, hidden)
 			}
 		})
 	}()
 }
 
 // keep reads the answer of a poll. It keeps records only together with the positions after them;
-// otherwise they would come twice. So it discards an answer that was cut off.
-func (f *follower) keep(p *poll, known map[string]bool, hidden hidden) error {
+// otherwise they would come twice. So it discards an answer that was cut off, and one that came to
+// its end when the follower was over: a matcher lets no record pass then.
+func (f *follower) keep(ctx context.Context, p *poll, known map[string]bool, hidden hidden) error {
 	defer p.answer.Close()
 	for id := range p.answer.Positions() {
 		// It may have accepted records before this follower began.
@@ -142,6 +145,9 @@ func (f *follower) keep(p *poll, known map[string]bool, hidden hidden) error {
 	}
 	_, end, err := hidden.collect(p.answer.Next, f.matches, p.haul.add)
 	_, cut := errors.AsType[*live.CutError](end)
+	if err == nil {
+		err = cmp.Or(ctx.Err(), budget.Of(ctx).Err())
+	}
 	switch {
 	case err != nil:
 		p.answer = nil
