@@ -100,9 +100,9 @@ func (d *decoder) record(e entry) bool {
 	switch {
 	case level < 0:
 	case inMeta:
-		h.Level = d.meta[level].value
+		h.Level = d.meta[level].level()
 	default:
-		h.Level = d.stream.pairs[level].value
+		h.Level = d.stream.pairs[level].level()
 	}
 	if d.shared += d.stream.size; d.shared > maxShared {
 		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
@@ -162,6 +162,17 @@ func (p *pair) add(b *record.Parts) {
 	} else {
 		b.Text(p.name, p.value)
 	}
+}
+
+// level returns the value of a pair with the level. A number becomes the word for it under this
+// name.
+func (p *pair) level() []byte {
+	if c := p.value[0]; c == '-' || c-'0' <= 9 {
+		if l, _ := record.FieldLevel(p.name, p.value); l != record.Other {
+			return []byte(l.String())
+		}
+	}
+	return p.value
 }
 
 // best returns the index of the pair with the lowest rank from 1 on, or -1. 0 is no rank.
