@@ -12,7 +12,7 @@ func TestFirstLevel(t *testing.T) {
 	for text, want := range map[string]record.Level{
 		`{"level":"error","msg":"x"}`: record.Error, `{ "n" : 1, "ok":true, "level" : "WARN" }`: record.Warn,
 		`{"a":"b","level":30,"x":{}}`: record.Info, `{"level":4,"channel":"System","event_id":7}`: record.Info,
-		`{"level":20,"levelname":"INFO"}`: record.Info,
+		`{"level":20,"levelname":"INFO"}`: record.Other,
 		`{"level":99,"msg":"x"}`:          record.Other, `{"level":"error","msg":"cut of`: record.Error,
 		`{"level":"loud"}`: record.Other, `{"Level":"error"}`: record.Other, `{"a":{"level":"error"}}`: record.Other,
 		`{"a":"level","b":"error"}`: record.Other, `{"\u006cevel":"error"}`: record.Other, `{}`: record.Other, `{"level"`: record.Other,

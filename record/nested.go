@@ -166,80 +166,81 @@ func FieldLevel(key string, text []byte) (l Level, place int) {
 
 // FirstLevel returns the level of an object, if its first members are texts, numbers or the words
 // of JSON up to one that is called level and has a level, as loggers write them. ok is false for
-// other objects: a [Parser] has to read these. The object need not be valid behind that member. The
-// level of an object that was cut may be one without ok.
+// other objects: a [Parser] has to read these. So it is if the level is a number, and there is another
+// name of a level, or no end. The object need not be valid behind a level that is a word.
 func FirstLevel(object []byte) (l Level, ok bool) {
 	const most = 16
 	if len(object) == 0 || object[0] != '{' {
 		return Other, false
 	}
-	i := skipSpace(object, 1)
-	for range most {
-		if i >= len(object) || object[i] != '"' {
-			return Other, false
+	var found present
+	var number []byte
+	for n, i := 0, 0; number != nil || n < most; n++ {
+		key, from, end := firstMember(object, skipSpace(object, i+1), number != nil)
+		if end == 0 {
+			break
 		}
-		end, state := scanString(object, i+1)
-		if state != 0 {
-			return Other, false
-		}
-		key := object[i+1 : end]
-		if i = skipSpace(object, end+1); i >= len(object) || object[i] != ':' {
-			return Other, false
-		}
-		i = skipSpace(object, i+1)
-		from := i
-		if i < len(object) && object[i] == '"' {
-			if end, state = scanString(object, i+1); state == stringBad {
+		if len(key) > 0 && scaleLetters>>(key[0]&31)&1 != 0 {
+			switch n := lookupName(key); {
+			case n/perKind == kindLevel/perKind && number != nil:
 				return Other, false
+			case n == kindLevel:
+				text := bytes.Trim(object[from:end], `"`)
+				if _, is := numberOf(text); !is {
+					l = ParseLevel(text)
+					return l, l != Other && string(key) == "level"
+				} else if found[kindLevel/perKind] != 0 {
+					return Other, false
+				}
+				number = text
+				fallthrough
+			default:
+				found[n/perKind] |= 1 << (n % perKind)
 			}
-			i = end + 1
-		} else if end, bad := scanScalar(object, i); bad == nil {
-			i = end
-		} else {
-			return Other, false
 		}
-		if len(key) == len("level") && lookupName(key) == kindLevel {
-			text := bytes.Trim(object[from:i], `"`)
-			if _, number := numberOf(text); number {
-				return firstNumber(object)
-			}
-			l = ParseLevel(text)
-			return l, l != Other && string(key) == "level"
-		}
-		if i = skipSpace(object, i); i >= len(object) || object[i] != ',' {
-			return Other, false
-		}
-		i = skipSpace(object, i+1)
-	}
-	return Other, false
-}
-
-// firstNumber is FirstLevel for an object with a number: all its members are looked at. ok is false
-// for one that was cut.
-func firstNumber(object []byte) (l Level, ok bool) {
-	var b Beside
-	w := Walk(object)
-	for key, value, more := w.Member(); more; key, value, more = w.Member() {
-		if bytes.IndexByte(key, '\\') >= 0 {
-			return Other, false // the name is another one
-		}
-		b.Note(string(key), bytes.Trim(value, `"`))
-	}
-	ok = w.Leave()
-	best := 0
-	w = Walk(object)
-	for key, value, more := w.Member(); more; key, value, more = w.Member() {
-		if value[0] != '"' && value[0] != '-' && !isDigit(value[0]) {
-			continue
-		}
-		if at, place := b.FieldLevel(string(key), bytes.Trim(value, `"`)); at != Other && (best == 0 || place < best) {
-			l, best = at, place
+		if i = skipSpace(object, end); i >= len(object) || object[i] != ',' {
+			ok = i < len(object) && object[i] == '}'
+			break
 		}
 	}
-	if best == 0 {
+	if number == nil {
 		return Other, false
 	}
-	return l, ok
+	l, _ = found.levelOf(kindLevel, number)
+	return l, ok && l != Other
+}
+
+// firstMember returns the key of the member at i, and the place of its value; the end is 0 for one
+// that has none. nested says that it may be an object or an array.
+func firstMember(object []byte, i int, nested bool) (key []byte, from, end int) {
+	if i >= len(object) || object[i] != '"' {
+		return nil, 0, 0
+	}
+	end, state := scanString(object, i+1)
+	if state != 0 {
+		return nil, 0, 0
+	}
+	key = object[i+1 : end]
+	if i = skipSpace(object, end+1); i >= len(object) || object[i] != ':' {
+		return nil, 0, 0
+	}
+	if from = skipSpace(object, i+1); from >= len(object) {
+		return nil, 0, 0
+	}
+	switch c := object[from]; {
+	case c == '"':
+		if end, state = scanString(object, from+1); state == stringBad {
+			return nil, 0, 0
+		}
+		return key, from, end + 1
+	case nested && (c == '{' || c == '['):
+		return key, from, max(nestedEnd(object, from), 0)
+	}
+	end, bad := scanScalar(object, from)
+	if bad != nil {
+		return nil, 0, 0
+	}
+	return key, from, end
 }
 
 // StayingLevel returns the level of a field of a record by parts with a name that others use for
@@ -269,10 +270,13 @@ func MessagePlace(key string) int {
 	return 0
 }
 
+// hasObject reports whether the first field with a name is an object.
+func hasObject(p *Parser, n name) bool { return p.has(n) && p.isObject(int(p.slots[n])) }
+
 // path returns the value of a member by its path, whose first name is that of a field, known as n.
 // It is nil if there is none.
 func (p *Parser) path(n name, path string) []byte {
-	if !p.has(n) || !p.isObject(int(p.slots[n])) {
+	if !hasObject(p, n) {
 		return nil
 	}
 	f := &p.fields[p.slots[n]]
@@ -291,6 +295,9 @@ func (p *Parser) path(n name, path string) []byte {
 // paths.
 func (p *Parser) nestedOf(part int) iter.Seq2[*nestedName, []byte] {
 	return func(yield func(*nestedName, []byte) bool) {
+		if p.found[kindParent/perKind] == 0 && !hasObject(p, nameLog) && !hasObject(p, nameLevel) && !hasObject(p, nameEvent) {
+			return
+		}
 		for i := range nestedNames {
 			n := &nestedNames[i]
 			if n.part != part || !p.has(n.parent) || !p.found.some(n.beside) {

@@ -84,6 +84,11 @@ func TestTablesOfConditions(t *testing.T) {
 			t.Errorf("%s is a member of another object", n.path)
 		}
 	}
+	for _, key := range append(allNames().Level[:namePriority-kindLevel], "channel", "event_id", "eventid", "reqid", "category", "app") {
+		if scaleLetters>>(key[0]&31)&1 == 0 {
+			t.Errorf("scaleLetters lacks the letter of %s", key)
+		}
+	}
 	for i, s := range scales {
 		for j := range i {
 			before := scales[j]

@@ -115,6 +115,10 @@ var scales = [...]scale{
 	{name: nameSeverity, open: true, by: "OpenTelemetry", spans: []span{{9, 9, Info}, {13, 13, Warn}, {17, 17, Error}, {21, 21, Critical}}},
 }
 
+// scaleLetters has a bit for the low five bits of the first letters of the names that [scales] look
+// at, and of those before which a number of them does not count.
+const scaleLetters = 1<<('@'&31) | 1<<('a'&31) | 1<<('c'&31) | 1<<('d'&31) | 1<<('e'&31) | 1<<('l'&31) | 1<<('r'&31) | 1<<('s'&31)
+
 // A nestedName is a member of an object that may have a part of the head.
 type nestedName struct {
 	part   int
@@ -225,8 +229,26 @@ func (m *present) levelOf(n name, text []byte) (l Level, by *scale) {
 	return Other, nil
 }
 
+// common has the scales of numbers that have no name of their own, by the number.
+var common = func() (by [64]struct {
+	level Level
+	scale *scale
+}) {
+	for i := range scales {
+		for _, in := range scales[i].spans {
+			for v := in.from; v <= in.to && scales[i].name == 0; v++ {
+				by[v].level, by[v].scale = in.level, &scales[i]
+			}
+		}
+	}
+	return by
+}()
+
 // scaled is levelOf for a number.
 func (m *present) scaled(n name, v int) (l Level, by *scale) {
+	if uint(v) < uint(len(common)) && m[kindBeside/perKind] == 0 && n < nameSeverityNum && common[v].scale != nil {
+		return common[v].level, common[v].scale // as nearly all are
+	}
 	for i := range scales {
 		s := &scales[i]
 		if s.name != n && s.name != 0 || !m.some(s.beside) || !m.some(s.also) {
@@ -246,6 +268,9 @@ func (m *present) scaled(n name, v int) (l Level, by *scale) {
 
 // numberOf reads a text that is a number. A number with a fraction that is not 0 is on no scale.
 func numberOf(text []byte) (v int, number bool) {
+	if len(text) == 2 && isDigit(text[0]) && isDigit(text[1]) { // as nearly all are
+		return int(text[0]-'0')*10 + int(text[1]-'0'), true
+	}
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 || !isDigit(text[0]) && (text[0] != '-' || len(text) < 2 || !isDigit(text[1])) {
 		return 0, false
