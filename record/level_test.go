@@ -83,9 +83,10 @@ func TestNumbersOfLevels(t *testing.T) {
 		{`{"level_value":%}`, 0, []record.Level{other, debug, info, warn, fault, critical}, 10_000},
 		{`{"SeverityLevel":%}`, 0, []record.Level{trace, info, warn, fault, critical, other}, 1},
 		{`{"LogLevel":%,"Category":"Shop"}`, 0, []record.Level{trace, debug, info, warn, fault, critical, other}, 1},
-		{`{"level":%,"channel":"System","event_id":{"id":7}}`, 0, []record.Level{info, critical, fault, warn, info, trace, other}, 1},
-		{`{"Level":"%","Channel":"System","EventID":"7"}`, 0, []record.Level{info, critical, fault, warn, info, trace, other}, 1},
-		{`{"reqId":"a","app":"files","level":%}`, 0, []record.Level{debug, info, warn, fault, critical, other}, 1},
+		{`{"level":%,"channel":"System","event_id":{"id":7}}`, 0, []record.Level{info, critical, fault, warn, info, trace}, 1},
+		{`{"Level":"%","Channel":"System","EventID":"7"}`, 0, []record.Level{info, critical, fault, warn, info, trace}, 1},
+		{`{"reqId":"a","app":"files","level":%}`, 0, []record.Level{debug, info, warn, fault, critical}, 1},
+		{`{"reqId":"a","app":"files","channel":"c","event_id":7,"level":%}`, 20, []record.Level{debug, info, warn}, 10}, // pino
 		{`{"level":%,"channel":"app"}`, 0, []record.Level{critical, critical, critical, fault, warn, info, info, debug, fault, other}, 1},
 		{`{"level":%}`, 10, []record.Level{trace, debug, info, warn, fault, critical, other}, 10},
 		{`{"level":"%.0"}`, 10, []record.Level{trace, debug, info, warn, fault, critical, other}, 10},

@@ -90,6 +90,7 @@ const (
 	nameType             = kindLevel + 31
 	nameLog              = kindMsg + 2 // the last one that may be no string
 	nameAtM              = kindMsg + 4
+	nameLogMessage       = kindMsg + 10
 	nameEvent            = kindMsg + 15
 	nameAtMt             = kindMsg + 16
 	nameNote             = kindMsg + 19

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"blobtail/record/times"
@@ -295,7 +296,7 @@ func (p *Parser) path(n name, path string) []byte {
 // paths.
 func (p *Parser) nestedOf(part int) iter.Seq2[*nestedName, []byte] {
 	return func(yield func(*nestedName, []byte) bool) {
-		if p.found[kindParent/perKind] == 0 && !hasObject(p, nameLog) && !hasObject(p, nameLevel) && !hasObject(p, nameEvent) {
+		if p.found[kindParent/perKind] == 0 && !slices.ContainsFunc(otherParents[:], func(n name) bool { return hasObject(p, n) }) {
 			return
 		}
 		for i := range nestedNames {

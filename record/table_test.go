@@ -34,7 +34,8 @@ func TestTableOfNames(t *testing.T) {
 		nameTimestampSeconds: "timestampseconds", nameFirstTimestamp: "firsttimestamp",
 		nameStartTime: "start_time", nameLevel: "level", nameSeverity: "severity", nameLogLevelNet: "loglevel",
 		nameSeverityLevel: "severitylevel",
-		nameEventLevel:    "eventlevel", nameType: "type", nameEvent: "event", nameNote: "note", nameDescription: "description",
+		nameEventLevel:    "eventlevel", nameType: "type", nameEvent: "event", nameLogMessage: "logmessage",
+		nameNote: "note", nameDescription: "description",
 		nameTs: "ts", nameAtT: "@t", nameDate: "date", nameLogLevel: "level_name", nameSeverityNum: "severity_number",
 		nameSeverityNum2: "severitynumber", nameLevelNo: "levelno", nameLevelValue: "level_value", namePriority: "priority", nameS: "s",
 		nameLog: "log", nameAtM: "@m", nameAtMt: "@mt", nameText: "text", nameService: "service", nameServiceName: "service.name", nameApp: "app",
@@ -83,6 +84,9 @@ func TestTablesOfConditions(t *testing.T) {
 		if lookupName([]byte(first)) != n.parent {
 			t.Errorf("%s is a member of another object", n.path)
 		}
+		if n.parent/perKind != kindParent/perKind && !slices.Contains(otherParents[:], n.parent) {
+			t.Errorf("otherParents lacks that of %s", n.path)
+		}
 	}
 	for _, key := range append(allNames().Level[:namePriority-kindLevel], "channel", "event_id", "eventid", "reqid", "category", "app") {
 		if scaleLetters>>(key[0]&31)&1 == 0 {
@@ -92,7 +96,7 @@ func TestTablesOfConditions(t *testing.T) {
 	for i, s := range scales {
 		for j := range i {
 			before := scales[j]
-			if !before.open || before.name != 0 && before.name != s.name {
+			if !before.open || before.beside != nil || before.name != 0 && before.name != s.name {
 				continue
 			}
 			for _, a := range s.spans {

@@ -86,9 +86,12 @@ var scales = [...]scale{
 		{0, 0, Trace}, {1, 1, Debug}, {2, 2, Info}, {3, 3, Warn}, {4, 4, Error}, {5, 5, Critical},
 	}},
 	// {"channel":"System","event_id":7036,"level":4}; learn.microsoft.com/windows/win32/wes/eventmanifestschema-leveltype-complextype
-	{name: nameLevel, beside: []name{nameChannel}, also: []name{nameEventID, nameEventID2}, by: "Windows", spans: windowsSpans[:]},
+	{
+		name: nameLevel, beside: []name{nameChannel}, also: []name{nameEventID, nameEventID2},
+		open: true, by: "Windows", spans: windowsSpans[:],
+	},
 	// {"reqId":"a1","level":3,"app":"files"}; docs.nextcloud.com, logging
-	{name: nameLevel, beside: []name{nameReqID}, also: []name{nameApp}, by: "Nextcloud", spans: []span{
+	{name: nameLevel, beside: []name{nameReqID}, also: []name{nameApp}, open: true, by: "Nextcloud", spans: []span{
 		{0, 0, Debug}, {1, 1, Info}, {2, 2, Warn}, {3, 3, Error}, {4, 4, Critical},
 	}},
 	// {"lastTimestamp":"2026-11-20T10:00:06Z","type":"Normal"}
@@ -153,6 +156,8 @@ var nestedNames = [...]nestedName{
 	{part: partLevel, parent: nameLevel, path: "level.levelStr"}, // Logback: {"level":{"levelInt":40000,"levelStr":"ERROR"}}
 	{part: partLevel, parent: nameLevel, path: "level.name"},     // loguru: {"level":{"name":"ERROR","no":40}}
 	{part: partLevel, parent: parentInfo, path: "info.level"},
+	// ContainerLogV2 of Azure: {"LogMessage":{"level":"error","msg":"x"}}
+	{part: partLevel, parent: nameLogMessage, path: "LogMessage.level"},
 	{part: partLevel, parent: nameEvent, path: "event.type", beside: []name{nameVerb}},
 	{part: partLevel, parent: parentObject, path: "object.type", beside: []name{nameType}},
 
@@ -161,6 +166,8 @@ var nestedNames = [...]nestedName{
 	{part: partMsg, parent: parentRecord, path: "record.message"},
 	{part: partMsg, parent: parentBody, path: "Body.Value"},
 	{part: partMsg, parent: parentInfo, path: "info.msg"},
+	{part: partMsg, parent: nameLogMessage, path: "LogMessage.message"},
+	{part: partMsg, parent: nameLogMessage, path: "LogMessage.msg"},
 	{part: partMsg, parent: nameEvent, path: "event.message", beside: []name{nameVerb}},
 	{part: partMsg, parent: parentObject, path: "object.message", beside: []name{nameType}},
 }
@@ -179,6 +186,9 @@ const (
 	parentObject
 	parentCommon
 )
+
+// otherParents are the parents of [nestedNames] that may have a part of the head themselves.
+var otherParents = [...]name{nameLog, nameLevel, nameEvent, nameLogMessage}
 
 // A present is the names that a record has: by kind, bit n is of the name n of it.
 type present [numKinds]uint64
