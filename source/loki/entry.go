@@ -15,6 +15,7 @@ type decoder struct {
 	names  map[string]string
 	text   []byte // unescaped strings of an entry
 	shared int    // bytes that labels of streams have added to the records so far
+	words  [record.Other][]byte
 }
 
 // maxShared is how many bytes the labels of streams may add to the records of a body. A body
@@ -30,7 +31,11 @@ type pair struct {
 }
 
 func newDecoder() *decoder {
-	return &decoder{names: map[string]string{}}
+	d := &decoder{names: map[string]string{}}
+	for l := range d.words {
+		d.words[l] = []byte(record.Level(l).String())
+	}
+	return d
 }
 
 // Bounds of the memory that a decoder keeps.
@@ -100,9 +105,9 @@ func (d *decoder) record(e entry) bool {
 	switch {
 	case level < 0:
 	case inMeta:
-		h.Level = d.meta[level].value
+		h.Level = d.word(&d.meta[level])
 	default:
-		h.Level = d.stream.pairs[level].value
+		h.Level = d.word(&d.stream.pairs[level])
 	}
 	if d.shared += d.stream.size; d.shared > maxShared {
 		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
@@ -132,6 +137,17 @@ func (d *decoder) record(e entry) bool {
 		b.Text("ts", e.badTime)
 	}
 	return d.to.Record(e.raw, 1, e.end)
+}
+
+// word is the value of a pair with the level. Of a number it is the word that it is under the name of
+// the pair.
+func (d *decoder) word(p *pair) []byte {
+	if len(p.value) > 0 && p.value[0] <= '9' {
+		if l, _ := record.FieldLevel(p.name, p.value); l != record.Other {
+			return d.words[l]
+		}
+	}
+	return p.value
 }
 
 // why explains the head of an entry. level is the index of the pair with the level, in the metadata
