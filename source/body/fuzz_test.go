@@ -48,6 +48,8 @@ func (l *ledger) Explains() bool { return false }
 
 func (l *ledger) Mapped([]byte, string) bool { return false }
 
+func (l *ledger) Takes([]byte) bool { return true }
+
 func (l *ledger) Scanned() (ns int64, own bool) { return 0, false }
 
 func (l *ledger) Last() (ns int64, own, any bool) { return 0, false, l.accepted > 0 }

@@ -34,6 +34,8 @@ type Sink interface {
 	// Mapped reports whether the operator or the sender has named a field for a part of the
 	// head of a service's records, not folded; or objects with members that they have named.
 	Mapped(service []byte, key string) bool
+	// Takes reports whether records of a service, not folded, are accepted from the sender.
+	Takes(service []byte) bool
 	// Begin begins a record by parts; the caller adds its fields, then calls Record.
 	Begin(record.Head) *record.Parts
 	// Record accepts the record begun last. raw is the source of it, for a rejection. It

@@ -133,6 +133,8 @@ type walker struct {
 	to       body.Sink
 	resource set
 	service  []byte // of the resource
+	named    string // the attribute that service is of
+	from     []string
 	scope    scope
 	entry    entry
 	cost     int       // about the bytes that resource and scope add to a record
@@ -143,8 +145,8 @@ type walker struct {
 	cursor   cursor // of JSON
 }
 
-func newWalker() *walker {
-	w := &walker{}
+func newWalker(from []string) *walker {
+	w := &walker{from: from}
 	for l := record.Trace; l <= record.Critical; l++ {
 		w.words[l] = []byte(l.String())
 	}
@@ -163,29 +165,13 @@ func (w *walker) forget() {
 	if cap(w.scratch) > 64<<10 {
 		w.scratch = nil
 	}
-	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, scratch: w.scratch[:0]}
+	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, from: w.from, scratch: w.scratch[:0]}
 }
 
 // reject passes bytes of the body that are no records.
 func (w *walker) reject(from, end int, why body.Rejection) bool {
 	w.passed = end
 	return w.to.Reject(w.body[from:end], why, end)
-}
-
-// nameService finds the service of the resource, which stays out of its attributes.
-func (w *walker) nameService() {
-	s := &w.resource
-	w.service = nil
-	for i := range s.list {
-		if a := &s.list[i]; string(a.key) == "service.name" && a.value.kind != null {
-			w.scratch = appendWord(w.scratch[:0], a.value)
-			// It is long-lived, unlike the scratch.
-			s.text = append(s.text, w.scratch...)
-			w.service = s.text[len(s.text)-len(w.scratch):]
-			s.list = append(s.list[:i], s.list[i+1:]...)
-			return
-		}
-	}
 }
 
 // price counts the bytes that the resource and the scope add to each record.
@@ -233,7 +219,7 @@ func (w *walker) pass(from, end int) bool {
 func (w *walker) why(levelled bool) *record.Why {
 	e := &w.entry
 	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
-	why := &record.Why{Time: named("timeUnixNano"), Message: named("body"), Service: named("the resource's service.name")}
+	why := &record.Why{Time: named("timeUnixNano"), Message: named("body"), Service: named("the resource's " + w.named)}
 	if e.time == 0 || e.time > math.MaxInt64 {
 		why.Time.Name = "observedTimeUnixNano"
 	}
