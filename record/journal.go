@@ -1,23 +1,24 @@
 package record
 
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+)
 
-// journalctl -o json writes a value with bytes that it cannot print as an array of numbers, and the
-// values of a field that an entry has several times as an array.
-
-// spreadJournal makes texts of the arrays of bytes in a record of journald, and fields of the values
-// of an array, and scans the result. The record stays as it is if it has no such array.
-func (p *Parser) spreadJournal() {
+// spreadJournal scans a record of journald again if its fields have arrays: journalctl -o json writes a
+// value with bytes that it cannot print as an array of numbers, and the values of a field that an entry
+// has several times as an array of these. The first become texts, the others fields with one name.
+func spreadJournal(p *Parser) {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 	var fixed []byte
 	from := int32(0)
 	for i := range p.fields {
 		f := &p.fields[i]
-		if p.src[f.val] != '[' || f.flags&keyDirty != 0 || !isJournalName(p.src[f.key:f.keyEnd]) {
+		if p.src[f.val] != '[' || len(bytes.Trim(p.src[f.key:f.keyEnd], letters)) > 0 {
 			continue
 		}
-		if values := p.journalValues(f); values != nil {
-			fixed = append(append(fixed, p.src[from:f.key-1]...), values...)
-			from = f.valEnd
+		if all, ok := appendValues(append(fixed, p.src[from:f.key-1]...), p.src[f.key-1:f.val], p.src[f.val:f.valEnd]); ok {
+			fixed, from = all, f.valEnd
 		}
 	}
 	if from == 0 || len(fixed)+len(p.src)-int(from) > MaxRecord {
@@ -29,56 +30,43 @@ func (p *Parser) spreadJournal() {
 	_, _ = p.scanObject(fixed) // it is as valid as before
 }
 
-// journalValues returns a field with an array as a field of each value; nil if a value is no text and
-// no bytes.
-func (p *Parser) journalValues(f *field) (fields []byte) {
-	key, array := p.src[f.key-1:f.val], p.src[f.val:f.valEnd]
-	if text, ok := p.journalBytes(array); ok {
-		return append(append(fields, key...), text...)
+// appendValues appends a field for each value of an array; ok is false if one is no text and no bytes.
+func appendValues(dst, key, array []byte) (all []byte, ok bool) {
+	if text := bytesText(array); text != nil {
+		return append(append(dst, key...), text...), true
 	}
 	for w := Walk(array); ; {
-		v, ok := w.Element()
+		v, more := w.Element()
 		switch {
-		case !ok:
-			return fields
+		case !more:
+			return dst, ok
 		case v[0] == '[':
-			if v, ok = p.journalBytes(v); !ok {
-				return nil
-			}
+			v = bytesText(v)
 		case v[0] != '"' && v[0] != 'n':
-			return nil
+			v = nil
 		}
-		if fields != nil {
-			fields = append(fields, ',')
+		if v == nil {
+			return dst, false
 		}
-		fields = append(append(fields, key...), v...)
+		if ok {
+			dst = append(dst, ',')
+		}
+		dst, ok = append(append(dst, key...), v...), true
 	}
 }
 
-// journalBytes returns an array of bytes as a string of JSON. ok is false if it is none.
-func (p *Parser) journalBytes(array []byte) (text []byte, ok bool) {
-	p.scratch = p.scratch[:0]
+// bytesText returns an array of bytes as a string of JSON, nil if it is none.
+func bytesText(array []byte) (text []byte) {
+	var raw []byte
 	for w := Walk(array); ; {
 		v, more := w.Element()
-		if !more {
-			break
+		if !more && len(raw) > 0 {
+			return append(AppendEscaped([]byte{'"'}, raw), '"')
 		}
 		n, err := strconv.ParseUint(string(v), 10, 8)
 		if err != nil {
-			return nil, false
+			return nil
 		}
-		p.scratch = append(p.scratch, byte(n))
+		raw = append(raw, byte(n))
 	}
-	text = AppendEscaped([]byte{'"'}, p.scratch)
-	return append(text, '"'), len(p.scratch) > 0
-}
-
-// isJournalName reports whether a field has a name of journald: letters in upper case, digits and _.
-func isJournalName(key []byte) bool {
-	for _, c := range key {
-		if c-'A' >= 26 && !isDigit(c) && c != '_' {
-			return false
-		}
-	}
-	return len(key) > 0
 }

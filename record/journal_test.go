@@ -10,10 +10,12 @@ func TestJournal(t *testing.T) {
 		{`{` + at + `,"PRIORITY":"3","MESSAGE":[104,105]}`, head + `error","service":"unknown","msg":"hi","PRIORITY":"3"}`},
 		{`{"MESSAGE":[ 104 , 195,188 ],"PRIORITY":[54],` + at + `}`, head + `info","service":"unknown","msg":"hü","PRIORITY":"6"}`},
 		{`{"MESSAGE":[27,91,51,49,109,120,255],` + at + `}`, head + `","service":"unknown","msg":"\u001b[31mx\\xff"}`},
-		{`{"MESSAGE":["a",[98],null],"_CMDLINE":[47,120],` + at + `}`, head + `","service":"unknown","msg":"a","MESSAGE.2":"b","MESSAGE.3":null,"_CMDLINE":"/x"}`},
+		{`{"MESSAGE":["a",[98],null],"_CMDLINE":[47,120],` + at + `}`,
+			head + `","service":"unknown","msg":"a","MESSAGE.2":"b","MESSAGE.3":null,"_CMDLINE":"/x"}`},
 		{`{"A":[300],"B":[1,-1],"C":[],"D":[{"x":1}],"E":[1.5],"tags":[104,105],` + at + `,"MESSAGE":"m"}`,
 			head + `","service":"unknown","msg":"m","A":[300],"B":[1,-1],"C":[],"D":[{"x":1}],"E":[1.5],"tags":[104,105]}`},
-		{`{"MESSAGE":[104],"SYSLOG_IDENTIFIER":[119,101,98],` + at + `,"X":NaN,"Y":[105]}`, head + `","service":"web","msg":"h","X":"NaN","Y":"i"}`},
+		{`{"MESSAGE":[104],"SYSLOG_IDENTIFIER":[119,101,98],` + at + `,"X":NaN,"Y":[105]}`,
+			head + `","service":"web","msg":"h","X":"NaN","Y":"i"}`},
 		{`{"time":1795168806.257312,"MESSAGE":[104,105]}`, head + `","service":"unknown","msg":"[104,105]"}`},
 	} {
 		p := NewParser()

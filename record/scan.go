@@ -125,7 +125,7 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 	}
 	p.src = src[:n]
 	if p.has(nameRealtime) {
-		p.spreadJournal()
+		spreadJournal(p)
 	}
 	if len(p.fields) > manyFields && p.reject == nil {
 		p.checkMany()

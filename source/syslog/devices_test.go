@@ -47,9 +47,11 @@ func TestDevices(t *testing.T) {
 		{"Cisco ISE, a space behind the priority", `<181> Nov 20 15:04:05 ise7 CISE_Passed 0000012345 1 0 x`,
 			`{"ts":"2026-11-20T15:04:05.000000000Z","level":"info","service":"syslog","msg":"CISE_Passed 0000012345 1 0 x","host":"ise7","facility":"local6"}`},
 		{"a space before the priority", ` <34>Nov 20 15:04:05 web1 su[812]: x`,
-			`{"ts":"2026-11-20T15:04:05.000000000Z","level":"critical","service":"su","msg":"x","host":"web1","facility":"auth","procid":"812"}`},
+			`{"ts":"2026-11-20T15:04:05.000000000Z","level":"critical","service":"su","msg":"x",` +
+				`"host":"web1","facility":"auth","procid":"812"}`},
 		{"blanks before the priority of RFC 5424", "\t  " + `<34>1 2026-11-20T15:04:05Z web1 su 812 - -  x`,
-			`{"ts":"2026-11-20T15:04:05.000000000Z","level":"critical","service":"su","msg":" x","host":"web1","facility":"auth","procid":"812"}`},
+			`{"ts":"2026-11-20T15:04:05.000000000Z","level":"critical","service":"su","msg":" x",` +
+				`"host":"web1","facility":"auth","procid":"812"}`},
 		{"a space before no priority", ` <x>Nov 20 15:04:05 web1 su[812]: y`,
 			`{"ts":"2026-11-20T15:30:00.000000000Z","level":"","service":"syslog","msg":" <x>Nov 20 15:04:05 web1 su[812]: y"}`},
 		{"spaces in RFC 5424", `<30>1  2026-11-20T15:04:05.089+00:00 box7 db  8 -  - x`,
