@@ -201,9 +201,12 @@ func (w *walker) pass(from, end int) bool {
 			"the attributes of resources and scopes add over %d MiB to the records of this body; send fewer records together", maxShared>>20)})
 	}
 	w.passed = end
-	h := record.Head{Time: w.timeOf(), Level: w.level(), Service: w.service, Renames: true}
+	h := record.Head{Time: timeOf(e.time), Level: w.level(), Service: w.service, Renames: true}
 	if w.to.Explains() {
 		h.Why = w.why(len(h.Level) > 0)
+	}
+	if h.Time == 0 {
+		w.seen(&h)
 	}
 	if len(h.Level) == 0 && len(e.list) > 0 {
 		h.Level, e.list = w.levelIn(e.list, h.Why)
@@ -220,9 +223,6 @@ func (w *walker) why(levelled bool) *record.Why {
 	e := &w.entry
 	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
 	why := &record.Why{Time: named("timeUnixNano"), Message: named("body"), Service: named("the resource's " + w.named)}
-	if e.time == 0 || e.time > math.MaxInt64 {
-		why.Time.Name = "observedTimeUnixNano"
-	}
 	switch {
 	case !levelled:
 	case len(e.severity) > 0 && len(e.unknownSeverity) == 0:
@@ -233,14 +233,12 @@ func (w *walker) why(levelled bool) *record.Why {
 	return why
 }
 
-// timeOf returns the time of the entry in Unix nanoseconds, 0 for none.
-func (w *walker) timeOf() int64 {
-	for _, t := range [...]uint64{w.entry.time, w.entry.seen} {
-		if t > 0 && t <= math.MaxInt64 {
-			return byUnit(int64(t))
-		}
+// timeOf is a time of the entry in Unix nanoseconds, 0 for none.
+func timeOf(t uint64) int64 {
+	if t == 0 || t > math.MaxInt64 {
+		return 0
 	}
-	return 0
+	return byUnit(int64(t))
 }
 
 // byUnit is a time in nanoseconds. A number that would be before the year 2000 is in the unit of
