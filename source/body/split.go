@@ -213,8 +213,15 @@ func looksLikeObject(b []byte) bool {
 
 // decodeLines expects exactly one object on each line that is not blank.
 func decodeLines(body []byte, off int, to Sink) {
+	o := objects{body: body, to: to}
 	for off < len(body) {
 		end := lineEnd(body, off)
+		if _, more, ok := o.export(skipBlanks(body[:end], off), end, true); ok {
+			if off = end + 1; !more {
+				return
+			}
+			continue
+		}
 		line := body[off:end]
 		if end > off && (line[0] != '{' || line[len(line)-1] != '}') {
 			line = bytes.Trim(line, " \t\r")
@@ -267,6 +274,9 @@ func (o *objects) next(off int) (end int, more bool) {
 	if o.wasted > 4*len(o.body) {
 		end = lineEnd(o.body, off)
 		return end, oneObject(bytes.Trim(o.body[off:end], " \t\r"), end, o.to)
+	}
+	if end, more, ok := o.export(off, len(o.body), false); ok {
+		return end, more
 	}
 	n, why, looked := objectAt(o.body[off:], o.to)
 	end = off + n

@@ -100,7 +100,7 @@ var allowed = map[string][]string{
 	"internal/azurelogs": {"storage/fanout", "record", "storage", "internal/azurelogs/formats"},
 
 	// 3: the ends. Sources do not know the buffer.
-	"source/body":                {"record", "record/times", "record/origin"},
+	"source/body":                {"record", "record/times", "record/origin", "source/tokens"},
 	"source/httpsource":          {"record", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling", "internal/signpost", "source/tokens"},
 	"source/natssource":          {"record", "record/origin", "source/body", "internal/count", "storage/fanout", "storage/fsys"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
