@@ -2,6 +2,7 @@ package body
 
 import (
 	"slices"
+	"strings"
 
 	"blobtail/record"
 	"blobtail/source/tokens"
@@ -20,19 +21,24 @@ type export struct {
 // exports is the table of docs/SENDING.md#exports.
 func exports() []export {
 	return []export{
-		{batch: "logEvents", keeps: []string{"owner", "logGroup", "logStream", "messageType", "subscriptionFilters", "policyLevel"}},
+		{batch: "logEvents", keeps: []string{
+			"owner", "logGroup", "logStream", "messageType", "subscriptionFilters", "policyLevel"}},
 		{batch: "events", drops: []string{"nextForwardToken", "nextBackwardToken", "nextToken", "searchedLogStreams"}},
 		{batch: "Events", drops: []string{"NextToken"}},
 		{batch: "Records"},
 		{batch: "records"},
 		{batch: "items", needs: []string{"kind", "apiVersion"}, drops: []string{"metadata"}},
-		{batch: "value", drops: []string{"@odata.context", "@odata.count", "@odata.nextLink", "@odata.deltaLink", "odata.metadata", "odata.nextLink", "nextLink"}},
+		{batch: "value", drops: []string{
+			"@odata.context", "@odata.count", "@odata.nextLink", "@odata.deltaLink", "odata.metadata", "odata.nextLink", "nextLink"}},
 		{batch: "entries", drops: []string{"nextPageToken"}},
 		{batch: "logs", texts: true},
 	}
 }
 
-// isOfExport reports whether a member is one of an export. Nearly all objects begin with another.
+// exportLetters are those that the members of exports begin with. Most objects begin with another.
+const exportLetters = "@ENRaeiklmnoprsv"
+
+// isOfExport reports whether a member is one of an export.
 func isOfExport(key []byte) bool {
 	switch string(key) {
 	case "logEvents", "owner", "logGroup", "logStream", "messageType", "subscriptionFilters", "policyLevel",
@@ -54,7 +60,7 @@ type part struct {
 // export passes the records of an export that begins at off and ends before limit. ok is false if no
 // export is there. line says that nothing may be behind it.
 func (o *objects) export(off, limit int, line bool) (end int, more, ok bool) {
-	if off >= limit || o.body[off] != '{' {
+	if b := o.body[off:limit]; len(b) < 3 || b[0] != '{' || b[1] == '"' && strings.IndexByte(exportLetters, b[2]) < 0 {
 		return 0, false, false
 	}
 	c := tokens.Cursor{Src: o.body[:limit], At: off}

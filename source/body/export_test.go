@@ -32,22 +32,23 @@ func exported(decode decoder, body string, fields *record.Mapping) (lines []stri
 func TestExports(t *testing.T) {
 	const event = `{"timestamp":1795168806257,"message":"ERROR x"}`
 	const line = `10:00:06.257000000Z","level":"error ERROR x"`
+	const group = `"messageType":"DATA_MESSAGE","owner":"1","logGroup":"/g","logStream":"s","subscriptionFilters":["f"]`
 	const other = `10:20:00.000000000Z","level":" `
 	for _, row := range []struct {
 		body string
 		want []string
 	}{
-		{`{"messageType":"DATA_MESSAGE","owner":"1","logGroup":"/g","logStream":"s","subscriptionFilters":["f"],"logEvents":[` + event + `, ` + event + `]}`,
-			slices.Repeat([]string{line + `,"messageType":"DATA_MESSAGE","owner":"1","logGroup":"/g","logStream":"s","subscriptionFilters":["f"]}`}, 2)},
+		{`{` + group + `,"logEvents":[` + event + `, ` + event + `]}`, slices.Repeat([]string{line + `,` + group + `}`}, 2)},
 		{`{"events":[` + event + `],"nextForwardToken":"f/1","nextBackwardToken":"b/1"}`, []string{line + "}"}},
 		{`{"Records":[` + event + `]}`, []string{line + "}"}},
 		{`{"kind":"EventList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[` + event + `]}`, []string{line + "}"}},
 		{`{"@odata.context":"x","value":[` + event + `],"@odata.nextLink":"y"}`, []string{line + "}"}},
 		{`{"logs":["2026-11-20T10:00:06.257Z ERROR x",` + event + `]}`,
 			[]string{`10:00:06.257000000Z","level":"error 2026-11-20T10:00:06.257Z ERROR x"}`, line + "}"}},
-		{` {"records":[` + event + `,12,null,[]]}  `, []string{line + "}", "1: the array element is not a JSON object",
-			"2: the array element is not a JSON object", "3: the array element is not a JSON object"}},
-		{`{"owner":"o","logEvents":[{}, {"owner":"p","message":"m"}]}`, []string{other + `","owner":"o"}`, other + `m","owner":"p","owner.2":"o"}`}},
+		{` {"records":[` + event + `,12,[]]}  `,
+			[]string{line + "}", "1: the array element is not a JSON object", "2: the array element is not a JSON object"}},
+		{`{"owner":"o","logEvents":[{}, {"owner":"p","message":"m"}]}`,
+			[]string{other + `","owner":"o"}`, other + `m","owner":"p","owner.2":"o"}`}},
 		{`{"records":[]}`, nil},
 		{`{"logs":["x"`, []string{`0: at byte 12: not valid JSON: it ends too early`}},
 		// These are records.
@@ -76,7 +77,8 @@ func TestExportNames(t *testing.T) {
 	for _, e := range exports() {
 		for _, name := range slices.Concat([]string{e.batch}, e.needs, e.keeps, e.drops) {
 			_, level := record.FieldLevel(name, []byte("info"))
-			if !isOfExport([]byte(name)) || record.TimePlace(name)+record.MessagePlace(name)+level > 0 {
+			known := isOfExport([]byte(name)) && strings.IndexByte(exportLetters, name[0]) >= 0
+			if !known || record.TimePlace(name)+record.MessagePlace(name)+level > 0 {
 				t.Errorf("%s", name)
 			}
 		}
