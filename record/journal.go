@@ -57,11 +57,18 @@ func appendValues(dst, key, array []byte) (all []byte, ok bool) {
 
 // bytesText returns an array of bytes as a string of JSON, nil if it is none.
 func bytesText(array []byte) (text []byte) {
-	var raw []byte
+	if raw := BytesOf(array); raw != nil {
+		text = append(AppendEscaped([]byte{'"'}, raw), '"')
+	}
+	return text
+}
+
+// BytesOf returns the bytes that an array of JSON has as numbers, nil if it has anything else.
+func BytesOf(array []byte) (raw []byte) {
 	for w := Walk(array); ; {
 		v, more := w.Element()
-		if !more && len(raw) > 0 {
-			return append(AppendEscaped([]byte{'"'}, raw), '"')
+		if !more {
+			return raw
 		}
 		n, err := strconv.ParseUint(string(v), 10, 8)
 		if err != nil {

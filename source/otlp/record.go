@@ -276,6 +276,7 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 		h.Msg = e.body.bytes
 		return nil
 	case members:
+		w.journal()
 	default:
 		w.scratch = appendWord(w.scratch[:0], e.body)
 		h.Msg = w.scratch

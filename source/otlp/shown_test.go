@@ -12,7 +12,7 @@ import (
 )
 
 // The observed time gives way to a time that the body shows.
-func TestObserved(t *testing.T) {
+func TestShown(t *testing.T) {
 	const observed = 1795172406257312345
 	mapping := (*record.Mapping)(nil).With(record.Names{Time: []string{"when"}})
 	for _, row := range []struct {

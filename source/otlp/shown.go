@@ -1,6 +1,10 @@
 package otlp
 
-import "blobtail/record"
+import (
+	"slices"
+
+	"blobtail/record"
+)
 
 // seen sets the time of a record without one: that of a member of the body with a name for it. The
 // observed time counts if the message shows none either.
@@ -21,6 +25,21 @@ func (w *walker) seen(h *record.Head) {
 			h.Time, best = t, place
 			if h.Why != nil {
 				h.Why.Time = record.Cause{Place: record.FromMember, Name: "body." + string(m.key)}
+			}
+		}
+	}
+}
+
+// journal makes texts of the arrays of bytes in the body, if that is an entry of journald.
+func (w *walker) journal() {
+	members := w.entry.members
+	if !slices.ContainsFunc(members, func(m attribute) bool { return string(m.key) == "__REALTIME_TIMESTAMP" }) {
+		return
+	}
+	for i := range members {
+		if v := &members[i].value; v.kind == nested && v.bytes[0] == '[' {
+			if raw := record.BytesOf(v.bytes); raw != nil {
+				*v = value{kind: text, bytes: raw}
 			}
 		}
 	}
