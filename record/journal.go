@@ -1,9 +1,6 @@
 package record
 
-import (
-	"bytes"
-	"strconv"
-)
+import "bytes"
 
 // spreadJournal scans a record of journald again if its fields have arrays: journalctl -o json writes a
 // value with bytes that it cannot print as an array of numbers, and the values of a field that an entry
@@ -57,23 +54,8 @@ func appendValues(dst, key, array []byte) (all []byte, ok bool) {
 
 // bytesText returns an array of bytes as a string of JSON, nil if it is none.
 func bytesText(array []byte) (text []byte) {
-	if raw := BytesOf(array); raw != nil {
+	if raw := Walk(array).Bytes(); raw != nil {
 		text = append(AppendEscaped([]byte{'"'}, raw), '"')
 	}
 	return text
-}
-
-// BytesOf returns the bytes that an array of JSON has as numbers, nil if it has anything else.
-func BytesOf(array []byte) (raw []byte) {
-	for w := Walk(array); ; {
-		v, more := w.Element()
-		if !more {
-			return raw
-		}
-		n, err := strconv.ParseUint(string(v), 10, 8)
-		if err != nil {
-			return nil
-		}
-		raw = append(raw, byte(n))
-	}
 }

@@ -105,14 +105,20 @@ func shapes() []shape {
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{
 		"{\"a\":1}\n{\"b\":2}\r\n\n{\"c\":", `[{"a":1},2,"x",[3],{"b":2}] tail`, "[error] x\r\n[1,2] y\n", "{\"a\":[1,\n{\"b\":2}\n{\"c\":3}",
-		"\xef\xbb\xbf{} {}\n{}x", "{\n \"a\": {\n \"b\": [\n 1 ] } }\n{\"a\":1,\"a\":2}{}", `[{"a":"\ud800\xff"},{"a":`, "\x00\n\xff\n",
+		"\xef\xbb\xbf{} {}\n{}x", `{"logs":["a",{"b":1}]}`, `{"owner":"a","logEvents":[{"b":1},{}]`, "{\n \"a\": {\n \"b\": [\n 1 ] } }\n{\"a\":1,\"a\":2}{}", `[{"a":"\ud800\xff"},{"a":`, "\x00\n\xff\n",
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		checkCRI(t, body)
 		body = slices.Clip(body)
-		if hasCRI(body) || hasExport(body) { // the heads are in no record
+		if hasCRI(body) { // the heads are in no record
+			return
+		}
+		if hasExport(body) { // so are the other members
+			for _, sh := range shapes() {
+				reading(sh.decode, string(body))
+			}
 			return
 		}
 		for _, sh := range shapes() {

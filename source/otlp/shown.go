@@ -38,7 +38,7 @@ func (w *walker) journal() {
 	}
 	for i := range members {
 		if v := &members[i].value; v.kind == nested && v.bytes[0] == '[' {
-			if raw := record.BytesOf(v.bytes); raw != nil {
+			if raw := record.Walk(v.bytes).Bytes(); raw != nil {
 				*v = value{kind: text, bytes: raw}
 			}
 		}
