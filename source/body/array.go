@@ -58,15 +58,7 @@ func decodeArray(body []byte, off int, to Sink) (more bool) {
 // element returns the length of the array element at the start of b, and the reason
 // why it is no record; 0 when it is not even a value.
 func element(b []byte, to Sink) (n int, why Rejection) {
-	if s, ok := to.(*batch); ok && b[0] == '"' {
-		if n, err := s.Scan(b); err == nil {
-			return n, why
-		} else if n > 0 {
-			why, _ = rejectionOf(err)
-			return n, why
-		}
-	}
-	if b[0] == '{' {
+	if _, ok := to.(*batch); b[0] == '{' || ok && b[0] == '"' {
 		n, why, _ = objectAt(b, to)
 	} else {
 		why.Reason = "the array element is not a JSON object"

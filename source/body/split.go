@@ -296,7 +296,7 @@ func (o *objects) next(off int) (end int, more bool) {
 // objectAt returns the length of the object at the start of b, or 0 when it has no
 // end, and the reason why it is no record. looked is how far it had to scan.
 func objectAt(b []byte, to Sink) (n int, why Rejection, looked int) {
-	if b[0] != '{' {
+	if _, ok := to.(*batch); b[0] != '{' && !(ok && b[0] == '"') {
 		return 0, noObject(b[:lineEnd(b, 0)]), 0
 	}
 	n, err := to.Scan(b)

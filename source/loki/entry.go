@@ -15,7 +15,6 @@ type decoder struct {
 	names  map[string]string
 	text   []byte // unescaped strings of an entry
 	shared int    // bytes that labels of streams have added to the records so far
-	words  [record.Other][]byte
 }
 
 // maxShared is how many bytes the labels of streams may add to the records of a body. A body
@@ -31,11 +30,7 @@ type pair struct {
 }
 
 func newDecoder() *decoder {
-	d := &decoder{names: map[string]string{}}
-	for l := range d.words {
-		d.words[l] = []byte(record.Level(l).String())
-	}
-	return d
+	return &decoder{names: map[string]string{}}
 }
 
 // Bounds of the memory that a decoder keeps.
@@ -105,9 +100,9 @@ func (d *decoder) record(e entry) bool {
 	switch {
 	case level < 0:
 	case inMeta:
-		h.Level = d.word(&d.meta[level])
+		h.Level = d.meta[level].word()
 	default:
-		h.Level = d.word(&d.stream.pairs[level])
+		h.Level = d.stream.pairs[level].word()
 	}
 	if d.shared += d.stream.size; d.shared > maxShared {
 		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
@@ -139,13 +134,10 @@ func (d *decoder) record(e entry) bool {
 	return d.to.Record(e.raw, 1, e.end)
 }
 
-// word is the value of a pair with the level. Of a number it is the word that it is under the name of
-// the pair.
-func (d *decoder) word(p *pair) []byte {
-	if len(p.value) > 0 && p.value[0] <= '9' {
-		if l, _ := record.FieldLevel(p.name, p.value); l != record.Other {
-			return d.words[l]
-		}
+// word is the value of a pair with the level; of a number, the word that it is under the pair's name.
+func (p *pair) word() []byte {
+	if l, _ := record.FieldLevel(p.name, p.value); len(p.value) > 0 && p.value[0] <= '9' && l != record.Other {
+		return []byte(l.String())
 	}
 	return p.value
 }
