@@ -276,7 +276,6 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 		h.Msg = e.body.bytes
 		return nil
 	case members:
-		w.journal()
 	default:
 		w.scratch = appendWord(w.scratch[:0], e.body)
 		h.Msg = w.scratch
@@ -286,6 +285,7 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 	at, best := -1, 0
 	for i := range e.members {
 		m := &e.members[i]
+		m.journal()
 		place := record.MessagePlace(asString(m.key))
 		if place == 0 || m.value.kind != text {
 			continue

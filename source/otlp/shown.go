@@ -1,10 +1,6 @@
 package otlp
 
-import (
-	"slices"
-
-	"blobtail/record"
-)
+import "blobtail/record"
 
 // seen sets the time of a record without one: that of a member of the body with a name for it. The
 // observed time counts if the message shows none either.
@@ -27,17 +23,11 @@ func (w *walker) seen(h *record.Head) {
 	}
 }
 
-// journal makes texts of the arrays of bytes in the body, if that is an entry of journald.
-func (w *walker) journal() {
-	members := w.entry.members
-	if !slices.ContainsFunc(members, func(m attribute) bool { return string(m.key) == "__REALTIME_TIMESTAMP" }) {
-		return
-	}
-	for i := range members {
-		if v := &members[i].value; v.kind == nested && v.bytes[0] == '[' {
-			if raw := record.Walk(v.bytes).Bytes(); raw != nil {
-				*v = value{kind: text, bytes: raw}
-			}
+// journal makes a text of the message of journald that is an array of bytes.
+func (a *attribute) journal() {
+	if a.value.kind == nested && string(a.key) == "MESSAGE" {
+		if raw := record.Walk(a.value.bytes).Bytes(); raw != nil {
+			a.value = value{kind: text, bytes: raw}
 		}
 	}
 }
