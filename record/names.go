@@ -35,6 +35,7 @@ const (
 	nameTs           = kindTime
 	nameAtT          = kindTime + 6
 	nameDate         = kindTime + 4  // the last one with numbers of any year
+	nameRealtime     = kindTime + 19 // of journald
 	nameLogLevel     = kindLevel + 9 // the last one that may have a word of the sender's own
 	nameSeverityNum  = kindLevel + 14
 	nameSeverityNum2 = kindLevel + 15

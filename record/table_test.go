@@ -29,7 +29,8 @@ func TestTableOfNames(t *testing.T) {
 		t.Errorf("the longest name has %d bytes, and longestName is %d", longest, longestName)
 	}
 	rules := map[name]string{
-		nameTs: "ts", nameAtT: "@t", nameDate: "date", nameLogLevel: "level_name", nameSeverityNum: "severity_number",
+		nameTs: "ts", nameAtT: "@t", nameDate: "date", nameRealtime: "__realtime_timestamp",
+		nameLogLevel: "level_name", nameSeverityNum: "severity_number",
 		nameSeverityNum2: "severitynumber", nameLevelNo: "levelno", nameLevelValue: "level_value", namePriority: "priority", nameS: "s",
 		nameLog: "log", nameAtM: "@m", nameAtMt: "@mt", nameText: "text", nameService: "service", nameServiceName: "service.name", nameApp: "app",
 	}
