@@ -71,7 +71,7 @@ func (c *scan) digits(week bool) bool {
 	case n <= 2 && (sep == '/' || sep == '-' || sep == ' ') && isLetter(c.peek(n+1)):
 		return c.dayFirst(n, sep, week)
 	case n <= 2 && sep == '/' && c.r.MonthFirst:
-		return c.american(n)
+		return c.dayOrMonth(n, sep)
 	case n <= 2 && sep == '.':
 		return c.dotted(n)
 	case n == 2 && sep == '-' && digits(c.s[c.at+3:]) == 2 && (c.peek(5) == ' ' || c.peek(5) == '|'):
@@ -80,6 +80,8 @@ func (c *scan) digits(week bool) bool {
 		return c.short(3)
 	case n == 6 && sep == ' ':
 		return c.short(2)
+	case n <= 2 && (sep == '/' || sep == '-'):
+		return c.dayOrMonth(n, sep)
 	}
 	return false
 }
@@ -153,6 +155,11 @@ func (c *scan) basic() bool {
 	if c.peek(2) == ':' {
 		return c.clock() && c.zone()
 	}
+	return c.basicClock()
+}
+
+// basicClock scans 150405 with a fraction and a zone.
+func (c *scan) basicClock() bool {
 	if digits(c.s[c.at:]) != 6 {
 		return false
 	}
@@ -220,11 +227,19 @@ func (c *scan) dayFirst(n int, sep byte, week bool) bool {
 	return c.behindDate(sep == '/')
 }
 
-// american scans 11/20/2026 3:04:05 PM.
-func (c *scan) american(n int) bool {
-	month, day, ok := c.numericDate(n, '/')
-	c.month, c.day = month, day
-	return ok && month >= 1 && month <= 12 && c.behindDate(false)
+// dayOrMonth scans 20/11/2026 15:04:05 and 20-11-2026 15:04:05 with a day over 12, and 11/20/2026
+// 3:04:05 PM of sources that write the month first, or with a comma and such a day, as JavaScript
+// does in the United States.
+func (c *scan) dayOrMonth(n int, sep byte) bool {
+	first, second, ok := c.numericDate(n, sep)
+	switch c.month, c.day = first, second; {
+	case sep == '/' && (c.r.MonthFirst || second > 12 && c.peek(0) == ','):
+	case first > 12:
+		c.month, c.day = second, first
+	default:
+		return false
+	}
+	return ok && c.month >= 1 && c.month <= 12 && c.behindDate(false)
 }
 
 // monthFirst scans Nov 20 15:04:05, with a year in front of it, behind the day, behind the
@@ -304,6 +319,9 @@ func (c *scan) behindDate(colon bool) bool {
 		c.at += 2
 	case c.peek(0) == '-' && c.peek(1) == ' ' && c.s[c.at-1] == ' ': // 2026/11/20 - 15:04:05 of Gin
 		c.at += 2
+	}
+	if c.whole && digits(c.s[c.at:]) == 6 { // 2026-11-20T150405Z
+		return c.basicClock()
 	}
 	if !c.clock() {
 		return false
@@ -435,57 +453,4 @@ func (c *scan) word(name func(letters uint32) (n int, whole string)) int {
 	}
 	c.at += end
 	return n
-}
-
-// month returns the number of the month that begins with three letters in lower case, and its
-// name; 0 for others.
-func month(letters uint32) (n int, whole string) {
-	switch letters {
-	case 'j'<<16 | 'a'<<8 | 'n':
-		return 1, "january"
-	case 'f'<<16 | 'e'<<8 | 'b':
-		return 2, "february"
-	case 'm'<<16 | 'a'<<8 | 'r':
-		return 3, "march"
-	case 'a'<<16 | 'p'<<8 | 'r':
-		return 4, "april"
-	case 'm'<<16 | 'a'<<8 | 'y':
-		return 5, "may"
-	case 'j'<<16 | 'u'<<8 | 'n':
-		return 6, "june"
-	case 'j'<<16 | 'u'<<8 | 'l':
-		return 7, "july"
-	case 'a'<<16 | 'u'<<8 | 'g':
-		return 8, "august"
-	case 's'<<16 | 'e'<<8 | 'p':
-		return 9, "september"
-	case 'o'<<16 | 'c'<<8 | 't':
-		return 10, "october"
-	case 'n'<<16 | 'o'<<8 | 'v':
-		return 11, "november"
-	case 'd'<<16 | 'e'<<8 | 'c':
-		return 12, "december"
-	}
-	return 0, ""
-}
-
-// weekday is month for the days of the week.
-func weekday(letters uint32) (n int, whole string) {
-	switch letters {
-	case 'm'<<16 | 'o'<<8 | 'n':
-		return 1, "monday"
-	case 't'<<16 | 'u'<<8 | 'e':
-		return 2, "tuesday"
-	case 'w'<<16 | 'e'<<8 | 'd':
-		return 3, "wednesday"
-	case 't'<<16 | 'h'<<8 | 'u':
-		return 4, "thursday"
-	case 'f'<<16 | 'r'<<8 | 'i':
-		return 5, "friday"
-	case 's'<<16 | 'a'<<8 | 't':
-		return 6, "saturday"
-	case 's'<<16 | 'u'<<8 | 'n':
-		return 7, "sunday"
-	}
-	return 0, ""
 }
