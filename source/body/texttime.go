@@ -104,17 +104,11 @@ func restOf(line []byte, at, n int) []byte {
 func skipColours(line []byte, at int) int {
 	for {
 		at = skipBlanks(line, at)
-		if !bytes.HasPrefix(line[at:], []byte("\x1b[")) {
+		next := skipCodes(line, at)
+		if next == at {
 			return at
 		}
-		n := at + len("\x1b[")
-		for n < len(line) && (isDigit(line[n]) || line[n] == ';') {
-			n++
-		}
-		if n == len(line) || line[n] != 'm' {
-			return at
-		}
-		at = n + 1
+		at = next
 	}
 }
 
