@@ -2,16 +2,17 @@ package body
 
 import "bytes"
 
-// fit returns how many bytes of s have a form, from its first byte on, and the first name and the
+// fit returns how many bytes of s have a form, from its first byte on, with the first name and the
 // letter in them; 0 if they have it not. Codes of colours may stand anywhere between its parts, and
 // a blank at its end may lack at the end of the line. The signs of a form are:
 //
-//	9 a digit      # digits         @ a clock, 15:04:05
+//	9 a digit      & digits         @ a clock, 15:04:05
 //	^ a letter     ~ a name         ! the name of a pod, with the letters that Kubernetes adds
 //	_ blanks, perhaps none          * any text up to the byte behind the sign
+//	$ a component of MongoDB: upper case or a dash, up to eight bytes with blanks
 //
 // All other bytes stand for themselves.
-func fit(form string, s []byte) (n int, name []byte, letter byte) {
+func fit(form string, s []byte) (n int, name, letter []byte) {
 	for i := 0; i < len(form); i++ {
 		if s[min(n, len(s)-1)] == '\x1b' {
 			n = skipCodes(s, n)
@@ -21,8 +22,8 @@ func fit(form string, s []byte) (n int, name []byte, letter byte) {
 		case '_':
 			n = skipBlanks(s, n)
 			continue
-		case '9', '#':
-			for n < len(s) && isDigit(s[n]) && (c == '#' || n == from) {
+		case '9', '&':
+			for n < len(s) && isDigit(s[n]) && (c == '&' || n == from) {
 				n++
 			}
 		case '@':
@@ -32,15 +33,22 @@ func fit(form string, s []byte) (n int, name []byte, letter byte) {
 			}
 		case '^':
 			if n < len(s) && s[n]-'A' < 26 {
-				letter = s[n]
+				letter = s[n : n+1]
 				n++
+			}
+		case '$':
+			for n < len(s) && (s[n]-'A' < 26 || s[n] == '-' || s[n] == '_') {
+				n++
+			}
+			if n-from < len("SHARDING") && !bytes.HasPrefix(s[n:], []byte("  ")) {
+				return 0, nil, nil
 			}
 		case '~', '!':
 			for n < len(s) && isNameByte(s[n]) {
 				n++
 			}
 			if c == '!' && !isPod(s[from:n]) {
-				return 0, nil, 0
+				return 0, nil, nil
 			}
 			if name == nil {
 				name = s[from:n]
@@ -55,7 +63,7 @@ func fit(form string, s []byte) (n int, name []byte, letter byte) {
 			}
 		}
 		if n == from {
-			return 0, nil, 0
+			return 0, nil, nil
 		}
 	}
 	return skipCodes(s, n), name, letter

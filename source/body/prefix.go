@@ -13,18 +13,18 @@ var prefixes = [...]struct{ form, line string }{
 	{"~ _│ ", "web          │ text"},                   // Tilt
 	{"[~] | ", "[web] | text"},                         // podman-compose
 	{"@ ~ _| ", "10:00:06 web.1  | text"},              // foreman, honcho
-	{"#|~ _| ", "0|app  | text"},                       // pm2
+	{"&|~ _| ", "0|app  | text"},                       // pm2
 	{"[pod/~] ", "[pod/web-0/web] text"},               // kubectl logs --prefix
 	{"! ~ ", "web-7d4b9c6f5d-x2x9z web text"},          // stern
 	{"![~]: ", "shop/web-7d4b9c6f5d-x2x9z[web]: text"}, // kail
 	{"[! ~] ", "[web-7d4b9c6f5d-x2x9z web] text"},      // kubetail
 	{"[!] ", "[web-7d4b9c6f5d-x2x9z] text"},
-	{"[rank#]: ", "[rank0]: text"}, // torchrun
-	{"[rank#]:", "[rank0]:[E1120 10:00:06.257312 X.cpp:42] text"},
-	{"(* pid=#) ", "(EngineCore_0 pid=812) text"},               // vLLM, Ray
-	{"(* pid=#, ip=~) ", "(Worker pid=812, ip=192.0.2.7) text"}, // Ray
-	{"RP/#/~:", "RP/0/RP0/CPU0:Nov 20 10:00:06.257 CET: text"},  // Cisco IOS XR
-	{"LC/#/~:", "LC/0/1/CPU0:Nov 20 10:00:06.257 CET: text"},    // Cisco IOS XR
+	{"[rank&]: ", "[rank0]: text"}, // torchrun
+	{"[rank&]:", "[rank0]:[E1120 10:00:06.257312 X.cpp:42] text"},
+	{"(* pid=&) ", "(EngineCore_0 pid=812) text"},               // vLLM, Ray
+	{"(* pid=&, ip=~) ", "(Worker pid=812, ip=192.0.2.7) text"}, // Ray
+	{"RP/&/~:", "RP/0/RP0/CPU0:Nov 20 10:00:06.257 CET: text"},  // Cisco IOS XR
+	{"LC/&/~:", "LC/0/1/CPU0:Nov 20 10:00:06.257 CET: text"},    // Cisco IOS XR
 	{"0/~:", "0/RP0/ADMIN0:Nov 20 10:00:06.257 CET: text"},      // Cisco IOS XR, of its system
 }
 
@@ -36,12 +36,12 @@ const longestPrefix = 400
 func skipPrefix(line []byte, at int) int {
 	s := line[at:min(len(line), at+longestPrefix)]
 	code := skipCodes(s, 0)
-	if !mayPrefix(s[code:]) {
+	if len(s) < code+3 || code == 0 && !mayPrefix(s) {
 		return at
 	}
 	for i := range prefixes {
 		form := prefixes[i].form
-		if c := s[code]; c != form[0] && (form[0] < '!' || form[0] == '[' || form[0] == '(' || form[0] == '~' && isDigit(c)) {
+		if c := s[code]; c != form[0] && (form[0] == '[' || form[0] == '(' || form[0] == '~' && isDigit(c)) {
 			continue
 		}
 		if n, name, _ := fit(form, s); n > 0 && levelKind(name) == none {
@@ -51,34 +51,34 @@ func skipPrefix(line []byte, at int) int {
 	return at
 }
 
-// mayPrefix reports whether a line may have a prefix, by its first word.
+// mayPrefix reports whether a line may have a prefix without colours. It spares nearly all lines the
+// search.
 func mayPrefix(s []byte) bool {
-	if len(s) < 3 {
-		return false
-	}
-	switch c := s[0]; {
-	case isDigit(c):
+	c := s[0]
+	if isDigit(c) {
 		return s[1] == '|' || s[1] == '/' || s[2] == '|' || s[2] == ':'
-	case c == '(', c == '[':
+	}
+	if (c|0x20)-'a' >= 26 && c != '[' && c != '(' {
+		return false
+	}
+	n := bytes.IndexByte(s, ' ')
+	if n < 0 {
+		n = len(s) // the blank behind the prefix lacks
+	}
+	switch word, behind := s[:n], s[n:]; {
+	case n < 2:
+		return false
+	case c == '(':
+		return bytes.HasPrefix(behind, []byte(" pid="))
+	case c == '[' && (s[1] == 'p' || s[1] == 'r'), s[2] == '/' && (s[1] == 'P' || s[1] == 'C'), len(behind) > 1 && behind[1] == '|':
 		return true
-	case (c|0x20)-'a' >= 26:
-		return false
+	case word[n-1] == ':', word[n-1] == ']':
+		return bytes.IndexByte(word, '-') > 0 // of a pod
+	case n > 6 && word[n-6] == '-' && isPod(bytes.TrimPrefix(word, []byte("["))):
+		return true
 	}
-	n, dashes := 0, 0
-	for n < len(s) && isNameByte(s[n]) {
-		if s[n] == '-' {
-			dashes++
-		}
-		n++
-	}
-	switch {
-	case n == len(s):
-		return false
-	case s[n] == ':', s[n] == '[':
-		return dashes > 1 || s[1] == 'P' || s[1] == 'C'
-	}
-	at := skipBlanks(s, skipCodes(s, n))
-	return dashes > 1 || at < len(s) && (s[at] == '|' || s[at] == 0xe2)
+	at := skipBlanks(s, n)
+	return at < len(s) && (s[at] == '|' || s[at] == 0xe2)
 }
 
 // A stripped is the text of lines with one prefix, without it.
@@ -144,7 +144,7 @@ func (m *mixed) joinBehind(off, prefix int, rest, level []byte) (next, places in
 // behindPrefixes returns a text without the prefix that its lines have; the text itself if it has
 // none.
 func behindPrefixes(text []byte) []byte {
-	n := skipPrefix(text[:lineEnd(text, 0)], 0)
+	n := skipPrefix(text, 0)
 	if n == 0 || lineEnd(text, 0) == len(text) {
 		return text[n:]
 	}

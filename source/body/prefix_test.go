@@ -37,7 +37,7 @@ func TestPrefixes(t *testing.T) {
 func TestBehindPrefixes(t *testing.T) {
 	const text = "Traceback (most recent call last):\n  File \"x.py\", line 3, in f\n\nValueError: no"
 	for _, p := range prefixes {
-		if p.form == "[rank#]:" { // a blank behind it is of the prefix too
+		if p.form == "[rank&]:" { // a blank behind it is of the prefix too
 			continue
 		}
 		prefix := p.line[:skipPrefix([]byte(p.line), 0)]
