@@ -75,6 +75,7 @@ const (
 	nameTimestampSeconds = kindTime + 30
 	nameFirstTimestamp   = kindTime + 32
 	nameStartTime        = kindTime + 33
+	nameRealtime         = kindTime + 24 // of journald
 	nameLevel            = kindLevel
 	nameSeverity         = kindLevel + 1
 	nameLogLevelNet      = kindLevel + 6

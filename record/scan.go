@@ -124,6 +124,9 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 		return 0, bad
 	}
 	p.src = src[:n]
+	if p.has(nameRealtime) {
+		spreadJournal(p)
+	}
 	if len(p.fields) > manyFields && p.reject == nil {
 		p.checkMany()
 	}

@@ -30,6 +30,7 @@ func TestTableOfNames(t *testing.T) {
 		t.Errorf("the longest name has %d bytes, and longestName is %d", longest, longestName)
 	}
 	rules := map[name]string{
+		nameRealtime:      "__realtime_timestamp",
 		nameLastTimestamp: "lasttimestamp", nameOldLastTimestamp: "deprecatedlasttimestamp",
 		nameTimestampSeconds: "timestampseconds", nameFirstTimestamp: "firsttimestamp",
 		nameStartTime: "start_time", nameLevel: "level", nameSeverity: "severity", nameLogLevelNet: "loglevel",

@@ -59,6 +59,8 @@ func (c *scan) time() bool {
 func (c *scan) digits(week bool) bool {
 	n := digits(c.s[c.at:])
 	switch sep := c.peek(n); {
+	case n == 4 && (sep == '.' || sep == ':') && c.peek(10) == '-':
+		return c.dashed(sep)
 	case n == 4 && (sep == '-' || sep == '/' || sep == '.') && c.peek(7) == sep:
 		return c.isoDay(sep) && c.behindDate(false)
 	case n == 4 && sep == '-' && isLetter(c.peek(5)):
@@ -72,10 +74,12 @@ func (c *scan) digits(week bool) bool {
 		return c.dayFirst(n, sep, week)
 	case n <= 2 && sep == '/' && c.r.MonthFirst:
 		return c.dayOrMonth(n, sep)
+	case n == 2 && isLetter(sep) && c.peek(9) == ' ':
+		return c.dayFirst(n, 0, week)
 	case n <= 2 && sep == '.':
 		return c.dotted(n)
-	case n == 2 && sep == '-' && digits(c.s[c.at+3:]) == 2 && (c.peek(5) == ' ' || c.peek(5) == '|'):
-		return c.monthDay()
+	case n == 2 && (sep == '-' && (c.peek(5) == ' ' || c.peek(5) == '|') || sep == '/' && c.peek(5) == '-') && digits(c.s[c.at+3:]) == 2:
+		return c.monthDay(sep)
 	case n == 2 && sep == '/' && c.peek(5) == '/' && c.peek(8) == ' ':
 		return c.short(3)
 	case n == 6 && sep == ' ':
@@ -114,13 +118,30 @@ func (c *scan) monthSecond() bool {
 	return c.behindDate(false)
 }
 
-// monthDay scans 11-20 15:04:05.123 of Android and 11-20|15:04:05.123 of go-ethereum. It has three
-// digits of a fraction, and no zone.
-func (c *scan) monthDay() bool {
+// monthDay scans 11-20 15:04:05.123 of Android, 11-20|15:04:05.123 of go-ethereum and
+// 11/20-15:04:05.123456 of Snort. It has three or six digits of a fraction, and no zone.
+func (c *scan) monthDay(sep byte) bool {
 	c.month, c.day, c.dated = two(c.s, c.at), two(c.s, c.at+3), true
 	c.at += len("11-20 ")
 	at := c.at
-	return c.month >= 1 && c.month <= 12 && c.clock() && c.at == at+len("15:04:05.123") && !isDigit(c.peek(0))
+	if c.month < 1 || c.month > 12 || !c.clock() || isDigit(c.peek(0)) {
+		return false
+	}
+	n := c.at - at - len("15:04:05")
+	return n == len(".123456") || n == len(".123") && sep == '-' || n == 0 && c.r.MonthDay
+}
+
+// dashed scans 2026.11.20-15.04.05:123 of Unreal, and 2026:11:20-15:04:05 of Sophos.
+func (c *scan) dashed(sep byte) bool {
+	if c.peek(7) != sep || !c.isoDay(sep) {
+		return false
+	}
+	if c.peek(3) != '.' {
+		return c.behindDate(false)
+	}
+	h, m, s := two(c.s, c.at+1), two(c.s, c.at+4), two(c.s, c.at+7)
+	c.at += len("-15.04.05")
+	return c.setClock(h, m, s) && c.fraction()
 }
 
 // dotted scans 20.11.2026 15:04:05. A date with dots begins with its day.
@@ -184,7 +205,7 @@ func (c *scan) short(step int) bool {
 	return year >= 13 && year <= 99 && c.month >= 1 && c.month <= 12 && c.behindDate(false)
 }
 
-// klog scans I1120 15:04:05.123456, and the form with a year.
+// klog scans I1120 15:04:05.123456, and the forms with a year of two and of four digits.
 func (c *scan) klog() bool {
 	if bytes.IndexByte([]byte("IWEFDC"), c.peek(0)) < 0 {
 		return false
@@ -194,6 +215,9 @@ func (c *scan) klog() bool {
 	case 4:
 		c.month, c.day, c.dated = two(c.s, c.at), two(c.s, c.at+2), true
 		c.at += 4
+	case 6:
+		c.year, c.month, c.day, c.dated = 2000+two(c.s, c.at), two(c.s, c.at+2), two(c.s, c.at+4), true
+		c.at += 6
 	case 8:
 		c.date8()
 	default:
@@ -202,15 +226,19 @@ func (c *scan) klog() bool {
 	return c.month >= 1 && c.month <= 12 && c.peek(0) == ' ' && c.behindDate(false)
 }
 
-// dayFirst scans 20/Nov/2026:15:04:05, 20-Nov-2026 15:04:05 and 20 Nov 2026 15:04:05, and
-// years of two digits behind the day of the week.
+// dayFirst scans 20/Nov/2026:15:04:05, 20-Nov-2026 15:04:05, 20 Nov 2026 15:04:05 and, with no sep,
+// 20Nov2026 15:04:05, and years of two digits behind the day of the week.
 func (c *scan) dayFirst(n int, sep byte, week bool) bool {
 	c.day, _ = c.number(n)
-	c.at++
-	if c.month = uint(c.word(month)); c.month == 0 || c.peek(0) != sep {
+	if sep != 0 {
+		c.at++
+	}
+	if c.month = uint(c.word(month)); c.month == 0 || sep != 0 && c.peek(0) != sep {
 		return false
 	}
-	c.at++
+	if sep != 0 {
+		c.at++
+	}
 	c.dated = true
 	switch digits(c.s[c.at:]) {
 	case 4:
@@ -228,12 +256,14 @@ func (c *scan) dayFirst(n int, sep byte, week bool) bool {
 }
 
 // dayOrMonth scans 20/11/2026 15:04:05 and 20-11-2026 15:04:05 with a day over 12, and 11/20/2026
-// 3:04:05 PM of sources that write the month first, or with a comma and such a day, as JavaScript
-// does in the United States.
+// 3:04:05 PM of sources that write the month first. So does one that writes a comma behind such a
+// day, as JavaScript does in the United States, or a dash: 11/20/2026-15:04:05 of Suricata,
+// 11/20/2026 - 15:04:05 of the Source engine.
 func (c *scan) dayOrMonth(n int, sep byte) bool {
 	first, second, ok := c.numericDate(n, sep)
+	dash := first <= 12 && (c.peek(0) == '-' || c.peek(1) == '-')
 	switch c.month, c.day = first, second; {
-	case sep == '/' && (c.r.MonthFirst || second > 12 && c.peek(0) == ','):
+	case sep == '/' && (c.r.MonthFirst || second > 12 && c.peek(0) == ',' || dash):
 	case first > 12:
 		c.month, c.day = second, first
 	default:
@@ -306,6 +336,8 @@ func (c *scan) behindDate(colon bool) bool {
 	switch b := c.peek(0); {
 	case b == ':' && c.peek(1) == ':': // Erlang
 		c.at += 2
+	case b == '-' && c.peek(3) == ':': // Suricata
+		c.at++
 	case b == 'T' || b == 't' || b == '\t' || b == '_' || colon && b == ':':
 		c.at++
 	case b == ',':

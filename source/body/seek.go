@@ -46,6 +46,9 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		s.found.word = level
 		return 0, record.ParseLevel(level)
 	}
+	if msg = behindPrefixes(msg); len(msg) == 0 {
+		return 0, record.Other
+	}
 	if s.main != nil {
 		if word := namedLevel(msg, s.main.NamesOfLevel()); word != nil {
 			ns, _ = s.text(msg)

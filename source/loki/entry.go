@@ -100,9 +100,9 @@ func (d *decoder) record(e entry) bool {
 	switch {
 	case level < 0:
 	case inMeta:
-		h.Level = d.meta[level].level()
+		h.Level = d.meta[level].word()
 	default:
-		h.Level = d.stream.pairs[level].level()
+		h.Level = d.stream.pairs[level].word()
 	}
 	if d.shared += d.stream.size; d.shared > maxShared {
 		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
@@ -134,6 +134,14 @@ func (d *decoder) record(e entry) bool {
 	return d.to.Record(e.raw, 1, e.end)
 }
 
+// word is the value of a pair with the level; of a number, the word that it is under the pair's name.
+func (p *pair) word() []byte {
+	if l, _ := record.FieldLevel(p.name, p.value); len(p.value) > 0 && p.value[0] <= '9' && l != record.Other {
+		return []byte(l.String())
+	}
+	return p.value
+}
+
 // why explains the head of an entry. level is the index of the pair with the level, in the metadata
 // or the labels of the stream; less than 0: none has it.
 func (d *decoder) why(level int, inMeta bool) *record.Why {
@@ -162,17 +170,6 @@ func (p *pair) add(b *record.Parts) {
 	} else {
 		b.Text(p.name, p.value)
 	}
-}
-
-// level returns the value of a pair with the level. A number becomes the word for it under this
-// name.
-func (p *pair) level() []byte {
-	if c := p.value[0]; c == '-' || c-'0' <= 9 {
-		if l, _ := record.FieldLevel(p.name, p.value); l != record.Other {
-			return []byte(l.String())
-		}
-	}
-	return p.value
 }
 
 // best returns the index of the pair with the lowest rank from 1 on, or -1. 0 is no rank.

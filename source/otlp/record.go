@@ -132,6 +132,8 @@ type walker struct {
 	to       body.Sink
 	resource set
 	service  []byte // of the resource
+	named    string // the attribute that service is of
+	from     []string
 	scope    scope
 	entry    entry
 	cost     int       // about the bytes that resource and scope add to a record
@@ -142,8 +144,8 @@ type walker struct {
 	cursor   cursor // of JSON
 }
 
-func newWalker() *walker {
-	w := &walker{}
+func newWalker(from []string) *walker {
+	w := &walker{from: from}
 	for l := record.Trace; l <= record.Critical; l++ {
 		w.words[l] = []byte(l.String())
 	}
@@ -162,29 +164,13 @@ func (w *walker) forget() {
 	if cap(w.scratch) > 64<<10 {
 		w.scratch = nil
 	}
-	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, scratch: w.scratch[:0]}
+	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, from: w.from, scratch: w.scratch[:0]}
 }
 
 // reject passes bytes of the body that are no records.
 func (w *walker) reject(from, end int, why body.Rejection) bool {
 	w.passed = end
 	return w.to.Reject(w.body[from:end], why, end)
-}
-
-// nameService finds the service of the resource, which stays out of its attributes.
-func (w *walker) nameService() {
-	s := &w.resource
-	w.service = nil
-	for i := range s.list {
-		if a := &s.list[i]; string(a.key) == "service.name" && a.value.kind != null {
-			w.scratch = appendWord(w.scratch[:0], a.value)
-			// It is long-lived, unlike the scratch.
-			s.text = append(s.text, w.scratch...)
-			w.service = s.text[len(s.text)-len(w.scratch):]
-			s.list = append(s.list[:i], s.list[i+1:]...)
-			return
-		}
-	}
 }
 
 // price counts the bytes that the resource and the scope add to each record.
@@ -214,9 +200,12 @@ func (w *walker) pass(from, end int) bool {
 			"the attributes of resources and scopes add over %d MiB to the records of this body; send fewer records together", maxShared>>20)})
 	}
 	w.passed = end
-	h := record.Head{Time: w.timeOf(), Level: w.level(), Service: w.service, Renames: true}
+	h := record.Head{Time: timeOf(e.time), Level: w.level(), Service: w.service, Renames: true}
 	if w.to.Explains() {
 		h.Why = w.why(len(h.Level) > 0)
+	}
+	if h.Time == 0 {
+		w.seen(&h)
 	}
 	if len(h.Level) == 0 && len(e.list) > 0 {
 		h.Level, e.list = w.levelIn(e.list, h.Why)
@@ -232,10 +221,7 @@ func (w *walker) pass(from, end int) bool {
 func (w *walker) why(levelled bool) *record.Why {
 	e := &w.entry
 	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
-	why := &record.Why{Time: named("timeUnixNano"), Message: named("body"), Service: named("the resource's service.name")}
-	if e.time == 0 || e.time > math.MaxInt64 {
-		why.Time.Name = "observedTimeUnixNano"
-	}
+	why := &record.Why{Time: named("timeUnixNano"), Message: named("body"), Service: named("the resource's " + w.named)}
 	switch {
 	case !levelled:
 	case len(e.severity) > 0 && len(e.unknownSeverity) == 0:
@@ -246,14 +232,12 @@ func (w *walker) why(levelled bool) *record.Why {
 	return why
 }
 
-// timeOf returns the time of the entry in Unix nanoseconds, 0 for none.
-func (w *walker) timeOf() int64 {
-	for _, t := range [...]uint64{w.entry.time, w.entry.seen} {
-		if t > 0 && t <= math.MaxInt64 {
-			return byUnit(int64(t))
-		}
+// timeOf is a time of the entry in Unix nanoseconds, 0 for none.
+func timeOf(t uint64) int64 {
+	if t == 0 || t > math.MaxInt64 {
+		return 0
 	}
-	return 0
+	return byUnit(int64(t))
 }
 
 // byUnit is a time in nanoseconds. A number that would be before the year 2000 is in the unit of
@@ -300,6 +284,7 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 	at, best := -1, 0
 	for i := range e.members {
 		m := &e.members[i]
+		m.journal()
 		place := record.MessagePlace(asString(m.key))
 		if place == 0 || m.value.kind != text {
 			continue
