@@ -39,7 +39,9 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 			}
 			ns, part := p.readTime(f, text, arrived)
 			if part == times.Full && ns <= latest {
-				s.Time, s.OwnTime = ns+nanosBeside(p, n), true
+				if s.Time, s.OwnTime = ns, true; n == nameTimestampSeconds {
+					s.Time += nanosBeside(p)
+				}
 				return at, nil
 			}
 			if !parts.add(at, ns, part, latest) {
@@ -56,10 +58,10 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 	return at, nil
 }
 
-// nanosBeside is the part of a time below a second, if that is in a field beside the name n: Fluentd sends
+// nanosBeside is the part of a time below a second, if that is in another field: Fluentd sends
 // timestampSeconds and timestampNanos to Google.
-func nanosBeside(p *Parser, n name) int64 {
-	if n != nameTimestampSeconds || !p.has(nameTimestampNanos) {
+func nanosBeside(p *Parser) int64 {
+	if !p.has(nameTimestampNanos) {
 		return 0
 	}
 	f := &p.fields[p.slots[nameTimestampNanos]]

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"iter"
 	"math/bits"
-	"slices"
 	"strings"
 
 	"blobtail/record/times"
@@ -41,9 +40,14 @@ func (p *Parser) findLevel() (at int, l Level) {
 	if p.found[kindLevel/perKind]&1 != 0 { // as nearly all records have it
 		f := &p.fields[p.slots[kindLevel]]
 		if v := p.src[f.val:f.valEnd]; v[0] == '"' {
-			if l = LevelOf(v[1 : len(v)-1]); l != Other {
-				return int(p.slots[kindLevel]), l
-			}
+			l = LevelOf(v[1 : len(v)-1])
+		} else if p.found[kindLevel/perKind] == 1 && isDigit(v[0]) { // no word is beside it
+			l, _ = p.found.levelOf(kindLevel, v)
+		} else {
+			l = Other
+		}
+		if l != Other {
+			return int(p.slots[kindLevel]), l
 		}
 	}
 	number, on := -1, Other // the first number that is on a scale: words come before it
@@ -274,6 +278,12 @@ func MessagePlace(key string) int {
 // hasObject reports whether the first field with a name is an object.
 func hasObject(p *Parser, n name) bool { return p.has(n) && p.isObject(int(p.slots[n])) }
 
+// hasParent reports whether there is one of the parents of [nestedNames].
+func hasParent(p *Parser) bool {
+	return p.found[kindParent/perKind] != 0 || hasObject(p, nameLog) || hasObject(p, nameLevel) ||
+		hasObject(p, nameEvent) || hasObject(p, nameLogMessage)
+}
+
 // path returns the value of a member by its path, whose first name is that of a field, known as n.
 // It is nil if there is none.
 func (p *Parser) path(n name, path string) []byte {
@@ -296,7 +306,7 @@ func (p *Parser) path(n name, path string) []byte {
 // paths.
 func (p *Parser) nestedOf(part int) iter.Seq2[*nestedName, []byte] {
 	return func(yield func(*nestedName, []byte) bool) {
-		if p.found[kindParent/perKind] == 0 && !slices.ContainsFunc(otherParents[:], func(n name) bool { return hasObject(p, n) }) {
+		if !hasParent(p) {
 			return
 		}
 		for i := range nestedNames {

@@ -85,8 +85,13 @@ func TestTablesOfConditions(t *testing.T) {
 		if lookupName([]byte(first)) != n.parent {
 			t.Errorf("%s is a member of another object", n.path)
 		}
-		if n.parent/perKind != kindParent/perKind && !slices.Contains(otherParents[:], n.parent) {
-			t.Errorf("otherParents lacks that of %s", n.path)
+		p := NewParser()
+		src := `"x"`
+		for path := strings.Split(n.path, "."); len(path) > 0; path = path[:len(path)-1] {
+			src = `{"` + path[len(path)-1] + `":` + src + `}`
+		}
+		if _, err := p.Scan([]byte(src)); err != nil || !hasParent(p) || string(p.path(n.parent, n.path)) != `"x"` {
+			t.Errorf("%s is not found in %s", n.path, src)
 		}
 	}
 	for _, key := range append(allNames().Level[:namePriority-kindLevel], "channel", "event_id", "eventid", "reqid", "category", "app") {

@@ -187,9 +187,6 @@ const (
 	parentCommon
 )
 
-// otherParents are the parents of [nestedNames] that may have a part of the head themselves.
-var otherParents = [...]name{nameLog, nameLevel, nameEvent, nameLogMessage}
-
 // A present is the names that a record has: by kind, bit n is of the name n of it.
 type present [numKinds]uint64
 
