@@ -16,7 +16,7 @@ import (
 func exported(decode decoder, body string, fields *record.Mapping) (lines []string) {
 	g := NewGatherer()
 	g.After = func(int) bool { return true }
-	g.Arrive(Arrival{Service: "web", Time: 1_795_17_000e9, Fields: fields})
+	g.Arrive(Arrival{Service: "web", Time: 1_795_170_000e9, Fields: fields})
 	decode([]byte(body), 0, g)
 	for i := range g.Req.Lines {
 		l := &g.Req.Lines[i]
