@@ -62,7 +62,7 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	b := &p.parts
 	b.room, b.own, b.rename = MaxRecord, nil, h.Renames
 	b.keys.begin(h.Renames)
-	if len(p.fields) > 0 || p.found != [numKinds]uint32{} || p.reject != nil {
+	if len(p.fields) > 0 || p.found != (present{}) || p.reject != nil {
 		p.reset()
 	}
 	if !b.fits(len(h.Level) + len(h.Service) + len(h.Msg)) {
@@ -75,8 +75,12 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	if p.setService(h.Service, d.Fallback, &s) {
 		b.own = h.Service
 	}
+	var odd []byte // a number that is no level
 	if len(h.Level) > 0 {
 		s.Level = ParseLevel(h.Level)
+		if _, number := numberOf(h.Level); number && s.Level == Other {
+			odd, h.Level = h.Level, nil
+		}
 	}
 	p.last.soughtTime, p.last.soughtLevel = false, false
 	b.assumed = h.Assumed
@@ -94,13 +98,17 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 		dst = append(dst, s.Level.String()...)
 	} else {
 		dst = AppendEscaped(dst, h.Level)
-		s.LevelUnread = len(h.Level) > 0
+		s.LevelUnread = len(h.Level)+len(odd) > 0
 	}
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)
 	dst = append(dst, msgPrefix...)
 	dst = AppendEscaped(dst, h.Msg)
 	b.line, b.stamp = append(dst, '"'), s
+	if odd != nil {
+		b.room += len("level") + len(odd) // they are already counted
+		b.Text("level", odd)
+	}
 	return b
 }
 

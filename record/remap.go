@@ -17,7 +17,7 @@ func (p *Parser) Remap(dst, line []byte, s Stamp, d *Defaults, sought bool) (_ [
 		p.fields = p.fields[:0]
 		return dst, s, false
 	}
-	p.src, p.found = line[:n], [numKinds]uint32{} // the names of fields say nothing
+	p.src, p.found = line[:n], present{} // the names of fields say nothing
 	p.learnShape()
 	was := s
 	p.offer(d, &s)

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"path"
 	"reflect"
 	"regexp"
 	"slices"
@@ -46,6 +47,7 @@ type Config struct {
 	Retention Retention `yaml:"retention" kong:"-"`
 	// Protocols are settings of the protocols of stock shippers.
 	Protocols Protocols `yaml:"protocols" kong:"-"`
+	AzureLogs AzureLogs `yaml:"azurelogs" kong:"-"`
 	// OTLP are settings of OTLP.
 	OTLP OTLP `yaml:"otlp" kong:"-"`
 	// Fields are names of fields that are tried before the known ones.
@@ -85,6 +87,19 @@ type Limits struct {
 	// NewServices is the number of services within an hour that were not accepted within a day before
 	// and are in neither log nor store; 0: no limit.
 	NewServices int `yaml:"new-services"`
+}
+
+// AzureLogs is for readers of Azure's own logs.
+type AzureLogs struct {
+	// Ignore are the first parts of keys, or globs, that are not told though no log is below them.
+	Ignore []string `yaml:"ignore"`
+}
+
+func (a *AzureLogs) validate(m *mistakes) {
+	for _, glob := range a.Ignore {
+		_, err := path.Match(glob, "")
+		m.check(err == nil, "azurelogs.ignore", glob, "want the first part of keys, or a glob such as backup-*")
+	}
 }
 
 // Log bounds the log on disk.
@@ -137,6 +152,7 @@ func Default() Config {
 		Syslog:    Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
 
 		Retention: Retention{Tail: Age(day), Grace: Duration(time.Hour), Rules: []Rule{}},
+		AzureLogs: AzureLogs{Ignore: []string{}},
 		Fields:    Fields{},
 		Counters:  []Counter{},
 		Rules:     []RecordRule{},
@@ -365,15 +381,15 @@ func (c Config) Validate() error {
 		"want 1 to 1000000, or 0 for no limit; the default is 10000")
 	m.check(c.Limits.InFlight >= 128<<20, "limits.in-flight", c.Limits.InFlight,
 		"want at least 128MiB: one request may hold 16MiB as sent and 64MiB decompressed")
-	l := c.Log
-	m.check(l.Segment >= 1<<20 && l.Segment <= 1<<30, "log.segment", l.Segment, "want 1MiB to 1GiB")
-	m.check(l.Soft >= l.Segment, "log.soft", l.Soft, "want at least log.segment ("+l.Segment.String()+")")
-	m.check(l.Max == 0 || l.Max >= l.Soft, "log.max", l.Max, "want 0 or at least log.soft ("+l.Soft.String()+")")
-	m.check(l.DiskFull >= 1 && l.DiskFull <= 100, "log.disk-full", l.DiskFull, "want 1 to 100 (percent)")
+	m.check(c.Log.Segment >= 1<<20 && c.Log.Segment <= 1<<30, "log.segment", c.Log.Segment, "want 1MiB to 1GiB")
+	m.check(c.Log.Soft >= c.Log.Segment, "log.soft", c.Log.Soft, "want at least log.segment ("+c.Log.Segment.String()+")")
+	m.check(c.Log.Max == 0 || c.Log.Max >= c.Log.Soft, "log.max", c.Log.Max, "want 0 or at least log.soft ("+c.Log.Soft.String()+")")
+	m.check(c.Log.DiskFull >= 1 && c.Log.DiskFull <= 100, "log.disk-full", c.Log.DiskFull, "want 1 to 100 (percent)")
+	c.AzureLogs.validate(&m)
 	c.NATS.validate(&m)
 	c.Syslog.validate(&m)
-	letters := strings.Trim(c.Tail.Prefix, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
-	m.check(letters && c.Tail.Prefix != "" && len(c.Tail.Prefix) <= 40, "tail.prefix", c.Tail.Prefix, "want letters only, at most 40, for example tail")
+	letters := regexp.MustCompile(`^[A-Za-z]{1,40}$`).MatchString(c.Tail.Prefix)
+	m.check(letters, "tail.prefix", c.Tail.Prefix, "want letters only, at most 40, for example tail")
 	every, _ := c.TailEvery()
 	m.check(every >= leastEvery && every <= mostEvery, "tail.every", c.Tail.Every, "want 1s to 30s, or auto")
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")

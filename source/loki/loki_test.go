@@ -131,7 +131,7 @@ func TestHead(t *testing.T) {
 		{`{app="a"}`, "x", []string{"severity_number", "9", "detected_level", "unknown"},
 			`"info","service":"a","msg":"x","detected_level":"unknown","app":"a"}`},
 		{`{app="a",severityNumber="13"}`, "x", nil, `"warn","service":"a","msg":"x","app":"a"}`},
-		{`{app="a"}`, "x", []string{"severity_number", "99"}, `"99","service":"a","msg":"x","app":"a"}`},
+		{`{app="a"}`, "x", []string{"severity_number", "99"}, `"","service":"a","msg":"x","severity_number":"99","app":"a"}`},
 		{`{app="a"}`, `{"level":50,"msg":"pino"}`, nil, `"error","service":"a","msg":"{\"level\":50,\"msg\":\"pino\"}","app":"a"}`},
 		{`{app="a"}`, `{"level":"warn","msg":"pino"}`, nil, `"warn","service":"a","msg":"{\"level\":\"warn\",\"msg\":\"pino\"}","app":"a"}`},
 		{`{app="a"}`, `level=error msg="x"`, nil, `"error","service":"a","msg":"level=error msg=\"x\"","app":"a"}`},

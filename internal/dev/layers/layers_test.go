@@ -131,7 +131,7 @@ var allowed = map[string][]string{
 	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "catalog/horizon", "internal/budget", "internal/units", "internal/trust"},
 
 	// 4: wiring.
-	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "storage/fsys", "internal/azurelogs", "internal/azurelogs/asblobs", "internal/storeid"},
+	"internal/openstore": {"record", "storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "storage/fsys", "internal/azurelogs", "internal/azurelogs/asblobs", "internal/storeid"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress", "internal/units", "storage/fsys"},
 	"internal/guide":     {},
 	"internal/yamltext":  {},
@@ -145,7 +145,7 @@ var allowed = map[string][]string{
 	"serve/page":         {"internal/door"},
 	"serve/loki":         {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
 	"cmd/retention":      {"internal/lease", "internal/guide", "internal/cli", "internal/when", "record", "internal/config", "storage", "storage/fsys", "internal/openstore", "catalog/horizon", "retention", "retention/compact", "internal/progress", "internal/count", "internal/units"},
-	"cmd/query":          {"internal/guide", "internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "serve/page", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost", "internal/trust"},
+	"cmd/query":          {"source/body", "internal/guide", "internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "serve/page", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost", "internal/trust"},
 }
 
 // forTests are packages that only tests and development programs import, with the

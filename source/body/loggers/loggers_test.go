@@ -1,6 +1,7 @@
 package loggers
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/azurelogs/formats"
 	"blobtail/internal/config"
 	"blobtail/record"
 	"blobtail/source/body"
@@ -33,6 +35,14 @@ func TestDoors(t *testing.T) {
 				if _, ok := carry.Named(name); !ok {
 					t.Errorf("%s: not: %s is no door", row.Name, name)
 				}
+			}
+			if row.Raw == blobs {
+				for i, g := range inBlob(t, &row) {
+					for _, fault := range compare(&row, carry.Door{Name: blobs}, i, carry.Record{}, g) {
+						t.Errorf("%s: record %d: %s", row.Name, i+1, fault)
+					}
+				}
+				return
 			}
 			tried, failed := []string{}, map[string][]string{}
 			for _, d := range carry.Doors() {
@@ -60,6 +70,30 @@ func TestDoors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// blobs is no door: the bytes are a blob of Azure's own logs.
+const blobs = "azurelogs"
+
+// inBlob returns the records of a blob.
+func inBlob(t *testing.T, row *Row) (out []got) {
+	t.Helper()
+	s, tr := formats.NewSplitter(formats.Resource), formats.NewTranslator(formats.Resource, "shop", row.Arrived)
+	tr.Shows = body.Shows()
+	scanner := bufio.NewScanner(bytes.NewReader(row.Bytes))
+	scanner.Split(s.Split)
+	for scanner.Scan() {
+		line, stamp, err := tr.Append(nil, scanner.Bytes())
+		seen := body.Seen{Line: line, Stamp: stamp}
+		if err != nil {
+			seen.Rejected = err.Error()
+		}
+		out = append(out, gotOf(seen))
+	}
+	if len(out) != len(row.Records) {
+		t.Fatalf("%s: %d records, want %d", row.Name, len(out), len(row.Records))
+	}
+	return out
 }
 
 // attributes is the door that makes objects of attributes beside a message.
