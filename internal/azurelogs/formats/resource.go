@@ -159,8 +159,8 @@ func (s *summary) gather(object []byte, top bool) {
 			if top {
 				s.operation = nameOf(value)
 			}
-		case "CsMethod":
-			if !top && len(s.operation) == 0 {
+		case "CsMethod", "EventName", "TaskName": // of App Service, and of Event Hubs
+			if len(s.operation) == 0 {
 				s.operation = content(value)
 			}
 		case "resultDescription", "ResultDescription":
