@@ -206,7 +206,7 @@ func (s *summary) gather(object []byte, top bool) {
 			s.folded = s.folded || top && len(value) > 2 && string(value[:2]) == `"{`
 		}
 	}
-	if top && (s.code == nil || bytes.Contains(properties, []byte(`essage":"`))) { // requests to storage have none
+	if top && (s.code == nil || s.status == nil) { // else it is a request, such as one to storage
 		s.gather(properties, false)
 	}
 }
