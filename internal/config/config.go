@@ -48,6 +48,8 @@ type Config struct {
 	// Protocols are settings of the protocols of stock shippers.
 	Protocols Protocols `yaml:"protocols" kong:"-"`
 	AzureLogs AzureLogs `yaml:"azurelogs" kong:"-"`
+	// OTLP are settings of OTLP.
+	OTLP OTLP `yaml:"otlp" kong:"-"`
 	// Fields are names of fields that are tried before the known ones.
 	Fields Fields `yaml:"fields" kong:"-"`
 	// Counters count records for Prometheus.
@@ -85,12 +87,6 @@ type Limits struct {
 	// NewServices is the number of services within an hour that were not accepted within a day before
 	// and are in neither log nor store; 0: no limit.
 	NewServices int `yaml:"new-services"`
-}
-
-// Protocols has the answers to clients that ask about the server they were made for.
-type Protocols struct {
-	// Elasticsearch is the version that clients of Elasticsearch are told.
-	Elasticsearch string `yaml:"elasticsearch-version"`
 }
 
 // AzureLogs is for readers of Azure's own logs.
@@ -149,6 +145,7 @@ func Default() Config {
 		},
 		Limits:    Limits{InFlight: 256 << 20, NewServices: 10_000},
 		Protocols: Protocols{Elasticsearch: "8.9.0"},
+		OTLP:      OTLP{ServiceFrom: conventions()},
 		Log:       Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
 		NATS:      NATS{Stream: "LOGS", Consumer: "blobtail", Partitions: []string{}, AckWait: Duration(10 * time.Minute)},
 		Tail:      Tail{Enabled: true, Prefix: "tail", Shards: 4},
@@ -379,9 +376,7 @@ func (c Config) Validate() error {
 	// that of earlier versions, which a file may have from print-config.
 	m.check(c.Flush.Min <= c.Flush.Size || c.Flush.Min == Default().Flush.Min || c.Flush.Min == 1<<20, "flush.min", c.Flush.Min,
 		"want at most flush.size ("+c.Flush.Size.String()+"), or flush.age has no effect")
-	var version [3]int
-	_, bad := fmt.Sscanf(c.Protocols.Elasticsearch+" ", "%d.%d.%d ", &version[0], &version[1], &version[2])
-	m.check(bad == nil, "protocols.elasticsearch-version", c.Protocols.Elasticsearch, "want three numbers, for example 8.9.0, which is the default")
+	c.Protocols.validate(&m)
 	m.check(c.Limits.NewServices >= 0 && c.Limits.NewServices <= 1_000_000, "limits.new-services", c.Limits.NewServices,
 		"want 1 to 1000000, or 0 for no limit; the default is 10000")
 	m.check(c.Limits.InFlight >= 128<<20, "limits.in-flight", c.Limits.InFlight,
@@ -399,6 +394,7 @@ func (c Config) Validate() error {
 	m.check(every >= leastEvery && every <= mostEvery, "tail.every", c.Tail.Every, "want 1s to 30s, or auto")
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")
 	c.Retention.validate(&m)
+	c.OTLP.validate(&m)
 	c.Fields.validate(&m)
 	validateCounters(&m, c.Counters)
 	validateRules(&m, c.Rules)

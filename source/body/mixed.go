@@ -51,6 +51,8 @@ type mixed struct {
 	own      bool  // it has a time of its own, or of another record
 	time     int64
 	lines    joiner
+	behind   bool // the text before has a prefix
+	stripped stripped
 }
 
 // object passes the object at off, and returns its end.
@@ -67,8 +69,10 @@ func (m *mixed) object(off int) (next int, more bool) {
 // the end.
 func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
+	prefix := skipPrefix(line, 0)
+	line = line[prefix:]
 	rest, ns, own := m.textTime(line)
-	if own && isCRI(line, rest) {
+	if own && prefix == 0 && isCRI(line, rest) {
 		return m.cri(off)
 	}
 	head := m.textHead(line, rest, ns, own)
@@ -81,11 +85,17 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 			head.Time = ns
 		}
 	}
+	m.lines.cut = m.lines.cut && m.behind == (prefix > 0)
 	cut, named := m.lines.cut, head.Level != nil
-	if !cut {
-		m.lines = joiner{body: m.body, times: &m.times}
+	places := 0
+	if m.behind = prefix > 0; m.behind {
+		next, places = m.joinBehind(off, prefix, rest, head.Level)
+	} else {
+		if !cut {
+			m.lines = joiner{body: m.body, times: &m.times}
+		}
+		next, places = m.lines.join(off, end, rest, head.Level)
 	}
-	next, places := m.lines.join(off, end, rest, head.Level)
 	if head.Level == nil || cut {
 		head.Level = m.lines.Level()
 	}
@@ -114,7 +124,7 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 			if m.wasted > len(m.body) {
 				return 0, false
 			}
-		} else if _, ns, own := m.textTime(m.body[off:end]); own {
+		} else if _, ns, own := m.textTime(m.body[off+skipPrefix(m.body[off:end], 0) : end]); own {
 			return ns, true
 		}
 		off = end + 1

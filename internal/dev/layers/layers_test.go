@@ -100,7 +100,7 @@ var allowed = map[string][]string{
 	"internal/azurelogs": {"storage/fanout", "record", "storage", "internal/azurelogs/formats"},
 
 	// 3: the ends. Sources do not know the buffer.
-	"source/body":                {"record", "record/times", "record/origin"},
+	"source/body":                {"record", "record/times", "record/origin", "source/tokens"},
 	"source/httpsource":          {"record", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling", "internal/signpost", "source/tokens"},
 	"source/natssource":          {"record", "record/origin", "source/body", "internal/count", "storage/fanout", "storage/fsys"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
@@ -136,7 +136,7 @@ var allowed = map[string][]string{
 	"internal/guide":     {},
 	"internal/yamltext":  {},
 	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/lease", "internal/units", "internal/when", "logql", "logql/stage", "reading/unflushed", "reading/blobs", "storage/fanout", "logql/metric", "internal/where", "reading/survey", "reading/patterns", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "reading/unflushed/live", "reading/blobs/indexcache", "storage", "storage/traffic", "tailindex", "internal/trust"},
-	"cmd/ingest":         {"internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/units", "internal/signpost", "internal/trust"},
+	"cmd/ingest":         {"internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/otlp", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/units", "internal/signpost", "internal/trust"},
 	"reading/survey":     {"record", "internal/budget"},
 	"reading/patterns":   {"record", "internal/budget", "internal/regex"},
 	"reading/form":       {"reading", "reading/survey", "reading/patterns", "record", "internal/units"},

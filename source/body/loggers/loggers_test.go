@@ -13,10 +13,13 @@ import (
 	"time"
 
 	"blobtail/internal/azurelogs/formats"
+	"blobtail/internal/config"
 	"blobtail/record"
 	"blobtail/source/body"
 	"blobtail/source/carry"
 	"blobtail/source/dryrun"
+	"blobtail/source/otlp"
+	"blobtail/source/shippers"
 	"blobtail/source/syslog"
 )
 
@@ -46,7 +49,7 @@ func TestDoors(t *testing.T) {
 				if _, no := row.Not[d.Name]; no {
 					continue
 				}
-				if row.Raw != "" && row.Raw != d.Name {
+				if row.Raw != "" && !slices.Contains(strings.Fields(row.Raw), d.Name) {
 					continue
 				}
 				found, ok := faults(t, &row, d)
@@ -111,6 +114,11 @@ func (r Record) hidden() bool {
 	return true
 }
 
+// derived are the settings of the protocols that an ingester has by default.
+func derived() shippers.Options {
+	return shippers.Options{OTLP: otlp.Options{ServiceFrom: config.Default().OTLP.ServiceFrom}}
+}
+
 // A got is a record as it came out of a door.
 type got struct {
 	rejected, level, message, service string
@@ -138,7 +146,8 @@ func faults(t *testing.T, row *Row, d carry.Door) (out []string, ok bool) {
 		t.Fatal(err)
 	}
 	var records []got
-	o := dryrun.Options{Arrived: row.Arrived, Syslog: syslog.Options{Zone: time.UTC}, Watch: func(s body.Seen) { records = append(records, gotOf(s)) }}
+	o := dryrun.Options{Arrived: row.Arrived, Shippers: derived(), Syslog: syslog.Options{Zone: time.UTC}}
+	o.Watch = func(s body.Seen) { records = append(records, gotOf(s)) }
 	a, err := dryrun.Send(t.Context(), p, o)
 	if err != nil {
 		t.Fatal(err)
