@@ -94,8 +94,8 @@ func TestNumbersOfLevels(t *testing.T) {
 		{`{"level":%}`, 550, []record.Level{critical, critical, other}, 50},
 		{`{"level":%}`, -8, []record.Level{trace, debug, critical, warn, fault, critical, other}, 4}, // 0 is of syslog
 		{`{"severity":%}`, 100, []record.Level{debug, info, info, warn, fault, critical, critical, critical, other}, 100},
-		{`{"severity":%}`, 8, []record.Level{other, info, trace, other, other, warn, other}, 1},
-		{`{"severity":%}`, 15, []record.Level{other, other, fault, other, other, debug, critical, other}, 1},
+		{`{"severity":%}`, 8, []record.Level{other, info, trace, other, other, other, other}, 1},
+		{`{"severity":%}`, 15, []record.Level{other, other, fault, other, other, debug, other, other}, 1},
 		{`{"lvl":%}`, 100, []record.Level{other, other}, 100},
 	} {
 		for i, want := range row.words {

@@ -116,8 +116,8 @@ var scales = [...]scale{
 		{100, 100, Debug}, {200, 200, Info}, {300, 300, Info}, {400, 400, Warn}, {500, 500, Error},
 		{600, 600, Critical}, {700, 700, Critical}, {800, 800, Critical},
 	}},
-	// {"severity":17}: the numbers of the six words, in so far as no other scale has them
-	{name: nameSeverity, open: true, by: "OpenTelemetry", spans: []span{{9, 9, Info}, {13, 13, Warn}, {17, 17, Error}, {21, 21, Critical}}},
+	// {"severity":17}: the commonest two of its numbers; 13 and 21 are as well numbers of others
+	{name: nameSeverity, open: true, by: "OpenTelemetry", spans: []span{{9, 9, Info}, {17, 17, Error}}},
 }
 
 // scaleLetters has a bit for the low five bits of the first letters of the names that [scales] look
