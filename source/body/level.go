@@ -189,11 +189,6 @@ func (s *levelScan) next() (level []byte, done bool) {
 	if mark := cisco(word); mark != nil && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte(" :"))) {
 		return mark, true
 	}
-	if from < s.at && (s.rest[from] == '*' || after == ' ' && s.names >= 0 && bytes.IndexByte(word, '.') > 0) {
-		if level := dressed(word); level != nil {
-			return level, true
-		}
-	}
 	if string(word) == "PHP" && after == ' ' {
 		return phpLevel(s.rest[s.at+1:]), true
 	}
@@ -217,6 +212,9 @@ func (s *levelScan) next() (level []byte, done bool) {
 		return word, true
 	case string(word) == "System" && before == '[' && bytes.HasPrefix(s.rest[s.at:], []byte("] [MY-")): // of MySQL
 		return []byte("info"), true
+	}
+	if level := dressed(word); level != nil && (s.rest[from] == '*' || s.names >= 0 && after == ' ') {
+		return level, true
 	}
 	return nil, !s.pass(whole, before, after)
 }
@@ -242,7 +240,7 @@ func (s *levelScan) named(word []byte, before, after byte) []byte {
 			return word[at+1:]
 		}
 	}
-	if s.names >= 0 && len(word) == 1 && before == '[' && after == ']' && s.placed() && bytes.IndexByte([]byte("TDINWEFCV"), word[0]) >= 0 {
+	if len(word) == 1 && s.names >= 0 && before == '[' && after == ']' && s.placed() && bytes.IndexByte([]byte("TDINWEFCV"), word[0]) >= 0 {
 		return word
 	}
 	if !s.behind {

@@ -67,8 +67,12 @@ func cisco(word []byte) []byte {
 // dressed returns the level between two asterisks in upper case, *ERROR* of Sling and of the kernel's
 // graphics, and that behind a facility of syslog, daemon.err of OpenWrt and BusyBox.
 func dressed(word []byte) []byte {
-	if n := len(word) - 1; word[0] == '*' {
-		if n < 4 || word[n] != '*' || !allUpper(word[1:n]) || levelKind(word[1:n]) == none {
+	n := len(word) - 1
+	if n < 5 {
+		return nil
+	}
+	if word[0] == '*' {
+		if word[n] != '*' || !allUpper(word[1:n]) || levelKind(word[1:n]) == none {
 			return nil
 		}
 		return word[1:n]
