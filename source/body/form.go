@@ -63,7 +63,10 @@ func fit(form string, s []byte) (n int, name, letter []byte) {
 			return 0, nil, nil
 		}
 	}
-	return skipCodes(s, n), name, letter
+	if s[0] == '\x1b' && (bytes.HasPrefix(s[n:], []byte("\x1b[0m")) || bytes.HasPrefix(s[n:], []byte("\x1b[39m"))) {
+		n += bytes.IndexByte(s[n:], 'm') + 1 // the end of its colour
+	}
+	return n, name, letter
 }
 
 // isPod reports whether a name ends as that of a pod of a deployment or a job does:
