@@ -71,6 +71,19 @@ func formLevel(line []byte, timed bool) []byte {
 	return nil
 }
 
+// tagged returns the level of a line of logfmt or of klog behind the host and the tag of syslog:
+// web1 dockerd[812]: time="2026-11-20T10:00:00Z" level=error msg=x
+func tagged(rest []byte) []byte {
+	at := bytes.Index(rest[:min(len(rest), levelReach)], []byte(": "))
+	if at < 1 || rest[at-1] != ']' && !isNameByte(rest[at-1]) {
+		return nil
+	}
+	if word, ok := logfmtLevel(rest[at+2:]); ok {
+		return word
+	}
+	return formLevel(rest[at+2:], false)
+}
+
 // mayLetter reports whether a line may have one of the forms of letters, by its first bytes.
 func mayLetter(line []byte, timed bool) bool {
 	at := 0

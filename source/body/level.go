@@ -90,19 +90,6 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	return nil
 }
 
-// tagged returns the level of a line of logfmt or of klog behind the host and the tag of syslog:
-// web1 dockerd[812]: time="2026-11-20T10:00:00Z" level=error msg=x
-func tagged(rest []byte) []byte {
-	at := bytes.Index(rest[:min(len(rest), levelReach)], []byte(": "))
-	if at < 1 || rest[at-1] != ']' && !isNameByte(rest[at-1]) {
-		return nil
-	}
-	if word, ok := logfmtLevel(rest[at+2:]); ok {
-		return word
-	}
-	return formLevel(rest[at+2:], false)
-}
-
 // priority returns the level of the priority of syslog that a line begins with, perhaps behind
 // the number of its bytes. ok is false if it has none.
 func priority(line []byte) (level []byte, ok bool) {
