@@ -23,7 +23,7 @@ func (p *Parser) Head(arrived int64) (h Head, rest iter.Seq2[[]byte, []byte]) {
 		h.Msg = bytes.TrimSuffix(h.Msg, []byte("\n"))
 	}
 	if at.msg < 0 {
-		if v := p.nestedMsg(); v != nil {
+		if v, _ := p.nestedMsg(); v != nil {
 			h.Msg = TextOf(v)
 		}
 	}
@@ -49,13 +49,11 @@ func (p *Parser) Shows(arrived int64) (ns int64, l Level, msg []byte) {
 	*h = head{service: -1}
 	h.time, _ = p.findTime(nameTs, arrived, &s)
 	if h.level, l = p.findLevel(); l == Other && h.level < 0 {
-		if v := p.nestedLevel(); v != nil {
-			_, l = p.appendNestedLevel(nil, v)
-		}
+		_, l, _ = p.nestedLevel()
 	}
 	if h.msg = p.msgField(); h.msg >= 0 && p.src[p.fields[h.msg].val] == '"' {
 		msg = p.text(&p.fields[h.msg])
-	} else if v := p.nestedMsg(); v != nil {
+	} else if v, _ := p.nestedMsg(); v != nil {
 		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
 		msg = p.scratch
 	}

@@ -73,9 +73,7 @@ func (c *scan) digits(week bool) bool {
 	case n <= 2 && (sep == '/' || sep == '-' || sep == ' ') && isLetter(c.peek(n+1)):
 		return c.dayFirst(n, sep, week)
 	case n <= 2 && sep == '/' && c.r.MonthFirst:
-		return c.american(n)
-	case n == 2 && (sep == '/' || sep == '-') && c.peek(5) == sep && digits(c.s[c.at+6:]) == 4:
-		return c.over12(sep)
+		return c.dayOrMonth(n, sep)
 	case n == 2 && isLetter(sep) && c.peek(9) == ' ':
 		return c.dayFirst(n, 0, week)
 	case n <= 2 && sep == '.':
@@ -86,6 +84,8 @@ func (c *scan) digits(week bool) bool {
 		return c.short(3)
 	case n == 6 && sep == ' ':
 		return c.short(2)
+	case n <= 2 && (sep == '/' || sep == '-'):
+		return c.dayOrMonth(n, sep)
 	}
 	return false
 }
@@ -129,19 +129,6 @@ func (c *scan) monthDay(sep byte) bool {
 	}
 	n := c.at - at - len("15:04:05")
 	return n == len(".123456") || n == len(".123") && sep == '-' || n == 0 && c.r.MonthDay
-}
-
-// over12 scans 20-11-2026 15:04:05, and 20/11/2026: the first number is more than 12, so it is the
-// day. A dash behind the date says that the month is first: 11/20/2026-15:04:05 of Suricata,
-// 11/20/2026 - 15:04:05 of the Source engine.
-func (c *scan) over12(sep byte) bool {
-	first, second, ok := c.numericDate(2, sep)
-	c.day, c.month = first, second
-	if first <= 12 {
-		c.month, c.day = first, second
-		ok = ok && sep == '/' && (c.peek(0) == '-' || c.peek(1) == '-')
-	}
-	return ok && c.month >= 1 && c.month <= 12 && c.behindDate(false)
 }
 
 // dashed scans 2026.11.20-15.04.05:123 of Unreal, and 2026:11:20-15:04:05 of Sophos.
@@ -189,6 +176,11 @@ func (c *scan) basic() bool {
 	if c.peek(2) == ':' {
 		return c.clock() && c.zone()
 	}
+	return c.basicClock()
+}
+
+// basicClock scans 150405 with a fraction and a zone.
+func (c *scan) basicClock() bool {
 	if digits(c.s[c.at:]) != 6 {
 		return false
 	}
@@ -263,11 +255,21 @@ func (c *scan) dayFirst(n int, sep byte, week bool) bool {
 	return c.behindDate(sep == '/')
 }
 
-// american scans 11/20/2026 3:04:05 PM.
-func (c *scan) american(n int) bool {
-	month, day, ok := c.numericDate(n, '/')
-	c.month, c.day = month, day
-	return ok && month >= 1 && month <= 12 && c.behindDate(false)
+// dayOrMonth scans 20/11/2026 15:04:05 and 20-11-2026 15:04:05 with a day over 12, and 11/20/2026
+// 3:04:05 PM of sources that write the month first. So does one that writes a comma behind such a
+// day, as JavaScript does in the United States, or a dash: 11/20/2026-15:04:05 of Suricata,
+// 11/20/2026 - 15:04:05 of the Source engine.
+func (c *scan) dayOrMonth(n int, sep byte) bool {
+	first, second, ok := c.numericDate(n, sep)
+	dash := first <= 12 && (c.peek(0) == '-' || c.peek(1) == '-')
+	switch c.month, c.day = first, second; {
+	case sep == '/' && (c.r.MonthFirst || second > 12 && c.peek(0) == ',' || dash):
+	case first > 12:
+		c.month, c.day = second, first
+	default:
+		return false
+	}
+	return ok && c.month >= 1 && c.month <= 12 && c.behindDate(false)
 }
 
 // monthFirst scans Nov 20 15:04:05, with a year in front of it, behind the day, behind the
@@ -349,6 +351,9 @@ func (c *scan) behindDate(colon bool) bool {
 		c.at += 2
 	case c.peek(0) == '-' && c.peek(1) == ' ' && c.s[c.at-1] == ' ': // 2026/11/20 - 15:04:05 of Gin
 		c.at += 2
+	}
+	if c.whole && digits(c.s[c.at:]) == 6 { // 2026-11-20T150405Z
+		return c.basicClock()
 	}
 	if !c.clock() {
 		return false

@@ -54,7 +54,7 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	if word, ok := logfmtLevel(rest); ok {
 		return word
 	}
-	if word, ok := priority(rest); ok {
+	if word, ok := priority(rest[skipBlanks(rest, 0):]); ok {
 		return word
 	}
 	if timed && len(rest) > 0 && rest[0] == ',' {

@@ -66,7 +66,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		if ns, l, ok := s.object(msg); ok {
 			return ns, l
 		}
-		if l, ok := record.FirstLevel(msg); ok { // of one that was cut
+		if l, _ := record.FirstLevel(msg); l != record.Other { // of one that was cut
 			s.found.level = "level"
 			return 0, l
 		}
