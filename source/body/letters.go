@@ -50,6 +50,11 @@ func formLevel(line []byte, timed bool) []byte {
 	if !mayLetter(line, timed) {
 		return nil
 	}
+	return letterOf(line, timed)
+}
+
+// letterOf is formLevel for a line that may have such a form.
+func letterOf(line []byte, timed bool) []byte {
 	line = line[:min(len(line), levelReach)]
 	for i := range letters {
 		f := &letters[i]

@@ -202,7 +202,7 @@ func (s *levelScan) next() (level []byte, done bool) {
 	case string(word) == "System" && before == '[' && bytes.HasPrefix(s.rest[s.at:], []byte("] [MY-")): // of MySQL
 		return []byte("info"), true
 	}
-	if level := dressed(word); level != nil && (s.rest[from] == '*' || s.names >= 0 && after == ' ') {
+	if level := s.dressed(word, from, after); level != nil {
 		return level, true
 	}
 	return nil, !s.pass(whole, before, after)

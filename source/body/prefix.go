@@ -39,15 +39,23 @@ const longestPrefix = 400
 
 // skipPrefix skips the prefix of a line, and returns the place behind it; at if there is none.
 func skipPrefix(line []byte, at int) int {
-	s, code := line[at:], 0
-	if len(s) < 4 || s[0] != '\x1b' && !mayPrefix(s) {
+	if len(line) < at+4 || isDigit(line[at+1]) && (line[at] == '[' || isDigit(line[at+2])) { // most times
 		return at
+	}
+	return at + prefixOf(line[at:])
+}
+
+// prefixOf is the length of the prefix of a line of four bytes or more.
+func prefixOf(s []byte) int {
+	code := 0
+	if s[0] != '\x1b' && !mayPrefix(s) {
+		return 0
 	}
 	if s = s[:min(len(s), longestPrefix)]; s[0] == '\x1b' {
 		code = skipCodes(s, 0)
 	}
 	if code == len(s) {
-		return at
+		return 0
 	}
 	for i := range prefixes {
 		form := prefixes[i].form
@@ -55,10 +63,10 @@ func skipPrefix(line []byte, at int) int {
 			continue
 		}
 		if n, name, _ := fit(form, s); n > 0 && levelKind(name) == none {
-			return at + n
+			return n
 		}
 	}
-	return at
+	return 0
 }
 
 // mayPrefix reports whether the first word of a line may be a prefix. It spares nearly all lines the
