@@ -41,7 +41,7 @@ func allNames() Names {
 			"logtime", "log_time", "time_iso8601", "timereported", "timegenerated", "timecreated",
 			"system_time", "stagetimestamp", "requestreceivedtimestamp", "__realtime_timestamp", "t",
 			"time_local", "date_time", "syslogtimestamp", "syslog_timestamp", "timestampseconds", "msec",
-			"firsttimestamp", "start_time", "created",
+			"firsttimestamp", "start_time", "created", "activitydatetime", "createddatetime", "eventtimestamp",
 		},
 		Level: []string{
 			"level", "severity", "lvl", "log.level", "@l", "@level", "loglevel", "log_level", "levelname",
@@ -74,6 +74,7 @@ const (
 	nameOldLastTimestamp = kindTime + 12
 	nameTimestampSeconds = kindTime + 30
 	nameFirstTimestamp   = kindTime + 32
+	nameCreatedDateTime  = kindTime + 36
 	nameStartTime        = kindTime + 33
 	nameRealtime         = kindTime + 24 // of journald
 	nameLevel            = kindLevel
@@ -112,6 +113,8 @@ const (
 	nameVerb             = kindBeside + 10
 	nameObjectVersion    = kindBeside + 11
 	nameTimestampNanos   = kindBeside + 12
+	nameAppDisplayName   = kindBeside + 13
+	nameServiceSource    = kindBeside + 14
 )
 
 // nameMapped is of fields that a [Mapping] names, and no known name.
@@ -353,6 +356,8 @@ func longNameOf(key []byte) name {
 		return kindBeside + 5
 	case "upstream_host":
 		return kindBeside + 6
+	case "servicesource":
+		return kindBeside + 14
 	}
 	return 0
 }
@@ -394,6 +399,12 @@ func longerNameOf(key []byte) name {
 		return kindBeside + 7
 	case "timestampnanos":
 		return kindBeside + 12
+	case "createddatetime":
+		return kindTime + 36
+	case "eventtimestamp":
+		return kindTime + 37
+	case "appdisplayname":
+		return kindBeside + 13
 	}
 	return 0
 }
@@ -411,6 +422,8 @@ func longestNameOf(key []byte) name {
 		return kindTime + 29
 	case "timestampseconds":
 		return kindTime + 30
+	case "activitydatetime":
+		return kindTime + 35
 	case "leveldisplayname":
 		return kindLevel + 11
 	case "syslogseverity-text":

@@ -21,7 +21,7 @@ func TestKnownNames(t *testing.T) {
 	}
 	for _, name := range names.Time[:len(names.Time)-1] {
 		for _, key := range []string{name, strings.ToUpper(name)} {
-			_, stamp := line(fmt.Sprintf(`{"created":"2020-01-01","%s":"2026-11-20"}`, key))
+			_, stamp := line(fmt.Sprintf(`{"eventtimestamp":"2020-01-01","%s":"2026-11-20"}`, key))
 			if want := int64(1795132800e9); stamp.Time != want {
 				t.Errorf("time %s: %d", key, stamp.Time)
 			}

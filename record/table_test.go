@@ -32,7 +32,7 @@ func TestTableOfNames(t *testing.T) {
 	rules := map[name]string{
 		nameRealtime:      "__realtime_timestamp",
 		nameLastTimestamp: "lasttimestamp", nameOldLastTimestamp: "deprecatedlasttimestamp",
-		nameTimestampSeconds: "timestampseconds", nameFirstTimestamp: "firsttimestamp",
+		nameTimestampSeconds: "timestampseconds", nameFirstTimestamp: "firsttimestamp", nameCreatedDateTime: "createddatetime",
 		nameStartTime: "start_time", nameLevel: "level", nameSeverity: "severity", nameLogLevelNet: "loglevel",
 		nameSeverityLevel: "severitylevel",
 		nameEventLevel:    "eventlevel", nameType: "type", nameEvent: "event", nameNote: "note", nameDescription: "description",
@@ -64,7 +64,7 @@ func TestTablesOfConditions(t *testing.T) {
 		"channel": nameChannel, "event_id": nameEventID, "eventid": nameEventID2, "reqid": nameReqID,
 		"category": nameCategory, "response_code": nameResponseCode,
 		"upstream_host": nameUpstreamHost, "involvedobject": nameInvolvedObject, "regarding": nameRegarding,
-		"kind": nameKind, "verb": nameVerb,
+		"kind": nameKind, "verb": nameVerb, "appdisplayname": nameAppDisplayName, "servicesource": nameServiceSource,
 		"objectapiversion": nameObjectVersion, "timestampnanos": nameTimestampNanos, "info": parentInfo,
 		"object": parentObject, "common_properties": parentCommon,
 	} {

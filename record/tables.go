@@ -19,6 +19,8 @@ var conditions = [...]condition{
 	// {"kind":"Event","lastTimestamp":"2026-11-20T10:00:06Z","type":"Warning"} of Kubernetes, core/v1
 	{nameLastTimestamp, []name{nameKind, nameInvolvedObject, nameRegarding}},
 	{nameFirstTimestamp, []name{nameKind, nameInvolvedObject, nameRegarding}},
+	// {"createdDateTime":"2026-11-20T10:00:06Z","appDisplayName":"x"}: sign-ins and alerts of Microsoft Graph
+	{nameCreatedDateTime, []name{nameAppDisplayName, nameServiceSource}},
 	// {"deprecatedLastTimestamp":"2026-11-20T10:00:06Z","note":"x","regarding":{}}, events.k8s.io/v1
 	{nameOldLastTimestamp, []name{nameRegarding}},
 	{nameNote, []name{nameRegarding}},
@@ -31,7 +33,7 @@ var conditions = [...]condition{
 // conditional has the names of conditions, as bits by kind.
 var conditional = [numKinds]uint64{
 	kindTime / perKind: 1<<(nameStartTime%perKind) | 1<<(nameLastTimestamp%perKind) |
-		1<<(nameFirstTimestamp%perKind) | 1<<(nameOldLastTimestamp%perKind),
+		1<<(nameFirstTimestamp%perKind) | 1<<(nameOldLastTimestamp%perKind) | 1<<(nameCreatedDateTime%perKind),
 	kindLevel / perKind: 1 << (nameType % perKind),
 	kindMsg / perKind:   1<<(nameNote%perKind) | 1<<(nameDescription%perKind),
 }

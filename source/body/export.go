@@ -1,6 +1,7 @@
 package body
 
 import (
+	"bytes"
 	"slices"
 
 	"blobtail/record"
@@ -47,7 +48,7 @@ func exportMember(key []byte) (of string, part exportPart) {
 		return "Kubernetes", ofPage
 	case "value":
 		return "OData", ofBatch
-	case "@odata.context", "@odata.count", "@odata.nextLink", "@odata.deltaLink", "odata.metadata", "odata.nextLink", "nextLink":
+	case "nextLink", "odata.metadata", "odata.nextLink", "odata.count":
 		return "OData", ofPage
 	case "entries":
 		return "Google", ofBatch
@@ -55,6 +56,9 @@ func exportMember(key []byte) (of string, part exportPart) {
 		return "Google", ofPage
 	case "logs":
 		return "programs", ofTexts
+	}
+	if bytes.HasPrefix(key, []byte("@odata.")) {
+		return "OData", ofPage
 	}
 	return "", ofPage
 }

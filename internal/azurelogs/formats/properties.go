@@ -6,14 +6,11 @@ import (
 	"blobtail/record"
 )
 
-// isFolded reports whether the object scanned last has properties that are the text of an object.
-func (t *Translator) isFolded() bool {
-	for key, value := range t.parser.Members() {
-		if string(key) == "properties" {
-			return len(value) > 2 && value[0] == '"' && value[1] == '{'
-		}
-	}
-	return false
+// unfolded is resource of an entry that unfold made of another.
+func (t *Translator) unfolded(dst, entry, whole []byte) (line []byte, stamp record.Stamp, err error) {
+	line, stamp, err = t.resource(dst, whole, true)
+	t.id = idOf(TrimEnd(entry))
+	return line, stamp, err
 }
 
 // unfold returns an entry with an object in place of properties that App Service and Functions write
@@ -32,20 +29,20 @@ func (t *Translator) unfold(entry []byte) []byte {
 	if n := record.ValueLen(text); text[0] == '"' && n > 0 {
 		text, rest = record.AppendUnescaped(nil, text[1:n-1]), text[n:]
 	}
-	t.whole = append(t.whole[:0], entry[:at[2]]...)
+	whole := append(make([]byte, 0, len(entry)), entry[:at[2]]...)
 	if len(text) > 1 && text[1] != '"' {
-		t.whole = t.appendDoubleQuoted(t.whole, text)
+		whole = t.appendDoubleQuoted(whole, text)
 	} else {
-		t.whole = append(t.whole, text...)
+		whole = append(whole, text...)
 	}
-	if object := t.whole[at[2]:]; rest != nil && record.ValueLen(object) != len(object) {
+	if object := whole[at[2]:]; rest != nil && record.ValueLen(object) != len(object) {
 		return nil
 	}
-	t.whole = append(t.whole, rest...)
-	if _, err := t.parser.Scan(t.whole); err != nil {
+	whole = append(whole, rest...)
+	if _, err := t.parser.Scan(whole); err != nil {
 		return nil
 	}
-	return t.whole
+	return whole
 }
 
 // longestGap is more than stands between two strings.

@@ -13,23 +13,19 @@ import (
 type summary struct {
 	operation, result []byte // inside of strings
 	text              []byte // that a program or a server wrote, inside of a string
-	word              []byte // an unusual spelling of the level
-	inner, severity   []byte // the levels in the properties, and of PostgreSQL
+	word, severity    []byte // the level by another spelling or in the properties, and of PostgreSQL
 	code, status      []byte
 	correlated        bool
+	folded            bool // the properties may be the text of an object
 }
 
-// resource appends the line of a JSON object of Azure Monitor.
-func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stamp, err error) {
-	id := TrimEnd(entry)
+// resource appends the line of a JSON object of Azure Monitor. made says that unfold made it.
+func (t *Translator) resource(dst, entry []byte, made bool) (line []byte, stamp record.Stamp, err error) {
 	n, err := t.parser.Scan(entry)
-	if err != nil || t.isFolded() {
-		if whole := t.unfold(entry); whole != nil {
-			entry = whole
-		}
-		n, err = t.parser.Scan(entry)
-	}
 	if err != nil {
+		if whole := t.unfold(entry); whole != nil && !made {
+			return t.unfolded(dst, entry, whole)
+		}
 		return dst, stamp, &MalformedError{err.Error()}
 	}
 	if blanks(entry[n:]) < len(entry[n:]) {
@@ -51,7 +47,12 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	var s summary
 	t.members = append(append(t.members[:0], '{'), bytes.TrimPrefix(t.scratch[end:], []byte(","))...)
 	s.gather(t.members, true)
-	t.id, t.hasID = idOf(id), s.correlated
+	if s.folded && !made {
+		if whole := t.unfold(entry); whole != nil {
+			return t.unfolded(dst, entry, whole)
+		}
+	}
+	t.id, t.hasID = idOf(TrimEnd(entry)), s.correlated
 
 	own := t.scratch[msg : end-1]
 	level, kept := t.level(&s, word, own)
@@ -158,8 +159,8 @@ func (s *summary) gather(object []byte, top bool) {
 			if top {
 				s.operation = nameOf(value)
 			}
-		case "CsMethod":
-			if !top && len(s.operation) == 0 {
+		case "CsMethod", "EventName", "TaskName": // of App Service, and of Event Hubs
+			if len(s.operation) == 0 {
 				s.operation = content(value)
 			}
 		case "resultDescription", "ResultDescription":
@@ -178,10 +179,8 @@ func (s *summary) gather(object []byte, top bool) {
 				s.word = []byte{'5' - (value[0] - '0')} // Application Insights counts upwards
 			}
 		case "Level", "level", "EventLevelName":
-			if top {
+			if wordLevel(unquoted(s.word)) == record.Other {
 				s.word = value
-			} else {
-				s.inner = value
 			}
 		case "errorLevel":
 			s.severity = value
@@ -201,12 +200,13 @@ func (s *summary) gather(object []byte, top bool) {
 				s.status = value
 			}
 		case "properties", "Properties":
-			if len(value) > 0 && value[0] == '{' {
+			if value[0] == '{' {
 				properties = value
 			}
+			s.folded = s.folded || top && len(value) > 2 && string(value[:2]) == `"{`
 		}
 	}
-	if top && (s.code == nil || bytes.Contains(properties, []byte(`essage":"`))) { // requests to storage have none
+	if top && (s.code == nil || s.status == nil) { // else it is a request, such as one to storage
 		s.gather(properties, false)
 	}
 }
@@ -238,7 +238,7 @@ func unquoted(value []byte) []byte {
 // level is the level of a record by its words, else by its texts, its own message first, or else by
 // its operation and status. kept says that its own word means nothing, and has to be kept.
 func (t *Translator) level(s *summary, word, own []byte) (level record.Level, kept bool) {
-	for _, text := range [...][]byte{word, s.word, s.inner, s.severity} {
+	for _, text := range [...][]byte{word, s.word, s.severity} {
 		if l := wordLevel(unquoted(text)); l != record.Other {
 			return l, false
 		}

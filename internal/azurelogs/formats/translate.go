@@ -34,9 +34,8 @@ type Translator struct {
 	scratch []byte
 	line    []byte // before signatures are masked
 	members []byte
-	whole   []byte         // an entry with an object in place of a text
-	folded  *regexp.Regexp // such a text, and what stands behind a string in one
-	ends    *regexp.Regexp
+	folded  *regexp.Regexp // finds properties that unfold makes an object
+	ends    *regexp.Regexp // what stands behind a string in them
 	id      ID
 	hasID   bool
 	key     []byte // hashed for an id
@@ -60,7 +59,7 @@ func (t *Translator) Append(dst, entry []byte) (out []byte, stamp record.Stamp, 
 	if t.kind == Classic {
 		line, stamp, err = t.classic(line, entry)
 	} else {
-		line, stamp, err = t.resource(line, entry)
+		line, stamp, err = t.resource(line, entry, false)
 	}
 	if err != nil {
 		return dst, stamp, err

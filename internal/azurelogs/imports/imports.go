@@ -183,7 +183,9 @@ func (im *Importer) hour(ctx context.Context, blobs []azurelogs.Blob, mark strin
 			clear(seen)
 		}
 	}
-	im.result.Hours++
+	if !blobs[0].Odd() {
+		im.result.Hours++
+	}
 	if im.result.Problems.Len() == problems {
 		im.ready = append(im.ready, mark)
 	}

@@ -124,6 +124,23 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
+// A first part without logs is a problem of each import, and no hour.
+func TestOddPart(t *testing.T) {
+	dir, d := t.TempDir(), newDestination()
+	write(t, dir, 2, 10, "")
+	odd := filepath.Join(dir, "insights-logs-c/backup")
+	if err := errors.Join(os.Mkdir(odd, 0o755), os.WriteFile(filepath.Join(odd, "x"), []byte("x"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		r, err := d.run(t, dir, time.Time{}, false)
+		told := r.Problems.Len() == 1 && errors.Is(r.Problems.All()[0], azurelogs.ErrOdd)
+		if err != nil || r.Hours != 1-i || r.Skipped != i || len(d.records) != 10 || !told {
+			t.Errorf("%+v, %v; %d records", r, err, len(d.records))
+		}
+	}
+}
+
 // A last line without its newline is imported if it is a whole object. When the rest of the blob
 // comes, with any white space at the end of that line, it is the same record, and a line that the
 // blob has already stays left out.
