@@ -136,7 +136,7 @@ func (c *scan) dashed(sep byte) bool {
 	if c.peek(7) != sep || !c.isoDay(sep) {
 		return false
 	}
-	if c.peek(3) != '.' {
+	if c.peek(3) != '.' || c.peek(6) != '.' || !isDigit(c.peek(8)) {
 		return c.behindDate(false)
 	}
 	h, m, s := two(c.s, c.at+1), two(c.s, c.at+4), two(c.s, c.at+7)

@@ -25,7 +25,7 @@ func (c *scan) zone() bool {
 	for isLetter(c.peek(n)) && n < 10 {
 		n++
 	}
-	if b = c.peek(n); b == '/' && n > 2 && c.peek(0)-'A' < 26 { // others are paths
+	if b = c.peek(n); b == '/' && n > 2 && c.peek(0)-'A' < 26 && c.peek(1) >= 'a' { // others are paths, HTTP/1.1
 		return c.place()
 	}
 	word := c.s[c.at : c.at+n]

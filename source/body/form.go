@@ -9,7 +9,7 @@ import "bytes"
 //	9 a digit      & digits         @ a clock, 15:04:05
 //	^ a letter     ~ a name         ! the name of a pod, with the letters that Kubernetes adds
 //	_ blanks, perhaps none          * any text up to the byte behind the sign
-//	$ a component of MongoDB: upper case or a dash, up to eight bytes with blanks
+//	> a digit follows, which is no part of the form
 //
 // All other bytes stand for themselves.
 func fit(form string, s []byte) (n int, name, letter []byte) {
@@ -36,12 +36,9 @@ func fit(form string, s []byte) (n int, name, letter []byte) {
 				letter = s[n : n+1]
 				n++
 			}
-		case '$':
-			for n < len(s) && (s[n]-'A' < 26 || s[n] == '-' || s[n] == '_') {
-				n++
-			}
-			if n-from < len("SHARDING") && !bytes.HasPrefix(s[n:], []byte("  ")) {
-				return 0, nil, nil
+		case '>':
+			if n < len(s) && isDigit(s[n]) {
+				return n, name, letter
 			}
 		case '~', '!':
 			for n < len(s) && isNameByte(s[n]) {
@@ -66,7 +63,10 @@ func fit(form string, s []byte) (n int, name, letter []byte) {
 			return 0, nil, nil
 		}
 	}
-	return skipCodes(s, n), name, letter
+	if s[0] == '\x1b' && (bytes.HasPrefix(s[n:], []byte("\x1b[0m")) || bytes.HasPrefix(s[n:], []byte("\x1b[39m"))) {
+		n += bytes.IndexByte(s[n:], 'm') + 1 // the end of its colour
+	}
+	return n, name, letter
 }
 
 // isPod reports whether a name ends as that of a pod of a deployment or a job does:

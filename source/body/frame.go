@@ -204,8 +204,8 @@ func isClickHouse(s []byte) bool {
 // announces reports whether a line of any level says that the lines behind it are its stack trace, as
 // ClickHouse does.
 func announces(line []byte) bool {
-	return bytes.HasSuffix(line, []byte(", Stack trace (when copying this message, always include the lines below):")) ||
-		bytes.HasSuffix(line, []byte(", Stack trace:"))
+	return line[len(line)-1] == ':' && (bytes.HasSuffix(line, []byte(", Stack trace:")) ||
+		bytes.HasSuffix(line, []byte(", Stack trace (when copying this message, always include the lines below):")))
 }
 
 // isAlso reports whether a line of Jenkins names an exception that belongs to the next one.

@@ -33,18 +33,29 @@ var letters = [...]struct {
 	{"_& _& ^ *:", "VDIWEF", "", true, "11-20 10:00:06.257  1234  5678 E Shop    : text"},          // Android
 	{"_~ _& _& ^ *:", "VDIWEF", "", true, "11-20 10:00:06.257 10123  1234  5678 W Shop    : text"}, // Android, with users
 	{": ^ ~:&] ", "IWEF", "", true, "2026-11-20 10:00:06.257312: W tensorflow/x.cc:42] text"},      // TensorFlow, XLA
-	{" ^ _$_[", "DIWEF", "", true, "2026-11-20T10:00:06.257+0000 I  NETWORK  [x] text"},            // MongoDB up to 4.2
-	{" ^9 _$_[", "D", "", true, "2026-11-20T10:00:06.257+0000 D1 REPL     [x] text"},
+	{" ^ _~  _[", "DIWEF", "", true, "2026-11-20T10:00:06.257+0000 I  NETWORK  [x] text"},          // MongoDB up to 4.2
+	{" ^9 _~  _[", "D", "", true, "2026-11-20T10:00:06.257+0000 D1 REPL     [x] text"},
+	{" ^  SHARDING [", "DIWEF", "", true, "2026-11-20T10:00:06.257+0000 I  SHARDING [x] text"},
+	{" ^9 SHARDING [", "D", "", true, "2026-11-20T10:00:06.257+0000 D2 SHARDING [x] text"},
+	{" ^  ELECTION [", "DIWEF", "", true, "2026-11-20T10:00:06.257+0000 I  ELECTION [x] text"},
+	{" ^  INITSYNC [", "DIWEF", "", true, "2026-11-20T10:00:06.257+0000 I  INITSYNC [x] text"},
+	{" ^  RECOVERY [", "DIWEF", "", true, "2026-11-20T10:00:06.257+0000 I  RECOVERY [x] text"},
+	{" ^  ROLLBACK [", "DIWEF", "", true, "2026-11-20T10:00:06.257+0000 I  ROLLBACK [x] text"},
 	{" [^:", "VIWEF", "", true, "2026-11-20 10:00:06.257312841 [W:onnxruntime:, x.cc:42 f] text"}, // ONNX Runtime
 	{"_PID[&] ", "", "", true, "2026-11-20T10:00:06  PID[3096] Error       text"},                 // Azure App Service
 }
 
 // formLevel returns the level of a line in one of the forms of letters.
 func formLevel(line []byte, timed bool) []byte {
-	line = line[:min(len(line), levelReach)]
 	if !mayLetter(line, timed) {
 		return nil
 	}
+	return letterOf(line, timed)
+}
+
+// letterOf is formLevel for a line that may have such a form.
+func letterOf(line []byte, timed bool) []byte {
+	line = line[:min(len(line), levelReach)]
 	for i := range letters {
 		f := &letters[i]
 		if f.timed != timed {
@@ -65,6 +76,19 @@ func formLevel(line []byte, timed bool) []byte {
 	return nil
 }
 
+// tagged returns the level of a line of logfmt or of klog behind the host and the tag of syslog:
+// web1 dockerd[812]: time="2026-11-20T10:00:00Z" level=error msg=x
+func tagged(rest []byte) []byte {
+	at := bytes.Index(rest[:min(len(rest), levelReach)], []byte(": "))
+	if at < 1 || rest[at-1] != ']' && !isNameByte(rest[at-1]) {
+		return nil
+	}
+	if word, ok := logfmtLevel(rest[at+2:]); ok {
+		return word
+	}
+	return formLevel(rest[at+2:], false)
+}
+
 // mayLetter reports whether a line may have one of the forms of letters, by its first bytes.
 func mayLetter(line []byte, timed bool) bool {
 	at := 0
@@ -74,28 +98,14 @@ func mayLetter(line []byte, timed bool) bool {
 	if at+4 >= len(line) {
 		return false
 	}
-	c, next := line[at], line[at+1]
-	switch {
+	switch c, next := line[at], line[at+1]; {
 	case c == '[':
-		return next == ' ' || next-'A' < 26 || isDigit(next)
-	case c == ':':
-		return timed && next == ' ' && line[at+3] == ' '
-	case !timed, c-'A' < 26:
-		return c-'A' < 26 && (next == ' ' || next == '/' || isDigit(next)) || c == 'P' && next == 'I'
+		return next == ' ' || next-'A' < 26 || isDigit(next) && !timed && line[min(at+5, len(line)-1)] != '-'
+	case c-'A' < 26:
+		return next == ' ' || next == '/' || isDigit(next) || c == 'P' && next == 'I'
+	default:
+		return timed && (isDigit(c) || c == ':' && next == ' ' && line[at+3] == ' ' || at > 1 && (c|0x20)-'a' < 26)
 	}
-	if (c|0x20)-'a' < 26 { // the name of a user
-		at = skipBlanks(line, at+max(0, bytes.IndexByte(line[at:], ' ')))
-	}
-	for range 2 { // a process and a thread of Android
-		from := at
-		for at < len(line) && isDigit(line[at]) {
-			at++
-		}
-		if at = skipBlanks(line, at); at == from {
-			return false
-		}
-	}
-	return at < len(line) && (isDigit(line[at]) || line[at]-'A' < 26)
 }
 
 // headLetter returns the level that a letter or a sign says in the heads of Ruby's Logger

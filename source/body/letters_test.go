@@ -51,22 +51,3 @@ func TestLettersOfSentences(t *testing.T) {
 		}
 	}
 }
-
-// Each head has its example: the time right behind it is found.
-func TestHeads(t *testing.T) {
-	r := times.Reader{Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixNano()}
-	for _, h := range heads {
-		line := []byte(h.line)
-		if n, _, _ := fit(h.form, line); n == 0 || n != skipHead(line) {
-			t.Errorf("%q: the head has %d bytes, and %d by its form", h.line, skipHead(line), n)
-		}
-		if _, ns, ok := textTime(&r, line); !ok || time.Unix(0, ns).UTC().Format("0102 15:04:05") != "1120 10:00:06" {
-			t.Errorf("%q: the time is %d", h.line, ns)
-		}
-	}
-	for _, line := range []string{"https is safe", "L is large", "tls 1.2 is old", "#### x", "E0000 00:00: x", "ws 17 is up"} {
-		if _, _, ok := textTime(&r, []byte(line)); ok {
-			t.Errorf("%q has a time", line)
-		}
-	}
-}

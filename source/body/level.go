@@ -90,17 +90,6 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	return nil
 }
 
-// tagged returns the level of a line of logfmt behind the host and the tag of syslog:
-// web1 dockerd[812]: time="2026-11-20T10:00:00Z" level=error msg=x
-func tagged(rest []byte) []byte {
-	at := bytes.Index(rest[:min(len(rest), levelReach)], []byte(": "))
-	if at < 1 || rest[at-1] != ']' && !isNameByte(rest[at-1]) {
-		return nil
-	}
-	word, _ := logfmtLevel(rest[at+2:])
-	return word
-}
-
 // priority returns the level of the priority of syslog that a line begins with, perhaps behind
 // the number of its bytes. ok is false if it has none.
 func priority(line []byte) (level []byte, ok bool) {
@@ -189,11 +178,6 @@ func (s *levelScan) next() (level []byte, done bool) {
 	if mark := cisco(word); mark != nil && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte(" :"))) {
 		return mark, true
 	}
-	if from < s.at && (s.rest[from] == '*' || after == ' ' && s.names >= 0 && bytes.IndexByte(word, '.') > 0) {
-		if level := dressed(word); level != nil {
-			return level, true
-		}
-	}
 	if string(word) == "PHP" && after == ' ' {
 		return phpLevel(s.rest[s.at+1:]), true
 	}
@@ -217,6 +201,9 @@ func (s *levelScan) next() (level []byte, done bool) {
 		return word, true
 	case string(word) == "System" && before == '[' && bytes.HasPrefix(s.rest[s.at:], []byte("] [MY-")): // of MySQL
 		return []byte("info"), true
+	}
+	if level := s.dressed(word, from, after); level != nil {
+		return level, true
 	}
 	return nil, !s.pass(whole, before, after)
 }
@@ -242,7 +229,7 @@ func (s *levelScan) named(word []byte, before, after byte) []byte {
 			return word[at+1:]
 		}
 	}
-	if s.names >= 0 && len(word) == 1 && before == '[' && after == ']' && s.placed() && bytes.IndexByte([]byte("TDINWEFCV"), word[0]) >= 0 {
+	if len(word) == 1 && s.names >= 0 && before == '[' && after == ']' && s.placed() && bytes.IndexByte([]byte("TDINWEFCV"), word[0]) >= 0 {
 		return word
 	}
 	if !s.behind {

@@ -72,6 +72,9 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	prefix := skipPrefix(line, 0)
 	line = line[prefix:]
 	rest, ns, own := m.textTime(line)
+	if !own && prefix > 0 {
+		ns, own = m.objectTime(line)
+	}
 	if own && prefix == 0 && isCRI(line, rest) {
 		return m.cri(off)
 	}
@@ -109,6 +112,17 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	return next, m.to.Record(head.Msg, places, next)
 }
 
+// objectTime returns the time of a line behind its prefix that is an object, if it has one.
+func (m *mixed) objectTime(line []byte) (ns int64, own bool) {
+	if !looksLikeObject(line) {
+		return 0, false
+	}
+	if n, err := m.to.Scan(line); err != nil || n != len(line) {
+		return 0, false
+	}
+	return m.to.Scanned()
+}
+
 // ahead returns the time of the first record from off on that is not a text without a time.
 // ok is false if that record has none of its own.
 func (m *mixed) ahead(off int) (ns int64, ok bool) {
@@ -124,7 +138,9 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 			if m.wasted > len(m.body) {
 				return 0, false
 			}
-		} else if _, ns, own := m.textTime(m.body[off+skipPrefix(m.body[off:end], 0) : end]); own {
+		} else if line := m.body[off+skipPrefix(m.body[off:end], 0) : end]; looksLikeObject(line) {
+			return m.objectTime(line)
+		} else if _, ns, own := m.textTime(line); own {
 			return ns, true
 		}
 		off = end + 1

@@ -5,27 +5,32 @@ import (
 	"slices"
 )
 
-// prefixes are what programs write in front of each line of another program. A line is read as it
-// is without its prefix: its time, its level, its JSON, and the lines that belong to it. [fit] has
-// the signs of a form.
+// prefixes are what programs write in front of each line of another program, and what some loggers
+// write in front of a time. A line is read as it is without its prefix: its time, its level, its JSON,
+// and the lines that belong to it. [fit] has the signs of a form.
 var prefixes = [...]struct{ form, line string }{
-	{"~ _| ", "web-1  | text"},                         // docker compose, overmind, a service of Swarm
-	{"~ _│ ", "web          │ text"},                   // Tilt
-	{"[~] | ", "[web] | text"},                         // podman-compose
-	{"@ ~ _| ", "10:00:06 web.1  | text"},              // foreman, honcho
-	{"&|~ _| ", "0|app  | text"},                       // pm2
-	{"[pod/~] ", "[pod/web-0/web] text"},               // kubectl logs --prefix
-	{"! ~ ", "web-7d4b9c6f5d-x2x9z web text"},          // stern
-	{"![~]: ", "shop/web-7d4b9c6f5d-x2x9z[web]: text"}, // kail
-	{"[! ~] ", "[web-7d4b9c6f5d-x2x9z web] text"},      // kubetail
-	{"[!] ", "[web-7d4b9c6f5d-x2x9z] text"},
-	{"[rank&]: ", "[rank0]: text"}, // torchrun
+	{"~ _| ", "web-1  | text"},                // docker compose, overmind, a service of Swarm
+	{"~ _│ ", "web          │ text"},          // Tilt
+	{"@ ~ _| ", "10:00:06 web.1  | text"},     // foreman, honcho
+	{"&|~ _| ", "0|app  | text"},              // pm2
+	{"[pod/~] ", "[pod/web-0/web] text"},      // kubectl logs --prefix
+	{"! ~ ", "web-7d4b9c6f5d-x2x9z web text"}, // stern
+	{"[rank&]: ", "[rank0]: text"},            // torchrun
 	{"[rank&]:", "[rank0]:[E1120 10:00:06.257312 X.cpp:42] text"},
 	{"(* pid=&) ", "(EngineCore_0 pid=812) text"},               // vLLM, Ray
 	{"(* pid=&, ip=~) ", "(Worker pid=812, ip=192.0.2.7) text"}, // Ray
 	{"RP/&/~:", "RP/0/RP0/CPU0:Nov 20 10:00:06.257 CET: text"},  // Cisco IOS XR
-	{"LC/&/~:", "LC/0/1/CPU0:Nov 20 10:00:06.257 CET: text"},    // Cisco IOS XR
-	{"0/~:", "0/RP0/ADMIN0:Nov 20 10:00:06.257 CET: text"},      // Cisco IOS XR, of its system
+	{"LC/&/~:", "LC/0/1/CPU0:Nov 20 10:00:06.257 CET: text"},
+	{"&/RP&/~:", "0/RP0/ADMIN0:Nov 20 10:00:06.257 CET: text"},
+	{"http >", "http 2026-11-20T10:00:06.257312Z text"}, // load balancers of AWS
+	{"https >", "https 2026-11-20T10:00:06.257312Z text"},
+	{"h2 >", "h2 2026-11-20T10:00:06.257312Z text"},
+	{"grpcs >", "grpcs 2026-11-20T10:00:06.257312Z text"},
+	{"ws >", "ws 2026-11-20T10:00:06.257312Z text"},
+	{"wss >", "wss 2026-11-20T10:00:06.257312Z text"},
+	{"tls &.& >", "tls 2.0 2026-11-20T10:00:06 text"},
+	{"####<", "####<Nov 20, 2026 10:00:06 AM UTC> <Error> text"}, // WebLogic
+	{"L >", "L 11/20/2026 - 10:00:06: text"},                     // Source engine
 }
 
 // longestPrefix is how many bytes a prefix may have: the names of a pod and of a container are
@@ -34,51 +39,54 @@ const longestPrefix = 400
 
 // skipPrefix skips the prefix of a line, and returns the place behind it; at if there is none.
 func skipPrefix(line []byte, at int) int {
-	s := line[at:min(len(line), at+longestPrefix)]
-	code := skipCodes(s, 0)
-	if len(s) < code+3 || code == 0 && !mayPrefix(s) {
+	if len(line) < at+4 || isDigit(line[at+1]) && (line[at] == '[' || isDigit(line[at+2])) { // most times
 		return at
+	}
+	return at + prefixOf(line[at:])
+}
+
+// prefixOf is the length of the prefix of a line of four bytes or more.
+func prefixOf(s []byte) int {
+	code := 0
+	if s[0] != '\x1b' && !mayPrefix(s) {
+		return 0
+	}
+	if s = s[:min(len(s), longestPrefix)]; s[0] == '\x1b' {
+		code = skipCodes(s, 0)
+	}
+	if code == len(s) {
+		return 0
 	}
 	for i := range prefixes {
 		form := prefixes[i].form
-		if c := s[code]; c != form[0] && (form[0] == '[' || form[0] == '(' || form[0] == '~' && isDigit(c)) {
+		if c := s[code]; c != form[0] && (form[0] > '@' || form[0] == '(' || form[0] == '#') && (form[0] != '~' || isDigit(c)) {
 			continue
 		}
 		if n, name, _ := fit(form, s); n > 0 && levelKind(name) == none {
-			return at + n
+			return n
 		}
 	}
-	return at
+	return 0
 }
 
-// mayPrefix reports whether a line may have a prefix without colours. It spares nearly all lines the
+// mayPrefix reports whether the first word of a line may be a prefix. It spares nearly all lines the
 // search.
 func mayPrefix(s []byte) bool {
 	c := s[0]
-	if isDigit(c) {
-		return s[1] == '|' || s[1] == '/' || s[2] == '|' || s[2] == ':'
-	}
-	if (c|0x20)-'a' >= 26 && c != '[' && c != '(' {
-		return false
+	if (c|0x20)-'a' >= 26 {
+		return c == '(' || c == '#' || c == '[' && (s[1] == 'p' || s[1] == 'r') ||
+			isDigit(c) && (!isDigit(s[1]) || s[2] == ':' || s[2] == '|')
 	}
 	n := bytes.IndexByte(s, ' ')
-	if n < 0 {
-		n = len(s) // the blank behind the prefix lacks
+	if n < 1 || n+2 >= len(s) {
+		return s[2] == '/'
 	}
-	switch word, behind := s[:n], s[n:]; {
-	case n < 2:
-		return false
-	case c == '(':
-		return bytes.HasPrefix(behind, []byte(" pid="))
-	case c == '[' && (s[1] == 'p' || s[1] == 'r'), s[2] == '/' && (s[1] == 'P' || s[1] == 'C'), len(behind) > 1 && behind[1] == '|':
-		return true
-	case word[n-1] == ':', word[n-1] == ']':
-		return bytes.IndexByte(word, '-') > 0 // of a pod
-	case n > 6 && word[n-6] == '-' && isPod(bytes.TrimPrefix(word, []byte("["))):
-		return true
+	at := n + 1
+	for at+1 < len(s) && s[at] == ' ' {
+		at++
 	}
-	at := skipBlanks(s, n)
-	return at < len(s) && (s[at] == '|' || s[at] == 0xe2)
+	return s[at] == '|' || s[at] == 0xe2 || s[2] == '/' ||
+		n > 6 && s[n-6] == '-' && isPod(s[:n]) || n < 6 && isDigit(s[at]) && (c == 'L' || c >= 'a')
 }
 
 // A stripped is the text of lines with one prefix, without it.

@@ -92,9 +92,9 @@ func findTextTime(r *times.Reader, line []byte) (rest, text []byte, ns int64, ok
 }
 
 // restOf is the line behind its time, or the whole line if the time is a part of the level's
-// form, as in I1120 15:04:05, or has the words of syslog.
+// form, as in I1120 15:04:05, or has the words of syslog and not the comma of Java.
 func restOf(line []byte, at, n int) []byte {
-	if c := line[at]; isDigit(c) {
+	if isDigit(line[at]) || bytes.IndexByte(line[at:at+n], ',') > 0 {
 		return line[at+n:]
 	}
 	return line

@@ -297,3 +297,21 @@ func TestTraceLevel(t *testing.T) {
 		}
 	}
 }
+
+// A trace in which each line has the same prefix is one record, with the level that it has without.
+func TestTracesBehindPrefixes(t *testing.T) {
+	names, all := traces(t)
+	for _, name := range names {
+		plain := read(t, all[name])
+		for _, prefix := range []string{"web-1  | ", "\x1b[36mweb-1  | \x1b[0m", "[pod/web-0/web] ", "0|app  | ", "[rank0]: "} {
+			text := prefix + strings.ReplaceAll(strings.TrimSuffix(all[name], "\n"), "\n", "\n"+prefix) + "\n"
+			got := read(t, "db-1   | started\n"+text+prefix+"done\n")
+			if len(got) != len(plain)+2 || got[1].level != plain[0].level {
+				t.Fatalf("%s behind %q is %d records, and %d without; the first is %q", name, prefix, len(got)-2, len(plain), got[1])
+			}
+			if all := strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "|"); len(plain) == 1 && got[1].msg != all {
+				t.Fatalf("%s behind %q: %q, want %q", name, prefix, got[1].msg, all)
+			}
+		}
+	}
+}

@@ -66,9 +66,17 @@ func cisco(word []byte) []byte {
 
 // dressed returns the level between two asterisks in upper case, *ERROR* of Sling and of the kernel's
 // graphics, and that behind a facility of syslog, daemon.err of OpenWrt and BusyBox.
-func dressed(word []byte) []byte {
+func (s *levelScan) dressed(word []byte, from int, after byte) []byte {
+	if len(word) < 6 || s.rest[from] != '*' && (s.names < 0 || after != ' ') {
+		return nil
+	}
+	return undressed(word)
+}
+
+// undressed is dressed for a word of six bytes or more.
+func undressed(word []byte) []byte {
 	if n := len(word) - 1; word[0] == '*' {
-		if n < 4 || word[n] != '*' || !allUpper(word[1:n]) || levelKind(word[1:n]) == none {
+		if word[n] != '*' || !allUpper(word[1:n]) || levelKind(word[1:n]) == none {
 			return nil
 		}
 		return word[1:n]
