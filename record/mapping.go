@@ -36,6 +36,29 @@ type Mapping struct {
 	of        []Naming
 	sender    bool // the first are the sender's own
 	selective bool // some are for some services alone
+	far       bool
+}
+
+// WithFar returns the mapping with which guessed times are believed however far off they are, or not
+// again. m may be nil.
+func (m *Mapping) WithFar(far bool) *Mapping {
+	own := &Mapping{}
+	if m != nil {
+		*own = *m
+	}
+	own.far = far
+	return own
+}
+
+// Far reports whether guessed times are believed however far off they are. m may be nil.
+func (m *Mapping) Far() bool { return m != nil && m.far }
+
+// Named returns the mapping, or nil if it has no names. m may be nil.
+func (m *Mapping) Named() *Mapping {
+	if m == nil || len(m.of) == 0 {
+		return nil
+	}
+	return m
 }
 
 // NewMapping makes a mapping; nil if there are no fields.
@@ -52,7 +75,7 @@ func NewMapping(of []Naming) *Mapping {
 func (m *Mapping) With(names Names) *Mapping {
 	own := &Mapping{of: []Naming{{Names: names}}, sender: true}
 	if m != nil {
-		own.of, own.selective = append(own.of, m.of...), m.selective
+		own.of, own.selective, own.far = append(own.of, m.of...), m.selective, m.far
 	}
 	return own
 }
@@ -405,11 +428,11 @@ func (p *Parser) offered(part int) iter.Seq2[int, *field] {
 }
 
 // mappedTime is findTime for the fields that are offered. A date or a clock is in parts.
-func (p *Parser) mappedTime(arrived, latest int64, s *Stamp) (at int, parts timeParts) {
+func (p *Parser) mappedTime(d *Defaults, latest int64, s *Stamp) (at int, parts timeParts) {
 	parts = timeParts{dayAt: -1, clockAt: -1}
 	for at, f := range p.offered(partTime) {
 		text, _ := p.timeText(f)
-		ns, part := p.readTime(f, text, arrived)
+		ns, part := p.readTime(f, text, d)
 		switch ahead := part != times.None && part != times.Clock && ns > latest; {
 		case part == times.Full && !ahead:
 			s.Time, s.OwnTime = ns, true

@@ -34,7 +34,8 @@ func KnownNames() Names {
 const (
 	nameTs           = kindTime
 	nameAtT          = kindTime + 6
-	nameDate         = kindTime + 4  // the last one with numbers of any year
+	nameDate         = kindTime + 4  // a guess if it is a text, as of Fluent Bit and of a birthday
+	nameCreated      = kindTime + 22 // a guess if it is no number with a fraction
 	nameLogLevel     = kindLevel + 9 // the last one that may have a word of the sender's own
 	nameSeverityNum  = kindLevel + 14
 	nameSeverityNum2 = kindLevel + 15

@@ -69,8 +69,8 @@ func (p *Parser) passHead(d *Defaults, s *Stamp) {
 // remapHead finds the parts of the head among the fields that are offered.
 func (p *Parser) remapHead(h *head, s *Stamp, d *Defaults) {
 	var found Stamp
-	if at, _ := p.findTime(nameTs, d.Arrived, &found); found.OwnTime {
-		h.time, s.Time, s.OwnTime = at, found.Time, true
+	if at, _ := p.findTime(nameTs, d, &found); found.OwnTime {
+		h.time, s.Time, s.OwnTime, s.Guessed = at, found.Time, true, false
 	}
 	s.TimeUnread = s.TimeUnread || found.TimeUnread
 	if at, l := p.findLevel(); at >= 0 && (l != Other || s.Level == Other) {

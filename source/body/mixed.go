@@ -16,7 +16,7 @@ import (
 // of the body is recognised at any ingester.
 func decodeMixed(body []byte, off int, to Sink) {
 	m := mixed{
-		objects: objects{body: body, to: to}, times: times.Reader{Now: to.Arrived()}, latest: latest(to), explains: to.Explains(),
+		objects: objects{body: body, to: to}, times: times.Reader{Now: to.Arrived(), Guess: to.Arrival().Guess}, latest: latest(to), explains: to.Explains(),
 	}
 	m.lines = joiner{body: body, times: &m.times}
 	for end := -1; off < len(body); {
@@ -49,6 +49,7 @@ type mixed struct {
 	explains bool  // of the sink
 	begun    bool  // a record came
 	own      bool  // it has a time of its own, or of another record
+	guessed  bool  // that is a guess
 	time     int64
 	lines    joiner
 }
@@ -58,7 +59,7 @@ func (m *mixed) object(off int) (next int, more bool) {
 	m.lines.cut = false
 	next, more = m.objects.next(off)
 	if ns, own, any := m.to.Last(); any {
-		m.begun, m.time, m.own = true, ns, own
+		m.begun, m.time, m.own, m.guessed = true, ns, own, false
 	}
 	return next, more
 }
@@ -67,15 +68,15 @@ func (m *mixed) object(off int) (next int, more bool) {
 // the end.
 func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
-	rest, ns, own := m.textTime(line)
-	if own && isCRI(line, rest) {
+	at, own := m.textTime(line)
+	if own && isCRI(line, at.rest) {
 		return m.cri(off)
 	}
-	head := m.textHead(line, rest, ns, own)
+	head := m.textHead(line, at, own)
 	switch {
 	case own:
 	case m.begun && m.own:
-		head.Time = m.time
+		head.Time, head.Guessed = m.time, m.guessed
 	case !m.begun:
 		if ns, timed := m.ahead(end); timed {
 			head.Time = ns
@@ -85,16 +86,16 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	if !cut {
 		m.lines = joiner{body: m.body, times: &m.times}
 	}
-	next, places := m.lines.join(off, end, rest, head.Level)
+	next, places := m.lines.join(off, end, at.rest, head.Level)
 	if head.Level == nil || cut {
 		head.Level = m.lines.Level()
 	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
 	head.Sought = !bytes.HasSuffix(head.Msg, []byte("}"))
 	if m.explains {
-		head.Why = m.why(line, &head, own, named && !cut)
+		head.Why = m.why(&head, at, own, named && !cut)
 	}
-	m.begun, m.time, m.own = true, head.Time, head.Time != 0
+	m.begun, m.time, m.own, m.guessed = true, head.Time, head.Time != 0, head.Guessed
 	m.to.Begin(head)
 	return next, m.to.Record(head.Msg, places, next)
 }
@@ -114,8 +115,8 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 			if m.wasted > len(m.body) {
 				return 0, false
 			}
-		} else if _, ns, own := m.textTime(m.body[off:end]); own {
-			return ns, true
+		} else if at, own := m.textTime(m.body[off:end]); own {
+			return at.ns, true
 		}
 		off = end + 1
 	}
