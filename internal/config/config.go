@@ -48,6 +48,8 @@ type Config struct {
 	Protocols Protocols `yaml:"protocols" kong:"-"`
 	// Fields are names of fields that are tried before the known ones.
 	Fields Fields `yaml:"fields" kong:"-"`
+	// TimeNear is on or off: whether a time that may be that of another thing has to be near.
+	TimeNear string `yaml:"time-near" kong:"-"`
 	// Counters count records for Prometheus.
 	Counters []Counter `yaml:"counters" kong:"-"`
 	// Rules drop, sample and mask records. They apply in their order.
@@ -141,6 +143,7 @@ func Default() Config {
 
 		Retention: Retention{Tail: Age(day), Grace: Duration(time.Hour), Rules: []Rule{}},
 		Fields:    Fields{},
+		TimeNear:  "on",
 		Counters:  []Counter{},
 		Rules:     []RecordRule{},
 	}
@@ -383,7 +386,7 @@ func (c Config) Validate() error {
 	m.check(every >= leastEvery && every <= mostEvery, "tail.every", c.Tail.Every, "want 1s to 30s, or auto")
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")
 	c.Retention.validate(&m)
-	c.Fields.validate(&m)
+	c.Fields.validate(&m, c.TimeNear)
 	validateCounters(&m, c.Counters)
 	validateRules(&m, c.Rules)
 	return errors.Join(m...)

@@ -16,8 +16,8 @@ func (c *scan) short(step int) bool {
 	if step == 2 || first == last || guess == nil || c.r.Now == 0 {
 		return first >= 13
 	}
-	ns, ok := c.readShort(first, last)
 	other, dayFirst := c.readShort(last, first)
+	ns, ok := c.readShort(first, last)
 	if ok && (!dayFirst || guess(ns, false)) {
 		return true
 	}
@@ -34,6 +34,7 @@ func (c *scan) readShort(year, day uint) (ns int64, ok bool) {
 	if year < 13 || day < 1 || int64(day) > monthDays(2000+year, c.month) {
 		return 0, false
 	}
-	ns, ok = c.of(2000 + year)
+	c.year, c.day = 2000+year, day
+	ns, ok = c.of(c.year)
 	return ns, ok && ns-c.r.Now <= ahead
 }

@@ -125,6 +125,7 @@ func isHead(s []byte) bool {
 // dash; or behind it is the request, or an address, and there is one word at most.
 func isAccess(before, behind []byte) bool {
 	address, dash, first, words := false, false, true, 0
+	owner, _, _ := bytes.Cut(before, []byte(" "))
 	for depth := 0; len(before) > 0; first = first && depth > 0 {
 		word, rest, _ := bytes.Cut(before, []byte(" "))
 		before = rest
@@ -151,7 +152,7 @@ func isAccess(before, behind []byte) bool {
 	behind = bytes.TrimLeft(behind, "] ")
 	method, path, _ := bytes.Cut(behind, []byte(" "))
 	asked := len(behind) > 0 && behind[0] == '"' || allUpper(method) && len(path) > 0 && path[0] == '/' || isAddress(method)
-	return address && words == 0 || asked && (address || dash) && words <= 1
+	return address && words == 0 || asked && (address || dash || isAddress(method) && hasDigit(owner)) && words <= 1
 }
 
 // isAddress reports whether a word may be an address: it has a digit, and a dot or a colon.
