@@ -45,7 +45,7 @@ type Stamp struct {
 	// is too far ahead, whether another has the time or not. LevelUnread says that the record has
 	// a field for the level, and none of the six levels.
 	TimeUnread, LevelUnread bool
-	// TimeFar says that a guessed time was too far off, and that there is no other.
+	// TimeFar says that a guessed time was too far off. There may be another one.
 	TimeFar bool
 }
 
@@ -99,7 +99,6 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	if d.Seek != nil && !(s.OwnTime && named) {
 		p.seek(d, h, &s, named)
 	}
-	s.TimeFar = s.TimeFar && !s.OwnTime
 	if text == nil {
 		dst = p.clock.append(append(dst, tsPrefix...), s.Time)
 	}

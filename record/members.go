@@ -18,7 +18,7 @@ func (p *Parser) Head(d *Defaults) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	var s Stamp
 	at := head{msg: p.msgField()}
 	at.time, _ = p.findTime(nameTs, d, &s)
-	h.Time, h.Unread, h.Guessed, h.Far = s.Time, s.TimeUnread, s.Guessed, s.TimeFar && !s.OwnTime
+	h.Time, h.Unread, h.Guessed, h.Far = s.Time, s.TimeUnread, s.Guessed, s.TimeFar
 	if h.Msg = p.copied(at.msg); at.msg >= 0 && p.fields[at.msg].known == nameLog {
 		h.Msg = bytes.TrimSuffix(h.Msg, []byte("\n"))
 	}

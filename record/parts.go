@@ -66,7 +66,7 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 		h.Level, h.Service, h.Msg = nil, nil, nil
 	}
 	s := Stamp{Time: d.Time, Level: Other, Service: d.Service}
-	if s.TimeUnread, s.TimeFar = h.Unread, h.Far && h.Time == 0; h.Time != 0 {
+	if s.TimeUnread, s.TimeFar = h.Unread, h.Far; h.Time != 0 {
 		s.Time, s.OwnTime, s.Guessed = h.Time, true, h.Guessed
 	}
 	if p.setService(h.Service, d.Fallback, &s) {

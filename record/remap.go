@@ -126,3 +126,25 @@ func (p *Parser) Remapped(w *Why) {
 		}
 	}
 }
+
+// WithFar returns the mapping with which guessed times are believed however far off they are, or not
+// again. m may be nil.
+func (m *Mapping) WithFar(far bool) *Mapping {
+	own := &Mapping{}
+	if m != nil {
+		*own = *m
+	}
+	own.far = far
+	return own
+}
+
+// Far reports whether guessed times are believed however far off they are. m may be nil.
+func (m *Mapping) Far() bool { return m != nil && m.far }
+
+// Named returns the mapping, or nil if it has no names. m may be nil.
+func (m *Mapping) Named() *Mapping {
+	if m == nil || len(m.of) == 0 {
+		return nil
+	}
+	return m
+}

@@ -52,7 +52,7 @@ type Lacks struct {
 	Time        uint32 // those without a time of their own
 	TimeUnread  uint32 // those with a field for the time that could not be read
 	LevelUnread uint32 // those without a level, and with a field for it that could not be read
-	TimeFar     uint32 // those with a guessed time that was too far off
+	TimeFar     uint32 // those of Time with a guessed time that was too far off
 }
 
 // Count counts the line of a stamp.
@@ -66,7 +66,7 @@ func (l *Lacks) Count(s *Stamp) {
 	if s.LevelUnread {
 		l.LevelUnread++
 	}
-	if s.TimeFar {
+	if s.TimeFar && !s.OwnTime {
 		l.TimeFar++
 	}
 }

@@ -231,7 +231,7 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, en
 		g.untimed = append(g.untimed, uint32(len(g.Req.Lines)))
 	}
 	g.add(data, stamp.Time, stamp.Service, g.Places)
-	if !stamp.OwnTime || stamp.TimeUnread || stamp.LevelUnread || stamp.TimeFar {
+	if !stamp.OwnTime || stamp.TimeUnread || stamp.LevelUnread {
 		g.countLacks(stamp)
 	}
 	g.Places += places
@@ -469,5 +469,8 @@ func (g *Gatherer) Forget(long bool) {
 		return
 	}
 	g.Clear()
-	*g = Gatherer{parser: g.parser, seeker: g.seeker, near: g.near, hash: g.hash, services: g.services, Req: g.Req, Rejected: g.Rejected, untimed: g.untimed}
+	*g = Gatherer{
+		parser: g.parser, seeker: g.seeker, near: g.near, hash: g.hash, services: g.services,
+		Req: g.Req, Rejected: g.Rejected, untimed: g.untimed,
+	}
 }

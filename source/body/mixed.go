@@ -16,7 +16,8 @@ import (
 // of the body is recognised at any ingester.
 func decodeMixed(body []byte, off int, to Sink) {
 	m := mixed{
-		objects: objects{body: body, to: to}, times: times.Reader{Now: to.Arrived(), Guess: to.Arrival().Guess}, latest: latest(to), explains: to.Explains(),
+		objects: objects{body: body, to: to}, latest: latest(to), explains: to.Explains(),
+		times: times.Reader{Now: to.Arrived(), Guess: to.Arrival().Guess},
 	}
 	m.lines = joiner{body: body, times: &m.times}
 	for end := -1; off < len(body); {

@@ -100,17 +100,13 @@ func (g *Gatherer) Arrival() *record.Defaults { return &g.near.judge }
 func isHead(s []byte) bool {
 	for at := skipColours(s, 0); at < len(s); {
 		next := at
-		if c := s[at]; c == '[' || c == '(' || c == '<' {
-			next = skipMark(s, at)
-		} else {
-			for next < len(s) && isNameByte(s[next]) {
-				next++
-			}
-			bar := skipBlanks(s, next)
-			if next == at || bar == len(s) || s[bar] != '|' {
-				return false
-			}
+		for next < len(s) && isNameByte(s[next]) {
+			next++
+		}
+		if bar := skipBlanks(s, next); next > at && bar < len(s) && s[bar] == '|' {
 			next = skipBlanks(s, bar+1)
+		} else if next = at; s[at] == '[' || s[at] == '(' || s[at] == '<' {
+			next = skipMark(s, at)
 		}
 		if next == at {
 			return false
@@ -121,38 +117,28 @@ func isHead(s []byte) bool {
 }
 
 // isAccess reports whether a time in brackets stands in the line of a server of requests, and not in a
-// sentence: before it are an address or dashes and no words, but for the name of the user behind a
-// dash; or behind it is the request, or an address, and there is one word at most.
+// sentence. Before it is an address, and no word but that of the user behind a dash; or behind it is
+// the request or an address, and before it an address, a dash or the number of an owner.
 func isAccess(before, behind []byte) bool {
-	address, dash, first, words := false, false, true, 0
-	owner, _, _ := bytes.Cut(before, []byte(" "))
-	for depth := 0; len(before) > 0; first = first && depth > 0 {
-		word, rest, _ := bytes.Cut(before, []byte(" "))
-		before = rest
-		switch {
-		case len(word) == 0:
-			continue
-		case depth > 0 || bytes.IndexByte([]byte("[({"), word[0]) >= 0:
-		case string(word) == "-":
-			dash = true
-		case isAddress(word):
-			address = true
-		case !first && !dash && allLetters(word):
-			words++
-		}
-		for _, c := range word {
-			switch c {
-			case '[', '(', '{':
-				depth++
-			case ']', ')', '}':
-				depth--
-			}
+	address, dash, prose, first := false, false, false, []byte(nil)
+	for word := range bytes.FieldsSeq(before) {
+		dash, address = dash || string(word) == "-", address || isAddress(word)
+		prose = prose || first != nil && !dash && allLetters(word)
+		if first == nil {
+			first = word
 		}
 	}
-	behind = bytes.TrimLeft(behind, "] ")
-	method, path, _ := bytes.Cut(behind, []byte(" "))
-	asked := len(behind) > 0 && behind[0] == '"' || allUpper(method) && len(path) > 0 && path[0] == '/' || isAddress(method)
-	return address && words == 0 || asked && (address || dash || isAddress(method) && hasDigit(owner)) && words <= 1
+	if address && !prose {
+		return true
+	}
+	method, path, _ := bytes.Cut(bytes.TrimLeft(behind, "] "), []byte(" "))
+	switch quoted := bytes.TrimPrefix(method, []byte{'"'}); {
+	case isAddress(method):
+		return hasDigit(first)
+	case len(quoted) < len(method):
+		return (address || dash) && (allUpper(quoted) || bytes.HasPrefix(quoted, []byte{'-'}) || bytes.HasPrefix(quoted, []byte{'\\'}))
+	}
+	return (address || dash) && allUpper(method) && bytes.HasPrefix(path, []byte("/"))
 }
 
 // isAddress reports whether a word may be an address: it has a digit, and a dot or a colon.

@@ -44,7 +44,7 @@ func (s *seeker) stamp(msg []byte, to *record.Stamp) record.Level {
 	if !to.OwnTime && ns != 0 {
 		to.Time, to.OwnTime, to.Guessed = ns, true, s.found.guessed
 	}
-	to.TimeFar = !to.OwnTime && (to.TimeFar || s.found.far != nil || s.found.farWithin)
+	to.TimeFar = to.TimeFar || s.found.far != nil || s.found.farWithin
 	return l
 }
 
@@ -88,29 +88,32 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	}
 	// JSON behind a head, such as that of CRI.
 	if at := bytes.IndexByte(msg[:min(len(msg), levelReach)], '{'); at > 0 {
-		head := s.found
-		inner, level, ok := s.object(msg[at:])
-		if !ok {
-			return ns, l
-		}
-		switch {
-		case ns != 0:
-			s.found.stamp, s.found.timeWithin, s.found.farWithin, s.found.guessed = head.stamp, false, false, head.guessed
-		case inner == 0, isHead(msg[:at]):
-		case s.times.Believes(inner):
-			s.found.guessed = true
-		default:
-			s.found.far, s.found.timeWithin = record.AppendTime(nil, inner), false
-			inner = 0
-		}
-		if l != record.Other {
-			s.found.word, s.found.levelWithin = head.word, false
-		} else {
-			l = level
-		}
-		return cmp.Or(ns, inner), l
+		return s.behind(msg, at, ns, l)
 	}
 	return ns, l
+}
+
+// behind looks into the object behind a text, at at, with this time and this level.
+func (s *seeker) behind(msg []byte, at int, ns int64, l record.Level) (int64, record.Level) {
+	head := s.found
+	inner, level, ok := s.object(msg[at:])
+	if !ok {
+		return ns, l
+	}
+	switch {
+	case ns != 0:
+		s.found.stamp, s.found.timeWithin, s.found.farWithin, s.found.guessed = head.stamp, false, false, head.guessed
+	case inner != 0 && !isHead(msg[:at]):
+		if s.found.guessed = s.times.Believes(inner); !s.found.guessed {
+			s.found.far, s.found.timeWithin, inner = record.AppendTime(nil, inner), false, 0
+		}
+	}
+	if l != record.Other {
+		s.found.word, s.found.levelWithin = head.word, false
+	} else {
+		l = level
+	}
+	return cmp.Or(ns, inner), l
 }
 
 // text looks into a text.
