@@ -120,6 +120,9 @@ func isHead(s []byte) bool {
 // sentence. Before it is an address, and no word but that of the user behind a dash; or behind it is
 // the request or an address, and before it an address, a dash or the number of an owner.
 func isAccess(before, behind []byte) bool {
+	if len(before) > 0 && isDigit(before[0]) && bytes.HasPrefix(behind, []byte(`] "`)) && bytes.Contains(before, []byte(" -")) {
+		return true // as nearly all
+	}
 	address, dash, prose, first := false, false, false, []byte(nil)
 	for word := range bytes.FieldsSeq(before) {
 		dash, address = dash || string(word) == "-", address || isAddress(word)

@@ -126,14 +126,16 @@ func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
 	case s.times.Now != 0 && at.ns > s.times.Now+record.MaxAhead.Nanoseconds():
 		at, timed = stamp{rest: first}, false
 	case s.found.indented && at.head:
-		at.head = false
-		at, timed = at.judged(&s.times, first)
+		at.head, timed = false, at.judge(&s.times, first)
 	}
 	level := textLevel(&s.times, at.rest, timed && len(at.rest) < end)
 	if level == nil {
 		level = traceLevel(&s.times, msg, at.rest, end)
 	}
-	ns, s.found.stamp, s.found.far, s.found.word, s.found.guessed = at.ns, at.text, at.far, level, timed && !at.head
+	ns, s.found.stamp, s.found.word, s.found.guessed = at.ns, at.text, level, timed && !at.head
+	if at.far {
+		s.found.far = at.text
+	}
 	if level == nil {
 		return ns, record.Other
 	}

@@ -28,7 +28,7 @@ func (m *mixed) textHead(line []byte, at stamp, own bool) (h record.Head) {
 	if own {
 		h.Time, h.Guessed = at.ns, !at.head
 	}
-	h.Level, h.Far = textLevel(&m.times, at.rest, own && len(at.rest) < len(line)), at.far != nil
+	h.Level, h.Far = textLevel(&m.times, at.rest, own && len(at.rest) < len(line)), at.far
 	return h
 }
 
@@ -53,16 +53,17 @@ func textTime(r *times.Reader, line []byte) (rest []byte, ns int64, ok bool) {
 type stamp struct {
 	rest, text []byte // the line behind it, and the time as it stands there
 	ns         int64
-	head       bool   // it stands where loggers write the time of a line; else it is a guess
-	far        []byte // a guess that is not believed
+	head       bool // it stands where loggers write the time of a line; else it is a guess
+	far        bool // the guess is not believed
 }
 
-// judged returns a stamp that is believed, else that of a line without a time.
-func (t stamp) judged(r *times.Reader, line []byte) (stamp, bool) {
-	if t.head || r.Believes(t.ns) {
-		return t, true
+// judge reports whether a guess is believed. Else the line has no time.
+func (t *stamp) judge(r *times.Reader, line []byte) bool {
+	if r.Believes(t.ns) {
+		return true
 	}
-	return stamp{rest: line, far: t.text}, false
+	*t = stamp{rest: line, text: t.text, far: true}
+	return false
 }
 
 // isIndented reports whether a line is indented, and not by the blank of a level that is padded or
@@ -72,19 +73,17 @@ func isIndented(line []byte) bool {
 }
 
 // findTextTime is textTime, with the part of the line that is the time.
-func findTextTime(r *times.Reader, line []byte) (at stamp, ok bool) {
-	if at, ok = lookForTime(r, line); !ok {
-		return stamp{rest: line}, false
+func findTextTime(r *times.Reader, line []byte) (t stamp, ok bool) {
+	t.rest = line
+	if !t.find(r, line) {
+		return t, false
 	}
-	if at.head && !isIndented(line) {
-		return at, true
-	}
-	at.head = false
-	return at.judged(r, line)
+	t.head = t.head && !isIndented(line)
+	return t, t.head || t.judge(r, line)
 }
 
-// lookForTime is findTextTime, whether the time is believed or not.
-func lookForTime(r *times.Reader, line []byte) (t stamp, ok bool) {
+// find finds the time of a line, whether it is believed or not.
+func (t *stamp) find(r *times.Reader, line []byte) (ok bool) {
 	at := skipColours(line, 0)
 	key := false
 	if at < len(line) && line[at] == 't' {
@@ -100,29 +99,37 @@ func lookForTime(r *times.Reader, line []byte) (t stamp, ok bool) {
 		at++
 	}
 	if ns, n := r.Prefix(line[at:]); n > 0 && !isShort(line[at:], n) {
-		return stamp{rest: restOf(line, at, n), text: line[at : at+n], ns: ns, head: true}, true
+		return t.at(line, at, n, ns)
 	}
 	if key || at < len(line) && isDigit(line[at]) {
 		if ns, n := number(line[at:], key); n > 0 {
-			return stamp{rest: restOf(line, at, n), text: line[at : at+n], ns: ns, head: true}, true
+			return t.at(line, at, n, ns)
 		}
 		if ns, n := seconds(line, at, r.Now); n > 0 {
-			return stamp{rest: restOf(line, at, n), text: line[at : at+n], ns: ns, head: true}, true
+			return t.at(line, at, n, ns)
 		}
 	}
-	t = stamp{rest: line, head: true}
 	if start < len(line) && line[start] == 'd' {
-		if t.text, t.ns, ok = apart(r, line[start:]); ok {
-			return t, true
+		if text, ns, ok := apart(r, line[start:]); ok {
+			t.text, t.ns, t.head = text, ns, true
+			return true
 		}
 	}
-	if t.text, t.ns, t.head, ok = inside(r, line[start:]); ok {
-		return t, true
+	if text, ns, head, ok := inside(r, line[start:]); ok {
+		t.text, t.ns, t.head = text, ns, head
+		return true
 	}
-	if t.text, t.ns, ok = marked(r, line[start:]); ok {
-		t.rest, t.head = restBehind(r, line, t.text), true
+	text, ns, ok := marked(r, line[start:])
+	if ok {
+		t.rest, t.text, t.ns, t.head = restBehind(r, line, text), text, ns, true
 	}
-	return t, ok
+	return ok
+}
+
+// at sets the time that stands at a place of a line.
+func (t *stamp) at(line []byte, at, n int, ns int64) bool {
+	t.rest, t.text, t.ns, t.head = restOf(line, at, n), line[at:at+n], ns, true
+	return true
 }
 
 // restOf is the line behind its time, or the whole line if the time is a part of the level's

@@ -115,10 +115,10 @@ func (m *mixed) why(h *record.Head, at stamp, own, named bool) *record.Why {
 	switch {
 	case own:
 		w.Time = record.Cause{Place: record.FromText, Text: string(at.text)}
+	case at.far:
+		w.Time.Passed = []record.Passed{{Value: string(at.text), Reason: tooFar}}
 	case at.text != nil:
 		w.Time.Passed = []record.Passed{{Value: string(at.text), Reason: record.TooFarAhead}}
-	case at.far != nil:
-		w.Time.Passed = []record.Passed{{Value: string(at.far), Reason: tooFar}}
 	}
 	switch {
 	case own, h.Time == 0:
