@@ -127,8 +127,8 @@ func (m *mixed) criRead(off int, streams *[2]criText) (next int, full bool) {
 	for at, size, lines := off, 0, 0; at < len(m.body) && !full; lines++ {
 		end := lineEnd(m.body, at)
 		line := bytes.TrimSuffix(m.body[at:end], []byte("\r"))
-		head, own := m.textTime(line)
-		if !own || !isCRI(line, head.rest) {
+		var head stamp
+		if !m.textTime(line, &head) || !isCRI(line, head.rest) {
 			break
 		}
 		stream, final, _ := criLine(head.rest)

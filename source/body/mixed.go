@@ -69,11 +69,12 @@ func (m *mixed) object(off int) (next int, more bool) {
 // the end.
 func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
-	at, own := m.textTime(line)
+	var at stamp
+	own := m.textTime(line, &at)
 	if own && isCRI(line, at.rest) {
 		return m.cri(off)
 	}
-	head := m.textHead(line, at, own)
+	head := m.textHead(line, &at, own)
 	switch {
 	case own:
 	case m.begun && m.own:
@@ -94,7 +95,7 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
 	head.Sought = !bytes.HasSuffix(head.Msg, []byte("}"))
 	if m.explains {
-		head.Why = m.why(&head, at, own, named && !cut)
+		head.Why = m.why(&head, &at, own, named && !cut)
 	}
 	m.begun, m.time, m.own, m.guessed = true, head.Time, head.Time != 0, head.Guessed
 	m.to.Begin(head)
@@ -116,7 +117,7 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 			if m.wasted > len(m.body) {
 				return 0, false
 			}
-		} else if at, own := m.textTime(m.body[off:end]); own {
+		} else if at := (stamp{}); m.textTime(m.body[off:end], &at) {
 			return at.ns, true
 		}
 		off = end + 1

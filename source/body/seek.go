@@ -120,7 +120,8 @@ func (s *seeker) behind(msg []byte, at int, ns int64, l record.Level) (int64, re
 func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
 	end := lineEnd(msg, 0)
 	first := msg[:end]
-	at, timed := findTextTime(&s.times, first)
+	var at stamp
+	timed := at.read(&s.times, first)
 	switch {
 	case !timed:
 	case s.times.Now != 0 && at.ns > s.times.Now+record.MaxAhead.Nanoseconds():

@@ -24,7 +24,7 @@ func TextTime(r *times.Reader, msg []byte) (ns int64, ok bool) {
 }
 
 // textHead finds the level in a line of text. own says that it has a time.
-func (m *mixed) textHead(line []byte, at stamp, own bool) (h record.Head) {
+func (m *mixed) textHead(line []byte, at *stamp, own bool) (h record.Head) {
 	if own {
 		h.Time, h.Guessed = at.ns, !at.head
 	}
@@ -32,12 +32,13 @@ func (m *mixed) textHead(line []byte, at stamp, own bool) (h record.Head) {
 	return h
 }
 
-// textTime is [findTextTime], without times that a record of this arrival cannot have.
-func (m *mixed) textTime(line []byte) (at stamp, ok bool) {
-	if at, ok = findTextTime(&m.times, line); ok && at.ns > m.latest {
-		return stamp{rest: line, text: at.text}, false
+// textTime finds the time of a line, without times that a record of this arrival cannot have.
+func (m *mixed) textTime(line []byte, at *stamp) (ok bool) {
+	if ok = at.read(&m.times, line); ok && at.ns > m.latest {
+		*at = stamp{rest: line, text: at.text}
+		return false
 	}
-	return at, ok
+	return ok
 }
 
 // textTime finds the time of a line of text, in the order of docs/SENDING.md: the line begins
@@ -45,7 +46,8 @@ func (m *mixed) textTime(line []byte) (at stamp, ok bool) {
 // without a zone are UTC, so that all ingesters agree. rest is the line behind the time if its
 // level is to be looked for there, else the line.
 func textTime(r *times.Reader, line []byte) (rest []byte, ns int64, ok bool) {
-	at, ok := findTextTime(r, line)
+	var at stamp
+	ok = at.read(r, line)
 	return at.rest, at.ns, ok
 }
 
@@ -72,14 +74,14 @@ func isIndented(line []byte) bool {
 	return len(line) > 1 && (line[0] == ' ' || line[0] == '\t') && line[1] != '<' && !isPadded(line)
 }
 
-// findTextTime is textTime, with the part of the line that is the time.
-func findTextTime(r *times.Reader, line []byte) (t stamp, ok bool) {
-	t.rest = line
+// read is textTime, with the part of the line that is the time.
+func (t *stamp) read(r *times.Reader, line []byte) (ok bool) {
+	*t = stamp{rest: line}
 	if !t.find(r, line) {
-		return t, false
+		return false
 	}
 	t.head = t.head && !isIndented(line)
-	return t, t.head || t.judge(r, line)
+	return t.head || t.judge(r, line)
 }
 
 // find finds the time of a line, whether it is believed or not.

@@ -110,7 +110,7 @@ func textCause(text, word []byte) record.Cause {
 
 // why explains the head of a line of text, and of those that belong to it. own says that it has a
 // time, and named that it has a level.
-func (m *mixed) why(h *record.Head, at stamp, own, named bool) *record.Why {
+func (m *mixed) why(h *record.Head, at *stamp, own, named bool) *record.Why {
 	w := &record.Why{Message: record.Cause{Place: record.FromText}}
 	switch {
 	case own:
