@@ -41,7 +41,10 @@ func newSeeker() *seeker {
 // stamp gives a stamp the time that a message shows, if it has none, and returns the level.
 func (s *seeker) stamp(msg []byte, to *record.Stamp) record.Level {
 	ns, l := s.seek(msg, to.OwnTime)
-	if !to.OwnTime && ns != 0 {
+	switch {
+	case to.OwnTime:
+		s.found.far, s.found.farWithin = nil, false
+	case ns != 0:
 		to.Time, to.OwnTime, to.Guessed = ns, true, s.found.guessed
 	}
 	to.TimeFar = to.TimeFar || s.found.far != nil || s.found.farWithin

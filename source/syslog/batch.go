@@ -89,6 +89,7 @@ func (b *batch) arrive(from *peer) {
 		a.Allow = b.allow // a field may have the service
 	}
 	b.g.Arrive(a)
+	b.parser.times.Guess = b.g.Arrival().Guess
 	b.g.Fallback(noName)
 	b.g.Past = from.messages - b.g.Places
 }
