@@ -4,7 +4,8 @@ import "bytes"
 
 // short scans 26/11/20 15:04:05 of Hadoop and Spark, and 261120 15:04:05 of MySQL and MariaDB.
 // step is the length of a part. Years before 2013 may be months. With slashes the day may be first:
-// of two readings the near one counts. If none is, the year is first in the form of Spark alone.
+// of two readings the near one counts. If none is, the year is first in the form of Spark alone, and
+// if the other one is not of the last year.
 func (c *scan) short(step int) bool {
 	first, last := two(c.s, c.at), two(c.s, c.at+2*step)
 	c.year, c.month, c.day, c.dated = 2000+first, two(c.s, c.at+step), last, true
@@ -26,7 +27,8 @@ func (c *scan) short(step int) bool {
 		return true
 	}
 	words := bytes.Fields(c.s[c.at:])
-	return ok && len(words) > 1 && bytes.HasSuffix(words[1], []byte(":")) // INFO SparkContext: up
+	spark := len(words) > 1 && bytes.HasSuffix(words[1], []byte(":")) // INFO SparkContext: up
+	return ok && spark && c.r.Now-other > 366*daySec*second
 }
 
 // readShort reads a time with a year of two digits. ok is false if it is none, or too far ahead.

@@ -2,6 +2,7 @@ package body
 
 import (
 	"bytes"
+	"runtime"
 	"time"
 
 	"blobtail/record"
@@ -59,12 +60,13 @@ func (n *near) believes(ns int64, dated bool) bool {
 
 // look looks through the body: for the first time that is no guess, and for a record without a date.
 func (n *near) look() {
-	const most = 1 << 20
+	const most = 64 << 10
 	all, body, a := NewGatherer(), n.body, n.arrival
 	n.body, a.Allow = nil, nil
 	all.After = func(int) bool {
 		if len(all.Req.Data) > most {
 			all.Clear()
+			runtime.Gosched()
 		}
 		return !all.near.undated || all.near.time == 0 && n.time == 0
 	}
