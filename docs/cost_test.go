@@ -73,20 +73,20 @@ func costTables(names []string, sheets []*bill.Sheet) map[string]string {
 		}
 		sums.WriteString("\n")
 	}
-	lines.WriteString("| line | USD a day | with partitions | measured | how |\n|---|---:|---:|---|---|\n")
+	lines.WriteString("| line | USD a day | with partitions | measured | of |\n|---|---:|---:|---|---|\n")
 	for _, l := range sheets[0].Lines {
 		measured := ""
 		if l.Path != "" {
 			measured = fmt.Sprintf("`%s`: %s", l.Path, strconv.FormatFloat(l.Measured, 'f', -1, 64))
 		}
-		fmt.Fprintf(&lines, "| %s (`%s`) | %s | %s | %s | %s |\n", l.What, l.Name, dollars(l.PerDay), dollars(sheets[1].PerDay[l.Name]), measured, l.How)
+		fmt.Fprintf(&lines, "| `%s` | %s | %s | %s | %s |\n", l.Name, dollars(l.PerDay), dollars(sheets[1].PerDay[l.Name]), measured, l.What)
 	}
-	others.WriteString("| | USD a day | of that |\n|---|---:|---|\n")
+	others.WriteString("| | USD a day | of that | for |\n|---|---:|---:|---|\n")
 	for i, name := range names[:2] {
-		fmt.Fprintf(&others, "| blobtail, %s | %s | %s for storage, requests and tables |\n", name, dollars(sheets[i].PerDay["total"]), dollars(sheets[i].PerDay["storage_requests_tables"]))
+		fmt.Fprintf(&others, "| blobtail, %s | %s | %s | storage, requests and tables |\n", name, dollars(sheets[i].PerDay["total"]), dollars(sheets[i].PerDay["storage_requests_tables"]))
 	}
 	for _, o := range sheets[0].Elsewhere {
-		fmt.Fprintf(&others, "| %s | %s | %s |\n", o.Name, dollars(o.PerDay), o.How)
+		fmt.Fprintf(&others, "| %s | %s | %s | %s |\n", o.Name, dollars(sheets[0].PerDay[o.Name]), dollars(o.PerDay), o.What)
 	}
 	return map[string]string{"sums": sums.String(), "lines": lines.String(), "elsewhere": others.String()}
 }
@@ -99,13 +99,15 @@ func costPicture(t *testing.T, names []string, sheets []*bill.Sheet) []byte {
 		here.Bars = append(here.Bars, result.Bar{Name: names[i], Parts: []float64{s.PerDay["storage"], s.PerDay["requests"], s.PerDay["tables"], s.PerDay["machines"]}})
 	}
 	there := result.Panel{Title: "The same load elsewhere"}
-	for _, o := range sheets[0].Elsewhere {
-		there.Bars = append(there.Bars, result.Bar{Name: o.Name, Parts: []float64{0, 0, 0, o.PerDay}})
+	for i, o := range sheets[0].Elsewhere {
+		if i == 0 || sheets[0].Elsewhere[i-1].Name != o.Name {
+			there.Bars = append(there.Bars, result.Bar{Name: o.Name, Parts: []float64{0, 0, 0, sheets[0].PerDay[o.Name]}})
+		}
 	}
 	picture, err := result.DrawBars(result.Bars{
 		Title: "A terabyte of logs a day", Under: "200 services, 20 ingesters, list prices of one region, " + sheets[0].Dates,
 		Parts: []string{"storage", "requests", "tables", "machines"}, Panels: []result.Panel{here, there},
-		Foot: "logquery cost; counts of the scale test of " + sheets[0].Measured.Date + ". Elsewhere: input, queries, machines and disks in one.",
+		Foot: "logquery cost; counts of the scale test of " + sheets[0].Measured + ". Elsewhere: input, queries, machines and disks in one.",
 	})
 	if err != nil {
 		t.Fatal(err)

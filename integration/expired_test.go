@@ -143,7 +143,7 @@ func TestHorizonsAway(t *testing.T) {
 	var blobs atomic.Int64
 	watched := func(lists fault) mode {
 		return func(r *http.Request) fault {
-			if puts(r) && strings.HasSuffix(r.URL.Path, ".log") {
+			if putsBlob(r) {
 				blobs.Add(1)
 			}
 			if prefix := r.URL.Query().Get("prefix"); strings.HasPrefix(prefix, "_horizon/") || strings.HasPrefix(prefix, "_dropped/") {

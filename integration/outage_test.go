@@ -170,7 +170,7 @@ func TestLostAnswers(t *testing.T) {
 	p := start(t, through, t.TempDir(), config(t, small))
 	seen := sync.Map{}
 	px.set(func(r *http.Request) fault {
-		if _, again := seen.LoadOrStore(r.URL.Path, true); puts(r) && !again {
+		if _, again := seen.LoadOrStore(r.URL.Path, true); putsBlob(r) && !again {
 			return lose
 		}
 		return none

@@ -238,6 +238,9 @@ func puts(r *http.Request) bool {
 	return r.Method == http.MethodPut && !strings.Contains(r.URL.RawQuery, "restype")
 }
 
+// putsBlob leaves out the objects that a late start makes, such as the store's id.
+func putsBlob(r *http.Request) bool { return puts(r) && strings.HasSuffix(r.URL.Path, ".log") }
+
 // laneOf returns the lane of a blob's name, which ends in six digits and .log.
 func laneOf(path string) int {
 	digits, ok := strings.CutSuffix(path, ".log")

@@ -109,7 +109,7 @@ func TestDamagedRows(t *testing.T) {
 	refused := func(name string, row storage.Row, want string) {
 		rows, err := readBack(t, table, at, row)
 		var bad *tailindex.RowError
-		if len(rows) != 0 || !errors.As(err, &bad) || bad.Key != good.Key || !strings.Contains(bad.Reason, want) || errors.Is(err, storage.ErrOlder) {
+		if len(rows) != 0 || !errors.As(err, &bad) || bad.Key != good.Key || !strings.Contains(bad.Reason.Error(), want) || errors.Is(err, storage.ErrOlder) {
 			t.Errorf("%s: %v, %v; want %q", name, rows, err, want)
 		}
 	}
@@ -192,7 +192,7 @@ func TestDamagedBodies(t *testing.T) {
 		row.Props["d"] = body
 		rows, err := readBack(t, table, at, row)
 		var bad *tailindex.RowError
-		if len(rows) != 0 || !errors.As(err, &bad) || !strings.Contains(bad.Reason, want) {
+		if len(rows) != 0 || !errors.As(err, &bad) || !strings.Contains(bad.Reason.Error(), want) {
 			t.Errorf("%s: %v, %v; want %q", name, rows, err, want)
 		}
 	}

@@ -2,6 +2,7 @@ package tailindex
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -66,34 +67,34 @@ func rowProps() []string {
 
 // decode reads a row of the service and returns it whole, or the reason why it is invalid.
 // Anybody may have written it, so decode trusts no value that it can check.
-func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, string) {
+func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, error) {
 	row, inverse, ok := parseKey(from.Key)
 	f, isRow := from.Props["format"].(int64)
 	switch {
 	case !isRow || f < 1:
-		return Row{}, "it is not of the newest records"
+		return Row{}, errors.New("it is not of the newest records")
 	case f < Format:
-		return Row{}, storage.ErrOlder.Error()
+		return Row{}, storage.ErrOlder
 	case f > Format:
-		return Row{}, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)
+		return Row{}, fmt.Errorf("it is in format %d, and this version reads format %d: use a newer one", f, Format)
 	case !ok || from.Key[0] != kind:
-		return Row{}, "its key is not a row's"
+		return Row{}, errors.New("its key is not a row's")
 	}
 	if row.Arrived, ok = timeOf(from, "arrived"); !ok {
-		return Row{}, "property arrived is no time"
+		return Row{}, errors.New("property arrived is no time")
 	}
 	lines, reason := r.body(&row, from, inverse)
 	if reason != "" {
-		return Row{}, reason
+		return Row{}, errors.New(reason)
 	}
 	if row.Count-row.Omitted != len(row.Entries) {
-		return Row{}, fmt.Sprintf("it has %d identities for %d lines", len(row.Entries), row.Count-row.Omitted)
+		return Row{}, fmt.Errorf("it has %d identities for %d lines", len(row.Entries), row.Count-row.Omitted)
 	}
 	if reason := row.fill(service, lines); reason != "" {
-		return Row{}, reason
+		return Row{}, errors.New(reason)
 	}
 	row.Service = service
-	return row, ""
+	return row, nil
 }
 
 // check checks the times and the counts of a row that is read.

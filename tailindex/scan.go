@@ -72,7 +72,7 @@ func after(key string) string { return key + " " }
 // since is the end of the range of rows with a newest record of ns or later.
 func (s *scan) since(ns int64) string { return fmt.Sprintf("%c-%019d", s.kind, inverse(ns)+1) }
 
-func (s *scan) wrong(key, reason string) {
+func (s *scan) wrong(key string, reason error) {
 	if s.bad == nil {
 		s.bad = &RowError{Table: s.table, Partition: s.partition, Key: key, Reason: reason}
 		return
@@ -86,7 +86,7 @@ func (s *scan) take(row storage.Row) {
 		return
 	}
 	r, reason := s.r.decode(s.service, s.kind, row)
-	if reason != "" {
+	if reason != nil {
 		s.wrong(row.Key, reason)
 		return
 	}
@@ -163,7 +163,7 @@ func (s *scan) fresh(ctx context.Context, to string, seen map[string]bool, arriv
 		store, _ := row.Props["store"].(string)
 		own := store == s.r.o.Store
 		if h.good = h.good && timed && own; own && !h.good && !seen[row.Key] {
-			s.wrong(row.Key, "its key or its arrival is not a row's")
+			s.wrong(row.Key, errors.New("its key or its arrival is not a row's"))
 		}
 		h.wanted = h.good && !seen[row.Key] && h.Arrived.After(arrived)
 		s.heads = append(s.heads, h)

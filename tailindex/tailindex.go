@@ -46,7 +46,6 @@ import (
 	"time"
 
 	"blobtail/record"
-	"blobtail/storage"
 )
 
 // Format is the version of a row. A row of another version is refused.
@@ -106,8 +105,8 @@ func (r *Row) OldestOmitted() bool {
 // they are damaged, or another program wrote them.
 type RowError struct {
 	Table, Partition, Key string
-	Reason                string
-	More                  int // number of other invalid rows in the same answer
+	Reason                error // storage.ErrOlder of a row that only an older version wrote
+	More                  int   // number of other invalid rows in the same answer
 }
 
 func (e *RowError) Error() string {
@@ -118,10 +117,8 @@ func (e *RowError) Error() string {
 	return s
 }
 
-// Is reports whether the rows are refused with [storage.ErrOlder].
-func (e *RowError) Is(target error) bool {
-	return target == storage.ErrOlder && e.Reason == storage.ErrOlder.Error()
-}
+// Unwrap returns the reason.
+func (e *RowError) Unwrap() error { return e.Reason }
 
 // kind is the first byte of the keys of rows.
 func kind(errors bool) byte {

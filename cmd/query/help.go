@@ -134,7 +134,7 @@ func (costCmd) Help() string {
 Without --plan it is the load of configs/plan.yaml: a terabyte a day of 200 services. It reads no store.
 The keys of a plan are services, ingesters, ingesters-per-service, bytes-per-day, line-bytes, ratio, keep,
 soft-delete, reads-per-day, read-range, reads-of-cool, followers, compaction, tiers, machines, flush and tail.
-Only bytes-per-day is mandatory.`
+Only bytes-per-day is mandatory; others that are left out are those of configs/plan.yaml.`
 }
 
 // Help has the examples of the verb.

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
-	"strings"
 
 	"blobtail/internal/bill"
 	"blobtail/internal/cli"
@@ -22,26 +23,16 @@ func (c *costCmd) run(_ context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	plan, err := bill.LoadPlan(c.Plan)
-	if err != nil {
-		return 0, cli.Usagef("--plan: %w", err)
-	}
-	prices, err := bill.Load(c.Prices)
-	if err != nil {
-		return 0, cli.Usagef("--prices: %w", err)
-	}
-	measured, err := bill.Latest()
-	if err != nil {
-		return 0, err
+	prices, wrong := bill.Load(c.Prices)
+	measured, lost := bill.Latest()
+	if err := errors.Join(err, wrong, lost); err != nil {
+		return 0, cli.Usagef("%w", err)
 	}
 	sheet, err := plan.Cost(&prices, measured)
 	if err != nil {
 		return 0, cli.Usagef("%w", err)
 	}
-	if form == "json" {
-		a.json(sheet)
-	} else {
-		costText(a, sheet)
-	}
+	map[string]func(){"pretty": func() { costText(a, sheet) }, "json": func() { a.json(sheet) }}[form]()
 	if err := a.out.flush(); err != nil {
 		return 0, err
 	}
@@ -50,33 +41,22 @@ func (c *costCmd) run(_ context.Context, a *app) (int, error) {
 	return cli.OK, nil
 }
 
-// costText prints the sums, the lines, and the cost elsewhere.
+// costText prints the sums and the lines, and the cost elsewhere.
 func costText(a *app, s *bill.Sheet) {
-	day := cli.Safe(s.Currency) + " a day"
-	sums := table{heads: []head{{day, false, 0}, {"of", true, 0}}}
-	sums.add(money(s.PerDay["storage_requests_tables"]), fmt.Sprintf("storage, requests and tables (%s for a GB of lines)", money(s.PerGB)))
-	sums.add(money(s.PerDay["machines"]), "machines and their disks")
-	sums.add(money(s.PerDay["total"]), "total")
-	sums.print(a, "-o json")
-	fmt.Fprintln(a.out)
-
-	lines := table{heads: []head{{day, false, 0}, {"count a day", false, 3}, {"unit", true, 3}, {"line", true, 0}, {"measured at", true, 2}, {"how", true, 4}}}
+	day := head{cli.Safe(s.Currency) + " a day", false, 0}
+	lines := table{heads: []head{day, {"count", false, 1}, {"unit", true, 1}, {"line", true, 0}, {"measured at", true, 3}, {"of", true, 2}}}
+	for _, name := range []string{"total", "machines", "storage_requests_tables"} {
+		lines.add(money(s.PerDay[name]), "", "", name, "", "")
+	}
+	lines.add(money(s.PerGB), "1", "GB of lines", "storage_requests_tables", "", "")
 	for _, l := range s.Lines {
-		count := strconv.FormatFloat(l.Count, 'g', 4, 64)
-		if l.Count >= 1000 && l.Count < 1e15 {
-			count = cli.Thousands(int(l.Count + 0.5))
-		}
-		lines.add(money(l.PerDay), count, l.Unit, l.Name, l.Path, cli.Safe(l.How))
+		lines.add(money(l.PerDay), strconv.FormatFloat(math.Round(l.Count*1000)/1000, 'f', -1, 64), l.Unit, l.Name, l.Path, l.What)
 	}
 	lines.print(a, "-o json")
-	fmt.Fprintf(a.out, "\nCounts are those of the scale test of %s at %s.\n", cli.Safe(s.Measured.Date), cli.Safe(s.Measured.Commit))
-	if len(s.Plan.Defaults) > 0 {
-		fmt.Fprintf(a.out, "The plan leaves out: %s.\n", cli.Safe(strings.Join(s.Plan.Defaults, "; ")))
-	}
-	fmt.Fprintln(a.out)
-	others := table{heads: []head{{day, false, 0}, {"elsewhere", true, 0}, {"of that", true, 1}}}
+	fmt.Fprintf(a.out, "\nCounts are those of the scale test of %s.\n\n", cli.Safe(s.Measured))
+	others := table{heads: []head{day, {"elsewhere", true, 0}, {"of that", false, 1}, {"for", true, 1}}}
 	for _, o := range s.Elsewhere {
-		others.add(money(o.PerDay), cli.Safe(o.Name), cli.Safe(strings.TrimSuffix(o.How+"; lacks: "+o.Lacks, "; lacks: ")))
+		others.add(money(s.PerDay[o.Name]), cli.Safe(o.Name), money(o.PerDay), cli.Safe(o.What))
 	}
 	others.print(a, "-o json")
 }

@@ -259,6 +259,7 @@ func TestPricesAreStrict(t *testing.T) {
 		{"no such day", "date: 2026-11-22", "date: 2026-11-31", "here.storage.date: want the day"},
 		{"two of a name", "Azure Monitor, Basic logs", "Azure Monitor, Analytics logs", "there are two"},
 		{"negative million", "million: 1.7", "million: -1", "million: want"},
+		{"no disk of a program", good[strings.Index(good, "disk:\n"):strings.Index(good, "# Programs")], "", "if disk has a price"},
 		{"nothing", good, "", "currency"},
 		{"comments", good, "# nothing\n", "currency"},
 		{"no YAML", good, "a: [", "["},

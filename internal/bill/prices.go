@@ -1,6 +1,7 @@
 package bill
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -101,93 +102,85 @@ type Elsewhere struct {
 // Load reads the table at path; "" is configs/prices.yaml as built in. An unknown key is
 // an error, and so is a price without its source and date.
 func Load(path string) (p Prices, err error) {
-	text := []byte(configs.Prices())
-	if path != "" {
-		if text, err = fsys.Read(path); err != nil {
-			return Prices{}, fmt.Errorf("read prices: %w", fsys.WhyUnread(err, "correct the path, or leave it out for the built-in table"))
-		}
+	if err = decode("prices", path, configs.Prices(), &p); err != nil {
+		return Prices{}, err
 	}
-	if err = yamltext.Decode(text, &p); err != nil {
-		err = errors.New(yamltext.Error(err, true))
-	} else {
-		err = p.validate()
-	}
-	if err != nil {
+	if err = p.validate(); err != nil {
 		return Prices{}, fmt.Errorf("prices %s: %w", path, err)
 	}
 	return p, nil
 }
 
-func (p *Prices) validate() error {
-	var errs []error
-	bad := func(key, what string) { errs = append(errs, fmt.Errorf("%s: %s", key, what)) }
-	text := func(key, s string) {
-		if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			bad(key, "want a text of one line")
+// decode decodes a file over a value: that at path, or the built-in text if path is "".
+func decode(name, path, builtIn string, to any) (err error) {
+	text := []byte(builtIn)
+	if path != "" {
+		if text, err = fsys.Read(path); err != nil {
+			return fmt.Errorf("read %s: %w", name, fsys.WhyUnread(err, "correct the path, or leave it out for what is built in"))
 		}
 	}
-	day := func(key, s string) {
-		if _, err := time.Parse(time.DateOnly, s); err != nil {
-			bad(key, "want the day at which the price was seen, for example 2026-11-20")
+	if err = yamltext.Decode(text, to); err != nil {
+		return fmt.Errorf("%s %s: %s\nconfigs/%s.yaml shows the keys, and what they may have", name, path, yamltext.Error(err, true), name)
+	}
+	return nil
+}
+
+func (p *Prices) validate() error {
+	var errs []error
+	want := func(ok bool, key, what string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %s", key, what))
 		}
+	}
+	price := func(key string, x float64) {
+		want(amount(x), key, "want a price, 0 or more, and no more than 1000000000000")
+	}
+	text := func(key, s string) {
+		want(s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }), key, "want a text of one line")
+	}
+	seen := func(key, source, date string) {
+		text(key+".source", source)
+		_, err := time.Parse(time.DateOnly, date)
+		want(err == nil, key+".date", "want the day at which the price was seen, for example 2026-11-20")
 	}
 	text("currency", p.Currency)
 	text("here.name", p.Here.Name)
 	lines := p.lines()
 	for _, key := range slices.Sorted(maps.Keys(lines)) {
 		l := lines[key]
-		if l.Price.Price == nil || !amount(*l.Price.Price) {
-			bad(key, "want a price, 0 or more, and no more than 1000000000000")
-		}
-		text(key+".source", l.Source)
-		day(key+".date", l.Date)
+		price(key, *cmp.Or(l.Price.Price, new(-1.0)))
+		seen(key, l.Source, l.Date)
 	}
 	names := map[string]bool{}
 	named := func(list string, i int, name string) string {
 		key := fmt.Sprintf("%s[%d]", list, i)
 		text(key+".name", name)
-		if names[list+name] {
-			bad(key+".name", "there are two of this name")
-		}
+		want(!names[list+name], key+".name", "there are two of this name")
 		names[list+name] = true
 		return key
 	}
 	for i := range p.Elsewhere {
 		e := &p.Elsewhere[i]
 		key := named("elsewhere", i, e.Name)
-		for name, x := range map[string]float64{"million": e.Million, "month": e.Month, "scanned": e.Scanned} {
-			if !amount(x) {
-				bad(key+"."+name, "want a price, 0 or more, and no more than 1000000000000")
-			}
-		}
-		if e.Keeps < 0 {
-			bad(key+".keeps", "want a number of days")
-		}
+		price(key+".million", e.Million)
+		price(key+".month", e.Month)
+		price(key+".scanned", e.Scanned)
+		want(e.Keeps >= 0, key+".keeps", "want a number of days")
 	}
 	for name, tier := range p.Here.Tiers {
-		if !slices.Contains(tierNames()[1:], name) {
-			bad("here.tiers."+name, "there is no such tier; they are "+strings.Join(tierNames()[1:], ", "))
-		}
-		if tier.Days < 0 {
-			bad("here.tiers."+name+".days", "want a number of days")
-		}
+		want(slices.Contains([]string{"cool", "cold", "archive"}, name), "here.tiers."+name, "there is no such tier; they are cool, cold, archive")
+		want(tier.Days >= 0, "here.tiers."+name+".days", "want a number of days")
 	}
 	for i, m := range p.Machines {
-		if key := named("machines", i, m.Name); !(m.CPUs >= 0.01 && amount(m.CPUs)) {
-			bad(key+".cpus", "want a number")
-		}
+		want(m.CPUs >= 0.01 && amount(m.CPUs), named("machines", i, m.Name)+".cpus", "want a number")
 	}
 	for i := range p.Programs {
 		g := &p.Programs[i]
 		key := named("programs", i, g.Name)
-		text(key+".source", g.Source)
-		day(key+".date", g.Date)
-		if _, ok := p.machine(g.Machine); !ok {
-			bad(key+".machine", "want the name of one of the machines")
-		}
-		if !amount(g.CPUs) || !(g.Ratio >= 0.01 && amount(g.Ratio)) || !(g.Spare >= 0 && g.Spare <= 0.99) || g.Store != "disks" && g.Store != "blobs" {
-			bad(key, "want cpus, a ratio from 0.01, a store of disks or blobs, and a spare part of the disk up to 0.99")
-		}
+		seen(key, g.Source, g.Date)
+		want(p.cpus(g.Machine) > 0, key+".machine", "want the name of one of the machines")
+		want(amount(g.CPUs) && g.Ratio >= 0.01 && amount(g.Ratio) && g.Spare >= 0 && g.Spare <= 0.99 && (g.Store == "blobs" || g.Store == "disks" && p.Disk.Price != nil),
+			key, "want cpus, a ratio from 0.01, a store of blobs or, if disk has a price, of disks, and a spare part of the disk up to 0.99")
 	}
 	return errors.Join(errs...)
 }
@@ -198,48 +191,52 @@ func amount(x float64) bool { return x >= 0 && x <= mostAmount }
 // mostAmount is beyond any price. It keeps sums within what can be written.
 const mostAmount = 1e12
 
-// machine is the kind of machine of a name, and the first one for "".
-func (p *Prices) machine(name string) (key string, ok bool) {
-	for i := range p.Machines {
-		if name == "" || p.Machines[i].Name == name {
-			return fmt.Sprintf("machines[%d].month", i), true
+// cpus are those of a kind of machine; 0: there is no such kind.
+func (p *Prices) cpus(kind string) float64 {
+	for _, m := range p.Machines {
+		if m.Name == kind {
+			return m.CPUs
 		}
 	}
-	return "", false
+	return 0
 }
 
-// Prices are for so many of their things.
-const (
-	requests = 1e4
-	gigabyte = 1e9
-)
+// kind is what a price is of: so many things for some days. In a [Sheet], count of them are one unit.
+type kind struct {
+	of, days, count float64
+	group, unit     string
+}
 
-// priced is a line of the table: the price of unit things.
+// priced is a line of the table.
 type priced struct {
 	Price
-	unit float64
+	kind
 }
+
+const gigabyte = 1e9
 
 // lines are the lines of the table by their keys.
 func (p *Prices) lines() map[string]priced {
+	stored, tables := kind{gigabyte, daysOfMonth, gigabyte, "storage", "GB-days"}, kind{gigabyte, daysOfMonth, gigabyte, "tables", "GB-days"}
+	request, row, bytes := kind{1e4, 1, 1, "requests", "requests"}, kind{1e4, 1, 1, "tables", "transactions"}, kind{gigabyte, 1, gigabyte, "requests", "GB"}
 	h := &p.Here
 	lines := map[string]priced{
-		"here.storage": {h.Storage, gigabyte}, "here.writes": {h.Writes, requests}, "here.lists": {h.Lists, requests}, "here.reads": {h.Reads, requests},
-		"here.table-storage": {h.TableStorage, gigabyte}, "here.table-writes": {h.TableWrites, requests},
+		"here.storage": {h.Storage, stored}, "here.writes": {h.Writes, request}, "here.lists": {h.Lists, request}, "here.reads": {h.Reads, request},
+		"here.table-storage": {h.TableStorage, tables}, "here.table-writes": {h.TableWrites, row},
 	}
 	for name, t := range h.Tiers {
 		key := "here.tiers." + name
-		lines[key+".storage"], lines[key+".retrieval"] = priced{t.Storage, gigabyte}, priced{t.Retrieval, gigabyte}
-		lines[key+".writes"], lines[key+".reads"] = priced{t.Writes, requests}, priced{t.Reads, requests}
+		lines[key+".storage"], lines[key+".retrieval"] = priced{t.Storage, stored}, priced{t.Retrieval, bytes}
+		lines[key+".writes"], lines[key+".reads"] = priced{t.Writes, request}, priced{t.Reads, request}
 	}
-	for i, m := range p.Machines {
-		lines[fmt.Sprintf("machines[%d].month", i)] = priced{m.Month, 1}
+	for _, m := range p.Machines {
+		lines["machines."+m.Name] = priced{m.Month, kind{1, daysOfMonth, 1, "machines", "machine-days"}}
 	}
 	if p.Disk != (Price{}) {
-		lines["disk"] = priced{p.Disk, gigabyte}
+		lines["disk"] = priced{p.Disk, kind{gigabyte, daysOfMonth, gigabyte, "machines", "GB-days"}}
 	}
 	for i, e := range p.Elsewhere {
-		lines[fmt.Sprintf("elsewhere[%d].gb", i)] = priced{Price{e.GB, e.Source, e.Date}, gigabyte}
+		lines[fmt.Sprintf("elsewhere[%d].gb", i)] = priced{Price{e.GB, e.Source, e.Date}, bytes}
 	}
 	return lines
 }
@@ -248,7 +245,7 @@ func (p *Prices) lines() map[string]priced {
 // or machines for a month. All costs of this package come from it. The key is one of the table.
 func (p *Prices) money(key string, n float64) float64 {
 	l := p.lines()[key]
-	return digits(n / l.unit * *l.Price.Price)
+	return digits(n / l.of * *l.Price.Price)
 }
 
 // Dates names the dates of the oldest and of the newest line of a bill, once if they are equal.
@@ -334,6 +331,14 @@ func (p *Prices) Retrieval(bytes map[string]int64) (sum float64, seen string, ok
 		return 0, "", false
 	}
 	return digits(sum), span(dates), true
+}
+
+// tierPrice is the key of a price of a tier.
+func tierPrice(tier, of string) string {
+	if tier == "hot" {
+		return "here." + of
+	}
+	return "here.tiers." + tier + "." + of
 }
 
 // digits rounds to 12 places, more than any bill needs.

@@ -239,17 +239,15 @@ func (i Ingester) Forgotten(now time.Time) bool {
 // or a newer version wrote it, or one that is too old.
 type RowError struct {
 	ID     string
-	Reason string
+	Reason error // [storage.ErrOlder] of a row that only an older version wrote
 }
 
 func (e *RowError) Error() string {
 	return fmt.Sprintf("row %s of table %s: %s", e.ID, Table, e.Reason)
 }
 
-// Is reports whether the row is refused with [storage.ErrOlder].
-func (e *RowError) Is(target error) bool {
-	return target == storage.ErrOlder && e.Reason == storage.ErrOlder.Error()
-}
+// Unwrap returns the reason.
+func (e *RowError) Unwrap() error { return e.Reason }
 
 // List returns the rows of the ingesters of one store in any state, in order of their
 // ids. Rows that cannot be read are left out, and the error joins a [*RowError] for
@@ -365,9 +363,9 @@ func decode(row storage.Row) (Ingester, error) {
 	f, ok := row.Props["format"].(int64)
 	switch {
 	case !ok || f < Format:
-		return Ingester{}, &RowError{row.Key, "it is not an ingester's"}
+		return Ingester{}, &RowError{row.Key, errors.New("it is not an ingester's")}
 	case f > Format:
-		return Ingester{}, &RowError{row.Key, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)}
+		return Ingester{}, &RowError{row.Key, fmt.Errorf("it is in format %d, and this version reads format %d: use a newer one", f, Format)}
 	}
 	i := Ingester{ID: row.Key, version: row.Version}
 	fields := i.properties()
@@ -389,7 +387,7 @@ func decode(row storage.Row) (Ingester, error) {
 			}
 			var err error
 			if *v, err = time.Parse(timeLayout, text); err != nil {
-				return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", name, text)}
+				return Ingester{}, &RowError{row.Key, fmt.Errorf("property %s: %.40q is no time", name, text)}
 			}
 		}
 	}
@@ -397,12 +395,12 @@ func decode(row storage.Row) (Ingester, error) {
 	// behind, and no program can remove its row.
 	if i.State == "" {
 		if stopped, _ := row.Props["stopped"].(bool); !stopped {
-			return Ingester{}, &RowError{row.Key, storage.ErrOlder.Error()}
+			return Ingester{}, &RowError{row.Key, storage.ErrOlder}
 		}
 		i.State = Stopped
 	}
 	if i.State != Holding && i.State != Idle && i.State != Stopped {
-		return Ingester{}, &RowError{row.Key, fmt.Sprintf("state %.40q is not known: use a newer version", i.State)}
+		return Ingester{}, &RowError{row.Key, fmt.Errorf("state %.40q is not known: use a newer version", i.State)}
 	}
 	return i, nil
 }

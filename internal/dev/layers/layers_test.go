@@ -184,7 +184,7 @@ var externals = map[string][]string{
 	"github.com/Azure/":          {"storage/azure", "internal/dev/azuretry"}, // the second tries claims on the service itself
 	"modernc.org/sqlite":         {"storage/dir/tables"},
 	"github.com/alecthomas/kong": {"internal/cli", "internal/guide", "internal/guide/guidetest", "cmd/ingest", "cmd/query", "cmd/retention"},
-	"github.com/goccy/go-yaml":   {"internal/yamltext", "internal/config", "internal/bill", "internal/access", "serve/api"},
+	"github.com/goccy/go-yaml":   {"internal/yamltext", "internal/config", "internal/access", "serve/api"},
 	"github.com/prometheus/":     {"internal/count/proc"}, // of the kernel's files only; a library of metrics costs each start
 	"go.opentelemetry.io/":       {},                      // the tests of source/otlp compare with it; it needs too much memory
 	// Equal calls are made by storage/fanout. The parts of the others are of several kinds.

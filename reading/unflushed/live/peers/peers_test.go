@@ -89,7 +89,7 @@ func TestPeers(t *testing.T) {
 		time.Sleep(listPause)
 		failure = nil
 		ask(true, 1, "bbbbbbbb holding silent")
-		failure = fmt.Errorf("list: %w", &lease.RowError{ID: "12345678", Reason: "too new"})
+		failure = fmt.Errorf("list: %w", &lease.RowError{ID: "12345678", Reason: errors.New("too new")})
 		looks, listed = 0, time.Now().Add(time.Millisecond)
 		ask(true, 1, "bbbbbbbb holding silent, list: row 12345678 of table ingesters: too new")
 	})
