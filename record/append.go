@@ -90,10 +90,10 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	}
 	h.msg = p.msgField()
 	h.level, s.Level = p.findLevel()
-	var inner []byte // the level of an object
+	var inner []byte // the sender's own word in an object
 	named := h.level >= 0 || s.Level != Other
 	if !named {
-		inner = p.nestedLevel()
+		inner, s.Level, _ = p.nestedLevel()
 		named = inner != nil
 	}
 	if d.Seek != nil && !(s.OwnTime && named) {
@@ -119,7 +119,7 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 		if p.fields[h.msg].known == nameLog {
 			dst = cutLineFeed(dst, from)
 		}
-	} else if v := p.nestedMsg(); v != nil {
+	} else if v, _ := p.nestedMsg(); v != nil {
 		dst = appendCanonical(dst, v[1:len(v)-1])
 	}
 	dst = append(dst, '"')
@@ -145,17 +145,24 @@ func cutLineFeed(dst []byte, from int) []byte {
 	return dst[:from+len(text)]
 }
 
-// Level returns the value of the level of the object scanned last as it stands in the
-// source, nil if it has none. [Parser.AppendLine] reads it by the usual vocabularies.
+// Level returns the value of the level of the object scanned last as it stands in the source, for
+// [ParseLevel], or else the word for it; nil if it has none.
 func (p *Parser) Level() []byte {
 	at, l := p.findLevel()
-	switch {
-	case at >= 0 && l != Other && p.fields[at].known >= nameSeverityNum, at < 0 && l != Other:
-		return []byte(l.String()) // the number is one of another vocabulary
-	case at >= 0:
-		return p.src[p.fields[at].val:p.fields[at].valEnd]
+	var inner []byte
+	if at < 0 && l == Other {
+		inner, l, _ = p.nestedLevel()
 	}
-	return p.nestedLevel()
+	if at >= 0 {
+		f := &p.fields[at]
+		if _, by := p.levelOf(f); by == nil || by.name == 0 {
+			return p.src[f.val:f.valEnd]
+		}
+	}
+	if l != Other {
+		return []byte(l.String())
+	}
+	return inner
 }
 
 // A clock appends canonical times. It keeps the last one, because all records of a body without a
@@ -190,7 +197,7 @@ type head struct {
 }
 
 // has reports whether there is a field with a name.
-func (p *Parser) has(n name) bool { return p.found[n/perKind]>>(n%perKind)&1 != 0 }
+func (p *Parser) has(n name) bool { return p.found.has(n) }
 
 // next is the index of the next field with the name of the field at, -1 for none.
 func (p *Parser) next(at int) int {
@@ -222,7 +229,7 @@ func (p *Parser) seek(d *Defaults, h *head, s *Stamp, named bool) {
 		if p.src[p.fields[h.msg].val] == '"' {
 			msg = p.text(&p.fields[h.msg])
 		}
-	} else if v := p.nestedMsg(); v != nil {
+	} else if v, _ := p.nestedMsg(); v != nil {
 		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
 		msg = p.scratch
 	}
@@ -274,8 +281,8 @@ func (p *Parser) soughtOr(d *Defaults, msg []byte, s *Stamp, named bool) {
 	}
 }
 
-// appendLevel appends the inside of the level's string. The level is in the field at, or else in
-// a member of an object, inner.
+// appendLevel appends the inside of the level's string. A word of the sender's own is in the field at,
+// or else in a member of an object, inner.
 func (p *Parser) appendLevel(dst []byte, at int, inner []byte, s *Stamp) []byte {
 	switch {
 	case s.Level != Other:
@@ -283,7 +290,7 @@ func (p *Parser) appendLevel(dst []byte, at int, inner []byte, s *Stamp) []byte 
 	case at >= 0:
 		return p.appendWord(dst, &p.fields[at])
 	case inner != nil:
-		dst, s.Level = p.appendNestedLevel(dst, inner)
+		return appendCanonical(dst, inner[1:len(inner)-1])
 	}
 	return dst
 }

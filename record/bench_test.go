@@ -70,6 +70,29 @@ func BenchmarkForeign(b *testing.B) {
 	benchLines(b, data, record.Defaults{Service: "web"})
 }
 
+// Lines of containers name no level, so that all places for one are tried.
+func BenchmarkNoLevel(b *testing.B) {
+	var data []byte
+	for i := range 5000 {
+		data = fmt.Appendf(data, `{"log":"GET /orders/%d 200\n","stream":"stdout","time":"2026-11-20T10:00:06.%09dZ"}`+"\n", i, i)
+	}
+	benchLines(b, data, record.Defaults{Service: "web"})
+}
+
+// The level of a message that is JSON: a word, and a number, which other members may say more about.
+func BenchmarkFirstLevel(b *testing.B) {
+	for name, line := range map[string]string{
+		"word":   `{"ts":"2026-11-20T10:00:06Z","level":"info","msg":"request completed","path":"/orders/1","status":200}`,
+		"number": `{"level":30,"time":1795168806257,"pid":812,"hostname":"node-1","msg":"request completed"}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				record.FirstLevel([]byte(line))
+			}
+		})
+	}
+}
+
 // Text lines; every tenth one needs escapes.
 func BenchmarkText(b *testing.B) {
 	var lines [][]byte

@@ -26,8 +26,8 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 			return at, nil
 		}
 	}
-	for left := p.found[kindTime/perKind] &^ (1<<(first%perKind) - 1); left != 0; left &= left - 1 {
-		n := kindTime + name(bits.TrailingZeros32(left))
+	for left := p.candidates(kindTime) &^ (1<<(first%perKind) - 1); left != 0; left &= left - 1 {
+		n := kindTime + name(bits.TrailingZeros64(left))
 		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
 			f := &p.fields[at]
 			text, ok := p.timeText(f)
@@ -41,7 +41,7 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 			guess := isGuess(n, p.src[f.val:f.valEnd])
 			switch full := part == times.Full && ns <= latest; {
 			case full && (!guess || d.believes(ns, n == nameDate)):
-				s.Time, s.OwnTime, s.Guessed = ns, true, guess
+				s.Time, s.OwnTime, s.Guessed = ns+nanosBeside(p, n), true, guess
 				return at, nil
 			case full:
 				s.TimeFar = true
@@ -62,6 +62,20 @@ func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical 
 		}
 	}
 	return at, nil
+}
+
+// nanosBeside is the part of a time below a second, if that is in a field beside the name n: Fluentd sends
+// timestampSeconds and timestampNanos to Google.
+func nanosBeside(p *Parser, n name) int64 {
+	if n != nameTimestampSeconds || !p.has(nameTimestampNanos) {
+		return 0
+	}
+	f := &p.fields[p.slots[nameTimestampNanos]]
+	text, _ := p.timeText(f)
+	if v, ok := numberOf(text); ok && v > 0 && v < second {
+		return int64(v)
+	}
+	return 0
 }
 
 // timeParts are a date and a clock in two fields, which are the time together.
@@ -133,30 +147,38 @@ func (p *Parser) readTime(f *field, text []byte, d *Defaults) (ns int64, part ti
 	if text != nil {
 		return p.times.Read(text)
 	}
-	if v := p.src[f.val:f.valEnd]; v[0] == '{' {
-		return objectTime(&p.times, v)
-	}
-	return 0, times.None
+	return valueTime(&p.times, p.src[f.val:f.valEnd])
 }
 
-// ReadTime reads the time of a JSON value that arrived then, as Unix nanoseconds: a text, a
-// number or an object of a known form. ok is false for any other value.
-func ReadTime(value []byte, arrived int64) (ns int64, ok bool) {
-	r := times.Reader{Now: arrived}
-	part := times.None
-	switch {
-	case len(value) == 0:
-	case value[0] == '{':
-		ns, part = objectTime(&r, value)
-	default:
-		ns, part = r.Read(TextOf(value))
+// valueTime reads the time of a JSON value: of a text, a number, an object of a known form, or an
+// array of one time, as a search of Elasticsearch answers.
+func valueTime(r *times.Reader, v []byte) (ns int64, part times.Part) {
+	switch v[0] {
+	case '{':
+		return objectTime(r, v)
+	case '[':
+		w := Walk(v)
+		if one, ok := w.Element(); ok && w.Leave() && one[0] != '[' {
+			return valueTime(r, one)
+		}
+		return 0, times.None
 	}
+	return r.Read(TextOf(v))
+}
+
+// ReadTime reads the time of a JSON value that arrived then, as Unix nanoseconds: a text, a number,
+// an object of a known form or an array of one of these. ok is false for any other value.
+func ReadTime(value []byte, arrived int64) (ns int64, ok bool) {
+	if len(value) == 0 {
+		return 0, false
+	}
+	ns, part := valueTime(&times.Reader{Now: arrived}, value)
 	return ns, part == times.Full || part == times.Date
 }
 
 // objectTime reads the time of an object: {"$date": ...} of MongoDB, {"seconds": ..., "nanos": ...}
 // of Google's libraries, {"epochSecond": ..., "nanoOfSecond": ...} of Java, with the name "nano"
-// from Jackson.
+// from Jackson, {"date": ..., "timezone": ...} of PHP.
 func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 	if bytes.ContainsAny(object, " \t\r\n") {
 		object = appendCompact(nil, object)
@@ -165,6 +187,13 @@ func objectTime(r *times.Reader, object []byte) (ns int64, part times.Part) {
 		if long, ok := Lookup(v, "$numberLong"); ok {
 			v = long
 		}
+		return r.Read(TextOf(v))
+	}
+	if v, ok := Lookup(object, "date"); ok && IsString(v) {
+		zone, _ := Lookup(object, "timezone")
+		return r.Read(append(append(TextOf(v), ' '), TextOf(zone)...))
+	}
+	if v, ok := Lookup(object, "SystemTime"); ok { // of Windows, by converters of XML
 		return r.Read(TextOf(v))
 	}
 	for _, names := range [...][3]string{{"seconds", "nanos"}, {"epochSecond", "nanoOfSecond", "nano"}} {

@@ -11,7 +11,9 @@ import (
 func TestFirstLevel(t *testing.T) {
 	for text, want := range map[string]record.Level{
 		`{"level":"error","msg":"x"}`: record.Error, `{ "n" : 1, "ok":true, "level" : "WARN" }`: record.Warn,
-		`{"a":"b","level":30,"x":{`: record.Info, `{"level":"error","msg":"cut of`: record.Error,
+		`{"a":"b","level":30,"x":{}}`: record.Info, `{"level":4,"channel":"System","event_id":7}`: record.Info,
+		`{"level":20,"levelname":"INFO"}`: record.Other,
+		`{"level":99,"msg":"x"}`:          record.Other, `{"level":"error","msg":"cut of`: record.Error,
 		`{"level":"loud"}`: record.Other, `{"Level":"error"}`: record.Other, `{"a":{"level":"error"}}`: record.Other,
 		`{"a":"level","b":"error"}`: record.Other, `{"\u006cevel":"error"}`: record.Other, `{}`: record.Other, `{"level"`: record.Other,
 		`{"level":"error`: record.Other, ``: record.Other, `x`: record.Other, `{"level":null,"severity":"warn"}`: record.Other,
@@ -21,8 +23,13 @@ func TestFirstLevel(t *testing.T) {
 			t.Errorf("%s: %v %v, want %v", text, l, ok, want)
 		}
 	}
-	names := []string{"level", "Level", "severity", "msg", "a", "lvl", "level"}
-	values := []string{`"error"`, `"loud"`, `7`, `null`, `{"level":"warn"}`, `"Info"`, `true`, `""`, `"a\"b"`, `[1]`, `30.0`}
+	if l, ok := record.FirstLevel([]byte(`{"a":"b","level":30,"x":{`)); l != record.Info || ok {
+		t.Errorf("an object that was cut: %v %v", l, ok)
+	}
+	names := []string{"reqId", "app", "channel", "EventID", "category", "loglevel", "levelno", "priority", "level",
+		"Level", "severity", "msg", "a", "lvl", "level"}
+	values := []string{`"error"`, `"loud"`, `7`, `null`, `{"level":"warn"}`, `"Info"`, `true`, `""`, `"a\"b"`, `[1]`,
+		`30.0`, `4`, `99`, `"20"`, `-4`}
 	for range 20_000 {
 		src := []byte("{")
 		for i := range 1 + rand.IntN(6) {

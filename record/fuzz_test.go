@@ -37,7 +37,7 @@ func FuzzScan(f *testing.F) {
 		`{"text":"m\n","_meta":{"date":"soon","logLevelName":"WARN"},"_logMeta":{"date":1795168806,"logLevelName":"SILLY"},"record":{"level":{"name":"WARNING"},"message":"m","time":{"timestamp":1795168806.257}}}`,
 		`{"log":"a\n","@m":"x","@T":"2026-11-20T15:04:05Z"}`,
 	} {
-		f.Add([]byte(src), []byte(`{}`), "")
+		f.Add([]byte(src), []byte(journalled), "")
 		f.Add([]byte(src), []byte(src), "web")
 		f.Add([]byte(src), []byte(`{"a":1,"service":2,"ts":3}`), "Web")
 	}
@@ -77,7 +77,7 @@ func FuzzScan(f *testing.F) {
 		}
 		// encoding/json replaces invalid text by U+FFFD.
 		// It keeps the last of nested keys that come twice.
-		if utf8.Valid(src[:n]) && !bytes.Contains(bytes.ToLower(src[:n]), []byte(`\ud`)) && !repeatsWithin(members(t, mended(src[:n]))) {
+		if utf8.Valid(src[:n]) && !unlike(src[:n]) && !repeatsWithin(members(t, mended(src[:n]))) {
 			got, want := members(t, line), reference(members(t, mended(src[:n])), d)
 			if !reflect.DeepEqual(plain(got), plain(want)) {
 				t.Fatalf("%s\ngot  %v\nwant %v", src, got, want)

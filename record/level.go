@@ -77,17 +77,17 @@ func aliasOf(word []byte) Level {
 		buf[i] = c
 	}
 	switch string(buf[:len(word)]) {
-	case "trace", "t", "trc", "trce", "trac", "silly", "verbose", "v", "vrb", "finest", "finer", "10":
+	case "trace", "t", "trc", "trce", "trac", "silly", "verbose", "v", "vrb", "verb", "verbo", "finest", "finer", "10":
 		return Trace
 	case "debug", "d", "dbg", "dbug", "debu", "fine", "config", "7", "20":
 		return Debug
-	case "info", "i", "inf", "information", "informational", "notice", "n", "note", "success", "log", "5", "6", "30":
+	case "info", "i", "inf", "infor", "information", "informational", "notice", "n", "note", "success", "log", "5", "6", "30":
 		return Info
-	case "warn", "w", "wrn", "warning", "4", "40":
+	case "warn", "w", "wrn", "warni", "warning", "4", "40":
 		return Warn
-	case "error", "e", "err", "erro", "severe", "fail", "3", "50":
+	case "error", "e", "err", "erro", "eror", "severe", "fail", "3", "50":
 		return Error
-	case "critical", "c", "crit", "fatal", "f", "ftl", "fata", "panic", "pani", "dpanic", "alert", "emerg", "emergency",
+	case "critical", "c", "crit", "fatal", "f", "ftl", "fata", "fatl", "panic", "pani", "dpanic", "alert", "emerg", "emergency",
 		"0", "1", "2", "60":
 		return Critical
 	}

@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -61,5 +62,50 @@ func TestLevelOf(t *testing.T) {
 	}
 	if record.Level(200).String() != "other" || int(record.Other)+1 != record.NumLevels {
 		t.Error("levels do not end with Other")
+	}
+}
+
+// A number is a level on the scale of its name and of the names beside it.
+func TestNumbersOfLevels(t *testing.T) {
+	const trace, debug, info, warn = record.Trace, record.Debug, record.Info, record.Warn
+	const fault, critical, other = record.Error, record.Critical, record.Other
+	p := record.NewParser()
+	for _, row := range []struct {
+		form  string // with % for the number
+		from  int
+		words []record.Level // of the numbers from there on, by step
+		step  int
+	}{
+		{`{"severity_number":%}`, 0, []record.Level{other, trace, trace, trace, trace, debug, debug, debug, debug, info}, 1},
+		{`{"SeverityNumber":"%"}`, 16, []record.Level{warn, fault}, 1}, {`{"SeverityNumber":"%"}`, 20, []record.Level{fault, critical}, 1},
+		{`{"SeverityNumber":"%"}`, 24, []record.Level{critical, other}, 1},
+		{`{"levelno":%}`, 0, []record.Level{other, debug, info, warn, fault, critical}, 10},
+		{`{"level_value":%}`, 0, []record.Level{other, debug, info, warn, fault, critical}, 10_000},
+		{`{"SeverityLevel":%}`, 0, []record.Level{trace, info, warn, fault, critical, other}, 1},
+		{`{"LogLevel":%,"Category":"Shop"}`, 0, []record.Level{trace, debug, info, warn, fault, critical, other}, 1},
+		{`{"level":%,"channel":"System","event_id":{"id":7}}`, 0, []record.Level{info, critical, fault, warn, info, trace, other}, 1},
+		{`{"Level":"%","Channel":"System","EventID":"7"}`, 0, []record.Level{info, critical, fault, warn, info, trace, other}, 1},
+		{`{"reqId":"a","app":"files","level":%}`, 0, []record.Level{debug, info, warn, fault, critical, other}, 1},
+		{`{"level":%,"channel":"app"}`, 0, []record.Level{critical, critical, critical, fault, warn, info, info, debug, fault, other}, 1},
+		{`{"level":%}`, 10, []record.Level{trace, debug, info, warn, fault, critical, other}, 10},
+		{`{"level":"%.0"}`, 10, []record.Level{trace, debug, info, warn, fault, critical, other}, 10},
+		{`{"level":%}`, 100, []record.Level{debug, other, info, info, warn, other, fault, other, critical}, 50},
+		{`{"level":%}`, 550, []record.Level{critical, critical, other}, 50},
+		{`{"level":%}`, -8, []record.Level{trace, debug, critical, warn, fault, critical, other}, 4}, // 0 is of syslog
+		{`{"severity":%}`, 100, []record.Level{debug, info, info, warn, fault, critical, critical, critical, other}, 100},
+		{`{"severity":%}`, 8, []record.Level{other, info, trace, other, other, warn, other}, 1},
+		{`{"severity":%}`, 15, []record.Level{other, other, fault, other, other, debug, critical, other}, 1},
+		{`{"lvl":%}`, 100, []record.Level{other, other}, 100},
+	} {
+		for i, want := range row.words {
+			src := strings.ReplaceAll(row.form, "%", strconv.Itoa(row.from+i*row.step))
+			if _, err := p.Scan([]byte(src)); err != nil {
+				t.Fatal(err)
+			}
+			line, s := p.AppendLine(nil, &record.Defaults{})
+			if s.Level != want || record.LineLevel(line) != want || want == other && !strings.Contains(string(line), `"level":""`) {
+				t.Errorf("%s: %v, want %v: %s", src, s.Level, want, line)
+			}
+		}
 	}
 }

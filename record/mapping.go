@@ -442,21 +442,12 @@ func (p *Parser) refuse(f *field, ns int64, ahead bool) {
 func (p *Parser) mappedLevel() (at, own int, l Level) {
 	own = -1
 	for at, f := range p.offered(partLevel) {
-		v := p.src[f.val:f.valEnd]
-		n := f.known
-		if n >= namePriority {
-			n = nameMapped
+		known := f.known
+		if known >= namePriority {
+			f.known = nameMapped
 		}
-		switch {
-		case v[0] == '"':
-			if l = LevelOf(v[1 : len(v)-1]); l == Other {
-				l = levelBy(n, p.text(f))
-			}
-		case isDigit(v[0]):
-			l = levelBy(n, v)
-		default:
-			l = Other
-		}
+		l, _ = p.levelOf(f)
+		f.known = known
 		if l != Other {
 			return at, own, l
 		}

@@ -3,6 +3,7 @@ package record_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,6 +122,11 @@ func TestMappingIsRenaming(t *testing.T) {
 				own, same = append(own, fmt.Sprintf(`"My %s":%s`, first[part], v)), append(same, fmt.Sprintf(`"%s":%s`, first[part], v))
 			}
 			for n := r.IntN(3); n > 0; n-- {
+				if first[part] == "level" && slices.ContainsFunc(same, func(f string) bool {
+					return strings.HasPrefix(f, `"level":`) && strings.Trim(f[len(`"level":`):], "-0123456789") == ""
+				}) {
+					break // a word under another name would come before a number, unless that is mapped
+				}
 				f := fmt.Sprintf(`"%s":%s`, names[1+r.IntN(len(names)-1)], values[r.IntN(len(values))])
 				if !strings.Contains(strings.Join(own, ","), f[:strings.IndexByte(f, ':')+1]) {
 					own, same = append(own, f), append(same, f)

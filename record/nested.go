@@ -2,8 +2,9 @@ package record
 
 import (
 	"bytes"
+	"iter"
 	"math/bits"
-	"strconv"
+	"strings"
 
 	"blobtail/record/times"
 )
@@ -44,22 +45,31 @@ func (p *Parser) findLevel() (at int, l Level) {
 			}
 		}
 	}
-	for left := p.found[kindLevel/perKind]; left != 0; left &= left - 1 {
-		n := kindLevel + name(bits.TrailingZeros32(left))
+	number, on := -1, Other // the first number that is on a scale: words come before it
+	for left := p.candidates(kindLevel); left != 0; left &= left - 1 {
+		n := kindLevel + name(bits.TrailingZeros64(left))
+		if n >= namePriority && number >= 0 {
+			break
+		}
 		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
 			f := &p.fields[at]
-			switch l = p.levelOf(f); {
+			switch l, by := p.levelOf(f); {
 			case l != Other && n >= namePriority:
 				if own < 0 {
 					p.levelAt = at
 					return -1, l
 				}
-			case l != Other:
+			case l != Other && by == nil:
 				return at, l
-			case own < 0 && n <= nameLogLevel && p.isOwnLevel(f):
+			case l != Other && number < 0:
+				number, on = at, l
+			case l == Other && own < 0 && n <= nameLogLevel && p.isOwnLevel(f):
 				own = at
 			}
 		}
+	}
+	if number >= 0 {
+		return number, on
 	}
 	if own < 0 && p.has(nameAtT) && (p.has(nameAtM) || p.has(nameAtMt)) {
 		p.levelAt = int(p.slots[nameAtT])
@@ -68,109 +78,185 @@ func (p *Parser) findLevel() (at int, l Level) {
 	return own, Other
 }
 
-// isOwnLevel reports whether a field may have a word of the sender's own for a level: a string
-// or a number.
+// isOwnLevel reports whether a field may have a word of the sender's own for a level.
 func (p *Parser) isOwnLevel(f *field) bool {
-	c := p.src[f.val]
-	return c == '-' || isDigit(c) || c == '"' && f.valEnd-f.val > 2
+	if p.src[f.val] != '"' || f.valEnd-f.val <= 2 {
+		return false
+	}
+	_, number := numberOf(p.text(f))
+	return !number
 }
 
-// levelOf returns the level that a field has by the vocabulary of its name.
-func (p *Parser) levelOf(f *field) Level {
+// levelOf returns the level that a field has under its name. by is the scale that its number is on.
+func (p *Parser) levelOf(f *field) (l Level, by *scale) {
 	v := p.src[f.val:f.valEnd]
-	if v[0] == '"' {
+	switch {
+	case v[0] == '"':
 		if l := LevelOf(v[1 : len(v)-1]); l != Other && f.known != nameS {
-			return l
+			return l, nil
 		}
-		return levelBy(f.known, p.text(f))
+		return p.found.levelOf(f.known, p.text(f))
+	case !isDigit(v[0]) && v[0] != '-', f.known >= namePriority:
+		return Other, nil
 	}
-	if !isDigit(v[0]) || f.known >= namePriority {
-		return Other
-	}
-	return levelBy(f.known, v)
+	return p.found.levelOf(f.known, v)
 }
 
-// levelBy returns the level that a text is by the vocabulary of a name.
-func levelBy(n name, text []byte) Level {
-	switch n {
-	case nameLevelNo, nameLevelValue, nameSeverityNum, nameSeverityNum2:
-		return levelNumber(n, text)
-	case nameS:
-		if len(text) == 0 || text[0]-'A' >= 26 || len(text) > len("D5") {
-			return Other // MongoDB has letters
-		}
+// candidates are the names of a kind that the record has, as bits, without those of conditions that
+// it does not meet.
+func (p *Parser) candidates(kind name) uint64 {
+	left := p.found[kind/perKind]
+	if odd := left & conditional[kind/perKind]; odd != 0 {
+		left &^= p.idle(kind, odd)
 	}
-	return ParseLevel(text)
+	return left
 }
 
-// FieldLevel returns the level that a field of a record by parts has, and the place of its name
-// in [KnownNames], from 1 on. A lower place is tried first. It is 0 if the name is none of a level,
-// or says too little.
-func FieldLevel(key string, text []byte) (l Level, place int) {
+// idle are those of the names of conditions that do not count.
+func (p *Parser) idle(kind name, odd uint64) (idle uint64) {
+	marks := p.found
+	if marks.has(nameKind) {
+		if f := &p.fields[p.slots[nameKind]]; p.src[f.val] != '"' || !isMark(nameKind, p.text(f)) {
+			marks[nameKind/perKind] &^= 1 << (nameKind % perKind)
+		}
+	}
+	for ; odd != 0; odd &= odd - 1 {
+		if n := kind + name(bits.TrailingZeros64(odd)); !marks.counts(n) {
+			idle |= odd & -odd
+		}
+	}
+	return idle
+}
+
+// Beside notes the names of a record by parts, because some names and numbers mean a level only
+// beside others.
+type Beside struct{ found present }
+
+// Note notes a field.
+func (b *Beside) Note(key string, text []byte) {
+	if n := lookupName([]byte(key)); n != 0 && isMark(n, text) {
+		b.found[n/perKind] |= 1 << (n % perKind)
+	}
+}
+
+// FieldLevel is [FieldLevel] for a field beside those that were noted.
+func (b *Beside) FieldLevel(key string, text []byte) (l Level, place int) {
 	n := lookupName([]byte(key))
 	if n/perKind != kindLevel/perKind || n >= namePriority {
 		return Other, 0
 	}
-	return levelBy(n, text), int(n-kindLevel) + 1
+	place = int(n-kindLevel) + 1
+	l, by := b.found.levelOf(n, text)
+	if by != nil {
+		return l, place + perKind
+	}
+	if _, number := numberOf(text); number {
+		return Other, 0
+	}
+	return l, place
+}
+
+// FieldLevel returns the level that a field of a record by parts has, and the place of its name
+// in [KnownNames], from 1 on; the place of a number is behind those of all words. A lower place is
+// tried first. It is 0 if the name is none of a level, or says too little, and for a number that is
+// no level.
+func FieldLevel(key string, text []byte) (l Level, place int) {
+	return new(Beside).FieldLevel(key, text)
 }
 
 // FirstLevel returns the level of an object, if its first members are texts, numbers or the words
 // of JSON up to one that is called level and has a level, as loggers write them. ok is false for
-// other objects: a [Parser] has to read these. The object need not be valid behind that member.
+// other objects: a [Parser] has to read these. So it is if the level is a number, and there is another
+// name of a level, or no end. The object need not be valid behind a level that is a word.
 func FirstLevel(object []byte) (l Level, ok bool) {
 	const most = 16
 	if len(object) == 0 || object[0] != '{' {
 		return Other, false
 	}
-	i := skipSpace(object, 1)
-	for range most {
-		if i >= len(object) || object[i] != '"' {
-			return Other, false
+	var found present
+	var number []byte
+	for n, i := 0, 0; number != nil || n < most; n++ {
+		key, from, end := firstMember(object, skipSpace(object, i+1), number != nil)
+		if end == 0 {
+			break
 		}
-		end, state := scanString(object, i+1)
-		if state != 0 {
-			return Other, false
-		}
-		key := object[i+1 : end]
-		if i = skipSpace(object, end+1); i >= len(object) || object[i] != ':' {
-			return Other, false
-		}
-		i = skipSpace(object, i+1)
-		from := i
-		if i < len(object) && object[i] == '"' {
-			if end, state = scanString(object, i+1); state == stringBad {
+		if len(key) > 0 && scaleLetters>>(key[0]&31)&1 != 0 {
+			switch n := lookupName(key); {
+			case n/perKind == kindLevel/perKind && number != nil:
 				return Other, false
+			case n == kindLevel:
+				text := bytes.Trim(object[from:end], `"`)
+				if _, is := numberOf(text); !is {
+					l = ParseLevel(text)
+					return l, l != Other && string(key) == "level"
+				} else if found[kindLevel/perKind] != 0 {
+					return Other, false
+				}
+				number = text
+				fallthrough
+			default:
+				found[n/perKind] |= 1 << (n % perKind)
 			}
-			i = end + 1
-		} else if end, bad := scanScalar(object, i); bad == nil {
-			i = end
-		} else {
-			return Other, false
 		}
-		if len(key) == len("level") && lookupName(key) == kindLevel {
-			l = ParseLevel(bytes.Trim(object[from:i], `"`))
-			return l, l != Other && string(key) == "level"
+		if i = skipSpace(object, end); i >= len(object) || object[i] != ',' {
+			ok = i < len(object) && object[i] == '}'
+			break
 		}
-		if i = skipSpace(object, i); i >= len(object) || object[i] != ',' {
-			return Other, false
-		}
-		i = skipSpace(object, i+1)
 	}
-	return Other, false
+	if number == nil {
+		return Other, false
+	}
+	l, _ = found.levelOf(kindLevel, number)
+	return l, ok && l != Other
+}
+
+// firstMember returns the key of the member at i, and the place of its value; the end is 0 for one
+// that has none. nested says that it may be an object or an array.
+func firstMember(object []byte, i int, nested bool) (key []byte, from, end int) {
+	if i >= len(object) || object[i] != '"' {
+		return nil, 0, 0
+	}
+	end, state := scanString(object, i+1)
+	if state != 0 {
+		return nil, 0, 0
+	}
+	key = object[i+1 : end]
+	if i = skipSpace(object, end+1); i >= len(object) || object[i] != ':' {
+		return nil, 0, 0
+	}
+	if from = skipSpace(object, i+1); from >= len(object) {
+		return nil, 0, 0
+	}
+	switch c := object[from]; {
+	case c == '"':
+		if end, state = scanString(object, from+1); state == stringBad {
+			return nil, 0, 0
+		}
+		return key, from, end + 1
+	case nested && (c == '{' || c == '['):
+		return key, from, max(nestedEnd(object, from), 0)
+	}
+	end, bad := scanScalar(object, from)
+	if bad != nil {
+		return nil, 0, 0
+	}
+	return key, from, end
 }
 
 // StayingLevel returns the level of a field of a record by parts with a name that others use for
 // other things too, such as priority. The field stays. It is Other for any other field.
-func StayingLevel(key string, text []byte) Level {
-	if n := lookupName([]byte(key)); n/perKind == kindLevel/perKind && n >= namePriority {
-		return levelBy(n, text)
+func (b *Beside) StayingLevel(key string, text []byte) Level {
+	n := lookupName([]byte(key))
+	if n/perKind != kindLevel/perKind || n < namePriority || !b.found.counts(n) {
+		return Other
 	}
-	return Other
+	l, _ := b.found.levelOf(n, text)
+	return l
 }
 
 // TimePlace returns the place of a name in [KnownNames] of times, from 1 on, or 0.
 func TimePlace(key string) int {
-	if n := lookupName([]byte(key)); n/perKind == kindTime/perKind {
+	if n := lookupName([]byte(key)); n/perKind == kindTime/perKind && !isConditional(n) {
 		return int(n-kindTime) + 1
 	}
 	return 0
@@ -178,39 +264,26 @@ func TimePlace(key string) int {
 
 // MessagePlace returns the place of a name in [KnownNames] of messages, from 1 on, or 0.
 func MessagePlace(key string) int {
-	if n := lookupName([]byte(key)); n/perKind == kindMsg/perKind {
+	if n := lookupName([]byte(key)); n/perKind == kindMsg/perKind && !isConditional(n) {
 		return int(n-kindMsg) + 1
 	}
 	return 0
 }
 
-// levelNumber returns the level that a number has in Python's logging, in Logback or in
-// OpenTelemetry.
-func levelNumber(n name, text []byte) Level {
-	v, err := strconv.Atoi(string(text))
-	switch {
-	case err != nil || v < 1:
-		return Other
-	case n == nameLevelNo:
-		v /= 10
-	case n == nameLevelValue:
-		v /= 10_000
-	default:
-		v = (v - 1) / 4
-	}
-	return Level(min(v, int(Other)))
-}
+// hasObject reports whether the first field with a name is an object.
+func hasObject(p *Parser, n name) bool { return p.has(n) && p.isObject(int(p.slots[n])) }
 
-// path returns the value of the last of some keys, each a member of the one before, and the first
-// of the field with a name. It is nil if there is none.
-func (p *Parser) path(n name, keys ...string) []byte {
-	if !p.has(n) || !p.isObject(int(p.slots[n])) {
+// path returns the value of a member by its path, whose first name is that of a field, known as n.
+// It is nil if there is none.
+func (p *Parser) path(n name, path string) []byte {
+	if !hasObject(p, n) {
 		return nil
 	}
 	f := &p.fields[p.slots[n]]
 	v := p.src[f.val:f.valEnd]
-	for _, key := range keys {
-		if len(v) == 0 || v[0] != '{' {
+	_, rest, more := strings.Cut(path, ".")
+	for key := ""; more; {
+		if key, rest, more = strings.Cut(rest, "."); len(v) == 0 || v[0] != '{' {
 			return nil
 		}
 		v = member(v, key)
@@ -218,115 +291,65 @@ func (p *Parser) path(n name, keys ...string) []byte {
 	return v
 }
 
-// The objects that may have members for the head.
-const (
-	parentFields = kindParent + iota
-	parentPayload
-	parentRecord
-	parentKubernetes
-	parentContext
-	parentBody
-	parentMeta // of tslog
-	parentLogMeta
-)
-
-// nestedTime returns the time in the objects of loguru and of tslog, at most latest, with the
-// path of its member; "" for none.
-func (p *Parser) nestedTime(latest int64) (ns int64, path string) {
-	if p.found[kindParent/perKind] == 0 {
-		return 0, ""
-	}
-	for _, m := range [...]struct {
-		v    []byte
-		path string
-	}{
-		{p.path(parentRecord, "time", "timestamp"), "record.time.timestamp"},
-		{p.path(parentMeta, "date"), "_meta.date"},
-		{p.path(parentLogMeta, "date"), "_logMeta.date"},
-	} {
-		if len(m.v) == 0 {
-			continue
+// nestedOf iterates over the members of [nestedNames] for a part that the record has, with their
+// paths.
+func (p *Parser) nestedOf(part int) iter.Seq2[*nestedName, []byte] {
+	return func(yield func(*nestedName, []byte) bool) {
+		if p.found[kindParent/perKind] == 0 && !hasObject(p, nameLog) && !hasObject(p, nameLevel) && !hasObject(p, nameEvent) {
+			return
 		}
-		if ns, part := p.times.Read(TextOf(m.v)); part == times.Full && ns <= latest {
-			return ns, m.path
+		for i := range nestedNames {
+			n := &nestedNames[i]
+			if n.part != part || !p.has(n.parent) || !p.found.some(n.beside) {
+				continue
+			}
+			if v := p.path(n.parent, n.path); len(v) > 0 && !yield(n, v) {
+				return
+			}
+		}
+	}
+}
+
+// nestedTime returns the time in the objects of [nestedNames], at most latest, with the path of its
+// member; "" for none.
+func (p *Parser) nestedTime(latest int64) (ns int64, path string) {
+	for n, v := range p.nestedOf(partTime) {
+		if ns, part := valueTime(&p.times, v); part == times.Full && ns <= latest {
+			return ns, n.path
 		}
 	}
 	return 0, ""
 }
 
-// nestedLevel returns the string or the number in log.level, or in the objects of Google's
-// logging, of loguru, Roarr and tslog; nil for none.
-func (p *Parser) nestedLevel() []byte {
-	if p.found[kindParent/perKind] == 0 && !(p.has(nameLog) && p.isObject(int(p.slots[nameLog]))) {
-		return nil
+// nestedLevel returns the level in the objects of [nestedNames], with the path of its member. For a
+// word of the sender's own it is Other, and v the word with its quotes. v is nil for none.
+func (p *Parser) nestedLevel() (v []byte, l Level, path string) {
+	for n, v := range p.nestedOf(partLevel) {
+		text := v
+		if v[0] == '"' {
+			p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
+			text = p.scratch
+		} else if !isDigit(v[0]) && v[0] != '-' {
+			continue
+		}
+		last := lookupName([]byte(n.path[strings.LastIndexByte(n.path, '.')+1:]))
+		l, _ := p.found.levelOf(last, text)
+		if _, number := numberOf(text); l != Other || len(text) > 0 && !number {
+			return v, l, n.path
+		}
 	}
-	v, _ := p.nestedLevelAt()
-	return v
+	return nil, Other, ""
 }
 
-// nestedLevelAt is nestedLevel, with the path of the member.
-func (p *Parser) nestedLevelAt() (v []byte, path string) {
-	for _, m := range [...]struct {
-		v    []byte
-		path string
-	}{
-		{p.path(nameLog, "level"), "log.level"},
-		{p.path(parentPayload, "severity"), "jsonPayload.severity"},
-		{p.path(parentPayload, "level"), "jsonPayload.level"},
-		{p.path(parentRecord, "level", "name"), "record.level.name"},
-		{p.path(parentContext, "logLevel"), "context.logLevel"},
-		{p.path(parentMeta, "logLevelName"), "_meta.logLevelName"},
-		{p.path(parentLogMeta, "logLevelName"), "_logMeta.logLevelName"},
-	} {
-		if len(m.v) > 0 && (m.v[0] == '"' || isDigit(m.v[0])) && string(m.v) != `""` {
-			return m.v, m.path
+// nestedMsg returns the string of the message in the objects of [nestedNames], with the path of its
+// member; nil for none.
+func (p *Parser) nestedMsg() (v []byte, path string) {
+	for n, v := range p.nestedOf(partMsg) {
+		if len(v) > len(`""`) && v[0] == '"' {
+			return v, n.path
 		}
 	}
 	return nil, ""
-}
-
-// nestedMsg returns the string of the message in the objects of tracing for Rust, of Google's
-// logging and of loguru; nil for none.
-func (p *Parser) nestedMsg() []byte {
-	if p.found[kindParent/perKind] == 0 {
-		return nil
-	}
-	v, _ := p.nestedMsgAt()
-	return v
-}
-
-// nestedMsgAt is nestedMsg, with the path of the member.
-func (p *Parser) nestedMsgAt() (v []byte, path string) {
-	for _, m := range [...]struct {
-		v    []byte
-		path string
-	}{
-		{p.path(parentFields, "message"), "fields.message"},
-		{p.path(parentPayload, "message"), "jsonPayload.message"},
-		{p.path(parentRecord, "message"), "record.message"},
-		{p.path(parentBody, "Value"), "Body.Value"},
-	} {
-		if len(m.v) > len(`""`) && m.v[0] == '"' {
-			return m.v, m.path
-		}
-	}
-	return nil, ""
-}
-
-// appendNestedLevel is appendLevel for a value of nestedLevel.
-func (p *Parser) appendNestedLevel(dst, v []byte) ([]byte, Level) {
-	if v[0] == '"' {
-		v = v[1 : len(v)-1]
-		p.scratch = AppendUnescaped(p.scratch[:0], v)
-		if l := ParseLevel(p.scratch); l != Other {
-			return append(dst, l.String()...), l
-		}
-		return appendCanonical(dst, v), Other
-	}
-	if l := ParseLevel(v); l != Other {
-		return append(dst, l.String()...), l
-	}
-	return append(dst, v...), Other
 }
 
 // msgField is the index of the field with the message, -1 for none: the first with a text, else
@@ -344,13 +367,16 @@ func (p *Parser) msgField() int {
 			return int(p.slots[kindMsg])
 		}
 	}
-	for left := p.found[kindMsg/perKind]; left != 0; left &= left - 1 {
-		n := kindMsg + name(bits.TrailingZeros32(left))
+	for left := p.candidates(kindMsg); left != 0; left &= left - 1 {
+		n := kindMsg + name(bits.TrailingZeros64(left))
 		for at := int(p.slots[n]); at >= 0; at = p.next(at) {
 			f := &p.fields[at]
+			if n == nameText {
+				if v, _ := p.nestedMsg(); v != nil {
+					return -1
+				}
+			}
 			switch c := p.src[f.val]; {
-			case n == nameText && p.nestedMsg() != nil:
-				return -1
 			case c == '"' && f.valEnd-f.val > 2:
 				return at
 			case other < 0 && n <= nameLog && c != '"' && c != 'n' && (n != nameLog || c != '{'):
@@ -371,14 +397,14 @@ func (p *Parser) serviceField() (at int, text []byte, nested bool) {
 		}
 	}
 	for left := p.found[kindService/perKind]; left != 0; left &= left - 1 {
-		n := kindService + name(bits.TrailingZeros32(left))
+		n := kindService + name(bits.TrailingZeros64(left))
 		for at = int(p.slots[n]); at >= 0; at = p.next(at) {
 			f := &p.fields[at]
 			switch c := p.src[f.val]; {
 			case c == '"' && f.valEnd-f.val > 2:
 				return at, p.text(f), false
 			case c == '{' && n == nameService:
-				if v := p.path(n, "name"); len(v) > len(`""`) && v[0] == '"' {
+				if v := p.path(n, "service.name"); len(v) > len(`""`) && v[0] == '"' {
 					p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
 					return at, p.scratch, true
 				}
@@ -393,7 +419,7 @@ func (p *Parser) serviceField() (at int, text []byte, nested bool) {
 	if p.found[kindParent/perKind] == 0 {
 		return -1, nil, false
 	}
-	if v := p.path(parentKubernetes, "container_name"); len(v) > len(`""`) && v[0] == '"' {
+	if v := p.path(parentKubernetes, "kubernetes.container_name"); len(v) > len(`""`) && v[0] == '"' {
 		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
 		return int(p.slots[parentKubernetes]), p.scratch, true
 	}

@@ -9,13 +9,16 @@ import (
 // Head is the beginning of a record by parts. The bytes are the caller's; nil and
 // empty mean the same.
 type Head struct {
-	Time    int64  // Unix nanoseconds; 0 when the record has no time
-	Unread  bool   // a part of the protocol for the time could not be read
-	Guessed bool   // the time is a guess that was believed
-	Far     bool   // a guessed time was too far off
-	Level   []byte // any word: aliases as in [ParseLevel] become the level's own
-	Service []byte // the sender's name for it, not folded
-	Msg     []byte
+	Time int64 // Unix nanoseconds; 0 when the record has no time
+	// Observed is when somebody read the record, in Unix nanoseconds. It is the time of a record
+	// without one, if the message shows none. 0: it is not known.
+	Observed int64
+	Unread   bool   // a part of the protocol for the time could not be read
+	Guessed  bool   // the time is a guess that was believed
+	Far      bool   // a guessed time was too far off
+	Level    []byte // any word: aliases as in [ParseLevel] become the level's own
+	Service  []byte // the sender's name for it, not folded
+	Msg      []byte
 	// Assumed says that the level is one that the sender gives to all lines of a program. One that
 	// the message shows counts before it.
 	Assumed bool
@@ -49,7 +52,9 @@ type Parts struct {
 	rename bool   // repeated keys
 	// The level is an assumed one.
 	assumed bool
-	keys    partKeys
+	// The time is [Head.Observed].
+	observed bool
+	keys     partKeys
 }
 
 // Begin begins a record by parts, and will append its line to dst. The parts are
@@ -59,7 +64,7 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	b := &p.parts
 	b.room, b.own, b.rename = MaxRecord, nil, h.Renames
 	b.keys.begin(h.Renames)
-	if len(p.fields) > 0 || p.found != [numKinds]uint32{} || p.reject != nil {
+	if len(p.fields) > 0 || p.found != (present{}) || p.reject != nil {
 		p.reset()
 	}
 	if !b.fits(len(h.Level) + len(h.Service) + len(h.Msg)) {
@@ -72,13 +77,20 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	if p.setService(h.Service, d.Fallback, &s) {
 		b.own = h.Service
 	}
+	var odd []byte // a number that is no level
 	if len(h.Level) > 0 {
 		s.Level = ParseLevel(h.Level)
+		if _, number := numberOf(h.Level); number && s.Level == Other {
+			odd, h.Level = h.Level, nil
+		}
 	}
 	p.last.soughtTime, p.last.soughtLevel = false, false
 	b.assumed = h.Assumed
 	if named := len(h.Level) > 0 && !h.Assumed; d.Seek != nil && !h.Sought && (h.Time == 0 || !named) && len(h.Msg) > 0 {
 		p.soughtOr(d, h.Msg, &s, named)
+	}
+	if b.observed = h.Observed != 0 && !s.OwnTime; b.observed {
+		s.Time, s.OwnTime = h.Observed, true
 	}
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
 	dst = append(dst, tsPrefix...)
@@ -88,13 +100,17 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 		dst = append(dst, s.Level.String()...)
 	} else {
 		dst = AppendEscaped(dst, h.Level)
-		s.LevelUnread = len(h.Level) > 0
+		s.LevelUnread = len(h.Level)+len(odd) > 0
 	}
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)
 	dst = append(dst, msgPrefix...)
 	dst = AppendEscaped(dst, h.Msg)
 	b.line, b.stamp = append(dst, '"'), s
+	if odd != nil {
+		b.room += len("level") + len(odd) // they are already counted
+		b.Text("level", odd)
+	}
 	return b
 }
 

@@ -17,7 +17,7 @@ func (p *Parser) Remap(dst, line []byte, s Stamp, d *Defaults, sought bool) (_ [
 		p.fields = p.fields[:0]
 		return dst, s, false
 	}
-	p.src, p.found = line[:n], [numKinds]uint32{} // the names of fields say nothing
+	p.src, p.found = line[:n], present{} // the names of fields say nothing
 	p.learnShape()
 	was := s
 	p.offer(d, &s)
@@ -26,9 +26,11 @@ func (p *Parser) Remap(dst, line []byte, s Stamp, d *Defaults, sought bool) (_ [
 	*h = own
 	p.remapHead(h, &s, d)
 	named := h.level != headLevel || !p.parts.assumed && (s.Level != Other || !p.isEmpty(&p.fields[headLevel]))
+	s.OwnTime = s.OwnTime && !(p.parts.observed && h.time == own.time)
 	if f := &p.fields[h.msg]; d.Seek != nil && !sought && !(named && s.OwnTime) && p.src[f.val] == '"' {
 		p.soughtOr(d, p.text(f), &s, named)
 	}
+	s.OwnTime = s.OwnTime || p.parts.observed
 	if h.time == own.time && h.level == own.level && h.service == own.service && h.msg == own.msg && s.Level == was.Level && s.Time == was.Time {
 		p.retract(&s)
 		return dst, s, false

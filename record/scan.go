@@ -29,9 +29,9 @@ type Parser struct {
 	fields  []field
 	names   []byte // canonical keys of the fields with other spellings of their keys
 	slots   [numNames]int32
-	found   [numKinds]uint32 // by kind, bit n: a slot is the first field with the name n of it
-	again   bool             // a recognised name came twice
-	stack   []byte           // open brackets of a nested value
+	found   present // by kind, bit n: a slot is the first field with the name n of it
+	again   bool    // a recognised name came twice
+	stack   []byte  // open brackets of a nested value
 	nested  nestedKeys
 	repeats []int32 // the fields with keys that came before
 
@@ -117,18 +117,21 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 		}
 	}
 	if bad != nil {
-		p.fields, p.found = p.fields[:0], [numKinds]uint32{}
+		p.fields, p.found = p.fields[:0], present{}
 		if long && bad.Offset == len(src) {
 			bad = &RejectError{Offset: MaxRecord, Reason: "longer than 1 MiB"}
 		}
 		return 0, bad
 	}
 	p.src = src[:n]
+	if p.has(nameRealtime) {
+		spreadJournal(p)
+	}
 	if len(p.fields) > manyFields && p.reject == nil {
 		p.checkMany()
 	}
 	if p.reject != nil {
-		p.fields, p.found = p.fields[:0], [numKinds]uint32{}
+		p.fields, p.found = p.fields[:0], present{}
 		p.reject.Offset = min(p.reject.Offset, read)
 		return read, p.reject
 	}
@@ -149,7 +152,7 @@ func (p *Parser) reset() {
 		p.repaired = nil
 	}
 	p.src, p.fields, p.names, p.repeats = nil, p.fields[:0], p.names[:0], p.repeats[:0]
-	p.found, p.again, p.reject = [numKinds]uint32{}, false, nil
+	p.found, p.again, p.reject = present{}, false, nil
 	p.seen = keyFilter{}
 	p.shape.on = true
 }
@@ -289,7 +292,7 @@ func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
 
 // note notes that a field has a recognised name.
 func (p *Parser) note(n name, at int) {
-	if found, bit := &p.found[n/perKind], uint32(1)<<(n%perKind); *found&bit == 0 {
+	if found, bit := &p.found[n/perKind], uint64(1)<<(n%perKind); *found&bit == 0 {
 		*found |= bit
 		p.slots[n] = int32(at)
 	} else {

@@ -1,6 +1,9 @@
 package record
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 // A Walker goes through the members of an object, or the elements of an array, in JSON that is
 // known to be valid: a canonical line, or a value in one. White space between tokens is passed
@@ -36,6 +39,21 @@ func (w *Walker) Element() (value []byte, ok bool) {
 		return nil, false
 	}
 	return w.Value(at)
+}
+
+// Bytes returns the bytes that an array has as numbers; nil if it has anything else.
+func (w Walker) Bytes() (raw []byte) {
+	for {
+		v, more := w.Element()
+		if !more {
+			return raw
+		}
+		n, err := strconv.ParseUint(string(v), 10, 8)
+		if err != nil {
+			return nil
+		}
+		raw = append(raw, byte(n))
+	}
 }
 
 // Key returns the next key, without its quotes and still escaped, and the place of its value,

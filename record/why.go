@@ -34,6 +34,8 @@ type Cause struct {
 	Also string
 	// Text is the word or the time in the message, as it stands there; "" if that is not one part.
 	Text string
+	// By is the owner of the scale on which a number is the level; "" for words.
+	By string
 	// Passed are the fields that were tried before, and could not be the part.
 	Passed []Passed
 }
@@ -65,7 +67,7 @@ func (p *Parser) Why(d *Defaults) (w Why) {
 	}
 	if h.msg >= 0 {
 		w.Message = p.field(h.msg)
-	} else if _, path := p.nestedMsgAt(); path != "" {
+	} else if _, path := p.nestedMsg(); path != "" {
 		w.Message = Cause{Place: FromMember, Name: path}
 	}
 	switch {
@@ -117,8 +119,8 @@ func (p *Parser) keyText(at int) string {
 // tried iterates over the fields with the names of a kind, in the order in which they are tried.
 func (p *Parser) tried(kind, first name) iter.Seq[int] {
 	return func(yield func(at int) bool) {
-		for left := p.found[kind/perKind] &^ (1<<(first%perKind) - 1); left != 0; left &= left - 1 {
-			n := kind + name(bits.TrailingZeros32(left))
+		for left := p.candidates(kind) &^ (1<<(first%perKind) - 1); left != 0; left &= left - 1 {
+			n := kind + name(bits.TrailingZeros64(left))
 			for at := int(p.slots[n]); at >= 0; at = p.next(at) {
 				if !yield(at) {
 					return
@@ -191,7 +193,11 @@ func (p *Parser) whyLevel() (c Cause) {
 		at = p.levelAt
 	}
 	if at >= 0 {
-		if c = p.field(at); !p.isTried(at, kindLevel) {
+		c = p.field(at)
+		if _, by := p.levelOf(&p.fields[at]); by != nil {
+			c.By = by.by
+		}
+		if !p.isTried(at, kindLevel) {
 			return c
 		}
 	}
@@ -201,11 +207,15 @@ func (p *Parser) whyLevel() (c Cause) {
 			break
 		}
 		if i != at && f.known < namePriority && !p.isEmpty(f) {
-			c.Passed = append(c.Passed, Passed{p.keyText(i), p.shown(i), "is no level"})
+			reason := "is no level"
+			if n, _ := p.levelOf(f); n != Other {
+				reason = "is a number, and a word comes before it"
+			}
+			c.Passed = append(c.Passed, Passed{p.keyText(i), p.shown(i), reason})
 		}
 	}
 	if at < 0 {
-		if _, path := p.nestedLevelAt(); path != "" {
+		if _, _, path := p.nestedLevel(); path != "" {
 			c.Place, c.Name = FromMember, path
 		}
 	}

@@ -17,6 +17,9 @@ func cause(c record.Cause) string {
 			b.WriteString(" " + s)
 		}
 	}
+	if c.By != "" {
+		b.WriteString(" by " + c.By)
+	}
 	for _, p := range c.Passed {
 		fmt.Fprintf(&b, "; %s %s %s", p.Name, p.Value, p.Reason)
 	}
@@ -38,6 +41,17 @@ func TestWhy(t *testing.T) {
 		{`{"log":{"level":"warn"},"service":{"name":"web"},"fields":{"message":"x"}}`, "0", "3 log.level", "3 fields.message", "3 service.name"},
 		{`{"jsonPayload":{"severity":"ERROR","message":"x"},"kubernetes":{"container_name":"c"}}`, "0", "3 jsonPayload.severity", "3 jsonPayload.message", "3 kubernetes.container_name"},
 		{`{"level":"loud"}`, "0", "1 level", "0", "0"},
+		{`{"level":3,"channel":"System","EventID":7}`, "0", "1 level by Windows", "0", "0"},
+		{`{"level":30}`, "0", "1 level by pino and bunyan", "0", "0"},
+		{`{"level":"20","levelText":"Information"}`, "0", `1 levelText; level "20" is a number, and a word comes before it`, "0", "0"},
+		{`{"level":99,"level_value":40000}`, "0", "1 level_value by Logback; level 99 is no level", "0", "0"},
+		{`{"level":99}`, "0", "0; level 99 is no level", "0", "0"},
+		{`{"start_time":"2026-11-20T10:00:00Z","response_code":200}`, "1 start_time", "0", "0", "0"},
+		{`{"start_time":"2026-11-20T10:00:00Z","code":200}`, "0", "0", "0", "0"},
+		{`{"kind":"Event","type":"Normal","lastTimestamp":"2026-11-20T10:00:00Z","eventTime":"2026-11-19T10:00:00Z"}`,
+			"1 lastTimestamp", "1 type", "0", "0"},
+		{`{"kind":"Pod","type":"Warning","lastTimestamp":"2026-11-20T10:00:00Z","note":"x"}`, "0", "0", "0", "0"},
+		{`{"info":{"ts":"2026-11-20T10:00:00Z","level":"error","msg":"x"}}`, "3 info.ts", "3 info.level", "3 info.msg", "0"},
 		{`{"s":"W","msg":"x"}`, "0", "1 s", "1 msg", "0"},
 		{`{"\u0074s":"2026-11-20T10:00:00Z","msg":"x"}`, "1 ts", "0", "1 msg", "0"},
 		{`{"ts":null,"level":"","msg":null}`, "0", "0", "0", "0"},

@@ -23,6 +23,7 @@ import (
 
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
+	"blobtail/source/shippers"
 )
 
 // guarded is an ingester with tokens. The secret of each is "s3cret-" and its id.
@@ -184,7 +185,7 @@ func TestEveryRoute(t *testing.T) {
 		entry("all", `, write: ["*"], read: ["*"]`), entry("other", ", write: [other], read: [other]"),
 		entry("gone", `, write: ["*"], read: ["*"], expires: 2020-01-01`), entry("peers", ", role: peer"))
 	all := routes()
-	for _, p := range protocols(config.Protocols{}) {
+	for _, p := range shippers.Protocols(shippers.Options{}) {
 		if !slices.ContainsFunc(all, func(r route) bool { return r.protocol == p.Name() }) {
 			t.Errorf("no route of the protocol %s is tried", p.Name())
 		}

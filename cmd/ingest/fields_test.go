@@ -10,6 +10,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/record"
 	"blobtail/source/httpsource"
+	"blobtail/source/shippers"
 	"blobtail/source/sourcetest"
 )
 
@@ -73,7 +74,7 @@ func throughDoor(t *testing.T, fields config.Fields, path, form, body string) (l
 		t.Fatal(err)
 	}
 	log := &sourcetest.Log{}
-	s := httpsource.New(httpsource.Options{Accept: log, Fields: h.fields, Patience: time.Millisecond, Protocols: protocols(c.Protocols), Now: sourcetest.Now})
+	s := httpsource.New(httpsource.Options{Accept: log, Fields: h.fields, Patience: time.Millisecond, Protocols: shippers.Protocols(shipping(c)), Now: sourcetest.Now})
 	w := sourcetest.Send(s, "POST", path, strings.NewReader(body), "Content-Type", form)
 	log.Valid(t)
 	return log.Lines(), fmt.Sprint(w.Code, " ", w.Body)

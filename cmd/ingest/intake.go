@@ -19,6 +19,7 @@ import (
 	"blobtail/reading/unflushed/live"
 	"blobtail/record"
 	"blobtail/source/httpsource"
+	"blobtail/source/otlp"
 	"blobtail/source/shippers"
 	"blobtail/storage/fsys"
 )
@@ -47,7 +48,7 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 		Accept:      accept,
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
 		Probed:      func() error { return errors.Join(in.err(), company.answering(buf)) },
-		Protocols:   protocols(c.Protocols),
+		Protocols:   shippers.Protocols(shipping(c)),
 		Allow:       secure.newcomers.allow(),
 		Fields:      fields,
 		Admin:       c.Ingest.Admin,
@@ -73,9 +74,9 @@ func newIntake(c config.Config, fields *record.Mapping, accept accepter, buf *bu
 	return in, ready, err
 }
 
-// protocols are those of stock shippers.
-func protocols(c config.Protocols) []httpsource.Protocol {
-	return shippers.Protocols(shippers.Options{Elasticsearch: c.Elasticsearch})
+// shipping are the settings of the protocols of stock shippers.
+func shipping(c config.Config) shippers.Options {
+	return shippers.Options{Elasticsearch: c.Protocols.Elasticsearch, OTLP: otlp.Options{ServiceFrom: c.OTLP.ServiceFrom}}
 }
 
 var errDrained = errors.New("this ingester takes no more: it was drained")

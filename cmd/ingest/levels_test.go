@@ -10,6 +10,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/record"
 	"blobtail/source/httpsource"
+	"blobtail/source/shippers"
 	"blobtail/source/sourcetest"
 )
 
@@ -61,7 +62,7 @@ func TestLevelOfALineBehindEachDoor(t *testing.T) {
 	} {
 		for door, send := range lineDoors(line) {
 			log := &sourcetest.Log{}
-			s := httpsource.New(httpsource.Options{Accept: log, Patience: time.Millisecond, Protocols: protocols(config.Default().Protocols), Now: sourcetest.Now})
+			s := httpsource.New(httpsource.Options{Accept: log, Patience: time.Millisecond, Protocols: stock(), Now: sourcetest.Now})
 			send(s)
 			got := log.Lines()
 			if len(got) != 1 {
@@ -90,10 +91,13 @@ func TestLevelBesideALine(t *testing.T) {
 		{"Datadog", "/api/v2/logs", `[{"message":"INFO x","levelname":"ERROR"}]`},
 	} {
 		log := &sourcetest.Log{}
-		s := httpsource.New(httpsource.Options{Accept: log, Patience: time.Millisecond, Protocols: protocols(config.Default().Protocols), Now: sourcetest.Now})
+		s := httpsource.New(httpsource.Options{Accept: log, Patience: time.Millisecond, Protocols: stock(), Now: sourcetest.Now})
 		sourcetest.Send(s, "POST", c.path, strings.NewReader(c.body), "Content-Type", "application/json")
 		if got := log.Lines(); len(got) != 1 || record.LineLevel([]byte(got[0])) != record.Error {
 			t.Errorf("%s: %q; want one error", c.name, got)
 		}
 	}
 }
+
+// stock are the protocols of an ingester with the default configuration.
+func stock() []httpsource.Protocol { return shippers.Protocols(shipping(config.Default())) }

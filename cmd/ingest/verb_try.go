@@ -110,7 +110,7 @@ func dryOptions(c config.Config, fields *record.Mapping, at time.Time) (dryrun.O
 		return dryrun.Options{}, err
 	}
 	return dryrun.Options{
-		Arrived: at, HTTP: httpsource.Options{Fields: fields},
+		Arrived: at, HTTP: httpsource.Options{Fields: fields}, Shippers: shipping(c),
 		Syslog: syslog.Options{Service: c.Syslog.Service, Services: c.Syslog.Services, Zone: zone, Fields: fields},
 	}, nil
 }

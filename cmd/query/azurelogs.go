@@ -44,6 +44,10 @@ func (c *lsCmd) logs(ctx context.Context, a *app, form, what string, day time.Ti
 		}
 		for i := range blobs {
 			b := &blobs[i]
+			if b.Odd() {
+				a.Note("%s: %v", b.Path(), azurelogs.ErrOdd)
+				continue
+			}
 			name := service
 			switch {
 			case !day.IsZero():

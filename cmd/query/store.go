@@ -14,6 +14,7 @@ import (
 	"blobtail/internal/trust"
 	"blobtail/reading"
 	"blobtail/reading/blobs"
+	"blobtail/source/body"
 	"blobtail/tailindex"
 )
 
@@ -63,7 +64,8 @@ func (a *app) openReader(ctx context.Context, alive bool, o reading.OpenOptions)
 		remember = mostRemembered
 	}
 	var err error
-	if a.store, err = openstore.OpenWith(ctx, of, false, openstore.Options{Late: late, Reads: true, Remember: remember}); err != nil {
+	so := openstore.Options{Late: late, Shows: body.Shows, Ignore: a.config.AzureLogs.Ignore, Reads: true, Remember: remember}
+	if a.store, err = openstore.OpenWith(ctx, of, false, so); err != nil {
 		return nil, err
 	}
 	a.Explain = a.store.Explain

@@ -327,3 +327,67 @@ func TestManyProblems(t *testing.T) {
 		t.Errorf("%v", list[9999])
 	}
 }
+
+// What has hours in its name is a log behind any first part. Of a part without any a blob is listed,
+// if it may be of the span and nobody ignores the part; a read of it fails.
+func TestFirstParts(t *testing.T) {
+	dir, line := t.TempDir(), resource("2026-11-20T10:00:06Z", "C", "")
+	const hours = "/y=2026/m=11/d=20/h=10/m=00/PT1H.json"
+	for _, key := range []string{
+		"insights-logs-signinlogs/tenantId=72f988bf" + hours, "insights-logs-plain/anything/deeper" + hours, "insights-logs-none" + hours,
+		"am-heartbeat/WorkspaceResourceId=/w/y=2026/m=11/d=20/h=10/m=05/PT05M.json", "copied/one=1" + hours,
+		"insights-logs-signinlogs/strange=1/2025/01/02/03/x.json", "insights-logs-odd/undated/x.json", "insights-logs-odd/ignored=1/x.json",
+		"insights-logs-web/resourceId=/s" + hours, "insights-logs-web/resourceId=/s/slots/b" + hours, "photos/2026/a.jpg",
+	} {
+		write(t, dir, key, line)
+	}
+	open := func(path string) *azurelogs.Source {
+		return azurelogs.New(azurelogs.Options{Ignore: []string{"ignored=*"}, Find: func(context.Context) ([]azurelogs.Container, error) {
+			return azurelogs.Dir(filepath.Join(dir, path))
+		}})
+	}
+	for path, want := range map[string]string{"": "c heartbeat none odd plain signinlogs web", "insights-logs-signinlogs": "signinlogs"} {
+		if got := services(t, open(path)); got != want {
+			t.Errorf("%q: %s, want %s", path, got, want)
+		}
+	}
+	for _, test := range []struct {
+		service, from, to string
+		logs              int
+		odd               string
+	}{
+		{"signinlogs", "", "", 1, "strange=1"}, {"signinlogs", "2025-01-02T05", "2025-01-02T06", 0, "strange=1"},
+		{"signinlogs", "2026-11-20T00", "2026-11-20T23", 1, ""}, {"signinlogs", "", "2024-12-31T00", 0, ""},
+		{"odd", "2026-11-20T00", "2026-11-20T23", 0, "undated"}, {"odd", "", "2026-11-20T23", 0, "undated"},
+		{"plain", "", "", 1, ""}, {"none", "", "", 1, ""}, {"heartbeat", "", "", 1, ""}, {"web", "", "", 2, ""}, {"c", "", "", 1, ""},
+	} {
+		var span azurelogs.Span
+		if test.from != "" {
+			span.From = hour(test.from)
+		}
+		if test.to != "" {
+			span.To = hour(test.to)
+		}
+		blobs, err := open("").Blobs(t.Context(), test.service, span)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logs, odd := 0, ""
+		for i := range blobs {
+			n := 0
+			for _, err := range azurelogs.Read(t.Context(), &blobs[i], nil) {
+				if n++; errors.Is(err, azurelogs.ErrOdd) != blobs[i].Odd() {
+					t.Errorf("%s: %v", blobs[i].Path(), err)
+				}
+			}
+			if part, _, _ := strings.Cut(blobs[i].Key, "/"); blobs[i].Odd() {
+				odd += part
+			} else {
+				logs += n
+			}
+		}
+		if logs != test.logs || odd != test.odd {
+			t.Errorf("%+v: %d logs, odd %q", test, logs, odd)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func Dir(root string) ([]Container, error) {
 		return nil, err
 	}
 	top := Container{Name: containerName(root), Objects: files{root, os.DirFS(root)}}
-	if slices.ContainsFunc(entries, isLogs) {
+	if strings.HasPrefix(top.Name, categoryPrefix) || slices.ContainsFunc(entries, isLogs) {
 		return []Container{top}, nil
 	}
 	var out []Container
@@ -50,7 +50,7 @@ func Dir(root string) ([]Container, error) {
 
 // isLogs reports whether an entry of a directory is the first part of keys of logs.
 func isLogs(e fs.DirEntry) bool {
-	return e.IsDir() && (strings.HasSuffix(e.Name(), "=") || slices.Contains([]string{"blob", "file", "queue", "table"}, e.Name()))
+	return e.IsDir() && (isPart(e.Name()) || slices.Contains([]string{"blob", "file", "queue", "table"}, e.Name()))
 }
 
 // containerName is the name of a directory.

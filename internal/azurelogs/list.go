@@ -48,7 +48,11 @@ func (st *stream) blobs(ctx context.Context, service string, span Span) ([]Blob,
 		found[i], err = st.below(ctx, roots[i], service, span)
 		return err
 	})
-	return slices.Concat(found...), err
+	if err != nil || st.kind != formats.Resource {
+		return slices.Concat(found...), err
+	}
+	odd, err := st.odd(ctx, roots, service, span)
+	return append(slices.Concat(found...), odd...), err
 }
 
 // resources returns the prefixes before the hours. Those of resource logs have the ids of
@@ -60,6 +64,7 @@ func (st *stream) resources(ctx context.Context) ([]string, error) {
 		return st.roots, nil
 	}
 	roots, level := []string{}, []string{""}
+	isYear := func(name string) bool { return strings.HasPrefix(name, "y=") }
 	for len(level) > 0 {
 		below := make([][]string, len(level))
 		err := fanout.Each(ctx, len(level), atOnce, func(ctx context.Context, i int) error {
@@ -76,7 +81,6 @@ func (st *stream) resources(ctx context.Context) ([]string, error) {
 		}
 		var next []string
 		for i, names := range below {
-			isYear := func(name string) bool { return strings.HasPrefix(name, "y=") }
 			if slices.ContainsFunc(names, isYear) {
 				roots = append(roots, level[i])
 			}
@@ -135,7 +139,7 @@ func (st *stream) blob(root, service string, o *storage.Blob) (b Blob, ok bool) 
 	if err != nil || hour.Format(st.layout) != text || strings.HasSuffix(o.Key, "/") || !strings.Contains(o.Key[len(root)+len(text):], "/") {
 		return b, false
 	}
-	b = Blob{Service: service, Kind: st.kind, Key: o.Key, Size: o.Size, Version: o.Version, Hour: hour, container: st.container.Name, from: st.container}
+	b = Blob{Service: service, Kind: st.kind, Key: o.Key, Size: o.Size, Version: o.Version, Hour: hour, container: st.container.Name, from: st.container, stream: st}
 	if st.kind == formats.Classic {
 		first, err1 := time.Parse(time.RFC3339, o.Metadata["starttime"])
 		last, err2 := time.Parse(time.RFC3339, o.Metadata["endtime"])

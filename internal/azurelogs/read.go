@@ -96,7 +96,13 @@ func Read(ctx context.Context, b *Blob, seen Seen) iter.Seq2[*Chunk, error] {
 	return func(yield func(*Chunk, error) bool) {
 		c := chunker{blob: b, seen: seen, translator: formats.NewTranslator(b.Kind, b.Service, b.Hour), yield: yield, seed: maphash.MakeSeed()}
 		c.chunk.Services = []string{b.Service}
-		err := c.read(ctx)
+		if b.stream != nil && b.stream.o.Shows != nil {
+			c.translator.Shows = b.stream.o.Shows()
+		}
+		err := ErrOdd
+		if !b.odd {
+			err = c.read(ctx)
+		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, fmt.Errorf("read %s: %w", b.Path(), err))
 		}

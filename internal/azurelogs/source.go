@@ -86,6 +86,10 @@ type Options struct {
 	Account string
 	// Find returns the containers. It is called once, and again if it fails.
 	Find func(ctx context.Context) ([]Container, error)
+	// Shows makes functions that find the level that a text shows; see [formats.Translator].
+	Shows func() func(text []byte) record.Level
+	// Ignore are globs of first parts of keys that may have no logs below them.
+	Ignore []string
 }
 
 // Source is the logs of some containers. Several goroutines may use it at once.
@@ -105,8 +109,10 @@ type stream struct {
 	service   string
 	kind      formats.Kind
 	container Container
-	layout    string // of the part of a key that names the hour
-	top       string // the prefix of all keys; resources have further directories below it
+	layout    string   // of the part of a key that names the hour
+	top       string   // the prefix of all keys; resources have further directories below it
+	parts     []string // the first parts of the keys of resources
+	o         *Options
 
 	mu    sync.Mutex
 	roots []string // the prefixes before the hours; nil: not known yet
@@ -119,11 +125,22 @@ const (
 	resourceLayout = "y=2006/m=01/d=02/h=15"
 )
 
-// Prefix begins the names of the containers that Azure Monitor makes.
-const Prefix = "insights-"
+// The beginnings of the names of containers that Azure Monitor makes: of all, of those of resource
+// logs, and of those of tables that Log Analytics exports.
+const (
+	prefix         = "insights-"
+	categoryPrefix = prefix + "logs-"
+	exportPrefix   = "am-"
+)
 
-// categoryPrefix begins those of resource logs.
-const categoryPrefix = Prefix + "logs-"
+// IsNamed reports whether a container has the name of one with resource logs.
+func IsNamed(container string) bool {
+	return strings.HasPrefix(container, prefix) || strings.HasPrefix(container, exportPrefix)
+}
+
+// isPart reports whether a directory can be the first part of a key only, such as resourceId= and
+// tenantId=GUID.
+func isPart(dir string) bool { return strings.Contains(dir, "=") }
 
 // NoServiceError says that a source has no logs of a service.
 type NoServiceError struct {
@@ -239,7 +256,7 @@ func (s *Source) list(ctx context.Context) ([]*stream, error) {
 
 // inContainer finds the streams of a container by the first parts of its keys.
 func (s *Source) inContainer(ctx context.Context, c Container) (out []*stream, err error) {
-	resources := ""
+	st := &stream{kind: formats.Resource, container: c, layout: resourceLayout, o: &s.o}
 	for dir, err := range c.Dirs(ctx, "") {
 		switch {
 		case c.Optional && errors.Is(err, storage.ErrNotExist):
@@ -247,19 +264,20 @@ func (s *Source) inContainer(ctx context.Context, c Container) (out []*stream, e
 		case err != nil:
 			return nil, err
 		case slices.Contains([]string{"blob", "file", "queue", "table"}, dir):
-			st := &stream{kind: formats.Classic, container: c, layout: classicLayout, top: dir + "/"}
+			st := &stream{kind: formats.Classic, container: c, layout: classicLayout, top: dir + "/", o: &s.o}
 			st.roots = []string{st.top}
 			account := cmp.Or(s.o.Account, st.owner(ctx), c.Name)
 			st.service = record.FoldService(account + "." + dir)
 			out = append(out, st)
-		case strings.HasSuffix(dir, "=") && resources == "": // resourceId=/SUBSCRIPTIONS/…
-			resources = dir
-			st := &stream{kind: formats.Resource, container: c, layout: resourceLayout}
-			if st.service, err = st.category(ctx); err != nil {
-				return nil, err
-			}
-			out = append(out, st)
+		default:
+			st.parts = append(st.parts, dir)
 		}
+	}
+	if slices.ContainsFunc(st.parts, isPart) || len(st.parts) > 0 && IsNamed(c.Name) {
+		if st.service, err = st.category(ctx); err != nil {
+			return nil, err
+		}
+		out = append(out, st)
 	}
 	return out, ctx.Err()
 }
@@ -270,8 +288,10 @@ func (st *stream) category(ctx context.Context) (string, error) {
 	if name, ok := strings.CutPrefix(st.container.Name, categoryPrefix); ok && name != "" {
 		return record.FoldService(name), nil
 	}
-	if name, ok := strings.CutPrefix(st.container.Name, Prefix); ok && name != "" {
-		return record.FoldService(name), nil
+	for _, prefix := range []string{prefix, exportPrefix} {
+		if name, ok := strings.CutPrefix(st.container.Name, prefix); ok && name != "" {
+			return record.FoldService(name), nil
+		}
 	}
 	first := st.peek(ctx, "category", "Category")
 	return record.FoldService(cmp.Or(first, st.container.Name, "resource-logs")), ctx.Err()
@@ -329,6 +349,8 @@ type Blob struct {
 
 	container string
 	from      Objects
+	stream    *stream
+	odd       bool // it is no log by its name
 	head      bool // it is read up to Size, which is not the whole blob
 }
 

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"path"
 	"reflect"
 	"regexp"
 	"slices"
@@ -46,6 +47,9 @@ type Config struct {
 	Retention Retention `yaml:"retention" kong:"-"`
 	// Protocols are settings of the protocols of stock shippers.
 	Protocols Protocols `yaml:"protocols" kong:"-"`
+	AzureLogs AzureLogs `yaml:"azurelogs" kong:"-"`
+	// OTLP are settings of OTLP.
+	OTLP OTLP `yaml:"otlp" kong:"-"`
 	// Fields are names of fields that are tried before the known ones.
 	Fields Fields `yaml:"fields" kong:"-"`
 	// TimeNear is on or off: whether a time that may be that of another thing has to be near.
@@ -87,10 +91,17 @@ type Limits struct {
 	NewServices int `yaml:"new-services"`
 }
 
-// Protocols has the answers to clients that ask about the server they were made for.
-type Protocols struct {
-	// Elasticsearch is the version that clients of Elasticsearch are told.
-	Elasticsearch string `yaml:"elasticsearch-version"`
+// AzureLogs is for readers of Azure's own logs.
+type AzureLogs struct {
+	// Ignore are the first parts of keys, or globs, that are not told though no log is below them.
+	Ignore []string `yaml:"ignore"`
+}
+
+func (a *AzureLogs) validate(m *mistakes) {
+	for _, glob := range a.Ignore {
+		_, err := path.Match(glob, "")
+		m.check(err == nil, "azurelogs.ignore", glob, "want the first part of keys, or a glob such as backup-*")
+	}
 }
 
 // Log bounds the log on disk.
@@ -136,12 +147,14 @@ func Default() Config {
 		},
 		Limits:    Limits{InFlight: 256 << 20, NewServices: 10_000},
 		Protocols: Protocols{Elasticsearch: "8.9.0"},
+		OTLP:      OTLP{ServiceFrom: conventions()},
 		Log:       Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
 		NATS:      NATS{Stream: "LOGS", Consumer: "blobtail", Partitions: []string{}, AckWait: Duration(10 * time.Minute)},
 		Tail:      Tail{Enabled: true, Prefix: "tail", Shards: 4},
 		Syslog:    Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
 
 		Retention: Retention{Tail: Age(day), Grace: Duration(time.Hour), Rules: []Rule{}},
+		AzureLogs: AzureLogs{Ignore: []string{}},
 		Fields:    Fields{},
 		TimeNear:  "on",
 		Counters:  []Counter{},
@@ -366,26 +379,25 @@ func (c Config) Validate() error {
 	// that of earlier versions, which a file may have from print-config.
 	m.check(c.Flush.Min <= c.Flush.Size || c.Flush.Min == Default().Flush.Min || c.Flush.Min == 1<<20, "flush.min", c.Flush.Min,
 		"want at most flush.size ("+c.Flush.Size.String()+"), or flush.age has no effect")
-	var version [3]int
-	_, bad := fmt.Sscanf(c.Protocols.Elasticsearch+" ", "%d.%d.%d ", &version[0], &version[1], &version[2])
-	m.check(bad == nil, "protocols.elasticsearch-version", c.Protocols.Elasticsearch, "want three numbers, for example 8.9.0, which is the default")
+	c.Protocols.validate(&m)
 	m.check(c.Limits.NewServices >= 0 && c.Limits.NewServices <= 1_000_000, "limits.new-services", c.Limits.NewServices,
 		"want 1 to 1000000, or 0 for no limit; the default is 10000")
 	m.check(c.Limits.InFlight >= 128<<20, "limits.in-flight", c.Limits.InFlight,
 		"want at least 128MiB: one request may hold 16MiB as sent and 64MiB decompressed")
-	l := c.Log
-	m.check(l.Segment >= 1<<20 && l.Segment <= 1<<30, "log.segment", l.Segment, "want 1MiB to 1GiB")
-	m.check(l.Soft >= l.Segment, "log.soft", l.Soft, "want at least log.segment ("+l.Segment.String()+")")
-	m.check(l.Max == 0 || l.Max >= l.Soft, "log.max", l.Max, "want 0 or at least log.soft ("+l.Soft.String()+")")
-	m.check(l.DiskFull >= 1 && l.DiskFull <= 100, "log.disk-full", l.DiskFull, "want 1 to 100 (percent)")
+	m.check(c.Log.Segment >= 1<<20 && c.Log.Segment <= 1<<30, "log.segment", c.Log.Segment, "want 1MiB to 1GiB")
+	m.check(c.Log.Soft >= c.Log.Segment, "log.soft", c.Log.Soft, "want at least log.segment ("+c.Log.Segment.String()+")")
+	m.check(c.Log.Max == 0 || c.Log.Max >= c.Log.Soft, "log.max", c.Log.Max, "want 0 or at least log.soft ("+c.Log.Soft.String()+")")
+	m.check(c.Log.DiskFull >= 1 && c.Log.DiskFull <= 100, "log.disk-full", c.Log.DiskFull, "want 1 to 100 (percent)")
+	c.AzureLogs.validate(&m)
 	c.NATS.validate(&m)
 	c.Syslog.validate(&m)
-	letters := strings.Trim(c.Tail.Prefix, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
-	m.check(letters && c.Tail.Prefix != "" && len(c.Tail.Prefix) <= 40, "tail.prefix", c.Tail.Prefix, "want letters only, at most 40, for example tail")
+	letters := regexp.MustCompile(`^[A-Za-z]{1,40}$`).MatchString(c.Tail.Prefix)
+	m.check(letters, "tail.prefix", c.Tail.Prefix, "want letters only, at most 40, for example tail")
 	every, _ := c.TailEvery()
 	m.check(every >= leastEvery && every <= mostEvery, "tail.every", c.Tail.Every, "want 1s to 30s, or auto")
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")
 	c.Retention.validate(&m)
+	c.OTLP.validate(&m)
 	c.Fields.validate(&m, c.TimeNear)
 	validateCounters(&m, c.Counters)
 	validateRules(&m, c.Rules)

@@ -52,8 +52,8 @@ func TestExampleFile(t *testing.T) {
 	text, _ := os.ReadFile("../../configs/blobtail.yaml")
 	own, _ := config.Default().YAML()
 	for line := range strings.Lines(string(own)) {
-		key, _, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if !strings.Contains(string(text), key+":") {
+		key, _, named := strings.Cut(strings.TrimSpace(line), ":")
+		if named && !strings.Contains(string(text), key+":") {
 			t.Errorf("configs/blobtail.yaml does not explain %s", key)
 		}
 	}
@@ -85,6 +85,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		})
 	}
 	for _, tc := range []struct{ name, text, want string }{
+		{"an empty attribute", `otlp: {service-from: [k8s.pod.name, ""]}`, `otlp.service-from: "": want attributes`},
+		{"service.name is tried first anyway", "otlp: {service-from: [service.name]}", "behind service.name"},
 		{"listen", "ingest: {listen: ':x'}", "ingest.listen"},
 		{"admin", "ingest: {admin: localhost}", "ingest.admin"},
 		{"period", "ingest: {period: 7m}", "ingest.period"},
@@ -120,6 +122,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"syslog cert", "syslog: {listen: 'localhost:6514', cert: a.pem}", "syslog.cert"},
 		{"syslog client-ca", "syslog: {listen: ':6514', client-ca: a.pem}", "syslog.client-ca"},
 		{"tail prefix", "tail: {prefix: tail-1}", "tail.prefix"},
+		{"glob of a first part", "azurelogs: {ignore: ['a[']}", `azurelogs.ignore: "a[": want the first part of keys`},
 		{"tail shards", "tail: {shards: 17}", "tail.shards"},
 		{"no tail shards", "tail: {shards: 0}", "tail.shards"},
 		{"fields without names", "fields: {services: [web]}", "fields: nothing: want names for time, level, message or service"},
@@ -224,7 +227,7 @@ func TestExplained(t *testing.T) {
 		"rules: [{mask: [{regex: x}]}]":               `line 1: there is no key rules[0].mask[0].regex; rules[0].mask[0] may have field, kind, pattern, with`,
 		"counters: [{name: a, wehre: x}]":             `line 1: there is no key counters[0].wehre; did you mean "where"?`,
 		"store:\n  dir: x":                            "line 2: store: want one value",
-		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, nats, syslog, tail, retention, protocols, fields, time-near, counters, rules",
+		"words":                                       "line 1: want the keys store, live, ingest, access, tls, flush, limits, log, nats, syslog, tail, retention, protocols, azurelogs, otlp, fields, time-near, counters, rules",
 		"# a key\nnats: {url: '${NATS_URL}'}":         "nats.url: ${NATS_URL} stays as it is in this file; set BLOBTAIL_NATS instead",
 	} {
 		_, err := load(t, text)

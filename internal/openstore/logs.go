@@ -22,7 +22,7 @@ func openLogs(spec Spec, create bool, o Options) (*Store, error) {
 	if create {
 		return nil, &BadSpecError{spec.String(), "Azure's own logs can only be read; ingest import --from " + spec.String() + " brings them into another store"}
 	}
-	source, explain, sent, err := logsOf(spec)
+	source, explain, sent, err := logsOf(spec, azurelogs.Options{Shows: o.Shows, Ignore: o.Ignore})
 	if err != nil {
 		return nil, err
 	}
@@ -35,13 +35,13 @@ func openLogs(spec Spec, create bool, o Options) (*Store, error) {
 
 // logsOf returns the source of Azure's own logs, with the remedies of its errors and the
 // count of its requests.
-func logsOf(spec Spec) (*azurelogs.Source, func(error) string, *traffic.Counter, error) {
+func logsOf(spec Spec, o azurelogs.Options) (*azurelogs.Source, func(error) string, *traffic.Counter, error) {
 	if path := spec.Copied(); path != "" {
 		if _, err := azurelogs.Dir(path); err != nil {
 			return nil, nil, nil, err
 		}
-		source := azurelogs.New(azurelogs.Options{Find: func(context.Context) ([]azurelogs.Container, error) { return azurelogs.Dir(path) }})
-		return source, func(err error) string { return fsys.Place{Dir: path, Reads: true}.Remedy(err) }, nil, nil
+		o.Find = func(context.Context) ([]azurelogs.Container, error) { return azurelogs.Dir(path) }
+		return azurelogs.New(o), func(err error) string { return fsys.Place{Dir: path, Reads: true}.Remedy(err) }, nil, nil
 	}
 	name, container, err := azure.ParseLogs(spec.place)
 	if err != nil {
@@ -52,10 +52,10 @@ func logsOf(spec Spec) (*azurelogs.Source, func(error) string, *traffic.Counter,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	source := azurelogs.New(azurelogs.Options{Account: name, Find: func(ctx context.Context) ([]azurelogs.Container, error) {
+	o.Account, o.Find = name, func(ctx context.Context) ([]azurelogs.Container, error) {
 		return containers(ctx, account, container)
-	}})
-	return source, account.Explain, sent, nil
+	}
+	return azurelogs.New(o), account.Explain, sent, nil
 }
 
 // containers returns one container, or all containers of an account that have logs.
@@ -63,11 +63,13 @@ func containers(ctx context.Context, account *azure.Account, one string) (out []
 	names := []string{one}
 	if one == "" {
 		names = []string{azure.ClassicLogs}
-		for name, err := range account.Containers(ctx, azurelogs.Prefix) {
+		for name, err := range account.Containers(ctx, "") {
 			if err != nil {
 				return nil, err
 			}
-			names = append(names, name)
+			if azurelogs.IsNamed(name) {
+				names = append(names, name)
+			}
 		}
 	}
 	for _, name := range names {

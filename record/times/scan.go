@@ -59,6 +59,8 @@ func (c *scan) time() bool {
 func (c *scan) digits(week bool) bool {
 	n := digits(c.s[c.at:])
 	switch sep := c.peek(n); {
+	case n == 4 && (sep == '.' || sep == ':') && c.peek(10) == '-':
+		return c.dashed(sep)
 	case n == 4 && (sep == '-' || sep == '/' || sep == '.') && c.peek(7) == sep:
 		return c.isoDay(sep) && c.behindDate(false)
 	case n == 4 && sep == '-' && isLetter(c.peek(5)):
@@ -71,15 +73,19 @@ func (c *scan) digits(week bool) bool {
 	case n <= 2 && (sep == '/' || sep == '-' || sep == ' ') && isLetter(c.peek(n+1)):
 		return c.dayFirst(n, sep, week)
 	case n <= 2 && sep == '/' && c.r.MonthFirst:
-		return c.american(n)
+		return c.dayOrMonth(n, sep)
+	case n == 2 && isLetter(sep) && c.peek(9) == ' ':
+		return c.dayFirst(n, 0, week)
 	case n <= 2 && sep == '.':
 		return c.dotted(n)
-	case n == 2 && sep == '-' && digits(c.s[c.at+3:]) == 2 && (c.peek(5) == ' ' || c.peek(5) == '|'):
-		return c.monthDay()
+	case n == 2 && (sep == '-' && (c.peek(5) == ' ' || c.peek(5) == '|') || sep == '/' && c.peek(5) == '-') && digits(c.s[c.at+3:]) == 2:
+		return c.monthDay(sep)
 	case n == 2 && sep == '/' && c.peek(5) == '/' && c.peek(8) == ' ':
 		return c.short(3)
 	case n == 6 && sep == ' ':
 		return c.short(2)
+	case n <= 2 && (sep == '/' || sep == '-'):
+		return c.dayOrMonth(n, sep)
 	}
 	return false
 }
@@ -112,13 +118,30 @@ func (c *scan) monthSecond() bool {
 	return c.behindDate(false)
 }
 
-// monthDay scans 11-20 15:04:05.123 of Android and 11-20|15:04:05.123 of go-ethereum. It has three
-// digits of a fraction, and no zone.
-func (c *scan) monthDay() bool {
+// monthDay scans 11-20 15:04:05.123 of Android, 11-20|15:04:05.123 of go-ethereum and
+// 11/20-15:04:05.123456 of Snort. It has three or six digits of a fraction, and no zone.
+func (c *scan) monthDay(sep byte) bool {
 	c.month, c.day, c.dated = two(c.s, c.at), two(c.s, c.at+3), true
 	c.at += len("11-20 ")
 	at := c.at
-	return c.month >= 1 && c.month <= 12 && c.clock() && c.at == at+len("15:04:05.123") && !isDigit(c.peek(0))
+	if c.month < 1 || c.month > 12 || !c.clock() || isDigit(c.peek(0)) {
+		return false
+	}
+	n := c.at - at - len("15:04:05")
+	return n == len(".123456") || n == len(".123") && sep == '-' || n == 0 && c.r.MonthDay
+}
+
+// dashed scans 2026.11.20-15.04.05:123 of Unreal, and 2026:11:20-15:04:05 of Sophos.
+func (c *scan) dashed(sep byte) bool {
+	if c.peek(7) != sep || !c.isoDay(sep) {
+		return false
+	}
+	if c.peek(3) != '.' {
+		return c.behindDate(false)
+	}
+	h, m, s := two(c.s, c.at+1), two(c.s, c.at+4), two(c.s, c.at+7)
+	c.at += len("-15.04.05")
+	return c.setClock(h, m, s) && c.fraction()
 }
 
 // dotted scans 20.11.2026 15:04:05. A date with dots begins with its day.
@@ -153,6 +176,11 @@ func (c *scan) basic() bool {
 	if c.peek(2) == ':' {
 		return c.clock() && c.zone()
 	}
+	return c.basicClock()
+}
+
+// basicClock scans 150405 with a fraction and a zone.
+func (c *scan) basicClock() bool {
 	if digits(c.s[c.at:]) != 6 {
 		return false
 	}
@@ -168,7 +196,7 @@ func (c *scan) date8() {
 	c.at += 8
 }
 
-// klog scans I1120 15:04:05.123456, and the form with a year.
+// klog scans I1120 15:04:05.123456, and the forms with a year of two and of four digits.
 func (c *scan) klog() bool {
 	if bytes.IndexByte([]byte("IWEFDC"), c.peek(0)) < 0 {
 		return false
@@ -178,6 +206,9 @@ func (c *scan) klog() bool {
 	case 4:
 		c.month, c.day, c.dated = two(c.s, c.at), two(c.s, c.at+2), true
 		c.at += 4
+	case 6:
+		c.year, c.month, c.day, c.dated = 2000+two(c.s, c.at), two(c.s, c.at+2), two(c.s, c.at+4), true
+		c.at += 6
 	case 8:
 		c.date8()
 	default:
@@ -186,15 +217,19 @@ func (c *scan) klog() bool {
 	return c.month >= 1 && c.month <= 12 && c.peek(0) == ' ' && c.behindDate(false)
 }
 
-// dayFirst scans 20/Nov/2026:15:04:05, 20-Nov-2026 15:04:05 and 20 Nov 2026 15:04:05, and
-// years of two digits behind the day of the week.
+// dayFirst scans 20/Nov/2026:15:04:05, 20-Nov-2026 15:04:05, 20 Nov 2026 15:04:05 and, with no sep,
+// 20Nov2026 15:04:05, and years of two digits behind the day of the week.
 func (c *scan) dayFirst(n int, sep byte, week bool) bool {
 	c.day, _ = c.number(n)
-	c.at++
-	if c.month = uint(c.word(month)); c.month == 0 || c.peek(0) != sep {
+	if sep != 0 {
+		c.at++
+	}
+	if c.month = uint(c.word(month)); c.month == 0 || sep != 0 && c.peek(0) != sep {
 		return false
 	}
-	c.at++
+	if sep != 0 {
+		c.at++
+	}
 	c.dated = true
 	switch digits(c.s[c.at:]) {
 	case 4:
@@ -211,11 +246,21 @@ func (c *scan) dayFirst(n int, sep byte, week bool) bool {
 	return c.behindDate(sep == '/')
 }
 
-// american scans 11/20/2026 3:04:05 PM.
-func (c *scan) american(n int) bool {
-	month, day, ok := c.numericDate(n, '/')
-	c.month, c.day = month, day
-	return ok && month >= 1 && month <= 12 && c.behindDate(false)
+// dayOrMonth scans 20/11/2026 15:04:05 and 20-11-2026 15:04:05 with a day over 12, and 11/20/2026
+// 3:04:05 PM of sources that write the month first. So does one that writes a comma behind such a
+// day, as JavaScript does in the United States, or a dash: 11/20/2026-15:04:05 of Suricata,
+// 11/20/2026 - 15:04:05 of the Source engine.
+func (c *scan) dayOrMonth(n int, sep byte) bool {
+	first, second, ok := c.numericDate(n, sep)
+	dash := first <= 12 && (c.peek(0) == '-' || c.peek(1) == '-')
+	switch c.month, c.day = first, second; {
+	case sep == '/' && (c.r.MonthFirst || second > 12 && c.peek(0) == ',' || dash):
+	case first > 12:
+		c.month, c.day = second, first
+	default:
+		return false
+	}
+	return ok && c.month >= 1 && c.month <= 12 && c.behindDate(false)
 }
 
 // monthFirst scans Nov 20 15:04:05, with a year in front of it, behind the day, behind the
@@ -282,6 +327,8 @@ func (c *scan) behindDate(colon bool) bool {
 	switch b := c.peek(0); {
 	case b == ':' && c.peek(1) == ':': // Erlang
 		c.at += 2
+	case b == '-' && c.peek(3) == ':': // Suricata
+		c.at++
 	case b == 'T' || b == 't' || b == '\t' || b == '_' || colon && b == ':':
 		c.at++
 	case b == ',':
@@ -295,6 +342,9 @@ func (c *scan) behindDate(colon bool) bool {
 		c.at += 2
 	case c.peek(0) == '-' && c.peek(1) == ' ' && c.s[c.at-1] == ' ': // 2026/11/20 - 15:04:05 of Gin
 		c.at += 2
+	}
+	if c.whole && digits(c.s[c.at:]) == 6 { // 2026-11-20T150405Z
+		return c.basicClock()
 	}
 	if !c.clock() {
 		return false
@@ -426,57 +476,4 @@ func (c *scan) word(name func(letters uint32) (n int, whole string)) int {
 	}
 	c.at += end
 	return n
-}
-
-// month returns the number of the month that begins with three letters in lower case, and its
-// name; 0 for others.
-func month(letters uint32) (n int, whole string) {
-	switch letters {
-	case 'j'<<16 | 'a'<<8 | 'n':
-		return 1, "january"
-	case 'f'<<16 | 'e'<<8 | 'b':
-		return 2, "february"
-	case 'm'<<16 | 'a'<<8 | 'r':
-		return 3, "march"
-	case 'a'<<16 | 'p'<<8 | 'r':
-		return 4, "april"
-	case 'm'<<16 | 'a'<<8 | 'y':
-		return 5, "may"
-	case 'j'<<16 | 'u'<<8 | 'n':
-		return 6, "june"
-	case 'j'<<16 | 'u'<<8 | 'l':
-		return 7, "july"
-	case 'a'<<16 | 'u'<<8 | 'g':
-		return 8, "august"
-	case 's'<<16 | 'e'<<8 | 'p':
-		return 9, "september"
-	case 'o'<<16 | 'c'<<8 | 't':
-		return 10, "october"
-	case 'n'<<16 | 'o'<<8 | 'v':
-		return 11, "november"
-	case 'd'<<16 | 'e'<<8 | 'c':
-		return 12, "december"
-	}
-	return 0, ""
-}
-
-// weekday is month for the days of the week.
-func weekday(letters uint32) (n int, whole string) {
-	switch letters {
-	case 'm'<<16 | 'o'<<8 | 'n':
-		return 1, "monday"
-	case 't'<<16 | 'u'<<8 | 'e':
-		return 2, "tuesday"
-	case 'w'<<16 | 'e'<<8 | 'd':
-		return 3, "wednesday"
-	case 't'<<16 | 'h'<<8 | 'u':
-		return 4, "thursday"
-	case 'f'<<16 | 'r'<<8 | 'i':
-		return 5, "friday"
-	case 's'<<16 | 'a'<<8 | 't':
-		return 6, "saturday"
-	case 's'<<16 | 'u'<<8 | 'n':
-		return 7, "sunday"
-	}
-	return 0, ""
 }

@@ -33,6 +33,8 @@ type Reader struct {
 	Guess func(ns int64, dated bool) bool
 	// MonthFirst says that the source writes 11/20/2026 for a day in November.
 	MonthFirst bool
+	// MonthDay says that the source writes 11-20 15:04:05 without a fraction.
+	MonthDay bool
 
 	head   uint64 // the text of the last date
 	tail   uint16

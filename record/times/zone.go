@@ -25,7 +25,7 @@ func (c *scan) zone() bool {
 	for isLetter(c.peek(n)) && n < 10 {
 		n++
 	}
-	if b = c.peek(n); b == '/' && n > 2 {
+	if b = c.peek(n); b == '/' && n > 2 && c.peek(0)-'A' < 26 { // others are paths
 		return c.place()
 	}
 	word := c.s[c.at : c.at+n]
@@ -109,8 +109,13 @@ func (c *scan) offset(least int) bool {
 	return true
 }
 
-// zoneName scans the name that Go writes behind an offset: +0000 UTC.
+// zoneName scans the name that Go writes behind an offset: +0000 UTC. Python's isoformat() + "Z" has
+// +00:00Z.
 func (c *scan) zoneName() bool {
+	if (c.peek(0) == 'Z' || c.peek(0) == 'z') && !isWord(c.peek(1)) {
+		c.at++
+		return true
+	}
 	n := 1
 	for isLetter(c.peek(n)) && n < 7 {
 		n++

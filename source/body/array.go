@@ -24,10 +24,10 @@ func looksLikeArray(b []byte) bool {
 
 // decodeArray decodes the objects of the array that begins at off. From a syntax
 // error on, the rest of the body is one reject, since the start of the next element
-// is unknown.
-func decodeArray(body []byte, off int, to Sink) {
-	rest := func(from int, reason string) {
-		to.Reject(bytes.TrimRight(body[from:], " \t\r\n"), Rejection{Reason: reason, Syntax: true}, len(body))
+// is unknown. more is false if the sink has stopped it.
+func decodeArray(body []byte, off int, to Sink) (more bool) {
+	rest := func(from int, reason string) bool {
+		return to.Reject(bytes.TrimRight(body[from:], " \t\r\n"), Rejection{Reason: reason, Syntax: true}, len(body))
 	}
 	next := off // of the last bracket or comma
 	if i := skipSpace(body, off+1); i < len(body) && body[i] == ']' {
@@ -35,32 +35,30 @@ func decodeArray(body []byte, off int, to Sink) {
 	}
 	for next >= len(body) || body[next] != ']' {
 		if off = skipSpace(body, next+1); off >= len(body) {
-			rest(len(body), "the array has no end")
-			return
+			return rest(len(body), "the array has no end")
 		}
 		n, why := element(body[off:], to)
 		if n == 0 {
-			rest(off, why.Reason)
-			return
+			return rest(off, why.Reason)
 		}
 		end := off + n
 		if next = skipSpace(body, end); next < len(body) && body[next] != ',' && body[next] != ']' {
-			rest(off, "neither , nor ] after an element of the array")
-			return
+			return rest(off, "neither , nor ] after an element of the array")
 		}
 		if !pass(body[off:end], why, end, to) {
-			return
+			return false
 		}
 	}
 	if off = skipSpace(body, next+1); off < len(body) {
-		rest(off, "text after the array")
+		return rest(off, "text after the array")
 	}
+	return true
 }
 
 // element returns the length of the array element at the start of b, and the reason
 // why it is no record; 0 when it is not even a value.
 func element(b []byte, to Sink) (n int, why Rejection) {
-	if b[0] == '{' {
+	if _, ok := to.(*batch); b[0] == '{' || ok && b[0] == '"' {
 		n, why, _ = objectAt(b, to)
 	} else {
 		why.Reason = "the array element is not a JSON object"

@@ -81,3 +81,30 @@ func BenchmarkGather(b *testing.B) {
 		b.Run(name, func(b *testing.B) { benchGather(b, c.form, c.line) })
 	}
 }
+
+// Exports of 5,000 records, with members that each record gets and without.
+func BenchmarkExport(b *testing.B) {
+	const line = `{"ts":"2026-11-20T10:00:00.%03dZ","level":"info","msg":"GET /orders took %d ms","status":200,"path":"/orders"}`
+	var records []string
+	for i := range 5000 {
+		records = append(records, fmt.Sprintf(line, i%1000, i))
+	}
+	list := strings.Join(records, ",")
+	for name, object := range map[string]string{
+		"Records":   `{"Records":[` + list + `]}`,
+		"logEvents": `{"owner":"123456789012","logGroup":"/aws/orders","logEvents":[` + list + `]}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			g := body.NewGatherer()
+			b.SetBytes(int64(len(object)))
+			for b.Loop() {
+				g.Clear()
+				g.After = func(int) bool { return true }
+				g.Arrive(body.Arrival{Service: "web", Time: arrival.UnixNano(), Source: "test", Clock: "the clock"})
+				if err := body.JSON([]byte(object), g); err != nil || g.Accepted != 5000 {
+					b.Fatal(err, g.Accepted)
+				}
+			}
+		})
+	}
+}

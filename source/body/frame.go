@@ -30,6 +30,9 @@ func isFrame(s []byte) bool {
 			return true
 		}
 	}
+	if isDigit(s[0]) && isClickHouse(s) {
+		return true
+	}
 	if n := bytes.IndexByte(s, ':'); n > 0 && n+1 < len(s) && isDigit(s[n+1]) && (isRuby(s) || isLua(s) || isZig(s)) {
 		return true
 	}
@@ -189,4 +192,24 @@ func isGinPlace(s []byte) bool {
 func isGoFile(s []byte) bool {
 	n := bytes.LastIndexByte(s, ':')
 	return n > 3 && allDigits(s[n+1:]) && bytes.HasSuffix(s[:n], []byte(".go"))
+}
+
+// isClickHouse reports whether a line is a call of ClickHouse: 0. DB::f(int) @ 0x0c8a in /usr/bin/clickhouse
+func isClickHouse(s []byte) bool {
+	n, call, ok := bytes.Cut(s, []byte(". "))
+	return ok && allDigits(n) && (bytes.Contains(call, []byte(" @ 0x")) || bytes.HasPrefix(call, []byte("inlined from ")) ||
+		bytes.HasPrefix(call, []byte("0x")) || bytes.Contains(call, []byte(") [0x")))
+}
+
+// announces reports whether a line of any level says that the lines behind it are its stack trace, as
+// ClickHouse does.
+func announces(line []byte) bool {
+	return bytes.HasSuffix(line, []byte(", Stack trace (when copying this message, always include the lines below):")) ||
+		bytes.HasSuffix(line, []byte(", Stack trace:"))
+}
+
+// isAlso reports whether a line of Jenkins names an exception that belongs to the next one.
+func isAlso(s []byte) bool {
+	name, ok := bytes.CutPrefix(s, []byte("Also:   "))
+	return ok && bytes.IndexByte(name, '.') > 0
 }

@@ -48,6 +48,8 @@ func (l *ledger) Explains() bool { return false }
 
 func (l *ledger) Mapped([]byte, string) bool { return false }
 
+func (l *ledger) Takes([]byte) bool { return true }
+
 func (l *ledger) Scanned() (ns int64, own bool) { return 0, false }
 
 func (l *ledger) Last() (ns int64, own, any bool) { return 0, false, l.accepted > 0 }
@@ -105,6 +107,7 @@ func FuzzSplit(f *testing.F) {
 	for _, s := range []string{
 		"{\"a\":1}\n{\"b\":2}\r\n\n{\"c\":", `[{"a":1},2,"x",[3],{"b":2}] tail`, "[error] x\r\n[1,2] y\n", "{\"a\":[1,\n{\"b\":2}\n{\"c\":3}",
 		"\xef\xbb\xbf{} {}\n{}x", "{\n \"a\": {\n \"b\": [\n 1 ] } }\n{\"a\":1,\"a\":2}{}", `[{"a":"\ud800\xff"},{"a":`, "\x00\n\xff\n",
+		`{"logs":["a",{"b":1}]}`, `{"owner":"a","logEvents":[{"b":1},{}]`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -112,6 +115,12 @@ func FuzzSplit(f *testing.F) {
 		checkCRI(t, body)
 		body = slices.Clip(body)
 		if hasCRI(body) { // the heads are in no record
+			return
+		}
+		if hasExport(body) { // so are the other members
+			for _, sh := range shapes() {
+				reading(sh.decode, string(body))
+			}
 			return
 		}
 		for _, sh := range shapes() {
@@ -129,6 +138,13 @@ func FuzzSplit(f *testing.F) {
 // hasCRI reports whether a body may have lines of a container runtime.
 func hasCRI(body []byte) bool {
 	return bytes.Contains(body, []byte(" stdout ")) || bytes.Contains(body, []byte(" stderr "))
+}
+
+// hasExport reports whether a body may have an export.
+func hasExport(body []byte) bool {
+	return slices.ContainsFunc([]string{"logEvents", "vents", "ecords", "items", "value", "entries", "logs"}, func(key string) bool {
+		return bytes.Contains(body, []byte(key+`"`))
+	})
 }
 
 // A criLedger gathers the texts of the records of a container runtime.

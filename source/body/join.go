@@ -124,7 +124,7 @@ func (j *joiner) begin(off, end int, head, level []byte) {
 	if level != nil {
 		if j.severe = isSevere(level); !j.severe {
 			j.opens(line)
-			j.framed = j.zapAhead(line)
+			j.framed = j.zapAhead(line) || announces(line)
 			j.single = j.until == 0 && j.closer == 0 && !j.framed
 			return
 		}
@@ -170,7 +170,7 @@ func (j *joiner) enter(f form, s []byte, end int) {
 	j.form, j.severe = f, true
 	j.thrown = f == thrownForm
 	j.message = wantsMessage(f, s)
-	j.chained = f == pythonForm && wantsTraceback(s)
+	j.chained = f == pythonForm && wantsTraceback(s) || isAlso(s)
 	j.named = !isTraceback(s) && !isSyntax(s)
 	switch f {
 	case reportForm:
@@ -361,7 +361,7 @@ func (j *joiner) takesFirst(f form, s []byte, end int) bool {
 		j.level = []byte("critical")
 	}
 	switch {
-	case j.form == none && f != reportForm, j.chained, j.form == nodeForm && f == thrownForm && j.blank:
+	case j.form == none && f != reportForm, j.chained, j.form == thrownForm && isAlso(s), j.form == nodeForm && f == thrownForm && j.blank:
 		j.enter(f, s, end)
 		return true
 	case f != j.form:

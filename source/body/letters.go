@@ -1,6 +1,102 @@
 package body
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
+
+// letters are the forms of lines in which a letter is the level: at their beginning or, if timed, right
+// behind their time. of are the letters that the form may have. A form with a level has that, and one
+// without letters and level has the level as a word behind it, in any case. [fit] has the signs.
+var letters = [...]struct {
+	form, of, level string
+	timed           bool
+	line            string
+}{
+	{"^9999 @", "IWEF", "", false, "I1120 10:00:06.257312   812 x.cc:7] text"},              // glog, klog
+	{"^999999 @", "IWEF", "", false, "I261120 10:00:06.257312 812 1@x.go:7 text"},           // CockroachDB
+	{"^99999999 @", "IWEF", "", false, "I20261120 10:00:06.257312   812 x.cc:7] text"},      // glog since 0.5
+	{"^0000 00:00:", "IWEF", "", false, "E0000 00:00:1795168806.257312   812 x.cc:7] text"}, // Abseil before its start
+	{"[^9999 @", "IWEF", "", false, "[E1120 10:00:06.257312 X.cpp:42] text"},                // PyTorch
+	{"[^ ~:&] ", "IWEF", "", false, "[W TensorImpl.h:1156] text"},                           // PyTorch up to 2.2
+	{"^ (&) ~:", "VDIWE", "", false, "E (2312) esp-tls: text"},                              // ESP-IDF
+	{"^ (@) ~:", "VDIWE", "", false, "E (10:00:06.257) esp-tls: text"},
+	{"[@][^][", "VDIWE", "", false, "[10:00:06][W][modbus:521]: text"}, // ESPHome
+	{"[@][C][", "", "config", false, "[10:00:06][C][logger:185]: text"},
+	{"[@][VV][", "", "verbose", false, "[10:00:06][VV][sensor:093]: text"},
+	{"[^][~:&", "VDIWE", "", false, "[W][modbus:521]: text"},
+	{"[C][~:&", "", "config", false, "[C][logger:185]: text"},
+	{"[_&][^][~:&", "VDIWE", "", false, "[  2312][E][WiFi.cpp:123] begin(): text"}, // Arduino on ESP32
+	{"[@ ^] ", "VDIWEF", "", false, "[10:00:06 E] text"},                           // Serilog
+	{"^/*(_&):", "VDIWEF", "", false, "E/Shop    ( 1234): text"},                   // Android, logcat -v brief
+	{"_^/*(_&):", "VDIWEF", "", true, "11-20 10:00:06.257 E/Shop    ( 1234): text"},
+	{"_& _& ^ *:", "VDIWEF", "", true, "11-20 10:00:06.257  1234  5678 E Shop    : text"},          // Android
+	{"_~ _& _& ^ *:", "VDIWEF", "", true, "11-20 10:00:06.257 10123  1234  5678 W Shop    : text"}, // Android, with users
+	{": ^ ~:&] ", "IWEF", "", true, "2026-11-20 10:00:06.257312: W tensorflow/x.cc:42] text"},      // TensorFlow, XLA
+	{" ^ _$_[", "DIWEF", "", true, "2026-11-20T10:00:06.257+0000 I  NETWORK  [x] text"},            // MongoDB up to 4.2
+	{" ^9 _$_[", "D", "", true, "2026-11-20T10:00:06.257+0000 D1 REPL     [x] text"},
+	{" [^:", "VIWEF", "", true, "2026-11-20 10:00:06.257312841 [W:onnxruntime:, x.cc:42 f] text"}, // ONNX Runtime
+	{"_PID[&] ", "", "", true, "2026-11-20T10:00:06  PID[3096] Error       text"},                 // Azure App Service
+}
+
+// formLevel returns the level of a line in one of the forms of letters.
+func formLevel(line []byte, timed bool) []byte {
+	line = line[:min(len(line), levelReach)]
+	if !mayLetter(line, timed) {
+		return nil
+	}
+	for i := range letters {
+		f := &letters[i]
+		if f.timed != timed {
+			continue
+		}
+		switch n, _, letter := fit(f.form, line); {
+		case n == 0:
+		case f.level != "":
+			return []byte(f.level)
+		case letter == nil:
+			if word, _, _ := bytes.Cut(line[n:], []byte(" ")); levelKind(word) != none {
+				return word
+			}
+		case strings.IndexByte(f.of, letter[0]) >= 0:
+			return letter
+		}
+	}
+	return nil
+}
+
+// mayLetter reports whether a line may have one of the forms of letters, by its first bytes.
+func mayLetter(line []byte, timed bool) bool {
+	at := 0
+	if timed {
+		at = skipBlanks(line, 0)
+	}
+	if at+4 >= len(line) {
+		return false
+	}
+	c, next := line[at], line[at+1]
+	switch {
+	case c == '[':
+		return next == ' ' || next-'A' < 26 || isDigit(next)
+	case c == ':':
+		return timed && next == ' ' && line[at+3] == ' '
+	case !timed, c-'A' < 26:
+		return c-'A' < 26 && (next == ' ' || next == '/' || isDigit(next)) || c == 'P' && next == 'I'
+	}
+	if (c|0x20)-'a' < 26 { // the name of a user
+		at = skipBlanks(line, at+max(0, bytes.IndexByte(line[at:], ' ')))
+	}
+	for range 2 { // a process and a thread of Android
+		from := at
+		for at < len(line) && isDigit(line[at]) {
+			at++
+		}
+		if at = skipBlanks(line, at); at == from {
+			return false
+		}
+	}
+	return at < len(line) && (isDigit(line[at]) || line[at]-'A' < 26)
+}
 
 // headLetter returns the level that a letter or a sign says in the heads of Ruby's Logger
 // ("E, [2026-11-20T10:00:00 #7] ERROR -- : x") and of Redis ("1:M 20 Nov 2026 10:00:00.257 # x").
@@ -33,59 +129,10 @@ func headLetter(line []byte) []byte {
 	return nil
 }
 
-// androidLetter returns the level in a line of Android's logcat, behind its time or without one:
-// "E/Tag( 1234): x", "11-20 10:00:00.257  1234  5678 E Tag: x".
-func androidLetter(line []byte, timed bool) []byte {
-	at := skipBlanks(line, 0)
-	if at+4 >= len(line) {
-		return nil
-	}
-	if timed && isDigit(line[at]) {
-		for range 2 {
-			from := at
-			for at < len(line) && isDigit(line[at]) {
-				at++
-			}
-			if from == at {
-				return nil
-			}
-			at = skipBlanks(line, at)
-		}
-		if at+3 < len(line) && line[at+1] == ' ' && isAndroid(line[at]) && bytes.IndexByte(line[at+2:min(len(line), at+longestMark)], ':') > 0 {
-			return line[at : at+1]
-		}
-		return nil
-	}
-	if line[at+1] != '/' || !isAndroid(line[at]) {
-		return nil
-	}
-	tag := line[at+2 : min(len(line), at+longestMark)]
-	end, open := bytes.Index(tag, []byte("):")), bytes.IndexByte(tag, '(')
-	if open < 1 || end <= open || !allDigits(bytes.TrimLeft(tag[open+1:end], " ")) {
-		return nil
-	}
-	return line[at : at+1]
-}
-
-// isAndroid reports whether a letter is a level of Android.
-func isAndroid(c byte) bool {
-	switch c {
-	case 'V', 'D', 'I', 'W', 'E', 'F':
-		return true
-	}
-	return false
-}
-
 // isTornado reports whether a line begins as that of Tornado and Jupyter does, with a letter and a
 // time in one bracket: [E 2026-11-20 10:00:00.257 ServerApp], [I 261120 10:00:00 web:2239],
 // [W 10:00:00 App].
 func isTornado(line []byte) bool {
 	const least = len("[E 10:00:00 a]")
 	return len(line) > least && line[0] == '[' && line[2] == ' ' && (isClock(line[3:5], line[5:]) || allDigits(line[3:7])) && bytes.IndexByte([]byte("DIWEC"), line[1]) >= 0
-}
-
-// isGlog reports whether a line begins as I1120 15:04:05 does.
-func isGlog(line []byte) bool {
-	const least = len("I1120 15:04:05")
-	return len(line) > least && bytes.IndexByte([]byte("IWEF"), line[0]) >= 0 && allDigits(line[1:5]) && line[5] == ' ' && isClock(line[6:8], line[8:])
 }

@@ -3,7 +3,6 @@ package body
 import (
 	"bytes"
 
-	"blobtail/record"
 	"blobtail/record/times"
 )
 
@@ -55,7 +54,7 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	if word, ok := logfmtLevel(rest); ok {
 		return word
 	}
-	if word, ok := priority(rest); ok {
+	if word, ok := priority(rest[skipBlanks(rest, 0):]); ok {
 		return word
 	}
 	if timed && len(rest) > 0 && rest[0] == ',' {
@@ -69,7 +68,7 @@ func textLevel(r *times.Reader, rest []byte, timed bool) []byte {
 	if word := headLetter(rest); word != nil {
 		return word
 	}
-	if word := androidLetter(rest, timed); word != nil {
+	if word := formLevel(rest, timed); word != nil {
 		return word
 	}
 	s := levelScan{rest: rest[:min(len(rest), levelReach)], behind: timed, names: -1}
@@ -126,11 +125,11 @@ func priority(line []byte) (level []byte, ok bool) {
 }
 
 // columnLevel returns the level in a line of the comma-separated log of PostgreSQL, behind its
-// time: a column in upper case without quotation marks.
+// time: a column in upper case without quotation marks; or that of App Service: the first column.
 func columnLevel(rest []byte) []byte {
 	const columns, reach = 16, 2 << 10
 	rest = rest[:min(len(rest), reach)]
-	for range columns {
+	for i := range columns {
 		if len(rest) == 0 || rest[0] != ',' {
 			return nil
 		}
@@ -143,7 +142,7 @@ func columnLevel(rest []byte) []byte {
 		for len(word) > 0 && isDigit(word[len(word)-1]) { // DEBUG1 to DEBUG5
 			word = word[:len(word)-1]
 		}
-		if allUpper(word) && levelKind(word) != none {
+		if (allUpper(word) || i == 0) && n < len(rest) && levelKind(word) != none {
 			return word
 		}
 		rest = rest[n:]
@@ -187,8 +186,13 @@ func (s *levelScan) next() (level []byte, done bool) {
 	}
 	first := s.names < 0 || s.names == levelNames // no name came
 	marked := after == ':' && s.colon(word) || (after == ']' || after == ' ' && before == '[' && s.padded()) && (before == '[' || before == ':') || after == ')' && before == '(' || after == '>' && before == '<'
-	if mark := cisco(word); mark != nil && after == ':' {
+	if mark := cisco(word); mark != nil && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte(" :"))) {
 		return mark, true
+	}
+	if from < s.at && (s.rest[from] == '*' || after == ' ' && s.names >= 0 && bytes.IndexByte(word, '.') > 0) {
+		if level := dressed(word); level != nil {
+			return level, true
+		}
 	}
 	if string(word) == "PHP" && after == ' ' {
 		return phpLevel(s.rest[s.at+1:]), true
@@ -202,7 +206,7 @@ func (s *levelScan) next() (level []byte, done bool) {
 		close = ' '
 	}
 	switch kind := levelKind(word); {
-	case len(whole) < s.at-from, !first && !allUpper(word) && (before != '<' || !bytes.HasPrefix(s.rest[s.at:], []byte(">:"))): // <Error>: of macOS
+	case len(whole) < s.at-from, !first && !allUpper(word) && !s.angled(from): // <Error>: of macOS
 	case kind == sure && (marked || allUpper(word) && ends(close) || s.behind && ends(close)):
 		return word, true
 	case kind == rare && (marked || s.behind && allUpper(word) && ends(close)), kind == upper && allUpper(word) && (marked || s.behind && ends(close)):
@@ -213,8 +217,6 @@ func (s *levelScan) next() (level []byte, done bool) {
 		return word, true
 	case string(word) == "System" && before == '[' && bytes.HasPrefix(s.rest[s.at:], []byte("] [MY-")): // of MySQL
 		return []byte("info"), true
-	case s.names < 0 && from == 0 && isGlog(s.rest):
-		return whole[:1], true
 	}
 	return nil, !s.pass(whole, before, after)
 }
@@ -240,6 +242,9 @@ func (s *levelScan) named(word []byte, before, after byte) []byte {
 			return word[at+1:]
 		}
 	}
+	if s.names >= 0 && len(word) == 1 && before == '[' && after == ']' && s.placed() && bytes.IndexByte([]byte("TDINWEFCV"), word[0]) >= 0 {
+		return word
+	}
 	if !s.behind {
 		return nil
 	}
@@ -264,8 +269,8 @@ func (s *levelScan) named(word []byte, before, after byte) []byte {
 	return nil
 }
 
-// withoutStep returns the level in INFO+2 of slog, and in WARNING/MainProcess of Celery behind
-// its time; else the word.
+// withoutStep returns the level in INFO+2 of slog, in DEBUG2 of PostgreSQL, and in
+// WARNING/MainProcess of Celery behind its time; else the word.
 func (s *levelScan) withoutStep(word []byte) []byte {
 	n := 0
 	for n < len(word) && (word[n]|0x20)-'a' < 26 {
@@ -275,6 +280,9 @@ func (s *levelScan) withoutStep(word []byte) []byte {
 		return word
 	}
 	step := word[n+1:]
+	if isDigit(word[n]) && len(step) == 0 && (bytes.EqualFold(word[:n], []byte("debug")) || bytes.EqualFold(word[:n], []byte("trace"))) {
+		return word[:n]
+	}
 	switch word[n] {
 	case '+', '-':
 		if len(step) <= 2 && allDigits(step) {
@@ -299,12 +307,12 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 		}
 		s.names = levelNames
 	}
-	s.behind, s.calendar = clock || s.behind && plain || s.isSign(word), isCalendar(word)
+	s.behind, s.calendar = clock || s.behind && plain || s.isSign(word), isCalendar(word) || calendar && allDigits(word)
 	if s.names >= 0 && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte("]:")) || bytes.HasPrefix(s.rest[s.at:], []byte("):"))) {
 		s.names = levelNames // the names of syslog are complete
 	}
 	switch {
-	case clock, plain, s.calendar, s.isSymbol(word), after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred(), s.isSign(word), bytes.HasPrefix(s.rest[s.at:], []byte("):")):
+	case clock, plain, s.calendar, s.isSymbol(word), s.isAt(word), after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred(), s.isSign(word), bytes.HasPrefix(s.rest[s.at:], []byte("):")):
 		return true
 	case s.at == len(word) && allDigits(word) && bytes.HasPrefix(s.rest[s.at:], []byte(" [")): // of Log4j 1
 		return true
@@ -359,51 +367,6 @@ func (s *levelScan) barred() bool {
 		at++
 	}
 	return at < len(s.rest) && (s.rest[at] == '|' || s.rest[at] == '-' && at+1 < len(s.rest) && s.rest[at+1] == ' ')
-}
-
-// The kinds of words for levels: those that hardly mean anything else, those that need a
-// mark, those that need upper case too, and the one that needs brackets.
-const (
-	none = iota
-	sure
-	rare
-	upper
-	note
-)
-
-func levelKind(word []byte) int {
-	if len(word) < 3 || len(word) > longestLevel || !beginsLevel(word) || !allLetters(word) || record.ParseLevel(word) == record.Other {
-		return none
-	}
-	var buf [longestLevel]byte
-	lower := buf[:copy(buf[:], word)]
-	for i := range lower {
-		lower[i] |= 0x20
-	}
-	switch string(lower) {
-	case "fine", "finer", "finest", "config", "log", "success", "silly":
-		return upper
-	case "note":
-		return note // of MySQL, in brackets
-	case "verbose", "vrb", "information", "informational", "notice", "panic", "dpanic", "alert", "emerg", "emergency", "fail":
-		return rare
-	}
-	return sure
-}
-
-// beginsLevel reports whether a word of three letters or more begins as a level does, in any
-// case. It spares most words the search in all levels.
-func beginsLevel(word []byte) bool {
-	switch uint32(word[0]|0x20)<<16 | uint32(word[1]|0x20)<<8 | uint32(word[2]|0x20) {
-	case 't'<<16 | 'r'<<8 | 'a', 't'<<16 | 'r'<<8 | 'c', 'v'<<16 | 'e'<<8 | 'r', 'v'<<16 | 'r'<<8 | 'b',
-		'd'<<16 | 'e'<<8 | 'b', 'd'<<16 | 'b'<<8 | 'g', 'd'<<16 | 'b'<<8 | 'u', 'f'<<16 | 'i'<<8 | 'n', 'c'<<16 | 'o'<<8 | 'n',
-		'i'<<16 | 'n'<<8 | 'f', 's'<<16 | 'i'<<8 | 'l', 'n'<<16 | 'o'<<8 | 't', 's'<<16 | 'u'<<8 | 'c', 'l'<<16 | 'o'<<8 | 'g',
-		'w'<<16 | 'a'<<8 | 'r', 'w'<<16 | 'r'<<8 | 'n', 'e'<<16 | 'r'<<8 | 'r', 's'<<16 | 'e'<<8 | 'v', 'f'<<16 | 'a'<<8 | 'i',
-		'c'<<16 | 'r'<<8 | 'i', 'f'<<16 | 'a'<<8 | 't', 'f'<<16 | 't'<<8 | 'l', 'p'<<16 | 'a'<<8 | 'n', 'd'<<16 | 'p'<<8 | 'a',
-		'a'<<16 | 'l'<<8 | 'e', 'e'<<16 | 'm'<<8 | 'e':
-		return true
-	}
-	return false
 }
 
 // isNameByte reports whether a byte may be in a word, such as the name of a logger.
@@ -478,19 +441,6 @@ func isDate(word []byte) bool {
 func behindStream(rest []byte) []byte {
 	if _, _, ok := criLine(rest); ok && len(rest) > len(" stdout F ") {
 		return rest[len(" stdout F "):]
-	}
-	return nil
-}
-
-// cisco returns the number in the mark of a message of Cisco's devices, %FAC-n-MNEMONIC.
-func cisco(word []byte) []byte {
-	if len(word) == 0 || word[0] != '%' {
-		return nil
-	}
-	for i := 1; i+2 < len(word); i++ {
-		if word[i] == '-' && word[i+1]-'0' < 8 && word[i+2] == '-' {
-			return word[i+1 : i+2]
-		}
 	}
 	return nil
 }

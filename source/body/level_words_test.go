@@ -13,7 +13,7 @@ func TestBeginsLevel(t *testing.T) {
 		"trace", "trc", "trce", "trac", "silly", "verbose", "vrb", "finest", "finer", "debug", "dbg", "dbug", "debu", "fine", "config",
 		"info", "inf", "information", "informational", "notice", "note", "success", "log", "warn", "wrn", "warning",
 		"error", "err", "erro", "severe", "fail", "critical", "crit", "fatal", "ftl", "fata", "panic", "pani", "dpanic",
-		"alert", "emerg", "emergency",
+		"alert", "emerg", "emergency", "eror", "fatl", "infor", "warni", "verb", "verbo",
 	} {
 		if record.ParseLevel([]byte(word)) == record.Other {
 			t.Errorf("%s is no level", word)

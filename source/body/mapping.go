@@ -47,6 +47,11 @@ func (g *Gatherer) Mapped(service []byte, key string) bool {
 	return g.defaults.Mapping != nil && g.parser.Mapped(g.defaults.Mapping, g.serviceOf(service), key)
 }
 
+// Takes reports whether records of a service are accepted, as in [Sink].
+func (g *Gatherer) Takes(service []byte) bool {
+	return g.arrival.Allow == nil || g.allowed(g.serviceOf(service))
+}
+
 // remap applies the mapping to the line that data has beyond g.Req.Data.
 func (g *Gatherer) remap(data []byte, s record.Stamp) ([]byte, record.Stamp) {
 	from := len(g.Req.Data)

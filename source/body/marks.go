@@ -9,6 +9,21 @@ import (
 // longestMark is how many bytes the text in a bracket in front of a time may have.
 const longestMark = 64
 
+// heads are what may begin a line in front of its time, besides the marks of [skipMark]. [fit] has the
+// signs of a form.
+var heads = [...]struct{ form, line string }{
+	{"http ", "http 2026-11-20T10:00:06.257312Z app/shop/50dc text"}, // load balancers of AWS
+	{"https ", "https 2026-11-20T10:00:06.257312Z app/shop/50dc text"},
+	{"h2 ", "h2 2026-11-20T10:00:06.257312Z app/shop/50dc text"},
+	{"grpcs ", "grpcs 2026-11-20T10:00:06.257312Z app/shop/50dc text"},
+	{"ws ", "ws 2026-11-20T10:00:06.257312Z app/shop/50dc text"},
+	{"wss ", "wss 2026-11-20T10:00:06.257312Z app/shop/50dc text"},
+	{"tls &.& ", "tls 2.0 2026-11-20T10:00:06 net/shop/50dc text"},
+	{"####<", "####<Nov 20, 2026 10:00:06 AM UTC> <Error> text"},         // WebLogic
+	{"L ", "L 11/20/2026 - 10:00:06: text"},                              // Source engine
+	{"^0000 00:00:", "E0000 00:00:1795168806.257312   812 x.cc:7] text"}, // Abseil before its start
+}
+
 // marked finds a time behind the marks that [skipMark] knows.
 func marked(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 	const mostMarks = 5
@@ -48,11 +63,18 @@ func restBehind(r *times.Reader, line, stamp []byte) []byte {
 //	[E 261120 15:04:05 web:2239] text               Tornado, Jupyter
 //	=ERROR REPORT==== 20-Nov-2026::15:04:05         Erlang
 //	# Time: 2026-11-20T15:04:05.257312Z             MySQL, its log of slow queries
+//
+// [heads] has others, which begin the line.
 func skipMark(line []byte, at int) int {
 	if at >= len(line) {
 		return at
 	}
 	rest := line[at:]
+	if at == 0 {
+		if n := skipHead(rest); n > 0 {
+			return n
+		}
+	}
 	switch c := rest[0]; {
 	case c == '<':
 		n := 1
@@ -86,6 +108,29 @@ func skipMark(line []byte, at int) int {
 		return skipName(line, at)
 	}
 	return at
+}
+
+// skipHead returns how many bytes of a line are one of [heads].
+func skipHead(line []byte) int {
+	if len(line) < 3 {
+		return 0
+	}
+	switch line[0] {
+	case 'h', 'g', 'w', 't', '#', 'L':
+	default:
+		if line[1] != '0' || line[2] != '0' {
+			return 0
+		}
+	}
+	for i := range heads {
+		form := heads[i].form
+		if form[0] == line[0] && form[1] == line[1] || form[0] == '^' && line[1] == '0' && line[2] == '0' {
+			if n, _, _ := fit(form, line); n > 0 {
+				return n
+			}
+		}
+	}
+	return 0
 }
 
 // skipBracket skips a text in brackets.
@@ -180,6 +225,15 @@ func behindMark(r *times.Reader, line []byte, at, next int) (text []byte, ns int
 	case isDigit(c):
 		if ns, n := seconds(line, place, r.Now); n > 0 {
 			return line[place : place+n], ns, true
+		}
+		if ns, n := number(line[place:], false); n > 0 {
+			return line[place : place+n], ns, true
+		}
+		if line[at]-'A' < 26 && len(line) > place+2 && line[place+2] == '-' { // of vLLM
+			short := *r
+			short.MonthDay = true
+			ns, n := short.Prefix(line[place:])
+			return line[place : place+n], ns, n > 0
 		}
 	}
 	ns, n := r.Prefix(line[place:])

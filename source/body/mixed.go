@@ -53,6 +53,8 @@ type mixed struct {
 	guessed  bool  // that is a guess
 	time     int64
 	lines    joiner
+	behind   bool // the text before has a prefix
+	stripped stripped
 }
 
 // object passes the object at off, and returns its end.
@@ -69,9 +71,11 @@ func (m *mixed) object(off int) (next int, more bool) {
 // the end.
 func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
+	prefix := skipPrefix(line, 0)
+	line = line[prefix:]
 	var at stamp
 	own := m.textTime(line, &at)
-	if own && isCRI(line, at.rest) {
+	if own && prefix == 0 && isCRI(line, at.rest) {
 		return m.cri(off)
 	}
 	head := m.textHead(line, &at, own)
@@ -84,11 +88,17 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 			head.Time = ns
 		}
 	}
+	m.lines.cut = m.lines.cut && m.behind == (prefix > 0)
 	cut, named := m.lines.cut, head.Level != nil
-	if !cut {
-		m.lines = joiner{body: m.body, times: &m.times}
+	places := 0
+	if m.behind = prefix > 0; m.behind {
+		next, places = m.joinBehind(off, prefix, at.rest, head.Level)
+	} else {
+		if !cut {
+			m.lines = joiner{body: m.body, times: &m.times}
+		}
+		next, places = m.lines.join(off, end, at.rest, head.Level)
 	}
-	next, places := m.lines.join(off, end, at.rest, head.Level)
 	if head.Level == nil || cut {
 		head.Level = m.lines.Level()
 	}
@@ -117,7 +127,7 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 			if m.wasted > len(m.body) {
 				return 0, false
 			}
-		} else if at := (stamp{}); m.textTime(m.body[off:end], &at) {
+		} else if at := (stamp{}); m.textTime(m.body[off+skipPrefix(m.body[off:end], 0):end], &at) {
 			return at.ns, true
 		}
 		off = end + 1

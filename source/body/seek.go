@@ -63,6 +63,9 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		s.found.word = level
 		return 0, record.ParseLevel(level)
 	}
+	if msg = behindPrefixes(msg); len(msg) == 0 {
+		return 0, record.Other
+	}
 	if s.main != nil {
 		if word := namedLevel(msg, s.main.NamesOfLevel()); word != nil {
 			ns, _ = s.text(msg)
@@ -80,7 +83,7 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 		if ns, l, ok := s.object(msg); ok {
 			return ns, l
 		}
-		if l, ok := record.FirstLevel(msg); ok { // of one that was cut
+		if l, _ := record.FirstLevel(msg); l != record.Other { // of one that was cut
 			s.found.level = "level"
 			return 0, l
 		}

@@ -36,6 +36,8 @@ type Sink interface {
 	// Mapped reports whether the operator or the sender has named a field for a part of the
 	// head of a service's records, not folded; or objects with members that they have named.
 	Mapped(service []byte, key string) bool
+	// Takes reports whether records of a service, not folded, are accepted from the sender.
+	Takes(service []byte) bool
 	// Begin begins a record by parts; the caller adds its fields, then calls Record.
 	Begin(record.Head) *record.Parts
 	// Record accepts the record begun last. raw is the source of it, for a rejection. It
@@ -217,8 +219,15 @@ func looksLikeObject(b []byte) bool {
 
 // decodeLines expects exactly one object on each line that is not blank.
 func decodeLines(body []byte, off int, to Sink) {
+	o := objects{body: body, to: to}
 	for off < len(body) {
 		end := lineEnd(body, off)
+		if _, more, ok := o.export(skipBlanks(body[:end], off), end, true); ok {
+			if off = end + 1; !more {
+				return
+			}
+			continue
+		}
 		line := body[off:end]
 		if end > off && (line[0] != '{' || line[len(line)-1] != '}') {
 			line = bytes.Trim(line, " \t\r")
@@ -272,6 +281,9 @@ func (o *objects) next(off int) (end int, more bool) {
 		end = lineEnd(o.body, off)
 		return end, oneObject(bytes.Trim(o.body[off:end], " \t\r"), end, o.to)
 	}
+	if end, more, ok := o.export(off, len(o.body), false); ok {
+		return end, more
+	}
 	n, why, looked := objectAt(o.body[off:], o.to)
 	end = off + n
 	if n > 0 && !atEnd(o.body, end) {
@@ -290,7 +302,7 @@ func (o *objects) next(off int) (end int, more bool) {
 // objectAt returns the length of the object at the start of b, or 0 when it has no
 // end, and the reason why it is no record. looked is how far it had to scan.
 func objectAt(b []byte, to Sink) (n int, why Rejection, looked int) {
-	if b[0] != '{' {
+	if _, ok := to.(*batch); b[0] != '{' && !(ok && b[0] == '"') {
 		return 0, noObject(b[:lineEnd(b, 0)]), 0
 	}
 	n, err := to.Scan(b)

@@ -147,17 +147,11 @@ func restOf(line []byte, at, n int) []byte {
 func skipColours(line []byte, at int) int {
 	for {
 		at = skipBlanks(line, at)
-		if !bytes.HasPrefix(line[at:], []byte("\x1b[")) {
+		next := skipCodes(line, at)
+		if next == at {
 			return at
 		}
-		n := at + len("\x1b[")
-		for n < len(line) && (isDigit(line[n]) || line[n] == ';') {
-			n++
-		}
-		if n == len(line) || line[n] != 'm' {
-			return at
-		}
-		at = n + 1
+		at = next
 	}
 }
 
@@ -204,7 +198,7 @@ func seconds(line []byte, at int, now int64) (ns int64, n int) {
 // isShort reports whether a time of n bytes has a year of two digits and no level behind it: it
 // may be another date then.
 func isShort(s []byte, n int) bool {
-	if n < len("26/11/20 15:04:05") || s[2] != '/' || s[5] != '/' {
+	if n < len("26/11/20 15:04:05") || s[2] != '/' || s[5] != '/' || isDigit(s[8]) {
 		return false
 	}
 	from := skipBlanks(s, n)
@@ -216,7 +210,7 @@ func isShort(s []byte, n int) bool {
 }
 
 // apart reads the date and the time of two pairs, date=2026-11-20 time=15:04:05, with the
-// offset of a third, tz="+0100". text is the two pairs.
+// offset or the zone of a third, tz="+0100" or timezone="CET". text is the two pairs.
 func apart(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 	behind, ok := bytes.CutPrefix(line, []byte("date="))
 	if !ok {
@@ -229,11 +223,17 @@ func apart(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 		return nil, 0, false
 	}
 	whole := append(append(append([]byte(nil), bytes.Trim(date, `"`)...), ' '), bytes.Trim(clock, `"`)...)
-	if _, zone, ok := bytes.Cut(behind, []byte(" tz=\"")); ok { // FortiGate writes its offset apart
-		zone, _, _ = bytes.Cut(zone, []byte(`"`))
-		whole = append(whole, zone...)
+	length := len(whole)
+	for _, name := range [...]string{" tz=\"", " timezone=\""} { // of FortiGate, of Sophos
+		if _, zone, ok := bytes.Cut(behind, []byte(name)); ok {
+			zone, _, _ = bytes.Cut(zone, []byte(`"`))
+			whole = append(whole[:length], zone...)
+		}
 	}
 	ns, part := r.Read(whole)
+	if part != times.Full && length < len(whole) && !isDigit(whole[len(whole)-1]) { // letters of several meanings
+		ns, part = r.Read(whole[:length])
+	}
 	return line[:len("date= time=")+len(date)+len(clock)], ns, part == times.Full
 }
 
@@ -303,6 +303,12 @@ func pairTime(r *times.Reader, line []byte) (text []byte, ns int64, head, ok boo
 		}
 		if record.TimePlace(string(key)) == 0 {
 			continue
+		}
+		if string(key) == "date" {
+			at := cap(line) - cap(key)
+			if text, ns, ok := apart(r, line[at:]); ok { // of Sophos
+				return text, ns, true, true
+			}
 		}
 		value = bytes.Trim(value, `"`)
 		if at, part := r.Read(value); part == times.Full {

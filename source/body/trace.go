@@ -28,7 +28,7 @@ var starts = [...]struct {
 	{"Uncaught Kotlin exception: ", thrownForm}, {"Uncaught (in promise)", thrownForm}, {"Uncaught exception", thrownForm},
 	{"error: Uncaught ", thrownForm}, {"Unhandled exception. ", thrownForm}, {"Unhandled exception: ", thrownForm}, {"Unhandled Exception: ", thrownForm},
 	{"Unhandled exception at ", thrownForm}, {"Unhandled exception in ", thrownForm}, {"UnhandledPromiseRejection", thrownForm},
-	{"Process terminated. ", thrownForm}, {"Stack overflow.", thrownForm},
+	{"Process terminated. ", thrownForm}, {"Stack overflow.", thrownForm}, {"Also:   ", thrownForm},
 	{"panic: ", goForm}, {"fatal error: ", goForm}, {"unexpected fault address ", goForm}, {"runtime: goroutine stack exceeds ", goForm},
 	{"http: panic serving ", goForm}, {"fatal runtime error: ", rustForm},
 	{"PHP Fatal error: ", phpForm}, {"PHP Parse error: ", phpForm}, {"Fatal error: Uncaught ", phpForm}, {"Fatal error: ", nativeForm},
@@ -102,7 +102,7 @@ func (j *joiner) first(s []byte, end int) form {
 func mayStart(s []byte) bool {
 	switch string(s[:4]) {
 	case "Trac", "Fata", "Exce", "Exec", "Unca", "Unha", "Proc", "Stac", "pani", "fata", "unex", "runt", "http", "PHP ",
-		"term", "libc", "*** ", "Segm", "** (", "thre", "goro", "erro":
+		"term", "libc", "Also", "*** ", "Segm", "** (", "thre", "goro", "erro":
 		return true
 	}
 	return false
@@ -170,7 +170,7 @@ type tail struct {
 }
 
 var tails = [...]tail{
-	{begin: "Caused by: ", in: anyForm, bare: true}, {begin: "Suppressed: ", in: anyForm, bare: true}, {begin: "Wrapped by: ", in: anyForm, bare: true},
+	{begin: "Caused by: ", in: anyForm, bare: true}, {begin: "Caused: ", in: anyForm, bare: true}, {begin: "Suppressed: ", in: anyForm, bare: true}, {begin: "Wrapped by: ", in: anyForm, bare: true},
 	{begin: "Caused by:", whole: true, in: anyForm, bare: true}, {begin: "Location:", whole: true, in: anyForm, bare: true},
 	{begin: "Stack backtrace:", whole: true, in: anyForm, bare: true}, {begin: "stack backtrace:", whole: true, in: anyForm, bare: true},
 	{begin: "Stack trace:", whole: true, in: anyForm, bare: true}, {begin: "stack traceback:", whole: true, in: anyForm, bare: true},

@@ -44,7 +44,7 @@ func (g *Gatherer) whyParts(h *record.Head) (w record.Why) {
 			c.Place = record.FromProtocol
 		}
 	}
-	own(&w.Time, h.Time != 0)
+	own(&w.Time, h.Time != 0 || h.Observed != 0)
 	own(&w.Level, len(h.Level) > 0)
 	own(&w.Message, len(h.Msg) > 0)
 	own(&w.Service, len(h.Service) > 0)

@@ -32,6 +32,8 @@ type Options struct {
 	// HTTP are the settings of the source of HTTP; its Fields are those of NATS too. Accept, Now
 	// and Protocols are set here.
 	HTTP httpsource.Options
+	// Shippers are those of the protocols over HTTP.
+	Shippers shippers.Options
 	// Syslog are those of the source of syslog. Accept and Now are set here.
 	Syslog syslog.Options
 	// Accept takes the requests. Nil: nobody does.
@@ -72,7 +74,7 @@ func Send(ctx context.Context, p carry.Parcel, o Options) (Answer, error) {
 		return Answer{}, err
 	}
 	o.HTTP.Accept, o.HTTP.Now, o.HTTP.Watch = o.Accept, now, o.Watch
-	o.HTTP.Protocols = shippers.Protocols(shippers.Options{})
+	o.HTTP.Protocols = shippers.Protocols(o.Shippers)
 	return sendHTTP(ctx, p, o.HTTP)
 }
 

@@ -54,6 +54,20 @@ func pass(t *testing.T, p carry.Parcel) (why []dryrun.Reasons, lines []string, a
 	return why, kept.lines, a
 }
 
+// A number that is the level has the owner of its scale.
+func TestReasonOfNumber(t *testing.T) {
+	d, _ := carry.Named("json")
+	text := []byte(`{"level":2,"channel":"System","EventID":7,"message":"x"}`)
+	p, err := d.Pack(carry.Cargo{Records: []carry.Record{{Text: text, Object: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	why, lines, _ := pass(t, p)
+	if len(why) != 1 || why[0].Level != `field "level", a number of Windows` {
+		t.Errorf("%+v: %q", why, lines)
+	}
+}
+
 // Behind each door the place of each part has words.
 func TestReasons(t *testing.T) {
 	object := carry.Record{Text: []byte(`{"ts":"2026-11-20T10:00:00Z","level":"warn","msg":"a b"}`), Object: true}

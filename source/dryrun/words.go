@@ -72,6 +72,9 @@ func words(c record.Cause, text, none string) string {
 	default:
 		b.WriteString(none)
 	}
+	if c.By != "" {
+		fmt.Fprintf(&b, ", a number of %s", c.By)
+	}
 	for _, p := range c.Passed {
 		if p.Name == "" {
 			fmt.Fprintf(&b, "; %s, %q, %s", text, p.Value, p.Reason)

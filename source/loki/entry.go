@@ -100,9 +100,9 @@ func (d *decoder) record(e entry) bool {
 	switch {
 	case level < 0:
 	case inMeta:
-		h.Level = d.meta[level].value
+		h.Level = d.meta[level].word()
 	default:
-		h.Level = d.stream.pairs[level].value
+		h.Level = d.stream.pairs[level].word()
 	}
 	if d.shared += d.stream.size; d.shared > maxShared {
 		return d.to.Reject(e.raw, body.Rejection{Reason: fmt.Sprintf(
@@ -132,6 +132,14 @@ func (d *decoder) record(e entry) bool {
 		b.Text("ts", e.badTime)
 	}
 	return d.to.Record(e.raw, 1, e.end)
+}
+
+// word is the value of a pair with the level; of a number, the word that it is under the pair's name.
+func (p *pair) word() []byte {
+	if l, _ := record.FieldLevel(p.name, p.value); len(p.value) > 0 && p.value[0] <= '9' && l != record.Other {
+		return []byte(l.String())
+	}
+	return p.value
 }
 
 // why explains the head of an entry. level is the index of the pair with the level, in the metadata

@@ -156,7 +156,7 @@ func TestEncodings(t *testing.T) {
 		"application/x-www-form-urlencoded": inJSON(t, logs),
 	} {
 		l := &sourcetest.Log{}
-		s := l.Source(otlp.New())
+		s := l.Source(otlp.New(otlp.Options{}))
 		for _, encoding := range []string{"", "gzip", "zstd", "deflate", "snappy"} {
 			w := sendTo(s, contentType, sourcetest.Encode(t, encoding, body), "Content-Encoding", encoding)
 			if w.Code != http.StatusOK {
@@ -222,7 +222,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		l := &sourcetest.Log{Err: row.log}
 		method := cmp.Or(row.method, http.MethodPost)
-		w := sourcetest.Send(l.Source(otlp.New()), method, "/otlp/v1/logs", bytes.NewReader(row.body),
+		w := sourcetest.Send(l.Source(otlp.New(otlp.Options{})), method, "/otlp/v1/logs", bytes.NewReader(row.body),
 			"Content-Type", row.contentType, "Content-Encoding", row.encoding)
 		s := parseStatus(t, w)
 		if w.Code != row.http || s.Code != row.code || !strings.Contains(s.Message, row.message) {
@@ -246,13 +246,14 @@ func TestRefusedAtOnce(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/v1/logs", nil)
 		r.Header.Set("Content-Type", contentType)
 		w := httptest.NewRecorder()
-		code, text := otlp.New().Exchange(r).Reply(w.Header(), &httpsource.Result{}, httpsource.Refuse(http.StatusUnauthorized, "no token"))
+		refused := httpsource.Refuse(http.StatusUnauthorized, "no token")
+		code, text := otlp.New(otlp.Options{}).Exchange(r).Reply(w.Header(), &httpsource.Result{}, refused)
 		_, _ = w.Write(text)
 		if s := parseStatus(t, w); code != 401 || s != (status{16, "no token"}) || w.Header().Get("Content-Type") != want {
 			t.Errorf("%q: %d %+v as %s", contentType, code, s, w.Header().Get("Content-Type"))
 		}
 	}
-	if x := otlp.New().Exchange(httptest.NewRequest(http.MethodPost, "/v1/traces", nil)); x != nil {
+	if x := otlp.New(otlp.Options{}).Exchange(httptest.NewRequest(http.MethodPost, "/v1/traces", nil)); x != nil {
 		t.Error("it takes traces")
 	}
 }

@@ -57,7 +57,7 @@ func loads(tb testing.TB) []load {
 }
 
 func discarding() *httpsource.Source {
-	return httpsource.New(httpsource.Options{Accept: sourcetest.Discard{}, Protocols: []httpsource.Protocol{otlp.New()}})
+	return httpsource.New(httpsource.Options{Accept: sourcetest.Discard{}, Protocols: []httpsource.Protocol{otlp.New(otlp.Options{})}})
 }
 
 // BenchmarkHandler measures the handler alone, with the same records in each form.

@@ -179,7 +179,7 @@ func TestMemory(t *testing.T) {
 		if body[0] == '{' {
 			contentType = jsonType
 		}
-		s := (&sourcetest.Log{}).Source(otlp.New())
+		s := (&sourcetest.Log{}).Source(otlp.New(otlp.Options{}))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		w := sendTo(s, contentType, body)
@@ -200,7 +200,7 @@ func TestSharedAttributes(t *testing.T) {
 	for name, value := range map[string]string{"text": strings.Repeat("x", 60_000), "escapes": strings.Repeat("\x00", 10_000)} {
 		resource := message(1, message(1, append(message(1, []byte("k")), message(2, message(1, []byte(value)))...)))
 		c := &counter{}
-		s := httpsource.New(httpsource.Options{Accept: c, Protocols: []httpsource.Protocol{otlp.New()}})
+		s := httpsource.New(httpsource.Options{Accept: c, Protocols: []httpsource.Protocol{otlp.New(otlp.Options{})}})
 		w := sendTo(s, protobuf, message(1, append(resource, message(2, bytes.Repeat([]byte{0x12, 0}, records))...)))
 		if w.Code != http.StatusOK || c.lines != records || c.rejected < records/2 || c.bytes < most/2 || c.bytes > most+records*500 {
 			t.Errorf("%s: %d, %d lines of %d MiB, %d rejected", name, w.Code, c.lines, c.bytes>>20, c.rejected)
@@ -261,7 +261,7 @@ func TestAllocations(t *testing.T) {
 // Nothing of one request shows up in the next.
 func TestReuse(t *testing.T) {
 	l := &sourcetest.Log{}
-	s := l.Source(otlp.New())
+	s := l.Source(otlp.New(otlp.Options{}))
 	full := one(func(a pcommon.Map, scope pcommon.InstrumentationScope, x plog.LogRecord) {
 		a.PutStr("service.name", "web")
 		a.PutStr("r", "r")

@@ -30,8 +30,8 @@ type Protocol struct {
 }
 
 // New makes a Protocol.
-func New() *Protocol {
-	return &Protocol{walkers: sync.Pool{New: func() any { return newWalker() }}}
+func New(o Options) *Protocol {
+	return &Protocol{walkers: sync.Pool{New: func() any { return newWalker(o.ServiceFrom) }}}
 }
 
 // Name implements [httpsource.Protocol].

@@ -70,7 +70,7 @@ func rejected(tb testing.TB, l *sourcetest.Log) (lines []map[string]any) {
 // send sends a body to a source of its own and returns its records. header are pairs.
 func send(contentType string, body []byte, header ...string) (*sourcetest.Log, *httptest.ResponseRecorder) {
 	l := &sourcetest.Log{}
-	return l, sendTo(l.Source(otlp.New()), contentType, body, header...)
+	return l, sendTo(l.Source(otlp.New(otlp.Options{})), contentType, body, header...)
 }
 
 func sendTo(h http.Handler, contentType string, body []byte, header ...string) *httptest.ResponseRecorder {

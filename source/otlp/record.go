@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"blobtail/record"
@@ -133,6 +132,8 @@ type walker struct {
 	to       body.Sink
 	resource set
 	service  []byte // of the resource
+	named    string // the attribute that service is of
+	from     []string
 	scope    scope
 	entry    entry
 	cost     int       // about the bytes that resource and scope add to a record
@@ -143,8 +144,8 @@ type walker struct {
 	cursor   cursor // of JSON
 }
 
-func newWalker() *walker {
-	w := &walker{}
+func newWalker(from []string) *walker {
+	w := &walker{from: from}
 	for l := record.Trace; l <= record.Critical; l++ {
 		w.words[l] = []byte(l.String())
 	}
@@ -163,29 +164,13 @@ func (w *walker) forget() {
 	if cap(w.scratch) > 64<<10 {
 		w.scratch = nil
 	}
-	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, scratch: w.scratch[:0]}
+	*w = walker{resource: w.resource, scope: w.scope, entry: w.entry, words: w.words, from: w.from, scratch: w.scratch[:0]}
 }
 
 // reject passes bytes of the body that are no records.
 func (w *walker) reject(from, end int, why body.Rejection) bool {
 	w.passed = end
 	return w.to.Reject(w.body[from:end], why, end)
-}
-
-// nameService finds the service of the resource, which stays out of its attributes.
-func (w *walker) nameService() {
-	s := &w.resource
-	w.service = nil
-	for i := range s.list {
-		if a := &s.list[i]; string(a.key) == "service.name" && a.value.kind != null {
-			w.scratch = appendWord(w.scratch[:0], a.value)
-			// It is long-lived, unlike the scratch.
-			s.text = append(s.text, w.scratch...)
-			w.service = s.text[len(s.text)-len(w.scratch):]
-			s.list = append(s.list[:i], s.list[i+1:]...)
-			return
-		}
-	}
 }
 
 // price counts the bytes that the resource and the scope add to each record.
@@ -215,9 +200,12 @@ func (w *walker) pass(from, end int) bool {
 			"the attributes of resources and scopes add over %d MiB to the records of this body; send fewer records together", maxShared>>20)})
 	}
 	w.passed = end
-	h := record.Head{Time: w.timeOf(), Level: w.level(), Service: w.service, Renames: true}
+	h := record.Head{Time: timeOf(e.time), Level: w.level(), Service: w.service, Renames: true}
 	if w.to.Explains() {
 		h.Why = w.why(len(h.Level) > 0)
+	}
+	if h.Time == 0 {
+		w.seen(&h)
 	}
 	if len(h.Level) == 0 && len(e.list) > 0 {
 		h.Level, e.list = w.levelIn(e.list, h.Why)
@@ -233,10 +221,7 @@ func (w *walker) pass(from, end int) bool {
 func (w *walker) why(levelled bool) *record.Why {
 	e := &w.entry
 	named := func(name string) record.Cause { return record.Cause{Place: record.FromProtocol, Name: name} }
-	why := &record.Why{Time: named("timeUnixNano"), Message: named("body"), Service: named("the resource's service.name")}
-	if e.time == 0 || e.time > math.MaxInt64 {
-		why.Time.Name = "observedTimeUnixNano"
-	}
+	why := &record.Why{Time: named("timeUnixNano"), Message: named("body"), Service: named("the resource's " + w.named)}
 	switch {
 	case !levelled:
 	case len(e.severity) > 0 && len(e.unknownSeverity) == 0:
@@ -247,14 +232,12 @@ func (w *walker) why(levelled bool) *record.Why {
 	return why
 }
 
-// timeOf returns the time of the entry in Unix nanoseconds, 0 for none.
-func (w *walker) timeOf() int64 {
-	for _, t := range [...]uint64{w.entry.time, w.entry.seen} {
-		if t > 0 && t <= math.MaxInt64 {
-			return byUnit(int64(t))
-		}
+// timeOf is a time of the entry in Unix nanoseconds, 0 for none.
+func timeOf(t uint64) int64 {
+	if t == 0 || t > math.MaxInt64 {
+		return 0
 	}
-	return 0
+	return byUnit(int64(t))
 }
 
 // byUnit is a time in nanoseconds. A number that would be before the year 2000 is in the unit of
@@ -301,6 +284,7 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 	at, best := -1, 0
 	for i := range e.members {
 		m := &e.members[i]
+		m.journal()
 		place := record.MessagePlace(asString(m.key))
 		if place == 0 || m.value.kind != text {
 			continue
@@ -340,64 +324,6 @@ func (w *walker) message(h *record.Head) (rest []attribute) {
 // mapped reports whether a member of the body is named for a part of the head.
 func (w *walker) mapped() bool {
 	return slices.ContainsFunc(w.entry.members, func(m attribute) bool { return w.to.Mapped(w.service, asString(m.key)) })
-}
-
-// levelUnless is levelIn for a record without a level.
-func (w *walker) levelUnless(level []byte, list []attribute, why *record.Why) (_ []byte, rest []attribute) {
-	if len(level) > 0 {
-		return level, list
-	}
-	return w.levelIn(list, why)
-}
-
-// levelIn returns the level that attributes name, nil for none, and the others of them. It is for
-// records without a severity. why may be nil.
-func (w *walker) levelIn(list []attribute, why *record.Why) (level []byte, rest []attribute) {
-	at, best := -1, 0
-	for i := range list {
-		a := &list[i]
-		if a.value.kind != text && a.value.kind != integer {
-			continue
-		}
-		w.scratch = appendWord(w.scratch[:0], a.value)
-		if l, place := record.FieldLevel(asString(a.key), w.scratch); l != record.Other && (best == 0 || place < best) {
-			at, best, level = i, place, w.words[l]
-		}
-	}
-	if at < 0 {
-		return w.stayingLevel(list, why), list
-	}
-	if why != nil {
-		why.Level = record.Cause{Place: record.FromField, Name: string(list[at].key)}
-	}
-	return level, append(list[:at], list[at+1:]...)
-}
-
-// stayingLevel is levelIn for attributes that stay: those of [record.StayingLevel], and the objects
-// of the Elastic Common Schema and of Roarr.
-func (w *walker) stayingLevel(list []attribute, why *record.Why) []byte {
-	for i := range list {
-		name, v := asString(list[i].key), list[i].value
-		l := record.Other
-		switch {
-		case v.kind == text:
-			w.scratch = appendWord(w.scratch[:0], v)
-			l = record.StayingLevel(name, w.scratch)
-		case v.kind == nested && (name == "log" || name == "context"):
-			member := map[string]string{"log": "level", "context": "logLevel"}[name]
-			w.scratch = appendJSON(w.scratch[:0], v)
-			if inner, ok := record.Lookup(w.scratch, member); ok && w.scratch[0] == '{' {
-				name, l = name+"."+member, record.ParseLevel(record.TextOf(inner))
-			}
-		}
-		if l != record.Other {
-			if why != nil {
-				why.Level = record.Cause{Place: record.FromField, Name: strings.Clone(name)}
-			}
-			return w.words[l]
-		}
-	}
-	return nil
 }
 
 // asString is a key as a string, for functions that do not keep it.

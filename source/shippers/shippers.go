@@ -16,11 +16,13 @@ import (
 type Options struct {
 	// Elasticsearch is the version that its clients are told; "" is that of [elastic.Options].
 	Elasticsearch string
+	// OTLP are those of OTLP.
+	OTLP otlp.Options
 }
 
 // Protocols returns all protocols, in their order in docs/SHIPPERS.md.
 func Protocols(o Options) []httpsource.Protocol {
 	return []httpsource.Protocol{
-		loki.New(), otlp.New(), elastic.New(elastic.Options{Version: o.Elasticsearch}), journald.New(), splunk.New(), datadog.New(), gelf.New(),
+		loki.New(), otlp.New(o.OTLP), elastic.New(elastic.Options{Version: o.Elasticsearch}), journald.New(), splunk.New(), datadog.New(), gelf.New(),
 	}
 }

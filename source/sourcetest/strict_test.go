@@ -46,7 +46,7 @@ func doors() []door {
 		{"no JSON", "/ingest/a", "application/json", `{"a":"%[1]s",` + "\n" + `{"msg":"%[1]s"}` + "\n", splunk.New()},
 		{"_bulk", "/_bulk", "application/x-ndjson", `{"create":{"_index":"a","_id":"%[1]s"}}` + "\n" + `{"message":"%[1]s",` + fields + `}` + "\n", elastic.New(elastic.Options{})},
 		{"Loki", "/loki/api/v1/push", "application/json", `{"streams":[{"stream":{"app":"a","x":"%[1]s"},"values":[["1795519265702000000","%[1]s",{"%[1]s":"%[1]s"}]]}]}`, loki.New()},
-		{"OTLP", "/v1/logs", "application/json", `{"resourceLogs":[{"resource":{"attributes":[{"key":"%[1]s","value":{"stringValue":"%[1]s"}}]},"scopeLogs":[{"logRecords":[{"severityText":"%[1]s","body":{"stringValue":"%[1]s"},"attributes":[{"key":"%[1]s","value":{"kvlistValue":{"values":[{"key":"%[1]s","value":{"stringValue":"%[1]s"}}]}}}]}]}]}]}`, otlp.New()},
+		{"OTLP", "/v1/logs", "application/json", `{"resourceLogs":[{"resource":{"attributes":[{"key":"%[1]s","value":{"stringValue":"%[1]s"}}]},"scopeLogs":[{"logRecords":[{"severityText":"%[1]s","body":{"stringValue":"%[1]s"},"attributes":[{"key":"%[1]s","value":{"kvlistValue":{"values":[{"key":"%[1]s","value":{"stringValue":"%[1]s"}}]}}}]}]}]}]}`, otlp.New(otlp.Options{})},
 		{"HEC", "/services/collector/event", "application/json", `{"event":"%[1]s","host":"%[1]s","fields":{"%[1]s":"%[1]s"}}`, splunk.New()},
 		{"HEC, an object", "/services/collector/event", "application/json", `{"event":{"message":"%[1]s",` + fields + `},"source":"%[1]s"}`, splunk.New()},
 		{"HEC, raw", "/services/collector/raw", "text/plain", "%[2]s\n", splunk.New()},

@@ -46,6 +46,14 @@ func TestDevices(t *testing.T) {
 			`{"ts":"2026-11-20T15:04:05.778000000Z","level":"error","service":"syslog","msg":"*%LWAPP-3-REPLAY_ERR: x","facility":"local7","msgid":"LWAPP-3-REPLAY_ERR","seq":"84"}`},
 		{"Cisco ISE, a space behind the priority", `<181> Nov 20 15:04:05 ise7 CISE_Passed 0000012345 1 0 x`,
 			`{"ts":"2026-11-20T15:04:05.000000000Z","level":"info","service":"syslog","msg":"CISE_Passed 0000012345 1 0 x","host":"ise7","facility":"local6"}`},
+		{"a space before the priority", ` <34>Nov 20 15:04:05 web1 su[812]: x`,
+			`{"ts":"2026-11-20T15:04:05.000000000Z","level":"critical","service":"su","msg":"x",` +
+				`"host":"web1","facility":"auth","procid":"812"}`},
+		{"blanks before the priority of RFC 5424", "\t  " + `<34>1 2026-11-20T15:04:05Z web1 su 812 - -  x`,
+			`{"ts":"2026-11-20T15:04:05.000000000Z","level":"critical","service":"su","msg":" x",` +
+				`"host":"web1","facility":"auth","procid":"812"}`},
+		{"a space before no priority", ` <x>Nov 20 15:04:05 web1 su[812]: y`,
+			`{"ts":"2026-11-20T15:30:00.000000000Z","level":"","service":"syslog","msg":" <x>Nov 20 15:04:05 web1 su[812]: y"}`},
 		{"spaces in RFC 5424", `<30>1  2026-11-20T15:04:05.089+00:00 box7 db  8 -  - x`,
 			`{"ts":"2026-11-20T15:04:05.089000000Z","level":"info","service":"db","msg":"x","host":"box7","facility":"daemon","procid":"8"}`},
 		{"a space in the time of RFC 5424", `<13>1 2026-11-20 15:04:05 h app 1 - - x`,

@@ -32,8 +32,12 @@ func (p *parser) parse(b []byte) message {
 	b = bytes.TrimPrefix(b, []byte(bom))
 	m := message{priority: -1}
 	rest := b
-	if pri, n := priorityOf(b); n > 0 {
-		m.priority, rest = pri, b[n:]
+	blanks := 0
+	for blanks < len(b) && (b[blanks] == ' ' || b[blanks] == '\t') {
+		blanks++
+	}
+	if pri, n := priorityOf(b[blanks:]); n > 0 {
+		m.priority, rest = pri, b[blanks+n:]
 	}
 	if !p.rfc5424(rest, &m) && !p.rfc3164(rest, &m) {
 		m = message{priority: m.priority, msg: rest, plain: true}

@@ -305,6 +305,45 @@ func TestResource(t *testing.T) {
 	}
 }
 
+// Properties in other forms than an object are that object, if they are one.
+func TestProperties(t *testing.T) {
+	deep := strings.Repeat("{'a':", 70) + "1" + strings.Repeat("}", 70)
+	for _, test := range [][2]string{
+		{`"{\"message\":\"a \\\"b\\\"\",\"level\":\"Error\"}"`, `"error" "a \"b\"" {"message":"a \"b\"","level":"Error"}`},
+		{`"{'message':'a','level':'Warning','levelId': 3}"`, `"warn" "a" {"message":"a","level":"Warning","levelId":3}`},
+		{`{'message':'it\'s "so"','level':'Error', 'x':[1,'y']}`,
+			`"error" "it's \"so\"" {"message":"it's \"so\"","level":"Error","x":[1,"y"]}`},
+		{`"{'message':'Ann's, isn't it?','n':{'o':'p'}}"`, `"info" "Ann's, isn't it?" {"message":"Ann's, isn't it?","n":{"o":"p"}}`},
+		{`{'message':'{\n  \'a\': \'b\'\n}'}`, `"info" "{\n  'a': 'b'\n}" {"message":"{\n  'a': 'b'\n}"}`},
+		{`{"log":"a\n","errorLevel":"FATAL"}`, `"critical" "a" {"log":"a\n","errorLevel":"FATAL"}`},
+		{`{"CsMethod":"GET","CsUriStem":"/a","ScStatus":"503"}`,
+			`"error" "GET 503 /a" {"CsMethod":"GET","CsUriStem":"/a","ScStatus":"503"}`},
+		{`"{'message':'a', 'b'}"`, `"info" "" "{'message':'a', 'b'}"`},
+		{`"{not json}"`, `"info" "" "{not json}"`},
+		{`"{\"a\":1},\"level\":\"Error\",\"b\":{}"`, `"info" "" "{\"a\":1},\"level\":\"Error\",\"b\":{}"`},
+		{`"text"`, `"info" "" "text"`},
+		{`{"a":{"properties":"{\"b\":1}"}}`, `"info" "" {"a":{"properties":"{\"b\":1}"}}`},
+		{`"` + deep + `"`, `"info" "" "` + deep + `"`},
+	} {
+		properties, want := test[0], test[1]
+		got, _ := read(t, formats.Resource, []byte(`{"time":"2022-07-05T11:47:39Z","properties" : `+properties+`,"z":"{'"}`+"\n"))
+		text := ""
+		if len(got) == 1 {
+			level, _ := record.Lookup([]byte(got[0].text), "level")
+			msg, _ := record.Lookup([]byte(got[0].text), "msg")
+			value, _ := record.Lookup([]byte(got[0].text), "properties")
+			text = fmt.Sprintf("%s %s %s", level, msg, value)
+		}
+		if text != want || !strings.HasSuffix(got[0].text, `,"z":"{'"}`+"\n") {
+			t.Errorf("%s:\n%s\nwant %s\n%+v", properties, text, want, got)
+		}
+	}
+	got, _ := read(t, formats.Resource, []byte(`{"time":"2022-07-05T11:47:39Z","properties":{'a','b'}}`+"\n"))
+	if len(got) != 1 || got[0].reason == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Malformed objects are reported alone; a line without an end is still being written.
 func TestResourceMalformed(t *testing.T) {
 	const good = `{"time":"2022-07-05T11:47:39Z","a":1}` + "\n"

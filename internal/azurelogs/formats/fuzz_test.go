@@ -90,6 +90,8 @@ func FuzzResource(f *testing.F) {
 		`{"time":"2022-07-05T11:47:39Z","level":"Warning","statusCode":503,"uri":"https://a/?sig=a\u0026b"}` + "\n[]\n{\"time\":1}",
 		`{"records":[{"time":"2022-07-05T11:47:39Z","a":"]}"},{"x":[1,{}]}]}` + "\n", `{ "records" : [ ] , "x":1 }` + "\n{}\n",
 		`{"time":"2022-07-05T11:47:39Z","operationName":{"value":"V"},"properties":{"statusCode":"404"},"level":"9","msg":"\u0000\ud800"}` + "\n",
+		`{"time":"2022-07-05T11:47:39Z","properties":{'message':'it\'s "a"?sig=b','level':'Error'},"a":1}` +
+			"\n" + `{"properties":"{'a':'b','c':\"?sig=x\"}"}` + "\n",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -12,14 +12,23 @@ import (
 // those of a canonical line.
 type summary struct {
 	operation, result []byte // inside of strings
+	text              []byte // that a program or a server wrote, inside of a string
 	word              []byte // an unusual spelling of the level
+	inner, severity   []byte // the levels in the properties, and of PostgreSQL
 	code, status      []byte
 	correlated        bool
 }
 
 // resource appends the line of a JSON object of Azure Monitor.
 func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stamp, err error) {
+	id := TrimEnd(entry)
 	n, err := t.parser.Scan(entry)
+	if err != nil || t.isFolded() {
+		if whole := t.unfold(entry); whole != nil {
+			entry = whole
+		}
+		n, err = t.parser.Scan(entry)
+	}
 	if err != nil {
 		return dst, stamp, &MalformedError{err.Error()}
 	}
@@ -42,9 +51,10 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	var s summary
 	t.members = append(append(t.members[:0], '{'), bytes.TrimPrefix(t.scratch[end:], []byte(","))...)
 	s.gather(t.members, true)
-	t.id, t.hasID = idOf(TrimEnd(entry)), s.correlated
+	t.id, t.hasID = idOf(id), s.correlated
 
-	level, kept := s.level(word)
+	own := t.scratch[msg : end-1]
+	level, kept := t.level(&s, word, own)
 	stamp.Level = level
 	dst = append(dst, `{"ts":"`...)
 	dst = record.AppendTime(dst, stamp.Time)
@@ -53,14 +63,10 @@ func (t *Translator) resource(dst, entry []byte) (line []byte, stamp record.Stam
 	dst = append(dst, `","service":"`...)
 	dst = append(dst, stamp.Service...)
 	dst = append(dst, `","msg":"`...)
-	if own := t.scratch[msg : end-1]; len(own) > 0 {
+	if len(own) > 0 {
 		dst = append(dst, own...)
 	} else {
-		dst = append(dst, s.operation...)
-		if len(s.operation) > 0 && len(s.result) > 0 {
-			dst = append(dst, ' ')
-		}
-		dst = append(dst, s.result...)
+		dst = s.appendMessage(dst)
 	}
 	dst = append(dst, '"')
 	if kept {
@@ -124,27 +130,67 @@ func isTimeName(key []byte) bool {
 	return false
 }
 
-// gather notes the members of an object. top says that it is the whole record; else it is
-// its properties, which some services use for the status.
+// appendMessage appends the inside of a message: operation, result and text.
+func (s *summary) appendMessage(dst []byte) []byte {
+	from := len(dst)
+	if bytes.HasSuffix(s.text, []byte(`\n`)) && !bytes.HasSuffix(s.text, []byte(`\\n`)) {
+		s.text = s.text[:len(s.text)-2] // the line feed of a container's line
+	}
+	for i, part := range [...][]byte{s.operation, s.result, s.text} {
+		if len(part) == 0 || i == 2 && bytes.Equal(part, s.result) {
+			continue
+		}
+		if len(dst) > from {
+			dst = append(dst, ' ')
+		}
+		dst = append(dst, part...)
+	}
+	return dst
+}
+
+// gather notes the members of an object. top says that it is the whole record; else it is its
+// properties, in which services have texts and levels, some also the status or the request.
 func (s *summary) gather(object []byte, top bool) {
 	var properties []byte
 	for key, value := range record.Fields(object) {
 		switch string(key) {
 		case "operationName", "OperationName":
-			if top && s.operation == nil {
+			if top {
 				s.operation = nameOf(value)
 			}
+		case "CsMethod":
+			if !top && len(s.operation) == 0 {
+				s.operation = content(value)
+			}
 		case "resultDescription", "ResultDescription":
-			if top && s.result == nil {
+			if top {
 				s.result = content(value)
+			}
+		case "log", "Log", "message", "Message", "msg", "LogMessage", "LogEntry", "SyslogMessage", "RawData", "RenderedDescription",
+			"CsUriStem":
+			if len(s.text) == 0 {
+				s.text = content(value)
 			}
 		case "correlationId", "CorrelationId":
 			s.correlated = s.correlated || top && len(content(value)) > 0
-		case "Level":
-			s.word = value
-		case "statusCode", "httpStatusCode", "httpStatus":
+		case "SeverityLevel":
+			if s.word = value; len(value) == 1 && value[0]-'0' < 5 {
+				s.word = []byte{'5' - (value[0] - '0')} // Application Insights counts upwards
+			}
+		case "Level", "level", "EventLevelName":
+			if top {
+				s.word = value
+			} else {
+				s.inner = value
+			}
+		case "errorLevel":
+			s.severity = value
+		case "statusCode", "StatusCode", "httpStatusCode", "httpStatus", "ScStatus":
 			if s.code == nil {
 				s.code = unquoted(value)
+			}
+			if string(key) == "ScStatus" && len(s.result) == 0 {
+				s.result = unquoted(value)
 			}
 		case "resultSignature":
 			if top && s.code == nil && isStatus(unquoted(value)) {
@@ -154,13 +200,13 @@ func (s *summary) gather(object []byte, top bool) {
 			if s.status == nil || isThrottled(value) {
 				s.status = value
 			}
-		case "properties":
+		case "properties", "Properties":
 			if len(value) > 0 && value[0] == '{' {
 				properties = value
 			}
 		}
 	}
-	if top && s.code == nil {
+	if top && (s.code == nil || bytes.Contains(properties, []byte(`essage":"`))) { // requests to storage have none
 		s.gather(properties, false)
 	}
 }
@@ -189,16 +235,31 @@ func unquoted(value []byte) []byte {
 	return value
 }
 
-// level is the level of a record by its own word, or else by its status. kept says that the
-// word means nothing, and has to be kept.
-func (s *summary) level(word []byte) (level record.Level, kept bool) {
-	for _, text := range [][]byte{unquoted(word), unquoted(s.word)} {
-		if l := wordLevel(text); l != record.Other {
+// level is the level of a record by its words, else by its texts, its own message first, or else by
+// its operation and status. kept says that its own word means nothing, and has to be kept.
+func (t *Translator) level(s *summary, word, own []byte) (level record.Level, kept bool) {
+	for _, text := range [...][]byte{word, s.word, s.inner, s.severity} {
+		if l := wordLevel(unquoted(text)); l != record.Other {
 			return l, false
 		}
 	}
 	text := unquoted(word)
-	return statusLevel(s.code, s.status), len(text) > 0 && string(text) != "null"
+	kept = len(text) > 0 && string(text) != "null"
+	for _, text := range [...][]byte{own, s.text, s.result} {
+		if t.Shows != nil && len(text) > 0 {
+			t.text = record.AppendUnescaped(t.text[:0], text)
+			if l := t.Shows(t.text); l != record.Other {
+				return l, kept
+			}
+		}
+	}
+	switch string(s.operation) {
+	case "ErrorEvent": // of Azure SQL
+		return record.Error, kept
+	case "TimeoutEvent":
+		return record.Warn, kept
+	}
+	return statusLevel(s.code, s.status), kept
 }
 
 // wordLevel is the level of a word. Numbers are those of .NET's EventLevel, which Azure's

@@ -3,6 +3,7 @@ package formats
 import (
 	"bytes"
 	"crypto/sha256"
+	"regexp"
 	"time"
 
 	"blobtail/record"
@@ -16,6 +17,10 @@ type ID [10]byte
 // A Translator makes canonical lines of entries. It keeps its memory from one entry to the
 // next; only one goroutine may use it at a time.
 type Translator struct {
+	// Shows returns the level that a text shows, Other for none. It is asked for resource logs
+	// without a word for the level. Nil: nobody is.
+	Shows func(text []byte) record.Level
+
 	kind    Kind
 	service string
 	hour    time.Time // of the blob
@@ -29,6 +34,9 @@ type Translator struct {
 	scratch []byte
 	line    []byte // before signatures are masked
 	members []byte
+	whole   []byte         // an entry with an object in place of a text
+	folded  *regexp.Regexp // such a text, and what stands behind a string in one
+	ends    *regexp.Regexp
 	id      ID
 	hasID   bool
 	key     []byte // hashed for an id

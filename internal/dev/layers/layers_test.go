@@ -100,7 +100,7 @@ var allowed = map[string][]string{
 	"internal/azurelogs": {"storage/fanout", "record", "storage", "internal/azurelogs/formats"},
 
 	// 3: the ends. Sources do not know the buffer.
-	"source/body":                {"record", "record/times", "record/origin"},
+	"source/body":                {"record", "record/times", "record/origin", "source/tokens"},
 	"source/httpsource":          {"record", "record/origin", "source/body", "internal/count", "internal/door", "internal/spelling", "internal/signpost", "source/tokens"},
 	"source/natssource":          {"record", "record/origin", "source/body", "internal/count", "storage/fanout", "storage/fsys"},
 	"source/loki":                {"record", "record/times", "source/body", "source/httpsource", "source/tokens"},
@@ -131,12 +131,12 @@ var allowed = map[string][]string{
 	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "catalog/horizon", "internal/budget", "internal/units", "internal/trust"},
 
 	// 4: wiring.
-	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "storage/fsys", "internal/azurelogs", "internal/azurelogs/asblobs", "internal/storeid"},
+	"internal/openstore": {"record", "storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "storage/fsys", "internal/azurelogs", "internal/azurelogs/asblobs", "internal/storeid"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress", "internal/units", "storage/fsys"},
 	"internal/guide":     {},
 	"internal/yamltext":  {},
 	"reading":            {"blobfmt", "internal/access", "internal/globset", "internal/lease", "internal/units", "internal/when", "logql", "logql/stage", "reading/unflushed", "reading/blobs", "storage/fanout", "logql/metric", "internal/where", "reading/survey", "reading/patterns", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "reading/unflushed/live", "reading/blobs/indexcache", "storage", "storage/traffic", "tailindex", "internal/trust"},
-	"cmd/ingest":         {"internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/units", "internal/signpost", "internal/trust"},
+	"cmd/ingest":         {"internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/otlp", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/units", "internal/signpost", "internal/trust"},
 	"reading/survey":     {"record", "internal/budget"},
 	"reading/patterns":   {"record", "internal/budget", "internal/regex"},
 	"reading/form":       {"reading", "reading/survey", "reading/patterns", "record", "internal/units"},
@@ -145,7 +145,7 @@ var allowed = map[string][]string{
 	"serve/page":         {"internal/door"},
 	"serve/loki":         {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
 	"cmd/retention":      {"internal/lease", "internal/guide", "internal/cli", "internal/when", "record", "internal/config", "storage", "storage/fsys", "internal/openstore", "catalog/horizon", "retention", "retention/compact", "internal/progress", "internal/count", "internal/units"},
-	"cmd/query":          {"internal/guide", "internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "serve/page", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost", "internal/trust"},
+	"cmd/query":          {"source/body", "internal/guide", "internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "serve/page", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost", "internal/trust"},
 }
 
 // forTests are packages that only tests and development programs import, with the

@@ -11,7 +11,8 @@
 //	ran                     the times before and after a run; a record without a time lies between
 //	note                    its peculiarities
 //	not                     DOOR REASON: a door that cannot carry it; any number of these
-//	raw                     a door: the bytes are a body for it alone, not lines
+//	raw                     doors: the bytes are a body for these alone, not lines; azurelogs: they are
+//	                        a blob of Azure's own logs, as logquery and ingest import read it
 //
 // bytes are the output of the logger. records has an object for each record that is to come of it:
 // time (null: none), level (null: none), message of an object, or of a text in a door of lines
@@ -41,7 +42,7 @@ type Row struct {
 	From    time.Time // of a run, its beginning and end; else zero
 	To      time.Time
 	Note    string
-	Raw     string            // the door that the bytes are a body for, "" for lines
+	Raw     string            // the doors that the bytes are a body for, "" for lines
 	Not     map[string]string // the doors that cannot carry it, and the reasons
 	Bytes   []byte
 	Records []Record

@@ -1,0 +1,291 @@
+package record
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// A condition says beside which other names a name counts: one of them has to be there.
+type condition struct {
+	name   name
+	beside []name
+}
+
+// conditions are of names that mean other things elsewhere.
+var conditions = [...]condition{
+	// {"start_time":"2026-11-20T10:00:06Z","response_code":503} of Envoy and Istio
+	{nameStartTime, []name{nameResponseCode, nameUpstreamHost}},
+	// {"kind":"Event","lastTimestamp":"2026-11-20T10:00:06Z","type":"Warning"} of Kubernetes, core/v1
+	{nameLastTimestamp, []name{nameKind, nameInvolvedObject, nameRegarding}},
+	{nameFirstTimestamp, []name{nameKind, nameInvolvedObject, nameRegarding}},
+	// {"createdDateTime":"2026-11-20T10:00:06Z","appDisplayName":"x"}: sign-ins and alerts of Microsoft Graph
+	{nameCreatedDateTime, []name{nameAppDisplayName, nameServiceSource}},
+	// {"deprecatedLastTimestamp":"2026-11-20T10:00:06Z","note":"x","regarding":{}}, events.k8s.io/v1
+	{nameOldLastTimestamp, []name{nameRegarding}},
+	{nameNote, []name{nameRegarding}},
+	// {"objectAPIversion":"v1","type":"Warning","msg":"x"} of Alloy's loki.source.kubernetes_events
+	{nameType, []name{nameKind, nameInvolvedObject, nameRegarding, nameObjectVersion}},
+	// {"Channel":"System","EventID":"7036","Description":"x"} of fluent-plugin-windows-eventlog
+	{nameDescription, []name{nameEventID, nameEventID2}},
+}
+
+// conditional has the names of conditions, as bits by kind.
+var conditional = [numKinds]uint64{
+	kindTime / perKind: 1<<(nameStartTime%perKind) | 1<<(nameLastTimestamp%perKind) |
+		1<<(nameFirstTimestamp%perKind) | 1<<(nameOldLastTimestamp%perKind) | 1<<(nameCreatedDateTime%perKind),
+	kindLevel / perKind: 1 << (nameType % perKind),
+	kindMsg / perKind:   1<<(nameNote%perKind) | 1<<(nameDescription%perKind),
+}
+
+func isConditional(n name) bool { return conditional[n/perKind]>>(n%perKind)&1 != 0 }
+
+// A scale has the levels that the numbers of a field are, or one word.
+type scale struct {
+	name name // 0: any
+	// beside are other names: one of them has to be there, and one of also.
+	beside, also []name
+	by           string // whose they are
+	open         bool   // the scales behind this one count too
+	word         string // that is info
+	spans        []span
+}
+
+// A span is the numbers of a level.
+type span struct {
+	from, to int
+	level    Level
+}
+
+// The spans of OpenTelemetry and of Windows, under several names.
+var (
+	otlpSpans    = [...]span{{1, 4, Trace}, {5, 8, Debug}, {9, 12, Info}, {13, 16, Warn}, {17, 20, Error}, {21, 24, Critical}}
+	windowsSpans = [...]span{{0, 0, Info}, {1, 1, Critical}, {2, 2, Error}, {3, 3, Warn}, {4, 4, Info}, {5, 5, Trace}}
+)
+
+// scales are tried in their order.
+var scales = [...]scale{
+	// {"severity_number":17}; opentelemetry.io/docs/specs/otel/logs/data-model
+	{name: nameSeverityNum, by: "OpenTelemetry", spans: otlpSpans[:]},
+	{name: nameSeverityNum2, by: "OpenTelemetry", spans: otlpSpans[:]},
+	// {"levelno":40}; docs.python.org/3/library/logging.html#logging-levels
+	{name: nameLevelNo, by: "Python", spans: []span{
+		{1, 9, Trace}, {10, 19, Debug}, {20, 29, Info}, {30, 39, Warn}, {40, 49, Error}, {50, 99, Critical},
+	}},
+	// {"level_value":40000}; github.com/logfellow/logstash-logback-encoder
+	{name: nameLevelValue, by: "Logback", spans: []span{
+		{1, 9999, Trace}, {10000, 19999, Debug}, {20000, 29999, Info}, {30000, 39999, Warn}, {40000, 49999, Error},
+		{50000, 99999, Critical},
+	}},
+	// {"Type":"AppTraces","SeverityLevel":3}; learn.microsoft.com/azure/azure-monitor/reference/tables/apptraces
+	{name: nameSeverityLevel, by: "Application Insights", spans: []span{
+		{0, 0, Trace}, {1, 1, Info}, {2, 2, Warn}, {3, 3, Error}, {4, 4, Critical},
+	}},
+	// {"Type":"Event","EventLevel":2}; learn.microsoft.com/azure/azure-monitor/reference/tables/event
+	{name: nameEventLevel, by: "Windows", spans: windowsSpans[:]},
+	// {"LogLevel":2,"Category":"Shop"}; learn.microsoft.com/dotnet/api/microsoft.extensions.logging.loglevel
+	{name: nameLogLevelNet, beside: []name{nameCategory}, by: ".NET", spans: []span{
+		{0, 0, Trace}, {1, 1, Debug}, {2, 2, Info}, {3, 3, Warn}, {4, 4, Error}, {5, 5, Critical},
+	}},
+	// {"channel":"System","event_id":7036,"level":4}; learn.microsoft.com/windows/win32/wes/eventmanifestschema-leveltype-complextype
+	{name: nameLevel, beside: []name{nameChannel}, also: []name{nameEventID, nameEventID2}, by: "Windows", spans: windowsSpans[:]},
+	// {"reqId":"a1","level":3,"app":"files"}; docs.nextcloud.com, logging
+	{name: nameLevel, beside: []name{nameReqID}, also: []name{nameApp}, by: "Nextcloud", spans: []span{
+		{0, 0, Debug}, {1, 1, Info}, {2, 2, Warn}, {3, 3, Error}, {4, 4, Critical},
+	}},
+	// {"lastTimestamp":"2026-11-20T10:00:06Z","type":"Normal"}
+	{name: nameType, by: "Kubernetes", word: "Normal"},
+	// {"severity":3}; RFC 5424
+	{open: true, by: "syslog", spans: []span{{0, 2, Critical}, {3, 3, Error}, {4, 4, Warn}, {5, 6, Info}, {7, 7, Debug}}},
+	// {"level":30}; getpino.io, github.com/trentm/node-bunyan
+	{open: true, by: "pino and bunyan", spans: []span{
+		{10, 10, Trace}, {20, 20, Debug}, {30, 30, Info}, {40, 40, Warn}, {50, 50, Error}, {60, 60, Critical},
+	}},
+	// {"level":400,"channel":"app"}; github.com/Seldaek/monolog, 01-usage
+	{name: nameLevel, open: true, by: "Monolog", spans: []span{
+		{100, 100, Debug}, {200, 200, Info}, {250, 250, Info}, {300, 300, Warn}, {400, 400, Error},
+		{500, 500, Critical}, {550, 550, Critical}, {600, 600, Critical},
+	}},
+	// {"level":8,"msg":"x"}; pkg.go.dev/log/slog#Level
+	{name: nameLevel, open: true, by: "slog", spans: []span{{-8, -8, Trace}, {-4, -4, Debug}, {8, 8, Error}, {12, 12, Critical}}},
+	// {"severity":500}; cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry#LogSeverity
+	{name: nameSeverity, open: true, by: "Google", spans: []span{
+		{100, 100, Debug}, {200, 200, Info}, {300, 300, Info}, {400, 400, Warn}, {500, 500, Error},
+		{600, 600, Critical}, {700, 700, Critical}, {800, 800, Critical},
+	}},
+	// {"severity":17}: the numbers of the six words, in so far as no other scale has them
+	{name: nameSeverity, open: true, by: "OpenTelemetry", spans: []span{{9, 9, Info}, {13, 13, Warn}, {17, 17, Error}, {21, 21, Critical}}},
+}
+
+// scaleLetters has a bit for the low five bits of the first letters of the names that [scales] look
+// at, and of those before which a number of them does not count.
+const scaleLetters = 1<<('@'&31) | 1<<('a'&31) | 1<<('c'&31) | 1<<('d'&31) | 1<<('e'&31) | 1<<('l'&31) | 1<<('r'&31) | 1<<('s'&31)
+
+// A nestedName is a member of an object that may have a part of the head.
+type nestedName struct {
+	part   int
+	parent name
+	path   string // with that of the parent
+	beside []name // one of these has to be there, if there are any
+}
+
+// nestedNames are tried in their order, each part by itself.
+var nestedNames = [...]nestedName{
+	{part: partTime, parent: parentRecord, path: "record.time.timestamp"}, // loguru
+	{part: partTime, parent: parentMeta, path: "_meta.date"},              // tslog
+	{part: partTime, parent: parentLogMeta, path: "_logMeta.date"},
+	// dbt: {"data":{},"info":{"level":"error","msg":"x","ts":"2026-11-20T10:00:06Z"}}
+	{part: partTime, parent: parentInfo, path: "info.ts"},
+	// eventrouter: {"verb":"ADDED","event":{"lastTimestamp":"2026-11-20T10:00:06Z","message":"x","type":"Warning"}}
+	{part: partTime, parent: nameEvent, path: "event.lastTimestamp", beside: []name{nameVerb}},
+	{part: partTime, parent: nameEvent, path: "event.eventTime", beside: []name{nameVerb}},
+	// a watch, and the Collector's k8sobjects: {"type":"ADDED","object":{"kind":"Event","lastTimestamp":"2026-11-20T10:00:06Z"}}
+	{part: partTime, parent: parentObject, path: "object.lastTimestamp", beside: []name{nameType}},
+	{part: partTime, parent: parentObject, path: "object.eventTime", beside: []name{nameType}},
+	// Envoy's gRPC access log: {"common_properties":{"start_time":"2026-11-20T10:00:06Z"}}
+	{part: partTime, parent: parentCommon, path: "common_properties.start_time"},
+
+	{part: partLevel, parent: nameLog, path: "log.level"}, // Elastic Common Schema
+	{part: partLevel, parent: parentPayload, path: "jsonPayload.severity"},
+	{part: partLevel, parent: parentPayload, path: "jsonPayload.level"},
+	{part: partLevel, parent: parentRecord, path: "record.level.name"},
+	{part: partLevel, parent: parentContext, path: "context.logLevel"}, // Roarr
+	{part: partLevel, parent: parentMeta, path: "_meta.logLevelName"},
+	{part: partLevel, parent: parentLogMeta, path: "_logMeta.logLevelName"},
+	{part: partLevel, parent: nameLevel, path: "level.levelStr"}, // Logback: {"level":{"levelInt":40000,"levelStr":"ERROR"}}
+	{part: partLevel, parent: nameLevel, path: "level.name"},     // loguru: {"level":{"name":"ERROR","no":40}}
+	{part: partLevel, parent: parentInfo, path: "info.level"},
+	{part: partLevel, parent: nameEvent, path: "event.type", beside: []name{nameVerb}},
+	{part: partLevel, parent: parentObject, path: "object.type", beside: []name{nameType}},
+
+	{part: partMsg, parent: parentFields, path: "fields.message"}, // tracing for Rust
+	{part: partMsg, parent: parentPayload, path: "jsonPayload.message"},
+	{part: partMsg, parent: parentRecord, path: "record.message"},
+	{part: partMsg, parent: parentBody, path: "Body.Value"},
+	{part: partMsg, parent: parentInfo, path: "info.msg"},
+	{part: partMsg, parent: nameEvent, path: "event.message", beside: []name{nameVerb}},
+	{part: partMsg, parent: parentObject, path: "object.message", beside: []name{nameType}},
+}
+
+// The objects that may have members for the head.
+const (
+	parentFields = kindParent + iota
+	parentPayload
+	parentRecord
+	parentKubernetes
+	parentContext
+	parentBody
+	parentMeta // of tslog
+	parentLogMeta
+	parentInfo // of dbt
+	parentObject
+	parentCommon
+)
+
+// A present is the names that a record has: by kind, bit n is of the name n of it.
+type present [numKinds]uint64
+
+// has reports whether there is a field with a name.
+func (m *present) has(n name) bool { return m[n/perKind]>>(n%perKind)&1 != 0 }
+
+// some reports whether there is one of some names, or none is asked for.
+func (m *present) some(names []name) bool {
+	for _, n := range names {
+		if m.has(n) {
+			return true
+		}
+	}
+	return len(names) == 0
+}
+
+// counts reports whether a name counts in this record.
+func (m *present) counts(n name) bool {
+	for i := range conditions {
+		if conditions[i].name == n {
+			return m.some(conditions[i].beside)
+		}
+	}
+	return true
+}
+
+// isMark reports whether a field says what its name does, for names beside it.
+func isMark(n name, text []byte) bool { return n != nameKind || string(text) == "Event" }
+
+// levelOf returns the level that a text is under a name: a word by the usual vocabularies, a
+// number by the first of the scales. by is that.
+func (m *present) levelOf(n name, text []byte) (l Level, by *scale) {
+	if v, number := numberOf(text); number {
+		return m.scaled(n, v)
+	}
+	if n == nameS && (len(text) == 0 || text[0]-'A' >= 26 || len(text) > len("D5")) {
+		return Other, nil // MongoDB has letters
+	}
+	if l = ParseLevel(text); l != Other || len(text) == 0 {
+		return l, nil
+	}
+	for i := range scales {
+		if s := &scales[i]; s.name == n && s.word != "" && bytes.EqualFold(text, []byte(s.word)) {
+			return Info, nil
+		}
+	}
+	return Other, nil
+}
+
+// common has the scales of numbers that have no name of their own, by the number.
+var common = func() (by [64]struct {
+	level Level
+	scale *scale
+}) {
+	for i := range scales {
+		for _, in := range scales[i].spans {
+			for v := in.from; v <= in.to && scales[i].name == 0; v++ {
+				by[v].level, by[v].scale = in.level, &scales[i]
+			}
+		}
+	}
+	return by
+}()
+
+// scaled is levelOf for a number.
+func (m *present) scaled(n name, v int) (l Level, by *scale) {
+	if uint(v) < uint(len(common)) && m[kindBeside/perKind] == 0 && n < nameSeverityNum && common[v].scale != nil {
+		return common[v].level, common[v].scale // as nearly all are
+	}
+	for i := range scales {
+		s := &scales[i]
+		if s.name != n && s.name != 0 || !m.some(s.beside) || !m.some(s.also) {
+			continue
+		}
+		for _, in := range s.spans {
+			if v >= in.from && v <= in.to {
+				return in.level, s
+			}
+		}
+		if !s.open {
+			break
+		}
+	}
+	return Other, nil
+}
+
+// numberOf reads a text that is a number. A number with a fraction that is not 0 is on no scale.
+func numberOf(text []byte) (v int, number bool) {
+	if len(text) == 2 && isDigit(text[0]) && isDigit(text[1]) { // as nearly all are
+		return int(text[0]-'0')*10 + int(text[1]-'0'), true
+	}
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || !isDigit(text[0]) && (text[0] != '-' || len(text) < 2 || !isDigit(text[1])) {
+		return 0, false
+	}
+	if v, err := strconv.Atoi(string(text)); err == nil {
+		return v, true
+	}
+	f, err := strconv.ParseFloat(string(text), 64)
+	switch {
+	case err != nil:
+		return 0, false
+	case f != math.Trunc(f) || math.Abs(f) > math.MaxInt32:
+		return math.MaxInt32, true
+	}
+	return int(f), true
+}

@@ -1,0 +1,154 @@
+package body
+
+import (
+	"bytes"
+	"slices"
+)
+
+// prefixes are what programs write in front of each line of another program. A line is read as it
+// is without its prefix: its time, its level, its JSON, and the lines that belong to it. [fit] has
+// the signs of a form.
+var prefixes = [...]struct{ form, line string }{
+	{"~ _| ", "web-1  | text"},                         // docker compose, overmind, a service of Swarm
+	{"~ _│ ", "web          │ text"},                   // Tilt
+	{"[~] | ", "[web] | text"},                         // podman-compose
+	{"@ ~ _| ", "10:00:06 web.1  | text"},              // foreman, honcho
+	{"&|~ _| ", "0|app  | text"},                       // pm2
+	{"[pod/~] ", "[pod/web-0/web] text"},               // kubectl logs --prefix
+	{"! ~ ", "web-7d4b9c6f5d-x2x9z web text"},          // stern
+	{"![~]: ", "shop/web-7d4b9c6f5d-x2x9z[web]: text"}, // kail
+	{"[! ~] ", "[web-7d4b9c6f5d-x2x9z web] text"},      // kubetail
+	{"[!] ", "[web-7d4b9c6f5d-x2x9z] text"},
+	{"[rank&]: ", "[rank0]: text"}, // torchrun
+	{"[rank&]:", "[rank0]:[E1120 10:00:06.257312 X.cpp:42] text"},
+	{"(* pid=&) ", "(EngineCore_0 pid=812) text"},               // vLLM, Ray
+	{"(* pid=&, ip=~) ", "(Worker pid=812, ip=192.0.2.7) text"}, // Ray
+	{"RP/&/~:", "RP/0/RP0/CPU0:Nov 20 10:00:06.257 CET: text"},  // Cisco IOS XR
+	{"LC/&/~:", "LC/0/1/CPU0:Nov 20 10:00:06.257 CET: text"},    // Cisco IOS XR
+	{"0/~:", "0/RP0/ADMIN0:Nov 20 10:00:06.257 CET: text"},      // Cisco IOS XR, of its system
+}
+
+// longestPrefix is how many bytes a prefix may have: the names of a pod and of a container are
+// long.
+const longestPrefix = 400
+
+// skipPrefix skips the prefix of a line, and returns the place behind it; at if there is none.
+func skipPrefix(line []byte, at int) int {
+	s := line[at:min(len(line), at+longestPrefix)]
+	code := skipCodes(s, 0)
+	if len(s) < code+3 || code == 0 && !mayPrefix(s) {
+		return at
+	}
+	for i := range prefixes {
+		form := prefixes[i].form
+		if c := s[code]; c != form[0] && (form[0] == '[' || form[0] == '(' || form[0] == '~' && isDigit(c)) {
+			continue
+		}
+		if n, name, _ := fit(form, s); n > 0 && levelKind(name) == none {
+			return at + n
+		}
+	}
+	return at
+}
+
+// mayPrefix reports whether a line may have a prefix without colours. It spares nearly all lines the
+// search.
+func mayPrefix(s []byte) bool {
+	c := s[0]
+	if isDigit(c) {
+		return s[1] == '|' || s[1] == '/' || s[2] == '|' || s[2] == ':'
+	}
+	if (c|0x20)-'a' >= 26 && c != '[' && c != '(' {
+		return false
+	}
+	n := bytes.IndexByte(s, ' ')
+	if n < 0 {
+		n = len(s) // the blank behind the prefix lacks
+	}
+	switch word, behind := s[:n], s[n:]; {
+	case n < 2:
+		return false
+	case c == '(':
+		return bytes.HasPrefix(behind, []byte(" pid="))
+	case c == '[' && (s[1] == 'p' || s[1] == 'r'), s[2] == '/' && (s[1] == 'P' || s[1] == 'C'), len(behind) > 1 && behind[1] == '|':
+		return true
+	case word[n-1] == ':', word[n-1] == ']':
+		return bytes.IndexByte(word, '-') > 0 // of a pod
+	case n > 6 && word[n-6] == '-' && isPod(bytes.TrimPrefix(word, []byte("["))):
+		return true
+	}
+	at := skipBlanks(s, n)
+	return at < len(s) && (s[at] == '|' || s[at] == 0xe2)
+}
+
+// A stripped is the text of lines with one prefix, without it.
+type stripped struct {
+	text         []byte
+	off, end, at []int // of its lines in the body, and in the text
+	full         bool  // it has reached its bounds
+}
+
+// line returns the line of the body that begins at off. It takes the prefixes off from there on, if
+// that was not done, or if the text was full and more than half of it is used. So a record is not cut
+// at its end.
+func (p *stripped) line(body []byte, off, prefix int) (i int, fresh bool) {
+	i, ok := slices.BinarySearch(p.off, off)
+	if ok && !(p.full && (i > len(p.off)/2 || p.at[i] > len(p.text)/2)) {
+		return i, false
+	}
+	*p = stripped{}
+	head := constant(body[off : off+prefix])
+	for off < len(body) && !p.full {
+		end := lineEnd(body, off)
+		line := body[off:end]
+		n := skipPrefix(line, 0)
+		if n == 0 || !bytes.Equal(constant(line[:n]), head) {
+			break
+		}
+		p.off, p.end, p.at = append(p.off, off), append(p.end, end), append(p.at, len(p.text))
+		p.text = append(append(p.text, line[n:]...), '\n')
+		p.full = len(p.text) > 2*longestTrace || len(p.off) == 4*mostTraceLines
+		off = end + 1
+	}
+	return 0, true
+}
+
+// constant is the part of a prefix that is the same in all lines: without a clock and the last blank.
+func constant(prefix []byte) []byte {
+	if len(prefix) > len("10:00:06 ") && prefix[2] == ':' {
+		prefix = prefix[len("10:00:06 "):]
+	}
+	return bytes.TrimRight(prefix, " ")
+}
+
+// joinBehind is [joiner.join] for a line with a prefix, which the lines that belong to it have too.
+// rest is the line behind its time.
+func (m *mixed) joinBehind(off, prefix int, rest, level []byte) (next, places int) {
+	j, p := &m.lines, &m.stripped
+	i, fresh := p.line(m.body, off, prefix)
+	if !j.cut {
+		*j = joiner{times: &m.times}
+	} else if fresh {
+		j.off, j.end, j.until, j.block = 0, 0, 0, noBlock // of the text before
+	}
+	j.body = p.text
+	at := p.at[i]
+	to, _ := j.join(at, lineEnd(p.text, at), rest, level)
+	last := i
+	for last+1 < len(p.at) && p.at[last+1] < to {
+		last++
+	}
+	return p.end[last], last - i + 1
+}
+
+// behindPrefixes returns a text without the prefix that its lines have; the text itself if it has
+// none.
+func behindPrefixes(text []byte) []byte {
+	n := skipPrefix(text, 0)
+	if n == 0 || lineEnd(text, 0) == len(text) {
+		return text[n:]
+	}
+	var p stripped
+	p.line(text, 0, n)
+	return bytes.TrimSuffix(p.text, []byte("\n"))
+}
