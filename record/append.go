@@ -23,10 +23,13 @@ type Defaults struct {
 	Arrived int64
 	// ForeignTs says that ts is no time in records of this kind. It is kept as ts.original.
 	ForeignTs bool
-	// Seek returns the time and the level that a message shows, 0 and Other for none. It is
-	// asked for records that lack one of them; timed says that the record has its time, so that
-	// none is needed. Nil: nobody is.
-	Seek func(msg []byte, timed bool) (ns int64, l Level)
+	// Seek returns the level that a message shows, Other for none, and sets the time of the stamp
+	// if that has none. It is asked for records that lack one of them. Nil: nobody is.
+	Seek func(msg []byte, s *Stamp) (l Level)
+	// Guess reports whether a time that may be that of another thing is the record's. dated says
+	// that it is a text with a clock in a field date, which is named if each record has one. Nil:
+	// each is.
+	Guess func(ns int64, dated bool) bool
 	// Mapping has names of fields that are tried before the known ones. Nil: there are none.
 	Mapping *Mapping
 }
@@ -35,12 +38,15 @@ type Defaults struct {
 type Stamp struct {
 	Time    int64
 	OwnTime bool // the record has its own time
+	Guessed bool // the time is a guess that was believed
 	Level   Level
 	Service string
 	// TimeUnread says that a field for the time, or a part of the protocol for it, is no time or
 	// is too far ahead, whether another has the time or not. LevelUnread says that the record has
 	// a field for the level, and none of the six levels.
 	TimeUnread, LevelUnread bool
+	// TimeFar says that a guessed time was too far off. There may be another one.
+	TimeFar bool
 }
 
 // lineRoom is more than a line needs in addition to the bytes of its source, if those
@@ -78,7 +84,7 @@ func (p *Parser) AppendLine(dst []byte, d *Defaults) ([]byte, Stamp) {
 	if d.ForeignTs {
 		first++
 	}
-	h.time, text = p.findTime(first, d.Arrived, &s)
+	h.time, text = p.findTime(first, d, &s)
 	if text != nil {
 		dst = append(append(dst, tsPrefix...), text...)
 	}
@@ -237,10 +243,10 @@ func (p *Parser) seek(d *Defaults, h *head, s *Stamp, named bool) {
 func (p *Parser) sought(d *Defaults, msg []byte, s *Stamp, named bool) {
 	h := &p.last
 	h.soughtTime, h.soughtLevel = false, false
-	ns, l := d.Seek(msg, s.OwnTime)
-	if !s.OwnTime && ns != 0 {
-		s.Time, s.OwnTime, h.soughtTime = ns, true, true
-	}
+	at := &p.parts.stamp // s would escape
+	*at = *s
+	l := d.Seek(msg, at)
+	h.soughtTime, *s = at.OwnTime && !s.OwnTime, *at
 	if !named && s.Level == Other && l != Other {
 		s.Level, h.soughtLevel = l, true
 	}

@@ -14,15 +14,15 @@ const MaxAhead = 24 * time.Hour
 
 // findTime finds the field with the time, or -1, and its text if that is canonical. It looks
 // at the names from first on. A value that cannot be the time of a record that arrived then
-// is passed over.
-func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonical []byte) {
+// is passed over, and so is a guess that is not believed.
+func (p *Parser) findTime(first name, d *Defaults, s *Stamp) (at int, canonical []byte) {
 	latest := int64(math.MaxInt64)
-	if arrived != 0 && arrived < latest-MaxAhead.Nanoseconds() {
-		latest = arrived + MaxAhead.Nanoseconds()
+	if d.Arrived != 0 && d.Arrived < latest-MaxAhead.Nanoseconds() {
+		latest = d.Arrived + MaxAhead.Nanoseconds()
 	}
 	parts := timeParts{dayAt: -1, clockAt: -1}
 	if len(p.mapped.offers) > 0 {
-		if at, parts = p.mappedTime(arrived, latest, s); at >= 0 {
+		if at, parts = p.mappedTime(d, latest, s); at >= 0 {
 			return at, nil
 		}
 	}
@@ -32,22 +32,30 @@ func (p *Parser) findTime(first name, arrived int64, s *Stamp) (at int, canonica
 			f := &p.fields[at]
 			text, ok := p.timeText(f)
 			if ok {
-				if ns, ok := p.day.parseCanonical(text); ok && ns <= latest {
+				if ns, ok := p.day.parseCanonical(text); ok && ns <= latest && n != nameDate && n != nameCreated {
 					s.Time, s.OwnTime = ns, true
 					return at, text
 				}
 			}
-			ns, part := p.readTime(f, text, arrived)
-			if part == times.Full && ns <= latest {
-				if s.Time, s.OwnTime = ns, true; n == nameTimestampSeconds {
+			ns, part := p.readTime(f, text, d)
+			guess := isGuess(n, p.src[f.val:f.valEnd])
+			switch full := part == times.Full && ns <= latest; {
+			case full && (!guess || d.believes(ns, n == nameDate)):
+				if s.Time, s.OwnTime, s.Guessed = ns, true, guess; n == nameTimestampSeconds {
 					s.Time += nanosBeside(p)
 				}
 				return at, nil
-			}
-			if !parts.add(at, ns, part, latest) {
+			case full:
+				s.TimeFar = true
+			case parts.add(at, ns, part, latest):
+				parts.guess = parts.guess || guess && part == times.Date
+			default:
 				s.TimeUnread = s.TimeUnread || !p.isEmptyTime(f)
 			}
 		}
+	}
+	if parts.guess && parts.clockAt < 0 && !d.believes(parts.day, false) {
+		parts.dayAt, s.TimeFar = -1, true
 	}
 	p.dayAt, p.clockAt = parts.dayAt, parts.clockAt
 	if at = parts.time(latest, s); !s.OwnTime {
@@ -75,9 +83,26 @@ func nanosBeside(p *Parser) int64 {
 // timeParts are a date and a clock in two fields, which are the time together.
 type timeParts struct {
 	day, clock int64
-	dayAt      int // the field with the date, -1 for none
-	clockAt    int // that with the clock
+	dayAt      int  // the field with the date, -1 for none
+	clockAt    int  // that with the clock
+	guess      bool // the date alone is one
 }
+
+// isGuess reports whether a time under a name may be that of another thing: a date is a number if it
+// is Fluent Bit's, and the time of Python's LogRecord is one with a fraction.
+func isGuess(n name, value []byte) bool {
+	switch n {
+	case nameDate:
+		text := bytes.Trim(value, `"`)
+		return digits(text) < len(text) && !isDigit(value[0])
+	case nameCreated:
+		return value[0] == '"' || bytes.IndexByte(value, '.') < 0
+	}
+	return false
+}
+
+// believes reports whether a guessed time is that of its record.
+func (d *Defaults) believes(ns int64, dated bool) bool { return d.Guess == nil || d.Guess(ns, dated) }
 
 // add adds the time of the field at. It reports whether that is the first of its part.
 func (t *timeParts) add(at int, ns int64, part times.Part, latest int64) bool {
@@ -99,7 +124,7 @@ func (t *timeParts) time(latest int64, s *Stamp) (at int) {
 		s.Time, s.OwnTime = t.day+t.clock, true
 		return -1
 	case t.dayAt >= 0:
-		s.Time, s.OwnTime = t.day, true
+		s.Time, s.OwnTime, s.Guessed = t.day, true, t.guess
 		return t.dayAt
 	}
 	s.TimeUnread = s.TimeUnread || t.clockAt >= 0
@@ -119,8 +144,8 @@ func (p *Parser) timeText(f *field) ([]byte, bool) {
 }
 
 // readTime reads the time of a field. text is its text, nil for a value without one.
-func (p *Parser) readTime(f *field, text []byte, arrived int64) (ns int64, part times.Part) {
-	p.times.Now = arrived
+func (p *Parser) readTime(f *field, text []byte, d *Defaults) (ns int64, part times.Part) {
+	p.times.Now, p.times.Guess = d.Arrived, d.Guess
 	if text != nil {
 		return p.times.Read(text)
 	}

@@ -36,6 +36,7 @@ type Mapping struct {
 	of        []Naming
 	sender    bool // the first are the sender's own
 	selective bool // some are for some services alone
+	far       bool
 }
 
 // NewMapping makes a mapping; nil if there are no fields.
@@ -52,7 +53,7 @@ func NewMapping(of []Naming) *Mapping {
 func (m *Mapping) With(names Names) *Mapping {
 	own := &Mapping{of: []Naming{{Names: names}}, sender: true}
 	if m != nil {
-		own.of, own.selective = append(own.of, m.of...), m.selective
+		own.of, own.selective, own.far = append(own.of, m.of...), m.selective, m.far
 	}
 	return own
 }
@@ -405,11 +406,11 @@ func (p *Parser) offered(part int) iter.Seq2[int, *field] {
 }
 
 // mappedTime is findTime for the fields that are offered. A date or a clock is in parts.
-func (p *Parser) mappedTime(arrived, latest int64, s *Stamp) (at int, parts timeParts) {
+func (p *Parser) mappedTime(d *Defaults, latest int64, s *Stamp) (at int, parts timeParts) {
 	parts = timeParts{dayAt: -1, clockAt: -1}
 	for at, f := range p.offered(partTime) {
 		text, _ := p.timeText(f)
-		ns, part := p.readTime(f, text, arrived)
+		ns, part := p.readTime(f, text, d)
 		switch ahead := part != times.None && part != times.Clock && ns > latest; {
 		case part == times.Full && !ahead:
 			s.Time, s.OwnTime = ns, true

@@ -173,7 +173,7 @@ func FuzzMapping(f *testing.F) {
 		if sender {
 			m = m.With(names)
 		}
-		d := record.Defaults{Time: arrival, Arrived: arrival, Mapping: m, Seek: func(msg []byte, _ bool) (int64, record.Level) { return 0, record.ParseLevel(msg) }}
+		d := record.Defaults{Time: arrival, Arrived: arrival, Mapping: m, Seek: func(msg []byte, _ *record.Stamp) record.Level { return record.ParseLevel(msg) }}
 		line, stamp := p.AppendLine(nil, &d)
 		checkMapped(t, line, stamp)
 		if _, err := q.Scan(src); err != nil {

@@ -12,13 +12,13 @@ import (
 func (p *Parser) Members() iter.Seq2[[]byte, []byte] { return p.members(nil) }
 
 // Head returns the head that [Parser.AppendLine] would find in the object scanned last, for a
-// record by parts that came at a time, and iterates over the other members. Its bytes are a
+// record by parts, and iterates over the other members. Its bytes are a
 // copy.
-func (p *Parser) Head(arrived int64) (h Head, rest iter.Seq2[[]byte, []byte]) {
+func (p *Parser) Head(d *Defaults) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	var s Stamp
 	at := head{msg: p.msgField()}
-	at.time, _ = p.findTime(nameTs, arrived, &s)
-	h.Time, h.Unread = s.Time, s.TimeUnread
+	at.time, _ = p.findTime(nameTs, d, &s)
+	h.Time, h.Unread, h.Guessed, h.Far = s.Time, s.TimeUnread, s.Guessed, s.TimeFar
 	if h.Msg = p.copied(at.msg); at.msg >= 0 && p.fields[at.msg].known == nameLog {
 		h.Msg = bytes.TrimSuffix(h.Msg, []byte("\n"))
 	}
@@ -41,13 +41,12 @@ func (p *Parser) Head(arrived int64) (h Head, rest iter.Seq2[[]byte, []byte]) {
 	return h, p.members(&at)
 }
 
-// Shows returns the time and the level that the object scanned last has by its fields, 0 and
-// Other for none, and its message, which is valid until the next use of the parser.
-func (p *Parser) Shows(arrived int64) (ns int64, l Level, msg []byte) {
-	var s Stamp
+// Shows returns the time and the level that the object scanned last has by its fields, the time in
+// a stamp and Other for no level, and its message, which is valid until the next use of the parser.
+func (p *Parser) Shows(d *Defaults) (s Stamp, l Level, msg []byte) {
 	h := &p.last
 	*h = head{service: -1}
-	h.time, _ = p.findTime(nameTs, arrived, &s)
+	h.time, _ = p.findTime(nameTs, d, &s)
 	if h.level, l = p.findLevel(); l == Other && h.level < 0 {
 		_, l, _ = p.nestedLevel()
 	}
@@ -57,7 +56,7 @@ func (p *Parser) Shows(arrived int64) (ns int64, l Level, msg []byte) {
 		p.scratch = AppendUnescaped(p.scratch[:0], v[1:len(v)-1])
 		msg = p.scratch
 	}
-	return s.Time, l, msg
+	return s, l, msg
 }
 
 // members iterates over the members that are not in a head.

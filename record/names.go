@@ -68,7 +68,8 @@ func allNames() Names {
 // The names that have rules of their own. The others are their place alone.
 const (
 	nameTs               = kindTime
-	nameDate             = kindTime + 4 // the last one with numbers of any year
+	nameDate             = kindTime + 4  // a guess if it is a text, as of Fluent Bit and of a birthday
+	nameCreated          = kindTime + 34 // a guess if it is no number with a fraction
 	nameAtT              = kindTime + 6
 	nameLastTimestamp    = kindTime + 11
 	nameOldLastTimestamp = kindTime + 12

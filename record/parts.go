@@ -14,6 +14,8 @@ type Head struct {
 	// without one, if the message shows none. 0: it is not known.
 	Observed int64
 	Unread   bool   // a part of the protocol for the time could not be read
+	Guessed  bool   // the time is a guess that was believed
+	Far      bool   // a guessed time was too far off
 	Level    []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service  []byte // the sender's name for it, not folded
 	Msg      []byte
@@ -69,8 +71,8 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 		h.Level, h.Service, h.Msg = nil, nil, nil
 	}
 	s := Stamp{Time: d.Time, Level: Other, Service: d.Service}
-	if s.TimeUnread = h.Unread; h.Time != 0 {
-		s.Time, s.OwnTime = h.Time, true
+	if s.TimeUnread, s.TimeFar = h.Unread, h.Far; h.Time != 0 {
+		s.Time, s.OwnTime, s.Guessed = h.Time, true, h.Guessed
 	}
 	if p.setService(h.Service, d.Fallback, &s) {
 		b.own = h.Service

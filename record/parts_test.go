@@ -275,7 +275,7 @@ func TestHeadOfNested(t *testing.T) {
 			if _, err := p.Scan([]byte(row.src)); err != nil {
 				t.Fatal(err)
 			}
-			h, members := p.Head(0)
+			h, members := p.Head(&record.Defaults{})
 			var keys []string
 			for key := range members {
 				keys = append(keys, string(key))

@@ -71,8 +71,8 @@ func (p *Parser) passHead(d *Defaults, s *Stamp) {
 // remapHead finds the parts of the head among the fields that are offered.
 func (p *Parser) remapHead(h *head, s *Stamp, d *Defaults) {
 	var found Stamp
-	if at, _ := p.findTime(nameTs, d.Arrived, &found); found.OwnTime {
-		h.time, s.Time, s.OwnTime = at, found.Time, true
+	if at, _ := p.findTime(nameTs, d, &found); found.OwnTime {
+		h.time, s.Time, s.OwnTime, s.Guessed = at, found.Time, true, false
 	}
 	s.TimeUnread = s.TimeUnread || found.TimeUnread
 	if at, l := p.findLevel(); at >= 0 && (l != Other || s.Level == Other) {
@@ -127,4 +127,26 @@ func (p *Parser) Remapped(w *Why) {
 			*part.cause = p.field(part.at)
 		}
 	}
+}
+
+// WithFar returns the mapping with which guessed times are believed however far off they are, or not
+// again. m may be nil.
+func (m *Mapping) WithFar(far bool) *Mapping {
+	own := &Mapping{}
+	if m != nil {
+		*own = *m
+	}
+	own.far = far
+	return own
+}
+
+// Far reports whether guessed times are believed however far off they are. m may be nil.
+func (m *Mapping) Far() bool { return m != nil && m.far }
+
+// Named returns the mapping, or nil if it has no names. m may be nil.
+func (m *Mapping) Named() *Mapping {
+	if m == nil || len(m.of) == 0 {
+		return nil
+	}
+	return m
 }

@@ -52,6 +52,7 @@ type Lacks struct {
 	Time        uint32 // those without a time of their own
 	TimeUnread  uint32 // those with a field for the time that could not be read
 	LevelUnread uint32 // those without a level, and with a field for it that could not be read
+	TimeFar     uint32 // those of Time with a guessed time that was too far off
 }
 
 // Count counts the line of a stamp.
@@ -65,6 +66,9 @@ func (l *Lacks) Count(s *Stamp) {
 	if s.LevelUnread {
 		l.LevelUnread++
 	}
+	if s.TimeFar && !s.OwnTime {
+		l.TimeFar++
+	}
 }
 
 // Add adds the counts of other lines.
@@ -72,6 +76,7 @@ func (l *Lacks) Add(m Lacks) {
 	l.Time += m.Time
 	l.TimeUnread += m.TimeUnread
 	l.LevelUnread += m.LevelUnread
+	l.TimeFar += m.TimeFar
 }
 
 // Index is the index of line i's identity: its place among the records of the

@@ -139,7 +139,7 @@ func (p *Parser) whyTime(d *Defaults) (c Cause) {
 		first++
 	}
 	var s Stamp
-	at, _ := p.findTime(first, d.Arrived, &s)
+	at, _ := p.findTime(first, d, &s)
 	switch {
 	case at >= 0:
 		c = p.field(at)
@@ -153,7 +153,7 @@ func (p *Parser) whyTime(d *Defaults) (c Cause) {
 		return c
 	}
 	for i := range p.tried(kindTime, first) {
-		part, reason := p.partOf(i, d.Arrived)
+		part, reason := p.partOf(i, d)
 		switch {
 		case i == at && part == times.Full:
 			return c
@@ -166,16 +166,18 @@ func (p *Parser) whyTime(d *Defaults) (c Cause) {
 }
 
 // partOf says which part of a time a field has, and why that is not the time of a record that
-// arrived then.
-func (p *Parser) partOf(at int, arrived int64) (part times.Part, reason string) {
+// defaults.
+func (p *Parser) partOf(at int, d *Defaults) (part times.Part, reason string) {
 	f := &p.fields[at]
 	text, _ := p.timeText(f)
-	ns, part := p.readTime(f, text, arrived)
+	ns, part := p.readTime(f, text, d)
 	switch {
 	case part == times.None:
 		return part, NoTime
-	case arrived != 0 && part != times.Clock && ns > arrived+MaxAhead.Nanoseconds():
+	case d.Arrived != 0 && part != times.Clock && ns > d.Arrived+MaxAhead.Nanoseconds():
 		return part, TooFarAhead
+	case part != times.Clock && isGuess(f.known, p.src[f.val:f.valEnd]) && !d.believes(ns, part == times.Full && f.known == nameDate):
+		return part, "guessed, too far"
 	case part == times.Date:
 		return part, "is a date alone"
 	case part == times.Clock:

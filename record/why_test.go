@@ -80,7 +80,12 @@ func TestWhy(t *testing.T) {
 // A time and a level that were looked for in the message are known as that.
 func TestWhySought(t *testing.T) {
 	p := record.NewParser()
-	d := &record.Defaults{Time: arrival, Seek: func(msg []byte, _ bool) (int64, record.Level) { return 7, record.ParseLevel(msg[:1]) }}
+	d := &record.Defaults{Time: arrival, Seek: func(msg []byte, s *record.Stamp) record.Level {
+		if !s.OwnTime {
+			s.Time, s.OwnTime = 7, true
+		}
+		return record.ParseLevel(msg[:1])
+	}}
 	for _, test := range []struct {
 		line        string
 		time, level bool

@@ -44,7 +44,9 @@ func compile(c config.Config) (h handling, err error) {
 	if len(all) > 0 {
 		h.rules, badRules = rules.Compile(all)
 	}
-	h.fields = record.NewMapping(c.Fields.Naming())
+	if h.fields = record.NewMapping(c.Fields.Naming()); c.TimeNear == "off" {
+		h.fields = h.fields.WithFar(true)
+	}
 	return h, errors.Join(badCounters, badRules)
 }
 

@@ -52,6 +52,8 @@ type Config struct {
 	OTLP OTLP `yaml:"otlp" kong:"-"`
 	// Fields are names of fields that are tried before the known ones.
 	Fields Fields `yaml:"fields" kong:"-"`
+	// TimeNear is on or off: whether a time that may be that of another thing has to be near.
+	TimeNear string `yaml:"time-near" kong:"-"`
 	// Counters count records for Prometheus.
 	Counters []Counter `yaml:"counters" kong:"-"`
 	// Rules drop, sample and mask records. They apply in their order.
@@ -154,6 +156,7 @@ func Default() Config {
 		Retention: Retention{Tail: Age(day), Grace: Duration(time.Hour), Rules: []Rule{}},
 		AzureLogs: AzureLogs{Ignore: []string{}},
 		Fields:    Fields{},
+		TimeNear:  "on",
 		Counters:  []Counter{},
 		Rules:     []RecordRule{},
 	}
@@ -395,7 +398,7 @@ func (c Config) Validate() error {
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")
 	c.Retention.validate(&m)
 	c.OTLP.validate(&m)
-	c.Fields.validate(&m)
+	c.Fields.validate(&m, c.TimeNear)
 	validateCounters(&m, c.Counters)
 	validateRules(&m, c.Rules)
 	return errors.Join(m...)

@@ -51,8 +51,9 @@ func (f Fields) Naming() (all []record.Naming) {
 // parts are the names by part.
 func (n *FieldNames) parts() [4][]string { return [...][]string{n.Time, n.Level, n.Message, n.Service} }
 
-// validate reports mistakes.
-func (f Fields) validate(m *mistakes) {
+// validate reports mistakes, and one in [Config.TimeNear].
+func (f Fields) validate(m *mistakes, near string) {
+	m.check(near == "on" || near == "off", "time-near", near, "want on or off")
 	for i := range f {
 		n, key := &f[i], "fields"
 		if len(f) > 1 {

@@ -3,6 +3,7 @@ package rules_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -82,5 +83,29 @@ func TestRepeats(t *testing.T) {
 	all := rules.NewFilter(must(t, rules.Rule{Name: "all", Service: "web", Drop: true}), buf, nil)
 	if _, err := send(t, all, `{"msg":"a"}`, "key-3", "dropped", arrival); err != nil || !slices.Contains(told.replies, "dropped") {
 		t.Errorf("acknowledged: %v, %v", told.replies, err)
+	}
+}
+
+// A repeat of two days later is recognised although a guessed time is near no longer, so that lines
+// are other records now.
+func TestRepeatsOfGuesses(t *testing.T) {
+	const day = 24 * 3600 * 1_000_000_000
+	log, err := wal.Open(t.TempDir(), wal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	buf := buffer.New(log, nowhere{}, buffer.Options{Messages: &stored{}})
+	created := string(record.AppendTime(nil, arrival-day/2))
+	for i, lines := range []string{
+		`{"msg":"a","created":"` + created + `"}` + "\n" + `{"msg":"b"}`,
+		`{"msg":"a","created":"` + created + `"}` + "\n" + `{"msg":"b","time":"2019-05-05T10:00:00Z"}`,
+		`{"msg":"a {\"time\":\"` + created + `\"}"}`,
+	} {
+		for n, later := range []int64{0, 2 * day} {
+			if r, err := send(t, buf, lines, fmt.Sprint("key", i), "", arrival+later); err != nil || r.Duplicate != (n > 0) {
+				t.Errorf("%s, number %d: %+v, %v", lines, n, r, err)
+			}
+		}
 	}
 }

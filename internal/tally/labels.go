@@ -33,7 +33,7 @@ func (b *byLevel) sum() (n uint64) {
 }
 
 // numLacks is how many counts [record.Lacks] has.
-const numLacks = 3
+const numLacks = 4
 
 // service is a service with a label, or all those without.
 type service struct {
@@ -96,7 +96,7 @@ func (l *labels) add(names []string, counts []byLevel, lacks []record.Lacks) {
 			s := l.find(name, n)
 			s.add(&counts[i])
 			if i < len(lacks) {
-				for kind, n := range [numLacks]uint32{lacks[i].Time, lacks[i].TimeUnread, lacks[i].LevelUnread} {
+				for kind, n := range [numLacks]uint32{lacks[i].Time, lacks[i].TimeUnread, lacks[i].LevelUnread, lacks[i].TimeFar} {
 					s.lacks[kind].Add(uint64(n))
 				}
 			}
@@ -185,6 +185,7 @@ func (l *labels) write(p *count.Page) {
 		{"blobtail_records_without_time_total", "Records without a time that could be found; they have that of their arrival."},
 		{"blobtail_records_time_unread_total", "Records with a field for the time that could not be read."},
 		{"blobtail_records_level_unread_total", "Records without a level, and with a field for it that could not be read."},
+		{"blobtail_records_time_far_total", "Records without a time but a guessed one, which is too far from their arrival."},
 	} {
 		p.Family(lack.name, "counter", lack.help)
 		l.each(func(name string, s *service) { p.Value(float64(s.lacks[kind].Load()), "service", name) })

@@ -110,10 +110,10 @@ func TestCounts(t *testing.T) {
 func TestLacks(t *testing.T) {
 	reg := new(count.Registry)
 	r := request("web info")
-	r.Lacks = []record.Lacks{{Time: 1, TimeUnread: 1, LevelUnread: 1}}
+	r.Lacks = []record.Lacks{{Time: 1, TimeUnread: 1, LevelUnread: 1, TimeFar: 1}}
 	accept(t, tally.New(tally.Options{Accept: &next{}, Metrics: reg}), r)
 	page := count.Read(reg.Page())
-	for _, name := range []string{"without_time", "time_unread", "level_unread"} {
+	for _, name := range []string{"without_time", "time_unread", "level_unread", "time_far"} {
 		if n := page["blobtail_records_"+name+`_total{service="web"}`]; n != 1 {
 			t.Errorf("%s is %v", name, n)
 		}
@@ -125,7 +125,7 @@ func TestZeros(t *testing.T) {
 	reg := new(count.Registry)
 	accept(t, tally.New(tally.Options{Accept: &next{}, Metrics: reg}), request("web info"))
 	page := string(reg.Page())
-	if strings.Count(page, "# TYPE ") != 4 || strings.Count(page, "\nblobtail_records_total{") != 3*record.NumLevels {
+	if strings.Count(page, "# TYPE ") != 5 || strings.Count(page, "\nblobtail_records_total{") != 3*record.NumLevels {
 		t.Error(page)
 	}
 }

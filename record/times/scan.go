@@ -196,15 +196,6 @@ func (c *scan) date8() {
 	c.at += 8
 }
 
-// short scans 26/11/20 15:04:05 of Hadoop and Spark, and 261120 15:04:05 of MySQL and MariaDB.
-// step is the length of a part. Years before 2013 may be months.
-func (c *scan) short(step int) bool {
-	year := two(c.s, c.at)
-	c.year, c.month, c.day, c.dated = 2000+year, two(c.s, c.at+step), two(c.s, c.at+2*step), true
-	c.at += 2*step + 2
-	return year >= 13 && year <= 99 && c.month >= 1 && c.month <= 12 && c.behindDate(false)
-}
-
 // klog scans I1120 15:04:05.123456, and the forms with a year of two and of four digits.
 func (c *scan) klog() bool {
 	if bytes.IndexByte([]byte("IWEFDC"), c.peek(0)) < 0 {

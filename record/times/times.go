@@ -29,6 +29,8 @@ type Reader struct {
 	// Now is the time of arrival in Unix nanoseconds. A date without a year is of the latest
 	// year that is not more than 24 h ahead of it. 0: such a date is no time.
 	Now int64
+	// Guess reports whether a time that may be another one is believed. dated is false. Nil: each is.
+	Guess func(ns int64, dated bool) bool
 	// MonthFirst says that the source writes 11/20/2026 for a day in November.
 	MonthFirst bool
 	// MonthDay says that the source writes 11-20 15:04:05 without a fraction.
@@ -47,6 +49,9 @@ type Reader struct {
 	unknown    int   // names that are no place
 	unknownOf  int64 // the Now at which they came
 }
+
+// Believes reports whether a time that may be another one is believed.
+func (r *Reader) Believes(ns int64) bool { return r.Guess == nil || r.Guess(ns, false) }
 
 // A Part says how much of a time a text has.
 type Part uint8

@@ -381,3 +381,29 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Of two readings of a date with a year of two digits the near one counts.
+func TestTwoReadings(t *testing.T) {
+	now, _ := times.Parse([]byte("2026-11-20T12:00:00Z"))
+	near := func(ns int64, _ bool) bool { return max(ns, now)-min(ns, now) <= 24*int64(time.Hour) }
+	for _, row := range []struct{ text, want string }{
+		{"26/11/20 10:00:06", "2026-11-20T10:00:06Z"}, {"20/11/26 10:00:06", "2026-11-20T10:00:06Z"},
+		{"20/11/26 10:00:06,257 +0100", "2026-11-20T09:00:06.257Z"},
+		{"19/11/26 13:00:06", "2026-11-19T13:00:06Z"}, {"18/11/26 10:00:06", ""},
+		{"26/11/18 10:00:06", ""}, {"05/11/26 10:00:06", ""},
+		{"17/06/09 10:00:06", "2017-06-09T10:00:06Z"}, {"17/06/31 10:00:06", ""},
+		{"17/13/09 10:00:06", ""}, {"14/14/14 10:00:06", ""},
+		{"20/11/20 10:00:06", "2020-11-20T10:00:06Z"},
+		{"15/06/17 10:00:06 INFO x.Y: up", "2015-06-17T10:00:06Z"}, {"15/06/17 10:00:06 ERROR no", ""},
+		{"14/10/26 10:00:06 ERROR x.Y: no", ""}, {"151117 10:00:06", "2015-11-17T10:00:06Z"},
+	} {
+		r := times.Reader{Now: now, Guess: near}
+		got := ""
+		if ns, n := r.Prefix([]byte(row.text)); n > 0 {
+			got = time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
+		}
+		if got != row.want {
+			t.Errorf("%q is %q, want %q", row.text, got, row.want)
+		}
+	}
+}

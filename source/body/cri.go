@@ -127,17 +127,17 @@ func (m *mixed) criRead(off int, streams *[2]criText) (next int, full bool) {
 	for at, size, lines := off, 0, 0; at < len(m.body) && !full; lines++ {
 		end := lineEnd(m.body, at)
 		line := bytes.TrimSuffix(m.body[at:end], []byte("\r"))
-		rest, stamp, ns, own := findTextTime(&m.times, line)
-		if !own || ns > m.latest || !isCRI(line, rest) {
+		var head stamp
+		if !m.textTime(line, &head) || !isCRI(line, head.rest) {
 			break
 		}
-		stream, final, _ := criLine(rest)
+		stream, final, _ := criLine(head.rest)
 		s := &streams[0]
 		if stream[3] == 'e' {
 			s = &streams[1]
 		}
-		text := behindStream(rest)
-		s.add(criSource{time: ns, stamp: stamp, off: at, end: end}, text, final)
+		text := behindStream(head.rest)
+		s.add(criSource{time: head.ns, stamp: head.text, off: at, end: end}, text, final)
 		size += len(text)
 		next, at = end, end+1
 		full = (size >= criWindow || lines >= criLines) && !streams[0].open && !streams[1].open || size >= criMost

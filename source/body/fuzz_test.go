@@ -70,7 +70,8 @@ func (l *ledger) Reject(raw []byte, why Rejection, end int) bool {
 	return l.note(raw, end)
 }
 
-func (l *ledger) Arrived() int64 { return 0 }
+func (l *ledger) Arrived() int64            { return 0 }
+func (l *ledger) Arrival() *record.Defaults { return &record.Defaults{} }
 
 // note finds the offset of raw in the body, searching the rest of its array.
 func (l *ledger) note(raw []byte, end int) bool {

@@ -1,9 +1,7 @@
 package body
 
 import (
-	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -55,9 +53,8 @@ type Gatherer struct {
 	draft    draft
 	hash     *xxh3.Hasher
 	services map[string]uint32
-	last     uint32       // service of the previous line
-	before   record.Stamp // of the last record of the body, if begun
-	begun    bool
+	last     uint32 // service of the previous line
+	near     *near
 	checked  verdict  // of the service that was checked last
 	untimed  []uint32 // of a keyed body, the accepted lines without a time
 }
@@ -116,16 +113,18 @@ type verdict struct {
 // Arrive begins a body. Records without a time get that of the key, if it has one, else
 // the arrival. If the time of a key is too far ahead, all records would be rejected.
 func (g *Gatherer) Arrive(a Arrival) {
-	g.arrival, g.begun, g.checked = a, false, verdict{}
-	g.seeker.times.Now = a.Time
-	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.find, Mapping: a.Fields}
+	g.arrival, g.checked = a, verdict{}
+	g.defaults = record.Defaults{Service: a.Service, Time: a.Time, Arrived: a.Time, Seek: g.seeker.find, Mapping: a.Fields.Named()}
 	g.seeker.main = nil
-	if a.Fields != nil {
+	if g.defaults.Mapping != nil {
 		g.seeker.main = g.parser
 	}
 	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
 	}
+	g.near.arrive(a, g.defaults.Time)
+	g.defaults.Guess, g.seeker.judge = g.near.judge.Guess, g.Arrival()
+	g.seeker.times.Now, g.seeker.times.Guess = a.Time, g.defaults.Guess
 }
 
 // Source is that of the arrival.
@@ -135,7 +134,7 @@ func (g *Gatherer) latest() int64 { return g.arrival.Time + record.MaxAhead.Nano
 
 // NewGatherer makes a Gatherer.
 func NewGatherer() *Gatherer {
-	return &Gatherer{parser: record.NewParser(), seeker: newSeeker(), services: make(map[string]uint32), hash: xxh3.New()}
+	return &Gatherer{parser: record.NewParser(), seeker: newSeeker(), near: &near{}, services: make(map[string]uint32), hash: xxh3.New()}
 }
 
 // Arrived is the time of the arrival, as in [Sink].
@@ -146,6 +145,9 @@ func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
 
 // Object adds the object scanned last.
 func (g *Gatherer) Object(raw []byte, end int) bool {
+	if g.Watch != nil {
+		g.seeker.found = sought{}
+	}
 	data, stamp := g.parser.AppendLine(g.Req.Data, &g.defaults)
 	if g.Watch != nil {
 		g.draft.why = g.whyObject(data[len(g.Req.Data):])
@@ -156,12 +158,14 @@ func (g *Gatherer) Object(raw []byte, end int) bool {
 // Scanned returns the time of the object scanned last, as in [Sink].
 func (g *Gatherer) Scanned() (ns int64, own bool) {
 	data, stamp := g.parser.AppendLine(g.Req.Data, &g.defaults)
-	g.Req.Data = data[:len(g.Req.Data)]
+	g.Req.Data, g.near.dated = data[:len(g.Req.Data)], false
 	return stamp.Time, stamp.OwnTime
 }
 
 // Last returns the time of the last record of the body, as in [Sink].
-func (g *Gatherer) Last() (ns int64, own, any bool) { return g.before.Time, g.before.OwnTime, g.begun }
+func (g *Gatherer) Last() (ns int64, own, any bool) {
+	return g.near.before.Time, g.near.before.OwnTime, g.near.begun
+}
 
 // Fallback names the service of records that name none, as in [Sink].
 func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
@@ -169,7 +173,7 @@ func (g *Gatherer) Fallback(service string) { g.defaults.Fallback = service }
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
 	if g.Watch != nil {
-		g.draft.head = h
+		g.draft.head, g.seeker.found = h, sought{}
 	}
 	if g.defaults.Mapping != nil {
 		return g.beginMapped(h)
@@ -263,7 +267,7 @@ func (g *Gatherer) allowed(service string) bool {
 // found counts a record, accepted or not.
 func (g *Gatherer) found(stamp *record.Stamp) {
 	g.Found++
-	g.before, g.begun = *stamp, true
+	g.near.add(stamp)
 	if stamp.OwnTime && (!g.AnyOwn || stamp.Time < g.EarliestOwn) {
 		g.EarliestOwn, g.AnyOwn = stamp.Time, true
 	}
@@ -402,8 +406,11 @@ const outcomeLine = 20
 // Outcome is the [record.Request.Outcome] of the gathered lines. It is called before
 // AddRejected. The bytes of the lines do not count: they follow from the body, which
 // the origin covers, and from how it was read, which shows in the times, lengths,
-// services and places.
+// services and places. With a guessed time it is left zero: another arrival may find another time.
 func (g *Gatherer) Outcome() record.Outcome {
+	if g.near.judged {
+		return record.Outcome{}
+	}
 	g.hash.Reset()
 	services := uint32(0) // of the lines: an earlier attempt may have added the one of rejected lines
 	var buf [128 * outcomeLine]byte
@@ -439,55 +446,6 @@ func (g *Gatherer) OutcomeOfLines() record.Outcome {
 	return o
 }
 
-// An Accepter appends requests to the log. Any number of goroutines may call Accept. It
-// copies the parts that it keeps, so the request may be reused after it has returned.
-// Sources distinguish [record.ErrFull], [record.ErrUnheld] and [record.ErrKeyReused]. Any
-// other error means that the request was not accepted and may be sent again.
-type Accepter interface {
-	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
-}
-
-// Append passes Req to the accepter. If a request with its key came before, it does so
-// again with the times and the origin of then. more is that of AddRejected.
-func (g *Gatherer) Append(ctx context.Context, to Accepter, more func() error) (record.Receipt, error) {
-	for {
-		receipt, err := to.Accept(ctx, &g.Req)
-		first, ok := errors.AsType[*record.EarlierError](err)
-		if !ok {
-			return receipt, err
-		}
-		g.retime(first.DefaultTime)
-		g.Req.Origin, g.Req.DefaultTime, g.Req.Outcome = first.Origin, first.DefaultTime, g.Outcome()
-		if err := g.AddRejected(more); err != nil {
-			return record.Receipt{}, err
-		}
-	}
-}
-
-// retime gives the lines without a time of their own another one, as if that had been
-// the default, and removes the lines of AddRejected.
-func (g *Gatherer) retime(t int64) {
-	const timeAt = len(`{"ts":"`)
-	g.defaults.Time = t
-	g.Req.Lines = g.Req.Lines[:g.Accepted]
-	end := uint32(0)
-	if g.Accepted > 0 {
-		last := &g.Req.Lines[g.Accepted-1]
-		end = last.Off + last.Len
-	}
-	g.Req.Data = g.Req.Data[:end]
-	for _, i := range g.untimed {
-		l := &g.Req.Lines[i]
-		l.Time = t
-		record.AppendTime(g.Req.Data[:l.Off+uint32(timeAt)], t)
-	}
-	for i := range g.Req.Lines {
-		if n := g.Req.Lines[i].Time; i == 0 || n < g.earliest {
-			g.earliest = n
-		}
-	}
-}
-
 // Clear forgets the records and keeps the memory.
 func (g *Gatherer) Clear() {
 	g.Req.Lines, g.Req.Data = g.Req.Lines[:0], g.Req.Data[:0]
@@ -498,7 +456,7 @@ func (g *Gatherer) Clear() {
 	g.Rejected, g.untimed = g.Rejected[:0], g.untimed[:0]
 	g.last, g.Accepted, g.Owned, g.Lacks = 0, 0, 0, record.Lacks{}
 	g.earliest, g.Places, g.Broken, g.Forbidden = 0, 0, 0, 0
-	g.Found, g.Made, g.EarliestOwn, g.AnyOwn = 0, 0, 0, false
+	g.Found, g.Made, g.EarliestOwn, g.AnyOwn, g.near.judged = 0, 0, 0, false, false
 }
 
 // Forget makes the gatherer ready for another body and releases the memory of an unusual
@@ -511,5 +469,8 @@ func (g *Gatherer) Forget(long bool) {
 		return
 	}
 	g.Clear()
-	*g = Gatherer{parser: g.parser, seeker: g.seeker, hash: g.hash, services: g.services, Req: g.Req, Rejected: g.Rejected, untimed: g.untimed}
+	*g = Gatherer{
+		parser: g.parser, seeker: g.seeker, near: g.near, hash: g.hash, services: g.services,
+		Req: g.Req, Rejected: g.Rejected, untimed: g.untimed,
+	}
 }

@@ -16,7 +16,8 @@ import (
 // of the body is recognised at any ingester.
 func decodeMixed(body []byte, off int, to Sink) {
 	m := mixed{
-		objects: objects{body: body, to: to}, times: times.Reader{Now: to.Arrived()}, latest: latest(to), explains: to.Explains(),
+		objects: objects{body: body, to: to}, latest: latest(to), explains: to.Explains(),
+		times: times.Reader{Now: to.Arrived(), Guess: to.Arrival().Guess},
 	}
 	m.lines = joiner{body: body, times: &m.times}
 	for end := -1; off < len(body); {
@@ -49,6 +50,7 @@ type mixed struct {
 	explains bool  // of the sink
 	begun    bool  // a record came
 	own      bool  // it has a time of its own, or of another record
+	guessed  bool  // that is a guess
 	time     int64
 	lines    joiner
 	behind   bool // the text before has a prefix
@@ -60,7 +62,7 @@ func (m *mixed) object(off int) (next int, more bool) {
 	m.lines.cut = false
 	next, more = m.objects.next(off)
 	if ns, own, any := m.to.Last(); any {
-		m.begun, m.time, m.own = true, ns, own
+		m.begun, m.time, m.own, m.guessed = true, ns, own, false
 	}
 	return next, more
 }
@@ -71,18 +73,20 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	line := bytes.TrimSuffix(m.body[off:end], []byte("\r"))
 	prefix := skipPrefix(line, 0)
 	line = line[prefix:]
-	rest, ns, own := m.textTime(line)
+	var at stamp
+	own := m.textTime(line, &at)
 	if !own && prefix > 0 {
-		ns, own = m.objectTime(line)
+		at.ns, own = m.objectTime(line)
+		at.head = own
 	}
-	if own && prefix == 0 && isCRI(line, rest) {
+	if own && prefix == 0 && isCRI(line, at.rest) {
 		return m.cri(off)
 	}
-	head := m.textHead(line, rest, ns, own)
+	head := m.textHead(line, &at, own)
 	switch {
 	case own:
 	case m.begun && m.own:
-		head.Time = m.time
+		head.Time, head.Guessed = m.time, m.guessed
 	case !m.begun:
 		if ns, timed := m.ahead(end); timed {
 			head.Time = ns
@@ -92,12 +96,12 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	cut, named := m.lines.cut, head.Level != nil
 	places := 0
 	if m.behind = prefix > 0; m.behind {
-		next, places = m.joinBehind(off, prefix, rest, head.Level)
+		next, places = m.joinBehind(off, prefix, at.rest, head.Level)
 	} else {
 		if !cut {
 			m.lines = joiner{body: m.body, times: &m.times}
 		}
-		next, places = m.lines.join(off, end, rest, head.Level)
+		next, places = m.lines.join(off, end, at.rest, head.Level)
 	}
 	if head.Level == nil || cut {
 		head.Level = m.lines.Level()
@@ -105,9 +109,9 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
 	head.Sought = !bytes.HasSuffix(head.Msg, []byte("}"))
 	if m.explains {
-		head.Why = m.why(line, &head, own, named && !cut)
+		head.Why = m.why(&head, &at, own, named && !cut)
 	}
-	m.begun, m.time, m.own = true, head.Time, head.Time != 0
+	m.begun, m.time, m.own, m.guessed = true, head.Time, head.Time != 0, head.Guessed
 	m.to.Begin(head)
 	return next, m.to.Record(head.Msg, places, next)
 }
@@ -140,8 +144,8 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 			}
 		} else if line := m.body[off+skipPrefix(m.body[off:end], 0) : end]; looksLikeObject(line) {
 			return m.objectTime(line)
-		} else if _, ns, own := m.textTime(line); own {
-			return ns, true
+		} else if at := (stamp{}); m.textTime(line, &at) {
+			return at.ns, true
 		}
 		off = end + 1
 	}

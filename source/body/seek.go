@@ -12,11 +12,12 @@ import (
 // in a text, in a line of logfmt, in JSON, and in the message of that. All doors pass it, so that
 // a line has the same time and level behind each.
 type seeker struct {
-	parser *record.Parser                                          // of an object in the message
-	deeper *record.Parser                                          // of one in that object's message
-	main   *record.Parser                                          // that of the record, if there is a mapping
-	times  times.Reader                                            // its Now is the arrival
-	find   func(msg []byte, timed bool) (ns int64, l record.Level) // of seek, made once
+	parser *record.Parser // of an object in the message
+	deeper *record.Parser // of one in that object's message
+	main   *record.Parser // that of the record, if there is a mapping
+	times  times.Reader   // its Now is the arrival
+	judge  *record.Defaults
+	find   func(msg []byte, s *record.Stamp) record.Level // stamp, made once
 	found  sought
 }
 
@@ -26,18 +27,34 @@ type sought struct {
 	stamp, word             []byte // in the text
 	timeWithin, levelWithin bool   // it is of the object that was scanned last
 	level                   string // the name of a first member of the message with the level
+	indented, guessed       bool   // the message is, and the time is
+	far                     []byte // a guessed time that is not believed
+	farWithin               bool   // there is one in a field of the object that was scanned last
 }
 
 func newSeeker() *seeker {
-	s := &seeker{parser: record.NewParser(), deeper: record.NewParser()}
-	s.find = s.seek
+	s := &seeker{parser: record.NewParser(), deeper: record.NewParser(), judge: &record.Defaults{}}
+	s.find = s.stamp
 	return s
+}
+
+// stamp gives a stamp the time that a message shows, if it has none, and returns the level.
+func (s *seeker) stamp(msg []byte, to *record.Stamp) record.Level {
+	ns, l := s.seek(msg, to.OwnTime)
+	switch {
+	case to.OwnTime:
+		s.found.far, s.found.farWithin = nil, false
+	case ns != 0:
+		to.Time, to.OwnTime, to.Guessed = ns, true, s.found.guessed
+	}
+	to.TimeFar = to.TimeFar || s.found.far != nil || s.found.farWithin
+	return l
 }
 
 // seek returns the time and the level that a message shows, 0 and Other for none. timed says that
 // no time is needed.
 func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
-	s.found = sought{}
+	s.found = sought{indented: isIndented(msg)}
 	msg = bytes.TrimSpace(msg)
 	if len(msg) == 0 {
 		return 0, record.Other
@@ -77,37 +94,55 @@ func (s *seeker) seek(msg []byte, timed bool) (ns int64, l record.Level) {
 	}
 	// JSON behind a head, such as that of CRI.
 	if at := bytes.IndexByte(msg[:min(len(msg), levelReach)], '{'); at > 0 {
-		head := s.found
-		inner, level, ok := s.object(msg[at:])
-		if !ok {
-			return ns, l
-		}
-		if ns != 0 {
-			s.found.stamp, s.found.timeWithin = head.stamp, false
-		}
-		if l != record.Other {
-			s.found.word, s.found.levelWithin = head.word, false
-		} else {
-			l = level
-		}
-		return cmp.Or(ns, inner), l
+		return s.behind(msg, at, ns, l)
 	}
 	return ns, l
+}
+
+// behind looks into the object behind a text, at at, with this time and this level.
+func (s *seeker) behind(msg []byte, at int, ns int64, l record.Level) (int64, record.Level) {
+	head := s.found
+	inner, level, ok := s.object(msg[at:])
+	if !ok {
+		return ns, l
+	}
+	switch {
+	case ns != 0:
+		s.found.stamp, s.found.timeWithin, s.found.farWithin, s.found.guessed = head.stamp, false, false, head.guessed
+	case inner != 0 && !isHead(msg[:at]):
+		if s.found.guessed = s.times.Believes(inner); !s.found.guessed {
+			s.found.far, s.found.timeWithin, inner = record.AppendTime(nil, inner), false, 0
+		}
+	}
+	if l != record.Other {
+		s.found.word, s.found.levelWithin = head.word, false
+	} else {
+		l = level
+	}
+	return cmp.Or(ns, inner), l
 }
 
 // text looks into a text.
 func (s *seeker) text(msg []byte) (ns int64, l record.Level) {
 	end := lineEnd(msg, 0)
 	first := msg[:end]
-	rest, stamp, ns, timed := findTextTime(&s.times, first)
-	if timed && s.times.Now != 0 && ns > s.times.Now+record.MaxAhead.Nanoseconds() {
-		rest, stamp, ns, timed = first, nil, 0, false
+	var at stamp
+	timed := at.read(&s.times, first)
+	switch {
+	case !timed:
+	case s.times.Now != 0 && at.ns > s.times.Now+record.MaxAhead.Nanoseconds():
+		at, timed = stamp{rest: first}, false
+	case s.found.indented && at.head:
+		at.head, timed = false, at.judge(&s.times, first)
 	}
-	level := textLevel(&s.times, rest, timed && len(rest) < end)
+	level := textLevel(&s.times, at.rest, timed && len(at.rest) < end)
 	if level == nil {
-		level = traceLevel(&s.times, msg, rest, end)
+		level = traceLevel(&s.times, msg, at.rest, end)
 	}
-	s.found.stamp, s.found.word = stamp, level
+	ns, s.found.stamp, s.found.word, s.found.guessed = at.ns, at.text, level, timed && !at.head
+	if at.far {
+		s.found.far = at.text
+	}
 	if level == nil {
 		return ns, record.Other
 	}
@@ -119,19 +154,22 @@ func (s *seeker) object(msg []byte) (ns int64, l record.Level, ok bool) {
 	if n, err := s.parser.Scan(msg); err != nil || n != len(msg) {
 		return 0, record.Other, false
 	}
-	ns, l, inner := s.parser.Shows(s.times.Now)
+	shown, l, inner := s.parser.Shows(s.judge)
+	ns = shown.Time
 	if s.main != nil {
 		if mapped := s.parser.MappedLevel(s.main); mapped != record.Other {
 			l = mapped
 		}
 	}
 	s.found.timeWithin, s.found.levelWithin = ns != 0, l != record.Other
+	s.found.guessed, s.found.farWithin = shown.Guessed, shown.TimeFar && ns == 0
 	if inner = bytes.TrimSpace(inner); ns != 0 && l != record.Other || len(inner) == 0 {
 		return ns, l, true
 	}
 	at, level := int64(0), record.Other
 	if n, err := s.deeper.Scan(inner); err == nil && n == len(inner) {
-		at, level, _ = s.deeper.Shows(s.times.Now)
+		shown, level, _ = s.deeper.Shows(s.judge)
+		at = shown.Time
 	} else {
 		at, level = s.text(inner)
 	}

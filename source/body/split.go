@@ -17,6 +17,8 @@ import (
 type Sink interface {
 	// Arrived is when the body came, in Unix nanoseconds; 0: it is not known.
 	Arrived() int64
+	// Arrival is the arrival for a [record.Parser], with the judge of guessed times.
+	Arrival() *record.Defaults
 	// Explains reports whether heads need their Why.
 	Explains() bool
 	// Scan checks the JSON object at the start of src, like [record.Parser.Scan].
@@ -121,6 +123,10 @@ func (f Form) Decode(body []byte, to Sink) error {
 	// The byte order marks of UTF-16 and UTF-32 are not valid UTF-8.
 	if bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff")) {
 		return fail(ErrUnsupported, "the body begins with the byte order mark of UTF-16, which is not taken; send UTF-8")
+	}
+	if k, ok := to.(interface{ knows(Form, []byte) }); ok {
+		k.knows(f, body)
+		defer k.knows(f, nil)
 	}
 	f.decode(body, bom(body), to)
 	return nil

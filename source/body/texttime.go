@@ -23,22 +23,22 @@ func TextTime(r *times.Reader, msg []byte) (ns int64, ok bool) {
 	return ns, ok && (r.Now == 0 || ns <= r.Now+record.MaxAhead.Nanoseconds())
 }
 
-// textHead finds the level in a line of text. rest is the line behind its time, and own says that it
-// has one.
-func (m *mixed) textHead(line, rest []byte, ns int64, own bool) (h record.Head) {
+// textHead finds the level in a line of text. own says that it has a time.
+func (m *mixed) textHead(line []byte, at *stamp, own bool) (h record.Head) {
 	if own {
-		h.Time = ns
+		h.Time, h.Guessed = at.ns, !at.head
 	}
-	h.Level = textLevel(&m.times, rest, own && len(rest) < len(line))
+	h.Level, h.Far = textLevel(&m.times, at.rest, own && len(at.rest) < len(line)), at.far
 	return h
 }
 
-// textTime is [textTime], without times that a record of this arrival cannot have.
-func (m *mixed) textTime(line []byte) (rest []byte, ns int64, ok bool) {
-	if rest, ns, ok = textTime(&m.times, line); !ok || ns > m.latest {
-		return line, 0, false
+// textTime finds the time of a line, without times that a record of this arrival cannot have.
+func (m *mixed) textTime(line []byte, at *stamp) (ok bool) {
+	if ok = at.read(&m.times, line); ok && at.ns > m.latest {
+		*at = stamp{rest: line, text: at.text}
+		return false
 	}
-	return rest, ns, true
+	return ok
 }
 
 // textTime finds the time of a line of text, in the order of docs/SENDING.md: the line begins
@@ -46,12 +46,46 @@ func (m *mixed) textTime(line []byte) (rest []byte, ns int64, ok bool) {
 // without a zone are UTC, so that all ingesters agree. rest is the line behind the time if its
 // level is to be looked for there, else the line.
 func textTime(r *times.Reader, line []byte) (rest []byte, ns int64, ok bool) {
-	rest, _, ns, ok = findTextTime(r, line)
-	return rest, ns, ok
+	var at stamp
+	ok = at.read(r, line)
+	return at.rest, at.ns, ok
 }
 
-// findTextTime is textTime, with the part of the line that is the time.
-func findTextTime(r *times.Reader, line []byte) (rest, text []byte, ns int64, ok bool) {
+// A stamp is the time of a line of text.
+type stamp struct {
+	rest, text []byte // the line behind it, and the time as it stands there
+	ns         int64
+	head       bool // it stands where loggers write the time of a line; else it is a guess
+	far        bool // the guess is not believed
+}
+
+// judge reports whether a guess is believed. Else the line has no time.
+func (t *stamp) judge(r *times.Reader, line []byte) bool {
+	if r.Believes(t.ns) {
+		return true
+	}
+	*t = stamp{rest: line, text: t.text, far: true}
+	return false
+}
+
+// isIndented reports whether a line is indented, and not by the blank of a level that is padded or
+// that in front of a priority.
+func isIndented(line []byte) bool {
+	return len(line) > 1 && (line[0] == ' ' || line[0] == '\t') && line[1] != '<' && !isPadded(line)
+}
+
+// read is textTime, with the part of the line that is the time.
+func (t *stamp) read(r *times.Reader, line []byte) (ok bool) {
+	*t = stamp{rest: line}
+	if !t.find(r, line) {
+		return false
+	}
+	t.head = t.head && !isIndented(line)
+	return t.head || t.judge(r, line)
+}
+
+// find finds the time of a line, whether it is believed or not.
+func (t *stamp) find(r *times.Reader, line []byte) (ok bool) {
 	at := skipColours(line, 0)
 	key := false
 	if at < len(line) && line[at] == 't' {
@@ -67,28 +101,37 @@ func findTextTime(r *times.Reader, line []byte) (rest, text []byte, ns int64, ok
 		at++
 	}
 	if ns, n := r.Prefix(line[at:]); n > 0 && !isShort(line[at:], n) {
-		return restOf(line, at, n), line[at : at+n], ns, true
+		return t.at(line, at, n, ns)
 	}
 	if key || at < len(line) && isDigit(line[at]) {
 		if ns, n := number(line[at:], key); n > 0 {
-			return restOf(line, at, n), line[at : at+n], ns, true
+			return t.at(line, at, n, ns)
 		}
 		if ns, n := seconds(line, at, r.Now); n > 0 {
-			return restOf(line, at, n), line[at : at+n], ns, true
+			return t.at(line, at, n, ns)
 		}
 	}
 	if start < len(line) && line[start] == 'd' {
 		if text, ns, ok := apart(r, line[start:]); ok {
-			return line, text, ns, true
+			t.text, t.ns, t.head = text, ns, true
+			return true
 		}
 	}
-	if text, ns, ok := inside(r, line[start:]); ok {
-		return line, text, ns, true
+	if text, ns, head, ok := inside(r, line[start:]); ok {
+		t.text, t.ns, t.head = text, ns, head
+		return true
 	}
-	if text, ns, ok := marked(r, line[start:]); ok {
-		return restBehind(r, line, text), text, ns, true
+	text, ns, ok := marked(r, line[start:])
+	if ok {
+		t.rest, t.text, t.ns, t.head = restBehind(r, line, text), text, ns, true
 	}
-	return line, nil, 0, false
+	return ok
+}
+
+// at sets the time that stands at a place of a line.
+func (t *stamp) at(line []byte, at, n int, ns int64) bool {
+	t.rest, t.text, t.ns, t.head = restOf(line, at, n), line[at:at+n], ns, true
+	return true
 }
 
 // restOf is the line behind its time, or the whole line if the time is a part of the level's
@@ -204,21 +247,22 @@ const longestHead = 256
 //	192.0.2.1 - 20/Nov/2026:15:04:05 +0100 "GET / HTTP/1.1" 200           PHP-FPM
 //	type=SYSCALL msg=audit(1795168800.257:812): text                      auditd
 //	level=info ts=2026-11-20T15:04:05Z msg=text                           go-kit, Grafana, Loki
-func inside(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
+func inside(r *times.Reader, line []byte) (text []byte, ns int64, head, ok bool) {
 	if len(line) > 5 && line[4] == '=' && (string(line[:4]) == "type" || string(line[:4]) == "node") {
 		if at := bytes.Index(line[:min(len(line), longestHead)], []byte("audit(")); at >= 0 {
 			at += len("audit(")
 			ns, n := number(line[at:], false)
-			return line[at : at+n], ns, n > 0
+			return line[at : at+n], ns, true, n > 0
 		}
 	}
 	if text, ns, ok = accessTime(r, line); ok {
-		return text, ns, true
+		at := cap(line) - cap(text)
+		return text, ns, isAccess(line[:at-1], line[at+len(text):]), true
 	}
 	if isPair(line) {
 		return pairTime(r, line)
 	}
-	return nil, 0, false
+	return nil, 0, false, false
 }
 
 // accessTime finds the time of an access log: a date with slashes or of ctime, in brackets or,
@@ -248,11 +292,11 @@ func accessTime(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 }
 
 // pairTime finds the time in a line of logfmt: the first of its pairs with the name of a time
-// that has one.
-func pairTime(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
+// that has one. created is a guess, and date behind another pair.
+func pairTime(r *times.Reader, line []byte) (text []byte, ns int64, head, ok bool) {
 	const mostPairs = 16
 	p := pairs{line: line}
-	for range mostPairs {
+	for i := range mostPairs {
 		key, value, more := p.next()
 		if !more {
 			break
@@ -263,13 +307,18 @@ func pairTime(r *times.Reader, line []byte) (text []byte, ns int64, ok bool) {
 		if string(key) == "date" {
 			at := cap(line) - cap(key)
 			if text, ns, ok := apart(r, line[at:]); ok { // of Sophos
-				return text, ns, true
+				return text, ns, true, true
 			}
 		}
 		value = bytes.Trim(value, `"`)
-		if ns, part := r.Read(value); part == times.Full {
-			return value, ns, true
+		if at, part := r.Read(value); part == times.Full {
+			if head = !bytes.EqualFold(key, []byte("created")) && (i == 0 || !bytes.EqualFold(key, []byte("date"))); head || !ok {
+				text, ns, ok = value, at, true
+			}
+			if head {
+				break
+			}
 		}
 	}
-	return nil, 0, false
+	return text, ns, head, ok
 }

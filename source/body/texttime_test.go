@@ -53,8 +53,8 @@ func TestTextTime(t *testing.T) {
 		g.Arrive(Arrival{Time: at})
 		m := mixed{times: times.Reader{Now: at}, latest: latest(g)}
 		got := ""
-		if _, ns, ok := m.textTime([]byte(row.line)); ok {
-			got = string(record.AppendTime(nil, ns))
+		if at := (stamp{}); m.textTime([]byte(row.line), &at) {
+			got = string(record.AppendTime(nil, at.ns))
 		}
 		if got != row.want {
 			t.Errorf("%q is %q, want %q", row.line, got, row.want)

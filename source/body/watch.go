@@ -61,13 +61,19 @@ func (g *Gatherer) whyParts(h *record.Head) (w record.Why) {
 // whySought explains a time and a level that were found in the message.
 func (g *Gatherer) whySought(w *record.Why, msg []byte) {
 	at, level := g.parser.Sought()
-	if !at && !level {
+	found := &g.seeker.found
+	far := found.far != nil || found.farWithin
+	if !at && !level && !far {
 		return
 	}
-	found := &g.seeker.found
 	var inner record.Why
-	if found.timeWithin || found.levelWithin {
-		inner = g.seeker.parser.Why(&record.Defaults{Arrived: g.arrival.Time})
+	if found.timeWithin || found.levelWithin || found.farWithin {
+		inner = g.seeker.parser.Why(g.Arrival())
+	}
+	if found.far != nil {
+		w.Time.Passed = append(w.Time.Passed, record.Passed{Value: string(found.far), Reason: tooFar})
+	} else if found.farWithin {
+		w.Time.Passed = append(w.Time.Passed, inner.Time.Passed...)
 	}
 	if passed := w.Time.Passed; at {
 		if w.Time = (record.Cause{Place: record.FromText, Text: string(found.stamp)}); found.timeWithin {
@@ -86,6 +92,9 @@ func (g *Gatherer) whySought(w *record.Why, msg []byte) {
 	}
 }
 
+// tooFar is the reason for passing over a guess in a text.
+const tooFar = "guessed, too far"
+
 // textCause is the cause of a level that a text shows: a word in its first line, or a trace.
 func textCause(text, word []byte) record.Cause {
 	switch first := text[:lineEnd(text, 0)]; {
@@ -101,14 +110,15 @@ func textCause(text, word []byte) record.Cause {
 
 // why explains the head of a line of text, and of those that belong to it. own says that it has a
 // time, and named that it has a level.
-func (m *mixed) why(line []byte, h *record.Head, own, named bool) *record.Why {
+func (m *mixed) why(h *record.Head, at *stamp, own, named bool) *record.Why {
 	w := &record.Why{Message: record.Cause{Place: record.FromText}}
-	_, text, _, timed := findTextTime(&m.times, line)
 	switch {
 	case own:
-		w.Time = record.Cause{Place: record.FromText, Text: string(text)}
-	case timed:
-		w.Time.Passed = []record.Passed{{Value: string(text), Reason: record.TooFarAhead}}
+		w.Time = record.Cause{Place: record.FromText, Text: string(at.text)}
+	case at.far:
+		w.Time.Passed = []record.Passed{{Value: string(at.text), Reason: tooFar}}
+	case at.text != nil:
+		w.Time.Passed = []record.Passed{{Value: string(at.text), Reason: record.TooFarAhead}}
 	}
 	switch {
 	case own, h.Time == 0:

@@ -119,11 +119,11 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if _, err := s.parser.Scan(raw); err != nil {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
-	h, rest := s.parser.Head(s.Arrived())
+	h, rest := s.parser.Head(s.Arrival())
 	h.Renames = true
 	if s.Explains() {
 		h.Why = new(record.Why)
-		*h.Why = s.parser.Why(&record.Defaults{Arrived: s.Arrived()})
+		*h.Why = s.parser.Why(s.Arrival())
 	}
 	var source, tags []byte
 	levelled := len(h.Level) > 0 // then status has another meaning
@@ -177,10 +177,10 @@ func isCode(text []byte) bool {
 func (s *sink) complete(h *record.Head) {
 	if h.Time == 0 && len(h.Msg) > 0 && h.Msg[0] == '{' {
 		if n, err := s.inner.Scan(h.Msg); err == nil && n == len(h.Msg) {
-			inner, _ := s.inner.Head(s.Arrived())
-			h.Time = inner.Time
+			inner, _ := s.inner.Head(s.Arrival())
+			h.Time, h.Guessed, h.Far = inner.Time, inner.Guessed, h.Far || inner.Far
 			if h.Why != nil && h.Time != 0 {
-				c := s.inner.Why(&record.Defaults{Arrived: s.Arrived()}).Time
+				c := s.inner.Why(s.Arrival()).Time
 				h.Why.Time = record.Cause{Place: record.FromText, Name: c.Name}
 			}
 		}

@@ -14,6 +14,14 @@ import (
 // fieldParameters are the query parameters by which a sender names fields.
 func fieldParameters() []string { return []string{"_time", "_level", "_message", "_service"} }
 
+// nearParameter says whether guessed times have to be near.
+const nearParameter = "_time_near"
+
+// isField reports whether a query parameter has an effect on the fields of records.
+func isField(name string) bool {
+	return name == nearParameter || slices.Contains(fieldParameters(), name)
+}
+
 // askFields reads the fields that a sender names by query parameters, in any protocol. Other names
 // make other records of a body. configured are those of the operator.
 func (in *Intake) askFields(r *http.Request, configured *record.Mapping) error {
@@ -41,13 +49,22 @@ func (in *Intake) askFields(r *http.Request, configured *record.Mapping) error {
 			asked.Set(parameter, strings.Join(*to, ","))
 		}
 	}
+	near := query.Get(nearParameter)
 	switch {
-	case all == 0:
+	case near != "" && near != "on" && near != "off":
+		return Refuse(http.StatusBadRequest, "query parameter %s: want on or off, not %s", nearParameter, body.Short(near))
+	case all == 0 && near == "":
 		return nil
 	case all > record.MostNames:
 		return Refuse(http.StatusBadRequest, "the query parameters %s name %d fields; want at most %d", strings.Join(fieldParameters(), ", "), all, record.MostNames)
 	}
-	in.fields = configured.With(names)
+	if all > 0 {
+		in.fields = configured.With(names)
+	}
+	if near != "" {
+		in.fields = in.fields.WithFar(near == "off")
+		asked.Set(nearParameter, near)
+	}
 	if in.Scope != "" {
 		in.Scope += "&"
 	}
@@ -80,7 +97,7 @@ func (s *Source) warnFields(r *http.Request) {
 		return
 	}
 	for name := range r.URL.Query() {
-		if strings.HasPrefix(name, "_") && !slices.Contains(fieldParameters(), name) && isParameter(name) {
+		if strings.HasPrefix(name, "_") && !isField(name) && isParameter(name) {
 			if meant := meantParameter(name); meant != "" {
 				s.unused.Warn().Str("path", body.Short(r.URL.Path)).Str("parameter", name).Msg("a query parameter has no effect; did its sender mean " + meant + "?")
 			}

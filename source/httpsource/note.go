@@ -68,7 +68,7 @@ func unusedParameters(q url.Values, served bool) string {
 	var names []string
 	used, meant := false, ""
 	for _, name := range slices.Sorted(maps.Keys(q)) {
-		if slices.Contains(fieldParameters(), name) && !(served && name == "_service") {
+		if isField(name) && !(served && name == "_service") {
 			used = true
 			continue
 		}

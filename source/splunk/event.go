@@ -51,7 +51,7 @@ func (s *rawSink) Object(raw []byte, end int) bool {
 	if _, err := s.outer.Scan(raw); err != nil {
 		return s.Reject(raw, body.Rejection{Reason: err.Error()}, end)
 	}
-	h, rest := s.outer.Head(s.Arrived())
+	h, rest := s.outer.Head(s.Arrival())
 	if s.Explains() {
 		h.Why = s.whyOf(s.outer)
 	}
@@ -169,7 +169,7 @@ func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 	if _, err := s.inner.Scan(event); err != nil {
 		return h, nil, err
 	}
-	h, members := s.inner.Head(s.Arrived())
+	h, members := s.inner.Head(s.Arrival())
 	h.Renames = true
 	if s.Explains() {
 		h.Why = s.whyOf(s.inner)
@@ -182,7 +182,7 @@ func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
 
 // whyOf explains the head that a parser has found.
 func (s *sink) whyOf(p *record.Parser) *record.Why {
-	w := p.Why(&record.Defaults{Arrived: s.Arrived()})
+	w := p.Why(s.Arrival())
 	return &w
 }
 

@@ -85,10 +85,11 @@ func (b *batch) arrive(from *peer) {
 	b.parser.arrive(now)
 	b.g.After, b.g.Watch = func(int) bool { return true }, b.s.o.Watch
 	a := body.Arrival{Source: from.source, Service: b.s.o.Service, Time: now.UnixNano(), Clock: "this host's clock", Fields: b.s.o.Fields}
-	if b.s.o.AllowService != nil || len(b.s.o.Services) > 0 && a.Fields != nil {
+	if b.s.o.AllowService != nil || len(b.s.o.Services) > 0 && a.Fields.Named() != nil {
 		a.Allow = b.allow // a field may have the service
 	}
 	b.g.Arrive(a)
+	b.parser.times.Guess = b.g.Arrival().Guess
 	b.g.Fallback(noName)
 	b.g.Past = from.messages - b.g.Places
 }
@@ -133,7 +134,7 @@ func (b *batch) record(raw []byte, from *peer) {
 		b.s.metrics.plain.Inc()
 		m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
 	}
-	if b.s.o.Fields == nil && !b.mayWrite(m.app) {
+	if b.s.o.Fields.Named() == nil && !b.mayWrite(m.app) {
 		b.g.Reject(raw, body.Rejection{Reason: notAllowed(b.serviceOf(m.app))}, 0)
 		return
 	}
