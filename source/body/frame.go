@@ -211,5 +211,11 @@ func announces(line []byte) bool {
 // isAlso reports whether a line of Jenkins names an exception that belongs to the next one.
 func isAlso(s []byte) bool {
 	name, ok := bytes.CutPrefix(s, []byte("Also:   "))
-	return ok && bytes.IndexByte(name, '.') > 0
+	return ok && isPackaged(name)
+}
+
+// isPackaged reports whether a text begins with a name that has a dot, as an exception of Java has.
+func isPackaged(s []byte) bool {
+	name, _, _ := bytes.Cut(s, []byte(" "))
+	return bytes.IndexByte(name, '.') > 0
 }

@@ -133,6 +133,8 @@ func skipUpper(line []byte, at int) int {
 		return n + len(", [")
 	case n-at >= 3 && len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\t'):
 		return skipBlanks(line, n)
+	case n-at >= 3 && len(rest) > 0 && rest[0] == '[': // EROR[11-20|10:00:06.257] of go-ethereum
+		return n
 	}
 	return skipName(line, at)
 }

@@ -278,6 +278,7 @@ func TestTextLevels(t *testing.T) {
 		"see [error] below":               record.Other,
 		"E1234 is the number of the part": record.Other,
 		date + " Fine, thanks":            record.Other,
+		date + " PID[12] error prone":     record.Other,
 		date + " no error found":          record.Other,
 		date + " the error: none":         record.Other,
 		"<999>x":                          record.Other,

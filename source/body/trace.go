@@ -167,10 +167,11 @@ type tail struct {
 	whole bool // it is the whole line
 	in    form
 	bare  bool // also behind a line of level error that began no trace
+	named bool // the name of an exception follows, with its package
 }
 
 var tails = [...]tail{
-	{begin: "Caused by: ", in: anyForm, bare: true}, {begin: "Caused: ", in: anyForm, bare: true}, {begin: "Suppressed: ", in: anyForm, bare: true}, {begin: "Wrapped by: ", in: anyForm, bare: true},
+	{begin: "Caused by: ", in: anyForm, bare: true}, {begin: "Caused: ", in: anyForm, bare: true, named: true}, {begin: "Suppressed: ", in: anyForm, bare: true}, {begin: "Wrapped by: ", in: anyForm, bare: true},
 	{begin: "Caused by:", whole: true, in: anyForm, bare: true}, {begin: "Location:", whole: true, in: anyForm, bare: true},
 	{begin: "Stack backtrace:", whole: true, in: anyForm, bare: true}, {begin: "stack backtrace:", whole: true, in: anyForm, bare: true},
 	{begin: "Stack trace:", whole: true, in: anyForm, bare: true}, {begin: "stack traceback:", whole: true, in: anyForm, bare: true},
@@ -183,7 +184,8 @@ var tails = [...]tail{
 	{begin: "Current thread 0x", in: pythonForm}, {begin: "Thread 0x", in: pythonForm}, {begin: "Python runtime state: ", in: pythonForm},
 	{begin: "Extension modules: ", in: pythonForm}, {begin: "(Background on this error at: ", in: pythonForm}, {begin: "│", in: pythonForm}, {begin: "╰", in: pythonForm}, {begin: "╭", in: pythonForm},
 	{begin: "[signal SIG", in: goForm}, {begin: "[originating from goroutine ", in: goForm}, {begin: "PC=0x", in: goForm}, {begin: "runtime: ", in: goForm}, {begin: "runtime stack:", whole: true, in: goForm},
-	{begin: "...additional frames elided...", whole: true, in: goForm},
+	{begin: "...additional frames elided...", whole: true, in: goForm}, {begin: "#", in: jvmForm}, {begin: "** ", in: thrownForm},
+	{begin: "** ", in: reportForm}, {begin: "ClientConnectionId:", in: thrownForm}, {begin: "Error Number:", in: thrownForm},
 	{begin: "note: run with `RUST_BACKTRACE", in: rustForm}, {begin: "note: Some details are omitted", in: rustForm}, {begin: "note: we would appreciate a bug report", in: rustForm},
 	{begin: "thread panicked while processing panic", in: rustForm}, {begin: "thread caused non-unwinding panic. aborting.", whole: true, in: rustForm}, {begin: "fatal runtime error: ", in: rustForm},
 	{begin: "Node.js v", in: nodeForm | thrownForm}, {begin: "(Use `node --trace-", in: nodeForm | thrownForm}, {begin: "<asynchronous suspension>", whole: true, in: thrownForm},
@@ -193,9 +195,7 @@ var tails = [...]tail{
 	{begin: "Execution halted", whole: true, in: anyForm, bare: true},
 	{begin: "READ of size ", in: nativeForm}, {begin: "WRITE of size ", in: nativeForm}, {begin: "freed by thread ", in: nativeForm}, {begin: "previously allocated by ", in: nativeForm}, {begin: "allocated by thread ", in: nativeForm}, {begin: "0x", in: nativeForm}, {begin: "=>0x", in: nativeForm}, {begin: "SUMMARY: ", in: nativeForm}, {begin: "Shadow byte", in: nativeForm}, {begin: "Address 0x", in: nativeForm}, {begin: "Direct leak of ", in: nativeForm}, {begin: "Indirect leak of ", in: nativeForm}, {begin: "HINT: ", in: nativeForm}, {begin: "==", in: nativeForm},
 	{begin: "Current stack trace:", whole: true, in: nativeForm}, {begin: "(", whole: true, in: nativeForm}, {begin: "Registers:", whole: true, in: nativeForm}, {begin: "Images (", in: nativeForm},
-	{begin: "ClientConnectionId:", in: thrownForm}, {begin: "Error Number:", in: thrownForm},
 	{begin: "Error in process <", in: reportForm}, {begin: "{", in: reportForm}, {begin: "[{", in: reportForm},
-	{begin: "#", in: jvmForm}, {begin: "** ", in: thrownForm | reportForm},
 }
 
 // isTail reports whether a line that is no call continues the trace. It ends at end.
@@ -205,7 +205,7 @@ func (j *joiner) isTail(s []byte, end int) bool {
 		if s[0] != t.begin[0] || t.in&j.form == 0 && (j.form != none || !t.bare) || !bytes.HasPrefix(s, []byte(t.begin)) {
 			continue
 		}
-		if !t.whole || len(s) == len(t.begin) {
+		if (!t.whole || len(s) == len(t.begin)) && (!t.named || isPackaged(s[len(t.begin):])) {
 			return true
 		}
 	}

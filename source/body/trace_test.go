@@ -117,7 +117,7 @@ func TestNoTraces(t *testing.T) {
 		"created by alice: order 17", "created by the job (17)", "exit status 2 of job 9", "exit status 0", "... and so on", "... 12 more items are in the queue",
 		"goroutine pool has 12 workers", "goroutine 7 ended", "panic button pressed by alice", "fatal errors: none", "Traceback is off", "thread 'main' is idle",
 		"thread pool panicked at noon", "Unhandled exceptions: 0", "Uncaught fish swim away", "Exceptions in thread pools are logged", "File \"x.py\" is uploaded",
-		"Caused by a user", "Suppressed 3 messages", "stack backtrace of the order", "note: run with care", "--- a section", "#1 of 3 orders", "# a title", "#0 is the first",
+		"Caused by a user", "Caused: by rain", "Also: bring an umbrella", "Suppressed 3 messages", "stack backtrace of the order", "note: run with care", "--- a section", "#1 of 3 orders", "# a title", "#0 is the first",
 		"from alice to bob: 17", "raised by alice in file 17", "Called from the shop, line 4", "x.rb:3 is a line", "java.lang.Thread is a class", "app.errors are counted",
 		"} is a brace", "} else {", ") ", "] done", "State: 17 is ready", "Node.js v22.1.0", "Last message: hello", "Stack trace: none", "Calls: 17", "Aborted 3 jobs",
 		"(Use the door)", "** bold ** text", "== title ==", "next page: 17", "thrown in the bin", "main.main()", "a (b)", "SIGHUP: reload",
