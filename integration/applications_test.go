@@ -135,7 +135,7 @@ func otlp(row loggers.Row) string {
 	var all []string
 	for _, r := range row.Records {
 		text, _ := json.Marshal(string(r.Text))
-		all = append(all, fmt.Sprintf(`{"observedTimeUnixNano":"%d","body":{"stringValue":%s}}`, time.Now().UnixNano(), text))
+		all = append(all, fmt.Sprintf(`{"timeUnixNano":"%d","body":{"stringValue":%s}}`, time.Now().UnixNano(), text))
 	}
 	return fmt.Sprintf(`{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"otlp-%s"}}]},"scopeLogs":[{"logRecords":[%s]}]}]}`,
 		row.Name, strings.Join(all, ","))

@@ -145,6 +145,7 @@ type levelScan struct {
 	at     int
 	behind bool // the next word is right behind a time
 	names  int  // names that may come yet; less than 0: none, as no time came
+	open   bool // a bracket is open
 	// The word before is a month or a day of the week.
 	calendar bool
 }
@@ -152,8 +153,10 @@ type levelScan struct {
 // next returns the next word if it is a level. done says that there is nothing to look at
 // behind it.
 func (s *levelScan) next() (level []byte, done bool) {
-	for s.at < len(s.rest) && !isNameByte(s.rest[s.at]) {
-		s.at++
+	for ; s.at < len(s.rest) && !isNameByte(s.rest[s.at]); s.at++ {
+		if c := s.rest[s.at]; c == '[' || c == ']' {
+			s.open = c == '['
+		}
 	}
 	from := s.at
 	for s.at < len(s.rest) && isNameByte(s.rest[s.at]) {
@@ -224,7 +227,7 @@ func (s *levelScan) colon(word []byte) bool {
 // orders.INFO: of Monolog; of a logger, as in [orders#info] of Twisted; or the letter in front of a
 // bracket or a bar, as in E [1149:main] of semantic_logger and E | rafthttp: of etcd.
 func (s *levelScan) named(word []byte, before, after byte) []byte {
-	if s.names >= 0 && after == ']' && before != '[' && s.inBrackets() { // [Server thread/WARN] of Minecraft
+	if s.names >= 0 && after == ']' && before != '[' && s.open { // [Server thread/WARN] of Minecraft
 		if at := bytes.LastIndexByte(word, '/'); at > 0 && allUpper(word[at+1:]) && levelKind(word[at+1:]) != none {
 			return word[at+1:]
 		}
@@ -299,7 +302,7 @@ func (s *levelScan) pass(word []byte, before, after byte) bool {
 		s.names = levelNames // the names of syslog are complete
 	}
 	switch {
-	case clock, plain, s.calendar, s.isSymbol(word), s.isAt(word), after == ':', s.names < 0 && isDate(word), s.inBrackets(), s.barred(), s.isSign(word), bytes.HasPrefix(s.rest[s.at:], []byte("):")):
+	case clock, plain, s.calendar, s.isSymbol(word), s.isAt(word), after == ':', s.names < 0 && isDate(word), s.open, s.barred(), s.isSign(word), bytes.HasPrefix(s.rest[s.at:], []byte("):")):
 		return true
 	case s.at == len(word) && allDigits(word) && bytes.HasPrefix(s.rest[s.at:], []byte(" [")): // of Log4j 1
 		return true
@@ -335,16 +338,6 @@ func (s *levelScan) isSymbol(word []byte) bool {
 		}
 	}
 	return true
-}
-
-// inBrackets reports whether a bracket is open.
-func (s *levelScan) inBrackets() bool {
-	for i := s.at - 1; i >= 0; i-- {
-		if c := s.rest[i]; c == '[' || c == ']' {
-			return c == '['
-		}
-	}
-	return false
 }
 
 // barred reports whether a bar, or a dash between blanks, follows.

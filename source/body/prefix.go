@@ -85,8 +85,13 @@ func mayPrefix(s []byte) bool {
 	for at+1 < len(s) && s[at] == ' ' {
 		at++
 	}
-	return s[at] == '|' || s[at] == 0xe2 || s[2] == '/' ||
-		n > 6 && s[n-6] == '-' && isPod(s[:n]) || n < 6 && isDigit(s[at]) && (c == 'L' || c >= 'a')
+	if n < 6 && isDigit(s[at]) {
+		switch string(s[:n]) { // those of load balancers of AWS, and of the Source engine
+		case "http", "https", "h2", "grpcs", "ws", "wss", "tls", "L":
+			return true
+		}
+	}
+	return s[at] == '|' || s[at] == 0xe2 || s[2] == '/' || n > 6 && s[n-6] == '-' && isPod(s[:n])
 }
 
 // A stripped is the text of lines with one prefix, without it.
