@@ -79,9 +79,10 @@ func (p *Parser) Begin(dst []byte, h Head, d *Defaults) *Parts {
 	}
 	var odd []byte // a number that is no level
 	if len(h.Level) > 0 {
-		s.Level = ParseLevel(h.Level)
-		if _, number := numberOf(h.Level); number && s.Level == Other {
-			odd, h.Level = h.Level, nil
+		if s.Level = ParseLevel(h.Level); s.Level == Other {
+			if _, number := numberOf(h.Level); number {
+				odd, h.Level = h.Level, nil
+			}
 		}
 	}
 	p.last.soughtTime, p.last.soughtLevel = false, false

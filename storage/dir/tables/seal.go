@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"blobtail/storage"
@@ -117,23 +116,18 @@ func reseal(ctx context.Context, tx *sql.Tx, seal sum, ok bool) (err error) {
 	return err
 }
 
-// inWAL reports whether the file says that it has a -wal.
-func (t *table) inWAL() bool {
-	const readVersion, wal = 19, 2
-	f, err := os.Open(t.path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	version := []byte{0}
-	_, err = f.ReadAt(version, readVersion)
-	return err == nil && version[0] == wal
+// inWAL reports whether the table has a -wal. SQLite alone may open the file: whoever closes it takes
+// away the locks that the connections of this process have on it.
+func (t *table) inWAL(ctx context.Context) bool {
+	var mode string
+	err := t.swap.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
+	return err == nil && mode == "wal"
 }
 
 // leaveWAL gives the table a rollback journal. That waits until no other process has it open: until
 // then the rows are moved to the one file after each swap.
 func (t *table) leaveWAL(ctx context.Context) error {
-	if t.inWAL() {
+	if t.inWAL(ctx) {
 		for _, db := range []*sql.DB{t.read, t.write} { // their idle connections have it open
 			db.SetMaxIdleConns(-1)
 			db.SetMaxIdleConns(1)
@@ -145,7 +139,7 @@ func (t *table) leaveWAL(ctx context.Context) error {
 	}
 	var mode string
 	err := t.swap.QueryRowContext(ctx, "PRAGMA journal_mode = TRUNCATE").Scan(&mode)
-	if err != nil && t.inWAL() {
+	if err != nil && t.inWAL(ctx) {
 		return nil // others have it open
 	}
 	return err

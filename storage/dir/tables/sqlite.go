@@ -143,7 +143,7 @@ func (t *table) swapRow(ctx context.Context, partition string, row storage.Row) 
 	if err := tx.Commit(); err != nil {
 		return "", err
 	}
-	if t.inWAL() {
+	if t.inWAL(ctx) {
 		_, _ = t.swap.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // the next swap does it again
 	}
 	return version, nil
@@ -158,11 +158,9 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 	}
 	// ask asks one database. It gives a table with a seal, or at rest, only when all rows are read.
 	ask := func(db *sql.DB, visit func(stored) (bool, error)) error {
-		if !t.inWAL() {
-			found, ok, err := t.sealed(ctx, db, q)
-			if ok || err != nil {
-				return cmp.Or(err, give(found, visit))
-			}
+		found, ok, err := t.sealed(ctx, db, q)
+		if ok || err != nil {
+			return cmp.Or(err, give(found, visit))
 		}
 		rows, err := db.QueryContext(ctx, scanRows, partition, from, to, cmp.Or(limit, -1))
 		if err != nil {
