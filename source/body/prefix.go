@@ -39,7 +39,11 @@ const longestPrefix = 400
 
 // skipPrefix skips the prefix of a line, and returns the place behind it; at if there is none.
 func skipPrefix(line []byte, at int) int {
-	if len(line) < at+4 || isDigit(line[at+1]) && (line[at] == '[' || isDigit(line[at+2])) { // most times
+	if len(line) < at+4 {
+		return at
+	}
+	switch first, second, third := line[at], line[at+1], line[at+2]; {
+	case isDigit(second) && (first == '[' || isDigit(third)), first-'A' < 26 && second-'A' < 26 && third-'A' < 26: // most times, and levels
 		return at
 	}
 	return at + prefixOf(line[at:])
