@@ -3,6 +3,7 @@ package blobfmt
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -258,5 +259,6 @@ func (e *Encoder) Finish(batch BatchID) (body []byte, m Meta, err error) {
 	if m.IDs, err = e.appendIndex(); err != nil {
 		return nil, Meta{}, fmt.Errorf("blobfmt: finish: %w", err)
 	}
+	m.SHA256 = sha256.Sum256(e.body)
 	return e.body, m, nil
 }

@@ -2,6 +2,7 @@ package blobfmt_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"math"
 	"strings"
@@ -145,6 +146,7 @@ func TestNewerFormats(t *testing.T) {
 		[]rec{{time: start, line: makeLine(start, "info", "web", "x")}})
 
 	more := addSection(body, 99, []byte("from the future"))
+	m.SHA256 = sha256.Sum256(more)
 	if found := blobfmt.Verify(testKey, more, m); found != nil {
 		t.Errorf("with an unknown section: %v", found)
 	}

@@ -1,6 +1,7 @@
 package blobfmt
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -27,6 +28,18 @@ type BatchID [16]byte
 // String is the id as 32 hexadecimal digits, lower case.
 func (b BatchID) String() string { return hex.EncodeToString(b[:]) }
 
+// MarshalText implements encoding.TextMarshaler by [BatchID.String].
+func (b BatchID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, b[:]), nil }
+
+// UnmarshalText is the inverse of [BatchID.MarshalText].
+func (b *BatchID) UnmarshalText(text []byte) error {
+	id, err := hex.DecodeString(string(text))
+	if err == nil && (len(id) != len(b) || copy(b[:], id) != len(b)) {
+		err = fmt.Errorf("%q is no batch id", text)
+	}
+	return err
+}
+
 // Meta is the information in a blob's metadata. It is enough to plan a read.
 type Meta struct {
 	Batch       BatchID
@@ -34,9 +47,11 @@ type Meta struct {
 	Records     int64
 	RawBytes    int64  // length of the uncompressed lines
 	CRC         uint32 // CRC-32C of the uncompressed lines, the same at every compression level
-	Levels      [record.NumLevels]int64
-	Compacted   int // how many batches this blob replaces
-	IDs         IDs // by which a search rules out blocks before it reads the index
+	// SHA256 is the hash of the blob's bytes as they are stored; zero: blobs of earlier versions have none.
+	SHA256    [sha256.Size]byte
+	Levels    [record.NumLevels]int64
+	Compacted int // how many batches this blob replaces
+	IDs       IDs // by which a search rules out blocks before it reads the index
 }
 
 // add adds the next block's records.
@@ -62,6 +77,7 @@ const (
 	keyRecords   = "records"
 	keyRawBytes  = "rawbytes"
 	keyCRC       = "crc"
+	keySHA256    = "sha"
 	keyLevels    = "levels"
 	keyCompacted = "compacted"
 	keyFilters   = "filters"
@@ -82,6 +98,9 @@ func (m Meta) Map() map[string]string {
 		keyRawBytes: strconv.FormatInt(m.RawBytes, 10),
 		keyCRC:      fmt.Sprintf("%08x", m.CRC),
 		keyLevels:   strings.Join(levels, "."),
+	}
+	if m.SHA256 != [sha256.Size]byte{} {
+		stored[keySHA256] = hex.EncodeToString(m.SHA256[:])
 	}
 	if m.Compacted > 0 {
 		stored[keyCompacted] = strconv.Itoa(m.Compacted)
@@ -149,6 +168,9 @@ func parseValues(values map[string]string) (m Meta, bad string) {
 	m.Records, m.RawBytes = number(values[keyRecords], 64), number(values[keyRawBytes], 64)
 	crc, _ := strconv.ParseUint(values[keyCRC], 16, 32)
 	m.CRC = uint32(crc)
+	hash, hashed := values[keySHA256]
+	sum, _ := hex.DecodeString(hash)
+	copy(m.SHA256[:], sum)
 	compacted, isCompacted := values[keyCompacted]
 	m.Compacted = int(number(compacted, 32))
 	m.IDs = parseIDs(values[keyFilters])
@@ -169,6 +191,8 @@ func parseValues(values map[string]string) (m Meta, bad string) {
 		return m, keyRawBytes
 	case isCompacted && m.Compacted < 1:
 		return m, keyCompacted
+	case hashed && m.SHA256 == [sha256.Size]byte{}:
+		return m, keySHA256
 	case left != 0:
 		return m, keyLevels
 	case m.Last < m.First:

@@ -44,6 +44,11 @@ func PeriodPrefix(service string, period time.Time) string {
 	return service + "/" + period.UTC().Format(periodLayout)
 }
 
+// SameLane reports whether two blobs are of the same lane in the same period.
+func (n Name) SameLane(m Name) bool {
+	return n.Service == m.Service && n.Period.Equal(m.Period) && n.Number/LaneSize == m.Number/LaneSize
+}
+
 // ParseName is the strict inverse of [Name.String].
 func ParseName(key string) (Name, error) {
 	service, rest, _ := strings.Cut(key, "/")

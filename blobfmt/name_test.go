@@ -53,13 +53,14 @@ func TestPrefixes(t *testing.T) {
 }
 
 func TestMeta(t *testing.T) {
-	m := blobfmt.Meta{Batch: testBatch, First: -1, Last: 1e18, Records: 6, RawBytes: 600, CRC: 0xab, Compacted: 12}
+	m := blobfmt.Meta{Batch: testBatch, First: -1, Last: 1e18, Records: 6, RawBytes: 600, CRC: 0xab,
+		SHA256: [32]byte{0: 0xfe, 31: 1}, Compacted: 12}
 	m.Levels = [record.NumLevels]int64{1, 0, 3, 0, 0, 0, 2}
 	good := m.Map()
 	for key, want := range map[string]string{
 		"format": "1", "batch": "b100000000000000000000000000000b", "firsttimestamp": "1969-12-31T23:59:59.999999999Z",
 		"lasttimestamp": "2001-09-09T01:46:40.000000000Z", "records": "6", "rawbytes": "600", "crc": "000000ab",
-		"levels": "1.0.3.0.0.0.2", "compacted": "12",
+		"sha": "fe" + strings.Repeat("00", 30) + "01", "levels": "1.0.3.0.0.0.2", "compacted": "12",
 	} {
 		if good[key] != want {
 			t.Errorf("%s is %q, want %q", key, good[key], want)
@@ -105,6 +106,9 @@ func TestMetaRefused(t *testing.T) {
 		{"rawbytes", "-600", nil},
 		{"crc", "0", nil},
 		{"crc", "0000000A", nil},
+		{"sha", strings.Repeat("A", 64), nil},
+		{"sha", strings.Repeat("a", 63), nil},
+		{"sha", "none", nil},
 		{"levels", "0.0.6.0.0.0", nil},
 		{"levels", "0.0.6.0.0.0.0.0", nil},
 		{"levels", "0.0.7.0.0.0.-1", nil},

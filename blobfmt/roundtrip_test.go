@@ -2,6 +2,7 @@ package blobfmt_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
@@ -29,7 +30,7 @@ func TestRoundTrip(t *testing.T) {
 		recs := makeRecords(r, 1+r.IntN(1+r.IntN(4000)))
 		e := []*blobfmt.Encoder{small, large, better}[seed%3]
 		body, m := encode(t, e, recs)
-		checkMeta(t, recs, m)
+		checkMeta(t, recs, body, m)
 		x := readIndex(t, body)
 		checkIndex(t, d, body, x, recs)
 		checkWalk(t, d, body, x)
@@ -42,13 +43,13 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func checkMeta(t *testing.T, recs []rec, m blobfmt.Meta) {
+func checkMeta(t *testing.T, recs []rec, body []byte, m blobfmt.Meta) {
 	t.Helper()
 	all := join(recs)
 	want := blobfmt.Meta{
 		Batch: testBatch, First: recs[0].time, Last: recs[len(recs)-1].time,
 		Records: int64(len(recs)), RawBytes: int64(len(all)),
-		CRC: crc32.Checksum(all, crc32.MakeTable(crc32.Castagnoli)),
+		CRC: crc32.Checksum(all, crc32.MakeTable(crc32.Castagnoli)), SHA256: sha256.Sum256(body),
 	}
 	for _, r := range recs {
 		want.Levels[levelOf(r.level)]++

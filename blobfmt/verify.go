@@ -2,6 +2,7 @@ package blobfmt
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -50,6 +51,9 @@ func Verify(key string, body []byte, m Meta) []error {
 		v.verifyFilters(body, x, m)
 	}
 	v.totals(x, m)
+	if sum := sha256.Sum256(body); m.SHA256 != [sha256.Size]byte{} && m.SHA256 != sum {
+		v.addf("its bytes have the SHA-256 %x, and the metadata say %x", sum, m.SHA256)
+	}
 	return v.found
 }
 
@@ -168,7 +172,7 @@ func (v *verifier) totals(x *Index, m Meta) {
 		return
 	}
 	seen := v.seen
-	seen.Batch, seen.Compacted, seen.IDs = m.Batch, m.Compacted, m.IDs // the lines do not contain these
+	seen.Batch, seen.Compacted, seen.IDs, seen.SHA256 = m.Batch, m.Compacted, m.IDs, m.SHA256 // the lines do not contain these
 	want := m.Map()
 	for key, value := range seen.Map() {
 		if want[key] != value {

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -29,7 +30,8 @@ import (
 type stored struct {
 	name, contentType, contentEncoding string
 	metadata                           map[string]string
-	body                               []byte
+	body                               []byte // a file has a trailer behind it
+	size                               int64
 }
 
 // Names, metadata and lines of blobs follow the documented format. The test reads the
@@ -130,6 +132,7 @@ func checkBlob(t testing.TB, b stored, lines []byte) (records int) {
 		"firsttimestamp": times[0], "lasttimestamp": times[len(times)-1],
 		"records": fmt.Sprint(len(times)), "rawbytes": fmt.Sprint(len(lines)), "levels": counts,
 		"crc": fmt.Sprintf("%08x", crc32.Checksum(lines, crc32.MakeTable(crc32.Castagnoli))),
+		"sha": fmt.Sprintf("%x", sha256.Sum256(b.body[:b.size])),
 	}
 	// The place of the ids depends on the bytes of the blob; verify compares it with them.
 	if ids, ok := b.metadata["filters"]; ok {
@@ -175,7 +178,7 @@ func dirBlobs(t testing.TB, root string) []stored {
 			return fmt.Errorf("%s is not listed", key)
 		}
 		body, err := os.ReadFile(path)
-		out = append(out, stored{key, b.ContentType, b.ContentEncoding, b.Metadata, body})
+		out = append(out, stored{key, b.ContentType, b.ContentEncoding, b.Metadata, body, b.Size})
 		return err
 	})
 	if err != nil || len(out) != len(listed) {
@@ -213,7 +216,7 @@ func azureBlobs(t testing.TB, client *container.Client) []stored {
 				t.Fatal(err)
 			}
 			resp.Body.Close()
-			b.body = body.Bytes()
+			b.body, b.size = body.Bytes(), int64(body.Len())
 			out = append(out, b)
 		}
 	}
