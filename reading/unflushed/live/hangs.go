@@ -329,6 +329,9 @@ func (c *Client) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// A ping that ends as its answer comes ends its connection, and net/http may have put that back:
+	// the next question on it would fail with the ping's cancellation.
+	req.Close = true
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return err

@@ -69,10 +69,11 @@ func (n network) askFor(t *testing.T, host string, q live.Query) (*live.Answer, 
 	return c.Ask(t.Context(), q)
 }
 
-// hangs sends a text and then nothing until its reader goes. It answers pings if it is alive.
+// hangs sends a text and then nothing until its reader goes. It answers pings if it is alive, and no
+// other request may come on the connection of one.
 func hangs(header bool, text string, alive bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodHead && alive {
+		if r.Method == http.MethodHead && alive && r.Close {
 			return
 		}
 		if header && r.Method == http.MethodGet {
