@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog/closed"
 	"blobtail/catalog/horizon"
 	"blobtail/record"
 	"blobtail/storage"
@@ -58,6 +59,8 @@ const (
 	// Unknown is an object without metadata where the store failed to say whether it
 	// is damaged.
 	Unknown
+	// Account is a part of the account of a day: see package closed.
+	Account
 )
 
 // Entry is one object of a service, as it was listed.
@@ -70,10 +73,14 @@ type Entry struct {
 
 	// Name is zero if the key is not the name of a blob.
 	Name blobfmt.Name
+	// Part is zero if the object is no [Account].
+	Part closed.Name
 	// Meta has only First and Last unless the state is Sound: the bounds that the name
 	// sets to the times of the records.
 	Meta  blobfmt.Meta
 	State State
+	// Metadata are those of an [Account].
+	Metadata map[string]string
 	// Hidden means that the day of the blob has been dropped. Only a [View] sets it.
 	Hidden bool
 	// Err is the reason why the state is not Sound. It wraps [storage.ErrDamaged] if the
@@ -108,6 +115,9 @@ func judge(ctx context.Context, store Store, o *storage.Blob, m *Memory) Entry {
 	}
 	if e.Name, e.Err = blobfmt.ParseName(o.Key); e.Err != nil {
 		e.State = Foreign
+		if part, ok := closed.ParseName(o.Key); ok {
+			e.State, e.Part, e.Metadata, e.Err = Account, part, o.Metadata, nil
+		}
 		return e
 	}
 	if e.Meta, e.Err = blobfmt.ParseMeta(o.Metadata); e.Err == nil {

@@ -82,6 +82,7 @@ type tree struct {
 	near time.Time
 	// early are listings by their paths, which may be loaded later or again.
 	early map[string][]string
+	bare  []horizon.Day // without a directory
 }
 
 // next returns the start of the first directory at or after a time; backwards, of the
@@ -112,6 +113,9 @@ func (t *tree) next(ctx context.Context, bound time.Time) (start time.Time, ok b
 		}
 		if enter {
 			err = t.load(ctx, path+"/")
+			if err == nil && level+1 == dayLevels && len(t.left[dayLevels]) == 0 {
+				t.bare = append(t.bare, horizon.DayOf(start))
+			}
 		}
 		if err == nil {
 			t.left[level] = t.left[level][1:]

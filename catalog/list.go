@@ -7,16 +7,22 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog/closed"
 	"blobtail/catalog/horizon"
 	"blobtail/storage"
 )
 
 // Range is the half-open span [From, To) of times at which the periods of blobs
 // begin. A zero time leaves that end open.
-type Range struct{ From, To time.Time }
+type Range struct {
+	From, To time.Time
+	// Closed is the last day whose parts are in the range with the day's end. Those of later days may
+	// be left out.
+	Closed horizon.Day
+}
 
 // DayRange is the range of one day.
-func DayRange(d horizon.Day) Range { return Range{d.Start(), (d + 1).Start()} }
+func DayRange(d horizon.Day) Range { return Range{From: d.Start(), To: (d + 1).Start()} }
 
 // Blobs lists the objects of a service with periods that begin in a range, in byte order of their
 // keys, with one List. Foreign objects appear between the blobs. It ends at its first error, which
@@ -39,7 +45,7 @@ func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Ent
 				return
 			}
 			e := judge(ctx, v.store, &o, v.memory)
-			e.Hidden = e.Named() && v.Hides(service, e.Day())
+			e.Hidden = e.Named() && v.Hides(service, e.Day()) || e.State == Account && v.Hides(service, e.Part.Day)
 			if !yield(e, nil) {
 				return
 			}
@@ -96,6 +102,9 @@ func (r Range) keys(service string) (prefix, after, until string) {
 		return prefix, after, until
 	}
 	last, n := key(to.Add(-time.Minute)), 0
+	if day := horizon.DayOf(to) - 1; day <= r.Closed && to.Equal((day + 1).Start()) {
+		last = closed.PartPrefix(service, day)
+	}
 	for n < len(last) && after[n] == last[n] {
 		n++
 	}

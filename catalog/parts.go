@@ -81,7 +81,7 @@ func (r Range) parts() (out []Range) {
 		if end.After(r.To) {
 			end = r.To
 		}
-		out, at = append(out, Range{at, end}), end
+		out, at = append(out, Range{at, end, r.Closed}), end
 	}
 	return out
 }

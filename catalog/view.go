@@ -148,6 +148,9 @@ func (v *View) Walk(service string) *Walk {
 	return &Walk{Service: service, view: v, tree: tree{store: v.store, service: service, depth: len(layouts), back: true}}
 }
 
+// Bare are the days without a period that the walk has passed: the account of such a day may be left.
+func (w *Walk) Bare() []horizon.Day { return w.tree.bare }
+
 // Guess guesses the start of the newest period that begins before a time: it returns the
 // newest one of the month of near, which must not be later than that time. It does not look
 // at later months, and does not leave out dropped days. So a guess is a place to list from,

@@ -181,8 +181,8 @@ func (s *Store) Stored(ctx context.Context, names []string) ([]string, error) {
 
 // Verify checks every blob of the services and the range of a question, as [blobs.Reader.Verify]
 // does. It asks no ingester. It is for the operator, and no token narrows it.
-func (s *Store) Verify(ctx context.Context, a Ask, found func(Finding)) (Verified, error) {
-	return s.r.o.Blobs.Verify(ctx, blobs.Query{Services: a.Services, Range: a.Range}, found)
+func (s *Store) Verify(ctx context.Context, a Ask, o blobs.VerifyOptions, found func(Finding)) (Verified, error) {
+	return s.r.o.Blobs.Verify(ctx, blobs.Query{Services: a.Services, Range: a.Range}, o, found)
 }
 
 // Around implements [Source].

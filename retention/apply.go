@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/catalog/horizon"
+	"blobtail/retention/closing"
 	"blobtail/storage"
 )
 
@@ -29,6 +30,8 @@ type Result struct {
 	// follows a run after hiding.
 	Overdue  time.Duration
 	Problems []error
+	// Closed is what the run has closed; its Root is nil if the run came to no end of that.
+	Closed closing.Result
 	// NewPolicy says that this run applied another policy than the last run.
 	NewPolicy bool
 }
@@ -85,7 +88,11 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 		if err := j.trustClock(ctx, p, confirm != ""); err != nil {
 			r.Problems = append(r.Problems, err)
 		}
-		if err := r.raise(ctx); err != nil {
+		err := r.raise(ctx)
+		if err == nil {
+			err = r.close(ctx)
+		}
+		if err != nil {
 			return r.Result, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"blobtail/catalog"
 	"blobtail/catalog/horizon"
+	"blobtail/retention/closing"
 )
 
 // DropRequest names a day of a service.
@@ -62,6 +63,10 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 		return r.Result, err
 	}
 	if err := horizon.Drop(ctx, j.blobs, req.Service, req.Day); err != nil {
+		return r.Result, fmt.Errorf("drop %s of %s: %w", req.Day, req.Service, err)
+	}
+	c := closing.NewCloser(j.blobs, now)
+	if err := c.Drop(ctx, req.Service, req.Day); err != nil {
 		return r.Result, fmt.Errorf("drop %s of %s: %w", req.Day, req.Service, err)
 	}
 	r.log.Info().Str("service", req.Service).Stringer("day", req.Day).Msg("day dropped")

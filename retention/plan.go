@@ -9,6 +9,7 @@ import (
 
 	"blobtail/catalog"
 	"blobtail/catalog/horizon"
+	"blobtail/storage"
 )
 
 // Step is the next action of [Job.Apply] on a day.
@@ -64,6 +65,7 @@ type Plan struct {
 	recorded policyRecord
 	clock    clockState
 	services []service
+	accounts []storage.Blob // of days that are deleted
 }
 
 // Foreign counts objects of other programs below the names of services. They stay.

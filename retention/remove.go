@@ -11,6 +11,7 @@ import (
 	"blobtail/catalog/horizon"
 	"blobtail/internal/progress"
 	"blobtail/internal/units"
+	"blobtail/retention/closing"
 	"blobtail/storage"
 )
 
@@ -55,6 +56,11 @@ func (r *run) deleteService(ctx context.Context, s *service, to *Result) error {
 		if s.step(d.Day) != Delete {
 			to.Problems = append(to.Problems, fmt.Errorf("%s of %s: it is not hidden any more, so it stays", d.Day, s.name))
 			continue
+		}
+		if slices.Contains(s.hidden.Dropped, d.Day) { // by a run that may have been killed before it said so
+			if err := closing.NewCloser(r.job.blobs, r.Plan.now).Drop(ctx, s.name, d.Day); err != nil {
+				return fmt.Errorf("drop %s of %s: %w", d.Day, d.Service, err)
+			}
 		}
 		if err := r.deleteDay(ctx, d, to); err != nil {
 			return err

@@ -120,11 +120,11 @@ func TestRequestsOfADay(t *testing.T) {
 	}
 }
 
-// A drop costs about as much.
+// A drop costs about as much, and a list for the account of the day.
 func TestRequestsOfADrop(t *testing.T) { synctest.Test(t, testRequestsOfADrop) }
 
 func testRequestsOfADrop(t *testing.T) {
-	for _, c := range []struct{ blobs, want int }{{1, 5}, {288, 6}, {1440, 10}} {
+	for _, c := range []struct{ blobs, want int }{{1, 6}, {288, 7}, {1440, 11}} {
 		w := newWorld(t)
 		dayOf(w, "app", c.blobs, 1000)
 		store := &counting{BlobStore: w.store}

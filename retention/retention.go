@@ -59,6 +59,7 @@ import (
 
 	"blobtail/internal/clockskew"
 	"blobtail/internal/progress"
+	"blobtail/retention/closing"
 	"blobtail/storage"
 )
 
@@ -85,6 +86,8 @@ type Options struct {
 	// AtByClock says that At was reckoned from the host's clock, as yesterday is. Then a clock
 	// in doubt makes At doubtful too; otherwise At is the word of a person.
 	AtByClock bool
+	// Closing has a run close the days that are over, after all else; nil: it closes none.
+	Closing *closing.Options
 	// Clock is the host's clock; nil is time.Now.
 	Clock func() time.Time
 	// Progress counts the blobs that are listed and those that are deleted; nil: nobody waits.

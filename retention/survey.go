@@ -105,6 +105,7 @@ func (j *Job) survey(ctx context.Context, p *Plan) error {
 		p.services[i].due = part.Days
 		p.Days = append(p.Days, part.Days...)
 		p.Problems = append(p.Problems, part.Problems...)
+		p.accounts = append(p.accounts, part.accounts...)
 		p.Foreign.Count += part.Foreign.Count
 		p.Foreign.First = append(p.Foreign.First, part.Foreign.First[:min(len(part.Foreign.First), fewKeys-len(p.Foreign.First))]...)
 	}
@@ -160,6 +161,10 @@ func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, p *Plan)
 		case e.Blob():
 			j.o.Progress.Find()
 			d.add(&e)
+		case e.State == catalog.Account:
+			if d.Step == Delete && s.settled.Set && day < s.settled.First {
+				p.accounts = append(p.accounts, e.Object())
+			}
 		case e.State == catalog.Unknown: // so the blob stays this time
 			p.Problems = append(p.Problems, e.Err)
 		default:

@@ -11,6 +11,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/reading"
+	"blobtail/reading/blobs"
 	"blobtail/record"
 )
 
@@ -144,7 +145,8 @@ func (a *app) boundedLogs(ctx context.Context, most *config.Size, ask *reading.A
 
 // verifyLogs reads Azure's own logs and calls found with each line that is malformed, and
 // with notes on records outside the times that the name and the metadata of their blob say.
-func (a *app) verifyLogs(ctx context.Context, ask reading.Ask, found func(reading.Finding)) (v reading.Verified, err error) {
+func (a *app) verifyLogs(ctx context.Context, ask reading.Ask, _ blobs.VerifyOptions,
+	found func(reading.Finding)) (v reading.Verified, err error) {
 	all := len(ask.Services) == 0
 	if all {
 		ask.Services = []string{"*"}

@@ -86,7 +86,7 @@ type verbs struct {
 	Serve      serveCmd      `help:"Answer over HTTP: Grafana, logcli, scripts."`
 	Ingesters  ingestersCmd  `help:"List the ingesters: who is alive, lane, oldest unflushed record, version."`
 	Cat        catCmd        `help:"Print the lines of one blob, of the store or in a file."`
-	Verify     verifyCmd     `help:"Check every blob: checksums, order, metadata, name."`
+	Verify     verifyCmd     `help:"Check every blob: checksums, order, metadata, name; and whether closed days have all their blobs."`
 	Bill       billCmd       `help:"Tell who logs how much, and what it costs here and would cost elsewhere."`
 	Cost       costCmd       `help:"Tell what a planned load would cost a day, here and elsewhere."`
 	Grant      grantCmd      `help:"Make a SAS with which others can read one service for a time (Azure)."`

@@ -17,6 +17,7 @@ import (
 	"blobtail/catalog/horizon"
 	"blobtail/internal/dev/testenv"
 	"blobtail/internal/dev/testkit"
+	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/azure"
@@ -159,6 +160,10 @@ func (e engine) check(t *testing.T) {
 		t.Errorf("%s sees %d rows, logquery %d, want %d", e.name, got, want, total)
 	}
 
+	closed, err := closing.Run(t.Context(), store, closing.Options{Log: zerolog.Nop()})
+	if err != nil || closed.Parts != 6 || len(closed.Problems) > 0 {
+		t.Fatalf("%+v, %v", closed, err)
+	}
 	done, err := compact.Run(t.Context(), store, compact.Options{Log: zerolog.Nop()})
 	if err != nil || done.Out == 0 || done.Waiting != done.In {
 		t.Fatalf("%+v, %v", done, err)
@@ -183,9 +188,11 @@ func (e engine) check(t *testing.T) {
 			}
 		}
 	}
-	_, err = compact.Run(t.Context(), store, compact.Options{Log: zerolog.Nop(), Now: func() time.Time { return time.Now().Add(24 * time.Hour) }})
-	if err != nil {
-		t.Fatal(err)
+	in := done.In
+	tomorrow := func() time.Time { return time.Now().Add(24 * time.Hour) }
+	done, err = compact.Run(t.Context(), store, compact.Options{Log: zerolog.Nop(), Now: tomorrow})
+	if err != nil || done.Deleted == 0 || done.Deleted > in {
+		t.Fatalf("%+v, %v", done, err)
 	}
 	if got, want := e.count(t, []string{"web/*/*/*/*/*.log"}, "true"), counted(t, root, "web"); got != want {
 		t.Errorf("%s sees %d rows, logquery %d, after the replaced blobs were deleted", e.name, got, want)

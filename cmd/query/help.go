@@ -112,8 +112,8 @@ func (catCmd) Help() string {
 func (verifyCmd) Help() string {
 	return `Examples:
   logquery verify
-  logquery verify web --since 1d
-  logquery verify 'web-*' --day yesterday` + timesHelp
+  logquery verify 'web-*' --since 1d
+  logquery verify --public-key ./close.pub` + timesHelp
 }
 
 // Help has the examples of the verb.

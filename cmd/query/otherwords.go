@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func otherFlags() map[string]string {
 		"--max-count": newestOf, "-m": newestOf, "--max": newestOf, "--num": newestOf, "--number-of-lines": newestOf, "--entries": newestOf, "--top-n": newestOf, "--count-lines": "to count records: --count", "--total": "to count records: --count",
 		"--head": "for the oldest ones: --first {N}", "--oldest": "for the oldest ones: --first {N}", "--skip": pages, "--offset": pages, "--page": pages, "--batch": "records come as they are read; for fewer: -n N",
 		"--line-number": "records have no numbers; ts is their place", "--only-matching": "records are printed whole; for some fields: --fields A,B", "--files-with-matches": "for the services with matches: top service '*' -F TEXT", "-L": "for the services with matches: top service '*' -F TEXT",
-		"--line-buffered": "it is so always; leave it out", "--retry": "a follow survives outages by itself; leave it out", "--bytes": newestOf, "--pid": "to end a follow at a time: timeout 60 logquery tail SERVICE -f",
+		"--line-buffered": "it is so always; leave it out", "--retry": "a follow survives outages by itself; leave it out", "--pid": "to end a follow at a time: timeout 60 logquery tail SERVICE -f",
 		"--watch": toFollow, "--stream": toFollow, "--wait": toFollow, "--poll": toFollow,
 
 		"--service": asArgument, "--app": asArgument, "--unit": asArgument, "--user-unit": asArgument, "--identifier": asArgument, "--syslog-identifier": asArgument, "--container": asArgument, "--pod": asArgument, "--name": asArgument, "--job": asArgument, "--stream-name": asArgument, "--index": asArgument,
@@ -205,6 +206,8 @@ func (a *app) otherPlace(verb string, f *kong.Flag) string {
 		if verb == "tail" {
 			return "; for a range leave out tail: logquery " + words + " --" + f.Name + " T"
 		}
+	case "bytes":
+		return "; " + strings.ReplaceAll(newestOf, "{N}", cmp.Or(a.valueOf("--bytes"), "N"))
 	case "host":
 		return "; " + ofServer
 	case "step":

@@ -63,7 +63,7 @@ func TestWordsOfOtherPrograms(t *testing.T) {
 		"web db --follow":           "logquery read has no -f (--follow); these have: tail; to follow: logquery tail web db -f",
 		"tail -F web":               "-F searches a text here, and took web for it; to follow: logquery tail web -f",
 		"tail --retry web":          "unknown flag --retry; a follow survives outages by itself; leave it out",
-		"tail web --bytes 5":        "unknown flag --bytes; for so many of the newest: -n 5; of the oldest: --first N",
+		"tail web --bytes 5":        "logquery tail has no --bytes; these have: verify; for so many of the newest: -n 5; of the oldest: --first N",
 		"tail -10 web":              "there is no -10; for so many of the newest: -n 10",
 		"web --watch":               "unknown flag --watch; to follow: logquery tail web -f",
 		"tail web --from yesterday": "logquery tail has no --from; these have: read, hist, top, fields, patterns, new, ls, verify, bill; for a range leave out tail: logquery web --from T",

@@ -288,7 +288,7 @@ func (b *billPrinter) verdict() int {
 		a.Note("%s with %s %s of ours and not in the sums, such as %s", units.Count(r.Foreign, "object"), bytesText(r.ForeignBytes),
 			units.Word(r.Foreign, "is no blob", "are no blobs"), cli.SafeLine(r.ForeignKey))
 	}
-	if r.Total.Blobs == 0 {
+	if r.Total.Puts == 0 {
 		a.Note("nothing is stored of these")
 		return cli.Nothing
 	}

@@ -12,7 +12,7 @@ import (
 // signposts say what kong's model of the command line does not.
 func signposts() *guide.Guide {
 	return &guide.Guide{
-		Uses: map[string][]string{"man": {}, "completion": {}},
+		Uses: map[string][]string{"man": {}, "completion": {}, "key": {}},
 		Exits: []guide.Exit{
 			{Code: 0, Meaning: "The work is done."},
 			{Code: 2, Meaning: "The command line or the configuration is wrong, the plan wants a confirmation, or the store is too old."},

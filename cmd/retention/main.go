@@ -24,6 +24,7 @@ import (
 	"blobtail/internal/progress"
 	"blobtail/internal/when"
 	"blobtail/retention"
+	"blobtail/retention/closing"
 )
 
 func main() {
@@ -45,7 +46,11 @@ type grammar struct {
 	Plan    planCmd    `cmd:"" help:"Say what would go, per service and day; delete nothing."`
 	Apply   applyCmd   `cmd:"" help:"One run: delete what has been hidden for the grace, hide what is past its age."`
 	Drop    dropCmd    `cmd:"" help:"Delete one day of one service at once, such as one with a leaked secret."`
-	Compact compactCmd `cmd:"" help:"Make large blobs of small ones, of hours that ended a day ago or more."`
+	Compact compactCmd `cmd:"" help:"Make large blobs of small ones, of days that are closed."`
+
+	Close      closeCmd      `cmd:"" help:"Close all days that are over: write which blobs each has, so that reads notice a lost one."`
+	AcceptLoss acceptLossCmd `cmd:"" help:"Accept that blobs of a closed day are lost: reads say so in a note, and exit with 0 again."`
+	Key        keyCmd        `cmd:"" help:"Make the key that signs closed days: close.key of the configuration."`
 
 	Man        manCmd        `cmd:"" help:"Print the manual page."`
 	Completion completionCmd `cmd:"" help:"Print a script that completes verbs and flags in a shell."`
@@ -163,6 +168,12 @@ func (a *app) open(ctx context.Context, now *string, grace string, reads bool) (
 	o = retention.Options{
 		Policy: retention.Policy{Default: time.Duration(c.Default), Tail: time.Duration(c.Tail)},
 		Grace:  time.Duration(c.Grace), Prefix: a.config.Tail.Prefix, Log: a.log, Progress: &a.progress,
+	}
+	o.Closing = &closing.Options{After: time.Duration(a.config.Close.After)}
+	if !reads { // it signs nothing
+		if o.Closing.Key, err = a.config.Close.PrivateKey(); err != nil {
+			return o, &cli.UsageError{Err: err}
+		}
 	}
 	for _, r := range c.Rules {
 		o.Policy.Rules = append(o.Policy.Rules, retention.Rule{Service: r.Service, Age: time.Duration(r.Age)})

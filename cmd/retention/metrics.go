@@ -46,6 +46,13 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 	if r.Oldest != nil {
 		gauge("blobtail_retention_overdue_seconds", "By how much the oldest blob is past its age; below two days where there is a run a day.", r.Overdue.Seconds())
 	}
+	const closedUntil, findings = "blobtail_retention_closed_until_timestamp_seconds", "blobtail_retention_closing_findings"
+	until, found := before[closedUntil], before[findings]
+	if c := &r.Closed; c.Root != nil {
+		until, found = float64((c.Through + 1).Start().Unix()), float64(len(c.Problems))
+	}
+	gauge(closedUntil, "End of the newest closed day (UTC) before which all are closed; 0: none.", until)
+	gauge(findings, "Missing blobs, lacking numbers, and days that could not be closed, in the last run that closed days.", found)
 	if len(r.Oldest) > 0 {
 		p.Family("blobtail_retention_oldest_blob_age_seconds", "gauge", "Age of the oldest blob of each service that expires, by the start of its period or day.")
 	}

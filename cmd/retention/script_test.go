@@ -36,6 +36,9 @@ func TestScripts(t *testing.T) {
 			e.Vars = append(e.Vars, testkit.EndsAtOnce)
 			e.Setenv("TZ", "America/New_York")
 			e.Setenv("BLOBTAIL_STORE", "dir:data")
+			day := time.Now().UTC().AddDate(0, 0, -4) // which is over for long enough to be closed
+			e.Setenv("DAY", day.Format(time.DateOnly))
+			e.Setenv("PATH_OF_DAY", day.Format("2006/01/02"))
 			return nil
 		},
 	})

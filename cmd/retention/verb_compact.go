@@ -30,7 +30,8 @@ func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	o.Grace = cmp.Or(o.Grace, -1) // none; for the compactor 0 is its default
-	r, err := compact.Run(ctx, a.store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log, Progress: &a.progress})
+	options := compact.Options{Grace: o.Grace, Services: c.Service, Key: o.Closing.Key, Log: a.log, Progress: &a.progress}
+	r, err := compact.Run(ctx, a.store.Blobs, options)
 	if len(r.Unmatched) > 0 && r.Services == 0 && err == nil {
 		return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))
 	}
@@ -60,6 +61,9 @@ func compacted(r *compact.Result) string {
 	}
 	if r.Waiting > 0 {
 		text += fmt.Sprintf("; %s %s for the end of the grace", units.Count(r.Waiting, "replaced blob"), units.Word(r.Waiting, "waits", "wait"))
+	}
+	if r.Unclosed > 0 {
+		text += fmt.Sprintf("; left %s that retention close has to close first", units.Count(r.Unclosed, "day"))
 	}
 	return text
 }

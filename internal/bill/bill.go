@@ -35,8 +35,8 @@ type Sum struct {
 	// Unknown is how many blobs have metadata without usable counts. The sum has their
 	// size, but not their records and lines.
 	Unknown int64 `json:"unknown,omitempty"`
-	// Puts is how many requests stored it: one for each blob. A compacted blob also
-	// counts the requests of the blobs that it replaced.
+	// Puts is how many requests stored it: one for each blob, and for each part of a closed day,
+	// whose bytes are in Stored. A compacted blob also counts the requests of the blobs that it replaced.
 	Puts int64 `json:"puts"`
 	// TailWrites and TailBytes estimate the share of the tables of the newest records:
 	// transactions, and bytes.
@@ -126,7 +126,7 @@ type Report struct {
 const atOnce = 8
 
 // Read sums up services, each once, in a range. It fails if the store does not exist;
-// a service without blobs has no sum. listed counts the blobs while it runs; it may be nil.
+// a service of which nothing is stored has no sum. listed counts the blobs while it runs; it may be nil.
 func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range, listed *progress.Counter) (*Report, error) {
 	parts := make([]Report, len(services))
 	err := fanout.Each(ctx, len(services), atOnce, func(ctx context.Context, i int) error {
@@ -140,7 +140,7 @@ func Read(ctx context.Context, store catalog.Store, services []string, rng catal
 	for i := range parts {
 		o := &parts[i]
 		days = append(days, o.Days...)
-		if o.Total.Blobs > 0 {
+		if o.Total.Puts > 0 {
 			r.Services = append(r.Services, o.Total)
 			r.Total.add(&o.Total)
 		}
@@ -176,6 +176,12 @@ func (r *Report) list(ctx context.Context, store catalog.Store, service string, 
 			return err
 		}
 		listed.Find()
+		if e.State == catalog.Account {
+			sum := Sum{Name: e.Part.Day.String(), Stored: e.Size, Puts: 1}
+			r.addDay(&sum)
+			r.Total.add(&sum)
+			continue
+		}
 		if !e.Blob() {
 			r.ForeignKey = cmp.Or(r.ForeignKey, e.Key)
 			r.Foreign++
@@ -225,7 +231,7 @@ type Month struct {
 // not over, unless there is no other day. It returns false if there are no days.
 func (r *Report) Month(now time.Time) (Month, bool) {
 	today := now.UTC().Format(time.DateOnly)
-	days := slices.DeleteFunc(slices.Clone(r.Days), func(s Sum) bool { return s.Name >= today })
+	days := slices.DeleteFunc(slices.Clone(r.Days), func(s Sum) bool { return s.Name >= today || s.Blobs == 0 })
 	if len(days) == 0 {
 		days = r.Days
 	}

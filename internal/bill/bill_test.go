@@ -51,7 +51,8 @@ func put(t *testing.T, s storage.BlobStore, service string, period time.Time, nu
 	storagetest.Put(t, s, name.String(), make([]byte, size), storage.Attrs{Metadata: m.Map()})
 }
 
-// Foreign and unreadable objects are counted apart from the sums.
+// Foreign and unreadable objects are counted apart from the sums. The parts of closed days are
+// blobtail's own: each is a PUT and its bytes, and no blob.
 func TestRead(t *testing.T) {
 	s := mem.New(mem.Options{})
 	hour := at(t, "2026-11-20T15:00:00Z")
@@ -70,7 +71,10 @@ func TestRead(t *testing.T) {
 	} {
 		storagetest.Put(t, s, key, make([]byte, 1000), storage.Attrs{Metadata: meta})
 	}
-	r, err := bill.Read(t.Context(), s, []string{"web", "app", "none"}, catalog.Range{}, nil)
+	for _, key := range []string{"web/2026/11/20/_closed.000001", "web/2026/11/20/_closed.000002", "gone/2026/11/19/_closed.000001"} {
+		storagetest.Put(t, s, key, make([]byte, 200))
+	}
+	r, err := bill.Read(t.Context(), s, []string{"web", "app", "none", "gone"}, catalog.Range{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,16 +86,21 @@ func TestRead(t *testing.T) {
 	}
 	want := []string{
 		"app: 4 7 93 120 puts 9 unknown 0",
-		"web: 3 15 800 1150 puts 3 unknown 1",
-		"2026-11-20: 6 17 593 1220 puts 11 unknown 1",
+		"gone: 0 0 0 200 puts 1 unknown 0",
+		"web: 3 15 800 1550 puts 5 unknown 1", // 100, 50 and 1000 bytes of blobs, and 2 parts of 200
+		"2026-11-19: 0 0 0 200 puts 1 unknown 0",
+		"2026-11-20: 6 17 593 1620 puts 13 unknown 1",
 		"2026-11-21: 1 5 300 50 puts 1 unknown 0",
-		": 7 22 893 1270 puts 12 unknown 1",
+		": 7 22 893 1870 puts 15 unknown 1",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if r.Foreign != 3 || r.ForeignBytes != 3000 || r.ForeignKey != "web/2026/11/20/1500/000003.log" || r.Twice != 1 {
 		t.Errorf("%+v", r)
+	}
+	if m, ok := r.Month(at(t, "2026-11-22T00:00:00Z")); !ok || m.Days != 2 || m.From != "2026-11-20" {
+		t.Errorf("a day without blobs counts: %+v", m)
 	}
 	if _, err := bill.Read(t.Context(), failing{}, []string{"web"}, catalog.Range{}, nil); !errors.Is(err, storage.ErrUnauthorized) {
 		t.Error(err)
@@ -111,6 +120,9 @@ func TestRangesAddUp(t *testing.T) {
 			put(t, s, services[rnd.IntN(len(services))], period, n+1, rnd.IntN(1000), blobfmt.Meta{
 				Records: 1 + rnd.Int64N(1000), RawBytes: 1 + rnd.Int64N(100000), Compacted: rnd.IntN(3)})
 		}
+		for d := range 5 {
+			storagetest.Put(t, s, "web/"+start.AddDate(0, 0, d).Format("2006/01/02/")+"_closed.000001", make([]byte, 1+rnd.IntN(1000)))
+		}
 		cut := start.Add(time.Duration(rnd.Int64N(int64(72 * time.Hour))))
 		if rnd.IntN(2) == 0 {
 			cut = cut.Truncate(10 * time.Minute)
@@ -128,7 +140,8 @@ func TestRangesAddUp(t *testing.T) {
 			return r
 		}
 		whole, older, newer := read(catalog.Range{}), read(catalog.Range{To: cut}), read(catalog.Range{From: cut})
-		if older.Total.Blobs+newer.Total.Blobs != 60 || older.Total.Raw+newer.Total.Raw != whole.Total.Raw {
+		if older.Total.Blobs+newer.Total.Blobs != 60 || older.Total.Raw+newer.Total.Raw != whole.Total.Raw ||
+			older.Total.Stored+newer.Total.Stored != whole.Total.Stored {
 			t.Fatalf("seed %d: %d before and %d from %s, of %d", seed, older.Total.Blobs, newer.Total.Blobs, cut, whole.Total.Blobs)
 		}
 	}

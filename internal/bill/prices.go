@@ -313,6 +313,11 @@ func (p *Prices) Sent(t *traffic.Counter) float64 {
 	return digits(sum)
 }
 
+// Requests is the cost of some PUTs and LISTs.
+func (p *Prices) Requests(puts, lists int) float64 {
+	return digits(p.money("here.writes", float64(puts)) + p.money("here.lists", float64(lists)))
+}
+
 // Retrieval is the cost of reading bytes from cooler tiers, without the requests, and the dates of
 // the prices; ok is false if the table lacks a tier.
 func (p *Prices) Retrieval(bytes map[string]int64) (sum float64, seen string, ok bool) {

@@ -170,6 +170,7 @@ func (p *Plan) rows(prices *Prices, m *Measured) []row {
 		{"read_tables", "reads of tables by readers", tables, read + "table_read", p.ReadsPerDay},
 		{"follower_tables", "reads of tables by followers, every 5 s", tables, "", p.Followers * daySeconds / 5},
 	}...)
+	out = append(out, p.closed(first, blobs, compacted, compact)...)
 	for i, k := range p.Machines {
 		nth, count := strings.TrimSuffix(fmt.Sprintf("_%d", i+1), "_1"), cmp.Or(k.Count, p.Ingesters) // names differ
 		out = append(out, row{"vms" + nth, "virtual machines", "machines." + k.Kind, "", count}, row{"disks" + nth, "disks of these", "disk", "", count * float64(k.Disk)})
@@ -198,6 +199,19 @@ func (p *Plan) kept(prices *Prices, stored, compacted, compact float64) (rows []
 	}
 	rows = append(rows, row{"storage_deleted", "deleted blobs that can be restored", tierPrice(last, "storage"), "", stored * soft})
 	return append(rows, row{"storage_replaced", "blobs that compaction replaced", tierPrice(first, "storage"), "", stored * compact * max(1+soft, paid)}), first, last
+}
+
+// closed are the rows of closed days, whose parts begin in a tier.
+func (p *Plan) closed(tier string, blobs, compacted, compact float64) []row {
+	listed, kept := math.Ceil((blobs+7*compacted)/p.Services/5000), days(p.Keep)+1+days(p.SoftDelete)
+	return []row{
+		{"close_lists", "LISTs of closing: eight days of each service, and its horizons before each part", "here.lists", "",
+			p.Services * (listed + 2 + 2*compact)},
+		{"close_puts", "PUTs of parts, one a service, two if it is compacted, and of roots", tierPrice(tier, "writes"), "",
+			(p.Services + 1) * (1 + compact)},
+		{"close_gets", "GETs of parts by retention compact", tierPrice(tier, "reads"), "", 2 * p.Services * compact},
+		{"storage_closed", "parts, some 300 bytes a blob", tierPrice(tier, "storage"), "", 300 * blobs * (1 + compact) * kept},
+	}
 }
 
 // elsewhere adds the cost of the same load elsewhere.

@@ -256,6 +256,25 @@ func TestArithmetic(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
+	// Of 576,000 blobs and 200 services, closing lists a day of 2,880 blobs, and a week with 24 each:
+	// 3,048 in one LIST. Both parts of a day are made after two LISTs of its horizons. The second one
+	// is read twice, and has as many blobs again. They are kept for 31 days, and 2 when deleted.
+	for name, want := range map[string]float64{
+		"close_lists": 200 * (1 + 2 + 2), "close_puts": 2 * (200 + 1), "close_gets": 2 * 200,
+		"storage_closed": 2 * 576000 * 300 * 33 / 1e9,
+	} {
+		if got := line(t, s, name).Count; math.Abs(got-want) > 0.01*want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	// Without compaction eight days have 23,040 blobs a service: 5 LISTs.
+	for name, want := range map[string]float64{
+		"close_lists": 200 * (5 + 2), "close_puts": 200 + 1, "storage_closed": 576000 * 300 * 38 / 1e9,
+	} {
+		if got := line(t, cost(t, base), name).Count; math.Abs(got-want) > 0.01*want {
+			t.Errorf("%s without compaction: %v, want %v", name, got, want)
+		}
+	}
 	if disks := line(t, s, "disks"); disks.Unit != "GB-days" || !near(disks.PerDay, 0.0698) {
 		t.Errorf("%+v", disks)
 	}

@@ -40,7 +40,7 @@ func (c Config) homes(m *mistakes) {
 	for _, p := range []struct{ key, value string }{
 		{"ingest.wal", c.Ingest.WAL},
 		{"access.tokens", c.Access.Tokens}, {"access.peer-token-file", c.Access.PeerTokenFile}, {"access.token-file", c.Access.TokenFile},
-		{"access.session-key", c.Access.SessionKey},
+		{"access.session-key", c.Access.SessionKey}, {"close.key", c.Close.Key},
 		{"tls.cert", c.TLS.Cert}, {"tls.key", c.TLS.Key}, {"tls.client-ca", c.TLS.ClientCA}, {"tls.ca", c.TLS.CA},
 		{"nats.credentials", c.NATS.Credentials}, {"nats.ca", c.NATS.CA}, {"nats.cert", c.NATS.Cert}, {"nats.key", c.NATS.Key},
 		{"syslog.cert", c.Syslog.Cert}, {"syslog.key", c.Syslog.Key}, {"syslog.client-ca", c.Syslog.ClientCA},

@@ -45,6 +45,8 @@ type Config struct {
 	Tail   Tail   `yaml:"tail" embed:"" prefix:"tail-"`
 	// Retention is the policy of the command retention.
 	Retention Retention `yaml:"retention" kong:"-"`
+	// Close is how the command retention closes days.
+	Close Close `yaml:"close" kong:"-"`
 	// Protocols are settings of the protocols of stock shippers.
 	Protocols Protocols `yaml:"protocols" kong:"-"`
 	AzureLogs AzureLogs `yaml:"azurelogs" kong:"-"`
@@ -153,6 +155,7 @@ func Default() Config {
 		Tail:      Tail{Enabled: true, Prefix: "tail", Shards: 4},
 		Syslog:    Syslog{Allow: []string{}, Services: []string{}, MaxConns: 1000},
 
+		Close:     Close{After: Duration(26 * time.Hour)},
 		Retention: Retention{Tail: Age(day), Grace: Duration(time.Hour), Rules: []Rule{}},
 		AzureLogs: AzureLogs{Ignore: []string{}},
 		Fields:    Fields{},
@@ -396,7 +399,7 @@ func (c Config) Validate() error {
 	every, _ := c.TailEvery()
 	m.check(every >= leastEvery && every <= mostEvery, "tail.every", c.Tail.Every, "want 1s to 30s, or auto")
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")
-	c.Retention.validate(&m)
+	c.Retention.validate(&m, c.Close)
 	c.OTLP.validate(&m)
 	c.Fields.validate(&m, c.TimeNear)
 	validateCounters(&m, c.Counters)

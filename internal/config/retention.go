@@ -81,7 +81,8 @@ func (a Age) String() string {
 	}
 }
 
-func (r Retention) validate(m *mistakes) {
+func (r Retention) validate(m *mistakes, c Close) {
+	m.check(time.Duration(c.After) >= day, "close.after", c.After, "want 24h or more; the default is 26h")
 	m.check(r.Tail != 0, "retention.tail", "", "want an age, for example 3d, or keep")
 	m.check(r.Grace >= 0, "retention.grace", r.Grace, "want 0s or more; the default is 1h")
 	for i, rule := range r.Rules {

@@ -12,11 +12,13 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/catalog/closed"
 	"blobtail/internal/bill"
 	"blobtail/internal/storeid"
 	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/retention"
+	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/dir"
@@ -83,9 +85,13 @@ func readings(t *testing.T, s storage.BlobStore) string {
 		days, _, err := r.List(t.Context(), blobs.Query{Services: []string{name}}, time.Time{})
 		tell("ls of a service", days, err)
 	}
-	v, err := r.Verify(t.Context(), blobs.Query{Range: blobs.Always()}, func(f blobs.Finding) {
+	v, err := r.Verify(t.Context(), blobs.Query{Range: blobs.Always()}, blobs.VerifyOptions{}, func(f blobs.Finding) {
 		tell("finding", f, nil)
 	})
+	if v.Root != nil {
+		tell("root", *v.Root, nil)
+		v.Root = nil
+	}
 	tell("verify", v, err)
 	plan, err := r.Plan(t.Context(), blobs.Query{Services: []string{"*", "_*"}, Range: blobs.Always()})
 	if err != nil {
@@ -101,13 +107,18 @@ func readings(t *testing.T, s storage.BlobStore) string {
 	return out.String()
 }
 
-// upkeep compacts a store, and has all blobs in it expire. It returns a report of its
+// upkeep closes the days of a store, compacts them, and has all blobs in it expire. It returns a report of its
 // steps.
 func upkeep(t *testing.T, s *mem.Store, now *time.Time) string {
 	t.Helper()
 	var out strings.Builder
 	clock := func() time.Time { return *now }
 	*now = begin().Add(48 * time.Hour)
+	done, err := closing.Run(t.Context(), s, closing.Options{After: closed.Soonest, Now: *now, Log: zerolog.Nop()})
+	if err != nil || done.Parts != 2 {
+		t.Errorf("close: %+v, %v", done, err)
+	}
+	fmt.Fprintf(&out, "close: %+v\n%s", *done.Root, readings(t, s))
 	for _, want := range []struct{ out, deleted int }{{2, 0}, {0, 20}} { // one blob of each service, then its ten old ones are deleted
 		c, err := compact.Run(t.Context(), s, compact.Options{Grace: -1, Now: clock, Log: zerolog.Nop()})
 		if err != nil || c.Out != want.out || c.Deleted != want.deleted {
@@ -117,7 +128,7 @@ func upkeep(t *testing.T, s *mem.Store, now *time.Time) string {
 	}
 	*now = begin().Add(100 * 24 * time.Hour)
 	for range 3 {
-		job := retention.New(s, s, retention.Options{Policy: retention.Policy{Default: 30 * 24 * time.Hour}, Grace: time.Hour, Clock: clock})
+		job := retention.New(s, s, retention.Options{Policy: retention.Policy{Default: 30 * 24 * time.Hour}, Grace: time.Hour, Closing: &closing.Options{}, Clock: clock})
 		p, err := job.Plan(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -126,13 +137,16 @@ func upkeep(t *testing.T, s *mem.Store, now *time.Time) string {
 		if err != nil || len(r.Problems) > 0 {
 			t.Fatalf("retention: %v, %v", r.Problems, err)
 		}
-		fmt.Fprintf(&out, "retention: days %+v, foreign %+v, confirm %q, deleted %+v, oldest %v, overdue %v\n", p.Days, p.Foreign, p.Confirm, r.Deleted, r.Oldest, r.Overdue)
+		for _, d := range p.Days {
+			fmt.Fprintln(&out, d.Service, d.Day, d.Step, d.Blobs, d.Records, d.Bytes, d.Failed)
+		}
+		fmt.Fprintf(&out, "retention: foreign %+v, confirm %q, deleted %+v, oldest %v, overdue %v\n", p.Foreign, p.Confirm, r.Deleted, r.Oldest, r.Overdue)
 		*now = now.Add(2 * time.Hour)
 	}
 	return out.String()
 }
 
-// No program that lists a store uses the object: not the readers, nor verify, the bill,
+// No program that lists a store uses the object: not the readers, nor verify, the bill, closing,
 // the compactor and the retention job, which does not delete it.
 func TestBesideBlobs(t *testing.T) {
 	now := begin()
@@ -150,7 +164,7 @@ func TestBesideBlobs(t *testing.T) {
 		left := slices.DeleteFunc(storagetest.KeysOf(t, s, ""), func(key string) bool { return key == storeid.Key })
 		said[i] += fmt.Sprint(left)
 		for _, key := range left {
-			if strings.HasSuffix(key, ".log") {
+			if _, account := closed.ParseName(key); account || strings.HasSuffix(key, ".log") {
 				t.Errorf("%s has not expired", key)
 			}
 		}
@@ -197,7 +211,7 @@ func TestAlone(t *testing.T) {
 	if err != nil || len(services) > 0 || len(sum.Problems) > 0 {
 		t.Errorf("ls: %v, %v, %v", services, sum.Problems, err)
 	}
-	v, err := r.Verify(t.Context(), blobs.Query{Range: blobs.Always()}, func(f blobs.Finding) { t.Errorf("%+v", f) })
+	v, err := r.Verify(t.Context(), blobs.Query{Range: blobs.Always()}, blobs.VerifyOptions{}, func(f blobs.Finding) { t.Errorf("%+v", f) })
 	if err != nil || v != (blobs.Verified{}) {
 		t.Errorf("verify: %+v, %v", v, err)
 	}

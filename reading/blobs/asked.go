@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/catalog/horizon"
 	"blobtail/internal/budget"
 	"blobtail/internal/spelling"
 	"blobtail/internal/units"
@@ -38,6 +39,10 @@ type asked struct {
 	names    []string  // all services of the store, listed when there was one without records
 	cool     *coolReads
 	vouched  vouching
+	doubts   []doubt
+	back     int64                        // all since was listed
+	met      [][]horizon.Day              // by service: days that can be closed, of which something was listed
+	days     []map[horizon.Day]*collected // by service, if it reads in windows
 }
 
 // found counts the listed objects of a service.
@@ -77,7 +82,8 @@ func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked,
 			}
 		}
 	}
-	a.found = make([]found, len(a.services))
+	a.found, a.met = make([]found, len(a.services)), make([][]horizon.Day, len(a.services))
+	a.back = q.Range.To
 	a.view = catalog.NewView(r.store, a.services, q.Expired)
 	a.view.Remember(r.entries)
 	if r.opt.Distant {

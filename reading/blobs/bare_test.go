@@ -20,6 +20,8 @@ import (
 	"blobtail/storage/storagetest"
 )
 
+var everything = blobs.Query{Range: blobs.Always()}
+
 // cutStore is a directory with two blobs of one hour. The first can be cut short.
 func cutStore(t *testing.T) (store storage.BlobStore, key string, whole []byte, cut func(n int), first, second []rec) {
 	t.Helper()
@@ -131,7 +133,7 @@ func TestCutFileSelection(t *testing.T) {
 		t.Errorf("%+v, %v, %v", entries, sum.Problems, err)
 	}
 	var found []string
-	v, err := r.Verify(t.Context(), blobs.Query{Range: blobs.Always()}, func(f blobs.Finding) { found = append(found, f.Key+": "+f.Err.Error()) })
+	v, err := r.Verify(t.Context(), everything, blobs.VerifyOptions{}, func(f blobs.Finding) { found = append(found, f.Key+": "+f.Err.Error()) })
 	if err != nil || v.Blobs != 1 || !slices.Equal(found, []string{key + ": damaged: the end is missing"}) {
 		t.Errorf("verify: %+v, %q, %v", v, found, err)
 	}
@@ -214,7 +216,7 @@ func TestVerifyTwins(t *testing.T) {
 	twin, _ := b.add(time.Hour, recs)
 	verify := func() (notes, bad []string) {
 		t.Helper()
-		_, err := blobs.New(b.store, blobs.Options{}).Verify(t.Context(), blobs.Query{Range: blobs.Always()}, func(f blobs.Finding) {
+		_, err := blobs.New(b.store, blobs.Options{}).Verify(t.Context(), everything, blobs.VerifyOptions{}, func(f blobs.Finding) {
 			if text := f.Key + " " + f.Err.Error(); f.Note {
 				notes = append(notes, text)
 			} else {
@@ -253,7 +255,7 @@ func TestVerifyNameUsedAgain(t *testing.T) {
 			return storagetest.Fault{}
 		})
 		var notes []string
-		v, err := blobs.New(store, blobs.Options{}).Verify(t.Context(), blobs.Query{Range: blobs.Always()}, func(f blobs.Finding) {
+		v, err := blobs.New(store, blobs.Options{}).Verify(t.Context(), everything, blobs.VerifyOptions{}, func(f blobs.Finding) {
 			notes = append(notes, f.Key+" "+f.Err.Error())
 		})
 		if err != nil || v.Bad > 0 || !slices.Equal(notes, []string{key + " another blob has got its name since it was listed"}) {

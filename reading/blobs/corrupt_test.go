@@ -174,7 +174,7 @@ func (s *specimen) check(t *testing.T, store storage.BlobStore, keep map[string]
 func detected(t *testing.T, store storage.BlobStore, damaged map[string]string) {
 	t.Helper()
 	bad := map[string]bool{}
-	_, err := blobs.New(store, blobs.Options{}).Verify(context.Background(), blobs.Query{Range: blobs.Always()},
+	_, err := blobs.New(store, blobs.Options{}).Verify(context.Background(), blobs.Query{Range: blobs.Always()}, blobs.VerifyOptions{},
 		func(f blobs.Finding) {
 			if !f.Note {
 				bad[f.Key] = true

@@ -141,7 +141,7 @@ func TestEveryFlippedBit(t *testing.T) {
 		if sum.Complete() && len(got) != len(want) {
 			t.Fatalf("byte %d: complete with %d of %d lines", i, len(got), len(want))
 		}
-		v, err := r.Verify(context.Background(), blobs.Query{Range: blobs.Always()}, func(blobs.Finding) {})
+		v, err := r.Verify(context.Background(), blobs.Query{Range: blobs.Always()}, blobs.VerifyOptions{}, func(blobs.Finding) {})
 		if err != nil || v.Bad == 0 {
 			t.Fatalf("byte %d: verify found nothing: %+v, %v", i, v, err)
 		}

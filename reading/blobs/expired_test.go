@@ -127,7 +127,7 @@ func TestHidden(t *testing.T) {
 		q.Limit = 1000
 		found, sum := newest(t, r, q)
 		check("newest", len(found), sum, nil)
-		v, err := r.Verify(t.Context(), q, func(blobs.Finding) {})
+		v, err := r.Verify(t.Context(), q, blobs.VerifyOptions{}, func(blobs.Finding) {})
 		if err != nil || v.Blobs != int64(len(want)) || v.Bad != 0 || v.Notes < int64(len(c.says)) {
 			t.Errorf("%v %v: verify: %+v, %v", c.services, c.rng, v, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/catalog/horizon"
 	"blobtail/record"
 )
 
@@ -60,6 +61,10 @@ func (r *Reader) newest(ctx context.Context, q Query, to sink) (Summary, error) 
 		to.hold(ctx, &q)
 		defer to.held.close()
 	}
+	a.days = make([]map[horizon.Day]*collected, len(a.services))
+	for i := range a.days {
+		a.days[i] = map[horizon.Day]*collected{}
+	}
 	w := &windows{asked: a, out: &to, walks: walks(a.view, a.services)}
 	if err = w.read(ctx); err == nil {
 		err = to.flush()
@@ -100,6 +105,7 @@ func (w *windows) read(ctx context.Context) error {
 			break
 		}
 		if !more {
+			w.back = rng.From // there is nothing on the way
 			// The missing records may have expired meanwhile.
 			if err := w.confirmed(ctx, &w.sum, func(context.Context) error { return nil }); err != nil {
 				return err
@@ -110,7 +116,53 @@ func (w *windows) read(ctx context.Context) error {
 		from = record.ClampTime(newest.Add(time.Hour - width))
 	}
 	w.judge(ctx, &w.sum)
+	if err := w.passed(ctx); err != nil {
+		return err
+	}
+	w.settle(ctx, &w.sum)
 	return w.none(ctx, &w.sum)
+}
+
+// passed doubts the days of which a walk has passed hours that the account has, because nothing is left
+// there, or all of it but the account.
+func (w *windows) passed(ctx context.Context) error {
+	rng := Range{max(w.back, w.query.Range.From), w.query.Range.To}
+	// Of the day that a walk came to at last, no window may have listed the later hours.
+	err := w.each(len(w.hours), func(i int) error {
+		service, day := w.walks[i].Service, horizon.DayOf(w.hours[i])
+		if at := record.ClampTime(w.hours[i]); w.hours[i].IsZero() || at >= w.back || day > w.reader.lastClosed() ||
+			!rng.touches(at, startOf(day+1)-1) || w.days[i][day] != nil || w.view.Hides(service, day) {
+			return nil
+		}
+		l, err := catalog.ListParts(ctx, w.reader.store, service, day)
+		if err == nil && l.Part.Part.Number > 0 {
+			w.days[i][day], w.met[i] = &collected{part: l.Part}, append(w.met[i], day)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, walk := range w.walks {
+		doubtful := func(day horizon.Day, part int) {
+			w.doubts = append(w.doubts, doubt{service: walk.Service, day: day, part: part})
+		}
+		for _, day := range walk.Bare() {
+			if rng.touches(startOf(day), startOf(day+1)-1) && !w.view.Hides(walk.Service, day) {
+				doubtful(day, 0) // its account may be gone by now, too: so it was not met
+			}
+		}
+		for day, d := range w.days[i] {
+			for h := 0; h < len(d.sums.Hours) && d.part.Part.Number > 0; h++ {
+				start := startOf(day) + int64(h)*int64(time.Hour)
+				if rng.touches(start, start+int64(time.Hour)-1) && !d.part.Accounts(d.sums, h, h+1) {
+					doubtful(day, d.part.Part.Number)
+					break
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // hour is the start of the UTC hour of t.

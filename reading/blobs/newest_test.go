@@ -25,6 +25,7 @@ type counted struct {
 	dirs, lists, listed atomic.Int64
 	gets                atomic.Int64
 	marks               atomic.Int64 // requests for horizons
+	accounts            atomic.Int64 // lists of the parts of days
 }
 
 func (c *counted) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
@@ -42,6 +43,10 @@ func (c *counted) List(ctx context.Context, prefix, after string) iter.Seq2[stor
 		c.marks.Add(1)
 		return c.BlobStore.List(ctx, prefix, after)
 	}
+	if isAccount(prefix) {
+		c.accounts.Add(1)
+		return c.BlobStore.List(ctx, prefix, after)
+	}
 	c.lists.Add(1)
 	return func(yield func(storage.Blob, error) bool) {
 		for b, err := range c.BlobStore.List(ctx, prefix, after) {
@@ -57,6 +62,10 @@ func (c *counted) List(ctx context.Context, prefix, after string) iter.Seq2[stor
 func isMark(prefix string) bool {
 	return strings.HasPrefix(prefix, "_horizon/") || strings.HasPrefix(prefix, "_dropped/")
 }
+
+// isAccount reports whether a listing is of the parts of a day. A near store has one for each day
+// that a read touches in part.
+func isAccount(prefix string) bool { return strings.HasSuffix(prefix, "/_closed.") }
 
 func newest(t *testing.T, r *blobs.Reader, q blobs.Query) ([]string, blobs.Summary) {
 	t.Helper()
@@ -125,6 +134,9 @@ func TestNewestRequests(t *testing.T) {
 				if d, l, n := s.dirs.Load(), s.lists.Load(), s.listed.Load(); d > c.dirs+scouted || l > c.lists || n > c.listed {
 					t.Errorf("scouted %d: %d Dirs, %d Lists of %d blobs; want at most %d, %d of %d", scouted, d, l, n, c.dirs+scouted, c.lists, c.listed)
 				}
+				if n := s.accounts.Swap(0); n > 4 {
+					t.Errorf("%d Lists of accounts", n)
+				}
 				// The horizons are read concurrently with the first request, and with each read
 				// of listed blobs.
 				if m := s.marks.Load(); m > 4+2*s.lists.Load() {
@@ -135,7 +147,8 @@ func TestNewestRequests(t *testing.T) {
 	}
 }
 
-// Of many services only those with records in the window are listed.
+// Of many services only those with records in the window are listed. The roots of closed days are, if
+// a service has nothing on a day that the window touches.
 func TestNewestOfMany(t *testing.T) {
 	b := newBuilder(t, 0)
 	for s := range 40 {
@@ -151,7 +164,7 @@ func TestNewestOfMany(t *testing.T) {
 	for _, c := range []struct {
 		limit       int
 		dirs, lists int64
-	}{{15, 1 + 4*40, 2}, {50, 1 + 4*40, 6}, {1000, 1 + 7*40, 40}} {
+	}{{15, 1 + 4*40, 3}, {50, 1 + 4*40, 7}, {1000, 1 + 7*40, 40}} {
 		s.dirs.Store(0)
 		s.lists.Store(0)
 		got, sum := newest(t, r, blobs.Query{Services: []string{"*"}, Range: blobs.Always(), Limit: c.limit})

@@ -8,6 +8,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/catalog/horizon"
 	"blobtail/storage"
 	"blobtail/storage/fanout"
 )
@@ -52,6 +53,7 @@ func (r *Reader) plan(ctx context.Context, q Query, stored []string) (*Plan, err
 		return nil, err
 	}
 	a.judge(ctx, &p.listed)
+	a.settle(ctx, &p.listed)
 	// Is a service empty in the range, or missing altogether?
 	return p, a.none(ctx, &p.listed)
 }
@@ -110,10 +112,13 @@ func (p *Plan) list(ctx context.Context, wanted func(i int) bool) error {
 		return err
 	}
 	var all []catalog.Entry
-	for _, l := range listings {
+	p.back = min(p.back, p.rng.From)
+	for i, l := range listings {
 		all = append(all, l.blobs...)
+		p.met[i] = append(p.met[i], l.met...)
 		p.listed.BlobsListed += l.count
 		p.listed.Problems = append(p.listed.Problems, l.problems...)
+		p.doubts = append(p.doubts, l.doubts...)
 	}
 	if err := p.replace(ctx, all); err != nil {
 		return err
@@ -148,18 +153,27 @@ type listing struct {
 	blobs    []catalog.Entry // that may have records in the range
 	count    int64
 	problems []error
+	doubts   []doubt
+	met      []horizon.Day
 }
 
 func (p *Plan) listService(ctx context.Context, i int, l *listing) error {
 	found := &p.found[i]
 	vouched := p.vouched.passes(p.services[i], p.rng)
-	for e, err := range p.view.Blobs(ctx, p.services[i], p.rng.periods()) {
+	accounts := p.account(p.services[i])
+	if p.days != nil {
+		accounts.days = p.days[i]
+	}
+	for e, err := range p.view.Blobs(ctx, p.services[i], accounts.lists) {
 		if err != nil {
 			return err
 		}
 		p.reader.opt.Progress.Find()
 		found.any = true
 		meets(vouched, &e)
+		if !accounts.meets(&e) {
+			continue
+		}
 		if !e.Named() {
 			if found.foreign++; found.foreign == 1 {
 				found.first = e.Key
@@ -178,7 +192,9 @@ func (p *Plan) listService(ctx context.Context, i int, l *listing) error {
 			l.blobs = append(l.blobs, e)
 		}
 	}
-	return nil
+	err := accounts.finish(ctx)
+	l.doubts, l.met = accounts.doubts, accounts.met
+	return err
 }
 
 // bareError removes the key from an error, since a [Problem] has it already.

@@ -23,12 +23,18 @@ type watched struct {
 	listed int
 	gets   []string
 	marks  int // lists of horizons: concurrent with the listing, and with the read
+	parts  int // lists of the accounts of days
 }
 
 func (w *watched) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
 	w.mu.Lock()
 	if isMark(prefix) {
 		w.marks++
+		w.mu.Unlock()
+		return w.BlobStore.List(ctx, prefix, after)
+	}
+	if isAccount(prefix) {
+		w.parts++
 		w.mu.Unlock()
 		return w.BlobStore.List(ctx, prefix, after)
 	}
@@ -85,28 +91,32 @@ func TestReadTouchesLittle(t *testing.T) {
 		listed  int // at most
 		gets    int
 		records int64
+		parts   int
 	}{
 		{"two minutes", blobs.Query{Range: blobs.Range{From: at("2026-11-18 13:59"), To: at("2026-11-18 14:01")}},
-			"web/2026/11/18/1 web/2026/11/18/1300", 3, 2, 2},
+			"web/2026/11/18/1 web/2026/11/18/1300", 3, 2, 2, 1},
 		{"over midnight", blobs.Query{Range: blobs.Range{From: at("2026-11-18 23:30"), To: at("2026-11-19 00:30")}},
-			"web/2026/11/1 web/2026/11/18/2300", 3, 2, 60},
+			"web/2026/11/1 web/2026/11/18/2300", 3, 2, 60, 1},
 		{"one hour", blobs.Query{Range: blobs.Range{From: at("2026-11-18 13:00"), To: at("2026-11-18 14:00")}},
-			"web/2026/11/18/13 ", 1, 1, 60},
+			"web/2026/11/18/13 ", 1, 1, 60, 1},
 		{"since", blobs.Query{Range: blobs.Range{From: at("2026-11-22 22:00"), To: blobs.Newest}},
-			"web/ web/2026/11/22/2200", 2, 2, 120},
-		{"until", blobs.Query{Range: blobs.Range{From: blobs.Oldest, To: at("2026-11-16 01:00")}}, "web/ ", 2, 1, 60},
-		{"newest", blobs.Query{Range: blobs.Always(), Limit: 10}, "web/ ", 7 * 24, 1, 10},
-		{"oldest", blobs.Query{Range: blobs.Always(), First: 70}, "web/ ", 7 * 24, 3, 70},
+			"web/ web/2026/11/22/2200", 2, 2, 120, 0},
+		{"until", blobs.Query{Range: blobs.Range{From: blobs.Oldest, To: at("2026-11-16 01:00")}}, "web/ ", 2, 1, 60, 1},
+		{"newest", blobs.Query{Range: blobs.Always(), Limit: 10}, "web/ ", 7 * 24, 1, 10, 0},
+		{"oldest", blobs.Query{Range: blobs.Always(), First: 70}, "web/ ", 7 * 24, 3, 70, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := week(t)
 			c.q.Services = []string{"web"}
-			_, sum := read(t, blobs.New(w, blobs.Options{}), c.q)
+			_, sum := read(t, blobs.New(w, blobs.Options{Now: func() time.Time { return time.Unix(0, at("2026-11-23 00:30")) }}), c.q)
 			if sum.Records != c.records {
 				t.Errorf("%d records, want %d", sum.Records, c.records)
 			}
 			if !slices.Equal(w.lists, []string{c.list}) || w.listed > c.listed {
 				t.Errorf("listed %d by %q, want %d by %q", w.listed, w.lists, c.listed, c.list)
+			}
+			if w.parts != c.parts {
+				t.Errorf("%d lists of accounts", w.parts)
 			}
 			if w.marks != 2 {
 				t.Errorf("%d lists of what has expired", w.marks)

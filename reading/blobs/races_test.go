@@ -19,11 +19,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog/closed"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/dev/testkit"
 	"blobtail/reading/blobs"
 	"blobtail/reading/blobs/indexcache"
 	"blobtail/record"
+	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/storagetest"
@@ -75,10 +77,10 @@ func (m made) hides(service string, d horizon.Day) bool {
 
 const graceOfRace = time.Hour
 
-// firstOfRace is the first of five days with logs.
 var servicesOfRace = []string{"api", "web"}
 
-func firstOfRace() time.Time { return time.Date(1999, 12, 27, 0, 0, 0, 0, time.UTC) }
+// firstOfRace is the first of five days with logs. All can be closed.
+func firstOfRace() time.Time { return time.Date(1999, 12, 26, 0, 0, 0, 0, time.UTC) }
 
 func (r *race) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(r.rng.Int64N(int64(to-from)))
@@ -157,7 +159,7 @@ func (r *race) deleted(at time.Duration, keys ...string) {
 	}
 }
 
-// compacting runs the compactor a few times, at a slow store.
+// compacting closes the days and runs the compactor a few times, at a slow store.
 func (r *race) compacting() {
 	at := time.Duration(0)
 	for range 3 {
@@ -166,7 +168,11 @@ func (r *race) compacting() {
 		most := int64([]time.Duration{1, time.Second, 5 * time.Second}[r.rng.IntN(3)])
 		store := dragging{r.b.store, within(pauses, most), func(string) {}}
 		r.then(at, func() {
-			done, err := compact.Run(context.Background(), store, compact.Options{Grace: graceOfRace, Closed: -1, Now: time.Now, Level: zstd.SpeedFastest})
+			closed, err := closing.Run(context.Background(), store, closing.Options{After: closed.Soonest})
+			if err != nil || len(closed.Problems) > 0 {
+				r.t.Errorf("close: %+v, %v", closed, err)
+			}
+			done, err := compact.Run(context.Background(), store, compact.Options{Grace: graceOfRace, Now: time.Now, Level: zstd.SpeedFastest})
 			if err != nil || len(done.Problems) > 0 {
 				r.t.Errorf("compact: %+v, %v", done, err)
 			}

@@ -190,7 +190,7 @@ func TestCoolTiersOfOtherReads(t *testing.T) {
 		{"by minutes", hist(5 * time.Minute), 2 * all, 0, false}, // ends of small blobs are read whole,
 		{"indexes", hist(5 * time.Minute), 1000, 1, true},
 		{"a check", func(r *blobs.Reader, q blobs.Query) (blobs.Summary, error) {
-			_, err := r.Verify(t.Context(), q, func(f blobs.Finding) { t.Error(f.Key, f.Err) })
+			_, err := r.Verify(t.Context(), q, blobs.VerifyOptions{}, func(f blobs.Finding) { t.Error(f.Key, f.Err) })
 			return blobs.Summary{}, err
 		}, all, 1, false},
 		{"the oldest that there are not", func(r *blobs.Reader, q blobs.Query) (blobs.Summary, error) {

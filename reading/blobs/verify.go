@@ -3,6 +3,7 @@ package blobs
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/catalog/closed"
 	"blobtail/storage"
 	"blobtail/storage/fanout"
 )
@@ -29,6 +31,16 @@ type Finding struct {
 type Verified struct {
 	Blobs, Bad, Notes int64
 	Bytes, Records    int64
+	// Root is the newest root of all accounts; nil: there is none, or only some services were asked.
+	Root *closed.Root
+}
+
+// VerifyOptions tune [Reader.Verify].
+type VerifyOptions struct {
+	// PublicKey has signed all roots; nil: their signatures are not checked.
+	PublicKey ed25519.PublicKey
+	// Quick has the blobs judged by their names and metadata alone.
+	Quick bool
 }
 
 // Verify reads every blob of q's services (all if it names none) with times in q's
@@ -36,18 +48,23 @@ type Verified struct {
 // calls found for each finding, in no particular order, from one goroutine at a time.
 // It may take longer than a read is allowed to: it finds out the reason for each
 // missing blob.
-func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Verified, error) {
+func (r *Reader) Verify(ctx context.Context, q Query, o VerifyOptions, found func(Finding)) (Verified, error) {
+	v := &verifying{store: r.store, found: found, lost: map[string]bool{}, parts: map[closed.Hash]bool{}, hashed: map[string]closed.Hash{}}
 	if len(q.Services) == 0 {
-		var err error
-		if q.Services, err = catalog.Services(ctx, r.store); err != nil || len(q.Services) == 0 {
-			return Verified{}, err
+		// What was there before the listing has to be in it.
+		err := v.roots(ctx, o.PublicKey)
+		if err == nil {
+			q.Services, err = catalog.Services(ctx, r.store)
+		}
+		if err != nil || len(q.Services) == 0 {
+			return v.out, cmp.Or(err, v.rooted(ctx, nil, q.Range.periods()))
 		}
 	}
 	p, err := r.Plan(ctx, Query{Services: q.Services, Range: q.Range})
 	if err != nil {
-		return Verified{}, err
+		return v.out, err
 	}
-	v := &verifying{plan: p, found: found}
+	v.plan = p
 	sum := p.summary()
 	p.tellAll(&sum)
 	for _, none := range sum.Absent {
@@ -61,7 +78,7 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 		v.report(f)
 	}
 	v.twins()
-	if err := cmp.Or(v.run(ctx), v.gaps(ctx)); err != nil {
+	if err := cmp.Or(v.run(ctx, o.Quick), v.accounts(ctx), v.gaps(ctx)); err != nil {
 		return v.out, err
 	}
 	if err := p.view.Look(ctx); err != nil {
@@ -75,8 +92,14 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 }
 
 type verifying struct {
+	store storage.BlobStore
 	plan  *Plan
 	found func(Finding)
+	lost  map[string]bool      // keys of known losses
+	named []closed.Parts       // by roots; nil: only some services are asked for
+	parts map[closed.Hash]bool // that are there
+
+	hashed map[string]closed.Hash // of blobs without a hash in their metadata, by their keys
 
 	mu  sync.Mutex
 	out Verified
@@ -94,12 +117,19 @@ func (v *verifying) report(f Finding) {
 }
 
 // run checks a few blobs at a time, since each is held in memory.
-func (v *verifying) run(ctx context.Context) error {
+func (v *verifying) run(ctx context.Context, quick bool) error {
 	v.plan.reader.opt.Progress.Expect(len(v.plan.blobs), v.plan.Bytes())
 	return fanout.Each(ctx, len(v.plan.blobs), v.plan.reader.opt.Workers, func(ctx context.Context, i int) error {
 		b := v.plan.blobs[i].Entry
 		if b.State != catalog.Sound {
 			return nil // the listing has reported it, and there is nothing to check it against
+		}
+		if quick {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.out.Blobs++
+			v.out.Records += b.Meta.Records
+			return nil
 		}
 		return v.blob(ctx, b)
 	})
@@ -137,6 +167,9 @@ func (v *verifying) blob(ctx context.Context, b *catalog.Entry) error {
 		return nil
 	}
 	v.mu.Lock()
+	if b.Meta.SHA256 == (closed.Hash{}) {
+		v.hashed[b.Key] = closed.HashOf(body)
+	}
 	v.out.Blobs++
 	v.out.Bytes += b.Size
 	v.out.Records += b.Meta.Records
@@ -159,58 +192,35 @@ func (v *verifying) another(ctx context.Context, b *catalog.Entry) bool {
 // has all blobs of. Compaction leaves gaps by design. A writer stores several batches at
 // once, so a number that is missing may have come since: the period is listed again.
 func (v *verifying) gaps(ctx context.Context) error {
-	for _, g := range v.missing() {
-		for b, err := range v.plan.reader.store.List(ctx, g.period, "") {
+	entries := make([]catalog.Entry, 0, len(v.plan.blobs))
+	for i := range v.plan.blobs {
+		entries = append(entries, *v.plan.blobs[i].Entry)
+	}
+	lacking := slices.DeleteFunc(catalog.Gaps(entries), func(n blobfmt.Name) bool {
+		start := n.Period.UnixNano()
+		return v.lost[n.String()] || !v.plan.rng.covers(start, start+int64(time.Hour)-1)
+	})
+	for len(lacking) > 0 {
+		first := lacking[0]
+		period := blobfmt.PeriodPrefix(first.Service, first.Period)
+		var numbers []int
+		for len(lacking) > 0 && lacking[0].SameLane(first) {
+			numbers, lacking = append(numbers, lacking[0].Number), lacking[1:]
+		}
+		for b, err := range v.store.List(ctx, period, "") {
 			if err != nil {
-				return fmt.Errorf("list %s: %w", g.period, err)
+				return fmt.Errorf("list %s: %w", period, err)
 			}
 			if name, err := blobfmt.ParseName(b.Key); err == nil {
-				g.numbers = slices.DeleteFunc(g.numbers, func(n int) bool { return n == name.Number })
+				numbers = slices.DeleteFunc(numbers, func(n int) bool { return n == name.Number })
 			}
 		}
-		if len(g.numbers) > 0 {
-			v.report(Finding{Key: g.period, Err: fmt.Errorf("lane %d lacks %s: a blob was lost, or its ingester has yet to store it",
-				g.numbers[0]/blobfmt.LaneSize, numbersText(g.numbers))})
+		if len(numbers) > 0 {
+			v.report(Finding{Key: period, Err: fmt.Errorf("lane %d lacks %s: a blob was lost, or its ingester has yet to store it",
+				numbers[0]/blobfmt.LaneSize, numbersText(numbers))})
 		}
 	}
 	return nil
-}
-
-// gap is a lane of a period with missing numbers.
-type gap struct {
-	period  string
-	numbers []int
-}
-
-// missing finds the gaps in the listed blobs.
-func (v *verifying) missing() (gaps []gap) {
-	compacted := make(map[string]bool) // hours; such a blob may replace some of any period in it
-	hour := func(b *blob) string { return blobfmt.PeriodPrefix(b.Name.Service, b.Hour()) }
-	for i := range v.plan.blobs {
-		if b := &v.plan.blobs[i]; b.Meta.Compacted > 0 {
-			compacted[hour(b)] = true
-		}
-	}
-	inPeriod, inLane, last := "", 0, 0
-	for i := range v.plan.blobs {
-		b := &v.plan.blobs[i]
-		period, lane := blobfmt.PeriodPrefix(b.Name.Service, b.Name.Period), b.Name.Number/blobfmt.LaneSize
-		if period != inPeriod || lane != inLane {
-			inPeriod, inLane, last = period, lane, lane*blobfmt.LaneSize
-		}
-		start := b.Name.Period.UnixNano()
-		if b.Name.Number > last+1 && !compacted[hour(b)] && v.plan.rng.covers(start, start+int64(time.Hour)-1) {
-			if n := len(gaps); n == 0 || gaps[n-1].period != period || gaps[n-1].numbers[0]/blobfmt.LaneSize != lane {
-				gaps = append(gaps, gap{period: period})
-			}
-			g := &gaps[len(gaps)-1]
-			for n := last + 1; n < b.Name.Number; n++ {
-				g.numbers = append(g.numbers, n)
-			}
-		}
-		last = b.Name.Number
-	}
-	return gaps
 }
 
 // numbersText names numbers of blobs, in order, as ranges.

@@ -15,11 +15,13 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"blobtail/catalog/closed"
 	"blobtail/internal/dev/testkit/box"
 	"blobtail/internal/lease"
 	"blobtail/reading"
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed"
+	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -107,14 +109,24 @@ func (h *House) Blobs(service string) []string {
 	return slices.DeleteFunc(storagetest.KeysOf(h.t, h.Store, service+"/"), func(key string) bool { return !strings.HasSuffix(key, ".log") })
 }
 
-// Compact replaces the blobs of each past hour by one, and deletes them.
+// Compact closes the days that are over for one more, replaces the blobs of each of their hours by one,
+// and deletes them. There have to be some.
 func (h *House) Compact() {
 	h.t.Helper()
+	done, err := closing.Run(context.Background(), h.Store, closing.Options{After: closed.Soonest, Log: zerolog.Nop()})
+	if err != nil || len(done.Problems) > 0 {
+		h.t.Fatalf("closing fails: %v %v", err, done.Problems)
+	}
+	deleted := 0
 	for range 2 { // the second run deletes
-		result, err := compact.Run(context.Background(), h.Store, compact.Options{Grace: -1, Closed: -1, Log: zerolog.Nop()})
+		result, err := compact.Run(context.Background(), h.Store, compact.Options{Grace: -1, Log: zerolog.Nop()})
 		if err != nil || len(result.Problems) > 0 {
 			h.t.Fatalf("compaction fails: %v %v", err, result.Problems)
 		}
+		deleted += result.Deleted
+	}
+	if deleted == 0 {
+		h.t.Fatal("compaction replaces no blob")
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package compact rewrites closed hours of many small blobs into few, which are compressed
 // better, because they are written once and kept long.
 //
-// A scheduler calls [Run]. For each service and hour (UTC) that ended a day ago or more:
+// A scheduler calls [Run]. For each service and hour (UTC) of a day that is closed (package closing):
 //
 //	list the hour -> group its blobs -> write each group -> delete replaced blobs
 //
@@ -19,16 +19,16 @@
 //
 // # Why it is safe
 //
-//   - The new blob names the batches that it replaces; nothing else records the change. A reader
-//     that knows these names ignores the old blobs. A reader that does not (it listed earlier,
-//     or cannot read the names) gets the same records twice, under the same identities, and
-//     drops the copies as always. So the change has no intermediate state, and needs no commit.
+//   - The new blob names the batches that it replaces. A reader that knows these names ignores the
+//     old blobs. A reader that does not (it listed earlier, or cannot read the names) gets the same
+//     records twice, under the same identities, and drops the copies as always. So the change has
+//     no intermediate state. The account of the day tells it before the first old blob is deleted.
 //   - Batches are named by id, never by blob name. A name is free again once its blob is gone,
 //     and an ingester with late records takes it. For the same reason blobs are deleted in the
 //     version that was listed.
 //   - Another run deletes, a grace later, when every reader that listed the old blobs has ended
-//     or stopped by itself. It deletes an old blob only if it found every record of it in a blob
-//     that stays. That costs one GET for each deleted blob, once. In return the run trusts
+//     or stopped by itself. It deletes an old blob only if the account has it as replaced, and the
+//     run found every record of it in a blob that stays. That costs one GET for each deleted blob, once. In return the run trusts
 //     nothing: no listing, no id, no write of an earlier run.
 //   - One group, one blob. If a group became two blobs, readers could use neither before both
 //     were stored.
@@ -41,12 +41,13 @@
 //
 // The price is that an hour is stored twice for a grace, and paid for twice for the days that
 // deleted blobs can be restored. Few records come later than a day; that is why an hour waits
-// for one.
+// until its day is closed.
 package compact
 
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -61,6 +62,7 @@ import (
 	"blobtail/catalog/horizon"
 	"blobtail/internal/progress"
 	"blobtail/record"
+	"blobtail/retention/closing"
 	"blobtail/storage"
 )
 
@@ -69,9 +71,6 @@ type Options struct {
 	// Grace is how long a replaced blob stays, for readers that have listed it; 0: an
 	// hour. A negative value means no grace, for stores without readers.
 	Grace time.Duration
-	// Closed is how long ago an hour must have ended; 0: a day. A negative value
-	// accepts any hour that has ended.
-	Closed time.Duration
 	// Target is the most lines in a blob, in bytes; 0: 128 MiB. Compacted blobs of half
 	// of it are not rewritten, unless they overlap; overlapping ones may be joined up
 	// to twice the target.
@@ -84,6 +83,8 @@ type Options struct {
 	// Now is the store's time; nil: the store's clock, or time.Now if it has none. It
 	// is called once.
 	Now func() time.Time
+	// Key signs the root of the run; nil: it is not signed.
+	Key ed25519.PrivateKey
 	// Progress counts the services; nil: nobody waits.
 	Progress *progress.Counter
 	Log      zerolog.Logger
@@ -100,6 +101,7 @@ type Result struct {
 	Records           int64 // written
 	Deleted, Waiting  int   // replaced blobs that were deleted, and that have to stay for now
 	Freed             int64 // bytes of Deleted
+	Unclosed          int   // days of services that are over and have no account, which were left alone
 
 	Foreign  int // objects under a service that are not our blobs
 	Problems []error
@@ -117,7 +119,6 @@ const maxFailures = 3
 // to then. The error wraps storage.ErrNotExist if the store does not exist.
 func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error) {
 	o.Grace = max(0, cmp.Or(o.Grace, time.Hour))
-	o.Closed = max(0, cmp.Or(o.Closed, 24*time.Hour))
 	o.Target = cmp.Or(o.Target, 128<<20)
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: o.Level, Slow: o.Level == 0, BlockSize: blockSize})
 	if err != nil {
@@ -131,54 +132,61 @@ func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error
 	}
 	services, err := r.services(ctx)
 	r.view = catalog.NewView(store, services, horizon.Checked{})
+	r.closer = closing.NewCloser(store, r.now)
 	o.Progress.Expect(len(services), 0)
 	for i := 0; i < len(services) && err == nil; i++ {
 		r.out.Services++
 		err = r.service(ctx, services[i])
 		o.Progress.Finish(1, 0)
 	}
+	if err == nil && r.closer.Added() {
+		_, err = r.closer.Root(ctx, o.Key, 0)
+	}
 	return r.out, err
 }
 
 // run is one pass through the store.
 type run struct {
-	o     Options
-	store storage.BlobStore
-	view  *catalog.View
-	now   time.Time
-	enc   *blobfmt.Encoder
-	dec   *blobfmt.Decoder
-	seed  maphash.Seed
-	out   Result
-	fails int // hours in a row
+	o      Options
+	store  storage.BlobStore
+	view   *catalog.View
+	now    time.Time
+	enc    *blobfmt.Encoder
+	dec    *blobfmt.Decoder
+	seed   maphash.Seed
+	out    Result
+	closer *closing.Closer
+	fails  int // hours in a row
 }
 
-// step does one hour, if it may have work. A request that the store refuses for one hour
+// step does one hour that may have work. A request that the store refuses for one hour
 // may work for the next. Repeated refusals end the run.
 func (r *run) step(ctx context.Context, u *unit) error {
-	groups, _ := r.groups(u.blobs) // by the metadata of its blobs
-	if len(groups) == 0 && !slices.ContainsFunc(u.blobs, u.linked) {
-		return nil
-	}
 	r.out.Hours++
 	err := r.hour(ctx, u)
 	switch {
 	case err == nil:
 		r.fails = 0
 		return nil
+	}
+	return r.failed(ctx, u.prefix(), err)
+}
+
+// failed counts a failure of the store, and returns it if the run has to end.
+func (r *run) failed(ctx context.Context, key string, err error) error {
+	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, errMoved):
-		// Another compactor works on this hour, or retention does. The next run retries
-		// it.
-		r.o.Log.Info().Str("service", u.service).Time("hour", u.hour).Msg("the hour changed while it was compacted; left for the next run")
+	case errors.Is(err, errMoved), errors.Is(err, storage.ErrNotExist):
+		// Another run works on this, or retention does. The next run retries it.
+		r.o.Log.Info().Str("at", key).AnErr("why", err).Msg("it changed while it was compacted; left for the next run")
 		return nil
 	}
 	r.fails++
 	if r.fails >= maxFailures || errors.Is(err, storage.ErrUnauthorized) {
-		return fmt.Errorf("compact %s: %w", u.prefix(), err)
+		return fmt.Errorf("compact %s: %w", key, err)
 	}
-	r.problem(u.prefix(), err)
+	r.problem(key, err)
 	return nil
 }
 

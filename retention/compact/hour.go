@@ -11,6 +11,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/retention/closing"
 	"blobtail/storage"
 )
 
@@ -26,53 +27,77 @@ type unit struct {
 	service string
 	hour    time.Time
 	blobs   []*blob
+	linked  map[link]bool // the replaced blobs that the account of the day knows of
 }
 
 func (u *unit) prefix() string {
 	return strings.TrimSuffix(blobfmt.PeriodPrefix(u.service, u.hour), "00/")
 }
 
-// service lists a service and does each closed hour in which there is something to do
-// when the listing has passed it. Metadata alone decide, so that the work of earlier
-// runs costs only its part of the listing.
+// service lists a service and does each closed day in which there is something to do when the
+// listing has passed it. Metadata alone decide, so that the work of earlier runs costs only its
+// part of the listing.
 func (r *run) service(ctx context.Context, service string) error {
-	u := &unit{service: service}
-	for e, err := range r.view.Blobs(ctx, service, catalog.Range{}) {
-		if errors.Is(err, storage.ErrNotExist) {
-			break
+	for l, err := range r.view.Listings(ctx, service, catalog.Range{}) {
+		if err == nil {
+			err = r.day(ctx, l)
 		}
 		if err != nil {
 			return err
 		}
-		if !e.Named() {
-			r.foreign(e.Key)
+	}
+	return nil
+}
+
+// day compacts the hours of a day that has an account. Another one is left alone, since its gaps in
+// numbers go with the blobs: package closing looks at them first.
+func (r *run) day(ctx context.Context, l *catalog.Listing) error {
+	for _, key := range l.Foreign {
+		r.foreign(key)
+	}
+	if l.Part.Part.Number == 0 {
+		if l.Day <= closing.Last(r.now, closing.After) {
+			r.out.Unclosed++
+		}
+		return nil
+	}
+	var units []*unit
+	for i := range l.Blobs {
+		e := &l.Blobs[i]
+		if len(units) == 0 || !units[len(units)-1].hour.Equal(e.Hour()) {
+			units = append(units, &unit{service: l.Service, hour: e.Hour()})
+		}
+		u := units[len(units)-1]
+		if e.State != catalog.Sound {
+			r.problem(e.Key, e.Err)
 			continue
 		}
-		hour := e.Hour()
-		if hour.Add(time.Hour + r.o.Closed).After(r.now) {
-			break
-		}
-		if e.Hidden {
-			continue // retention deletes it
-		}
-		if !hour.Equal(u.hour) {
-			if err := r.step(ctx, u); err != nil {
-				return err
-			}
-			u = &unit{service: service, hour: hour}
-		}
-		switch e.State {
-		case catalog.Sound:
-			u.blobs = append(u.blobs, &blob{Entry: e})
-		case catalog.Foreign:
-			r.foreign(e.Key)
-		case catalog.Unknown:
-			return e.Err
-		default:
-			r.problem(e.Key, e.Err)
+		u.blobs = append(u.blobs, &blob{Entry: *e})
+	}
+	units = slices.DeleteFunc(units, func(u *unit) bool {
+		groups, _ := r.groups(u.blobs) // by the metadata of its blobs
+		return len(groups) == 0 && !slices.ContainsFunc(u.blobs, u.replaces)
+	})
+	if len(units) == 0 && l.Accounted() {
+		return nil
+	}
+	linked, ok, err := r.account(ctx, l)
+	if err != nil {
+		return r.failed(ctx, l.Part.Key, err)
+	}
+	if !ok {
+		return nil
+	}
+	for _, u := range units {
+		u.linked = linked
+		if err := r.step(ctx, u); err != nil {
+			return err
 		}
 	}
-	return r.step(ctx, u)
+	if _, _, err := r.closer.Update(ctx, l); err != nil {
+		return r.failed(ctx, l.Part.Key, fmt.Errorf("write the next part of the account: %w", err))
+	}
+	return nil
 }
 
 // shownForeign is how many foreign objects are named in the log.
@@ -84,9 +109,9 @@ func (r *run) foreign(key string) {
 	}
 }
 
-// linked reports whether a compacted blob may replace another one of its hour, or be
+// replaces reports whether a compacted blob may replace another one of its hour, or be
 // replaced by one.
-func (u *unit) linked(d *blob) bool {
+func (u *unit) replaces(d *blob) bool {
 	return d.Meta.Compacted > 0 && slices.ContainsFunc(u.blobs, func(b *blob) bool {
 		return d.MayReplace(&b.Entry) || b.MayReplace(&d.Entry)
 	})
@@ -118,7 +143,7 @@ func (r *run) hour(ctx context.Context, u *unit) error {
 		return failed
 	}
 	// Also after a failure: on a full disk this makes the room to rewrite.
-	return errors.Join(failed, r.remove(ctx, live, dead))
+	return errors.Join(failed, r.remove(ctx, u, live, dead))
 }
 
 // split parts the blobs that a reader shows from the replaced ones.
@@ -159,7 +184,7 @@ func idReused(live []*blob) *blob {
 // then, and the hour is left as it is.
 func (r *run) readReplaces(ctx context.Context, u *unit) (ok bool, err error) {
 	for _, d := range u.blobs {
-		if !u.linked(d) {
+		if !u.replaces(d) {
 			continue
 		}
 		x, err := blobfmt.ReadIndex(d.Key, d.Size, func(off, n int64) ([]byte, error) { return r.read(ctx, d, off, n) })

@@ -37,7 +37,7 @@ func (u unseen) List(ctx context.Context, prefix, after string) iter.Seq2[storag
 // most is the bytes of lines of the largest blob.
 func (w *world) most() (most int64) {
 	w.t.Helper()
-	for _, b := range storagetest.Objects(w.t, w.store, "web/") {
+	for _, b := range w.blobs() {
 		meta, err := blobfmt.ParseMeta(b.Metadata)
 		w.must(err)
 		most = max(most, meta.RawBytes)
@@ -47,7 +47,7 @@ func (w *world) most() (most int64) {
 
 func (w *world) stored() (n int64) {
 	w.t.Helper()
-	for _, b := range storagetest.Objects(w.t, w.store, "web/") {
+	for _, b := range w.blobs() {
 		n += b.Size
 	}
 	return n
@@ -62,20 +62,21 @@ func TestOverlapHangsTogether(t *testing.T) {
 		o := compact.Options{Target: target}
 		w := newWorld(t)
 		w.minutes(60)
-		w.put(90, hour, request(5000, late, 0, time.Millisecond))
+		w.close(t.Context())
+		w.put(61, hour, request(5000, late, 0, time.Millisecond))
 		before := w.answer()
 		raced := false
 		first := storagetest.Faulty(w.store, func(op storagetest.Op, _ string) storagetest.Fault {
 			if op == storagetest.Create && !raced {
 				raced = true
-				got, err := w.compact(context.Background(), unseen{w.store, "web/2026/11/20/1500/000090.log"}, o)
+				got, err := w.compactClosed(context.Background(), unseen{w.store, "web/2026/11/20/1500/000061.log"}, o)
 				if err != nil || got.Out < 5 {
 					t.Errorf("the second compactor: %+v, %v", got, err)
 				}
 			}
 			return storagetest.Fault{}
 		})
-		if got, err := w.compact(t.Context(), first, o); err != nil || got.Out < 5 || len(got.Problems) > 0 {
+		if got, err := w.compactClosed(t.Context(), first, o); err != nil || got.Out < 5 || len(got.Problems) > 0 {
 			t.Fatalf("the first compactor: %+v, %v", got, err)
 		}
 		if w.answer() != before {

@@ -18,6 +18,7 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/internal/dev/testkit"
 	"blobtail/reading/blobs"
+	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -101,6 +102,9 @@ func (r *race) store1(ctx context.Context, body []byte, meta blobfmt.Meta) {
 
 func (r *race) compact(ctx context.Context) {
 	for ctx.Err() == nil {
+		if _, err := closing.Run(ctx, r.slow(20*time.Second), closing.Options{After: 20 * time.Hour, Log: zerolog.Nop()}); err != nil {
+			return
+		}
 		got, err := compact.Run(ctx, r.slow(20*time.Second), compact.Options{Target: 3 << 10, Log: zerolog.Nop()})
 		if err != nil && ctx.Err() == nil || len(got.Problems) > 0 && ctx.Err() == nil {
 			r.t.Errorf("compact: %v, %v", err, got.Problems)

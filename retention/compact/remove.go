@@ -12,8 +12,9 @@ import (
 	"blobtail/storage"
 )
 
-// remove deletes the blobs that a live one replaces, if that is old enough.
-func (r *run) remove(ctx context.Context, live, dead []*blob) error {
+// remove deletes the blobs that a live one replaces, if that is old enough and the account of the
+// day says so.
+func (r *run) remove(ctx context.Context, u *unit, live, dead []*blob) error {
 	owner := make(map[blobfmt.BatchID]*blob)
 	for _, d := range live {
 		for _, id := range d.replaces {
@@ -24,7 +25,7 @@ func (r *run) remove(ctx context.Context, live, dead []*blob) error {
 	}
 	due := make(map[*blob][]*blob)
 	for _, b := range dead {
-		if d := owner[b.Meta.Batch]; d != nil {
+		if d := owner[b.Meta.Batch]; d != nil && u.linked[link{b.Key, b.Meta.Batch}] {
 			due[d] = append(due[d], b)
 		} else {
 			r.out.Waiting++

@@ -53,6 +53,7 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	if err != nil || key == "" {
 		return err
 	}
+	r.closer.Made(key, replaces)
 	r.out.Waiting += len(group)
 	r.out.In += len(group)
 	r.out.BytesIn += in

@@ -16,8 +16,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog/closed"
 	"blobtail/reading/blobs"
 	"blobtail/record"
+	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -138,8 +140,22 @@ func (w *world) minutes(n int) (ids []uint64) {
 }
 
 func (w *world) compact(ctx context.Context, store storage.BlobStore, o compact.Options) (compact.Result, error) {
+	w.close(ctx)
+	return w.compactClosed(ctx, store, o)
+}
+
+// compactClosed compacts the days that are closed.
+func (w *world) compactClosed(ctx context.Context, store storage.BlobStore, o compact.Options) (compact.Result, error) {
 	o.Now, o.Log = func() time.Time { return w.now }, zerolog.Nop()
 	return compact.Run(ctx, store, o)
+}
+
+// close closes the days that are over.
+func (w *world) close(ctx context.Context) {
+	w.t.Helper()
+	if _, err := closing.Run(ctx, w.store, closing.Options{After: 20 * time.Hour, Now: w.now, Log: zerolog.Nop()}); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // run compacts once, and must succeed.
@@ -155,14 +171,25 @@ func (w *world) run(o compact.Options) compact.Result {
 	return got
 }
 
+// blobs are the objects of the store but for accounts.
+func (w *world) blobs() []storage.Blob {
+	return slices.DeleteFunc(storagetest.Objects(w.t, w.store, ""), func(o storage.Blob) bool {
+		_, account := closed.ParseName(o.Key)
+		return account || strings.HasPrefix(o.Key, closed.RootPrefix)
+	})
+}
+
 func (w *world) keys() (keys []string) {
-	return storagetest.KeysOf(w.t, w.store, "")
+	for _, o := range w.blobs() {
+		keys = append(keys, o.Key)
+	}
+	return keys
 }
 
 // dump is the contents of a store, without the times of storing.
 func (w *world) dump() string {
 	var out strings.Builder
-	for _, b := range storagetest.Objects(w.t, w.store, "") {
+	for _, b := range w.blobs() {
 		all := storagetest.Body(w.t, w.store, b.Key)
 		fmt.Fprintf(&out, "%s %v %x\n", b.Key, b.Metadata, all)
 	}

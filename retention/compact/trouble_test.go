@@ -46,7 +46,7 @@ func TestStoreAway(t *testing.T) {
 	for _, op := range []storagetest.Op{storagetest.Dirs, storagetest.List, storagetest.Get, storagetest.Create} {
 		w := newWorld(t)
 		for i := range 5 {
-			later := time.Duration(i+1) * -time.Hour
+			later := time.Duration(i+1) * -24 * time.Hour
 			w.put(1, hour.Add(later), shifted(request(1, 5, 0, time.Minute), later))
 			w.put(2, hour.Add(later), shifted(request(2, 5, 0, time.Minute), later))
 		}

@@ -95,7 +95,8 @@ var allowed = map[string][]string{
 	"reading/blobs/indexcache":     {"blobfmt", "storage/lru"},
 	"storage/together":             {"storage", "storage/fanout"},
 	"catalog/horizon":              {"storage/fanout", "record", "blobfmt", "storage"},
-	"catalog":                      {"storage/fanout", "storage/lru", "record", "blobfmt", "storage", "catalog/horizon"},
+	"catalog/closed":               {"record", "blobfmt", "catalog/horizon"},
+	"catalog":                      {"storage/fanout", "storage/lru", "record", "blobfmt", "storage", "catalog/closed", "catalog/horizon"},
 
 	"internal/azurelogs": {"storage/fanout", "record", "storage", "internal/azurelogs/formats"},
 
@@ -118,15 +119,16 @@ var allowed = map[string][]string{
 	"reading/blobs/search":       {"record", "blobfmt/filter", "internal/literals", "internal/budget", "internal/regex"},
 	"internal/tally":             {"record", "internal/globset", "internal/where", "internal/count"},
 	"internal/rules":             {"record", "internal/globset", "internal/where", "internal/count"},
-	"reading/blobs":              {"storage/fanout", "reading/blobs/search", "internal/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "catalog/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget", "internal/spill", "storage/lru"},
+	"reading/blobs":              {"storage/fanout", "reading/blobs/search", "internal/where", "internal/units", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "catalog/closed", "catalog/horizon", "catalog", "internal/progress", "internal/spelling", "internal/budget", "internal/spill", "storage/lru"},
 	"internal/azurelogs/asblobs": {"storage/fanout", "internal/spill", "record", "blobfmt", "storage", "catalog", "internal/azurelogs", "internal/azurelogs/formats", "internal/units"},
 	"internal/azurelogs/imports": {"record", "storage", "internal/azurelogs", "internal/azurelogs/formats"},
 	"configs":                    {},
 	"docs/scale":                 {},
 	"internal/bill":              {"docs/scale", "storage/fanout", "configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress", "internal/units", "internal/yamltext", "storage/fsys"},
 	"internal/config":            {"record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when", "internal/yamltext"},
-	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/horizon", "catalog", "internal/progress", "internal/units"},
-	"retention":                  {"storage/fanout", "record", "storage", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
+	"retention/closing":          {"record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog", "internal/progress"},
+	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog", "retention/closing", "internal/progress", "internal/units"},
+	"retention":                  {"storage/fanout", "record", "storage", "retention/closing", "catalog/closed", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
 	// It joins the records in blobs with unflushed ones.
 	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "catalog/horizon", "internal/budget", "internal/units", "internal/trust"},
 
@@ -144,7 +146,7 @@ var allowed = map[string][]string{
 	"serve/api":          {"blobfmt", "internal/access", "internal/lease", "internal/spelling", "internal/units", "internal/when", "reading/form", "reading", "reading/survey", "record", "storage", "internal/budget", "internal/door"},
 	"serve/page":         {"internal/door"},
 	"serve/loki":         {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
-	"cmd/retention":      {"internal/lease", "internal/guide", "internal/cli", "internal/when", "record", "internal/config", "storage", "storage/fsys", "internal/openstore", "catalog/horizon", "retention", "retention/compact", "internal/progress", "internal/count", "internal/units"},
+	"cmd/retention":      {"internal/lease", "internal/guide", "internal/bill", "internal/cli", "internal/when", "record", "internal/config", "storage", "storage/fsys", "internal/openstore", "catalog/horizon", "retention", "retention/closing", "retention/compact", "internal/progress", "internal/count", "internal/units"},
 	"cmd/query":          {"source/body", "internal/guide", "internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "serve/page", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost", "internal/trust"},
 }
 
@@ -156,7 +158,7 @@ var forTests = map[string][]string{
 	"internal/dev/testkit/certstest": {},
 	"internal/dev/testenv":           {},
 	"internal/guide/guidetest":       {"internal/guide"},
-	"reading/readingtest":            {"internal/dev/testkit/box", "internal/lease", "reading/unflushed", "reading/blobs", "reading", "reading/survey", "record", "retention/compact", "storage", "storage/mem", "storage/storagetest"},
+	"reading/readingtest":            {"catalog/closed", "internal/dev/testkit/box", "internal/lease", "reading/unflushed", "reading/blobs", "reading", "reading/survey", "record", "retention/closing", "retention/compact", "storage", "storage/mem", "storage/storagetest"},
 	"source/sourcetest":              {"record", "source/httpsource"},
 	"internal/dev/testenv/stores":    {"internal/dev/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
 	"internal/dev/testkit":           {},

@@ -1,0 +1,123 @@
+package closing
+
+import (
+	"slices"
+
+	"blobtail/blobfmt"
+	"blobtail/catalog"
+	"blobtail/catalog/closed"
+)
+
+// first returns the first part of a day. lost are blobs that the day lacks.
+func first(l *catalog.Listing, lost []closed.Loss, look catalog.Lookup) (*closed.Part, error) {
+	a := &account{Part: &closed.Part{Lost: lost}, listing: l, replaced: catalog.NewReplaced(look)}
+	err := a.replaced.Read(catalog.Replacing(l.Blobs)...)
+	for i := range l.Blobs {
+		a.take(blobOf(&l.Blobs[i]))
+	}
+	a.Sort()
+	return a.Part, err
+}
+
+// next returns the next part of a day, after the one before, by a listing that is younger than that.
+// It is nil if there is nothing to say. lost are blobs that the listing lacks. missing are blobs of the
+// account that are gone; they stay in it.
+func next(before *closed.Part, l *catalog.Listing, lost []closed.Loss, look catalog.Lookup) (
+	p *closed.Part, missing []closed.Blob, err error) {
+	a := &account{Part: &closed.Part{}, listing: l, replaced: catalog.NewReplaced(look)}
+	if err := a.replaced.Read(catalog.Replacing(l.Blobs)...); err != nil {
+		return nil, nil, err
+	}
+	a.Before = before.Sum
+	if missing, err = l.Missing(before, a.replaced); err != nil {
+		return nil, nil, err
+	}
+	hashed := a.after(before, missing)
+	known := len(a.Lost)
+	a.lose(before, lost)
+	if a.Sort(); !hashed && len(a.Lost) == known && (l.Accounted() || a.Digests() == before.Digests()) {
+		return nil, missing, nil
+	}
+	return a.Part, missing, nil
+}
+
+// account is a part that is being made.
+type account struct {
+	*closed.Part
+	listing  *catalog.Listing
+	replaced *catalog.Replaced
+}
+
+func blobOf(e *catalog.Entry) closed.Blob { return closed.BlobOf(e.Key, e.Size, &e.Meta) }
+
+// take puts a listed blob into the account.
+func (a *account) take(b closed.Blob) {
+	if a.replaced.Has(b.Batch) {
+		a.Replaced = append(a.Replaced, b)
+	} else {
+		a.Blobs = append(a.Blobs, b)
+	}
+}
+
+// lose takes the losses that the part before knows nothing of.
+func (a *account) lose(before *closed.Part, lost []closed.Loss) {
+	for _, l := range lost {
+		is := func(b closed.Blob) bool { return b.Key == l.Key }
+		if !slices.Contains(a.Lost, l) && !slices.ContainsFunc(before.Blobs, is) && !slices.ContainsFunc(before.Replaced, is) {
+			a.Lost = append(a.Lost, l)
+			a.Events = append(a.Events, closed.Event{Kind: closed.Lost, Key: l.Key})
+		}
+	}
+}
+
+type place struct {
+	key   string
+	batch blobfmt.BatchID
+}
+
+// after goes on from the part before. hashed reports whether a blob has its hash by now.
+func (a *account) after(before *closed.Part, missing []closed.Blob) (hashed bool) {
+	gone, listed, known, come := map[place]bool{}, map[place]*catalog.Entry{}, map[place]bool{}, map[string]bool{}
+	taken := map[string]bool{} // names of missing blobs: another one there may be in a wrong place
+	for _, b := range missing {
+		gone[place{b.Key, b.Batch}], taken[b.Key] = true, true
+		a.Blobs = append(a.Blobs, b)
+	}
+	for i := range a.listing.Blobs {
+		e := &a.listing.Blobs[i]
+		listed[place{e.Key, e.Meta.Batch}] = e
+	}
+	for _, list := range [][]closed.Blob{before.Blobs, before.Replaced} {
+		for _, b := range list {
+			at := place{b.Key, b.Batch}
+			known[at] = true
+			if e := listed[at]; e != nil {
+				if b.SHA256 == (closed.Hash{}) && e.Meta.SHA256 != b.SHA256 {
+					b.SHA256, hashed = e.Meta.SHA256, true
+				}
+				a.take(b)
+			} else if !gone[at] {
+				a.Events = append(a.Events, closed.Event{Kind: closed.Deleted, Key: b.Key})
+			}
+		}
+	}
+	for i := range a.listing.Blobs {
+		e := &a.listing.Blobs[i]
+		if known[place{e.Key, e.Meta.Batch}] || taken[e.Key] {
+			continue
+		}
+		come[e.Key] = true
+		kind := closed.Late
+		if e.Meta.Compacted > 0 {
+			kind = closed.Compacted
+		}
+		a.Events = append(a.Events, closed.Event{Kind: kind, Key: e.Key})
+		a.take(blobOf(e))
+	}
+	for _, l := range before.Lost {
+		if !come[l.Key] { // a number that lacked may come late
+			a.Lost = append(a.Lost, l)
+		}
+	}
+	return hashed
+}
