@@ -22,12 +22,12 @@ func TestCompaction(t *testing.T) {
 		a := start(t, at, t.TempDir(), e.flag, "--period", "10m")
 		b := start(t, at, t.TempDir(), e.flag, "--lane", "1")
 		for range 6 {
-			e.fill(a, "web", 4, 1, 2, 3, 12)
-			e.fill(b, "web", 4, 1, 2, 3)
+			e.fill(a, "web", 4, 2, 3, 4, 12)
+			e.fill(b, "web", 4, 2, 3, 4)
 		}
-		e.fill(a, "db", 40, 2)
+		e.fill(a, "db", 40, 3)
 		// The other one ingests the same again: copies, which are shown once.
-		twice := e.lines("web", 5, 3)
+		twice := e.lines("web", 5, 4)
 		a.mustPost("/ingest/web", twice)
 		a.mustFlush()
 		b.mustPost("/ingest/web", twice)
@@ -37,7 +37,7 @@ func TestCompaction(t *testing.T) {
 		ask := [][]string{
 			{"web", "db", "-o", "json"}, {"web", "-n", "50", "-r", "-o", "json"}, {"hist", "web", "--by", "30m", "-o", "json"},
 			{"hist", "*", "--by", "1d", "-o", "csv"}, {"web", "--count"}, {"web", "-F", "-1 was", "-o", "json"},
-			{"web", "--count", "--from", e.day(3).Start().Add(25 * time.Minute).Format(time.RFC3339), "--to", e.day(2).Start().Add(40 * time.Minute).Format(time.RFC3339)},
+			{"web", "--count", "--from", e.day(4).Start().Add(25 * time.Minute).Format(time.RFC3339), "--to", e.day(3).Start().Add(40 * time.Minute).Format(time.RFC3339)},
 		}
 		var before [][]byte
 		for _, args := range ask {
@@ -54,6 +54,7 @@ func TestCompaction(t *testing.T) {
 		}
 		small := logs(t, at)
 
+		e.close()
 		e.must(0, "compact")
 		both := logs(t, at)
 		compacted := slices.DeleteFunc(slices.Clone(both), func(k string) bool { return !strings.Contains(k, "/99") })
@@ -85,9 +86,9 @@ func TestCompaction(t *testing.T) {
 		if got := of(logs(t, at), "web", old); len(of(small, "web", old)) == 0 || len(got) > 0 {
 			t.Errorf("of web stay %v", got)
 		}
-		e.policy("default: 1d")
+		e.policy("default: 2d")
 		e.confirm()
 		e.sweep()
-		e.counts("web", e.day(1))
+		e.counts("web", e.day(2))
 	})
 }

@@ -84,6 +84,7 @@ func TestCompactionFaulty(t *testing.T) {
 	p.stop()
 	want := query(t, direct, "*", "-o", "json")
 	small := len(logs(t, direct))
+	e.close()
 	px.hangs.Store(int64(2 * time.Second))
 	px.set(bad(newSeed(t), often()))
 	codes := map[int]int{}

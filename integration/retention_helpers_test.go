@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/catalog/closed"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/dev/testkit"
 	"blobtail/internal/storeid"
@@ -51,7 +52,7 @@ func newEstate(t testing.TB, at place, policy string) *estate {
 
 // policy changes the policy, which is YAML.
 func (e *estate) policy(text string) {
-	e.flag = config(e.t, fmt.Sprintf("tail: {prefix: %s}\nretention: {%s}\n", e.prefix, text))
+	e.flag = config(e.t, fmt.Sprintf("tail: {prefix: %s}\nclose: {after: 24h}\nretention: {%s}\n", e.prefix, text))
 }
 
 // day returns the day that many days ago.
@@ -119,6 +120,14 @@ func (e *estate) confirm(args ...string) (stdout, stderr string) {
 	e.t.Helper()
 	out, _ := e.must(0, "plan")
 	return e.must(0, append([]string{"apply", "--confirm", planHash(e.t, out)}, args...)...)
+}
+
+// close closes all days that are over, for compaction.
+func (e *estate) close() {
+	e.t.Helper()
+	if out, errs, code := e.run("close"); code > 1 {
+		e.t.Fatalf("retention close exits %d: %s%s", code, out, errs)
+	}
 }
 
 // sweep deletes hidden blobs, without a grace.
@@ -199,16 +208,19 @@ func blobsOfPlace(t testing.TB, at place) storage.BlobStore {
 	return s
 }
 
-// keys returns the names of all objects with a prefix, sorted.
+// keys returns the names of all objects with a prefix, sorted, without roots: each run leaves one.
 func keys(t testing.TB, at place, prefix string) []string {
 	t.Helper()
-	return slices.DeleteFunc(storagetest.KeysOf(t, blobsOfPlace(t, at), prefix), func(k string) bool { return k == storeid.Key })
+	return slices.DeleteFunc(storagetest.KeysOf(t, blobsOfPlace(t, at), prefix), func(k string) bool {
+		return k == storeid.Key || strings.HasPrefix(k, closed.RootPrefix)
+	})
 }
 
 // logs returns the names of blobs, without the objects of retention.
 func logs(t testing.TB, at place) []string {
 	return slices.DeleteFunc(keys(t, at, ""), func(k string) bool {
-		return strings.HasPrefix(k, "_") && !strings.HasPrefix(k, record.RejectedService+"/")
+		_, part := closed.ParseName(k)
+		return part || strings.HasPrefix(k, "_") && !strings.HasPrefix(k, record.RejectedService+"/")
 	})
 }
 

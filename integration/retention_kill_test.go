@@ -142,6 +142,7 @@ func TestCompactionKilled(t *testing.T) {
 					small += 4
 				}
 				want = query(t, at, "*", "-o", "json")
+				e.close()
 			}
 			begun := time.Now()
 			if killRetention(t, e, time.Duration(rnd.Int64N(int64(took))), "compact", "--grace", "0s") {

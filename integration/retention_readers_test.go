@@ -153,7 +153,9 @@ func (r *races) job(run func() (out, errs string, code int)) {
 // compact runs the compactor again and again.
 func (r *races) compact(times int) {
 	for range times {
-		r.job(func() (out, errs string, code int) { return retain(r.t, r.at, "compact", r.flag) })
+		for _, verb := range []string{"close", "compact"} {
+			r.job(func() (out, errs string, code int) { return retain(r.t, r.at, verb, r.flag) })
+		}
 		time.Sleep(300 * time.Millisecond)
 	}
 }

@@ -190,8 +190,10 @@ func TestChangedMasks(t *testing.T) {
 			t.Errorf("%s: %d records, want %d: %s", when, n, want, query(t, at, "web", "-o", "json"))
 		}
 		query(t, at, "verify")
-		if out, err := retention(t.Context(), at, "compact", "--grace", "0s").CombinedOutput(); err != nil {
-			t.Errorf("compact: %v: %s", err, out)
+		for _, args := range [][]string{{"close"}, {"compact", "--grace", "0s"}} {
+			if out, errs, code := retain(t, at, args...); code > 1 {
+				t.Errorf("%s exits %d: %s%s", args[0], code, out, errs)
+			}
 		}
 	}
 }

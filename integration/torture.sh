@@ -57,7 +57,12 @@ mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
 complete() {
 	run complete tests ./integration/complete '^TestComplete$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
 	run complete-servers tests ./integration/complete '^TestServers$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
+	run complete-thief tests ./integration/complete '^TestThief$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$((worlds * 2 / 5))"
 	run complete-mutants tests ./integration/complete '^TestMutants$'
+}
+closing() {
+	run closing tests ./integration/closing '^(TestClosing|TestKilled)$' BLOBTAIL_CLOSING_FIRST=1000000 BLOBTAIL_CLOSING_SEEDS="$((worlds * 2 / 5))"
+	run closing-mutants tests ./integration/closing '^TestMutants$'
 }
 reads() { run reads tests ./integration '^(TestComplete|TestOldestUnflushed)' BLOBTAIL_TORTURE=1; }
 newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|TestTablesAway)' BLOBTAIL_TORTURE=2; }
@@ -100,7 +105,7 @@ simulation() {
 
 # The longest part is last, so that the others report early.
 processes=(hostile attack faults outage stuck disk azure reads newest imports others retention kills)
-computed=(complete simulation states mutants policies log blobs filters)
+computed=(complete closing simulation states mutants policies log blobs filters)
 for part in "$@"; do
 	if [[ " ${processes[*]} ${computed[*]} " != *" $part "* ]]; then
 		echo "torture: no part $part; there are: ${processes[*]} ${computed[*]}" >&2

@@ -169,8 +169,10 @@ func TestReadsStoreOfA960ca37(t *testing.T) {
 	}
 	sameSums(t, "nobody runs", sumsOf(t, at, want.All, 0), want.All)
 
-	if _, errs, code := retain(t, at, "compact", "--grace", "1s"); code != 0 {
-		t.Errorf("compact exits %d: %s", code, errs)
+	for _, args := range [][]string{{"close"}, {"compact", "--grace", "1s"}} {
+		if _, errs, code := retain(t, at, args...); code != 0 {
+			t.Errorf("%s exits %d: %s", args[0], code, errs)
+		}
 	}
 	sameSums(t, "compacted", sumsOf(t, at, want.All, 0), want.All)
 }
@@ -264,7 +266,7 @@ func TestOlderRows(t *testing.T) {
 		_, errs, code := logquery(t, at, args...)
 		refused("logquery "+strings.Join(args, " "), errs, code)
 	}
-	for _, args := range [][]string{{"plan"}, {"apply"}, {"compact"}} {
+	for _, args := range [][]string{{"plan"}, {"apply"}, {"close"}, {"compact"}} {
 		_, errs, code := retain(t, at, args...)
 		refused("retention "+args[0], errs, code)
 	}

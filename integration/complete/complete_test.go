@@ -11,7 +11,8 @@
 // in the answer with the acknowledged ones. At the end every fault is repaired, and
 // reads must be complete again. In a world without faults every read must be complete,
 // and no request may be refused. [TestMutants] removes the rules of the production
-// code, one after another, and makes sure that a read notices.
+// code, one after another, and makes sure that a read notices. In [TestThief] somebody
+// removes, swaps and puts back objects of closed days.
 //
 // A world leaves out these cases, because the rule does not cover them:
 //

@@ -10,14 +10,14 @@ var distantMutants = []mutant{
 	{name: "the present day taken for the last one of a range in the future", first: 187, edits: []edit{{"catalog/parts.go",
 		`DayRange(day).list(ctx, store, service)`, `DayRange(max(day, horizon.DayOf(time.Now()))).list(ctx, store, service)`}}},
 	{name: "a day of the parts left out", edits: []edit{{"catalog/parts.go",
-		`		out, at = append(out, Range{at, end}), end
-`, `		if out, at = append(out, Range{at, end}), end; len(out) == 2 {
+		`		out, at = append(out, Range{at, end, r.Closed}), end
+`, `		if out, at = append(out, Range{at, end, r.Closed}), end; len(out) == 2 {
 			out = out[:1]
 		}
 `}}},
 	{name: "the minutes before a day left out", edits: []edit{{"catalog/parts.go",
-		`		out, at = append(out, Range{at, end}), end
-`, `		out, at = append(out, Range{at, end.Add(-time.Hour)}), end
+		`		out, at = append(out, Range{at, end, r.Closed}), end
+`, `		out, at = append(out, Range{at, end.Add(-time.Hour), r.Closed}), end
 `}}},
 	{name: "a part that failed taken for a whole one", first: 51, edits: []edit{{"catalog/parts.go",
 		`				if !yield(o.blob, o.err) || o.err != nil {

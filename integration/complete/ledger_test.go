@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/reading/blobs"
 	"blobtail/record"
 	"blobtail/record/origin"
 )
@@ -43,6 +44,27 @@ func (w *world) compose(rng *rand.Rand) *request { return w.composeOf(rng, 1+rng
 // some clocks are ahead.
 var ages = []time.Duration{0, 0, 0, time.Second, time.Minute, 2 * time.Hour, 30 * time.Hour, -5 * time.Minute}
 
+// closedAges are those of records of days that can be closed, and of one that cannot: the world begins
+// at midnight.
+var closedAges = []time.Duration{
+	30 * time.Hour, 50 * time.Hour, 51 * time.Hour, 51 * time.Hour, 60 * time.Hour,
+	74 * time.Hour, 75 * time.Hour, 98 * time.Hour, 99 * time.Hour,
+}
+
+// closedRange draws a range of these days, which may be open.
+func closedRange(rng *rand.Rand) blobs.Range {
+	from := time.Now().Truncate(24 * time.Hour).Add(-time.Duration(24+rng.IntN(96)) * time.Hour)
+	length := []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour, 50 * time.Hour}[rng.IntN(4)]
+	r := blobs.Range{From: from.UnixNano(), To: from.Add(length).UnixNano()}
+	switch rng.IntN(8) {
+	case 0:
+		r.From = blobs.Oldest
+	case 1:
+		r.To = blobs.Newest
+	}
+	return r
+}
+
 // service draws the service of a record.
 func (w *world) service(rng *rand.Rand) string {
 	if w.p.Begins && rng.IntN(4) == 0 {
@@ -66,6 +88,9 @@ func (w *world) composeOf(rng *rand.Rand, lines, text int, ages []time.Duration)
 		age := ages[rng.IntN(len(ages))]
 		if w.p.Begins && rng.IntN(16) == 0 {
 			age = 20 * 24 * time.Hour
+		}
+		if w.p.Closed && rng.IntN(4) > 0 {
+			age = closedAges[rng.IntN(len(closedAges))]
 		}
 		s.time = time.Now().Add(-age).UnixNano() - rng.Int64N(int64(time.Second))
 		service, ok := index[s.service]

@@ -41,5 +41,8 @@ func TestMutants(t *testing.T) {
 	for _, m := range storeCopyMutants {
 		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestStoreCopies"})
 	}
+	for _, m := range thiefMutants {
+		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, First: m.first, Seeds: m.seeds, Test: "TestThief"})
+	}
 	simulation.Catch(t, all)
 }

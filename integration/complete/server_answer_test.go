@@ -265,7 +265,7 @@ func (a *ask) readList(answer *httptest.ResponseRecorder) error {
 		for _, s := range a.w.records {
 			known = known || s.service == name
 		}
-		if !known {
+		if !known && !a.w.harmed.Load() {
 			return fmt.Errorf("nothing was ever sent to service %s", name)
 		}
 	}
@@ -295,7 +295,7 @@ func (a *ask) judge() {
 		w.violation("%s, a complete answer (%s) %s", a.name, a.kind, text)
 	}
 	// A stream that has begun breaks off when it finds that there is no such service.
-	if (w.p.Calm || a.must) && !a.complete && !a.broken && a.lasts == 0 && !w.mutated {
+	if (w.p.Calm || a.must) && !w.harmed.Load() && !a.complete && !a.broken && a.lasts == 0 && !w.mutated {
 		w.violation("%s (%s) is incomplete though nothing fails: %d %s", a.name, a.kind, a.status, a.cause)
 	}
 }
@@ -305,7 +305,7 @@ func (a *ask) wanted(s *sent) bool { return a.wants(s) && a.has(s.time) }
 
 // promised reports whether a complete answer must have a record. w.mu is held.
 func (a *ask) promised(s *sent) bool {
-	if !a.wanted(s) {
+	if !a.wanted(s) || a.w.lost != nil && a.w.lost(s, a.win) {
 		return false
 	}
 	for _, k := range s.acks {
@@ -342,7 +342,7 @@ func (a *ask) miscounted() (bad []string) {
 		}
 	}
 	for key, n := range a.counted {
-		if n > most[key] && !a.atLeast {
+		if n > most[key] && !a.atLeast && !a.w.harmed.Load() {
 			bad = append(bad, fmt.Sprintf("counts %d of %q, and only %d were ever sent", n, key, most[key]))
 		}
 	}
@@ -365,7 +365,7 @@ func (a *ask) strange() (bad []string) {
 			bad = append(bad, "has "+name+", which was never sent to this store")
 		case seen[name] && a.complete: // else the copy may be in a blob that cannot be read
 			bad = append(bad, "has "+name+" twice")
-		case !a.wanted(s):
+		case !a.wanted(s) && !a.w.harmed.Load():
 			bad = append(bad, "has "+name+", which was not asked for")
 		}
 		seen[name] = true

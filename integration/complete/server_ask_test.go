@@ -53,9 +53,6 @@ func (w *serverWorld) near(rng *rand.Rand, like *wish) *wish {
 	return &one
 }
 
-// few draws a limit.
-func few(rng *rand.Rand) int { return []int{1, 1, 2, 3, 5, 12}[rng.IntN(6)] }
-
 // recent draws a window with a few of the newest records.
 func recent(rng *rand.Rand) blobs.Range {
 	from := time.Now().UnixNano() - rng.Int64N(int64(time.Minute))
@@ -120,6 +117,9 @@ func (w *serverWorld) window(rng *rand.Rand) blobs.Range {
 	now := time.Now().UnixNano()
 	ago := func(d time.Duration) int64 { return now - rng.Int64N(int64(d)) }
 	win := blobs.Always()
+	if w.p.Closed && rng.IntN(4) > 0 {
+		return closedRange(rng)
+	}
 	switch rng.IntN(9) {
 	case 0, 1:
 		win.From = ago(3 * time.Hour)

@@ -10,8 +10,10 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"blobtail/catalog/closed"
 	"blobtail/reading/blobs"
 	"blobtail/record"
+	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 )
 
@@ -82,9 +84,16 @@ const (
 	keepAge = 2 * readAge
 )
 
-// compact compacts past hours, as retention does.
+// past is the age of the hour that is compacted: its day can be closed.
+const past = 60 * time.Hour
+
+// compact closes past days and compacts them, as retention does.
 func (w *serverWorld) compact(s *store) {
-	result, err := compact.Run(context.Background(), s.blobs, compact.Options{Grace: keepAge, Closed: -1, Log: zerolog.Nop(), Now: time.Now})
+	options := closing.Options{After: closed.Soonest, Log: zerolog.Nop(), Now: time.Now()}
+	if done, err := closing.Run(context.Background(), s.blobs, options); err != nil {
+		w.say("%s is not closed: %v %v", s.container, err, done.Problems)
+	}
+	result, err := compact.Run(context.Background(), s.blobs, compact.Options{Grace: keepAge, Log: zerolog.Nop(), Now: time.Now})
 	w.say("%s is compacted: %d blobs to %d, %d deleted: %v %v", s.container, result.In, result.Out, result.Deleted, err, result.Problems)
 	w.counts.Compacted += result.In
 }
@@ -98,7 +107,7 @@ func (w *serverWorld) turnover(in *ingester) {
 		if in.reap(); in.proc == nil {
 			return
 		}
-		q := w.composeOf(rng, 6, 200, []time.Duration{2 * time.Hour, 2*time.Hour + 2*time.Minute, 2*time.Hour + 5*time.Minute})
+		q := w.composeOf(rng, 6, 200, []time.Duration{past, past + 2*time.Minute, past + 5*time.Minute})
 		w.toward(q, in.to)
 		w.told(q, in, in.proc.send(q, false))
 		w.flush(in)
@@ -128,7 +137,7 @@ func (w *serverWorld) turnover(in *ingester) {
 func (w *serverWorld) byMinute(rng *rand.Rand) {
 	for _, s := range w.servers {
 		like := everything()
-		like.win.From = time.Now().Add(-3 * time.Hour).UnixNano()
+		like.win.From, like.win.To = time.Now().Add(-past-time.Hour).UnixNano(), time.Now().Add(time.Hour-past).UnixNano()
 		a := &ask{wish: like, w: w, s: s}
 		a.numbers(a.own(rng), 0, "service")
 		w.launch(a, 0)
@@ -196,6 +205,9 @@ func (w *serverWorld) burst() {
 		w.launch(w.ask(rng, s, &again), 50*time.Millisecond+time.Duration(rng.Int64N(int64(time.Second))))
 	}
 }
+
+// few draws a limit.
+func few(rng *rand.Rand) int { return []int{1, 1, 2, 3, 5, 12}[rng.IntN(6)] }
 
 // launch asks after a while.
 func (w *serverWorld) launch(a *ask, after time.Duration) {

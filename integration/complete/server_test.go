@@ -111,7 +111,9 @@ func (w *serverWorld) serve(n int) {
 	}
 	s.distant = rng.IntN(2) == 0
 	s.y = &way{w: w.world, name: s.name, tables: &sky{}, writes: &sky{}, blobs: &sky{}, gets: &sky{}}
-	blobs := blobs.New(s.y.blobsOf(s.s), blobs.Options{Workers: 2, Indexes: indexcache.New(0), Findings: 1 << 20, Entries: 1 << 20, MaxAge: readAge})
+	blobs := blobs.New(s.y.blobsOf(s.s), blobs.Options{
+		Workers: 2, Distant: w.distant, Indexes: indexcache.New(0), Findings: 1 << 20, Entries: 1 << 20, MaxAge: readAge,
+	})
 	o := s.y.optionsOf(s.s, blobs)
 	o.Pace, o.Distant = time.Second, s.distant
 	if s.url == "" {

@@ -8,9 +8,11 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"blobtail/internal/lease"
+	"blobtail/reading/blobs"
 	"blobtail/storage/fsys/simdisk"
 	"blobtail/storage/mem"
 )
@@ -39,6 +41,8 @@ type profile struct {
 
 	// Begins has records of new services come all the time, and of times weeks ago.
 	Begins bool
+	// Closed has most records come of days that can be closed, and most questions be about these.
+	Closed bool
 }
 
 func drawProfile(rng *rand.Rand) profile {
@@ -94,6 +98,11 @@ type world struct {
 	mutated bool
 	// distant says that the store is far from its readers: see [reading.blobOptions].
 	distant bool
+	// lost reports whether a complete answer for a range may lack a record, because somebody has
+	// removed it from the store; nil: nobody does. harmed says that somebody has changed the store by
+	// hand.
+	lost   func(s *sent, rng blobs.Range) bool
+	harmed atomic.Bool
 
 	late    sync.WaitGroup // writes still on their way
 	ending  sync.WaitGroup // processes that are stopping

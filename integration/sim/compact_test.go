@@ -6,18 +6,22 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/rs/zerolog"
 
+	"blobtail/catalog/closed"
+	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 )
 
-// compaction rewrites stored blobs while the ingesters live and die. It ignores records
-// still to come, though no hour of these worlds is ever over. So names are used again
-// while PUTs to them are on their way, and replaced blobs arrive once more.
+// compaction closes days and rewrites stored blobs while the ingesters live and die. It ignores
+// records still to come, though no hour of these worlds is ever over. So names are used again
+// while PUTs to them are on their way, and replaced blobs arrive once more, also of closed days.
 type compaction struct {
 	w     *world
 	grace time.Duration
@@ -46,11 +50,22 @@ func (c *compaction) run(i int, rng *rand.Rand) {
 		if rng.IntN(3) == 0 {
 			ctx, stop = context.WithTimeout(ctx, time.Duration(rng.IntN(60))*time.Second)
 		}
-		got, _ := compact.Run(ctx, store, c.options()) // its error is the store's, or the kill
+		c.compact(ctx, store) // its error is the store's, or the kill
 		stop()
-		c.told(got)
 		wait(c.alive, time.Duration(rng.IntN(100))*time.Second)
 	}
+}
+
+// compact closes the days and compacts them.
+func (c *compaction) compact(ctx context.Context, store storage.BlobStore) (got compact.Result, err error) {
+	done, err := closing.Run(ctx, store, closing.Options{After: closed.Soonest, Now: c.now(), Log: zerolog.Nop()})
+	// Records are still to come, so a number may lack.
+	c.noted(slices.DeleteFunc(done.Problems, func(err error) bool { return strings.Contains(err.Error(), "numbers of blobs that lack") }))
+	if err == nil {
+		got, err = compact.Run(ctx, store, c.options())
+		c.told(got)
+	}
+	return got, err
 }
 
 // compacted is the store as a compactor sees it. It also reads and deletes, slowly, and
@@ -90,11 +105,7 @@ func (s *compacted) Delete(ctx context.Context, blobs ...storage.Blob) error {
 
 // told checks the result of a run: it must report no damage and no contradiction.
 func (c *compaction) told(got compact.Result) {
-	for _, p := range got.Problems {
-		if !errors.Is(p, errLost) && !errors.Is(p, context.Canceled) && !errors.Is(p, context.DeadlineExceeded) {
-			c.w.violation("compaction: %v", p)
-		}
-	}
+	c.noted(got.Problems)
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	c.w.totals.compacted += got.In
@@ -102,17 +113,23 @@ func (c *compaction) told(got compact.Result) {
 	c.w.totals.replaced += got.Deleted
 }
 
+func (c *compaction) noted(problems []error) {
+	for _, p := range problems {
+		if !errors.Is(p, errLost) && !errors.Is(p, context.Canceled) && !errors.Is(p, context.DeadlineExceeded) {
+			c.w.violation("compaction: %v", p)
+		}
+	}
+}
+
 // finish compacts until there is nothing left to do.
 func (c *compaction) finish() {
 	for range 5 {
-		got, err := compact.Run(context.Background(), &storeOf{c.w.store, 100}, c.options())
-		if err != nil {
+		if _, err := c.compact(context.Background(), &storeOf{c.w.store, 100}); err != nil {
 			c.w.violation("the last compaction: %v", err)
 		}
-		c.told(got)
 		time.Sleep(c.grace + time.Minute)
 	}
-	got, err := compact.Run(context.Background(), &storeOf{c.w.store, 100}, c.options())
+	got, err := c.compact(context.Background(), &storeOf{c.w.store, 100})
 	if err != nil || got.Out+got.Deleted+got.Waiting > 0 {
 		c.w.violation("no end of compaction: %+v, %v", got, err)
 	}

@@ -192,8 +192,6 @@ var mutants = []mutant{
 		`r.IdentifyByKey(subject, 0`, `r.IdentifyByKey(m.Subject, 0`}}},
 
 	// Not in the table: blobs that are compacted.
-	{name: "compaction deletes whatever has the name", first: 2758, seeds: 6000, edits: []edit{{"retention/compact/remove.go",
-		`gone = append(gone, b.Object())`, `gone = append(gone, storage.Blob{Key: b.Key})`}}},
 	{name: "compaction forgets what was replaced before", edits: []edit{{"retention/compact/rewrite.go",
 		`replaces = append(replaces, b.replaces...)`, `_ = b.replaces`}}},
 

@@ -280,7 +280,7 @@ func (h *history) verify(store *dir.Store) error {
 		errs = append(errs, fmt.Errorf("only %d of %d messages are acknowledged", messages, h.messages))
 	}
 	var out bytes.Buffer
-	errs = append(errs, readAll(store, &out))
+	errs = append(errs, readAll(store, nil, &out))
 	_, err := ledger.Verify(&out)
 	look := newInspector(taken)
 	for b, err := range store.List(context.Background(), "", "") {
@@ -298,9 +298,9 @@ func (h *history) verify(store *dir.Store) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// readAll prints the whole contents of a store.
-func readAll(store storage.BlobStore, out *bytes.Buffer) error {
-	reader := logs.New(store, logs.Options{})
+// readAll prints the whole contents of a store, by a clock; nil: that of the host.
+func readAll(store storage.BlobStore, now func() time.Time, out *bytes.Buffer) error {
+	reader := logs.New(store, logs.Options{Now: now})
 	plan, err := reader.Plan(context.Background(), logs.Query{Services: []string{"*"}, Range: logs.Always()})
 	var none *logs.NoServiceError
 	if errors.As(err, &none) {

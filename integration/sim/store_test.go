@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 	"time"
 
+	"blobtail/catalog/closed"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 )
@@ -40,10 +42,16 @@ func (s *simStore) later(d time.Duration, do func()) {
 // create makes a blob and checks it.
 func (s *simStore) create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	err := s.Store.Create(ctx, key, body, attrs)
-	if err == nil {
+	if err == nil && !account(key) {
 		s.inspect(key, body, attrs)
 	}
 	return err
+}
+
+// account reports whether a key is that of an account.
+func account(key string) bool {
+	_, part := closed.ParseName(key)
+	return part || strings.HasPrefix(key, closed.RootPrefix)
 }
 
 // inspect compares a new blob with the blobs in the store.
@@ -98,7 +106,7 @@ func (s *storeOf) refused(key string) bool {
 func (s *storeOf) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	w := s.w
 	w.count(&w.totals.puts)
-	if w.expiry != nil {
+	if w.expiry != nil && !account(key) {
 		w.expiry.put(key)
 	}
 	if w.isQuiet() {

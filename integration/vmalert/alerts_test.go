@@ -167,8 +167,8 @@ func TestReplay(t *testing.T) {
 		s.send(lines...)
 		s.flush()
 	}
-	for range 2 {
-		if out, err := exec.Command(filepath.Join(bin, "retention"), "compact", "--store", s.store, "--grace", "0s").CombinedOutput(); err != nil {
+	for _, args := range [][]string{{"close"}, {"compact", "--grace", "0s"}, {"compact", "--grace", "0s"}} {
+		if out, err := exec.Command(filepath.Join(bin, "retention"), append(args, "--store", s.store)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

@@ -163,7 +163,7 @@ export default [
 			}
 			const text = await look()
 			const compacted = await scene.call("shell", {
-				Command: "retention compact --grace 1s && sleep 2 && retention compact --grace 1s",
+				Command: "retention close && retention compact --grace 1s && sleep 2 && retention compact --grace 1s",
 			})
 			assert.equal(compacted.code, 0, compacted.stderr)
 			assert.equal(await look(), text)

@@ -193,16 +193,17 @@ func blobsOf(store string) (int, int64) {
 	return n, size
 }
 
-// compactCopy compacts a copy of a dir store of ours, and returns the bytes of its blobs and CPU
-// seconds. The first run writes, and the second one deletes the replaced blobs.
+// compactCopy closes and compacts a copy of a dir store of ours, and returns the bytes of its blobs and
+// CPU seconds. The first compaction writes, and the second one deletes the replaced blobs.
 func (d *driver) compactCopy(ctx context.Context, s *side, want answers.Answer) (size int64, cpu float64) {
 	store := filepath.Join(d.dir, "compacted")
 	defer os.RemoveAll(store)
 	check(rig.CopyStore(s.store, store))
-	for range 2 {
-		out, u, errs, err := d.runner.Run(ctx, d.env, s.command("retention"), "compact", "--store", "dir:"+store, "--grace", "0s")
+	for _, verb := range []string{"close", "compact --grace 0s", "compact --grace 0s"} {
+		args := append([]string{s.command("retention")}, strings.Fields(verb+" --store dir:"+store)...)
+		out, u, errs, err := d.runner.Run(ctx, d.env, args...)
 		if err == nil && u.Code != 0 {
-			err = fmt.Errorf("retention compact: exit code %d: %s%s", u.Code, out, errs)
+			err = fmt.Errorf("retention %s: exit code %d: %s%s", verb, u.Code, out, errs)
 		}
 		check(err)
 		cpu += u.CPUs

@@ -18,6 +18,7 @@ import (
 	"blobtail/reading"
 	"blobtail/record"
 	"blobtail/retention"
+	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/tailindex"
@@ -311,6 +312,9 @@ func measureJobs(t *testing.T, a *scale.Account, to map[string]cost) {
 	to["compact"] = measured(t, a, func() (int64, error) {
 		store, err := a.Open()
 		if err != nil {
+			return 0, err
+		}
+		if _, err := closing.Run(ctx, store, closing.Options{}); err != nil {
 			return 0, err
 		}
 		r, err := compact.Run(ctx, store, compact.Options{})
