@@ -17,8 +17,8 @@ TORTURE_MINUTES ?= 70
 PARTS           ?=
 # Goroutines meet in these packages, so their tests run once more, with the race detector and few
 # cases (`-short`). A package that starts goroutines belongs here.
-RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon ./cmd/ingest ./cmd/query ./integration/complete \
-	./integration/repeats ./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs \
+RACED        := ./blobwriter ./buffer ./buffer/wal ./catalog ./catalog/horizon ./cmd/ingest ./cmd/query ./integration/closing \
+	./integration/complete ./integration/repeats ./integration/sim ./internal/access ./internal/azurelogs ./internal/azurelogs/asblobs \
 	./internal/azurelogs/imports ./internal/count ./internal/dev/testenv ./internal/dev/testkit ./internal/door ./internal/lease ./internal/storeid \
 	./internal/storeid/premises ./internal/tally ./reading ./reading/blobs ./reading/blobs/indexcache ./reading/remote \
 	./reading/unflushed ./reading/unflushed/live ./reading/unflushed/live/peers ./retention ./retention/compact ./serve/api \
