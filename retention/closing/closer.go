@@ -69,12 +69,15 @@ func (c *Closer) update(ctx context.Context, l *catalog.Listing) (part *closed.P
 	} else {
 		part, missing, err = next(before, l, losses(lacking, l), c.Replaces(ctx))
 	}
-	if err != nil || part == nil {
+	if err != nil || part == nil && len(missing) == 0 {
 		return nil, missing, err
 	}
 	dropped, err := horizon.Read(ctx, c.store, l.Service) // two requests, however many services there are
 	if err != nil || dropped.Hides(l.Service, l.Day) {
-		return nil, missing, err
+		return nil, nil, err
+	}
+	if part == nil {
+		return nil, missing, nil
 	}
 	if l.Part.Part.Number < listed.Number { // a new account would hide that
 		return nil, missing, fmt.Errorf("%s was removed since it was listed", listed)

@@ -50,6 +50,12 @@ func (r *run) account(ctx context.Context, l *catalog.Listing) (linked map[link]
 	}
 	if !whole {
 		missing, err := l.Missing(part, catalog.NewReplaced(r.closer.Replaces(ctx)))
+		if len(missing) > 0 && err == nil {
+			err = r.view.Look(ctx)
+		}
+		if r.view.Hides(l.Service, l.Day) {
+			return nil, false, err // dropped since
+		}
 		for _, b := range missing {
 			r.problem(b.Key, fmt.Errorf("so nothing of this day was touched: %w", &catalog.MissingError{Blob: b}))
 		}
