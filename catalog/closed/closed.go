@@ -5,7 +5,7 @@
 // by the conditional create, number after number, and never changed. The highest one counts. It
 // names each blob that has to be there, says what was done since the part before, and has that
 // part's hash. Its metadata have digests of the day, so that a reader who has listed all of the day
-// need not fetch it. A [Root] has a hash over the parts of a whole day.
+// need not fetch it. A [Root] has the hashes of the parts that a run has added, of all services.
 //
 // Package closing writes both. Package catalog compares a listing with a part. This package lists
 // nothing and knows no horizons.
@@ -160,7 +160,7 @@ type Part struct {
 	Count  int     `json:"count"`
 	Events []Event `json:"events,omitempty"`
 	Lost   []Loss  `json:"lost,omitempty"`
-	// Blobs have to be there, in the order of their keys.
+	// Blobs have to be there. Both lists are in the order of their keys, and have each key once.
 	Blobs []Blob `json:"-"`
 	// Replaced are blobs that one of Blobs replaces, and that were not deleted yet. They may be there.
 	Replaced []Blob `json:"-"`
@@ -213,16 +213,22 @@ func Parse(key string, body []byte) (*Part, error) {
 	if err := json.Unmarshal(head, p); err != nil || p.Form != form || p.Name != key {
 		return nil, fmt.Errorf("%s: %w (form %d, name %q)", key, ErrUnread, p.Form, p.Name)
 	}
+	at, _ := ParseName(key)
 	for text := range bytes.Lines(rest) {
 		var l line
 		if err := json.Unmarshal(text, &l); err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", p.Name, ErrUnread, err)
 		}
+		list := &p.Blobs
 		if l.Replaced {
-			p.Replaced = append(p.Replaced, l.Blob)
-		} else {
-			p.Blobs = append(p.Blobs, l.Blob)
+			list = &p.Replaced
 		}
+		name, err := blobfmt.ParseName(l.Key)
+		n := len(*list)
+		if err != nil || name.Service != at.Service || horizon.DayOf(name.Period) != at.Day || n > 0 && l.Key <= (*list)[n-1].Key {
+			return nil, fmt.Errorf("%s: %w: %q is no blob of the day, or not in its place", p.Name, ErrUnread, l.Key)
+		}
+		*list = append(*list, l.Blob)
 	}
 	if n := len(p.Blobs) + len(p.Replaced); n != p.Count {
 		return nil, fmt.Errorf("%s: %w: it has %d blobs of %d", key, ErrUnread, n, p.Count)

@@ -56,7 +56,7 @@ type Root struct {
 	BeforeName string    `json:"beforename,omitempty"`
 	Before     Hash      `json:"before"` // of the root before
 	Made       time.Time `json:"made"`
-	// Through is the last day that the run could close.
+	// Through is the last day that is closed with all days before it, since the first day of the first run.
 	Through string `json:"through"`
 	// Days have the parts that were added since the root before.
 	Days Parts `json:"days,omitempty"`
@@ -129,12 +129,14 @@ func (r *Root) Encode(key ed25519.PrivateKey) ([]byte, error) {
 // its hash alone then.
 func ParseRoot(key string, body []byte) (*Root, error) {
 	r := &Root{Sum: HashOf(body)}
-	line, rest, _ := bytes.Cut(body, []byte("\n"))
-	if err := json.Unmarshal(line, r); err != nil || r.Form != form || r.Name != key {
+	line, rest, whole := bytes.Cut(body, []byte("\n"))
+	if err := json.Unmarshal(line, r); err != nil || !whole || r.Form != form || r.Name != key {
 		return &Root{Name: key, Sum: r.Sum}, fmt.Errorf("%s: %w (form %d, name %q)", key, ErrUnread, r.Form, r.Name)
 	}
 	r.signed = body[:len(line)+1]
-	r.signature, _ = base64.StdEncoding.DecodeString(string(bytes.TrimSuffix(rest, []byte("\n"))))
+	if sig, err := base64.StdEncoding.DecodeString(string(bytes.TrimSuffix(rest, []byte("\n")))); err == nil {
+		r.signature = sig // and nothing behind it
+	}
 	return r, nil
 }
 
