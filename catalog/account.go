@@ -103,13 +103,18 @@ func Settled(ctx context.Context, store Store, service string, day horizon.Day, 
 	}
 }
 
-// Gaps returns the numbers that lack in the lanes of blobs, in order by their names. In hours with a
-// compacted blob they lack by design.
+// Gaps returns the numbers that lack in the lanes of blobs, which are of any services and in order by
+// their names. In hours with a compacted blob they lack by design.
 func Gaps(blobs []Entry) (lacking []blobfmt.Name) {
-	compacted := map[time.Time]bool{}
+	type hour struct {
+		service string
+		at      time.Time
+	}
+	of := func(e *Entry) hour { return hour{e.Name.Service, e.Hour()} }
+	compacted := map[hour]bool{}
 	for i := range blobs {
 		if blobs[i].Meta.Compacted > 0 {
-			compacted[blobs[i].Hour()] = true
+			compacted[of(&blobs[i])] = true
 		}
 	}
 	var last blobfmt.Name
@@ -120,7 +125,7 @@ func Gaps(blobs []Entry) (lacking []blobfmt.Name) {
 			last.Number -= n.Number % blobfmt.LaneSize
 		}
 		for last.Number++; last.Number < n.Number; last.Number++ {
-			if !compacted[blobs[i].Hour()] {
+			if !compacted[of(&blobs[i])] {
 				lacking = append(lacking, last)
 			}
 		}
