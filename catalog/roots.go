@@ -38,7 +38,8 @@ func ReadPart(ctx context.Context, store Getter, key string) (*closed.Part, erro
 }
 
 // Roots reads the roots of a store, the first one first: those whose parts are of days from the first
-// one to the last one that only accepts; nil: all. An error of one does not end it.
+// one to the last one that only accepts; nil: all. An error of one comes with its name and does not end
+// it; that of the listing comes alone, and does.
 func Roots(ctx context.Context, store Getter, only func(first, last string) bool) iter.Seq2[*closed.Root, error] {
 	return func(yield func(*closed.Root, error) bool) {
 		for o, err := range store.List(ctx, closed.RootPrefix, "") {
@@ -66,7 +67,7 @@ func readRoot(ctx context.Context, store Getter, key string) (*closed.Root, erro
 		return &closed.Root{Name: key}, fmt.Errorf("%s: %w: %w", key, closed.ErrUnread, err)
 	}
 	if err != nil {
-		return nil, err
+		return &closed.Root{Name: key}, fmt.Errorf("read %s: %w", key, err)
 	}
 	return closed.ParseRoot(key, b)
 }

@@ -45,7 +45,7 @@ type accounting struct {
 	days   map[horizon.Day]*collected // of a read in windows; nil: there is one listing
 }
 
-// Collected is what some listings have of a day: hours by hours, and the highest part.
+// A collected day is what several listings have of it: the sums of its hours, and the highest part.
 type collected struct {
 	sums closed.Sums
 	part catalog.Entry

@@ -36,7 +36,7 @@ func (a *asked) vanished(ctx context.Context, sum *Summary) (out []doubt) {
 	}
 	overlap := func(begin, end string) bool { return begin <= last.String() && first.String() <= end }
 	for root, err := range catalog.Roots(ctx, a.reader.store, overlap) {
-		if errors.Is(err, storage.ErrUnauthorized) || errors.Is(err, storage.ErrNotExist) || ctx.Err() != nil {
+		if ctx.Err() != nil || root == nil && (errors.Is(err, storage.ErrUnauthorized) || errors.Is(err, storage.ErrNotExist)) {
 			return nil
 		}
 		if err != nil {
