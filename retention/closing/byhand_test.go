@@ -3,6 +3,7 @@ package closing_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"blobtail/catalog/closed"
 	"blobtail/reading/blobs"
+	"blobtail/retention"
 	"blobtail/retention/closing"
 	"blobtail/retention/compact"
 	"blobtail/storage"
@@ -227,5 +229,70 @@ func TestRewrittenIsNotCompacted(t *testing.T) {
 	got, err := compact.Run(context.Background(), w.store, compact.Options{Log: zerolog.Nop()})
 	if err != nil || got.Out != 0 || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Error(), keys[1]) {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// The gap of a service is named also where another one was compacted in the same hour.
+func TestGapBesideCompaction(t *testing.T) {
+	w := newWorld(t)
+	w.hours("api")
+	w.close()
+	if got, err := compact.Run(context.Background(), w.store, compact.Options{Log: zerolog.Nop()}); err != nil || got.Out == 0 {
+		t.Fatal(got, err)
+	}
+	w.blob("web", day.Add(15*time.Hour), 1, 1)
+	w.blob("web", day.Add(15*time.Hour), 3, 1)
+	if found := w.verify(); len(found) != 1 || !strings.HasPrefix(found[0], "web/2026/11/20/1500/: lane 0 lacks number 000002") {
+		t.Errorf("%q", found)
+	}
+}
+
+// A run that ends between its parts and its root leaves parts that the next daily run names.
+func TestPartsWithoutRoot(t *testing.T) {
+	w := newWorld(t)
+	w.hours("web")
+	w.daily()
+	w.now = w.now.Add(24 * time.Hour)
+	full := storagetest.Fault{Before: errors.New("it is full")}
+	fails := storagetest.Faulty(w.store, storagetest.Times(1, storagetest.Create, closed.RootPrefix, full))
+	if _, err := compact.Run(context.Background(), fails, compact.Options{Log: zerolog.Nop()}); err == nil {
+		t.Fatal("the root was written")
+	}
+	w.daily()
+	w.remove("web/2026/11/20/_closed.000002")
+	w.remove(storagetest.KeysOf(t, w.store, "web/2026/11/20/1500/99")...)
+	found := w.verify()
+	if !slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, "web/2026/11/20/_closed.*: the part") }) {
+		t.Errorf("%q", found)
+	}
+}
+
+// daily runs the retention job.
+func (w *world) daily() {
+	w.t.Helper()
+	o := retention.Options{Policy: retention.Policy{Default: 90 * 24 * time.Hour}, Grace: time.Hour,
+		Clock: func() time.Time { return w.now }, Closing: &closing.Options{Log: zerolog.Nop()}}
+	if _, err := retention.New(w.store, w.store, o).Apply(context.Background(), ""); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A reader that may list roots, and cannot read one, does not know whether a day is gone.
+func TestRootRefused(t *testing.T) {
+	w := newWorld(t)
+	w.hours("web")
+	w.close()
+	w.remove(storagetest.KeysOf(t, w.store, "web/2026/11/20/")...)
+	w.blob("web", day.Add(-24*time.Hour), 1, 1)
+	refused := storagetest.Fault{Before: storage.ErrUnauthorized}
+	r := blobs.New(storagetest.Faulty(w.store, storagetest.Times(9, storagetest.Get, closed.RootPrefix, refused)), blobs.Options{})
+	from, to := day.Add(-24*time.Hour).UnixNano(), day.Add(24*time.Hour).UnixNano()
+	q := blobs.Query{Services: []string{"web"}, Range: blobs.Range{From: from, To: to}}
+	p, err := r.Plan(context.Background(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := p.Read(context.Background(), func([]byte) error { return nil }); err != nil || len(sum.Problems) != 1 {
+		t.Errorf("%v, %v", sum.Problems, err)
 	}
 }

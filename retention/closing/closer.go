@@ -127,9 +127,13 @@ func (c *Closer) hash(ctx context.Context, l *catalog.Listing) error {
 
 // losses are the lacking blobs that a later listing lacks too.
 func losses(lacking []blobfmt.Name, l *catalog.Listing) (lost []closed.Loss) {
+	come := make(map[string]bool, len(l.Blobs))
+	for i := range l.Blobs {
+		come[l.Blobs[i].Key] = true
+	}
 	for _, n := range lacking {
-		if !slices.ContainsFunc(l.Blobs, func(e catalog.Entry) bool { return e.Name == n }) {
-			lost = append(lost, closed.Loss{Key: n.String()})
+		if key := n.String(); !come[key] {
+			lost = append(lost, closed.Loss{Key: key})
 		}
 	}
 	return lost

@@ -3,13 +3,13 @@
 // A scheduler calls [Run] for the days since the last run; an operator calls it for all days of a
 // store that has no accounts yet. A day that is over for long enough gets a part: its blobs by a
 // listing, and the numbers that lack in it as known losses. A day that has parts gets the next one
-// if blobs came, or others were made of them. Package compact uses [Next] for its own changes.
+// if blobs came, or others were made of them. Package compact has a [Closer] tell its own changes.
 //
 // The order makes an account true at any moment:
 //
 //   - Link, then act. A blob is deleted only once a part says that another replaces it.
 //   - A part is made by the conditional create, after a look at the horizons that is younger than
-//     the listing. Who loses the create has judged by an old part, and does nothing.
+//     the listing. Who loses the create has judged by an old part, and lists the day anew.
 //   - A blob that is gone without a reason stays in the account: each run names it until an operator
 //     accepts the loss.
 package closing
@@ -44,8 +44,7 @@ type Options struct {
 	// From is the first day that is closed; 0: the first day stored. Of the week before it the days
 	// with an account are looked at again: for late blobs, and for blobs that are missing.
 	From horizon.Day
-	// Daily has the run write a root in any case, with all parts that it meets from the first day on.
-	// Otherwise the root has the parts that no root has yet.
+	// Daily has the run write a root also if there is no part for it.
 	Daily bool
 	// Bytes has blobs of earlier versions read, for the hashes that these did not store.
 	Bytes bool
@@ -65,10 +64,11 @@ type Result struct {
 	Services, Days int // looked at
 	Parts          int // written
 	Blobs, Records int64
-	// Through is the last day that is closed with all before it; 0: only some services were asked for.
+	// Through is the last day that is closed with all since the first day of the first run; 0: only some
+	// services were asked for.
 	Through horizon.Day
-	// Root is what the run has left for an auditor; nil: it has changed nothing, and was not to
-	// write one.
+	// Root names the parts that the run has written, and those that it met and no root named. It is nil
+	// if there are none, unless the run is daily.
 	Root *closed.Root
 	// Problems make the run incomplete: blobs that are missing, days that could not be closed.
 	Problems []error
@@ -91,14 +91,13 @@ func Run(ctx context.Context, store storage.BlobStore, o Options) (out Result, e
 	c.bytes = o.Bytes
 	r := &run{o: o, Closer: c, out: &out, known: closed.Parts{}, last: last, through: last}
 	r.view = catalog.NewView(store, services, horizon.Checked{})
-	if !o.Daily { // else the days are those that no root has
-		for root, err := range catalog.Roots(ctx, store, nil) {
-			switch {
-			case err == nil:
-				r.known.Add(root.Days)
-			case !errors.Is(err, closed.ErrUnread):
-				return out, err
-			}
+	met := func(_, newest string) bool { return o.From == 0 || newest >= (o.From-again).String() }
+	for root, err := range catalog.Roots(ctx, store, met) {
+		switch {
+		case err == nil:
+			r.known.Add(root.Days)
+		case !errors.Is(err, closed.ErrUnread):
+			return out, err
 		}
 	}
 	o.Progress.Expect(len(services), 0)
@@ -222,7 +221,7 @@ func (r *run) day(ctx context.Context, l *catalog.Listing) error {
 
 // meet has the root name the highest part of a listed day, if no root does.
 func (r *run) meet(l *catalog.Listing) {
-	if hash := l.Hash(); l.Day >= r.o.From && hash != (closed.Hash{}) && hash != r.known.Get(l.Day, l.Service) {
+	if hash := l.Hash(); hash != (closed.Hash{}) && hash != r.known.Get(l.Day, l.Service) {
 		r.added.Set(l.Day, l.Service, hash)
 	}
 }

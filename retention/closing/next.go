@@ -61,9 +61,15 @@ func (a *account) take(b closed.Blob) {
 
 // lose takes the losses that the part before knows nothing of.
 func (a *account) lose(before *closed.Part, lost []closed.Loss) {
+	known := map[string]bool{}
+	for _, b := range slices.Concat(before.Blobs, before.Replaced) {
+		known[b.Key] = true
+	}
+	for _, l := range a.Lost {
+		known[l.Key] = true
+	}
 	for _, l := range lost {
-		is := func(b closed.Blob) bool { return b.Key == l.Key }
-		if !slices.Contains(a.Lost, l) && !slices.ContainsFunc(before.Blobs, is) && !slices.ContainsFunc(before.Replaced, is) {
+		if !known[l.Key] {
 			a.Lost = append(a.Lost, l)
 			a.Events = append(a.Events, closed.Event{Kind: closed.Lost, Key: l.Key})
 		}

@@ -28,8 +28,8 @@
 //     version that was listed.
 //   - Another run deletes, a grace later, when every reader that listed the old blobs has ended
 //     or stopped by itself. It deletes an old blob only if the account has it as replaced, and the
-//     run found every record of it in a blob that stays. That costs one GET for each deleted blob, once. In return the run trusts
-//     nothing: no listing, no id, no write of an earlier run.
+//     run found every record of it in a blob that stays. That costs one GET for each deleted blob,
+//     once. In return the run trusts nothing: no listing, no id, no write of an earlier run.
 //   - One group, one blob. If a group became two blobs, readers could use neither before both
 //     were stored.
 //   - Two runs that listed different blobs make results that overlap: readers drop the copies,
@@ -164,8 +164,7 @@ type run struct {
 func (r *run) step(ctx context.Context, u *unit) error {
 	r.out.Hours++
 	err := r.hour(ctx, u)
-	switch {
-	case err == nil:
+	if err == nil {
 		r.fails = 0
 		return nil
 	}
