@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -134,14 +133,13 @@ func (j *Job) left(ctx context.Context, p *Plan) (text string, err error) {
 	if p.recorded.hash == "" {
 		return "", nil
 	}
-	body, err := j.blobs.Get(ctx, p.recorded.key, 0, -1)
+	applied, err := catalog.Read(ctx, j.blobs, p.recorded.key, 0, -1)
 	if err != nil {
 		return "", err
 	}
-	applied, err := io.ReadAll(body)
-	last, perr := parsePolicy(string(applied))
-	if err = errors.Join(err, body.Close()); err != nil || perr != nil {
-		return "", err // the policy of another version is not compared
+	last, err := parsePolicy(string(applied))
+	if err != nil {
+		return "", nil // the policy of another version is not compared
 	}
 	var names []string
 	var was, is Rule
