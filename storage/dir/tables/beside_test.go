@@ -3,6 +3,7 @@ package tables_test
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,6 +32,8 @@ func TestReadsBesideWriter(t *testing.T) {
 	swapped(t, root)
 	writer := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	writer.Env = append(os.Environ(), of+"="+root)
+	var said strings.Builder
+	writer.Stdout, writer.Stderr = &said, &said
 	if err := writer.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +60,6 @@ func TestReadsBesideWriter(t *testing.T) {
 	err := writer.Wait()
 	close(ended)
 	if readers.Wait(); err != nil {
-		t.Error("the writer: ", err)
+		t.Errorf("the writer: %v\n%s", err, said.String())
 	}
 }

@@ -78,8 +78,16 @@ func eachRow(ctx context.Context, db asker, visit func(partition, row string, pr
 }
 
 // sealed answers a question to a table with a seal. It reads all rows and compares the seal. It holds
-// none of SQLite's locks when it returns, because the writer waits for these.
+// none of SQLite's locks when it returns, because the writer waits for these. The reads of a process
+// come one after another: SQLite has one lock for all of them, and lets a further one share it although
+// a writer waits, so reads that overlap would never let a writer of another process in.
 func (t *table) sealed(ctx context.Context, db *sql.DB, q question) (found []stored, ok bool, err error) {
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
 	tx, err := db.BeginTx(ctx, nil) // the seal and the rows are of one moment
 	if err != nil {
 		return nil, false, err

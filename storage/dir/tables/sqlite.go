@@ -57,6 +57,7 @@ type table struct {
 	write *sql.DB     // one connection: SQLite has one writer
 	swap  *sql.DB     // another connection, with durable writes
 	read  *sql.DB
+	turn  chan struct{} // of a read of a sealed table
 	last  atomic.Pointer[answer]
 }
 
@@ -66,7 +67,7 @@ func openTable(path string) (*table, error) {
 	if err != nil {
 		return nil, bounds.Known(err)
 	}
-	t := &table{path: path, file: fi}
+	t := &table{path: path, file: fi, turn: make(chan struct{}, 1)}
 	t.write, _ = openDB(path, "mode=rw"+writing)
 	t.swap, _ = openDB(path, swapping)
 	if t.read, err = openDB(path, reading); err != nil {
