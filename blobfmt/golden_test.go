@@ -22,6 +22,11 @@ func tiny(t *testing.T, o blobfmt.EncoderOptions) ([]byte, blobfmt.Meta, []rec) 
 		{start + 61e9, origin, 1, "error", makeLine(start+61e9, "error", "web", "gone")},
 	}
 	body, m := encode(t, newEncoder(t, o), recs)
+	name, err := blobfmt.ParseName(testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Place = name.Place()
 	return body, m, recs
 }
 

@@ -48,7 +48,9 @@ type Meta struct {
 	RawBytes    int64  // length of the uncompressed lines
 	CRC         uint32 // CRC-32C of the uncompressed lines, the same at every compression level
 	// SHA256 is the hash of the blob's bytes as they are stored; zero: blobs of earlier versions have none.
-	SHA256    [sha256.Size]byte
+	SHA256 [sha256.Size]byte
+	// Place is [Name.Place] of the name that the blob was stored under; zero: blobs of earlier versions have none.
+	Place     [8]byte
 	Levels    [record.NumLevels]int64
 	Compacted int // how many batches this blob replaces
 	IDs       IDs // by which a search rules out blocks before it reads the index
@@ -78,6 +80,7 @@ const (
 	keyRawBytes  = "rawbytes"
 	keyCRC       = "crc"
 	keySHA256    = "sha"
+	keyPlace     = "place"
 	keyLevels    = "levels"
 	keyCompacted = "compacted"
 	keyFilters   = "filters"
@@ -101,6 +104,9 @@ func (m Meta) Map() map[string]string {
 	}
 	if m.SHA256 != [sha256.Size]byte{} {
 		stored[keySHA256] = hex.EncodeToString(m.SHA256[:])
+	}
+	if m.Place != [8]byte{} {
+		stored[keyPlace] = hex.EncodeToString(m.Place[:])
 	}
 	if m.Compacted > 0 {
 		stored[keyCompacted] = strconv.Itoa(m.Compacted)
@@ -171,6 +177,9 @@ func parseValues(values map[string]string) (m Meta, bad string) {
 	hash, hashed := values[keySHA256]
 	sum, _ := hex.DecodeString(hash)
 	copy(m.SHA256[:], sum)
+	at, placed := values[keyPlace]
+	place, _ := hex.DecodeString(at)
+	copy(m.Place[:], place)
 	compacted, isCompacted := values[keyCompacted]
 	m.Compacted = int(number(compacted, 32))
 	m.IDs = parseIDs(values[keyFilters])
@@ -193,6 +202,8 @@ func parseValues(values map[string]string) (m Meta, bad string) {
 		return m, keyCompacted
 	case hashed && m.SHA256 == [sha256.Size]byte{}:
 		return m, keySHA256
+	case placed && m.Place == [8]byte{}:
+		return m, keyPlace
 	case left != 0:
 		return m, keyLevels
 	case m.Last < m.First:

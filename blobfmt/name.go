@@ -1,6 +1,8 @@
 package blobfmt
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -42,6 +44,21 @@ func (n Name) String() string {
 // PeriodPrefix is the common prefix of the keys of one service and period.
 func PeriodPrefix(service string, period time.Time) string {
 	return service + "/" + period.UTC().Format(periodLayout)
+}
+
+// Place is the first 64 bits of the SHA-256 of the name's [PeriodPrefix]. A blob has it in its
+// metadata, so that a reader sees that someone has put the blob under another service or period.
+func (n Name) Place() [8]byte {
+	sum := sha256.Sum256([]byte(PeriodPrefix(n.Service, n.Period)))
+	return [8]byte(sum[:])
+}
+
+// Check reports that a blob with the metadata m does not belong under the name.
+func (n Name) Check(m Meta) error {
+	if m.Place != [8]byte{} && m.Place != n.Place() {
+		return errors.New("it was stored under another service or period, and someone has put it here")
+	}
+	return nil
 }
 
 // SameLane reports whether two blobs are of the same lane in the same period.

@@ -1,6 +1,8 @@
 package blobfmt_test
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"maps"
 	"strings"
@@ -52,15 +54,29 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
+func TestPlace(t *testing.T) {
+	name := blobfmt.Name{Service: "web", Period: time.Date(2026, 11, 19, 23, 30, 0, 0, time.UTC), Number: 7}
+	m := blobfmt.Meta{Place: name.Place()}
+	sum := sha256.Sum256([]byte("web/2026/11/19/2330/"))
+	if !bytes.Equal(m.Place[:], sum[:8]) || name.Check(m) != nil || name.Check(blobfmt.Meta{}) != nil {
+		t.Errorf("place %x, %v, %v", m.Place, name.Check(m), name.Check(blobfmt.Meta{}))
+	}
+	other, later, renumbered := name, name, name
+	other.Service, later.Period, renumbered.Number = "webs", name.Period.Add(-time.Hour), 8
+	if other.Check(m) == nil || later.Check(m) == nil || renumbered.Check(m) != nil {
+		t.Errorf("%v, %v, %v", other.Check(m), later.Check(m), renumbered.Check(m))
+	}
+}
+
 func TestMeta(t *testing.T) {
 	m := blobfmt.Meta{Batch: testBatch, First: -1, Last: 1e18, Records: 6, RawBytes: 600, CRC: 0xab,
-		SHA256: [32]byte{0: 0xfe, 31: 1}, Compacted: 12}
+		SHA256: [32]byte{0: 0xfe, 31: 1}, Place: [8]byte{7: 0xab}, Compacted: 12}
 	m.Levels = [record.NumLevels]int64{1, 0, 3, 0, 0, 0, 2}
 	good := m.Map()
 	for key, want := range map[string]string{
 		"format": "1", "batch": "b100000000000000000000000000000b", "firsttimestamp": "1969-12-31T23:59:59.999999999Z",
 		"lasttimestamp": "2001-09-09T01:46:40.000000000Z", "records": "6", "rawbytes": "600", "crc": "000000ab",
-		"sha": "fe" + strings.Repeat("00", 30) + "01", "levels": "1.0.3.0.0.0.2", "compacted": "12",
+		"place": "00000000000000ab", "sha": "fe" + strings.Repeat("00", 30) + "01", "levels": "1.0.3.0.0.0.2", "compacted": "12",
 	} {
 		if good[key] != want {
 			t.Errorf("%s is %q, want %q", key, good[key], want)
@@ -109,6 +125,10 @@ func TestMetaRefused(t *testing.T) {
 		{"sha", strings.Repeat("A", 64), nil},
 		{"sha", strings.Repeat("a", 63), nil},
 		{"sha", "none", nil},
+		{"place", "00000000000000AB", nil},
+		{"place", "0000000000000000", nil},
+		{"place", "ab", nil},
+		{"place", "none", nil},
 		{"levels", "0.0.6.0.0.0", nil},
 		{"levels", "0.0.6.0.0.0.0.0", nil},
 		{"levels", "0.0.7.0.0.0.-1", nil},

@@ -172,7 +172,7 @@ func (v *verifier) totals(x *Index, m Meta) {
 		return
 	}
 	seen := v.seen
-	seen.Batch, seen.Compacted, seen.IDs, seen.SHA256 = m.Batch, m.Compacted, m.IDs, m.SHA256 // the lines do not contain these
+	seen.Batch, seen.Compacted, seen.IDs, seen.SHA256, seen.Place = m.Batch, m.Compacted, m.IDs, m.SHA256, m.Place // not in the lines
 	want := m.Map()
 	for key, value := range seen.Map() {
 		if want[key] != value {

@@ -177,6 +177,7 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 		return err
 	}
 	defer w.giveBack(b.Service(), body)
+	meta.Place = name.Place()
 	for passed := 0; ; {
 		if held == nil {
 			held, err = w.create(ctx, name.String(), body, meta)

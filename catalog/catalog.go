@@ -49,7 +49,7 @@ type State uint8
 const (
 	// Sound is a blob with readable metadata.
 	Sound State = iota
-	// Damaged is a blob with unreadable metadata.
+	// Damaged is a blob with unreadable metadata, or of another service or period.
 	Damaged
 	// Newer is a blob in a later format.
 	Newer
@@ -121,9 +121,13 @@ func judge(ctx context.Context, store Store, o *storage.Blob, m *Memory) Entry {
 		return e
 	}
 	if e.Meta, e.Err = blobfmt.ParseMeta(o.Metadata); e.Err == nil {
+		e.Err = e.Name.Check(e.Meta)
+	}
+	if e.Err == nil {
 		m.keep(&e, o)
 		return e
 	}
+	e.Meta = blobfmt.Meta{}
 	e.Meta.First, e.Meta.Last = bounds(e.Name.Period)
 	switch {
 	case errors.Is(e.Err, blobfmt.ErrNewer):

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -90,11 +91,11 @@ func checkBlobs(t *testing.T, zstd string, at place, list func() []stored) {
 // unzstd decompresses with the zstd program.
 func unzstd(t testing.TB, zstd string, body []byte) []byte {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "blob.zst")
-	if err := os.WriteFile(path, body, 0o600); err != nil {
+	file := filepath.Join(t.TempDir(), "blob.zst")
+	if err := os.WriteFile(file, body, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(zstd, "-dcq", path).Output()
+	out, err := exec.Command(zstd, "-dcq", file).Output()
 	if err != nil {
 		t.Fatalf("zstd -dc: %v", err)
 	}
@@ -131,8 +132,9 @@ func checkBlob(t testing.TB, b stored, lines []byte) (records int) {
 		"format": "1", "batch": b.metadata["batch"],
 		"firsttimestamp": times[0], "lasttimestamp": times[len(times)-1],
 		"records": fmt.Sprint(len(times)), "rawbytes": fmt.Sprint(len(lines)), "levels": counts,
-		"crc": fmt.Sprintf("%08x", crc32.Checksum(lines, crc32.MakeTable(crc32.Castagnoli))),
-		"sha": fmt.Sprintf("%x", sha256.Sum256(b.body[:b.size])),
+		"crc":   fmt.Sprintf("%08x", crc32.Checksum(lines, crc32.MakeTable(crc32.Castagnoli))),
+		"sha":   fmt.Sprintf("%x", sha256.Sum256(b.body[:b.size])),
+		"place": fmt.Sprintf("%x", sha256.Sum256([]byte(path.Dir(b.name)+"/")))[:16],
 	}
 	// The place of the ids depends on the bytes of the blob; verify compares it with them.
 	if ids, ok := b.metadata["filters"]; ok {

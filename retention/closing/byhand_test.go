@@ -141,9 +141,11 @@ func TestByHand(t *testing.T) {
 			if !slices.ContainsFunc(found, func(s string) bool { return strings.Contains(s, c.named) }) {
 				t.Errorf("verify finds %q", found)
 			}
-			_, problems, _ := w.read("s07", -3*24*time.Hour+15*time.Hour, -3*24*time.Hour+16*time.Hour)
-			if (len(problems) > 0) != c.reads {
-				t.Errorf("a read finds %q", problems)
+			for service, lacks := range map[string]bool{"s07": c.reads, "s08": strings.HasPrefix(name, "put ")} {
+				_, problems, _ := w.read(service, -3*24*time.Hour+15*time.Hour, -3*24*time.Hour+16*time.Hour)
+				if (len(problems) > 0) != lacks {
+					t.Errorf("a read of %s finds %q", service, problems)
+				}
 			}
 		})
 	}

@@ -66,7 +66,9 @@ func (w *world) blob(service string, period time.Time, number, records int) stri
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	key := blobfmt.Name{Service: service, Period: period, Number: number}.String()
+	name := blobfmt.Name{Service: service, Period: period, Number: number}
+	meta.Place = name.Place()
+	key := name.String()
 	storagetest.Put(w.t, w.store, key, body, storage.Attrs{ContentType: blobfmt.ContentType,
 		ContentEncoding: blobfmt.ContentEncoding, Metadata: meta.Map()})
 	return key

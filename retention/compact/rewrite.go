@@ -44,6 +44,7 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 		in += b.Size
 	}
 	name := nameOf(u, group)
+	meta.Place = name.Place()
 	if found := blobfmt.Verify(name.String(), body, meta); len(found) > 0 || meta.Records+copies != records {
 		r.problem(u.prefix(), fmt.Errorf("what was made of its blobs is not sound, and was not stored: %d of %d records, %w",
 			meta.Records+copies, records, errors.Join(found...)))
