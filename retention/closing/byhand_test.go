@@ -177,24 +177,31 @@ func TestGapOfLateBlobs(t *testing.T) {
 // A run that meets two swapped blobs takes neither for a late one: once they are in their places
 // again, nothing is missing.
 func TestSwappedAndBack(t *testing.T) {
-	w := newWorld(t)
-	keys := w.hours("web")
-	w.close()
-	swap := func() {
-		w.move(keys[0], "web/x", nil)
-		w.move(keys[1], keys[0], nil)
-		w.move("web/x", keys[1], nil)
-	}
-	swap()
-	if got := w.close(); len(got.Problems) != 2 || got.Parts != 0 {
-		t.Errorf("%+v", got)
-	}
-	swap()
-	if n, problems, _ := w.read("web", 0, 24*time.Hour); n != 120 || len(problems) > 0 {
-		t.Errorf("%d records, %q", n, problems)
-	}
-	if found := w.verify(); len(found) > 0 {
-		t.Errorf("%q", found)
+	for _, other := range []int{1, 4} { // of the same hour, and of another one
+		w := newWorld(t)
+		keys := w.hours("web")
+		w.close()
+		swap := func() {
+			w.move(keys[0], "web/x", nil)
+			w.move(keys[other], keys[0], nil)
+			w.move("web/x", keys[other], nil)
+		}
+		swap()
+		if got := w.close(); len(got.Problems) != 2 || got.Parts != 0 {
+			t.Errorf("%+v", got)
+		}
+		late := w.blob("web", day.Add(15*time.Hour), 4, 1)
+		if got := w.close(); len(got.Problems) != 2 || got.Parts != 1 {
+			t.Errorf("with a late blob: %+v", got)
+		}
+		swap()
+		w.remove(late)
+		if n, problems, _ := w.read("web", 0, 24*time.Hour); n != 120 || len(problems) != 1 || !strings.Contains(problems[0], late) {
+			t.Errorf("%d records, %q", n, problems)
+		}
+		if found := w.verify(); len(found) != 1 || !strings.Contains(found[0], late) {
+			t.Errorf("%q", found)
+		}
 	}
 }
 

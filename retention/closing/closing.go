@@ -190,6 +190,11 @@ func (r *run) day(ctx context.Context, l *catalog.Listing) error {
 	for _, b := range missing {
 		r.problem(fmt.Errorf("%s: %w", b.Key, &catalog.MissingError{Blob: b}))
 	}
+	for _, e := range l.Blobs {
+		if e.State == catalog.Damaged {
+			r.problem(fmt.Errorf("%s: %w", e.Key, e.Err))
+		}
+	}
 	switch {
 	case err != nil && ctx.Err() == nil && !errors.Is(err, storage.ErrUnauthorized):
 		r.problem(fmt.Errorf("%s of %s could not be closed: %w", l.Day, l.Service, err))

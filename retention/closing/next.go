@@ -84,14 +84,15 @@ type place struct {
 // after goes on from the part before. hashed reports whether a blob has its hash by now.
 func (a *account) after(before *closed.Part, missing []closed.Blob) (hashed bool) {
 	gone, listed, known, come := map[place]bool{}, map[place]*catalog.Entry{}, map[place]bool{}, map[string]bool{}
-	taken := map[string]bool{} // names of missing blobs: another one there may be in a wrong place
+	taken := map[string]bool{}  // names of missing blobs: another one there may be in a wrong place
+	unread := map[string]bool{} // names of blobs that do not tell their batch
 	for _, b := range missing {
 		gone[place{b.Key, b.Batch}], taken[b.Key] = true, true
 		a.Blobs = append(a.Blobs, b)
 	}
 	for i := range a.listing.Blobs {
 		e := &a.listing.Blobs[i]
-		listed[place{e.Key, e.Meta.Batch}] = e
+		listed[place{e.Key, e.Meta.Batch}], unread[e.Key] = e, e.State != catalog.Sound
 	}
 	for _, list := range [][]closed.Blob{before.Blobs, before.Replaced} {
 		for _, b := range list {
@@ -101,6 +102,9 @@ func (a *account) after(before *closed.Part, missing []closed.Blob) (hashed bool
 				if b.SHA256 == (closed.Hash{}) && e.Meta.SHA256 != b.SHA256 {
 					b.SHA256, hashed = e.Meta.SHA256, true
 				}
+				a.take(b)
+			} else if unread[b.Key] {
+				taken[b.Key] = true
 				a.take(b)
 			} else if !gone[at] {
 				a.Events = append(a.Events, closed.Event{Kind: closed.Deleted, Key: b.Key})
