@@ -20,7 +20,24 @@ type loss struct {
 	hour   time.Time // zero: the day
 	what   string
 	since  time.Time
-	hidden bool // from reads: only verify can tell
+	hidden bool                   // from reads: only verify can tell
+	gone   map[string]closed.Hash // what was removed, by keys
+	undone time.Time              // when jobs had made all of that again, with the same bytes; zero: they have not
+}
+
+// comes notes that an object is stored.
+func (l *loss) comes(key string, is closed.Hash) {
+	if l.gone[key] != is {
+		return
+	}
+	if delete(l.gone, key); len(l.gone) == 0 {
+		l.undone = time.Now()
+	}
+}
+
+// stamp is a hash over all that an object has.
+func stamp(body []byte, attrs storage.Attrs) closed.Hash {
+	return closed.HashOf(fmt.Appendf(nil, "%v %s", attrs, body))
 }
 
 // What hands do. Some of it the jobs make good, or take for their own: it is done at the end alone.
@@ -50,7 +67,7 @@ func (w *world) hand(kind string) bool {
 	at := pick(rng, all)
 	part := w.highest(at)
 	b := pick(rng, part.part.Blobs)
-	l := &loss{at: at, what: kind, since: time.Now()}
+	l := &loss{at: at, what: kind, since: time.Now(), gone: map[string]closed.Hash{}}
 	of := func(keep func(o *object) bool) (keys []string) {
 		for _, key := range slices.Sorted(maps.Keys(w.objects)) {
 			if o := w.objects[key]; o.at == at && keep(o) {
@@ -123,6 +140,7 @@ func (w *world) hand(kind string) bool {
 		body = w.body(w.before(part).key)
 	}
 	for _, key := range gone {
+		l.gone[key] = stamp(w.body(key), w.attrs[key])
 		w.remove(key)
 	}
 	if kind == "old part in place of the newest" {

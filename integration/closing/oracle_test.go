@@ -90,6 +90,9 @@ func (w *world) create(v *view, key string, body []byte, attrs storage.Attrs) er
 	}
 	w.tell("%s: create %s", v.actor, key)
 	w.attrs[key] = attrs
+	for _, l := range w.losses {
+		l.comes(key, stamp(body, attrs))
+	}
 	is, err := w.store.Stat(context.Background(), key)
 	if err != nil {
 		return err

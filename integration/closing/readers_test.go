@@ -178,7 +178,8 @@ func (w *world) concealed(v *view, r *rec, a ask) bool {
 	return slices.ContainsFunc(w.losses, func(l *loss) bool {
 		open := a.from == blobs.Oldest || a.to == blobs.Newest || w.without(l.at.service)
 		meets := l.since.After(v.began) && r.copies > 0
-		return l.at == r.at && (l.hidden || meets || l.what == "day with parts" && open)
+		undone := !l.undone.IsZero() && l.undone.Before(v.began)
+		return l.at == r.at && !undone && (l.hidden || meets || l.what == "day with parts" && open)
 	})
 }
 
@@ -234,7 +235,7 @@ func (l *loss) named(finding string) bool {
 // found reports whether verify has to tell of what somebody has done. Compaction may have read a blob
 // before it was removed, so that nothing is lost.
 func (w *world) found(l *loss) bool {
-	return w.p.Hands == 1 || strings.Contains(l.what, "part") ||
+	return w.p.Hands == 1 || l.undone.IsZero() && strings.Contains(l.what, "part") ||
 		slices.ContainsFunc(w.records, func(r *rec) bool { return r.at == l.at && !r.stored.IsZero() && r.copies == 0 })
 }
 

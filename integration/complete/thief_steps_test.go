@@ -181,9 +181,8 @@ func (l *loot) emptied() {
 }
 
 func (l *loot) day() {
-	l.rooted(l.parts...)
 	l.remove(l.blobs...)
-	l.remove(l.parts...)
+	l.rob(l.parts...)
 	l.account(true)
 }
 
@@ -245,8 +244,7 @@ func (l *loot) back() {
 // part removes the newest part.
 func (l *loot) part() {
 	last := len(l.parts) - 1
-	l.rooted(l.parts[last])
-	l.remove(l.parts[last])
+	l.rob(l.parts[last])
 	l.account(true)
 }
 
@@ -256,27 +254,22 @@ func (l *loot) older() {
 	if last == 0 {
 		return
 	}
-	l.rooted(l.parts[last])
-	l.remove(l.parts[last])
+	l.rob(l.parts[last])
 	l.put(l.parts[last].Key, l.parts[l.rng.IntN(last)])
 	l.account(true)
 }
 
-// rooted has verify find that parts are missing, if a root names one of them.
-func (l *loot) rooted(parts ...*object) {
+// rob removes parts.
+func (l *loot) rob(parts ...*object) {
 	for root, err := range catalog.Roots(context.Background(), l.w.stores[0].blobs, nil) {
 		if err != nil {
 			l.w.trouble("roots: %v", err)
 			continue
 		}
-		for _, o := range parts {
-			hash := root.Days.Get(l.at.day, l.at.service)
-			l.named = l.named || hash != (closed.Hash{})
-			if hash == closed.HashOf(o.body) {
-				l.w.damaged[l.at.prefix()] = "where a part that " + root.Name + " names is gone"
-			}
-		}
+		l.named = l.named || root.Days.Get(l.at.day, l.at.service) != (closed.Hash{})
 	}
+	l.w.stolen = append(l.w.stolen, parts...)
+	l.remove(parts...)
 }
 
 // account notes which records of the service are in no blob now, and whether the account of their day

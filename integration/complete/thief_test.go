@@ -1,6 +1,7 @@
 package complete_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/catalog/closed"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/dev/testkit"
@@ -61,10 +63,10 @@ type thiefWorld struct {
 	*serverWorld
 	robbed int // steps after which the thief comes; never, if it is more than there are
 	seen   inventory
+	stolen []*object // parts
 	// The world's lock guards these.
 	gone     map[string]*missing      // records that are in no blob, by their names
 	vanished map[serviceDay]*vanished // days of which nothing is left
-	damaged  map[string]string        // what verify has to find, by prefixes of keys
 	thefts   thefts
 }
 
@@ -108,7 +110,7 @@ func newThiefWorld(seed uint64) *thiefWorld {
 	p.Closed, p.Calm, p.Steps = true, rng.IntN(3) > 0, []int{20, 30, 45}[rng.IntN(3)]
 	w := &thiefWorld{
 		serverWorld: &serverWorld{world: worldOf(seed, p, rng), ids: map[string]string{}}, robbed: rng.IntN(p.Steps + p.Steps/3),
-		gone: map[string]*missing{}, vanished: map[serviceDay]*vanished{}, damaged: map[string]string{},
+		gone: map[string]*missing{}, vanished: map[serviceDay]*vanished{},
 	}
 	w.distant = rng.IntN(2) == 0
 	w.counts.kinds, w.counts.incomplete, w.thefts.kinds = map[string]int{}, map[string]int{}, map[string]int{}
@@ -232,8 +234,8 @@ func (w *thiefWorld) verify() {
 	if err != nil && !w.stores[0].tables.empty(w.stores[0].container) {
 		w.trouble("verify: %v", err)
 	}
-	all, _ := w.objects()
-	in := w.recorded(all)
+	all, parts := w.objects()
+	in, damaged := w.recorded(all), w.unrooted(parts)
 	w.mu.Lock()
 	if len(found) == 0 {
 		w.thefts.Clean++
@@ -242,11 +244,11 @@ func (w *thiefWorld) verify() {
 	}
 	for name, m := range w.gone {
 		if m.guarded && w.vanished[m.of] == nil && !in[name] { // its ingester may have stored it again
-			w.damaged[m.of.prefix()] = "without " + name
+			damaged[m.of.prefix()] = "without " + name
 		}
 	}
 	w.mu.Unlock()
-	for prefix, what := range w.damaged {
+	for prefix, what := range damaged {
 		names := func(f string) bool { return strings.HasPrefix(f, prefix) || strings.Contains(f, w.alias(prefix)) }
 		if !slices.ContainsFunc(found, names) {
 			w.violation("verify finds nothing at %s, %s: %q", prefix, what, found)
@@ -255,6 +257,27 @@ func (w *thiefWorld) verify() {
 	if len(found) > 0 && w.p.Calm && !w.harmed.Load() {
 		w.violation("nothing was robbed, and verify finds %q", found)
 	}
+}
+
+// unrooted are the days that lack a stolen part that a root names, with the root, by prefixes of keys.
+// A run may have made the part again, with the same bytes.
+func (w *thiefWorld) unrooted(parts map[serviceDay][]*object) map[string]string {
+	damaged := map[string]string{}
+	for root, err := range catalog.Roots(context.Background(), w.stores[0].blobs, nil) {
+		if err != nil {
+			w.trouble("roots: %v", err)
+			continue
+		}
+		for _, o := range w.stolen {
+			n, _ := closed.ParseName(o.Key)
+			again := func(is *object) bool { return bytes.Equal(is.body, o.body) }
+			if at := (serviceDay{n.Service, n.Day}); root.Days.Get(at.day, at.service) == closed.HashOf(o.body) &&
+				!slices.ContainsFunc(parts[at], again) {
+				damaged[at.prefix()] = "where a part that " + root.Name + " names is gone"
+			}
+		}
+	}
+	return damaged
 }
 
 // alias ends a finding about a service of which nothing is left.
