@@ -86,13 +86,16 @@ func (c *Closer) update(ctx context.Context, l *catalog.Listing) (part *closed.P
 }
 
 // Settled lists a day until the listing is younger than its part, and reads that; nil: there is none.
-func (c *Closer) Settled(ctx context.Context, l *catalog.Listing) (*catalog.Listing, *closed.Part, error) {
-	l, err := catalog.Settled(ctx, c.store, l.Service, l.Day, l.Part.Part.Number)
-	if err != nil || l.Part.Part.Number == 0 {
-		return l, nil, err
+// A part that is gone since it was listed, as below a horizon, has the day listed again.
+func (c *Closer) Settled(ctx context.Context, l *catalog.Listing) (_ *catalog.Listing, p *closed.Part, err error) {
+	for gone := ""; ; gone = l.Part.Key {
+		if l, err = catalog.Settled(ctx, c.store, l.Service, l.Day, l.Part.Part.Number); err != nil || l.Part.Part.Number == 0 {
+			return l, nil, err
+		}
+		if p, err = catalog.ReadPart(ctx, c.store, l.Part.Key); !errors.Is(err, storage.ErrNotExist) || l.Part.Key == gone {
+			return l, p, err
+		}
 	}
-	p, err := catalog.ReadPart(ctx, c.store, l.Part.Key)
-	return l, p, err
 }
 
 // Replaces looks up what compacted blobs replace.

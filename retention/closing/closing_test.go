@@ -360,6 +360,27 @@ func TestDropped(t *testing.T) {
 }
 
 // Each part has the hash of the one before.
+// A run may hang after it has listed a day. By then another one has deleted the parts below a horizon.
+func TestDroppedAndGone(t *testing.T) {
+	w := newWorld(t)
+	w.hours("web")
+	w.close()
+	var gone []string
+	hung := storagetest.Faulty(w.store, func(op storagetest.Op, key string) storagetest.Fault {
+		if op == storagetest.Get && strings.Contains(key, "/_closed.") {
+			gone = append(gone, key)
+			w.remove(key)
+		}
+		return storagetest.Fault{}
+	})
+	if err := closing.NewCloser(hung, w.now).Drop(context.Background(), "web", horizon.DayOf(day)); err != nil || len(gone) != 1 {
+		t.Errorf("%v, gone are %v", err, gone)
+	}
+	if parts := storagetest.KeysOf(t, w.store, "web/"+day.Format("2006/01/02/")+"_"); len(parts) != 0 {
+		t.Errorf("of a day without an account: %v", parts)
+	}
+}
+
 func TestChain(t *testing.T) {
 	w := newWorld(t)
 	w.hours("web")
