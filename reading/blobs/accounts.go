@@ -156,8 +156,9 @@ func (c *accounting) finish(ctx context.Context) error {
 }
 
 // settle judges the days in doubt by listings of their own, and reports what is missing in the
-// range of the query, and what is known to be lost there.
-func (a *asked) settle(ctx context.Context, sum *Summary) {
+// range of the query, and what is known to be lost there. The error is that of a context that ended
+// before all were judged.
+func (a *asked) settle(ctx context.Context, sum *Summary) error {
 	judged := map[doubt]bool{}
 	for _, d := range append(a.vanished(ctx, sum), a.doubts...) {
 		at := doubt{service: d.service, day: d.day}
@@ -178,6 +179,7 @@ func (a *asked) settle(ctx context.Context, sum *Summary) {
 		sum.Problems = append(sum.Problems, found...)
 	}
 	a.doubts = nil
+	return ctx.Err()
 }
 
 // settleDay judges a day.

@@ -119,7 +119,9 @@ func (w *windows) read(ctx context.Context) error {
 	if err := w.passed(ctx); err != nil {
 		return err
 	}
-	w.settle(ctx, &w.sum)
+	if err := w.settle(ctx, &w.sum); err != nil {
+		return err
+	}
 	return w.none(ctx, &w.sum)
 }
 

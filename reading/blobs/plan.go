@@ -53,7 +53,9 @@ func (r *Reader) plan(ctx context.Context, q Query, stored []string) (*Plan, err
 		return nil, err
 	}
 	a.judge(ctx, &p.listed)
-	a.settle(ctx, &p.listed)
+	if err := a.settle(ctx, &p.listed); err != nil {
+		return nil, err
+	}
 	// Is a service empty in the range, or missing altogether?
 	return p, a.none(ctx, &p.listed)
 }

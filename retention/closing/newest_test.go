@@ -63,6 +63,27 @@ func TestNewestRobbed(t *testing.T) {
 	}
 }
 
+// A read whose time is over before it has judged a day is not complete.
+func TestNewestEndsInDoubt(t *testing.T) {
+	w := newWorld(t)
+	w.remove(w.hours("web")[:3]...)
+	w.blob("web", day.Add(2*time.Hour), 1, 10)
+	w.close()
+	w.remove(storagetest.KeysOf(t, w.store, "web/"+day.Format("2006/01/02")+"/02")...)
+	ctx, cancel := context.WithCancel(context.Background())
+	store := storagetest.Faulty(w.store, func(op storagetest.Op, key string) storagetest.Fault {
+		if op == storagetest.Get && strings.Contains(key, "/_closed.") {
+			cancel()
+		}
+		return storagetest.Fault{Before: ctx.Err()}
+	})
+	r := blobs.New(store, blobs.Options{Now: func() time.Time { return w.now }})
+	sum, err := r.Newest(ctx, blobs.Query{Services: []string{"web"}, Range: blobs.Always(), Limit: 1000}, func([]byte) error { return nil })
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d records, %v, %q", sum.Records, err, sum.Problems)
+	}
+}
+
 // The account of a day is found from each of its hours, and where a root cannot be read nobody says that
 // no day is missing.
 func TestLastHours(t *testing.T) {
