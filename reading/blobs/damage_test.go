@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,6 +159,61 @@ func TestVanished(t *testing.T) {
 	if len(got) != 30 || len(sum.Problems) != 1 || !errors.Is(sum.Problems[0], storage.ErrNotExist) {
 		t.Errorf("%d lines, %v", len(got), sum.Problems)
 	}
+}
+
+// Two blobs change their names after the first of them was read. Then one has been read twice, and the
+// other one not.
+func TestSwappedMeanwhile(t *testing.T) {
+	hit := 0
+	for n := range uint64(60) {
+		b := newBuilder(t, 500)
+		later := some("web", 1, 100+n)
+		later[0].time += int64(time.Hour)
+		later[0].line = line(later[0].time, "info", "web", fmt.Sprintf("message %d of origin %d", 0, 100+n))
+		first, _ := b.add(time.Hour, some("web", 1, 200+n))
+		second, _ := b.add(time.Hour, later)
+		s := &swapping{BlobStore: b.store, first: first, second: second, read: make(chan struct{})}
+		s.swap = func() {
+			bodies := [][]byte{storagetest.Body(t, b.store, first), storagetest.Body(t, b.store, second)}
+			if len(bodies[0]) == len(bodies[1]) {
+				hit++
+			}
+			was := storagetest.Objects(t, b.store, "web/")
+			if err := b.store.Delete(context.Background(), was...); err != nil {
+				t.Fatal(err)
+			}
+			b.put(second, bodies[0], was[0].Metadata)
+			b.put(first, bodies[1], was[1].Metadata)
+		}
+		got, sum := read(t, blobs.New(s, blobs.Options{}), blobs.Query{Services: []string{"web"}, Range: blobs.Always()})
+		if len(sum.Problems) == 0 {
+			t.Errorf("it is complete: %q, warnings %v", got, sum.Warnings)
+		}
+	}
+	if hit == 0 {
+		t.Error("no two blobs have the same size")
+	}
+}
+
+// swapping is a store whose blobs are swapped once the first is read, before the second is.
+type swapping struct {
+	storage.BlobStore
+	first, second string
+	read          chan struct{}
+	swap          func()
+	once          sync.Once
+}
+
+func (s *swapping) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	if key == s.second {
+		<-s.read
+		s.once.Do(s.swap)
+	}
+	r, err := s.BlobStore.Get(ctx, key, off, n)
+	if key == s.first {
+		close(s.read)
+	}
+	return r, err
 }
 
 // A refusal concerns more than one blob, so it ends the read.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/crc32"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -315,7 +316,7 @@ func (l *loader) walk(s *source) error {
 	}
 	s.body = &body{}
 	s.index = &s.body.index
-	records := int64(0)
+	records, crc := int64(0), uint32(0)
 	for frame, err := range l.decoder.Walk(s.Key, all) {
 		var b blobfmt.Block
 		if err == nil {
@@ -326,11 +327,15 @@ func (l *loader) walk(s *source) error {
 			continue
 		}
 		records += int64(b.Records)
+		crc = crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), frame.Lines)
 		s.index.Blocks = append(s.index.Blocks, b)
 		s.body.blocks = append(s.body.blocks, contents{raw: bytes.Clone(frame.Lines)})
 	}
-	if s.State == catalog.Sound && records != s.Meta.Records && len(s.lost) == 0 {
+	switch sound := s.State == catalog.Sound && len(s.lost) == 0; {
+	case sound && records != s.Meta.Records:
 		s.lost = append(s.lost, s.problem(0, 0, &blobfmt.CorruptError{Blob: s.Key, Reason: "records are missing"}))
+	case sound && crc != s.Meta.CRC:
+		return errElsewhere
 	}
 	return nil
 }

@@ -82,6 +82,9 @@ func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, err
 		s.index, s.err = s.decoder.ReadIndex(s.Key, s.Size, func(off, n int64) ([]byte, error) {
 			return s.readEnd(ctx, off, n, whole)
 		})
+		if s.err == nil && s.State == catalog.Sound && s.index.CRC != s.Meta.CRC {
+			s.index, s.err = nil, errElsewhere
+		}
 		s.remember(nil)
 	}
 	return s.index, s.err
