@@ -12,6 +12,7 @@ import (
 	"blobtail/catalog/closed"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/units"
+	"blobtail/storage"
 )
 
 // A closed day has an account among its blobs (package closed), so a listing of all of the day brings
@@ -184,7 +185,11 @@ func (a *asked) settle(ctx context.Context, sum *Summary) error {
 
 // settleDay judges a day.
 func (a *asked) settleDay(ctx context.Context, d doubt, sum *Summary) (found []error, err error) {
-	l, err := catalog.Settled(ctx, a.reader.store, d.service, d.day, d.part)
+	store := catalog.Store(a.reader.store)
+	if s, ok := store.(interface{ Unshared() storage.BlobStore }); ok {
+		store = s.Unshared() // other readers may have listed the day before the part was there
+	}
+	l, err := catalog.Settled(ctx, store, d.service, d.day, d.part)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"blobtail/reading/blobs"
 	"blobtail/storage/storagetest"
+	"blobtail/storage/together"
 )
 
 // A read of the newest records lists hours from the newest back. It finds also what is missing before the
@@ -122,4 +123,31 @@ func TestClosedAnew(t *testing.T) {
 	if !slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, "web/2026/11/20/_closed.*: the part") }) {
 		t.Errorf("verify finds %q", found)
 	}
+}
+
+// A day in doubt is listed anew, also if a read that began together has listed it before it had a part.
+func TestSharedListing(t *testing.T) {
+	w := newWorld(t)
+	w.hours("web")
+	party := together.New(2)
+	one, other := party.Reader(), party.Reader()
+	one.Ready()
+	other.Ready()
+	if n := len(storagetest.KeysOf(t, one.Store(w.store), "web/2026/11/20/")); n != 12 {
+		t.Fatalf("%d blobs", n)
+	}
+	w.close()
+	w.blob("web", day.Add(15*time.Hour), 4, 1) // which the account lacks
+	r := blobs.New(other.Store(w.store), blobs.Options{Now: func() time.Time { return w.now }, Distant: true})
+	p, err := r.Plan(t.Context(), blobs.Query{Services: []string{"web"},
+		Range: blobs.Range{From: day.Add(15 * time.Hour).UnixNano(), To: day.Add(16 * time.Hour).UnixNano()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := p.Read(t.Context(), func([]byte) error { return nil })
+	if err != nil || sum.Records != 31 || len(sum.Problems) > 0 {
+		t.Errorf("%d records, %v, %v", sum.Records, sum.Problems, err)
+	}
+	one.Leave()
+	other.Leave()
 }

@@ -137,6 +137,10 @@ type openStore struct {
 	storage.Opener
 }
 
+// Unshared is the store itself, for a listing that has to begin now: one that is shared may have begun
+// when the reader was ready.
+func (s *store) Unshared() storage.BlobStore { return s.BlobStore }
+
 // List implements [storage.BlobStore].
 func (s *store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
 	return shared(ctx, s.reader, s.reader.p.objects, call{prefix, startAfter}, func(ctx context.Context) iter.Seq2[storage.Blob, error] {
