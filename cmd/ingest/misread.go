@@ -12,53 +12,46 @@ import (
 	"blobtail/internal/config"
 )
 
-// elsewhere are verbs that people write here, and other commands have.
-func elsewhere() map[string]string {
-	return map[string]string{
-		"tail": "logquery tail", "read": "logquery", "query": "logquery", "ls": "logquery ls", "list": "logquery ls", "verify": "logquery verify",
-		"ingesters": "logquery ingesters", "status": "logquery ingesters", "apply": "retention apply",
-		"plan": "retention plan", "compact": "retention compact", "drop": "retention drop", "tokens": "ingest token list", "version": "ingest --version", "help": "ingest --help",
-		"validate": "ingest check-config", "configtest": "ingest check-config", "test": "ingest check", "doctor": "ingest check", "stop": "ingest drain", "config": "ingest print-config", "flush": "curl -X POST http://ADMIN/flush, with the address of --admin",
-	}
-}
+// habits are words of other programs and of other commands of ours, behind what is written here for them.
+// A word of ingest token begins with token/.
+const habits = `
+ingest token list < token/ls token/show token/get
+ingest token new ID < token/create token/add token/make token/issue token/rotate
+ingest token revoke ID < token/rm token/remove token/delete token/del token/disable
+the id stands without a flag: ingest token new ID < token/--name token/--id token/--user
+for its end: --expires 90d < token/--ttl token/--expiry token/--expire token/--valid token/--days token/--until
+logquery tail < tail
+logquery < read query
+logquery ls < ls list
+logquery verify < verify
+logquery ingesters < ingesters status
+retention apply < apply
+retention plan < plan
+retention compact < compact
+retention drop < drop
+ingest token list < tokens
+ingest --version < version
+ingest --help < help
+ingest check-config < validate configtest
+ingest check < test doctor
+ingest drain < stop
+ingest print-config < config
+curl -X POST http://ADMIN/flush, with the address of --admin < flush
+for senders of syslog: --syslog 127.0.0.1:6514 < --syslog-listen --syslog-addr --syslog-port
+for TLS: --tls-cert FILE and --tls-key FILE < --cert --key --tls --ssl-cert
+for a directory: --store dir:PATH < --data --data-dir --dir`
 
-// otherTokens are the words of other programs for the verbs of ingest token.
-func otherTokens() map[string]string {
-	return map[string]string{
-		"create": "new ID", "add": "new ID", "make": "new ID", "issue": "new ID", "rotate": "new ID", "ls": "list", "show": "list", "get": "list",
-		"rm": "revoke ID", "remove": "revoke ID", "delete": "revoke ID", "del": "revoke ID", "disable": "revoke ID",
+// meantBy returns what to write for a verb or a flag that a verb does not have; "": not known.
+func meantBy(word string, verb *kong.Node) string {
+	for ; verb != nil && verb.Name != "token"; verb = verb.Parent {
 	}
-}
-
-// otherFlags are flags of other programs, with what to write here. Those that are for verbs of tokens
-// alone begin with the name of that verb.
-func otherFlags() map[string]string {
-	return map[string]string{
-		"token --name": "the id stands without a flag: ingest token new ID", "token --id": "the id stands without a flag: ingest token new ID", "token --user": "the id stands without a flag: ingest token new ID",
-		"token --ttl": "for its end: --expires 90d", "token --expiry": "for its end: --expires 90d", "token --expire": "for its end: --expires 90d", "token --valid": "for its end: --expires 90d", "token --days": "for its end: --expires 90d", "token --until": "for its end: --expires 2027-06-01",
-		"--syslog-listen": "for senders of syslog: --syslog 127.0.0.1:6514", "--syslog-addr": "for senders of syslog: --syslog 127.0.0.1:6514", "--syslog-port": "for senders of syslog: --syslog 127.0.0.1:6514",
-		"--cert": "for TLS: --tls-cert FILE and --tls-key FILE", "--key": "for TLS: --tls-cert FILE and --tls-key FILE", "--tls": "for TLS: --tls-cert FILE and --tls-key FILE", "--ssl-cert": "for TLS: --tls-cert FILE and --tls-key FILE",
-		"--data": "for a directory: --store dir:PATH", "--data-dir": "for a directory: --store dir:PATH", "--dir": "for a directory: --store dir:PATH",
-	}
-}
-
-// meantFlag returns what to write for an unknown flag of the verb that was chosen; "": not known.
-func meantFlag(flag string, verb *kong.Node) string {
-	for v := verb; v != nil; v = v.Parent {
-		if hint := otherFlags()[v.Name+" "+flag]; hint != "" {
-			return hint
+	for line := range strings.Lines(habits) {
+		ours, words, _ := strings.Cut(line, " < ")
+		for theirs := range strings.FieldsSeq(words) {
+			if theirs == word || verb != nil && theirs == "token/"+word {
+				return ours
+			}
 		}
-	}
-	return cmp.Or(otherFlags()[flag], cli.MeantVersion(flag), cli.MeantListen(flag, config.Default().Ingest.Listen))
-}
-
-// meantVerb returns the words for an argument that is no verb here; "": not known.
-func meantVerb(word string, verb *kong.Node) string {
-	switch {
-	case verb == nil:
-		return elsewhere()[word]
-	case verb.Name == "token" && otherTokens()[word] != "":
-		return "ingest token " + otherTokens()[word]
 	}
 	return ""
 }
@@ -81,10 +74,10 @@ func misread(app *kong.Application, err error) error {
 		}
 	}
 	first, _, _ := strings.Cut(word, ",")
-	if other := meantVerb(first, verb); argument && ok && other != "" {
+	if other := meantBy(first, verb); argument && ok && other != "" && (verb == nil || verb.Name == "token") {
 		return fmt.Errorf("there is no verb %s; for that: %s", first, other)
 	}
-	meant, shell := meantFlag(name, verb), cli.MeantShell("ingest", err)
+	meant, shell := cmp.Or(meantBy(name, verb), cli.MeantVersion(name), cli.MeantListen(name, config.Default().Ingest.Listen)), cli.MeantShell("ingest", err)
 	switch {
 	case shell != "":
 		return errors.New(shell)

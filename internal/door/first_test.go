@@ -96,7 +96,7 @@ func TestFirstBytes(t *testing.T) {
 		"<13>1 2026-11-20T10:00:00Z h a -":   "syslog has a listener of its own, --syslog",
 		"46 <13>1 2026-11-20T10:00:00Z h -":  "syslog has a listener of its own, --syslog",
 		"2W\x00\x00\x00\x01":                 "output.elasticsearch",
-		`{"msg":"x"}` + "\n":                 "send JSON with POST to /ingest/{service}",
+		`{"msg":"x"}` + "\n":                 "send records with POST to /ingest/{service}",
 		"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n": "the PROXY protocol is not taken",
 		"GET /\r\n\r\n":                      "these bytes are no request",
 		"hello\r\n":                          "these bytes are no request",

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -66,8 +67,8 @@ func (p Post) Find(r *http.Request) Sign {
 	path := short(r.URL.Path)
 	if allow, ok := p.allow(r.URL.Path); ok && !slices.Contains(strings.Split(allow, ", "), r.Method) {
 		text := method(r, path, allow)
-		if p.At == Reads && path == "/" && (r.Method == http.MethodPost || r.Method == http.MethodPut) {
-			text += "; " + p.sent() + p.records("/ingest/{service}")
+		if p.At == Reads && path == "/" && sends(r) {
+			text += "; " + p.records("/ingest/{service}")
 		}
 		return Sign{http.StatusMethodNotAllowed, allow, text}
 	}
@@ -78,25 +79,22 @@ func (p Post) Find(r *http.Request) Sign {
 	switch {
 	case row == nil:
 		return p.unknown(r, path)
-	case row.to != "":
-		return Sign{p.status(), "", "no such path " + path + "; " + row.text + p.records(row.to)}
 	case row.text != "":
 		return Sign{Status: http.StatusNotFound, Text: path + ": " + row.text}
 	case row.owner == p.At:
 		return p.unknown(r, path)
 	case row.owner == Ingester:
-		return Sign{p.status(), "", p.here() + "; " + p.sent() + p.records(path)}
+		return Sign{map[Listener]int{Reads: http.StatusMethodNotAllowed, Admin: http.StatusNotFound}[p.At], "", p.here() + "; " + p.records(path)}
 	case row.owner == Admin:
 		return p.operators(path)
 	}
 	return Sign{Status: http.StatusNotFound, Text: p.here() + "; " + readers + " (" + path + " there)"}
 }
 
-// Records reports whether a path is one of those to which clients send records, to an ingester of
-// blobtail or to another program.
+// Records reports whether a path is one of those to which clients send records.
 func Records(path string) bool {
 	row := rowOf(path)
-	return row != nil && (row.to != "" || row.text == "" && row.owner == Ingester)
+	return row != nil && row.text == "" && row.owner == Ingester
 }
 
 // Known reports whether the listener has a sign for a path: it belongs to another one, or to
@@ -128,17 +126,9 @@ func (p Post) allow(path string) (string, bool) {
 // method tells the method that a path wants.
 func method(r *http.Request, path, allow string) string {
 	if allow == http.MethodPost {
-		return fmt.Sprintf("%s %s: send it with POST: curl -X POST http://%s%s", verb(r), path, short(r.Host), path)
+		return fmt.Sprintf("%s %s: send it with POST: curl -X POST http://%s%s", short(r.Method), path, short(r.Host), path)
 	}
-	return fmt.Sprintf("%s %s: ask with GET", verb(r), path)
-}
-
-// status is that of a request with records.
-func (p Post) status() int {
-	if p.At == Reads {
-		return http.StatusMethodNotAllowed
-	}
-	return http.StatusNotFound
+	return fmt.Sprintf("%s %s: ask with GET", short(r.Method), path)
 }
 
 // here says which listener this is.
@@ -150,23 +140,12 @@ func (p Post) here() string {
 	}[p.At]
 }
 
-// sent are the words before the address for records.
-func (p Post) sent() string {
-	if p.At == Admin {
-		return "records are sent to"
-	}
-	return "send records to"
-}
-
 // takes says what the listener takes, for requests that no listener answers.
 func (p Post) takes() string {
-	switch p.At {
-	case Ingester:
+	if p.At == Ingester {
 		return `send records to /ingest/{service}, or to /ingest when each has a field "service"`
-	case Admin:
-		return "this is the admin listener, and has " + p.list()
 	}
-	return "this is logquery serve, which only reads, and has " + p.list()
+	return p.here() + ", and has " + p.list()
 }
 
 // all are the paths of the listener with their methods.
@@ -186,15 +165,12 @@ func (p Post) list() string {
 	return strings.Join(texts, ", ")
 }
 
-// records names a path of an ingester, with its address for clients of another listener.
+// records says where a path of an ingester is, for clients of another listener.
 func (p Post) records(path string) string {
-	switch {
-	case p.At == Ingester:
-		return " " + path
-	case p.Ingester != "":
-		return " the one of --listen: " + strings.TrimSuffix(p.Ingester, "/") + path
+	if p.Ingester != "" {
+		return "records are sent to the one of --listen: " + strings.TrimSuffix(p.Ingester, "/") + path
 	}
-	return " the ingester, at its --listen (port " + ingesterPort + " unless told otherwise): " + path
+	return "send records to the ingester, at its --listen (port " + ingesterPort + " unless told otherwise): " + path
 }
 
 // admin is the address of the listener for operators.
@@ -202,50 +178,30 @@ func (p Post) admin() string { return cmp.Or(p.Admin, usualAdmin+" unless told o
 
 // operators is the sign for a path of the listener for operators.
 func (p Post) operators(path string) Sign {
-	text := fmt.Sprintf("%s is answered at the admin listener, %s (--admin)", path, p.admin())
-	if p.At == Reads {
-		text = fmt.Sprintf("%s; %s is answered at the admin listener of an ingester, %s (--admin)", p.here(), path, p.admin())
-	}
+	text := fmt.Sprintf("%s; %s is answered at the admin listener, %s (--admin of ingest)", p.here(), path, p.admin())
 	if path == "/flush" || path == "/drain" {
 		text += ": curl -X POST http://" + HostPort(cmp.Or(p.Admin, usualAdmin), usualAdmin) + path + ", on its host"
 	}
-	if p.At == Ingester {
-		text += "; records are sent here, to /ingest/{service}"
-	}
 	return Sign{Status: http.StatusNotFound, Text: text}
 }
+
+// sends reports whether a request is one with records.
+func sends(r *http.Request) bool { return r.Method == http.MethodPost || r.Method == http.MethodPut }
 
 // unknown is the sign for a path that nobody has.
 func (p Post) unknown(r *http.Request, path string) Sign {
 	text := "no such path " + path + "; " + p.takes()
-	sends := r.Method == http.MethodPost || r.Method == http.MethodPut
-	switch near := p.near(r.URL.Path, sends); {
+	switch near := p.near(r.URL.Path, sends(r)); {
 	case near != "":
 		text += "; is it " + near + "?"
-	case isProbe(r.URL.Path):
-		text += "; " + p.probes()
-	case p.At == Reads && sends:
-		text += "; " + p.sent() + p.records("/ingest/{service}")
-	case p.At == Ingester && !sends:
+	case path == "/health" && p.At == Ingester:
+		text += "; the probe of this listener is /ready, and those of the ingester are /healthz and /readyz at the admin listener, " + p.admin()
+	case p.At == Reads && sends(r):
+		text += "; " + p.records("/ingest/{service}")
+	case p.At == Ingester && !sends(r):
 		text += "; " + readers
 	}
 	return Sign{Status: http.StatusNotFound, Text: text}
-}
-
-// probes names the paths by which a program asks whether the listener is well.
-func (p Post) probes() string {
-	switch p.At {
-	case Ingester:
-		return "the probe of this listener is /ready, and those of the ingester are /healthz and /readyz at the admin listener, " + p.admin()
-	case Admin:
-		return "the probes are /healthz and /readyz"
-	}
-	return "the probes are /livez and /readyz"
-}
-
-// isProbe reports whether a path is that of the probes of other programs.
-func isProbe(path string) bool {
-	return slices.Contains([]string{"/health", "/healthcheck", "/health_check", "/status", "/ping", "/alive", "/live", "/-/healthy", "/-/ready", "/api/v1/health", "/v1/health"}, path)
 }
 
 // near is the path that was probably meant, "" if none is near. sends says that records come.
@@ -254,47 +210,37 @@ func (p Post) near(path string, sends bool) string {
 	if len(path) > most {
 		return ""
 	}
-	clean := "/" + strings.Trim(path, "/")
-	for strings.Contains(clean, "//") {
-		clean = strings.ReplaceAll(clean, "//", "/")
-	}
+	segments := strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
+	clean := "/" + strings.Join(segments, "/")
 	if p.At != Ingester {
-		if clean == "/" || isProbe(path) || p.At == Reads && sends {
+		if clean == "/" || p.At == Reads && sends {
 			return ""
 		}
 		own := slices.DeleteFunc(slices.Sorted(maps.Keys(p.Own)), func(path string) bool { return path == "/" })
 		return spelling.Near(clean, own)
 	}
-	segments := strings.Split(clean[1:], "/")
+	end := slices.IndexFunc(known(), func(own string) bool { return own != "/ingest" && strings.HasSuffix(clean, own) })
 	switch {
+	case end >= 0 && clean != known()[end]: // another program has more before it
+		return known()[end]
 	case clean == "/" || clean == "/ingest" && path != "/ingest/":
 		return ""
 	case clean == "/ingest":
 		return "/ingest/{service}, or /ingest"
 	case clean != path && rowOf(clean) != nil && rowOf(clean).owner == Ingester:
 		return short(clean)
-	case !sends && segments[0] != "ingest" || isProbe(path):
+	case !sends && segments[0] != "ingest":
 		return ""
 	case segments[0] == "ingest" && len(segments) > 2:
 		return short("/ingest/" + strings.Join(segments[1:], "-"))
 	case len(segments) == 2 && spelling.Near(segments[0], []string{"ingest"}) != "":
 		return short("/ingest/" + segments[1])
-	case len(segments) == 1:
-		if near := spelling.Near(clean, known()); near != "" {
-			return near
-		}
-		if isName(segments[0]) {
-			return "/ingest/" + segments[0]
-		}
-		return ""
 	}
-	return spelling.Near(clean, known())
-}
-
-// isName reports whether a text may be the name of a service in a path.
-func isName(text string) bool {
-	const letters, most = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", 64
-	return text != "" && len(text) <= most && strings.Trim(text, letters) == ""
+	near := spelling.Near(clean, known())
+	if near == "" && len(segments) == 1 && regexp.MustCompile(`^[\w.-]{1,64}$`).MatchString(segments[0]) {
+		near = "/ingest/" + segments[0]
+	}
+	return near
 }
 
 // Index is the text of the path / of a listener: which one it is, and its paths.
@@ -315,9 +261,6 @@ func (p Post) Index() string {
 	return b.String()
 }
 
-// verb is the method of a request, which a client may have invented.
-func verb(r *http.Request) string { return short(r.Method) }
-
 // short cuts a text of a client to a length that an answer may have.
 func short(text string) string {
 	const most = 200
@@ -325,12 +268,7 @@ func short(text string) string {
 	for len(cut) < len(text) && len(cut) > 0 && !utf8.RuneStart(text[len(cut)]) {
 		cut = cut[:len(cut)-1]
 	}
-	out := strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return '?'
-		}
-		return c
-	}, strings.ToValidUTF8(cut, "?"))
+	out := regexp.MustCompile(`[\x00-\x1f\x7f]`).ReplaceAllString(strings.ToValidUTF8(cut, "?"), "?")
 	if len(cut) < len(text) {
 		out += "..."
 	}

@@ -13,7 +13,6 @@ const (
 	TLS           // a handshake
 	Syslog        // a priority, or a length before one
 	Beats         // Lumberjack of Beats and Logstash
-	Object        // JSON without a protocol around it
 	Proxy         // the PROXY protocol of HAProxy
 )
 
@@ -35,8 +34,6 @@ func SpeechOf(b []byte) Speech {
 		return Syslog
 	case len(b) > 1 && (c == '1' || c == '2') && bytes.IndexByte([]byte("WJDCA"), b[1]) >= 0:
 		return Beats
-	case c == '{':
-		return Object
 	case c >= 'A' && c <= 'Z':
 		return HTTP
 	}
@@ -70,8 +67,6 @@ func (s Speech) Instead() string {
 		return "this listener speaks HTTP: in Beats use output.elasticsearch, in Logstash the output http or elasticsearch"
 	case Proxy:
 		return "the PROXY protocol is not taken: let the proxy send X-Forwarded-For, and start this program with --behind-proxy"
-	case Object:
-		return "this listener speaks HTTP: send JSON with POST to /ingest/{service} of the ingester"
 	}
-	return "this listener speaks HTTP/1.1, and these bytes are no request (METHOD PATH HTTP/1.1)"
+	return "this listener speaks HTTP/1.1, and these bytes are no request: send records with POST to /ingest/{service} of the ingester"
 }

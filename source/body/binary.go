@@ -17,15 +17,6 @@ var compressions = [...]magic{
 	{"\x1f\x9d", "compress"}, {"\x5d\x00\x00", "lzma"}, {"PK\x03\x04", "zip"}, {"PK\x05\x06", "zip"}, {"7z\xbc\xaf\x27\x1c", "7-Zip"}, {"Rar!\x1a\x07", "rar"},
 }
 
-// files are formats of programs, pictures and the like.
-var files = [...]magic{
-	{"\x7fELF", "a program (ELF)"}, {"\xfe\xed\xfa\xce", "a program (Mach-O)"}, {"\xfe\xed\xfa\xcf", "a program (Mach-O)"}, {"\xce\xfa\xed\xfe", "a program (Mach-O)"},
-	{"\xcf\xfa\xed\xfe", "a program (Mach-O)"}, {"\xca\xfe\xba\xbe", "a program (Java or Mach-O)"}, {"\x00asm", "a program (WebAssembly)"}, {"\xac\xed\x00\x05", "an object of Java"},
-	{"\x89PNG\r\n\x1a\n", "a picture (PNG)"}, {"\xff\xd8\xff", "a picture (JPEG)"}, {"GIF87a", "a picture (GIF)"}, {"GIF89a", "a picture (GIF)"}, {"%PDF-", "a document (PDF)"},
-	{"SQLite format 3\x00", "a database (SQLite)"}, {"\xd4\xc3\xb2\xa1", "a capture (pcap)"}, {"\xa1\xb2\xc3\xd4", "a capture (pcap)"}, {"\x0a\x0d\x0d\x0a", "a capture (pcapng)"},
-	{"LPKSHHRH", "a file of the systemd journal: send the output of journalctl -o json"}, {"ElfFile\x00", "an event log of Windows (EVTX)"},
-}
-
 // notText is an [Error] for a body that is no text: its lines would be noise. encoded says that the
 // body was compressed when it came.
 func notText(body []byte, encoded bool) error {
@@ -63,7 +54,7 @@ func unreadable(text []byte) (n int) {
 	return n
 }
 
-// nameOf names the format of a body that is no text by its first bytes; "" for others.
+// nameOf names the compression of a body by its first bytes; "" for others.
 func nameOf(body []byte) string {
 	const tarAt = 257 // in the header of the first file
 	for _, m := range compressions {
@@ -71,17 +62,10 @@ func nameOf(body []byte) string {
 			return fmt.Sprintf("compressed with %s; decompress it, or send it with gzip or zstd and their Content-Encoding", m.what)
 		}
 	}
-	for _, m := range files {
-		if bytes.HasPrefix(body, []byte(m.bytes)) {
-			return m.what
-		}
-	}
 	switch {
 	case bytes.HasPrefix(body, []byte(gzipMagic)), bytes.HasPrefix(body, []byte(zstdMagic)):
 		return "compressed twice; compress it once"
-	case bytes.HasPrefix(body, []byte("MZ")) && bytes.IndexByte(body[:min(len(body), 64)], 0) >= 0:
-		return "a program (of Windows)"
-	case len(body) > tarAt+5 && string(body[tarAt:tarAt+5]) == "ustar":
+	case len(body) > tarAt+5 && string(body[tarAt:tarAt+5]) == "ustar": // most of it may be text
 		return "an archive (tar); send the files in it"
 	}
 	return ""

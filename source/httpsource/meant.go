@@ -15,48 +15,39 @@ import (
 	"blobtail/source/tokens"
 )
 
-// A likeness is a protocol that a body looks like.
+// A likeness is a protocol that a body looks like, by the name of a member.
 type likeness struct {
+	member string
+	// sure are those that are told of a body that was taken, too: a record of any program may have the
+	// names of the others.
+	sure bool
 	what string // in words
 	path string // for it; "" if no path takes it
 	kind string // its Content-Type; "" for any
 }
 
-// likenesses are found by a name of a member. Only those that are marked are told of a body that
-// was taken: the others have names that a record of any program may have.
-func likenesses() []struct {
-	member string
-	sure   bool
-	likeness
-} {
-	return []struct {
-		member string
-		sure   bool
-		likeness
-	}{
-		{"streams", true, likeness{"a push to Loki", "/loki/api/v1/push", "application/json"}},
-		{"resourceLogs", true, likeness{"logs of OTLP", "/v1/logs", "application/json"}},
-		{"resourceSpans", true, likeness{"traces of OTLP", "", ""}},
-		{"resourceMetrics", true, likeness{"metrics of OTLP", "", ""}},
-		{"logEvents", true, likeness{"events of CloudWatch, of which each in logEvents is a record", "/ingest/{service}", ""}},
-		{"create", false, likeness{"a bulk request of Elasticsearch", "/_bulk", ""}},
-		{"index", false, likeness{"a bulk request of Elasticsearch", "/_bulk", ""}},
-		{"short_message", false, likeness{"a message of GELF", "/gelf", ""}},
-		{"ddsource", false, likeness{"logs of Datadog's clients", "/api/v2/logs", ""}},
-		{"traceId", false, likeness{"spans of Zipkin", "", ""}},
-		{"event", false, likeness{"an event of Splunk's collector", "/services/collector/event", ""}},
+func likenesses() []likeness {
+	return []likeness{
+		{"streams", true, "a push to Loki", "/loki/api/v1/push", "application/json"},
+		{"resourceLogs", true, "logs of OTLP", "/v1/logs", "application/json"},
+		{"resourceSpans", true, "traces of OTLP", "", ""},
+		{"resourceMetrics", true, "metrics of OTLP", "", ""},
+		{"create", false, bulk, "/_bulk", ""},
+		{"index", false, bulk, "/_bulk", ""},
+		{"event", false, "an event of Splunk's collector", "/services/collector/event", ""},
 	}
 }
 
+const bulk = "a bulk request of Elasticsearch"
+
 // like returns the protocol that a body of JSON looks like.
 func like(sort body.Sort, b []byte, taken bool) (likeness, bool) {
-	if sort != body.Object && sort != body.Array {
-		return likeness{}, false
-	}
-	names := members(b)
-	for _, l := range likenesses() {
-		if slices.Contains(names, l.member) && (l.sure || !taken) {
-			return l.likeness, true
+	if sort == body.Object {
+		names := members(b)
+		for _, l := range likenesses() {
+			if slices.Contains(names, l.member) && (l.sure || !taken) {
+				return l, true
+			}
 		}
 	}
 	return likeness{}, false
@@ -83,25 +74,32 @@ func members(b []byte) (names []string) {
 func remedy(r *http.Request, said body.Encoding, b []byte) string {
 	sort, words := body.SortOf(b)
 	l, ok := like(sort, b, false)
+	native := strings.HasPrefix(r.URL.Path, "/ingest")
+	var first json.RawMessage
 	switch {
-	case sort.Encoded() && string(said) != words:
-		return fmt.Sprintf("the body is compressed with %s: send it with Content-Encoding: %s", words, words)
-	case sort.Encoded():
+	case sort == body.Encoded && string(said) == words:
 		return "the body is compressed twice: compress it once"
+	case sort == body.Encoded:
+		return fmt.Sprintf("the body is compressed with %s: send it with Content-Encoding: %s", words, words)
 	case sort == body.Foreign:
 		return "the body is " + words
-	case sort == body.Wide:
-		return "the body is text in UTF-16: send UTF-8"
+	case sort == body.Unknown && len(b) > 0:
+		return "protobuf goes to /v1/logs if it is of OTLP, and pushes to Loki go to /loki/api/v1/push as a block of snappy, " +
+			"with Content-Type: application/x-protobuf"
 	case ok && l.path == "":
 		return "the body looks like " + l.what + ", and an ingester takes logs only"
 	case ok && !isAt(r, l.path):
 		return "the body looks like " + l.what + ": send it to " + l.path
 	case ok && l.kind != "" && mediaOf(r) != l.kind:
 		return "the body is JSON: send it with Content-Type: " + l.kind
-	case ok:
+	case ok, sort == body.Unknown, sort == body.Object && (native || json.NewDecoder(bytes.NewReader(b)).Decode(&first) != nil):
 		return ""
+	case sort == body.Object:
+		return "the body is JSON of no form that this path takes: send JSON of your own to /ingest/{service}"
+	case native:
+		return "the body is text: send it with Content-Type: text/plain"
 	}
-	return remedyOf(r, sort, words, b)
+	return "the body is text: send lines of text to /ingest/{service}"
 }
 
 // unread adds a remedy to the error of a body that its path does not read.
@@ -110,56 +108,17 @@ func unread(r *http.Request, said body.Encoding, b []byte, err error) error {
 	if !ok || !errors.Is(err, body.ErrUnsupported) {
 		return err
 	}
-	if sort, _ := body.SortOf(b); sort != body.Protobuf && sort != body.Snapped && sort != body.Deflated {
-		return err // it says what the body is
-	}
-	if text := remedy(r, said, b); text != "" {
-		return Refuse(http.StatusUnsupportedMediaType, "%s; %s", e.Reason, text)
+	if sort, words := body.SortOf(b); sort == body.Unknown || words == "deflate" { // the error says others
+		return Refuse(http.StatusUnsupportedMediaType, "%s; %s", e.Reason, remedy(r, said, b))
 	}
 	return err
-}
-
-// remedyOf is remedy for a body that looks like no protocol of JSON.
-func remedyOf(r *http.Request, sort body.Sort, words string, b []byte) string {
-	const proto = "application/x-protobuf"
-	native := strings.HasPrefix(r.URL.Path, "/ingest")
-	switch sort {
-	case body.Journal:
-		return "the body is entries of journald: send it to /upload with Content-Type: application/vnd.fdo.journal"
-	case body.Protobuf, body.Snapped:
-		own := "/loki/api/v1/push"
-		if sort == body.Protobuf {
-			own = "/v1/logs"
-		}
-		switch {
-		case isAt(r, own) && mediaOf(r) != proto:
-			return "the body is " + words + ": send it with Content-Type: " + proto
-		case isAt(r, own):
-			return ""
-		case sort == body.Protobuf && isAt(r, "/loki/api/v1/push"):
-			return "the body is protobuf without compression: pushes to Loki are a snappy block of it, and OTLP goes to /v1/logs"
-		}
-		return "the body is " + words + ": pushes to Loki go to /loki/api/v1/push, and OTLP to /v1/logs, with Content-Type: " + proto
-	case body.Object, body.Array:
-		var first json.RawMessage
-		if native || json.NewDecoder(bytes.NewReader(b)).Decode(&first) != nil {
-			return ""
-		}
-		return "the body is JSON of no form that this path takes: send JSON of your own to /ingest/{service}"
-	case body.Lines, body.Markup:
-		if native {
-			return "the body is " + words + ": send it with Content-Type: text/plain"
-		}
-		return "the body is " + words + ": send lines of text to /ingest/{service}"
-	}
-	return ""
 }
 
 // isAt reports whether a request came to a path, or to another path of the same protocol.
 func isAt(r *http.Request, path string) bool {
 	at := r.URL.Path
 	return strings.HasSuffix(at, path) || path == "/loki/api/v1/push" && at == "/api/prom/push" || path == "/ingest/{service}" && strings.HasPrefix(at, "/ingest") ||
-		path == "/services/collector/event" && strings.HasPrefix(at, "/services/collector") || path == "/api/v2/logs" && at == "/v1/input"
+		path == "/services/collector/event" && strings.HasPrefix(at, "/services/collector")
 }
 
 // mediaOf is the type of a body without its parameters.
@@ -175,16 +134,13 @@ func advise(r *http.Request, enc body.Encoding, wire []byte, err error) error {
 	if !ok {
 		return err
 	}
-	sort, _ := body.SortOf(wire)
-	l, known := like(sort, wire, false)
-	if enc == body.Snappy && strings.TrimSpace(r.Header.Get("Content-Encoding")) == "" { // it is the form of the path
+	// Snappy may be the form of the path.
+	if enc == body.Snappy && strings.TrimSpace(r.Header.Get("Content-Encoding")) == "" && !errors.Is(err, body.ErrTooLarge) {
 		const want = "send JSON with Content-Type: application/json, or protobuf as a block of snappy"
-		if text := cmp.Or(remedy(r, "", wire), want); sort != body.Snapped && (sort != body.Unknown || !errors.Is(err, body.ErrTooLarge)) {
-			return Refuse(http.StatusBadRequest, "%s; nothing of it was taken, since it is not valid snappy (%s)", text, cause(e))
-		}
-		return err
+		return Refuse(http.StatusBadRequest, "%s; nothing of it was taken, since it is not valid snappy (%s)", cmp.Or(remedy(r, "", wire), want), cause(e))
 	}
-	if known && !isAt(r, l.path) {
+	sort, _ := body.SortOf(wire)
+	if l, known := like(sort, wire, false); known && !isAt(r, l.path) {
 		return Refuse(http.StatusBadRequest, "%s; %s", e.Reason, remedy(r, "", wire))
 	}
 	return err
@@ -199,35 +155,12 @@ func cause(e *body.Error) string {
 	return e.Reason
 }
 
-// meantType adds the path for the type of a body to the refusal of that type.
-func meantType(r *http.Request, err error) error {
-	e, ok := errors.AsType[*body.Error](err)
-	if !ok || !errors.Is(err, body.ErrUnsupported) {
-		return err
-	}
-	to := ""
-	switch media := mediaOf(r); {
-	case strings.Contains(media, "protobuf"):
-		to = "OTLP goes to /v1/logs, and pushes to Loki to /loki/api/v1/push"
-	case media == "application/vnd.fdo.journal":
-		to = "entries of journald go to /upload"
-	case strings.Contains(media, "msgpack"):
-		to = "have Fluentd or Fluent Bit send JSON (format json_lines)"
-	case media == "multipart/form-data":
-		to = "with curl --data-binary @FILE, not -F"
-	}
-	if to == "" {
-		return err
-	}
-	return Refuse(http.StatusUnsupportedMediaType, "%s; %s", e.Reason, to)
-}
-
 // likeNote is a remark about a body that was taken, and looks like that of another path; "" for
 // none.
 func likeNote(r *http.Request, b []byte, a *Result) string {
 	l, ok := likeness{}, false
 	if looksLikeBulk(b) {
-		l, ok = likeness{"a bulk request of Elasticsearch", "/_bulk", ""}, true
+		l, ok = likeness{what: bulk, path: "/_bulk"}, true
 	} else if a.Accepted+a.Expired == 1 && mayBeOther(b) { // the others are one object
 		l, ok = like(body.Object, b, true)
 	}
@@ -244,11 +177,11 @@ func likeNote(r *http.Request, b []byte, a *Result) string {
 func mayBeOther(b []byte) bool {
 	const long = 4 << 10
 	head := b[:min(len(b), long)]
-	return len(b) > 0 && b[0] == '{' && (bytes.Contains(head, []byte(`"streams"`)) || bytes.Contains(head, []byte(`"resource`)) || bytes.Contains(head, []byte(`"logEvents"`)))
+	return len(b) > 0 && b[0] == '{' && (bytes.Contains(head, []byte(`"streams"`)) || bytes.Contains(head, []byte(`"resource`)))
 }
 
 // looksLikeBulk reports whether a body begins with an action of Elasticsearch.
 func looksLikeBulk(b []byte) bool {
-	head := string(b[:min(len(b), 64)])
-	return strings.HasPrefix(head, `{"create":{`) || strings.HasPrefix(head, `{"index":{`) || strings.HasPrefix(head, `{ "create" : {`) || strings.HasPrefix(head, `{ "index" : {`)
+	head := strings.ReplaceAll(string(b[:min(len(b), 24)]), " ", "")
+	return strings.HasPrefix(head, `{"create":{`) || strings.HasPrefix(head, `{"index":{`)
 }

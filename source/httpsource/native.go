@@ -44,7 +44,7 @@ func (x nativeExchange) Open() (in Intake, err error) {
 		in.Service = record.FoldService(name)
 	}
 	in.Form, err = body.ParseForm(r.Header.Get("Content-Type"), r.Header.Values("Content-Encoding"))
-	return in, meantType(r, err)
+	return in, err
 }
 
 // serviceIn returns the service of /ingest/{service}, "" for /ingest. A path is not

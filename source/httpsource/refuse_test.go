@@ -82,8 +82,8 @@ func TestNote(t *testing.T) {
 func TestForOperators(t *testing.T) {
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.Admin = "127.0.0.1:8515" })
 	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/flush", "/drain", "/debug/pprof/heap"} {
-		wantStatus(t, send(t, s, path, ""), 404, path+" is answered at the admin listener, 127.0.0.1:8515 (--admin)")
+		wantStatus(t, send(t, s, path, ""), 404, path+" is answered at the admin listener, 127.0.0.1:8515 (--admin of ingest)")
 	}
 	wantStatus(t, send(t, s, "/other", ""), 404, "no such path /other; send records to")
-	wantStatus(t, send(t, newSource(&memory{}), "/metrics", ""), 404, "/metrics is answered at the admin listener, 127.0.0.1:8515 unless told otherwise (--admin)")
+	wantStatus(t, send(t, newSource(&memory{}), "/metrics", ""), 404, "/metrics is answered at the admin listener, 127.0.0.1:8515 unless told otherwise (--admin of ingest)")
 }

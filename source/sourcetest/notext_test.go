@@ -26,7 +26,7 @@ func TestNoText(t *testing.T) {
 		{"/services/collector/raw", "", splunk.New()}, {"/api/v2/logs", "text/plain", datadog.New()},
 	} {
 		for text, want := range map[string]string{
-			"\x7fELF\x02\x01\x01" + strings.Repeat("text\n", 100): "a program (ELF)", "BZh91AY&SY" + strings.Repeat("x", 50): "bzip2", string(random): "is no text", "a log\nof some words\n": "",
+			"BZh91AY&SY" + strings.Repeat("x", 50): "bzip2", string(random): "is no text", "a log\nof some words\n": "",
 		} {
 			for _, encoding := range []string{"", "gzip"} {
 				var log sourcetest.Log
