@@ -12,6 +12,7 @@ import (
 	"blobtail/logql"
 	"blobtail/logql/stage"
 	"blobtail/reading/blobs"
+	"blobtail/reading/search"
 	"blobtail/record"
 )
 
@@ -75,7 +76,11 @@ type compiled struct {
 	choose *selection  // of a pipeline
 	where  *where.Expr // the condition
 	parser *parser
-	byName bool // the read needs the names of the services
+	byName bool   // the read needs the names of the services
+	of     string // what the notes of the condition begin with
+
+	searched []string // lines of a search
+	queries  []*search.Query
 }
 
 // selection is the choice of services by the selector of a pipeline.
@@ -157,11 +162,17 @@ func (a *Ask) compile(b *budget.Budget) error {
 		a.Select(pipe, true)
 	}
 	if a.Where != "" && a.where == nil {
-		expr, err := where.Parse(b, a.Where)
+		expr, err := where.Parse(b, a.Where, a.Fold)
 		if err != nil {
+			if bad, ok := errors.AsType[*where.Mistake](err); ok && !strings.Contains(bad.What, "; write ") {
+				bad.Line = search.Meant(a.Where)
+			}
 			return &AskError{"where", err}
 		}
 		a.where = expr
+		if a.of = "where: "; len(a.searched) > 0 {
+			a.of = ""
+		}
 	}
 	if a.Parse != "" && a.parser == nil {
 		p, err := newParser(a.Parse, b)
@@ -221,13 +232,39 @@ func (a *Ask) ReadsLines() bool {
 	return len(a.Texts)+len(a.Words)+len(a.Exprs)+len(a.Without) > 0 || a.Where != "" || a.LogQL != "" || a.pipe != nil && !a.pipe.Selection().All
 }
 
-// notes explain, after a read, why no record has matched the condition.
-func (a *Ask) notes() (notes []string) {
-	if a.where == nil {
-		return nil
+// notes explain, after a read of so many records, why no record has matched.
+func (a *Ask) notes(records int64) (notes []string) {
+	notes = a.remarks(records == 0)
+	if a.parser != nil && a.parser.note() != "" {
+		return append(notes, a.parser.note())
 	}
-	for _, note := range a.where.Notes() {
-		notes = append(notes, "where: "+note)
+	if a.where == nil {
+		return notes
+	}
+	meant := search.Meant
+	if len(a.searched) == 0 {
+		meant = func(condition string) string {
+			if line := search.Meant(condition); line != "" {
+				return "--search '" + line + "'"
+			}
+			return ""
+		}
+	}
+	for _, note := range a.where.Notes(meant) {
+		if what, remedy, ok := strings.Cut(note, "; write "); ok && len(a.searched) > 0 {
+			note = what + "; write where:(" + remedy + ")"
+		}
+		notes = append(notes, a.of+note)
+	}
+	return notes
+}
+
+// remarks are the notes of searches, and the hints if nothing is found.
+func (a *Ask) remarks(none bool) (notes []string) {
+	for _, q := range a.queries {
+		if notes = append(notes, q.Notes()...); none {
+			notes = append(notes, q.Hints()...)
+		}
 	}
 	return notes
 }

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"blobtail/internal/budget"
 	"blobtail/logql"
 	"blobtail/logql/stage"
+	"blobtail/reading/survey"
 	"blobtail/record"
 )
 
@@ -23,6 +27,42 @@ type parser struct {
 	pipe  *stage.Pipeline
 	whole bool      // errors of stages are fields, and so is the line that they make
 	pool  sync.Pool // of *parsing
+
+	fields     int          // of a message that has the form, at least
+	read, made atomic.Int64 // messages, and those that have it
+	other      atomic.Pointer[string]
+}
+
+// note tells that no message has the form; "": some have.
+func (p *parser) note() string {
+	message := p.other.Load()
+	if message == nil || p.made.Load() > 0 {
+		return ""
+	}
+	form := "a pattern has the text of a message around names in < >"
+	switch text := *message; {
+	case strings.HasPrefix(text, "{"):
+		form = "write --parse json (parse=json in the API)"
+	case regexp.MustCompile(`(^| )[A-Za-z_][\w.]*=[^= ]`).MatchString(text):
+		form = "write --parse logfmt (parse=logfmt in the API)"
+	}
+	return fmt.Sprintf("parse: none of %d messages has that form, and one is %.60q; %s", p.read.Load(), *message, form)
+}
+
+// count counts a message.
+func (p *parser) count(line []byte, parsed []stage.Label) {
+	if p.made.Load() > 0 {
+		return
+	}
+	p.read.Add(1)
+	parsed = slices.DeleteFunc(slices.Clone(parsed), func(l stage.Label) bool { return strings.HasPrefix(l.Name, "__error") })
+	if len(parsed) >= p.fields {
+		p.made.Add(1)
+	} else if p.other.Load() == nil {
+		value, _ := record.Lookup(line, "msg")
+		text := survey.Plain(value)
+		p.other.Store(&text)
+	}
 }
 
 // parsing is the memory of one call.
@@ -53,7 +93,7 @@ func newParser(text string, b *budget.Budget) (*parser, error) {
 	if err != nil {
 		return nil, &AskError{"parse", err}
 	}
-	return &parser{pipe: pipe}, nil
+	return &parser{pipe: pipe, fields: max(1, len(regexp.MustCompile(`<[A-Za-z]\w*>`).FindAllString(text, -1)))}, nil
 }
 
 // with calls f with a line that has the fields of its message too. The line is valid during the
@@ -75,6 +115,7 @@ func (p *parser) append(dst, line []byte, e *stage.Entry) []byte {
 	if !p.pipe.Entry(line, e) || len(object) < 2 {
 		return append(dst, line...)
 	}
+	p.count(line, e.Parsed)
 	dst = append(dst, object[:len(object)-1]...)
 	for _, l := range e.Parsed {
 		if strings.HasPrefix(l.Name, "__error") && !p.whole {

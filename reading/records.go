@@ -122,7 +122,7 @@ func (s *Store) Tail(ctx context.Context, a Ask, emit func(lines []byte) error) 
 	emit = a.Parsed(emit)
 	sum, report, err := s.r.o.Logs.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
 	out := report.Outcome(&sum)
-	out.Notes = append(out.Notes, a.notes()...)
+	out.Notes = append(out.Notes, a.notes(out.Records)...)
 	return out, err
 }
 

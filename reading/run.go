@@ -48,7 +48,7 @@ func (s *Store) run(ctx context.Context, a Ask, read reads) (*Outcome, error) {
 	}
 	out, err := s.ask(ctx, q, a.Live, a.byName, read)
 	if a.choose == nil {
-		out.Notes = append(out.Notes, a.notes()...)
+		out.Notes = append(out.Notes, a.notes(out.Records)...)
 		return out, err
 	}
 	out.Absent = nil

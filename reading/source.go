@@ -146,6 +146,8 @@ type Survey struct {
 	Of int64
 	// Fields are level and service, then those that most records have.
 	Fields []Field
+	// More says that there are others, which were left out.
+	More bool
 }
 
 // Field is a field of some records.

@@ -68,8 +68,8 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 		}
 		return sum, err
 	})
-	if of.More {
-		out.Warnings = append(out.Warnings, errors.New("there are more than 200 fields; the others are left out, unless fields= names them"))
+	if f.More = of.More; f.More {
+		out.Warnings = append(out.Warnings, errors.New("there are more than 200 fields; 200 are listed, and others if they are asked for by their names"))
 	}
 	f.list(of, cmp.Or(o.Top, chosenTop))
 	return f, out, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/reading/search"
 	"blobtail/record"
 )
 
@@ -82,6 +83,7 @@ func (a *Ask) rows() []row {
 		text("parse", &a.Parse).of(),
 		flag("not", &a.Not),
 		flag("fold", &a.Fold),
+		{key: "q", many: true, filter: true, write: a.remarked, read: func(values []string) error { return a.Search(values...) }},
 		{key: "live", write: func() []string { return some(liveWord(a.Live)) }, read: a.readLive},
 	}
 }
@@ -146,6 +148,57 @@ func ParseAsk(p Params, now time.Time) (Ask, error) {
 		return a, &NoNameError{}
 	}
 	return a, nil
+}
+
+// Search adds the filters of search lines (package search), which all count, to those of the question.
+// It says before whether it folds, and among which services. The error is an [*AskError] with the
+// key q, of a [*search.Mistake] if it is in a line.
+func (a *Ask) Search(lines ...string) error {
+	var all []*search.Query
+	for _, line := range lines {
+		q, err := search.Parse(line)
+		if err != nil {
+			return &AskError{"q", err}
+		}
+		all = append(all, q)
+	}
+	q, within := search.Join(all...), a.Services
+	if slices.Contains(within, "*") {
+		within = nil
+	}
+	p, err := q.Parts(a.Fold, within)
+	switch {
+	case err != nil:
+	case a.Not:
+		err = errors.New("it has NOT of its own: leave out the filter that turns texts round")
+	case a.Levels != 0 && p.Levels != 0 && a.Levels&p.Levels == 0:
+		err = errors.New("no level is in it and in the filter of levels")
+	}
+	if err != nil {
+		return &AskError{"q", err}
+	}
+	if len(p.Services) > 0 {
+		a.Services = p.Services
+	}
+	if p.Levels != 0 {
+		if a.Levels == 0 {
+			a.Levels = p.Levels
+		}
+		a.Levels &= p.Levels
+	}
+	a.Texts, a.Without, a.Exprs = slices.Concat(a.Texts, p.Texts), slices.Concat(a.Without, p.Without), slices.Concat(a.Exprs, p.Exprs)
+	a.Where = search.And(a.Where, p.Where)
+	a.searched, a.queries = append(a.searched, lines...), append(a.queries, q)
+	return nil
+}
+
+// remarked are the lines of the search if they have notes, which a server makes of them. It gets their
+// filters twice.
+func (a *Ask) remarked() []string {
+	if len(a.remarks(true)) == 0 {
+		return nil
+	}
+	return a.searched
 }
 
 // NoNameError says that a question names no service. Text is the value that does not; "": there is

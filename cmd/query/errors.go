@@ -17,6 +17,7 @@ import (
 	"blobtail/internal/spelling"
 	"blobtail/reading"
 	"blobtail/reading/remote"
+	"blobtail/reading/search"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -38,7 +39,11 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 	case errors.As(err, &broken):
 		return cli.Incomplete, err.Error()
 	case errors.As(err, &bad):
-		return cli.Usage, err.Error()
+		message := err.Error()
+		if expr := valueOf(a.env.args, "-g"); expr != "" && strings.HasSuffix(message, " -F") {
+			message += " " + cli.ShellWords(expr)
+		}
+		return cli.Usage, message
 	case errors.As(err, &much):
 		return cli.Usage, fmt.Sprintf("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",
 			bytesText(much.Bytes), config.Size(much.Limit))
@@ -101,50 +106,62 @@ func inNoBlob(e *reading.NoServiceError) string {
 
 // unknown says that there is no such service, and makes a suggestion.
 func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
-	level := record.ParseLevel([]byte(e.Name))
-	has := func(flag rune) bool {
-		verb := verbOf(a.model, a.verb.Name) // with all flags
-		return !a.given("logql") && verb != nil && slices.ContainsFunc(verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
-	}
 	if every, err := a.all(); err == nil {
 		a.model = every.Model // the name may be meant as any verb
 	}
-	hint, typed := "logquery ls lists them", a.typed(e.Name)
-	meant := a.verbMeant(typed)
+	typed := typedAs(a.env.args, e.Name)
+	if first := a.env.args[0]; !a.isService(ctx, e, first) {
+		if meant := a.verbMeant(first); meant != "" {
+			other := *e
+			other.Name = first
+			return fmt.Sprintf("%v; for that: logquery %s%s", &other, meant, a.thereAre(ctx, e))
+		}
+	}
+	return fmt.Sprintf("%v; %s%s", e, a.nameMeant(ctx, e, typed), a.thereAre(ctx, e))
+}
+
+// nameMeant is what was probably meant by a name that is no service.
+func (a *app) nameMeant(ctx context.Context, e *reading.NoServiceError, typed string) string {
+	level := record.ParseLevel([]byte(e.Name))
 	begin := beginning(e)
 	switch verb := verbOf(a.model, e.Name); {
 	case a.env.isFile(e.Name):
-		hint = "a file has that name: if the shell made it of *, quote that: '*'"
-	case a.verb.Name == "top" && a.isService(ctx, e, a.verbs.Top.Field):
-		hint = "the field comes first: logquery top " + cli.ShellWords(a.noServices(ctx, e, typed), a.verbs.Top.Field)
-	case a.moreFields(e.Name):
-		fields := a.verbs.Top.Field + "," + typed
-		hint = "several fields stand with commas: logquery top " + cli.ShellWords(slices.Concat([]string{fields}, a.verbs.Top.Services[1:])...)
+		return "a file has that name: if the shell made it of *, quote that: '*'"
+	case a.topMeant(ctx, e) != "":
+		return a.topMeant(ctx, e)
 	case len(begin) > 1:
-		hint = fmt.Sprintf("%d services begin so: '%s*'", len(begin), e.Name)
+		return fmt.Sprintf("%d services begin so: '%s*'", len(begin), e.Name)
 	case e.Name == "help" || e.Name == "all":
-		hint = map[string]string{"help": "for help write it first: logquery help tail", "all": "for all services: '*'"}[e.Name]
+		return map[string]string{"help": "for help write it first: logquery help tail", "all": "for all services: '*'"}[e.Name]
 	case strings.HasPrefix(typed, "{") || strings.HasPrefix(typed, "|=") || strings.HasPrefix(typed, "|~"):
-		hint = "for LogQL: --logql " + cli.ShellWords(typed)
-	case condition().MatchString(typed) && a.argMeant(typed) != "":
-		hint = a.argMeant(typed)
+		return "for LogQL: logquery --logql " + cli.ShellWords(cmp.Or(logqlMeant(typed), typed))
+	case search.Meant(typed) != "":
+		return a.argMeant(typed)
 	case strings.Contains(e.Name, ".*"):
-		hint = "names are globs, and no regular expressions: " + cli.ShellWords(strings.ReplaceAll(e.Name, ".*", "*"))
+		return "names are globs, and no regular expressions: " + cli.ShellWords(strings.ReplaceAll(e.Name, ".*", "*"))
+	case strings.Contains(typed, "/") && a.isService(ctx, e, serviceIn(typed)):
+		return "a service has no kind before it: logquery " + cli.ShellWords(serviceIn(typed))
 	case e.Near != "":
-		hint = fmt.Sprintf("there is %q", e.Near)
+		return fmt.Sprintf("there is %q", e.Near)
 	case strings.ContainsAny(e.Name, `*?[\`):
 	case verb != nil:
-		hint = fmt.Sprintf("for the verb write it first: logquery %s SERVICE", e.Name)
-	case meant != "":
-		hint = "for that: logquery " + meant
+		words := slices.DeleteFunc(a.bare(), func(word string) bool { return word == e.Name })
+		if len(words) > 1 && e.Name == "top" && slices.Contains(e.Stored, words[0]) {
+			words = append(words[1:], words[0])
+		}
+		if len(words) == 0 {
+			words = []string{"SERVICE"}
+		}
+		return fmt.Sprintf("for the verb write it first: logquery %s %s", e.Name, strings.Join(words, " "))
 	case a.argMeant(typed) != "":
-		hint = a.argMeant(typed)
-	case level != record.Other && has('l'):
-		hint = fmt.Sprintf("for the level: --level %s", level)
-	case has('F'):
-		hint = "to search text: -F " + cli.ShellWords(typed)
+		return a.argMeant(typed)
+	case a.given("logql") || !hasFlag(a.model, a.verb.Name, "fixed") || !slices.Contains(a.env.args, typed):
+	case level != record.Other:
+		return "for the level: " + a.line([]string{typed}, "--level", level.String())
+	default:
+		return "to search text: " + a.line([]string{typed}, "-F", typed)
 	}
-	return fmt.Sprintf("%v; %s%s", e, hint, a.thereAre(ctx, e))
+	return "logquery ls lists them"
 }
 
 // isService reports whether a text is for services: a name, several with commas, or a glob.
@@ -153,26 +170,21 @@ func (a *app) isService(ctx context.Context, e *reading.NoServiceError, text str
 	return strings.ContainsAny(text, "*?") || slices.ContainsFunc(strings.Split(text, ","), func(name string) bool { return slices.Contains(all, name) })
 }
 
-// noServices are the services of top that are none, with commas as fields have them; typed if there is
-// one only.
-func (a *app) noServices(ctx context.Context, e *reading.NoServiceError, typed string) string {
-	names := slices.DeleteFunc(serviceNames(a.verbs.Top.Services), func(name string) bool { return a.isService(ctx, e, name) })
-	if len(names) < 2 {
-		return typed
+// topMeant is the command that was probably meant by fields of top that stand behind or among services.
+func (a *app) topMeant(ctx context.Context, e *reading.NoServiceError) string {
+	words := append([]string{a.verbs.Top.Field}, a.verbs.Top.Services...)
+	is := func(word string) bool { return a.isService(ctx, e, word) }
+	services := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !is(word) })
+	if a.verb.Name != "top" || len(services) == 0 || !is(words[0]) && !is(words[len(words)-1]) {
+		return ""
 	}
-	return strings.Join(names, ",")
+	fields := strings.Join(slices.DeleteFunc(words, is), ",")
+	return "fields come first, with commas: logquery top " + cli.ShellWords(slices.Insert(services, 0, fields)...)
 }
 
-// moreFields reports whether an unknown service of top may be a second field: it stands before a
-// service.
-func (a *app) moreFields(name string) bool {
-	given := a.verbs.Top.Services
-	return a.verb.Name == "top" && len(given) > 1 && slices.Equal(serviceNames(given[:1]), []string{name})
-}
-
-// typed is the argument behind a service's name, such as one with blanks.
-func (a *app) typed(name string) string {
-	for _, arg := range a.env.args {
+// typedAs is the argument behind a service's name, such as one with blanks.
+func typedAs(args []string, name string) string {
+	for _, arg := range args {
 		if names := serviceNames([]string{arg}); len(names) == 1 && names[0] == name {
 			return arg
 		}
@@ -181,13 +193,31 @@ func (a *app) typed(name string) string {
 }
 
 // verbMeant is the command that was probably meant by the first argument, which is neither a
-// verb nor a service; "" if there is none.
+// verb nor a service; "" if there is none. It has the other arguments.
 func (a *app) verbMeant(first string) string {
-	if len(a.env.args) == 0 || a.env.args[0] != first || a.verb.Name != "read" {
+	if a.verb.Name != "read" || strings.HasPrefix(first, "-") {
 		return ""
 	}
-	if other := otherVerbs()[first]; other != "" {
-		return other
+	rest := slices.DeleteFunc(slices.Clone(a.env.args[1:]), func(arg string) bool { return !slices.Contains(a.bare(), cli.ShellWords(arg)) })
+	line := func(without ...string) string {
+		text := strings.TrimPrefix(a.line(append(without, first)), "logquery ")
+		for _, word := range rest {
+			if strings.IndexByte(word, '/') > 0 { // a kind is before it
+				text = strings.ReplaceAll(text, word, serviceIn(word))
+			}
+		}
+		return text
+	}
+	if text := spelling.First(first, spelling.Habits(habits, "verb")); text != "" {
+		one, query := "TEXT", "QUERY"
+		if len(rest) > 0 {
+			one, query = rest[0], cmp.Or(logqlMeant(rest[0]), rest[0])
+		}
+		if strings.Contains(text, "{1}") {
+			return strings.NewReplacer("{1}", cli.ShellWords(one), "{*}", line(one)).Replace(text)
+		}
+		all := line(slices.DeleteFunc(slices.Clone(rest), func(arg string) bool { return !strings.HasPrefix(arg, "{") })...)
+		return strings.NewReplacer("{q}", cli.ShellWords(query), "{*}", all).Replace(text)
 	}
 	var verbs []string
 	for _, n := range a.model.Children {
@@ -198,7 +228,7 @@ func (a *app) verbMeant(first string) string {
 	}
 	verb := spelling.Near(first, verbs)
 	if n := verbOf(a.model, verb); n != nil && slices.ContainsFunc(n.Positional, func(p *kong.Positional) bool { return p.Name == "service" && (p.Required || n.Name == "read") }) {
-		verb += " SERVICE"
+		verb += " " + line()
 	}
 	return verb
 }
@@ -231,9 +261,9 @@ func (a *app) thereAre(ctx context.Context, e *reading.NoServiceError) string {
 func (a *app) misread(verb string, err error) error {
 	if strings.HasPrefix(err.Error(), `expected "<service>`) {
 		if verb == "new" || verb == "patterns" { // which a service may be called
-			return cli.Usagef("%w. For a service called %s: logquery read %s", errWhich(), verb, verb)
+			return cli.Usagef("%w. For a service called %s: logquery read %s", errWhich(a.line(nil)), verb, verb)
 		}
-		return errWhich()
+		return errWhich(a.line(nil))
 	}
 	if strings.HasPrefix(err.Error(), `expected "<field>`) {
 		return cli.Usagef("which field, and of which service? For example: logquery top status web. For a service called top: logquery read top")
@@ -257,7 +287,7 @@ func (a *app) misread(verb string, err error) error {
 		name = a.written(name)
 		hint := a.flagMeant(name)
 		if verb == "serve" {
-			if hint == ofToken {
+			if name == "--token" {
 				hint = "for the tokens of readers: --tokens FILE"
 			}
 			hint = cmp.Or(cli.MeantListen(name, ownAddress), hint)
@@ -272,7 +302,7 @@ func (a *app) misread(verb string, err error) error {
 	return cli.Usagef("%w; see %s", err, see)
 }
 
-// errWhich is a command line without a service.
-func errWhich() error {
-	return cli.Usagef("which service? logquery ls lists them; all of them are '*'")
+// errWhich is a command line without a service. all is that of all services.
+func errWhich(all string) error {
+	return cli.Usagef("which service? For all of them: %s; logquery ls lists them", all)
 }

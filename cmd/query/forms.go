@@ -45,10 +45,9 @@ type printer struct {
 	people bool
 	// The names of fields that csv has no column for.
 	left map[string]bool
-	// unseen are those of --fields that no record has had; printed: there was a record.
-	unseen  []string
-	doubt   doubtful
-	printed bool
+	// fields are those of --fields, unseen those that no record has had; printed: there was a record.
+	fields, unseen []string
+	printed        bool
 	// failed counts the records for which the template fails; failure is the first error.
 	failed  int
 	failure error
@@ -63,7 +62,7 @@ func (a *app) printer(f outputFlags, ask *reading.Ask) (*printer, error) {
 		f.Fields[i] = strings.TrimSpace(name) // --fields 'ts, msg'
 	}
 	share := a.made.Share()
-	p := &printer{a: a, share: &share, people: f.Template == "" && (form == "pretty" || form == "raw"), unseen: slices.Clone(f.Fields), doubt: doubt(f.Fields)}
+	p := &printer{a: a, share: &share, people: f.Template == "" && (form == "pretty" || form == "raw"), fields: f.Fields, unseen: slices.Clone(f.Fields)}
 	switch {
 	case f.Template != "" && (f.Output != "" || len(f.Fields) > 0):
 		return nil, cli.Usagef("--template is a form of its own; leave out -o and --fields")
@@ -110,27 +109,11 @@ func safely(line func(dst, line []byte) []byte) func(dst, line []byte) []byte {
 // print writes lines.
 func (p *printer) print(lines []byte) error {
 	p.look(lines)
-	if len(p.unseen) == len(p.doubt.parts) && p.doubt.holds(lines) {
-		return nil
-	}
-	if err := p.release(); err != nil {
-		return err
-	}
 	if p.line != nil {
 		return p.form(lines)
 	}
 	_, err := p.a.out.Write(lines)
 	return err
-}
-
-// release prints the rows that were held back.
-func (p *printer) release() error {
-	for ; p.doubt.held > 0; p.doubt.held-- {
-		if err := p.form(p.doubt.first); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // form writes lines in their form, some at a time.
@@ -165,7 +148,6 @@ func (p *printer) look(lines []byte) {
 			return ok
 		})
 	}
-	p.doubt.look(lines, p.unseen)
 }
 
 // separate stands between records that are not adjacent, in the forms for people.
@@ -189,16 +171,35 @@ func (p *printer) problem() error {
 	return fmt.Errorf("--template fails for %s left out: %w", records, p.failure)
 }
 
+// fieldsMeant is what was probably meant by names that no record has: several with a sign between them
+// that is no comma, one with a sign before it, or all; "": they may be names of other records.
+func (p *printer) fieldsMeant() string {
+	var right []string
+	for _, name := range p.fields {
+		words := []string{name}
+		if slices.Contains(p.unseen, name) {
+			words = strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune(" \t;|+", r) })
+		}
+		for _, word := range words {
+			right = append(right, strings.Trim(word, ".${}%"))
+		}
+	}
+	switch list := strings.Join(right, ","); {
+	case list == "all" || strings.Contains(strings.Join(p.unseen, ""), "*"):
+		return "for all fields leave --fields out; for some name each of them"
+	case list != strings.Join(p.fields, ","):
+		return "names stand with commas, and have no sign before them: --fields " + cli.ShellWords(list)
+	}
+	return ""
+}
+
 // end says which fields have no column, and which columns have no field. An error is a mistake in the
 // names, or of the output.
 func (p *printer) end() error {
-	if err := p.doubt.mistake(p.unseen); err != nil && p.printed {
-		return err
-	}
-	if err := p.release(); err != nil {
-		return err
-	}
 	if len(p.unseen) > 0 && p.printed {
+		if meant := p.fieldsMeant(); meant != "" {
+			return cli.Usagef("--fields: none of these records has %s; %s", strings.Join(p.unseen, ", "), meant)
+		}
 		p.a.Note("--fields: none of these records has %s; logquery fields lists the fields", strings.Join(p.unseen, ", "))
 	}
 	if len(p.left) == 0 {
@@ -210,7 +211,8 @@ func (p *printer) end() error {
 	if len(names) > most {
 		names, more = names[:most], ", ..."
 	}
-	p.a.Note("the columns are %s; the records also have %s%s: --fields ts,msg,%s", strings.Join(columnsOfCSV, ", "), strings.Join(names, ", "), more, cli.ShellWords(names[0]))
+	p.a.Note("the columns are %s; the records also have %s%s: --fields %s", strings.Join(columnsOfCSV, ", "), strings.Join(names, ", "), more,
+		cli.ShellWords(strings.Join(slices.Concat(columnsOfCSV, names), ",")))
 	return nil
 }
 

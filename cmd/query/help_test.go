@@ -38,7 +38,7 @@ func TestExamples(t *testing.T) {
 				words[i] = strings.Trim(w, `'"`)
 			}
 			args := arrange(parser.Model, words[1:])
-			a.model, a.env.args = parser.Model, words[1:]
+			a.model, a.env.args, a.args = parser.Model, words[1:], args
 			if err := a.mistake(parser.Model, args); err != nil {
 				t.Errorf("%s: %v", line, err)
 			}

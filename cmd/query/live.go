@@ -130,7 +130,7 @@ func (a *app) report(report *reading.Report) {
 		a.Complain("%v", err)
 	}
 	for _, text := range report.Notes {
-		if strings.HasPrefix(text, "where: ") {
+		if strings.HasPrefix(text, "where: ") || strings.HasPrefix(text, "parse: ") {
 			text = "--" + text // the flag
 		}
 		a.noteOf(text)

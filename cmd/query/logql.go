@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -17,6 +18,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/when"
+	"blobtail/internal/where"
 	"blobtail/reading"
 	"blobtail/reading/survey"
 	"blobtail/record"
@@ -51,7 +53,7 @@ func (c *readCmd) ask(a *app) (ask reading.Ask, err error) {
 	case c.LogQL == "" && c.Step != "":
 		return ask, cli.Usagef("--step is the distance of the points of a --logql of numbers; add that, or for buckets: hist --by %s", cli.ShellWords(c.Step))
 	case c.LogQL == "" && len(c.Services) == 0:
-		return ask, errWhich()
+		return ask, errWhich(a.line(nil))
 	case c.LogQL == "":
 		return a.ask(c.Services, c.rangeFlags, c.filterFlags)
 	case len(c.Services) > 0:
@@ -73,12 +75,23 @@ func (c *readCmd) ask(a *app) (ask reading.Ask, err error) {
 	case err == nil:
 		_, err = ask.Matcher(a.made)
 	}
-	return ask, byFlag(err)
+	return ask, byFlag(c.LogQL, err)
 }
 
-// byFlag names the flag of a mistake in a question.
-func byFlag(err error) error {
+// byFlag names the flag of a mistake in a question with a text in LogQL, or a condition that may be one.
+func byFlag(text string, err error) error {
 	if bad, ok := errors.AsType[*reading.AskError](err); ok {
+		if of, ok := errors.AsType[*where.Mistake](bad.Err); ok && of.Line != "" {
+			return cli.Usagef("--where: %s: %s; as a search: --search %s", of.Place, of.What, cli.ShellWords(of.Line))
+		}
+		query := logqlMeant(text)
+		if strings.HasPrefix(text, "{") {
+			query = cmp.Or(query, text)
+		}
+		_, wrong := reading.IsTable(query)
+		if query != "" && wrong == nil && (bad.Key == "logql" || bad.Key == "where" && text[0] == '{') {
+			return cli.Usagef("--%s: %w; write --logql %s", bad.Key, bad.Err, cli.ShellWords(query))
+		}
 		return cli.Usagef("--%s: %w", bad.Key, bad.Err)
 	}
 	return err
@@ -148,7 +161,7 @@ func (c *readCmd) table(ctx context.Context, a *app, ask reading.Ask) (int, erro
 		a.echo(t.Range)
 		rows, out, err := from.Table(ctx, t)
 		if err != nil {
-			return out, byFlag(err)
+			return out, byFlag(c.LogQL, err)
 		}
 		if c.Stats {
 			a.stats(out, time.Since(a.started))

@@ -4,18 +4,14 @@ import (
 	"context"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/spelling"
 	"blobtail/reading"
-	"blobtail/reading/survey"
+	"blobtail/reading/search"
 	"blobtail/record"
 )
-
-// sampled is how many records tell the fields of services after a search found nothing.
-const sampled = 200
 
 // pair is a text that names a field and its value, in one of the forms that people write.
 func pair() *regexp.Regexp {
@@ -25,7 +21,13 @@ func pair() *regexp.Regexp {
 // meant tells, after a text filter found nothing, the level, the service or the field that
 // was probably meant by the text, with its command; "" if the text looks like none of them.
 func (a *app) meant(ctx context.Context, ask *reading.Ask) string {
-	if ask.Not || ask.LogQL != "" || ctx.Err() != nil {
+	switch {
+	case ask.Not || ctx.Err() != nil:
+		return ""
+	case ask.LogQL != "":
+		if query := logqlMeant(ask.LogQL); query != "" {
+			return "the name of a service is in the label service, and other labels are fields: --logql " + cli.ShellWords(query)
+		}
 		return ""
 	}
 	for _, text := range slices.Concat(ask.Texts, ask.Words, ask.Exprs) {
@@ -33,62 +35,19 @@ func (a *app) meant(ctx context.Context, ask *reading.Ask) string {
 		if m := pair().FindStringSubmatch(text); m != nil {
 			key, value = m[1], m[2]
 		}
-		level := record.ParseLevel([]byte(value))
-		switch {
-		case level != record.Other && (key == "" || key == "level"):
+		if level := record.ParseLevel([]byte(value)); level != record.Other && (key == "" || key == "level") {
 			return "for the level: " + a.instead(text, "--level", level.String())
-		case key == "service" || key == "" && record.ValidService(record.FoldService(text)):
-			if hint := a.meantService(ctx, value); hint != "" {
-				return hint
+		}
+		if key == "service" || key == "" && record.ValidService(record.FoldService(text)) {
+			if near := spelling.Near(record.FoldService(value), a.services(ctx)); near != "" {
+				return "for the service: logquery " + cli.ShellWords(near)
 			}
-		case key != "":
-			if hint := a.meantField(ctx, ask, text, key, value); hint != "" {
-				return hint
-			}
+		}
+		if line := search.Meant(key + "=" + value); line != "" {
+			return "for the field: " + a.instead(text, "--search", line)
 		}
 	}
 	return ""
-}
-
-// meantService tells the service of a name, if there is one.
-func (a *app) meantService(ctx context.Context, name string) string {
-	if name == "" {
-		return ""
-	}
-	if near := spelling.Near(record.FoldService(name), a.services(ctx)); near != "" {
-		return "for the service: logquery " + cli.ShellWords(near)
-	}
-	return ""
-}
-
-// meantField tells the field of a name, if some of the newest records have it or one with a
-// name like it.
-func (a *app) meantField(ctx context.Context, ask *reading.Ask, text, key, value string) string {
-	s := survey.New(survey.Options{Fields: mostFields})
-	sample := reading.Ask{Services: ask.Services, Range: ask.Range, Parse: ask.Parse, Live: reading.Off, Limit: sampled}
-	if _, err := a.source.Records(ctx, sample, s.Add); err != nil {
-		return "" // it is a help only
-	}
-	var names []string
-	for _, f := range s.Fields() {
-		names = append(names, f.Name)
-	}
-	name := spelling.Near(key, names)
-	switch {
-	case name == "":
-		return ""
-	case name == key:
-		words := append([]string{key}, ask.Services...)
-		if ask.Parse != "" {
-			words = append(words, "--parse", ask.Parse)
-		}
-		return "for the values of " + key + ": logquery top " + cli.ShellWords(words...)
-	}
-	literal := strconv.Quote(value)
-	if _, err := strconv.ParseFloat(value, 64); err == nil {
-		literal = value
-	}
-	return "for the field " + name + ": " + a.instead(text, "--where", name+" == "+literal)
 }
 
 // instead is the command line with another filter in place of a text filter.

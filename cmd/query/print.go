@@ -99,7 +99,7 @@ func oneOf(flag, value string, words ...string) error {
 	}
 	last := len(words) - 1
 	hint := ""
-	if form := cmp.Or(otherForm(value), strings.ToLower(value)); flag == "-o" && slices.Contains(words, form) {
+	if form := cmp.Or(other("form", value, ""), strings.ToLower(value)); flag == "-o" && slices.Contains(words, form) {
 		hint = "; for that: -o " + form
 	}
 	return cli.Usagef("%s %s: it must be %s or %s%s", flag, value, strings.Join(words[:last], ", "), words[last], hint)

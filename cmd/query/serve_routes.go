@@ -144,7 +144,7 @@ func ownRoute(path string) (string, door.Kind) {
 	switch path {
 	case "tail":
 		return path, door.Tail
-	case "whoami", "openapi.json":
+	case "whoami", "openapi.json", "parse":
 		return path, door.Light
 	case "login":
 		return path, door.Asks

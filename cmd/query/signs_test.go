@@ -41,7 +41,7 @@ func TestSigns(t *testing.T) {
 	s := serve(t)
 	records := []string{
 		"/ingest", "/ingest/", "/ingest/web", "/_bulk", "/web/_bulk", "/loki/api/v1/push", "/api/prom/push", "/v1/logs", "/otlp/v1/logs", "/services/collector", "/services/collector/event",
-		"/services/collector/raw", "/gelf", "/upload", "/api/v2/logs", "/v1/input", "/api/v1/validate", "/insert/jsonline", "/_cluster/health", "/web/_doc", "/live/web",
+		"/services/collector/raw", "/gelf", "/upload", "/api/v2/logs", "/v1/input", "/api/v1/validate", "/_cluster/health", "/web/_doc", "/live/web",
 	}
 	for _, path := range records {
 		resp, text := s.send("POST", path, strings.Repeat("x", 3<<20)) // more than a question may have
@@ -50,9 +50,9 @@ func TestSigns(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/flush": "curl -X POST http://127.0.0.1:8515/flush", "/healthz": "127.0.0.1:8515", "/debug/pprof/heap": "127.0.0.1:8515", "/health": "/livez and /readyz",
-		"/v1/traces": "OTEL_TRACES_EXPORTER=none", "/api/v1/write": "no metrics", "/api/v1/query": "the API of Prometheus", "/api/health": "the API of Grafana",
-		"/web/_search": "read with logquery", "/select/logsql/query": "LogQL at /loki/api/v1", "/x": "GET /api/v1/", "/loki/api/v1/rules": "404 page not found; Loki's API has here: ",
+		"/flush": "curl -X POST http://127.0.0.1:8515/flush", "/healthz": "127.0.0.1:8515", "/debug/pprof/heap": "127.0.0.1:8515", "/health": "GET /livez",
+		"/v1/traces": "OTEL_TRACES_EXPORTER=none", "/api/v1/write": "metrics elsewhere", "/api/v1/query": "no such route", "/api/health": "GET /api/v1/",
+		"/web/_search": "GET /loki/api/v1/", "/select/logsql/query": "GET /loki/api/v1/", "/x": "GET /api/v1/", "/loki/api/v1/rules": "404 page not found; Loki's API has here: ",
 		"/loki/api/v1/query_rang": "query_range", "/api/v1/record": "is it records?", "/prometheus/api/v1/query": "404 page not found; ",
 	} {
 		if resp, text := s.send("GET", path, ""); resp.StatusCode != 404 || !strings.Contains(text, want) {

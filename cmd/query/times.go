@@ -27,7 +27,7 @@ func (a *app) times(f rangeFlags) (reading.Range, error) {
 	case f.Day != "":
 		from, to, err := when.Day(f.Day, a.now)
 		if err != nil {
-			return rng, cli.Usagef("--day: %w", err)
+			return rng, badTime("--day", f.Day, err)
 		}
 		rng.From, rng.To = from.UnixNano(), to.UnixNano()
 		return rng, nil
@@ -42,7 +42,7 @@ func (a *app) times(f rangeFlags) (reading.Range, error) {
 		}
 		t, err := when.Time(end.text, a.now)
 		if err != nil {
-			return rng, cli.Usagef("%s: %w", end.flag, err)
+			return rng, badTime(end.flag, end.text, err)
 		}
 		*end.ns = t.UnixNano()
 		until = t // only --to counts: --since excludes --from
@@ -50,7 +50,7 @@ func (a *app) times(f rangeFlags) (reading.Range, error) {
 	if f.Since != "" {
 		t, err := when.Since(f.Since, until, a.now)
 		if err != nil {
-			return rng, cli.Usagef("--since: %w", err)
+			return rng, badTime("--since", f.Since, err)
 		}
 		rng.From = t.UnixNano()
 	}
@@ -58,10 +58,20 @@ func (a *app) times(f rangeFlags) (reading.Range, error) {
 		hint := ""
 		if _, _, err := when.Day(f.From, a.now); err == nil && rng.From == rng.To {
 			hint = "; for the whole day: --day " + cli.ShellWords(f.From)
+		} else if f.From != "" && rng.From > rng.To {
+			hint = "; the other way round: " + cli.ShellWords("--from", f.To, "--to", f.From)
 		}
 		return rng, cli.Usagef("the range is empty: --from %s is not before --to %s%s", a.showTime(rng.From), a.showTime(rng.To), hint)
 	}
 	return rng, nil
+}
+
+// badTime is a time that cannot be read, with the form of ours for that of another program.
+func badTime(flag, text string, err error) error {
+	if form := other("time", text, ""); form != "" {
+		return cli.Usagef("%s: %w; write %s %s", flag, err, flag, form)
+	}
+	return cli.Usagef("%s: %w", flag, err)
 }
 
 // at is a time in the user's zone.

@@ -44,6 +44,7 @@ type textFlags struct {
 	Words   []string `short:"w" sep:"none" help:"The same, but the text is not a part of longer words." placeholder:"WORDS"`
 	Regexp  []string `short:"g" sep:"none" help:"Only records that match (RE2); all of them if repeated." placeholder:"REGEX"`
 	Without []string `sep:"none" help:"Only records without this text; without all of them if repeated." placeholder:"TEXT"`
+	Search  string   `help:"Only records that the page's line finds, such as 'status>=500 (timeout OR refused) -health'." placeholder:"LINE"`
 }
 
 // fieldFlags select records by their fields.
@@ -76,14 +77,23 @@ func (a *app) ask(services []string, times rangeFlags, filter filterFlags) (ask 
 		}
 		if *of.set, err = reading.ParseLevels(of.text); err != nil {
 			hint := ""
+			list := strings.Join(strings.FieldsFunc(of.text, func(r rune) bool { return strings.ContainsRune(" ,;|/", r) }), ",")
+			if _, err := reading.ParseLevels(list); err == nil {
+				hint = "; write " + of.flag + " " + list
+			}
 			if strings.IndexByte(of.text, '=') > 0 && !strings.ContainsAny(of.text[:1], "<>!=") {
-				hint = "; " + labels
+				hint = "; services are arguments: logquery " + cli.ShellWords(serviceIn(of.text))
 			}
 			return ask, cli.Usagef("%s: %w%s", of.flag, err, hint)
 		}
 	}
+	if filter.Search != "" {
+		if err := ask.Search(filter.Search); err != nil {
+			return ask, cli.Usagef("--search: %w", errors.Unwrap(err))
+		}
+	}
 	_, err = ask.Matcher(a.made) // a mistake is found before a store is opened
-	return ask, byFlag(err)
+	return ask, byFlag(filter.Where, err)
 }
 
 type readCmd struct {
@@ -136,7 +146,7 @@ func (c *readCmd) limits(a *app) (newest, oldest int, err error) {
 	}
 	switch {
 	case newest < 0:
-		return 0, 0, cli.Usagef("-n %d: it must be positive, or 0 for all", newest)
+		return 0, 0, cli.Usagef("-n %d: it must be positive, as in -n %d, or 0 for all", newest, -newest)
 	case oldest < 0:
 		return 0, 0, cli.Usagef("--first %d: it must be positive, or 0 for all", oldest)
 	case newest > 0 && oldest > 0:
@@ -231,10 +241,24 @@ func (a *app) count(ctx context.Context, from reading.Source, ask reading.Ask) (
 // them, but the user may have meant another name.
 func (a *app) absent(ctx context.Context, names []*reading.NoServiceError) {
 	for _, none := range names {
+		if len(names) > 1 && verbOf(a.model, none.Name) != nil {
+			names = []*reading.NoServiceError{none} // the others are arguments of the verb
+			break
+		}
+	}
+	told := map[string]bool{}
+	for i, none := range names {
+		if i > 0 && other("verb", a.env.args[0], "") != "" && !slices.Contains(a.services(ctx), a.env.args[0]) {
+			return // all of them were told
+		}
 		if slices.Contains(a.services(ctx), none.Name) {
 			a.Note("%s", inNoBlob(none))
 		} else {
-			a.Complain("%s", a.unknown(ctx, none))
+			text := a.unknown(ctx, none)
+			if _, hint, _ := strings.Cut(text, "; "); !told[hint] {
+				told[hint] = true
+				a.Complain("%s", text)
+			}
 		}
 	}
 }

@@ -122,7 +122,6 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 
 // follow prints new records until it is interrupted, and then the command to go on.
 func (c *tailCmd) follow(ctx context.Context, a *app, from reading.Source, out *printer, ask reading.Ask, after *reading.Cursor) (int, error) {
-	out.doubt.all = false // a person waits for each row
 	printed := false
 	var told reading.Outcome
 	o := reading.FollowOptions{After: after, Once: !c.Follow}

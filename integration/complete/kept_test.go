@@ -276,7 +276,7 @@ func (w *keptWorld) ask() {
 		rng.To = max(rng.From+1, w.all[w.rng.IntN(len(w.all))].time+1)
 	}
 	if q.where != "" {
-		e, err := where.Parse(nil, q.where)
+		e, err := where.Parse(nil, q.where, false)
 		w.trouble(err)
 		q.f.Where = e
 	}

@@ -144,3 +144,22 @@ func TestStoreOfAnother(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+// A store as other programs write it is answered with the text for it.
+func TestStores(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://acct.blob.core.windows.net/logs": "azure:acct/logs", "https://acct.dfs.core.windows.net/logs/web/": "azure:acct/logs",
+		"az://acct/logs": "azure:acct/logs", "azure://logs": "azure:logs", "file:///var/data": "dir:/var/data", "file:./data": "dir:./data",
+		"./data2": "dir:./data2", "data2": "dir:data2", "/var/data": "dir:/var/data",
+		"acct/logs": "azure:acct/logs", "var/log/data": "dir:var/log/data",
+		"s3://bucket/x": "", "https://acct.blob.core.windows.net/logs?sig=x": "",
+	} {
+		_, err := openstore.Parse(text)
+		if err == nil {
+			t.Fatalf("%s is a store", text)
+		}
+		if _, got, _ := strings.Cut(err.Error(), "; write "); got != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

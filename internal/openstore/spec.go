@@ -2,9 +2,11 @@ package openstore
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
+	"blobtail/internal/spelling"
 	"blobtail/storage/azure"
 	"blobtail/storage/fsys"
 )
@@ -39,11 +41,31 @@ func Default() Spec { return Spec{inDir, "./data"} }
 // The error is a [*BadSpecError]. It shows no secret that people put behind a name.
 func Parse(text string) (Spec, error) {
 	s, err := parse(text)
-	if shown, secret := public(text); err != nil && secret {
+	shown, secret := public(text)
+	if bad, ok := errors.AsType[*BadSpecError](err); ok && !secret {
+		meant := spelling.First(text, spelling.Habits(stores, "store"))
+		if _, err := parse(meant); err == nil {
+			bad.Reason += "; write " + meant
+		}
+	}
+	if err != nil && secret {
 		return Spec{}, &BadSpecError{shown, "it must be azure:[ACCOUNT/]CONTAINER and no more: a key or a SAS belongs into AZURE_STORAGE_CONNECTION_STRING or AZURE_STORAGE_SAS_TOKEN"}
 	}
 	return s, err
 }
+
+// stores are how people write stores, each with an example.
+const stores = `store
+https?://([a-z0-9]+)\.(?:blob|dfs)\.[a-z.]+/([^/]+)/?.*	azure:$1/$2	https://acct.blob.core.windows.net/logs	azure:acct/logs
+(?:azure|az|blob|azblob|abfss?|wasbs?):(?://)?([^/]+(?:/[^/]+)?)/?	azure:$1	az://acct/logs	azure:acct/logs
+azure:(?://)?([^/]+/[^/]+)/.*	azure:$1	azure:acct/logs/web	azure:acct/logs
+~(/.*)	dir:$$HOME$1	~/data	dir:$HOME/data
+(?:file|dir)://(/.*)	dir:$1	file:///var/data	dir:/var/data
+(?:file|path|fs|local):([^:]+)	dir:$1	file:./data	dir:./data
+(\.{0,2}/.*|\.\.?|[^:/]+/?)	dir:$1	./data2	dir:./data2
+([a-z0-9]{3,24}/[a-z0-9-]+)/?	azure:$1	acct/logs	azure:acct/logs
+([^:]+)	dir:$1	var/log/data	dir:var/log/data
+`
 
 // public returns the part of a spec before a secret that it may have.
 func public(text string) (shown string, secret bool) {

@@ -144,7 +144,7 @@ func (c *rule) compile(r *Rule, n int) error {
 	var mistakes []error
 	if r.Where != "" {
 		var err error
-		if c.where, err = where.Parse(nil, r.Where); err != nil {
+		if c.where, err = where.Parse(nil, r.Where, false); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("%s.where: %q: %w (rule %s)", key, r.Where, err, r.Name))
 		}
 	}

@@ -447,7 +447,7 @@ func TestMistakes(t *testing.T) {
 		rule rules.Rule
 		want string
 	}{
-		{rules.Rule{Name: "pii", Service: "web", Where: "status >", Drop: true}, `rules[1].where: "status >": column 8: a value is missing behind >; if the shell took it away, put the whole in single quotes (rule pii)`},
+		{rules.Rule{Name: "pii", Service: "web", Where: "status >", Drop: true}, `rules[1].where: "status >": column 8: the expression ends before it is whole; want one such as status >= 500 and path startsWith "/api" (rule pii)`},
 		{rules.Rule{Name: "low", Service: "web", Where: `not (level >= "high")`, Drop: true}, `column 15: "high" is no word of a level`},
 		{mask(rules.Mask{Pattern: "a(b"}), `rules[1].mask[1].pattern: "a(b": column 1: missing closing ): "a(b" (rule pii)`},
 		{mask(rules.Mask{Pattern: "ab[z-a]"}), `rules[1].mask[1].pattern: "ab[z-a]": column 4: invalid character class range: "z-a" (rule pii)`},

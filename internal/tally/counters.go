@@ -52,7 +52,7 @@ func NewCounters(all []Counter) (*Counters, error) {
 			continue
 		}
 		var err error
-		if c.of[i].where, err = where.Parse(nil, one.Where); err != nil {
+		if c.of[i].where, err = where.Parse(nil, one.Where, false); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("counters[%d].where: %q: %w (counter %s)", i, one.Where, err, one.Name))
 		}
 	}

@@ -269,7 +269,7 @@ func TestMistakes(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{`counters[1].where: "took_ms >": column 9: a value is missing behind >; `, "(counter slow)", "counters[2].where", `counters[3].where: "level >= \"hi\"": column 10: "hi" is no word of a level`} {
+	for _, want := range []string{`counters[1].where: "took_ms >": column 9: the expression ends before it is whole; `, "(counter slow)", "counters[2].where", `counters[3].where: "level >= \"hi\"": column 10: "hi" is no word of a level`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

@@ -102,12 +102,20 @@ func oneMeaning(text string) error {
 	return nil
 }
 
-// parseRelative reads a time relative to now, in lower case: now, now-2h, -2h, +2h and 2h
-// ago. known is false for other forms.
+// parseRelative reads a time relative to now, in lower case: now, now-2h, -2h, +2h, 2h ago, last
+// week and last 2 hours. known is false for other forms.
 func parseRelative(text string, now time.Time) (t time.Time, known bool, err error) {
 	if before, ago := strings.CutSuffix(text, " ago"); ago {
 		if s, ok := parseSpan(before); ok {
 			return s.before(now), true, nil
+		}
+		return t, false, nil
+	}
+	if length, last := strings.CutPrefix(text, "last "); last {
+		for _, length := range [...]string{length, "1 " + length} {
+			if s, ok := parseSpan(length); ok {
+				return s.before(now), true, nil
+			}
 		}
 		return t, false, nil
 	}

@@ -110,6 +110,11 @@ func parse(text string, now time.Time) (time.Time, error) {
 	if t, known, err := parseStamp(text, now); known {
 		return t, err
 	}
+	if i := strings.LastIndexByte(text, ' '); i > 0 && strings.Contains(text[i:], "/") {
+		if zone, err := Zone(text[i+1:]); err == nil {
+			return parse(text[:i], now.In(zone))
+		}
+	}
 	return time.Time{}, whyNot(text)
 }
 

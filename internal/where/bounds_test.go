@@ -161,7 +161,7 @@ func sameResult(t *testing.T, text string) {
 			_, b = budget.NewPool(budget.Limits{}).Begin(t.Context())
 			defer b.End()
 		}
-		e, err := Parse(b, text)
+		e, err := Parse(b, text, false)
 		if wrong != nil {
 			if err == nil {
 				t.Errorf("%s: it is taken; %v", text, wrong)
@@ -176,7 +176,7 @@ func sameResult(t *testing.T, text string) {
 		}
 		for range 2 {
 			if got, want := e.Match([]byte(boundsLine)), want.match([]byte(boundsLine)) == yes; got != want || b.Err() != nil {
-				t.Errorf("%s: %v, want %v; %v, %q", text, got, want, b.Err(), e.Notes())
+				t.Errorf("%s: %v, want %v; %v, %q", text, got, want, b.Err(), e.Notes(nil))
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func TestMade(t *testing.T) {
 		const most = 8 << 20
 		_, b := budget.NewPool(budget.Limits{Query: most}).Begin(t.Context())
 		before := allocated()
-		e, err := Parse(b, text)
+		e, err := Parse(b, text, false)
 		if err == nil && e.Match(line) {
 			t.Errorf("%.80s matches", text)
 		}
@@ -227,7 +227,7 @@ func TestMade(t *testing.T) {
 		b.End()
 	}
 	// Without a budget the record is unknown.
-	e, err := Parse(nil, `reduce(1..40, #acc + #acc, msg) == "x" or n == 1`)
+	e, err := Parse(nil, `reduce(1..40, #acc + #acc, msg) == "x" or n == 1`, false)
 	if err != nil || !e.Match(line) || !e.Select(line) {
 		t.Errorf("without a budget: %v", err)
 	}
@@ -247,7 +247,7 @@ func TestEnds(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		_, b := budget.NewPool(budget.Limits{}).Begin(ctx)
 		begun := time.Now()
-		e, err := Parse(b, text)
+		e, err := Parse(b, text, false)
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("%.80s: %v", text, err)
 		}
@@ -278,7 +278,7 @@ func FuzzWhere(f *testing.F) {
 		_, b := budget.NewPool(budget.Limits{Query: most}).Begin(ctx)
 		defer b.End()
 		before, begun := allocated(), time.Now()
-		e, err := Parse(b, text)
+		e, err := Parse(b, text, false)
 		if err != nil {
 			return
 		}

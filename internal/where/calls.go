@@ -11,6 +11,7 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/grep"
 	"blobtail/internal/regex"
 )
 
@@ -41,6 +42,12 @@ type run struct {
 	share  budget.Share
 	env    map[string]any
 
+	// raw is the line, which line has once split says so, and env once loaded does.
+	of            *Expr
+	raw, low      []byte
+	line          grep.Line
+	split, loaded bool
+
 	// expr is the expression of a text that is no constant: the last one.
 	text string
 	expr *regex.Regex
@@ -60,6 +67,7 @@ func (r *run) take(n int) error {
 // end forgets the record.
 func (r *run) end() {
 	clear(r.env)
+	r.raw, r.split, r.loaded = nil, false, false
 	clear(r.vm.Stack)
 	clear(r.vm.Variables)
 	r.share.Release()

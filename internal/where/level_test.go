@@ -19,7 +19,7 @@ func ofLevel(word string) []byte {
 // matching are the words of the records that an expression matches. Match and Select agree.
 func matching(t *testing.T, text string) string {
 	t.Helper()
-	e, err := where.Parse(nil, text)
+	e, err := where.Parse(nil, text, false)
 	if err != nil {
 		t.Errorf("%s: %v", text, err)
 		return ""
@@ -97,15 +97,15 @@ func TestLevelMistakes(t *testing.T) {
 		`let l = level; l < "big"`:          `is no word of a level`,
 		`any([1], $env.level < "big")`:      `is no word of a level`,
 	} {
-		if _, err := where.Parse(nil, text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := where.Parse(nil, text, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	e, err := where.Parse(nil, `level > "error"`)
+	e, err := where.Parse(nil, `level > "error"`, false)
 	if err != nil || e.Match(ofLevel("audit")) {
 		t.Fatalf("a word that is no level: %v", err)
 	}
-	if notes := strings.Join(e.Notes(), " "); !strings.Contains(notes, "have an order") {
+	if notes := strings.Join(e.Notes(nil), " "); !strings.Contains(notes, "have an order") {
 		t.Errorf("the notes are %s", notes)
 	}
 }
@@ -114,7 +114,7 @@ func TestLevelMistakes(t *testing.T) {
 func TestLevelOrderOfRecord(t *testing.T) {
 	for a := range record.Other {
 		for b := range record.Other {
-			e, err := where.Parse(nil, fmt.Sprintf(`level < %q`, b))
+			e, err := where.Parse(nil, fmt.Sprintf(`level < %q`, b), false)
 			if err != nil || e.Match(ofLevel(a.String())) != (a < b) {
 				t.Errorf("%v < %v: %v", a, b, err)
 			}

@@ -7,116 +7,77 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
-	"github.com/expr-lang/expr/parser"
-
-	"blobtail/internal/where/mend"
 )
 
 // example is the form of an expression, for mistakes without a fix.
 const example = `want one such as status >= 500 and path startsWith "/api"`
 
-const noField = "it names no field; " + example
+const noField = "it names no field"
 
 // ofTypes tells how values get other types.
 const ofTypes = `float(x) makes a number of a text, string(x) a text of a number`
 
-// longestFix is the longest expression that a mistake answers with.
-const longestFix = 300
+// A Mistake is a part of an expression that cannot be read.
+type Mistake struct {
+	Place string // such as column 8
+	What  string // is wrong, in one line
+	Hint  string // what to write; "": What says it
+	Line  string // the search that was probably meant, which this package does not know; "": none
+}
 
-// A mistake is a part of an expression that is no expression, in the words of its writer.
+// Error implements error. A search is that of the API.
+func (m *Mistake) Error() string {
+	switch text := m.Place + ": " + m.What; {
+	case m.Line != "":
+		return text + "; as a search: q=" + m.Line
+	case m.Hint != "":
+		return text + "; " + m.Hint
+	default:
+		return text
+	}
+}
+
+// A mistake is a Mistake before its place is in words.
 type mistake struct {
-	at   int    // its character in the expression
-	what string // is wrong
-	fix  string // the whole expression without it; "": not known
-	told bool   // what has the fix
+	at         int // its character in the expression
+	what, hint string
 }
 
 // Error implements error.
 func (m *mistake) Error() string { return m.what }
 
-// in is a mistake as a text in one line, with its place.
-func (m *mistake) in(text string) error {
-	place := "column "
+// explained is an error of [parse] in the words of the writer of an expression.
+func explained(text string, err error) *Mistake {
+	m, known := errors.AsType[*mistake](err)
+	if !known {
+		m = &mistake{what: err.Error()}
+		if of, ok := errors.AsType[*file.Error](err); ok {
+			m.at, m.what = of.From, of.Message
+		}
+		m.what, m.hint = plain(m.what)
+	}
+	if m.hint == example && regexp.MustCompile(`^(?:ts|@timestamp)\b`).MatchString(text) {
+		m.hint = "times are chosen by --since 1h, or --from and --to (from= and to= in the API)"
+	}
 	before := []rune(text)
 	before = before[:min(m.at, len(before))]
-	column := len(before) + 1
+	place, column := "column ", len(before)+1
 	if lines := strings.Split(string(before), "\n"); len(lines) > 1 {
 		place = fmt.Sprintf("line %d, column ", len(lines))
 		column = utf8.RuneCountInString(lines[len(lines)-1]) + 1
 	}
-	if m.fix == "" || len(m.fix) > longestFix {
-		return fmt.Errorf("%s%d: %s", place, column, m.what)
-	}
-	return fmt.Errorf("%s%d: %s; write %s", place, column, m.what, m.fix)
-}
-
-// explained is an error of [parse] in the words of the writer of an expression: the part that is
-// wrong, its place, and the text to write for it.
-func explained(text string, err error, right func(text string) (as string, ok bool)) error {
-	made, known := errors.AsType[*mistake](err)
-	ok := false
-	if !known {
-		made, known = wrongRegexp(text, err)
-	}
-	if known && made.told {
-		return made.in(text)
-	}
-	if known && made.fix != "" {
-		if made.fix, ok = right(made.fix); ok {
-			return made.in(text)
-		}
-		made.fix = ""
-	}
-	if found, ok := mend.Text(text, right); ok {
-		return (&mistake{at: utf8.RuneCountInString(text[:min(found.At, len(text))]), what: found.What, fix: found.Fix}).in(text)
-	}
-	if known {
-		return made.in(text)
-	}
-	at := &mistake{what: plain(err.Error())}
-	if of, ok := errors.AsType[*file.Error](err); ok {
-		at.at, at.what = of.From, plain(of.Message)
-	}
-	return at.in(text)
-}
-
-// wrongRegexp finds the regular expression that is none, if that is the error, and writes contains
-// for it.
-func wrongRegexp(text string, err error) (_ *mistake, known bool) {
-	at, ok := errors.AsType[*file.Error](err)
-	if !ok || !strings.HasPrefix(at.Message, "error parsing regexp") {
-		return nil, false
-	}
-	tree, err := parser.Parse(text)
-	if err != nil {
-		return nil, false
-	}
-	found := &mistake{at: at.From, what: plain(at.Message)}
-	ast.Walk(&tree.Node, containing(at.From))
-	found.fix = tree.Node.String()
-	return found, true
-}
-
-// containing replaces the operator at a place by contains.
-type containing int
-
-// Visit implements [ast.Visitor].
-func (c containing) Visit(node *ast.Node) {
-	if at, ok := (*node).(*ast.BinaryNode); ok && at.Operator == "matches" && at.Location().From == int(c) {
-		at.Operator = "contains"
-	}
+	return &Mistake{Place: fmt.Sprint(place, column), What: m.what, Hint: m.hint}
 }
 
 // wording is a message of the language, and the one for the writer of an expression. $1 and so on
-// are its groups; types of Go among them become words.
+// are its groups; types of Go among them become words. Behind a semicolon is the hint.
 type wording struct{ message, text string }
 
 func wordings() []wording {
 	return []wording{
 		{`^unexpected token EOF$|^unexpected end of expression$`, `the expression ends before it is whole; ` + example},
-		{`^unexpected token \w+\((".*")\)$`, `$1 has no place here; texts need quotes, and conditions are joined by and, or; ` + example},
+		{`^unexpected token \w+\((".*")\)$`, `$1 has no place here; ` + example},
 		{`^unrecognized character: U\+\w+ '(.*)'$`, `"$1" has no meaning here; ` + example},
 		{`^bad number syntax: (".*")$`, `$1 is no number, and a text needs quotes`},
 		{`^(?:integer|float) literal is too large$|^invalid \w+ literal: .*$`, `this number is too large, or none; a text needs quotes`},
@@ -160,8 +121,8 @@ func wordings() []wording {
 	}
 }
 
-// plain is a message of the language in plain words.
-func plain(message string) string {
+// plain is a message of the language in plain words, and its hint.
+func plain(message string) (what, hint string) {
 	message = strings.ReplaceAll(message, "\n", " ")
 	for _, w := range wordings() {
 		expr := regexp.MustCompile(w.message)
@@ -180,12 +141,13 @@ func plain(message string) string {
 		if strings.Contains(out, "a time") {
 			out = strings.Replace(out, ofTypes, `date(x) makes a time of a text, as in date(ts) > now() - duration("1h")`, 1)
 		}
-		return out
+		what, hint, _ = strings.Cut(out, "; ")
+		return what, hint
 	}
 	if text := typeWords(message); !regexp.MustCompile(`interface|reflect|runtime|token|nil pointer|goroutine|<nil>|\bvm\.|\bast\.`).MatchString(text) {
-		return text
+		return text, ""
 	}
-	return "this part has no meaning here; " + example
+	return "this part has no meaning here", example
 }
 
 // typeWords replaces types of Go by words for them.

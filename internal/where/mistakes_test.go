@@ -18,12 +18,12 @@ const mistaken = `{"ts":"2026-11-25T15:04:05.000000000Z","level":"error","servic
 
 // answer is what the writer of an expression is told: an error, or notes after a read. "": nothing.
 func answer(text string) string {
-	e, err := where.Parse(nil, text)
+	e, err := where.Parse(nil, text, false)
 	if err != nil {
 		return err.Error()
 	}
 	e.Match([]byte(mistaken))
-	if notes := e.Notes(); len(notes) > 0 {
+	if notes := e.Notes(strings.TrimSpace); len(notes) > 0 {
 		return "note: " + strings.Join(notes, " | ")
 	}
 	return ""
@@ -48,7 +48,7 @@ func TestMistakes(t *testing.T) {
 			}
 			// The text to write is right.
 			if _, fix, ok := strings.Cut(want, "; write "); ok && strings.HasPrefix(want, "column") {
-				if _, err := where.Parse(nil, fix); err != nil && !strings.Contains(want, "is no word of a level") {
+				if _, err := where.Parse(nil, fix, false); err != nil && !strings.Contains(want, "is no word of a level") {
 					t.Errorf("%s: the fix %s: %v", text, fix, err)
 				}
 			}
@@ -91,7 +91,7 @@ func TestNotesCount(t *testing.T) {
 	line := func(value string) []byte {
 		return fmt.Appendf(nil, `{"ts":"2026-11-25T15:04:05.000000000Z","level":"info","service":"web","msg":"m","status":%s}`+"\n", value)
 	}
-	e, err := where.Parse(nil, "status >= 500")
+	e, err := where.Parse(nil, "status >= 500", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,8 @@ func TestNotesCount(t *testing.T) {
 	e.Match(line(`"-"`)) // a read may see a record twice
 	e.Match([]byte(`{"ts":"2026-11-25T15:04:05.000000000Z","level":"info","service":"web","msg":"m"}` + "\n"))
 	e.Match(line("[1]"))
-	want := "in 3 records status is a text; write float(status) >= 500\nin 1 record status is a list; write any(status, # >= 500)"
-	if got := strings.Join(e.Notes(), "\n"); matched != 1 || got != want {
+	want := "in 3 records status is a text, and 500 is a number\nin 1 record status is a list; write any(status, # >= 500)"
+	if got := strings.Join(e.Notes(nil), "\n"); matched != 1 || got != want {
 		t.Errorf("%d matched; %s, want %s", matched, got, want)
 	}
 }

@@ -19,56 +19,54 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/grep"
 	"blobtail/internal/regex"
 )
 
 // Parse compiles an expression for a query with a budget; nil: it makes at most 64 MiB of a record.
-// An error names the mistake, its place, and the text to write, or is that of the budget.
-func Parse(b *budget.Budget, text string) (*Expr, error) {
-	e, err := parse(b, text)
+// fold says that upper and lower case of ASCII letters are equal for has. An error is a [*Mistake],
+// or that of the budget.
+func Parse(b *budget.Budget, text string, fold bool) (*Expr, error) {
+	e, err := parse(b, text, fold)
 	switch {
 	case b.Err() != nil:
 		return nil, b.Err()
 	case err != nil:
-		right := func(text string) (string, bool) {
-			_, err := parse(b, text)
-			if other, ok := errors.AsType[*mistake](err); ok && other.fix != "" {
-				text = other.fix
-				_, err = parse(b, text)
-			}
-			return text, err == nil
-		}
-		return nil, explained(text, err, right)
+		return nil, explained(text, err)
 	}
 	return e, nil
 }
 
 // parse is Parse with errors of the language.
-func parse(b *budget.Budget, text string) (*Expr, error) {
-	tree, err := parser.Parse(text)
+func parse(b *budget.Budget, text string, fold bool) (*Expr, error) {
+	tree, err := parser.Parse(expressions(text))
 	if err != nil {
 		return nil, err
 	}
 	names := &names{used: map[string]int{}, own: map[string]bool{}}
 	ast.Walk(&tree.Node, (*variables)(names))
 	uses := usesOf(tree.Node, names.own)
-	if err := misused(&tree.Node, names.own); err != nil {
+	if err := misused(tree.Node, names.own); err != nil {
 		return nil, err
 	}
 	ast.Walk(&tree.Node, names)
 	ranks := rank(&tree.Node, names)
 	if ranks.err != nil {
-		return nil, &mistake{at: ranks.err.From, what: ranks.err.Message, told: true}
+		return nil, &mistake{at: ranks.err.From, what: ranks.err.Message}
 	}
-	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, asksTime: names.asksTime, uses: uses, reasons: reasons{seed: maphash.MakeSeed()}, seen: map[string]bool{}, others: map[string]bool{}}
-	e.equals = equals(tree.Node, names, nil)
+	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, asksTime: names.asksTime, uses: uses}
+	e.reasons.seed, e.seen, e.others = maphash.MakeSeed(), map[string]bool{}, map[string]bool{}
 	e.needs = needsOf(tree.Node, names)
 	x := &exprs{budget: b, source: tree.Source, of: map[*ast.BinaryNode]*regex.Regex{}}
 	if ast.Walk(&tree.Node, x); x.err == nil {
-		c := compiling{source: tree.Source, bounds: bounds{exprs: x, ordered: ranks.ordered, costs: costs(), used: x.rests}}
+		c := compiling{budget: b, fold: fold, names: names, source: tree.Source}
+		c.bounds = bounds{exprs: x, ordered: ranks.ordered, costs: costs(), used: x.rests}
 		c.functions = c.bounds.functions()
 		e.root, err = c.compile(tree.Node)
-		e.calls = c.bounds.used
+		e.calls, e.folds = c.bounds.used, c.folds
+		if err == nil && c.has != names.has {
+			err = &mistake{what: "has(...) stands alone, or beside and, or, not"}
+		}
 	}
 	switch {
 	case x.err != nil:
@@ -81,8 +79,8 @@ func parse(b *budget.Budget, text string) (*Expr, error) {
 	delete(names.used, "$env")
 	maps.DeleteFunc(names.used, func(_ string, n int) bool { return n == 0 })
 	e.names = slices.Sorted(maps.Keys(names.used))
-	if len(e.names) == 0 && !e.whole {
-		return nil, &mistake{what: noField}
+	if len(e.names) == 0 && !e.whole && names.has == 0 {
+		return nil, &mistake{what: noField, hint: example}
 	}
 	e.noted = e.names
 	for _, u := range uses {
@@ -92,14 +90,17 @@ func parse(b *budget.Budget, text string) (*Expr, error) {
 			}
 		}
 	}
-	e.runs.New = func() any { return &run{budget: b, share: b.Share(), env: make(map[string]any, len(e.names)+1)} }
+	e.runs.New = func() any {
+		return &run{budget: b, share: b.Share(), of: e, env: make(map[string]any, len(e.names)+1)}
+	}
 	return e, nil
 }
 
 // explain returns an error of an evaluation in one line and in plain words.
 func explain(err error) error {
 	if at, ok := errors.AsType[*file.Error](err); ok {
-		return fmt.Errorf("column %d: %s", at.Column+1, plain(at.Message))
+		what, hint := plain(at.Message)
+		return &Mistake{Place: fmt.Sprintf("column %d", at.Column+1), What: what, Hint: hint}
 	}
 	return err
 }
@@ -127,12 +128,19 @@ const (
 // and by a negation if there is one.
 type condition struct {
 	program *vm.Program
+	has     *grep.Pattern // in place of a program
+	equals  []string      // texts that a field equals
 	joined  []*condition
 	or      bool
 }
 
 // compiling makes conditions of a tree.
 type compiling struct {
+	budget    *budget.Budget
+	fold      bool
+	names     *names
+	has       int  // calls of has
+	folds     bool // one of these needs lines in lower case
 	source    file.Source
 	bounds    bounds
 	functions conf.FunctionsTable
@@ -160,9 +168,18 @@ func (of *compiling) compile(node ast.Node) (*condition, error) {
 		}
 		c.joined = append(c.joined, sub)
 	}
+	if len(joined) == 2 && c.joined[1].has != nil {
+		slices.Reverse(c.joined) // a text needs no fields
+	}
 	if joined != nil {
 		return c, nil
 	}
+	if isHas(node) {
+		var err error
+		c.has, err = of.pattern(node.(*ast.CallNode))
+		return c, err
+	}
+	c.equals = equals(node, of.names, nil)
 	config := conf.CreateNew()
 	config.Strict = false // names are not known
 	config.Expect, config.ExpectAny = reflect.Bool, true
@@ -183,7 +200,14 @@ func (c *condition) of(r *run) (result truth, err error) {
 	if err := r.budget.Err(); err != nil {
 		return unknown, err
 	}
+	if c.has != nil {
+		if r.has(c.has) {
+			return yes, nil
+		}
+		return no, nil
+	}
 	if c.program != nil {
+		r.load()
 		used := r.share.Used()
 		got, err := r.vm.Run(c.program, r.env)
 		r.share.Back(used)
@@ -218,6 +242,7 @@ type names struct {
 	own      map[string]bool // variables of the expression
 	function string          // an unknown one
 	asksTime bool            // it calls now()
+	has      int             // calls of has
 	compared []comparison    // see compare
 }
 
@@ -246,7 +271,10 @@ func (n *names) Visit(node *ast.Node) {
 			at.Value = inside(at.Value)
 		}
 	case *ast.CallNode:
-		if of, ok := at.Callee.(*ast.IdentifierNode); ok {
+		if of, ok := at.Callee.(*ast.IdentifierNode); isHas(at) {
+			n.has++
+			n.used[nameHas]--
+		} else if ok {
 			n.function = of.Value
 		}
 	case *ast.BuiltinNode:
@@ -260,6 +288,11 @@ func (n *names) Visit(node *ast.Node) {
 			name := outer + "." + field.Value
 			n.used[name]++
 			ast.Patch(node, &ast.IdentifierNode{Value: name})
+		} else if named && fixed && isAll(of) && field.Value != of.Value && !n.own[field.Value] &&
+			!strings.ContainsAny(field.Value, ".\x00") {
+			n.used[of.Value]-- // one field is not the whole record
+			n.used[field.Value]++
+			ast.Patch(node, &ast.IdentifierNode{Value: inside(field.Value)})
 		}
 	}
 }

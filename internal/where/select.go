@@ -105,7 +105,7 @@ func (e *Expr) sort(line []byte, unjudged bool) bool {
 		return false
 	}
 	r := e.runs.Get().(*run)
-	e.values(r, line)
+	r.raw = line
 	result, err := e.root.of(r)
 	r.end()
 	e.runs.Put(r)

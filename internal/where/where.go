@@ -41,7 +41,7 @@ import (
 	"sync/atomic"
 
 	"blobtail/internal/budget"
-	"blobtail/internal/where/mend"
+	"blobtail/internal/spelling"
 	"blobtail/record"
 )
 
@@ -54,14 +54,15 @@ type Expr struct {
 	whole bool     // it uses $env, which has all fields
 	// calls says that it calls functions that need the run.
 	calls bool
+	// folds says that it needs lines in lower case.
+	folds bool
 	// asksTime says that it calls now().
 	asksTime bool
 	budget   *budget.Budget
 	runs     sync.Pool
 
-	uses   []use
-	equals []string
-	needs  needs
+	uses  []use
+	needs needs
 
 	matched atomic.Bool
 	records atomic.Int64 // with their names in others
@@ -89,8 +90,9 @@ func (e *Expr) AsksTime() bool { return e.asksTime }
 // Match reports whether a canonical line matches.
 func (e *Expr) Match(line []byte) bool {
 	r := e.runs.Get().(*run)
-	e.values(r, line)
+	r.raw = line
 	if e.survey() {
+		r.load()
 		e.note(line, r.env)
 	}
 	result, err := e.root.of(r)
@@ -109,8 +111,14 @@ func (e *Expr) Match(line []byte) bool {
 	return matched
 }
 
-// values decodes the values of the expression's names, or all if it uses the whole record.
-func (e *Expr) values(r *run, line []byte) {
+// load decodes the values of the expression's names, or all if it uses the whole record. Texts may have
+// decided before that they are not wanted.
+func (r *run) load() {
+	if r.loaded {
+		return
+	}
+	r.loaded = true
+	e, line := r.of, r.raw
 	for _, name := range e.names {
 		if e.budget.Err() != nil {
 			return
@@ -149,9 +157,8 @@ func (r *run) decode(value []byte) any {
 	return v
 }
 
-// Equals returns texts that a field of each matching record equals. None of them is of ts,
-// level or service.
-func (e *Expr) Equals() []string { return e.equals }
+// AsksFields reports whether the expression depends on fields, and not on texts alone.
+func (e *Expr) AsksFields() bool { return e.whole || len(e.names) > 0 }
 
 // survey reports whether the names of one more record are wanted.
 func (e *Expr) survey() bool {
@@ -174,11 +181,8 @@ func (e *Expr) note(line []byte, env map[string]any) {
 			e.seen[name] = true
 		}
 	}
-	for i := range e.uses {
-		if text := e.uses[i].unlike(value); text != "" {
-			e.unlike.add(reason{i, text}, e.uses[i].kinds(value), e.seed, line)
-			break
-		}
+	if text, search := e.clash(value, false); text != "" {
+		e.unlike.add(text, text, search, e.seed, line)
 	}
 }
 
@@ -193,28 +197,41 @@ func valuesIn(env map[string]any) func(field string) any {
 	}
 }
 
-// reason is why a record did not match: the use of a field, -1 for another reason, and the text for
-// it.
-type reason struct {
-	use  int
-	text string
-}
-
-// trouble are the records that did not match for one reason, in the words of the first of them.
-type trouble struct {
-	text  string
-	lines map[uint64]bool // hashes: a read may see a record twice
-}
-
-func (t *trouble) String() string {
-	switch n := len(t.lines); n {
-	case 1:
-		return "in 1 record " + t.text
-	case mostCounted:
-		return fmt.Sprintf("in %d records or more %s", n, t.text)
-	default:
-		return fmt.Sprintf("in %d records %s", n, t.text)
+// clash is the first one of the uses that have no result if the types of their values differ (failing),
+// or of those that have one.
+func (e *Expr) clash(value func(field string) any, failing bool) (text, search string) {
+	for i := range e.uses {
+		u := &e.uses[i]
+		if equal := u.operator == "==" || u.operator == "in" && u.right.field == ""; equal == failing || u.operator == "!=" {
+			continue
+		}
+		if text, search = u.clash(value); text != "" {
+			break
+		}
 	}
+	return text, search
+}
+
+// trouble are the records that did not match for one reason.
+type trouble struct {
+	text, search string
+	lines        map[uint64]bool // hashes: a read may see a record twice
+}
+
+func (t *trouble) note(meant func(condition string) string) string {
+	records := "1 record"
+	if n := len(t.lines); n == mostCounted {
+		records = fmt.Sprint(n, " records or more")
+	} else if n > 1 {
+		records = fmt.Sprint(n, " records")
+	}
+	text := "in " + records + " " + t.text
+	if t.search != "" && meant != nil {
+		if line := meant(t.search); line != "" {
+			text += "; as a search: " + line
+		}
+	}
+	return text
 }
 
 const (
@@ -224,15 +241,14 @@ const (
 	mostTroubles = 3
 )
 
-// troubles are those of a kind, by their use and the types of its values.
+// troubles are those of a kind, by their key.
 type troubles struct {
 	by    map[string]*trouble
 	order []*trouble
 }
 
 // add counts a record. It reports whether more records would be counted.
-func (t *troubles) add(why reason, kinds string, seed maphash.Seed, line []byte) (more bool) {
-	key := fmt.Sprint(why.use, kinds)
+func (t *troubles) add(key, text, search string, seed maphash.Seed, line []byte) (more bool) {
 	one := t.by[key]
 	if one == nil {
 		if len(t.order) == mostTroubles {
@@ -241,7 +257,7 @@ func (t *troubles) add(why reason, kinds string, seed maphash.Seed, line []byte)
 		if t.by == nil {
 			t.by = map[string]*trouble{}
 		}
-		one = &trouble{text: why.text, lines: map[uint64]bool{}}
+		one = &trouble{text: text, search: search, lines: map[uint64]bool{}}
 		t.by[key], t.order = one, append(t.order, one)
 	}
 	if len(one.lines) < mostCounted {
@@ -269,19 +285,14 @@ func (e *Expr) fail(line []byte, env map[string]any, err error) {
 			return
 		}
 	}
-	why, kinds := reason{use: -1}, ""
-	for i := range e.uses {
-		if text := e.uses[i].fails(value); text != "" {
-			why, kinds = reason{i, text}, e.uses[i].kinds(value)
-			break
-		}
-	}
-	if why.use < 0 {
-		why.text = "the expression has no result: " + explain(err).Error()
+	text, search := e.clash(value, true)
+	key := text
+	if text == "" {
+		text = "the expression has no result: " + explain(err).Error()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.failed.add(why, kinds, e.seed, line) {
+	if !e.failed.add(key, text, search, e.seed, line) {
 		e.full.Store(true)
 	}
 }
@@ -316,8 +327,9 @@ func (e *Expr) Unjudged() (records int64, why error) {
 
 // Notes explains why records have not matched. If none has: a field that no record had, next to
 // those that there are, or a number that is compared with a text. In any case: in how many records
-// a part of the expression had no result because of the types of their fields.
-func (e *Expr) Notes() (notes []string) {
+// a part of the expression had no result because of the types of their fields. meant is the search for a
+// condition, which this package does not know; nil: there is none.
+func (e *Expr) Notes(meant func(condition string) string) (notes []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.others) == 0 {
@@ -326,11 +338,11 @@ func (e *Expr) Notes() (notes []string) {
 	if !e.matched.Load() {
 		notes = e.absent()
 		for _, t := range e.unlike.order {
-			notes = append(notes, t.String())
+			notes = append(notes, t.note(meant))
 		}
 	}
 	for _, t := range e.failed.order {
-		notes = append(notes, t.String())
+		notes = append(notes, t.note(meant))
 	}
 	return notes
 }
@@ -341,14 +353,18 @@ func (e *Expr) absent() (notes []string) {
 		if e.seen[name] {
 			continue
 		}
-		hint := "there are " + strings.Join(slices.Sorted(maps.Keys(e.others)), ", ")
+		others := slices.Sorted(maps.Keys(e.others))
+		hint := "there are " + strings.Join(others, ", ")
 		note := fmt.Sprintf("no record has the field %q; ", name)
-		if of, part, ok := strings.Cut(name, "."); ok && e.others[of] && mend.Function(part) == "len" {
-			hint = "the length is len(" + of + ")"
+		if near := spelling.Near(name, others); 2*len(near) > len(name) {
+			hint = fmt.Sprintf("is it %s?", near)
 		}
 		for i := range e.uses {
 			if text := e.uses[i].dashes(e.text, name); text != "" {
 				note, hint = text, ""
+			}
+			if e.uses[i].operator == "" && e.uses[i].left.field == name {
+				hint = fmt.Sprintf("for a text write has(%q)", name)
 			}
 			if u := &e.uses[i]; u.right.field == name && u.left.field != "" && compares(u.operator) {
 				hint = fmt.Sprintf("for a text write %s %s %q", u.left.text, u.operator, name)

@@ -7,7 +7,7 @@ import (
 	"blobtail/internal/where"
 )
 
-const line = `{"ts":"2026-11-20T15:04:05.000000000Z","level":"error","service":"web","msg":"say \"hi\"","status":502,"path":"/api/x","ok":false,"none":null,"http.method":"GET","http":{"status":404,"a":{"b":1}},"tags":["a","b"],"took":1.5e3,"größe":"xl","count":7,"duration":{"len":3}}` + "\n"
+const line = `{"ts":"2026-11-20T15:04:05.000000000Z","level":"error","service":"web","msg":"say \"hi\"","status":502,"path":"/api/x","ok":false,"none":null,"http.method":"GET","http":{"status":404,"a":{"b":1}},"tags":["a","b"],"took":1.5e3,"größe":"xl","count":7,"duration":{"len":3},"$env":16,"len":3}` + "\n"
 
 func TestMatch(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -57,16 +57,19 @@ func TestMatch(t *testing.T) {
 		`bitand(count, 3) == 3`:                     true,
 		`größe == "xl"`:                             true,
 		`$env["http.method"] == "GET"`:              true,
+		`$env["$env"] == 16 and $env["len"] == 3`:   true,
+		`let n = 1; $env["n"] == nil`:               true,
+		`len($env) == 17 and $env["$env"] == 16`:    true,
 		`let n = status; n > 500`:                   true,
 		`let h = http; h.status == 404`:             true,
 		`status > 500 ? true : false`:               true,
 		`upper(path) == "/API/X"`:                   true,
 	} {
-		e, err := where.Parse(nil, text)
+		e, err := where.Parse(nil, text, false)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if e.Match([]byte(line)) != want {
-			t.Errorf("%s: not %v; %q", text, want, e.Notes())
+			t.Errorf("%s: not %v; %q", text, want, e.Notes(nil))
 		} else if e.Select([]byte(line)) != want {
 			t.Errorf("%s: Select is not %v", text, want)
 		}
@@ -89,7 +92,7 @@ func TestSelect(t *testing.T) {
 		`path == "/api/x"`, `path == 'say "hi"'`, `level == 'say "hi"'`, `level == "error" and level == "info"`, `path == "\\ud83d"`,
 		`let level = path; level == "error"`, `(level == "error" ? path : level) == "info"`, `level == path`, `level in [path, "info"]`, `level == 5 or level == "info"`,
 	} {
-		e, err := where.Parse(nil, text)
+		e, err := where.Parse(nil, text, false)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -108,7 +111,7 @@ func BenchmarkSelect(b *testing.B) {
 	record := []byte(line)
 	for _, text := range []string{`level == "info" and status >= 500`, `path == "/other"`, `level == "error"`, `level == "error" and status >= 500`} {
 		b.Run(text, func(b *testing.B) {
-			e, err := where.Parse(nil, text)
+			e, err := where.Parse(nil, text, false)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -138,7 +141,7 @@ func TestUnjudged(t *testing.T) {
 		`len(map(1..1000, # + status)) == 1000`: {true, false},
 		`len(repeat(msg, 2000000)) > 0`:         {false, true},
 	} {
-		e, err := where.Parse(nil, text)
+		e, err := where.Parse(nil, text, false)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -151,7 +154,7 @@ func TestUnjudged(t *testing.T) {
 		if selected, may := e.Select([]byte(line)), e.MaySelect([]byte(line)); selected != want.match || may != (want.match || want.unjudged) {
 			t.Errorf("%s: selected %t, may be %t", text, selected, may)
 		}
-		if notes := e.Notes(); want.unjudged && len(notes) > 0 && strings.Contains(strings.Join(notes, " "), "budget") {
+		if notes := e.Notes(nil); want.unjudged && len(notes) > 0 && strings.Contains(strings.Join(notes, " "), "budget") {
 			t.Errorf("%s: %q", text, notes)
 		}
 	}
@@ -168,7 +171,7 @@ func TestAsksTime(t *testing.T) {
 		`date(ts) > date("2026-11-20T15:00:00Z") - duration("1h")`:   false,
 		`now == 1 or msg contains "now()" or $env["now"] == "now()"`: false,
 	} {
-		e, err := where.Parse(nil, text)
+		e, err := where.Parse(nil, text, false)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if e.AsksTime() != want {

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"blobtail/internal/dev/testkit"
+	"blobtail/internal/grep"
 	"blobtail/logql"
 	"blobtail/logql/stage"
-	"blobtail/reading/blobs/search"
 	"blobtail/record"
 )
 
@@ -219,11 +219,11 @@ func checkSelection(t *rapid.T, sel stage.Selection, text string, line []byte, k
 	if !head {
 		t.Fatalf("%s of %s: kept in spite of service and level", text, line)
 	}
-	var l search.Line
+	var l grep.Line
 	raw := bytes.TrimSuffix(line, []byte("\n"))
 	l.Set(raw, raw)
 	for _, one := range sel.Texts {
-		if !search.Fixed(one, false).Match(&l) {
+		if !grep.Fixed(one, false).Match(&l) {
 			t.Fatalf("%s of %s: kept, but a search does not find %q", text, line, one)
 		}
 	}

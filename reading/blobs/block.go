@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 
 	"blobtail/blobfmt"
-	"blobtail/reading/blobs/search"
+	"blobtail/internal/grep"
 	"blobtail/record"
 )
 
@@ -65,7 +65,7 @@ func (m *Matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher in
 func (m *Matcher) filter(k *kept, above *[]int64) (higher int64) {
 	low := m.folded(k.raw)
 	// If a text is required, only the lines that have a spelling of it are examined.
-	var finder *search.Finder
+	var finder *grep.Finder
 	if len(m.patterns) > 0 && !m.invert && m.patterns[0].Weight() > 0 {
 		searched := k.raw // also by a pattern beside one that folds
 		if m.patterns[0].Folds() {
@@ -74,7 +74,7 @@ func (m *Matcher) filter(k *kept, above *[]int64) (higher int64) {
 		finder = m.patterns[0].Finder(searched)
 	}
 	k.ords = []uint32{}
-	var scratch search.Line
+	var scratch grep.Line
 	out, pos, ord := 0, 0, k.base
 	for pos < len(k.raw) {
 		if finder != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/grep"
 	"blobtail/internal/where"
-	"blobtail/reading/blobs/search"
 	"blobtail/record"
 )
 
@@ -63,7 +63,7 @@ func (s LevelSet) Lowest() record.Level {
 // upFrom is the set of a level and those above it. Other is neither high nor low.
 func upFrom(l record.Level) LevelSet { return 1<<record.Other - 1<<l }
 
-// Filter selects records of the range. All parts must match. Package search defines the texts of a
+// Filter selects records of the range. All parts must match. Package grep defines the texts of a
 // record.
 type Filter struct {
 	Levels LevelSet // 0: all
@@ -93,9 +93,9 @@ func (f *Filter) ReadsLines() bool {
 
 // Matcher is a compiled [Filter]. It may be used by several goroutines at once.
 type Matcher struct {
-	levels, high LevelSet          // high: those above the lowest of levels that are not in it
-	patterns     []*search.Pattern // the one that rules out most lines is first
-	without      []*search.Pattern // of which none may match
+	levels, high LevelSet        // high: those above the lowest of levels that are not in it
+	patterns     []*grep.Pattern // the one that rules out most lines is first
+	without      []*grep.Pattern // of which none may match
 	where        *where.Expr
 	accept       func(line []byte) bool // nil: all
 	unjudged     func() (int64, error)  // by accept; nil: none
@@ -120,16 +120,16 @@ func (f Filter) Matcher(b *budget.Budget) (*Matcher, error) {
 		return nil, badQuery("an empty text matches every record; leave it out")
 	}
 	for _, text := range f.Without {
-		m.without = append(m.without, search.Fixed(text, f.Fold))
+		m.without = append(m.without, grep.Fixed(text, f.Fold))
 	}
 	for _, text := range f.Texts {
-		m.patterns = append(m.patterns, search.Fixed(text, f.Fold))
+		m.patterns = append(m.patterns, grep.Fixed(text, f.Fold))
 	}
 	for _, word := range f.Words {
-		m.patterns = append(m.patterns, search.Word(word, f.Fold))
+		m.patterns = append(m.patterns, grep.Word(word, f.Fold))
 	}
 	for _, expr := range f.Exprs {
-		p, err := search.Expr(b, expr, f.Fold)
+		p, err := grep.Expr(b, expr, f.Fold)
 		if b.Err() != nil {
 			return nil, b.Err()
 		}
@@ -141,8 +141,8 @@ func (f Filter) Matcher(b *budget.Budget) (*Matcher, error) {
 		}
 		m.patterns = append(m.patterns, p)
 	}
-	slices.SortStableFunc(m.patterns, func(a, b *search.Pattern) int { return cmp.Compare(b.Weight(), a.Weight()) })
-	m.folds = slices.ContainsFunc(slices.Concat(m.patterns, m.without), (*search.Pattern).Folds)
+	slices.SortStableFunc(m.patterns, func(a, b *grep.Pattern) int { return cmp.Compare(b.Weight(), a.Weight()) })
+	m.folds = slices.ContainsFunc(slices.Concat(m.patterns, m.without), (*grep.Pattern).Folds)
 	if m.invert && len(m.patterns) == 0 {
 		return nil, badQuery("-v inverts text filters: add -F, -w or -g")
 	}
@@ -155,7 +155,7 @@ func (m *Matcher) readsLines() bool {
 
 // Line reports whether the filter accepts a line, which ends in a newline.
 func (m *Matcher) Line(line []byte) bool {
-	want, _ := m.line(line, m.folded(line), new(search.Line))
+	want, _ := m.line(line, m.folded(line), new(grep.Line))
 	return want
 }
 
@@ -165,13 +165,13 @@ func (m *Matcher) folded(raw []byte) []byte {
 		return raw
 	}
 	low := make([]byte, len(raw))
-	search.Fold(low, raw)
+	grep.Fold(low, raw)
 	return low
 }
 
 // line reports whether a line is wanted. If it is not, high reports whether only its
 // level is wrong, and above a wanted one. low is the same bytes folded, or the same slice.
-func (m *Matcher) line(line, low []byte, scratch *search.Line) (want, high bool) {
+func (m *Matcher) line(line, low []byte, scratch *grep.Line) (want, high bool) {
 	want = true
 	if m.budget.Err() != nil {
 		return false, false
@@ -247,7 +247,7 @@ func (m *Matcher) Spans(text []byte) (spans [][2]int) {
 	return spans[:n]
 }
 
-func (m *Matcher) all(line *search.Line) bool {
+func (m *Matcher) all(line *grep.Line) bool {
 	for _, p := range m.patterns {
 		if !p.Match(line) {
 			return false
@@ -257,6 +257,6 @@ func (m *Matcher) all(line *search.Line) bool {
 }
 
 // any reports whether a text is in the line that must not be in it.
-func (m *Matcher) any(line *search.Line) bool {
-	return slices.ContainsFunc(m.without, func(p *search.Pattern) bool { return p.Match(line) })
+func (m *Matcher) any(line *grep.Line) bool {
+	return slices.ContainsFunc(m.without, func(p *grep.Pattern) bool { return p.Match(line) })
 }

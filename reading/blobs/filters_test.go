@@ -223,12 +223,12 @@ func TestNotesOfRuledOut(t *testing.T) {
 	}
 	b.add(time.Hour, recs)
 	for _, text := range []string{`request == "absent"`, `request == "0123456789abcdef"`, `request == "abcdef 123456"`} {
-		e, err := where.Parse(nil, text)
+		e, err := where.Parse(nil, text, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, sum := read(t, blobs.New(b.store, blobs.Options{}), blobs.Query{Services: []string{"web"}, Range: blobs.Always(), Filter: blobs.Filter{Where: e}})
-		if notes := e.Notes(); len(got) > 0 || len(notes) != 1 || !strings.Contains(notes[0], "request") || sum.BlocksRead != 1 {
+		if notes := e.Notes(nil); len(got) > 0 || len(notes) != 1 || !strings.Contains(notes[0], "request") || sum.BlocksRead != 1 {
 			t.Errorf("%s: %d records, %d blocks read, notes %q", text, len(got), sum.BlocksRead, notes)
 		}
 	}
@@ -245,7 +245,7 @@ func TestUnjudged(t *testing.T) {
 	b.add(time.Hour, recs)
 	ctx, r := t.Context(), blobs.New(b.store, blobs.Options{})
 	filter := func(text string) blobs.Query {
-		e, err := where.Parse(nil, text)
+		e, err := where.Parse(nil, text, false)
 		if err != nil {
 			t.Fatal(err)
 		}

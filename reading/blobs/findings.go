@@ -102,7 +102,7 @@ func (l *loader) recallFinding(s *source, block int) (wanted bool) {
 		return true
 	}
 	if len(k.raw) == 0 {
-		if l.match.where != nil {
+		if l.match.notes() {
 			return true // its notes tell of the fields that the other lines have
 		}
 		atomic.AddInt64(&l.sum.Higher, higher)
@@ -121,22 +121,22 @@ func (l *loader) recallFinding(s *source, block int) (wanted bool) {
 // ofIDs stands for the block of a finding about the ids of a whole blob.
 const ofIDs = -1
 
-// recallIDs returns the blocks that the ids of a blob leave, if an earlier read has asked them.
-func (l *loader) recallIDs(s *source) []bool {
+// recallIDs returns the blocks that may have each of the keys, if an earlier read has asked the blob.
+func (l *loader) recallIDs(s *source) [][]bool {
 	id, ok := l.findingOf(s, ofIDs)
 	if !ok || l.keepsIDs(s) {
 		return nil
 	}
 	kept, _ := l.findings.Get(id)
-	blocks, _ := kept.([]bool)
+	blocks, _ := kept.([][]bool)
 	return blocks
 }
 
-// keepIDs keeps the blocks that the ids of a blob leave, unless the ids themselves are kept: asking
+// keepIDs keeps the blocks that may have each of the keys, unless the ids themselves are kept: asking
 // them takes microseconds. Nobody may change the blocks.
 func (l *loader) keepIDs(s *source) {
 	if id, ok := l.findingOf(s, ofIDs); ok && !l.keepsIDs(s) {
-		l.findings.Put(id, s.sieve.ids, int64(len(s.sieve.ids))+findingBytes)
+		l.findings.Put(id, s.sieve.have, int64(len(s.sieve.have)*len(s.sieve.have[0]))+findingBytes)
 	}
 }
 
@@ -180,7 +180,7 @@ func (m *Matcher) certain(any bool) bool {
 	if m.budget.Err() != nil {
 		return false
 	}
-	return m.where == nil || any && m.where.Certain()
+	return m.where == nil || (any || !m.notes()) && m.where.Certain()
 }
 
 // within are the lines of a finding in a range. higher is how many lines in it fail the filter only

@@ -39,7 +39,7 @@ func TestKeptFindings(t *testing.T) {
 	r := blobs.New(b.store, blobs.Options{Indexes: indexcache.New(0), Findings: 1 << 20})
 	const text = "number777x"
 	condition := func(text string) *where.Expr {
-		e, err := where.Parse(nil, text)
+		e, err := where.Parse(nil, text, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,8 +71,8 @@ func TestKeptFindings(t *testing.T) {
 						t.Fatalf("%s, round %d, range %d, %+v: %d lines, more %v, %d higher; want %d, %v, %d",
 							name, round, i, q, len(got), sum.More, sum.Higher, len(want), wantSum.More, wantSum.Higher)
 					}
-					if q.Filter.Where != nil && fmt.Sprint(q.Filter.Where.Notes()) != fmt.Sprint(bare.Filter.Where.Notes()) {
-						t.Errorf("notes %q, want %q", q.Filter.Where.Notes(), bare.Filter.Where.Notes())
+					if q.Filter.Where != nil && fmt.Sprint(q.Filter.Where.Notes(nil)) != fmt.Sprint(bare.Filter.Where.Notes(nil)) {
+						t.Errorf("notes %q, want %q", q.Filter.Where.Notes(nil), bare.Filter.Where.Notes(nil))
 					}
 					if round > 0 && filter().Where == nil && sum.BlocksRead > 0 {
 						t.Errorf("%s, round %d, range %d: %d blocks are read again", name, round, i, sum.BlocksRead)
@@ -96,7 +96,7 @@ func TestFindingsOfNow(t *testing.T) {
 		time.Sleep(time.Until(time.Unix(0, recs[0].time).Add(time.Hour + time.Second)))
 		r := blobs.New(b.store, blobs.Options{Indexes: indexcache.New(0), Findings: 1 << 20})
 		for left := 6; left >= 0; left -= 2 { // of the tenth minute each, in the last hour
-			e, err := where.Parse(nil, `msg == "message 9" and date(ts) > now() - duration("1h")`)
+			e, err := where.Parse(nil, `msg == "message 9" and date(ts) > now() - duration("1h")`, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -37,7 +37,7 @@ func (q *question) wants(s *seen) bool {
 	if q.filter.Levels != 0 && !q.filter.Levels.Has(record.LevelOf([]byte(s.level))) {
 		return false
 	}
-	if q.where != nil && q.where.of(s.fields) != yes {
+	if q.where != nil && q.where.of(s) != yes {
 		return false
 	}
 	for _, is := range q.none {
@@ -200,9 +200,9 @@ func (q *question) condition(t *testing.T, rng *rand.Rand, all []*seen) {
 	if q.where != nil {
 		return
 	}
-	q.where = drawCond(rng, all, 2)
+	q.where = drawCond(rng, all, 2, q.filter.Fold)
 	text := q.where.String()
-	e, err := where.Parse(nil, text)
+	e, err := where.Parse(nil, text, q.filter.Fold)
 	if err != nil {
 		t.Fatalf("--where %s: %v", text, err)
 	}

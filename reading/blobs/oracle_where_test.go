@@ -36,6 +36,7 @@ type cond struct {
 	field  string
 	other  string // a field
 	values []any
+	is     func(text string) bool // of has, for a text of the record
 }
 
 // String is the condition in the language of --where.
@@ -45,6 +46,8 @@ func (c *cond) String() string {
 		return "(" + c.subs[0].String() + " " + c.op + " " + c.subs[1].String() + ")"
 	case "not":
 		return "not (" + c.subs[0].String() + ")"
+	case "has":
+		return c.values[0].(string)
 	case "in":
 		var all []string
 		for _, v := range c.values {
@@ -75,14 +78,17 @@ func literal(v any) string {
 }
 
 // of evaluates the condition. The fields are those of encoding/json.
-func (c *cond) of(fields map[string]any) truth {
+func (c *cond) of(s *seen) truth {
+	fields := s.fields
 	switch c.op {
 	case "and":
-		return min(c.subs[0].of(fields), c.subs[1].of(fields))
+		return min(c.subs[0].of(s), c.subs[1].of(s))
 	case "or":
-		return max(c.subs[0].of(fields), c.subs[1].of(fields))
+		return max(c.subs[0].of(s), c.subs[1].of(s))
 	case "not":
-		return yes - c.subs[0].of(fields)
+		return yes - c.subs[0].of(s)
+	case "has":
+		return truthOf(slices.ContainsFunc(s.texts, c.is))
 	}
 	value, _ := fieldOf(fields, c.field)
 	if c.field == "level" || c.other == "level" {
@@ -201,16 +207,19 @@ var whereFields = []string{"ts", "level", "service", "msg", "status", "path", "h
 	"count", "duration", "type", "len", "n", "pid", "component", "größe", "big"}
 
 // drawCond makes a condition that some records may meet.
-func drawCond(rng *rand.Rand, all []*seen, depth int) *cond {
+func drawCond(rng *rand.Rand, all []*seen, depth int, fold bool) *cond {
 	if depth > 0 {
 		switch rng.IntN(6) {
 		case 0:
-			return &cond{op: "not", subs: []*cond{drawCond(rng, all, depth-1)}}
+			return &cond{op: "not", subs: []*cond{drawCond(rng, all, depth-1, fold)}}
 		case 1, 2:
-			return &cond{op: "and", subs: []*cond{drawCond(rng, all, depth-1), drawCond(rng, all, depth-1)}}
+			return &cond{op: "and", subs: []*cond{drawCond(rng, all, depth-1, fold), drawCond(rng, all, depth-1, fold)}}
 		case 3:
-			return &cond{op: "or", subs: []*cond{drawCond(rng, all, depth-1), drawCond(rng, all, depth-1)}}
+			return &cond{op: "or", subs: []*cond{drawCond(rng, all, depth-1, fold), drawCond(rng, all, depth-1, fold)}}
 		}
+	}
+	if rng.IntN(3) == 0 {
+		return drawHas(rng, all, fold)
 	}
 	c := &cond{field: whereFields[rng.IntN(len(whereFields))]}
 	c.op = []string{"==", "!=", "<", "<=", ">", ">=", "in", "contains", "startsWith", "endsWith", "matches"}[rng.IntN(11)]
@@ -222,6 +231,22 @@ func drawCond(rng *rand.Rand, all []*seen, depth int) *cond {
 		c.values = append(c.values, drawValue(rng, all, c))
 	}
 	return c
+}
+
+// drawHas makes a condition on the texts of a record.
+func drawHas(rng *rand.Rand, all []*seen, fold bool) *cond {
+	if rng.IntN(3) == 0 {
+		e := expression(rng, all)
+		text := "has(/" + strings.ReplaceAll(e, "/", `\/`) + "/)"
+		if fold {
+			e = "(?i)" + e
+		}
+		return &cond{op: "has", values: []any{text}, is: regexp.MustCompile(e).MatchString}
+	}
+	text := part(rng, all)
+	return &cond{op: "has", values: []any{"has(" + strconv.Quote(text) + ")"}, is: func(s string) bool {
+		return strings.Contains(s, text) || fold && strings.Contains(foldASCII(s), foldASCII(text))
+	}}
 }
 
 // drawValue is a value to compare a field with: often one that a record has there.

@@ -26,11 +26,7 @@ func (m *Matcher) needs() (all needs) {
 		}
 	}
 	if m.where != nil {
-		for _, text := range m.where.Equals() {
-			if n := filter.NeedsOf(text, true, true); len(n.Words)+len(n.Keys) > 0 {
-				all = append(all, []filter.Needs{n})
-			}
-		}
+		all = append(all, m.where.Needs()...)
 	}
 	return all
 }
@@ -38,13 +34,9 @@ func (m *Matcher) needs() (all needs) {
 // sifts reports whether the filter may rule out blocks.
 func (m *Matcher) sifts() bool { return len(m.needs()) > 0 }
 
-// keys are the keys of the ids that can rule out blocks. An alternative without ids cannot be
-// ruled out by them, and so neither can those beside it.
+// keys are the keys of the ids that can rule out blocks.
 func (n needs) keys() (keys []uint32) {
 	for _, one := range n {
-		if slices.ContainsFunc(one, func(a filter.Needs) bool { return len(a.Keys) == 0 }) {
-			continue
-		}
 		for _, alternative := range one {
 			keys = append(keys, alternative.Keys...)
 		}
@@ -81,8 +73,9 @@ func (n needs) blocks(count int, rule func(may []bool, of *filter.Needs)) []bool
 
 // A sieve rules out blocks of one blob by its filters. The zero value rules out none.
 type sieve struct {
+	have  [][]bool   // by key: the blocks that may have it; nil: all
 	ids   []bool     // the blocks that ids leave; nil: all
-	words []bool     // the blocks that words leave; nil: all
+	words []bool     // the blocks that words leave, with ids beside them; nil: all
 	found []*finding // by block: what earlier reads have found; nil: nothing
 	parts []*folded  // by block: what a fold has made of it earlier; nil: nothing
 }
@@ -98,10 +91,10 @@ func (l *loader) readIDs(s *source) (none bool, err error) {
 	if !l.asksIDs(s) {
 		return false, nil
 	}
-	if s.sieve.ids == nil {
-		s.sieve.ids = l.recallIDs(s)
+	if s.sieve.have == nil {
+		s.sieve.have = l.recallIDs(s)
 	}
-	if s.sieve.ids == nil {
+	if s.sieve.have == nil {
 		have, err := l.find(s, s.Meta.IDs)
 		switch {
 		case fatal(l.ctx, err) != nil, errors.Is(err, storage.ErrNotExist):
@@ -110,9 +103,10 @@ func (l *loader) readIDs(s *source) (none bool, err error) {
 			s.unfiltered = err
 			return false, nil
 		}
-		s.sieve.ids = l.leave(have)
+		s.sieve.have = have
 		l.keepIDs(s)
 	}
+	s.sieve.ids = l.leave(s.sieve.have)
 	return l.ruledOut(s), nil
 }
 
@@ -128,21 +122,24 @@ func (l *loader) passes(s *source) bool {
 			return false
 		}
 	}
-	s.sieve.ids = l.leave(have)
+	s.sieve.have, s.sieve.ids = have, l.leave(have)
 	return l.ruledOut(s)
 }
 
 // leave returns the blocks that ids leave, by those that may have each of the keys.
 func (l *loader) leave(have [][]bool) []bool {
-	return l.needs.blocks(len(have[0]), func(may []bool, of *filter.Needs) {
-		for _, key := range of.Keys {
-			if at, asked := slices.BinarySearch(l.keys, key); asked {
-				for i := range may {
-					may[i] = may[i] && have[at][i]
-				}
+	return l.needs.blocks(len(have[0]), func(may []bool, of *filter.Needs) { l.rule(have, may, of) })
+}
+
+// rule sets the blocks to false that lack a key.
+func (l *loader) rule(have [][]bool, may []bool, of *filter.Needs) {
+	for _, key := range of.Keys {
+		if at, asked := slices.BinarySearch(l.keys, key); asked && have != nil {
+			for i := range may {
+				may[i] = may[i] && have[at][i]
 			}
 		}
-	})
+	}
 }
 
 // ruledOut reports whether ids rule out all blocks of a blob, and counts them then.
@@ -189,7 +186,7 @@ func (l *loader) find(s *source, ids blobfmt.IDs) ([][]bool, error) {
 // readWords asks the words of a blob, after its index has been read.
 func (l *loader) readWords(s *source) {
 	if len(s.sieve.ids) != len(s.index.Blocks) {
-		s.sieve.ids = nil // of another blob that had the name
+		s.sieve.have, s.sieve.ids = nil, nil // of another blob that had the name
 	}
 	if s.body != nil || !s.index.HasFilters() || !l.needs.haveWords() {
 		return
@@ -203,6 +200,7 @@ func (l *loader) readWords(s *source) {
 		return
 	}
 	s.sieve.words = l.needs.blocks(len(s.index.Blocks), func(may []bool, of *filter.Needs) {
+		l.rule(s.sieve.have, may, of) // one element may lack a key, and another one a word
 		for _, word := range of.Words {
 			f.Words.Rule(may, word)
 		}
@@ -233,7 +231,10 @@ func (l *loader) rulesOut(s *source, block int) bool {
 
 // surveys reports that a block is still to be read although it is ruled out. A condition on
 // fields learns there which fields records have, for its notes.
-func (l *loader) surveys() bool { return l.match.where != nil && !l.surveyed.Load() }
+func (l *loader) surveys() bool { return l.match.notes() && !l.surveyed.Load() }
+
+// notes reports whether lines that do not match have something to tell: the fields that they have.
+func (m *Matcher) notes() bool { return m.where != nil && m.where.AsksFields() }
 
 // unindexed is the warning for a blob that is read without its index.
 func unindexed(s *source) error { return fmt.Errorf("read without its index: %w", s.warn) }

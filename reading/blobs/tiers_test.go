@@ -63,7 +63,7 @@ func TestCoolTiers(t *testing.T) {
 		}
 		return start.UnixNano()
 	}
-	rare, err := where.Parse(nil, `n == 2`)
+	rare, err := where.Parse(nil, `n == 2`, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestCoolTiersOfOtherReads(t *testing.T) {
 	for _, b := range storagetest.Objects(t, store, "web/") {
 		all += b.Size
 	}
-	rare, err := where.Parse(nil, `n == 2`)
+	rare, err := where.Parse(nil, `n == 2`, false)
 	if err != nil {
 		t.Fatal(err)
 	}

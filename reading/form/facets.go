@@ -7,7 +7,10 @@ import (
 
 // FacetsOf tells of a survey.
 func FacetsOf(s *reading.Survey, o *reading.Outcome) *Facets {
-	f := &Facets{Basis: Basis{Records: s.Records, Newest: s.Newest}, Fields: make([]Field, 0, len(s.Fields)), Outcome: OutcomeOf(o)}
+	f := &Facets{
+		Basis: Basis{Records: s.Records, Newest: s.Newest}, More: s.More,
+		Fields: make([]Field, 0, len(s.Fields)), Outcome: OutcomeOf(o),
+	}
 	if s.Of >= 0 {
 		f.Basis.Of = &s.Of
 	}
@@ -24,7 +27,7 @@ func FacetsOf(s *reading.Survey, o *reading.Outcome) *Facets {
 
 // Survey is the survey that the facets tell of.
 func (f *Facets) Survey() *reading.Survey {
-	s := &reading.Survey{Records: f.Basis.Records, Newest: f.Basis.Newest, Of: -1}
+	s := &reading.Survey{Records: f.Basis.Records, Newest: f.Basis.Newest, More: f.More, Of: -1}
 	if f.Basis.Of != nil {
 		s.Of = *f.Basis.Of
 	}

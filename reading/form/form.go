@@ -3,14 +3,18 @@
 //
 // A stream of records in the form "events" has one [Event] a line. All other answers are one
 // object: [Services], [Count], [Histogram], [Facets], [Patterns], [Blobs], [Days], [Ingesters], [Whoami],
-// [Found]. A failed request has a [Problem].
+// [Found], [Parsed]. A failed request has a [Problem].
 //
 // Each answer that was made of records has an [Outcome]. It says whether anything is missing.
 // Times are texts of RFC 3339 in UTC with nine digits of fraction, so that texts sort like
 // times. Fields may be added later; none changes its meaning.
 package form
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"blobtail/reading/search"
+)
 
 // Media types of answers.
 const (
@@ -223,6 +227,30 @@ type Range struct {
 	Now string `json:"now"`
 }
 
+// Parsed is what a question says, before anything is read.
+type Parsed struct {
+	Range *Range `json:"range,omitempty"` // none if a time has a mistake
+	// Line has all values of q as one, as it is printed, and Terms are its parts.
+	Line  string        `json:"line"`
+	Index string        `json:"index"` // its terms that choose levels and services
+	Terms []search.Term `json:"terms"`
+	Notes []string      `json:"notes"`
+	// LogQL is the question for Grafana. Lacks says what it leaves out.
+	LogQL string   `json:"logql"`
+	Lacks []string `json:"lacks,omitempty"`
+	// Word is the one at the end of what is typed.
+	Word    *search.Word `json:"word,omitempty"`
+	Mistake *Mistake     `json:"mistake,omitempty"`
+}
+
+// Mistake is why a question would be refused.
+type Mistake struct {
+	Parameter string `json:"parameter"`
+	Line      string `json:"line,omitempty"` // the value of q, and the place in it
+	Column    int    `json:"column,omitempty"`
+	Text      string `json:"text"`
+}
+
 // Found is one record.
 type Found struct {
 	Record
@@ -238,6 +266,7 @@ type Found struct {
 type Facets struct {
 	Basis  Basis   `json:"basis"`
 	Fields []Field `json:"fields"`
+	More   bool    `json:"more,omitempty"` // there are others, which were left out
 	Outcome
 	Range *Range `json:"range,omitempty"`
 }
@@ -371,6 +400,9 @@ type Problem struct {
 	Detail string `json:"detail"`
 	// Service is the name or glob in the request under which the client finds nothing.
 	Service string `json:"service,omitempty"`
+	// Line is the value of q with the mistake, and Column its place in characters, from 1.
+	Line   string `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
 	// Near is a service or a parameter that was probably meant.
 	Near string `json:"near,omitempty"`
 }

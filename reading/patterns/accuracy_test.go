@@ -79,7 +79,7 @@ func mine(t testing.TB, o patterns.Options, messages []string) *patterns.Result 
 // match returns the numbers of the records for which a condition is true.
 func match(t testing.TB, condition string, records []record.Entry) (found []int) {
 	t.Helper()
-	expr, err := where.Parse(nil, condition)
+	expr, err := where.Parse(nil, condition, false)
 	if err != nil {
 		t.Fatalf("%s: %v", condition, err)
 	}

@@ -132,6 +132,8 @@ func parseBase(base string) (*url.URL, error) {
 	shown, _, _ := strings.Cut(base, "?")
 	shown, _, _ = strings.Cut(shown, "#")
 	switch {
+	case !strings.Contains(base, "://") && !strings.ContainsAny(base, "@?#/") && strings.Contains(base, ":"):
+		return nil, fmt.Errorf("the URL of the server has no scheme; write http://%.80s, or https://%.80s", base, base)
 	case err != nil && !strings.Contains(base, "://"):
 		return nil, fmt.Errorf("the URL of the server has no scheme; %s, or http://127.0.0.1:8516", like)
 	case err != nil:

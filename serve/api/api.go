@@ -88,6 +88,7 @@ func (a *api) routes() []route {
 		{path: "count", params: with(), handle: (*call).count},
 		{path: "facets", params: with("fields", "top", "sample"), handle: (*call).facets},
 		{path: "patterns", params: with("top", "sample", "from2", "to2", "since2"), handle: (*call).patterns},
+		{path: "parse", params: times("service", "q", "fold", "logql", "typed"), handle: (*call).parsed},
 		{path: "records/{service}/{id}", params: []string{"live"}, handle: (*call).found},
 		{path: "context", params: []string{"service", "id", "before", "after", "services", "live"}, handle: (*call).context},
 		{path: "tail", params: slices.DeleteFunc(with("n", "after", "once"), func(name string) bool { return name == "to" || name == "day" }), handle: (*call).tail},

@@ -38,12 +38,30 @@ func (c *call) parse(known []string) error {
 	return nil
 }
 
+// others are the names that other APIs have for parameters, each with an example.
+const others = `parameter
+(?i)(?:start|begin|after|since|from|min)[-_]?(?:time|ts|date)?	from	start	from
+(?i)(?:end|until|before|to|max)[-_]?(?:time|ts|date)?	to	end_time	to
+(?i)(?:query|filter|expr|search|kql|logsql)	q	query	q
+(?i)(?:app|job|container|index|stream|services)	service	app	service
+(?i)(?:size|count|n|lines|max|batch|take|limit.*)	limit	size	limit
+(?i)(?:direction|sort|order_?by)	order	direction	order
+(?i)(?:step|interval|bucket)	by	step	by
+(?i)(?:severity|priority|lvl|levels)	level	severity	level
+(?i)(?:tz|zone|time_zone)	timezone	tz	timezone
+(?i)(?:columns|select|_source|field)	fields	columns	fields
+`
+
 func unknownParam(name string, known []string) error {
+	near := spelling.First(name, spelling.Habits(others, "parameter"))
+	if !slices.Contains(known, near) {
+		near = spelling.Near(name, known)
+	}
 	f := badRequest("there is no parameter %.60q here; there are %s", name, strings.Join(known, ", "))
 	if len(known) == 0 {
 		f = badRequest("there is no parameter %.60q here, nor any other", name)
 	}
-	return &problem{Refusal: f, near: spelling.Near(name, known)}
+	return &problem{Refusal: f, near: near}
 }
 
 // ask reads the parameters of a question.

@@ -16,6 +16,7 @@ import (
 	"blobtail/internal/spelling"
 	"blobtail/reading"
 	"blobtail/reading/form"
+	"blobtail/reading/search"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -25,6 +26,7 @@ type problem struct {
 	*door.Refusal
 	near   string // of services or parameters; the client may read it
 	absent string // the service that is none
+	at     search.Mistake
 }
 
 // Unwrap returns the refusal.
@@ -46,6 +48,7 @@ func write(w http.ResponseWriter, p *problem) {
 	}
 	body, err := json.Marshal(form.Problem{
 		Type: "about:blank", Title: cmp.Or(p.Title, http.StatusText(p.Status)), Status: p.Status, Detail: detail, Service: p.absent, Near: p.near,
+		Line: p.at.Line, Column: p.at.Column,
 	})
 	if err != nil {
 		panic(err) // texts and a number have JSON
@@ -90,7 +93,11 @@ func (c *call) explain(err error) *problem {
 	case errors.As(err, &buckets):
 		return told(http.StatusBadRequest, "by="+err.Error()+"; give a longer one, or from and to")
 	case isMistake(err):
-		return told(http.StatusBadRequest, err.Error())
+		p := told(http.StatusBadRequest, err.Error())
+		if at, ok := errors.AsType[*search.Mistake](err); ok {
+			p.at = *at
+		}
+		return p
 	case errors.As(err, &service):
 		return c.noService(service)
 	case errors.As(err, &none):

@@ -3,10 +3,9 @@
 // views.
 
 import { commands } from "../../../serve/page/files/command.js"
-import { logqlOf } from "../../../serve/page/files/logql.js"
 import { params } from "../../../serve/page/files/source.js"
-import { questionOf, termFor } from "../../../serve/page/files/search.js"
 import { start } from "../../../serve/page/files/state.js"
+import { questionOf, termFor } from "../../../serve/page/files/term.js"
 
 const fields = [
 	{ status: 200 },
@@ -136,9 +135,9 @@ const views = [
 	["t=/api/users", (r) => r.t === "/api/users"],
 	['t="a*b"', (r) => r.t === "a*b"],
 	["m1", (r) => r.msg.includes("m1"), true],
-	["/^m1$/", (r) => r.msg === "m1", true],
-	["-/^m1$/", (r) => r.msg !== "m1", true],
-	[{ q: "M1 /^M1.$/", fold: true }, (r) => /^m1.$/.test(r.msg), true],
+	["/^m1$/", (r) => r.msg === "m1"],
+	["-/^m1$/", (r) => r.msg !== "m1"],
+	[{ q: "M1 /^M1.$/", fold: true }, (r) => /^m1.$/.test(r.msg)],
 	["level=error", (r) => r.level === "error", true],
 	["level=error,warn", (r) => /error|warn/.test(r.level), true],
 	["level>=warn", (r) => /error|warn|critical/.test(r.level), true],
@@ -220,35 +219,39 @@ for (const f of fields)
 			((typeof value === "number" || typeof value === "boolean") && r[name] === String(value)) ||
 			(name === "a-b.c-d" && r["a-b"]?.["c-d"] === 7) ||
 			(name === "a.b-c" && r.a?.["b-c"] === 8)
-		views.push([termFor(name, value), either], [termFor(name, value, true), (r) => !either(r)])
+		const raw = JSON.stringify(value)
+		if (raw[0] === "[") continue // its members are no values of a filter
+		views.push([termFor(name, raw), either], [termFor(name, raw, true), (r) => !either(r)])
 		if (name === "t") views.push([JSON.stringify(value), (r) => (r.t ?? "").includes(value) || `t=${r.t}` === value])
 	}
 
 const [url] = process.argv.slice(2),
 	range = { from: "2026-11-20T00:00:00Z", to: "2026-11-21T12:00:00.000000001Z" }
+/** A view with its commands, and with what the server says of it. */
+async function asked([part, want, logql]) {
+	const view = { ...start, ...(typeof part === "string" ? { q: part } : part) },
+		question = questionOf(view, range),
+		{ oldest } = view,
+		found = records.filter(want).map((r) => r.msg),
+		said = await (await fetch(`${url}/api/v1/parse?${params(question)}`)).json()
+	return {
+		name: JSON.stringify(part),
+		want: oldest ? found : found.reverse(),
+		...commands(question, { search: said.line, oldest, token: true, page: url + "/?x=1#q=2" }),
+		answer: `${url}/api/v1/records?${params(question, { form: "lines", limit: 0, order: oldest ? "asc" : "desc" })}`,
+		logql: `${url}/api/v1/count?${new URLSearchParams({ ...range, logql: said.logql })}`,
+		leaves: !logql && !!said.lacks?.some((n) => /left out/.test(n)),
+	}
+}
 console.log(
 	JSON.stringify(
-		!url
-			? services.map((s) =>
+		url
+			? await Promise.all(views.map(asked))
+			: services.map((s) =>
 					records
 						.filter((r) => r.service === s)
 						.map((r) => JSON.stringify(r))
 						.join("\n"),
-				)
-			: views.map(([part, want, logql]) => {
-					const view = { ...start, ...(typeof part === "string" ? { q: part } : part) },
-						question = questionOf(view, range),
-						order = view.oldest ? "asc" : "desc"
-					const found = records.filter(want).map((r) => r.msg),
-						said = logqlOf(view, question)
-					return {
-						name: JSON.stringify(part),
-						want: view.oldest ? found : found.reverse(),
-						...commands(question, { oldest: view.oldest, token: true, page: url + "/?x=1#q=2" }),
-						answer: `${url}/api/v1/records?${params(question, { form: "lines", limit: 0, order })}`,
-						logql: `${url}/api/v1/count?${new URLSearchParams({ ...range, logql: said.text })}`,
-						leaves: !logql && said.notes.some((n) => /left out/.test(n)),
-					}
-				}),
+				),
 	),
 )

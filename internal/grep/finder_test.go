@@ -1,4 +1,4 @@
-package search_test
+package grep_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"blobtail/reading/blobs/search"
+	"blobtail/internal/grep"
 )
 
 // A Finder finds each place of a text in a block, wherever it lies, and whatever else the block has.
@@ -29,7 +29,7 @@ func TestFinder(t *testing.T) {
 				copy(block[[]int{0, end, r.IntN(end + 1)}[r.IntN(3)]:], text)
 			}
 		}
-		f := search.Fixed(string(text), false).Finder(block)
+		f := grep.Fixed(string(text), false).Finder(block)
 		for pos := 0; ; {
 			want := len(block)
 			if i := bytes.Index(block[pos:], text); i >= 0 {
@@ -55,7 +55,7 @@ func BenchmarkFinder(b *testing.B) {
 	}
 	for _, text := range []string{"timeout after ", "connection refused by peer", "4e6fce0a08cb", "NullPointerException", "mailbox"} {
 		b.Run(text, func(b *testing.B) {
-			p := search.Fixed(text, false)
+			p := grep.Fixed(text, false)
 			b.SetBytes(int64(len(block)))
 			for b.Loop() {
 				if p.Finder(block).From(0) != len(block) {

@@ -1,15 +1,15 @@
-package search_test
+package grep_test
 
 import (
 	"testing"
 
-	"blobtail/reading/blobs/search"
+	"blobtail/internal/grep"
 	"blobtail/record"
 )
 
 // matches reports whether a pattern matches the record of an object, and fails if it
 // matches one without a spelling: a reader would not look at that.
-func matches(t *testing.T, p *search.Pattern, object string) bool {
+func matches(t *testing.T, p *grep.Pattern, object string) bool {
 	t.Helper()
 	parser := record.NewParser()
 	if _, err := parser.Scan([]byte(object)); err != nil {
@@ -20,9 +20,9 @@ func matches(t *testing.T, p *search.Pattern, object string) bool {
 	low := raw
 	if p.Folds() {
 		low = make([]byte, len(raw))
-		search.Fold(low, raw)
+		grep.Fold(low, raw)
 	}
-	var l search.Line
+	var l grep.Line
 	l.Set(raw, low)
 	matched := p.Match(&l)
 	if matched && p.Weight() > 0 && p.Finder(low).From(0) == len(low) {
@@ -34,11 +34,11 @@ func matches(t *testing.T, p *search.Pattern, object string) bool {
 // A text is searched in the parts of a record that a reader sees. The oracle of package blobs asks
 // at random; these are the cases that are easy to get wrong.
 func TestTexts(t *testing.T) {
-	fixed := func(text string) *search.Pattern { return search.Fixed(text, false) }
-	folded := func(text string) *search.Pattern { return search.Fixed(text, true) }
-	word := func(text string) *search.Pattern { return search.Word(text, false) }
-	expr := func(text string) *search.Pattern {
-		p, err := search.Expr(nil, text, false)
+	fixed := func(text string) *grep.Pattern { return grep.Fixed(text, false) }
+	folded := func(text string) *grep.Pattern { return grep.Fixed(text, true) }
+	word := func(text string) *grep.Pattern { return grep.Word(text, false) }
+	expr := func(text string) *grep.Pattern {
+		p, err := grep.Expr(nil, text, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestTexts(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		p      *search.Pattern
+		p      *grep.Pattern
 		object string
 		want   bool
 	}{
@@ -99,11 +99,11 @@ func TestTexts(t *testing.T) {
 
 // If case does not count, an expression is as valid as it is by itself.
 func TestFoldedExpressions(t *testing.T) {
-	if _, err := search.Expr(nil, "a)|(b", true); err == nil {
+	if _, err := grep.Expr(nil, "a)|(b", true); err == nil {
 		t.Error("a)|(b is taken")
 	}
 	for _, text := range []string{`\QA.B`, "x|A.B"} {
-		p, err := search.Expr(nil, text, true)
+		p, err := grep.Expr(nil, text, true)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if !matches(t, p, `{"msg":"a.b"}`) {

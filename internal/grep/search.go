@@ -1,4 +1,4 @@
-// Package search decides whether a text filter matches a stored line. It searches the
+// Package grep decides whether a text filter matches a stored line. It searches the
 // record as people see it, and needs to decode few lines for that.
 //
 // Make a [Pattern] by [Fixed], [Word] or [Expr]. Ask it for the places of a block that may
@@ -21,7 +21,7 @@
 // A text has few spellings in stored lines: as typed; with JSON's escapes; and, for each
 // "=" in it, as a key in quotes before a value. A line without any of them cannot match.
 // So a block is searched for spellings, and only a line that has one is decoded.
-package search
+package grep
 
 import (
 	"bytes"
