@@ -1,6 +1,6 @@
 // The types of the page's modules. tsc reads them; browsers do not get them.
 
-/** A filter that the reader has added: a term of the search language (search.js). */
+/** A filter that the reader has added: a line of the search. */
 interface Chip {
 	text: string
 	/** It is kept, and does not count. */
@@ -53,16 +53,8 @@ interface Question {
 	services: string[]
 	from: string
 	to: string
-	/** Words of levels, or one as "warn+"; none: all. */
-	levels: string[]
-	/** Each must occur. */
-	texts: string[]
-	/** None may occur. */
-	without: string[]
-	/** RE2, each must match. */
-	exprs: string[]
-	/** Conditions over fields (docs/READING.md), each must be true. */
-	where: string[]
+	/** Lines of the search (docs/READING.md), which all count. The server reads them. */
+	q: string[]
 	fold: boolean
 	/** In place of all but the times; "": none. */
 	logql: string
@@ -146,6 +138,8 @@ interface Basis {
 interface Facets extends Outcome {
 	basis: Basis
 	fields: Field[]
+	/** There are others. */
+	more?: boolean
 }
 
 interface Pattern {
@@ -210,9 +204,14 @@ type Reporter = (part: string, state: Part) => () => void
 interface Props {
 	view: View
 	set: (change: Partial<View>, how?: { quiet?: boolean }) => void
-	/** Of the view; if there is a mistake, the last one without. */
 	question: Question
-	/** In the search line or a chip. */
+	/** What the server says of its lines, once it does. */
+	parsed: Parsed | undefined
+	/** Of these; at first those of the question before. */
+	terms: Term[]
+	/** Those that are texts which records have. */
+	texts: Texts
+	/** In the link. */
 	mistake: Error | undefined
 	/** The times of the question, which do not move until it is asked again. */
 	range: Times
@@ -260,19 +259,36 @@ interface RowParts {
 	fields: Map<string, string | undefined>
 }
 
-/** A term of the search language (search.js). */
+/** A part of a search that is not divided further. */
 interface Term {
-	kind: "text" | "expr" | "field" | "where"
+	kind: "all" | "text" | "expr" | "field" | "where"
+	/** Records with it are not wanted. */
 	not: boolean
 	value: string
 	/** Of a field. */
 	name?: string
-	/** One of = > >= < <=. */
-	op?: string
-	/** A text in quotes, an expression, or a word, which may be a number or have a *. */
-	form?: "text" | "re" | "word"
-	/** Its place in the text. */
-	begin: number
+}
+
+/** What is typed before the caret: a field, or a value of one behind its sign. */
+interface Word {
+	/** So many characters are before it. */
+	from: number
+	name: string
+	sign?: string
+	value: string
+}
+
+/** What a question says. */
+interface Parsed {
+	range?: Partial<Times>
+	/** Its lines as one, and those terms for which the index is enough. */
+	line: string
+	index: string
+	terms: Term[]
+	logql: string
+	lacks?: Texts
+	word?: Word
+	mistake?: { parameter: string; line?: string; column?: number; text: string }
 }
 
 /** Of texts. */

@@ -7,7 +7,7 @@ const unknown = status(401, "whoami")
 const refused = (...services) =>
 	status(
 		404,
-		`(records|histogram|facets)\\?${services.map((s) => "service=" + s.replace("*", "\\*") + "&").join("")}(from|level|text|where|to)=`,
+		`(records|histogram|facets)\\?${services.map((s) => "service=" + s.replace("*", "\\*") + "&").join("")}(from|q|to)=`,
 	)
 
 async function login(ui, token) {
@@ -235,7 +235,7 @@ export default [
 	{
 		name: "doors: another reader of this browser finds nothing of the one before",
 		world: "tokens",
-		allow: [status(401, "(whoami|records|histogram|facets)"), refused("vault")],
+		allow: [status(401, "(whoami|records|histogram|facets|parse)"), refused("vault")],
 		limit: 60,
 		async run({ ui, facts, page }) {
 			const enter = async (token) => {
@@ -294,7 +294,7 @@ export default [
 	{
 		name: "doors: a session that has ended asks for the token again",
 		world: "tokens",
-		allow: [status(401, "(whoami|records|histogram|facets)")],
+		allow: [status(401, "(whoami|records|histogram|facets|parse)")],
 		async run({ ui, facts, page }) {
 			await login(ui, facts.tokens.webonly)
 			await ui.ready()

@@ -174,6 +174,10 @@ export default [
 				.first()
 				.click()
 			await until("the last field can be seen", async () => /value 9999/.test(await ui.record.innerText()))
+			const listed = async (re) => re.test(await ui.facets.innerText())
+			await until("the list of fields says that there are others", () => listed(/more fields than these 200/))
+			await ui.facets.getByRole("textbox", { name: "Find a field" }).fill("field_9999")
+			await until("one of them is found by its name", () => listed(/field_9999/))
 		},
 	},
 	{

@@ -1,5 +1,5 @@
 // The page: layout, and what the parts share. Start reading here, then state.js (the view and its
-// link), search.js (from the view to a question), source.js (from a question to records).
+// link), term.js (from the view to a question), source.js (from a question to records).
 //
 //	state -> view -> question + range -> each part asks the source -> report -> bar, foot
 //
@@ -9,7 +9,8 @@ import { h, render } from "./preact.js"
 import { useEffect, useErrorBoundary, useMemo, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { State } from "./state.js"
-import { questionOf } from "./search.js"
+import { questionOf } from "./term.js"
+import { useAnswer } from "./ask.js"
 import { duration, stamp } from "./format.js"
 import { SearchLine, Chips } from "./searchline.js"
 import { Services } from "./services.js"
@@ -63,16 +64,8 @@ function App() {
 		return { from: stamp(now - (duration(view.since) || 3_600_000)), to: stamp(now) }
 	}, [view.since, view.from, view.to, run, who === undefined])
 
-	const last = useRef(/** @type {Question | undefined} */ (undefined))
-	/** @type {Error | undefined} */
-	let mistake = view.wrong ? new Error(view.wrong) : undefined
-	try {
-		last.current = questionOf(view, range)
-	} catch (err) {
-		mistake = /** @type {Error} */ (err)
-		last.current ??= questionOf({ ...view, q: "", chips: [] }, range)
-	}
-	const question = last.current
+	const question = questionOf(view, range)
+	const said = useSaid(question, door === "open")
 	const key = `${run} ${JSON.stringify(question)}`
 	const [parts, report] = useParts()
 	const shared = useShared()
@@ -82,7 +75,8 @@ function App() {
 		view,
 		set: (c, how) => state.set(c, how),
 		question,
-		mistake,
+		mistake: view.wrong ? new Error(view.wrong) : undefined,
+		...said,
 		range,
 		asked: key,
 		again: () => setRun((n) => n + 1),
@@ -169,6 +163,21 @@ function App() {
 		h(Foot, { ...props, parts }),
 		login,
 	)
+}
+
+/** What a question says, which is asked beside the records: they do not wait for it. @param {Question} question @param {boolean} open */
+function useSaid(question, open) {
+	const line = question.q.length && open ? String(source.params({ ...question, from: "", to: "" })) : ""
+	const said = useAnswer(line, async (signal) => ({
+			...(await source.parse(new URLSearchParams(line), signal)),
+			of: line,
+		})).value,
+		terms = (line && said?.terms) || []
+	return {
+		parsed: said?.of === line ? said : undefined,
+		terms,
+		texts: terms.filter((t) => t.kind === "text" && !t.not).map((t) => t.value),
+	}
 }
 
 /**

@@ -19,7 +19,14 @@ export function useAnswer(key, ask) {
 		set((old) => ({ value: old.value, loading: true, stale: old.value !== undefined }))
 		ask(giveUp.signal).then(
 			(value) => giveUp.signal.aborted || set({ value, loading: false, stale: false }),
-			(error) => giveUp.signal.aborted || set({ error, loading: false, stale: false }),
+			// What was there before a question that was refused stays.
+			(error) =>
+				giveUp.signal.aborted ||
+				set((old) => ({
+					error,
+					loading: false,
+					...(refused(error) ? { value: old.value, stale: true } : { stale: false }),
+				})),
 		)
 		return () => giveUp.abort()
 	}, [key])
@@ -43,8 +50,14 @@ export function useNewest(value) {
 	return ref
 }
 
-/** The words of an error, where the answer would be. @param {{error?: Error}} answer */
-export const failed = ({ error }) => error && h("p", { role: "alert", class: "mistake" }, error.message)
+/** A question that the server refused: nothing was read. @param {Error} [error] */
+export const refused = (error) => /** @type {any} */ (error)?.status === 400
+
+/** The words of an error, where the answer would be; the search line has those of a refusal. @param {{error?: Error, value?: any}} answer */
+export const failed = ({ error, value }) =>
+	error && !(value && refused(error))
+		? h("p", { role: "alert", class: "mistake" }, refused(error) ? "Not asked." : error.message)
+		: undefined
 
 /** What stands in place of an answer. @param {{value?: any, error?: Error}} answer */
 export const instead = (answer) => failed(answer) ?? (answer.value ? null : h("p", { class: "soon" }, "Loading…"))

@@ -2,6 +2,7 @@
 
 import { h } from "./preact.js"
 import { useRef, useState } from "./hooks.js"
+import { refused } from "./ask.js"
 import { bytes, some, time } from "./format.js"
 
 /** @typedef {Props & {parts: Map<string, Part>}} BarProps */
@@ -44,7 +45,10 @@ export function Missing({ parts, again, view }) {
 		const texts = [...o.problems, gap(o)]
 		return texts.some((t) => t) ? texts : ["records are missing, and the server does not say why; its log may"]
 	}
-	const missing = grouped(last, ({ error, outcome: o }) => [error?.message, ...(o && !o.complete ? why(o) : [])])
+	const missing = grouped(last, ({ error, outcome: o }) => [
+		refused(error) ? "" : error?.message,
+		...(o && !o.complete ? why(o) : []),
+	])
 	const notes = grouped(last, ({ outcome: o }) =>
 		[...(o?.warnings ?? []), ...(o?.notes ?? []), o?.complete ? gap(o) : ""].filter((t) => !read.includes(t)),
 	)

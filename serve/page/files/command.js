@@ -3,8 +3,8 @@
 import { h } from "./preact.js"
 import { useEffect, useState } from "./hooks.js"
 import * as source from "./source.js"
+import { instead, useAnswer } from "./ask.js"
 import { permalink } from "./state.js"
-import { logqlOf } from "./logql.js"
 import { Dialog, Menu } from "./dialog.js"
 import { some } from "./format.js"
 import { hidden } from "./rows.js"
@@ -27,31 +27,25 @@ const word = (text) =>
 			? quoted(text)
 			: `"$(printf %b ${quoted(text.replaceAll("\\", "\\\\")).replace(hidden, octal)})"`
 
-const flags = /** @type {Record<string, string>} */ ({ text: "fixed", expr: "regexp" })
-
 /**
  * Commands that print the records of the question, in the order of the list.
- * @param {Question} question @param {{oldest: boolean, token: boolean, page: string}} how page: its address
+ * @param {Question} question
+ * @param {{search: string, oldest: boolean, token: boolean, page: string}} how search: its lines as one; page: its address
  */
-export function commands(question, { oldest, token, page }) {
+export function commands(question, { search, oldest, token, page }) {
 	const query = source.params(question, { order: oldest ? "asc" : "desc", limit: 0 }),
 		server = new URL(".", page.split(/[?#]/)[0]),
 		line = ["logquery read"]
 	// No service begins with a dash, but a flag does.
 	for (const [key, value] of query)
-		if (!/^(order|limit)$/.test(key))
-			line.push(
-				key === "service"
-					? word(value.replace(/^-/, "?"))
-					: key === "fold"
-						? "-i"
-						: `--${flags[key] ?? key}=${word(value)}`,
-			)
+		if (!/^(order|limit|q)$/.test(key))
+			line.push(key === "service" ? word(value.replace(/^-/, "?")) : key === "fold" ? "-i" : `--${key}=${word(value)}`)
+	if (search) line.push("--search=" + word(search))
 	line.push(`-n 0 ${oldest ? "" : "-r "}-o json --server=${word(server.href.replace(/\/$/, ""))}`)
 	if (token && server.protocol === "http:" && !/^(localhost|127[.\d]+|\[::1\])$/.test(server.hostname))
 		line.push("--plain-http")
 	return {
-		lossy: [...query.values()].some((v) => /\0|\n$/.test(v)),
+		lossy: [search, question.logql].some((v) => /\0|\n$/.test(v)),
 		logquery: line.join(" "),
 		curl: `curl -fsS ${token ? '-H "Authorization: Bearer $TOKEN" ' : ""}'${server.href.replaceAll("'", "%27")}api/v1/records?${query}'`,
 	}
@@ -111,15 +105,22 @@ export function Command(props) {
 }
 
 /** @param {Props} props */
-function Texts({ view, question, who, mistake }) {
+function Texts({ view, question, who, asked }) {
+	const answer = useAnswer(asked, (signal) => source.parse(source.params(question), signal)),
+		said = answer.value
+	if (!said) return instead(answer)
+	if (said.mistake) return h("p", { class: "mistake" }, "The search has a mistake, so no command asks it.")
 	const token = !!who?.id,
-		{ logquery, curl, lossy } = commands(question, { oldest: view.oldest, token, page: location.href }),
-		logql = logqlOf(view, question)
+		{ logquery, curl, lossy } = commands(question, {
+			search: said.line,
+			oldest: view.oldest,
+			token,
+			page: location.href,
+		})
 	return [
 		h(
 			"p",
 			{ class: "dim" },
-			mistake ? "The search has a mistake; this is the question before it. " : "",
 			"All records of the range in the order of the list, also those that the list has not.",
 			question.to ? "" : " The range has no end: newer ones come too.",
 		),
@@ -131,7 +132,7 @@ function Texts({ view, question, who, mistake }) {
 				token && "BLOBTAIL_TOKEN_FILE names the file with your token.",
 			],
 			["curl", curl, "It ends with 18 if records are missing.", token && "TOKEN is your token, as id.secret."],
-			["LogQL", logql.text, ...logql.notes],
+			["LogQL", said.logql, ...(said.lacks ?? [])],
 		].map(([name, text, ...notes]) =>
 			h(
 				"section",

@@ -6,11 +6,11 @@ import { useEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { instead, useAnswer, useReport } from "./ask.js"
 import { marked, msOf, nameOf, partsOf } from "./rows.js"
-import { questionOf } from "./search.js"
+import { questionOf, termFor } from "./term.js"
 import { start } from "./state.js"
 import { narrow, stamp, time } from "./format.js"
 import { useOffers } from "./keys.js"
-import { button, find, ids, leaves, root, runOf, split, termOf } from "./record.js"
+import { button, find, ids, leaves, root, runOf, split } from "./record.js"
 
 /** @param {Props} props @param {string} anchor @param {Reach} reach @param {AbortSignal} signal @returns {Promise<Outcome & {rows: Row[]}>} */
 async function load({ view, shared }, anchor, { before, after, hours }, signal) {
@@ -25,7 +25,7 @@ async function load({ view, shared }, anchor, { before, after, hours }, signal) 
 	if (!value) throw new Error("This record has no field " + view.around.slice(1))
 	const at = msOf(id),
 		q = questionOf(
-			{ ...start, services: ["*", service], chips: [{ text: termOf(value), off: false }] },
+			{ ...start, services: ["*", service], chips: [{ text: termFor(value.name, value.raw), off: false }] },
 			{ from: stamp(at - hours * 36e5), to: stamp(at + hours * 36e5) },
 		)
 	const [a, b] = await Promise.all([
@@ -41,7 +41,7 @@ export function Context(props) {
 		box = useRef(/** @type {any} */ (null)),
 		[anchor, setAnchor] = useState(view.sel),
 		[n, setN] = useState({ before: 10, after: 10, hours: 1 })
-	const mark = (/** @type {string} */ text) => marked(text, props.question.texts, view.fold)
+	const mark = (/** @type {string} */ text) => marked(text, props.texts, view.fold)
 	const kind = anchor + view.around,
 		move = () => setAnchor(view.sel)
 	const answer = useAnswer(JSON.stringify([runOf(props), kind, n]), async (signal) => ({

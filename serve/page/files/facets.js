@@ -5,7 +5,7 @@ import { useEffect, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { failed, useAnswer, useReport } from "./ask.js"
 import { line } from "./dialog.js"
-import { termOfCounted } from "./search.js"
+import { termOf } from "./term.js"
 import { addChip, toggled } from "./state.js"
 import { count, narrow, some } from "./format.js"
 
@@ -16,7 +16,13 @@ export function Facets(props) {
 	useReport(report, "fields", answer)
 	const [find, setFind] = useState(""),
 		[shut, setShut] = useState(narrow())
-	const fields = answer.value?.fields ?? []
+	const name = find.trim(),
+		all = answer.value?.fields ?? [],
+		beyond = useAnswer(
+			answer.value?.more && name && !all.some((f) => f.name.includes(name)) ? `${asked} ${name}` : "",
+			(signal) => source.facets(question, { top: 10, fields: name }, signal),
+		),
+		fields = [...all, ...(beyond.value?.fields.filter((f) => f.present && !all.some((a) => a.name === f.name)) ?? [])]
 	useEffect(() => {
 		if (!answer.value) return
 		shared.fields = fields.map((f) => f.name)
@@ -24,9 +30,7 @@ export function Facets(props) {
 	}, [answer.value])
 	const basis = answer.value?.basis
 	const used = (/** @type {string} */ name) =>
-		view.columns.includes(name) ||
-		view.split.split(",").includes(name) ||
-		view.chips.some((c) => new RegExp('^-?["]?' + name.replace(/[^\w]/g, "\\$&") + '["]?[=!<>]').test(c.text))
+		view.columns.includes(name) || view.split.split(",").includes(name) || props.terms.some((t) => t.name === name)
 	const shown = fields
 		.filter((f) => f.name.toLowerCase().includes(find.toLowerCase()))
 		.map((f) => ({ f, top: used(f.name) }))
@@ -49,6 +53,8 @@ export function Facets(props) {
 								: `values of all ${some(basis.records, "record")}`,
 					),
 					failed(answer),
+					answer.value?.more &&
+						h("p", { class: "dim" }, "There are more fields than these 200. Find one by its whole name."),
 					answer.value && !shown.length
 						? h("p", null, fields.length ? "No field has this text in its name." : "No records, so no fields.")
 						: null,
@@ -107,7 +113,7 @@ function OneField(props) {
 						"ul",
 						null,
 						field.values.map((v) => {
-							const whole = !view.logql && !!termOfCounted(f.name, v)
+							const whole = !view.logql && !!termOf(f.name, v)
 							return h(
 								"li",
 								{ key: v.value },
@@ -118,7 +124,7 @@ function OneField(props) {
 										disabled: !whole,
 										title: v.value,
 										"aria-label": `Filter for ${f.name}=${v.value}`,
-										onClick: () => addChip(props, termOfCounted(f.name, v)),
+										onClick: () => addChip(props, termOf(f.name, v)),
 									},
 									v.value || '""',
 								),
@@ -129,7 +135,7 @@ function OneField(props) {
 										class: "minus",
 										disabled: !whole,
 										"aria-label": `Filter out ${f.name}=${v.value}`,
-										onClick: () => addChip(props, termOfCounted(f.name, v, true)),
+										onClick: () => addChip(props, termOf(f.name, v, true)),
 									},
 									"−",
 								),

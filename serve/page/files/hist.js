@@ -6,7 +6,7 @@ import { h } from "./preact.js"
 import { useEffect, useMemo, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
 import { failed, useAnswer, useReport } from "./ask.js"
-import { termOfCounted as termOf } from "./search.js"
+import { termOf } from "./term.js"
 import { count, duration, levels, ms, some, stamp, time } from "./format.js"
 import { shiftBy, zoomOut } from "./time.js"
 
@@ -16,20 +16,11 @@ const wide = 1200,
 /** @param {Props} props */
 export function Histogram(props) {
 	const { view, set, question, asked, report, shared } = props
-	const filtered =
-		question.logql ||
-		view.split !== "level" ||
-		question.texts.length ||
-		question.exprs.length ||
-		question.where.length ||
-		question.without.length
 	// The index alone answers this one, at once.
-	const rough = useAnswer(filtered ? asked : "", (signal) =>
-		source.histogram(
-			{ ...question, logql: "", texts: [], exprs: [], where: [], without: [] },
-			{ buckets: 120 },
-			signal,
-		),
+	const index = question.q.length ? props.parsed?.index : "",
+		filtered = question.logql || view.split !== "level" || index !== (props.parsed?.line ?? "")
+	const rough = useAnswer(filtered && index !== undefined ? `${asked} ${index}` : "", (signal) =>
+		source.histogram({ ...question, logql: "", q: index ? [index] : [] }, { buckets: 120 }, signal),
 	)
 	const answer = useAnswer(`${asked} ${view.split}`, (signal) =>
 		source.histogram(question, { buckets: 120, split: view.split }, signal),

@@ -5,7 +5,7 @@
 import { h } from "./preact.js"
 import { useEffect, useLayoutEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
-import { failed, useAnswer, useNewest, useReport } from "./ask.js"
+import { failed, refused, useAnswer, useNewest, useReport } from "./ask.js"
 import { compare, fieldOf, marked, merge, msOf, nameOf, partsOf } from "./rows.js"
 import { ring, useLive } from "./live.js"
 import { Menu } from "./dialog.js"
@@ -290,9 +290,7 @@ export function List(props) {
 		loads("all", async () => {
 			/** @type {Row[]} */
 			const found = [],
-				more = question.levels.length
-					? { where: [...question.where, words.map((w) => `level == "${w}"`).join(" or ")] }
-					: { levels: words }
+				more = { q: [...question.q, `where:(level in ${JSON.stringify(words)})`] }
 			await ask(!back, edge.id, (rows) => found.push(...rows), { limit: 1, more })
 			if (!found[0]) return none()
 			const name = nameOf(found[0])
@@ -411,7 +409,7 @@ export function List(props) {
 	const offset = l.top - l.put,
 		dayOf = (/** @type {string} */ t) => time(t || stamp(Date.now()), view.utc, { day: true }).slice(0, 10),
 		days = dayOf(range.from) !== dayOf(range.to)
-	const text = (/** @type {string} */ s) => marked(s, question.texts, view.fold),
+	const text = (/** @type {string} */ s) => marked(s, props.texts, view.fold),
 		cell = (/** @type {string} */ name, /** @type {any[]} */ ...parts) =>
 			h("span", { role: "gridcell", class: name }, ...parts)
 	const rowAt = (/** @type {number} */ i) => {
@@ -476,12 +474,14 @@ export function List(props) {
 				l.loading === "all" && !n
 					? " "
 					: before
-						? "records of the question before"
-						: all < 0
-							? `${some(n, "record")} loaded`
-							: all < n
-								? `${some(n, "record")} loaded, the histogram counts ${count(all)}`
-								: `${count(n)} of ${some(all, "record")} loaded`,
+						? (refused(l.error) ? "not asked; " : "") + "records of the question before"
+						: l.error && !n
+							? ""
+							: all < 0
+								? `${some(n, "record")} loaded`
+								: all < n
+									? `${some(n, "record")} loaded, the histogram counts ${count(all)}`
+									: `${count(n)} of ${some(all, "record")} loaded`,
 				l.dropped ? `; at most ${count(view.live ? ring : mostRows)} are kept, others load again` : "",
 				l.lost && "; " + l.lost,
 			),
@@ -514,25 +514,25 @@ export function List(props) {
 			button("Wrap", view.wrap, () => set({ wrap: !view.wrap })),
 			h(Columns, props),
 		),
-		l.error
+		l.error && !(refused(l.error) && n)
 			? h(
 					"p",
 					{ role: "alert", class: "failed" },
-					l.error.message,
-					" ",
-					h(
-						"button",
-						{
-							onClick: () => {
-								l.error = undefined
-								n && !l.old ? draw() : props.again()
+					refused(l.error) ? "This was not asked: the search has a mistake." : [l.error.message, " "],
+					!refused(l.error) &&
+						h(
+							"button",
+							{
+								onClick: () => {
+									l.error = undefined
+									n && !l.old ? draw() : props.again()
+								},
 							},
-						},
-						"Try again",
-					),
+							"Try again",
+						),
 				)
 			: null,
-		!n && !l.loading && !l.error ? h(None, props) : null,
+		!n && !l.loading && !l.error ? h(None, { ...props, end: l.end }) : null,
 		h(
 			"div",
 			{
@@ -639,9 +639,9 @@ function Widen({ view, set, range }) {
 		)
 }
 
-/** Why there is nothing, and where the nearest records are. @param {Props} props */
+/** Why there is nothing, what may have been meant, and where the nearest records are. @param {Props & {end?: End}} props */
 function None(props) {
-	const { view, set, question, range, asked } = props
+	const { view, set, question, range, asked, end } = props
 	const near = useAnswer(asked, (signal) =>
 		Promise.all(
 			[
@@ -674,6 +674,7 @@ function None(props) {
 			null,
 			`No record of ${view.services.join(", ") || "any service"}${range.from && " from " + when(range.from)}${range.to && " to " + when(range.to)}${filters && " matches " + filters}.`,
 		),
+		end?.notes.map((note) => h("p", { key: note }, note)),
 		near.value?.map(
 			(ts, i) =>
 				ts &&
@@ -688,8 +689,7 @@ function None(props) {
 					),
 				),
 		),
-		none ? h("p", null, "There is none before or after either.") : null,
-		failed(near),
+		none ? h("p", null, "There is none before or after either.") : failed(near),
 		filters
 			? h(
 					"button",

@@ -8,7 +8,7 @@ import { instead, useAnswer, useNewest, useReport } from "./ask.js"
 import { clean, end, nameOf, partsOf, quote } from "./rows.js"
 import { Copy } from "./command.js"
 import { line as field } from "./dialog.js"
-import { print, termFor } from "./search.js"
+import { termFor } from "./term.js"
 import { addChip, permalink } from "./state.js"
 import { bytes, count, time } from "./format.js"
 import { useOffers } from "./keys.js"
@@ -99,12 +99,6 @@ export function ids(line) {
 	}
 	return found.sort((a, b) => +/request/i.test(b.name) - +/request/i.test(a.name)).slice(0, 4)
 }
-
-/** @param {Value} value */
-export const termOf = ({ name, raw }, not = false) =>
-	raw[0] === '"'
-		? termFor(name, decode(raw), not)
-		: print({ kind: "field", not, name, op: "=", form: "word", value: raw })
 
 /** @param {Props} props */
 export function RecordPane(props) {
@@ -315,7 +309,7 @@ function Leaf({ now, ...of }) {
 	const filter = (/** @type {boolean} */ not) =>
 		button(
 			`Filter ${not ? "out" : "for"} ${name}=${short}`,
-			() => addChip(now.current, termOf(of, not)),
+			() => addChip(now.current, termFor(name, raw, not)),
 			not ? "−" : "+",
 		)
 	const column = () => now.current.set({ columns: [...now.current.view.columns.filter((c) => c !== name), name] })

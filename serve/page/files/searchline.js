@@ -3,17 +3,25 @@
 import { h } from "./preact.js"
 import { useEffect, useRef, useState } from "./hooks.js"
 import * as source from "./source.js"
-import { useAnswer } from "./ask.js"
+import { refused, useAnswer } from "./ask.js"
 import { keep, kept } from "./keep.js"
-import { Mistake, placed, questionOf } from "./search.js"
-import { logqlOf } from "./logql.js"
-import { partsOf } from "./rows.js"
-import { suggest, wordOf } from "./suggest.js"
+import { suggest } from "./suggest.js"
 
 /** What was asked before; false: it is not kept. Another page of this origin may have written there. @returns {any} */
 function history() {
 	const past = kept("history", [])
 	return past && (Array.isArray(past) ? past.filter((text) => typeof text === "string").slice(0, 100) : [])
+}
+
+/** What the server says of a line that is typed. @param {string} typed the line, its part before the caret, and whether it is LogQL */
+function useTyped(typed) {
+	const [text, before, lang] = JSON.parse(typed || '[""]')
+	return useAnswer(text.trim() && typed, async (signal) => {
+		await new Promise((go) => setTimeout(go, 50)) // or each key would ask
+		signal.throwIfAborted()
+		const of = lang ? { logql: text } : { q: text, ...(before.trim() && { typed: before }) }
+		return { ...(await source.parse(of, signal)), of: typed }
+	}).value
 }
 
 /** @param {Props & {parts: Map<string, Part>}} props */
@@ -24,8 +32,7 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		[name, setName] = useState("")
 	const [line, setLine] = useState({ text: "", caret: 0, open: false, at: -1 }),
 		{ text, caret, open, at } = line,
-		input = useRef(/** @type {any} */ (null)),
-		check = useRef(new AbortController())
+		input = useRef(/** @type {any} */ (null))
 	const change = (/** @type {Partial<typeof line>} */ to) => setLine((l) => ({ ...l, at: -1, ...to }))
 	const put = (/** @type {string} */ text, caret = text.length, open = false) => {
 		change({ text, caret, open })
@@ -43,8 +50,12 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 	})
 
 	const before = text.slice(0, caret),
-		word = wordOf(before),
-		wanted = open && !lang && word.sign && !/^(level|service)$/.test(word.name) ? word.name : ""
+		typed = JSON.stringify([text, before, lang])
+	const heard = useTyped(open ? typed : "")
+	// The word of what was there before a key stays until that of the new text comes.
+	const word = (before.trim() && !lang && heard?.word) || { from: 0, name: "", value: "" },
+		fresh = !before.trim() || heard?.of === typed,
+		wanted = open && word.sign && !/^(level|service)$/.test(word.name) ? word.name : ""
 	useEffect(() => {
 		const timer = setTimeout(setName, 250, wanted)
 		return () => clearTimeout(timer)
@@ -56,36 +67,31 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 	const values = useAnswer(name && `${asked} ${name}`, (signal) =>
 		source.facets(question, { fields: name, top: 50 }, signal),
 	).value?.fields.find((f) => f.name === word.name)
-	const options = open && !lang ? suggest(before, { fields: shared.fields, services, values, past: past || [] }) : []
-	const pick = ({ text: chosen, from } = options[at]) =>
-		put(text.slice(0, from) + chosen + text.slice(caret), from + chosen.length, true)
+	const asks = (past || []).filter(
+		(/** @type {string} */ t) => !word.sign && t !== text && t.toLowerCase().includes(before.toLowerCase()),
+	)
+	const options = (open && !lang ? suggest(word, { fields: shared.fields, services, values }) : [])
+		.map((o) => ({ ...o, from: word.from }))
+		.concat(open && !lang ? asks.map((/** @type {string} */ text) => ({ text, note: "asked before", from: 0 })) : [])
+		.slice(0, 12)
+	const pick = ({ text: chosen, from } = options[at]) => {
+		const head = [...before].slice(0, from).join("") + chosen
+		if (fresh) put(head + text.slice(caret), head.length, true)
+	}
 
-	const submit = async (/** @type {Event} */ e) => {
+	const submit = (/** @type {Event} */ e) => {
 		e.preventDefault()
-		check.current.abort()
 		change({ open: false })
-		const { signal } = (check.current = new AbortController()),
-			next = text.trim(),
-			to = lang ? { logql: next } : { q: next, logql: "" }
-		try {
-			const q = questionOf({ ...view, ...to }, range)
-			// The mistakes that the server alone knows are told before the list goes. This reads nothing.
-			const near = shared.rows.slice(0, 1).map((row) => partsOf(row).service)
-			if (/[/(]/.test(next) || lang)
-				await source
-					.number({ ...q, ...(near[0] && { services: near }), from: "2000-01-01", to: "2000-01-02" }, signal)
-					.catch((err) => {
-						if (err.status === 400) throw placed(next, err)
-					})
-			if (signal.aborted) return
-			setWrong(undefined)
-			if (past && next && !lang) setPast([next, ...past.filter((/** @type {string} */ t) => t !== next)].slice(0, 100))
-			next === (lang ? view.logql : view.q) ? again() : set(to)
-		} catch (err) {
-			if (signal.aborted) return
-			setWrong(err)
-			if (err instanceof Mistake) input.current.setSelectionRange(err.column, err.column)
+		const next = text.trim(),
+			wrong = heard?.of === typed ? heard.mistake : undefined
+		// What is not known to be wrong is asked at once: the server reads it once more.
+		setWrong(wrong)
+		if (wrong) {
+			const at = [...text].slice(0, (wrong.column ?? 1) - 1).join("").length
+			return input.current.setSelectionRange(at, at)
 		}
+		if (past && next && !lang) setPast([next, ...past.filter((/** @type {string} */ t) => t !== next)].slice(0, 100))
+		next === (lang ? view.logql : view.q) ? again() : set(lang ? { logql: next } : { q: next, logql: "" })
 	}
 	const onKeyDown = (/** @type {KeyboardEvent} */ e) => {
 		const step = { ArrowDown: 1, ArrowUp: -1 }[e.key],
@@ -96,16 +102,11 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		else return e.key === "Escape" && input.current.blur()
 		e.preventDefault()
 	}
-	const refused = [...parts.values()].find((p) => /** @type {source.Failure} */ (p.error)?.status === 400)?.error
-	const shown =
-		wrong ??
-		mistake ??
-		(refused &&
-			([view.q, ...view.chips.map((c) => c.text)]
-				.map((t) => placed(t, refused))
-				.find((err) => err instanceof Mistake) ??
-				refused))
-	const typed = (/** @type {any} */ { target }) => {
+	const no = [...parts.values()].map((p) => p.error).find(refused)
+	const shown = wrong
+		? { message: (wrong.column ? `column ${wrong.column}: ` : "") + wrong.text, line: "" }
+		: /** @type {any} */ (mistake ?? no)
+	const onInput = (/** @type {any} */ { target }) => {
 		change({ text: target.value, caret: target.selectionStart, open: true })
 		if (target.value !== text) setWrong(undefined)
 	}
@@ -132,13 +133,13 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 				"aria-invalid": !!shown,
 				placeholder: lang
 					? '{service_name="web"} |= "text"'
-					: 'text, "two words", /re/, -word, field=value, level>=warn',
+					: 'text, "two words", /re/, -word, (a OR b), field=value, level>=warn',
 				autocomplete: "off",
 				spellcheck: false,
 				value: text,
-				onInput: typed,
+				onInput,
 				onFocus: () => change({ open: true }),
-				onClick: typed,
+				onClick: onInput,
 				onKeyDown,
 			}),
 			h(
@@ -161,7 +162,13 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 					title: "Ask in LogQL, in place of services and filters",
 					onClick: () => {
 						setLang(!lang)
-						view.logql ? set({ logql: "" }) : change({ text: lang ? view.q : logqlOf(view, question).text })
+						if (view.logql) set({ logql: "" })
+						else if (lang) change({ text: view.q })
+						else
+							source.parse(source.params(question)).then(
+								(p) => change({ text: p.logql }),
+								() => {},
+							)
 						input.current.focus()
 					},
 				},
@@ -201,8 +208,9 @@ export function SearchLine({ view, set, again, mistake, shared, asked, question,
 		shown
 			? h(
 					"p",
-					{ class: wrong ? "mistake over" : "mistake", role: "alert" },
-					shown instanceof Mistake ? `column ${shown.column + 1}: ${shown.message}` : shown.message,
+					{ class: shown === mistake ? "mistake" : "mistake over", role: "alert" },
+					shown.line && shown.line.trim() !== text.trim() ? `in the filter ${shown.line}: ` : "",
+					shown.message,
 				)
 			: null,
 	)

@@ -10,12 +10,14 @@ import { msOf } from "./rows.js"
 export class Failure extends Error {
 	/**
 	 * @param {string} text
-	 * @param {{status?: number, title?: string}} [more]
+	 * @param {{status?: number, title?: string, line?: string, column?: number}} [more] line: of the search, and the place in it
 	 */
-	constructor(text, { status = 0, title = "" } = {}) {
+	constructor(text, { status = 0, title = "", line = "", column = 0 } = {}) {
 		super(text)
 		this.status = status
 		this.title = title
+		this.line = line
+		this.column = column
 	}
 }
 
@@ -34,11 +36,7 @@ export function params(q, more = {}) {
 	if (q.logql) out.set("logql", q.logql)
 	else {
 		each("service", q.services.length ? q.services : ["*"])
-		if (q.levels.length) out.set("level", q.levels.join(","))
-		each("text", q.texts)
-		each("without", q.without)
-		each("expr", q.exprs)
-		if (q.where.length) out.set("where", q.where.length > 1 ? q.where.map((w) => `(${w})`).join(" and ") : q.where[0])
+		each("q", q.q)
 		if (q.fold) out.set("fold", "1")
 	}
 	if (q.from) out.set("from", q.from)
@@ -63,11 +61,11 @@ async function ask(path, init) {
 	const { status } = answer,
 		problem = await answer.json().catch(() => {})
 	throw new Failure(
-		problem?.detail ||
+		problem?.detail?.replace(/^q: /, "") ||
 			(status === 431 || status === 414
 				? "the question is too long for the server; leave out some filters or services"
 				: `the server, or a proxy before it, answers with ${status || "a redirect; reload the page"}`),
-		{ status, title: problem?.title },
+		{ ...problem, status },
 	)
 }
 
@@ -104,6 +102,15 @@ export async function whoami(signal) {
 	return value
 }
 
+/**
+ * What a question says, or is typed; nothing is read.
+ * @param {Record<string, string> | URLSearchParams} of
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Parsed>}
+ */
+export const parse = async (of, signal) =>
+	parsed(await (await ask("parse?" + new URLSearchParams(of), { signal })).text().catch(broke))
+
 /** @param {string} token */
 export const login = (token) =>
 	ask("login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) })
@@ -120,9 +127,6 @@ export function services(range, signal) {
 
 /** @param {Question} q @param {{buckets?: number, by?: string, split?: string, top?: number}} how @param {AbortSignal} signal @returns {Promise<Histogram>} */
 export const histogram = (q, how, signal) => object("histogram?" + params(q, how), signal)
-
-/** @param {Question} q @param {AbortSignal} signal @returns {Promise<Outcome & {records: number}>} */
-export const number = (q, signal) => object("count?" + params(q), signal)
 
 /** @param {Question} q @param {{top?: number, sample?: number, fields?: string}} how @param {AbortSignal} signal @returns {Promise<Facets>} */
 export const facets = (q, how, signal) => object("facets?" + params(q, how), signal)

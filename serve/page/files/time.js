@@ -3,18 +3,23 @@
 import { h } from "./preact.js"
 import { useEffect, useState } from "./hooks.js"
 import { Dialog, line } from "./dialog.js"
-import { duration, ms, stamp, time } from "./format.js"
+import { ms, stamp, time } from "./format.js"
+import { parse } from "./source.js"
 
 const quick = [
 	["5m", "Last 5 minutes"],
 	["15m", "Last 15 minutes"],
+	["30m", "Last 30 minutes"],
 	["1h", "Last hour"],
+	["3h", "Last 3 hours"],
 	["6h", "Last 6 hours"],
 	["12h", "Last 12 hours"],
 	["1d", "Last day"],
 	["2d", "Last 2 days"],
 	["7d", "Last 7 days"],
 	["30d", "Last 30 days"],
+	["today", "Today"],
+	["yesterday", "Yesterday"],
 ]
 
 /** The range before or after one. @param {Times} range @param {number} way */
@@ -35,33 +40,14 @@ export function zoomOut({ from, to }) {
 	return { from: stamp(a - width), to: stamp(Math.min(b + width, Math.max(b, Date.now() + 60_000))) }
 }
 
-/**
- * The time (RFC 3339, UTC) that somebody typed: a date, today or yesterday, a clock time, both, -15m, now.
- * @param {string} text
- * @param {boolean} utc
- */
-export function typed(text, utc) {
-	const all = (text = text.trim())
-	if (!text) return ""
-	const now = Date.now(),
-		back = duration(text.replace(/^(now)?-/, ""))
-	if (text === "now") return stamp(now)
-	if (/^(now)?-/.test(text) && back) return stamp(now - back)
-	const midnight = (/** @type {number} */ days) => {
-		const d = new Date(now)
-		if (utc) return stamp(Date.UTC(d.getUTCFullYear(), d.getUTCMonth(), d.getUTCDate() + days))
-		return stamp(new Date(d.getFullYear(), d.getMonth(), d.getDate() + days).getTime())
-	}
-	const said = /^(to|yester)day\b/.exec(text),
-		dayOf = (/** @type {string} */ t) => time(t, utc, { day: true }).slice(0, 10)
-	if (said) text = dayOf(midnight(said[1] === "to" ? 0 : -1)) + text.slice(said[0].length).replace(/^\s+(at\s+)?/, " ")
-	const found = /^(?:(\d{4}-\d\d-\d\d)[ T]?)?(?:(\d\d?:\d\d)(:\d\d)?(\.\d{1,9})?)?\s*(Z|[+-]\d\d:?\d\d)?$/.exec(text)
-	if (!found || !(found[1] || found[2]))
-		throw new Error(`"${all}" is no time: write 2026-11-26 15:04:05, 15:04, yesterday 15:04, -15m, today or now`)
-	const [, day = dayOf(stamp(now)), clock = "00:00", seconds = ":00", fraction = "", zone = utc ? "Z" : ""] = found
-	const date = new Date(`${day}T${clock.padStart(5, "0")}${seconds}${zone}`)
-	if (isNaN(date.getTime())) throw new Error(`"${all}" is no time of the calendar`)
-	return stamp(date.getTime()).slice(0, -11) + (fraction || ".").padEnd(10, "0") + "Z"
+/** The range that somebody typed: the server reads it, as the terminal does. @param {Record<string, string>} of @param {boolean} utc */
+async function rangeOf(of, utc) {
+	const { range, mistake } = await parse({
+		...of,
+		timezone: utc ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone,
+	})
+	if (mistake) throw new Error(mistake.text)
+	return { from: range?.from ?? "", to: range?.to ?? "" }
 }
 
 /** @param {Props} props */
@@ -80,17 +66,16 @@ export function Time(props) {
 		setTo(show(range.to))
 		setError("")
 	}, [open, view.utc])
+	const ask = (/** @type {Record<string, string>} */ of) =>
+		rangeOf(of, view.utc).then(choose, (/** @type {Error} */ err) => setError(err.message))
+	const choose = (/** @type {Partial<View>} */ change) => {
+		set(change)
+		setOpen(false)
+	}
 	const apply = (/** @type {Event} */ e) => {
 		e.preventDefault()
-		try {
-			const change = { from: typed(from, view.utc), to: typed(to, view.utc) }
-			if (change.from && change.to && change.from >= change.to)
-				throw new Error("the range ends before it begins; swap the two times")
-			set(change.from || change.to ? change : { since: "1h" })
-			setOpen(false)
-		} catch (err) {
-			setError(/** @type {Error} */ (err).message)
-		}
+		const typed = Object.fromEntries(Object.entries({ from, to }).filter(([, text]) => text.trim()))
+		return typed.from || typed.to ? ask(typed) : choose({ since: "1h" })
 	}
 	const short = (/** @type {string} */ t) => (t ? time(t, view.utc, { day: true, digits: 0 }) : "open")
 	const label = view.since
@@ -105,7 +90,7 @@ export function Time(props) {
 			name,
 			line(name, value, change, {
 				autofocus: name === "From" && !view.since,
-				placeholder: "2026-11-26 15:04, yesterday 15:04, -15m, now",
+				placeholder: "2026-11-26 15:04, yesterday 15:04, 10 minutes ago, now",
 				"aria-invalid": !!error,
 				"aria-describedby": error && "time-error",
 			}),
@@ -140,10 +125,7 @@ export function Time(props) {
 							key: since,
 							"aria-pressed": view.since === since,
 							autofocus: view.since === since,
-							onClick: () => {
-								set({ since })
-								setOpen(false)
-							},
+							onClick: () => (/day$/.test(since) ? ask({ day: since }) : choose({ since })),
 						},
 						text,
 					),

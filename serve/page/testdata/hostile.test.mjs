@@ -95,15 +95,11 @@ test("no value of a record leaves its word of sh, or sends a terminal a control 
 			services: [value()],
 			from: "",
 			to: "",
-			levels: [],
-			texts: [value()],
-			without: [],
-			exprs: [value()],
-			where: [value()],
+			q: [value()],
 			fold: false,
 			logql: "",
 		}
-		const made = commands(q, { oldest: false, token: true, page: "http://127.0.0.1:8516/" })
+		const made = commands(q, { search: q.q[0], oldest: false, token: true, page: "http://127.0.0.1:8516/" })
 		for (const line of [made.logquery, made.curl]) {
 			assert.ok(line.search(hidden) < 0 && !/[\0-\x1f\x7f-\x9f]/.test(line), JSON.stringify(line))
 			lines.push(line)
@@ -117,16 +113,15 @@ test("no value of a record leaves its word of sh, or sends a terminal a control 
 			[read, service, ...flags] = logquery
 		assert.equal(read, "read")
 		assert.equal(service, q.services[0].replace(/^-/, "?"))
-		for (const flag of ["--fixed=" + q.texts[0], "--regexp=" + q.exprs[0], "--where=" + q.where[0]])
-			assert.ok(flags.includes(flag), JSON.stringify({ flag, logquery }))
-		assert.equal(flags.length, 9, JSON.stringify(logquery))
+		assert.ok(flags.includes("--search=" + q.q[0]), JSON.stringify(logquery))
+		assert.equal(flags.length, 7, JSON.stringify(logquery))
 		assert.equal(curl.length, 4, JSON.stringify(curl))
 		assert.deepEqual([...new URL(curl[3]).searchParams], [...params(q, { order: "desc", limit: 0 })])
 	})
 	assert.ok(
 		commands(
-			{ services: [], levels: [], texts: ["a\n"], without: [], exprs: [], where: [] },
-			{ oldest: false, token: false, page: "http://x/" },
+			{ services: [], q: ["a"], from: "", to: "", fold: false, logql: "" },
+			{ search: "/a\n", oldest: false, token: false, page: "http://x/" },
 		).lossy,
 	)
 })

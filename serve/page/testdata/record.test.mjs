@@ -3,9 +3,9 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { linesOf, second } from "../files/patterns.js"
-import { find, ids, leaves, root, termOf, visible } from "../files/record.js"
-import { questionOf } from "../files/search.js"
+import { find, ids, leaves, root, visible } from "../files/record.js"
 import { start } from "../files/state.js"
+import { termFor } from "../files/term.js"
 
 const read = (/** @type {string} */ line) => [...leaves(root(line))]
 const names = (/** @type {string} */ line) => read(line).map((m) => `${m.name}=${m.raw}`)
@@ -86,13 +86,15 @@ test("fields that name a request are offered, those of requests first", () => {
 })
 
 test("a value becomes a filter for itself", () => {
-	const where = (/** @type {string} */ line, not = false) =>
-		questionOf({ ...start, chips: [{ text: termOf(read(line)[0], not), off: false }] }, { from: "", to: "" })
-	assert.deepEqual(where('{"a":{"b":"x y"}}').where, ['a.b == "x y"'])
-	assert.match(where('{"n":12345678901234567890}').where[0], /^n in \[1[\d.e+]+, "12345678901234567890"\]$/)
-	assert.deepEqual(where('{"n":null}', true).where, ["n != nil"])
-	assert.deepEqual(where('{"level":"error"}').levels, ["error"])
-	assert.deepEqual(where('{"service":"web"}').services, ["web"])
+	const term = (/** @type {string} */ line, not = false) => {
+		const { name, raw } = read(line)[0]
+		return termFor(name, raw, not)
+	}
+	assert.equal(term('{"a":{"b":"x y"}}'), 'a.b="x y"')
+	assert.equal(term('{"n":12345678901234567890}'), "n=12345678901234567890")
+	assert.equal(term('{"n":null}', true), "-n=null")
+	assert.equal(term('{"level":"error"}'), "level=error")
+	assert.equal(term('{"level":"odd"}'), 'level="odd"')
 })
 
 test("texts are shown in lines, without colours and with signs for controls", () => {
