@@ -93,6 +93,8 @@ export default [
 					for (let n = 0; n < 4; n++) {
 						await scroller.evaluate((s) => (s.scrollTop += 3000))
 						await sleep(20)
+						// A scroll that is ahead of the records begins anew at its place.
+						await ui.ready()
 					}
 					return /at most 10,000 are kept/.test(await ui.page.getByRole("tabpanel").innerText())
 				},
