@@ -60,16 +60,17 @@ func slashed(text string, from int) (re string, end int) {
 	if from >= len(text) || text[from] != '/' {
 		return "", 0
 	}
+	var out strings.Builder
 	for i := from + 1; i < len(text); i++ {
 		switch {
 		case text[i] == '\\' && i+1 < len(text):
 			if i++; text[i] != '/' {
-				re += `\`
+				out.WriteByte('\\')
 			}
 		case text[i] == '/':
-			return re, i + 1
+			return out.String(), i + 1
 		}
-		re += text[i : i+1]
+		out.WriteByte(text[i])
 	}
 	return "", 0
 }

@@ -206,7 +206,7 @@ func (p *parser) list(n *node, either bool) (*node, error) {
 			break
 		}
 		begin := p.at
-		one := &node{kind: n.kind, name: n.name, op: "=", begin: column(p.line, begin)}
+		one := &node{kind: n.kind, name: n.name, op: "=", begin: p.columnOf(begin)}
 		if re, ok := p.expr(); ok {
 			one.form, one.value = formExpr, re
 		} else if value, ok, err := p.quoted(); err != nil {
@@ -352,7 +352,7 @@ func (p *parser) span(n *node) (*node, error) {
 		if end.value == "*" {
 			continue
 		}
-		one := &node{kind: kindField, name: n.name, op: end.op, value: strings.Trim(end.value, `"`), begin: column(p.line, p.at)}
+		one := &node{kind: kindField, name: n.name, op: end.op, value: strings.Trim(end.value, `"`), begin: p.columnOf(p.at)}
 		if !isNumber(one.value) && n.name != "level" {
 			one.form = formQuoted
 		}

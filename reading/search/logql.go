@@ -122,7 +122,10 @@ func (l *logQL) text(n *node) (stage string, ok bool) {
 	switch {
 	case n.kind == kindExpr:
 		tree, err := syntax.Parse(n.value, syntax.Perl)
-		if err != nil || !l.likeAValue(tree) || regexp.MustCompile("(?i)"+n.value).MatchString(scaffold) {
+		if err != nil || !l.likeAValue(tree) {
+			return "", false
+		}
+		if re, err := regexp.Compile("(?i)" + n.value); err != nil || re.MatchString(scaffold) {
 			return "", false
 		}
 		return sign + "~ " + quote(l.folded(n.value)), true
@@ -158,7 +161,11 @@ func (l *logQL) likeAValue(re *syntax.Regexp) bool {
 	case syntax.OpLiteral:
 		return !slices.ContainsFunc(re.Rune, func(c rune) bool { return l.elsewhere(c) || c == ',' || c == ':' })
 	case syntax.OpCharClass:
+		const most = 256 // of one range; no one types more
 		for i := 0; i < len(re.Rune); i += 2 {
+			if re.Rune[i+1]-re.Rune[i] > most {
+				return false
+			}
 			for c := re.Rune[i]; c <= re.Rune[i+1]; c++ {
 				if l.elsewhere(c) || c == ',' || c == ':' {
 					return false

@@ -13,13 +13,23 @@ import (
 	"blobtail/internal/where"
 )
 
-// Parse reads a line. The error is a [*Mistake]. A line without a term asks for all records.
+// mostLine is how many bytes a line has at most, as a condition of package where.
+const mostLine = 64 << 10
+
+// Parse reads a line of at most 64 KiB. The error is a [*Mistake]. A line without a term asks for all
+// records.
 func Parse(line string) (*Query, error) {
 	line = strings.ToValidUTF8(line, "\ufffd")
 	p := &parser{line: line}
+	if len(line) > mostLine {
+		return nil, p.mistake(mostLine, "a search has at most 65,536 bytes: leave some terms out")
+	}
 	root, err := p.or()
 	if err == nil && p.at < len(line) {
 		err = p.mistake(p.at, "a blank is missing here")
+	}
+	if p.looked > mostLooked*len(line) {
+		err = p.mistake(0, "so many ( without a ) cannot be read: put quotes around texts with them")
 	}
 	if err == nil {
 		err = root.check(line)
@@ -61,6 +71,20 @@ type parser struct {
 	at    int
 	depth int // of groups
 	notes []string
+	// seen is a place whose column is known, so that a line of many terms is not counted for each.
+	seen, column int
+	looked       int // bytes in which the end of a group was looked for
+}
+
+// columnOf is the column of a place.
+func (p *parser) columnOf(at int) int {
+	if at < p.seen {
+		p.column -= utf8.RuneCountInString(p.line[at:p.seen])
+	} else {
+		p.column += utf8.RuneCountInString(p.line[p.seen:at])
+	}
+	p.seen = at
+	return p.column + 1
 }
 
 // A pattern is an expression that is compiled when it is first used: the start of a command that reads
@@ -188,6 +212,7 @@ func (p *parser) and() (*node, error) {
 // term reads a term with what turns it round.
 func (p *parser) term() (*node, error) {
 	at, not := p.at, false
+	begin := p.columnOf(at)
 	if rest := p.rest(); len(rest) > 1 && rest[0] == '-' && !p.ends(p.at+1) {
 		p.at++
 		not = true
@@ -202,7 +227,7 @@ func (p *parser) term() (*node, error) {
 	}
 	n, err := read()
 	if err == nil {
-		n.not, n.begin = n.not != not, column(p.line, at)
+		n.not, n.begin = n.not != not, begin
 	}
 	return n, err
 }
@@ -281,10 +306,18 @@ func (p *parser) where() (*node, error) {
 	return n, nil
 }
 
+// mostLooked is how often all of a line is looked through for the ends of groups: each ( without a )
+// costs the rest of the line.
+const mostLooked = 200
+
 // closing is the place of the ) of a group that begins before a place; -1: there is none.
 func (p *parser) closing(from int, quotes string) int {
-	depth := 1
-	for i := from; i < len(p.line); i++ {
+	depth, i := 1, from
+	if p.looked > mostLooked*len(p.line) {
+		return -1
+	}
+	defer func() { p.looked += i - from }()
+	for ; i < len(p.line); i++ {
 		switch c := p.line[i]; {
 		case strings.IndexByte(quotes, c) >= 0 && (len(quotes) > 1 || strings.IndexByte(" \t\n(=:,<>~-", p.line[i-1]) >= 0):
 			for i++; i < len(p.line) && p.line[i] != c; i++ {

@@ -136,6 +136,9 @@ var (
 	reList  = pattern{text: `("(?:[^"\\]|\\(?s:.))*"|[\p{L}\p{N}_.$#][\p{L}\p{N}_.@$#-]*)(?:[=:]|\s+in\s*)$`}
 )
 
+// mostName is how long the name of a field is at most that has a list behind it.
+const mostName = 256
+
 // WordAt is the word at the end of a line, which need not be whole.
 func WordAt(line string) Word {
 	from, list := 0, ""
@@ -147,7 +150,7 @@ func WordAt(line string) Word {
 			inside = !inside
 		case inside:
 		case c == '(':
-			if parts := reList.re().FindStringSubmatch(line[:i]); parts != nil {
+			if parts := reList.re().FindStringSubmatch(line[max(0, i-mostName):i]); parts != nil {
 				list = parts[1]
 			}
 			from = i + 1
