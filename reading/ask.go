@@ -245,7 +245,7 @@ func (a *Ask) notes(records int64) (notes []string) {
 	if len(a.searched) == 0 {
 		meant = func(condition string) string {
 			if line := search.Meant(condition); line != "" {
-				return "--search '" + line + "'"
+				return "q=" + line
 			}
 			return ""
 		}

@@ -192,6 +192,9 @@ func (a *Ask) Search(lines ...string) error {
 	return nil
 }
 
+// Searched is the query of the lines that [Ask.Search] has added.
+func (a *Ask) Searched() *search.Query { return search.Join(a.queries...) }
+
 // remarked are the lines of the search if they have notes, which a server makes of them. It gets their
 // filters twice.
 func (a *Ask) remarked() []string {

@@ -93,7 +93,7 @@ func mistakes() []mistaken {
 		{`web --where '!(status = 500)'`, `--search -status=500`},
 		{`web --where '$status == 500 || ${path} == "/x"'`, `--search 'status=500 OR path=/x'`},
 		{`web --where 'stauts == 500'`, `is it status?`},
-		{`web --where 'status == "500"'`, `--search 'status=500'`},
+		{`web --where 'status == "500"'`, `--search status=500`},
 		{`web --where 'msg == timeout'`, `write msg == "timeout"`},
 		{`web --where 'status'`, `status >= 500`},
 		{`web --where 'lenght(msg) > 5'`, `there is len`},

@@ -133,6 +133,9 @@ func (a *app) report(report *reading.Report) {
 		if strings.HasPrefix(text, "where: ") || strings.HasPrefix(text, "parse: ") {
 			text = "--" + text // the flag
 		}
+		if what, line, ok := strings.Cut(text, "; as a search: q="); ok {
+			text = what + "; as a search: --search " + cli.ShellWords(line)
+		}
 		a.noteOf(text)
 	}
 	for _, g := range report.Gaps {

@@ -44,15 +44,7 @@ func (c *call) parsed() error {
 	case a.LogQL != "":
 		answer.LogQL = a.LogQL
 	default:
-		var all []*search.Query
-		for _, line := range c.params["q"] {
-			q, err := search.Parse(line)
-			if err != nil {
-				return err
-			}
-			all = append(all, q)
-		}
-		q, within := search.Join(all...), reading.ParseServices(c.params["service"])
+		q, within := a.Searched(), reading.ParseServices(c.params["service"])
 		if len(within) == 1 && within[0] == "*" {
 			within = nil
 		}

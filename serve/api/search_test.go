@@ -59,6 +59,11 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%s: %q, want %q", q, notes, note)
 		}
 	}
+	// A condition is told the search in the words of the API, not of the command.
+	notes := object[form.Count](s, "count?service=*&where="+url.QueryEscape(`status == "it's"`)).Notes
+	if len(notes) != 1 || !strings.HasSuffix(notes[0], `; as a search: q=status="it's"`) {
+		t.Errorf("%q", notes)
+	}
 }
 
 // dropped is an answer without what differs from one time to the next.
