@@ -13,6 +13,8 @@
 // Values are those of encoding/json: text, float64, bool, nil, lists and objects. A field
 // that a record lacks is nil.
 //
+// has("text") and has(/re/) look for a text in the whole record, as a text filter does.
+//
 // The level is compared by the order of levels, in <, <=, > and >=: level >= "warn" is true for
 // error and critical. A word that is no level has no place in that order: in a record it makes the
 // condition fail, and in the expression [Parse] names it. Beside ==, !=, in and not in, each word
