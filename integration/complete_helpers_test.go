@@ -392,9 +392,9 @@ type verdict struct {
 func (a audit) read(when string, f form) verdict {
 	a.t.Helper()
 	due := a.promises.due()
-	out, errs, code := logquery(a.t, a.at, slices.Concat(f.args, a.flags)...)
+	out, errs, code := logquery(a.t, a.at, slices.Concat(f.args, a.flags, []string{"--if-any"})...)
 	for begun := time.Now(); code == 5 && tooSlow(errs, code) && time.Since(begun) < testkit.Patience; {
-		out, errs, code = logquery(a.t, a.at, slices.Concat(f.args, a.flags)...)
+		out, errs, code = logquery(a.t, a.at, slices.Concat(f.args, a.flags, []string{"--if-any"})...)
 	}
 	n, ids := f.shown(a.t, out)
 	what := strings.TrimSpace(when + ": " + f.name + " " + strings.Join(a.flags, " "))

@@ -33,7 +33,7 @@ func TestFreshService(t *testing.T) {
 		{"verify FreshSvc", cli.Nothing, "", "freshsvc has no blob yet"},
 		{"bill FreshSvc", cli.Nothing, "", "freshsvc has no blob yet"},
 		{"freshsvc --live-url " + in.admin, cli.Incomplete, "", "is it an ingester's listener for records"},
-		{"nosuch", cli.Nothing, "", `no service "nosuch"; to search text: logquery `},
+		{"nosuch", cli.Usage, "", `no service "nosuch"; to search text: logquery `},
 	} {
 		out, errs, code := logquery(t, at, strings.Fields(tt.args)...)
 		if code != tt.code || !strings.Contains(string(out), tt.stdout) || !strings.Contains(errs, tt.stderr) ||

@@ -381,10 +381,7 @@ func query(t testing.TB, at place, args ...string) []byte {
 // count returns the output of logquery --count.
 func count(t testing.TB, at place, args ...string) int {
 	t.Helper()
-	out, errs, code := answered(t, at, append(args, "--count")...)
-	if code == 1 && len(out) == 0 { // no such service
-		return 0
-	}
+	out, errs, code := answered(t, at, append(args, "--count", "--if-any")...)
 	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
 	if err != nil || code > 1 || (code == 1) != (n == 0) {
 		t.Fatalf("logquery --count %s: %q, exit code %d: %s", strings.Join(args, " "), out, code, errs)

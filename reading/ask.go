@@ -67,6 +67,9 @@ type Here struct {
 	// MaxStored is the most bytes of blobs that a read of lines takes; 0: any number. A read that
 	// needs more fails with a [*MuchError] before it begins.
 	MaxStored int64
+	// Absent is told of names that are no service, beside others that are, before the first record of
+	// [Source.Records] and Tail; nil: it is not. The outcome has them too.
+	Absent func(names []*NoServiceError)
 }
 
 // compiled is a question that can be read.
@@ -276,7 +279,8 @@ func (a *Ask) query(b *budget.Budget) (q blobs.Query, err error) {
 	}
 	q.Edges = a.Edges
 	q.Services, q.Range, q.Limit, q.First, q.Reverse, q.Sure, q.Ahead = a.Services, a.Edges.Within(a.Range), a.Limit, a.First, a.Reverse, a.Here.Sure, a.Here.Ahead
-	if a.choose != nil {
+	if q.Absent = a.Here.Absent; a.choose != nil {
+		q.Absent = nil                                 // a selector asks for no name
 		if q.Choose = a.choose.wanted; a.choose.none { // no record can match
 			q.Range = Range{From: Newest - 1, To: Newest}
 		}

@@ -98,11 +98,19 @@ func (s *Store) ask(ctx context.Context, q blobs.Query, mode Mode, byName bool, 
 		// budget a filter looks at that.
 		q.Filter.Accept = func(line []byte) bool { return ctx.Err() == nil && accept(line) }
 	}
+	unread := !out.Complete()
+	if absent := q.Absent; absent != nil {
+		q.Absent = func(names []*NoServiceError) {
+			told := &Outcome{}
+			told.Absent = slices.Clone(names)
+			_ = s.settle(s.exists(ctx, m, unread, told), told, hidden, nil)
+			absent(told.Absent)
+		}
+	}
 	sum, err := read(ctx, reader, q)
 	if ended := budget.Of(ctx).Err(); ended != nil {
 		err = ended // the reason why the read was interrupted, or why its result is not whole
 	}
-	unread := !out.Complete()
 	out = told.Outcome(&sum)
 	note(ctx, q, out)
 	return out, s.settle(s.exists(ctx, m, unread, out), out, hidden, err)

@@ -61,11 +61,12 @@ type zoneFlags struct {
 	UTC      bool   `short:"u" name:"utc" help:"The same as --timezone UTC."`
 }
 
-// screenFlags say what a terminal shows.
+// screenFlags say what a terminal shows, and what is a mistake.
 type screenFlags struct {
 	NoColor bool `hidden:""`
 	NoPager bool `help:"Long output is not shown by a pager (PAGER, less) on a terminal."`
 	Quiet   bool `short:"q" help:"No notes on stderr, only errors, and notes of records that may be missing."`
+	IfAny   bool `help:"A service that does not exist is no mistake: it has no records."`
 }
 
 // contextFlag names a context.
@@ -127,7 +128,10 @@ type app struct {
 	paged    atomic.Bool     // the user may be in a pager
 	lingers  atomic.Bool     // the run takes its own time to end
 	made     *budget.Budget  // for values that flags make of records
-	names    []string        // all services; nil: not listed yet
+	names    struct {
+		all  []string // services; nil: not listed yet
+		told []string // that are no service
+	}
 }
 
 // verb is one command of the grammar.
@@ -195,6 +199,9 @@ func (a *app) within(ctx context.Context, v verb) (code int, err error) {
 	code, err = v.run(ctx, a)
 	if over, ok := errors.AsType[*budget.Error](a.made.Err()); ok {
 		err = &cli.UsageError{Err: over}
+	}
+	if code <= cli.Nothing && slices.ContainsFunc(a.names.told, func(name string) bool { return a.mistaken(ctx, name) }) {
+		code = cli.Usage
 	}
 	return code, err
 }

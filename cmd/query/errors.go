@@ -47,7 +47,9 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 	case errors.As(err, &much):
 		return cli.Usage, fmt.Sprintf("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",
 			bytesText(much.Bytes), config.Size(much.Limit))
-	case errors.As(err, &service):
+	case errors.As(err, &service) && a.mistaken(ctx, service.Name):
+		return cli.Usage, a.noService(ctx, service)
+	case service != nil:
 		return cli.Nothing, a.noService(ctx, service)
 	case errors.As(err, &none):
 		return cli.Nothing, fmt.Sprintf("--logql: %v; logquery ls lists them", err)
@@ -91,24 +93,17 @@ func refusal(e *remote.Error) (code int, message string) {
 	return code, e.Error() + advice
 }
 
-// noService tells the likely meaning of a name that is no service.
+// noService says that there is no such service, or where it is, and makes a suggestion.
 func (a *app) noService(ctx context.Context, e *reading.NoServiceError) string {
 	if slices.Contains(a.services(ctx), e.Name) {
-		return inNoBlob(e)
+		return fmt.Sprintf("%s has no blob yet; ingesters have its records: logquery %s", e.Name, e.Name)
 	}
-	return a.unknown(ctx, e)
-}
-
-// inNoBlob says that a service is in no blob, and where it is.
-func inNoBlob(e *reading.NoServiceError) string {
-	return fmt.Sprintf("%s has no blob yet; ingesters have its records: logquery %s", e.Name, e.Name)
-}
-
-// unknown says that there is no such service, and makes a suggestion.
-func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 	if every, err := a.all(); err == nil {
 		a.model = every.Model // the name may be meant as any verb
 	}
+	named := *e
+	named.Near = cmp.Or(e.Near, spelling.Near(record.FoldService(e.Name), a.services(ctx))) // of those that ingesters have too
+	e = &named
 	typed := typedAs(a.env.args, e.Name)
 	if first := a.env.args[0]; !a.isService(ctx, e, first) {
 		if meant := a.verbMeant(first); meant != "" {
@@ -118,6 +113,13 @@ func (a *app) unknown(ctx context.Context, e *reading.NoServiceError) string {
 		}
 	}
 	return fmt.Sprintf("%v; %s%s", e, a.nameMeant(ctx, e, typed), a.thereAre(ctx, e))
+}
+
+// mistaken reports whether a name without records is a mistake: not with --if-any, nor in a selector,
+// nor a glob. Of the service for rejected lines it means that none was rejected.
+func (a *app) mistaken(ctx context.Context, name string) bool {
+	return !a.flags.IfAny && !a.given("logql") && !strings.ContainsAny(name, `*?[\`) && name != record.RejectedService &&
+		!slices.Contains(a.services(ctx), name)
 }
 
 // nameMeant is what was probably meant by a name that is no service.

@@ -46,6 +46,7 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	if !w.listing {
 		a.echo(w.ask.Range)
 	}
+	w.ask.Here.Absent = func(names []*reading.NoServiceError) { a.absent(ctx, names) }
 	out, err := w.read(from, w.ask)
 	if out == nil {
 		out = &reading.Outcome{}

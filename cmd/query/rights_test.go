@@ -273,7 +273,7 @@ func TestPrefixAloneOfNoService(t *testing.T) {
 	}
 	f := &fence{allows: func(name string) bool { return strings.HasPrefix(name, "web/") }}
 	reader(t, a, f.before(t, a), sas)
-	if code, _, errs := logquery(t, "--store", "azure:"+container, "web", "--live", "off"); code != cli.Nothing || !strings.Contains(errs, `no service "web"`) {
+	if code, _, errs := logquery(t, "--store", "azure:"+container, "web", "--live", "off"); code != cli.Usage || !strings.Contains(errs, `no service "web"`) {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 }

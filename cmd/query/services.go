@@ -28,8 +28,8 @@ func servicesOf(args []string) ([]string, error) {
 
 // services are all services, for hints: none if they cannot be listed. It asks once.
 func (a *app) services(ctx context.Context) []string {
-	if a.names == nil && a.source != nil && ctx.Err() == nil {
-		a.names, _ = a.source.Names(ctx)
+	if a.names.all == nil && a.source != nil && ctx.Err() == nil {
+		a.names.all, _ = a.source.Names(ctx)
 	}
-	return a.names
+	return a.names.all
 }

@@ -19,11 +19,12 @@ func (manCmd) run(_ context.Context, a *app) (int, error) {
 func signposts() *guide.Guide {
 	return &guide.Guide{
 		Uses: map[string][]string{
-			"serve":      {"config", "store", "live-url", "ca", "server-name", "plain-http", "token-file", "context"},
-			"ingesters":  {"config", "store", "server", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "color", "no-pager", "quiet", "context"},
-			"cat":        {"config", "store", "server", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "color", "no-pager", "quiet", "context"},
-			"verify":     {"config", "store", "live-url", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "no-pager", "quiet", "context", "late"},
-			"bill":       {"config", "store", "live-url", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "color", "no-pager", "quiet", "context"},
+			"serve":     {"config", "store", "live-url", "ca", "server-name", "plain-http", "token-file", "context"},
+			"ingesters": {"config", "store", "server", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "color", "no-pager", "quiet", "context"},
+			"cat":       {"config", "store", "server", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "color", "no-pager", "quiet", "context"},
+			"verify": {"config", "store", "live-url", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "no-pager", "quiet", "if-any",
+				"context", "late"},
+			"bill":       {"config", "store", "live-url", "ca", "server-name", "plain-http", "token-file", "timezone", "utc", "color", "no-pager", "quiet", "if-any", "context"},
 			"cost":       {"color", "no-pager", "quiet"},
 			"grant":      {"config", "store", "timezone", "utc", "no-pager", "quiet", "context"},
 			"context":    {"config", "store", "live-url", "server", "ca", "server-name", "plain-http", "token-file", "timezone", "quiet"},
@@ -36,7 +37,7 @@ func signposts() *guide.Guide {
 		Exits: []guide.Exit{
 			{Code: cli.OK, Meaning: "The records were printed, and none is missing."},
 			{Code: cli.Nothing, Meaning: "There are none."},
-			{Code: cli.Usage, Meaning: "The command line or the configuration is wrong, or the store is too old."},
+			{Code: cli.Usage, Meaning: "The command line or the configuration is wrong, a name is no service, or the store is too old."},
 			{Code: cli.Incomplete, Meaning: "Some of the records could not be read; stderr says which."},
 			{Code: cli.Refused, Meaning: "The store or the server refuses access."},
 			{Code: cli.NoStore, Meaning: "There is no store or server, or it cannot be reached."},

@@ -227,19 +227,24 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 // count prints the number of records.
 func (a *app) count(ctx context.Context, from reading.Source, ask reading.Ask) (*reading.Outcome, error) {
 	out, err := from.Count(ctx, ask)
-	// Of an unknown service too: scripts expect a number.
-	switch _, none := errors.AsType[*reading.NoServiceError](err); {
+	// Of nothing too: scripts expect a number.
+	switch none, ok := errors.AsType[*reading.NoServiceError](err); {
 	case err == nil:
+		a.absent(ctx, out.Absent) // a server's answer has them
 		fmt.Fprintln(a.out, out.Records)
-	case none:
+	case ok && !a.mistaken(ctx, none.Name):
 		fmt.Fprintln(a.out, 0)
 	}
 	return out, err
 }
 
-// absent reports names that are no service, beside others that are. Nothing is missing because of
-// them, but the user may have meant another name.
+// absent reports names that are no service, beside others that are, each once. Nothing is missing
+// because of them, but the user may have meant another name.
 func (a *app) absent(ctx context.Context, names []*reading.NoServiceError) {
+	names = slices.DeleteFunc(slices.Clone(names), func(none *reading.NoServiceError) (known bool) {
+		known, a.names.told = slices.Contains(a.names.told, none.Name), append(a.names.told, none.Name)
+		return known
+	})
 	for _, none := range names {
 		if len(names) > 1 && verbOf(a.model, none.Name) != nil {
 			names = []*reading.NoServiceError{none} // the others are arguments of the verb
@@ -251,14 +256,13 @@ func (a *app) absent(ctx context.Context, names []*reading.NoServiceError) {
 		if i > 0 && other("verb", a.env.args[0], "") != "" && !slices.Contains(a.services(ctx), a.env.args[0]) {
 			return // all of them were told
 		}
-		if slices.Contains(a.services(ctx), none.Name) {
-			a.Note("%s", inNoBlob(none))
-		} else {
-			text := a.unknown(ctx, none)
-			if _, hint, _ := strings.Cut(text, "; "); !told[hint] {
-				told[hint] = true
-				a.Complain("%s", text)
-			}
+		say, text := a.Note, a.noService(ctx, none)
+		if a.mistaken(ctx, none.Name) {
+			say = a.Complain
+		}
+		if _, hint, _ := strings.Cut(text, "; "); !told[hint] {
+			told[hint] = true
+			say("%s", text)
 		}
 	}
 }

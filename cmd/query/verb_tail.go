@@ -106,6 +106,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 		return c.follow(ctx, a, from, out, ask, after)
 	}
 	a.echo(ask.Range)
+	ask.Here.Absent = func(names []*reading.NoServiceError) { a.absent(ctx, names) }
 	result, err := from.Tail(ctx, ask, out.print)
 	if result == nil {
 		result = &reading.Outcome{}

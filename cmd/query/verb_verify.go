@@ -120,6 +120,10 @@ func publicKey(file string) (ed25519.PublicKey, error) {
 
 // found prints a finding. In JSON the name of an absent service is one too.
 func (a *app) found(ctx context.Context, form string, f reading.Finding) {
+	none, absent := errors.AsType[*reading.NoServiceError](f.Err)
+	if absent {
+		a.absent(ctx, []*reading.NoServiceError{none})
+	}
 	if form == "json" {
 		a.json(struct {
 			Blob    string `json:"blob,omitempty"`
@@ -128,8 +132,7 @@ func (a *app) found(ctx context.Context, form string, f reading.Finding) {
 		}{f.Key, f.Note, f.Err.Error()})
 		return
 	}
-	if none, ok := errors.AsType[*reading.NoServiceError](f.Err); ok {
-		a.absent(ctx, []*reading.NoServiceError{none})
+	if absent {
 		return
 	}
 	print := a.Complain

@@ -214,7 +214,11 @@ func (a *asked) none(ctx context.Context, sum *Summary) error {
 			return err
 		}
 	}
-	return sum.Miss(absent, globs, left > 0)
+	err := sum.Miss(absent, globs, left > 0)
+	if err == nil && a.query.Absent != nil {
+		a.query.Absent(absent)
+	}
+	return err
 }
 
 // noneOf fails for a service without stored or unflushed records, unless it had some and
@@ -228,6 +232,7 @@ func (a *asked) noneOf(ctx context.Context, i int) error {
 	}
 	err := a.noService(ctx, service)
 	if err == nil {
+		a.found[i].any = true // it is asked once
 		return nil
 	}
 	// Its only day may have been deleted since the horizons were read.

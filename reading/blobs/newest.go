@@ -240,6 +240,9 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 		return w.hours == nil || !w.hours[i].IsZero() && record.ClampTime(w.hours[i].Add(time.Hour)) > rng.From
 	})
 	w.sum = p.listed
+	if err == nil && w.out.reverse && w.query.Absent != nil && rng.To == w.query.Range.To { // its records are emitted at once
+		err = w.none(ctx, new(Summary))
+	}
 	if err != nil {
 		return err
 	}

@@ -154,6 +154,9 @@ type Query struct {
 	// Sure says that nobody asks whether the services exist: a service without records is
 	// neither an error nor absent. So a read of it is empty.
 	Sure bool
+	// Absent is told of the names that are no service, beside others that are, before the first
+	// record; nil: it is not. The summary has them too.
+	Absent func(names []*NoServiceError)
 	// Expired are horizons that the caller has read. It has left their expired days out
 	// of Unflushed. Without any, the plan reads them.
 	Expired horizon.Checked

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"blobtail/reading"
 	"blobtail/reading/form"
 	"blobtail/record"
 )
@@ -50,7 +51,8 @@ type lines struct {
 type stream struct {
 	lines
 	emitter
-	came int64 // records
+	came   int64                           // records
+	absent func([]*reading.NoServiceError) // as [reading.Here] has it
 }
 
 // whole returns an error unless as many records came as the last event says that the server sent.
@@ -88,6 +90,8 @@ func (s *stream) read() (*form.End, error) {
 			}
 			s.add(ev.Record.Line)
 			s.came++
+		} else if ev.Absent != "" && s.absent != nil {
+			s.absent([]*reading.NoServiceError{{Name: ev.Absent}})
 		} else if ev.End != nil {
 			if err := whole(line, s.came); err != nil {
 				return nil, s.cut(err)

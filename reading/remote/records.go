@@ -102,6 +102,7 @@ func (c *Client) records(ctx context.Context, a *reading.Ask, emit func(lines []
 		got.Bytes += int64(len(lines))
 		return emit(lines)
 	}}}
+	s.absent = a.Here.Absent
 	end, err := s.read()
 	var stopped *emitError
 	switch {

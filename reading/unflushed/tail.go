@@ -43,6 +43,13 @@ func (r *Reader) tail(ctx context.Context, q blobs.Query, emit func(*record.Entr
 	}
 	defer g.Close()
 	oldest, newest := int64(math.MaxInt64), int64(math.MinInt64)
+	if absent := q.Absent; absent != nil {
+		g.Query.Absent = func(names []*blobs.NoServiceError) {
+			told := blobs.Summary{Absent: slices.Clone(names)}
+			_ = g.Settle(ctx, &told, nil)
+			absent(told.Absent)
+		}
+	}
 	sum, err = r.o.Blobs.NewestEntries(ctx, g.Query, func(e *record.Entry) error {
 		oldest, newest = min(oldest, e.Time), max(newest, e.Time)
 		return emit(e)

@@ -31,10 +31,11 @@ type recording struct {
 	made    *budget.Budget
 	keys    [][]byte // of the fields
 	buf     []byte
-	told    time.Time // when progress was last written
-	last    int64     // the time of the last record
-	emitted int64     // records
-	bytes   int64     // of their lines
+	told    time.Time                 // when progress was last written
+	last    int64                     // the time of the last record
+	emitted int64                     // records
+	bytes   int64                     // of their lines
+	absent  []*reading.NoServiceError // to be told before the first record
 }
 
 func (c *call) records() error {
@@ -53,6 +54,7 @@ func (c *call) records() error {
 	if err != nil {
 		return err
 	}
+	rec.asked.Here.Absent = func(names []*reading.NoServiceError) { rec.absent = append(rec.absent, names...) }
 	idle := rec.progress
 	if rec.form != "events" {
 		idle = nil
@@ -265,6 +267,10 @@ func (rec *recording) event(e *record.Entry) error {
 		return err
 	}
 	return rec.stream.write(func(to *bufio.Writer) error {
+		for _, none := range rec.absent {
+			_ = json.NewEncoder(to).Encode(form.Event{Absent: none.Name}) // its error comes again
+		}
+		rec.absent = nil
 		rec.last = e.Time
 		rec.emitted++
 		rec.bytes += int64(len(e.Line))
