@@ -261,3 +261,53 @@ func TestRequestsOfOneService(t *testing.T) {
 		}
 	})
 }
+
+// A read of two services that is told of names that are no service makes no more requests for it, in
+// each order. It is told before the first record.
+func TestRequestsOfNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2001, 11, 26, 0, 20, 0, 0, time.UTC)))
+		a := newAccount(t, 10, 3)
+		costs := func(ask reading.Ask, told *[]string) string {
+			t.Helper()
+			if told != nil {
+				ask.Here.Absent = func(names []*reading.NoServiceError) {
+					for _, none := range names {
+						*told = append(*told, none.Name)
+					}
+				}
+			}
+			a.take()
+			first := -1 // how many names were told before the first record
+			out, err := a.reader(1).Records(t.Context(), ask, func([]byte) error {
+				if first < 0 && told != nil {
+					first = len(*told)
+				}
+				return nil
+			})
+			if err != nil || !out.Complete() || first >= 0 && first < len(out.Absent) {
+				t.Fatalf("%v: %v, %d of %d names before the first record", ask.Services, err, first, len(out.Absent))
+			}
+			requests, _ := a.take()
+			delete(requests, "get") // blobs are opened ahead, by the pace of the merge
+			return fmt.Sprint(requests)
+		}
+		for name, ask := range map[string]reading.Ask{
+			"all":               {},
+			"the newest":        {Limit: 3},
+			"the newest first":  {Limit: 3, Reverse: true},
+			"more than an hour": {Limit: 300},
+			"all from the last": {Reverse: true},
+		} {
+			ask.Services, ask.Range = []string{"web", "s00000"}, reading.Always()
+			was, told := costs(ask, nil), []string{}
+			if got := costs(ask, &told); got != was || len(told) > 0 {
+				t.Errorf("%s: %s, and without the names %s; told %q", name, got, was, told)
+			}
+			ask.Services = append(ask.Services, "nosuch")
+			if costs(ask, &told); len(told) == 0 || told[0] != "nosuch" {
+				t.Errorf("%s: told %q", name, told)
+			}
+		}
+	})
+}

@@ -62,6 +62,10 @@ func TestAbsent(t *testing.T) {
 					}
 					continue
 				}
+				first := strings.HasPrefix(a.body, `{"absent":`)
+				if strings.HasPrefix(route, "records") && strings.Contains(a.body, `{"record":`) && first != (len(absent) > 0) {
+					t.Errorf("%s: the names are not before the first record: %.300s", path, a.body)
+				}
 				o := outcomeOf(t, a)
 				slices.Sort(o.Absent)
 				if !slices.Equal(o.Absent, absent) || !o.Complete || len(o.Problems) > 0 {
