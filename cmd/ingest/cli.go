@@ -37,6 +37,7 @@ type grammar struct {
 	} `cmd:"" help:"Give up an ingester whose log directory is lost for good, with what was in no blob."`
 	Token       tokenCmd  `cmd:"" help:"Make, list and remove the tokens of senders and readers."`
 	Import      importCmd `cmd:"" help:"Bring Azure's own logs into the store; repeat it, and it goes on."`
+	Send        sendCmd   `cmd:"" help:"Send the lines of files to an ingester or into the store; repeat it, and it goes on."`
 	Try         tryCmd    `cmd:"" help:"Show what an ingester makes of lines: each record, and where its time, level, message and service are from."`
 	Check       struct{}  `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
 	CheckConfig struct{}  `cmd:"" help:"Say whether the configuration and the files of its tokens and certificates are sound."`
@@ -143,6 +144,9 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	log := cli.NewLog(stderr, cli.IsTerminal(stderr))
 	if why := cli.UnknownZone(os.Getenv); why != "" && verb == "run" {
 		log.Warn().Msg(why)
+	}
+	if strings.HasPrefix(verb, "send") {
+		return g.Send.run(ctx, c, g.handling, log, stdout, stderr)
 	}
 	if strings.HasPrefix(verb, "import") {
 		return g.Import.run(ctx, c, g.handling, log, stdout, stderr)

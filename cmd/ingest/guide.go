@@ -16,6 +16,7 @@ func signposts() *guide.Guide {
 			"forget":     {"config", "store", "tls-ca", "tls-server-name"},
 			"token":      {"config", "tokens"},
 			"import":     {"config", "store", "wal", "period", "flush-size", "flush-age", "flush-min", "flush-max-age", "flush-filters"},
+			"send":       {"config", "store", "wal", "tls-ca", "tls-server-name", "period", "flush-filters"},
 			"try":        {"config"},
 			"man":        {},
 			"completion": {},

@@ -80,6 +80,7 @@ var allowed = map[string][]string{
 	"internal/door":       {"internal/access", "internal/budget", "internal/count", "internal/loopback", "internal/signpost"},
 
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
+	"internal/sendfiles":           {"record", "storage/fsys", "internal/progress", "internal/trust"},
 	"buffer":                       {"record", "storage", "buffer/wal", "buffer/runlog", "internal/count", "storage/fsys"},
 	"blobwriter":                   {"record", "blobfmt", "storage", "internal/count"},
 	"internal/storeid":             {"storage", "storage/fsys"},
@@ -138,7 +139,7 @@ var allowed = map[string][]string{
 	"internal/yamltext":  {},
 	"reading/search":     {"internal/regex", "internal/spelling", "internal/where", "reading/blobs", "record"},
 	"reading":            {"reading/search", "blobfmt", "internal/access", "internal/globset", "internal/lease", "internal/units", "internal/when", "logql", "logql/stage", "reading/unflushed", "reading/blobs", "storage/fanout", "logql/metric", "internal/where", "reading/survey", "reading/patterns", "record", "storage/together", "internal/budget", "internal/door", "internal/progress", "internal/storeid", "reading/unflushed/live", "reading/blobs/indexcache", "storage", "storage/traffic", "tailindex", "internal/trust"},
-	"cmd/ingest":         {"internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/otlp", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/units", "internal/signpost", "internal/trust"},
+	"cmd/ingest":         {"internal/sendfiles", "internal/progress", "internal/guide", "internal/when", "source/body", "source/carry", "source/dryrun", "internal/azurelogs", "internal/azurelogs/imports", "internal/spelling", "internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "source/otlp", "source/shippers", "storage", "internal/openstore", "internal/lease", "internal/clockskew", "record", "reading/unflushed/live", "reading/unflushed/live/peers", "tailindex", "internal/migrations", "catalog/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "storage/fsys", "internal/access", "internal/certs", "internal/rules", "internal/tally", "source/syslog", "internal/count", "internal/count/proc", "internal/door", "internal/loopback", "internal/units", "internal/signpost", "internal/trust"},
 	"reading/survey":     {"record", "internal/budget"},
 	"reading/patterns":   {"record", "internal/budget", "internal/regex"},
 	"reading/form":       {"reading/search", "reading", "reading/survey", "reading/patterns", "record", "internal/units"},
