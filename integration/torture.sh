@@ -77,6 +77,7 @@ policies() {
 	run policies-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$((races / 4))"
 }
 imports() { run imports tests ./integration '^(TestImport|TestAzureLogs(Hour|Malformed)$)' BLOBTAIL_IMPORT_LINES=1000000 BLOBTAIL_KILLS=20 BLOBTAIL_AZURE_LINES=100000 BLOBTAIL_AZURE_SEEDS=5; }
+send() { run send tests ./integration '^TestSend' BLOBTAIL_SEND_LINES=1000000; }
 # In full, or at all, only here: the daily run has less of them.
 others() { run others tests ./integration '^(TestCorpus|TestLiveOfAnotherStore|TestLoghubNATS|TestServeIncomplete|TestServeTail.*|TestSilentPeers)$' BLOBTAIL_TORTURE=1; }
 # Needs python3: every route of serve is asked beside kills and hangs, and each answer compared.
@@ -104,7 +105,7 @@ simulation() {
 }
 
 # The longest part is last, so that the others report early.
-processes=(hostile attack faults outage stuck disk azure reads newest imports others retention kills)
+processes=(hostile attack faults outage stuck disk azure reads newest imports send others retention kills)
 computed=(complete closing simulation states mutants policies log blobs filters)
 for part in "$@"; do
 	if [[ " ${processes[*]} ${computed[*]} " != *" $part "* ]]; then
