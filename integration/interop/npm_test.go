@@ -102,6 +102,8 @@ func npmClients() []*client {
 		{name: "pino-elasticsearch", version: npm("pino-elasticsearch"), wire: "`_bulk`", ship: script("pino-elasticsearch.mjs"), want: ms},
 		{name: "winston-splunk-httplogger", version: npm("winston-splunk-httplogger"), wire: "Splunk HEC", ship: script("splunk.mjs"), want: ms,
 			lossy: "the client sends nothing again that was refused", twice: "one event alone in a request, at a whole second, sent again"},
+		{name: "winston-splunk-httplogger, text", version: npm("winston-splunk-httplogger"), wire: "Splunk HEC, JSON in a text",
+			ship: script("splunk.mjs", "INTEROP_TEXT=1"), want: ms, lossy: "the client sends nothing again that was refused", twice: "one event alone in a request, at a whole second, sent again"},
 		{name: "winston-log2gelf", version: npm("winston-log2gelf"), wire: "GELF over HTTP", ship: script("gelf.mjs"), want: gelf,
 			lossy: "the client does not look at answers"},
 		{name: "pino-datadog-transport", version: npm("pino-datadog-transport"), wire: "Datadog v2, gzip", ship: script("datadog.mjs"), want: datadogLine, slow: true},

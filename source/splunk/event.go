@@ -1,6 +1,7 @@
 package splunk
 
 import (
+	"bytes"
 	"fmt"
 
 	"blobtail/record"
@@ -156,11 +157,20 @@ func (m *metadata) name(h *record.Head) {
 // A field is a member of an object.
 type field struct{ key, value []byte }
 
-// head returns the head and the fields of an event: of an object its members, of anything else
-// the text.
+// head returns the head and the fields of an event: of an object its members, also if that is in a
+// text, of anything else the text.
 func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
+	text := event
 	if event[0] != '{' {
-		h = record.Head{Msg: record.TextOf(event), Renames: true}
+		text = record.TextOf(event)
+	}
+	if inner := bytes.TrimSpace(text); event[0] == '"' && bytes.HasPrefix(inner, []byte("{")) {
+		if n, err := s.inner.Scan(inner); err == nil && n == len(inner) {
+			event = inner
+		}
+	}
+	if event[0] != '{' {
+		h = record.Head{Msg: text, Renames: true}
 		if s.Explains() {
 			h.Why = &record.Why{Message: record.Cause{Place: record.FromProtocol, Name: "event"}}
 		}

@@ -19,6 +19,9 @@ const transport = new SplunkStreamEvent({
 			mark: message.meta.mark,
 			n: message.meta.n,
 		}),
+		...(process.env.INTEROP_TEXT && {
+			eventFormatter: (message, level) => JSON.stringify({ level, message: message.msg, ...message.meta }),
+		}),
 	},
 })
 // The client does not hand errors that the server answers to the caller of send, only to
