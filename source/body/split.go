@@ -134,7 +134,7 @@ func (f Form) Decode(body []byte, to Sink) error {
 
 // decoderFor chooses by Content-Type; sniffed reports that the type does not
 // determine the format. curl, and many clients that set no type, send the sniffed
-// types, with bodies of any format. The body is never parsed as a form.
+// types, with bodies of any format: a form is one only if it looks like one.
 func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
 	if strings.TrimSpace(contentType) == "" {
 		return decodeSniffed, true, nil
@@ -151,8 +151,10 @@ func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
 		return decodeLines, false, nil
 	case "application/json":
 		return decodeJSON, false, nil
-	case "text/plain", "application/octet-stream", "application/x-www-form-urlencoded":
+	case "text/plain", "application/octet-stream":
 		return decodeSniffed, true, nil
+	case URLForm:
+		return decodeURLForm, true, nil
 	}
 	return nil, false, fail(ErrUnsupported, "Content-Type %s is not taken here; send application/x-ndjson, "+
 		"application/json (an array, or objects one after the other), or text/plain", Short(media))

@@ -3,6 +3,7 @@ package httpsource
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,9 +39,14 @@ func (x nativeExchange) Open() (in Intake, err error) {
 		f := Refuse(sign.Status, "%s", sign.Text)
 		f.Allow = sign.Allow
 		return in, f
+	case r.Method == http.MethodGet && body.IsURLForm([]byte(r.URL.RawQuery)): // of HTTPHandler of Python
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(r.URL.RawQuery)), int64(len(r.URL.RawQuery))
+		r.Header.Set("Content-Type", body.URLForm)
+		r.URL.RawQuery = ""
 	case r.Method != http.MethodPost && r.Method != http.MethodPut:
 		return in, RefuseMethod("POST, PUT", "%s %s: records are sent with POST or PUT", r.Method, body.Short(r.URL.Path))
-	case name != "":
+	}
+	if name != "" {
 		in.Service = record.FoldService(name)
 	}
 	in.Form, err = body.ParseForm(r.Header.Get("Content-Type"), r.Header.Values("Content-Encoding"))

@@ -27,11 +27,6 @@ func (s *Source) note(r *http.Request, in Intake, decoded []byte, a *Result) str
 	if a.Accepted+a.Expired == 1 && joinedByCurl(r.Header.Get("Content-Type"), decoded) {
 		notes = append(notes, fmt.Sprintf("the body is one line of %d bytes; if the file has more lines, curl -d removed the line feeds: send it with --data-binary", len(decoded)))
 	}
-	if a.Accepted+a.Expired == 1 && isForm(r, decoded) {
-		const text = "the body is a form (name=value&...), and a form is one text here: send its fields as JSON"
-		s.unused.Warn().Str("path", body.Short(r.URL.Path)).Msg(text)
-		notes = append(notes, text)
-	}
 	if text := likeNote(r, decoded, a); text != "" && a.Accepted > 0 {
 		notes = append(notes, text)
 	}
@@ -111,23 +106,6 @@ func isParameter(name string) bool {
 	}) < 0
 }
 
-// isForm reports whether a body is the pairs of a form, as HTTPHandler of Python sends them. Its
-// Content-Type alone does not tell, because curl -d sends that too.
-func isForm(r *http.Request, decoded []byte) bool {
-	if mediaOf(r) != "application/x-www-form-urlencoded" || bytes.ContainsAny(decoded, " \t\r\n{\"") {
-		return false
-	}
-	pairs := 0
-	for pair := range bytes.SplitSeq(decoded, []byte("&")) {
-		name, _, ok := bytes.Cut(pair, []byte("="))
-		if !ok || !isParameter(string(name)) {
-			return false
-		}
-		pairs++
-	}
-	return pairs > 1
-}
-
 // joinedByCurl reports whether a body of one text record looks like a file without its line feeds,
 // which curl -d removes: it has the Content-Type that curl -d sends and no line feed, and it is
 // long, or its beginning, such as a date, comes again.
@@ -135,7 +113,7 @@ func joinedByCurl(contentType string, decoded []byte) bool {
 	const long, begin = 1 << 10, 10
 	media, _, _ := strings.Cut(contentType, ";")
 	text := bytes.TrimSpace(decoded)
-	if !strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded") || len(text) <= 2*begin ||
+	if !strings.EqualFold(strings.TrimSpace(media), body.URLForm) || body.IsURLForm(decoded) || len(text) <= 2*begin ||
 		text[0] == '{' || bytes.HasPrefix(text, []byte("[{")) || bytes.IndexByte(text, '\n') >= 0 {
 		return false
 	}

@@ -56,7 +56,7 @@ func TestNote(t *testing.T) {
 		{"/ingest/web?Api-Key_1=x&b.s3cret=1&c%0as3cret&d=1", "", "one", "has an effect here (Api-Key_1, ...); _time, _level"},
 		{"/ingest/web?" + strings.Repeat("a", 33) + "&" + strings.Repeat("b", 32), "", "one", "here (..., " + strings.Repeat("b", 32) + "); _time, _level"},
 		{"/ingest/web?", "", "one", ""},
-		{"/ingest/web", form, "name=shop&msg=no+disk&levelname=ERROR&args=%28%29", "the body is a form (name=value&...), and a form is one text here: send its fields as JSON"},
+		{"/ingest/web", form, "name=shop&msg=no+disk&levelname=ERROR&args=%28%29&text=" + strings.Repeat("a", 2000), ""},
 		{"/ingest/web", form, "disk=full", ""},
 		{"/ingest/web", form, "level=error msg=x&y=2", ""},
 		{"/ingest/web", form, "2026-11-20 15:04 one2026-11-20 15:04 two", "the body is one line of 40 bytes; if the file has more lines, curl -d removed the line feeds: send it with --data-binary"},

@@ -78,7 +78,7 @@ func TestShapes(t *testing.T) {
 		{"text lines", text, "one\r\n\ntwo \nthree", []string{"one", "two ", "three"}},
 		{"text, indented", text, "one\r\n\n  two \nthree", []string{"one\r\n\n  two ", "three"}},
 		{"text with BOM", text, "\ufeffone", []string{"one"}},
-		{"text: a=b", "application/x-www-form-urlencoded", "a=b&c=%20", []string{"a=b&c=%20"}},
+		{"text: a=b", "application/x-www-form-urlencoded", "a=b&c", []string{"a=b&c"}},
 		{"text: control characters", text, "a\x00b\x1b[1m\tc", []string{"a\x00b\x1b[1m\tc"}},
 		{"text: invalid UTF-8", text, "a\xffb", []string{`a\xffb`}},
 	} {

@@ -1,0 +1,58 @@
+package body
+
+import (
+	"bytes"
+	"net/url"
+
+	"blobtail/record"
+)
+
+// URLForm is the type of a form, which curl -d gives to any body.
+const URLForm = "application/x-www-form-urlencoded"
+
+// IsURLForm reports whether a text is a form of two pairs or more: name=value&other=a+b
+func IsURLForm(text []byte) bool {
+	pairs := 0
+	for pair := range bytes.SplitSeq(text, []byte("&")) {
+		name, _, ok := bytes.Cut(pair, []byte("="))
+		if pairs++; !ok || len(name) == 0 || len(name) > record.LongestName || !allNameBytes(name) {
+			return false
+		}
+	}
+	return pairs > 1 && !bytes.ContainsAny(text, " \t\r\n{\"")
+}
+
+func allNameBytes(text []byte) bool {
+	for len(text) > 0 && isNameByte(text[0]) {
+		text = text[1:]
+	}
+	return len(text) == 0
+}
+
+// decodeURLForm passes a form as one object. Any other body is as if it had no type.
+func decodeURLForm(body []byte, off int, to Sink) {
+	if !IsURLForm(body[off:]) {
+		decodeSniffed(body, off, to)
+		return
+	}
+	var object []byte
+	for pair := range bytes.SplitSeq(body[off:], []byte("&")) {
+		name, value, _ := bytes.Cut(pair, []byte("="))
+		object = append(appendFormText(append(object, ','), name), ':')
+		if len(value) > 0 && (isDigit(value[0]) || value[0] == '-') && record.ValueLen(value) == len(value) {
+			object = append(object, value...) // a number
+		} else {
+			object = appendFormText(object, value)
+		}
+	}
+	object[0] = '{'
+	oneObject(append(object, '}'), len(body), to)
+}
+
+// appendFormText appends a text of a form as a string of JSON.
+func appendFormText(dst, text []byte) []byte {
+	if plain, err := url.QueryUnescape(string(text)); err == nil {
+		text = []byte(plain)
+	}
+	return append(record.AppendEscaped(append(dst, '"'), text), '"')
+}

@@ -1,0 +1,44 @@
+package httpsource_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"blobtail/source/gelf"
+	"blobtail/source/sourcetest"
+)
+
+// Forms are read as fields: those of Python's HTTPHandler, in the query of a GET or in a body. Other
+// bodies of the type are what they look like.
+func TestForms(t *testing.T) {
+	const python = "name=shop.db&msg=disk+%26+cpu+90%25+%3D+full+%C3%A9&args=%28%29&levelname=WARNING&levelno=30" +
+		"&filename=py.py&exc_text=None" +
+		"&funcName=%3Cmodule%3E&created=1795176005.0120553&msecs=12.0&thread=140001358891904&user.id=7"
+	const fields = `{"ts":"2026-11-20T12:00:05.012055300Z","level":"warn","service":"web","msg":"disk & cpu 90% = full é",` +
+		`"name":"shop.db","args":"()",` +
+		`"levelno":30,"filename":"py.py","exc_text":"None","funcName":"<module>","msecs":12.0,"thread":140001358891904,"user.id":7}`
+	const noon = `{"ts":"2026-11-24T12:00:00.000000000Z","level":`
+	for _, c := range []struct{ method, path, body, want string }{
+		{"POST", "/ingest/web", python, fields},
+		{"GET", "/ingest/web?" + python, "", fields},
+		{"POST", "/ingest", "app=Pay&level=error&msg=a%0Ab%zz&n=007&n=-1.5&e=",
+			noon + `"error","service":"pay","msg":"a%0Ab%zz","service.name":"Pay","n":"007","n.2":-1.5,"e":""}`},
+		{"POST", "/ingest/web", "level=error msg=x&y=2", noon + `"error","service":"web","msg":"level=error msg=x&y=2"}`},
+		{"POST", "/ingest/web", `{"msg":"a=b&c=d"}`, noon + `"","service":"web","msg":"a=b&c=d"}`},
+	} {
+		var log sourcetest.Log
+		w := sourcetest.Send(log.Source(gelf.New()), c.method, c.path, strings.NewReader(c.body), "Content-Type", "application/x-www-form-urlencoded")
+		if got := strings.Join(log.Lines(), "\n"); w.Code != http.StatusOK || got != c.want {
+			t.Errorf("%s %.30s: %d %s\n%s\nwant %s", c.method, c.path, w.Code, w.Body, got, c.want)
+		}
+	}
+	for _, path := range []string{"/ingest/web", "/ingest/web?_time=when", "/ingest/web?a=b+c+d"} {
+		w := httptest.NewRecorder()
+		newSource(&memory{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
+		if w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("GET %s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
