@@ -177,7 +177,9 @@ func TestRefusals(t *testing.T) {
 		{"too many lines", "POST", "/_bulk", strings.Repeat("{\"delete\":{}}\n", 2_000_001), "", 413, "content_too_long_exception", ""},
 		{"search", "POST", "/logs/_search", "", "", 404, "resource_not_found_exception", ""},
 		{"search everywhere", "GET", "/_search", "", "", 404, "resource_not_found_exception", ""},
-		{"one document", "POST", "/logs/_doc", "{}", "", 404, "resource_not_found_exception", ""},
+		{"reading a document", "GET", "/logs/_doc/1", "", "", 404, "resource_not_found_exception", ""},
+		{"no document", "POST", "/logs/_doc", "", "", 400, "illegal_argument_exception", ""},
+		{"binary document", "POST", "/logs/_doc", "{}", "Content-Type: application/vnd.elasticsearch+cbor", 415, "media_type_header_exception", ""},
 		{"the root", "POST", "/", "{}", "", 405, "method_not_allowed_exception", "POST, PUT"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -278,5 +280,34 @@ func TestFilterPath(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, row.want)
 			}
 		})
+	}
+}
+
+// One document in a request is one record, as those of the official client of Node.
+func TestDocuments(t *testing.T) {
+	const header = "Content-Type: application/vnd.elasticsearch+json; compatible-with=9"
+	const answer = `{"_id":%q,"_index":"shop-2026.11.24","_primary_term":1,"_seq_no":0,"_shards":{"failed":0,"successful":1,"total":1},"_version":1,"result":"created"}`
+	for _, c := range []struct{ method, path, id string }{
+		{"POST", "/shop-2026.11.24/_doc", ""},
+		{"PUT", "/shop-2026.11.24/_doc/a%2F1", "a/1"},
+		{"PUT", "/elasticsearch/shop-2026.11.24/_create/2", "2"},
+	} {
+		m := &sourcetest.Log{}
+		w := do(t, source(m), c.method, c.path, "{\"@timestamp\":\"2026-11-24T11:21:05.702Z\",\n\"level\":\"error\",\"message\":\"hello\"}\n", header)
+		var got struct {
+			ID string `json:"_id"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 201 || w.Body.String() != fmt.Sprintf(answer, got.ID) ||
+			got.ID == "" || c.id != "" && got.ID != c.id || w.Header().Get("X-Elastic-Product") == "" {
+			t.Errorf("%s %s: %d %s", c.method, c.path, w.Code, w.Body)
+		}
+		want := `{"ts":"2026-11-24T11:21:05.702000000Z","level":"error","service":"shop","msg":"hello"}`
+		if lines := m.Lines(); len(lines) != 1 || lines[0] != want {
+			t.Errorf("%s %s: %s", c.method, c.path, lines)
+		}
+	}
+	m := &sourcetest.Log{}
+	if w := do(t, source(m), "POST", "/shop/_doc", `{"a":1`, header); w.Code != 400 || m.Rejected() != 1 {
+		t.Errorf("half a document: %d %s, %s", w.Code, w.Body, m.Lines())
 	}
 }

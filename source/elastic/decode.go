@@ -78,6 +78,15 @@ func (x *exchange) decode(text []byte, to body.Sink) error {
 	return nil
 }
 
+// decodeOne is the body.Decoder of a request with one document.
+func (x *exchange) decodeOne(text []byte, to body.Sink) error {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return httpsource.Refuse(http.StatusBadRequest, "the request has no document")
+	}
+	to.Fallback(x.p.service(x.at.index))
+	return body.JSON(text, to)
+}
+
 // line returns the next line that is not empty, without white space around it.
 func (p *pass) line() (line []byte, ok bool) {
 	for p.off < len(p.text) {

@@ -1,8 +1,10 @@
 package elastic
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"mime"
 	"net/http"
 	"slices"
@@ -31,13 +33,19 @@ type exchange struct {
 // Open implements httpsource.Exchange.
 func (x *exchange) Open() (in httpsource.Intake, err error) {
 	x.begun = time.Now()
-	if !x.at.bulk {
+	m := x.r.Method
+	writes := m == http.MethodPost || m == http.MethodPut
+	if !x.at.bulk && !(x.at.document && writes) {
 		return x.openProbe()
 	}
-	if m := x.r.Method; m != http.MethodPost && m != http.MethodPut {
+	if !writes {
 		return in, httpsource.RefuseMethod("POST, PUT", "%s %s: documents are sent with POST or PUT", m, body.Short(x.r.URL.Path))
 	}
 	if err := checkType(x.r.Header.Get("Content-Type")); err != nil {
+		return in, err
+	}
+	if x.at.document {
+		in.Form, err = body.NewForm(x.decodeOne, x.r.Header.Values("Content-Encoding"))
 		return in, err
 	}
 	x.items.memory = *x.p.memories.Get().(*memory)
@@ -82,13 +90,15 @@ func (x *exchange) Reply(h http.Header, counts *httpsource.Result, refused *http
 		return http.StatusServiceUnavailable, []byte(refused.Reason)
 	case refused != nil:
 		return refused.Status, errorText(refused.Status, refused.Reason)
+	case counts.Error != "" && len(x.items.targets) == 0:
+		return http.StatusBadRequest, errorText(http.StatusBadRequest, unreadable(counts))
+	case x.at.document:
+		return http.StatusCreated, x.created()
 	case !x.at.bulk:
 		if x.at.probe == "_cat" {
 			h.Set("Content-Type", "text/plain; charset=UTF-8")
 		}
 		return http.StatusOK, []byte(x.answer)
-	case counts.Error != "" && len(x.items.targets) == 0:
-		return http.StatusBadRequest, errorText(http.StatusBadRequest, unreadable(counts))
 	}
 	took := time.Since(x.begun).Milliseconds()
 	x.rest = func(w io.Writer) error { return x.writeLong(w, took) }
@@ -99,6 +109,14 @@ func (x *exchange) Reply(h http.Header, counts *httpsource.Result, refused *http
 		x.rest = x.writeShort
 	}
 	return http.StatusOK, nil
+}
+
+// created is the answer to a document. One without an id gets one.
+func (x *exchange) created() []byte {
+	id := cmp.Or(x.at.id, strconv.FormatUint(rand.Uint64(), 36))
+	text, _ := json.Marshal(map[string]any{"_index": x.at.index, "_id": id, "_version": 1, "result": "created", "_seq_no": 0, "_primary_term": 1,
+		"_shards": map[string]int{"total": 1, "successful": 1, "failed": 0}}) // strings and numbers have a form in JSON
+	return text
 }
 
 // denied reports whether a client has no right to send: rsyslog then keeps its records, and

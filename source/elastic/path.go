@@ -8,7 +8,10 @@ import (
 // A place is the meaning of a path.
 type place struct {
 	bulk bool
-	// index is that of a bulk request, "" for none.
+	// document says that the path is that of one document, with its id, "" for none.
+	document bool
+	id       string
+	// index is that of a bulk request or a document, "" for none.
 	index string
 	// probe is the first segment of the path of any other request, such as _license; "" is
 	// the root.
@@ -41,7 +44,11 @@ func parsePath(path string) (at place, ok bool) {
 	}
 	logstash := strings.HasPrefix(strings.TrimPrefix(first, "<"), "logstash") && len(segments) == 1
 	question := strings.HasPrefix(first, "_") || len(segments) > 1 && strings.HasPrefix(segments[1], "_")
-	return place{probe: first, rest: segments[1:]}, below || path == "/" || question || logstash
+	at = place{probe: first, rest: segments[1:]}
+	if n := len(at.rest); n > 0 && n <= 2 && !strings.HasPrefix(first, "_") && (at.rest[0] == "_doc" || at.rest[0] == "_create") {
+		at.document, at.index, at.id = true, first, strings.Join(at.rest[1:], "")
+	}
+	return at, below || path == "/" || question || logstash
 }
 
 // cutPrefix removes the path below which the protocol is found as well. VictoriaLogs has it

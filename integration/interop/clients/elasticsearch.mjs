@@ -1,4 +1,4 @@
-// The bulk helper of the official client of Elasticsearch.
+// The official client of Elasticsearch: its bulk helper, or with INTEROP_ONE a document a request.
 import { Client } from "@elastic/elasticsearch"
 import { paced, report, service, url } from "./common.mjs"
 
@@ -13,19 +13,23 @@ async function* documents() {
 }
 let failed = false
 try {
-	await client.helpers.bulk({
-		datasource: documents(),
-		flushBytes: 10000,
-		flushInterval: 1000,
-		concurrency: 2,
-		retries: 8,
-		wait: 500,
-		onDocument: () => ({ index: { _index: service } }),
-		onDrop: (d) => {
-			dropped.add(d.document.mark)
-			console.error("dropped", JSON.stringify(d.error), d.status)
-		},
-	})
+	if (process.env.INTEROP_ONE) {
+		for await (const document of documents())
+			await client.index({ index: service, document }).catch(() => dropped.add(document.mark))
+	} else
+		await client.helpers.bulk({
+			datasource: documents(),
+			flushBytes: 10000,
+			flushInterval: 1000,
+			concurrency: 2,
+			retries: 8,
+			wait: 500,
+			onDocument: () => ({ index: { _index: service } }),
+			onDrop: (d) => {
+				dropped.add(d.document.mark)
+				console.error("dropped", JSON.stringify(d.error), d.status)
+			},
+		})
 } catch (err) {
 	failed = true // the helper stops, and does not tell which documents were taken
 	console.error(String(err))
