@@ -100,7 +100,8 @@ func npmClients() []*client {
 		{name: "OpenTelemetry JS, JSON", version: npm("@opentelemetry/exporter-logs-otlp-http"), wire: "OTLP JSON", ship: script("otel.mjs"), want: exact, lossy: gaveUp},
 		{name: "OpenTelemetry JS, protobuf", version: npm("@opentelemetry/exporter-logs-otlp-proto"), wire: "OTLP protobuf, gzip", ship: script("otel.mjs", "INTEROP_PROTO=1"), want: exact, lossy: gaveUp},
 		{name: "@elastic/elasticsearch", version: npm("@elastic/elasticsearch"), wire: "`_bulk`", ship: script("elasticsearch.mjs"), want: ms},
-		{name: "@elastic/elasticsearch, index", version: npm("@elastic/elasticsearch"), wire: "`_doc`", ship: script("elasticsearch.mjs", "INTEROP_ONE=1"), want: ms},
+		{name: "@elastic/elasticsearch, index", version: npm("@elastic/elasticsearch"), wire: "`_doc`",
+			ship: script("elasticsearch.mjs", "INTEROP_ONE=1"), want: ms},
 		{name: "pino-elasticsearch", version: npm("pino-elasticsearch"), wire: "`_bulk`", ship: script("pino-elasticsearch.mjs"), want: ms},
 		{name: "winston-splunk-httplogger", version: npm("winston-splunk-httplogger"), wire: "Splunk HEC", ship: script("splunk.mjs"), want: ms,
 			lossy: unsent, twice: "one event alone in a request, at a whole second, sent again"},
@@ -110,6 +111,7 @@ func npmClients() []*client {
 		{name: "winston-log2gelf", version: npm("winston-log2gelf"), wire: "GELF over HTTP", ship: script("gelf.mjs"), want: gelf,
 			lossy: "the client does not look at answers"},
 		{name: "pino-datadog-transport", version: npm("pino-datadog-transport"), wire: "Datadog v2, gzip", ship: script("datadog.mjs"), want: datadogLine, slow: true},
+		{name: "seq-logging", version: npm("seq-logging"), wire: "Seq", ship: script("seq.mjs"), want: ms, lossy: dropped},
 		{name: "pino and fetch", version: npm("pino"), wire: "`/ingest`, NDJSON", ship: script("fetch.mjs"), want: ms},
 	}
 }

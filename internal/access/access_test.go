@@ -161,6 +161,7 @@ func TestCredentials(t *testing.T) {
 		"api key unpadded":     {"Authorization", "ApiKey " + strings.TrimRight(base("web:s3cret!"), "="), access.Credentials{ID: "web", Secret: "s3cret!"}, true},
 		"api key in the clear": {"Authorization", "ApiKey web.s3cret", access.Credentials{ID: "web", Secret: "s3cret"}, true},
 		"datadog":              {"DD-API-KEY", "web.s3cret", access.Credentials{ID: "web", Secret: "s3cret"}, true},
+		"seq":                  {"X-Seq-ApiKey", "web.s3cret", access.Credentials{ID: "web", Secret: "s3cret"}, true},
 		"no secret":            {"Authorization", "Bearer web", access.Credentials{}, true},
 		"no base64":            {"Authorization", "Basic %%%", access.Credentials{}, true},
 		"another scheme":       {"Authorization", "Digest username=web", access.Credentials{}, true},

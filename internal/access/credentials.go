@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"crypto/x509"
 	"encoding/base64"
 	"net/http"
@@ -20,16 +21,17 @@ type Credentials struct{ ID, Secret string }
 //	Authorization: ApiKey base64(ID:SECRET)    Elasticsearch's clients
 //	Authorization: ApiKey ID.SECRET            the same, for clients that do not encode it
 //	DD-API-KEY: ID.SECRET                      Datadog's clients
+//	X-Seq-ApiKey: ID.SECRET                    Seq's clients
 //
 // Keys in the URL, which some of them also know, are ignored. A header that a request has
 // twice cannot be read: a proxy in front may have looked at the other one.
 func CredentialsOf(r *http.Request) (c Credentials, ok bool) {
-	if len(r.Header["Authorization"]) > 1 || len(r.Header["Dd-Api-Key"]) > 1 {
+	if len(r.Header["Authorization"]) > 1 || len(r.Header["Dd-Api-Key"]) > 1 || len(r.Header["X-Seq-Apikey"]) > 1 {
 		return Credentials{}, true
 	}
 	header := r.Header.Get("Authorization")
 	if header == "" {
-		key := r.Header.Get("Dd-Api-Key")
+		key := cmp.Or(r.Header.Get("Dd-Api-Key"), r.Header.Get("X-Seq-Apikey"))
 		return split(key, "."), key != ""
 	}
 	scheme, value, _ := strings.Cut(header, " ")

@@ -27,7 +27,7 @@ func rows() []row {
 		{paths: "/_nodes /_nodes/** /_cat/** /_alias/** /_aliases /*/_doc /*/_doc/** /*/_create/**", owner: Ingester},
 		{paths: "/services/collector /services/collector/event /services/collector/raw /services/collector/health", owner: Ingester},
 		{paths: "/services/collector/event/1.0 /services/collector/raw/1.0 /services/collector/health/1.0", owner: Ingester},
-		{paths: "/gelf /upload /api/v2/logs /v1/input /api/v1/validate /live/**", owner: Ingester},
+		{paths: "/gelf /upload /api/v2/logs /v1/input /api/v1/validate /api/events/raw /live/**", owner: Ingester},
 		{paths: "/metrics /healthz /readyz /flush /drain /debug/pprof /debug/pprof/**", owner: Admin},
 		{paths: "/api/v1/services /api/v1/records /api/v1/records/** /api/v1/histogram /api/v1/count /api/v1/facets", owner: Reads},
 		{paths: "/api/v1/patterns /api/v1/context /api/v1/tail /api/v1/days /api/v1/blobs /api/v1/blobs/** /api/v1/ingesters", owner: Reads},

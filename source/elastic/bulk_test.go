@@ -179,7 +179,7 @@ func TestRefusals(t *testing.T) {
 		{"search everywhere", "GET", "/_search", "", "", 404, "resource_not_found_exception", ""},
 		{"reading a document", "GET", "/logs/_doc/1", "", "", 404, "resource_not_found_exception", ""},
 		{"no document", "POST", "/logs/_doc", "", "", 400, "illegal_argument_exception", ""},
-		{"binary document", "POST", "/logs/_doc", "{}", "Content-Type: application/vnd.elasticsearch+cbor", 415, "media_type_header_exception", ""},
+		{"binary document", "POST", "/logs/_doc", "{}", "Content-Type: application/cbor", 415, "media_type_header_exception", ""},
 		{"the root", "POST", "/", "{}", "", 405, "method_not_allowed_exception", "POST, PUT"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -286,14 +286,16 @@ func TestFilterPath(t *testing.T) {
 // One document in a request is one record, as those of the official client of Node.
 func TestDocuments(t *testing.T) {
 	const header = "Content-Type: application/vnd.elasticsearch+json; compatible-with=9"
-	const answer = `{"_id":%q,"_index":"shop-2026.11.24","_primary_term":1,"_seq_no":0,"_shards":{"failed":0,"successful":1,"total":1},"_version":1,"result":"created"}`
+	const document = "{\"@timestamp\":\"2026-11-24T11:21:05.702Z\",\n\"level\":\"error\",\"message\":\"hello\"}\n"
+	const answer = `{"_id":%q,"_index":"shop-2026.11.24","_primary_term":1,"_seq_no":0,` +
+		`"_shards":{"failed":0,"successful":1,"total":1},"_version":1,"result":"created"}`
 	for _, c := range []struct{ method, path, id string }{
 		{"POST", "/shop-2026.11.24/_doc", ""},
 		{"PUT", "/shop-2026.11.24/_doc/a%2F1", "a/1"},
 		{"PUT", "/elasticsearch/shop-2026.11.24/_create/2", "2"},
 	} {
 		m := &sourcetest.Log{}
-		w := do(t, source(m), c.method, c.path, "{\"@timestamp\":\"2026-11-24T11:21:05.702Z\",\n\"level\":\"error\",\"message\":\"hello\"}\n", header)
+		w := do(t, source(m), c.method, c.path, document, header)
 		var got struct {
 			ID string `json:"_id"`
 		}

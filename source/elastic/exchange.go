@@ -114,8 +114,10 @@ func (x *exchange) Reply(h http.Header, counts *httpsource.Result, refused *http
 // created is the answer to a document. One without an id gets one.
 func (x *exchange) created() []byte {
 	id := cmp.Or(x.at.id, strconv.FormatUint(rand.Uint64(), 36))
-	text, _ := json.Marshal(map[string]any{"_index": x.at.index, "_id": id, "_version": 1, "result": "created", "_seq_no": 0, "_primary_term": 1,
-		"_shards": map[string]int{"total": 1, "successful": 1, "failed": 0}}) // strings and numbers have a form in JSON
+	text, _ := json.Marshal(map[string]any{ // strings and numbers have a form in JSON
+		"_index": x.at.index, "_id": id, "_version": 1, "result": "created", "_seq_no": 0, "_primary_term": 1,
+		"_shards": map[string]int{"total": 1, "successful": 1, "failed": 0},
+	})
 	return text
 }
 

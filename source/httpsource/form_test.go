@@ -42,3 +42,34 @@ func TestForms(t *testing.T) {
 		}
 	}
 }
+
+// The events of Serilog's sink, and of seq-logging of Node, have their fields, level and time.
+func TestSeq(t *testing.T) {
+	const clef = "application/vnd.serilog.clef; charset=utf-8"
+	const seconds = `{"ts":"2026-11-24T11:21:05.`
+	for _, c := range []struct{ name, path, contentType, body, want string }{
+		{"Serilog", "/api/events/raw", clef,
+			"{\"@t\":\"2026-11-24T11:21:05.7020000Z\",\"@mt\":\"User {Name} in\",\"Name\":\"ann\",\"Application\":\"Shop\"}\r\n" +
+				"{\"@t\":\"2026-11-24T11:21:05.0000000Z\",\"@mt\":\"no\",\"@l\":\"Fatal\",\"@x\":\"System.E: x\\r\\n   at A.B()\"}\r\n",
+			seconds + `702000000Z","level":"info","service":"shop","msg":"User {Name} in","Name":"ann","Application":"Shop"}` + "\n" +
+				seconds + `000000000Z","level":"critical","service":"unknown","msg":"no","@x":"System.E: x\r\n   at A.B()"}`},
+		{"the newer path", "/ingest/clef", clef, `{"@t":"2026-11-24T11:21:05Z","@m":"a","@l":"Warning"}`,
+			seconds + `000000000Z","level":"warn","service":"unknown","msg":"a"}`},
+		{"seq-logging", "/api/events/raw", "application/json",
+			`{"Events":[{"Timestamp":"2026-11-24T11:21:05.702Z","Level":"Error","MessageTemplate":"{disk}","Properties":{"disk":"sda"}}]}`,
+			seconds + `702000000Z","level":"error","service":"unknown","msg":"{disk}","Properties":{"disk":"sda"}}`},
+		{"a service called clef", "/ingest/clef", "application/json", `{"@t":"2026-11-24T11:21:05Z","@m":"a"}`,
+			seconds + `000000000Z","level":"info","service":"clef","msg":"a"}`},
+	} {
+		var log sourcetest.Log
+		w := sourcetest.Send(log.Source(gelf.New()), "POST", c.path, strings.NewReader(c.body), "Content-Type", c.contentType)
+		if got := strings.Join(log.Lines(), "\n"); got != c.want || w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s\n%s\nwant %s", c.name, w.Code, w.Body, got, c.want)
+		}
+	}
+	var log sourcetest.Log
+	w := sourcetest.Send(log.Source(gelf.New()), "POST", "/api/events/raw", strings.NewReader("hello"), "Content-Type", clef)
+	if w.Code != http.StatusBadRequest || log.Rejected() != 1 {
+		t.Errorf("no event: %d %s, %d rejected", w.Code, w.Body, log.Rejected())
+	}
+}

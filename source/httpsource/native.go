@@ -13,8 +13,8 @@ import (
 	"blobtail/source/body"
 )
 
-// native is the protocol of the paths /ingest/{service} and /ingest. It answers every other
-// path by a sign to the right one.
+// native is the protocol of the paths /ingest/{service} and /ingest, and of those of Seq's clients,
+// which send JSON too. It answers every other path by a sign to the right one.
 type native struct{ post signpost.Post }
 
 // Name implements [Protocol].
@@ -46,18 +46,18 @@ func (x nativeExchange) Open() (in Intake, err error) {
 	case r.Method != http.MethodPost && r.Method != http.MethodPut:
 		return in, RefuseMethod("POST, PUT", "%s %s: records are sent with POST or PUT", r.Method, body.Short(r.URL.Path))
 	}
-	if name != "" {
+	if name != "" && !(name == "clef" && strings.HasPrefix(r.Header.Get("Content-Type"), body.CLEF)) {
 		in.Service = record.FoldService(name)
 	}
 	in.Form, err = body.ParseForm(r.Header.Get("Content-Type"), r.Header.Values("Content-Encoding"))
 	return in, err
 }
 
-// serviceIn returns the service of /ingest/{service}, "" for /ingest. A path is not
+// serviceIn returns the service of /ingest/{service}, "" for /ingest and Seq's path. A path is not
 // cleaned: a client that does not follow the redirect of [http.ServeMux] treats it as
 // success.
 func serviceIn(path string) (name string, ok bool) {
-	if path == "/ingest" {
+	if path == "/ingest" || path == "/api/events/raw" {
 		return "", true
 	}
 	segment, ok := strings.CutPrefix(path, "/ingest/")
