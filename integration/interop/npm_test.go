@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // npm returns a function that reads the version of an installed package of npm.
@@ -85,9 +86,17 @@ func gelf(s *sent) want {
 	return w
 }
 
+// arrival wants the message as it is, and a time of the run.
+func arrival(s *sent) want {
+	w := text(s)
+	w.from, w.to = 0, time.Now().UnixNano()
+	return w
+}
+
 // npmClients are the shippers of npm.
 func npmClients() []*client {
 	const dropped = "the client drops a batch after any error"
+	only := map[fault]string{restart: "the client loses what it sends meanwhile", full: "it has no answers", lost: "it has no answers"}
 	const unsent = "the client sends nothing again that was refused"
 	const gaveUp = "the exporter gives a batch up after its timeout of 10 s"
 	return []*client{
@@ -112,6 +121,8 @@ func npmClients() []*client {
 			lossy: "the client does not look at answers"},
 		{name: "pino-datadog-transport", version: npm("pino-datadog-transport"), wire: "Datadog v2, gzip", ship: script("datadog.mjs"), want: datadogLine, slow: true},
 		{name: "seq-logging", version: npm("seq-logging"), wire: "Seq", ship: script("seq.mjs"), want: ms, lossy: dropped},
+		{name: "winston-syslog", version: npm("winston-syslog"), wire: "syslog, RFC 5424 without line feeds", ship: script("syslog.mjs"),
+			want: arrival, raw: true, textOnly: true, oneLine: true, without: only},
 		{name: "pino and fetch", version: npm("pino"), wire: "`/ingest`, NDJSON", ship: script("fetch.mjs"), want: ms},
 	}
 }

@@ -25,6 +25,8 @@ const (
 	largest  = longest + 64
 	// linger is how long a connection keeps its large buffer without more bytes.
 	linger = 50 * time.Millisecond
+	// settled is how long a message without a line feed waits for more of it.
+	settled = 2 * time.Second
 	// handshake is how long one of TLS may take.
 	handshake = 10 * time.Second
 	// farewell is how long a connection is read after it was closed for writing: at the end of
@@ -194,6 +196,9 @@ func (c *conn) read(ctx context.Context) (why string, closed bool, counter *coun
 			return "the ingester ended", false, m.finished
 		case errors.Is(err, os.ErrDeadlineExceeded) && wait == linger:
 			c.shrink()
+		case errors.Is(err, os.ErrDeadlineExceeded) && c.framer.unended(c.buf[:c.n]):
+			c.s.batch.last(frame{msg: c.buf[:c.n]}, c.from)
+			c.n, c.framer.looked, c.patience = 0, 0, c.s.o.Slow
 		case errors.Is(err, os.ErrDeadlineExceeded) && c.n > 0:
 			return "the sender was too slow", false, m.slow
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -239,6 +244,8 @@ func (c *conn) foreign() bool {
 // wait is how long the next read may take.
 func (c *conn) wait() time.Duration {
 	switch {
+	case c.n > 0 && c.framer.unended(c.buf[:c.n]):
+		return min(settled, c.patience)
 	case c.n > 0:
 		return c.patience
 	case c.large != nil || c.held > 0:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"blobtail/record"
+	"blobtail/record/times"
 )
 
 const (
@@ -26,6 +27,8 @@ const (
 // Each message may have its own form. A number is a length if "<" follows, or if the
 // message before it had a length. If the first line of a connection ends in NUL, then its
 // messages may have line feeds: a line feed ends one only if a priority follows.
+//
+// A line ends too where a whole header of RFC 5424 begins, because some senders write no line feeds.
 type framer struct {
 	counted bool // the last message had a length
 	begun   bool // a line has ended
@@ -33,6 +36,8 @@ type framer struct {
 	skip    int  // bytes of a message with a length that are still to be skipped
 	tail    bool // the rest of a line is to be skipped
 	looked  int  // bytes of an unfinished line that have no end
+	headed  bool // a line has begun as one with a priority does
+	joined  bool // a message had no line feed before the next one
 }
 
 // A frame is a message without its framing, or the beginning of one.
@@ -107,7 +112,16 @@ func tooLong(size int) string {
 
 // line cuts off a message that a line feed or NUL ends.
 func (f *framer) line(b []byte) (m frame, n int) {
+	from := f.looked
 	at := f.end(b)
+	line := b
+	if at >= 0 {
+		line = b[:at]
+	}
+	if next := f.nextHeader(line, from); next > 0 {
+		f.looked, f.counted, f.joined = 0, false, true
+		return frame{msg: b[:next]}, next
+	}
 	if at < 0 {
 		if len(b) < longest {
 			return frame{}, 0
@@ -123,6 +137,42 @@ func (f *framer) line(b []byte) (m frame, n int) {
 		}
 	}
 	return frame{msg: bytes.TrimSuffix(b[:at], []byte("\r"))}, at + 1
+}
+
+// nextHeader finds the header of another message in a line; 0 if it has none. Before from it was
+// looked for. Lines of a connection without priorities are no such messages.
+func (f *framer) nextHeader(line []byte, from int) int {
+	const most = len("<191>1 2006-01-02T15:04:05.123456789+00:00 ")
+	if f.headed = f.headed || len(line) > 0 && line[0] == '<'; len(line) == 0 || !f.headed {
+		return 0
+	}
+	for at := max(1, from-most); ; at++ {
+		i := bytes.IndexByte(line[at:], '<')
+		if i < 0 {
+			return 0
+		}
+		if at += i; isHeader(line[at:]) {
+			return at
+		}
+	}
+}
+
+// isHeader reports whether b begins with a priority, the version 1 and a whole time of RFC 5424.
+func isHeader(b []byte) bool {
+	_, n := priorityOf(b)
+	rest, ok := bytes.CutPrefix(b[n:], []byte("1 "))
+	if n == 0 || !ok {
+		return false
+	}
+	_, end := new(times.Reader).Prefix(rest)
+	return end >= len("2006-01-02T15:04:05Z") && end < len(rest) && rest[len("2006-01-02")] == 'T' && rest[end] == ' ' &&
+		(rest[end-1] == 'Z' || rest[end-3] == ':' && (rest[end-6] == '+' || rest[end-6] == '-'))
+}
+
+// unended reports whether b may be a message of a sender without line feeds: no line has ended in
+// one, or messages had none.
+func (f *framer) unended(b []byte) bool {
+	return (f.joined || !f.begun) && !f.counted && f.skip == 0 && !f.tail && isHeader(b)
 }
 
 // end finds the end of a line; -1 if b has none. It does not look at a byte twice.

@@ -32,6 +32,10 @@ func texts(t testing.TB, parts ...string) (accepted, rejected []string) {
 }
 
 func TestFraming(t *testing.T) {
+	const head = "<134>1 2026-11-20T08:01:42.236Z web1 shop 23328 - - "
+	const offset = "<191>1 2026-11-20T08:01:42+01:00 web1 shop - - - "
+	const noHeaders = "a <192>1 2026-11-20T08:01:42Z b <1>1 2026-11-20T08:01:42 c <1>2 2026-11-20T08:01:42Z <1>1 - e" +
+		" <1>1 2026-11-20T08:01:42Z"
 	for _, row := range []struct {
 		name, bytes string
 		want        []string
@@ -52,6 +56,13 @@ func TestFraming(t *testing.T) {
 		{"line feeds and NUL", "<13>a\n\x00<13>b\n\x00", []string{"a", "b"}},
 		{"lines that begin with numbers", "12 monkeys\n2026-11-20 x\n123456789 <13>b\n7\n", []string{"12 monkeys", "2026-11-20 x", "123456789 <13>b", "7"}},
 		{"a number that is no length", "012 <13>a\n0 <13>b\n", []string{"012 <13>a", "0 <13>b"}},
+		{"no line feeds", head + `{"n":0}` + head + `a <b> "c" ` + offset + "d" + offset + "e\n" + head + "f",
+			[]string{`{"n":0}`, `a <b> "c" `, "d", "e", "f"}},
+		{"no line feeds but within", head + "a\n  at b" + head + "c", []string{"a", "  at b", "c"}},
+		{"no line feeds, later", head + "a" + head + "b\n  at b" + head + "c", []string{"a", "b", "  at b", "c"}},
+		{"lengths, with a header inside", counted(head+"a "+head+"b") + counted(head+"c"), []string{"a " + head + "b", "c"}},
+		{"no headers", head + noHeaders, []string{noHeaders}},
+		{"a quoted message", "sent " + head + "a\n", []string{"sent " + head + "a"}},
 		{"a number at the end", "<13>a\n12", []string{"a", "12"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -179,6 +179,8 @@ func TestTimes(t *testing.T) {
 		{"a message every 50 minutes", []string{"<13>a\n", "<13>b\n", "<13>c\n"}, 50 * time.Minute, time.Hour, []string{"a", "b", "c"}},
 		{"a message within 50 s", []string{"<1", "3>", "a", "b", "c\n"}, 10 * time.Second, time.Hour, []string{"abc"}},
 		{"a part of a message", []string{"<13>a\n<13>b"}, 0, time.Minute, []string{"a"}},
+		{"no line feeds", slices.Repeat([]string{"<13>1 2026-11-20T08:01:42Z h a - - - x"}, 2), 50 * time.Minute, time.Hour,
+			[]string{"x", "x"}},
 		{"a byte every second", slices.Repeat([]string{"x"}, 59), time.Second, time.Minute - 59*time.Second, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
