@@ -7,7 +7,7 @@ import (
 
 // clients are all shippers, in the order of the table.
 func clients() []*client {
-	return slices.Concat(npmClients(), debianClients(), goClients(), replayedClients())
+	return slices.Concat(npmClients(), pythonClients(), debianClients(), goClients(), replayedClients())
 }
 
 // TestPlain has each client send its records to an ingester that works.

@@ -108,7 +108,8 @@ func npmClients() []*client {
 			twice: "the client sends a failed batch again with newer records in one body"},
 		{name: "OpenTelemetry JS, JSON", version: npm("@opentelemetry/exporter-logs-otlp-http"), wire: "OTLP JSON", ship: script("otel.mjs"), want: exact, lossy: gaveUp},
 		{name: "OpenTelemetry JS, protobuf", version: npm("@opentelemetry/exporter-logs-otlp-proto"), wire: "OTLP protobuf, gzip", ship: script("otel.mjs", "INTEROP_PROTO=1"), want: exact, lossy: gaveUp},
-		{name: "@elastic/elasticsearch", version: npm("@elastic/elasticsearch"), wire: "`_bulk`", ship: script("elasticsearch.mjs"), want: ms},
+		{name: "@elastic/elasticsearch", version: npm("@elastic/elasticsearch"), wire: "`_bulk`",
+			ship: script("elasticsearch.mjs"), want: ms},
 		{name: "@elastic/elasticsearch, index", version: npm("@elastic/elasticsearch"), wire: "`_doc`",
 			ship: script("elasticsearch.mjs", "INTEROP_ONE=1"), want: ms},
 		{name: "pino-elasticsearch", version: npm("pino-elasticsearch"), wire: "`_bulk`", ship: script("pino-elasticsearch.mjs"), want: ms},
@@ -123,6 +124,8 @@ func npmClients() []*client {
 		{name: "seq-logging", version: npm("seq-logging"), wire: "Seq", ship: script("seq.mjs"), want: ms, lossy: dropped},
 		{name: "winston-syslog", version: npm("winston-syslog"), wire: "syslog, RFC 5424 without line feeds", ship: script("syslog.mjs"),
 			want: arrival, raw: true, textOnly: true, oneLine: true, without: only},
+		{name: "pino-socket", version: npm("pino-socket"), wire: "JSON over TCP", ship: script("pino-socket.mjs"), want: ms,
+			raw: true, without: only},
 		{name: "pino and fetch", version: npm("pino"), wire: "`/ingest`, NDJSON", ship: script("fetch.mjs"), want: ms},
 	}
 }

@@ -1,6 +1,7 @@
 package syslog
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -39,6 +40,7 @@ type batch struct {
 	turn   chan struct{} // holds the goroutine that uses the rest
 	g      *body.Gatherer
 	parser parser
+	inner  *record.Parser // of a message that is an object
 	names  names
 	may    map[string]bool // services by the names of applications
 	value  []byte
@@ -48,7 +50,8 @@ type batch struct {
 func newBatch(s *Source) *batch {
 	return &batch{
 		s: s, begun: make(chan struct{}, 1), turn: make(chan struct{}, 1), waiting: make(chan record.Receipt, mostInFlight),
-		g: body.NewGatherer(), parser: parser{times: times.Reader{Zone: s.o.Zone}}, names: newNames(), may: make(map[string]bool),
+		g: body.NewGatherer(), inner: record.NewParser(), parser: parser{times: times.Reader{Zone: s.o.Zone}},
+		names: newNames(), may: make(map[string]bool),
 	}
 }
 
@@ -130,28 +133,39 @@ func (b *batch) end() {
 // record adds the record of a message.
 func (b *batch) record(raw []byte, from *peer) {
 	m := b.parser.parse(raw)
+	var object record.Head
+	var members []member
 	if m.plain {
-		b.s.metrics.plain.Inc()
-		m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
+		if object, members = b.object(&m); members == nil {
+			b.s.metrics.plain.Inc()
+			m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
+		}
 	}
 	if b.s.o.Fields.Named() == nil && !b.mayWrite(m.app) {
 		b.g.Reject(raw, body.Rejection{Reason: notAllowed(b.serviceOf(m.app))}, 0)
 		return
 	}
-	h := record.Head{Time: m.time, Service: m.app, Msg: m.msg, Renames: true}
+	h := object
+	h.Service, h.Renames = m.app, true
+	if members == nil {
+		h.Time, h.Msg = m.time, m.msg
+	}
 	// A device's clock may be wrong, and the device does not send its messages again.
 	wrong := m.time > b.parser.times.Now+record.MaxAhead.Nanoseconds()
 	if wrong {
 		h.Time, h.Unread = 0, true
 	}
-	if m.priority >= 0 {
+	if m.priority >= 0 && len(h.Level) == 0 {
 		b.digit[0] = '0' + byte(m.priority%8)
 		h.Level, h.Assumed = b.digit[:], m.priority%8 == 5 || m.priority%8 == 6 // of rsyslog's files, of logger
 	}
-	if b.g.Explains() {
+	if b.g.Explains() && members == nil {
 		h.Why = why(&m, wrong)
 	}
 	parts := b.g.Begin(h)
+	for _, f := range members {
+		parts.Member(f.key, f.value, "")
+	}
 	host := m.host
 	if host == nil {
 		host = from.host
@@ -169,6 +183,40 @@ func (b *batch) record(raw []byte, from *peer) {
 	text(parts, "node", m.node)
 	b.data(parts, m.data)
 	b.g.Record(raw, 1, 0)
+}
+
+// A member is one of an object, as [record.Parser.Members] yields it.
+type member struct{ key, value []byte }
+
+// object returns the head and the members of a message without a header that is an object, as
+// loggers of JSON write to a socket; nil for another. Its service is that of the tag, of the object,
+// or its name.
+func (b *batch) object(m *message) (h record.Head, members []member) {
+	text := bytes.TrimSpace(m.msg)
+	if len(text) == 0 || text[0] != '{' {
+		return h, nil
+	}
+	if n, err := b.inner.Scan(text); err != nil || n < len(text) {
+		return h, nil
+	}
+	h, rest := b.inner.Head(b.g.Arrival())
+	w := b.inner.Why(b.g.Arrival())
+	members = []member{}
+	for key, value := range rest {
+		if string(key) == "name" && len(h.Service) == 0 && record.IsString(value) {
+			h.Service, w.Service = record.TextOf(value), record.Cause{Place: record.FromField, Name: "name"}
+		}
+		members = append(members, member{key, value})
+	}
+	if len(m.app) > 0 {
+		w.Service = record.Cause{Place: record.FromProtocol, Name: "the application's name"}
+	} else {
+		m.app = h.Service
+	}
+	if b.g.Explains() {
+		h.Why = &w
+	}
+	return h, members
 }
 
 // why explains the head of a message. wrong says that its time is too far ahead.

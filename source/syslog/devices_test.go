@@ -9,6 +9,7 @@ import (
 
 // Lines as real devices and programs send them, and the records that they become.
 func TestDevices(t *testing.T) {
+	const now = `{"ts":"2026-11-20T15:30:00.000000000Z","level":`
 	for _, row := range []struct{ name, line, want string }{
 		{"RFC 5424", `<34>1 2026-11-20T15:04:05.003Z mymachine.example.com su - ID47 - ` + "\xef\xbb\xbf" + `'su root' failed`,
 			`{"ts":"2026-11-20T15:04:05.003000000Z","level":"critical","service":"su","msg":"'su root' failed","host":"mymachine.example.com","facility":"auth","msgid":"ID47"}`},
@@ -118,7 +119,21 @@ func TestDevices(t *testing.T) {
 			`{"ts":"2026-11-20T15:04:05.000000000Z","level":"info","service":"syslog","msg":"hello","facility":"user"}`},
 		{"Python's SysLogHandler", `<14>just a text`,
 			`{"ts":"2026-11-20T15:30:00.000000000Z","level":"info","service":"syslog","msg":"just a text","facility":"user"}`},
-		{"a tag without a time", `<14>worker[31]: job done`,
+		{"Python's SysLogHandler with an ident", `<12>shop.db: disk & cpu: full`,
+			now + `"warn","service":"shop.db","msg":"disk & cpu: full","facility":"user"}`},
+		{"a level is no tag", `<14>error: no`, now + `"error","service":"syslog","msg":"error: no","facility":"user"}`},
+		{"an exception is no tag", `<11>ValueError: no`,
+			now + `"error","service":"syslog","msg":"ValueError: no","facility":"user"}`},
+		{"no tag without a priority", `shop: x`, now + `"","service":"syslog","msg":"shop: x"}`},
+		{"pino-socket", `{"level":30,"time":1795188605123,"hostname":"vm","name":"shop","msg":"hello"}`,
+			`{"ts":"2026-11-20T15:30:05.123000000Z","level":"info","service":"shop","msg":"hello","hostname":"vm","name":"shop"}`},
+		{"JSON of a service of its own", `<11>{"service":"pay","name":"root","msg":"a","host":"inner"} `,
+			now + `"error","service":"pay","msg":"a","name":"root","host":"inner","facility":"user"}`},
+		{"JSON behind a tag", `<11>shop: {"name":"root","levelname":"WARNING","msg":"a"}`,
+			now + `"warn","service":"shop","msg":"a","name":"root","facility":"user"}`},
+		{"JSON and more", `<11>{"msg":"a"} b`,
+			now + `"error","service":"syslog","msg":"{\"msg\":\"a\"} b","facility":"user"}`},
+		{"a tag with a number", `<14>worker[31]: job done`,
 			`{"ts":"2026-11-20T15:30:00.000000000Z","level":"info","service":"worker","msg":"job done","facility":"user","procid":"31"}`},
 		{"the kernel's own", `<6>[  12.345678] usb 1-1: new device`,
 			`{"ts":"2026-11-20T15:30:00.000000000Z","level":"info","service":"syslog","msg":"[  12.345678] usb 1-1: new device","facility":"kern"}`},

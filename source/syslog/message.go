@@ -3,6 +3,7 @@ package syslog
 import (
 	"bytes"
 
+	"blobtail/record"
 	"blobtail/record/times"
 )
 
@@ -41,14 +42,19 @@ func (p *parser) parse(b []byte) message {
 	}
 	if !p.rfc5424(rest, &m) && !p.rfc3164(rest, &m) {
 		m = message{priority: m.priority, msg: rest, plain: true}
-		// Without a time a word before a colon is more often one of a sentence. Only
-		// name[number]: is a tag.
-		if name, pid, n := tagOf(rest); pid != nil && rest[n-1] == ':' {
+		// Without a time a word before a colon is more often one of a sentence. A tag is name[number]:
+		// or what stands right behind the priority in lower case and is no level.
+		if name, pid, n := tagOf(rest); n > 0 && rest[n-1] == ':' && (pid != nil || m.priority >= 0 && isProgram(name)) {
 			m.app, m.procID, m.msg = name, pid, afterSpace(rest[n:])
 		}
 	}
 	m.msg = bytes.TrimPrefix(m.msg, []byte(bom))
 	return m
+}
+
+// isProgram reports whether a word before a colon is rather the name of a program.
+func isProgram(word []byte) bool {
+	return word[0]-'A' >= 26 && record.ParseLevel(word) == record.Other
 }
 
 const bom = "\xef\xbb\xbf"
