@@ -1,8 +1,10 @@
 package interop_test
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
+	"testing"
 	"time"
 )
 
@@ -34,5 +36,22 @@ func pythonClients() []*client {
 		{name: "Python HTTPHandler, GET", version: version, wire: "`/ingest`, a query", ship: python("GET"), want: created, maxLen: 4000, without: only},
 		{name: "Python SysLogHandler", version: version, wire: "syslog over TCP, ended by NUL", ship: python("syslog"), want: arrival,
 			raw: true, textOnly: true, without: only},
+	}
+}
+
+// TestNoSyslog sends what is no syslog: pickle of Python, by its SocketHandler.
+func TestNoSyslog(t *testing.T) {
+	if shared.mode != "quick" && shared.mode != "all" {
+		t.Skip("BLOBTAIL_INTEROP is neither quick nor all")
+	}
+	r := newRun(t, &client{raw: true, name: "Python SocketHandler", version: versionOf("python3")}, plain)
+	r.c.version(t) // or skip
+	r.i = newIngester(t, r.config)
+	r.p = newProxy(t, r.i.syslog, false)
+	python("socket")(r)
+	r.i.flush()
+	stored, rejected := r.i.read("*"), r.i.read("_*")
+	if n := bytes.Count(rejected, []byte("\n")); len(stored) > 0 || n == 0 || !bytes.Contains(rejected, []byte("SysLogHandler")) {
+		t.Errorf("stored %.500s, rejected %.2000s", stored, rejected)
 	}
 }

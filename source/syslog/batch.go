@@ -61,7 +61,7 @@ func (b *batch) take(f *framer, buf []byte, from *peer) (used int) {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
 	b.arrive(from)
-	for used < len(buf) {
+	for used < len(buf) && from.badStarts < mostBadStarts {
 		m, n := f.next(buf[used:])
 		if n == 0 {
 			break
@@ -133,6 +133,13 @@ func (b *batch) end() {
 // record adds the record of a message.
 func (b *batch) record(raw []byte, from *peer) {
 	m := b.parser.parse(raw)
+	if !from.known {
+		if from.known = !m.plain || m.priority >= 0 || from.badStarts == 0 && !isBadStart(raw); !from.known {
+			from.badStarts++
+			b.g.Reject(raw, body.Rejection{Reason: badStart}, 0)
+			return
+		}
+	}
 	var object record.Head
 	var members []member
 	if m.plain {

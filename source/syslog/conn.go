@@ -41,6 +41,10 @@ type peer struct {
 	host   []byte // for messages without a host; nil: not known
 	// messages counts those of the connection, so that a rejected one has a number.
 	messages int
+	// badStarts counts messages before the first one that may be syslog; known says that it has come.
+	// Behind a bad one that is a message with a priority or a header.
+	badStarts int
+	known     bool
 }
 
 func newPeer(at net.Addr) *peer {
@@ -186,6 +190,11 @@ func (c *conn) read(ctx context.Context) (why string, closed bool, counter *coun
 				return "", false, m.foreign
 			}
 			c.pass(begun)
+			if c.from.badStarts == mostBadStarts {
+				c.n = 0
+				c.s.failures.Warn().Str("source", c.from.source).Msg("a sender spoke no syslog, and was disconnected: " + badStart)
+				return "", false, m.noise
+			}
 			if full {
 				c.grow()
 			}
@@ -220,6 +229,9 @@ func (c *conn) foreign() bool {
 	}
 	const most = 8 << 10 // of the first line of a request
 	b := c.buf[:c.n]
+	if b[0] == 0 && c.from.badStarts == 0 { // the length of a pickle, which has no end of its own
+		c.from.badStarts++
+	}
 	end := bytes.IndexByte(b, '\n')
 	speech := signpost.SpeechOf(b)
 	c.known = end >= 0 || speech != signpost.HTTP && c.n > 2 || c.n > most

@@ -52,6 +52,37 @@ func (p *parser) parse(b []byte) message {
 	return m
 }
 
+const (
+	// mostBadStarts is how many messages at the beginning of a connection may be no syslog.
+	mostBadStarts = 3
+	badStart      = "XML or bytes that are no text begin the connection, as SocketHandler of Java and of Python sends; " +
+		"send syslog, such as by SysLogHandler, or lines of text or JSON"
+)
+
+// isBadStart reports whether a message without a header is a line of XML, or no text.
+func isBadStart(b []byte) bool {
+	const most = 64
+	for _, c := range b[:min(len(b), most)] {
+		if c < ' ' && (c < '\a' || c > '\r') && c != '\x1b' {
+			return true
+		}
+	}
+	b = bytes.TrimSpace(b)
+	if bytes.HasPrefix(b, []byte("<?xml ")) || bytes.HasPrefix(b, []byte("<!DOCTYPE ")) {
+		return true
+	}
+	name, ok := bytes.CutPrefix(b, []byte("<"))
+	if !ok || b[len(b)-1] != '>' {
+		return false
+	}
+	n := 0
+	for n < len(name) && (isLetter(name[n]) || isDigit(name[n]) || bytes.IndexByte([]byte("/:_.-"), name[n]) >= 0) {
+		n++
+	}
+	at, _, _ := word(afterSpace(name[n:]))
+	return n > 0 && (name[n] == '>' || bytes.IndexByte(at, '=') > 0)
+}
+
 // isProgram reports whether a word before a colon is rather the name of a program.
 func isProgram(word []byte) bool {
 	return word[0]-'A' >= 26 && record.ParseLevel(word) == record.Other

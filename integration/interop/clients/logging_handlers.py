@@ -1,4 +1,4 @@
-# Python's logging.handlers: HTTPHandler with POST or GET, and SysLogHandler over TCP.
+# Python's logging.handlers: HTTPHandler with POST or GET, SysLogHandler over TCP, and SocketHandler.
 import json
 import logging.handlers
 import os
@@ -13,6 +13,8 @@ pause = int(os.environ["INTEROP_PAUSE"]) / 1000
 if handler == "syslog":
     to = logging.handlers.SysLogHandler((url.hostname, url.port), socktype=socket.SOCK_STREAM)
     to.ident = service + ": "
+elif handler == "socket":
+    to = logging.handlers.SocketHandler(url.hostname, url.port)
 else:
     to = logging.handlers.HTTPHandler(url.netloc, "/ingest/" + service, method=handler)
 log = logging.getLogger("interop")
