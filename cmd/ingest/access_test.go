@@ -143,6 +143,8 @@ func routes() []route {
 		{"datadog", "POST", "/api/v2/logs", "application/json", `[{"message":"x","service":"web"}]`, false},
 		{"datadog", "GET", "/api/v1/validate", "", "", true},
 		{"gelf", "POST", "/gelf", "application/json", `{"version":"1.1","host":"h","short_message":"x","_service":"web"}`, false},
+		{"seq", "POST", "/api/events/raw", "application/vnd.serilog.clef", `{"@m":"x","Application":"web"}`, false},
+		{"elastic", "POST", "/web/_doc", "application/json", event, false},
 		{"", "GET", "/live/web", "", "", false},
 		{"", "GET", "/live/web?peers=no&follow=1", "", "", false},
 		{"", "POST", "/live/web", "", "", true},
