@@ -143,7 +143,7 @@ func (b *batch) record(raw []byte, from *peer) {
 	var object record.Head
 	var members []member
 	if m.plain {
-		if object, members = b.object(&m); members == nil {
+		if object, members = b.spread(&m); members == nil {
 			b.s.metrics.plain.Inc()
 			m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
 		}
@@ -195,14 +195,19 @@ func (b *batch) record(raw []byte, from *peer) {
 // A member is one of an object, as [record.Parser.Members] yields it.
 type member struct{ key, value []byte }
 
-// object returns the head and the members of a message without a header that is an object, as
-// loggers of JSON write to a socket; nil for another. Its service is that of the tag, of the object,
-// or its name.
-func (b *batch) object(m *message) (h record.Head, members []member) {
+// spread is object for any text. It is apart, because object allocates.
+func (b *batch) spread(m *message) (h record.Head, members []member) {
 	text := bytes.TrimSpace(m.msg)
 	if len(text) == 0 || text[0] != '{' {
 		return h, nil
 	}
+	return b.object(m, text)
+}
+
+// object returns the head and the members of a message without a header whose text is an object, as
+// loggers of JSON write to a socket; nil for another. Its service is that of the tag, of the object,
+// or its name.
+func (b *batch) object(m *message, text []byte) (h record.Head, members []member) {
 	if n, err := b.inner.Scan(text); err != nil || n < len(text) {
 		return h, nil
 	}
