@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -133,17 +134,15 @@ func (b *batch) end() {
 // record adds the record of a message.
 func (b *batch) record(raw []byte, from *peer) {
 	m := b.parser.parse(raw)
-	if !from.known {
-		if from.known = !m.plain || m.priority >= 0 || from.badStarts == 0 && !isBadStart(raw); !from.known {
-			from.badStarts++
-			b.g.Reject(raw, body.Rejection{Reason: badStart}, 0)
-			return
-		}
+	if from.known = from.known || !m.plain || m.priority >= 0 || from.badStarts == 0 && !isBadStart(raw); !from.known {
+		from.badStarts++
+		b.g.Reject(raw, body.Rejection{Reason: badStart}, 0)
+		return
 	}
-	var object record.Head
-	var members []member
+	var h record.Head
+	var members iter.Seq2[[]byte, []byte]
 	if m.plain {
-		if object, members = b.spread(&m); members == nil {
+		if h, members = b.object(&m); members == nil {
 			b.s.metrics.plain.Inc()
 			m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
 		}
@@ -152,7 +151,6 @@ func (b *batch) record(raw []byte, from *peer) {
 		b.g.Reject(raw, body.Rejection{Reason: notAllowed(b.serviceOf(m.app))}, 0)
 		return
 	}
-	h := object
 	h.Service, h.Renames = m.app, true
 	if members == nil {
 		h.Time, h.Msg = m.time, m.msg
@@ -170,8 +168,10 @@ func (b *batch) record(raw []byte, from *peer) {
 		h.Why = why(&m, wrong)
 	}
 	parts := b.g.Begin(h)
-	for _, f := range members {
-		parts.Member(f.key, f.value, "")
+	if members != nil {
+		for key, value := range members {
+			parts.Member(key, value, "")
+		}
 	}
 	host := m.host
 	if host == nil {
@@ -192,43 +192,34 @@ func (b *batch) record(raw []byte, from *peer) {
 	b.g.Record(raw, 1, 0)
 }
 
-// A member is one of an object, as [record.Parser.Members] yields it.
-type member struct{ key, value []byte }
-
-// spread is object for any text. It is apart, because object allocates.
-func (b *batch) spread(m *message) (h record.Head, members []member) {
+// object returns the head and the other members of a message without a header whose text is an
+// object, as loggers of JSON write to a socket; nil for another. Its service is that of the tag, of
+// the object, or its name.
+func (b *batch) object(m *message) (h record.Head, rest iter.Seq2[[]byte, []byte]) {
 	text := bytes.TrimSpace(m.msg)
-	if len(text) == 0 || text[0] != '{' {
+	if !bytes.HasPrefix(text, []byte("{")) {
 		return h, nil
 	}
-	return b.object(m, text)
-}
-
-// object returns the head and the members of a message without a header whose text is an object, as
-// loggers of JSON write to a socket; nil for another. Its service is that of the tag, of the object,
-// or its name.
-func (b *batch) object(m *message, text []byte) (h record.Head, members []member) {
 	if n, err := b.inner.Scan(text); err != nil || n < len(text) {
 		return h, nil
 	}
-	h, rest := b.inner.Head(b.g.Arrival())
-	w := b.inner.Why(b.g.Arrival())
-	members = []member{}
+	h, rest = b.inner.Head(b.g.Arrival())
+	why := b.inner.Why(b.g.Arrival())
+	name := h.Service
 	for key, value := range rest {
-		if string(key) == "name" && len(h.Service) == 0 && record.IsString(value) {
-			h.Service, w.Service = record.TextOf(value), record.Cause{Place: record.FromField, Name: "name"}
+		if string(key) == "name" && len(name) == 0 && record.IsString(value) {
+			name, why.Service = record.TextOf(value), record.Cause{Place: record.FromField, Name: "name"}
 		}
-		members = append(members, member{key, value})
 	}
 	if len(m.app) > 0 {
-		w.Service = record.Cause{Place: record.FromProtocol, Name: "the application's name"}
+		why.Service = record.Cause{Place: record.FromProtocol, Name: "the application's name"}
 	} else {
-		m.app = h.Service
+		m.app = name
 	}
 	if b.g.Explains() {
-		h.Why = &w
+		h.Why = &why
 	}
-	return h, members
+	return h, rest
 }
 
 // why explains the head of a message. wrong says that its time is too far ahead.

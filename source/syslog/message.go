@@ -2,6 +2,7 @@ package syslog
 
 import (
 	"bytes"
+	"encoding/xml"
 
 	"blobtail/record"
 	"blobtail/record/times"
@@ -61,26 +62,14 @@ const (
 
 // isBadStart reports whether a message without a header is a line of XML, or no text.
 func isBadStart(b []byte) bool {
-	const most = 64
-	for _, c := range b[:min(len(b), most)] {
-		if c < ' ' && (c < '\a' || c > '\r') && c != '\x1b' {
-			return true
-		}
-	}
-	b = bytes.TrimSpace(b)
-	if bytes.HasPrefix(b, []byte("<?xml ")) || bytes.HasPrefix(b, []byte("<!DOCTYPE ")) {
+	control := func(r rune) bool { return r < ' ' && (r < '\a' || r > '\r') && r != '\x1b' }
+	text := bytes.TrimSpace(b)
+	if bytes.ContainsFunc(b[:min(len(b), 64)], control) || bytes.HasPrefix(text, []byte("<?xml ")) {
 		return true
 	}
-	name, ok := bytes.CutPrefix(b, []byte("<"))
-	if !ok || b[len(b)-1] != '>' {
-		return false
-	}
-	n := 0
-	for n < len(name) && (isLetter(name[n]) || isDigit(name[n]) || bytes.IndexByte([]byte("/:_.-"), name[n]) >= 0) {
-		n++
-	}
-	at, _, _ := word(afterSpace(name[n:]))
-	return n > 0 && (name[n] == '>' || bytes.IndexByte(at, '=') > 0)
+	tag, err := xml.NewDecoder(bytes.NewReader(text)).RawToken()
+	_, words := tag.(xml.CharData)
+	return err == nil && !words && text[len(text)-1] == '>'
 }
 
 // isProgram reports whether a word before a colon is rather the name of a program.
