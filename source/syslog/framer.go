@@ -28,7 +28,7 @@ const (
 // message before it had a length. If the first line of a connection ends in NUL, then its
 // messages may have line feeds: a line feed ends one only if a priority follows.
 //
-// A line ends too where a whole header of RFC 5424 begins, because some senders write no line feeds.
+// A line ends too where a whole header begins, because some senders write no line feeds.
 type framer struct {
 	counted bool // the last message had a length
 	begun   bool // a line has ended
@@ -38,6 +38,7 @@ type framer struct {
 	looked  int  // bytes of an unfinished line that have no end
 	headed  bool // a line has begun as one with a priority does
 	joined  bool // a message had no line feed before the next one
+	times   times.Reader
 }
 
 // A frame is a message without its framing, or the beginning of one.
@@ -112,9 +113,8 @@ func tooLong(size int) string {
 
 // line cuts off a message that a line feed or NUL ends.
 func (f *framer) line(b []byte) (m frame, n int) {
-	from := f.looked
+	line, from := b, f.looked
 	at := f.end(b)
-	line := b
 	if at >= 0 {
 		line = b[:at]
 	}
@@ -140,39 +140,47 @@ func (f *framer) line(b []byte) (m frame, n int) {
 }
 
 // nextHeader finds the header of another message in a line; 0 if it has none. Before from it was
-// looked for. Lines of a connection without priorities are no such messages.
+// looked for. Lines of a connection without priorities are no such messages, and behind a space of a
+// line of many a header is quoted.
 func (f *framer) nextHeader(line []byte, from int) int {
 	const most = len("<191>1 2006-01-02T15:04:05.123456789+00:00 ")
-	if f.headed = f.headed || len(line) > 0 && line[0] == '<'; len(line) == 0 || !f.headed {
-		return 0
-	}
-	for at := max(1, from-most); ; at++ {
+	f.headed = f.headed || len(line) > 0 && line[0] == '<'
+	for at := max(1, from-most); f.headed && at < len(line); at++ {
 		i := bytes.IndexByte(line[at:], '<')
 		if i < 0 {
-			return 0
+			break
 		}
-		if at += i; isHeader(line[at:]) {
+		if at += i; f.isHeader(line[at:]) && (f.joined || !f.begun || line[at-1] != ' ') {
 			return at
 		}
 	}
+	return 0
 }
 
-// isHeader reports whether b begins with a priority, the version 1 and a whole time of RFC 5424.
-func isHeader(b []byte) bool {
+// isHeader reports whether b begins with a priority and a whole time: of RFC 5424, behind the version
+// 1, or of RFC 3164.
+func (f *framer) isHeader(b []byte) bool {
 	_, n := priorityOf(b)
-	rest, ok := bytes.CutPrefix(b[n:], []byte("1 "))
-	if n == 0 || !ok {
+	if n == 0 {
 		return false
 	}
-	_, end := new(times.Reader).Prefix(rest)
-	return end >= len("2006-01-02T15:04:05Z") && end < len(rest) && rest[len("2006-01-02")] == 'T' && rest[end] == ' ' &&
+	rest, versioned := bytes.CutPrefix(b[n:], []byte("1 "))
+	f.times.Now = 1 << 60 // any, for a time without a year
+	_, end := f.times.Prefix(rest)
+	switch {
+	case end == 0 || end == len(rest) || rest[end] != ' ':
+		return false
+	case !versioned:
+		return isLetter(rest[0])
+	}
+	return end >= len("2006-01-02T15:04:05Z") && rest[len("2006-01-02")] == 'T' &&
 		(rest[end-1] == 'Z' || rest[end-3] == ':' && (rest[end-6] == '+' || rest[end-6] == '-'))
 }
 
 // unended reports whether b may be a message of a sender without line feeds: no line has ended in
 // one, or messages had none.
 func (f *framer) unended(b []byte) bool {
-	return (f.joined || !f.begun) && !f.counted && f.skip == 0 && !f.tail && isHeader(b)
+	return (f.joined || !f.begun) && !f.counted && f.skip == 0 && !f.tail && f.isHeader(b)
 }
 
 // end finds the end of a line; -1 if b has none. It does not look at a byte twice.

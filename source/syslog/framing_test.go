@@ -33,6 +33,7 @@ func texts(t testing.TB, parts ...string) (accepted, rejected []string) {
 
 func TestFraming(t *testing.T) {
 	const head = "<134>1 2026-11-20T08:01:42.236Z web1 shop 23328 - - "
+	const bsd = "<13>Nov  9 08:01:42 web1 shop[7]: "
 	const offset = "<191>1 2026-11-20T08:01:42+01:00 web1 shop - - - "
 	const noHeaders = "a <192>1 2026-11-20T08:01:42Z b <1>1 2026-11-20T08:01:42 c <1>2 2026-11-20T08:01:42Z <1>1 - e" +
 		" <1>1 2026-11-20T08:01:42Z"
@@ -63,6 +64,10 @@ func TestFraming(t *testing.T) {
 		{"lengths, with a header inside", counted(head+"a "+head+"b") + counted(head+"c"), []string{"a " + head + "b", "c"}},
 		{"no headers", head + noHeaders, []string{noHeaders}},
 		{"a quoted message", "sent " + head + "a\n", []string{"sent " + head + "a"}},
+		{"a quoted message, of lines", head + "a\n" + head + "sent: " + head + "b\n" + head + "c: " + bsd + "d\n" + head + "e\n",
+			[]string{"a", "sent: " + head + "b", "c: " + bsd + "d", "e"}},
+		{"no line feeds, RFC 3164", bsd + "a" + bsd + "b <13>Nov 2 c <13>Nov 20 08:01:42" + bsd + "d\n  e" + bsd + "f",
+			[]string{"a", "b <13>Nov 2 c <13>Nov 20 08:01:42", "d", "  e", "f"}},
 		{"a number at the end", "<13>a\n12", []string{"a", "12"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
