@@ -157,26 +157,55 @@ func (m *metadata) name(h *record.Head) {
 // A field is a member of an object.
 type field struct{ key, value []byte }
 
+// objectIn returns the object that a text of JSON has, any other value as it is.
+func (s *sink) objectIn(value []byte) []byte {
+	if value[0] != '"' || bytes.IndexByte(value[:min(len(value), 8)], '{') < 0 {
+		return value
+	}
+	text := bytes.TrimSpace(record.TextOf(value))
+	if n, err := s.Scan(text); err != nil || n < len(text) {
+		return value
+	}
+	return text
+}
+
+// spread returns the event scanned last with the members of its message, an object or one in a text,
+// in place of that. If more than a severity is beside it, unlike in Splunk's library for Node, nil.
+func (s *sink) spread() []byte {
+	members, message := 0, []byte(nil)
+	for key, value := range s.inner.Members() {
+		if members++; string(key) == "message" {
+			message = s.objectIn(value)
+		}
+	}
+	if bytes.IndexByte(message, ':') < 0 || message[0] != '{' || members > 2 {
+		return nil
+	}
+	event := []byte{'{'}
+	for key, value := range s.inner.Members() {
+		if string(key) != "message" {
+			event = fmt.Appendf(event, `"%s":%s,`, key, value)
+		}
+	}
+	return append(event, message[1:]...)
+}
+
 // head returns the head and the fields of an event: of an object its members, also if that is in a
 // text, of anything else the text.
 func (s *sink) head(event []byte) (h record.Head, rest []field, err error) {
-	text := event
+	event = s.objectIn(event)
 	if event[0] != '{' {
-		text = record.TextOf(event)
-	}
-	if inner := bytes.TrimSpace(text); event[0] == '"' && bytes.HasPrefix(inner, []byte("{")) {
-		if n, err := s.inner.Scan(inner); err == nil && n == len(inner) {
-			event = inner
-		}
-	}
-	if event[0] != '{' {
-		h = record.Head{Msg: text, Renames: true}
+		h = record.Head{Msg: record.TextOf(event), Renames: true}
 		if s.Explains() {
 			h.Why = &record.Why{Message: record.Cause{Place: record.FromProtocol, Name: "event"}}
 		}
 		return h, nil, nil
 	}
-	if _, err := s.inner.Scan(event); err != nil {
+	_, err = s.inner.Scan(event)
+	if object := s.spread(); object != nil {
+		_, err = s.inner.Scan(object)
+	}
+	if err != nil {
 		return h, nil, err
 	}
 	h, members := s.inner.Head(s.Arrival())

@@ -19,7 +19,18 @@ func TestEvents(t *testing.T) {
 		{"text", "", `{"time":1795519265.702,"host":"h","source":"/var/log/x","sourcetype":"nginx","index":"main","event":"ERROR: no"}`,
 			`"error","service":"nginx","msg":"ERROR: no","host":"h","source":"/var/log/x","sourcetype":"nginx","index":"main"}`},
 		{"winston-splunk-httplogger", "", `{"time":"1795519265.702","host":"h","source":"winston","sourcetype":"_json","index":"main","event":{"message":{"msg":"a","n":1},"severity":"warn"}}`,
-			`"warn","service":"winston","msg":"{\"msg\":\"a\",\"n\":1}","host":"h","source":"winston","sourcetype":"_json","index":"main"}`},
+			`"warn","service":"winston","msg":"a","n":1,"host":"h","source":"winston","sourcetype":"_json","index":"main"}`},
+		{"a message of JSON in a text", "",
+			`{"time":1795519265.702,"event":{"message":" {\"app\":\"pay\",\"msg\":\"a\",\"severity\":\"x\"}","severity":"warn"}}`,
+			`"warn","service":"pay","msg":"a","severity.2":"x"}`},
+		{"a message that is an object among others", "", `{"time":1795519265.702,"event":{"level":"warn","message":{"class":"E"},"n":1}}`,
+			`"warn","service":"unknown","msg":"{\"class\":\"E\"}","n":1}`},
+		{"a message of JSON in a text, among others", "", `{"time":1795519265.702,"event":{"level":"warn","message":"{\"a\":1}","n":1}}`,
+			`"warn","service":"unknown","msg":"{\"a\":1}","n":1}`},
+		{"a message without members", "", `{"time":1795519265.702,"event":{"message":{ },"severity":"warn"}}`,
+			`"warn","service":"unknown","msg":"{}"}`},
+		{"a message of words", "", `{"time":1795519265.702,"event":{"message":"{a: b}","n":1}}`,
+			`"","service":"unknown","msg":"{a: b}","n":1}`},
 		{"an object", "", `{"time":1795519265.702,"event":{"message":"m","level":"warning","service":"Shop","n":1,"host":"inner"},"host":"outer"}`,
 			`"warn","service":"shop","msg":"m","n":1,"host":"inner","host.2":"outer","service.name":"Shop"}`},
 		{"an object in a text", "",
@@ -103,6 +114,7 @@ func TestRaw(t *testing.T) {
 
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte(`{"time":"1","host":"h","event":{"message":"m","level":3},"fields":{"a":1,"level":"x"}}{"event":"x"}`))
+	f.Add([]byte(`{"event":{"message":"{\"a\":1}","severity":"x"}}{"event":"{\"b\":{}}"}{"event":{"message":{"c":[]}}}`))
 	f.Add([]byte(`{"event":null}{"event":{},"fields":[],"time":{}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var log sourcetest.Log
