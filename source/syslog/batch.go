@@ -2,6 +2,7 @@ package syslog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -141,8 +142,8 @@ func (b *batch) record(raw []byte, from *peer) {
 	}
 	var h record.Head
 	var members iter.Seq2[[]byte, []byte]
-	if m.plain {
-		if h, members = b.object(&m); members == nil {
+	if m.plain || m.app == nil {
+		if h, members = b.object(&m); members == nil && m.plain {
 			b.s.metrics.plain.Inc()
 			m.time, _ = body.TextTime(&b.parser.times, m.msg) // FortiGate has it in pairs
 		}
@@ -151,12 +152,12 @@ func (b *batch) record(raw []byte, from *peer) {
 		b.g.Reject(raw, body.Rejection{Reason: notAllowed(b.serviceOf(m.app))}, 0)
 		return
 	}
-	h.Service, h.Renames = m.app, true
+	h.Service, h.Time, h.Renames = m.app, cmp.Or(h.Time, m.time), true
 	if members == nil {
-		h.Time, h.Msg = m.time, m.msg
+		h.Msg = m.msg
 	}
 	// A device's clock may be wrong, and the device does not send its messages again.
-	wrong := m.time > b.parser.times.Now+record.MaxAhead.Nanoseconds()
+	wrong := h.Time > b.parser.times.Now+record.MaxAhead.Nanoseconds()
 	if wrong {
 		h.Time, h.Unread = 0, true
 	}
@@ -192,9 +193,9 @@ func (b *batch) record(raw []byte, from *peer) {
 	b.g.Record(raw, 1, 0)
 }
 
-// object returns the head and the other members of a message without a header whose text is an
-// object, as loggers of JSON write to a socket; nil for another. Its service is that of the tag, of
-// the object, or its name.
+// object returns the head and the other members of a message without a header, or without an
+// application, whose text is an object, as loggers of JSON write to a socket; nil for another. Its
+// service is that of the tag, of the object, or its name.
 func (b *batch) object(m *message) (h record.Head, rest iter.Seq2[[]byte, []byte]) {
 	text := bytes.TrimSpace(m.msg)
 	if !bytes.HasPrefix(text, []byte("{")) {

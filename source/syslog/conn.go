@@ -192,7 +192,6 @@ func (c *conn) read(ctx context.Context) (why string, closed bool, counter *coun
 			c.pass(begun)
 			if c.from.badStarts == mostBadStarts {
 				c.n = 0
-				c.s.failures.Warn().Str("source", c.from.source).Msg("a sender spoke no syslog, and was disconnected: " + badStart)
 				return "", false, m.noise
 			}
 			if full {
@@ -206,7 +205,7 @@ func (c *conn) read(ctx context.Context) (why string, closed bool, counter *coun
 		case errors.Is(err, os.ErrDeadlineExceeded) && wait == linger:
 			c.shrink()
 		case errors.Is(err, os.ErrDeadlineExceeded) && c.framer.unended(c.buf[:c.n]):
-			c.s.batch.last(frame{msg: c.buf[:c.n]}, c.from)
+			c.s.batch.last(frame{msg: bytes.TrimRight(c.buf[:c.n], "\r\n")}, c.from)
 			c.n, c.framer.looked, c.patience = 0, 0, c.s.o.Slow
 		case errors.Is(err, os.ErrDeadlineExceeded) && c.n > 0:
 			return "the sender was too slow", false, m.slow

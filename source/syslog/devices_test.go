@@ -130,6 +130,11 @@ func TestDevices(t *testing.T) {
 			`{"ts":"2026-11-20T15:30:05.123000000Z","level":"info","service":"shop","msg":"hello","hostname":"vm","name":"shop"}`},
 		{"JSON of a service of its own", `<11>{"service":"pay","name":"root","msg":"a","host":"inner"} `,
 			now + `"error","service":"pay","msg":"a","name":"root","host":"inner","facility":"user"}`},
+		{"pino-syslog", `<134>1 2026-11-20T15:30:00Z vm - 23328 - - {"level":30,"time":1795188605123,"name":"shop","msg":"a"}`,
+			`{"ts":"2026-11-20T15:30:05.123000000Z","level":"info","service":"shop","msg":"a",` +
+				`"name":"shop","host":"vm","facility":"local0","procid":"23328"}`},
+		{"JSON of no application, and of no time", `<11>1 2026-11-20T15:30:00Z vm - - - - {"name":"shop","msg":"a"}`,
+			now + `"error","service":"shop","msg":"a","name":"shop","host":"vm","facility":"user"}`},
 		{"JSON behind a tag", `<11>shop: {"name":"root","levelname":"WARNING","msg":"a"}`,
 			now + `"warn","service":"shop","msg":"a","name":"root","facility":"user"}`},
 		{"JSON and more", `<11>{"msg":"a"} b`,

@@ -28,11 +28,12 @@ const (
 // message before it had a length. If the first line of a connection ends in NUL, then its
 // messages may have line feeds: a line feed ends one only if a priority follows.
 //
-// A line ends too where a whole header begins, because some senders write no line feeds.
+// A line ends too where a whole header begins, because some senders write no line feeds. Then, too,
+// messages may have line feeds.
 type framer struct {
 	counted bool // the last message had a length
 	begun   bool // a line has ended
-	nul     bool // messages end in NUL
+	nul     bool // messages end in NUL, or nothing ends them
 	skip    int  // bytes of a message with a length that are still to be skipped
 	tail    bool // the rest of a line is to be skipped
 	looked  int  // bytes of an unfinished line that have no end
@@ -119,7 +120,7 @@ func (f *framer) line(b []byte) (m frame, n int) {
 		line = b[:at]
 	}
 	if next := f.nextHeader(line, from); next > 0 {
-		f.looked, f.counted, f.joined = 0, false, true
+		f.looked, f.counted, f.joined, f.nul = 0, false, true, true
 		return frame{msg: b[:next]}, next
 	}
 	if at < 0 {

@@ -60,14 +60,15 @@ func TestFraming(t *testing.T) {
 		{"no line feeds", head + `{"n":0}` + head + `a <b> "c" ` + offset + "d" + offset + "e\n" + head + "f",
 			[]string{`{"n":0}`, `a <b> "c" `, "d", "e", "f"}},
 		{"no line feeds but within", head + "a\n  at b" + head + "c", []string{"a", "  at b", "c"}},
-		{"no line feeds, later", head + "a" + head + "b\n  at b" + head + "c", []string{"a", "b", "  at b", "c"}},
+		{"no line feeds, later", head + "a" + head + "b\n  at b" + head + "c\n" + head + "d\n  e\n",
+			[]string{"a", "b\n  at b", "c", "d", "  e"}},
 		{"lengths, with a header inside", counted(head+"a "+head+"b") + counted(head+"c"), []string{"a " + head + "b", "c"}},
 		{"no headers", head + noHeaders, []string{noHeaders}},
 		{"a quoted message", "sent " + head + "a\n", []string{"sent " + head + "a"}},
 		{"a quoted message, of lines", head + "a\n" + head + "sent: " + head + "b\n" + head + "c: " + bsd + "d\n" + head + "e\n",
 			[]string{"a", "sent: " + head + "b", "c: " + bsd + "d", "e"}},
 		{"no line feeds, RFC 3164", bsd + "a" + bsd + "b <13>Nov 2 c <13>Nov 20 08:01:42" + bsd + "d\n  e" + bsd + "f",
-			[]string{"a", "b <13>Nov 2 c <13>Nov 20 08:01:42", "d", "  e", "f"}},
+			[]string{"a", "b <13>Nov 2 c <13>Nov 20 08:01:42", "d\n  e", "f"}},
 		{"a number at the end", "<13>a\n12", []string{"a", "12"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -22,6 +22,9 @@ func FuzzConnection(f *testing.F) {
 	for _, seed := range []string{
 		"<13>1 2026-11-20T15:04:05Z h a 1 - [x y=\"z\\\"\"][q] m\n", "17 <13>Nov 20 15:04:05 h", "<13>a\x00<13>b\nc\x00",
 		"<189>45: rtr1: *Nov 20 2026 15:04:05.1 CET: %A-5-B: x\n", "\n\n5 <1>a7 <1>abcd9", "<13>Nov 20 15:04:05 +0100 h a[1]: b",
+		"<13>1 2026-11-20T15:04:05Z h a - - - m<13>1 2026-11-20T15:04:05Z h - - - - {\"name\":\"a\"}",
+		"<13>Nov  2 15:04:05 h a: b<13>Nov  2 15:04:05 h a: b",
+		"<log>\n<record>\n</record>\n", "\x00\x00\x01\xfe}q\x00(X\x04\x00\x00\x00nameq\x01",
 	} {
 		f.Add([]byte(seed), len(seed)/2)
 	}

@@ -45,7 +45,8 @@ func (p *parser) parse(b []byte) message {
 		m = message{priority: m.priority, msg: rest, plain: true}
 		// Without a time a word before a colon is more often one of a sentence. A tag is name[number]:
 		// or what stands right behind the priority in lower case and is no level.
-		if name, pid, n := tagOf(rest); n > 0 && rest[n-1] == ':' && (pid != nil || m.priority >= 0 && isProgram(name)) {
+		if name, pid, n := tagOf(rest); n > 0 && rest[n-1] == ':' &&
+			(pid != nil || m.priority >= 0 && name[0]-'A' >= 26 && record.ParseLevel(name) == record.Other) {
 			m.app, m.procID, m.msg = name, pid, afterSpace(rest[n:])
 		}
 	}
@@ -70,11 +71,6 @@ func isBadStart(b []byte) bool {
 	tag, err := xml.NewDecoder(bytes.NewReader(text)).RawToken()
 	_, words := tag.(xml.CharData)
 	return err == nil && !words && text[len(text)-1] == '>'
-}
-
-// isProgram reports whether a word before a colon is rather the name of a program.
-func isProgram(word []byte) bool {
-	return word[0]-'A' >= 26 && record.ParseLevel(word) == record.Other
 }
 
 const bom = "\xef\xbb\xbf"
