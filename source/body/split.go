@@ -132,9 +132,6 @@ func (f Form) Decode(body []byte, to Sink) error {
 	return nil
 }
 
-// CLEF is the type of events of Seq's clients, objects in lines.
-const CLEF = "application/vnd.serilog.clef"
-
 // decoderFor chooses by Content-Type; sniffed reports that the type does not
 // determine the format. curl, and many clients that set no type, send the sniffed
 // types, with bodies of any format: a form is one only if it looks like one.
@@ -152,7 +149,7 @@ func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
 	switch media {
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json":
 		return decodeLines, false, nil
-	case "application/json", CLEF:
+	case "application/json", "application/vnd.serilog.clef":
 		return decodeJSON, false, nil
 	case "text/plain", "application/octet-stream":
 		return decodeSniffed, true, nil

@@ -3,6 +3,7 @@ package body
 import (
 	"bytes"
 	"net/url"
+	"unicode/utf8"
 
 	"blobtail/record"
 )
@@ -12,21 +13,14 @@ const URLForm = "application/x-www-form-urlencoded"
 
 // IsURLForm reports whether a text is a form of two pairs or more: name=value&other=a+b
 func IsURLForm(text []byte) bool {
-	pairs := 0
+	pairs, other := 0, func(r rune) bool { return r < utf8.RuneSelf && !isNameByte(byte(r)) }
 	for pair := range bytes.SplitSeq(text, []byte("&")) {
 		name, _, ok := bytes.Cut(pair, []byte("="))
-		if pairs++; !ok || len(name) == 0 || len(name) > record.LongestName || !allNameBytes(name) {
+		if pairs++; !ok || len(name) == 0 || len(name) > record.LongestName || bytes.ContainsFunc(name, other) {
 			return false
 		}
 	}
 	return pairs > 1 && !bytes.ContainsAny(text, " \t\r\n{\"")
-}
-
-func allNameBytes(text []byte) bool {
-	for len(text) > 0 && isNameByte(text[0]) {
-		text = text[1:]
-	}
-	return len(text) == 0
 }
 
 // decodeURLForm passes a form as one object. Any other body is as if it had no type.

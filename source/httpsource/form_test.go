@@ -1,11 +1,13 @@
 package httpsource_test
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"blobtail/source/body"
 	"blobtail/source/gelf"
 	"blobtail/source/sourcetest"
 )
@@ -56,8 +58,10 @@ func TestSeq(t *testing.T) {
 		{"the newer path", "/ingest/clef", clef, `{"@t":"2026-11-24T11:21:05Z","@m":"a","@l":"Warning"}`,
 			seconds + `000000000Z","level":"warn","service":"unknown","msg":"a"}`},
 		{"seq-logging", "/api/events/raw", "application/json",
-			`{"Events":[{"Timestamp":"2026-11-24T11:21:05.702Z","Level":"Error","MessageTemplate":"{disk}","Properties":{"disk":"sda"}}]}`,
-			seconds + `702000000Z","level":"error","service":"unknown","msg":"{disk}","Properties":{"disk":"sda"}}`},
+			`{"Events":[{"Timestamp":"2026-11-24T11:21:05.702Z","Level":"Error","MessageTemplate":"{disk}","Properties":{"disk":"sda"}},
+				{"Timestamp":"2026-11-24T11:21:05Z","Level":"Warning","MessageTemplate":"a","Properties":{"Application":"Shop"}}]}`,
+			seconds + `702000000Z","level":"error","service":"unknown","msg":"{disk}","Properties":{"disk":"sda"}}` + "\n" +
+				seconds + `000000000Z","level":"warn","service":"shop","msg":"a","Properties":{"Application":"Shop"}}`},
 		{"a service called clef", "/ingest/clef", "application/json", `{"@t":"2026-11-24T11:21:05Z","@m":"a"}`,
 			seconds + `000000000Z","level":"info","service":"clef","msg":"a"}`},
 	} {
@@ -72,4 +76,19 @@ func TestSeq(t *testing.T) {
 	if w.Code != http.StatusBadRequest || log.Rejected() != 1 {
 		t.Errorf("no event: %d %s, %d rejected", w.Code, w.Body, log.Rejected())
 	}
+}
+
+// FuzzForms sends any bytes as a form: each is stored, or rejected with a reason.
+func FuzzForms(f *testing.F) {
+	for _, seed := range []string{"level=error&msg=a+b%0a", "a=1&a=-1.5e3&b=%zz&c=", "a=b&a=b&%61=c", "{}", "a=b"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var log sourcetest.Log
+		w := sourcetest.Send(log.Source(gelf.New()), "POST", "/ingest", bytes.NewReader(b), "Content-Type", body.URLForm)
+		if n := len(log.Lines()) + log.Rejected(); w.Code == http.StatusOK && body.IsURLForm(b) && n != 1 {
+			t.Errorf("%d records of %q: %d %s", n, b, w.Code, w.Body)
+		}
+		log.Valid(t)
+	})
 }

@@ -46,8 +46,11 @@ func (x nativeExchange) Open() (in Intake, err error) {
 	case r.Method != http.MethodPost && r.Method != http.MethodPut:
 		return in, RefuseMethod("POST, PUT", "%s %s: records are sent with POST or PUT", r.Method, body.Short(r.URL.Path))
 	}
-	if name != "" && !(name == "clef" && strings.HasPrefix(r.Header.Get("Content-Type"), body.CLEF)) {
+	if name != "" && !(name == "clef" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/vnd.serilog.clef")) {
 		in.Service = record.FoldService(name)
+	}
+	if r.URL.Path == "/api/events/raw" && r.URL.RawQuery == "" {
+		r.URL.RawQuery = "_service=Properties.Application" // of an event in an array; one of CLEF has no Properties
 	}
 	in.Form, err = body.ParseForm(r.Header.Get("Content-Type"), r.Header.Values("Content-Encoding"))
 	return in, err

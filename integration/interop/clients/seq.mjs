@@ -9,7 +9,6 @@ const log = new seq.Logger({
 	onRemoteConfigChange: () => {},
 	onError: (e) => console.error(String(e)),
 })
-log._endpoint += "?_service=Properties.Application" // the client has its properties in an object
 for await (const r of paced()) {
 	log.emit({
 		timestamp: new Date(r.ms),
