@@ -196,7 +196,7 @@ func serviceRank(name string) int {
 		return 6
 	case "_service_name", "_service.name":
 		return 5
-	case "_app", "_application", "_application_name":
+	case "_app", "_app_name", "_application", "_application_name":
 		return 4
 	case "_container_name":
 		return 3
