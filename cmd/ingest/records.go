@@ -9,6 +9,7 @@ import (
 	"blobtail/internal/rules"
 	"blobtail/internal/tally"
 	"blobtail/record"
+	"blobtail/record/forms"
 )
 
 // accepter is each part on the way of a request from its source to the buffer.
@@ -34,12 +35,19 @@ func compile(c config.Config) (h handling, err error) {
 	if len(counters) > 0 {
 		h.counters, badCounters = tally.NewCounters(counters)
 	}
-	all := make([]rules.Rule, len(c.Rules))
-	for i, r := range c.Rules {
-		all[i] = rules.Rule{Name: r.Name, Service: r.Service, Where: r.Where, Drop: r.Drop, Sample: r.Sample}
-		for _, m := range r.Mask {
-			all[i].Mask = append(all[i].Mask, rules.Mask(m))
+	var all []rules.Rule // the forms are first: masks see their fields
+	for _, f := range c.Forms {
+		form, _ := forms.Compile(f.Form) // the configuration is valid
+		for i := 0; i < len(f.Services) && f.Store; i++ {
+			all = append(all, rules.Rule{Name: f.Services[i], Service: f.Services[i], Form: form})
 		}
+	}
+	for _, r := range c.Rules {
+		one := rules.Rule{Name: r.Name, Service: r.Service, Where: r.Where, Drop: r.Drop, Sample: r.Sample}
+		for _, m := range r.Mask {
+			one.Mask = append(one.Mask, rules.Mask(m))
+		}
+		all = append(all, one)
 	}
 	if len(all) > 0 {
 		h.rules, badRules = rules.Compile(all)

@@ -73,9 +73,10 @@ func (t *tried) print(w io.Writer, n int) {
 	if len(fields) > 0 {
 		fmt.Fprintf(w, "   %s\n", cli.SafeLine(strings.Join(fields, " ")))
 	}
-	for _, part := range [...][2]string{{"time", t.Time}, {"level", t.Level}, {"message", t.Message}, {"service", t.Service}, {"rule", t.Rule}} {
-		if part[1] != "" {
-			fmt.Fprintf(w, "   %s: %s\n", part[0], cli.SafeLine(part[1]))
+	for i, part := range [...]string{t.Time, t.Level, t.Message, t.Service, t.Rule, t.Form} {
+		name := [...]string{"time", "level", "message", "service", "rule", "form"}[i]
+		if part != "" {
+			fmt.Fprintf(w, "   %s: %s\n", name, cli.SafeLine(part))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"blobtail/internal/spelling"
 	"blobtail/internal/when"
 	"blobtail/record"
+	"blobtail/record/forms"
 	"blobtail/source/body"
 	"blobtail/source/carry"
 	"blobtail/source/dryrun"
@@ -75,7 +77,7 @@ func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.
 	if err != nil {
 		return err
 	}
-	r := &rehearsal{try: t, door: door, options: o, rules: h.rules}
+	r := &rehearsal{try: t, door: door, options: o, rules: h.rules, forms: c.Forms}
 	if err := r.run(ctx, lines); err != nil {
 		return err
 	}
@@ -121,6 +123,7 @@ type rehearsal struct {
 	door    carry.Door
 	options dryrun.Options
 	rules   *rules.Rules // nil: there are none
+	forms   config.Forms
 
 	by       carry.Transport
 	answer   dryrun.Answer
@@ -137,6 +140,7 @@ type tried struct {
 	Raw      string          `json:"raw,omitempty"` // of a rejected one
 	*dryrun.Reasons
 	Rule string `json:"rule,omitempty"` // the work of the rules of the configuration
+	Form string `json:"form,omitempty"` // of the message
 }
 
 func (r *rehearsal) run(ctx context.Context, lines []byte) error {
@@ -248,6 +252,7 @@ func (r *rehearsal) seen(s body.Seen) {
 		r.accepted++
 		r.lacks.Count(&s.Stamp)
 		reasons := dryrun.ReasonsOf(s, r.by)
+		one.Form = r.formed(s.Line)
 		one.Line, one.Reasons = bytes.TrimSuffix(bytes.Clone(s.Line), []byte("\n")), &reasons
 	}
 	if r.try.Limit == 0 || len(r.tried) < r.try.Limit {
@@ -272,9 +277,32 @@ func (r *rehearsal) ruled(k *kept) {
 		case !ok:
 			t.Rule = "left out by a rule of the configuration"
 		case !bytes.Equal(line, t.Line):
-			t.Line, t.Rule = line, "masked by a rule of the configuration"
+			t.Line, t.Rule = line, "changed by a mask or a form of the configuration"
 		}
 	}
+}
+
+// formed tells of a record whether its message has the form of its service, or which form fits.
+func (r *rehearsal) formed(line []byte) string {
+	service, _ := record.LineService(line)
+	for _, f := range r.forms {
+		if !slices.ContainsFunc(f.Services, func(glob string) bool { return record.MatchService(glob, string(service)) }) {
+			continue
+		}
+		form, _ := forms.Compile(f.Form) // the configuration is valid
+		if form.Stage {
+			return f.Form
+		}
+		if made, has := form.Append(nil, line, false); has {
+			return fmt.Sprintf("%s: %s", f.Form, bytes.TrimSuffix(made[len(line)-len("}\n")+1:], []byte("}\n")))
+		}
+		return "the message has not the form " + f.Form
+	}
+	value, _ := record.Lookup(line, "msg")
+	if fits := forms.Fitting(record.TextOf(value)); fits != "" {
+		return fmt.Sprintf("the message has the form %s; for its fields at a read, without a stored byte: forms: {%s: %[1]s}", fits, service)
+	}
+	return ""
 }
 
 // note is the remark that an answer of the native protocol has.

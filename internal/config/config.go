@@ -54,12 +54,19 @@ type Config struct {
 	OTLP OTLP `yaml:"otlp" kong:"-"`
 	// Fields are names of fields that are tried before the known ones.
 	Fields Fields `yaml:"fields" kong:"-"`
-	// TimeNear is on or off: whether a time that may be that of another thing has to be near.
-	TimeNear string `yaml:"time-near" kong:"-"`
+	Texts  `yaml:",inline" kong:"-"`
 	// Counters count records for Prometheus.
 	Counters []Counter `yaml:"counters" kong:"-"`
 	// Rules drop, sample and mask records. They apply in their order.
 	Rules []RecordRule `yaml:"rules" kong:"-"`
+}
+
+// Texts says what is found in texts.
+type Texts struct {
+	// Forms make fields of messages, at a read or as they come.
+	Forms Forms `yaml:"forms"`
+	// TimeNear is on or off: whether a time that may be that of another thing has to be near.
+	TimeNear string `yaml:"time-near"`
 }
 
 // Ingest says where the ingester listens, and how it names blobs.
@@ -159,7 +166,7 @@ func Default() Config {
 		Retention: Retention{Tail: Age(day), Grace: Duration(time.Hour), Rules: []Rule{}},
 		AzureLogs: AzureLogs{Ignore: []string{}},
 		Fields:    Fields{},
-		TimeNear:  "on",
+		Texts:     Texts{Forms: Forms{}, TimeNear: "on"},
 		Counters:  []Counter{},
 		Rules:     []RecordRule{},
 	}
@@ -209,13 +216,12 @@ func variables(file string, v reflect.Value, key string) error {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			f := v.Type().Field(i)
+		for _, f := range reflect.VisibleFields(v.Type()) {
 			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if !f.IsExported() || name == "" {
 				continue
 			}
-			if err := variables(file, v.Field(i), strings.TrimPrefix(key+"."+name, ".")); err != nil {
+			if err := variables(file, v.FieldByIndex(f.Index), strings.TrimPrefix(key+"."+name, ".")); err != nil {
 				if env := f.Tag.Get("env"); env != "" {
 					return fmt.Errorf("%w; set %s instead", err, env)
 				}
@@ -345,7 +351,7 @@ func (c Config) LiveOff() bool { return c.Live == "off" }
 // Validate returns every mistake in the configuration at once. Each line names the
 // key, the value and the fix.
 func (c Config) Validate() error {
-	var m mistakes
+	m := c.Forms.Check()
 	m.check(c.Store != openstore.Spec{}, "store", "", "want dir:PATH or azure:[ACCOUNT/]CONTAINER")
 	m.check(!c.Store.Logs(), "store", c.Store.String(), "want a store to write to; Azure's own logs are for logquery, and for ingest import --from")
 	in := c.Ingest

@@ -40,6 +40,8 @@ type Context struct {
 
 	Config   string `yaml:"config,omitempty"`
 	Timezone string `yaml:"timezone,omitempty"`
+	// Forms count before those of the configuration.
+	Forms Forms `yaml:"forms,omitempty"`
 }
 
 func contextName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) }

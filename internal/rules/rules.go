@@ -41,6 +41,7 @@ import (
 	"blobtail/internal/globset"
 	"blobtail/internal/where"
 	"blobtail/record"
+	"blobtail/record/forms"
 )
 
 // Rule is one rule of the configuration. One of Drop, Sample and Mask is set.
@@ -55,6 +56,7 @@ type Rule struct {
 	// Sample is the share of records that are kept, between 0 and 1. 0: no sample.
 	Sample float64
 	Mask   []Mask
+	Form   *forms.Form // of the messages; nil: none. Of the forms for a service the first counts
 }
 
 // Actions are the values of the label action, by [Rule.action].
@@ -62,6 +64,7 @@ const (
 	actionDrop   = "drop"
 	actionSample = "sample"
 	actionMask   = "mask"
+	actionForm   = "unfit" // those without the form are counted
 )
 
 func (r *Rule) action() string {
@@ -70,6 +73,8 @@ func (r *Rule) action() string {
 		return actionDrop
 	case r.Sample > 0:
 		return actionSample
+	case r.Form != nil:
+		return actionForm
 	}
 	return actionMask
 }
@@ -93,6 +98,7 @@ type rule struct {
 	action string
 	where  *where.Expr // nil: all records
 	masks  []mask
+	form   *forms.Form
 	id     uint64 // of the definition of its masks
 	seed   uint64 // of a sample
 	kept   uint64 // of a sample, the records with a lower hash
@@ -106,6 +112,9 @@ const kindsVersion = 1
 // id is a hash of all that decides on the bytes of a record.
 func (r *Rule) id() uint64 {
 	text := fmt.Appendf(nil, "%d %q %q", kindsVersion, r.Service, r.Where)
+	if r.Form != nil {
+		text = fmt.Appendf(text, " form %q", r.Form.Text)
+	}
 	for _, m := range r.Mask {
 		text = fmt.Appendf(text, " %q %q %q %q", m.Field, m.Kind, m.Pattern, m.With)
 	}
@@ -138,7 +147,7 @@ func (c *rule) compile(r *Rule, n int) error {
 	key := fmt.Sprintf("rules[%d]", n)
 	c.name, c.action = r.Name, r.action()
 	c.raw = record.MatchService(r.Service, record.RejectedService)
-	c.id = r.id()
+	c.form, c.id = r.Form, r.id()
 	c.seed = xxh3.HashString(r.Name)
 	c.kept = uint64(r.Sample * (1 << 63) * 2)
 	var mistakes []error
