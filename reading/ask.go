@@ -1,7 +1,6 @@
 package reading
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,8 +34,8 @@ type Ask struct {
 	Exprs     []string // RE2, each must match
 	Without   []string // none may occur
 	Where     string   // a condition over fields (package where); "": none
-	// Parse makes fields of messages, for Where and for the receiver of the lines: json, logfmt, or
-	// a pattern of LogQL; "": none are made.
+	// Parse makes fields of messages, for Where and for the receiver of the lines: the name of a form or
+	// a pattern (package forms), or a list of forms by service; "": none are made. "stages" is for LogQL.
 	Parse string
 	Not   bool // wanted are the records that Texts, Words and Exprs do not all match
 	Fold  bool // upper and lower case are equal for these, and for Without
@@ -125,7 +124,7 @@ func (a *Ask) Select(pipe *stage.Pipeline, kept bool) {
 		a.Services = slices.DeleteFunc(slices.Clone(sel.Names), func(s string) bool { return record.ValidStored(s) && !sel.Service(s) })
 	}
 	a.Levels, a.choose.none = levelsOf(&sel.Levels)
-	a.NotLevels, a.Parse = 0, ""
+	a.NotLevels = 0
 	a.Texts, a.Words, a.Exprs, a.Without, a.Where, a.Not, a.Fold = sel.Texts, nil, nil, nil, "", false, false
 }
 
@@ -148,7 +147,7 @@ func levelsOf(levels *[record.NumLevels]bool) (set LevelSet, none bool) {
 }
 
 // compile compiles LogQL and conditions, once.
-func (a *Ask) compile(b *budget.Budget) error {
+func (a *Ask) compile(b *budget.Budget) (err error) {
 	if a.LogQL != "" && a.pipe == nil {
 		tree, err := logql.Parse(a.LogQL)
 		if err != nil {
@@ -178,13 +177,11 @@ func (a *Ask) compile(b *budget.Budget) error {
 		}
 	}
 	if a.Parse != "" && a.parser == nil {
-		p, err := newParser(a.Parse, b)
-		if err != nil {
-			return err
+		if a.parser, err = a.newParser(b); a.parser != nil && a.where != nil {
+			a.where.Made = where.Made{ID: "\x00" + a.Parse, Append: a.parser.append, Field: a.parser.makes}
 		}
-		a.parser = p
 	}
-	return nil
+	return err
 }
 
 // filter returns the compiled filter.
@@ -204,19 +201,7 @@ func (a *Ask) filter(b *budget.Budget) (blobs.Filter, error) {
 	if a.Impossible() { // a follower does not go by the range
 		f.Levels = f.Levels.Without(^LevelSet(0))
 	}
-	if a.parser != nil && a.where != nil {
-		f.Where, f.Accept, f.Unjudged = nil, a.acceptParsed, a.where.Unjudged
-	}
 	return f, nil
-}
-
-// acceptParsed reports whether the condition is true for a line with the fields of its message.
-func (a *Ask) acceptParsed(line []byte) (ok bool) {
-	_ = a.parser.with(line, func(line []byte) error {
-		ok = a.where.Match(bytes.TrimSuffix(line, []byte("\n")))
-		return nil
-	})
-	return ok
 }
 
 // Matcher compiles the filter. It is for code that shows the matches, and finds mistakes before a

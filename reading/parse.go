@@ -6,30 +6,38 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"blobtail/internal/budget"
+	"blobtail/internal/globset"
 	"blobtail/logql"
 	"blobtail/logql/stage"
+	"blobtail/reading/blobs"
 	"blobtail/reading/survey"
 	"blobtail/record"
+	"blobtail/record/forms"
 )
 
 // madeLine is the field of the line that the stages of a query make of a record.
 const madeLine = "__line__"
 
-// A parser makes fields of the message of a record, by the stages of LogQL. Several goroutines may
-// use it at once.
-type parser struct {
-	pipe  *stage.Pipeline
-	whole bool      // errors of stages are fields, and so is the line that they make
-	pool  sync.Pool // of *parsing
+// stages is the [Ask.Parse] of a question in LogQL: the fields that its stages make.
+const stages = "stages"
 
-	fields     int          // of a message that has the form, at least
-	read, made atomic.Int64 // messages, and those that have it
+// A maker makes fields of a message: a form, or stages of LogQL. Several goroutines may use it at once.
+type maker interface {
+	// Append appends a line with the fields, or as it is if the message has none.
+	Append(dst, line []byte, store bool) (_ []byte, has bool)
+}
+
+// A parser has the makers of a question. Several goroutines may use it at once.
+type parser struct {
+	makers []maker
+	set    *globset.Set // of the makers; nil: the first is for all services, and messages are counted
+
+	read, made atomic.Int64 // messages, and those that have the form
 	other      atomic.Pointer[string]
 }
 
@@ -39,24 +47,26 @@ func (p *parser) note() string {
 	if message == nil || p.made.Load() > 0 {
 		return ""
 	}
-	form := "a pattern has the text of a message around names in < >"
+	form, name := "a pattern has the text of a message around names in < >", forms.Fitting([]byte(*message))
 	switch text := *message; {
+	case name != "":
 	case strings.HasPrefix(text, "{"):
-		form = "write --parse json (parse=json in the API)"
+		name = "json"
 	case regexp.MustCompile(`(^| )[A-Za-z_][\w.]*=[^= ]`).MatchString(text):
-		form = "write --parse logfmt (parse=logfmt in the API)"
+		name = "logfmt"
+	}
+	if name != "" {
+		form = fmt.Sprintf("write --parse %s (parse=%[1]s in the API)", name)
 	}
 	return fmt.Sprintf("parse: none of %d messages has that form, and one is %.60q; %s", p.read.Load(), *message, form)
 }
 
 // count counts a message.
-func (p *parser) count(line []byte, parsed []stage.Label) {
-	if p.made.Load() > 0 {
+func (p *parser) count(line []byte, has bool) {
+	if p.set != nil || p.made.Load() > 0 {
 		return
 	}
-	p.read.Add(1)
-	parsed = slices.DeleteFunc(slices.Clone(parsed), func(l stage.Label) bool { return strings.HasPrefix(l.Name, "__error") })
-	if len(parsed) >= p.fields {
+	if p.read.Add(1); has {
 		p.made.Add(1)
 	} else if p.other.Load() == nil {
 		value, _ := record.Lookup(line, "msg")
@@ -65,73 +75,121 @@ func (p *parser) count(line []byte, parsed []stage.Label) {
 	}
 }
 
-// parsing is the memory of one call.
-type parsing struct {
-	entry stage.Entry
-	line  []byte
-}
-
-// newParser returns the parser of [Ask.Parse].
-func newParser(text string, b *budget.Budget) (*parser, error) {
-	what := text
+// newParser returns the parser of [Ask.Parse]; nil if it makes no field of the services.
+func (a *Ask) newParser(b *budget.Budget) (*parser, error) {
+	p := &parser{}
 	switch {
-	case text == "json", text == "logfmt":
-	case !strings.Contains(text, "<"):
-		return nil, &AskError{"parse", fmt.Errorf("%.60q: it must be json, logfmt, or a pattern such as '<ip> - <user> \"<method> <path>\"'", text)}
-	default:
-		what = "pattern " + strconv.Quote(text)
+	case (a.Parse == stages) != (a.pipe != nil):
+		return nil, &AskError{"parse", errors.New("parse=stages is for logql, and the only one beside it")}
+	case a.Parse == stages:
+		p.makers = []maker{&staged{pipe: a.pipe}}
+		return p, nil
+	case a.Parse == "none":
+		return nil, nil
 	}
-	tree, err := logql.Parse(`{service_name=~"_.*|.*"} | ` + what)
+	rules, err := forms.Rules(a.Parse)
+	var globs []string
+	for _, r := range rules {
+		form, bad := forms.Compile(r.Form)
+		of := maker(form)
+		if bad == nil && form.Stage {
+			tree, _ := logql.Parse(`{service_name=~"_.*|.*"} | ` + r.Form) // can be read
+			s := &staged{}
+			s.pipe, bad = stage.View{Budget: b}.Compile(tree.(*logql.LogExpr))
+			of = s
+		}
+		err = errors.Join(err, bad)
+		for _, glob := range r.Services {
+			globs, p.makers = append(globs, glob), append(p.makers, of)
+		}
+	}
 	if err != nil {
 		return nil, &AskError{"parse", err}
 	}
-	lines, ok := tree.(*logql.LogExpr)
-	if !ok {
-		return nil, &AskError{"parse", errors.New("it is no stage")}
+	if !strings.HasPrefix(a.Parse, "[{") {
+		return p, nil
 	}
-	pipe, err := stage.View{Budget: b}.Compile(lines)
-	if err != nil {
-		return nil, &AskError{"parse", err}
+	p.set = globset.New(globs)
+	if !slices.ContainsFunc(a.Services, func(s string) bool { return !record.ValidStored(s) || len(p.set.Match(s)) > 0 }) {
+		return nil, nil // others than those that have forms
 	}
-	return &parser{pipe: pipe, fields: max(1, len(regexp.MustCompile(`<[A-Za-z]\w*>`).FindAllString(text, -1)))}, nil
+	return p, nil
 }
 
-// with calls f with a line that has the fields of its message too. The line is valid during the
-// call.
-func (p *parser) with(line []byte, f func(line []byte) error) error {
-	m, ok := p.pool.Get().(*parsing)
-	if !ok {
-		m = &parsing{}
-	}
-	defer p.pool.Put(m)
-	m.line = p.append(m.line[:0], line, &m.entry)
-	return f(m.line)
+// makes reports whether the parser may make a field of a name.
+func (p *parser) makes(name string) bool {
+	return strings.HasSuffix(name, "_extracted") || slices.ContainsFunc(p.makers, func(m maker) bool {
+		form, ok := m.(*forms.Form)
+		return !ok || form.Makes(name)
+	})
 }
 
-// append appends a line with the fields of its message. Text that the parser cannot read stays as
-// it is. The text of a field that looks like a number is a number, as LogQL compares it.
-func (p *parser) append(dst, line []byte, e *stage.Entry) []byte {
+// append appends lines with the fields of their messages.
+func (p *parser) append(dst, lines []byte) []byte {
+	for line := range bytes.Lines(lines) {
+		of := p.makers[0]
+		if p.set != nil {
+			service, _ := record.LineService(line)
+			n := p.set.Match(string(service))
+			if len(n) == 0 {
+				dst = append(dst, line...)
+				continue
+			}
+			of = p.makers[n[0]]
+		}
+		var has bool
+		dst, has = of.Append(dst, line, false)
+		p.count(line, has)
+	}
+	return dst
+}
+
+// folds reports whether a read may fold its blocks, and keep what comes of them: nobody counts the
+// messages without a form.
+func (a *Ask) folds() bool { return a.parser == nil || a.parser.set != nil }
+
+// fold is a fold of lines that get the fields of their messages.
+func (a *Ask) fold(f blobs.Fold) blobs.Fold {
+	p, of := a.parser, f.Of
+	if p == nil {
+		return f
+	}
+	if f.ID != "" {
+		f.ID += " " + a.Parse
+	}
+	f.Of = func(lines []byte) (any, int64, error) { return of(p.append(make([]byte, 0, 2*len(lines)), lines)) }
+	return f
+}
+
+// staged makes the fields of the stages of a query.
+type staged struct {
+	pipe  *stage.Pipeline
+	whole bool      // errors of stages are fields, and so is the line that they make
+	pool  sync.Pool // of *stage.Entry
+}
+
+// Append implements [maker].
+func (s *staged) Append(dst, line []byte, _ bool) (_ []byte, has bool) {
+	e, ok := s.pool.Get().(*stage.Entry)
+	if !ok {
+		e = &stage.Entry{}
+	}
+	defer s.pool.Put(e)
 	object := bytes.TrimSuffix(line, []byte("\n"))
-	if !p.pipe.Entry(line, e) || len(object) < 2 {
-		return append(dst, line...)
+	if !s.pipe.Entry(line, e) || len(object) < 2 {
+		return append(dst, line...), false
 	}
-	p.count(line, e.Parsed)
 	dst = append(dst, object[:len(object)-1]...)
 	for _, l := range e.Parsed {
-		if strings.HasPrefix(l.Name, "__error") && !p.whole {
-			continue
+		bad := strings.HasPrefix(l.Name, "__error")
+		if has = has || !bad; !bad || s.whole {
+			dst = forms.AppendValue(appendName(dst, line, l.Name), []byte(l.Value))
 		}
-		dst = appendName(dst, line, l.Name)
-		if isNumber(l.Value) {
-			dst = append(dst, l.Value...)
-			continue
-		}
-		dst = append(record.AppendEscaped(append(dst, '"'), []byte(l.Value)), '"')
 	}
-	if p.whole && p.pipe.ChangesLine() {
+	if s.whole && s.pipe.ChangesLine() {
 		dst = append(record.AppendEscaped(append(appendName(dst, line, madeLine), '"'), e.Line), '"')
 	}
-	return append(dst, "}\n"...)
+	return append(dst, "}\n"...), has
 }
 
 // appendName appends the name of a further field of a line.
@@ -141,17 +199,6 @@ func appendName(dst, line []byte, name string) []byte {
 		dst = append(dst, "_extracted"...) // as Loki names what a label has already
 	}
 	return append(dst, '"', ':')
-}
-
-// isNumber reports whether a text is a number of JSON.
-func isNumber(text string) bool {
-	digits := strings.TrimPrefix(text, "-")
-	if digits == "" || digits[0] < '0' || digits[0] > '9' || len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' ||
-		strings.HasSuffix(digits, ".") || strings.Trim(digits, "0123456789.eE+-") != "" {
-		return false
-	}
-	_, err := strconv.ParseFloat(text, 64)
-	return err == nil && !strings.Contains(digits, ".e") && !strings.Contains(digits, ".E")
 }
 
 // Parsed returns emit for stored lines, which it gets with the fields that the question makes of
@@ -173,18 +220,14 @@ func (a *Ask) Labelled(emit func(lines []byte) error) (labelled func(lines []byt
 	if a.pipe.ChangesLine() {
 		made = madeLine
 	}
-	return (&parser{pipe: a.pipe, whole: true}).each(emit), made
+	return (&parser{makers: []maker{&staged{pipe: a.pipe, whole: true}}}).each(emit), made
 }
 
 // each returns emit for lines to which the parser adds fields.
 func (p *parser) each(emit func(lines []byte) error) func(lines []byte) error {
 	var out []byte
-	var e stage.Entry
 	return func(lines []byte) error {
-		out = out[:0]
-		for line := range bytes.Lines(lines) {
-			out = p.append(out, line, &e)
-		}
+		out = p.append(out[:0], lines)
 		return emit(out)
 	}
 }
@@ -195,10 +238,8 @@ func (a *Ask) parsedEntry(visit func(*record.Entry) error) func(*record.Entry) e
 		return visit
 	}
 	return func(e *record.Entry) error {
-		return a.parser.with(e.Line, func(line []byte) error {
-			of := *e
-			of.Line = line
-			return visit(&of)
-		})
+		of := *e
+		of.Line = a.parser.append(nil, e.Line)
+		return visit(&of)
 	}
 }

@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 		{"json", ``, 8, ``},
 		{"logfmt", `status == 404 and text == "a b"`, 2, `"version":"007"`},
 		{"logfmt", `status > 404`, 0, ``},
-		{`<ip> - <method> <path> <status>`, `status == 503 and ip startsWith "10."`, 2, `"path":"/c","status":503}`},
+		{`<ip> - <method> <path> <status>`, `status == 503 and ip startsWith "10."`, 2, `"path":"/c","status":503,"level_extracted":"error"}`},
 		{"", `status >= 500`, 0, ``},
 	} {
 		t.Run(row.parse+" "+row.where, func(t *testing.T) {

@@ -129,8 +129,8 @@ func countedParts(ctx context.Context, reader *blobs.Reader, q blobs.Query, plan
 // those of all records.
 func readParts(ctx context.Context, plan *blobs.Plan, a *Ask, cut Buckets, spread *survey.Spread) (totals []Slot, sum blobs.Summary, err error) {
 	made, until := budget.Of(ctx), int64(0)
-	if a.parser == nil {
-		return foldParts(ctx, plan, cut, spread)
+	if a.folds() {
+		return a.parts(ctx, plan, cut, spread)
 	}
 	sum, err = plan.Read(ctx, a.Parsed(func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
@@ -159,16 +159,16 @@ func readParts(ctx context.Context, plan *blobs.Plan, a *Ask, cut Buckets, sprea
 	return totals, sum, err
 }
 
-// foldParts is readParts block by block.
-func foldParts(ctx context.Context, plan *blobs.Plan, cut Buckets, spread *survey.Spread) (totals []Slot, sum blobs.Summary, err error) {
+// parts is readParts block by block.
+func (a *Ask) parts(ctx context.Context, of *blobs.Plan, cut Buckets, spread *survey.Spread) (totals []Slot, sum blobs.Summary, err error) {
 	id := ""
 	if cut.Zone == nil || cut.Zone == time.UTC {
 		id = fmt.Sprintf("split %s %q", cut.Length, spread.Fields())
 	}
 	made, at := budget.Of(ctx), map[int64]int{}
-	sum, err = plan.Fold(ctx, blobs.Fold{ID: id, Of: func(lines []byte) (any, int64, error) {
+	sum, err = of.Fold(ctx, a.fold(blobs.Fold{ID: id, Of: func(lines []byte) (any, int64, error) {
 		return spread.Part(lines, cut.Start, cut.Next)
-	}}, func(part any) error {
+	}}), func(part any) error {
 		for _, c := range part.([]survey.Counted) {
 			i, ok := at[c.Start]
 			if !ok {

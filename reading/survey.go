@@ -45,7 +45,7 @@ func (s *Store) Survey(ctx context.Context, a Ask, o SurveyOptions) (f *Survey, 
 		counted := len(o.Fields) > 0 && !q.Filter.ReadsLines() && !slices.ContainsFunc(o.Fields, func(name string) bool { return name != "level" && name != "service" })
 		switch {
 		case counted: // by the indexes alone
-		case o.Sample == 0 && a.parser == nil && len(o.Fields) > 0: // few values of a block
+		case o.Sample == 0 && a.folds() && len(o.Fields) > 0: // few values of a block
 			sum, err = a.surveyed(ctx, reader, q, parts, of)
 		default:
 			sum, err = a.sample(ctx, reader, q, o.Sample, of.Add)
@@ -81,11 +81,11 @@ func (a *Ask) surveyed(ctx context.Context, reader *blobs.Reader, q blobs.Query,
 	if err != nil {
 		return blobs.Summary{}, err
 	}
-	return plan.Fold(ctx, blobs.Fold{ID: fmt.Sprintf("survey %q", options.Only), Of: func(lines []byte) (any, int64, error) {
+	return plan.Fold(ctx, a.fold(blobs.Fold{ID: fmt.Sprintf("survey %q", options.Only), Of: func(lines []byte) (any, int64, error) {
 		part := survey.New(options)
 		err := part.Add(lines)
 		return part, part.Memory(), err
-	}}, func(part any) error { return of.Join(part.(*survey.Survey)) })
+	}}), func(part any) error { return of.Join(part.(*survey.Survey)) })
 }
 
 // sample passes the newest records of a query to emit, or all if newest is 0.

@@ -80,7 +80,7 @@ func (a *Ask) rows() []row {
 		texts("expr", &a.Exprs),
 		texts("without", &a.Without),
 		text("where", &a.Where).of(),
-		text("parse", &a.Parse).of(),
+		text("parse", &a.Parse),
 		flag("not", &a.Not),
 		flag("fold", &a.Fold),
 		{key: "q", many: true, filter: true, write: a.remarked, read: func(values []string) error { return a.Search(values...) }},

@@ -335,6 +335,10 @@ func (a *app) configure() error {
 		return err
 	}
 	a.config.Live = cmp.Or(a.flags.LiveURL, a.config.Live)
+	a.config.Forms = append(a.contexts.All[a.flags.Context].Forms, a.config.Forms...)
+	if err := errors.Join(a.config.Forms.Check()...); err != nil {
+		return &cli.UsageError{Err: err}
+	}
 	if a.flags.Server != "" {
 		a.config.Store = openstore.Spec{} // the server knows its own
 	}

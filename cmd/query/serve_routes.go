@@ -9,6 +9,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/door"
 	"blobtail/internal/signpost"
+	"blobtail/record/forms"
 	"blobtail/serve/api"
 	"blobtail/serve/loki"
 	"blobtail/serve/page"
@@ -32,7 +33,7 @@ func (s *server) handlers() http.Handler {
 	mux.Handle(page.Prefix, files)
 	mux.Handle("GET /{$}", s.first(files, strings.TrimSuffix(post.Index(), "\n")))
 	own := api.New(api.Options{
-		Reader: s.reader, Guard: s.guard, Version: cli.Version(),
+		Reader: s.reader, Guard: s.guard, Version: cli.Version(), Forms: forms.Text(s.a.config.Forms),
 		Time: func(ctx context.Context) (time.Time, error) { return storage.Now(ctx, s.a.store.Blobs, s.a.clock()) },
 	})
 	sign := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

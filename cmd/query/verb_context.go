@@ -139,7 +139,7 @@ func (a *app) useContext() error {
 	f.Server, f.PlainHTTP = cmp.Or(f.Server, of.Server), f.PlainHTTP || of.PlainHTTP
 	f.CA, f.ServerName = cmp.Or(f.CA, of.CA), cmp.Or(f.ServerName, of.ServerName)
 	f.LiveURL, f.TokenFile, f.Config = cmp.Or(f.LiveURL, of.Live), cmp.Or(f.TokenFile, of.TokenFile), cmp.Or(f.Config, of.Config)
-	if f.Timezone == "" && !f.UTC && of.Timezone != "" {
+	if f.Context = name; f.Timezone == "" && !f.UTC && of.Timezone != "" {
 		if _, err := when.Zone(of.Timezone); err != nil {
 			return cli.Usagef("context %s: %w", name, err)
 		}

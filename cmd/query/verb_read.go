@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/units"
 	"blobtail/reading"
+	"blobtail/record/forms"
 )
 
 // defaultOnTerminal is how many records a terminal gets unless asked for more.
@@ -50,7 +52,7 @@ type textFlags struct {
 // fieldFlags select records by their fields.
 type fieldFlags struct {
 	Where string `help:"Only records for which this is true, such as 'status >= 500 and path startsWith \"/api\"'." placeholder:"EXPR"`
-	Parse string `help:"Make fields of messages, for --where, --fields and top: json, logfmt, or a pattern such as '<ip> - <user> <_>'." placeholder:"FORM"`
+	Parse string `help:"Make fields of messages, for --where, --fields and top: combined, logfmt, json and others, a pattern such as '<ip> - <user> <_>', or none." placeholder:"FORM"`
 }
 
 // matchFlags say how texts are compared.
@@ -61,7 +63,7 @@ type matchFlags struct {
 
 // ask makes the question of the flags that several verbs have.
 func (a *app) ask(services []string, times rangeFlags, filter filterFlags) (ask reading.Ask, err error) {
-	ask = reading.Ask{Texts: filter.Fixed, Words: filter.Words, Exprs: filter.Regexp, Without: filter.Without, Where: filter.Where, Parse: filter.Parse, Not: filter.Invert, Fold: filter.Ignore}
+	ask = reading.Ask{Texts: filter.Fixed, Words: filter.Words, Exprs: filter.Regexp, Without: filter.Without, Where: filter.Where, Parse: cmp.Or(filter.Parse, forms.Text(a.config.Forms)), Not: filter.Invert, Fold: filter.Ignore}
 	if ask.Services, err = servicesOf(services); err != nil {
 		return ask, err
 	}

@@ -45,6 +45,7 @@ type run struct {
 	// raw is the line, which line has once split says so, and env once loaded does.
 	of            *Expr
 	raw, low      []byte
+	full, made    []byte // the line with made fields, once loaded, and memory for it
 	line          grep.Line
 	split, loaded bool
 
@@ -67,7 +68,7 @@ func (r *run) take(n int) error {
 // end forgets the record.
 func (r *run) end() {
 	clear(r.env)
-	r.raw, r.split, r.loaded = nil, false, false
+	r.raw, r.full, r.split, r.loaded = nil, nil, false, false
 	clear(r.vm.Stack)
 	clear(r.vm.Variables)
 	r.share.Release()

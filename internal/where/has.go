@@ -109,24 +109,25 @@ func (r *run) has(p *grep.Pattern) bool {
 }
 
 // Needs are the words and ids of a record for which the expression is true: for each list, those of one
-// of its elements. No text of ts, level or service is among them.
-func (e *Expr) Needs() [][]filter.Needs { return e.root.needs() }
+// of its elements. No text of ts, level or service is among them, nor of a made field.
+func (e *Expr) Needs() [][]filter.Needs { return e.root.needs(e.Made.Field) }
 
-func (c *condition) needs() (all [][]filter.Needs) {
+func (c *condition) needs(made func(name string) bool) (all [][]filter.Needs) {
 	if c.has != nil {
 		if n := c.has.Needs(); n != nil {
 			all = append(all, n)
 		}
 	}
-	for _, text := range c.equals {
-		if n := filter.NeedsOf(text, true, true); len(n.Words)+len(n.Keys) > 0 {
+	for _, of := range c.equals {
+		text, _ := of.value.(string)
+		if n := filter.NeedsOf(text, true, true); len(n.Words)+len(n.Keys) > 0 && (made == nil || !made(of.name)) {
 			all = append(all, []filter.Needs{n})
 		}
 	}
 	if len(c.joined) < 2 {
 		return all
 	}
-	left, right := c.joined[0].needs(), c.joined[1].needs()
+	left, right := c.joined[0].needs(made), c.joined[1].needs(made)
 	if !c.or {
 		return append(left, right...)
 	}

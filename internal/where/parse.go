@@ -54,7 +54,7 @@ func parse(b *budget.Budget, text string, fold bool) (*Expr, error) {
 	if ranks.err != nil {
 		return nil, &mistake{at: ranks.err.From, what: ranks.err.Message}
 	}
-	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, asksTime: names.asksTime, uses: uses}
+	e := &Expr{text: text, budget: b, whole: names.used["$env"] > 0, uses: uses}
 	e.reasons.seed, e.seen, e.others = maphash.MakeSeed(), map[string]bool{}, map[string]bool{}
 	e.needs = needsOf(tree.Node, names)
 	x := &exprs{budget: b, source: tree.Source, of: map[*ast.BinaryNode]*regex.Regex{}}
@@ -129,7 +129,7 @@ const (
 type condition struct {
 	program *vm.Program
 	has     *grep.Pattern // in place of a program
-	equals  []string      // texts that a field equals
+	equals  []comparison  // of fields with texts
 	joined  []*condition
 	or      bool
 }
@@ -314,8 +314,8 @@ func outside(name string) string {
 	return name
 }
 
-// equals appends the texts that fields must equal for a condition to be true.
-func equals(node ast.Node, n *names, dst []string) []string {
+// equals appends the comparisons of fields with texts that must be equal for a condition to be true.
+func equals(node ast.Node, n *names, dst []comparison) []comparison {
 	at, ok := node.(*ast.BinaryNode)
 	if !ok {
 		return dst
@@ -326,9 +326,9 @@ func equals(node ast.Node, n *names, dst []string) []string {
 	one := names{own: n.own}
 	one.compare(at)
 	for _, c := range one.compared {
-		text, isText := c.value.(string)
+		_, isText := c.value.(string)
 		if isText && c.name != "ts" && c.name != "level" && c.name != "service" {
-			dst = append(dst, text)
+			dst = append(dst, c)
 		}
 	}
 	return dst

@@ -19,13 +19,16 @@ type needs struct {
 	levels levels
 	enough bool     // the level alone decides
 	texts  [][]byte // in quotes, as canonical lines have them
+
+	asksTime bool // it calls now()
 }
 
 // needsOf finds the needs of a tree with conditions joined by "and".
 func needsOf(node ast.Node, n *names) needs {
-	var found needs
+	found := needs{asksTime: n.asksTime}
 	found.levels, found.enough = levelsOf(node, n)
-	for _, text := range equals(node, n, nil) {
+	for _, of := range equals(node, n, nil) {
+		text, _ := of.value.(string)
 		quoted := append(record.AppendEscaped([]byte{'"'}, []byte(text)), '"')
 		if !bytes.Contains(quoted, []byte(`\\`)) { // a line may have half a surrogate pair for it
 			found.texts = append(found.texts, quoted)

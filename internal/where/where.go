@@ -33,6 +33,7 @@
 package where
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
@@ -57,11 +58,11 @@ type Expr struct {
 	// calls says that it calls functions that need the run.
 	calls bool
 	// folds says that it needs lines in lower case.
-	folds bool
-	// asksTime says that it calls now().
-	asksTime bool
-	budget   *budget.Budget
-	runs     sync.Pool
+	folds  bool
+	budget *budget.Budget
+	runs   sync.Pool
+	// Made makes fields of messages. It is set before any match.
+	Made Made
 
 	uses  []use
 	needs needs
@@ -76,6 +77,13 @@ type Expr struct {
 	why     error // of the first of them
 }
 
+// Made makes fields of the messages of records. Texts are searched in what is stored.
+type Made struct {
+	ID     string                         // equal for what makes the same fields
+	Append func(dst, line []byte) []byte  // appends the line with the fields too
+	Field  func(name string) (might bool) // whether it makes a field of a name
+}
+
 const (
 	// surveyed is how many records are searched for names that exist.
 	surveyed = 1000
@@ -83,11 +91,11 @@ const (
 	mostNames = 20
 )
 
-// String is the text of the expression.
-func (e *Expr) String() string { return e.text }
+// String is the text of the expression, and what makes its fields.
+func (e *Expr) String() string { return e.text + e.Made.ID }
 
 // AsksTime reports whether the expression may match a record now and not later: it calls now().
-func (e *Expr) AsksTime() bool { return e.asksTime }
+func (e *Expr) AsksTime() bool { return e.needs.asksTime }
 
 // Match reports whether a canonical line matches.
 func (e *Expr) Match(line []byte) bool {
@@ -95,7 +103,7 @@ func (e *Expr) Match(line []byte) bool {
 	r.raw = line
 	if e.survey() {
 		r.load()
-		e.note(line, r.env)
+		e.note(r.full, r.env)
 	}
 	result, err := e.root.of(r)
 	matched := result == yes && e.budget.Err() == nil
@@ -121,6 +129,11 @@ func (r *run) load() {
 	}
 	r.loaded = true
 	e, line := r.of, r.raw
+	if e.Made.Append != nil {
+		r.made = e.Made.Append(r.made[:0], line)
+		line = bytes.TrimSuffix(r.made, []byte("\n"))
+	}
+	r.full = line
 	for _, name := range e.names {
 		if e.budget.Err() != nil {
 			return

@@ -44,6 +44,8 @@ type Options struct {
 	Time func(context.Context) (time.Time, error)
 	// Now is the time of this host; nil: [time.Now].
 	Now func() time.Time
+	// Forms are those of questions that name none, as in [reading.Ask.Parse].
+	Forms string
 	// Version is the version of the server, for whoami.
 	Version string
 }
@@ -88,7 +90,7 @@ func (a *api) routes() []route {
 		{path: "count", params: with(), handle: (*call).count},
 		{path: "facets", params: with("fields", "top", "sample"), handle: (*call).facets},
 		{path: "patterns", params: with("top", "sample", "from2", "to2", "since2"), handle: (*call).patterns},
-		{path: "parse", params: times("service", "q", "fold", "logql", "typed"), handle: (*call).parsed},
+		{path: "parse", params: times("service", "q", "fold", "logql", "typed", "parse"), handle: (*call).parsed},
 		{path: "records/{service}/{id}", params: []string{"live"}, handle: (*call).found},
 		{path: "context", params: []string{"service", "id", "before", "after", "services", "live"}, handle: (*call).context},
 		{path: "tail", params: slices.DeleteFunc(with("n", "after", "once"), func(name string) bool { return name == "to" || name == "day" }), handle: (*call).tail},

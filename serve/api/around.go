@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"blobtail/internal/budget"
 	"blobtail/internal/door"
 	"blobtail/reading"
 	"blobtail/reading/form"
@@ -103,7 +104,12 @@ func (c *call) around(id string, p reading.Place) (*reading.Neighbours, *reading
 func (c *call) neighbours(n *reading.Neighbours, out *reading.Outcome) error {
 	end := form.End{Outcome: form.OutcomeOf(out), Examined: out.Examined}
 	all := slices.Concat(n.Before, []record.Entry{*n.Record}, n.After)
+	a := reading.Ask{Services: []string{"*"}, Parse: c.o.Forms}
+	if _, err := a.Matcher(budget.Of(c.r.Context())); err != nil {
+		return err
+	}
 	for i := range all {
+		_ = a.Parsed(func(line []byte) error { all[i].Line = bytes.Clone(line); return nil })(all[i].Line)
 		end.Records++
 		end.Bytes += int64(len(all[i].Line))
 	}

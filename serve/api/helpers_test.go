@@ -50,6 +50,12 @@ func serveWith(t testing.TB, h *readingtest.House, most int64, read ...string) *
 // serveWithin is serveWith with doors of its own.
 func serveWithin(t testing.TB, h *readingtest.House, most int64, o door.ReadsOptions, read ...string) *server {
 	t.Helper()
+	return serveForms(t, h, "", most, o, read...)
+}
+
+// serveForms is serveWithin with the forms of questions that name none.
+func serveForms(t testing.TB, h *readingtest.House, forms string, most int64, o door.ReadsOptions, read ...string) *server {
+	t.Helper()
 	s := &server{t: t, h: h}
 	o.Log, o.Route = zerolog.Nop(), func(path string) door.Route {
 		if strings.HasSuffix(path, "/tail") {
@@ -68,7 +74,7 @@ func serveWithin(t testing.TB, h *readingtest.House, most int64, o door.ReadsOpt
 		reader = h.ReaderWith(reading.Options{MaxRaw: most})
 	}
 	s.http = httptest.NewUnstartedServer(s.reads.Wrap(api.New(api.Options{
-		Reader: reader, Version: "v1.2.3",
+		Reader: reader, Version: "v1.2.3", Forms: forms,
 	})))
 	s.http.EnableHTTP2 = true
 	s.http.Start()

@@ -64,8 +64,13 @@ func unknownParam(name string, known []string) error {
 	return &problem{Refusal: f, near: near}
 }
 
-// ask reads the parameters of a question.
-func (c *call) ask() (reading.Ask, error) { return reading.ParseAsk(c.params, c.now) }
+// ask reads the parameters of a question. The forms of the server are those of one that names none.
+func (c *call) ask() (a reading.Ask, err error) {
+	if a, err = reading.ParseAsk(c.params, c.now); a.Parse == "" && a.LogQL == "" {
+		a.Parse = c.o.Forms
+	}
+	return a, err
+}
 
 // live reads the mode of unflushed records, of a route that has no other part of a question.
 func (c *call) live() (reading.Mode, error) {
