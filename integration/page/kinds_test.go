@@ -99,6 +99,32 @@ func few(service string, n int, to time.Time) []byte {
 	return lines.Bytes()
 }
 
+// formsWorld has lines of a program that no logger writes. The operator has said in four lines of the
+// server's configuration what is where in them.
+func formsWorld(w *world) error {
+	err := os.WriteFile(filepath.Join(w.dir, "forms.yaml"), []byte(`forms:
+  - services: [shop*]
+    form: |-
+      <user> bought <item> for <price> (<status>) in <took_ms> ms
+`), 0o600)
+	if err := errors.Join(err, w.ingest(), w.serve("--config", filepath.Join(w.dir, "forms.yaml"))); err != nil {
+		return err
+	}
+	to := time.Now().Add(-time.Minute).Truncate(time.Minute)
+	var lines bytes.Buffer
+	for n := range 300 {
+		status := 200
+		if n%10 == 0 {
+			status = 503
+		}
+		fmt.Fprintf(&lines, `{"ts":"%s","service":"shop-eu",`, stamp(to.Add(time.Duration(n-300)*time.Second)))
+		fmt.Fprintf(&lines, `"msg":"user%d bought item-%d for %d (%d) in %d ms"}`+"\n", n%3, n%7, n, status, n%50)
+	}
+	fmt.Fprintf(&lines, `{"ts":"%s","service":"shop-eu","msg":"the shop opens"}`+"\n", stamp(to.Add(-301*time.Second)))
+	w.span(to.Add(-10*time.Minute), to)
+	return w.fill(lines.Bytes())
+}
+
 // deadWorld has an ingester that was killed while it held 30 records.
 func deadWorld(w *world) error {
 	if err := errors.Join(w.ingest(), w.ingest(), w.serve()); err != nil {

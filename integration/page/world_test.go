@@ -191,6 +191,7 @@ func kinds() map[string]func(*world) error {
 		"dead":     deadWorld,
 		"damaged":  damagedWorld,
 		"expired":  expiredWorld,
+		"forms":    formsWorld,
 		"tokens":   tokensWorld,
 		"old":      oldWorld,
 		"incident": func(w *world) error { return incidentWorld(w) },

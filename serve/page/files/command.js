@@ -38,7 +38,7 @@ export function commands(question, { search, oldest, token, page }) {
 		line = ["logquery read"]
 	// No service begins with a dash, but a flag does.
 	for (const [key, value] of query)
-		if (!/^(order|limit|q)$/.test(key))
+		if (!/^(order|limit|q|parse)$/.test(key))
 			line.push(key === "service" ? word(value.replace(/^-/, "?")) : key === "fold" ? "-i" : `--${key}=${word(value)}`)
 	if (search) line.push("--search=" + word(search))
 	line.push(`-n 0 ${oldest ? "" : "-r "}-o json --server=${word(server.href.replace(/\/$/, ""))}`)

@@ -22,9 +22,8 @@ export function Histogram(props) {
 	const rough = useAnswer(filtered && index !== undefined ? `${asked} ${index}` : "", (signal) =>
 		source.histogram({ ...question, logql: "", q: index ? [index] : [] }, { buckets: 120 }, signal),
 	)
-	const answer = useAnswer(`${asked} ${view.split}`, (signal) =>
-		source.histogram(question, { buckets: 120, split: view.split }, signal),
-	)
+	const by = view.split === "level" && shared.fields.includes("level_extracted") ? both : view.split
+	const answer = useAnswer(`${asked} ${by}`, (signal) => leveled(question, by, signal))
 	useReport(report, "histogram", answer)
 	const [sel, setSel] = useState(/** @type {{a: number, b: number, second: boolean} | undefined} */ (undefined))
 	const [at, setAt] = useState(/** @type {number | undefined} */ (undefined))
@@ -203,7 +202,7 @@ function keysOf(split, answer) {
 		others += b.others ?? 0
 	}
 	const [field, second] = split.split(",")
-	if (split === "level")
+	if (/^level(_extracted)?$/.test(split))
 		return levels
 			.filter((l) => l !== "other" || sums.has(l))
 			.map((l) => ({ key: l, label: l, color: l, n: sums.get(l) ?? 0, field, value: { value: l } }))
@@ -227,6 +226,23 @@ function keysOf(split, answer) {
 	for (const { key } of order.slice(7)) others += sums.get(key) ?? 0
 	if (others) keys.push({ key: "\0others", label: "others", color: "none", n: others })
 	return keys
+}
+
+const both = "level_extracted,level"
+
+/** With both levels by that of a form, or else the stored one. @param {Question} q @param {string} split @param {AbortSignal} signal */
+async function leveled(q, split, signal) {
+	const a = await source.histogram(q, { buckets: 120, split }, signal)
+	if (a.split !== both) return a
+	for (const b of a.buckets) {
+		const counts = b.counts
+		b.counts = {}
+		for (const { key, values } of a.values ?? []) {
+			const level = values[0] || values[1] || "other"
+			b.counts[level] = (b.counts[level] ?? 0) + (counts[key] ?? 0)
+		}
+	}
+	return { ...a, split: "level_extracted" }
 }
 
 /** @param {ReturnType<typeof axisOf>} axis @param {Bucket[]} buckets @param {Key[]} keys */

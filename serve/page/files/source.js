@@ -33,8 +33,10 @@ const mostLine = 64 << 20
 export function params(q, more = {}) {
 	const out = new URLSearchParams()
 	const each = (/** @type {string} */ key, /** @type {string[]} */ values) => values.forEach((v) => out.append(key, v))
-	if (q.logql) out.set("logql", q.logql)
-	else {
+	if (q.logql) {
+		out.set("logql", q.logql)
+		out.set("parse", "stages")
+	} else {
 		each("service", q.services.length ? q.services : ["*"])
 		each("q", q.q)
 		if (q.fold) out.set("fold", "1")
