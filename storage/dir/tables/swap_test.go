@@ -3,13 +3,16 @@ package tables_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync"
 	"testing"
 	"time"
 
 	"blobtail/storage"
+	"blobtail/storage/dir/tables"
 )
 
 // old makes a table as commit 61e89a5 did, without versions in its rows.
@@ -120,5 +123,33 @@ func TestSwapAfterMove(t *testing.T) {
 		if err := <-done; err == nil || errors.Is(err, storage.ErrChanged) {
 			t.Errorf("Swap: %v", err)
 		}
+	}
+}
+
+// Processes that begin on a fresh store make a table while others swap rows in it already.
+func TestMadeWhileSwapped(t *testing.T) {
+	for range 8 {
+		root := t.TempDir()
+		var all sync.WaitGroup
+		for n := range 6 {
+			all.Go(func() {
+				s, err := tables.Open(root)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Close()
+				for i := range 3 {
+					if err := s.Upsert(t.Context(), "ingesters", "p", nil); err != nil {
+						t.Error(err)
+					}
+					row := storage.Row{Key: fmt.Sprint(n, "-", i), Props: map[string]any{"A": "b"}}
+					if _, err := s.Swap(t.Context(), "ingesters", "p", row); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
 	}
 }
