@@ -140,10 +140,8 @@ func TestSendFollows(t *testing.T) {
 				defer end()
 				written <- grow(path, way, lines)
 			}()
-			var cmd *exec.Cmd
-			var said *bytes.Buffer
 			for killed := 0; killed < 20 || ctx.Err() == nil; killed++ {
-				cmd, said = sending(t, filepath.Join(dir, "places"), "--to", p.listen, "-f", path)
+				cmd, _ := sending(t, filepath.Join(dir, "places"), "--to", p.listen, "-f", path)
 				time.Sleep(time.Duration(100+rand.IntN(900)) * time.Millisecond)
 				_ = cmd.Process.Kill()
 				_ = cmd.Wait()
@@ -151,7 +149,7 @@ func TestSendFollows(t *testing.T) {
 			if err := <-written; err != nil {
 				t.Fatal(err)
 			}
-			cmd, said = sending(t, filepath.Join(dir, "places"), "--to", p.listen, "-f", path)
+			cmd, said := sending(t, filepath.Join(dir, "places"), "--to", p.listen, "-f", path)
 			testkit.Until(t, "all lines are there", func() bool { return count(t, at, "app") >= lines })
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
