@@ -123,11 +123,8 @@ func noteUnmatched(c config.Config, console cli.Console) {
 			}
 		}
 	})
-	for _, f := range c.Forms {
-		if f.Store {
-			notes = append(notes, fmt.Sprintf("the fields of %s are stored: an access log takes 2.2 times the bytes, "+
-				"and 1.7 times the CPU; without store: true reads make them (COST.md#fields-of-a-form)", f.Services))
-		}
+	if cost := c.Forms.Cost(); cost != "" {
+		notes = append(notes, cost)
 	}
 	for _, note := range notes {
 		console.Note("%s", note)

@@ -300,6 +300,9 @@ func (b *billPrinter) verdict() int {
 		remote = fmt.Sprintf("; %s is a directory, and priced as if it were there", a.config.Store)
 	}
 	a.Note("prices of %s: look yours up and give them by --prices FILE%s", b.prices.Dates(), remote)
+	if cost := a.config.Forms.Cost(); cost != "" {
+		a.Note("%s", cost)
+	}
 	a.Note("not in it: what reading, traffic and deleted blobs that are still kept cost, and machines")
 	if r.Total.Unknown > 0 {
 		a.Complain("INCOMPLETE: the metadata of %s do not tell what %s; %s size is counted, %s records are not",
