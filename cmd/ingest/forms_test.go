@@ -59,9 +59,8 @@ func TestStoredForms(t *testing.T) {
 	if !strings.HasSuffix(lines[3], `"msg":"worker 3 restarts"}`) {
 		t.Error(lines[3])
 	}
-	for _, want := range []string{`{action="unfit",rule="nginx*"} 1`, `{action="unfit",rule="*"} 4`} {
-		if page := string(metrics.Page()); !strings.Contains(page, "blobtail_rule_records_total"+want) {
-			t.Errorf("no %s in %s", want, page)
-		}
+	// The form of old*, which reads make, is the first for it, so none is stored there.
+	if page := string(metrics.Page()); !strings.Contains(page, `blobtail_form_unfit_total{services="nginx*"} 1`) {
+		t.Error(page)
 	}
 }

@@ -26,10 +26,10 @@ func listenAs(flag, address string, c config.Config) (net.Listener, error) {
 // openToOthers is the warning about an address that others than this host may reach.
 const openToOthers = "every host that reaches this address can send records and read those that are in no blob yet; nobody is authenticated"
 
-// warnOpen tells what stored fields cost, and warns if others than this host can send records and read them.
+// warnOpen tells what there is to know of stored fields, and warns if others than this host can send records and read them.
 func warnOpen(log zerolog.Logger, c config.Config, l net.Listener) {
-	if cost := c.Forms.Cost(); cost != "" {
-		log.Info().Msg(cost)
+	for _, note := range c.FormNotes() {
+		log.Warn().Msg(note)
 	}
 	if !loopback.Listener(l) && c.Access.Tokens == "" {
 		log.Warn().Str("listen", l.Addr().String()).Msg(openToOthers)

@@ -117,7 +117,7 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 		return err
 	}
 	tail.join(c, company, buf, log, reg)
-	accept := h.counted(gate{buf, company.announcer, company.premises}, reg)
+	accept, counts := h.counted(gate{buf, company.announcer, company.premises}, reg)
 	in, ready, err := newIntake(c, h.fields, accept, buf, out.newest, company, stream, secure, secure.recordsDoor(c, records), log, reg)
 	if err != nil {
 		return err
@@ -130,13 +130,14 @@ func runIn(ctx context.Context, around surroundings, c config.Config, h handling
 	defer operators.Close()
 	sendTo := url.URL{Scheme: scheme(c), Host: records.Addr().String()}
 	admin := newAdmin(buf, in, ready, secure.operatorsDoor(c, operators), sendTo, reg)
-	p := &parts{accept, out.watch, buf, stream, company, tail, in, ready, admin, secure, records, operators}
+	p := &parts{accept, counts, out.watch, buf, stream, company, tail, in, ready, admin, secure, records, operators}
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }
 
 // parts are the parts of a running ingester.
 type parts struct {
-	accept    *tally.Tally
+	accept    accepter
+	counts    *tally.Tally
 	watch     *horizon.Watch
 	buf       *buffer.Buffer
 	stream    *stream
@@ -159,7 +160,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	group, failed := errgroup.WithContext(working)
 	group.Go(func() error { boundGarbage(working); return nil })
 	group.Go(func() error { p.watch.Run(working); return nil })
-	group.Go(func() error { p.accept.Run(working); return nil })
+	group.Go(func() error { p.counts.Run(working); return nil })
 	group.Go(func() error { return p.buf.Run(working) })
 	group.Go(func() error { return p.tail.run(working) })
 	p.company.run(working, group)

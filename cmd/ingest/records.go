@@ -21,6 +21,7 @@ type accepter interface {
 type handling struct {
 	counters *tally.Counters
 	rules    *rules.Rules    // nil: there are none
+	forms    *rules.Rules    // those that are stored; nil: there are none
 	fields   *record.Mapping // nil: there is none
 }
 
@@ -31,23 +32,26 @@ func compile(c config.Config) (h handling, err error) {
 	for i, counter := range c.Counters {
 		counters[i] = tally.Counter(counter)
 	}
-	var badCounters, badRules error
+	var badCounters, badRules, badForms error
 	if len(counters) > 0 {
 		h.counters, badCounters = tally.NewCounters(counters)
 	}
-	var all []rules.Rule // the forms are first: masks see their fields
-	for _, f := range c.Forms {
-		form, _ := forms.Compile(f.Form) // the configuration is valid
-		for i := 0; i < len(f.Services) && f.Store; i++ {
-			all = append(all, rules.Rule{Name: f.Services[i], Service: f.Services[i], Form: form})
+	if c.Forms.Cost() != "" {
+		var all []rules.Rule
+		for _, f := range c.Forms {
+			form, _ := forms.Compile(f.Form) // the configuration is valid
+			for _, glob := range f.Services {
+				all = append(all, rules.Rule{Name: glob, Service: glob, Form: form, Read: !f.Store})
+			}
 		}
+		h.forms, badForms = rules.Compile(all)
 	}
-	for _, r := range c.Rules {
-		one := rules.Rule{Name: r.Name, Service: r.Service, Where: r.Where, Drop: r.Drop, Sample: r.Sample}
+	all := make([]rules.Rule, len(c.Rules))
+	for i, r := range c.Rules {
+		all[i] = rules.Rule{Name: r.Name, Service: r.Service, Where: r.Where, Drop: r.Drop, Sample: r.Sample}
 		for _, m := range r.Mask {
-			one.Mask = append(one.Mask, rules.Mask(m))
+			all[i].Mask = append(all[i].Mask, rules.Mask(m))
 		}
-		all = append(all, one)
 	}
 	if len(all) > 0 {
 		h.rules, badRules = rules.Compile(all)
@@ -55,18 +59,24 @@ func compile(c config.Config) (h handling, err error) {
 	if h.fields = record.NewMapping(c.Fields.Naming()); c.TimeNear == "off" {
 		h.fields = h.fields.WithFar(true)
 	}
-	return h, errors.Join(badCounters, badRules)
+	return h, errors.Join(badCounters, badForms, badRules)
 }
 
-// filtered puts the rules before a part.
+// filtered puts the forms and the rules before a part: rules see the fields of forms.
 func (h handling) filtered(next accepter, reg *count.Registry) accepter {
-	if h.rules == nil {
+	return filter(h.forms, filter(h.rules, next, reg), reg)
+}
+
+func filter(of *rules.Rules, next accepter, reg *count.Registry) accepter {
+	if of == nil {
 		return next
 	}
-	return rules.NewFilter(h.rules, next, reg)
+	return rules.NewFilter(of, next, reg)
 }
 
-// counted counts the records of the sources before the rules: a sample must not change a rate.
-func (h handling) counted(next accepter, reg *count.Registry) *tally.Tally {
-	return tally.New(tally.Options{Accept: h.filtered(next, reg), Counters: h.counters, Metrics: reg})
+// counted counts the records of the sources, with the fields of forms, before the rules: a sample must
+// not change a rate. The forms are before counts.
+func (h handling) counted(next accepter, reg *count.Registry) (accept accepter, counts *tally.Tally) {
+	counts = tally.New(tally.Options{Accept: filter(h.rules, next, reg), Counters: h.counters, Metrics: reg})
+	return filter(h.forms, counts, reg), counts
 }

@@ -123,9 +123,7 @@ func noteUnmatched(c config.Config, console cli.Console) {
 			}
 		}
 	})
-	if cost := c.Forms.Cost(); cost != "" {
-		notes = append(notes, cost)
-	}
+	notes = append(notes, c.FormNotes()...)
 	for _, note := range notes {
 		console.Note("%s", note)
 	}

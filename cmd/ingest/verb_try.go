@@ -14,7 +14,6 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/internal/rules"
 	"blobtail/internal/spelling"
 	"blobtail/internal/when"
 	"blobtail/record"
@@ -77,7 +76,7 @@ func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.
 	if err != nil {
 		return err
 	}
-	r := &rehearsal{try: t, door: door, options: o, rules: h.rules, forms: c.Forms}
+	r := &rehearsal{try: t, door: door, options: o, h: h, forms: c.Forms}
 	if err := r.run(ctx, lines); err != nil {
 		return err
 	}
@@ -122,7 +121,7 @@ type rehearsal struct {
 	try     *tryCmd
 	door    carry.Door
 	options dryrun.Options
-	rules   *rules.Rules // nil: there are none
+	h       handling
 	forms   config.Forms
 
 	by       carry.Transport
@@ -158,8 +157,8 @@ func (r *rehearsal) run(ctx context.Context, lines []byte) error {
 	o := r.options
 	o.Watch = r.seen
 	keep := &kept{}
-	if r.rules != nil {
-		o.Accept = rules.NewFilter(r.rules, keep, nil)
+	if r.h.forms != nil || r.h.rules != nil {
+		o.Accept = r.h.filtered(keep, nil)
 		o.Watch = func(s body.Seen) { keep.before(s); r.seen(s) }
 	}
 	if r.answer, err = dryrun.Send(ctx, p, o); err != nil {
@@ -262,7 +261,7 @@ func (r *rehearsal) seen(s body.Seen) {
 
 // ruled notes the records that the rules have left out or masked.
 func (r *rehearsal) ruled(k *kept) {
-	if r.rules == nil {
+	if r.h.forms == nil && r.h.rules == nil {
 		return
 	}
 	n := 0

@@ -20,7 +20,8 @@ func (f *Forms) UnmarshalYAML(unmarshal func(any) error) error {
 		return unmarshal((*[]forms.Rule)(f))
 	}
 	for _, pair := range pairs {
-		*f = append(*f, forms.Rule{Services: []string{fmt.Sprint(pair.Key)}, Form: fmt.Sprint(pair.Value)})
+		form, _ := pair.Value.(string) // Check refuses another value
+		*f = append(*f, forms.Rule{Services: []string{fmt.Sprint(pair.Key)}, Form: form})
 	}
 	return nil
 }
@@ -33,12 +34,14 @@ func (f Forms) Check() (m mistakes) {
 		for _, pattern := range r.Services {
 			m.checkServices(key+".services", pattern)
 		}
-		form, err := forms.Compile(r.Form)
-		if err != nil {
+		const want = "want the name of a form or a pattern; a stored form is in a list: - {services: [web], form: combined, store: true}"
+		if m.check(r.Form != "", key+".form", r.Form, want); r.Form == "" {
+			continue
+		}
+		if _, err := forms.Compile(r.Form); err != nil {
 			m = append(m, fmt.Errorf("%s.form: %w", key, err))
 		}
-		const leave = "leave it out: the ingester stores the fields of JSON and logfmt without a form"
-		m.check(err != nil || !form.Stage || !r.Store, key+".store", r.Form, leave)
+		m.check(r.Form != "json" || !r.Store, key+".store", r.Form, "leave it out: the ingester stores the fields of JSON without a form")
 	}
 	return m
 }
@@ -52,4 +55,22 @@ func (f Forms) Cost() string {
 		}
 	}
 	return ""
+}
+
+// FormNotes tell what stored fields cost, and which masks leave them as they are.
+func (c Config) FormNotes() (notes []string) {
+	cost := c.Forms.Cost()
+	if cost == "" {
+		return nil
+	}
+	notes = append(notes, cost)
+	for i, r := range c.Rules {
+		for j, m := range r.Mask {
+			if m.Field == "msg" {
+				notes = append(notes, fmt.Sprintf("rules[%d].mask[%d]: field: msg does not mask the fields that a form makes "+
+					"of the message; name them too, or leave field out", i, j))
+			}
+		}
+	}
+	return notes
 }

@@ -31,7 +31,17 @@ type Filter struct {
 func NewFilter(rules *Rules, accept Accepter, metrics *count.Registry) *Filter {
 	f := &Filter{rules: rules, accept: accept}
 	f.works.New = func() any { return &work{rules: rules} }
-	vec := metrics.Counters("blobtail_rule_records_total", "Records that a rule has changed (mask) or left out (drop, sample), or that have not its form (unfit).", "action", "rule")
+	if rules.forms {
+		vec := metrics.Counters("blobtail_form_unfit_total", "Records whose messages have not the form of their service.", "services")
+		for i := range rules.of {
+			f.counts = append(f.counts, new(count.Counter))
+			if !rules.of[i].read {
+				f.counts[i] = vec.With(rules.of[i].name)
+			}
+		}
+		return f
+	}
+	vec := metrics.Counters("blobtail_rule_records_total", "Records that a rule has changed (mask) or left out (drop, sample).", "action", "rule")
 	for i := range rules.of {
 		f.counts = append(f.counts, vec.With(rules.of[i].action, rules.of[i].name))
 	}
@@ -165,21 +175,23 @@ func (c *rule) selects(line []byte) bool {
 // judge applies the rules of its service to line i of r. It returns the line that is left, in
 // memory that the next call uses.
 func (w *work) judge(r *record.Request, i uint32, line []byte, rules []int) (_ []byte, keep bool, err error) {
-	formed := false
 	for _, n := range rules {
 		c := &w.rules.of[n]
 		w.note(n, c)
-		switch {
-		case c.form != nil && formed, !c.selects(line):
-			continue
-		case c.form != nil:
+		if c.read {
+			return line, true, nil
+		}
+		if c.form != nil {
 			next, fits := c.form.Append(w.spare[:0], line, true)
 			if w.line, w.spare = next, w.line; !fits {
 				w.counts[n]++
 			}
-			line, formed = next, true
+			return next, true, nil // the first form counts
+		}
+		if !c.selects(line) {
 			continue
-		case c.action != actionMask:
+		}
+		if c.action != actionMask {
 			if c.action == actionDrop || !c.samples(r, i) {
 				w.counts[n]++
 				return line, false, nil
@@ -202,9 +214,12 @@ func (w *work) judge(r *record.Request, i uint32, line []byte, rules []int) (_ [
 // rejected is judge for a line of the service _rejected. All masks work at once, before the
 // line is cut.
 func (w *work) rejected(r *record.Request, i uint32, line []byte) (_ []byte, keep bool, err error) {
+	if w.rules.forms {
+		return line, true, nil
+	}
 	for _, n := range w.rules.set.Match(record.RejectedService) {
 		c := &w.rules.of[n]
-		if c.action == actionMask || c.form != nil || c.where != nil && !c.where.Select(line) {
+		if c.action == actionMask || c.where != nil && !c.where.Select(line) {
 			continue
 		}
 		if c.action == actionDrop || !c.samples(r, i) {
@@ -249,9 +264,9 @@ func (c *Rules) mayBeOf(n int, line []byte) bool {
 	return false
 }
 
-// note adds the masks or the form of a rule to the salt.
+// note adds the masks or the stored form of a rule to the salt.
 func (w *work) note(n int, c *rule) {
-	if (c.action == actionMask || c.form != nil) && w.masks>>n&1 == 0 {
+	if c.action == actionMask && !c.read && w.masks>>n&1 == 0 {
 		w.masks |= 1 << n
 		w.salt ^= c.id
 	}

@@ -56,7 +56,11 @@ type Rule struct {
 	// Sample is the share of records that are kept, between 0 and 1. 0: no sample.
 	Sample float64
 	Mask   []Mask
-	Form   *forms.Form // of the messages; nil: none. Of the forms for a service the first counts
+	// Form is that of the messages; nil: none. Of the forms for a service the first counts. Forms have a
+	// filter of their own, before the one of the other rules.
+	Form *forms.Form
+	// Read says that reads make the fields of the form: nothing is stored.
+	Read bool
 }
 
 // Actions are the values of the label action, by [Rule.action].
@@ -64,7 +68,6 @@ const (
 	actionDrop   = "drop"
 	actionSample = "sample"
 	actionMask   = "mask"
-	actionForm   = "unfit" // those without the form are counted
 )
 
 func (r *Rule) action() string {
@@ -73,8 +76,6 @@ func (r *Rule) action() string {
 		return actionDrop
 	case r.Sample > 0:
 		return actionSample
-	case r.Form != nil:
-		return actionForm
 	}
 	return actionMask
 }
@@ -88,8 +89,9 @@ const (
 
 // Rules are compiled rules. Any number of goroutines may use them.
 type Rules struct {
-	of  []rule
-	set *globset.Set
+	of    []rule
+	set   *globset.Set
+	forms bool // they are forms
 }
 
 // rule is a compiled [Rule].
@@ -99,6 +101,7 @@ type rule struct {
 	where  *where.Expr // nil: all records
 	masks  []mask
 	form   *forms.Form
+	read   bool
 	id     uint64 // of the definition of its masks
 	seed   uint64 // of a sample
 	kept   uint64 // of a sample, the records with a lower hash
@@ -124,10 +127,14 @@ func (r *Rule) id() uint64 {
 // Compile compiles rules. An error names the key in the configuration, the rule, and the
 // column, of each mistake in an expression or a pattern.
 func Compile(all []Rule) (*Rules, error) {
-	if len(all) > MostRules {
-		return nil, fmt.Errorf("rules: there are %d; want at most %d", len(all), MostRules)
+	c := &Rules{of: make([]rule, len(all)), forms: len(all) > 0 && all[0].Form != nil}
+	what := "rules"
+	if c.forms {
+		what = "forms"
 	}
-	c := &Rules{of: make([]rule, len(all))}
+	if len(all) > MostRules {
+		return nil, fmt.Errorf("%s: there are %d; want at most %d", what, len(all), MostRules)
+	}
 	var mistakes []error
 	patterns, masks := make([]string, len(all)), 0
 	for i := range all {
@@ -147,7 +154,7 @@ func (c *rule) compile(r *Rule, n int) error {
 	key := fmt.Sprintf("rules[%d]", n)
 	c.name, c.action = r.Name, r.action()
 	c.raw = record.MatchService(r.Service, record.RejectedService)
-	c.form, c.id = r.Form, r.id()
+	c.form, c.read, c.id = r.Form, r.Read, r.id()
 	c.seed = xxh3.HashString(r.Name)
 	c.kept = uint64(r.Sample * (1 << 63) * 2)
 	var mistakes []error

@@ -26,9 +26,9 @@ var table string
 // own name; a directive of Apache is no field.
 const words = ` %COMBINEDAPACHELOG combined %COMMONAPACHELOG common
 $remote_addr <ip:word> $http_x_real_ip <ip:word> $remote_user <user> $time_local <_> $time_iso8601 <_> $msec <_>
-$request <_:request> $status <status:number> $body_bytes_sent <bytes> $bytes_sent <bytes> $http_referer <referer>
+$request <_:request> $status <status:number> $body_bytes_sent <bytes:number> $bytes_sent <bytes:number> $http_referer <referer>
 $http_user_agent <agent> $request_time <duration_ms:seconds> $upstream_response_time <upstream_ms:seconds>
-%a <ip:word> %h <ip:word> %u <user> %t [<_>] %r <_:request> %s <status:number> %b <bytes> %B <bytes> %O <bytes>
+%a <ip:word> %h <ip:word> %u <user> %t [<_>] %r <_:request> %s <status:number> %b <bytes:number> %B <bytes:number> %O <bytes:number>
 %D <duration_ms:microseconds> %usT <duration_ms:microseconds> %T <duration_ms:seconds> %sT <duration_ms:seconds>
 %msT <duration_ms:number> %v <vhost> %V <vhost> %m <method> %U <path> %H <protocol> %p <port>
 %Refereri <referer> %User-Agenti <agent> %User-agenti <agent> `
@@ -42,7 +42,7 @@ const most, mostFields = 8192, 100
 // A Form is compiled. Any number of goroutines may use it.
 type Form struct {
 	Text  string    // as it was written
-	Stage bool      // json or logfmt: a stage of LogQL makes the fields, and the ingester has them anyhow
+	Stage bool      // json or logfmt: at a read a stage of LogQL makes the fields
 	lines [][]place // the first of each has the text before
 	names []string
 	any   bool      // the names are not known
@@ -89,8 +89,11 @@ func Compile(written string) (*Form, error) {
 			return nil, fmt.Errorf("%.60q: %w", pattern, err)
 		}
 	}
+	if len(f.names) > mostFields {
+		return nil, fmt.Errorf("%.60q: it has %d names; want at most %d", written, len(f.names), mostFields)
+	}
 	if len(written) > most || !f.Stage && !f.any && f.names == nil {
-		const want = "it must be %s, json, logfmt, csv:NAMES, " +
+		const want = "it must be %s, json, csv:NAMES, " +
 			"or a pattern of at most %d bytes such as '<ip> - <user> \"<method> <path>\"'"
 		return nil, fmt.Errorf("%.60q: "+want, written, strings.Join(Names(), ", "), most)
 	}
@@ -102,6 +105,9 @@ func (f *Form) compile(pattern string) error {
 	at := regexp.MustCompile(`<([A-Za-z_]\w*)(?::(\w+))?>`)
 	texts := at.Split(pattern, -1)
 	places := []place{{kind: "begin", until: []byte(texts[0])}}
+	if odd := regexp.MustCompile(`<[A-Za-z_][\w.:-]*>`).FindString(strings.Join(texts, "\n")); odd != "" {
+		return fmt.Errorf("%s is no name: one has letters, digits and _, and perhaps a kind behind a colon", odd)
+	}
 	for i, found := range at.FindAllStringSubmatch(pattern, -1) {
 		p := place{name: found[1], kind: found[2], until: []byte(texts[i+1])}
 		p.quoted = strings.HasSuffix(texts[i], `"`) && strings.HasPrefix(texts[i+1], `"`)
@@ -113,7 +119,7 @@ func (f *Form) compile(pattern string) error {
 			return fmt.Errorf("%s follows another name; put a text between them", found[0])
 		case p.kind == "request":
 			f.names = append(f.names, "method", "path", "protocol", "request")
-		case p.name != "_":
+		case p.name != "_" && !slices.Contains(f.names, p.name):
 			f.names = append(f.names, p.name)
 		}
 		f.any = f.any || p.kind == "nginx" || p.kind == "pairs"
@@ -126,8 +132,11 @@ func (f *Form) compile(pattern string) error {
 // configuration or without.
 func translate(format string) string {
 	meant := strings.Fields(words)
+	quoted := regexp.MustCompile(`^(?:(?:LogFormat|log_format\s+\w+)\s+)?"((?:[^"\\]|\\.)*)"[\s\w;]*$`)
 	if _, in, ok := strings.Cut(format, "'"); ok && strings.Contains(format, "$") {
 		format = regexp.MustCompile(`'\s*'|'\s*;?\s*$`).ReplaceAllString(in, "")
+	} else if in := quoted.FindStringSubmatch(format); in != nil {
+		format = in[1]
 	}
 	of := regexp.MustCompile(`\$\w+|\$\{\w+\}|%[<>!,\d]*(\{[^}]*\})?\w?`)
 	return of.ReplaceAllStringFunc(strings.ReplaceAll(format, `\"`, `"`), func(word string) string {

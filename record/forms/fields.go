@@ -27,10 +27,14 @@ func (f *Form) Append(dst, line []byte, store bool) (_ []byte, ok bool) {
 		return append(dst, line...), false
 	}
 	from, level := len(dst), m.level
+	if level == record.Other {
+		level = m.byStatus
+	}
 	if !store && level != record.Other {
 		m.fields = append(m.fields, field{"level_extracted", []byte(level.String())})
 	}
 	object := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("}"))
+	renamed := false
 	for key, value := range record.Fields(line) {
 		if store && level != record.Other && string(key) == "level" && (string(value) == `""` || string(value) == `"info"`) {
 			at := bytes.Index(object, value) // the time before has another text
@@ -43,9 +47,12 @@ func (f *Form) Append(dst, line []byte, store bool) (_ []byte, ok bool) {
 			} else if string(AppendValue(nil, f.value)) == string(value) {
 				f.name = "" // the ingester has stored it
 			} else {
-				f.name += "_extracted"
+				f.name, renamed = f.name+"_extracted", true
 			}
 		}
+	}
+	if renamed {
+		m.fields = slices.DeleteFunc(m.fields, func(f field) bool { _, taken := record.Lookup(line, f.name); return taken })
 	}
 	dst = append(dst, object...)
 	for i, f := range m.fields {
@@ -71,7 +78,9 @@ func AppendValue(dst, value []byte) []byte {
 type match struct {
 	text   []byte // memory for it
 	fields []field
-	level  record.Level // by a place level, else by status
+	level  record.Level // by a place level
+	// byStatus is the level of a line without another one.
+	byStatus record.Level
 }
 
 // A field is a value of a text. The value lies in the text, or in memory of its own.
@@ -83,7 +92,7 @@ type field struct {
 // of finds the fields of a text, if it has the form.
 func (m *match) of(f *Form, text []byte) (ok bool) {
 	for i := 0; i < len(f.lines) && !ok; i++ {
-		m.fields, m.level = m.fields[:0], record.Other
+		m.fields, m.level, m.byStatus = m.fields[:0], record.Other, record.Other
 		s := text
 		for j := range f.lines[i] {
 			p := &f.lines[i][j]
@@ -105,16 +114,11 @@ func (p *place) end(s []byte) int {
 	switch {
 	case len(p.until) == 0 && p.kind != "begin":
 		return len(s)
-	case p.kind == "address": // the colons of IPv6 do not end it
+	case p.kind == "address" && p.until[0] != ' ': // the colons of IPv6 do not end it
 		word, _, _ := bytes.Cut(s, []byte(" "))
 		return bytes.LastIndex(word, p.until)
 	case p.kind == "csv":
-		for i, in := 0, false; i < len(s); i++ {
-			if in = in != (s[i] == '"'); !in && bytes.HasPrefix(s[i:], p.until) {
-				return i
-			}
-		}
-		return -1
+		return outside(s, p.until)
 	case !p.quoted:
 		return bytes.Index(s, p.until)
 	}
@@ -130,6 +134,16 @@ func (p *place) end(s []byte) int {
 	}
 }
 
+// outside finds a text that is not between quotes; -1: there is none.
+func outside(s, text []byte) int {
+	for i, in := 0, false; i < len(s); i++ {
+		if in = in != (s[i] == '"'); !in && bytes.HasPrefix(s[i:], text) {
+			return i
+		}
+	}
+	return -1
+}
+
 // take takes the value of a place, if it is of its kind.
 func (m *match) take(name, kind string, s []byte) (ok bool) {
 	switch ok = true; kind {
@@ -137,13 +151,17 @@ func (m *match) take(name, kind string, s []byte) (ok bool) {
 		return len(s) == 0
 	case "word":
 		ok = len(s) > 0 && bytes.IndexByte(s, ' ') < 0
+	case "address": // or the name of a host
+		ok = bytes.ContainsAny(s, ".:") && bytes.IndexByte(s, ' ') < 0
 	case "number":
 		ok = isNumber(s) || string(s) == "-"
 	case "digits":
 		ok = areDigits(s[:min(1, len(s))])
 	case "csv":
 		if ok = bytes.IndexByte(s, ',') < 0; len(s) > 1 && s[0] == '"' {
-			ok, s = s[len(s)-1] == '"', bytes.ReplaceAll(s[1:len(s)-1], []byte(`""`), []byte(`"`))
+			inner := s[1 : len(s)-1]
+			ok = s[len(s)-1] == '"' && bytes.Count(inner, []byte(`"`)) == 2*bytes.Count(inner, []byte(`""`))
+			s = bytes.ReplaceAll(inner, []byte(`""`), []byte(`"`))
 		}
 	case "klog": // W1128
 		ok = len(s) == 5 && strings.IndexByte("IWEF", s[0]) >= 0 && areDigits(s[1:])
@@ -152,19 +170,14 @@ func (m *match) take(name, kind string, s []byte) (ok bool) {
 		n, err := strconv.ParseUint(string(s), 10, 64)
 		ok, s = err == nil && n < 192, strconv.AppendUint(nil, n&7, 10)
 	case "seconds", "microseconds":
-		n, err := strconv.ParseFloat(string(s), 64)
-		if kind == "seconds" {
-			n *= 1e6
+		s, ok = milliseconds(s, kind == "seconds")
+	case "nginx": // a path of a client before them is between quotes
+		if at := outside(s, []byte(", client: ")); at >= 0 {
+			m.pairs(s[at+2:], ", ", ": ")
 		}
-		if err == nil && isNumber(s) {
-			s = strconv.AppendFloat(nil, math.Round(n)/1000, 'f', -1, 64)
-		}
-	case "nginx":
-		m.pairs(s, ", ", ": ")
 		return true
 	case "pairs":
-		m.pairs(s, " ", "=")
-		return true
+		return m.pairs(s, " ", "=")
 	case "request":
 		m.request(s)
 		return true
@@ -178,15 +191,15 @@ func (m *match) add(name string, value []byte) {
 	if name == "_" || len(value) == 0 || string(value) == "-" || len(m.fields) >= mostFields {
 		return
 	}
-	switch l := record.Other; name {
-	case "level":
-		if l = record.ParseLevel(value); l != record.Other {
-			m.level = l
-			return
+	switch name {
+	case "level": // the first that is known
+		if m.level == record.Other {
+			m.level = record.ParseLevel(value)
 		}
+		return
 	case "status":
-		if n, err := strconv.Atoi(string(value)); err == nil && n >= 100 && n < 600 && m.level == record.Other {
-			m.level = [...]record.Level{record.Info, record.Info, record.Info, record.Warn, record.Error}[n/100-1]
+		if n, err := strconv.Atoi(string(value)); err == nil && n >= 100 && n < 600 {
+			m.byStatus = [...]record.Level{record.Info, record.Info, record.Info, record.Warn, record.Error}[n/100-1]
 		}
 	}
 	m.fields = append(m.fields, field{name, value})
@@ -208,17 +221,22 @@ func (m *match) request(s []byte) {
 	m.add("protocol", path[min(at+1, len(path)):])
 }
 
-// pairs takes names with values apart: client: 10.0.0.7, request: "GET / HTTP/1.1", or a=1 b="c d".
-func (m *match) pairs(s []byte, between, equals string) {
+// pairs takes names with values apart: client: 10.0.0.7, request: "GET / HTTP/1.1", or a=1 b="c d". It
+// reports whether the text begins with a name.
+func (m *match) pairs(s []byte, between, equals string) (some bool) {
 	for {
 		name, rest, ok := bytes.Cut(s, []byte(equals))
 		if !ok {
-			return
+			return some
 		}
-		if at := bytes.LastIndex(name, []byte(between)); at >= 0 {
+		if at := bytes.LastIndex(name, []byte(between)); at >= 0 && some {
 			name = name[at+len(between):]
 		}
-		if s = rest; len(name) == 0 || len(name) > 100 || areDigits(name[:1]) || len(bytes.Trim(name, letters)) > 0 {
+		odd := len(name) == 0 || len(name) > 100 || areDigits(name[:1]) || len(bytes.Trim(name, letters)) > 0
+		if odd && !some {
+			return false
+		}
+		if some, s = true, rest; odd {
 			continue
 		}
 		value, rest, _ := bytes.Cut(s, []byte(between))
@@ -237,6 +255,29 @@ func (m *match) pairs(s []byte, between, equals string) {
 			m.add(string(name), value)
 		}
 	}
+}
+
+// milliseconds makes milliseconds of seconds or microseconds. Of several times, as nginx has them of
+// upstreams, it is the sum. ok is false for another text; - is no value.
+func milliseconds(s []byte, seconds bool) (_ []byte, ok bool) {
+	sum, some := 0.0, false
+	for part := range bytes.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(" ,:", r) }) {
+		n, err := strconv.ParseFloat(string(part), 64)
+		switch {
+		case string(part) == "-":
+		case err != nil || !isNumber(part):
+			return nil, false
+		default:
+			sum, some = sum+n, true
+		}
+	}
+	if !some {
+		return nil, len(s) > 0
+	}
+	if seconds {
+		sum *= 1e6
+	}
+	return strconv.AppendFloat(nil, math.Round(sum)/1000, 'f', -1, 64), true
 }
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"

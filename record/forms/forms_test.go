@@ -3,6 +3,7 @@ package forms_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,10 @@ var examples = [][3]string{
 		"syslog", `<35>Nov  8 10:00:00 web-1 sshd[123]: Connection closed`,
 		`host="web-1" program="sshd" pid=123 error`,
 	},
+	{
+		"logfmt", `level=error status=404 took=1.5 text="a \"b\"" who=-`,
+		`status=404 took=1.5 text="a \\\"b\\\"" error`,
+	},
 }
 
 // Each form has an example, which has its fields, and is of that form and of none before it.
@@ -119,6 +124,22 @@ func TestForms(t *testing.T) {
 		{"nginx-error", `2026/11/28 10:00:00 [error] 31#7: open() failed (2: No such file)`, `pid=31 error`},
 		{"haproxy", `Nov 28 10:00:00 lb haproxy[31]: ::1:5 [28/Nov/2026:10:00:00.655] tcp db/db1 1/0/50 212 -- 0/0/0/0/0 0/0`,
 			`ip="::1" port=5 frontend="tcp" backend="db" server="db1" duration_ms=50 bytes=212 termination="--" retries=0`},
+		{"nginx-error", `2026/11/28 10:00:00 [error] 1#1: *9 open() "/html/a, client: 6.6.6.6, level: debug, status: 200, server: e, b" ` +
+			`failed (2: No such file), client: 9.9.9.9, server: real, request: "GET /a HTTP/1.1", referrer: "x, client: 7.7.7.7"`,
+			`pid=1 connection=9 ip="9.9.9.9" server="real" method="GET" path="/a" protocol="HTTP/1.1" referrer="x, client: 7.7.7.7" error`},
+		{"combined", `203.0.113.9 - john doe [28/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5` + agent,
+			`ip="203.0.113.9" user="john doe" method="GET" path="/" protocol="HTTP/1.1" status=200 bytes=5 agent="curl/8" info`},
+		{`LogFormat "%h %u \"%r\" %>s %D" mine`, `1.2.3.4 - "GET / HTTP/1.1" 200 1500`,
+			`ip="1.2.3.4" method="GET" path="/" protocol="HTTP/1.1" status=200 duration_ms=1.5 info`},
+		{`"%h %>s" common`, `1.2.3.4 200`, `ip="1.2.3.4" status=200 info`},
+		{`log_format main "$remote_addr $body_bytes_sent $upstream_response_time";`, `1.2.3.4 7 0.001, - : 0.120`,
+			`ip="1.2.3.4" bytes=7 upstream_ms=121`},
+		{`$remote_addr $body_bytes_sent`, `1.2.3.4 7 more`, "no"},
+		{"in <took:seconds>", "in 1.5s", "no"},
+		{"in <took:seconds>", "in -", ""},
+		{"logfmt", "hello a=1", "no"},
+		{"postgres", `2026-11-28 10:00:00.123 UTC [31] DETAIL:  Key`, `pid=31`},
+		{"csv:a,b", `"a","b","c"`, "no"},
 		{"postgres", `2026-11-28 10:00:00.123 UTC [31] ERROR:  no a@b LOG:  c`, `pid=31 error`},
 		{"syslog", `<165>1 2026-11-28T10:00:00Z web-1 app 7 ID47 - hello`, `host="web-1" program="app" pid=7 msgid="ID47" info`},
 		{"syslog", `2026-11-28T10:00:00.1+01:00 web-1 kernel: hello: you`, `host="web-1" program="kernel"`},
@@ -132,12 +153,22 @@ func TestForms(t *testing.T) {
 	}
 	for bad, want := range map[string]string{
 		"combind": "it must be combined, common", "<a><b>": "put a text between", "csv:a b,c": "csv:NAMES", "csv:1,b": "csv:NAMES",
+		"<user-agent> <a>": "<user-agent> is no name", "csv:" + strings.Repeat("ab,", 50) + many(101): "it has 102 names; want at most 100",
 		"<a:int>": "there is no kind int", "<_> x": "it must be",
 	} {
 		if _, err := forms.Compile(bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
+}
+
+// many are names of columns.
+func many(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprint("c", i))
+	}
+	return strings.Join(all, ",")
 }
 
 // A line keeps its text, and the fields that it has already.
@@ -160,6 +191,8 @@ func TestMaker(t *testing.T) {
 			`x","ip":"\"1","status":503,"ts_extracted":"x"}`},
 		{`"info","service":"a","msg":"1 503 x","status":503,"ip":"b"}`, false, `"info","service":"a","msg":"1 503 ` +
 			`x","status":503,"ip":"b","ip_extracted":1,"ts_extracted":"x","level_extracted":"error"}`},
+		{`"info","service":"a","msg":"1 503 x","status_extracted":2,"status":1}`, true, `"error","service":"a","msg":"1 503 ` +
+			`x","status_extracted":2,"status":1,"ip":1,"ts_extracted":"x"}`},
 		{`"info","service":"a","msg":"1 503"}`, true, `"info","service":"a","msg":"1 503"}`},
 	} {
 		got, ok := f.Append(nil, []byte(head+row.line+"\n"), row.store)
