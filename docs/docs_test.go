@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,18 +122,9 @@ func environment(extra ...string) []string {
 
 func freePorts(t *testing.T, n int) []string {
 	t.Helper()
-	var ports []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports = append(ports, port)
+	ports, err := testenv.FreePorts(n)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return ports
 }
@@ -275,8 +265,12 @@ func runPage(t *testing.T, page string, run []block, bin string) {
 		}
 	}
 	if err != nil || t.Failed() {
-		log, _ := os.ReadFile(filepath.Join(dir, "ingest.log"))
-		t.Errorf("%v\nstderr: %s\ningest.log: %s", err, stderr.String(), log)
+		t.Errorf("%v\nstderr: %s", err, stderr.String())
+		logs, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+		for _, name := range logs {
+			log, _ := os.ReadFile(name)
+			t.Errorf("%s: %.20000s", filepath.Base(name), log)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +52,8 @@ func (p *parser) note() string {
 	case name != "":
 	case strings.HasPrefix(text, "{"):
 		name = "json"
+	case regexp.MustCompile(`(^| )[A-Za-z_][\w.]*=[^= ]`).MatchString(text):
+		name = "logfmt"
 	}
 	if name != "" {
 		form = fmt.Sprintf("write --parse %s (parse=%[1]s in the API)", name)

@@ -3,7 +3,6 @@ package interop_test
 import (
 	"bytes"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/dev/testenv"
 	"blobtail/internal/dev/testkit"
 )
 
@@ -46,16 +46,14 @@ func newIngester(t testing.TB, config func(*ingester) string) *ingester {
 }
 
 // freePorts returns free addresses of loopback.
-func freePorts(t testing.TB, n int) []string {
+func freePorts(t testing.TB, n int) (addrs []string) {
 	t.Helper()
-	var addrs []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close() // all at the end, so that the ports differ
-		addrs = append(addrs, l.Addr().String())
+	ports, err := testenv.FreePorts(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range ports {
+		addrs = append(addrs, "127.0.0.1:"+port)
 	}
 	return addrs
 }

@@ -13,12 +13,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -278,7 +280,7 @@ func repository() (string, error) {
 }
 
 func launch(node, script string, pair *keyPair) (*ports, func(), error) {
-	free, err := freePorts(3)
+	free, err := FreePorts(3)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -373,18 +375,19 @@ func waitFor(out interface{ Read([]byte) (int, error) }, text string) error {
 	}
 }
 
-func freePorts(n int) ([]string, error) {
-	var ports []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+// FreePorts returns ports of loopback that nobody listens at, for programs that listen a moment later. They
+// are below those that systems give to clients, which might take one in that moment.
+func FreePorts(n int) (ports []string, err error) {
+	for tries := 0; len(ports) < n; tries++ {
+		port := strconv.Itoa(20_000 + mathrand.IntN(12_000))
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err != nil {
-			return nil, err
+			if tries > 1000 {
+				return nil, err
+			}
+			continue
 		}
 		defer l.Close() // all at the end, so that the ports differ
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		if err != nil {
-			return nil, err
-		}
 		ports = append(ports, port)
 	}
 	return ports, nil

@@ -17,7 +17,7 @@ import (
 func StartCluster(t testing.TB, n int) (servers []*NATS) {
 	t.Helper()
 	var routes []*url.URL
-	ports, err := freePorts(n)
+	ports, err := FreePorts(n)
 	if err != nil {
 		t.Fatal(err)
 	}
