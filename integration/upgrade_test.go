@@ -102,7 +102,7 @@ func sumsOf(t *testing.T, at place, services map[string]sum, code int, flags ...
 	t.Helper()
 	got := map[string]sum{}
 	for service, want := range services {
-		out, errs, exit := answered(t, at, append([]string{"read", service, "--from", "2020-01-01", "-o", "json"}, flags...)...)
+		out, errs, exit := answered(t, at, append([]string{"read", service, "--if-any", "--from", "2020-01-01", "-o", "json"}, flags...)...)
 		if exit != code && (want.Lines > 0 || exit != 1) {
 			t.Errorf("logquery %s %s exits %d, want %d: %s", service, strings.Join(flags, " "), exit, code, errs)
 		}
