@@ -206,7 +206,7 @@ func (c *conn) read(ctx context.Context) (why string, closed bool, counter *coun
 			c.shrink()
 		case errors.Is(err, os.ErrDeadlineExceeded) && c.framer.unended(c.buf[:c.n]):
 			c.s.batch.last(frame{msg: bytes.TrimRight(c.buf[:c.n], "\r\n")}, c.from)
-			c.n, c.framer.looked, c.patience = 0, 0, c.s.o.Slow
+			c.n, c.framer.looked, c.framer.joined, c.framer.nul, c.patience = 0, 0, true, true, c.s.o.Slow
 		case errors.Is(err, os.ErrDeadlineExceeded) && c.n > 0:
 			return "the sender was too slow", false, m.slow
 		case errors.Is(err, os.ErrDeadlineExceeded):

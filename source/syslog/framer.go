@@ -28,8 +28,9 @@ const (
 // message before it had a length. If the first line of a connection ends in NUL, then its
 // messages may have line feeds: a line feed ends one only if a priority follows.
 //
-// A line ends too where a whole header begins, because some senders write no line feeds. Then, too,
-// messages may have line feeds.
+// A line ends too where a whole header begins, because some senders write no line feeds, or after a
+// silence. Then, too, messages may have line feeds. Behind a line feed and a priority, a header in a
+// line is a quoted one.
 type framer struct {
 	counted bool // the last message had a length
 	begun   bool // a line has ended
@@ -37,8 +38,8 @@ type framer struct {
 	skip    int  // bytes of a message with a length that are still to be skipped
 	tail    bool // the rest of a line is to be skipped
 	looked  int  // bytes of an unfinished line that have no end
-	headed  bool // a line has begun as one with a priority does
-	joined  bool // a message had no line feed before the next one
+	headed  bool // the first line begins with a priority, and none behind it unless joined
+	joined  bool // a message had no line feed before the next one, or before a silence
 	times   times.Reader
 }
 
@@ -141,11 +142,12 @@ func (f *framer) line(b []byte) (m frame, n int) {
 }
 
 // nextHeader finds the header of another message in a line; 0 if it has none. Before from it was
-// looked for. Lines of a connection without priorities are no such messages, and behind a space of a
-// line of many a header is quoted.
+// looked for. Lines of a connection without priorities are no such messages. Only the rest of a message
+// with line feeds is split behind one, and not behind a space.
 func (f *framer) nextHeader(line []byte, from int) int {
 	const most = len("<191>1 2006-01-02T15:04:05.123456789+00:00 ")
-	f.headed = f.headed || len(line) > 0 && line[0] == '<'
+	_, n := priorityOf(line)
+	f.headed = n > 0 && (f.joined || !f.begun) || n == 0 && f.headed
 	for at := max(1, from-most); f.headed && at < len(line); at++ {
 		i := bytes.IndexByte(line[at:], '<')
 		if i < 0 {
@@ -178,10 +180,10 @@ func (f *framer) isHeader(b []byte) bool {
 		(rest[end-1] == 'Z' || rest[end-3] == ':' && (rest[end-6] == '+' || rest[end-6] == '-'))
 }
 
-// unended reports whether b may be a message of a sender without line feeds: no line has ended in
-// one, or messages had none.
+// unended reports whether b may be a message of a sender without line feeds, or the rest of one: no
+// line has ended in one, or messages had none.
 func (f *framer) unended(b []byte) bool {
-	return (f.joined || !f.begun) && !f.counted && f.skip == 0 && !f.tail && f.isHeader(b)
+	return (f.joined || !f.begun) && !f.counted && f.skip == 0 && !f.tail && (f.isHeader(b) || f.joined && len(b) > 0 && b[0] != '<')
 }
 
 // end finds the end of a line; -1 if b has none. It does not look at a byte twice.

@@ -211,6 +211,44 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// A sender without line feeds that pauses has each of its messages whole, whatever ends them.
+func TestSilence(t *testing.T) {
+	const head = "<13>1 2026-11-20T08:01:42Z h a - - - "
+	for _, row := range []struct {
+		name        string
+		parts, want []string
+	}{
+		{"line feeds within", []string{head + "one", head + "Error: boom\n    at a\n    at b", head + "after"},
+			[]string{"one", "Error: boom\n    at a\n    at b", "after"}},
+		{"a line feed behind the silence", []string{head + "one", "\n", head + "two", "\n" + head + "three\n"},
+			[]string{"one", "two", "three"}},
+		{"the rest behind the silence", []string{head + "one", "more\n", head + "two\n", head + "a " + head + "three"},
+			[]string{"one", "more", "two", "a ", "three"}},
+		{"two without a line feed, and the rest", []string{head + "one" + head + "two", "more", head + "three"},
+			[]string{"one", "two", "more", "three"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j, l := &journal{}, newPipes()
+				stop := run(t, syslog.Options{Accept: j, Idle: time.Hour}, l)
+				c := l.dial()
+				for _, part := range row.parts {
+					send(t, c, part)
+					time.Sleep(68 * time.Second)
+				}
+				c.Close()
+				gone(t, c)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if got, rejected := j.msgs(t); !slices.Equal(got, row.want) || len(rejected) > 0 {
+					t.Errorf("got %q, rejected %q, want %q", got, rejected, row.want)
+				}
+			})
+		})
+	}
+}
+
 // The services of a listener.
 func TestServices(t *testing.T) {
 	const lines = "<13>Nov 20 15:04:05 h web-1: a\n<13>Nov 20 15:04:05 h sshd[1]: b\n<13>c\n"
