@@ -185,6 +185,7 @@ func (b *batch) record(raw []byte, from *peer) {
 	if wrong {
 		text(parts, "ts", m.stamp)
 	}
+	text(parts, "service", m.own)
 	text(parts, "procid", m.procID)
 	text(parts, "msgid", m.msgID)
 	text(parts, "seq", m.sequence)
@@ -212,10 +213,10 @@ func (b *batch) object(m *message) (h record.Head, rest iter.Seq2[[]byte, []byte
 			name, why.Service = record.TextOf(value), record.Cause{Place: record.FromField, Name: "name"}
 		}
 	}
-	if len(m.app) > 0 {
-		why.Service = record.Cause{Place: record.FromProtocol, Name: "the application's name"}
-	} else {
+	if len(m.app) == 0 {
 		m.app = name
+	} else if why.Service = (record.Cause{Place: record.FromProtocol, Name: "the application's name"}); !bytes.Equal(h.Service, m.app) {
+		m.own = h.Service
 	}
 	if b.g.Explains() {
 		h.Why = &why

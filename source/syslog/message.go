@@ -16,6 +16,7 @@ type message struct {
 	stamp    []byte // its text
 	host     []byte
 	app      []byte
+	own      []byte // the other service of an object behind a tag
 	procID   []byte
 	msgID    []byte
 	sequence []byte // a number in front of the time, as Cisco's devices have it
