@@ -103,7 +103,7 @@ func (s *sink) Object(raw []byte, end int) bool {
 	if err != nil {
 		return s.Reject(raw, body.Rejection{Reason: "the member event: " + err.Error()}, end)
 	}
-	unread := s.setTime(&h, time)
+	original := s.setTime(&h, time)
 	extra, err := s.fields(fields, &h)
 	if err != nil {
 		return s.Reject(raw, body.Rejection{Reason: "the member fields: " + err.Error()}, end)
@@ -117,20 +117,24 @@ func (s *sink) Object(raw []byte, end int) bool {
 		b.Member(f.key, f.value, "")
 	}
 	m.add(b)
-	if len(unread) > 0 {
-		b.Text("ts", unread)
+	if len(original) > 0 {
+		b.Text("ts", original)
 	}
 	return s.Record(raw, 1, end)
 }
 
-// setTime gives a head the time of its event, and returns its text if it is none.
-func (s *sink) setTime(h *record.Head, time []byte) (unread []byte) {
+// setTime gives a head the time of its event. It returns the text of that if it is none, or the other
+// time that the head had.
+func (s *sink) setTime(h *record.Head, time []byte) (original []byte) {
 	if ns, ok := record.ReadTime(time, s.Arrived()); ok {
+		if h.Time != 0 && h.Time != ns {
+			original = record.AppendTime(nil, h.Time)
+		}
 		h.Time = ns
 		if h.Why != nil {
 			h.Why.Time = record.Cause{Place: record.FromProtocol, Name: "time of the event"}
 		}
-		return nil
+		return original
 	}
 	if record.EmptyTime(time) {
 		return nil

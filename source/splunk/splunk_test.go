@@ -37,6 +37,13 @@ func TestEvents(t *testing.T) {
 			`{"event":"{\"level\":\"error\",\"app\":\"Pay\",\"msg\":\"\\\"b\\\"\",\"ts\":1795519265.702}\n","source":"w"}`,
 			`"error","service":"pay","msg":"\"b\"","source":"w","service.name":"Pay"}`},
 		{"no object in a text", "", `{"time":1795519265.702,"event":"{\"n\":1} and {"}`, `"","service":"unknown","msg":"{\"n\":1} and {"}`},
+		{"another time in a text of JSON", "",
+			`{"time":1795519265.702,"event":{"message":"{\"time\":\"2026-11-24T11:21:05.7021Z\",\"service\":\"pay\",\"msg\":\"a\"}",` +
+				`"service":"web"}}`,
+			`"","service":"web","msg":"a","service.2":"pay","ts.original":"2026-11-24T11:21:05.702100000Z"}`},
+		{"another service in a text of JSON", "",
+			`{"time":1795519265.702,"event":"{\"time\":1795519265.702,\"service\":\"pay\",\"msg\":\"a\"}","fields":{"service":"web"}}`,
+			`"","service":"pay","msg":"a","service.original":"web"}`},
 		{"the event's own time", "", `{"event":{"message":"m","time":"2026-11-24T11:21:05.702Z"},"index":"web"}`, `"","service":"web","msg":"m","index":"web"}`},
 		{"fields", "", `{"time":1795519265.702,"event":"m","fields":{"service.name":"pay","severity":"error","k":["a","b"]}}`, `"error","service":"pay","msg":"m","k":["a","b"]}`},
 		{"the query", "?source=cron&host=q%22", `{"time":1795519265.702,"event":"m"}`, `"","service":"cron","msg":"m","host":"q\"","source":"cron"}`},
