@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 )
@@ -20,12 +21,12 @@ func (e *FormError) Unwrap() error { return e.err }
 
 // faultOf tells why the credentials of a request cannot be those of any token; "" if they can.
 func faultOf(r *http.Request) string {
-	if len(r.Header["Authorization"]) > 1 || len(r.Header["Dd-Api-Key"]) > 1 {
+	if len(r.Header["Authorization"]) > 1 || len(r.Header["Dd-Api-Key"]) > 1 || len(r.Header["X-Seq-Apikey"]) > 1 {
 		return "the request has the header with the token twice"
 	}
 	header := r.Header.Get("Authorization")
 	if header == "" {
-		return faultOfToken(r.Header.Get("Dd-Api-Key"))
+		return faultOfToken(cmp.Or(r.Header.Get("Dd-Api-Key"), r.Header.Get("X-Seq-Apikey")))
 	}
 	scheme, value, blank := strings.Cut(header, " ")
 	value = strings.TrimSpace(value)

@@ -49,6 +49,8 @@ func TestFaults(t *testing.T) {
 		{"Authorization", basic("user:ID.s3cret"), "the password is a whole token", "unknown"},
 		{"Authorization", basic("x:s3cret"), "no dot", "unknown"},
 		{"DD-API-KEY", "s3cret", "no dot", "unknown"},
+		{"X-Seq-ApiKey", "s3cret", "no dot", "unknown"},
+		{"X-Seq-ApiKey", "ID.s3cret-of-another", "is not known, or its secret is another one", "secret"},
 		{"X-API-Key", "ID.s3cret", "X-API-Key is not read", "missing"},
 		{"X-Auth-Token", "ID.s3cret", "X-Auth-Token is not read", "missing"},
 		{"?token", "ID.s3cret", "a token in the URL is not read", "missing"},
@@ -98,10 +100,12 @@ func TestFaults(t *testing.T) {
 // A header with two values has the fault of that.
 func TestTwice(t *testing.T) {
 	tokens := open(t, "tokens: [{id: web, sha256: [SECRET], write: [web]}]")
-	r := httptest.NewRequest("POST", "/ingest/web", nil)
-	r.Header["Authorization"] = []string{"Bearer web.s3cret", "Bearer web.s3cret"}
-	if _, err := tokens.Of(r); err == nil || !strings.Contains(access.Told(err), "twice") {
-		t.Error(err)
+	for _, name := range []string{"Authorization", "Dd-Api-Key", "X-Seq-Apikey"} {
+		r := httptest.NewRequest("POST", "/ingest/web", nil)
+		r.Header[name] = []string{"Bearer web.s3cret", "Bearer web.s3cret"}
+		if _, err := tokens.Of(r); err == nil || !strings.Contains(access.Told(err), "twice") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
