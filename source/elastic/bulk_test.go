@@ -308,8 +308,21 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%s %s: %s", c.method, c.path, lines)
 		}
 	}
-	m := &sourcetest.Log{}
-	if w := do(t, source(m), "POST", "/shop/_doc", `{"a":1`, header); w.Code != 400 || m.Rejected() != 1 {
-		t.Errorf("half a document: %d %s, %s", w.Code, w.Body, m.Lines())
+	for _, c := range []struct{ name, document, reason string }{
+		{"half a document", `{"a":1`, "it ends too early; nothing in the body could be read; its lines are kept in the service _rejected"},
+		{"null", "null", "not a JSON object; it is kept in the service _rejected"},
+		{"a long one", `{"message":"` + strings.Repeat("x", 1<<20) + `"}`, "longer than 1 MiB; it is kept in the service _rejected"},
+	} {
+		m := &sourcetest.Log{}
+		s := source(m)
+		for range 2 {
+			w := do(t, s, "POST", "/shop/_doc", c.document, header)
+			if e := errorOf(t, w.Body.Bytes()).Error; w.Code != 400 || !strings.HasSuffix(e.Reason, c.reason) {
+				t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
+			}
+		}
+		if m.Rejected() != 2 || len(m.Lines()) != 2 {
+			t.Errorf("%s: %d records, %d rejected", c.name, len(m.Lines()), m.Rejected())
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/record"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -90,7 +91,7 @@ func (x *exchange) Reply(h http.Header, counts *httpsource.Result, refused *http
 		return http.StatusServiceUnavailable, []byte(refused.Reason)
 	case refused != nil:
 		return refused.Status, errorText(refused.Status, refused.Reason)
-	case counts.Error != "" && len(x.items.targets) == 0:
+	case counts.Error != "" && len(x.items.targets) == 0, x.at.document && counts.Rejected > 0:
 		return http.StatusBadRequest, errorText(http.StatusBadRequest, unreadable(counts))
 	case x.at.document:
 		return http.StatusCreated, x.created()
@@ -157,12 +158,12 @@ func (x *exchange) release() {
 // Rest implements httpsource.LongReply.
 func (x *exchange) Rest() func(w io.Writer) error { return x.rest }
 
-// unreadable is the reason for an answer that nothing of a body could be read.
+// unreadable is the reason for an answer that nothing of a body could be read, or not its document.
 func unreadable(counts *httpsource.Result) string {
 	if len(counts.Errors) == 0 {
 		return counts.Error
 	}
-	return counts.Errors[0].Reason + "; " + counts.Error
+	return counts.Errors[0].Reason + "; " + cmp.Or(counts.Error, "it is kept in the service "+record.RejectedService)
 }
 
 // answerType is the type that a client accepts: with the official clients that of a vendor,
