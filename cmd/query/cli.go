@@ -181,8 +181,12 @@ func run(ctx context.Context, env environment) int {
 	return code
 }
 
-// exitCode reports an error, if there is one, and returns the exit code.
+// exitCode reports an error, if there is one, and returns the exit code. With --if-any a name of
+// nothing is none.
 func (a *app) exitCode(ctx context.Context, err error) int {
+	if _, none := errors.AsType[*reading.NoServiceError](err); none && a.flags.IfAny && a.Quiet {
+		return cli.Nothing
+	}
 	return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", func(err error) (int, string) { return a.ownError(ctx, err) })
 }
 

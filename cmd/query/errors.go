@@ -98,6 +98,9 @@ func (a *app) noService(ctx context.Context, e *reading.NoServiceError) string {
 	if slices.Contains(a.services(ctx), e.Name) {
 		return fmt.Sprintf("%s has no blob yet; ingesters have its records: logquery %s", e.Name, e.Name)
 	}
+	if e.Name == record.RejectedService {
+		return "no record was rejected, or none that you may read"
+	}
 	if every, err := a.all(); err == nil {
 		a.model = every.Model // the name may be meant as any verb
 	}
