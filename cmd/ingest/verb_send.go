@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -118,13 +117,7 @@ func (s *sendCmd) withOwn(ctx context.Context, c config.Config, h handling, log 
 	})
 	group.Go(func() error {
 		defer end()
-		r, _ := http.NewRequestWithContext(failed, http.MethodGet, o.To.String(), nil)
-		resp, err := http.DefaultClient.Do(r) // which is answered when it is ready
-		if err != nil {
-			return err
-		}
-		resp.Body.Close()
-		return send(failed)
+		return send(failed) // it waits until the ingester is ready
 	})
 	return group.Wait()
 }
