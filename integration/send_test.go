@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -261,4 +262,105 @@ func TestSendToStore(t *testing.T) {
 		!strings.Contains(said.String(), "none.log: no such file") || !strings.Contains(said.String(), "is a directory") {
 		t.Errorf("%v: %s", err, said)
 	}
+}
+
+// sent sends files, and fails the test unless the command ends in a way and says something.
+func sent(t testing.TB, places string, code int, want string, args ...string) {
+	t.Helper()
+	cmd, said := sending(t, places, args...)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != code || !strings.Contains(said.String(), want) {
+		t.Errorf("send %v ends with %v, and without %q: %s", args, err, want, said)
+	}
+}
+
+// put appends lines to files.
+func put(t testing.TB, dir string, texts map[string]string) {
+	t.Helper()
+	for name, text := range texts {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.WriteString(text)
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// has fails the test unless a service has these lines, in any order.
+func has(t testing.TB, at place, service string, want ...string) {
+	t.Helper()
+	got := strings.Fields(string(query(t, at, service, "-o", "raw")))
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s has %q, want %q", service, got, want)
+	}
+}
+
+// A file that begins like another is that one only if that one is gone.
+func TestSendOthers(t *testing.T) {
+	t.Parallel()
+	at, root := dirStore(t)
+	p := start(t, at, root+"-wal")
+	dir := t.TempDir()
+	places := filepath.Join(dir, "places")
+	banner := strings.Repeat("=", 16<<10) + "\n"
+	put(t, dir, map[string]string{
+		"app.log": "started\n", "app-error.log": "started\ndisk\n", "app.log.7": "started\nseven\n",
+		"one.log": banner + "one\n", "two.log": banner + "two\n",
+	})
+	path := func(name string) string { return filepath.Join(dir, name) }
+	send := func(want string, names ...string) {
+		t.Helper()
+		args := []string{"--to", p.listen}
+		for _, name := range names {
+			args = append(args, path(name))
+		}
+		sent(t, places, 0, want, args...)
+	}
+	send("sent 9 records", "app.log", "app-error.log", "app.log.7", "one.log", "two.log")
+	send("sent 0 records", "app.log", "app-error.log", "app.log.7", "one.log", "two.log")
+	has(t, at, "app", "started", "started", "seven")
+	has(t, at, "app-error", "started", "disk")
+	has(t, at, "one", banner[:len(banner)-1], "one")
+	has(t, at, "two", banner[:len(banner)-1], "two")
+
+	// A new file with the old beginning, and the old one packed.
+	if err := os.Rename(path("one.log"), path("one.log.1")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, map[string]string{"one.log": banner + "new\n"})
+	send("sent 2 records", "one.log")
+	if err := pack(path("one.log")); err != nil {
+		t.Fatal(err)
+	}
+	send("sent 0 records", "one.log.2.gz", "one.log")
+	has(t, at, "one", banner[:len(banner)-1], "one", banner[:len(banner)-1], "new")
+}
+
+// The name of one log may look like that of another after a rotation.
+func TestSendNoRotation(t *testing.T) {
+	t.Parallel()
+	at, root := dirStore(t)
+	p := start(t, at, root+"-wal")
+	dir := t.TempDir()
+	old, other, third := filepath.Join(dir, "worker.log"), filepath.Join(dir, "worker-1.log"), filepath.Join(dir, "worker-2.log")
+	put(t, dir, map[string]string{"worker.log": "a\n", "worker-1.log": "b\n", "worker-2.log": "c\n"})
+	sent(t, filepath.Join(dir, "places"), 0, "sent 1 record:", "--to", p.listen, third)
+	cmd, said := sending(t, filepath.Join(dir, "places"), "--to", p.listen, "-f", old, other)
+	testkit.Until(t, "both are sent", func() bool { return count(t, at, "worker*") == 3 })
+	if err := os.Rename(old, old+".1"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, map[string]string{"worker.log": "new\n", "worker-1.log": "b2\n", "worker-2.log": "c2\n"})
+	testkit.Until(t, "the new one is sent", func() bool { return count(t, at, "worker*") >= 5 })
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, said)
+	}
+	has(t, at, "worker", "a", "new")
+	has(t, at, "worker-1", "b", "b2")
+	has(t, at, "worker-2", "c")
 }

@@ -70,6 +70,7 @@ type Sent struct {
 type sender struct {
 	Options
 	client http.Client
+	paths  []string
 	places []*place
 	text   *bufio.Reader // of the file that is being read
 	sent   Sent
@@ -79,7 +80,7 @@ type sender struct {
 // read or is refused does not keep the others from being sent. Run tries a request until the ingester
 // takes it, or ctx ends.
 func Run(ctx context.Context, o Options, paths []string) (_ Sent, err error) {
-	s := &sender{Options: o, text: bufio.NewReaderSize(nil, lineSize)}
+	s := &sender{Options: o, paths: paths, text: bufio.NewReaderSize(nil, lineSize)}
 	s.client.Timeout = 2 * time.Minute
 	s.client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: o.Trust.Config()}
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -109,12 +110,17 @@ func Run(ctx context.Context, o Options, paths []string) (_ Sent, err error) {
 }
 
 // look sends what a file has got. A followed one of which nothing was sent is new after a rotation, so
-// those that had its name go before it, from the newest one on of which something was sent.
+// those that had its name go before it, from the newest one on of which something was sent. A file that
+// is sent under its own name is none of them.
 func (s *sender) look(ctx context.Context, name string) error {
 	todo := []string{name}
-	if s.Follow && !s.knows(name) {
-		todo = append(todo, rotated(name)...)
-		todo = todo[:max(slices.IndexFunc(todo, s.knows), 0)+1]
+	knows := at(func(f *file) bool { return s.find(f) != nil })
+	if s.Follow && !knows(name) {
+		todo = append(todo, slices.DeleteFunc(rotated(name), at(func(f *file) bool {
+			p := s.find(f)
+			return slices.Contains(s.paths, f.Name()) || p != nil && p.Path == f.Name()
+		}))...)
+		todo = todo[:max(slices.IndexFunc(todo, knows), 0)+1]
 	}
 	for _, path := range slices.Backward(todo) {
 		before := s.sent.Bytes
@@ -131,7 +137,7 @@ func (s *sender) look(ctx context.Context, name string) error {
 
 // file sends what is left of a file that has a name, or had it and may get more late.
 func (s *sender) file(ctx context.Context, name, path string) (late bool, err error) {
-	f, err := s.open(path)
+	f, err := open(path)
 	if err != nil {
 		return false, err
 	}
@@ -140,7 +146,7 @@ func (s *sender) file(ctx context.Context, name, path string) (late bool, err er
 	if p.done {
 		return false, nil
 	}
-	if !f.ends && p.Sent > 0 {
+	if s.text.Reset(f.text); !f.ends && p.Sent > 0 {
 		_, err = f.Seek(p.Sent, io.SeekStart)
 		s.text.Reset(f)
 	} else {
@@ -149,7 +155,7 @@ func (s *sender) file(ctx context.Context, name, path string) (late bool, err er
 	if err != nil {
 		return false, err
 	}
-	p.Path, p.Inode = path, inode(f.info)
+	p.Path, p.Inode = name, inode(f.info)
 	before := p.Sent
 	late = path != name && time.Since(f.info.ModTime()).Abs() < lateFor
 	err = s.rest(ctx, f, p, name, f.ends || path != name && !late)
@@ -167,9 +173,6 @@ func (s *sender) file(ctx context.Context, name, path string) (late bool, err er
 func (s *sender) rest(ctx context.Context, f *file, p *place, name string, last bool) error {
 	for changed := false; ctx.Err() == nil; changed = true {
 		text, err := s.next(int(p.Next-p.Sent), last)
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
 		if len(text) == 0 && changed {
 			return errors.Join(err, s.keep(f, p, nil))
 		} else if len(text) == 0 {
@@ -206,6 +209,8 @@ func (s *sender) next(n int, last bool) ([]byte, error) {
 			return text, nil
 		case n == 0 && err != nil && lines > 0:
 			return text[:lines], nil
+		case errors.Is(err, io.EOF):
+			return nil, nil
 		case err != nil:
 			return nil, err
 		}
@@ -290,13 +295,13 @@ func (s *sender) once(ctx context.Context, p *place, text []byte) (again time.Du
 type file struct {
 	*os.File
 	info os.FileInfo
-	ends bool   // it is packed, or stdin: it does not grow
-	head []byte // the beginning of its text
-	seen int64  // how much of it was counted as progress
+	ends bool          // it is packed, or stdin: it does not grow
+	text *bufio.Reader // its text
+	head []byte        // the beginning of that
+	seen int64         // how much of it was counted as progress
 }
 
-// open opens a file, and lets s.text read its text.
-func (s *sender) open(path string) (f *file, err error) {
+func open(path string) (f *file, err error) {
 	f = &file{File: os.Stdin}
 	if path != "-" {
 		if f.File, err = os.Open(path); err != nil {
@@ -322,8 +327,8 @@ func (s *sender) open(path string) (f *file, err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	s.text.Reset(text)
-	f.head, _ = s.text.Peek(headSize)
+	f.text = bufio.NewReaderSize(text, headSize)
+	f.head, _ = f.text.Peek(headSize)
 	f.head = bytes.Clone(f.head)
 	return f, nil
 }
@@ -337,7 +342,7 @@ func inode(info os.FileInfo) string {
 // A place is how far a file was sent. It stays with the file when that is renamed or packed.
 type place struct {
 	ID          string
-	Path, Inode string       // of when it was last sent
+	Path, Inode string       // the name that it was sent under, and its inode then
 	Head        xxh3.Uint128 // the hash of the first Size bytes: of all that was sent, at most headSize
 	Size        int
 	// Sent is the end of what an ingester has taken, Next that of a request whose answer is not known,
@@ -400,51 +405,57 @@ func (s *sender) keep(f *file, p *place, text []byte) error {
 	return cmp.Or(err, fsys.Replace(fsys.OS(), s.at(p), line))
 }
 
-// find returns the place of a file; nil: it was never sent.
+// find returns the place of a file, by its inode or, if that has gone, its beginning; nil: it was never
+// sent.
 func (s *sender) find(f *file) (found *place) {
 	for _, p := range s.places {
-		same := p.Inode == inode(f.info)
-		if same && !f.ends && f.info.Size() < p.Sent { // it was emptied, and its text is in a copy at most
-			p.Inode, same = "", false
+		if p.Inode == inode(f.info) && !f.ends && f.info.Size() < p.Sent { // emptied: its text is in a copy at most
+			p.Inode = ""
 		}
-		later := len(f.Name()) > len(p.Path) && strings.HasPrefix(f.Name(), strings.TrimSuffix(p.Path, filepath.Ext(p.Path)))
 		switch {
-		case f.File == os.Stdin, p.Size > len(f.head), p.Head != xxh3.Hash128(f.head[:p.Size]):
-		case same:
+		case p.is(f):
 			return p
-		case (later || p.Size == headSize) && (found == nil || p.Sent > found.Sent):
+		case !p.fits(f), p.Size < headSize && !slices.Contains(rotated(p.Path), f.Name()):
+		case !slices.ContainsFunc(append(rotated(p.Path), p.Path), at(p.is)) && (found == nil || p.Sent > found.Sent):
 			found = p
 		}
 	}
 	return found
 }
 
-// knows reports whether something was sent of a file.
-func (s *sender) knows(path string) bool {
-	f, err := s.open(path)
-	if err != nil {
-		return false
+// fits reports whether a file may be a copy of that of a place, is whether it is the same.
+func (p *place) fits(f *file) bool {
+	return f.File != os.Stdin && (f.ends || f.info.Size() >= p.Sent) && p.Size <= len(f.head) && p.Head == xxh3.Hash128(f.head[:p.Size])
+}
+
+func (p *place) is(f *file) bool { return p.Inode == inode(f.info) && p.fits(f) }
+
+// at returns whether the file at a path is such a one.
+func at(is func(*file) bool) func(path string) bool {
+	return func(path string) bool {
+		f, err := open(path)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		return is(f)
 	}
-	defer f.Close()
-	return s.find(f) != nil
 }
 
 // rotated returns the files that have the names that rotation gives one, such as app.log.2.gz and
 // app-2026-11-29.log of app.log; the newest one first. One that is being packed is left out.
 func rotated(name string) []string {
-	ext := filepath.Ext(name)
-	form := regexp.MustCompile("^" + regexp.QuoteMeta(strings.TrimSuffix(name, ext)) + "(" + regexp.QuoteMeta(ext) + ")?[-._][0-9]")
+	ext := regexp.QuoteMeta(filepath.Ext(name))
+	form := regexp.MustCompile("^" + strings.TrimSuffix(regexp.QuoteMeta(name), ext) + "(" + ext + `)?([-._][0-9]|\.(gz|zst)$)`)
 	entries, _ := os.ReadDir(filepath.Dir(name)) // why not, opening the file says
 	changed := make(map[string]time.Time)
 	for _, e := range entries {
 		path := filepath.Join(filepath.Dir(name), e.Name())
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && form.MatchString(path) {
+		raw := strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
+		_, gone := os.Lstat(raw)
+		if info, err := e.Info(); err == nil && e.Type().IsRegular() && form.MatchString(path) && (raw == path || gone != nil) {
 			changed[path] = info.ModTime()
 		}
 	}
-	maps.DeleteFunc(changed, func(path string, _ time.Time) bool {
-		unpacked := strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
-		return unpacked != path && !changed[unpacked].IsZero()
-	})
 	return slices.SortedFunc(maps.Keys(changed), func(a, b string) int { return changed[b].Compare(changed[a]) })
 }
