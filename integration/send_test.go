@@ -364,3 +364,32 @@ func TestSendNoRotation(t *testing.T) {
 	has(t, at, "worker-1", "b", "b2")
 	has(t, at, "worker-2", "c")
 }
+
+// A file that is refused does not keep the others from being followed, nor the one that has its name
+// after it.
+func TestSendRefused(t *testing.T) {
+	t.Parallel()
+	at, root := dirStore(t)
+	p := start(t, at, root+"-wal")
+	dir := t.TempDir()
+	good, bad, places := filepath.Join(dir, "good.log"), filepath.Join(dir, "bad.log"), filepath.Join(dir, "places")
+	put(t, dir, map[string]string{"good.log": "a\n", "bad.log": "x\n"})
+	sent(t, places, 0, "sent 2 records", "--to", p.listen, bad, good)
+	put(t, dir, map[string]string{"bad.log": strings.Repeat("\x00\x01\n", 100)})
+	sent(t, places, 1, "bytes 3 to 302 of its text: the ingester answers 415", "--to", p.listen, bad)
+	cmd, said := sending(t, places, "--to", p.listen, "-f", bad, good)
+	put(t, dir, map[string]string{"good.log": "b\n"})
+	testkit.Until(t, "the good one is followed", func() bool { return count(t, at, "good") == 2 })
+	if err := os.Rename(bad, bad+".1"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, map[string]string{"bad.log": "y\n", "good.log": "c\n"})
+	testkit.Until(t, "those behind it are sent", func() bool { return count(t, at, "good", "bad") == 5 })
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil || strings.Count(said.String(), "tail -c +303 FILE | ingest send --service bad -") != 1 {
+		t.Errorf("%v: %s", err, said)
+	}
+	has(t, at, "bad", "x", "y")
+	put(t, dir, map[string]string{"good.log": "d\n"})
+	sent(t, places, 1, "the ingester answers 404", "--to", p.listen+"/none", "-f", good)
+}

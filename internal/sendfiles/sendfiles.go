@@ -74,11 +74,12 @@ type sender struct {
 	places []*place
 	text   *bufio.Reader // of the file that is being read
 	sent   Sent
+	over   bool // the ingester takes nothing from this sender
 }
 
 // Run sends files with absolute paths; "-" is stdin, of which no place is kept. A file that cannot be
-// read or is refused does not keep the others from being sent. Run tries a request until the ingester
-// takes it, or ctx ends.
+// read or is refused does not keep the others from being sent, nor followed. Run tries a request until
+// the ingester takes it, or ctx ends.
 func Run(ctx context.Context, o Options, paths []string) (_ Sent, err error) {
 	s := &sender{Options: o, paths: paths, text: bufio.NewReaderSize(nil, lineSize)}
 	s.client.Timeout = 2 * time.Minute
@@ -96,12 +97,19 @@ func Run(ctx context.Context, o Options, paths []string) (_ Sent, err error) {
 			s.Note("%v: it is sent when it is there", err)
 		}
 	}
-	for ; ; wait(ctx, lookEvery) {
+	for noted := make(map[string]string); ; wait(ctx, lookEvery) {
 		for _, path := range paths {
-			err = errors.Join(err, s.look(ctx, path))
+			failed := s.look(ctx, path)
 			if s.Progress.Finish(1, 0); ctx.Err() != nil {
 				return s.sent, ctx.Err()
 			}
+			if text := fmt.Sprint(failed); s.Follow && !s.over {
+				if failed != nil && text != noted[path] {
+					s.Note("%s", text)
+				}
+				noted[path], failed = text, nil
+			}
+			err = errors.Join(err, failed)
 		}
 		if err != nil || !o.Follow {
 			return s.sent, err
@@ -163,7 +171,7 @@ func (s *sender) file(ctx context.Context, name, path string) (late bool, err er
 		wait(ctx, time.Second) // for the rest of a line that is being written
 		err = s.rest(ctx, f, p, name, true)
 	}
-	if p.done = f.ends && err == nil; !s.Follow && err == nil && before > 0 && p.Sent == before {
+	if p.done = p.done || f.ends && err == nil; !s.Follow && err == nil && before > 0 && p.Sent == before {
 		s.Note("%s was sent before; to send it again, remove %s", path, s.at(p))
 	}
 	return late, err
@@ -253,6 +261,10 @@ func (s *sender) post(ctx context.Context, p *place, text []byte) error {
 		wait(ctx, again)
 		again, err = s.once(ctx, p, text)
 	}
+	if p.done = err != nil && again == 0 && !s.over; p.done {
+		err = fmt.Errorf("bytes %d to %d of its text: %w; cut them out, or send what is behind them alone: "+
+			"tail -c +%d FILE | ingest send --service %s -", p.Sent+1, p.Next, err, p.Next+1, cmp.Or(p.Service, "NAME"))
+	}
 	return err
 }
 
@@ -268,8 +280,7 @@ func (s *sender) once(ctx context.Context, p *place, text []byte) (again time.Du
 	}
 	resp, err := s.client.Do(r)
 	if err != nil {
-		err, known := s.Trust.Explain(err, s.To)
-		if known {
+		if err, s.over = s.Trust.Explain(err, s.To); s.over {
 			return 0, err
 		}
 		return time.Second, err
@@ -284,6 +295,7 @@ func (s *sender) once(ctx context.Context, p *place, text []byte) (again time.Du
 		s.sent.Expired += a.Expired
 		return 0, nil
 	}
+	s.over = resp.StatusCode < 400 || slices.Contains([]int{http.StatusUnauthorized, http.StatusNotFound}, resp.StatusCode)
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError {
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		again = time.Duration(max(seconds, 1)) * time.Second
