@@ -377,6 +377,7 @@ func TestSendRefused(t *testing.T) {
 	sent(t, places, 0, "sent 2 records", "--to", p.listen, bad, good)
 	put(t, dir, map[string]string{"bad.log": strings.Repeat("\x00\x01\n", 100)})
 	sent(t, places, 1, "bytes 3 to 302 of its text: the ingester answers 415", "--to", p.listen, bad)
+	sent(t, places, 2, "want the URL of an ingester, such as http://", "--to", strings.TrimPrefix(p.listen, "http://"), good)
 	cmd, said := sending(t, places, "--to", p.listen, "-f", bad, good)
 	put(t, dir, map[string]string{"good.log": "b\n"})
 	testkit.Until(t, "the good one is followed", func() bool { return count(t, at, "good") == 2 })

@@ -27,7 +27,7 @@ import (
 // sendCmd sends the lines of files, each once.
 type sendCmd struct {
 	Files   []string    `arg:"" name:"file" type:"path" help:"Files of lines, also packed by gzip or zstd; - is stdin."`
-	To      *url.URL    `help:"An ingester, as http://127.0.0.1:8514 (default: into the store)." placeholder:"URL"`
+	To      string      `help:"An ingester, as http://127.0.0.1:8514 (default: into the store)." placeholder:"URL"`
 	Service string      `help:"Service of the lines (default: their own, or a file's name up to its first dot)." placeholder:"NAME"`
 	Follow  bool        `short:"f" help:"Go on with what is appended, also after a rotation."`
 	Rate    config.Size `help:"At most so many bytes of text a second, such as 10MiB." placeholder:"SIZE"`
@@ -40,8 +40,7 @@ func (s *sendCmd) run(ctx context.Context, c config.Config, h handling, log zero
 	if !cli.IsTerminal(stderr) {
 		terminal = nil
 	}
-	o := sendfiles.Options{To: s.To, Service: s.Service, Places: s.Places, Follow: s.Follow, Rate: int64(s.Rate)}
-	o.Progress = new(progress.Counter)
+	o := sendfiles.Options{Service: s.Service, Places: s.Places, Follow: s.Follow, Rate: int64(s.Rate), Progress: new(progress.Counter)}
 	line := cli.ShowProgress(terminal, o.Progress, "file")
 	defer line.End()
 	o.Note = (&cli.Console{Name: "ingest", Stderr: line.Over(stderr)}).Note
@@ -56,7 +55,7 @@ func (s *sendCmd) run(ctx context.Context, c config.Config, h handling, log zero
 	if s.Follow && slices.Contains(s.Files, "-") {
 		return cli.Usagef("-f is for files: stdin is read to its end without it")
 	}
-	if s.To == nil {
+	if s.To == "" {
 		err = s.withOwn(ctx, c, h, log, &o, send)
 	} else if err = s.remote(c, &o); err != nil {
 		return err
@@ -72,7 +71,7 @@ func (s *sendCmd) run(ctx context.Context, c config.Config, h handling, log zero
 
 // remote prepares to send to the ingester of --to.
 func (s *sendCmd) remote(c config.Config, o *sendfiles.Options) (err error) {
-	if s.To.Hostname() == "" || s.To.Scheme != "http" && s.To.Scheme != "https" {
+	if o.To, err = url.Parse(s.To); err != nil || o.To.Hostname() == "" || o.To.Scheme != "http" && o.To.Scheme != "https" {
 		return cli.Usagef("--to %s: want the URL of an ingester, such as http://127.0.0.1:8514", s.To)
 	}
 	if o.Token, err = config.Token(os.Getenv, "BLOBTAIL_TOKEN", c.Access.TokenFile); err == nil {
@@ -81,11 +80,11 @@ func (s *sendCmd) remote(c config.Config, o *sendfiles.Options) (err error) {
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	if o.Token != "" && s.To.Scheme == "http" && !loopback.Host(s.To.Hostname()) {
-		return cli.Usagef("the token is not sent to %s without TLS, where others could read it; use https", s.To.Host)
+	if o.Token != "" && o.To.Scheme == "http" && !loopback.Host(o.To.Hostname()) {
+		return cli.Usagef("the token is not sent to %s without TLS, where others could read it; use https", o.To.Host)
 	}
 	if home, err := os.UserHomeDir(); o.Places == "" {
-		o.Places = filepath.Join(home, ".local/state/blobtail", url.PathEscape(s.To.Host))
+		o.Places = filepath.Join(home, ".local/state/blobtail", url.PathEscape(o.To.Host))
 		return err
 	}
 	return nil
