@@ -19,7 +19,8 @@ export function partsOf(row) {
 	members(row.line, 0, (name, from) => {
 		const { text, size } = read(row.line, from, Math.max(room, 0))
 		if (name === "ts" || name === "level" || name === "service" || name === "msg") p[name] = clean(text)
-		else if (name === "level_extracted") p.level = clean(text) // of a form
+		else if (name === "level_extracted")
+			p.level = clean(text) // of a form
 		else p.rest += `${p.rest && " "}${clean(name)}=${clean(text)}`
 		room -= size + name.length
 		return room <= 0 && (p.long = true)
