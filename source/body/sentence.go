@@ -23,6 +23,9 @@ func sentence(s []byte) (level []byte, ok bool) {
 	if isCalendar(s[:n]) || mayStart(s) || s[0] == 'S' && s[1] == 'I' || s[len(s)-1] == '\'' {
 		return nil, false
 	}
+	if _, digits := number(s[n+1:], false); digits > 0 { // Unix time behind a mark
+		return nil, false
+	}
 	for _, c := range s[n:min(len(s), longestHead)] {
 		if isMark(c) {
 			return nil, false

@@ -18,7 +18,7 @@ func TestSentence(t *testing.T) {
 	for text, want := range map[string]bool{
 		"GET /orders took 12 ms": true, "order 7 is stored": true, "the error is gone": true, "user \"ann\" logged in": true, "Segmentation fault": false,
 		"error while reading": false, "ERROR disk is full": true, "ERROR: disk is full": false, "LOG of the day": false, "Nov 20 is over": false, "disk: full": false, "done": false, "level=error x": false, "no [error] here": false,
-		"one\ntwo": false, "one  two": false, "INFO": false, "a b": false, "x": false, "": false, "SIGQUIT was sent": false, "INFO - x": false, "web - ERROR x": false,
+		"one\ntwo": false, "one  two": false, "INFO": false, "a b": false, "x": false, "": false, "SIGQUIT was sent": false, "INFO - x": false, "GET 1795168806.257, x": false, "GET 17 is over": true, "web - ERROR x": false,
 	} {
 		if _, ok := sentence([]byte(text)); ok != want {
 			t.Errorf("%q is a sentence: %v", text, !want)
