@@ -47,7 +47,7 @@ func (p *parser) note() string {
 	if message == nil || p.made.Load() > 0 {
 		return ""
 	}
-	form, name := "a pattern has the text of a message around names in < >", forms.Fitting([]byte(*message))
+	form, name := "a pattern has the text of a message around names in < >", forms.NewTable().Fitting([]byte(*message))
 	switch text := *message; {
 	case name != "":
 	case strings.HasPrefix(text, "{"):

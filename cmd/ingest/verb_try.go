@@ -76,7 +76,7 @@ func (t *tryCmd) run(ctx context.Context, c config.Config, h handling, stdin io.
 	if err != nil {
 		return err
 	}
-	r := &rehearsal{try: t, door: door, options: o, h: h, forms: c.Forms}
+	r := &rehearsal{try: t, door: door, options: o, h: h, forms: c.Forms, table: forms.NewTable()}
 	if err := r.run(ctx, lines); err != nil {
 		return err
 	}
@@ -123,6 +123,7 @@ type rehearsal struct {
 	options dryrun.Options
 	h       handling
 	forms   config.Forms
+	table   forms.Table // of those that have a name
 
 	by       carry.Transport
 	answer   dryrun.Answer
@@ -251,13 +252,18 @@ func (r *rehearsal) seen(s body.Seen) {
 		r.accepted++
 		r.lacks.Count(&s.Stamp)
 		reasons := dryrun.ReasonsOf(s, r.by)
-		one.Form = r.formed(s.Line)
+		if r.shows() {
+			one.Form = r.formed(s.Line)
+		}
 		one.Line, one.Reasons = bytes.TrimSuffix(bytes.Clone(s.Line), []byte("\n")), &reasons
 	}
-	if r.try.Limit == 0 || len(r.tried) < r.try.Limit {
+	if r.shows() {
 		r.tried = append(r.tried, one)
 	}
 }
+
+// shows reports whether another record is shown.
+func (r *rehearsal) shows() bool { return r.try.Limit == 0 || len(r.tried) < r.try.Limit }
 
 // ruled notes the records that the rules have left out or masked.
 func (r *rehearsal) ruled(k *kept) {
@@ -298,7 +304,7 @@ func (r *rehearsal) formed(line []byte) string {
 		return "the message has not the form " + f.Form
 	}
 	value, _ := record.Lookup(line, "msg")
-	if fits := forms.Fitting(record.TextOf(value)); fits != "" {
+	if fits := r.table.Fitting(record.TextOf(value)); fits != "" {
 		return fmt.Sprintf("the message has the form %s; for its fields at a read, without a stored byte: forms: {%s: %[1]s}", fits, service)
 	}
 	return ""

@@ -118,14 +118,23 @@ func (f *Form) compile(pattern string) error {
 		case i > 0 && texts[i] == "":
 			return fmt.Errorf("%s follows another name; put a text between them", found[0])
 		case p.kind == "request":
-			f.names = append(f.names, "method", "path", "protocol", "request")
-		case p.name != "_" && !slices.Contains(f.names, p.name):
-			f.names = append(f.names, p.name)
+			f.name("method", "path", "protocol", "request")
+		case p.name != "_":
+			f.name(p.name)
 		}
 		f.any = f.any || p.kind == "nginx" || p.kind == "pairs"
 	}
 	f.lines = append(f.lines, places)
 	return nil
+}
+
+// name adds names of fields that are new.
+func (f *Form) name(names ...string) {
+	for _, n := range names {
+		if !slices.Contains(f.names, n) {
+			f.names = append(f.names, n)
+		}
+	}
 }
 
 // translate makes a pattern of a log_format of nginx or a LogFormat of Apache, with the quotes of its
@@ -153,12 +162,23 @@ func translate(format string) string {
 // Makes reports whether the form may make a field of a name.
 func (f *Form) Makes(name string) bool { return f.any || slices.Contains(f.names, name) }
 
-// Fitting is the name of the first form that fits a text; "": none.
-func Fitting(message []byte) string {
+// A Table is the forms that have a name, compiled.
+type Table []*Form
+
+// NewTable compiles them.
+func NewTable() (t Table) {
 	for _, name := range Names() {
 		f, _ := Compile(name) // all of the table can be
+		t = append(t, f)
+	}
+	return t
+}
+
+// Fitting is the name of the first form that fits a text; "": none.
+func (t Table) Fitting(message []byte) string {
+	for _, f := range t {
 		if new(match).of(f, message) {
-			return name
+			return f.Text
 		}
 	}
 	return ""

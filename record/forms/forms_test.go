@@ -90,7 +90,7 @@ func TestTable(t *testing.T) {
 		if got := made(t, name, row[1]); row[0] != name || got != row[2] {
 			t.Errorf("%s: %s\n\twant %s", name, got, row[2])
 		}
-		if got := forms.Fitting([]byte(row[1])); got != name {
+		if got := forms.NewTable().Fitting([]byte(row[1])); got != name {
 			t.Errorf("%s: the form that fits its example is %q", name, got)
 		}
 	}
@@ -150,6 +150,9 @@ func TestForms(t *testing.T) {
 		if got := made(t, row.form, row.text); got != row.want {
 			t.Errorf("%s of %s:\n\t%s\n\twant %s", row.form, row.text, got, row.want)
 		}
+	}
+	if _, err := forms.Compile(strings.Repeat("<_:request> <a>\n", 100)); err != nil {
+		t.Error(err)
 	}
 	for bad, want := range map[string]string{
 		"combind": "it must be combined, common", "<a><b>": "put a text between", "csv:a b,c": "csv:NAMES", "csv:1,b": "csv:NAMES",
