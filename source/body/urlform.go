@@ -25,7 +25,7 @@ func IsURLForm(text []byte) bool {
 
 // decodeURLForm passes a form as one object. Any other body is as if it had no type.
 func decodeURLForm(body []byte, off int, to Sink) {
-	if !IsURLForm(body[off:]) {
+	if len(body)-off > record.MaxRecord || !IsURLForm(body[off:]) { // longer ones are no record
 		decodeSniffed(body, off, to)
 		return
 	}
