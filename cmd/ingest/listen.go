@@ -26,8 +26,9 @@ func listenAs(flag, address string, c config.Config) (net.Listener, error) {
 // openToOthers is the warning about an address that others than this host may reach.
 const openToOthers = "every host that reaches this address can send records and read those that are in no blob yet; nobody is authenticated"
 
-// warnOpen tells what there is to know of stored fields, and warns if others than this host can send records and read them.
-func warnOpen(log zerolog.Logger, c config.Config, l net.Listener) {
+// warn warns of what stored fields cost and leave unmasked, and if others than this host can send records
+// and read them.
+func warn(log zerolog.Logger, c config.Config, l net.Listener) {
 	for _, note := range c.FormNotes() {
 		log.Warn().Msg(note)
 	}

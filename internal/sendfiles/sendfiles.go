@@ -122,9 +122,9 @@ func Run(ctx context.Context, o Options, paths []string) (_ Sent, err error) {
 // is sent under its own name is none of them.
 func (s *sender) look(ctx context.Context, name string) error {
 	todo := []string{name}
-	knows := at(func(f *file) bool { return s.find(f) != nil })
+	knows := byPath(func(f *file) bool { return s.find(f) != nil })
 	if s.Follow && !knows(name) {
-		todo = append(todo, slices.DeleteFunc(rotated(name), at(func(f *file) bool {
+		todo = append(todo, slices.DeleteFunc(rotated(name), byPath(func(f *file) bool {
 			p := s.find(f)
 			return slices.Contains(s.paths, f.Name()) || p != nil && p.Path == f.Name()
 		}))...)
@@ -172,7 +172,7 @@ func (s *sender) file(ctx context.Context, name, path string) (late bool, err er
 		err = s.rest(ctx, f, p, name, true)
 	}
 	if p.done = p.done || f.ends && err == nil; !s.Follow && err == nil && before > 0 && p.Sent == before {
-		s.Note("%s was sent before; to send it again, remove %s", path, s.at(p))
+		s.Note("%s was sent before; to send it again, remove %s", path, s.placeFile(p))
 	}
 	return late, err
 }
@@ -382,7 +382,7 @@ func (s *sender) load() (lock io.Closer, err error) {
 	if errors.Is(err, fsys.ErrLocked) {
 		err = fmt.Errorf("another ingest send works with %s: wait for it, or name all files in one command", s.Places)
 	}
-	names, _ := filepath.Glob(s.at(&place{ID: "*"}))
+	names, _ := filepath.Glob(s.placeFile(&place{ID: "*"}))
 	for _, name := range names {
 		p := new(place)
 		text, failed := os.ReadFile(name)
@@ -394,8 +394,8 @@ func (s *sender) load() (lock io.Closer, err error) {
 	return lock, err
 }
 
-// at is the path of a place.
-func (s *sender) at(p *place) string { return filepath.Join(s.Places, p.ID+".json") }
+// placeFile is the path of a place.
+func (s *sender) placeFile(p *place) string { return filepath.Join(s.Places, p.ID+".json") }
 
 // keep makes a place durable, before the text behind it is sent. Stdin has none.
 func (s *sender) keep(f *file, p *place, text []byte) error {
@@ -414,7 +414,7 @@ func (s *sender) keep(f *file, p *place, text []byte) error {
 		p.Head = xxh3.Hash128(f.head[:p.Size])
 	}
 	line, err := json.Marshal(p)
-	return cmp.Or(err, fsys.Replace(fsys.OS(), s.at(p), line))
+	return cmp.Or(err, fsys.Replace(fsys.OS(), s.placeFile(p), line))
 }
 
 // find returns the place of a file, by its inode or, if that has gone, its beginning; nil: it was never
@@ -428,7 +428,7 @@ func (s *sender) find(f *file) (found *place) {
 		case p.is(f):
 			return p
 		case !p.fits(f), p.Size < headSize && !slices.Contains(rotated(p.Path), f.Name()):
-		case !slices.ContainsFunc(append(rotated(p.Path), p.Path), at(p.is)) && (found == nil || p.Sent > found.Sent):
+		case !slices.ContainsFunc(append(rotated(p.Path), p.Path), byPath(p.is)) && (found == nil || p.Sent > found.Sent):
 			found = p
 		}
 	}
@@ -442,8 +442,8 @@ func (p *place) fits(f *file) bool {
 
 func (p *place) is(f *file) bool { return p.Inode == inode(f.info) && p.fits(f) }
 
-// at returns whether the file at a path is such a one.
-func at(is func(*file) bool) func(path string) bool {
+// byPath asks about the file that a path names; false: it cannot be read.
+func byPath(is func(*file) bool) func(path string) bool {
 	return func(path string) bool {
 		f, err := open(path)
 		if err != nil {
