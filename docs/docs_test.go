@@ -129,13 +129,18 @@ func freePorts(t *testing.T, n int) []string {
 	return ports
 }
 
+// portsOfPage are three of ours and three of the emulator.
+const portsOfPage = 6
+
 // TestPages runs the commands of each page one after another in one shell, in an
 // empty directory, and compares the stdout of each block with the block below it.
 // Only the three ports differ.
 func TestPages(t *testing.T) {
 	need(t, "bash", "curl", "zstd", "jq", "openssl")
 	bin, ran := build(t), 0
-	for _, page := range pages(t) {
+	all := pages(t)
+	ports := freePorts(t, portsOfPage*len(all)) // at once, or a page gets one that another is about to use
+	for i, page := range all {
 		run := slices.DeleteFunc(blocks(t, page), func(b block) bool {
 			return b.skip == "" && lacks(t, b, "lnav") || b.skip != "" && (os.Getenv("CHDB_DIR") == "" || !strings.HasPrefix(b.skip, "make chdb "))
 		})
@@ -152,7 +157,7 @@ func TestPages(t *testing.T) {
 			case azureTry:
 				bin += ":" + emulator(t)
 			}
-			runPage(t, page, run, bin)
+			runPage(t, page, run, bin, ports[portsOfPage*i:])
 		})
 	}
 	if ran < 90 {
@@ -215,16 +220,14 @@ func emulator(t *testing.T) string {
 
 // onPorts are replacements that move the emulator to free ports. The short form of its address
 // names the usual ones.
-func onPorts(t *testing.T) []string {
-	t.Helper()
-	ports := freePorts(t, 3)
+func onPorts(ports []string) []string {
 	const short = "UseDevelopmentStorage=true\n"
 	long := fmt.Sprintf("'AccountName=devstoreaccount1;AccountKey=%s;BlobEndpoint=http://127.0.0.1:%s/devstoreaccount1;TableEndpoint=http://127.0.0.1:%s/devstoreaccount1'\n", testenv.Key, ports[0], ports[2])
 	return []string{"10000", ports[0], "10001", ports[1], "10002", ports[2], short, long}
 }
 
 // runPage runs the blocks of a page.
-func runPage(t *testing.T, page string, run []block, bin string) {
+func runPage(t *testing.T, page string, run []block, bin string, ports []string) {
 	const mark = "@@ end of block"
 	var script strings.Builder
 	// After a failure, no process is left running.
@@ -232,10 +235,9 @@ func runPage(t *testing.T, page string, run []block, bin string) {
 	for _, b := range run {
 		fmt.Fprintf(&script, "%secho '%s'\n", ended(b), mark)
 	}
-	ports := freePorts(t, 3)
 	moved := []string{"127.0.0.1:8514", "127.0.0.1:" + ports[0], "127.0.0.1:8515", "127.0.0.1:" + ports[1], "127.0.0.1:8516", "127.0.0.1:" + ports[2]}
 	if page == azureTry {
-		moved = append(moved, onPorts(t)...)
+		moved = append(moved, onPorts(ports[3:])...)
 	}
 	text := strings.NewReplacer(moved...).Replace(script.String())
 
