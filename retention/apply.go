@@ -3,6 +3,7 @@ package retention
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
 	"blobtail/retention/closing"
 	"blobtail/storage"
@@ -111,14 +113,26 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 }
 
 func (r *run) raise(ctx context.Context) error {
+	if len(r.Plan.Raise) == 0 {
+		return nil
+	}
+	holds, err := hold.List(ctx, r.job.blobs) // there may be one since the plan
+	if err != nil {
+		return err
+	}
+	raise := slices.DeleteFunc(r.Plan.Raise, func(m horizon.Mark) bool { return hides(&m, holds) })
 	var errs []error
-	err := each(len(r.Plan.Raise), func(i int) error {
-		h := r.Plan.Raise[i]
-		err := horizon.Publish(ctx, r.job.blobs, h.Service, h.Day)
+	err = each(len(raise), func(i int) error {
+		h := raise[i]
+		err := h.Publish(ctx, r.job.blobs)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if err == nil {
 			r.Raised = append(r.Raised, h)
+			if h.Single {
+				r.log.Info().Str("service", h.Service).Stringer("day", h.Day).Msg("day hidden, beside a hold")
+				return nil
+			}
 			r.log.Info().Str("service", h.Service).Stringer("first", h.Day).Msg("horizon raised")
 			return nil
 		}
@@ -129,28 +143,37 @@ func (r *run) raise(ctx context.Context) error {
 		return nil
 	})
 	slices.SortFunc(r.Raised, func(a, b horizon.Mark) int { return cmp.Compare(a.Service, b.Service) })
+	_, held := r.job.withdraw(ctx, r.Raised)
 	if err == nil && len(r.Raised) == 0 {
 		return cmp.Or(errs...) // all have failed, so the store itself must have failed
 	}
 	if err == nil {
 		r.Problems = append(r.Problems, errs...)
 	}
-	return err
+	return cmp.Or(err, held)
 }
 
-// tidy deletes the marks below a horizon that is a grace old: the horizon hides
-// everything that they hide.
+// tidy deletes the marks that a hold has come before, and those below a horizon that is a grace old:
+// the horizon hides everything that they hide.
 func (r *run) tidy(ctx context.Context) {
 	var gone []storage.Blob
 	for i := range r.Plan.services {
 		s := &r.Plan.services[i]
+		gone = append(gone, s.late...)
 		for _, m := range s.marks {
 			if s.settled.Set && s.refused == 0 && m.Day < s.settled.First {
 				gone = append(gone, m.Blob)
 			}
 		}
 	}
+	r.delete(ctx, gone)
+}
+
+// delete deletes objects that are no blobs of records.
+func (r *run) delete(ctx context.Context, gone []storage.Blob) {
 	for _, e := range storage.KeyErrors(r.job.blobs.Delete(ctx, gone...)) {
-		r.Problems = append(r.Problems, e)
+		if !errors.Is(e, storage.ErrHeld) {
+			r.Problems = append(r.Problems, e)
+		}
 	}
 }

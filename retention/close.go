@@ -9,7 +9,6 @@ import (
 	"blobtail/catalog/closed"
 	"blobtail/catalog/horizon"
 	"blobtail/retention/closing"
-	"blobtail/storage"
 )
 
 // firstDays are how many days the first run closes.
@@ -43,8 +42,6 @@ func (r *run) close(ctx context.Context) error {
 		return fmt.Errorf("close the days that are over: %w", err)
 	}
 	r.Closed = out
-	for _, e := range storage.KeyErrors(r.job.blobs.Delete(ctx, r.Plan.accounts...)) {
-		r.Problems = append(r.Problems, e)
-	}
+	r.delete(ctx, r.Plan.accounts)
 	return nil
 }

@@ -1,12 +1,14 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
 	"blobtail/retention/closing"
 )
@@ -45,6 +47,11 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 	if req.Day > horizon.DayOf(now) {
 		return nil, refusef("the day %s is yet to come", req.Day)
 	}
+	if holds, err := hold.List(ctx, j.blobs); err != nil {
+		return nil, err
+	} else if h := holds.Of(req.Service, req.Day); h != nil {
+		return nil, refusef("%s of %s is held: retention release %s ends that", req.Day, req.Service, h.Name)
+	}
 	p := &Plan{At: now, now: now, Confirm: "a day that is dropped never comes back"}
 	s := &service{name: req.Service, settled: horizon.Service{Dropped: []horizon.Day{req.Day}}}
 	if err := j.takeDay(ctx, s, req.Day, p); err != nil {
@@ -64,6 +71,9 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 	}
 	if err := horizon.Drop(ctx, j.blobs, req.Service, req.Day); err != nil {
 		return r.Result, fmt.Errorf("drop %s of %s: %w", req.Day, req.Service, err)
+	}
+	if held, err := j.withdraw(ctx, []horizon.Mark{{Service: req.Service, Day: req.Day, Single: true}}); err != nil || held {
+		return nil, cmp.Or(err, refusef("%s of %s is held since: see retention holds; nothing was dropped", req.Day, req.Service))
 	}
 	c := closing.NewCloser(j.blobs, now)
 	if err := c.Drop(ctx, req.Service, req.Day); err != nil {

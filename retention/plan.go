@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
 	"blobtail/storage"
 )
@@ -31,6 +32,7 @@ type Day struct {
 	Records int64 // of the blobs with readable metadata
 	Bytes   int64 // stored
 	Failed  int   // blobs that could not be deleted
+	Held    int   // blobs that a policy of the store keeps
 
 	emptied bool // by this run: no blob of ours is left
 }
@@ -46,7 +48,8 @@ type Plan struct {
 	At      time.Time // ages count back from it
 	Days    []Day
 	Tables  []string       // expired tables of the tail
-	Raise   []horizon.Mark // to be published
+	Raise   []horizon.Mark // to be published; single days of services whose horizon a hold stops
+	Held    []Held         // days that are past their age and stay
 	Foreign Foreign
 	// Hash covers the policy, the day of At, and the service and day of each of Days:
 	// 64 hexadecimal digits.
@@ -95,8 +98,17 @@ func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 		return nil, err
 	}
 	for _, s := range p.services {
-		if s.expires && s.stored && (!s.hidden.Set || s.keptFrom > s.hidden.First) {
-			p.Raise = append(p.Raise, horizon.Mark{Service: s.name, Day: s.keptFrom})
+		if !s.expires || !s.stored {
+			continue
+		}
+		to := min(s.keptFrom, s.holds.First(s.name))
+		if to != hold.Oldest && (!s.hidden.Set || to > s.hidden.First) {
+			p.Raise = append(p.Raise, horizon.Mark{Service: s.name, Day: to})
+		}
+		for _, d := range s.due {
+			if d.Step == Hide && d.Day >= to {
+				p.Raise = append(p.Raise, horizon.Mark{Service: s.name, Day: d.Day, Single: true})
+			}
 		}
 	}
 	if age := j.o.Policy.Tail; age != 0 && age != Keep {
@@ -132,6 +144,7 @@ func (p *Plan) Total(steps ...Step) (sum Day) {
 			sum.Records += d.Records
 			sum.Bytes += d.Bytes
 			sum.Failed += d.Failed
+			sum.Held += d.Held
 		}
 	}
 	return sum

@@ -3,11 +3,13 @@ package retention
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"blobtail/catalog"
+	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
 	"blobtail/internal/progress"
 	"blobtail/internal/units"
@@ -47,7 +49,7 @@ func (r *run) deleteService(ctx context.Context, s *service, to *Result) error {
 	if err != nil {
 		return err
 	}
-	s.know(marks, r.Plan.now, r.job.o.Grace)
+	s.know(marks, s.holds, r.Plan.now, r.job.o.Grace)
 	for i := range s.due {
 		d := &s.due[i]
 		if d.Step != Delete {
@@ -84,19 +86,31 @@ type undeleted struct {
 }
 
 // deleteDay deletes the blobs of a service and day, until a listing has only blobs
-// that cannot be deleted. It lists the whole prefix of service and day, which no
+// that cannot be deleted. A day that is held stays. It lists the whole prefix of service and day, which no
 // other service shares, and checks the parsed names.
 func (r *run) deleteDay(ctx context.Context, d *Day, to *Result) error {
+	holds, err := hold.List(ctx, r.job.blobs)
+	if err != nil {
+		return err
+	}
+	if h := holds.Of(d.Service, d.Day); h != nil {
+		r.mu.Lock()
+		r.log.Info().Str("service", d.Service).Stringer("day", d.Day).Str("hold", h.Name).Msg("held, so it stays")
+		r.mu.Unlock()
+		return nil
+	}
 	m := &remover{blobs: r.job.blobs, count: r.job.o.Progress, left: map[string]undeleted{}, done: Day{Service: d.Service, Day: d.Day, Step: Delete}}
-	found, err := true, error(nil)
+	found := true
 	for n := 0; n < rounds && found && err == nil; n++ {
 		found, err = m.list(ctx)
 	}
 	if found && err == nil {
 		to.Problems = append(to.Problems, fmt.Errorf("%s of %s: after %d listings there are still blobs; is someone writing them?", d.Day, d.Service, rounds))
 	}
+	all := len(m.left)
+	maps.DeleteFunc(m.left, func(_ string, u undeleted) bool { return errors.Is(u.reason, storage.ErrHeld) })
 	keys := slices.Sorted(maps.Keys(m.left))
-	m.done.Failed = len(keys)
+	m.done.Failed, m.done.Held = len(keys), all-len(keys)
 	for _, key := range keys[:min(len(keys), fewErrors)] {
 		to.Problems = append(to.Problems, m.left[key].reason)
 	}
@@ -104,12 +118,16 @@ func (r *run) deleteDay(ctx context.Context, d *Day, to *Result) error {
 		last := m.left[keys[len(keys)-1]].reason
 		to.Problems = append(to.Problems, fmt.Errorf("%s of %s: %s could not be deleted, the last: %w", d.Day, d.Service, units.Count(more, "more blob"), last))
 	}
-	d.emptied = !found && err == nil && len(keys) == 0
-	if m.done.Blobs+m.done.Failed > 0 {
+	d.emptied = !found && err == nil && all == 0
+	if m.done.Blobs+all > 0 {
 		to.Deleted = append(to.Deleted, m.done)
 		r.mu.Lock()
-		r.log.Info().Str("service", d.Service).Stringer("day", d.Day).Int("blobs", m.done.Blobs).Int64("records", m.done.Records).
-			Int64("bytes", m.done.Bytes).Int("failed", m.done.Failed).Msg("deleted")
+		line := r.log.Info().Str("service", d.Service).Stringer("day", d.Day).Int("blobs", m.done.Blobs).Int64("records", m.done.Records).
+			Int64("bytes", m.done.Bytes).Int("failed", m.done.Failed)
+		if m.done.Held > 0 {
+			line.Int("held", m.done.Held)
+		}
+		line.Msg("deleted")
 		r.mu.Unlock()
 	}
 	if err != nil {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/catalog/hold"
 	"blobtail/catalog/horizon"
+	"blobtail/storage"
 	"blobtail/storage/fanout"
 )
 
@@ -19,7 +21,9 @@ type service struct {
 	// keptFrom is the first day that the policy keeps, if the service expires.
 	keptFrom horizon.Day
 	expires  bool
-	marks    []horizon.Mark
+	marks    []horizon.Mark  // but for late ones
+	holds    hold.Holds      // of all services
+	late     []storage.Blob  // marks that hide held days, of a run that was killed
 	hidden   horizon.Service // hidden by marks
 	settled  horizon.Service // hidden by marks that are a grace old, and by single days some seconds old
 	// refused is the last horizon that no policy can have published; zero: there is none.
@@ -49,6 +53,10 @@ func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error
 	if err != nil {
 		return nil, err
 	}
+	holds, err := hold.List(ctx, j.blobs)
+	if err != nil {
+		return nil, err
+	}
 	of := make(map[string][]horizon.Mark)
 	for _, name := range names {
 		of[name] = nil
@@ -60,7 +68,7 @@ func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		s := service{name: name}
 		_, s.stored = slices.BinarySearch(names, name)
-		s.know(of[name], now, j.o.Grace)
+		s.know(of[name], holds, now, j.o.Grace)
 		if age := j.o.Policy.Age(name); s.stored && age != Keep {
 			s.keptFrom, s.expires = firstKept(at, age), true
 		}
@@ -69,8 +77,16 @@ func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error
 	return list, nil
 }
 
-// know evaluates the marks of a service.
-func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration) {
+// know evaluates the marks of a service, and the holds.
+func (s *service) know(marks []horizon.Mark, holds hold.Holds, now time.Time, grace time.Duration) {
+	s.holds, s.late = holds, nil
+	marks = slices.DeleteFunc(slices.Clone(marks), func(m horizon.Mark) bool {
+		is := late(&m, holds)
+		if is {
+			s.late = append(s.late, m.Blob)
+		}
+		return is
+	})
 	settled := slices.DeleteFunc(slices.Clone(marks), func(m horizon.Mark) bool {
 		age := grace
 		if m.Single { // a store's times may be whole seconds
@@ -106,6 +122,7 @@ func (j *Job) survey(ctx context.Context, p *Plan) error {
 		p.Days = append(p.Days, part.Days...)
 		p.Problems = append(p.Problems, part.Problems...)
 		p.accounts = append(p.accounts, part.accounts...)
+		p.Held = append(p.Held, part.Held...)
 		p.Foreign.Count += part.Foreign.Count
 		p.Foreign.First = append(p.Foreign.First, part.Foreign.First[:min(len(part.Foreign.First), fewKeys-len(p.Foreign.First))]...)
 	}
@@ -135,13 +152,17 @@ func (j *Job) surveyService(ctx context.Context, s *service, p *Plan) error {
 				s.oldest = d.Start()
 				break
 			}
+			if h := s.holds.Of(s.name, d); h != nil {
+				p.stay(s.name, d, h)
+				continue
+			}
 			if err := j.takeDay(ctx, s, d, p); err != nil {
 				return err
 			}
 		}
 	}
 	for _, d := range s.hidden.Dropped {
-		if bounded && d < end {
+		if bounded && d < end || s.holds.Of(s.name, d) != nil {
 			continue
 		}
 		if err := j.takeDay(ctx, s, d, p); err != nil {

@@ -45,6 +45,8 @@ var (
 	ErrChanged = errors.New("changed meanwhile")
 	// ErrOlder says that only versions before commit a960ca37 wrote something, and what to do.
 	ErrOlder = errors.New("a version before commit a960ca37 wrote it: first have that commit take it over, as docs/UPGRADE.md says")
+	// ErrHeld says that a policy of the store, or a legal hold, keeps an object from being deleted.
+	ErrHeld = errors.New("held by a policy")
 	// ErrArchived says that an object is in the tier [Archive].
 	ErrArchived = errors.New("it is in the archive tier, where nothing can be read; az storage blob set-tier --tier Hot brings it back within hours")
 )

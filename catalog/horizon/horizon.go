@@ -217,6 +217,14 @@ func Drop(ctx context.Context, store storage.BlobStore, service string, day Day)
 	return publish(ctx, store, droppedPrefix, service, day)
 }
 
+// Publish publishes a mark. It may be repeated.
+func (m *Mark) Publish(ctx context.Context, store storage.BlobStore) error {
+	if m.Single {
+		return Drop(ctx, store, m.Service, m.Day)
+	}
+	return Publish(ctx, store, m.Service, m.Day)
+}
+
 func publish(ctx context.Context, store storage.BlobStore, under, service string, day Day) error {
 	if !record.ValidStored(service) {
 		return fmt.Errorf("service %q: not a valid name", service)

@@ -56,6 +56,9 @@ func printPlanJSON(out io.Writer, p *retention.Plan) error {
 	for _, name := range p.Tables {
 		enc.Encode(map[string]string{"table": name})
 	}
+	for _, h := range p.Held {
+		enc.Encode(map[string]any{"service": h.Service, "from": h.First.String(), "to": h.Last.String(), "days": h.Days, "hold": h.Hold})
+	}
 	if f := p.Foreign; f.Count > 0 {
 		enc.Encode(map[string]any{"foreign": f.Count, "first": f.First})
 	}
@@ -73,8 +76,14 @@ func printPlanJSON(out io.Writer, p *retention.Plan) error {
 // printResult prints the sums of a run in one line. The details are in its log.
 func printResult(out io.Writer, r *retention.Result) error {
 	sum := r.Total()
+	horizons := len(r.Raised)
+	for _, m := range r.Raised {
+		if m.Single {
+			horizons--
+		}
+	}
 	_, err := fmt.Fprintf(out, "deleted %s with %s and %s, of %s; dropped %s; raised %s\n",
 		units.Count(sum.Blobs, "blob"), units.Count(sum.Records, "record"), units.Count(sum.Bytes, "byte"),
-		units.Count(len(r.Deleted), "day"), units.Count(len(r.Tables), "table"), units.Count(len(r.Raised), "horizon"))
+		units.Count(len(r.Deleted), "day"), units.Count(len(r.Tables), "table"), units.Count(horizons, "horizon"))
 	return err
 }

@@ -6,7 +6,9 @@ import (
 	"os"
 
 	"blobtail/internal/config"
+	"blobtail/internal/units"
 	"blobtail/retention"
+	"blobtail/storage"
 )
 
 type planCmd struct {
@@ -31,6 +33,7 @@ func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	a.foreign(p.Foreign)
+	a.held(p)
 	a.unmatched(ctx)
 	a.sharedTables(p)
 	if p.Total(retention.Hide).Blobs > 0 {
@@ -69,6 +72,10 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 		return a.unconfirmed(confirm), nil
 	}
 	a.foreign(r.Plan.Foreign)
+	a.held(r.Plan)
+	if n := r.Total().Held; n > 0 {
+		a.Complain("%s: %s; hidden, and tried again by each run", units.Count(n, "blob"), storage.ErrHeld)
+	}
 	if c.Confirm == "" {
 		a.doubt(r.Plan)
 	}

@@ -12,6 +12,7 @@ import (
 	"blobtail/internal/units"
 	"blobtail/record"
 	"blobtail/retention/compact"
+	"blobtail/storage"
 )
 
 type compactCmd struct {
@@ -61,6 +62,9 @@ func compacted(r *compact.Result) string {
 	}
 	if r.Waiting > 0 {
 		text += fmt.Sprintf("; %s %s for the end of the grace", units.Count(r.Waiting, "replaced blob"), units.Word(r.Waiting, "waits", "wait"))
+	}
+	if r.Held > 0 {
+		text += fmt.Sprintf("; %s: %s", units.Count(r.Held, "replaced blob"), storage.ErrHeld)
 	}
 	if r.Unclosed > 0 {
 		text += fmt.Sprintf("; left %s that retention close has to close first", units.Count(r.Unclosed, "day"))

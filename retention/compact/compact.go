@@ -101,6 +101,7 @@ type Result struct {
 	Records           int64 // written
 	Deleted, Waiting  int   // replaced blobs that were deleted, and that have to stay for now
 	Freed             int64 // bytes of Deleted
+	Held              int   // replaced blobs that a policy of the store keeps
 	Unclosed          int   // days of services that are over and have no account, which were left alone
 
 	Foreign  int // objects under a service that are not our blobs

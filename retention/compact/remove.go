@@ -96,7 +96,11 @@ func (r *run) delete(ctx context.Context, blobs []storage.Blob) error {
 	}
 	for _, b := range blobs {
 		if err, ok := stay[b.Key]; ok {
-			r.problem(b.Key, err)
+			if errors.Is(err, storage.ErrHeld) {
+				r.out.Held++
+			} else {
+				r.problem(b.Key, err)
+			}
 			continue
 		}
 		r.out.Deleted++

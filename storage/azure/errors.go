@@ -154,6 +154,8 @@ func serviceError(re *azcore.ResponseError) error {
 		e.sentinel = storage.ErrNotExist
 	case e.Code == "BlobAlreadyExists", e.Code == "UnauthorizedBlobOverwrite":
 		e.sentinel = storage.ErrExist
+	case e.Code == "BlobImmutableDueToPolicy":
+		e.sentinel = storage.ErrHeld
 	case e.Code == "TableBeingDeleted":
 		e.sentinel = storage.ErrBeingDeleted
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden, e.Code == "PublicAccessNotPermitted":

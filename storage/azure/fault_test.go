@@ -210,7 +210,7 @@ func TestDeleteWithoutBatches(t *testing.T) {
 	}
 	err := s.Delete(t.Context(), storagetest.Keys("web/1", "web/held", "web/2", "web/absent")...)
 	var ke *storage.KeyError
-	if !errors.As(err, &ke) || ke.Key != "web/held" || !strings.Contains(err.Error(), "BlobImmutableDueToPolicy") {
+	if !errors.As(err, &ke) || ke.Key != "web/held" || !errors.Is(err, storage.ErrHeld) {
 		t.Errorf("Delete: %v", err)
 	}
 	left := storagetest.KeysOf(t, s, "")

@@ -95,6 +95,7 @@ var allowed = map[string][]string{
 	"internal/migrations":          {"storage", "internal/lease", "tailindex"},
 	"reading/blobs/indexcache":     {"blobfmt", "storage/lru"},
 	"storage/together":             {"storage", "storage/fanout"},
+	"catalog/hold":                 {"catalog/horizon", "record", "storage"},
 	"catalog/horizon":              {"storage/fanout", "record", "blobfmt", "storage"},
 	"catalog/closed":               {"record", "blobfmt", "catalog/horizon"},
 	"catalog":                      {"storage/fanout", "storage/lru", "record", "blobfmt", "storage", "catalog/closed", "catalog/horizon"},
@@ -129,7 +130,7 @@ var allowed = map[string][]string{
 	"internal/config":            {"record/forms", "record", "internal/units", "internal/openstore", "storage/fsys", "internal/spelling", "internal/when", "internal/yamltext"},
 	"retention/closing":          {"record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog", "internal/progress"},
 	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog", "retention/closing", "internal/progress", "internal/units"},
-	"retention":                  {"storage/fanout", "record", "storage", "retention/closing", "catalog/closed", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
+	"retention":                  {"catalog/hold", "storage/fanout", "record", "storage", "retention/closing", "catalog/closed", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
 	// It joins the records in blobs with unflushed ones.
 	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "catalog/horizon", "internal/budget", "internal/units", "internal/trust"},
 
@@ -148,7 +149,7 @@ var allowed = map[string][]string{
 	"serve/api":          {"reading/search", "blobfmt", "internal/access", "internal/lease", "internal/spelling", "internal/units", "internal/when", "reading/form", "reading", "reading/survey", "record", "storage", "internal/budget", "internal/door"},
 	"serve/page":         {"internal/door"},
 	"serve/loki":         {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
-	"cmd/retention":      {"internal/lease", "internal/guide", "internal/bill", "internal/cli", "internal/when", "record", "internal/config", "storage", "storage/fsys", "internal/openstore", "catalog/horizon", "retention", "retention/closing", "retention/compact", "internal/progress", "internal/count", "internal/units"},
+	"cmd/retention":      {"internal/lease", "internal/guide", "internal/bill", "internal/cli", "internal/when", "record", "internal/config", "storage", "storage/fsys", "internal/openstore", "catalog/horizon", "retention", "retention/closing", "retention/compact", "internal/progress", "internal/count", "internal/units", "catalog/hold"},
 	"cmd/query":          {"record/forms", "reading/search", "source/body", "internal/guide", "internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "serve/page", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost", "internal/trust"},
 }
 
