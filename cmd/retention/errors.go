@@ -13,6 +13,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/storeid"
 	"blobtail/internal/units"
 	"blobtail/retention"
 	"blobtail/storage"
@@ -107,7 +108,7 @@ func misread(app *kong.Application, err error) error {
 func (a *app) exitCode(err error) int {
 	const role = "retention has to list, create and delete blobs and to list and delete tables: see deploy/ for its role"
 	return a.ExitCode(err, a.config.Store, role, func(err error) (code int, message string) {
-		if _, refused := errors.AsType[*retention.RefusedError](err); refused {
+		if errors.As(err, new(*retention.RefusedError)) || errors.As(err, new(*storeid.CopyError)) || errors.Is(err, storeid.ErrNoCopy) {
 			return cli.Usage, err.Error()
 		}
 		if fsys.IsFull(err) {

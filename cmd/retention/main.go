@@ -22,6 +22,7 @@ import (
 	"blobtail/internal/lease"
 	"blobtail/internal/openstore"
 	"blobtail/internal/progress"
+	"blobtail/internal/storeid"
 	"blobtail/internal/when"
 	"blobtail/retention"
 	"blobtail/retention/closing"
@@ -54,6 +55,9 @@ type grammar struct {
 	Close      closeCmd      `cmd:"" help:"Close all days that are over: write which blobs each has, so that reads notice a lost one."`
 	AcceptLoss acceptLossCmd `cmd:"" help:"Accept that blobs of a closed day are lost: reads say so in a note, and exit with 0 again."`
 	Key        keyCmd        `cmd:"" help:"Make the key that signs closed days: close.key of the configuration."`
+
+	Copy    copyCmd    `cmd:"" help:"Copy what another store lacks of this one, for a backup."`
+	Promote promoteCmd `cmd:"" help:"Make a copy a store of its own: ingesters and the other verbs take it then."`
 
 	Man        manCmd        `cmd:"" help:"Print the manual page."`
 	Completion completionCmd `cmd:"" help:"Print a script that completes verbs and flags in a shell."`
@@ -198,6 +202,9 @@ func (a *app) open(ctx context.Context, now *string, grace string, reads bool) (
 	if a.store, err = openstore.OpenWith(ctx, a.config.Store, false, openstore.Options{Reads: reads}); err == nil {
 		a.Explain = a.store.Explain
 		err = lease.Older(ctx, a.store.Tables, a.config.Store.Name())
+	}
+	if err == nil && !reads {
+		_, err = storeid.Read(ctx, a.store.Blobs)
 	}
 	return o, err
 }

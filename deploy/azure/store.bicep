@@ -43,6 +43,18 @@ param coldAfterDays int = 90
 @maxValue(365)
 param undeleteDays int = 7
 
+@description('Vault of a key of your own, https://NAME.vault.azure.net. Empty: Microsoft has the key.')
+param keyVault string = ''
+
+@description('Name of the key in the vault.')
+param keyName string = ''
+
+@description('Resource id of a user-assigned identity that may use the key (Key Vault Crypto Service Encryption User).')
+param keyIdentity string = ''
+
+@description('Encryption scope of the account that the container has in place of the key of the account.')
+param encryptionScope string = ''
+
 resource storage 'Microsoft.Storage/storageAccounts@2023-05-01' = {
   name: account
   location: location
@@ -50,7 +62,36 @@ resource storage 'Microsoft.Storage/storageAccounts@2023-05-01' = {
   sku: {
     name: sku
   }
+  identity: empty(keyVault) ? null : {
+    type: 'UserAssigned'
+    userAssignedIdentities: {
+      '${keyIdentity}': {}
+    }
+  }
   properties: {
+    encryption: empty(keyVault) ? null : {
+      keySource: 'Microsoft.Keyvault'
+      identity: {
+        userAssignedIdentity: keyIdentity
+      }
+      // Without a version the newest one is taken, so a key can be rotated.
+      keyvaultproperties: {
+        keyvaulturi: keyVault
+        keyname: keyName
+      }
+      // Tables have the newest records. Their key is that of the account only if the account
+      // is made so: give the parameters with the first deployment.
+      services: {
+        blob: {
+          enabled: true
+          keyType: 'Account'
+        }
+        table: {
+          enabled: true
+          keyType: 'Account'
+        }
+      }
+    }
     accessTier: 'Hot'
     allowBlobPublicAccess: false
     // A key could do everything, whatever the roles say.
@@ -86,9 +127,12 @@ resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2023-05-01' = {
 resource logs 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
   parent: blobs
   name: container
-  properties: {
+  properties: union({
     publicAccess: 'None'
-  }
+  }, empty(encryptionScope) ? {} : {
+    defaultEncryptionScope: encryptionScope
+    denyEncryptionScopeOverride: true
+  })
 }
 
 // Moves old days to cheaper tiers, by the time of the upload, and deletes nothing:

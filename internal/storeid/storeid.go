@@ -26,7 +26,7 @@ import (
 const Key = "_store"
 
 const (
-	format  = 1
+	format  = 2 // of a copy; that of other stores is 1
 	idBytes = 16
 	maxBody = 4 << 10 // of any format to come
 )
@@ -34,15 +34,18 @@ const (
 // Read returns the id of a store, 32 lower-case hexadecimal digits. It returns "" and
 // no error when the store has none (no process of a version that knows ids has written
 // to it), or does not exist. Damage ([storage.ErrDamaged]) or a newer format is an
-// error. It is one request.
+// error. The id of a copy that is not promoted comes with a [*CopyError]. It is one request, and
+// some more for a copy.
 func Read(ctx context.Context, blobs storage.BlobStore) (string, error) {
-	id := ""
-	r, err := blobs.Get(ctx, Key, 0, maxBody+1)
+	var v identity
+	b, err := get(ctx, blobs, Key)
 	if err == nil {
-		var b []byte
-		b, err = io.ReadAll(r)
-		if err = errors.Join(err, r.Close()); err == nil {
-			id, err = parse(b)
+		v, err = parse(b)
+	}
+	if err == nil && v.Copy {
+		err = v.copied(ctx, blobs)
+		if errors.As(err, new(*CopyError)) {
+			return v.id, err
 		}
 	}
 	if errors.Is(err, storage.ErrNotExist) {
@@ -51,7 +54,16 @@ func Read(ctx context.Context, blobs storage.BlobStore) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the id of the store in %s: %w", Key, err)
 	}
-	return id, nil
+	return v.id, nil
+}
+
+func get(ctx context.Context, blobs storage.BlobStore, key string) ([]byte, error) {
+	r, err := blobs.Get(ctx, key, 0, maxBody+1)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(r)
+	return b, errors.Join(err, r.Close())
 }
 
 // Ensure returns the id of a store and makes one if it is missing. Concurrent callers
@@ -66,7 +78,7 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 	random := make([]byte, idBytes)
 	rand.Read(random)
 	id = hex.EncodeToString(random)
-	line := fmt.Appendf(nil, "{\"format\":%d,\"id\":%q}\n", format, id)
+	line := fmt.Appendf(nil, "{\"format\":1,\"id\":%q}\n", id)
 	err = blobs.Create(ctx, Key, line, storage.Attrs{ContentType: "application/json"})
 	if errors.Is(err, storage.ErrExist) {
 		// Another process was quicker, or the id is ours and the answer was lost.
@@ -81,24 +93,29 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 	return id, nil
 }
 
-func parse(b []byte) (string, error) {
-	// In another format the id may be no string. Other fields are left alone.
-	var v struct {
-		Format int64           `json:"format"`
-		ID     json.RawMessage `json:"id"`
-	}
+// identity is the object. The id in it may be no string in another format. Other fields are left
+// alone.
+type identity struct {
+	Format   int64           `json:"format"`
+	ID       json.RawMessage `json:"id"`
+	Copy     bool            `json:"copy,omitempty"`
+	Source   string          `json:"source,omitempty"`
+	Services []string        `json:"services,omitempty"`
+	id       string
+}
+
+func parse(b []byte) (v identity, err error) {
 	line, ok := bytes.CutSuffix(b, []byte("\n"))
 	if !ok || len(b) > maxBody || json.Unmarshal(line, &v) != nil || v.Format < 1 {
-		return "", damaged("no line of JSON with a format")
+		return v, damaged("no line of JSON with a format")
 	}
-	if v.Format > format {
-		return "", fmt.Errorf("it is in format %d, and this version reads format %d: use a newer one", v.Format, format)
+	if v.Format > format || v.Format == format && !v.Copy {
+		return v, fmt.Errorf("it is in format %d, and this version reads format %d: use a newer one", v.Format, format)
 	}
-	var id string
-	if json.Unmarshal(v.ID, &id) != nil || !isID(id) {
-		return "", damaged("no id of 32 hexadecimal digits")
+	if json.Unmarshal(v.ID, &v.id) != nil || !isID(v.id) {
+		return v, damaged("no id of 32 hexadecimal digits")
 	}
-	return id, nil
+	return v, nil
 }
 
 func isID(s string) bool {

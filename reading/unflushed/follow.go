@@ -232,7 +232,7 @@ func (f *follower) learn(ctx context.Context) {
 
 // choose decides between ingesters and the tables of the tail.
 func (f *follower) choose(ctx context.Context) {
-	f.asks, f.order.wait = f.r.asks(), liveWait
+	f.asks, f.order.wait = f.r.asks() && f.company.wait().copied == nil, liveWait
 	if f.asks && f.r.o.Distant && f.r.o.Live == nil && !f.r.reach(ctx, f.company) && ctx.Err() == nil {
 		f.asks = false
 		f.tellOutOfReach()

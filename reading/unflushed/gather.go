@@ -113,21 +113,25 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 	if kerr != nil || g.r.o.Unasked {
 		return kerr
 	}
+	k := g.known.wait()
+	if k.copied != nil {
+		err = nil // of an ingester that the user named: it writes to another store
+	}
 	g.heard.err = err
 	switch {
 	case g.r.o.Off:
 		g.Report.warnOfTables()
 		return nil
-	case g.mode == Only && g.r.o.Live == nil && g.known.wait().asleep():
+	case g.mode == Only && g.r.o.Live == nil && k.asleep():
 		g.Report.note("%v, so there are no live records", ErrNobody)
 	}
-	if k := g.known.wait(); err != nil && g.r.o.Live != nil && !k.settles(&g.Query) {
+	if err != nil && g.r.o.Live != nil && !k.settles(&g.Query) {
 		// The user named this ingester, so its failure is a problem.
 		g.Report.problem(fmt.Errorf("%w%s", err, k.whole(k.needed(k.lacking(&heard{}), &g.Query))))
 		g.heard.err = nil
 	}
-	whole := g.r.verify(ctx, &g.Query, g.known.wait(), &g.heard, &g.Report)
-	g.Live = whole && (g.Live || !g.heard.any)
+	whole := g.r.verify(ctx, &g.Query, k, &g.heard, &g.Report)
+	g.Live = whole && (g.Live || !g.heard.any || k.copied != nil)
 	return ctx.Err()
 }
 

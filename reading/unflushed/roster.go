@@ -12,6 +12,7 @@ import (
 
 	"blobtail/catalog/horizon"
 	"blobtail/internal/lease"
+	"blobtail/internal/storeid"
 	"blobtail/reading/blobs"
 	"blobtail/reading/unflushed/live"
 	"blobtail/storage"
@@ -33,6 +34,8 @@ type roster struct {
 	expiredErr error
 	// dark says that the rows may not be read, and no ingester can vouch for the others.
 	dark bool
+	// copied says that the store is a copy: it has no ingesters, and no tables of the tail.
+	copied *storeid.CopyError
 }
 
 // survey is a roster that is being read.
@@ -90,6 +93,9 @@ func (r *Reader) look(ctx context.Context, s *survey, services []string) {
 	k.unread, k.err = lease.Unread(err)
 	reading.Wait()
 	s.expired.Begun, k.expired = s.begun, s.expired.Days
+	if k.copied, _ = errors.AsType[*storeid.CopyError](k.storeErr); k.copied != nil {
+		k.storeErr, k.rows, k.unread, k.err = nil, nil, nil, nil
+	}
 	k.dark = errors.Is(k.err, storage.ErrUnauthorized) && r.o.Live == nil
 }
 
@@ -193,6 +199,15 @@ func (h *heard) lessThan(services []string) error {
 // ingester held an acknowledged record then, its row is Holding, with a floor that is not
 // above the record, or the record is in a blob.
 func (r *Reader) verify(ctx context.Context, q *blobs.Query, known *roster, h *heard, report *Report) (all bool) {
+	if known.copied != nil {
+		if err := known.copied.Lacks(q.Range.From, q.Range.To); err != nil {
+			report.problem(err)
+		}
+		if some := known.copied.Services; len(some) > 0 {
+			report.note("this store is a copy that has only the services %s", few(some))
+		}
+		return true // nobody has more
+	}
 	lacking := known.needed(known.lacking(h), q)
 	if (h.any || len(h.errs) > 0) && slices.ContainsFunc(lacking, func(i lease.Ingester) bool { return i.Live(known.now) }) {
 		// It may have just started or ended. A later list is as good, and each list proves

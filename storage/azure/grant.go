@@ -75,11 +75,11 @@ END
 }
 
 // Condition is the text of a condition under which a role reads no blobs but those of one
-// service, the marks of its dropped days, and the id of the store. It is for roles that read
+// service, the marks of its dropped days, and what the store says about itself. It is for roles that read
 // and do not own.
 func Condition(container, dir string) string {
 	const blobs = "Microsoft.Storage/storageAccounts/blobServices/containers"
-	prefixes := []string{dir + "/", "_horizon/" + dir + "/", "_dropped/" + dir + "/"}
+	prefixes := []string{dir + "/", "_horizon/" + dir + "/", "_dropped/" + dir + "/", "_copy/"}
 	starts := func(attribute string) (all []string) {
 		for _, p := range prefixes {
 			all = append(all, attribute+" StringStartsWith '"+p+"'")
@@ -91,7 +91,7 @@ func Condition(container, dir string) string {
 			blobs, list, blobs, container, strings.Join(names, " OR "))
 	}
 	path := "@Resource[" + blobs + "/blobs:path]"
-	return clause("NOT ", append(starts(path), path+" StringEquals '_store'")) + " AND " + clause("", starts("@Request["+blobs+"/blobs:prefix]"))
+	return clause("NOT ", append(starts(path), path+" StringEquals '_store'", path+" StringEquals '_promoted'")) + " AND " + clause("", starts("@Request["+blobs+"/blobs:prefix]"))
 }
 
 // Grant returns a SAS that reads and lists one directory, over HTTPS alone. The identity of

@@ -132,7 +132,11 @@ var allowed = map[string][]string{
 	"retention/compact":          {"storage/fanout", "record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog", "retention/closing", "internal/progress", "internal/units"},
 	"retention":                  {"catalog/hold", "storage/fanout", "record", "storage", "retention/closing", "catalog/closed", "catalog/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress", "internal/units"},
 	// It joins the records in blobs with unflushed ones.
-	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "catalog/horizon", "internal/budget", "internal/units", "internal/trust"},
+	"reading/unflushed": {"storage/fanout", "record", "storage", "reading/blobs", "tailindex", "reading/unflushed/live", "internal/lease", "internal/storeid", "catalog/horizon", "internal/budget", "internal/units", "internal/trust"},
+	"retention/copying": {
+		"storage/fanout", "record", "blobfmt", "storage", "catalog/closed", "catalog/horizon", "catalog",
+		"internal/lease", "internal/progress", "internal/storeid",
+	},
 
 	// 4: wiring.
 	"internal/openstore": {"record", "internal/spelling", "storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/mem", "storage/traffic", "storage/fsys", "internal/azurelogs", "internal/azurelogs/asblobs", "internal/storeid"},
@@ -149,7 +153,7 @@ var allowed = map[string][]string{
 	"serve/api":          {"reading/search", "blobfmt", "internal/access", "internal/lease", "internal/spelling", "internal/units", "internal/when", "reading/form", "reading", "reading/survey", "record", "storage", "internal/budget", "internal/door"},
 	"serve/page":         {"internal/door"},
 	"serve/loki":         {"internal/units", "internal/when", "logql", "logql/metric", "logql/stage", "reading", "record", "record/times", "internal/budget", "internal/door"},
-	"cmd/retention":      {"internal/lease", "internal/guide", "internal/bill", "internal/cli", "internal/when", "record", "internal/config", "storage", "storage/fsys", "internal/openstore", "catalog/horizon", "retention", "retention/closing", "retention/compact", "internal/progress", "internal/count", "internal/units", "catalog/hold"},
+	"cmd/retention":      {"internal/lease", "internal/guide", "internal/bill", "internal/cli", "internal/when", "record", "internal/config", "storage", "storage/fsys", "internal/openstore", "catalog/horizon", "retention", "retention/closing", "retention/compact", "internal/progress", "internal/count", "internal/units", "catalog/hold", "retention/copying", "internal/storeid"},
 	"cmd/query":          {"record/forms", "reading/search", "source/body", "internal/guide", "internal/printing", "internal/where", "internal/cli", "storage/fsys", "internal/azurelogs", "internal/when", "internal/config", "record", "record/times", "blobfmt", "storage", "storage/traffic", "reading/blobs", "internal/openstore", "internal/lease", "reading/unflushed", "reading/unflushed/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress", "internal/spelling", "internal/access", "internal/certs", "reading/blobs/indexcache", "reading", "reading/survey", "serve/loki", "serve/api", "serve/page", "reading/remote", "reading/form", "internal/units", "internal/budget", "internal/count", "internal/door", "internal/signpost", "internal/trust"},
 }
 

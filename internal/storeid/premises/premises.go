@@ -67,8 +67,8 @@ const (
 )
 
 // Open reads which store the log belongs to, and checks the store once. With an error
-// the log must not be used with this store: a [*WrongStoreError], or a binding that
-// cannot be read. A store that is out of reach is none.
+// the log must not be used with this store: a [*WrongStoreError], a [*storeid.CopyError], or a
+// binding that cannot be read. A store that is out of reach is none.
 func Open(ctx context.Context, o Options) (*Premises, error) {
 	bound, err := storeid.LoadBinding(o.FS, o.Dir)
 	if err != nil {
@@ -80,6 +80,8 @@ func Open(ctx context.Context, o Options) (*Premises, error) {
 	cancel()
 	var wrong *WrongStoreError
 	switch {
+	case errors.As(err, new(*storeid.CopyError)):
+		return nil, err
 	case !errors.As(err, &wrong):
 		return p, nil
 	case wrong.ID == "":
@@ -203,9 +205,11 @@ func (p *Premises) refusal() error {
 	return nil
 }
 
-// foreign reports whether the store is not the one that the log belongs to. p.mu is
-// held.
-func (p *Premises) foreign() bool { return errors.As(p.err, new(*WrongStoreError)) }
+// foreign reports whether the store is not the one that the log belongs to, or is a copy. p.mu
+// is held.
+func (p *Premises) foreign() bool {
+	return errors.As(p.err, new(*WrongStoreError)) || errors.As(p.err, new(*storeid.CopyError))
+}
 
 // Run checks again and again until ctx ends.
 func (p *Premises) Run(ctx context.Context) {

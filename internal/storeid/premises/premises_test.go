@@ -175,3 +175,22 @@ func TestRefusalLoggedOnce(t *testing.T) {
 		t.Errorf("logged %d times: %s", n, said.String())
 	}
 }
+
+// No log may belong to a copy, until it is promoted.
+func TestCopyOfAStore(t *testing.T) {
+	store, l := mem.New(mem.Options{}), &log{t: t, dir: t.TempDir(), near: true}
+	if _, err := storeid.EnsureCopy(t.Context(), store, strings.Repeat("0", 32), nil); err != nil {
+		t.Fatal(err)
+	}
+	p, err := l.open(store, "dir:copy")
+	if p != nil || !errors.As(err, new(*storeid.CopyError)) || !strings.Contains(err.Error(), "retention promote") {
+		t.Errorf("a copy: %v", err)
+	}
+	if err := storeid.Promote(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	p = l.mustOpen(store, "dir:copy")
+	if err := errors.Join(p.Ready(), p.Storing()); err != nil || len(p.ID()) != 32 {
+		t.Errorf("a promoted one: %v, id %q", err, p.ID())
+	}
+}

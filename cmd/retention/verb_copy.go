@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"blobtail/internal/cli"
+	"blobtail/internal/config"
+	"blobtail/internal/openstore"
+	"blobtail/internal/storeid"
+	"blobtail/internal/units"
+	"blobtail/record"
+	"blobtail/retention/copying"
+)
+
+type copyCmd struct {
+	Services  []string       `arg:"" optional:"" name:"service" help:"Services or globs; all if none. A copy has the same ones for ever."`
+	To        openstore.Spec `help:"The copy: an empty store, or one that copy has made of this one." required:"" placeholder:"STORE"`
+	Since     string         `help:"Look at days (UTC) from this one on, or of the last 2d; later runs find the others." placeholder:"D"`
+	Bandwidth units.Size     `help:"Copy at most so many bytes a second, such as 10MB." placeholder:"SIZE"`
+}
+
+func (c *copyCmd) run(ctx context.Context, a *app) (code int, err error) {
+	for _, glob := range c.Services {
+		if !record.ValidPattern(glob) {
+			return 0, cli.Usagef("%q: want a name or a glob such as web-*", glob)
+		}
+	}
+	o := copying.Options{Name: a.config.Store.Name(), Services: c.Services, Progress: &a.progress, Now: time.Now}
+	o.Bandwidth = int64(c.Bandwidth)
+	if c.Since != "" {
+		if age, err := config.ParseDuration(c.Since); err == nil {
+			c.Since = time.Now().UTC().Add(-time.Duration(age)).Format(time.DateOnly)
+		}
+		day, err := parseDay(c.Since, time.Now())
+		if err != nil {
+			return 0, cli.Usagef("--since: %w", err)
+		}
+		o.Since = day.Start()
+	}
+	if c.To.Logs() || a.config.Store.Logs() {
+		return 0, cli.Usagef("Azure's own logs are no store of ours: they cannot be copied, and nothing can be copied to them")
+	}
+	if _, err := a.open(ctx, nil, "", true); err != nil {
+		return 0, err
+	}
+	to, err := openstore.Open(ctx, c.To, true)
+	if err != nil {
+		return 0, fmt.Errorf("--to: %w", err)
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	o.Tables = a.store.Tables
+	r, err := copying.Run(ctx, a.store.Blobs, to.Blobs, o)
+	if err == nil && r.Services == 0 && len(c.Services) > 0 {
+		err = cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(c.Services, " or "))
+	}
+	if err != nil {
+		a.Problems(r.Problems)
+		return 0, err
+	}
+	text := fmt.Sprintf("copied %s with %s, deleted %s; looked at %s", units.Count(r.Copied, "object"), units.Count(r.Bytes, "byte"),
+		units.Count(r.Deleted, "object"), units.Count(r.Services, "service"))
+	if !r.Whole.Through.IsZero() {
+		text += "; whole before " + r.Whole.Through.UTC().Format(time.RFC3339)
+	}
+	_, err = fmt.Fprintln(os.Stdout, text)
+	return a.verdict(r.Problems, true), err
+}
+
+type promoteCmd struct{}
+
+func (*promoteCmd) run(ctx context.Context, a *app) (int, error) {
+	_, err := a.open(ctx, nil, "", false)
+	is, copied := errors.AsType[*storeid.CopyError](err)
+	if err == nil {
+		err = cli.Usagef("%s is no copy, or was promoted before", a.config.Store)
+	}
+	if !copied {
+		return 0, err
+	}
+	if err := storeid.Promote(ctx, a.store.Blobs); err != nil {
+		return 0, err
+	}
+	whole := "whole before " + is.Through.UTC().Format(time.RFC3339)
+	if is.Through.IsZero() {
+		whole = "not whole: it may lack blobs"
+	}
+	_, err = fmt.Fprintf(os.Stdout, "promoted; it was a copy of the store %s, %s\n", is.Source, whole)
+	return cli.OK, err
+}

@@ -1,0 +1,271 @@
+// Package copying copies a store to another one: for a backup, a rehearsal, or a move.
+//
+// A copy has the blobs of its original, the accounts of closed days and the marks of package
+// retention, under their names, with their bytes and metadata. It has no tables: these belong to the
+// ingesters of the original. [Run] takes what the copy lacks, so the next run goes on after a kill.
+//
+// A reader of the copy may come at any time. So a blob comes before the part that names it, a part
+// before its root, and what hides or replaces a blob before that blob goes. Roots are listed first,
+// so the parts that they name are listed later. A day is listed just before it is copied, in the
+// copy and then in the original: a compaction is seen whole or not at all, and what another copier
+// has brought is seen in the original too.
+//
+// An object goes if the original says why it went there: its day has expired or was dropped, has a
+// mark of an erasure, or a part says that the blob was replaced. A blob that is missing there for no
+// such reason was lost. The copy keeps it, and the run names it.
+package copying
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"blobtail/catalog"
+	"blobtail/catalog/closed"
+	"blobtail/catalog/horizon"
+	"blobtail/internal/lease"
+	"blobtail/internal/progress"
+	"blobtail/internal/storeid"
+	"blobtail/record"
+	"blobtail/storage"
+	"blobtail/storage/fanout"
+)
+
+const (
+	servicesAtOnce = 4
+	blobsAtOnce    = 8 // of each service
+	// mostBytes of objects are in memory at once; each counts for leastBytes at least.
+	mostBytes, leastBytes = 256 << 20, 4 << 20
+	attempts              = 10 // how often a day is listed because it changes while it is copied
+
+	erasures = "_erase/" // begins the marks of erasures: _erase/web/20261120
+)
+
+// Options say what to copy. Tables and Now must be set.
+type Options struct {
+	// Tables has the rows of the original's ingesters, under its Name.
+	Tables storage.TableStore
+	Name   string
+	// Services are names and globs, those of the first run; nil: all.
+	Services []string
+	// Since is the first day to look at; zero: all. Runs without it find what came late.
+	Since     time.Time
+	Bandwidth int64             // bytes a second at most; 0: any number
+	Progress  *progress.Counter // of objects; nil: they are not counted
+	Now       func() time.Time
+}
+
+// Result is the work of a run.
+type Result struct {
+	Services, Copied, Deleted int // Copied and Deleted are objects
+	Bytes                     int64
+	// Whole is what the copy has; without a Through a problem says why.
+	Whole    storeid.Extent
+	Problems []error // what could not be done; the rest was
+}
+
+type copier struct {
+	from, to storage.BlobStore
+	o        Options
+	id       string // of the original
+	original *storeid.CopyError
+	copied   storeid.Copy
+	room     *semaphore.Weighted // bytes in memory
+	seed     maphash.Seed
+
+	mu      sync.Mutex
+	did     Result
+	gone    []gone
+	partial bool      // an object is not in the copy
+	free    time.Time // when the bandwidth is
+}
+
+// Run copies what a copy lacks of its original, and deletes what the original has deleted. It makes
+// an empty store a copy.
+func Run(ctx context.Context, from, to storage.BlobStore, o Options) (Result, error) {
+	c := &copier{from: from, to: to, o: o, room: semaphore.NewWeighted(mostBytes), seed: maphash.MakeSeed()}
+	err := c.run(ctx)
+	return c.did, err
+}
+
+func (c *copier) run(ctx context.Context) error {
+	if err := c.identify(ctx); err != nil {
+		return err
+	}
+	began := c.o.Now()
+	whole, unknown := c.extent(ctx)
+	roots, err := c.compare(ctx, closed.RootPrefix)
+	if err != nil {
+		return err
+	}
+	services, err := c.services(ctx)
+	if err != nil {
+		return err
+	}
+	c.did.Services = len(services)
+	errs := fanout.All(len(services), servicesAtOnce, func(i int) error { return c.service(ctx, services[i]) })
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if _, err := c.bring(ctx, roots.lacks, true); err != nil {
+		return err
+	}
+	if err := c.identify(ctx); err != nil { // or nothing may go: a disk is away, the copy was promoted
+		return err
+	}
+	for _, prefix := range []string{"_horizon/", "_dropped/", "_hold/", erasures, "_erased/", "_policy/", "_clock/", "_imported/"} {
+		marks, err := c.compare(ctx, prefix)
+		if err == nil {
+			_, err = c.bring(ctx, marks.lacks, false) // one that went meanwhile need not come
+		}
+		if err != nil {
+			return err
+		}
+		c.remove(ctx, marks.surplus)
+	}
+	if err := c.forget(ctx); err != nil {
+		return err
+	}
+	if unknown != nil {
+		c.problem(fmt.Errorf("up to when the copy is whole is not known: %w", unknown), false)
+	}
+	if c.partial || unknown != nil {
+		return nil
+	}
+	c.did.Whole = whole
+	return whole.Ended(ctx, c.to, began)
+}
+
+func (c *copier) problem(err error, partial bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.did.Problems, c.partial = append(c.did.Problems, err), c.partial || partial
+}
+
+// identify checks that the stores are an original and its copy.
+func (c *copier) identify(ctx context.Context) (err error) {
+	if c.id, err = storeid.Read(ctx, c.from); errors.As(err, &c.original) {
+		err = nil
+	}
+	if err == nil && c.id == "" {
+		err = fmt.Errorf("%w: the original has no object %s; is its disk mounted?", storeid.ErrNoCopy, storeid.Key)
+	}
+	if err == nil {
+		c.copied, err = storeid.EnsureCopy(ctx, c.to, c.id, c.o.Services)
+	}
+	return err
+}
+
+// extent is the span in which the copy will be whole: up to the least floor of the ingesters that
+// hold records. A record before it that is acknowledged by now is in a blob. It ends before now by
+// each clock, because one of them may be wrong.
+func (c *copier) extent(ctx context.Context) (e storeid.Extent, err error) {
+	ends := []time.Time{c.o.Now()}
+	var rows []lease.Ingester
+	if c.original != nil {
+		e.From, ends, err = c.original.From, append(ends, c.original.Through), c.original.Lacks(math.MaxInt64, math.MinInt64)
+	} else if rows, err = lease.List(ctx, c.o.Tables, c.o.Name); err == nil && len(rows) == 0 {
+		err = errors.New("no ingester has a row in the table of the original")
+	}
+	for _, i := range rows {
+		switch {
+		case i.State == lease.Stopped, i.State == lease.Idle && !i.BestEffort:
+		case i.Floor.IsZero(), i.BestEffort, i.StoreID != c.id:
+			err = errors.Join(err, fmt.Errorf("ingester %s on %s may hold records of any time that are in no blob", i.ID, i.Host))
+		default:
+			ends = append(ends, i.Floor)
+		}
+	}
+	for _, store := range []storage.BlobStore{c.from, c.to} {
+		now, nerr := storage.Now(ctx, store, ends[0])
+		err, ends = errors.Join(err, nerr), append(ends, now)
+	}
+	e.Through = slices.MinFunc(ends, time.Time.Compare).UTC()
+	switch {
+	case c.o.Since.IsZero():
+	case c.copied.Through.Before(c.o.Since):
+		e.From = later(e.From, c.o.Since)
+	default:
+		e.From = later(e.From, c.copied.From)
+	}
+	return e, err
+}
+
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+
+// services are those of both stores.
+func (c *copier) services(ctx context.Context) ([]string, error) {
+	found, wanted := map[string]bool{}, c.o.Services
+	for _, store := range []storage.BlobStore{c.to, c.from} {
+		names, err := catalog.Services(ctx, store)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if len(wanted) == 0 || slices.ContainsFunc(wanted, func(glob string) bool { return record.MatchService(glob, name) }) {
+				found[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// service copies the days of a service that differ.
+func (c *copier) service(ctx context.Context, name string) error {
+	days, err := c.differing(ctx, name)
+	for _, day := range days {
+		err = cmp.Or(err, c.day(ctx, name, day))
+	}
+	return err
+}
+
+// differing are the days of a service that may have different objects in the two stores.
+func (c *copier) differing(ctx context.Context, service string) ([]horizon.Day, error) {
+	days := map[horizon.Day]bool{}
+	if !c.o.Since.IsZero() {
+		for _, store := range []storage.BlobStore{c.to, c.from} {
+			for day, err := range catalog.Days(ctx, store, service, c.o.Since) {
+				if err != nil {
+					return nil, err
+				}
+				days[day] = true
+			}
+		}
+		return slices.Sorted(maps.Keys(days)), nil
+	}
+	sums := map[string]uint64{}
+	for _, store := range []storage.BlobStore{c.to, c.from} {
+		for b, err := range store.List(ctx, service+"/", "") {
+			if err != nil {
+				return nil, err
+			}
+			switch sum, ok := sums[b.Key]; {
+			case ok && sum == c.sum(&b):
+				delete(sums, b.Key)
+			default:
+				sums[b.Key] = c.sum(&b)
+			}
+		}
+	}
+	for key := range sums {
+		if day, _, ours := dayOf(key); ours {
+			days[day] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(days)), nil
+}
+
+// sum stands for the content of an object, as far as a listing tells. It leaves out the Content-Type:
+// a service has one of its own for an object without.
+func (c *copier) sum(b *storage.Blob) uint64 {
+	return maphash.String(c.seed, fmt.Sprint(b.Size, b.ContentEncoding, b.Metadata))
+}
